@@ -1,0 +1,64 @@
+package descriptor
+
+import "github.com/ratelimit/ratelimit/pkg/limiter"
+
+// DomainSpec is a domain as a file gives it, before [Compile].
+type DomainSpec struct {
+	Path        string // where it stands in the file, for errors: "domains[0]"
+	Domain      string // not empty; what the gateway's configuration calls it
+	Namespace   string // "" = limiter.DefaultNamespace
+	DenyUnknown bool   // a descriptor that no rule matches is denied; else it is admitted
+	Rules       []RuleSpec
+}
+
+// RuleSpec is a rule as a file gives it.
+type RuleSpec struct {
+	Path          string      // "domains[0].rules[3]"
+	Name          string      // unique in the domain; "" = "rule-N", N counted from 1
+	Match         []MatchSpec // at least one
+	Open          bool        // other keys may follow, with any value
+	Takes         []TakeSpec  // empty when Unlimited or Settle
+	Unlimited     bool        // admits the descriptor and takes nothing
+	Settle        []string    // names of limits to settle
+	Overdraw      bool        // an explicit number of hits above 0 is a charge
+	Shadow        bool        // never denies; takes from buckets of its own
+	Override      string      // the limit that Descriptor.Limit replaces; "" = the only one consumed
+	OnUnavailable limiter.Policy
+	LocalShare    int64 // thousandths, see limiter.Request
+}
+
+// MatchSpec is what a rule asks of one key. Exactly one of Value, Regex and CIDR
+// is used: Regex if not empty, else CIDR if not empty, else Value.
+type MatchSpec struct {
+	Path     string // "domains[0].rules[3].match.PATH"
+	Key      string // without the '?'
+	Optional bool
+	Value    string // '*' stands for any run of bytes, also none
+	Regex    string // RE2; anchored at both ends
+	CIDR     []string
+}
+
+// TakeSpec is one bucket that a rule takes from.
+type TakeSpec struct {
+	Path     string          // "domains[0].rules[3]" for the flat form, "….takes[0]" in a list
+	Entity   string          // template
+	Resource string          // template
+	Parents  []string        // templates, nearest first; one whose key is absent is left out
+	Plan     string          // template for the name of a plan; "" = none
+	Limits   *limiter.Limits // given in the rule; nil = none. Not with Plan
+	Consume  []ConsumeSpec   // at least one
+	Reserve  bool            // the amounts are a reservation
+}
+
+// ConsumeSpec is how much a rule takes from one limit: Constant + PerHit × hits.
+type ConsumeSpec struct {
+	Limit    string
+	Constant int64 // millitokens
+	PerHit   int64 // millitokens for each hit
+}
+
+// Problem is one mistake in a specification.
+type Problem struct {
+	Path string // where, in the words of the file: "domains[0].rules[3].entity"
+	Text string // what is wrong, and what would be right
+}

@@ -1,0 +1,138 @@
+package limiter
+
+import "time"
+
+// Decision is the answer to a request. [Limiter.Decide] fills it in and reuses
+// what it holds, so that a caller who keeps one (one per goroutine) causes no
+// allocation in steady state. Slices are valid until the next use.
+type Decision struct {
+	Admitted bool
+	Reason   Reason // why it was denied; ReasonNone when admitted
+
+	// RetryAfter is the time until the same request would first pass when nobody
+	// else takes from its buckets. 0 when admitted, and when Reason is not
+	// ReasonExhausted: then no waiting helps, or nobody knows.
+	RetryAfter time.Duration
+
+	// Statuses has one entry for each limit that was asked of a bucket, in the
+	// order of Request.Takes, the entity itself before its ancestors, and the
+	// limits of a level in order of names. Limits that are unlimited have none.
+	Statuses []LimitStatus
+
+	// MissingTake and MissingLimit name, when Reason is ReasonNotConfigured, the
+	// take (its index) and the limit that resolve nowhere.
+	MissingTake  int
+	MissingLimit string
+
+	// Policy is Unset for a decision of the store. Otherwise the store did not
+	// answer and this policy decided; Unavailable is what the store said.
+	Policy      Policy
+	Unavailable error
+
+	scratch scratch // working memory of Decide
+}
+
+// Reason says why a request was denied.
+type Reason uint8
+
+// The reasons.
+const (
+	ReasonNone            Reason = iota
+	ReasonExhausted              // a limit has too few tokens; waiting helps
+	ReasonExceedsCapacity        // the request is for more than a limit's capacity: it can never pass
+	ReasonNotConfigured          // a limit that the request consumes is configured nowhere
+	ReasonHierarchy              // the chain of ancestors is longer than MaxLevels
+	ReasonUnavailable            // the store did not answer and the policy is to deny
+)
+
+// String returns the reason as answers and metrics write it.
+func (r Reason) String() string {
+	switch r {
+	case ReasonNone:
+		return "none"
+	case ReasonExhausted:
+		return "limit_exhausted"
+	case ReasonExceedsCapacity:
+		return "exceeds_capacity"
+	case ReasonNotConfigured:
+		return "limit_not_configured"
+	case ReasonHierarchy:
+		return "hierarchy_too_deep"
+	case ReasonUnavailable:
+		return "store_unavailable"
+	default:
+		return "unknown"
+	}
+}
+
+// LimitStatus says how one limit of one bucket stands with a request, after the
+// decision: of an admitted request what it took is gone, of a denied one nothing is.
+type LimitStatus struct {
+	Take     int    // index in Request.Takes of the (first) take that asked
+	Level    int    // 0 for the entity itself, 1 for its parent, ...
+	Entity   string // of this level
+	Resource string
+	Limit    Limit  // as the bucket is under it
+	Source   Source // where the limit's numbers come from
+
+	Available  int64         // balance in millitokens; below zero is debt
+	Requested  int64         // millitokens asked for; 0 for a look, a charge, a refund
+	Exceeded   bool          // this limit denied
+	Never      bool          // more than the capacity was asked for
+	RetryAfter time.Duration // until this limit lets the request pass; 0 unless Exceeded and not Never
+	Reset      time.Duration // until the bucket is full with nobody taking
+}
+
+// Deficit returns how many millitokens were missing, 0 when the limit did not deny.
+func (s LimitStatus) Deficit() int64 {
+	if !s.Exceeded {
+		return 0
+	}
+	return max(s.Requested, 1) - s.Available
+}
+
+// Source says at which level of resolution a bucket's limits were found.
+type Source uint8
+
+// The sources, in order of precedence. At each level what is stored wins over
+// what the configuration file says.
+const (
+	SourceNone                Source = iota
+	SourceRequest                    // the request's or rule's own
+	SourceEntity                     // entity and resource, stored
+	SourceEntityConfig               // entity and resource, from the file
+	SourceEntityDefault              // entity, every resource, stored
+	SourceEntityDefaultConfig        // entity, every resource, from the file
+	SourceResource                   // resource, stored
+	SourceResourceConfig             // resource, from the file
+	SourceSystem                     // system, stored
+	SourceSystemConfig               // system, from the file
+)
+
+// String names the source for people.
+func (s Source) String() string {
+	switch s {
+	case SourceNone:
+		return "none"
+	case SourceRequest:
+		return "rule"
+	case SourceEntity:
+		return "entity (stored)"
+	case SourceEntityConfig:
+		return "entity (file)"
+	case SourceEntityDefault:
+		return "entity default (stored)"
+	case SourceEntityDefaultConfig:
+		return "entity default (file)"
+	case SourceResource:
+		return "resource (stored)"
+	case SourceResourceConfig:
+		return "resource (file)"
+	case SourceSystem:
+		return "system (stored)"
+	case SourceSystemConfig:
+		return "system (file)"
+	default:
+		return "unknown"
+	}
+}

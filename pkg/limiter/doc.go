@@ -1,0 +1,25 @@
+// Package limiter is the domain: limits, entities, requests, decisions, and the
+// [Store] contract that keeps the buckets.
+//
+// A [Request] names what is to be taken from which buckets. [Limiter.Decide]
+// resolves the limits of every [Entity] in the chain, asks the [Store] to take
+// all of it or nothing, and fills in a [Decision]. A denial is a value, never an
+// error; an error says that no decision could be made.
+//
+//	request ── chain ──► limits ──► deny cache ──► Store.Take ──► decision
+//	           entity,   resolved    remote         all or
+//	           parents   by level    stores only    nothing
+//
+// # Units
+//
+// Limits are written in whole tokens. What a request takes, and every balance,
+// is in millitokens (one token is 1000 millitokens, [Milli]), so that weights
+// with three decimals are exact. Times are arguments; the package reads no clock.
+//
+// # As a library
+//
+// The package needs neither Envoy nor a configuration file: give [New] a store,
+// and requests that carry limits of their own ([Take.Limits]) or limits set with
+// [Limiter.SetStatic]. [Limiter.Acquire] returns a [Lease] for work whose cost
+// is known only when it is done.
+package limiter

@@ -1,0 +1,30 @@
+package limiter
+
+import "time"
+
+// MaxLevels is the greatest number of entities in a chain: an entity and its ancestors.
+const MaxLevels = 8
+
+// DefaultResource stands for every resource in an entity's limits that has none of its own.
+const DefaultResource = "_default_"
+
+// DefaultNamespace is the namespace of requests that name none.
+const DefaultNamespace = "default"
+
+// Entity is what is limited: a user, an API key, a project. An entity that was
+// never created is legal: it has no parent, and limits of its resource or of the system.
+type Entity struct {
+	ID        string            // any bytes, not empty
+	Name      string            // for people; optional
+	Parent    string            // ID of the parent; "" = none
+	Cascade   bool              // what the entity consumes, its parent consumes too
+	Metadata  map[string]string // optional, not interpreted
+	CreatedAt time.Time         // set by the store
+	Version   uint64            // optimistic lock: set by the store, 0 for an entity that is not stored yet
+}
+
+// IsParent reports whether the entity is a root: it has no parent.
+func (e Entity) IsParent() bool { return e.Parent == "" }
+
+// IsChild reports whether the entity has a parent.
+func (e Entity) IsChild() bool { return e.Parent != "" }

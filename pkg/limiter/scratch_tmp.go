@@ -1,0 +1,3 @@
+package limiter
+
+type scratch struct{}

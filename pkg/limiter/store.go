@@ -1,0 +1,216 @@
+package limiter
+
+import (
+	"context"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// Store keeps buckets, entities and limits. It is the one contract that every
+// store of this project shares, and this comment is its law; storetest.Run
+// checks it, against every store.
+//
+// # Safety
+//
+// Every method is safe for concurrent use. After Close every method returns
+// [ErrClosed]. A context that is done before anything was applied yields an error
+// that wraps the context's and [ErrUnavailable]. Nothing that stands in a name or
+// in an amount makes a method panic; names are any bytes of any length, compared
+// byte by byte, and no two names share a bucket or a record.
+//
+// # Never over-admit
+//
+// For a bucket of capacity B and refill rate r, the tokens admitted in any
+// interval (s,t], less what was refunded, are at most B + r·(t−s). That holds for
+// any order in which concurrent calls are applied, whatever their now, and across
+// changes of limits. A clock that goes backwards mints nothing.
+//
+// # Errors
+//
+// [ErrInvalid]: can never succeed. [ErrUnavailable]: was not applied.
+// [ErrUncertain]: may have been applied. [ErrClosed]. [ErrConflict] from the
+// catalog. Every error wraps one of them.
+type Store interface {
+	// Take decides ops all or nothing: when every spend of every op finds what it
+	// needs, all are taken and Take returns true; otherwise none is, in no bucket,
+	// and it returns false. Charges and refunds are applied either way. See [Op] for
+	// the order within an op, and for what Take fills in. No two ops have the same
+	// Bucket, and ops is not empty. On an error what Take filled in means nothing.
+	//
+	// now is the caller's clock. A store may decide at a later time of its own, and
+	// must decide at no earlier one than it has already refilled the bucket to.
+	Take(ctx context.Context, now time.Time, ops []Op) (admitted bool, err error)
+
+	Catalog
+
+	// Capabilities says what the store can do beyond this contract; it never changes.
+	Capabilities() BackendCapabilities
+
+	// Close ends the store's work and frees what it holds. Calls in flight finish
+	// or return ErrClosed. A second Close returns nil.
+	Close(ctx context.Context) error
+}
+
+// BucketKey identifies a bucket. Two keys are the same bucket only if all fields are equal.
+type BucketKey struct {
+	Namespace string
+	Entity    string // any bytes
+	Resource  string // any bytes
+	Variant   uint64 // 0 for the ordinary bucket; otherwise own limits, or a label, have buckets apart
+}
+
+// Op is one bucket's part of a decision.
+//
+// # Limits of the bucket
+//
+// A bucket remembers the limits it is under, and their version: (Generation,
+// Limits.Hash()), ordered by generation, then by hash. A missing bucket is
+// created full, under the op's limits. When the hashes differ and the op's version
+// is greater, the bucket is brought under the op's limits before anything else:
+// each limit it holds is refilled under its old numbers and then cut to the new
+// capacity (tokenbucket.Bucket.Reparameterize); a limit that is gone stays dormant
+// until it would be full, so that taking it away and putting it back gives nothing;
+// only a limit that the bucket never held starts full. When the op's version is
+// smaller, the bucket decides under the newer limits that it already has.
+//
+// # Order within an op
+//
+// For each spend: refill to now; net Refund and Charge; what the net gives is
+// added, up to the capacity; then a Take finds what it needs if the balance is at
+// least Take, and a Look if it is at least one whole token; then what the net
+// costs is subtracted, down to the limit's debt floor and no further (a balance
+// that is below it already stays).
+//
+// # Strings
+//
+// Strings of an op may share memory with a whole message: a store clones what it keeps.
+type Op struct {
+	Bucket     BucketKey
+	Limits     *Limits // not empty
+	Generation uint64
+	Spends     []Spend // not empty; every Limit once
+}
+
+// Spend is what an op does with one limit of its bucket. Amounts are millitokens,
+// 0 to tokenbucket.MaxAmount.
+type Spend struct {
+	Limit  string
+	Take   int64 // taken if there
+	Look   bool  // asks for one whole token, takes none
+	Charge int64 // booked always, down to the limit's debt floor
+	Refund int64 // given back always, up to the capacity
+
+	// Set by Store.Take:
+
+	// Held is false when the bucket is under newer limits that have no such limit,
+	// or have it unlimited: then the spend passes, and the rest is unset.
+	Held bool
+	// Exceeded reports that this spend did not find what it needs.
+	Exceeded bool
+	// Limits and Index name the limit that the bucket is under.
+	Limits *Limits
+	Index  int
+	// Bucket is the state after the decision. Where the decision was a denial it is
+	// refilled to now, and charges and refunds are in it, takes are not.
+	Bucket tokenbucket.Bucket
+}
+
+// Catalog is the part of a [Store] that keeps entities and limits.
+type Catalog interface {
+	// Read reads the records that refs name into records, which has the same
+	// length: one batch, consistent with itself. What does not exist is the zero
+	// Record; a record that could not be read is an error, never a zero Record.
+	// The generation is of no later time than the records, so that limits that
+	// were replaced are never taken for new ones. Records are shared and must not
+	// be changed.
+	Read(ctx context.Context, namespace string, refs []Ref, records []Record) (generation uint64, err error)
+
+	// PutEntity creates or replaces an entity. e.Version must be what was read, 0
+	// for one that does not exist, else ErrConflict. It refuses with ErrInvalid an
+	// empty ID, a cycle, and a chain of more than MaxLevels. It returns the entity
+	// as stored: with its new Version, and CreatedAt (now when it was created).
+	PutEntity(ctx context.Context, now time.Time, namespace string, e Entity) (Entity, error)
+	// DeleteEntity removes an entity and its limits; its buckets stay. One that
+	// does not exist is not an error. Children keep their Parent, which then is an
+	// entity that was never created.
+	DeleteEntity(ctx context.Context, namespace, id string) error
+
+	// PutLimits sets what ref holds: Record.Limits, and for SystemRef also
+	// Record.OnUnavailable. An empty record deletes it. ref must not be an EntityRef.
+	PutLimits(ctx context.Context, namespace string, ref Ref, r Record) error
+
+	// RaiseGeneration raises the generation of every namespace: the configuration
+	// file changed, and limits resolved from now on are newer than all before. The
+	// changes of PutEntity, DeleteEntity and PutLimits raise it by themselves.
+	RaiseGeneration(ctx context.Context) error
+
+	// Subscribe has fn called after every change, whoever made it, within 5 seconds
+	// (G5). It must be called before the first Read, at most once, and fn must not
+	// block. Not needed where Capabilities().Local.
+	Subscribe(fn func(Change))
+}
+
+// Change says that records of a namespace changed.
+type Change struct {
+	Namespace  string // "" = all
+	Generation uint64 // of the change: what was read at a smaller one may be old
+	Refs       []Ref  // what changed; nil = anything
+}
+
+// RefKind is the kind of a catalog record.
+type RefKind uint8
+
+// The kinds of records.
+const (
+	RefEntity         RefKind = iota // the entity itself
+	RefEntityLimits                  // its limits for a resource, or for DefaultResource
+	RefResourceLimits                // the limits of a resource
+	RefSystemLimits                  // the limits of everything else, and the policy
+)
+
+// Ref names a catalog record.
+type Ref struct {
+	Kind     RefKind
+	Entity   string // for RefEntity and RefEntityLimits
+	Resource string // for RefEntityLimits and RefResourceLimits
+}
+
+// EntityRef names an entity.
+func EntityRef(id string) Ref { return Ref{Kind: RefEntity, Entity: id} }
+
+// EntityLimitsRef names an entity's limits for a resource.
+func EntityLimitsRef(id, resource string) Ref {
+	return Ref{Kind: RefEntityLimits, Entity: id, Resource: resource}
+}
+
+// ResourceLimitsRef names a resource's limits.
+func ResourceLimitsRef(resource string) Ref { return Ref{Kind: RefResourceLimits, Resource: resource} }
+
+// SystemLimitsRef names the limits of everything that has none of its own.
+func SystemLimitsRef() Ref { return Ref{Kind: RefSystemLimits} }
+
+// Record is what a Ref holds; the zero Record says that there is none.
+type Record struct {
+	Entity        *Entity // for RefEntity
+	Limits        *Limits // for the others
+	OnUnavailable Policy  // for RefSystemLimits; Unset = not stored
+}
+
+// Empty reports whether nothing is stored.
+func (r Record) Empty() bool {
+	return r.Entity == nil && r.Limits.Len() == 0 && r.OnUnavailable == Unset
+}
+
+// BackendCapabilities says what a store can do beyond the contract.
+type BackendCapabilities struct {
+	// Local says that the store is memory of this process: its calls do no I/O and
+	// never wait, so that caching its records and its denials would only cost.
+	Local bool
+
+	AuditLogging             bool // keeps an audit event for every change
+	UsageSnapshots           bool // keeps usage by hour, day and month
+	InfrastructureManagement bool // can create and delete the infrastructure it needs
+	ChangeStreams            bool // can notify others of changes as they happen
+	BatchOperations          bool // reads many records in one round trip
+}
