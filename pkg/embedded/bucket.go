@@ -1,0 +1,194 @@
+package embedded
+
+import (
+	"strings"
+	"unique"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// bucket is one entity's balances for one resource. A million of them fit in
+// 256 MiB, so it holds little: names that repeat are shared, and most buckets
+// have one limit. Its shard's lock guards it.
+type bucket struct {
+	namespace  unique.Handle[string]
+	resource   unique.Handle[string]
+	entity     string
+	variant    uint64
+	next       *bucket         // of the same hash
+	limits     *limiter.Limits // that the bucket is under
+	generation uint64          // of those limits
+	first      tokenbucket.Bucket
+	rest       *rest // nil for a bucket of one limit with nothing dormant
+}
+
+// rest is what only some buckets have.
+type rest struct {
+	balances []tokenbucket.Bucket // of the second limit and on
+	dormant  []dormant
+}
+
+// dormant is the balance of a limit that was taken away before it was full: were
+// it forgotten, taking a limit away and putting it back would fill the bucket.
+type dormant struct {
+	limit  limiter.Limit
+	bucket tokenbucket.Bucket
+}
+
+// newBucket returns the full bucket of an op. It keeps no string of the op.
+func newBucket(op *limiter.Op, now int64) *bucket {
+	entity, resource := storedName(op.Bucket.Entity), storedName(op.Bucket.Resource)
+	b := &bucket{
+		namespace:  unique.Make(op.Bucket.Namespace),
+		resource:   unique.Make(resource),
+		entity:     strings.Clone(entity),
+		variant:    op.Bucket.Variant,
+		limits:     op.Limits,
+		generation: op.Generation,
+	}
+	if n := op.Limits.Len(); n > 1 {
+		b.rest = &rest{balances: make([]tokenbucket.Bucket, n-1)}
+	}
+	for i := range op.Limits.Len() {
+		*b.balance(i) = tokenbucket.Full(op.Limits.Params(i), now)
+	}
+	return b
+}
+
+// is reports whether this is the bucket of the key.
+func (b *bucket) is(k *limiter.BucketKey) bool {
+	return b.variant == k.Variant && b.entity == storedName(k.Entity) &&
+		b.resource.Value() == storedName(k.Resource) && b.namespace.Value() == k.Namespace
+}
+
+// balance returns the balance of the i-th limit of b.limits.
+func (b *bucket) balance(i int) *tokenbucket.Bucket {
+	if i == 0 {
+		return &b.first
+	}
+	return &b.rest.balances[i-1]
+}
+
+// full reports whether the bucket is as good as none.
+func (b *bucket) full(now int64) bool {
+	for i := range b.limits.Len() {
+		p := b.limits.Params(i)
+		if !b.limits.At(i).Unlimited && b.balance(i).Available(p, now) < p.Capacity {
+			return false
+		}
+	}
+	if b.rest != nil {
+		for _, d := range b.rest.dormant {
+			if p := d.limit.Params(); d.bucket.Available(p, now) < p.Capacity {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// adopt brings the bucket under other limits if they are newer than its own, see
+// limiter.Op. It never adds tokens beyond the refill that was due.
+func (b *bucket) adopt(to *limiter.Limits, generation uint64, now int64) {
+	from := b.limits
+	if from == to || from.Hash() == to.Hash() {
+		b.generation = max(b.generation, generation)
+		return
+	}
+	if generation < b.generation || generation == b.generation && to.Hash() < from.Hash() {
+		return
+	}
+	old := *b
+	b.limits, b.generation, b.rest = to, generation, nil
+	if to.Len() > 1 {
+		b.rest = &rest{balances: make([]tokenbucket.Bucket, to.Len()-1)}
+	}
+	for i := range to.Len() {
+		*b.balance(i) = old.carry(to.At(i), now)
+	}
+	b.keepDormant(&old, now)
+}
+
+// carry returns the balance that the old bucket has for a limit under new numbers.
+func (b *bucket) carry(to limiter.Limit, now int64) tokenbucket.Bucket {
+	p := to.Params()
+	if i := b.limits.Find(to.Name); i >= 0 && !b.limits.At(i).Unlimited {
+		return b.balance(i).Reparameterize(b.limits.Params(i), p, now)
+	}
+	if b.rest != nil {
+		for _, d := range b.rest.dormant {
+			if dp := d.limit.Params(); d.limit.Name == to.Name && d.bucket.Available(dp, now) < dp.Capacity {
+				return d.bucket.Reparameterize(dp, p, now)
+			}
+		}
+	}
+	return tokenbucket.Full(p, now)
+}
+
+// keepDormant keeps the balances of old that have no place in b and are not full.
+func (b *bucket) keepDormant(old *bucket, now int64) {
+	keep := func(l limiter.Limit, t tokenbucket.Bucket) {
+		if i := b.limits.Find(l.Name); l.Unlimited || i >= 0 && !b.limits.At(i).Unlimited {
+			return
+		}
+		if t = t.Refill(l.Params(), now); t.Tokens == l.Params().Capacity {
+			return
+		}
+		if b.rest == nil {
+			b.rest = &rest{}
+		}
+		b.rest.dormant = append(b.rest.dormant, dormant{limit: l, bucket: t})
+	}
+	for i := range old.limits.Len() {
+		keep(old.limits.At(i), *old.balance(i))
+	}
+	if old.rest != nil {
+		for _, d := range old.rest.dormant {
+			keep(d.limit, d.bucket)
+		}
+	}
+}
+
+// prepare refills the spends of op, gives what they give, and reports whether
+// every one finds what it needs. It takes nothing.
+func (b *bucket) prepare(op *limiter.Op, now int64) bool {
+	enough := true
+	for i := range op.Spends {
+		sp := &op.Spends[i]
+		sp.Exceeded, sp.Limits = false, b.limits
+		sp.Index = b.limits.Find(sp.Limit)
+		if sp.Held = sp.Index >= 0 && !b.limits.At(sp.Index).Unlimited; !sp.Held {
+			continue
+		}
+		p, t := b.limits.Params(sp.Index), b.balance(sp.Index)
+		*t = t.Refill(p, now)
+		if give := sp.Refund - sp.Charge; give > 0 {
+			*t = t.ForceConsume(p, -give, now)
+		}
+		if t.Tokens < sp.Take || sp.Look && t.Tokens < limiter.Milli {
+			sp.Exceeded, enough = true, false
+		}
+	}
+	return enough
+}
+
+// finish takes what was prepared if the decision admits, books charges, and
+// reports the state.
+func (b *bucket) finish(op *limiter.Op, admitted bool) {
+	for i := range op.Spends {
+		sp := &op.Spends[i]
+		if !sp.Held {
+			continue
+		}
+		t := b.balance(sp.Index)
+		if admitted {
+			t.Tokens -= sp.Take
+		}
+		if cost := sp.Charge - sp.Refund; cost > 0 {
+			floor := min(t.Tokens, b.limits.At(sp.Index).DebtFloor())
+			t.Tokens = max(t.Tokens-cost, floor)
+		}
+		sp.Bucket = *t
+	}
+}

@@ -1,0 +1,16 @@
+// Package embedded is the store for one node: buckets in this process's memory.
+//
+// # Structure
+//
+// Buckets live in a few thousand shards, each a map under a mutex of its own; a
+// decision locks the shards of its buckets, in ascending order, so that it is
+// atomic over all of them and no cycle of locks can form. A lock is held for the
+// arithmetic only. Locking shards instead of single buckets saves a second lock
+// and makes dropping a bucket safe without a protocol; with so many shards two
+// hot buckets hardly ever share one.
+//
+// A full bucket and no bucket are the same thing: buckets that are full again
+// are dropped, a few shards at a time, and a bucket that a decision leaves full
+// is not kept. No balance is ever evicted for want of room; at Config.MaxBuckets
+// a new bucket is refused with limiter.ErrUnavailable, and the caller's policy decides.
+package embedded

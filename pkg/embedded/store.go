@@ -1,0 +1,240 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+const (
+	// shardCount keeps a sweep of one shard short (some hundred buckets of a
+	// million) and makes it unlikely that two hot buckets share a lock.
+	shardCount = 4096
+
+	// DefaultMaxBuckets is the most buckets held at once, about 1 GiB of memory.
+	DefaultMaxBuckets = 5_000_000
+	// DefaultSweepInterval is how long it takes to look at every bucket once.
+	DefaultSweepInterval = time.Minute
+)
+
+// Config configures a store. The zero Config is useful.
+type Config struct {
+	// MaxBuckets is the most buckets held at once; 0 = DefaultMaxBuckets. Buckets
+	// that are full again do not count for longer than a sweep.
+	MaxBuckets int64
+	// SweepInterval is how long it takes to look at every bucket once and drop the
+	// full ones; 0 = DefaultSweepInterval.
+	SweepInterval time.Duration
+	// Now is the clock by which full buckets are found; nil = time.Now. It should be
+	// the clock that callers read.
+	Now func() time.Time
+}
+
+// Store is a limiter.Store in memory. Create it with [New].
+type Store struct {
+	cfg     Config
+	seed    maphash.Seed
+	buckets atomic.Int64
+	shards  [shardCount]shard
+	catalog catalog
+	stop    context.CancelFunc
+	done    chan struct{} // closed when the sweeper has ended
+}
+
+var _ limiter.Store = (*Store)(nil)
+
+// shard is a part of the buckets, found by hash. A nil map says that the store is closed.
+type shard struct {
+	mu      sync.Mutex
+	buckets map[uint64]*bucket
+	_       [48]byte // a cache line of its own
+}
+
+// New returns an empty store and starts its sweeper, which Close stops.
+func New(cfg Config) *Store {
+	if cfg.MaxBuckets <= 0 {
+		cfg.MaxBuckets = DefaultMaxBuckets
+	}
+	if cfg.SweepInterval <= 0 {
+		cfg.SweepInterval = DefaultSweepInterval
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s := &Store{cfg: cfg, seed: maphash.MakeSeed(), stop: stop, done: make(chan struct{})}
+	for i := range s.shards {
+		s.shards[i].buckets = make(map[uint64]*bucket)
+	}
+	s.catalog.init()
+	go s.sweepLoop(ctx)
+	return s
+}
+
+// Capabilities implements limiter.Store.
+func (s *Store) Capabilities() limiter.BackendCapabilities {
+	return limiter.BackendCapabilities{Local: true, BatchOperations: true}
+}
+
+// Buckets returns the number of buckets held now.
+func (s *Store) Buckets() int64 { return s.buckets.Load() }
+
+// Close implements limiter.Store: it stops the sweeper and forgets every bucket.
+func (s *Store) Close(ctx context.Context) error {
+	s.stop()
+	for i := range s.shards {
+		sh := &s.shards[i]
+		sh.mu.Lock()
+		s.buckets.Add(-int64(len(sh.buckets)))
+		sh.buckets = nil
+		sh.mu.Unlock()
+	}
+	s.catalog.close()
+	select {
+	case <-s.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: closing: %w", limiter.ErrUnavailable, ctx.Err())
+	}
+}
+
+// hash finds a bucket. The seed is random for each store, so that nobody can
+// choose names that collide; bucket.is settles the rest.
+func (s *Store) hash(k *limiter.BucketKey) uint64 {
+	const odd = 0x9e3779b97f4a7c15 // 2^64/φ: spreads the parts, so that they do not cancel out
+	h := maphash.String(s.seed, k.Entity)
+	h = h*odd + maphash.String(s.seed, k.Resource)
+	h = h*odd + maphash.String(s.seed, k.Namespace)
+	h = (h + k.Variant) * odd
+	return h ^ h>>32
+}
+
+// Take implements limiter.Store.
+func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool, error) {
+	if err := contextErr(ctx); err != nil {
+		return false, err
+	}
+	if len(ops) == 1 {
+		return s.takeOne(now.UnixMilli(), &ops[0])
+	}
+	return s.takeAll(now.UnixMilli(), ops)
+}
+
+// takeOne is takeAll for the common case of one bucket, without its bookkeeping.
+func (s *Store) takeOne(now int64, op *limiter.Op) (bool, error) {
+	hash := s.hash(&op.Bucket)
+	sh := &s.shards[hash%shardCount]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	b, created, err := s.open(sh, hash, now, op)
+	if err != nil {
+		return false, err
+	}
+	admitted := b.prepare(op, now)
+	b.finish(op, admitted)
+	if created && b.full(now) {
+		s.drop(sh, hash, b)
+	}
+	return admitted, nil
+}
+
+// opened is a bucket of a decision over several buckets.
+type opened struct {
+	hash    uint64
+	bucket  *bucket
+	created bool
+}
+
+// takeAll decides over several buckets while it holds the locks of all of them.
+func (s *Store) takeAll(now int64, ops []limiter.Op) (bool, error) {
+	var fixed [16]opened
+	held := fixed[:0]
+	for i := range ops {
+		held = append(held, opened{hash: s.hash(&ops[i].Bucket)})
+	}
+	var l locked
+	l.lock(s, held)
+	defer l.unlock(s)
+
+	for i := range ops {
+		h := &held[i]
+		var err error
+		h.bucket, h.created, err = s.open(&s.shards[h.hash%shardCount], h.hash, now, &ops[i])
+		if err != nil {
+			s.dropFull(held[:i], now) // nothing was applied: what was created is full
+			return false, err
+		}
+	}
+	admitted := true
+	for i := range ops {
+		if !held[i].bucket.prepare(&ops[i], now) {
+			admitted = false
+		}
+	}
+	for i := range ops {
+		held[i].bucket.finish(&ops[i], admitted)
+	}
+	s.dropFull(held, now)
+	return admitted, nil
+}
+
+// dropFull removes the buckets that this decision created and left full.
+func (s *Store) dropFull(held []opened, now int64) {
+	for _, h := range held {
+		if h.created && h.bucket.full(now) {
+			s.drop(&s.shards[h.hash%shardCount], h.hash, h.bucket)
+		}
+	}
+}
+
+// open returns the bucket of op, under op's limits if they are the newer ones,
+// and creates it when there is none. The shard must be locked.
+func (s *Store) open(sh *shard, hash uint64, now int64, op *limiter.Op) (b *bucket, created bool, err error) {
+	if sh.buckets == nil {
+		return nil, false, limiter.ErrClosed
+	}
+	first := sh.buckets[hash]
+	for b = first; b != nil; b = b.next {
+		if b.is(&op.Bucket) {
+			b.adopt(op.Limits, op.Generation, now)
+			return b, false, nil
+		}
+	}
+	if n := s.buckets.Add(1); n > s.cfg.MaxBuckets {
+		s.buckets.Add(-1)
+		return nil, false, fmt.Errorf("%w: the embedded store holds its maximum of %d buckets; raise max_buckets", limiter.ErrUnavailable, s.cfg.MaxBuckets)
+	}
+	b = newBucket(op, now)
+	b.next = first
+	sh.buckets[hash] = b
+	return b, true, nil
+}
+
+// drop removes a bucket. The shard must be locked.
+func (s *Store) drop(sh *shard, hash uint64, b *bucket) {
+	first := sh.buckets[hash]
+	switch {
+	case first == b && b.next == nil:
+		delete(sh.buckets, hash)
+	case first == b:
+		sh.buckets[hash] = b.next
+	default:
+		for first.next != b {
+			first = first.next
+		}
+		first.next = b.next
+	}
+	s.buckets.Add(-1)
+}
+
+func contextErr(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", limiter.ErrUnavailable, err)
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package limiter
+
+import (
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// A denial is remembered between half of maxDenial and all of it: long enough
+// that a storm costs nothing, short enough that tokens which another replica gives
+// back are not missed for long. The jitter keeps replicas, and whoever holds a
+// bucket for a fixed time, from falling into step with it.
+const maxDenial = time.Second
+
+// denyCache remembers buckets that were seen exhausted, so that a storm of
+// denials asks a remote store nothing. It keeps the bucket's state, not a time:
+// whether a request is denied, and until when, is computed for its own amount.
+// It is sound for what this process knows; what others give back can be missed
+// for at most maxDenial and one budget. Losing an entry costs a call to the store.
+type denyCache struct {
+	probe time.Duration // how long a request that goes to see may take
+
+	mu      sync.Mutex
+	entries *lru.Cache[denyKey, denial]
+}
+
+type denyKey struct {
+	bucket BucketKey
+	limit  string
+}
+
+type denial struct {
+	limits *Limits
+	index  int
+	bucket tokenbucket.Bucket
+	until  time.Time
+}
+
+// clone returns a key that shares no memory with a request.
+func (k denyKey) clone() denyKey {
+	k.limit = strings.Clone(k.limit)
+	k.bucket.Namespace = strings.Clone(k.bucket.Namespace)
+	k.bucket.Entity = strings.Clone(k.bucket.Entity)
+	k.bucket.Resource = strings.Clone(k.bucket.Resource)
+	return k
+}
+
+// newDenyCache returns nil, which remembers nothing, for a size below 0.
+func newDenyCache(size int, probe time.Duration) *denyCache {
+	if size < 0 {
+		return nil
+	}
+	if size == 0 {
+		size = DefaultDenyCacheSize
+	}
+	c := &denyCache{probe: probe}
+	c.entries, _ = lru.New[denyKey, denial](size) // fails for a size below 1 only
+	return c
+}
+
+func (c *denyCache) purge() { c.entries.Purge() }
+
+// deny fills in a denial when a limit of the decision's ops is known to be
+// exhausted. When an entry is over, one request is let through to see how things
+// stand, and the others are denied until it is back, or its budget is over.
+func (c *denyCache) deny(now time.Time, d *Decision) bool {
+	ops := d.scratch.ops
+	for i := range ops {
+		for j := range ops[i].Spends {
+			if sp := &ops[i].Spends[j]; sp.Charge > 0 || sp.Refund > 0 {
+				return false // must reach the store whatever the takes' outcome
+			}
+		}
+	}
+	denied := false
+	for i := range ops {
+		for j := range ops[i].Spends {
+			denied = c.exhausted(now, &ops[i], &ops[i].Spends[j]) || denied
+		}
+	}
+	return denied
+}
+
+// exhausted reports whether a spend is known not to find what it needs, and if
+// so fills in what the store would.
+func (c *denyCache) exhausted(now time.Time, op *Op, sp *Spend) bool {
+	key := denyKey{op.Bucket, sp.Limit}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.entries.Get(key)
+	if !ok || e.limits.Hash() != op.Limits.Hash() {
+		return false
+	}
+	p := e.limits.Params(e.index)
+	b := e.bucket.Refill(p, now.UnixMilli())
+	if b.Tokens >= sp.need() {
+		return false
+	}
+	if !now.Before(e.until) {
+		e.until = now.Add(c.probe)
+		c.entries.Add(key, e)
+		return false
+	}
+	sp.Held, sp.Exceeded, sp.Limits, sp.Index, sp.Bucket = true, true, e.limits, e.index, b
+	return true
+}
+
+// learn remembers what the store said of each spend: exhausted, or not any more.
+func (c *denyCache) learn(now time.Time, ops []Op) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range ops {
+		for j := range ops[i].Spends {
+			sp := &ops[i].Spends[j]
+			key := denyKey{ops[i].Bucket, sp.Limit}
+			if !sp.Exceeded {
+				c.entries.Remove(key)
+				continue
+			}
+			c.entries.Add(key.clone(), denial{
+				limits: sp.Limits, index: sp.Index, bucket: sp.Bucket,
+				until: now.Add(maxDenial/2 + rand.N(maxDenial/2)), // #nosec G404 -- jitter
+			})
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package limiter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// Defaults of [Config].
+const (
+	DefaultTimeout       = 15 * time.Millisecond // below the 20 ms that Envoy waits
+	DefaultCacheTTL      = 60 * time.Second
+	DefaultCacheSize     = 100_000
+	DefaultDenyCacheSize = 100_000
+)
+
+// Config configures a [Limiter]. Only Store is required.
+type Config struct {
+	// Store keeps the buckets. The limiter does not close it.
+	Store Store
+	// Fallback decides for the policy Local while Store does not answer. It should be
+	// memory of this process; nil = a decision by Local denies.
+	Fallback Store
+	// Timeout is the budget of one decision with a store that is not local;
+	// 0 = DefaultTimeout.
+	Timeout time.Duration
+	// CacheTTL is how long records of a store that is not local are believed, also
+	// that there is none; 0 = DefaultCacheTTL, below 0 = no cache. Changes that the
+	// store tells of count at once.
+	CacheTTL time.Duration
+	// CacheSize is the most records cached; 0 = DefaultCacheSize.
+	CacheSize int
+	// DenyCacheSize is the most denials remembered; 0 = DefaultDenyCacheSize, below 0 = none.
+	DenyCacheSize int
+}
+
+// Limiter decides requests. It is safe for concurrent use. Create it with [New].
+type Limiter struct {
+	store    Store
+	local    bool // the store is memory of this process
+	fallback Store
+	timeout  time.Duration
+	static   atomic.Pointer[Static]
+	cache    *recordCache // nil for a local store
+	denials  *denyCache   // nil for a local store
+	shares   *shareCache
+}
+
+// New returns a limiter over a store. It fails with [ErrInvalid] when there is none.
+func New(cfg Config) (*Limiter, error) {
+	if cfg.Store == nil {
+		return nil, fmt.Errorf("%w: a limiter needs a store", ErrInvalid)
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = DefaultTimeout
+	}
+	l := &Limiter{
+		store:    cfg.Store,
+		local:    cfg.Store.Capabilities().Local,
+		fallback: cfg.Fallback,
+		timeout:  cfg.Timeout,
+		shares:   newShareCache(),
+	}
+	l.static.Store(&Static{})
+	if !l.local {
+		l.cache = newRecordCache(cfg.CacheTTL, cfg.CacheSize)
+		l.denials = newDenyCache(cfg.DenyCacheSize, cfg.Timeout)
+		l.store.Subscribe(l.cache.changed)
+	}
+	return l, nil
+}
+
+// SetStatic puts the limits and entities of a configuration file in force, in
+// place of the earlier ones, for every decision that starts from now on; balances
+// stay. It refuses, with [ErrInvalid], a cycle and a chain of more than
+// [MaxLevels]. On another error they are in force, but buckets that other replicas
+// have brought under other limits may keep those.
+func (l *Limiter) SetStatic(ctx context.Context, s Static) error {
+	for id, e := range s.Entities {
+		if err := CheckHierarchy(Entity{ID: id, Parent: e.Parent}, s.entity); err != nil {
+			return err
+		}
+	}
+	l.static.Store(&s) // before the generation: see resolve
+	return l.store.RaiseGeneration(ctx)
+}
+
+func (s *Static) entity(id string) (Entity, bool) {
+	e, ok := s.Entities[id]
+	return Entity{ID: id, Parent: e.Parent, Cascade: e.Cascade}, ok
+}
+
+// CacheStats reports on the cache of records. It is zero for a local store,
+// whose records are not cached.
+func (l *Limiter) CacheStats() CacheStats {
+	if l.cache == nil {
+		return CacheStats{}
+	}
+	return l.cache.stats()
+}
+
+// InvalidateCache forgets every cached record and denial.
+func (l *Limiter) InvalidateCache() {
+	if l.cache != nil {
+		l.cache.purge()
+	}
+	if l.denials != nil {
+		l.denials.purge()
+	}
+}
+
+// Decide decides a request at now and writes the answer to d. When the store
+// does not answer within the budget the request's policy decides, and d says so.
+// An error means that there is no decision: [ErrInvalid] for an amount out of
+// range, [ErrClosed] after the store was closed.
+func (l *Limiter) Decide(ctx context.Context, now time.Time, req *Request, d *Decision) error {
+	d.reset()
+	if err := req.validate(); err != nil {
+		return err
+	}
+	if !l.local {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, l.timeout)
+		defer cancel()
+	}
+	if err := l.resolve(ctx, now, req, d); err != nil {
+		return l.unanswered(ctx, now, req, d, err)
+	}
+	if d.Reason != ReasonNone {
+		return l.bookOnly(ctx, now, req, d)
+	}
+	if len(d.scratch.ops) == 0 {
+		d.Admitted = true
+		return nil
+	}
+	if l.denials != nil && l.denials.deny(now, d) {
+		return nil
+	}
+	admitted, err := l.store.Take(ctx, now, d.scratch.ops)
+	if err != nil {
+		return l.unanswered(ctx, now, req, d, err)
+	}
+	if l.denials != nil {
+		l.denials.learn(now, d.scratch.ops)
+	}
+	d.fill(now, req, admitted)
+	return nil
+}
+
+// bookOnly is for a request that is denied before the store is asked, as it is
+// when a limit is configured nowhere: its charges and refunds are booked all the same.
+func (l *Limiter) bookOnly(ctx context.Context, now time.Time, req *Request, d *Decision) error {
+	ops := d.scratch.ops[:0]
+	for _, op := range d.scratch.ops {
+		spends := op.Spends[:0]
+		for _, sp := range op.Spends {
+			if sp.Take, sp.Look = 0, false; sp.Charge > 0 || sp.Refund > 0 {
+				spends = append(spends, sp)
+			}
+		}
+		if op.Spends = spends; len(spends) > 0 {
+			ops = append(ops, op)
+		}
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	if _, err := l.store.Take(ctx, now, ops); err != nil {
+		reason, take, limit := d.Reason, d.MissingTake, d.MissingLimit
+		err = l.unanswered(ctx, now, req, d, err)
+		d.Admitted, d.Reason, d.MissingTake, d.MissingLimit = false, reason, take, limit
+		return err
+	}
+	return nil
+}
+
+// unanswered decides by policy when the store did not.
+func (l *Limiter) unanswered(ctx context.Context, now time.Time, req *Request, d *Decision, cause error) error {
+	if !errors.Is(cause, ErrUnavailable) && !errors.Is(cause, ErrUncertain) {
+		return cause // closed or invalid: never a reason to admit
+	}
+	d.Policy, d.Unavailable = l.policy(req, d), cause
+	switch d.Policy {
+	case Allow:
+		d.Admitted, d.Reason = true, ReasonNone
+	case Local:
+		l.decideLocally(context.WithoutCancel(ctx), now, req, d)
+	default:
+		d.Admitted, d.Reason = false, ReasonUnavailable
+	}
+	return nil
+}
+
+// validate refuses amounts outside of the arithmetic's range.
+func (r *Request) validate() error {
+	for i := range r.Takes {
+		for _, c := range r.Takes[i].Consume {
+			if c.Amount < 0 || c.Amount > tokenbucket.MaxAmount {
+				return fmt.Errorf("%w: take %d asks for %d millitokens of %s; it must be 0 to %d",
+					ErrInvalid, i, c.Amount, c.Limit, int64(tokenbucket.MaxAmount))
+			}
+		}
+		if len(r.Takes[i].Parents) >= MaxLevels {
+			return fmt.Errorf("%w: take %d names %d ancestors; at most %d are allowed", ErrInvalid, i, len(r.Takes[i].Parents), MaxLevels-1)
+		}
+	}
+	return nil
+}
+
+func (r *Request) namespace() string {
+	if r.Namespace == "" {
+		return DefaultNamespace
+	}
+	return r.Namespace
+}

@@ -1,0 +1,268 @@
+package limiter
+
+import (
+	"context"
+	"hash/fnv"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// scratch is the working memory of one decision, reused by the next.
+type scratch struct {
+	offline bool   // the store is away: make do with what was last seen
+	policy  Policy // stored for the namespace
+	levels  []level
+	refs    []Ref
+	records []Record
+	ops     []Op
+	spends  []Spend // what the ops' Spends are cut from
+}
+
+// level is one entity of one take's chain.
+type level struct {
+	take   int
+	depth  int    // 0 for the take's entity
+	entity string //
+	limits *Limits
+	source Source // of the limits
+	op     int    // index in ops; -1 = nothing to take here
+}
+
+const refsPerLevel = 5 // entity, and its four places for limits
+
+// resolve finds the chain of every take and the limits of every level, and
+// turns them into the ops of d. Records are read in as few rounds as there are
+// links that only the store knows; the generation is read before the static
+// configuration, so that limits that were replaced never carry a new one.
+func (l *Limiter) resolve(ctx context.Context, now time.Time, req *Request, d *Decision) error {
+	sc := &d.scratch
+	for i := range req.Takes {
+		sc.levels = append(sc.levels, level{take: i, entity: req.Takes[i].Entity, op: -1})
+		for _, parent := range req.Takes[i].Parents {
+			if !sc.inChain(i, parent) {
+				sc.levels = append(sc.levels, level{take: i, depth: sc.depth(i), entity: parent, op: -1})
+			}
+		}
+	}
+	for first := 0; first < len(sc.levels); {
+		last := len(sc.levels)
+		if err := l.resolveRound(ctx, now, req, d, first, last); err != nil {
+			return err
+		}
+		first = last
+	}
+	d.checkConfigured(req)
+	return nil
+}
+
+// resolveRound reads the records of the levels from first up to last, adds what
+// they take to the ops, and appends the stored parents of those that end their chain.
+func (l *Limiter) resolveRound(ctx context.Context, now time.Time, req *Request, d *Decision, first, last int) error {
+	sc := &d.scratch
+	sc.refs = sc.refs[:0]
+	for i := first; i < last; i++ {
+		lv := &sc.levels[i]
+		resource := req.Takes[lv.take].Resource
+		sc.refs = append(sc.refs, EntityRef(lv.entity), EntityLimitsRef(lv.entity, resource),
+			EntityLimitsRef(lv.entity, DefaultResource), ResourceLimitsRef(resource), SystemLimitsRef())
+	}
+	if cap(sc.records) < len(sc.refs) {
+		sc.records = make([]Record, len(sc.refs))
+	}
+	sc.records = sc.records[:len(sc.refs)]
+	generation, err := l.read(ctx, now, req.namespace(), sc)
+	if err != nil {
+		return err
+	}
+	static := l.static.Load()
+	for i := first; i < last; i++ {
+		records := sc.records[(i-first)*refsPerLevel:][:refsPerLevel]
+		lv := &sc.levels[i]
+		lv.limits, lv.source = static.limitsOf(&req.Takes[lv.take], lv, records)
+		sc.policy = records[4].OnUnavailable
+		sc.addOp(req, i, generation)
+		d.appendParent(i, static, records[0].Entity)
+	}
+	return nil
+}
+
+// appendParent adds the parent of the level's entity, if the level ends its
+// chain and the entity cascades. A parent that is in the chain already is left
+// out: stored entities and named parents together can make a circle.
+func (d *Decision) appendParent(i int, static *Static, stored *Entity) {
+	sc := &d.scratch
+	lv := sc.levels[i]
+	if lv.depth != sc.depth(lv.take)-1 {
+		return
+	}
+	var parent string
+	if stored != nil {
+		if stored.Cascade {
+			parent = stored.Parent
+		}
+	} else if e, ok := static.Entities[lv.entity]; ok && e.Cascade {
+		parent = e.Parent
+	}
+	switch {
+	case parent == "" || sc.inChain(lv.take, parent):
+	case lv.depth+1 == MaxLevels:
+		d.Reason = ReasonHierarchy
+	default:
+		sc.levels = append(sc.levels, level{take: lv.take, depth: lv.depth + 1, entity: parent, op: -1})
+	}
+}
+
+// depth returns the number of levels that a take's chain has so far.
+func (sc *scratch) depth(take int) int {
+	n := 0
+	for i := range sc.levels {
+		if sc.levels[i].take == take {
+			n++
+		}
+	}
+	return n
+}
+
+func (sc *scratch) inChain(take int, entity string) bool {
+	for i := range sc.levels {
+		if sc.levels[i].take == take && sc.levels[i].entity == entity {
+			return true
+		}
+	}
+	return false
+}
+
+// limitsOf returns the limits of a level: the first place that has some wins as
+// a whole, and in each place what is stored wins over the file.
+func (s *Static) limitsOf(t *Take, lv *level, r []Record) (*Limits, Source) {
+	if lv.depth == 0 && t.Limits != nil {
+		return t.Limits, SourceRequest
+	}
+	var file StaticEntity
+	if len(s.Entities) > 0 {
+		file = s.Entities[lv.entity]
+	}
+	switch {
+	case r[1].Limits.Len() > 0:
+		return r[1].Limits, SourceEntity
+	case file.Limits[t.Resource].Len() > 0:
+		return file.Limits[t.Resource], SourceEntityConfig
+	case r[2].Limits.Len() > 0:
+		return r[2].Limits, SourceEntityDefault
+	case file.Limits[DefaultResource].Len() > 0:
+		return file.Limits[DefaultResource], SourceEntityDefaultConfig
+	case r[3].Limits.Len() > 0:
+		return r[3].Limits, SourceResource
+	}
+	if limits := s.Resources[t.Resource]; limits.Len() > 0 {
+		return limits, SourceResourceConfig
+	}
+	if r[4].Limits.Len() > 0 {
+		return r[4].Limits, SourceSystem
+	}
+	if s.System.Len() > 0 {
+		return s.System, SourceSystemConfig
+	}
+	return nil, SourceNone
+}
+
+// addOp adds what a level's bucket has to give to the ops, joining it with what
+// an earlier take wants of the same bucket.
+func (sc *scratch) addOp(req *Request, i int, generation uint64) {
+	lv := &sc.levels[i]
+	t := &req.Takes[lv.take]
+	for _, c := range t.Consume {
+		if n := lv.limits.Find(c.Limit); n < 0 || lv.limits.limits[n].Unlimited {
+			continue
+		}
+		sp := sc.opOf(req, lv, generation).spend(c.Limit)
+		switch t.Mode {
+		case Charge:
+			sp.Charge = saturatingAdd(sp.Charge, c.Amount)
+		case Refund:
+			sp.Refund = saturatingAdd(sp.Refund, c.Amount)
+		default:
+			sp.Take = saturatingAdd(sp.Take, c.Amount)
+			sp.Look = sp.Look || c.Amount == 0
+		}
+	}
+}
+
+// opOf returns the op of a level's bucket, a new one unless it is there.
+func (sc *scratch) opOf(req *Request, lv *level, generation uint64) *Op {
+	if lv.op >= 0 {
+		return &sc.ops[lv.op]
+	}
+	t := &req.Takes[lv.take]
+	key := BucketKey{Namespace: req.namespace(), Entity: lv.entity, Resource: t.Resource, Variant: variant(t, lv)}
+	for i := range sc.ops {
+		if sc.ops[i].Bucket == key {
+			lv.op = i
+			return &sc.ops[i]
+		}
+	}
+	lv.op = len(sc.ops)
+	sc.ops = append(sc.ops, Op{Bucket: key, Limits: lv.limits, Generation: generation, Spends: sc.cut(lv.limits.Len())})
+	return &sc.ops[lv.op]
+}
+
+// cut returns an empty slice with room for n spends.
+func (sc *scratch) cut(n int) []Spend {
+	if cap(sc.spends)-len(sc.spends) < n {
+		sc.spends = make([]Spend, 0, max(2*cap(sc.spends), n, 4)) // ops keep the old one
+	}
+	end := len(sc.spends) + n
+	cut := sc.spends[len(sc.spends):len(sc.spends):end]
+	sc.spends = sc.spends[:end]
+	return cut
+}
+
+// spend returns the op's spend of a limit, a new one unless it is there.
+func (op *Op) spend(limit string) *Spend {
+	for i := range op.Spends {
+		if op.Spends[i].Limit == limit {
+			return &op.Spends[i]
+		}
+	}
+	op.Spends = append(op.Spends, Spend{Limit: limit})
+	return &op.Spends[len(op.Spends)-1]
+}
+
+func saturatingAdd(a, b int64) int64 { return min(a+b, tokenbucket.MaxAmount) }
+
+// variant tells buckets of own limits and of labels apart from ordinary ones.
+// Ancestors' limits are never the request's own.
+func variant(t *Take, lv *level) uint64 {
+	var v uint64
+	if t.Limits != nil && lv.depth == 0 {
+		v = t.Limits.Hash()
+	}
+	if t.Label != "" {
+		h := fnv.New64a()
+		h.Write([]byte(t.Label))
+		v = v*31 + h.Sum64()
+	}
+	return v
+}
+
+// found reports whether a level of the take has the limit.
+func (sc *scratch) found(take int, limit string) bool {
+	for i := range sc.levels {
+		if sc.levels[i].take == take && sc.levels[i].limits.Find(limit) >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// checkConfigured denies a request that consumes a limit which no level has.
+func (d *Decision) checkConfigured(req *Request) {
+	for i := range req.Takes {
+		for _, c := range req.Takes[i].Consume {
+			if d.Reason == ReasonNone && !d.scratch.found(i, c.Limit) {
+				d.Reason, d.MissingTake, d.MissingLimit = ReasonNotConfigured, i, c.Limit
+			}
+		}
+	}
+}

@@ -1,3 +1,0 @@
-package limiter
-
-type scratch struct{}
