@@ -109,7 +109,9 @@ func (s *Store) hash(k *limiter.BucketKey) uint64 {
 	const odd = 0x9e3779b97f4a7c15 // 2^64/φ: spreads the parts, so that they do not cancel out
 	h := maphash.String(s.seed, k.Entity)
 	h = h*odd + maphash.String(s.seed, k.Resource)
-	h = h*odd + maphash.String(s.seed, k.Namespace)
+	if k.Namespace != limiter.DefaultNamespace { // most installations have no other
+		h = h*odd + maphash.String(s.seed, k.Namespace)
+	}
 	h = (h + k.Variant) * odd
 	return h ^ h>>32
 }
@@ -126,7 +128,7 @@ func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 }
 
 // takeOne is takeAll for the common case of one bucket, without its bookkeeping.
-func (s *Store) takeOne(now int64, op *limiter.Op) (bool, error) {
+func (s *Store) takeOne(now int64, op *limiter.Op) (admitted bool, err error) {
 	hash := s.hash(&op.Bucket)
 	sh := &s.shards[hash%shardCount]
 	sh.mu.Lock()
@@ -135,7 +137,7 @@ func (s *Store) takeOne(now int64, op *limiter.Op) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	admitted := b.prepare(op, now)
+	admitted = b.prepare(op, now)
 	b.finish(op, admitted)
 	if created && b.full(now) {
 		s.drop(sh, hash, b)

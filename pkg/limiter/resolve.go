@@ -38,10 +38,10 @@ const refsPerLevel = 5 // entity, and its four places for limits
 func (l *Limiter) resolve(ctx context.Context, now time.Time, req *Request, d *Decision) error {
 	sc := &d.scratch
 	for i := range req.Takes {
-		sc.levels = append(sc.levels, level{take: i, entity: req.Takes[i].Entity, op: -1})
+		sc.addLevel(i, 0, req.Takes[i].Entity)
 		for _, parent := range req.Takes[i].Parents {
 			if !sc.inChain(i, parent) {
-				sc.levels = append(sc.levels, level{take: i, depth: sc.depth(i), entity: parent, op: -1})
+				sc.addLevel(i, sc.depth(i), parent)
 			}
 		}
 	}
@@ -63,9 +63,7 @@ func (l *Limiter) resolveRound(ctx context.Context, now time.Time, req *Request,
 	sc.refs = sc.refs[:0]
 	for i := first; i < last; i++ {
 		lv := &sc.levels[i]
-		resource := req.Takes[lv.take].Resource
-		sc.refs = append(sc.refs, EntityRef(lv.entity), EntityLimitsRef(lv.entity, resource),
-			EntityLimitsRef(lv.entity, DefaultResource), ResourceLimitsRef(resource), SystemLimitsRef())
+		sc.addRefs(lv.entity, req.Takes[lv.take].Resource)
 	}
 	if cap(sc.records) < len(sc.refs) {
 		sc.records = make([]Record, len(sc.refs))
@@ -109,8 +107,30 @@ func (d *Decision) appendParent(i int, static *Static, stored *Entity) {
 	case lv.depth+1 == MaxLevels:
 		d.Reason = ReasonHierarchy
 	default:
-		sc.levels = append(sc.levels, level{take: lv.take, depth: lv.depth + 1, entity: parent, op: -1})
+		sc.addLevel(lv.take, lv.depth+1, parent)
 	}
+}
+
+// addRefs asks for the records of one level: refsPerLevel of them, in this order.
+// It sets only the fields that their kinds have; the others are never set.
+func (sc *scratch) addRefs(entity, resource string) {
+	n := len(sc.refs)
+	if cap(sc.refs)-n < refsPerLevel {
+		sc.refs = append(sc.refs, make([]Ref, refsPerLevel)...)
+	}
+	sc.refs = sc.refs[:n+refsPerLevel]
+	r := (*[refsPerLevel]Ref)(sc.refs[n:])
+	r[0].Kind, r[0].Entity = RefEntity, entity
+	r[1].Kind, r[1].Entity, r[1].Resource = RefEntityLimits, entity, resource
+	r[2].Kind, r[2].Entity, r[2].Resource = RefEntityLimits, entity, DefaultResource
+	r[3].Kind, r[3].Resource = RefResourceLimits, resource
+	r[4].Kind = RefSystemLimits
+}
+
+func (sc *scratch) addLevel(take, depth int, entity string) {
+	lv := grow(&sc.levels)
+	lv.take, lv.depth, lv.entity, lv.op = take, depth, entity, -1
+	lv.limits, lv.source = nil, SourceNone
 }
 
 // depth returns the number of levels that a take's chain has so far.
@@ -203,8 +223,9 @@ func (sc *scratch) opOf(req *Request, lv *level, generation uint64) *Op {
 		}
 	}
 	lv.op = len(sc.ops)
-	sc.ops = append(sc.ops, Op{Bucket: key, Limits: lv.limits, Generation: generation, Spends: sc.cut(lv.limits.Len())})
-	return &sc.ops[lv.op]
+	op := grow(&sc.ops)
+	op.Bucket, op.Limits, op.Generation, op.Spends = key, lv.limits, generation, sc.cut(lv.limits.Len())
+	return op
 }
 
 // cut returns an empty slice with room for n spends.
@@ -225,8 +246,9 @@ func (op *Op) spend(limit string) *Spend {
 			return &op.Spends[i]
 		}
 	}
-	op.Spends = append(op.Spends, Spend{Limit: limit})
-	return &op.Spends[len(op.Spends)-1]
+	sp := grow(&op.Spends)
+	sp.Limit, sp.Take, sp.Look, sp.Charge, sp.Refund, sp.Held, sp.Exceeded = limit, 0, false, 0, 0, false, false
+	return sp
 }
 
 func saturatingAdd(a, b int64) int64 { return min(a+b, tokenbucket.MaxAmount) }

@@ -5,20 +5,17 @@ import (
 	"time"
 )
 
-// reset empties the decision and keeps its memory.
+// reset empties the decision and keeps its memory. It sets field by field: this
+// is on the hot path, and copying the whole would cost more than deciding.
 func (d *Decision) reset() {
-	clear(d.scratch.ops) // lets go of the last request's limits and strings
-	clear(d.scratch.spends)
-	*d = Decision{
-		Statuses: d.Statuses[:0],
-		scratch: scratch{
-			levels:  d.scratch.levels[:0],
-			refs:    d.scratch.refs[:0],
-			records: d.scratch.records[:0],
-			ops:     d.scratch.ops[:0],
-			spends:  d.scratch.spends[:0],
-		},
-	}
+	d.Admitted, d.Reason, d.RetryAfter = false, ReasonNone, 0
+	d.MissingTake, d.MissingLimit = 0, ""
+	d.Policy, d.Unavailable = Unset, nil
+	d.Statuses = d.Statuses[:0]
+	sc := &d.scratch
+	sc.offline, sc.policy = false, Unset
+	sc.levels, sc.refs, sc.records = sc.levels[:0], sc.refs[:0], sc.records[:0]
+	sc.ops, sc.spends = sc.ops[:0], sc.spends[:0]
 }
 
 // fill makes the decision of what the store said.
@@ -54,18 +51,30 @@ func (d *Decision) fillLevel(now int64, t *Take, lv *level) {
 		if !sp.Held || !t.consumes(sp.Limit) {
 			continue
 		}
-		d.Statuses = append(d.Statuses, LimitStatus{
-			Take: lv.take, Level: lv.depth, Entity: lv.entity, Resource: t.Resource,
-			Limit: sp.Limits.At(sp.Index), Source: lv.source,
-			Available: sp.Bucket.Tokens, Requested: sp.Take, Exceeded: sp.Exceeded,
-		})
-		s, p := &d.Statuses[len(d.Statuses)-1], sp.Limits.Params(sp.Index)
+		s := grow(&d.Statuses)
+		s.Take, s.Level, s.Entity, s.Resource = lv.take, lv.depth, lv.entity, t.Resource
+		s.Limit, s.Source = sp.Limits.At(sp.Index), lv.source
+		s.Available, s.Requested, s.Exceeded = sp.Bucket.Tokens, sp.Take, sp.Exceeded
+		s.RetryAfter, s.Never = 0, false
+		p := sp.Limits.Params(sp.Index)
 		s.Reset = duration(sp.Bucket.TimeToFull(p, now))
 		if sp.Exceeded {
 			retry, ok := sp.Bucket.RetryAfter(p, sp.need(), now)
 			s.RetryAfter, s.Never = duration(retry), !ok
 		}
 	}
+}
+
+// grow makes a slice one longer and returns the new element, which holds what
+// was there before: reusing an element in place spares writing it twice.
+func grow[T any](s *[]T) *T {
+	if n := len(*s); n < cap(*s) {
+		*s = (*s)[:n+1]
+	} else {
+		var zero T
+		*s = append(*s, zero)
+	}
+	return &(*s)[len(*s)-1]
 }
 
 // need is the balance that a spend asks for.
