@@ -166,7 +166,7 @@ func (b *bucket) prepare(op *limiter.Op, now int64) bool {
 		if give := sp.Refund - sp.Charge; give > 0 {
 			*t = t.ForceConsume(p, -give, now)
 		}
-		if t.Tokens < sp.Take || sp.Look && t.Tokens < limiter.Milli {
+		if sp.Take > 0 && t.Tokens < sp.Take || sp.Look && t.Tokens < limiter.Milli {
 			sp.Exceeded, enough = true, false
 		}
 	}

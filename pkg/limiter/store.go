@@ -77,7 +77,7 @@ type BucketKey struct {
 // # Order within an op
 //
 // For each spend: refill to now; net Refund and Charge; what the net gives is
-// added, up to the capacity; then a Take finds what it needs if the balance is at
+// added, up to the capacity; then a Take above 0 finds what it needs if the balance is at
 // least Take, and a Look if it is at least one whole token; then what the net
 // costs is subtracted, down to the limit's debt floor and no further (a balance
 // that is below it already stays).
