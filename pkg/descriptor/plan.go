@@ -59,6 +59,7 @@ type Shadow struct {
 	Rule       *Rule
 	Descriptor int // index in Call.Descriptors
 	Request    limiter.Request
+	Why        string // not "": it would have denied without asking, and takes nothing
 }
 
 // Plan is what a call becomes. [Rules.Plan] fills it in and reuses what it
@@ -70,16 +71,10 @@ type Plan struct {
 	Shadows  []Shadow
 	Charges  bool // at least one take is a charge
 
+	// Working memory. What Request and Shadows hold points into consume and parents.
 	consume []limiter.Consumption
 	parents []string
+	matched []*Rule
+	values  []captured
+	text    []byte
 }
-
-// Rules are the compiled rules of all domains. They never change, and are safe
-// for concurrent use.
-type Rules struct{}
-
-// Domain is the compiled rules of one domain.
-type Domain struct{}
-
-// Rule is one compiled rule.
-type Rule struct{}

@@ -1,0 +1,244 @@
+package descriptor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// maxParents is the greatest number of parents that a rule may name.
+const maxParents = limiter.MaxLevels - 1
+
+// effect compiles what the rule does: just one of takes, unlimited and settle.
+func (c *compiler) effect(r *Rule, spec *RuleSpec) {
+	effects := 0
+	for _, has := range []bool{len(spec.Takes) > 0, spec.Unlimited, r.settle} {
+		if has {
+			effects++
+		}
+	}
+	switch {
+	case effects == 0:
+		c.problem(spec.Path, "does nothing; give it `entity`, `resource` and `consume`, or `takes`, or `unlimited: true`")
+	case effects > 1:
+		c.problem(spec.Path, "must do one thing: take from buckets, or `unlimited: true`, or `settle`")
+	case spec.Overdraw && len(spec.Takes) == 0:
+		c.problem(spec.Path+".overdraw", "has nothing to charge: the rule consumes nothing; leave it out")
+	}
+	for _, name := range spec.Settle {
+		if err := limiter.ValidateLimitName(name); err != nil {
+			c.problem(spec.Path+".settle."+name, "%v", err)
+		}
+		r.addLimit(name)
+	}
+	for i := range spec.Takes {
+		c.take(r, &spec.Takes[i])
+	}
+}
+
+func (r *Rule) addLimit(name string) {
+	if !slices.Contains(r.limits, name) {
+		r.limits = append(r.limits, name)
+	}
+}
+
+// take compiles one bucket of the rule.
+func (c *compiler) take(r *Rule, spec *TakeSpec) {
+	t := take{path: spec.Path, limits: spec.Limits, reserve: spec.Reserve, replaced: -1}
+	t.entity = c.template(r, spec.Path+".entity", spec.Entity, false)
+	t.resource = c.template(r, spec.Path+".resource", spec.Resource, false)
+	if len(spec.Parents) > maxParents {
+		c.problem(spec.Path+".parent", "has %d parents; an entity has at most %d ancestors", len(spec.Parents), maxParents)
+	}
+	for i, parent := range spec.Parents {
+		path := spec.Path + ".parent"
+		if len(spec.Parents) > 1 {
+			path = fmt.Sprintf("%s[%d]", path, i)
+		}
+		t.parents = append(t.parents, c.template(r, path, parent, true))
+	}
+	c.limits(r, spec, &t)
+	c.consume(r, spec, &t)
+	r.takes = append(r.takes, t)
+}
+
+// template compiles a template and binds its placeholders to captures of r.
+// After a mistake it returns one that nothing uses.
+func (c *compiler) template(r *Rule, path, text string, optional bool) template {
+	t, err := parseTemplate(text)
+	if err == nil {
+		err = t.placeholders(func(p *part) error { return r.bind(p, optional) })
+	}
+	if err != nil {
+		c.problem(path, "%v", err)
+	}
+	return t
+}
+
+// bind gives a placeholder its capture. The captures of one pattern stand
+// together, so that a regular expression is run once for all its groups.
+func (r *Rule) bind(p *part, optional bool) error {
+	found := capture{pattern: -1}
+	for i := range r.patterns {
+		q := &r.patterns[i]
+		if q.name == p.text {
+			found = capture{pattern: i}
+		} else if q.regex != nil && q.regex.SubexpIndex(p.text) > 0 {
+			found = capture{pattern: i, group: q.regex.SubexpIndex(p.text)}
+		}
+	}
+	if found.pattern < 0 {
+		return fmt.Errorf("{%s} is neither a key of the rule nor a named group of a regular expression; there is %s", p.text, r.placeholders())
+	}
+	if q := &r.patterns[found.pattern]; q.optional && !optional {
+		return fmt.Errorf("{%s} may be absent, as %q is optional; only `parent` can have it", p.text, q.name+"?")
+	}
+	p.capture = slices.Index(r.captures, found)
+	if p.capture < 0 {
+		p.capture = len(r.captures)
+		r.captures = append(r.captures, found)
+	}
+	return nil
+}
+
+// placeholders lists the placeholders that the rule's templates may have.
+func (r *Rule) placeholders() string {
+	var names []string
+	for i := range r.patterns {
+		p := &r.patterns[i]
+		names = append(names, "{"+p.name+"}")
+		if p.regex == nil {
+			continue
+		}
+		for _, group := range p.regex.SubexpNames() {
+			if group != "" {
+				names = append(names, "{"+group+"}")
+			}
+		}
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// limits compiles where the limits of a take come from.
+func (c *compiler) limits(r *Rule, spec *TakeSpec, t *take) {
+	path := spec.Path + ".limits"
+	if spec.Plan == "" {
+		return
+	}
+	if spec.Limits != nil {
+		c.problem(path, "has a plan and limits; give one of them")
+		return
+	}
+	plan := c.template(r, path, spec.Plan, false)
+	if len(plan.parts) == 0 || !plan.isLiteral() {
+		t.plan = plan
+		return
+	}
+	limits, ok := c.plans[plan.parts[0].text]
+	if !ok {
+		c.problem(path, "there is no plan %q; there is %s", plan.parts[0].text, c.planNames())
+		return
+	}
+	t.limits = limits
+}
+
+func (c *compiler) planNames() string {
+	if len(c.plans) == 0 {
+		return "none: give it under `plans`"
+	}
+	names := slices.Sorted(maps.Keys(c.plans))
+	for i := range names {
+		names[i] = fmt.Sprintf("%q", names[i])
+	}
+	return strings.Join(names, ", ")
+}
+
+// consume compiles the amounts of a take.
+func (c *compiler) consume(r *Rule, spec *TakeSpec, t *take) {
+	path := spec.Path + ".consume"
+	if spec.Reserve {
+		path = spec.Path + ".reserve"
+	}
+	if len(spec.Consume) == 0 {
+		c.problem(path, "is empty; say how much of which limit is used, like {rpm: 1}")
+	}
+	if len(spec.Consume) > limiter.MaxLimits {
+		c.problem(path, "has %d limits; a bucket has at most %d", len(spec.Consume), limiter.MaxLimits)
+	}
+	seen := map[string]bool{}
+	for _, s := range spec.Consume {
+		at := path + "." + s.Limit
+		if err := limiter.ValidateLimitName(s.Limit); err != nil {
+			c.problem(at, "%v", err)
+		} else if t.limits != nil && t.limits.Find(s.Limit) < 0 {
+			c.problem(at, "is not among the limits of this rule; there is %s", limitNames(t.limits))
+		}
+		if seen[s.Limit] {
+			c.problem(at, "is given twice; give it once")
+		}
+		for _, amount := range []int64{s.Constant, s.PerHit} {
+			if amount < 0 || amount > tokenbucket.MaxAmount {
+				c.problem(at, "is %d millitokens; it must be 0 to %d tokens", amount, int64(tokenbucket.MaxAmount/tokenbucket.Milli))
+			}
+		}
+		seen[s.Limit] = true
+		r.addLimit(s.Limit)
+	}
+	t.consume = slices.Clone(spec.Consume)
+}
+
+func limitNames(limits *limiter.Limits) string {
+	if limits.Len() == 0 {
+		return "none"
+	}
+	names := make([]string, limits.Len())
+	for i := range names {
+		names[i] = limits.At(i).Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// override compiles which limit a descriptor's own limit replaces: the one that
+// is named, else the only one consumed, else the only one consumed by hits. A
+// descriptor's limit for a rule without such a one is ignored.
+func (c *compiler) override(r *Rule, spec *RuleSpec) {
+	if spec.Override != "" && (r.settle || !slices.Contains(r.limits, spec.Override)) {
+		c.problem(spec.Path+".override", "%q is not a limit that the rule consumes; there is %s", spec.Override, nameList(r.limits))
+		return
+	}
+	var byHits []string
+	for i := range r.takes {
+		for _, s := range r.takes[i].consume {
+			if s.PerHit > 0 && !slices.Contains(byHits, s.Limit) {
+				byHits = append(byHits, s.Limit)
+			}
+		}
+	}
+	switch {
+	case r.settle:
+	case spec.Override != "":
+		r.override = spec.Override
+	case len(r.limits) == 1:
+		r.override = r.limits[0]
+	case len(byHits) == 1:
+		r.override = byHits[0]
+	}
+	for i := range r.takes {
+		t := &r.takes[i]
+		t.replaced = slices.IndexFunc(t.consume, func(s ConsumeSpec) bool { return s.Limit == r.override })
+	}
+}
+
+func nameList(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}

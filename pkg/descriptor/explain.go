@@ -1,0 +1,215 @@
+package descriptor
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Explanation says what the rules make of one descriptor, and why. Its texts
+// have values quoted; the plan has them as they are.
+type Explanation struct {
+	Domain  *Domain  // nil when unknown
+	Rule    *Rule    // that won; nil when none did
+	Missed  []Missed // the rules before it that did not match, in order; all of them when none won
+	Shadows []*Rule  // the shadow rules that matched, in order
+	Plan    Plan     // of a call with just this descriptor
+	Plans   []string // for each take in Plan.Request the name of the plan that its limits are; "" = none
+}
+
+// Missed is a rule that did not match, and why.
+type Missed struct {
+	Rule *Rule
+	Why  string // "key model missing", `api_key "x" does not match "admin-*"`
+}
+
+// Explain says what becomes of a descriptor in a call that brings no number.
+func (r *Rules) Explain(domain string, desc *Descriptor) Explanation {
+	var e Explanation
+	r.Plan(&Call{Domain: domain, Descriptors: []Descriptor{*desc}}, &e.Plan)
+	d := e.Plan.Domain
+	if d == nil {
+		return e
+	}
+	e.Domain, e.Rule = d, e.Plan.Outcomes[0].Rule
+	v := d.view(desc.Entries, nil)
+	for _, rule := range d.rules {
+		if rule == e.Rule {
+			break
+		}
+		if why := rule.mismatch(&v); why != "" {
+			e.Missed = append(e.Missed, Missed{Rule: rule, Why: why})
+		} else {
+			e.Shadows = append(e.Shadows, rule)
+		}
+	}
+	e.Plans = make([]string, len(e.Plan.Request.Takes))
+	for i := range e.Plans {
+		e.Plans[i] = r.planOf(e.Plan.Request.Takes[i].Limits)
+	}
+	return e
+}
+
+// planOf returns the name of the plan that the limits are; "" when they are none.
+func (r *Rules) planOf(limits *limiter.Limits) string {
+	found := ""
+	for name, plan := range r.plans {
+		if limits != nil && plan == limits && (found == "" || name < found) {
+			found = name
+		}
+	}
+	return found
+}
+
+// mismatch says why the rule does not match; "" when it does.
+func (r *Rule) mismatch(v *view) string {
+	for i := range r.patterns {
+		p := &r.patterns[i]
+		from, to := v.find(p.key)
+		if from == to && !p.optional {
+			return fmt.Sprintf("key %s missing", plain(p.name))
+		}
+		if from == to {
+			continue
+		}
+		if _, ok := matchAny(p, v); !ok {
+			return fmt.Sprintf("%s %s does not match %s", plain(p.name), clip(v.value(from)), p.describe())
+		}
+	}
+	if r.open {
+		return ""
+	}
+	for i := range v.entries {
+		if !r.names(v.entries[i].Key) {
+			return fmt.Sprintf("has key %s, which the rule does not name", plain(v.entries[i].Key))
+		}
+	}
+	return ""
+}
+
+// names reports whether the rule names the key.
+func (r *Rule) names(key string) bool {
+	for i := range r.patterns {
+		if r.patterns[i].name == key {
+			return true
+		}
+	}
+	return false
+}
+
+// describe returns the pattern as a file writes it.
+func (p *pattern) describe() string {
+	switch p.kind {
+	case regexValue:
+		return "regex " + clip(p.text)
+	case cidrValue:
+		return "cidr [" + p.text + "]"
+	case anyValue, exactValue, globValue:
+		return clip(p.text)
+	default:
+		return clip(p.text)
+	}
+}
+
+// String returns the explanation for people, one finding a line.
+func (e *Explanation) String() string {
+	var b strings.Builder
+	switch {
+	case e.Domain == nil:
+		b.WriteString("domain: unknown, so no rule matches\n")
+		return b.String()
+	case e.Rule == nil && e.Domain.denyUnknown:
+		fmt.Fprintf(&b, "rule: none in domain %s; the descriptor is denied\n", clip(e.Domain.name))
+	case e.Rule == nil:
+		fmt.Fprintf(&b, "rule: none in domain %s; the descriptor is admitted\n", clip(e.Domain.name))
+	default:
+		fmt.Fprintf(&b, "rule: %s (%s)\n", clip(e.Rule.name), e.Rule.path)
+	}
+	if e.Rule != nil {
+		e.writeOutcome(&b)
+	}
+	for i := range e.Plan.Shadows {
+		s := &e.Plan.Shadows[i]
+		fmt.Fprintf(&b, "shadow rule: %s\n", clip(s.Rule.name))
+		for j := range s.Request.Takes {
+			writeTake(&b, &s.Request.Takes[j], "")
+		}
+	}
+	for _, m := range e.Missed {
+		fmt.Fprintf(&b, "not rule %s: %s\n", clip(m.Rule.name), m.Why)
+	}
+	return b.String()
+}
+
+func (e *Explanation) writeOutcome(b *strings.Builder) {
+	switch out := &e.Plan.Outcomes[0]; out.Kind {
+	case Unlimited:
+		b.WriteString("  unlimited: admitted, and nothing is taken\n")
+	case Settles:
+		b.WriteString("  settles a reservation: admitted, and nothing is taken\n")
+	case Denied:
+		fmt.Fprintf(b, "  denied: %s\n", out.Why)
+	case Takes:
+		for i := range e.Plan.Request.Takes {
+			writeTake(b, &e.Plan.Request.Takes[i], e.Plans[i])
+		}
+	case Unmatched:
+	}
+}
+
+// writeTake writes one take.
+func writeTake(b *strings.Builder, t *limiter.Take, plan string) {
+	verb := [...]string{limiter.Consume: "take", limiter.Charge: "charge", limiter.Refund: "give back"}[t.Mode]
+	fmt.Fprintf(b, "  %s: entity %s, resource %s\n", verb, clip(t.Entity), clip(t.Resource))
+	for _, parent := range t.Parents {
+		fmt.Fprintf(b, "    parent: %s\n", clip(parent))
+	}
+	switch {
+	case plan != "":
+		fmt.Fprintf(b, "    plan: %s\n", clip(plan))
+	case t.Limits != nil:
+		b.WriteString("    limits: its own\n")
+	}
+	for i := range t.Limits.Len() {
+		l := t.Limits.At(i)
+		fmt.Fprintf(b, "    limit: %s %s\n", l.Name, l.String())
+	}
+	for _, c := range t.Consume {
+		if c.Amount == 0 {
+			fmt.Fprintf(b, "    %s: a look\n", c.Limit)
+		} else {
+			fmt.Fprintf(b, "    %s: %s\n", c.Limit, tokens(c.Amount))
+		}
+	}
+}
+
+// tokens returns an amount of millitokens in tokens.
+func tokens(milli int64) string {
+	whole, rest := milli/limiter.Milli, milli%limiter.Milli
+	if rest == 0 {
+		return strconv.FormatInt(whole, 10)
+	}
+	return strings.TrimRight(fmt.Sprintf("%d.%03d", whole, rest), "0")
+}
+
+// maxShown is how many bytes of a value are shown to people.
+const maxShown = 200
+
+// clip returns a value quoted, and cut when it is long.
+func clip(value string) string {
+	if len(value) <= maxShown {
+		return fmt.Sprintf("%q", value)
+	}
+	return fmt.Sprintf("%q (the first %d of %d bytes)", value[:maxShown], maxShown, len(value))
+}
+
+// plain returns the name of a key as it is, or quoted where that is not safe.
+func plain(key string) string {
+	const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/"
+	if key == "" || len(key) > maxShown || strings.Trim(key, safe) != "" {
+		return clip(key)
+	}
+	return key
+}

@@ -1,0 +1,257 @@
+package descriptor
+
+import (
+	"cmp"
+	"hash/maphash"
+	"slices"
+)
+
+// maxOptional is how many optional keys of a rule are spelled out in the index
+// (each doubles the rule's places in it); rules with more are found by the keys
+// that they require.
+const maxOptional = 3
+
+// index finds the rules that may match a descriptor without asking them all. It
+// is a filter: what it finds is asked, so it need only never miss a rule.
+//
+// Rules are first told apart by their sets of keys: for a closed rule the
+// descriptor must have just these, for an open one these among others. Below a
+// set stand tables, one for each combination of what is fixed in the values: all
+// of it, the first n bytes, or nothing. A table finds by one hash of the fixed
+// parts. So the time depends on how many such combinations there are, and not on
+// how many rules.
+type index struct {
+	seed   maphash.Seed
+	closed map[uint64]*tables // by hash of the set of keys
+	open   *node              // root of a tree of sets of keys, in order of keys
+}
+
+// node is one set of keys in the tree: those on the way to it.
+type node struct {
+	tables   tables
+	children map[keyID]*node
+	least    int // smallest order of a rule here or below
+}
+
+// tables are in order of their smallest rule.
+type tables []*table
+
+// table has the rules with the same combination of fixed parts.
+type table struct {
+	fixed   []fixedPart
+	buckets map[uint64][]*Rule // by hash of the fixed parts; in order
+	least   int                // smallest order of a rule here
+}
+
+// fixedPart says which part of a key's value is fixed.
+type fixedPart struct {
+	key    keyID
+	whole  bool // the whole value; otherwise its first length bytes
+	length int  // of a whole value: the longest
+}
+
+// newIndex indexes the rules, which are in order.
+func newIndex(seed maphash.Seed, rules []*Rule) *index {
+	x := &index{seed: seed, closed: map[uint64]*tables{}}
+	for _, r := range rules {
+		x.add(r)
+	}
+	return x
+}
+
+// add adds a rule that comes after all that were added.
+func (x *index) add(r *Rule) {
+	var required, optional []*pattern
+	for i := range r.patterns {
+		if p := &r.patterns[i]; p.optional {
+			optional = append(optional, p)
+		} else {
+			required = append(required, p)
+		}
+	}
+	if r.open || len(optional) > maxOptional {
+		x.addOpen(r, required)
+		return
+	}
+	for set := range 1 << len(optional) {
+		keys := slices.Clone(required)
+		for i, p := range optional {
+			if set>>i&1 == 1 {
+				keys = append(keys, p)
+			}
+		}
+		x.addClosed(r, keys)
+	}
+}
+
+func (x *index) addClosed(r *Rule, patterns []*pattern) {
+	var set uint64
+	for _, p := range patterns {
+		set += keyHash(p.key)
+	}
+	if x.closed[set] == nil {
+		x.closed[set] = new(tables)
+	}
+	x.closed[set].add(x.seed, r, patterns)
+}
+
+func (x *index) addOpen(r *Rule, patterns []*pattern) {
+	if x.open == nil {
+		x.open = &node{least: r.order}
+	}
+	n := x.open
+	for _, p := range patterns {
+		child := n.children[p.key]
+		if child == nil {
+			child = &node{least: r.order}
+			if n.children == nil {
+				n.children = map[keyID]*node{}
+			}
+			n.children[p.key] = child
+		}
+		n = child
+	}
+	n.tables.add(x.seed, r, patterns)
+}
+
+func (ts *tables) add(seed maphash.Seed, r *Rule, patterns []*pattern) {
+	var fixed []fixedPart
+	var hash uint64
+	slices.SortFunc(patterns, func(a, b *pattern) int { return cmp.Compare(a.key, b.key) })
+	for _, p := range patterns {
+		text, whole := p.prefix()
+		if text == "" && !whole {
+			continue
+		}
+		fixed = append(fixed, fixedPart{key: p.key, whole: whole, length: len(text)})
+		hash = mix(hash, maphash.String(seed, text))
+	}
+	t := ts.find(fixed)
+	if t == nil {
+		t = &table{fixed: fixed, buckets: map[uint64][]*Rule{}, least: r.order}
+		*ts = append(*ts, t)
+	}
+	for i := range fixed {
+		t.fixed[i].length = max(t.fixed[i].length, fixed[i].length)
+	}
+	t.buckets[hash] = append(t.buckets[hash], r)
+}
+
+func (ts *tables) find(fixed []fixedPart) *table {
+	same := func(a, b fixedPart) bool {
+		return a.key == b.key && a.whole == b.whole && (a.whole || a.length == b.length)
+	}
+	for _, t := range *ts {
+		if slices.EqualFunc(t.fixed, fixed, same) {
+			return t
+		}
+	}
+	return nil
+}
+
+// take returns the fixed part of a value, and false when the value has none
+// that is in the table.
+func (f *fixedPart) take(value string) (string, bool) {
+	if f.whole {
+		return value, len(value) <= f.length
+	}
+	if len(value) < f.length {
+		return "", false
+	}
+	return value[:f.length], true
+}
+
+// search is one walk through an index.
+type search struct {
+	index *index
+	view  *view
+	limit int     // only rules of a smaller order are of interest
+	found *Rule   // the first of them that matches
+	every bool    // collect all that match, in all
+	all   []*Rule // in no order
+}
+
+// run walks the index.
+func (s *search) run() {
+	if set, ok := s.view.keySet(); ok {
+		if ts := s.index.closed[set]; ts != nil {
+			s.tables(*ts)
+		}
+	}
+	if s.index.open != nil {
+		s.node(s.index.open, 0)
+	}
+}
+
+// node asks a set of keys that the view has, and the greater ones below it that
+// it has too: those with keys from the view's i-th on.
+func (s *search) node(n *node, i int) {
+	if n.least >= s.limit {
+		return
+	}
+	s.tables(n.tables)
+	if len(n.children) == 0 {
+		return
+	}
+	for keys := s.view.keys; i < len(keys) && keys[i].id != unknownKey; {
+		id := keys[i].id
+		for i < len(keys) && keys[i].id == id {
+			i++
+		}
+		if child := n.children[id]; child != nil {
+			s.node(child, i)
+		}
+	}
+}
+
+func (s *search) tables(ts tables) {
+	for _, t := range ts {
+		if t.least >= s.limit {
+			return
+		}
+		s.table(t, 0, 0)
+	}
+}
+
+// table looks up every combination of the values of the table's keys, from the
+// i-th fixed part on; a descriptor without repeated keys has one.
+func (s *search) table(t *table, i int, hash uint64) {
+	if i == len(t.fixed) {
+		s.bucket(t.buckets[hash])
+		return
+	}
+	f := &t.fixed[i]
+	from, to := s.view.find(f.key)
+	for ; from < to; from++ {
+		if text, ok := f.take(s.view.value(from)); ok {
+			s.table(t, i+1, mix(hash, maphash.String(s.index.seed, text)))
+		}
+	}
+}
+
+func (s *search) bucket(rules []*Rule) {
+	for _, r := range rules {
+		if r.order >= s.limit {
+			return
+		}
+		if !r.matches(s.view) {
+			continue
+		}
+		if !s.every {
+			s.found, s.limit = r, r.order
+			return
+		}
+		s.all = append(s.all, r)
+	}
+}
+
+// keyHash spreads the bits of a key, so that sums of them tell sets apart.
+func keyHash(id keyID) uint64 { return mix(uint64(id)+1, 0) }
+
+// mix folds b into a (the finalizer of SplitMix64).
+func mix(a, b uint64) uint64 {
+	z := a*0x9e3779b97f4a7c15 + b
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}

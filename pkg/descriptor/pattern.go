@@ -1,0 +1,180 @@
+package descriptor
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strings"
+)
+
+// maxAddress is the length of the longest text that can be an address or a
+// block; a longer value is none, and is not looked at.
+const maxAddress = 64
+
+// patternKind says how a pattern matches.
+type patternKind uint8
+
+const (
+	anyValue patternKind = iota
+	exactValue
+	globValue
+	regexValue
+	cidrValue
+)
+
+// pattern is what a rule asks of the values of one key.
+type pattern struct {
+	name     string // of the key
+	key      keyID
+	optional bool
+	kind     patternKind
+	text     string         // the exact value; of the other kinds the text in the file, for people
+	parts    []string       // globValue: what stands between the stars, at least two
+	regex    *regexp.Regexp // anchored at both ends
+	blocks   []netip.Prefix
+}
+
+// matches reports whether the pattern matches one value.
+func (p *pattern) matches(value string) bool {
+	switch p.kind {
+	case anyValue:
+		return true
+	case exactValue:
+		return value == p.text
+	case globValue:
+		return matchGlob(p.parts, value)
+	case regexValue:
+		return p.regex.MatchString(value)
+	case cidrValue:
+		return matchBlocks(p.blocks, value)
+	default:
+		return false
+	}
+}
+
+// prefix returns the text that every matching value begins with, and whether it
+// is the whole value.
+func (p *pattern) prefix() (text string, whole bool) {
+	switch p.kind {
+	case exactValue:
+		return p.text, true
+	case globValue:
+		return p.parts[0], false
+	case anyValue, regexValue, cidrValue:
+		return "", false
+	default:
+		return "", false
+	}
+}
+
+// newValuePattern compiles an exact value or one with stars.
+func newValuePattern(value string) pattern {
+	if !strings.Contains(value, "*") {
+		return pattern{kind: exactValue, text: value}
+	}
+	split := strings.Split(value, "*")
+	inner := slices.DeleteFunc(slices.Clone(split[1:len(split)-1]), func(s string) bool { return s == "" })
+	first, last := split[0], split[len(split)-1]
+	if first == "" && last == "" && len(inner) == 0 {
+		return pattern{kind: anyValue, text: value}
+	}
+	parts := append([]string{first}, inner...)
+	return pattern{kind: globValue, text: value, parts: append(parts, last)}
+}
+
+// matchGlob reports whether the value begins with the first part, ends with the
+// last, and has the others between them in order. Taking each as early as it
+// comes is enough, so the time is linear.
+func matchGlob(parts []string, value string) bool {
+	first, last := parts[0], parts[len(parts)-1]
+	if len(value) < len(first)+len(last) || !strings.HasPrefix(value, first) || !strings.HasSuffix(value, last) {
+		return false
+	}
+	value = value[len(first) : len(value)-len(last)]
+	for _, part := range parts[1 : len(parts)-1] {
+		i := strings.Index(value, part)
+		if i < 0 {
+			return false
+		}
+		value = value[i+len(part):]
+	}
+	return true
+}
+
+// newRegexPattern compiles a regular expression so that it must match the whole
+// value, and so that '.' matches every byte: a line feed in a value must not be
+// a way around a rule. The text is parsed by itself first, so that "a)|(b" is
+// the mistake that it looks like.
+func newRegexPattern(text string) (pattern, error) {
+	parsed, err := syntax.Parse(text, syntax.Perl|syntax.DotNL)
+	if err != nil {
+		return pattern{}, fmt.Errorf("%w; it must be a regular expression in RE2 syntax", err)
+	}
+	regex, err := regexp.Compile(`\A(?:` + parsed.String() + `)\z`)
+	if err != nil {
+		return pattern{}, fmt.Errorf("%w; it must be a regular expression in RE2 syntax", err)
+	}
+	return pattern{kind: regexValue, text: text, regex: regex}, nil
+}
+
+// parseBlock reads one block of a rule.
+func parseBlock(text string) (netip.Prefix, error) {
+	block, err := netip.ParsePrefix(text)
+	if err != nil {
+		if addr, err := netip.ParseAddr(text); err == nil {
+			return block, fmt.Errorf("%q is an address; a block of one address is \"%s/%d\"", text, addr, addr.BitLen())
+		}
+		return block, fmt.Errorf("%q is not a block of addresses; write it like \"10.0.0.0/8\" or \"fd00::/8\"", text)
+	}
+	if block != block.Masked() {
+		return block, fmt.Errorf("%q has bits set beyond its length; the block is \"%s\"", text, block.Masked())
+	}
+	return unmap(block), nil
+}
+
+// matchBlocks reports whether the value is an address in one of the blocks, or
+// a block that lies in one, as a gateway that masks addresses sends it.
+func matchBlocks(blocks []netip.Prefix, value string) bool {
+	if len(value) > maxAddress {
+		return false
+	}
+	asked, ok := parseAsked(value)
+	if !ok {
+		return false
+	}
+	for _, block := range blocks {
+		if block.Bits() <= asked.Bits() && block.Contains(asked.Addr()) {
+			return true
+		}
+	}
+	return false
+}
+
+// parseAsked reads an address or a block from a value. The zone of an address
+// is left out: it names an interface, and blocks have none.
+func parseAsked(value string) (netip.Prefix, bool) {
+	if strings.Contains(value, "/") {
+		block, err := netip.ParsePrefix(value)
+		return unmap(block.Masked()), err == nil
+	}
+	if zone := strings.IndexByte(value, '%'); zone >= 0 && strings.Contains(value[:zone], ":") {
+		value = value[:zone]
+	}
+	addr, err := netip.ParseAddr(value)
+	if err != nil {
+		return netip.Prefix{}, false
+	}
+	addr = addr.Unmap()
+	return netip.PrefixFrom(addr, addr.BitLen()), true
+}
+
+// unmap returns an IPv4 block that is written as a block of IPv6 as what it is.
+func unmap(block netip.Prefix) netip.Prefix {
+	const mapped = 96 // bits of ::ffff:0:0/96
+	if block.Addr().Is4In6() && block.Bits() >= mapped {
+		return netip.PrefixFrom(block.Addr().Unmap(), block.Bits()-mapped)
+	}
+	return block
+}

@@ -1,0 +1,300 @@
+package descriptor
+
+import (
+	"math/bits"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// demand is what a descriptor asks of the limits of a rule.
+type demand struct {
+	mode limiter.Mode
+	hits uint64
+	look bool // at every limit, whatever the rule consumes
+}
+
+// demandOf returns what the descriptor asks of the rule.
+func demandOf(r *Rule, desc *Descriptor, callHits uint64) demand {
+	q := demand{hits: max(1, callHits)}
+	if desc.HitsSet {
+		q.hits = desc.Hits
+	}
+	switch {
+	case desc.Refund:
+		q.mode = limiter.Refund
+	case desc.HitsSet && desc.Hits == 0:
+		q.look = true
+	case desc.HitsSet && r.overdraw:
+		q.mode = limiter.Charge
+	}
+	return q
+}
+
+// amount returns how much of a limit is taken, and false when the limit is left
+// alone: nothing is to be given back, or charged.
+func (q demand) amount(c *ConsumeSpec) (amount int64, ok bool) {
+	if q.look {
+		return 0, true
+	}
+	if hi, lo := bits.Mul64(uint64(c.PerHit), q.hits); hi > 0 || lo > tokenbucket.MaxAmount { // #nosec G115 -- Compile refuses negative amounts
+		amount = tokenbucket.MaxAmount
+	} else {
+		amount = int64(lo)
+	}
+	if q.mode != limiter.Refund {
+		amount = min(amount+c.Constant, tokenbucket.MaxAmount)
+	}
+	return amount, amount > 0 || q.mode == limiter.Consume
+}
+
+// Plan makes of a call what is to be taken, and puts it into plan. It cannot
+// fail: what can never be admitted is a [Denied] outcome, in answer to which the
+// caller must not take what the other descriptors plan.
+//
+// The takes stand in the order of the descriptors; the limiter nets what one
+// request refunds and charges, and decides what it takes after that.
+//
+// Where rules say different things about a store that does not answer, the
+// strictest is asked for: deny, then local, then what is stored or configured
+// (for a rule that says nothing), then allow.
+func (r *Rules) Plan(call *Call, plan *Plan) {
+	d, _ := r.Domain(call.Domain)
+	plan.reset(d)
+	for i := range call.Descriptors {
+		if d == nil {
+			plan.Outcomes = append(plan.Outcomes, Outcome{Kind: Unmatched})
+			continue
+		}
+		p := planner{rules: r, plan: plan, call: call, index: i}
+		plan.Outcomes = append(plan.Outcomes, p.descriptor(d))
+	}
+}
+
+// reset empties the plan and keeps its memory.
+func (p *Plan) reset(d *Domain) {
+	p.Domain = d
+	p.Request = limiter.Request{Takes: p.Request.Takes[:0]}
+	if d != nil {
+		p.Request.Namespace = d.namespace
+	}
+	p.Outcomes = p.Outcomes[:0]
+	p.Shadows = p.Shadows[:0]
+	p.Charges = false
+	p.consume = p.consume[:0]
+	p.parents = p.parents[:0]
+}
+
+// planner plans one descriptor of a call.
+type planner struct {
+	rules *Rules
+	plan  *Plan
+	call  *Call
+	index int // of the descriptor
+}
+
+func (p *planner) descriptor(d *Domain) Outcome {
+	var buf [inlineKeys]keyRef
+	v := d.view(p.call.Descriptors[p.index].Entries, buf[:0])
+	rule := d.first(&v)
+	p.plan.matched = d.shadowsBefore(rule, &v, p.plan.matched[:0])
+	for _, shadow := range p.plan.matched {
+		p.shadow(shadow, &v)
+	}
+	switch {
+	case rule == nil:
+		return Outcome{Kind: Unmatched, Deny: d.denyUnknown}
+	case rule.unlimited:
+		return Outcome{Kind: Unlimited, Rule: rule}
+	case rule.settle:
+		return Outcome{Kind: Settles, Rule: rule}
+	}
+	return p.enforce(rule, &v)
+}
+
+// enforce adds the takes of the rule that won to the call's request.
+func (p *planner) enforce(rule *Rule, v *view) Outcome {
+	request := &p.plan.Request
+	first := len(request.Takes)
+	takes, why := p.takes(rule, v, request.Takes)
+	request.Takes = takes
+	if why != "" {
+		return Outcome{Kind: Denied, Rule: rule, First: first, Why: why}
+	}
+	count := len(takes) - first
+	if count == 0 {
+		return Outcome{Kind: Takes, Rule: rule, First: first}
+	}
+	if takes[first].Mode == limiter.Charge {
+		p.plan.Charges = true
+	}
+	if first == 0 {
+		request.OnUnavailable, request.LocalShare = rule.policy, rule.share
+	} else {
+		request.OnUnavailable, request.LocalShare = stricter(request.OnUnavailable, request.LocalShare, rule.policy, rule.share)
+	}
+	return Outcome{Kind: Takes, Rule: rule, First: first, Count: count}
+}
+
+// shadow adds what a shadow rule would take.
+func (p *planner) shadow(rule *Rule, v *view) {
+	if len(rule.takes) == 0 {
+		return
+	}
+	shadows := p.plan.Shadows
+	if len(shadows) < cap(shadows) {
+		shadows = shadows[:len(shadows)+1] // with the memory of an earlier plan
+	} else {
+		shadows = append(shadows, Shadow{})
+	}
+	s := &shadows[len(shadows)-1]
+	takes, why := p.takes(rule, v, s.Request.Takes[:0])
+	*s = Shadow{Rule: rule, Descriptor: p.index, Why: why, Request: limiter.Request{
+		Namespace: rule.domain.namespace, Takes: takes, OnUnavailable: rule.policy, LocalShare: rule.share,
+	}}
+	if len(takes) == 0 && why == "" { // a refund of nothing
+		shadows = shadows[:len(shadows)-1]
+	}
+	p.plan.Shadows = shadows
+}
+
+// takes appends what the rule takes to takes. A text says why the descriptor
+// can never be admitted; then nothing is appended.
+func (p *planner) takes(rule *Rule, v *view, takes []limiter.Take) (all []limiter.Take, why string) {
+	plan := p.plan
+	plan.values = rule.capture(v, plan.values[:0])
+	desc := &p.call.Descriptors[p.index]
+	q := demandOf(rule, desc, p.call.Hits)
+	first := len(takes)
+	for i := range rule.takes {
+		t := &rule.takes[i]
+		limits := t.limits
+		if len(t.plan.parts) > 0 {
+			var ok bool
+			if limits, ok = p.rules.plans[plan.render(&t.plan)]; !ok {
+				return takes[:first], limiter.ReasonNotConfigured.String()
+			}
+		}
+		parts, n, why := p.split(rule, t, q, limits)
+		if why != "" {
+			return takes[:first], why
+		}
+		entity, resource, parents := plan.render(&t.entity), plan.render(&t.resource), plan.renderParents(t)
+		for _, part := range parts[:n] {
+			if consume := plan.consumption(t, q, part); len(consume) > 0 {
+				takes = append(takes, limiter.Take{
+					Entity: entity, Resource: resource, Parents: parents, Limits: part.limits,
+					Label: rule.label, Consume: consume, Mode: q.mode,
+				})
+			}
+		}
+	}
+	return takes, ""
+}
+
+// share is a part of a take: its limits, and which of the amounts it has.
+type share struct {
+	limits *limiter.Limits
+	only   int // index in take.consume; -1 = all
+	except int // index in take.consume; -1 = none
+}
+
+// split returns the parts of a take: one, or two when a descriptor brings a
+// limit of its own and the others are resolved by the limiter.
+//
+// A limit of 0 requests admits nothing, so there is nothing to give back or to
+// charge either.
+func (p *planner) split(rule *Rule, t *take, q demand, limits *limiter.Limits) (parts [2]share, n int, why string) {
+	own := p.call.Descriptors[p.index].Limit
+	if own == nil || t.replaced < 0 {
+		parts[0] = share{limits: limits, only: -1, except: -1}
+		return parts, 1, ""
+	}
+	rest := share{limits: limits, only: -1, except: t.replaced}
+	if own.Requests == 0 {
+		if q.mode == limiter.Consume {
+			return parts, 0, limiter.ReasonExceedsCapacity.String()
+		}
+		parts[0] = rest
+		return parts, 1, ""
+	}
+	replaced := p.rules.replace(limits, rule.override, own)
+	if replaced == nil {
+		return parts, 0, limiter.ReasonNotConfigured.String()
+	}
+	if limits != nil || len(t.consume) == 1 {
+		parts[0] = share{limits: replaced, only: -1, except: -1}
+		return parts, 1, ""
+	}
+	parts[0] = share{limits: replaced, only: t.replaced, except: -1}
+	parts[1] = rest
+	return parts, 2, ""
+}
+
+// consumption returns the amounts of a part of a take.
+func (p *Plan) consumption(t *take, q demand, part share) []limiter.Consumption {
+	first := len(p.consume)
+	for i := range t.consume {
+		c := &t.consume[i]
+		if i == part.except || part.only >= 0 && i != part.only {
+			continue
+		}
+		if amount, ok := q.amount(c); ok {
+			p.consume = append(p.consume, limiter.Consumption{Limit: c.Limit, Amount: amount})
+		}
+	}
+	return p.consume[first:len(p.consume):len(p.consume)]
+}
+
+// render returns the text of a template for the values of the rule at hand.
+func (p *Plan) render(t *template) string {
+	var text string
+	text, p.text = t.render(p.values, p.text)
+	return text
+}
+
+// renderParents returns the parents that the descriptor names; nil when the rule
+// names none.
+func (p *Plan) renderParents(t *take) []string {
+	first := len(p.parents)
+	for i := range t.parents {
+		if t.parents[i].present(p.values) {
+			p.parents = append(p.parents, p.render(&t.parents[i]))
+		}
+	}
+	if len(p.parents) == first {
+		return nil
+	}
+	return p.parents[first:len(p.parents):len(p.parents)]
+}
+
+// stricter returns the stricter of two policies and its share; of two local ones
+// the smaller share that is given.
+func stricter(a limiter.Policy, aShare int64, b limiter.Policy, bShare int64) (limiter.Policy, int64) {
+	ra, rb := strictness(a), strictness(b)
+	switch {
+	case ra > rb:
+		return a, aShare
+	case rb > ra:
+		return b, bShare
+	case aShare == 0 || bShare == 0:
+		return a, max(aShare, bShare)
+	default:
+		return a, min(aShare, bShare)
+	}
+}
+
+func strictness(p limiter.Policy) int {
+	switch p {
+	case limiter.Deny:
+		return 3
+	case limiter.Local:
+		return 2
+	case limiter.Unset:
+		return 1
+	case limiter.Allow:
+		return 0
+	default:
+		return 0
+	}
+}

@@ -1,0 +1,179 @@
+package descriptor
+
+import (
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Rules are the compiled rules of all domains. They never change, and are safe
+// for concurrent use. Nil and the zero Rules have no domains.
+type Rules struct {
+	domains   []*Domain
+	byName    map[string]*Domain
+	rules     []*Rule
+	plans     map[string]*limiter.Limits
+	overrides *lru.Cache[overrideKey, *limiter.Limits]
+}
+
+// Domain returns the domain with the name, and whether there is one.
+func (r *Rules) Domain(name string) (*Domain, bool) {
+	if r == nil {
+		return nil, false
+	}
+	d, ok := r.byName[name]
+	return d, ok
+}
+
+// Domains returns the domains in the order of the file. The slice is shared.
+func (r *Rules) Domains() []*Domain {
+	if r == nil {
+		return nil
+	}
+	return r.domains
+}
+
+// Len returns the number of rules in all domains. Every [Rule.Index] is below it.
+func (r *Rules) Len() int {
+	if r == nil {
+		return 0
+	}
+	return len(r.rules)
+}
+
+// Domain is the compiled rules of one domain.
+type Domain struct {
+	name        string
+	namespace   string
+	denyUnknown bool
+	rules       []*Rule
+	keys        map[string]keyID // every key that a rule names
+	enforcing   *index
+	shadows     *index // nil without shadow rules
+}
+
+// Name returns what the gateway's configuration calls the domain.
+func (d *Domain) Name() string { return d.name }
+
+// Namespace returns the namespace of the domain's buckets.
+func (d *Domain) Namespace() string { return d.namespace }
+
+// DenyUnknown reports whether a descriptor that no rule matches is denied.
+func (d *Domain) DenyUnknown() bool { return d.denyUnknown }
+
+// Rules returns the rules in the order of the file. The slice is shared.
+func (d *Domain) Rules() []*Rule { return d.rules }
+
+// Rule is one compiled rule.
+type Rule struct {
+	domain   *Domain
+	path     string
+	name     string
+	label    string // of its buckets, when it is a shadow
+	index    int    // among the rules of all domains
+	order    int    // among the rules of its domain
+	patterns []pattern
+	open     bool
+
+	shadow    bool
+	unlimited bool
+	settle    bool
+	overdraw  bool
+	override  string // the limit that Descriptor.Limit replaces; "" = none
+	policy    limiter.Policy
+	share     int64
+	limits    []string
+	takes     []take
+	captures  []capture
+}
+
+// Name returns the rule's name, unique in its domain.
+func (r *Rule) Name() string { return r.name }
+
+// Domain returns the domain that the rule stands in.
+func (r *Rule) Domain() *Domain { return r.domain }
+
+// Index returns the rule's number, dense from 0 over the rules of all domains.
+func (r *Rule) Index() int { return r.index }
+
+// Path returns where the rule stands in the file: "domains[0].rules[3]".
+func (r *Rule) Path() string { return r.path }
+
+// Shadow reports whether the rule is in shadow mode: it never denies.
+func (r *Rule) Shadow() bool { return r.shadow }
+
+// Limits returns the names of the limits that the rule consumes, each once, in
+// the order of the file. The slice is shared.
+func (r *Rule) Limits() []string { return r.limits }
+
+// OnUnavailable returns what the rule says about a store that does not answer.
+func (r *Rule) OnUnavailable() limiter.Policy { return r.policy }
+
+// LocalShare returns the rule's share for limiter.Local, see limiter.Request.
+func (r *Rule) LocalShare() int64 { return r.share }
+
+// take is one bucket that a rule takes from.
+type take struct {
+	path     string
+	entity   template
+	resource template
+	parents  []template
+	plan     template        // no parts = none, or resolved to limits
+	limits   *limiter.Limits // nil = resolved by the limiter
+	consume  []ConsumeSpec
+	reserve  bool
+	replaced int // index in consume of the limit that Descriptor.Limit replaces, or -1
+}
+
+// capture is where the value of a placeholder comes from.
+type capture struct {
+	pattern int // index in Rule.patterns
+	group   int // of its regular expression; 0 = the whole value
+}
+
+// captured is the value of a placeholder.
+type captured struct {
+	value   string
+	present bool
+}
+
+// capture appends the values of the rule's placeholders to values. The view is
+// of a descriptor that the rule matches. Of a repeated key the first value that
+// matches counts.
+func (r *Rule) capture(v *view, values []captured) []captured {
+	var groups []int
+	var value string
+	last, present := -1, false
+	for _, c := range r.captures {
+		p := &r.patterns[c.pattern]
+		if c.pattern != last {
+			value, present = matchAny(p, v)
+			groups, last = nil, c.pattern
+		}
+		if c.group == 0 || !present {
+			values = append(values, captured{value: value, present: present})
+			continue
+		}
+		if groups == nil {
+			groups = p.regex.FindStringSubmatchIndex(value)
+		}
+		var text string // a group that took no part in the match is empty
+		if from := groups[2*c.group]; from >= 0 {
+			text = value[from:groups[2*c.group+1]]
+		}
+		values = append(values, captured{value: text, present: true})
+	}
+	return values
+}
+
+// matchAny returns the first value of the pattern's key that it matches, and
+// whether there is one.
+func matchAny(p *pattern, v *view) (string, bool) {
+	from, to := v.find(p.key)
+	for ; from < to; from++ {
+		if value := v.value(from); p.matches(value) {
+			return value, true
+		}
+	}
+	return "", false
+}
