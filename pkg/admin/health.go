@@ -1,0 +1,84 @@
+package admin
+
+import (
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Health is what the service says of itself at /readyz. The zero value is not
+// ready. It is safe for concurrent use.
+type Health struct {
+	mu    sync.Mutex
+	state State
+}
+
+// State is the body of /readyz.
+type State struct {
+	Ready  bool        `json:"ready"`
+	Reason string      `json:"reason,omitempty"` // why it is not ready
+	Config ConfigState `json:"config"`
+}
+
+// ConfigState says which configuration is in force.
+type ConfigState struct {
+	Files    []string  `json:"files,omitempty"`
+	Hash     string    `json:"hash,omitempty"`
+	LoadedAt time.Time `json:"loaded_at,omitzero"`
+
+	// Error is why the newest files are not in force; the configuration above still is.
+	Error   string    `json:"error,omitempty"`
+	ErrorAt time.Time `json:"error_at,omitzero"`
+}
+
+// SetReady says that the service should get traffic.
+func (h *Health) SetReady() { h.set(true, "") }
+
+// SetNotReady says that the service should get no more traffic, and why.
+func (h *Health) SetNotReady(reason string) { h.set(false, reason) }
+
+func (h *Health) set(ready bool, reason string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.state.Ready, h.state.Reason = ready, reason
+}
+
+// Loaded says which configuration came into force, and when.
+func (h *Health) Loaded(files []string, hash string, at time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.state.Config = ConfigState{Files: files, Hash: hash, LoadedAt: at}
+}
+
+// LoadFailed says that newer files are there which cannot be used.
+func (h *Health) LoadFailed(err error, at time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.state.Config.Error, h.state.Config.ErrorAt = err.Error(), at
+}
+
+// State returns what the service says of itself now.
+func (h *Health) State() State {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.state
+}
+
+// ServeHTTP answers /readyz: 200 when ready, 503 when not. A reload that failed
+// does not make the service unready: it goes on with what it had.
+func (h *Health) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	state, code := h.State(), http.StatusOK
+	if !state.Ready {
+		code = http.StatusServiceUnavailable
+	}
+	writeJSON(w, code, state)
+}
+
+func writeJSON(w http.ResponseWriter, code int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	_ = enc.Encode(v) // the client went away: nobody to tell
+}
