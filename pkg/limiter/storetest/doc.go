@@ -1,0 +1,18 @@
+// Package storetest is what every [limiter.Store] is held against: a suite of
+// checks, a slow and obvious store that passes them, and wrappers that make a
+// store fail or count its calls.
+//
+// A store's own test is a few lines:
+//
+//	func TestConformance(t *testing.T) {
+//		storetest.Run(t, func(t *testing.T) limiter.Store { return open(t) })
+//	}
+//
+// The suite is written against the comment of limiter.Store and against
+// [NewReference], whose buckets are rational numbers under one mutex. A new
+// promise, or a bug found in one store, becomes a check here, for all of them.
+//
+// The checks set the clock themselves: their times begin in the year 2100, so that
+// a store that tidies up by the clock on the wall leaves their buckets alone.
+// Nothing sleeps.
+package storetest

@@ -1,0 +1,260 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// NewReference returns a store that is easy to believe: one mutex, maps, and
+// balances that are rational numbers. It is slow and never forgets a bucket. It
+// says that it is not local, so that a limiter in front of it uses its caches.
+func NewReference() limiter.Store {
+	return &reference{
+		buckets: make(map[limiter.BucketKey]*refBucket),
+		records: make(map[recordKey]limiter.Record),
+	}
+}
+
+type reference struct {
+	mu         sync.Mutex
+	closed     bool
+	buckets    map[limiter.BucketKey]*refBucket
+	records    map[recordKey]limiter.Record
+	generation uint64 // of every namespace
+	subscriber func(limiter.Change)
+}
+
+// refBucket is a bucket and every limit that it holds, also the dormant ones,
+// which limits does not have, or has as unlimited.
+type refBucket struct {
+	limits     *limiter.Limits
+	generation uint64
+	held       map[string]*refBalance // by name
+}
+
+// refBalance is one token bucket. It is exact: the tokens are millitokens and parts of one.
+type refBalance struct {
+	limit   limiter.Limit
+	tokens  *big.Rat
+	at      int64 // when tokens was true, Unix milliseconds
+	dormant bool
+}
+
+// Take implements limiter.Store.
+func (r *reference) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool, error) {
+	return r.takeAt(ctx, now.UnixMilli(), ops)
+}
+
+func (r *reference) takeAt(ctx context.Context, now int64, ops []limiter.Op) (bool, error) {
+	if err := validate(ops); err != nil {
+		return false, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.usable(ctx); err != nil {
+		return false, err
+	}
+	admitted := true
+	for i := range ops {
+		b := r.open(&ops[i], now)
+		for j := range ops[i].Spends {
+			if !b.prepare(&ops[i].Spends[j], now) {
+				admitted = false
+			}
+		}
+	}
+	for i := range ops {
+		b := r.buckets[ops[i].Bucket]
+		for j := range ops[i].Spends {
+			b.finish(&ops[i].Spends[j], admitted)
+		}
+	}
+	return admitted, nil
+}
+
+// usable says why the store cannot be used, if it cannot.
+func (r *reference) usable(ctx context.Context) error {
+	if r.closed {
+		return fmt.Errorf("reference store: %w", limiter.ErrClosed)
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", limiter.ErrUnavailable, err)
+	}
+	return nil
+}
+
+// validate refuses what no caller may ask.
+func validate(ops []limiter.Op) error {
+	seen := make(map[limiter.BucketKey]bool, len(ops))
+	for i := range ops {
+		op := &ops[i]
+		if seen[op.Bucket] {
+			return fmt.Errorf("%w: op %d has the bucket of an earlier one", limiter.ErrInvalid, i)
+		}
+		seen[op.Bucket] = true
+		if op.Limits.Len() == 0 || len(op.Spends) == 0 {
+			return fmt.Errorf("%w: op %d has no limits or no spends", limiter.ErrInvalid, i)
+		}
+		for _, sp := range op.Spends {
+			if amount := [...]int64{sp.Take, sp.Charge, sp.Refund}; slices.Min(amount[:]) < 0 || slices.Max(amount[:]) > tokenbucket.MaxAmount {
+				return fmt.Errorf("%w: op %d, limit %s: amounts %v are not in 0 to %d", limiter.ErrInvalid, i, sp.Limit, amount, int64(tokenbucket.MaxAmount))
+			}
+		}
+	}
+	if len(ops) == 0 {
+		return fmt.Errorf("%w: no ops", limiter.ErrInvalid)
+	}
+	return nil
+}
+
+// open returns the op's bucket, under the op's limits if they are the newer ones.
+func (r *reference) open(op *limiter.Op, now int64) *refBucket {
+	b, ok := r.buckets[op.Bucket]
+	if !ok {
+		b = &refBucket{limits: &limiter.Limits{}, held: make(map[string]*refBalance)}
+		b.bring(op.Limits, op.Generation, now)
+		r.buckets[cloneKey(op.Bucket)] = b
+		return b
+	}
+	switch hash := b.limits.Hash(); {
+	case hash == op.Limits.Hash():
+		b.generation = max(b.generation, op.Generation)
+	case op.Generation > b.generation, op.Generation == b.generation && op.Limits.Hash() > hash:
+		b.bring(op.Limits, op.Generation, now)
+	}
+	return b
+}
+
+// bring puts the bucket under limits.
+func (b *refBucket) bring(limits *limiter.Limits, generation uint64, now int64) {
+	b.limits, b.generation = limits, generation
+	wanted := make(map[string]limiter.Limit)
+	for i := range limits.Len() {
+		if l := limits.At(i); !l.Unlimited {
+			wanted[l.Name] = l
+		}
+	}
+	for name, t := range b.held {
+		t.refill(now)
+		l, ok := wanted[name]
+		if (t.dormant || !ok) && t.full() {
+			delete(b.held, name) // as if it had never been there
+			continue
+		}
+		if t.dormant = !ok; ok {
+			t.reparameterize(l)
+			delete(wanted, name)
+		}
+	}
+	for name, l := range wanted {
+		b.held[name] = &refBalance{limit: l, tokens: milli(l.Capacity), at: now}
+	}
+}
+
+// prepare refills, gives what the spend gives, and reports whether it finds what it needs.
+func (b *refBucket) prepare(sp *limiter.Spend, now int64) bool {
+	t, ok := b.held[sp.Limit]
+	sp.Held, sp.Exceeded = ok && !t.dormant, false
+	if !sp.Held {
+		return true
+	}
+	t.refill(now)
+	if give := sp.Refund - sp.Charge; give > 0 {
+		t.tokens.Add(t.tokens, new(big.Rat).SetInt64(give))
+		t.cut()
+	}
+	need := sp.Take
+	if sp.Look {
+		need = max(need, limiter.Milli)
+	}
+	sp.Exceeded = need > 0 && t.tokens.Cmp(new(big.Rat).SetInt64(need)) < 0 // to need nothing passes, also in debt
+	return !sp.Exceeded
+}
+
+// finish takes if the decision admits, books what the spend costs, and reports the state.
+func (b *refBucket) finish(sp *limiter.Spend, admitted bool) {
+	if !sp.Held {
+		return
+	}
+	t := b.held[sp.Limit]
+	if admitted {
+		t.tokens.Sub(t.tokens, new(big.Rat).SetInt64(sp.Take))
+	}
+	if cost := sp.Charge - sp.Refund; cost > 0 {
+		t.charge(cost)
+	}
+	sp.Limits, sp.Index, sp.Bucket = b.limits, b.limits.Find(sp.Limit), t.state()
+}
+
+// refill adds what the time since the last refill is worth. Time that runs
+// backwards is worth nothing.
+func (t *refBalance) refill(now int64) {
+	if now > t.at {
+		elapsed := new(big.Int).Sub(big.NewInt(now), big.NewInt(t.at))
+		due := elapsed.Mul(elapsed, big.NewInt(t.limit.RefillAmount*limiter.Milli))
+		t.tokens.Add(t.tokens, new(big.Rat).SetFrac(due, big.NewInt(t.limit.RefillPeriod.Milliseconds())))
+		t.at = now
+	}
+	t.cut()
+}
+
+// cut drops what is above the capacity.
+func (t *refBalance) cut() {
+	if t.full() {
+		t.tokens = milli(t.limit.Capacity)
+	}
+}
+
+func (t *refBalance) full() bool { return t.tokens.Cmp(milli(t.limit.Capacity)) >= 0 }
+
+// charge subtracts cost from the whole millitokens, down to the debt floor; parts
+// of a millitoken are refill that is still to come and are not charged.
+func (t *refBalance) charge(cost int64) {
+	whole := floor(t.tokens)
+	left := new(big.Int).Sub(whole, big.NewInt(cost))
+	lowest := big.NewInt(t.limit.DebtFloor())
+	if lowest.Cmp(whole) > 0 {
+		lowest = whole
+	}
+	if left.Cmp(lowest) < 0 {
+		left = lowest
+	}
+	t.tokens.Add(t.tokens, new(big.Rat).SetInt(left.Sub(left, whole)))
+}
+
+// reparameterize puts a refilled balance under other numbers of its limit.
+func (t *refBalance) reparameterize(to limiter.Limit) {
+	t.limit = to
+	t.tokens = new(big.Rat).SetInt(floor(t.tokens))
+	t.cut()
+}
+
+// state returns the balance as the arithmetic of tokenbucket writes it.
+func (t *refBalance) state() tokenbucket.Bucket {
+	whole := floor(t.tokens)
+	part := new(big.Rat).Sub(t.tokens, new(big.Rat).SetInt(whole))
+	part.Mul(part, new(big.Rat).SetInt64(t.limit.RefillPeriod.Milliseconds()))
+	return tokenbucket.Bucket{Tokens: whole.Int64(), Remainder: part.Num().Int64(), Refilled: t.at}
+}
+
+// floor returns the greatest whole number that is not above x.
+func floor(x *big.Rat) *big.Int {
+	q, m := new(big.Int), new(big.Int)
+	q.DivMod(x.Num(), x.Denom(), m) // Euclidean, and the denominator is above 0: rounds down
+	return q
+}
+
+func milli(tokens int64) *big.Rat { return new(big.Rat).SetInt64(tokens * limiter.Milli) }
+
+func cloneKey(k limiter.BucketKey) limiter.BucketKey {
+	k.Namespace, k.Entity, k.Resource = strings.Clone(k.Namespace), strings.Clone(k.Entity), strings.Clone(k.Resource)
+	return k
+}

@@ -1,0 +1,12 @@
+package storetest_test
+
+import (
+	"testing"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/limiter/storetest"
+)
+
+func TestReference(t *testing.T) {
+	storetest.Run(t, func(*testing.T) limiter.Store { return storetest.NewReference() })
+}

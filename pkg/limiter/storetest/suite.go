@@ -1,0 +1,58 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// T is what a check needs of a *testing.T.
+type T interface {
+	Helper()
+	Context() context.Context
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// check is one case of the suite. It is run with a store of its own.
+type check struct {
+	name  string
+	needs func(limiter.BackendCapabilities) bool // nil = nothing
+	run   func(t T, s limiter.Store)
+}
+
+// checks returns every case, in the order in which they run.
+func checks() []check {
+	var all []check
+	for _, theme := range [][]check{
+		spendChecks(), takeChecks(),
+	} {
+		all = append(all, theme...)
+	}
+	return all
+}
+
+// Run holds the stores that open returns against the contract of limiter.Store,
+// each case with a fresh store, which is closed after it. A case is skipped only
+// where the store's capabilities say that its subject is not needed.
+func Run(t *testing.T, open func(t *testing.T) limiter.Store) {
+	t.Helper()
+	for _, c := range checks() {
+		t.Run(c.name, func(t *testing.T) {
+			s := open(t)
+			defer closeStore(t, s)
+			if c.needs != nil && !c.needs(s.Capabilities()) {
+				t.Skipf("not needed of a store with the capabilities %+v", s.Capabilities())
+			}
+			c.run(t, s)
+		})
+	}
+}
+
+func closeStore(t *testing.T, s limiter.Store) {
+	t.Helper()
+	if err := s.Close(context.WithoutCancel(t.Context())); err != nil {
+		t.Errorf("closing the store after the case: %v", err)
+	}
+}
