@@ -159,9 +159,10 @@ func (s *Store) takeAll(now int64, ops []limiter.Op) (bool, error) {
 	for i := range ops {
 		held = append(held, opened{hash: s.hash(&ops[i].Bucket)})
 	}
-	var l locked
-	l.lock(s, held)
-	defer l.unlock(s)
+	var few [16]uint16
+	indices := shardsOf(few[:0], held)
+	s.lock(indices)
+	defer s.unlock(indices)
 
 	for i := range ops {
 		h := &held[i]

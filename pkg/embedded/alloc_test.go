@@ -1,0 +1,77 @@
+//go:build !race
+
+package embedded_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/embedded"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+func TestAllocsOfADecision(t *testing.T) {
+	l := benchLimiter(t)
+	var d limiter.Decision
+	req := &limiter.Request{Takes: []limiter.Take{{
+		Entity: "key/k-1", Resource: "gpt-4", Parents: []string{"project/p", "org/o"},
+		Consume: []limiter.Consumption{{Limit: "rpd", Amount: limiter.Milli}},
+	}}}
+	for _, levels := range []int{1, 3} {
+		req.Takes[0].Parents = []string{"project/p", "org/o"}[:levels-1]
+		decide := func() {
+			if err := l.Decide(context.Background(), time.Now(), req, &d); err != nil || !d.Admitted {
+				t.Fatal(err, d.Admitted)
+			}
+		}
+		decide()
+		if got := testing.AllocsPerRun(1000, decide); got != 0 {
+			t.Errorf("%d levels: %v allocations a decision, want 0", levels, got)
+		}
+	}
+}
+
+// A million buckets fit in 256 MiB, all that a store needs for them included.
+func TestAllocatedMemoryOfAMillionBuckets(t *testing.T) {
+	const million, most = 1_000_000, 256 << 20
+	got := bytesOfBuckets(t, million)
+	t.Logf("%d MiB for %d buckets", got>>20, million)
+	if got > most {
+		t.Errorf("%d buckets take %d bytes, want at most %d", million, got, most)
+	}
+}
+
+// bytesOfBuckets returns the memory that n buckets hold, the names of the keys not
+// shared with the caller.
+func bytesOfBuckets(tb testing.TB, n int) uint64 {
+	limits, err := limiter.NewLimits(limiter.PerDay("rpd", 1000))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	store := embedded.New(embedded.Config{})
+	defer store.Close(context.Background())
+	before := liveBytes()
+	ops := []limiter.Op{{Limits: limits, Spends: []limiter.Spend{{Limit: "rpd", Take: limiter.Milli}}}}
+	for i := range n {
+		ops[0].Bucket = limiter.BucketKey{Namespace: "default", Entity: fmt.Sprintf("key/k-%016d", i), Resource: "gpt-4"}
+		if ok, err := store.Take(context.Background(), time.Now(), ops); err != nil || !ok {
+			tb.Fatal(ok, err)
+		}
+	}
+	after := liveBytes()
+	if got := store.Buckets(); got != int64(n) {
+		tb.Fatalf("%d buckets, want %d", got, n)
+	}
+	return after - before
+}
+
+func liveBytes() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
