@@ -22,8 +22,8 @@
 // # Ranges
 //
 // Capacity and Amount are at most [MaxCapacity], Period at most [MaxPeriod],
-// an amount to consume at most [MaxAmount]. Within them nothing overflows;
-// balances saturate at ±[MaxAmount].
+// an amount to consume at most [MaxAmount]; amounts beyond are cut to it. Within
+// them nothing overflows, for any two times; debt saturates at -[MaxAmount].
 package tokenbucket
 
 import (
@@ -45,10 +45,10 @@ const (
 	// MaxAmount bounds a single amount and the magnitude of a balance:
 	// 10^15 tokens, in millitokens.
 	MaxAmount = 1_000_000_000_000_000 * Milli
-	// Forever is a duration in milliseconds that stands for "longer than can be
-	// represented": what takes longer is cut to it. It is about 292,000 years, so
-	// that it can be added to a Unix time without overflow.
-	Forever = math.MaxInt64 / 1000
+	// Forever is a duration in milliseconds, about 292 years: what takes longer is
+	// cut to it. It is the longest that a time.Duration can hold, and added to a
+	// Unix time it does not overflow.
+	Forever = math.MaxInt64 / 1_000_000
 )
 
 // ErrParams is wrapped by the errors of [Params.Validate].
@@ -77,7 +77,8 @@ func (p Params) Validate() error {
 }
 
 // Bucket is the state of one bucket at the time of its last refill. The zero
-// Bucket is empty since 1970; a new one comes from [Full].
+// Bucket is empty since 1970; a new one comes from [Full]. A bucket is refilled
+// under the parameters that it was built with; others come by [Bucket.Reparameterize].
 type Bucket struct {
 	Tokens    int64 // balance in millitokens; below zero is debt
 	Remainder int64 // refill not yet worth a millitoken, in 1/Period millitoken, 0 to Period-1
@@ -98,24 +99,24 @@ func (b Bucket) Refill(p Params, now int64) Bucket {
 	if now <= b.Refilled {
 		return b
 	}
-	elapsed := uint64(now) - uint64(b.Refilled) // #nosec G115 -- now > Refilled, so the difference of the two's complements is the elapsed time
-	add, rem, ok := mulAddDiv(elapsed, uint64(p.Amount), uint64(b.Remainder), uint64(p.Period))
-	missing := uint64(p.Capacity) - uint64(b.Tokens) // > 0: Tokens < Capacity
-	if !ok || add >= missing {
+	elapsed := distance(b.Refilled, now)
+	add, rem, ok := mulAddDiv(elapsed, uint64(p.Amount), uint64(b.Remainder), uint64(p.Period)) // #nosec G115 -- none is negative
+	if !ok || add >= distance(b.Tokens, p.Capacity) {
 		return Bucket{Tokens: p.Capacity, Refilled: now}
 	}
-	return Bucket{Tokens: b.Tokens + int64(add), Remainder: int64(rem), Refilled: now}
+	return Bucket{Tokens: b.Tokens + int64(add), Remainder: int64(rem), Refilled: now} // #nosec G115 -- add < Capacity−Tokens, rem < Period
 }
 
 // TryConsume takes amount millitokens (0 to [MaxAmount]) if the bucket holds
 // them at now, and reports whether it did. A bucket that refuses is refilled
-// and otherwise left alone. An amount of 0 is a look: see [Need].
+// and otherwise left alone. An amount of 0 or below is a look, which takes
+// nothing: see [Need].
 func (b Bucket) TryConsume(p Params, amount, now int64) (Bucket, bool) {
 	b = b.Refill(p, now)
 	if b.Tokens < Need(amount) {
 		return b, false
 	}
-	b.Tokens -= amount
+	b.Tokens -= max(amount, 0)
 	return b, true
 }
 
@@ -124,26 +125,29 @@ func (b Bucket) TryConsume(p Params, amount, now int64) (Bucket, bool) {
 // back and stops at the capacity. Amounts are cut to ±[MaxAmount].
 func (b Bucket) ForceConsume(p Params, amount, now int64) Bucket {
 	b = b.Refill(p, now)
-	amount = min(max(amount, -MaxAmount), MaxAmount)
-	b.Tokens = max(b.Tokens-amount, -MaxAmount)
+	b.Tokens -= min(max(amount, -MaxAmount), MaxAmount)
 	if b.Tokens >= p.Capacity {
 		b.Tokens, b.Remainder = p.Capacity, 0
+	}
+	if b.Tokens < -MaxAmount {
+		b.Tokens, b.Remainder = -MaxAmount, 0
 	}
 	return b
 }
 
-// Need returns the balance that a request for amount must find: the amount
-// itself, or one whole token for 0, which is a look.
+// Need returns the balance that a request for amount must find, in millitokens:
+// the amount itself, or one whole token for 0 and below, which is a look.
 func Need(amount int64) int64 {
-	if amount == 0 {
+	if amount <= 0 {
 		return Milli
 	}
-	return amount
+	return min(amount, MaxAmount)
 }
 
 // RetryAfter returns how many milliseconds after now a request for amount first
 // passes, when nobody else takes from the bucket: 0 when it passes at now, and
-// ok false when it never will, being more than the capacity. It is exact:
+// ok false when it never will, being more than the capacity. Up to [Forever] it
+// is exact:
 //
 //	ceil((deficit·Period − Remainder) / Amount)
 //
@@ -161,8 +165,8 @@ func (b Bucket) RetryAfter(p Params, amount, now int64) (ms int64, ok bool) {
 	return b.wait(p, need, now), true
 }
 
-// TimeToFull returns how many milliseconds after now the bucket is full, when
-// nobody takes from it; 0 when it is full at now.
+// TimeToFull returns how many milliseconds after now the bucket is first full,
+// when nobody takes from it: 0 when it is full at now, at most [Forever].
 func (b Bucket) TimeToFull(p Params, now int64) int64 {
 	b = b.Refill(p, now)
 	if b.Tokens >= p.Capacity {
@@ -174,23 +178,22 @@ func (b Bucket) TimeToFull(p Params, now int64) int64 {
 // wait is the time from now until a refilled bucket holds need ≤ Capacity,
 // which it does not yet.
 func (b Bucket) wait(p Params, need, now int64) int64 {
-	deficit := uint64(need) - uint64(b.Tokens) // need > Tokens
-	hi, lo := bits.Mul64(deficit, uint64(p.Period))
-	lo, borrow := bits.Sub64(lo, uint64(b.Remainder), 0)
+	amount, period, remainder := uint64(p.Amount), uint64(p.Period), uint64(b.Remainder) // #nosec G115 -- none is negative
+	hi, lo := bits.Mul64(distance(b.Tokens, need), period)
+	lo, borrow := bits.Sub64(lo, remainder, 0)
 	hi -= borrow
-	amount := uint64(p.Amount)
 	if hi >= amount {
 		return Forever
 	}
 	ms, rem := bits.Div64(hi, lo, amount)
+	if ms >= Forever { // before rounding up, which could wrap to 0
+		return Forever
+	}
 	if rem > 0 {
 		ms++
 	}
-	if ms >= Forever {
-		return Forever
-	}
 	if b.Refilled > now {
-		late := uint64(b.Refilled) - uint64(now)
+		late := distance(now, b.Refilled)
 		if late >= Forever-ms {
 			return Forever
 		}
@@ -238,6 +241,11 @@ func (b Bucket) Status(p Params, amount, now int64) Status {
 func (b Bucket) Reparameterize(from, to Params, now int64) Bucket {
 	b = b.Refill(from, now)
 	return Bucket{Tokens: min(b.Tokens, to.Capacity), Refilled: b.Refilled}
+}
+
+// distance returns to − from, which must not be negative, for any two int64.
+func distance(from, to int64) uint64 {
+	return uint64(to) - uint64(from) // #nosec G115 -- the difference of two's complements is exact
 }
 
 // mulAddDiv returns (a·m + r) div d and its remainder in 128-bit arithmetic, and

@@ -1,0 +1,73 @@
+package tokenbucket_test
+
+import (
+	"fmt"
+
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// A limit of 100 tokens a minute that lets 2 be used at once.
+var hundredAMinute = tokenbucket.Params{
+	Capacity: 2 * tokenbucket.Milli,
+	Amount:   100 * tokenbucket.Milli,
+	Period:   60_000,
+}
+
+func Example() {
+	now := int64(1_700_000_000_000) // Unix milliseconds, from the caller's clock
+	bucket := tokenbucket.Full(hundredAMinute, now)
+	for range 3 {
+		var ok bool
+		if bucket, ok = bucket.TryConsume(hundredAMinute, tokenbucket.Milli, now); ok {
+			fmt.Println("admitted, millitokens left:", bucket.Tokens)
+			continue
+		}
+		retry, _ := bucket.RetryAfter(hundredAMinute, tokenbucket.Milli, now)
+		fmt.Println("denied, retry after milliseconds:", retry)
+	}
+	_, ok := bucket.TryConsume(hundredAMinute, tokenbucket.Milli, now+600)
+	fmt.Println("admitted 600 ms later:", ok)
+	// Output:
+	// admitted, millitokens left: 1000
+	// admitted, millitokens left: 0
+	// denied, retry after milliseconds: 600
+	// admitted 600 ms later: true
+}
+
+func ExampleBucket_ForceConsume() {
+	bucket := tokenbucket.Full(hundredAMinute, 0)
+	bucket = bucket.ForceConsume(hundredAMinute, 5*tokenbucket.Milli, 0) // what was used already
+	fmt.Println("in debt:", bucket.Tokens)
+	bucket = bucket.ForceConsume(hundredAMinute, -100*tokenbucket.Milli, 0) // gives back
+	fmt.Println("no more than the capacity:", bucket.Tokens)
+	// Output:
+	// in debt: -3000
+	// no more than the capacity: 2000
+}
+
+func ExampleBucket_Status() {
+	bucket := tokenbucket.Full(hundredAMinute, 0).ForceConsume(hundredAMinute, 1500, 0)
+	status := bucket.Status(hundredAMinute, tokenbucket.Milli, 0)
+	fmt.Println("available:", status.Available, "missing:", status.Deficit)
+	fmt.Println("passes in", status.RetryAfter, "ms, full in", status.TimeToFull, "ms")
+	fmt.Println("more than the capacity never passes:", bucket.Status(hundredAMinute, 2001, 0).Never)
+	// Output:
+	// available: 500 missing: 500
+	// passes in 300 ms, full in 900 ms
+	// more than the capacity never passes: true
+}
+
+func ExampleBucket_Reparameterize() {
+	raised := hundredAMinute
+	raised.Capacity = 50 * tokenbucket.Milli
+	bucket := tokenbucket.Full(hundredAMinute, 0).Reparameterize(hundredAMinute, raised, 0)
+	fmt.Println("a raised limit refills, and is not filled at once:", bucket.Tokens)
+	bucket = bucket.Refill(raised, 6000)
+	fmt.Println("6 s later:", bucket.Tokens)
+	bucket = bucket.Reparameterize(raised, hundredAMinute, 6000)
+	fmt.Println("a lowered limit cuts at once:", bucket.Tokens)
+	// Output:
+	// a raised limit refills, and is not filled at once: 2000
+	// 6 s later: 12000
+	// a lowered limit cuts at once: 2000
+}
