@@ -1,0 +1,142 @@
+package config
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Config is a configuration that can be used. It comes from [Load] or [Parse].
+type Config struct {
+	Server   Server
+	Store    Store
+	Decision Decision
+	Headers  Headers
+	Cache    Cache
+	Drain    time.Duration // how long calls in flight may take at the end, 0 to 1h; default 10s
+	Log      Log
+
+	DenyUnknown bool              // a call for a domain that no file has is denied; default false
+	Static      limiter.Static    // limits and entities, and what holds when the store does not answer
+	Rules       *descriptor.Rules // of all domains, compiled
+
+	Warnings Problems // what is probably not meant, sorted
+	Files    []string // every file read, in order; the configuration itself first
+	Hash     string   // SHA-256 over the names and contents of Files, in hexadecimal
+
+	settings map[string]place // where the keys of server and store stand
+}
+
+// Server says where the program listens.
+type Server struct {
+	GRPC GRPC
+	HTTP HTTP
+}
+
+// GRPC is the listener of the Rate Limit Service.
+type GRPC struct {
+	Address          string // host:port; default "0.0.0.0:8081"
+	TLS              TLS
+	MaxConnectionAge time.Duration // 1s to 24h; 0 = connections live on; default 30m
+}
+
+// HTTP is the listener of /json, metrics and health.
+type HTTP struct {
+	Address string // host:port; default "127.0.0.1:8080"
+	TLS     TLS
+	PProf   bool // serves /debug/pprof; default false
+}
+
+// TLS names files in PEM form, relative to the working directory of the program.
+type TLS struct {
+	Cert     string // "" = no TLS
+	Key      string // not empty when Cert is not
+	ClientCA string // clients must show a certificate of these authorities; "" = they need none
+}
+
+// Enabled reports whether the listener speaks TLS.
+func (t TLS) Enabled() bool { return t.Cert != "" }
+
+// Store says which store keeps the buckets.
+type Store struct {
+	Type     StoreType
+	Embedded Embedded
+	DynamoDB DynamoDB
+}
+
+// StoreType is the kind of a store.
+type StoreType string
+
+// The kinds of stores. This version loads no configuration with StoreDynamoDB.
+const (
+	StoreEmbedded StoreType = "embedded"
+	StoreDynamoDB StoreType = "dynamodb"
+)
+
+// Embedded is the store for one node.
+type Embedded struct {
+	Data       string // a directory; "" = memory only, the one possibility in this version
+	MaxBuckets int    // 1 to 1,000,000,000; default 5,000,000
+}
+
+// DynamoDB is the store for a fleet.
+type DynamoDB struct {
+	Table       string // default "ratelimit"
+	Region      string // default "us-east-1"
+	Endpoint    string // "" = that of the region
+	CreateTable bool   // default false
+}
+
+// Decision is how decisions are made. What is answered when the store does not
+// is in Config.Static.
+type Decision struct {
+	Timeout time.Duration // for the store to answer, 1ms to 1m; default 15ms
+}
+
+// Headers are the groups of headers that an answer carries.
+type Headers struct {
+	RetryAfter bool // retry-after on a denial; default true
+	XRateLimit bool // x-ratelimit-limit, -remaining and -reset; default true
+}
+
+// Cache is the cache of resolved limits.
+type Cache struct {
+	TTL time.Duration // 1s to 24h; default 60s
+}
+
+// Log is what is logged.
+type Log struct {
+	Level  slog.Level // default slog.LevelInfo
+	Format LogFormat  // default LogText
+}
+
+// LogFormat is how log lines are written.
+type LogFormat string
+
+// The formats of log lines.
+const (
+	LogText LogFormat = "text"
+	LogJSON LogFormat = "json"
+)
+
+func defaults() *Config {
+	return &Config{
+		Server: Server{
+			GRPC: GRPC{Address: "0.0.0.0:8081", MaxConnectionAge: 30 * time.Minute},
+			HTTP: HTTP{Address: "127.0.0.1:8080"},
+		},
+		Store: Store{
+			Type:     StoreEmbedded,
+			Embedded: Embedded{MaxBuckets: 5_000_000},
+			DynamoDB: DynamoDB{Table: "ratelimit", Region: "us-east-1"},
+		},
+		Decision: Decision{Timeout: 15 * time.Millisecond},
+		Headers:  Headers{RetryAfter: true, XRateLimit: true},
+		Cache:    Cache{TTL: time.Minute},
+		Drain:    10 * time.Second,
+		Log:      Log{Level: slog.LevelInfo, Format: LogText},
+		Static:   limiter.Static{OnUnavailable: limiter.Allow, LocalShare: 1000},
+	}
+}

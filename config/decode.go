@@ -1,0 +1,226 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// aliasBudget is how many values a file may have beyond one for each of its
+// bytes: more come only of aliases that stand for aliases.
+const aliasBudget = 100_000
+
+// maxMerges bounds how deep merge keys ("<<") may refer to one another.
+const maxMerges = 16
+
+// decoder reads one file, and goes on after a mistake so as to find all of them.
+type decoder struct {
+	*report
+
+	file   string
+	scope  string // put before the paths of an included file, so that paths are unique
+	budget int    // values left
+}
+
+// value is a node and where it stands.
+type value struct {
+	node *yaml.Node // never an alias
+	path string     // without the decoder's scope
+}
+
+// parse reads the one document of a file. It returns false when there is
+// nothing to decode: the file is empty, or the mistake is reported.
+func (d *decoder) parse(data []byte) (value, bool) {
+	d.budget = len(data) + aliasBudget
+	d.places[d.scope] = place{file: d.file}
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var doc yaml.Node
+	if err := dec.Decode(&doc); err != nil {
+		if !errors.Is(err, io.EOF) {
+			d.syntax(err)
+		}
+		return value{}, false
+	}
+	var second yaml.Node
+	switch err := dec.Decode(&second); {
+	case err == nil:
+		d.fail(place{file: d.file, line: second.Line, column: second.Column}, "a second document begins here; a file is one document: remove the line \"---\"")
+		return value{}, false
+	case !errors.Is(err, io.EOF):
+		d.syntax(err)
+		return value{}, false
+	}
+	return d.value(doc.Content[0], ""), true
+}
+
+var yamlError = regexp.MustCompile(`(?s)^yaml: (?:line (\d+): )?(.*)$`)
+
+func (d *decoder) syntax(err error) {
+	at := place{file: d.file}
+	text := err.Error()
+	if m := yamlError.FindStringSubmatch(text); m != nil {
+		at.line, _ = strconv.Atoi(m[1])
+		text = m[2]
+	}
+	d.fail(at, "not valid YAML: %s", text)
+}
+
+// value returns what stands at a path, and remembers the place.
+func (d *decoder) value(node *yaml.Node, path string) value {
+	if d.budget--; d.budget == 0 {
+		d.fail(place{file: d.file, line: node.Line, column: node.Column, path: path}, "aliases make the file too large: write out what they stand for, or use fewer")
+	}
+	if d.budget <= 0 {
+		return value{node: &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: node.Line}, path: path}
+	}
+	if node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	d.places[d.scope+path] = place{file: d.file, line: node.Line, column: node.Column, path: path}
+	return value{node: node, path: path}
+}
+
+func (d *decoder) at(v value) place {
+	return place{file: d.file, line: v.node.Line, column: v.node.Column, path: v.path}
+}
+
+// failf reports what is wrong with a value. Once the budget is spent everything
+// looks empty, and what follows of it is not reported.
+func (d *decoder) failf(v value, format string, args ...any) {
+	if d.budget > 0 {
+		d.fail(d.at(v), format, args...)
+	}
+}
+
+// pair is a key of a mapping and its value.
+type pair struct {
+	name string
+	key  value
+	node *yaml.Node
+}
+
+// mapping returns the keys of a mapping in the order of the file, each once.
+// What stands nowhere is an empty mapping.
+func (d *decoder) mapping(v value) ([]pair, bool) {
+	return d.merged(v, maxMerges)
+}
+
+func (d *decoder) merged(v value, merges int) ([]pair, bool) {
+	if isNull(v.node) {
+		return nil, true
+	}
+	if v.node.Kind != yaml.MappingNode {
+		d.failf(v, "must be a mapping of keys to values, not %s", describe(v.node))
+		return nil, false
+	}
+	pairs := make([]pair, 0, len(v.node.Content)/2)
+	lines := make(map[string]int, len(v.node.Content)/2)
+	var merge []*yaml.Node
+	for i := 0; i+1 < len(v.node.Content); i += 2 {
+		key, node := v.node.Content[i], v.node.Content[i+1]
+		if key.Kind == yaml.AliasNode {
+			key = key.Alias
+		}
+		if key.Kind != yaml.ScalarNode {
+			d.failf(value{node: key, path: v.path}, "a key must be text, not %s", describe(key))
+			continue
+		}
+		if key.Tag == "!!merge" {
+			merge = append(merge, node)
+			continue
+		}
+		at := value{node: key, path: join(v.path, key.Value)}
+		if first, ok := lines[key.Value]; ok {
+			d.failf(at, "the key %q is given twice; it stands at line %d already: remove one", key.Value, first)
+			continue
+		}
+		lines[key.Value] = key.Line
+		pairs = append(pairs, pair{name: key.Value, key: at, node: node})
+	}
+	for _, node := range merge {
+		pairs = d.mergeKey(pairs, lines, value{node: node, path: join(v.path, "<<")}, merges-1)
+	}
+	return pairs, true
+}
+
+// mergeKey adds the pairs of the mappings that a merge key names, where a key is
+// not there already.
+func (d *decoder) mergeKey(pairs []pair, have map[string]int, v value, merges int) []pair {
+	v = d.value(v.node, v.path)
+	from := []*yaml.Node{v.node}
+	if v.node.Kind == yaml.SequenceNode {
+		from = v.node.Content
+	}
+	for _, node := range from {
+		if merges == 0 {
+			d.failf(v, "mappings are merged into one another more than %d deep", maxMerges-1)
+			return pairs
+		}
+		more, _ := d.merged(d.value(node, v.path), merges)
+		for _, p := range more {
+			if _, ok := have[p.name]; !ok {
+				have[p.name] = p.key.node.Line
+				pairs = append(pairs, p)
+			}
+		}
+	}
+	return pairs
+}
+
+// sequence returns the items of a list. What stands nowhere is an empty list.
+func (d *decoder) sequence(v value) ([]value, bool) {
+	if isNull(v.node) {
+		return nil, true
+	}
+	if v.node.Kind != yaml.SequenceNode {
+		d.failf(v, "must be a list, not %s", describe(v.node))
+		return nil, false
+	}
+	items := make([]value, len(v.node.Content))
+	for i, node := range v.node.Content {
+		items[i] = d.value(node, fmt.Sprintf("%s[%d]", v.path, i))
+	}
+	return items, true
+}
+
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
+
+// describe says what a node is, for "must be …, not …".
+func describe(n *yaml.Node) string {
+	switch {
+	case n.Kind == yaml.MappingNode:
+		return "a mapping"
+	case n.Kind == yaml.SequenceNode:
+		return "a list"
+	case isNull(n):
+		return "nothing"
+	case n.Tag == "!!str":
+		return fmt.Sprintf("the text %q", n.Value)
+	case n.Tag == "!!int", n.Tag == "!!float":
+		return "the number " + n.Value
+	default:
+		return n.Value
+	}
+}
+
+// join appends a key to a path. A key that would make the path ambiguous is quoted.
+func join(path, key string) string {
+	if key == "" || strings.ContainsFunc(key, func(r rune) bool {
+		return r <= ' ' || r == 0x7f || r == '.' || r == '"' || r == '[' || r == ']'
+	}) {
+		key = strconv.Quote(key)
+	}
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// failures grows with every mistake in this file and all before.
+func (d *decoder) failures() int { return len(d.errors) + d.dropped }

@@ -1,0 +1,83 @@
+package config
+
+import (
+	"strings"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// checkHierarchy refuses cycles and chains that are too long, and wonders about
+// entities that cascade to nobody.
+func checkHierarchy(d *decoder, entities []entry[entity]) {
+	h := hierarchy{decoder: d, entities: entities, index: make(map[string]int, len(entities)), levels: make([]int, len(entities))}
+	for i, e := range entities {
+		h.index[e.name] = i
+		if e.value.cascade && e.value.parent == "" {
+			d.warn(d.find(join(e.path, "cascade")), "cascades to nobody, as the entity has no parent here: add parent, or remove cascade")
+		}
+	}
+	for _, e := range entities {
+		h.level(e.name)
+	}
+}
+
+// The states of an entity whose level is not known.
+const (
+	levelUnknown = 0
+	levelOpen    = -1 // being looked for
+	levelCycle   = -2 // the chain runs into a cycle
+)
+
+type hierarchy struct {
+	*decoder
+
+	entities []entry[entity]
+	index    map[string]int
+	levels   []int
+}
+
+// level returns how many entities the chain from id upwards has.
+func (h *hierarchy) level(id string) int {
+	i, ok := h.index[id]
+	if !ok {
+		return 1 // an entity that the file does not have ends the chain
+	}
+	if h.levels[i] == levelOpen {
+		h.fail(h.find(join(h.entities[i].path, "parent")), "the entities are one another's parents, %s: break the cycle", h.chain(i, id))
+		return levelCycle
+	}
+	if h.levels[i] != levelUnknown {
+		return h.levels[i]
+	}
+	level := 1
+	if parent := h.entities[i].value.parent; parent != "" {
+		h.levels[i] = levelOpen
+		if level = h.level(parent); level != levelCycle {
+			level++
+		}
+	}
+	if level == limiter.MaxLevels+1 {
+		h.fail(h.find(join(h.entities[i].path, "parent")), "the chain has more than %d entities, %s: make it shorter", limiter.MaxLevels, h.chain(i, ""))
+	}
+	h.levels[i] = level
+	return level
+}
+
+// chain returns the names from entity i upwards, to its end or to a name, at
+// most one more than a chain may have.
+func (h *hierarchy) chain(i int, last string) string {
+	names := []string{h.entities[i].name}
+	for len(names) <= limiter.MaxLevels {
+		parent := h.entities[i].value.parent
+		if parent == "" {
+			break
+		}
+		names = append(names, parent)
+		next, ok := h.index[parent]
+		if !ok || parent == last {
+			break
+		}
+		i = next
+	}
+	return strings.Join(names, " → ")
+}

@@ -1,0 +1,222 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// maxFileSize bounds each file that is read: 16 MiB.
+const maxFileSize = 16 << 20
+
+// maxDepth bounds how deep directories are searched.
+const maxDepth = 32
+
+// include is one item of the include list, or one --rules.
+type include struct {
+	path string // as written
+	at   place
+}
+
+func (i *include) schema() schema {
+	return object{title: "include", keys: []key{{"path", scalar(func(d *decoder, v value) {
+		name(&i.path).decode(d, v)
+		i.at = d.at(v)
+		if text := checkPattern(i.path); text != "" {
+			d.failf(v, "%s", text)
+			i.path = ""
+		}
+	})}}}
+}
+
+// checkPattern says what is wrong with a pattern; "" when nothing is.
+func checkPattern(pattern string) string {
+	if strings.Contains(pattern, "**") {
+		return "** is not supported: name a directory, and all files below it are read"
+	}
+	if _, err := path.Match(pattern, ""); err != nil {
+		return fmt.Sprintf("%q is not a valid pattern: a bracket is not closed", pattern)
+	}
+	return ""
+}
+
+// source is a file that was read, or could not be.
+type source struct {
+	name string
+	data []byte
+	err  error
+	at   place // what named the file; problems of reading it are reported there
+}
+
+// files finds and reads what a configuration includes.
+type files struct {
+	fsys fs.FS
+	dirs []string // every directory that was looked into
+
+	seen    map[string]bool
+	sources []source
+}
+
+// readIncludes reads the files that the patterns name, each once, in the order
+// of the patterns and of names. Paths are relative to dir; the file main is left out.
+func readIncludes(fsys fs.FS, main string, includes []include) *files {
+	f := &files{fsys: fsys, seen: map[string]bool{path.Clean(main): true}}
+	for _, i := range includes {
+		switch {
+		case i.path == "":
+		case isPattern(i.path):
+			f.glob(i)
+		default:
+			f.named(i)
+		}
+	}
+	return f
+}
+
+func isPattern(name string) bool { return strings.ContainsAny(name, `*?[\`) }
+
+// named reads a file, or all files below a directory.
+func (f *files) named(i include) {
+	info, err := fs.Stat(f.fsys, i.path)
+	switch {
+	case err != nil:
+		f.dirs = append(f.dirs, path.Dir(i.path))
+		f.sources = append(f.sources, source{name: i.path, err: err, at: i.at})
+	case info.IsDir():
+		f.directory(i.path, i.at, nil)
+	default:
+		f.read(i.path, i.at)
+	}
+}
+
+// glob reads the files that match. A pattern that matches none is in order.
+func (f *files) glob(i include) {
+	base := i.path
+	for isPattern(base) {
+		base = path.Dir(base)
+	}
+	f.dirs = append(f.dirs, base)
+	matches, err := fs.Glob(f.fsys, i.path)
+	if err != nil {
+		f.sources = append(f.sources, source{name: i.path, err: err, at: i.at})
+	}
+	slices.Sort(matches)
+	for _, name := range matches {
+		info, err := fs.Stat(f.fsys, name)
+		if isYAML(name) && !hidden(i.path, name) && (err != nil || !info.IsDir()) {
+			f.read(name, i.at)
+		}
+	}
+}
+
+// hidden reports whether a pattern matches a name that begins with a dot where
+// the pattern itself does not.
+func hidden(pattern, name string) bool {
+	patterns, names := strings.Split(pattern, "/"), strings.Split(name, "/")
+	for k := 1; k <= min(len(patterns), len(names)); k++ {
+		part := names[len(names)-k]
+		if strings.HasPrefix(part, ".") && !strings.HasPrefix(patterns[len(patterns)-k], ".") {
+			return true
+		}
+	}
+	return false
+}
+
+func isYAML(name string) bool {
+	ext := path.Ext(name)
+	return ext == ".yaml" || ext == ".yml"
+}
+
+// directory reads the files below a directory, in the order of names, but those
+// that begin with a dot. Symbolic links are followed, but not in circles.
+func (f *files) directory(dir string, at place, above []fs.FileInfo) {
+	info, err := fs.Stat(f.fsys, dir)
+	entries, readErr := fs.ReadDir(f.fsys, dir)
+	if err = errors.Join(err, readErr); err != nil {
+		f.sources = append(f.sources, source{name: dir, err: err, at: at})
+		return
+	}
+	circle := slices.ContainsFunc(above, func(up fs.FileInfo) bool { return os.SameFile(up, info) })
+	if circle || len(above) == maxDepth {
+		return
+	}
+	f.dirs = append(f.dirs, dir)
+	for _, e := range entries {
+		name := path.Join(dir, e.Name())
+		if strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		switch entry, err := fs.Stat(f.fsys, name); {
+		case err == nil && entry.IsDir():
+			f.directory(name, at, append(above, info))
+		case isYAML(name):
+			f.read(name, at)
+		}
+	}
+}
+
+// read reads a file once, however often it is named.
+func (f *files) read(name string, at place) {
+	if f.seen[path.Clean(name)] {
+		return
+	}
+	f.seen[path.Clean(name)] = true
+	data, err := readFile(f.fsys, name)
+	f.dirs = append(f.dirs, path.Dir(name))
+	f.sources = append(f.sources, source{name: name, data: data, err: err, at: at})
+}
+
+var errTooLarge = fmt.Errorf("is larger than %d MiB: split it", maxFileSize>>20)
+
+func readFile(fsys fs.FS, name string) (data []byte, err error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	data, err = io.ReadAll(io.LimitReader(f, maxFileSize+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxFileSize {
+		return nil, errTooLarge
+	}
+	return data, nil
+}
+
+// unreadable says why a file could not be read.
+func unreadable(err error) string {
+	switch {
+	case errors.Is(err, errTooLarge):
+		return errTooLarge.Error()
+	case errors.Is(err, fs.ErrNotExist):
+		return "does not exist"
+	case errors.Is(err, fs.ErrPermission):
+		return "may not be read: give the program the right to"
+	default:
+		var at *fs.PathError
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		return fmt.Sprintf("cannot be read: %v", err)
+	}
+}
+
+// host is the file system of the machine, by the names that users write.
+type host struct{}
+
+func (host) Open(name string) (fs.File, error) {
+	return os.Open(name) // #nosec G304 -- reading the files that the user names is what this is for
+}
+
+func (host) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }
+
+func (host) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
+
+func (host) Glob(pattern string) ([]string, error) { return filepath.Glob(pattern) }

@@ -1,0 +1,39 @@
+package config
+
+import "gopkg.in/yaml.v3"
+
+// included returns the domains of an included file. It holds domains as a list
+// or, at its root, just one.
+func included(r *report, s source) []domain {
+	var found []domain
+	d := &decoder{report: r, file: s.name, scope: s.name + ":"}
+	d.source(s, includedSchema{&found})
+	return found
+}
+
+type includedSchema struct{ out *[]domain }
+
+func (s includedSchema) decode(d *decoder, v value) {
+	switch {
+	case isNull(v.node):
+	case hasKey(v.node, "descriptors"):
+		d.failf(v, "files of envoyproxy/ratelimit are not read by this version: write the domain with rules")
+	case hasKey(v.node, "domains"):
+		object{keys: []key{{"domains", domains(s.out)}}}.decode(d, v)
+	default:
+		*s.out = make([]domain, 1)
+		domainSchema{&(*s.out)[0]}.decode(d, v)
+	}
+}
+
+func (s includedSchema) walk(path string, visit func(string)) { domains(s.out).walk(path, visit) }
+
+// hasKey reports whether a mapping has a key, without looking at anything else.
+func hasKey(n *yaml.Node, name string) bool {
+	for i := 0; n.Kind == yaml.MappingNode && i < len(n.Content); i += 2 {
+		if n.Content[i].Value == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,173 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A schema says what may stand at one place of a file, and where it goes.
+type schema interface {
+	// decode reads the value into what the schema was made for, and reports what
+	// is wrong with it. What was wrong keeps its default.
+	decode(d *decoder, v value)
+	// walk calls visit for every key at and below a path.
+	walk(path string, visit func(key string))
+}
+
+// object is a mapping with known keys.
+type object struct {
+	title string // where docs/configuration.md describes the keys; "" = by their path
+	keys  []key
+}
+
+type key struct {
+	name   string
+	schema schema
+}
+
+func (o object) decode(d *decoder, v value) {
+	pairs, _ := d.mapping(v)
+	for _, p := range pairs {
+		i := slices.IndexFunc(o.keys, func(k key) bool { return k.name == p.name })
+		if i < 0 {
+			d.failf(p.key, "unknown key %q%s; the keys here are %s", p.name, didYouMean(p.name, o.names()), strings.Join(o.names(), ", "))
+			continue
+		}
+		o.keys[i].schema.decode(d, d.value(p.node, p.key.path))
+	}
+}
+
+func (o object) walk(path string, visit func(string)) {
+	if o.title != "" {
+		path = o.title
+	}
+	for _, k := range o.keys {
+		visit(join(path, k.name))
+		k.schema.walk(join(path, k.name), visit)
+	}
+}
+
+func (o object) names() []string {
+	names := make([]string, len(o.keys))
+	for i, k := range o.keys {
+		names[i] = k.name
+	}
+	return names
+}
+
+// list is a list of any length.
+type list[T any] struct {
+	out  *[]T
+	item func(*T) schema
+}
+
+func (l list[T]) decode(d *decoder, v value) {
+	items, _ := d.sequence(v)
+	*l.out = make([]T, len(items))
+	for i, item := range items {
+		l.item(&(*l.out)[i]).decode(d, item)
+	}
+}
+
+func (l list[T]) walk(path string, visit func(string)) {
+	var zero T
+	l.item(&zero).walk(path+"[]", visit)
+}
+
+// dict is a mapping whose keys are names that the user chooses, in the order of
+// the file.
+type dict[T any] struct {
+	out  *[]entry[T]
+	what string             // what the keys name: "a limit"
+	name func(string) error // checks a key; nil = anything but ""
+	item func(*T) schema
+}
+
+type entry[T any] struct {
+	name  string
+	path  string
+	value T
+}
+
+func (m dict[T]) decode(d *decoder, v value) {
+	pairs, _ := d.mapping(v)
+	*m.out = make([]entry[T], 0, len(pairs))
+	for _, p := range pairs {
+		if p.name == "" {
+			d.failf(p.key, "the name of %s must not be empty", m.what)
+			continue
+		}
+		if m.name != nil {
+			if err := m.name(p.name); err != nil {
+				d.failf(p.key, "%s", reason(err))
+				continue
+			}
+		}
+		*m.out = append(*m.out, entry[T]{name: p.name, path: p.key.path})
+		m.item(&(*m.out)[len(*m.out)-1].value).decode(d, d.value(p.node, p.key.path))
+	}
+}
+
+func (m dict[T]) walk(path string, visit func(string)) {
+	var zero T
+	m.item(&zero).walk(path+".*", visit)
+}
+
+// scalar is a value without keys.
+type scalar func(d *decoder, v value)
+
+func (s scalar) decode(d *decoder, v value) { s(d, v) }
+
+func (scalar) walk(string, func(string)) {}
+
+// given is a schema that notes that it was there.
+type given struct {
+	schema
+
+	out *bool
+}
+
+func (g given) decode(d *decoder, v value) {
+	*g.out = true
+	g.schema.decode(d, v)
+}
+
+// didYouMean returns a hint when one of the names is close to the given one.
+func didYouMean(name string, known []string) string {
+	best, distance := "", 1+max(1, min(3, len(name)/3))
+	for _, k := range known {
+		if n := editDistance(strings.ToLower(name), k); n < distance {
+			best, distance = k, n
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", best)
+}
+
+// editDistance is the number of bytes to insert, delete, replace or swap with
+// the next to make b of a; at most 64 bytes of each count.
+func editDistance(a, b string) int {
+	a, b = a[:min(len(a), 64)], b[:min(len(b), 64)]
+	var rows [3][65]int // the row before last, the last, this
+	for j := range len(b) + 1 {
+		rows[1][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		rows[2][0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			rows[2][j] = min(rows[1][j]+1, rows[2][j-1]+1, rows[1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[2][j] = min(rows[2][j], rows[0][j-2]+1)
+			}
+		}
+		rows[0], rows[1] = rows[1], rows[2]
+	}
+	return rows[1][len(b)]
+}

@@ -1,0 +1,161 @@
+package config
+
+import (
+	"log/slog"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// file is what the configuration itself says, before it is put together with
+// what it includes.
+type file struct {
+	cfg      *Config
+	includes []include
+	plans    []entry[*limiter.Limits]
+	limits   limitsSection
+	domains  []domain
+}
+
+// schema is the whole configuration.
+func (f *file) schema() schema {
+	c := f.cfg
+	return object{keys: []key{
+		{"server", object{keys: []key{{"grpc", c.Server.GRPC.schema()}, {"http", c.Server.HTTP.schema()}}}},
+		{"store", c.Store.schema()},
+		{"decision", object{keys: []key{
+			{"timeout", duration(&c.Decision.Timeout, time.Millisecond, time.Minute)},
+			{"on_unavailable", policy(&c.Static.OnUnavailable)},
+			{"local", local(&c.Static.LocalShare)},
+		}}},
+		{"headers", headersSchema{&c.Headers}},
+		{"include", list[include]{out: &f.includes, item: func(i *include) schema { return i.schema() }}},
+		{"plans", dict[*limiter.Limits]{out: &f.plans, what: "a plan", item: limits}},
+		{"limits", f.limits.schema()},
+		{"unmatched", unmatched(&c.DenyUnknown)},
+		{"domains", domains(&f.domains)},
+		{"cache", object{keys: []key{{"ttl", duration(&c.Cache.TTL, time.Second, day)}}}},
+		{"drain", duration(&c.Drain, 0, time.Hour)},
+		{"log", c.Log.schema()},
+	}}
+}
+
+func (g *GRPC) schema() schema {
+	return object{keys: []key{
+		{"address", address(&g.Address)},
+		{"tls", tlsSchema{&g.TLS}},
+		{"max_connection_age", duration(&g.MaxConnectionAge, 0, day)},
+	}}
+}
+
+func (h *HTTP) schema() schema {
+	return object{keys: []key{
+		{"address", address(&h.Address)},
+		{"tls", tlsSchema{&h.TLS}},
+		{"pprof", boolean(&h.PProf)},
+	}}
+}
+
+// tlsSchema takes a certificate and its key, or neither.
+type tlsSchema struct{ out *TLS }
+
+func (s tlsSchema) decode(d *decoder, v value) {
+	s.object().decode(d, v)
+	switch t := s.out; {
+	case isNull(v.node), t.Cert != "" && t.Key != "":
+	case t.Cert == "" && t.Key == "":
+		d.failf(v, "needs the keys cert and key; without TLS leave it out")
+	case t.Cert == "":
+		d.failf(v, "needs the key cert, the certificate that belongs to key")
+	default:
+		d.failf(v, "needs the key key, the private key that belongs to cert")
+	}
+}
+
+func (s tlsSchema) object() object {
+	return object{title: "tls", keys: []key{
+		{"cert", name(&s.out.Cert)}, {"key", name(&s.out.Key)}, {"client_ca", name(&s.out.ClientCA)},
+	}}
+}
+
+func (s tlsSchema) walk(path string, visit func(string)) { s.object().walk(path, visit) }
+
+func (s *Store) schema() schema {
+	return object{keys: []key{
+		{"type", scalar(func(d *decoder, v value) {
+			before := d.failures()
+			oneOf(&s.Type, word[StoreType]{"embedded", StoreEmbedded}, word[StoreType]{"dynamodb", StoreDynamoDB}).decode(d, v)
+			if d.failures() == before && s.Type == StoreDynamoDB {
+				d.failf(v, "dynamodb is not available in this version: write embedded")
+			}
+		})},
+		{"embedded", object{keys: []key{
+			{"data", scalar(func(d *decoder, v value) {
+				if text(&s.Embedded.Data).decode(d, v); s.Embedded.Data != "" {
+					d.failf(v, `a data directory is not available in this version, which keeps buckets in memory: write ""`)
+				}
+			})},
+			{"max_buckets", count(&s.Embedded.MaxBuckets, 1, 1_000_000_000)},
+		}}},
+		{"dynamodb", object{keys: []key{
+			{"table", name(&s.DynamoDB.Table)}, {"region", name(&s.DynamoDB.Region)},
+			{"endpoint", text(&s.DynamoDB.Endpoint)}, {"create_table", boolean(&s.DynamoDB.CreateTable)},
+		}}},
+	}}
+}
+
+func count(out *int, least, most int64) schema {
+	return scalar(func(d *decoder, v value) {
+		n := int64(*out)
+		integer(&n, least, most).decode(d, v)
+		*out = int(n)
+	})
+}
+
+func (l *Log) schema() schema {
+	return object{keys: []key{
+		{"level", oneOf(&l.Level, word[slog.Level]{"info", slog.LevelInfo}, word[slog.Level]{"debug", slog.LevelDebug},
+			word[slog.Level]{"warn", slog.LevelWarn}, word[slog.Level]{"error", slog.LevelError})},
+		{"format", oneOf(&l.Format, word[LogFormat]{"text", LogText}, word[LogFormat]{"json", LogJSON})},
+	}}
+}
+
+// local is how to decide when the store does not answer.
+func local(out *int64) schema { return object{keys: []key{{"share", share(out)}}} }
+
+// unmatched is what becomes of a descriptor that no rule matches.
+func unmatched(deny *bool) schema {
+	return oneOf(deny, word[bool]{"allow", false}, word[bool]{"deny", true})
+}
+
+// headersSchema is a list of groups of headers.
+type headersSchema struct{ out *Headers }
+
+func (s headersSchema) decode(d *decoder, v value) {
+	items, ok := d.sequence(v)
+	if !ok || isNull(v.node) {
+		return
+	}
+	*s.out = Headers{}
+	for _, item := range items {
+		var on *bool
+		groups := []word[*bool]{{"retry-after", &s.out.RetryAfter}, {"x-ratelimit", &s.out.XRateLimit}}
+		switch {
+		case item.node.Kind == yaml.MappingNode:
+			object{keys: []key{{"openai", unavailable("OpenAI's headers are not available in this version: use x-ratelimit")}}}.decode(d, item)
+		case item.node.Value == "ietf":
+			d.failf(item, "the headers of the IETF are not available in this version: use x-ratelimit")
+		default:
+			oneOf(&on, groups...).decode(d, item)
+		}
+		if on != nil && *on {
+			d.failf(item, "%s is given twice: remove one", item.node.Value)
+		} else if on != nil {
+			*on = true
+		}
+	}
+}
+
+func (headersSchema) walk(string, func(string)) {}

@@ -1,0 +1,141 @@
+package config
+
+import (
+	"gopkg.in/yaml.v3"
+
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// take is one bucket of a rule as a file gives it.
+type take struct {
+	path    string
+	spec    descriptor.TakeSpec
+	consume []entry[descriptor.ConsumeSpec]
+	reserve []entry[descriptor.ConsumeSpec]
+	given   bool // has at least one key
+}
+
+type takeSchema struct{ out *take }
+
+func (s takeSchema) decode(d *decoder, v value) {
+	s.object().decode(d, v)
+	s.out.path = d.scope + v.path
+	s.out.given = true
+}
+
+func (s takeSchema) walk(path string, visit func(string)) { s.object().walk(path, visit) }
+
+func (s takeSchema) object() object { return object{title: "rule", keys: s.out.keys()} }
+
+// keys are those that stand in an item of takes, or flat in the rule.
+func (t *take) keys() []key {
+	keys := []key{
+		{"entity", name(&t.spec.Entity)},
+		{"resource", name(&t.spec.Resource)},
+		{"parent", names(&t.spec.Parents)},
+		{"limits", planOrLimits{&t.spec}},
+		{"consume", amounts(&t.consume)},
+		{"reserve", amounts(&t.reserve)},
+	}
+	for i := range keys {
+		keys[i].schema = given{keys[i].schema, &t.given}
+	}
+	return keys
+}
+
+// specs returns the take, or two of the same bucket when it both consumes and
+// reserves; none when it was not given.
+func (t *take) specs(path string) []descriptor.TakeSpec {
+	if !t.given {
+		return nil
+	}
+	t.spec.Path = path
+	consumes, reserves := t.spec, t.spec
+	reserves.Reserve = true
+	consumes.Consume, reserves.Consume = specs(t.consume), specs(t.reserve)
+	switch {
+	case len(t.reserve) == 0:
+		return []descriptor.TakeSpec{consumes}
+	case len(t.consume) == 0:
+		return []descriptor.TakeSpec{reserves}
+	default:
+		return []descriptor.TakeSpec{consumes, reserves}
+	}
+}
+
+func specs(amounts []entry[descriptor.ConsumeSpec]) []descriptor.ConsumeSpec {
+	out := make([]descriptor.ConsumeSpec, len(amounts))
+	for i, a := range amounts {
+		out[i] = a.value
+		out[i].Limit = a.name
+	}
+	return out
+}
+
+// planOrLimits is a template for the name of a plan, or limits.
+type planOrLimits struct{ out *descriptor.TakeSpec }
+
+func (s planOrLimits) decode(d *decoder, v value) {
+	switch {
+	case v.node.Kind == yaml.MappingNode:
+		limits(&s.out.Limits).decode(d, v)
+	case v.node.Kind == yaml.ScalarNode && v.node.Tag == "!!str":
+		name(&s.out.Plan).decode(d, v)
+	default:
+		d.failf(v, `must be the name of a plan, such as "{plan}", or limits, such as {rpm: 100/minute}, not %s`, describe(v.node))
+	}
+}
+
+func (s planOrLimits) walk(path string, visit func(string)) { limits(&s.out.Limits).walk(path, visit) }
+
+// amounts is how much of each limit is taken.
+func amounts(out *[]entry[descriptor.ConsumeSpec]) schema {
+	return dict[descriptor.ConsumeSpec]{out: out, what: "a limit", name: limiter.ValidateLimitName, item: func(c *descriptor.ConsumeSpec) schema {
+		return amountSchema{c}
+	}}
+}
+
+// amountSchema is a number, hits, or {hits: a weight}.
+type amountSchema struct{ out *descriptor.ConsumeSpec }
+
+func (s amountSchema) decode(d *decoder, v value) {
+	switch {
+	case v.node.Kind == yaml.MappingNode:
+		s.out.PerHit = -1
+		before := d.failures()
+		if s.object().decode(d, v); s.out.PerHit < 0 && d.failures() == before {
+			d.failf(v, "needs the key hits, a weight for each hit: {hits: 2.5}")
+		}
+	case v.node.Kind == yaml.ScalarNode && v.node.Value == "hits":
+		s.out.PerHit = limiter.Milli
+	case v.node.Tag == "!!int" || v.node.Tag == "!!float":
+		thousandths(&s.out.Constant, 0, maxAmount).decode(d, v)
+	default:
+		d.failf(v, "must be a number, hits, or {hits: 2.5}, not %s", describe(v.node))
+	}
+}
+
+// maxAmount bounds what one call takes: as much as the largest bucket holds.
+const maxAmount = limiter.MaxTokens * limiter.Milli
+
+func (s amountSchema) object() object {
+	return object{title: "consume", keys: []key{{"hits", thousandths(&s.out.PerHit, 1, maxAmount)}}}
+}
+
+func (s amountSchema) walk(path string, visit func(string)) { s.object().walk(path, visit) }
+
+// limitName is the name of a limit.
+func limitName(out *string) schema {
+	return scalar(func(d *decoder, v value) {
+		var s string
+		if name(&s).decode(d, v); s == "" {
+			return
+		}
+		if err := limiter.ValidateLimitName(s); err != nil {
+			d.failf(v, "%s", reason(err))
+			return
+		}
+		*out = s
+	})
+}

@@ -1,0 +1,80 @@
+package config
+
+import (
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// warner reports what is legal and probably not meant.
+type warner struct {
+	*report
+
+	consumed map[string]bool // names of the limits that rules consume
+	resolves map[string]bool // names of the limits at any level of the file
+}
+
+// warnings warns about limits that are consumed and given nowhere, and about
+// long periods that look like budgets.
+func (f *file) warnings(r *report, specs []descriptor.DomainSpec) {
+	w := warner{report: r, consumed: map[string]bool{}, resolves: map[string]bool{}}
+	levels := f.limits.levels()
+	for _, l := range levels {
+		for i := range l.value.Len() {
+			w.resolves[l.value.At(i).Name] = true
+		}
+	}
+	w.takes(specs, w.unresolved)
+	for _, l := range append(levels, f.plans...) {
+		w.budgets(l.path, l.value)
+	}
+	w.takes(specs, func(t *descriptor.TakeSpec) { w.budgets(t.Path+".limits", t.Limits) })
+}
+
+func (warner) takes(specs []descriptor.DomainSpec, visit func(*descriptor.TakeSpec)) {
+	for i := range specs {
+		for j := range specs[i].Rules {
+			for k := range specs[i].Rules[j].Takes {
+				visit(&specs[i].Rules[j].Takes[k])
+			}
+		}
+	}
+}
+
+// unresolved warns about consumed limits that only the store can give.
+func (w warner) unresolved(t *descriptor.TakeSpec) {
+	own := t.Limits != nil || t.Plan != ""
+	kind := ".consume"
+	if t.Reserve {
+		kind = ".reserve"
+	}
+	for _, c := range t.Consume {
+		w.consumed[c.Limit] = true
+		if !own && !w.resolves[c.Limit] {
+			w.warn(w.find(join(t.Path+kind, c.Limit)), "no level under limits has %s: unless stored limits provide it, what the rule matches is denied as not configured", c.Limit)
+		}
+	}
+}
+
+// budgetPeriod is the period from which a limit is likely to be meant as a budget.
+const budgetPeriod = day
+
+// budgets warns about consumed limits of a day and longer.
+func (w warner) budgets(path string, limits *limiter.Limits) {
+	for i := range limits.Len() {
+		l := limits.At(i)
+		if w.consumed[l.Name] && l.RefillPeriod >= budgetPeriod {
+			w.warn(w.find(join(path, l.Name)), "%s is no budget that starts anew: within %s up to %d are admitted, the capacity and the refill; a smaller burst lowers that",
+				l, shortDuration(l.RefillPeriod), l.Capacity+l.RefillAmount)
+		}
+	}
+}
+
+// levels returns the limits at every level, with where they stand.
+func (s *limitsSection) levels() []entry[*limiter.Limits] {
+	all := []entry[*limiter.Limits]{{path: "limits.system", value: s.system}}
+	all = append(all, s.resources...)
+	for _, e := range s.entities {
+		all = append(all, e.value.limits...)
+	}
+	return all
+}
