@@ -1,0 +1,37 @@
+package envoytest_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/ratelimit/ratelimit/test/envoytest"
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+// run builds the program that the tests start, and runs them.
+func run(m *testing.M) int {
+	if testing.Short() {
+		return m.Run() // they leave themselves out
+	}
+	if os.Getenv("RATELIMIT_PROGRAM") != "" {
+		return m.Run() // another program is to be tested
+	}
+	dir, err := os.MkdirTemp("", "ratelimit-envoytest-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := envoytest.BuildProgram(context.Background(), dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}

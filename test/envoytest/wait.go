@@ -1,0 +1,73 @@
+package envoytest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Await calls done until it returns nil, and fails the test with its last error
+// when that takes longer than 20 seconds.
+func Await(tb testing.TB, what string, done func() error) {
+	tb.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for {
+		err := done()
+		if err == nil {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-tb.Context().Done():
+			tb.Fatalf("%s: %v: %v", what, tb.Context().Err(), err)
+		case <-deadline.C:
+			tb.Fatalf("%s: not within %v: %v", what, patience, err)
+		}
+	}
+}
+
+// FreeAddress returns a local address that nobody listens on. It lies below the
+// ports that outgoing connections get, so that a program that is started again
+// finds its old address free.
+func FreeAddress(tb testing.TB) string {
+	tb.Helper()
+	var err error
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))
+		var l net.Listener
+		if l, err = new(net.ListenConfig).Listen(tb.Context(), "tcp", address); err == nil {
+			if err := l.Close(); err != nil {
+				tb.Fatal(err)
+			}
+			return address
+		}
+	}
+	tb.Fatalf("no free port: %v", err)
+	return ""
+}
+
+// Root returns the directory of the repository.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("no go.mod above the working directory")
+		}
+		dir = parent
+	}
+}
