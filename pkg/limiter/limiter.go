@@ -44,7 +44,7 @@ type Limiter struct {
 	local    bool // the store is memory of this process
 	fallback Store
 	timeout  time.Duration
-	static   atomic.Pointer[Static]
+	snapshot atomic.Pointer[Snapshot]
 	cache    *recordCache // nil for a local store
 	denials  *denyCache   // nil for a local store
 	shares   *shareCache
@@ -65,33 +65,13 @@ func New(cfg Config) (*Limiter, error) {
 		timeout:  cfg.Timeout,
 		shares:   newShareCache(),
 	}
-	l.static.Store(&Static{})
+	l.snapshot.Store(new(Snapshot))
 	if !l.local {
 		l.cache = newRecordCache(cfg.CacheTTL, cfg.CacheSize)
 		l.denials = newDenyCache(cfg.DenyCacheSize, cfg.Timeout)
 		l.store.Subscribe(l.cache.changed)
 	}
 	return l, nil
-}
-
-// SetStatic puts the limits and entities of a configuration file in force, in
-// place of the earlier ones, for every decision that starts from now on; balances
-// stay. It refuses, with [ErrInvalid], a cycle and a chain of more than
-// [MaxLevels]. On another error they are in force, but buckets that other replicas
-// have brought under other limits may keep those.
-func (l *Limiter) SetStatic(ctx context.Context, s Static) error {
-	for id, e := range s.Entities {
-		if err := CheckHierarchy(Entity{ID: id, Parent: e.Parent}, s.entity); err != nil {
-			return err
-		}
-	}
-	l.static.Store(&s) // before the generation: see resolve
-	return l.store.RaiseGeneration(ctx)
-}
-
-func (s *Static) entity(id string) (Entity, bool) {
-	e, ok := s.Entities[id]
-	return Entity{ID: id, Parent: e.Parent, Cascade: e.Cascade}, ok
 }
 
 // CacheStats reports on the cache of records. It is zero for a local store,

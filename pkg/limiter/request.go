@@ -7,6 +7,9 @@ type Request struct {
 	Takes         []Take // decided together; two takes of the same bucket count as one
 	OnUnavailable Policy // what to answer when the store does not; Unset = as stored or configured
 	LocalShare    int64  // for Local: thousandths of each limit, 1 to 1000; 0 = as configured
+
+	// Snapshot holds the configured limits to decide by; nil = those in force. See [Limiter.Use].
+	Snapshot *Snapshot
 }
 
 // Take is one entity's use of one resource.

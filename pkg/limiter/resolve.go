@@ -73,14 +73,15 @@ func (l *Limiter) resolveRound(ctx context.Context, now time.Time, req *Request,
 	if err != nil {
 		return err
 	}
-	static := l.static.Load()
+	snapshot := l.snapshotOf(req)
+	generation = snapshot.generationOf(generation)
 	for i := first; i < last; i++ {
 		records := sc.records[(i-first)*refsPerLevel:][:refsPerLevel]
 		lv := &sc.levels[i]
-		lv.limits, lv.source = static.limitsOf(&req.Takes[lv.take], lv, records)
+		lv.limits, lv.source = snapshot.static.limitsOf(&req.Takes[lv.take], lv, records)
 		sc.policy = records[4].OnUnavailable
 		sc.addOp(req, i, generation)
-		d.appendParent(i, static, records[0].Entity)
+		d.appendParent(i, &snapshot.static, records[0].Entity)
 	}
 	return nil
 }

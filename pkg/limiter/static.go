@@ -1,5 +1,10 @@
 package limiter
 
+import (
+	"context"
+	"sync/atomic"
+)
+
 // Static holds the limits and entities that a configuration file gives. At each
 // level what is stored wins over it. It holds for every namespace.
 type Static struct {
@@ -15,4 +20,68 @@ type StaticEntity struct {
 	Parent  string
 	Cascade bool
 	Limits  map[string]*Limits // by resource, or DefaultResource
+}
+
+func (s *Static) entity(id string) (Entity, bool) {
+	e, ok := s.Entities[id]
+	return Entity{ID: id, Parent: e.Parent, Cascade: e.Cascade}, ok
+}
+
+// Snapshot is a [Static] that was found to be sound. Whoever keeps rules beside
+// it passes it along with each request ([Request.Snapshot]), so that no call sees
+// the rules of one configuration with the limits of another.
+type Snapshot struct {
+	static  Static
+	retired atomic.Bool // another is in force
+}
+
+// NewSnapshot returns a snapshot of s, which must not be changed any more. It
+// refuses, with [ErrInvalid], a cycle and a chain of more than [MaxLevels].
+func NewSnapshot(s Static) (*Snapshot, error) {
+	for id, e := range s.Entities {
+		if err := CheckHierarchy(Entity{ID: id, Parent: e.Parent}, s.entity); err != nil {
+			return nil, err
+		}
+	}
+	return &Snapshot{static: s}, nil
+}
+
+// SetStatic puts s in force: Use of a NewSnapshot.
+func (l *Limiter) SetStatic(ctx context.Context, s Static) error {
+	snapshot, err := NewSnapshot(s)
+	if err != nil {
+		return err
+	}
+	return l.Use(ctx, snapshot)
+}
+
+// Use puts a snapshot in force, in place of the earlier one, for every request
+// that starts from now on and brings none; balances stay. When it fails, with the
+// store's error, the snapshot is in force all the same, but buckets that are under
+// other limits may keep those until the next change.
+func (l *Limiter) Use(ctx context.Context, snapshot *Snapshot) error {
+	snapshot.retired.Store(false)
+	if old := l.snapshot.Swap(snapshot); old != snapshot {
+		old.retired.Store(true) // before the generation rises: see generationOf
+	}
+	return l.store.RaiseGeneration(ctx)
+}
+
+// snapshotOf returns the snapshot that a request is decided by.
+func (l *Limiter) snapshotOf(req *Request) *Snapshot {
+	if req.Snapshot != nil {
+		return req.Snapshot
+	}
+	return l.snapshot.Load()
+}
+
+// generationOf returns the generation of limits that come from the snapshot,
+// given the one that was read before. A retired snapshot's limits count as the
+// oldest: they must not be taken for new because the change that retired them
+// has raised the generation meanwhile.
+func (s *Snapshot) generationOf(read uint64) uint64 {
+	if s.retired.Load() {
+		return 0
+	}
+	return read
 }

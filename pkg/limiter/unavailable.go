@@ -21,7 +21,7 @@ func (l *Limiter) policy(req *Request, d *Decision) Policy {
 			return p
 		}
 	}
-	if p := l.static.Load().OnUnavailable; p != Unset {
+	if p := l.snapshotOf(req).static.OnUnavailable; p != Unset {
 		return p
 	}
 	return Allow
@@ -42,7 +42,7 @@ func (l *Limiter) decideLocally(ctx context.Context, now time.Time, req *Request
 	}
 	share := req.LocalShare
 	if share == 0 {
-		share = l.static.Load().LocalShare
+		share = l.snapshotOf(req).static.LocalShare
 	}
 	if share == 0 {
 		share = 1000

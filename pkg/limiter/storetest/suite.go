@@ -26,7 +26,7 @@ type check struct {
 func checks() []check {
 	var all []check
 	for _, theme := range [][]check{
-		spendChecks(), takeChecks(),
+		spendChecks(), takeChecks(), windowChecks(),
 	} {
 		all = append(all, theme...)
 	}
