@@ -161,10 +161,10 @@ func (f *fixedPart) take(value string) (string, bool) {
 	return value[:f.length], true
 }
 
-// search is one walk through an index.
+// search is one walk through an index. The view goes beside it, as an argument:
+// within it, it would have to live on the heap.
 type search struct {
 	index *index
-	view  *view
 	limit int     // only rules of a smaller order are of interest
 	found *Rule   // the first of them that matches
 	every bool    // collect all that match, in all
@@ -172,69 +172,69 @@ type search struct {
 }
 
 // run walks the index.
-func (s *search) run() {
-	if set, ok := s.view.keySet(); ok {
+func (s *search) run(v *view) {
+	if set, ok := v.keySet(); ok {
 		if ts := s.index.closed[set]; ts != nil {
-			s.tables(*ts)
+			s.tables(v, *ts)
 		}
 	}
 	if s.index.open != nil {
-		s.node(s.index.open, 0)
+		s.node(v, s.index.open, 0)
 	}
 }
 
 // node asks a set of keys that the view has, and the greater ones below it that
 // it has too: those with keys from the view's i-th on.
-func (s *search) node(n *node, i int) {
+func (s *search) node(v *view, n *node, i int) {
 	if n.least >= s.limit {
 		return
 	}
-	s.tables(n.tables)
+	s.tables(v, n.tables)
 	if len(n.children) == 0 {
 		return
 	}
-	for keys := s.view.keys; i < len(keys) && keys[i].id != unknownKey; {
+	for keys := v.keys; i < len(keys) && keys[i].id != unknownKey; {
 		id := keys[i].id
 		for i < len(keys) && keys[i].id == id {
 			i++
 		}
 		if child := n.children[id]; child != nil {
-			s.node(child, i)
+			s.node(v, child, i)
 		}
 	}
 }
 
-func (s *search) tables(ts tables) {
+func (s *search) tables(v *view, ts tables) {
 	for _, t := range ts {
 		if t.least >= s.limit {
 			return
 		}
-		s.table(t, 0, 0)
+		s.table(v, t, 0, 0)
 	}
 }
 
 // table looks up every combination of the values of the table's keys, from the
 // i-th fixed part on; a descriptor without repeated keys has one.
-func (s *search) table(t *table, i int, hash uint64) {
+func (s *search) table(v *view, t *table, i int, hash uint64) {
 	if i == len(t.fixed) {
-		s.bucket(t.buckets[hash])
+		s.bucket(v, t.buckets[hash])
 		return
 	}
 	f := &t.fixed[i]
-	from, to := s.view.find(f.key)
+	from, to := v.find(f.key)
 	for ; from < to; from++ {
-		if text, ok := f.take(s.view.value(from)); ok {
-			s.table(t, i+1, mix(hash, maphash.String(s.index.seed, text)))
+		if text, ok := f.take(v.value(from)); ok {
+			s.table(v, t, i+1, mix(hash, maphash.String(s.index.seed, text)))
 		}
 	}
 }
 
-func (s *search) bucket(rules []*Rule) {
+func (s *search) bucket(v *view, rules []*Rule) {
 	for _, r := range rules {
 		if r.order >= s.limit {
 			return
 		}
-		if !r.matches(s.view) {
+		if !r.matches(v) {
 			continue
 		}
 		if !s.every {

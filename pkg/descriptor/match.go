@@ -151,8 +151,8 @@ func (d *Domain) first(v *view) *Rule {
 		}
 		return nil
 	}
-	s := search{index: d.enforcing, view: v, limit: len(d.rules)}
-	s.run()
+	s := search{index: d.enforcing, limit: len(d.rules)}
+	s.run(v)
 	return s.found
 }
 
@@ -174,8 +174,8 @@ func (d *Domain) shadowsBefore(winner *Rule, v *view, rules []*Rule) []*Rule {
 		}
 		return rules
 	}
-	s := search{index: d.shadows, view: v, limit: limit, every: true, all: rules}
-	s.run()
+	s := search{index: d.shadows, limit: limit, every: true, all: rules}
+	s.run(v)
 	slices.SortFunc(s.all, func(a, b *Rule) int { return cmp.Compare(a.order, b.order) })
 	return slices.Compact(s.all) // equal values of a repeated key find a rule more than once
 }
