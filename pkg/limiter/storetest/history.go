@@ -69,7 +69,7 @@ func (r rate) check(all []taking, late int64) error {
 			if i+1 < len(ends) && ends[i+1].to == e.to || e.to < begin {
 				continue
 			}
-			most := r.burst + (r.amount*(e.to-begin+late)+r.period-1)/r.period
+			most := r.burst + r.amount*(e.to-begin+late)/r.period
 			if sum-refundedAcross(ends[i+1:], e.to) > most {
 				return fmt.Errorf("from %d ms to %d ms %d millitokens were admitted, %d may be", begin, e.to, sum, most)
 			}

@@ -245,6 +245,12 @@ func (t *refBalance) state() tokenbucket.Bucket {
 	return tokenbucket.Bucket{Tokens: whole.Int64(), Remainder: part.Num().Int64(), Refilled: t.at}
 }
 
+// balanceOf returns the balance whose state is b.
+func balanceOf(l limiter.Limit, b tokenbucket.Bucket) *refBalance {
+	part := big.NewRat(b.Remainder, l.RefillPeriod.Milliseconds())
+	return &refBalance{limit: l, tokens: part.Add(part, new(big.Rat).SetInt64(b.Tokens)), at: b.Refilled}
+}
+
 // floor returns the greatest whole number that is not above x.
 func floor(x *big.Rat) *big.Int {
 	q, m := new(big.Int), new(big.Int)

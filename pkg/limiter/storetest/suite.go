@@ -26,7 +26,7 @@ type check struct {
 func checks() []check {
 	var all []check
 	for _, theme := range [][]check{
-		spendChecks(), takeChecks(), windowChecks(),
+		spendChecks(), takeChecks(), windowChecks(), linearChecks(), retryChecks(),
 	} {
 		all = append(all, theme...)
 	}

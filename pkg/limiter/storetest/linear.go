@@ -1,0 +1,134 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// linearChecks are about decisions of concurrent callers on one bucket: they are
+// those of one caller after the other, so that nobody is denied needlessly (G3).
+func linearChecks() []check {
+	return []check{{name: "linearizable", run: checkLinearizable}}
+}
+
+// linearStart is when the first token is taken from the bucket of a history, before
+// any client's clock: of a bucket that nobody has taken from a store may know nothing.
+const linearStart = -1000
+
+// linearCall is one decision on the bucket of a history, and linearAnswer its answer.
+type (
+	linearCall struct {
+		now   int64
+		spend limiter.Spend
+	}
+	linearAnswer struct {
+		admitted, exceeded bool
+		bucket             tokenbucket.Bucket
+	}
+)
+
+// checkLinearizable has 8 clients use one bucket in every way at once, and looks
+// for an order of their calls in which a token bucket would answer as the store
+// did. It does so for 10 buckets.
+func checkLinearizable(t T, s limiter.Store) {
+	l := limiter.Custom("l", 20, 7, 1100*time.Millisecond).WithMaxDebt(15)
+	for bucket := range 10 {
+		h, err := linearHistory(t, s, fmt.Sprint("user", bucket), l)
+		if err != nil {
+			t.Fatalf("a client failed: %v", err)
+		}
+		if got := porcupine.CheckOperationsTimeout(linearModel(l), h, 10*time.Second); got != porcupine.Ok {
+			t.Fatalf("bucket %d: a history of %d calls is not that of a token bucket: %v", bucket, len(h), got)
+		}
+	}
+}
+
+func linearHistory(t T, s limiter.Store, entity string, l limiter.Limit) ([]porcupine.Operation, error) {
+	c := newClient(t, s)
+	ctx, cancel := within(t)
+	defer cancel()
+	c.want(true, linearStart, c.one(entity, l, limiter.Spend{Take: tokens(1)}))
+	var (
+		mu   sync.Mutex
+		all  []porcupine.Operation
+		tick atomic.Int64
+		now  clock
+		g    errgroup.Group
+	)
+	for id := range 8 {
+		op := c.one(entity, l, limiter.Spend{})
+		r := rand.New(rand.NewPCG(4, uint64(id))) // #nosec G404 -- repeatable
+		g.Go(func() error {
+			for range 40 {
+				call := linearCall{now: now.unsteady(r, 120, 200), spend: linearSpend(r)}
+				begin := tick.Add(1)
+				answer, err := linearTake(ctx, s, op, call)
+				if err != nil {
+					return err
+				}
+				end := tick.Add(1)
+				mu.Lock()
+				all = append(all, porcupine.Operation{ClientId: id, Input: call, Call: begin, Output: answer, Return: end})
+				mu.Unlock()
+			}
+			return nil
+		})
+	}
+	return all, g.Wait()
+}
+
+// linearSpend draws what a client does: mostly it takes.
+func linearSpend(r *rand.Rand) limiter.Spend {
+	amount := 1 + r.Int64N(tokens(8))
+	switch r.IntN(8) {
+	case 0:
+		return limiter.Spend{Look: true}
+	case 1:
+		return limiter.Spend{Charge: amount, Take: amount / 3}
+	case 2:
+		return limiter.Spend{Refund: amount}
+	default:
+		return limiter.Spend{Take: amount}
+	}
+}
+
+func linearTake(ctx context.Context, s limiter.Store, op limiter.Op, call linearCall) (linearAnswer, error) {
+	ops := []limiter.Op{spending(op, call.spend)}
+	admitted, err := s.Take(ctx, at(call.now), ops)
+	sp := ops[0].Spends[0]
+	return linearAnswer{admitted, sp.Exceeded, sp.Bucket}, err
+}
+
+// linearModel is one bucket under one limit, used by one caller. A store may
+// decide at a later time than the caller's; the answer tells which.
+func linearModel(l limiter.Limit) porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return tokenbucket.Bucket{Tokens: tokens(l.Capacity - 1), Refilled: epoch + linearStart} },
+		Step: func(state, input, output any) (bool, any) {
+			before, ok := state.(tokenbucket.Bucket)
+			call, callOK := input.(linearCall)
+			answer, answerOK := output.(linearAnswer)
+			if !ok || !callOK || !answerOK || answer.bucket.Refilled < epoch+call.now {
+				return false, state
+			}
+			t := balanceOf(l, before)
+			b := refBucket{held: map[string]*refBalance{l.Name: t}}
+			sp := call.spend
+			sp.Limit = l.Name
+			admitted := b.prepare(&sp, answer.bucket.Refilled)
+			b.finish(&sp, admitted)
+			same := answer == linearAnswer{admitted, sp.Exceeded, sp.Bucket}
+			return same, sp.Bucket
+		},
+	}
+}
