@@ -1,0 +1,162 @@
+package rls
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// call is one call on its way from the wire to the answer. Calls are pooled:
+// everything in it is overwritten by the next.
+type call struct {
+	request
+	options Options // as they were when the call began
+
+	plan     descriptor.Plan
+	consumes bool            // a take of the plan may be denied
+	books    bool            // a take of the plan is a charge or a refund
+	booked   limiter.Request // the charges and refunds of a call that can never be admitted
+
+	decision limiter.Decision
+	verdict  verdict
+
+	shadow  limiter.Decision
+	shadows []shadowResult
+
+	out []byte // the encoded answer
+}
+
+// maxPooled bounds the size of a request whose call is used again: what a large
+// one grew is left to the garbage collector.
+const maxPooled = 64 << 10
+
+// verdict is what becomes of the call as a whole.
+type verdict struct {
+	denied  bool
+	reason  string         // why it was denied; a fixed set of words
+	blanket bool           // the reason holds for every take, no limit spoke
+	policy  limiter.Policy // Unset unless a policy decided
+	lost    bool           // charges and refunds were not booked
+}
+
+// shadowResult is what a rule in shadow mode decided.
+type shadowResult struct {
+	rule   *descriptor.Rule
+	denied bool
+	limit  string // that would have denied; "" when no limit spoke
+}
+
+// Reasons beside those of limiter.Reason.
+const (
+	reasonUnmatched  = "unmatched"  // no rule matches, and that is denied
+	reasonInvalid    = "invalid"    // the limiter refuses the request as it is
+	reasonFailed     = "failed"     // no decision could be made
+	reasonOverloaded = "overloaded" // too many calls in flight
+)
+
+// modes notes what kinds of takes the plan has.
+func (c *call) modes() {
+	c.consumes, c.books = false, false
+	for i := range c.plan.Request.Takes {
+		if c.plan.Request.Takes[i].Mode == limiter.Consume {
+			c.consumes = true
+		} else {
+			c.books = true
+		}
+	}
+}
+
+// outcomeMode returns what a descriptor with takes does with them: all its
+// takes have one mode.
+func (c *call) outcomeMode(o *descriptor.Outcome) limiter.Mode {
+	if o.Kind != descriptor.Takes || o.Count == 0 {
+		return limiter.Consume
+	}
+	return c.plan.Request.Takes[o.First].Mode
+}
+
+// statuses returns the statuses of a descriptor's takes; they come in the order
+// of takes.
+func (c *call) statuses(o *descriptor.Outcome) []limiter.LimitStatus {
+	if o.Kind != descriptor.Takes {
+		return nil
+	}
+	all := c.decision.Statuses
+	from := sort.Search(len(all), func(i int) bool { return all[i].Take >= o.First })
+	to := from
+	for to < len(all) && all[to].Take < o.First+o.Count {
+		to++
+	}
+	return all[from:to]
+}
+
+// outcomeOf returns the outcome that a take belongs to, nil when there is none.
+func (c *call) outcomeOf(take int) *descriptor.Outcome {
+	i := slices.IndexFunc(c.plan.Outcomes, func(o descriptor.Outcome) bool {
+		return o.Kind == descriptor.Takes && o.First <= take && take < o.First+o.Count
+	})
+	if i < 0 {
+		return nil
+	}
+	return &c.plan.Outcomes[i]
+}
+
+// unmatchedDenied reports whether the outcome is a descriptor that no rule
+// matches where that is denied.
+func (c *call) unmatchedDenied(o *descriptor.Outcome) bool {
+	return o.Kind == descriptor.Unmatched && (o.Deny || c.plan.Domain == nil && c.options.UnmatchedDeny)
+}
+
+// over reports whether the descriptor is one of those that denied the call.
+func (c *call) over(o *descriptor.Outcome) bool {
+	switch {
+	case !c.verdict.denied:
+		return false
+	case o.Kind == descriptor.Denied || c.unmatchedDenied(o):
+		return true
+	case o.Kind != descriptor.Takes || c.outcomeMode(o) != limiter.Consume:
+		return false
+	case c.verdict.blanket:
+		return true
+	case c.missing(o):
+		return true
+	}
+	s := tightest(c.statuses(o))
+	return s != nil && s.Exceeded
+}
+
+// missing reports whether the descriptor consumes a limit that is configured nowhere.
+func (c *call) missing(o *descriptor.Outcome) bool {
+	d := &c.decision
+	return d.Reason == limiter.ReasonNotConfigured && o.Kind == descriptor.Takes &&
+		o.First <= d.MissingTake && d.MissingTake < o.First+o.Count
+}
+
+// tightest returns the status that speaks for all: among the exceeded ones the
+// longest wait, where never is the longest; else the fewest whole tokens. The
+// first wins a tie. It returns nil when there are none.
+func tightest(statuses []limiter.LimitStatus) *limiter.LimitStatus {
+	var t *limiter.LimitStatus
+	for i := range statuses {
+		if t == nil || tighter(&statuses[i], t) {
+			t = &statuses[i]
+		}
+	}
+	return t
+}
+
+// tighter reports whether a says more than b, which came before it.
+func tighter(a, b *limiter.LimitStatus) bool {
+	switch {
+	case a.Exceeded != b.Exceeded:
+		return a.Exceeded
+	case !a.Exceeded:
+		return wholeTokens(a.Available) < wholeTokens(b.Available)
+	case a.Never != b.Never:
+		return a.Never
+	default:
+		return a.RetryAfter > b.RetryAfter
+	}
+}

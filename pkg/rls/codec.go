@@ -1,0 +1,259 @@
+package rls
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
+)
+
+// request is a RateLimitRequest. It is decoded without reflection, and its
+// strings are any bytes, not only UTF-8. What it holds is reused by the next decode.
+type request struct {
+	in      descriptor.Call
+	size    int           // bytes on the wire
+	problem *invalidError // what makes the request unanswerable; nil = nothing
+
+	entries []descriptor.Entry // what the descriptors' entries are cut from
+	limits  []descriptor.Limit // what their limits point into
+}
+
+// invalidError says what the gateway's configuration got wrong.
+type invalidError struct {
+	reason string // label of a metric
+	text   string
+}
+
+func (e *invalidError) Error() string { return e.text }
+
+var (
+	errMalformed     = errors.New("not a valid protobuf message")
+	errNoDomain      = &invalidError{"no_domain", "domain is empty: set domain in the gateway's rate limit configuration"}
+	errNoDescriptors = &invalidError{"no_descriptors", "no descriptors: the gateway must send at least one"}
+)
+
+// Fields of envoy.service.ratelimit.v3.RateLimitRequest and of
+// envoy.extensions.common.ratelimit.v3.RateLimitDescriptor: number and wire type.
+const (
+	requestDomain      = 1<<3 | fieldID(protowire.BytesType)
+	requestDescriptors = 2<<3 | fieldID(protowire.BytesType)
+	requestHits        = 3<<3 | fieldID(protowire.VarintType)
+
+	descriptorEntries  = 1<<3 | fieldID(protowire.BytesType)
+	descriptorLimit    = 2<<3 | fieldID(protowire.BytesType)
+	descriptorHits     = 3<<3 | fieldID(protowire.BytesType)
+	descriptorNegative = 4<<3 | fieldID(protowire.VarintType)
+
+	entryKey   = 1<<3 | fieldID(protowire.BytesType)
+	entryValue = 2<<3 | fieldID(protowire.BytesType)
+
+	overrideRequests   = 1<<3 | fieldID(protowire.VarintType)
+	overrideUnit       = 2<<3 | fieldID(protowire.VarintType)
+	overrideMultiplier = 3<<3 | fieldID(protowire.BytesType)
+
+	wrapperValue = 1<<3 | fieldID(protowire.VarintType) // of UInt32Value and UInt64Value
+)
+
+// decode reads a request and notes what is wrong with it. data is copied once,
+// and not kept.
+func (r *request) decode(data []byte) {
+	r.in.Domain, r.in.Hits, r.problem, r.size = "", 0, nil, len(data)
+	r.in.Descriptors, r.entries, r.limits = r.in.Descriptors[:0], r.entries[:0], r.limits[:0]
+	err := r.decodeRequest(message{data, string(data)})
+	switch {
+	case err != nil:
+		r.problem = &invalidError{"malformed", err.Error()}
+	case r.problem != nil: // of a descriptor
+	case r.in.Domain == "":
+		r.problem = errNoDomain
+	case len(r.in.Descriptors) == 0:
+		r.problem = errNoDescriptors
+	}
+}
+
+// decodeRequest reads the wire form of a RateLimitRequest, with the semantics of
+// protobuf: fields in any order, the last scalar wins, submessages merge, unknown
+// fields are skipped.
+func (r *request) decodeRequest(m message) error {
+	for len(m.raw) > 0 {
+		f, err := m.next()
+		if err != nil {
+			return err
+		}
+		switch f.id {
+		case requestDomain:
+			r.in.Domain = f.body.text
+		case requestDescriptors:
+			if err := r.decodeDescriptor(f.body); err != nil {
+				return fmt.Errorf("descriptors[%d]: %w", len(r.in.Descriptors), err)
+			}
+		case requestHits:
+			r.in.Hits = uint64(uint32(f.varint)) // #nosec G115 -- a uint32 keeps the low bits, as protobuf says
+		}
+	}
+	return nil
+}
+
+func (r *request) decodeDescriptor(m message) error {
+	var d descriptor.Descriptor
+	var o override
+	first := len(r.entries)
+	for len(m.raw) > 0 {
+		f, err := m.next()
+		if err != nil {
+			return err
+		}
+		switch f.id {
+		case descriptorEntries:
+			e, err := decodeEntry(f.body)
+			if err != nil {
+				return err
+			}
+			r.entries = append(r.entries, e)
+		case descriptorLimit:
+			if err := o.decode(f.body); err != nil {
+				return err
+			}
+		case descriptorHits:
+			d.HitsSet = true
+			if err := decodeWrapper(f.body, &d.Hits); err != nil {
+				return err
+			}
+		case descriptorNegative:
+			d.Refund = f.varint != 0
+		}
+	}
+	d.Entries = r.entries[first:len(r.entries):len(r.entries)]
+	if o.set {
+		d.Limit = r.limitOf(o)
+	}
+	r.in.Descriptors = append(r.in.Descriptors, d)
+	return nil
+}
+
+func decodeEntry(m message) (e descriptor.Entry, err error) {
+	for len(m.raw) > 0 {
+		f, err := m.next()
+		if err != nil {
+			return e, err
+		}
+		switch f.id {
+		case entryKey:
+			e.Key = f.body.text
+		case entryValue:
+			e.Value = f.body.text
+		}
+	}
+	return e, nil
+}
+
+// decodeWrapper reads a UInt64Value or UInt32Value into v, which keeps its value
+// when the message has none.
+func decodeWrapper(m message, v *uint64) error {
+	for len(m.raw) > 0 {
+		f, err := m.next()
+		if err != nil {
+			return err
+		}
+		if f.id == wrapperValue {
+			*v = f.varint
+		}
+	}
+	return nil
+}
+
+// override is a RateLimitOverride.
+type override struct {
+	set        bool
+	requests   uint32
+	unit       int32
+	multiplier uint64 // 0 = 1
+}
+
+func (o *override) decode(m message) error {
+	o.set = true
+	for len(m.raw) > 0 {
+		f, err := m.next()
+		if err != nil {
+			return err
+		}
+		switch f.id {
+		case overrideRequests:
+			o.requests = uint32(f.varint) // #nosec G115 -- the low bits, as protobuf says
+		case overrideUnit:
+			o.unit = int32(f.varint) // #nosec G115 -- the low bits, as protobuf says
+		case overrideMultiplier:
+			if err := decodeWrapper(f.body, &o.multiplier); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// limitOf returns the limit that an override asks for. With an unknown unit it
+// notes the problem.
+func (r *request) limitOf(o override) *descriptor.Limit {
+	unit := unitSeconds(o.unit)
+	if o.unit == unitWeek || unit == 0 { // WEEK is a unit of answers only
+		if r.problem == nil {
+			r.problem = &invalidError{"unknown_unit", fmt.Sprintf(
+				"descriptors[%d].limit.unit is %d; it must be SECOND (1), MINUTE (2), HOUR (3), DAY (4), MONTH (5) or YEAR (6)",
+				len(r.in.Descriptors), o.unit)}
+		}
+		return nil
+	}
+	multiplier := max(1, int64(uint32(o.multiplier))) // #nosec G115 -- a UInt32Value keeps the low bits
+	seconds := min(unit*multiplier, math.MaxInt64/int64(time.Second))
+	r.limits = append(r.limits, descriptor.Limit{Requests: uint64(o.requests), Period: time.Duration(seconds) * time.Second})
+	return &r.limits[len(r.limits)-1] // stays valid when limits grows: nobody writes to it again
+}
+
+// message is what is left to read of a message, as bytes and as the same text.
+type message struct {
+	raw  []byte
+	text string
+}
+
+// field is one field of a message.
+type field struct {
+	id     fieldID
+	varint uint64  // of a varint
+	body   message // of a length-delimited field
+}
+
+// fieldID is a field's number and wire type: a known number with another type is
+// an unknown field.
+type fieldID uint64
+
+// next reads the next field of a message that is not empty.
+func (m *message) next() (field, error) {
+	num, typ, n := protowire.ConsumeTag(m.raw)
+	if n < 0 || num > protowire.MaxValidNumber {
+		return field{}, errMalformed
+	}
+	m.skip(n)
+	f := field{id: fieldID(protowire.EncodeTag(num, typ))}
+	switch typ {
+	case protowire.VarintType:
+		f.varint, n = protowire.ConsumeVarint(m.raw)
+	case protowire.BytesType:
+		var body []byte
+		if body, n = protowire.ConsumeBytes(m.raw); n >= 0 {
+			f.body = message{body, m.text[n-len(body) : n]}
+		}
+	default:
+		n = protowire.ConsumeFieldValue(num, typ, m.raw)
+	}
+	if n < 0 {
+		return field{}, errMalformed
+	}
+	m.skip(n)
+	return f, nil
+}
+
+func (m *message) skip(n int) { m.raw, m.text = m.raw[n:], m.text[n:] }

@@ -1,0 +1,147 @@
+package rls
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// decide plans the call and reaches a verdict, all or nothing over its descriptors.
+func (s *Service) decide(ctx context.Context, now time.Time, c *call, st *state) {
+	c.decision.Reason, c.decision.Statuses, c.shadows = limiter.ReasonNone, c.decision.Statuses[:0], c.shadows[:0]
+	c.verdict = verdict{}
+	st.rules.Plan(&c.in, &c.plan)
+	c.modes()
+	if c.books || len(c.plan.Shadows) > 0 {
+		ctx = context.WithoutCancel(ctx) // what was used is booked, though Envoy waits no longer
+	}
+	switch {
+	case c.cannotAdmit():
+		s.bookOnly(ctx, now, c)
+	case len(c.plan.Request.Takes) > 0:
+		s.take(ctx, now, c)
+	}
+	if !c.verdict.denied && c.verdict.policy == limiter.Unset {
+		s.decideShadows(ctx, now, c)
+	}
+}
+
+// cannotAdmit reaches a verdict without asking for tokens, when a descriptor can
+// never be admitted.
+func (c *call) cannotAdmit() bool {
+	for i := range c.plan.Outcomes {
+		switch o := &c.plan.Outcomes[i]; {
+		case o.Kind == descriptor.Denied:
+			c.verdict = verdict{denied: true, reason: o.Why}
+			return true
+		case c.unmatchedDenied(o):
+			c.verdict = verdict{denied: true, reason: reasonUnmatched}
+			return true
+		}
+	}
+	return false
+}
+
+// take asks the decider for the takes of the plan.
+func (s *Service) take(ctx context.Context, now time.Time, c *call) {
+	d := &c.decision
+	if err := s.decider.Decide(ctx, now, &c.plan.Request, d); err != nil {
+		s.undecidable(ctx, c, err)
+	} else {
+		c.verdict = verdict{denied: !d.Admitted, policy: d.Policy, lost: d.Policy != limiter.Unset}
+		if !d.Admitted {
+			c.verdict.reason = d.Reason.String()
+			c.verdict.blanket = d.Reason == limiter.ReasonHierarchy || d.Reason == limiter.ReasonUnavailable
+		}
+	}
+	if c.verdict.policy != limiter.Unset {
+		s.metrics.degraded.WithLabelValues(c.verdict.policy.String()).Inc()
+	}
+	if !c.consumes { // only charges and refunds: denies nobody
+		c.verdict.denied = false
+	}
+	for i := range d.Statuses {
+		if st := &d.Statuses[i]; c.plan.Request.Takes[st.Take].Mode != limiter.Consume {
+			st.Exceeded = false // it was a take of the same bucket that found too little
+		}
+	}
+}
+
+// undecidable reaches a verdict without a decision. What can never succeed is
+// denied, lest an odd request be a way around the limits; the rest is for the policy.
+func (s *Service) undecidable(ctx context.Context, c *call, err error) {
+	c.decision.Reason, c.decision.Statuses = limiter.ReasonNone, c.decision.Statuses[:0]
+	s.failed(ctx, err)
+	if errors.Is(err, limiter.ErrInvalid) {
+		c.verdict = verdict{denied: true, reason: reasonInvalid, blanket: true, lost: true}
+		return
+	}
+	policy := c.plan.Request.OnUnavailable
+	if policy == limiter.Unset {
+		policy = c.options.OnUnavailable
+	}
+	c.verdict = undecided(policy, reasonFailed)
+}
+
+// failed notes that the decider returned an error.
+func (s *Service) failed(ctx context.Context, err error) {
+	kind := "other"
+	switch {
+	case errors.Is(err, limiter.ErrInvalid):
+		kind = "invalid"
+	case errors.Is(err, limiter.ErrClosed):
+		kind = "closed"
+	}
+	s.metrics.errors.WithLabelValues(kind).Inc()
+	s.log.error(ctx, eventUndecided, slog.Any("error", err))
+}
+
+// bookOnly books the charges and refunds of a call that is denied whatever the
+// limits say.
+func (s *Service) bookOnly(ctx context.Context, now time.Time, c *call) {
+	if !c.books {
+		return
+	}
+	takes := c.booked.Takes[:0]
+	for _, t := range c.plan.Request.Takes {
+		if t.Mode != limiter.Consume {
+			takes = append(takes, t)
+		}
+	}
+	c.booked = c.plan.Request
+	c.booked.Takes = takes
+	err := s.decider.Decide(ctx, now, &c.booked, &c.decision)
+	if err != nil {
+		s.failed(ctx, err)
+	}
+	c.verdict.lost = err != nil || c.decision.Policy != limiter.Unset
+	c.decision.Reason, c.decision.Statuses = limiter.ReasonNone, c.decision.Statuses[:0] // they are of another request
+}
+
+// decideShadows decides what rules in shadow mode would take. It changes nothing
+// in the answer but its metadata.
+func (s *Service) decideShadows(ctx context.Context, now time.Time, c *call) {
+	for i := range c.plan.Shadows {
+		sh, d := &c.plan.Shadows[i], &c.shadow
+		if sh.Why != "" {
+			c.shadows = append(c.shadows, shadowResult{rule: sh.Rule, denied: true})
+			continue
+		}
+		if err := s.decider.Decide(ctx, now, &sh.Request, d); err != nil {
+			s.failed(ctx, err)
+			continue
+		}
+		if d.Policy != limiter.Unset {
+			continue // says nothing about the rule
+		}
+		r := shadowResult{rule: sh.Rule, denied: !d.Admitted, limit: d.MissingLimit}
+		if t := tightest(d.Statuses); t != nil && t.Exceeded {
+			r.limit = t.Limit.Name
+		}
+		c.shadows = append(c.shadows, r)
+	}
+}

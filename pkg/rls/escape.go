@@ -1,0 +1,52 @@
+package rls
+
+import (
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxText is the most bytes of an escaped text in an answer; what is longer is
+// cut, and ends in "...".
+const maxText = 256
+
+const hexDigits = "0123456789abcdef"
+
+// appendEscaped appends text so that the result is UTF-8 without control
+// characters: a byte that is not part of a printable character becomes \xNN, a
+// backslash two. No two texts look the same, but for such as are cut.
+func appendEscaped(b []byte, text string) []byte {
+	first := len(b)
+	for i := 0; i < len(text); {
+		if len(b)-first > maxText-utf8.UTFMax*len(`\xNN`) {
+			return append(b, "..."...)
+		}
+		r, size := utf8.DecodeRuneInString(text[i:])
+		switch {
+		case r == '\\':
+			b = append(b, `\\`...)
+		case unicode.IsPrint(r) && (r != utf8.RuneError || size > 1):
+			b = append(b, text[i:i+size]...)
+		default:
+			for _, c := range []byte(text[i : i+size]) {
+				b = append(b, '\\', 'x', hexDigits[c>>4], hexDigits[c&0xf])
+			}
+		}
+		i += size
+	}
+	return b
+}
+
+// appendToken appends name with everything replaced by '_' that is not a letter,
+// a digit, '_', '.' or '-'. The names of limits are such already; a header is no
+// place to rely on it.
+func appendToken(b []byte, name string) []byte {
+	for _, c := range []byte(name) {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '.', c == '-':
+			b = append(b, c)
+		default:
+			b = append(b, '_')
+		}
+	}
+	return b
+}

@@ -1,0 +1,141 @@
+package rls
+
+import (
+	"context"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	// Its file descriptor is what server reflection shows.
+	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/encoding/proto"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
+)
+
+// MaxMessage is the greatest size of a request in bytes: 64 MiB, far above what
+// a gateway lets through in headers.
+const MaxMessage = 64 << 20
+
+// ServerOptions returns the options that a server needs to serve a [Service]:
+// its codec, which leaves the messages of other services to the standard one,
+// and room for large values. Streams are not bounded, as Envoy answers a bound
+// with calls that fail; Config.MaxInFlight bounds the work instead.
+func ServerOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2(proto.Name)}),
+		grpc.MaxRecvMsgSize(MaxMessage),
+	}
+}
+
+// Register adds the service to a server that was made with [ServerOptions].
+func (s *Service) Register(r grpc.ServiceRegistrar) {
+	r.RegisterService(&grpc.ServiceDesc{
+		ServiceName: rlsv3.RateLimitService_ServiceDesc.ServiceName,
+		HandlerType: (*unaryServer)(nil),
+		Methods:     []grpc.MethodDesc{{MethodName: "ShouldRateLimit", Handler: shouldRateLimit}},
+		Metadata:    rlsv3.RateLimitService_ServiceDesc.Metadata,
+	}, s)
+}
+
+// unaryServer is what the handler wants of the registered service.
+type unaryServer interface {
+	unary(ctx context.Context, dec func(any) error, interceptor grpc.UnaryServerInterceptor) (*answer, error)
+}
+
+func shouldRateLimit(srv any, ctx context.Context, dec func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // grpc wants the context second
+	out, err := srv.(unaryServer).unary(ctx, dec, interceptor) //nolint:errcheck // grpc has checked the type
+	if err != nil {
+		return nil, err // not out, which would be a nil *answer that is not nil
+	}
+	return out, nil
+}
+
+// unary answers one call, whatever happens in it.
+func (s *Service) unary(ctx context.Context, dec func(any) error, interceptor grpc.UnaryServerInterceptor) (out *answer, err error) {
+	start := s.now()
+	defer func() { s.metrics.duration.Observe(s.now().Sub(start).Seconds()) }()
+	defer s.inFlight.Add(-1)
+	if s.inFlight.Add(1) > s.max {
+		s.metrics.errors.WithLabelValues("overloaded").Inc()
+		s.log.error(ctx, eventOverloaded)
+		return s.fallback(reasonOverloaded), nil
+	}
+	defer func() {
+		if cause := recover(); cause != nil {
+			s.metrics.errors.WithLabelValues("panic").Inc()
+			s.log.error(ctx, eventPanic, slog.Any("cause", cause), slog.String("stack", string(debug.Stack())))
+			out, err = s.fallback(reasonFailed), nil
+		}
+	}()
+	c, _ := s.calls.Get().(*call)
+	if err := dec(c); err != nil {
+		return nil, err
+	}
+	out, err = s.intercept(ctx, start, c, interceptor)
+	if c.size <= maxPooled {
+		s.calls.Put(c) // not when it panicked
+	}
+	return out, err
+}
+
+// intercept serves the call, within the interceptor if there is one.
+func (s *Service) intercept(ctx context.Context, now time.Time, c *call, interceptor grpc.UnaryServerInterceptor) (*answer, error) {
+	if interceptor == nil {
+		return s.serve(ctx, now, c)
+	}
+	info := &grpc.UnaryServerInfo{Server: s, FullMethod: rlsv3.RateLimitService_ShouldRateLimit_FullMethodName}
+	out, err := interceptor(ctx, c, info, func(ctx context.Context, _ any) (any, error) { return s.serve(ctx, now, c) })
+	if err != nil {
+		return nil, err
+	}
+	a, ok := out.(*answer)
+	if !ok {
+		return nil, status.Errorf(codes.Internal, "an interceptor replaced the answer by a %T", out)
+	}
+	return a, nil
+}
+
+// answer is an encoded RateLimitResponse, with what the transports want to know of it.
+type answer struct {
+	data   []byte
+	denied bool
+}
+
+// answer returns a copy of what was encoded: the call is used again before grpc
+// has sent the answer.
+func (c *call) answer() *answer {
+	return &answer{data: slices.Clone(c.out), denied: c.verdict.denied}
+}
+
+// codec passes the messages of the service through its own coding, and every
+// other message to the standard one.
+type codec struct{ encoding.CodecV2 }
+
+// Marshal implements encoding.CodecV2.
+func (k codec) Marshal(v any) (mem.BufferSlice, error) {
+	if a, ok := v.(*answer); ok {
+		return mem.BufferSlice{mem.SliceBuffer(a.data)}, nil
+	}
+	return k.CodecV2.Marshal(v)
+}
+
+// Unmarshal implements encoding.CodecV2. What is wrong with a request is noted in it.
+func (k codec) Unmarshal(data mem.BufferSlice, v any) error {
+	c, ok := v.(*call)
+	if !ok {
+		return k.CodecV2.Unmarshal(data, v)
+	}
+	if len(data) == 1 {
+		c.decode(data[0].ReadOnlyData())
+		return nil
+	}
+	whole := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer whole.Free()
+	c.decode(whole.ReadOnlyData())
+	return nil
+}

@@ -1,0 +1,49 @@
+package rls
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+)
+
+// event is a kind of trouble that is logged.
+type event int
+
+const (
+	eventUndecided event = iota
+	eventPanic
+	eventOverloaded
+	events // their number
+)
+
+func (e event) String() string {
+	switch e {
+	case eventUndecided:
+		return "not decided"
+	case eventPanic:
+		return "panic"
+	case eventOverloaded:
+		return "too many calls in flight"
+	default:
+		return "unknown"
+	}
+}
+
+// throttledLog logs at most one line a second for each kind of event, so that
+// trouble with every call does not become trouble with the log.
+type throttledLog struct {
+	logger *slog.Logger
+	last   [events]atomic.Int64 // Unix seconds of the last line
+	quiet  [events]atomic.Int64 // events that were not logged since
+}
+
+func (l *throttledLog) error(ctx context.Context, e event, attrs ...slog.Attr) {
+	now, last := time.Now().Unix(), l.last[e].Load()
+	if now == last || !l.last[e].CompareAndSwap(last, now) {
+		l.quiet[e].Add(1)
+		return
+	}
+	attrs = append(attrs, slog.String("event", e.String()), slog.Int64("suppressed", l.quiet[e].Swap(0)))
+	l.logger.LogAttrs(ctx, slog.LevelError, "rate limit call answered by policy", attrs...)
+}

@@ -1,0 +1,109 @@
+package rls
+
+import (
+	"slices"
+
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// appendMetadata appends the dynamic metadata: which limit denied, whether a
+// policy decided, and what shadow rules would have denied. An answer that has
+// nothing of this to say gets none.
+func (c *call) appendMetadata(b []byte) []byte {
+	shadow := slices.ContainsFunc(c.shadows, func(r shadowResult) bool { return r.denied })
+	if !c.verdict.denied && c.verdict.policy == limiter.Unset && !shadow {
+		return b
+	}
+	b, mark := begin(b, responseMetadata)
+	if c.verdict.denied {
+		b = c.appendDenial(b)
+	}
+	if c.verdict.policy != limiter.Unset {
+		b = appendText(b, "degraded", c.verdict.policy.String())
+	}
+	if shadow {
+		b = c.appendShadows(b)
+	}
+	return end(b, mark)
+}
+
+func (c *call) appendDenial(b []byte) []byte {
+	b = appendText(b, "reason", c.verdict.reason)
+	if c.in.Domain != "" {
+		b = appendText(b, "domain", c.in.Domain)
+	}
+	switch s := c.denier(); {
+	case s != nil:
+		b = c.appendStatusMetadata(b, s)
+	case c.decision.Reason == limiter.ReasonNotConfigured:
+		t := &c.plan.Request.Takes[c.decision.MissingTake]
+		b = appendRule(b, c.outcomeOf(c.decision.MissingTake))
+		b = appendText(b, "entity", t.Entity)
+		b = appendText(b, "resource", t.Resource)
+		b = appendText(b, "limit", c.decision.MissingLimit)
+	default:
+		b = appendRule(b, c.firstOver())
+	}
+	return b
+}
+
+// denier returns the status of the limit that denied, the tightest of them; nil
+// when it was no limit.
+func (c *call) denier() *limiter.LimitStatus {
+	if s := tightest(c.decision.Statuses); s != nil && s.Exceeded {
+		return s
+	}
+	return nil
+}
+
+// firstOver returns the outcome of the first descriptor that denied, or nil.
+func (c *call) firstOver() *descriptor.Outcome {
+	for i := range c.plan.Outcomes {
+		if o := &c.plan.Outcomes[i]; c.over(o) {
+			return o
+		}
+	}
+	return nil
+}
+
+func (c *call) appendStatusMetadata(b []byte, s *limiter.LimitStatus) []byte {
+	b = appendRule(b, c.outcomeOf(s.Take))
+	b = appendText(b, "entity", s.Entity)
+	b = appendNumber(b, "level", int64(s.Level))
+	b = appendText(b, "resource", s.Resource)
+	b = appendText(b, "limit", s.Limit.Name)
+	b = appendText(b, "source", s.Source.String())
+	b = appendNumber(b, "remaining", wholeTokens(s.Available))
+	if seconds := c.retryAfter(); seconds > 0 {
+		b = appendNumber(b, "retry_after", seconds)
+	}
+	return b
+}
+
+func appendRule(b []byte, o *descriptor.Outcome) []byte {
+	if o == nil || o.Rule == nil {
+		return b
+	}
+	return appendText(b, "rule", o.Rule.Name())
+}
+
+func (c *call) appendShadows(b []byte) []byte {
+	b, field, value := beginField(b, "shadow")
+	b, list := begin(b, valueList)
+	for _, r := range c.shadows {
+		if !r.denied {
+			continue
+		}
+		var item, object int
+		b, item = begin(b, listValues)
+		b, object = begin(b, valueStruct)
+		b = appendText(b, "rule", r.rule.Name())
+		if r.limit != "" {
+			b = appendText(b, "limit", r.limit)
+		}
+		b = appendBool(b, "would_deny", true)
+		b = end(end(b, object), item)
+	}
+	return end(end(end(b, list), value), field)
+}

@@ -1,0 +1,169 @@
+package rls
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// DefaultMaxInFlight is the most calls decided at the same time, unless Config says otherwise.
+const DefaultMaxInFlight = 65536
+
+// Decider decides requests; *limiter.Limiter is one. It must be safe for
+// concurrent use. An error says that there is no decision, see [limiter.Limiter.Decide].
+type Decider interface {
+	Decide(ctx context.Context, now time.Time, req *limiter.Request, d *limiter.Decision) error
+}
+
+// Config configures a [Service]. Only Decider is required.
+type Config struct {
+	Decider Decider
+	Options
+	// MaxInFlight bounds the calls in hand at once; what comes on top is answered by
+	// OnUnavailable. 0 = DefaultMaxInFlight.
+	MaxInFlight int
+	// Now is the clock of decisions; nil = time.Now.
+	Now func() time.Time
+	// Registerer takes the metrics; nil = they are counted and shown nowhere.
+	Registerer prometheus.Registerer
+	// Logger says what went wrong, at most once a second for each kind of event;
+	// nil = nobody.
+	Logger *slog.Logger
+}
+
+// Options are what a reload may change, see [Service.Reload]. The zero value
+// sends no headers, admits what no domain matches, and admits what cannot be decided.
+type Options struct {
+	Headers Headers
+	// UnmatchedDeny denies calls of domains that the rules do not know. What a known
+	// domain does with descriptors that no rule matches is its own setting.
+	UnmatchedDeny bool
+	// OnUnavailable answers a call that could not be decided, unless its rules say
+	// otherwise: Unset and Allow admit it, others deny it. What to answer when the
+	// store does not is the Decider's matter.
+	OnUnavailable limiter.Policy
+}
+
+// Headers says which response headers an answer carries.
+type Headers struct {
+	RetryAfter bool // retry-after, on denials that waiting helps
+	XRateLimit bool // x-ratelimit-limit, -remaining and -reset, of the tightest limit
+}
+
+// Service is the Rate Limit Service. It is safe for concurrent use. Create it
+// with [New], give it rules with [Service.SetRules], and serve it with
+// [Service.Register] or [Service.JSONHandler].
+type Service struct {
+	decider  Decider
+	now      func() time.Time
+	max      int64
+	inFlight atomic.Int64
+	state    atomic.Pointer[state]
+	reload   sync.Mutex // held while state is replaced
+	calls    sync.Pool  // of *call
+	metrics  *metrics
+	log      *throttledLog
+}
+
+// state is what calls see of the configuration: all of one, or all of the next.
+type state struct {
+	rules     *descriptor.Rules
+	options   Options
+	matched   []*ruleMetrics // by Rule.Index
+	unmatched map[*descriptor.Domain]*ruleMetrics
+}
+
+// New returns a service without rules: to it every domain is unknown. It fails
+// when cfg has no Decider, or its Registerer already has metrics of these names.
+func New(cfg Config) (*Service, error) {
+	if cfg.Decider == nil {
+		return nil, errors.New("rls: a service needs a Decider")
+	}
+	if cfg.MaxInFlight <= 0 {
+		cfg.MaxInFlight = DefaultMaxInFlight
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Service{
+		decider: cfg.Decider,
+		now:     cfg.Now,
+		max:     int64(cfg.MaxInFlight),
+		calls:   sync.Pool{New: func() any { return new(call) }},
+		log:     &throttledLog{logger: cfg.Logger},
+	}
+	s.metrics = newMetrics(s.inFlight.Load)
+	if err := s.metrics.register(cfg.Registerer); err != nil {
+		return nil, err
+	}
+	s.state.Store(&state{options: cfg.Options})
+	return s, nil
+}
+
+// SetRules puts rules in force, in place of the earlier ones, for every call
+// that starts from now on; nil = none.
+func (s *Service) SetRules(rules *descriptor.Rules) {
+	s.reload.Lock()
+	defer s.reload.Unlock()
+	s.replace(rules, s.state.Load().options)
+}
+
+// Reload puts rules and options in force together: no call sees the one without
+// the other.
+func (s *Service) Reload(rules *descriptor.Rules, options Options) {
+	s.reload.Lock()
+	defer s.reload.Unlock()
+	s.replace(rules, options)
+}
+
+func (s *Service) replace(rules *descriptor.Rules, options Options) {
+	st := &state{rules: rules, options: options}
+	st.matched, st.unmatched = s.metrics.forRules(rules)
+	s.state.Store(st)
+}
+
+// serve answers a decoded call. Its errors are those of gRPC, and for what the
+// gateway's configuration got wrong only.
+func (s *Service) serve(ctx context.Context, now time.Time, c *call) (*answer, error) {
+	if c.problem != nil {
+		s.metrics.invalid.WithLabelValues(c.problem.reason).Inc()
+		return nil, status.Error(codes.InvalidArgument, c.problem.text)
+	}
+	st := s.state.Load()
+	c.options = st.options
+	s.decide(ctx, now, c, st)
+	c.encode()
+	s.metrics.count(st, c)
+	return c.answer(), nil
+}
+
+// fallback answers a call that was not looked at, by policy.
+func (s *Service) fallback(reason string) *answer {
+	c := call{options: s.state.Load().options}
+	c.verdict = undecided(c.options.OnUnavailable, reason)
+	s.metrics.degraded.WithLabelValues(c.verdict.policy.String()).Inc()
+	c.encode()
+	return c.answer()
+}
+
+// undecided is the verdict of a call that no limiter decided.
+func undecided(policy limiter.Policy, reason string) verdict {
+	v := verdict{reason: reason, blanket: true, lost: true, policy: limiter.Allow}
+	if policy != limiter.Unset && policy != limiter.Allow {
+		v.denied, v.policy = true, limiter.Deny
+	}
+	return v
+}
