@@ -1,0 +1,17 @@
+# A static binary, and nothing else, for a user without rights.
+FROM golang:1.26 AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+ARG VERSION=dev
+RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X main.version=${VERSION}" -o /ratelimit ./cmd/ratelimit
+
+FROM scratch
+COPY --from=build /ratelimit /bin/ratelimit
+USER 65532:65532
+# 8081 gRPC for Envoy; 8080 HTTP for probes and metrics
+EXPOSE 8081 8080
+ENTRYPOINT ["/bin/ratelimit"]
+# The configuration that is in the program; mount your own and say --config.
+CMD ["serve", "--http-address", "0.0.0.0:8080"]
