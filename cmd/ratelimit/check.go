@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func newCheck() *cobra.Command {
+	var src source
+	var strict bool
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Validate a configuration and its rules",
+		Long: `check reads the configuration as serve would and reports every mistake in it, each
+with file, line and path and what would be right. It exits with 0 when the
+configuration can be used, also when there are warnings (with --strict: 2).`,
+		Example: "  ratelimit check --config ratelimit.yaml",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := src.load()
+			if err != nil {
+				return err
+			}
+			for _, w := range cfg.Warnings {
+				fmt.Fprintln(cmd.ErrOrStderr(), w)
+			}
+			rules := 0
+			for _, d := range cfg.Rules.Domains() {
+				rules += len(d.Rules())
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "ok: %s, %s, %s, %s\n", count(len(cfg.Files), "file"),
+				count(len(cfg.Rules.Domains()), "domain"), count(rules, "rule"), count(len(cfg.Warnings), "warning"))
+			if strict && len(cfg.Warnings) > 0 {
+				return fmt.Errorf("%s, and --strict allows none", count(len(cfg.Warnings), "warning"))
+			}
+			return nil
+		},
+	}
+	src.flags(cmd)
+	cmd.Flags().BoolVar(&strict, "strict", false, "fail on warnings too")
+	return cmd
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

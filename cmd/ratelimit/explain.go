@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/embedded"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+type explainFlags struct {
+	source
+	server string
+	hits   uint64
+	output string
+}
+
+func newExplain() *cobra.Command {
+	var f explainFlags
+	cmd := &cobra.Command{
+		Use:   "explain DOMAIN KEY=VALUE...",
+		Short: "Show what a descriptor would do, and why",
+		Long: `explain shows the rule that a descriptor meets, why the rules before it do not match,
+the buckets it takes from, and where each number comes from. It takes nothing.
+
+Without --server it reads the configuration, and every bucket is full. With
+--server it asks a running service for the balances as they are.`,
+		Example: `  ratelimit explain llm-gateway api_key=k-123 model=gpt-4
+  ratelimit explain --server http://127.0.0.1:8080 llm-gateway api_key=k-123 model=gpt-4`,
+		Args: cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q, err := question(args)
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("hits") {
+				q.Hits = &f.hits
+			}
+			return f.explain(cmd.Context(), q, cmd.OutOrStdout())
+		},
+	}
+	f.flags(cmd)
+	cmd.Flags().StringVar(&f.server, "server", "", "address of a running service's HTTP side, such as http://127.0.0.1:8080")
+	cmd.Flags().Uint64Var(&f.hits, "hits", 1, "hits_addend of the descriptor; 0 is a look")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "table or json")
+	return cmd
+}
+
+// question reads DOMAIN KEY=VALUE...
+func question(args []string) (*admin.Question, error) {
+	q := &admin.Question{Domain: args[0]}
+	for _, arg := range args[1:] {
+		key, value, ok := strings.Cut(arg, "=")
+		if !ok {
+			return nil, fmt.Errorf("%q is not an entry: write KEY=VALUE, or KEY= for an empty value", arg)
+		}
+		q.Entries = append(q.Entries, admin.Entry{Key: key, Value: value})
+	}
+	return q, nil
+}
+
+func (f *explainFlags) explain(ctx context.Context, q *admin.Question, out io.Writer) error {
+	if f.output != "table" && f.output != "json" {
+		return fmt.Errorf("--output is %q; it must be table or json", f.output)
+	}
+	ask := f.ask
+	if f.server == "" {
+		ask = f.compute
+	}
+	x, err := ask(ctx, q)
+	if err != nil {
+		return err
+	}
+	if f.output == "json" {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		return failed(enc.Encode(x))
+	}
+	return failed(writeExplanation(out, x, f.server != ""))
+}
+
+// compute explains from the configuration, with buckets that nobody has used.
+func (f *explainFlags) compute(ctx context.Context, q *admin.Question) (*admin.Explanation, error) {
+	cfg, err := f.load()
+	if err != nil {
+		return nil, err
+	}
+	store := embedded.New(embedded.Config{})
+	defer store.Close(ctx)
+	l, err := limiter.New(limiter.Config{Store: store})
+	if err != nil {
+		return nil, failed(err)
+	}
+	if err := l.SetStatic(ctx, cfg.Static); err != nil {
+		return nil, err
+	}
+	e := &admin.Explainer{Rules: func() *descriptor.Rules { return cfg.Rules }, Decider: l, Now: time.Now}
+	return e.Explain(ctx, q)
+}
+
+// ask explains from a running service.
+func (f *explainFlags) ask(ctx context.Context, q *admin.Question) (*admin.Explanation, error) {
+	body, err := json.Marshal(q)
+	if err != nil {
+		return nil, failed(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	url := strings.TrimSuffix(f.server, "/") + "/v1/explain"
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("--server: %w", err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, failed(fmt.Errorf("asking the service: %w", err))
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1024))
+		return nil, failed(fmt.Errorf("%s answers %s: %s", url, resp.Status, bytes.TrimSpace(text)))
+	}
+	x := new(admin.Explanation)
+	if err := json.NewDecoder(resp.Body).Decode(x); err != nil {
+		return nil, failed(errors.Join(fmt.Errorf("%s does not answer like this service", url), err))
+	}
+	return x, nil
+}
+
+// writeExplanation writes an explanation for people.
+func writeExplanation(w io.Writer, x *admin.Explanation, live bool) error {
+	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintf(tw, "domain\t%s\n", x.Domain)
+	rule := x.Rule
+	if rule == "" {
+		rule = "(none matches)"
+	}
+	fmt.Fprintf(tw, "rule\t%s\n", rule)
+	for _, s := range x.Shadows {
+		fmt.Fprintf(tw, "shadow rule\t%s\n", s)
+	}
+	fmt.Fprintf(tw, "outcome\t%s\n", x.Outcome)
+	answer := "admitted"
+	if !x.Admitted {
+		answer = "denied"
+	}
+	if x.Why != "" {
+		answer += " (" + x.Why + ")"
+	}
+	fmt.Fprintf(tw, "answer\t%s\n", answer)
+	if len(x.Missed) > 0 {
+		fmt.Fprintf(tw, "\nRULES BEFORE IT\tWHY NOT\n")
+		for _, m := range x.Missed {
+			fmt.Fprintf(tw, "%s\t%s\n", m.Rule, m.Why)
+		}
+	}
+	if len(x.Limits) > 0 {
+		available := "WHEN FULL"
+		if live {
+			available = "AVAILABLE"
+		}
+		fmt.Fprintf(tw, "\nENTITY\tRESOURCE\tLIMIT\tRATE\tFROM\tACTION\tAMOUNT\t%s\tENOUGH\n", available)
+		for _, l := range x.Limits {
+			from := l.Source
+			if l.Plan != "" {
+				from = "plan " + l.Plan
+			}
+			fmt.Fprintf(tw, "%s%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%t\n", strings.Repeat("^ ", l.Level), l.Entity, l.Resource, l.Name, l.Rate, from, l.Action, l.Amount, l.Available, l.Enough)
+		}
+	}
+	return tw.Flush()
+}

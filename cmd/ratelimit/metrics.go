@@ -1,0 +1,59 @@
+package main
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// serviceMetrics are the metrics of the program around the service.
+type serviceMetrics struct {
+	reloads    *prometheus.CounterVec
+	successful prometheus.Gauge
+	loadedAt   prometheus.Gauge
+}
+
+// newServiceMetrics registers them, with those of the process and of the Go runtime.
+func newServiceMetrics(reg prometheus.Registerer, buckets func() int64) (*serviceMetrics, error) {
+	m := &serviceMetrics{
+		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ratelimit_config_loads_total", Help: "Configurations read, by result: ok or error.",
+		}, []string{"result"}),
+		successful: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "ratelimit_config_last_load_successful", Help: "1 when the newest configuration files are in force, 0 when they are wrong and older ones are.",
+		}),
+		loadedAt: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "ratelimit_config_loaded_timestamp_seconds", Help: "When the configuration in force was loaded, Unix time.",
+		}),
+	}
+	build := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "ratelimit_build_info", Help: "Always 1; the label says which version runs.",
+		ConstLabels: prometheus.Labels{"version": programVersion()},
+	}, func() float64 { return 1 })
+	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "ratelimit_store_buckets", Help: "Buckets that the embedded store holds; full ones are not held.",
+	}, func() float64 { return float64(buckets()) })
+	for _, c := range []prometheus.Collector{
+		m.reloads, m.successful, m.loadedAt, build, held,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	} {
+		if err := reg.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	m.reloads.WithLabelValues("ok")
+	m.reloads.WithLabelValues("error")
+	return m, nil
+}
+
+func (m *serviceMetrics) loaded(at time.Time) {
+	m.reloads.WithLabelValues("ok").Inc()
+	m.successful.Set(1)
+	m.loadedAt.Set(float64(at.Unix()))
+}
+
+func (m *serviceMetrics) failed() {
+	m.reloads.WithLabelValues("error").Inc()
+	m.successful.Set(0)
+}

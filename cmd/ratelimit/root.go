@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ratelimit/ratelimit/config"
+)
+
+// Exit codes.
+const (
+	exitOK      = 0
+	exitFailure = 1 // what was asked for could not be done
+	exitUsage   = 2 // the command line, or the configuration, is wrong
+)
+
+// run runs the program with its arguments and returns its exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	var problems config.Problems
+	if errors.As(err, &problems) {
+		fmt.Fprintf(stderr, "%s\n", problems)
+		return exitUsage
+	}
+	fmt.Fprintf(stderr, "ratelimit: %s\n", err)
+	var failure failureError
+	if errors.As(err, &failure) {
+		return exitFailure
+	}
+	return exitUsage
+}
+
+// failureError is an error that is not the command line's fault.
+type failureError struct{ error }
+
+func (e failureError) Unwrap() error { return e.error }
+
+func failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return failureError{err}
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "ratelimit",
+		Short: "A rate limit service for Envoy: exact token buckets, one file, no database",
+		Long: `ratelimit answers Envoy's Rate Limit Service protocol (RLS v3). Rules in one YAML
+file turn descriptors into limits of entities; token buckets decide.
+
+  ratelimit serve                            start with the shipped configuration
+  ratelimit check --config F                 is the file right?
+  ratelimit explain DOMAIN KEY=VALUE...      which rule, which limits, and why`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(newServe(), newCheck(), newExplain(), newVersion())
+	return root
+}
+
+// source says where the configuration comes from.
+type source struct {
+	file  string
+	rules []string
+}
+
+func (s *source) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&s.file, "config", "c", "", "configuration file (default: the one shipped in the program)")
+	cmd.Flags().StringArrayVar(&s.rules, "rules", nil, "file or directory with more domains; may be repeated")
+}
+
+func (s *source) load() (*config.Config, error) {
+	return config.Load(s.file, config.Options{Rules: s.rules})
+}

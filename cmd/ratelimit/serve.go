@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ratelimit/ratelimit/config"
+)
+
+type serveFlags struct {
+	source
+	grpcAddress string
+	httpAddress string
+	store       string
+	data        string
+}
+
+func newServe() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Start the service",
+		Long: `serve answers Envoy's Rate Limit Service protocol over gRPC, and JSON, metrics and
+health over HTTP. It reads its configuration again whenever the files change; a
+configuration that is wrong is reported, and the one before it stays in force.
+
+On SIGTERM it says that it is not ready and goes on answering for the time that
+drain gives (10s), so that gateways can turn to others; then it ends the calls in
+flight and stops. On Ctrl-C it does not wait. A second signal ends it at once.`,
+		Example: `  ratelimit serve
+  ratelimit serve --config ratelimit.yaml --grpc-address 0.0.0.0:8081`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := f.load()
+			if err != nil {
+				return err
+			}
+			if err := f.override(cfg); err != nil {
+				return err
+			}
+			return f.serve(cmd.Context(), cfg, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f.flags(cmd)
+	cmd.Flags().StringVar(&f.grpcAddress, "grpc-address", "", "where to answer gRPC, host:port (overrides server.grpc.address)")
+	cmd.Flags().StringVar(&f.httpAddress, "http-address", "", "where to answer HTTP, host:port (overrides server.http.address)")
+	cmd.Flags().StringVar(&f.store, "store", "", "embedded (overrides store.type)")
+	cmd.Flags().StringVar(&f.data, "data", "", "directory of a durable embedded store (overrides store.embedded.data)")
+	return cmd
+}
+
+// override puts the flags' values in place of the file's.
+func (f *serveFlags) override(cfg *config.Config) error {
+	if f.grpcAddress != "" {
+		cfg.Server.GRPC.Address = f.grpcAddress
+	}
+	if f.httpAddress != "" {
+		cfg.Server.HTTP.Address = f.httpAddress
+	}
+	if f.store != "" && f.store != string(config.StoreEmbedded) {
+		return fmt.Errorf("--store is %q; this version has only %q", f.store, config.StoreEmbedded)
+	}
+	if f.data != "" {
+		return fmt.Errorf("--data %s: this version keeps buckets in memory only; leave it out", f.data)
+	}
+	for flag, address := range map[string]string{"--grpc-address": f.grpcAddress, "--http-address": f.httpAddress} {
+		if address == "" {
+			continue
+		}
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			return fmt.Errorf("%s is %q; it must be host:port, such as 127.0.0.1:8081", flag, address)
+		}
+	}
+	return nil
+}
+
+// serve runs the service until ctx ends, and then drains it.
+func (f *serveFlags) serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) error {
+	log := newLogger(stderr, cfg.Log)
+	for _, w := range cfg.Warnings {
+		log.Warn("configuration", "warning", w.String())
+	}
+	s, err := newService(ctx, cfg, log)
+	if err != nil {
+		return failed(err)
+	}
+	if err := s.listen(ctx); err != nil {
+		s.close(ctx)
+		return failed(err)
+	}
+	if _, err := io.WriteString(stdout, s.greeting()); err != nil {
+		log.Warn("cannot write to the standard output", "error", err)
+	}
+	return failed(s.run(ctx, f.file, config.Options{Rules: f.rules}))
+}
+
+func newLogger(w io.Writer, cfg config.Log) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: cfg.Level}
+	if cfg.Format == config.LogJSON {
+		return slog.New(slog.NewJSONHandler(w, opts))
+	}
+	return slog.New(slog.NewTextHandler(w, opts))
+}
+
+// greeting tells a new user what to try.
+func (s *service) greeting() string {
+	scheme, curl := "http", "curl"
+	if s.cfg.Server.HTTP.TLS.Enabled() {
+		scheme, curl = "https", "curl --insecure"
+	}
+	grpcurl := "grpcurl -plaintext"
+	if s.cfg.Server.GRPC.TLS.Enabled() {
+		grpcurl = "grpcurl -insecure"
+	}
+	base := scheme + "://" + reachable(s.httpListener.Addr())
+	body := s.sample()
+	return fmt.Sprintf(`ratelimit %s answers gRPC on %s and HTTP on %s
+try:
+  %s -i %s/json -d '%s'
+  %s -d '%s' %s envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit
+  %s %s/metrics
+`, programVersion(), s.grpcListener.Addr(), s.httpListener.Addr(),
+		curl, base, body, grpcurl, body, reachable(s.grpcListener.Addr()), curl, base)
+}
+
+// reachable returns an address to call a listener at from this machine.
+func reachable(a net.Addr) string {
+	host, port, err := net.SplitHostPort(a.String())
+	if err != nil {
+		return a.String()
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// quiet is how long the HTTP side may take to end its last answers.
+const quiet = 5 * time.Second

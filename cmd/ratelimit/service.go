@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/embedded"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/rls"
+)
+
+// service is everything that serve starts, from the store up to the listeners.
+type service struct {
+	cfg      *config.Config // what it was started with
+	log      *slog.Logger
+	store    *embedded.Store
+	fallback *embedded.Store
+	limiter  *limiter.Limiter
+	rls      *rls.Service
+	rules    atomic.Pointer[descriptor.Rules] // in force
+	health   admin.Health
+	metrics  *serviceMetrics
+	registry *prometheus.Registry
+
+	grpcServer   *grpc.Server
+	grpcHealth   *health.Server
+	grpcListener net.Listener
+	httpServer   *http.Server
+	httpListener net.Listener
+}
+
+// newService builds the service bottom up; nothing listens yet.
+func newService(ctx context.Context, cfg *config.Config, log *slog.Logger) (*service, error) {
+	s := &service{cfg: cfg, log: log, registry: prometheus.NewRegistry()}
+	s.store = embedded.New(embedded.Config{MaxBuckets: int64(cfg.Store.Embedded.MaxBuckets)})
+	s.fallback = embedded.New(embedded.Config{MaxBuckets: int64(cfg.Store.Embedded.MaxBuckets)})
+	err := s.build(cfg)
+	if err == nil {
+		err = s.apply(ctx, cfg)
+	}
+	if err != nil {
+		s.close(ctx)
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *service) build(cfg *config.Config) error {
+	var err error
+	s.limiter, err = limiter.New(limiter.Config{
+		Store: s.store, Fallback: s.fallback,
+		Timeout: cfg.Decision.Timeout, CacheTTL: cfg.Cache.TTL,
+	})
+	if err != nil {
+		return err
+	}
+	if s.metrics, err = newServiceMetrics(s.registry, s.store.Buckets); err != nil {
+		return err
+	}
+	s.rls, err = rls.New(rls.Config{Decider: s.limiter, Registerer: s.registry, Logger: s.log})
+	if err != nil {
+		return err
+	}
+	if err := s.buildGRPC(cfg.Server.GRPC); err != nil {
+		return err
+	}
+	return s.buildHTTP(cfg.Server.HTTP)
+}
+
+func (s *service) buildGRPC(cfg config.GRPC) error {
+	opts := rls.ServerOptions()
+	if cfg.TLS.Enabled() {
+		tls, err := serverTLS(cfg.TLS)
+		if err != nil {
+			return fmt.Errorf("server.grpc.tls: %w", err)
+		}
+		opts = append(opts, grpc.Creds(credentials.NewTLS(tls)))
+	}
+	if cfg.MaxConnectionAge > 0 {
+		opts = append(opts, grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: cfg.MaxConnectionAge}))
+	}
+	s.grpcServer = grpc.NewServer(opts...)
+	s.grpcHealth = health.NewServer()
+	s.setGRPCHealth(grpc_health_v1.HealthCheckResponse_NOT_SERVING)
+	grpc_health_v1.RegisterHealthServer(s.grpcServer, s.grpcHealth)
+	s.rls.Register(s.grpcServer)
+	reflection.Register(s.grpcServer)
+	return nil
+}
+
+func (s *service) setGRPCHealth(status grpc_health_v1.HealthCheckResponse_ServingStatus) {
+	for _, name := range []string{"", "ratelimit", rls.ServiceName} {
+		s.grpcHealth.SetServingStatus(name, status)
+	}
+}
+
+func (s *service) buildHTTP(cfg config.HTTP) error {
+	s.httpServer = &http.Server{
+		Handler: admin.Handler(admin.Config{
+			JSON:      s.rls.JSONHandler(),
+			Explainer: &admin.Explainer{Rules: s.rules.Load, Decider: s.limiter, Now: time.Now},
+			Health:    &s.health,
+			Gatherer:  s.registry,
+			PProf:     cfg.PProf,
+		}),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	if !cfg.TLS.Enabled() {
+		return nil
+	}
+	tls, err := serverTLS(cfg.TLS)
+	if err != nil {
+		return fmt.Errorf("server.http.tls: %w", err)
+	}
+	s.httpServer.TLSConfig = tls
+	return nil
+}
+
+// apply puts a configuration in force: rules and limits together.
+func (s *service) apply(ctx context.Context, cfg *config.Config) error {
+	snapshot, err := limiter.NewSnapshot(cfg.Static)
+	if err != nil {
+		return err
+	}
+	s.rls.Reload(cfg.Rules, rls.Options{
+		Headers:       rls.Headers{RetryAfter: cfg.Headers.RetryAfter, XRateLimit: cfg.Headers.XRateLimit},
+		UnmatchedDeny: cfg.DenyUnknown,
+		OnUnavailable: cfg.Static.OnUnavailable,
+		Snapshot:      snapshot,
+	})
+	s.rules.Store(cfg.Rules)
+	now := time.Now()
+	s.health.Loaded(cfg.Files, cfg.Hash, now)
+	s.metrics.loaded(now)
+	return s.limiter.Use(ctx, snapshot)
+}
+
+// listen opens both listeners, so that a port that is taken is an error at once.
+func (s *service) listen(ctx context.Context) error {
+	var lc net.ListenConfig
+	var err error
+	if s.grpcListener, err = lc.Listen(ctx, "tcp", s.cfg.Server.GRPC.Address); err != nil {
+		return fmt.Errorf("server.grpc.address: %w", err)
+	}
+	if s.httpListener, err = lc.Listen(ctx, "tcp", s.cfg.Server.HTTP.Address); err != nil {
+		_ = s.grpcListener.Close() // the other error is the one to report
+		return fmt.Errorf("server.http.address: %w", err)
+	}
+	return nil
+}
+
+// run serves until ctx ends or a listener fails, reloads the configuration when
+// its files change, and drains in order.
+func (s *service) run(ctx context.Context, file string, opts config.Options) error {
+	group, groupCtx := errgroup.WithContext(ctx)
+	watchCtx, stopWatching := context.WithCancel(groupCtx)
+	defer stopWatching()
+	group.Go(func() error { return s.grpcServer.Serve(s.grpcListener) })
+	group.Go(s.serveHTTP)
+	group.Go(func() error { return s.watch(watchCtx, file, opts) })
+	group.Go(func() error {
+		<-groupCtx.Done()
+		s.drain(ctx)
+		return nil
+	})
+	s.health.SetReady()
+	s.setGRPCHealth(grpc_health_v1.HealthCheckResponse_SERVING)
+	s.log.Info("serving", "grpc", s.grpcListener.Addr().String(), "http", s.httpListener.Addr().String(), "version", programVersion())
+	err := group.Wait()
+	s.close(context.WithoutCancel(ctx))
+	return err
+}
+
+func (s *service) serveHTTP() error {
+	var err error
+	if s.httpServer.TLSConfig != nil {
+		err = s.httpServer.ServeTLS(s.httpListener, "", "")
+	} else {
+		err = s.httpServer.Serve(s.httpListener)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// drain turns traffic away, ends what is in flight, and stops the listeners; the
+// HTTP side last, so that its health can be read to the end.
+func (s *service) drain(ctx context.Context) {
+	s.health.SetNotReady("shutting down")
+	s.setGRPCHealth(grpc_health_v1.HealthCheckResponse_NOT_SERVING)
+	patience := s.patience(ctx)
+	s.log.Info("draining", "reason", context.Cause(ctx), "patience", patience)
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer stop()
+	<-ctx.Done()
+
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.grpcServer.GracefulStop()
+	}()
+	ctx, stop = context.WithTimeout(context.WithoutCancel(ctx), quiet)
+	defer stop()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		s.grpcServer.Stop()
+		<-done
+	}
+	if err := s.httpServer.Shutdown(ctx); err != nil {
+		s.log.Warn("connections were cut", "error", err)
+	}
+}
+
+// patience is how long the service goes on answering while it says that it is
+// not ready. Only an orchestrator's SIGTERM has others look where to go instead.
+func (s *service) patience(ctx context.Context) time.Duration {
+	if errors.Is(context.Cause(ctx), errTerminated) {
+		return s.cfg.Drain
+	}
+	return 0
+}
+
+// close frees what newService made. Everything above the stores has stopped.
+func (s *service) close(ctx context.Context) {
+	for _, store := range []*embedded.Store{s.store, s.fallback} {
+		if err := store.Close(ctx); err != nil {
+			s.log.Error("closing the store", "error", err)
+		}
+	}
+}
