@@ -1,7 +1,6 @@
 package descriptor_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -17,7 +16,7 @@ func manyRules(t testing.TB, n int) *descriptor.Rules {
 	t.Helper()
 	specs := make([]descriptor.RuleSpec, n)
 	for i := range specs {
-		id := fmt.Sprintf("%05d", i)
+		id := strconv.Itoa(i)
 		switch i % 3 {
 		case 0:
 			specs[i] = rule(key("tenant", "t-"+id), key("model", "*"))
@@ -38,7 +37,7 @@ func manyDescriptors(n int) []descriptor.Descriptor {
 	all := make([]descriptor.Descriptor, 512)
 	for i := range all {
 		r := random.IntN(n)
-		id := fmt.Sprintf("%05d", r)
+		id := strconv.Itoa(r)
 		switch {
 		case i%16 == 0:
 			all[i] = entries("tenant", "nobody", "model", "gpt-4")

@@ -171,7 +171,7 @@ func (c *compiler) pattern(m *MatchSpec) pattern {
 		}
 		return p
 	case len(m.CIDR) > 0:
-		p := pattern{kind: cidrValue, text: strings.Join(m.CIDR, ", ")}
+		p := newPattern(cidrValue, strings.Join(m.CIDR, ", "))
 		for i, text := range m.CIDR {
 			block, err := parseBlock(text)
 			if err != nil {

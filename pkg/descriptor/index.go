@@ -39,15 +39,17 @@ type tables []*table
 // table has the rules with the same combination of fixed parts.
 type table struct {
 	fixed   []fixedPart
-	buckets map[uint64][]*Rule // by hash of the fixed parts; in order
-	least   int                // smallest order of a rule here
+	buckets buckets // by hash of the fixed parts
+	used    int     // buckets that are not free
+	least   int     // smallest order of a rule here
 }
 
 // fixedPart says which part of a key's value is fixed.
 type fixedPart struct {
 	key    keyID
-	whole  bool // the whole value; otherwise its first length bytes
-	length int  // of a whole value: the longest
+	whole  bool      // the whole value; otherwise its first length bytes
+	length int       // of a whole value: the longest
+	last   [4]uint64 // the bytes that fixed texts end with, as bits
 }
 
 // newIndex indexes the rules, which are in order.
@@ -123,18 +125,23 @@ func (ts *tables) add(seed maphash.Seed, r *Rule, patterns []*pattern) {
 		if text == "" && !whole {
 			continue
 		}
-		fixed = append(fixed, fixedPart{key: p.key, whole: whole, length: len(text)})
+		f := fixedPart{key: p.key, whole: whole, length: len(text)}
+		if text != "" {
+			c := text[len(text)-1]
+			f.last[c>>6] |= 1 << (c & 63)
+		}
+		fixed = append(fixed, f)
 		hash = mix(hash, maphash.String(seed, text))
 	}
 	t := ts.find(fixed)
 	if t == nil {
-		t = &table{fixed: fixed, buckets: map[uint64][]*Rule{}, least: r.order}
+		t = &table{fixed: fixed, buckets: make(buckets, 2), least: r.order}
 		*ts = append(*ts, t)
 	}
 	for i := range fixed {
-		t.fixed[i].length = max(t.fixed[i].length, fixed[i].length)
+		t.fixed[i].merge(&fixed[i])
 	}
-	t.buckets[hash] = append(t.buckets[hash], r)
+	t.buckets.add(hash, r, &t.used)
 }
 
 func (ts *tables) find(fixed []fixedPart) *table {
@@ -149,16 +156,33 @@ func (ts *tables) find(fixed []fixedPart) *table {
 	return nil
 }
 
-// take returns the fixed part of a value, and false when the value has none
-// that is in the table.
+// merge adds what another fixed part of the same shape allows.
+func (f *fixedPart) merge(other *fixedPart) {
+	f.length = max(f.length, other.length)
+	for i, bits := range other.last {
+		f.last[i] |= bits
+	}
+}
+
+// take returns the fixed part of a value, and false when it surely is not in the
+// table. Prefixes tend to end in a separator: looking at the last byte spares
+// most tables of other lengths a look-up.
 func (f *fixedPart) take(value string) (string, bool) {
 	if f.whole {
-		return value, len(value) <= f.length
+		if len(value) > f.length {
+			return "", false
+		}
+	} else {
+		if len(value) < f.length {
+			return "", false
+		}
+		value = value[:f.length]
 	}
-	if len(value) < f.length {
-		return "", false
+	if value == "" {
+		return "", true
 	}
-	return value[:f.length], true
+	c := value[len(value)-1]
+	return value, f.last[c>>6]>>(c&63)&1 == 1
 }
 
 // search is one walk through an index. The view goes beside it, as an argument:
@@ -217,7 +241,7 @@ func (s *search) tables(v *view, ts tables) {
 // i-th fixed part on; a descriptor without repeated keys has one.
 func (s *search) table(v *view, t *table, i int, hash uint64) {
 	if i == len(t.fixed) {
-		s.bucket(v, t.buckets[hash])
+		s.bucket(v, t.buckets.find(hash))
 		return
 	}
 	f := &t.fixed[i]
@@ -229,19 +253,30 @@ func (s *search) table(v *view, t *table, i int, hash uint64) {
 	}
 }
 
-func (s *search) bucket(v *view, rules []*Rule) {
-	for _, r := range rules {
-		if r.order >= s.limit {
+func (s *search) bucket(v *view, b *bucket) {
+	if b.first == nil || s.rule(v, b.first) {
+		return
+	}
+	for _, r := range b.more {
+		if s.rule(v, r) {
 			return
 		}
-		if !r.matches(v) {
-			continue
-		}
-		if !s.every {
-			s.found, s.limit = r, r.order
-			return
-		}
+	}
+}
+
+// rule asks one rule, and reports whether those after it are of no interest.
+func (s *search) rule(v *view, r *Rule) (done bool) {
+	switch {
+	case r.order >= s.limit:
+		return true
+	case !r.matches(v):
+		return false
+	case s.every:
 		s.all = append(s.all, r)
+		return false
+	default:
+		s.found, s.limit = r, r.order
+		return true
 	}
 }
 

@@ -24,16 +24,27 @@ const (
 	cidrValue
 )
 
-// pattern is what a rule asks of the values of one key.
+// pattern is what a rule asks of the values of one key. It is small, so that the
+// patterns of most rules share a cache line.
 type pattern struct {
-	name     string // of the key
 	key      keyID
 	optional bool
 	kind     patternKind
-	text     string         // the exact value; of the other kinds the text in the file, for people
-	parts    []string       // globValue: what stands between the stars, at least two
-	regex    *regexp.Regexp // anchored at both ends
-	blocks   []netip.Prefix
+	text     string // the exact value; of the other kinds the text in the file, for people
+	*compiled
+}
+
+// compiled is what a pattern of another kind than an exact value matches with,
+// and its key for people.
+type compiled struct {
+	name   string         // of the key
+	parts  []string       // globValue: what stands between the stars, at least two
+	regex  *regexp.Regexp // anchored at both ends
+	blocks []netip.Prefix
+}
+
+func newPattern(kind patternKind, text string) pattern {
+	return pattern{kind: kind, text: text, compiled: new(compiled)}
 }
 
 // matches reports whether the pattern matches one value.
@@ -72,16 +83,17 @@ func (p *pattern) prefix() (text string, whole bool) {
 // newValuePattern compiles an exact value or one with stars.
 func newValuePattern(value string) pattern {
 	if !strings.Contains(value, "*") {
-		return pattern{kind: exactValue, text: value}
+		return newPattern(exactValue, value)
 	}
 	split := strings.Split(value, "*")
 	inner := slices.DeleteFunc(slices.Clone(split[1:len(split)-1]), func(s string) bool { return s == "" })
 	first, last := split[0], split[len(split)-1]
 	if first == "" && last == "" && len(inner) == 0 {
-		return pattern{kind: anyValue, text: value}
+		return newPattern(anyValue, value)
 	}
-	parts := append([]string{first}, inner...)
-	return pattern{kind: globValue, text: value, parts: append(parts, last)}
+	p := newPattern(globValue, value)
+	p.parts = append(append(p.parts, first), append(inner, last)...)
+	return p
 }
 
 // matchGlob reports whether the value begins with the first part, ends with the
@@ -108,15 +120,15 @@ func matchGlob(parts []string, value string) bool {
 // a way around a rule. The text is parsed by itself first, so that "a)|(b" is
 // the mistake that it looks like.
 func newRegexPattern(text string) (pattern, error) {
+	p := newPattern(regexValue, text)
 	parsed, err := syntax.Parse(text, syntax.Perl|syntax.DotNL)
 	if err != nil {
-		return pattern{}, fmt.Errorf("%w; it must be a regular expression in RE2 syntax", err)
+		return p, fmt.Errorf("%w; it must be a regular expression in RE2 syntax", err)
 	}
-	regex, err := regexp.Compile(`\A(?:` + parsed.String() + `)\z`)
-	if err != nil {
-		return pattern{}, fmt.Errorf("%w; it must be a regular expression in RE2 syntax", err)
+	if p.regex, err = regexp.Compile(`\A(?:` + parsed.String() + `)\z`); err != nil {
+		return p, fmt.Errorf("%w; it must be a regular expression in RE2 syntax", err)
 	}
-	return pattern{kind: regexValue, text: text, regex: regex}, nil
+	return p, nil
 }
 
 // parseBlock reads one block of a rule.

@@ -66,15 +66,15 @@ func (d *Domain) Rules() []*Rule { return d.rules }
 
 // Rule is one compiled rule.
 type Rule struct {
-	domain   *Domain
-	path     string
-	name     string
-	label    string // of its buckets, when it is a shadow
-	index    int    // among the rules of all domains
-	order    int    // among the rules of its domain
-	patterns []pattern
-	open     bool
+	patterns []pattern // in order of keys
+	order    int       // among the rules of its domain
+	open     bool      // these first, as matching reads no more
 
+	domain    *Domain
+	path      string
+	name      string
+	label     string // of its buckets, when it is a shadow
+	index     int    // among the rules of all domains
 	shadow    bool
 	unlimited bool
 	settle    bool
