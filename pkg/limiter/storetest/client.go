@@ -110,3 +110,39 @@ func at(ms int64) time.Time { return time.UnixMilli(epoch + ms).UTC() }
 func within(t T) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.Context(), 30*time.Second)
 }
+
+// read reads records.
+func (c client) read(namespace string, refs ...limiter.Ref) []limiter.Record {
+	c.Helper()
+	records, _ := c.readAt(namespace, refs...)
+	return records
+}
+
+// readAt reads records and their generation.
+func (c client) readAt(namespace string, refs ...limiter.Ref) ([]limiter.Record, uint64) {
+	c.Helper()
+	records := make([]limiter.Record, len(refs))
+	generation, err := c.store.Read(c.Context(), namespace, refs, records)
+	if err != nil {
+		c.Fatalf("Read of %d records: %v", len(refs), err)
+	}
+	return records, generation
+}
+
+// putLimits stores limits.
+func (c client) putLimits(namespace string, ref limiter.Ref, l ...limiter.Limit) {
+	c.Helper()
+	if err := c.store.PutLimits(c.Context(), namespace, ref, limiter.Record{Limits: c.limits(l...)}); err != nil {
+		c.Fatalf("PutLimits of kind %d, %q, %q: %v", ref.Kind, cut(ref.Entity), cut(ref.Resource), err)
+	}
+}
+
+// putEntity stores an entity.
+func (c client) putEntity(namespace string, e limiter.Entity) limiter.Entity {
+	c.Helper()
+	stored, err := c.store.PutEntity(c.Context(), at(0), namespace, e)
+	if err != nil {
+		c.Fatalf("PutEntity of %q: %v", cut(e.ID), err)
+	}
+	return stored
+}

@@ -26,7 +26,7 @@ type check struct {
 func checks() []check {
 	var all []check
 	for _, theme := range [][]check{
-		spendChecks(), takeChecks(), windowChecks(), linearChecks(), retryChecks(),
+		spendChecks(), takeChecks(), windowChecks(), linearChecks(), retryChecks(), changeChecks(), nameChecks(),
 	} {
 		all = append(all, theme...)
 	}
