@@ -1,6 +1,10 @@
 package limiter
 
-import "time"
+import (
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
 
 // Decision is the answer to a request. [Limiter.Decide] fills it in and reuses
 // what it holds, so that a caller who keeps one (one per goroutine) causes no
@@ -88,7 +92,7 @@ func (s LimitStatus) Deficit() int64 {
 	if !s.Exceeded {
 		return 0
 	}
-	return max(s.Requested, 1) - s.Available
+	return tokenbucket.Need(s.Requested) - s.Available
 }
 
 // Source says at which level of resolution a bucket's limits were found.

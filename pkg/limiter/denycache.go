@@ -65,11 +65,10 @@ func newDenyCache(size int, probe time.Duration) *denyCache {
 
 func (c *denyCache) purge() { c.entries.Purge() }
 
-// deny fills in a denial when a limit of the decision's ops is known to be
-// exhausted. When an entry is over, one request is let through to see how things
+// deny reports whether a limit of the ops is known to be exhausted, and fills in
+// those as the store would. When an entry is over, one request is let through to see how things
 // stand, and the others are denied until it is back, or its budget is over.
-func (c *denyCache) deny(now time.Time, d *Decision) bool {
-	ops := d.scratch.ops
+func (c *denyCache) deny(now time.Time, ops []Op) bool {
 	for i := range ops {
 		for j := range ops[i].Spends {
 			if sp := &ops[i].Spends[j]; sp.Charge > 0 || sp.Refund > 0 {

@@ -117,7 +117,8 @@ func (l *Limiter) Decide(ctx context.Context, now time.Time, req *Request, d *De
 		d.Admitted = true
 		return nil
 	}
-	if l.denials != nil && l.denials.deny(now, d) {
+	if l.denials != nil && l.denials.deny(now, d.scratch.ops) {
+		d.fill(now, req, false)
 		return nil
 	}
 	admitted, err := l.store.Take(ctx, now, d.scratch.ops)

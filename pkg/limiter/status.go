@@ -1,9 +1,6 @@
 package limiter
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // reset empties the decision and keeps its memory. It sets field by field: this
 // is on the hot path, and copying the whole would cost more than deciding.
@@ -57,10 +54,10 @@ func (d *Decision) fillLevel(now int64, t *Take, lv *level) {
 		s.Available, s.Requested, s.Exceeded = sp.Bucket.Tokens, sp.Take, sp.Exceeded
 		s.RetryAfter, s.Never = 0, false
 		p := sp.Limits.Params(sp.Index)
-		s.Reset = duration(sp.Bucket.TimeToFull(p, now))
+		s.Reset = milliseconds(sp.Bucket.TimeToFull(p, now))
 		if sp.Exceeded {
 			retry, ok := sp.Bucket.RetryAfter(p, sp.need(), now)
-			s.RetryAfter, s.Never = duration(retry), !ok
+			s.RetryAfter, s.Never = milliseconds(retry), !ok
 		}
 	}
 }
@@ -94,11 +91,5 @@ func (t *Take) consumes(limit string) bool {
 	return false
 }
 
-// duration converts milliseconds, up to tokenbucket.Forever, to the longest
-// duration that there is where they do not fit.
-func duration(ms int64) time.Duration {
-	if ms > math.MaxInt64/int64(time.Millisecond) {
-		return math.MaxInt64
-	}
-	return time.Duration(ms) * time.Millisecond
-}
+// milliseconds converts a wait, at most tokenbucket.Forever, which fits.
+func milliseconds(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
