@@ -43,7 +43,7 @@ func (d *decoder) parse(data []byte) (value, bool) {
 	var doc yaml.Node
 	if err := dec.Decode(&doc); err != nil {
 		if !errors.Is(err, io.EOF) {
-			d.syntax(err)
+			d.syntax(data, err)
 		}
 		return value{}, false
 	}
@@ -53,36 +53,57 @@ func (d *decoder) parse(data []byte) (value, bool) {
 		d.fail(place{file: d.file, line: second.Line, column: second.Column}, "a second document begins here; a file is one document: remove the line \"---\"")
 		return value{}, false
 	case !errors.Is(err, io.EOF):
-		d.syntax(err)
+		d.syntax(data, err)
 		return value{}, false
 	}
 	return d.value(doc.Content[0], ""), true
 }
 
-var yamlError = regexp.MustCompile(`(?s)^yaml: (?:line (\d+): )?(.*)$`)
+var (
+	yamlError = regexp.MustCompile(`(?s)^yaml: (?:line (\d+): )?(.*)$`)
+	// The errors of the parser, other than those of the scanner, name the line
+	// before the one where the mapping or list begins that is not well formed.
+	yamlParser = regexp.MustCompile(`^did not find expected (?:key|node content|<document start>|'-' indicator|',' or)`)
+	yamlAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
+)
 
-func (d *decoder) syntax(err error) {
+func (d *decoder) syntax(data []byte, err error) {
 	at := place{file: d.file}
-	text := err.Error()
+	text, where := err.Error(), ""
 	if m := yamlError.FindStringSubmatch(text); m != nil {
 		at.line, _ = strconv.Atoi(m[1])
 		text = m[2]
 	}
-	d.fail(at, "not valid YAML: %s", text)
+	if yamlParser.MatchString(text) {
+		at.line++
+		where = " in what begins here"
+	}
+	if m := yamlAnchor.FindStringSubmatch(text); m != nil {
+		before, _, _ := bytes.Cut(data, []byte("*"+m[1]))
+		at.line = 1 + bytes.Count(before, []byte("\n"))
+	}
+	d.fail(at, "not valid YAML%s: %s", where, text)
 }
 
 // value returns what stands at a path, and remembers the place.
 func (d *decoder) value(node *yaml.Node, path string) value {
+	v := d.spend(node, path)
+	d.places[d.scope+path] = d.at(v)
+	return v
+}
+
+// spend returns what stands at a path, or nothing when the budget is spent.
+func (d *decoder) spend(node *yaml.Node, path string) value {
 	if d.budget--; d.budget == 0 {
-		d.fail(place{file: d.file, line: node.Line, column: node.Column, path: path}, "aliases make the file too large: write out what they stand for, or use fewer")
+		d.incomplete = true
+		d.fail(d.at(value{node, path}), "aliases make the file too large: write out what they stand for, or use fewer")
 	}
 	if d.budget <= 0 {
-		return value{node: &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: node.Line}, path: path}
+		return value{node: &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: node.Line, Column: node.Column}, path: path}
 	}
 	if node.Kind == yaml.AliasNode {
 		node = node.Alias
 	}
-	d.places[d.scope+path] = place{file: d.file, line: node.Line, column: node.Column, path: path}
 	return value{node: node, path: path}
 }
 
@@ -144,25 +165,24 @@ func (d *decoder) merged(v value, merges int) ([]pair, bool) {
 		pairs = append(pairs, pair{name: key.Value, key: at, node: node})
 	}
 	for _, node := range merge {
-		pairs = d.mergeKey(pairs, lines, value{node: node, path: join(v.path, "<<")}, merges-1)
+		pairs = d.merge(pairs, lines, d.spend(node, v.path), merges-1)
 	}
 	return pairs, true
 }
 
-// mergeKey adds the pairs of the mappings that a merge key names, where a key is
-// not there already.
-func (d *decoder) mergeKey(pairs []pair, have map[string]int, v value, merges int) []pair {
-	v = d.value(v.node, v.path)
+// merge adds the pairs of the mappings that a merge key names, where a key is
+// not there already. They stand at the path of the mapping that has the merge key.
+func (d *decoder) merge(pairs []pair, have map[string]int, v value, merges int) []pair {
 	from := []*yaml.Node{v.node}
 	if v.node.Kind == yaml.SequenceNode {
 		from = v.node.Content
 	}
 	for _, node := range from {
 		if merges == 0 {
-			d.failf(v, "mappings are merged into one another more than %d deep", maxMerges-1)
+			d.failf(v, "mappings are merged in a circle, or more than %d deep: write out what << stands for", maxMerges-1)
 			return pairs
 		}
-		more, _ := d.merged(d.value(node, v.path), merges)
+		more, _ := d.merged(d.spend(node, v.path), merges)
 		for _, p := range more {
 			if _, ok := have[p.name]; !ok {
 				have[p.name] = p.key.node.Line

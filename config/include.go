@@ -200,8 +200,7 @@ func unreadable(err error) string {
 	case errors.Is(err, fs.ErrPermission):
 		return "may not be read: give the program the right to"
 	default:
-		var at *fs.PathError
-		if errors.As(err, &at) {
+		if at, ok := errors.AsType[*fs.PathError](err); ok {
 			err = at.Err
 		}
 		return fmt.Sprintf("cannot be read: %v", err)

@@ -16,6 +16,8 @@ type includedSchema struct{ out *[]domain }
 func (s includedSchema) decode(d *decoder, v value) {
 	switch {
 	case isNull(v.node):
+	case v.node.Kind != yaml.MappingNode:
+		d.failf(v, "must be a mapping: {domains: […]}, or just one domain with its rules; not %s", describe(v.node))
 	case hasKey(v.node, "descriptors"):
 		d.failf(v, "files of envoyproxy/ratelimit are not read by this version: write the domain with rules")
 	case hasKey(v.node, "domains"):

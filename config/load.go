@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -29,12 +30,12 @@ func Load(path string, o Options) (*Config, error) {
 }
 
 // Parse is [Load] for a configuration that is in memory. Its includes are found
-// in files, relative to the directory of name; with nil files it has none.
+// in files, relative to the directory of name; with nil files it includes nothing.
 func Parse(name string, data []byte, files fs.FS) (*Config, error) {
 	if data == nil {
 		data = []byte{}
 	}
-	l := load(files, name, data, Options{})
+	l := load(files, cmp.Or(name, "ratelimit.yaml"), data, Options{})
 	return l.result()
 }
 
@@ -60,10 +61,7 @@ func load(fsys fs.FS, main string, data []byte, o Options) loaded {
 	if main == "" {
 		main, data = ShippedName, []byte(shipped)
 	}
-	self := source{name: main, data: data}
-	if data == nil {
-		self.data, self.err = readFile(fsys, main)
-	}
+	self := readMain(fsys, main, data)
 	r := newReport()
 	f := &file{cfg: defaults()}
 	d := &decoder{report: r, file: main}
@@ -83,6 +81,15 @@ func load(fsys fs.FS, main string, data []byte, o Options) loaded {
 	r.warnings.sort()
 	l.cfg.Warnings = r.warnings
 	return l
+}
+
+// readMain reads the configuration itself, unless its text is there already.
+func readMain(fsys fs.FS, main string, data []byte) source {
+	s := source{name: main, data: data}
+	if data == nil {
+		s.data, s.err = readFile(fsys, main)
+	}
+	return s
 }
 
 // source decodes a file, if it could be read.
@@ -131,6 +138,9 @@ func (f *file) finish(d *decoder) {
 	f.limits.static(&c.Static)
 	checkHierarchy(d, f.limits.entities)
 	specs := f.specs(d.report)
+	if d.incomplete {
+		return
+	}
 	rules, problems := descriptor.Compile(specs, byName(f.plans))
 	for _, p := range problems {
 		d.fail(d.find(p.Path), "%s", p.Text)
@@ -157,11 +167,16 @@ func (f *file) specs(r *report) []descriptor.DomainSpec {
 	specs := make([]descriptor.DomainSpec, 0, len(f.domains))
 	for _, dom := range f.domains {
 		name := dom.spec.Domain
-		if at, ok := first[name]; ok && name != "" {
+		at, twice := first[name]
+		switch {
+		case name == "": // reported; the mistakes in its rules are not yet
+			dom.spec.Domain = dom.spec.Path
+		case twice:
 			r.fail(dom.at, "the domain %q stands at %s:%d already: give it once, with the rules of both", name, at.file, at.line)
-			continue
+			dom.spec.Domain = dom.spec.Path
+		default:
+			first[name] = dom.at
 		}
-		first[name] = dom.at
 		if dom.spec.Namespace == "" {
 			dom.spec.Namespace = limiter.DefaultNamespace
 		}
@@ -178,7 +193,7 @@ func (f *file) specs(r *report) []descriptor.DomainSpec {
 func hash(main source, more []source) string {
 	h := sha256.New()
 	for _, s := range append([]source{main}, more...) {
-		fmt.Fprintf(h, "%q %d %v\n", s.name, len(s.data), s.err)
+		h.Write(fmt.Appendf(nil, "%q %d %v\n", s.name, len(s.data), s.err))
 		h.Write(s.data)
 	}
 	return hex.EncodeToString(h.Sum(nil))

@@ -42,7 +42,7 @@ func (p Problem) String() string {
 }
 
 // Problems are sorted by file and line. As an error they are one line each.
-type Problems []Problem
+type Problems []Problem //nolint:errname // a list of problems first, and also warnings that are no error
 
 // Error returns the problems, one line each.
 func (ps Problems) Error() string {
@@ -73,6 +73,8 @@ type report struct {
 	warnings Problems
 	dropped  int              // errors beyond maxProblems
 	places   map[string]place // by path, which for included files starts with "name:"
+
+	incomplete bool // a file was not read to its end; what follows of that is no mistake
 }
 
 func newReport() *report { return &report{places: make(map[string]place)} }

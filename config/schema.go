@@ -31,7 +31,7 @@ func (o object) decode(d *decoder, v value) {
 	for _, p := range pairs {
 		i := slices.IndexFunc(o.keys, func(k key) bool { return k.name == p.name })
 		if i < 0 {
-			d.failf(p.key, "unknown key %q%s; the keys here are %s", p.name, didYouMean(p.name, o.names()), strings.Join(o.names(), ", "))
+			d.failf(p.key, "unknown key %q%s (known here: %s)", p.name, didYouMean(p.name, o.names()), strings.Join(o.names(), ", "))
 			continue
 		}
 		o.keys[i].schema.decode(d, d.value(p.node, p.key.path))

@@ -26,7 +26,11 @@ func (s domainSchema) decode(d *decoder, v value) {
 	spec.Path = d.scope + v.path
 	var deny, denyGiven bool
 	var rules []rule
+	before := d.failures()
 	s.object(&rules, given{unmatched(&deny), &denyGiven}).decode(d, v)
+	if spec.Domain == "" && d.failures() == before {
+		d.failf(v, "needs domain, the name that the gateway's rate limit filter sends")
+	}
 	s.out.at = d.find(d.scope + join(v.path, "domain"))
 	if denyGiven {
 		s.out.deny = &deny
@@ -142,8 +146,13 @@ func (s matchSchema) decode(d *decoder, v value) {
 	}
 	before := d.failures()
 	s.object().decode(d, v)
-	if d.failures() == before && (s.out.Regex == "") == (len(s.out.CIDR) == 0) {
-		d.failf(v, "needs one of the keys regex and cidr")
+	regex, cidr := s.out.Regex != "", len(s.out.CIDR) > 0
+	switch {
+	case d.failures() > before:
+	case regex && cidr:
+		d.failf(v, "has regex and cidr: keep one; another rule can have the other")
+	case !regex && !cidr:
+		d.failf(v, "needs regex or cidr")
 	}
 }
 

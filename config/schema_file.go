@@ -66,11 +66,11 @@ func (s tlsSchema) decode(d *decoder, v value) {
 	switch t := s.out; {
 	case isNull(v.node), t.Cert != "" && t.Key != "":
 	case t.Cert == "" && t.Key == "":
-		d.failf(v, "needs the keys cert and key; without TLS leave it out")
+		d.failf(v, "needs cert and key; without TLS leave it out")
 	case t.Cert == "":
-		d.failf(v, "needs the key cert, the certificate that belongs to key")
+		d.failf(v, "needs cert too, the certificate that belongs to key")
 	default:
-		d.failf(v, "needs the key key, the private key that belongs to cert")
+		d.failf(v, "needs key too, the private key that belongs to cert")
 	}
 }
 

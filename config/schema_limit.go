@@ -63,7 +63,7 @@ func (s limitSchema) decode(d *decoder, v value) {
 	case l.Unlimited && (burst > 0 || debt >= 0):
 		d.failf(v, "what is unlimited has neither burst nor max_debt: leave them out")
 	case !l.Unlimited && l.RefillAmount == 0:
-		d.failf(v, "needs the key rate, such as {rate: 100/minute, burst: 200}")
+		d.failf(v, "needs rate, such as {rate: 100/minute, burst: 200}")
 	}
 	if burst > 0 {
 		l.Capacity = burst

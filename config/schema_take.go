@@ -105,7 +105,7 @@ func (s amountSchema) decode(d *decoder, v value) {
 		s.out.PerHit = -1
 		before := d.failures()
 		if s.object().decode(d, v); s.out.PerHit < 0 && d.failures() == before {
-			d.failf(v, "needs the key hits, a weight for each hit: {hits: 2.5}")
+			d.failf(v, "needs hits, a weight for each hit: {hits: 2.5}")
 		}
 	case v.node.Kind == yaml.ScalarNode && v.node.Value == "hits":
 		s.out.PerHit = limiter.Milli

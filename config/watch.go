@@ -1,0 +1,248 @@
+package config
+
+import (
+	"cmp"
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// WatchOptions say how to watch. The zero value is useful.
+type WatchOptions struct {
+	Options
+
+	// Debounce is the time from the first sign of a change until the files are
+	// read, so that what is written in one go is read in one go; default 100ms.
+	Debounce time.Duration
+	// Poll is how often the contents are compared, in case a change gives no sign,
+	// as on network file systems; default 10s.
+	Poll time.Duration
+}
+
+// Watch calls apply with every new configuration, until ctx is done; then it
+// returns nil. A change to anything that was read counts: the file itself, what
+// it includes, files that are new in a directory or match a pattern, and the
+// symbolic links on the way, such as those of a Kubernetes ConfigMap.
+//
+// It is all or nothing: when something is wrong, apply gets no Config and the
+// error that [Load] returns, once, and what is in force should stay so. When the
+// files are good again it gets a Config, even the one before.
+//
+// current is the configuration that is in force, as Load returned it. What
+// differs from it and takes effect only at the next start is among the Warnings.
+//
+// apply is called by the goroutine of Watch, one call after another. Where the
+// system cannot watch directories, the comparison of contents does it alone.
+func Watch(ctx context.Context, path string, current *Config, o WatchOptions, apply func(*Config, error)) error {
+	w := &watcher{fsys: host{}, main: filepath.ToSlash(path), running: *current, last: current.Hash, options: o, apply: apply}
+	if events, err := fsnotify.NewWatcher(); err == nil {
+		w.events = events
+		defer func() { _ = events.Close() }()
+	}
+	w.run(ctx)
+	return nil
+}
+
+// watcher is the state of one Watch.
+type watcher struct {
+	fsys    fs.FS
+	main    string
+	running Config // what the program was started with
+	options WatchOptions
+	apply   func(*Config, error)
+
+	events   *fsnotify.Watcher // nil: there are none
+	includes []include
+	last     string // hash of what was last delivered, good or not
+}
+
+func (w *watcher) run(ctx context.Context) {
+	poll := time.NewTicker(cmp.Or(w.options.Poll, 10*time.Second))
+	defer poll.Stop()
+	var changed <-chan fsnotify.Event
+	var trouble <-chan error
+	if w.events != nil {
+		changed, trouble = w.events.Events, w.events.Errors
+	}
+	debounce := cmp.Or(w.options.Debounce, 100*time.Millisecond)
+	var due <-chan time.Time // nil unless something changed
+	if w.load() {
+		due = time.After(debounce)
+	}
+	for {
+		again := false
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+			again = true
+		case <-trouble: // events were lost
+			again = true
+		case <-due:
+			due = nil
+			again = w.reload()
+		case <-poll.C:
+			again = w.reload()
+		}
+		if again && due == nil {
+			due = time.After(debounce)
+		}
+	}
+}
+
+// reload loads the configuration if what it was read from is not the same. Like
+// load it reports whether to look again.
+func (w *watcher) reload() bool {
+	self := w.readMain()
+	files := readIncludes(w.fsys, w.name(), w.includes)
+	if hash(self, files.sources) == w.last {
+		return w.follow(files)
+	}
+	return w.load()
+}
+
+// load delivers the configuration if it is not the one before. It reports whether
+// directories are watched that were not: something may have changed in them in
+// the meantime.
+func (w *watcher) load() bool {
+	l := load(w.fsys, w.main, nil, w.options.Options)
+	w.includes = l.includes
+	again := w.follow(l.files)
+	if l.hash == w.last {
+		return again
+	}
+	w.last = l.hash
+	cfg, err := l.result()
+	if err == nil {
+		cfg.Warnings = append(cfg.Warnings, cfg.restart(&w.running)...)
+		cfg.Warnings.sort()
+	}
+	w.apply(cfg, err)
+	return again
+}
+
+func (w *watcher) name() string { return cmp.Or(w.main, ShippedName) }
+
+func (w *watcher) readMain() source {
+	if w.main == "" {
+		return readMain(w.fsys, ShippedName, Shipped())
+	}
+	return readMain(w.fsys, w.main, nil)
+}
+
+// follow watches the directories that the files were found in, and no others.
+func (w *watcher) follow(f *files) (more bool) {
+	if w.events == nil {
+		return false
+	}
+	var dirs []string
+	if w.main != "" {
+		dirs = followLinks(dirs, w.main)
+	}
+	for _, s := range f.sources {
+		dirs = followLinks(dirs, s.name)
+	}
+	for _, dir := range f.dirs {
+		dirs = followLinks(dirs, filepath.Join(dir, "*"))
+	}
+	slices.Sort(dirs)
+	dirs = slices.Compact(dirs)
+	before := w.events.WatchList()
+	for _, dir := range dirs { // also those that are watched: another directory may have their name now
+		if err := w.events.Add(dir); err == nil && !slices.Contains(before, dir) {
+			more = true
+		}
+	}
+	for _, dir := range before {
+		if !slices.Contains(dirs, dir) {
+			_ = w.events.Remove(dir) // it may be gone, and its watch with it
+		}
+	}
+	return more
+}
+
+// maxLinks bounds how many symbolic links are followed on the way to a file.
+const maxLinks = 40
+
+// followLinks appends the directories in which a change can change what a name
+// leads to: its own, and that of every symbolic link on the way.
+func followLinks(dirs []string, name string) []string {
+	name, err := filepath.Abs(name)
+	if err != nil {
+		return dirs
+	}
+	for range maxLinks {
+		link := firstLink(name)
+		if link == "" {
+			return append(dirs, existing(filepath.Dir(name)))
+		}
+		target, err := os.Readlink(link)
+		if err != nil {
+			return append(dirs, filepath.Dir(link))
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(link), target)
+		}
+		dirs = append(dirs, filepath.Dir(link))
+		name = filepath.Join(target, name[len(link):])
+	}
+	return dirs
+}
+
+// firstLink returns the first symbolic link on the way to an absolute name, "" for none.
+func firstLink(name string) string {
+	for i := 1; i <= len(name); i++ {
+		if i < len(name) && !os.IsPathSeparator(name[i]) {
+			continue
+		}
+		info, err := os.Lstat(name[:i])
+		if err != nil {
+			return ""
+		}
+		if info.Mode()&fs.ModeSymlink != 0 {
+			return name[:i]
+		}
+	}
+	return ""
+}
+
+// existing returns a directory, or the nearest above it that exists.
+func existing(dir string) string {
+	for {
+		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// restart warns about what differs from the running configuration and takes
+// effect only at the next start.
+func (c *Config) restart(running *Config) Problems {
+	var found Problems
+	for _, s := range []struct {
+		path    string
+		changed bool
+	}{
+		{"server.grpc", c.Server.GRPC != running.Server.GRPC},
+		{"server.http", c.Server.HTTP != running.Server.HTTP},
+		{"store", c.Store != running.Store},
+	} {
+		if !s.changed {
+			continue
+		}
+		at, ok := c.settings[s.path]
+		if !ok {
+			at = place{file: c.Files[0], path: s.path}
+		}
+		p := at.problem("differs from what the program runs with, and takes effect when it is restarted")
+		p.Warning = true
+		found = append(found, p)
+	}
+	return found
+}
