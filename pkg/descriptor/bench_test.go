@@ -12,8 +12,8 @@ import (
 
 // manyRules returns n rules that differ in exact values, values with a prefix
 // and keys, as a file for many tenants has them, with a shadow rule among them.
-func manyRules(t testing.TB, n int) *descriptor.Rules {
-	t.Helper()
+func manyRules(tb testing.TB, n int) *descriptor.Rules {
+	tb.Helper()
 	specs := make([]descriptor.RuleSpec, n)
 	for i := range specs {
 		id := strconv.Itoa(i)
@@ -27,7 +27,7 @@ func manyRules(t testing.TB, n int) *descriptor.Rules {
 		}
 	}
 	specs[0].Shadow = true
-	return compile(t, specs...)
+	return compile(tb, specs...)
 }
 
 // manyDescriptors returns descriptors that match rules of [manyRules], in no
@@ -97,8 +97,9 @@ type matching struct {
 	descriptors []descriptor.Descriptor
 }
 
-func newMatching(t testing.TB, n int) matching {
-	return matching{domain: domain(t, manyRules(t, n)), descriptors: manyDescriptors(n)}
+func newMatching(tb testing.TB, n int) matching {
+	tb.Helper()
+	return matching{domain: domain(tb, manyRules(tb, n)), descriptors: manyDescriptors(n)}
 }
 
 // once returns the time of matching all descriptors once.
@@ -114,12 +115,12 @@ func (m matching) once() time.Duration {
 // medians of alternating rounds.
 func growth(few, many matching) float64 {
 	const rounds = 101
-	var a, b []time.Duration
-	for range rounds {
-		a, b = append(a, few.once()), append(b, many.once())
+	var a, b [rounds]time.Duration
+	for i := range rounds {
+		a[i], b[i] = few.once(), many.once()
 	}
-	slices.Sort(a)
-	slices.Sort(b)
+	slices.Sort(a[:])
+	slices.Sort(b[:])
 	return float64(b[rounds/2]) / float64(a[rounds/2])
 }
 

@@ -15,7 +15,7 @@ type bucket struct {
 // find returns the bucket of a hash, or the free one where it would be.
 func (b buckets) find(hash uint64) *bucket {
 	for i := hash; ; i++ {
-		if c := &b[i&uint64(len(b)-1)]; c.hash == hash || c.first == nil {
+		if c := &b[i&uint64(len(b)-1)]; c.hash == hash || c.first == nil { // #nosec G115 -- a length is not negative
 			return c
 		}
 	}

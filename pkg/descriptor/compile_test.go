@@ -108,7 +108,7 @@ func TestProblemsOfDomains(t *testing.T) {
 		{Path: "domains[1]"},
 		{Path: "domains[2]", Domain: "one", Rules: []descriptor.RuleSpec{named("domains[2].rules[0]", "rule-2")}},
 	}, nil)
-	var got []string
+	got := make([]string, 0, len(problems))
 	for _, p := range problems {
 		got = append(got, p.Path+" "+p.Text)
 	}

@@ -8,21 +8,21 @@ import (
 )
 
 // limits makes a set of limits.
-func limits(t testing.TB, all ...limiter.Limit) *limiter.Limits {
-	t.Helper()
+func limits(tb testing.TB, all ...limiter.Limit) *limiter.Limits {
+	tb.Helper()
 	set, err := limiter.NewLimits(all...)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return set
 }
 
 // plans are those of the reference file.
-func plans(t testing.TB) map[string]*limiter.Limits {
-	t.Helper()
+func plans(tb testing.TB) map[string]*limiter.Limits {
+	tb.Helper()
 	return map[string]*limiter.Limits{
-		"free": limits(t, limiter.PerMinute("rpm", 20), limiter.PerMinute("tpm", 10_000)),
-		"paid": limits(t, limiter.PerMinute("rpm", 600), limiter.PerMinute("tpm", 400_000).WithBurst(600_000)),
+		"free": limits(tb, limiter.PerMinute("rpm", 20), limiter.PerMinute("tpm", 10_000)),
+		"paid": limits(tb, limiter.PerMinute("rpm", 600), limiter.PerMinute("tpm", 400_000).WithBurst(600_000)),
 	}
 }
 
@@ -31,8 +31,8 @@ func consume(limit string, constant, perHit int64) descriptor.ConsumeSpec {
 }
 
 // reference is the domain of the reference configuration.
-func reference(t testing.TB) descriptor.DomainSpec {
-	t.Helper()
+func reference(tb testing.TB) descriptor.DomainSpec {
+	tb.Helper()
 	at := func(spec descriptor.TakeSpec) []descriptor.TakeSpec { return []descriptor.TakeSpec{spec} }
 	hits := []descriptor.ConsumeSpec{consume("tpm", 0, 1000)}
 	return descriptor.DomainSpec{Path: "domains[0]", Domain: "llm-gateway", Namespace: "default", Rules: []descriptor.RuleSpec{
@@ -67,7 +67,7 @@ func reference(t testing.TB) descriptor.DomainSpec {
 			Match: []descriptor.MatchSpec{key("plan", "*"), key("user", "*"), {Key: "PATH", Regex: "/v1/(?P<route>[^/?]+).*"}},
 			Takes: []descriptor.TakeSpec{
 				{Entity: "user/{user}", Resource: "{route}", Plan: "{plan}", Consume: []descriptor.ConsumeSpec{consume("rpm", 1000, 0)}},
-				{Entity: "user/{user}", Resource: "all", Limits: limits(t, limiter.PerDay("rpd", 10_000)), Consume: []descriptor.ConsumeSpec{consume("rpd", 1000, 0)}},
+				{Entity: "user/{user}", Resource: "all", Limits: limits(tb, limiter.PerDay("rpd", 10_000)), Consume: []descriptor.ConsumeSpec{consume("rpd", 1000, 0)}},
 			},
 		},
 		{
@@ -78,7 +78,7 @@ func reference(t testing.TB) descriptor.DomainSpec {
 			Path: "domains[0].rules[7]", Name: "trial", Shadow: true,
 			Match: []descriptor.MatchSpec{key("plan", "trial")},
 			Takes: at(descriptor.TakeSpec{
-				Entity: "trial", Resource: "all", Limits: limits(t, limiter.PerSecond("rps", 10).WithBurst(20)),
+				Entity: "trial", Resource: "all", Limits: limits(tb, limiter.PerSecond("rps", 10).WithBurst(20)),
 				Consume: []descriptor.ConsumeSpec{consume("rps", 1000, 0)},
 			}),
 		},

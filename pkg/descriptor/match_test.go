@@ -8,32 +8,33 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
 // compile compiles one domain called "d" with the rules.
-func compile(t testing.TB, rules ...descriptor.RuleSpec) *descriptor.Rules {
-	t.Helper()
-	return compileDomains(t, descriptor.DomainSpec{Path: "domains[0]", Domain: "d", Rules: rules})
+func compile(tb testing.TB, rules ...descriptor.RuleSpec) *descriptor.Rules {
+	tb.Helper()
+	return compileDomains(tb, descriptor.DomainSpec{Path: "domains[0]", Domain: "d", Rules: rules})
 }
 
-func compileDomains(t testing.TB, domains ...descriptor.DomainSpec) *descriptor.Rules {
-	t.Helper()
-	rules, problems := descriptor.Compile(domains, plans(t))
+func compileDomains(tb testing.TB, domains ...descriptor.DomainSpec) *descriptor.Rules {
+	tb.Helper()
+	rules, problems := descriptor.Compile(domains, plans(tb))
 	if len(problems) > 0 {
-		t.Fatalf("problems: %v", problems)
+		tb.Fatalf("problems: %v", problems)
 	}
 	return rules
 }
 
 // domain returns the domain "d".
-func domain(t testing.TB, rules *descriptor.Rules) *descriptor.Domain {
-	t.Helper()
+func domain(tb testing.TB, rules *descriptor.Rules) *descriptor.Domain {
+	tb.Helper()
 	d, ok := rules.Domain("d")
 	if !ok {
-		t.Fatal("no domain d")
+		tb.Fatal("no domain d")
 	}
 	return d
 }
@@ -176,11 +177,11 @@ func TestMatchIsFirstMatch(t *testing.T) {
 				t.Fatalf("rule: got %q, want %q", got, want)
 			}
 			rules.Plan(&descriptor.Call{Domain: "d", Descriptors: []descriptor.Descriptor{desc}}, &plan)
-			var shadows []string
-			for _, s := range plan.Shadows {
-				shadows = append(shadows, s.Rule.Name())
+			shadows := make([]string, len(plan.Shadows))
+			for i, s := range plan.Shadows {
+				shadows[i] = s.Rule.Name()
 			}
-			if diff := cmp.Diff(wantShadows, shadows); diff != "" {
+			if diff := cmp.Diff(wantShadows, shadows, cmpopts.EquateEmpty()); diff != "" {
 				t.Fatalf("shadows (-want +got):\n%s", diff)
 			}
 			explained := rules.Explain("d", &desc)
@@ -197,8 +198,9 @@ func TestMatchIsFirstMatch(t *testing.T) {
 var keyNames = []string{"a", "b", "c", "d", "e"}
 
 func drawRule(t *rapid.T) descriptor.RuleSpec {
-	var match []descriptor.MatchSpec
-	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(keyNames), 1, 5, rapid.ID).Draw(t, "keys") {
+	names := rapid.SliceOfNDistinct(rapid.SampledFrom(keyNames), 1, 5, rapid.ID).Draw(t, "keys")
+	match := make([]descriptor.MatchSpec, 0, len(names))
+	for _, name := range names {
 		m := descriptor.MatchSpec{Key: name, Optional: rapid.IntRange(0, 3).Draw(t, "optional") == 0}
 		switch rapid.IntRange(0, 5).Draw(t, "kind") {
 		case 0:
@@ -265,7 +267,10 @@ func specMatches(spec descriptor.RuleSpec, desc descriptor.Descriptor) bool {
 func valueMatches(m descriptor.MatchSpec, value string) bool {
 	switch {
 	case m.Regex != "":
-		return regexp.MustCompile(`\A(?s:` + m.Regex + `)\z`).MatchString(value)
+		regex := regexp.MustCompile("(?s)" + m.Regex)
+		regex.Longest()
+		found := regex.FindStringIndex(value)
+		return found != nil && found[0] == 0 && found[1] == len(value)
 	case len(m.CIDR) > 0:
 		addr, length, isBlock := strings.Cut(value, "/")
 		ip := net.ParseIP(addr)
@@ -286,13 +291,30 @@ func valueMatches(m descriptor.MatchSpec, value string) bool {
 	}
 }
 
+// globMatches follows every way through the pattern at once.
 func globMatches(pattern, value string) bool {
-	switch {
-	case pattern == "":
-		return value == ""
-	case pattern[0] == '*':
-		return globMatches(pattern[1:], value) || value != "" && globMatches(pattern, value[1:])
-	default:
-		return value != "" && value[0] == pattern[0] && globMatches(pattern[1:], value[1:])
+	at := map[int]bool{0: true} // places in the pattern that the value so far may have come to
+	skipStars := func() {
+		for i := range len(pattern) {
+			if at[i] && pattern[i] == '*' {
+				at[i+1] = true
+			}
+		}
 	}
+	for v := range len(value) {
+		skipStars()
+		next := map[int]bool{}
+		for i := range at {
+			switch {
+			case i == len(pattern):
+			case pattern[i] == '*':
+				next[i] = true
+			case pattern[i] == value[v]:
+				next[i+1] = true
+			}
+		}
+		at = next
+	}
+	skipStars()
+	return at[len(pattern)]
 }

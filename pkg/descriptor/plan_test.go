@@ -56,11 +56,11 @@ func summary(plan *descriptor.Plan) planned {
 	}
 	p.Takes = append(p.Takes, plan.Request.Takes...)
 	for _, s := range plan.Shadows {
-		text := strings.TrimSpace(fmt.Sprintf("%s %d %s", s.Rule.Name(), s.Descriptor, s.Why))
+		parts := []string{strings.TrimSpace(fmt.Sprintf("%s %d %s", s.Rule.Name(), s.Descriptor, s.Why))}
 		for _, t := range s.Request.Takes {
-			text += fmt.Sprintf("; %s %s %v", t.Label, t.Entity, t.Consume)
+			parts = append(parts, fmt.Sprintf("%s %s %v", t.Label, t.Entity, t.Consume))
 		}
-		p.Shadows = append(p.Shadows, text)
+		p.Shadows = append(p.Shadows, strings.Join(parts, "; "))
 	}
 	return p
 }
