@@ -14,7 +14,7 @@ domains:
   - match: {api_key: "*"}
     entity: "key/{api_key}"
     resource: http
-    limits: {requests: {rate: 1/3s, burst: 3}}
+    limits: {requests: 3/9s}
     consume: {requests: hits}
 `
 
@@ -50,8 +50,8 @@ func TestLimitAndRetryAfter(t *testing.T) {
 	if denied.Code != http.StatusTooManyRequests {
 		t.Fatalf("request %d: got %d, want 429", admitted+1, denied.Code)
 	}
-	if got := number(t, denied, "x-ratelimit-limit"); got != 3 {
-		t.Errorf("denied: got x-ratelimit-limit %d, want 3", got)
+	if got, want := denied.Header.Get("x-ratelimit-limit"), `3, 3;w=9;name="requests"`; got != want {
+		t.Errorf("denied: got x-ratelimit-limit %q, want %q", got, want)
 	}
 	if got := number(t, denied, "x-ratelimit-remaining"); got != 0 {
 		t.Errorf("denied: got x-ratelimit-remaining %d, want 0", got)

@@ -1,0 +1,115 @@
+// Package docs_test holds the documentation against the repository: what it links
+// to and what it tells to run must be there.
+package docs_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	link     = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)                         // links within the repository
+	goTest   = regexp.MustCompile("go test (?:-[a-z]+ )*\\./(\\S+) -run '?([^'`\\s]+)") // package, pattern
+	target   = regexp.MustCompile("(?m)(?:^|`)make ([a-z-]+)")
+	rule     = regexp.MustCompile(`(?m)^([a-z-]+):`)
+	function = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w*)\(`)
+)
+
+// pages returns the Markdown files of the repository, by path from its root.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	pages := make(map[string]string)
+	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*/*.md"} {
+		files, err := filepath.Glob(filepath.Join("..", "..", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pages[file] = string(text)
+		}
+	}
+	if len(pages) < 5 {
+		t.Fatalf("Markdown files: got %d, want more", len(pages))
+	}
+	return pages
+}
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	for file, text := range pages(t) {
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(file), m[1])); err != nil {
+				t.Errorf("%s: link to %s: %v", file, m[1], err)
+			}
+		}
+	}
+}
+
+// Every command that shows a promise runs at least one test: `go test` is content
+// with none.
+func TestCommandsRunTests(t *testing.T) {
+	commands := 0
+	for file, text := range pages(t) {
+		for _, m := range goTest.FindAllStringSubmatch(text, -1) {
+			commands++
+			for pattern := range strings.SplitSeq(m[2], "|") {
+				name, _, _ := strings.Cut(pattern, "/") // the rest names a subtest
+				if !hasTest(t, m[1], name) {
+					t.Errorf("%s: %s: no test in %s matches %s", file, m[0], m[1], name)
+				}
+			}
+		}
+	}
+	if commands < 10 {
+		t.Errorf("commands found: got %d, want more", commands)
+	}
+}
+
+func TestMakeTargetsExist(t *testing.T) {
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets := make(map[string]bool)
+	for _, m := range rule.FindAllStringSubmatch(string(makefile), -1) {
+		targets[m[1]] = true
+	}
+	for file, text := range pages(t) {
+		for _, m := range target.FindAllStringSubmatch(text, -1) {
+			if !targets[m[1]] {
+				t.Errorf("%s: the Makefile has no target %s", file, m[1])
+			}
+		}
+	}
+}
+
+// hasTest reports whether a package has a test whose name matches the pattern.
+func hasTest(t *testing.T, dir, pattern string) bool {
+	t.Helper()
+	expression, err := regexp.Compile(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join("..", "..", dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range function.FindAllSubmatch(text, -1) {
+			if expression.Match(m[1]) {
+				return true
+			}
+		}
+	}
+	return false
+}
