@@ -74,7 +74,7 @@ func (b *bucket) balance(i int) *tokenbucket.Bucket {
 func (b *bucket) full(now int64) bool {
 	for i := range b.limits.Len() {
 		p := b.limits.Params(i)
-		if !b.limits.At(i).Unlimited && b.balance(i).Available(p, now) < p.Capacity {
+		if !b.limits.Unlimited(i) && b.balance(i).Available(p, now) < p.Capacity {
 			return false
 		}
 	}
@@ -113,7 +113,7 @@ func (b *bucket) adopt(to *limiter.Limits, generation uint64, now int64) {
 // carry returns the balance that the old bucket has for a limit under new numbers.
 func (b *bucket) carry(to limiter.Limit, now int64) tokenbucket.Bucket {
 	p := to.Params()
-	if i := b.limits.Find(to.Name); i >= 0 && !b.limits.At(i).Unlimited {
+	if i := b.limits.Find(to.Name); i >= 0 && !b.limits.Unlimited(i) {
 		return b.balance(i).Reparameterize(b.limits.Params(i), p, now)
 	}
 	if b.rest != nil {
@@ -129,7 +129,7 @@ func (b *bucket) carry(to limiter.Limit, now int64) tokenbucket.Bucket {
 // keepDormant keeps the balances of old that have no place in b and are not full.
 func (b *bucket) keepDormant(old *bucket, now int64) {
 	keep := func(l limiter.Limit, t tokenbucket.Bucket) {
-		if i := b.limits.Find(l.Name); l.Unlimited || i >= 0 && !b.limits.At(i).Unlimited {
+		if i := b.limits.Find(l.Name); l.Unlimited || i >= 0 && !b.limits.Unlimited(i) {
 			return
 		}
 		if t = t.Refill(l.Params(), now); t.Tokens == l.Params().Capacity {
@@ -158,7 +158,7 @@ func (b *bucket) prepare(op *limiter.Op, now int64) bool {
 		sp := &op.Spends[i]
 		sp.Exceeded, sp.Limits = false, b.limits
 		sp.Index = b.limits.Find(sp.Limit)
-		if sp.Held = sp.Index >= 0 && !b.limits.At(sp.Index).Unlimited; !sp.Held {
+		if sp.Held = sp.Index >= 0 && !b.limits.Unlimited(sp.Index); !sp.Held {
 			continue
 		}
 		p, t := b.limits.Params(sp.Index), b.balance(sp.Index)

@@ -76,7 +76,7 @@ type LimitStatus struct {
 	Level    int    // 0 for the entity itself, 1 for its parent, ...
 	Entity   string // of this level
 	Resource string
-	Limit    Limit  // as the bucket is under it
+	Limit    *Limit // as the bucket is under it; shared, not to be changed
 	Source   Source // where the limit's numbers come from
 
 	Available  int64         // balance in millitokens; below zero is debt

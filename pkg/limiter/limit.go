@@ -227,6 +227,9 @@ func (s *Limits) Len() int {
 // At returns the i-th limit in order of names.
 func (s *Limits) At(i int) Limit { return s.limits[i] }
 
+// Unlimited reports whether the i-th limit is unlimited.
+func (s *Limits) Unlimited(i int) bool { return s.limits[i].Unlimited }
+
 // Params returns the i-th limit in the units of the arithmetic.
 func (s *Limits) Params(i int) tokenbucket.Params { return s.params[i] }
 

@@ -22,11 +22,13 @@ type scratch struct {
 // level is one entity of one take's chain.
 type level struct {
 	take   int
-	depth  int    // 0 for the take's entity
-	entity string //
+	depth  int // 0 for the take's entity
+	entity string
 	limits *Limits
 	source Source // of the limits
 	op     int    // index in ops; -1 = nothing to take here
+
+	complete bool // the limits have every name that the take consumes
 }
 
 const refsPerLevel = 5 // entity, and its four places for limits
@@ -90,6 +92,9 @@ func (l *Limiter) resolveRound(ctx context.Context, now time.Time, req *Request,
 // chain and the entity cascades. A parent that is in the chain already is left
 // out: stored entities and named parents together can make a circle.
 func (d *Decision) appendParent(i int, static *Static, stored *Entity) {
+	if stored == nil && len(static.Entities) == 0 {
+		return
+	}
 	sc := &d.scratch
 	lv := sc.levels[i]
 	if lv.depth != sc.depth(lv.take)-1 {
@@ -193,8 +198,15 @@ func (s *Static) limitsOf(t *Take, lv *level, r []Record) (*Limits, Source) {
 func (sc *scratch) addOp(req *Request, i int, generation uint64) {
 	lv := &sc.levels[i]
 	t := &req.Takes[lv.take]
-	for _, c := range t.Consume {
-		if n := lv.limits.Find(c.Limit); n < 0 || lv.limits.limits[n].Unlimited {
+	lv.complete = true
+	for j := range t.Consume {
+		c := &t.Consume[j]
+		n := lv.limits.Find(c.Limit)
+		if n < 0 {
+			lv.complete = false
+			continue
+		}
+		if lv.limits.Unlimited(n) {
 			continue
 		}
 		sp := sc.opOf(req, lv, generation).spend(c.Limit)
@@ -269,6 +281,34 @@ func variant(t *Take, lv *level) uint64 {
 	return v
 }
 
+// checkConfigured denies a request that consumes a limit which no level has.
+func (d *Decision) checkConfigured(req *Request) {
+	if d.Reason != ReasonNone {
+		return
+	}
+	for i := range req.Takes {
+		if d.scratch.complete(i) {
+			continue
+		}
+		for _, c := range req.Takes[i].Consume {
+			if !d.scratch.found(i, c.Limit) {
+				d.Reason, d.MissingTake, d.MissingLimit = ReasonNotConfigured, i, c.Limit
+				return
+			}
+		}
+	}
+}
+
+// complete reports whether one level of the take has every limit: it mostly does.
+func (sc *scratch) complete(take int) bool {
+	for i := range sc.levels {
+		if sc.levels[i].take == take && sc.levels[i].complete {
+			return true
+		}
+	}
+	return false
+}
+
 // found reports whether a level of the take has the limit.
 func (sc *scratch) found(take int, limit string) bool {
 	for i := range sc.levels {
@@ -277,15 +317,4 @@ func (sc *scratch) found(take int, limit string) bool {
 		}
 	}
 	return false
-}
-
-// checkConfigured denies a request that consumes a limit which no level has.
-func (d *Decision) checkConfigured(req *Request) {
-	for i := range req.Takes {
-		for _, c := range req.Takes[i].Consume {
-			if d.Reason == ReasonNone && !d.scratch.found(i, c.Limit) {
-				d.Reason, d.MissingTake, d.MissingLimit = ReasonNotConfigured, i, c.Limit
-			}
-		}
-	}
 }

@@ -50,7 +50,7 @@ func (d *Decision) fillLevel(now int64, t *Take, lv *level) {
 		}
 		s := grow(&d.Statuses)
 		s.Take, s.Level, s.Entity, s.Resource = lv.take, lv.depth, lv.entity, t.Resource
-		s.Limit, s.Source = sp.Limits.At(sp.Index), lv.source
+		s.Limit, s.Source = &sp.Limits.limits[sp.Index], lv.source
 		s.Available, s.Requested, s.Exceeded = sp.Bucket.Tokens, sp.Take, sp.Exceeded
 		s.RetryAfter, s.Never = 0, false
 		p := sp.Limits.Params(sp.Index)
