@@ -117,7 +117,7 @@ func fuzzRules(text string, flags uint8) []descriptor.RuleSpec {
 	specs := make([]descriptor.RuleSpec, 0, len(lines))
 	for i, line := range lines {
 		fields := strings.Split(line, " ")
-		var match []descriptor.MatchSpec
+		match := make([]descriptor.MatchSpec, 0, len(fields)-1)
 		for _, field := range fields[1:] {
 			name, value, _ := strings.Cut(field, "=")
 			m := key(name, value)

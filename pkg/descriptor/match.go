@@ -13,6 +13,9 @@ const (
 	// maxCombinations is how many combinations of the values of repeated keys are
 	// looked up in an index; for a descriptor with more every rule is asked.
 	maxCombinations = 64
+	// maxRepeats is how many values of one key are looked at; more would let a
+	// message cost as much as its length times the number of rules.
+	maxRepeats = 64
 )
 
 // keyID is the number of a key that a domain's rules name. Keys that none names
@@ -44,8 +47,7 @@ func (d *Domain) view(entries []Entry, buf []keyRef) view {
 		buf = append(buf, keyRef{id: id, entry: i})
 	}
 	if len(buf) > inlineKeys {
-		slices.SortStableFunc(buf, func(a, b keyRef) int { return cmp.Compare(a.id, b.id) })
-		return view{entries: entries, keys: buf}
+		return view{entries: entries, keys: sortMany(buf)}
 	}
 	for i := 1; i < len(buf); i++ {
 		for j := i; j > 0 && buf[j].id < buf[j-1].id; j-- {
@@ -53,6 +55,23 @@ func (d *Domain) view(entries []Entry, buf []keyRef) view {
 		}
 	}
 	return view{entries: entries, keys: buf}
+}
+
+// sortMany puts many entries in order, and cuts what is there of one key.
+func sortMany(keys []keyRef) []keyRef {
+	slices.SortStableFunc(keys, func(a, b keyRef) int { return cmp.Compare(a.id, b.id) })
+	kept, repeats := keys[:0], 0
+	for i, k := range keys {
+		if i > 0 && kept[len(kept)-1].id == k.id {
+			repeats++
+		} else {
+			repeats = 0
+		}
+		if repeats < maxRepeats {
+			kept = append(kept, k)
+		}
+	}
+	return kept
 }
 
 // value returns the value of the i-th entry in order.

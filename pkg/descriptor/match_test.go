@@ -156,6 +156,21 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+func TestRepeatedKeysAreBounded(t *testing.T) {
+	t.Parallel()
+	d := domain(t, compile(t, rule(key("k", "x")), rule(key("k", "y*"))))
+	for n, want := range map[int]string{62: "rule-1", 63: "rule-1", 64: "", 100_000: ""} {
+		var desc descriptor.Descriptor
+		for range n {
+			desc.Entries = append(desc.Entries, descriptor.Entry{Key: "k", Value: "z"})
+		}
+		desc.Entries = append(desc.Entries, descriptor.Entry{Key: "k", Value: "x"})
+		if got := ruleName(d.Match(&desc)); got != want {
+			t.Errorf("match after %d other values: got %q, want %q", n, got, want)
+		}
+	}
+}
+
 // TestMatchIsFirstMatch checks the index against asking every rule in turn.
 func TestMatchIsFirstMatch(t *testing.T) {
 	t.Parallel()
