@@ -68,7 +68,7 @@ func (c *call) appendStatus(b []byte, o *descriptor.Outcome, s *limiter.LimitSta
 	b = appendUint(b, statusCode, overallCode(c.over(o)))
 	switch {
 	case s != nil:
-		b = appendLimit(b, s.Limit)
+		b = appendLimit(b, *s.Limit)
 		b = appendUint(b, statusRemaining, uint64(clamp32(wholeTokens(s.Available))))
 		if seconds, ok := resetSeconds(s); ok {
 			var reset int
@@ -127,7 +127,7 @@ func (c *call) appendHeaders(b []byte, s *limiter.LimitStatus) []byte {
 	if s == nil || !c.options.Headers.XRateLimit {
 		return b
 	}
-	b = appendLimitHeader(b, s.Limit)
+	b = appendLimitHeader(b, *s.Limit)
 	b = appendNumberHeader(b, "x-ratelimit-remaining", wholeTokens(s.Available))
 	if seconds, ok := resetSeconds(s); ok {
 		b = appendNumberHeader(b, "x-ratelimit-reset", seconds)
