@@ -26,7 +26,15 @@ type Config struct {
 	Files    []string // every file read, in order; the configuration itself first
 	Hash     string   // SHA-256 over the names and contents of Files, in hexadecimal
 
-	settings map[string]place // where the keys of server and store stand
+	origin origin
+}
+
+// origin is what the files say, whatever the program then makes of a Config, of
+// settings that take effect only when it starts.
+type origin struct {
+	server Server
+	store  Store
+	places map[string]place // of server.grpc, server.http and store, where they stand in the file
 }
 
 // Server says where the program listens.

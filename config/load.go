@@ -8,17 +8,29 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
-	"strings"
+	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Options are what a configuration is loaded with beside its file.
+// Options are what a configuration is loaded and watched with beside its file.
+// The zero value is useful.
 type Options struct {
 	// Rules are files, patterns and directories with more domains, like those
 	// that the file includes; relative to the working directory.
 	Rules []string
+
+	// Current is, for [Watch], the configuration in force, as Load returned it or
+	// changed since: where the files differ from it already, the new one is
+	// delivered at once. Without it, what Watch finds first is taken as in force.
+	Current *Config
+	// Debounce is, for Watch, the time from the first sign of a change until the
+	// files are read, so that what is written in one go is read in one go; default 100ms.
+	Debounce time.Duration
+	// Poll is, for Watch, how often the contents are compared, in case a change
+	// gives no sign, as on network file systems; default 10s.
+	Poll time.Duration
 }
 
 // Load reads a configuration and what it includes. With path "" it is the
@@ -153,10 +165,10 @@ func (f *file) finish(d *decoder) {
 		d.warn(d.find(p.Path), "%s", p.Text)
 	}
 	f.warnings(d.report, specs)
-	c.settings = make(map[string]place)
-	for p, at := range d.places {
-		if strings.HasPrefix(p, "server") || strings.HasPrefix(p, "store") {
-			c.settings[p] = at
+	c.origin = origin{server: c.Server, store: c.Store, places: make(map[string]place)}
+	for _, path := range []string{"server.grpc", "server.http", "store"} {
+		if at, ok := d.places[path]; ok {
+			c.origin.places[path] = at
 		}
 	}
 }

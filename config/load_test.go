@@ -1,18 +1,348 @@
 package config_test
 
 import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-func TestShippedLoads(t *testing.T) {
+// settings are what a Config says apart from rules, limits and where it is from.
+func settings(c *config.Config) config.Config {
+	return config.Config{Server: c.Server, Store: c.Store, Decision: c.Decision, Headers: c.Headers, Cache: c.Cache,
+		Drain: c.Drain, Log: c.Log, DenyUnknown: c.DenyUnknown}
+}
+
+func defaults() config.Config {
+	return config.Config{
+		Server: config.Server{
+			GRPC: config.GRPC{Address: "0.0.0.0:8081", MaxConnectionAge: 30 * time.Minute},
+			HTTP: config.HTTP{Address: "127.0.0.1:8080"},
+		},
+		Store: config.Store{
+			Type:     config.StoreEmbedded,
+			Embedded: config.Embedded{MaxBuckets: 5_000_000},
+			DynamoDB: config.DynamoDB{Table: "ratelimit", Region: "us-east-1"},
+		},
+		Decision: config.Decision{Timeout: 15 * time.Millisecond},
+		Headers:  config.Headers{RetryAfter: true, XRateLimit: true},
+		Cache:    config.Cache{TTL: time.Minute},
+		Drain:    10 * time.Second,
+		Log:      config.Log{Level: slog.LevelInfo, Format: config.LogText},
+	}
+}
+
+// compare compares what can be seen of configurations.
+func compare() cmp.Option { return cmpopts.IgnoreUnexported(config.Config{}) }
+
+// parse parses a configuration that must be good.
+func parse(t *testing.T, data string) *config.Config {
+	t.Helper()
+	c, err := config.Parse("test.yaml", []byte(data), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestShippedConfiguration(t *testing.T) {
 	c, err := config.Load("", config.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, w := range c.Warnings {
-		t.Log(w)
+	if diff := cmp.Diff(defaults(), settings(c), compare()); diff != "" {
+		t.Errorf("settings (-want +got):\n%s", diff)
 	}
-	t.Log(c.Files, c.Hash)
+	limits := func(l ...limiter.Limit) *limiter.Limits {
+		s, err := limiter.NewLimits(l...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	want := limiter.Static{
+		System: limits(limiter.PerMinute("rpm", 600), limiter.PerMinute("tpm", 100_000)),
+		Resources: map[string]*limiter.Limits{
+			"gpt-4": limits(limiter.PerMinute("rpm", 60), limiter.PerMinute("tpm", 40_000).WithBurst(60_000)),
+		},
+		Entities: map[string]limiter.StaticEntity{
+			"org/acme": {Limits: map[string]*limiter.Limits{
+				limiter.DefaultResource: limits(limiter.PerMinute("tpm", 2_000_000), limiter.Unlimited("rpm")),
+				"gpt-4":                 limits(limiter.PerMinute("rpm", 6000), limiter.PerMinute("tpm", 400_000)),
+			}},
+			"key/k-123": {Parent: "org/acme", Cascade: true, Limits: map[string]*limiter.Limits{}},
+		},
+		OnUnavailable: limiter.Allow, LocalShare: 1000,
+	}
+	if diff := cmp.Diff(want, c.Static, cmp.AllowUnexported(limiter.Limits{})); diff != "" {
+		t.Errorf("limits (-want +got):\n%s", diff)
+	}
+	var paths []string
+	for _, w := range c.Warnings {
+		paths = append(paths, w.Path)
+	}
+	if diff := cmp.Diff([]string{"domains[0].rules[3].reserve", "domains[0].rules[4].settle", "domains[0].rules[5].takes[1].limits.rpd"}, paths); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+	file, err := os.ReadFile("ratelimit.yaml")
+	if err != nil || string(file) != string(config.Shipped()) {
+		t.Errorf("the shipped configuration is not ratelimit.yaml: %v", err)
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	for name, data := range map[string]string{
+		"empty":      "",
+		"BOM":        "\ufeff",
+		"comment":    "# nothing\n",
+		"null":       "---\n",
+		"no values":  "server:\nstore:\ndecision:\nheaders:\ninclude:\nplans:\nlimits:\ndomains:\ncache:\nlog:\n",
+		"no values2": "server: {grpc: , http: {tls: }}\nlimits: {system: , resources: , entities: {a: }}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(defaults(), settings(parse(t, data)), compare()); diff != "" {
+				t.Errorf("settings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEverySetting(t *testing.T) {
+	got := parse(t, "\ufeff"+`
+server:
+  grpc: {address: ":1", tls: {cert: c, key: k, client_ca: ca}, max_connection_age: 0s}
+  http: {address: "[::1]:0", tls: {cert: c2, key: k2}, pprof: true}
+store:
+  type: embedded
+  embedded: {data: "", max_buckets: 1_000}
+  dynamodb: {table: t, region: r, endpoint: "http://localhost:8000", create_table: true}
+decision: {timeout: 1s, on_unavailable: local, local: {share: 0.25}}
+headers: [x-ratelimit]
+unmatched: deny
+cache: {ttl: 1h30m}
+drain: 1m
+log: {level: debug, format: json}
+`)
+	want := config.Config{
+		Server: config.Server{
+			GRPC: config.GRPC{Address: ":1", TLS: config.TLS{Cert: "c", Key: "k", ClientCA: "ca"}},
+			HTTP: config.HTTP{Address: "[::1]:0", TLS: config.TLS{Cert: "c2", Key: "k2"}, PProf: true},
+		},
+		Store: config.Store{
+			Type:     config.StoreEmbedded,
+			Embedded: config.Embedded{MaxBuckets: 1000},
+			DynamoDB: config.DynamoDB{Table: "t", Region: "r", Endpoint: "http://localhost:8000", CreateTable: true},
+		},
+		Decision:    config.Decision{Timeout: time.Second},
+		Headers:     config.Headers{XRateLimit: true},
+		Cache:       config.Cache{TTL: 90 * time.Minute},
+		Drain:       time.Minute,
+		Log:         config.Log{Level: slog.LevelDebug, Format: config.LogJSON},
+		DenyUnknown: true,
+	}
+	if diff := cmp.Diff(want, settings(got), compare()); diff != "" {
+		t.Errorf("settings (-want +got):\n%s", diff)
+	}
+	if got.Static.OnUnavailable != limiter.Local || got.Static.LocalShare != 250 {
+		t.Errorf("policy %v, share %d; want local, 250", got.Static.OnUnavailable, got.Static.LocalShare)
+	}
+	if none := parse(t, "headers: []\n").Headers; none != (config.Headers{}) {
+		t.Errorf("an empty list of headers is %+v", none)
+	}
+}
+
+// TestRules plans calls with rules in every form that the file has.
+func TestRules(t *testing.T) {
+	c := parse(t, `
+plans: {gold: {rpm: 10/minute}}
+domains:
+- domain: api
+  rules:
+  - {name: constant, match: {a: 1}, entity: e, resource: r, consume: {rpm: 2.5, tpm: hits, tph: {hits: 0.125}}, limits: {rpm: 1/second, tpm: 2/second, tph: 3/second}}
+  - {name: two, match: {b: "*", "c?": x}, takes: [{entity: "u/{b}", resource: r, consume: {rpm: 1}, reserve: {tpm: 7}}], on_unavailable: deny, local: {share: 0.5}}
+  - {name: parents, match: {d: "*", "o?": "*"}, entity: e, resource: r, parent: ["p/{d}", "o/{o}"], limits: gold, consume: {rpm: 1}}
+  - {name: charge, match: {f: true}, entity: e, resource: r, parent: up, consume: {rpm: hits}, overdraw: true}
+limits: {system: {rpm: 1/minute, tpm: 1/minute}}
+`)
+	call := descriptor.Call{Domain: "api", Descriptors: []descriptor.Descriptor{
+		{Entries: []descriptor.Entry{{Key: "a", Value: "1"}}, Hits: 8, HitsSet: true},
+		{Entries: []descriptor.Entry{{Key: "c", Value: "x"}, {Key: "b", Value: "v"}}},
+		{Entries: []descriptor.Entry{{Key: "d", Value: "v"}}},
+		{Entries: []descriptor.Entry{{Key: "f", Value: "true"}}, Hits: 9, HitsSet: true},
+	}}
+	var plan descriptor.Plan
+	c.Rules.Plan(&call, &plan)
+	type take struct {
+		Entity, Resource string
+		Parents          []string
+		Limits           bool
+		Consume          []limiter.Consumption
+		Mode             limiter.Mode
+	}
+	var got []take
+	for _, tk := range plan.Request.Takes {
+		got = append(got, take{tk.Entity, tk.Resource, tk.Parents, tk.Limits != nil, tk.Consume, tk.Mode})
+	}
+	want := []take{
+		{"e", "r", nil, true, []limiter.Consumption{{Limit: "rpm", Amount: 2500}, {Limit: "tpm", Amount: 8000}, {Limit: "tph", Amount: 1000}}, limiter.Consume},
+		{"u/v", "r", nil, false, []limiter.Consumption{{Limit: "rpm", Amount: 1000}}, limiter.Consume},
+		{"u/v", "r", nil, false, []limiter.Consumption{{Limit: "tpm", Amount: 7000}}, limiter.Consume},
+		{"e", "r", []string{"p/v"}, true, []limiter.Consumption{{Limit: "rpm", Amount: 1000}}, limiter.Consume},
+		{"e", "r", []string{"up"}, false, []limiter.Consumption{{Limit: "rpm", Amount: 9000}}, limiter.Charge},
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("takes (-want +got):\n%s", diff)
+	}
+}
+
+func TestUnmatched(t *testing.T) {
+	for _, test := range []struct {
+		data string
+		deny bool
+	}{
+		{"domains: [{domain: api}]", false},
+		{"domains: [{domain: api, unmatched: deny}]", true},
+		{"{unmatched: deny, domains: [{domain: api}]}", true},
+		{"{domains: [{domain: api, unmatched: allow}], unmatched: deny}", false},
+	} {
+		var plan descriptor.Plan
+		c := parse(t, test.data)
+		c.Rules.Plan(&descriptor.Call{Domain: "api", Descriptors: []descriptor.Descriptor{{Entries: []descriptor.Entry{{Key: "k", Value: "v"}}}}}, &plan)
+		if got := plan.Outcomes[0].Deny; got != test.deny {
+			t.Errorf("%s: an unmatched descriptor is denied: %t, want %t", test.data, got, test.deny)
+		}
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	c := parse(t, `
+plans: {daily: {rpd: 1000/day}, idle: {other: 5/week}}
+limits:
+  system: {rpw: 5/week, rpm: 1/minute, unused: 1/day}
+  entities:
+    lonely: {cascade: true}
+    child: {parent: elsewhere, cascade: true}
+domains:
+- domain: api
+  rules:
+  - {match: {a: "*"}, entity: "{a}", resource: r, consume: {rpm: 1, rpw: 1, nowhere: 1}}
+  - {match: {b: "*"}, entity: "{b}", resource: r, limits: daily, consume: {rpd: 1}}
+  - {match: {c: "*"}, entity: "{c}", resource: r, limits: {rpmo: {rate: 30/720h, burst: 3}}, consume: {rpmo: 1}}
+`)
+	want := strings.TrimSpace(`
+test.yaml:2: warning: plans.daily.rpd: 1000/day is no budget that starts anew: within 24h up to 2000 are admitted, the capacity and the refill; a smaller burst lowers that
+test.yaml:4: warning: limits.system.rpw: 5/168h is no budget that starts anew: within 168h up to 10 are admitted, the capacity and the refill; a smaller burst lowers that
+test.yaml:6: warning: limits.entities.lonely.cascade: cascades to nobody, as the entity has no parent here: add parent, or remove cascade
+test.yaml:11: warning: domains[0].rules[0].consume.nowhere: no level under limits has nowhere: unless stored limits provide it, what the rule matches is denied as not configured
+test.yaml:13: warning: domains[0].rules[2].limits.rpmo: 30/720h burst 3 is no budget that starts anew: within 720h up to 33 are admitted, the capacity and the refill; a smaller burst lowers that`)
+	if diff := cmp.Diff(want, c.Warnings.Error()); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+func TestMergeKeys(t *testing.T) {
+	c := parse(t, `
+plans:
+  free: &free {rpm: 20/minute, tpm: 10/minute}
+  paid: {<<: *free, rpm: 600/minute}
+  team: {<<: [*free, {tph: 5/hour, rpm: 1/second}]}
+domains:
+- domain: api
+  rules:
+  - {match: {plan: "*"}, entity: e, resource: "{plan}", limits: "{plan}", consume: {rpm: 1}}
+`)
+	for plan, want := range map[string]string{"paid": "rpm 600/minute tpm 10/minute", "team": "rpm 20/minute tph 5/hour tpm 10/minute"} {
+		var p descriptor.Plan
+		c.Rules.Plan(&descriptor.Call{Domain: "api", Descriptors: []descriptor.Descriptor{{Entries: []descriptor.Entry{{Key: "plan", Value: plan}}}}}, &p)
+		var got []string
+		for limits, i := p.Request.Takes[0].Limits, 0; i < limits.Len(); i++ {
+			got = append(got, limits.At(i).Name+" "+limits.At(i).String())
+		}
+		if diff := cmp.Diff(want, strings.Join(got, " ")); diff != "" {
+			t.Errorf("plan %s (-want +got):\n%s", plan, diff)
+		}
+	}
+}
+
+func TestFilesAndHash(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "ratelimit.yaml"), "include: [{path: rules.d}]\n")
+	write(t, filepath.Join(dir, "rules.d", "b.yml"), "domain: b\n")
+	write(t, filepath.Join(dir, "rules.d", "a.yaml"), "domain: a\n")
+	write(t, filepath.Join(dir, "more.yaml"), "domain: more\n")
+	load := func() *config.Config {
+		t.Helper()
+		c, err := config.Load(filepath.Join(dir, "ratelimit.yaml"), config.Options{Rules: []string{filepath.Join(dir, "more.yaml")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	first := load()
+	want := []string{"ratelimit.yaml", "rules.d/a.yaml", "rules.d/b.yml", "more.yaml"}
+	for i := range want {
+		want[i] = filepath.Join(dir, want[i])
+	}
+	if diff := cmp.Diff(want, first.Files); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	if again := load(); again.Hash != first.Hash || len(first.Hash) != 64 {
+		t.Errorf("the hash of the same files is %s, then %s", first.Hash, again.Hash)
+	}
+	write(t, filepath.Join(dir, "rules.d", "b.yml"), "domain: c\n")
+	if changed := load(); changed.Hash == first.Hash {
+		t.Error("the hash of other files is the same")
+	}
+}
+
+func TestLoadReportsWhatCannotBeRead(t *testing.T) {
+	dir := t.TempDir()
+	large := filepath.Join(dir, "large.yaml")
+	write(t, large, strings.Repeat("#", 16<<20+1))
+	missing := filepath.Join(dir, "missing.yaml")
+	for _, test := range []struct{ path, rules, want string }{
+		{missing, "", missing + ": does not exist"},
+		{dir, "", dir + ": cannot be read: is a directory"},
+		{large, "", large + ": is larger than 16 MiB: split it"},
+		{"", missing, missing + ": does not exist"},
+		{"", filepath.Join(dir, "[.yaml"), filepath.Join(dir, "[.yaml") + ": \"" + filepath.Join(dir, "[.yaml") + "\" is not a valid pattern: a bracket is not closed"},
+	} {
+		o := config.Options{}
+		if test.rules != "" {
+			o.Rules = []string{test.rules}
+		}
+		_, err := config.Load(test.path, o)
+		if err == nil || err.Error() != test.want {
+			t.Errorf("Load(%q, %q)\n got %v\nwant %s", test.path, test.rules, err, test.want)
+		}
+	}
+}
+
+func TestProblemsAreBounded(t *testing.T) {
+	_, err := config.Parse("many.yaml", []byte("limits: {system: {"+strings.Repeat("wcu: 1, ", 3000)+"}}"), fstest.MapFS{})
+	lines := strings.Split(err.Error(), "\n")
+	if len(lines) != 1001 || lines[1000] != "many.yaml: and 2000 more problems" {
+		t.Errorf("%d lines, the last is %q", len(lines), lines[len(lines)-1])
+	}
+}
+
+// write writes a file and the directories above it.
+func write(t *testing.T, name, data string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(data), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -100,8 +100,10 @@ func (s *Store) schema() schema {
 			{"max_buckets", count(&s.Embedded.MaxBuckets, 1, 1_000_000_000)},
 		}}},
 		{"dynamodb", object{keys: []key{
-			{"table", name(&s.DynamoDB.Table)}, {"region", name(&s.DynamoDB.Region)},
-			{"endpoint", text(&s.DynamoDB.Endpoint)}, {"create_table", boolean(&s.DynamoDB.CreateTable)},
+			{"table", name(&s.DynamoDB.Table)},
+			{"region", name(&s.DynamoDB.Region)},
+			{"endpoint", text(&s.DynamoDB.Endpoint)},
+			{"create_table", boolean(&s.DynamoDB.CreateTable)},
 		}}},
 	}}
 }

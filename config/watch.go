@@ -12,18 +12,6 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// WatchOptions say how to watch. The zero value is useful.
-type WatchOptions struct {
-	Options
-
-	// Debounce is the time from the first sign of a change until the files are
-	// read, so that what is written in one go is read in one go; default 100ms.
-	Debounce time.Duration
-	// Poll is how often the contents are compared, in case a change gives no sign,
-	// as on network file systems; default 10s.
-	Poll time.Duration
-}
-
 // Watch calls apply with every new configuration, until ctx is done; then it
 // returns nil. A change to anything that was read counts: the file itself, what
 // it includes, files that are new in a directory or match a pattern, and the
@@ -33,14 +21,18 @@ type WatchOptions struct {
 // error that [Load] returns, once, and what is in force should stay so. When the
 // files are good again it gets a Config, even the one before.
 //
-// current is the configuration that is in force, as Load returned it. What
-// differs from it and takes effect only at the next start is among the Warnings.
+// What differs from the configuration that the program started with
+// (Options.Current) and takes effect only at the next start is among the Warnings.
 //
 // apply is called by the goroutine of Watch, one call after another. Where the
 // system cannot watch directories, the comparison of contents does it alone.
-func Watch(ctx context.Context, path string, current *Config, o WatchOptions, apply func(*Config, error)) error {
-	w := &watcher{fsys: host{}, main: filepath.ToSlash(path), running: *current, last: current.Hash, options: o, apply: apply}
-	if events, err := fsnotify.NewWatcher(); err == nil {
+func Watch(ctx context.Context, path string, o Options, apply func(*Config, error)) error {
+	w := &watcher{fsys: host{}, main: filepath.ToSlash(path), options: o, apply: apply}
+	if o.Current != nil {
+		w.last, w.started = o.Current.Hash, &o.Current.origin
+	}
+	events, err := fsnotify.NewWatcher()
+	if err == nil {
 		w.events = events
 		defer func() { _ = events.Close() }()
 	}
@@ -52,13 +44,13 @@ func Watch(ctx context.Context, path string, current *Config, o WatchOptions, ap
 type watcher struct {
 	fsys    fs.FS
 	main    string
-	running Config // what the program was started with
-	options WatchOptions
+	options Options
 	apply   func(*Config, error)
 
 	events   *fsnotify.Watcher // nil: there are none
 	includes []include
-	last     string // hash of what was last delivered, good or not
+	last     string  // hash of what was last delivered, good or not; "" = nothing was yet
+	started  *origin // what the program started with; nil = not known yet
 }
 
 func (w *watcher) run(ctx context.Context) {
@@ -75,14 +67,12 @@ func (w *watcher) run(ctx context.Context) {
 		due = time.After(debounce)
 	}
 	for {
-		again := false
+		again := true
 		select {
 		case <-ctx.Done():
 			return
 		case <-changed:
-			again = true
-		case <-trouble: // events were lost
-			again = true
+		case <-trouble: //nolint:errcheck // an error says that events were lost, so there may be a change
 		case <-due:
 			due = nil
 			again = w.reload()
@@ -110,16 +100,23 @@ func (w *watcher) reload() bool {
 // directories are watched that were not: something may have changed in them in
 // the meantime.
 func (w *watcher) load() bool {
-	l := load(w.fsys, w.main, nil, w.options.Options)
+	l := load(w.fsys, w.main, nil, w.options)
 	w.includes = l.includes
 	again := w.follow(l.files)
+	first := w.last == ""
 	if l.hash == w.last {
 		return again
 	}
 	w.last = l.hash
 	cfg, err := l.result()
+	if err == nil && w.started == nil {
+		w.started = &cfg.origin
+	}
+	if err == nil && first {
+		return again // it is what the program runs with
+	}
 	if err == nil {
-		cfg.Warnings = append(cfg.Warnings, cfg.restart(&w.running)...)
+		cfg.Warnings = append(cfg.Warnings, cfg.restart(w.started)...)
 		cfg.Warnings.sort()
 	}
 	w.apply(cfg, err)
@@ -221,26 +218,26 @@ func existing(dir string) string {
 	}
 }
 
-// restart warns about what differs from the running configuration and takes
+// restart warns about what differs from what the program started with and takes
 // effect only at the next start.
-func (c *Config) restart(running *Config) Problems {
+func (c *Config) restart(started *origin) Problems {
 	var found Problems
 	for _, s := range []struct {
 		path    string
 		changed bool
 	}{
-		{"server.grpc", c.Server.GRPC != running.Server.GRPC},
-		{"server.http", c.Server.HTTP != running.Server.HTTP},
-		{"store", c.Store != running.Store},
+		{"server.grpc", c.origin.server.GRPC != started.server.GRPC},
+		{"server.http", c.origin.server.HTTP != started.server.HTTP},
+		{"store", c.origin.store != started.store},
 	} {
 		if !s.changed {
 			continue
 		}
-		at, ok := c.settings[s.path]
+		at, ok := c.origin.places[s.path]
 		if !ok {
 			at = place{file: c.Files[0], path: s.path}
 		}
-		p := at.problem("differs from what the program runs with, and takes effect when it is restarted")
+		p := at.problem("differs from what the program started with: it needs a restart to take effect")
 		p.Warning = true
 		found = append(found, p)
 	}
