@@ -67,6 +67,15 @@ func (c *compiler) domain(spec *DomainSpec) {
 		denyUnknown: spec.DenyUnknown,
 		keys:        map[string]keyID{},
 	}
+	c.domains = append(c.domains, d)
+	c.byName[d.name] = d
+	if len(spec.Tree) > 0 {
+		if len(spec.Rules) > 0 {
+			c.problem(spec.Path+".rules", "stands beside `descriptors`; a domain has rules, or descriptors as envoyproxy/ratelimit has them")
+		}
+		c.tree(d, spec.Tree)
+		return
+	}
 	names := map[string]string{}
 	var enforcing, shadows []*Rule
 	for i := range spec.Rules {
@@ -87,8 +96,6 @@ func (c *compiler) domain(spec *DomainSpec) {
 	if len(shadows) > 0 {
 		d.shadows = newIndex(seed, shadows)
 	}
-	c.domains = append(c.domains, d)
-	c.byName[d.name] = d
 }
 
 // rule compiles one rule and adds it to its domain.

@@ -9,7 +9,8 @@ import (
 )
 
 // Explanation says what the rules make of one descriptor, and why. Its texts
-// have values quoted; the plan has them as they are.
+// have values quoted; the plan has them as they are. Of a domain of
+// envoyproxy/ratelimit descriptors it names the rule and no others.
 type Explanation struct {
 	Domain  *Domain  // nil when unknown
 	Rule    *Rule    // that won; nil when none did
@@ -34,6 +35,9 @@ func (r *Rules) Explain(domain string, desc *Descriptor) Explanation {
 		return e
 	}
 	e.Domain, e.Rule = d, e.Plan.Outcomes[0].Rule
+	if d.tree != nil {
+		return e
+	}
 	v := d.view(desc.Entries, nil)
 	for _, rule := range d.rules {
 		if rule == e.Rule {

@@ -155,6 +155,12 @@ func (r *Rule) matches(v *view) bool {
 // Match returns the first rule, in the order of the file, that enforces its
 // limits and matches the descriptor; nil when none does.
 func (d *Domain) Match(desc *Descriptor) *Rule {
+	if d.tree != nil {
+		if r := d.tree.walk(desc.Entries); r != nil && !r.shadow {
+			return r
+		}
+		return nil
+	}
 	var buf [inlineKeys]keyRef
 	v := d.view(desc.Entries, buf[:0])
 	return d.first(&v)

@@ -61,6 +61,10 @@ func (q demand) amount(c *ConsumeSpec) (amount int64, ok bool) {
 func (r *Rules) Plan(call *Call, plan *Plan) {
 	d, _ := r.Domain(call.Domain)
 	plan.reset(d)
+	if d != nil && d.tree != nil {
+		r.planTree(d, call, plan)
+		return
+	}
 	for i := range call.Descriptors {
 		if d == nil {
 			plan.Outcomes = append(plan.Outcomes, Outcome{Kind: Unmatched})
@@ -162,9 +166,11 @@ func (p *planner) shadow(rule *Rule, v *view) {
 // can never be admitted; then nothing is appended.
 func (p *planner) takes(rule *Rule, v *view, takes []limiter.Take) (all []limiter.Take, why string) {
 	plan := p.plan
+	q := demandOf(rule, &p.call.Descriptors[p.index], p.call.Hits)
+	if rule.leaf != nil {
+		return p.leafTakes(rule, q, takes)
+	}
 	plan.values = rule.capture(v, plan.values[:0])
-	desc := &p.call.Descriptors[p.index]
-	q := demandOf(rule, desc, p.call.Hits)
 	first := len(takes)
 	for i := range rule.takes {
 		t := &rule.takes[i]

@@ -50,6 +50,7 @@ type Domain struct {
 	keys        map[string]keyID // every key that a rule names
 	enforcing   *index
 	shadows     *index // nil without shadow rules
+	tree        *tree  // instead of the two; nil for a domain of rules
 }
 
 // Name returns what the gateway's configuration calls the domain.
@@ -85,6 +86,7 @@ type Rule struct {
 	limits    []string
 	takes     []take
 	captures  []capture
+	leaf      *leaf // of a rule of a tree
 }
 
 // Name returns the rule's name, unique in its domain.

@@ -9,6 +9,7 @@ type DomainSpec struct {
 	Namespace   string // "" = limiter.DefaultNamespace
 	DenyUnknown bool   // a descriptor that no rule matches is denied; else it is admitted
 	Rules       []RuleSpec
+	Tree        []TreeSpec // of an envoyproxy/ratelimit file; instead of Rules
 }
 
 // RuleSpec is a rule as a file gives it.
@@ -61,4 +62,25 @@ type ConsumeSpec struct {
 type Problem struct {
 	Path string // where, in the words of the file: "domains[0].rules[3].entity"
 	Text string // what is wrong, and what would be right
+}
+
+// TreeSpec is a descriptor of an envoyproxy/ratelimit file, with those below it.
+type TreeSpec struct {
+	Path           string // "descriptors[0].descriptors[2]"
+	Key            string // not empty
+	Value          string // "" = any value; '*' stands for any run of bytes
+	Limit          *TreeLimitSpec
+	Shadow         bool // shadow_mode
+	ShareThreshold bool // all values that match the '*' share one bucket
+	Quota          bool // quota_mode; has no effect, and a warning
+	Children       []TreeSpec
+}
+
+// TreeLimitSpec is the rate_limit of a [TreeSpec].
+type TreeLimitSpec struct {
+	Unit            string // second, minute, hour, day, week, month (30 days) or year (365 days), in any case
+	RequestsPerUnit uint32 // 0 denies everything but looks
+	Unlimited       bool   // without a Unit
+	Name            string // optional; what Replaces of others names
+	Replaces        []string
 }

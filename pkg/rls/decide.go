@@ -15,6 +15,10 @@ func (s *Service) decide(ctx context.Context, now time.Time, c *call, st *state)
 	c.decision.Reason, c.decision.Statuses, c.shadows = limiter.ReasonNone, c.decision.Statuses[:0], c.shadows[:0]
 	c.verdict = verdict{}
 	st.rules.Plan(&c.in, &c.plan)
+	c.plan.Request.Snapshot = c.options.Snapshot
+	for i := range c.plan.Shadows {
+		c.plan.Shadows[i].Request.Snapshot = c.options.Snapshot
+	}
 	c.modes()
 	if c.books || len(c.plan.Shadows) > 0 {
 		ctx = context.WithoutCancel(ctx) // what was used is booked, though Envoy waits no longer

@@ -21,6 +21,9 @@ import (
 // a gateway lets through in headers.
 const MaxMessage = 64 << 20
 
+// ServiceName is the name of the service, under which it reports its health.
+const ServiceName = "envoy.service.ratelimit.v3.RateLimitService"
+
 // ServerOptions returns the options that a server needs to serve a [Service]:
 // its codec, which leaves the messages of other services to the standard one,
 // and room for large values. Streams are not bounded, as Envoy answers a bound
@@ -35,7 +38,7 @@ func ServerOptions() []grpc.ServerOption {
 // Register adds the service to a server that was made with [ServerOptions].
 func (s *Service) Register(r grpc.ServiceRegistrar) {
 	r.RegisterService(&grpc.ServiceDesc{
-		ServiceName: rlsv3.RateLimitService_ServiceDesc.ServiceName,
+		ServiceName: ServiceName,
 		HandlerType: (*unaryServer)(nil),
 		Methods:     []grpc.MethodDesc{{MethodName: "ShouldRateLimit", Handler: shouldRateLimit}},
 		Metadata:    rlsv3.RateLimitService_ServiceDesc.Metadata,

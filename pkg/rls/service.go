@@ -52,6 +52,9 @@ type Options struct {
 	// otherwise: Unset and Allow admit it, others deny it. What to answer when the
 	// store does not is the Decider's matter.
 	OnUnavailable limiter.Policy
+	// Snapshot holds the limits that belong to the rules; nil = what the Decider has
+	// in force, which during a reload may not fit the rules.
+	Snapshot *limiter.Snapshot
 }
 
 // Headers says which response headers an answer carries.

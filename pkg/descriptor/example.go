@@ -1,0 +1,30 @@
+package descriptor
+
+import "strings"
+
+// exampleValue stands for any value in an example.
+const exampleValue = "demo"
+
+// Example returns entries for people to try a rule with. They match it, unless
+// it has a regular expression, or a rule before it matches them too.
+func (r *Rule) Example() []Entry {
+	var entries []Entry
+	for i := range r.patterns {
+		p := &r.patterns[i]
+		if p.optional {
+			continue
+		}
+		value := exampleValue
+		switch p.kind {
+		case exactValue, regexValue:
+			value = p.text
+		case globValue:
+			value = strings.ReplaceAll(p.text, "*", exampleValue)
+		case cidrValue:
+			value = p.blocks[0].Addr().String()
+		case anyValue:
+		}
+		entries = append(entries, Entry{Key: p.name, Value: value})
+	}
+	return entries
+}
