@@ -68,7 +68,7 @@ func (c *call) appendStatus(b []byte, o *descriptor.Outcome, s *limiter.LimitSta
 	b = appendUint(b, statusCode, overallCode(c.over(o)))
 	switch {
 	case s != nil:
-		b = appendLimit(b, *s.Limit)
+		b = appendLimit(b, s.Limit)
 		b = appendUint(b, statusRemaining, uint64(clamp32(wholeTokens(s.Available))))
 		if seconds, ok := resetSeconds(s); ok {
 			var reset int
@@ -85,13 +85,13 @@ func (c *call) appendStatus(b []byte, o *descriptor.Outcome, s *limiter.LimitSta
 // every limit that it consumes is unlimited.
 func (c *call) unlimited(o *descriptor.Outcome) bool {
 	if o.Kind == descriptor.Takes {
-		return !c.verdict.denied && c.verdict.policy == limiter.Unset
+		return o.Count > 0 && !c.missing(o) && !c.verdict.denied && c.verdict.policy == limiter.Unset
 	}
 	return o.Kind == descriptor.Unlimited
 }
 
 // appendLimit appends a RateLimit. What protobuf has no room for is cut.
-func appendLimit(b []byte, l limiter.Limit) []byte {
+func appendLimit(b []byte, l *limiter.Limit) []byte {
 	b, mark := begin(b, statusLimit)
 	b = appendUint(b, limitRequests, uint64(clamp32(l.RefillAmount)))
 	w := windowOf(l.RefillPeriod)
@@ -127,7 +127,7 @@ func (c *call) appendHeaders(b []byte, s *limiter.LimitStatus) []byte {
 	if s == nil || !c.options.Headers.XRateLimit {
 		return b
 	}
-	b = appendLimitHeader(b, *s.Limit)
+	b = appendLimitHeader(b, s.Limit)
 	b = appendNumberHeader(b, "x-ratelimit-remaining", wholeTokens(s.Available))
 	if seconds, ok := resetSeconds(s); ok {
 		b = appendNumberHeader(b, "x-ratelimit-reset", seconds)
@@ -153,7 +153,7 @@ func appendNumberHeader(b []byte, name string, v int64) []byte {
 }
 
 // appendLimitHeader appends x-ratelimit-limit as Envoy writes it: 10, 10;w=60;name="rpm".
-func appendLimitHeader(b []byte, l limiter.Limit) []byte {
+func appendLimitHeader(b []byte, l *limiter.Limit) []byte {
 	b, header := begin(b, responseHeaders)
 	b = appendString(b, headerKey, "x-ratelimit-limit")
 	b, value := begin(b, headerValue)

@@ -1,0 +1,72 @@
+//go:build !race
+
+package rls
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/encoding/proto"
+	"google.golang.org/grpc/mem"
+
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/embedded"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// A call allocates the copy of its text, the entity's name, the answer and its
+// bytes, and what grpc's codec interface asks for: nothing that grows with the
+// rules, nothing for the decision.
+func TestAllocsOfACall(t *testing.T) {
+	store := embedded.New(embedded.Config{})
+	defer func() {
+		if err := store.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	l, err := limiter.New(limiter.Config{Store: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	service, err := New(Config{Decider: l, Options: Options{Headers: Headers{RetryAfter: true, XRateLimit: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	service.SetRules(oneRule(t))
+	wire := requestWire(t, `{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"some value"}]}]}`)
+	k := codec{encoding.GetCodecV2(proto.Name)}
+	data := mem.BufferSlice{mem.SliceBuffer(wire)}
+	dec := func(v any) error { return k.Unmarshal(data, v) }
+	got := testing.AllocsPerRun(1000, func() {
+		out, err := shouldRateLimit(service, t.Context(), dec, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.Marshal(out); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if most := 7.0; got > most {
+		t.Errorf("a call allocates %v times, want at most %v", got, most)
+	}
+}
+
+// oneRule is a rule that takes 1 of 10^9 a second.
+func oneRule(tb testing.TB) *descriptor.Rules {
+	tb.Helper()
+	limits, err := limiter.NewLimits(limiter.Custom("rps", 1e9, 1e9, time.Second))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	rules, problems := descriptor.Compile([]descriptor.DomainSpec{{Domain: "d", Rules: []descriptor.RuleSpec{{
+		Name:  "r",
+		Match: []descriptor.MatchSpec{{Key: "k", Value: "*"}},
+		Takes: []descriptor.TakeSpec{{Entity: "key/{k}", Resource: "api", Limits: limits, Consume: []descriptor.ConsumeSpec{{Limit: "rps", PerHit: limiter.Milli}}}},
+	}}}}, nil)
+	if len(problems) > 0 {
+		tb.Fatal(problems)
+	}
+	return rules
+}

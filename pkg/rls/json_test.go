@@ -1,0 +1,79 @@
+package rls_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/ratelimit/ratelimit/pkg/rls"
+)
+
+func TestJSON(t *testing.T) {
+	e := newEnv(t, func(c *rls.Config) { c.Headers.XRateLimit = true })
+	handler := e.service.JSONHandler()
+	post := func(body string) *http.Response {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/json", strings.NewReader(body)))
+		return w.Result()
+	}
+	headers := func(r *http.Response) map[string]string {
+		all := map[string]string{}
+		for name := range r.Header {
+			if name != "Content-Type" {
+				all[name] = r.Header.Get(name)
+			}
+		}
+		return all
+	}
+	admitted := post(descriptor1(`"hits_addend":"10"`, "api_key", "a", "model", "m"))
+	denied := post(descriptor1(`"hitsAddend":"1"`, "api_key", "a", "model", "m"))
+	if admitted.StatusCode != http.StatusOK || denied.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("got status %d, then %d, want 200, then 429", admitted.StatusCode, denied.StatusCode)
+	}
+	wantHeaders := map[string]string{
+		"Retry-After": "6", "X-Ratelimit-Limit": `10, 10;w=60;name="rpm"`, "X-Ratelimit-Remaining": "0", "X-Ratelimit-Reset": "6",
+	}
+	if diff := cmp.Diff(wantHeaders, headers(denied)); diff != "" {
+		t.Errorf("headers of a denial (-want +got)\n%s", diff)
+	}
+	body, err := io.ReadAll(denied.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	overGRPC, err := e.ask(t, descriptor1(`"hitsAddend":"1"`, "api_key", "a", "model", "m"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(overGRPC, fromJSON(t, string(body), &rlsv3.RateLimitResponse{}), protocmp.Transform()); diff != "" {
+		t.Errorf("JSON and gRPC differ (-grpc +json)\n%s", diff)
+	}
+}
+
+func TestJSONRefuses(t *testing.T) {
+	handler := newEnv(t, nil).service.JSONHandler()
+	tests := []struct {
+		name, method, body string
+		status             int
+		want               string // in the body
+	}{
+		{"another method", http.MethodGet, "", http.StatusMethodNotAllowed, `{"error":"use POST, with a RateLimitRequest in JSON"}`},
+		{"no JSON", http.MethodPost, "domain: x", http.StatusBadRequest, `not a RateLimitRequest in JSON: `},
+		{"unknown field", http.MethodPost, `{"domian":"x"}`, http.StatusBadRequest, `unknown field \"domian\"`},
+		{"no domain", http.MethodPost, `{"descriptors":[{}]}`, http.StatusBadRequest, `{"error":"domain is empty: set domain in the gateway's rate limit configuration"}`},
+		{"unknown unit", http.MethodPost, `{"domain":"d","descriptors":[{"limit":{"unit":"WEEK"}}]}`, http.StatusBadRequest, `WEEK`},
+		{"too large", http.MethodPost, `{"domain":"` + strings.Repeat("x", rls.MaxJSON) + `"}`, http.StatusRequestEntityTooLarge, `{"error":"the request is larger than 16 MiB"}`},
+	}
+	for _, tt := range tests {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(tt.method, "/json", strings.NewReader(tt.body)))
+		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.want) {
+			t.Errorf("%s: got %d %s, want %d with %s", tt.name, w.Code, w.Body, tt.status, tt.want)
+		}
+	}
+}
