@@ -73,7 +73,7 @@ func (c *compiler) domain(spec *DomainSpec) {
 		if len(spec.Rules) > 0 {
 			c.problem(spec.Path+".rules", "stands beside `descriptors`; a domain has rules, or descriptors as envoyproxy/ratelimit has them")
 		}
-		c.tree(d, spec.Tree)
+		c.tree(d, spec)
 		return
 	}
 	names := map[string]string{}

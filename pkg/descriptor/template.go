@@ -15,7 +15,7 @@ type template struct {
 type part struct {
 	text    string // of a literal; of a placeholder its name
 	capture int    // index in Rule.captures, -1 for a literal
-	stop    byte   // first byte of the literal that follows; '/' when none does
+	stop    string // first byte of the literal that follows; "" when none does
 }
 
 const literal = -1
@@ -82,12 +82,11 @@ func (t *template) addPlaceholder(text, name string) error {
 func (t *template) setStops(text string) error {
 	for i := range t.parts {
 		p := &t.parts[i]
-		p.stop = '/'
 		if p.capture == literal || i+1 == len(t.parts) {
 			continue
 		}
-		p.stop = t.parts[i+1].text[0]
-		if p.stop == '%' {
+		p.stop = t.parts[i+1].text[:1]
+		if p.stop == "%" {
 			return fmt.Errorf("%q has a '%%' right after {%s}, where it would look like an escaped byte; put another character between them, like '/'", text, p.text)
 		}
 	}
@@ -143,12 +142,12 @@ func (t *template) render(values []captured, buf []byte) (text string, scratch [
 	return string(buf), buf
 }
 
-// appendEscaped appends the value with '%', '/' and stop percent-escaped.
-func appendEscaped(buf []byte, value string, stop byte) []byte {
+// appendEscaped appends the value with '%', '/' and the bytes of also percent-escaped.
+func appendEscaped(buf []byte, value, also string) []byte {
 	const hex = "0123456789ABCDEF"
 	for i := range len(value) {
 		c := value[i]
-		if c == '%' || c == '/' || c == stop {
+		if c == '%' || c == '/' || strings.IndexByte(also, c) >= 0 {
 			buf = append(buf, '%', hex[c>>4], hex[c&15])
 		} else {
 			buf = append(buf, c)

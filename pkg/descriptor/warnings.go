@@ -15,6 +15,10 @@ func (r *Rules) Warnings() []Problem {
 	var found []Problem
 	for _, d := range r.Domains() {
 		for _, rule := range d.rules {
+			if rule.leaf != nil {
+				found = rule.leaf.warn(found, rule)
+				continue
+			}
 			found = rule.warn(found, r)
 		}
 	}
@@ -50,6 +54,13 @@ func (r *Rule) warn(found []Problem, rules *Rules) []Problem {
 					"no plan has the limit %q that the rule consumes; where no parent has it either, the descriptor is denied", s.Limit)})
 			}
 		}
+	}
+	return found
+}
+
+func (l *leaf) warn(found []Problem, r *Rule) []Problem {
+	if l.quota {
+		found = append(found, Problem{Path: r.path + ".quota_mode", Text: "has no effect: the limit denies like any other"})
 	}
 	return found
 }

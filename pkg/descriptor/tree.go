@@ -1,0 +1,237 @@
+package descriptor
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+const (
+	// treeLimit is the name of limits that an envoyproxy/ratelimit file does not name.
+	treeLimit = "requests"
+	// treeOverride is the name of the rule for limits that come with descriptors.
+	treeOverride = "override"
+)
+
+// tree is the descriptors of an envoyproxy/ratelimit file. The entries of a
+// descriptor are walked in their order, one level each: an exact value goes
+// before the first pattern that matches, which goes before a key without a
+// value. There is no way back, and the last entry must end at a limit.
+type tree struct {
+	root     level
+	override *Rule // for a descriptor that brings a limit
+}
+
+// level is the descriptors below one of them.
+type level struct {
+	exact    map[Entry]*branch
+	patterns map[string][]patternBranch // by key, in the order of the file
+	any      map[string]*branch         // by key
+}
+
+// branch is one descriptor of the file.
+type branch struct {
+	rule *Rule // nil when it has no limit, and descriptors below it
+	next level
+}
+
+type patternBranch struct {
+	pattern pattern
+	branch  *branch
+}
+
+// leaf is what a rule of a tree has and others do not.
+type leaf struct {
+	shared   []string // for each level the pattern whose values share a bucket, or ""
+	blocked  bool     // admits nothing
+	name     string   // that replaces of others may name; "" = none
+	replaces []string
+	quota    bool
+}
+
+// walk returns the rule that the entries lead to; nil when there is none.
+func (t *tree) walk(entries []Entry) *Rule {
+	next := &t.root
+	for i := range entries {
+		b := next.find(&entries[i])
+		if b == nil {
+			return nil
+		}
+		if i == len(entries)-1 {
+			return b.rule
+		}
+		next = &b.next
+	}
+	return nil
+}
+
+func (l *level) find(e *Entry) *branch {
+	if b := l.exact[*e]; b != nil {
+		return b
+	}
+	for i := range l.patterns[e.Key] {
+		if p := &l.patterns[e.Key][i]; p.pattern.matches(e.Value) {
+			return p.branch
+		}
+	}
+	return l.any[e.Key]
+}
+
+// tree compiles the descriptors of a domain.
+func (c *compiler) tree(d *Domain, spec *DomainSpec) {
+	t := &treeCompiler{compiler: c, domain: d, names: map[string]bool{treeOverride: true}}
+	d.tree = &tree{root: t.level(spec.Tree, "", nil)}
+	delete(t.names, treeOverride)
+	d.tree.override = t.rule(&TreeSpec{Path: spec.Path}, treeOverride, nil)
+	d.tree.override.takes = []take{{consume: []ConsumeSpec{{Limit: treeLimit, PerHit: limiter.Milli}}}}
+	d.tree.override.override = treeLimit
+	d.tree.override.limits = []string{treeLimit}
+}
+
+// treeCompiler is the state of compiling one tree.
+type treeCompiler struct {
+	*compiler
+	domain *Domain
+	names  map[string]bool // of rules
+}
+
+// level compiles the descriptors below the one with the name, whose levels share
+// buckets as shared says.
+func (c *treeCompiler) level(specs []TreeSpec, name string, shared []string) level {
+	l := level{exact: map[Entry]*branch{}, patterns: map[string][]patternBranch{}, any: map[string]*branch{}}
+	seen := map[Entry]string{}
+	for i := range specs {
+		s := &specs[i]
+		e := Entry{Key: s.Key, Value: s.Value}
+		if s.Key == "" {
+			c.problem(s.Path+".key", "is missing; it is the key of a descriptor's entry")
+		}
+		if first, ok := seen[e]; ok {
+			c.problem(s.Path, "key %q with value %q stands at %s already", s.Key, s.Value, first)
+		}
+		seen[e] = s.Path
+		b := c.branch(s, name, shared)
+		switch p := newValuePattern(s.Value); {
+		case s.Value == "":
+			l.any[s.Key] = b
+		case p.kind == exactValue:
+			l.exact[e] = b
+		default:
+			l.patterns[s.Key] = append(l.patterns[s.Key], patternBranch{pattern: p, branch: b})
+		}
+	}
+	return l
+}
+
+func (c *treeCompiler) branch(s *TreeSpec, name string, shared []string) *branch {
+	part := s.Key
+	if s.Value != "" {
+		part += "_" + s.Value
+	}
+	name = strings.TrimPrefix(name+"."+part, ".")
+	pattern := ""
+	if s.ShareThreshold {
+		pattern = s.Value
+		if !strings.Contains(s.Value, "*") {
+			c.problem(s.Path+".share_threshold", "needs a value with '*': it is what values that match a pattern share")
+		}
+	}
+	shared = append(slices.Clone(shared), pattern)
+	b := &branch{}
+	if s.Limit != nil || len(s.Children) == 0 {
+		b.rule = c.rule(s, name, shared)
+		c.limit(b.rule, s)
+	}
+	b.next = c.level(s.Children, name, shared)
+	return b
+}
+
+// rule adds a rule to the domain. Its name is the way to it, as the statistics of
+// envoyproxy/ratelimit have it, where that is a legal name and the first of its kind.
+func (c *treeCompiler) rule(s *TreeSpec, name string, shared []string) *Rule {
+	r := &Rule{
+		domain: c.domain, path: s.Path, index: len(c.rules), order: len(c.domain.rules),
+		shadow: s.Shadow, leaf: &leaf{shared: shared, quota: s.Quota},
+	}
+	r.name = name
+	for n := r.order + 1; c.names[r.name] || checkName(r.name) != ""; n++ {
+		r.name = "rule-" + strconv.Itoa(n)
+	}
+	c.names[r.name] = true
+	if r.shadow {
+		r.label = "shadow/" + r.name
+	}
+	c.rules = append(c.rules, r)
+	c.domain.rules = append(c.domain.rules, r)
+	return r
+}
+
+// limit compiles the limit of a rule.
+func (c *treeCompiler) limit(r *Rule, s *TreeSpec) {
+	if s.Limit == nil { // it hides the limit of the key without a value
+		r.unlimited = true
+		return
+	}
+	path := s.Path + ".rate_limit"
+	r.unlimited = s.Limit.Unlimited
+	r.leaf.name, r.leaf.replaces = s.Limit.Name, s.Limit.Replaces
+	for i, name := range s.Limit.Replaces {
+		if name == "" || name == s.Limit.Name {
+			c.problem(path+".replaces["+strconv.Itoa(i)+"]", "must be the name of another limit")
+		}
+	}
+	period := unit(s.Limit.Unit)
+	switch {
+	case s.Limit.Unlimited && s.Limit.Unit != "":
+		c.problem(path+".unit", "stands beside `unlimited: true`; leave one of them out")
+		return
+	case s.Limit.Unlimited:
+		return
+	case period == 0:
+		c.problem(path+".unit", "%q is no unit; it must be second, minute, hour, day, week, month or year", s.Limit.Unit)
+		return
+	}
+	name := treeLimit
+	if limiter.ValidateLimitName(s.Limit.Name) == nil {
+		name = s.Limit.Name
+	}
+	r.limits = []string{name}
+	t := take{consume: []ConsumeSpec{{Limit: name, PerHit: limiter.Milli}}}
+	if s.Limit.RequestsPerUnit == 0 {
+		r.leaf.blocked = true
+	} else {
+		n := int64(s.Limit.RequestsPerUnit)
+		limits, err := limiter.NewLimits(limiter.Custom(name, n, n, period))
+		if err != nil {
+			c.problem(path, "%v", err)
+		}
+		t.limits = limits
+	}
+	r.takes = []take{t}
+}
+
+// unit returns the length of a unit of envoyproxy/ratelimit; 0 when it is none.
+func unit(name string) time.Duration {
+	const day = 24 * time.Hour
+	switch strings.ToLower(name) {
+	case "second":
+		return time.Second
+	case "minute":
+		return time.Minute
+	case "hour":
+		return time.Hour
+	case "day":
+		return day
+	case "week":
+		return 7 * day
+	case "month":
+		return 30 * day
+	case "year":
+		return 365 * day
+	default:
+		return 0
+	}
+}
