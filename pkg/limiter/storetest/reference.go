@@ -16,7 +16,9 @@ import (
 // NewReference returns a store that is easy to believe: one mutex, maps, and
 // balances that are rational numbers. It is slow and never forgets a bucket. It
 // says that it is not local, so that a limiter in front of it uses its caches.
-func NewReference() limiter.Store {
+func NewReference() limiter.Store { return newReference() }
+
+func newReference() *reference {
 	return &reference{
 		buckets: make(map[limiter.BucketKey]*refBucket),
 		records: make(map[recordKey]limiter.Record),
@@ -157,6 +159,23 @@ func (b *refBucket) bring(limits *limiter.Limits, generation uint64, now int64) 
 	for name, l := range wanted {
 		b.held[name] = &refBalance{limit: l, tokens: milli(l.Capacity), at: now}
 	}
+}
+
+// idle returns the version that a bucket is under, and whether all that it holds
+// is full at now: then it is as good as no bucket.
+func (r *reference) idle(key limiter.BucketKey, now int64) (version, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b, ok := r.buckets[key]
+	if !ok {
+		return version{}, false
+	}
+	for _, t := range b.held {
+		if t.refill(now); !t.full() {
+			return version{}, false
+		}
+	}
+	return version{b.limits, b.generation}, true
 }
 
 // prepare refills, gives what the spend gives, and reports whether it finds what it needs.

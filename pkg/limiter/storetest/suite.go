@@ -4,15 +4,15 @@ import (
 	"context"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // T is what a check needs of a *testing.T.
 type T interface {
-	Helper()
+	rapid.TB
 	Context() context.Context
-	Errorf(format string, args ...any)
-	Fatalf(format string, args ...any)
 }
 
 // check is one case of the suite. It is run with a store of its own.
@@ -26,7 +26,7 @@ type check struct {
 func checks() []check {
 	var all []check
 	for _, theme := range [][]check{
-		spendChecks(), takeChecks(), windowChecks(), linearChecks(), retryChecks(), changeChecks(), nameChecks(),
+		spendChecks(), takeChecks(), windowChecks(), linearChecks(), retryChecks(), changeChecks(), nameChecks(), lifecycleChecks(), entityChecks(), recordChecks(), lockstepChecks(),
 	} {
 		all = append(all, theme...)
 	}

@@ -1,0 +1,284 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// recordChecks are about stored limits, and about reading.
+func recordChecks() []check {
+	return []check{
+		{name: "records/limits", run: checkLimitsStored},
+		{name: "records/policy", run: checkPolicyStored},
+		{name: "records/reading overwrites", run: checkReadOverwrites},
+		{name: "records/generation", run: checkGeneration},
+		{name: "records/generation while they change", run: checkGenerationRule},
+		{name: "records/subscriber", needs: func(can limiter.BackendCapabilities) bool { return !can.Local }, run: checkSubscriber},
+	}
+}
+
+// checkLimitsStored: limits are put, replaced and deleted, of entities that were
+// never created too; an entity is not put as limits.
+func checkLimitsStored(t T, s limiter.Store) {
+	c := newClient(t, s)
+	refs := []limiter.Ref{
+		limiter.EntityLimitsRef("never created", "r"), limiter.EntityLimitsRef("never created", limiter.DefaultResource),
+		limiter.ResourceLimitsRef("r"), limiter.SystemLimitsRef(),
+	}
+	for i, ref := range refs {
+		c.putLimits("ns", ref, limiter.PerDay("a", 1), limiter.PerDay("b", 2))
+		c.putLimits("ns", ref, limiter.PerMinute("b", int64(i+1)).WithBurst(7).WithMaxDebt(3), limiter.Unlimited("c"))
+	}
+	for i, r := range c.read("ns", refs...) {
+		want := c.limits(limiter.PerMinute("b", int64(i+1)).WithBurst(7).WithMaxDebt(3), limiter.Unlimited("c"))
+		if r.Limits.Hash() != want.Hash() || r.Entity != nil {
+			t.Errorf("%+v: %d limits, first or second put, want the second", refs[i], r.Limits.Len())
+		}
+	}
+	for i, ref := range refs {
+		empty := limiter.Record{}
+		if i%2 == 0 {
+			empty.Limits = c.limits() // no limits are as good as none
+		}
+		for range 2 {
+			if err := s.PutLimits(t.Context(), "ns", ref, empty); err != nil {
+				t.Errorf("deleting %+v: %v", ref, err)
+			}
+		}
+		for j, r := range c.read("ns", refs...) {
+			if r.Empty() != (j <= i) {
+				t.Errorf("after deleting %+v: %+v is deleted = %t", ref, refs[j], r.Empty())
+			}
+		}
+	}
+	for _, r := range []limiter.Record{{}, {Limits: c.limits(limiter.PerDay("l", 1))}, {Entity: &limiter.Entity{ID: "e"}}} {
+		if err := s.PutLimits(t.Context(), "ns", limiter.EntityRef("e"), r); !errors.Is(err, limiter.ErrInvalid) {
+			t.Errorf("PutLimits of an entity: error = %v, want %q", err, limiter.ErrInvalid)
+		}
+	}
+	if !c.read("ns", limiter.EntityRef("e"))[0].Empty() {
+		t.Errorf("PutLimits created an entity")
+	}
+}
+
+// checkPolicyStored: the system's record holds a policy, with limits or without.
+func checkPolicyStored(t T, s limiter.Store) {
+	c := newClient(t, s)
+	ref := limiter.SystemLimitsRef()
+	for _, want := range []limiter.Record{
+		{OnUnavailable: limiter.Deny},
+		{OnUnavailable: limiter.Local, Limits: c.limits(limiter.PerDay("l", 1))},
+		{Limits: c.limits(limiter.PerDay("l", 2))},
+		{},
+	} {
+		if err := s.PutLimits(t.Context(), "ns", ref, want); err != nil {
+			t.Fatalf("PutLimits: %v", err)
+		}
+		if got := c.read("ns", ref)[0]; got.OnUnavailable != want.OnUnavailable || got.Limits.Len() != want.Limits.Len() || got.Empty() != want.Empty() {
+			t.Errorf("policy %q and %d limits, want %q and %d", got.OnUnavailable, got.Limits.Len(), want.OnUnavailable, want.Limits.Len())
+		}
+	}
+}
+
+// checkReadOverwrites: what was in the caller's records before does not stay in them.
+func checkReadOverwrites(t T, s limiter.Store) {
+	c := newClient(t, s)
+	stale := limiter.Record{Entity: &limiter.Entity{ID: "stale"}, Limits: c.limits(limiter.PerDay("stale", 1)), OnUnavailable: limiter.Deny}
+	refs := []limiter.Ref{limiter.EntityRef("e"), limiter.ResourceLimitsRef("r"), limiter.EntityRef("e"), limiter.SystemLimitsRef()}
+	for _, stored := range []bool{false, true} {
+		if stored {
+			c.putEntity("ns", limiter.Entity{ID: "e"})
+		}
+		records := []limiter.Record{stale, stale, stale, stale}
+		if _, err := s.Read(t.Context(), "ns", refs, records); err != nil {
+			t.Fatalf("Read: %v", err)
+		}
+		for i, r := range records {
+			if want := stored && refs[i].Kind == limiter.RefEntity; r.Empty() == want || r.Limits != nil || r.OnUnavailable != limiter.Unset {
+				t.Errorf("record %d is stored = %t, want %t, and nothing of what was there before", i, !r.Empty(), want)
+			}
+		}
+	}
+}
+
+// checkGeneration: every change raises the generation of its namespace, and
+// RaiseGeneration that of every namespace, also of one that has nothing.
+func checkGeneration(t T, s limiter.Store) {
+	c := newClient(t, s)
+	changes := []struct {
+		name string
+		call func(ctx context.Context) error
+	}{
+		{"PutEntity", func(ctx context.Context) error {
+			_, err := s.PutEntity(ctx, at(0), "ns", limiter.Entity{ID: "e"})
+			return err
+		}},
+		{"PutLimits", func(ctx context.Context) error {
+			return s.PutLimits(ctx, "ns", limiter.EntityLimitsRef("e", "r"), limiter.Record{Limits: c.limits(limiter.PerDay("l", 1))})
+		}},
+		{"deleting limits", func(ctx context.Context) error {
+			return s.PutLimits(ctx, "ns", limiter.EntityLimitsRef("e", "r"), limiter.Record{})
+		}},
+		{"DeleteEntity", func(ctx context.Context) error { return s.DeleteEntity(ctx, "ns", "e") }},
+		{"RaiseGeneration", s.RaiseGeneration},
+	}
+	_, last := c.readAt("ns")
+	for _, ch := range changes {
+		_, elsewhere := c.readAt("empty")
+		if err := ch.call(t.Context()); err != nil {
+			t.Fatalf("%s: %v", ch.name, err)
+		}
+		_, now := c.readAt("ns", limiter.EntityRef("e"))
+		if now <= last {
+			t.Errorf("%s: generation %d, and %d before", ch.name, now, last)
+		}
+		last = now
+		if _, got := c.readAt("empty"); got < elsewhere || ch.name == "RaiseGeneration" && got == elsewhere {
+			t.Errorf("%s: generation of another namespace %d, and %d before", ch.name, got, elsewhere)
+		}
+	}
+}
+
+// checkGenerationRule: while one writer replaces limits again and again, readers
+// never see the generation of a change, or a later one, with limits from before
+// it; and what one Read reads is of one time.
+func checkGenerationRule(t T, s limiter.Store) {
+	c := newClient(t, s)
+	limited, cancel := within(t)
+	defer cancel()
+	refs := []limiter.Ref{limiter.ResourceLimitsRef("first"), limiter.ResourceLimitsRef("second")}
+	const changes = 150
+	generations := make([]uint64, changes+1) // of the change that put each number first
+	type sight struct {
+		generation    uint64
+		first, second int64
+	}
+	sights := make([][]sight, 8)
+	done := make(chan struct{})
+	g, ctx := errgroup.WithContext(limited)
+	for reader := range sights {
+		g.Go(func() error {
+			records := make([]limiter.Record, len(refs))
+			for ctx.Err() == nil {
+				generation, err := s.Read(ctx, "ns", refs, records)
+				if err != nil {
+					return err
+				}
+				sights[reader] = append(sights[reader], sight{generation, capacity(records[0]), capacity(records[1])})
+				select {
+				case <-done:
+					return nil
+				default:
+				}
+			}
+			return ctx.Err()
+		})
+	}
+	g.Go(func() error {
+		defer close(done)
+		for n := int64(1); n <= changes; n++ {
+			l, err := limiter.NewLimits(limiter.PerDay("l", n))
+			if err != nil {
+				return err
+			}
+			if err := s.PutLimits(ctx, "ns", refs[0], limiter.Record{Limits: l}); err != nil {
+				return err
+			}
+			if generations[n], err = s.Read(ctx, "ns", nil, nil); err != nil {
+				return err
+			}
+			if err := s.PutLimits(ctx, "ns", refs[1], limiter.Record{Limits: l}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := g.Wait(); err != nil {
+		t.Fatalf("a reader or the writer failed: %v", err)
+	}
+	for _, all := range sights {
+		for _, got := range all {
+			if got.first != got.second && got.first != got.second+1 {
+				t.Fatalf("one Read has number %d and number %d, which were never there together", got.first, got.second)
+			}
+			if next := got.first + 1; next <= changes && got.generation >= generations[next] {
+				t.Fatalf("generation %d with number %d, though number %d came at generation %d", got.generation, got.first, next, generations[next])
+			}
+		}
+	}
+	if capacity(c.read("ns", refs[0])[0]) != changes {
+		t.Errorf("the last change is not there")
+	}
+}
+
+// capacity returns the capacity of a record's first limit, 0 when there is none.
+func capacity(r limiter.Record) int64 {
+	if r.Limits.Len() == 0 {
+		return 0
+	}
+	return r.Limits.At(0).Capacity
+}
+
+// checkSubscriber: within 5 seconds the subscriber is told of every change, and who
+// reads then sees the change, at its generation or a later one.
+func checkSubscriber(t T, s limiter.Store) {
+	c := newClient(t, s)
+	told := make(chan limiter.Change, 100)
+	s.Subscribe(func(ch limiter.Change) { told <- ch })
+	expect := func(ref limiter.Ref, stored bool) {
+		t.Helper()
+		timeout := time.NewTimer(5 * time.Second)
+		defer timeout.Stop()
+		for {
+			select {
+			case ch := <-told:
+				if !mentions(ch, "ns", ref) {
+					continue
+				}
+				records, generation := c.readAt("ns", ref)
+				if generation < ch.Generation || records[0].Empty() == stored {
+					t.Errorf("told of %+v at generation %d; then read generation %d, stored = %t, want %t", ref, ch.Generation, generation, !records[0].Empty(), stored)
+				}
+				return
+			case <-timeout.C:
+				t.Fatalf("not told of a change of %+v within 5 s", ref)
+			}
+		}
+	}
+	for i := range 3 {
+		ref := limiter.EntityLimitsRef(fmt.Sprint("e", i), "r")
+		c.putEntity("ns", limiter.Entity{ID: ref.Entity})
+		expect(limiter.EntityRef(ref.Entity), true)
+		c.putLimits("ns", ref, limiter.PerDay("l", 1))
+		expect(ref, true)
+		if err := s.DeleteEntity(t.Context(), "ns", ref.Entity); err != nil {
+			t.Fatalf("DeleteEntity: %v", err)
+		}
+		expect(ref, false)
+		c.putLimits("ns", limiter.SystemLimitsRef(), limiter.PerDay("l", 1))
+		expect(limiter.SystemLimitsRef(), true)
+		if err := s.RaiseGeneration(t.Context()); err != nil {
+			t.Fatalf("RaiseGeneration: %v", err)
+		}
+		expect(limiter.ResourceLimitsRef("anything"), false)
+	}
+}
+
+// mentions reports whether a change may be of a record.
+func mentions(ch limiter.Change, namespace string, ref limiter.Ref) bool {
+	if ch.Namespace != namespace && ch.Namespace != "" {
+		return false
+	}
+	for _, r := range ch.Refs {
+		if r == ref {
+			return true
+		}
+	}
+	return ch.Refs == nil
+}
