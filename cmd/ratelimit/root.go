@@ -65,7 +65,6 @@ file turn descriptors into limits of entities; token buckets decide.
   ratelimit explain DOMAIN KEY=VALUE...      which rule, which limits, and why`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(newServe(), newCheck(), newExplain(), newVersion())

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// output runs the program to its end.
+func output(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(t.Context(), args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// write writes a file below a directory of the test's own and returns its path.
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const twoPerMinute = `
+limits: {system: {rpm: 2/minute}}
+domains:
+- domain: shop
+  rules:
+  - {name: users, match: {user: "*"}, entity: "user/{user}", resource: api, consume: {rpm: hits}}
+`
+
+func TestCommandLine(t *testing.T) {
+	good, bad := write(t, "good.yaml", twoPerMinute), write(t, "bad.yaml", `
+limits: {system: {rpm: 2/fortnight}}
+domain: x
+domains:
+- domain: shop
+  rules:
+  - {match: {user: "*"}, entity: "user/{usr}", resource: api, consume: {rpm: 1}}
+`)
+	for _, test := range []struct {
+		name           string
+		args           []string
+		code           int
+		stdout, stderr []string // parts
+	}{
+		{"version", []string{"version"}, 0, []string{"ratelimit ", " go1."}, nil},
+		{"help", []string{"--help"}, 0, []string{"serve", "check", "explain", "version"}, nil},
+		{"help of serve", []string{"serve", "--help"}, 0, []string{"--config", "--rules", "--grpc-address", "--http-address", "SIGTERM"}, nil},
+		{"unknown command", []string{"serv"}, 2, nil, []string{`unknown command "serv"`, "Did you mean this?", "serve"}},
+		{"check", []string{"check", "--config", good}, 0, []string{"ok: 1 file, 1 domain, 1 rule, 0 warnings"}, nil},
+		{"check of the shipped file", []string{"check"}, 0, []string{"8 rules"}, []string{"warning:"}},
+		{"strict check", []string{"check", "--strict"}, 2, nil, []string{"--strict"}},
+		{"every mistake at once", []string{"check", "-c", bad}, 2, nil, []string{
+			"bad.yaml:2: limits.system.rpm", "bad.yaml:3: domain", "bad.yaml:7: domains[0].rules[0].entity", "usr",
+		}},
+		{"no such file", []string{"check", "-c", "nowhere.yaml"}, 2, nil, []string{"nowhere.yaml"}},
+		{"serve with a wrong file", []string{"serve", "-c", bad}, 2, nil, []string{"limits.system.rpm"}},
+		{"a store that is not there", []string{"serve", "--store", "redis"}, 2, nil, []string{`--store is "redis"`}},
+		{"a durable store", []string{"serve", "--data", "/tmp/x"}, 2, nil, []string{"memory only"}},
+		{"an address without a port", []string{"serve", "--grpc-address", "localhost"}, 2, nil, []string{"--grpc-address", "host:port"}},
+		{"explain", []string{"explain", "-c", good, "shop", "user=ada"}, 0, []string{"rule     users", "user/ada", "2/minute", "system (file)", "admitted"}, nil},
+		{"explain a miss", []string{"explain", "-c", good, "shop", "usr=ada"}, 0, []string{"(none matches)", "users", "user"}, nil},
+		{"explain too much", []string{"explain", "-c", good, "--hits", "3", "shop", "user=ada"}, 0, []string{"denied", "false"}, nil},
+		{"explain as JSON", []string{"explain", "-c", good, "-o", "json", "shop", "user=ada"}, 0, []string{`"rule": "users"`, `"available": "2"`}, nil},
+		{"explain what is no entry", []string{"explain", "-c", good, "shop", "ada"}, 2, nil, []string{`"ada" is not an entry`, "KEY=VALUE"}},
+		{"explain in another form", []string{"explain", "-c", good, "-o", "xml", "shop", "user=ada"}, 2, nil, []string{"table or json"}},
+		{"explain by nobody", []string{"explain", "--server", "http://127.0.0.1:1", "shop", "user=ada"}, 1, nil, []string{"asking the service"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			code, stdout, stderr := output(t, test.args...)
+			if code != test.code {
+				t.Errorf("exit code %d, want %d", code, test.code)
+			}
+			for _, want := range test.stdout {
+				if !strings.Contains(stdout, want) {
+					t.Errorf("stdout lacks %q:\n%s", want, stdout)
+				}
+			}
+			for _, want := range test.stderr {
+				if !strings.Contains(stderr, want) {
+					t.Errorf("stderr lacks %q:\n%s", want, stderr)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,307 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	rlscommon "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection/grpc_reflection_v1"
+
+	"github.com/ratelimit/ratelimit/pkg/admin"
+)
+
+// patience bounds every wait of these tests.
+const patience = 30 * time.Second
+
+// running is a service that a test has started.
+type running struct {
+	grpc, http string // addresses
+	stop       context.CancelCauseFunc
+	code       chan int // its exit code
+	log        *logBuffer
+}
+
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// start runs serve on free ports and returns when it answers.
+func start(t *testing.T, args ...string) *running {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	r := &running{stop: cancel, code: make(chan int, 1), log: new(logBuffer)}
+	out, w := io.Pipe()
+	go func() {
+		defer w.Close()
+		r.code <- run(ctx, append([]string{"serve", "--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0"}, args...), w, r.log)
+	}()
+	t.Cleanup(func() {
+		cancel(errInterrupted)
+		if t.Failed() {
+			t.Logf("log of the service:\n%s", r.log)
+		}
+	})
+	scanner := bufio.NewScanner(out)
+	if !scanner.Scan() {
+		t.Fatalf("no greeting; the log says:\n%s", r.log)
+	}
+	if _, err := fmt.Sscanf(scanner.Text(), "ratelimit "+programVersion()+" answers gRPC on %s and HTTP on %s", &r.grpc, &r.http); err != nil {
+		t.Fatalf("greeting %q: %v", scanner.Text(), err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, out) }() // the rest of the greeting, until the service ends
+	return r
+}
+
+// wait returns the service's exit code once it has stopped.
+func (r *running) wait(t *testing.T) int {
+	t.Helper()
+	select {
+	case code := <-r.code:
+		return code
+	case <-time.After(patience):
+		t.Fatal("the service does not stop")
+		return -1
+	}
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(patience)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-deadline:
+			t.Fatalf("waited in vain for %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+// ask asks for one hit of a user over /json and returns the status and the body.
+func (r *running) ask(t *testing.T, user string) (int, *rlsAnswer) {
+	t.Helper()
+	body := fmt.Sprintf(`{"domain":"shop","descriptors":[{"entries":[{"key":"user","value":%q}]}]}`, user)
+	resp, err := http.Post("http://"+r.http+"/json", "application/json", strings.NewReader(body)) //nolint:gosec // loopback
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	a := new(rlsAnswer)
+	if err := json.NewDecoder(resp.Body).Decode(a); err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, a
+}
+
+type rlsAnswer struct {
+	OverallCode string
+	Statuses    []struct {
+		LimitRemaining int
+		CurrentLimit   struct{ RequestsPerUnit int }
+	}
+}
+
+func (r *running) get(t *testing.T, path string) (int, string) {
+	t.Helper()
+	resp, err := http.Get("http://" + r.http + path) //nolint:gosec // loopback
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+func dialPlain(t *testing.T, address string) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func userRequest(user string) *rlsv3.RateLimitRequest {
+	return &rlsv3.RateLimitRequest{Domain: "shop", Descriptors: []*rlscommon.RateLimitDescriptor{{
+		Entries: []*rlscommon.RateLimitDescriptor_Entry{{Key: "user", Value: user}},
+	}}}
+}
+
+func TestServe(t *testing.T) {
+	r := start(t, "--config", write(t, "c.yaml", twoPerMinute))
+	conn := dialPlain(t, r.grpc)
+
+	t.Run("both protocols share the buckets", func(t *testing.T) {
+		if code, a := r.ask(t, "ada"); code != http.StatusOK || a.Statuses[0].LimitRemaining != 1 {
+			t.Errorf("/json: %d, %+v", code, a)
+		}
+		resp, err := rlsv3.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), userRequest("ada"))
+		if err != nil || resp.GetOverallCode() != rlsv3.RateLimitResponse_OK || resp.GetStatuses()[0].GetLimitRemaining() != 0 {
+			t.Errorf("gRPC: %v, %v", resp, err)
+		}
+		if code, a := r.ask(t, "ada"); code != http.StatusTooManyRequests || a.OverallCode != "OVER_LIMIT" {
+			t.Errorf("/json: %d, %+v", code, a)
+		}
+	})
+	t.Run("health", func(t *testing.T) {
+		for _, name := range []string{"", "ratelimit", "envoy.service.ratelimit.v3.RateLimitService"} {
+			h, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: name})
+			if err != nil || h.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
+				t.Errorf("%q: %v, %v", name, h, err)
+			}
+		}
+		for _, path := range []string{"/healthz", "/readyz", "/metrics", "/"} {
+			if code, body := r.get(t, path); code != http.StatusOK {
+				t.Errorf("%s: %d %s", path, code, body)
+			}
+		}
+	})
+	t.Run("reflection", func(t *testing.T) {
+		stream, err := grpc_reflection_v1.NewServerReflectionClient(conn).ServerReflectionInfo(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = stream.Send(&grpc_reflection_v1.ServerReflectionRequest{MessageRequest: &grpc_reflection_v1.ServerReflectionRequest_FileContainingSymbol{
+			FileContainingSymbol: "envoy.service.ratelimit.v3.RateLimitService",
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := stream.Recv()
+		if err != nil || len(resp.GetFileDescriptorResponse().GetFileDescriptorProto()) == 0 {
+			t.Errorf("got %v, %v", resp, err)
+		}
+	})
+	t.Run("explain", func(t *testing.T) {
+		code, stdout, stderr := output(t, "explain", "--server", "http://"+r.http, "-o", "json", "shop", "user=ada")
+		var x admin.Explanation
+		if err := json.Unmarshal([]byte(stdout), &x); code != 0 || err != nil || x.Admitted || x.Rule != "users" || len(x.Limits) != 1 || x.Limits[0].Enough {
+			t.Errorf("exit code %d, %v\n%s%s", code, err, stdout, stderr)
+		}
+	})
+	r.stop(errInterrupted)
+	if code := r.wait(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+func TestDrain(t *testing.T) {
+	r := start(t, "--config", write(t, "c.yaml", "drain: 1h\n"+twoPerMinute))
+	conn := dialPlain(t, r.grpc)
+	r.stop(errTerminated)
+	eventually(t, "not ready", func() bool {
+		code, _ := r.get(t, "/readyz")
+		return code == http.StatusServiceUnavailable
+	})
+	h, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+	if err != nil || h.GetStatus() != grpc_health_v1.HealthCheckResponse_NOT_SERVING {
+		t.Errorf("gRPC health: %v, %v", h, err)
+	}
+	// It says that it is not ready, and answers those who have not heard of it.
+	if code, _ := r.ask(t, "ada"); code != http.StatusOK {
+		t.Errorf("/json while draining: %d", code)
+	}
+	if _, err := rlsv3.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), userRequest("ada")); err != nil {
+		t.Errorf("gRPC while draining: %v", err)
+	}
+}
+
+func TestDrainEnds(t *testing.T) {
+	r := start(t, "--config", write(t, "c.yaml", "drain: 10ms\n"+twoPerMinute))
+	conn := dialPlain(t, r.grpc)
+	if _, err := rlsv3.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), userRequest("ada")); err != nil {
+		t.Fatal(err)
+	}
+	r.stop(errTerminated)
+	if code := r.wait(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if _, err := net.DialTimeout("tcp", r.grpc, time.Second); err == nil {
+		t.Error("something still listens")
+	}
+}
+
+func TestReload(t *testing.T) {
+	file := write(t, "c.yaml", twoPerMinute)
+	r := start(t, "--config", file)
+	r.ask(t, "ada")
+	replace := func(text string) {
+		t.Helper()
+		next := filepath.Join(filepath.Dir(file), "next")
+		if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(next, file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	replace(strings.ReplaceAll(twoPerMinute, "2/minute", "10/minute"))
+	eventually(t, "the new limit", func() bool {
+		_, a := r.ask(t, "probe")
+		return a.Statuses[0].CurrentLimit.RequestsPerUnit == 10
+	})
+	if _, a := r.ask(t, "ada"); a.Statuses[0].LimitRemaining != 0 {
+		t.Errorf("the balance did not survive: %+v", a)
+	}
+
+	replace("domains: [{domain: shop")
+	eventually(t, "the error at /readyz", func() bool {
+		code, body := r.get(t, "/readyz")
+		return code == http.StatusOK && strings.Contains(body, "c.yaml") && strings.Contains(body, `"error"`)
+	})
+	if _, a := r.ask(t, "eve"); a.Statuses[0].CurrentLimit.RequestsPerUnit != 10 {
+		t.Errorf("the configuration before is not in force: %+v", a)
+	}
+	if _, body := r.get(t, "/metrics"); !strings.Contains(body, "ratelimit_config_last_load_successful 0") {
+		t.Error("the metric does not say so")
+	}
+
+	replace(twoPerMinute)
+	eventually(t, "the error to go", func() bool {
+		_, body := r.get(t, "/readyz")
+		return !strings.Contains(body, `"error"`)
+	})
+}
+
+func TestPortInUse(t *testing.T) {
+	r := start(t)
+	code, _, stderr := output(t, "serve", "--grpc-address", r.grpc)
+	if code != exitFailure || !strings.Contains(stderr, "server.grpc.address") || !strings.Contains(stderr, "in use") {
+		t.Errorf("exit code %d, stderr:\n%s", code, stderr)
+	}
+}

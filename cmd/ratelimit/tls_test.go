@@ -1,0 +1,158 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/ratelimit/ratelimit/config"
+)
+
+// identity is a self-signed certificate with its key, and the files they are in.
+type identity struct {
+	cert, key string
+	pair      tls.Certificate
+	pool      *x509.CertPool
+}
+
+// newIdentity makes one for 127.0.0.1, in dir.
+func newIdentity(t *testing.T, dir, name string) identity {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := identity{cert: filepath.Join(dir, name+".crt"), key: filepath.Join(dir, name+".key"), pool: x509.NewCertPool()}
+	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
+	for file, data := range map[string][]byte{id.cert: certPEM, id.key: keyPEM} {
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if id.pair, err = tls.X509KeyPair(certPEM, keyPEM); err != nil {
+		t.Fatal(err)
+	}
+	id.pool.AppendCertsFromPEM(certPEM)
+	return id
+}
+
+func TestTLS(t *testing.T) {
+	dir := t.TempDir()
+	server, client, stranger := newIdentity(t, dir, "server"), newIdentity(t, dir, "client"), newIdentity(t, dir, "stranger")
+	file := write(t, "c.yaml", fmt.Sprintf(`
+server:
+  grpc: {tls: {cert: %[1]q, key: %[2]q, client_ca: %[3]q}}
+  http: {tls: {cert: %[1]q, key: %[2]q}}
+`, server.cert, server.key, client.cert)+twoPerMinute)
+	r := start(t, "--config", file)
+
+	call := func(cfg *tls.Config) error {
+		conn, err := grpc.NewClient(r.grpc, grpc.WithTransportCredentials(credentials.NewTLS(cfg)))
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		_, err = rlsv3.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), userRequest("ada"))
+		return err
+	}
+	if err := call(&tls.Config{RootCAs: server.pool, Certificates: []tls.Certificate{client.pair}}); err != nil { //nolint:gosec // the default version will do
+		t.Errorf("a client with a certificate: %v", err)
+	}
+	if err := call(&tls.Config{RootCAs: server.pool, Certificates: []tls.Certificate{stranger.pair}}); err == nil { //nolint:gosec // the default version will do
+		t.Error("a client with another's certificate was let in")
+	}
+	if err := call(&tls.Config{RootCAs: server.pool}); err == nil { //nolint:gosec // the default version will do
+		t.Error("a client without a certificate was let in")
+	}
+	web := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: server.pool}}} //nolint:gosec // the default version will do
+	resp, err := web.Get("https://" + r.http + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusOK {
+		t.Errorf("HTTPS: %d, %v", resp.StatusCode, err)
+	}
+}
+
+func TestRenewedCertificateIsUsed(t *testing.T) {
+	dir := t.TempDir()
+	id := newIdentity(t, dir, "server")
+	pair := &reloadedPair{cfg: config.TLS{Cert: id.cert, Key: id.key}}
+	serial := func() string {
+		t.Helper()
+		c, err := pair.certificate(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Leaf.SerialNumber.String()
+	}
+	first := serial()
+	renewed := newIdentity(t, dir, "renewed")
+	for from, to := range map[string]string{renewed.cert: id.cert, renewed.key: id.key} {
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+		later := time.Now().Add(time.Minute) // two writes can fall into one tick of the file system's clock
+		if err := os.Chtimes(to, later, later); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second := serial()
+	if second == first {
+		t.Error("the old certificate is still in use")
+	}
+	if err := os.WriteFile(id.cert, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := serial(); got != second {
+		t.Error("in the middle of a renewal the certificate before must serve")
+	}
+}
+
+func TestTLSMistakes(t *testing.T) {
+	id := newIdentity(t, t.TempDir(), "server")
+	for name, test := range map[string]struct{ yaml, want string }{
+		"no key file":     {fmt.Sprintf("{cert: %q, key: nowhere.key}", id.cert), "nowhere.key"},
+		"not a CA":        {fmt.Sprintf("{cert: %q, key: %q, client_ca: %q}", id.cert, id.key, id.key), "no certificate in PEM form"},
+		"cert and no key": {fmt.Sprintf("{cert: %q}", id.cert), "server.grpc.tls"},
+	} {
+		file := write(t, "c.yaml", "server: {grpc: {tls: "+test.yaml+"}}\n"+twoPerMinute)
+		code, _, stderr := output(t, "serve", "--config", file)
+		if code == 0 || !strings.Contains(stderr, test.want) {
+			t.Errorf("%s: exit code %d, stderr lacks %q:\n%s", name, code, test.want, stderr)
+		}
+	}
+}
