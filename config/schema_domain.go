@@ -1,6 +1,8 @@
 package config
 
 import (
+	"slices"
+
 	"gopkg.in/yaml.v3"
 
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
@@ -116,9 +118,11 @@ func cutOptional(key string) (string, bool) {
 
 func (s ruleSchema) object() object {
 	r := s.out
-	return object{title: "rule", keys: append([]key{
+	match := func(m *descriptor.MatchSpec) schema { return matchSchema{m} }
+	return object{title: "rule", keys: slices.Concat([]key{
 		{"name", name(&r.spec.Name)},
-		{"match", dict[descriptor.MatchSpec]{out: &r.match, what: "a descriptor's entry", item: func(m *descriptor.MatchSpec) schema { return matchSchema{m} }}},
+		{"match", dict[descriptor.MatchSpec]{out: &r.match, what: "a descriptor's entry", item: match}},
+	}, r.flat.keys(), []key{
 		{"takes", list[take]{out: &r.takes, item: func(t *take) schema { return takeSchema{t} }}},
 		{"unlimited", boolean(&r.spec.Unlimited)},
 		{"overdraw", boolean(&r.spec.Overdraw)},
@@ -127,7 +131,7 @@ func (s ruleSchema) object() object {
 		{"mode", oneOf(&r.spec.Shadow, word[bool]{"enforce", false}, word[bool]{"shadow", true})},
 		{"on_unavailable", policy(&r.spec.OnUnavailable)},
 		{"local", local(&r.spec.LocalShare)},
-	}, r.flat.keys()...)}
+	})}
 }
 
 func (s ruleSchema) walk(path string, visit func(string)) { s.object().walk(path, visit) }

@@ -1,0 +1,51 @@
+package config
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// schemaKeys returns every key of the schema as docs/configuration.md names it.
+func schemaKeys() []string {
+	var keys []string
+	f := &file{cfg: defaults()}
+	f.schema().walk("", func(key string) { keys = append(keys, key) })
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// TestEveryKeyIsDocumented holds the schema against docs/configuration.md: a row
+// with effect, default and example for every key, and no row without a key.
+func TestEveryKeyIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := schemaKeys()
+	if len(keys) < 50 {
+		t.Fatalf("the schema has only %d keys: %v", len(keys), keys)
+	}
+	rows := regexp.MustCompile("(?m)^\\| `([^`]+)` \\|(.*)\\|$").FindAllStringSubmatch(string(page), -1)
+	documented := make(map[string]bool, len(rows))
+	for _, row := range rows {
+		key, cells := row[1], strings.Split(row[2], " | ")
+		if documented[key] {
+			t.Errorf("%s is described twice", key)
+		}
+		documented[key] = true
+		if !slices.Contains(keys, key) {
+			t.Errorf("%s is described and is no key", key)
+		}
+		if len(cells) != 3 || slices.ContainsFunc(cells, func(c string) bool { return strings.TrimSpace(c) == "" }) {
+			t.Errorf("%s needs an effect, a default and an example; it has %q", key, cells)
+		}
+	}
+	for _, key := range keys {
+		if !documented[key] {
+			t.Errorf("%s is not described", key)
+		}
+	}
+}

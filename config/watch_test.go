@@ -1,0 +1,239 @@
+package config_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ratelimit/ratelimit/config"
+)
+
+// delivery is what Watch delivered.
+type delivery struct {
+	cfg *config.Config
+	err error
+}
+
+// watched is a configuration in a directory of its own, and a Watch of it that
+// ends with the test.
+type watched struct {
+	dir, path string
+	got       chan delivery
+}
+
+// startWatch loads dir/ratelimit.yaml and watches it by events alone.
+func startWatch(t *testing.T, dir string, o config.Options) *watched {
+	t.Helper()
+	w := &watched{dir: dir, path: filepath.Join(dir, "ratelimit.yaml"), got: make(chan delivery, 16)}
+	current, err := config.Load(w.path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Current, o.Debounce, o.Poll = current, 5*time.Millisecond, time.Hour
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- config.Watch(ctx, w.path, o, func(c *config.Config, err error) { w.got <- delivery{c, err} })
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Watch: %v", err)
+		}
+	})
+	return w
+}
+
+// until waits for a delivery that is as wanted; others may come before it, as a
+// file may be seen half-written.
+func (w *watched) until(t *testing.T, what string, ok func(delivery) bool) delivery {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	for {
+		select {
+		case d := <-w.got:
+			if ok(d) {
+				return d
+			}
+		case <-deadline:
+			t.Fatalf("not delivered: %s", what)
+		}
+	}
+}
+
+// untilDomains waits for a configuration with these domains.
+func (w *watched) untilDomains(t *testing.T, want string) *config.Config {
+	t.Helper()
+	return w.until(t, "the domains "+want, func(d delivery) bool { return d.err == nil && domains(d.cfg) == want }).cfg
+}
+
+func (w *watched) untilError(t *testing.T, want string) {
+	t.Helper()
+	w.until(t, want, func(d delivery) bool { return d.cfg == nil && d.err.Error() == want })
+}
+
+func (w *watched) untilGone(t *testing.T, name string) {
+	t.Helper()
+	w.untilError(t, name+": does not exist")
+}
+
+// replace puts a file in place with a rename, as editors do.
+func replace(t *testing.T, name, data string) {
+	t.Helper()
+	write(t, name+".new", data)
+	rename(t, name+".new", name)
+}
+
+func rename(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func link(t *testing.T, target, name string) {
+	t.Helper()
+	if err := os.Symlink(target, name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWatchWriteRenameRemove(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "ratelimit.yaml")
+	write(t, file, "domains: [{domain: one}]\n")
+	w := startWatch(t, dir, config.Options{})
+	write(t, file, "domains: [{domain: two}]\n")
+	w.untilDomains(t, "two")
+	replace(t, file, "domains: [{domain: three}]\n")
+	w.untilDomains(t, "three")
+	replace(t, file, "domains: [{domain: four}]\n")
+	w.untilDomains(t, "four")
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	w.untilGone(t, file)
+	write(t, file, "domains: [{domain: four}]\n")
+	w.untilDomains(t, "four")
+}
+
+func TestWatchHalfWritten(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "ratelimit.yaml")
+	good := "domains:\n- domain: api\n  rules:\n  - {match: {a: b}, unlimited: true}\n"
+	write(t, file, good)
+	w := startWatch(t, dir, config.Options{})
+	write(t, file, good[:len(good)-10])
+	w.until(t, "what is wrong with the half", func(d delivery) bool {
+		var problems config.Problems
+		return d.cfg == nil && errors.As(d.err, &problems) && problems[0].File == file
+	})
+	write(t, file, good) // the same as before: it is delivered, as the error is over
+	w.untilDomains(t, "api")
+}
+
+// TestWatchConfigMap swaps the ..data link of a mounted ConfigMap, twice.
+func TestWatchConfigMap(t *testing.T) {
+	dir := t.TempDir()
+	mount := func(version, data string) {
+		t.Helper()
+		write(t, filepath.Join(dir, ".."+version, "ratelimit.yaml"), "include: [{path: 'rules-*.yaml'}]\n")
+		write(t, filepath.Join(dir, ".."+version, "rules-a.yaml"), data)
+		link(t, ".."+version, filepath.Join(dir, "..data_tmp"))
+		rename(t, filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data"))
+	}
+	mount("1", "domain: one\n")
+	link(t, "..data/ratelimit.yaml", filepath.Join(dir, "ratelimit.yaml"))
+	link(t, "..data/rules-a.yaml", filepath.Join(dir, "rules-a.yaml"))
+	w := startWatch(t, dir, config.Options{})
+	mount("2", "domain: two\n")
+	w.untilDomains(t, "two")
+	if err := os.RemoveAll(filepath.Join(dir, "..1")); err != nil {
+		t.Fatal(err)
+	}
+	mount("3", "domain: three\n")
+	w.untilDomains(t, "three")
+}
+
+// TestWatchLinkedDirectory swaps a link far above the file.
+func TestWatchLinkedDirectory(t *testing.T) {
+	top := t.TempDir()
+	write(t, filepath.Join(top, "releases", "1", "etc", "ratelimit.yaml"), "domains: [{domain: one}]\n")
+	write(t, filepath.Join(top, "releases", "2", "etc", "ratelimit.yaml"), "domains: [{domain: two}]\n")
+	link(t, "releases/1", filepath.Join(top, "current"))
+	w := startWatch(t, filepath.Join(top, "current", "etc"), config.Options{})
+	link(t, filepath.Join(top, "releases", "2"), filepath.Join(top, "next"))
+	rename(t, filepath.Join(top, "next"), filepath.Join(top, "current"))
+	w.untilDomains(t, "two")
+	write(t, filepath.Join(top, "releases", "2", "etc", "ratelimit.yaml"), "domains: [{domain: three}]\n")
+	w.untilDomains(t, "three")
+}
+
+func TestWatchNewFiles(t *testing.T) {
+	dir, rules := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(dir, "ratelimit.yaml"), "include: [{path: 'rules.d/*.yaml'}]\n")
+	w := startWatch(t, dir, config.Options{Rules: []string{rules}})
+	write(t, filepath.Join(dir, "rules.d", "a.yaml"), "domain: a\n") // the directory is new too
+	w.untilDomains(t, "a")
+	write(t, filepath.Join(rules, "team", "z.yaml"), "domain: z\n")
+	w.untilDomains(t, "a z")
+	write(t, filepath.Join(rules, "team", "y.yaml"), "domain: y\n")
+	w.untilDomains(t, "a y z")
+	if err := os.RemoveAll(filepath.Join(dir, "rules.d")); err != nil {
+		t.Fatal(err)
+	}
+	w.untilDomains(t, "y z")
+	write(t, filepath.Join(dir, "rules.d", "b.yaml"), "domain: b\n")
+	w.untilDomains(t, "b y z")
+}
+
+func TestWatchChangedBeforeItStarted(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "ratelimit.yaml")
+	write(t, file, "domains: [{domain: one}]\n")
+	current, err := config.Load(file, config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, file, "domains: [{domain: two}]\n")
+	ctx, cancel := context.WithCancel(t.Context())
+	err = config.Watch(ctx, file, config.Options{Current: current}, func(c *config.Config, err error) {
+		if err != nil || domains(c) != "two" {
+			t.Errorf("got %v, %v", c, err)
+		}
+		cancel()
+	})
+	if err != nil || ctx.Err() == nil {
+		t.Errorf("Watch returned %v", err)
+	}
+}
+
+func TestWatchNeedsRestart(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "ratelimit.yaml")
+	write(t, file, "server: {grpc: {address: ':1'}}\n")
+	w := startWatch(t, dir, config.Options{})
+	replace(t, file, "domains: [{domain: x}]\nserver:\n  grpc: {address: ':2'}\nstore: {embedded: {max_buckets: 7}}\n")
+	const text = "differs from what the program started with: it needs a restart to take effect"
+	want := config.Problems{
+		{File: file, Line: 3, Column: 9, Path: "server.grpc", Text: text, Warning: true},
+		{File: file, Line: 4, Column: 8, Path: "store", Text: text, Warning: true},
+	}
+	if diff := cmp.Diff(want, w.untilDomains(t, "x").Warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+	replace(t, file, "domains: [{domain: y}]\n") // the key is gone, the default differs
+	want = config.Problems{{File: file, Path: "server.grpc", Text: text, Warning: true}}
+	if diff := cmp.Diff(want, w.untilDomains(t, "y").Warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+	replace(t, file, "domains: [{domain: z}]\nserver: {grpc: {address: ':1'}}\n")
+	if warnings := w.untilDomains(t, "z").Warnings; len(warnings) > 0 {
+		t.Errorf("back at what the program started with, it warns: %v", warnings)
+	}
+}
