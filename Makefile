@@ -30,7 +30,7 @@ demo: build $(ENVOY) ## Start the service, an upstream and a real Envoy to send 
 
 .PHONY: build
 build: ## Build the program: bin/ratelimit
-	@$(GO) build -trimpath -o bin/ratelimit ./cmd/ratelimit
+	@$(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/ratelimit ./cmd/ratelimit
 
 .PHONY: image
 image: ## Build the container image ratelimit:VERSION

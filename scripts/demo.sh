@@ -9,7 +9,7 @@ children=()
 
 cleanup() {
   trap - EXIT INT TERM
-  kill "${children[@]}" 2>/dev/null || true
+  kill -INT "${children[@]}" 2>/dev/null || true
   wait "${children[@]}" 2>/dev/null || true
   rm -r "$logs"
 }
