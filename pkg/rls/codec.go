@@ -39,23 +39,23 @@ var (
 // Fields of envoy.service.ratelimit.v3.RateLimitRequest and of
 // envoy.extensions.common.ratelimit.v3.RateLimitDescriptor: number and wire type.
 const (
-	requestDomain      = 1<<3 | fieldID(protowire.BytesType)
-	requestDescriptors = 2<<3 | fieldID(protowire.BytesType)
-	requestHits        = 3<<3 | fieldID(protowire.VarintType)
+	requestDomain      = 1<<3 | uint64(protowire.BytesType)
+	requestDescriptors = 2<<3 | uint64(protowire.BytesType)
+	requestHits        = 3<<3 | uint64(protowire.VarintType)
 
-	descriptorEntries  = 1<<3 | fieldID(protowire.BytesType)
-	descriptorLimit    = 2<<3 | fieldID(protowire.BytesType)
-	descriptorHits     = 3<<3 | fieldID(protowire.BytesType)
-	descriptorNegative = 4<<3 | fieldID(protowire.VarintType)
+	descriptorEntries  = 1<<3 | uint64(protowire.BytesType)
+	descriptorLimit    = 2<<3 | uint64(protowire.BytesType)
+	descriptorHits     = 3<<3 | uint64(protowire.BytesType)
+	descriptorNegative = 4<<3 | uint64(protowire.VarintType)
 
-	entryKey   = 1<<3 | fieldID(protowire.BytesType)
-	entryValue = 2<<3 | fieldID(protowire.BytesType)
+	entryKey   = 1<<3 | uint64(protowire.BytesType)
+	entryValue = 2<<3 | uint64(protowire.BytesType)
 
-	overrideRequests   = 1<<3 | fieldID(protowire.VarintType)
-	overrideUnit       = 2<<3 | fieldID(protowire.VarintType)
-	overrideMultiplier = 3<<3 | fieldID(protowire.BytesType)
+	overrideRequests   = 1<<3 | uint64(protowire.VarintType)
+	overrideUnit       = 2<<3 | uint64(protowire.VarintType)
+	overrideMultiplier = 3<<3 | uint64(protowire.BytesType)
 
-	wrapperValue = 1<<3 | fieldID(protowire.VarintType) // of UInt32Value and UInt64Value
+	wrapperValue = 1<<3 | uint64(protowire.VarintType) // of UInt32Value and UInt64Value
 )
 
 // decode reads a request and notes what is wrong with it. data is copied once,
@@ -84,7 +84,7 @@ func (r *request) decodeRequest(m message) error {
 		if err != nil {
 			return err
 		}
-		switch f.id {
+		switch f.tag {
 		case requestDomain:
 			r.in.Domain = f.body.text
 		case requestDescriptors:
@@ -107,7 +107,7 @@ func (r *request) decodeDescriptor(m message) error {
 		if err != nil {
 			return err
 		}
-		switch f.id {
+		switch f.tag {
 		case descriptorEntries:
 			e, err := decodeEntry(f.body)
 			if err != nil {
@@ -141,7 +141,7 @@ func decodeEntry(m message) (e descriptor.Entry, err error) {
 		if err != nil {
 			return e, err
 		}
-		switch f.id {
+		switch f.tag {
 		case entryKey:
 			e.Key = f.body.text
 		case entryValue:
@@ -159,7 +159,7 @@ func decodeWrapper(m message, v *uint64) error {
 		if err != nil {
 			return err
 		}
-		if f.id == wrapperValue {
+		if f.tag == wrapperValue {
 			*v = f.varint
 		}
 	}
@@ -181,7 +181,7 @@ func (o *override) decode(m message) error {
 		if err != nil {
 			return err
 		}
-		switch f.id {
+		switch f.tag {
 		case overrideRequests:
 			o.requests = uint32(f.varint) // #nosec G115 -- the low bits, as protobuf says
 		case overrideUnit:
@@ -221,14 +221,10 @@ type message struct {
 
 // field is one field of a message.
 type field struct {
-	id     fieldID
+	tag    uint64  // number and wire type: a known number with another type is an unknown field
 	varint uint64  // of a varint
 	body   message // of a length-delimited field
 }
-
-// fieldID is a field's number and wire type: a known number with another type is
-// an unknown field.
-type fieldID uint64
 
 // next reads the next field of a message that is not empty.
 func (m *message) next() (field, error) {
@@ -237,7 +233,7 @@ func (m *message) next() (field, error) {
 		return field{}, errMalformed
 	}
 	m.skip(n)
-	f := field{id: fieldID(protowire.EncodeTag(num, typ))}
+	f := field{tag: protowire.EncodeTag(num, typ)}
 	switch typ {
 	case protowire.VarintType:
 		f.varint, n = protowire.ConsumeVarint(m.raw)
@@ -246,6 +242,8 @@ func (m *message) next() (field, error) {
 		if body, n = protowire.ConsumeBytes(m.raw); n >= 0 {
 			f.body = message{body, m.text[n-len(body) : n]}
 		}
+	case protowire.Fixed32Type, protowire.Fixed64Type, protowire.StartGroupType, protowire.EndGroupType:
+		fallthrough
 	default:
 		n = protowire.ConsumeFieldValue(num, typ, m.raw)
 	}

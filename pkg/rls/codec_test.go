@@ -2,6 +2,7 @@ package rls
 
 import (
 	"bytes"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -44,13 +45,9 @@ func limitOf(o *ratelimitv3.RateLimitDescriptor_RateLimitOverride) *descriptor.L
 	if o == nil || !known {
 		return nil
 	}
-	period, n := unit, max(1, o.GetUnitMultiplier().GetValue())
-	if most := time.Duration(1<<63 - 1); time.Duration(n) > most/unit {
-		period = most / time.Second * time.Second
-	} else {
-		period *= time.Duration(n)
-	}
-	return &descriptor.Limit{Requests: uint64(o.GetRequestsPerUnit()), Period: period}
+	seconds := int64(unit/time.Second) * int64(max(1, o.GetUnitMultiplier().GetValue()))
+	seconds = min(seconds, int64(math.MaxInt64/time.Second)) // the longest duration there is
+	return &descriptor.Limit{Requests: uint64(o.GetRequestsPerUnit()), Period: time.Duration(seconds) * time.Second}
 }
 
 // checkDecode fails when decode and the standard library do not agree on wire.
@@ -97,6 +94,7 @@ const fullRequest = `{"domain":"llm","hitsAddend":7,"descriptors":[
 
 // wireSeeds are messages that a careless decoder gets wrong.
 func wireSeeds(tb testing.TB) [][]byte {
+	tb.Helper()
 	str := func(num protowire.Number, body []byte) []byte {
 		return protowire.AppendBytes(protowire.AppendTag(nil, num, protowire.BytesType), body)
 	}
@@ -107,8 +105,7 @@ func wireSeeds(tb testing.TB) [][]byte {
 	domain, entry := str(1, []byte("d")), str(1, join(str(1, []byte("k")), str(2, []byte("v"))))
 	group := join(protowire.AppendTag(nil, 9, protowire.StartGroupType), num(1, 1), protowire.AppendTag(nil, 9, protowire.EndGroupType))
 	full := requestWire(tb, fullRequest)
-	seeds := [][]byte{
-		nil,
+	return append(cuts(full),
 		full,
 		join(str(1, []byte("first")), full), // the last scalar wins
 		join(domain, str(2, join(str(3, num(1, 5)), str(3, nil), entry))),    // submessages merge: hits stay 5
@@ -130,11 +127,16 @@ func wireSeeds(tb testing.TB) [][]byte {
 		join(domain, []byte{0x12, 0xff, 0xff, 0xff, 0xff, 0x0f}),                               // a length beyond the end
 		join(domain, []byte{0x18, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}), // an overlong varint
 		str(1, []byte("\xff\x00")),
+	)
+}
+
+// cuts returns wire cut off at every byte.
+func cuts(wire []byte) [][]byte {
+	all := make([][]byte, len(wire))
+	for n := range all {
+		all[n] = wire[:n]
 	}
-	for n := range full {
-		seeds = append(seeds, full[:n]) // cut anywhere
-	}
-	return seeds
+	return all
 }
 
 func TestDecodeAgreesWithTheLibrary(t *testing.T) {

@@ -177,7 +177,7 @@ func readHeaders(answer []byte, f func(name, value string)) {
 		if err != nil {
 			return
 		}
-		if h.id != responseHeaders<<3|fieldID(protowire.BytesType) {
+		if h.tag != responseHeaders<<3|uint64(protowire.BytesType) {
 			continue
 		}
 		if e, err := decodeEntry(h.body); err == nil { // a HeaderValue has the fields of an entry

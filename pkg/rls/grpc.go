@@ -51,7 +51,7 @@ type unaryServer interface {
 }
 
 func shouldRateLimit(srv any, ctx context.Context, dec func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // grpc wants the context second
-	out, err := srv.(unaryServer).unary(ctx, dec, interceptor) //nolint:errcheck // grpc has checked the type
+	out, err := srv.(unaryServer).unary(ctx, dec, interceptor) // grpc has checked the type
 	if err != nil {
 		return nil, err // not out, which would be a nil *answer that is not nil
 	}

@@ -53,40 +53,41 @@ func match(pairs ...string) (all []descriptor.MatchSpec) {
 	return all
 }
 
-// takes makes the one take of a rule: 1 hit is perHit millitokens of each limit.
-func takes(entity, resource string, own *limiter.Limits, perHit int64, names ...string) []descriptor.TakeSpec {
+// takes makes the one take of a rule: a hit is a token of each limit.
+func takes(entity, resource string, own *limiter.Limits, names ...string) []descriptor.TakeSpec {
 	t := descriptor.TakeSpec{Entity: entity, Resource: resource, Limits: own}
 	for _, name := range names {
-		t.Consume = append(t.Consume, descriptor.ConsumeSpec{Limit: name, PerHit: perHit})
+		t.Consume = append(t.Consume, descriptor.ConsumeSpec{Limit: name, PerHit: limiter.Milli})
 	}
 	return []descriptor.TakeSpec{t}
 }
 
 // domains are the rules that the tests run with.
 func domains(tb testing.TB) []descriptor.DomainSpec {
+	tb.Helper()
 	rpm := limits(tb, limiter.PerMinute("rpm", 10))
-	child := takes("key/{child}", "api", nil, 1000, "rpm")
+	child := takes("key/{child}", "api", nil, "rpm")
 	child[0].Parents = []string{"org/{org}"}
-	planned := takes("{plan}", "api", nil, 1000, "rpm")
+	planned := takes("{plan}", "api", nil, "rpm")
 	planned[0].Plan = "{plan}"
 	return []descriptor.DomainSpec{
 		{Domain: "llm", Rules: []descriptor.RuleSpec{
-			{Name: "requests", Match: match("api_key", "*", "model", "*"), Takes: takes("key/{api_key}", "{model}", rpm, 1000, "rpm")},
+			{Name: "requests", Match: match("api_key", "*", "model", "*"), Takes: takes("key/{api_key}", "{model}", rpm, "rpm")},
 			{
 				Name: "tokens", Overdraw: true, Match: match("api_key", "*", "model", "*", "meter", "tokens"),
-				Takes: takes("key/{api_key}", "{model}", limits(tb, limiter.PerMinute("tpm", 1000)), 1000, "tpm"),
+				Takes: takes("key/{api_key}", "{model}", limits(tb, limiter.PerMinute("tpm", 1000)), "tpm"),
 			},
 			{Name: "free", Unlimited: true, Match: match("tier", "free")},
-			{Name: "trial", Shadow: true, Match: match("trial", "*"), Takes: takes("{trial}", "api", limits(tb, limiter.PerMinute("lower", 2)), 1000, "lower")},
-			{Name: "tried", Match: match("trial", "*"), Takes: takes("{trial}", "api", rpm, 1000, "rpm")},
-			{Name: "ghost", Match: match("ghost", "*"), Takes: takes("{ghost}", "api", nil, 1000, "nowhere")},
+			{Name: "trial", Shadow: true, Match: match("trial", "*"), Takes: takes("{trial}", "api", limits(tb, limiter.PerMinute("lower", 2)), "lower")},
+			{Name: "tried", Match: match("trial", "*"), Takes: takes("{trial}", "api", rpm, "rpm")},
+			{Name: "ghost", Match: match("ghost", "*"), Takes: takes("{ghost}", "api", nil, "nowhere")},
 			{Name: "planned", Match: match("plan", "*"), Takes: planned},
-			{Name: "exempt", Match: match("exempt", "*"), Takes: takes("{exempt}", "api", limits(tb, limiter.Unlimited("rpm")), 1000, "rpm")},
-			{Name: "two", Match: match("two", "*"), Takes: takes("{two}", "api", limits(tb, limiter.PerSecond("rps", 5), limiter.PerHour("rph", 8)), 1000, "rps", "rph")},
+			{Name: "exempt", Match: match("exempt", "*"), Takes: takes("{exempt}", "api", limits(tb, limiter.Unlimited("rpm")), "rpm")},
+			{Name: "two", Match: match("two", "*"), Takes: takes("{two}", "api", limits(tb, limiter.PerSecond("rps", 5), limiter.PerHour("rph", 8)), "rps", "rph")},
 			{Name: "child", Match: match("child", "*", "org", "*"), Takes: child},
 		}},
 		{Domain: "closed", DenyUnknown: true, Rules: []descriptor.RuleSpec{
-			{Name: "requests", Match: match("api_key", "*"), Takes: takes("key/{api_key}", "api", rpm, 1000, "rpm")},
+			{Name: "requests", Match: match("api_key", "*"), Takes: takes("key/{api_key}", "api", rpm, "rpm")},
 		}},
 	}
 }

@@ -14,8 +14,10 @@ const (
 	eventUndecided event = iota
 	eventPanic
 	eventOverloaded
-	events // their number
 )
+
+// events is their number.
+const events = 3
 
 func (e event) String() string {
 	switch e {

@@ -22,7 +22,7 @@ func series(tb testing.TB, r prometheus.Gatherer) map[string]float64 {
 	all := make(map[string]float64)
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
-			var labels []string
+			labels := make([]string, 0, len(m.GetLabel()))
 			for _, l := range m.GetLabel() {
 				labels = append(labels, fmt.Sprintf("%s=%q", l.GetName(), l.GetValue()))
 			}

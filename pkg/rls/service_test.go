@@ -2,6 +2,7 @@ package rls_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,17 +17,14 @@ func descriptor1(more string, pairs ...string) string {
 }
 
 func descriptorJSON(more string, pairs ...string) string {
-	entries := ""
+	var entries []string
 	for i := 0; i < len(pairs); i += 2 {
-		if i > 0 {
-			entries += ","
-		}
-		entries += fmt.Sprintf(`{"key":%q,"value":%q}`, pairs[i], pairs[i+1])
+		entries = append(entries, fmt.Sprintf(`{"key":%q,"value":%q}`, pairs[i], pairs[i+1]))
 	}
 	if more != "" {
 		more = "," + more
 	}
-	return fmt.Sprintf(`{"entries":[%s]%s}`, entries, more)
+	return fmt.Sprintf(`{"entries":[%s]%s}`, strings.Join(entries, ","), more)
 }
 
 // ok is the answer OK with one status: a limit a minute, what remains, and when it is full.

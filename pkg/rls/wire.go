@@ -19,7 +19,7 @@ func begin(b []byte, num protowire.Number) ([]byte, int) {
 func end(b []byte, mark int) []byte {
 	n := len(b) - mark
 	if n < 0x80 {
-		b[mark-1] = byte(n)
+		b[mark-1] = byte(n) // #nosec G115 -- below 0x80
 		return b
 	}
 	var length [10]byte
