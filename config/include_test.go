@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
 // domains are the names of a configuration's domains, in order.
@@ -63,8 +65,61 @@ func TestIncludedForms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := domains(c), "zero one two three"; got != want {
-		t.Errorf("domains %q, want %q", got, want)
+	var got []string
+	for _, d := range c.Rules.Domains() {
+		got = append(got, fmt.Sprintf("%s in %s, deny %t", d.Name(), d.Namespace(), d.DenyUnknown()))
+	}
+	want := []string{"zero in default, deny false", "one in default, deny true", "two in default, deny false", "three in ns, deny false"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("domains (-want +got):\n%s", diff)
+	}
+}
+
+func TestEnvoyproxyFile(t *testing.T) {
+	files := fstest.MapFS{"envoy.yaml": {Data: []byte(`
+domain: mongo_cps
+descriptors:
+- key: database
+  value: users
+  rate_limit: {unit: Second, requests_per_unit: 500, name: users}
+- key: database
+  descriptors:
+  - {key: tenant, value: 7, rate_limit: {unit: minute, requests_per_unit: 4294967295}, detailed_metric: true}
+  - {key: tenant, rate_limit: {unit: hour}}
+- {key: free, rate_limit: {unlimited: true, replaces: [{name: users}]}}
+`)}}
+	c, err := config.Parse("ratelimit.yaml", []byte("{include: [{path: envoy.yaml}], unmatched: deny}\n"), files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.TrimSpace(`
+envoy.yaml:9: warning: descriptors[1].descriptors[0].detailed_metric: has no effect: metrics have the names of rules, never values of descriptors
+envoy.yaml:10: warning: descriptors[1].descriptors[1].rate_limit: has no requests_per_unit, and so denies everything`)
+	if diff := cmp.Diff(want, c.Warnings.Error()); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+	call := descriptor.Call{Domain: "mongo_cps", Descriptors: []descriptor.Descriptor{
+		{Entries: []descriptor.Entry{{Key: "database", Value: "users"}}},
+		{Entries: []descriptor.Entry{{Key: "database", Value: "other"}, {Key: "tenant", Value: "7"}}},
+		{Entries: []descriptor.Entry{{Key: "database", Value: "other"}, {Key: "tenant", Value: "8"}}},
+		{Entries: []descriptor.Entry{{Key: "free", Value: "x"}}},
+	}}
+	var plan descriptor.Plan
+	c.Rules.Plan(&call, &plan)
+	var got []string
+	for _, o := range plan.Outcomes {
+		text := ""
+		if o.Rule != nil {
+			text = o.Rule.Name()
+		}
+		for _, take := range plan.Request.Takes[o.First : o.First+o.Count] {
+			text += " " + take.Limits.At(0).String()
+		}
+		got = append(got, text)
+	}
+	wantRules := []string{"database_users", "database.tenant_7 4294967295/minute", "database.tenant", "free"} // the first is replaced by the last
+	if diff := cmp.Diff(wantRules, got); diff != "" {
+		t.Errorf("rules and limits (-want +got):\n%s", diff)
 	}
 }
 

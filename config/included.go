@@ -3,7 +3,7 @@ package config
 import "gopkg.in/yaml.v3"
 
 // included returns the domains of an included file. It holds domains as a list
-// or, at its root, just one.
+// or, at its root, just one, with rules or with the descriptors of envoyproxy/ratelimit.
 func included(r *report, s source) []domain {
 	var found []domain
 	d := &decoder{report: r, file: s.name, scope: s.name + ":"}
@@ -19,7 +19,8 @@ func (s includedSchema) decode(d *decoder, v value) {
 	case v.node.Kind != yaml.MappingNode:
 		d.failf(v, "must be a mapping: {domains: […]}, or just one domain with its rules; not %s", describe(v.node))
 	case hasKey(v.node, "descriptors"):
-		d.failf(v, "files of envoyproxy/ratelimit are not read by this version: write the domain with rules")
+		*s.out = make([]domain, 1)
+		envoyFile{&(*s.out)[0]}.decode(d, v)
 	case hasKey(v.node, "domains"):
 		object{keys: []key{{"domains", domains(s.out)}}}.decode(d, v)
 	default:
@@ -28,7 +29,10 @@ func (s includedSchema) decode(d *decoder, v value) {
 	}
 }
 
-func (s includedSchema) walk(path string, visit func(string)) { domains(s.out).walk(path, visit) }
+func (s includedSchema) walk(path string, visit func(string)) {
+	domains(s.out).walk(path, visit)
+	envoyFile{&domain{}}.walk(path, visit)
+}
 
 // hasKey reports whether a mapping has a key, without looking at anything else.
 func hasKey(n *yaml.Node, name string) bool {

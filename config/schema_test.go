@@ -12,7 +12,9 @@ import (
 func schemaKeys() []string {
 	var keys []string
 	f := &file{cfg: defaults()}
-	f.schema().walk("", func(key string) { keys = append(keys, key) })
+	add := func(key string) { keys = append(keys, key) }
+	f.schema().walk("", add)
+	includedSchema{new([]domain)}.walk("", add)
 	slices.Sort(keys)
 	return slices.Compact(keys)
 }
