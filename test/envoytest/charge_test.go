@@ -28,7 +28,7 @@ domains:
 // Charges that Envoy sends after the answer are booked once each, into debt when
 // need be; then requests are denied.
 func TestChargeAfterAnswer(t *testing.T) {
-	needsEnvoy(t)
+	envoytest.Need(t)
 	envoy, _ := startAll(t, filepath.Join("testdata", "charge.yaml"), writeRules(t, hundredTokens))
 
 	// 33 requests at once, and then one that brings the balance from 1 to -2.

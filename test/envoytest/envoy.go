@@ -36,6 +36,15 @@ const (
 	adminPort    = 9901
 )
 
+// Need leaves a test out of a run with -short, and fails it where Envoy is missing.
+func Need(tb testing.TB) {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skip("starts Envoy")
+	}
+	binary(tb)
+}
+
 // StartEnvoy starts Envoy with file and waits until it serves. Envoy chooses the
 // ports of its listener (10000) and its admin endpoint (9901) itself; every other
 // port in the file must be in ports, and every one there in the file.

@@ -49,7 +49,7 @@ func wantFiveForEachKey(t *testing.T, envoy *envoytest.Envoy) {
 }
 
 func TestBasicExample(t *testing.T) {
-	needsEnvoy(t)
+	envoytest.Need(t)
 	envoy, service := startAll(t, example(t, "basic.yaml"), example(t, "ratelimit.yaml"))
 	wantFiveForEachKey(t, envoy)
 
@@ -68,7 +68,7 @@ func TestBasicExample(t *testing.T) {
 }
 
 func TestFailureModeDenyExample(t *testing.T) {
-	needsEnvoy(t)
+	envoytest.Need(t)
 	envoy, service := startAll(t, example(t, "failure-mode-deny.yaml"), example(t, "ratelimit.yaml"))
 	wantFiveForEachKey(t, envoy)
 
@@ -81,7 +81,7 @@ func TestFailureModeDenyExample(t *testing.T) {
 // Both limits must admit, and a request that one of them denies takes nothing from
 // the other.
 func TestTwoDescriptorsExample(t *testing.T) {
-	needsEnvoy(t)
+	envoytest.Need(t)
 	envoy, service := startAll(t, example(t, "two-descriptors.yaml"), example(t, "ratelimit.yaml"))
 	look := newLooker(t, service)
 	start := time.Now()

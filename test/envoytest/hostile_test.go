@@ -27,7 +27,7 @@ domains:
 // Keys of any bytes and length are limited like any other, each on its own. They
 // are sent in rounds, so that one that drained another would be seen.
 func TestHostileKeys(t *testing.T) {
-	needsEnvoy(t)
+	envoytest.Need(t)
 	envoy, _ := startAll(t, example(t, "basic.yaml"), writeRules(t, threeForeach))
 	long := strings.Repeat("a", 3<<10)
 	keys := []string{

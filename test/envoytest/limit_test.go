@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/ratelimit/ratelimit/test/envoytest"
 )
 
 // Three requests, and one more every 3 seconds.
@@ -24,7 +26,7 @@ const period = 3 * time.Second
 // A limit of n lets n requests pass. The next is denied, and admitted again when
 // the time that retry-after gave has passed, and not before.
 func TestLimitAndRetryAfter(t *testing.T) {
-	needsEnvoy(t)
+	envoytest.Need(t)
 	envoy, _ := startAll(t, example(t, "basic.yaml"), writeRules(t, threeRequests))
 
 	start := time.Now()
@@ -78,7 +80,7 @@ func TestLimitAndRetryAfter(t *testing.T) {
 
 // Whoever waits for exactly what retry-after said is admitted at the first try.
 func TestWaitRetryAfter(t *testing.T) {
-	needsEnvoy(t)
+	envoytest.Need(t)
 	envoy, _ := startAll(t, example(t, "basic.yaml"), writeRules(t, threeRequests))
 
 	response := envoy.Get(t, "/", apiKey("alice"))

@@ -34,7 +34,7 @@ domains:
 // Two replicas are replaced one after the other while requests come in; none of
 // them is lost, or passes without a decision.
 func TestRollingRestartLosesNothing(t *testing.T) {
-	needsEnvoy(t)
+	envoytest.Need(t)
 	rules := writeRules(t, strings.Replace(plenty, "LIMIT", "1000000", 1))
 	replicas := []*envoytest.Service{
 		envoytest.StartService(t, rules, "", ""),
@@ -62,7 +62,7 @@ func TestRollingRestartLosesNothing(t *testing.T) {
 // The rules are replaced while requests come in, again and again; no request is
 // lost, or passes without a decision.
 func TestReloadLosesNothing(t *testing.T) {
-	needsEnvoy(t)
+	envoytest.Need(t)
 	rules := writeRules(t, strings.Replace(plenty, "LIMIT", "1000000", 1))
 	envoy, _ := startAll(t, example(t, "basic.yaml"), rules)
 

@@ -25,14 +25,6 @@ const (
 	upstreamPort = 9000
 )
 
-// needsEnvoy leaves a test out of `make test-short`, and only of that.
-func needsEnvoy(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("starts Envoy")
-	}
-}
-
 // example returns the path of a file of examples/envoy.
 func example(t *testing.T, name string) string {
 	t.Helper()
