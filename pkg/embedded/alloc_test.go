@@ -47,12 +47,13 @@ func TestAllocatedMemoryOfAMillionBuckets(t *testing.T) {
 // bytesOfBuckets returns the memory that n buckets hold, the names of the keys not
 // shared with the caller.
 func bytesOfBuckets(tb testing.TB, n int) uint64 {
+	tb.Helper()
 	limits, err := limiter.NewLimits(limiter.PerDay("rpd", 1000))
 	if err != nil {
 		tb.Fatal(err)
 	}
 	store := embedded.New(embedded.Config{})
-	defer store.Close(context.Background())
+	defer func() { _ = store.Close(context.Background()) }()
 	before := liveBytes()
 	ops := []limiter.Op{{Limits: limits, Spends: []limiter.Spend{{Limit: "rpd", Take: limiter.Milli}}}}
 	for i := range n {

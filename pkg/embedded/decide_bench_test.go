@@ -51,6 +51,7 @@ func keysOf(n int) []string {
 }
 
 func benchLimiter(tb testing.TB) *limiter.Limiter {
+	tb.Helper()
 	store := embedded.New(embedded.Config{})
 	tb.Cleanup(func() { _ = store.Close(context.Background()) })
 	l, err := limiter.New(limiter.Config{Store: store})

@@ -42,7 +42,7 @@ type Store struct {
 	buckets atomic.Int64
 	shards  [shardCount]shard
 	catalog catalog
-	stop    context.CancelFunc
+	stop    func()        // ends the sweeper; may be called again
 	done    chan struct{} // closed when the sweeper has ended
 }
 
@@ -66,13 +66,16 @@ func New(cfg Config) *Store {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	s := &Store{cfg: cfg, seed: maphash.MakeSeed(), stop: stop, done: make(chan struct{})}
+	stop := make(chan struct{})
+	s := &Store{
+		cfg: cfg, seed: maphash.MakeSeed(),
+		stop: sync.OnceFunc(func() { close(stop) }), done: make(chan struct{}),
+	}
 	for i := range s.shards {
 		s.shards[i].buckets = make(map[uint64]*bucket)
 	}
 	s.catalog.init()
-	go s.sweepLoop(ctx)
+	go s.sweepLoop(stop)
 	return s
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -140,7 +141,7 @@ func TestSameHash(t *testing.T) {
 	buckets := make([]*bucket, 3)
 	for round := range 2 {
 		for i := range buckets {
-			op := opOf(fmt.Sprint(i), limits, int64(i+1))
+			op := opOf(strconv.Itoa(i), limits, int64(i+1))
 			b, created, err := s.open(sh, hash, t0.UnixMilli(), &op)
 			if err != nil || created != (round == 0) {
 				t.Fatalf("bucket %d: created %t, %v", i, created, err)
@@ -188,9 +189,9 @@ func TestLongNamesAreKeptShort(t *testing.T) {
 func TestManyBucketsInOneDecision(t *testing.T) {
 	s := newStore(t, Config{})
 	limits := limitsOf(t, limiter.PerSecond("rps", 1))
-	var ops []limiter.Op
-	for i := range 200 { // more than fit the fixed arrays
-		ops = append(ops, opOf(fmt.Sprint(i), limits, 1))
+	ops := make([]limiter.Op, 200) // more than fit the fixed array
+	for i := range ops {
+		ops[i] = opOf(strconv.Itoa(i), limits, 1)
 	}
 	mustTake(t, s, t0, true, ops...)
 	mustTake(t, s, t0, false, ops[150])

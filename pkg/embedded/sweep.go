@@ -1,21 +1,18 @@
 package embedded
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // sweepsPerInterval is how many parts a sweep is cut into.
 const sweepsPerInterval = 64
 
-// sweepLoop looks at every shard once in each sweep interval, until ctx ends.
-func (s *Store) sweepLoop(ctx context.Context) {
+// sweepLoop looks at every shard once in each sweep interval, until stop is closed.
+func (s *Store) sweepLoop(stop <-chan struct{}) {
 	defer close(s.done)
 	ticker := time.NewTicker(max(s.cfg.SweepInterval/sweepsPerInterval, time.Millisecond))
 	defer ticker.Stop()
 	for next := 0; ; next = (next + 1) % sweepsPerInterval {
 		select {
-		case <-ctx.Done():
+		case <-stop:
 			return
 		case <-ticker.C:
 		}

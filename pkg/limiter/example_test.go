@@ -13,7 +13,7 @@ import (
 func ExampleLimiter_Decide() {
 	ctx := context.Background()
 	store := embedded.New(embedded.Config{})
-	defer store.Close(ctx)
+	defer func() { _ = store.Close(ctx) }()
 	l, err := limiter.New(limiter.Config{Store: store})
 	if err != nil {
 		fmt.Println(err)
@@ -48,7 +48,7 @@ func ExampleLimiter_Decide() {
 func ExampleLimiter_SetStatic() {
 	ctx := context.Background()
 	store := embedded.New(embedded.Config{})
-	defer store.Close(ctx)
+	defer func() { _ = store.Close(ctx) }()
 	l, err := limiter.New(limiter.Config{Store: store})
 	if err != nil {
 		fmt.Println(err)
@@ -102,7 +102,7 @@ func ExampleLimiter_SetStatic() {
 func ExampleLimiter_Acquire() {
 	ctx := context.Background()
 	store := embedded.New(embedded.Config{})
-	defer store.Close(ctx)
+	defer func() { _ = store.Close(ctx) }()
 	l, err := limiter.New(limiter.Config{Store: store})
 	if err != nil {
 		fmt.Println(err)

@@ -133,10 +133,10 @@ func (l Limit) Params() tokenbucket.Params {
 
 // DebtFloor returns the lowest balance that charges may lead to, in millitokens, 0 or below.
 func (l Limit) DebtFloor() int64 {
-	switch {
-	case l.MaxDebt == NoDebt:
+	switch l.MaxDebt {
+	case NoDebt:
 		return 0
-	case l.MaxDebt == 0:
+	case 0:
 		return -DefaultMaxDebt * l.Capacity * Milli
 	default:
 		return -l.MaxDebt * Milli
@@ -157,15 +157,12 @@ func (l Limit) String() string {
 }
 
 func periodString(d time.Duration) string {
-	switch d {
-	case time.Second:
-		return "second"
-	case time.Minute:
-		return "minute"
-	case time.Hour:
-		return "hour"
-	case 24 * time.Hour:
-		return "day"
+	for name, period := range map[string]time.Duration{
+		"second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour,
+	} {
+		if d == period {
+			return name
+		}
 	}
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -211,7 +208,7 @@ func NewLimits(limits ...Limit) (*Limits, error) {
 func hashLimits(limits []Limit) uint64 {
 	h := sha256.New()
 	for _, l := range limits {
-		fmt.Fprintf(h, "%s %d %d %d %d %t\n", l.Name, l.Capacity, l.RefillAmount, l.RefillPeriod.Milliseconds(), l.DebtFloor(), l.Unlimited)
+		_, _ = fmt.Fprintf(h, "%s %d %d %d %d %t\n", l.Name, l.Capacity, l.RefillAmount, l.RefillPeriod.Milliseconds(), l.DebtFloor(), l.Unlimited)
 	}
 	return binary.BigEndian.Uint64(h.Sum(nil))
 }

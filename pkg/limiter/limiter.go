@@ -170,7 +170,7 @@ func (l *Limiter) unanswered(ctx context.Context, now time.Time, req *Request, d
 		d.Admitted, d.Reason = true, ReasonNone
 	case Local:
 		l.decideLocally(context.WithoutCancel(ctx), now, req, d)
-	default:
+	case Deny, Unset:
 		d.Admitted, d.Reason = false, ReasonUnavailable
 	}
 	return nil

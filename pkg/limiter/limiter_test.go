@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -72,7 +73,8 @@ func decide(t *testing.T, l *limiter.Limiter, now time.Time, req *limiter.Reques
 
 // brief is a decision in one line for each status.
 func brief(d *limiter.Decision) []string {
-	out := []string{fmt.Sprintf("admitted=%t %v retry=%v", d.Admitted, d.Reason, d.RetryAfter)}
+	out := make([]string, 0, 1+len(d.Statuses))
+	out = append(out, fmt.Sprintf("admitted=%t %v retry=%v", d.Admitted, d.Reason, d.RetryAfter))
 	for _, s := range d.Statuses {
 		out = append(out, fmt.Sprintf("%s/%s %s %d left exceeded=%t", s.Entity, s.Resource, s.Limit.Name, s.Available/limiter.Milli, s.Exceeded))
 	}
@@ -211,9 +213,9 @@ func TestHierarchyRefusals(t *testing.T) {
 		}
 		return s
 	}
-	var chain []string
+	chain := make([]string, 0, 16)
 	for i := range 8 {
-		chain = append(chain, fmt.Sprint(i), fmt.Sprint(i+1))
+		chain = append(chain, strconv.Itoa(i), strconv.Itoa(i+1))
 	}
 	for name, s := range map[string]limiter.Static{
 		"self":   entities("a", "a"),
@@ -235,7 +237,7 @@ func TestChainThatGrewTooLongIsDenied(t *testing.T) {
 	store := newStore(t)
 	l := newLimiter(t, limiter.Config{Store: store}, limiter.Static{System: set(t, limiter.PerMinute("rpm", 10))})
 	for i := 8; i >= 0; i-- { // each fits when it is stored; then the whole is given one more above
-		e := limiter.Entity{ID: fmt.Sprint(i), Cascade: true, Parent: fmt.Sprint(i + 1)}
+		e := limiter.Entity{ID: strconv.Itoa(i), Cascade: true, Parent: strconv.Itoa(i + 1)}
 		if i == 8 {
 			e.Parent = ""
 		}

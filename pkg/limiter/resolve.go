@@ -2,7 +2,6 @@ package limiter
 
 import (
 	"context"
-	"hash/fnv"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
@@ -215,7 +214,7 @@ func (sc *scratch) addOp(req *Request, i int, generation uint64) {
 			sp.Charge = saturatingAdd(sp.Charge, c.Amount)
 		case Refund:
 			sp.Refund = saturatingAdd(sp.Refund, c.Amount)
-		default:
+		case Consume:
 			sp.Take = saturatingAdd(sp.Take, c.Amount)
 			sp.Look = sp.Look || c.Amount == 0
 		}
@@ -274,11 +273,18 @@ func variant(t *Take, lv *level) uint64 {
 		v = t.Limits.Hash()
 	}
 	if t.Label != "" {
-		h := fnv.New64a()
-		h.Write([]byte(t.Label))
-		v = v*31 + h.Sum64()
+		v = v*31 + fnv1a(t.Label)
 	}
 	return v
+}
+
+// fnv1a is the 64-bit FNV-1a hash, the same in every process.
+func fnv1a(s string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	return h
 }
 
 // checkConfigured denies a request that consumes a limit which no level has.

@@ -3,8 +3,7 @@ package storetest
 import (
 	"context"
 	"math/rand/v2"
-	"runtime"
-	"sync/atomic"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -25,68 +24,77 @@ func checkChangesWhileTaking(t T, s limiter.Store) {
 	c := newClient(t, s)
 	small, great := limiter.PerSecond("l", 100), limiter.PerSecond("l", 300)
 	other := limiter.PerDay("other", 1)
-	sets := []*limiter.Limits{c.limits(small), c.limits(great), c.limits(other), c.limits(small, other), c.limits(limiter.Unlimited("l"))}
-	run := changing{store: s, op: on("user", sets[1], limiter.Spend{Limit: "l"})}
-	run.versions.Store(&[]version{{sets[1], 1}})
-
-	limited, cancel := within(t)
-	defer cancel()
-	g, ctx := errgroup.WithContext(limited)
-	for caller := range callers {
-		g.Go(func() error { return run.call(ctx, rand.New(rand.NewPCG(5, uint64(caller)))) }) // #nosec G404 -- repeatable
-	}
-	g.Go(func() error {
-		for generation := uint64(2); run.calls.Load() < callers*40 && ctx.Err() == nil; generation++ {
-			run.put(version{sets[generation%uint64(len(sets))], generation})
-			for before := run.calls.Load(); run.calls.Load() < before+callers && ctx.Err() == nil; {
-				runtime.Gosched()
-			}
-		}
-		return nil
-	})
-	if err := g.Wait(); err != nil {
-		t.Fatalf("a caller failed: %v", err)
-	}
-	if err := rateOf(small).over(rateOf(great)).check(run.history.decided, 0); err != nil {
+	ch := changing{store: s, op: on("user", c.limits(great), limiter.Spend{Limit: "l"})}
+	ch.sets = []*limiter.Limits{ch.op.Limits, c.limits(other), c.limits(small, other), c.limits(limiter.Unlimited("l")), c.limits(small)}
+	ch.versions = []version{{ch.op.Limits, 1}}
+	ch.run(t, 5)
+	if err := rateOf(great).check(ch.history.decided, 0); err != nil {
 		t.Errorf("while limits change: %v", err)
 	}
-	run.checkSettled(t, version{sets[0], 1 << 40}, rateOf(small))
+
+	last := version{c.limits(small), 1 << 40}
+	c.take(ch.clock.ms.Load(), under(spending(ch.op, limiter.Spend{}), last.generation, last.limits))
+	ch.sets, ch.versions, ch.history = nil, append(ch.versions, last), history{}
+	ch.run(t, 6)
+	if err := rateOf(small).check(ch.history.decided, 0); err != nil {
+		t.Errorf("after the last change: %v", err)
+	}
 }
 
 // changing is a bucket whose limits change while callers take from it.
 type changing struct {
-	store    limiter.Store
-	op       limiter.Op
-	versions atomic.Pointer[[]version]
-	calls    atomic.Int64
-	clock    clock
-	history  history
+	store   limiter.Store
+	op      limiter.Op
+	sets    []*limiter.Limits // come in force one after the other; none = no change any more
+	clock   clock
+	history history
+
+	mu       sync.Mutex
+	calls    int
+	versions []version // the last one is in force
 }
 
-// put puts a version in force.
-func (ch *changing) put(v version) {
-	all := append([]version(nil), *ch.versions.Load()...)
-	all = append(all, v)
-	ch.versions.Store(&all)
+func (ch *changing) run(t T, seed uint64) {
+	ctx, cancel := within(t)
+	defer cancel()
+	var g errgroup.Group
+	for caller := range callers {
+		g.Go(func() error { return ch.call(ctx, rand.New(rand.NewPCG(seed, uint64(caller)))) }) // #nosec G404 -- repeatable
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatalf("a caller failed: %v", err)
+	}
+	if len(ch.history.decided) == 0 {
+		t.Errorf("nothing was admitted: the case shows nothing")
+	}
 }
 
-// call is one caller, who has the version in force, or was suspended with an older one.
+// version returns what a caller has in hand: the version in force, or after he
+// was suspended an older one. Every 30th call brings a new version in force.
+func (ch *changing) version(r *rand.Rand) version {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	if ch.calls++; ch.calls%30 == 0 && len(ch.sets) > 0 {
+		n := len(ch.versions)
+		ch.versions = append(ch.versions, version{ch.sets[n%len(ch.sets)], uint64(n + 1)}) // #nosec G115 -- above 0
+	}
+	last := len(ch.versions) - 1
+	if r.IntN(3) == 0 {
+		return ch.versions[max(0, last-r.IntN(4))]
+	}
+	return ch.versions[last]
+}
+
+// call is one caller.
 func (ch *changing) call(ctx context.Context, r *rand.Rand) error {
 	for range 60 {
-		versions := *ch.versions.Load()
-		v := versions[len(versions)-1]
-		if r.IntN(3) == 0 {
-			v = versions[max(0, len(versions)-1-r.IntN(4))]
-		}
-		sp := limiter.Spend{Limit: "l", Take: 1 + r.Int64N(tokens(6))}
-		ops := []limiter.Op{under(spending(ch.op, sp), v.generation, v.limits)}
+		v := ch.version(r)
+		sp := limiter.Spend{Limit: "l", Take: 1 + r.Int64N(tokens(12))}
 		if v.limits.Find("l") < 0 {
-			ops[0].Spends[0].Limit = "other"
-			ops[0].Spends[0].Take = 0
+			sp = limiter.Spend{Limit: "other"}
 		}
-		asked := ch.clock.unsteady(r, 2, 50)
-		admitted, err := ch.store.Take(ctx, at(asked), ops)
-		ch.calls.Add(1)
+		ops := []limiter.Op{under(spending(ch.op, sp), v.generation, v.limits)}
+		admitted, err := ch.store.Take(ctx, at(ch.clock.unsteady(r, 2, 50)), ops)
 		if err != nil {
 			return err
 		}
@@ -96,28 +104,4 @@ func (ch *changing) call(ctx context.Context, r *rand.Rand) error {
 		}
 	}
 	return nil
-}
-
-// checkSettled puts the last version in force with one call, and has callers with
-// it and with older ones take again.
-func (ch *changing) checkSettled(t T, last version, r rate) {
-	c := newClient(t, ch.store)
-	c.take(ch.clock.ms.Load(), under(spending(ch.op, limiter.Spend{}), last.generation, last.limits))
-	ch.put(last)
-	ch.history = history{}
-	ctx, cancel := within(t)
-	defer cancel()
-	var g errgroup.Group
-	for caller := range callers {
-		g.Go(func() error { return ch.call(ctx, rand.New(rand.NewPCG(6, uint64(caller)))) }) // #nosec G404 -- repeatable
-	}
-	if err := g.Wait(); err != nil {
-		t.Fatalf("a caller failed: %v", err)
-	}
-	if err := r.check(ch.history.decided, 0); err != nil {
-		t.Errorf("after the last change: %v", err)
-	}
-	if len(ch.history.decided) == 0 {
-		t.Errorf("nothing was admitted after the last change: the case shows nothing")
-	}
 }

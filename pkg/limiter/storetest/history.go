@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -24,6 +25,7 @@ type history struct {
 	mu      sync.Mutex
 	decided []taking // at the time at which the store decided
 	called  []taking // from the call to its return, by the clock of the case
+	denied  atomic.Int64
 }
 
 func (h *history) add(decided, called taking) {
@@ -41,21 +43,22 @@ func rateOf(l limiter.Limit) rate {
 	return rate{p.Capacity, p.Amount, p.Period}
 }
 
-// over returns the greatest bound of two rates of the same period.
-func (r rate) over(other rate) rate {
-	return rate{max(r.burst, other.burst), max(r.amount, other.amount), r.period}
-}
-
 // check reports the first interval in which more was admitted than the rate and
 // late milliseconds more of it allow. It looks at every interval that begins
 // with one taking and ends with another; what certainly lies within counts as
 // taken, what possibly does as refunded.
 func (r rate) check(all []taking, late int64) error {
 	ends := slices.Clone(all)
-	slices.SortFunc(ends, func(a, b taking) int { return int(a.to - b.to) })
+	slices.SortFunc(ends, func(a, b taking) int { return cmp.Compare(a.to, b.to) })
 	begins := make(map[int64]bool)
-	for _, a := range all {
-		begins[a.from] = true
+	across := make([]int64, len(ends)) // refunded by calls that were under way at the end
+	for i, e := range ends {
+		begins[e.from] = true
+		for _, later := range ends[i+1:] {
+			if later.refunded > 0 && later.from <= e.to {
+				across[i] += later.refunded
+			}
+		}
 	}
 	for begin := range begins {
 		var sum int64
@@ -69,25 +72,12 @@ func (r rate) check(all []taking, late int64) error {
 			if i+1 < len(ends) && ends[i+1].to == e.to || e.to < begin {
 				continue
 			}
-			most := r.burst + r.amount*(e.to-begin+late)/r.period
-			if sum-refundedAcross(ends[i+1:], e.to) > most {
-				return fmt.Errorf("from %d ms to %d ms %d millitokens were admitted, %d may be", begin, e.to, sum, most)
+			if most := r.burst + r.amount*(e.to-begin+late)/r.period; sum-across[i] > most {
+				return fmt.Errorf("from %d ms to %d ms %d millitokens were admitted, %d may be", begin, e.to, sum-across[i], most)
 			}
 		}
 	}
 	return nil
-}
-
-// refundedAcross returns what was given back by calls that return after an
-// interval's end but may have been applied before it.
-func refundedAcross(later []taking, end int64) int64 {
-	var sum int64
-	for _, l := range later {
-		if l.refunded > 0 && l.from <= end {
-			sum += l.refunded
-		}
-	}
-	return sum
 }
 
 // clock is the clock of a case. Callers move it on as they go.

@@ -233,7 +233,7 @@ func checkSubscriber(t T, s limiter.Store) {
 	s.Subscribe(func(ch limiter.Change) { told <- ch })
 	expect := func(ref limiter.Ref, stored bool) {
 		t.Helper()
-		timeout := time.NewTimer(5 * time.Second)
+		timeout := time.NewTimer(reach)
 		defer timeout.Stop()
 		for {
 			select {
@@ -247,7 +247,9 @@ func checkSubscriber(t T, s limiter.Store) {
 				}
 				return
 			case <-timeout.C:
-				t.Fatalf("not told of a change of %+v within 5 s", ref)
+				t.Fatalf("not told of a change of %+v within %v", ref, reach)
+			case <-t.Context().Done():
+				t.Fatalf("not told of a change of %+v", ref)
 			}
 		}
 	}

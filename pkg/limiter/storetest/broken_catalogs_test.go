@@ -1,0 +1,219 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+func brokenLives() []broken {
+	return []broken{
+		{"does not look at the context", func(r *reference) limiter.Store { return deaf{r} }, []string{"context/canceled", "context/deadline exceeded"}},
+		{"stays open", func(r *reference) limiter.Store { return open{r} }, []string{"close/every method", "close/while callers call"}},
+		{"fails to close twice", func(r *reference) limiter.Store { return closesOnce{r} }, []string{"close/every method"}},
+	}
+}
+
+func brokenCatalogs() []broken {
+	return []broken{
+		{"forgets fields", func(r *reference) limiter.Store { return forgetful{r} }, []string{"entity/stored as given", "lockstep/catalog"}},
+		{"lets the last writer win", func(r *reference) limiter.Store { return lastWins{r} }, []string{"entity/versions", "entity/one of many writers wins", "lockstep/catalog"}},
+		{"does not look at the chain", func(r *reference) limiter.Store { return chainless{r} }, []string{"entity/cycles", "entity/levels"}},
+		{"leaves the limits of what it deletes", func(r *reference) limiter.Store { return leavesLimits{r} }, []string{"entity/delete", "lockstep/catalog"}},
+		{"drops the buckets of what it deletes", func(r *reference) limiter.Store { return dropsBuckets{r} }, []string{"entity/buckets outlive it"}},
+		{"shares memory with the caller", func(r *reference) limiter.Store { return sharing{r} }, []string{"entity/memory is not shared"}},
+		{"cannot delete limits", func(r *reference) limiter.Store { return keepsLimits{r} }, []string{"records/limits", "records/policy"}},
+		{"has no policy", func(r *reference) limiter.Store { return policyless{r} }, []string{"records/policy"}},
+		{"leaves what was in the records", func(r *reference) limiter.Store { return leavesRecords{r} }, []string{"records/reading overwrites"}},
+		{"has one generation for ever", func(r *reference) limiter.Store { return timeless{r} }, []string{"records/generation"}},
+		{"reads the generation after the records", func(r *reference) limiter.Store { return readsLate{r} }, []string{"records/generation while they change"}},
+		{"reads records one by one", func(r *reference) limiter.Store { return readsApart{r} }, []string{"records/generation while they change"}},
+		{"tells of changes that are none", func(r *reference) limiter.Store { return chatty{r} }, []string{"limiter/a storm of denials"}},
+		{"tells nobody", func(r *reference) limiter.Store { return silent{r} }, []string{"records/subscriber"}},
+	}
+}
+
+type foldingCatalog struct{ *reference }
+
+func fold(ref limiter.Ref) limiter.Ref {
+	ref.Entity, ref.Resource = strings.ToLower(ref.Entity), strings.ToLower(ref.Resource)
+	return ref
+}
+
+func (s foldingCatalog) PutLimits(ctx context.Context, namespace string, ref limiter.Ref, r limiter.Record) error {
+	return s.reference.PutLimits(ctx, namespace, fold(ref), r)
+}
+
+func (s foldingCatalog) Read(ctx context.Context, namespace string, refs []limiter.Ref, records []limiter.Record) (uint64, error) {
+	refs = slices.Clone(refs)
+	for i := range refs {
+		refs[i] = fold(refs[i])
+	}
+	return s.reference.Read(ctx, namespace, refs, records)
+}
+
+type deaf struct{ *reference }
+
+func (s deaf) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool, error) {
+	return s.reference.Take(context.WithoutCancel(ctx), now, ops)
+}
+
+type open struct{ *reference }
+
+func (open) Close(context.Context) error { return nil }
+
+type closesOnce struct{ *reference }
+
+func (s closesOnce) Close(ctx context.Context) error {
+	if _, err := s.Read(ctx, "", nil, nil); err != nil {
+		return err
+	}
+	return s.reference.Close(ctx)
+}
+
+type forgetful struct{ *reference }
+
+func (s forgetful) PutEntity(ctx context.Context, now time.Time, namespace string, e limiter.Entity) (limiter.Entity, error) {
+	e.Name = ""
+	return s.reference.PutEntity(ctx, now, namespace, e)
+}
+
+type lastWins struct{ *reference }
+
+func (s lastWins) PutEntity(ctx context.Context, now time.Time, namespace string, e limiter.Entity) (limiter.Entity, error) {
+	for {
+		stored, err := s.reference.PutEntity(ctx, now, namespace, e)
+		if !errors.Is(err, limiter.ErrConflict) {
+			return stored, err
+		}
+		var r [1]limiter.Record
+		if _, err := s.Read(ctx, namespace, []limiter.Ref{limiter.EntityRef(e.ID)}, r[:]); err != nil {
+			return stored, err
+		}
+		if e.Version = 0; r[0].Entity != nil {
+			e.Version = r[0].Entity.Version
+		}
+	}
+}
+
+type chainless struct{ *reference }
+
+func (s chainless) PutEntity(ctx context.Context, now time.Time, namespace string, e limiter.Entity) (limiter.Entity, error) {
+	stored, err := s.reference.PutEntity(ctx, now, namespace, e)
+	if errors.Is(err, limiter.ErrInvalid) && e.ID != "" {
+		e.Parent = ""
+		return s.reference.PutEntity(ctx, now, namespace, e)
+	}
+	return stored, err
+}
+
+type leavesLimits struct{ *reference }
+
+func (s leavesLimits) DeleteEntity(_ context.Context, namespace, id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.records, recordKey{namespace, limiter.EntityRef(id)})
+	return nil
+}
+
+type dropsBuckets struct{ *reference }
+
+func (s dropsBuckets) DeleteEntity(ctx context.Context, namespace, id string) error {
+	s.mu.Lock()
+	for k := range s.buckets {
+		if k.Namespace == namespace && k.Entity == id {
+			delete(s.buckets, k)
+		}
+	}
+	s.mu.Unlock()
+	return s.reference.DeleteEntity(ctx, namespace, id)
+}
+
+type sharing struct{ *reference }
+
+func (s sharing) PutEntity(ctx context.Context, now time.Time, namespace string, e limiter.Entity) (limiter.Entity, error) {
+	stored, err := s.reference.PutEntity(ctx, now, namespace, e)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if kept := s.records[recordKey{namespace, limiter.EntityRef(e.ID)}].Entity; err == nil && kept != nil {
+		kept.Metadata = e.Metadata
+	}
+	return stored, err
+}
+
+type keepsLimits struct{ *reference }
+
+func (s keepsLimits) PutLimits(ctx context.Context, namespace string, ref limiter.Ref, r limiter.Record) error {
+	if r.Empty() {
+		return nil
+	}
+	return s.reference.PutLimits(ctx, namespace, ref, r)
+}
+
+type policyless struct{ *reference }
+
+func (s policyless) PutLimits(ctx context.Context, namespace string, ref limiter.Ref, r limiter.Record) error {
+	r.OnUnavailable = limiter.Unset
+	return s.reference.PutLimits(ctx, namespace, ref, r)
+}
+
+type leavesRecords struct{ *reference }
+
+func (s leavesRecords) Read(ctx context.Context, namespace string, refs []limiter.Ref, records []limiter.Record) (uint64, error) {
+	before := slices.Clone(records)
+	generation, err := s.reference.Read(ctx, namespace, refs, records)
+	for i := range records {
+		if records[i].Empty() {
+			records[i] = before[i]
+		}
+	}
+	return generation, err
+}
+
+type timeless struct{ *reference }
+
+func (timeless) RaiseGeneration(context.Context) error { return nil }
+
+type readsLate struct{ *reference }
+
+func (s readsLate) Read(ctx context.Context, namespace string, refs []limiter.Ref, records []limiter.Record) (uint64, error) {
+	if _, err := s.reference.Read(ctx, namespace, refs, records); err != nil {
+		return 0, err
+	}
+	runtime.Gosched()
+	return s.reference.Read(ctx, namespace, nil, nil)
+}
+
+type readsApart struct{ *reference }
+
+func (s readsApart) Read(ctx context.Context, namespace string, refs []limiter.Ref, records []limiter.Record) (uint64, error) {
+	generation, err := s.reference.Read(ctx, namespace, nil, nil)
+	for i := range refs {
+		if err == nil {
+			_, err = s.reference.Read(ctx, namespace, refs[i:i+1], records[i:i+1])
+		}
+		for range 20 {
+			runtime.Gosched()
+		}
+	}
+	return generation, err
+}
+
+type silent struct{ *reference }
+
+func (silent) Subscribe(func(limiter.Change)) {}
+
+type chatty struct{ *reference }
+
+func (s chatty) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool, error) {
+	admitted, err := s.reference.Take(ctx, now, ops)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changed("")
+	return admitted, err
+}
