@@ -23,14 +23,17 @@ configuration can be used, also when there are warnings (with --strict: 2).`,
 				return err
 			}
 			for _, w := range cfg.Warnings {
-				fmt.Fprintln(cmd.ErrOrStderr(), w)
+				cmd.PrintErrln(w)
 			}
 			rules := 0
 			for _, d := range cfg.Rules.Domains() {
 				rules += len(d.Rules())
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "ok: %s, %s, %s, %s\n", count(len(cfg.Files), "file"),
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "ok: %s, %s, %s, %s\n", count(len(cfg.Files), "file"),
 				count(len(cfg.Rules.Domains()), "domain"), count(rules, "rule"), count(len(cfg.Warnings), "warning"))
+			if err != nil {
+				return failed(err)
+			}
 			if strict && len(cfg.Warnings) > 0 {
 				return fmt.Errorf("%s, and --strict allows none", count(len(cfg.Warnings), "warning"))
 			}

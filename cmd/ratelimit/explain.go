@@ -98,7 +98,7 @@ func (f *explainFlags) compute(ctx context.Context, q *admin.Question) (*admin.E
 		return nil, err
 	}
 	store := embedded.New(embedded.Config{})
-	defer store.Close(ctx)
+	defer func() { _ = store.Close(ctx) }()
 	l, err := limiter.New(limiter.Config{Store: store})
 	if err != nil {
 		return nil, failed(err)
@@ -128,7 +128,7 @@ func (f *explainFlags) ask(ctx context.Context, q *admin.Question) (*admin.Expla
 	if err != nil {
 		return nil, failed(fmt.Errorf("asking the service: %w", err))
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1024))
 		return nil, failed(fmt.Errorf("%s answers %s: %s", url, resp.Status, bytes.TrimSpace(text)))
@@ -142,7 +142,17 @@ func (f *explainFlags) ask(ctx context.Context, q *admin.Question) (*admin.Expla
 
 // writeExplanation writes an explanation for people.
 func writeExplanation(w io.Writer, x *admin.Explanation, live bool) error {
+	var text strings.Builder
+	writeAnswer(&text, x)
+	writeLimits(&text, x, live)
 	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	if _, err := io.WriteString(tw, text.String()); err != nil {
+		return err
+	}
+	return tw.Flush()
+}
+
+func writeAnswer(tw *strings.Builder, x *admin.Explanation) {
 	fmt.Fprintf(tw, "domain\t%s\n", x.Domain)
 	rule := x.Rule
 	if rule == "" {
@@ -167,19 +177,22 @@ func writeExplanation(w io.Writer, x *admin.Explanation, live bool) error {
 			fmt.Fprintf(tw, "%s\t%s\n", m.Rule, m.Why)
 		}
 	}
-	if len(x.Limits) > 0 {
-		available := "WHEN FULL"
-		if live {
-			available = "AVAILABLE"
-		}
-		fmt.Fprintf(tw, "\nENTITY\tRESOURCE\tLIMIT\tRATE\tFROM\tACTION\tAMOUNT\t%s\tENOUGH\n", available)
-		for _, l := range x.Limits {
-			from := l.Source
-			if l.Plan != "" {
-				from = "plan " + l.Plan
-			}
-			fmt.Fprintf(tw, "%s%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%t\n", strings.Repeat("^ ", l.Level), l.Entity, l.Resource, l.Name, l.Rate, from, l.Action, l.Amount, l.Available, l.Enough)
-		}
+}
+
+func writeLimits(tw *strings.Builder, x *admin.Explanation, live bool) {
+	if len(x.Limits) == 0 {
+		return
 	}
-	return tw.Flush()
+	available := "WHEN FULL"
+	if live {
+		available = "AVAILABLE"
+	}
+	fmt.Fprintf(tw, "\nENTITY\tRESOURCE\tLIMIT\tRATE\tFROM\tACTION\tAMOUNT\t%s\tENOUGH\n", available)
+	for _, l := range x.Limits {
+		from := l.Source
+		if l.Plan != "" {
+			from = "plan " + l.Plan
+		}
+		fmt.Fprintf(tw, "%s%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%t\n", strings.Repeat("^ ", l.Level), l.Entity, l.Resource, l.Name, l.Rate, from, l.Action, l.Amount, l.Available, l.Enough)
+	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -20,7 +19,7 @@ const (
 
 // run runs the program with its arguments and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	root := newRoot()
+	root := newRoot() //nolint:contextcheck // cobra carries the context to the commands
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -28,14 +27,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
-	var problems config.Problems
-	if errors.As(err, &problems) {
-		fmt.Fprintf(stderr, "%s\n", problems)
+	if problems, ok := errors.AsType[config.Problems](err); ok {
+		root.PrintErrln(problems)
 		return exitUsage
 	}
-	fmt.Fprintf(stderr, "ratelimit: %s\n", err)
-	var failure failureError
-	if errors.As(err, &failure) {
+	root.PrintErrln("ratelimit:", err)
+	if _, ok := errors.AsType[failureError](err); ok {
 		return exitFailure
 	}
 	return exitUsage

@@ -84,7 +84,7 @@ func (f *serveFlags) override(cfg *config.Config) error {
 func (f *serveFlags) serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) error {
 	log := newLogger(stderr, cfg.Log)
 	for _, w := range cfg.Warnings {
-		log.Warn("configuration", "warning", w.String())
+		log.WarnContext(ctx, "configuration", "warning", w.String())
 	}
 	s, err := newService(ctx, cfg, log)
 	if err != nil {
@@ -95,7 +95,7 @@ func (f *serveFlags) serve(ctx context.Context, cfg *config.Config, stdout, stde
 		return failed(err)
 	}
 	if _, err := io.WriteString(stdout, s.greeting()); err != nil {
-		log.Warn("cannot write to the standard output", "error", err)
+		log.WarnContext(ctx, "cannot write to the standard output", "error", err)
 	}
 	return failed(s.run(ctx, f.file, config.Options{Rules: f.rules}))
 }

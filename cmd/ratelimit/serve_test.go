@@ -61,7 +61,7 @@ func start(t *testing.T, args ...string) *running {
 	r := &running{stop: cancel, code: make(chan int, 1), log: new(logBuffer)}
 	out, w := io.Pipe()
 	go func() {
-		defer w.Close()
+		defer func() { _ = w.Close() }()
 		r.code <- run(ctx, append([]string{"serve", "--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0"}, args...), w, r.log)
 	}()
 	t.Cleanup(func() {
@@ -112,11 +112,11 @@ func eventually(t *testing.T, what string, ok func() bool) {
 func (r *running) ask(t *testing.T, user string) (int, *rlsAnswer) {
 	t.Helper()
 	body := fmt.Sprintf(`{"domain":"shop","descriptors":[{"entries":[{"key":"user","value":%q}]}]}`, user)
-	resp, err := http.Post("http://"+r.http+"/json", "application/json", strings.NewReader(body)) //nolint:gosec // loopback
+	resp, err := http.Post("http://"+r.http+"/json", "application/json", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	a := new(rlsAnswer)
 	if err := json.NewDecoder(resp.Body).Decode(a); err != nil {
 		t.Fatal(err)
@@ -125,20 +125,22 @@ func (r *running) ask(t *testing.T, user string) (int, *rlsAnswer) {
 }
 
 type rlsAnswer struct {
-	OverallCode string
+	OverallCode string `json:"overallCode"`
 	Statuses    []struct {
-		LimitRemaining int
-		CurrentLimit   struct{ RequestsPerUnit int }
-	}
+		LimitRemaining int `json:"limitRemaining"`
+		CurrentLimit   struct {
+			RequestsPerUnit int `json:"requestsPerUnit"`
+		} `json:"currentLimit"`
+	} `json:"statuses"`
 }
 
 func (r *running) get(t *testing.T, path string) (int, string) {
 	t.Helper()
-	resp, err := http.Get("http://" + r.http + path) //nolint:gosec // loopback
+	resp, err := http.Get("http://" + r.http + path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)
@@ -156,9 +158,10 @@ func dialPlain(t *testing.T, address string) *grpc.ClientConn {
 	return conn
 }
 
-func userRequest(user string) *rlsv3.RateLimitRequest {
+// adasRequest asks for one hit of the user ada.
+func adasRequest() *rlsv3.RateLimitRequest {
 	return &rlsv3.RateLimitRequest{Domain: "shop", Descriptors: []*rlscommon.RateLimitDescriptor{{
-		Entries: []*rlscommon.RateLimitDescriptor_Entry{{Key: "user", Value: user}},
+		Entries: []*rlscommon.RateLimitDescriptor_Entry{{Key: "user", Value: "ada"}},
 	}}}
 }
 
@@ -170,7 +173,7 @@ func TestServe(t *testing.T) {
 		if code, a := r.ask(t, "ada"); code != http.StatusOK || a.Statuses[0].LimitRemaining != 1 {
 			t.Errorf("/json: %d, %+v", code, a)
 		}
-		resp, err := rlsv3.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), userRequest("ada"))
+		resp, err := rlsv3.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), adasRequest())
 		if err != nil || resp.GetOverallCode() != rlsv3.RateLimitResponse_OK || resp.GetStatuses()[0].GetLimitRemaining() != 0 {
 			t.Errorf("gRPC: %v, %v", resp, err)
 		}
@@ -236,7 +239,7 @@ func TestDrain(t *testing.T) {
 	if code, _ := r.ask(t, "ada"); code != http.StatusOK {
 		t.Errorf("/json while draining: %d", code)
 	}
-	if _, err := rlsv3.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), userRequest("ada")); err != nil {
+	if _, err := rlsv3.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), adasRequest()); err != nil {
 		t.Errorf("gRPC while draining: %v", err)
 	}
 }
@@ -244,7 +247,7 @@ func TestDrain(t *testing.T) {
 func TestDrainEnds(t *testing.T) {
 	r := start(t, "--config", write(t, "c.yaml", "drain: 10ms\n"+twoPerMinute))
 	conn := dialPlain(t, r.grpc)
-	if _, err := rlsv3.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), userRequest("ada")); err != nil {
+	if _, err := rlsv3.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), adasRequest()); err != nil {
 		t.Fatal(err)
 	}
 	r.stop(errTerminated)

@@ -185,7 +185,7 @@ func (s *service) run(ctx context.Context, file string, opts config.Options) err
 	})
 	s.health.SetReady()
 	s.setGRPCHealth(grpc_health_v1.HealthCheckResponse_SERVING)
-	s.log.Info("serving", "grpc", s.grpcListener.Addr().String(), "http", s.httpListener.Addr().String(), "version", programVersion())
+	s.log.InfoContext(ctx, "serving", "grpc", s.grpcListener.Addr().String(), "http", s.httpListener.Addr().String(), "version", programVersion())
 	err := group.Wait()
 	s.close(context.WithoutCancel(ctx))
 	return err
@@ -210,7 +210,7 @@ func (s *service) drain(ctx context.Context) {
 	s.health.SetNotReady("shutting down")
 	s.setGRPCHealth(grpc_health_v1.HealthCheckResponse_NOT_SERVING)
 	patience := s.patience(ctx)
-	s.log.Info("draining", "reason", context.Cause(ctx), "patience", patience)
+	s.log.InfoContext(ctx, "draining", "reason", context.Cause(ctx), "patience", patience)
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer stop()
 	<-ctx.Done()
@@ -229,7 +229,7 @@ func (s *service) drain(ctx context.Context) {
 		<-done
 	}
 	if err := s.httpServer.Shutdown(ctx); err != nil {
-		s.log.Warn("connections were cut", "error", err)
+		s.log.WarnContext(ctx, "connections were cut", "error", err)
 	}
 }
 
@@ -246,7 +246,7 @@ func (s *service) patience(ctx context.Context) time.Duration {
 func (s *service) close(ctx context.Context) {
 	for _, store := range []*embedded.Store{s.store, s.fallback} {
 		if err := store.Close(ctx); err != nil {
-			s.log.Error("closing the store", "error", err)
+			s.log.ErrorContext(ctx, "closing the store", "error", err)
 		}
 	}
 }

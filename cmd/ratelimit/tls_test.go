@@ -84,20 +84,20 @@ server:
 		if err != nil {
 			return err
 		}
-		defer conn.Close()
-		_, err = rlsv3.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), userRequest("ada"))
+		defer func() { _ = conn.Close() }()
+		_, err = rlsv3.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), adasRequest())
 		return err
 	}
-	if err := call(&tls.Config{RootCAs: server.pool, Certificates: []tls.Certificate{client.pair}}); err != nil { //nolint:gosec // the default version will do
+	if err := call(&tls.Config{RootCAs: server.pool, Certificates: []tls.Certificate{client.pair}}); err != nil {
 		t.Errorf("a client with a certificate: %v", err)
 	}
-	if err := call(&tls.Config{RootCAs: server.pool, Certificates: []tls.Certificate{stranger.pair}}); err == nil { //nolint:gosec // the default version will do
+	if err := call(&tls.Config{RootCAs: server.pool, Certificates: []tls.Certificate{stranger.pair}}); err == nil {
 		t.Error("a client with another's certificate was let in")
 	}
-	if err := call(&tls.Config{RootCAs: server.pool}); err == nil { //nolint:gosec // the default version will do
+	if err := call(&tls.Config{RootCAs: server.pool}); err == nil {
 		t.Error("a client without a certificate was let in")
 	}
-	web := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: server.pool}}} //nolint:gosec // the default version will do
+	web := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: server.pool}}}
 	resp, err := web.Get("https://" + r.http + "/healthz")
 	if err != nil {
 		t.Fatal(err)

@@ -17,12 +17,12 @@ func (s *service) watch(ctx context.Context, file string, opts config.Options) e
 		if err != nil {
 			s.metrics.failed()
 			s.health.LoadFailed(err, time.Now())
-			s.log.Error("the new configuration is not used", "error", err)
+			s.log.ErrorContext(ctx, "the new configuration is not used", "error", err)
 			return
 		}
 		for _, w := range cfg.Warnings {
-			s.log.Warn("configuration", "warning", w.String())
+			s.log.WarnContext(ctx, "configuration", "warning", w.String())
 		}
-		s.log.Info("configuration loaded", "files", len(cfg.Files), "hash", cfg.Hash)
+		s.log.InfoContext(ctx, "configuration loaded", "files", len(cfg.Files), "hash", cfg.Hash)
 	})
 }
