@@ -202,7 +202,7 @@ func brokenDecisions() []broken {
 		}), []string{"take/a denial takes nothing", "take/many buckets", "take/child and parents", "retry/several buckets", "limiter/children of one parent"}},
 		{"books nothing on a denial", breakTake(booksNothingOnDenial), []string{"take/charges and refunds of a denial", "spend/order"}},
 		{"panics at amounts below zero", respending(func(_ limiter.Op, sp *limiter.Spend) {
-			_ = make([]byte, min(sp.Take, 1)) //nolint:staticcheck // a length below zero panics, which is the point
+			_ = make([]byte, min(sp.Take, 1)) // a length below zero panics
 		}), []string{"take/amounts out of range"}},
 		{"locks buckets in the caller's order", func(r *reference) limiter.Store {
 			l := &callersOrder{locks: make(map[limiter.BucketKey]chan struct{})}

@@ -59,7 +59,7 @@ func (ch *changing) run(t T, seed uint64) {
 	defer cancel()
 	var g errgroup.Group
 	for caller := range callers {
-		g.Go(func() error { return ch.call(ctx, rand.New(rand.NewPCG(seed, uint64(caller)))) }) // #nosec G404 -- repeatable
+		g.Go(func() error { return ch.call(ctx, seeded(seed, caller)) })
 	}
 	if err := g.Wait(); err != nil {
 		t.Fatalf("a caller failed: %v", err)

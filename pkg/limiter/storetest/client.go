@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -105,6 +106,11 @@ func spending(op limiter.Op, spends ...limiter.Spend) limiter.Op {
 
 // at returns the time ms milliseconds after the epoch.
 func at(ms int64) time.Time { return time.UnixMilli(epoch + ms).UTC() }
+
+// seeded returns the random numbers of one caller, the same in every run.
+func seeded(seed uint64, caller int) *rand.Rand {
+	return rand.New(rand.NewPCG(seed, uint64(caller))) // #nosec G404 G115 -- repeatable, and callers count from 0
+}
 
 // within returns a context that ends what hangs, long after anything sound has ended.
 func within(t T) (context.Context, context.CancelFunc) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,11 +29,22 @@ const (
 
 // String returns the method's name.
 func (m Method) String() string {
-	names := [methods]string{"Take", "Read", "PutEntity", "DeleteEntity", "PutLimits", "RaiseGeneration"}
-	if m >= methods {
-		return "unknown"
+	switch m {
+	case Take:
+		return "Take"
+	case Read:
+		return "Read"
+	case PutEntity:
+		return "PutEntity"
+	case DeleteEntity:
+		return "DeleteEntity"
+	case PutLimits:
+		return "PutLimits"
+	case RaiseGeneration:
+		return "RaiseGeneration"
+	case methods:
 	}
-	return names[m]
+	return "unknown"
 }
 
 // Fault is what happens to one call.
@@ -49,11 +61,18 @@ const (
 
 // String returns the fault's name.
 func (f Fault) String() string {
-	names := [faults]string{"none", "fail before", "fail after", "block"}
-	if f >= faults {
-		return "unknown"
+	switch f {
+	case None:
+		return "none"
+	case FailBefore:
+		return "fail before"
+	case FailAfter:
+		return "fail after"
+	case Block:
+		return "block"
+	case faults:
 	}
-	return names[f]
+	return "unknown"
 }
 
 // errInjected is the cause of every failure that is injected.
@@ -67,13 +86,8 @@ type Plan func(m Method, n int) Fault
 // fault; no methods = all.
 func Always(f Fault, only ...Method) Plan {
 	return func(m Method, _ int) Fault {
-		if len(only) == 0 {
+		if len(only) == 0 || slices.Contains(only, m) {
 			return f
-		}
-		for _, o := range only {
-			if o == m {
-				return f
-			}
 		}
 		return None
 	}
@@ -159,9 +173,9 @@ func (f *Faulty) call(ctx context.Context, m Method, inner func() error) error {
 	case Block:
 		<-ctx.Done()
 		return fmt.Errorf("%w: %s: %w: %w", limiter.ErrUnavailable, m, errInjected, ctx.Err())
-	default:
-		return inner()
+	case None, faults:
 	}
+	return inner()
 }
 
 // Take implements limiter.Store. On an error the results in ops are made wrong,

@@ -108,9 +108,9 @@ func TestFaultyCatalog(t *testing.T) {
 func TestSeededPlanRepeats(t *testing.T) {
 	draw := func(seed uint64) []storetest.Fault {
 		plan := storetest.Seeded(seed, 200, storetest.FailBefore, storetest.FailAfter)
-		var drawn []storetest.Fault
-		for n := range 100 {
-			drawn = append(drawn, plan(storetest.Take, n))
+		drawn := make([]storetest.Fault, 100)
+		for n := range drawn {
+			drawn[n] = plan(storetest.Take, n)
 		}
 		return drawn
 	}

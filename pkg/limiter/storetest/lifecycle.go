@@ -15,16 +15,14 @@ import (
 // lifecycleChecks are about contexts that are done and stores that are closed.
 func lifecycleChecks() []check {
 	return []check{
-		{name: "context/canceled", run: func(t T, s limiter.Store) {
-			ctx, cancel := context.WithCancel(t.Context())
+		{name: "context/canceled", run: checkContextDone(context.Canceled, func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
 			cancel()
-			checkContextDone(t, s, ctx, context.Canceled)
-		}},
-		{name: "context/deadline exceeded", run: func(t T, s limiter.Store) {
-			ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
-			defer cancel()
-			checkContextDone(t, s, ctx, context.DeadlineExceeded)
-		}},
+			return ctx, cancel
+		})},
+		{name: "context/deadline exceeded", run: checkContextDone(context.DeadlineExceeded, func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithDeadline(ctx, time.Unix(0, 0))
+		})},
 		{name: "close/every method", run: checkUseAfterClose},
 		{name: "close/while callers call", run: checkCloseWhileCalling},
 	}
@@ -66,23 +64,34 @@ func everyMethod(c client, op limiter.Op) []methodCall {
 }
 
 // checkContextDone: a call whose context is done applies nothing, and says so.
-func checkContextDone(t T, s limiter.Store, done context.Context, cause error) { //nolint:revive // the context is what the check is about, not its own
-	c := newClient(t, s)
-	op := c.one("user", limiter.PerDay("l", 10), limiter.Spend{Take: tokens(1), Charge: tokens(1)})
-	kept := limiter.EntityLimitsRef("kept", "r")
-	c.putEntity("ns", limiter.Entity{ID: "kept"})
-	c.putLimits("ns", kept, limiter.PerDay("l", 1))
-	_, before := c.readAt("ns")
-	calls := append(everyMethod(c, op), methodCall{DeleteEntity, func(ctx context.Context) error { return s.DeleteEntity(ctx, "ns", "kept") }})
-	for _, m := range calls {
-		if err := m.call(done); !errors.Is(err, cause) || !errors.Is(err, limiter.ErrUnavailable) {
-			t.Errorf("%v: error = %v, want %q and %q", m.method, err, cause, limiter.ErrUnavailable)
+func checkContextDone(cause error, end func(context.Context) (context.Context, context.CancelFunc)) func(T, limiter.Store) {
+	return func(t T, s limiter.Store) {
+		c := newClient(t, s)
+		op := c.one("user", limiter.PerDay("l", 10), limiter.Spend{Take: tokens(1), Charge: tokens(1)})
+		kept := limiter.EntityLimitsRef("kept", "r")
+		c.putEntity("ns", limiter.Entity{ID: "kept"})
+		c.putLimits("ns", kept, limiter.PerDay("l", 1))
+		_, before := c.readAt("ns")
+		c.callAll(cause, end, append(everyMethod(c, op), methodCall{DeleteEntity, func(ctx context.Context) error {
+			return s.DeleteEntity(ctx, "ns", "kept")
+		}}))
+		c.wantBalance(tokens(10), 0, op)
+		records, after := c.readAt("ns", limiter.EntityRef("kept"), kept, limiter.EntityRef("entity"), limiter.EntityLimitsRef("entity", "r"))
+		if records[0].Empty() || records[1].Empty() || !records[2].Empty() || !records[3].Empty() || after != before {
+			t.Errorf("the catalog changed: generation %d before, %d after, %+v", before, after, records)
 		}
 	}
-	c.wantBalance(tokens(10), 0, op)
-	records, after := c.readAt("ns", limiter.EntityRef("kept"), kept, limiter.EntityRef("entity"), limiter.EntityLimitsRef("entity", "r"))
-	if records[0].Empty() || records[1].Empty() || !records[2].Empty() || !records[3].Empty() || after != before {
-		t.Errorf("the catalog changed: generation %d before, %d after, %+v", before, after, records)
+}
+
+// callAll makes calls with a context that has ended, and requires that they fail by it.
+func (c client) callAll(cause error, end func(context.Context) (context.Context, context.CancelFunc), calls []methodCall) {
+	c.Helper()
+	done, cancel := end(c.Context())
+	defer cancel()
+	for _, m := range calls {
+		if err := m.call(done); !errors.Is(err, cause) || !errors.Is(err, limiter.ErrUnavailable) {
+			c.Errorf("%v: error = %v, want %q and %q", m.method, err, cause, limiter.ErrUnavailable)
+		}
 	}
 }
 
@@ -138,7 +147,7 @@ func checkCloseWhileCalling(t T, s limiter.Store) {
 	}
 	for range 2 {
 		g.Go(func() error {
-			for calls.Load() < 10*callers && ctx.Err() == nil { //nolint:revive // waits for the callers to be under way
+			for calls.Load() < 10*callers && ctx.Err() == nil {
 				_, err := s.Read(ctx, "ns", nil, nil)
 				if err != nil && !errors.Is(err, limiter.ErrClosed) {
 					return err

@@ -67,7 +67,7 @@ func linearHistory(t T, s limiter.Store, entity string, l limiter.Limit) ([]porc
 	)
 	for id := range 8 {
 		op := c.one(entity, l, limiter.Spend{})
-		r := rand.New(rand.NewPCG(4, uint64(id))) // #nosec G404 -- repeatable
+		r := seeded(4, id)
 		g.Go(func() error {
 			for range 40 {
 				call := linearCall{now: now.unsteady(r, 120, 200), spend: linearSpend(r)}

@@ -116,8 +116,8 @@ func drawSpends(p pair, limits *limiter.Limits) []limiter.Spend {
 func (p pair) decide(now int64, ops []limiter.Op) {
 	p.Helper()
 	wantOps := slices.Clone(ops)
-	for i := range wantOps {
-		wantOps[i].Spends = slices.Clone(ops[i].Spends)
+	for i, op := range ops {
+		wantOps[i].Spends = slices.Clone(op.Spends)
 	}
 	want, err := p.reference.Take(p.Context(), at(now), wantOps)
 	if err != nil {
@@ -181,7 +181,7 @@ func clockSteps(p pair) {
 func catalogSteps(p pair) {
 	names := []string{"a", "b", "c", "d"}
 	sets := lockstepLimits(p)
-	var refs []limiter.Ref
+	refs := make([]limiter.Ref, 0, 3*len(names)+1)
 	for _, name := range names {
 		refs = append(refs, limiter.EntityRef(name), limiter.EntityLimitsRef(name, "r"), limiter.ResourceLimitsRef(name))
 	}

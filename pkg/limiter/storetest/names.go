@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"unsafe"
 
@@ -91,10 +92,22 @@ func checkSwappedParts(t T, s limiter.Store) {
 	drained := make(map[limiter.BucketKey]bool)
 	for _, sep := range []string{"#", "/", "\x00", "%", "%23", "|", ":", ",", " ", "~", "\n", ""} {
 		for _, parts := range [][3]string{
-			{"a", "b", "c"}, {"a" + sep + "b", "", "c"}, {"a", "b" + sep + "c", ""}, {"", "a", "b" + sep + "c"},
-			{"", "a" + sep + "b", "c"}, {"a" + sep + "b", "c", ""}, {"", "", "a" + sep + "b" + sep + "c"},
-			{"a" + sep + "b" + sep + "c", "", ""}, {"", "a" + sep + "b" + sep + "c", ""}, {"a", sep + "b", "c"},
-			{"a", "b" + sep, "c"}, {"a", "b", sep + "c"}, {"a" + sep, "b", "c"}, {"c", "b", "a"}, {"b", "a", "c"}, {"a", "c", "b"},
+			{"a", "b", "c"},
+			{"a" + sep + "b", "", "c"},
+			{"a", "b" + sep + "c", ""},
+			{"", "a", "b" + sep + "c"},
+			{"", "a" + sep + "b", "c"},
+			{"a" + sep + "b", "c", ""},
+			{"", "", "a" + sep + "b" + sep + "c"},
+			{"a" + sep + "b" + sep + "c", "", ""},
+			{"", "a" + sep + "b" + sep + "c", ""},
+			{"a", sep + "b", "c"},
+			{"a", "b" + sep, "c"},
+			{"a", "b", sep + "c"},
+			{"a" + sep, "b", "c"},
+			{"c", "b", "a"},
+			{"b", "a", "c"},
+			{"a", "c", "b"},
 		} {
 			key := limiter.BucketKey{Namespace: parts[0], Entity: parts[1], Resource: parts[2]}
 			if drained[key] {
@@ -130,7 +143,8 @@ func checkVariants(t T, s limiter.Store) {
 func checkRecordNames(t T, s limiter.Store) {
 	c := newClient(t, s)
 	names := hostileNames()
-	refs := []limiter.Ref{limiter.SystemLimitsRef()}
+	refs := make([]limiter.Ref, 1, 1+3*len(names))
+	refs[0] = limiter.SystemLimitsRef()
 	for _, name := range names {
 		refs = append(refs, limiter.ResourceLimitsRef(name), limiter.EntityLimitsRef(name, "r"), limiter.EntityLimitsRef("user", name+"/"))
 	}
@@ -145,7 +159,7 @@ func checkRecordNames(t T, s limiter.Store) {
 	var entities []limiter.Ref
 	for i, name := range names {
 		if name != "" {
-			c.putEntity("ns", limiter.Entity{ID: name, Name: fmt.Sprint(i)})
+			c.putEntity("ns", limiter.Entity{ID: name, Name: strconv.Itoa(i)})
 			entities = append(entities, limiter.EntityRef(name))
 		}
 	}

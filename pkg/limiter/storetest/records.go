@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -277,10 +278,5 @@ func mentions(ch limiter.Change, namespace string, ref limiter.Ref) bool {
 	if ch.Namespace != namespace && ch.Namespace != "" {
 		return false
 	}
-	for _, r := range ch.Refs {
-		if r == ref {
-			return true
-		}
-	}
-	return ch.Refs == nil
+	return ch.Refs == nil || slices.Contains(ch.Refs, ref)
 }

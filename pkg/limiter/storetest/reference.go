@@ -67,16 +67,18 @@ func (r *reference) takeAt(ctx context.Context, now int64, ops []limiter.Op) (bo
 	admitted := true
 	for i := range ops {
 		b := r.open(&ops[i], now)
-		for j := range ops[i].Spends {
-			if !b.prepare(&ops[i].Spends[j], now) {
+		spends := ops[i].Spends
+		for j := range spends {
+			if !b.prepare(&spends[j], now) {
 				admitted = false
 			}
 		}
 	}
 	for i := range ops {
 		b := r.buckets[ops[i].Bucket]
-		for j := range ops[i].Spends {
-			b.finish(&ops[i].Spends[j], admitted)
+		spends := ops[i].Spends
+		for j := range spends {
+			b.finish(&spends[j], admitted)
 		}
 	}
 	return admitted, nil

@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -21,7 +20,7 @@ func retryChecks() []check {
 // checkRetry: from the state that a denial leaves in the spend follows the first
 // millisecond at which the same request is admitted; one earlier it is denied.
 func checkRetry(t T, s limiter.Store) {
-	r := rand.New(rand.NewPCG(3, 3)) // #nosec G404 -- repeatable
+	r := seeded(3, 0)
 	for i := range 300 {
 		c := newClient(t, s)
 		capacity := 1 + r.Int64N(200)

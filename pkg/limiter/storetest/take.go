@@ -99,8 +99,16 @@ func checkAmountsOutOfRange(t T, s limiter.Store) {
 	other := c.one("other", limiter.PerDay("l", 2), limiter.Spend{})
 	const least, most = -1 << 63, 1<<63 - 1
 	for _, sp := range []limiter.Spend{
-		{Take: -1}, {Take: least}, {Take: most}, {Charge: least}, {Charge: most}, {Refund: least}, {Refund: most},
-		{Refund: most, Charge: least}, {Refund: least, Charge: most, Take: most}, {Take: tokenbucket.MaxAmount + 1},
+		{Take: -1},
+		{Take: least},
+		{Take: most},
+		{Take: tokenbucket.MaxAmount + 1},
+		{Charge: least},
+		{Charge: most},
+		{Refund: least},
+		{Refund: most},
+		{Refund: most, Charge: least},
+		{Refund: least, Charge: most, Take: most},
 	} {
 		op := c.one("victim", limiter.PerDay("l", 2), sp)
 		if _, err := s.Take(t.Context(), at(0), []limiter.Op{op, other}); err != nil && !isContractError(err) {
@@ -143,7 +151,7 @@ func checkCrossing(t T, s limiter.Store, n int, shuffle func(*rand.Rand, []int))
 	var g errgroup.Group
 	for caller := range callers {
 		g.Go(func() error {
-			r := rand.New(rand.NewPCG(1, uint64(caller)))
+			r := seeded(1, caller)
 			for round := range 30 {
 				first, size := (caller+round)%n, min(n, 2+r.IntN(2))
 				buckets := make([]int, size)

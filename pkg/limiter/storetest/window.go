@@ -94,7 +94,7 @@ func (w windowCase) run(t T, s limiter.Store, entity string) *history {
 	var g errgroup.Group
 	for caller := range callers {
 		op := c.one(entity, w.limit, limiter.Spend{})
-		r := rand.New(rand.NewPCG(2, uint64(caller))) // #nosec G404 -- repeatable
+		r := seeded(2, caller)
 		g.Go(func() error { return w.call(ctx, s, r, op, &now, &h) })
 	}
 	if err := g.Wait(); err != nil {
