@@ -32,9 +32,34 @@ type Config struct {
 // origin is what the files say, whatever the program then makes of a Config, of
 // settings that take effect only when it starts.
 type origin struct {
-	server Server
-	store  Store
-	places map[string]place // of server.grpc, server.http and store, where they stand in the file
+	settings []setting
+}
+
+// setting is a part of a Config that takes effect only when the program starts.
+type setting struct {
+	path  string
+	value any // comparable
+	at    place
+}
+
+// remember notes what the files say, and where.
+func (c *Config) remember(r *report) {
+	for _, s := range []setting{
+		{path: "server.grpc", value: c.Server.GRPC},
+		{path: "server.http", value: c.Server.HTTP},
+		{path: "store", value: c.Store},
+		{path: "decision.timeout", value: c.Decision.Timeout},
+		{path: "cache", value: c.Cache},
+		{path: "drain", value: c.Drain},
+		{path: "log", value: c.Log},
+	} {
+		at, ok := r.places[s.path]
+		if !ok { // it is the default
+			at = place{file: c.Files[0], path: s.path}
+		}
+		s.at = at
+		c.origin.settings = append(c.origin.settings, s)
+	}
 }
 
 // Server says where the program listens.

@@ -221,12 +221,23 @@ func describe(n *yaml.Node) string {
 	case isNull(n):
 		return "nothing"
 	case n.Tag == "!!str":
-		return fmt.Sprintf("the text %q", n.Value)
+		return fmt.Sprintf("the text %q", shorten(n.Value, maxQuoted))
 	case n.Tag == "!!int", n.Tag == "!!float":
-		return "the number " + n.Value
+		return "the number " + shorten(n.Value, maxQuoted)
 	default:
-		return n.Value
+		return shorten(n.Value, maxQuoted)
 	}
+}
+
+// maxQuoted bounds how much of a value a problem repeats, in bytes.
+const maxQuoted = 80
+
+// shorten cuts text that is too long in the middle.
+func shorten(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most/2], "") + "…" + strings.ToValidUTF8(s[len(s)-most/2:], "")
 }
 
 // join appends a key to a path. A key that would make the path ambiguous is quoted.

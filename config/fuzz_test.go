@@ -3,6 +3,7 @@ package config_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -19,6 +20,9 @@ func FuzzParse(f *testing.F) {
 		f.Fatal(err)
 	}
 	for _, name := range bad {
+		if strings.HasSuffix(name, "alias-bomb.yaml") {
+			continue // as a seed it would take the time of all others
+		}
 		data, err := os.ReadFile(name)
 		if err != nil {
 			f.Fatal(err)

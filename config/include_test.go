@@ -16,7 +16,7 @@ import (
 
 // domains are the names of a configuration's domains, in order.
 func domains(c *config.Config) string {
-	var names []string
+	names := make([]string, 0, len(c.Rules.Domains()))
 	for _, d := range c.Rules.Domains() {
 		names = append(names, d.Name())
 	}
@@ -65,7 +65,7 @@ func TestIncludedForms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []string
+	got := make([]string, 0, len(c.Rules.Domains()))
 	for _, d := range c.Rules.Domains() {
 		got = append(got, fmt.Sprintf("%s in %s, deny %t", d.Name(), d.Namespace(), d.DenyUnknown()))
 	}
@@ -106,18 +106,15 @@ envoy.yaml:10: warning: descriptors[1].descriptors[1].rate_limit: has no request
 	}}
 	var plan descriptor.Plan
 	c.Rules.Plan(&call, &plan)
-	var got []string
+	got := make([]string, 0, len(plan.Outcomes))
 	for _, o := range plan.Outcomes {
-		text := ""
-		if o.Rule != nil {
-			text = o.Rule.Name()
-		}
+		limits := make([]string, 0, o.Count)
 		for _, take := range plan.Request.Takes[o.First : o.First+o.Count] {
-			text += " " + take.Limits.At(0).String()
+			limits = append(limits, take.Limits.At(0).String())
 		}
-		got = append(got, text)
+		got = append(got, fmt.Sprintf("%s %v", o.Rule.Name(), limits))
 	}
-	wantRules := []string{"database_users", "database.tenant_7 4294967295/minute", "database.tenant", "free"} // the first is replaced by the last
+	wantRules := []string{"database_users []", "database.tenant_7 [4294967295/minute]", "database.tenant []", "free []"} // the first is replaced by the last
 	if diff := cmp.Diff(wantRules, got); diff != "" {
 		t.Errorf("rules and limits (-want +got):\n%s", diff)
 	}

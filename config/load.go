@@ -165,12 +165,7 @@ func (f *file) finish(d *decoder) {
 		d.warn(d.find(p.Path), "%s", p.Text)
 	}
 	f.warnings(d.report, specs)
-	c.origin = origin{server: c.Server, store: c.Store, places: make(map[string]place)}
-	for _, path := range []string{"server.grpc", "server.http", "store"} {
-		if at, ok := d.places[path]; ok {
-			c.origin.places[path] = at
-		}
-	}
+	c.remember(d.report)
 }
 
 // specs returns the domains to compile, each once.

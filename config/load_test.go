@@ -19,8 +19,10 @@ import (
 
 // settings are what a Config says apart from rules, limits and where it is from.
 func settings(c *config.Config) config.Config {
-	return config.Config{Server: c.Server, Store: c.Store, Decision: c.Decision, Headers: c.Headers, Cache: c.Cache,
-		Drain: c.Drain, Log: c.Log, DenyUnknown: c.DenyUnknown}
+	return config.Config{
+		Server: c.Server, Store: c.Store, Decision: c.Decision, Headers: c.Headers, Cache: c.Cache,
+		Drain: c.Drain, Log: c.Log, DenyUnknown: c.DenyUnknown,
+	}
 }
 
 func defaults() config.Config {
@@ -87,7 +89,7 @@ func TestShippedConfiguration(t *testing.T) {
 	if diff := cmp.Diff(want, c.Static, cmp.AllowUnexported(limiter.Limits{})); diff != "" {
 		t.Errorf("limits (-want +got):\n%s", diff)
 	}
-	var paths []string
+	paths := make([]string, 0, len(c.Warnings))
 	for _, w := range c.Warnings {
 		paths = append(paths, w.Path)
 	}
@@ -189,7 +191,7 @@ limits: {system: {rpm: 1/minute, tpm: 1/minute}}
 		Consume          []limiter.Consumption
 		Mode             limiter.Mode
 	}
-	var got []take
+	got := make([]take, 0, len(plan.Request.Takes))
 	for _, tk := range plan.Request.Takes {
 		got = append(got, take{tk.Entity, tk.Resource, tk.Parents, tk.Limits != nil, tk.Consume, tk.Mode})
 	}
@@ -333,6 +335,13 @@ func TestProblemsAreBounded(t *testing.T) {
 	lines := strings.Split(err.Error(), "\n")
 	if len(lines) != 1001 || lines[1000] != "many.yaml: and 2000 more problems" {
 		t.Errorf("%d lines, the last is %q", len(lines), lines[len(lines)-1])
+	}
+	long := strings.Repeat("x", 1<<20)
+	for _, data := range []string{"drain: " + long, long + ": 1", "plans: {" + long + ": 1}", "plans: {a: {rpm: 1/" + long + "}}"} {
+		_, err := config.Parse("long.yaml", []byte(data), nil)
+		if err == nil || len(err.Error()) > 2000 {
+			t.Errorf("%.30s… is reported in %d bytes", data, len(text(err)))
+		}
 	}
 }
 

@@ -55,9 +55,9 @@ func TestParseThousandths(t *testing.T) {
 }
 
 func TestDidYouMean(t *testing.T) {
-	known := []string{"address", "rate", "max_connection_age"}
+	known := []string{"namespace", "rate", "max_connection_age"}
 	for text, want := range map[string]string{
-		"adress": "address", "ADDRESS": "address", "adrdess": "address", "rat": "rate", "raet": "rate", "max_conection_age": "max_connection_age",
+		"namespce": "namespace", "NAMESPACE": "namespace", "namesapce": "namespace", "rat": "rate", "raet": "rate", "max_connectoin_age": "max_connection_age",
 		"limit": "", "": "", "x": "",
 	} {
 		if want != "" {

@@ -8,8 +8,11 @@ import (
 	"strings"
 )
 
-// maxProblems bounds how many problems one load reports.
-const maxProblems = 1000
+const (
+	maxProblems = 1000 // bounds how many problems one load reports
+	maxPath     = 256  // bounds the path of a problem, in bytes
+	maxText     = 1024 // bounds the text of a problem, in bytes
+)
 
 // Problem is one mistake, or something worth a second look, in a file.
 type Problem struct {
@@ -97,7 +100,7 @@ func (r *report) warn(at place, format string, args ...any) {
 }
 
 func (at place) problem(text string) Problem {
-	return Problem{File: at.file, Line: at.line, Column: at.column, Path: at.path, Text: text}
+	return Problem{File: at.file, Line: at.line, Column: at.column, Path: shorten(at.path, maxPath), Text: shorten(text, maxText)}
 }
 
 // find returns the place of a path, or of the nearest thing above it that stands

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 )
 
 // schemaKeys returns every key of the schema as docs/configuration.md names it.
@@ -30,7 +31,8 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 	if len(keys) < 50 {
 		t.Fatalf("the schema has only %d keys: %v", len(keys), keys)
 	}
-	rows := regexp.MustCompile("(?m)^\\| `([^`]+)` \\|(.*)\\|$").FindAllStringSubmatch(string(page), -1)
+	_, tables, _ := strings.Cut(string(page), "\n## Every key\n")
+	rows := regexp.MustCompile("(?m)^\\| `([^`]+)` \\|(.*)\\|$").FindAllStringSubmatch(tables, -1)
 	documented := make(map[string]bool, len(rows))
 	for _, row := range rows {
 		key, cells := row[1], strings.Split(row[2], " | ")
@@ -49,5 +51,33 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		if !documented[key] {
 			t.Errorf("%s is not described", key)
 		}
+	}
+}
+
+// TestExamplesOfThePageLoad loads the examples of docs/configuration.md that are
+// whole files.
+func TestExamplesOfThePageLoad(t *testing.T) {
+	page, err := os.ReadFile("../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded := 0
+	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
+		var err error
+		switch first, _, _ := strings.Cut(block[1], ":"); first {
+		case "plans", "domains":
+			_, err = Parse("page.yaml", []byte(block[1]), nil)
+		case "domain":
+			_, err = Parse("page.yaml", []byte("include: [{path: x.yaml}]"), fstest.MapFS{"x.yaml": {Data: []byte(block[1])}})
+		default:
+			continue
+		}
+		loaded++
+		if err != nil {
+			t.Errorf("%s\n%v", block[1], err)
+		}
+	}
+	if loaded < 4 {
+		t.Errorf("only %d examples were loaded", loaded)
 	}
 }

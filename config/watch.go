@@ -222,22 +222,11 @@ func existing(dir string) string {
 // effect only at the next start.
 func (c *Config) restart(started *origin) Problems {
 	var found Problems
-	for _, s := range []struct {
-		path    string
-		changed bool
-	}{
-		{"server.grpc", c.origin.server.GRPC != started.server.GRPC},
-		{"server.http", c.origin.server.HTTP != started.server.HTTP},
-		{"store", c.origin.store != started.store},
-	} {
-		if !s.changed {
+	for i, now := range c.origin.settings {
+		if now.value == started.settings[i].value {
 			continue
 		}
-		at, ok := c.origin.places[s.path]
-		if !ok {
-			at = place{file: c.Files[0], path: s.path}
-		}
-		p := at.problem("differs from what the program started with: it needs a restart to take effect")
+		p := now.at.problem("differs from what the program started with: it needs a restart to take effect")
 		p.Warning = true
 		found = append(found, p)
 	}
