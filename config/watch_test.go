@@ -22,14 +22,18 @@ type delivery struct {
 // watched is a configuration in a directory of its own, and a Watch of it that
 // ends with the test.
 type watched struct {
-	dir, path string
-	got       chan delivery
+	path string
+	got  chan delivery
 }
 
-// startWatch loads dir/ratelimit.yaml and watches it by events alone.
+// startWatch loads dir/ratelimit.yaml, or the shipped configuration when dir is
+// "", and watches it by events alone.
 func startWatch(t *testing.T, dir string, o config.Options) *watched {
 	t.Helper()
-	w := &watched{dir: dir, path: filepath.Join(dir, "ratelimit.yaml"), got: make(chan delivery, 16)}
+	w := &watched{got: make(chan delivery, 16)}
+	if dir != "" {
+		w.path = filepath.Join(dir, "ratelimit.yaml")
+	}
 	current, err := config.Load(w.path, o)
 	if err != nil {
 		t.Fatal(err)
@@ -190,6 +194,13 @@ func TestWatchNewFiles(t *testing.T) {
 	w.untilDomains(t, "y z")
 	write(t, filepath.Join(dir, "rules.d", "b.yaml"), "domain: b\n")
 	w.untilDomains(t, "b y z")
+}
+
+func TestWatchRulesBesideTheShippedConfiguration(t *testing.T) {
+	rules := t.TempDir()
+	w := startWatch(t, "", config.Options{Rules: []string{rules}})
+	write(t, filepath.Join(rules, "a.yaml"), "domain: a\n")
+	w.untilDomains(t, "llm-gateway a")
 }
 
 func TestWatchChangedBeforeItStarted(t *testing.T) {
