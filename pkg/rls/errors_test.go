@@ -1,9 +1,12 @@
 package rls_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -199,5 +202,21 @@ func TestInterceptor(t *testing.T) {
 	}
 	if got, err := client.ShouldRateLimit(metadata.AppendToOutgoingContext(t.Context(), "refuse", "1"), request); err == nil {
 		t.Errorf("an interceptor that refuses: got %v", got)
+	}
+}
+
+// Trouble is logged, and a storm of it is one line a second.
+func TestTroubleIsLogged(t *testing.T) {
+	var log bytes.Buffer
+	e := newEnv(t, func(c *rls.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	const calls = 100
+	for range calls {
+		if _, err := e.ask(t, `{"domain":"llm"}`); err == nil {
+			t.Fatal("no descriptors: got no error")
+		}
+	}
+	lines := strings.Count(log.String(), "no descriptors: the gateway must send at least one")
+	if lines == 0 || lines > calls/2 {
+		t.Errorf("%d bad calls made %d lines\n%s", calls, lines, log.String())
 	}
 }

@@ -14,10 +14,11 @@ const (
 	eventUndecided event = iota
 	eventPanic
 	eventOverloaded
+	eventInvalid
 )
 
 // events is their number.
-const events = 3
+const events = 4
 
 func (e event) String() string {
 	switch e {
@@ -27,6 +28,8 @@ func (e event) String() string {
 		return "panic"
 	case eventOverloaded:
 		return "too many calls in flight"
+	case eventInvalid:
+		return "invalid request: the gateway lets it pass; correct its configuration"
 	default:
 		return "unknown"
 	}
@@ -47,5 +50,5 @@ func (l *throttledLog) error(ctx context.Context, e event, attrs ...slog.Attr) {
 		return
 	}
 	attrs = append(attrs, slog.String("event", e.String()), slog.Int64("suppressed", l.quiet[e].Swap(0)))
-	l.logger.LogAttrs(ctx, slog.LevelError, "rate limit call answered by policy", attrs...)
+	l.logger.LogAttrs(ctx, slog.LevelError, "rate limit call went wrong", attrs...)
 }

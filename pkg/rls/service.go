@@ -143,6 +143,7 @@ func (s *Service) replace(rules *descriptor.Rules, options Options) {
 func (s *Service) serve(ctx context.Context, now time.Time, c *call) (*answer, error) {
 	if c.problem != nil {
 		s.metrics.invalid.WithLabelValues(c.problem.reason).Inc()
+		s.log.error(ctx, eventInvalid, slog.String("error", c.problem.text))
 		return nil, status.Error(codes.InvalidArgument, c.problem.text)
 	}
 	st := s.state.Load()

@@ -3,6 +3,7 @@ package rls_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -259,6 +260,41 @@ func TestReload(t *testing.T) {
 	e.run(t, []step{{ask: ask, want: `{"overallCode":"OVER_LIMIT","statuses":[{"code":"OVER_LIMIT"}],"dynamicMetadata":{"reason":"unmatched","domain":"llm"}}`}})
 	e.service.SetRules(compile(t, domains(t)))
 	e.run(t, []step{{ask: ask, want: ok("rpm", 10, 8, "12s")}})
+}
+
+// A call sees the rules from before a reload, or those from after it.
+func TestReloadWhileServing(t *testing.T) {
+	e := newEnv(t, nil)
+	many, one := compile(t, domains(t)), compile(t, domains(t)[1:])
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				e.service.SetRules(one)
+				e.service.Reload(many, rls.Options{UnmatchedDeny: true})
+			}
+		}
+	})
+	for range 500 {
+		got, err := e.ask(t, descriptor1(``, "tier", "free"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reason := got.GetDynamicMetadata().AsMap()["reason"]; reason != nil && reason != "unmatched" {
+			t.Errorf("got %v, want OK or unmatched", got)
+		}
+	}
+	close(stop)
+	wg.Wait()
+	for name := range series(t, e.registry) {
+		if strings.HasPrefix(name, "ratelimit_errors_total") {
+			t.Errorf("calls went wrong: %s", name)
+		}
+	}
 }
 
 func TestNewRefuses(t *testing.T) {
