@@ -29,7 +29,8 @@ type Options struct {
 	// files are read, so that what is written in one go is read in one go; default 100ms.
 	Debounce time.Duration
 	// Poll is, for Watch, how often the contents are compared, in case a change
-	// gives no sign, as on network file systems; default 10s.
+	// gives no sign, as on network file systems; default 3s, within the 5 seconds that a
+	// changed limit may take.
 	Poll time.Duration
 }
 

@@ -54,7 +54,7 @@ type watcher struct {
 }
 
 func (w *watcher) run(ctx context.Context) {
-	poll := time.NewTicker(cmp.Or(w.options.Poll, 10*time.Second))
+	poll := time.NewTicker(cmp.Or(w.options.Poll, 3*time.Second))
 	defer poll.Stop()
 	var changed <-chan fsnotify.Event
 	var trouble <-chan error

@@ -97,7 +97,7 @@ func (f *serveFlags) serve(ctx context.Context, cfg *config.Config, stdout, stde
 	if _, err := io.WriteString(stdout, s.greeting()); err != nil {
 		log.WarnContext(ctx, "cannot write to the standard output", "error", err)
 	}
-	return failed(s.run(ctx, f.file, config.Options{Rules: f.rules}))
+	return failed(s.run(ctx, f.file, config.Options{Rules: f.rules, Current: cfg}))
 }
 
 func newLogger(w io.Writer, cfg config.Log) *slog.Logger {
