@@ -15,7 +15,7 @@ type Config struct {
 	Decision Decision
 	Headers  Headers
 	Cache    Cache
-	Drain    time.Duration // how long calls in flight may take at the end, 0 to 1h; default 10s
+	Drain    time.Duration // how long to answer on after SIGTERM while not ready, 0 to 1h; default 10s
 	Log      Log
 
 	DenyUnknown bool              // a call for a domain that no file has is denied; default false

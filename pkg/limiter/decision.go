@@ -72,7 +72,7 @@ func (r Reason) String() string {
 // LimitStatus says how one limit of one bucket stands with a request, after the
 // decision: of an admitted request what it took is gone, of a denied one nothing is.
 type LimitStatus struct {
-	Take     int    // index in Request.Takes of the (first) take that asked
+	Take     int    // index in Request.Takes; two takes of one bucket have a status each
 	Level    int    // 0 for the entity itself, 1 for its parent, ...
 	Entity   string // of this level
 	Resource string

@@ -12,6 +12,7 @@ type scratch struct {
 	offline bool   // the store is away: make do with what was last seen
 	policy  Policy // stored for the namespace
 	levels  []level
+	bases   []int // by take: the index of its entity's level, where its chain begins
 	refs    []Ref
 	records []Record
 	ops     []Op
@@ -27,6 +28,7 @@ type level struct {
 	source Source // of the limits
 	op     int    // index in ops; -1 = nothing to take here
 
+	above    int  // index in levels of the next ancestor; -1 = none yet
 	complete bool // the limits have every name that the take consumes
 }
 
@@ -39,10 +41,11 @@ const refsPerLevel = 5 // entity, and its four places for limits
 func (l *Limiter) resolve(ctx context.Context, now time.Time, req *Request, d *Decision) error {
 	sc := &d.scratch
 	for i := range req.Takes {
-		sc.addLevel(i, 0, req.Takes[i].Entity)
+		top := sc.addLevel(i, 0, req.Takes[i].Entity)
+		sc.bases = append(sc.bases, top)
 		for _, parent := range req.Takes[i].Parents {
 			if !sc.inChain(i, parent) {
-				sc.addLevel(i, sc.depth(i), parent)
+				top = sc.addAbove(top, parent)
 			}
 		}
 	}
@@ -95,8 +98,8 @@ func (d *Decision) appendParent(i int, static *Static, stored *Entity) {
 		return
 	}
 	sc := &d.scratch
-	lv := sc.levels[i]
-	if lv.depth != sc.depth(lv.take)-1 {
+	lv := &sc.levels[i]
+	if lv.above >= 0 {
 		return
 	}
 	var parent string
@@ -112,7 +115,7 @@ func (d *Decision) appendParent(i int, static *Static, stored *Entity) {
 	case lv.depth+1 == MaxLevels:
 		d.Reason = ReasonHierarchy
 	default:
-		sc.addLevel(lv.take, lv.depth+1, parent)
+		sc.addAbove(i, parent)
 	}
 }
 
@@ -132,26 +135,25 @@ func (sc *scratch) addRefs(entity, resource string) {
 	r[4].Kind = RefSystemLimits
 }
 
-func (sc *scratch) addLevel(take, depth int, entity string) {
+// addLevel adds a level of a take and returns its index.
+func (sc *scratch) addLevel(take, depth int, entity string) int {
 	lv := grow(&sc.levels)
-	lv.take, lv.depth, lv.entity, lv.op = take, depth, entity, -1
-	lv.limits, lv.source = nil, SourceNone
+	lv.take, lv.depth, lv.entity = take, depth, entity
+	lv.limits, lv.source, lv.complete = nil, SourceNone, false
+	lv.op, lv.above = -1, -1
+	return len(sc.levels) - 1
 }
 
-// depth returns the number of levels that a take's chain has so far.
-func (sc *scratch) depth(take int) int {
-	n := 0
-	for i := range sc.levels {
-		if sc.levels[i].take == take {
-			n++
-		}
-	}
-	return n
+// addAbove adds the parent of the level at index i and returns its index.
+func (sc *scratch) addAbove(i int, parent string) int {
+	above := sc.addLevel(sc.levels[i].take, sc.levels[i].depth+1, parent)
+	sc.levels[i].above = above
+	return above
 }
 
 func (sc *scratch) inChain(take int, entity string) bool {
-	for i := range sc.levels {
-		if sc.levels[i].take == take && sc.levels[i].entity == entity {
+	for i := sc.bases[take]; i >= 0; i = sc.levels[i].above {
+		if sc.levels[i].entity == entity {
 			return true
 		}
 	}
@@ -307,8 +309,8 @@ func (d *Decision) checkConfigured(req *Request) {
 
 // complete reports whether one level of the take has every limit: it mostly does.
 func (sc *scratch) complete(take int) bool {
-	for i := range sc.levels {
-		if sc.levels[i].take == take && sc.levels[i].complete {
+	for i := sc.bases[take]; i >= 0; i = sc.levels[i].above {
+		if sc.levels[i].complete {
 			return true
 		}
 	}
@@ -317,8 +319,8 @@ func (sc *scratch) complete(take int) bool {
 
 // found reports whether a level of the take has the limit.
 func (sc *scratch) found(take int, limit string) bool {
-	for i := range sc.levels {
-		if sc.levels[i].take == take && sc.levels[i].limits.Find(limit) >= 0 {
+	for i := sc.bases[take]; i >= 0; i = sc.levels[i].above {
+		if sc.levels[i].limits.Find(limit) >= 0 {
 			return true
 		}
 	}

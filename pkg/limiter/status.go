@@ -11,7 +11,8 @@ func (d *Decision) reset() {
 	d.Statuses = d.Statuses[:0]
 	sc := &d.scratch
 	sc.offline, sc.policy = false, Unset
-	sc.levels, sc.refs, sc.records = sc.levels[:0], sc.refs[:0], sc.records[:0]
+	sc.levels, sc.bases = sc.levels[:0], sc.bases[:0]
+	sc.refs, sc.records = sc.refs[:0], sc.records[:0]
 	sc.ops, sc.spends = sc.ops[:0], sc.spends[:0]
 }
 
@@ -20,8 +21,8 @@ func (d *Decision) fill(now time.Time, req *Request, admitted bool) {
 	d.Admitted = admitted
 	ms := now.UnixMilli()
 	for take := range req.Takes {
-		for i := range d.scratch.levels {
-			if lv := &d.scratch.levels[i]; lv.take == take && lv.op >= 0 {
+		for i := d.scratch.bases[take]; i >= 0; i = d.scratch.levels[i].above {
+			if lv := &d.scratch.levels[i]; lv.op >= 0 {
 				d.fillLevel(ms, &req.Takes[take], lv)
 			}
 		}

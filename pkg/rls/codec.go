@@ -11,6 +11,10 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
+// MaxDescriptors is the most descriptors in one call. A gateway's configuration
+// has a handful; the bound keeps one call from occupying the service.
+const MaxDescriptors = 1024
+
 // request is a RateLimitRequest. It is decoded without reflection, and its
 // strings are any bytes, not only UTF-8. What it holds is reused by the next decode.
 type request struct {
@@ -33,6 +37,7 @@ func (e *invalidError) Error() string { return e.text }
 var (
 	errMalformed     = errors.New("not a valid protobuf message")
 	errNoDomain      = &invalidError{"no_domain", "domain is empty: set domain in the gateway's rate limit configuration"}
+	errTooMany       = &invalidError{"too_many_descriptors", fmt.Sprintf("more than %d descriptors: send fewer in one call", MaxDescriptors)}
 	errNoDescriptors = &invalidError{"no_descriptors", "no descriptors: the gateway must send at least one"}
 )
 
@@ -88,6 +93,10 @@ func (r *request) decodeRequest(m message) error {
 		case requestDomain:
 			r.in.Domain = f.body.text
 		case requestDescriptors:
+			if len(r.in.Descriptors) == MaxDescriptors {
+				r.problem = errTooMany
+				return nil
+			}
 			if err := r.decodeDescriptor(f.body); err != nil {
 				return fmt.Errorf("descriptors[%d]: %w", len(r.in.Descriptors), err)
 			}
