@@ -161,6 +161,15 @@ func brokenSpends() []broken {
 			}
 			return r.Take(ctx, now, cut)
 		}), []string{"spend/several limits"}},
+		{"does not say which limit denied", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
+			admitted, err := r.Take(ctx, now, ops)
+			for i := range ops {
+				for j := range ops[i].Spends {
+					ops[i].Spends[j].Exceeded = false
+				}
+			}
+			return admitted, err
+		}), []string{"spend/order", "limiter/a storm of denials"}},
 		{"leaves old results of what is not held", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
 			held := make(map[*limiter.Spend]bool)
 			for i := range ops {

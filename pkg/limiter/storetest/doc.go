@@ -13,6 +13,10 @@
 // promise, or a bug found in one store, becomes a check here, for all of them.
 //
 // The checks set the clock themselves: their times begin in the year 2100, so that
-// a store that tidies up by the clock on the wall leaves their buckets alone.
-// Nothing sleeps.
+// a store that tidies up by the clock on the wall leaves their buckets alone, and
+// they expect a store to decide at its caller's time, or where the bucket was
+// refilled to a later one, at that. Nothing sleeps.
+//
+// That a check can fail is shown as well: the package's own tests break the
+// reference in one way after the other, and require that each is found.
 package storetest

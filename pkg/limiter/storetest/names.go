@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -39,7 +40,7 @@ func hostileNames() []string {
 		"0", "00", "1", "-1", "true", "null", "nil", "\u0660",
 		kib3, kib3 + "k", kib3[:len(kib3)-1] + "K", kib3[:len(kib3)-1] + " ", kib3 + " ", mib, mib + "m", mib[:len(mib)-1] + "n",
 	}
-	return append(names, storedForms(kib3)...)
+	return slices.Concat(names, storedForms(kib3))
 }
 
 // storedForms returns names that equal what a store might keep in place of a long
@@ -47,9 +48,12 @@ func hostileNames() []string {
 func storedForms(long string) []string {
 	sum := sha256.Sum256([]byte(long))
 	raw, hexed := string(sum[:]), hex.EncodeToString(sum[:])
-	forms := []string{raw, hexed, strings.ToUpper(hexed), hexed[:32], hexed[:16], url.PathEscape(raw)}
-	for _, n := range []int{16, 32, 64, 100, 128, 136, 168, 192, 193, 200, 224, 256} {
-		for _, sep := range []string{"", "#", "~", "-", "…", "%", "."} {
+	seps := []string{"", "#", "~", "-", "…", "%", "."}
+	lengths := []int{16, 32, 64, 100, 128, 136, 168, 192, 193, 200, 224, 256}
+	forms := make([]string, 0, 6+len(lengths)*(len(seps)+2))
+	forms = append(forms, raw, hexed, strings.ToUpper(hexed), hexed[:32], hexed[:16], url.PathEscape(raw))
+	for _, n := range lengths {
+		for _, sep := range seps {
 			forms = append(forms, long[:n]+sep+hexed)
 		}
 		forms = append(forms, long[:n], long[:n]+raw)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -153,68 +155,91 @@ func checkGenerationRule(t T, s limiter.Store) {
 	c := newClient(t, s)
 	limited, cancel := within(t)
 	defer cancel()
-	refs := []limiter.Ref{limiter.ResourceLimitsRef("first"), limiter.ResourceLimitsRef("second")}
-	const changes = 150
-	generations := make([]uint64, changes+1) // of the change that put each number first
-	type sight struct {
-		generation    uint64
-		first, second int64
-	}
+	run := replacing{store: s, refs: []limiter.Ref{limiter.ResourceLimitsRef("first"), limiter.ResourceLimitsRef("second")}}
 	sights := make([][]sight, 8)
 	done := make(chan struct{})
+	var started sync.WaitGroup
+	started.Add(len(sights))
 	g, ctx := errgroup.WithContext(limited)
 	for reader := range sights {
-		g.Go(func() error {
-			records := make([]limiter.Record, len(refs))
-			for ctx.Err() == nil {
-				generation, err := s.Read(ctx, "ns", refs, records)
-				if err != nil {
-					return err
-				}
-				sights[reader] = append(sights[reader], sight{generation, capacity(records[0]), capacity(records[1])})
-				select {
-				case <-done:
-					return nil
-				default:
-				}
-			}
-			return ctx.Err()
+		g.Go(func() (err error) {
+			started.Done()
+			sights[reader], err = run.read(ctx, done)
+			return err
 		})
 	}
 	g.Go(func() error {
 		defer close(done)
-		for n := int64(1); n <= changes; n++ {
-			l, err := limiter.NewLimits(limiter.PerDay("l", n))
-			if err != nil {
-				return err
-			}
-			if err := s.PutLimits(ctx, "ns", refs[0], limiter.Record{Limits: l}); err != nil {
-				return err
-			}
-			if generations[n], err = s.Read(ctx, "ns", nil, nil); err != nil {
-				return err
-			}
-			if err := s.PutLimits(ctx, "ns", refs[1], limiter.Record{Limits: l}); err != nil {
-				return err
-			}
-		}
-		return nil
+		started.Wait()
+		return run.write(ctx)
 	})
 	if err := g.Wait(); err != nil {
 		t.Fatalf("a reader or the writer failed: %v", err)
 	}
-	for _, all := range sights {
-		for _, got := range all {
-			if got.first != got.second && got.first != got.second+1 {
-				t.Fatalf("one Read has number %d and number %d, which were never there together", got.first, got.second)
-			}
-			if next := got.first + 1; next <= changes && got.generation >= generations[next] {
-				t.Fatalf("generation %d with number %d, though number %d came at generation %d", got.generation, got.first, next, generations[next])
-			}
+	for _, got := range slices.Concat(sights...) {
+		if got.first != got.second && got.first != got.second+1 {
+			t.Fatalf("one Read has number %d and number %d, which were never there together", got.first, got.second)
+		}
+		if next := got.first + 1; next <= replacements && got.generation >= run.generations[next] {
+			t.Fatalf("generation %d with number %d, though number %d came at generation %d", got.generation, got.first, next, run.generations[next])
 		}
 	}
-	if capacity(c.read("ns", refs[0])[0]) != changes {
+	if capacity(c.read("ns", run.refs[0])[0]) != replacements {
 		t.Errorf("the last change is not there")
+	}
+}
+
+const replacements = 150
+
+// replacing are two records whose limits one writer replaces, by the number of the
+// replacement, the first record before the second.
+type replacing struct {
+	store       limiter.Store
+	refs        []limiter.Ref
+	generations [replacements + 1]uint64 // of the change that put each number first
+}
+
+// sight is what one Read saw.
+type sight struct {
+	generation    uint64
+	first, second int64
+}
+
+func (rp *replacing) write(ctx context.Context) error {
+	for n := int64(1); n <= replacements; n++ {
+		l, err := limiter.NewLimits(limiter.PerDay("l", n))
+		if err != nil {
+			return err
+		}
+		if err := rp.store.PutLimits(ctx, "ns", rp.refs[0], limiter.Record{Limits: l}); err != nil {
+			return err
+		}
+		if rp.generations[n], err = rp.store.Read(ctx, "ns", nil, nil); err != nil {
+			return err
+		}
+		if err := rp.store.PutLimits(ctx, "ns", rp.refs[1], limiter.Record{Limits: l}); err != nil {
+			return err
+		}
+		runtime.Gosched()
+	}
+	return nil
+}
+
+// read reads again and again until done is closed.
+func (rp *replacing) read(ctx context.Context, done <-chan struct{}) ([]sight, error) {
+	var seen []sight
+	records := make([]limiter.Record, len(rp.refs))
+	for {
+		generation, err := rp.store.Read(ctx, "ns", rp.refs, records)
+		if err != nil {
+			return nil, err
+		}
+		seen = append(seen, sight{generation, capacity(records[0]), capacity(records[1])})
+		select {
+		case <-done:
+			return seen, nil
+		default:
+		}
 	}
 }
 

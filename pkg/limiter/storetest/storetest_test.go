@@ -10,3 +10,10 @@ import (
 func TestReference(t *testing.T) {
 	storetest.Run(t, func(*testing.T) limiter.Store { return storetest.NewReference() })
 }
+
+// TestWrappers: a store that fails never, and one that is counted, are that store.
+func TestWrappers(t *testing.T) {
+	storetest.Run(t, func(*testing.T) limiter.Store {
+		return storetest.NewCounting(storetest.NewFaulty(storetest.NewReference(), nil))
+	})
+}
