@@ -51,7 +51,7 @@ test-short: ## Run the tests that need nothing but Go
 # Of what go test prints, only the tables and what failed.
 .PHONY: bench
 bench: ## Measure the targets and print each beside what was measured
-	@RATELIMIT_BENCH=1 $(GO) test -count=1 -p 1 -v -timeout 30m -run '^TestBenchTargets$$' ./cmd/... ./config/... ./pkg/... 2>&1 | sed -E \
+	@$(GO) test -tags bench -count=1 -p 1 -v -timeout 30m -run '^TestBenchTargets$$' ./cmd/... ./config/... ./pkg/... 2>&1 | sed -E \
 		-e '/^(=== |PASS$$|\?|ok  |testing: warning: no tests)/d' \
 		-e 's/^--- PASS: .*//; s/^    ([a-z_]+_test\.go:[0-9]+: )?//'
 

@@ -1,4 +1,4 @@
-//go:build !race
+//go:build bench && !race
 
 package descriptor_test
 
@@ -12,9 +12,6 @@ import (
 
 // TestBenchTargets measures what this package promises; make bench runs it.
 func TestBenchTargets(t *testing.T) {
-	if os.Getenv("RATELIMIT_BENCH") == "" {
-		t.Skip("measures; run make bench")
-	}
 	const most = 1.5
 	few, many := newMatching(t, 10), newMatching(t, 10_000)
 	match := func(m matching) func(int) {

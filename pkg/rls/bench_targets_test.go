@@ -1,4 +1,4 @@
-//go:build !race
+//go:build bench && !race
 
 package rls_test
 
@@ -15,9 +15,6 @@ import (
 // alternating rounds; make bench runs it. Ratios are of neighbouring rounds, and
 // the middle one counts.
 func TestBenchTargets(t *testing.T) {
-	if os.Getenv("RATELIMIT_BENCH") == "" {
-		t.Skip("measures; run make bench")
-	}
 	const leastRate, mostP99 = 0.95, 1.2
 	service, yardstick := newLoads(t)
 	service.round(t)

@@ -153,16 +153,22 @@ func appendNumberHeader(b []byte, name string, v int64) []byte {
 }
 
 // appendLimitHeader appends x-ratelimit-limit as Envoy writes it: 10, 10;w=60;name="rpm".
+// The first number is the capacity, which what remains never exceeds; where it is
+// not the refill of the window, the policy names it: 15, 10;w=60;burst=15;name="rpm".
 func appendLimitHeader(b []byte, l *limiter.Limit) []byte {
 	b, header := begin(b, responseHeaders)
 	b = appendString(b, headerKey, "x-ratelimit-limit")
 	b, value := begin(b, headerValue)
-	b = strconv.AppendInt(b, l.RefillAmount, 10)
+	b = strconv.AppendInt(b, l.Capacity, 10)
 	if w := windowOf(l.RefillPeriod); w.unit != 0 {
 		b = append(b, ", "...)
 		b = strconv.AppendInt(b, l.RefillAmount, 10)
 		b = append(b, ";w="...)
 		b = strconv.AppendInt(b, w.seconds(), 10)
+		if l.Capacity != l.RefillAmount {
+			b = append(b, ";burst="...)
+			b = strconv.AppendInt(b, l.Capacity, 10)
+		}
 		b = append(b, `;name="`...)
 		b = appendToken(b, l.Name)
 		b = append(b, '"')

@@ -91,6 +91,20 @@ func TestEncodeGreatNumbers(t *testing.T) {
 	}
 }
 
+func TestLimitHeader(t *testing.T) {
+	for limit, want := range map[limiter.Limit]string{
+		limiter.PerMinute("rpm", 10):               `10, 10;w=60;name="rpm"`,
+		limiter.PerMinute("rpm", 10).WithBurst(15): `15, 10;w=60;burst=15;name="rpm"`,
+		limiter.PerMinute("rpm", 10).WithBurst(5):  `5, 10;w=60;burst=5;name="rpm"`,
+	} {
+		var got string
+		readHeaders(appendLimitHeader(nil, &limit), func(_, value string) { got = value })
+		if got != want {
+			t.Errorf("%v: got %s, want %s", limit, got, want)
+		}
+	}
+}
+
 func TestStructValues(t *testing.T) {
 	b := appendNumber(nil, "n", -5)
 	b = appendText(b, "s", "k\xff")

@@ -1,4 +1,4 @@
-//go:build !race
+//go:build bench && !race
 
 package tokenbucket_test
 
@@ -13,9 +13,6 @@ import (
 
 // TestBenchTargets measures what this package promises; make bench runs it.
 func TestBenchTargets(t *testing.T) {
-	if os.Getenv("RATELIMIT_BENCH") == "" {
-		t.Skip("measures; run make bench")
-	}
 	const most = 100 // "tens of nanoseconds"
 	var table benchtable.Table
 	for _, bm := range benchmarks {

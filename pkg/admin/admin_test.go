@@ -1,0 +1,251 @@
+package admin_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/embedded"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+var t0 = time.Unix(1_000_000, 0).UTC()
+
+// newExplainer explains rules over a store of its own, in which the limiter
+// returned beside it decides.
+func newExplainer(t *testing.T, rules ...descriptor.RuleSpec) (*admin.Explainer, *limiter.Limiter) {
+	t.Helper()
+	store := embedded.New(embedded.Config{})
+	t.Cleanup(func() { _ = store.Close(context.Background()) })
+	l, err := limiter.New(limiter.Config{Store: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	system, err := limiter.NewLimits(limiter.PerMinute("rpm", 10), limiter.PerMinute("tpm", 100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = l.SetStatic(t.Context(), limiter.Static{
+		System:   system,
+		Entities: map[string]limiter.StaticEntity{"user/ada": {Parent: "org/acme", Cascade: true}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiled, problems := descriptor.Compile([]descriptor.DomainSpec{{Domain: "shop", Rules: rules}}, nil)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	return &admin.Explainer{Rules: func() *descriptor.Rules { return compiled }, Decider: l, Now: func() time.Time { return t0 }}, l
+}
+
+// users is a rule for users, with a match for the key meter where it is not "".
+func users(name, meter string, take descriptor.TakeSpec) descriptor.RuleSpec {
+	take.Entity, take.Resource = "user/{user}", "api"
+	r := descriptor.RuleSpec{Name: name, Match: []descriptor.MatchSpec{{Key: "user", Value: "*"}}, Takes: []descriptor.TakeSpec{take}}
+	if meter != "" {
+		r.Match = append(r.Match, descriptor.MatchSpec{Key: "meter", Value: meter})
+	}
+	return r
+}
+
+func consume(limit string, constant, perHit int64) descriptor.TakeSpec {
+	return descriptor.TakeSpec{Consume: []descriptor.ConsumeSpec{{Limit: limit, Constant: constant, PerHit: perHit}}}
+}
+
+func ask(t *testing.T, e *admin.Explainer, q admin.Question) *admin.Explanation {
+	t.Helper()
+	x, err := e.Explain(t.Context(), &q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+func entries(keysAndValues ...string) []admin.Entry {
+	var out []admin.Entry
+	for i := 0; i < len(keysAndValues); i += 2 {
+		out = append(out, admin.Entry{Key: keysAndValues[i], Value: keysAndValues[i+1]})
+	}
+	return out
+}
+
+func TestExplain(t *testing.T) {
+	charge := users("tokens", "tokens", consume("tpm", 0, 1500))
+	charge.Overdraw = true
+	e, l := newExplainer(t,
+		descriptor.RuleSpec{Name: "admins", Match: []descriptor.MatchSpec{{Key: "user", Value: "admin-*"}}, Unlimited: true},
+		users("requests", "", consume("rpm", 1000, 0)), charge)
+
+	req := &limiter.Request{Takes: []limiter.Take{{Entity: "user/ada", Resource: "api", Consume: []limiter.Consumption{{Limit: "rpm", Amount: 9500}}}}}
+	if err := l.Decide(t.Context(), t0, req, new(limiter.Decision)); err != nil {
+		t.Fatal(err)
+	}
+	hits := func(n uint64) *uint64 { return &n }
+	row := func(entity, name, action, amount, available string, level int, enough bool) admin.Limit {
+		rate := map[string]string{"rpm": "10/minute", "tpm": "100/minute"}[name]
+		return admin.Limit{Entity: entity, Level: level, Resource: "api", Name: name, Rate: rate, Source: "system (file)", Action: action, Amount: amount, Available: available, Enough: enough}
+	}
+	miss := []admin.Missed{{Rule: "admins", Why: `user "ada" does not match "admin-*"`}}
+	for _, test := range []struct {
+		name string
+		q    admin.Question
+		want admin.Explanation
+	}{
+		{"too little left, for the parent too", admin.Question{Domain: "shop", Entries: entries("user", "ada")}, admin.Explanation{
+			Domain: "shop", Namespace: "default", Outcome: "takes", Rule: "requests", Missed: miss,
+			Limits: []admin.Limit{row("user/ada", "rpm", "take", "1", "0.500", 0, false), row("org/acme", "rpm", "take", "1", "0.500", 1, false)},
+		}},
+		{"a look", admin.Question{Domain: "shop", Entries: entries("user", "bob"), Hits: hits(0)}, admin.Explanation{
+			Domain: "shop", Namespace: "default", Outcome: "takes", Rule: "requests", Admitted: true,
+			Missed: []admin.Missed{{Rule: "admins", Why: `user "bob" does not match "admin-*"`}},
+			Limits: []admin.Limit{row("user/bob", "rpm", "look", "0", "10", 0, true)},
+		}},
+		{"unlimited", admin.Question{Domain: "shop", Entries: entries("user", "admin-1")}, admin.Explanation{
+			Domain: "shop", Namespace: "default", Outcome: "unlimited", Rule: "admins", Admitted: true,
+		}},
+		{"an unknown domain", admin.Question{Domain: "shap", Entries: entries("user", "ada")}, admin.Explanation{
+			Domain: "shap", Outcome: "unmatched", Admitted: true,
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(&test.want, ask(t, e, test.q)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+	t.Run("a charge is never too much", func(t *testing.T) {
+		x := ask(t, e, admin.Question{Domain: "shop", Entries: entries("user", "bob", "meter", "tokens"), Hits: hits(1000)})
+		if diff := cmp.Diff([]admin.Limit{row("user/bob", "tpm", "charge", "1500", "100", 0, true)}, x.Limits); diff != "" || !x.Admitted {
+			t.Errorf("admitted %t (-want +got)\n%s", x.Admitted, diff)
+		}
+	})
+	t.Run("it takes nothing", func(t *testing.T) {
+		q := admin.Question{Domain: "shop", Entries: entries("user", "ada")}
+		if diff := cmp.Diff(ask(t, e, q), ask(t, e, q)); diff != "" {
+			t.Errorf("the second answer differs:\n%s", diff)
+		}
+	})
+	t.Run("names that are no text are quoted", func(t *testing.T) {
+		x := ask(t, e, admin.Question{Domain: "shop", Entries: entries("user", "k\xff\n")})
+		if got, want := x.Limits[0].Entity, `"user/k\xff\n"`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
+func TestExplainWhatIsNotConfigured(t *testing.T) {
+	e, _ := newExplainer(t, users("requests", "", consume("rph", 1000, 0)))
+	x := ask(t, e, admin.Question{Domain: "shop", Entries: entries("user", "ada")})
+	if x.Admitted || x.Why != "limit_not_configured: rph" {
+		t.Errorf("got admitted %t, why %q", x.Admitted, x.Why)
+	}
+}
+
+func TestHandler(t *testing.T) {
+	e, _ := newExplainer(t, users("requests", "", consume("rpm", 1000, 0)))
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "seen_total", Help: "Seen."}))
+	var health admin.Health
+	health.Loaded([]string{"a.yaml"}, "abc", t0)
+	handler := func(pprof bool) http.Handler {
+		return admin.Handler(admin.Config{
+			JSON:      http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }),
+			Explainer: e, Health: &health, Gatherer: registry, PProf: pprof,
+		})
+	}
+	for _, test := range []struct {
+		method, path, body string
+		pprof              bool
+		code               int
+		want               string
+	}{
+		{"POST", "/json", "", false, http.StatusTeapot, ""},
+		{"GET", "/healthz", "", false, http.StatusOK, "ok"},
+		{"GET", "/readyz", "", false, http.StatusServiceUnavailable, `"hash": "abc"`},
+		{"GET", "/metrics", "", false, http.StatusOK, "seen_total 0"},
+		{"GET", "/", "", false, http.StatusOK, "/v1/explain"},
+		{"GET", "/nothing", "", false, http.StatusNotFound, ""},
+		{"GET", "/v1/explain", "", false, http.StatusMethodNotAllowed, ""},
+		{"POST", "/v1/explain", `{"domain":"shop","entries":[{"key":"user","value":"eve"}]}`, false, http.StatusOK, `"rule": "requests"`},
+		{"POST", "/v1/explain", `{"domain":"shop"}`, false, http.StatusBadRequest, "at least one entry"},
+		{"POST", "/v1/explain", `{"domain":`, false, http.StatusBadRequest, "hint"},
+		{"POST", "/v1/explain", `{"domian":"shop"}`, false, http.StatusBadRequest, "domian"},
+		{"GET", "/debug/pprof/", "", false, http.StatusNotFound, ""},
+		{"GET", "/debug/pprof/", "", true, http.StatusOK, "goroutine"},
+	} {
+		w := httptest.NewRecorder()
+		handler(test.pprof).ServeHTTP(w, httptest.NewRequest(test.method, test.path, strings.NewReader(test.body)))
+		if w.Code != test.code || !strings.Contains(w.Body.String(), test.want) {
+			t.Errorf("%s %s: got %d, want %d with %q:\n%s", test.method, test.path, w.Code, test.code, test.want, w.Body)
+		}
+	}
+}
+
+func TestHealth(t *testing.T) {
+	var h admin.Health
+	check := func(what string, ready bool, reason, loadError string) {
+		t.Helper()
+		s := h.State()
+		if s.Ready != ready || s.Reason != reason || s.Config.Error != loadError {
+			t.Errorf("%s: got %+v", what, s)
+		}
+	}
+	check("new", false, "", "")
+	h.Loaded([]string{"a"}, "1", t0)
+	h.SetReady()
+	check("started", true, "", "")
+	h.LoadFailed(errors.New("broken"), t0)
+	check("a reload failed", true, "", "broken")
+	if h.State().Config.Hash != "1" {
+		t.Error("the configuration in force is no longer shown")
+	}
+	h.Loaded([]string{"a"}, "2", t0)
+	check("mended", true, "", "")
+	h.SetNotReady("shutting down")
+	check("draining", false, "shutting down", "")
+}
+
+// Ask a running service what a descriptor would do.
+func ExampleExplainer() {
+	store := embedded.New(embedded.Config{})
+	defer func() { _ = store.Close(context.Background()) }()
+	l, err := limiter.New(limiter.Config{Store: store})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	rules, _ := descriptor.Compile([]descriptor.DomainSpec{{Domain: "shop", Rules: []descriptor.RuleSpec{
+		{Name: "open", Match: []descriptor.MatchSpec{{Key: "user", Value: "*"}}, Unlimited: true},
+	}}}, nil)
+	e := &admin.Explainer{Rules: func() *descriptor.Rules { return rules }, Decider: l, Now: time.Now}
+
+	server := httptest.NewServer(e)
+	defer server.Close()
+	resp, err := http.Post(server.URL, "application/json", strings.NewReader(`{"domain":"shop","entries":[{"key":"user","value":"ada"}]}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var x admin.Explanation
+	body, _ := io.ReadAll(resp.Body)
+	if err := json.Unmarshal(body, &x); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(x.Rule, x.Outcome, x.Admitted)
+	// Output: open unlimited true
+}
