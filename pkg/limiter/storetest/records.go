@@ -239,6 +239,7 @@ func (rp *replacing) read(ctx context.Context, done <-chan struct{}) ([]sight, e
 		case <-done:
 			return seen, nil
 		default:
+			runtime.Gosched()
 		}
 	}
 }
