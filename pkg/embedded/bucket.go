@@ -88,6 +88,16 @@ func (b *bucket) full(now int64) bool {
 	return true
 }
 
+// idle reports whether the bucket was full at a time and not touched since.
+func (b *bucket) idle(since int64) bool {
+	for i := range b.limits.Len() {
+		if b.balance(i).Refilled > since {
+			return false
+		}
+	}
+	return b.full(since)
+}
+
 // adopt brings the bucket under other limits if they are newer than its own, see
 // limiter.Op. It never adds tokens beyond the refill that was due.
 func (b *bucket) adopt(to *limiter.Limits, generation uint64, now int64) {

@@ -10,7 +10,7 @@
 // hot buckets hardly ever share one.
 //
 // A full bucket and no bucket are the same thing: buckets that are full again
-// are dropped, a few shards at a time, and a bucket that a decision leaves full
-// is not kept. No balance is ever evicted for want of room; at Config.MaxBuckets
+// are dropped, a few shards at a time and a minute late, for callers whose clock
+// is behind, and a bucket that a decision creates and leaves full is not kept. No balance is ever evicted for want of room; at Config.MaxBuckets
 // a new bucket is refused with limiter.ErrUnavailable, and the caller's policy decides.
 package embedded

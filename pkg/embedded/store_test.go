@@ -76,13 +76,32 @@ func TestBucketsThatAreFullAreNotKept(t *testing.T) {
 			t.Errorf("after %s: %d buckets, want %d", step.what, got, step.held)
 		}
 	}
-	s.sweep(0, shardCount, t0.Add(999*time.Millisecond).UnixMilli())
+	s.sweep(0, shardCount, t0.Add(grace+999*time.Millisecond).UnixMilli())
 	if got := s.Buckets(); got != 1 {
 		t.Errorf("swept before a is full: %d buckets, want 1", got)
 	}
-	s.sweep(0, shardCount, t0.Add(time.Second).UnixMilli())
+	s.sweep(0, shardCount, t0.Add(grace+time.Second).UnixMilli())
 	if got := s.Buckets(); got != 0 {
 		t.Errorf("swept when all are full: %d buckets, want 0", got)
+	}
+}
+
+// A caller that read its clock before a bucket was full, and comes after the
+// sweep, must not find a full one: the time since would be granted twice.
+func TestSweepWaitsForLateCallers(t *testing.T) {
+	s := newStore(t, Config{})
+	limits := limitsOf(t, limiter.PerSecond("rps", 10))
+	mustTake(t, s, t0, true, opOf("a", limits, 10))
+	late, full := t0.Add(500*time.Millisecond), t0.Add(time.Second)
+	for _, swept := range []time.Time{full, late.Add(grace)} {
+		s.sweep(0, shardCount, swept.UnixMilli())
+		mustTake(t, s, late, false, opOf("a", limits, 6))
+	}
+	// Touched lately, though it is full: its time is still needed.
+	mustTake(t, s, full, true, opOf("a", limits, 0))
+	s.sweep(0, shardCount, full.Add(grace/2).UnixMilli())
+	if got := s.Buckets(); got != 1 {
+		t.Errorf("%d buckets, want 1", got)
 	}
 }
 

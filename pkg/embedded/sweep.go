@@ -2,8 +2,13 @@ package embedded
 
 import "time"
 
-// sweepsPerInterval is how many parts a sweep is cut into.
-const sweepsPerInterval = 64
+const (
+	// sweepsPerInterval is how many parts a sweep is cut into.
+	sweepsPerInterval = 64
+	// grace is how long a bucket is kept after it was full and last touched. A caller
+	// whose clock is behind by less finds in the new bucket what it would in the old.
+	grace = time.Minute
+)
 
 // sweepLoop looks at every shard once in each sweep interval, until stop is closed.
 func (s *Store) sweepLoop(stop <-chan struct{}) {
@@ -21,7 +26,8 @@ func (s *Store) sweepLoop(stop <-chan struct{}) {
 	}
 }
 
-// sweep drops the full buckets of the shards from first up to end.
+// sweep drops the buckets, in the shards from first up to end, that are full and
+// idle for as long as grace says.
 func (s *Store) sweep(first, end int, now int64) {
 	for i := first; i < end; i++ {
 		sh := &s.shards[i]
@@ -29,7 +35,7 @@ func (s *Store) sweep(first, end int, now int64) {
 		for hash, b := range sh.buckets {
 			for b != nil {
 				next := b.next
-				if b.full(now) {
+				if b.idle(now - grace.Milliseconds()) {
 					s.drop(sh, hash, b)
 				}
 				b = next

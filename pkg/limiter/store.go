@@ -71,16 +71,18 @@ type BucketKey struct {
 // each limit it holds is refilled under its old numbers and then cut to the new
 // capacity (tokenbucket.Bucket.Reparameterize); a limit that is gone stays dormant
 // until it would be full, so that taking it away and putting it back gives nothing;
-// only a limit that the bucket never held starts full. When the op's version is
-// smaller, the bucket decides under the newer limits that it already has.
+// only a limit that the bucket never held, or that was dormant and is full, starts
+// full. When the op's version is smaller, the bucket decides under the newer limits
+// that it already has. When the hashes are equal the generation is raised to the op's.
 //
 // # Order within an op
 //
 // For each spend: refill to now; net Refund and Charge; what the net gives is
-// added, up to the capacity; then a Take above 0 finds what it needs if the balance is at
-// least Take, and a Look if it is at least one whole token; then what the net
-// costs is subtracted, down to the limit's debt floor and no further (a balance
-// that is below it already stays).
+// added, up to the capacity; then a Take above 0 finds what it needs if the balance
+// is at least Take, and a Look if it is at least one whole token (a spend with
+// neither always does, also in debt); then what the net costs is subtracted, down
+// to the limit's debt floor and no further, the remainder of the refill kept (a
+// balance that is below the floor already stays).
 //
 // # Strings
 //
@@ -128,7 +130,7 @@ type Catalog interface {
 
 	// PutEntity creates or replaces an entity. e.Version must be what was read, 0
 	// for one that does not exist, else ErrConflict. It refuses with ErrInvalid an
-	// empty ID, a cycle, and a chain of more than MaxLevels. It returns the entity
+	// empty ID, and what CheckHierarchy refuses of the entity's own chain upwards. It returns the entity
 	// as stored: with its new Version, and CreatedAt (now when it was created).
 	PutEntity(ctx context.Context, now time.Time, namespace string, e Entity) (Entity, error)
 	// DeleteEntity removes an entity and its limits; its buckets stay. One that
