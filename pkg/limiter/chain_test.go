@@ -1,0 +1,35 @@
+package limiter_test
+
+import (
+	"testing"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// The limits that a request brings are those of its entity: its ancestors have their own.
+func TestOwnLimitsAreNotTheAncestors(t *testing.T) {
+	l := newLimiter(t, limiter.Config{}, limiter.Static{
+		System:   set(t, limiter.PerMinute("rpm", 100)),
+		Entities: map[string]limiter.StaticEntity{"key": {Parent: "org", Cascade: true}},
+	})
+	req := take("key", "m", "rpm", 1)
+	req.Takes[0].Limits = set(t, limiter.PerMinute("rpm", 2))
+	wantBrief(t, decide(t, l, t0, req), "admitted=true none retry=0s", "key/m rpm 1 left exceeded=false", "org/m rpm 99 left exceeded=false")
+	// The ancestor's bucket is the ordinary one, which other requests share.
+	wantBrief(t, decide(t, l, t0, take("org", "m", "rpm", 1)), "admitted=true none retry=0s", "org/m rpm 98 left exceeded=false")
+}
+
+// Stored entities and named parents can make a circle, which no store can refuse.
+func TestCircleOfNamedAndStoredParents(t *testing.T) {
+	l := newLimiter(t, limiter.Config{}, limiter.Static{
+		System: set(t, limiter.PerMinute("rpm", 100)),
+		Entities: map[string]limiter.StaticEntity{
+			"project": {Parent: "org", Cascade: true},
+			"org":     {Parent: "key", Cascade: true},
+		},
+	})
+	req := take("key", "m", "rpm", 1)
+	req.Takes[0].Parents = []string{"project"}
+	wantBrief(t, decide(t, l, t0, req), "admitted=true none retry=0s",
+		"key/m rpm 99 left exceeded=false", "project/m rpm 99 left exceeded=false", "org/m rpm 99 left exceeded=false")
+}
