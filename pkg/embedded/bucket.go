@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unique"
 
+	"github.com/ratelimit/ratelimit/internal/shortname"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
@@ -38,7 +39,7 @@ type dormant struct {
 
 // newBucket returns the full bucket of an op. It keeps no string of the op.
 func newBucket(op *limiter.Op, now int64) *bucket {
-	entity, resource := storedName(op.Bucket.Entity), storedName(op.Bucket.Resource)
+	entity, resource := shortname.Of(op.Bucket.Entity), shortname.Of(op.Bucket.Resource)
 	b := &bucket{
 		namespace:  unique.Make(op.Bucket.Namespace),
 		resource:   unique.Make(resource),
@@ -58,8 +59,8 @@ func newBucket(op *limiter.Op, now int64) *bucket {
 
 // is reports whether this is the bucket of the key.
 func (b *bucket) is(k *limiter.BucketKey) bool {
-	return b.variant == k.Variant && b.entity == storedName(k.Entity) &&
-		b.resource.Value() == storedName(k.Resource) && b.namespace.Value() == k.Namespace
+	return b.variant == k.Variant && b.entity == shortname.Of(k.Entity) &&
+		b.resource.Value() == shortname.Of(k.Resource) && b.namespace.Value() == k.Namespace
 }
 
 // balance returns the balance of the i-th limit of b.limits.

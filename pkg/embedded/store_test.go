@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ratelimit/ratelimit/internal/shortname"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -187,22 +188,13 @@ func TestSameHash(t *testing.T) {
 }
 
 func TestLongNamesAreKeptShort(t *testing.T) {
-	long := strings.Repeat("x", maxName+1)
-	if got := storedName(long); len(got) != maxName+1 || got == long {
-		t.Errorf("got %d bytes", len(got))
-	}
-	if got := storedName(long[:maxName]); got != long[:maxName] {
-		t.Errorf("a name of %d bytes was changed", maxName)
-	}
-	if storedName(long+"a") == storedName(long+"b") {
-		t.Error("two names are one")
-	}
+	long := strings.Repeat("x", shortname.Max+1)
 	s := newStore(t, Config{})
 	limits := limitsOf(t, limiter.PerSecond("rps", 1))
 	mustTake(t, s, t0, true, opOf(long, limits, 1))
 	mustTake(t, s, t0, false, opOf(long, limits, 1))
 	// The stored form itself, sent as a name, is another name.
-	mustTake(t, s, t0, true, opOf(storedName(long), limits, 1))
+	mustTake(t, s, t0, true, opOf(shortname.Of(long), limits, 1))
 }
 
 func TestManyBucketsInOneDecision(t *testing.T) {

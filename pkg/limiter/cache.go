@@ -8,6 +8,8 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/ratelimit/ratelimit/internal/shortname"
 )
 
 // CacheStats reports on the cache of catalog records.
@@ -38,6 +40,12 @@ type recordCache struct {
 type cacheKey struct {
 	namespace string
 	ref       Ref
+}
+
+// keyOf returns the key of a record; long names are short in it.
+func keyOf(namespace string, ref Ref) cacheKey {
+	ref.Entity, ref.Resource = shortname.Of(ref.Entity), shortname.Of(ref.Resource)
+	return cacheKey{namespace, ref}
 }
 
 type cachedRecord struct {
@@ -78,7 +86,7 @@ func (c *recordCache) changed(ch Change) {
 		c.drop(ch.Namespace)
 	}
 	for _, ref := range ch.Refs {
-		c.records.Remove(cacheKey{ch.Namespace, ref})
+		c.records.Remove(keyOf(ch.Namespace, ref))
 	}
 	c.seen[ch.Namespace] = max(c.seen[ch.Namespace], ch.Generation)
 }
@@ -104,7 +112,7 @@ func (c *recordCache) generation(namespace string) uint64 {
 func (c *recordCache) lookup(now time.Time, namespace string, refs []Ref, records []Record) (generation uint64, missing []int) {
 	generation = c.generation(namespace)
 	for i, ref := range refs {
-		if e, ok := c.records.Get(cacheKey{namespace, ref}); ok && now.Before(e.expires) {
+		if e, ok := c.records.Get(keyOf(namespace, ref)); ok && now.Before(e.expires) {
 			records[i] = e.record
 			continue
 		}
@@ -130,21 +138,21 @@ func (c *recordCache) keep(now time.Time, namespace string, refs []Ref, records 
 		c.seen[namespace] = read
 	}
 	for i, ref := range refs {
-		c.records.Add(cacheKey{namespace, ref}, cachedRecord{records[i], now.Add(c.ttl), read})
+		c.records.Add(keyOf(namespace, ref), cachedRecord{records[i], now.Add(c.ttl), read})
 	}
 }
 
 // last fills records with what was last seen, however long ago.
 func (c *recordCache) last(namespace string, refs []Ref, records []Record) {
 	for i, ref := range refs {
-		e, _ := c.records.Peek(cacheKey{namespace, ref})
+		e, _ := c.records.Peek(keyOf(namespace, ref))
 		records[i] = e.record
 	}
 }
 
 // lastPolicy returns the stored policy of a namespace as last seen.
 func (c *recordCache) lastPolicy(namespace string) Policy {
-	e, _ := c.records.Peek(cacheKey{namespace, SystemLimitsRef()})
+	e, _ := c.records.Peek(keyOf(namespace, SystemLimitsRef()))
 	return e.record.OnUnavailable
 }
 

@@ -8,6 +8,7 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
+	"github.com/ratelimit/ratelimit/internal/shortname"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
@@ -39,6 +40,12 @@ type denial struct {
 	index  int
 	bucket tokenbucket.Bucket
 	until  time.Time
+}
+
+// denyKeyOf returns the key of a limit of a bucket; long names are short in it.
+func denyKeyOf(bucket BucketKey, limit string) denyKey {
+	bucket.Entity, bucket.Resource = shortname.Of(bucket.Entity), shortname.Of(bucket.Resource)
+	return denyKey{bucket, limit}
 }
 
 // clone returns a key that shares no memory with a request.
@@ -88,7 +95,7 @@ func (c *denyCache) deny(now time.Time, ops []Op) bool {
 // exhausted reports whether a spend is known not to find what it needs, and if
 // so fills in what the store would.
 func (c *denyCache) exhausted(now time.Time, op *Op, sp *Spend) bool {
-	key := denyKey{op.Bucket, sp.Limit}
+	key := denyKeyOf(op.Bucket, sp.Limit)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.entries.Get(key)
@@ -114,9 +121,10 @@ func (c *denyCache) learn(now time.Time, ops []Op) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range ops {
-		for j := range ops[i].Spends {
-			sp := &ops[i].Spends[j]
-			key := denyKey{ops[i].Bucket, sp.Limit}
+		op := &ops[i]
+		for j := range op.Spends {
+			sp := &op.Spends[j]
+			key := denyKeyOf(op.Bucket, sp.Limit)
 			if !sp.Exceeded {
 				c.entries.Remove(key)
 				continue
