@@ -160,8 +160,11 @@ func (c *recordCache) lastPolicy(namespace string) Policy {
 func (l *Limiter) read(ctx context.Context, now time.Time, namespace string, sc *scratch) (uint64, error) {
 	switch {
 	case sc.offline && l.cache != nil:
+		// The store cannot say its generation. The fallback's buckets are asked by this
+		// limiter only, so what it knows to have changed puts their limits in order.
+		generation := l.uses.Load() + l.cache.generation(namespace)
 		l.cache.last(namespace, sc.refs, sc.records)
-		return 0, nil // older than any: what it says may have changed since
+		return generation, nil
 	case l.cache == nil:
 		return l.store.Read(ctx, namespace, sc.refs, sc.records)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,7 +24,7 @@ type Config struct {
 	// Store keeps the buckets. The limiter does not close it.
 	Store Store
 	// Fallback decides for the policy Local while Store does not answer. It should be
-	// memory of this process; nil = a decision by Local denies.
+	// memory of this process, and of no other limiter; nil = a decision by Local denies.
 	Fallback Store
 	// Timeout is the budget of one decision with a store that is not local;
 	// 0 = DefaultTimeout.
@@ -44,6 +45,8 @@ type Limiter struct {
 	local    bool // the store is memory of this process
 	fallback Store
 	timeout  time.Duration
+	use      sync.Mutex    // held while the snapshot is replaced
+	uses     atomic.Uint64 // how often it was
 	snapshot atomic.Pointer[Snapshot]
 	cache    *recordCache // nil for a local store
 	denials  *denyCache   // nil for a local store

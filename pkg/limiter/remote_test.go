@@ -241,6 +241,25 @@ func TestLocalServesAShare(t *testing.T) {
 	}
 }
 
+// The store cannot be told of the change, nor say its generation, while it is away.
+func TestChangedLimitsReachTheFallbacksBuckets(t *testing.T) {
+	faulty := storetest.NewFaulty(storetest.NewReference(), storetest.Always(storetest.FailBefore))
+	l, err := limiter.New(limiter.Config{Store: faulty, Fallback: newStore(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int64{100, 10, 50, 7, 80, 3} { // whatever the order of their hashes
+		err := l.SetStatic(t.Context(), limiter.Static{System: set(t, limiter.PerHour("rph", n)), OnUnavailable: limiter.Local})
+		if !errors.Is(err, limiter.ErrUnavailable) {
+			t.Fatalf("SetStatic: got %v, want ErrUnavailable", err)
+		}
+		d := decide(t, l, t0, take("a", "m", "rph", 1))
+		if got := d.Statuses[0].Limit.Capacity; got != n {
+			t.Errorf("capacity %d, want %d", got, n)
+		}
+	}
+}
+
 func TestLocalWithoutAFallbackDenies(t *testing.T) {
 	faulty := storetest.NewFaulty(storetest.NewReference(), storetest.Always(storetest.FailBefore, storetest.Take, storetest.Read))
 	l := newLimiter(t, limiter.Config{Store: faulty}, limiter.Static{System: set(t, limiter.PerMinute("rpm", 100)), OnUnavailable: limiter.Local})

@@ -60,10 +60,13 @@ func (l *Limiter) SetStatic(ctx context.Context, s Static) error {
 // store's error, the snapshot is in force all the same, but buckets that are under
 // other limits may keep those until the next change.
 func (l *Limiter) Use(ctx context.Context, snapshot *Snapshot) error {
+	l.use.Lock()
 	snapshot.retired.Store(false)
 	if old := l.snapshot.Swap(snapshot); old != snapshot {
 		old.retired.Store(true) // before the generation rises: see generationOf
 	}
+	l.uses.Add(1)
+	l.use.Unlock()
 	return l.store.RaiseGeneration(ctx)
 }
 
