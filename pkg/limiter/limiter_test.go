@@ -274,6 +274,22 @@ func TestTakesOfOneBucketMerge(t *testing.T) {
 		"a/m rpm 3 left exceeded=true", "a/m rpm 3 left exceeded=true")
 }
 
+// A look needs a whole token, also beside a take of less.
+func TestDeficitOfALookBesideATake(t *testing.T) {
+	l := newLimiter(t, limiter.Config{}, limiter.Static{System: set(t, limiter.PerMinute("rpm", 1))})
+	part := func(amounts ...int64) *limiter.Request {
+		req := take("a", "m")
+		for _, n := range amounts {
+			req.Takes[0].Consume = append(req.Takes[0].Consume, limiter.Consumption{Limit: "rpm", Amount: n})
+		}
+		return req
+	}
+	decide(t, l, t0, part(300))
+	if s := decide(t, l, t0, part(500, 0)).Statuses[0]; s.Deficit() != 300 || s.RetryAfter != 18*time.Second {
+		t.Errorf("got deficit %d, retry %v; want 300 and 18s", s.Deficit(), s.RetryAfter)
+	}
+}
+
 func TestMoreThanCapacityIsNeverPromised(t *testing.T) {
 	l := newLimiter(t, limiter.Config{}, limiter.Static{System: set(t, limiter.PerMinute("rpm", 3))})
 	d := decide(t, l, t0, take("a", "m", "rpm", 4))

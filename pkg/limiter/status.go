@@ -52,7 +52,7 @@ func (d *Decision) fillLevel(now int64, t *Take, lv *level) {
 		s := grow(&d.Statuses)
 		s.Take, s.Level, s.Entity, s.Resource = lv.take, lv.depth, lv.entity, t.Resource
 		s.Limit, s.Source = &sp.Limits.limits[sp.Index], lv.source
-		s.Available, s.Requested, s.Exceeded = sp.Bucket.Tokens, sp.Take, sp.Exceeded
+		s.Available, s.Requested, s.Exceeded = sp.Bucket.Tokens, sp.requested(), sp.Exceeded
 		s.RetryAfter, s.Never = 0, false
 		p := sp.Limits.Params(sp.Index)
 		s.Reset = milliseconds(sp.Bucket.TimeToFull(p, now))
@@ -79,6 +79,15 @@ func grow[T any](s *[]T) *T {
 func (sp *Spend) need() int64 {
 	if sp.Look {
 		return max(sp.Take, Milli)
+	}
+	return sp.Take
+}
+
+// requested is what a status says was asked for: 0, for a look, also where less
+// than the whole token of a look was to be taken.
+func (sp *Spend) requested() int64 {
+	if sp.Look && sp.Take < Milli {
+		return 0
 	}
 	return sp.Take
 }
