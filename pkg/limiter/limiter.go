@@ -128,11 +128,16 @@ func (l *Limiter) Decide(ctx context.Context, now time.Time, req *Request, d *De
 	if err != nil {
 		return l.unanswered(ctx, now, req, d, err)
 	}
-	if l.denials != nil {
-		l.denials.learn(now, d.scratch.ops)
-	}
+	l.learn(now, d.scratch.ops)
 	d.fill(now, req, admitted)
 	return nil
+}
+
+// learn remembers what the store said of ops, for the next request.
+func (l *Limiter) learn(now time.Time, ops []Op) {
+	if l.denials != nil {
+		l.denials.learn(now, ops)
+	}
 }
 
 // bookOnly is for a request that is denied before the store is asked, as it is
@@ -159,6 +164,7 @@ func (l *Limiter) bookOnly(ctx context.Context, now time.Time, req *Request, d *
 		d.Admitted, d.Reason, d.MissingTake, d.MissingLimit = false, reason, take, limit
 		return err
 	}
+	l.learn(now, ops)
 	return nil
 }
 
