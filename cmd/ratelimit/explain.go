@@ -11,11 +11,11 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ratelimit/ratelimit/pkg/admin"
-	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -106,12 +106,18 @@ func (f *explainFlags) compute(ctx context.Context, q *admin.Question) (*admin.E
 	if err := l.SetStatic(ctx, cfg.Static); err != nil {
 		return nil, err
 	}
-	e := &admin.Explainer{Rules: func() *descriptor.Rules { return cfg.Rules }, Decider: l, Now: time.Now}
+	inForce := &admin.InForce{Rules: cfg.Rules, UnmatchedDeny: cfg.DenyUnknown}
+	e := &admin.Explainer{InForce: func() *admin.InForce { return inForce }, Decider: l, Now: time.Now}
 	return e.Explain(ctx, q)
 }
 
 // ask explains from a running service.
 func (f *explainFlags) ask(ctx context.Context, q *admin.Question) (*admin.Explanation, error) {
+	for _, e := range q.Entries {
+		if !utf8.ValidString(e.Key + e.Value) {
+			return nil, fmt.Errorf("the entry %q is not UTF-8, which JSON cannot carry to a server; leave out --server", e.Key+"="+e.Value)
+		}
+	}
 	body, err := json.Marshal(q)
 	if err != nil {
 		return nil, failed(err)

@@ -43,6 +43,7 @@ domains:
   rules:
   - {match: {user: "*"}, entity: "user/{usr}", resource: api, consume: {rpm: 1}}
 `)
+	strict := write(t, "strict.yaml", "unmatched: deny\n"+twoPerMinute)
 	for _, test := range []struct {
 		name           string
 		args           []string
@@ -67,6 +68,8 @@ domains:
 		{"explain", []string{"explain", "-c", good, "shop", "user=ada"}, 0, []string{"rule     users", "user/ada", "2/minute", "system (file)", "admitted"}, nil},
 		{"explain a miss", []string{"explain", "-c", good, "shop", "usr=ada"}, 0, []string{"(none matches)", "users", "user"}, nil},
 		{"explain too much", []string{"explain", "-c", good, "--hits", "3", "shop", "user=ada"}, 0, []string{"denied", "false"}, nil},
+		{"explain a domain that is denied", []string{"explain", "-c", strict, "shap", "user=ada"}, 0, []string{"unmatched", "denied"}, nil},
+		{"explain bytes to a server", []string{"explain", "--server", "http://127.0.0.1:1", "shop", "user=k\xff"}, 2, nil, []string{`user=k\xff`, "UTF-8"}},
 		{"explain as JSON", []string{"explain", "-c", good, "-o", "json", "shop", "user=ada"}, 0, []string{`"rule": "users"`, `"available": "2"`}, nil},
 		{"explain what is no entry", []string{"explain", "-c", good, "shop", "ada"}, 2, nil, []string{`"ada" is not an entry`, "KEY=VALUE"}},
 		{"explain in another form", []string{"explain", "-c", good, "-o", "xml", "shop", "user=ada"}, 2, nil, []string{"table or json"}},

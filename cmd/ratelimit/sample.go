@@ -21,12 +21,13 @@ func (s *service) sample() string {
 		Domain      string    `json:"domain"`
 		Descriptors []entries `json:"descriptors"`
 	}{Domain: "example"}
-	for _, d := range s.rules.Load().Domains() {
+	rules := s.inForce.Load().Rules
+	for _, d := range rules.Domains() {
 		for _, r := range d.Rules() {
 			example := r.Example()
 			call := descriptor.Call{Domain: d.Name(), Descriptors: []descriptor.Descriptor{{Entries: example}}}
 			var plan descriptor.Plan
-			if s.rules.Load().Plan(&call, &plan); plan.Outcomes[0].Kind != descriptor.Takes {
+			if rules.Plan(&call, &plan); plan.Outcomes[0].Kind != descriptor.Takes {
 				continue
 			}
 			request.Domain = d.Name()

@@ -21,7 +21,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/pkg/admin"
-	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/rls"
@@ -35,7 +34,7 @@ type service struct {
 	fallback *embedded.Store
 	limiter  *limiter.Limiter
 	rls      *rls.Service
-	rules    atomic.Pointer[descriptor.Rules] // in force
+	inForce  atomic.Pointer[admin.InForce]
 	health   admin.Health
 	metrics  *serviceMetrics
 	registry *prometheus.Registry
@@ -116,7 +115,7 @@ func (s *service) buildHTTP(cfg config.HTTP) error {
 	s.httpServer = &http.Server{
 		Handler: admin.Handler(admin.Config{
 			JSON:      s.rls.JSONHandler(),
-			Explainer: &admin.Explainer{Rules: s.rules.Load, Decider: s.limiter, Now: time.Now},
+			Explainer: &admin.Explainer{InForce: s.inForce.Load, Decider: s.limiter, Now: time.Now},
 			Health:    &s.health,
 			Gatherer:  s.registry,
 			PProf:     cfg.PProf,
@@ -148,7 +147,7 @@ func (s *service) apply(ctx context.Context, cfg *config.Config) error {
 		OnUnavailable: cfg.Static.OnUnavailable,
 		Snapshot:      snapshot,
 	})
-	s.rules.Store(cfg.Rules)
+	s.inForce.Store(&admin.InForce{Rules: cfg.Rules, UnmatchedDeny: cfg.DenyUnknown, Snapshot: snapshot})
 	now := time.Now()
 	s.health.Loaded(cfg.Files, cfg.Hash, now)
 	s.metrics.loaded(now)

@@ -48,7 +48,7 @@ func newExplainer(t *testing.T, rules ...descriptor.RuleSpec) (*admin.Explainer,
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	return &admin.Explainer{Rules: func() *descriptor.Rules { return compiled }, Decider: l, Now: func() time.Time { return t0 }}, l
+	return &admin.Explainer{InForce: func() *admin.InForce { return &admin.InForce{Rules: compiled} }, Decider: l, Now: func() time.Time { return t0 }}, l
 }
 
 // users is a rule for users, with a match for the key meter where it is not "".
@@ -154,6 +154,40 @@ func TestExplainWhatIsNotConfigured(t *testing.T) {
 	}
 }
 
+func TestExplainAnUnknownDomainThatIsDenied(t *testing.T) {
+	e, _ := newExplainer(t)
+	rules := e.InForce().Rules
+	e.InForce = func() *admin.InForce { return &admin.InForce{Rules: rules, UnmatchedDeny: true} }
+	if x := ask(t, e, admin.Question{Domain: "shap", Entries: entries("user", "ada")}); x.Admitted || x.Outcome != "unmatched" {
+		t.Errorf("got admitted %t, outcome %q", x.Admitted, x.Outcome)
+	}
+}
+
+// The explanation must say what the service would: its takes of one bucket add up,
+// those of buckets apart do not.
+func TestExplainTakesOfOneBucket(t *testing.T) {
+	rule := func(name string, own bool) descriptor.RuleSpec {
+		r := users(name, name, consume("rpm", 6000, 0))
+		second := r.Takes[0]
+		if own {
+			limits, err := limiter.NewLimits(limiter.PerMinute("rpm", 10))
+			if err != nil {
+				t.Fatal(err)
+			}
+			second.Limits = limits
+		}
+		r.Takes = append(r.Takes, second)
+		return r
+	}
+	e, _ := newExplainer(t, rule("same", false), rule("apart", true))
+	for name, want := range map[string]bool{"same": false, "apart": true} {
+		x := ask(t, e, admin.Question{Domain: "shop", Entries: entries("user", "bob", "meter", name)})
+		if x.Admitted != want || len(x.Limits) != 2 || x.Limits[0].Enough != want || x.Limits[1].Enough != want {
+			t.Errorf("%s: got admitted %t, want %t; limits %+v", name, x.Admitted, want, x.Limits)
+		}
+	}
+}
+
 func TestHandler(t *testing.T) {
 	e, _ := newExplainer(t, users("requests", "", consume("rpm", 1000, 0)))
 	registry := prometheus.NewRegistry()
@@ -230,7 +264,7 @@ func ExampleExplainer() {
 	rules, _ := descriptor.Compile([]descriptor.DomainSpec{{Domain: "shop", Rules: []descriptor.RuleSpec{
 		{Name: "open", Match: []descriptor.MatchSpec{{Key: "user", Value: "*"}}, Unlimited: true},
 	}}}, nil)
-	e := &admin.Explainer{Rules: func() *descriptor.Rules { return rules }, Decider: l, Now: time.Now}
+	e := &admin.Explainer{InForce: func() *admin.InForce { return &admin.InForce{Rules: rules} }, Decider: l, Now: time.Now}
 
 	server := httptest.NewServer(e)
 	defer server.Close()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
 // Decider decides requests; *limiter.Limiter does.
@@ -22,9 +23,19 @@ type Decider interface {
 
 // Explainer explains what a descriptor would do. It takes nothing from any bucket.
 type Explainer struct {
-	Rules   func() *descriptor.Rules // in force now
+	InForce func() *InForce // the configuration to explain
 	Decider Decider
 	Now     func() time.Time
+}
+
+// InForce is what a configuration says of decisions, all of one.
+type InForce struct {
+	Rules *descriptor.Rules
+	// UnmatchedDeny denies descriptors of domains that the rules do not know.
+	UnmatchedDeny bool
+	// Snapshot holds the limits that belong to the rules; nil = what the Decider has
+	// in force.
+	Snapshot *limiter.Snapshot
 }
 
 // Question is the body of a request to /v1/explain.
@@ -73,7 +84,7 @@ type Limit struct {
 	Action    string `json:"action"` // take, look, charge, refund
 	Amount    string `json:"amount"`
 	Available string `json:"available"`
-	Enough    bool   `json:"enough"`
+	Enough    bool   `json:"enough"` // for all that the descriptor takes of it
 }
 
 // maxQuestion bounds the body of a request.
@@ -91,6 +102,10 @@ func (e *Explainer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			writeJSON(w, http.StatusOK, x)
 			return
 		}
+	}
+	if errors.Is(err, limiter.ErrClosed) { // while the service stops
+		writeJSON(w, http.StatusServiceUnavailable, map[string]string{"error": err.Error()})
+		return
 	}
 	writeJSON(w, http.StatusBadRequest, map[string]string{
 		"error": err.Error(),
@@ -110,7 +125,9 @@ func (e *Explainer) Explain(ctx context.Context, q *Question) (*Explanation, err
 	if q.Hits != nil {
 		desc.Hits, desc.HitsSet = *q.Hits, true
 	}
-	found := e.Rules().Explain(q.Domain, &desc)
+	cfg := e.InForce()
+	found := cfg.Rules.Explain(q.Domain, &desc)
+	found.Plan.Request.Snapshot = cfg.Snapshot
 	x := &Explanation{Domain: printable(q.Domain), Admitted: true}
 	if found.Domain != nil {
 		x.Namespace = found.Domain.Namespace()
@@ -126,7 +143,7 @@ func (e *Explainer) Explain(ctx context.Context, q *Question) (*Explanation, err
 	}
 	outcome := found.Plan.Outcomes[0]
 	x.Outcome, x.Why = outcomeName(outcome), outcome.Why
-	if outcome.Deny || outcome.Kind == descriptor.Denied {
+	if outcome.Deny || outcome.Kind == descriptor.Denied || found.Domain == nil && cfg.UnmatchedDeny {
 		x.Admitted = false
 	}
 	return x, e.look(ctx, &found, x)
@@ -176,8 +193,17 @@ func (e *Explainer) look(ctx context.Context, found *descriptor.Explanation, x *
 			x.Why += ": " + d.MissingLimit
 		}
 	}
-	for _, s := range d.Statuses {
-		l := limitOf(&takes[s.Take], &s)
+	needs := make(map[bucketLimit]int64) // of all takes: they are decided together
+	for i := range d.Statuses {
+		s := &d.Statuses[i]
+		if t := &takes[s.Take]; t.Mode == limiter.Consume {
+			b := bucketLimitOf(t, s)
+			needs[b] = min(needs[b]+amountOf(t, s.Limit.Name), tokenbucket.MaxAmount)
+		}
+	}
+	for i := range d.Statuses {
+		s := &d.Statuses[i]
+		l := limitOf(&takes[s.Take], s, needs)
 		if s.Take < len(found.Plans) && s.Level == 0 {
 			l.Plan = found.Plans[s.Take]
 		}
@@ -187,20 +213,39 @@ func (e *Explainer) look(ctx context.Context, found *descriptor.Explanation, x *
 	return nil
 }
 
-// limitOf describes one limit, and whether the take would find what it needs there.
-func limitOf(t *limiter.Take, s *limiter.LimitStatus) Limit {
+// bucketLimit identifies a limit of a bucket among the takes of one descriptor.
+type bucketLimit struct {
+	entity, resource, limit string
+	own                     uint64 // the hash of the take's own limits, which have buckets apart
+}
+
+func bucketLimitOf(t *limiter.Take, s *limiter.LimitStatus) bucketLimit {
+	b := bucketLimit{entity: s.Entity, resource: s.Resource, limit: s.Limit.Name}
+	if s.Level == 0 {
+		b.own = t.Limits.Hash()
+	}
+	return b
+}
+
+// amountOf returns how much a take asks of a limit, in millitokens.
+func amountOf(t *limiter.Take, limit string) int64 {
+	var amount int64
+	for _, c := range t.Consume {
+		if c.Limit == limit {
+			amount = min(amount+c.Amount, tokenbucket.MaxAmount)
+		}
+	}
+	return amount
+}
+
+// limitOf describes one limit, and whether the takes would find what they need there.
+func limitOf(t *limiter.Take, s *limiter.LimitStatus, needs map[bucketLimit]int64) Limit {
+	amount := amountOf(t, s.Limit.Name)
 	l := Limit{
 		Entity: printable(s.Entity), Level: s.Level, Resource: printable(s.Resource),
 		Name: s.Limit.Name, Rate: s.Limit.String(), Source: s.Source.String(),
-		Available: tokens(s.Available), Enough: true,
+		Amount: tokens(amount), Available: tokens(s.Available), Enough: true,
 	}
-	var amount int64
-	for _, c := range t.Consume {
-		if c.Limit == s.Limit.Name {
-			amount += c.Amount
-		}
-	}
-	l.Amount = tokens(amount)
 	switch {
 	case t.Mode == limiter.Charge:
 		l.Action = "charge"
@@ -209,7 +254,7 @@ func limitOf(t *limiter.Take, s *limiter.LimitStatus) Limit {
 	case amount == 0:
 		l.Action, l.Enough = "look", s.Available >= limiter.Milli
 	default:
-		l.Action, l.Enough = "take", s.Available >= amount
+		l.Action, l.Enough = "take", s.Available >= needs[bucketLimitOf(t, s)]
 	}
 	return l
 }
