@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -140,6 +139,3 @@ func reachable(a net.Addr) string {
 	}
 	return net.JoinHostPort(host, port)
 }
-
-// quiet is how long the HTTP side may take to end its last answers.
-const quiet = 5 * time.Second

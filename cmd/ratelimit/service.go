@@ -44,11 +44,12 @@ type service struct {
 	grpcListener net.Listener
 	httpServer   *http.Server
 	httpListener net.Listener
+	quiet        time.Duration // how long each side may take to end its last answers
 }
 
 // newService builds the service bottom up; nothing listens yet.
 func newService(ctx context.Context, cfg *config.Config, log *slog.Logger) (*service, error) {
-	s := &service{cfg: cfg, log: log, registry: prometheus.NewRegistry()}
+	s := &service{cfg: cfg, log: log, registry: prometheus.NewRegistry(), quiet: 5 * time.Second}
 	s.store = embedded.New(embedded.Config{MaxBuckets: int64(cfg.Store.Embedded.MaxBuckets)})
 	s.fallback = embedded.New(embedded.Config{MaxBuckets: int64(cfg.Store.Embedded.MaxBuckets)})
 	err := s.build(cfg)
@@ -174,7 +175,9 @@ func (s *service) run(ctx context.Context, file string, opts config.Options) err
 	group, groupCtx := errgroup.WithContext(ctx)
 	watchCtx, stopWatching := context.WithCancel(groupCtx)
 	defer stopWatching()
-	group.Go(func() error { return s.grpcServer.Serve(s.grpcListener) })
+	s.health.SetReady() // before anything can end: drain has the last word
+	s.setGRPCHealth(grpc_health_v1.HealthCheckResponse_SERVING)
+	group.Go(s.serveGRPC)
 	group.Go(s.serveHTTP)
 	group.Go(func() error { return s.watch(watchCtx, file, opts) })
 	group.Go(func() error {
@@ -182,11 +185,17 @@ func (s *service) run(ctx context.Context, file string, opts config.Options) err
 		s.drain(ctx)
 		return nil
 	})
-	s.health.SetReady()
-	s.setGRPCHealth(grpc_health_v1.HealthCheckResponse_SERVING)
 	s.log.InfoContext(ctx, "serving", "grpc", s.grpcListener.Addr().String(), "http", s.httpListener.Addr().String(), "version", programVersion())
 	err := group.Wait()
 	s.close(context.WithoutCancel(ctx))
+	return err
+}
+
+func (s *service) serveGRPC() error {
+	err := s.grpcServer.Serve(s.grpcListener)
+	if errors.Is(err, grpc.ErrServerStopped) { // before it began
+		return nil
+	}
 	return err
 }
 
@@ -210,23 +219,35 @@ func (s *service) drain(ctx context.Context) {
 	s.setGRPCHealth(grpc_health_v1.HealthCheckResponse_NOT_SERVING)
 	patience := s.patience(ctx)
 	s.log.InfoContext(ctx, "draining", "reason", context.Cause(ctx), "patience", patience)
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	ctx = context.WithoutCancel(ctx)
+	waited, stop := context.WithTimeout(ctx, patience)
 	defer stop()
-	<-ctx.Done()
+	<-waited.Done()
+	s.stopGRPC(ctx)
+	s.stopHTTP(ctx)
+}
 
+// stopGRPC lets the calls in hand end. Streams that stay open, such as those that
+// watch the health, are cut.
+func (s *service) stopGRPC(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, s.quiet)
+	defer stop()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		s.grpcServer.GracefulStop()
 	}()
-	ctx, stop = context.WithTimeout(context.WithoutCancel(ctx), quiet)
-	defer stop()
 	select {
 	case <-done:
 	case <-ctx.Done():
 		s.grpcServer.Stop()
 		<-done
 	}
+}
+
+func (s *service) stopHTTP(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, s.quiet)
+	defer stop()
 	if err := s.httpServer.Shutdown(ctx); err != nil {
 		s.log.WarnContext(ctx, "connections were cut", "error", err)
 	}
