@@ -9,8 +9,11 @@ import (
 func TestExampleOfARule(t *testing.T) {
 	rules, problems := Compile([]DomainSpec{{Domain: "d", Rules: []RuleSpec{{
 		Match: []MatchSpec{
-			{Key: "key", Value: "*"}, {Key: "model", Value: "gpt-4"}, {Key: "path", Value: "/v1/*"},
-			{Key: "ip", CIDR: []string{"10.0.0.0/8"}}, {Key: "org", Value: "*", Optional: true},
+			{Key: "key", Value: "*"},
+			{Key: "model", Value: "gpt-4"},
+			{Key: "path", Value: "/v1/*"},
+			{Key: "ip", CIDR: []string{"10.0.0.0/8"}},
+			{Key: "org", Value: "*", Optional: true},
 		},
 		Unlimited: true,
 	}}}}, nil)

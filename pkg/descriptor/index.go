@@ -193,6 +193,9 @@ type search struct {
 	found *Rule   // the first of them that matches
 	every bool    // collect all that match, in all
 	all   []*Rule // in no order
+
+	hidden *Rule // not nil: not those that match are of interest, but those that cover it
+	left   int   // rules that may still be compared with it
 }
 
 // run walks the index.
@@ -269,6 +272,8 @@ func (s *search) rule(v *view, r *Rule) (done bool) {
 	switch {
 	case r.order >= s.limit:
 		return true
+	case s.hidden != nil:
+		return s.cover(r)
 	case !r.matches(v):
 		return false
 	case s.every:
@@ -278,6 +283,20 @@ func (s *search) rule(v *view, r *Rule) (done bool) {
 		s.found, s.limit = r, r.order
 		return true
 	}
+}
+
+// cover compares one rule with the hidden one. Like rule it reports whether those
+// after it are of no interest.
+func (s *search) cover(r *Rule) (done bool) {
+	if s.left == 0 {
+		return true
+	}
+	s.left--
+	if !r.covers(s.hidden) {
+		return false
+	}
+	s.found, s.limit = r, r.order
+	return true
 }
 
 // keyHash spreads the bits of a key, so that sums of them tell sets apart.

@@ -7,71 +7,91 @@ import (
 	"strings"
 )
 
+// maxCompared is how many pairs of rules are compared at most for warnings of
+// rules that can never match: those that the index cannot tell apart, as with
+// many regular expressions, would otherwise make loading as slow as the square
+// of their number.
+const maxCompared = 1 << 20
+
 // Warnings returns what is legal and probably not meant: a rule that can never
 // match, a rule that does nothing yet, a shadow rule that takes nothing, a
-// consumed limit that no plan has. The time grows with the square of the number
-// of rules in a domain; it is for a check, and for once a reload.
+// consumed limit that no plan has. Of a domain with thousands of rules that
+// matching asks one by one it may miss some that can never match.
 func (r *Rules) Warnings() []Problem {
-	var found []Problem
-	for _, d := range r.Domains() {
-		for _, rule := range d.rules {
-			if rule.leaf != nil {
-				found = rule.leaf.warn(found, rule)
-				continue
-			}
-			found = rule.warn(found, r)
+	w := warner{compared: maxCompared, planned: map[string]bool{}}
+	if r == nil {
+		return nil
+	}
+	for _, plan := range r.plans {
+		for i := range plan.Len() {
+			w.planned[plan.At(i).Name] = true
 		}
 	}
-	return found
+	for _, rule := range r.rules {
+		if rule.leaf != nil {
+			w.leaf(rule)
+			continue
+		}
+		w.rule(rule)
+	}
+	return w.found
 }
 
-func (r *Rule) warn(found []Problem, rules *Rules) []Problem {
-	for _, earlier := range r.domain.rules[:r.order] {
-		if !earlier.shadow && earlier.covers(r) {
-			found = append(found, Problem{Path: r.path, Text: fmt.Sprintf(
-				"can never match: %s (rule %q) stands before it and matches every descriptor that it would; put it first or leave it out", earlier.path, earlier.name)})
-			break
-		}
+// warner is the state of one [Rules.Warnings].
+type warner struct {
+	compared int             // pairs of rules that may still be compared
+	planned  map[string]bool // the limits of all plans
+	found    []Problem
+}
+
+func (w *warner) warn(path, format string, args ...any) {
+	w.found = append(w.found, Problem{Path: path, Text: fmt.Sprintf(format, args...)})
+}
+
+func (w *warner) rule(r *Rule) {
+	if earlier := w.hiding(r); earlier != nil {
+		w.warn(r.path, "can never match: %s (rule %q) stands before it and matches every descriptor that it would; put it first or leave it out",
+			earlier.path, earlier.name)
 	}
 	const later = "reservations are not settled by this version: a reserve rule takes its amounts, a settle rule admits and books nothing"
 	if r.settle {
-		found = append(found, Problem{Path: r.path + ".settle", Text: later})
+		w.warn(r.path+".settle", later)
 	}
 	if r.shadow && len(r.takes) == 0 {
-		found = append(found, Problem{Path: r.path + ".mode", Text: "a shadow rule that takes nothing has no effect; leave the rule out or let it consume"})
+		w.warn(r.path+".mode", "a shadow rule that takes nothing has no effect; leave the rule out or let it consume")
 	}
 	for i := range r.takes {
 		t := &r.takes[i]
 		if t.reserve {
-			found = append(found, Problem{Path: t.path + ".reserve", Text: later})
+			w.warn(t.path+".reserve", later)
 		}
 		if len(t.plan.parts) == 0 {
 			continue
 		}
 		for _, s := range t.consume {
-			if !rules.inSomePlan(s.Limit) {
-				found = append(found, Problem{Path: t.path + ".limits", Text: fmt.Sprintf(
-					"no plan has the limit %q that the rule consumes; where no parent has it either, the descriptor is denied", s.Limit)})
+			if !w.planned[s.Limit] {
+				w.warn(t.path+".limits", "no plan has the limit %q that the rule consumes; where no parent has it either, the descriptor is denied", s.Limit)
 			}
 		}
 	}
-	return found
 }
 
-func (l *leaf) warn(found []Problem, r *Rule) []Problem {
-	if l.quota {
-		found = append(found, Problem{Path: r.path + ".quota_mode", Text: "has no effect: the limit denies like any other"})
+func (w *warner) leaf(r *Rule) {
+	if r.leaf.quota {
+		w.warn(r.path+".quota_mode", "has no effect: the limit denies like any other")
 	}
-	return found
 }
 
-func (r *Rules) inSomePlan(limit string) bool {
-	for _, plan := range r.plans {
-		if plan.Find(limit) >= 0 {
-			return true
-		}
-	}
-	return false
+// hiding returns the first rule before r that surely matches every descriptor
+// that r matches; nil when none does. Such a rule matches the least descriptor
+// that r does, so the index finds it: of r's patterns it can only have those the
+// same that an example does not match.
+func (w *warner) hiding(r *Rule) *Rule {
+	v := r.domain.view(r.Example(), nil)
+	s := search{index: r.domain.enforcing, limit: r.order, hidden: r, left: w.compared}
+	s.run(&v)
+	w.compared = s.left
+	return s.found
 }
 
 // covers reports whether r surely matches every descriptor that other matches.
