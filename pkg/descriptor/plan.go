@@ -46,11 +46,12 @@ const (
 // Outcome is what became of one descriptor of a call.
 type Outcome struct {
 	Kind  Kind
-	Rule  *Rule // nil when Unmatched
-	First int   // index of its first take in Plan.Request.Takes
-	Count int   // number of its takes there
-	Deny  bool  // Unmatched, and the domain denies what no rule matches
-	Why   string
+	Rule  *Rule        // nil when Unmatched
+	First int          // index of its first take in Plan.Request.Takes
+	Count int          // number of its takes there
+	Mode  limiter.Mode // of its takes, also when there are none
+	Deny  bool         // Unmatched, and the domain denies what no rule matches
+	Why   string       // Denied, or of Takes: what was used cannot be booked, or not all of it
 }
 
 // Shadow is a rule in shadow mode that matched, and what it would take. It is

@@ -275,6 +275,36 @@ func TestShadows(t *testing.T) {
 	}
 }
 
+// What was used is booked where it can be, and the rest denies nobody.
+func TestWhatCannotBeBookedIsLeftOut(t *testing.T) {
+	t.Parallel()
+	r := rule(key("k", "*"))
+	r.Overdraw = true
+	planless := r.Takes[0]
+	planless.Plan = "{k}"
+	r.Takes = append([]descriptor.TakeSpec{planless}, r.Takes...)
+	shadow := r
+	shadow.Name, shadow.Shadow = "tried", true
+	rules := compile(t, shadow, r)
+	charge := entries("k", "no plan")
+	charge.Hits, charge.HitsSet = 2, true
+	call := descriptor.Call{Domain: "d", Descriptors: []descriptor.Descriptor{charge}}
+	want := planned{
+		Outcomes: []string{"takes rule-2 0+1 limit_not_configured"},
+		Takes:    []limiter.Take{{Entity: "e", Resource: "r", Consume: amounts("rpm", 1000), Mode: limiter.Charge}},
+		Shadows:  []string{"tried 0; shadow/tried e [{rpm 1000}]"},
+		Charges:  true,
+	}
+	if diff := cmp.Diff(want, planOf(rules, call)); diff != "" {
+		t.Errorf("charge (-want +got):\n%s", diff)
+	}
+	call.Descriptors[0].HitsSet = false // an ordinary take
+	want = planned{Outcomes: []string{"denied rule-2 limit_not_configured"}, Shadows: []string{"tried 0 limit_not_configured"}}
+	if diff := cmp.Diff(want, planOf(rules, call)); diff != "" {
+		t.Errorf("take (-want +got):\n%s", diff)
+	}
+}
+
 func TestOverride(t *testing.T) {
 	t.Parallel()
 	own := limits(t, limiter.PerMinute("rpm", 5), limiter.PerMinute("tpm", 7).WithMaxDebt(3))

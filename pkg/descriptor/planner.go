@@ -50,7 +50,8 @@ func (q demand) amount(c *ConsumeSpec) (amount int64, ok bool) {
 
 // Plan makes of a call what is to be taken, and puts it into plan. It cannot
 // fail: what can never be admitted is a [Denied] outcome, in answer to which the
-// caller must not take what the other descriptors plan.
+// caller must not take what the other descriptors plan. Charges and refunds are
+// never denied: what of them has no limit is left out, and [Outcome].Why says so.
 //
 // The takes stand in the order of the descriptors; the limiter nets what one
 // request refunds and charges, and decides what it takes after that.
@@ -120,16 +121,17 @@ func (p *planner) descriptor(d *Domain) Outcome {
 func (p *planner) enforce(rule *Rule, v *view) Outcome {
 	request := &p.plan.Request
 	first := len(request.Takes)
-	takes, why := p.takes(rule, v, request.Takes)
+	q := p.demand(rule)
+	takes, why := p.takes(rule, v, q, request.Takes)
 	request.Takes = takes
-	if why != "" {
+	if why != "" && q.mode == limiter.Consume {
 		return Outcome{Kind: Denied, Rule: rule, First: first, Why: why}
 	}
-	count := len(takes) - first
-	if count == 0 {
-		return Outcome{Kind: Takes, Rule: rule, First: first}
+	out := Outcome{Kind: Takes, Rule: rule, First: first, Count: len(takes) - first, Mode: q.mode, Why: why}
+	if out.Count == 0 {
+		return out
 	}
-	if takes[first].Mode == limiter.Charge {
+	if q.mode == limiter.Charge {
 		p.plan.Charges = true
 	}
 	if first == 0 {
@@ -137,7 +139,12 @@ func (p *planner) enforce(rule *Rule, v *view) Outcome {
 	} else {
 		request.OnUnavailable, request.LocalShare = stricter(request.OnUnavailable, request.LocalShare, rule.policy, rule.share)
 	}
-	return Outcome{Kind: Takes, Rule: rule, First: first, Count: count}
+	return out
+}
+
+// demand returns what the descriptor at hand asks of the rule.
+func (p *planner) demand(rule *Rule) demand {
+	return demandOf(rule, &p.call.Descriptors[p.index], p.call.Hits)
 }
 
 // shadow adds what a shadow rule would take.
@@ -152,7 +159,11 @@ func (p *planner) shadow(rule *Rule, v *view) {
 		shadows = append(shadows, Shadow{})
 	}
 	s := &shadows[len(shadows)-1]
-	takes, why := p.takes(rule, v, s.Request.Takes[:0])
+	q := p.demand(rule)
+	takes, why := p.takes(rule, v, q, s.Request.Takes[:0])
+	if q.mode != limiter.Consume {
+		why = "" // it denies nobody
+	}
 	*s = Shadow{Rule: rule, Descriptor: p.index, Why: why, Request: limiter.Request{
 		Namespace: rule.domain.namespace, Takes: takes, OnUnavailable: rule.policy, LocalShare: rule.share,
 	}}
@@ -163,10 +174,10 @@ func (p *planner) shadow(rule *Rule, v *view) {
 }
 
 // takes appends what the rule takes to takes. A text says why the descriptor
-// can never be admitted; then nothing is appended.
-func (p *planner) takes(rule *Rule, v *view, takes []limiter.Take) (all []limiter.Take, why string) {
+// can never be admitted; then nothing is appended. What was used is not asked
+// for: of a charge or a refund the text is about a part, and the rest is appended.
+func (p *planner) takes(rule *Rule, v *view, q demand, takes []limiter.Take) (all []limiter.Take, why string) {
 	plan := p.plan
-	q := demandOf(rule, &p.call.Descriptors[p.index], p.call.Hits)
 	if rule.leaf != nil {
 		return p.leafTakes(rule, q, takes)
 	}
@@ -174,16 +185,12 @@ func (p *planner) takes(rule *Rule, v *view, takes []limiter.Take) (all []limite
 	first := len(takes)
 	for i := range rule.takes {
 		t := &rule.takes[i]
-		limits := t.limits
-		if len(t.plan.parts) > 0 {
-			var ok bool
-			if limits, ok = p.rules.plans[plan.render(&t.plan)]; !ok {
-				return takes[:first], limiter.ReasonNotConfigured.String()
+		parts, n, problem := p.parts(rule, t, q)
+		if problem != "" {
+			if why = problem; q.mode == limiter.Consume {
+				return takes[:first], why
 			}
-		}
-		parts, n, why := p.split(rule, t, q, limits)
-		if why != "" {
-			return takes[:first], why
+			continue
 		}
 		entity, resource, parents := plan.render(&t.entity), plan.render(&t.resource), plan.renderParents(t)
 		for _, part := range parts[:n] {
@@ -195,7 +202,19 @@ func (p *planner) takes(rule *Rule, v *view, takes []limiter.Take) (all []limite
 			}
 		}
 	}
-	return takes, ""
+	return takes, why
+}
+
+// parts returns the parts of a take, under the limits that it names.
+func (p *planner) parts(rule *Rule, t *take, q demand) (parts [2]share, n int, why string) {
+	limits := t.limits
+	if len(t.plan.parts) > 0 {
+		var ok bool
+		if limits, ok = p.rules.plans[p.plan.render(&t.plan)]; !ok {
+			return parts, 0, limiter.ReasonNotConfigured.String()
+		}
+	}
+	return p.split(rule, t, q, limits)
 }
 
 // share is a part of a take: its limits, and which of the amounts it has.

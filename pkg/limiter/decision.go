@@ -23,8 +23,10 @@ type Decision struct {
 	// limits of a level in order of names. Limits that are unlimited have none.
 	Statuses []LimitStatus
 
-	// MissingTake and MissingLimit name, when Reason is ReasonNotConfigured, the
-	// take (its index) and the limit that resolve nowhere.
+	// MissingTake and MissingLimit name the take (its index) and the limit that
+	// resolve nowhere; MissingLimit is "" when there is none. Reason is
+	// ReasonNotConfigured when the take consumes. A charge or a refund of such a
+	// limit is not booked, and denies nobody.
 	MissingTake  int
 	MissingLimit string
 

@@ -162,6 +162,26 @@ func TestFirstLevelWithLimitsWinsAsAWhole(t *testing.T) {
 	}
 }
 
+// A charge or a refund of a limit that is nowhere denies nobody: neither itself
+// nor what stands beside it.
+func TestBookingsWithoutALimitDenyNobody(t *testing.T) {
+	l := newLimiter(t, limiter.Config{}, limiter.Static{System: set(t, limiter.PerMinute("rpm", 10))})
+	for _, mode := range []limiter.Mode{limiter.Charge, limiter.Refund} {
+		req := take("k", "r", "tpm", 1)
+		req.Takes[0].Mode = mode
+		wantBrief(t, decide(t, l, t0, req), "admitted=true none retry=0s")
+		req.Takes = append(req.Takes, take("k", "r", "rpm", 1).Takes...)
+		d := decide(t, l, t0, req)
+		if !d.Admitted || d.MissingTake != 0 || d.MissingLimit != "tpm" {
+			t.Errorf("mode %d: got admitted %v, missing take %d limit %q", mode, d.Admitted, d.MissingTake, d.MissingLimit)
+		}
+		req.Takes[1].Consume[0].Limit = "gone"
+		if d := decide(t, l, t0, req); d.Reason != limiter.ReasonNotConfigured || d.MissingTake != 1 || d.MissingLimit != "gone" {
+			t.Errorf("mode %d: got %v, missing take %d limit %q", mode, d.Reason, d.MissingTake, d.MissingLimit)
+		}
+	}
+}
+
 func TestCascade(t *testing.T) {
 	rpm := func(n int64) map[string]*limiter.Limits {
 		return map[string]*limiter.Limits{limiter.DefaultResource: set(t, limiter.PerMinute("rpm", n))}

@@ -289,7 +289,8 @@ func fnv1a(s string) uint64 {
 	return h
 }
 
-// checkConfigured denies a request that consumes a limit which no level has.
+// checkConfigured denies a request that consumes a limit which no level has, and
+// notes one that is charged or refunded, which denies nobody.
 func (d *Decision) checkConfigured(req *Request) {
 	if d.Reason != ReasonNone {
 		return
@@ -299,9 +300,13 @@ func (d *Decision) checkConfigured(req *Request) {
 			continue
 		}
 		for _, c := range req.Takes[i].Consume {
-			if !d.scratch.found(i, c.Limit) {
+			switch {
+			case d.scratch.found(i, c.Limit):
+			case req.Takes[i].Mode == Consume:
 				d.Reason, d.MissingTake, d.MissingLimit = ReasonNotConfigured, i, c.Limit
 				return
+			case d.MissingLimit == "":
+				d.MissingTake, d.MissingLimit = i, c.Limit
 			}
 		}
 	}

@@ -68,15 +68,6 @@ func (c *call) modes() {
 	}
 }
 
-// outcomeMode returns what a descriptor with takes does with them: all its
-// takes have one mode.
-func (c *call) outcomeMode(o *descriptor.Outcome) limiter.Mode {
-	if o.Kind != descriptor.Takes || o.Count == 0 {
-		return limiter.Consume
-	}
-	return c.plan.Request.Takes[o.First].Mode
-}
-
 // statuses returns the statuses of a descriptor's takes; they come in the order
 // of takes.
 func (c *call) statuses(o *descriptor.Outcome) []limiter.LimitStatus {
@@ -116,7 +107,7 @@ func (c *call) over(o *descriptor.Outcome) bool {
 		return false
 	case o.Kind == descriptor.Denied || c.unmatchedDenied(o):
 		return true
-	case o.Kind != descriptor.Takes || c.outcomeMode(o) != limiter.Consume:
+	case o.Kind != descriptor.Takes || o.Mode != limiter.Consume:
 		return false
 	case c.verdict.blanket:
 		return true
@@ -127,10 +118,10 @@ func (c *call) over(o *descriptor.Outcome) bool {
 	return s != nil && s.Exceeded
 }
 
-// missing reports whether the descriptor consumes a limit that is configured nowhere.
+// missing reports whether the descriptor takes from a limit that is configured nowhere.
 func (c *call) missing(o *descriptor.Outcome) bool {
 	d := &c.decision
-	return d.Reason == limiter.ReasonNotConfigured && o.Kind == descriptor.Takes &&
+	return d.MissingLimit != "" && o.Kind == descriptor.Takes &&
 		o.First <= d.MissingTake && d.MissingTake < o.First+o.Count
 }
 

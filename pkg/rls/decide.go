@@ -12,8 +12,8 @@ import (
 
 // decide plans the call and reaches a verdict, all or nothing over its descriptors.
 func (s *Service) decide(ctx context.Context, now time.Time, c *call, st *state) {
-	c.decision.Reason, c.decision.Statuses, c.shadows = limiter.ReasonNone, c.decision.Statuses[:0], c.shadows[:0]
-	c.verdict = verdict{}
+	c.forget()
+	c.verdict, c.shadows = verdict{}, c.shadows[:0]
 	st.rules.Plan(&c.in, &c.plan)
 	c.plan.Request.Snapshot = c.options.Snapshot
 	for i := range c.plan.Shadows {
@@ -32,6 +32,12 @@ func (s *Service) decide(ctx context.Context, now time.Time, c *call, st *state)
 	if !c.verdict.denied && c.verdict.policy == limiter.Unset {
 		s.decideShadows(ctx, now, c)
 	}
+}
+
+// forget makes the decision say nothing, and keeps its memory.
+func (c *call) forget() {
+	d := &c.decision
+	d.Reason, d.MissingLimit, d.Statuses = limiter.ReasonNone, "", d.Statuses[:0]
 }
 
 // cannotAdmit reaches a verdict without asking for tokens, when a descriptor can
@@ -78,7 +84,7 @@ func (s *Service) take(ctx context.Context, now time.Time, c *call) {
 // undecidable reaches a verdict without a decision. What can never succeed is
 // denied, lest an odd request be a way around the limits; the rest is for the policy.
 func (s *Service) undecidable(ctx context.Context, c *call, err error) {
-	c.decision.Reason, c.decision.Statuses = limiter.ReasonNone, c.decision.Statuses[:0]
+	c.forget()
 	s.failed(ctx, err)
 	if errors.Is(err, limiter.ErrInvalid) {
 		c.verdict = verdict{denied: true, reason: reasonInvalid, blanket: true, lost: true}
@@ -122,8 +128,8 @@ func (s *Service) bookOnly(ctx context.Context, now time.Time, c *call) {
 	if err != nil {
 		s.failed(ctx, err)
 	}
-	c.verdict.lost = err != nil || c.decision.Policy != limiter.Unset
-	c.decision.Reason, c.decision.Statuses = limiter.ReasonNone, c.decision.Statuses[:0] // they are of another request
+	c.verdict.lost = err != nil || c.decision.Policy != limiter.Unset || c.decision.MissingLimit != ""
+	c.forget() // it is of another request
 }
 
 // decideShadows decides what rules in shadow mode would take. It changes nothing

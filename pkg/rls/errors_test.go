@@ -180,6 +180,32 @@ func TestBookingsAreNeverDenied(t *testing.T) {
 	newEnv(t, nil).run(t, []step{{ask: refund, want: `{"overallCode":"OK","statuses":[{"code":"OK"}]}`}})
 }
 
+// What was used under a plan or a limit that is not there cannot be booked. It
+// is counted as lost, and denies neither the call nor who stands beside it.
+func TestBookingsWithoutALimitDenyNobody(t *testing.T) {
+	e := newEnv(t, nil)
+	planless := descriptorJSON(`"hitsAddend":"4","isNegativeHits":true`, "plan", "none")
+	limitless := descriptorJSON(`"hitsAddend":"4","isNegativeHits":true`, "ghost", "g")
+	beside := descriptorJSON(``, "api_key", "a", "model", "m")
+	call := func(descriptors ...string) string {
+		return fmt.Sprintf(`{"domain":"llm","descriptors":[%s]}`, strings.Join(descriptors, ","))
+	}
+	const alone = `{"overallCode":"OK","statuses":[{"code":"OK"}]}`
+	const both = `{"overallCode":"OK","statuses":[{"code":"OK"},{"code":"OK","currentLimit":{"name":"rpm","requestsPerUnit":10,"unit":"MINUTE"},"limitRemaining":%d,"durationUntilReset":"%ds"}]}`
+	e.run(t, []step{
+		{ask: call(planless), want: alone},
+		{ask: call(limitless), want: alone},
+		{ask: call(planless, beside), want: fmt.Sprintf(both, 9, 6)},
+		{ask: call(limitless, beside), want: fmt.Sprintf(both, 8, 12)},
+	})
+	got := series(t, e.registry)
+	for _, rule := range []string{"planned", "ghost"} {
+		if lost := got[`ratelimit_charges_total{domain="llm",kind="refund",result="lost",rule="`+rule+`"}`]; lost != 2 {
+			t.Errorf("lost refunds of rule %s: got %v, want 2", rule, lost)
+		}
+	}
+}
+
 // Interceptors see the calls of the service as those of others.
 func TestInterceptor(t *testing.T) {
 	var method string

@@ -137,10 +137,9 @@ func (m *metrics) count(st *state, c *call) {
 	for i := range c.plan.Outcomes {
 		o := &c.plan.Outcomes[i]
 		r := st.of(m, c, o)
-		mode := c.outcomeMode(o)
 		switch {
-		case mode != limiter.Consume:
-			r.charge(mode, c.verdict.lost || c.missing(o))
+		case o.Mode != limiter.Consume:
+			r.charge(o.Mode, c.verdict.lost || c.missing(o) || o.Why != "")
 		case c.over(o):
 			r.result(resultDenied)
 			limit, reason := c.denial(o)
