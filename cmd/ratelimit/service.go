@@ -88,7 +88,7 @@ func (s *service) build(cfg *config.Config) error {
 func (s *service) buildGRPC(cfg config.GRPC) error {
 	opts := rls.ServerOptions()
 	if cfg.TLS.Enabled() {
-		tls, err := serverTLS(cfg.TLS)
+		tls, err := serverTLS(cfg.TLS, s.log)
 		if err != nil {
 			return fmt.Errorf("server.grpc.tls: %w", err)
 		}
@@ -128,7 +128,7 @@ func (s *service) buildHTTP(cfg config.HTTP) error {
 	if !cfg.TLS.Enabled() {
 		return nil
 	}
-	tls, err := serverTLS(cfg.TLS)
+	tls, err := serverTLS(cfg.TLS, s.log)
 	if err != nil {
 		return fmt.Errorf("server.http.tls: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 
 	"github.com/ratelimit/ratelimit/config"
@@ -12,9 +13,9 @@ import (
 
 // serverTLS returns the TLS configuration of a listener. The certificate is read
 // again for each connection that finds the file changed, so that a renewed one
-// needs no restart.
-func serverTLS(cfg config.TLS) (*tls.Config, error) {
-	pair := &reloadedPair{cfg: cfg}
+// needs no restart; the authorities of clients are read once.
+func serverTLS(cfg config.TLS, log *slog.Logger) (*tls.Config, error) {
+	pair := &reloadedPair{cfg: cfg, log: log}
 	if _, err := pair.certificate(nil); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 	"time"
@@ -13,9 +14,11 @@ import (
 // reloadedPair is a certificate with its key that follows its files.
 type reloadedPair struct {
 	cfg config.TLS
+	log *slog.Logger
 
 	mu       sync.Mutex
 	modified [2]time.Time // of the files when they were read
+	refused  [2]time.Time // of the files that could not be used and were reported
 	pair     *tls.Certificate
 }
 
@@ -31,6 +34,10 @@ func (p *reloadedPair) certificate(*tls.ClientHelloInfo) (*tls.Certificate, erro
 	pair, err := tls.LoadX509KeyPair(p.cfg.Cert, p.cfg.Key)
 	if err != nil {
 		if p.pair != nil {
+			if modified != p.refused { // else every connection would say so
+				p.refused = modified
+				p.log.Error("the new certificate is not used", "cert", p.cfg.Cert, "key", p.cfg.Key, "error", err)
+			}
 			return p.pair, nil
 		}
 		return nil, fmt.Errorf("cert and key: %w", err)
