@@ -20,7 +20,8 @@ type Decision struct {
 
 	// Statuses has one entry for each limit that was asked of a bucket, in the
 	// order of Request.Takes, the entity itself before its ancestors, and the
-	// limits of a level in order of names. Limits that are unlimited have none.
+	// limits of a bucket as the request first names them. Limits that are unlimited
+	// have none.
 	Statuses []LimitStatus
 
 	// MissingTake and MissingLimit name the take (its index) and the limit that
