@@ -16,6 +16,11 @@ func Of(name string) string {
 	if len(name) <= Max {
 		return name
 	}
+	return shorten(name)
+}
+
+// shorten stands apart so that Of can be inlined: decisions call it for every name.
+func shorten(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return name[:Max+1-2*len(sum)] + hex.EncodeToString(sum[:])
 }
