@@ -30,6 +30,7 @@ import (
 type service struct {
 	cfg      *config.Config // what it was started with
 	log      *slog.Logger
+	now      func() time.Time // of decisions
 	store    *embedded.Store
 	fallback *embedded.Store
 	limiter  *limiter.Limiter
@@ -49,9 +50,9 @@ type service struct {
 
 // newService builds the service bottom up; nothing listens yet.
 func newService(ctx context.Context, cfg *config.Config, log *slog.Logger) (*service, error) {
-	s := &service{cfg: cfg, log: log, registry: prometheus.NewRegistry(), quiet: 5 * time.Second}
-	s.store = embedded.New(embedded.Config{MaxBuckets: int64(cfg.Store.Embedded.MaxBuckets)})
-	s.fallback = embedded.New(embedded.Config{MaxBuckets: int64(cfg.Store.Embedded.MaxBuckets)})
+	s := &service{cfg: cfg, log: log, now: steadyClock(), registry: prometheus.NewRegistry(), quiet: 5 * time.Second}
+	s.store = embedded.New(embedded.Config{MaxBuckets: int64(cfg.Store.Embedded.MaxBuckets), Now: s.now})
+	s.fallback = embedded.New(embedded.Config{MaxBuckets: int64(cfg.Store.Embedded.MaxBuckets), Now: s.now})
 	err := s.build(cfg)
 	if err == nil {
 		err = s.apply(ctx, cfg)
@@ -75,7 +76,7 @@ func (s *service) build(cfg *config.Config) error {
 	if s.metrics, err = newServiceMetrics(s.registry, s.store.Buckets); err != nil {
 		return err
 	}
-	s.rls, err = rls.New(rls.Config{Decider: s.limiter, Registerer: s.registry, Logger: s.log})
+	s.rls, err = rls.New(rls.Config{Decider: s.limiter, Now: s.now, Registerer: s.registry, Logger: s.log})
 	if err != nil {
 		return err
 	}
@@ -116,7 +117,7 @@ func (s *service) buildHTTP(cfg config.HTTP) error {
 	s.httpServer = &http.Server{
 		Handler: admin.Handler(admin.Config{
 			JSON:      s.rls.JSONHandler(),
-			Explainer: &admin.Explainer{InForce: s.inForce.Load, Decider: s.limiter, Now: time.Now},
+			Explainer: &admin.Explainer{InForce: s.inForce.Load, Decider: s.limiter, Now: s.now},
 			Health:    &s.health,
 			Gatherer:  s.registry,
 			PProf:     cfg.PProf,
