@@ -144,8 +144,8 @@ func (f *file) allIncludes(main string, own bool, r *report, o Options) []includ
 	return all
 }
 
-// finish puts the configuration together and compiles its rules. What was
-// decoded with a mistake is left out, so that mistakes have no echoes.
+// finish puts the configuration together and compiles its rules, also those that
+// were decoded with a mistake: they may have others.
 func (f *file) finish(d *decoder) {
 	c := f.cfg
 	f.limits.static(&c.Static)
@@ -155,8 +155,11 @@ func (f *file) finish(d *decoder) {
 		return
 	}
 	rules, problems := descriptor.Compile(specs, byName(f.plans))
+	decoding := d.errors
 	for _, p := range problems {
-		d.fail(d.find(p.Path), "%s", p.Text)
+		if !d.echoes(p.Path, decoding) {
+			d.fail(d.find(p.Path), "%s", p.Text)
+		}
 	}
 	if len(d.errors) > 0 {
 		return

@@ -77,10 +77,13 @@ type report struct {
 	dropped  int              // errors beyond maxProblems
 	places   map[string]place // by path, which for included files starts with "name:"
 
-	incomplete bool // a file was not read to its end; what follows of that is no mistake
+	unsound    map[string]bool // by path: rules and descriptors that were decoded with a mistake
+	incomplete bool            // a file was not read to its end; what follows of that is no mistake
 }
 
-func newReport() *report { return &report{places: make(map[string]place)} }
+func newReport() *report {
+	return &report{places: make(map[string]place), unsound: make(map[string]bool)}
+}
 
 func (r *report) fail(at place, format string, args ...any) {
 	if len(r.errors) >= maxProblems {

@@ -38,9 +38,7 @@ func (s domainSchema) decode(d *decoder, v value) {
 		s.out.deny = &deny
 	}
 	for i := range rules {
-		if rules[i].sound {
-			spec.Rules = append(spec.Rules, rules[i].spec)
-		}
+		spec.Rules = append(spec.Rules, rules[i].spec)
 	}
 }
 
@@ -59,8 +57,7 @@ func (s domainSchema) walk(path string, visit func(string)) {
 
 // rule is a rule as a file gives it.
 type rule struct {
-	spec  descriptor.RuleSpec
-	sound bool // decoded without a mistake, so that mistakes found in it later are not echoes
+	spec descriptor.RuleSpec
 
 	match  []entry[descriptor.MatchSpec]
 	flat   take
@@ -97,7 +94,9 @@ func (s ruleSchema) decode(d *decoder, v value) {
 	for i := range r.takes {
 		r.spec.Takes = append(r.spec.Takes, r.takes[i].specs(r.takes[i].path)...)
 	}
-	r.sound = d.failures() == before
+	if d.failures() > before {
+		d.unsound[r.spec.Path] = true
+	}
 }
 
 // open notes that other keys may follow.

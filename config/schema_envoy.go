@@ -49,11 +49,8 @@ func (s treeSchema) decode(d *decoder, v value) {
 	} else {
 		d.failf(v, "descriptors are nested more than %d deep: take levels out", maxTree)
 	}
-	if d.failures() > before { // what is left of it must not lead to more problems
-		s.out.Limit = &descriptor.TreeLimitSpec{Unlimited: true}
-		if s.out.Key == "" {
-			s.out.Key = s.out.Path
-		}
+	if d.failures() > before {
+		d.unsound[s.out.Path] = true
 	}
 }
 

@@ -51,6 +51,7 @@ type compiler struct {
 	byName   map[string]*Domain
 	rules    []*Rule
 	problems []Problem
+	unbound  bool // the rule at hand matches by mistake, so its placeholders cannot be judged
 }
 
 func (c *compiler) problem(path, format string, args ...any) {
@@ -118,7 +119,9 @@ func (c *compiler) rule(d *Domain, spec *RuleSpec) *Rule {
 	if spec.LocalShare < 0 || spec.LocalShare > 1000 {
 		c.problem(spec.Path+".local.share", "is %d thousandths; it must be 1 to 1000", spec.LocalShare)
 	}
+	before := len(c.problems)
 	c.match(r, spec)
+	c.unbound = len(c.problems) > before
 	c.effect(r, spec)
 	c.override(r, spec)
 	return r

@@ -70,7 +70,7 @@ func (c *compiler) take(r *Rule, spec *TakeSpec) {
 // After a mistake it returns one that nothing uses.
 func (c *compiler) template(r *Rule, path, text string, optional bool) template {
 	t, err := parseTemplate(text)
-	if err == nil {
+	if err == nil && !c.unbound {
 		err = t.placeholders(func(p *part) error { return r.bind(p, optional) })
 	}
 	if err != nil {

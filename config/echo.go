@@ -1,0 +1,80 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// echoes reports whether what compiling finds wrong at a path only follows from a
+// mistake of decoding, which is reported already: something is missing, or is not
+// known, because what stands in the file could not be read.
+func (r *report) echoes(path string, mistakes Problems) bool {
+	item := r.unsoundAround(path)
+	switch {
+	case item == "":
+		return false
+	case len(mistakes) >= maxProblems || r.unread(path, mistakes): // enough is reported, or it follows
+		return true
+	}
+	holder, field := fieldOf(path, item)
+	switch field {
+	case "entity", "resource", "parent", "limits": // of placeholders that match names
+		return r.unread(item+".match", mistakes)
+	case "consume", "reserve": // of names that limits has
+		limits := holder + ".limits"
+		_, given := r.places[limits]
+		return given && r.unread(limits, mistakes)
+	case "match", "name", "local", "key", "rate_limit", "share_threshold":
+		return false
+	default: // of the item as a whole
+		return true
+	}
+}
+
+// unsoundAround returns the path of the innermost rule or descriptor around a path
+// if it was decoded with a mistake, else "".
+func (r *report) unsoundAround(path string) string {
+	for {
+		if r.unsound[path] {
+			return path
+		}
+		i := strings.LastIndexAny(path, ".[")
+		if i < 0 {
+			return ""
+		}
+		path = path[:i]
+	}
+}
+
+// unread reports whether nothing stands at a path, or there is a mistake at it,
+// below it or above it.
+func (r *report) unread(path string, mistakes Problems) bool {
+	at, ok := r.places[path]
+	if !ok { // one name stands for a list of one
+		at, ok = r.places[strings.TrimSuffix(path, "[0]")]
+	}
+	return !ok || slices.ContainsFunc(mistakes, func(m Problem) bool {
+		return m.File == at.file && (isAt(m.Path, at.path) || isAt(at.path, m.Path))
+	})
+}
+
+// isAt reports whether a path is another, or below it.
+func isAt(path, above string) bool {
+	rest, ok := strings.CutPrefix(path, above)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// fieldOf returns the key below the item that a path leads through, and what has
+// the key: the item itself, or one of its takes.
+func fieldOf(path, item string) (holder, field string) {
+	field = strings.TrimPrefix(path[len(item):], ".")
+	if strings.HasPrefix(field, "takes[") {
+		if i := strings.IndexByte(field, '.'); i >= 0 {
+			item, field = item+"."+field[:i], field[i+1:]
+		}
+	}
+	if i := strings.IndexAny(field, ".["); i >= 0 {
+		field = field[:i]
+	}
+	return item, field
+}
