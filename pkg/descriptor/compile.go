@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"hash/maphash"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +22,10 @@ const maxRuleName = 64
 // that [TakeSpec].Plan gives. It finds every mistake, not only the first; with
 // mistakes the Rules are nil. The specifications are not kept.
 func Compile(domains []DomainSpec, plans map[string]*limiter.Limits) (*Rules, []Problem) {
-	c := &compiler{plans: maps.Clone(plans), byName: map[string]*Domain{}}
+	c := &compiler{plans: make(map[string]plan, len(plans)), byName: map[string]*Domain{}}
+	for name, limits := range plans {
+		c.plans[name] = plan{limits: limits, of: "plan/" + name}
+	}
 	paths := map[string]string{}
 	for i := range domains {
 		spec := &domains[i]
@@ -46,7 +48,7 @@ func Compile(domains []DomainSpec, plans map[string]*limiter.Limits) (*Rules, []
 
 // compiler is the state of one Compile.
 type compiler struct {
-	plans    map[string]*limiter.Limits
+	plans    map[string]plan
 	domains  []*Domain
 	byName   map[string]*Domain
 	rules    []*Rule

@@ -62,6 +62,9 @@ func (c *compiler) take(r *Rule, spec *TakeSpec) {
 		t.parents = append(t.parents, c.template(r, path, parent, true))
 	}
 	c.limits(r, spec, &t)
+	if spec.Limits != nil {
+		t.limitsOf = r.limitsOf(spec.Limits)
+	}
 	c.consume(r, spec, &t)
 	r.takes = append(r.takes, t)
 }
@@ -136,17 +139,27 @@ func (c *compiler) limits(r *Rule, spec *TakeSpec, t *take) {
 		c.problem(path, "has a plan and limits; give one of them")
 		return
 	}
-	plan := c.template(r, path, spec.Plan, false)
-	if len(plan.parts) == 0 || !plan.isLiteral() {
-		t.plan = plan
+	name := c.template(r, path, spec.Plan, false)
+	if len(name.parts) == 0 || !name.isLiteral() {
+		t.plan = name
 		return
 	}
-	limits, ok := c.plans[plan.parts[0].text]
+	found, ok := c.plans[name.parts[0].text]
 	if !ok {
-		c.problem(path, "there is no plan %q; there is %s", plan.parts[0].text, c.planNames())
+		c.problem(path, "there is no plan %q; there is %s", name.parts[0].text, c.planNames())
 		return
 	}
-	t.limits = limits
+	t.limits, t.limitsOf = found.limits, found.of
+}
+
+// limitsOf names limits that stand in the rule: they are those of the take that
+// has them first, so that changing them changes no bucket's name.
+func (r *Rule) limitsOf(limits *limiter.Limits) string {
+	first := slices.IndexFunc(r.takes, func(t take) bool { return t.limits == limits })
+	if first < 0 {
+		first = len(r.takes)
+	}
+	return fmt.Sprintf("rule/%q/%q/%d", r.domain.name, r.name, first)
 }
 
 func (c *compiler) planNames() string {

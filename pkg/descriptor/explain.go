@@ -60,7 +60,7 @@ func (r *Rules) Explain(domain string, desc *Descriptor) Explanation {
 func (r *Rules) planOf(limits *limiter.Limits) string {
 	found := ""
 	for name, plan := range r.plans {
-		if limits != nil && plan == limits && (found == "" || name < found) {
+		if limits != nil && plan.limits == limits && (found == "" || name < found) {
 			found = name
 		}
 	}

@@ -113,8 +113,11 @@ func TestReferenceRules(t *testing.T) {
 		{"plan and own limits", entries("plan", "free", "user", "u", "PATH", "/v1/chat/completions?x=1"), planned{
 			Outcomes: []string{"takes by-plan 0+2"},
 			Takes: []limiter.Take{
-				{Entity: "user/u", Resource: "chat", Limits: plans(t)["free"], Consume: amounts("rpm", 1000)},
-				{Entity: "user/u", Resource: "all", Limits: limits(t, limiter.PerDay("rpd", 10_000)), Consume: amounts("rpd", 1000)},
+				{Entity: "user/u", Resource: "chat", Limits: plans(t)["free"], LimitsOf: "plan/free", Consume: amounts("rpm", 1000)},
+				{
+					Entity: "user/u", Resource: "all", Limits: limits(t, limiter.PerDay("rpd", 10_000)),
+					LimitsOf: `rule/"llm-gateway"/"by-plan"/1`, Consume: amounts("rpd", 1000),
+				},
 			},
 		}},
 		{"unknown plan", entries("plan", "gold", "user", "u", "PATH", "/v1/chat"), planned{Outcomes: []string{"denied by-plan limit_not_configured"}}},

@@ -196,7 +196,7 @@ func (p *planner) takes(rule *Rule, v *view, q demand, takes []limiter.Take) (al
 		for _, part := range parts[:n] {
 			if consume := plan.consumption(t, q, part); len(consume) > 0 {
 				takes = append(takes, limiter.Take{
-					Entity: entity, Resource: resource, Parents: parents, Limits: part.limits,
+					Entity: entity, Resource: resource, Parents: parents, Limits: part.limits, LimitsOf: part.of,
 					Label: rule.label, Consume: consume, Mode: q.mode,
 				})
 			}
@@ -207,19 +207,19 @@ func (p *planner) takes(rule *Rule, v *view, q demand, takes []limiter.Take) (al
 
 // parts returns the parts of a take, under the limits that it names.
 func (p *planner) parts(rule *Rule, t *take, q demand) (parts [2]share, n int, why string) {
-	limits := t.limits
+	own := plan{limits: t.limits, of: t.limitsOf}
 	if len(t.plan.parts) > 0 {
 		var ok bool
-		if limits, ok = p.rules.plans[p.plan.render(&t.plan)]; !ok {
+		if own, ok = p.rules.plans[p.plan.render(&t.plan)]; !ok {
 			return parts, 0, limiter.ReasonNotConfigured.String()
 		}
 	}
-	return p.split(rule, t, q, limits)
+	return p.split(rule, t, q, own)
 }
 
 // share is a part of a take: its limits, and which of the amounts it has.
 type share struct {
-	limits *limiter.Limits
+	plan
 	only   int // index in take.consume; -1 = all
 	except int // index in take.consume; -1 = none
 }
@@ -229,13 +229,13 @@ type share struct {
 //
 // A limit of 0 requests admits nothing, so there is nothing to give back or to
 // charge either.
-func (p *planner) split(rule *Rule, t *take, q demand, limits *limiter.Limits) (parts [2]share, n int, why string) {
+func (p *planner) split(rule *Rule, t *take, q demand, limits plan) (parts [2]share, n int, why string) {
 	own := p.call.Descriptors[p.index].Limit
 	if own == nil || t.replaced < 0 {
-		parts[0] = share{limits: limits, only: -1, except: -1}
+		parts[0] = share{plan: limits, only: -1, except: -1}
 		return parts, 1, ""
 	}
-	rest := share{limits: limits, only: -1, except: t.replaced}
+	rest := share{plan: limits, only: -1, except: t.replaced}
 	if own.Requests == 0 {
 		if q.mode == limiter.Consume {
 			return parts, 0, limiter.ReasonExceedsCapacity.String()
@@ -243,15 +243,15 @@ func (p *planner) split(rule *Rule, t *take, q demand, limits *limiter.Limits) (
 		parts[0] = rest
 		return parts, 1, ""
 	}
-	replaced := p.rules.replace(limits, rule.override, own)
-	if replaced == nil {
+	replaced := plan{limits: p.rules.replace(limits.limits, rule.override, own)}
+	if replaced.limits == nil {
 		return parts, 0, limiter.ReasonNotConfigured.String()
 	}
-	if limits != nil || len(t.consume) == 1 {
-		parts[0] = share{limits: replaced, only: -1, except: -1}
+	if limits.limits != nil || len(t.consume) == 1 {
+		parts[0] = share{plan: replaced, only: -1, except: -1}
 		return parts, 1, ""
 	}
-	parts[0] = share{limits: replaced, only: t.replaced, except: -1}
+	parts[0] = share{plan: replaced, only: t.replaced, except: -1}
 	parts[1] = rest
 	return parts, 2, ""
 }

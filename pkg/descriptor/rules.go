@@ -12,7 +12,7 @@ type Rules struct {
 	domains   []*Domain
 	byName    map[string]*Domain
 	rules     []*Rule
-	plans     map[string]*limiter.Limits
+	plans     map[string]plan
 	overrides *lru.Cache[overrideKey, *limiter.Limits]
 }
 
@@ -114,6 +114,12 @@ func (r *Rule) OnUnavailable() limiter.Policy { return r.policy }
 // LocalShare returns the rule's share for limiter.Local, see limiter.Request.
 func (r *Rule) LocalShare() int64 { return r.share }
 
+// plan is a set of limits that rules choose by name.
+type plan struct {
+	limits *limiter.Limits
+	of     string // see limiter.Take.LimitsOf
+}
+
 // take is one bucket that a rule takes from.
 type take struct {
 	path     string
@@ -122,6 +128,7 @@ type take struct {
 	parents  []template
 	plan     template        // no parts = none, or resolved to limits
 	limits   *limiter.Limits // nil = resolved by the limiter
+	limitsOf string          // see limiter.Take
 	consume  []ConsumeSpec
 	reserve  bool
 	replaced int // index in consume of the limit that Descriptor.Limit replaces, or -1

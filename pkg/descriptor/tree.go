@@ -14,6 +14,9 @@ const (
 	treeLimit = "requests"
 	// treeOverride is the name of the rule for limits that come with descriptors.
 	treeOverride = "override"
+	// treeLimits names what the limits of a tree belong to: the entries that lead to
+	// one are the name of its bucket.
+	treeLimits = "descriptors"
 )
 
 // tree is the descriptors of an envoyproxy/ratelimit file. The entries of a
@@ -208,7 +211,7 @@ func (c *treeCompiler) limit(r *Rule, s *TreeSpec) {
 		if err != nil {
 			c.problem(path, "%v", err)
 		}
-		t.limits = limits
+		t.limits, t.limitsOf = limits, treeLimits
 	}
 	r.takes = []take{t}
 }

@@ -52,11 +52,11 @@ func (p *planner) leafTakes(rule *Rule, q demand, takes []limiter.Take) (all []l
 		return takes, why
 	}
 	t := &rule.takes[0]
-	parts, n, why := p.split(rule, t, q, t.limits)
+	parts, n, why := p.split(rule, t, q, plan{limits: t.limits, of: t.limitsOf})
 	for _, part := range parts[:n] {
 		if consume := p.plan.consumption(t, q, part); len(consume) > 0 {
 			takes = append(takes, limiter.Take{
-				Entity: p.way(rule.leaf), Resource: rule.domain.name, Limits: part.limits,
+				Entity: p.way(rule.leaf), Resource: rule.domain.name, Limits: part.limits, LimitsOf: part.of,
 				Label: rule.label, Consume: consume, Mode: q.mode,
 			})
 		}

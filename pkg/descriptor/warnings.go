@@ -23,8 +23,8 @@ func (r *Rules) Warnings() []Problem {
 		return nil
 	}
 	for _, plan := range r.plans {
-		for i := range plan.Len() {
-			w.planned[plan.At(i).Name] = true
+		for i := range plan.limits.Len() {
+			w.planned[plan.limits.At(i).Name] = true
 		}
 	}
 	for _, rule := range r.rules {

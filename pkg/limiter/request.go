@@ -14,10 +14,14 @@ type Request struct {
 
 // Take is one entity's use of one resource.
 type Take struct {
-	Entity   string        // any bytes
-	Resource string        // any bytes
-	Parents  []string      // ancestors named by the request, nearest first; they win over stored ones
-	Limits   *Limits       // the entity's own limits for this take; nil = resolve. Ancestors always resolve theirs
+	Entity   string   // any bytes
+	Resource string   // any bytes
+	Parents  []string // ancestors named by the request, nearest first; they win over stored ones
+	Limits   *Limits  // the entity's own limits for this take; nil = resolve. Ancestors always resolve theirs
+	// LimitsOf names what Limits belong to, such as a plan: their buckets are told
+	// apart by it, and so outlive a change of the limits. Takes that share it, an
+	// entity and a resource must have the same Limits. "" = by the limits themselves.
+	LimitsOf string
 	Label    string        // buckets of its own, apart from those of other labels; "" = the ordinary ones
 	Consume  []Consumption // what to take, by limit; a name given twice adds up
 	Mode     Mode

@@ -271,7 +271,11 @@ func saturatingAdd(a, b int64) int64 { return min(a+b, tokenbucket.MaxAmount) }
 // Ancestors' limits are never the request's own.
 func variant(t *Take, lv *level) uint64 {
 	var v uint64
-	if t.Limits != nil && lv.depth == 0 {
+	switch {
+	case t.Limits == nil || lv.depth > 0:
+	case t.LimitsOf != "":
+		v = fnv1a(t.LimitsOf)
+	default:
 		v = t.Limits.Hash()
 	}
 	if t.Label != "" {

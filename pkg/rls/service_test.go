@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/rls"
 )
@@ -249,6 +252,67 @@ func TestEntries(t *testing.T) {
 		{ask: descriptor1(``, "api_key", "a", "model", "m", "model", "m"), want: ok("rpm", 10, 7, "18s")},                           // the same entry twice
 		{ask: descriptor1(``, "api_key", "a", "model", "m", "other", "o"), want: `{"overallCode":"OK","statuses":[{"code":"OK"}]}`}, // another key: another rule
 	})
+}
+
+// Limits that a rule chooses by plan, or gives itself, or that come of an
+// envoyproxy/ratelimit file, change under the buckets that are there: what was
+// used stays used, and what is owed stays owed.
+func TestChangedLimitsOfRulesKeepBalances(t *testing.T) {
+	rules := func(tokens int64) *descriptor.Rules {
+		planned, named := takes("p/{plan}", "r", nil, "rpm"), takes("n/{named}", "r", nil, "rpm")
+		planned[0].Plan, named[0].Plan = "{plan}", "basic"
+		both := append(takes("b/{both}", "r", limits(t, limiter.PerMinute("rpm", tokens)), "rpm"),
+			takes("b/{both}", "r", limits(t, limiter.PerMinute("rpm", 100*tokens)), "rpm")...)
+		compiled, problems := descriptor.Compile([]descriptor.DomainSpec{
+			{Domain: "llm", Rules: []descriptor.RuleSpec{
+				{Name: "planned", Overdraw: true, Match: match("plan", "*"), Takes: planned},
+				{Name: "named", Match: match("named", "*"), Takes: named},
+				{Name: "own", Match: match("own", "*"), Takes: takes("o/{own}", "r", limits(t, limiter.PerMinute("rpm", tokens)), "rpm")},
+				{Name: "both", Match: match("both", "*"), Takes: both},
+			}},
+			{Domain: "tree", Tree: []descriptor.TreeSpec{{
+				Key: "user", Limit: &descriptor.TreeLimitSpec{Unit: "minute", RequestsPerUnit: uint32(tokens)}, // #nosec G115 -- small
+			}}},
+		}, map[string]*limiter.Limits{"basic": limits(t, limiter.PerMinute("rpm", tokens))})
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		return compiled
+	}
+	var l *limiter.Limiter
+	e := newEnv(t, func(c *rls.Config) {
+		clock := newClock()
+		l = newLimiter(t, clock.now)
+		c.Decider, c.Now = l, clock.now // it stands still
+	})
+	e.service.SetRules(rules(3))
+	asks := []string{
+		descriptor1(`"hitsAddend":"3"`, "plan", "basic"), descriptor1(`"hitsAddend":"3"`, "named", "a"),
+		descriptor1(`"hitsAddend":"3"`, "own", "a"), descriptor1(`"hitsAddend":"3"`, "both", "a"),
+		strings.Replace(descriptor1(`"hitsAddend":"3"`, "user", "a"), `"llm"`, `"tree"`, 1),
+	}
+	want := func(code rlsv3.RateLimitResponse_Code) {
+		t.Helper()
+		for _, ask := range asks {
+			if got, err := e.ask(t, strings.Replace(ask, `"3"`, `"0"`, 1)); err != nil || got.GetOverallCode() != code {
+				t.Errorf("look %s: got %v, error %v, want %v", ask, got.GetOverallCode(), err, code)
+			}
+		}
+	}
+	want(rlsv3.RateLimitResponse_OK)
+	for _, ask := range asks {
+		if got, err := e.ask(t, ask); err != nil || got.GetOverallCode() != rlsv3.RateLimitResponse_OK {
+			t.Errorf("%s: got %v, error %v", ask, got, err)
+		}
+	}
+	want(rlsv3.RateLimitResponse_OVER_LIMIT)
+	for _, tokens := range []int64{4, 2, 1000} {
+		e.service.SetRules(rules(tokens))
+		if err := l.SetStatic(t.Context(), limiter.Static{}); err != nil {
+			t.Fatal(err)
+		}
+		want(rlsv3.RateLimitResponse_OVER_LIMIT)
+	}
 }
 
 // Options and rules change together, and balances stay.
