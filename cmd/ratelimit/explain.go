@@ -39,7 +39,12 @@ Without --server it reads the configuration, and every bucket is full. With
 --server it asks a running service for the balances as they are.`,
 		Example: `  ratelimit explain llm-gateway api_key=k-123 model=gpt-4
   ratelimit explain --server http://127.0.0.1:8080 llm-gateway api_key=k-123 model=gpt-4`,
-		Args: cobra.MinimumNArgs(2),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return errors.New("explain needs a domain and at least one KEY=VALUE, such as: ratelimit explain llm-gateway api_key=k-123 model=gpt-4")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q, err := question(args)
 			if err != nil {
@@ -161,7 +166,11 @@ func writeExplanation(w io.Writer, x *admin.Explanation, live bool) error {
 func writeAnswer(tw *strings.Builder, x *admin.Explanation) {
 	fmt.Fprintf(tw, "domain\t%s\n", x.Domain)
 	rule := x.Rule
-	if rule == "" {
+	switch {
+	case rule != "":
+	case x.Namespace == "":
+		rule = "(none: the configuration has no such domain)"
+	default:
 		rule = "(none matches)"
 	}
 	fmt.Fprintf(tw, "rule\t%s\n", rule)

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -63,6 +65,9 @@ file turn descriptors into limits of entities; token buckets decide.
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+	})
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(newServe(), newCheck(), newExplain(), newVersion())
 	return root
@@ -81,4 +86,16 @@ func (s *source) flags(cmd *cobra.Command) {
 
 func (s *source) load() (*config.Config, error) {
 	return config.Load(s.file, config.Options{Rules: s.rules})
+}
+
+// check returns the command that shows what is wrong with the configuration.
+func (s *source) check() string {
+	command := []string{"ratelimit check"}
+	if s.file != "" {
+		command = append(command, "--config", s.file)
+	}
+	for _, rules := range s.rules {
+		command = append(command, "--rules", rules)
+	}
+	return strings.Join(command, " ")
 }

@@ -82,8 +82,8 @@ func (f *serveFlags) override(cfg *config.Config) error {
 // serve runs the service until ctx ends, and then drains it.
 func (f *serveFlags) serve(ctx context.Context, cfg *config.Config, stdout, stderr io.Writer) error {
 	log := newLogger(stderr, cfg.Log)
-	for _, w := range cfg.Warnings {
-		log.WarnContext(ctx, "configuration", "warning", w.String())
+	if n := len(cfg.Warnings); n > 0 { // in one line, not to bury the greeting
+		log.WarnContext(ctx, "the configuration has warnings", "count", n, "see", f.check())
 	}
 	s, err := newService(ctx, cfg, log)
 	if err != nil {

@@ -308,3 +308,16 @@ func TestPortInUse(t *testing.T) {
 		t.Errorf("exit code %d, stderr:\n%s", code, stderr)
 	}
 }
+
+// What is probably not meant is said in one line at the start, and where to read it.
+func TestWarningsDoNotBuryTheGreeting(t *testing.T) {
+	r := start(t) // the shipped configuration has some
+	log := r.log.String()
+	if n := strings.Count(log, "WARN"); n != 1 || !strings.Contains(log, `see="ratelimit check"`) {
+		t.Errorf("got %d warnings:\n%s", n, log)
+	}
+	r.stop(errInterrupted)
+	if code := <-r.code; code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+}

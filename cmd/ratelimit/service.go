@@ -161,11 +161,11 @@ func (s *service) listen(ctx context.Context) error {
 	var lc net.ListenConfig
 	var err error
 	if s.grpcListener, err = lc.Listen(ctx, "tcp", s.cfg.Server.GRPC.Address); err != nil {
-		return fmt.Errorf("server.grpc.address: %w", err)
+		return fmt.Errorf("server.grpc.address, or --grpc-address: %w", err)
 	}
 	if s.httpListener, err = lc.Listen(ctx, "tcp", s.cfg.Server.HTTP.Address); err != nil {
 		_ = s.grpcListener.Close() // the other error is the one to report
-		return fmt.Errorf("server.http.address: %w", err)
+		return fmt.Errorf("server.http.address, or --http-address: %w", err)
 	}
 	return nil
 }

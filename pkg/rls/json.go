@@ -56,7 +56,7 @@ func (s *Service) serveJSON(w http.ResponseWriter, r *http.Request) {
 	if out.denied {
 		w.WriteHeader(http.StatusTooManyRequests)
 	}
-	_, _ = w.Write(body) // the client has gone, if it fails
+	_, _ = w.Write(append(body, '\n')) // for people at a terminal; the client has gone, if it fails
 }
 
 // answerWire answers a call that comes as the wire form of a RateLimitRequest.
