@@ -154,6 +154,18 @@ func TestExplainWhatIsNotConfigured(t *testing.T) {
 	}
 }
 
+// A charge denies nobody, and what of it cannot be booked is named.
+func TestExplainAChargeThatCannotBeBooked(t *testing.T) {
+	rule := users("tokens", "", consume("tph", 0, 1000))
+	rule.Overdraw = true
+	e, _ := newExplainer(t, rule)
+	hits := uint64(5)
+	x := ask(t, e, admin.Question{Domain: "shop", Entries: entries("user", "ada"), Hits: &hits})
+	if !x.Admitted || x.Why != "limit_not_configured: tph" {
+		t.Errorf("got admitted %t, why %q", x.Admitted, x.Why)
+	}
+}
+
 func TestExplainAnUnknownDomainThatIsDenied(t *testing.T) {
 	e, _ := newExplainer(t)
 	rules := e.InForce().Rules

@@ -188,7 +188,7 @@ func (e *Explainer) look(ctx context.Context, found *descriptor.Explanation, x *
 		return fmt.Errorf("reading the balances: %w", err)
 	}
 	if d.Reason != limiter.ReasonNone && d.Reason != limiter.ReasonExhausted {
-		x.Admitted, x.Why = false, d.Reason.String()
+		x.Admitted, x.Why = takes[0].Mode != limiter.Consume, d.Reason.String() // a charge denies nobody
 		if d.Reason == limiter.ReasonNotConfigured {
 			x.Why += ": " + d.MissingLimit
 		}
@@ -216,13 +216,14 @@ func (e *Explainer) look(ctx context.Context, found *descriptor.Explanation, x *
 // bucketLimit identifies a limit of a bucket among the takes of one descriptor.
 type bucketLimit struct {
 	entity, resource, limit string
-	own                     uint64 // the hash of the take's own limits, which have buckets apart
+	own                     uint64 // the hash of the take's own limits, which have buckets apart,
+	of                      string // and what they belong to
 }
 
 func bucketLimitOf(t *limiter.Take, s *limiter.LimitStatus) bucketLimit {
 	b := bucketLimit{entity: s.Entity, resource: s.Resource, limit: s.Limit.Name}
 	if s.Level == 0 {
-		b.own = t.Limits.Hash()
+		b.own, b.of = t.Limits.Hash(), t.LimitsOf
 	}
 	return b
 }
