@@ -182,28 +182,28 @@ func namespaceIndex(ns string, k key) map[string]string {
 	return map[string]string{attrGSI4PK: everythingPK(ns, indexPartition(k.pk)), attrGSI4SK: k.pk}
 }
 
-// period is the length of a usage snapshot's window.
-type period uint8
+// windowLength is how long a usage snapshot's window is.
+type windowLength uint8
 
 const (
-	hourly period = iota
+	hourly windowLength = iota
 	daily
 	monthly
 )
 
-// layouts of windows in keys; they differ in length, so that no two periods meet.
+// layouts of windows in keys; they differ in size, so that no two lengths meet.
 var windowLayouts = [...]string{hourly: "2006-01-02T15:04:05Z", daily: "2006-01-02", monthly: "2006-01"}
 
 // window is a span of time that usage is summed over, in UTC.
 type window struct {
-	period period
+	length windowLength
 	start  time.Time
 }
 
 // windowAt returns the window that a time is in.
-func windowAt(p period, t time.Time) window {
+func windowAt(l windowLength, t time.Time) window {
 	t = t.UTC()
-	switch p {
+	switch l {
 	case monthly:
 		t = time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC)
 	case daily:
@@ -211,19 +211,19 @@ func windowAt(p period, t time.Time) window {
 	default:
 		t = t.Truncate(time.Hour)
 	}
-	return window{p, t}
+	return window{l, t}
 }
 
 // String returns the window's start as it stands in keys.
-func (w window) String() string { return w.start.Format(windowLayouts[w.period]) }
+func (w window) String() string { return w.start.Format(windowLayouts[w.length]) }
 
 func parseWindow(s string) (window, error) {
-	for p, layout := range windowLayouts {
+	for l, layout := range windowLayouts {
 		if len(s) != len(layout) {
 			continue
 		}
 		start, err := time.Parse(layout, s)
-		if w := windowAt(period(p), start); err == nil && w.String() == s { // #nosec G115 -- three of them
+		if w := windowAt(windowLength(l), start); err == nil && w.String() == s { // #nosec G115 -- three of them
 			return w, nil
 		}
 	}

@@ -90,7 +90,7 @@ func anyKey(t *rapid.T) (parsedKey, key) {
 			*field, p.hashed = part, true
 		}
 	}
-	w := windowAt(rapid.SampledFrom([]period{hourly, daily, monthly}).Draw(t, "period"), time.Unix(rapid.Int64Range(0, 4e9).Draw(t, "time"), 0))
+	w := windowAt(rapid.SampledFrom([]windowLength{hourly, daily, monthly}).Draw(t, "length"), time.Unix(rapid.Int64Range(0, 4e9).Draw(t, "time"), 0))
 	switch p.kind {
 	case kindEntity:
 		use(&p.entity, entity)
