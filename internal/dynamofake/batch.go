@@ -33,7 +33,9 @@ func (db *DB) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, 
 		}
 		items, ask := maps.Clone(in.RequestItems), in.ReturnConsumedCapacity
 		r.apply = func() (*dynamodb.BatchGetItemOutput, error) { return db.batchGet(reads, items, ask, n) }
-		r.half = func() (*dynamodb.BatchGetItemOutput, error) { return db.batchGet(reads, items, ask, n/2) }
+		if n > 1 {
+			r.half = func() (*dynamodb.BatchGetItemOutput, error) { return db.batchGet(reads, items, ask, (n+1)/2) }
+		}
 		return r, nil
 	})
 }
@@ -108,8 +110,10 @@ func (db *DB) BatchWriteItem(ctx context.Context, in *dynamodb.BatchWriteItemInp
 		r.apply = func() (*dynamodb.BatchWriteItemOutput, error) {
 			return db.batchWrite(writes, requests, ask, len(writes))
 		}
-		r.half = func() (*dynamodb.BatchWriteItemOutput, error) {
-			return db.batchWrite(writes, requests, ask, len(writes)/2)
+		if len(writes) > 1 {
+			r.half = func() (*dynamodb.BatchWriteItemOutput, error) {
+				return db.batchWrite(writes, requests, ask, (len(writes)+1)/2)
+			}
 		}
 		return r, nil
 	})

@@ -64,7 +64,7 @@ func (db *DB) SetPlan(p Plan) {
 // applied more than once, and is with db.mu locked.
 type request[O any] struct {
 	apply func() (*O, error)
-	// half applies the first half of a batch; nil for others.
+	// half applies the first half of a batch of two or more; nil for others.
 	half func() (*O, error)
 }
 
@@ -75,7 +75,7 @@ func do[O any](ctx context.Context, db *DB, call Call, prepare func() (request[O
 	}
 	r, invalidRequest := prepare()
 	f := db.arrive(call, r.half != nil)
-	if err := f.before(call.Op); err != nil {
+	if err := f.Before(call.Op); err != nil {
 		return nil, err
 	}
 	run := func() (*O, error) {
@@ -89,12 +89,12 @@ func do[O any](ctx context.Context, db *DB, call Call, prepare func() (request[O
 		}
 		return r.apply()
 	}
-	if f.Kind == HoldRequest && !f.Gate.wait(ctx, func() { _, _ = run() }) { //nolint:errcheck // nobody waits for the reply
+	if f.Kind == HoldRequest && !f.Gate.Wait(ctx, func() { _, _ = run() }) { //nolint:errcheck // nobody waits for the reply
 		return nil, canceled(ctx, call.Op)
 	}
 	out, err := run()
 	if f.Kind == Duplicate {
-		f.Gate.later(func() { _, _ = run() }) //nolint:errcheck // a second reply reaches nobody
+		f.Gate.Later(func() { _, _ = run() }) //nolint:errcheck // a second reply reaches nobody
 	}
 	if lostErr := f.after(ctx, call.Op); lostErr != nil {
 		return nil, lostErr
