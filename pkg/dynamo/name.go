@@ -37,13 +37,7 @@ func escapeName(name string) string {
 	var b strings.Builder
 	b.Grow(maxNamePart)
 	for prefix, rest := 0, name; rest != ""; {
-		r, size := utf8.DecodeRuneInString(rest)
-		if size == 1 && mustEscape(rest[0]) || r == utf8.RuneError && size == 1 {
-			b.Write([]byte{'%', hexDigits[rest[0]>>4], hexDigits[rest[0]&15]})
-		} else {
-			b.WriteString(rest[:size])
-		}
-		rest = rest[size:]
+		rest = escapeNext(&b, rest)
 		if b.Len() <= namePrefix {
 			prefix = b.Len()
 		}
@@ -53,6 +47,37 @@ func escapeName(name string) string {
 		}
 	}
 	return b.String()
+}
+
+// escapeNext writes the next character of s as it stands in keys, and returns the rest.
+func escapeNext(b *strings.Builder, s string) (rest string) {
+	r, size := utf8.DecodeRuneInString(s)
+	if size == 1 && (mustEscape(s[0]) || r == utf8.RuneError) {
+		b.Write([]byte{'%', hexDigits[s[0]>>4], hexDigits[s[0]&15]})
+	} else {
+		b.WriteString(s[:size])
+	}
+	return s[size:]
+}
+
+// escapeAll is escapeName for names of any length in full.
+func escapeAll(name string) string {
+	if name == "" {
+		return emptyName
+	}
+	var b strings.Builder
+	for rest := name; rest != ""; {
+		rest = escapeNext(&b, rest)
+	}
+	return b.String()
+}
+
+// unescapeAll undoes escapeAll.
+func unescapeAll(s string) (string, error) {
+	if s == emptyName {
+		return "", nil
+	}
+	return unescape(s)
 }
 
 // isPlain reports whether the name stands in keys as it is.
