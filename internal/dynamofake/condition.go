@@ -32,8 +32,8 @@ type (
 		want bool
 	}
 	hasType struct {
-		name attribute
-		want string
+		value operand
+		want  string
 	}
 	begins   struct{ value, prefix operand }
 	contains struct{ value, part operand }
@@ -106,7 +106,10 @@ func (c in) holds(it item) (bool, error) {
 
 func (c exists) holds(it item) (bool, error) { return (it[string(c.name)] != nil) == c.want, nil }
 
-func (c hasType) holds(it item) (bool, error) { return typeOf(it[string(c.name)]) == c.want, nil }
+func (c hasType) holds(it item) (bool, error) {
+	v, err := c.value.of(it)
+	return typeOf(v) == c.want, err
+}
 
 func (c begins) holds(it item) (bool, error) {
 	v, err := c.value.of(it)
@@ -165,6 +168,7 @@ func (p *placeholders) condition(parameter string, expression *string) (conditio
 func (p *parser) or() (condition, error) {
 	left, err := p.and()
 	for err == nil && p.accept("OR") {
+		p.operators++
 		var right condition
 		right, err = p.and()
 		left = or{left, right}
@@ -175,6 +179,7 @@ func (p *parser) or() (condition, error) {
 func (p *parser) and() (condition, error) {
 	left, err := p.not()
 	for err == nil && p.accept("AND") {
+		p.operators++
 		var right condition
 		right, err = p.not()
 		left = and{left, right}
@@ -184,37 +189,31 @@ func (p *parser) and() (condition, error) {
 
 func (p *parser) not() (condition, error) {
 	if p.accept("NOT") {
+		p.operators++
 		c, err := p.not()
 		return not{c}, err
 	}
-	if !p.accept("(") {
+	if !p.peek().is("(") || p.isOperand() {
 		return p.test()
 	}
-	redundant := p.peek().is("(") && p.closes(p.next) == p.closes(p.next-1)-1
+	if err := p.open(); err != nil {
+		return nil, err
+	}
 	c, err := p.or()
 	if err != nil {
 		return nil, err
 	}
-	if redundant {
-		return nil, p.fail("The expression has redundant parentheses;")
-	}
 	return c, p.expect(")")
 }
 
-// closes is the index of the bracket that closes the one at open, -2 if none does.
-func (p *parser) closes(open int) int {
-	depth := 0
-	for i := open; i < len(p.tokens); i++ {
-		switch {
-		case p.tokens[i].is("("):
-			depth++
-		case p.tokens[i].is(")"):
-			if depth--; depth == 0 {
-				return i
-			}
-		}
+// isOperand reports whether the bracket that comes next holds an operand.
+func (p *parser) isOperand() bool {
+	end := p.closes(p.next)
+	if end < 0 || end+1 >= len(p.tokens) {
+		return false
 	}
-	return -2
+	after := p.tokens[end+1]
+	return slices.ContainsFunc([]string{"=", "<>", "<", "<=", ">", ">=", "BETWEEN", "IN"}, after.is)
 }
 
 // test reads a comparison or a function that holds or not.
@@ -226,6 +225,7 @@ func (p *parser) test() (condition, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.operators++
 	switch t := p.take(); {
 	case t.is("BETWEEN"):
 		return p.between(left)
@@ -236,17 +236,25 @@ func (p *parser) test() (condition, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := p.distinct(t.text, left, right); err != nil {
+			return nil, err
+		}
 		return comparison{t.text, left, right}, p.comparable(t.text, left, right)
 	default:
 		return nil, p.syntax(t)
 	}
 }
 
-// comparable refuses operands that the operator cannot have.
-func (p *parser) comparable(operator string, left, right operand) error {
-	if a, ok := left.(attribute); ok && left == right {
+// distinct refuses an attribute that is held against itself.
+func (p *parser) distinct(operator string, first operand, others ...operand) error {
+	if a, ok := first.(attribute); ok && slices.Contains(others, first) {
 		return p.fail("The first operand must be distinct from the remaining operands for this operator or function; operator: %s, first operand: [%s]", operator, a)
 	}
+	return nil
+}
+
+// comparable refuses operands that the operator cannot have.
+func (p *parser) comparable(operator string, left, right operand) error {
 	if operator == "=" || operator == "<>" {
 		return nil
 	}
@@ -273,6 +281,9 @@ func (p *parser) between(value operand) (condition, error) {
 			return nil, err
 		}
 	}
+	if err := p.distinct("BETWEEN", value, low, high); err != nil {
+		return nil, err
+	}
 	x, okX := low.(literal)
 	y, okY := high.(literal)
 	if okX && okY {
@@ -297,13 +308,17 @@ func (p *parser) in(value operand) (condition, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c.list = append(c.list, o); len(c.list) > 100 {
+		if c.list = append(c.list, o); len(c.list) > maxIn {
 			return nil, p.fail("The IN operator is provided with too many operands;")
 		}
 		if !p.accept(",") {
-			return c, p.expect(")")
+			break
 		}
 	}
+	if err := p.distinct("IN", value, c.list...); err != nil {
+		return nil, err
+	}
+	return c, p.expect(")")
 }
 
 // predicate reads a function that holds or not.
@@ -324,16 +339,12 @@ func (p *parser) predicate() (condition, error) {
 				return nil, err
 			}
 		}
-		return begins{args[0], args[1]}, nil
+		return begins{args[0], args[1]}, p.distinct(name, args[0], args[1])
 	}
-	return contains{args[0], args[1]}, nil
+	return contains{args[0], args[1]}, p.distinct(name, args[0], args[1])
 }
 
 func (p *parser) attributeType(args []operand) (condition, error) {
-	a, err := p.path("attribute_type", args[0])
-	if err != nil {
-		return nil, err
-	}
 	l, ok := args[1].(literal)
 	if !ok {
 		return nil, p.fail("Incorrect operand type for operator or function; operator or function: attribute_type")
@@ -345,5 +356,5 @@ func (p *parser) attributeType(args []operand) (condition, error) {
 	if !slices.Contains([]string{"S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"}, s.Value) {
 		return nil, p.fail("Invalid attribute type name found; type: %s", s.Value)
 	}
-	return hasType{a, s.Value}, nil
+	return hasType{args[0], s.Value}, nil
 }

@@ -171,8 +171,8 @@ func addNumbers(a, b string, minus bool) (string, error) {
 	return sum.String(), nil
 }
 
-// numberSize is the size of a number in bytes, for capacity: a byte for two
-// digits, one for the exponent, one for a minus sign.
+// numberSize is the size of a number in bytes, for capacity: a byte for each pair of
+// digits, counted from the point, one for the exponent, one for a minus sign.
 func numberSize(s string) int {
 	n, err := parseNumber(s)
 	if err != nil {
@@ -181,6 +181,9 @@ func numberSize(s string) int {
 	size := 1
 	if n.coef.Sign() != 0 {
 		digits := len(new(big.Int).Abs(n.coef).String())
+		if n.exp%2 != 0 {
+			digits++
+		}
 		size += (digits + 1) / 2
 	}
 	if n.coef.Sign() < 0 {

@@ -118,6 +118,15 @@ func wrongType() error {
 func (p *parser) operand(allow ...string) (operand, error) {
 	t := p.peek()
 	switch {
+	case t.is("("):
+		if err := p.open(); err != nil {
+			return nil, err
+		}
+		o, err := p.operand(allow...)
+		if err != nil {
+			return nil, err
+		}
+		return o, p.expect(")")
 	case t.kind == tokenValue:
 		v, err := p.value()
 		return literal{v}, err
@@ -141,6 +150,7 @@ var functions = map[string]int{
 
 // call reads the name and the arguments of a function.
 func (p *parser) call(allow []string) (name string, args []operand, err error) {
+	p.operators++
 	name = p.take().text
 	arity, known := functions[name]
 	if !known {

@@ -8,6 +8,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
+// Limits of an expression.
+const (
+	maxExpression = 4096 // bytes
+	maxOperators  = 300
+	maxIn         = 100 // operands of IN
+)
+
 // placeholders are the names and values that the expressions of one request share.
 type placeholders struct {
 	names  map[string]string
@@ -34,7 +41,10 @@ func newPlaceholders(names map[string]string, values item, expressions ...*strin
 			return nil, invalid("%s must not be empty", given.what)
 		}
 	}
-	for key := range names {
+	for key, name := range names {
+		if name == "" {
+			return nil, invalid("ExpressionAttributeNames contains invalid value: Empty attribute name for key %s", key)
+		}
 		if len(key) < 2 || key[0] != '#' || wordLen(key[1:]) != len(key)-1 {
 			return nil, invalid("ExpressionAttributeNames contains invalid key: Syntax error; key: %q", key)
 		}
@@ -80,6 +90,7 @@ type parser struct {
 	parameter string
 	tokens    []token
 	next      int
+	operators int // and functions, read so far
 	*placeholders
 }
 
@@ -88,7 +99,7 @@ func (p *placeholders) newParser(parameter, expression string) (*parser, error) 
 	if strings.TrimSpace(expression) == "" {
 		return nil, invalid("Invalid %s: The expression can not be empty;", parameter)
 	}
-	if len(expression) > 4096 {
+	if len(expression) > maxExpression {
 		return nil, invalid("Invalid %s: Expression size has exceeded the maximum allowed size;", parameter)
 	}
 	tokens, bad := lex(expression)
@@ -137,8 +148,42 @@ func (p *parser) end() error {
 	if t := p.peek(); t.kind != tokenEnd {
 		return p.syntax(t)
 	}
+	if p.operators > maxOperators {
+		return p.fail("The expression contains too many operators; operator count: %d", p.operators)
+	}
 	return nil
 }
+
+// open takes an opening bracket that does not only hold another.
+func (p *parser) open() error {
+	if err := p.expect("("); err != nil {
+		return err
+	}
+	if inner := p.closes(p.next); p.peek().is("(") && inner >= 0 && inner == p.closes(p.next-1)-1 {
+		return p.fail("The expression has redundant parentheses;")
+	}
+	return nil
+}
+
+// closes is the index of the bracket that closes the one at an index, -1 if none does.
+func (p *parser) closes(open int) int {
+	depth := 0
+	for i := open; i < len(p.tokens); i++ {
+		switch {
+		case p.tokens[i].is("("):
+			depth++
+		case p.tokens[i].is(")"):
+			depth--
+		}
+		if depth == 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// keywords cannot stand for an attribute.
+var keywords = []string{"AND", "OR", "NOT", "BETWEEN", "IN", "SET", "REMOVE", "ADD", "DELETE"}
 
 // attribute reads a placeholder of an attribute's name. Bare names and paths into
 // documents are not supported: no attribute of the store's items is a document,
@@ -148,6 +193,9 @@ func (p *parser) attribute() (string, error) {
 	switch t.kind {
 	case tokenName:
 	case tokenWord:
+		if _, isFunction := functions[t.text]; isFunction || slices.ContainsFunc(keywords, t.is) || t.text[0] <= '9' {
+			return "", p.syntax(t)
+		}
 		return "", unsupported("bare name %s in a %s; use a placeholder", t.text, p.parameter)
 	default:
 		return "", p.syntax(t)

@@ -22,6 +22,7 @@ type query struct {
 	limit        int // 0 = none
 	backward     bool
 	count        bool
+	everything   bool // also what an index lacks
 	read
 }
 
@@ -40,7 +41,7 @@ func newQuery(in *dynamodb.QueryInput) (*query, error) {
 	q := &query{
 		table: aws.ToString(in.TableName), index: aws.ToString(in.IndexName), limit: int(aws.ToInt32(in.Limit)),
 		backward: in.ScanIndexForward != nil && !*in.ScanIndexForward, count: in.Select == types.SelectCount,
-		read: read{consistent: aws.ToBool(in.ConsistentRead)},
+		everything: in.Select == types.SelectAllAttributes, read: read{consistent: aws.ToBool(in.ConsistentRead)},
 	}
 	if in.KeyConditionExpression == nil {
 		return nil, invalid("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
@@ -67,13 +68,16 @@ func newQuery(in *dynamodb.QueryInput) (*query, error) {
 	if q.projection, err = p.projection(in.ProjectionExpression); err != nil {
 		return nil, err
 	}
-	if in.ExclusiveStartKey != nil {
+	if len(in.ExclusiveStartKey) > 0 {
 		if q.start, err = admitItem(in.ExclusiveStartKey); err != nil {
 			return nil, err
 		}
 	}
 	return q, p.done()
 }
+
+// mirrored are the operators with their operands exchanged.
+var mirrored = map[string]string{"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 // conjuncts splits a key condition, which has no OR and no NOT, at its ANDs.
 func conjuncts(c condition, list []condition) ([]condition, error) {
@@ -84,14 +88,19 @@ func conjuncts(c condition, list []condition) ([]condition, error) {
 			return nil, err
 		}
 		return conjuncts(c.right, list)
-	case comparison, between, begins:
+	case comparison:
+		if _, valueFirst := c.left.(literal); valueFirst {
+			c = comparison{mirrored[c.operator], c.right, c.left}
+		}
+		return append(list, c), nil
+	case between, begins:
 		return append(list, c), nil
 	}
 	return nil, invalid("Invalid operator used in KeyConditionExpression")
 }
 
-// key is the attribute that a part of a key condition asks about, and with what.
-func keyPart(c condition) (name string, equal bool, err error) {
+// keyPart is the attribute that a part of a key condition asks about, and with what.
+func keyPart(c condition) (name string, isEqual bool, err error) {
 	var subject operand
 	var values []operand
 	switch c := c.(type) {
@@ -99,7 +108,7 @@ func keyPart(c condition) (name string, equal bool, err error) {
 		if c.operator == "<>" {
 			return "", false, invalid("Unsupported operator on KeyCondition: operator: <>")
 		}
-		subject, values, equal = c.left, []operand{c.right}, c.operator == "="
+		subject, values, isEqual = c.left, []operand{c.right}, c.operator == "="
 	case between:
 		subject, values = c.value, []operand{c.low, c.high}
 	case begins:
@@ -111,7 +120,7 @@ func keyPart(c condition) (name string, equal bool, err error) {
 			return "", false, invalid("Invalid KeyConditionExpression: the key must stand on the left, and a value on the right")
 		}
 	}
-	return string(a), equal, nil
+	return string(a), isEqual, nil
 }
 
 // checkKeys demands one value of the partition key and at most one condition on
@@ -175,9 +184,15 @@ func (q *query) source(t *table) (k keys, image func(item) item, err error) {
 	if q.consistent {
 		return k, nil, invalid("Consistent reads are not supported on global secondary indexes")
 	}
-	for _, name := range q.projection {
-		if !x.all && !slices.Contains(x.projected, name) {
-			return k, nil, invalid("One or more parameter values were invalid: Global secondary index %s does not project %s", x.name, name)
+	if x.all {
+		return x.keys, x.image, nil
+	}
+	if q.everything {
+		return k, nil, invalid("One or more parameter values were invalid: Select type ALL_ATTRIBUTES is not supported for global secondary index %s because its projection type is not ALL", x.name)
+	}
+	for _, name := range attributes(q.filter, slices.Clone(q.projection)) {
+		if !slices.Contains(x.projected, name) {
+			return k, nil, invalid("One or more parameter values were invalid: Secondary index %s does not project one or more attributes: [%s]", x.name, name)
 		}
 	}
 	return x.keys, x.image, nil
@@ -200,7 +215,7 @@ func (db *DB) query(q *query, ask types.ReturnConsumedCapacity) (*dynamodb.Query
 	}
 	order := t.order(k, q.backward)
 	if q.start != nil {
-		if err := t.checkStart(q.start, k); err != nil {
+		if err := q.checkStart(t, k); err != nil {
 			return nil, err
 		}
 	}
@@ -249,7 +264,10 @@ func (q *query) page(t *table, k keys, found []item, ask types.ReturnConsumedCap
 			break
 		}
 	}
-	u := units{table: q.units(size)}
+	u := units{}
+	if out.ScannedCount > 0 {
+		u.table = q.units(size)
+	}
 	if q.index != "" {
 		u = units{indexes: map[string]float64{q.index: u.table}}
 	}
@@ -278,19 +296,23 @@ func (t *table) order(k keys, backward bool) func(a, b item) int {
 }
 
 // checkStart refuses a start key that has not exactly the keys of the table and the
-// index.
-func (t *table) checkStart(start item, k keys) error {
+// index, or lies outside of what is asked for.
+func (q *query) checkStart(t *table, k keys) error {
 	want := map[string]bool{}
 	for _, name := range append(k.names(), t.keys.names()...) {
 		want[name] = true
-		if typeOf(start[name]) != t.types[name] {
+		if typeOf(q.start[name]) != t.types[name] {
 			return invalid("The provided starting key is invalid")
 		}
 	}
-	if len(want) != len(start) {
+	if len(want) != len(q.start) {
 		return invalid("The provided starting key is invalid")
 	}
-	return nil
+	inside, err := q.key.holds(q.start)
+	if err == nil && !inside {
+		err = invalid("The provided starting key is outside query boundaries based on provided conditions")
+	}
+	return err
 }
 
 // checkFilter refuses a filter on the key, which belongs into the key condition.
@@ -322,7 +344,7 @@ func attributes(c condition, list []string) []string {
 	case exists:
 		operands = []operand{c.name}
 	case hasType:
-		operands = []operand{c.name}
+		operands = []operand{c.value}
 	case begins:
 		operands = []operand{c.value, c.prefix}
 	case contains:

@@ -120,6 +120,9 @@ func (p *placeholders) update(expression *string) (update, error) {
 			return nil, err
 		}
 	}
+	if err := ps.end(); err != nil {
+		return nil, err
+	}
 	return u, ps.overlap(u)
 }
 
@@ -174,6 +177,16 @@ func (p *parser) literalOf(section string, allowed ...string) (operand, error) {
 
 // assigned reads what SET sets: an operand, or two with + or - between them.
 func (p *parser) assigned() (operand, error) {
+	if p.peek().is("(") && p.isArithmetic() {
+		if err := p.open(); err != nil {
+			return nil, err
+		}
+		o, err := p.assigned()
+		if err != nil {
+			return nil, err
+		}
+		return o, p.expect(")")
+	}
 	functions := []string{"if_not_exists", "list_append"}
 	left, err := p.operand(functions...)
 	if err != nil {
@@ -184,6 +197,7 @@ func (p *parser) assigned() (operand, error) {
 		return left, nil
 	}
 	p.take()
+	p.operators++
 	right, err := p.operand(functions...)
 	if err != nil {
 		return nil, err
@@ -194,4 +208,13 @@ func (p *parser) assigned() (operand, error) {
 		}
 	}
 	return arithmetic{left, right, sign.is("-")}, nil
+}
+
+// isArithmetic reports whether the bracket that comes next holds a whole sum.
+func (p *parser) isArithmetic() bool {
+	end := p.closes(p.next)
+	if end < 0 || end+1 < len(p.tokens) && (p.tokens[end+1].is("+") || p.tokens[end+1].is("-")) {
+		return false
+	}
+	return slices.ContainsFunc(p.tokens[p.next:end], func(t token) bool { return t.is("+") || t.is("-") })
 }
