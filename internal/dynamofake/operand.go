@@ -56,11 +56,16 @@ func (s sizeOf) of(it item) (types.AttributeValue, error) {
 	return &types.AttributeValueMemberN{Value: strconv.Itoa(n)}, nil
 }
 
+// of needs the default also where it is not used, as DynamoDB does.
 func (o ifNotExists) of(it item) (types.AttributeValue, error) {
+	otherwise, err := must(o.arg, it)
+	if err != nil {
+		return nil, err
+	}
 	if v := it[string(o.name)]; v != nil {
 		return v, nil
 	}
-	return o.arg.of(it)
+	return otherwise, nil
 }
 
 func (o listAppend) of(it item) (types.AttributeValue, error) {
@@ -226,7 +231,10 @@ func (p *parser) function(allow []string) (operand, error) {
 		return sizeOf{args[0]}, p.typed(name, args[0], "S", "B", "L", "M", "SS", "NS", "BS")
 	case "if_not_exists":
 		a, err := p.path(name, args[0])
-		return ifNotExists{a, args[1]}, err
+		if err != nil {
+			return nil, err
+		}
+		return ifNotExists{a, args[1]}, p.distinct(name, args[0], args[1])
 	case "list_append":
 		for _, arg := range args {
 			if err := p.typed(name, arg, "L"); err != nil {
