@@ -163,7 +163,7 @@ func kindOfStatus(status int) error {
 
 // kindOfTransport is for a request that got no answer.
 func kindOfTransport(err error) error {
-	if _, ok := errors.AsType[*smithy.InvalidParamsError](err); ok {
+	if _, ok := errors.AsType[smithy.InvalidParamsError](err); ok {
 		return limiter.ErrInvalid
 	}
 	if _, ok := errors.AsType[*smithy.SerializationError](err); ok {
