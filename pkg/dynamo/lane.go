@@ -143,7 +143,12 @@ func (k *knowledge) learn(image *view) { k.view, k.known = image, true }
 // carryOut sends the plan's write and ends its actors by what came of it.
 func (s *Store) carryOut(l *lane, p *plan) []*request {
 	w := newWrite(s.cfg.Table, l.key, s.nextID(), p)
-	o := s.send(l, w, p)
+	return s.conclude(l, p, s.send(l, w, p))
+}
+
+// conclude ends the actors of a plan by what came of its write, and returns the
+// requests that still wait.
+func (s *Store) conclude(l *lane, p *plan, o outcome) []*request {
 	if o.known {
 		l.knows.learn(o.image)
 		confirm(p.actors)

@@ -49,7 +49,7 @@ func (t *lanes) enqueue(k key, r *request) *lane {
 		if len(sh.lanes) >= t.most {
 			sh.evict()
 		}
-		l = &lane{key: k}
+		l = &lane{key: k, knows: knowledge{now: minTime}}
 		sh.lanes[k.pk] = l
 	}
 	l.queue = append(l.queue, r)

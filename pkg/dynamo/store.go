@@ -205,7 +205,7 @@ func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 	}
 	select {
 	case <-c.done:
-		return s.conclude(c, ops)
+		return s.decide(c, ops)
 	case <-ctx.Done():
 		return false, s.abandon(ctx, c)
 	}
@@ -220,8 +220,8 @@ func (s *Store) enqueue(r *request) {
 	}
 }
 
-// conclude decides by what the lanes said.
-func (s *Store) conclude(c *call, ops []limiter.Op) (bool, error) {
+// decide decides by what the lanes said.
+func (s *Store) decide(c *call, ops []limiter.Op) (bool, error) {
 	admitted := true
 	var failed error
 	for i, r := range c.requests {
