@@ -38,7 +38,7 @@ func sorted(list []string) []string {
 
 // TestChildrenAndCustomLimits: found by index, with their full names.
 func TestChildrenAndCustomLimits(t *testing.T) {
-	c := newTestCatalog(t, dynamotest.Start(t).Client(t), nil)
+	c := newTestCatalog(t, dynamotest.Start(t).Client(t))
 	kib1 := strings.Repeat("k", 1<<10)
 	tooLong := strings.Repeat("l", maxNameAttribute+1)
 	ids := sorted([]string{"key/1", "key#2", "k\xff", kib1, tooLong})
@@ -74,14 +74,17 @@ func TestChildrenAndCustomLimits(t *testing.T) {
 	if got := len(collect(t, c.ListLimits(t.Context(), ns, "gpt-4"))); got != len(ids)+1-2 {
 		t.Errorf("%d entities with limits of their own after two of %d were deleted", got, len(ids)+1)
 	}
-	for range c.Children(t.Context(), ns, "org/a") {
+	for _, err := range c.Children(t.Context(), ns, "org/a") {
+		if err != nil {
+			t.Errorf("Children: %v", err)
+		}
 		break // a caller may stop
 	}
 }
 
 func TestListsSayWhatFailed(t *testing.T) {
 	db := dynamofake.New()
-	c := newTestCatalog(t, db, nil)
+	c := newTestCatalog(t, db)
 	read(t, c)
 	db.SetPlan(func(dynamofake.Call) dynamofake.Fault {
 		return dynamofake.Fault{Kind: dynamofake.Fail, Err: errors.New("broken")}
@@ -103,7 +106,7 @@ func TestListsSayWhatFailed(t *testing.T) {
 
 // TestAuditEvents: one for each change, under what it is about, in order.
 func TestAuditEvents(t *testing.T) {
-	c := newTestCatalog(t, dynamotest.Start(t).Client(t), nil)
+	c := newTestCatalog(t, dynamotest.Start(t).Client(t))
 	now := time.Date(2026, 11, 21, 2, 0, 0, 123e6, time.UTC)
 	c.now = func() time.Time { return now } // of the future: nothing expires
 	entity, limits, system, resource := limiter.EntityRef("$SYSTEM"), limiter.EntityLimitsRef("$SYSTEM", "k\xff"), limiter.SystemLimitsRef(), limiter.ResourceLimitsRef("gpt-4")
@@ -149,7 +152,7 @@ func TestAuditEvents(t *testing.T) {
 func TestPurge(t *testing.T) {
 	client := dynamotest.Start(t).Client(t)
 	proxy := dynamotest.NewProxy(t, dynamotest.Start(t).URL, nil)
-	c := newTestCatalog(t, dynamotest.NewClient(proxy.URL, nil), nil)
+	c := newTestCatalog(t, dynamotest.NewClient(proxy.URL, nil))
 	sp, err := c.use(t.Context(), ns)
 	if err != nil {
 		t.Fatalf("use: %v", err)

@@ -46,7 +46,7 @@ func (s catalogOnly) Capabilities() limiter.BackendCapabilities {
 }
 
 func (s catalogOnly) Close(ctx context.Context) error {
-	if err := s.catalog.close(ctx); err != nil {
+	if err := s.close(ctx); err != nil {
 		return err
 	}
 	return s.Store.Close(ctx)
@@ -56,24 +56,24 @@ func (s catalogOnly) Close(ctx context.Context) error {
 func TestCatalogConforms(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) limiter.Store {
 		t.Helper()
-		return catalogOnly{embedded.New(embedded.Config{}), newTestCatalog(t, dynamofake.New(), nil)}
+		return catalogOnly{embedded.New(embedded.Config{}), newTestCatalog(t, dynamofake.New())}
 	})
 }
 
 // newTestCatalog returns a catalog on a table of its own.
-func newTestCatalog(t *testing.T, client Client, ticks <-chan time.Time) *catalog {
+func newTestCatalog(t *testing.T, client Client) *catalog {
 	t.Helper()
 	table := dynamotest.TableName(t)
 	if err := CreateTable(t.Context(), client, table); err != nil {
 		t.Fatalf("CreateTable: %v", err)
 	}
-	return openTestCatalog(t, client, table, ticks)
+	return openTestCatalog(t, client, table)
 }
 
 // openTestCatalog returns another replica's catalog on a table.
-func openTestCatalog(t *testing.T, client Client, table string, ticks <-chan time.Time) *catalog {
+func openTestCatalog(t *testing.T, client Client, table string) *catalog {
 	t.Helper()
-	c := newCatalog(catalogConfig{Client: client, Table: table, Ticks: ticks})
+	c := newCatalog(catalogConfig{Client: client, Table: table})
 	t.Cleanup(func() {
 		if err := c.close(context.WithoutCancel(t.Context())); err != nil {
 			t.Errorf("close: %v", err)

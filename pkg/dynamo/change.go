@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -80,13 +81,12 @@ func (c *catalog) change(ctx context.Context, namespace string, prepare func(ctx
 func (c *catalog) transaction(sp *space, base uint64, e edit) *dynamodb.TransactWriteItemsInput {
 	now := c.now()
 	e.event.Generation, e.event.Time, e.event.ID = base+1, now, auditID(now, base+1)
-	writes := []types.TransactWriteItem{
-		raiseCounter(c.table, sp.id, base),
-		{Put: &types.Put{TableName: &c.table, Item: changeItem(sp.id, base+1, now, e.refs)}},
-		{Put: &types.Put{TableName: &c.table, Item: auditItem(sp.id, &e.event)}},
-	}
 	return &dynamodb.TransactWriteItemsInput{
-		TransactItems:      append(writes, e.writes...),
+		TransactItems: slices.Concat([]types.TransactWriteItem{
+			raiseCounter(c.table, sp.id, base),
+			putItem(c.table, changeItem(sp.id, base+1, now, e.refs)),
+			putItem(c.table, auditItem(sp.id, &e.event)),
+		}, e.writes),
 		ClientRequestToken: aws.String(rand.Text()),
 	}
 }

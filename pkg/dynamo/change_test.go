@@ -63,7 +63,7 @@ func wantCalls(t *testing.T, db *dynamofake.DB, want map[string]int, fn func()) 
 // TestCallsOfTheCatalog: what each method asks of DynamoDB once the namespace is in use.
 func TestCallsOfTheCatalog(t *testing.T) {
 	db := dynamofake.New()
-	c := newTestCatalog(t, db, nil)
+	c := newTestCatalog(t, db)
 	chain := []limiter.Ref{limiter.EntityRef("e"), limiter.EntityLimitsRef("e", "r"), limiter.EntityLimitsRef("e", limiter.DefaultResource), limiter.ResourceLimitsRef("r"), limiter.SystemLimitsRef()}
 	read(t, c)
 	change := map[string]int{"TransactWriteItems": 1}
@@ -91,7 +91,7 @@ func TestCallsOfTheCatalog(t *testing.T) {
 // TestReadOfManyRefs: more than a batch holds, each once, none left out.
 func TestReadOfManyRefs(t *testing.T) {
 	db := dynamofake.New()
-	c := newTestCatalog(t, db, nil)
+	c := newTestCatalog(t, db)
 	var refs []limiter.Ref
 	for i := range 250 {
 		refs = append(refs, limiter.ResourceLimitsRef(fmt.Sprint("r", i)))
@@ -117,7 +117,7 @@ func TestReadOfManyRefs(t *testing.T) {
 // in the end is an error: it is never taken for "no limit".
 func TestPartialBatches(t *testing.T) {
 	db := dynamofake.New()
-	c := newTestCatalog(t, db, nil)
+	c := newTestCatalog(t, db)
 	refs := []limiter.Ref{limiter.SystemLimitsRef(), limiter.ResourceLimitsRef("r"), limiter.EntityLimitsRef("e", "r")}
 	for i, ref := range refs {
 		putPerDay(t, c, ref, int64(i+1))
@@ -148,7 +148,7 @@ func TestPartialBatches(t *testing.T) {
 // TestPartialBatchOverHTTP: the same, as DynamoDB says it.
 func TestPartialBatchOverHTTP(t *testing.T) {
 	proxy := dynamotest.NewProxy(t, dynamotest.Start(t).URL, nil)
-	c := newTestCatalog(t, dynamotest.NewClient(proxy.URL, nil), nil)
+	c := newTestCatalog(t, dynamotest.NewClient(proxy.URL, nil))
 	refs := []limiter.Ref{limiter.SystemLimitsRef(), limiter.ResourceLimitsRef("r")}
 	for i, ref := range refs {
 		putPerDay(t, c, ref, int64(i+1))
@@ -164,9 +164,10 @@ func TestPartialBatchOverHTTP(t *testing.T) {
 // change more, and none is lost.
 func TestChangesOfReplicas(t *testing.T) {
 	client := dynamotest.Start(t).Client(t)
-	replicas := []*catalog{newTestCatalog(t, client, nil)}
-	for range 3 {
-		replicas = append(replicas, openTestCatalog(t, client, replicas[0].table, nil))
+	replicas := make([]*catalog, 4)
+	replicas[0] = newTestCatalog(t, client)
+	for i := range replicas[1:] {
+		replicas[i+1] = openTestCatalog(t, client, replicas[0].table)
 	}
 	const each = 8
 	var g errgroup.Group
@@ -201,8 +202,8 @@ func TestChangesOfReplicas(t *testing.T) {
 // TestReplicasMakeNoCycle: of changes that make a cycle only together, one is refused.
 func TestReplicasMakeNoCycle(t *testing.T) {
 	db := dynamofake.New()
-	a := newTestCatalog(t, db, nil)
-	b := openTestCatalog(t, db, a.table, nil)
+	a := newTestCatalog(t, db)
+	b := openTestCatalog(t, db, a.table)
 	for round := range 20 {
 		x, y := fmt.Sprint("x", round), fmt.Sprint("y", round)
 		var g errgroup.Group
@@ -226,7 +227,7 @@ func TestReplicasMakeNoCycle(t *testing.T) {
 // TestVersionsNeverComeBack: whoever read an entity before it was deleted does not
 // replace the one that was created since.
 func TestVersionsNeverComeBack(t *testing.T) {
-	c := newTestCatalog(t, dynamofake.New(), nil)
+	c := newTestCatalog(t, dynamofake.New())
 	first, err := c.PutEntity(t.Context(), time.Unix(0, 0), ns, limiter.Entity{ID: "e"})
 	if err != nil {
 		t.Fatalf("PutEntity: %v", err)
@@ -247,7 +248,7 @@ func TestVersionsNeverComeBack(t *testing.T) {
 func TestChangesUnderFaults(t *testing.T) {
 	client := dynamotest.Start(t)
 	proxy := dynamotest.NewProxy(t, client.URL, nil)
-	c := newTestCatalog(t, dynamotest.NewClient(proxy.URL, nil), nil)
+	c := newTestCatalog(t, dynamotest.NewClient(proxy.URL, nil))
 	ref := limiter.ResourceLimitsRef("r")
 	kinds := []dynamofake.Kind{dynamofake.Throttle, dynamofake.Conflict, dynamofake.ServerError, dynamofake.AppliedError, dynamofake.LoseReply}
 	for i, kind := range kinds {
@@ -278,7 +279,7 @@ func TestChangesUnderFaults(t *testing.T) {
 func TestChangeInDoubt(t *testing.T) {
 	for _, kind := range []dynamofake.Kind{dynamofake.AppliedError, dynamofake.LoseReply, dynamofake.Throttle} {
 		db := dynamofake.New()
-		c := newTestCatalog(t, db, nil)
+		c := newTestCatalog(t, db)
 		read(t, c)
 		db.SetPlan(func(call dynamofake.Call) dynamofake.Fault {
 			if call.Op != "TransactWriteItems" {
@@ -308,13 +309,14 @@ func TestChangeInDoubt(t *testing.T) {
 // the way, and nothing of the entity left in the end.
 func TestDeleteEntityOfManyLimits(t *testing.T) {
 	db := dynamofake.New()
-	c := newTestCatalog(t, db, nil)
+	c := newTestCatalog(t, db)
 	if _, err := c.PutEntity(t.Context(), time.Unix(0, 0), ns, limiter.Entity{ID: "e"}); err != nil {
 		t.Fatalf("PutEntity: %v", err)
 	}
-	refs := []limiter.Ref{limiter.EntityRef("e")}
-	for i := range 2*maxDeletes + 10 {
-		refs = append(refs, limiter.EntityLimitsRef("e", fmt.Sprint("r", i)))
+	refs := make([]limiter.Ref, 2*maxDeletes+11)
+	refs[0] = limiter.EntityRef("e")
+	for i := range refs[1:] {
+		refs[i+1] = limiter.EntityLimitsRef("e", fmt.Sprint("r", i))
 		putPerDay(t, c, refs[i+1], 1)
 	}
 	putPerDay(t, c, limiter.EntityLimitsRef("e#", "r1"), 9)
@@ -333,7 +335,7 @@ func TestDeleteEntityOfManyLimits(t *testing.T) {
 			t.Fatalf("DeleteEntity again: %v", err)
 		}
 	})
-	records, _ = read(t, c, append(refs, limiter.EntityLimitsRef("e#", "r1"))...)
+	records, _ = read(t, c, slices.Concat(refs, []limiter.Ref{limiter.EntityLimitsRef("e#", "r1")})...)
 	for i, r := range records {
 		if deleted := i < len(refs); r.Empty() != deleted {
 			t.Errorf("record %d: empty = %t, want %t", i, r.Empty(), deleted)
@@ -345,8 +347,8 @@ func TestDeleteEntityOfManyLimits(t *testing.T) {
 // batch read again.
 func TestReadIsOfOneTime(t *testing.T) {
 	db := dynamofake.New()
-	reader := newTestCatalog(t, db, nil)
-	writer := openTestCatalog(t, db, reader.table, nil)
+	reader := newTestCatalog(t, db)
+	writer := openTestCatalog(t, db, reader.table)
 	refs := []limiter.Ref{limiter.ResourceLimitsRef("a"), limiter.ResourceLimitsRef("b")}
 	putPerDay(t, writer, refs[0], 1)
 	putPerDay(t, writer, refs[1], 1)
@@ -374,7 +376,7 @@ func TestReadIsOfOneTime(t *testing.T) {
 		if capacityOf(records[0]) != test.want[0] || capacityOf(records[1]) != test.want[1] {
 			t.Errorf("%s: capacities %d and %d, want %v", test.what, capacityOf(records[0]), capacityOf(records[1]), test.want)
 		}
-		if generation < before || int(generation) > writes { //nolint:gosec // small
+		if generation < before || int(generation) > writes {
 			t.Errorf("%s: generation %d, %d before, %d changes", test.what, generation, before, writes)
 		}
 		before = generation
@@ -385,7 +387,7 @@ func TestReadIsOfOneTime(t *testing.T) {
 // does not overwrite it.
 func TestCorruptRecordIsNotOverlooked(t *testing.T) {
 	db := dynamofake.New()
-	c := newTestCatalog(t, db, nil)
+	c := newTestCatalog(t, db)
 	if _, err := c.PutEntity(t.Context(), time.Unix(0, 0), ns, limiter.Entity{ID: "e"}); err != nil {
 		t.Fatalf("PutEntity: %v", err)
 	}

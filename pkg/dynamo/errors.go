@@ -75,8 +75,8 @@ func contextError(ctx context.Context) error {
 	return nil
 }
 
-// denied is what kindOf returns for ErrDenied.
-var denied = fmt.Errorf("%w: %w", limiter.ErrInvalid, ErrDenied)
+// errDenied is what kindOf returns for ErrDenied.
+var errDenied = fmt.Errorf("%w: %w", limiter.ErrInvalid, ErrDenied)
 
 // kindOf returns the error of the contract that an error of the SDK amounts to;
 // nil for nil and for an error of the contract.
@@ -116,7 +116,7 @@ func kindOfCode(code string) error {
 	case "AccessDenied", "AccessDeniedException", "NotAuthorized", "UnauthorizedOperation", "UnrecognizedClientException", "InvalidClientTokenId",
 		"InvalidSignatureException", "SignatureDoesNotMatch", "IncompleteSignature", "IncompleteSignatureException", "MissingAuthenticationToken",
 		"MissingAuthenticationTokenException", "ExpiredToken", "ExpiredTokenException", "RequestExpired", "RequestTimeTooSkewed", "OptInRequired", "AuthFailure":
-		return denied
+		return errDenied
 	case "ValidationException", "ValidationError", "ResourceNotFoundException", "ResourceInUseException", "SerializationException", "IdempotentParameterMismatchException",
 		"ItemCollectionSizeLimitExceededException", "MissingParameter", "MissingAction", "InvalidAction", "InvalidParameterValue", "InvalidParameterCombination",
 		"UnknownOperationException", "MalformedQueryString":
@@ -139,7 +139,7 @@ func kindOfReasons(reasons []types.CancellationReason) error {
 		case "ConditionalCheckFailed":
 			kind = limiter.ErrConflict
 		case "AccessDenied":
-			return denied
+			return errDenied
 		default:
 			return limiter.ErrInvalid
 		}
@@ -151,7 +151,7 @@ func kindOfReasons(reasons []types.CancellationReason) error {
 func kindOfStatus(status int) error {
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return denied
+		return errDenied
 	case status == http.StatusTooManyRequests:
 		return limiter.ErrUnavailable
 	case status >= 400 && status < 500 && status != http.StatusRequestTimeout:

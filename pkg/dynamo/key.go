@@ -208,7 +208,7 @@ func windowAt(l windowLength, t time.Time) window {
 		t = time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC)
 	case daily:
 		t = time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
-	default:
+	case hourly:
 		t = t.Truncate(time.Hour)
 	}
 	return window{l, t}

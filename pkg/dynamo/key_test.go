@@ -70,8 +70,10 @@ func TestNamesAreOneToOne(t *testing.T) {
 
 func TestParseNameRefuses(t *testing.T) {
 	sum := strings.Repeat("0", 64)
-	for _, part := range []string{"", "a#b", "a/b", "%", "%2", "%zz", "%61", "%2f", "\xff", "~~", "a~", "~" + sum, "a~" + sum[1:], "a~" + sum[1:] + "A", "%61~" + sum,
-		strings.Repeat("a", 136) + "~" + sum, strings.Repeat("a", 201)} {
+	for _, part := range []string{
+		"", "a#b", "a/b", "%", "%2", "%zz", "%61", "%2f", "\xff", "~~", "a~", "~" + sum, "a~" + sum[1:], "a~" + sum[1:] + "A", "%61~" + sum,
+		strings.Repeat("a", 136) + "~" + sum, strings.Repeat("a", 201),
+	} {
 		if name, _, err := parseName(part); err == nil {
 			t.Errorf("parseName(%q) = %q; want an error: no name stands as that", part, name)
 		}
@@ -80,8 +82,10 @@ func TestParseNameRefuses(t *testing.T) {
 
 // anyKey draws a record and its key.
 func anyKey(t *rapid.T) (parsedKey, key) {
-	p := parsedKey{kind: rapid.SampledFrom([]recordKind{kindEntity, kindBucket, kindEntityLimits, kindResourceLimits, kindSystemLimits, kindUsage, kindAudit,
-		kindVersion, kindGeneration, kindChange, kindNamespace, kindNamespaceID}).Draw(t, "kind")}
+	p := parsedKey{kind: rapid.SampledFrom([]recordKind{
+		kindEntity, kindBucket, kindEntityLimits, kindResourceLimits, kindSystemLimits, kindUsage, kindAudit,
+		kindVersion, kindGeneration, kindChange, kindNamespace, kindNamespaceID,
+	}).Draw(t, "kind")}
 	p.ns = rapid.StringMatching(`[A-Za-z0-9_-]{11}`).Draw(t, "ns")
 	entity, resource := anyName().Draw(t, "entity"), anyName().Draw(t, "resource")
 	use := func(field *string, n string) {
@@ -131,10 +135,10 @@ func anyKey(t *rapid.T) (parsedKey, key) {
 	case kindNamespaceID:
 		p.name, p.ns = p.ns, registryNS
 		return p, namespaceIDKey(p.name)
-	default:
+	case kindVersion:
 		p.ns = registryNS
-		return p, versionKey()
 	}
+	return p, versionKey()
 }
 
 // limits of DynamoDB, in bytes
@@ -259,7 +263,9 @@ func FuzzParseKey(f *testing.F) {
 	for _, k := range []key{
 		entityKey("AbCdEfGhIj0", "user-1"), bucketKey("AbCdEfGhIj0", "e", "r", 7, 31), entityLimitsKey("AbCdEfGhIj0", "", "r#"), usageKey("AbCdEfGhIj0", "e", "r", windowAt(monthly, time.Unix(0, 0))),
 		auditKey("AbCdEfGhIj0", subjectResourcePrefix+"r", auditID(time.Unix(0, 0), 1)), changeKey("AbCdEfGhIj0", 1), namespaceKey("n"), namespaceIDKey("AbCdEfGhIj0"), versionKey(),
-		{"AbCdEfGhIj0/BUCKET#e#r#0#0#0", "#STATE"}, {"/", ""}, {"AbCdEfGhIj0/AUDIT#$", "#AUDIT#"},
+		{"AbCdEfGhIj0/BUCKET#e#r#0#0#0", "#STATE"},
+		{"/", ""},
+		{"AbCdEfGhIj0/AUDIT#$", "#AUDIT#"},
 	} {
 		f.Add(k.pk, k.sk)
 	}
@@ -301,7 +307,7 @@ func rebuild(p parsedKey) key {
 		return namespaceKey(p.name)
 	case kindNamespaceID:
 		return namespaceIDKey(p.name)
-	default:
-		return versionKey()
+	case kindVersion:
 	}
+	return versionKey()
 }

@@ -29,8 +29,8 @@ func TestNamespaceIDs(t *testing.T) {
 // agree on its id, which is found by name and by id.
 func TestNamespaceIsRegisteredOnce(t *testing.T) {
 	client := dynamotest.Start(t).Client(t)
-	first := newTestCatalog(t, client, nil)
-	replicas := []*catalog{first, openTestCatalog(t, client, first.table, nil), openTestCatalog(t, client, first.table, nil)}
+	first := newTestCatalog(t, client)
+	replicas := []*catalog{first, openTestCatalog(t, client, first.table), openTestCatalog(t, client, first.table)}
 	for _, name := range []string{limiter.DefaultNamespace, "team/a", "", "k\xff"} {
 		var mu sync.Mutex
 		ids := make(map[string]int)
@@ -72,14 +72,14 @@ func TestNamespaceIsRegisteredOnce(t *testing.T) {
 // never again.
 func TestNamespaceIsLookedUpOnce(t *testing.T) {
 	db := dynamofake.New()
-	c := newTestCatalog(t, db, nil)
+	c := newTestCatalog(t, db)
 	for _, test := range []struct {
 		replica *catalog
 		want    map[string]int
 	}{
 		{c, map[string]int{"GetItem": 1, "TransactWriteItems": 1, "BatchGetItem": 1}},
 		{c, nil},
-		{openTestCatalog(t, db, c.table, nil), map[string]int{"GetItem": 1, "BatchGetItem": 1}},
+		{openTestCatalog(t, db, c.table), map[string]int{"GetItem": 1, "BatchGetItem": 1}},
 	} {
 		before := db.Counts()
 		if _, err := test.replica.use(t.Context(), "ns"); err != nil {
@@ -98,13 +98,13 @@ func TestNamespaceIsLookedUpOnce(t *testing.T) {
 func TestNamespaceUnderFaults(t *testing.T) {
 	for _, kind := range []dynamofake.Kind{dynamofake.Throttle, dynamofake.Conflict, dynamofake.ServerError, dynamofake.AppliedError, dynamofake.LoseReply} {
 		db := dynamofake.New()
-		c := newTestCatalog(t, db, nil)
+		c := newTestCatalog(t, db)
 		db.SetPlan(dynamofake.Script(dynamofake.Step{Op: "TransactWriteItems", Fault: dynamofake.Fault{Kind: kind}}, dynamofake.Step{Op: "GetItem", Fault: dynamofake.Fault{Kind: dynamofake.Throttle}}))
 		sp, err := c.use(t.Context(), "ns")
 		if err != nil {
 			t.Fatalf("after %v: %v", kind, err)
 		}
-		other, err := openTestCatalog(t, db, c.table, nil).use(t.Context(), "ns")
+		other, err := openTestCatalog(t, db, c.table).use(t.Context(), "ns")
 		if err != nil || other.id != sp.id {
 			t.Errorf("after %v one replica has the id %q, another %q (%v)", kind, sp.id, other.id, err)
 		}
@@ -116,7 +116,7 @@ func TestNamespaceUnderFaults(t *testing.T) {
 
 func TestNamespaceDoesNotKeepCallers(t *testing.T) {
 	db := dynamofake.New()
-	c := newTestCatalog(t, db, nil)
+	c := newTestCatalog(t, db)
 	gate := dynamofake.NewGate()
 	db.SetPlan(dynamofake.Script(dynamofake.Step{Op: "GetItem", Fault: dynamofake.Fault{Kind: dynamofake.HoldReply, Gate: gate}}))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -138,7 +138,7 @@ func TestNamespaceDoesNotKeepCallers(t *testing.T) {
 
 func TestCorruptNamespace(t *testing.T) {
 	db := dynamofake.New()
-	c := newTestCatalog(t, db, nil)
+	c := newTestCatalog(t, db)
 	record := namespaceKey("ns").attributes()
 	record[attrNamespaceID] = avS("../etc")
 	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &c.table, Item: record}); err != nil {

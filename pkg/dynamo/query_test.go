@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -33,35 +34,43 @@ func accessPatterns(table string) []accessPattern {
 		{"children", queryChildren(table, ns, "org"), "GSI1", "#pk = :pk", map[string]string{"#pk": "GSI1PK", ":pk": ns + "/PARENT#org"}, []key{entityKey(ns, "user-1"), entityKey(ns, "user-2")}},
 		{
 			"resource capacity", queryResourceBuckets(table, ns, "gpt-4", indexPartition(bucket.pk)), "GSI2", begins,
-			map[string]string{"#pk": "GSI2PK", ":pk": fmt.Sprintf("%s/RESOURCE#gpt-4#%d", ns, indexPartition(bucket.pk)), "#sk": "GSI2SK", ":sk": "BUCKET#"}, []key{bucket},
+			map[string]string{"#pk": "GSI2PK", ":pk": fmt.Sprintf("%s/RESOURCE#gpt-4#%d", ns, indexPartition(bucket.pk)), "#sk": "GSI2SK", ":sk": "BUCKET#"},
+			[]key{bucket},
 		},
 		{
 			"buckets of an entity", queryEntityBuckets(table, ns, "user-1"), "GSI3", begins,
-			map[string]string{"#pk": "GSI3PK", ":pk": ns + "/ENTITY#user-1", "#sk": "GSI3SK", ":sk": "BUCKET#"}, []key{bucket, bucketKey(ns, "user-1", "gpt-4o", 0, 0)},
+			map[string]string{"#pk": "GSI3PK", ":pk": ns + "/ENTITY#user-1", "#sk": "GSI3SK", ":sk": "BUCKET#"},
+			[]key{bucket, bucketKey(ns, "user-1", "gpt-4o", 0, 0)},
 		},
 		{
 			"entities with custom limits", queryCustomLimits(table, ns, "gpt-4"), "GSI3", "#pk = :pk",
-			map[string]string{"#pk": "GSI3PK", ":pk": ns + "/ENTITY_CONFIG#gpt-4"}, []key{entityLimitsKey(ns, "user-1", "gpt-4")},
+			map[string]string{"#pk": "GSI3PK", ":pk": ns + "/ENTITY_CONFIG#gpt-4"},
+			[]key{entityLimitsKey(ns, "user-1", "gpt-4")},
 		},
 		{
 			"everything in a namespace", queryNamespace(table, ns, indexPartition(bucket.pk)), "GSI4", "#pk = :pk",
-			map[string]string{"#pk": "GSI4PK", ":pk": fmt.Sprintf("%s#%d", ns, indexPartition(bucket.pk))}, inPartition(indexPartition(bucket.pk)),
+			map[string]string{"#pk": "GSI4PK", ":pk": fmt.Sprintf("%s#%d", ns, indexPartition(bucket.pk))},
+			inPartition(indexPartition(bucket.pk)),
 		},
 		{
 			"audit events", queryAudit(table, ns, "user-1"), "", begins,
-			map[string]string{"#pk": "PK", ":pk": ns + "/AUDIT#user-1", "#sk": "SK", ":sk": "#AUDIT#"}, []key{auditKey(ns, "user-1", auditID(hour.start, 1))},
+			map[string]string{"#pk": "PK", ":pk": ns + "/AUDIT#user-1", "#sk": "SK", ":sk": "#AUDIT#"},
+			[]key{auditKey(ns, "user-1", auditID(hour.start, 1))},
 		},
 		{
 			"usage snapshots", queryUsage(table, ns, "user-1"), "", begins,
-			map[string]string{"#pk": "PK", ":pk": ns + "/ENTITY#user-1", "#sk": "SK", ":sk": "#USAGE#"}, []key{usageKey(ns, "user-1", "gpt-4", hour)},
+			map[string]string{"#pk": "PK", ":pk": ns + "/ENTITY#user-1", "#sk": "SK", ":sk": "#USAGE#"},
+			[]key{usageKey(ns, "user-1", "gpt-4", hour)},
 		},
 		{
 			"limits of an entity", queryEntityLimits(table, ns, "user-1"), "", begins,
-			map[string]string{"#pk": "PK", ":pk": ns + "/ENTITY#user-1", "#sk": "SK", ":sk": "#CONFIG#"}, []key{entityLimitsKey(ns, "user-1", "_default_"), entityLimitsKey(ns, "user-1", "gpt-4")},
+			map[string]string{"#pk": "PK", ":pk": ns + "/ENTITY#user-1", "#sk": "SK", ":sk": "#CONFIG#"},
+			[]key{entityLimitsKey(ns, "user-1", "_default_"), entityLimitsKey(ns, "user-1", "gpt-4")},
 		},
 		{
 			"changes", queryChanges(table, ns, 9, 10), "", "#pk = :pk AND #sk BETWEEN :first AND :last",
-			map[string]string{"#pk": "PK", ":pk": ns + "/SYSTEM#", "#sk": "SK", ":first": "#CHANGE#00000000000000000009", ":last": "#CHANGE#00000000000000000010"}, []key{changeKey(ns, 9), changeKey(ns, 10)},
+			map[string]string{"#pk": "PK", ":pk": ns + "/SYSTEM#", "#sk": "SK", ":first": "#CHANGE#00000000000000000009", ":last": "#CHANGE#00000000000000000010"},
+			[]key{changeKey(ns, 9), changeKey(ns, 10)},
 		},
 	}
 }
@@ -159,10 +168,7 @@ func sortKeys(keys []key) {
 }
 
 func placeholders(q *dynamodb.QueryInput) map[string]string {
-	all := make(map[string]string)
-	for name, value := range q.ExpressionAttributeNames {
-		all[name] = value
-	}
+	all := maps.Clone(q.ExpressionAttributeNames)
 	for name, value := range q.ExpressionAttributeValues {
 		if s, ok := value.(*types.AttributeValueMemberS); ok {
 			all[name] = s.Value

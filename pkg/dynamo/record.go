@@ -293,8 +293,9 @@ func (r *recordReader) limit(name string) limiter.Limit {
 		}
 		return limiter.Unlimited(name)
 	}
-	period, number := storedAttr(name, storedPeriod), ""
-	if number = r.number(period); number == "" {
+	period := storedAttr(name, storedPeriod)
+	number := r.number(period)
+	if number == "" {
 		return limiter.Limit{}
 	}
 	d, ok := parseSeconds(number)

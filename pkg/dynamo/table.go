@@ -59,9 +59,9 @@ func TableInput(table string) *dynamodb.CreateTableInput {
 			StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages,
 		},
 	}
-	keys := []string{attrPK, attrSK}
+	defineKeys(in, attrPK, attrSK)
 	for _, index := range tableIndexes() {
-		keys = append(keys, index.pk, index.sk)
+		defineKeys(in, index.pk, index.sk)
 		projection := &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly}
 		if index.include != nil {
 			projection = &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: index.include}
@@ -70,10 +70,13 @@ func TableInput(table string) *dynamodb.CreateTableInput {
 			IndexName: aws.String(index.name), KeySchema: keySchema(index.pk, index.sk), Projection: projection,
 		})
 	}
-	for _, k := range keys {
-		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{AttributeName: aws.String(k), AttributeType: types.ScalarAttributeTypeS})
-	}
 	return in
+}
+
+func defineKeys(in *dynamodb.CreateTableInput, names ...string) {
+	for _, name := range names {
+		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{AttributeName: &name, AttributeType: types.ScalarAttributeTypeS})
+	}
 }
 
 func keySchema(pk, sk string) []types.KeySchemaElement {
@@ -140,12 +143,8 @@ func tableError(table, permission string, err error) error {
 
 // checkDescription compares a table with TableInput.
 func checkDescription(got *types.TableDescription) error {
-	switch got.TableStatus {
-	case types.TableStatusActive, types.TableStatusUpdating:
-	case types.TableStatusCreating:
-		return fmt.Errorf("%w: it is still being created; try again when it is ACTIVE", limiter.ErrUnavailable)
-	default:
-		return fmt.Errorf("%w: its status is %s; it must be ACTIVE", limiter.ErrInvalid, got.TableStatus)
+	if err := checkStatus(string(got.TableStatus)); err != nil {
+		return err
 	}
 	attributes := make(map[string]types.ScalarAttributeType, len(got.AttributeDefinitions))
 	for _, a := range got.AttributeDefinitions {
@@ -173,13 +172,18 @@ func checkIndex(got *types.GlobalSecondaryIndexDescription, want indexSpec, attr
 	if got, want := describeProjection(got.Projection), want.projection(); got != want {
 		return fmt.Errorf("%w: its projection is %s; it must be %s, so that no decision writes the index", limiter.ErrInvalid, got, want)
 	}
-	switch got.IndexStatus {
-	case types.IndexStatusActive, types.IndexStatusUpdating:
+	return checkStatus(string(got.IndexStatus))
+}
+
+// checkStatus is for tables and indexes, whose statuses have the same names.
+func checkStatus(status string) error {
+	switch status {
+	case string(types.TableStatusActive), string(types.TableStatusUpdating):
 		return nil
-	case types.IndexStatusCreating:
+	case string(types.TableStatusCreating):
 		return fmt.Errorf("%w: it is still being created; try again when it is ACTIVE", limiter.ErrUnavailable)
 	default:
-		return fmt.Errorf("%w: its status is %s; it must be ACTIVE", limiter.ErrInvalid, got.IndexStatus)
+		return fmt.Errorf("%w: its status is %s; it must be ACTIVE", limiter.ErrInvalid, status)
 	}
 }
 

@@ -96,7 +96,9 @@ func TestCheckTableRefuses(t *testing.T) {
 			in.KeySchema = in.KeySchema[:1]
 			in.AttributeDefinitions = append(in.AttributeDefinitions[:1], in.AttributeDefinitions[2:]...)
 		}, []string{"its key is HASH PK S;", "must be HASH PK S, RANGE SK S"}},
-		{"key type", func(in *dynamodb.CreateTableInput) { in.AttributeDefinitions[0].AttributeType = types.ScalarAttributeTypeB }, []string{"HASH PK B", "must be HASH PK S"}},
+		{"key type", func(in *dynamodb.CreateTableInput) {
+			in.AttributeDefinitions[0].AttributeType = types.ScalarAttributeTypeB
+		}, []string{"HASH PK B", "must be HASH PK S"}},
 		{"without an index", func(in *dynamodb.CreateTableInput) {
 			in.GlobalSecondaryIndexes = in.GlobalSecondaryIndexes[:3]
 			in.AttributeDefinitions = in.AttributeDefinitions[:8]

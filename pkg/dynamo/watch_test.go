@@ -75,8 +75,8 @@ func raise(t *testing.T, c *catalog) {
 // TestTold: what the subscribers of two replicas are told of, and when.
 func TestTold(t *testing.T) {
 	db := dynamofake.New()
-	a := newTestCatalog(t, db, nil)
-	b := openTestCatalog(t, db, a.table, nil)
+	a := newTestCatalog(t, db)
+	b := openTestCatalog(t, db, a.table)
 	toA, toB := listen(a), listen(b)
 	read(t, a)
 	read(t, b)
@@ -114,8 +114,8 @@ func TestTold(t *testing.T) {
 // subscriber is told that anything may have changed.
 func TestToldAfterAGap(t *testing.T) {
 	db := dynamofake.New()
-	a := newTestCatalog(t, db, nil)
-	b := openTestCatalog(t, db, a.table, nil)
+	a := newTestCatalog(t, db)
+	b := openTestCatalog(t, db, a.table)
 	toB := listen(b)
 	read(t, b)
 	sp, err := b.use(t.Context(), ns)
@@ -148,8 +148,8 @@ func TestToldAfterAGap(t *testing.T) {
 // is told which item is corrupt; other namespaces go on.
 func TestToldOfACorruptChange(t *testing.T) {
 	db := dynamofake.New()
-	a := newTestCatalog(t, db, nil)
-	b := openTestCatalog(t, db, a.table, nil)
+	a := newTestCatalog(t, db)
+	b := openTestCatalog(t, db, a.table)
 	toB := listen(b)
 	read(t, b)
 	sp, err := b.use(t.Context(), ns)
@@ -171,7 +171,7 @@ func TestToldOfACorruptChange(t *testing.T) {
 // TestWatcher: it looks at every tick, survives errors, which it logs, and stops.
 func TestWatcher(t *testing.T) {
 	db := dynamofake.New()
-	a := newTestCatalog(t, db, nil)
+	a := newTestCatalog(t, db)
 	ticks := make(chan time.Time)
 	var log bytes.Buffer
 	b := newCatalog(catalogConfig{Client: db, Table: a.table, Ticks: ticks, Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -208,8 +208,8 @@ func TestWatcher(t *testing.T) {
 // TestToldByDynamoDB: in real time, with the default interval, within G5.
 func TestToldByDynamoDB(t *testing.T) {
 	client := dynamotest.Start(t).Client(t)
-	a := newTestCatalog(t, client, nil)
-	b := openTestCatalog(t, client, a.table, nil)
+	a := newTestCatalog(t, client)
+	b := openTestCatalog(t, client, a.table)
 	got := make(chan limiter.Change, 1)
 	b.Subscribe(func(ch limiter.Change) { got <- ch })
 	read(t, b)
