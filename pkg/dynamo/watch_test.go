@@ -53,8 +53,8 @@ func told(generation uint64, refs ...limiter.Ref) limiter.Change {
 	return limiter.Change{Namespace: ns, Generation: generation, Refs: refs}
 }
 
-// nothing is what the subscriber is told of a change of no record.
-func nothing(generation uint64) limiter.Change {
+// toldNothing is what the subscriber is told of a change of no record.
+func toldNothing(generation uint64) limiter.Change {
 	return limiter.Change{Namespace: ns, Generation: generation, Refs: []limiter.Ref{}}
 }
 
@@ -107,7 +107,7 @@ func TestTold(t *testing.T) {
 	poll(t, a)
 	toA.want(t, a, "change of another", told(5, z))
 	poll(t, b)
-	toB.want(t, b, "raise by another: no record changed", nothing(5))
+	toB.want(t, b, "raise by another: no record changed", toldNothing(5))
 }
 
 // TestToldAfterAGap: where the record of a change is gone, or says nothing, the
