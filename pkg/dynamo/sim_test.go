@@ -34,10 +34,8 @@ func drawFeatures(r *rand.Rand) features {
 
 // sabotage is a rule that a run goes without.
 type sabotage struct {
-	write      func(*dynamodb.UpdateItemInput) // changes every update
-	wholeAgain bool                            // writes in doubt that give tokens are sent again
-	late       bool                            // writes are sent and applied however old they are
-	neverMove  bool                            // rf stays while the stored tokens suffice, also when a limit is full
+	write     func(*dynamodb.UpdateItemInput) // changes every update
+	neverMove bool                            // rf stays while the stored tokens suffice, also when a limit is full
 }
 
 type sim struct {
@@ -115,14 +113,14 @@ func newSim(t *testing.T, seed uint64, f func(*rand.Rand) features, without sabo
 	return s
 }
 
-// newReplica starts a process of a replica. Replicas share two slots, so that they
-// meet there.
+// newReplica starts a process of a replica. All replicas share a slot, so that they
+// wipe out each other's ids.
 func (s *sim) newReplica(index int) *simReplica {
 	cfg, err := Config{Client: s.db, Table: simTable}.withDefaults()
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	store := &Store{cfg: cfg, client: s.db, stopped: s.t.Context(), replica: fmt.Sprint("r", index, ".", s.r.Uint32()), slot: index % 2}
+	store := &Store{cfg: cfg, client: s.db, stopped: s.t.Context(), replica: fmt.Sprint("r", index, ".", s.r.Uint32())}
 	return &simReplica{index: index, store: store, lane: &lane{key: s.key, knows: knowledge{now: minTime}}}
 }
 
@@ -292,7 +290,7 @@ func (s *sim) deliver() {
 	i := s.r.IntN(len(s.net))
 	m := s.net[i]
 	s.net = slices.Delete(s.net, i, i+1)
-	if !s.late && s.now-m.signed > simLife*s.unit {
+	if s.now-m.signed > simLife*s.unit {
 		return
 	}
 	image, err := s.apply(m)
@@ -358,13 +356,13 @@ func (s *sim) item(l *lane) *view {
 // timeout is when a replica has waited for long enough.
 func (s *sim) timeout(r *simReplica) {
 	f := r.flight
-	tooOld := s.now-f.begun > simLife*s.unit && !s.late
+	tooOld := s.now-f.begun > simLife*s.unit
 	switch {
 	case f.write == nil:
 		f.begun = s.now
 		s.send(r)
 		return
-	case slices.ContainsFunc(f.plan.actors, (*request).gives) && !s.wholeAgain:
+	case slices.ContainsFunc(f.plan.actors, (*request).gives):
 		r.flight = nil
 		s.conclude(r, f, r.store.inquire(r.lane, f.write, errors.New("timeout")))
 	case tooOld:
