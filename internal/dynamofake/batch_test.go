@@ -3,8 +3,10 @@ package dynamofake_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -23,7 +25,7 @@ func TestBatchGet(t *testing.T) {
 	p.put(ctx, t, base(), nil)
 	many := make([]item, 101)
 	for i := range many {
-		many[i] = keyOf("p", fmt.Sprint(i))
+		many[i] = keyOf("p", strconv.Itoa(i))
 	}
 	for what, k := range map[string]types.KeysAndAttributes{
 		"one": {Keys: []item{keyOf("p", "s")}}, "missing": {Keys: []item{keyOf("p", "q")}}, "two": {Keys: []item{keyOf("p", "s"), keyOf("p", "q")}, ConsistentRead: aws.Bool(true)},
@@ -44,9 +46,7 @@ func TestBatchWrite(t *testing.T) {
 	ctx := t.Context()
 	put := func(sk string, with item) types.WriteRequest {
 		it := keyOf("p", sk)
-		for name, v := range with {
-			it[name] = v
-		}
+		maps.Copy(it, with)
 		return types.WriteRequest{PutRequest: &types.PutRequest{Item: it}}
 	}
 	remove := func(sk string) types.WriteRequest {
@@ -54,11 +54,20 @@ func TestBatchWrite(t *testing.T) {
 	}
 	many := make([]types.WriteRequest, 26)
 	for i := range many {
-		many[i] = put(fmt.Sprint(i), nil)
+		many[i] = put(strconv.Itoa(i), nil)
 	}
 	for _, list := range [][]types.WriteRequest{
-		{put("s", base())}, {put("s", item{"n": num("1")}), put("t", item{"GSI1PK": str("g"), "GSI1SK": str("1")})}, {remove("s"), put("t", nil)}, {remove("q")},
-		{put("s", nil), remove("s")}, {put("s", nil), put("s", nil)}, {}, many[:25], many, {{}}, {put("", nil)}, {put("s", item{"GSI1PK": num("1")})},
+		{put("s", base())},
+		{put("s", item{"n": num("1")}), put("t", item{"GSI1PK": str("g"), "GSI1SK": str("1")})},
+		{remove("s"), put("t", nil)},
+		{remove("q")},
+		{put("s", nil), remove("s")},
+		{put("s", nil), put("s", nil)},
+		{},
+		many[:25], many,
+		{{}},
+		{put("", nil)},
+		{put("s", item{"GSI1PK": num("1")})},
 	} {
 		in := &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{*p.table: list}}
 		p.do(ctx, t, fmt.Sprintf("batch write of %d", len(list)), func(ctx context.Context, c client) (any, error) { return c.BatchWriteItem(ctx, in) })
@@ -90,13 +99,26 @@ func TestTransactions(t *testing.T) {
 	remove := types.TransactWriteItem{Delete: &types.Delete{TableName: p.table, Key: keyOf("p", "t")}}
 	many := make([]types.TransactWriteItem, 101)
 	for i := range many {
-		many[i] = put(keyOf("many", fmt.Sprint(i)), nil)
+		many[i] = put(keyOf("many", strconv.Itoa(i)), nil)
 	}
 	for i, list := range [][]types.TransactWriteItem{
-		{check(yes)}, {check(no)}, {check(yes), put(keyOf("p", "t"), nil)}, {check(no), put(keyOf("p", "u"), nil)}, {put(keyOf("p", "u"), yes), check(no)},
-		{put(keyOf("p", "u"), no), update(key, "ADD #n :n"), remove}, {update(key, "SET #n = #n - :n")}, {update(keyOf("q", "r"), "ADD #n :n")}, {remove},
-		{check(yes), remove, remove}, {check(yes), update(key, "ADD #n :n")}, {}, {{}}, {{Put: check(yes).Put, Delete: remove.Delete, ConditionCheck: check(yes).ConditionCheck}},
-		many[:100], many, {update(key, "ADD #PK :n")}, {update(key, "ADD #undefined :n")},
+		{check(yes)},
+		{check(no)},
+		{check(yes), put(keyOf("p", "t"), nil)},
+		{check(no), put(keyOf("p", "u"), nil)},
+		{put(keyOf("p", "u"), yes), check(no)},
+		{put(keyOf("p", "u"), no), update(key, "ADD #n :n"), remove},
+		{update(key, "SET #n = #n - :n")},
+		{update(keyOf("q", "r"), "ADD #n :n")},
+		{remove},
+		{check(yes), remove, remove},
+		{check(yes), update(key, "ADD #n :n")},
+		{},
+		{{}},
+		{{Put: check(yes).Put, Delete: remove.Delete, ConditionCheck: check(yes).ConditionCheck}},
+		many[:100], many,
+		{update(key, "ADD #PK :n")},
+		{update(key, "ADD #undefined :n")},
 		{put(item{"PK": str("p"), "SK": str("g"), "GSI1PK": str("g"), "GSI1SK": str("s")}, nil)},
 	} {
 		in := &dynamodb.TransactWriteItemsInput{TransactItems: list}
@@ -115,11 +137,11 @@ func TestTransactions(t *testing.T) {
 func TestQueries(t *testing.T) {
 	p := newPair(t)
 	ctx := t.Context()
-	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(24) { //nolint:gosec // an order
+	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(24) {
 		it := keyOf("p", fmt.Sprintf("s%02d", i))
-		it["s"], it["n"], it["GSI1PK"], it["GSI1SK"] = str("hello"), num(fmt.Sprint(i)), str("hello"), str(fmt.Sprintf("hel%02d", 50-i))
+		it["s"], it["n"], it["GSI1PK"], it["GSI1SK"] = str("hello"), num(strconv.Itoa(i)), str("hello"), str(fmt.Sprintf("hel%02d", 50-i))
 		if i%2 == 0 {
-			it["GSI2PK"], it["GSI2SK"] = str("hello"), num(fmt.Sprint(9-i))
+			it["GSI2PK"], it["GSI2SK"] = str("hello"), num(strconv.Itoa(9-i))
 		}
 		p.put(ctx, t, it, nil)
 	}
@@ -154,10 +176,28 @@ func TestQueries(t *testing.T) {
 		run(second, key)
 	}
 	for _, in := range []dynamodb.QueryInput{
-		{FilterExpression: aws.String("#n > :one")}, {FilterExpression: aws.String("#SK > :s")}, {FilterExpression: aws.String("attribute_exists(#PK)")}, {FilterExpression: aws.String("")}, {FilterExpression: aws.String("#n > :one"), Limit: aws.Int32(3)},
-		{ProjectionExpression: aws.String("#n, #SK")}, {Select: types.SelectCount}, {Select: types.SelectCount, Limit: aws.Int32(1)}, {Limit: aws.Int32(0)}, {Limit: aws.Int32(100)}, {Limit: aws.Int32(2)}, {Limit: aws.Int32(1)},
-		{ScanIndexForward: aws.Bool(false)}, {ScanIndexForward: aws.Bool(false), Limit: aws.Int32(1)}, {ConsistentRead: aws.Bool(true)}, {Select: types.SelectCount, ProjectionExpression: aws.String("#n")},
-		{IndexName: aws.String("GSI9")}, {ExclusiveStartKey: keyOf("hello", "hello")}, {ExclusiveStartKey: item{"PK": str("p")}}, {ExclusiveStartKey: keyOf("hello", "i")}, {ExclusiveStartKey: keyOf("other", "i")}, {ExclusiveStartKey: item{}},
+		{FilterExpression: aws.String("#n > :one")},
+		{FilterExpression: aws.String("#SK > :s")},
+		{FilterExpression: aws.String("attribute_exists(#PK)")},
+		{FilterExpression: aws.String("")},
+		{FilterExpression: aws.String("#n > :one"), Limit: aws.Int32(3)},
+		{ProjectionExpression: aws.String("#n, #SK")},
+		{Select: types.SelectCount},
+		{Select: types.SelectCount, Limit: aws.Int32(1)},
+		{Limit: aws.Int32(0)},
+		{Limit: aws.Int32(100)},
+		{Limit: aws.Int32(2)},
+		{Limit: aws.Int32(1)},
+		{ScanIndexForward: aws.Bool(false)},
+		{ScanIndexForward: aws.Bool(false), Limit: aws.Int32(1)},
+		{ConsistentRead: aws.Bool(true)},
+		{Select: types.SelectCount, ProjectionExpression: aws.String("#n")},
+		{IndexName: aws.String("GSI9")},
+		{ExclusiveStartKey: keyOf("hello", "hello")},
+		{ExclusiveStartKey: item{"PK": str("p")}},
+		{ExclusiveStartKey: keyOf("hello", "i")},
+		{ExclusiveStartKey: keyOf("other", "i")},
+		{ExclusiveStartKey: item{}},
 	} {
 		run(in, "#PK = :s")
 	}

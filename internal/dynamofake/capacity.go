@@ -98,7 +98,7 @@ func (u units) consumed(tableName string, ask types.ReturnConsumedCapacity) *typ
 // bill adds what a write consumed to the count of the DB: one that was applied, or
 // whose condition failed.
 func (db *DB) bill(e effect, err error, factor float64) {
-	if failed := (*types.ConditionalCheckFailedException)(nil); err == nil || errors.As(err, &failed) {
+	if _, failed := errors.AsType[*types.ConditionalCheckFailedException](err); failed || err == nil {
 		db.writeUnits += int64(factor * e.units().total())
 	}
 }

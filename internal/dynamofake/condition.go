@@ -145,7 +145,7 @@ func scalar(v types.AttributeValue) string {
 	if n, ok := v.(*types.AttributeValueMemberN); ok {
 		return n.Value
 	}
-	s, _ := text(v) //nolint:errcheck // no text is no element
+	s, _ := text(v) // no text is no element
 	return s
 }
 

@@ -89,12 +89,13 @@ func do[O any](ctx context.Context, db *DB, call Call, prepare func() (request[O
 		}
 		return r.apply()
 	}
-	if f.Kind == HoldRequest && !f.Gate.Wait(ctx, func() { _, _ = run() }) { //nolint:errcheck // nobody waits for the reply
+	// Nobody reads the reply to what is applied late.
+	if f.Kind == HoldRequest && !f.Gate.Wait(ctx, func() { _, _ = run() }) {
 		return nil, canceled(ctx, call.Op)
 	}
 	out, err := run()
 	if f.Kind == Duplicate {
-		f.Gate.Later(func() { _, _ = run() }) //nolint:errcheck // a second reply reaches nobody
+		f.Gate.Later(func() { _, _ = run() })
 	}
 	if lostErr := f.after(ctx, call.Op); lostErr != nil {
 		return nil, lostErr

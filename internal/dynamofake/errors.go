@@ -42,8 +42,7 @@ func answered(op string, err error) error {
 		return &smithy.OperationError{ServiceID: serviceID, OperationName: op, Err: err}
 	}
 	status := http.StatusBadRequest
-	var api smithy.APIError
-	if errors.As(err, &api) && api.ErrorFault() == smithy.FaultServer {
+	if api, ok := errors.AsType[smithy.APIError](err); ok && api.ErrorFault() == smithy.FaultServer {
 		status = http.StatusInternalServerError
 	}
 	response := &http.Response{StatusCode: status, Header: http.Header{}, Body: http.NoBody}

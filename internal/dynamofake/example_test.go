@@ -40,8 +40,7 @@ func Example() {
 	db.SetPlan(dynamofake.Script(dynamofake.Step{Op: "UpdateItem", Fault: dynamofake.Fault{Kind: dynamofake.LoseReply}}))
 	fmt.Println(take())
 
-	var failed *types.ConditionalCheckFailedException
-	if errors.As(take(), &failed) {
+	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](take()); ok {
 		fmt.Println("applied by", failed.Item["lw"].(*types.AttributeValueMemberS).Value)
 	}
 	// Output:

@@ -81,10 +81,10 @@ func (f Fault) after(ctx context.Context, op string) error {
 	if f.Latency > 0 && !pause(ctx, f.Latency) {
 		return canceled(ctx, op)
 	}
-	switch {
-	case f.Kind == LoseReply:
+	if f.Kind == LoseReply {
 		return lost(op)
-	case f.Kind == AppliedError:
+	}
+	if f.Kind == AppliedError {
 		return answered(op, &types.InternalServerError{Message: aws.String("Internal server error")})
 	}
 	return nil

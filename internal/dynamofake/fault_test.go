@@ -77,12 +77,11 @@ func TestFaults(t *testing.T) {
 			c := newCounter(t)
 			c.SetPlan(dynamofake.Script(dynamofake.Step{Op: "UpdateItem", Fault: tt.fault}))
 			err := c.raise(t.Context())
-			var api smithy.APIError
 			code, status := "", 0
-			if errors.As(err, &api) {
+			if api, ok := errors.AsType[smithy.APIError](err); ok {
 				code = api.ErrorCode()
 			}
-			if reply := (*awshttp.ResponseError)(nil); errors.As(err, &reply) {
+			if reply, ok := errors.AsType[*awshttp.ResponseError](err); ok {
 				status = reply.HTTPStatusCode()
 			}
 			if code != tt.code || status != tt.status {
@@ -197,11 +196,10 @@ func TestDuplicate(t *testing.T) {
 func TestPartialBatches(t *testing.T) {
 	c := newCounter(t)
 	ctx := t.Context()
-	var puts []types.WriteRequest
-	var keys []item
-	for _, sk := range []string{"a", "b", "c"} {
-		puts = append(puts, types.WriteRequest{PutRequest: &types.PutRequest{Item: keyOf("p", sk)}})
-		keys = append(keys, keyOf("p", sk))
+	keys := []item{keyOf("p", "a"), keyOf("p", "b"), keyOf("p", "c")}
+	puts := make([]types.WriteRequest, len(keys))
+	for i, key := range keys {
+		puts[i].PutRequest = &types.PutRequest{Item: key}
 	}
 	partial := dynamofake.Fault{Kind: dynamofake.Partial}
 	c.SetPlan(dynamofake.Script(dynamofake.Step{Fault: partial}, dynamofake.Step{Fault: partial}, dynamofake.Step{Fault: partial}))
@@ -226,7 +224,7 @@ func TestPartialBatches(t *testing.T) {
 func TestRandomPlan(t *testing.T) {
 	run := func(seed uint64) (faults []dynamofake.Kind) {
 		c := newCounter(t)
-		plan := dynamofake.Random(rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // reproducible
+		plan := dynamofake.Random(rand.New(rand.NewPCG(seed, 0)),
 			dynamofake.Chance{Op: "UpdateItem", Percent: 30, Fault: dynamofake.Fault{Kind: dynamofake.Throttle}},
 			dynamofake.Chance{Percent: 10, Fault: dynamofake.Fault{Kind: dynamofake.LoseReply}})
 		c.SetPlan(func(call dynamofake.Call) dynamofake.Fault {
@@ -323,8 +321,7 @@ func TestUnsupported(t *testing.T) {
 	for _, e := range []string{"n = :n", "#m.#n = :n", "#l[0] = :n"} {
 		names, vals := used(&e)
 		_, err := c.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: c.table, Item: base(), ConditionExpression: &e, ExpressionAttributeNames: names, ExpressionAttributeValues: vals})
-		var api smithy.APIError
-		if !errors.Is(err, dynamofake.ErrUnsupported) || errors.As(err, &api) {
+		if _, isAPI := errors.AsType[smithy.APIError](err); isAPI || !errors.Is(err, dynamofake.ErrUnsupported) {
 			t.Errorf("%s: got %v, want ErrUnsupported", e, err)
 		}
 	}

@@ -21,13 +21,7 @@ type token struct {
 
 // is reports whether the token is this keyword, in any case, or this symbol.
 func (t token) is(text string) bool {
-	switch t.kind {
-	case tokenWord:
-		return strings.EqualFold(t.text, text)
-	case tokenSymbol:
-		return t.text == text
-	}
-	return false
+	return t.kind == tokenWord && strings.EqualFold(t.text, text) || t.kind == tokenSymbol && t.text == text
 }
 
 // String is the token as error messages name it.
@@ -58,13 +52,8 @@ func lex(s string) (tokens []token, bad string) {
 }
 
 func lexOne(s string) token {
-	switch s[0] {
-	case '#', ':':
+	if kind, ok := map[byte]tokenKind{'#': tokenName, ':': tokenValue}[s[0]]; ok {
 		if n := wordLen(s[1:]); n > 0 {
-			kind := tokenName
-			if s[0] == ':' {
-				kind = tokenValue
-			}
 			return token{kind, s[:1+n]}
 		}
 		return token{}

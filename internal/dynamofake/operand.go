@@ -1,6 +1,7 @@
 package dynamofake
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -38,7 +39,7 @@ func (s sizeOf) of(it item) (types.AttributeValue, error) {
 	if err != nil || v == nil {
 		return nil, err
 	}
-	n := 0
+	var n int
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
 		n = len(v.Value)
@@ -161,11 +162,7 @@ func (p *parser) call(allow []string) (name string, args []operand, err error) {
 	if !known {
 		return "", nil, p.fail("Invalid function name; function: %s", name)
 	}
-	allowed := false
-	for _, a := range allow {
-		allowed = allowed || a == name
-	}
-	if !allowed {
+	if !slices.Contains(allow, name) {
 		return "", nil, p.fail("The function is not allowed to be used this way; function: %s", name)
 	}
 	if err := p.expect("("); err != nil {
@@ -212,10 +209,8 @@ func (p *parser) typed(function string, o operand, allowed ...string) error {
 	if !ok {
 		return nil
 	}
-	for _, t := range allowed {
-		if typeOf(l.v) == t {
-			return nil
-		}
+	if slices.Contains(allowed, typeOf(l.v)) {
+		return nil
 	}
 	return p.fail("Incorrect operand type for operator or function; operator or function: %s, operand type: %s", function, typeOf(l.v))
 }

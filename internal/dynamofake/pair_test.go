@@ -160,16 +160,16 @@ func newOutcome(out any, err error) outcome {
 		return outcome{Out: out}
 	}
 	var o outcome
-	var api smithy.APIError
-	if !errors.As(err, &api) {
+	api, ok := errors.AsType[smithy.APIError](err)
+	if !ok {
 		o.Code = err.Error()
 		return o
 	}
 	o.Code = api.ErrorCode()
-	if failed := (*types.ConditionalCheckFailedException)(nil); errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
 		o.Item = failed.Item
 	}
-	if cancelled := (*types.TransactionCanceledException)(nil); errors.As(err, &cancelled) {
+	if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
 		o.Reasons = slices.Clone(cancelled.CancellationReasons)
 		for i := range o.Reasons {
 			o.Reasons[i].Message = nil

@@ -190,15 +190,13 @@ var keywords = []string{"AND", "OR", "NOT", "BETWEEN", "IN", "SET", "REMOVE", "A
 // and names always go through placeholders.
 func (p *parser) attribute() (string, error) {
 	t := p.take()
-	switch t.kind {
-	case tokenName:
-	case tokenWord:
-		if _, isFunction := functions[t.text]; isFunction || slices.ContainsFunc(keywords, t.is) || t.text[0] <= '9' {
-			return "", p.syntax(t)
-		}
-		return "", unsupported("bare name %s in a %s; use a placeholder", t.text, p.parameter)
-	default:
+	_, isFunction := functions[t.text]
+	switch {
+	case t.kind == tokenName:
+	case t.kind != tokenWord || isFunction || slices.ContainsFunc(keywords, t.is) || t.text[0] <= '9':
 		return "", p.syntax(t)
+	default:
+		return "", unsupported("bare name %s in a %s; use a placeholder", t.text, p.parameter)
 	}
 	name, ok := p.names[t.text]
 	if !ok {

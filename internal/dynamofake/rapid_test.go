@@ -106,7 +106,7 @@ func drawUpdate(t *rapid.T) string {
 			sections[section] = append(sections[section], name+" "+rapid.SampledFrom([]string{":ss", ":ss1", ":ns1", ":bs1"}).Draw(t, "deleted"))
 		}
 	}
-	var parts []string
+	parts := make([]string, 0, len(sections))
 	for _, section := range slices.Sorted(maps.Keys(sections)) {
 		parts = append(parts, section+" "+strings.Join(sections[section], ", "))
 	}

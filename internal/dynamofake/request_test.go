@@ -122,7 +122,8 @@ func TestPlaceholders(t *testing.T) {
 		{ConditionExpression: aws.String("#n = :n"), ExpressionAttributeNames: names, ExpressionAttributeValues: item{":n": num("42"), ":s": str("")}},
 		{ConditionExpression: aws.String("#n = :n"), ExpressionAttributeNames: names},
 		{ConditionExpression: aws.String("#n = :n"), ExpressionAttributeValues: vals},
-		{ExpressionAttributeNames: names}, {ExpressionAttributeValues: vals},
+		{ExpressionAttributeNames: names},
+		{ExpressionAttributeValues: vals},
 		{ConditionExpression: aws.String("attribute_exists(#n)"), ExpressionAttributeNames: names, ExpressionAttributeValues: item{}},
 		{ConditionExpression: aws.String("#n = :n"), ExpressionAttributeNames: map[string]string{}, ExpressionAttributeValues: vals},
 		{ConditionExpression: aws.String("#n = :n"), ExpressionAttributeNames: map[string]string{"n": "n"}, ExpressionAttributeValues: vals},
@@ -137,7 +138,9 @@ func TestPlaceholders(t *testing.T) {
 		{ConditionExpression: aws.String("#n = :n" + strings.Repeat(" OR #n = :n", 160)), ExpressionAttributeNames: names, ExpressionAttributeValues: vals},
 		{ConditionExpression: aws.String("#n IN (:n" + strings.Repeat(", :n", 100) + ")"), ExpressionAttributeNames: names, ExpressionAttributeValues: vals},
 		{ConditionExpression: aws.String("#n IN (:n" + strings.Repeat(", :n", 99) + ")"), ExpressionAttributeNames: names, ExpressionAttributeValues: vals},
-		{ReturnValues: types.ReturnValueAllNew}, {ReturnValues: types.ReturnValueUpdatedOld}, {ReturnValues: "NONSENSE"},
+		{ReturnValues: types.ReturnValueAllNew},
+		{ReturnValues: types.ReturnValueUpdatedOld},
+		{ReturnValues: "NONSENSE"},
 	} {
 		in.TableName, in.Item = p.table, base()
 		what := fmt.Sprintf("put if %.40s with %d names and %d values, returning %s", aws.ToString(in.ConditionExpression), len(in.ExpressionAttributeNames), len(in.ExpressionAttributeValues), in.ReturnValues)
@@ -151,9 +154,32 @@ func TestCapacity(t *testing.T) {
 	ctx := t.Context()
 	// Numbers and attributes with what they count.
 	for _, it := range []item{
-		{}, {"n": num("42")}, {"n": num("-42")}, {"n": num("123")}, {"n": num("-123")}, {"n": num("1000")}, {"n": num("0")}, {"n": num("0.5")}, {"n": num("1.25")}, {"n": num("12345678901234567890")},
-		{"n": num("1767225600000")}, {"n": num("-1")}, {"n": num("10")}, {"n": num("100")}, {"n": num("0.05")}, {"n": num("1234.5")},
-		{"t": yes(true)}, {"z": null()}, {"b": bin("abc")}, {"s": str("häß")}, {"ss": strs("a", "bc")}, {"ns": nums("1", "22")}, {"l": list(num("1"), str("ab"))}, {"l": list()}, {"m": doc(item{"a": num("1"), "bc": str("d")})}, {"m": doc(item{})},
+		{},
+		{"n": num("42")},
+		{"n": num("-42")},
+		{"n": num("123")},
+		{"n": num("-123")},
+		{"n": num("1000")},
+		{"n": num("0")},
+		{"n": num("0.5")},
+		{"n": num("1.25")},
+		{"n": num("12345678901234567890")},
+		{"n": num("1767225600000")},
+		{"n": num("-1")},
+		{"n": num("10")},
+		{"n": num("100")},
+		{"n": num("0.05")},
+		{"n": num("1234.5")},
+		{"t": yes(true)},
+		{"z": null()},
+		{"b": bin("abc")},
+		{"s": str("häß")},
+		{"ss": strs("a", "bc")},
+		{"ns": nums("1", "22")},
+		{"l": list(num("1"), str("ab"))},
+		{"l": list()},
+		{"m": doc(item{"a": num("1"), "bc": str("d")})},
+		{"m": doc(item{})},
 	} {
 		it["PK"], it["SK"] = str("p"), str("s")
 		for size := 990; size <= 1024; size++ {

@@ -135,12 +135,11 @@ func reason(err error) types.CancellationReason {
 	if err == nil {
 		return types.CancellationReason{Code: aws.String("None")}
 	}
-	if failed := (*types.ConditionalCheckFailedException)(nil); errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
 		return types.CancellationReason{Code: aws.String("ConditionalCheckFailed"), Message: failed.Message, Item: failed.Item}
 	}
 	message := err.Error()
-	var api smithy.APIError
-	if errors.As(err, &api) {
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		message = api.ErrorMessage()
 	}
 	return types.CancellationReason{Code: aws.String("ValidationError"), Message: aws.String(message)}

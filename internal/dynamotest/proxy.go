@@ -122,11 +122,12 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.failed(sendError(w, err))
 		return
 	}
-	left := func() { p.abandoned(r.Header, body) }
+	ctx := context.WithoutCancel(r.Context()) // what is applied does not depend on who waits
+	left := func() { p.abandoned(ctx, r.Header, body) }
 	if f.Kind == dynamofake.HoldRequest && !f.Gate.Wait(r.Context(), left) {
 		return
 	}
-	re, err := p.apply(f, op, r.Header, body)
+	re, err := p.apply(ctx, f, op, r.Header, body)
 	if err != nil {
 		p.failed(errors.Join(err, reset(w)))
 		return
@@ -137,19 +138,22 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f.Kind == dynamofake.HoldReply && !f.Gate.Wait(r.Context(), nil) || f.Latency > 0 && !pause(r.Context(), f.Latency) {
 		return // nobody reads the reply
 	}
-	switch f.Kind {
-	case dynamofake.LoseReply:
+	if f.Kind == dynamofake.LoseReply {
 		p.failed(reset(w))
-	case dynamofake.AppliedError:
-		p.failed(sendError(w, &types.InternalServerError{}))
-	default:
-		p.failed(re.send(w))
+		return
 	}
+	if f.Kind == dynamofake.AppliedError {
+		p.failed(sendError(w, &types.InternalServerError{}))
+		return
+	}
+	p.failed(re.send(w))
 }
 
 // arrive counts a call and asks the plan.
 func (p *Proxy) arrive(op string, body []byte) dynamofake.Fault {
-	var named struct{ TableName string }
+	var named struct {
+		TableName string `json:"TableName"`
+	}
 	if err := json.Unmarshal(body, &named); err != nil {
 		p.failed(err)
 	}
@@ -175,7 +179,7 @@ func (p *Proxy) failed(err error) {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return
 	}
-	if network := (*net.OpError)(nil); errors.As(err, &network) && network.Op == "write" {
+	if network, ok := errors.AsType[*net.OpError](err); ok && network.Op == "write" {
 		return
 	}
 	p.mu.Lock()
@@ -184,8 +188,8 @@ func (p *Proxy) failed(err error) {
 }
 
 // abandoned applies a request without a caller.
-func (p *Proxy) abandoned(h http.Header, body []byte) {
-	_, err := p.forward(h, body)
+func (p *Proxy) abandoned(ctx context.Context, h http.Header, body []byte) {
+	_, err := p.forward(ctx, h, body)
 	p.failed(err)
 }
 
@@ -208,16 +212,16 @@ func (re reply) send(w http.ResponseWriter) error {
 	return err
 }
 
-// forward passes a request on, whether or not its caller waits.
-func (p *Proxy) forward(h http.Header, body []byte) (reply, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+// forward passes a request on.
+func (p *Proxy) forward(ctx context.Context, h http.Header, body []byte) (reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.backend, bytes.NewReader(body))
 	if err != nil {
 		return reply{}, err
 	}
 	request.Header = h.Clone()
-	response, err := p.client.Do(request)
+	response, err := p.client.Do(request) // #nosec G704 -- to the endpoint of the test
 	if err != nil {
 		return reply{}, err
 	}
@@ -227,15 +231,15 @@ func (p *Proxy) forward(h http.Header, body []byte) (reply, error) {
 }
 
 // apply passes a request on, or half of a batch.
-func (p *Proxy) apply(f dynamofake.Fault, op string, h http.Header, body []byte) (reply, error) {
+func (p *Proxy) apply(ctx context.Context, f dynamofake.Fault, op string, h http.Header, body []byte) (reply, error) {
 	if f.Kind != dynamofake.Partial {
-		return p.forward(h, body)
+		return p.forward(ctx, h, body)
 	}
 	half, rest, err := halve(op, body)
 	if err != nil {
 		return reply{}, err
 	}
-	re, err := p.forward(h, half)
+	re, err := p.forward(ctx, h, half)
 	if err != nil || re.status != http.StatusOK {
 		return re, err
 	}
@@ -246,8 +250,8 @@ func (p *Proxy) apply(f dynamofake.Fault, op string, h http.Header, body []byte)
 
 // sendError answers with an error as DynamoDB does.
 func sendError(w http.ResponseWriter, err error) error {
-	var e smithy.APIError
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[smithy.APIError](err)
+	if !ok {
 		return errors.Join(fmt.Errorf("no error of DynamoDB: %w", err), reset(w))
 	}
 	status := http.StatusBadRequest
@@ -255,7 +259,7 @@ func sendError(w http.ResponseWriter, err error) error {
 		status = http.StatusInternalServerError
 	}
 	content := map[string]any{"__type": "com.amazonaws.dynamodb.v20120810#" + e.ErrorCode(), "message": e.ErrorMessage()}
-	if cancelled := (*types.TransactionCanceledException)(nil); errors.As(err, &cancelled) {
+	if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
 		content["CancellationReasons"] = cancelled.CancellationReasons
 	}
 	body, err := json.Marshal(content)

@@ -24,14 +24,16 @@ type Recorded struct {
 
 // Consumed is the capacity that a call reports for a table, if it was asked to.
 type Consumed struct {
-	TableName              string
-	CapacityUnits          float64
-	Table                  Units
-	GlobalSecondaryIndexes map[string]Units
+	TableName              string           `json:"TableName"`
+	CapacityUnits          float64          `json:"CapacityUnits"`
+	Table                  Units            `json:"Table"`
+	GlobalSecondaryIndexes map[string]Units `json:"GlobalSecondaryIndexes"`
 }
 
 // Units is a part of the capacity that a call reports.
-type Units struct{ CapacityUnits float64 }
+type Units struct {
+	CapacityUnits float64 `json:"CapacityUnits"`
+}
 
 // Recorder is a transport that records the calls that pass it, in the order of their
 // replies. It is safe for concurrent use.
@@ -80,8 +82,8 @@ func (c *Recorded) read(response *http.Response) error {
 		return fmt.Errorf("read the reply to %s: %w", c.Op, err)
 	}
 	var reply struct {
-		Type             string `json:"__type"` //nolint:tagliatelle // DynamoDB's name
-		ConsumedCapacity json.RawMessage
+		Type             string          `json:"__type"`
+		ConsumedCapacity json.RawMessage `json:"ConsumedCapacity"`
 	}
 	if err := json.Unmarshal(body, &reply); err != nil {
 		return fmt.Errorf("decode the reply to %s: %w", c.Op, err)
@@ -137,9 +139,10 @@ func (r *Recorder) WantAnyOrder(tb testing.TB, ops ...string) {
 
 func (r *Recorder) want(tb testing.TB, want []string, sorted bool) {
 	tb.Helper()
-	got := []string{}
-	for _, c := range r.Take() {
-		got = append(got, c.Op)
+	calls := r.Take()
+	got := make([]string, len(calls))
+	for i, c := range calls {
+		got[i] = c.Op
 	}
 	want = append([]string{}, want...)
 	if sorted {

@@ -134,18 +134,18 @@ func TestBreakerForgetsCallsOfBefore(t *testing.T) {
 func TestBreakerWaits(t *testing.T) {
 	for _, tt := range []struct {
 		r    uint16
-		want []time.Duration
+		want []int64 // milliseconds
 	}{
-		{0, []time.Duration{100, 200, 400, 800, 1600, 2500, 2500}},
-		{1 << 15, []time.Duration{150, 300, 600, 1200, 2400, 3750, 3750}},
+		{0, []int64{100, 200, 400, 800, 1600, 2500, 2500}},
+		{1 << 15, []int64{150, 300, 600, 1200, 2400, 3750, 3750}},
 	} {
 		s := newBreakerScript(t)
 		permits := s.allow(outageFailures)
-		for i, want := range tt.want {
+		for i, ms := range tt.want {
+			want := time.Duration(ms) * time.Millisecond
 			for _, p := range permits {
 				s.breaker.done(s.now, p, failed, errCause, tt.r)
 			}
-			want *= time.Millisecond
 			s.now = s.now.Add(want - 1)
 			s.refuse()
 			s.now = s.now.Add(1)
@@ -182,11 +182,23 @@ func TestRetryable(t *testing.T) {
 		err  error
 		want bool
 	}{
-		{nil, false}, {errors.New("unknown"), false}, {context.DeadlineExceeded, false}, {limiter.ErrUnavailable, false},
-		{&types.ProvisionedThroughputExceededException{}, true}, {&types.RequestLimitExceeded{}, true}, {&smithy.GenericAPIError{Code: "ThrottlingException"}, true},
-		{&types.TransactionConflictException{}, true}, {fmt.Errorf("wrapped: %w", &types.TransactionConflictException{}), true},
-		{&types.InternalServerError{}, false}, {&types.ConditionalCheckFailedException{}, false}, {&smithy.GenericAPIError{Code: "ValidationException"}, false}, {&smithy.GenericAPIError{Code: "AccessDeniedException"}, false},
-		{reasons("None", "TransactionConflict"), true}, {reasons("ThrottlingError"), true}, {reasons("TransactionConflict", "ConditionalCheckFailed"), false}, {reasons("ValidationError"), false},
+		{nil, false},
+		{errors.New("unknown"), false},
+		{context.DeadlineExceeded, false},
+		{limiter.ErrUnavailable, false},
+		{&types.ProvisionedThroughputExceededException{}, true},
+		{&types.RequestLimitExceeded{}, true},
+		{&smithy.GenericAPIError{Code: "ThrottlingException"}, true},
+		{&types.TransactionConflictException{}, true},
+		{fmt.Errorf("wrapped: %w", &types.TransactionConflictException{}), true},
+		{&types.InternalServerError{}, false},
+		{&types.ConditionalCheckFailedException{}, false},
+		{&smithy.GenericAPIError{Code: "ValidationException"}, false},
+		{&smithy.GenericAPIError{Code: "AccessDeniedException"}, false},
+		{reasons("None", "TransactionConflict"), true},
+		{reasons("ThrottlingError"), true},
+		{reasons("TransactionConflict", "ConditionalCheckFailed"), false},
+		{reasons("ValidationError"), false},
 	} {
 		if got := retryable(tt.err); got != tt.want {
 			t.Errorf("%v: got %t, want %t", tt.err, got, tt.want)
