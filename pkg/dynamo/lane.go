@@ -34,6 +34,8 @@ func (s *Store) run(l *lane) {
 	defer s.work.Done()
 	var pending []*request
 	for {
+		pending = l.answer(pending)
+		s.lanes.gather(l)
 		pending = append(pending, s.lanes.next(l, len(pending) == 0, s.cfg.Now)...)
 		if len(pending) == 0 {
 			return
@@ -42,14 +44,18 @@ func (s *Store) run(l *lane) {
 	}
 }
 
-// step decides what can be decided, sends what it takes to decide more, and
-// returns the requests that still wait.
-func (s *Store) step(l *lane, pending []*request) []*request {
-	pending = s.current(pending)
-	p := l.knows.plan(pending)
-	for _, r := range p.answers {
+// answer decides what can be decided by what is known, and returns the rest.
+func (l *lane) answer(pending []*request) []*request {
+	answered, left := l.knows.answer(pending)
+	for _, r := range answered {
 		r.done(nil)
 	}
+	return left
+}
+
+// step sends what it takes to decide more, and returns the requests that still wait.
+func (s *Store) step(l *lane, pending []*request) []*request {
+	p := l.knows.plan(s.current(pending))
 	switch {
 	case p.stage == nil && len(p.rest) == 0:
 		return nil

@@ -13,11 +13,10 @@ type knowledge struct {
 
 // plan is what a lane does next for the requests that wait.
 type plan struct {
-	answers []*request // decided without a write
-	actors  []*request // decided by the write, in this order
-	rest    []*request // what waits for the next view
-	stage   *stage     // what the write makes of the bucket; nil = no write
-	raise   uint64     // generation that the write stores; 0 = the item's own
+	actors []*request // decided by the write, in this order
+	rest   []*request // what waits for the next view
+	stage  *stage     // what the write makes of the bucket; nil = no write
+	raise  uint64     // generation that the write stores; 0 = the item's own
 }
 
 // version returns the version of the limits that the bucket is under.
@@ -29,32 +28,64 @@ func (k *knowledge) version() version {
 	return v
 }
 
-// plan decides what can be decided and puts as much as possible into one write.
-//
 // A decision that needs a write rests on the write's condition. One that needs
 // none (a denial, a look) is of a state that the item had while the request
 // waited: the view must have been asked for after the request came, else it waits,
-// for the reply to this write or, if there is nothing to write, to a read. So no
-// decision is older than its call, on any replica, and needless denials are left
+// for the reply to the next write or, if there is nothing to write, to a read. So
+// no decision is older than its call, on any replica, and needless denials are left
 // only to the time in which another bucket's denial gives tokens back.
+
+// answer decides the requests that need no write and may be answered from the
+// view. It returns them, and the others.
+func (k *knowledge) answer(pending []*request) (answered, left []*request) {
+	k.advance(pending)
+	if !k.known {
+		return nil, pending
+	}
+	var held *stage
+	if k.view != nil {
+		if _, adopted := k.newest(pending); adopted != nil {
+			return nil, pending
+		}
+		held = newStage(k.view, k.now)
+	}
+	for _, r := range pending {
+		if r.confirmed {
+			s := held
+			if s == nil {
+				s = k.ownStage(r)
+			}
+			if _, writes := s.weigh(r); !writes {
+				s.tell(r)
+				answered = append(answered, r)
+				continue
+			}
+		}
+		left = append(left, r)
+	}
+	return answered, left
+}
+
+// plan puts as much as possible into one write.
 func (k *knowledge) plan(pending []*request) plan {
+	k.advance(pending)
+	if !k.known || k.view == nil {
+		return k.planMissing(pending)
+	}
+	return k.planHeld(pending)
+}
+
+// advance brings the bucket's clock up to the latest of its callers'.
+func (k *knowledge) advance(pending []*request) {
 	for _, r := range pending {
 		k.now = max(k.now, r.now)
 	}
-	switch {
-	case !k.known || k.view == nil:
-		return k.planMissing(pending)
-	default:
-		return k.planHeld(pending)
-	}
 }
 
-// planHeld plans for a bucket that has an item.
-func (k *knowledge) planHeld(pending []*request) plan {
-	var p plan
-	held := k.version()
-	to := held
-	var adopted *request
+// newest returns the version that the bucket comes under with these requests, and
+// one that brings other limits, if there is one.
+func (k *knowledge) newest(pending []*request) (to version, adopted *request) {
+	to = k.version()
 	for _, r := range pending {
 		switch {
 		case r.version.newer(to):
@@ -63,6 +94,13 @@ func (k *knowledge) planHeld(pending []*request) plan {
 			to.generation = max(to.generation, r.version.generation)
 		}
 	}
+	return to, adopted
+}
+
+// planHeld plans for a bucket that has an item.
+func (k *knowledge) planHeld(pending []*request) plan {
+	var p plan
+	to, adopted := k.newest(pending)
 	if adopted != nil {
 		p.stage = newStage(k.view.adopt(adopted.limits, to.generation, k.now), k.now)
 		p.stage.swap = k.view
@@ -70,10 +108,8 @@ func (k *knowledge) planHeld(pending []*request) plan {
 		return p
 	}
 	k.seen = to
-	now := newStage(k.view, k.now)
-	unanswered := p.answer(pending, func(*request) *stage { return now })
-	p.stage = now
-	p.fill(unanswered)
+	p.stage = newStage(k.view, k.now)
+	p.fill(pending)
 	if len(p.actors) == 0 {
 		p.stage = nil
 	} else if to.generation > k.view.version.generation {
@@ -82,52 +118,35 @@ func (k *knowledge) planHeld(pending []*request) plan {
 	return p
 }
 
-// planMissing plans for a bucket that has no item, as far as is known. It is full,
-// and each request that writes nothing finds it under its own limits.
+// ownStage is a bucket that has no item, as a request finds it: full, under the
+// request's limits.
+func (k *knowledge) ownStage(r *request) *stage {
+	return newStage(fullView(r.limits, r.version.generation, k.now), k.now)
+}
+
+// planMissing plans for a bucket that has no item, as far as is known. It comes
+// under the newest limits of those requests that make it.
 func (k *knowledge) planMissing(pending []*request) plan {
 	var p plan
-	own := func(r *request) *stage { return newStage(fullView(r.limits, r.version.generation, k.now), k.now) }
-	unanswered := pending
-	if k.known {
-		unanswered = p.answer(pending, own)
-	}
 	var first *request
-	for _, r := range unanswered {
-		if _, writes := own(r).weigh(r); writes && (first == nil || r.version.newer(first.version)) {
+	for _, r := range pending {
+		if _, writes := k.ownStage(r).weigh(r); writes && (first == nil || r.version.newer(first.version)) {
 			first = r
 		}
 	}
 	if first == nil {
-		p.rest = unanswered
+		p.rest = pending
 		return p
 	}
-	p.stage = own(first)
+	p.stage = k.ownStage(first)
 	p.stage.create = true
-	p.fill(unanswered)
+	p.fill(pending)
 	for _, r := range p.actors {
 		if r.version.hash == first.version.hash {
 			p.stage.base.version.generation = max(p.stage.base.version.generation, r.version.generation)
 		}
 	}
 	return p
-}
-
-// answer decides the requests that need no write and may be answered from the
-// view, and returns the others.
-func (p *plan) answer(pending []*request, of func(*request) *stage) []*request {
-	var left []*request
-	for _, r := range pending {
-		if r.confirmed {
-			stage := of(r)
-			if _, writes := stage.weigh(r); !writes {
-				stage.tell(r)
-				p.answers = append(p.answers, r)
-				continue
-			}
-		}
-		left = append(left, r)
-	}
-	return left
 }
 
 // fill puts into the plan's write what can be, in order of arrival, save that what

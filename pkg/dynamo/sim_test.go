@@ -243,10 +243,7 @@ func (s *sim) arrive(r *simReplica) *request {
 
 // plan does what a lane does when it has nothing under way.
 func (s *sim) plan(r *simReplica) {
-	p := r.lane.knows.plan(r.waiting)
-	for _, q := range p.answers {
-		q.done(nil)
-	}
+	p := r.lane.knows.plan(r.lane.answer(r.waiting))
 	r.waiting = nil
 	switch {
 	case p.stage != nil:
