@@ -52,11 +52,15 @@ func lex(s string) (tokens []token, bad string) {
 }
 
 func lexOne(s string) token {
-	if kind, ok := map[byte]tokenKind{'#': tokenName, ':': tokenValue}[s[0]]; ok {
-		if n := wordLen(s[1:]); n > 0 {
-			return token{kind, s[:1+n]}
+	if s[0] == '#' || s[0] == ':' {
+		n := wordLen(s[1:])
+		switch {
+		case n == 0:
+			return token{}
+		case s[0] == '#':
+			return token{tokenName, s[:1+n]}
 		}
-		return token{}
+		return token{tokenValue, s[:1+n]}
 	}
 	if n := wordLen(s); n > 0 {
 		return token{tokenWord, s[:n]}

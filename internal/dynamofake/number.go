@@ -174,19 +174,21 @@ func addNumbers(a, b string, minus bool) (string, error) {
 // numberSize is the size of a number in bytes, for capacity: a byte for each pair of
 // digits, counted from the point, one for the exponent, one for a minus sign.
 func numberSize(s string) int {
-	n, err := parseNumber(s)
-	if err != nil {
-		return len(s)
+	var digits string
+	exp := 0
+	if _, ok := short(s); ok {
+		all := strings.TrimPrefix(s, "-")
+		digits = strings.TrimRight(all, "0")
+		exp = len(all) - len(digits)
+	} else if n, err := parseNumber(s); err == nil && n.coef.Sign() != 0 {
+		digits, exp = new(big.Int).Abs(n.coef).String(), n.exp
 	}
-	size := 1
-	if n.coef.Sign() != 0 {
-		digits := len(new(big.Int).Abs(n.coef).String())
-		if n.exp%2 != 0 {
-			digits++
-		}
-		size += (digits + 1) / 2
+	size := len(digits)
+	if exp%2 != 0 && digits != "" {
+		size++
 	}
-	if n.coef.Sign() < 0 {
+	size = 1 + (size+1)/2
+	if strings.HasPrefix(s, "-") {
 		size++
 	}
 	return size
