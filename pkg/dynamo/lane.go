@@ -232,27 +232,27 @@ func (s *Store) send(l *lane, w *write, p *plan) outcome {
 	for try := 1; ; try++ {
 		image, err := s.sendOnce(ctx, l, w)
 		found, refused := conditionItem(err)
-		switch kind := kindOf(err); {
+		err = translate(err)
+		uncertain := errors.Is(err, limiter.ErrUncertain)
+		switch {
 		case err == nil:
 			return outcome{applied: true, known: true, image: image}
 		case refused:
 			return s.refused(l, w, found)
 		case errors.Is(err, errUnreadable):
 			return outcome{applied: true, err: err}
-		case errors.Is(kind, limiter.ErrUncertain):
-			if inDoubt = true; gives {
-				return s.inquire(l, w, err)
-			}
-		case !errors.Is(kind, limiter.ErrUnavailable):
-			return outcome{err: translate(err)}
+		case uncertain && gives:
+			return s.inquire(l, w, err)
 		}
-		if !anyWaits(p.actors) || pause(ctx, try) != nil {
-			if inDoubt {
-				return outcome{err: fmt.Errorf("%w: %w", limiter.ErrUncertain, err)}
-			}
-			return outcome{err: translate(err)}
+		inDoubt = inDoubt || uncertain
+		if (uncertain || retryable(err)) && anyWaits(p.actors) && pause(ctx, try) == nil {
+			s.stats.resent.Add(1)
+			continue
 		}
-		s.stats.resent.Add(1)
+		if inDoubt && !uncertain {
+			err = fmt.Errorf("%w: %w", limiter.ErrUncertain, err)
+		}
+		return outcome{err: err}
 	}
 }
 

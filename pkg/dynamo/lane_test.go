@@ -346,6 +346,7 @@ func TestFaultsThatAreNot(t *testing.T) {
 					t.Errorf("got %t, %v; want %v", ok, err, tc.want)
 				}
 				db.SetPlan(nil)
+				time.Sleep(10 * time.Second) // until calls are tried again
 				wantBalance(t, s, t0(), o, 9)
 			})
 		})

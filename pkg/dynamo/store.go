@@ -97,7 +97,7 @@ type Store struct {
 	mu      sync.RWMutex
 	closed  bool
 	work    sync.WaitGroup  // calls, lanes that run, the sweeper
-	stopped context.Context // done when Close gives up on what is under way
+	stopped context.Context //nolint:containedctx // of the store's own work: done when Close gives up on it
 	stop    context.CancelFunc
 	sweeper context.CancelFunc
 }
@@ -126,9 +126,10 @@ func New(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	client := newGuard(cfg.Client, cfg.Now)
 	s := &Store{
-		cfg: cfg, client: cfg.Client, replica: rand.Text()[:11],
-		catalog: newCatalog(catalogConfig{Client: cfg.Client, Table: cfg.Table, Logger: cfg.Logger, Now: cfg.Now}),
+		cfg: cfg, client: client, replica: rand.Text()[:11],
+		catalog: newCatalog(catalogConfig{Client: client, Table: cfg.Table, Logger: cfg.Logger, Now: cfg.Now}),
 	}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(s.replica)) // never fails
