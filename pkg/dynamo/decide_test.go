@@ -398,7 +398,7 @@ func TestCorruptItems(t *testing.T) {
 }
 
 // bucketOf returns the key of the bucket of entity e.
-func bucketOf(t testing.TB, db *dynamofake.DB) map[string]types.AttributeValue {
+func bucketOf(t *testing.T, db *dynamofake.DB) map[string]types.AttributeValue {
 	t.Helper()
 	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 	out, err := db.GetItem(t.Context(), &dynamodb.GetItemInput{
@@ -415,7 +415,7 @@ func bucketOf(t testing.TB, db *dynamofake.DB) map[string]types.AttributeValue {
 }
 
 // bucketItem returns the bucket of entity e.
-func bucketItem(t testing.TB, db *dynamofake.DB) map[string]string {
+func bucketItem(t *testing.T, db *dynamofake.DB) map[string]string {
 	t.Helper()
 	out, err := db.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("buckets"), Key: bucketOf(t, db)})
 	if err != nil {
@@ -432,7 +432,7 @@ func bucketItem(t testing.TB, db *dynamofake.DB) map[string]string {
 }
 
 // spoil changes an attribute of the bucket of entity e and returns the item.
-func spoil(t testing.TB, db *dynamofake.DB, attr string, value types.AttributeValue) string {
+func spoil(t *testing.T, db *dynamofake.DB, attr string, value types.AttributeValue) string {
 	t.Helper()
 	in := &dynamodb.UpdateItemInput{
 		TableName: aws.String("buckets"), Key: bucketOf(t, db), UpdateExpression: aws.String("REMOVE #a"), ExpressionAttributeNames: map[string]string{"#a": attr},

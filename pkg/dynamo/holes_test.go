@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -61,7 +62,7 @@ func (w *scene) update(expression string, values map[string]int64) {
 	w.t.Helper()
 	in := &dynamodb.UpdateItemInput{TableName: aws.String(simTable), Key: w.key.attributes(), ExpressionAttributeNames: map[string]string{}, ExpressionAttributeValues: map[string]types.AttributeValue{}}
 	for attr, n := range values {
-		p := fmt.Sprint(len(in.ExpressionAttributeValues))
+		p := strconv.Itoa(len(in.ExpressionAttributeValues))
 		in.ExpressionAttributeNames["#"+p], in.ExpressionAttributeValues[":"+p] = attr, numberAttribute(n)
 		expression = strings.ReplaceAll(strings.ReplaceAll(expression, "#"+attr, "#"+p), ":"+attr, ":"+p)
 	}
@@ -71,15 +72,15 @@ func (w *scene) update(expression string, values map[string]int64) {
 	}
 }
 
-// balance returns what is there of a limit, and leased, in tokens; it may be more
+// balance returns what is there of limit a, and leased, in tokens; it may be more
 // than the capacity.
-func (w *scene) balance(limit string, at float64) float64 {
+func (w *scene) balance(at float64) float64 {
 	w.t.Helper()
 	v := w.item()
 	if v == nil {
 		return 10
 	}
-	b := v.find(limit)
+	b := v.find("a")
 	due, _ := dueAt(b.state, b.params, milliseconds(at))
 	return float64(b.state.Tokens+due+b.leased) / limiter.Milli
 }
@@ -191,7 +192,7 @@ func holes() []hole {
 				return stale
 			},
 			rule:  dropping(limitTokens, "<"),
-			wrong: func(w *scene) bool { return w.balance("a", 5) > 6 },
+			wrong: func(w *scene) bool { return w.balance(5) > 6 },
 		},
 		{
 			name: "a refill of a limit that became full to the millitoken",
@@ -225,7 +226,7 @@ func holes() []hole {
 				return stale
 			},
 			rule:  dropping(limitLeased, "absent"),
-			wrong: func(w *scene) bool { return w.balance("a", 100) > 9 },
+			wrong: func(w *scene) bool { return w.balance(100) > 9 },
 		},
 		{
 			name: "a refill beside a lease that grew",
@@ -240,7 +241,7 @@ func holes() []hole {
 				return stale
 			},
 			rule:  dropping(limitLeased, "<="),
-			wrong: func(w *scene) bool { return w.balance("a", 5) > 5 },
+			wrong: func(w *scene) bool { return w.balance(5) > 5 },
 		},
 		{
 			name: "a refill at the rate that was",
@@ -256,7 +257,7 @@ func holes() []hole {
 				return stale
 			},
 			rule:  dropping(attrVersion, "="),
-			wrong: func(w *scene) bool { return w.balance("a", 5) > 0.5 },
+			wrong: func(w *scene) bool { return w.balance(5) > 0.5 },
 		},
 		{
 			name: "a change of limits after a refill that was taken at once",
@@ -269,7 +270,7 @@ func holes() []hole {
 				return stale
 			},
 			rule:  dropping(attrRefilled, "="),
-			wrong: func(w *scene) bool { return w.balance("a", 5) > 0 },
+			wrong: func(w *scene) bool { return w.balance(5) > 0 },
 		},
 		{
 			name: "a change of limits after another",
@@ -327,7 +328,7 @@ func holes() []hole {
 				return stale
 			},
 			rule:  dropping(limitTokens, ">="),
-			wrong: func(w *scene) bool { return w.balance("a", 0) < 0 },
+			wrong: func(w *scene) bool { return w.balance(0) < 0 },
 		},
 		{
 			name: "a charge that leads below the floor by now",
@@ -341,7 +342,7 @@ func holes() []hole {
 				return stale
 			},
 			rule:  dropping(limitTokens, ">="),
-			wrong: func(w *scene) bool { return w.balance("a", 0) < -5 },
+			wrong: func(w *scene) bool { return w.balance(0) < -5 },
 		},
 	}
 }

@@ -209,7 +209,7 @@ func (r bucketReader) balance(limit string, refilled int64) balance {
 	// Refunds that met lie above the capacity until the next take.
 	b.state.Tokens = r.int(attr(limitTokens), -4*tokenbucket.MaxAmount, 4*tokenbucket.MaxAmount)
 	b.state.Remainder = r.int(attr(limitRemainder), 0, max(b.params.Period, 1)-1)
-	r.recordReader.number(attr(limitConsumed)) // of any size: nothing is decided by it
+	r.number(attr(limitConsumed)) // of any size: nothing is decided by it
 	b.leased, b.lease = r.optional(attr(limitLeased), 0, tokenbucket.MaxCapacity)
 	if _, b.dormant = r.optional(attr(limitDormant), 1, 1); b.dormant {
 		b.state.Refilled = r.int(attr(limitRefilled), minTime, maxTime)

@@ -28,7 +28,7 @@ func after(seconds float64) time.Time {
 	return t0().Add(time.Duration(seconds * float64(time.Second)))
 }
 
-func limitsOf(t testing.TB, limits ...limiter.Limit) *limiter.Limits {
+func limitsOf(t *testing.T, limits ...limiter.Limit) *limiter.Limits {
 	t.Helper()
 	set, err := limiter.NewLimits(limits...)
 	if err != nil {
@@ -38,7 +38,7 @@ func limitsOf(t testing.TB, limits ...limiter.Limit) *limiter.Limits {
 }
 
 // op is an op on an entity's bucket under one limit.
-func op(t testing.TB, entity string, l limiter.Limit, sp limiter.Spend) limiter.Op {
+func op(t *testing.T, entity string, l limiter.Limit, sp limiter.Spend) limiter.Op {
 	t.Helper()
 	sp.Limit = l.Name
 	return limiter.Op{
@@ -50,7 +50,7 @@ func op(t testing.TB, entity string, l limiter.Limit, sp limiter.Spend) limiter.
 func tokens(n int64) int64 { return n * limiter.Milli }
 
 // mustTake decides ops and requires the answer.
-func mustTake(t testing.TB, s limiter.Store, now time.Time, want bool, ops ...limiter.Op) {
+func mustTake(t *testing.T, s limiter.Store, now time.Time, want bool, ops ...limiter.Op) {
 	t.Helper()
 	got, err := s.Take(t.Context(), now, ops)
 	if err != nil || got != want {
@@ -59,7 +59,7 @@ func mustTake(t testing.TB, s limiter.Store, now time.Time, want bool, ops ...li
 }
 
 // wantBalance requires a balance, in tokens.
-func wantBalance(t testing.TB, s limiter.Store, now time.Time, o limiter.Op, want int64) {
+func wantBalance(t *testing.T, s limiter.Store, now time.Time, o limiter.Op, want int64) {
 	t.Helper()
 	o.Spends = []limiter.Spend{{Limit: o.Spends[0].Limit}}
 	mustTake(t, s, now, true, o)
@@ -68,7 +68,7 @@ func wantBalance(t testing.TB, s limiter.Store, now time.Time, o limiter.Op, wan
 	}
 }
 
-func closing(t testing.TB, stores ...*dynamo.Store) {
+func closing(t *testing.T, stores ...*dynamo.Store) {
 	t.Helper()
 	for _, s := range stores {
 		if err := s.Close(context.WithoutCancel(t.Context())); err != nil {
@@ -90,7 +90,7 @@ func calls(db *dynamofake.DB, f func()) map[string]int {
 	return made
 }
 
-func wantCalls(t testing.TB, got map[string]int, want map[string]int) {
+func wantCalls(t *testing.T, got map[string]int, want map[string]int) {
 	t.Helper()
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("calls: got %v, want %v", got, want)
@@ -208,9 +208,9 @@ func TestFaultsThatAreSurvived(t *testing.T) {
 					defer closing(t, s)
 					o := op(t, "e", limiter.PerDay("l", 10), spend)
 					mustTake(t, s, t0(), true, op(t, "e", limiter.PerDay("l", 10), limiter.Spend{Take: tokens(1)}))
-					var steps []dynamofake.Step
-					for _, k := range tc.faults {
-						steps = append(steps, dynamofake.Step{Op: "UpdateItem", Fault: dynamofake.Fault{Kind: k}})
+					steps := make([]dynamofake.Step, len(tc.faults))
+					for i, k := range tc.faults {
+						steps[i] = dynamofake.Step{Op: "UpdateItem", Fault: dynamofake.Fault{Kind: k}}
 					}
 					db.SetPlan(dynamofake.Script(steps...))
 					wantCalls(t, calls(db, func() { mustTake(t, s, t0(), true, o) }), tc.want)
@@ -288,7 +288,7 @@ func TestLostReplyAndAnotherReplica(t *testing.T) {
 	}
 }
 
-func balanceOf(t testing.TB, s limiter.Store, o limiter.Op) int64 {
+func balanceOf(t *testing.T, s limiter.Store, o limiter.Op) int64 {
 	t.Helper()
 	o.Spends = []limiter.Spend{{Limit: o.Spends[0].Limit}}
 	mustTake(t, s, t0(), true, o)

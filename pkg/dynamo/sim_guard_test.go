@@ -25,7 +25,7 @@ func (c clause) is(attr, operator string) bool {
 // clauses splits a condition.
 func clauses(in *dynamodb.UpdateItemInput) []clause {
 	var all []clause
-	for _, text := range strings.Split(*in.ConditionExpression, " AND ") {
+	for text := range strings.SplitSeq(*in.ConditionExpression, " AND ") {
 		if name, ok := strings.CutPrefix(text, "attribute_not_exists("); ok {
 			all = append(all, clause{in.ExpressionAttributeNames[strings.TrimSuffix(name, ")")], "absent", text})
 			continue

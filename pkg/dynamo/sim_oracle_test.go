@@ -182,7 +182,7 @@ type simBound struct {
 
 // excess returns by how many parts of 1/period amount is above what a time allows.
 func (b simBound) excess(amount, elapsed int64) *big.Int {
-	x := func(n int64) *big.Int { return big.NewInt(n) }
+	x := big.NewInt
 	allowed := new(big.Int).Mul(x(b.params.Capacity), x(b.params.Period))
 	allowed.Add(allowed, new(big.Int).Mul(x(b.params.Amount), x(elapsed+b.spread)))
 	return new(big.Int).Sub(new(big.Int).Mul(x(amount), x(b.params.Period)), allowed)

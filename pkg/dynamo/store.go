@@ -202,11 +202,11 @@ func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 		c.requests[i].key = bucketKey(sp.id, ops[i].Bucket.Entity, ops[i].Bucket.Resource, ops[i].Bucket.Variant, 0)
 	}
 	for _, r := range c.requests {
-		s.enqueue(r)
+		s.enqueue(r) //nolint:contextcheck // a lane works for all of its callers
 	}
 	select {
 	case <-c.done:
-		return s.decide(c, ops)
+		return s.decide(c, ops) //nolint:contextcheck // a give-back outlives the call
 	case <-ctx.Done():
 		return false, s.abandon(ctx, c)
 	}
@@ -264,7 +264,7 @@ func (s *Store) abandon(ctx context.Context, c *call) error {
 		case sent:
 			kind = limiter.ErrUncertain
 		case finished:
-			s.giveBack(r)
+			s.giveBack(r) //nolint:contextcheck // a give-back outlives the call
 			if errors.Is(r.err, limiter.ErrUncertain) {
 				kind = limiter.ErrUncertain
 			}
@@ -285,7 +285,7 @@ func (s *Store) Close(ctx context.Context) error {
 		s.work.Wait()
 		close(done)
 	}()
-	err := s.catalog.close(ctx)
+	err := s.catalog.close(ctx) //nolint:staticcheck // by its name: a store has a Close of its own
 	select {
 	case <-done:
 		s.stop()

@@ -11,7 +11,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter/storetest"
 )
 
-func newStore(t testing.TB, client dynamo.Client, change func(*dynamo.Config)) *dynamo.Store {
+func newStore(t *testing.T, client dynamo.Client, change func(*dynamo.Config)) *dynamo.Store {
 	t.Helper()
 	cfg := dynamo.Config{Client: client, Table: "buckets", Attempt: 20 * time.Second, Budget: time.Minute}
 	if change != nil {
@@ -24,7 +24,7 @@ func newStore(t testing.TB, client dynamo.Client, change func(*dynamo.Config)) *
 	return s
 }
 
-func newTable(t testing.TB) *dynamofake.DB {
+func newTable(t *testing.T) *dynamofake.DB {
 	t.Helper()
 	db := dynamofake.New()
 	if _, err := db.CreateTable(t.Context(), dynamo.TableInput("buckets")); err != nil {

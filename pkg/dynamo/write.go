@@ -200,15 +200,14 @@ func (e *expression) swapBalances(s *stage) {
 			e.setTo(limitAttr(b.limit.Name, n.attr), numberAttribute(n.value))
 		}
 		consumed := limitAttr(b.limit.Name, limitConsumed)
-		switch {
-		case old == nil:
+		if old == nil {
 			e.setTo(consumed, numberAttribute(usage))
-		default:
-			e.addTo(consumed, usage)
-			if old.dormant && !b.dormant {
-				e.removeAttr(limitAttr(b.limit.Name, limitDormant))
-				e.removeAttr(limitAttr(b.limit.Name, limitRefilled))
-			}
+			continue
+		}
+		e.addTo(consumed, usage)
+		if old.dormant && !b.dormant {
+			e.removeAttr(limitAttr(b.limit.Name, limitDormant))
+			e.removeAttr(limitAttr(b.limit.Name, limitRefilled))
 		}
 	}
 	for i := range s.swap.balances {
