@@ -1,0 +1,259 @@
+package dynamofake
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// table is a table and what it holds: items by partition and sort key.
+type table struct {
+	description types.TableDescription
+	keys        keys
+	types       map[string]string // of key attributes
+	indexes     []*index
+	ttl         string // attribute, "" = off
+	partitions  map[string]map[string]item
+}
+
+// keys names the key attributes of a table or an index; sort may be "".
+type keys struct{ hash, sort string }
+
+func (k keys) names() []string {
+	if k.sort == "" {
+		return []string{k.hash}
+	}
+	return []string{k.hash, k.sort}
+}
+
+// index is a global secondary index; it is computed from the table when it is read.
+type index struct {
+	name      string
+	keys      keys
+	all       bool
+	projected []string // when not all: every attribute that it holds
+}
+
+// image is what the index holds of an item, nil if nothing.
+func (x *index) image(it item) item {
+	if it == nil {
+		return nil
+	}
+	for _, name := range x.keys.names() {
+		if it[name] == nil {
+			return nil
+		}
+	}
+	if x.all {
+		return it
+	}
+	out := make(item, len(x.projected))
+	for _, name := range x.projected {
+		if v, ok := it[name]; ok {
+			out[name] = v
+		}
+	}
+	return out
+}
+
+func newKeys(schema []types.KeySchemaElement) (k keys) {
+	for _, e := range schema {
+		if e.KeyType == types.KeyTypeHash {
+			k.hash = aws.ToString(e.AttributeName)
+		} else {
+			k.sort = aws.ToString(e.AttributeName)
+		}
+	}
+	return k
+}
+
+// newTable reads the definition of a table.
+func newTable(in *dynamodb.CreateTableInput) (*table, error) {
+	t := &table{keys: newKeys(in.KeySchema), types: map[string]string{}, partitions: map[string]map[string]item{}}
+	name := aws.ToString(in.TableName)
+	if len(name) < 3 || t.keys.hash == "" {
+		return nil, invalid("a table needs a name of 3 characters or more and a partition key")
+	}
+	for _, d := range in.AttributeDefinitions {
+		t.types[aws.ToString(d.AttributeName)] = string(d.AttributeType)
+	}
+	used := map[string]bool{}
+	descriptions := make([]types.GlobalSecondaryIndexDescription, 0, len(in.GlobalSecondaryIndexes))
+	for _, g := range in.GlobalSecondaryIndexes {
+		x := newIndex(g, t.keys)
+		t.indexes = append(t.indexes, x)
+		for _, key := range x.keys.names() {
+			used[key] = true
+		}
+		descriptions = append(descriptions, types.GlobalSecondaryIndexDescription{
+			IndexName: g.IndexName, KeySchema: g.KeySchema, Projection: g.Projection, IndexStatus: types.IndexStatusActive,
+		})
+	}
+	for _, key := range t.keys.names() {
+		used[key] = true
+	}
+	for key := range used {
+		if t.types[key] == "" {
+			return nil, invalid("One or more parameter values were invalid: Some index key attributes are not defined in AttributeDefinitions. Keys: [%s]", key)
+		}
+	}
+	if len(used) != len(t.types) {
+		return nil, invalid("One or more parameter values were invalid: Number of attributes in KeySchema does not exactly match number of attributes defined in AttributeDefinitions")
+	}
+	t.description = types.TableDescription{
+		TableName: in.TableName, TableStatus: types.TableStatusActive, KeySchema: in.KeySchema,
+		AttributeDefinitions: in.AttributeDefinitions, GlobalSecondaryIndexes: descriptions,
+		StreamSpecification: in.StreamSpecification, BillingModeSummary: &types.BillingModeSummary{BillingMode: in.BillingMode},
+		TableArn: aws.String("arn:aws:dynamodb:ddblocal:000000000000:table/" + name),
+	}
+	return t, nil
+}
+
+func newIndex(g types.GlobalSecondaryIndex, of keys) *index {
+	x := &index{name: aws.ToString(g.IndexName), keys: newKeys(g.KeySchema)}
+	if g.Projection != nil {
+		x.all = g.Projection.ProjectionType == types.ProjectionTypeAll
+		x.projected = append(x.projected, g.Projection.NonKeyAttributes...)
+	}
+	x.projected = append(append(x.projected, x.keys.names()...), of.names()...)
+	return x
+}
+
+// table finds a table.
+func (db *DB) table(name *string) (*table, error) {
+	if t := db.tables[aws.ToString(name)]; t != nil {
+		return t, nil
+	}
+	return nil, noTable()
+}
+
+// index finds an index.
+func (t *table) index(name *string) (*index, error) {
+	i := slices.IndexFunc(t.indexes, func(x *index) bool { return x.name == aws.ToString(name) })
+	if i < 0 {
+		return nil, invalid("The table does not have the specified index: %s", aws.ToString(name))
+	}
+	return t.indexes[i], nil
+}
+
+// get returns the item at an address, nil if there is none.
+func (t *table) get(a address) item { return t.partitions[a.hash][a.sort] }
+
+// set puts an item at an address; nil deletes.
+func (t *table) set(a address, it item) {
+	partition := t.partitions[a.hash]
+	if it == nil {
+		if delete(partition, a.sort); len(partition) == 0 {
+			delete(t.partitions, a.hash)
+		}
+		return
+	}
+	if partition == nil {
+		partition = map[string]item{}
+		t.partitions[a.hash] = partition
+	}
+	partition[a.sort] = it
+}
+
+// CreateTable makes a table, which is active at once.
+func (db *DB) CreateTable(ctx context.Context, in *dynamodb.CreateTableInput, _ ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error) {
+	return do(ctx, db, Call{Op: "CreateTable", Table: aws.ToString(in.TableName), Input: in}, func() (request[dynamodb.CreateTableOutput], error) {
+		t, err := newTable(in)
+		if err != nil {
+			return request[dynamodb.CreateTableOutput]{}, err
+		}
+		name := aws.ToString(in.TableName)
+		return request[dynamodb.CreateTableOutput]{apply: func() (*dynamodb.CreateTableOutput, error) {
+			if db.tables[name] != nil {
+				return nil, &types.ResourceInUseException{Message: aws.String("Cannot create preexisting table")}
+			}
+			if db.tables == nil {
+				db.tables = map[string]*table{}
+			}
+			db.tables[name] = t
+			return &dynamodb.CreateTableOutput{TableDescription: t.describe()}, nil
+		}}, nil
+	})
+}
+
+// describe returns the description, with the number of items of this moment.
+func (t *table) describe() *types.TableDescription {
+	d := t.description
+	n := int64(0)
+	for _, p := range t.partitions {
+		n += int64(len(p))
+	}
+	d.ItemCount = &n
+	return &d
+}
+
+// DescribeTable describes a table.
+func (db *DB) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, _ ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
+	name := aws.ToString(in.TableName)
+	return do(ctx, db, Call{Op: "DescribeTable", Table: name, Input: in}, func() (request[dynamodb.DescribeTableOutput], error) {
+		return request[dynamodb.DescribeTableOutput]{apply: func() (*dynamodb.DescribeTableOutput, error) {
+			t, err := db.table(&name)
+			if err != nil {
+				return nil, err
+			}
+			return &dynamodb.DescribeTableOutput{Table: t.describe()}, nil
+		}}, nil
+	})
+}
+
+// UpdateTimeToLive says which attribute holds the time when an item expires. Items
+// expire when [DB.Expire] is called.
+func (db *DB) UpdateTimeToLive(ctx context.Context, in *dynamodb.UpdateTimeToLiveInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error) {
+	name := aws.ToString(in.TableName)
+	return do(ctx, db, Call{Op: "UpdateTimeToLive", Table: name, Input: in}, func() (request[dynamodb.UpdateTimeToLiveOutput], error) {
+		if in.TimeToLiveSpecification == nil {
+			return request[dynamodb.UpdateTimeToLiveOutput]{}, invalid("TimeToLiveSpecification must not be null")
+		}
+		spec := *in.TimeToLiveSpecification
+		return request[dynamodb.UpdateTimeToLiveOutput]{apply: func() (*dynamodb.UpdateTimeToLiveOutput, error) {
+			t, err := db.table(&name)
+			if err != nil {
+				return nil, err
+			}
+			enable := aws.ToBool(spec.Enabled)
+			switch {
+			case enable && t.ttl != "":
+				return nil, invalid("TimeToLive is already enabled")
+			case !enable && t.ttl == "":
+				return nil, invalid("TimeToLive is already disabled")
+			case enable:
+				t.ttl = aws.ToString(spec.AttributeName)
+			default:
+				t.ttl = ""
+			}
+			return &dynamodb.UpdateTimeToLiveOutput{TimeToLiveSpecification: &spec}, nil
+		}}, nil
+	})
+}
+
+// Expire deletes the items of a table whose time to live is before now, Unix
+// seconds, and returns how many. Like DynamoDB it does so in its own time and
+// consumes no capacity.
+func (db *DB) Expire(tableName string, now int64) int {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	t := db.tables[tableName]
+	if t == nil || t.ttl == "" {
+		return 0
+	}
+	n := 0
+	for hash, partition := range t.partitions {
+		for sort, it := range partition {
+			v, ok := it[t.ttl].(*types.AttributeValueMemberN)
+			if ok && compareNumbers(v.Value, strconv.FormatInt(now, 10)) < 0 {
+				t.set(address{hash, sort}, nil)
+				n++
+			}
+		}
+	}
+	return n
+}

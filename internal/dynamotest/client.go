@@ -1,0 +1,43 @@
+package dynamotest
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/logging"
+)
+
+// TableName returns a name that no other test uses.
+func TableName(tb testing.TB) string {
+	tb.Helper()
+	return "test-" + rand.Text()
+}
+
+// Client returns a client of the server. It never retries.
+func (s *Server) Client(tb testing.TB) *dynamodb.Client {
+	tb.Helper()
+	transport := &http.Transport{MaxIdleConns: 256, MaxIdleConnsPerHost: 256}
+	tb.Cleanup(transport.CloseIdleConnections)
+	return NewClient(s.URL, transport)
+}
+
+// NewClient returns a client of an endpoint that never retries, over a transport
+// such as a [Recorder]; nil = http.DefaultTransport.
+func NewClient(endpoint string, transport http.RoundTripper) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		Region:       "local",
+		BaseEndpoint: aws.String(endpoint),
+		HTTPClient:   &http.Client{Transport: transport},
+		Retryer:      aws.NopRetryer{},
+		// DynamoDB Local sends no checksum with its errors, which would log a warning.
+		DisableValidateResponseChecksum: true,
+		Logger:                          logging.Nop{},
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "local", SecretAccessKey: "local"}, nil
+		}),
+	})
+}

@@ -1,0 +1,10 @@
+// Package dynamotest has what tests of the store of a fleet share: a DynamoDB Local,
+// a transport that records calls, and a proxy that spoils them.
+//
+//   - [Start] starts DynamoDB Local, once for all tests of a process. A package that
+//     uses it has a TestMain that calls [Main].
+//   - [NewRecorder] sees each call and the capacity that it consumed, so that a test
+//     can demand an exact sequence.
+//   - [NewProxy] stands between a client and DynamoDB Local and injects what DynamoDB
+//     Local never does: throttles, lost and late replies, partial batches.
+package dynamotest

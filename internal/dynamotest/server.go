@@ -1,0 +1,213 @@
+package dynamotest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// patience is how long the server may take to start or to stop; it needs about 2 s
+// on a quiet machine.
+const patience = time.Minute
+
+// Server is a DynamoDB Local that keeps its tables in memory. Any credentials and
+// any region see the same tables, so tests take names from [TableName].
+type Server struct {
+	URL string // of the endpoint, such as http://127.0.0.1:8000
+
+	cmd    *exec.Cmd
+	stdin  io.Closer // closing it ends the server, as does the end of this process
+	output output
+	exited chan struct{}
+}
+
+// shared is the server of this process, with how many tests hold it.
+var shared struct {
+	mu      sync.Mutex
+	server  *Server
+	holders int
+}
+
+// Main runs the tests of a package and keeps the server between them. It is what
+// TestMain passes to os.Exit.
+func Main(m *testing.M) int {
+	hold()
+	defer release()
+	return m.Run()
+}
+
+// Start returns the DynamoDB Local of this process and starts it for the first test
+// that asks. It is stopped when the last test that holds it, or [Main], is done. A
+// test with -short is skipped; a missing installation fails.
+func Start(tb testing.TB) *Server {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skip("needs DynamoDB Local, which -short leaves out")
+	}
+	hold()
+	tb.Cleanup(release)
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.server == nil {
+		s, err := start(tb.Context())
+		if err != nil {
+			tb.Fatalf("start DynamoDB Local: %v", err)
+		}
+		shared.server = s
+	}
+	return shared.server
+}
+
+func hold() {
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	shared.holders++
+}
+
+func release() {
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.holders--; shared.holders == 0 && shared.server != nil {
+		shared.server.stop()
+		shared.server = nil
+	}
+}
+
+// supervise runs the server as a child of a shell that reads its input until the
+// end, which comes at the latest when the test process is gone, however it ended.
+const supervise = `"$@" </dev/null & while read -r _; do :; done; kill -9 $!`
+
+// start starts a server and waits until it answers.
+func start(ctx context.Context) (*Server, error) {
+	jars, err := findJars()
+	if err != nil {
+		return nil, err
+	}
+	java, err := exec.LookPath("java")
+	if err != nil {
+		return nil, fmt.Errorf("DynamoDB Local needs Java 17 or later: %w", err)
+	}
+	port, err := freePort(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{URL: "http://127.0.0.1:" + port, exited: make(chan struct{})}
+	// The server outlives the test that starts it.
+	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), "sh", "-c", supervise, "sh", //nolint:gosec // of a test, by paths of this machine
+		java, "-XX:+UseSerialGC", "-Djava.library.path="+jars, "-Dsqlite4java.library.path="+jars, "-cp", filepath.Join(jars, "*"),
+		"software.amazon.dynamodb.services.local.main.ServerRunner", "-inMemory", "-sharedDb", "-disableTelemetry", "-port", port)
+	s.cmd.Dir = jars // where it may leave files
+	s.cmd.Stdout, s.cmd.Stderr = &s.output, &s.output
+	if s.stdin, err = s.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		_ = s.cmd.Wait() // it is killed, always
+		close(s.exited)
+	}()
+	if err := s.ready(ctx); err != nil {
+		s.stop()
+		return nil, fmt.Errorf("%w; it wrote:\n%s", err, s.output.String())
+	}
+	return s, nil
+}
+
+// ready waits until the server answers.
+func (s *Server) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL, http.NoBody)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err == nil {
+			return response.Body.Close()
+		}
+		select {
+		case <-ticker.C:
+		case <-s.exited:
+			return errors.New("it ended at once")
+		case <-ctx.Done():
+			return fmt.Errorf("it does not answer after %v: %w", patience, err)
+		}
+	}
+}
+
+func (s *Server) stop() {
+	_ = s.stdin.Close() // fails only when the server is gone
+	select {
+	case <-s.exited:
+	case <-time.After(patience):
+		_ = s.cmd.Process.Kill() // see above
+		<-s.exited
+	}
+}
+
+// findJars returns the folder where make has put DynamoDB Local: .cache/dynamodb
+// beside go.mod.
+func findJars() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for root := dir; ; root = filepath.Dir(root) {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			jars := filepath.Join(root, ".cache", "dynamodb")
+			found, err := filepath.Glob(filepath.Join(jars, "DynamoDBLocal-*.jar"))
+			if err != nil || len(found) == 0 {
+				return "", fmt.Errorf("%s has no DynamoDBLocal-*.jar; `make tools` installs it", jars)
+			}
+			return jars, nil
+		}
+		if root == filepath.Dir(root) {
+			return "", fmt.Errorf("no go.mod above %s", dir)
+		}
+	}
+}
+
+// freePort returns a port on which nobody listens at this moment.
+func freePort(ctx context.Context) (string, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	return port, errors.Join(err, listener.Close())
+}
+
+// output keeps what a program writes; it is safe for concurrent use.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(b)
+}
+
+// String returns what was written so far.
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}

@@ -1,0 +1,222 @@
+package dynamo
+
+import (
+	"context"
+	"iter"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Attributes of audit events.
+const (
+	attrAction = "action"
+	attrDetail = "detail"
+)
+
+// AuditEvent says what a change did. It is written in the change's own
+// transaction, and kept for 90 days.
+type AuditEvent struct {
+	ID         string      // sorts by time, then by generation
+	Time       time.Time   // whole milliseconds
+	Action     string      // entity.put, entity.delete, limits.put, limits.delete, namespace.purge
+	Subject    limiter.Ref // what was changed
+	Generation uint64      // of the namespace's own counter, after the change
+	Detail     string      // what it is now, for people
+}
+
+// auditSubject returns, as it stands in keys, under what the events of a record
+// are found: the entity, the resource, or the system.
+func auditSubject(ref limiter.Ref) string {
+	switch ref.Kind {
+	case limiter.RefResourceLimits:
+		return subjectResourcePrefix + escapeName(ref.Resource)
+	case limiter.RefSystemLimits:
+		return subjectSystem
+	case limiter.RefEntity, limiter.RefEntityLimits:
+	}
+	return escapeName(ref.Entity)
+}
+
+func auditItem(ns string, e *AuditEvent) map[string]types.AttributeValue {
+	k := auditKey(ns, auditSubject(e.Subject), e.ID)
+	item := newRecord(k, namespaceIndex(ns, k), e.Subject)
+	item[attrRefKind] = numberAttribute(int(e.Subject.Kind))
+	item[attrAction] = &types.AttributeValueMemberS{Value: e.Action}
+	item[attrDetail] = &types.AttributeValueMemberS{Value: e.Detail}
+	item[attrCounter] = numberAttribute(e.Generation)
+	item[attrChangeAt] = numberAttribute(e.Time.UnixMilli())
+	item[attrTTL] = numberAttribute(e.Time.Add(auditTTL).Unix())
+	return item
+}
+
+func parseAudit(table string, item map[string]types.AttributeValue) (AuditEvent, error) {
+	k, err := itemKey(table, item)
+	if err != nil {
+		return AuditEvent{}, err
+	}
+	r := newRecordReader(table, k, item)
+	kind := limiter.RefKind(r.int(attrRefKind, int64(limiter.RefEntity), int64(limiter.RefSystemLimits))) // #nosec G115 -- in range
+	e := AuditEvent{
+		ID:         strings.TrimPrefix(k.sk, skAuditPrefix),
+		Time:       time.UnixMilli(r.int(attrChangeAt, math.MinInt64, math.MaxInt64)).UTC(),
+		Action:     r.text(attrAction),
+		Subject:    limiter.Ref{Kind: kind, Entity: r.optionalText(attrEntity), Resource: r.optionalText(attrResource)},
+		Generation: r.uint(attrCounter, 1),
+		Detail:     r.text(attrDetail),
+	}
+	if r.fault != nil {
+		return AuditEvent{}, r.fault
+	}
+	return e, nil
+}
+
+// AuditEvents yields the changes of what ref names, oldest first: of an entity
+// those of its limits too. After an error, the last that it yields, there may be more.
+func (c *catalog) AuditEvents(ctx context.Context, namespace string, ref limiter.Ref) iter.Seq2[AuditEvent, error] {
+	return each(ctx, c, namespace,
+		func(sp *space) *dynamodb.QueryInput { return queryAudit(c.table, sp.id, auditSubject(ref)) },
+		func(item map[string]types.AttributeValue) (AuditEvent, error) { return parseAudit(c.table, item) })
+}
+
+// Children yields the ids of the entities with a parent, in no order that means
+// anything. An id of more than 4 KiB stands as it does in keys. What was changed
+// less than about a second ago may be missing. After an error, the last that it
+// yields, there may be more.
+func (c *catalog) Children(ctx context.Context, namespace, parent string) iter.Seq2[string, error] {
+	return each(ctx, c, namespace,
+		func(sp *space) *dynamodb.QueryInput { return queryChildren(c.table, sp.id, parent) },
+		func(item map[string]types.AttributeValue) (string, error) {
+			return c.nameIn(item, attrEntity, attrGSI1SK, "CHILD#")
+		})
+}
+
+// ListLimits yields the ids of the entities with limits of their own for a
+// resource, or for limiter.DefaultResource, in the way of Children.
+func (c *catalog) ListLimits(ctx context.Context, namespace, resource string) iter.Seq2[string, error] {
+	return each(ctx, c, namespace,
+		func(sp *space) *dynamodb.QueryInput { return queryCustomLimits(c.table, sp.id, resource) },
+		func(item map[string]types.AttributeValue) (string, error) {
+			return c.nameIn(item, attrEntity, attrGSI3SK, "")
+		})
+}
+
+// nameIn returns a name that an item of an index is about: in full where it was
+// kept, else as it stands in the index's key, behind prefix.
+func (c *catalog) nameIn(item map[string]types.AttributeValue, attr, keyAttr, prefix string) (string, error) {
+	k, err := itemKey(c.table, item)
+	if err != nil {
+		return "", err
+	}
+	r := newRecordReader(c.table, k, item)
+	name := strings.TrimPrefix(r.text(keyAttr), prefix)
+	if item[attr] != nil {
+		name = r.text(attr)
+	}
+	if r.fault != nil {
+		return "", r.fault
+	}
+	return name, nil
+}
+
+// each runs a query of a namespace and yields what its items say.
+func each[V any](ctx context.Context, c *catalog, namespace string, query func(*space) *dynamodb.QueryInput, parse func(map[string]types.AttributeValue) (V, error)) iter.Seq2[V, error] {
+	return func(yield func(V, error) bool) {
+		var none V
+		err := c.usable(ctx)
+		var sp *space
+		if err == nil {
+			sp, err = c.use(ctx, namespace)
+		}
+		if err != nil {
+			yield(none, err)
+			return
+		}
+		for item, err := range items(ctx, c.client, query(sp)) {
+			if err != nil {
+				yield(none, err)
+				return
+			}
+			v, err := parse(item)
+			if !yield(v, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Purge deletes everything in a namespace: entities, limits, buckets, usage and
+// audit events; the name stays registered. progress, unless nil, is called with
+// the number of items deleted so far. A call that failed on the way can be made
+// again and goes on where that one ended. What others write meanwhile may stay;
+// so do the two changes that mark the beginning and the end, until they expire.
+func (c *catalog) Purge(ctx context.Context, namespace string, progress func(deleted int)) error {
+	var begun uint64
+	mark := func(detail string) error {
+		return c.change(ctx, namespace, func(_ context.Context, _ *space, generation uint64) (edit, error) {
+			begun = generation
+			return edit{event: AuditEvent{Action: "namespace.purge", Subject: limiter.SystemLimitsRef(), Detail: detail}}, nil
+		})
+	}
+	if err := mark("begun"); err != nil {
+		return err
+	}
+	sp, err := c.use(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	kept := func(k key) bool {
+		return k == changeKey(sp.id, begun) || k.pk == auditPK(sp.id, subjectSystem) && strings.HasSuffix(k.sk, auditID(time.Time{}, begun)[24:])
+	}
+	deleted := 0
+	for partition := range indexPartitions {
+		err := c.deleteAll(ctx, queryNamespace(c.table, sp.id, partition), kept, func(n int) {
+			if deleted += n; progress != nil {
+				progress(deleted)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return mark("ended")
+}
+
+// deleteAll deletes the items that a query finds, but those that are kept.
+func (c *catalog) deleteAll(ctx context.Context, q *dynamodb.QueryInput, kept func(key) bool, deleted func(int)) error {
+	var batch []key
+	flush := func() error {
+		if err := deleteItems(ctx, c.client, c.table, batch); err != nil {
+			return err
+		}
+		deleted(len(batch))
+		batch = batch[:0]
+		return nil
+	}
+	for item, err := range items(ctx, c.client, q) {
+		if err != nil {
+			return err
+		}
+		k, err := itemKey(c.table, item)
+		if err != nil {
+			return err
+		}
+		if kept(k) {
+			continue
+		}
+		if batch = append(batch, k); len(batch) == maxBatchWrite {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	if len(batch) == 0 {
+		return nil
+	}
+	return flush()
+}

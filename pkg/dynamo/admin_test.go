@@ -1,0 +1,231 @@
+package dynamo
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// collect returns what a sequence yields, sorted.
+func collect[V any](t *testing.T, all iter.Seq2[V, error]) []V {
+	t.Helper()
+	var list []V
+	for v, err := range all {
+		if err != nil {
+			t.Fatalf("after %d: %v", len(list), err)
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+func sorted(list []string) []string {
+	slices.Sort(list)
+	return list
+}
+
+// TestChildrenAndCustomLimits: found by index, with their full names.
+func TestChildrenAndCustomLimits(t *testing.T) {
+	c := newTestCatalog(t, dynamotest.Start(t).Client(t))
+	kib1 := strings.Repeat("k", 1<<10)
+	tooLong := strings.Repeat("l", maxNameAttribute+1)
+	ids := sorted([]string{"key/1", "key#2", "k\xff", kib1, tooLong})
+	want := slices.Clone(ids)
+	want[slices.Index(want, tooLong)] = escapeName(tooLong)
+	want = sorted(want)
+	for _, id := range ids {
+		if _, err := c.PutEntity(t.Context(), time.Unix(0, 0), ns, limiter.Entity{ID: id, Parent: "org/a"}); err != nil {
+			t.Fatalf("PutEntity: %v", err)
+		}
+		putPerDay(t, c, limiter.EntityLimitsRef(id, "gpt-4"), 1)
+	}
+	putPerDay(t, c, limiter.EntityLimitsRef("", "gpt-4"), 1)
+	for _, parent := range []string{"org", "org/a/", "org/b", ""} {
+		if _, err := c.PutEntity(t.Context(), time.Unix(0, 0), ns, limiter.Entity{ID: "child of " + parent, Parent: parent}); err != nil {
+			t.Fatalf("PutEntity: %v", err)
+		}
+	}
+	if diff := cmp.Diff(want, sorted(collect(t, c.Children(t.Context(), ns, "org/a")))); diff != "" {
+		t.Errorf("children (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(append([]string{""}, want...), sorted(collect(t, c.ListLimits(t.Context(), ns, "gpt-4")))); diff != "" {
+		t.Errorf("entities with limits of their own (-want +got):\n%s", diff)
+	}
+	for _, id := range ids[:2] {
+		if err := c.DeleteEntity(t.Context(), ns, id); err != nil {
+			t.Fatalf("DeleteEntity: %v", err)
+		}
+	}
+	if got := len(collect(t, c.Children(t.Context(), ns, "org/a"))); got != len(ids)-2 {
+		t.Errorf("%d children after two of %d were deleted", got, len(ids))
+	}
+	if got := len(collect(t, c.ListLimits(t.Context(), ns, "gpt-4"))); got != len(ids)+1-2 {
+		t.Errorf("%d entities with limits of their own after two of %d were deleted", got, len(ids)+1)
+	}
+	for _, err := range c.Children(t.Context(), ns, "org/a") {
+		if err != nil {
+			t.Errorf("Children: %v", err)
+		}
+		break // a caller may stop
+	}
+}
+
+func TestListsSayWhatFailed(t *testing.T) {
+	db := dynamofake.New()
+	c := newTestCatalog(t, db)
+	read(t, c)
+	db.SetPlan(func(dynamofake.Call) dynamofake.Fault {
+		return dynamofake.Fault{Kind: dynamofake.Fail, Err: errors.New("broken")}
+	})
+	for id, err := range c.Children(t.Context(), ns, "org") {
+		if err == nil || !strings.Contains(err.Error(), c.table) {
+			t.Errorf("got %q, error %v; want an error that names the table", id, err)
+		}
+	}
+	if err := c.close(t.Context()); err != nil {
+		t.Fatalf("close: %v", err)
+	}
+	for _, err := range c.ListLimits(t.Context(), ns, "r") {
+		if !errors.Is(err, limiter.ErrClosed) {
+			t.Errorf("after close: error = %v, want %q", err, limiter.ErrClosed)
+		}
+	}
+}
+
+// TestAuditEvents: one for each change, under what it is about, in order.
+func TestAuditEvents(t *testing.T) {
+	c := newTestCatalog(t, dynamotest.Start(t).Client(t))
+	now := time.Date(2026, 11, 21, 2, 0, 0, 123e6, time.UTC)
+	c.now = func() time.Time { return now } // of the future: nothing expires
+	entity, limits, system, resource := limiter.EntityRef("$SYSTEM"), limiter.EntityLimitsRef("$SYSTEM", "k\xff"), limiter.SystemLimitsRef(), limiter.ResourceLimitsRef("gpt-4")
+	stored, err := c.PutEntity(t.Context(), time.Unix(0, 0), ns, limiter.Entity{ID: "$SYSTEM", Name: "n", Parent: "org", Cascade: true})
+	if err != nil {
+		t.Fatalf("PutEntity: %v", err)
+	}
+	putPerDay(t, c, limits, 5)
+	for _, ref := range []limiter.Ref{system, resource} {
+		if err := c.PutLimits(t.Context(), ns, ref, limiter.Record{Limits: mustLimits(t, limiter.PerMinute("rpm", 60), limiter.Unlimited("tpm"))}); err != nil {
+			t.Fatalf("PutLimits: %v", err)
+		}
+	}
+	if _, err := c.PutEntity(t.Context(), time.Unix(0, 0), ns, limiter.Entity{ID: "$SYSTEM"}); !errors.Is(err, limiter.ErrConflict) {
+		t.Fatalf("PutEntity: error = %v, want %q", err, limiter.ErrConflict)
+	}
+	if err := c.PutLimits(t.Context(), ns, resource, limiter.Record{}); err != nil {
+		t.Fatalf("PutLimits: %v", err)
+	}
+	if err := c.DeleteEntity(t.Context(), ns, "$SYSTEM"); err != nil {
+		t.Fatalf("DeleteEntity: %v", err)
+	}
+	event := func(generation uint64, action string, subject limiter.Ref, detail string) AuditEvent {
+		return AuditEvent{ID: auditID(now, generation), Time: now, Action: action, Subject: subject, Generation: generation, Detail: detail}
+	}
+	for ref, want := range map[limiter.Ref][]AuditEvent{
+		entity: {
+			event(stored.Version, "entity.put", entity, `name "n", parent "org", cascade true, metadata of 0`),
+			event(2, "limits.put", limits, "l 5/day"),
+			event(6, "entity.delete", entity, "the entity and 1 limits"),
+		},
+		system:   {event(3, "limits.put", system, "rpm 60/minute, tpm unlimited")},
+		resource: {event(4, "limits.put", resource, "rpm 60/minute, tpm unlimited"), event(5, "limits.delete", resource, "")},
+	} {
+		if diff := cmp.Diff(want, collect(t, c.AuditEvents(t.Context(), ns, ref))); diff != "" {
+			t.Errorf("events of %+v (-want +got):\n%s", ref, diff)
+		}
+	}
+}
+
+// TestPurge: everything of the namespace goes, nothing of another does, and a
+// purge that was broken off goes on.
+func TestPurge(t *testing.T) {
+	client := dynamotest.Start(t).Client(t)
+	proxy := dynamotest.NewProxy(t, dynamotest.Start(t).URL, nil)
+	c := newTestCatalog(t, dynamotest.NewClient(proxy.URL, nil))
+	sp, err := c.use(t.Context(), ns)
+	if err != nil {
+		t.Fatalf("use: %v", err)
+	}
+	const entities = 40
+	for i := range entities {
+		id := fmt.Sprint("e", i)
+		if _, err := c.PutEntity(t.Context(), time.Unix(0, 0), ns, limiter.Entity{ID: id}); err != nil {
+			t.Fatalf("PutEntity: %v", err)
+		}
+		bucket := newRecord(bucketKey(sp.id, id, "r", 0, 0), bucketIndexes(sp.id, id, "r", 0, 0), limiter.EntityLimitsRef(id, "r"))
+		if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &c.table, Item: bucket}); err != nil {
+			t.Fatalf("PutItem: %v", err)
+		}
+	}
+	if err := c.PutLimits(t.Context(), "other", limiter.SystemLimitsRef(), limiter.Record{OnUnavailable: limiter.Deny}); err != nil {
+		t.Fatalf("PutLimits: %v", err)
+	}
+	var deleted []int
+	progress := func(n int) { deleted = append(deleted, n) }
+	let := dynamofake.Step{Op: "BatchWriteItem"}
+	refused := dynamofake.Step{Op: "BatchWriteItem", Fault: dynamofake.Fault{Kind: dynamofake.Fail, Err: &types.ResourceNotFoundException{}}}
+	proxy.SetPlan(dynamofake.Script(let, let, refused))
+	if err := c.Purge(t.Context(), ns, progress); err == nil {
+		t.Fatal("a purge that was broken off: no error")
+	}
+	if len(deleted) != 2 {
+		t.Errorf("progress %v of two batches", deleted)
+	}
+	proxy.SetPlan(dynamofake.Script(dynamofake.Step{Op: "BatchWriteItem", Fault: dynamofake.Fault{Kind: dynamofake.Partial}}))
+	deleted = nil
+	if err := c.Purge(t.Context(), ns, progress); err != nil {
+		t.Fatalf("Purge: %v", err)
+	}
+	proxy.Require(t, dynamofake.Partial)
+	if !slices.IsSorted(deleted) || len(deleted) == 0 {
+		t.Errorf("progress %v", deleted)
+	}
+	wantLeft(t, client, c.table, sp.id, map[recordKind]int{kindGeneration: 1, kindChange: 2, kindAudit: 2})
+	records := make([]limiter.Record, 1)
+	if _, err := c.Read(t.Context(), "other", []limiter.Ref{limiter.SystemLimitsRef()}, records); err != nil || records[0].OnUnavailable != limiter.Deny {
+		t.Errorf("another namespace has lost its limits: %+v, %v", records[0], err)
+	}
+	if err := c.Purge(t.Context(), ns, nil); err != nil {
+		t.Errorf("Purge of nothing: %v", err)
+	}
+}
+
+// wantLeft requires what is left in a namespace, by kind.
+func wantLeft(t *testing.T, client *dynamodb.Client, table, id string, want map[recordKind]int) {
+	t.Helper()
+	got := make(map[recordKind]int)
+	pages := dynamodb.NewScanPaginator(client, &dynamodb.ScanInput{TableName: &table})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(t.Context())
+		if err != nil {
+			t.Fatalf("Scan: %v", err)
+		}
+		for _, item := range page.Items {
+			k, err := itemKey(table, item)
+			if err != nil {
+				t.Fatalf("itemKey: %v", err)
+			}
+			p, err := parseKey(k)
+			if err != nil {
+				t.Errorf("an item has a key that this program does not write: %v", err)
+			}
+			if p.ns == id {
+				got[p.kind]++
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("left, by kind (-want +got):\n%s", diff)
+	}
+}

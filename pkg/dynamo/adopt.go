@@ -1,0 +1,59 @@
+package dynamo
+
+import (
+	"slices"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// adopt returns the bucket under other limits, see limiter.Op: what was due is
+// refilled under the old ones, remainders are dropped, and balances are cut to the
+// new capacities. A limit that is gone stays dormant until it would be full, so that
+// only one that the item does not hold starts full.
+func (v *view) adopt(to *limiter.Limits, generation uint64, now int64) *view {
+	now = v.at(now)
+	next := &view{version: version{generation, to.Hash()}, refilled: now, slots: v.slots, limits: to}
+	for i := range to.Len() {
+		if l := to.At(i); l.Unlimited {
+			next.free = append(next.free, l.Name)
+		} else {
+			next.balances = append(next.balances, v.carry(to, i, now))
+		}
+	}
+	for i := range v.balances {
+		b := v.balances[i]
+		if j := to.Find(b.limit.Name); j >= 0 && !to.Unlimited(j) {
+			continue // carried
+		}
+		if at := refilled(&b, max(now, b.state.Refilled)); at.tokens < b.room() {
+			b.state = tokenbucket.Bucket{Tokens: at.tokens, Remainder: at.remainder, Refilled: max(now, b.state.Refilled)}
+		} else if b.leased == 0 {
+			continue // as good as never held
+		} else {
+			b.state = tokenbucket.Bucket{Tokens: b.room(), Refilled: max(now, b.state.Refilled)}
+		}
+		b.dormant = true
+		next.balances = append(next.balances, b)
+	}
+	sortBalances(next.balances)
+	return next
+}
+
+// carry returns the balance that the item has for the i-th of other limits.
+func (v *view) carry(to *limiter.Limits, i int, now int64) balance {
+	next := newBalance(to, i, now)
+	k := slices.IndexFunc(v.balances, func(b balance) bool { return b.limit.Name == next.limit.Name })
+	if k < 0 {
+		return next
+	}
+	old := &v.balances[k]
+	next.leased, next.lease = old.leased, old.lease
+	at := refilled(old, max(now, old.state.Refilled))
+	if old.dormant && at.tokens >= old.room() {
+		next.state.Tokens = next.room()
+		return next
+	}
+	next.state.Tokens = min(at.tokens, next.room())
+	return next
+}

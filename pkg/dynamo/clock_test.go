@@ -1,0 +1,244 @@
+package dynamo
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// skewed is a server with the true time and a machine whose clock is off.
+type skewed struct {
+	truth time.Time
+	off   time.Duration // what the machine's clock is ahead of the truth
+}
+
+func newSkewed(off time.Duration) *skewed {
+	return &skewed{truth: time.Date(2026, 1, 2, 3, 4, 5, 600_000_000, time.UTC), off: off}
+}
+
+func (w *skewed) read() time.Time { return w.truth.Add(w.off) }
+
+func (w *skewed) clock() *clock { return newClock(w.read, DefaultClockTolerance) }
+
+// reply has the server answer: there is the way there, the way back, and the server's
+// clock between.
+func (w *skewed) reply(c *clock, there, back time.Duration) {
+	sent := w.read()
+	w.truth = w.truth.Add(there)
+	date := w.truth.Truncate(time.Second)
+	w.truth = w.truth.Add(back)
+	c.observe(sent, w.read(), date)
+}
+
+// chat has the server answer n times, at phases of the second that are all different.
+func (w *skewed) chat(c *clock, n int) {
+	for range n {
+		w.reply(c, 3*time.Millisecond, 2*time.Millisecond)
+		w.truth = w.truth.Add(137 * time.Millisecond)
+	}
+}
+
+// wrong is how wrong a clock is.
+func (w *skewed) wrong(c *clock) time.Duration { return c.correct(w.read()).Sub(w.truth) }
+
+func TestClockCorrectsWhatIsProvenWrong(t *testing.T) {
+	const rest = 100 * time.Millisecond // serverSkew both ways, the round trip, and phases that were missed
+	for _, off := range []time.Duration{0, -time.Hour, time.Hour, 400 * time.Millisecond, -400 * time.Millisecond, 1500 * time.Millisecond, -30 * 365 * 24 * time.Hour} {
+		t.Run(off.String(), func(t *testing.T) {
+			w := newSkewed(off)
+			c := w.clock()
+			if got := w.wrong(c); got != off || c.trusted() {
+				t.Errorf("without a reply the clock is wrong by %v and trusted: %t; want %v, false", got, c.trusted(), off)
+			}
+			w.chat(c, 1)
+			if got := w.wrong(c).Abs(); got > time.Second+rest || !c.trusted() {
+				t.Errorf("after one reply the clock is wrong by %v and trusted: %t; want at most %v, true", got, c.trusted(), time.Second+rest)
+			}
+			w.chat(c, 100)
+			want := min(off.Abs(), rest)
+			if got := w.wrong(c).Abs(); got > want {
+				t.Errorf("after many replies the clock is wrong by %v, want at most %v", got, want)
+			}
+			if u, ok := c.uncertainty(); !ok || u < w.wrong(c).Abs() || u > 2*rest {
+				t.Errorf("uncertainty %v, %t; want from %v to %v", u, ok, w.wrong(c), 2*rest)
+			}
+		})
+	}
+}
+
+// The header has whole seconds: a clock that is right is never touched.
+func TestClockLeavesARightClockAlone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newSkewed(0)
+		c := w.clock()
+		for range rapid.IntRange(1, 50).Draw(t, "replies") {
+			w.truth = w.truth.Add(drawTime(t, "pause"))
+			w.reply(c, drawTime(t, "there"), drawTime(t, "back"))
+			if got := w.wrong(c); got != 0 {
+				t.Fatalf("a clock that is right was changed by %v", got)
+			}
+		}
+	})
+}
+
+func drawTime(t *rapid.T, label string) time.Duration {
+	return time.Duration(rapid.Int64Range(0, int64(3*time.Second)).Draw(t, label))
+}
+
+// However long replies take, a correction never overshoots: what is left has the
+// sign of what was wrong, and is known to be no more than it is.
+func TestClockNeverOvershoots(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		off := time.Duration(rapid.Int64Range(-int64(5*time.Second), int64(5*time.Second)).Draw(t, "off"))
+		w := newSkewed(off)
+		c := w.clock()
+		for range rapid.IntRange(1, 50).Draw(t, "replies") {
+			w.truth = w.truth.Add(drawTime(t, "pause"))
+			w.reply(c, drawTime(t, "there"), drawTime(t, "back"))
+			got := w.wrong(c)
+			if got.Abs() > off.Abs() || got < 0 && off > 0 || got > 0 && off < 0 {
+				t.Fatalf("wrong by %v, and corrected by %v", off, got)
+			}
+			if u, ok := c.uncertainty(); !ok || u < got.Abs() {
+				t.Fatalf("wrong by %v with an uncertainty of %v, %t", got, u, ok)
+			}
+		}
+	})
+}
+
+// A machine that slept is found out by a few replies, and not trusted meanwhile.
+func TestClockJumps(t *testing.T) {
+	w := newSkewed(0)
+	c := w.clock()
+	w.chat(c, 50)
+	w.off -= time.Hour // its clock stood still
+	for i := 1; i < jumpReplies; i++ {
+		w.chat(c, 1)
+		if c.trusted() {
+			t.Errorf("trusted after %d replies that contradict it", i)
+		}
+	}
+	w.chat(c, 200)
+	if got := w.wrong(c).Abs(); got > 100*time.Millisecond || !c.trusted() {
+		t.Errorf("wrong by %v and trusted: %t, long after the jump", got, c.trusted())
+	}
+}
+
+// One server with a wrong clock is not believed.
+func TestClockIgnoresOneWrongReply(t *testing.T) {
+	w := newSkewed(0)
+	c := w.clock()
+	w.chat(c, 50)
+	c.observe(w.read(), w.read(), w.truth.Add(time.Hour))
+	if got := w.wrong(c); got != 0 || c.trusted() {
+		t.Errorf("one wrong reply: wrong by %v and trusted: %t; want 0, false", got, c.trusted())
+	}
+	w.chat(c, 1)
+	c.observe(w.read(), w.read(), w.truth.Add(-time.Hour))
+	w.chat(c, 1)
+	if got := w.wrong(c); got != 0 || !c.trusted() {
+		t.Errorf("after right replies: wrong by %v and trusted: %t; want 0, true", got, c.trusted())
+	}
+}
+
+// now stands still until the time has come, when the clock was ahead.
+func TestClockNeverGoesBack(t *testing.T) {
+	w := newSkewed(time.Hour)
+	c := w.clock()
+	before := c.now()
+	w.chat(c, 50)
+	if got := c.now(); !got.Equal(before) {
+		t.Errorf("now is %v, after %v", got, before)
+	}
+	w.truth = w.truth.Add(2 * time.Hour)
+	if got := c.now().Sub(w.truth).Abs(); got > 100*time.Millisecond {
+		t.Errorf("now is wrong by %v when its time has come", got)
+	}
+}
+
+// What was known grows old: without replies a clock is not trusted for ever, and
+// one reply is enough to trust it again.
+func TestClockGrowsOld(t *testing.T) {
+	w := newSkewed(0)
+	c := w.clock()
+	w.chat(c, 50)
+	w.truth = w.truth.Add(time.Hour)
+	if !c.trusted() {
+		t.Error("not trusted after an hour")
+	}
+	w.truth = w.truth.Add(24 * time.Hour)
+	if c.trusted() {
+		t.Error("trusted after a day without a reply")
+	}
+	w.chat(c, 1)
+	if !c.trusted() {
+		t.Error("not trusted after a reply")
+	}
+}
+
+// A slow reply says so little that it is not enough.
+func TestClockDistrustsSlowReplies(t *testing.T) {
+	w := newSkewed(0)
+	c := w.clock()
+	w.reply(c, 2*time.Second, 2*time.Second)
+	if u, ok := c.uncertainty(); !ok || c.trusted() {
+		t.Errorf("trusted with an uncertainty of %v, %t", u, ok)
+	}
+}
+
+// roundTrip answers requests.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestDatedTransport(t *testing.T) {
+	for _, tt := range []struct {
+		date    string
+		trusted bool
+	}{
+		{"", false}, {"yesterday", false}, {"Mon, 01 Jan 0001 00:00:00 GMT", false}, {"Fri, 02 Jan 2026 03:04:05 GMT", true},
+	} {
+		w := newSkewed(0)
+		c := w.clock()
+		transport := datedTransport{clock: c, next: roundTrip(func(*http.Request) (*http.Response, error) {
+			w.truth = w.truth.Add(5 * time.Millisecond)
+			response := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("body"))}
+			if tt.date != "" {
+				response.Header.Set("Date", tt.date)
+			}
+			return response, nil
+		})}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := transport.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		if err != nil || string(body) != "body" || response.Body.Close() != nil {
+			t.Errorf("the reply is %q, %v", body, err)
+		}
+		if got := c.trusted(); got != tt.trusted {
+			t.Errorf("Date %q: trusted: %t, want %t", tt.date, got, tt.trusted)
+		}
+		if got := w.wrong(c); got != 0 {
+			t.Errorf("Date %q: the clock was changed by %v", tt.date, got)
+		}
+	}
+}
+
+// Times that tests and tools make up are taken as they are.
+func TestClockTakesAnyTime(t *testing.T) {
+	c := newClock(time.Now, DefaultClockTolerance)
+	for _, want := range []time.Time{{}, time.Unix(0, 0), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		if got := c.correct(want); !got.Equal(want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
+}

@@ -1,0 +1,56 @@
+// Package dynamo is the store for a fleet: buckets, entities and limits in one
+// DynamoDB table, shared by every replica.
+//
+// # Exact and cheap
+//
+// Every change of a bucket is one conditional UpdateItem, planned from the state
+// that this process saw last and applied only if DynamoDB finds that the plan
+// still holds. So a steady decision costs one write and no read, and what others
+// did meanwhile can only make a write fail, never admit too much. All requests
+// for one bucket in a process go through its lane: at most one write is in
+// flight there, and what arrives meanwhile is joined into the next (group commit),
+// so that a hot bucket costs one write a round trip however many ask.
+//
+//	Take ──► lane of each bucket ──► plan ──► UpdateItem, condition: the plan holds
+//	          queue, last state      │           ├─ applied: ALL_NEW is the next state
+//	                                 │           └─ failed: ALL_OLD is the truth; plan again
+//	                                 └─ nothing fits the truth: denied, no write
+//
+// # Files
+//
+//	key.go        keys of every record, one-to-one, and their parsers
+//	table.go      the table and its indexes: created for tests, checked on start
+//	namespace.go  names of namespaces to their opaque ids
+//	record.go     entities, limits, changes as items
+//	catalog.go    limiter.Catalog: batched reads, changes in transactions with their audit event
+//	watch.go      changes that others made: the generation, polled
+//	item.go       a bucket as an item
+//	write.go      the conditional writes: plain take, refill, create, re-parameterise
+//	lane.go       group commit of one bucket
+//	store.go      Take over several lanes, with give-back
+//	clock.go      the offset of this machine's clock, from Date headers
+//	outage.go     throttles, retries within the budget, the circuit breaker
+//	errors.go     errors of the SDK to those of the contract
+//
+// # Bucket items
+//
+// Attributes of a bucket item; names of limits stand in attribute names, which
+// always go through placeholders:
+//
+//	PK                  {ns}/BUCKET#{entity}#{resource}#{shard}, and #{variant} behind the resource when it is not 0
+//	SK                  #STATE
+//	entity_id, resource the full names, as binary
+//	rf                  last refill of every limit, Unix ms, never moves back
+//	cv, cg              hash and generation of the limits that the item is under
+//	lw0 .. lw7          id of the last write of the replicas of that slot
+//	lt                  time of the last take, Unix ms
+//	shard_count, lvl, ep  the tree of shards: a hint, the item's level, its epoch
+//	ttl                 Unix s; not before the bucket must be full again; none while in debt
+//	b_{limit}_tk        balance in millitokens
+//	b_{limit}_rm        remainder of the refill, 0 to rp-1
+//	b_{limit}_cp, _ra, _rp, _fl   capacity, refill, period, debt floor
+//	b_{limit}_tc        net tokens consumed, for usage
+//	b_{limit}_h         tokens out on lease; absent = 0
+//	b_{limit}_dz        1: the limit is dormant, its last refill is in b_{limit}_rf
+//	GSI2PK, GSI2SK, GSI3PK, GSI3SK, GSI4PK, GSI4SK   keys of indexes; no decision writes them
+package dynamo

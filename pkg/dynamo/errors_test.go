@@ -1,0 +1,234 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// allKinds are the errors of the contract, and that of refused access.
+func allKinds() []error {
+	return []error{limiter.ErrInvalid, limiter.ErrUnavailable, limiter.ErrUncertain, limiter.ErrConflict, limiter.ErrClosed, ErrDenied}
+}
+
+// wantKinds requires that err is of these kinds and of no other.
+func wantKinds(t *testing.T, what string, err error, want ...error) {
+	t.Helper()
+	for _, kind := range allKinds() {
+		wanted := false
+		for _, w := range want {
+			wanted = wanted || w == kind //nolint:errorlint // which of the kinds it is
+		}
+		if errors.Is(err, kind) != wanted {
+			t.Errorf("%s: error %v is %q = %t, want %t", what, err, kind, !wanted, wanted)
+		}
+	}
+}
+
+func TestTranslate(t *testing.T) {
+	denied := []error{limiter.ErrInvalid, ErrDenied}
+	send := func(err error) error { return &smithyhttp.RequestSendError{Err: err} }
+	reasons := func(codes ...string) error {
+		e := &types.TransactionCanceledException{}
+		for _, c := range codes {
+			e.CancellationReasons = append(e.CancellationReasons, types.CancellationReason{Code: aws.String(c)})
+		}
+		return e
+	}
+	for _, test := range []struct {
+		err  error
+		want []error
+	}{
+		{&types.ConditionalCheckFailedException{}, []error{limiter.ErrConflict}},
+		{&types.ProvisionedThroughputExceededException{}, []error{limiter.ErrUnavailable}},
+		{&types.RequestLimitExceeded{}, []error{limiter.ErrUnavailable}},
+		{&types.ThrottlingException{}, []error{limiter.ErrUnavailable}},
+		{&types.LimitExceededException{}, []error{limiter.ErrUnavailable}},
+		{&types.TransactionConflictException{}, []error{limiter.ErrUnavailable}},
+		{&types.TransactionInProgressException{}, []error{limiter.ErrUncertain}},
+		{&types.InternalServerError{}, []error{limiter.ErrUncertain}},
+		{&types.ReplicatedWriteConflictException{}, []error{limiter.ErrUncertain}},
+		{&types.ResourceNotFoundException{}, []error{limiter.ErrInvalid}},
+		{&types.IdempotentParameterMismatchException{}, []error{limiter.ErrInvalid}},
+		{&types.ItemCollectionSizeLimitExceededException{}, []error{limiter.ErrInvalid}},
+		{reasons("None", "ConditionalCheckFailed"), []error{limiter.ErrConflict}},
+		{reasons("TransactionConflict", "None"), []error{limiter.ErrUnavailable}},
+		{reasons("ThrottlingError"), []error{limiter.ErrUnavailable}},
+		{reasons("ProvisionedThroughputExceeded", "ConditionalCheckFailed"), []error{limiter.ErrConflict}},
+		{reasons("ConditionalCheckFailed", "ValidationError"), []error{limiter.ErrInvalid}},
+		{reasons("ItemCollectionSizeLimitExceeded"), []error{limiter.ErrInvalid}},
+		{reasons("AccessDenied"), denied},
+		{&smithy.GenericAPIError{Code: "ValidationException"}, []error{limiter.ErrInvalid}},
+		{&smithy.GenericAPIError{Code: "AccessDeniedException"}, denied},
+		{&smithy.GenericAPIError{Code: "UnrecognizedClientException"}, denied},
+		{&smithy.GenericAPIError{Code: "ExpiredTokenException"}, denied},
+		{&smithy.GenericAPIError{Code: "InvalidSignatureException"}, denied},
+		{&smithy.GenericAPIError{Code: "ServiceUnavailable"}, []error{limiter.ErrUncertain}},
+		{&smithy.GenericAPIError{Code: "SomethingNew"}, []error{limiter.ErrUncertain}},
+		{&smithy.CanceledError{Err: context.DeadlineExceeded}, []error{limiter.ErrUncertain}},
+		{send(context.DeadlineExceeded), []error{limiter.ErrUncertain}},
+		{send(&net.OpError{Op: "read", Err: syscall.ECONNRESET}), []error{limiter.ErrUncertain}},
+		{send(&net.OpError{Op: "write", Err: syscall.EPIPE}), []error{limiter.ErrUncertain}},
+		{send(io.ErrUnexpectedEOF), []error{limiter.ErrUncertain}},
+		{send(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), []error{limiter.ErrUnavailable}},
+		{send(&net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host"}}), []error{limiter.ErrUnavailable}},
+		{&notSentError{&smithy.CanceledError{Err: context.Canceled}}, []error{limiter.ErrUnavailable}},
+		{&notSentError{&smithy.SerializationError{Err: errors.New("x")}}, []error{limiter.ErrInvalid}},
+		{smithy.InvalidParamsError{Context: "x"}, []error{limiter.ErrInvalid}},
+		{&smithy.DeserializationError{Err: io.ErrUnexpectedEOF}, []error{limiter.ErrUncertain}},
+		{fmt.Errorf("%w: known already", limiter.ErrClosed), []error{limiter.ErrClosed}},
+	} {
+		what := fmt.Sprintf("%T %v", test.err, test.err)
+		wrapped := &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "UpdateItem", Err: test.err}
+		got := translate(wrapped)
+		wantKinds(t, what, got, test.want...)
+		if !errors.Is(got, wrapped) {
+			t.Errorf("%s: the SDK's error is out of reach in %v", what, got)
+		}
+		if test.want[0] == limiter.ErrUncertain { //nolint:errorlint // which of the kinds it is
+			test.want[0] = limiter.ErrUnavailable
+		}
+		wantKinds(t, "read: "+what, translateRead(wrapped), test.want...)
+	}
+	if translate(nil) != nil || translateRead(nil) != nil {
+		t.Error("no error became one")
+	}
+}
+
+// TestTranslateAnswers: errors as DynamoDB writes them, through the SDK's client.
+func TestTranslateAnswers(t *testing.T) {
+	const prefix = `{"__type":"com.amazonaws.dynamodb.v20120810#`
+	var status int
+	var body string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body) // the client may have gone
+	}))
+	defer server.Close()
+	client, err := NewClient(t.Context(), ClientConfig{Endpoint: server.URL})
+	if err != nil {
+		t.Fatalf("NewClient: %v", err)
+	}
+	for _, test := range []struct {
+		status int
+		body   string
+		want   []error
+	}{
+		{400, prefix + `ConditionalCheckFailedException","message":"The conditional request failed"}`, []error{limiter.ErrConflict}},
+		{400, prefix + `ProvisionedThroughputExceededException","message":"slow"}`, []error{limiter.ErrUnavailable}},
+		{400, prefix + `RequestLimitExceeded","message":"slow"}`, []error{limiter.ErrUnavailable}},
+		{400, `{"__type":"com.amazon.coral.availability#ThrottlingException","message":"slow"}`, []error{limiter.ErrUnavailable}},
+		{400, prefix + `TransactionConflictException","message":"ongoing"}`, []error{limiter.ErrUnavailable}},
+		{400, prefix + `ResourceNotFoundException","message":"no table"}`, []error{limiter.ErrInvalid}},
+		{400, `{"__type":"com.amazon.coral.validate#ValidationException","message":"bad"}`, []error{limiter.ErrInvalid}},
+		{400, `{"__type":"com.amazon.coral.service#SerializationException"}`, []error{limiter.ErrInvalid}},
+		{400, `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"not authorized"}`, []error{limiter.ErrInvalid, ErrDenied}},
+		{400, `{"__type":"com.amazon.coral.service#UnrecognizedClientException","message":"token"}`, []error{limiter.ErrInvalid, ErrDenied}},
+		{403, ``, []error{limiter.ErrInvalid, ErrDenied}},
+		{400, `{"__type":"SomethingNewException","message":"?"}`, []error{limiter.ErrInvalid}},
+		{400, `<html>a proxy</html>`, []error{limiter.ErrInvalid}},
+		{413, ``, []error{limiter.ErrInvalid}},
+		{429, ``, []error{limiter.ErrUnavailable}},
+		{408, ``, []error{limiter.ErrUncertain}},
+		{500, prefix + `InternalServerError","message":"oops"}`, []error{limiter.ErrUncertain}},
+		{500, ``, []error{limiter.ErrUncertain}},
+		{502, `<html>a proxy</html>`, []error{limiter.ErrUncertain}},
+		{503, `{"__type":"ServiceUnavailable"}`, []error{limiter.ErrUncertain}},
+		{200, `{"Attributes":{"tk":{"N":`, []error{limiter.ErrUncertain}},
+	} {
+		status, body = test.status, test.body
+		_, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{TableName: aws.String("t"), Key: versionKey().attributes()})
+		wantKinds(t, fmt.Sprintf("%d %s", test.status, test.body), translate(err), test.want...)
+	}
+}
+
+// TestReasonsAndItems: what a condition was not true of stays in reach.
+func TestReasonsAndItems(t *testing.T) {
+	bodies := map[string]string{
+		"UpdateItem": `{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"failed","Item":{"tk":{"N":"7"}}}`,
+		"TransactWriteItems": `{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","Message":"cancelled","CancellationReasons":[
+			{"Code":"None"},{"Code":"ConditionalCheckFailed","Message":"failed","Item":{"tk":{"N":"8"}}}]}`,
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, bodies[op]) // the client may have gone
+	}))
+	defer server.Close()
+	client, err := NewClient(t.Context(), ClientConfig{Endpoint: server.URL})
+	if err != nil {
+		t.Fatalf("NewClient: %v", err)
+	}
+	_, err = client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{TableName: aws.String("t"), Key: versionKey().attributes()})
+	item, failed := conditionItem(translate(err))
+	if n, ok := item["tk"].(*types.AttributeValueMemberN); !failed || !ok || n.Value != "7" {
+		t.Errorf("item %v, failed = %t, of %v", item, failed, err)
+	}
+	put := types.TransactWriteItem{Put: &types.Put{TableName: aws.String("t"), Item: versionKey().attributes()}}
+	_, err = client.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{put, put}})
+	for i, want := range []string{"None", conditionFailed, ""} {
+		code, item := reasonAt(translate(err), i)
+		if code != want || (item != nil) != (want == conditionFailed) {
+			t.Errorf("reason %d is %q with item %v, want %q", i, code, item, want)
+		}
+	}
+	if item, failed := conditionItem(translate(err)); failed {
+		t.Errorf("a transaction's error was taken for that of a write of %v", item)
+	}
+}
+
+// TestWhatWasSent: a request that was canceled before it was sent was not applied;
+// of one that was canceled after, nobody knows.
+func TestWhatWasSent(t *testing.T) {
+	arrived, release := make(chan struct{}, 1), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // the client may have gone
+		arrived <- struct{}{}
+		<-release
+	}))
+	defer server.Close()
+	defer close(release)
+	client, err := NewClient(t.Context(), ClientConfig{Endpoint: server.URL})
+	if err != nil {
+		t.Fatalf("NewClient: %v", err)
+	}
+	call := func(ctx context.Context) error {
+		_, err := client.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: aws.String("t"), Key: versionKey().attributes()})
+		return translate(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err = call(ctx)
+	wantKinds(t, "canceled before", err, limiter.ErrUnavailable)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v does not wrap the context's", err)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	go func() {
+		<-arrived
+		cancel()
+	}()
+	err = call(ctx)
+	wantKinds(t, "canceled after", err, limiter.ErrUncertain)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v does not wrap the context's", err)
+	}
+	_, err = client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{})
+	wantKinds(t, "without a table", translate(err), limiter.ErrInvalid)
+}

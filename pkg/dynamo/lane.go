@@ -1,0 +1,352 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// lane is the way of all requests of this process for one bucket. One goroutine
+// runs it while there are any; it has at most one message under way, and what
+// arrives meanwhile goes into the next.
+type lane struct {
+	key   key
+	knows knowledge // the running goroutine's
+
+	// Guarded by the lock of the lane's shard:
+
+	queue   []*request
+	running bool
+	used    time.Time // when it last stopped running
+}
+
+// run serves a lane until nothing waits.
+func (s *Store) run(l *lane) {
+	defer s.work.Done()
+	var pending []*request
+	for {
+		pending = l.answer(pending)
+		s.lanes.gather(l)
+		pending = append(pending, s.lanes.next(l, len(pending) == 0, s.cfg.Now)...)
+		if len(pending) == 0 {
+			return
+		}
+		pending = s.step(l, pending)
+	}
+}
+
+// answer decides what can be decided by what is known, and returns the rest.
+func (l *lane) answer(pending []*request) []*request {
+	answered, left := l.knows.answer(pending)
+	for _, r := range answered {
+		r.done(nil)
+	}
+	return left
+}
+
+// step sends what it takes to decide more, and returns the requests that still wait.
+func (s *Store) step(l *lane, pending []*request) []*request {
+	p := l.knows.plan(s.current(pending))
+	switch {
+	case p.stage == nil && len(p.rest) == 0:
+		return nil
+	case p.stage == nil:
+		return s.look(l, p.rest)
+	case !claim(p.actors):
+		return append(p.actors, p.rest...) // somebody left: without them
+	}
+	return s.carryOut(l, &p)
+}
+
+// current drops the requests whose callers have left, and those that waited for
+// too long.
+func (s *Store) current(pending []*request) []*request {
+	now := s.cfg.Now()
+	kept := pending[:0]
+	for _, r := range pending {
+		switch {
+		case r.state.Load() == gone:
+		case now.After(r.expires):
+			s.fail(r, fmt.Errorf("%w: no decision on the bucket in %v", limiter.ErrUnavailable, s.cfg.Budget))
+		default:
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
+// claim marks the actors of a write as sent, unless the caller of one has left.
+func claim(actors []*request) bool {
+	for i, r := range actors {
+		if !r.state.CompareAndSwap(waiting, sent) {
+			for _, claimed := range actors[:i] {
+				claimed.state.CompareAndSwap(sent, waiting)
+			}
+			return false
+		}
+	}
+	return true
+}
+
+// done ends a request. What a caller who has left would be told reaches nobody.
+func (r *request) done(err error) {
+	r.err = err
+	if r.state.Swap(finished) == gone || r.call == nil {
+		return
+	}
+	if r.call.left.Add(-1) == 0 {
+		close(r.call.done)
+	}
+}
+
+// fail ends a request with an error.
+func (s *Store) fail(r *request, err error) {
+	if r.call == nil {
+		s.lost(r, err)
+	}
+	r.done(err)
+}
+
+// lost counts a give-back that was not, or may not have been, applied.
+func (s *Store) lost(r *request, err error) {
+	s.stats.lost.Add(1)
+	s.cfg.Logger.Warn("tokens of a denied request were not given back", slog.String("entity", r.bucket.Entity), slog.String("resource", r.bucket.Resource), slog.Any("error", err))
+}
+
+// look reads the item.
+func (s *Store) look(l *lane, pending []*request) []*request {
+	image, err := s.read(l)
+	if err != nil {
+		for _, r := range pending {
+			s.fail(r, err)
+		}
+		return nil
+	}
+	l.knows.learn(image)
+	confirm(pending)
+	return pending
+}
+
+// confirm notes that the view was asked for after these requests came.
+func confirm(pending []*request) {
+	for _, r := range pending {
+		r.confirmed = true
+	}
+}
+
+// learn takes a reply for the bucket's state.
+func (k *knowledge) learn(image *view) { k.view, k.known = image, true }
+
+// carryOut sends the plan's write and ends its actors by what came of it.
+func (s *Store) carryOut(l *lane, p *plan) []*request {
+	w := newWrite(s.cfg.Table, l.key, s.nextID(), p)
+	return s.conclude(l, p, s.send(l, w, p))
+}
+
+// conclude ends the actors of a plan by what came of its write, and returns the
+// requests that still wait.
+func (s *Store) conclude(l *lane, p *plan, o outcome) []*request {
+	if o.known {
+		l.knows.learn(o.image)
+		confirm(p.actors)
+		confirm(p.rest)
+	} else if o.applied {
+		l.knows.known = false
+	}
+	switch {
+	case o.applied:
+		p.stage.settle(p.actors, o.image)
+		for _, r := range p.actors {
+			r.done(nil)
+		}
+		return p.rest
+	case o.err == nil: // the condition did not hold
+		return append(waitAgain(p.actors), p.rest...)
+	case errors.Is(o.err, errDropped):
+		return append(s.dropGifts(p.actors, o.err), p.rest...)
+	case errors.Is(o.err, limiter.ErrUncertain):
+		for _, r := range p.actors {
+			s.fail(r, o.err)
+		}
+		return p.rest
+	}
+	for _, r := range append(p.actors, p.rest...) {
+		s.fail(r, o.err)
+	}
+	return nil
+}
+
+// waitAgain returns those actors of a write that was not applied whose callers are
+// still there.
+func waitAgain(actors []*request) []*request {
+	var left []*request
+	for _, r := range actors {
+		if r.state.CompareAndSwap(sent, waiting) {
+			left = append(left, r)
+		}
+	}
+	return left
+}
+
+// dropGifts ends the actors that give tokens, and returns the others.
+func (s *Store) dropGifts(actors []*request, err error) []*request {
+	var left []*request
+	for _, r := range actors {
+		if r.gives() {
+			s.fail(r, err)
+		} else {
+			left = append(left, r)
+		}
+	}
+	return waitAgain(left)
+}
+
+// errDropped says that a write which gives tokens is in doubt. It is not sent
+// again: its id may be gone from the item by now, and then it would give twice.
+var errDropped = fmt.Errorf("%w: the reply was lost", limiter.ErrUncertain)
+
+// outcome is what came of a write.
+type outcome struct {
+	applied bool
+	known   bool // image is the item as it was during the call; nil = there is none
+	image   *view
+	err     error // neither applied nor refused
+}
+
+// send sends a write until its outcome is known, at most for the budget: a plan
+// that is older is never sent.
+func (s *Store) send(l *lane, w *write, p *plan) outcome {
+	ctx, cancel := context.WithTimeout(s.stopped, s.cfg.Budget)
+	defer cancel()
+	gives := slices.ContainsFunc(p.actors, (*request).gives)
+	inDoubt := false
+	for try := 1; ; try++ {
+		image, err := s.sendOnce(ctx, l, w)
+		found, refused := conditionItem(err)
+		err = translate(err)
+		uncertain := errors.Is(err, limiter.ErrUncertain)
+		switch {
+		case err == nil:
+			return outcome{applied: true, known: true, image: image}
+		case refused:
+			return s.refused(l, w, found)
+		case errors.Is(err, errUnreadable):
+			return outcome{applied: true, err: err}
+		case uncertain && gives:
+			return s.inquire(l, w, err)
+		}
+		inDoubt = inDoubt || uncertain
+		if (uncertain || retryable(err)) && anyWaits(p.actors) && pause(ctx, try) == nil {
+			s.stats.resent.Add(1)
+			continue
+		}
+		if inDoubt && !uncertain {
+			err = fmt.Errorf("%w: %w", limiter.ErrUncertain, err)
+		}
+		return outcome{err: err}
+	}
+}
+
+// anyWaits reports whether there is anybody for whom a write would be sent again.
+func anyWaits(actors []*request) bool {
+	return slices.ContainsFunc(actors, func(r *request) bool { return r.state.Load() != gone })
+}
+
+// refused is the outcome of a write whose condition did not hold: either the item
+// is another by now, or it is the write's own, from an attempt whose reply was lost.
+func (s *Store) refused(l *lane, w *write, item map[string]types.AttributeValue) outcome {
+	s.stats.refused.Add(1)
+	image, err := s.parse(l, item)
+	if err != nil {
+		return outcome{err: err}
+	}
+	return outcome{applied: w.isIn(image), known: true, image: image}
+}
+
+// isIn reports whether an item shows that the write was applied.
+func (w *write) isIn(image *view) bool { return image != nil && image.slots[w.slot] == w.id }
+
+// inquire reads the item to see what became of a write in doubt that gives tokens.
+func (s *Store) inquire(l *lane, w *write, cause error) outcome {
+	dropped := fmt.Errorf("%w: %w", errDropped, cause)
+	image, err := s.read(l)
+	if err != nil {
+		return outcome{err: dropped}
+	}
+	if w.isIn(image) {
+		return outcome{applied: true, known: true, image: image}
+	}
+	return outcome{known: true, image: image, err: dropped}
+}
+
+// errUnreadable says that a write was applied to an item that cannot be read.
+var errUnreadable = errors.New("the item after the write")
+
+// sendOnce sends a write and returns the item that it left.
+func (s *Store) sendOnce(ctx context.Context, l *lane, w *write) (*view, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Attempt)
+	defer cancel()
+	s.stats.writes.Add(1)
+	if w.put != nil {
+		_, err := s.client.PutItem(ctx, w.put)
+		return w.made, err
+	}
+	out, err := s.client.UpdateItem(ctx, w.update)
+	if err != nil {
+		return nil, err
+	}
+	image, err := s.parse(l, out.Attributes)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w: %w", limiter.ErrUncertain, errUnreadable, err)
+	}
+	return image, nil
+}
+
+// read reads the item as it is now; nil when there is none.
+func (s *Store) read(l *lane) (*view, error) {
+	ctx, cancel := context.WithTimeout(s.stopped, s.cfg.Budget)
+	defer cancel()
+	for try := 0; ; {
+		item, err := s.readOnce(ctx, l)
+		if err == nil {
+			return s.parse(l, item)
+		}
+		if err = translateRead(err); !retryRead(ctx, &try, err) {
+			return nil, err
+		}
+	}
+}
+
+func (s *Store) readOnce(ctx context.Context, l *lane) (map[string]types.AttributeValue, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Attempt)
+	defer cancel()
+	s.stats.reads.Add(1)
+	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: aws.String(s.cfg.Table), Key: l.key.attributes(), ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out.Item, nil
+}
+
+// parse reads an item; nil when there is none.
+func (s *Store) parse(l *lane, item map[string]types.AttributeValue) (*view, error) {
+	if len(item) == 0 {
+		return nil, nil //nolint:nilnil // no item is a state of the bucket
+	}
+	var known *limiter.Limits
+	if l.knows.view != nil {
+		known = l.knows.view.limits
+	}
+	return parseItem(s.cfg.Table, l.key, item, known)
+}

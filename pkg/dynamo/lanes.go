@@ -1,0 +1,137 @@
+package dynamo
+
+import (
+	"hash/maphash"
+	"runtime"
+	"sync"
+	"time"
+)
+
+const (
+	laneShards = 256
+	// evictionSample is how many idle lanes are looked at to find one to drop.
+	evictionSample = 8
+)
+
+// lanes holds the lanes of a process by partition key. A lane that is dropped costs
+// the next request of its bucket a write; it holds nothing that is not in the table.
+type lanes struct {
+	seed   maphash.Seed
+	most   int // lanes of a shard, idle ones; more are held only while they run
+	shards [laneShards]laneShard
+}
+
+type laneShard struct {
+	mu    sync.Mutex
+	lanes map[string]*lane
+	_     [48]byte // a cache line of its own
+}
+
+func (t *lanes) init(most int) {
+	t.seed = maphash.MakeSeed()
+	t.most = max(1, most/laneShards)
+	for i := range t.shards {
+		t.shards[i].lanes = make(map[string]*lane)
+	}
+}
+
+func (t *lanes) shard(pk string) *laneShard {
+	return &t.shards[maphash.String(t.seed, pk)%laneShards]
+}
+
+// enqueue appends a request to the lane of its bucket. It returns the lane when
+// somebody has to run it.
+func (t *lanes) enqueue(k key, r *request) *lane {
+	sh := t.shard(k.pk)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	l, ok := sh.lanes[k.pk]
+	if !ok {
+		if len(sh.lanes) >= t.most {
+			sh.evict()
+		}
+		l = &lane{key: k, knows: knowledge{now: minTime}}
+		sh.lanes[k.pk] = l
+	}
+	l.queue = append(l.queue, r)
+	if l.running {
+		return nil
+	}
+	l.running = true
+	return l
+}
+
+// gather lets goroutines run that are ready to, as long as they bring requests: of
+// callers who were answered together most ask again at once, and go into one write
+// instead of two. Nothing is waited for.
+func (t *lanes) gather(l *lane) {
+	const most = 16
+	sh := t.shard(l.key.pk)
+	for n, before := 0, -1; n < most; n++ {
+		sh.mu.Lock()
+		now := len(l.queue)
+		sh.mu.Unlock()
+		if now == before {
+			return
+		}
+		before = now
+		runtime.Gosched()
+	}
+}
+
+// next returns what has arrived in a lane that runs. When nothing has and last is
+// true, the lane stops running.
+func (t *lanes) next(l *lane, last bool, now func() time.Time) []*request {
+	sh := t.shard(l.key.pk)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	queue := l.queue
+	l.queue = nil
+	if len(queue) == 0 && last {
+		l.running, l.used = false, now()
+	}
+	return queue
+}
+
+// evict drops the longest idle of a few lanes. The shard must be locked.
+func (sh *laneShard) evict() {
+	var oldest *lane
+	left := evictionSample
+	for _, l := range sh.lanes {
+		if !l.running && (oldest == nil || l.used.Before(oldest.used)) {
+			oldest = l
+		}
+		if left--; left == 0 {
+			break
+		}
+	}
+	if oldest != nil {
+		delete(sh.lanes, oldest.key.pk)
+	}
+}
+
+// sweep drops the lanes of the shards from first up to end that have been idle since before.
+func (t *lanes) sweep(first, end int, before time.Time) {
+	for i := first; i < end; i++ {
+		sh := &t.shards[i]
+		sh.mu.Lock()
+		for pk, l := range sh.lanes {
+			if !l.running && l.used.Before(before) {
+				delete(sh.lanes, pk)
+			}
+		}
+		sh.mu.Unlock()
+	}
+}
+
+// count returns the number of lanes held now.
+func (t *lanes) count() int {
+	n := 0
+	for i := range t.shards {
+		sh := &t.shards[i]
+		sh.mu.Lock()
+		n += len(sh.lanes)
+		sh.mu.Unlock()
+	}
+	return n
+}

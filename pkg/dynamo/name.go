@@ -1,0 +1,165 @@
+package dynamo
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+const (
+	// maxNamePart is the most bytes that one name takes in a key.
+	maxNamePart = 200
+	// namePrefix is how much of a long name is left in front of its hash, for people.
+	namePrefix = maxNamePart - 1 - 2*sha256.Size
+	// maxNameAttribute is the longest name that is also kept in full, as an attribute.
+	maxNameAttribute = 4 << 10
+	// emptyName stands for the empty name: DynamoDB takes no empty string in a key.
+	emptyName = "~"
+	hexDigits = "0123456789ABCDEF"
+)
+
+// escapeName returns a name as it stands in keys, one to one for any bytes. What
+// separates parts of a key ('#', '/'), what marks a form of its own ('%', '~',
+// '$'), control characters, and bytes that are not UTF-8 stand as %XX. A name that
+// is longer than maxNamePart then stands as its beginning, '~' and its SHA-256.
+func escapeName(name string) string {
+	if name == "" {
+		return emptyName
+	}
+	if len(name) <= maxNamePart && isPlain(name) {
+		return name
+	}
+	var b strings.Builder
+	b.Grow(maxNamePart)
+	for prefix, rest := 0, name; rest != ""; {
+		rest = escapeNext(&b, rest)
+		if b.Len() <= namePrefix {
+			prefix = b.Len()
+		}
+		if b.Len() > maxNamePart {
+			sum := sha256.Sum256([]byte(name))
+			return b.String()[:prefix] + "~" + hex.EncodeToString(sum[:])
+		}
+	}
+	return b.String()
+}
+
+// escapeNext writes the next character of s as it stands in keys, and returns the rest.
+func escapeNext(b *strings.Builder, s string) (rest string) {
+	r, size := utf8.DecodeRuneInString(s)
+	if size == 1 && (mustEscape(s[0]) || r == utf8.RuneError) {
+		b.Write([]byte{'%', hexDigits[s[0]>>4], hexDigits[s[0]&15]})
+	} else {
+		b.WriteString(s[:size])
+	}
+	return s[size:]
+}
+
+// escapeAll is escapeName for names of any length in full.
+func escapeAll(name string) string {
+	if name == "" {
+		return emptyName
+	}
+	var b strings.Builder
+	for rest := name; rest != ""; {
+		rest = escapeNext(&b, rest)
+	}
+	return b.String()
+}
+
+// unescapeAll undoes escapeAll.
+func unescapeAll(s string) (string, error) {
+	if s == emptyName {
+		return "", nil
+	}
+	return unescape(s)
+}
+
+// isPlain reports whether the name stands in keys as it is.
+func isPlain(name string) bool {
+	for i := range len(name) {
+		if mustEscape(name[i]) {
+			return false
+		}
+	}
+	return utf8.ValidString(name)
+}
+
+func mustEscape(c byte) bool {
+	switch c {
+	case '%', '#', '/', '~', '$':
+		return true
+	default:
+		return c < ' ' || c == 0x7f
+	}
+}
+
+// parseName undoes escapeName. hashed says that the name was long: then it is
+// returned as it stands, and the full one is an attribute of the item.
+func parseName(part string) (name string, hashed bool, err error) {
+	if part == emptyName {
+		return "", false, nil
+	}
+	literal := part
+	if prefix, sum, found := strings.Cut(part, "~"); found {
+		raw, err := hex.DecodeString(sum)
+		if err != nil || len(raw) != sha256.Size || hex.EncodeToString(raw) != sum || prefix == "" || len(prefix) > namePrefix {
+			return "", false, fmt.Errorf("name %q: behind '~' there must be 64 hexadecimal digits, and at most %d bytes before it", part, namePrefix)
+		}
+		literal, hashed = prefix, true
+	}
+	if name, err = unescape(literal); err != nil {
+		return "", false, fmt.Errorf("name %q: %w", part, err)
+	}
+	if escapeName(name) != literal {
+		return "", false, fmt.Errorf("name %q is not in the one form that names have in keys", part)
+	}
+	if hashed {
+		return part, true, nil
+	}
+	return name, false, nil
+}
+
+func unescape(s string) (string, error) {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(s, "%")
+		b.WriteString(before)
+		if !found {
+			return b.String(), nil
+		}
+		if len(rest) < 2 {
+			return "", errors.New("ends within an escape")
+		}
+		c, err := hex.DecodeString(rest[:2])
+		if err != nil {
+			return "", fmt.Errorf("%%%s is not an escape", rest[:2])
+		}
+		b.Write(c)
+		s = rest[2:]
+	}
+}
+
+// nameAttribute returns a name as an attribute that tells it in full, in the form
+// of textAttribute; nil when it is longer than maxNameAttribute. An item's name is
+// then known only by whoever asks for it, and a list shows the form in keys.
+func nameAttribute(name string) types.AttributeValue {
+	if len(name) > maxNameAttribute {
+		return nil
+	}
+	return textAttribute(name)
+}
+
+// textAttribute returns any bytes as an attribute: a string where they are one,
+// so that people can read it, else binary.
+func textAttribute(s string) types.AttributeValue {
+	if utf8.ValidString(s) {
+		return &types.AttributeValueMemberS{Value: s}
+	}
+	return &types.AttributeValueMemberB{Value: []byte(s)}
+}

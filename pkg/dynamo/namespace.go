@@ -1,0 +1,103 @@
+package dynamo
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Attributes of the registry of namespaces.
+const (
+	attrNamespaceID   = "namespace_id"
+	attrNamespaceName = "name"
+)
+
+// newNamespaceID returns 11 random characters that are safe in URLs: 64 bits.
+func newNamespaceID() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// resolveNamespace returns the id of a namespace, which it registers if it is new.
+// Of several that register one at once all get the same id.
+func resolveNamespace(ctx context.Context, client Client, table, name string, now time.Time) (string, error) {
+	var out *dynamodb.GetItemOutput
+	var err error
+	for try := 0; ; {
+		out, err = client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: namespaceKey(name).attributes(), ConsistentRead: aws.Bool(true)})
+		if err == nil {
+			break
+		}
+		if err = translateRead(err); !retryRead(ctx, &try, err) {
+			return "", fmt.Errorf("namespace %.100q in table %s: %w", name, table, err)
+		}
+	}
+	if out.Item != nil {
+		return parseNamespaceID(table, namespaceKey(name), out.Item)
+	}
+	return registerNamespace(ctx, client, table, name, now)
+}
+
+// registerNamespace puts both records of a new namespace, or finds that another
+// has just done so.
+func registerNamespace(ctx context.Context, client Client, table, name string, now time.Time) (string, error) {
+	for try := 0; ; {
+		id := newNamespaceID()
+		_, err := client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
+			putNew(table, namespaceRecord(namespaceKey(name), name, id, now)),
+			putNew(table, namespaceRecord(namespaceIDKey(id), name, id, now)),
+		}})
+		if err == nil {
+			return id, nil
+		}
+		if code, item := reasonAt(err, 0); code == conditionFailed {
+			return parseNamespaceID(table, namespaceKey(name), item)
+		}
+		if code, _ := reasonAt(err, 1); code == conditionFailed {
+			continue // the id is taken: draw another
+		}
+		// One in doubt may be tried again: if it was applied, the name is taken.
+		if err = translate(err); !retryRead(ctx, &try, err) {
+			return "", fmt.Errorf("registering namespace %.100q in table %s: %w", name, table, err)
+		}
+	}
+}
+
+func namespaceRecord(k key, name, id string, now time.Time) map[string]types.AttributeValue {
+	item := k.attributes()
+	item[attrNamespaceID] = &types.AttributeValueMemberS{Value: id}
+	item[attrCreatedAt] = numberAttribute(now.UnixMilli())
+	if attribute := nameAttribute(name); attribute != nil {
+		item[attrNamespaceName] = attribute
+	}
+	return item
+}
+
+func parseNamespaceID(table string, k key, item map[string]types.AttributeValue) (string, error) {
+	r := newRecordReader(table, k, item)
+	id := r.text(attrNamespaceID)
+	if !isNamespaceID(id) {
+		r.fail(attrNamespaceID, "is %.100q; it must be %d letters, digits, '-' or '_'", id, nsIDLength)
+	}
+	if r.fault != nil {
+		return "", r.fault
+	}
+	return id, nil
+}
+
+// putNew puts an item that does not exist.
+func putNew(table string, item map[string]types.AttributeValue) types.TransactWriteItem {
+	return types.TransactWriteItem{Put: &types.Put{
+		TableName: &table, Item: item,
+		ConditionExpression:                 aws.String("attribute_not_exists(#pk)"),
+		ExpressionAttributeNames:            map[string]string{"#pk": attrPK},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}}
+}

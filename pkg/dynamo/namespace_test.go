@@ -1,0 +1,151 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+func TestNamespaceIDs(t *testing.T) {
+	seen := make(map[string]bool)
+	for range 10_000 {
+		id := newNamespaceID()
+		if !isNamespaceID(id) || id == registryNS || seen[id] {
+			t.Fatalf("id %q is no 11 characters that are safe in URLs, or came twice", id)
+		}
+		seen[id] = true
+	}
+}
+
+// TestNamespaceIsRegisteredOnce: replicas that meet a namespace at the same time
+// agree on its id, which is found by name and by id.
+func TestNamespaceIsRegisteredOnce(t *testing.T) {
+	client := dynamotest.Start(t).Client(t)
+	first := newTestCatalog(t, client)
+	replicas := []*catalog{first, openTestCatalog(t, client, first.table), openTestCatalog(t, client, first.table)}
+	for _, name := range []string{limiter.DefaultNamespace, "team/a", "", "k\xff"} {
+		var mu sync.Mutex
+		ids := make(map[string]int)
+		var g errgroup.Group
+		for caller := range 24 {
+			g.Go(func() error {
+				sp, err := replicas[caller%len(replicas)].use(t.Context(), name)
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				ids[sp.id]++
+				return nil
+			})
+		}
+		if err := g.Wait(); err != nil {
+			t.Fatalf("use: %v", err)
+		}
+		if len(ids) != 1 {
+			t.Errorf("namespace %q has the ids %v", name, ids)
+		}
+		for id := range ids {
+			for _, k := range []key{namespaceKey(name), namespaceIDKey(id)} {
+				out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &first.table, Key: k.attributes()})
+				if err != nil {
+					t.Fatalf("GetItem: %v", err)
+				}
+				r := newRecordReader(first.table, k, out.Item)
+				if gotID, gotName := r.text(attrNamespaceID), r.text(attrNamespaceName); gotID != id || gotName != name || r.fault != nil {
+					t.Errorf("%v: id %q of %q, fault %v; want %q of %q", k, gotID, gotName, r.fault, id, name)
+				}
+			}
+		}
+	}
+}
+
+// TestNamespaceIsLookedUpOnce: a namespace costs calls when it is first used, and
+// never again.
+func TestNamespaceIsLookedUpOnce(t *testing.T) {
+	db := dynamofake.New()
+	c := newTestCatalog(t, db)
+	for _, test := range []struct {
+		replica *catalog
+		want    map[string]int
+	}{
+		{c, map[string]int{"GetItem": 1, "TransactWriteItems": 1, "BatchGetItem": 1}},
+		{c, nil},
+		{openTestCatalog(t, db, c.table), map[string]int{"GetItem": 1, "BatchGetItem": 1}},
+	} {
+		before := db.Counts()
+		if _, err := test.replica.use(t.Context(), "ns"); err != nil {
+			t.Fatalf("use: %v", err)
+		}
+		for op, n := range db.Counts() {
+			if got := n - before[op]; got != test.want[op] {
+				t.Errorf("%d calls of %s, want %d", got, op, test.want[op])
+			}
+		}
+	}
+}
+
+// TestNamespaceUnderFaults: what goes wrong on the way neither yields a second id
+// nor keeps a caller longer than he waits.
+func TestNamespaceUnderFaults(t *testing.T) {
+	for _, kind := range []dynamofake.Kind{dynamofake.Throttle, dynamofake.Conflict, dynamofake.ServerError, dynamofake.AppliedError, dynamofake.LoseReply} {
+		db := dynamofake.New()
+		c := newTestCatalog(t, db)
+		db.SetPlan(dynamofake.Script(dynamofake.Step{Op: "TransactWriteItems", Fault: dynamofake.Fault{Kind: kind}}, dynamofake.Step{Op: "GetItem", Fault: dynamofake.Fault{Kind: dynamofake.Throttle}}))
+		sp, err := c.use(t.Context(), "ns")
+		if err != nil {
+			t.Fatalf("after %v: %v", kind, err)
+		}
+		other, err := openTestCatalog(t, db, c.table).use(t.Context(), "ns")
+		if err != nil || other.id != sp.id {
+			t.Errorf("after %v one replica has the id %q, another %q (%v)", kind, sp.id, other.id, err)
+		}
+		if db.Faults()[kind] == 0 {
+			t.Errorf("%v was never injected", kind)
+		}
+	}
+}
+
+func TestNamespaceDoesNotKeepCallers(t *testing.T) {
+	db := dynamofake.New()
+	c := newTestCatalog(t, db)
+	gate := dynamofake.NewGate()
+	db.SetPlan(dynamofake.Script(dynamofake.Step{Op: "GetItem", Fault: dynamofake.Fault{Kind: dynamofake.HoldReply, Gate: gate}}))
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-gate.Arrived()
+		cancel()
+	}()
+	if _, err := c.use(ctx, "ns"); !errors.Is(err, context.Canceled) || !errors.Is(err, limiter.ErrUnavailable) {
+		t.Errorf("error = %v, want the context's and %q", err, limiter.ErrUnavailable)
+	}
+	gate.Release()
+	if _, err := c.use(t.Context(), "ns"); err != nil {
+		t.Errorf("use, when the store answers again: %v", err)
+	}
+	if got := db.Count("TransactWriteItems"); got != 1 {
+		t.Errorf("%d registrations, want 1: that of the caller who left", got)
+	}
+}
+
+func TestCorruptNamespace(t *testing.T) {
+	db := dynamofake.New()
+	c := newTestCatalog(t, db)
+	record := namespaceKey("ns").attributes()
+	record[attrNamespaceID] = avS("../etc")
+	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &c.table, Item: record}); err != nil {
+		t.Fatalf("PutItem: %v", err)
+	}
+	_, err := c.use(t.Context(), "ns")
+	if corrupt, ok := errors.AsType[*CorruptError](err); !ok || corrupt.Attribute != attrNamespaceID {
+		t.Errorf("error = %v, want one that names %s", err, attrNamespaceID)
+	}
+}

@@ -1,0 +1,218 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+const (
+	// outageFailures is how many calls in a row must go without an answer to take
+	// DynamoDB for unavailable.
+	outageFailures = 5
+	// firstOutage is how long calls fail at once before one is tried; it doubles with
+	// every try that fails, up to maxOutage, and is cut by chance to no less than half,
+	// so that replicas do not try together.
+	firstOutage = 200 * time.Millisecond
+	maxOutage   = 5 * time.Second
+	// recoveredCalls is how many calls must succeed one after another, or side by side,
+	// after an outage before their number is unbounded again.
+	recoveredCalls = 128
+	// hastyCall is how long a call must have waited for an answer for its deadline to
+	// say anything of DynamoDB.
+	hastyCall = 50 * time.Millisecond
+)
+
+// retryable reports whether an error of the SDK says that the call was not applied
+// and the same call may succeed soon: a throttle, or a transaction under way on the
+// item. DynamoDB is there when it answers so.
+func retryable(err error) bool {
+	if canceled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
+		return errors.Is(kindOfReasons(canceled.CancellationReasons), limiter.ErrUnavailable)
+	}
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && errors.Is(kindOfCode(api.ErrorCode()), limiter.ErrUnavailable)
+}
+
+// verdict is what the end of a call says of DynamoDB.
+type verdict uint8
+
+const (
+	unjudged verdict = iota // the caller left
+	answered                // with whatever: a refusal is an answer
+	failed                  // no answer, or that it cannot
+)
+
+// verdictOf judges a call that took some time and ended in an error of the SDK.
+func verdictOf(ctx context.Context, err error, took time.Duration) verdict {
+	kind := kindOf(err)
+	switch {
+	case !errors.Is(kind, limiter.ErrUnavailable) && !errors.Is(kind, limiter.ErrUncertain) || retryable(err):
+		return answered
+	case errors.Is(ctx.Err(), context.Canceled), ctx.Err() != nil && took < hastyCall:
+		return unjudged
+	}
+	return failed
+}
+
+// breaker keeps calls from a DynamoDB that does not answer. It is closed, with any
+// number of calls at a time; open, with none; or recovering, with few: one at
+// first, then one more for each that succeeds. The zero breaker is closed. It is
+// safe for concurrent use.
+type breaker struct {
+	mu       sync.Mutex
+	epoch    int       // changes with the state: calls of before say nothing of it
+	failures int       // in a row, while closed; of outages in a row, while not
+	open     bool      // or recovering
+	until    time.Time // when the first call is tried
+	limit    int       // of calls at a time, while recovering
+	running  int       // of them
+	tried    time.Time // when the last of them began
+	cause    error     // of the outage
+	outages  int64     // since the start
+}
+
+// permit is the leave for one call.
+type permit struct{ epoch int }
+
+// allow asks for leave for a call. Without it the error wraps limiter.ErrUnavailable
+// and says why.
+func (b *breaker) allow(now time.Time) (permit, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.open {
+		return permit{b.epoch}, nil
+	}
+	// A call that never ends must not keep the breaker open.
+	full := b.running >= b.limit && now.Before(b.tried.Add(maxOutage))
+	if now.Before(b.until) || full {
+		return permit{}, fmt.Errorf("%w: DynamoDB has not answered %d calls in a row, the last with: %v", limiter.ErrUnavailable, outageFailures, b.cause) //nolint:errorlint // of another call
+	}
+	b.running++
+	b.tried = now
+	return permit{b.epoch}, nil
+}
+
+// done ends a call that was allowed. r, from 0 up to below 1<<16, is drawn by chance.
+func (b *breaker) done(now time.Time, p permit, v verdict, err error, r uint16) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p.epoch != b.epoch {
+		return
+	}
+	if b.open {
+		b.running--
+	}
+	switch {
+	case v == failed:
+		b.failed(now, err, r)
+	case v == answered && b.open:
+		if b.limit++; b.limit > recoveredCalls {
+			b.enter(false)
+		}
+	case v == answered:
+		b.failures = 0
+	}
+}
+
+// failed counts a failure: too many of them, or one while recovering, are an outage.
+func (b *breaker) failed(now time.Time, err error, r uint16) {
+	if !b.open {
+		if b.failures++; b.failures < outageFailures {
+			return
+		}
+		b.enter(true)
+		b.outages++
+	} else {
+		n := b.failures
+		b.enter(true)
+		b.failures = n + 1
+	}
+	wait := min(firstOutage<<min(b.failures, 16), maxOutage)
+	b.until = now.Add(wait/2 + wait/2*time.Duration(r)>>16)
+	b.cause = err
+}
+
+// enter changes the state, and forgets what was counted in the one before.
+func (b *breaker) enter(open bool) {
+	b.epoch++
+	b.open, b.failures, b.limit, b.running, b.cause = open, 0, 1, 0, nil
+}
+
+// guard is a client that asks a breaker before each call.
+type guard struct {
+	client  Client
+	now     func() time.Time
+	breaker breaker
+}
+
+// newGuard puts a breaker before a client.
+func newGuard(client Client, now func() time.Time) *guard { return &guard{client: client, now: now} }
+
+// guarded makes a call if the breaker allows it.
+func guarded[I, O any](ctx context.Context, g *guard, call func(context.Context, *I, ...func(*dynamodb.Options)) (*O, error), in *I, opts []func(*dynamodb.Options)) (*O, error) {
+	start := g.now()
+	p, err := g.breaker.allow(start)
+	if err != nil {
+		return nil, err
+	}
+	out, err := call(ctx, in, opts...)
+	end := g.now()
+	g.breaker.done(end, p, verdictOf(ctx, err, end.Sub(start)), err, uint16(rand.N(1<<16))) // #nosec G115 G404 -- spreads load, guards nothing
+	return out, err
+}
+
+// The calls implement Client.
+
+func (g *guard) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	return guarded(ctx, g, g.client.UpdateItem, in, opts)
+}
+
+func (g *guard) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+	return guarded(ctx, g, g.client.PutItem, in, opts)
+}
+
+func (g *guard) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	return guarded(ctx, g, g.client.GetItem, in, opts)
+}
+
+func (g *guard) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
+	return guarded(ctx, g, g.client.DeleteItem, in, opts)
+}
+
+func (g *guard) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+	return guarded(ctx, g, g.client.BatchGetItem, in, opts)
+}
+
+func (g *guard) BatchWriteItem(ctx context.Context, in *dynamodb.BatchWriteItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchWriteItemOutput, error) {
+	return guarded(ctx, g, g.client.BatchWriteItem, in, opts)
+}
+
+func (g *guard) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	return guarded(ctx, g, g.client.Query, in, opts)
+}
+
+func (g *guard) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	return guarded(ctx, g, g.client.TransactWriteItems, in, opts)
+}
+
+func (g *guard) CreateTable(ctx context.Context, in *dynamodb.CreateTableInput, opts ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error) {
+	return guarded(ctx, g, g.client.CreateTable, in, opts)
+}
+
+func (g *guard) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, opts ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
+	return guarded(ctx, g, g.client.DescribeTable, in, opts)
+}
+
+func (g *guard) UpdateTimeToLive(ctx context.Context, in *dynamodb.UpdateTimeToLiveInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error) {
+	return guarded(ctx, g, g.client.UpdateTimeToLive, in, opts)
+}

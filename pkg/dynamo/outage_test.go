@@ -1,0 +1,327 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// breakerScript drives a breaker.
+type breakerScript struct {
+	*testing.T
+	breaker breaker
+	now     time.Time
+}
+
+func newBreakerScript(t *testing.T) *breakerScript {
+	t.Helper()
+	return &breakerScript{T: t, now: time.Unix(1_000_000, 0)}
+}
+
+// allow demands that calls are allowed, and returns their permits.
+func (s *breakerScript) allow(n int) []permit {
+	s.Helper()
+	permits := make([]permit, n)
+	for i := range permits {
+		var err error
+		if permits[i], err = s.breaker.allow(s.now); err != nil {
+			s.Fatalf("call %d of %d is refused: %v", i+1, n, err)
+		}
+	}
+	return permits
+}
+
+// refuse demands that a call is refused.
+func (s *breakerScript) refuse() {
+	s.Helper()
+	if _, err := s.breaker.allow(s.now); !errors.Is(err, limiter.ErrUnavailable) {
+		s.Fatalf("a call got %v, want ErrUnavailable", err)
+	}
+}
+
+var errCause = errors.New("no route to host")
+
+// end ends calls, with the longest wait if they open the breaker.
+func (s *breakerScript) end(v verdict, permits ...permit) {
+	for _, p := range permits {
+		s.breaker.done(s.now, p, v, errCause, math.MaxUint16)
+	}
+}
+
+func TestBreakerOpensAndCloses(t *testing.T) {
+	s := newBreakerScript(t)
+	s.end(failed, s.allow(outageFailures-1)...)
+	s.end(answered, s.allow(1)...)
+	s.end(failed, s.allow(outageFailures-1)...) // not in a row with those of before
+	s.end(unjudged, s.allow(3)...)
+	s.end(failed, s.allow(1)...)
+	s.refuse()
+	if _, err := s.breaker.allow(s.now); !strings.Contains(err.Error(), errCause.Error()) {
+		t.Errorf("%q does not name the cause", err)
+	}
+	s.now = s.now.Add(firstOutage * 9 / 10)
+	s.refuse()
+	s.now = s.now.Add(firstOutage / 10)
+	probe := s.allow(1)
+	s.refuse() // one probe
+	s.end(unjudged, probe...)
+	probe = s.allow(1) // the other said nothing
+	s.end(failed, probe...)
+	s.refuse()
+	s.now = s.now.Add(firstOutage) // twice as long by now
+	s.refuse()
+	s.now = s.now.Add(firstOutage)
+	s.end(answered, s.allow(1)...)
+	if got := s.breaker.outages; got != 1 {
+		t.Errorf("%d outages, want 1", got)
+	}
+}
+
+// After an outage calls come back one by one, then more, then all.
+func TestBreakerRecoversWithoutAStampede(t *testing.T) {
+	s := newBreakerScript(t)
+	s.end(failed, s.allow(outageFailures)...)
+	s.now = s.now.Add(firstOutage)
+	for limit := 1; limit <= recoveredCalls; limit *= 2 {
+		permits := s.allow(limit)
+		s.refuse()
+		s.end(answered, permits...)
+	}
+	s.allow(10 * recoveredCalls)
+}
+
+func TestBreakerFailsWhileRecovering(t *testing.T) {
+	s := newBreakerScript(t)
+	s.end(failed, s.allow(outageFailures)...)
+	s.now = s.now.Add(firstOutage)
+	s.end(answered, s.allow(1)...)
+	permits := s.allow(2)
+	s.end(failed, permits[0])
+	s.refuse()
+	s.end(answered, permits[1]) // of before: says nothing
+	s.refuse()
+	s.now = s.now.Add(2 * firstOutage)
+	s.allow(1)
+	s.refuse()
+}
+
+// Calls that began before the breaker opened say nothing of it when they end.
+func TestBreakerForgetsCallsOfBefore(t *testing.T) {
+	s := newBreakerScript(t)
+	before := s.allow(10)
+	s.end(failed, before[:outageFailures]...)
+	s.end(answered, before[5])
+	s.refuse()
+	s.end(failed, before[6:]...)
+	s.now = s.now.Add(firstOutage)
+	s.allow(1)
+}
+
+// The wait grows up to a bound, and chance cuts it to no less than half.
+func TestBreakerWaits(t *testing.T) {
+	for _, tt := range []struct {
+		r    uint16
+		want []int64 // milliseconds
+	}{
+		{0, []int64{100, 200, 400, 800, 1600, 2500, 2500}},
+		{1 << 15, []int64{150, 300, 600, 1200, 2400, 3750, 3750}},
+	} {
+		s := newBreakerScript(t)
+		permits := s.allow(outageFailures)
+		for i, ms := range tt.want {
+			want := time.Duration(ms) * time.Millisecond
+			for _, p := range permits {
+				s.breaker.done(s.now, p, failed, errCause, tt.r)
+			}
+			s.now = s.now.Add(want - 1)
+			s.refuse()
+			s.now = s.now.Add(1)
+			permits = s.allow(1)
+			if s.Failed() {
+				t.Fatalf("outage %d", i)
+			}
+		}
+	}
+}
+
+// A probe that never ends does not keep the breaker open.
+func TestBreakerOutlivesItsProbe(t *testing.T) {
+	s := newBreakerScript(t)
+	s.end(failed, s.allow(outageFailures)...)
+	s.now = s.now.Add(firstOutage)
+	s.allow(1)
+	s.now = s.now.Add(maxOutage - 1)
+	s.refuse()
+	s.now = s.now.Add(1)
+	s.allow(1)
+	s.refuse()
+}
+
+func TestRetryable(t *testing.T) {
+	reasons := func(codes ...string) error {
+		e := &types.TransactionCanceledException{}
+		for _, code := range codes {
+			e.CancellationReasons = append(e.CancellationReasons, types.CancellationReason{Code: aws.String(code)})
+		}
+		return e
+	}
+	for _, tt := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false},
+		{errors.New("unknown"), false},
+		{context.DeadlineExceeded, false},
+		{limiter.ErrUnavailable, false},
+		{&types.ProvisionedThroughputExceededException{}, true},
+		{&types.RequestLimitExceeded{}, true},
+		{&smithy.GenericAPIError{Code: "ThrottlingException"}, true},
+		{&types.TransactionConflictException{}, true},
+		{fmt.Errorf("wrapped: %w", &types.TransactionConflictException{}), true},
+		{&types.InternalServerError{}, false},
+		{&types.ConditionalCheckFailedException{}, false},
+		{&smithy.GenericAPIError{Code: "ValidationException"}, false},
+		{&smithy.GenericAPIError{Code: "AccessDeniedException"}, false},
+		{reasons("None", "TransactionConflict"), true},
+		{reasons("ThrottlingError"), true},
+		{reasons("TransactionConflict", "ConditionalCheckFailed"), false},
+		{reasons("ValidationError"), false},
+	} {
+		if got := retryable(tt.err); got != tt.want {
+			t.Errorf("%v: got %t, want %t", tt.err, got, tt.want)
+		}
+	}
+}
+
+// fakeGuard is a guard before a DynamoDB in memory that has a table.
+func fakeGuard(t *testing.T, plan dynamofake.Plan) (*guard, *dynamofake.DB) {
+	t.Helper()
+	db := dynamofake.New()
+	if _, err := db.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName:            aws.String("test"),
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("PK"), KeyType: types.KeyTypeHash}},
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("PK"), AttributeType: types.ScalarAttributeTypeS}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	db.SetPlan(plan)
+	return newGuard(db, time.Now), db
+}
+
+func putOne(ctx context.Context, c Client) error {
+	_, err := c.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("test"), Item: map[string]types.AttributeValue{"PK": &types.AttributeValueMemberS{Value: "p"}}})
+	return err
+}
+
+// What opens the breaker, and what does not however often it happens.
+func TestGuardVerdicts(t *testing.T) {
+	always := func(f dynamofake.Fault) dynamofake.Plan {
+		return func(dynamofake.Call) dynamofake.Fault { return f }
+	}
+	denied := &smithy.GenericAPIError{Code: "AccessDeniedException"}
+	for _, tt := range []struct {
+		name     string
+		fault    dynamofake.Fault
+		deadline time.Duration
+		opens    bool
+	}{
+		{"success", dynamofake.Fault{}, time.Second, false},
+		{"throttle", dynamofake.Fault{Kind: dynamofake.Throttle}, time.Second, false},
+		{"conflict", dynamofake.Fault{Kind: dynamofake.Conflict}, time.Second, false},
+		{"no permission", dynamofake.Fault{Kind: dynamofake.Fail, Err: denied}, time.Second, false},
+		{"server error", dynamofake.Fault{Kind: dynamofake.ServerError}, time.Second, true},
+		{"error after it was applied", dynamofake.Fault{Kind: dynamofake.AppliedError}, time.Second, true},
+		{"lost reply", dynamofake.Fault{Kind: dynamofake.LoseReply}, time.Second, true},
+		{"timeout", dynamofake.Fault{Kind: dynamofake.HoldReply}, time.Second, true},
+		{"caller in a hurry", dynamofake.Fault{Kind: dynamofake.HoldReply}, hastyCall - 1, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, db := fakeGuard(t, always(tt.fault))
+				for range 10 * outageFailures {
+					ctx, cancel := context.WithTimeout(t.Context(), tt.deadline)
+					_ = putOne(ctx, g) // fails as planned
+					cancel()
+				}
+				if got := g.breaker.outages > 0; got != tt.opens {
+					t.Errorf("the breaker opened: %t, want %t, after %d calls", got, tt.opens, db.Count("PutItem"))
+				}
+			})
+		})
+	}
+}
+
+// A caller that leaves says nothing of DynamoDB.
+func TestGuardForgivesCallersThatLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := fakeGuard(t, func(dynamofake.Call) dynamofake.Fault { return dynamofake.Fault{Kind: dynamofake.HoldReply} })
+		for range 2 * outageFailures {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Minute, cancel)
+			if err := putOne(ctx, g); !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+		}
+		if g.breaker.outages > 0 {
+			t.Error("the breaker opened")
+		}
+	})
+}
+
+// In an outage calls fail at once and DynamoDB is left alone; after it, all is well.
+func TestGuardInAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := true
+		g, db := fakeGuard(t, func(dynamofake.Call) dynamofake.Fault {
+			if down {
+				return dynamofake.Fault{Kind: dynamofake.HoldReply}
+			}
+			return dynamofake.Fault{}
+		})
+		call := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			return putOne(ctx, g)
+		}
+		for range outageFailures {
+			if err := call(); errors.Is(err, limiter.ErrUnavailable) {
+				t.Fatalf("refused too early: %v", err)
+			}
+		}
+		before, start := db.Count("PutItem"), time.Now()
+		for range 1000 {
+			if err := call(); !errors.Is(err, limiter.ErrUnavailable) {
+				t.Fatalf("got %v, want ErrUnavailable", err)
+			}
+		}
+		if took, calls := time.Since(start), db.Count("PutItem")-before; took != 0 || calls != 0 {
+			t.Errorf("1000 calls in the outage took %v and sent %d, want 0 and 0", took, calls)
+		}
+		for start := time.Now(); time.Since(start) < time.Minute; time.Sleep(10 * time.Millisecond) {
+			_ = call() // refused, or a probe that fails
+		}
+		if calls := db.Count("PutItem") - before; calls < 60/5 || calls > 30 {
+			t.Errorf("%d probes in a minute, want 12 to 30", calls)
+		}
+		down = false
+		time.Sleep(maxOutage)
+		for range 100 {
+			if err := call(); err != nil {
+				t.Fatalf("after the outage: %v", err)
+			}
+		}
+	})
+}

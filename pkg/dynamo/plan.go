@@ -1,0 +1,168 @@
+package dynamo
+
+// knowledge is what a lane knows of its bucket.
+type knowledge struct {
+	view  *view // the item as the last reply showed it; nil = there was none
+	known bool  // there was a reply
+	now   int64 // the latest clock of any caller; never goes back
+
+	// Limits that came back are as new as their last sight, also where no write has
+	// told the item: seen is their version.
+	seen version
+}
+
+// plan is what a lane does next for the requests that wait.
+type plan struct {
+	actors []*request // decided by the write, in this order
+	rest   []*request // what waits for the next view
+	stage  *stage     // what the write makes of the bucket; nil = no write
+	raise  uint64     // generation that the write stores; 0 = the item's own
+}
+
+// version returns the version of the limits that the bucket is under.
+func (k *knowledge) version() version {
+	v := k.view.version
+	if k.seen.hash == v.hash {
+		v.generation = max(v.generation, k.seen.generation)
+	}
+	return v
+}
+
+// A decision that needs a write rests on the write's condition. One that needs
+// none (a denial, a look) is of a state that the item had while the request
+// waited: the view must have been asked for after the request came, else it waits,
+// for the reply to the next write or, if there is nothing to write, to a read. So
+// no decision is older than its call, on any replica, and needless denials are left
+// only to the time in which another bucket's denial gives tokens back.
+
+// answer decides the requests that need no write and may be answered from the
+// view. It returns them, and the others.
+func (k *knowledge) answer(pending []*request) (answered, left []*request) {
+	k.advance(pending)
+	if !k.known {
+		return nil, pending
+	}
+	var held *stage
+	if k.view != nil {
+		if _, adopted := k.newest(pending); adopted != nil {
+			return nil, pending
+		}
+		held = newStage(k.view, k.now)
+	}
+	for _, r := range pending {
+		if r.confirmed {
+			s := held
+			if s == nil {
+				s = k.ownStage(r)
+			}
+			if _, writes := s.weigh(r); !writes {
+				s.tell(r)
+				answered = append(answered, r)
+				continue
+			}
+		}
+		left = append(left, r)
+	}
+	return answered, left
+}
+
+// plan puts as much as possible into one write.
+func (k *knowledge) plan(pending []*request) plan {
+	k.advance(pending)
+	if !k.known || k.view == nil {
+		return k.planMissing(pending)
+	}
+	return k.planHeld(pending)
+}
+
+// advance brings the bucket's clock up to the latest of its callers'.
+func (k *knowledge) advance(pending []*request) {
+	for _, r := range pending {
+		k.now = max(k.now, r.now)
+	}
+}
+
+// newest returns the version that the bucket comes under with these requests, and
+// one that brings other limits, if there is one.
+func (k *knowledge) newest(pending []*request) (to version, adopted *request) {
+	to = k.version()
+	for _, r := range pending {
+		switch {
+		case r.version.newer(to):
+			to, adopted = r.version, r
+		case r.version.hash == to.hash:
+			to.generation = max(to.generation, r.version.generation)
+		}
+	}
+	return to, adopted
+}
+
+// planHeld plans for a bucket that has an item.
+func (k *knowledge) planHeld(pending []*request) plan {
+	var p plan
+	to, adopted := k.newest(pending)
+	if adopted != nil {
+		p.stage = newStage(k.view.adopt(adopted.limits, to.generation, k.now), k.now)
+		p.stage.swap = k.view
+		p.fill(pending)
+		return p
+	}
+	k.seen = to
+	p.stage = newStage(k.view, k.now)
+	p.fill(pending)
+	if len(p.actors) == 0 {
+		p.stage = nil
+	} else if to.generation > k.view.version.generation {
+		p.raise = to.generation
+	}
+	return p
+}
+
+// ownStage is a bucket that has no item, as a request finds it: full, under the
+// request's limits.
+func (k *knowledge) ownStage(r *request) *stage {
+	return newStage(fullView(r.limits, r.version.generation, k.now), k.now)
+}
+
+// planMissing plans for a bucket that has no item, as far as is known. It comes
+// under the newest limits of those requests that make it.
+func (k *knowledge) planMissing(pending []*request) plan {
+	var p plan
+	var first *request
+	for _, r := range pending {
+		if _, writes := k.ownStage(r).weigh(r); writes && (first == nil || r.version.newer(first.version)) {
+			first = r
+		}
+	}
+	if first == nil {
+		p.rest = pending
+		return p
+	}
+	p.stage = k.ownStage(first)
+	p.stage.create = true
+	p.fill(pending)
+	for _, r := range p.actors {
+		if r.version.hash == first.version.hash {
+			p.stage.base.version.generation = max(p.stage.base.version.generation, r.version.generation)
+		}
+	}
+	return p
+}
+
+// fill puts into the plan's write what can be, in order of arrival, save that what
+// gives tokens comes first: all wait at the same time, so any order is a true one.
+func (p *plan) fill(pending []*request) {
+	for _, giving := range [...]bool{true, false} {
+		for _, r := range pending {
+			if r.gives() != giving {
+				continue
+			}
+			if _, writes := p.stage.weigh(r); !writes {
+				p.rest = append(p.rest, r)
+				continue
+			}
+			p.stage.apply(r)
+			p.actors = append(p.actors, r)
+		}
+	}
+}

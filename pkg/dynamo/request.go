@@ -1,0 +1,166 @@
+package dynamo
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// request is one op on its way through a lane. It shares no memory with the
+// caller, who may leave at any time.
+type request struct {
+	key     key
+	bucket  limiter.BucketKey
+	limits  *limiter.Limits
+	version version
+	now     int64 // the caller's clock
+	spends  []spend
+	call    *call     // nil for what the store itself gives back
+	expires time.Time // on the lane's clock; not part of any write that is sent later
+	state   atomic.Int32
+
+	confirmed bool // the view was asked for after the request came: it may be answered from it
+
+	// Set by the lane, before the call is told that the request is done:
+
+	admitted bool
+	under    *limiter.Limits
+	err      error
+}
+
+// Stages of a request. The lane moves it between waiting and sent, the caller who
+// leaves to gone.
+const (
+	waiting int32 = iota
+	sent          // in a write whose outcome is not known
+	finished
+	gone
+)
+
+// spend is what a request does with one limit. What it refunds and charges is netted.
+type spend struct {
+	limit string
+	need  int64 // the balance that must be there; 0 = none
+	take  int64 // taken if admitted
+	give  int64
+	cost  int64
+	usage int64 // consumed whatever the outcome, net; what is taken is added to it
+
+	held     bool
+	exceeded bool
+	found    int64              // the balance that need was held against
+	left     tokenbucket.Bucket // the state after the decision
+	back     int64              // what has to be added to it when the take is given back
+}
+
+// gives reports whether the request adds tokens. It must then be sent only once.
+func (r *request) gives() bool {
+	for i := range r.spends {
+		if r.spends[i].give > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// call is a Take that waits for its requests.
+type call struct {
+	requests []*request
+	left     atomic.Int32
+	done     chan struct{} // closed when every request is
+}
+
+// newCall turns ops into requests. It refuses amounts that are out of range.
+func newCall(now int64, ops []limiter.Op) (*call, error) {
+	c := &call{requests: make([]*request, len(ops)), done: make(chan struct{})}
+	c.left.Store(int32(len(ops))) // #nosec G115 -- few
+	for i := range ops {
+		r, err := newRequest(now, &ops[i])
+		if err != nil {
+			return nil, fmt.Errorf("op %d: %w", i, err)
+		}
+		r.call = c
+		c.requests[i] = r
+	}
+	return c, nil
+}
+
+func newRequest(now int64, op *limiter.Op) (*request, error) {
+	if op.Limits.Len() == 0 || len(op.Spends) == 0 {
+		return nil, fmt.Errorf("%w: no limits or no spends", limiter.ErrInvalid)
+	}
+	r := &request{
+		bucket:  cloneKey(op.Bucket),
+		limits:  op.Limits,
+		version: version{op.Generation, op.Limits.Hash()},
+		now:     now,
+		spends:  make([]spend, len(op.Spends)),
+	}
+	for i := range op.Spends {
+		sp := &op.Spends[i]
+		for _, amount := range [...]int64{sp.Take, sp.Charge, sp.Refund} {
+			if amount < 0 || amount > tokenbucket.MaxAmount {
+				return nil, fmt.Errorf("%w: %d millitokens of limit %q; it must be 0 to %d", limiter.ErrInvalid, amount, sp.Limit, int64(tokenbucket.MaxAmount))
+			}
+		}
+		s := &r.spends[i]
+		*s = spend{limit: limitName(op.Limits, sp.Limit), need: sp.Take, take: sp.Take, usage: sp.Charge - sp.Refund}
+		s.give, s.cost = max(-s.usage, 0), max(s.usage, 0)
+		if sp.Look {
+			s.need = max(s.need, limiter.Milli)
+		}
+	}
+	return r, nil
+}
+
+// limitName returns a limit's name in memory of the limits, where it is one of them.
+func limitName(limits *limiter.Limits, name string) string {
+	if i := limits.Find(name); i >= 0 {
+		return limits.At(i).Name
+	}
+	return strings.Clone(name)
+}
+
+func cloneKey(k limiter.BucketKey) limiter.BucketKey {
+	k.Namespace, k.Entity, k.Resource = strings.Clone(k.Namespace), strings.Clone(k.Entity), strings.Clone(k.Resource)
+	return k
+}
+
+// report fills in what Take promises of an op. taken says that its takes stand.
+func (r *request) report(op *limiter.Op, taken bool) {
+	for i := range op.Spends {
+		sp, s := &op.Spends[i], &r.spends[i]
+		sp.Held, sp.Exceeded = s.held, s.exceeded
+		if !s.held {
+			sp.Limits, sp.Index, sp.Bucket = nil, 0, tokenbucket.Bucket{}
+			continue
+		}
+		sp.Limits, sp.Index, sp.Bucket = r.under, r.under.Find(s.limit), s.left
+		if !taken {
+			sp.Bucket.Tokens += s.back
+		}
+	}
+}
+
+// undo returns the request that gives back what this one took, or nil when it took
+// nothing. What a charge beside the take could not book for want of tokens is
+// booked by it.
+func (r *request) undo() *request {
+	if !r.admitted {
+		return nil
+	}
+	u := &request{key: r.key, bucket: r.bucket, limits: r.limits, version: r.version, now: r.now}
+	for i := range r.spends {
+		if s := &r.spends[i]; s.held && s.take > 0 {
+			u.spends = append(u.spends, spend{limit: s.limit, give: s.back, usage: -s.take})
+		}
+	}
+	if len(u.spends) == 0 {
+		return nil
+	}
+	return u
+}

@@ -1,0 +1,313 @@
+package dynamo
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+const (
+	// DefaultAttempt is how long one message to DynamoDB may take. It is long for
+	// DynamoDB and short for whoever waits behind a message that is lost.
+	DefaultAttempt = 100 * time.Millisecond
+	// DefaultBudget is how long a decision may take and a plan may be sent.
+	DefaultBudget = time.Second
+	// DefaultIdle is how long this process remembers a bucket that nobody asks for.
+	DefaultIdle = 10 * time.Minute
+	// DefaultMaxLanes is how many buckets this process remembers, about 60 MB of memory.
+	DefaultMaxLanes = 1 << 16
+
+	// sweepsPerIdle is how many parts a look at all lanes is cut into.
+	sweepsPerIdle = 16
+)
+
+// Config configures a store. Client and Table must be set.
+type Config struct {
+	Client Client
+	Table  string
+
+	// Attempt is how long one message may take; 0 = DefaultAttempt.
+	Attempt time.Duration
+	// Budget is how long a decision takes at most, whatever the caller's context
+	// allows, and how old a plan may be that is sent; 0 = DefaultBudget, at most 10 minutes.
+	Budget time.Duration
+	// Idle is how long a bucket is remembered that nobody asks for; 0 = DefaultIdle.
+	// The first request after that costs two writes.
+	Idle time.Duration
+	// MaxLanes is how many buckets are remembered; 0 = DefaultMaxLanes.
+	MaxLanes int
+	// Now is the clock on the wall; nil = time.Now. Buckets go by their callers' clocks.
+	Now func() time.Time
+	// Logger is told of tokens that were lost; nil = none.
+	Logger *slog.Logger
+}
+
+// maxBudget keeps every write that is sent younger than the ttl of its item has margin.
+const maxBudget = 10 * time.Minute
+
+// withDefaults returns the configuration with what it leaves out.
+func (c Config) withDefaults() (Config, error) {
+	if c.Client == nil || c.Table == "" {
+		return c, fmt.Errorf("%w: a DynamoDB store needs a client and the name of a table", limiter.ErrInvalid)
+	}
+	if c.Budget > maxBudget {
+		return c, fmt.Errorf("%w: the budget of a decision is %v; it must be at most %v", limiter.ErrInvalid, c.Budget, maxBudget)
+	}
+	for _, d := range []struct {
+		value *time.Duration
+		or    time.Duration
+	}{{&c.Attempt, DefaultAttempt}, {&c.Budget, DefaultBudget}, {&c.Idle, DefaultIdle}} {
+		if *d.value <= 0 {
+			*d.value = d.or
+		}
+	}
+	if c.MaxLanes <= 0 {
+		c.MaxLanes = DefaultMaxLanes
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c, nil
+}
+
+// Store is a limiter.Store in a DynamoDB table. Create it with [New].
+type Store struct {
+	*catalog
+	cfg    Config
+	client Client
+	lanes  lanes
+
+	replica string // of this run of this process
+	slot    int    // where its writes leave their ids
+	writes  atomic.Uint64
+	stats   counters
+
+	mu      sync.RWMutex
+	closed  bool
+	work    sync.WaitGroup  // calls, lanes that run, the sweeper
+	stopped context.Context //nolint:containedctx // of the store's own work: done when Close gives up on it
+	stop    context.CancelFunc
+	sweeper context.CancelFunc
+}
+
+var _ limiter.Store = (*Store)(nil)
+
+// counters are what Stats reports.
+type counters struct {
+	writes, refused, resent, reads, lost atomic.Int64
+}
+
+// Stats counts what a store has done since it was made.
+type Stats struct {
+	Writes  int64 // conditional writes sent for buckets
+	Refused int64 // of them, those whose condition did not hold; DynamoDB bills each as a write
+	Resent  int64 // of them, those sent again, after a throttle or a lost reply
+	Reads   int64 // of buckets
+	Lost    int64 // give-backs of denied requests that were not, or may not have been, applied
+	Lanes   int64 // buckets remembered now
+}
+
+// New returns a store on a table, which must exist, and contacts nobody. Its errors
+// wrap limiter.ErrInvalid.
+func New(cfg Config) (*Store, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	client := newGuard(cfg.Client, cfg.Now)
+	s := &Store{
+		cfg: cfg, client: client, replica: rand.Text()[:11],
+		catalog: newCatalog(catalogConfig{Client: client, Table: cfg.Table, Logger: cfg.Logger, Now: cfg.Now}),
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(s.replica)) // never fails
+	s.slot = int(h.Sum32() % slotCount)
+	s.lanes.init(cfg.MaxLanes)
+	s.stopped, s.stop = context.WithCancel(context.Background())
+	var sweeping context.Context
+	sweeping, s.sweeper = context.WithCancel(s.stopped)
+	s.work.Go(func() { s.sweepLoop(sweeping) })
+	return s, nil
+}
+
+// nextID returns the id of a write: no other write of any process has it.
+func (s *Store) nextID() writeID {
+	return writeID{slot: s.slot, id: s.replica + ":" + strconv.FormatUint(s.writes.Add(1), 36)}
+}
+
+// Capabilities implements limiter.Store.
+func (s *Store) Capabilities() limiter.BackendCapabilities {
+	return limiter.BackendCapabilities{AuditLogging: true, BatchOperations: true}
+}
+
+// Stats returns what the store has done so far.
+func (s *Store) Stats() Stats {
+	return Stats{
+		Writes: s.stats.writes.Load(), Refused: s.stats.refused.Load(), Resent: s.stats.resent.Load(),
+		Reads: s.stats.reads.Load(), Lost: s.stats.lost.Load(), Lanes: int64(s.lanes.count()),
+	}
+}
+
+// begin counts a piece of work that Close waits for, until s.work.Done.
+func (s *Store) begin() error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return limiter.ErrClosed
+	}
+	s.work.Add(1)
+	return nil
+}
+
+// Take implements limiter.Store: all buckets are taken from at once, each through
+// its lane, and what was taken is given back when one of them denies. That is done
+// by the lanes on their own: the call does not wait for it, and a caller who
+// leaves does not stop it.
+//
+// Of what was taken in one bucket while another denies others can be denied until
+// it is back; a process that dies meanwhile, or a give-back whose reply is lost,
+// leaves it taken.
+func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool, error) {
+	if err := s.begin(); err != nil {
+		return false, err
+	}
+	defer s.work.Done()
+	if err := contextError(ctx); err != nil {
+		return false, err
+	}
+	if len(ops) == 0 {
+		return false, fmt.Errorf("%w: no ops", limiter.ErrInvalid)
+	}
+	c, err := newCall(now.UnixMilli(), ops)
+	if err != nil {
+		return false, err
+	}
+	for i := range ops { // before anything is taken
+		sp, err := s.use(ctx, ops[i].Bucket.Namespace)
+		if err != nil {
+			return false, err
+		}
+		c.requests[i].key = bucketKey(sp.id, ops[i].Bucket.Entity, ops[i].Bucket.Resource, ops[i].Bucket.Variant, 0)
+	}
+	for _, r := range c.requests {
+		s.enqueue(r) //nolint:contextcheck // a lane works for all of its callers
+	}
+	select {
+	case <-c.done:
+		return s.decide(c, ops) //nolint:contextcheck // a give-back outlives the call
+	case <-ctx.Done():
+		return false, s.abandon(ctx, c)
+	}
+}
+
+// enqueue hands a request to its lane. The caller holds a piece of work.
+func (s *Store) enqueue(r *request) {
+	r.expires = s.cfg.Now().Add(s.cfg.Budget)
+	if l := s.lanes.enqueue(r.key, r); l != nil {
+		s.work.Add(1)
+		go s.run(l)
+	}
+}
+
+// decide decides by what the lanes said.
+func (s *Store) decide(c *call, ops []limiter.Op) (bool, error) {
+	admitted := true
+	var failed error
+	for i, r := range c.requests {
+		admitted = admitted && r.err == nil && r.admitted
+		if r.err != nil && (failed == nil || errors.Is(r.err, limiter.ErrUncertain)) {
+			failed = fmt.Errorf("bucket %d: %w", i, r.err)
+		}
+	}
+	if !admitted {
+		for _, r := range c.requests {
+			s.giveBack(r)
+		}
+	}
+	if failed != nil {
+		return false, failed
+	}
+	for i, r := range c.requests {
+		r.report(&ops[i], admitted)
+	}
+	return admitted, nil
+}
+
+// giveBack gives back what a request took, in its lane's next write.
+func (s *Store) giveBack(r *request) {
+	if r.err != nil {
+		return
+	}
+	if u := r.undo(); u != nil {
+		s.enqueue(u)
+	}
+}
+
+// abandon ends a call whose context is done. What was taken is given back, what
+// waits is not sent, and what is under way may or may not be applied.
+func (s *Store) abandon(ctx context.Context, c *call) error {
+	kind := limiter.ErrUnavailable
+	for _, r := range c.requests {
+		switch r.state.Swap(gone) {
+		case sent:
+			kind = limiter.ErrUncertain
+		case finished:
+			s.giveBack(r) //nolint:contextcheck // a give-back outlives the call
+			if errors.Is(r.err, limiter.ErrUncertain) {
+				kind = limiter.ErrUncertain
+			}
+		}
+	}
+	return fmt.Errorf("%w: %w", kind, ctx.Err())
+}
+
+// Close implements limiter.Store: it waits for the calls in flight and for what is
+// being given back, until ctx is done; then it gives up on them, and says so.
+func (s *Store) Close(ctx context.Context) error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.sweeper()
+	done := make(chan struct{})
+	go func() { // ends with the work, which stop ends
+		s.work.Wait()
+		close(done)
+	}()
+	err := s.catalog.close(ctx) //nolint:staticcheck // by its name: a store has a Close of its own
+	select {
+	case <-done:
+		s.stop()
+		return err
+	case <-ctx.Done():
+		s.stop()
+		<-done
+		return contextError(ctx)
+	}
+}
+
+// sweepLoop forgets idle buckets, until ctx ends.
+func (s *Store) sweepLoop(ctx context.Context) {
+	ticker := time.NewTicker(max(s.cfg.Idle/sweepsPerIdle, time.Millisecond))
+	defer ticker.Stop()
+	for part := 0; ; part = (part + 1) % sweepsPerIdle {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		const size = laneShards / sweepsPerIdle
+		s.lanes.sweep(part*size, (part+1)*size, s.cfg.Now().Add(-s.cfg.Idle))
+	}
+}

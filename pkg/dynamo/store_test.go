@@ -1,0 +1,49 @@
+package dynamo_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/pkg/dynamo"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/limiter/storetest"
+)
+
+func newStore(t *testing.T, client dynamo.Client, change func(*dynamo.Config)) *dynamo.Store {
+	t.Helper()
+	cfg := dynamo.Config{Client: client, Table: "buckets", Attempt: 20 * time.Second, Budget: time.Minute}
+	if change != nil {
+		change(&cfg)
+	}
+	s, err := dynamo.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func newTable(t *testing.T) *dynamofake.DB {
+	t.Helper()
+	db := dynamofake.New()
+	if _, err := db.CreateTable(t.Context(), dynamo.TableInput("buckets")); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+func TestConformanceInMemory(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) limiter.Store { return newStore(t, newTable(t), nil) })
+}
+
+func TestConformanceOnDynamoDBLocal(t *testing.T) {
+	server := dynamotest.Start(t)
+	storetest.Run(t, func(t *testing.T) limiter.Store {
+		client, table := server.Client(t), dynamotest.TableName(t)
+		if err := dynamo.CreateTable(t.Context(), client, table); err != nil {
+			t.Fatal(err)
+		}
+		return newStore(t, client, func(cfg *dynamo.Config) { cfg.Table = table })
+	})
+}

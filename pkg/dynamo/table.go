@@ -1,0 +1,257 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// SchemaVersion is the version of the table's layout that this program reads and writes.
+const SchemaVersion = 1
+
+// attrSchemaVersion is the attribute of the version record.
+const attrSchemaVersion = "schema_version"
+
+// Names of the indexes.
+const (
+	indexChildren  = "GSI1" // parent to children
+	indexResources = "GSI2" // resource to buckets and usage
+	indexLimits    = "GSI3" // entities with limits of their own, and buckets by entity
+	indexNamespace = "GSI4" // everything in a namespace
+)
+
+// indexSpec is an index of the table.
+type indexSpec struct {
+	name, pk, sk string
+	include      []string // attributes beside the keys
+}
+
+// tableIndexes returns the indexes of the table. DynamoDB writes an index, at a
+// write unit, whenever a projected attribute changes. So nothing that a decision
+// writes is projected: keys, and the full names of what the keys are about, never
+// change in the life of an item. GSI1 and GSI3 are read for those names, which
+// long ones are cut in keys; GSI2 and GSI4 lead to the items themselves.
+func tableIndexes() []indexSpec {
+	return []indexSpec{
+		{indexChildren, attrGSI1PK, attrGSI1SK, []string{attrEntity}},
+		{indexResources, attrGSI2PK, attrGSI2SK, nil},
+		{indexLimits, attrGSI3PK, attrGSI3SK, []string{attrEntity, attrResource}},
+		{indexNamespace, attrGSI4PK, attrGSI4SK, nil},
+	}
+}
+
+// TableInput describes the table: what CreateTable creates and CheckTable wants.
+func TableInput(table string) *dynamodb.CreateTableInput {
+	in := &dynamodb.CreateTableInput{
+		TableName:   &table,
+		BillingMode: types.BillingModePayPerRequest,
+		KeySchema:   keySchema(attrPK, attrSK),
+		StreamSpecification: &types.StreamSpecification{
+			StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages,
+		},
+	}
+	defineKeys(in, attrPK, attrSK)
+	for _, index := range tableIndexes() {
+		defineKeys(in, index.pk, index.sk)
+		projection := &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly}
+		if index.include != nil {
+			projection = &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: index.include}
+		}
+		in.GlobalSecondaryIndexes = append(in.GlobalSecondaryIndexes, types.GlobalSecondaryIndex{
+			IndexName: aws.String(index.name), KeySchema: keySchema(index.pk, index.sk), Projection: projection,
+		})
+	}
+	return in
+}
+
+func defineKeys(in *dynamodb.CreateTableInput, names ...string) {
+	for _, name := range names {
+		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{AttributeName: &name, AttributeType: types.ScalarAttributeTypeS})
+	}
+}
+
+func keySchema(pk, sk string) []types.KeySchemaElement {
+	return []types.KeySchemaElement{
+		{AttributeName: aws.String(pk), KeyType: types.KeyTypeHash},
+		{AttributeName: aws.String(sk), KeyType: types.KeyTypeRange},
+	}
+}
+
+// CreateTable creates the table, unless it is there, and checks it. It is for
+// local endpoints: on AWS the table comes from the stack.
+func CreateTable(ctx context.Context, client Client, table string) error {
+	_, err := client.CreateTable(ctx, TableInput(table))
+	if _, exists := errors.AsType[*types.ResourceInUseException](err); err != nil && !exists {
+		return fmt.Errorf("creating table %s: %w", table, tableError(table, "dynamodb:CreateTable", err))
+	}
+	waiter := dynamodb.NewTableExistsWaiter(client, func(o *dynamodb.TableExistsWaiterOptions) {
+		o.MinDelay, o.MaxDelay = 50*time.Millisecond, 2*time.Second
+	})
+	if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: &table}, 2*time.Minute); err != nil {
+		return fmt.Errorf("waiting for table %s: %w", table, tableError(table, "dynamodb:DescribeTable", err))
+	}
+	_, err = client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
+		TableName:               &table,
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(attrTTL), Enabled: aws.Bool(true)},
+	})
+	if err != nil && !strings.Contains(err.Error(), "already enabled") {
+		return fmt.Errorf("time to live of table %s: %w", table, tableError(table, "dynamodb:UpdateTimeToLive", err))
+	}
+	return CheckTable(ctx, client, table)
+}
+
+// CheckTable reports what keeps the table from being used: it is missing, not
+// ready, of another shape, or of a newer program. In a table without a schema
+// version it puts its own; it changes nothing else.
+//
+// Errors wrap limiter.ErrInvalid where only a change of table, permission or
+// program helps, and limiter.ErrUnavailable where another try may.
+func CheckTable(ctx context.Context, client Client, table string) error {
+	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
+	if err != nil {
+		return tableError(table, "dynamodb:DescribeTable", err)
+	}
+	if err := checkDescription(out.Table); err != nil {
+		return fmt.Errorf("table %s: %w", table, err)
+	}
+	return checkVersion(ctx, client, table)
+}
+
+// tableError says what to do about an error that is about the whole table.
+func tableError(table, permission string, err error) error {
+	err = translateRead(err)
+	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); missing {
+		return fmt.Errorf("table %s does not exist in this region and account: deploy the stack, or for a local endpoint set store.dynamodb.create_table: %w", table, err)
+	}
+	if errors.Is(err, ErrDenied) {
+		return fmt.Errorf("table %s: the caller needs the permission %s and a valid credential: %w", table, permission, err)
+	}
+	if errors.Is(err, limiter.ErrUnavailable) {
+		return fmt.Errorf("table %s: DynamoDB cannot be reached; check store.dynamodb.endpoint, region and network: %w", table, err)
+	}
+	return fmt.Errorf("table %s: %w", table, err)
+}
+
+// checkDescription compares a table with TableInput.
+func checkDescription(got *types.TableDescription) error {
+	if err := checkStatus(string(got.TableStatus)); err != nil {
+		return err
+	}
+	attributes := make(map[string]types.ScalarAttributeType, len(got.AttributeDefinitions))
+	for _, a := range got.AttributeDefinitions {
+		attributes[aws.ToString(a.AttributeName)] = a.AttributeType
+	}
+	if got, want := describeKeys(got.KeySchema, attributes), stringKeys(attrPK, attrSK); got != want {
+		return fmt.Errorf("%w: its key is %s; it must be %s: use another table, keys cannot be changed", limiter.ErrInvalid, got, want)
+	}
+	for _, want := range tableIndexes() {
+		i := slices.IndexFunc(got.GlobalSecondaryIndexes, func(g types.GlobalSecondaryIndexDescription) bool { return aws.ToString(g.IndexName) == want.name })
+		if i < 0 {
+			return fmt.Errorf("%w: it has no index %s with the key %s and projection %s", limiter.ErrInvalid, want.name, stringKeys(want.pk, want.sk), want.projection())
+		}
+		if err := checkIndex(&got.GlobalSecondaryIndexes[i], want, attributes); err != nil {
+			return fmt.Errorf("index %s: %w", want.name, err)
+		}
+	}
+	return nil
+}
+
+func checkIndex(got *types.GlobalSecondaryIndexDescription, want indexSpec, attributes map[string]types.ScalarAttributeType) error {
+	if got, want := describeKeys(got.KeySchema, attributes), stringKeys(want.pk, want.sk); got != want {
+		return fmt.Errorf("%w: its key is %s; it must be %s", limiter.ErrInvalid, got, want)
+	}
+	if got, want := describeProjection(got.Projection), want.projection(); got != want {
+		return fmt.Errorf("%w: its projection is %s; it must be %s, so that no decision writes the index", limiter.ErrInvalid, got, want)
+	}
+	return checkStatus(string(got.IndexStatus))
+}
+
+// checkStatus is for tables and indexes, whose statuses have the same names.
+func checkStatus(status string) error {
+	switch status {
+	case string(types.TableStatusActive), string(types.TableStatusUpdating):
+		return nil
+	case string(types.TableStatusCreating):
+		return fmt.Errorf("%w: it is still being created; try again when it is ACTIVE", limiter.ErrUnavailable)
+	default:
+		return fmt.Errorf("%w: its status is %s; it must be ACTIVE", limiter.ErrInvalid, status)
+	}
+}
+
+func (s indexSpec) projection() string {
+	if s.include == nil {
+		return string(types.ProjectionTypeKeysOnly)
+	}
+	return fmt.Sprintf("%s %v", types.ProjectionTypeInclude, s.include)
+}
+
+func describeProjection(p *types.Projection) string {
+	if p == nil {
+		return "missing"
+	}
+	if p.ProjectionType != types.ProjectionTypeInclude {
+		return string(p.ProjectionType)
+	}
+	return fmt.Sprintf("%s %v", p.ProjectionType, slices.Sorted(slices.Values(p.NonKeyAttributes)))
+}
+
+func describeKeys(schema []types.KeySchemaElement, attributes map[string]types.ScalarAttributeType) string {
+	parts := make([]string, len(schema))
+	for i, k := range schema {
+		name := aws.ToString(k.AttributeName)
+		parts[i] = fmt.Sprintf("%s %s %s", k.KeyType, name, attributes[name])
+	}
+	return strings.Join(parts, ", ")
+}
+
+func stringKeys(pk, sk string) string { return fmt.Sprintf("HASH %s S, RANGE %s S", pk, sk) }
+
+// checkVersion compares the table's schema version with the program's, and puts
+// the latter where there is none.
+func checkVersion(ctx context.Context, client Client, table string) error {
+	out, err := client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: versionKey().attributes(), ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		return tableError(table, "dynamodb:GetItem", err)
+	}
+	stored := out.Item
+	if stored == nil {
+		if stored, err = putVersion(ctx, client, table); err != nil {
+			return tableError(table, "dynamodb:PutItem", err)
+		}
+	}
+	r := newRecordReader(table, versionKey(), stored)
+	found := r.uint(attrSchemaVersion, 1)
+	if r.fault != nil {
+		return r.fault
+	}
+	if found > SchemaVersion {
+		return fmt.Errorf("%w: table %s has schema version %d, and this program knows %d: use a newer version of the program", limiter.ErrInvalid, table, found, SchemaVersion)
+	}
+	return nil
+}
+
+// putVersion puts the program's schema version unless there is one, and returns
+// the record that is there then.
+func putVersion(ctx context.Context, client Client, table string) (map[string]types.AttributeValue, error) {
+	record := versionKey().attributes()
+	record[attrSchemaVersion] = numberAttribute(SchemaVersion)
+	_, err := client.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName: &table, Item: record,
+		ConditionExpression:                 aws.String("attribute_not_exists(#pk)"),
+		ExpressionAttributeNames:            map[string]string{"#pk": attrPK},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if stored, exists := conditionItem(err); exists {
+		return stored, nil
+	}
+	return record, err
+}

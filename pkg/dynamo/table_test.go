@@ -1,0 +1,274 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+func TestCreateTable(t *testing.T) {
+	client := dynamotest.Start(t).Client(t)
+	table := dynamotest.TableName(t)
+	for try := range 2 { // the second finds it there
+		if err := CreateTable(t.Context(), client, table); err != nil {
+			t.Fatalf("CreateTable, try %d: %v", try, err)
+		}
+	}
+	out, err := client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &table})
+	if err != nil {
+		t.Fatalf("DescribeTable: %v", err)
+	}
+	if got := out.Table.BillingModeSummary.BillingMode; got != types.BillingModePayPerRequest {
+		t.Errorf("billing mode %s", got)
+	}
+	if s := out.Table.StreamSpecification; s == nil || !aws.ToBool(s.StreamEnabled) || s.StreamViewType != types.StreamViewTypeNewAndOldImages {
+		t.Errorf("stream %+v", s)
+	}
+	ttl, err := client.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: &table})
+	if err != nil || ttl.TimeToLiveDescription.TimeToLiveStatus != types.TimeToLiveStatusEnabled || aws.ToString(ttl.TimeToLiveDescription.AttributeName) != "ttl" {
+		t.Errorf("time to live %+v, error %v", ttl, err)
+	}
+	version, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: versionKey().attributes()})
+	if err != nil || version.Item[attrSchemaVersion] == nil {
+		t.Errorf("version record %v, error %v", version, err)
+	}
+}
+
+// TestDecisionsWriteNoIndex: changing what decisions change costs one write unit,
+// though the item is in three indexes.
+func TestDecisionsWriteNoIndex(t *testing.T) {
+	client := dynamotest.Start(t).Client(t)
+	table := dynamotest.TableName(t)
+	if err := CreateTable(t.Context(), client, table); err != nil {
+		t.Fatalf("CreateTable: %v", err)
+	}
+	k := bucketKey(testNS, "org/acme", "gpt-4", 0, 0)
+	item := newRecord(k, bucketIndexes(testNS, "org/acme", "gpt-4", 0, 0), limiter.EntityLimitsRef("org/acme", "gpt-4"))
+	item["b_rpm_tk"] = avN("1000")
+	created, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: item, ReturnConsumedCapacity: types.ReturnConsumedCapacityIndexes})
+	if err != nil {
+		t.Fatalf("PutItem: %v", err)
+	}
+	if got := *created.ConsumedCapacity.CapacityUnits; got != 4 {
+		t.Errorf("creation cost %v units, want 4: the item is not in three indexes", got)
+	}
+	out, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName: &table, Key: k.attributes(), ReturnConsumedCapacity: types.ReturnConsumedCapacityIndexes,
+		UpdateExpression:          aws.String("ADD #tk :take SET #rf = :now, #ttl = :now"),
+		ExpressionAttributeNames:  map[string]string{"#tk": "b_rpm_tk", "#rf": "rf", "#ttl": attrTTL},
+		ExpressionAttributeValues: attributes{":take": avN("-1000"), ":now": avN("1700000000")},
+	})
+	if err != nil {
+		t.Fatalf("UpdateItem: %v", err)
+	}
+	if got := *out.ConsumedCapacity.CapacityUnits; got != 1 || len(out.ConsumedCapacity.GlobalSecondaryIndexes) != 0 {
+		t.Errorf("a decision's write cost %v units, of indexes %v; want 1 and none", got, out.ConsumedCapacity.GlobalSecondaryIndexes)
+	}
+}
+
+// TestCheckTableRefuses: tables of another shape, on DynamoDB Local, each with an
+// error that names table and fault. Nothing is written to them.
+func TestCheckTableRefuses(t *testing.T) {
+	client := dynamotest.Start(t).Client(t)
+	for _, test := range []struct {
+		name   string
+		change func(*dynamodb.CreateTableInput)
+		want   []string
+	}{
+		{"keys", func(in *dynamodb.CreateTableInput) {
+			in.KeySchema = keySchema("id", attrSK)
+			in.AttributeDefinitions[0].AttributeName = aws.String("id")
+		}, []string{"its key is HASH id S, RANGE SK S", "must be HASH PK S, RANGE SK S"}},
+		{"no sort key", func(in *dynamodb.CreateTableInput) {
+			in.KeySchema = in.KeySchema[:1]
+			in.AttributeDefinitions = append(in.AttributeDefinitions[:1], in.AttributeDefinitions[2:]...)
+		}, []string{"its key is HASH PK S;", "must be HASH PK S, RANGE SK S"}},
+		{"key type", func(in *dynamodb.CreateTableInput) {
+			in.AttributeDefinitions[0].AttributeType = types.ScalarAttributeTypeB
+		}, []string{"HASH PK B", "must be HASH PK S"}},
+		{"without an index", func(in *dynamodb.CreateTableInput) {
+			in.GlobalSecondaryIndexes = in.GlobalSecondaryIndexes[:3]
+			in.AttributeDefinitions = in.AttributeDefinitions[:8]
+		}, []string{"it has no index GSI4", "HASH GSI4PK S, RANGE GSI4SK S", "KEYS_ONLY"}},
+		{"index keys", func(in *dynamodb.CreateTableInput) {
+			in.GlobalSecondaryIndexes[0].KeySchema = keySchema(attrGSI1SK, attrGSI1PK)
+		}, []string{"index GSI1", "HASH GSI1SK S, RANGE GSI1PK S", "must be HASH GSI1PK S"}},
+		{"projects all", func(in *dynamodb.CreateTableInput) {
+			in.GlobalSecondaryIndexes[1].Projection = &types.Projection{ProjectionType: types.ProjectionTypeAll}
+		}, []string{"index GSI2", "projection is ALL", "must be KEYS_ONLY"}},
+		{"projects too little", func(in *dynamodb.CreateTableInput) {
+			in.GlobalSecondaryIndexes[2].Projection = &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: []string{"entity_id"}}
+		}, []string{"index GSI3", "INCLUDE [entity_id]", "must be INCLUDE [entity_id resource]"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			table := dynamotest.TableName(t)
+			in := TableInput(table)
+			test.change(in)
+			if _, err := client.CreateTable(t.Context(), in); err != nil {
+				t.Fatalf("CreateTable: %v", err)
+			}
+			wantTableError(t, CheckTable(t.Context(), client, table), limiter.ErrInvalid, append(test.want, table)...)
+			if out, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &table}); err != nil || out.Count != 0 {
+				t.Errorf("%d items were written to a foreign table, error %v", out.Count, err)
+			}
+		})
+	}
+}
+
+func wantTableError(t *testing.T, err, kind error, mentions ...string) {
+	t.Helper()
+	if !errors.Is(err, kind) {
+		t.Errorf("error = %v, want %q", err, kind)
+		return
+	}
+	for _, m := range mentions {
+		if !strings.Contains(err.Error(), m) {
+			t.Errorf("error %q does not say %q", err, m)
+		}
+	}
+}
+
+func TestCheckTableOfAVersion(t *testing.T) {
+	client := dynamotest.Start(t).Client(t)
+	for _, test := range []struct {
+		stored types.AttributeValue // nil = no record
+		want   error
+		says   string
+	}{
+		{nil, nil, ""},
+		{avN("1"), nil, ""},
+		{avN("2"), limiter.ErrInvalid, "schema version 2, and this program knows 1"},
+		{avN("0"), limiter.ErrInvalid, "schema_version is 0"},
+		{avN("-3"), limiter.ErrInvalid, "schema_version is -3"},
+		{avS("1"), limiter.ErrInvalid, "schema_version is a string"},
+	} {
+		table := dynamotest.TableName(t)
+		if _, err := client.CreateTable(t.Context(), TableInput(table)); err != nil {
+			t.Fatalf("CreateTable: %v", err)
+		}
+		record := versionKey().attributes()
+		if record[attrSchemaVersion] = test.stored; test.stored != nil {
+			if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: record}); err != nil {
+				t.Fatalf("PutItem: %v", err)
+			}
+		}
+		err := CheckTable(t.Context(), client, table)
+		if test.want == nil {
+			if record[attrSchemaVersion] = avN("1"); err != nil {
+				t.Errorf("version %#v: %v", test.stored, err)
+			}
+		} else {
+			wantTableError(t, err, test.want, test.says, table)
+		}
+		out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: versionKey().attributes()})
+		if err != nil {
+			t.Fatalf("GetItem: %v", err)
+		}
+		if diff := cmp.Diff(fmt.Sprint(attributeText(record)), fmt.Sprint(attributeText(out.Item))); diff != "" {
+			t.Errorf("version %#v: the record (-want +got):\n%s", test.stored, diff)
+		}
+	}
+}
+
+// attributeText writes an item so that two can be compared.
+func attributeText(item attributes) map[string]string {
+	text := make(map[string]string, len(item))
+	for name, v := range item {
+		switch v := v.(type) {
+		case *types.AttributeValueMemberS:
+			text[name] = "S " + v.Value
+		case *types.AttributeValueMemberN:
+			text[name] = "N " + v.Value
+		default:
+			text[name] = fmt.Sprintf("%#v", v)
+		}
+	}
+	return text
+}
+
+// describing is a client whose DescribeTable answers what a test says.
+type describing struct {
+	Client
+	table *types.TableDescription
+	err   error
+}
+
+func (d describing) DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
+	return &dynamodb.DescribeTableOutput{Table: d.table}, d.err
+}
+
+// TestCheckTableOfAStatus: what DynamoDB Local never shows.
+func TestCheckTableOfAStatus(t *testing.T) {
+	db := dynamofake.New()
+	if err := CreateTable(t.Context(), db, "limits"); err != nil {
+		t.Fatalf("CreateTable: %v", err)
+	}
+	out, err := db.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("limits")})
+	if err != nil {
+		t.Fatalf("DescribeTable: %v", err)
+	}
+	for status, want := range map[types.TableStatus]error{
+		types.TableStatusActive: nil, types.TableStatusUpdating: nil, types.TableStatusCreating: limiter.ErrUnavailable,
+		types.TableStatusDeleting: limiter.ErrInvalid, types.TableStatusArchived: limiter.ErrInvalid, types.TableStatusInaccessibleEncryptionCredentials: limiter.ErrInvalid,
+	} {
+		got := *out.Table
+		got.TableStatus = status
+		if err := CheckTable(t.Context(), describing{db, &got, nil}, "limits"); !errors.Is(err, want) || want != nil && !strings.Contains(err.Error(), "ACTIVE") {
+			t.Errorf("status %s: error = %v, want %v", status, err, want)
+		}
+	}
+	for status, want := range map[types.IndexStatus]error{
+		types.IndexStatusUpdating: nil, types.IndexStatusCreating: limiter.ErrUnavailable, types.IndexStatusDeleting: limiter.ErrInvalid,
+	} {
+		got := *out.Table
+		got.GlobalSecondaryIndexes = append([]types.GlobalSecondaryIndexDescription(nil), got.GlobalSecondaryIndexes...)
+		got.GlobalSecondaryIndexes[1].IndexStatus = status
+		if err := CheckTable(t.Context(), describing{db, &got, nil}, "limits"); !errors.Is(err, want) || want != nil && !strings.Contains(err.Error(), "index GSI2") {
+			t.Errorf("index status %s: error = %v, want %v", status, err, want)
+		}
+	}
+}
+
+func TestCheckTableThatCannotBeAsked(t *testing.T) {
+	db := dynamofake.New()
+	wantTableError(t, CheckTable(t.Context(), db, "limits"), limiter.ErrInvalid, "table limits does not exist", "create_table")
+
+	refused := &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "User is not authorized"}
+	err := CheckTable(t.Context(), describing{db, nil, refused}, "limits")
+	wantTableError(t, err, ErrDenied, "table limits", "dynamodb:DescribeTable")
+	wantTableError(t, err, limiter.ErrInvalid)
+
+	if err := CreateTable(t.Context(), db, "limits"); err != nil {
+		t.Fatalf("CreateTable: %v", err)
+	}
+	db.SetPlan(dynamofake.Script(dynamofake.Step{Op: "GetItem", Fault: dynamofake.Fault{Kind: dynamofake.Fail, Err: refused}}))
+	wantTableError(t, CheckTable(t.Context(), db, "limits"), ErrDenied, "table limits", "dynamodb:GetItem")
+
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("Listen: %v", err)
+	}
+	endpoint := "http://" + listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatalf("Close: %v", err)
+	}
+	nobody, err := NewClient(t.Context(), ClientConfig{Endpoint: endpoint})
+	if err != nil {
+		t.Fatalf("NewClient: %v", err)
+	}
+	wantTableError(t, CheckTable(t.Context(), nobody, "limits"), limiter.ErrUnavailable, "table limits", "cannot be reached", "connection refused")
+	wantTableError(t, CreateTable(t.Context(), nobody, "limits"), limiter.ErrUnavailable, "table limits", "cannot be reached")
+}

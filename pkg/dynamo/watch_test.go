@@ -1,0 +1,228 @@
+package dynamo
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// listener is a subscriber that keeps what it is told.
+type listener struct {
+	mu      sync.Mutex
+	changes []limiter.Change
+}
+
+func listen(c *catalog) *listener {
+	l := new(listener)
+	c.Subscribe(func(ch limiter.Change) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.changes = append(l.changes, ch)
+	})
+	return l
+}
+
+// want requires what the subscriber was told since the last call, and that what is
+// read from now on is of the generation told, or later.
+func (l *listener) want(t *testing.T, c *catalog, what string, want ...limiter.Change) {
+	t.Helper()
+	l.mu.Lock()
+	got := l.changes
+	l.changes = nil
+	l.mu.Unlock()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s: told (-want +got):\n%s", what, diff)
+	}
+	if _, generation := read(t, c); len(got) > 0 && generation < got[len(got)-1].Generation {
+		t.Errorf("%s: told of generation %d, then read at %d", what, got[len(got)-1].Generation, generation)
+	}
+}
+
+func told(generation uint64, refs ...limiter.Ref) limiter.Change {
+	return limiter.Change{Namespace: ns, Generation: generation, Refs: refs}
+}
+
+// toldNothing is what the subscriber is told of a change of no record.
+func toldNothing(generation uint64) limiter.Change {
+	return limiter.Change{Namespace: ns, Generation: generation, Refs: []limiter.Ref{}}
+}
+
+func poll(t *testing.T, c *catalog) {
+	t.Helper()
+	if err := c.poll(t.Context()); err != nil {
+		t.Fatalf("poll: %v", err)
+	}
+}
+
+func raise(t *testing.T, c *catalog) {
+	t.Helper()
+	if err := c.RaiseGeneration(t.Context()); err != nil {
+		t.Fatalf("RaiseGeneration: %v", err)
+	}
+}
+
+// TestTold: what the subscribers of two replicas are told of, and when.
+func TestTold(t *testing.T) {
+	db := dynamofake.New()
+	a := newTestCatalog(t, db)
+	b := openTestCatalog(t, db, a.table)
+	toA, toB := listen(a), listen(b)
+	read(t, a)
+	read(t, b)
+	x, y, z := limiter.ResourceLimitsRef("x"), limiter.EntityLimitsRef("k\xff", "y#"), limiter.SystemLimitsRef()
+
+	putPerDay(t, a, x, 1)
+	toA.want(t, a, "own change", told(1, x))
+	poll(t, a)
+	toA.want(t, a, "look after an own change")
+
+	putPerDay(t, a, y, 1)
+	toA.want(t, a, "second own change", told(2, y))
+	toB.want(t, b, "before a look")
+	poll(t, b)
+	toB.want(t, b, "two changes of another", told(2, x, y))
+	poll(t, b)
+	toB.want(t, b, "look without a change")
+
+	putPerDay(t, a, x, 2)
+	toA.want(t, a, "own change", told(3, x))
+	putPerDay(t, b, z, 2) // does not know of the one before
+	toB.want(t, b, "own change after one that was missed", told(4))
+	poll(t, b)
+	toB.want(t, b, "look after it")
+
+	raise(t, a)
+	toA.want(t, a, "own raise, while a change of another is not known", told(4))
+	poll(t, a)
+	toA.want(t, a, "change of another", told(5, z))
+	poll(t, b)
+	toB.want(t, b, "raise by another: no record changed", toldNothing(5))
+}
+
+// TestToldAfterAGap: where the record of a change is gone, or says nothing, the
+// subscriber is told that anything may have changed.
+func TestToldAfterAGap(t *testing.T) {
+	db := dynamofake.New()
+	a := newTestCatalog(t, db)
+	b := openTestCatalog(t, db, a.table)
+	toB := listen(b)
+	read(t, b)
+	sp, err := b.use(t.Context(), ns)
+	if err != nil {
+		t.Fatalf("use: %v", err)
+	}
+	ref := limiter.ResourceLimitsRef("r")
+	for i, broken := range []uint64{1, 2, 3} { // of three changes each
+		for range 3 {
+			putPerDay(t, a, ref, 1)
+		}
+		k := changeKey(sp.id, uint64(3*i)+broken) // #nosec G115 -- small
+		if _, err := db.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &a.table, Key: k.attributes()}); err != nil {
+			t.Fatalf("DeleteItem: %v", err)
+		}
+		poll(t, b)
+		toB.want(t, b, fmt.Sprintf("change %d of 3 has expired", broken), told(uint64(3*i+3)))
+	}
+	for range maxMissedChanges + 1 {
+		putPerDay(t, a, ref, 1)
+	}
+	poll(t, b)
+	toB.want(t, b, "too many changes", told(9+maxMissedChanges+1))
+	putPerDay(t, a, limiter.ResourceLimitsRef(strings.Repeat("n", maxNameAttribute*maxChangeRefs)), 1)
+	poll(t, b)
+	toB.want(t, b, "a change of a name that is too long", told(9+maxMissedChanges+2))
+}
+
+// TestToldOfACorruptChange: that anything may have changed, and whoever operates
+// is told which item is corrupt; other namespaces go on.
+func TestToldOfACorruptChange(t *testing.T) {
+	db := dynamofake.New()
+	a := newTestCatalog(t, db)
+	b := openTestCatalog(t, db, a.table)
+	toB := listen(b)
+	read(t, b)
+	sp, err := b.use(t.Context(), ns)
+	if err != nil {
+		t.Fatalf("use: %v", err)
+	}
+	putPerDay(t, a, limiter.SystemLimitsRef(), 1)
+	record := changeKey(sp.id, 1).attributes()
+	record[attrRefs] = avS("everything")
+	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &a.table, Item: record}); err != nil {
+		t.Fatalf("PutItem: %v", err)
+	}
+	if err := b.poll(t.Context()); err == nil || !strings.Contains(err.Error(), changeKey(sp.id, 1).String()) {
+		t.Errorf("poll: error %v does not name the item", err)
+	}
+	toB.want(t, b, "a corrupt change", told(1))
+}
+
+// TestWatcher: it looks at every tick, survives errors, which it logs, and stops.
+func TestWatcher(t *testing.T) {
+	db := dynamofake.New()
+	a := newTestCatalog(t, db)
+	ticks := make(chan time.Time)
+	var log bytes.Buffer
+	b := newCatalog(catalogConfig{Client: db, Table: a.table, Ticks: ticks, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	toB := listen(b)
+	read(t, b)
+	tick := func() { // the second is taken when the first look has ended
+		ticks <- time.Time{}
+		ticks <- time.Time{}
+	}
+	putPerDay(t, a, limiter.SystemLimitsRef(), 1)
+	db.SetPlan(func(c dynamofake.Call) dynamofake.Fault {
+		return dynamofake.Fault{Kind: dynamofake.Fail, Err: fmt.Errorf("broken %s", c.Op)}
+	})
+	tick()
+	toB.want(t, b, "looks that fail")
+	db.SetPlan(nil)
+	tick()
+	toB.want(t, b, "looks that succeed again", told(1, limiter.SystemLimitsRef()))
+	for range 2 {
+		if err := b.close(t.Context()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}
+	select {
+	case ticks <- time.Time{}:
+		t.Error("the watcher took a tick after close")
+	default:
+	}
+	if !strings.Contains(log.String(), "broken BatchGetItem") || !strings.Contains(log.String(), a.table) {
+		t.Errorf("logged %q", log.String())
+	}
+}
+
+// TestToldByDynamoDB: in real time, with the default interval, within G5.
+func TestToldByDynamoDB(t *testing.T) {
+	client := dynamotest.Start(t).Client(t)
+	a := newTestCatalog(t, client)
+	b := openTestCatalog(t, client, a.table)
+	got := make(chan limiter.Change, 1)
+	b.Subscribe(func(ch limiter.Change) { got <- ch })
+	read(t, b)
+	ref := limiter.EntityLimitsRef("k\xff", "")
+	putPerDay(t, a, ref, 5)
+	timeout := time.NewTimer(5 * time.Second)
+	defer timeout.Stop()
+	select {
+	case ch := <-got:
+		if diff := cmp.Diff(told(1, ref), ch); diff != "" {
+			t.Errorf("told (-want +got):\n%s", diff)
+		}
+	case <-timeout.C:
+		t.Error("not told of a change within 5 s")
+	}
+}

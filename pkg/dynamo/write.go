@@ -1,0 +1,436 @@
+package dynamo
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+const (
+	// ttlMargin is how long a bucket is kept after it must be full again. It is more
+	// than clocks may differ and longer than any write can be under way, so that no
+	// write meets an item whose ttl, as it was planned, is already over.
+	ttlMargin = int64(time.Hour / time.Millisecond)
+	// ttlSlack is how much further a ttl is set than it has to be, so that it is not
+	// set with every write. In seconds.
+	ttlSlack = int64(time.Hour / time.Second)
+	// maxTTL is the last second of the year 9999. A bucket that is not full by then,
+	// or that was by the year 1970, has no ttl.
+	maxTTL = 253_402_300_799
+)
+
+// writeID says whose write it is: the slot of its replica, and an id that no other
+// write has.
+type writeID struct {
+	slot int
+	id   string
+}
+
+// write is one conditional write: a PutItem for a bucket that has no item, else an
+// UpdateItem.
+type write struct {
+	writeID
+	put    *dynamodb.PutItemInput
+	update *dynamodb.UpdateItemInput
+	made   *view // the item that put makes
+}
+
+// newWrite returns the write that carries out a plan.
+func newWrite(table string, k key, id writeID, p *plan) *write {
+	w := &write{writeID: id}
+	switch s := p.stage; {
+	case s.create:
+		w.putItem(table, k, p)
+	case s.swap != nil:
+		w.update = swapInput(table, k, id, p)
+	case s.plain():
+		w.update = plainInput(table, k, id, p)
+	default:
+		w.update = refillInput(table, k, id, p)
+	}
+	return w
+}
+
+// plainInput is a write that leaves rf alone, so that others may write meanwhile.
+// That is sound as long as no limit is full that it takes from: the overflow of a
+// full limit is lost, but an rf that has not moved would claim it once more.
+func plainInput(table string, k key, id writeID, p *plan) *dynamodb.UpdateItemInput {
+	s := p.stage
+	e := begin(id, p)
+	e.require(attrRefilled, ">=", numberAttribute(s.base.refilled))
+	for i := range s.balances {
+		b := &s.balances[i]
+		tokens := limitAttr(b.limit.Name, limitTokens)
+		if b.atLeast != noLowerBound {
+			e.require(tokens, ">=", numberAttribute(b.atLeast))
+		}
+		if b.lowered || b.checked {
+			e.require(tokens, "<", numberAttribute(b.below-b.due))
+			e.requireLease(b.balance, "<=", b.leased)
+		}
+		e.addTo(tokens, b.delta)
+		e.addTo(limitAttr(b.limit.Name, limitConsumed), b.usage)
+	}
+	return e.input(table, k)
+}
+
+// refillInput is a write that also moves rf to now. It brings every limit of the
+// item up to date, since they share it.
+func refillInput(table string, k key, id writeID, p *plan) *dynamodb.UpdateItemInput {
+	s := p.stage
+	e := begin(id, p)
+	e.require(attrRefilled, "=", numberAttribute(s.base.refilled))
+	moved := s.now > s.base.refilled
+	if moved {
+		e.setTo(attrRefilled, numberAttribute(s.now))
+	}
+	for i := range s.balances {
+		b := &s.balances[i]
+		e.requireStaged(b, moved)
+		tokens := limitAttr(b.limit.Name, limitTokens)
+		switch {
+		case b.basis == relative:
+			e.addTo(tokens, b.due+b.delta)
+		case b.basis == exact:
+			e.setTo(tokens, numberAttribute(b.tokens))
+		case b.lease:
+			e.setToLess(tokens, b.params.Capacity+b.delta, limitAttr(b.limit.Name, limitLeased))
+		default:
+			e.setTo(tokens, numberAttribute(b.params.Capacity+b.delta))
+		}
+		if b.remainder != b.state.Remainder {
+			e.setTo(limitAttr(b.limit.Name, limitRemainder), numberAttribute(b.remainder))
+		}
+		e.addTo(limitAttr(b.limit.Name, limitConsumed), b.usage)
+	}
+	return e.input(table, k)
+}
+
+// requireStaged adds what the plan for a limit rests on, rf being as it was seen.
+func (e *expression) requireStaged(b *staged, moved bool) {
+	tokens := limitAttr(b.limit.Name, limitTokens)
+	// The remainder may go to 0 under the same rf, when a limit is found full by a
+	// clock that is not past rf; a refill that counted on it would be too much.
+	if b.state.Remainder > 0 && (moved && b.basis == relative || b.basis == exact) {
+		e.require(limitAttr(b.limit.Name, limitRemainder), "=", numberAttribute(b.state.Remainder))
+	}
+	if b.basis == exact {
+		e.require(tokens, "=", numberAttribute(b.state.Tokens))
+		e.requireLease(b.balance, "=", b.leased)
+		return
+	}
+	if least := max(b.atLeast, b.full); least != noLowerBound {
+		e.require(tokens, ">=", numberAttribute(least-b.due))
+	}
+	if b.below != noUpperBound {
+		e.require(tokens, "<", numberAttribute(b.below-b.due))
+	}
+	switch {
+	case b.basis == relative:
+		e.requireLease(b.balance, "<=", b.leased)
+	case b.below != noUpperBound:
+		e.requireLease(b.balance, "=", b.leased)
+	default:
+		e.requireLease(b.balance, ">=", b.leased)
+	}
+	if b.lease && b.mostHeld != noUpperBound {
+		e.require(limitAttr(b.limit.Name, limitLeased), "<=", numberAttribute(b.mostHeld))
+	}
+}
+
+// requireLease compares the tokens out on lease. Without the attribute there are
+// none, and there must still be none: a write that does not name it sets a balance
+// that has no place for them.
+func (e *expression) requireLease(b *balance, operator string, n int64) {
+	if attr := limitAttr(b.limit.Name, limitLeased); b.lease {
+		e.require(attr, operator, numberAttribute(n))
+	} else {
+		e.requireAbsent(attr)
+	}
+}
+
+// swapInput is a write that puts the bucket under other limits. It changes nothing
+// but the very item that was seen.
+func swapInput(table string, k key, id writeID, p *plan) *dynamodb.UpdateItemInput {
+	s := p.stage
+	old, next := s.swap, s.base
+	e := newExpression()
+	e.own(id)
+	e.require(attrVersion, "=", numberAttribute(old.version.hash))
+	e.require(attrGeneration, "=", numberAttribute(old.version.generation))
+	e.require(attrRefilled, "=", numberAttribute(old.refilled))
+	for i := range old.balances {
+		b := &old.balances[i]
+		e.require(limitAttr(b.limit.Name, limitTokens), "=", numberAttribute(b.state.Tokens))
+		e.require(limitAttr(b.limit.Name, limitRemainder), "=", numberAttribute(b.state.Remainder))
+		e.requireLease(b, "=", b.leased)
+	}
+	e.setTo(attrVersion, numberAttribute(next.version.hash))
+	e.setTo(attrGeneration, numberAttribute(next.version.generation))
+	e.setTo(attrRefilled, numberAttribute(s.now))
+	e.setLastTake(p)
+	if ttl := s.ttlNeeded(true); ttl > 0 {
+		e.setTo(attrTTL, numberAttribute(ttl+ttlSlack))
+	} else if old.ttl > 0 {
+		e.removeAttr(attrTTL)
+	}
+	e.swapBalances(s)
+	e.swapFree(old, next)
+	return e.input(table, k)
+}
+
+// swapBalances writes the limits of the new view, and removes those that are not in it.
+func (e *expression) swapBalances(s *stage) {
+	for i := range s.base.balances {
+		b := s.base.balances[i]
+		old := s.swap.any(b.limit.Name)
+		usage := int64(0)
+		if st := s.find(b.limit.Name); st != nil {
+			b.state = tokenbucket.Bucket{Tokens: st.tokens, Remainder: st.remainder, Refilled: s.now}
+			usage = st.usage
+		}
+		for _, n := range balanceNumbers(&b) {
+			e.setTo(limitAttr(b.limit.Name, n.attr), numberAttribute(n.value))
+		}
+		consumed := limitAttr(b.limit.Name, limitConsumed)
+		if old == nil {
+			e.setTo(consumed, numberAttribute(usage))
+			continue
+		}
+		e.addTo(consumed, usage)
+		if old.dormant && !b.dormant {
+			e.removeAttr(limitAttr(b.limit.Name, limitDormant))
+			e.removeAttr(limitAttr(b.limit.Name, limitRefilled))
+		}
+	}
+	for i := range s.swap.balances {
+		old := &s.swap.balances[i]
+		if s.base.any(old.limit.Name) != nil {
+			continue
+		}
+		for _, n := range balanceNumbers(old) {
+			e.removeAttr(limitAttr(old.limit.Name, n.attr))
+		}
+		e.removeAttr(limitAttr(old.limit.Name, limitConsumed))
+		if old.lease {
+			e.removeAttr(limitAttr(old.limit.Name, limitLeased))
+		}
+	}
+}
+
+// swapFree writes which limits are unlimited.
+func (e *expression) swapFree(old, next *view) {
+	for _, name := range next.free {
+		e.setTo(limitAttr(name, limitUnlimited), numberAttribute(1))
+	}
+	for _, name := range old.free {
+		if i := next.limits.Find(name); i < 0 || !next.limits.Unlimited(i) {
+			e.removeAttr(limitAttr(name, limitUnlimited))
+		}
+	}
+}
+
+// limitNumber is an attribute of a limit and its value.
+type limitNumber struct {
+	attr  string
+	value int64
+}
+
+// balanceNumbers returns the attributes of a limit, without what is counted and leased.
+func balanceNumbers(b *balance) []limitNumber {
+	numbers := []limitNumber{
+		{limitTokens, b.state.Tokens},
+		{limitRemainder, b.state.Remainder},
+		{limitCapacity, b.params.Capacity},
+		{limitAmount, b.params.Amount},
+		{limitPeriod, b.params.Period},
+		{limitFloor, b.floor},
+	}
+	if b.dormant {
+		numbers = append(numbers, limitNumber{limitDormant, 1}, limitNumber{limitRefilled, b.state.Refilled})
+	}
+	return numbers
+}
+
+// any returns the balance of a limit, dormant or not, or nil.
+func (v *view) any(limit string) *balance {
+	for i := range v.balances {
+		if v.balances[i].limit.Name == limit {
+			return &v.balances[i]
+		}
+	}
+	return nil
+}
+
+// putItem makes the item of a bucket that has none.
+func (w *write) putItem(table string, k key, p *plan) {
+	s := p.stage
+	item := k.attributes()
+	of := p.actors[0].bucket
+	for attr, v := range map[string]types.AttributeValue{attrEntity: bucketName(of.Entity), attrResource: bucketName(of.Resource)} {
+		if v != nil {
+			item[attr] = v
+		}
+	}
+	item[attrRefilled] = numberAttribute(s.now)
+	item[attrVersion] = numberAttribute(s.base.version.hash)
+	item[attrGeneration] = numberAttribute(s.base.version.generation)
+	item[slotAttr(w.slot)] = &types.AttributeValueMemberS{Value: w.id}
+	if p.admitsAny() {
+		item[attrLastTake] = numberAttribute(s.now)
+	}
+	item[attrShardCount], item[attrLevel], item[attrEpoch] = numberAttribute(1), numberAttribute(1), numberAttribute(0)
+
+	made := *s.base
+	made.refilled = s.now
+	made.slots[w.slot] = w.id
+	made.balances = make([]balance, len(s.balances))
+	for i := range s.balances {
+		b := &s.balances[i]
+		made.balances[i] = *b.balance
+		made.balances[i].state = tokenbucket.Bucket{Tokens: b.tokens, Remainder: b.remainder, Refilled: s.now}
+		for _, n := range balanceNumbers(&made.balances[i]) {
+			item[limitAttr(b.limit.Name, n.attr)] = numberAttribute(n.value)
+		}
+		item[limitAttr(b.limit.Name, limitConsumed)] = numberAttribute(b.usage)
+	}
+	for _, name := range s.base.free {
+		item[limitAttr(name, limitUnlimited)] = numberAttribute(1)
+	}
+	if ttl := s.ttlNeeded(true); ttl > 0 {
+		made.ttl = ttl + ttlSlack
+		item[attrTTL] = numberAttribute(made.ttl)
+	}
+	w.made = &made
+	w.put = &dynamodb.PutItemInput{
+		TableName:                           aws.String(table),
+		Item:                                item,
+		ConditionExpression:                 aws.String("attribute_not_exists(#0)"),
+		ExpressionAttributeNames:            map[string]string{"#0": attrPK},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+}
+
+// maxBucketName is the longest name that a bucket's item has in full. Every
+// decision pays for each kilobyte of its item, and whoever is limited chooses names.
+const maxBucketName = 256
+
+func bucketName(name string) types.AttributeValue {
+	if len(name) > maxBucketName {
+		return nil
+	}
+	return nameAttribute(name)
+}
+
+// begin starts a write of a plan under the limits that the item is under.
+func begin(id writeID, p *plan) *expression {
+	e := newExpression()
+	e.own(id)
+	e.require(attrVersion, "=", numberAttribute(p.stage.base.version.hash))
+	e.setLastTake(p)
+	if p.raise > 0 {
+		e.require(attrGeneration, "<=", numberAttribute(p.raise))
+		e.setTo(attrGeneration, numberAttribute(p.raise))
+	}
+	e.keepTTL(p.stage)
+	return e
+}
+
+// own makes the write one that is applied once: sent again, it finds its own id.
+func (e *expression) own(id writeID) {
+	attr := slotAttr(id.slot)
+	e.require(attr, "<>", &types.AttributeValueMemberS{Value: id.id})
+	e.setTo(attr, &types.AttributeValueMemberS{Value: id.id})
+}
+
+func (e *expression) setLastTake(p *plan) {
+	if p.admitsAny() {
+		e.setTo(attrLastTake, numberAttribute(p.stage.now))
+	}
+}
+
+// admitsAny reports whether the plan admits a request.
+func (p *plan) admitsAny() bool {
+	return slices.ContainsFunc(p.actors, func(r *request) bool { return r.admitted })
+}
+
+// keepTTL makes sure that an item whose balance goes down is kept until it must be
+// full again, whatever others take from it: reckoned from a balance of 0, which
+// takes cannot pass. A charge can, so it removes the ttl, until a take finds every
+// balance at 0 or above. No write lowers a ttl.
+func (e *expression) keepTTL(s *stage) {
+	lowered, charged := s.lowers()
+	if !lowered {
+		return
+	}
+	needed, seen := s.ttlNeeded(false), s.base.ttl
+	switch {
+	case charged || needed == 0:
+		if seen > 0 || charged {
+			e.removeAttr(attrTTL)
+		} else {
+			e.requireAbsent(attrTTL)
+		}
+	case seen >= needed:
+		e.require(attrTTL, ">=", numberAttribute(needed))
+	case seen > 0:
+		ttl := e.value(numberAttribute(needed + ttlSlack))
+		join(&e.condition, " AND ", e.name(attrTTL), "<=", ttl)
+		join(&e.set, ", ", e.name(attrTTL), "=", ttl)
+	default:
+		e.requireAbsent(attrTTL)
+		if s.solvent() {
+			e.setTo(attrTTL, numberAttribute(needed+ttlSlack))
+		}
+	}
+}
+
+// solvent makes the plan rest on no limit's being in debt after it, if none is.
+func (s *stage) solvent() bool {
+	plain := s.plain()
+	for i := range s.balances {
+		b := &s.balances[i]
+		if b.tokens < 0 || plain && b.state.Tokens+b.delta < 0 {
+			return false
+		}
+	}
+	for i := range s.balances {
+		if b := &s.balances[i]; plain || b.basis == relative {
+			b.atLeast = max(b.atLeast, -b.delta)
+		}
+	}
+	return true
+}
+
+// ttlNeeded returns the earliest ttl at which the bucket must be full again, in Unix
+// seconds; 0 = it can have none. actual reckons with the debts that the plan leaves.
+func (s *stage) ttlNeeded(actual bool) int64 {
+	var wait int64
+	for i := range s.balances {
+		b := tokenbucket.Bucket{Refilled: s.now}
+		if actual {
+			b.Tokens = min(s.balances[i].tokens, 0)
+		}
+		wait = max(wait, b.TimeToFull(s.balances[i].params, s.now))
+	}
+	for i := range s.base.balances {
+		if b := &s.base.balances[i]; b.dormant {
+			wait = max(wait, b.state.TimeToFull(b.params, s.now))
+		}
+	}
+	if wait >= tokenbucket.Forever || s.now > math.MaxInt64-tokenbucket.Forever-ttlMargin {
+		return 0
+	}
+	ttl := (s.now + wait + ttlMargin + limiter.Milli - 1) / limiter.Milli
+	if ttl <= 0 || ttl > maxTTL-ttlSlack {
+		return 0
+	}
+	return ttl
+}
