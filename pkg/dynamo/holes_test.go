@@ -41,16 +41,24 @@ func newScene(t *testing.T) *scene {
 	return w
 }
 
+func (w *scene) rawItem() (map[string]types.AttributeValue, error) {
+	out, err := w.db.GetItem(context.Background(), &dynamodb.GetItemInput{TableName: aws.String(simTable), Key: w.key.attributes()})
+	if err != nil {
+		return nil, err
+	}
+	return out.Item, nil
+}
+
 func (w *scene) item() *view {
 	w.t.Helper()
-	out, err := w.db.GetItem(context.Background(), &dynamodb.GetItemInput{TableName: aws.String(simTable), Key: w.key.attributes()})
+	raw, err := w.rawItem()
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if out.Item == nil {
+	if raw == nil {
 		return nil
 	}
-	v, err := parseItem(simTable, w.key, out.Item, nil)
+	v, err := parseItem(simTable, w.key, raw, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
-	"github.com/ratelimit/ratelimit/internal/dynamotest"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/limiter/storetest"
@@ -35,15 +34,4 @@ func newTable(t *testing.T) *dynamofake.DB {
 
 func TestConformanceInMemory(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) limiter.Store { return newStore(t, newTable(t), nil) })
-}
-
-func TestConformanceOnDynamoDBLocal(t *testing.T) {
-	server := dynamotest.Start(t)
-	storetest.Run(t, func(t *testing.T) limiter.Store {
-		client, table := server.Client(t), dynamotest.TableName(t)
-		if err := dynamo.CreateTable(t.Context(), client, table); err != nil {
-			t.Fatal(err)
-		}
-		return newStore(t, client, func(cfg *dynamo.Config) { cfg.Table = table })
-	})
 }
