@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/ratelimit/ratelimit/internal/dynamotest"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -74,7 +75,7 @@ func TestChargesRemoveTheTTL(t *testing.T) {
 		if !p.send() {
 			t.Fatal("refused")
 		}
-		if got := w.db.Expire(simTable, milliseconds(2*86_400)/1000) > 0; got != broken {
+		if got := w.expires(2 * 86_400); got != broken {
 			t.Errorf("without the rule: %t; a bucket with 10 days of debt expired after two: %t", broken, got)
 		}
 	}
@@ -99,7 +100,7 @@ func TestChangesDropTheRemainder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := parseItem(simTable, w.key, raw, nil); (err != nil) != broken {
+		if _, err := parseItem(w.table, w.key, raw, nil); (err != nil) != broken {
 			t.Errorf("without the rule: %t; the item: %v", broken, err)
 		}
 	}
@@ -190,5 +191,29 @@ func TestManyLimits(t *testing.T) {
 	}
 	if len(kinds) != 3 {
 		t.Errorf("kinds of writes: %v, want plain, refill and change", kinds)
+	}
+}
+
+// DynamoDB takes the writes for a bucket with tokens out on lease, which nothing
+// makes yet: full and not full, plain and refilling.
+func TestLeasedBucketsOnDynamoDBLocal(t *testing.T) {
+	client, table := dynamotest.Start(t).Client(t), dynamotest.TableName(t)
+	if err := CreateTable(t.Context(), client, table); err != nil {
+		t.Fatal(err)
+	}
+	w := &scene{t: t, db: client, table: table, key: bucketKey("ns", "e", "r", 0, 0)}
+	a := w.member(aSecond)
+	a.do(0, take(2))
+	w.update("SET #b_a_h = :b_a_h ADD #b_a_tk :b_a_tk", map[string]int64{"b_a_h": 3000, "b_a_tk": -3000})
+	for _, step := range []struct{ at, take, left float64 }{
+		{0, 1, 4},       // plain
+		{1, 4.5, 0.5},   // with 1 due
+		{100, 7, 0},     // full: 7, as 3 are out
+		{101.5, 1, 0.5}, // with 1.5 due
+	} {
+		a.do(step.at, take(step.take))
+		if got := w.balance(step.at) - 3; got != step.left {
+			t.Errorf("at %v s: %v left, want %v", step.at, got, step.left)
+		}
 	}
 }
