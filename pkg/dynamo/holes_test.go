@@ -20,20 +20,21 @@ import (
 // scene is one bucket and what replicas do with it, step by step. Its times are
 // seconds after a beginning.
 type scene struct {
-	t    *testing.T
-	db   *dynamofake.DB
-	key  key
-	seen int // replicas
+	t     *testing.T
+	db    Client
+	table string
+	key   key
+	seen  int // replicas
 }
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	w := &scene{t: t, db: dynamofake.New(), key: bucketKey("ns", "e", "r", 0, 0)}
-	if _, err := w.db.CreateTable(t.Context(), TableInput(simTable)); err != nil {
+	w := &scene{t: t, db: dynamofake.New(), table: simTable, key: bucketKey("ns", "e", "r", 0, 0)}
+	if _, err := w.db.CreateTable(t.Context(), TableInput(w.table)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.db.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
-		TableName:               aws.String(simTable),
+		TableName:               aws.String(w.table),
 		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(attrTTL), Enabled: aws.Bool(true)},
 	}); err != nil {
 		t.Fatal(err)
@@ -41,16 +42,24 @@ func newScene(t *testing.T) *scene {
 	return w
 }
 
+func (w *scene) rawItem() (map[string]types.AttributeValue, error) {
+	out, err := w.db.GetItem(context.Background(), &dynamodb.GetItemInput{TableName: aws.String(w.table), Key: w.key.attributes()})
+	if err != nil {
+		return nil, err
+	}
+	return out.Item, nil
+}
+
 func (w *scene) item() *view {
 	w.t.Helper()
-	out, err := w.db.GetItem(context.Background(), &dynamodb.GetItemInput{TableName: aws.String(simTable), Key: w.key.attributes()})
+	raw, err := w.rawItem()
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if out.Item == nil {
+	if raw == nil {
 		return nil
 	}
-	v, err := parseItem(simTable, w.key, out.Item, nil)
+	v, err := parseItem(w.table, w.key, raw, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -60,7 +69,7 @@ func (w *scene) item() *view {
 // update changes the item as a part of the program would that is not there yet.
 func (w *scene) update(expression string, values map[string]int64) {
 	w.t.Helper()
-	in := &dynamodb.UpdateItemInput{TableName: aws.String(simTable), Key: w.key.attributes(), ExpressionAttributeNames: map[string]string{}, ExpressionAttributeValues: map[string]types.AttributeValue{}}
+	in := &dynamodb.UpdateItemInput{TableName: aws.String(w.table), Key: w.key.attributes(), ExpressionAttributeNames: map[string]string{}, ExpressionAttributeValues: map[string]types.AttributeValue{}}
 	for attr, n := range values {
 		p := strconv.Itoa(len(in.ExpressionAttributeValues))
 		in.ExpressionAttributeNames["#"+p], in.ExpressionAttributeValues[":"+p] = attr, numberAttribute(n)
@@ -83,6 +92,13 @@ func (w *scene) balance(at float64) float64 {
 	b := v.find("a")
 	due, _ := dueAt(b.state, b.params, milliseconds(at))
 	return float64(b.state.Tokens+due+b.leased) / limiter.Milli
+}
+
+// expires has the table delete what is expired at a time, and reports whether that
+// is the bucket.
+func (w *scene) expires(at float64) bool {
+	db, ok := w.db.(*dynamofake.DB)
+	return ok && db.Expire(w.table, milliseconds(at)/1000) > 0
 }
 
 func milliseconds(at float64) int64 { return simStart + int64(math.Round(at*1000)) }
@@ -128,7 +144,7 @@ func (m *member) intend(at float64, generation uint64, spends ...limiter.Spend) 
 		m.t.Fatalf("replica %d would not write for %+v", m.id, spends)
 	}
 	m.writes++
-	return &planned{m, p, newWrite(simTable, m.key, writeID{m.id % slotCount, fmt.Sprint(m.id, ":", m.writes)}, &p)}
+	return &planned{m, p, newWrite(m.table, m.key, writeID{m.id % slotCount, fmt.Sprint(m.id, ":", m.writes)}, &p)}
 }
 
 // send has the write arrive, and reports whether it was applied.
@@ -300,7 +316,7 @@ func holes() []hole {
 				return stale
 			},
 			rule:  dropping(attrTTL, "<="),
-			wrong: func(w *scene) bool { return w.db.Expire(simTable, milliseconds(3*86400)/1000) > 0 },
+			wrong: func(w *scene) bool { return w.expires(3 * 86_400) },
 		},
 		{
 			name: "a first ttl for a bucket that is in debt by now",
@@ -315,7 +331,7 @@ func holes() []hole {
 				return stale
 			},
 			rule:  without(func(c clause) bool { return c.attr == limitAttr("b", limitTokens) }),
-			wrong: func(w *scene) bool { return w.db.Expire(simTable, milliseconds(3*86400)/1000) > 0 },
+			wrong: func(w *scene) bool { return w.expires(3 * 86_400) },
 		},
 		{
 			name: "a take from what is not there any more",

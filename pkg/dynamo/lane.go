@@ -223,7 +223,9 @@ type outcome struct {
 }
 
 // send sends a write until its outcome is known, at most for the budget: a plan
-// that is older is never sent.
+// that is older is never sent. One whose reply was lost finds its id when it is sent
+// again, unless a replica that shares its slot has written meanwhile: then what it
+// takes can be taken twice, which admits too little and never too much.
 func (s *Store) send(l *lane, w *write, p *plan) outcome {
 	ctx, cancel := context.WithTimeout(s.stopped, s.cfg.Budget)
 	defer cancel()
@@ -245,7 +247,7 @@ func (s *Store) send(l *lane, w *write, p *plan) outcome {
 			return s.inquire(l, w, err)
 		}
 		inDoubt = inDoubt || uncertain
-		if (uncertain || retryable(err)) && anyWaits(p.actors) && pause(ctx, try) == nil {
+		if (uncertain || retryable(err)) && p.anyWaits() && pause(ctx, try) == nil {
 			s.stats.resent.Add(1)
 			continue
 		}
@@ -257,8 +259,9 @@ func (s *Store) send(l *lane, w *write, p *plan) outcome {
 }
 
 // anyWaits reports whether there is anybody for whom a write would be sent again.
-func anyWaits(actors []*request) bool {
-	return slices.ContainsFunc(actors, func(r *request) bool { return r.state.Load() != gone })
+func (p *plan) anyWaits() bool {
+	waits := func(r *request) bool { return r.state.Load() != gone }
+	return slices.ContainsFunc(p.actors, waits) || slices.ContainsFunc(p.rest, waits)
 }
 
 // refused is the outcome of a write whose condition did not hold: either the item

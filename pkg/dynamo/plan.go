@@ -102,6 +102,10 @@ func (k *knowledge) planHeld(pending []*request) plan {
 	var p plan
 	to, adopted := k.newest(pending)
 	if adopted != nil {
+		if p.stage = newStage(k.view, k.now); p.returns(pending) {
+			return p
+		}
+		p.rest = nil
 		p.stage = newStage(k.view.adopt(adopted.limits, to.generation, k.now), k.now)
 		p.stage.swap = k.view
 		p.fill(pending)
@@ -116,6 +120,22 @@ func (k *knowledge) planHeld(pending []*request) plan {
 		p.raise = to.generation
 	}
 	return p
+}
+
+// returns puts into the plan what this process itself gives back, and reports
+// whether there is any. It was taken under limits that are about to change, and the
+// new ones may have room for what those would have cut.
+func (p *plan) returns(pending []*request) bool {
+	var others []*request
+	for _, r := range pending {
+		if r.call == nil {
+			p.include(r)
+		} else {
+			others = append(others, r)
+		}
+	}
+	p.rest = append(p.rest, others...)
+	return len(p.actors) > 0
 }
 
 // ownStage is a bucket that has no item, as a request finds it: full, under the
@@ -154,15 +174,19 @@ func (k *knowledge) planMissing(pending []*request) plan {
 func (p *plan) fill(pending []*request) {
 	for _, giving := range [...]bool{true, false} {
 		for _, r := range pending {
-			if r.gives() != giving {
-				continue
+			if r.gives() == giving {
+				p.include(r)
 			}
-			if _, writes := p.stage.weigh(r); !writes {
-				p.rest = append(p.rest, r)
-				continue
-			}
-			p.stage.apply(r)
-			p.actors = append(p.actors, r)
 		}
 	}
+}
+
+// include puts a request into the plan's write, if it takes one.
+func (p *plan) include(r *request) {
+	if _, writes := p.stage.weigh(r); !writes {
+		p.rest = append(p.rest, r)
+		return
+	}
+	p.stage.apply(r)
+	p.actors = append(p.actors, r)
 }

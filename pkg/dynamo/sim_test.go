@@ -236,6 +236,8 @@ func (s *sim) arrive(r *simReplica) *request {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	q.call = &call{done: make(chan struct{})}
+	q.call.left.Store(1)
 	q.expires = time.Now().Add(time.Hour)
 	s.asked(q, r, giveBack)
 	return q

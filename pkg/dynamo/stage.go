@@ -220,7 +220,7 @@ func (s *stage) tell(r *request) {
 	for i := range r.spends {
 		if sp := &r.spends[i]; sp.held {
 			b := s.find(sp.limit)
-			sp.left = tokenbucket.Bucket{Tokens: b.tokens, Remainder: b.remainder, Refilled: s.now}
+			sp.left, sp.back = tokenbucket.Bucket{Tokens: b.tokens, Remainder: b.remainder, Refilled: s.now}, 0
 		}
 	}
 }

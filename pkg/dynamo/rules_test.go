@@ -1,0 +1,219 @@
+package dynamo
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// A write that arrives twice is applied once, as long as its id is in its slot.
+// When another write has taken the slot it is applied again: so one that gives
+// tokens is never sent a second time.
+func TestAWriteIsAppliedOnce(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		between func(w *scene)
+		rule    func(*dynamodb.UpdateItemInput)
+		want    bool // applied again
+	}{
+		{"at once", func(*scene) {}, nil, false},
+		{"after a replica with another slot", func(w *scene) { w.member(aSecond).do(0, take(1)) }, nil, false},
+		{"after a replica with the same slot", func(w *scene) {
+			w.seen += slotCount - 1
+			w.member(aSecond).do(0, take(1))
+		}, nil, true},
+		{"without the rule", func(*scene) {}, without(func(c clause) bool { return strings.HasPrefix(c.attr, attrSlot) }), true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newScene(t)
+			a := w.member(aSecond)
+			a.do(0, take(4))
+			a.look()
+			p := a.intend(0, 1, take(1))
+			if tc.rule != nil {
+				tc.rule(p.write.update)
+			}
+			if !p.send() {
+				t.Fatal("refused")
+			}
+			tc.between(w)
+			if got := p.send(); got != tc.want {
+				t.Errorf("applied again: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+// withoutRemoval keeps the ttl that a write would remove.
+func withoutRemoval(in *dynamodb.UpdateItemInput) {
+	expression, removal, _ := strings.Cut(*in.UpdateExpression, " REMOVE ")
+	if in.ExpressionAttributeNames[removal] == attrTTL {
+		*in.UpdateExpression = expression
+		prune(in)
+	}
+}
+
+// A charge removes the ttl: without that its debt is forgotten.
+func TestChargesRemoveTheTTL(t *testing.T) {
+	for _, broken := range []bool{false, true} {
+		w := newScene(t)
+		a := w.member(limiter.PerDay("a", 10))
+		a.do(0, take(1))
+		a.look()
+		p := a.intend(0, 1, limiter.Spend{Limit: "a", Charge: 100_000})
+		if broken {
+			withoutRemoval(p.write.update)
+		}
+		if !p.send() {
+			t.Fatal("refused")
+		}
+		if got := w.expires(2 * 86_400); got != broken {
+			t.Errorf("without the rule: %t; a bucket with 10 days of debt expired after two: %t", broken, got)
+		}
+	}
+}
+
+// A change of limits drops the remainder: under another period it would be worth
+// many tokens, here 86.
+func TestChangesDropTheRemainder(t *testing.T) {
+	for _, broken := range []bool{false, true} {
+		w := newScene(t)
+		slow, fast := w.member(limiter.Custom("a", 1000, 1, 24*time.Hour)), w.member(limiter.PerSecond("a", 1000))
+		slow.do(0, take(1000))
+		fast.look()
+		p := fast.intend(86.399, 2, take(0))
+		if broken {
+			keepRemainder(p.write.update, 86_399_000)
+		}
+		if !p.send() {
+			t.Fatal("refused")
+		}
+		raw, err := w.rawItem()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parseItem(w.table, w.key, raw, nil); (err != nil) != broken {
+			t.Errorf("without the rule: %t; the item: %v", broken, err)
+		}
+	}
+}
+
+// keepRemainder has an update set the remainder of limit a.
+func keepRemainder(in *dynamodb.UpdateItemInput, n int64) {
+	set, _, _ := strings.Cut(strings.TrimPrefix(*in.UpdateExpression, "SET "), " ADD ")
+	for assignment := range strings.SplitSeq(set, ", ") {
+		name, value, _ := strings.Cut(assignment, "=")
+		if in.ExpressionAttributeNames[name] == limitAttr("a", limitRemainder) {
+			in.ExpressionAttributeValues[value] = numberAttribute(n)
+		}
+	}
+}
+
+// What a create is believed to have made is what it made.
+func TestMadeItems(t *testing.T) {
+	w := newScene(t)
+	a := w.member(aSecond, limiter.PerDay("b", 7).WithMaxDebt(limiter.NoDebt), limiter.Unlimited("u"))
+	p := a.intend(3, 1, take(4), limiter.Spend{Limit: "b", Take: 7000, Charge: 1000})
+	if !p.send() {
+		t.Fatal("refused")
+	}
+	opts := []cmp.Option{
+		cmp.AllowUnexported(view{}, balance{}, version{}), cmp.Transformer("hash", (*limiter.Limits).Hash), cmpopts.EquateEmpty(),
+		cmpopts.IgnoreFields(limiter.Limit{}, "MaxDebt"), // the floor is compared
+	}
+	if diff := cmp.Diff(p.write.made, w.item(), opts...); diff != "" {
+		t.Errorf("made (-believed +is):\n%s", diff)
+	}
+}
+
+// A write is sent long before the ttl that it sets, and a take leaves every bucket
+// time to fill.
+func TestTTLLeavesTime(t *testing.T) {
+	for _, l := range []limiter.Limit{aSecond, limiter.PerDay("a", 10), limiter.Custom("a", 1_000_000, 1, time.Second)} {
+		w := newScene(t)
+		a := w.member(l)
+		for i := range 50 {
+			now := float64(i*i) * 600
+			a.look()
+			if a.knows.view != nil && a.knows.view.find("a").state.Tokens < 1000 {
+				break
+			}
+			a.do(now, take(1))
+			fill := l.RefillPeriod.Seconds() / float64(l.RefillAmount) * float64(l.Capacity)
+			if got, least := float64(w.item().ttl), float64(milliseconds(now))/1000+fill+maxBudget.Seconds(); got < least {
+				t.Fatalf("%v at %v s: ttl %v, want at least %v", l, now, got, least)
+			}
+		}
+	}
+}
+
+// The greatest bucket, with every limit there can be, stays within DynamoDB's 4 KB
+// for an expression, through every kind of write.
+func TestManyLimits(t *testing.T) {
+	limits := make([]limiter.Limit, limiter.MaxLimits)
+	others := make([]limiter.Limit, limiter.MaxLimits)
+	spends := make([]limiter.Spend, limiter.MaxLimits)
+	for i := range limits {
+		name := fmt.Sprintf("%s%02d", strings.Repeat("n", limiter.MaxLimitName-2), i)
+		limits[i], others[i] = limiter.Custom(name, limiter.MaxTokens, limiter.MaxTokens-1, time.Hour), limiter.Custom("x"+name[1:], limiter.MaxTokens, 1, time.Hour)
+		spends[i] = limiter.Spend{Limit: name, Take: int64(limiter.MaxTokens) * limiter.Milli / 3, Charge: 1}
+	}
+	w := newScene(t)
+	a, b := w.member(limits...), w.member(others...)
+	kinds := map[string]int{}
+	for i := range 6 {
+		m, generation := a, uint64(1)
+		if i > 3 {
+			m, generation = b, 2
+		}
+		m.look()
+		if m == b {
+			spends = []limiter.Spend{{Limit: others[0].Name, Take: 1000}}
+		}
+		p := m.intend(float64(i*i*600), generation, spends...)
+		if in := p.write.update; in != nil {
+			if n := max(len(*in.ConditionExpression), len(*in.UpdateExpression)); n > 4096 {
+				t.Errorf("write %d: an expression of %d bytes", i, n)
+			}
+			kinds[fmt.Sprint(swaps(in), p.plan.stage.plain())]++
+		}
+		if !p.send() {
+			t.Fatalf("write %d was refused", i)
+		}
+	}
+	if len(kinds) != 3 {
+		t.Errorf("kinds of writes: %v, want plain, refill and change", kinds)
+	}
+}
+
+// DynamoDB takes the writes for a bucket with tokens out on lease, which nothing
+// makes yet: full and not full, plain and refilling.
+func TestLeasedBucketsOnDynamoDBLocal(t *testing.T) {
+	client, table := dynamotest.Start(t).Client(t), dynamotest.TableName(t)
+	if err := CreateTable(t.Context(), client, table); err != nil {
+		t.Fatal(err)
+	}
+	w := &scene{t: t, db: client, table: table, key: bucketKey("ns", "e", "r", 0, 0)}
+	a := w.member(aSecond)
+	a.do(0, take(2))
+	w.update("SET #b_a_h = :b_a_h ADD #b_a_tk :b_a_tk", map[string]int64{"b_a_h": 3000, "b_a_tk": -3000})
+	for _, step := range []struct{ at, take, left float64 }{
+		{0, 1, 4},       // plain
+		{1, 4.5, 0.5},   // with 1 due
+		{100, 7, 0},     // full: 7, as 3 are out
+		{101.5, 1, 0.5}, // with 1.5 due
+	} {
+		a.do(step.at, take(step.take))
+		if got := w.balance(step.at) - 3; got != step.left {
+			t.Errorf("at %v s: %v left, want %v", step.at, got, step.left)
+		}
+	}
+}
