@@ -3,6 +3,7 @@
 package dynamo_test
 
 import (
+	"flag"
 	"testing"
 
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
@@ -11,10 +12,20 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter/storetest"
 )
 
-// Minutes: DynamoDB Local writes about two thousand times a second. The same
-// suite runs in seconds on the fake, which is held against DynamoDB Local itself.
+// Every step of a random case costs round trips here; the store in memory runs more of them.
+const localRapidChecks = "25"
+
 func TestConformanceOnDynamoDBLocal(t *testing.T) {
 	server := dynamotest.Start(t)
+	checks := flag.Lookup("rapid.checks").Value.String()
+	if err := flag.Set("rapid.checks", localRapidChecks); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := flag.Set("rapid.checks", checks); err != nil {
+			t.Error(err)
+		}
+	}()
 	storetest.Run(t, func(t *testing.T) limiter.Store {
 		client, table := server.Client(t), dynamotest.TableName(t)
 		if err := dynamo.CreateTable(t.Context(), client, table); err != nil {
