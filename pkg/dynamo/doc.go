@@ -16,21 +16,27 @@
 //	                                 │           └─ failed: ALL_OLD is the truth; plan again
 //	                                 └─ nothing fits the truth: denied, no write
 //
+// # Not yet
+//
+// The program does not offer this store yet, and a bucket is one item: shards and
+// token leases, for which the items have their attributes, are not written.
+//
 // # Files
 //
-//	key.go        keys of every record, one-to-one, and their parsers
-//	table.go      the table and its indexes: created for tests, checked on start
-//	namespace.go  names of namespaces to their opaque ids
-//	record.go     entities, limits, changes as items
-//	catalog.go    limiter.Catalog: batched reads, changes in transactions with their audit event
-//	watch.go      changes that others made: the generation, polled
-//	item.go       a bucket as an item
-//	write.go      the conditional writes: plain take, refill, create, re-parameterise
-//	lane.go       group commit of one bucket
-//	store.go      Take over several lanes, with give-back
-//	clock.go      the offset of this machine's clock, from Date headers
-//	outage.go     throttles, retries within the budget, the circuit breaker
-//	errors.go     errors of the SDK to those of the contract
+//	name.go, key.go, keyparse.go    keys of every record, one-to-one, and their parsers
+//	table.go, newclient.go          the table and its indexes, created or checked; clients that never retry
+//	namespace.go, space.go          names of namespaces to their opaque ids; those in use
+//	record.go, recordreader.go      entities, limits and changes as items
+//	query.go, batch.go              access patterns; batches with their leftovers retried
+//	catalog.go, change.go, entities.go   limiter.Catalog: batched reads, each change one transaction with its audit event
+//	admin.go                        children, lists, audit events, purge
+//	watch.go                        changes that others made: the generation, polled
+//	item.go, expression.go, write.go     a bucket as an item; the conditional writes
+//	request.go, plan.go, stage.go, adopt.go   what is asked of a bucket, and which write that makes of its last state
+//	lane.go, lanes.go               group commit of one bucket; the lanes of all
+//	store.go                        Take over several lanes, with give-back
+//	clock.go, outage.go             the offset of this machine's clock; the circuit breaker
+//	errors.go                       errors of the SDK to those of the contract
 //
 // # Bucket items
 //
@@ -39,7 +45,7 @@
 //
 //	PK                  {ns}/BUCKET#{entity}#{resource}#{shard}, and #{variant} behind the resource when it is not 0
 //	SK                  #STATE
-//	entity_id, resource the full names, as binary
+//	entity_id, resource the full names, as binary where they are not UTF-8
 //	rf                  last refill of every limit, Unix ms, never moves back
 //	cv, cg              hash and generation of the limits that the item is under
 //	lw0 .. lw7          id of the last write of the replicas of that slot
