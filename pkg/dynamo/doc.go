@@ -20,8 +20,7 @@
 //
 // The program does not offer this store yet, and a bucket is one item: shards and
 // token leases, for which the items have their attributes, are not written. The
-// corrected clock (clock.go) and the circuit breaker (outage.go) stand beside the
-// lanes, which do not go by them yet.
+// corrected clock (clock.go) stands beside the lanes, which do not go by it yet.
 //
 // # Files
 //
