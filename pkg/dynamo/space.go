@@ -48,6 +48,10 @@ func (c *catalog) use(ctx context.Context, name string) (*space, error) {
 		c.mu.Unlock()
 		return nil, limiter.ErrClosed
 	}
+	if sp, ok := c.spaces.Load(name); ok { // opened since
+		c.mu.Unlock()
+		return sp.(*space), nil
+	}
 	o := c.opening[name]
 	if o == nil {
 		name = strings.Clone(name)
