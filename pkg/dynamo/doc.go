@@ -46,7 +46,7 @@
 //
 //	PK                  {ns}/BUCKET#{entity}#{resource}#{shard}, and #{variant} behind the resource when it is not 0
 //	SK                  #STATE
-//	entity_id, resource the full names, as binary where they are not UTF-8
+//	entity_id, resource the full names, binary where they are not UTF-8; absent above 256 bytes
 //	rf                  last refill of every limit, Unix ms, never moves back
 //	cv, cg              hash and generation of the limits that the item is under
 //	lw0 .. lw7          id of the last write of the replicas of that slot
@@ -58,6 +58,7 @@
 //	b_{limit}_cp, _ra, _rp, _fl   capacity, refill, period, debt floor
 //	b_{limit}_tc        net tokens consumed, for usage
 //	b_{limit}_h         tokens out on lease; absent = 0
+//	b_{limit}_un        1: the limit is unlimited, and has no balance
 //	b_{limit}_dz        1: the limit is dormant, its last refill is in b_{limit}_rf
 //	GSI2PK, GSI2SK, GSI3PK, GSI3SK, GSI4PK, GSI4SK   keys of indexes; no decision writes them
 package dynamo
