@@ -40,8 +40,8 @@ image: ## Build the container image ratelimit:VERSION
 
 # The tests with Envoy run alone: what they wait for takes time, not processors.
 .PHONY: test
-test: test-short $(ENVOY) $(DYNAMODB) ## Run every test, also with the race detector, a real Envoy and DynamoDB Local, which it installs itself
-	$(GO) test -race -timeout 9m $$($(GO) list ./... | grep -v /test/envoytest$$)
+test: test-short $(ENVOY) ## Run every test of the program, also with the race detector and a real Envoy, which it installs itself
+	$(GO) test -race -timeout 9m $$($(GO) list ./... | grep -vE '/test/envoytest$$|/(pkg|internal)/dynamo')
 	$(GO) test -race -timeout 9m ./test/envoytest
 
 # Tests of allocations run here: the race detector allocates, so it leaves them out.
@@ -51,8 +51,8 @@ test-short: ## Run the tests that need nothing but Go
 	$(GO) test -short -timeout 9m ./...
 
 .PHONY: torture
-torture: $(DYNAMODB) ## Run the long tests, some ten minutes: the conformance suite on DynamoDB Local
-	$(GO) test -tags torture -timeout 30m -run OnDynamoDBLocal ./pkg/dynamo
+torture: $(DYNAMODB) ## Run the tests of the store for a fleet on DynamoDB Local, some ten minutes; needs Java 17 and Maven
+	$(GO) test -race -tags torture -timeout 30m ./pkg/dynamo ./internal/dynamofake ./internal/dynamotest
 
 # Of what go test prints, only the tables and what failed.
 .PHONY: bench
@@ -81,7 +81,7 @@ fmt: ## Format the code
 	$(LINT) fmt ./...
 
 .PHONY: tools
-tools: $(ENVOY) $(DYNAMODB) ## Install what the tests need and build the linter
+tools: $(ENVOY) ## Install what the tests need and build the linter
 	$(LINT) version
 
 .PHONY: clean

@@ -172,7 +172,7 @@ func findJars() (string, error) {
 			jars := filepath.Join(root, ".cache", "dynamodb")
 			found, err := filepath.Glob(filepath.Join(jars, "DynamoDBLocal-*.jar"))
 			if err != nil || len(found) == 0 {
-				return "", fmt.Errorf("%s has no DynamoDBLocal-*.jar; `make tools` installs it", jars)
+				return "", fmt.Errorf("%s has no DynamoDBLocal-*.jar; `make torture` installs it", jars)
 			}
 			return jars, nil
 		}
