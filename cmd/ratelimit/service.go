@@ -174,13 +174,11 @@ func (s *service) listen(ctx context.Context) error {
 // its files change, and drains in order.
 func (s *service) run(ctx context.Context, file string, opts config.Options) error {
 	group, groupCtx := errgroup.WithContext(ctx)
-	watchCtx, stopWatching := context.WithCancel(groupCtx)
-	defer stopWatching()
 	s.health.SetReady() // before anything can end: drain has the last word
 	s.setGRPCHealth(grpc_health_v1.HealthCheckResponse_SERVING)
 	group.Go(s.serveGRPC)
 	group.Go(s.serveHTTP)
-	group.Go(func() error { return s.watch(watchCtx, file, opts) })
+	group.Go(func() error { return s.watch(groupCtx, file, opts) })
 	group.Go(func() error {
 		<-groupCtx.Done()
 		s.drain(ctx)
