@@ -13,7 +13,7 @@ import (
 // only one that the item does not hold starts full.
 func (v *view) adopt(to *limiter.Limits, generation uint64, now int64) *view {
 	now = v.at(now)
-	next := &view{version: version{generation, to.Hash()}, refilled: now, slots: v.slots, limits: to}
+	next := &view{version: version{generation, to.Hash()}, shard: v.shard, refilled: now, slots: v.slots, limits: to}
 	for i := range to.Len() {
 		if l := to.At(i); l.Unlimited {
 			next.free = append(next.free, l.Name)
@@ -42,7 +42,7 @@ func (v *view) adopt(to *limiter.Limits, generation uint64, now int64) *view {
 
 // carry returns the balance that the item has for the i-th of other limits.
 func (v *view) carry(to *limiter.Limits, i int, now int64) balance {
-	next := newBalance(to, i, now)
+	next := v.shard.newBalance(to, i, now)
 	k := slices.IndexFunc(v.balances, func(b balance) bool { return b.limit.Name == next.limit.Name })
 	if k < 0 {
 		return next

@@ -21,9 +21,14 @@ const (
 	attrSlot       = "lw" // and a digit
 	attrLastTake   = "lt"
 	attrTTL        = "ttl"
-	attrShardCount = "shard_count"
+	attrShardCount = "shard_count" // a hint, of sharded buckets
 	attrLevel      = "lvl"
 	attrEpoch      = "ep"
+	attrBirth      = "be" // of a shard that another one was split into: its epoch when it was made
+	attrMoving     = "mv" // present while the other half of a split is not made yet
+	attrRetired    = "rt" // present on a shard that is one no more
+	attrChild      = "pe" // and a number: the birth of that shard, on the one it was split from
+	attrUnits      = "wcu"
 )
 
 // Attributes of one limit of a bucket's item: b_{limit}_{one of these}.
@@ -41,6 +46,7 @@ const (
 	limitDormant   = "dz"
 	limitRefilled  = "rf" // of a dormant limit
 	limitUnlimited = "un" // the limits that the bucket is under have this one as unlimited
+	limitMoving    = "mv" // tokens on the way to the other half of a split
 )
 
 // slotCount is how many replicas can have their last write on an item at once.
@@ -69,23 +75,27 @@ func (v version) newer(w version) bool {
 // view is a bucket's item as one reply showed it. It is never changed.
 type view struct {
 	version  version
+	shard    shard
 	refilled int64 // Unix ms, of every limit that is not dormant
 	slots    [slotCount]string
 	ttl      int64 // Unix s; 0 = none
 	balances []balance
 	free     []string // names of the unlimited limits
 	limits   *limiter.Limits
+	size     int // bytes of the item, about
 }
 
 // balance is what the item has for one limit.
 type balance struct {
 	limit   limiter.Limit
-	params  tokenbucket.Params
-	floor   int64              // lowest balance that charges lead to, 0 or below
+	params  tokenbucket.Params // of this shard's share
+	whole   tokenbucket.Params // of the limit, as the item has them
+	floor   int64              // lowest balance that charges lead to, 0 or below; of this shard's share
 	state   tokenbucket.Bucket // Tokens may be above the capacity, after a refund
 	leased  int64              // tokens out on lease
 	lease   bool               // the item has the attribute
 	dormant bool               // not among the limits that the bucket is under
+	moving  int64              // tokens on the way to the other half of a split
 }
 
 // room returns the most that the balance may hold.
@@ -127,6 +137,7 @@ func parseItem(table string, k key, item map[string]types.AttributeValue, known 
 		refilled: r.int(attrRefilled, minTime, maxTime),
 	}
 	v.ttl, _ = r.optional(attrTTL, 0, maxTime)
+	v.shard = r.shard(k)
 	for i := range v.slots {
 		switch s := item[slotAttr(i)].(type) {
 		case nil:
@@ -136,6 +147,7 @@ func parseItem(table string, k key, item map[string]types.AttributeValue, known 
 			r.fail(slotAttr(i), "is %s; it must be a string", typeName(s))
 		}
 	}
+	v.size = itemSize(item)
 	r.balances(v)
 	if r.fault == nil {
 		r.bind(v, known)
@@ -167,10 +179,10 @@ func (r bucketReader) balances(v *view) {
 		}
 		switch limit := rest[:end]; rest[end+1:] {
 		case limitTokens:
-			v.balances = append(v.balances, r.balance(limit, v.refilled))
+			v.balances = append(v.balances, r.balance(limit, v))
 		case limitUnlimited:
 			v.free = append(v.free, limit)
-		case limitCapacity, limitRemainder, limitAmount, limitPeriod, limitFloor, limitConsumed, limitLeased, limitDormant, limitRefilled:
+		case limitCapacity, limitRemainder, limitAmount, limitPeriod, limitFloor, limitConsumed, limitLeased, limitDormant, limitRefilled, limitMoving:
 			r.owned(name, limit)
 		default:
 			r.fail(name, "is none of a limit's")
@@ -195,29 +207,39 @@ func sortBalances(balances []balance) {
 }
 
 // balance reads one limit.
-func (r bucketReader) balance(limit string, refilled int64) balance {
+func (r bucketReader) balance(limit string, v *view) balance {
 	attr := func(suffix string) string { return limitAttr(limit, suffix) }
 	b := balance{
-		params: tokenbucket.Params{
+		whole: tokenbucket.Params{
 			Capacity: r.int(attr(limitCapacity), 1, tokenbucket.MaxCapacity),
 			Amount:   r.int(attr(limitAmount), 1, tokenbucket.MaxCapacity),
 			Period:   r.int(attr(limitPeriod), tokenbucket.MinPeriod, tokenbucket.MaxPeriod),
 		},
-		floor: r.int(attr(limitFloor), -tokenbucket.MaxAmount, 0),
 	}
-	b.state.Refilled = refilled
+	floor, ok := r.optional(attr(limitFloor), -tokenbucket.MaxAmount, 0)
+	if !ok {
+		floor = defaultFloor(b.whole)
+	}
+	b.params, b.floor = v.shard.share(b.whole), v.shard.floor(floor)
+	b.state.Refilled = v.refilled
 	// Refunds that met lie above the capacity until the next take.
 	b.state.Tokens = r.int(attr(limitTokens), -4*tokenbucket.MaxAmount, 4*tokenbucket.MaxAmount)
 	b.state.Remainder = r.int(attr(limitRemainder), 0, max(b.params.Period, 1)-1)
 	r.number(attr(limitConsumed)) // of any size: nothing is decided by it
 	b.leased, b.lease = r.optional(attr(limitLeased), 0, tokenbucket.MaxCapacity)
+	b.moving, _ = r.optional(attr(limitMoving), 0, tokenbucket.MaxCapacity)
 	if _, b.dormant = r.optional(attr(limitDormant), 1, 1); b.dormant {
 		b.state.Refilled = r.int(attr(limitRefilled), minTime, maxTime)
 	}
 	if r.fault == nil {
-		b.limit = limitOf(limit, b.params, b.floor)
+		b.limit = limitOf(limit, b.whole, floor)
 	}
 	return b
+}
+
+// defaultFloor is the debt floor of a limit that does not say: items leave it out.
+func defaultFloor(p tokenbucket.Params) int64 {
+	return limiter.Limit{Capacity: p.Capacity / limiter.Milli}.DebtFloor()
 }
 
 // limitOf is the limit that the numbers of an item stand for.
@@ -262,8 +284,25 @@ func (r bucketReader) bind(v *view, known *limiter.Limits) {
 		if l.Unlimited {
 			continue
 		}
-		if b := v.find(l.Name); b == nil || b.params != limits.Params(i) || b.floor != l.DebtFloor() {
+		if b := v.find(l.Name); b == nil || b.whole != limits.Params(i) || b.floor != v.shard.floor(l.DebtFloor()) {
 			r.fail(limitAttr(l.Name, limitCapacity), "or another of the limit is not that of %s = %d, %s", attrVersion, v.version.hash, l)
 		}
 	}
+}
+
+// itemSize returns about how many bytes DynamoDB counts for an item.
+func itemSize(item map[string]types.AttributeValue) int {
+	n := 0
+	for name, value := range item {
+		n += len(name)
+		switch v := value.(type) {
+		case *types.AttributeValueMemberS:
+			n += len(v.Value)
+		case *types.AttributeValueMemberB:
+			n += len(v.Value)
+		case *types.AttributeValueMemberN:
+			n += len(v.Value)/2 + 2
+		}
+	}
+	return n
 }

@@ -41,9 +41,6 @@ type parsedKey struct {
 	event      string // id of an audit event
 }
 
-// maxShards is the most shards that a bucket is split into.
-const maxShards = 32
-
 const (
 	digits     = "0123456789"
 	lowerHex   = digits + "abcdef"

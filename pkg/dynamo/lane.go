@@ -19,12 +19,22 @@ import (
 // runs it while there are any; it has at most one message under way, and what
 // arrives meanwhile goes into the next.
 type lane struct {
-	key   key
-	knows knowledge // the running goroutine's
+	key  key
+	site site
+
+	// The running goroutine's:
+
+	knows  knowledge
+	load   load
+	owed   int64 // write units of refused writes that the item has not counted
+	todo   []chore
+	tended bool      // the last thing it did was a chore
+	rest   time.Time // no chores before
 
 	// Guarded by the lock of the lane's shard:
 
 	queue   []*request
+	chores  []chore
 	running bool
 	used    time.Time // when it last stopped running
 }
@@ -37,7 +47,7 @@ func (s *Store) run(l *lane) {
 		pending = l.answer(pending)
 		s.lanes.gather(l)
 		pending = append(pending, s.lanes.next(l, len(pending) == 0, s.cfg.Now)...)
-		if len(pending) == 0 {
+		if len(pending) == 0 && len(l.todo) == 0 {
 			return
 		}
 		pending = s.step(l, pending)
@@ -55,6 +65,13 @@ func (l *lane) answer(pending []*request) []*request {
 
 // step sends what it takes to decide more, and returns the requests that still wait.
 func (s *Store) step(l *lane, pending []*request) []*request {
+	if l.knows.elsewhere() {
+		s.forward(l, pending)
+		return nil
+	}
+	if s.tend(l) {
+		return pending
+	}
 	p := l.knows.plan(s.current(pending))
 	switch {
 	case p.stage == nil && len(p.rest) == 0:
@@ -131,7 +148,7 @@ func (s *Store) look(l *lane, pending []*request) []*request {
 		}
 		return nil
 	}
-	l.knows.learn(image)
+	s.saw(l, image)
 	confirm(pending)
 	return pending
 }
@@ -148,6 +165,7 @@ func (k *knowledge) learn(image *view) { k.view, k.known = image, true }
 
 // carryOut sends the plan's write and ends its actors by what came of it.
 func (s *Store) carryOut(l *lane, p *plan) []*request {
+	p.units = s.cost(l)
 	w := newWrite(s.cfg.Table, l.key, s.nextID(), p)
 	return s.conclude(l, p, s.send(l, w, p))
 }
@@ -155,8 +173,9 @@ func (s *Store) carryOut(l *lane, p *plan) []*request {
 // conclude ends the actors of a plan by what came of its write, and returns the
 // requests that still wait.
 func (s *Store) conclude(l *lane, p *plan, o outcome) []*request {
+	l.bill(p, o)
 	if o.known {
-		l.knows.learn(o.image)
+		s.saw(l, o.image)
 		confirm(p.actors)
 		confirm(p.rest)
 	} else if o.applied {
@@ -183,6 +202,25 @@ func (s *Store) conclude(l *lane, p *plan, o outcome) []*request {
 		s.fail(r, o.err)
 	}
 	return nil
+}
+
+// units is how many write units a write to the lane's item takes.
+func (l *lane) units() int64 {
+	if l.knows.view == nil {
+		return 1
+	}
+	const unit = 1024
+	return int64(l.knows.view.size+unit-1) / unit
+}
+
+// bill keeps account of the write units that the item has not counted.
+func (l *lane) bill(p *plan, o outcome) {
+	switch {
+	case o.applied:
+		l.owed = max(0, l.owed-p.units)
+	case o.err == nil:
+		l.owed += l.units()
+	}
 }
 
 // waitAgain returns those actors of a write that was not applied whose callers are
@@ -249,6 +287,7 @@ func (s *Store) send(l *lane, w *write, p *plan) outcome {
 		inDoubt = inDoubt || uncertain
 		if (uncertain || retryable(err)) && p.anyWaits() && pause(ctx, try) == nil {
 			s.stats.resent.Add(1)
+			l.owed += l.units()
 			continue
 		}
 		if inDoubt && !uncertain {

@@ -45,15 +45,37 @@ func (t *lanes) enqueue(k key, r *request) *lane {
 	sh := t.shard(k.pk)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	l := sh.lane(k, r.site, t.most)
+	l.queue = append(l.queue, r)
+	return l.start()
+}
+
+// assign gives the lane of a bucket a chore. It returns the lane when somebody has
+// to run it.
+func (t *lanes) assign(k key, of site, c chore) *lane {
+	sh := t.shard(k.pk)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	l := sh.lane(k, of, t.most)
+	l.chores = append(l.chores, c)
+	return l.start()
+}
+
+// lane returns the lane of a bucket. The shard must be locked.
+func (sh *laneShard) lane(k key, of site, most int) *lane {
 	l, ok := sh.lanes[k.pk]
 	if !ok {
-		if len(sh.lanes) >= t.most {
+		if len(sh.lanes) >= most {
 			sh.evict()
 		}
-		l = &lane{key: k, knows: knowledge{now: minTime}}
+		l = &lane{key: k, site: of, knows: knowledge{now: minTime, index: indexOf(k)}}
 		sh.lanes[k.pk] = l
 	}
-	l.queue = append(l.queue, r)
+	return l
+}
+
+// start returns the lane unless it runs already.
+func (l *lane) start() *lane {
 	if l.running {
 		return nil
 	}
@@ -86,8 +108,9 @@ func (t *lanes) next(l *lane, last bool, now func() time.Time) []*request {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	queue := l.queue
-	l.queue = nil
-	if len(queue) == 0 && last {
+	l.todo = append(l.todo, l.chores...)
+	l.queue, l.chores = nil, nil
+	if len(queue) == 0 && len(l.todo) == 0 && last {
 		l.running, l.used = false, now()
 	}
 	return queue

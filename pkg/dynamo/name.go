@@ -80,6 +80,9 @@ func unescapeAll(s string) (string, error) {
 	return unescape(s)
 }
 
+// isHashed reports whether the name is too long to stand in keys in full.
+func isHashed(name string) bool { return name != "" && strings.Contains(escapeName(name), "~") }
+
 // isPlain reports whether the name stands in keys as it is.
 func isPlain(name string) bool {
 	for i := range len(name) {

@@ -5,6 +5,7 @@ type knowledge struct {
 	view  *view // the item as the last reply showed it; nil = there was none
 	known bool  // there was a reply
 	now   int64 // the latest clock of any caller; never goes back
+	index int   // of the shard
 
 	// Limits that came back are as new as their last sight, also where no write has
 	// told the item: seen is their version.
@@ -17,6 +18,7 @@ type plan struct {
 	rest   []*request // what waits for the next view
 	stage  *stage     // what the write makes of the bucket; nil = no write
 	raise  uint64     // generation that the write stores; 0 = the item's own
+	units  int64      // write units that the write is counted as
 }
 
 // version returns the version of the limits that the bucket is under.
@@ -26,6 +28,14 @@ func (k *knowledge) version() version {
 		v.generation = max(v.generation, k.seen.generation)
 	}
 	return v
+}
+
+// elsewhere reports whether the shard's heir stands for it: it is none, or no more.
+func (k *knowledge) elsewhere() bool {
+	if !k.known {
+		return false
+	}
+	return k.view == nil && k.index > 0 || k.view != nil && k.view.shard.gone
 }
 
 // A decision that needs a write rests on the write's condition. One that needs
@@ -39,7 +49,7 @@ func (k *knowledge) version() version {
 // view. It returns them, and the others.
 func (k *knowledge) answer(pending []*request) (answered, left []*request) {
 	k.advance(pending)
-	if !k.known {
+	if !k.known || k.elsewhere() {
 		return nil, pending
 	}
 	var held *stage
@@ -69,6 +79,9 @@ func (k *knowledge) answer(pending []*request) (answered, left []*request) {
 // plan puts as much as possible into one write.
 func (k *knowledge) plan(pending []*request) plan {
 	k.advance(pending)
+	if !k.known && k.index > 0 {
+		return plan{rest: pending} // only the first shard may be made
+	}
 	if !k.known || k.view == nil {
 		return k.planMissing(pending)
 	}

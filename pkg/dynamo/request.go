@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -10,11 +11,22 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
+// site says where the shards of a bucket are.
+type site struct {
+	ns     string // id of the namespace
+	bucket limiter.BucketKey
+}
+
+// shard returns the key of a shard.
+func (s *site) shard(index int) key {
+	return bucketKey(s.ns, s.bucket.Entity, s.bucket.Resource, s.bucket.Variant, index)
+}
+
 // request is one op on its way through a lane. It shares no memory with the
 // caller, who may leave at any time.
 type request struct {
+	site
 	key     key
-	bucket  limiter.BucketKey
 	limits  *limiter.Limits
 	version version
 	now     int64 // the caller's clock
@@ -44,6 +56,7 @@ const (
 // spend is what a request does with one limit. What it refunds and charges is netted.
 type spend struct {
 	limit string
+	ask   int64 // above 0: as much of it as is there is what is needed and taken
 	need  int64 // the balance that must be there; 0 = none
 	take  int64 // taken if admitted
 	give  int64
@@ -67,26 +80,64 @@ func (r *request) gives() bool {
 	return false
 }
 
-// call is a Take that waits for its requests.
+// call is a Take that waits for its requests, round by round.
 type call struct {
-	requests []*request
+	branches []*branch
+	sent     []*request // of this round
 	left     atomic.Int32
-	done     chan struct{} // closed when every request is
+	done     chan struct{} // closed when every one of them is
 }
 
-// newCall turns ops into requests. It refuses amounts that are out of range.
+// newCall turns ops into branches. It refuses amounts that are out of range.
 func newCall(now int64, ops []limiter.Op) (*call, error) {
-	c := &call{requests: make([]*request, len(ops)), done: make(chan struct{})}
-	c.left.Store(int32(len(ops))) // #nosec G115 -- few
+	c := &call{branches: make([]*branch, len(ops))}
 	for i := range ops {
 		r, err := newRequest(now, &ops[i])
 		if err != nil {
 			return nil, fmt.Errorf("op %d: %w", i, err)
 		}
 		r.call = c
-		c.requests[i] = r
+		c.branches[i] = newBranch(r, ops[i].Shard)
 	}
 	return c, nil
+}
+
+// next begins a round, and reports whether there is one: not when a branch has got
+// less than it wants, and has nothing more to try.
+func (c *call) next(f *forest, now time.Time) bool {
+	c.sent = nil
+	for _, b := range c.branches {
+		c.sent = append(c.sent, b.next(f, now)...)
+		if b.over && !b.met() {
+			return false
+		}
+	}
+	if len(c.sent) == 0 {
+		return false
+	}
+	c.left.Store(int32(len(c.sent))) // #nosec G115 -- few
+	c.done = make(chan struct{})
+	return true
+}
+
+// harvest ends a round.
+func (c *call) harvest() {
+	for _, b := range c.branches {
+		b.harvest()
+	}
+}
+
+// all returns the requests of all rounds.
+func (c *call) all() iter.Seq[*request] {
+	return func(yield func(*request) bool) {
+		for _, b := range c.branches {
+			for _, r := range b.parts {
+				if !yield(r) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func newRequest(now int64, op *limiter.Op) (*request, error) {
@@ -94,7 +145,7 @@ func newRequest(now int64, op *limiter.Op) (*request, error) {
 		return nil, fmt.Errorf("%w: no limits or no spends", limiter.ErrInvalid)
 	}
 	r := &request{
-		bucket:  cloneKey(op.Bucket),
+		site:    site{bucket: cloneKey(op.Bucket)},
 		limits:  op.Limits,
 		version: version{op.Generation, op.Limits.Hash()},
 		now:     now,
@@ -153,7 +204,7 @@ func (r *request) undo() *request {
 	if !r.admitted {
 		return nil
 	}
-	u := &request{key: r.key, bucket: r.bucket, limits: r.limits, version: r.version, now: r.now}
+	u := &request{key: r.key, site: r.site, limits: r.limits, version: r.version, now: r.now}
 	for i := range r.spends {
 		if s := &r.spends[i]; s.held && s.take > 0 {
 			u.spends = append(u.spends, spend{limit: s.limit, give: s.back, usage: -s.take})

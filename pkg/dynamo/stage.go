@@ -201,6 +201,10 @@ func (s *stage) weigh(r *request) (admitted, writes bool) {
 			continue
 		}
 		sp.found = min(b.tokens+sp.give, b.room())
+		if sp.ask > 0 {
+			sp.take = min(sp.ask, max(sp.found, 0))
+			sp.need = sp.take
+		}
 		if sp.need > 0 && sp.found < sp.need {
 			sp.exceeded, admitted = true, false
 		}
@@ -285,7 +289,7 @@ func (s *stage) lowers() (lowered, charged bool) {
 // settle corrects what the actors of a plan are told by the state that the write
 // left: others may have written between the view and it.
 func (s *stage) settle(actors []*request, image *view) {
-	if image == nil || s.create || s.swap != nil {
+	if image == nil || s.create || s.swap != nil || image.shard.epoch != s.base.shard.epoch {
 		return
 	}
 	for _, r := range actors {
@@ -314,20 +318,21 @@ func (s *stage) settle(actors []*request, image *view) {
 
 // fullView returns the bucket of which there is no item: full, under these limits.
 func fullView(limits *limiter.Limits, generation uint64, now int64) *view {
-	v := &view{version: version{generation, limits.Hash()}, refilled: now, limits: limits}
+	v := &view{version: version{generation, limits.Hash()}, shard: wholeBucket(now), refilled: now, limits: limits}
 	for i := range limits.Len() {
 		l := limits.At(i)
 		if l.Unlimited {
 			v.free = append(v.free, l.Name)
 			continue
 		}
-		v.balances = append(v.balances, newBalance(limits, i, now))
+		v.balances = append(v.balances, v.shard.newBalance(limits, i, now))
 	}
 	return v
 }
 
-// newBalance returns a full balance of the i-th limit.
-func newBalance(limits *limiter.Limits, i int, now int64) balance {
-	l := limits.At(i)
-	return balance{limit: l, params: limits.Params(i), floor: l.DebtFloor(), state: tokenbucket.Full(limits.Params(i), now)}
+// newBalance returns a full balance of the shard's share of the i-th limit.
+func (s *shard) newBalance(limits *limiter.Limits, i int, now int64) balance {
+	l, whole := limits.At(i), limits.Params(i)
+	share := s.share(whole)
+	return balance{limit: l, params: share, whole: whole, floor: s.floor(l.DebtFloor()), state: tokenbucket.Full(share, now)}
 }

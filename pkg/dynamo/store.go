@@ -45,6 +45,12 @@ type Config struct {
 	Idle time.Duration
 	// MaxLanes is how many buckets are remembered; 0 = DefaultMaxLanes.
 	MaxLanes int
+	// ShardUnits is how many write units a second one item is good for: a bucket that
+	// uses 80 % of them is split in two, up to 32 shards; 0 = DefaultShardUnits.
+	ShardUnits int64
+	// Quiet is how long two shards must use less than a quarter each before they are
+	// one again; 0 = DefaultQuiet.
+	Quiet time.Duration
 	// Now is the clock on the wall; nil = time.Now. Buckets go by their callers' clocks.
 	Now func() time.Time
 	// Logger is told of tokens that were lost; nil = none.
@@ -65,13 +71,16 @@ func (c Config) withDefaults() (Config, error) {
 	for _, d := range []struct {
 		value *time.Duration
 		or    time.Duration
-	}{{&c.Attempt, DefaultAttempt}, {&c.Budget, DefaultBudget}, {&c.Idle, DefaultIdle}} {
+	}{{&c.Attempt, DefaultAttempt}, {&c.Budget, DefaultBudget}, {&c.Idle, DefaultIdle}, {&c.Quiet, DefaultQuiet}} {
 		if *d.value <= 0 {
 			*d.value = d.or
 		}
 	}
 	if c.MaxLanes <= 0 {
 		c.MaxLanes = DefaultMaxLanes
+	}
+	if c.ShardUnits <= 0 {
+		c.ShardUnits = DefaultShardUnits
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -88,9 +97,11 @@ type Store struct {
 	cfg    Config
 	client Client
 	lanes  lanes
+	forest forest
 
 	replica string // of this run of this process
 	slot    int    // where its writes leave their ids
+	prefer  int    // which shard of a bucket it asks first, at level maxShards
 	writes  atomic.Uint64
 	stats   counters
 
@@ -128,12 +139,12 @@ func New(cfg Config) (*Store, error) {
 	}
 	client := newGuard(cfg.Client, cfg.Now)
 	s := &Store{
-		cfg: cfg, client: client, replica: rand.Text()[:11],
+		cfg: cfg, client: client, replica: rand.Text()[:9],
 		catalog: newCatalog(catalogConfig{Client: client, Table: cfg.Table, Logger: cfg.Logger, Now: cfg.Now}),
 	}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(s.replica)) // never fails
-	s.slot = int(h.Sum32() % slotCount)
+	s.slot, s.prefer = int(h.Sum32()%slotCount), int(h.Sum32()/slotCount%maxShards)
 	s.lanes.init(cfg.MaxLanes)
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	var sweeping context.Context
@@ -194,27 +205,31 @@ func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 	if err != nil {
 		return false, err
 	}
-	for i := range ops { // before anything is taken
+	for i, b := range c.branches { // before anything is taken
 		sp, err := s.use(ctx, ops[i].Bucket.Namespace)
 		if err != nil {
 			return false, err
 		}
-		c.requests[i].key = bucketKey(sp.id, ops[i].Bucket.Entity, ops[i].Bucket.Resource, ops[i].Bucket.Variant, 0)
+		b.site.ns, b.op.ns = sp.id, sp.id
 	}
-	for _, r := range c.requests {
-		s.enqueue(r) //nolint:contextcheck // a lane works for all of its callers
+	expires := s.cfg.Now().Add(s.cfg.Budget)
+	for c.next(&s.forest, s.cfg.Now()) {
+		for _, r := range c.sent {
+			r.expires = expires
+			s.queue(r) //nolint:contextcheck // a lane works for all of its callers
+		}
+		select {
+		case <-c.done:
+			c.harvest()
+		case <-ctx.Done():
+			return false, s.abandon(ctx, c)
+		}
 	}
-	select {
-	case <-c.done:
-		return s.decide(c, ops) //nolint:contextcheck // a give-back outlives the call
-	case <-ctx.Done():
-		return false, s.abandon(ctx, c)
-	}
+	return s.decide(c, ops) //nolint:contextcheck // a give-back outlives the call
 }
 
-// enqueue hands a request to its lane. The caller holds a piece of work.
-func (s *Store) enqueue(r *request) {
-	r.expires = s.cfg.Now().Add(s.cfg.Budget)
+// queue hands a request to its lane. The caller holds a piece of work.
+func (s *Store) queue(r *request) {
 	if l := s.lanes.enqueue(r.key, r); l != nil {
 		s.work.Add(1)
 		go s.run(l)
@@ -225,22 +240,26 @@ func (s *Store) enqueue(r *request) {
 func (s *Store) decide(c *call, ops []limiter.Op) (bool, error) {
 	admitted := true
 	var failed error
-	for i, r := range c.requests {
-		admitted = admitted && r.err == nil && r.admitted
-		if r.err != nil && (failed == nil || errors.Is(r.err, limiter.ErrUncertain)) {
-			failed = fmt.Errorf("bucket %d: %w", i, r.err)
+	for i, b := range c.branches {
+		admitted = admitted && b.met()
+		for _, r := range b.parts {
+			admitted = admitted && r.err == nil
+			if r.err != nil && (failed == nil || errors.Is(r.err, limiter.ErrUncertain)) {
+				failed = fmt.Errorf("bucket %d: %w", i, r.err)
+			}
 		}
 	}
 	if !admitted {
-		for _, r := range c.requests {
+		for r := range c.all() {
 			s.giveBack(r)
 		}
 	}
 	if failed != nil {
 		return false, failed
 	}
-	for i, r := range c.requests {
-		r.report(&ops[i], admitted)
+	now := s.cfg.Now()
+	for i, b := range c.branches {
+		b.report(&ops[i], admitted, now)
 	}
 	return admitted, nil
 }
@@ -251,7 +270,8 @@ func (s *Store) giveBack(r *request) {
 		return
 	}
 	if u := r.undo(); u != nil {
-		s.enqueue(u)
+		u.expires = s.cfg.Now().Add(s.cfg.Budget)
+		s.queue(u)
 	}
 }
 
@@ -259,7 +279,7 @@ func (s *Store) giveBack(r *request) {
 // waits is not sent, and what is under way may or may not be applied.
 func (s *Store) abandon(ctx context.Context, c *call) error {
 	kind := limiter.ErrUnavailable
-	for _, r := range c.requests {
+	for r := range c.all() {
 		switch r.state.Swap(gone) {
 		case sent:
 			kind = limiter.ErrUncertain
@@ -308,6 +328,7 @@ func (s *Store) sweepLoop(ctx context.Context) {
 		case <-ticker.C:
 		}
 		const size = laneShards / sweepsPerIdle
+		s.tendTrees(s.cfg.Now())
 		s.lanes.sweep(part*size, (part+1)*size, s.cfg.Now().Add(-s.cfg.Idle))
 	}
 }

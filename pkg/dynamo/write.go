@@ -93,24 +93,29 @@ func refillInput(table string, k key, id writeID, p *plan) *dynamodb.UpdateItemI
 	}
 	for i := range s.balances {
 		b := &s.balances[i]
-		e.requireStaged(b, moved)
-		tokens := limitAttr(b.limit.Name, limitTokens)
-		switch {
-		case b.basis == relative:
-			e.addTo(tokens, b.due+b.delta)
-		case b.basis == exact:
-			e.setTo(tokens, numberAttribute(b.tokens))
-		case b.lease:
-			e.setToLess(tokens, b.params.Capacity+b.delta, limitAttr(b.limit.Name, limitLeased))
-		default:
-			e.setTo(tokens, numberAttribute(b.params.Capacity+b.delta))
-		}
-		if b.remainder != b.state.Remainder {
-			e.setTo(limitAttr(b.limit.Name, limitRemainder), numberAttribute(b.remainder))
-		}
+		e.stageRefill(b, moved)
 		e.addTo(limitAttr(b.limit.Name, limitConsumed), b.usage)
 	}
 	return e.input(table, k)
+}
+
+// stageRefill brings a limit up to date. moved says that the write moves rf.
+func (e *expression) stageRefill(b *staged, moved bool) {
+	e.requireStaged(b, moved)
+	tokens := limitAttr(b.limit.Name, limitTokens)
+	switch {
+	case b.basis == relative:
+		e.addTo(tokens, b.due+b.delta)
+	case b.basis == exact:
+		e.setTo(tokens, numberAttribute(b.tokens))
+	case b.lease:
+		e.setToLess(tokens, b.params.Capacity+b.delta, limitAttr(b.limit.Name, limitLeased))
+	default:
+		e.setTo(tokens, numberAttribute(b.params.Capacity+b.delta))
+	}
+	if b.remainder != b.state.Remainder {
+		e.setTo(limitAttr(b.limit.Name, limitRemainder), numberAttribute(b.remainder))
+	}
 }
 
 // requireStaged adds what the plan for a limit rests on, rf being as it was seen.
@@ -163,15 +168,8 @@ func swapInput(table string, k key, id writeID, p *plan) *dynamodb.UpdateItemInp
 	old, next := s.swap, s.base
 	e := newExpression()
 	e.own(id)
-	e.require(attrVersion, "=", numberAttribute(old.version.hash))
-	e.require(attrGeneration, "=", numberAttribute(old.version.generation))
-	e.require(attrRefilled, "=", numberAttribute(old.refilled))
-	for i := range old.balances {
-		b := &old.balances[i]
-		e.require(limitAttr(b.limit.Name, limitTokens), "=", numberAttribute(b.state.Tokens))
-		e.require(limitAttr(b.limit.Name, limitRemainder), "=", numberAttribute(b.state.Remainder))
-		e.requireLease(b, "=", b.leased)
-	}
+	e.pin(old)
+	e.addTo(attrUnits, p.units)
 	e.setTo(attrVersion, numberAttribute(next.version.hash))
 	e.setTo(attrGeneration, numberAttribute(next.version.generation))
 	e.setTo(attrRefilled, numberAttribute(s.now))
@@ -186,6 +184,20 @@ func swapInput(table string, k key, id writeID, p *plan) *dynamodb.UpdateItemInp
 	return e.input(table, k)
 }
 
+// pin makes the write one on the very item that was seen.
+func (e *expression) pin(v *view) {
+	e.require(attrVersion, "=", numberAttribute(v.version.hash))
+	e.require(attrGeneration, "=", numberAttribute(v.version.generation))
+	e.require(attrEpoch, "=", numberAttribute(v.shard.epoch))
+	e.require(attrRefilled, "=", numberAttribute(v.refilled))
+	for i := range v.balances {
+		b := &v.balances[i]
+		e.require(limitAttr(b.limit.Name, limitTokens), "=", numberAttribute(b.state.Tokens))
+		e.require(limitAttr(b.limit.Name, limitRemainder), "=", numberAttribute(b.state.Remainder))
+		e.requireLease(b, "=", b.leased)
+	}
+}
+
 // swapBalances writes the limits of the new view, and removes those that are not in it.
 func (e *expression) swapBalances(s *stage) {
 	for i := range s.base.balances {
@@ -198,6 +210,9 @@ func (e *expression) swapBalances(s *stage) {
 		}
 		for _, n := range balanceNumbers(&b) {
 			e.setTo(limitAttr(b.limit.Name, n.attr), numberAttribute(n.value))
+		}
+		if old != nil && old.limit.DebtFloor() != b.limit.DebtFloor() && b.limit.DebtFloor() == defaultFloor(b.whole) {
+			e.removeAttr(limitAttr(b.limit.Name, limitFloor))
 		}
 		consumed := limitAttr(b.limit.Name, limitConsumed)
 		if old == nil {
@@ -248,10 +263,12 @@ func balanceNumbers(b *balance) []limitNumber {
 	numbers := []limitNumber{
 		{limitTokens, b.state.Tokens},
 		{limitRemainder, b.state.Remainder},
-		{limitCapacity, b.params.Capacity},
-		{limitAmount, b.params.Amount},
-		{limitPeriod, b.params.Period},
-		{limitFloor, b.floor},
+		{limitCapacity, b.whole.Capacity},
+		{limitAmount, b.whole.Amount},
+		{limitPeriod, b.whole.Period},
+	}
+	if floor := b.limit.DebtFloor(); floor != defaultFloor(b.whole) {
+		numbers = append(numbers, limitNumber{limitFloor, floor})
 	}
 	if b.dormant {
 		numbers = append(numbers, limitNumber{limitDormant, 1}, limitNumber{limitRefilled, b.state.Refilled})
@@ -272,13 +289,7 @@ func (v *view) any(limit string) *balance {
 // putItem makes the item of a bucket that has none.
 func (w *write) putItem(table string, k key, p *plan) {
 	s := p.stage
-	item := k.attributes()
-	of := p.actors[0].bucket
-	for attr, v := range map[string]types.AttributeValue{attrEntity: bucketName(of.Entity), attrResource: bucketName(of.Resource)} {
-		if v != nil {
-			item[attr] = v
-		}
-	}
+	item := k.newItem(p.actors[0].site)
 	item[attrRefilled] = numberAttribute(s.now)
 	item[attrVersion] = numberAttribute(s.base.version.hash)
 	item[attrGeneration] = numberAttribute(s.base.version.generation)
@@ -286,7 +297,7 @@ func (w *write) putItem(table string, k key, p *plan) {
 	if p.admitsAny() {
 		item[attrLastTake] = numberAttribute(s.now)
 	}
-	item[attrShardCount], item[attrLevel], item[attrEpoch] = numberAttribute(1), numberAttribute(1), numberAttribute(0)
+	item[attrLevel], item[attrEpoch] = numberAttribute(1), numberAttribute(s.base.shard.epoch)
 
 	made := *s.base
 	made.refilled = s.now
@@ -318,22 +329,32 @@ func (w *write) putItem(table string, k key, p *plan) {
 	}
 }
 
+// newItem returns the key of a new item, the keys of the indexes, and the names that
+// the key does not hold in full.
+func (k key) newItem(of site) map[string]types.AttributeValue {
+	item := k.attributes()
+	for attr, v := range bucketIndexes(of.ns, of.bucket.Entity, of.bucket.Resource, of.bucket.Variant, indexOf(k)) {
+		item[attr] = &types.AttributeValueMemberS{Value: v}
+	}
+	for attr, name := range map[string]string{attrEntity: of.bucket.Entity, attrResource: of.bucket.Resource} {
+		if len(name) <= maxBucketName && isHashed(name) {
+			item[attr] = nameAttribute(name)
+		}
+	}
+	return item
+}
+
 // maxBucketName is the longest name that a bucket's item has in full. Every
 // decision pays for each kilobyte of its item, and whoever is limited chooses names.
 const maxBucketName = 256
-
-func bucketName(name string) types.AttributeValue {
-	if len(name) > maxBucketName {
-		return nil
-	}
-	return nameAttribute(name)
-}
 
 // begin starts a write of a plan under the limits that the item is under.
 func begin(id writeID, p *plan) *expression {
 	e := newExpression()
 	e.own(id)
 	e.require(attrVersion, "=", numberAttribute(p.stage.base.version.hash))
+	e.require(attrEpoch, "=", numberAttribute(p.stage.base.shard.epoch))
+	e.addTo(attrUnits, p.units)
 	e.setLastTake(p)
 	if p.raise > 0 {
 		e.require(attrGeneration, "<=", numberAttribute(p.raise))
@@ -367,7 +388,7 @@ func (p *plan) admitsAny() bool {
 // balance at 0 or above. No write lowers a ttl.
 func (e *expression) keepTTL(s *stage) {
 	lowered, charged := s.lowers()
-	if !lowered {
+	if !lowered || s.base.shard.sharded() { // a shard has no ttl, as long as it is one of several
 		return
 	}
 	needed, seen := s.ttlNeeded(false), s.base.ttl

@@ -27,6 +27,7 @@ type heldBucket struct {
 	key        BucketKey
 	limits     *Limits
 	generation uint64
+	shard      int
 	held       map[string]*holding // by limit
 }
 
@@ -53,7 +54,7 @@ func (l *Limiter) Acquire(ctx context.Context, now time.Time, req *Request) (*Le
 		return lease, d, nil
 	}
 	for _, op := range d.scratch.ops {
-		h := heldBucket{key: op.Bucket, limits: op.Limits, generation: op.Generation, held: make(map[string]*holding)}
+		h := heldBucket{key: op.Bucket, limits: op.Limits, generation: op.Generation, shard: op.Shard, held: make(map[string]*holding)}
 		for _, sp := range op.Spends {
 			if sp.Held && (sp.Take > 0 || sp.Look) { // neither: only charged, or given back
 				h.held[sp.Limit] = &holding{taken: sp.Take, booked: sp.Take}
@@ -149,7 +150,7 @@ func (l *Lease) book(ctx context.Context, now time.Time, amount func(limit strin
 	var of []*heldBucket // of each op
 	for i := range l.held {
 		b := &l.held[i]
-		op := Op{Bucket: b.key, Limits: b.limits, Generation: b.generation}
+		op := Op{Bucket: b.key, Limits: b.limits, Generation: b.generation, Shard: b.shard}
 		for limit, h := range b.held {
 			switch n := amount(limit, h); {
 			case n > 0:

@@ -238,7 +238,7 @@ func (sc *scratch) opOf(req *Request, lv *level, generation uint64) *Op {
 	}
 	lv.op = len(sc.ops)
 	op := grow(&sc.ops)
-	op.Bucket, op.Limits, op.Generation, op.Spends = key, lv.limits, generation, sc.cut(lv.limits.Len())
+	op.Bucket, op.Limits, op.Generation, op.Spends, op.Shard = key, lv.limits, generation, sc.cut(lv.limits.Len()), 0
 	return op
 }
 

@@ -92,6 +92,12 @@ type Op struct {
 	Limits     *Limits // not empty
 	Generation uint64
 	Spends     []Spend // not empty; every Limit once
+
+	// Shard is where the op goes in a store that keeps a bucket in several parts: 0
+	// leaves it to the store, which sets it to where the op went, or to 0 where it went
+	// to several. An op that books more or gives back of what an earlier one took has
+	// that one's Shard.
+	Shard int
 }
 
 // Spend is what an op does with one limit of its bucket. Amounts are millitokens,

@@ -1,0 +1,251 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// chore is something that a lane does for its item, not for a request.
+type chore struct {
+	what  choreKind
+	index int   // absorb: the shard that is no more
+	found *view // absorb: as it was retired; nil = it is missing
+	tries int
+}
+
+type choreKind uint8
+
+const (
+	choreLook   choreKind = iota // see how the shard is used
+	choreRetire                  // merge it into its heir
+	choreAbsorb                  // take in the other half of the last split
+)
+
+const (
+	// choreTries is how often a chore is tried that others get in the way of.
+	choreTries = 5
+	// choreRest is how long a lane lets a chore be that failed.
+	choreRest = time.Second
+)
+
+// tend does one chore of a lane, if there is any, and reports whether it did. Chores
+// take turns with requests, and never fail them.
+func (s *Store) tend(l *lane) bool {
+	if l.tended {
+		l.tended = false
+		return false
+	}
+	if len(l.todo) == 0 && (l.knows.view == nil || s.cfg.Now().Before(l.rest)) {
+		return false
+	}
+	l.tended = s.tendOnce(l)
+	return l.tended
+}
+
+func (s *Store) tendOnce(l *lane) bool {
+	v := l.knows.view
+	switch {
+	case !l.knows.known:
+		if _, err := s.sight(l); err != nil {
+			l.todo = nil
+		}
+		return true
+	case v != nil && v.shard.moving:
+		s.finish(l)
+	case len(l.todo) > 0:
+		c := l.todo[0]
+		l.todo = l.todo[1:]
+		s.do(l, c)
+	case l.load.busy && v.splits():
+		l.load.busy = false
+		if s.reshape(l, splitInput(s.cfg.Table, l.key, s.nextID(), v, s.lately(l), s.cost(l))) {
+			s.finish(l)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// sight reads the item anew.
+func (s *Store) sight(l *lane) (*view, error) {
+	image, err := s.read(l)
+	if err == nil {
+		s.saw(l, image)
+	}
+	return image, err
+}
+
+// do does a chore on an item that is known.
+func (s *Store) do(l *lane, c chore) {
+	v := l.knows.view
+	switch {
+	case v == nil:
+	case c.what == choreLook:
+		_, _ = s.sight(l) // else the next will
+	case c.what == choreRetire:
+		if v.settled() && l.knows.index >= max(v.shard.level/2, 1) && l.load.sinceQuiet(s.cfg.Now()) >= s.cfg.Quiet {
+			s.reshape(l, retireInput(s.cfg.Table, l.key, v, s.lately(l)))
+		}
+	case c.what == choreAbsorb:
+		if !s.absorb(l, c) && c.tries < choreTries {
+			c.tries++
+			l.todo = append(l.todo, c)
+		}
+	}
+}
+
+// finish makes the other half of a split.
+func (s *Store) finish(l *lane) {
+	v := l.knows.view
+	ctx, cancel := context.WithTimeout(s.stopped, s.cfg.Attempt)
+	defer cancel()
+	s.stats.writes.Add(1)
+	_, err := s.client.PutItem(ctx, makeInput(s.cfg.Table, l.site, v, s.lately(l)))
+	if item, refused := conditionItem(err); refused {
+		err = nil
+		r := bucketReader{newRecordReader(s.cfg.Table, l.site.shard(v.shard.other().index), item)}
+		if made := r.int(attrEpoch, 0, maxEpoch) >= v.shard.other().epoch; r.fault != nil || !made {
+			err = errors.Join(errors.New("another item is in the place of a new shard"), r.fault)
+		}
+	}
+	if err != nil {
+		s.cfg.Logger.Warn("a bucket's new shard is not made yet", slog.String("item", l.key.String()), slog.Any("error", err))
+		l.rest = s.cfg.Now().Add(choreRest)
+		return
+	}
+	s.reshape(l, clearInput(s.cfg.Table, l.key, v))
+}
+
+// absorb takes in the other half of a lane's last split, when it is retired or
+// gone. It reports whether there is no more to do.
+func (s *Store) absorb(l *lane, c chore) bool {
+	v, found := l.knows.view, c.found
+	if !v.settled() || !v.shard.sharded() || v.shard.other().index != c.index {
+		return true
+	}
+	if found == nil { // only what is missing after the view of its heir is missing for good
+		other := lane{key: l.site.shard(c.index)}
+		var err error
+		if found, err = s.read(&other); err != nil {
+			return false
+		}
+	}
+	if found != nil && (!found.shard.gone || found.shard.birth != v.shard.other().birth) {
+		return true
+	}
+	if found != nil && found.version.newer(l.knows.version()) {
+		p := plan{units: s.cost(l), stage: newStage(v.adopt(found.limits, found.version.generation, s.lately(l)), s.lately(l))}
+		p.stage.swap = v
+		s.reshape(l, swapInput(s.cfg.Table, l.key, s.nextID(), &p))
+		return false
+	}
+	if found != nil && found.version.hash != v.version.hash {
+		found = found.adopt(v.limits, v.version.generation, found.refilled)
+	}
+	return s.reshape(l, absorbInput(s.cfg.Table, l.key, s.nextID(), v, found, s.lately(l)))
+}
+
+// reshape sends a write that changes what the item is, once, and reports whether it
+// was applied. When that is not known the item is read before anything else.
+func (s *Store) reshape(l *lane, in *dynamodb.UpdateItemInput) bool {
+	ctx, cancel := context.WithTimeout(s.stopped, s.cfg.Attempt)
+	defer cancel()
+	s.stats.writes.Add(1)
+	out, err := s.client.UpdateItem(ctx, in)
+	item, refused := conditionItem(err)
+	if err == nil {
+		item = out.Attributes
+	} else if refused {
+		s.stats.refused.Add(1)
+		l.owed++
+	}
+	if err == nil || refused {
+		image, unreadable := s.parse(l, item)
+		if unreadable == nil {
+			s.saw(l, image)
+			return err == nil
+		}
+		err = unreadable
+	}
+	s.cfg.Logger.Warn("a bucket's item was not changed", slog.String("item", l.key.String()), slog.Any("error", err))
+	l.knows.known, l.rest = false, s.cfg.Now().Add(choreRest)
+	return false
+}
+
+// lately is the time of a lane's bucket.
+func (s *Store) lately(l *lane) int64 { return max(l.knows.now, l.knows.view.refilled) }
+
+// cost is how many write units a write of a lane counts: its own, and those of its
+// refused ones.
+func (s *Store) cost(l *lane) int64 { return l.units() + l.owed }
+
+// saw takes a reply for the bucket's state.
+func (s *Store) saw(l *lane, image *view) {
+	l.knows.learn(image)
+	now := s.cfg.Now()
+	if image != nil {
+		l.load.observe(now, &image.shard, s.cfg.ShardUnits)
+	}
+	s.forest.saw(&l.site, l.knows.index, s.prefer, sight{view: image, at: now, quiet: l.load.quiet})
+}
+
+// forward hands the requests and chores of a lane whose shard is none, or no more, to
+// its heir.
+func (s *Store) forward(l *lane, pending []*request) {
+	to := heir(l.knows.index)
+	k := l.site.shard(to)
+	s.assign(l.site, to, chore{what: choreAbsorb, index: l.knows.index, found: l.knows.view})
+	for _, r := range pending {
+		r.key, r.confirmed = k, false
+		s.queue(r)
+	}
+	l.todo = nil
+	l.knows.known, l.knows.view = false, nil // it may be made again
+}
+
+// assign gives the lane of a shard a chore. The caller holds a piece of work.
+func (s *Store) assign(of site, index int, c chore) {
+	if l := s.lanes.assign(of.shard(index), of, c); l != nil {
+		s.work.Add(1)
+		go s.run(l)
+	}
+}
+
+// tendTrees has the shards of all buckets looked at that were not seen lately, and
+// merges what is quiet, a pair of each bucket at a time.
+func (s *Store) tendTrees(now time.Time) {
+	for _, t := range s.forest.all(now.Add(-max(s.cfg.Idle, 4*s.cfg.Quiet))) {
+		leaves := t.leaves()
+		for i := range leaves {
+			if now.Sub(leaves[i].at) >= s.cfg.Quiet/4 {
+				s.assign(t.site, leaves[i].index, chore{what: choreLook})
+			}
+		}
+		if index, ok := mergeable(leaves, now, s.cfg.Quiet); ok {
+			s.assign(t.site, index, chore{what: choreRetire})
+		}
+	}
+}
+
+// mergeable returns a leaf that can be merged into its heir: both are leaves of one
+// split, and have been quiet for long enough.
+func mergeable(leaves []leaf, now time.Time, quiet time.Duration) (index int, ok bool) {
+	calm := make(map[int]int, len(leaves)) // levels by index
+	for i := range leaves {
+		if l := &leaves[i]; l.view != nil && l.view.settled() && now.Sub(l.quiet) >= quiet {
+			calm[l.index] = l.level
+		}
+	}
+	best := 0
+	for i, level := range calm {
+		if level > best && i >= level/2 && level > 1 && calm[i-level/2] == level {
+			index, best = i, level
+		}
+	}
+	return index, best > 0
+}

@@ -1,0 +1,224 @@
+package dynamo
+
+import (
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// tombstoneLife is how long a retired shard stays as an item: longer than any write
+// can be under way, and than a replica may be away between retire and absorb.
+const tombstoneLife = int64(24 * time.Hour / time.Second)
+
+// splitInput sets aside what a new shard begins with, about a half of each balance,
+// and halves the share of this one. It is a refill that takes those tokens: others
+// may have written since the view.
+func splitInput(table string, k key, id writeID, v *view, now, units int64) *dynamodb.UpdateItemInput {
+	s := newStage(v, now)
+	stays, leaves := v.shard.split()
+	e := newExpression()
+	e.own(id)
+	e.require(attrVersion, "=", numberAttribute(v.version.hash))
+	e.require(attrEpoch, "=", numberAttribute(v.shard.epoch))
+	e.require(attrRefilled, "=", numberAttribute(v.refilled))
+	e.setTo(attrRefilled, numberAttribute(s.now))
+	e.addTo(attrUnits, units)
+	e.setShard(stays)
+	e.setTo(attrMoving, numberAttribute(1))
+	e.setTo(childAttr(leaves.index), numberAttribute(leaves.birth))
+	e.removeAttr(attrTTL)
+	for i := range s.balances {
+		b := &s.balances[i]
+		x := moving(b.tokens, stays.share(b.whole).Capacity, leaves.share(b.whole).Capacity)
+		b.need(x)
+		b.take(x)
+		b.remainder = 0
+		e.setTo(limitAttr(b.limit.Name, limitMoving), numberAttribute(x))
+		e.stageRefill(b, true)
+	}
+	for i := range v.balances {
+		if b := &v.balances[i]; b.dormant {
+			e.splitDormant(b, s.now, stays, leaves)
+		}
+	}
+	return e.input(table, k)
+}
+
+// moving returns how many of a shard's tokens go to the other half of its split: a
+// half, more where this one would keep more than its share, no more than the other
+// may hold. Debt stays.
+func moving(tokens, stays, leaves int64) int64 {
+	if tokens <= 0 {
+		return 0
+	}
+	return min(max(tokens-stays, tokens/2), leaves)
+}
+
+// splitDormant divides a limit that the bucket is not under now.
+func (e *expression) splitDormant(b *balance, now int64, stays, leaves shard) {
+	at := refilled(b, max(now, b.state.Refilled))
+	x := moving(at.tokens, stays.share(b.whole).Capacity, leaves.share(b.whole).Capacity)
+	e.require(limitAttr(b.limit.Name, limitTokens), "=", numberAttribute(b.state.Tokens))
+	e.require(limitAttr(b.limit.Name, limitDormant), "=", numberAttribute(1))
+	e.require(limitAttr(b.limit.Name, limitRefilled), "=", numberAttribute(b.state.Refilled))
+	e.requireLease(b, "=", 0)
+	b.state = tokenbucket.Bucket{Tokens: at.tokens - x, Refilled: max(now, b.state.Refilled)}
+	e.setBalance(b)
+	e.setTo(limitAttr(b.limit.Name, limitMoving), numberAttribute(x))
+}
+
+// setShard writes which part of the bucket the item is.
+func (e *expression) setShard(s shard) {
+	e.setTo(attrLevel, numberAttribute(s.level))
+	e.setTo(attrShardCount, numberAttribute(s.level))
+	e.setTo(attrEpoch, numberAttribute(s.epoch))
+}
+
+// setBalance writes a limit as it is.
+func (e *expression) setBalance(b *balance) {
+	for _, n := range balanceNumbers(b) {
+		e.setTo(limitAttr(b.limit.Name, n.attr), numberAttribute(n.value))
+	}
+}
+
+// makeInput makes the other half of a split, from the item that was split. A
+// retired shard of an earlier split may lie in its place, never a later one.
+func makeInput(table string, of site, v *view, now int64) *dynamodb.PutItemInput {
+	other := v.shard.other()
+	now = v.at(now)
+	k := of.shard(other.index)
+	item := k.newItem(of)
+	item[attrRefilled] = numberAttribute(now)
+	item[attrVersion], item[attrGeneration] = numberAttribute(v.version.hash), numberAttribute(v.version.generation)
+	item[attrLevel], item[attrShardCount] = numberAttribute(other.level), numberAttribute(other.level)
+	item[attrEpoch], item[attrBirth] = numberAttribute(other.epoch), numberAttribute(other.birth)
+	for i := range v.balances {
+		b := v.balances[i]
+		b.state = tokenbucket.Bucket{Tokens: b.moving, Refilled: max(now, b.state.Refilled)}
+		for _, n := range balanceNumbers(&b) {
+			item[limitAttr(b.limit.Name, n.attr)] = numberAttribute(n.value)
+		}
+		item[limitAttr(b.limit.Name, limitConsumed)] = numberAttribute(0)
+	}
+	for _, name := range v.free {
+		item[limitAttr(name, limitUnlimited)] = numberAttribute(1)
+	}
+	return &dynamodb.PutItemInput{
+		TableName:                           aws.String(table),
+		Item:                                item,
+		ConditionExpression:                 aws.String("attribute_not_exists(#pk) OR attribute_exists(#rt) AND #ep < :ep"),
+		ExpressionAttributeNames:            map[string]string{"#pk": attrPK, "#rt": attrRetired, "#ep": attrEpoch},
+		ExpressionAttributeValues:           map[string]types.AttributeValue{":ep": numberAttribute(other.epoch)},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+}
+
+// clearInput notes that the other half of a split is made.
+func clearInput(table string, k key, v *view) *dynamodb.UpdateItemInput {
+	e := newExpression()
+	e.require(attrEpoch, "=", numberAttribute(v.shard.epoch))
+	e.require(attrMoving, "=", numberAttribute(1))
+	e.removeAttr(attrMoving)
+	e.addTo(attrUnits, 1)
+	for i := range v.balances {
+		e.removeAttr(limitAttr(v.balances[i].limit.Name, limitMoving))
+	}
+	return e.input(table, k)
+}
+
+// retireInput has a shard give no more tokens: what it has waits for its heir.
+func retireInput(table string, k key, v *view, now int64) *dynamodb.UpdateItemInput {
+	s := newStage(v, now)
+	next := v.shard.retired()
+	e := newExpression()
+	e.pin(v)
+	e.setTo(attrEpoch, numberAttribute(next.epoch))
+	e.setTo(attrRetired, numberAttribute(1))
+	e.setTo(attrRefilled, numberAttribute(s.now))
+	e.setTo(attrTTL, numberAttribute(max(s.now, 0)/limiter.Milli+tombstoneLife))
+	for i := range s.balances {
+		b := &s.balances[i]
+		e.setTo(limitAttr(b.limit.Name, limitTokens), numberAttribute(b.tokens))
+		e.setTo(limitAttr(b.limit.Name, limitRemainder), numberAttribute(0))
+	}
+	return e.input(table, k)
+}
+
+// absorbInput gives a shard back the part that was split off last, and what a
+// retired shard had of it; found is that one under the same limits, nil when it is
+// gone, with all that it had.
+func absorbInput(table string, k key, id writeID, v, found *view, now int64) *dynamodb.UpdateItemInput {
+	other := v.shard.other()
+	epoch := other.epoch
+	if found != nil {
+		epoch = found.shard.epoch
+	}
+	next := *v
+	next.shard = v.shard.absorbed(epoch)
+	next.refilled = v.at(now)
+	next.balances = make([]balance, len(v.balances))
+	e := newExpression()
+	e.own(id)
+	e.pin(v)
+	e.setShard(next.shard)
+	e.setTo(attrRefilled, numberAttribute(next.refilled))
+	e.removeAttr(childAttr(other.index))
+	for i := range v.balances {
+		next.balances[i] = absorb(&v.balances[i], found, &next.shard, next.refilled)
+		e.setBalance(&next.balances[i])
+	}
+	if ttl := newStage(&next, next.refilled).ttlNeeded(true); ttl > 0 && !next.shard.sharded() {
+		e.setTo(attrTTL, numberAttribute(ttl+ttlSlack))
+	}
+	return e.input(table, k)
+}
+
+// absorb returns a balance with what a retired shard had of the same limit.
+func absorb(b *balance, found *view, s *shard, now int64) balance {
+	at := refilled(b, max(now, b.state.Refilled))
+	next := *b
+	next.params = s.share(b.whole)
+	next.floor = s.floor(b.limit.DebtFloor())
+	next.state = tokenbucket.Bucket{Tokens: at.tokens, Refilled: max(now, b.state.Refilled)}
+	if found != nil {
+		if other := found.any(b.limit.Name); other != nil {
+			next.state.Tokens += other.state.Tokens
+		}
+	}
+	next.state.Tokens = min(next.state.Tokens, next.params.Capacity)
+	return next
+}
+
+// settled reports whether a shard can be split, retired or made whole: nothing of
+// it is on the way, and no tokens of it are out on lease.
+func (v *view) settled() bool {
+	if v.shard.moving || v.shard.gone {
+		return false
+	}
+	for i := range v.balances {
+		if v.balances[i].leased > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// splits reports whether both halves of the shard would hold a whole token of every
+// limit: with less, every request would need several shards.
+func (v *view) splits() bool {
+	if !v.settled() || v.shard.level >= maxShards {
+		return false
+	}
+	_, leaves := v.shard.split()
+	for i := range v.balances {
+		if leaves.share(v.balances[i].whole).Capacity < limiter.Milli {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,375 @@
+package dynamo
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// maxRounds is how often the shards of a bucket are asked for one decision: one of
+// them for all, as many as seem to have it, all for what they have, and those once
+// more. In between others take what was seen; who lost that race as often is denied.
+const maxRounds = 5
+
+// branch is an op of a call on its way to one bucket. Where the bucket has several
+// shards, one is asked for all; when it has too little, each for a part.
+type branch struct {
+	site   site
+	op     *request // what is asked of the bucket as a whole; it goes through no lane
+	pinned int      // the shard that the op has to go to; -1 = any
+	tree   *tree
+	parts  []*request
+	fresh  int // of parts: they were sent in this round
+	rounds int
+	over   bool            // there is no more to try
+	failed bool            // a shard did not answer
+	limits *limiter.Limits // that the shards decide under, the newest seen
+	goals  []goal
+	states map[int][]goalState // of leaves that answered, by index
+}
+
+// goal is what a branch wants of one limit of its op.
+type goal struct {
+	need int64
+	take int64
+	got  int64
+}
+
+// goalState is what a shard had of a limit after it was last asked.
+type goalState struct {
+	bucket tokenbucket.Bucket
+	held   bool
+}
+
+// newBranch returns the branch of an op. shard is the one it must go to and 1, 0 for any.
+func newBranch(op *request, shard int) *branch {
+	b := &branch{site: op.site, op: op, pinned: shard - 1, limits: op.limits, goals: make([]goal, len(op.spends)), states: make(map[int][]goalState, 1)}
+	for i := range op.spends {
+		b.goals[i] = goal{need: op.spends[i].need, take: op.spends[i].take}
+	}
+	return b
+}
+
+// next returns the requests to send in this round, none when the branch is decided.
+func (b *branch) next(f *forest, now time.Time) []*request {
+	b.fresh = len(b.parts)
+	switch {
+	case b.over, b.failed:
+	case b.rounds == 0:
+		b.begin(f, now)
+	case b.tree == nil && !b.met():
+		b.tree = f.find(b.site.shard(0).pk)
+		b.again(now)
+	case !b.met():
+		b.again(now)
+	}
+	b.rounds++
+	b.over = len(b.parts) == b.fresh
+	return b.parts[b.fresh:]
+}
+
+// begin makes the requests of the first round.
+func (b *branch) begin(f *forest, now time.Time) {
+	root := b.site.shard(0)
+	b.tree = f.find(root.pk)
+	switch {
+	case b.pinned >= 0:
+		b.add(b.op.copyTo(b.site.shard(b.pinned)))
+	case b.tree == nil:
+		b.add(b.op.copyTo(root))
+	default:
+		leaves := b.tree.leaves()
+		if first := b.tree.first(leaves, now); b.op.fits(&first) {
+			b.add(b.op.copyTo(b.site.shard(first.index)))
+			return
+		}
+		b.bookEverywhere(leaves)
+	}
+}
+
+func (b *branch) add(r *request) { b.parts = append(b.parts, r) }
+
+// copyTo returns the whole request for one shard.
+func (r *request) copyTo(k key) *request {
+	c := &request{site: r.site, key: k, limits: r.limits, version: r.version, now: r.now, call: r.call, spends: slices.Clone(r.spends)}
+	return c
+}
+
+// fits reports whether what a request gives and costs is no more than a shard holds.
+func (r *request) fits(l *leaf) bool {
+	for i := range r.spends {
+		sp := &r.spends[i]
+		if j := r.limits.Find(sp.limit); j >= 0 && !r.limits.Unlimited(j) && max(sp.give, sp.cost) > l.share(r.limits.Params(j)).Capacity {
+			return false
+		}
+	}
+	return true
+}
+
+// bookEverywhere makes a request for each leaf with its part of what the op gives and
+// costs. What it takes is left to the next rounds.
+func (b *branch) bookEverywhere(leaves []leaf) {
+	for i := range leaves {
+		l := &leaves[i]
+		r := b.op.copyTo(b.site.shard(l.index))
+		for j := range r.spends {
+			sp := &r.spends[j]
+			sp.need, sp.take = 0, 0
+			sp.give, sp.cost = part(sp.give, l.index, l.level), part(sp.cost, l.index, l.level)
+			sp.usage = sp.cost - sp.give
+		}
+		b.add(r)
+	}
+}
+
+// harvest takes in what the requests of the last round brought.
+func (b *branch) harvest() {
+	for _, r := range b.parts[b.fresh:] {
+		if b.failed = b.failed || r.err != nil; r.err != nil {
+			continue
+		}
+		b.limits = r.under
+		states := make([]goalState, len(b.goals))
+		for i := range r.spends {
+			sp, g := &r.spends[i], &b.goals[i]
+			states[i] = goalState{bucket: sp.left, held: sp.held}
+			switch {
+			case !sp.held:
+				g.need, g.take = 0, 0 // not limited by it
+			case r.admitted:
+				g.got += sp.take
+				if g.take == 0 && sp.need > 0 {
+					g.need = 0 // a look, and it was there
+				}
+			}
+		}
+		b.states[indexOf(r.key)] = states
+	}
+}
+
+// met reports whether everything that the branch wants is there.
+func (b *branch) met() bool {
+	for i := range b.goals {
+		if !b.goals[i].met() {
+			return false
+		}
+	}
+	return true
+}
+
+func (g *goal) met() bool { return g.need == 0 || g.take > 0 && g.got >= g.take }
+
+// again makes the requests of another round: for what is missing, to the leaves
+// that have it; to all that did not say what they have, when those do not seem to
+// have enough; to none, when there is not enough.
+func (b *branch) again(now time.Time) {
+	if b.tree == nil || b.rounds >= maxRounds {
+		return
+	}
+	leaves := b.tree.leaves()
+	b.tree.first(leaves, now) // it is in use
+	if len(leaves) < 2 {
+		return
+	}
+	order := b.order(leaves)
+	parts, enough := b.divide(order)
+	if enough {
+		for i, r := range parts {
+			if r != nil {
+				b.add(r)
+			}
+			if i == 0 {
+				b.tree.favor(order[0].index)
+			}
+		}
+		return
+	}
+	for i := range leaves {
+		if _, asked := b.states[leaves[i].index]; !asked {
+			b.add(b.look(leaves[i].index))
+		}
+	}
+}
+
+// look asks a shard what it has.
+func (b *branch) look(index int) *request {
+	r := b.op.copyTo(b.site.shard(index))
+	for i := range r.spends {
+		r.spends[i] = spend{limit: r.spends[i].limit}
+	}
+	return r
+}
+
+// order returns the leaves by what they have of the first limit that is missing, most first.
+func (b *branch) order(leaves []leaf) []leaf {
+	missing := slices.IndexFunc(b.goals, func(g goal) bool { return !g.met() })
+	slices.SortStableFunc(leaves, func(x, y leaf) int {
+		return cmp.Compare(b.has(&y, missing), b.has(&x, missing))
+	})
+	return leaves
+}
+
+// has returns what a leaf has of a goal's limit, as far as is known.
+func (b *branch) has(l *leaf, i int) int64 {
+	at, ok := b.stateOf(l, i)
+	if !ok {
+		return 0
+	}
+	return max(at.tokens, 0)
+}
+
+// stateOf returns what a leaf has of a goal's limit at the call's time: what it said
+// itself, else what was last seen of it. It is false where the limit is unlimited.
+func (b *branch) stateOf(l *leaf, i int) (staged, bool) {
+	j := b.limits.Find(b.op.spends[i].limit)
+	if j < 0 || b.limits.Unlimited(j) {
+		return staged{}, false
+	}
+	if said, ok := b.states[l.index]; ok && said[i].held {
+		bal := l.newBalance(b.limits, j, b.op.now)
+		bal.state = said[i].bucket
+		return refilled(&bal, max(b.op.now, bal.state.Refilled)), true
+	}
+	return l.holds(b.limits, j, b.op.now), true
+}
+
+// divide returns for each leaf the request for its part of what is missing, nil for
+// none, and whether the leaves seem to have all of it.
+func (b *branch) divide(leaves []leaf) (parts []*request, enough bool) {
+	parts = make([]*request, len(leaves))
+	for i := range b.goals {
+		g := &b.goals[i]
+		if g.met() {
+			continue
+		}
+		there, ask := g.got, g.take-g.got
+		for j := range leaves {
+			n := b.has(&leaves[j], i)
+			if _, said := b.states[leaves[j].index]; g.take == 0 && !said {
+				n = 0 // a look is answered by what was said
+			}
+			there += n
+			if n = min(n, ask); n > 0 {
+				ask -= n
+				if parts[j] == nil {
+					parts[j] = b.look(leaves[j].index)
+				}
+				parts[j].spends[i].ask = n
+			}
+		}
+		if there < g.need {
+			return nil, false
+		}
+		if g.take == 0 {
+			g.need = 0
+		}
+	}
+	return parts, true
+}
+
+// report fills in what Take promises of the op. taken says that its takes stand.
+func (b *branch) report(op *limiter.Op, taken bool, now time.Time) {
+	op.Shard = b.place()
+	if b.tree == nil {
+		b.parts[0].report(op, taken)
+		return
+	}
+	leaves := b.tree.leaves()
+	b.tree.first(leaves, now)
+	for i := range op.Spends {
+		b.reportSpend(&op.Spends[i], i, leaves, taken)
+	}
+}
+
+// place returns the shard that the op went to and 1, 0 for several.
+func (b *branch) place() int {
+	index, n := 0, 0
+	for _, r := range b.parts {
+		if r.admitted && (len(b.parts) == 1 || r.undo() != nil) {
+			index, n = indexOf(r.key), n+1
+		}
+	}
+	if n != 1 {
+		return 0
+	}
+	return index + 1
+}
+
+func (b *branch) reportSpend(sp *limiter.Spend, i int, leaves []leaf, taken bool) {
+	under, back := b.under(i, taken)
+	sp.Held, sp.Exceeded = under != nil, under != nil && !b.goals[i].met()
+	sp.Limits, sp.Index, sp.Bucket = nil, 0, tokenbucket.Bucket{}
+	if under == nil {
+		return
+	}
+	sp.Limits, sp.Index = under, under.Find(sp.Limit)
+	states := make([]staged, 0, len(leaves))
+	sum := back
+	for j := range leaves {
+		if at, ok := b.stateOf(&leaves[j], i); ok {
+			states = append(states, at)
+			sum += at.tokens
+		}
+	}
+	whole := under.Params(sp.Index)
+	sp.Bucket = tokenbucket.Bucket{Tokens: min(sum, whole.Capacity), Refilled: b.op.now}
+	if need := b.op.spends[i].need; sp.Exceeded && need <= whole.Capacity {
+		sp.Bucket = lacking(whole, need, untilThere(states, need-back))
+		sp.Bucket.Refilled = b.op.now
+	}
+}
+
+// under returns the limits that the shards have a spend's limit in, nil when none
+// has it, and what was taken that does not stand.
+func (b *branch) under(i int, taken bool) (under *limiter.Limits, back int64) {
+	for _, r := range b.parts {
+		if sp := &r.spends[i]; sp.held {
+			under = r.under
+			if !taken && r.admitted {
+				back += sp.back
+			}
+		}
+	}
+	return under, back
+}
+
+// untilThere returns how long it takes, in ms, until the shards together have need
+// millitokens, at most tokenbucket.Forever: each refills on its own, to its own share.
+func untilThere(states []staged, need int64) int64 {
+	after := func(ms int64) bool {
+		sum := int64(0)
+		for i := range states {
+			s := &states[i]
+			due, _ := dueAt(tokenbucket.Bucket{Remainder: s.remainder}, s.params, ms)
+			sum += min(s.tokens+due, s.room())
+		}
+		return sum >= need
+	}
+	low, high := int64(0), int64(1) // not before low, by high
+	for !after(high) {
+		if low, high = high, 2*high; high >= tokenbucket.Forever {
+			return tokenbucket.Forever
+		}
+	}
+	for high-low > 1 {
+		if mid := low + (high-low)/2; after(mid) {
+			high = mid
+		} else {
+			low = mid
+		}
+	}
+	return high
+}
+
+// lacking returns the state of a bucket in which need is there after exactly ms.
+func lacking(p tokenbucket.Params, need, ms int64) tokenbucket.Bucket {
+	due, remainder := dueAt(tokenbucket.Bucket{}, p, ms)
+	if remainder > 0 {
+		due, remainder = due+1, p.Period-remainder
+	}
+	return tokenbucket.Bucket{Tokens: max(need-due, math.MinInt64/2), Remainder: remainder}
+}
