@@ -126,7 +126,7 @@ func TestMadeItems(t *testing.T) {
 		t.Fatal("refused")
 	}
 	opts := []cmp.Option{
-		cmp.AllowUnexported(view{}, balance{}, version{}), cmp.Transformer("hash", (*limiter.Limits).Hash), cmpopts.EquateEmpty(),
+		cmp.AllowUnexported(view{}, shard{}, balance{}, version{}), cmp.Transformer("hash", (*limiter.Limits).Hash), cmpopts.EquateEmpty(),
 		cmpopts.IgnoreFields(limiter.Limit{}, "MaxDebt"), // the floor is compared
 	}
 	if diff := cmp.Diff(p.write.made, w.item(), opts...); diff != "" {

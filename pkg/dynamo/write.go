@@ -319,6 +319,7 @@ func (w *write) putItem(table string, k key, p *plan) {
 		made.ttl = ttl + ttlSlack
 		item[attrTTL] = numberAttribute(made.ttl)
 	}
+	made.size = itemSize(item)
 	w.made = &made
 	w.put = &dynamodb.PutItemInput{
 		TableName:                           aws.String(table),
