@@ -216,36 +216,53 @@ func (s *Store) assign(of site, index int, c chore) {
 	}
 }
 
+// tendLoop tends the buckets with several shards, until ctx ends.
+func (s *Store) tendLoop(ctx context.Context) {
+	ticker := time.NewTicker(max(s.cfg.Quiet/looksPerQuiet, time.Millisecond))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			s.tendTrees(s.cfg.Now())
+		}
+	}
+}
+
+// looksPerQuiet is how often a shard is looked at while it is to be merged.
+const looksPerQuiet = 4
+
 // tendTrees has the shards of all buckets looked at that were not seen lately, and
-// merges what is quiet, a pair of each bucket at a time.
+// merges those that are quiet.
 func (s *Store) tendTrees(now time.Time) {
-	for _, t := range s.forest.all(now.Add(-max(s.cfg.Idle, 4*s.cfg.Quiet))) {
+	for _, t := range s.forest.all(now.Add(-max(s.cfg.Idle, maxShards*s.cfg.Quiet))) { // each merge takes a quiet time
 		leaves := t.leaves()
 		for i := range leaves {
-			if now.Sub(leaves[i].at) >= s.cfg.Quiet/4 {
+			if now.Sub(leaves[i].at) >= s.cfg.Quiet/looksPerQuiet {
 				s.assign(t.site, leaves[i].index, chore{what: choreLook})
 			}
 		}
-		if index, ok := mergeable(leaves, now, s.cfg.Quiet); ok {
+		for _, index := range mergeable(leaves, now, s.cfg.Quiet) {
 			s.assign(t.site, index, chore{what: choreRetire})
 		}
 	}
 }
 
-// mergeable returns a leaf that can be merged into its heir: both are leaves of one
-// split, and have been quiet for long enough.
-func mergeable(leaves []leaf, now time.Time, quiet time.Duration) (index int, ok bool) {
+// mergeable returns the leaves that can be merged into their heirs: both are leaves
+// of one split, and have been quiet for long enough.
+func mergeable(leaves []leaf, now time.Time, quiet time.Duration) []int {
 	calm := make(map[int]int, len(leaves)) // levels by index
 	for i := range leaves {
 		if l := &leaves[i]; l.view != nil && l.view.settled() && now.Sub(l.quiet) >= quiet {
 			calm[l.index] = l.level
 		}
 	}
-	best := 0
+	var pairs []int
 	for i, level := range calm {
-		if level > best && i >= level/2 && level > 1 && calm[i-level/2] == level {
-			index, best = i, level
+		if level > 1 && i >= level/2 && calm[i-level/2] == level {
+			pairs = append(pairs, i)
 		}
 	}
-	return index, best > 0
+	return pairs
 }

@@ -170,7 +170,13 @@ func absorbInput(table string, k key, id writeID, v, found *view, now int64) *dy
 	e.removeAttr(childAttr(other.index))
 	for i := range v.balances {
 		next.balances[i] = absorb(&v.balances[i], found, &next.shard, next.refilled)
+	}
+	next.balances = append(next.balances, v.remember(found)...)
+	for i := range next.balances {
 		e.setBalance(&next.balances[i])
+		if i >= len(v.balances) {
+			e.setTo(limitAttr(next.balances[i].limit.Name, limitConsumed), numberAttribute(0))
+		}
 	}
 	if ttl := newStage(&next, next.refilled).ttlNeeded(true); ttl > 0 && !next.shard.sharded() {
 		e.setTo(attrTTL, numberAttribute(ttl+ttlSlack))
@@ -192,6 +198,27 @@ func absorb(b *balance, found *view, s *shard, now int64) balance {
 	}
 	next.state.Tokens = min(next.state.Tokens, next.params.Capacity)
 	return next
+}
+
+// remember returns the limits that the bucket is not under now, of which this shard
+// had all and has forgotten them, and the retired one had not.
+func (v *view) remember(found *view) []balance {
+	if found == nil {
+		return nil
+	}
+	whole := v.shard.absorbed(0)
+	var dormant []balance
+	for i := range found.balances {
+		b := found.balances[i]
+		if !b.dormant || v.any(b.limit.Name) != nil {
+			continue
+		}
+		b.params, b.floor = whole.share(b.whole), whole.floor(b.limit.DebtFloor())
+		b.state.Tokens = min(b.state.Tokens+v.shard.share(b.whole).Capacity, b.params.Capacity)
+		b.state.Refilled, b.state.Remainder = max(b.state.Refilled, v.refilled), 0
+		dormant = append(dormant, b)
+	}
+	return dormant
 }
 
 // settled reports whether a shard can be split, retired or made whole: nothing of

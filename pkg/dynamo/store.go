@@ -150,6 +150,7 @@ func New(cfg Config) (*Store, error) {
 	var sweeping context.Context
 	sweeping, s.sweeper = context.WithCancel(s.stopped)
 	s.work.Go(func() { s.sweepLoop(sweeping) })
+	s.work.Go(func() { s.tendLoop(sweeping) })
 	return s, nil
 }
 
@@ -328,7 +329,6 @@ func (s *Store) sweepLoop(ctx context.Context) {
 		case <-ticker.C:
 		}
 		const size = laneShards / sweepsPerIdle
-		s.tendTrees(s.cfg.Now())
 		s.lanes.sweep(part*size, (part+1)*size, s.cfg.Now().Add(-s.cfg.Idle))
 	}
 }
