@@ -47,7 +47,14 @@ type Config struct {
 	MaxLanes int
 	// Now is the clock on the wall; nil = time.Now. Buckets go by their callers' clocks.
 	Now func() time.Time
-	// Logger is told of tokens that were lost; nil = none.
+	// Clock corrects the callers' clocks; the client has to tell it of replies, see
+	// [ClientConfig]. While it cannot be trusted nothing is refilled: requests get
+	// what is stored, and those that need more wait for the replies to a few reads,
+	// then fail with limiter.ErrUnavailable. nil = buckets go by their callers' clocks
+	// as they are.
+	Clock *Clock
+	// Logger is told of tokens that were lost, and of a clock that cannot be trusted;
+	// nil = none.
 	Logger *slog.Logger
 }
 
@@ -93,6 +100,7 @@ type Store struct {
 	slot    int    // where its writes leave their ids
 	writes  atomic.Uint64
 	stats   counters
+	halted  atomic.Bool // refills stopped: the clock cannot be trusted
 
 	mu      sync.RWMutex
 	closed  bool
@@ -106,7 +114,7 @@ var _ limiter.Store = (*Store)(nil)
 
 // counters are what Stats reports.
 type counters struct {
-	writes, refused, resent, reads, lost atomic.Int64
+	writes, refused, resent, reads, lost, halts atomic.Int64
 }
 
 // Stats counts what a store has done since it was made.
@@ -116,6 +124,7 @@ type Stats struct {
 	Resent  int64 // of them, those sent again, after a throttle or a lost reply
 	Reads   int64 // of buckets
 	Lost    int64 // give-backs of denied requests that were not, or may not have been, applied
+	Halts   int64 // times that refills stopped, because the clock could not be trusted
 	Lanes   int64 // buckets remembered now
 }
 
@@ -156,7 +165,7 @@ func (s *Store) Capabilities() limiter.BackendCapabilities {
 func (s *Store) Stats() Stats {
 	return Stats{
 		Writes: s.stats.writes.Load(), Refused: s.stats.refused.Load(), Resent: s.stats.resent.Load(),
-		Reads: s.stats.reads.Load(), Lost: s.stats.lost.Load(), Lanes: int64(s.lanes.count()),
+		Reads: s.stats.reads.Load(), Lost: s.stats.lost.Load(), Halts: s.stats.halts.Load(), Lanes: int64(s.lanes.count()),
 	}
 }
 
@@ -190,7 +199,7 @@ func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 	if len(ops) == 0 {
 		return false, fmt.Errorf("%w: no ops", limiter.ErrInvalid)
 	}
-	c, err := newCall(now.UnixMilli(), ops)
+	c, err := newCall(s.cfg.Clock.steady(now).UnixMilli(), ops)
 	if err != nil {
 		return false, err
 	}
@@ -206,9 +215,22 @@ func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 	}
 	select {
 	case <-c.done:
+		defer s.byCaller(now, ops)
 		return s.decide(c, ops) //nolint:contextcheck // a give-back outlives the call
 	case <-ctx.Done():
 		return false, s.abandon(ctx, c)
+	}
+}
+
+// byCaller turns the times of what ops report into those of the caller's clock.
+func (s *Store) byCaller(now time.Time, ops []limiter.Op) {
+	ahead := s.cfg.Clock.correct(now).UnixMilli() - now.UnixMilli()
+	for i := range ops {
+		for j := range ops[i].Spends {
+			if sp := &ops[i].Spends[j]; sp.Held {
+				sp.Bucket.Refilled -= ahead
+			}
+		}
 	}
 }
 
