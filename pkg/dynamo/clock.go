@@ -4,10 +4,12 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
 const (
-	// DefaultClockTolerance is how far off this machine's clock may be, for all that is
+	// DefaultClockTolerance is how far off the corrected clock may be, for all that is
 	// known, before refills stop. A Date header has whole seconds, so that one reply
 	// leaves a second and its round trip.
 	DefaultClockTolerance = 2 * time.Second
@@ -25,16 +27,18 @@ const (
 	jumpReplies = 3
 )
 
-// clock is this machine's clock, corrected by the Date headers of DynamoDB's
+// Clock is this machine's clock, corrected by the Date headers of DynamoDB's
 // replies as far as they prove it wrong, and no further. It runs by the monotonic
 // clock from the moment it was made, so that it does not follow the machine's
-// clock when that is set. It is safe for concurrent use.
+// clock when that is set. A nil *Clock corrects nothing. It is safe for concurrent
+// use, and may serve several clients and stores: create it with [NewClock] and set
+// it in [ClientConfig] and [Config].
 //
 // A reply says that between sending and receiving it, the server's clock showed a
 // moment of the second in Date. So what the server is ahead of this machine lies
 // within [Date − received, Date + 1 s − sent]. Many replies, at any phase of the
 // second, leave little more than a round trip of that.
-type clock struct {
+type Clock struct {
 	read      func() time.Time
 	start     time.Time
 	tolerance time.Duration
@@ -45,7 +49,6 @@ type clock struct {
 	// Replies that contradict ahead, what they agree on, and how many they are.
 	jump    span
 	jumping int
-	last    time.Time // the latest that now returned
 }
 
 // span is an interval of durations, as it was known some time after the clock's start.
@@ -54,63 +57,95 @@ type span struct {
 	at        time.Duration
 }
 
-// newClock returns a clock that reads time with read, time.Now outside of tests.
-func newClock(read func() time.Time, tolerance time.Duration) *clock {
-	return &clock{read: read, start: read(), tolerance: tolerance}
-}
-
-// now is the corrected time. It never goes back: a correction backwards makes it
-// stand until the time has come.
-func (c *clock) now() time.Time {
-	t := c.correct(c.read())
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if t.After(c.last) {
-		c.last = t
+// NewClock returns a clock that reads time with now, nil = time.Now, and is trusted
+// while it can be off by at most tolerance, 0 = DefaultClockTolerance.
+func NewClock(now func() time.Time, tolerance time.Duration) *Clock {
+	if now == nil {
+		now = time.Now
 	}
-	return c.last
+	if tolerance <= 0 {
+		tolerance = DefaultClockTolerance
+	}
+	return &Clock{read: now, start: now(), tolerance: tolerance}
 }
 
-// correct is the corrected time of a moment that this machine's clock showed. A
-// moment without a monotonic reading is taken by what it shows.
-func (c *clock) correct(t time.Time) time.Time {
+// ClockState is what is known of a [Clock].
+type ClockState struct {
+	// Offset is what is added to this machine's clock; 0 while nothing proves it wrong.
+	Offset time.Duration
+	// Uncertainty is how far off the corrected clock may still be, not below 0.
+	Uncertainty time.Duration
+	// Observed says that there was a reply. Before the first one nothing is known:
+	// Offset and Uncertainty are 0.
+	Observed bool
+	// Trusted says that refills go by the clock: nothing known of it says that it may
+	// be off by more than the tolerance. That is also so before the first reply.
+	Trusted bool
+}
+
+// State returns what is known now; of a nil *Clock nothing.
+func (c *Clock) State() ClockState {
+	r := c.reading()
+	return ClockState{Offset: r.correction, Uncertainty: r.uncertainty, Observed: r.observed, Trusted: !r.doubtful}
+}
+
+// reading is what a clock says of itself at a moment.
+type reading struct {
+	correction  time.Duration // of what the machine's clock shows
+	latest      time.Duration // correction to the latest time that it can be
+	uncertainty time.Duration
+	observed    bool
+	doubtful    bool // off by more than the tolerance, for all that is known
+}
+
+// reading returns the state of the clock. Replies that contradict what was known
+// may be right or wrong: until that is settled, both are possible.
+func (c *Clock) reading() reading {
+	if c == nil {
+		return reading{}
+	}
+	since := c.read().Sub(c.start)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.known {
+		return reading{}
+	}
+	possible := c.ahead.aged(since)
+	if c.jumping > 0 {
+		jump := c.jump.aged(since)
+		possible.low, possible.high = min(possible.low, jump.low), max(possible.high, jump.high)
+	}
+	r := reading{correction: c.correction(), latest: possible.high, observed: true}
+	r.uncertainty = max(possible.high-r.correction, r.correction-possible.low)
+	r.doubtful = r.uncertainty > c.tolerance
+	return r
+}
+
+// steady is a moment that this machine's clock showed, as it would have shown it had
+// it not been set since the start. A moment without a monotonic reading is taken by
+// what it shows.
+func (c *Clock) steady(t time.Time) time.Time {
+	if c == nil {
+		return t
+	}
 	shown := t.Round(0)
-	set := shown.Sub(c.start.Round(0)) - t.Sub(c.start) // since the start
-	return shown.Add(c.correction() - set)
+	set := shown.Sub(c.start.Round(0)) - t.Sub(c.start)
+	return shown.Add(-set)
+}
+
+// correct is the corrected time of a moment that this machine's clock showed.
+func (c *Clock) correct(t time.Time) time.Time {
+	return c.steady(t).Add(c.reading().correction)
 }
 
 // correction is the least change that makes the clock possible; 0 while nothing
 // proves it wrong.
-func (c *clock) correction() time.Duration {
-	if !c.known {
-		return 0
-	}
+func (c *Clock) correction() time.Duration {
 	return min(max(0, c.ahead.low), c.ahead.high)
 }
 
-// uncertainty is how far off the corrected clock may still be; false when no reply
-// has said anything yet, or the last ones contradict what was known.
-func (c *clock) uncertainty() (time.Duration, bool) {
-	since := c.read().Sub(c.start)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.known || c.jumping > 0 {
-		return 0, false
-	}
-	ahead, correction := c.ahead.aged(since), c.correction()
-	return max(ahead.high-correction, correction-ahead.low), true
-}
-
-// trusted reports whether refills may go by this clock.
-func (c *clock) trusted() bool {
-	u, ok := c.uncertainty()
-	return ok && u <= c.tolerance
-}
-
 // observe learns from a reply.
-func (c *clock) observe(sent, received, date time.Time) {
+func (c *Clock) observe(sent, received, date time.Time) {
 	earliest, latest := sent.Sub(c.start), received.Sub(c.start)
 	server := date.Sub(c.start.Round(0)) // by what both clocks show
 	if latest < earliest || server.Abs() > maxAhead {
@@ -132,7 +167,7 @@ func (c *clock) observe(sent, received, date time.Time) {
 
 // contradicted counts a reply that what was known makes impossible: one of the two
 // clocks was set or stood still, or one reply is wrong.
-func (c *clock) contradicted(seen span) {
+func (c *Clock) contradicted(seen span) {
 	if agreed := c.jump.and(seen); c.jumping > 0 && !agreed.empty() {
 		c.jump, c.jumping = agreed, c.jumping+1
 	} else {
@@ -158,23 +193,23 @@ func (s span) and(o span) span {
 
 func (s span) empty() bool { return s.low > s.high }
 
-// datedTransport tells a clock of the Date of every reply. A reply without one, or
+// datedClient tells a clock of the Date of every reply. A reply without one, or
 // with one that cannot be read, says nothing.
-type datedTransport struct {
-	next  http.RoundTripper
-	clock *clock
+type datedClient struct {
+	next  aws.HTTPClient
+	clock *Clock
 }
 
-// RoundTrip implements http.RoundTripper.
-func (t datedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	sent := t.clock.read()
-	response, err := t.next.RoundTrip(request)
+// Do implements aws.HTTPClient.
+func (d datedClient) Do(request *http.Request) (*http.Response, error) {
+	sent := d.clock.read()
+	response, err := d.next.Do(request)
 	if err != nil {
 		return nil, err
 	}
-	received := t.clock.read()
+	received := d.clock.read()
 	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
-		t.clock.observe(sent, received, date)
+		d.clock.observe(sent, received, date)
 	}
 	return response, nil
 }

@@ -22,11 +22,13 @@ func newSkewed(off time.Duration) *skewed {
 
 func (w *skewed) read() time.Time { return w.truth.Add(w.off) }
 
-func (w *skewed) clock() *clock { return newClock(w.read, DefaultClockTolerance) }
+func uncertainty(c *Clock) (time.Duration, bool) { s := c.State(); return s.Uncertainty, s.Observed }
+
+func (w *skewed) clock() *Clock { return NewClock(w.read, DefaultClockTolerance) }
 
 // reply has the server answer: there is the way there, the way back, and the server's
 // clock between.
-func (w *skewed) reply(c *clock, there, back time.Duration) {
+func (w *skewed) reply(c *Clock, there, back time.Duration) {
 	sent := w.read()
 	w.truth = w.truth.Add(there)
 	date := w.truth.Truncate(time.Second)
@@ -35,7 +37,7 @@ func (w *skewed) reply(c *clock, there, back time.Duration) {
 }
 
 // chat has the server answer n times, at phases of the second that are all different.
-func (w *skewed) chat(c *clock, n int) {
+func (w *skewed) chat(c *Clock, n int) {
 	for range n {
 		w.reply(c, 3*time.Millisecond, 2*time.Millisecond)
 		w.truth = w.truth.Add(137 * time.Millisecond)
@@ -43,7 +45,7 @@ func (w *skewed) chat(c *clock, n int) {
 }
 
 // wrong is how wrong a clock is.
-func (w *skewed) wrong(c *clock) time.Duration { return c.correct(w.read()).Sub(w.truth) }
+func (w *skewed) wrong(c *Clock) time.Duration { return c.correct(w.read()).Sub(w.truth) }
 
 func TestClockCorrectsWhatIsProvenWrong(t *testing.T) {
 	const rest = 100 * time.Millisecond // serverSkew both ways, the round trip, and phases that were missed
@@ -51,19 +53,19 @@ func TestClockCorrectsWhatIsProvenWrong(t *testing.T) {
 		t.Run(off.String(), func(t *testing.T) {
 			w := newSkewed(off)
 			c := w.clock()
-			if got := w.wrong(c); got != off || c.trusted() {
-				t.Errorf("without a reply the clock is wrong by %v and trusted: %t; want %v, false", got, c.trusted(), off)
+			if got := w.wrong(c); got != off || c.State() != (ClockState{Trusted: true}) {
+				t.Errorf("without a reply the clock is wrong by %v, %+v; want %v, and nothing known", got, c.State(), off)
 			}
 			w.chat(c, 1)
-			if got := w.wrong(c).Abs(); got > time.Second+rest || !c.trusted() {
-				t.Errorf("after one reply the clock is wrong by %v and trusted: %t; want at most %v, true", got, c.trusted(), time.Second+rest)
+			if got := w.wrong(c).Abs(); got > time.Second+rest || !c.State().Trusted {
+				t.Errorf("after one reply the clock is wrong by %v and trusted: %t; want at most %v, true", got, c.State().Trusted, time.Second+rest)
 			}
 			w.chat(c, 100)
 			want := min(off.Abs(), rest)
 			if got := w.wrong(c).Abs(); got > want {
 				t.Errorf("after many replies the clock is wrong by %v, want at most %v", got, want)
 			}
-			if u, ok := c.uncertainty(); !ok || u < w.wrong(c).Abs() || u > 2*rest {
+			if u, ok := uncertainty(c); !ok || u < w.wrong(c).Abs() || u > 2*rest {
 				t.Errorf("uncertainty %v, %t; want from %v to %v", u, ok, w.wrong(c), 2*rest)
 			}
 		})
@@ -103,7 +105,7 @@ func TestClockNeverOvershoots(t *testing.T) {
 			if got.Abs() > off.Abs() || got < 0 && off > 0 || got > 0 && off < 0 {
 				t.Fatalf("wrong by %v, and corrected by %v", off, got)
 			}
-			if u, ok := c.uncertainty(); !ok || u < got.Abs() {
+			if u, ok := uncertainty(c); !ok || u < got.Abs() {
 				t.Fatalf("wrong by %v with an uncertainty of %v, %t", got, u, ok)
 			}
 		}
@@ -118,13 +120,13 @@ func TestClockJumps(t *testing.T) {
 	w.off -= time.Hour // its clock stood still
 	for i := 1; i < jumpReplies; i++ {
 		w.chat(c, 1)
-		if c.trusted() {
+		if c.State().Trusted {
 			t.Errorf("trusted after %d replies that contradict it", i)
 		}
 	}
 	w.chat(c, 200)
-	if got := w.wrong(c).Abs(); got > 100*time.Millisecond || !c.trusted() {
-		t.Errorf("wrong by %v and trusted: %t, long after the jump", got, c.trusted())
+	if got := w.wrong(c).Abs(); got > 100*time.Millisecond || !c.State().Trusted {
+		t.Errorf("wrong by %v and trusted: %t, long after the jump", got, c.State().Trusted)
 	}
 }
 
@@ -134,29 +136,14 @@ func TestClockIgnoresOneWrongReply(t *testing.T) {
 	c := w.clock()
 	w.chat(c, 50)
 	c.observe(w.read(), w.read(), w.truth.Add(time.Hour))
-	if got := w.wrong(c); got != 0 || c.trusted() {
-		t.Errorf("one wrong reply: wrong by %v and trusted: %t; want 0, false", got, c.trusted())
+	if got := w.wrong(c); got != 0 || c.State().Trusted {
+		t.Errorf("one wrong reply: wrong by %v and trusted: %t; want 0, false", got, c.State().Trusted)
 	}
 	w.chat(c, 1)
 	c.observe(w.read(), w.read(), w.truth.Add(-time.Hour))
 	w.chat(c, 1)
-	if got := w.wrong(c); got != 0 || !c.trusted() {
-		t.Errorf("after right replies: wrong by %v and trusted: %t; want 0, true", got, c.trusted())
-	}
-}
-
-// now stands still until the time has come, when the clock was ahead.
-func TestClockNeverGoesBack(t *testing.T) {
-	w := newSkewed(time.Hour)
-	c := w.clock()
-	before := c.now()
-	w.chat(c, 50)
-	if got := c.now(); !got.Equal(before) {
-		t.Errorf("now is %v, after %v", got, before)
-	}
-	w.truth = w.truth.Add(2 * time.Hour)
-	if got := c.now().Sub(w.truth).Abs(); got > 100*time.Millisecond {
-		t.Errorf("now is wrong by %v when its time has come", got)
+	if got := w.wrong(c); got != 0 || !c.State().Trusted {
+		t.Errorf("after right replies: wrong by %v and trusted: %t; want 0, true", got, c.State().Trusted)
 	}
 }
 
@@ -167,15 +154,15 @@ func TestClockGrowsOld(t *testing.T) {
 	c := w.clock()
 	w.chat(c, 50)
 	w.truth = w.truth.Add(time.Hour)
-	if !c.trusted() {
+	if !c.State().Trusted {
 		t.Error("not trusted after an hour")
 	}
 	w.truth = w.truth.Add(24 * time.Hour)
-	if c.trusted() {
+	if c.State().Trusted {
 		t.Error("trusted after a day without a reply")
 	}
 	w.chat(c, 1)
-	if !c.trusted() {
+	if !c.State().Trusted {
 		t.Error("not trusted after a reply")
 	}
 }
@@ -185,26 +172,26 @@ func TestClockDistrustsSlowReplies(t *testing.T) {
 	w := newSkewed(0)
 	c := w.clock()
 	w.reply(c, 2*time.Second, 2*time.Second)
-	if u, ok := c.uncertainty(); !ok || c.trusted() {
+	if u, ok := uncertainty(c); !ok || c.State().Trusted {
 		t.Errorf("trusted with an uncertainty of %v, %t", u, ok)
 	}
 }
 
-// roundTrip answers requests.
-type roundTrip func(*http.Request) (*http.Response, error)
+// doing answers requests.
+type doing func(*http.Request) (*http.Response, error)
 
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+func (f doing) Do(r *http.Request) (*http.Response, error) { return f(r) }
 
-func TestDatedTransport(t *testing.T) {
+func TestDatedClient(t *testing.T) {
 	for _, tt := range []struct {
-		date    string
-		trusted bool
+		date     string
+		observed bool
 	}{
 		{"", false}, {"yesterday", false}, {"Mon, 01 Jan 0001 00:00:00 GMT", false}, {"Fri, 02 Jan 2026 03:04:05 GMT", true},
 	} {
 		w := newSkewed(0)
 		c := w.clock()
-		transport := datedTransport{clock: c, next: roundTrip(func(*http.Request) (*http.Response, error) {
+		client := datedClient{clock: c, next: doing(func(*http.Request) (*http.Response, error) {
 			w.truth = w.truth.Add(5 * time.Millisecond)
 			response := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("body"))}
 			if tt.date != "" {
@@ -216,7 +203,7 @@ func TestDatedTransport(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		response, err := transport.RoundTrip(request)
+		response, err := client.Do(request)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,18 +211,15 @@ func TestDatedTransport(t *testing.T) {
 		if err != nil || string(body) != "body" || response.Body.Close() != nil {
 			t.Errorf("the reply is %q, %v", body, err)
 		}
-		if got := c.trusted(); got != tt.trusted {
-			t.Errorf("Date %q: trusted: %t, want %t", tt.date, got, tt.trusted)
-		}
-		if got := w.wrong(c); got != 0 {
-			t.Errorf("Date %q: the clock was changed by %v", tt.date, got)
+		if got := c.State(); got.Observed != tt.observed || !got.Trusted || got.Offset != 0 {
+			t.Errorf("Date %q: %+v, want observed: %t", tt.date, got, tt.observed)
 		}
 	}
 }
 
 // Times that tests and tools make up are taken as they are.
 func TestClockTakesAnyTime(t *testing.T) {
-	c := newClock(time.Now, DefaultClockTolerance)
+	c := NewClock(time.Now, DefaultClockTolerance)
 	for _, want := range []time.Time{{}, time.Unix(0, 0), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)} {
 		if got := c.correct(want); !got.Equal(want) {
 			t.Errorf("got %v, want %v", got, want)

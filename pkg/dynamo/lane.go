@@ -44,6 +44,7 @@ func (s *Store) run(l *lane) {
 	defer s.work.Done()
 	var pending []*request
 	for {
+		s.consult(l)
 		pending = l.answer(pending)
 		s.lanes.gather(l)
 		pending = append(pending, s.lanes.next(l, len(pending) == 0, s.cfg.Now)...)
@@ -72,6 +73,7 @@ func (s *Store) step(l *lane, pending []*request) []*request {
 	if s.tend(l) {
 		return pending
 	}
+	s.consult(l)
 	p := l.knows.plan(s.current(pending))
 	switch {
 	case p.stage == nil && len(p.rest) == 0:
@@ -139,8 +141,46 @@ func (s *Store) lost(r *request, err error) {
 	s.cfg.Logger.Warn("tokens of a denied request were not given back", slog.String("entity", r.bucket.Entity), slog.String("resource", r.bucket.Resource), slog.Any("error", err))
 }
 
+// consult brings what the lane knows of the clock up to date, and says so when the
+// clock comes to be trusted or not.
+func (s *Store) consult(l *lane) {
+	if s.cfg.Clock == nil {
+		return
+	}
+	r := s.cfg.Clock.reading()
+	l.knows.clock = r
+	if s.halted.Load() == r.doubtful || !s.halted.CompareAndSwap(!r.doubtful, r.doubtful) {
+		return
+	}
+	if r.doubtful {
+		s.stats.halts.Add(1)
+		s.cfg.Logger.Error("the clock cannot be trusted: nothing is refilled", slog.Duration("offset", r.correction), slog.Duration("uncertainty", r.uncertainty))
+	} else {
+		s.cfg.Logger.Info("the clock can be trusted: refills go on", slog.Duration("offset", r.correction), slog.Duration("uncertainty", r.uncertainty))
+	}
+}
+
+// doubt drops the requests that have waited for as many replies as settle what time
+// it is, and are undecided still.
+func (s *Store) doubt(l *lane, pending []*request) []*request {
+	kept := pending[:0]
+	for _, r := range pending {
+		if r.doubts++; r.doubts <= jumpReplies {
+			kept = append(kept, r)
+			continue
+		}
+		s.fail(r, fmt.Errorf("%w: the clock of this machine may be off by %v; it must be set right, or DynamoDB's must", limiter.ErrUnavailable, l.knows.clock.uncertainty))
+	}
+	return kept
+}
+
 // look reads the item.
 func (s *Store) look(l *lane, pending []*request) []*request {
+	if l.knows.clock.doubtful {
+		if pending = s.doubt(l, pending); len(pending) == 0 {
+			return nil
+		}
+	}
 	image, err := s.read(l)
 	if err != nil {
 		for _, r := range pending {

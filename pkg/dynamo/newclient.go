@@ -40,6 +40,7 @@ type ClientConfig struct {
 	Endpoint       string        // URL; "" = the region's own
 	MaxConnections int           // idle connections kept, at least 1; 0 = DefaultMaxConnections
 	ConnectTimeout time.Duration // 0 = DefaultConnectTimeout
+	Clock          *Clock        // told of the Date of every reply; nil = none
 }
 
 // NewClient returns a client for the store. It never retries, because a retried
@@ -75,6 +76,9 @@ func NewClient(ctx context.Context, cfg ClientConfig) (*dynamodb.Client, error) 
 	return dynamodb.NewFromConfig(loaded, func(o *dynamodb.Options) {
 		if cfg.Endpoint != "" {
 			o.BaseEndpoint = &cfg.Endpoint
+		}
+		if cfg.Clock != nil {
+			o.HTTPClient = datedClient{next: o.HTTPClient, clock: cfg.Clock}
 		}
 		o.Retryer = aws.NopRetryer{}
 		o.DisableValidateResponseChecksum = local

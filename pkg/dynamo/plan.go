@@ -4,8 +4,10 @@ package dynamo
 type knowledge struct {
 	view  *view // the item as the last reply showed it; nil = there was none
 	known bool  // there was a reply
-	now   int64 // the latest clock of any caller; never goes back
+	now   int64 // the latest clock of any caller, corrected; never goes back
+	clock reading
 	index int   // of the shard
+	late  int64 // the latest time that it can be, while the clock is doubtful
 
 	// Limits that came back are as new as their last sight, also where no write has
 	// told the item: seen is their version.
@@ -19,6 +21,7 @@ type plan struct {
 	stage  *stage     // what the write makes of the bucket; nil = no write
 	raise  uint64     // generation that the write stores; 0 = the item's own
 	units  int64      // write units that the write is counted as
+	plain  bool       // only a write that leaves rf alone will do
 }
 
 // version returns the version of the limits that the bucket is under.
@@ -57,7 +60,7 @@ func (k *knowledge) answer(pending []*request) (answered, left []*request) {
 		if _, adopted := k.newest(pending); adopted != nil {
 			return nil, pending
 		}
-		held = newStage(k.view, k.now)
+		held = newStage(k.view, k.moment())
 	}
 	for _, r := range pending {
 		if r.confirmed {
@@ -82,17 +85,47 @@ func (k *knowledge) plan(pending []*request) plan {
 	if !k.known && k.index > 0 {
 		return plan{rest: pending} // only the first shard may be made
 	}
+	p := plan{plain: k.clock.doubtful}
 	if !k.known || k.view == nil {
-		return k.planMissing(pending)
+		k.planMissing(&p, pending)
+	} else {
+		k.planHeld(&p, pending)
 	}
-	return k.planHeld(pending)
+	if p.plain && len(p.actors) == 0 {
+		p.stage = nil
+	}
+	return p
 }
 
-// advance brings the bucket's clock up to the latest of its callers'.
+// advance brings the bucket's clock up to the latest of its callers'. A clock that
+// cannot be trusted moves nothing.
 func (k *knowledge) advance(pending []*request) {
+	k.late = k.now
 	for _, r := range pending {
-		k.now = max(k.now, r.now)
+		if k.clock.doubtful {
+			k.late = max(k.late, r.now+k.clock.latest.Milliseconds())
+		} else {
+			k.now = max(k.now, r.now+k.clock.correction.Milliseconds())
+		}
 	}
+}
+
+// moment is the time that decisions are made at.
+//
+// With a clock that cannot be trusted it is the latest time that it can be, and only
+// writes are made that leave rf alone. So nothing is refilled, and what is denied is
+// not there for certain. What is admitted was stored, in a limit that was not full
+// even then: else the overflow since rf would be lost and claimed again by the next
+// refill, by a clock that is right. That rules out a full limit, and a bucket that
+// has no item, since each would need an rf: one before the true time admits too
+// much, one after it denies on every replica until its time has come. No time is
+// right for that, so such requests wait until the time is known; it takes as many
+// replies as they wait for, and they are undecided if that was not enough.
+func (k *knowledge) moment() int64 {
+	if k.clock.doubtful {
+		return k.late
+	}
+	return k.now
 }
 
 // newest returns the version that the bucket comes under with these requests, and
@@ -111,28 +144,26 @@ func (k *knowledge) newest(pending []*request) (to version, adopted *request) {
 }
 
 // planHeld plans for a bucket that has an item.
-func (k *knowledge) planHeld(pending []*request) plan {
-	var p plan
+func (k *knowledge) planHeld(p *plan, pending []*request) {
 	to, adopted := k.newest(pending)
 	if adopted != nil {
-		if p.stage = newStage(k.view, k.now); p.returns(pending) {
-			return p
+		if p.stage = newStage(k.view, k.moment()); p.returns(pending) {
+			return
 		}
 		p.rest = nil
-		p.stage = newStage(k.view.adopt(adopted.limits, to.generation, k.now), k.now)
+		p.stage = newStage(k.view.adopt(adopted.limits, to.generation, k.moment()), k.moment())
 		p.stage.swap = k.view
 		p.fill(pending)
-		return p
+		return
 	}
 	k.seen = to
-	p.stage = newStage(k.view, k.now)
+	p.stage = newStage(k.view, k.moment())
 	p.fill(pending)
 	if len(p.actors) == 0 {
 		p.stage = nil
 	} else if to.generation > k.view.version.generation {
 		p.raise = to.generation
 	}
-	return p
 }
 
 // returns puts into the plan what this process itself gives back, and reports
@@ -154,13 +185,12 @@ func (p *plan) returns(pending []*request) bool {
 // ownStage is a bucket that has no item, as a request finds it: full, under the
 // request's limits.
 func (k *knowledge) ownStage(r *request) *stage {
-	return newStage(fullView(r.limits, r.version.generation, k.now), k.now)
+	return newStage(fullView(r.limits, r.version.generation, k.moment()), k.moment())
 }
 
 // planMissing plans for a bucket that has no item, as far as is known. It comes
 // under the newest limits of those requests that make it.
-func (k *knowledge) planMissing(pending []*request) plan {
-	var p plan
+func (k *knowledge) planMissing(p *plan, pending []*request) {
 	var first *request
 	for _, r := range pending {
 		if _, writes := k.ownStage(r).weigh(r); writes && (first == nil || r.version.newer(first.version)) {
@@ -169,7 +199,7 @@ func (k *knowledge) planMissing(pending []*request) plan {
 	}
 	if first == nil {
 		p.rest = pending
-		return p
+		return
 	}
 	p.stage = k.ownStage(first)
 	p.stage.create = true
@@ -179,7 +209,6 @@ func (k *knowledge) planMissing(pending []*request) plan {
 			p.stage.base.version.generation = max(p.stage.base.version.generation, r.version.generation)
 		}
 	}
-	return p
 }
 
 // fill puts into the plan's write what can be, in order of arrival, save that what
@@ -197,6 +226,10 @@ func (p *plan) fill(pending []*request) {
 // include puts a request into the plan's write, if it takes one.
 func (p *plan) include(r *request) {
 	if _, writes := p.stage.weigh(r); !writes {
+		p.rest = append(p.rest, r)
+		return
+	}
+	if p.plain && !p.stage.with(r).plain() {
 		p.rest = append(p.rest, r)
 		return
 	}

@@ -29,13 +29,14 @@ type request struct {
 	key     key
 	limits  *limiter.Limits
 	version version
-	now     int64 // the caller's clock
+	now     int64 // the caller's clock, not corrected
 	spends  []spend
 	call    *call     // nil for what the store itself gives back
 	expires time.Time // on the lane's clock; not part of any write that is sent later
 	state   atomic.Int32
 
 	confirmed bool // the view was asked for after the request came: it may be answered from it
+	doubts    int  // replies that it waited for because the clock cannot be trusted
 
 	// Set by the lane, before the call is told that the request is done:
 

@@ -19,6 +19,7 @@ const maxRounds = 5
 // shards, one is asked for all; when it has too little, each for a part.
 type branch struct {
 	site   site
+	now    int64    // of the call, corrected
 	op     *request // what is asked of the bucket as a whole; it goes through no lane
 	pinned int      // the shard that the op has to go to; -1 = any
 	tree   *tree
@@ -230,11 +231,11 @@ func (b *branch) stateOf(l *leaf, i int) (staged, bool) {
 		return staged{}, false
 	}
 	if said, ok := b.states[l.index]; ok && said[i].held {
-		bal := l.newBalance(b.limits, j, b.op.now)
+		bal := l.newBalance(b.limits, j, b.now)
 		bal.state = said[i].bucket
-		return refilled(&bal, max(b.op.now, bal.state.Refilled)), true
+		return refilled(&bal, max(b.now, bal.state.Refilled)), true
 	}
-	return l.holds(b.limits, j, b.op.now), true
+	return l.holds(b.limits, j, b.now), true
 }
 
 // divide returns for each leaf the request for its part of what is missing, nil for
@@ -316,10 +317,10 @@ func (b *branch) reportSpend(sp *limiter.Spend, i int, leaves []leaf, taken bool
 		}
 	}
 	whole := under.Params(sp.Index)
-	sp.Bucket = tokenbucket.Bucket{Tokens: min(sum, whole.Capacity), Refilled: b.op.now}
+	sp.Bucket = tokenbucket.Bucket{Tokens: min(sum, whole.Capacity), Refilled: b.now}
 	if need := b.op.spends[i].need; sp.Exceeded && need <= whole.Capacity {
 		sp.Bucket = lacking(whole, need, untilThere(states, need-back))
-		sp.Bucket.Refilled = b.op.now
+		sp.Bucket.Refilled = b.now
 	}
 }
 

@@ -3,6 +3,7 @@ package dynamo
 import (
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
@@ -256,6 +257,14 @@ func (s *stage) apply(r *request) {
 		sp.left = tokenbucket.Bucket{Tokens: b.tokens, Remainder: b.remainder, Refilled: s.now}
 		sp.back = undone - b.tokens
 	}
+}
+
+// with returns the stage as it is after a weighed request.
+func (s *stage) with(r *request) *stage {
+	after := *s
+	after.balances = slices.Clone(s.balances)
+	after.apply(r)
+	return &after
 }
 
 // plain reports whether the plan can be carried out without moving rf: by what is

@@ -53,7 +53,14 @@ type Config struct {
 	Quiet time.Duration
 	// Now is the clock on the wall; nil = time.Now. Buckets go by their callers' clocks.
 	Now func() time.Time
-	// Logger is told of tokens that were lost; nil = none.
+	// Clock corrects the callers' clocks; the client has to tell it of replies, see
+	// [ClientConfig]. While it cannot be trusted nothing is refilled: requests get
+	// what is stored, and those that need more wait for the replies to a few reads,
+	// then fail with limiter.ErrUnavailable. nil = buckets go by their callers' clocks
+	// as they are.
+	Clock *Clock
+	// Logger is told of tokens that were lost, and of a clock that cannot be trusted;
+	// nil = none.
 	Logger *slog.Logger
 }
 
@@ -104,6 +111,7 @@ type Store struct {
 	prefer  int    // which shard of a bucket it asks first, at level maxShards
 	writes  atomic.Uint64
 	stats   counters
+	halted  atomic.Bool // refills stopped: the clock cannot be trusted
 
 	mu      sync.RWMutex
 	closed  bool
@@ -117,7 +125,7 @@ var _ limiter.Store = (*Store)(nil)
 
 // counters are what Stats reports.
 type counters struct {
-	writes, refused, resent, reads, lost atomic.Int64
+	writes, refused, resent, reads, lost, halts atomic.Int64
 }
 
 // Stats counts what a store has done since it was made.
@@ -127,6 +135,7 @@ type Stats struct {
 	Resent  int64 // of them, those sent again, after a throttle or a lost reply
 	Reads   int64 // of buckets
 	Lost    int64 // give-backs of denied requests that were not, or may not have been, applied
+	Halts   int64 // times that refills stopped, because the clock could not be trusted
 	Lanes   int64 // buckets remembered now
 }
 
@@ -168,7 +177,7 @@ func (s *Store) Capabilities() limiter.BackendCapabilities {
 func (s *Store) Stats() Stats {
 	return Stats{
 		Writes: s.stats.writes.Load(), Refused: s.stats.refused.Load(), Resent: s.stats.resent.Load(),
-		Reads: s.stats.reads.Load(), Lost: s.stats.lost.Load(), Lanes: int64(s.lanes.count()),
+		Reads: s.stats.reads.Load(), Lost: s.stats.lost.Load(), Halts: s.stats.halts.Load(), Lanes: int64(s.lanes.count()),
 	}
 }
 
@@ -202,16 +211,17 @@ func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 	if len(ops) == 0 {
 		return false, fmt.Errorf("%w: no ops", limiter.ErrInvalid)
 	}
-	c, err := newCall(now.UnixMilli(), ops)
+	c, err := newCall(s.cfg.Clock.steady(now).UnixMilli(), ops)
 	if err != nil {
 		return false, err
 	}
+	corrected := s.cfg.Clock.correct(now).UnixMilli()
 	for i, b := range c.branches { // before anything is taken
 		sp, err := s.use(ctx, ops[i].Bucket.Namespace)
 		if err != nil {
 			return false, err
 		}
-		b.site.ns, b.op.ns = sp.id, sp.id
+		b.site.ns, b.op.ns, b.now = sp.id, sp.id, corrected
 	}
 	expires := s.cfg.Now().Add(s.cfg.Budget)
 	for c.next(&s.forest, s.cfg.Now()) {
@@ -226,7 +236,20 @@ func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 			return false, s.abandon(ctx, c)
 		}
 	}
+	defer s.byCaller(now, ops)
 	return s.decide(c, ops) //nolint:contextcheck // a give-back outlives the call
+}
+
+// byCaller turns the times of what ops report into those of the caller's clock.
+func (s *Store) byCaller(now time.Time, ops []limiter.Op) {
+	ahead := s.cfg.Clock.correct(now).UnixMilli() - now.UnixMilli()
+	for i := range ops {
+		for j := range ops[i].Spends {
+			if sp := &ops[i].Spends[j]; sp.Held {
+				sp.Bucket.Refilled -= ahead
+			}
+		}
+	}
 }
 
 // queue hands a request to its lane. The caller holds a piece of work.

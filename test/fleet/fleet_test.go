@@ -1,0 +1,209 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/pkg/dynamo"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// scenario is a run of a fleet.
+type scenario struct {
+	load      string
+	skews     []time.Duration // of the clock of each replica
+	decisions int64           // of all replicas
+	kills     int             // of each replica but the first, in the middle of its share
+	faults    bool
+	defect    string
+	patience  time.Duration
+}
+
+// fleet is the table and the proxy of a run.
+type fleet struct {
+	scenario
+	seed  uint64
+	table string
+	proxy *dynamotest.Proxy
+	dir   string
+	late  *lateness
+	start time.Time
+
+	mu        sync.Mutex
+	histories []history
+	stats     dynamo.Stats
+	reads     int64
+	killed    int
+}
+
+// newFleet makes the table of a run, with the limits that replicas read.
+func newFleet(t *testing.T, s scenario) *fleet {
+	t.Helper()
+	server := dynamotest.Start(t)
+	f := &fleet{scenario: s, seed: rand.Uint64(), table: dynamotest.TableName(t), dir: t.TempDir(), start: time.Now()}
+	t.Logf("seed %d", f.seed)
+	client := server.Client(t)
+	if err := dynamo.CreateTable(t.Context(), client, f.table); err != nil {
+		t.Fatal(err)
+	}
+	store, err := dynamo.New(dynamo.Config{Client: client, Table: f.table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits, err := limiter.NewLimits(limiter.PerMinute("rpm", 60))
+	for _, ref := range catalogRefs() {
+		if err == nil {
+			err = store.PutLimits(t.Context(), limiter.DefaultNamespace, ref, limiter.Record{Limits: limits})
+		}
+	}
+	if err == nil {
+		err = store.Close(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plan dynamofake.Plan
+	f.late = &lateness{}
+	if s.faults {
+		plan = f.late.plan(rand.New(rand.NewPCG(f.seed, 0)))
+	}
+	f.proxy = dynamotest.NewProxy(t, server.URL, plan)
+	t.Cleanup(f.late.wait)
+	return f
+}
+
+// run runs all replicas to their end.
+func (f *fleet) run(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, f.patience)
+	defer cancel()
+	g, ctx := errgroup.WithContext(ctx)
+	for i := range f.skews {
+		g.Go(func() error { return f.runReplica(ctx, i) })
+	}
+	return g.Wait()
+}
+
+// runReplica runs one replica, which is killed and started again for as often as the
+// scenario says.
+func (f *fleet) runReplica(ctx context.Context, i int) error {
+	left, kills := f.decisions/int64(len(f.skews)), 0
+	if i > 0 {
+		kills = f.kills
+	}
+	for life := 0; ; life++ {
+		j := job{
+			Work: "load", Replica: fmt.Sprintf("%d.%d", i, life), Endpoint: f.proxy.URL, Table: f.table, Load: f.load, Defect: f.defect,
+			Seed: f.seed + uint64(i)<<8 + uint64(life), Skew: f.skews[i], Patience: f.patience, Decisions: left,
+		}
+		j.History = filepath.Join(f.dir, j.Replica)
+		until := left / int64(kills-life+1)
+		done, err := f.live(ctx, j, life < kills, until)
+		if err != nil {
+			return fmt.Errorf("replica %s: %w", j.Replica, err)
+		}
+		if left -= done; life == kills {
+			return nil
+		}
+	}
+}
+
+// live runs a replica to its end, or until it has made a number of decisions and is
+// killed. It returns how many it has recorded.
+func (f *fleet) live(ctx context.Context, j job, kill bool, until int64) (int64, error) {
+	p, err := startReplica(ctx, j)
+	if err != nil {
+		return 0, err
+	}
+	var last event
+	if err := p.follow(func(e event) bool {
+		last = e
+		return kill && e.Decided >= until
+	}); err != nil {
+		return 0, err
+	}
+	h, err := readHistory(j.Replica, j.History)
+	if err != nil {
+		return 0, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.histories = append(f.histories, h)
+	f.reads += last.Reads
+	if last.Stats == nil {
+		f.killed++
+	} else {
+		f.stats = sum(f.stats, *last.Stats)
+	}
+	return int64(count([]history{h}, admitted, denied)), nil
+}
+
+func sum(a, b dynamo.Stats) dynamo.Stats {
+	return dynamo.Stats{
+		Writes: a.Writes + b.Writes, Refused: a.Refused + b.Refused, Resent: a.Resent + b.Resent,
+		Reads: a.Reads + b.Reads, Lost: a.Lost + b.Lost, Lanes: a.Lanes + b.Lanes,
+	}
+}
+
+// lateness holds what is applied late.
+type lateness struct{ under sync.WaitGroup }
+
+// mostLate is how late a request is applied at most: long after its caller has given
+// up on it, and on the whole decision.
+const mostLate = 1500 * time.Millisecond
+
+// wait waits until everything is applied.
+func (l *lateness) wait() { l.under.Wait() }
+
+// gate returns a gate that opens after a while.
+func (l *lateness) gate(r *rand.Rand) *dynamofake.Gate {
+	g := dynamofake.NewGate()
+	l.under.Add(1)
+	time.AfterFunc(rand.N(mostLate)*time.Duration(r.IntN(2))+time.Duration(r.Int64N(int64(attempt))), func() {
+		defer l.under.Done()
+		g.Release()
+	})
+	return g
+}
+
+// plan spoils about one call in seventy.
+func (l *lateness) plan(r *rand.Rand) dynamofake.Plan {
+	return func(c dynamofake.Call) dynamofake.Fault {
+		if c.Op == "BatchGetItem" && r.IntN(5) == 0 {
+			return dynamofake.Fault{Kind: dynamofake.Partial}
+		}
+		switch n := r.IntN(2000); {
+		case n < 10:
+			return dynamofake.Fault{Kind: dynamofake.Throttle}
+		case n < 20:
+			return dynamofake.Fault{Kind: dynamofake.Conflict}
+		case n < 21:
+			return dynamofake.Fault{Kind: dynamofake.ServerError}
+		case n < 23:
+			return dynamofake.Fault{Kind: dynamofake.AppliedError}
+		case n < 25:
+			return dynamofake.Fault{Kind: dynamofake.LoseReply}
+		case n < 27:
+			return dynamofake.Fault{Kind: dynamofake.HoldRequest, Gate: l.gate(r)}
+		case n < 28:
+			return dynamofake.Fault{Kind: dynamofake.HoldReply, Gate: l.gate(r)}
+		}
+		return dynamofake.Fault{}
+	}
+}
+
+// faultKinds are the faults that a run with faults must see.
+func faultKinds() []dynamofake.Kind {
+	return []dynamofake.Kind{
+		dynamofake.Throttle, dynamofake.Conflict, dynamofake.ServerError, dynamofake.AppliedError,
+		dynamofake.LoseReply, dynamofake.HoldRequest, dynamofake.HoldReply, dynamofake.Partial,
+	}
+}

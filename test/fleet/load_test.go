@@ -1,0 +1,137 @@
+package fleet_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// load is what replicas ask for: kinds of calls, each with callers of its own, on a
+// few buckets. Every process makes the same one.
+type load struct {
+	buckets []bucketSpec
+	calls   []callSpec
+}
+
+// bucketSpec is a bucket of a load.
+type bucketSpec struct {
+	key    limiter.BucketKey
+	limits *limiter.Limits
+	// shared says that calls take from it together with others, so that what was taken
+	// from it is given back when another denies.
+	shared bool
+}
+
+// callSpec is a kind of call: it draws n from 1 to most, and takes from all of its
+// buckets or from none.
+type callSpec struct {
+	callers int           // in each replica
+	pace    time.Duration // between two calls of a caller, at most
+	most    int64
+	takes   []takeSpec
+}
+
+// takeSpec is what a call takes from one bucket.
+type takeSpec struct {
+	bucket int
+	spends []spendSpec
+}
+
+// spendSpec is what a call takes of one limit: fixed + each·n millitokens.
+type spendSpec struct {
+	limit       string
+	fixed, each int64
+}
+
+func (s spendSpec) amount(n int64) int64 { return s.fixed + s.each*n }
+
+const token = limiter.Milli
+
+// loadOf returns the load of a name.
+func loadOf(name string) (load, error) {
+	switch name {
+	case "fleet":
+		return fleetLoad()
+	case "duel":
+		return duelLoad()
+	default:
+		return load{}, fmt.Errorf("there is no load %q", name)
+	}
+}
+
+// fleetLoad is one hot bucket of two limits, four middling ones, one that refills by
+// odd fractions, and three children whose parent denies more often than they do.
+func fleetLoad() (load, error) {
+	var l load
+	var err error
+	add := func(entity string, shared bool, limits ...limiter.Limit) int {
+		set, invalid := limiter.NewLimits(limits...)
+		if invalid != nil {
+			err = invalid
+		}
+		l.buckets = append(l.buckets, bucketSpec{
+			key:    limiter.BucketKey{Namespace: limiter.DefaultNamespace, Entity: entity, Resource: "model"},
+			limits: set, shared: shared,
+		})
+		return len(l.buckets) - 1
+	}
+	hot := add("hot", false, limiter.PerSecond("rps", 15_000), limiter.PerSecond("tpm", 60_000).WithBurst(80_000))
+	l.calls = append(l.calls, callSpec{1000, 0, 9, []takeSpec{{hot, []spendSpec{{"rps", token, 0}, {"tpm", 0, token}}}}})
+	for i := range 4 {
+		user := add(fmt.Sprint("user/", i), false, limiter.PerSecond("rps", 300).WithBurst(200+int64(i)*100))
+		l.calls = append(l.calls, callSpec{8, 100 * time.Millisecond, 3, []takeSpec{{user, []spendSpec{{"rps", 0, token}}}}})
+	}
+	odd := add("odd", false, limiter.Custom("l", 50, 777, 11*time.Second))
+	l.calls = append(l.calls, callSpec{6, 100 * time.Millisecond, 3, []takeSpec{{odd, []spendSpec{{"l", 17, 391}}}}})
+	parent := add("org", true, limiter.PerSecond("rps", 15).WithBurst(60))
+	for i := range 3 {
+		child := add(fmt.Sprint("key/", i), true, limiter.PerSecond("rps", 8).WithBurst(200), limiter.PerSecond("tpm", 30).WithBurst(600))
+		l.calls = append(l.calls, callSpec{6, 100 * time.Millisecond, 5, []takeSpec{
+			{child, []spendSpec{{"rps", token, 0}, {"tpm", 0, token}}}, {parent, []spendSpec{{"rps", token, 0}}},
+		}})
+	}
+	return l, err
+}
+
+// duelLoad is one bucket that all replicas want more of than there is.
+func duelLoad() (load, error) {
+	limits, err := limiter.NewLimits(limiter.PerSecond("rps", 500))
+	return load{
+		buckets: []bucketSpec{{key: limiter.BucketKey{Namespace: limiter.DefaultNamespace, Entity: "duel", Resource: "model"}, limits: limits}},
+		calls:   []callSpec{{64, 0, 3, []takeSpec{{0, []spendSpec{{"rps", 0, token}}}}}},
+	}, err
+}
+
+// ops returns what a call asks the store for.
+func (l *load) ops(c *callSpec, n int64) []limiter.Op {
+	ops := make([]limiter.Op, len(c.takes))
+	for i, t := range c.takes {
+		b := &l.buckets[t.bucket]
+		ops[i] = limiter.Op{Bucket: b.key, Limits: b.limits, Generation: 1, Spends: make([]limiter.Spend, len(t.spends))}
+		for j, s := range t.spends {
+			ops[i].Spends[j] = limiter.Spend{Limit: s.limit, Take: s.amount(n)}
+		}
+	}
+	return ops
+}
+
+// takings returns what was admitted of one limit of one bucket.
+func (l *load) takings(histories []history, start int64, bucket int, limit string) []taking {
+	var all []taking
+	for _, h := range histories {
+		for _, r := range h.records {
+			if r.Outcome != admitted {
+				continue
+			}
+			for _, t := range l.calls[r.Call].takes {
+				for _, s := range t.spends {
+					if t.bucket == bucket && s.limit == limit {
+						all = append(all, taking{from: r.From - start, to: r.to() - start, amount: s.amount(r.Amount), replica: h.replica})
+					}
+				}
+			}
+		}
+	}
+	return all
+}

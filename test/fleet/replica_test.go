@@ -1,0 +1,247 @@
+package fleet_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// jobVariable holds the job of a process that is a replica.
+const jobVariable = "RATELIMIT_FLEET_JOB"
+
+// job is what a replica does.
+type job struct {
+	Work      string // load, history, catalog
+	Replica   string
+	Endpoint  string
+	Table     string
+	History   string // path of the file that it writes
+	Seed      uint64
+	Skew      time.Duration // of its clock, before any correction
+	Patience  time.Duration // for the whole job
+	Decisions int64
+	Load      string
+	Defect    string
+}
+
+// event is what a replica says, one a line.
+type event struct {
+	Decided int64         // so far
+	Reads   int64         // of the catalog, that were complete
+	Stats   *dynamo.Stats // set at the end
+}
+
+const (
+	attempt = 300 * time.Millisecond
+	budget  = 2 * time.Second
+)
+
+// replica is a process of the fleet.
+type replica struct {
+	job
+	store *dynamo.Store
+	load  load
+	out   *json.Encoder
+	outMu sync.Mutex
+
+	recorder *recorder
+	claimed  atomic.Int64
+	decided  atomic.Int64
+	reads    atomic.Int64
+}
+
+// work does the job of a replica and returns the exit status of its process. It ends
+// early when its input does: then whoever started it is gone.
+func work(description string) int {
+	var j job
+	if err := json.Unmarshal([]byte(description), &j); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), j.Patience)
+	defer cancel()
+	go func() { // ends with its input, at the latest with the process
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	if err := (&replica{job: j, out: json.NewEncoder(os.Stdout)}).run(ctx); err != nil {
+		fmt.Fprintf(os.Stderr, "replica %s: %v\n", j.Replica, err)
+		return 1
+	}
+	return 0
+}
+
+// now is the replica's clock.
+func (r *replica) now() time.Time { return time.Now().Add(r.Skew) }
+
+func (r *replica) run(ctx context.Context) (err error) {
+	var client dynamo.Client
+	if client, err = dynamo.NewClient(ctx, dynamo.ClientConfig{Endpoint: r.Endpoint}); err != nil {
+		return err
+	}
+	if client, err = defectOf(r.Defect, client); err != nil {
+		return err
+	}
+	if r.store, err = dynamo.New(dynamo.Config{Client: client, Table: r.Table, Attempt: attempt, Budget: budget, Now: r.now}); err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, r.store.Close(context.WithoutCancel(ctx)), r.say(event{Stats: new(r.store.Stats())}))
+	}()
+	if r.recorder, err = newRecorder(r.History); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.recorder.close()) }()
+	switch r.Work {
+	case "load":
+		return r.bear(ctx)
+	default:
+		return fmt.Errorf("there is no work %q", r.Work)
+	}
+}
+
+// say tells whoever started the process how far it is.
+func (r *replica) say(e event) error {
+	r.outMu.Lock()
+	defer r.outMu.Unlock()
+	e.Decided, e.Reads = r.decided.Load(), r.reads.Load()
+	return r.out.Encode(e)
+}
+
+// bear makes the replica's share of the decisions of a load.
+func (r *replica) bear(ctx context.Context) (err error) {
+	if r.load, err = loadOf(r.Load); err != nil {
+		return err
+	}
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	var readers, callers errgroup.Group
+	readers.Go(func() error { return r.readCatalog(reading) })
+	for i, c := range r.load.calls {
+		for caller := range c.callers {
+			rnd := rand.New(rand.NewPCG(r.Seed, uint64(i)<<16+uint64(caller)))
+			callers.Go(func() error { return r.call(ctx, rnd, i) })
+		}
+	}
+	err = callers.Wait()
+	stop()
+	return errors.Join(err, readers.Wait())
+}
+
+// call is one caller: it asks until the replica has made its share.
+func (r *replica) call(ctx context.Context, rnd *rand.Rand, kind int) error {
+	pace := r.load.calls[kind].pace
+	for r.claimed.Add(1) <= r.Decisions {
+		if err := r.decide(ctx, rnd, kind); err != nil {
+			return err
+		}
+		if pace > 0 && !pause(ctx, time.Duration(rnd.Int64N(int64(pace)))) {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// decide asks until it gets a decision.
+func (r *replica) decide(ctx context.Context, rnd *rand.Rand, kind int) error {
+	c := &r.load.calls[kind]
+	rec := record{Call: uint16(kind), Amount: 1 + rnd.Int64N(c.most)}
+	ops := r.load.ops(c, rec.Amount)
+	for {
+		ok, err := r.take(ctx, ops, &rec)
+		r.recorder.add(rec)
+		switch {
+		case err == nil && ok != (rec.Outcome == admitted):
+			return errors.New("unreachable")
+		case err == nil:
+			if n := r.decided.Add(1); n%1000 == 0 {
+				return r.say(event{})
+			}
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("after %d of %d decisions: %w", r.decided.Load(), r.Decisions, err)
+		case errors.Is(err, limiter.ErrUnavailable), errors.Is(err, limiter.ErrUncertain):
+			if !pause(ctx, 50*time.Millisecond+time.Duration(rnd.Int64N(int64(100*time.Millisecond)))) {
+				return ctx.Err()
+			}
+		default:
+			return err
+		}
+	}
+}
+
+// take takes, and fills in what is recorded of it.
+func (r *replica) take(ctx context.Context, ops []limiter.Op, rec *record) (bool, error) {
+	before := time.Now()
+	now := r.now()
+	rec.From, rec.Ahead = before.UnixMicro(), now.Round(0).Sub(before.Round(0)).Microseconds()
+	ok, err := r.store.Take(ctx, now, ops)
+	rec.Took = time.Now().UnixMicro() + 1 - rec.From // rounded up
+	switch {
+	case err != nil && errors.Is(err, limiter.ErrUncertain):
+		rec.Outcome = uncertain
+	case err != nil:
+		rec.Outcome = unavailable
+	case ok:
+		rec.Outcome = admitted
+	default:
+		rec.Outcome = denied
+	}
+	return ok, err
+}
+
+// pause waits for d or until ctx ends, and reports which.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// readCatalog reads the limits of resources in batches until ctx ends. Each must be
+// there: a batch that is answered in part must not be taken for limits that are not.
+func (r *replica) readCatalog(ctx context.Context) error {
+	refs := catalogRefs()
+	records := make([]limiter.Record, len(refs))
+	for pause(ctx, 20*time.Millisecond) {
+		_, err := r.store.Read(ctx, limiter.DefaultNamespace, refs, records)
+		switch {
+		case errors.Is(err, limiter.ErrUnavailable), errors.Is(err, limiter.ErrUncertain):
+			continue
+		case err != nil:
+			return err
+		}
+		for i, rec := range records {
+			if rec.Limits.Len() == 0 {
+				return fmt.Errorf("the limits of %+v were read as missing", refs[i])
+			}
+		}
+		r.reads.Add(1)
+	}
+	return nil
+}
+
+// catalogRefs are limits that are stored before the replicas start.
+func catalogRefs() []limiter.Ref {
+	refs := make([]limiter.Ref, 8)
+	for i := range refs {
+		refs[i] = limiter.ResourceLimitsRef(fmt.Sprint("model/", i))
+	}
+	return refs
+}

@@ -1,0 +1,158 @@
+package fleet_test
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// taking is an amount that was admitted at some moment of a call.
+type taking struct {
+	from, to int64 // the whole call, in microseconds
+	amount   int64 // millitokens
+	replica  string
+}
+
+// window is a span of time, what calls took that lie wholly in it, and what a token
+// bucket admits in it.
+type window struct {
+	from, to        int64 // microseconds
+	taken, admitted int64 // millitokens
+}
+
+func (w window) excess() int64 { return w.taken - w.admitted }
+
+func (w window) String() string {
+	return fmt.Sprintf("from %.6f s to %.6f s %d millitokens were taken, %d may be", float64(w.from)/1e6, float64(w.to)/1e6, w.taken, w.admitted)
+}
+
+// windows is what the windows of a history say of a bound.
+type windows struct {
+	tightest window // the one with the most taken beyond the bound, or the least below
+	broken   bool   // the tightest breaks the bound
+	last     window // of those that break it, the one that begins last; tightest from there
+}
+
+// checkWindows holds takings against a token bucket: for all s < t the amounts of the
+// calls that lie wholly in [s, t] must be at most capacity + rate·(t−s+late).
+//
+// It is sound: whatever the moment in its call at which a taking was applied, those
+// that are counted were applied in [s, t], so no store that keeps the bound, by
+// clocks that disagree by at most late, breaks it.
+//
+// It is complete, for that question: only windows that begin with a from and end with
+// a to of counted calls matter, for any other can be cut to such a one, which counts
+// the same calls and allows less. The sweep looks at all of them: it goes through the
+// calls by from, last first, and keeps those that it has passed in a tree in the
+// order of to. With k of them up to a to, the tree knows the greatest
+// sum(k) − rate·to; with the sweep's from that is the worst window that begins there.
+// Each step costs O(log n).
+//
+// It is not blind: when D is the longest call of a window, that window widened by D on
+// both sides counts every taking that was applied in it, so that no excess above
+// rate·(2D+late) escapes.
+func checkWindows(p tokenbucket.Params, all []taking, late time.Duration) (windows, error) {
+	c, err := newWindowCheck(p, all)
+	if err != nil || len(all) == 0 {
+		return windows{}, err
+	}
+	room := c.unit*p.Capacity + p.Amount*late.Microseconds()
+	var found windows
+	worst, worstLast := int64(math.MinInt64), int64(0)
+	for _, i := range c.byFrom {
+		c.insert(i)
+		from := all[i].from
+		excess := c.best[1] + p.Amount*(from-c.origin) - room
+		if excess > worst {
+			worst = excess
+			found.tightest = c.window(from, late)
+		}
+		if excess > 0 && (!found.broken || from == found.last.from && excess > worstLast) {
+			found.broken, worstLast = true, excess
+			found.last = c.window(from, late)
+		}
+	}
+	return found, nil
+}
+
+// windowCheck is the tree of a sweep, laid out as a heap with its leaves in the order
+// of to. A node has the sum of the amounts below it that were inserted, and the
+// greatest of (amounts up to a leaf − rate·to), over its inserted leaves. All is in
+// units of one millitoken / (1000·period).
+type windowCheck struct {
+	params tokenbucket.Params
+	all    []taking
+	unit   int64 // 1000·period: of a millitoken
+	origin int64 // the earliest from
+	byFrom []int // indexes of all, latest from first
+	leaf   []int // of each of all
+	byTo   []int // the inverse
+	size   int   // leaves, a power of two
+	sum    []int64
+	best   []int64
+}
+
+// nothing is the best of a node that has no leaf: less than any, and far from overflow.
+const nothing = math.MinInt64 / 2
+
+func newWindowCheck(p tokenbucket.Params, all []taking) (*windowCheck, error) {
+	n := len(all)
+	c := &windowCheck{params: p, all: all, unit: 1000 * p.Period, byFrom: make([]int, n), byTo: make([]int, n), leaf: make([]int, n)}
+	c.size = 1 << bits.Len(uint(max(n, 1)-1))
+	c.sum, c.best = make([]int64, 2*c.size), make([]int64, 2*c.size)
+	var total, end int64
+	c.origin = math.MaxInt64
+	for i, t := range all {
+		c.byFrom[i], c.byTo[i] = i, i
+		total += t.amount
+		c.origin, end = min(c.origin, t.from), max(end, t.to)
+	}
+	const most = math.MaxInt64 / 8
+	if n > 0 && (total > most/c.unit || end-c.origin > most/p.Amount || p.Capacity > most/c.unit) {
+		return nil, fmt.Errorf("a history of %d millitokens in %d µs is too large for a period of %d ms and an amount of %d", total, end-c.origin, p.Period, p.Amount)
+	}
+	slices.SortFunc(c.byFrom, func(a, b int) int { return cmp.Compare(all[b].from, all[a].from) })
+	slices.SortFunc(c.byTo, func(a, b int) int { return cmp.Compare(all[a].to, all[b].to) })
+	for leaf, i := range c.byTo {
+		c.leaf[i] = leaf
+	}
+	for i := range c.best {
+		c.best[i] = nothing
+	}
+	return c, nil
+}
+
+// insert counts a taking from now on.
+func (c *windowCheck) insert(i int) {
+	node := c.size + c.leaf[i]
+	c.sum[node] = c.unit * c.all[i].amount
+	c.best[node] = c.sum[node] - c.params.Amount*(c.all[i].to-c.origin)
+	for node /= 2; node > 0; node /= 2 {
+		left, right := 2*node, 2*node+1
+		c.sum[node] = c.sum[left] + c.sum[right]
+		c.best[node] = max(c.best[left], c.sum[left]+c.best[right])
+	}
+}
+
+// window returns the worst window that begins at from, of the takings inserted.
+func (c *windowCheck) window(from int64, late time.Duration) window {
+	node, before := 1, int64(0)
+	for node < c.size {
+		left, right := 2*node, 2*node+1
+		if c.best[left] >= c.sum[left]+c.best[right] {
+			node = left
+		} else {
+			node, before = right, before+c.sum[left]
+		}
+	}
+	w := window{from: from, to: c.all[c.byTo[node-c.size]].to, taken: (before + c.sum[node]) / c.unit}
+	hi, lo := bits.Mul64(uint64(c.params.Amount), uint64(w.to-from+late.Microseconds()))
+	refill, _ := bits.Div64(hi, lo, uint64(c.unit))
+	w.admitted = c.params.Capacity + int64(refill)
+	return w
+}
