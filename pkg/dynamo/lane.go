@@ -47,11 +47,11 @@ func (s *Store) run(l *lane) {
 		s.consult(l)
 		pending = l.answer(pending)
 		s.lanes.gather(l)
-		pending = append(pending, s.lanes.next(l, len(pending) == 0, s.cfg.Now)...)
-		if len(pending) == 0 && len(l.todo) == 0 {
+		arrived, stopped := s.lanes.next(l, len(pending) == 0, s.cfg.Now)
+		if stopped {
 			return
 		}
-		pending = s.step(l, pending)
+		pending = s.step(l, append(pending, arrived...))
 	}
 }
 

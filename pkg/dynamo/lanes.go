@@ -101,9 +101,10 @@ func (t *lanes) gather(l *lane) {
 	}
 }
 
-// next returns what has arrived in a lane that runs. When nothing has and last is
-// true, the lane stops running.
-func (t *lanes) next(l *lane, last bool, now func() time.Time) []*request {
+// next returns what has arrived in a lane that runs, chores among its todo. When
+// nothing has, there is nothing to do and last is true, the lane stops: from then on
+// it is another goroutine's.
+func (t *lanes) next(l *lane, last bool, now func() time.Time) (arrived []*request, stopped bool) {
 	sh := t.shard(l.key.pk)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -112,8 +113,9 @@ func (t *lanes) next(l *lane, last bool, now func() time.Time) []*request {
 	l.queue, l.chores = nil, nil
 	if len(queue) == 0 && len(l.todo) == 0 && last {
 		l.running, l.used = false, now()
+		return nil, true
 	}
-	return queue
+	return queue, false
 }
 
 // evict drops the longest idle of a few lanes. The shard must be locked.
