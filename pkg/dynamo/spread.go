@@ -302,9 +302,9 @@ func (b *branch) place() int {
 
 func (b *branch) reportSpend(sp *limiter.Spend, i int, leaves []leaf, taken bool) {
 	under, back := b.under(i, taken)
-	sp.Held, sp.Exceeded = under != nil, under != nil && !b.goals[i].met()
+	sp.Held = under != nil
 	sp.Limits, sp.Index, sp.Bucket = nil, 0, tokenbucket.Bucket{}
-	if under == nil {
+	if sp.Exceeded = false; under == nil {
 		return
 	}
 	sp.Limits, sp.Index = under, under.Find(sp.Limit)
@@ -316,9 +316,11 @@ func (b *branch) reportSpend(sp *limiter.Spend, i int, leaves []leaf, taken bool
 			sum += at.tokens
 		}
 	}
+	need := b.op.spends[i].need
+	sp.Exceeded = !b.goals[i].met() && (b.over || sum < need) // else another bucket denied before this one was decided
 	whole := under.Params(sp.Index)
 	sp.Bucket = tokenbucket.Bucket{Tokens: min(sum, whole.Capacity), Refilled: b.now}
-	if need := b.op.spends[i].need; sp.Exceeded && need <= whole.Capacity {
+	if sp.Exceeded && need <= whole.Capacity {
 		sp.Bucket = lacking(whole, need, untilThere(states, need-back))
 		sp.Bucket.Refilled = b.now
 	}

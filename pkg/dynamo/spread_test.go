@@ -121,3 +121,138 @@ func TestLoadSplitsABucket(t *testing.T) {
 		}
 	})
 }
+
+// splitStore returns a store whose bucket of entity e under limits is in several
+// shards, full.
+func splitStore(t *testing.T, limits ...limiter.Limit) *dynamo.Store {
+	t.Helper()
+	db := &watched{DB: newTable(t), keys: make(map[string]bool)}
+	s := newStore(t, db, func(cfg *dynamo.Config) { cfg.ShardUnits, cfg.Quiet = 3, 24*time.Hour })
+	for range 200 {
+		mustTake(t, s, time.Now(), true, opOf(t, limits, limiter.Spend{Limit: limits[0].Name, Take: 1}))
+		time.Sleep(100 * time.Millisecond)
+	}
+	time.Sleep(time.Hour)
+	if n := db.live(t); n < 4 {
+		t.Fatalf("%d shards, want at least 4", n)
+	}
+	return s
+}
+
+// opOf is an op on the bucket of entity e under several limits.
+func opOf(t *testing.T, limits []limiter.Limit, spends ...limiter.Spend) limiter.Op {
+	t.Helper()
+	return limiter.Op{
+		Bucket: limiter.BucketKey{Namespace: "default", Entity: "e", Resource: "r"},
+		Limits: limitsOf(t, limits...), Generation: 1, Spends: spends,
+	}
+}
+
+// takes decides an op of one spend and returns it as the store reports it.
+func takes(t *testing.T, s *dynamo.Store, want bool, o limiter.Op) limiter.Op {
+	t.Helper()
+	ops := []limiter.Op{o}
+	got, err := s.Take(t.Context(), time.Now(), ops)
+	if err != nil || got != want {
+		t.Fatalf("Take %+v: got %t, %v; want %t", o.Spends, got, err, want)
+	}
+	return ops[0]
+}
+
+// The shards of a bucket decide, together, as the bucket would.
+func TestShardsDecideAsOne(t *testing.T) {
+	perSecond := limiter.Custom("a", 1000, 3, time.Second)
+	limits := []limiter.Limit{perSecond}
+	for name, script := range map[string]func(t *testing.T, s *dynamo.Store){
+		"all at once": func(t *testing.T, s *dynamo.Store) {
+			takes(t, s, false, opOf(t, limits, limiter.Spend{Limit: "a", Take: tokens(1000) + 1}))
+			takes(t, s, true, opOf(t, limits, limiter.Spend{Limit: "a", Take: tokens(1000)}))
+			takes(t, s, false, opOf(t, limits, limiter.Spend{Limit: "a", Take: 1}))
+		},
+		"one after another": func(t *testing.T, s *dynamo.Store) {
+			for i := range 1000 {
+				o := takes(t, s, true, opOf(t, limits, limiter.Spend{Limit: "a", Take: tokens(1)}))
+				if got, want := o.Spends[0].Bucket.Tokens, tokens(int64(999-i)); got != want {
+					t.Fatalf("%d millitokens left after %d takes, want %d", got, i+1, want)
+				}
+			}
+			takes(t, s, false, opOf(t, limits, limiter.Spend{Limit: "a", Take: 1}))
+		},
+		"retry-after is true": func(t *testing.T, s *dynamo.Store) {
+			takes(t, s, true, opOf(t, limits, limiter.Spend{Limit: "a", Take: tokens(997)}))
+			for _, n := range []int64{4, 5, 40, 1000} {
+				take := opOf(t, limits, limiter.Spend{Limit: "a", Take: tokens(n)})
+				sp := takes(t, s, false, take).Spends[0]
+				ms, _ := sp.Bucket.RetryAfter(sp.Limits.Params(sp.Index), tokens(n), time.Now().UnixMilli())
+				wait := time.Duration(ms) * time.Millisecond
+				time.Sleep(wait - time.Millisecond)
+				takes(t, s, false, take)
+				time.Sleep(time.Millisecond)
+				takes(t, s, true, take)
+			}
+		},
+		"a look": func(t *testing.T, s *dynamo.Store) {
+			look := opOf(t, limits, limiter.Spend{Limit: "a", Look: true})
+			takes(t, s, true, look)
+			takes(t, s, true, opOf(t, limits, limiter.Spend{Limit: "a", Take: tokens(1000) - 999}))
+			takes(t, s, false, look)
+			time.Sleep(time.Second)
+			takes(t, s, true, look)
+		},
+		"a refund goes where the take was": func(t *testing.T, s *dynamo.Store) {
+			o := takes(t, s, true, opOf(t, limits, limiter.Spend{Limit: "a", Take: tokens(10)}))
+			if o.Shard == 0 {
+				t.Fatal("the take says no shard")
+			}
+			o.Spends = []limiter.Spend{{Limit: "a", Refund: tokens(10)}}
+			takes(t, s, true, o)
+			takes(t, s, true, opOf(t, limits, limiter.Spend{Limit: "a", Take: tokens(1000)}))
+		},
+		"more than a shard": func(t *testing.T, s *dynamo.Store) {
+			o := takes(t, s, true, opOf(t, limits, limiter.Spend{Limit: "a", Take: tokens(900)}))
+			if o.Shard != 0 {
+				t.Fatalf("a take of several shards says %d", o.Shard)
+			}
+			o.Spends = []limiter.Spend{{Limit: "a", Refund: tokens(400)}}
+			takes(t, s, true, o)
+			takes(t, s, true, opOf(t, limits, limiter.Spend{Limit: "a", Take: tokens(500)}))
+			takes(t, s, false, opOf(t, limits, limiter.Spend{Limit: "a", Take: 1}))
+		},
+		"a charge into debt": func(t *testing.T, s *dynamo.Store) {
+			takes(t, s, true, opOf(t, limits, limiter.Spend{Limit: "a", Charge: tokens(2000)}))
+			time.Sleep(333 * time.Second) // 1 below 0
+			takes(t, s, false, opOf(t, limits, limiter.Spend{Limit: "a", Take: tokens(1)}))
+			time.Sleep(time.Second + 11*time.Millisecond) // up to a millitoken of each shard is not whole yet
+			takes(t, s, true, opOf(t, limits, limiter.Spend{Limit: "a", Take: tokens(2)}))
+		},
+		"a lower limit": func(t *testing.T, s *dynamo.Store) {
+			o := opOf(t, []limiter.Limit{limiter.PerDay("a", 5)}, limiter.Spend{Limit: "a", Take: tokens(1)})
+			o.Generation = 2
+			for range 5 {
+				takes(t, s, true, o)
+			}
+			takes(t, s, false, o)
+		},
+		"a denial elsewhere gives all back": func(t *testing.T, s *dynamo.Store) {
+			o := opOf(t, limits, limiter.Spend{Limit: "a", Take: tokens(800)})
+			other := op(t, "other", limiter.PerDay("a", 1), limiter.Spend{Take: tokens(2)})
+			ops := []limiter.Op{o, other}
+			if got, err := s.Take(t.Context(), time.Now(), ops); got || err != nil {
+				t.Fatalf("got %t, %v; want a denial", got, err)
+			}
+			if got := ops[0].Spends[0].Bucket.Tokens; got != tokens(1000) {
+				t.Errorf("%d millitokens reported, want all", got)
+			}
+			time.Sleep(time.Millisecond)
+			takes(t, s, true, opOf(t, limits, limiter.Spend{Limit: "a", Take: tokens(1000)}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := splitStore(t, limits...)
+				defer closing(t, s)
+				script(t, s)
+			})
+		})
+	}
+}
