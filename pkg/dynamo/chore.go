@@ -225,7 +225,7 @@ func (s *Store) tendLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			s.tendTrees(s.cfg.Now())
+			s.tendTrees(s.cfg.Now()) //nolint:contextcheck // a lane works for as long as the store does
 		}
 	}
 }

@@ -16,11 +16,18 @@
 //	                                 │           └─ failed: ALL_OLD is the truth; plan again
 //	                                 └─ nothing fits the truth: denied, no write
 //
+// # Shards
+//
+// One item takes about a thousand writes a second, whatever the table. A bucket that
+// comes near that is split into shards, up to 32, each with its exact part of every
+// limit, and made one again after a quiet time (shard.go). A process asks one shard
+// first; when that has too little it takes a part from each that has some, so that no
+// request is too large for a shard. Requests that meet there may each hold what the
+// other needs: both can be denied then, where one bucket would have admitted one.
+//
 // # Not yet
 //
-// The program does not offer this store yet, and a bucket is one item: shards and
-// token leases, for which the items have their attributes, are not written. The
-// corrected clock (clock.go) stands beside the lanes, which do not go by it yet.
+// Token leases, for which the items have their attributes, are not written.
 //
 // # Files
 //
@@ -36,6 +43,9 @@
 //	request.go, plan.go, stage.go, adopt.go   what is asked of a bucket, and which write that makes of its last state
 //	lane.go, lanes.go               group commit of one bucket; the lanes of all
 //	store.go                        Take over several lanes, with give-back
+//	shard.go, shape.go              the tree of a bucket's shards; the writes that change it
+//	load.go, chore.go               when to split and to merge; what lanes do for their items
+//	tree.go, spread.go              what this process knows of the trees; one op over several shards
 //	clock.go, outage.go             the offset of this machine's clock; the circuit breaker
 //	errors.go                       errors of the SDK to those of the contract
 //
@@ -46,16 +56,21 @@
 //
 //	PK                  {ns}/BUCKET#{entity}#{resource}#{shard}, and #{variant} behind the resource when it is not 0
 //	SK                  #STATE
-//	entity_id, resource the full names, binary where they are not UTF-8; absent above 256 bytes
+//	entity_id, resource the full names that the key has a hash of, up to 256 bytes; binary where they are not UTF-8
 //	rf                  last refill of every limit, Unix ms, never moves back
 //	cv, cg              hash and generation of the limits that the item is under
 //	lw0 .. lw7          id of the last write of the replicas of that slot
 //	lt                  time of the last take, Unix ms
-//	shard_count, lvl, ep  the tree of shards: a hint, the item's level, its epoch
-//	ttl                 Unix s; not before the bucket must be full again; none while in debt
+//	lvl, ep             level of the shard: the item has one part in lvl; its epoch, which every change of the tree raises
+//	shard_count         the level, as a hint for other programs; only where it was split
+//	be, pe{shard}       epochs at which the item was made, and the shards that were split from it
+//	mv, rt              present while the other half of a split is not made; on a shard that is one no more
+//	wcu                 write units used, by which shards are split and merged
+//	ttl                 Unix s; not before the bucket must be full again; none while in debt, or one of several shards
 //	b_{limit}_tk        balance in millitokens
 //	b_{limit}_rm        remainder of the refill, 0 to rp-1
-//	b_{limit}_cp, _ra, _rp, _fl   capacity, refill, period, debt floor
+//	b_{limit}_cp, _ra, _rp, _fl   capacity, refill, period, debt floor of the whole bucket; no _fl = 10 capacities
+//	b_{limit}_mv        tokens on the way to the other half of a split
 //	b_{limit}_tc        net tokens consumed, for usage
 //	b_{limit}_h         tokens out on lease; absent = 0
 //	b_{limit}_un        1: the limit is unlimited, and has no balance

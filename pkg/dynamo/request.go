@@ -2,7 +2,6 @@ package dynamo
 
 import (
 	"fmt"
-	"iter"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -129,16 +128,12 @@ func (c *call) harvest() {
 }
 
 // all returns the requests of all rounds.
-func (c *call) all() iter.Seq[*request] {
-	return func(yield func(*request) bool) {
-		for _, b := range c.branches {
-			for _, r := range b.parts {
-				if !yield(r) {
-					return
-				}
-			}
-		}
+func (c *call) all() []*request {
+	var all []*request
+	for _, b := range c.branches {
+		all = append(all, b.parts...)
 	}
+	return all
 }
 
 func newRequest(now int64, op *limiter.Op) (*request, error) {

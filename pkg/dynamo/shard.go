@@ -119,15 +119,6 @@ func (s *shard) retired() shard {
 	return next
 }
 
-// children calls visit for every shard that was split from this one and is its own.
-func (s *shard) children(visit func(index int, birth int64)) {
-	for level := max(2, bornAt(s.index)); level <= s.level; level *= 2 {
-		if birth := s.births[slotOf(level)]; birth > 0 && s.index < level/2 {
-			visit(s.index+level/2, birth)
-		}
-	}
-}
-
 // indexOf returns the shard that a bucket's key names.
 func indexOf(k key) int {
 	n, _ := strconv.Atoi(k.pk[strings.LastIndexByte(k.pk, '#')+1:]) // bucketKey wrote it

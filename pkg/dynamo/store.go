@@ -274,7 +274,7 @@ func (s *Store) decide(c *call, ops []limiter.Op) (bool, error) {
 		}
 	}
 	if !admitted {
-		for r := range c.all() {
+		for _, r := range c.all() {
 			s.giveBack(r)
 		}
 	}
@@ -303,7 +303,7 @@ func (s *Store) giveBack(r *request) {
 // waits is not sent, and what is under way may or may not be applied.
 func (s *Store) abandon(ctx context.Context, c *call) error {
 	kind := limiter.ErrUnavailable
-	for r := range c.all() {
+	for _, r := range c.all() {
 		switch r.state.Swap(gone) {
 		case sent:
 			kind = limiter.ErrUncertain
