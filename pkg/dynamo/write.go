@@ -389,7 +389,7 @@ func (p *plan) admitsAny() bool {
 // balance at 0 or above. No write lowers a ttl.
 func (e *expression) keepTTL(s *stage) {
 	lowered, charged := s.lowers()
-	if !lowered || s.base.shard.sharded() { // a shard has no ttl, as long as it is one of several
+	if !lowered || s.base.shard.sharded() {
 		return
 	}
 	needed, seen := s.ttlNeeded(false), s.base.ttl
@@ -434,6 +434,9 @@ func (s *stage) solvent() bool {
 // ttlNeeded returns the earliest ttl at which the bucket must be full again, in Unix
 // seconds; 0 = it can have none. actual reckons with the debts that the plan leaves.
 func (s *stage) ttlNeeded(actual bool) int64 {
+	if s.base.shard.sharded() {
+		return 0 // a shard that expires would take its tokens with it
+	}
 	var wait int64
 	for i := range s.balances {
 		b := tokenbucket.Bucket{Refilled: s.now}
