@@ -54,6 +54,9 @@ func (s *Store) tendOnce(l *lane) bool {
 			l.todo = nil
 		}
 		return true
+	case l.knows.clock.doubtful:
+		l.todo = nil // what time it is must be certain; they will come again
+		return false
 	case v != nil && v.shard.moving:
 		s.finish(l)
 	case len(l.todo) > 0:
@@ -177,8 +180,13 @@ func (s *Store) reshape(l *lane, in *dynamodb.UpdateItemInput) bool {
 	return false
 }
 
-// lately is the time of a lane's bucket.
-func (s *Store) lately(l *lane) int64 { return max(l.knows.now, l.knows.view.refilled) }
+// lately is the time at which a chore changes a lane's item. It is not before any
+// that something was taken at: two shards that were full, and are one from a time
+// before that, would get once more what they had no room for.
+func (s *Store) lately(l *lane) int64 {
+	v := l.knows.view
+	return max(l.knows.now, v.refilled, v.taken, s.cfg.Clock.correct(s.cfg.Now()).UnixMilli())
+}
 
 // cost is how many write units a write of a lane counts: its own, and those of its
 // refused ones.

@@ -77,6 +77,7 @@ type view struct {
 	version  version
 	shard    shard
 	refilled int64 // Unix ms, of every limit that is not dormant
+	taken    int64 // Unix ms, the last take that the item tells of; minTime = none
 	slots    [slotCount]string
 	ttl      int64 // Unix s; 0 = none
 	balances []balance
@@ -137,6 +138,11 @@ func parseItem(table string, k key, item map[string]types.AttributeValue, known 
 		refilled: r.int(attrRefilled, minTime, maxTime),
 	}
 	v.ttl, _ = r.optional(attrTTL, 0, maxTime)
+	if taken, ok := r.optional(attrLastTake, minTime, maxTime); ok {
+		v.taken = taken
+	} else {
+		v.taken = minTime
+	}
 	v.shard = r.shard(k)
 	for i := range v.slots {
 		switch s := item[slotAttr(i)].(type) {

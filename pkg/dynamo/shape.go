@@ -160,7 +160,9 @@ func absorbInput(table string, k key, id writeID, v, found *view, now int64) *dy
 	}
 	next := *v
 	next.shard = v.shard.absorbed(epoch)
-	next.refilled = v.at(now)
+	if next.refilled = v.at(now); found != nil { // from then on this one refills for both
+		next.refilled = max(next.refilled, found.refilled)
+	}
 	next.balances = make([]balance, len(v.balances))
 	e := newExpression()
 	e.own(id)

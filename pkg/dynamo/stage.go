@@ -327,7 +327,7 @@ func (s *stage) settle(actors []*request, image *view) {
 
 // fullView returns the bucket of which there is no item: full, under these limits.
 func fullView(limits *limiter.Limits, generation uint64, now int64) *view {
-	v := &view{version: version{generation, limits.Hash()}, shard: wholeBucket(now), refilled: now, limits: limits}
+	v := &view{version: version{generation, limits.Hash()}, shard: wholeBucket(now), refilled: now, taken: minTime, limits: limits}
 	for i := range limits.Len() {
 		l := limits.At(i)
 		if l.Unlimited {

@@ -289,17 +289,17 @@ func (v *view) any(limit string) *balance {
 // putItem makes the item of a bucket that has none.
 func (w *write) putItem(table string, k key, p *plan) {
 	s := p.stage
+	made := *s.base
 	item := k.newItem(p.actors[0].site)
 	item[attrRefilled] = numberAttribute(s.now)
 	item[attrVersion] = numberAttribute(s.base.version.hash)
 	item[attrGeneration] = numberAttribute(s.base.version.generation)
 	item[slotAttr(w.slot)] = &types.AttributeValueMemberS{Value: w.id}
 	if p.admitsAny() {
+		made.taken = s.now
 		item[attrLastTake] = numberAttribute(s.now)
 	}
 	item[attrLevel], item[attrEpoch] = numberAttribute(1), numberAttribute(s.base.shard.epoch)
-
-	made := *s.base
 	made.refilled = s.now
 	made.slots[w.slot] = w.id
 	made.balances = make([]balance, len(s.balances))
@@ -374,7 +374,7 @@ func (e *expression) own(id writeID) {
 
 func (e *expression) setLastTake(p *plan) {
 	if p.admitsAny() {
-		e.setTo(attrLastTake, numberAttribute(p.stage.now))
+		e.setTo(attrLastTake, numberAttribute(max(p.stage.now, p.stage.base.taken)))
 	}
 }
 

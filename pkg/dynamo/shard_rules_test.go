@@ -1,0 +1,220 @@
+package dynamo
+
+import (
+	"log/slog"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// The parts of a number sum to it at every level, and so do those of a pair to that
+// of the shard that was split. They are in order, and at most one apart.
+func TestParts(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		n := []int64{r.Int64N(100), r.Int64N(1_000_000), r.Int64N(1 << 60)}[r.IntN(3)]
+		for level := 1; level <= maxShards; level *= 2 {
+			sum, most, least := int64(0), part(n, 0, level), part(n, 0, level)
+			for i := range level {
+				p := part(n, i, level)
+				sum, most, least = sum+p, max(most, p), min(least, p)
+				if level == maxShards {
+					continue
+				}
+				if stays, leaves := part(n, i, 2*level), part(n, i+level, 2*level); stays+leaves != p || stays < leaves {
+					t.Fatalf("shard %d of %d has %d of %d; its halves %d and %d", i, level, p, n, stays, leaves)
+				}
+			}
+			if sum != n || most-least > 1 || part(n, 0, level) != most {
+				t.Fatalf("%d in %d parts: %d to %d, the first %d; together %d", n, level, least, most, part(n, 0, level), sum)
+			}
+		}
+	}
+}
+
+// The shards of a tree are numbered so that each but the first has an heir: the
+// shard that it was split from, and the other half of that one's split.
+func TestHeirs(t *testing.T) {
+	for level := 1; level < maxShards; level *= 2 {
+		for index := range level {
+			of := shard{index: index, level: level, epoch: 7}
+			stays, leaves := of.split()
+			if heir(leaves.index) != index || bornAt(leaves.index) != 2*level || stays.other() != leaves {
+				t.Errorf("shard %d of %d splits off %+v, heir %d, born at %d; the other half is %+v", index, level, leaves, heir(leaves.index), bornAt(leaves.index), stays.other())
+			}
+			if back := stays.absorbed(leaves.retired().epoch); back.level != level || back.epoch <= leaves.epoch+1 || back.births != of.births {
+				t.Errorf("shard %d of %d after it was split and made whole: %+v", index, level, back)
+			}
+		}
+	}
+}
+
+// grove is a bucket whose shards a test changes one by one.
+type grove struct {
+	t     *testing.T
+	store *Store
+	site  site
+	wall  time.Time
+}
+
+func newGrove(t *testing.T) *grove {
+	t.Helper()
+	g := &grove{t: t, site: site{ns: "ns", bucket: limiter.BucketKey{Entity: "e", Resource: "r"}}, wall: time.UnixMilli(simStart)}
+	db := dynamofake.New()
+	if _, err := db.CreateTable(t.Context(), TableInput("buckets")); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := Config{Client: db, Table: "buckets", Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return g.wall }}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.store = &Store{cfg: cfg, client: db, stopped: t.Context(), replica: "r"}
+	g.store.lanes.init(laneShards * maxShards)
+	return g
+}
+
+// lane returns the lane of a shard, which nobody else runs.
+func (g *grove) lane(index int) *lane {
+	k := g.site.shard(index)
+	l := g.store.lanes.shard(k.pk).lane(k, g.site, maxShards)
+	l.start()
+	return l
+}
+
+// see reads a shard's item.
+func (g *grove) see(index int) *view {
+	g.t.Helper()
+	v, err := g.store.sight(g.lane(index))
+	if err != nil || v == nil {
+		g.t.Fatalf("shard %d: %v, %v", index, v, err)
+	}
+	return v
+}
+
+// ask decides a request at a shard, seconds after the start, under the limits of a
+// generation, and reports whether it was admitted.
+func (g *grove) ask(index int, seconds float64, generation uint64, limits *limiter.Limits, spends ...limiter.Spend) bool {
+	g.t.Helper()
+	at := milliseconds(seconds)
+	r, err := newRequest(at, &limiter.Op{Bucket: g.site.bucket, Limits: limits, Generation: generation, Spends: spends})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	r.site, r.key, r.expires = g.site, g.site.shard(index), g.wall.Add(time.Hour)
+	r.call = &call{done: make(chan struct{})}
+	r.call.left.Store(1)
+	l := g.lane(index)
+	for pending := []*request{r}; len(pending) > 0; {
+		if pending = l.answer(pending); len(pending) > 0 {
+			pending = g.store.step(l, pending)
+		}
+	}
+	if r.err != nil {
+		g.t.Fatal(r.err)
+	}
+	return r.admitted
+}
+
+// change applies a change to a shard as it is.
+func (g *grove) change(index int, change func(l *lane, v *view) bool) {
+	g.t.Helper()
+	v := g.see(index)
+	if l := g.lane(index); !change(l, v) {
+		g.t.Fatalf("shard %d was not changed: %+v", index, l.knows.view)
+	}
+}
+
+func (g *grove) splitOff(index int) {
+	g.t.Helper()
+	s := g.store
+	g.change(index, func(l *lane, v *view) bool {
+		return s.reshape(l, splitInput(s.cfg.Table, l.key, s.nextID(), v, s.lately(l), 1))
+	})
+}
+
+func (g *grove) finish(index int) {
+	g.t.Helper()
+	g.change(index, func(l *lane, _ *view) bool { g.store.finish(l); return !l.knows.view.shard.moving })
+}
+
+func (g *grove) retire(index int) {
+	g.t.Helper()
+	s := g.store
+	g.change(index, func(l *lane, v *view) bool { return s.reshape(l, retireInput(s.cfg.Table, l.key, v, s.lately(l))) })
+}
+
+func (g *grove) absorb(index int) {
+	g.t.Helper()
+	found := g.see(index)
+	g.change(heir(index), func(l *lane, _ *view) bool {
+		return g.store.absorb(l, chore{what: choreAbsorb, index: index, found: found})
+	})
+}
+
+func (g *grove) at(seconds float64) { g.wall = time.UnixMilli(milliseconds(seconds)) }
+
+// tokens returns what a shard has of a limit, in tokens.
+func (g *grove) tokens(index int, limit string, seconds float64) float64 {
+	g.t.Helper()
+	v := g.see(index)
+	b := v.any(limit)
+	if b == nil {
+		g.t.Fatalf("shard %d has no limit %s", index, limit)
+	}
+	at := refilled(b, v.at(milliseconds(seconds)))
+	return float64(at.tokens) / limiter.Milli
+}
+
+// forget is what happens when another replica goes on: it knows nothing of what was.
+func (g *grove) forget() { g.store.lanes.init(laneShards * maxShards) }
+
+func limitsFor(t *testing.T, limits ...limiter.Limit) *limiter.Limits {
+	t.Helper()
+	set, err := limiter.NewLimits(limits...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// From a merge on one shard refills for both. What the other one had got before, and
+// what one of them had no room for, is not refilled once more, by whatever clock.
+func TestAMergeRefillsFromThenOn(t *testing.T) {
+	limits := limitsFor(t, aSecond) // 10, 1 a second
+	for _, tc := range []struct {
+		name     string
+		use      func(g *grove)
+		at, want float64
+	}{
+		{"the other one was refilled later", func(g *grove) {
+			g.ask(1, 0, 1, limits, take(5))
+			g.ask(1, 100, 1, limits, take(5))
+		}, 100, 5},
+		{"the other one was full when this one was taken from", func(g *grove) {
+			g.ask(0, 0, 1, limits, take(4))
+			g.ask(0, 7, 1, limits, take(1)) // of what is stored
+		}, 7, 8.5},
+		{"this one was full when the other one was taken from", func(g *grove) {
+			g.ask(1, 0, 1, limits, take(4))
+			g.ask(1, 7, 1, limits, take(1))
+		}, 7, 8.5},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := newGrove(t)
+			g.ask(0, 0, 1, limits, limiter.Spend{Limit: "a", Charge: 1, Refund: 1}, limiter.Spend{Limit: "a", Take: 1})
+			g.splitOff(0)
+			g.finish(0)
+			tc.use(g)
+			g.forget()
+			g.retire(1)
+			g.forget()
+			g.absorb(1)
+			if got := g.tokens(0, "a", tc.at); got > tc.want || got < tc.want-0.002 {
+				t.Errorf("%v tokens at %v s, want %v", got, tc.at, tc.want)
+			}
+		})
+	}
+}
