@@ -28,7 +28,7 @@ func (v *view) adopt(to *limiter.Limits, generation uint64, now int64) *view {
 		}
 		if at := refilled(&b, max(now, b.state.Refilled)); at.tokens < b.room() {
 			b.state = tokenbucket.Bucket{Tokens: at.tokens, Remainder: at.remainder, Refilled: max(now, b.state.Refilled)}
-		} else if b.leased == 0 {
+		} else if b.leased == 0 && b.moving == v.apart(b.whole) {
 			continue // as good as never held
 		} else {
 			b.state = tokenbucket.Bucket{Tokens: b.room(), Refilled: max(now, b.state.Refilled)}
@@ -43,12 +43,14 @@ func (v *view) adopt(to *limiter.Limits, generation uint64, now int64) *view {
 // carry returns the balance that the item has for the i-th of other limits.
 func (v *view) carry(to *limiter.Limits, i int, now int64) balance {
 	next := v.shard.newBalance(to, i, now)
+	next.moving = v.apart(next.whole)
 	k := slices.IndexFunc(v.balances, func(b balance) bool { return b.limit.Name == next.limit.Name })
 	if k < 0 {
 		return next
 	}
 	old := &v.balances[k]
 	next.leased, next.lease = old.leased, old.lease
+	next.moving = min(old.moving, next.moving)
 	at := refilled(old, max(now, old.state.Refilled))
 	if old.dormant && at.tokens >= old.room() {
 		next.state.Tokens = next.room()
@@ -56,4 +58,14 @@ func (v *view) carry(to *limiter.Limits, i int, now int64) balance {
 	}
 	next.state.Tokens = min(at.tokens, next.room())
 	return next
+}
+
+// apart returns the share of a limit that the other half of a split will have, as
+// long as it is not made.
+func (v *view) apart(whole tokenbucket.Params) int64 {
+	if !v.shard.moving {
+		return 0
+	}
+	other := v.shard.other()
+	return other.share(whole).Capacity
 }

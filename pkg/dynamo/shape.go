@@ -121,6 +121,7 @@ func makeInput(table string, of site, v *view, now int64) *dynamodb.PutItemInput
 // clearInput notes that the other half of a split is made.
 func clearInput(table string, k key, v *view) *dynamodb.UpdateItemInput {
 	e := newExpression()
+	e.require(attrVersion, "=", numberAttribute(v.version.hash))
 	e.require(attrEpoch, "=", numberAttribute(v.shard.epoch))
 	e.require(attrMoving, "=", numberAttribute(1))
 	e.removeAttr(attrMoving)

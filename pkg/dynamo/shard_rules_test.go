@@ -218,3 +218,41 @@ func TestAMergeRefillsFromThenOn(t *testing.T) {
 		})
 	}
 }
+
+// Limits may change while the other half of a split is not made. What was set aside
+// of them goes on counting, and a limit that comes then is full in both halves.
+func TestLimitsChangeWhileASplitIsUnderWay(t *testing.T) {
+	a, b := limiter.PerDay("a", 10), limiter.PerDay("b", 20)
+	for _, tc := range []struct {
+		name         string
+		first, then  *limiter.Limits
+		limit        string
+		stays, whole float64
+	}{
+		{"one goes that is full", limitsFor(t, a, b), limitsFor(t, a), "b", 10, 20},
+		{"one goes that is not", limitsFor(t, a, b), limitsFor(t, b), "a", 4, 8},
+		{"one comes", limitsFor(t, a), limitsFor(t, a, b), "b", 10, 20},
+		{"one is lower", limitsFor(t, a, b), limitsFor(t, limiter.PerDay("a", 6), b), "a", 3, 6},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := newGrove(t)
+			g.ask(0, 0, 1, tc.first, take(2))
+			g.splitOff(0)
+			g.forget()
+			g.lane(0).rest = g.wall.Add(time.Hour) // it could not be made
+			g.ask(0, 0, 2, tc.then, limiter.Spend{Limit: tc.then.At(0).Name, Take: 1})
+			g.finish(0)
+			both := limitsFor(t, a, b)
+			if tc.name == "one is lower" {
+				both = tc.then
+			}
+			for i := range 2 {
+				g.ask(i, 0, 3, both, limiter.Spend{Limit: tc.limit, Take: 1})
+			}
+			got := g.tokens(0, tc.limit, 0)
+			if sum := got + g.tokens(1, tc.limit, 0); got > tc.stays || got < tc.stays-0.01 || sum > tc.whole || sum < tc.whole-0.01 {
+				t.Errorf("%v tokens of %s stay, %v in both halves; want %v and %v", got, tc.limit, sum, tc.stays, tc.whole)
+			}
+		})
+	}
+}

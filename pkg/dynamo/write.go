@@ -211,6 +211,9 @@ func (e *expression) swapBalances(s *stage) {
 		for _, n := range balanceNumbers(&b) {
 			e.setTo(limitAttr(b.limit.Name, n.attr), numberAttribute(n.value))
 		}
+		if s.base.shard.moving {
+			e.setTo(limitAttr(b.limit.Name, limitMoving), numberAttribute(b.moving))
+		}
 		if old != nil && old.limit.DebtFloor() != b.limit.DebtFloor() && b.limit.DebtFloor() == defaultFloor(b.whole) {
 			e.removeAttr(limitAttr(b.limit.Name, limitFloor))
 		}
@@ -234,6 +237,9 @@ func (e *expression) swapBalances(s *stage) {
 			e.removeAttr(limitAttr(old.limit.Name, n.attr))
 		}
 		e.removeAttr(limitAttr(old.limit.Name, limitConsumed))
+		if s.swap.shard.moving {
+			e.removeAttr(limitAttr(old.limit.Name, limitMoving))
+		}
 		if old.lease {
 			e.removeAttr(limitAttr(old.limit.Name, limitLeased))
 		}
