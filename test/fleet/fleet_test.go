@@ -31,12 +31,14 @@ type scenario struct {
 // fleet is the table and the proxy of a run.
 type fleet struct {
 	scenario
+	asked load
 	seed  uint64
 	table string
 	proxy *dynamotest.Proxy
 	dir   string
-	late  *lateness
+	held  *lateness
 	start time.Time
+	took  time.Duration
 
 	mu        sync.Mutex
 	histories []history
@@ -50,7 +52,10 @@ func newFleet(t *testing.T, s scenario) *fleet {
 	t.Helper()
 	server := dynamotest.Start(t)
 	f := &fleet{scenario: s, seed: rand.Uint64(), table: dynamotest.TableName(t), dir: t.TempDir(), start: time.Now()}
-	t.Logf("seed %d", f.seed)
+	var err error
+	if f.asked, err = loadOf(s.load); err != nil {
+		t.Fatal(err)
+	}
 	client := server.Client(t)
 	if err := dynamo.CreateTable(t.Context(), client, f.table); err != nil {
 		t.Fatal(err)
@@ -72,12 +77,12 @@ func newFleet(t *testing.T, s scenario) *fleet {
 		t.Fatal(err)
 	}
 	var plan dynamofake.Plan
-	f.late = &lateness{}
+	f.held = &lateness{}
 	if s.faults {
-		plan = f.late.plan(rand.New(rand.NewPCG(f.seed, 0)))
+		plan = f.held.plan(rand.New(rand.NewPCG(f.seed, 0)))
 	}
 	f.proxy = dynamotest.NewProxy(t, server.URL, plan)
-	t.Cleanup(f.late.wait)
+	t.Cleanup(f.held.wait)
 	return f
 }
 
@@ -85,6 +90,8 @@ func newFleet(t *testing.T, s scenario) *fleet {
 func (f *fleet) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, f.patience)
 	defer cancel()
+	began := time.Now()
+	defer func() { f.took = time.Since(began) }()
 	g, ctx := errgroup.WithContext(ctx)
 	for i := range f.skews {
 		g.Go(func() error { return f.runReplica(ctx, i) })
@@ -158,7 +165,7 @@ type lateness struct{ under sync.WaitGroup }
 
 // mostLate is how late a request is applied at most: long after its caller has given
 // up on it, and on the whole decision.
-const mostLate = 1500 * time.Millisecond
+const mostLate = time.Second
 
 // wait waits until everything is applied.
 func (l *lateness) wait() { l.under.Wait() }
@@ -167,7 +174,7 @@ func (l *lateness) wait() { l.under.Wait() }
 func (l *lateness) gate(r *rand.Rand) *dynamofake.Gate {
 	g := dynamofake.NewGate()
 	l.under.Add(1)
-	time.AfterFunc(rand.N(mostLate)*time.Duration(r.IntN(2))+time.Duration(r.Int64N(int64(attempt))), func() {
+	time.AfterFunc(time.Duration(r.Int64N(int64(mostLate))), func() {
 		defer l.under.Done()
 		g.Release()
 	})

@@ -45,13 +45,16 @@ type event struct {
 
 const (
 	attempt = 300 * time.Millisecond
-	budget  = 2 * time.Second
+	budget  = time.Second
+	// sharpClock is how well a replica knows the time before it decides anything.
+	sharpClock = 60 * time.Millisecond
 )
 
 // replica is a process of the fleet.
 type replica struct {
 	job
 	store *dynamo.Store
+	clock *dynamo.Clock
 	load  load
 	out   *json.Encoder
 	outMu sync.Mutex
@@ -86,15 +89,34 @@ func work(description string) int {
 // now is the replica's clock.
 func (r *replica) now() time.Time { return time.Now().Add(r.Skew) }
 
+// ahead is how far the replica's corrected clock is ahead, in microseconds.
+func (r *replica) ahead() int64 { return (r.Skew + r.clock.State().Offset).Microseconds() }
+
+// setClock asks for as many replies as it takes to know the time.
+func (r *replica) setClock(ctx context.Context) error {
+	refs := catalogRefs()
+	records := make([]limiter.Record, len(refs))
+	for {
+		if s := r.clock.State(); s.Observed && s.Uncertainty <= sharpClock {
+			return nil
+		}
+		if _, err := r.store.Read(ctx, limiter.DefaultNamespace, refs, records); err != nil && ctx.Err() != nil {
+			return fmt.Errorf("the clock is not known: %+v: %w", r.clock.State(), err)
+		}
+		pause(ctx, 2*time.Millisecond)
+	}
+}
+
 func (r *replica) run(ctx context.Context) (err error) {
 	var client dynamo.Client
-	if client, err = dynamo.NewClient(ctx, dynamo.ClientConfig{Endpoint: r.Endpoint}); err != nil {
+	r.clock = dynamo.NewClock(r.now, 0)
+	if client, err = dynamo.NewClient(ctx, dynamo.ClientConfig{Endpoint: r.Endpoint, Clock: r.clock}); err != nil {
 		return err
 	}
 	if client, err = defectOf(r.Defect, client); err != nil {
 		return err
 	}
-	if r.store, err = dynamo.New(dynamo.Config{Client: client, Table: r.Table, Attempt: attempt, Budget: budget, Now: r.now}); err != nil {
+	if r.store, err = dynamo.New(dynamo.Config{Client: client, Table: r.Table, Attempt: attempt, Budget: budget, Now: r.now, Clock: r.clock}); err != nil {
 		return err
 	}
 	defer func() {
@@ -104,6 +126,9 @@ func (r *replica) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.recorder.close()) }()
+	if err := r.setClock(ctx); err != nil {
+		return err
+	}
 	switch r.Work {
 	case "load":
 		return r.bear(ctx)
@@ -184,11 +209,12 @@ func (r *replica) decide(ctx context.Context, rnd *rand.Rand, kind int) error {
 
 // take takes, and fills in what is recorded of it.
 func (r *replica) take(ctx context.Context, ops []limiter.Op, rec *record) (bool, error) {
-	before := time.Now()
-	now := r.now()
-	rec.From, rec.Ahead = before.UnixMicro(), now.Round(0).Sub(before.Round(0)).Microseconds()
-	ok, err := r.store.Take(ctx, now, ops)
+	rec.From = time.Now().UnixMicro()
+	before := r.ahead()
+	ok, err := r.store.Take(ctx, r.now(), ops)
 	rec.Took = time.Now().UnixMicro() + 1 - rec.From // rounded up
+	after := r.ahead()
+	rec.Slow, rec.Fast = min(before, after), max(before, after)
 	switch {
 	case err != nil && errors.Is(err, limiter.ErrUncertain):
 		rec.Outcome = uncertain
