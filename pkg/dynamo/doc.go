@@ -19,8 +19,7 @@
 // # Not yet
 //
 // The program does not offer this store yet, and a bucket is one item: shards and
-// token leases, for which the items have their attributes, are not written. The
-// corrected clock (clock.go) stands beside the lanes, which do not go by it yet.
+// token leases, for which the items have their attributes, are not written.
 //
 // # Files
 //
@@ -36,7 +35,7 @@
 //	request.go, plan.go, stage.go, adopt.go   what is asked of a bucket, and which write that makes of its last state
 //	lane.go, lanes.go               group commit of one bucket; the lanes of all
 //	store.go                        Take over several lanes, with give-back
-//	clock.go, outage.go             the offset of this machine's clock; the circuit breaker
+//	clock.go, outage.go             this machine's clock, corrected by replies; the circuit breaker
 //	errors.go                       errors of the SDK to those of the contract
 //
 // # Bucket items

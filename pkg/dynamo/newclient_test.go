@@ -140,3 +140,31 @@ func TestClientNeverRetries(t *testing.T) {
 		}
 	}
 }
+
+// TestNewClientTellsTheClock: replies correct a clock that is an hour behind, and
+// redirects stay unfollowed as with the SDK's own client.
+func TestNewClientTellsTheClock(t *testing.T) {
+	bareEnvironment(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/" {
+			t.Errorf("a redirect to %s was followed", r.URL)
+		}
+		http.Redirect(w, r, "/elsewhere", http.StatusFound)
+	}))
+	defer server.Close()
+	clock := NewClock(func() time.Time { return time.Now().Add(-time.Hour) }, 0)
+	client, err := NewClient(t.Context(), ClientConfig{Endpoint: server.URL, Clock: clock})
+	if err != nil {
+		t.Fatalf("NewClient: %v", err)
+	}
+	if got := clock.State(); got != (ClockState{Trusted: true}) {
+		t.Errorf("before a reply: %+v", got)
+	}
+	if _, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{TableName: aws.String("t"), Key: versionKey().attributes()}); err == nil {
+		t.Error("a redirect was taken for a reply")
+	}
+	got := clock.State()
+	if off := (got.Offset - time.Hour).Abs(); !got.Observed || !got.Trusted || off > 2*time.Second {
+		t.Errorf("after a reply: %+v, want an offset of an hour", got)
+	}
+}
