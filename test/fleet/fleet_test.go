@@ -23,7 +23,7 @@ type scenario struct {
 	skews     []time.Duration // of the clock of each replica
 	decisions int64           // of all replicas
 	kills     int             // of each replica but the first, in the middle of its share
-	faults    bool
+	faults    int             // the most calls from one that is spoiled to the next; 0 = none is
 	defect    string
 	patience  time.Duration
 }
@@ -78,8 +78,8 @@ func newFleet(t *testing.T, s scenario) *fleet {
 	}
 	var plan dynamofake.Plan
 	f.held = &lateness{}
-	if s.faults {
-		plan = f.held.plan(rand.New(rand.NewPCG(f.seed, 0)))
+	if s.faults > 0 {
+		plan = f.held.plan(rand.New(rand.NewPCG(f.seed, 0)), s.faults)
 	}
 	f.proxy = dynamotest.NewProxy(t, server.URL, plan)
 	t.Cleanup(f.held.wait)
@@ -157,60 +157,5 @@ func sum(a, b dynamo.Stats) dynamo.Stats {
 	return dynamo.Stats{
 		Writes: a.Writes + b.Writes, Refused: a.Refused + b.Refused, Resent: a.Resent + b.Resent,
 		Reads: a.Reads + b.Reads, Lost: a.Lost + b.Lost, Lanes: a.Lanes + b.Lanes,
-	}
-}
-
-// lateness holds what is applied late.
-type lateness struct{ under sync.WaitGroup }
-
-// mostLate is how late a request is applied at most: long after its caller has given
-// up on it, and on the whole decision.
-const mostLate = time.Second
-
-// wait waits until everything is applied.
-func (l *lateness) wait() { l.under.Wait() }
-
-// gate returns a gate that opens after a while.
-func (l *lateness) gate(r *rand.Rand) *dynamofake.Gate {
-	g := dynamofake.NewGate()
-	l.under.Add(1)
-	time.AfterFunc(time.Duration(r.Int64N(int64(mostLate))), func() {
-		defer l.under.Done()
-		g.Release()
-	})
-	return g
-}
-
-// plan spoils about one call in seventy.
-func (l *lateness) plan(r *rand.Rand) dynamofake.Plan {
-	return func(c dynamofake.Call) dynamofake.Fault {
-		if c.Op == "BatchGetItem" && r.IntN(5) == 0 {
-			return dynamofake.Fault{Kind: dynamofake.Partial}
-		}
-		switch n := r.IntN(2000); {
-		case n < 10:
-			return dynamofake.Fault{Kind: dynamofake.Throttle}
-		case n < 20:
-			return dynamofake.Fault{Kind: dynamofake.Conflict}
-		case n < 21:
-			return dynamofake.Fault{Kind: dynamofake.ServerError}
-		case n < 23:
-			return dynamofake.Fault{Kind: dynamofake.AppliedError}
-		case n < 25:
-			return dynamofake.Fault{Kind: dynamofake.LoseReply}
-		case n < 27:
-			return dynamofake.Fault{Kind: dynamofake.HoldRequest, Gate: l.gate(r)}
-		case n < 28:
-			return dynamofake.Fault{Kind: dynamofake.HoldReply, Gate: l.gate(r)}
-		}
-		return dynamofake.Fault{}
-	}
-}
-
-// faultKinds are the faults that a run with faults must see.
-func faultKinds() []dynamofake.Kind {
-	return []dynamofake.Kind{
-		dynamofake.Throttle, dynamofake.Conflict, dynamofake.ServerError, dynamofake.AppliedError,
-		dynamofake.LoseReply, dynamofake.HoldRequest, dynamofake.HoldReply, dynamofake.Partial,
 	}
 }

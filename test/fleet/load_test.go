@@ -77,7 +77,7 @@ func fleetLoad() (load, error) {
 		})
 		return len(l.buckets) - 1
 	}
-	hot := add("hot", false, limiter.PerSecond("rps", 8000), limiter.PerSecond("tpm", 35_000).WithBurst(50_000))
+	hot := add("hot", false, limiter.PerSecond("rps", 12_000), limiter.PerSecond("tpm", 55_000).WithBurst(80_000))
 	l.calls = append(l.calls, callSpec{1000, 0, 9, []takeSpec{{hot, []spendSpec{{"rps", token, 0}, {"tpm", 0, token}}}}})
 	for i := range 4 {
 		user := add(fmt.Sprint("user/", i), false, limiter.PerSecond("rps", 60).WithBurst(60+int64(i)*100))
