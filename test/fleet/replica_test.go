@@ -122,16 +122,14 @@ func (r *replica) run(ctx context.Context) (err error) {
 	defer func() {
 		err = errors.Join(err, r.store.Close(context.WithoutCancel(ctx)), r.say(event{Stats: new(r.store.Stats())}))
 	}()
-	if r.recorder, err = newRecorder(r.History); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.recorder.close()) }()
 	if err := r.setClock(ctx); err != nil {
 		return err
 	}
 	switch r.Work {
 	case "load":
 		return r.bear(ctx)
+	case "history":
+		return r.chronicle(ctx)
 	default:
 		return fmt.Errorf("there is no work %q", r.Work)
 	}
@@ -150,6 +148,10 @@ func (r *replica) bear(ctx context.Context) (err error) {
 	if r.load, err = loadOf(r.Load); err != nil {
 		return err
 	}
+	if r.recorder, err = newRecorder(r.History); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.recorder.close()) }()
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	var readers, callers errgroup.Group
