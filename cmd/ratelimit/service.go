@@ -292,8 +292,12 @@ func (s *service) patience(ctx context.Context) time.Duration {
 	return 0
 }
 
-// close frees what newService made. Everything above the stores has stopped.
+// close frees what newService made, also what of it there was before it failed.
+// Nobody is answered any more.
 func (s *service) close(ctx context.Context) {
+	if s.grpcServer != nil {
+		s.grpcServer.Stop()
+	}
 	ctx, stop := context.WithTimeout(ctx, s.quiet)
 	defer stop()
 	for _, store := range []limiter.Store{s.store, s.fallback} {
