@@ -51,7 +51,7 @@
 //	lw0 .. lw7          id of the last write of the replicas of that slot
 //	lt                  time of the last take, Unix ms
 //	shard_count, lvl, ep  the tree of shards: a hint, the item's level, its epoch
-//	ttl                 Unix s; not before the bucket must be full again; none while in debt
+//	ttl                 Unix s; not before the bucket must be full again; none = after the year 9999
 //	b_{limit}_tk        balance in millitokens
 //	b_{limit}_rm        remainder of the refill, 0 to rp-1
 //	b_{limit}_cp, _ra, _rp, _fl   capacity, refill, period, debt floor
