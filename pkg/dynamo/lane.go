@@ -113,6 +113,9 @@ func (r *request) done(err error) {
 // fail ends a request with an error.
 func (s *Store) fail(r *request, err error) {
 	if r.call == nil {
+		if s.postpone(r, err) {
+			return
+		}
 		s.lost(r, err)
 	}
 	r.done(err)

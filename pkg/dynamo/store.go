@@ -100,7 +100,8 @@ type Store struct {
 	slot    int    // where its writes leave their ids
 	writes  atomic.Uint64
 	stats   counters
-	halted  atomic.Bool // refills stopped: the clock cannot be trusted
+	owed    atomic.Int64 // give-backs that wait to be tried again
+	halted  atomic.Bool  // refills stopped: the clock cannot be trusted
 
 	mu      sync.RWMutex
 	closed  bool
@@ -124,6 +125,7 @@ type Stats struct {
 	Resent  int64 // of them, those sent again, after a throttle or a lost reply
 	Reads   int64 // of buckets
 	Lost    int64 // give-backs of denied requests that were not, or may not have been, applied
+	Owed    int64 // give-backs that wait for DynamoDB now
 	Halts   int64 // times that refills stopped, because the clock could not be trusted
 	Lanes   int64 // buckets remembered now
 }
@@ -165,7 +167,7 @@ func (s *Store) Capabilities() limiter.BackendCapabilities {
 func (s *Store) Stats() Stats {
 	return Stats{
 		Writes: s.stats.writes.Load(), Refused: s.stats.refused.Load(), Resent: s.stats.resent.Load(),
-		Reads: s.stats.reads.Load(), Lost: s.stats.lost.Load(), Halts: s.stats.halts.Load(), Lanes: int64(s.lanes.count()),
+		Reads: s.stats.reads.Load(), Lost: s.stats.lost.Load(), Owed: s.owed.Load(), Halts: s.stats.halts.Load(), Lanes: int64(s.lanes.count()),
 	}
 }
 
