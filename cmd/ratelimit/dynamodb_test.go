@@ -62,7 +62,7 @@ func TestServicesOnOneTable(t *testing.T) {
 	rewrite(t, file, onTable(server.URL, table, "2/hour"))
 	obeyed(t, "2 an hour by the file", 2, a, b)
 
-	one, err := limiter.NewLimits(limiter.PerHour("rpm", 1))
+	one, err := limiter.NewLimits(limiter.PerHour("rpm", 1), limiter.PerHour("all", plenty))
 	if err != nil {
 		t.Fatal(err)
 	}
