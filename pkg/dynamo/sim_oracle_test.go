@@ -257,9 +257,16 @@ func (s *sim) checkEnd(name string, all []spent, b simBound) error {
 func (s *sim) drain(name string) int64 {
 	v := s.item(nil)
 	now := s.now + slices.Max(s.skews)
-	if v == nil {
-		b, _ := s.bound(name)
-		return b.params.Capacity
+	if v == nil { // full, under the newest limits that anybody knows: they count from their change
+		newest := 0
+		for _, r := range s.replicas {
+			newest = max(newest, r.latest)
+		}
+		limits := s.versions[newest]
+		if i := limits.Find(name); i >= 0 {
+			return limits.Params(i).Capacity
+		}
+		return 0
 	}
 	if b := v.any(name); b != nil {
 		at := refilled(b, max(b.state.Refilled, now))
