@@ -30,6 +30,10 @@ demo: build $(ENVOY) ## Start the service, an upstream and a real Envoy to send 
 	@$(GO) build -o bin/upstream ./examples/upstream
 	@exec bash scripts/demo.sh $(ENVOY)
 
+.PHONY: run-dynamodb
+run-dynamodb: build $(DYNAMODB) ## Start three replicas of the service on one table of DynamoDB Local; needs Java 17 and Maven
+	@exec bash scripts/fleet.sh .cache/dynamodb
+
 .PHONY: build
 build: ## Build the program: bin/ratelimit
 	@$(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/ratelimit ./cmd/ratelimit
