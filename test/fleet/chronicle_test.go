@@ -24,19 +24,25 @@ type entry struct {
 	Take, Refund int64
 	Outcome      outcome
 	Bucket       tokenbucket.Bucket // as it was told; of an outcome that is not known, nothing
+	// Vague says that a reply was lost during the call. Who finds later that his write
+	// was applied is told the balance of that later moment.
+	Vague bool
 }
 
 // chronicleCallers is how many callers a replica has that keeps a chronicle.
-const chronicleCallers = 8
+const chronicleCallers = 4
 
 // chronicleLimit is the limit of the bucket. It is taken from faster than it refills,
-// so that it is not full after the beginning.
+// and not full again after the beginning.
 func chronicleLimit(name string) (limiter.Limit, error) {
+	const never = 366 * 24 * time.Hour // for a token: less than a millitoken in eight hours
 	switch name {
-	case "still":
-		return limiter.Custom("l", 100, 1, 366*24*time.Hour), nil // less than a millitoken in eight hours
+	case "taken":
+		return limiter.Custom("l", 8000, 1, never), nil
+	case "taken and given back":
+		return limiter.Custom("l", 100, 1, never), nil
 	case "refilled":
-		return limiter.Custom("l", 30, 77, 1100*time.Millisecond), nil
+		return limiter.Custom("l", 2000, 330, 1100*time.Millisecond), nil
 	default:
 		return limiter.Limit{}, fmt.Errorf("there is no chronicle %q", name)
 	}
@@ -58,7 +64,7 @@ func (r *replica) chronicle(ctx context.Context) error {
 	var all []entry
 	var g errgroup.Group
 	for caller := range chronicleCallers {
-		c := chronicler{r: r, op: op, limit: limit.Name, rnd: rand.New(rand.NewPCG(r.Seed, uint64(caller))), refunds: r.Load == "still"}
+		c := chronicler{r: r, op: op, limit: limit.Name, rnd: rand.New(rand.NewPCG(r.Seed, uint64(caller))), refunds: r.Load == "taken and given back"}
 		g.Go(func() error {
 			for range r.Decisions / chronicleCallers {
 				e, err := c.call(ctx)

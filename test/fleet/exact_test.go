@@ -14,7 +14,7 @@ import (
 func TestNeverOverAdmit(t *testing.T) {
 	f := newFleet(t, scenario{
 		load: "fleet", skews: []time.Duration{0, -time.Hour, time.Hour, 400 * time.Millisecond},
-		decisions: exactDecisions, kills: exactKills, faults: 140, patience: exactPatience,
+		decisions: exactDecisions, kills: exactKills, faults: allFaults(), patience: exactPatience,
 	})
 	if err := f.run(t.Context()); err != nil {
 		t.Fatalf("seed %d: %v", f.seed, err)
@@ -23,7 +23,7 @@ func TestNeverOverAdmit(t *testing.T) {
 	for _, fault := range f.check(t) {
 		t.Errorf("seed %d: %s", f.seed, fault)
 	}
-	f.proxy.Require(t, faultKinds()...)
+	f.faults.require(t, f.proxy)
 	if want := exactKills * (len(f.skews) - 1); f.killed != want {
 		t.Errorf("%d replicas were killed, want %d", f.killed, want)
 	}

@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/ratelimit/ratelimit/internal/dynamofake"
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -24,7 +23,7 @@ type scenario struct {
 	skews     []time.Duration // of the clock of each replica
 	decisions int64           // of all replicas
 	kills     int             // of each replica but the first, in the middle of its share
-	faults    int             // the most calls from one that is spoiled to the next; 0 = none is
+	faults    faults
 	defect    string
 	patience  time.Duration
 }
@@ -80,12 +79,8 @@ func newFleet(t *testing.T, s scenario) *fleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var plan dynamofake.Plan
 	f.held = &lateness{}
-	if s.faults > 0 {
-		plan = f.held.plan(rand.New(rand.NewPCG(f.seed, 0)), s.faults)
-	}
-	f.proxy = dynamotest.NewProxy(t, server.URL, plan)
+	f.proxy = dynamotest.NewProxy(t, server.URL, f.held.plan(rand.New(rand.NewPCG(f.seed, 0)), s.faults))
 	t.Cleanup(f.held.wait)
 	return f
 }
