@@ -86,16 +86,16 @@ func (l *lateness) gate(r *rand.Rand) *dynamofake.Gate {
 }
 
 // plan spoils a call now and then, with the cards of the deck, so that every fault
-// comes again and again; the first calls it leaves alone. Of the batches one in five is answered in part.
+// comes again and again; the first calls it leaves alone. Of the batches one in four is answered in part.
 func (l *lateness) plan(r *rand.Rand, f faults) dynamofake.Plan {
 	if f.most == 0 {
 		return nil
 	}
 	deck, most := slices.Clone(f.deck), f.most
-	dealt, next := 0, most
+	dealt, next, batches := 0, most, 0
 	return func(c dynamofake.Call) dynamofake.Fault {
 		if c.Op == "BatchGetItem" {
-			if r.IntN(5) == 0 {
+			if batches++; batches%4 == 1 {
 				return dynamofake.Fault{Kind: dynamofake.Partial}
 			}
 			return dynamofake.Fault{}

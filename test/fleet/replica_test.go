@@ -23,7 +23,7 @@ const jobVariable = "RATELIMIT_FLEET_JOB"
 
 // job is what a replica does.
 type job struct {
-	Work      string // load, history, catalog
+	Work      string // load, history, limits, files
 	Replica   string
 	Endpoint  string
 	Table     string
@@ -34,6 +34,7 @@ type job struct {
 	Decisions int64
 	Load      string
 	Defect    string
+	Files     []int // for files: which are in force, in turns
 }
 
 // event is what a replica says, one a line.
@@ -130,6 +131,10 @@ func (r *replica) run(ctx context.Context) (err error) {
 		return r.bear(ctx)
 	case "history":
 		return r.chronicle(ctx)
+	case "limits":
+		return r.oblige(ctx, nil)
+	case "files":
+		return r.oblige(ctx, r.changeFiles)
 	default:
 		return fmt.Errorf("there is no work %q", r.Work)
 	}
