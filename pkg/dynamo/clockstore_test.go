@@ -165,22 +165,20 @@ func TestReplicasWithWrongClocks(t *testing.T) {
 				const burst, rate, span = 20, 2, 30 * time.Second
 				db := bucketTable(t)
 				db.SetPlan(func(dynamofake.Call) dynamofake.Fault { return dynamofake.Fault{Latency: 3 * time.Millisecond} })
-				var machines []*machine
-				var stores []*Store
-				for _, off := range []time.Duration{-time.Hour, time.Hour, 400 * time.Millisecond} {
-					m := newMachine(db, off)
-					machines = append(machines, m)
-					stores = append(stores, m.store(t, func(cfg *Config) {
+				machines := []*machine{newMachine(db, -time.Hour), newMachine(db, time.Hour), newMachine(db, 400*time.Millisecond)}
+				stores := make([]*Store, len(machines))
+				for i, m := range machines {
+					stores[i] = m.store(t, func(cfg *Config) {
 						if !corrected {
 							cfg.Clock = nil
 						}
-					}))
+					})
 				}
 				defer closeStores(t, stores...)
 				l := limiter.Custom("l", burst, rate, time.Second)
 				contend(t, stores, machines, opOn(t, "other", l, limiter.Spend{Take: limiter.Milli}), 10*time.Second, 137*time.Millisecond)
 				o := opOn(t, "e", l, limiter.Spend{Take: limiter.Milli})
-				var all []admission
+				all := make([]admission, 0, 2*burst)
 				for range burst { // by the clock that is behind
 					from := time.Now()
 					if ok, err := stores[0].Take(t.Context(), machines[0].now(), []limiter.Op{o}); !ok || err != nil {
@@ -239,7 +237,7 @@ func TestAClockJumps(t *testing.T) {
 				if got := stores[0].Stats().Halts; got != 1 || stores[1].Stats().Halts != 0 {
 					t.Errorf("refills stopped %d and %d times, want 1 and 0", got, stores[1].Stats().Halts)
 				}
-				if v := machines[0].clock.correct(machines[0].now()).Sub(time.Now()).Abs(); v > 100*time.Millisecond {
+				if v := time.Until(machines[0].clock.correct(machines[0].now())).Abs(); v > 100*time.Millisecond {
 					t.Errorf("the clock is wrong by %v", v)
 				}
 			})
@@ -337,7 +335,11 @@ func refilledAt(t *testing.T, s *Store, entity string) string {
 	if item == nil {
 		return ""
 	}
-	return fmt.Sprint(item[attrRefilled].(*types.AttributeValueMemberN).Value)
+	n, ok := item[attrRefilled].(*types.AttributeValueMemberN)
+	if !ok {
+		t.Fatalf("rf is %v", item[attrRefilled])
+	}
+	return n.Value
 }
 
 // Nothing contradicts a clock of which no reply said anything: the first decision

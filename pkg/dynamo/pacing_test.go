@@ -58,11 +58,10 @@ func TestReplicasOnASaturatedBucket(t *testing.T) {
 				const burst, rate, span = 1000, 1000, 4 * time.Second
 				db := newTable(t)
 				o := op(t, "e", limiter.Custom("l", burst, rate, time.Second), limiter.Spend{Take: tokens(1)})
-				var stores []*dynamo.Store
-				for range tc.replicas {
-					s := newStore(t, db, nil)
-					stores = append(stores, s)
-					balanceOf(t, s, o)
+				stores := make([]*dynamo.Store, tc.replicas)
+				for i := range stores {
+					stores[i] = newStore(t, db, nil)
+					balanceOf(t, stores[i], o)
 				}
 				defer closing(t, stores...)
 				all := o

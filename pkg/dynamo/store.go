@@ -213,12 +213,12 @@ func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 		c.requests[i].key = bucketKey(sp.id, ops[i].Bucket.Entity, ops[i].Bucket.Resource, ops[i].Bucket.Variant, 0)
 	}
 	for _, r := range c.requests {
-		s.enqueue(r) //nolint:contextcheck // a lane works for all of its callers
+		s.enqueue(r)
 	}
 	select {
 	case <-c.done:
 		defer s.byCaller(now, ops)
-		return s.decide(c, ops) //nolint:contextcheck // a give-back outlives the call
+		return s.decide(c, ops)
 	case <-ctx.Done():
 		return false, s.abandon(ctx, c)
 	}
@@ -288,7 +288,7 @@ func (s *Store) abandon(ctx context.Context, c *call) error {
 		case sent:
 			kind = limiter.ErrUncertain
 		case finished:
-			s.giveBack(r) //nolint:contextcheck // a give-back outlives the call
+			s.giveBack(r)
 			if errors.Is(r.err, limiter.ErrUncertain) {
 				kind = limiter.ErrUncertain
 			}
