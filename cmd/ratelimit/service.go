@@ -107,8 +107,7 @@ func (s *service) begin(ctx context.Context, cfg *config.Config) error {
 	if err := s.openNamespaces(ctx, cfg.Rules); err != nil {
 		return fmt.Errorf("the store: %w", err)
 	}
-	_, err := s.apply(ctx, cfg)
-	return err
+	return s.apply(ctx, cfg)
 }
 
 func (s *service) buildGRPC(cfg config.GRPC) error {
@@ -162,13 +161,18 @@ func (s *service) buildHTTP(cfg config.HTTP) error {
 	return nil
 }
 
-// apply puts a configuration in force: rules and limits together. What cannot be
-// put in force is an error, and so is a store that cannot be told of it: told says
-// which. Until it is told, buckets can keep the limits that they are under.
-func (s *service) apply(ctx context.Context, cfg *config.Config) (told bool, err error) {
+// untoldError says that a configuration is in force and the store could not be told
+// of it: until it is, buckets in use can keep the limits that they are under.
+type untoldError struct{ error }
+
+func (e untoldError) Unwrap() error { return e.error }
+
+// apply puts a configuration in force: rules and limits together. After any error
+// but an untoldError the one before it still is.
+func (s *service) apply(ctx context.Context, cfg *config.Config) error {
 	snapshot, err := limiter.NewSnapshot(cfg.Static)
 	if err != nil {
-		return true, err
+		return err
 	}
 	s.rls.Reload(cfg.Rules, rls.Options{
 		Headers:       rls.Headers{RetryAfter: cfg.Headers.RetryAfter, XRateLimit: cfg.Headers.XRateLimit},
@@ -181,9 +185,9 @@ func (s *service) apply(ctx context.Context, cfg *config.Config) (told bool, err
 	s.health.Loaded(cfg.Files, cfg.Hash, now)
 	s.metrics.loaded(now)
 	if err := s.limiter.Use(ctx, snapshot); err != nil {
-		return false, fmt.Errorf("telling the store of the limits: %w", err)
+		return untoldError{fmt.Errorf("telling the store of the limits: %w", err)}
 	}
-	return true, nil
+	return nil
 }
 
 // listen opens both listeners, so that a port that is taken is an error at once.

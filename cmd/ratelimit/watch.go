@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/ratelimit/ratelimit/config"
@@ -36,8 +37,8 @@ func (s *service) reload(ctx context.Context, cfg *config.Config) error {
 	if err := s.openNamespaces(ctx, cfg.Rules); err != nil { // the first request tries again
 		s.log.WarnContext(ctx, "a namespace could not be opened", "error", err)
 	}
-	told, err := s.apply(ctx, cfg)
-	if told {
+	err := s.apply(ctx, cfg)
+	if _, untold := errors.AsType[untoldError](err); !untold {
 		return err
 	}
 	s.log.WarnContext(ctx, "the new limits reach buckets in use when the store can be told", "error", err)
