@@ -1,9 +1,8 @@
 package fleet_test
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -131,14 +130,7 @@ func writeChronicle(path string, all []entry) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	w := bufio.NewWriter(f)
-	encoder := json.NewEncoder(w)
-	for _, e := range all {
-		if err := encoder.Encode(e); err != nil {
-			return err
-		}
-	}
-	return w.Flush()
+	return gob.NewEncoder(f).Encode(all)
 }
 
 func readChronicle(path string) (all []entry, err error) {
@@ -147,12 +139,5 @@ func readChronicle(path string) (all []entry, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	for decoder := json.NewDecoder(bufio.NewReader(f)); decoder.More(); {
-		var e entry
-		if err := decoder.Decode(&e); err != nil {
-			return nil, err
-		}
-		all = append(all, e)
-	}
-	return all, nil
+	return all, gob.NewDecoder(f).Decode(&all)
 }

@@ -163,6 +163,6 @@ func (f *fleet) live(ctx context.Context, j job, kill func(event) bool) error {
 func sum(a, b dynamo.Stats) dynamo.Stats {
 	return dynamo.Stats{
 		Writes: a.Writes + b.Writes, Refused: a.Refused + b.Refused, Resent: a.Resent + b.Resent,
-		Reads: a.Reads + b.Reads, Lost: a.Lost + b.Lost, Lanes: a.Lanes + b.Lanes,
+		Reads: a.Reads + b.Reads, Lost: a.Lost + b.Lost, Owed: a.Owed + b.Owed, Halts: a.Halts + b.Halts, Lanes: a.Lanes + b.Lanes,
 	}
 }

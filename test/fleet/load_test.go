@@ -62,7 +62,7 @@ func loadOf(name string) (load, error) {
 
 // fleetLoad is one hot bucket of two limits, four middling ones, one that refills by
 // odd fractions, and three children of a parent, of whom now one denies, now the
-// other.
+// other. These refill little while something is held that is to be given back.
 func fleetLoad() (load, error) {
 	var l load
 	var err error
@@ -85,9 +85,9 @@ func fleetLoad() (load, error) {
 	}
 	odd := add("odd", false, limiter.Custom("l", 50, 100, 7*time.Second))
 	l.calls = append(l.calls, callSpec{6, 100 * time.Millisecond, 3, []takeSpec{{odd, []spendSpec{{"l", 17, 391}}}}})
-	parent := add("org", true, limiter.PerSecond("rps", 8).WithBurst(100))
+	parent := add("org", true, limiter.PerMinute("rps", 60).WithBurst(300))
 	for i := range 3 {
-		child := add(fmt.Sprint("key/", i), true, limiter.PerSecond("rps", 2+3*int64(i)).WithBurst(30+60*int64(i)), limiter.PerSecond("tpm", 10).WithBurst(200))
+		child := add(fmt.Sprint("key/", i), true, limiter.PerMinute("rps", 20).WithBurst(60+80*int64(i)), limiter.PerMinute("tpm", 60).WithBurst(400))
 		l.calls = append(l.calls, callSpec{6, 100 * time.Millisecond, 5, []takeSpec{
 			{child, []spendSpec{{"rps", token, 0}, {"tpm", 0, token}}}, {parent, []spendSpec{{"rps", token, 0}}},
 		}})

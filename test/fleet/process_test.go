@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"bytes"
 	"context"
+	"encoding/gob"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,7 +15,7 @@ import (
 type process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
-	events *json.Decoder
+	events *gob.Decoder
 	stderr bytes.Buffer
 }
 
@@ -39,7 +40,7 @@ func startReplica(ctx context.Context, j job) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.events = json.NewDecoder(stdout)
+	p.events = gob.NewDecoder(stdout)
 	return p, p.cmd.Start()
 }
 
