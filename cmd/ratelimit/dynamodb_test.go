@@ -116,7 +116,7 @@ func TestServeWithoutDynamoDB(t *testing.T) {
 	go func() {
 		code <- run(ctx, []string{"serve", "--store", "dynamodb", "--endpoint", "http://127.0.0.1:1"}, log, log)
 	}()
-	eventually(t, "a word of why it waits", func() bool { return strings.Contains(log.String(), "waiting for the table") })
+	eventually(t, "a word of why it waits", func() bool { return strings.Contains(log.String(), "msg=waiting for=\"the table\"") })
 	cancel(errInterrupted)
 	if got := <-code; got != exitFailure {
 		t.Errorf("exit code %d", got)

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// startTimeout bounds how long the start waits for a table, and then for what else
-	// it asks of the store.
+	// startTimeout bounds how long the start waits for credentials, for the table, and
+	// for the rest of what it asks of the store.
 	startTimeout = 10 * time.Second
-	// startAttempt is how long one try may take; the search for credentials is in it.
+	// startAttempt is how long one try may take.
 	startAttempt = 5 * time.Second
 	// startPause is between two tries.
-	startPause = 500 * time.Millisecond
+	startPause = time.Second
 )
 
 // openStore opens the store that the configuration names.
@@ -49,7 +49,16 @@ func (s *service) openDynamoDB(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("store.dynamodb: %w", err)
 	}
-	if err := s.useTable(ctx, client, clock); err != nil {
+	err = s.await(ctx, "credentials", func(ctx context.Context) error {
+		if _, err := client.Options().Credentials.Retrieve(ctx); err != nil {
+			return fmt.Errorf("%w: AWS has no credentials in the environment, in shared files or for this machine's role: %w", limiter.ErrUnavailable, err)
+		}
+		return nil
+	})
+	if err == nil {
+		err = s.useTable(ctx, client, clock)
+	}
+	if err != nil {
 		return fmt.Errorf("store.dynamodb: %w", err)
 	}
 	s.log.InfoContext(ctx, "using a table of DynamoDB", "table", cfg.Table, "region", client.Options().Region, "endpoint", cfg.Endpoint)
@@ -63,7 +72,7 @@ func (s *service) useTable(ctx context.Context, client dynamo.Client, clock *dyn
 	if cfg.CreateTable {
 		prepare = dynamo.CreateTable
 	}
-	err := s.await(ctx, func(ctx context.Context) error { return prepare(ctx, client, cfg.Table) })
+	err := s.await(ctx, "the table", func(ctx context.Context) error { return prepare(ctx, client, cfg.Table) })
 	if err != nil {
 		return err
 	}
@@ -75,22 +84,24 @@ func (s *service) useTable(ctx context.Context, client dynamo.Client, clock *dyn
 	return s.registry.Register(newTableMetrics(store, clock))
 }
 
-// await tries what needs the table until it succeeds, fails for a reason that does
+// await tries what the start needs until it succeeds, fails for a reason that does
 // not pass, or startTimeout is over.
-func (s *service) await(ctx context.Context, try func(context.Context) error) error {
+func (s *service) await(ctx context.Context, what string, try func(context.Context) error) error {
 	waiting, stop := context.WithTimeout(ctx, startTimeout)
 	defer stop()
-	for {
+	for first := true; ; first = false {
 		err := attempt(waiting, try)
 		if err == nil || !errors.Is(err, limiter.ErrUnavailable) {
 			return err
 		}
-		s.log.WarnContext(ctx, "waiting for the table", "error", err)
+		if first {
+			s.log.WarnContext(ctx, "waiting", "for", what, "at_most", startTimeout, "error", err)
+		}
 		select {
 		case <-time.After(startPause):
 		case <-waiting.Done():
 			if ctx.Err() != nil {
-				return fmt.Errorf("%w while waiting for the table: %w", context.Cause(ctx), err)
+				return fmt.Errorf("%w while waiting for %s: %w", context.Cause(ctx), what, err)
 			}
 			return fmt.Errorf("gave up after %v: %w", startTimeout, err)
 		}

@@ -221,7 +221,7 @@ func TestStartGivesUp(t *testing.T) {
 				if took := time.Since(began); took != startTimeout {
 					t.Errorf("it took %v, want %v", took, startTimeout)
 				}
-				if !strings.Contains(log.String(), "waiting for the table") {
+				if !strings.Contains(log.String(), "msg=waiting for=\"the table\"") {
 					t.Errorf("the log does not say why it waits:\n%s", log)
 				}
 			})
@@ -236,8 +236,8 @@ func TestStartWaitsForTheTable(t *testing.T) {
 		db.SetPlan(dynamofake.Script(failing, failing))
 		r := startReplica(t, db, twoPerMinute)
 		defer r.stop()
-		if got := strings.Count(r.log.String(), "waiting for the table"); got != 2 {
-			t.Errorf("the log says %d times that it waits, want 2:\n%s", got, r.log)
+		if got := strings.Count(r.log.String(), "msg=waiting for=\"the table\""); got != 1 {
+			t.Errorf("the log says %d times that it waits, want once:\n%s", got, r.log)
 		}
 		if admitted, answer := r.ask(t, 1); !admitted {
 			t.Errorf("denied: %+v", answer)
