@@ -57,6 +57,7 @@ test-short: ## Run the tests that need nothing but Go
 .PHONY: torture
 torture: $(DYNAMODB) ## Run the tests of the store for a fleet on DynamoDB Local, some ten minutes; needs Java 17 and Maven
 	$(GO) test -race -tags torture -timeout 30m ./pkg/dynamo ./internal/dynamofake ./internal/dynamotest
+	$(GO) test -tags torture -timeout 30m ./test/fleet
 
 # Of what go test prints, only the tables and what failed.
 .PHONY: bench
