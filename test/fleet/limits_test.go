@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"math"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,17 +22,18 @@ type obliged struct {
 	name          string
 	before, after []limiter.Limit
 	old           func(record) bool // decided under the limits before the change
-	bound         limiter.Limit     // of what is admitted afterwards; no name = there is none
-	least         int64             // admitted a second afterwards
+	bound         limiter.Limit     // of what is admitted afterwards
+	holds         time.Duration     // since the change, when the bound holds
+	least         int64             // admitted a second, from 5 s after the change
 }
 
 func obligations() []obliged {
 	few, many, extra := limiter.PerSecond("rps", 5), limiter.PerSecond("rps", 100), limiter.PerSecond("extra", 5)
 	return []obliged{
-		{"lowered", []limiter.Limit{many}, []limiter.Limit{few}, func(r record) bool { return r.Under == 100 }, few, 1},
-		{"raised", []limiter.Limit{few}, []limiter.Limit{many}, func(r record) bool { return r.Under == 5 }, many, 30},
-		{"added", []limiter.Limit{many}, []limiter.Limit{many, extra}, func(r record) bool { return r.Held&heldExtra == 0 }, extra, 1},
-		{"removed", []limiter.Limit{many, extra}, []limiter.Limit{many}, func(r record) bool { return r.Held&heldExtra != 0 }, many, 30},
+		{"lowered", []limiter.Limit{many}, []limiter.Limit{few}, func(r record) bool { return r.Under == 100 }, few, inTime, 1},
+		{"raised", []limiter.Limit{few}, []limiter.Limit{many}, func(r record) bool { return r.Under == 5 }, many, 0, 30},
+		{"added", []limiter.Limit{many}, []limiter.Limit{many, extra}, func(r record) bool { return r.Held&heldExtra == 0 }, extra, inTime, 1},
+		{"removed", []limiter.Limit{many, extra}, []limiter.Limit{many}, func(r record) bool { return r.Held&heldExtra != 0 }, many, 0, 30},
 	}
 }
 
@@ -62,7 +64,7 @@ func TestChangedLimitsReachEveryReplica(t *testing.T) {
 		put(limiter.EntityLimitsRef(o.name, obligedResource), limitsOf(t, o.before))
 	}
 	changed := make([]int64, len(obligations()))
-	f.oblige(t, "limits", func() {
+	f.oblige(t, "limits", func(e event) bool { return e.Decided >= 300 }, func() {
 		for i, o := range obligations() {
 			put(limiter.EntityLimitsRef(o.name, obligedResource), limitsOf(t, o.after))
 			changed[i] = time.Now().UnixMicro()
@@ -82,15 +84,22 @@ func limitsOf(t *testing.T, limits []limiter.Limit) *limiter.Limits {
 	return l
 }
 
-// oblige starts the replicas, does something when each is at work, and stops them a
-// while later.
-func (f *fleet) oblige(t *testing.T, work string, do func(), rest time.Duration) {
+// oblige starts the replicas, does something when each says what is waited for, and
+// stops them a while later.
+func (f *fleet) oblige(t *testing.T, work string, waited func(event) bool, do func(), rest time.Duration) {
 	t.Helper()
 	ready := make(chan struct{}, len(f.skews))
+	once := make([]sync.Once, len(f.skews))
 	stop := make(chan struct{})
 	ended := make(chan error, 1)
 	go func() {
-		ended <- f.each(t.Context(), func(ctx context.Context, i int) error { return f.obligeOne(ctx, work, i, ready, stop) })
+		ended <- f.each(t.Context(), func(ctx context.Context, i int) error {
+			return f.obligeOne(ctx, work, i, func(e event) {
+				if waited(e) {
+					once[i].Do(func() { ready <- struct{}{} })
+				}
+			}, stop)
+		})
 	}()
 	for range f.skews {
 		select {
@@ -108,7 +117,7 @@ func (f *fleet) oblige(t *testing.T, work string, do func(), rest time.Duration)
 }
 
 // obligeOne runs one replica until stop is closed.
-func (f *fleet) obligeOne(ctx context.Context, work string, i int, ready chan<- struct{}, stop <-chan struct{}) error {
+func (f *fleet) obligeOne(ctx context.Context, work string, i int, hear func(event), stop <-chan struct{}) error {
 	j := f.job(work, i, 0)
 	j.Files = [][]int{{0}, {1}, {0, 1}}[i]
 	p, err := startReplica(ctx, j)
@@ -122,12 +131,8 @@ func (f *fleet) obligeOne(ctx context.Context, work string, i int, ready chan<- 
 		}
 		_ = stdin.Close() // fails when the replica has gone
 	}(p.stdin)
-	told := false
 	if _, _, err := p.follow(func(e event) bool {
-		if !told && e.Decided >= 300 {
-			told = true
-			ready <- struct{}{}
-		}
+		hear(e)
 		return false
 	}); err != nil {
 		return err
@@ -179,7 +184,7 @@ func (f *fleet) checkObliged(t *testing.T, call uint16, o obliged, changed int64
 		t.Fatal(err)
 	}
 	t.Logf("%s: the last window beyond %v begins %.3f s after the change", o.name, o.bound, float64(found.last.from)/1e6)
-	if found.broken && found.last.from >= inTime.Microseconds() {
+	if found.broken && found.last.from >= o.holds.Microseconds() {
 		t.Errorf("seed %d: %s to %v, in seconds since: %v; the calls in it:\n%s", f.seed, o.name, o.bound, found.last, callsIn(all, found.last))
 	}
 }
@@ -202,49 +207,25 @@ func (f *fleet) obligedTakings(start int64, fits func(record) bool) []taking {
 // comes and goes.
 func TestFilesThatDisagreeMintNothing(t *testing.T) {
 	f := newFleet(t, scenario{skews: make([]time.Duration, 3), patience: 2 * time.Minute})
-	f.oblige(t, "files", func() {}, 8*time.Second)
+	f.oblige(t, "files", func(e event) bool { return e.Turns >= 12 }, func() {}, 0)
 	extra := limiter.Custom("extra", 50, 1, time.Second)
 	for _, tt := range []struct {
-		name   string
-		call   uint16
-		bound  tokenbucket.Params
-		counts func(record) bool
-		first  func(record) bool // decided by the first file
+		name  string
+		call  uint16
+		bound tokenbucket.Params
+		held  uint8
 	}{
-		{"a number", 0, limiter.PerSecond("rps", 40).Params(), func(record) bool { return true }, func(r record) bool { return r.Under == 20 }},
-		{"a limit", 2, extra.Params(), func(r record) bool { return r.Held&heldExtra != 0 }, func(r record) bool { return r.Held&heldExtra != 0 }},
+		{"a number", 0, limiter.PerSecond("rps", 40).Params(), heldRPS},
+		{"a limit", 2, extra.Params(), heldExtra},
 	} {
-		all := f.obligedTakings(f.start.UnixMicro(), func(r record) bool { return r.Call == tt.call && tt.counts(r) })
+		all := f.obligedTakings(f.start.UnixMicro(), func(r record) bool { return r.Call == tt.call && r.Held&tt.held != 0 })
 		found, err := checkWindows(tt.bound, all, f.late(false))
 		if err != nil {
 			t.Fatal(err)
 		}
-		turns := f.turns(tt.call, tt.first)
-		t.Logf("%s: %d turns, %d admitted, at most: %v", tt.name, turns, len(all), found.tightest)
-		if found.broken {
-			t.Errorf("seed %d: %s: %v; the calls in it:\n%s", f.seed, tt.name, found.tightest, callsIn(all, found.tightest))
-		}
-		if turns < 10 || len(all) == 0 {
-			t.Errorf("seed %d: %s changed %d times, and %d were admitted: the run shows nothing", f.seed, tt.name, turns, len(all))
+		t.Logf("%s: %d admitted, at most: %v", tt.name, len(all), found.tightest)
+		if found.broken || len(all) == 0 {
+			t.Errorf("seed %d: %s, %d admitted: %v; the calls in it:\n%s", f.seed, tt.name, len(all), found.tightest, callsIn(all, found.tightest))
 		}
 	}
-}
-
-// turns is how often the decisions of one replica went over from one file to the other.
-func (f *fleet) turns(call uint16, first func(record) bool) int {
-	most := 0
-	for _, h := range f.histories {
-		n, last, some := 0, false, false
-		for _, r := range h.records {
-			if r.Call != call || r.Outcome == unavailable {
-				continue
-			}
-			if now := first(r); some && now != last {
-				n++
-			}
-			last, some = first(r), true
-		}
-		most = max(most, n)
-	}
-	return most
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -93,13 +94,44 @@ func (r *replica) ask(ctx context.Context, l *limiter.Limiter, call uint16, enti
 			}
 		}
 		r.recorder.add(rec)
-		if n := r.decided.Add(1); n%100 == 0 {
+		if rec.Outcome != unavailable {
+			r.turns.see(rec)
+		}
+		if n := r.decided.Add(1); n%50 == 0 {
 			if err := r.say(event{}); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// turns counts how often a replica's decisions went over from one file's limits to
+// another's, for the entities whose limits the files disagree about.
+type turns struct {
+	mu   sync.Mutex
+	last [2]record
+	n    [2]int64
+}
+
+// see counts the decision on one of the entities.
+func (t *turns) see(r record) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := int(r.Call) / 2
+	if r.Call%2 != 0 {
+		return
+	}
+	if last := t.last[i]; last.Under != 0 && (last.Under != r.Under || last.Held != r.Held) {
+		t.n[i]++
+	}
+	t.last[i] = r
+}
+
+func (t *turns) fewest() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return min(t.n[0], t.n[1])
 }
 
 // fileOf returns a configuration file's limits: the files disagree in a number of the

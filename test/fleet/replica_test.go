@@ -42,6 +42,7 @@ type job struct {
 type event struct {
 	Decided int64         // so far
 	Reads   int64         // of the catalog, that were complete
+	Turns   int64         // from one file's limits to another's, of the entity with the fewest
 	Stats   *dynamo.Stats // set at the end
 }
 
@@ -65,6 +66,7 @@ type replica struct {
 	claimed  atomic.Int64
 	decided  atomic.Int64
 	reads    atomic.Int64
+	turns    turns
 }
 
 // work does the job of a replica and returns the exit status of its process. It ends
@@ -147,7 +149,7 @@ func (r *replica) run(ctx context.Context) (err error) {
 func (r *replica) say(e event) error {
 	r.outMu.Lock()
 	defer r.outMu.Unlock()
-	e.Decided, e.Reads = r.decided.Load(), r.reads.Load()
+	e.Decided, e.Reads, e.Turns = r.decided.Load(), r.reads.Load(), r.turns.fewest()
 	return r.out.Encode(e)
 }
 
