@@ -58,6 +58,7 @@ type catalog struct {
 	mu         sync.Mutex
 	closed     bool
 	opening    map[string]*opening
+	lookFailed error // what the last first look at a namespace ended in
 	subscriber func(limiter.Change)
 
 	work sync.WaitGroup // the watcher, and first looks at namespaces
