@@ -42,11 +42,13 @@ build: ## Build the program: bin/ratelimit
 image: ## Build the container image ratelimit:VERSION
 	docker build --build-arg VERSION=$(VERSION) -t ratelimit:$(VERSION) .
 
-# The tests with Envoy run alone: what they wait for takes time, not processors.
+# The tests with Envoy run alone: what they wait for takes time, not processors. So do
+# those of a fleet, which take all processors, for as many decisions as they can get.
 .PHONY: test
 test: test-short $(ENVOY) $(DYNAMODB) ## Run every test of the program, also with the race detector, a real Envoy and DynamoDB Local, which it installs itself
-	$(GO) test -race -timeout 14m $$($(GO) list ./... | grep -v '/test/envoytest$$')
+	$(GO) test -race -timeout 9m $$($(GO) list ./... | grep -vE '/test/(envoytest|fleet)$$')
 	$(GO) test -race -timeout 9m ./test/envoytest
+	$(GO) test -timeout 9m ./test/fleet
 
 # Tests of allocations run here: the race detector allocates, so it leaves them out.
 .PHONY: test-short
