@@ -8,6 +8,8 @@ ARG VERSION=dev
 RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X main.version=${VERSION}" -o /ratelimit ./cmd/ratelimit
 
 FROM scratch
+# whom to trust: DynamoDB is asked over TLS
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /ratelimit /bin/ratelimit
 USER 65532:65532
 # 8081 gRPC for Envoy; 8080 HTTP for probes and metrics

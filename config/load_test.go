@@ -34,7 +34,7 @@ func defaults() config.Config {
 		Store: config.Store{
 			Type:     config.StoreEmbedded,
 			Embedded: config.Embedded{MaxBuckets: 5_000_000},
-			DynamoDB: config.DynamoDB{Table: "ratelimit", Region: "us-east-1"},
+			DynamoDB: config.DynamoDB{Table: "ratelimit"},
 		},
 		Decision: config.Decision{Timeout: 15 * time.Millisecond},
 		Headers:  config.Headers{RetryAfter: true, XRateLimit: true},
@@ -125,9 +125,9 @@ server:
   grpc: {address: ":1", tls: {cert: c, key: k, client_ca: ca}, max_connection_age: 0s}
   http: {address: "[::1]:0", tls: {cert: c2, key: k2}, pprof: true}
 store:
-  type: embedded
+  type: dynamodb
   embedded: {data: "", max_buckets: 1_000}
-  dynamodb: {table: t, region: r, endpoint: "http://localhost:8000", create_table: true}
+  dynamodb: {table: t_1, region: r, endpoint: "http://localhost:8000", create_table: true}
 decision: {timeout: 1s, on_unavailable: local, local: {share: 0.25}}
 headers: [x-ratelimit]
 unmatched: deny
@@ -141,9 +141,9 @@ log: {level: debug, format: json}
 			HTTP: config.HTTP{Address: "[::1]:0", TLS: config.TLS{Cert: "c2", Key: "k2"}, PProf: true},
 		},
 		Store: config.Store{
-			Type:     config.StoreEmbedded,
+			Type:     config.StoreDynamoDB,
 			Embedded: config.Embedded{MaxBuckets: 1000},
-			DynamoDB: config.DynamoDB{Table: "t", Region: "r", Endpoint: "http://localhost:8000", CreateTable: true},
+			DynamoDB: config.DynamoDB{Table: "t_1", Region: "r", Endpoint: "http://localhost:8000", CreateTable: true},
 		},
 		Decision:    config.Decision{Timeout: time.Second},
 		Headers:     config.Headers{XRateLimit: true},

@@ -84,13 +84,7 @@ func (s tlsSchema) walk(path string, visit func(string)) { s.object().walk(path,
 
 func (s *Store) schema() schema {
 	return object{keys: []key{
-		{"type", scalar(func(d *decoder, v value) {
-			before := d.failures()
-			oneOf(&s.Type, word[StoreType]{"embedded", StoreEmbedded}, word[StoreType]{"dynamodb", StoreDynamoDB}).decode(d, v)
-			if d.failures() == before && s.Type == StoreDynamoDB {
-				d.failf(v, "dynamodb is not available in this version: write embedded")
-			}
-		})},
+		{"type", oneOf(&s.Type, word[StoreType]{"embedded", StoreEmbedded}, word[StoreType]{"dynamodb", StoreDynamoDB})},
 		{"embedded", object{keys: []key{
 			{"data", scalar(func(d *decoder, v value) {
 				if text(&s.Embedded.Data).decode(d, v); s.Embedded.Data != "" {
@@ -99,12 +93,7 @@ func (s *Store) schema() schema {
 			})},
 			{"max_buckets", count(&s.Embedded.MaxBuckets, 1, 1_000_000_000)},
 		}}},
-		{"dynamodb", object{keys: []key{
-			{"table", name(&s.DynamoDB.Table)},
-			{"region", name(&s.DynamoDB.Region)},
-			{"endpoint", text(&s.DynamoDB.Endpoint)},
-			{"create_table", boolean(&s.DynamoDB.CreateTable)},
-		}}},
+		{"dynamodb", dynamoDBSchema{&s.DynamoDB}},
 	}}
 }
 

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // serviceMetrics are the metrics of the program around the service.
@@ -15,7 +18,7 @@ type serviceMetrics struct {
 }
 
 // newServiceMetrics registers them, with those of the process and of the Go runtime.
-func newServiceMetrics(reg prometheus.Registerer, buckets func() int64) (*serviceMetrics, error) {
+func newServiceMetrics(reg prometheus.Registerer) (*serviceMetrics, error) {
 	m := &serviceMetrics{
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ratelimit_config_loads_total", Help: "Configurations read, by result: ok or error.",
@@ -31,11 +34,8 @@ func newServiceMetrics(reg prometheus.Registerer, buckets func() int64) (*servic
 		Name: "ratelimit_build_info", Help: "Always 1; the label says which version runs.",
 		ConstLabels: prometheus.Labels{"version": programVersion()},
 	}, func() float64 { return 1 })
-	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "ratelimit_store_buckets", Help: "Buckets that the embedded store holds; full ones are not held.",
-	}, func() float64 { return float64(buckets()) })
 	for _, c := range []prometheus.Collector{
-		m.reloads, m.successful, m.loadedAt, build, held,
+		m.reloads, m.successful, m.loadedAt, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	} {
 		if err := reg.Register(c); err != nil {
@@ -45,6 +45,21 @@ func newServiceMetrics(reg prometheus.Registerer, buckets func() int64) (*servic
 	m.reloads.WithLabelValues("ok")
 	m.reloads.WithLabelValues("error")
 	return m, nil
+}
+
+// registerCacheMetrics registers those of the cache of stored limits and entities.
+func registerCacheMetrics(reg prometheus.Registerer, stats func() limiter.CacheStats) error {
+	return errors.Join(
+		reg.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "ratelimit_cache_hits_total", Help: "Records of limits and entities that the cache had.",
+		}, func() float64 { return float64(stats().Hits) })),
+		reg.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "ratelimit_cache_misses_total", Help: "Records of limits and entities that had to be read from the store.",
+		}, func() float64 { return float64(stats().Misses) })),
+		reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "ratelimit_cache_records", Help: "Records in the cache, also those that say that there is none.",
+		}, func() float64 { return float64(stats().Size) })),
+	)
 }
 
 func (m *serviceMetrics) loaded(at time.Time) {

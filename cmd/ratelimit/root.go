@@ -55,9 +55,10 @@ func failed(err error) error {
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "ratelimit",
-		Short: "A rate limit service for Envoy: exact token buckets, one file, no database",
+		Short: "A rate limit service for Envoy: exact token buckets, one file, one node or a fleet",
 		Long: `ratelimit answers Envoy's Rate Limit Service protocol (RLS v3). Rules in one YAML
-file turn descriptors into limits of entities; token buckets decide.
+file turn descriptors into limits of entities; token buckets decide. They are in the
+program itself, or in a DynamoDB table that a fleet of them shares.
 
   ratelimit serve                            start with the shipped configuration
   ratelimit check --config F                 is the file right?

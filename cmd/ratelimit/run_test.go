@@ -43,6 +43,7 @@ domains:
   rules:
   - {match: {user: "*"}, entity: "user/{usr}", resource: api, consume: {rpm: 1}}
 `)
+	local := write(t, "local.yaml", "store: {type: dynamodb, dynamodb: {endpoint: 'http://127.0.0.1:1', create_table: true}}"+twoPerMinute)
 	strict := write(t, "strict.yaml", "unmatched: deny\n"+twoPerMinute)
 	for _, test := range []struct {
 		name           string
@@ -62,7 +63,12 @@ domains:
 		}},
 		{"no such file", []string{"check", "-c", "nowhere.yaml"}, 2, nil, []string{"nowhere.yaml"}},
 		{"serve with a wrong file", []string{"serve", "-c", bad}, 2, nil, []string{"limits.system.rpm"}},
-		{"a store that is not there", []string{"serve", "--store", "redis"}, 2, nil, []string{`--store is "redis"`}},
+		{"a store that is not there", []string{"serve", "--store", "redis"}, 2, nil, []string{`--store is "redis"`, "embedded or dynamodb"}},
+		{"a table without a store", []string{"serve", "--table", "limits"}, 2, nil, []string{"--table is for the store dynamodb", "add --store dynamodb"}},
+		{"a wrong table", []string{"serve", "--store", "dynamodb", "--table", "a b"}, 2, nil, []string{"store.dynamodb.table", `"a b"`}},
+		{"a wrong endpoint", []string{"serve", "--store", "dynamodb", "--endpoint", "localhost:8000"}, 2, nil, []string{"store.dynamodb.endpoint", "http://127.0.0.1:8000"}},
+		{"a table to create on AWS", []string{"serve", "-c", local, "--endpoint", "https://dynamodb.eu-central-1.amazonaws.com"}, 2, nil, []string{"store.dynamodb.create_table", "local endpoint"}},
+		{"check of a DynamoDB store that is not there", []string{"check", "-c", local}, 0, []string{"ok: 1 file"}, nil},
 		{"a durable store", []string{"serve", "--data", "/tmp/x"}, 2, nil, []string{"memory only"}},
 		{"an address without a port", []string{"serve", "--grpc-address", "localhost"}, 2, nil, []string{"--grpc-address", "host:port"}},
 		{"explain", []string{"explain", "-c", good, "shop", "user=ada"}, 0, []string{"rule     users", "user/ada", "2/minute", "system (file)", "admitted"}, nil},

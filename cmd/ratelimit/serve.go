@@ -18,6 +18,7 @@ type serveFlags struct {
 	httpAddress string
 	store       string
 	data        string
+	dynamodb    config.DynamoDB // its names only; "" = the file's
 }
 
 func newServe() *cobra.Command {
@@ -29,11 +30,15 @@ func newServe() *cobra.Command {
 health over HTTP. It reads its configuration again whenever the files change; a
 configuration that is wrong is reported, and the one before it stays in force.
 
+Buckets are in the program itself, or with --store dynamodb in a table that all
+replicas share; the table must be there and in order for the service to start.
+
 On SIGTERM it says that it is not ready and goes on answering for the time that
 drain gives (10s), so that gateways can turn to others; then it ends the calls in
 flight and stops. On Ctrl-C it does not wait. A second signal ends it at once.`,
 		Example: `  ratelimit serve
-  ratelimit serve --config ratelimit.yaml --grpc-address 0.0.0.0:8081`,
+  ratelimit serve --config ratelimit.yaml --grpc-address 0.0.0.0:8081
+  ratelimit serve --config ratelimit.yaml --store dynamodb --table ratelimit --region eu-central-1`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := f.load()
@@ -49,8 +54,11 @@ flight and stops. On Ctrl-C it does not wait. A second signal ends it at once.`,
 	f.flags(cmd)
 	cmd.Flags().StringVar(&f.grpcAddress, "grpc-address", "", "where to answer gRPC, host:port (overrides server.grpc.address)")
 	cmd.Flags().StringVar(&f.httpAddress, "http-address", "", "where to answer HTTP, host:port (overrides server.http.address)")
-	cmd.Flags().StringVar(&f.store, "store", "", "embedded (overrides store.type)")
+	cmd.Flags().StringVar(&f.store, "store", "", "embedded or dynamodb (overrides store.type)")
 	cmd.Flags().StringVar(&f.data, "data", "", "directory of a durable embedded store (overrides store.embedded.data)")
+	cmd.Flags().StringVar(&f.dynamodb.Table, "table", "", "table of the store dynamodb (overrides store.dynamodb.table)")
+	cmd.Flags().StringVar(&f.dynamodb.Region, "region", "", "its region (overrides store.dynamodb.region)")
+	cmd.Flags().StringVar(&f.dynamodb.Endpoint, "endpoint", "", "its endpoint, a URL (overrides store.dynamodb.endpoint)")
 	return cmd
 }
 
@@ -62,11 +70,8 @@ func (f *serveFlags) override(cfg *config.Config) error {
 	if f.httpAddress != "" {
 		cfg.Server.HTTP.Address = f.httpAddress
 	}
-	if f.store != "" && f.store != string(config.StoreEmbedded) {
-		return fmt.Errorf("--store is %q; this version has only %q", f.store, config.StoreEmbedded)
-	}
-	if f.data != "" {
-		return fmt.Errorf("--data %s: this version keeps buckets in memory only; leave it out", f.data)
+	if err := f.overrideStore(&cfg.Store); err != nil {
+		return err
 	}
 	for flag, address := range map[string]string{"--grpc-address": f.grpcAddress, "--http-address": f.httpAddress} {
 		if address == "" {
@@ -75,6 +80,39 @@ func (f *serveFlags) override(cfg *config.Config) error {
 		if _, _, err := net.SplitHostPort(address); err != nil {
 			return fmt.Errorf("%s is %q; it must be host:port, such as 127.0.0.1:8081", flag, address)
 		}
+	}
+	return nil
+}
+
+func (f *serveFlags) overrideStore(store *config.Store) error {
+	switch kind := config.StoreType(f.store); kind {
+	case "":
+	case config.StoreEmbedded, config.StoreDynamoDB:
+		store.Type = kind
+	default:
+		return fmt.Errorf("--store is %q; it must be embedded or dynamodb", f.store)
+	}
+	if f.data != "" {
+		return fmt.Errorf("--data %s: this version keeps buckets in memory only; leave it out", f.data)
+	}
+	for _, flag := range []struct {
+		name, value string
+		out         *string
+	}{
+		{"--table", f.dynamodb.Table, &store.DynamoDB.Table},
+		{"--region", f.dynamodb.Region, &store.DynamoDB.Region},
+		{"--endpoint", f.dynamodb.Endpoint, &store.DynamoDB.Endpoint},
+	} {
+		if flag.value == "" {
+			continue
+		}
+		if store.Type != config.StoreDynamoDB {
+			return fmt.Errorf("%s is for the store dynamodb, and the store is %s: add --store dynamodb", flag.name, store.Type)
+		}
+		*flag.out = flag.value
+	}
+	if err := store.DynamoDB.Check(); err != nil { // the file's own settings are in order
+		return fmt.Errorf("the configuration with the flags in place of its values: %w", err)
 	}
 	return nil
 }

@@ -31,8 +31,9 @@ type service struct {
 	cfg      *config.Config // what it was started with
 	log      *slog.Logger
 	now      func() time.Time // of decisions
-	store    *embedded.Store
-	fallback *embedded.Store
+	store    limiter.Store
+	fallback *embedded.Store // decides by limiter.Local while the store does not answer
+	untold   chan struct{}   // holds a token when the store is to be told again, see tell
 	limiter  *limiter.Limiter
 	rls      *rls.Service
 	inForce  atomic.Pointer[admin.InForce]
@@ -48,17 +49,25 @@ type service struct {
 	quiet        time.Duration // how long each side may take to end its last answers
 }
 
-// newService builds the service bottom up; nothing listens yet.
+// newService builds the service bottom up; nothing listens yet. When it returns
+// without an error the store is ready: the first request pays for nothing.
 func newService(ctx context.Context, cfg *config.Config, log *slog.Logger) (*service, error) {
-	s := &service{cfg: cfg, log: log, now: steadyClock(), registry: prometheus.NewRegistry(), quiet: 5 * time.Second}
-	s.store = embedded.New(embedded.Config{MaxBuckets: int64(cfg.Store.Embedded.MaxBuckets), Now: s.now})
-	s.fallback = embedded.New(embedded.Config{MaxBuckets: int64(cfg.Store.Embedded.MaxBuckets), Now: s.now})
-	err := s.build(cfg)
+	return newServiceOn(ctx, cfg, log, (*service).openStore)
+}
+
+// newServiceOn is newService on the store that open sets.
+func newServiceOn(ctx context.Context, cfg *config.Config, log *slog.Logger, open func(*service, context.Context) error) (*service, error) {
+	s := &service{cfg: cfg, log: log, now: steadyClock(), registry: prometheus.NewRegistry(), quiet: 5 * time.Second, untold: make(chan struct{}, 1)}
+	s.fallback = s.newEmbedded()
+	err := open(s, ctx)
 	if err == nil {
-		err = s.apply(ctx, cfg)
+		err = s.build(cfg)
+	}
+	if err == nil {
+		err = s.begin(ctx, cfg)
 	}
 	if err != nil {
-		s.close(ctx)
+		s.close(context.WithoutCancel(ctx))
 		return nil, err
 	}
 	return s, nil
@@ -73,8 +82,13 @@ func (s *service) build(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	if s.metrics, err = newServiceMetrics(s.registry, s.store.Buckets); err != nil {
+	if s.metrics, err = newServiceMetrics(s.registry); err != nil {
 		return err
+	}
+	if !s.store.Capabilities().Local {
+		if err := registerCacheMetrics(s.registry, s.limiter.CacheStats); err != nil {
+			return err
+		}
 	}
 	s.rls, err = rls.New(rls.Config{Decider: s.limiter, Now: s.now, Registerer: s.registry, Logger: s.log})
 	if err != nil {
@@ -84,6 +98,16 @@ func (s *service) build(cfg *config.Config) error {
 		return err
 	}
 	return s.buildHTTP(cfg.Server.HTTP)
+}
+
+// begin puts the configuration in force that the service starts with.
+func (s *service) begin(ctx context.Context, cfg *config.Config) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := s.openNamespaces(ctx, cfg.Rules); err != nil {
+		return fmt.Errorf("the store: %w", err)
+	}
+	return s.apply(ctx, cfg)
 }
 
 func (s *service) buildGRPC(cfg config.GRPC) error {
@@ -137,7 +161,14 @@ func (s *service) buildHTTP(cfg config.HTTP) error {
 	return nil
 }
 
-// apply puts a configuration in force: rules and limits together.
+// untoldError says that a configuration is in force and the store could not be told
+// of it: until it is, buckets in use can keep the limits that they are under.
+type untoldError struct{ error }
+
+func (e untoldError) Unwrap() error { return e.error }
+
+// apply puts a configuration in force: rules and limits together. After any error
+// but an untoldError the one before it still is.
 func (s *service) apply(ctx context.Context, cfg *config.Config) error {
 	snapshot, err := limiter.NewSnapshot(cfg.Static)
 	if err != nil {
@@ -153,7 +184,10 @@ func (s *service) apply(ctx context.Context, cfg *config.Config) error {
 	now := time.Now()
 	s.health.Loaded(cfg.Files, cfg.Hash, now)
 	s.metrics.loaded(now)
-	return s.limiter.Use(ctx, snapshot)
+	if err := s.limiter.Use(ctx, snapshot); err != nil {
+		return untoldError{fmt.Errorf("telling the store of the limits: %w", err)}
+	}
+	return nil
 }
 
 // listen opens both listeners, so that a port that is taken is an error at once.
@@ -179,6 +213,7 @@ func (s *service) run(ctx context.Context, file string, opts config.Options) err
 	group.Go(s.serveGRPC)
 	group.Go(s.serveHTTP)
 	group.Go(func() error { return s.watch(groupCtx, file, opts) })
+	group.Go(func() error { return s.tell(groupCtx) })
 	group.Go(func() error {
 		<-groupCtx.Done()
 		s.drain(ctx)
@@ -261,9 +296,18 @@ func (s *service) patience(ctx context.Context) time.Duration {
 	return 0
 }
 
-// close frees what newService made. Everything above the stores has stopped.
+// close frees what newService made, also what of it there was before it failed.
+// Nobody is answered any more.
 func (s *service) close(ctx context.Context) {
-	for _, store := range []*embedded.Store{s.store, s.fallback} {
+	if s.grpcServer != nil {
+		s.grpcServer.Stop()
+	}
+	ctx, stop := context.WithTimeout(ctx, s.quiet)
+	defer stop()
+	for _, store := range []limiter.Store{s.store, s.fallback} {
+		if store == nil { // it could not be opened
+			continue
+		}
 		if err := store.Close(ctx); err != nil {
 			s.log.ErrorContext(ctx, "closing the store", "error", err)
 		}

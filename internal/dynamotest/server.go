@@ -83,9 +83,13 @@ func release() {
 	}
 }
 
-// supervise runs the server as a child of a shell that reads its input until the
-// end, which comes at the latest when the test process is gone, however it ended.
-const supervise = `"$@" </dev/null & while read -r _; do :; done; kill -9 $!`
+// supervise runs the server as a child of a shell, which ends when the server does.
+// A second one kills it when its input ends, which comes at the latest when the test
+// process is gone, however it ended.
+const supervise = `exec 3<&0
+"$@" </dev/null & server=$!
+{ read -r _; kill -9 $server; } <&3 >/dev/null 2>&1 & killer=$!
+wait $server; kill $killer 2>/dev/null`
 
 // start starts a server and waits until it answers.
 func start(ctx context.Context) (*Server, error) {
@@ -172,7 +176,7 @@ func findJars() (string, error) {
 			jars := filepath.Join(root, ".cache", "dynamodb")
 			found, err := filepath.Glob(filepath.Join(jars, "DynamoDBLocal-*.jar"))
 			if err != nil || len(found) == 0 {
-				return "", fmt.Errorf("%s has no DynamoDBLocal-*.jar; `make torture` installs it", jars)
+				return "", fmt.Errorf("%s has no DynamoDBLocal-*.jar; `make tools` installs it", jars)
 			}
 			return jars, nil
 		}

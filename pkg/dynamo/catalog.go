@@ -17,6 +17,8 @@ const (
 	changeTTL = time.Hour
 	// auditTTL is how long audit events stay in the table.
 	auditTTL = 90 * 24 * time.Hour
+	// maxFreeReads is how often records are read beside changes of this process.
+	maxFreeReads = 3
 )
 
 // catalogConfig configures a catalog.
@@ -56,6 +58,7 @@ type catalog struct {
 	mu         sync.Mutex
 	closed     bool
 	opening    map[string]*opening
+	lookFailed error // what the last first look at a namespace ended in
 	subscriber func(limiter.Change)
 
 	work sync.WaitGroup // the watcher, and first looks at namespaces
@@ -139,9 +142,16 @@ func (c *catalog) Read(ctx context.Context, namespace string, refs []limiter.Ref
 }
 
 // readAt reads the records of refs as they were together at one time, and returns
-// the generation of that time.
+// the generation of that time. Changes that come faster than it reads must not keep
+// it from an answer: after some tries it holds back those of this process.
 func (c *catalog) readAt(ctx context.Context, sp *space, refs []limiter.Ref) (uint64, []storedRecord, error) {
-	for {
+	for try := 1; ; try++ {
+		if try == maxFreeReads {
+			if err := sp.begin(ctx); err != nil {
+				return 0, nil, err
+			}
+			defer sp.end()
+		}
 		all, known := c.all.Load(), sp.newest() // before the records
 		stored, err := c.readRecords(ctx, sp.id, refs)
 		if err != nil {

@@ -49,7 +49,7 @@ func (c *catalog) change(ctx context.Context, namespace string, prepare func(ctx
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	ctx, cancel := boundChange(ctx)
 	defer cancel()
 	if err := sp.begin(ctx); err != nil {
 		return err
@@ -75,6 +75,14 @@ func (c *catalog) change(ctx context.Context, namespace string, prepare func(ctx
 		}
 		sp.saw(base)
 	}
+}
+
+// boundChange bounds a change by changeTimeout, unless its caller set a deadline.
+func boundChange(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, bounded := ctx.Deadline(); bounded {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, changeTimeout)
 }
 
 // transaction returns the request that applies an edit, if the counter is base.

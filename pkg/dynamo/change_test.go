@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -381,6 +382,58 @@ func TestReadIsOfOneTime(t *testing.T) {
 		}
 		before = generation
 	}
+}
+
+// slowReads is a DynamoDB whose batches take a while to arrive.
+type slowReads struct{ Client }
+
+func (s slowReads) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+	if err := pause(ctx, 3); err != nil {
+		return nil, err
+	}
+	return s.Client.BatchGetItem(ctx, in, opts...)
+}
+
+// TestReadsEndWhileRecordsChange: a record that changes faster than it is read is read.
+func TestReadsEndWhileRecordsChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := dynamofake.New()
+		c := newTestCatalog(t, slowReads{db})
+		putPerDay(t, c, limiter.ResourceLimitsRef("r"), 1)
+		db.SetPlan(func(dynamofake.Call) dynamofake.Fault { return dynamofake.Fault{Latency: time.Millisecond} })
+		done := make(chan struct{})
+		var g errgroup.Group
+		g.Go(func() error {
+			for n := int64(1); ; n++ {
+				select {
+				case <-done:
+					return nil
+				default:
+				}
+				set, err := limiter.NewLimits(limiter.PerDay("l", n))
+				if err != nil {
+					return err
+				}
+				if err := c.PutLimits(t.Context(), ns, limiter.ResourceLimitsRef("r"), limiter.Record{Limits: set}); err != nil {
+					return err
+				}
+			}
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		last := uint64(0)
+		for range 5 {
+			generation, err := c.Read(ctx, ns, []limiter.Ref{limiter.ResourceLimitsRef("r")}, make([]limiter.Record, 1))
+			if err != nil || generation <= last {
+				t.Errorf("got generation %d after %d, %v", generation, last, err)
+			}
+			last = generation
+		}
+		close(done)
+		if err := g.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestCorruptRecordIsNotOverlooked: in Read, which names it, and in a change, which

@@ -147,6 +147,23 @@ func TestClockIgnoresOneWrongReply(t *testing.T) {
 	}
 }
 
+// Replies that contradict each other by less than the tolerance do no harm.
+func TestClockForgivesSmallContradictions(t *testing.T) {
+	w := newSkewed(0)
+	c := w.clock()
+	w.chat(c, 50)
+	for range 20 {
+		c.observe(w.read(), w.read(), w.truth.Add(900*time.Millisecond))
+		if got := c.State(); !got.Trusted || got.Uncertainty < 500*time.Millisecond {
+			t.Fatalf("after a reply that is off: %+v", got)
+		}
+		w.chat(c, 1)
+	}
+	if got := w.wrong(c); got != 0 {
+		t.Errorf("wrong by %v", got)
+	}
+}
+
 // What was known grows old: without replies a clock is not trusted for ever, and
 // one reply is enough to trust it again.
 func TestClockGrowsOld(t *testing.T) {

@@ -46,7 +46,7 @@
 //	shard.go, shape.go              the tree of a bucket's shards; the writes that change it
 //	load.go, chore.go               when to split and to merge; what lanes do for their items
 //	tree.go, spread.go              what this process knows of the trees; one op over several shards
-//	clock.go, outage.go             the offset of this machine's clock; the circuit breaker
+//	clock.go, outage.go             this machine's clock, corrected by replies; the circuit breaker
 //	errors.go                       errors of the SDK to those of the contract
 //
 // # Bucket items
@@ -66,7 +66,7 @@
 //	be, pe{shard}       epochs at which the item was made, and the shards that were split from it
 //	mv, rt              present while the other half of a split is not made; on a shard that is one no more
 //	wcu                 write units used, by which shards are split and merged
-//	ttl                 Unix s; not before the bucket must be full again; none while in debt, or one of several shards
+//	ttl                 Unix s; not before the bucket must be full again; none = after the year 9999, or one of several shards
 //	b_{limit}_tk        balance in millitokens
 //	b_{limit}_rm        remainder of the refill, 0 to rp-1
 //	b_{limit}_cp, _ra, _rp, _fl   capacity, refill, period, debt floor of the whole bucket; no _fl = 10 capacities

@@ -319,21 +319,6 @@ func holes() []hole {
 			wrong: func(w *scene) bool { return w.expires(3 * 86_400) },
 		},
 		{
-			name: "a first ttl for a bucket that is in debt by now",
-			prepare: func(w *scene) *planned {
-				slow := limiter.PerDay("b", 10)
-				a, b := w.member(aSecond, slow), w.member(aSecond, slow)
-				b.do(0, limiter.Spend{Limit: "b", Take: 1000})
-				b.do(0, limiter.Spend{Limit: "b", Charge: 1000}) // no ttl
-				a.look()
-				stale := a.intend(0, 1, take(1))
-				b.do(0, limiter.Spend{Limit: "b", Charge: 100_000})
-				return stale
-			},
-			rule:  without(func(c clause) bool { return c.attr == limitAttr("b", limitTokens) }),
-			wrong: func(w *scene) bool { return w.expires(3 * 86_400) },
-		},
-		{
 			name: "a take from what is not there any more",
 			prepare: func(w *scene) *planned {
 				a, b := w.member(aSecond), w.member(aSecond)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -30,6 +31,7 @@ type lane struct {
 	todo   []chore
 	tended bool      // the last thing it did was a chore
 	rest   time.Time // no chores before
+	races  races
 
 	// Guarded by the lock of the lane's shard:
 
@@ -46,6 +48,9 @@ func (s *Store) run(l *lane) {
 	for {
 		s.consult(l)
 		pending = l.answer(pending)
+		if len(pending) > 0 {
+			l.races.wait(s.stopped)
+		}
 		s.lanes.gather(l)
 		arrived, stopped := s.lanes.next(l, len(pending) == 0, s.cfg.Now)
 		if stopped {
@@ -130,6 +135,9 @@ func (r *request) done(err error) {
 // fail ends a request with an error.
 func (s *Store) fail(r *request, err error) {
 	if r.call == nil {
+		if s.postpone(r, err) {
+			return
+		}
 		s.lost(r, err)
 	}
 	r.done(err)
@@ -207,7 +215,46 @@ func (k *knowledge) learn(image *view) { k.view, k.known = image, true }
 func (s *Store) carryOut(l *lane, p *plan) []*request {
 	p.units = s.cost(l)
 	w := newWrite(s.cfg.Table, l.key, s.nextID(), p)
-	return s.conclude(l, p, s.send(l, w, p))
+	began := time.Now()
+	o := s.send(l, w, p)
+	l.races.note(time.Since(began), o.err == nil && !o.applied)
+	return s.conclude(l, p, o)
+}
+
+// races is how a lane fares against others that refill the same bucket: of all that
+// saw the same rf one is first, and each of the others pays for a write that is
+// refused. Who has lost more than once in a row, not just seen an old state, waits
+// for a part of a round trip or two by chance before it tries again, so that they do
+// not all meet again; what arrives meanwhile goes along.
+type races struct {
+	lost int           // in a row
+	took time.Duration // the last write
+}
+
+// maxPause is how many round trips the wait is at most. More would save more writes,
+// and have more callers wait past their deadline.
+const maxPause = 2
+
+func (r *races) note(took time.Duration, lost bool) {
+	if r.took = took; lost {
+		r.lost++
+	} else {
+		r.lost = 0
+	}
+}
+
+// wait waits, after lost races, at most until ctx is done.
+func (r *races) wait(ctx context.Context) {
+	most := r.took * time.Duration(min(r.lost-1, maxPause))
+	if most <= 0 {
+		return
+	}
+	timer := time.NewTimer(rand.N(most)) // #nosec G404 -- spreads load, guards nothing
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // conclude ends the actors of a plan by what came of its write, and returns the

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -55,5 +56,29 @@ func TestADecisionIsOneWriteUnit(t *testing.T) {
 				t.Errorf("replica %d consumed %s, want 1 unit and none of an index", i, fmt.Sprintf("%+v", got))
 			}
 		}
+	}
+}
+
+// DynamoDB Local dates its replies, so that a fleet on it corrects its clocks too.
+func TestDynamoDBLocalCorrectsTheClock(t *testing.T) {
+	server := dynamotest.Start(t)
+	clock := dynamo.NewClock(func() time.Time { return time.Now().Add(-time.Hour) }, 0)
+	client, err := dynamo.NewClient(t.Context(), dynamo.ClientConfig{Endpoint: server.URL, Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := dynamotest.TableName(t)
+	if err := dynamo.CreateTable(t.Context(), client, table); err != nil {
+		t.Fatal(err)
+	}
+	if got := clock.State(); !got.Trusted || (got.Offset-time.Hour).Abs() > dynamo.DefaultClockTolerance {
+		t.Errorf("got %+v, want an offset of an hour", got)
+	}
+	s := newStore(t, client, func(cfg *dynamo.Config) { cfg.Table, cfg.Clock = table, clock })
+	defer closing(t, s)
+	o := op(t, "e", limiter.PerDay("l", 10), limiter.Spend{Take: tokens(1)})
+	mustTake(t, s, time.Now().Add(-time.Hour), true, o)
+	if got := time.Since(time.UnixMilli(o.Spends[0].Bucket.Refilled)) - time.Hour; got.Abs() > dynamo.DefaultClockTolerance {
+		t.Errorf("the caller is told a time that is %v off its own", got)
 	}
 }

@@ -3,6 +3,7 @@ package dynamo
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -77,6 +78,7 @@ func NewClient(ctx context.Context, cfg ClientConfig) (*dynamodb.Client, error) 
 		if cfg.Endpoint != "" {
 			o.BaseEndpoint = &cfg.Endpoint
 		}
+		o.HTTPClient = plainBodies{o.HTTPClient}
 		if cfg.Clock != nil {
 			o.HTTPClient = datedClient{next: o.HTTPClient, clock: cfg.Clock}
 		}
@@ -86,6 +88,20 @@ func NewClient(ctx context.Context, cfg ClientConfig) (*dynamodb.Client, error) 
 			return s.Initialize.Add(sendTracker{}, middleware.Before)
 		})
 	}), nil
+}
+
+// plainBodies hides from net/http that bodies of the SDK can write themselves. A
+// body that does is asked once more after its last byte, and when the reply was
+// faster it answers with an error, for which net/http closes the connection: the
+// next request has to open one, or a reply that is being read breaks off.
+type plainBodies struct{ next aws.HTTPClient }
+
+// Do implements aws.HTTPClient.
+func (c plainBodies) Do(request *http.Request) (*http.Response, error) {
+	if request.Body != nil {
+		request.Body = struct{ io.ReadCloser }{request.Body}
+	}
+	return c.next.Do(request)
 }
 
 func loadOptions(cfg ClientConfig, local bool) []func(*config.LoadOptions) error {

@@ -2,6 +2,8 @@ package dynamo
 
 import (
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -47,11 +49,12 @@ func TestNewClientOfALocalEndpoint(t *testing.T) {
 	if err != nil || got.AccessKeyID != "local" {
 		t.Errorf("credentials %q, error %v", got.AccessKeyID, err)
 	}
-	transport := o.HTTPClient.(*awshttp.BuildableClient).GetTransport()
+	buildable := o.HTTPClient.(plainBodies).next.(*awshttp.BuildableClient)
+	transport := buildable.GetTransport()
 	if transport.MaxIdleConnsPerHost != 17 || transport.MaxIdleConns != 17 || transport.TLSHandshakeTimeout != 3*time.Second {
 		t.Errorf("%d idle connections, %d per host, handshake %v", transport.MaxIdleConns, transport.MaxIdleConnsPerHost, transport.TLSHandshakeTimeout)
 	}
-	if got := o.HTTPClient.(*awshttp.BuildableClient).GetDialer().Timeout; got != 3*time.Second {
+	if got := buildable.GetDialer().Timeout; got != 3*time.Second {
 		t.Errorf("dial timeout %v", got)
 	}
 }
@@ -138,5 +141,70 @@ func TestClientNeverRetries(t *testing.T) {
 		if got := requests.Load(); got != calls {
 			t.Fatalf("%d requests for %d calls", got, calls)
 		}
+	}
+}
+
+// TestNewClientTellsTheClock: replies correct a clock that is an hour behind, and
+// redirects stay unfollowed as with the SDK's own client.
+func TestNewClientTellsTheClock(t *testing.T) {
+	bareEnvironment(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/" {
+			t.Errorf("a redirect to %s was followed", r.URL)
+		}
+		http.Redirect(w, r, "/elsewhere", http.StatusFound)
+	}))
+	defer server.Close()
+	clock := NewClock(func() time.Time { return time.Now().Add(-time.Hour) }, 0)
+	client, err := NewClient(t.Context(), ClientConfig{Endpoint: server.URL, Clock: clock})
+	if err != nil {
+		t.Fatalf("NewClient: %v", err)
+	}
+	if got := clock.State(); got != (ClockState{Trusted: true}) {
+		t.Errorf("before a reply: %+v", got)
+	}
+	if _, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{TableName: aws.String("t"), Key: versionKey().attributes()}); err == nil {
+		t.Error("a redirect was taken for a reply")
+	}
+	got := clock.State()
+	if off := (got.Offset - time.Hour).Abs(); !got.Observed || !got.Trusted || off > 2*time.Second {
+		t.Errorf("after a reply: %+v, want an offset of an hour", got)
+	}
+}
+
+// TestConnectionsOutliveLongRequests: calls one after the other share a connection,
+// also when a reply is there before net/http is done with the request's body.
+func TestConnectionsOutliveLongRequests(t *testing.T) {
+	bareEnvironment(t)
+	var connections atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, err := io.Copy(io.Discard, r.Body)
+		if err == nil {
+			_, err = io.WriteString(w, "{}")
+		}
+		if err != nil {
+			t.Errorf("the request broke off: %v", err)
+		}
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	client, err := NewClient(t.Context(), ClientConfig{Endpoint: server.URL})
+	if err != nil {
+		t.Fatalf("NewClient: %v", err)
+	}
+	item := versionKey().attributes()
+	item["long"] = textAttribute(strings.Repeat("x", 100_000))
+	for range 500 {
+		if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("t"), Item: item}); err != nil {
+			t.Fatalf("PutItem: %v", err)
+		}
+	}
+	if got := connections.Load(); got != 1 {
+		t.Errorf("500 calls opened %d connections, want 1", got)
 	}
 }

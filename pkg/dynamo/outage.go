@@ -30,6 +30,12 @@ const (
 	// hastyCall is how long a call must have waited for an answer for its deadline to
 	// say anything of DynamoDB.
 	hastyCall = 50 * time.Millisecond
+
+	// giveBackPatience is how long a give-back that was not applied is tried again,
+	// about every giveBackPause; maxOwed is how many wait at most.
+	giveBackPatience = time.Minute
+	giveBackPause    = time.Second
+	maxOwed          = 4096
 )
 
 // retryable reports whether an error of the SDK says that the call was not applied
@@ -215,4 +221,40 @@ func (g *guard) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInp
 
 func (g *guard) UpdateTimeToLive(ctx context.Context, in *dynamodb.UpdateTimeToLiveInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error) {
 	return guarded(ctx, g, g.client.UpdateTimeToLive, in, opts)
+}
+
+// postpone has a give-back that was certainly not applied wait, to go into a later
+// write of its lane. It reports false for one that is in doubt, which must not be sent
+// again, and when it or too many have waited for long enough.
+func (s *Store) postpone(r *request, err error) bool {
+	if errors.Is(err, limiter.ErrUncertain) || !errors.Is(err, limiter.ErrUnavailable) || s.stopped.Err() != nil {
+		return false
+	}
+	now := s.cfg.Now()
+	if r.patient.IsZero() {
+		r.patient = now.Add(giveBackPatience)
+	}
+	if now.After(r.patient) {
+		return false
+	}
+	if s.owed.Add(1) > maxOwed {
+		s.owed.Add(-1)
+		return false
+	}
+	s.work.Go(func() {
+		defer s.owed.Add(-1)
+		timer := time.NewTimer(giveBackPause/2 + rand.N(giveBackPause)) // #nosec G404 -- spreads load, guards nothing
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			r.state.Store(waiting)
+			r.confirmed, r.doubts = false, 0
+			r.expires = s.cfg.Now().Add(s.cfg.Budget)
+			s.queue(r)
+		case <-s.stopped.Done():
+			s.lost(r, err)
+			r.done(err)
+		}
+	})
+	return true
 }

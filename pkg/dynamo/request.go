@@ -33,6 +33,7 @@ type request struct {
 	call    *call     // nil for what the store itself gives back
 	expires time.Time // on the lane's clock; not part of any write that is sent later
 	state   atomic.Int32
+	patient time.Time // until when a give-back is tried again; zero = it has not failed yet
 
 	confirmed bool // the view was asked for after the request came: it may be answered from it
 	doubts    int  // replies that it waited for because the clock cannot be trusted

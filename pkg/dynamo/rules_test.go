@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -52,17 +53,21 @@ func TestAWriteIsAppliedOnce(t *testing.T) {
 	}
 }
 
-// withoutRemoval keeps the ttl that a write would remove.
-func withoutRemoval(in *dynamodb.UpdateItemInput) {
-	expression, removal, _ := strings.Cut(*in.UpdateExpression, " REMOVE ")
-	if in.ExpressionAttributeNames[removal] == attrTTL {
-		*in.UpdateExpression = expression
-		prune(in)
+// withTTL has an update set another ttl.
+func withTTL(in *dynamodb.UpdateItemInput, ttl int64) {
+	for name, attr := range in.ExpressionAttributeNames {
+		if _, after, ok := strings.Cut(*in.UpdateExpression, name+"="); ok && attr == attrTTL {
+			value, _, _ := strings.Cut(after, ",")
+			value, _, _ = strings.Cut(value, " ")
+			in.ExpressionAttributeValues[value] = numberAttribute(ttl)
+		}
 	}
 }
 
-// A charge removes the ttl: without that its debt is forgotten.
-func TestChargesRemoveTheTTL(t *testing.T) {
+// A charge keeps the item until the deepest debt that it can lead to is over, and no
+// longer: with the ttl of a take its debt is forgotten.
+func TestChargesAreKeptFromTheFloor(t *testing.T) {
+	const day = 86_400
 	for _, broken := range []bool{false, true} {
 		w := newScene(t)
 		a := w.member(limiter.PerDay("a", 10))
@@ -70,14 +75,47 @@ func TestChargesRemoveTheTTL(t *testing.T) {
 		a.look()
 		p := a.intend(0, 1, limiter.Spend{Limit: "a", Charge: 100_000})
 		if broken {
-			withoutRemoval(p.write.update)
+			withTTL(p.write.update, a.knows.view.ttl)
 		}
 		if !p.send() {
 			t.Fatal("refused")
 		}
-		if got := w.expires(2 * 86_400); got != broken {
-			t.Errorf("without the rule: %t; a bucket with 10 days of debt expired after two: %t", broken, got)
+		if got := w.expires(10 * day); got != broken {
+			t.Errorf("without the rule: %t; a bucket with 10 days of debt expired after ten: %t", broken, got)
 		}
+		if !broken && !w.expires(12*day) {
+			t.Error("a bucket that is full again does not expire")
+		}
+	}
+}
+
+// An item without a ttl may be in any debt, from a charge that the next writer does
+// not know of: what it is given then is reckoned from the floor.
+func TestAFirstTTLIsFromTheFloor(t *testing.T) {
+	const day = 86_400
+	w := newScene(t)
+	a, b := w.member(limiter.PerDay("a", 10), limiter.PerDay("b", 10)), w.member(limiter.PerDay("a", 10), limiter.PerDay("b", 10))
+	a.do(0, take(1))
+	w.removeTTL()
+	a.look()
+	p := a.intend(0, 1, take(1))
+	b.do(0, limiter.Spend{Limit: "b", Charge: 100_000})
+	w.removeTTL()
+	if !p.send() {
+		t.Fatal("refused")
+	}
+	if w.expires(10*day) || !w.expires(12*day) {
+		t.Error("an item with 9 days of debt and no ttl before is not kept for 11 days")
+	}
+}
+
+func (w *scene) removeTTL() {
+	w.t.Helper()
+	if _, err := w.db.UpdateItem(w.t.Context(), &dynamodb.UpdateItemInput{
+		TableName: aws.String(w.table), Key: w.key.attributes(),
+		UpdateExpression: aws.String("REMOVE #0"), ExpressionAttributeNames: map[string]string{"#0": attrTTL},
+	}); err != nil {
+		w.t.Fatal(err)
 	}
 }
 

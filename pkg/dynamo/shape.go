@@ -181,7 +181,7 @@ func absorbInput(table string, k key, id writeID, v, found *view, now int64) *dy
 			e.setTo(limitAttr(next.balances[i].limit.Name, limitConsumed), numberAttribute(0))
 		}
 	}
-	if ttl := newStage(&next, next.refilled).ttlNeeded(true); ttl > 0 {
+	if ttl := newStage(&next, next.refilled).ttlNeeded(left); ttl > 0 {
 		e.setTo(attrTTL, numberAttribute(ttl+ttlSlack))
 	}
 	return e.input(table, k)

@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -128,8 +129,12 @@ func (s *sim) collect(r *simReplica) {
 
 // check returns what is wrong with the history.
 func (s *sim) check() error {
-	if s.item(nil); s.corrupt != nil {
+	v := s.item(nil)
+	switch {
+	case s.corrupt != nil:
 		return s.corrupt
+	case v != nil && v.ttl == 0:
+		return errors.New("the item has no ttl: nothing would ever delete it")
 	}
 	names := []string{"a"}
 	if s.two {
@@ -247,16 +252,24 @@ func (s *sim) checkEnd(name string, all []spent, b simBound) error {
 	return nil
 }
 
-// drain returns what is left of a limit in the end, by the fastest clock.
+// drain returns what is left of a limit in the end, by the fastest clock; of one that
+// is dormant too, since its debt was charged.
 func (s *sim) drain(name string) int64 {
 	v := s.item(nil)
 	now := s.now + slices.Max(s.skews)
-	if v == nil {
-		b, _ := s.bound(name)
-		return b.params.Capacity
+	if v == nil { // full, under the newest limits that anybody knows: they count from their change
+		newest := 0
+		for _, r := range s.replicas {
+			newest = max(newest, r.latest)
+		}
+		limits := s.versions[newest]
+		if i := limits.Find(name); i >= 0 {
+			return limits.Params(i).Capacity
+		}
+		return 0
 	}
-	if b := v.find(name); b != nil {
-		at := refilled(b, v.at(now))
+	if b := v.any(name); b != nil {
+		at := refilled(b, max(b.state.Refilled, now))
 		return at.tokens
 	}
 	return 0

@@ -35,6 +35,7 @@ func drawFeatures(r *rand.Rand) features {
 // sabotage is a rule that a run goes without.
 type sabotage struct {
 	write     func(*dynamodb.UpdateItemInput) // changes every update
+	forgiving bool                            // a ttl is reckoned as if nothing were charged
 	neverMove bool                            // rf stays while the stored tokens suffice, also when a limit is full
 }
 
@@ -83,6 +84,7 @@ const (
 	simTable = "buckets"
 	simStart = int64(4_102_444_800_000)
 	simLife  = 40 // units that a message may be under way, and a plan may be old
+	simWait  = 10 // units that a request may wait before it is planned
 )
 
 func newSim(t *testing.T, seed uint64, f func(*rand.Rand) features, without sabotage) *sim {
@@ -220,7 +222,7 @@ func (s *sim) arrive(r *simReplica) *request {
 		}
 		sp := limiter.Spend{Limit: limits.At(i).Name}
 		switch {
-		case s.charge && amount%7 == 1:
+		case s.charge && (amount%7 == 1 || amount == 2000):
 			sp.Charge = amount
 		case refund > 0:
 			sp.Refund = refund
@@ -245,12 +247,17 @@ func (s *sim) arrive(r *simReplica) *request {
 
 // plan does what a lane does when it has nothing under way.
 func (s *sim) plan(r *simReplica) {
+	s.expire(r)
 	p := r.lane.knows.plan(r.lane.answer(r.waiting))
 	r.waiting = nil
 	switch {
 	case p.stage != nil:
 		if !claim(p.actors) {
 			s.t.Fatal("nobody leaves")
+		}
+		for i := range p.stage.balances {
+			b := &p.stage.balances[i]
+			b.charged = b.charged && !s.forgiving
 		}
 		w := newWrite(simTable, s.key, r.store.nextID(), &p)
 		if s.neverMove && w.update != nil && p.stage.swap == nil && suffices(p.stage) {
@@ -267,6 +274,18 @@ func (s *sim) plan(r *simReplica) {
 		s.send(r)
 	}
 	s.collect(r)
+}
+
+// expire drops the requests that have waited for too long, as a lane does: with the
+// ttl margin they bound how late a write can arrive.
+func (s *sim) expire(r *simReplica) {
+	r.waiting = slices.DeleteFunc(r.waiting, func(q *request) bool {
+		old := s.now+s.skews[r.index]-q.now > simWait*s.unit
+		if old {
+			q.done(limiter.ErrUnavailable)
+		}
+		return old
+	})
 }
 
 // suffices reports whether a plan could do without the refill that is due.

@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -65,8 +66,20 @@ func (c *catalog) use(ctx context.Context, name string) (*space, error) {
 	case <-o.done:
 		return o.sp, o.err
 	case <-ctx.Done():
-		return nil, contextError(ctx)
+		return nil, c.notFound(ctx, name)
 	}
+}
+
+// notFound is the error of a caller who waited for a namespace until his context
+// ended. It tells what earlier looks ended in: his own may well go on for longer.
+func (c *catalog) notFound(ctx context.Context, name string) error {
+	err := fmt.Errorf("looking for namespace %.100q in table %s: %w", name, c.table, contextError(ctx))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lookFailed != nil {
+		return fmt.Errorf("%w; before, that ended in: %v", err, c.lookFailed) //nolint:errorlint // of another caller
+	}
+	return err
 }
 
 // open does what use waits for.
@@ -79,6 +92,7 @@ func (c *catalog) open(ctx context.Context, name string, o *opening) {
 	if o.err == nil {
 		c.spaces.Store(name, o.sp)
 	}
+	c.lookFailed = o.err
 	delete(c.opening, name)
 	close(o.done)
 }

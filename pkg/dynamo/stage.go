@@ -285,14 +285,9 @@ func (s *stage) plain() bool {
 	return true
 }
 
-// lowers reports whether the plan takes anything, and whether some of it may lead
-// into debt.
-func (s *stage) lowers() (lowered, charged bool) {
-	for i := range s.balances {
-		lowered = lowered || s.balances[i].lowered
-		charged = charged || s.balances[i].charged
-	}
-	return lowered, charged
+// lowers reports whether the plan takes anything.
+func (s *stage) lowers() bool {
+	return slices.ContainsFunc(s.balances, func(b staged) bool { return b.lowered })
 }
 
 // settle corrects what the actors of a plan are told by the state that the write

@@ -111,7 +111,8 @@ type Store struct {
 	prefer  int    // which shard of a bucket it asks first, at level maxShards
 	writes  atomic.Uint64
 	stats   counters
-	halted  atomic.Bool // refills stopped: the clock cannot be trusted
+	owed    atomic.Int64 // give-backs that wait to be tried again
+	halted  atomic.Bool  // refills stopped: the clock cannot be trusted
 
 	mu      sync.RWMutex
 	closed  bool
@@ -135,6 +136,7 @@ type Stats struct {
 	Resent  int64 // of them, those sent again, after a throttle or a lost reply
 	Reads   int64 // of buckets
 	Lost    int64 // give-backs of denied requests that were not, or may not have been, applied
+	Owed    int64 // give-backs that wait for DynamoDB now
 	Halts   int64 // times that refills stopped, because the clock could not be trusted
 	Lanes   int64 // buckets remembered now
 }
@@ -177,7 +179,7 @@ func (s *Store) Capabilities() limiter.BackendCapabilities {
 func (s *Store) Stats() Stats {
 	return Stats{
 		Writes: s.stats.writes.Load(), Refused: s.stats.refused.Load(), Resent: s.stats.resent.Load(),
-		Reads: s.stats.reads.Load(), Lost: s.stats.lost.Load(), Halts: s.stats.halts.Load(), Lanes: int64(s.lanes.count()),
+		Reads: s.stats.reads.Load(), Lost: s.stats.lost.Load(), Owed: s.owed.Load(), Halts: s.stats.halts.Load(), Lanes: int64(s.lanes.count()),
 	}
 }
 
@@ -308,7 +310,7 @@ func (s *Store) abandon(ctx context.Context, c *call) error {
 		case sent:
 			kind = limiter.ErrUncertain
 		case finished:
-			s.giveBack(r) //nolint:contextcheck // a give-back outlives the call
+			s.giveBack(r)
 			if errors.Is(r.err, limiter.ErrUncertain) {
 				kind = limiter.ErrUncertain
 			}

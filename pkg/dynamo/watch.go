@@ -153,7 +153,7 @@ func (c *catalog) RaiseGeneration(ctx context.Context) error {
 	if err := c.usable(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	ctx, cancel := boundChange(ctx)
 	defer cancel()
 	raised, err := c.raiseAll(ctx)
 	if err != nil {

@@ -174,7 +174,7 @@ func swapInput(table string, k key, id writeID, p *plan) *dynamodb.UpdateItemInp
 	e.setTo(attrGeneration, numberAttribute(next.version.generation))
 	e.setTo(attrRefilled, numberAttribute(s.now))
 	e.setLastTake(p)
-	if ttl := s.ttlNeeded(true); ttl > 0 {
+	if ttl := s.ttlNeeded(left); ttl > 0 {
 		e.setTo(attrTTL, numberAttribute(ttl+ttlSlack))
 	} else if old.ttl > 0 {
 		e.removeAttr(attrTTL)
@@ -321,7 +321,7 @@ func (w *write) putItem(table string, k key, p *plan) {
 	for _, name := range s.base.free {
 		item[limitAttr(name, limitUnlimited)] = numberAttribute(1)
 	}
-	if ttl := s.ttlNeeded(true); ttl > 0 {
+	if ttl := s.ttlNeeded(left); ttl > 0 {
 		made.ttl = ttl + ttlSlack
 		item[attrTTL] = numberAttribute(made.ttl)
 	}
@@ -390,22 +390,27 @@ func (p *plan) admitsAny() bool {
 }
 
 // keepTTL makes sure that an item whose balance goes down is kept until it must be
-// full again, whatever others take from it: reckoned from a balance of 0, which
-// takes cannot pass. A charge can, so it removes the ttl, until a take finds every
-// balance at 0 or above. No write lowers a ttl.
+// full again. That is reckoned from the lowest balance that this write can leave,
+// whatever others do at the same time: 0 for a take, which rests on what it takes
+// being there, and the floor for a charge. A limit that is in debt from before is
+// kept by the ttl of the charge that led there: no write lowers a ttl. An item that
+// has none may be in any debt.
 func (e *expression) keepTTL(s *stage) {
-	lowered, charged := s.lowers()
-	if !lowered || s.base.shard.sharded() {
+	if !s.lowers() || s.base.shard.sharded() {
 		return
 	}
-	needed, seen := s.ttlNeeded(false), s.base.ttl
-	switch {
-	case charged || needed == 0:
-		if seen > 0 || charged {
-			e.removeAttr(attrTTL)
-		} else {
-			e.requireAbsent(attrTTL)
+	seen := s.base.ttl
+	needed := s.ttlNeeded(func(b *staged) int64 {
+		if b.charged || seen == 0 {
+			return min(b.floor, b.state.Tokens, b.tokens)
 		}
+		return 0
+	})
+	switch {
+	case needed == 0 && seen > 0:
+		e.removeAttr(attrTTL)
+	case needed == 0:
+		e.requireAbsent(attrTTL)
 	case seen >= needed:
 		e.require(attrTTL, ">=", numberAttribute(needed))
 	case seen > 0:
@@ -414,41 +419,23 @@ func (e *expression) keepTTL(s *stage) {
 		join(&e.set, ", ", e.name(attrTTL), "=", ttl)
 	default:
 		e.requireAbsent(attrTTL)
-		if s.solvent() {
-			e.setTo(attrTTL, numberAttribute(needed+ttlSlack))
-		}
+		e.setTo(attrTTL, numberAttribute(needed+ttlSlack))
 	}
 }
 
-// solvent makes the plan rest on no limit's being in debt after it, if none is.
-func (s *stage) solvent() bool {
-	plain := s.plain()
-	for i := range s.balances {
-		b := &s.balances[i]
-		if b.tokens < 0 || plain && b.state.Tokens+b.delta < 0 {
-			return false
-		}
-	}
-	for i := range s.balances {
-		if b := &s.balances[i]; plain || b.basis == relative {
-			b.atLeast = max(b.atLeast, -b.delta)
-		}
-	}
-	return true
-}
+// left is the balance that a plan leaves, if nobody else writes.
+func left(b *staged) int64 { return b.tokens }
 
 // ttlNeeded returns the earliest ttl at which the bucket must be full again, in Unix
-// seconds; 0 = it can have none. actual reckons with the debts that the plan leaves.
-func (s *stage) ttlNeeded(actual bool) int64 {
+// seconds, when each limit has the balance now that from says, at most 0;
+// 0 = it can have none.
+func (s *stage) ttlNeeded(from func(*staged) int64) int64 {
 	if s.base.shard.sharded() {
 		return 0 // a shard that expires would take its tokens with it
 	}
 	var wait int64
 	for i := range s.balances {
-		b := tokenbucket.Bucket{Refilled: s.now}
-		if actual {
-			b.Tokens = min(s.balances[i].tokens, 0)
-		}
+		b := tokenbucket.Bucket{Refilled: s.now, Tokens: min(0, from(&s.balances[i]))}
 		wait = max(wait, b.TimeToFull(s.balances[i].params, s.now))
 	}
 	for i := range s.base.balances {

@@ -15,7 +15,7 @@ import (
 // a store would be that forgot it.
 type defective struct {
 	dynamo.Client
-	suffix, operator string // of the attribute that is not looked at, and how
+	suffix, operator string // of the attributes that are not looked at, and how
 }
 
 // defectOf returns a client with the defect of a name; "" = none.
@@ -27,8 +27,8 @@ func defectOf(name string, c dynamo.Client) (dynamo.Client, error) {
 		return defective{c, "rf", "="}, nil
 	case "tokens that are gone":
 		return defective{c, "_tk", ">="}, nil
-	case "a view that is old":
-		return defective{c, "_tk", "<"}, nil
+	case "a write that was applied before":
+		return defective{c, "", "<>"}, nil
 	default:
 		return nil, fmt.Errorf("there is no defect %q", name)
 	}

@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/ratelimit/ratelimit/internal/dynamofake"
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -19,11 +18,12 @@ import (
 
 // scenario is a run of a fleet.
 type scenario struct {
-	load      string
+	load      string          // what the replicas ask for
+	history   string          // or which bucket they keep the whole history of
 	skews     []time.Duration // of the clock of each replica
 	decisions int64           // of all replicas
 	kills     int             // of each replica but the first, in the middle of its share
-	faults    bool
+	faults    faults
 	defect    string
 	patience  time.Duration
 }
@@ -31,12 +31,14 @@ type scenario struct {
 // fleet is the table and the proxy of a run.
 type fleet struct {
 	scenario
+	asked load
 	seed  uint64
 	table string
 	proxy *dynamotest.Proxy
 	dir   string
-	late  *lateness
+	held  *lateness
 	start time.Time
+	took  time.Duration
 
 	mu        sync.Mutex
 	histories []history
@@ -50,7 +52,13 @@ func newFleet(t *testing.T, s scenario) *fleet {
 	t.Helper()
 	server := dynamotest.Start(t)
 	f := &fleet{scenario: s, seed: rand.Uint64(), table: dynamotest.TableName(t), dir: t.TempDir(), start: time.Now()}
-	t.Logf("seed %d", f.seed)
+	var err error
+	if s.load != "" {
+		f.asked, err = loadOf(s.load)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	client := server.Client(t)
 	if err := dynamo.CreateTable(t.Context(), client, f.table); err != nil {
 		t.Fatal(err)
@@ -71,139 +79,90 @@ func newFleet(t *testing.T, s scenario) *fleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var plan dynamofake.Plan
-	f.late = &lateness{}
-	if s.faults {
-		plan = f.late.plan(rand.New(rand.NewPCG(f.seed, 0)))
-	}
-	f.proxy = dynamotest.NewProxy(t, server.URL, plan)
-	t.Cleanup(f.late.wait)
+	f.held = &lateness{}
+	f.proxy = dynamotest.NewProxy(t, server.URL, f.held.plan(rand.New(rand.NewPCG(f.seed, 0)), s.faults))
+	t.Cleanup(f.held.wait)
 	return f
 }
 
-// run runs all replicas to their end.
-func (f *fleet) run(ctx context.Context) error {
+// run makes the decisions of a load.
+func (f *fleet) run(ctx context.Context) error { return f.each(ctx, f.bear) }
+
+// each does something with every replica at once, by their numbers.
+func (f *fleet) each(ctx context.Context, do func(context.Context, int) error) error {
 	ctx, cancel := context.WithTimeout(ctx, f.patience)
 	defer cancel()
+	began := time.Now()
+	defer func() { f.took = time.Since(began) }()
 	g, ctx := errgroup.WithContext(ctx)
 	for i := range f.skews {
-		g.Go(func() error { return f.runReplica(ctx, i) })
+		g.Go(func() error { return do(ctx, i) })
 	}
 	return g.Wait()
 }
 
-// runReplica runs one replica, which is killed and started again for as often as the
-// scenario says.
-func (f *fleet) runReplica(ctx context.Context, i int) error {
+// job returns what all jobs of a replica have in common, in one of its lives.
+func (f *fleet) job(work string, i, life int) job {
+	j := job{
+		Work: work, Replica: fmt.Sprintf("%d.%d", i, life), Endpoint: f.proxy.URL, Table: f.table, Defect: f.defect,
+		Seed: f.seed + uint64(i)<<8 + uint64(life), Skew: f.skews[i], Patience: f.patience,
+	}
+	j.History = filepath.Join(f.dir, j.Replica)
+	return j
+}
+
+// bear makes a replica's share of the decisions. It is killed and started again for
+// as often as the scenario says.
+func (f *fleet) bear(ctx context.Context, i int) error {
 	left, kills := f.decisions/int64(len(f.skews)), 0
 	if i > 0 {
 		kills = f.kills
 	}
 	for life := 0; ; life++ {
-		j := job{
-			Work: "load", Replica: fmt.Sprintf("%d.%d", i, life), Endpoint: f.proxy.URL, Table: f.table, Load: f.load, Defect: f.defect,
-			Seed: f.seed + uint64(i)<<8 + uint64(life), Skew: f.skews[i], Patience: f.patience, Decisions: left,
-		}
-		j.History = filepath.Join(f.dir, j.Replica)
+		j := f.job("load", i, life)
+		j.Load, j.Decisions = f.load, left
 		until := left / int64(kills-life+1)
-		done, err := f.live(ctx, j, life < kills, until)
-		if err != nil {
-			return fmt.Errorf("replica %s: %w", j.Replica, err)
+		if err := f.live(ctx, j, func(e event) bool { return life < kills && e.Decided >= until }); err != nil {
+			return err
 		}
-		if left -= done; life == kills {
+		h, err := readHistory(j.Replica, j.History)
+		if err != nil {
+			return err
+		}
+		f.mu.Lock()
+		f.histories = append(f.histories, h)
+		f.mu.Unlock()
+		if left -= int64(count([]history{h}, admitted, denied)); life == kills {
 			return nil
 		}
 	}
 }
 
-// live runs a replica to its end, or until it has made a number of decisions and is
-// killed. It returns how many it has recorded.
-func (f *fleet) live(ctx context.Context, j job, kill bool, until int64) (int64, error) {
+// live runs a replica to its end, or until it is to be killed.
+func (f *fleet) live(ctx context.Context, j job, kill func(event) bool) error {
 	p, err := startReplica(ctx, j)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	var last event
-	if err := p.follow(func(e event) bool {
-		last = e
-		return kill && e.Decided >= until
-	}); err != nil {
-		return 0, err
-	}
-	h, err := readHistory(j.Replica, j.History)
+	last, killed, err := p.follow(kill)
 	if err != nil {
-		return 0, err
+		return fmt.Errorf("replica %s: %w", j.Replica, err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.histories = append(f.histories, h)
 	f.reads += last.Reads
-	if last.Stats == nil {
+	if killed {
 		f.killed++
-	} else {
+	}
+	if last.Stats != nil {
 		f.stats = sum(f.stats, *last.Stats)
 	}
-	return int64(count([]history{h}, admitted, denied)), nil
+	return nil
 }
 
 func sum(a, b dynamo.Stats) dynamo.Stats {
 	return dynamo.Stats{
 		Writes: a.Writes + b.Writes, Refused: a.Refused + b.Refused, Resent: a.Resent + b.Resent,
-		Reads: a.Reads + b.Reads, Lost: a.Lost + b.Lost, Lanes: a.Lanes + b.Lanes,
-	}
-}
-
-// lateness holds what is applied late.
-type lateness struct{ under sync.WaitGroup }
-
-// mostLate is how late a request is applied at most: long after its caller has given
-// up on it, and on the whole decision.
-const mostLate = 1500 * time.Millisecond
-
-// wait waits until everything is applied.
-func (l *lateness) wait() { l.under.Wait() }
-
-// gate returns a gate that opens after a while.
-func (l *lateness) gate(r *rand.Rand) *dynamofake.Gate {
-	g := dynamofake.NewGate()
-	l.under.Add(1)
-	time.AfterFunc(rand.N(mostLate)*time.Duration(r.IntN(2))+time.Duration(r.Int64N(int64(attempt))), func() {
-		defer l.under.Done()
-		g.Release()
-	})
-	return g
-}
-
-// plan spoils about one call in seventy.
-func (l *lateness) plan(r *rand.Rand) dynamofake.Plan {
-	return func(c dynamofake.Call) dynamofake.Fault {
-		if c.Op == "BatchGetItem" && r.IntN(5) == 0 {
-			return dynamofake.Fault{Kind: dynamofake.Partial}
-		}
-		switch n := r.IntN(2000); {
-		case n < 10:
-			return dynamofake.Fault{Kind: dynamofake.Throttle}
-		case n < 20:
-			return dynamofake.Fault{Kind: dynamofake.Conflict}
-		case n < 21:
-			return dynamofake.Fault{Kind: dynamofake.ServerError}
-		case n < 23:
-			return dynamofake.Fault{Kind: dynamofake.AppliedError}
-		case n < 25:
-			return dynamofake.Fault{Kind: dynamofake.LoseReply}
-		case n < 27:
-			return dynamofake.Fault{Kind: dynamofake.HoldRequest, Gate: l.gate(r)}
-		case n < 28:
-			return dynamofake.Fault{Kind: dynamofake.HoldReply, Gate: l.gate(r)}
-		}
-		return dynamofake.Fault{}
-	}
-}
-
-// faultKinds are the faults that a run with faults must see.
-func faultKinds() []dynamofake.Kind {
-	return []dynamofake.Kind{
-		dynamofake.Throttle, dynamofake.Conflict, dynamofake.ServerError, dynamofake.AppliedError,
-		dynamofake.LoseReply, dynamofake.HoldRequest, dynamofake.HoldReply, dynamofake.Partial,
+		Reads: a.Reads + b.Reads, Lost: a.Lost + b.Lost, Owed: a.Owed + b.Owed, Halts: a.Halts + b.Halts, Lanes: a.Lanes + b.Lanes,
 	}
 }

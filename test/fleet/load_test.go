@@ -61,7 +61,8 @@ func loadOf(name string) (load, error) {
 }
 
 // fleetLoad is one hot bucket of two limits, four middling ones, one that refills by
-// odd fractions, and three children whose parent denies more often than they do.
+// odd fractions, and three children of a parent, of whom now one denies, now the
+// other. These refill little while something is held that is to be given back.
 func fleetLoad() (load, error) {
 	var l load
 	var err error
@@ -76,17 +77,17 @@ func fleetLoad() (load, error) {
 		})
 		return len(l.buckets) - 1
 	}
-	hot := add("hot", false, limiter.PerSecond("rps", 15_000), limiter.PerSecond("tpm", 60_000).WithBurst(80_000))
+	hot := add("hot", false, limiter.PerSecond("rps", 12_000), limiter.PerSecond("tpm", 55_000).WithBurst(80_000))
 	l.calls = append(l.calls, callSpec{1000, 0, 9, []takeSpec{{hot, []spendSpec{{"rps", token, 0}, {"tpm", 0, token}}}}})
 	for i := range 4 {
-		user := add(fmt.Sprint("user/", i), false, limiter.PerSecond("rps", 300).WithBurst(200+int64(i)*100))
+		user := add(fmt.Sprint("user/", i), false, limiter.PerSecond("rps", 60).WithBurst(60+int64(i)*100))
 		l.calls = append(l.calls, callSpec{8, 100 * time.Millisecond, 3, []takeSpec{{user, []spendSpec{{"rps", 0, token}}}}})
 	}
-	odd := add("odd", false, limiter.Custom("l", 50, 777, 11*time.Second))
+	odd := add("odd", false, limiter.Custom("l", 50, 100, 7*time.Second))
 	l.calls = append(l.calls, callSpec{6, 100 * time.Millisecond, 3, []takeSpec{{odd, []spendSpec{{"l", 17, 391}}}}})
-	parent := add("org", true, limiter.PerSecond("rps", 15).WithBurst(60))
+	parent := add("org", true, limiter.PerMinute("rps", 60).WithBurst(300))
 	for i := range 3 {
-		child := add(fmt.Sprint("key/", i), true, limiter.PerSecond("rps", 8).WithBurst(200), limiter.PerSecond("tpm", 30).WithBurst(600))
+		child := add(fmt.Sprint("key/", i), true, limiter.PerMinute("rps", 20).WithBurst(60+80*int64(i)), limiter.PerMinute("tpm", 60).WithBurst(400))
 		l.calls = append(l.calls, callSpec{6, 100 * time.Millisecond, 5, []takeSpec{
 			{child, []spendSpec{{"rps", token, 0}, {"tpm", 0, token}}}, {parent, []spendSpec{{"rps", token, 0}}},
 		}})

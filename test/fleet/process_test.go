@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"bytes"
 	"context"
+	"encoding/gob"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,7 +15,7 @@ import (
 type process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
-	events *json.Decoder
+	events *gob.Decoder
 	stderr bytes.Buffer
 }
 
@@ -39,33 +40,28 @@ func startReplica(ctx context.Context, j job) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.events = json.NewDecoder(stdout)
+	p.events = gob.NewDecoder(stdout)
 	return p, p.cmd.Start()
 }
 
-// follow passes on what the replica says until it ends. It is killed when seen says
-// so; then its end is no error.
-func (p *process) follow(seen func(event) (kill bool)) error {
-	killed := false
+// follow hears what the replica says until it ends, and returns the last of it. When
+// kill says so it is killed; then its end is no error.
+func (p *process) follow(kill func(event) bool) (last event, killed bool, err error) {
 	for {
 		var e event
-		err := p.events.Decode(&e)
-		if err != nil {
-			break // the end, which Wait tells more of
+		if err := p.events.Decode(&e); err != nil {
+			break // the end, of which Wait tells more
 		}
-		if !killed && seen(e) {
+		last = e
+		if !killed && kill(e) {
 			killed = true
 			if err := p.cmd.Process.Kill(); err != nil {
-				return err
+				return last, false, err
 			}
 		}
 	}
-	err := p.cmd.Wait() // which closes stdin
-	if killed {
-		return nil
+	if err := p.cmd.Wait(); err != nil && !killed {
+		return last, false, fmt.Errorf("%w; it wrote:\n%s", err, p.stderr.String())
 	}
-	if err != nil {
-		return fmt.Errorf("%w; it wrote:\n%s", err, p.stderr.String())
-	}
-	return nil
+	return last, killed, nil
 }

@@ -23,7 +23,8 @@ const (
 type record struct {
 	From    int64 // of the call, in microseconds since 1970 by the clock of the machine, which all replicas share
 	Took    int64 // microseconds
-	Ahead   int64 // how far the replica's own clock was ahead of the machine's, in microseconds
+	Slow    int64 // how far the replica's corrected clock was ahead of the machine's, in microseconds: least
+	Fast    int64 // and most
 	Amount  int64 // n of the call
 	Under   int64 // capacity in tokens of the first limit of the first bucket, as it was decided under
 	Call    uint16
@@ -31,10 +32,10 @@ type record struct {
 	Held    uint8 // the limits of the first bucket that were held against it, a bit each
 }
 
-const recordSize = 5*8 + 4
+const recordSize = 6*8 + 4
 
 func (r record) append(b []byte) []byte {
-	for _, n := range [...]int64{r.From, r.Took, r.Ahead, r.Amount, r.Under} {
+	for _, n := range [...]int64{r.From, r.Took, r.Slow, r.Fast, r.Amount, r.Under} {
 		b = binary.LittleEndian.AppendUint64(b, uint64(n))
 	}
 	return append(binary.LittleEndian.AppendUint16(b, r.Call), byte(r.Outcome), r.Held)
@@ -43,8 +44,8 @@ func (r record) append(b []byte) []byte {
 func parseRecord(b []byte) record {
 	n := func(i int) int64 { return int64(binary.LittleEndian.Uint64(b[8*i:])) }
 	return record{
-		From: n(0), Took: n(1), Ahead: n(2), Amount: n(3), Under: n(4),
-		Call: binary.LittleEndian.Uint16(b[40:]), Outcome: outcome(b[42]), Held: b[43],
+		From: n(0), Took: n(1), Slow: n(2), Fast: n(3), Amount: n(4), Under: n(5),
+		Call: binary.LittleEndian.Uint16(b[48:]), Outcome: outcome(b[50]), Held: b[51],
 	}
 }
 

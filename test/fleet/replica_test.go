@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,43 +24,50 @@ const jobVariable = "RATELIMIT_FLEET_JOB"
 
 // job is what a replica does.
 type job struct {
-	Work      string // load, history, catalog
-	Replica   string
-	Endpoint  string
-	Table     string
-	History   string // path of the file that it writes
-	Seed      uint64
-	Skew      time.Duration // of its clock, before any correction
-	Patience  time.Duration // for the whole job
-	Decisions int64
-	Load      string
-	Defect    string
+	Work      string        `json:"work"` // load, history, limits, files
+	Replica   string        `json:"replica"`
+	Endpoint  string        `json:"endpoint"`
+	Table     string        `json:"table"`
+	History   string        `json:"history"` // path of the file that it writes
+	Seed      uint64        `json:"seed"`
+	Skew      time.Duration `json:"skew"`     // of its clock, before any correction
+	Patience  time.Duration `json:"patience"` // for the whole job
+	Decisions int64         `json:"decisions"`
+	Load      string        `json:"load"` // what it asks for, by name
+	Defect    string        `json:"defect"`
+	Files     []int         `json:"files"` // for files: which are in force, in turns
 }
 
-// event is what a replica says, one a line.
+// event is what a replica says on its standard output.
 type event struct {
 	Decided int64         // so far
 	Reads   int64         // of the catalog, that were complete
+	Turns   int64         // from one file's limits to another's, of the entity with the fewest
 	Stats   *dynamo.Stats // set at the end
 }
 
 const (
 	attempt = 300 * time.Millisecond
-	budget  = 2 * time.Second
+	budget  = time.Second
+	// sharpClock is how well a replica knows the time before it decides anything, if
+	// it can.
+	sharpClock = 60 * time.Millisecond
 )
 
 // replica is a process of the fleet.
 type replica struct {
 	job
 	store *dynamo.Store
+	clock *dynamo.Clock
 	load  load
-	out   *json.Encoder
+	out   *gob.Encoder
 	outMu sync.Mutex
 
 	recorder *recorder
 	claimed  atomic.Int64
 	decided  atomic.Int64
 	reads    atomic.Int64
+	turns    turns
 }
 
 // work does the job of a replica and returns the exit status of its process. It ends
@@ -76,7 +84,7 @@ func work(description string) int {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
-	if err := (&replica{job: j, out: json.NewEncoder(os.Stdout)}).run(ctx); err != nil {
+	if err := (&replica{job: j, out: gob.NewEncoder(os.Stdout)}).run(ctx); err != nil {
 		fmt.Fprintf(os.Stderr, "replica %s: %v\n", j.Replica, err)
 		return 1
 	}
@@ -86,27 +94,56 @@ func work(description string) int {
 // now is the replica's clock.
 func (r *replica) now() time.Time { return time.Now().Add(r.Skew) }
 
+// ahead is how far the replica's corrected clock is ahead, in microseconds.
+func (r *replica) ahead() int64 { return (r.Skew + r.clock.State().Offset).Microseconds() }
+
+// setClock asks for as many replies as it takes to know the time. The longer that
+// takes, on a machine whose round trips are long, the less exactly it has to be known:
+// how far the clocks are apart is measured, and the bound goes by it.
+func (r *replica) setClock(ctx context.Context) error {
+	refs := catalogRefs()
+	records := make([]limiter.Record, len(refs))
+	start := time.Now()
+	for {
+		if s := r.clock.State(); s.Observed && s.Uncertainty <= sharpClock+time.Since(start)/20 {
+			return nil
+		}
+		if _, err := r.store.Read(ctx, limiter.DefaultNamespace, refs, records); err != nil && ctx.Err() != nil {
+			return fmt.Errorf("the clock is not known: %+v: %w", r.clock.State(), err)
+		}
+		pause(ctx, 2*time.Millisecond)
+	}
+}
+
+// run opens the store, learns the time and does the work.
 func (r *replica) run(ctx context.Context) (err error) {
 	var client dynamo.Client
-	if client, err = dynamo.NewClient(ctx, dynamo.ClientConfig{Endpoint: r.Endpoint}); err != nil {
+	r.clock = dynamo.NewClock(r.now, 0)
+	if client, err = dynamo.NewClient(ctx, dynamo.ClientConfig{Endpoint: r.Endpoint, Clock: r.clock}); err != nil {
 		return err
 	}
 	if client, err = defectOf(r.Defect, client); err != nil {
 		return err
 	}
-	if r.store, err = dynamo.New(dynamo.Config{Client: client, Table: r.Table, Attempt: attempt, Budget: budget, Now: r.now}); err != nil {
+	//nolint:contextcheck // the store's own work outlives the call
+	if r.store, err = dynamo.New(dynamo.Config{Client: client, Table: r.Table, Attempt: attempt, Budget: budget, Now: r.now, Clock: r.clock}); err != nil {
 		return err
 	}
 	defer func() {
 		err = errors.Join(err, r.store.Close(context.WithoutCancel(ctx)), r.say(event{Stats: new(r.store.Stats())}))
 	}()
-	if r.recorder, err = newRecorder(r.History); err != nil {
+	if err := r.setClock(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.recorder.close()) }()
 	switch r.Work {
 	case "load":
 		return r.bear(ctx)
+	case "history":
+		return r.chronicle(ctx)
+	case "limits":
+		return r.oblige(ctx, nil)
+	case "files":
+		return r.oblige(ctx, r.changeFiles)
 	default:
 		return fmt.Errorf("there is no work %q", r.Work)
 	}
@@ -116,7 +153,7 @@ func (r *replica) run(ctx context.Context) (err error) {
 func (r *replica) say(e event) error {
 	r.outMu.Lock()
 	defer r.outMu.Unlock()
-	e.Decided, e.Reads = r.decided.Load(), r.reads.Load()
+	e.Decided, e.Reads, e.Turns = r.decided.Load(), r.reads.Load(), r.turns.fewest()
 	return r.out.Encode(e)
 }
 
@@ -125,6 +162,10 @@ func (r *replica) bear(ctx context.Context) (err error) {
 	if r.load, err = loadOf(r.Load); err != nil {
 		return err
 	}
+	if r.recorder, err = newRecorder(r.History); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.recorder.close()) }()
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	var readers, callers errgroup.Group
@@ -160,11 +201,9 @@ func (r *replica) decide(ctx context.Context, rnd *rand.Rand, kind int) error {
 	rec := record{Call: uint16(kind), Amount: 1 + rnd.Int64N(c.most)}
 	ops := r.load.ops(c, rec.Amount)
 	for {
-		ok, err := r.take(ctx, ops, &rec)
+		err := r.take(ctx, ops, &rec)
 		r.recorder.add(rec)
 		switch {
-		case err == nil && ok != (rec.Outcome == admitted):
-			return errors.New("unreachable")
 		case err == nil:
 			if n := r.decided.Add(1); n%1000 == 0 {
 				return r.say(event{})
@@ -183,12 +222,13 @@ func (r *replica) decide(ctx context.Context, rnd *rand.Rand, kind int) error {
 }
 
 // take takes, and fills in what is recorded of it.
-func (r *replica) take(ctx context.Context, ops []limiter.Op, rec *record) (bool, error) {
-	before := time.Now()
-	now := r.now()
-	rec.From, rec.Ahead = before.UnixMicro(), now.Round(0).Sub(before.Round(0)).Microseconds()
-	ok, err := r.store.Take(ctx, now, ops)
+func (r *replica) take(ctx context.Context, ops []limiter.Op, rec *record) error {
+	rec.From = time.Now().UnixMicro()
+	before := r.ahead()
+	ok, err := r.store.Take(ctx, r.now(), ops)
 	rec.Took = time.Now().UnixMicro() + 1 - rec.From // rounded up
+	after := r.ahead()
+	rec.Slow, rec.Fast = min(before, after), max(before, after)
 	switch {
 	case err != nil && errors.Is(err, limiter.ErrUncertain):
 		rec.Outcome = uncertain
@@ -199,7 +239,7 @@ func (r *replica) take(ctx context.Context, ops []limiter.Op, rec *record) (bool
 	default:
 		rec.Outcome = denied
 	}
-	return ok, err
+	return err
 }
 
 // pause waits for d or until ctx ends, and reports which.

@@ -13,7 +13,7 @@ import (
 // every window; one millitoken more anywhere is found.
 func TestWindowsAtTheBound(t *testing.T) {
 	p := tokenbucket.Params{Capacity: 100_000, Amount: 50_000, Period: 1000}
-	var all []taking
+	all := make([]taking, 0, 2000)
 	for i := range int64(1000) { // the burst in calls of 5 ms, the refill in calls of no time
 		all = append(all, taking{from: i * 5, to: 5000, amount: 100})
 	}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/pkg/dynamo"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// onTable returns the text of a configuration on a table of DynamoDB Local, which
+// may take long on a busy machine.
+func onTable(endpoint, table, rate string) string {
+	return fmt.Sprintf("store: {type: dynamodb, dynamodb: {table: %s, endpoint: %q, create_table: true}}\ndecision: {timeout: 10s, on_unavailable: deny}\n", table, endpoint) + withRate(rate)
+}
+
+// rewrite replaces a file at once, as an editor or Kubernetes does.
+func rewrite(t *testing.T, file, text string) {
+	t.Helper()
+	next := filepath.Join(filepath.Dir(file), "next")
+	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(next, file); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Two services on one table of DynamoDB Local: one limit, also when it is changed
+// in their file, and in the table.
+func TestServicesOnOneTable(t *testing.T) {
+	server, table := dynamotest.Start(t), dynamotest.TableName(t)
+	file := write(t, "c.yaml", onTable(server.URL, table, "3/hour"))
+	a, b := start(t, "--config", file), start(t, "--config", file)
+
+	for i, step := range []struct {
+		of   *running
+		code int
+	}{{a, 200}, {b, 200}, {a, 200}, {b, 429}, {a, 429}} {
+		if code, answer := step.of.ask(t, "ada"); code != step.code {
+			t.Errorf("request %d: %d, want %d: %+v", i, code, step.code, answer)
+		}
+	}
+	for _, r := range []*running{a, b} {
+		if code, body := r.get(t, "/readyz"); code != http.StatusOK {
+			t.Errorf("/readyz: %d %s", code, body)
+		}
+		_, text := r.get(t, "/metrics")
+		if !strings.Contains(text, "ratelimit_dynamodb_clock_trusted 1") || strings.Contains(text, "ratelimit_dynamodb_writes_total 0") {
+			t.Error("/metrics does not report on the table")
+		}
+	}
+
+	a.ask(t, "eve")
+	rewrite(t, file, onTable(server.URL, table, "2/hour"))
+	obeyed(t, "2 an hour by the file", 2, a, b)
+
+	one, err := limiter.NewLimits(limiter.PerHour("rpm", 1), limiter.PerHour("all", plenty))
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := dynamo.New(dynamo.Config{Client: server.Client(t), Table: table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.PutLimits(t.Context(), limiter.DefaultNamespace, limiter.SystemLimitsRef(), limiter.Record{Limits: one}); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	obeyed(t, "1 an hour by the table", 1, a, b)
+
+	for _, r := range []*running{a, b} {
+		r.stop(errInterrupted)
+		if code := r.wait(t); code != exitOK {
+			t.Errorf("exit code %d, log:\n%s", code, r.log)
+		}
+	}
+}
+
+// obeyed waits until all services go by a limit, at most 5 seconds after now.
+func obeyed(t *testing.T, what string, want int, services ...*running) {
+	t.Helper()
+	began := time.Now()
+	for _, r := range services {
+		eventually(t, what, func() bool {
+			_, answer := r.ask(t, "eve")
+			return answer.Statuses[0].CurrentLimit.RequestsPerUnit == want
+		})
+	}
+	if took := time.Since(began); took > told {
+		t.Errorf("%s: obeyed after %v, want at most %v", what, took, told)
+	}
+}
+
+func TestServeWithoutItsTable(t *testing.T) {
+	server := dynamotest.Start(t)
+	code, _, stderr := output(t, "serve", "--store", "dynamodb", "--table", "nowhere", "--endpoint", server.URL)
+	if code != exitFailure || !strings.Contains(stderr, "ratelimit: store.dynamodb: table nowhere does not exist") {
+		t.Errorf("exit code %d:\n%s", code, stderr)
+	}
+}
+
+func TestServeWithoutDynamoDB(t *testing.T) {
+	log := new(logBuffer)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, []string{"serve", "--store", "dynamodb", "--endpoint", "http://127.0.0.1:1"}, log, log)
+	}()
+	eventually(t, "a word of why it waits", func() bool { return strings.Contains(log.String(), "msg=waiting for=\"the table\"") })
+	cancel(errInterrupted)
+	if got := <-code; got != exitFailure {
+		t.Errorf("exit code %d", got)
+	}
+	for _, want := range []string{"connection refused", "ratelimit: store.dynamodb: interrupted while waiting for the table", "check store.dynamodb.endpoint"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("%q is missing:\n%s", want, log)
+		}
+	}
+}

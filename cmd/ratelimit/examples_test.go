@@ -1,0 +1,45 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/pkg/dynamo"
+)
+
+// The table that is created by examples/dynamodb/table.json is the one that the
+// service wants.
+func TestExampleOfTheTable(t *testing.T) {
+	text, err := os.ReadFile("../../examples/dynamodb/table.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := new(dynamodb.CreateTableInput)
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(got); err != nil {
+		t.Fatal(err)
+	}
+	want := dynamo.TableInput(testTable)
+	ignore := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".noSmithyDocumentSerde" }, cmp.Ignore())
+	if diff := cmp.Diff(want, got, ignore, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("table (-want +got):\n%s", diff)
+	}
+}
+
+func TestExampleOfTheFleet(t *testing.T) {
+	cfg, err := config.Load("../../examples/dynamodb/ratelimit.yaml", config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg.Store.Type != config.StoreDynamoDB || len(cfg.Warnings) > 0 {
+		t.Errorf("store %s, warnings %v", cfg.Store.Type, cfg.Warnings)
+	}
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/dynamo"
+	"github.com/ratelimit/ratelimit/pkg/embedded"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+const (
+	// startTimeout bounds how long the start waits for credentials, for the table, and
+	// for the rest of what it asks of the store.
+	startTimeout = 10 * time.Second
+	// startAttempt is how long one try may take.
+	startAttempt = 5 * time.Second
+	// startPause is between two tries.
+	startPause = time.Second
+)
+
+// openStore opens the store that the configuration names.
+func (s *service) openStore(ctx context.Context) error {
+	if s.cfg.Store.Type == config.StoreDynamoDB {
+		return s.openDynamoDB(ctx)
+	}
+	store := s.newEmbedded()
+	s.store = store
+	return s.registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "ratelimit_store_buckets", Help: "Buckets that the embedded store holds; full ones are not held.",
+	}, func() float64 { return float64(store.Buckets()) }))
+}
+
+func (s *service) newEmbedded() *embedded.Store {
+	return embedded.New(embedded.Config{MaxBuckets: int64(s.cfg.Store.Embedded.MaxBuckets), Now: s.now})
+}
+
+// openDynamoDB opens the store of a fleet.
+func (s *service) openDynamoDB(ctx context.Context) error {
+	cfg := s.cfg.Store.DynamoDB
+	clock := dynamo.NewClock(s.now, 0)
+	client, err := dynamo.NewClient(ctx, dynamo.ClientConfig{Region: cfg.Region, Endpoint: cfg.Endpoint, Clock: clock})
+	if err != nil {
+		return fmt.Errorf("store.dynamodb: %w", err)
+	}
+	err = s.await(ctx, "credentials", func(ctx context.Context) error {
+		if _, err := client.Options().Credentials.Retrieve(ctx); err != nil {
+			return fmt.Errorf("%w: AWS has no credentials in the environment, in shared files or for this machine's role: %w", limiter.ErrUnavailable, err)
+		}
+		return nil
+	})
+	if err == nil {
+		err = s.useTable(ctx, client, clock)
+	}
+	if err != nil {
+		return fmt.Errorf("store.dynamodb: %w", err)
+	}
+	s.log.InfoContext(ctx, "using a table of DynamoDB", "table", cfg.Table, "region", client.Options().Region, "endpoint", cfg.Endpoint)
+	return nil
+}
+
+// useTable makes a store of the configured table, which it waits for.
+func (s *service) useTable(ctx context.Context, client dynamo.Client, clock *dynamo.Clock) error {
+	cfg := s.cfg.Store.DynamoDB
+	prepare := dynamo.CheckTable
+	if cfg.CreateTable {
+		prepare = dynamo.CreateTable
+	}
+	err := s.await(ctx, "the table", func(ctx context.Context) error { return prepare(ctx, client, cfg.Table) })
+	if err != nil {
+		return err
+	}
+	store, err := dynamo.New(dynamo.Config{Client: client, Table: cfg.Table, Now: s.now, Clock: clock, Logger: s.log}) //nolint:contextcheck // a store outlives its start
+	if err != nil {
+		return err
+	}
+	s.store = store
+	return s.registry.Register(newTableMetrics(store, clock))
+}
+
+// await tries what the start needs until it succeeds, fails for a reason that does
+// not pass, or startTimeout is over.
+func (s *service) await(ctx context.Context, what string, try func(context.Context) error) error {
+	waiting, stop := context.WithTimeout(ctx, startTimeout)
+	defer stop()
+	for first := true; ; first = false {
+		err := attempt(waiting, try)
+		if err == nil || !errors.Is(err, limiter.ErrUnavailable) {
+			return err
+		}
+		if first {
+			s.log.WarnContext(ctx, "waiting", "for", what, "at_most", startTimeout, "error", err)
+		}
+		select {
+		case <-time.After(startPause):
+		case <-waiting.Done():
+			if ctx.Err() != nil {
+				return fmt.Errorf("%w while waiting for %s: %w", context.Cause(ctx), what, err)
+			}
+			return fmt.Errorf("gave up after %v: %w", startTimeout, err)
+		}
+	}
+}
+
+func attempt(ctx context.Context, try func(context.Context) error) error {
+	ctx, stop := context.WithTimeout(ctx, startAttempt)
+	defer stop()
+	return try(ctx)
+}
+
+// openNamespaces has the store open the namespaces that rules name, so that no
+// request has to wait for it.
+func (s *service) openNamespaces(ctx context.Context, rules *descriptor.Rules) error {
+	for _, d := range rules.Domains() {
+		if _, err := s.store.Read(ctx, d.Namespace(), nil, nil); err != nil { // one that is open costs nothing
+			return err
+		}
+	}
+	return nil
+}

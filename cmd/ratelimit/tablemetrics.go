@@ -1,0 +1,73 @@
+package main
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo"
+)
+
+// tableMetrics reports what a DynamoDB store has done, and on its clock.
+type tableMetrics struct {
+	look    func() tableState
+	metrics []tableMetric
+}
+
+// tableState is one look at a store.
+type tableState struct {
+	dynamo.Stats
+
+	clock dynamo.ClockState
+}
+
+type tableMetric struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(*tableState) float64
+}
+
+func newTableMetrics(store *dynamo.Store, clock *dynamo.Clock) *tableMetrics {
+	m := &tableMetrics{look: func() tableState { return tableState{store.Stats(), clock.State()} }}
+	m.count("writes_total", "Conditional writes sent for buckets.", func(s *tableState) int64 { return s.Writes })
+	m.count("refused_writes_total", "Writes for buckets whose condition did not hold; DynamoDB bills each.", func(s *tableState) int64 { return s.Refused })
+	m.count("resent_writes_total", "Writes for buckets that were sent again, after a throttle or a lost reply.", func(s *tableState) int64 { return s.Resent })
+	m.count("reads_total", "Reads of buckets.", func(s *tableState) int64 { return s.Reads })
+	m.count("lost_give_backs_total", "Give-backs of denied requests that were not, or may not have been, applied.", func(s *tableState) int64 { return s.Lost })
+	m.count("halts_total", "Times that refills stopped because the clock could not be trusted.", func(s *tableState) int64 { return s.Halts })
+	m.gauge("lanes", "Buckets that this process remembers.", func(s *tableState) float64 { return float64(s.Lanes) })
+	m.gauge("clock_offset_seconds", "What is added to this machine's clock, as DynamoDB's replies prove it wrong.", func(s *tableState) float64 { return s.clock.Offset.Seconds() })
+	m.gauge("clock_uncertainty_seconds", "How far off the corrected clock may be, for all that is known.", func(s *tableState) float64 { return s.clock.Uncertainty.Seconds() })
+	m.gauge("clock_trusted", "1 while refills go by the clock, 0 while it may be off by too much and nothing is refilled.", func(s *tableState) float64 {
+		if s.clock.Trusted {
+			return 1
+		}
+		return 0
+	})
+	return m
+}
+
+func (m *tableMetrics) count(name, help string, value func(*tableState) int64) {
+	m.add(prometheus.CounterValue, name, help, func(s *tableState) float64 { return float64(value(s)) })
+}
+
+func (m *tableMetrics) gauge(name, help string, value func(*tableState) float64) {
+	m.add(prometheus.GaugeValue, name, help, value)
+}
+
+func (m *tableMetrics) add(kind prometheus.ValueType, name, help string, value func(*tableState) float64) {
+	m.metrics = append(m.metrics, tableMetric{prometheus.NewDesc("ratelimit_dynamodb_"+name, help, nil, nil), kind, value})
+}
+
+// Describe implements prometheus.Collector.
+func (m *tableMetrics) Describe(out chan<- *prometheus.Desc) {
+	for i := range m.metrics {
+		out <- m.metrics[i].desc
+	}
+}
+
+// Collect implements prometheus.Collector: all numbers are of one look.
+func (m *tableMetrics) Collect(out chan<- prometheus.Metric) {
+	state := m.look()
+	for i := range m.metrics {
+		out <- prometheus.MustNewConstMetric(m.metrics[i].desc, m.metrics[i].kind, m.metrics[i].value(&state))
+	}
+}

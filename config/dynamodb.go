@@ -1,0 +1,86 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo"
+)
+
+// DynamoDB is the store for a fleet.
+type DynamoDB struct {
+	Table       string // 3 to 255 letters, digits, '_', '-' and '.'; default "ratelimit"
+	Region      string // "" = the environment's, as for every AWS program; default ""
+	Endpoint    string // a URL; "" = that of the region; default ""
+	CreateTable bool   // where there is none, at a local endpoint only; default false
+}
+
+var (
+	tableName  = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
+	regionName = regexp.MustCompile(`^[a-zA-Z0-9-]{0,63}$`)
+)
+
+// Check reports the first thing that keeps the settings from being used, with its
+// key; nil for nothing. It contacts nobody. What comes from [Load] is in order,
+// until somebody changes it.
+func (c *DynamoDB) Check() error {
+	faults := c.faults()
+	if len(faults) == 0 {
+		return nil
+	}
+	return fmt.Errorf("store.dynamodb.%s: %s", faults[0].key, faults[0].text)
+}
+
+// fault is what is wrong with the value of a key.
+type fault struct{ key, text string }
+
+func (c *DynamoDB) faults() []fault {
+	var faults []fault
+	add := func(key, format string, args ...any) {
+		faults = append(faults, fault{key, fmt.Sprintf(format, args...)})
+	}
+	if !tableName.MatchString(c.Table) {
+		add("table", "must be 3 to 255 letters, digits, '_', '-' and '.', not %q", shorten(c.Table, maxQuoted))
+	}
+	if !regionName.MatchString(c.Region) {
+		add("region", `must be the name of a region, such as eu-central-1, or "" for that of the environment, not %q`, shorten(c.Region, maxQuoted))
+	}
+	switch {
+	case !isEndpoint(c.Endpoint):
+		add("endpoint", `must be a URL of scheme, host and port, such as http://127.0.0.1:8000, or "" for that of the region, not %q`, shorten(c.Endpoint, maxQuoted))
+	case c.CreateTable && !dynamo.IsLocalEndpoint(c.Endpoint):
+		add("create_table", "tables are created at a local endpoint only, such as endpoint: http://127.0.0.1:8000: on AWS create the table before, and leave this out")
+	}
+	return faults
+}
+
+func isEndpoint(endpoint string) bool {
+	if endpoint == "" {
+		return true
+	}
+	u, err := url.Parse(endpoint)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" &&
+		u.User == nil && u.RawQuery == "" && u.Fragment == "" && (u.Path == "" || u.Path == "/")
+}
+
+// dynamoDBSchema holds the settings against each other too.
+type dynamoDBSchema struct{ out *DynamoDB }
+
+func (s dynamoDBSchema) decode(d *decoder, v value) {
+	s.object().decode(d, v)
+	for _, f := range s.out.faults() {
+		d.fail(d.find(join(v.path, f.key)), "%s", f.text)
+	}
+}
+
+func (s dynamoDBSchema) object() object {
+	return object{keys: []key{
+		{"table", text(&s.out.Table)},
+		{"region", text(&s.out.Region)},
+		{"endpoint", text(&s.out.Endpoint)},
+		{"create_table", boolean(&s.out.CreateTable)},
+	}}
+}
+
+func (s dynamoDBSchema) walk(path string, visit func(string)) { s.object().walk(path, visit) }

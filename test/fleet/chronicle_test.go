@@ -1,0 +1,143 @@
+package fleet_test
+
+import (
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// entry is one decision on the bucket of a chronicle, with all that was answered.
+type entry struct {
+	Client       int
+	From, To     int64 // nanoseconds since 1970, of the call
+	Take, Refund int64
+	Outcome      outcome
+	Bucket       tokenbucket.Bucket // as it was told; of an outcome that is not known, nothing
+	// Vague says that a reply was lost during the call. Who finds later that his write
+	// was applied is told the balance of that later moment.
+	Vague bool
+}
+
+// chronicleCallers is how many callers a replica has that keeps a chronicle.
+const chronicleCallers = 4
+
+// chronicleLimit is the limit of the bucket. It is taken from faster than it refills,
+// and not full again after the beginning.
+func chronicleLimit(name string) (limiter.Limit, error) {
+	const never = 366 * 24 * time.Hour // for a token: less than a millitoken in eight hours
+	switch name {
+	case "taken":
+		return limiter.Custom("l", 8000, 1, never), nil
+	case "taken and given back":
+		return limiter.Custom("l", 100, 1, never), nil
+	case "refilled":
+		return limiter.Custom("l", 2000, 330, 1100*time.Millisecond), nil
+	default:
+		return limiter.Limit{}, fmt.Errorf("there is no chronicle %q", name)
+	}
+}
+
+// chronicle makes the replica's share of the calls on one bucket, and writes down
+// each with its answer.
+func (r *replica) chronicle(ctx context.Context) error {
+	limit, err := chronicleLimit(r.Load)
+	if err != nil {
+		return err
+	}
+	limits, err := limiter.NewLimits(limit)
+	if err != nil {
+		return err
+	}
+	op := limiter.Op{Bucket: limiter.BucketKey{Namespace: limiter.DefaultNamespace, Entity: "chronicle", Resource: "model"}, Limits: limits, Generation: 1}
+	var mu sync.Mutex
+	var all []entry
+	var g errgroup.Group
+	for caller := range chronicleCallers {
+		c := chronicler{r: r, op: op, limit: limit.Name, rnd: rand.New(rand.NewPCG(r.Seed, uint64(caller))), refunds: r.Load == "taken and given back"}
+		g.Go(func() error {
+			for range r.Decisions / chronicleCallers {
+				e, err := c.call(ctx)
+				if err != nil {
+					return err
+				}
+				e.Client = caller
+				mu.Lock()
+				all = append(all, e)
+				mu.Unlock()
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return writeChronicle(r.History, all)
+}
+
+// chronicler is a caller who takes, and gives back some of what he took.
+type chronicler struct {
+	r       *replica
+	op      limiter.Op
+	limit   string
+	rnd     *rand.Rand
+	refunds bool
+	got     int64
+}
+
+func (c *chronicler) call(ctx context.Context) (entry, error) {
+	e := entry{Take: 1 + c.rnd.Int64N(8*token)}
+	if c.refunds && c.got > 0 && c.rnd.IntN(2) == 0 {
+		e.Take, e.Refund = 0, 1+c.rnd.Int64N(c.got)
+		c.got -= e.Refund // for good: one in doubt may be applied
+	}
+	op := c.op
+	op.Spends = []limiter.Spend{{Limit: c.limit, Take: e.Take, Refund: e.Refund}}
+	ops := []limiter.Op{op}
+	e.From = time.Now().UnixNano()
+	ok, err := c.r.store.Take(ctx, c.r.now(), ops)
+	e.To = time.Now().UnixNano()
+	switch {
+	case errors.Is(err, limiter.ErrUncertain):
+		e.Outcome = uncertain
+	case errors.Is(err, limiter.ErrUnavailable):
+		e.Outcome = unavailable
+		pause(ctx, 20*time.Millisecond)
+	case err != nil:
+		return e, err
+	case ok:
+		e.Outcome = admitted
+		c.got += e.Take
+	default:
+		e.Outcome = denied
+	}
+	e.Bucket = ops[0].Spends[0].Bucket
+	return e, nil
+}
+
+func writeChronicle(path string, all []entry) (err error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return gob.NewEncoder(f).Encode(all)
+}
+
+func readChronicle(path string) (all []entry, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return all, gob.NewDecoder(f).Decode(&all)
+}
