@@ -128,6 +128,13 @@ func (c *call) harvest() {
 	}
 }
 
+// leave ends the call's claims.
+func (c *call) leave() {
+	for _, b := range c.branches {
+		b.leave()
+	}
+}
+
 // all returns the requests of all rounds.
 func (c *call) all() []*request {
 	var all []*request

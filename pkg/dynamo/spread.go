@@ -172,8 +172,8 @@ func (b *branch) again(now time.Time) {
 		return
 	}
 	leaves := b.tree.leaves()
-	b.tree.first(leaves, now) // it is in use
-	if len(leaves) < 2 {
+	first := b.tree.first(leaves, now)
+	if len(leaves) < 2 || !b.enter(&first) {
 		return
 	}
 	order := b.order(leaves)
@@ -194,6 +194,32 @@ func (b *branch) again(now time.Time) {
 			b.add(b.look(leaves[i].index))
 		}
 	}
+}
+
+// enter asks for leave to take from several shards. Of the requests that one shard
+// could hold, a process has one at a time do so: where all shards are nearly empty the
+// others would only take from each other what none of them can use.
+func (b *branch) enter(l *leaf) bool {
+	b.gate = b.gate || b.tree.gathering.CompareAndSwap(false, true)
+	return b.gate || !b.op.within(l)
+}
+
+// leave ends what enter began.
+func (b *branch) leave() {
+	if b.gate {
+		b.tree.gathering.Store(false)
+	}
+}
+
+// within reports whether a shard could hold what the request needs.
+func (r *request) within(l *leaf) bool {
+	for i := range r.spends {
+		sp := &r.spends[i]
+		if j := r.limits.Find(sp.limit); j >= 0 && !r.limits.Unlimited(j) && sp.need > l.share(r.limits.Params(j)).Capacity {
+			return false
+		}
+	}
+	return true
 }
 
 // look asks a shard what it has.

@@ -225,6 +225,7 @@ func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 		}
 		b.site.ns, b.op.ns, b.now = sp.id, sp.id, corrected
 	}
+	defer c.leave()
 	expires := s.cfg.Now().Add(s.cfg.Budget)
 	for c.next(&s.forest, s.cfg.Now()) {
 		for _, r := range c.sent {

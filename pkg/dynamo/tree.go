@@ -23,6 +23,8 @@ type forest struct {
 type tree struct {
 	site site
 
+	gathering atomic.Bool // a request of this process takes from several shards
+
 	mu     sync.Mutex
 	seen   map[int]sight // of shards, as their lanes saw them last
 	prefer int           // a shard at level maxShards: the leaf with it is asked first
