@@ -28,6 +28,7 @@ type branch struct {
 	rounds int
 	over   bool            // there is no more to try
 	failed bool            // a shard did not answer
+	gate   bool            // it is the one request of this process that takes from several shards
 	limits *limiter.Limits // that the shards decide under, the newest seen
 	goals  []goal
 	states map[int][]goalState // of leaves that answered, by index
