@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -62,7 +63,7 @@ func newBench(t *testing.T, server *dynamotest.Server) *bench {
 	if err := dynamo.CreateTable(t.Context(), b.client, b.table); err != nil {
 		t.Fatal(err)
 	}
-	b.store = newStore(t, b.client, func(cfg *dynamo.Config) { cfg.Table, cfg.Clock, cfg.ShardUnits = b.table, clock, 1 << 40 })
+	b.store = newStore(t, b.client, func(cfg *dynamo.Config) { cfg.Table, cfg.Clock, cfg.ShardUnits = b.table, clock, 1<<40 })
 	t.Cleanup(func() { closing(t, b.store) })
 	b.limits = limitsOf(t, limiter.PerSecond("rps", 1_000_000), limiter.PerMinute("rpm", 100_000_000), limiter.PerMinute("tpm", 100_000_000), limiter.PerDay("tpd", 1_000_000_000))
 	return b
@@ -102,7 +103,7 @@ func bareUpdate(table, item string, n int64) *dynamodb.UpdateItemInput {
 		UpdateExpression:          aws.String("ADD tk :one SET rf = :n"),
 		ConditionExpression:       aws.String("attribute_not_exists(PK) OR rf < :n"),
 		ReturnValues:              types.ReturnValueAllNew,
-		ExpressionAttributeValues: map[string]types.AttributeValue{":one": &types.AttributeValueMemberN{Value: "1"}, ":n": &types.AttributeValueMemberN{Value: fmt.Sprint(n)}},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":one": &types.AttributeValueMemberN{Value: "1"}, ":n": &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}},
 	}
 }
 

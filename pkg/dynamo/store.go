@@ -218,8 +218,8 @@ func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 		return false, err
 	}
 	corrected := s.cfg.Clock.correct(now).UnixMilli()
-	for i, b := range c.branches { // before anything is taken
-		sp, err := s.use(ctx, ops[i].Bucket.Namespace)
+	for _, b := range c.branches { // before anything is taken
+		sp, err := s.use(ctx, b.site.bucket.Namespace)
 		if err != nil {
 			return false, err
 		}
@@ -230,7 +230,7 @@ func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 	for c.next(&s.forest, s.cfg.Now()) {
 		for _, r := range c.sent {
 			r.expires = expires
-			s.queue(r) //nolint:contextcheck // a lane works for all of its callers
+			s.queue(r)
 		}
 		select {
 		case <-c.done:
@@ -240,7 +240,7 @@ func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 		}
 	}
 	defer s.byCaller(now, ops)
-	return s.decide(c, ops) //nolint:contextcheck // a give-back outlives the call
+	return s.decide(c, ops)
 }
 
 // byCaller turns the times of what ops report into those of the caller's clock.
