@@ -30,6 +30,9 @@ const (
 	choreTries = 5
 	// choreRest is how long a lane lets a chore be that failed.
 	choreRest = time.Second
+	// choreView is how old a view may be that another shard is made from: far younger
+	// than a retired one stays, which tells that it was made before.
+	choreView = time.Hour
 )
 
 // tend does one chore of a lane, if there is any, and reports whether it did. Chores
@@ -57,6 +60,8 @@ func (s *Store) tendOnce(l *lane) bool {
 	case l.knows.clock.doubtful:
 		l.todo = nil // what time it is must be certain; they will come again
 		return false
+	case v != nil && v.shard.moving && s.cfg.Now().Round(0).Sub(l.seen) > choreView:
+		_, _ = s.sight(l) // else the next will
 	case v != nil && v.shard.moving:
 		s.finish(l)
 	case len(l.todo) > 0:
@@ -196,6 +201,7 @@ func (s *Store) cost(l *lane) int64 { return l.units() + l.owed }
 func (s *Store) saw(l *lane, image *view) {
 	l.knows.learn(image)
 	now := s.cfg.Now()
+	l.seen = now.Round(0) // a machine may have slept
 	if image != nil {
 		l.load.observe(now, &image.shard, s.cfg.ShardUnits)
 	}

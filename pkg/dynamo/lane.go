@@ -31,6 +31,7 @@ type lane struct {
 	todo   []chore
 	tended bool      // the last thing it did was a chore
 	rest   time.Time // no chores before
+	seen   time.Time // on the wall, when the view came
 	races  races
 
 	// Guarded by the lock of the lane's shard:

@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -56,22 +59,22 @@ func TestHeirs(t *testing.T) {
 type grove struct {
 	t     *testing.T
 	store *Store
+	db    *dynamofake.DB
 	site  site
 	wall  time.Time
 }
 
 func newGrove(t *testing.T) *grove {
 	t.Helper()
-	g := &grove{t: t, site: site{ns: "ns", bucket: limiter.BucketKey{Entity: "e", Resource: "r"}}, wall: time.UnixMilli(simStart)}
-	db := dynamofake.New()
-	if _, err := db.CreateTable(t.Context(), TableInput("buckets")); err != nil {
+	g := &grove{t: t, db: dynamofake.New(), site: site{ns: "ns", bucket: limiter.BucketKey{Entity: "e", Resource: "r"}}, wall: time.UnixMilli(simStart)}
+	if _, err := g.db.CreateTable(t.Context(), TableInput("buckets")); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := Config{Client: db, Table: "buckets", Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return g.wall }}.withDefaults()
+	cfg, err := Config{Client: g.db, Table: "buckets", Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return g.wall }}.withDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.store = &Store{cfg: cfg, client: db, stopped: t.Context(), replica: "r"}
+	g.store = &Store{cfg: cfg, client: g.db, stopped: t.Context(), replica: "r"}
 	g.store.lanes.init(laneShards * maxShards)
 	return g
 }
@@ -254,5 +257,31 @@ func TestLimitsChangeWhileASplitIsUnderWay(t *testing.T) {
 				t.Errorf("%v tokens of %s stay, %v in both halves; want %v and %v", got, tc.limit, sum, tc.stays, tc.whole)
 			}
 		})
+	}
+}
+
+// Whoever comes back after a day, with a split that was not finished when it left,
+// makes no shard of it: that was made and used, and is gone by now.
+func TestAnOldSplitIsNotFinished(t *testing.T) {
+	g := newGrove(t)
+	limits := limitsFor(t, limiter.PerDay("a", 10))
+	g.ask(0, 0, 1, limits, take(2))
+	g.splitOff(0)
+	away := g.lane(0)
+	g.forget()
+	g.finish(0)
+	g.ask(1, 0, 1, limits, take(4))
+	g.retire(1)
+	k := g.site.shard(1)
+	if _, err := g.db.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("buckets"), Key: k.attributes()}); err != nil {
+		t.Fatal(err)
+	}
+	g.at(25 * 3600)
+	g.store.tendOnce(away)
+	if v, err := g.store.read(g.lane(1)); err != nil || v != nil {
+		t.Errorf("shard 1: %+v, %v; want none", v, err)
+	}
+	if away.knows.view.shard.moving {
+		t.Error("the split is still taken for unfinished")
 	}
 }
