@@ -62,7 +62,7 @@ torture: $(DYNAMODB) ## Run the long form of the tests of a fleet: a million dec
 
 # Of what go test prints, only the tables and what failed.
 .PHONY: bench
-bench: ## Measure the targets and print each beside what was measured
+bench: $(DYNAMODB) ## Measure the targets and print each beside what was measured
 	@$(GO) test -tags bench -count=1 -p 1 -v -timeout 30m -run '^TestBenchTargets$$' ./cmd/... ./config/... ./pkg/... 2>&1 | sed -E \
 		-e '/^(=== |PASS$$|\?|ok  |testing: warning: no tests)/d' \
 		-e 's/^--- PASS: .*//; s/^    ([a-z_]+_test\.go:[0-9]+: )?//'
