@@ -16,29 +16,36 @@ import (
 )
 
 // A write that arrives twice is applied once, as long as its id is in its slot.
-// When another write has taken the slot it is applied again: so one that gives
-// tokens is never sent a second time.
+// When another write has taken the slot it is applied again, which takes too much and
+// never too little; one that gives tokens is not.
 func TestAWriteIsAppliedOnce(t *testing.T) {
+	other := func(w *scene) { w.member(aSecond).do(0, take(1)) }
+	mate := func(w *scene) {
+		w.seen += slotCount - 1
+		other(w)
+	}
+	refund := limiter.Spend{Limit: "a", Refund: limiter.Milli}
 	for _, tc := range []struct {
 		name    string
+		spend   limiter.Spend
 		between func(w *scene)
 		rule    func(*dynamodb.UpdateItemInput)
 		want    bool // applied again
 	}{
-		{"at once", func(*scene) {}, nil, false},
-		{"after a replica with another slot", func(w *scene) { w.member(aSecond).do(0, take(1)) }, nil, false},
-		{"after a replica with the same slot", func(w *scene) {
-			w.seen += slotCount - 1
-			w.member(aSecond).do(0, take(1))
-		}, nil, true},
-		{"without the rule", func(*scene) {}, without(func(c clause) bool { return strings.HasPrefix(c.attr, attrSlot) }), true},
+		{"at once", take(1), func(*scene) {}, nil, false},
+		{"after a replica with another slot", take(1), other, nil, false},
+		{"after a replica with the same slot", take(1), mate, nil, true},
+		{"a refund at once", refund, func(*scene) {}, nil, false},
+		{"a refund after a replica with another slot", refund, other, nil, false},
+		{"a refund after a replica with the same slot", refund, mate, nil, false},
+		{"without the rule", take(1), func(*scene) {}, without(func(c clause) bool { return strings.HasPrefix(c.attr, attrSlot) }), true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newScene(t)
 			a := w.member(aSecond)
 			a.do(0, take(4))
 			a.look()
-			p := a.intend(0, 1, take(1))
+			p := a.intend(0, 1, tc.spend)
 			if tc.rule != nil {
 				tc.rule(p.write.update)
 			}

@@ -359,6 +359,9 @@ const maxBucketName = 256
 func begin(id writeID, p *plan) *expression {
 	e := newExpression()
 	e.own(id)
+	if slices.ContainsFunc(p.actors, (*request).gives) {
+		e.requireSlot(id.slot, p.stage.base.slots[id.slot])
+	}
 	e.require(attrVersion, "=", numberAttribute(p.stage.base.version.hash))
 	e.require(attrEpoch, "=", numberAttribute(p.stage.base.shard.epoch))
 	e.addTo(attrUnits, p.units)
@@ -376,6 +379,17 @@ func (e *expression) own(id writeID) {
 	attr := slotAttr(id.slot)
 	e.require(attr, "<>", &types.AttributeValueMemberS{Value: id.id})
 	e.setTo(attr, &types.AttributeValueMemberS{Value: id.id})
+}
+
+// requireSlot makes a write that gives tokens rest on its slot being as it was seen,
+// which it never is again. Without, such a write would give twice if it arrived again
+// after one of a replica that shares the slot.
+func (e *expression) requireSlot(slot int, seen string) {
+	if seen == "" {
+		e.requireAbsent(slotAttr(slot))
+		return
+	}
+	e.require(slotAttr(slot), "=", &types.AttributeValueMemberS{Value: seen})
 }
 
 func (e *expression) setLastTake(p *plan) {
