@@ -88,8 +88,8 @@ func inOutage(t *testing.T, l *limiter.Limiter, p limiter.Policy) {
 	}
 }
 
-// When DynamoDB is back, one call is tried, then some more at a time, then all; and
-// then the store decides everything.
+// When DynamoDB is back, calls follow the answers: one, then two for each, then all;
+// and then the store decides everything.
 func TestRecoveryWithoutAStampede(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newTable(t)
@@ -99,7 +99,7 @@ func TestRecoveryWithoutAStampede(t *testing.T) {
 			t.Fatal(err)
 		}
 		l := decider(t, s, 0)
-		const entities = 300
+		const entities = 200
 		round := func() (byStore int64) {
 			var n atomic.Int64
 			var g sync.WaitGroup
@@ -123,20 +123,31 @@ func TestRecoveryWithoutAStampede(t *testing.T) {
 			round()
 			time.Sleep(20 * time.Millisecond)
 		}
-		calls := db.Count("UpdateItem")
-		db.SetPlan(func(dynamofake.Call) dynamofake.Fault { return dynamofake.Fault{Latency: 2 * time.Millisecond} })
-		most, rounds, began := 1, 0, time.Now()
-		for got := int64(0); got < entities && time.Since(began) < time.Minute; rounds++ {
-			got = round()
-			made := db.Count("UpdateItem") - calls
-			if made > 4*most+4 && most < 32 {
-				t.Errorf("round %d after the outage made %d calls, and none before more than %d", rounds, made, most)
-			}
-			most, calls = max(most, made), calls+made
+		const latency = 2 * time.Millisecond
+		var sent []time.Time // the plan is asked of one call at a time
+		db.SetPlan(func(dynamofake.Call) dynamofake.Fault {
+			sent = append(sent, time.Now())
+			return dynamofake.Fault{Latency: latency}
+		})
+		began := time.Now()
+		for round() < entities && time.Since(began) < time.Minute {
 			time.Sleep(20 * time.Millisecond)
 		}
 		if took := time.Since(began); took > 10*time.Second {
 			t.Errorf("it took %v until the store decided everything again", took)
+		}
+		synctest.Wait()
+		db.SetPlan(nil)
+		for i, at := range sent {
+			answered := 0
+			for _, before := range sent[:i] {
+				if at.Sub(before) >= latency {
+					answered++
+				}
+			}
+			if answered < 64 && i > 4+2*answered {
+				t.Fatalf("call %d after the outage was made when %d had been answered, want at most two for each, and some", i+1, answered)
+			}
 		}
 	})
 }
