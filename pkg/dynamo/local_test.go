@@ -3,7 +3,6 @@ package dynamo_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -28,8 +27,8 @@ func (m metered) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o
 // four limits and ids of 32 bytes.
 func TestADecisionIsOneWriteUnit(t *testing.T) {
 	server := dynamotest.Start(t)
-	recorder := dynamotest.NewRecorder(http.DefaultTransport)
-	client, table := metered{dynamotest.NewClient(server.URL, recorder)}, dynamotest.TableName(t)
+	recorder := dynamotest.NewRecorder(nil)
+	client, table := metered{dynamotest.NewClient(server.URL, apart{recorder})}, dynamotest.TableName(t)
 	if err := dynamo.CreateTable(t.Context(), client, table); err != nil {
 		t.Fatal(err)
 	}
