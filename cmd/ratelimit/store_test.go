@@ -296,6 +296,35 @@ func TestReloadWhileTheTableDoesNotAnswer(t *testing.T) {
 	})
 }
 
+// An outage is counted, and shows for as long as calls are refused.
+func TestMetricsOfAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newTable(t)
+		r := startReplica(t, db, twoPerMinute)
+		defer r.stop()
+		expect := func(when string, wants ...string) {
+			t.Helper()
+			_, text := r.do(t, http.MethodGet, "/metrics", "")
+			for _, want := range wants {
+				if !strings.Contains(text, "\nratelimit_dynamodb_"+want+"\n") {
+					t.Errorf("%s: no %s", when, want)
+				}
+			}
+		}
+		r.ask(t, 1)
+		expect("before", "outages_total 0", "unavailable 0")
+		db.SetPlan(func(dynamofake.Call) dynamofake.Fault { return dynamofake.Fault{Kind: dynamofake.ServerError} })
+		for range 20 {
+			r.ask(t, 1)
+		}
+		expect("while nothing is answered", "outages_total 1", "unavailable 1")
+		db.SetPlan(nil)
+		time.Sleep(time.Minute)
+		r.ask(t, 1)
+		expect("after", "outages_total 1", "unavailable 0")
+	})
+}
+
 func TestMetricsOfAStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newTable(t)
@@ -306,6 +335,7 @@ func TestMetricsOfAStore(t *testing.T) {
 		for _, want := range []string{
 			"ratelimit_dynamodb_writes_total 1", "ratelimit_dynamodb_refused_writes_total", "ratelimit_dynamodb_resent_writes_total 0",
 			"ratelimit_dynamodb_reads_total", "ratelimit_dynamodb_lost_give_backs_total 0", "ratelimit_dynamodb_halts_total 0", "ratelimit_dynamodb_lanes 1",
+			"ratelimit_dynamodb_outages_total 0", "ratelimit_dynamodb_unavailable 0",
 			"ratelimit_dynamodb_clock_offset_seconds 0", "ratelimit_dynamodb_clock_uncertainty_seconds 0", "ratelimit_dynamodb_clock_trusted 1",
 			"ratelimit_cache_hits_total", "ratelimit_cache_misses_total", "ratelimit_cache_records",
 		} {

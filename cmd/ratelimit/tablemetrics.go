@@ -33,16 +33,21 @@ func newTableMetrics(store *dynamo.Store, clock *dynamo.Clock) *tableMetrics {
 	m.count("reads_total", "Reads of buckets.", func(s *tableState) int64 { return s.Reads })
 	m.count("lost_give_backs_total", "Give-backs of denied requests that were not, or may not have been, applied.", func(s *tableState) int64 { return s.Lost })
 	m.count("halts_total", "Times that refills stopped because the clock could not be trusted.", func(s *tableState) int64 { return s.Halts })
+	m.count("outages_total", "Times that DynamoDB was taken for unavailable, as it did not answer.", func(s *tableState) int64 { return s.Outages })
+	m.gauge("unavailable", "1 while calls are refused at once, because DynamoDB did not answer those before.", func(s *tableState) float64 { return truth(s.Open) })
 	m.gauge("lanes", "Buckets that this process remembers.", func(s *tableState) float64 { return float64(s.Lanes) })
 	m.gauge("clock_offset_seconds", "What is added to this machine's clock, as DynamoDB's replies prove it wrong.", func(s *tableState) float64 { return s.clock.Offset.Seconds() })
 	m.gauge("clock_uncertainty_seconds", "How far off the corrected clock may be, for all that is known.", func(s *tableState) float64 { return s.clock.Uncertainty.Seconds() })
-	m.gauge("clock_trusted", "1 while refills go by the clock, 0 while it may be off by too much and nothing is refilled.", func(s *tableState) float64 {
-		if s.clock.Trusted {
-			return 1
-		}
-		return 0
-	})
+	m.gauge("clock_trusted", "1 while refills go by the clock, 0 while it may be off by too much and nothing is refilled.", func(s *tableState) float64 { return truth(s.clock.Trusted) })
 	return m
+}
+
+// truth is 1 for true.
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func (m *tableMetrics) count(name, help string, value func(*tableState) int64) {

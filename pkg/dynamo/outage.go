@@ -17,16 +17,21 @@ import (
 
 const (
 	// outageFailures is how many calls in a row must go without an answer to take
-	// DynamoDB for unavailable.
-	outageFailures = 5
+	// DynamoDB for unavailable. It happens once in two thousand calls of which half
+	// fail, and once in twelve million of which a fifth do.
+	outageFailures = 10
 	// firstOutage is how long calls fail at once before one is tried; it doubles with
 	// every try that fails, up to maxOutage, and is cut by chance to no less than half,
 	// so that replicas do not try together.
 	firstOutage = 200 * time.Millisecond
 	maxOutage   = 5 * time.Second
-	// recoveredCalls is how many calls must succeed one after another, or side by side,
-	// after an outage before their number is unbounded again.
+	// recoveredCalls is how many calls at a time there must have been after an outage
+	// before their number is unbounded again.
 	recoveredCalls = 128
+	// failureCost is how many fewer calls at a time a failure allows after an outage,
+	// where an answer allows one more: their number grows while more than two thirds
+	// of them are answered.
+	failureCost = 2
 	// hastyCall is how long a call must have waited for an answer for its deadline to
 	// say anything of DynamoDB.
 	hastyCall = 50 * time.Millisecond
@@ -72,13 +77,15 @@ func verdictOf(ctx context.Context, err error, took time.Duration) verdict {
 
 // breaker keeps calls from a DynamoDB that does not answer. It is closed, with any
 // number of calls at a time; open, with none; or recovering, with few: one at
-// first, then one more for each that succeeds. The zero breaker is closed. It is
-// safe for concurrent use.
+// first, then one more for each that is answered and fewer for each that is not. Many
+// failures in a row open it, and while it recovers the first call's, too. The zero
+// breaker is closed. It is safe for concurrent use.
 type breaker struct {
 	mu       sync.Mutex
 	epoch    int       // changes with the state: calls of before say nothing of it
-	failures int       // in a row, while closed; of outages in a row, while not
+	failures int       // in a row
 	open     bool      // or recovering
+	relapses int       // since it was closed
 	until    time.Time // when the first call is tried
 	limit    int       // of calls at a time, while recovering
 	running  int       // of them
@@ -98,14 +105,26 @@ func (b *breaker) allow(now time.Time) (permit, error) {
 	if !b.open {
 		return permit{b.epoch}, nil
 	}
-	// A call that never ends must not keep the breaker open.
-	full := b.running >= b.limit && now.Before(b.tried.Add(maxOutage))
-	if now.Before(b.until) || full {
+	if b.refuses(now) {
 		return permit{}, fmt.Errorf("%w: DynamoDB has not answered %d calls in a row, the last with: %v", limiter.ErrUnavailable, outageFailures, b.cause) //nolint:errorlint // of another call
 	}
 	b.running++
 	b.tried = now
 	return permit{b.epoch}, nil
+}
+
+// refuses reports whether a call would be refused.
+func (b *breaker) refuses(now time.Time) bool {
+	// A call that never ends must not keep the breaker open.
+	full := b.running >= b.limit && now.Before(b.tried.Add(maxOutage))
+	return b.open && (full || now.Before(b.until))
+}
+
+// state returns how many outages there were, and whether a call would be refused.
+func (b *breaker) state(now time.Time) (outages int64, unavailable bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.outages, b.refuses(now)
 }
 
 // done ends a call that was allowed. r, from 0 up to below 1<<16, is drawn by chance.
@@ -118,32 +137,33 @@ func (b *breaker) done(now time.Time, p permit, v verdict, err error, r uint16) 
 	if b.open {
 		b.running--
 	}
-	switch {
-	case v == failed:
+	switch v {
+	case unjudged:
+	case failed:
 		b.failed(now, err, r)
-	case v == answered && b.open:
-		if b.limit++; b.limit > recoveredCalls {
-			b.enter(false)
-		}
-	case v == answered:
+	case answered:
 		b.failures = 0
+		if b.limit++; b.open && b.limit > recoveredCalls {
+			b.enter(false)
+			b.relapses = 0
+		}
 	}
 }
 
-// failed counts a failure: too many of them, or one while recovering, are an outage.
+// failed counts a failure: too many of them are an outage.
 func (b *breaker) failed(now time.Time, err error, r uint16) {
-	if !b.open {
-		if b.failures++; b.failures < outageFailures {
-			return
-		}
-		b.enter(true)
-		b.outages++
-	} else {
-		n := b.failures
-		b.enter(true)
-		b.failures = n + 1
+	b.limit = max(b.limit-failureCost, 1)
+	if b.failures++; b.failures < outageFailures {
+		return
 	}
-	wait := min(firstOutage<<min(b.failures, 16), maxOutage)
+	if b.open {
+		b.relapses++
+	} else {
+		b.outages++
+	}
+	b.enter(true)
+	b.failures = outageFailures - 1 // one more, unless a call is answered first
+	wait := min(firstOutage<<min(b.relapses, 16), maxOutage)
 	b.until = now.Add(wait/2 + wait/2*time.Duration(r)>>16)
 	b.cause = err
 }

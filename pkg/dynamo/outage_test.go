@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -52,6 +53,14 @@ func (s *breakerScript) refuse() {
 	}
 }
 
+// expect demands what the breaker says of itself.
+func (s *breakerScript) expect(outages int64, unavailable bool) {
+	s.Helper()
+	if o, u := s.breaker.state(s.now); o != outages || u != unavailable {
+		s.Errorf("%d outages, unavailable: %t; want %d, %t", o, u, outages, unavailable)
+	}
+}
+
 var errCause = errors.New("no route to host")
 
 // end ends calls, with the longest wait if they open the breaker.
@@ -67,8 +76,10 @@ func TestBreakerOpensAndCloses(t *testing.T) {
 	s.end(answered, s.allow(1)...)
 	s.end(failed, s.allow(outageFailures-1)...) // not in a row with those of before
 	s.end(unjudged, s.allow(3)...)
+	s.expect(0, false)
 	s.end(failed, s.allow(1)...)
 	s.refuse()
+	s.expect(1, true)
 	if _, err := s.breaker.allow(s.now); !strings.Contains(err.Error(), errCause.Error()) {
 		t.Errorf("%q does not name the cause", err)
 	}
@@ -84,10 +95,11 @@ func TestBreakerOpensAndCloses(t *testing.T) {
 	s.now = s.now.Add(firstOutage) // twice as long by now
 	s.refuse()
 	s.now = s.now.Add(firstOutage)
-	s.end(answered, s.allow(1)...)
-	if got := s.breaker.outages; got != 1 {
-		t.Errorf("%d outages, want 1", got)
-	}
+	s.expect(1, false)
+	probe = s.allow(1)
+	s.expect(1, true)
+	s.end(answered, probe...)
+	s.expect(1, false)
 }
 
 // After an outage calls come back one by one, then more, then all.
@@ -95,27 +107,100 @@ func TestBreakerRecoversWithoutAStampede(t *testing.T) {
 	s := newBreakerScript(t)
 	s.end(failed, s.allow(outageFailures)...)
 	s.now = s.now.Add(firstOutage)
+	s.end(failed, s.allow(1)...)
+	s.now = s.now.Add(2 * firstOutage)
 	for limit := 1; limit <= recoveredCalls; limit *= 2 {
 		permits := s.allow(limit)
 		s.refuse()
 		s.end(answered, permits...)
 	}
-	s.allow(10 * recoveredCalls)
+	s.end(failed, s.allow(10 * recoveredCalls)...)
+	s.refuse()
+	s.now = s.now.Add(firstOutage)
+	s.allow(1) // the next outage's first wait is as short
 }
 
+// A failure while it recovers means fewer calls at a time; many in a row are an outage again.
 func TestBreakerFailsWhileRecovering(t *testing.T) {
 	s := newBreakerScript(t)
 	s.end(failed, s.allow(outageFailures)...)
 	s.now = s.now.Add(firstOutage)
 	s.end(answered, s.allow(1)...)
-	permits := s.allow(2)
+	s.end(answered, s.allow(2)...)
+	permits := s.allow(4)
 	s.end(failed, permits[0])
-	s.refuse()
-	s.end(answered, permits[1]) // of before: says nothing
+	s.refuse() // three are under way, of two at a time
+	s.end(failed, permits[1:3]...)
+	s.refuse() // one is under way, of one at a time
+	s.end(unjudged, permits[3])
+	for range outageFailures - 3 {
+		permit := s.allow(1)
+		s.refuse()
+		s.end(failed, permit...)
+	}
 	s.refuse()
 	s.now = s.now.Add(2 * firstOutage)
 	s.allow(1)
 	s.refuse()
+}
+
+// bear has callers ask at once, again and again, while some of 100 calls fail. It
+// returns how many calls were refused, and allowed while the breaker was not closed.
+func (s *breakerScript) bear(rounds, callers, percent int, seed uint64) (refused, tried int) {
+	r := rand.New(rand.NewPCG(seed, 0)) // #nosec G404 -- a script
+	for range rounds {
+		s.now = s.now.Add(10 * time.Millisecond)
+		var permits []permit
+		for range callers {
+			if p, err := s.breaker.allow(s.now); err == nil {
+				permits = append(permits, p)
+			}
+		}
+		refused += callers - len(permits)
+		if s.breaker.open {
+			tried += len(permits)
+		}
+		for _, p := range permits {
+			v := answered
+			if r.IntN(100) < percent {
+				v = failed
+			}
+			s.end(v, p)
+		}
+	}
+	return refused, tried
+}
+
+// While most calls are answered the breaker closes after an outage, and stays closed.
+func TestBreakerBearsFailures(t *testing.T) {
+	const rounds, callers, most = 2000, 64, 5 * recoveredCalls
+	for _, percent := range []int{0, 2, 10, 20} {
+		for seed := range uint64(10) {
+			s := newBreakerScript(t)
+			s.end(failed, s.allow(outageFailures)...)
+			refused, tried := s.bear(rounds, callers, percent, seed)
+			if s.breaker.open || tried > most {
+				t.Errorf("%d %% fail, seed %d: open is %t after %d calls, want false after at most %d", percent, seed, s.breaker.open, tried, most)
+			}
+			if got := s.breaker.outages; got != 1 {
+				t.Errorf("%d %% fail, seed %d: %d outages, want 1", percent, seed, got)
+			}
+			if share := 100 * refused / (rounds * callers); share >= 10 {
+				t.Errorf("%d %% fail, seed %d: %d %% are refused, want less than 10", percent, seed, share)
+			}
+		}
+	}
+}
+
+// While hardly any call is answered, few are tried.
+func TestBreakerOpensWhenMostCallsFail(t *testing.T) {
+	const rounds, callers = 6000, 64 // a minute
+	for seed := range uint64(10) {
+		s := newBreakerScript(t)
+		if refused, _ := s.bear(rounds, callers, 90, seed); refused < rounds*callers*99/100 {
+			t.Errorf("seed %d: %d of %d calls are refused while 90 %% fail, want 99 %%", seed, refused, rounds*callers)
+		}
+	}
 }
 
 // Calls that began before the breaker opened say nothing of it when they end.

@@ -106,6 +106,8 @@ type Store struct {
 	lanes  lanes
 	forest forest
 
+	breaker *breaker // of the client
+
 	replica string // of this run of this process
 	slot    int    // where its writes leave their ids
 	prefer  int    // which shard of a bucket it asks first, at level maxShards
@@ -139,6 +141,8 @@ type Stats struct {
 	Owed    int64 // give-backs that wait for DynamoDB now
 	Halts   int64 // times that refills stopped, because the clock could not be trusted
 	Lanes   int64 // buckets remembered now
+	Outages int64 // times that DynamoDB was taken for unavailable, as it did not answer
+	Open    bool  // a call would be refused now, because of an outage
 }
 
 // New returns a store on a table, which must exist, and contacts nobody. Its errors
@@ -150,7 +154,7 @@ func New(cfg Config) (*Store, error) {
 	}
 	client := newGuard(cfg.Client, cfg.Now)
 	s := &Store{
-		cfg: cfg, client: client, replica: rand.Text()[:9],
+		cfg: cfg, client: client, breaker: &client.breaker, replica: rand.Text()[:9],
 		catalog: newCatalog(catalogConfig{Client: client, Table: cfg.Table, Logger: cfg.Logger, Now: cfg.Now}),
 	}
 	h := fnv.New32a()
@@ -177,7 +181,9 @@ func (s *Store) Capabilities() limiter.BackendCapabilities {
 
 // Stats returns what the store has done so far.
 func (s *Store) Stats() Stats {
+	outages, open := s.breaker.state(s.cfg.Now())
 	return Stats{
+		Outages: outages, Open: open,
 		Writes: s.stats.writes.Load(), Refused: s.stats.refused.Load(), Resent: s.stats.resent.Load(),
 		Reads: s.stats.reads.Load(), Lost: s.stats.lost.Load(), Owed: s.owed.Load(), Halts: s.stats.halts.Load(), Lanes: int64(s.lanes.count()),
 	}
