@@ -114,7 +114,7 @@ func TestBreakerRecoversWithoutAStampede(t *testing.T) {
 		s.refuse()
 		s.end(answered, permits...)
 	}
-	s.end(failed, s.allow(10 * recoveredCalls)...)
+	s.end(failed, s.allow(10*recoveredCalls)...)
 	s.refuse()
 	s.now = s.now.Add(firstOutage)
 	s.allow(1) // the next outage's first wait is as short
