@@ -97,9 +97,9 @@ func (g *grove) see(index int) *view {
 	return v
 }
 
-// ask decides a request at a shard, seconds after the start, under the limits of a
-// generation, and reports whether it was admitted.
-func (g *grove) ask(index int, seconds float64, generation uint64, limits *limiter.Limits, spends ...limiter.Spend) bool {
+// ask has a request admitted by a shard, seconds after the start, under the limits of
+// a generation.
+func (g *grove) ask(index int, seconds float64, generation uint64, limits *limiter.Limits, spends ...limiter.Spend) {
 	g.t.Helper()
 	at := milliseconds(seconds)
 	r, err := newRequest(at, &limiter.Op{Bucket: g.site.bucket, Limits: limits, Generation: generation, Spends: spends})
@@ -115,10 +115,9 @@ func (g *grove) ask(index int, seconds float64, generation uint64, limits *limit
 			pending = g.store.step(l, pending)
 		}
 	}
-	if r.err != nil {
-		g.t.Fatal(r.err)
+	if r.err != nil || !r.admitted {
+		g.t.Fatalf("admitted %t, %v: %+v", r.admitted, r.err, spends)
 	}
-	return r.admitted
 }
 
 // change applies a change to a shard as it is.
@@ -193,7 +192,7 @@ func TestAMergeRefillsFromThenOn(t *testing.T) {
 		at, want float64
 	}{
 		{"the other one was refilled later", func(g *grove) {
-			g.ask(1, 0, 1, limits, take(5))
+			g.ask(1, 0, 1, limits, take(4))
 			g.ask(1, 100, 1, limits, take(5))
 		}, 100, 5},
 		{"the other one was full when this one was taken from", func(g *grove) {
@@ -207,7 +206,7 @@ func TestAMergeRefillsFromThenOn(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := newGrove(t)
-			g.ask(0, 0, 1, limits, limiter.Spend{Limit: "a", Charge: 1, Refund: 1}, limiter.Spend{Limit: "a", Take: 1})
+			g.ask(0, 0, 1, limits, take(0.001))
 			g.splitOff(0)
 			g.finish(0)
 			tc.use(g)
