@@ -284,3 +284,46 @@ func TestAnOldSplitIsNotFinished(t *testing.T) {
 		t.Error("the split is still taken for unfinished")
 	}
 }
+
+// Who still takes a split for unfinished does not set anything aside again.
+func TestLimitsChangeAfterASplitWasFinished(t *testing.T) {
+	both, one := limitsFor(t, limiter.PerDay("a", 10), limiter.PerDay("b", 10)), limitsFor(t, limiter.PerDay("a", 10))
+	g := newGrove(t)
+	g.ask(0, 0, 1, both, take(2))
+	g.splitOff(0)
+	away := g.lane(0).knows
+	g.forget()
+	g.finish(0)
+	l := g.lane(0)
+	l.knows, l.seen, l.rest = away, g.wall, g.wall.Add(time.Hour)
+	g.ask(0, 0, 2, one, take(1))
+	v := g.see(0)
+	for i := range v.balances {
+		if b := &v.balances[i]; b.moving != 0 {
+			t.Errorf("%d millitokens of %s are set aside; the split is unfinished: %t", b.moving, b.limit.Name, v.shard.moving)
+		}
+	}
+}
+
+// A merge loses nothing of a limit that the bucket is not under for a while, whether
+// it is the one shard that has forgotten it, as it was full, or the other.
+func TestAMergeKeepsLimitsThatAreAway(t *testing.T) {
+	both, one := limitsFor(t, limiter.PerDay("a", 10), limiter.PerDay("b", 10)), limitsFor(t, limiter.PerDay("b", 10))
+	for used := range 2 {
+		g := newGrove(t)
+		g.ask(0, 0, 1, both, limiter.Spend{Limit: "a", Charge: 1})
+		g.splitOff(0)
+		g.finish(0)
+		g.ask(used, 60, 1, both, take(2)) // a millitoken is back by then
+		for i := range 2 {
+			g.ask(i, 60, 2, one, limiter.Spend{Limit: "b", Take: 1})
+		}
+		g.at(60)
+		g.retire(1)
+		g.absorb(1)
+		g.ask(0, 60, 3, both, limiter.Spend{Limit: "b", Take: 1})
+		if got := g.tokens(0, "a", 60); got < 7.999 || got > 8.002 {
+			t.Errorf("2 taken from shard %d, %v of 10 left", used, got)
+		}
+	}
+}

@@ -151,7 +151,7 @@ func (s *shardSim) applied(m *shardMessage) {
 			}
 		}
 	}
-	if s.check(); s.adopt || s.drop || s.ttl || s.fault != nil {
+	if s.check(); s.adopt || s.ttl || s.fault != nil {
 		return
 	}
 	for i, o := range s.whole {
