@@ -121,7 +121,8 @@ func makeInput(table string, of site, v *view, now int64) *dynamodb.PutItemInput
 // clearInput notes that the other half of a split is made.
 func clearInput(table string, k key, v *view) *dynamodb.UpdateItemInput {
 	e := newExpression()
-	e.require(attrVersion, "=", numberAttribute(v.version.hash))
+	e.require(attrVersion, "=", numberAttribute(v.version.hash)) // else other limits may have something set aside
+	e.require(attrGeneration, "=", numberAttribute(v.version.generation))
 	e.require(attrEpoch, "=", numberAttribute(v.shard.epoch))
 	e.require(attrMoving, "=", numberAttribute(1))
 	e.removeAttr(attrMoving)
@@ -174,7 +175,7 @@ func absorbInput(table string, k key, id writeID, v, found *view, now int64) *dy
 	for i := range v.balances {
 		next.balances[i] = absorb(&v.balances[i], found, &next.shard, next.refilled)
 	}
-	next.balances = append(next.balances, v.remember(found)...)
+	next.balances = append(next.balances, v.remember(found, next.refilled)...)
 	for i := range next.balances {
 		e.setBalance(&next.balances[i])
 		if i >= len(v.balances) {
@@ -195,17 +196,26 @@ func absorb(b *balance, found *view, s *shard, now int64) balance {
 	next.floor = s.floor(b.limit.DebtFloor())
 	next.state = tokenbucket.Bucket{Tokens: at.tokens, Refilled: max(now, b.state.Refilled)}
 	if found != nil {
-		if other := found.any(b.limit.Name); other != nil {
-			next.state.Tokens += other.state.Tokens
-		}
+		next.state.Tokens += found.holding(b)
 	}
 	next.state.Tokens = min(next.state.Tokens, next.params.Capacity)
 	return next
 }
 
+// holding returns what a retired shard has of a limit: all of its share when it does
+// not hold it, as when it was forgotten because it was full.
+func (v *view) holding(of *balance) int64 {
+	b := v.any(of.limit.Name)
+	if b == nil {
+		return v.shard.share(of.whole).Capacity
+	}
+	at := refilled(b, max(v.refilled, b.state.Refilled))
+	return at.tokens
+}
+
 // remember returns the limits that the bucket is not under now, of which this shard
 // had all and has forgotten them, and the retired one had not.
-func (v *view) remember(found *view) []balance {
+func (v *view) remember(found *view, now int64) []balance {
 	if found == nil {
 		return nil
 	}
@@ -216,9 +226,9 @@ func (v *view) remember(found *view) []balance {
 		if !b.dormant || v.any(b.limit.Name) != nil {
 			continue
 		}
+		tokens := found.holding(&b) + v.shard.share(b.whole).Capacity
 		b.params, b.floor = whole.share(b.whole), whole.floor(b.limit.DebtFloor())
-		b.state.Tokens = min(b.state.Tokens+v.shard.share(b.whole).Capacity, b.params.Capacity)
-		b.state.Refilled, b.state.Remainder = max(b.state.Refilled, v.refilled), 0
+		b.state = tokenbucket.Bucket{Tokens: min(tokens, b.params.Capacity), Refilled: max(b.state.Refilled, now)}
 		dormant = append(dormant, b)
 	}
 	return dormant

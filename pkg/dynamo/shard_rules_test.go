@@ -97,9 +97,9 @@ func (g *grove) see(index int) *view {
 	return v
 }
 
-// ask decides a request at a shard, seconds after the start, under the limits of a
-// generation, and reports whether it was admitted.
-func (g *grove) ask(index int, seconds float64, generation uint64, limits *limiter.Limits, spends ...limiter.Spend) bool {
+// ask has a request admitted by a shard, seconds after the start, under the limits of
+// a generation.
+func (g *grove) ask(index int, seconds float64, generation uint64, limits *limiter.Limits, spends ...limiter.Spend) {
 	g.t.Helper()
 	at := milliseconds(seconds)
 	r, err := newRequest(at, &limiter.Op{Bucket: g.site.bucket, Limits: limits, Generation: generation, Spends: spends})
@@ -115,10 +115,9 @@ func (g *grove) ask(index int, seconds float64, generation uint64, limits *limit
 			pending = g.store.step(l, pending)
 		}
 	}
-	if r.err != nil {
-		g.t.Fatal(r.err)
+	if r.err != nil || !r.admitted {
+		g.t.Fatalf("admitted %t, %v: %+v", r.admitted, r.err, spends)
 	}
-	return r.admitted
 }
 
 // change applies a change to a shard as it is.
@@ -193,7 +192,7 @@ func TestAMergeRefillsFromThenOn(t *testing.T) {
 		at, want float64
 	}{
 		{"the other one was refilled later", func(g *grove) {
-			g.ask(1, 0, 1, limits, take(5))
+			g.ask(1, 0, 1, limits, take(4))
 			g.ask(1, 100, 1, limits, take(5))
 		}, 100, 5},
 		{"the other one was full when this one was taken from", func(g *grove) {
@@ -207,7 +206,7 @@ func TestAMergeRefillsFromThenOn(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := newGrove(t)
-			g.ask(0, 0, 1, limits, limiter.Spend{Limit: "a", Charge: 1, Refund: 1}, limiter.Spend{Limit: "a", Take: 1})
+			g.ask(0, 0, 1, limits, take(0.001))
 			g.splitOff(0)
 			g.finish(0)
 			tc.use(g)
@@ -283,5 +282,48 @@ func TestAnOldSplitIsNotFinished(t *testing.T) {
 	}
 	if away.knows.view.shard.moving {
 		t.Error("the split is still taken for unfinished")
+	}
+}
+
+// Who still takes a split for unfinished does not set anything aside again.
+func TestLimitsChangeAfterASplitWasFinished(t *testing.T) {
+	both, one := limitsFor(t, limiter.PerDay("a", 10), limiter.PerDay("b", 10)), limitsFor(t, limiter.PerDay("a", 10))
+	g := newGrove(t)
+	g.ask(0, 0, 1, both, take(2))
+	g.splitOff(0)
+	away := g.lane(0).knows
+	g.forget()
+	g.finish(0)
+	l := g.lane(0)
+	l.knows, l.seen, l.rest = away, g.wall, g.wall.Add(time.Hour)
+	g.ask(0, 0, 2, one, take(1))
+	v := g.see(0)
+	for i := range v.balances {
+		if b := &v.balances[i]; b.moving != 0 {
+			t.Errorf("%d millitokens of %s are set aside; the split is unfinished: %t", b.moving, b.limit.Name, v.shard.moving)
+		}
+	}
+}
+
+// A merge loses nothing of a limit that the bucket is not under for a while, whether
+// it is the one shard that has forgotten it, as it was full, or the other.
+func TestAMergeKeepsLimitsThatAreAway(t *testing.T) {
+	both, one := limitsFor(t, limiter.PerDay("a", 10), limiter.PerDay("b", 10)), limitsFor(t, limiter.PerDay("b", 10))
+	for used := range 2 {
+		g := newGrove(t)
+		g.ask(0, 0, 1, both, limiter.Spend{Limit: "a", Charge: 1})
+		g.splitOff(0)
+		g.finish(0)
+		g.ask(used, 60, 1, both, take(2)) // a millitoken is back by then
+		for i := range 2 {
+			g.ask(i, 60, 2, one, limiter.Spend{Limit: "b", Take: 1})
+		}
+		g.at(60)
+		g.retire(1)
+		g.absorb(1)
+		g.ask(0, 60, 3, both, limiter.Spend{Limit: "b", Take: 1})
+		if got := g.tokens(0, "a", 60); got < 7.999 || got > 8.002 {
+			t.Errorf("2 taken from shard %d, %v of 10 left", used, got)
+		}
 	}
 }

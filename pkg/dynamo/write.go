@@ -190,6 +190,9 @@ func (e *expression) pin(v *view) {
 	e.require(attrGeneration, "=", numberAttribute(v.version.generation))
 	e.require(attrEpoch, "=", numberAttribute(v.shard.epoch))
 	e.require(attrRefilled, "=", numberAttribute(v.refilled))
+	if v.shard.moving { // that ends within an epoch
+		e.require(attrMoving, "=", numberAttribute(1))
+	}
 	for i := range v.balances {
 		b := &v.balances[i]
 		e.require(limitAttr(b.limit.Name, limitTokens), "=", numberAttribute(b.state.Tokens))
