@@ -96,8 +96,9 @@ func (s *Store) do(l *lane, c chore) {
 	case c.what == choreLook:
 		_, _ = s.sight(l) // else the next will
 	case c.what == choreRetire:
-		if v.settled() && l.knows.index >= max(v.shard.level/2, 1) && l.load.sinceQuiet(s.cfg.Now()) >= s.cfg.Quiet {
-			s.reshape(l, retireInput(s.cfg.Table, l.key, v, s.lately(l)))
+		if v.settled() && l.knows.index >= max(v.shard.level/2, 1) && l.load.sinceQuiet(s.cfg.Now()) >= s.cfg.Quiet &&
+			s.reshape(l, retireInput(s.cfg.Table, l.key, v, s.lately(l))) {
+			s.forward(l, nil) // its heir must not be split before it has what is here
 		}
 	case c.what == choreAbsorb:
 		if !s.absorb(l, c) && c.tries < choreTries {

@@ -129,17 +129,19 @@ func (g *grove) change(index int, change func(l *lane, v *view) bool) {
 	}
 }
 
-func (g *grove) splitOff(index int) {
+// splitOff splits the first shard.
+func (g *grove) splitOff() {
 	g.t.Helper()
 	s := g.store
-	g.change(index, func(l *lane, v *view) bool {
+	g.change(0, func(l *lane, v *view) bool {
 		return s.reshape(l, splitInput(s.cfg.Table, l.key, s.nextID(), v, s.lately(l), 1))
 	})
 }
 
-func (g *grove) finish(index int) {
+// finish makes the other half of that.
+func (g *grove) finish() {
 	g.t.Helper()
-	g.change(index, func(l *lane, _ *view) bool { g.store.finish(l); return !l.knows.view.shard.moving })
+	g.change(0, func(l *lane, _ *view) bool { g.store.finish(l); return !l.knows.view.shard.moving })
 }
 
 func (g *grove) retire(index int) {
@@ -207,8 +209,8 @@ func TestAMergeRefillsFromThenOn(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			g := newGrove(t)
 			g.ask(0, 0, 1, limits, take(0.001))
-			g.splitOff(0)
-			g.finish(0)
+			g.splitOff()
+			g.finish()
 			tc.use(g)
 			g.forget()
 			g.retire(1)
@@ -239,11 +241,11 @@ func TestLimitsChangeWhileASplitIsUnderWay(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			g := newGrove(t)
 			g.ask(0, 0, 1, tc.first, take(2))
-			g.splitOff(0)
+			g.splitOff()
 			g.forget()
 			g.lane(0).rest = g.wall.Add(time.Hour) // it could not be made
 			g.ask(0, 0, 2, tc.then, limiter.Spend{Limit: tc.then.At(0).Name, Take: 1})
-			g.finish(0)
+			g.finish()
 			both := limitsFor(t, a, b)
 			if tc.name == "one is lower" {
 				both = tc.then
@@ -265,10 +267,10 @@ func TestAnOldSplitIsNotFinished(t *testing.T) {
 	g := newGrove(t)
 	limits := limitsFor(t, limiter.PerDay("a", 10))
 	g.ask(0, 0, 1, limits, take(2))
-	g.splitOff(0)
+	g.splitOff()
 	away := g.lane(0)
 	g.forget()
-	g.finish(0)
+	g.finish()
 	g.ask(1, 0, 1, limits, take(4))
 	g.retire(1)
 	k := g.site.shard(1)
@@ -290,10 +292,10 @@ func TestLimitsChangeAfterASplitWasFinished(t *testing.T) {
 	both, one := limitsFor(t, limiter.PerDay("a", 10), limiter.PerDay("b", 10)), limitsFor(t, limiter.PerDay("a", 10))
 	g := newGrove(t)
 	g.ask(0, 0, 1, both, take(2))
-	g.splitOff(0)
+	g.splitOff()
 	away := g.lane(0).knows
 	g.forget()
-	g.finish(0)
+	g.finish()
 	l := g.lane(0)
 	l.knows, l.seen, l.rest = away, g.wall, g.wall.Add(time.Hour)
 	g.ask(0, 0, 2, one, take(1))
@@ -312,8 +314,8 @@ func TestAMergeKeepsLimitsThatAreAway(t *testing.T) {
 	for used := range 2 {
 		g := newGrove(t)
 		g.ask(0, 0, 1, both, limiter.Spend{Limit: "a", Charge: 1})
-		g.splitOff(0)
-		g.finish(0)
+		g.splitOff()
+		g.finish()
 		g.ask(used, 60, 1, both, take(2)) // a millitoken is back by then
 		for i := range 2 {
 			g.ask(i, 60, 2, one, limiter.Spend{Limit: "b", Take: 1})
@@ -325,5 +327,27 @@ func TestAMergeKeepsLimitsThatAreAway(t *testing.T) {
 		if got := g.tokens(0, "a", 60); got < 7.999 || got > 8.002 {
 			t.Errorf("2 taken from shard %d, %v of 10 left", used, got)
 		}
+	}
+}
+
+// A shard that is retired is absorbed at once, not when somebody asks for it: until
+// then its part of the limit is given by none.
+func TestARetiredShardIsAbsorbedAtOnce(t *testing.T) {
+	g := newGrove(t)
+	g.ask(0, 0, 1, limitsFor(t, aSecond), take(2))
+	g.splitOff()
+	g.finish()
+	g.see(1)
+	g.wall = g.wall.Add(DefaultQuiet)
+	l := g.lane(1)
+	l.todo = []chore{{what: choreRetire}}
+	g.store.tendOnce(l)
+	heir := g.lane(0)
+	heir.todo = heir.chores
+	for len(heir.todo) > 0 {
+		g.store.tendOnce(heir)
+	}
+	if s := g.see(0).shard; s.sharded() {
+		t.Errorf("the first shard is one of %d still", s.level)
 	}
 }
