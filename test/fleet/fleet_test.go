@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -26,6 +27,8 @@ type scenario struct {
 	faults    faults
 	defect    string
 	patience  time.Duration
+	units     int64         // a second, that a shard is good for; 0 = more than any has
+	quiet     time.Duration // before shards are merged
 }
 
 // fleet is the table and the proxy of a run.
@@ -39,6 +42,8 @@ type fleet struct {
 	held  *lateness
 	start time.Time
 	took  time.Duration
+	calm  chan struct{} // closed: the busy callers end
+	stop  chan struct{} // closed: all end
 
 	mu        sync.Mutex
 	histories []history
@@ -51,7 +56,7 @@ type fleet struct {
 func newFleet(t *testing.T, s scenario) *fleet {
 	t.Helper()
 	server := dynamotest.Start(t)
-	f := &fleet{scenario: s, seed: rand.Uint64(), table: dynamotest.TableName(t), dir: t.TempDir(), start: time.Now()}
+	f := &fleet{scenario: s, seed: rand.Uint64(), table: dynamotest.TableName(t), dir: t.TempDir(), start: time.Now(), calm: make(chan struct{}), stop: make(chan struct{})}
 	var err error
 	if s.load != "" {
 		f.asked, err = loadOf(s.load)
@@ -101,11 +106,15 @@ func (f *fleet) each(ctx context.Context, do func(context.Context, int) error) e
 	return g.Wait()
 }
 
+// oneShard is so many units a second that no bucket is split.
+const oneShard = 1 << 40
+
 // job returns what all jobs of a replica have in common, in one of its lives.
 func (f *fleet) job(work string, i, life int) job {
 	j := job{
 		Work: work, Replica: fmt.Sprintf("%d.%d", i, life), Endpoint: f.proxy.URL, Table: f.table, Defect: f.defect,
 		Seed: f.seed + uint64(i)<<8 + uint64(life), Skew: f.skews[i], Patience: f.patience,
+		Units: cmp.Or(f.units, oneShard), Quiet: f.quiet,
 	}
 	j.History = filepath.Join(f.dir, j.Replica)
 	return j
@@ -144,6 +153,7 @@ func (f *fleet) live(ctx context.Context, j job, kill func(event) bool) error {
 	if err != nil {
 		return err
 	}
+	go p.direct(ctx, f.calm, f.stop)
 	last, killed, err := p.follow(kill)
 	if err != nil {
 		return fmt.Errorf("replica %s: %w", j.Replica, err)
@@ -164,5 +174,6 @@ func sum(a, b dynamo.Stats) dynamo.Stats {
 	return dynamo.Stats{
 		Writes: a.Writes + b.Writes, Refused: a.Refused + b.Refused, Resent: a.Resent + b.Resent,
 		Reads: a.Reads + b.Reads, Lost: a.Lost + b.Lost, Owed: a.Owed + b.Owed, Halts: a.Halts + b.Halts, Lanes: a.Lanes + b.Lanes,
+		Splits: a.Splits + b.Splits, Merges: a.Merges + b.Merges,
 	}
 }

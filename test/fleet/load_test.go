@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 type load struct {
 	buckets []bucketSpec
 	calls   []callSpec
+	endless bool // callers ask until they are stopped
 }
 
 // bucketSpec is a bucket of a load.
@@ -30,6 +32,7 @@ type callSpec struct {
 	pace    time.Duration // between two calls of a caller, at most
 	most    int64
 	takes   []takeSpec
+	busy    bool // ends when the load is to be low
 }
 
 // takeSpec is what a call takes from one bucket.
@@ -55,6 +58,8 @@ func loadOf(name string) (load, error) {
 		return fleetLoad()
 	case "duel":
 		return duelLoad()
+	case "sharded":
+		return shardedLoad()
 	default:
 		return load{}, fmt.Errorf("there is no load %q", name)
 	}
@@ -66,33 +71,36 @@ func loadOf(name string) (load, error) {
 func fleetLoad() (load, error) {
 	var l load
 	var err error
-	add := func(entity string, shared bool, limits ...limiter.Limit) int {
-		set, invalid := limiter.NewLimits(limits...)
-		if invalid != nil {
-			err = invalid
-		}
-		l.buckets = append(l.buckets, bucketSpec{
-			key:    limiter.BucketKey{Namespace: limiter.DefaultNamespace, Entity: entity, Resource: "model"},
-			limits: set, shared: shared,
-		})
-		return len(l.buckets) - 1
+	add := func(entity string, shared bool, limits ...limiter.Limit) (i int) {
+		i, err = l.add(err, entity, shared, limits...)
+		return i
 	}
 	hot := add("hot", false, limiter.PerSecond("rps", 12_000), limiter.PerSecond("tpm", 55_000).WithBurst(80_000))
-	l.calls = append(l.calls, callSpec{1000, 0, 9, []takeSpec{{hot, []spendSpec{{"rps", token, 0}, {"tpm", 0, token}}}}})
+	l.calls = append(l.calls, callSpec{callers: 1000, most: 9, takes: []takeSpec{{hot, []spendSpec{{"rps", token, 0}, {"tpm", 0, token}}}}})
 	for i := range 4 {
 		user := add(fmt.Sprint("user/", i), false, limiter.PerSecond("rps", 60).WithBurst(60+int64(i)*100))
-		l.calls = append(l.calls, callSpec{8, 100 * time.Millisecond, 3, []takeSpec{{user, []spendSpec{{"rps", 0, token}}}}})
+		l.calls = append(l.calls, callSpec{callers: 8, pace: 100 * time.Millisecond, most: 3, takes: []takeSpec{{user, []spendSpec{{"rps", 0, token}}}}})
 	}
 	odd := add("odd", false, limiter.Custom("l", 50, 100, 7*time.Second))
-	l.calls = append(l.calls, callSpec{6, 100 * time.Millisecond, 3, []takeSpec{{odd, []spendSpec{{"l", 17, 391}}}}})
+	l.calls = append(l.calls, callSpec{callers: 6, pace: 100 * time.Millisecond, most: 3, takes: []takeSpec{{odd, []spendSpec{{"l", 17, 391}}}}})
 	parent := add("org", true, limiter.PerMinute("rps", 60).WithBurst(300))
 	for i := range 3 {
 		child := add(fmt.Sprint("key/", i), true, limiter.PerMinute("rps", 20).WithBurst(60+80*int64(i)), limiter.PerMinute("tpm", 60).WithBurst(400))
-		l.calls = append(l.calls, callSpec{6, 100 * time.Millisecond, 5, []takeSpec{
+		l.calls = append(l.calls, callSpec{callers: 6, pace: 100 * time.Millisecond, most: 5, takes: []takeSpec{
 			{child, []spendSpec{{"rps", token, 0}, {"tpm", 0, token}}}, {parent, []spendSpec{{"rps", token, 0}}},
 		}})
 	}
 	return l, err
+}
+
+// add adds a bucket, and returns its index and the first error.
+func (l *load) add(before error, entity string, shared bool, limits ...limiter.Limit) (int, error) {
+	set, err := limiter.NewLimits(limits...)
+	l.buckets = append(l.buckets, bucketSpec{
+		key:    limiter.BucketKey{Namespace: limiter.DefaultNamespace, Entity: entity, Resource: "model"},
+		limits: set, shared: shared,
+	})
+	return len(l.buckets) - 1, cmp.Or(before, err)
 }
 
 // duelLoad is one bucket that all replicas want more of than there is.
@@ -100,7 +108,7 @@ func duelLoad() (load, error) {
 	limits, err := limiter.NewLimits(limiter.PerSecond("rps", 500))
 	return load{
 		buckets: []bucketSpec{{key: limiter.BucketKey{Namespace: limiter.DefaultNamespace, Entity: "duel", Resource: "model"}, limits: limits}},
-		calls:   []callSpec{{64, 0, 3, []takeSpec{{0, []spendSpec{{"rps", 0, token}}}}}},
+		calls:   []callSpec{{callers: 64, most: 3, takes: []takeSpec{{0, []spendSpec{{"rps", 0, token}}}}}},
 	}, err
 }
 

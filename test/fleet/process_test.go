@@ -44,6 +44,23 @@ func startReplica(ctx context.Context, j job) (*process, error) {
 	return p, p.cmd.Start()
 }
 
+// direct tells the replica when the load is to be low, and when it is to end. It ends
+// then, or with ctx.
+func (p *process) direct(ctx context.Context, calm, stop <-chan struct{}) {
+	for {
+		select {
+		case <-calm:
+			calm = nil
+			_, _ = p.stdin.Write([]byte{'\n'}) // fails when the replica has gone
+		case <-stop:
+			_ = p.stdin.Close()
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // follow hears what the replica says until it ends, and returns the last of it. When
 // kill says so it is killed; then its end is no error.
 func (p *process) follow(kill func(event) bool) (last event, killed bool, err error) {

@@ -36,6 +36,8 @@ type job struct {
 	Load      string        `json:"load"` // what it asks for, by name
 	Defect    string        `json:"defect"`
 	Files     []int         `json:"files"` // for files: which are in force, in turns
+	Units     int64         `json:"units"` // a second, that a shard is good for
+	Quiet     time.Duration `json:"quiet"` // before shards are merged
 }
 
 // event is what a replica says on its standard output.
@@ -64,6 +66,7 @@ type replica struct {
 	outMu sync.Mutex
 
 	recorder *recorder
+	calm     atomic.Bool // the busy callers have ended
 	claimed  atomic.Int64
 	decided  atomic.Int64
 	reads    atomic.Int64
@@ -80,15 +83,30 @@ func work(description string) int {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), j.Patience)
 	defer cancel()
+	r := &replica{job: j, out: gob.NewEncoder(os.Stdout)}
 	go func() { // ends with its input, at the latest with the process
-		_, _ = io.Copy(io.Discard, os.Stdin)
+		r.heed(os.Stdin)
 		cancel()
 	}()
-	if err := (&replica{job: j, out: gob.NewEncoder(os.Stdout)}).run(ctx); err != nil {
+	if err := r.run(ctx); err != nil {
 		fmt.Fprintf(os.Stderr, "replica %s: %v\n", j.Replica, err)
 		return 1
 	}
 	return 0
+}
+
+// heed ends the busy callers at the first byte of its input, and returns at its end.
+func (r *replica) heed(in io.Reader) {
+	b := make([]byte, 1)
+	for {
+		n, err := in.Read(b)
+		if n > 0 {
+			r.calm.Store(true)
+		}
+		if err != nil {
+			return
+		}
+	}
 }
 
 // now is the replica's clock.
@@ -126,7 +144,7 @@ func (r *replica) run(ctx context.Context) (err error) {
 		return err
 	}
 	//nolint:contextcheck // the store's own work outlives the call
-	if r.store, err = dynamo.New(dynamo.Config{Client: client, Table: r.Table, Attempt: attempt, Budget: budget, Now: r.now, Clock: r.clock}); err != nil {
+	if r.store, err = dynamo.New(dynamo.Config{Client: client, Table: r.Table, Attempt: attempt, Budget: budget, ShardUnits: r.Units, Quiet: r.Quiet, Now: r.now, Clock: r.clock}); err != nil {
 		return err
 	}
 	defer func() {
@@ -181,15 +199,19 @@ func (r *replica) bear(ctx context.Context) (err error) {
 	return errors.Join(err, readers.Wait())
 }
 
-// call is one caller: it asks until the replica has made its share.
+// call is one caller: it asks until the replica has made its share, or its time is over.
 func (r *replica) call(ctx context.Context, rnd *rand.Rand, kind int) error {
-	pace := r.load.calls[kind].pace
-	for r.claimed.Add(1) <= r.Decisions {
-		if err := r.decide(ctx, rnd, kind); err != nil {
-			return err
+	c := &r.load.calls[kind]
+	for r.claimed.Add(1) <= r.Decisions && (!c.busy || !r.calm.Load()) {
+		err := r.decide(ctx, rnd, kind)
+		if err == nil && c.pace > 0 && !pause(ctx, time.Duration(rnd.Int64N(int64(c.pace)))) {
+			err = ctx.Err()
 		}
-		if pace > 0 && !pause(ctx, time.Duration(rnd.Int64N(int64(pace)))) {
-			return ctx.Err()
+		switch {
+		case r.load.endless && errors.Is(ctx.Err(), context.Canceled):
+			return nil
+		case err != nil:
+			return err
 		}
 	}
 	return nil
