@@ -335,6 +335,7 @@ func TestMetricsOfAStore(t *testing.T) {
 		for _, want := range []string{
 			"ratelimit_dynamodb_writes_total 1", "ratelimit_dynamodb_refused_writes_total", "ratelimit_dynamodb_resent_writes_total 0",
 			"ratelimit_dynamodb_reads_total", "ratelimit_dynamodb_lost_give_backs_total 0", "ratelimit_dynamodb_halts_total 0", "ratelimit_dynamodb_lanes 1",
+			"ratelimit_dynamodb_splits_total 0", "ratelimit_dynamodb_merges_total 0",
 			"ratelimit_dynamodb_outages_total 0", "ratelimit_dynamodb_unavailable 0",
 			"ratelimit_dynamodb_clock_offset_seconds 0", "ratelimit_dynamodb_clock_uncertainty_seconds 0", "ratelimit_dynamodb_clock_trusted 1",
 			"ratelimit_cache_hits_total", "ratelimit_cache_misses_total", "ratelimit_cache_records",

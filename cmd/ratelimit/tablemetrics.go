@@ -32,6 +32,8 @@ func newTableMetrics(store *dynamo.Store, clock *dynamo.Clock) *tableMetrics {
 	m.count("resent_writes_total", "Writes for buckets that were sent again, after a throttle or a lost reply.", func(s *tableState) int64 { return s.Resent })
 	m.count("reads_total", "Reads of buckets.", func(s *tableState) int64 { return s.Reads })
 	m.count("lost_give_backs_total", "Give-backs of denied requests that were not, or may not have been, applied.", func(s *tableState) int64 { return s.Lost })
+	m.count("splits_total", "Buckets, or shards of one, that were split in two because they were written too often for one item.", func(s *tableState) int64 { return s.Splits })
+	m.count("merges_total", "Pairs of shards that were made one again after a quiet time.", func(s *tableState) int64 { return s.Merges })
 	m.count("halts_total", "Times that refills stopped because the clock could not be trusted.", func(s *tableState) int64 { return s.Halts })
 	m.count("outages_total", "Times that DynamoDB was taken for unavailable, as it did not answer.", func(s *tableState) int64 { return s.Outages })
 	m.gauge("unavailable", "1 while calls are refused at once, because DynamoDB did not answer those before.", func(s *tableState) float64 { return truth(s.Open) })

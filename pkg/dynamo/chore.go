@@ -71,6 +71,7 @@ func (s *Store) tendOnce(l *lane) bool {
 	case l.load.busy && v.splits():
 		l.load.busy = false
 		if s.reshape(l, splitInput(s.cfg.Table, l.key, s.nextID(), v, s.lately(l), s.cost(l))) {
+			s.stats.splits.Add(1)
 			s.finish(l)
 		}
 	default:
@@ -113,8 +114,8 @@ func (s *Store) finish(l *lane) {
 	v := l.knows.view
 	ctx, cancel := context.WithTimeout(s.stopped, s.cfg.Attempt)
 	defer cancel()
-	s.stats.writes.Add(1)
 	_, err := s.client.PutItem(ctx, makeInput(s.cfg.Table, l.site, v, s.lately(l)))
+	s.stats.wrote(err)
 	if item, refused := conditionItem(err); refused {
 		err = nil
 		r := bucketReader{newRecordReader(s.cfg.Table, l.site.shard(v.shard.other().index), item)}
@@ -156,7 +157,11 @@ func (s *Store) absorb(l *lane, c chore) bool {
 	if found != nil && found.version.hash != v.version.hash {
 		found = found.adopt(v.limits, v.version.generation, found.refilled)
 	}
-	return s.reshape(l, absorbInput(s.cfg.Table, l.key, s.nextID(), v, found, s.lately(l)))
+	if !s.reshape(l, absorbInput(s.cfg.Table, l.key, s.nextID(), v, found, s.lately(l))) {
+		return false
+	}
+	s.stats.merges.Add(1)
+	return true
 }
 
 // reshape sends a write that changes what the item is, once, and reports whether it
@@ -164,8 +169,8 @@ func (s *Store) absorb(l *lane, c chore) bool {
 func (s *Store) reshape(l *lane, in *dynamodb.UpdateItemInput) bool {
 	ctx, cancel := context.WithTimeout(s.stopped, s.cfg.Attempt)
 	defer cancel()
-	s.stats.writes.Add(1)
 	out, err := s.client.UpdateItem(ctx, in)
+	s.stats.wrote(err)
 	item, refused := conditionItem(err)
 	if err == nil {
 		item = out.Attributes

@@ -425,13 +425,13 @@ var errUnreadable = errors.New("the item after the write")
 func (s *Store) sendOnce(ctx context.Context, l *lane, w *write) (*view, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Attempt)
 	defer cancel()
-	s.stats.writes.Add(1)
 	if w.put != nil {
 		_, err := s.client.PutItem(ctx, w.put)
+		s.stats.wrote(err)
 		return w.made, err
 	}
 	out, err := s.client.UpdateItem(ctx, w.update)
-	if err != nil {
+	if s.stats.wrote(err); err != nil {
 		return nil, err
 	}
 	image, err := s.parse(l, out.Attributes)

@@ -43,6 +43,9 @@ const (
 	maxOwed          = 4096
 )
 
+// errOutage is of calls that are not made because of an outage.
+var errOutage = errors.New("DynamoDB has not answered")
+
 // retryable reports whether an error of the SDK says that the call was not applied
 // and the same call may succeed soon: a throttle, or a transaction under way on the
 // item. DynamoDB is there when it answers so.
@@ -106,7 +109,7 @@ func (b *breaker) allow(now time.Time) (permit, error) {
 		return permit{b.epoch}, nil
 	}
 	if b.refuses(now) {
-		return permit{}, fmt.Errorf("%w: DynamoDB has not answered %d calls in a row, the last with: %v", limiter.ErrUnavailable, outageFailures, b.cause) //nolint:errorlint // of another call
+		return permit{}, fmt.Errorf("%w: %w %d calls in a row, the last with: %v", limiter.ErrUnavailable, errOutage, outageFailures, b.cause) //nolint:errorlint // of another call
 	}
 	b.running++
 	b.tried = now

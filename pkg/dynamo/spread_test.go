@@ -113,6 +113,13 @@ func TestLoadSplitsABucket(t *testing.T) {
 		if n := db.live(t); n != 1 {
 			t.Errorf("%d shards after a quiet time, want 1", n)
 		}
+		var splits, merges int64
+		for _, s := range stores {
+			splits, merges = splits+s.Stats().Splits, merges+s.Stats().Merges
+		}
+		if splits < int64(most-1) || merges != splits {
+			t.Errorf("%d splits and %d merges, want as many, and at least %d", splits, merges, most-1)
+		}
 		if !ask(stores[2], 1000) {
 			t.Error("the bucket that is one again does not hold its capacity")
 		}

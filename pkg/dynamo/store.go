@@ -128,7 +128,14 @@ var _ limiter.Store = (*Store)(nil)
 
 // counters are what Stats reports.
 type counters struct {
-	writes, refused, resent, reads, lost, halts atomic.Int64
+	writes, refused, resent, reads, lost, halts, splits, merges atomic.Int64
+}
+
+// wrote counts a write, unless it was not sent because of an outage.
+func (c *counters) wrote(err error) {
+	if !errors.Is(err, errOutage) {
+		c.writes.Add(1)
+	}
 }
 
 // Stats counts what a store has done since it was made.
@@ -142,6 +149,8 @@ type Stats struct {
 	Halts   int64 // times that refills stopped, because the clock could not be trusted
 	Lanes   int64 // buckets remembered now
 	Outages int64 // times that DynamoDB was taken for unavailable, as it did not answer
+	Splits  int64 // shards that this process split in two
+	Merges  int64 // pairs of shards that it made one again
 	Open    bool  // a call would be refused now, because of an outage
 }
 
@@ -183,7 +192,7 @@ func (s *Store) Capabilities() limiter.BackendCapabilities {
 func (s *Store) Stats() Stats {
 	outages, open := s.breaker.state(s.cfg.Now())
 	return Stats{
-		Outages: outages, Open: open,
+		Outages: outages, Open: open, Splits: s.stats.splits.Load(), Merges: s.stats.merges.Load(),
 		Writes: s.stats.writes.Load(), Refused: s.stats.refused.Load(), Resent: s.stats.resent.Load(),
 		Reads: s.stats.reads.Load(), Lost: s.stats.lost.Load(), Owed: s.owed.Load(), Halts: s.stats.halts.Load(), Lanes: int64(s.lanes.count()),
 	}
