@@ -28,9 +28,10 @@ import (
 func TestBenchTargets(t *testing.T) {
 	server := dynamotest.Start(t)
 	var table benchtable.Table
-	near := newBench(t, server, 0)
+	name := dynamotest.TableName(t)
+	near := newBench(t, server, name, 0)
 	near.warm(t)
-	far := newBench(t, server, networkLatency)
+	far := newBench(t, server, name, networkLatency)
 	table.Add(far.quiet(t))
 	table.Add(far.cascade(t))
 	for _, row := range near.hot(t) {
@@ -75,9 +76,11 @@ type bench struct {
 	bare   atomic.Int64
 }
 
-func newBench(t *testing.T, server *dynamotest.Server, latency time.Duration) *bench {
+// newBench is a store on a table, which is made if there is none. All of a run share
+// one: what is written to one table slows the writes to the next in DynamoDB Local.
+func newBench(t *testing.T, server *dynamotest.Server, table string, latency time.Duration) *bench {
 	t.Helper()
-	b := &bench{server: server, table: dynamotest.TableName(t)}
+	b := &bench{server: server, table: table}
 	clock := dynamo.NewClock(nil, 0)
 	client, err := dynamo.NewClient(t.Context(), dynamo.ClientConfig{Endpoint: server.URL, Clock: clock, ConnectTimeout: time.Minute})
 	if err != nil {
