@@ -51,7 +51,9 @@ type Config struct {
 	// Quiet is how long two shards must use less than a quarter each before they are
 	// one again; 0 = DefaultQuiet.
 	Quiet time.Duration
-	// Now is the clock on the wall; nil = time.Now. Buckets go by their callers' clocks.
+	// Now is the clock on the wall, corrected by Clock like those of callers; nil =
+	// time.Now. Splits, merges and repeated give-backs go by it, and what records say
+	// of when they were made; decisions go by their callers' clocks.
 	Now func() time.Time
 	// Clock corrects the callers' clocks; the client has to tell it of replies, see
 	// [ClientConfig]. While it cannot be trusted nothing is refilled: requests get
