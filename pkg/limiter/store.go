@@ -124,6 +124,37 @@ type Spend struct {
 	Bucket tokenbucket.Bucket
 }
 
+// Settlements is the part of a [Store] that has every reservation settled once,
+// whoever tries, and keeps what its processes share to know a reservation again.
+type Settlements interface {
+	// Settle reports whether m.Owner is the one that settles the reservation: the
+	// first whose mark was applied, and the same again when it repeats the call, as
+	// it must when it does not know how an earlier call ended. A mark is kept until
+	// m.Expires has passed on every clock of the fleet, which may differ by an hour
+	// and be set back by as much; until then nobody else wins. It fails with
+	// [ErrInvalid] for an ID or Owner of 0 or of more than MaxMarkLength bytes. On an
+	// error nobody may go on to book.
+	Settle(ctx context.Context, now time.Time, m Mark) (won bool, err error)
+
+	// Secret returns the secret of a name, which is the same for every process that
+	// shares the store, for as long as the store keeps what is in it. Where there is
+	// none it stores candidate, 16 to 256 bytes, else ErrInvalid; of processes that
+	// do so at the same time all get the same. name is 1 to 64 lower-case letters,
+	// digits and hyphens. The secret must not be changed.
+	Secret(ctx context.Context, name string, candidate []byte) ([]byte, error)
+}
+
+// MaxMarkLength is the greatest length of a Mark's ID and Owner, in bytes.
+const MaxMarkLength = 64
+
+// Mark says who settles a reservation. ID and Owner are any bytes.
+type Mark struct {
+	Namespace string
+	ID        string    // of the reservation
+	Owner     string    // of this settlement, random
+	Expires   time.Time // when the reservation can be settled no more
+}
+
 // Catalog is the part of a [Store] that keeps entities and limits.
 type Catalog interface {
 	// Read reads the records that refs name into records, which has the same
