@@ -55,7 +55,7 @@ func shardedScenario() scenario {
 	often.most = 70
 	return scenario{
 		load: "sharded", skews: []time.Duration{0, -time.Hour, time.Hour, 400 * time.Millisecond}, decisions: 1 << 40,
-		faults: often, patience: time.Minute, units: 40, quiet: 2 * time.Second,
+		faults: often, patience: 3 * time.Minute, units: 40, quiet: 2 * time.Second,
 	}
 }
 
@@ -66,12 +66,9 @@ func TestShardsComeAndGoWithLoad(t *testing.T) {
 	f := newFleet(t, shardedScenario())
 	all := f.runSharded(t)
 	f.report(t)
-	faults, near := f.check(t)
+	faults, _ := f.check(t)
 	for _, fault := range faults {
 		t.Errorf("seed %d: %s", f.seed, fault)
-	}
-	if near == 0 {
-		t.Error("no limit came near its bound: the run shows little")
 	}
 	f.faults.require(t, f.proxy)
 	hot := slices.IndexFunc(f.asked.buckets, func(b bucketSpec) bool { return b.key.Entity == hotEntity })
@@ -82,12 +79,14 @@ func TestShardsComeAndGoWithLoad(t *testing.T) {
 type forms struct {
 	from, to int64 // microseconds since 1970, of the first look that showed it and the last
 	live     map[string]int
+	left     int64 // millitokens of l in the shards of the hot bucket
 }
 
 func (f forms) String() string { return fmt.Sprintf("%.1f s %v", float64(f.to-f.from)/1e6, f.live) }
 
 // runSharded runs the load until its buckets were split and are whole again, and
-// returns what they went through.
+// returns what they went through. The hot one was empty before it was made whole, so
+// that a token too many would have been given.
 func (f *fleet) runSharded(t *testing.T) []forms {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -96,6 +95,7 @@ func (f *fleet) runSharded(t *testing.T) []forms {
 	go func() { ended <- f.run(ctx) }()
 	var all []forms
 	var whole time.Time
+	empty := false
 	for calm, over := false, false; !over; pause(ctx, 40*time.Millisecond) {
 		select {
 		case err := <-ended:
@@ -109,8 +109,9 @@ func (f *fleet) runSharded(t *testing.T) []forms {
 			all = append(all, now)
 		}
 		hot, pool := now.live[hotEntity], now.live[poolEntity]
+		empty = empty || hot > 1 && now.left < token/2
 		switch {
-		case !calm && hot >= 4 && pool >= 4:
+		case !calm && empty && hot >= 4 && pool >= 4:
 			calm = true
 			close(f.calm)
 		case !calm || hot > 1 || pool > 1:
@@ -145,6 +146,13 @@ func (f *fleet) form(t *testing.T) forms {
 			t.Errorf("seed %d: a shard of %s is at level %s, want at most %d", f.seed, entity, level.Value, mostShards)
 		}
 		now.live[entity]++
+		if left, ok := item["b_l_tk"].(*types.AttributeValueMemberN); ok && entity == hotEntity {
+			n, err := strconv.ParseInt(left.Value, 10, 64)
+			if err != nil {
+				t.Errorf("seed %d: the balance of a shard: %v", f.seed, err)
+			}
+			now.left += n
+		}
 	}
 	now.from = time.Now().UnixMicro()
 	return now
