@@ -2,7 +2,7 @@ package rls
 
 import (
 	"math"
-	"strconv"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -106,74 +106,23 @@ func appendLimit(b []byte, l *limiter.Limit) []byte {
 	return end(b, mark)
 }
 
-// resetSeconds returns the whole seconds until the request would pass, or, when
-// its limit did not deny it, until the bucket is full. ok is false when it never will.
+// resetSeconds is [timeToReset] in whole seconds.
 func resetSeconds(s *limiter.LimitStatus) (seconds int64, ok bool) {
+	reset, ok := timeToReset(s)
+	return ceilSeconds(reset), ok
+}
+
+// timeToReset returns the time until the request would pass, or, when its limit
+// did not deny it, until the bucket is full. ok is false when it never will.
+func timeToReset(s *limiter.LimitStatus) (reset time.Duration, ok bool) {
 	switch {
 	case !s.Exceeded:
-		return ceilSeconds(s.Reset), true
+		return s.Reset, true
 	case s.Never:
 		return 0, false
 	default:
-		return max(1, ceilSeconds(s.RetryAfter)), true
+		return max(time.Millisecond, s.RetryAfter), true
 	}
-}
-
-// appendHeaders appends the response headers; s speaks for the call, nil = no limit does.
-func (c *call) appendHeaders(b []byte, s *limiter.LimitStatus) []byte {
-	if seconds := c.retryAfter(); seconds > 0 && c.options.Headers.RetryAfter {
-		b = appendNumberHeader(b, "retry-after", seconds)
-	}
-	if s == nil || !c.options.Headers.XRateLimit {
-		return b
-	}
-	b = appendLimitHeader(b, s.Limit)
-	b = appendNumberHeader(b, "x-ratelimit-remaining", wholeTokens(s.Available))
-	if seconds, ok := resetSeconds(s); ok {
-		b = appendNumberHeader(b, "x-ratelimit-reset", seconds)
-	}
-	return b
-}
-
-// retryAfter returns the whole seconds after which the call would pass, 0 when
-// it was admitted, never will be, or nobody knows.
-func (c *call) retryAfter() int64 {
-	if !c.verdict.denied || c.decision.Reason != limiter.ReasonExhausted {
-		return 0
-	}
-	return max(1, ceilSeconds(c.decision.RetryAfter))
-}
-
-func appendNumberHeader(b []byte, name string, v int64) []byte {
-	b, header := begin(b, responseHeaders)
-	b = appendString(b, headerKey, name)
-	b, value := begin(b, headerValue)
-	b = strconv.AppendInt(b, v, 10)
-	return end(end(b, value), header)
-}
-
-// appendLimitHeader appends x-ratelimit-limit as Envoy writes it: 10, 10;w=60;name="rpm".
-// The first number is the capacity, which what remains never exceeds; where it is
-// not the refill of the window, the policy names it: 15, 10;w=60;burst=15;name="rpm".
-func appendLimitHeader(b []byte, l *limiter.Limit) []byte {
-	b, header := begin(b, responseHeaders)
-	b = appendString(b, headerKey, "x-ratelimit-limit")
-	b, value := begin(b, headerValue)
-	b = strconv.AppendInt(b, l.Capacity, 10)
-	if w := windowOf(l.RefillPeriod); w.unit != 0 {
-		b = append(b, ", "...)
-		b = strconv.AppendInt(b, l.RefillAmount, 10)
-		b = append(b, ";w="...)
-		b = strconv.AppendInt(b, w.seconds(), 10)
-		if l.Capacity != l.RefillAmount {
-			b = append(b, ";burst="...)
-			b = strconv.AppendInt(b, l.Capacity, 10)
-		}
-		b = append(b, `;name="`...)
-		b = appendToken(b, l.Name)
-		b = append(b, '"')
-	}
-	return end(end(b, value), header)
 }
 
 // readHeaders calls f for each response header of an encoded answer.

@@ -57,12 +57,6 @@ type Options struct {
 	Snapshot *limiter.Snapshot
 }
 
-// Headers says which response headers an answer carries.
-type Headers struct {
-	RetryAfter bool // retry-after, on denials that waiting helps
-	XRateLimit bool // x-ratelimit-limit, -remaining and -reset, of the tightest limit
-}
-
 // Service is the Rate Limit Service. It is safe for concurrent use. Create it
 // with [New], give it rules with [Service.SetRules], and serve it with
 // [Service.Register] or [Service.JSONHandler].
