@@ -15,8 +15,11 @@ type Config struct {
 	Decision Decision
 	Headers  Headers
 	Cache    Cache
-	Drain    time.Duration // how long to answer on after SIGTERM while not ready, 0 to 1h; default 10s
-	Log      Log
+
+	Reservation Reservation
+
+	Drain time.Duration // how long to answer on after SIGTERM while not ready, 0 to 1h; default 10s
+	Log   Log
 
 	DenyUnknown bool              // a call for a domain that no file has is denied; default false
 	Static      limiter.Static    // limits and entities, and what holds when the store does not answer
@@ -122,8 +125,16 @@ type Decision struct {
 
 // Headers are the groups of headers that an answer carries.
 type Headers struct {
-	RetryAfter bool // retry-after on a denial; default true
-	XRateLimit bool // x-ratelimit-limit, -remaining and -reset; default true
+	RetryAfter bool          // retry-after on a denial; default true
+	XRateLimit bool          // x-ratelimit-limit, -remaining and -reset; default true
+	OpenAI     OpenAIHeaders // x-ratelimit-limit-requests and so on; default none
+	IETF       bool          // ratelimit-policy and ratelimit; default false
+}
+
+// OpenAIHeaders are the names of the limits that OpenAI's headers tell of.
+type OpenAIHeaders struct {
+	Requests string // "" = no headers of requests
+	Tokens   string // "" = no headers of tokens
 }
 
 // Cache is the cache of resolved limits.
@@ -157,11 +168,12 @@ func defaults() *Config {
 			Embedded: Embedded{MaxBuckets: 5_000_000},
 			DynamoDB: DynamoDB{Table: "ratelimit"},
 		},
-		Decision: Decision{Timeout: 15 * time.Millisecond},
-		Headers:  Headers{RetryAfter: true, XRateLimit: true},
-		Cache:    Cache{TTL: time.Minute},
-		Drain:    10 * time.Second,
-		Log:      Log{Level: slog.LevelInfo, Format: LogText},
-		Static:   limiter.Static{OnUnavailable: limiter.Allow, LocalShare: 1000},
+		Decision:    Decision{Timeout: 15 * time.Millisecond},
+		Headers:     Headers{RetryAfter: true, XRateLimit: true},
+		Cache:       Cache{TTL: time.Minute},
+		Reservation: Reservation{TTL: 10 * time.Minute},
+		Drain:       10 * time.Second,
+		Log:         Log{Level: slog.LevelInfo, Format: LogText},
+		Static:      limiter.Static{OnUnavailable: limiter.Allow, LocalShare: 1000},
 	}
 }

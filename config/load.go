@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
@@ -77,12 +78,14 @@ func load(fsys fs.FS, main string, data []byte, o Options) loaded {
 	self := readMain(fsys, main, data)
 	r := newReport()
 	f := &file{cfg: defaults()}
+	f.reservation.ttl = &f.cfg.Reservation.TTL
 	d := &decoder{report: r, file: main}
 	d.source(self, f.schema())
 
 	l := loaded{cfg: f.cfg, includes: f.allIncludes(main, fsys != nil && main != ShippedName, r, o)}
 	l.files = readIncludes(fsys, main, l.includes)
-	l.hash = hash(self, l.files.sources)
+	keys := f.reservation.read(fsys, main, &f.cfg.Reservation, r)
+	l.hash = hash(self, slices.Concat(l.files.sources, keys))
 	l.cfg.Hash = l.hash
 	l.cfg.Files = []string{main}
 	for _, s := range l.files.sources {

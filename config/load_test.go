@@ -93,7 +93,7 @@ func TestShippedConfiguration(t *testing.T) {
 	for _, w := range c.Warnings {
 		paths = append(paths, w.Path)
 	}
-	if diff := cmp.Diff([]string{"domains[0].rules[3].reserve", "domains[0].rules[4].settle", "domains[0].rules[5].takes[1].limits.rpd"}, paths); diff != "" {
+	if diff := cmp.Diff([]string{"domains[0].rules[5].takes[1].limits.rpd"}, paths); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 	file, err := os.ReadFile("ratelimit.yaml")

@@ -6,7 +6,6 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
-	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // domain is a domain as a file gives it.
@@ -81,12 +80,7 @@ func (s ruleSchema) decode(d *decoder, v value) {
 		m.value.Key, m.value.Optional = cutOptional(m.name)
 		r.spec.Match = append(r.spec.Match, m.value)
 	}
-	for _, e := range r.settle {
-		if e.value.Constant != 0 || e.value.PerHit != limiter.Milli {
-			d.fail(d.find(d.scope+e.path), "must be hits: what is settled is the number that the descriptor brings")
-		}
-		r.spec.Settle = append(r.spec.Settle, e.name)
-	}
+	r.spec.Settle = specs(r.settle)
 	r.spec.Takes = append(r.spec.Takes, r.flat.specs(d.scope+v.path)...)
 	if len(r.spec.Takes) > 0 && len(r.takes) > 0 {
 		d.failf(v, "has takes, and entity, resource, parent, limits, consume or reserve beside it: move them into takes")
@@ -125,7 +119,7 @@ func (s ruleSchema) object() object {
 		{"takes", list[take]{out: &r.takes, item: func(t *take) schema { return takeSchema{t} }}},
 		{"unlimited", boolean(&r.spec.Unlimited)},
 		{"overdraw", boolean(&r.spec.Overdraw)},
-		{"settle", amounts(&r.settle)},
+		{"settle", amounts(&r.settle, byHits)},
 		{"override", limitName(&r.spec.Override)},
 		{"mode", oneOf(&r.spec.Shadow, word[bool]{"enforce", false}, word[bool]{"shadow", true})},
 		{"on_unavailable", policy(&r.spec.OnUnavailable)},

@@ -35,8 +35,8 @@ func (t *take) keys() []key {
 		{"resource", name(&t.spec.Resource)},
 		{"parent", names(&t.spec.Parents)},
 		{"limits", planOrLimits{&t.spec}},
-		{"consume", amounts(&t.consume)},
-		{"reserve", amounts(&t.reserve)},
+		{"consume", amounts(&t.consume, consumed)},
+		{"reserve", amounts(&t.reserve, reserved)},
 	}
 	for i := range keys {
 		keys[i].schema = given{keys[i].schema, &t.given}
@@ -65,6 +65,9 @@ func (t *take) specs(path string) []descriptor.TakeSpec {
 }
 
 func specs(amounts []entry[descriptor.ConsumeSpec]) []descriptor.ConsumeSpec {
+	if len(amounts) == 0 {
+		return nil
+	}
 	out := make([]descriptor.ConsumeSpec, len(amounts))
 	for i, a := range amounts {
 		out[i] = a.value
@@ -88,42 +91,6 @@ func (s planOrLimits) decode(d *decoder, v value) {
 }
 
 func (s planOrLimits) walk(path string, visit func(string)) { limits(&s.out.Limits).walk(path, visit) }
-
-// amounts is how much of each limit is taken.
-func amounts(out *[]entry[descriptor.ConsumeSpec]) schema {
-	return dict[descriptor.ConsumeSpec]{out: out, what: "a limit", name: limiter.ValidateLimitName, item: func(c *descriptor.ConsumeSpec) schema {
-		return amountSchema{c}
-	}}
-}
-
-// amountSchema is a number, hits, or {hits: a weight}.
-type amountSchema struct{ out *descriptor.ConsumeSpec }
-
-func (s amountSchema) decode(d *decoder, v value) {
-	switch {
-	case v.node.Kind == yaml.MappingNode:
-		s.out.PerHit = -1
-		before := d.failures()
-		if s.object().decode(d, v); s.out.PerHit < 0 && d.failures() == before {
-			d.failf(v, "needs hits, a weight for each hit: {hits: 2.5}")
-		}
-	case v.node.Kind == yaml.ScalarNode && v.node.Value == "hits":
-		s.out.PerHit = limiter.Milli
-	case v.node.Tag == "!!int" || v.node.Tag == "!!float":
-		thousandths(&s.out.Constant, 0, maxAmount).decode(d, v)
-	default:
-		d.failf(v, "must be a number, hits, or {hits: 2.5}, not %s", describe(v.node))
-	}
-}
-
-// maxAmount bounds what one call takes: as much as the largest bucket holds.
-const maxAmount = limiter.MaxTokens * limiter.Milli
-
-func (s amountSchema) object() object {
-	return object{title: "consume", keys: []key{{"hits", thousandths(&s.out.PerHit, 1, maxAmount)}}}
-}
-
-func (s amountSchema) walk(path string, visit func(string)) { s.object().walk(path, visit) }
 
 // limitName is the name of a limit.
 func limitName(out *string) schema {

@@ -106,7 +106,7 @@ func (c *compiler) rule(d *Domain, spec *RuleSpec) *Rule {
 	r := &Rule{
 		domain: d, path: spec.Path, name: spec.Name, index: len(c.rules), order: len(d.rules),
 		open: spec.Open, shadow: spec.Shadow, unlimited: spec.Unlimited, settle: len(spec.Settle) > 0,
-		overdraw: spec.Overdraw, policy: spec.OnUnavailable, share: spec.LocalShare,
+		settles: slices.Clone(spec.Settle), overdraw: spec.Overdraw, policy: spec.OnUnavailable, share: spec.LocalShare,
 	}
 	d.rules = append(d.rules, r)
 	c.rules = append(c.rules, r)

@@ -29,14 +29,33 @@ func (c *compiler) effect(r *Rule, spec *RuleSpec) {
 	case spec.Overdraw && len(spec.Takes) == 0:
 		c.problem(spec.Path+".overdraw", "has nothing to charge: the rule consumes nothing; leave it out")
 	}
-	for _, name := range spec.Settle {
-		if err := limiter.ValidateLimitName(name); err != nil {
-			c.problem(spec.Path+".settle."+name, "%v", err)
-		}
-		r.addLimit(name)
-	}
+	c.settle(r, spec)
 	for i := range spec.Takes {
+		if spec.Overdraw && spec.Takes[i].Reserve {
+			c.problem(spec.Path+".overdraw", "stands beside `reserve`: a number would be both charged and reserved; leave one out")
+		}
 		c.take(r, &spec.Takes[i])
+	}
+}
+
+// KeyReservation is the key of the entry that carries the id of a reservation to
+// a rule that settles it.
+const KeyReservation = "reservation_id"
+
+// settle compiles what the rule settles.
+func (c *compiler) settle(r *Rule, spec *RuleSpec) {
+	for _, s := range spec.Settle {
+		at := spec.Path + ".settle." + s.Limit
+		if err := limiter.ValidateLimitName(s.Limit); err != nil {
+			c.problem(at, "%v", err)
+		}
+		if s.Constant != 0 || s.PerHit <= 0 || s.PerHit > tokenbucket.MaxAmount {
+			c.problem(at, "must be hits, or {hits: a weight}: what is settled is the number that the descriptor brings")
+		}
+		r.addLimit(s.Limit)
+	}
+	if r.settle && !slices.ContainsFunc(r.patterns, func(p pattern) bool { return p.name == KeyReservation && !p.optional }) {
+		c.problem(spec.Path+".match", "needs %s, the entry with the id of what is settled: {%s: \"*\"}", KeyReservation, KeyReservation)
 	}
 }
 
@@ -196,6 +215,7 @@ func (c *compiler) consume(r *Rule, spec *TakeSpec, t *take) {
 		if seen[s.Limit] {
 			c.problem(at, "is given twice; give it once")
 		}
+		c.estimate(at, spec.Reserve, &s)
 		for _, amount := range []int64{s.Constant, s.PerHit} {
 			if amount < 0 || amount > tokenbucket.MaxAmount {
 				c.problem(at, "is %d millitokens; it must be 0 to %d tokens", amount, int64(tokenbucket.MaxAmount/tokenbucket.Milli))
@@ -205,6 +225,20 @@ func (c *compiler) consume(r *Rule, spec *TakeSpec, t *take) {
 		r.addLimit(s.Limit)
 	}
 	t.consume = slices.Clone(spec.Consume)
+}
+
+// estimate compiles what to reserve for a descriptor without a number.
+func (c *compiler) estimate(at string, reserves bool, s *ConsumeSpec) {
+	e := s.Estimate
+	switch {
+	case e == nil:
+	case !reserves:
+		c.problem(at+".estimate", "belongs to `reserve`: what is consumed is never known better later")
+	case s.PerHit == 0:
+		c.problem(at+".estimate", "belongs to an amount by hits: {hits: true, estimate: {min: 100, max: 4000}}")
+	case e.Min < 1 || e.Max < e.Min || e.Max > tokenbucket.MaxAmount:
+		c.problem(at+".estimate", "must have 0 < min <= max")
+	}
 }
 
 func limitNames(limits *limiter.Limits) string {

@@ -45,7 +45,7 @@ func TestProblems(t *testing.T) {
 		{"two things to do", func(r *descriptor.RuleSpec) { r.Unlimited = true }, "R", "one thing"},
 		{"overdraw of nothing", func(r *descriptor.RuleSpec) { r.Takes, r.Unlimited, r.Overdraw = nil, true, true }, "R.overdraw", "nothing to charge"},
 		{"share", func(r *descriptor.RuleSpec) { r.LocalShare = 1001 }, "R.local.share", "1 to 1000"},
-		{"settle of a bad name", func(r *descriptor.RuleSpec) { r.Takes, r.Settle = nil, []string{"a b"} }, "R.settle.a b", "name"},
+		{"settle of a bad name", func(r *descriptor.RuleSpec) { r.Takes, r.Settle = nil, []descriptor.ConsumeSpec{{Limit: "a b", PerHit: 1000}} }, "R.settle.a b", "name"},
 		{"override of what is not consumed", func(r *descriptor.RuleSpec) { r.Override = "tpm" }, "R.override", "there is rpm"},
 		{"no entity", entity(""), "R.entity", "is empty"},
 		{"open brace", entity("key/{a"), "R.entity", "'{{'"},
@@ -156,7 +156,7 @@ func TestAccessors(t *testing.T) {
 
 func TestWarnings(t *testing.T) {
 	t.Parallel()
-	const never, later, nothing, planless = "can never match", "not settled by this version", "no effect", "no plan has"
+	const never, unreserved, nothing, planless = "can never match", "nothing of it to settle", "no effect", "no plan has"
 	open := func(spec descriptor.RuleSpec) descriptor.RuleSpec { spec.Open = true; return spec }
 	shadow := func(spec descriptor.RuleSpec) descriptor.RuleSpec { spec.Shadow = true; return spec }
 	regex := descriptor.MatchSpec{Key: "a", Regex: "x+"}
@@ -165,6 +165,8 @@ func TestWarnings(t *testing.T) {
 	byPlan.Takes[0].Plan, byPlan.Takes[0].Consume[0].Limit = "{a}", "rps"
 	reserve := rule(key("a", "*"))
 	reserve.Takes[0].Reserve = true
+	limit := reserve.Takes[0].Consume[0].Limit
+	settle := descriptor.RuleSpec{Match: []descriptor.MatchSpec{key("reservation_id", "*")}, Settle: []descriptor.ConsumeSpec{{Limit: limit, PerHit: 1000}}}
 	tests := []struct {
 		name  string
 		rules []descriptor.RuleSpec
@@ -185,8 +187,8 @@ func TestWarnings(t *testing.T) {
 		{"optional before absent", []descriptor.RuleSpec{rule(key("a", "*"), key("b?", "1")), rule(key("a", "1"))}, []string{never}},
 		{"optional before open", []descriptor.RuleSpec{open(rule(key("a", "*"), key("b?", "1"))), open(rule(key("a", "1")))}, nil},
 		{"required before optional", []descriptor.RuleSpec{rule(key("a", "*"), key("b", "*")), rule(key("a", "1"), key("b?", "1"))}, nil},
-		{"settle", []descriptor.RuleSpec{{Match: []descriptor.MatchSpec{key("a", "*")}, Settle: []string{"tpm"}}}, []string{later}},
-		{"reserve", []descriptor.RuleSpec{reserve}, []string{later}},
+		{"settles what nothing reserves", []descriptor.RuleSpec{settle}, []string{unreserved}},
+		{"settles what a rule reserves", []descriptor.RuleSpec{settle, reserve}, nil},
 		{"shadow of nothing", []descriptor.RuleSpec{shadow(descriptor.RuleSpec{Match: []descriptor.MatchSpec{key("a", "*")}, Unlimited: true})}, []string{nothing}},
 		{"plans without the limit", []descriptor.RuleSpec{byPlan}, []string{planless}},
 	}

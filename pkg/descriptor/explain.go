@@ -2,6 +2,7 @@ package descriptor
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -138,7 +139,7 @@ func (e *Explanation) String() string {
 		s := &e.Plan.Shadows[i]
 		fmt.Fprintf(&b, "shadow rule: %s\n", clip(s.Rule.name))
 		for j := range s.Request.Takes {
-			writeTake(&b, &s.Request.Takes[j], "")
+			writeTake(&b, verbOf(s.Request.Takes[j].Mode), &s.Request.Takes[j], "")
 		}
 	}
 	for _, m := range e.Missed {
@@ -152,20 +153,28 @@ func (e *Explanation) writeOutcome(b *strings.Builder) {
 	case Unlimited:
 		b.WriteString("  unlimited: admitted, and nothing is taken\n")
 	case Settles:
-		b.WriteString("  settles a reservation: admitted, and nothing is taken\n")
+		fmt.Fprintf(b, "  settles a reservation to what was used: %s\n", strings.Join(e.Rule.limits, ", "))
 	case Denied:
 		fmt.Fprintf(b, "  denied: %s\n", out.Why)
 	case Takes:
 		for i := range e.Plan.Request.Takes {
-			writeTake(b, &e.Plan.Request.Takes[i], e.Plans[i])
+			t := &e.Plan.Request.Takes[i]
+			verb := verbOf(t.Mode)
+			if slices.ContainsFunc(e.Plan.Reserves, func(r Reserve) bool { return r.Take == i }) {
+				verb = "reserve"
+			}
+			writeTake(b, verb, t, e.Plans[i])
 		}
 	case Unmatched:
 	}
 }
 
+func verbOf(mode limiter.Mode) string {
+	return [...]string{limiter.Consume: "take", limiter.Charge: "charge", limiter.Refund: "give back"}[mode]
+}
+
 // writeTake writes one take.
-func writeTake(b *strings.Builder, t *limiter.Take, plan string) {
-	verb := [...]string{limiter.Consume: "take", limiter.Charge: "charge", limiter.Refund: "give back"}[t.Mode]
+func writeTake(b *strings.Builder, verb string, t *limiter.Take, plan string) {
 	fmt.Fprintf(b, "  %s: entity %s, resource %s\n", verb, clip(t.Entity), clip(t.Resource))
 	for _, parent := range t.Parents {
 		fmt.Fprintf(b, "    parent: %s\n", clip(parent))

@@ -59,7 +59,7 @@ func reference(tb testing.TB) descriptor.DomainSpec {
 			}),
 		},
 		{
-			Path: "domains[0].rules[4]", Name: "settle", Settle: []string{"tpm"},
+			Path: "domains[0].rules[4]", Name: "settle", Settle: []descriptor.ConsumeSpec{{Limit: "tpm", PerHit: 1000}},
 			Match: []descriptor.MatchSpec{key("op", "settle"), key("reservation_id", "*")},
 		},
 		{

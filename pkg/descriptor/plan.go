@@ -14,6 +14,14 @@ type Call struct {
 	Domain      string
 	Hits        uint64 // for descriptors that bring no number; 0 counts as 1
 	Descriptors []Descriptor
+	Estimates   Estimator // for what is reserved without a number; nil = nothing is known
+}
+
+// Estimator knows what was used before.
+type Estimator interface {
+	// Estimate returns how many millitokens of a limit an entity's requests for a
+	// resource mostly used, and false when too little is known.
+	Estimate(namespace, entity, resource, limit string) (millitokens int64, known bool)
 }
 
 // Descriptor is a list of entries, and how much it is about.
@@ -52,7 +60,31 @@ type Outcome struct {
 	Mode  limiter.Mode // of its takes, also when there are none
 	Deny  bool         // Unmatched, and the domain denies what no rule matches
 	Why   string       // Denied, or of Takes: what was used cannot be booked, or not all of it
+	// Settled reports of Takes with Mode Charge that the same call gives back to the
+	// same descriptor: together they settle what was reserved.
+	Settled bool
 }
+
+// Reserve is a take that is a reservation.
+type Reserve struct {
+	Take int    // index in Plan.Request.Takes
+	Hits uint64 // what it stands for: never more than its amounts
+}
+
+// Settlement is a descriptor that settles a reservation. Those of one ID settle
+// it together.
+type Settlement struct {
+	Descriptor int    // index in Call.Descriptors
+	ID         string // as the descriptor brings it
+	Used       []limiter.Consumption
+	Why        string // not "": it cannot be settled, see NoNumber and IsRefund
+}
+
+// Why a descriptor settles nothing, whatever its ID.
+const (
+	NoNumber = "no_number" // an absent number is not 0: taken for 1 it would give nearly all back
+	IsRefund = "is_refund" // a settlement says what was used
+)
 
 // Shadow is a rule in shadow mode that matched, and what it would take. It is
 // decided on its own, after the call was admitted.
@@ -72,10 +104,14 @@ type Plan struct {
 	Shadows  []Shadow
 	Charges  bool // at least one take is a charge
 
+	Reserves    []Reserve    // in the order of takes
+	Settlements []Settlement // in the order of descriptors
+
 	// Working memory. What Request and Shadows hold points into consume and parents.
-	consume []limiter.Consumption
-	parents []string
-	matched []*Rule
-	values  []captured
-	text    []byte
+	consume  []limiter.Consumption
+	parents  []string
+	matched  []*Rule
+	reserved []Reserve // of the rule at hand
+	values   []captured
+	text     []byte
 }

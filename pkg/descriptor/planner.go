@@ -1,7 +1,9 @@
 package descriptor
 
 import (
+	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
@@ -12,17 +14,23 @@ type demand struct {
 	mode limiter.Mode
 	hits uint64
 	look bool // at every limit, whatever the rule consumes
+
+	unknown bool // nobody said how many hits
+	settles bool // with a refund of the same call: what stands for hits, and no constants
 }
 
-// demandOf returns what the descriptor asks of the rule.
-func demandOf(r *Rule, desc *Descriptor, callHits uint64) demand {
-	q := demand{hits: max(1, callHits)}
+// demandOf returns what the descriptor at the index asks of the rule.
+func demandOf(r *Rule, call *Call, index int) demand {
+	desc := &call.Descriptors[index]
+	q := demand{hits: max(1, call.Hits), unknown: !desc.HitsSet && call.Hits == 0}
 	if desc.HitsSet {
 		q.hits = desc.Hits
 	}
 	switch {
 	case desc.Refund:
 		q.mode = limiter.Refund
+	case desc.HitsSet && r.leaf == nil && call.refunds(desc):
+		q.mode, q.settles = limiter.Charge, true
 	case desc.HitsSet && desc.Hits == 0:
 		q.look = true
 	case desc.HitsSet && r.overdraw:
@@ -42,10 +50,20 @@ func (q demand) amount(c *ConsumeSpec) (amount int64, ok bool) {
 	} else {
 		amount = int64(lo)
 	}
-	if q.mode != limiter.Refund {
+	if q.mode != limiter.Refund && !q.settles {
 		amount = min(amount+c.Constant, tokenbucket.MaxAmount)
 	}
 	return amount, amount > 0 || q.mode == limiter.Consume
+}
+
+// refunds reports whether the call gives back to a descriptor of the same entries.
+func (c *Call) refunds(desc *Descriptor) bool {
+	for i := range c.Descriptors {
+		if d := &c.Descriptors[i]; d.Refund && slices.Equal(d.Entries, desc.Entries) {
+			return true
+		}
+	}
+	return false
 }
 
 // Plan makes of a call what is to be taken, and puts it into plan. It cannot
@@ -86,6 +104,7 @@ func (p *Plan) reset(d *Domain) {
 	p.Outcomes = p.Outcomes[:0]
 	p.Shadows = p.Shadows[:0]
 	p.Charges = false
+	p.Reserves, p.Settlements = p.Reserves[:0], p.Settlements[:0]
 	p.consume = p.consume[:0]
 	p.parents = p.parents[:0]
 }
@@ -112,6 +131,7 @@ func (p *planner) descriptor(d *Domain) Outcome {
 	case rule.unlimited:
 		return Outcome{Kind: Unlimited, Rule: rule}
 	case rule.settle:
+		p.settle(rule)
 		return Outcome{Kind: Settles, Rule: rule}
 	}
 	return p.enforce(rule, &v)
@@ -124,10 +144,11 @@ func (p *planner) enforce(rule *Rule, v *view) Outcome {
 	q := p.demand(rule)
 	takes, why := p.takes(rule, v, q, request.Takes)
 	request.Takes = takes
+	p.plan.Reserves = append(p.plan.Reserves, p.plan.reserved...)
 	if why != "" && q.mode == limiter.Consume {
 		return Outcome{Kind: Denied, Rule: rule, First: first, Why: why}
 	}
-	out := Outcome{Kind: Takes, Rule: rule, First: first, Count: len(takes) - first, Mode: q.mode, Why: why}
+	out := Outcome{Kind: Takes, Rule: rule, First: first, Count: len(takes) - first, Mode: q.mode, Why: why, Settled: q.settles}
 	if out.Count == 0 {
 		return out
 	}
@@ -144,7 +165,7 @@ func (p *planner) enforce(rule *Rule, v *view) Outcome {
 
 // demand returns what the descriptor at hand asks of the rule.
 func (p *planner) demand(rule *Rule) demand {
-	return demandOf(rule, &p.call.Descriptors[p.index], p.call.Hits)
+	return demandOf(rule, p.call, p.index)
 }
 
 // shadow adds what a shadow rule would take.
@@ -182,6 +203,7 @@ func (p *planner) takes(rule *Rule, v *view, q demand, takes []limiter.Take) (al
 		return p.leafTakes(rule, q, takes)
 	}
 	plan.values = rule.capture(v, plan.values[:0])
+	plan.reserved = plan.reserved[:0]
 	first := len(takes)
 	for i := range rule.takes {
 		t := &rule.takes[i]
@@ -194,12 +216,17 @@ func (p *planner) takes(rule *Rule, v *view, q demand, takes []limiter.Take) (al
 		}
 		entity, resource, parents := plan.render(&t.entity), plan.render(&t.resource), plan.renderParents(t)
 		for _, part := range parts[:n] {
-			if consume := plan.consumption(t, q, part); len(consume) > 0 {
-				takes = append(takes, limiter.Take{
-					Entity: entity, Resource: resource, Parents: parents, Limits: part.limits, LimitsOf: part.of,
-					Label: rule.label, Consume: consume, Mode: q.mode,
-				})
+			consume := p.consumption(t, q, part, entity, resource)
+			if len(consume) == 0 {
+				continue
 			}
+			if t.reserve && q.mode == limiter.Consume && !q.look {
+				plan.reserved = append(plan.reserved, Reserve{Take: len(takes), Hits: q.standsFor(t, consume)})
+			}
+			takes = append(takes, limiter.Take{
+				Entity: entity, Resource: resource, Parents: parents, Limits: part.limits, LimitsOf: part.of,
+				Label: rule.label, Consume: consume, Mode: q.mode,
+			})
 		}
 	}
 	return takes, why
@@ -256,19 +283,78 @@ func (p *planner) split(rule *Rule, t *take, q demand, limits plan) (parts [2]sh
 	return parts, 2, ""
 }
 
+// settle adds what a descriptor settles.
+func (p *planner) settle(rule *Rule) {
+	desc, plan := &p.call.Descriptors[p.index], p.plan
+	s := Settlement{Descriptor: p.index}
+	if i := slices.IndexFunc(desc.Entries, func(e Entry) bool { return e.Key == KeyReservation }); i >= 0 {
+		s.ID = desc.Entries[i].Value
+	}
+	switch {
+	case desc.Refund:
+		s.Why = IsRefund
+	case !desc.HitsSet:
+		s.Why = NoNumber
+	}
+	first := len(plan.consume)
+	q := demand{mode: limiter.Charge, hits: desc.Hits, settles: true}
+	for i := range rule.settles {
+		amount, _ := q.amount(&rule.settles[i])
+		plan.consume = append(plan.consume, limiter.Consumption{Limit: rule.settles[i].Limit, Amount: amount})
+	}
+	s.Used = plan.consume[first:len(plan.consume):len(plan.consume)]
+	plan.Settlements = append(plan.Settlements, s)
+}
+
+// standsFor returns the hits that the amounts of a reservation stand for: those of
+// the demand, and of what was estimated the fewest that one of the limits has room
+// for, so that who gives them back never gives more than was taken.
+func (q demand) standsFor(t *take, amounts []limiter.Consumption) uint64 {
+	if !q.unknown {
+		return q.hits
+	}
+	hits := uint64(math.MaxUint64)
+	for _, a := range amounts {
+		for i := range t.consume {
+			if c := &t.consume[i]; c.Limit == a.Limit && c.PerHit > 0 {
+				hits = min(hits, uint64((a.Amount-c.Constant)/c.PerHit)) // #nosec G115 -- an amount is never below its constant
+			}
+		}
+	}
+	if hits == math.MaxUint64 {
+		return q.hits
+	}
+	return hits
+}
+
 // consumption returns the amounts of a part of a take.
-func (p *Plan) consumption(t *take, q demand, part share) []limiter.Consumption {
-	first := len(p.consume)
+func (p *planner) consumption(t *take, q demand, part share, entity, resource string) []limiter.Consumption {
+	plan := p.plan
+	first := len(plan.consume)
 	for i := range t.consume {
 		c := &t.consume[i]
 		if i == part.except || part.only >= 0 && i != part.only {
 			continue
 		}
-		if amount, ok := q.amount(c); ok {
-			p.consume = append(p.consume, limiter.Consumption{Limit: c.Limit, Amount: amount})
+		amount, ok := q.amount(c)
+		if c.Estimate != nil && q.unknown && q.mode == limiter.Consume {
+			amount = min(p.estimate(c, entity, resource)+c.Constant, tokenbucket.MaxAmount)
+		}
+		if ok {
+			plan.consume = append(plan.consume, limiter.Consumption{Limit: c.Limit, Amount: amount})
 		}
 	}
-	return p.consume[first:len(p.consume):len(p.consume)]
+	return plan.consume[first:len(plan.consume):len(plan.consume)]
+}
+
+// estimate returns how much to reserve of a limit for a descriptor without a number.
+func (p *planner) estimate(c *ConsumeSpec, entity, resource string) int64 {
+	if p.call.Estimates != nil {
+		if used, known := p.call.Estimates.Estimate(p.plan.Request.Namespace, entity, resource, c.Limit); known {
+			return min(max(used, c.Estimate.Min), c.Estimate.Max)
+		}
+	}
+	return c.Estimate.Max
 }
 
 // render returns the text of a template for the values of the rule at hand.

@@ -1,6 +1,8 @@
 package descriptor
 
 import (
+	"slices"
+
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -79,6 +81,7 @@ type Rule struct {
 	shadow    bool
 	unlimited bool
 	settle    bool
+	settles   []ConsumeSpec // by PerHit
 	overdraw  bool
 	override  string // the limit that Descriptor.Limit replaces; "" = none
 	policy    limiter.Policy
@@ -132,6 +135,11 @@ type take struct {
 	consume  []ConsumeSpec
 	reserve  bool
 	replaced int // index in consume of the limit that Descriptor.Limit replaces, or -1
+}
+
+// consumes reports whether the take is about the limit.
+func (t *take) consumes(limit string) bool {
+	return slices.ContainsFunc(t.consume, func(c ConsumeSpec) bool { return c.Limit == limit })
 }
 
 // capture is where the value of a placeholder comes from.

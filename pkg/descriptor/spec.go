@@ -14,16 +14,16 @@ type DomainSpec struct {
 
 // RuleSpec is a rule as a file gives it.
 type RuleSpec struct {
-	Path          string      // "domains[0].rules[3]"
-	Name          string      // unique in the domain; "" = "rule-N", N counted from 1
-	Match         []MatchSpec // at least one
-	Open          bool        // other keys may follow, with any value
-	Takes         []TakeSpec  // empty when Unlimited or Settle
-	Unlimited     bool        // admits the descriptor and takes nothing
-	Settle        []string    // names of limits to settle
-	Overdraw      bool        // an explicit number of hits above 0 is a charge
-	Shadow        bool        // never denies; takes from buckets of its own
-	Override      string      // the limit that Descriptor.Limit replaces; "" = the only one consumed
+	Path          string        // "domains[0].rules[3]"
+	Name          string        // unique in the domain; "" = "rule-N", N counted from 1
+	Match         []MatchSpec   // at least one
+	Open          bool          // other keys may follow, with any value
+	Takes         []TakeSpec    // empty when Unlimited or Settle
+	Unlimited     bool          // admits the descriptor and takes nothing
+	Settle        []ConsumeSpec // what of a reservation is settled; by PerHit only
+	Overdraw      bool          // an explicit number of hits above 0 is a charge
+	Shadow        bool          // never denies; takes from buckets of its own
+	Override      string        // the limit that Descriptor.Limit replaces; "" = the only one consumed
 	OnUnavailable limiter.Policy
 	LocalShare    int64 // thousandths, see limiter.Request
 }
@@ -56,6 +56,14 @@ type ConsumeSpec struct {
 	Limit    string
 	Constant int64 // millitokens
 	PerHit   int64 // millitokens for each hit
+	Estimate *EstimateSpec
+}
+
+// EstimateSpec is how much is reserved of a limit for a descriptor that brings no
+// number: what the estimator knows, from Min to Max; Max where it knows nothing.
+type EstimateSpec struct {
+	Min int64 // millitokens, at least 1
+	Max int64 // millitokens, at least Min
 }
 
 // Problem is one mistake in a specification.

@@ -45,6 +45,7 @@ func (r *Rules) planTree(d *Domain, call *Call, plan *Plan) {
 
 // leafTakes appends what a rule of a tree takes, like [planner.takes].
 func (p *planner) leafTakes(rule *Rule, q demand, takes []limiter.Take) (all []limiter.Take, why string) {
+	p.plan.reserved = p.plan.reserved[:0]
 	if rule.leaf.blocked {
 		if q.mode == limiter.Consume && !q.look {
 			why = limiter.ReasonExceedsCapacity.String()
@@ -54,7 +55,7 @@ func (p *planner) leafTakes(rule *Rule, q demand, takes []limiter.Take) (all []l
 	t := &rule.takes[0]
 	parts, n, why := p.split(rule, t, q, plan{limits: t.limits, of: t.limitsOf})
 	for _, part := range parts[:n] {
-		if consume := p.plan.consumption(t, q, part); len(consume) > 0 {
+		if consume := p.consumption(t, q, part, "", ""); len(consume) > 0 {
 			takes = append(takes, limiter.Take{
 				Entity: p.way(rule.leaf), Resource: rule.domain.name, Limits: part.limits, LimitsOf: part.of,
 				Label: rule.label, Consume: consume, Mode: q.mode,

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // maxCompared is how many pairs of rules are compared at most for warnings of
@@ -14,7 +16,7 @@ import (
 const maxCompared = 1 << 20
 
 // Warnings returns what is legal and probably not meant: a rule that can never
-// match, a rule that does nothing yet, a shadow rule that takes nothing, a
+// match, a settlement of what nothing reserves, an estimate that can never pass, a shadow rule that takes nothing, a
 // consumed limit that no plan has. Of a domain with thousands of rules that
 // matching asks one by one it may miss some that can never match.
 func (r *Rules) Warnings() []Problem {
@@ -53,18 +55,15 @@ func (w *warner) rule(r *Rule) {
 		w.warn(r.path, "can never match: %s (rule %q) stands before it and matches every descriptor that it would; put it first or leave it out",
 			earlier.path, earlier.name)
 	}
-	const later = "reservations are not settled by this version: a reserve rule takes its amounts, a settle rule admits and books nothing"
 	if r.settle {
-		w.warn(r.path+".settle", later)
+		w.settle(r)
 	}
 	if r.shadow && len(r.takes) == 0 {
 		w.warn(r.path+".mode", "a shadow rule that takes nothing has no effect; leave the rule out or let it consume")
 	}
 	for i := range r.takes {
 		t := &r.takes[i]
-		if t.reserve {
-			w.warn(t.path+".reserve", later)
-		}
+		w.estimates(t)
 		if len(t.plan.parts) == 0 {
 			continue
 		}
@@ -72,6 +71,33 @@ func (w *warner) rule(r *Rule) {
 			if !w.planned[s.Limit] {
 				w.warn(t.path+".limits", "no plan has the limit %q that the rule consumes; where no parent has it either, the descriptor is denied", s.Limit)
 			}
+		}
+	}
+}
+
+// settle warns of limits that nothing of the domain reserves: settling them books nothing.
+func (w *warner) settle(r *Rule) {
+	for i := range r.settles {
+		limit := r.settles[i].Limit
+		reserved := slices.ContainsFunc(r.domain.rules, func(other *Rule) bool {
+			return !other.shadow && slices.ContainsFunc(other.takes, func(t take) bool { return t.reserve && t.consumes(limit) })
+		})
+		if !reserved {
+			w.warn(r.path+".settle."+limit, "no rule of the domain reserves %s, so there is nothing of it to settle", limit)
+		}
+	}
+}
+
+// estimates warns of those that are above the capacity of the rule's own limits.
+func (w *warner) estimates(t *take) {
+	for i := range t.consume {
+		c := &t.consume[i]
+		n := t.limits.Find(c.Limit)
+		if c.Estimate == nil || n < 0 || t.limits.Unlimited(n) {
+			continue
+		}
+		if capacity := t.limits.At(n).Capacity * limiter.Milli; c.Estimate.Max > capacity {
+			w.warn(t.path+".reserve."+c.Limit+".estimate.max", "is above the capacity of %s, %s: a request with that estimate can never pass", c.Limit, tokens(capacity))
 		}
 	}
 }

@@ -1,0 +1,116 @@
+package config
+
+import (
+	"encoding/base64"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Reservation is how the ids of reservations are made.
+type Reservation struct {
+	// Keys are 32 to 64 bytes each, at most maxKeys; the first makes ids, all are known.
+	// None = a key that the store keeps, and so every replica has.
+	Keys [][]byte
+	TTL  time.Duration // how long a reservation can be settled, 1s to 24h; default 10m
+}
+
+const maxKeys = 8
+
+// reservation is the section as the file has it.
+type reservation struct {
+	ttl  *time.Duration
+	keys []secret
+}
+
+// secret is a key as the file gives it: its text, or a file that has the text.
+type secret struct {
+	text string
+	file string
+	at   place
+}
+
+func (r *reservation) schema() schema {
+	return object{title: "reservation", keys: []key{
+		{"keys", list[secret]{out: &r.keys, item: func(s *secret) schema { return secretSchema{s} }}},
+		{"ttl", duration(r.ttl, time.Second, day)},
+	}}
+}
+
+type secretSchema struct{ out *secret }
+
+func (s secretSchema) decode(d *decoder, v value) {
+	s.out.at = d.at(v)
+	if v.node.Kind == yaml.MappingNode {
+		before := d.failures()
+		if s.object().decode(d, v); s.out.file == "" && d.failures() == before {
+			d.failf(v, "needs file, which has the key")
+		}
+		return
+	}
+	name(&s.out.text).decode(d, v)
+}
+
+func (s secretSchema) object() object {
+	return object{title: "key", keys: []key{{"file", name(&s.out.file)}}}
+}
+
+func (s secretSchema) walk(path string, visit func(string)) { s.object().walk(path, visit) }
+
+// read reads the files that keys are in, relative to the configuration, and returns
+// what it read. No message has a key in it.
+func (r *reservation) read(fsys fs.FS, main string, out *Reservation, report *report) []source {
+	var sources []source
+	for _, s := range r.keys {
+		text := s.text
+		if s.file != "" {
+			file := s.file
+			if !filepath.IsAbs(file) {
+				file = path.Join(path.Dir(main), filepath.ToSlash(file))
+			}
+			data, err := readKey(fsys, file)
+			sources = append(sources, source{name: file, data: data, err: err})
+			if err != nil {
+				report.fail(s.at, "the key file %s %s", file, unreadable(err))
+				continue
+			}
+			text = strings.TrimSpace(string(data))
+		}
+		if text != "" || s.file != "" { // otherwise it is reported
+			out.add(text, s.at, report)
+		}
+	}
+	if len(r.keys) > maxKeys {
+		report.fail(r.keys[maxKeys].at, "is the key number %d; there are at most %d: remove those that are older than reservation.ttl", maxKeys+1, maxKeys)
+	}
+	return sources
+}
+
+func readKey(fsys fs.FS, file string) ([]byte, error) {
+	if fsys == nil {
+		return nil, fs.ErrNotExist
+	}
+	return readFile(fsys, file)
+}
+
+// add adds a key that is given as text.
+func (r *Reservation) add(text string, at place, report *report) {
+	key, err := base64.StdEncoding.DecodeString(text)
+	switch {
+	case text == "":
+		report.fail(at, "is empty; a key is 32 random bytes in base64: openssl rand -base64 32")
+	case err != nil:
+		report.fail(at, "is not base64; a key is 32 random bytes in base64: openssl rand -base64 32")
+	case len(key) < 32 || len(key) > 64:
+		report.fail(at, "has %d bytes; a key has 32 to 64: openssl rand -base64 32", len(key))
+	case slices.ContainsFunc(r.Keys, func(k []byte) bool { return string(k) == string(key) }):
+		report.fail(at, "is there twice; to change keys add another one, see the documentation of reservation.keys")
+	default:
+		r.Keys = append(r.Keys, key)
+	}
+}
