@@ -1,5 +1,7 @@
 // Upstream is a server to stand behind Envoy in the examples: it answers every
-// request with its method, path and headers, so that one sees what arrived.
+// request with its method, path and headers, so that one sees what arrived. To
+// POST /v1/chat/completions it answers as a provider of language models does, with
+// a usage that headers of the request choose; see the type chat.
 package main
 
 import (
@@ -33,13 +35,23 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	server := &http.Server{Addr: *address, Handler: http.HandlerFunc(echo), ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Addr: *address, Handler: handler(), ReadHeaderTimeout: 5 * time.Second}
 	stopped := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stopped()
 	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
+}
+
+// handler returns what the server answers with.
+func handler() http.Handler {
+	llm := newChat()
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/chat/completions", llm.complete)
+	mux.HandleFunc("POST /release/{name}", llm.release)
+	mux.HandleFunc("/", echo)
+	return mux
 }
 
 // echo answers with what it was asked.
