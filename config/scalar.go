@@ -199,8 +199,3 @@ func address(out *string) schema {
 		*out = v.node.Value
 	})
 }
-
-// unavailable is a value that this version knows and cannot use.
-func unavailable(format string, args ...any) schema {
-	return scalar(func(d *decoder, v value) { d.failf(v, format, args...) })
-}

@@ -4,19 +4,19 @@ import (
 	"log/slog"
 	"time"
 
-	"gopkg.in/yaml.v3"
-
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // file is what the configuration itself says, before it is put together with
 // what it includes.
 type file struct {
-	cfg      *Config
-	includes []include
-	plans    []entry[*limiter.Limits]
-	limits   limitsSection
-	domains  []domain
+	cfg         *Config
+	includes    []include
+	plans       []entry[*limiter.Limits]
+	limits      limitsSection
+	reservation reservation
+	domains     []domain
+	openAI      string // where headers has openai, "" = nowhere
 }
 
 // schema is the whole configuration.
@@ -30,13 +30,14 @@ func (f *file) schema() schema {
 			{"on_unavailable", policy(&c.Static.OnUnavailable)},
 			{"local", local(&c.Static.LocalShare)},
 		}}},
-		{"headers", headersSchema{&c.Headers}},
+		{"headers", headersSchema{&c.Headers, &f.openAI}},
 		{"include", list[include]{out: &f.includes, item: func(i *include) schema { return i.schema() }}},
 		{"plans", dict[*limiter.Limits]{out: &f.plans, what: "a plan", item: limits}},
 		{"limits", f.limits.schema()},
 		{"unmatched", unmatched(&c.DenyUnknown)},
 		{"domains", domains(&f.domains)},
 		{"cache", object{keys: []key{{"ttl", duration(&c.Cache.TTL, time.Second, day)}}}},
+		{"reservation", f.reservation.schema()},
 		{"drain", duration(&c.Drain, 0, time.Hour)},
 		{"log", c.Log.schema()},
 	}}
@@ -120,33 +121,3 @@ func local(out *int64) schema { return object{keys: []key{{"share", share(out)}}
 func unmatched(deny *bool) schema {
 	return oneOf(deny, word[bool]{"allow", false}, word[bool]{"deny", true})
 }
-
-// headersSchema is a list of groups of headers.
-type headersSchema struct{ out *Headers }
-
-func (s headersSchema) decode(d *decoder, v value) {
-	items, ok := d.sequence(v)
-	if !ok || isNull(v.node) {
-		return
-	}
-	*s.out = Headers{}
-	for _, item := range items {
-		var on *bool
-		groups := []word[*bool]{{"retry-after", &s.out.RetryAfter}, {"x-ratelimit", &s.out.XRateLimit}}
-		switch {
-		case item.node.Kind == yaml.MappingNode:
-			object{keys: []key{{"openai", unavailable("OpenAI's headers are not available in this version: use x-ratelimit")}}}.decode(d, item)
-		case item.node.Value == "ietf":
-			d.failf(item, "the headers of the IETF are not available in this version: use x-ratelimit")
-		default:
-			oneOf(&on, groups...).decode(d, item)
-		}
-		if on != nil && *on {
-			d.failf(item, "%s is given twice: remove one", item.node.Value)
-		} else if on != nil {
-			*on = true
-		}
-	}
-}
-
-func (headersSchema) walk(string, func(string)) {}

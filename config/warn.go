@@ -13,8 +13,8 @@ type warner struct {
 	resolves map[string]bool // names of the limits at any level of the file
 }
 
-// warnings warns about limits that are consumed and given nowhere, and about
-// long periods that look like budgets.
+// warnings warns about limits that are consumed and given nowhere, about
+// long periods that look like budgets, and about headers that are never sent.
 func (f *file) warnings(r *report, specs []descriptor.DomainSpec) {
 	w := warner{report: r, consumed: map[string]bool{}, resolves: map[string]bool{}}
 	levels := f.limits.levels()
@@ -28,6 +28,7 @@ func (f *file) warnings(r *report, specs []descriptor.DomainSpec) {
 		w.budgets(l.path, l.value)
 	}
 	w.takes(specs, func(t *descriptor.TakeSpec) { w.budgets(t.Path+".limits", t.Limits) })
+	f.unheard(r)
 }
 
 func (warner) takes(specs []descriptor.DomainSpec, visit func(*descriptor.TakeSpec)) {
