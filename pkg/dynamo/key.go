@@ -39,6 +39,8 @@ const (
 	skConfig     = "#CONFIG"
 	skVersion    = "#VERSION"
 	skGeneration = "#GENERATION"
+	skMark       = "#MARK"
+	skSecret     = "#SECRET"
 
 	skConfigPrefix    = "#CONFIG#"
 	skUsagePrefix     = "#USAGE#"
@@ -110,6 +112,13 @@ func generationKey(ns string) key { return key{systemPK(ns), skGeneration} }
 func changeKey(ns string, generation uint64) key {
 	return key{systemPK(ns), fmt.Sprintf("%s%020d", skChangePrefix, generation)}
 }
+
+// markKey returns the key of who settled a reservation. No id that a mark can have is
+// so long that its hash stands here.
+func markKey(ns, id string) key { return key{ns + "/SETTLED#" + escapeName(id), skMark} }
+
+// secretKey takes a name that limiter.CheckSecret allows.
+func secretKey(name string) key { return key{registryNS + "/SECRET#" + name, skSecret} }
 
 func versionKey() key       { return key{systemPK(registryNS), skVersion} }
 func allGenerationKey() key { return generationKey(registryNS) }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // TestNamesInKeys: what stands in keys for a name.
@@ -85,6 +87,7 @@ func anyKey(t *rapid.T) (parsedKey, key) {
 	p := parsedKey{kind: rapid.SampledFrom([]recordKind{
 		kindEntity, kindBucket, kindEntityLimits, kindResourceLimits, kindSystemLimits, kindUsage, kindAudit,
 		kindVersion, kindGeneration, kindChange, kindNamespace, kindNamespaceID,
+		kindMark, kindSecret,
 	}).Draw(t, "kind")}
 	p.ns = rapid.StringMatching(`[A-Za-z0-9_-]{11}`).Draw(t, "ns")
 	entity, resource := anyName().Draw(t, "entity"), anyName().Draw(t, "resource")
@@ -135,6 +138,12 @@ func anyKey(t *rapid.T) (parsedKey, key) {
 	case kindNamespaceID:
 		p.name, p.ns = p.ns, registryNS
 		return p, namespaceIDKey(p.name)
+	case kindMark:
+		use(&p.settled, entity)
+		return p, markKey(p.ns, entity)
+	case kindSecret:
+		p.ns, p.name = registryNS, rapid.StringMatching(`[a-z0-9-]{1,64}`).Draw(t, "secret")
+		return p, secretKey(p.name)
 	case kindVersion:
 		p.ns = registryNS
 	}
@@ -198,6 +207,8 @@ func TestKeysOfTheSchema(t *testing.T) {
 		{changeKey(ns, 42), ns + "/SYSTEM#", "#CHANGE#00000000000000000042"},
 		{namespaceKey("team/a"), "_/SYSTEM#", "#NAMESPACE#team%2Fa"},
 		{namespaceIDKey(ns), "_/SYSTEM#", "#NSID#" + ns},
+		{markKey(ns, "r-1\xff/"), ns + "/SETTLED#r-1%FF%2F", "#MARK"},
+		{secretKey("reservation-1"), "_/SECRET#reservation-1", "#SECRET"},
 	} {
 		if test.got.pk != test.pk || test.got.sk != test.sk {
 			t.Errorf("got %v, want %v", test.got, key{test.pk, test.sk})
@@ -263,9 +274,14 @@ func FuzzParseKey(f *testing.F) {
 	for _, k := range []key{
 		entityKey("AbCdEfGhIj0", "user-1"), bucketKey("AbCdEfGhIj0", "e", "r", 7, 31), entityLimitsKey("AbCdEfGhIj0", "", "r#"), usageKey("AbCdEfGhIj0", "e", "r", windowAt(monthly, time.Unix(0, 0))),
 		auditKey("AbCdEfGhIj0", subjectResourcePrefix+"r", auditID(time.Unix(0, 0), 1)), changeKey("AbCdEfGhIj0", 1), namespaceKey("n"), namespaceIDKey("AbCdEfGhIj0"), versionKey(),
+		markKey("AbCdEfGhIj0", "r\x00"), secretKey("k-1"),
 		{"AbCdEfGhIj0/BUCKET#e#r#0#0#0", "#STATE"},
 		{"/", ""},
 		{"AbCdEfGhIj0/AUDIT#$", "#AUDIT#"},
+		{"_/SETTLED#r", "#MARK"},
+		{"AbCdEfGhIj0/SECRET#k", "#SECRET"},
+		{"_/SECRET#", "#SECRET"},
+		{"_/SECRET#K", "#SECRET"},
 	} {
 		f.Add(k.pk, k.sk)
 	}
@@ -307,7 +323,22 @@ func rebuild(p parsedKey) key {
 		return namespaceKey(p.name)
 	case kindNamespaceID:
 		return namespaceIDKey(p.name)
+	case kindMark:
+		return markKey(p.ns, p.settled)
+	case kindSecret:
+		return secretKey(p.name)
 	case kindVersion:
 	}
 	return versionKey()
+}
+
+// TestMarksAreKnownInFull: the longest id that a mark can have stands in its key in full.
+func TestMarksAreKnownInFull(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		id := string(rapid.SliceOfN(rapid.Byte(), 1, limiter.MaxMarkLength).Draw(t, "id"))
+		got, err := parseKey(markKey("AbCdEfGhIj0", id))
+		if err != nil || got.settled != id || got.hashed {
+			t.Fatalf("the key of %q says %q, hashed %t, %v", id, got.settled, got.hashed, err)
+		}
+	})
 }

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // recordKind is what an item of the table is.
@@ -24,6 +26,8 @@ const (
 	kindChange
 	kindNamespace
 	kindNamespaceID
+	kindMark
+	kindSecret
 )
 
 // parsedKey is what an item's key says of it. The fields that its kind has are set.
@@ -32,7 +36,8 @@ type parsedKey struct {
 	ns         string // id of the namespace
 	entity     string // for an audit event: its subject, as it stands in keys
 	resource   string
-	name       string // of a namespace, or its id
+	name       string // of a namespace, or its id; of a secret
+	settled    string // id of a reservation
 	hashed     bool   // a name is longer than keys hold: it is here as it stands in keys
 	variant    uint64
 	shard      int
@@ -47,6 +52,8 @@ const (
 	timeChars  = digits + "TZ:.-"
 	idChars    = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	nsIDLength = 11
+
+	secretChars = "abcdefghijklmnopqrstuvwxyz0123456789-"
 )
 
 // isForm reports whether s is n of the characters.
@@ -55,6 +62,11 @@ func isForm(s string, n int, chars string) bool {
 }
 
 func isNamespaceID(s string) bool { return isForm(s, nsIDLength, idChars) }
+
+// isSecretName reports whether limiter.CheckSecret allows the name.
+func isSecretName(s string) bool {
+	return len(s) <= limiter.MaxSecretNameLength && s != "" && isForm(s, len(s), secretChars)
+}
 
 // isAuditID reports whether s is what auditID returns.
 func isAuditID(s string) bool {
@@ -76,6 +88,9 @@ func parseKey(k key) (parsedKey, error) {
 		p.registry(k.sk)
 	case kind == "SYSTEM" && id == "":
 		p.system(k.sk)
+	case kind == "SECRET" && ns == registryNS:
+		p.key.kind, p.key.name = kindSecret, p.require(isSecretName, id, "name of a secret")
+		p.equal(k.sk, skSecret)
 	case ns == registryNS:
 		p.fail("%s is not in the registry", rest)
 	case kind == "ENTITY":
@@ -88,6 +103,9 @@ func parseKey(k key) (parsedKey, error) {
 		p.key.kind = kindBucket
 		p.bucket(strings.Split(id, "#"))
 		p.equal(k.sk, skState)
+	case kind == "SETTLED":
+		p.key.kind, p.key.settled = kindMark, p.part(id)
+		p.equal(k.sk, skMark)
 	case kind == "AUDIT":
 		p.key.kind, p.key.entity = kindAudit, id
 		_, p.key.hashed = p.subject(id)

@@ -1,4 +1,5 @@
-// Package embedded is the store for one node: buckets in this process's memory.
+// Package embedded is the store for one node: buckets, entities, limits and the
+// marks of settlements in this process's memory.
 //
 // # Structure
 //
@@ -13,4 +14,9 @@
 // are dropped, a few shards at a time and a minute late, for callers whose clock
 // is behind, and a bucket that a decision creates and leaves full is not kept. No balance is ever evicted for want of room; at Config.MaxBuckets
 // a new bucket is refused with limiter.ErrUnavailable, and the caller's policy decides.
+//
+// Marks are kept until they have expired by the latest time that Settle was called
+// with, and nobody settles what has expired by then: so a mark that is gone is never
+// missed, however callers' clocks run. No mark is dropped for want of room either: at
+// Config.MaxMarks a new one is refused with limiter.ErrUnavailable.
 package embedded

@@ -18,6 +18,8 @@ const (
 
 	// DefaultMaxBuckets is the most buckets held at once, about 1 GiB of memory.
 	DefaultMaxBuckets = 5_000_000
+	// DefaultMaxMarks is the most marks of settlements held at once, about 1 GiB of memory.
+	DefaultMaxMarks = 5_000_000
 	// DefaultSweepInterval is how long it takes to look at every bucket once.
 	DefaultSweepInterval = time.Minute
 )
@@ -27,8 +29,11 @@ type Config struct {
 	// MaxBuckets is the most buckets held at once; 0 = DefaultMaxBuckets. Buckets
 	// that are full again do not count for longer than a sweep.
 	MaxBuckets int64
-	// SweepInterval is how long it takes to look at every bucket once and drop the
-	// full ones; 0 = DefaultSweepInterval.
+	// MaxMarks is the most marks of settlements held at once; 0 = DefaultMaxMarks.
+	// Marks that have expired do not count for longer than a sweep.
+	MaxMarks int64
+	// SweepInterval is how long it takes to look at every bucket and mark once and
+	// drop those that are full or have expired; 0 = DefaultSweepInterval.
 	SweepInterval time.Duration
 	// Now is the clock by which full buckets are found; nil = time.Now. It should be
 	// the clock that callers read.
@@ -42,6 +47,8 @@ type Store struct {
 	buckets atomic.Int64
 	shards  [shardCount]shard
 	catalog catalog
+	marks   marks
+	secrets secrets
 	stop    func()        // ends the sweeper; may be called again
 	done    chan struct{} // closed when the sweeper has ended
 }
@@ -60,6 +67,9 @@ func New(cfg Config) *Store {
 	if cfg.MaxBuckets <= 0 {
 		cfg.MaxBuckets = DefaultMaxBuckets
 	}
+	if cfg.MaxMarks <= 0 {
+		cfg.MaxMarks = DefaultMaxMarks
+	}
 	if cfg.SweepInterval <= 0 {
 		cfg.SweepInterval = DefaultSweepInterval
 	}
@@ -75,6 +85,8 @@ func New(cfg Config) *Store {
 		s.shards[i].buckets = make(map[uint64]*bucket)
 	}
 	s.catalog.init()
+	s.marks.init()
+	s.secrets.init()
 	go s.sweepLoop(stop)
 	return s
 }
@@ -87,7 +99,7 @@ func (s *Store) Capabilities() limiter.BackendCapabilities {
 // Buckets returns the number of buckets held now.
 func (s *Store) Buckets() int64 { return s.buckets.Load() }
 
-// Close implements limiter.Store: it stops the sweeper and forgets every bucket.
+// Close implements limiter.Store: it stops the sweeper and forgets everything.
 func (s *Store) Close(ctx context.Context) error {
 	s.stop()
 	for i := range s.shards {
@@ -98,6 +110,8 @@ func (s *Store) Close(ctx context.Context) error {
 		sh.mu.Unlock()
 	}
 	s.catalog.close()
+	s.marks.close()
+	s.secrets.close()
 	select {
 	case <-s.done:
 		return nil

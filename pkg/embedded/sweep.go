@@ -10,7 +10,7 @@ const (
 	grace = time.Minute
 )
 
-// sweepLoop looks at every shard once in each sweep interval, until stop is closed.
+// sweepLoop looks at every shard of buckets and of marks once in each sweep interval, until stop is closed.
 func (s *Store) sweepLoop(stop <-chan struct{}) {
 	defer close(s.done)
 	ticker := time.NewTicker(max(s.cfg.SweepInterval/sweepsPerInterval, time.Millisecond))
@@ -23,6 +23,8 @@ func (s *Store) sweepLoop(stop <-chan struct{}) {
 		}
 		const part = shardCount / sweepsPerInterval
 		s.sweep(next*part, (next+1)*part, s.cfg.Now().UnixMilli())
+		const marksPart = markShards / sweepsPerInterval
+		s.marks.sweep(next*marksPart, (next+1)*marksPart)
 	}
 }
 

@@ -72,3 +72,15 @@ func (c *Counting) RaiseGeneration(ctx context.Context) error {
 	c.calls[RaiseGeneration].Add(1)
 	return c.Store.RaiseGeneration(ctx)
 }
+
+// Settle implements limiter.Settlements.
+func (c *Counting) Settle(ctx context.Context, now time.Time, m limiter.Mark) (bool, error) {
+	c.calls[Settle].Add(1)
+	return c.Store.Settle(ctx, now, m)
+}
+
+// Secret implements limiter.Settlements.
+func (c *Counting) Secret(ctx context.Context, name string, candidate []byte) ([]byte, error) {
+	c.calls[Secret].Add(1)
+	return c.Store.Secret(ctx, name, candidate)
+}

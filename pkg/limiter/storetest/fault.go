@@ -24,6 +24,8 @@ const (
 	DeleteEntity
 	PutLimits
 	RaiseGeneration
+	Settle
+	Secret
 	methods
 )
 
@@ -42,6 +44,10 @@ func (m Method) String() string {
 		return "PutLimits"
 	case RaiseGeneration:
 		return "RaiseGeneration"
+	case Settle:
+		return "Settle"
+	case Secret:
+		return "Secret"
 	case methods:
 	}
 	return "unknown"
@@ -241,4 +247,25 @@ func (f *Faulty) PutLimits(ctx context.Context, namespace string, ref limiter.Re
 // RaiseGeneration implements limiter.Catalog.
 func (f *Faulty) RaiseGeneration(ctx context.Context) error {
 	return f.call(ctx, RaiseGeneration, func() error { return f.Store.RaiseGeneration(ctx) })
+}
+
+// Settle implements limiter.Settlements.
+func (f *Faulty) Settle(ctx context.Context, now time.Time, m limiter.Mark) (won bool, err error) {
+	err = f.call(ctx, Settle, func() error {
+		won, err = f.Store.Settle(ctx, now, m)
+		return err
+	})
+	return won && err == nil, err
+}
+
+// Secret implements limiter.Settlements.
+func (f *Faulty) Secret(ctx context.Context, name string, candidate []byte) (secret []byte, err error) {
+	err = f.call(ctx, Secret, func() error {
+		secret, err = f.Store.Secret(ctx, name, candidate)
+		return err
+	})
+	if err != nil {
+		secret = nil
+	}
+	return secret, err
 }

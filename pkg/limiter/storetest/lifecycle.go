@@ -60,6 +60,14 @@ func everyMethod(c client, op limiter.Op) []methodCall {
 		{PutLimits, func(ctx context.Context) error { return c.store.PutLimits(ctx, "ns", ref, record) }},
 		{RaiseGeneration, c.store.RaiseGeneration},
 		{DeleteEntity, func(ctx context.Context) error { return c.store.DeleteEntity(ctx, "ns", "entity") }},
+		{Settle, func(ctx context.Context) error {
+			_, err := c.store.Settle(ctx, at(0), markOf("reservation", "owner"))
+			return err
+		}},
+		{Secret, func(ctx context.Context) error {
+			_, err := c.store.Secret(ctx, "secret", secretOf("candidate"))
+			return err
+		}},
 	}
 }
 

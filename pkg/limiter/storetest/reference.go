@@ -22,6 +22,8 @@ func newReference() *reference {
 	return &reference{
 		buckets: make(map[limiter.BucketKey]*refBucket),
 		records: make(map[recordKey]limiter.Record),
+		marks:   make(map[markKey]string),
+		secrets: make(map[string][]byte),
 	}
 }
 
@@ -30,7 +32,9 @@ type reference struct {
 	closed     bool
 	buckets    map[limiter.BucketKey]*refBucket
 	records    map[recordKey]limiter.Record
-	generation uint64 // of every namespace
+	marks      map[markKey]string // owners
+	secrets    map[string][]byte  // by name
+	generation uint64             // of every namespace
 	subscriber func(limiter.Change)
 }
 

@@ -1,0 +1,157 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// markShards keeps a sweep of one shard short: it has some 20,000 marks at most.
+const markShards = 256
+
+// marks are who settled which reservation.
+type marks struct {
+	latest atomic.Int64 // time of a call, Unix ms
+	count  atomic.Int64
+	shards [markShards]markShard
+}
+
+// markShard is a part of the marks, found by hash of the ID. A nil map says that the
+// store is closed.
+type markShard struct {
+	mu    sync.Mutex
+	marks map[string]mark // by markName
+	_     [48]byte        // a cache line of its own
+}
+
+type mark struct {
+	owner   string
+	expires int64 // Unix ms
+}
+
+// markName tells marks apart by ID and namespace, in one string to save memory. The
+// first byte is the ID's length, so that no ID reaches into a namespace.
+func markName(m *limiter.Mark) string {
+	return string([]byte{byte(len(m.ID))}) + m.ID + m.Namespace
+}
+
+// Settle implements limiter.Store. Times count to the millisecond.
+func (s *Store) Settle(ctx context.Context, now time.Time, m limiter.Mark) (bool, error) {
+	if err := contextErr(ctx); err != nil {
+		return false, err
+	}
+	if err := limiter.CheckMark(m); err != nil {
+		return false, err
+	}
+	s.marks.saw(now.UnixMilli())
+	name, expires := markName(&m), m.Expires.UnixMilli()
+	sh := &s.marks.shards[maphash.String(s.seed, m.ID)%markShards]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.marks == nil {
+		return false, limiter.ErrClosed
+	}
+	// Read under the lock: by any time that a sweep has dropped marks, theirs are over.
+	if s.marks.latest.Load() >= expires {
+		return false, nil
+	}
+	if held, found := sh.marks[name]; found {
+		return held.owner == m.Owner, nil
+	}
+	if n := s.marks.count.Add(1); n > s.cfg.MaxMarks {
+		s.marks.count.Add(-1)
+		return false, fmt.Errorf("%w: the embedded store holds its maximum of %d marks of settlements; give reservations a shorter lifetime", limiter.ErrUnavailable, s.cfg.MaxMarks)
+	}
+	sh.marks[name] = mark{owner: strings.Clone(m.Owner), expires: expires}
+	return true, nil
+}
+
+// Marks returns the number of marks held now.
+func (s *Store) Marks() int64 { return s.marks.count.Load() }
+
+func (k *marks) init() {
+	k.latest.Store(math.MinInt64)
+	for i := range k.shards {
+		k.shards[i].marks = make(map[string]mark)
+	}
+}
+
+// saw notes the time of a call.
+func (k *marks) saw(now int64) {
+	for {
+		latest := k.latest.Load()
+		if latest >= now || k.latest.CompareAndSwap(latest, now) {
+			return
+		}
+	}
+}
+
+// sweep drops the marks, in the shards from first up to end, that have expired.
+func (k *marks) sweep(first, end int) {
+	for i := first; i < end; i++ {
+		sh := &k.shards[i]
+		sh.mu.Lock()
+		latest := k.latest.Load()
+		for name, m := range sh.marks {
+			if m.expires <= latest {
+				delete(sh.marks, name)
+				k.count.Add(-1)
+			}
+		}
+		sh.mu.Unlock()
+	}
+}
+
+func (k *marks) close() {
+	for i := range k.shards {
+		sh := &k.shards[i]
+		sh.mu.Lock()
+		k.count.Add(-int64(len(sh.marks)))
+		sh.marks = nil
+		sh.mu.Unlock()
+	}
+}
+
+// secrets are what Secret returns, by name.
+type secrets struct {
+	mu     sync.Mutex
+	byName map[string][]byte // nil = closed
+}
+
+func (k *secrets) init() { k.byName = make(map[string][]byte) }
+
+func (k *secrets) close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.byName = nil
+}
+
+// Secret implements limiter.Store. The secret lives as long as the store.
+func (s *Store) Secret(ctx context.Context, name string, candidate []byte) ([]byte, error) {
+	if err := contextErr(ctx); err != nil {
+		return nil, err
+	}
+	if err := limiter.CheckSecret(name, candidate); err != nil {
+		return nil, err
+	}
+	k := &s.secrets
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.byName == nil {
+		return nil, limiter.ErrClosed
+	}
+	if secret, found := k.byName[name]; found {
+		return secret, nil
+	}
+	secret := slices.Clone(candidate)
+	k.byName[strings.Clone(name)] = secret
+	return secret, nil
+}
