@@ -175,7 +175,7 @@ func (s *service) apply(ctx context.Context, cfg *config.Config) error {
 		return err
 	}
 	s.rls.Reload(cfg.Rules, rls.Options{
-		Headers:       rls.Headers{RetryAfter: cfg.Headers.RetryAfter, XRateLimit: cfg.Headers.XRateLimit},
+		Headers:       responseHeaders(cfg.Headers),
 		UnmatchedDeny: cfg.DenyUnknown,
 		OnUnavailable: cfg.Static.OnUnavailable,
 		Snapshot:      snapshot,
@@ -188,6 +188,10 @@ func (s *service) apply(ctx context.Context, cfg *config.Config) error {
 		return untoldError{fmt.Errorf("telling the store of the limits: %w", err)}
 	}
 	return nil
+}
+
+func responseHeaders(h config.Headers) rls.Headers {
+	return rls.Headers{RetryAfter: h.RetryAfter, XRateLimit: h.XRateLimit, OpenAI: rls.OpenAIHeaders(h.OpenAI), IETF: h.IETF}
 }
 
 // listen opens both listeners, so that a port that is taken is an error at once.
