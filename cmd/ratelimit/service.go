@@ -22,7 +22,9 @@ import (
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
+	"github.com/ratelimit/ratelimit/pkg/ledger"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/reservation"
 	"github.com/ratelimit/ratelimit/pkg/rls"
 )
 
@@ -35,6 +37,8 @@ type service struct {
 	fallback *embedded.Store // decides by limiter.Local while the store does not answer
 	untold   chan struct{}   // holds a token when the store is to be told again, see tell
 	limiter  *limiter.Limiter
+	ledger   *ledger.Ledger
+	stored   atomic.Pointer[reservation.Keyring] // of the key in the store; nil = not read yet
 	rls      *rls.Service
 	inForce  atomic.Pointer[admin.InForce]
 	health   admin.Health
@@ -90,7 +94,14 @@ func (s *service) build(cfg *config.Config) error {
 			return err
 		}
 	}
-	s.rls, err = rls.New(rls.Config{Decider: s.limiter, Now: s.now, Registerer: s.registry, Logger: s.log})
+	s.ledger, err = ledger.New(ledger.Config{Limiter: s.limiter, Local: s.store.Capabilities().Local, Now: s.now, Logger: s.log})
+	if err != nil {
+		return err
+	}
+	if err := registerLedgerMetrics(s.registry, s.ledger.Stats); err != nil {
+		return err
+	}
+	s.rls, err = rls.New(rls.Config{Decider: s.ledger, Settler: s.ledger, Now: s.now, Registerer: s.registry, Logger: s.log})
 	if err != nil {
 		return err
 	}
@@ -174,7 +185,13 @@ func (s *service) apply(ctx context.Context, cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
+	ring, err := s.keyring(ctx, cfg.Reservation)
+	if err != nil {
+		return err
+	}
 	s.rls.Reload(cfg.Rules, rls.Options{
+		Keyring:       ring,
+		Lifetime:      cfg.Reservation.TTL,
 		Headers:       responseHeaders(cfg.Headers),
 		UnmatchedDeny: cfg.DenyUnknown,
 		OnUnavailable: cfg.Static.OnUnavailable,
@@ -306,6 +323,7 @@ func (s *service) close(ctx context.Context) {
 	if s.grpcServer != nil {
 		s.grpcServer.Stop()
 	}
+	s.closeLedger(ctx)
 	ctx, stop := context.WithTimeout(ctx, s.quiet)
 	defer stop()
 	for _, store := range []limiter.Store{s.store, s.fallback} {
@@ -315,5 +333,17 @@ func (s *service) close(ctx context.Context) {
 		if err := store.Close(ctx); err != nil {
 			s.log.ErrorContext(ctx, "closing the store", "error", err)
 		}
+	}
+}
+
+// closeLedger books what is kept, as far as the store answers.
+func (s *service) closeLedger(ctx context.Context) {
+	if s.ledger == nil {
+		return
+	}
+	ctx, stop := context.WithTimeout(ctx, s.quiet)
+	defer stop()
+	if err := s.ledger.Close(ctx); err != nil {
+		s.log.ErrorContext(ctx, "closing the ledger", "error", err)
 	}
 }

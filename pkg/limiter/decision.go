@@ -36,6 +36,10 @@ type Decision struct {
 	Policy      Policy
 	Unavailable error
 
+	// Kept reports that charges and refunds were not booked yet, and will be when the
+	// store answers again. A limiter never keeps any, see package ledger.
+	Kept bool
+
 	scratch scratch // working memory of Decide
 }
 

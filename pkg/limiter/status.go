@@ -7,7 +7,7 @@ import "time"
 func (d *Decision) reset() {
 	d.Admitted, d.Reason, d.RetryAfter = false, ReasonNone, 0
 	d.MissingTake, d.MissingLimit = 0, ""
-	d.Policy, d.Unavailable = Unset, nil
+	d.Policy, d.Unavailable, d.Kept = Unset, nil, false
 	d.Statuses = d.Statuses[:0]
 	sc := &d.scratch
 	sc.offline, sc.policy = false, Unset

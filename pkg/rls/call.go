@@ -25,6 +25,10 @@ type call struct {
 	shadow  limiter.Decision
 	shadows []shadowResult
 
+	reserved    reserved
+	settlements []settlement // one for each of plan.Settlements
+	holdings    []limiter.Holding
+
 	out []byte // the encoded answer
 }
 
@@ -34,12 +38,20 @@ const maxPooled = 64 << 10
 
 // verdict is what becomes of the call as a whole.
 type verdict struct {
-	denied  bool
-	reason  string         // why it was denied; a fixed set of words
-	blanket bool           // the reason holds for every take, no limit spoke
-	policy  limiter.Policy // Unset unless a policy decided
-	lost    bool           // charges and refunds were not booked
+	denied   bool
+	reason   string         // why it was denied; a fixed set of words
+	blanket  bool           // the reason holds for every take, no limit spoke
+	policy   limiter.Policy // Unset unless a policy decided
+	unbooked string         // what became of charges and refunds that were not booked; "" = they were
 }
+
+// What becomes of charges and refunds.
+const (
+	bookingDone      = "booked"
+	bookingKept      = "kept"      // booked when the store answers again
+	bookingUncertain = "uncertain" // nobody knows
+	bookingLost      = "lost"
+)
 
 // shadowResult is what a rule in shadow mode decided.
 type shadowResult struct {

@@ -13,23 +13,27 @@ import (
 // decide plans the call and reaches a verdict, all or nothing over its descriptors.
 func (s *Service) decide(ctx context.Context, now time.Time, c *call, st *state) {
 	c.forget()
-	c.verdict, c.shadows = verdict{}, c.shadows[:0]
+	c.verdict, c.shadows, c.settlements, c.reserved = verdict{}, c.shadows[:0], c.settlements[:0], reserved{}
+	c.in.Estimates = s.estimates()
 	st.rules.Plan(&c.in, &c.plan)
 	c.plan.Request.Snapshot = c.options.Snapshot
 	for i := range c.plan.Shadows {
 		c.plan.Shadows[i].Request.Snapshot = c.options.Snapshot
 	}
 	c.modes()
-	if c.books || len(c.plan.Shadows) > 0 {
+	if c.books || len(c.plan.Shadows) > 0 || len(c.plan.Settlements) > 0 {
 		ctx = context.WithoutCancel(ctx) // what was used is booked, though Envoy waits no longer
 	}
+	s.settle(ctx, now, c)
 	switch {
 	case c.cannotAdmit():
 		s.bookOnly(ctx, now, c)
 	case len(c.plan.Request.Takes) > 0:
 		s.take(ctx, now, c)
 	}
+	s.learn(c)
 	if !c.verdict.denied && c.verdict.policy == limiter.Unset {
+		s.reserve(ctx, now, c)
 		s.decideShadows(ctx, now, c)
 	}
 }
@@ -62,7 +66,7 @@ func (s *Service) take(ctx context.Context, now time.Time, c *call) {
 	if err := s.decider.Decide(ctx, now, &c.plan.Request, d); err != nil {
 		s.undecidable(ctx, c, err)
 	} else {
-		c.verdict = verdict{denied: !d.Admitted, policy: d.Policy, lost: d.Policy != limiter.Unset}
+		c.verdict = verdict{denied: !d.Admitted, policy: d.Policy, unbooked: unbooked(d)}
 		if !d.Admitted {
 			c.verdict.reason = d.Reason.String()
 			c.verdict.blanket = d.Reason == limiter.ReasonHierarchy || d.Reason == limiter.ReasonUnavailable
@@ -81,13 +85,28 @@ func (s *Service) take(ctx context.Context, now time.Time, c *call) {
 	}
 }
 
+// unbooked says what became of charges and refunds that were not booked; "" when
+// they were.
+func unbooked(d *limiter.Decision) string {
+	switch {
+	case d.Policy == limiter.Unset:
+		return ""
+	case d.Kept:
+		return bookingKept
+	case errors.Is(d.Unavailable, limiter.ErrUncertain):
+		return bookingUncertain
+	default:
+		return bookingLost
+	}
+}
+
 // undecidable reaches a verdict without a decision. What can never succeed is
 // denied, lest an odd request be a way around the limits; the rest is for the policy.
 func (s *Service) undecidable(ctx context.Context, c *call, err error) {
 	c.forget()
 	s.failed(ctx, err)
 	if errors.Is(err, limiter.ErrInvalid) {
-		c.verdict = verdict{denied: true, reason: reasonInvalid, blanket: true, lost: true}
+		c.verdict = verdict{denied: true, reason: reasonInvalid, blanket: true, unbooked: bookingLost}
 		return
 	}
 	policy := c.plan.Request.OnUnavailable
@@ -128,7 +147,12 @@ func (s *Service) bookOnly(ctx context.Context, now time.Time, c *call) {
 	if err != nil {
 		s.failed(ctx, err)
 	}
-	c.verdict.lost = err != nil || c.decision.Policy != limiter.Unset || c.decision.MissingLimit != ""
+	switch {
+	case err != nil || c.decision.MissingLimit != "":
+		c.verdict.unbooked = bookingLost
+	default:
+		c.verdict.unbooked = unbooked(&c.decision)
+	}
 	c.forget() // it is of another request
 }
 

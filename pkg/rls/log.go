@@ -15,10 +15,11 @@ const (
 	eventPanic
 	eventOverloaded
 	eventInvalid
+	eventReservation
 )
 
 // events is their number.
-const events = 4
+const events = 5
 
 func (e event) String() string {
 	switch e {
@@ -30,6 +31,8 @@ func (e event) String() string {
 		return "too many calls in flight"
 	case eventInvalid:
 		return "invalid request: the gateway lets it pass; correct its configuration"
+	case eventReservation:
+		return "reservation: not made, or not settled"
 	default:
 		return "unknown"
 	}

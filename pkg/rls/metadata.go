@@ -8,11 +8,12 @@ import (
 )
 
 // appendMetadata appends the dynamic metadata: which limit denied, whether a
-// policy decided, and what shadow rules would have denied. An answer that has
+// policy decided, what shadow rules would have denied, what was reserved, and what
+// became of settlements. An answer that has
 // nothing of this to say gets none.
 func (c *call) appendMetadata(b []byte) []byte {
 	shadow := slices.ContainsFunc(c.shadows, func(r shadowResult) bool { return r.denied })
-	if !c.verdict.denied && c.verdict.policy == limiter.Unset && !shadow {
+	if !c.verdict.denied && c.verdict.policy == limiter.Unset && !shadow && !c.reserved.any && len(c.settlements) == 0 {
 		return b
 	}
 	b, mark := begin(b, responseMetadata)
@@ -25,6 +26,8 @@ func (c *call) appendMetadata(b []byte) []byte {
 	if shadow {
 		b = c.appendShadows(b)
 	}
+	b = c.appendReserved(b)
+	b = c.appendSettlements(b)
 	return end(b, mark)
 }
 

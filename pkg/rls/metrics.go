@@ -1,6 +1,7 @@
 package rls
 
 import (
+	"cmp"
 	"fmt"
 	"sync/atomic"
 
@@ -15,15 +16,17 @@ import (
 // matches has the rule "", and an unknown domain is "", which no configuration
 // can name.
 type metrics struct {
-	decisions *prometheus.CounterVec // domain, rule, result
-	denials   *prometheus.CounterVec // domain, rule, limit, reason
-	charges   *prometheus.CounterVec // domain, rule, kind, result
-	degraded  *prometheus.CounterVec // policy
-	invalid   *prometheus.CounterVec // reason
-	errors    *prometheus.CounterVec // kind
-	duration  prometheus.Histogram
-	inFlight  prometheus.GaugeFunc
-	unknown   *ruleMetrics // descriptors of unknown domains
+	decisions    *prometheus.CounterVec // domain, rule, result
+	denials      *prometheus.CounterVec // domain, rule, limit, reason
+	charges      *prometheus.CounterVec // domain, rule, kind, result
+	settlements  *prometheus.CounterVec // domain, rule, result
+	reservations *prometheus.CounterVec // result
+	degraded     *prometheus.CounterVec // policy
+	invalid      *prometheus.CounterVec // reason
+	errors       *prometheus.CounterVec // kind
+	duration     prometheus.Histogram
+	inFlight     prometheus.GaugeFunc
+	unknown      *ruleMetrics // descriptors of unknown domains
 }
 
 func newMetrics(inFlight func() int64) *metrics {
@@ -31,12 +34,14 @@ func newMetrics(inFlight func() int64) *metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	m := &metrics{
-		decisions: vec("ratelimit_decisions_total", "Descriptors decided. withheld: would have passed, but the call was denied.", "domain", "rule", "result"),
-		denials:   vec("ratelimit_denials_total", "Limits that denied a descriptor.", "domain", "rule", "limit", "reason"),
-		charges:   vec("ratelimit_charges_total", "Descriptors that charged or refunded.", "domain", "rule", "kind", "result"),
-		degraded:  vec("ratelimit_degraded_total", "Calls answered by a policy, for want of a decision.", "policy"),
-		invalid:   vec("ratelimit_invalid_requests_total", "Calls refused because the gateway's configuration is wrong.", "reason"),
-		errors:    vec("ratelimit_errors_total", "Calls that went wrong; none ends in an error.", "kind"),
+		decisions:    vec("ratelimit_decisions_total", "Descriptors decided. withheld: would have passed, but the call was denied.", "domain", "rule", "result"),
+		denials:      vec("ratelimit_denials_total", "Limits that denied a descriptor.", "domain", "rule", "limit", "reason"),
+		charges:      vec("ratelimit_charges_total", "Descriptors that charged or refunded. kept: to be booked when the store answers again.", "domain", "rule", "kind", "result"),
+		settlements:  vec("ratelimit_settlements_total", "Descriptors that settle a reservation, by what became of it.", "domain", "rule", "result"),
+		reservations: vec("ratelimit_reservations_total", "Calls that reserved something: issued an id for it, or why there was none.", "result"),
+		degraded:     vec("ratelimit_degraded_total", "Calls answered by a policy, for want of a decision.", "policy"),
+		invalid:      vec("ratelimit_invalid_requests_total", "Calls refused because the gateway's configuration is wrong.", "reason"),
+		errors:       vec("ratelimit_errors_total", "Calls that went wrong; none ends in an error.", "kind"),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "ratelimit_request_duration_seconds",
 			Help:    "Time from the decoding of a call to its encoded answer.",
@@ -54,7 +59,7 @@ func (m *metrics) register(r prometheus.Registerer) error {
 	if r == nil {
 		return nil
 	}
-	for _, c := range []prometheus.Collector{m.decisions, m.denials, m.charges, m.degraded, m.invalid, m.errors, m.duration, m.inFlight} {
+	for _, c := range []prometheus.Collector{m.decisions, m.denials, m.charges, m.settlements, m.reservations, m.degraded, m.invalid, m.errors, m.duration, m.inFlight} {
 		if err := r.Register(c); err != nil {
 			return fmt.Errorf("rls: metrics: %w", err)
 		}
@@ -109,13 +114,10 @@ func (r *ruleMetrics) denied(limit, reason string) {
 	r.of.denials.WithLabelValues(r.domain, r.rule, limit, reason).Inc()
 }
 
-func (r *ruleMetrics) charge(mode limiter.Mode, lost bool) {
-	kind, result := "charge", "booked"
+func (r *ruleMetrics) charge(mode limiter.Mode, result string) {
+	kind := "charge"
 	if mode == limiter.Refund {
 		kind = "refund"
-	}
-	if lost {
-		result = "lost"
 	}
 	r.of.charges.WithLabelValues(r.domain, r.rule, kind, result).Inc()
 }
@@ -138,8 +140,9 @@ func (m *metrics) count(st *state, c *call) {
 		o := &c.plan.Outcomes[i]
 		r := st.of(m, c, o)
 		switch {
+		case o.Kind == descriptor.Settles: // counted below
 		case o.Mode != limiter.Consume:
-			r.charge(o.Mode, c.verdict.lost || c.missing(o) || o.Why != "")
+			r.charge(o.Mode, c.booking(o))
 		case c.over(o):
 			r.result(resultDenied)
 			limit, reason := c.denial(o)
@@ -154,6 +157,13 @@ func (m *metrics) count(st *state, c *call) {
 			r.result(resultAllowed)
 		}
 	}
+	for i, settled := range c.settlements {
+		rule := c.plan.Outcomes[c.plan.Settlements[i].Descriptor].Rule
+		m.settlements.WithLabelValues(rule.Domain().Name(), rule.Name(), settled.result).Inc()
+	}
+	if c.reserved.result != "" {
+		m.reservations.WithLabelValues(c.reserved.result).Inc()
+	}
 	for _, sh := range c.shadows {
 		if sh.denied {
 			st.matched[sh.rule.Index()].result(resultShadowDenied)
@@ -161,6 +171,14 @@ func (m *metrics) count(st *state, c *call) {
 			st.matched[sh.rule.Index()].result(resultShadowAllowed)
 		}
 	}
+}
+
+// booking returns what became of the descriptor's charges or refunds.
+func (c *call) booking(o *descriptor.Outcome) string {
+	if c.missing(o) || o.Why != "" {
+		return bookingLost
+	}
+	return cmp.Or(c.verdict.unbooked, bookingDone)
 }
 
 // denial returns the limit that denied the descriptor, "" for none, and why.

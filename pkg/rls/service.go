@@ -13,7 +13,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/ledger"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/reservation"
 )
 
 // DefaultMaxInFlight is the most calls decided at the same time, unless Config says otherwise.
@@ -32,6 +34,8 @@ type Config struct {
 	// MaxInFlight bounds the calls in hand at once; what comes on top is answered by
 	// OnUnavailable. 0 = DefaultMaxInFlight.
 	MaxInFlight int
+	// Settler settles reservations; nil = none are made, and none are settled.
+	Settler Settler
 	// Now is the clock of decisions; nil = time.Now.
 	Now func() time.Time
 	// Registerer takes the metrics; nil = they are counted and shown nowhere.
@@ -55,6 +59,16 @@ type Options struct {
 	// Snapshot holds the limits that belong to the rules; nil = what the Decider has
 	// in force, which during a reload may not fit the rules.
 	Snapshot *limiter.Snapshot
+	// Keyring seals the ids of reservations, and Lifetime is how long they can be
+	// settled; nil = no ids are made.
+	Keyring  *reservation.Keyring
+	Lifetime time.Duration
+}
+
+// Settler settles reservations, see [ledger.Ledger.Settle]. It must be safe for
+// concurrent use.
+type Settler interface {
+	Settle(ctx context.Context, now time.Time, s ledger.Settlement) (ledger.Outcome, error)
 }
 
 // Service is the Rate Limit Service. It is safe for concurrent use. Create it
@@ -62,6 +76,8 @@ type Options struct {
 // [Service.Register] or [Service.JSONHandler].
 type Service struct {
 	decider  Decider
+	settler  Settler
+	used     *reservation.Estimates
 	now      func() time.Time
 	max      int64
 	inFlight atomic.Int64
@@ -97,6 +113,8 @@ func New(cfg Config) (*Service, error) {
 	}
 	s := &Service{
 		decider: cfg.Decider,
+		settler: cfg.Settler,
+		used:    reservation.NewEstimates(0),
 		now:     cfg.Now,
 		max:     int64(cfg.MaxInFlight),
 		calls:   sync.Pool{New: func() any { return new(call) }},
@@ -159,7 +177,7 @@ func (s *Service) fallback(reason string) *answer {
 
 // undecided is the verdict of a call that no limiter decided.
 func undecided(policy limiter.Policy, reason string) verdict {
-	v := verdict{reason: reason, blanket: true, lost: true, policy: limiter.Allow}
+	v := verdict{reason: reason, blanket: true, unbooked: bookingLost, policy: limiter.Allow}
 	if policy != limiter.Unset && policy != limiter.Allow {
 		v.denied, v.policy = true, limiter.Deny
 	}

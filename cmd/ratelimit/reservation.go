@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/pkg/ledger"
+	"github.com/ratelimit/ratelimit/pkg/reservation"
+)
+
+// reservationSecret names the key that the store keeps.
+const reservationSecret = "reservation-key"
+
+// keyring returns what seals the ids of reservations: the configured keys, else the
+// one that the store keeps, which is read once.
+func (s *service) keyring(ctx context.Context, cfg config.Reservation) (*reservation.Keyring, error) {
+	if len(cfg.Keys) > 0 {
+		ring, err := reservation.NewKeyring(cfg.Keys...)
+		if err != nil {
+			return nil, fmt.Errorf("reservation.keys: %w", err)
+		}
+		return ring, nil
+	}
+	if ring := s.stored.Load(); ring != nil {
+		return ring, nil
+	}
+	candidate := make([]byte, 32)
+	if _, err := rand.Read(candidate); err != nil {
+		return nil, err
+	}
+	key, err := s.store.Secret(ctx, reservationSecret, candidate)
+	if err != nil {
+		return nil, fmt.Errorf("the key of reservations in the store: %w", err)
+	}
+	ring, err := reservation.NewKeyring(key)
+	if err != nil {
+		return nil, fmt.Errorf("the key of reservations in the store: %w", err)
+	}
+	s.stored.Store(ring)
+	return ring, nil
+}
+
+// registerLedgerMetrics registers those of what waits to be booked.
+func registerLedgerMetrics(reg prometheus.Registerer, stats func() ledger.Stats) error {
+	kept := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "ratelimit_kept_bookings", Help: "Charges, refunds and settlements that wait for the store to answer.",
+	}, func() float64 { return float64(stats().Kept) })
+	errs := []error{reg.Register(kept)}
+	for _, c := range []struct {
+		name, help string
+		value      func(ledger.Stats) int64
+	}{
+		{"ratelimit_kept_bookings_booked_total", "Kept charges, refunds and settlements that were booked later.", func(s ledger.Stats) int64 { return s.Booked }},
+		{"ratelimit_kept_bookings_lost_total", "Charges, refunds and settlements that were lost: too many were kept, or the process ended.", func(s ledger.Stats) int64 { return s.Lost }},
+		{"ratelimit_uncertain_bookings_total", "Charges, refunds and settlements of which nobody knows whether they were booked; they are not booked again.", func(s ledger.Stats) int64 { return s.Uncertain }},
+	} {
+		errs = append(errs, reg.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: c.name, Help: c.help}, func() float64 { return float64(c.value(stats())) })))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,185 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+const (
+	// together is how many kept bookings are tried at the same time.
+	together = 64
+	// pause is how long the store is left alone after it did not answer.
+	pause = time.Second
+)
+
+// booking books something. It may be called again when it returns an error of
+// limiter.ErrUnavailable that is none of limiter.ErrUncertain, and only then.
+type booking func(ctx context.Context) error
+
+// kept is the bookings that wait for the store, and who tries them.
+type kept struct {
+	most   int
+	budget time.Duration
+	log    *slog.Logger
+
+	booked, lost, uncertain atomic.Int64
+
+	mu     sync.Mutex
+	queue  []booking
+	trying int // of the queue's number, those that are tried now
+	closed bool
+
+	wake  chan struct{} // holds a token when there is something to try, or nothing to come
+	stop  context.CancelFunc
+	ended chan struct{}
+}
+
+func newKept(most int, budget time.Duration, log *slog.Logger) *kept {
+	ctx, stop := context.WithCancel(context.Background())
+	k := &kept{most: most, budget: budget, log: log, wake: make(chan struct{}, 1), stop: stop, ended: make(chan struct{})}
+	go k.run(ctx)
+	return k
+}
+
+func (k *kept) stats() Stats {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return Stats{Kept: len(k.queue) + k.trying, Booked: k.booked.Load(), Lost: k.lost.Load(), Uncertain: k.uncertain.Load()}
+}
+
+// keep keeps a booking, and reports false when there is no room or time for it.
+func (k *kept) keep(b booking) bool {
+	k.mu.Lock()
+	ok := !k.closed && len(k.queue)+k.trying < k.most
+	if ok {
+		k.queue = append(k.queue, b)
+	}
+	first := k.lost.Load() == 0
+	k.mu.Unlock()
+	if !ok {
+		if k.lost.Add(1); first {
+			k.log.Error("what was used is not booked: too many bookings wait for the store", "most", k.most)
+		}
+		return false
+	}
+	k.signal()
+	return true
+}
+
+func (k *kept) signal() {
+	select {
+	case k.wake <- struct{}{}:
+	default: // it is awake already
+	}
+}
+
+// run tries what is kept until ctx is done, or the queue is closed and empty.
+func (k *kept) run(ctx context.Context) {
+	defer close(k.ended)
+	rest := false // the store did not answer
+	for {
+		if rest {
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+				return
+			}
+		}
+		batch, more := k.next()
+		if len(batch) > 0 {
+			rest = !k.try(ctx, batch)
+			continue
+		}
+		if !more {
+			return
+		}
+		select {
+		case <-k.wake:
+			rest = false
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// next takes bookings out of the queue, and reports whether others can come.
+func (k *kept) next() (batch []booking, more bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := min(together, len(k.queue))
+	batch = append(batch, k.queue[:n]...)
+	clear(k.queue[:n]) // the array may live on
+	k.queue = k.queue[n:]
+	k.trying = n
+	return batch, !k.closed
+}
+
+// try tries bookings, and puts those back that the store did not answer to. It
+// reports whether it answered all.
+func (k *kept) try(ctx context.Context, batch []booking) bool {
+	ctx, stop := context.WithTimeout(ctx, k.budget)
+	defer stop()
+	again := make([]bool, len(batch))
+	var group sync.WaitGroup
+	for i, b := range batch {
+		group.Go(func() { again[i] = k.once(ctx, b) })
+	}
+	group.Wait()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.trying = 0
+	answered := true
+	for i, b := range batch {
+		if again[i] {
+			k.queue, answered = append(k.queue, b), false
+		}
+	}
+	return answered
+}
+
+// once tries a booking, and reports whether it is to be tried again.
+func (k *kept) once(ctx context.Context, b booking) (again bool) {
+	switch err := b(ctx); {
+	case err == nil:
+		k.booked.Add(1)
+	case errors.Is(err, limiter.ErrUncertain):
+		k.uncertain.Add(1)
+	case errors.Is(err, limiter.ErrUnavailable):
+		return true
+	default:
+		k.lost.Add(1)
+		k.log.ErrorContext(ctx, "what was used cannot be booked", "error", err)
+	}
+	return false
+}
+
+// close ends the queue, see Ledger.Close.
+func (k *kept) close(ctx context.Context) error {
+	k.mu.Lock()
+	k.closed = true
+	k.mu.Unlock()
+	k.signal()
+	select {
+	case <-k.ended:
+	case <-ctx.Done():
+		k.stop()
+		<-k.ended
+	}
+	k.stop()
+	k.mu.Lock()
+	n := len(k.queue)
+	k.queue = nil
+	k.mu.Unlock()
+	if n == 0 {
+		return nil
+	}
+	k.lost.Add(int64(n))
+	return fmt.Errorf("%d charges, refunds and settlements were not booked: the store did not answer until the end", n)
+}

@@ -1,0 +1,225 @@
+// Package ledger books what was used: charges, refunds and settlements, which come
+// when the work is done. Nobody can take the work back then, so what was used is
+// never lost for want of tokens, nor because the store does not answer at the
+// moment: it is kept, and booked when the store answers again.
+//
+// What may have been booked already is not booked again: a store that lost a reply
+// and cannot find out says so ([limiter.ErrUncertain]), and using twice what was
+// used once would deny those who have done nothing.
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Defaults of [Config].
+const (
+	DefaultMaxKept = 100_000
+	DefaultBudget  = 30 * time.Second
+)
+
+// Config configures a [Ledger]. Only Limiter is required.
+type Config struct {
+	// Limiter decides and books. The ledger does not close it.
+	Limiter *limiter.Limiter
+	// Local says that the store is memory of this process: it never waits, so what
+	// it does not book at once it is asked again later.
+	Local bool
+	// MaxKept is the most bookings that are kept while the store does not answer;
+	// what comes on top is lost, and counted. 0 = DefaultMaxKept.
+	MaxKept int
+	// Budget is how long the store may take for one booking, until it counts as not
+	// answered; 0 = DefaultBudget. It is long, as nobody waits for the answer, and
+	// the longer, the fewer stay uncertain.
+	Budget time.Duration
+	// Now is the clock of what is booked later; nil = time.Now.
+	Now func() time.Time
+	// Logger is told of what was lost; nil = nobody.
+	Logger *slog.Logger
+}
+
+// Ledger decides like its limiter, and sees to it that what was used is booked. It
+// is safe for concurrent use. Create it with [New], end it with [Ledger.Close].
+type Ledger struct {
+	cfg  Config
+	kept *kept
+}
+
+// New returns a ledger, which has one goroutine until it is closed. It fails with
+// limiter.ErrInvalid without a limiter.
+func New(cfg Config) (*Ledger, error) {
+	if cfg.Limiter == nil {
+		return nil, fmt.Errorf("%w: a ledger needs a limiter", limiter.ErrInvalid)
+	}
+	if cfg.MaxKept <= 0 {
+		cfg.MaxKept = DefaultMaxKept
+	}
+	if cfg.Budget <= 0 {
+		cfg.Budget = DefaultBudget
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Ledger{cfg: cfg, kept: newKept(cfg.MaxKept, cfg.Budget, cfg.Logger)}, nil
+}
+
+// Stats are counts since the start, but for Kept.
+type Stats struct {
+	Kept      int   // bookings that wait for the store now
+	Booked    int64 // that were booked after they had waited
+	Lost      int64 // that were dropped: too many waited, or the process ended
+	Uncertain int64 // of which nobody knows whether they were booked
+}
+
+// Stats returns the counts.
+func (l *Ledger) Stats() Stats { return l.kept.stats() }
+
+// Close stops keeping what comes, books what is kept until ctx is done, and reports
+// what is lost then. Call it when no call is in hand any more, before the store is
+// closed.
+func (l *Ledger) Close(ctx context.Context) error { return l.kept.close(ctx) }
+
+// Decide decides like limiter.Limiter.Decide. A request of charges and refunds alone
+// waits for the store for as long as it takes, whatever the deadline of ctx, which
+// must not be cancelled meanwhile; where the store does not answer, what was used is
+// kept, and d.Kept says so.
+func (l *Ledger) Decide(ctx context.Context, now time.Time, req *limiter.Request, d *limiter.Decision) error {
+	if !l.cfg.Local && len(req.Takes) > 0 && !slices.ContainsFunc(req.Takes, consumes) {
+		return l.book(ctx, now, req, d)
+	}
+	if err := l.cfg.Limiter.Decide(ctx, now, req, d); err != nil {
+		return err
+	}
+	if d.Policy != limiter.Unset {
+		l.unanswered(req, d)
+	}
+	return nil
+}
+
+func consumes(t limiter.Take) bool { return t.Mode == limiter.Consume }
+
+// unanswered keeps what a decided request was to book, when a policy answered in the
+// place of the store.
+func (l *Ledger) unanswered(req *limiter.Request, d *limiter.Decision) {
+	booking := bookings(req)
+	if len(booking.Takes) == 0 {
+		return
+	}
+	if errors.Is(d.Unavailable, limiter.ErrUncertain) {
+		l.kept.uncertain.Add(1)
+		return
+	}
+	d.Kept = l.keep(booking)
+}
+
+// book books a request that asks for nothing.
+func (l *Ledger) book(ctx context.Context, now time.Time, req *limiter.Request, d *limiter.Decision) error {
+	ctx, stop := context.WithTimeout(ctx, l.cfg.Budget)
+	defer stop()
+	err := l.cfg.Limiter.Book(ctx, now, req, d)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, limiter.ErrUncertain):
+		l.kept.uncertain.Add(1)
+	case errors.Is(err, limiter.ErrUnavailable):
+		d.Kept = l.keep(bookings(req))
+	default:
+		return err
+	}
+	d.Admitted, d.Policy, d.Unavailable = true, limiter.Allow, err
+	return nil
+}
+
+func (l *Ledger) keep(booking *limiter.Request) bool {
+	return l.kept.keep(func(ctx context.Context) error {
+		return l.cfg.Limiter.Book(ctx, l.cfg.Now(), booking, new(limiter.Decision))
+	})
+}
+
+// bookings returns a copy of the charges and refunds of a request, which shares no
+// memory with the message that it came in.
+func bookings(req *limiter.Request) *limiter.Request {
+	out := *req
+	out.Namespace, out.Takes = strings.Clone(req.Namespace), nil
+	for _, t := range req.Takes {
+		if consumes(t) {
+			continue
+		}
+		t.Entity, t.Resource, t.Label = strings.Clone(t.Entity), strings.Clone(t.Resource), strings.Clone(t.Label)
+		t.Parents, t.Consume = slices.Clone(t.Parents), slices.Clone(t.Consume)
+		for i := range t.Parents {
+			t.Parents[i] = strings.Clone(t.Parents[i])
+		}
+		out.Takes = append(out.Takes, t)
+	}
+	return &out
+}
+
+// Settlement is a reservation, and what was used of it.
+type Settlement struct {
+	Mark     limiter.Mark
+	Holdings []limiter.Holding
+	Used     []limiter.Consumption
+}
+
+// Outcome says what became of a settlement.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Settled   Outcome = iota // it was booked
+	Repeated                 // somebody else has settled the reservation
+	Kept                     // it will be settled when the store answers again, unless somebody else was first
+	Uncertain                // nobody knows whether it was booked; it is not booked again
+	Lost                     // it could not be kept: too many are
+)
+
+// Settle settles a reservation, see limiter.Limiter.Settle. It must own s, which it
+// may keep. An error is limiter.ErrInvalid or limiter.ErrClosed.
+func (l *Ledger) Settle(ctx context.Context, now time.Time, s Settlement) (Outcome, error) {
+	ctx, stop := context.WithTimeout(ctx, l.cfg.Budget)
+	defer stop()
+	won, err := l.cfg.Limiter.Settle(ctx, now, s.Mark, s.Holdings, s.Used)
+	switch {
+	case err == nil && won:
+		return Settled, nil
+	case err == nil:
+		return Repeated, nil
+	case won && errors.Is(err, limiter.ErrUncertain):
+		l.kept.uncertain.Add(1)
+		return Uncertain, nil
+	case errors.Is(err, limiter.ErrUncertain), errors.Is(err, limiter.ErrUnavailable):
+		if !l.kept.keep(func(ctx context.Context) error { return l.settleLater(ctx, s) }) {
+			return Lost, nil
+		}
+		return Kept, nil
+	default:
+		return Lost, err
+	}
+}
+
+// settleLater settles what was kept. A mark may be written again by its owner, so
+// only a booking that may have been applied is given up.
+func (l *Ledger) settleLater(ctx context.Context, s Settlement) error {
+	won, err := l.cfg.Limiter.Settle(ctx, l.cfg.Now(), s.Mark, s.Holdings, s.Used)
+	switch {
+	case errors.Is(err, limiter.ErrUncertain) && !won:
+		return fmt.Errorf("%w: marking the reservation: %v", limiter.ErrUnavailable, err) //nolint:errorlint // it is to be tried again
+	case err == nil && !won && !l.cfg.Now().Before(s.Mark.Expires):
+		return errors.New("the reservation expired while the store did not answer; the estimate stays charged")
+	default:
+		return err
+	}
+}

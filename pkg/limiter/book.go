@@ -1,0 +1,97 @@
+package limiter
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Book books a request of charges and refunds alone, and puts the balances into d.
+// Nobody waits for it as for a decision: it takes as long as the store needs and
+// ctx allows, and no policy answers in its place. An error is the store's, or
+// [ErrInvalid] for a request that consumes; the request may be booked again unless
+// the error is [ErrUncertain]: then it may have been booked.
+func (l *Limiter) Book(ctx context.Context, now time.Time, req *Request, d *Decision) error {
+	d.reset()
+	if err := req.validate(); err != nil {
+		return err
+	}
+	for i := range req.Takes {
+		if req.Takes[i].Mode == Consume {
+			return fmt.Errorf("%w: take %d consumes; only charges and refunds are booked", ErrInvalid, i)
+		}
+	}
+	if err := l.resolve(ctx, now, req, d); err != nil {
+		return err
+	}
+	if d.Reason != ReasonNone {
+		return nil
+	}
+	d.Admitted = true
+	if len(d.scratch.ops) == 0 {
+		return nil
+	}
+	if _, err := l.store.Take(ctx, now, d.scratch.ops); err != nil {
+		return err
+	}
+	l.learn(now, d.scratch.ops)
+	d.fill(now, req, true)
+	return nil
+}
+
+// Settle brings a reservation to what was used: each bucket that gave some of a
+// limit is charged for more, or given back what was not used of it; limits that used
+// does not name, and those that no bucket gave any of, are left alone. It does so
+// once for a reservation, whoever tries, and reports whether m.Owner is the one.
+// After an error it may be repeated with the same mark, unless the error is
+// [ErrUncertain]: then it may have been booked. Where the process dies in between,
+// nothing more is booked.
+func (l *Limiter) Settle(ctx context.Context, now time.Time, m Mark, holdings []Holding, used []Consumption) (won bool, err error) {
+	if won, err = l.store.Settle(ctx, now, m); err != nil || !won {
+		return false, err
+	}
+	ops := settlement(holdings, used)
+	if len(ops) == 0 {
+		return true, nil
+	}
+	if _, err := l.store.Take(ctx, now, ops); err != nil {
+		return true, err
+	}
+	l.learn(now, ops)
+	return true, nil
+}
+
+// settlement returns what brings the buckets that gave holdings to what was used.
+// Several holdings of a bucket count together.
+func settlement(holdings []Holding, used []Consumption) []Op {
+	ops := make([]Op, 0, len(holdings))
+	for i := range holdings {
+		h := &holdings[i]
+		j := slices.IndexFunc(ops, func(op Op) bool { return op.Bucket == h.Bucket })
+		if j < 0 {
+			j = len(ops)
+			ops = append(ops, Op{Bucket: h.Bucket, Limits: h.Limits, Generation: h.Generation, Shard: h.Shard})
+		}
+		for _, t := range h.Taken {
+			if amount, ok := usedOf(used, t.Limit); ok {
+				sp := ops[j].spend(t.Limit)
+				sp.Refund, sp.Charge = saturatingAdd(sp.Refund, t.Amount), amount
+			}
+		}
+	}
+	for i := range ops {
+		ops[i].Spends = slices.DeleteFunc(ops[i].Spends, func(sp Spend) bool { return sp.Refund == sp.Charge })
+	}
+	return slices.DeleteFunc(ops, func(op Op) bool { return len(op.Spends) == 0 })
+}
+
+// usedOf returns how much of a limit was used, and false when nothing says so.
+func usedOf(used []Consumption, limit string) (amount int64, known bool) {
+	for _, u := range used {
+		if u.Limit == limit {
+			amount, known = saturatingAdd(amount, u.Amount), true
+		}
+	}
+	return amount, known
+}
