@@ -97,7 +97,7 @@ func kindOf(err error) error {
 			return kind
 		}
 	}
-	if response, ok := errors.AsType[*smithyhttp.ResponseError](err); ok {
+	if response, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && response.HTTPStatusCode() != 0 { // 0: no answer
 		return kindOfStatus(response.HTTPStatusCode())
 	}
 	return kindOfTransport(err)

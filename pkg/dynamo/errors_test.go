@@ -110,6 +110,23 @@ func TestTranslate(t *testing.T) {
 	}
 }
 
+// TestTranslateNoConnection: a request that reaches nobody was not applied, through
+// the SDK's client.
+func TestTranslateNoConnection(t *testing.T) {
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := NewClient(t.Context(), ClientConfig{Endpoint: "http://" + listener.Addr().String()})
+	if err != nil {
+		t.Fatalf("NewClient: %v", err)
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantKinds(t, "nobody listens", translate(putOne(t.Context(), client)), limiter.ErrUnavailable)
+}
+
 // TestTranslateAnswers: errors as DynamoDB writes them, through the SDK's client.
 func TestTranslateAnswers(t *testing.T) {
 	const prefix = `{"__type":"com.amazonaws.dynamodb.v20120810#`
