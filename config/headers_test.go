@@ -44,10 +44,8 @@ domains:
 `
 	for _, tt := range []struct{ headers, want string }{
 		{"[x-ratelimit, {openai: {requests: rpm, tokens: own}}]", ""},
-		{"[x-ratelimit, {openai: {requests: rpm, tokens: tpm}}]",
-			"test.yaml:1: warning: headers[1].openai.tokens: no rule consumes tpm: these headers are never sent"},
-		{"[{openai: {requests: tried}}]",
-			"test.yaml:1: warning: headers[0].openai.requests: no rule consumes tried: these headers are never sent"},
+		{"[x-ratelimit, {openai: {requests: rpm, tokens: tpm}}]", "test.yaml:1: warning: headers[1].openai.tokens: no rule consumes tpm: these headers are never sent"},
+		{"[{openai: {requests: tried}}]", "test.yaml:1: warning: headers[0].openai.requests: no rule consumes tried: these headers are never sent"},
 	} {
 		got := parse(t, "headers: "+tt.headers+domains).Warnings.Error()
 		if diff := cmp.Diff(tt.want, strings.TrimSpace(got)); diff != "" {

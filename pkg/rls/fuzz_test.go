@@ -17,7 +17,7 @@ import (
 // come, nothing panics, and the only error is that the request is invalid.
 func FuzzShouldRateLimit(f *testing.F) {
 	e := newEnv(f, func(c *rls.Config) {
-		c.Headers.XRateLimit = true
+		everyHeader(c)
 		c.OnUnavailable = limiter.Deny
 	})
 	for _, seed := range []string{

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-	"github.com/ratelimit/ratelimit/pkg/rls"
 )
 
 // rawCall is the wire form of a call with one descriptor; keys and values are any bytes.
@@ -32,7 +31,7 @@ func rawCall(domain string, pairs ...string) []byte {
 
 // Any value is limited like any other, and drains nobody else.
 func TestAnyBytesAreLimited(t *testing.T) {
-	e := newEnv(t, func(c *rls.Config) { c.Headers.XRateLimit = true })
+	e := newEnv(t, everyHeader)
 	values := []struct{ value, shown string }{
 		{"k", "key/k"},
 		{"k\xff", `key/k\xff`},
