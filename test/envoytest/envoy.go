@@ -2,6 +2,7 @@ package envoytest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,6 +22,7 @@ type Envoy struct {
 	admin   string
 	process *process
 	http    *http.Client
+	streams *http.Client // without a timeout: what is asked for ends with its context
 }
 
 // Ports says which addresses take the place of a port in an Envoy file. The line
@@ -56,7 +58,8 @@ func StartEnvoy(tb testing.TB, file string, ports Ports) *Envoy {
 	if err := os.WriteFile(configFile, withPorts(tb, file, ports), 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	e := &Envoy{http: newClient(tb)}
+	e := &Envoy{http: newClient(tb), streams: newClient(tb)}
+	e.streams.Timeout = 0
 	e.process = startProcess(tb, "envoy", binary(tb), "--config-path", configFile,
 		"--admin-address-path", adminFile, "--disable-hot-restart", "--concurrency", "2", "--log-level", "warning")
 	Await(tb, "Envoy is ready", func() error {
@@ -99,6 +102,7 @@ func (e *Envoy) Stats(tb testing.TB, prefix string) map[string]int64 {
 type Answer struct {
 	Code   int
 	Header http.Header
+	Body   []byte
 }
 
 // Get sends a GET through Envoy with the given headers.
@@ -125,10 +129,32 @@ func (e *Envoy) Try(path string, header http.Header) (Answer, error) {
 		return Answer{}, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		return Answer{}, fmt.Errorf("GET %s: read the answer: %w", path, err)
+	return Read(response)
+}
+
+// Post sends a POST with a body of JSON through Envoy and returns the answer as it
+// comes, which the caller reads and closes. It is for any goroutine, and ends with
+// ctx.
+func (e *Envoy) Post(ctx context.Context, path, body string, header http.Header) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+e.Address+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
 	}
-	return Answer{Code: response.StatusCode, Header: response.Header}, nil
+	r.Header.Set("Content-Type", "application/json")
+	for name, values := range header {
+		r.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	return e.streams.Do(r)
+}
+
+// Read reads an answer to its end; the caller closes it. It fails for one that breaks
+// off.
+func Read(response *http.Response) (Answer, error) {
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return Answer{}, fmt.Errorf("read the answer to %s: %w", response.Request.URL.Path, err)
+	}
+	return Answer{Code: response.StatusCode, Header: response.Header, Body: body}, nil
 }
 
 // listener returns the address that Envoy chose for its only listener.

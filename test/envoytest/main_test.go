@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/ratelimit/ratelimit/internal/dynamotest"
 	"github.com/ratelimit/ratelimit/test/envoytest"
 )
 
@@ -15,13 +16,10 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
-// run builds the program that the tests start, and runs them.
+// run builds the programs that the tests start, and runs them.
 func run(m *testing.M) int {
 	if testing.Short() {
 		return m.Run() // they leave themselves out
-	}
-	if os.Getenv("RATELIMIT_PROGRAM") != "" {
-		return m.Run() // another program is to be tested
 	}
 	dir, err := os.MkdirTemp("", "ratelimit-envoytest-")
 	if err != nil {
@@ -29,9 +27,9 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if err := envoytest.BuildProgram(context.Background(), dir); err != nil {
+	if err := envoytest.BuildPrograms(context.Background(), dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return m.Run()
+	return dynamotest.Main(m)
 }

@@ -1,12 +1,13 @@
 package envoytest
 
 import (
-	"context"
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -16,14 +17,13 @@ type Service struct {
 	GRPC    string // host:port
 	HTTP    string // host:port
 	process *process
+	http    *http.Client
 }
 
-// programVariable names the environment variable with the program to test.
-const programVariable = "RATELIMIT_PROGRAM"
-
-// StartService starts `ratelimit serve` with a configuration file and waits until
-// it is ready. grpc and http are the addresses to listen on; "" chooses.
-func StartService(tb testing.TB, config, grpc, http string) *Service {
+// StartService starts `ratelimit serve` with a configuration file, and with more
+// flags, and waits until it is ready. grpc and http are the addresses to listen on;
+// "" chooses.
+func StartService(tb testing.TB, config, grpc, http string, flags ...string) *Service {
 	tb.Helper()
 	if grpc == "" {
 		grpc = FreeAddress(tb)
@@ -31,10 +31,10 @@ func StartService(tb testing.TB, config, grpc, http string) *Service {
 	if http == "" {
 		http = FreeAddress(tb)
 	}
-	s := &Service{GRPC: grpc, HTTP: http}
-	s.process = startProcess(tb, "ratelimit", os.Getenv(programVariable),
-		"serve", "--config", config, "--grpc-address", grpc, "--http-address", http)
 	client := newClient(tb)
+	s := &Service{GRPC: grpc, HTTP: http, http: client}
+	s.process = startProcess(tb, "ratelimit", os.Getenv(programVariable),
+		append([]string{"serve", "--config", config, "--grpc-address", grpc, "--http-address", http}, flags...)...)
 	Await(tb, "the service is ready", func() error {
 		if !s.process.running() {
 			tb.Fatalf("ratelimit ended: %v", s.process.err)
@@ -56,24 +56,74 @@ func (s *Service) Stop(tb testing.TB) {
 // Kill ends the service at once, as a crash would.
 func (s *Service) Kill() { s.process.kill() }
 
-// BuildProgram builds the ratelimit program into dir and has [StartService] start
-// it; with the race detector when the tests have it. It is for TestMain.
-func BuildProgram(ctx context.Context, dir string) error {
-	root, err := Root()
+// Available asks a service what a limit has left for a descriptor, and takes
+// nothing. It is in tokens with up to three decimals, such as "-3.25".
+func (s *Service) Available(domain, limit string, entries ...Entry) (string, error) {
+	question, err := json.Marshal(map[string]any{"domain": domain, "entries": entries, "hits": 0})
 	if err != nil {
-		return err
+		return "", err
 	}
-	program := filepath.Join(dir, "ratelimit")
-	args := []string{"build", "-o", program}
-	if raceDetector {
-		args = append(args, "-race")
+	response, err := s.http.Post("http://"+s.HTTP+"/v1/explain", "application/json", bytes.NewReader(question))
+	if err != nil {
+		return "", err
 	}
-	build := exec.CommandContext(ctx, "go", append(args, "./cmd/ratelimit")...)
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build ratelimit: %w\n%s", err, out)
+	defer func() { _ = response.Body.Close() }()
+	answer, err := Read(response)
+	if err != nil {
+		return "", err
 	}
-	return os.Setenv(programVariable, program)
+	var explanation struct {
+		Limits []struct {
+			Limit     string `json:"limit"`
+			Available string `json:"available"`
+		} `json:"limits"`
+	}
+	if err := json.Unmarshal(answer.Body, &explanation); err != nil {
+		return "", err
+	}
+	for _, l := range explanation.Limits {
+		if l.Limit == limit {
+			return l.Available, nil
+		}
+	}
+	return "", fmt.Errorf("/v1/explain of %v: got %d, %s, want the limit %s", entries, answer.Code, answer.Body, limit)
+}
+
+// Entry is a key and a value of a descriptor.
+type Entry struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+// Metrics returns what a service has counted, by series, such as
+// `ratelimit_degraded_total{policy="allow"}`; what was never counted is absent.
+func (s *Service) Metrics() (map[string]float64, error) {
+	response, err := s.http.Get("http://" + s.HTTP + "/metrics")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err := Read(response)
+	if err != nil {
+		return nil, err
+	}
+	metrics := make(map[string]float64)
+	for line := range strings.Lines(string(answer.Body)) {
+		series, value, found := cutLast(strings.TrimSpace(line), " ")
+		if n, err := strconv.ParseFloat(value, 64); found && err == nil {
+			metrics[series] = n
+		}
+	}
+	return metrics, nil
+}
+
+// cutLast is strings.Cut at the last separator.
+func cutLast(s, separator string) (before, after string, found bool) {
+	i := strings.LastIndex(s, separator)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(separator):], true
 }
 
 // ready asks a service whether it is.

@@ -34,6 +34,28 @@ func Await(tb testing.TB, what string, done func() error) {
 	}
 }
 
+// Stays calls still again and again for a second, which is long for whatever could
+// come late on this machine, and fails the test when it returns an error.
+func Stays(tb testing.TB, what string, still func() error) {
+	tb.Helper()
+	end := time.NewTimer(time.Second)
+	defer end.Stop()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		if err := still(); err != nil {
+			tb.Fatalf("%s: %v", what, err)
+		}
+		select {
+		case <-again.C:
+		case <-end.C:
+			return
+		case <-tb.Context().Done():
+			tb.Fatalf("%s: %v", what, tb.Context().Err())
+		}
+	}
+}
+
 // FreeAddress returns a local address that nobody listens on. It lies below the
 // ports that outgoing connections get, so that a program that is started again
 // finds its old address free.

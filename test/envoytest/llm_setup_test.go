@@ -1,0 +1,180 @@
+package envoytest_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ratelimit/ratelimit/test/envoytest"
+)
+
+// gateway is an Envoy between clients and an LLM provider, and the service that it
+// asks.
+type gateway struct {
+	envoy    *envoytest.Envoy
+	service  *envoytest.Service
+	upstream *envoytest.Upstream
+	domain   string
+	entries  []envoytest.Entry // of the descriptor with the tokens, without the key
+}
+
+// startGateway starts an example with the rules that belong to it, which refill
+// nothing while a test runs.
+func startGateway(t *testing.T, file, rules string) *gateway {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "ratelimit.yaml")
+	if err := os.WriteFile(path, []byte(withoutRefill(t, example(t, rules))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return startGatewayWith(t, example(t, file), envoytest.StartService(t, path, "", ""))
+}
+
+// startGatewayWith starts an Envoy file in front of a service.
+func startGatewayWith(t *testing.T, file string, service *envoytest.Service) *gateway {
+	t.Helper()
+	g := &gateway{service: service, upstream: envoytest.StartUpstream(t)}
+	g.envoy = envoytest.StartEnvoy(t, file, envoytest.Ports{servicePort: {service.GRPC}, upstreamPort: {g.upstream.Address}})
+	return g
+}
+
+// rate finds the rates of a rules file.
+var rate = regexp.MustCompile(`\b(\d+)/(?:second|minute|hour)\b`)
+
+// withoutRefill returns a rules file whose buckets hold what they held, and refill
+// one token a day.
+func withoutRefill(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !rate.Match(text) {
+		t.Fatalf("%s: has no rate to change", file)
+	}
+	return rate.ReplaceAllString(string(text), "{rate: 1/day, burst: $1}")
+}
+
+// question is what a client asks.
+type question struct {
+	body   string
+	header map[string]string // of examples/upstream, and of the descriptors
+}
+
+// The bodies of questions.
+const (
+	inJSON     = `{"model": "m", "messages": []}`
+	streamed   = `{"model": "m", "messages": [], "stream": true, "stream_options": {"include_usage": true}}`
+	usageSoFar = `{"model": "m", "messages": [], "stream": true, "stream_options": {"include_usage": true, "continuous_usage_stats": true}}`
+	noUsage    = `{"model": "m", "messages": [], "stream": true}`
+)
+
+// post sends a question with an API key, with whatever compression the client likes.
+func (g *gateway) post(ctx context.Context, key string, q question) (*http.Response, error) {
+	header := http.Header{"X-Api-Key": {key}, "Accept-Encoding": {"gzip"}}
+	for name, value := range q.header {
+		header.Set(name, value)
+	}
+	return g.envoy.Post(ctx, "/v1/chat/completions", q.body, header)
+}
+
+// ask sends a question and reads the answer. One that breaks off has the code 0.
+func (g *gateway) ask(t *testing.T, key string, q question) envoytest.Answer {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	response, err := g.post(ctx, key, q)
+	if err != nil {
+		t.Fatalf("key %s: %v", key, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err := envoytest.Read(response)
+	if ctx.Err() != nil {
+		t.Fatalf("key %s: %v", key, err)
+	}
+	if err != nil {
+		return envoytest.Answer{}
+	}
+	if got := answer.Header.Get("Content-Encoding"); got != "" {
+		t.Errorf("key %s: got the answer in %s, which no filter reads", key, got)
+	}
+	return answer
+}
+
+// leave sends a question that is to be streamed and held, and goes away after half of
+// the answer.
+func (g *gateway) leave(t *testing.T, key string, q question, lines int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	held := question{body: q.body, header: maps.Clone(q.header)}
+	held.header["x-hold"] = key
+	response, err := g.post(ctx, key, held)
+	if err != nil {
+		t.Fatalf("key %s: %v", key, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	scanner := bufio.NewScanner(response.Body)
+	for range lines {
+		if !scanner.Scan() {
+			t.Fatalf("key %s: half of the answer: %v", key, scanner.Err())
+		}
+	}
+}
+
+// awaitTokens waits until a key has used so many of its 100,000 tokens.
+func (g *gateway) awaitTokens(t *testing.T, key string, used int) {
+	t.Helper()
+	envoytest.Await(t, "the tokens of "+key, func() error { return g.wantUsed(key, used) })
+}
+
+// wantUsed returns an error unless a key has used so many of its 100,000 tokens.
+func (g *gateway) wantUsed(key string, used int) error {
+	entries := append([]envoytest.Entry{{Key: "api_key", Value: key}}, g.entries...)
+	got, err := g.service.Available(g.domain, "tpm", entries...)
+	if err != nil {
+		return err
+	}
+	if want := strconv.Itoa(100_000-used); got != want {
+		return fmt.Errorf("tokens that key %s has left: got %s, want %s", key, got, want)
+	}
+	return nil
+}
+
+// wantCalls returns an error unless Envoy made n calls to the service, and each was
+// answered.
+func (g *gateway) wantCalls(t *testing.T, n int) error {
+	t.Helper()
+	const all, ok = "cluster.ratelimit.upstream_rq_total", "cluster.ratelimit.upstream_rq_200"
+	stats := g.envoy.Stats(t, "cluster.ratelimit.upstream_rq_")
+	if stats[ok] != int64(n) || stats[all] != int64(n) {
+		return fmt.Errorf("calls that Envoy made: got %d, %d answered, want %d", stats[all], stats[ok], n)
+	}
+	return nil
+}
+
+// counted returns the sum of the service's series that begin with prefix and have
+// each of the labels, such as `kind="charge"`.
+func (g *gateway) counted(t *testing.T, prefix string, labels ...string) int {
+	t.Helper()
+	metrics, err := g.service.Metrics()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for series, value := range metrics {
+		if strings.HasPrefix(series, prefix) && !slices.ContainsFunc(labels, func(l string) bool { return !strings.Contains(series, l) }) {
+			sum += value
+		}
+	}
+	return int(sum)
+}
