@@ -45,7 +45,9 @@ func TestProblems(t *testing.T) {
 		{"two things to do", func(r *descriptor.RuleSpec) { r.Unlimited = true }, "R", "one thing"},
 		{"overdraw of nothing", func(r *descriptor.RuleSpec) { r.Takes, r.Unlimited, r.Overdraw = nil, true, true }, "R.overdraw", "nothing to charge"},
 		{"share", func(r *descriptor.RuleSpec) { r.LocalShare = 1001 }, "R.local.share", "1 to 1000"},
-		{"settle of a bad name", func(r *descriptor.RuleSpec) { r.Takes, r.Settle = nil, []descriptor.ConsumeSpec{{Limit: "a b", PerHit: 1000}} }, "R.settle.a b", "name"},
+		{"settle of a bad name", func(r *descriptor.RuleSpec) {
+			r.Takes, r.Settle = nil, []descriptor.ConsumeSpec{{Limit: "a b", PerHit: 1000}}
+		}, "R.settle.a b", "name"},
 		{"override of what is not consumed", func(r *descriptor.RuleSpec) { r.Override = "tpm" }, "R.override", "there is rpm"},
 		{"no entity", entity(""), "R.entity", "is empty"},
 		{"open brace", entity("key/{a"), "R.entity", "'{{'"},

@@ -193,7 +193,9 @@ func TestSettleByID(t *testing.T) {
 
 func TestReserveMistakes(t *testing.T) {
 	t.Parallel()
-	estimate := func(min, max int64) *descriptor.EstimateSpec { return &descriptor.EstimateSpec{Min: min, Max: max} }
+	estimate := func(least, most int64) *descriptor.EstimateSpec {
+		return &descriptor.EstimateSpec{Min: least, Max: most}
+	}
 	reserve := func(change func(*descriptor.RuleSpec)) descriptor.RuleSpec {
 		r := rule(key("a", "*"))
 		r.Takes[0].Reserve, r.Takes[0].Consume = true, []descriptor.ConsumeSpec{{Limit: "tpm", PerHit: 1000, Estimate: estimate(1, 2)}}

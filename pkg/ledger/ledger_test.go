@@ -1,0 +1,361 @@
+package ledger_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ratelimit/ratelimit/pkg/embedded"
+	"github.com/ratelimit/ratelimit/pkg/ledger"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/limiter/storetest"
+)
+
+// world is a ledger over a store that fails by plan, inside a bubble of its own time.
+type world struct {
+	t      *testing.T
+	store  *storetest.Faulty
+	ledger *ledger.Ledger
+	limits *limiter.Limits
+	d      limiter.Decision
+}
+
+func newWorld(t *testing.T, change func(*ledger.Config)) *world {
+	t.Helper()
+	w := &world{t: t, store: storetest.NewFaulty(embedded.New(embedded.Config{}), nil)}
+	l, err := limiter.New(limiter.Config{Store: w.store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.limits, err = limiter.NewLimits(limiter.PerDay("tpm", 1000)); err != nil {
+		t.Fatal(err)
+	}
+	cfg := ledger.Config{Limiter: l}
+	if change != nil {
+		change(&cfg)
+	}
+	if w.ledger, err = ledger.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) request(mode limiter.Mode, tokens int64) *limiter.Request {
+	return &limiter.Request{Takes: []limiter.Take{{
+		Entity: "key/k", Resource: "gpt", Limits: w.limits, Mode: mode, Consume: []limiter.Consumption{{Limit: "tpm", Amount: tokens * limiter.Milli}},
+	}}}
+}
+
+func (w *world) decide(req *limiter.Request) *limiter.Decision {
+	w.t.Helper()
+	if err := w.ledger.Decide(w.t.Context(), time.Now(), req, &w.d); err != nil {
+		w.t.Fatal(err)
+	}
+	return &w.d
+}
+
+// balance returns the whole tokens that are left.
+func (w *world) balance() int64 {
+	w.t.Helper()
+	w.store.Use(nil)
+	d := w.decide(w.request(limiter.Consume, 0))
+	if d.Policy != limiter.Unset {
+		w.t.Fatalf("the look was answered by policy: %v", d.Unavailable)
+	}
+	return d.Statuses[0].Available / limiter.Milli
+}
+
+func (w *world) close() {
+	w.t.Helper()
+	if err := w.ledger.Close(context.Background()); err != nil {
+		w.t.Error(err)
+	}
+	w.closeStore()
+}
+
+func (w *world) closeStore() {
+	if err := w.store.Close(context.Background()); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// reserve takes an estimate, and returns its settlement to what was used.
+func (w *world) reserve(estimate, used int64) ledger.Settlement {
+	w.t.Helper()
+	req := w.request(limiter.Consume, estimate)
+	if d := w.decide(req); !d.Admitted {
+		w.t.Fatalf("reserving %d was denied: %v", estimate, d.Reason)
+	}
+	return ledger.Settlement{
+		Mark:     limiter.Mark{Namespace: limiter.DefaultNamespace, ID: rand.Text(), Owner: rand.Text(), Expires: time.Now().Add(10 * time.Minute)},
+		Holdings: w.d.Holdings(nil, req, 0),
+		Used:     []limiter.Consumption{{Limit: "tpm", Amount: used * limiter.Milli}},
+	}
+}
+
+func (w *world) settle(s ledger.Settlement) ledger.Outcome {
+	w.t.Helper()
+	outcome, err := w.ledger.Settle(w.t.Context(), time.Now(), s)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return outcome
+}
+
+// What was used while the store did not answer is booked, once, when it does again.
+func TestChargeIsKept(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []storetest.Fault{storetest.FailBefore, storetest.Block} {
+		t.Run(fault.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, nil)
+				defer w.close()
+				w.store.Use(storetest.Always(fault, storetest.Take))
+				if d := w.decide(w.request(limiter.Charge, 300)); !d.Admitted || !d.Kept || d.Policy != limiter.Allow {
+					t.Errorf("during the outage: got admitted %v, kept %v, policy %v, want an admission by allow that is kept", d.Admitted, d.Kept, d.Policy)
+				}
+				if got := w.ledger.Stats(); got.Kept != 1 {
+					t.Errorf("stats: got %+v, want one kept", got)
+				}
+				time.Sleep(3 * time.Minute)
+				w.store.Use(nil)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if got, want := w.balance(), int64(700); got != want {
+					t.Errorf("balance after the outage: got %d, want %d", got, want)
+				}
+				if diff := cmp.Diff(ledger.Stats{Booked: 1}, w.ledger.Stats()); diff != "" {
+					t.Errorf("stats (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// A charge waits for a slow store, whatever the budget of a decision.
+func TestChargeHasTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		defer w.close()
+		w.store.Use(func(storetest.Method, int) storetest.Fault {
+			time.Sleep(5 * time.Second)
+			return storetest.None
+		})
+		if d := w.decide(w.request(limiter.Charge, 300)); d.Policy != limiter.Unset || d.Kept {
+			t.Errorf("got policy %v, kept %v, want a booking of the store", d.Policy, d.Kept)
+		}
+		if got, want := w.balance(), int64(700); got != want {
+			t.Errorf("balance: got %d, want %d", got, want)
+		}
+	})
+}
+
+// What may have been booked is not booked again.
+func TestUncertainIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		defer w.close()
+		s := w.reserve(500, 100)
+		w.store.Use(storetest.Always(storetest.FailAfter, storetest.Take))
+		if d := w.decide(w.request(limiter.Charge, 300)); d.Kept || !errors.Is(d.Unavailable, limiter.ErrUncertain) {
+			t.Errorf("charge: got kept %v, %v, want uncertain", d.Kept, d.Unavailable)
+		}
+		if got := w.settle(s); got != ledger.Uncertain {
+			t.Errorf("settlement: got outcome %d, want Uncertain", got)
+		}
+		time.Sleep(time.Minute)
+		if got, want := w.balance(), int64(600); got != want {
+			t.Errorf("balance: got %d, want %d: each booked once", got, want)
+		}
+		if diff := cmp.Diff(ledger.Stats{Uncertain: 2}, w.ledger.Stats()); diff != "" {
+			t.Errorf("stats (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Of a request that also asks, only the charges are kept.
+func TestMixedRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		defer w.close()
+		w.store.Use(storetest.Always(storetest.FailBefore, storetest.Take))
+		req := w.request(limiter.Consume, 50)
+		req.Takes = append(req.Takes, w.request(limiter.Charge, 300).Takes...)
+		if d := w.decide(req); !d.Kept {
+			t.Error("the charge was not kept")
+		}
+		if d := w.decide(w.request(limiter.Consume, 50)); d.Kept {
+			t.Error("a request without a charge was kept")
+		}
+		w.store.Use(nil)
+		time.Sleep(time.Minute)
+		if got, want := w.balance(), int64(700); got != want {
+			t.Errorf("balance: got %d, want %d", got, want)
+		}
+	})
+}
+
+// A settlement is booked once, whatever answers are lost and whoever repeats it.
+func TestSettleOnce(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		plan storetest.Plan
+		want ledger.Outcome
+	}{
+		{"answered", nil, ledger.Settled},
+		{"mark not written", storetest.Script(storetest.Settle, storetest.FailBefore), ledger.Kept},
+		{"mark uncertain", storetest.Script(storetest.Settle, storetest.FailAfter, storetest.FailAfter, storetest.FailBefore), ledger.Kept},
+		{"not booked", storetest.Script(storetest.Take, storetest.FailBefore, storetest.FailBefore), ledger.Kept},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, nil)
+				defer w.close()
+				s := w.reserve(500, 120)
+				w.store.Use(test.plan)
+				if got := w.settle(s); got != test.want {
+					t.Errorf("outcome: got %d, want %d", got, test.want)
+				}
+				time.Sleep(time.Minute)
+				again := s
+				again.Mark.Owner = "another"
+				if got := w.settle(again); got != ledger.Repeated {
+					t.Errorf("outcome of another's: got %d, want Repeated", got)
+				}
+				if got, want := w.balance(), int64(880); got != want {
+					t.Errorf("balance: got %d, want %d", got, want)
+				}
+			})
+		})
+	}
+}
+
+// What waits for longer than its reservation lives is lost, and the estimate stays.
+func TestSettlementExpires(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		defer w.close()
+		s := w.reserve(500, 120)
+		w.store.Use(storetest.Always(storetest.FailBefore, storetest.Settle))
+		if got := w.settle(s); got != ledger.Kept {
+			t.Errorf("outcome: got %d, want Kept", got)
+		}
+		time.Sleep(11 * time.Minute)
+		w.store.Use(nil)
+		time.Sleep(time.Minute)
+		if diff := cmp.Diff(ledger.Stats{Lost: 1}, w.ledger.Stats()); diff != "" {
+			t.Errorf("stats (-want +got):\n%s", diff)
+		}
+		// 500 tokens, less what 12 minutes of 1000 a day refill.
+		if got := w.balance(); got < 500 || got > 509 {
+			t.Errorf("balance: got %d, want 500 and what was refilled", got)
+		}
+	})
+}
+
+// There is a bound to what is kept; what is above it is lost and counted.
+func TestBound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(cfg *ledger.Config) { cfg.MaxKept = 2 })
+		defer w.close()
+		s := w.reserve(100, 0)
+		w.store.Use(storetest.Always(storetest.FailBefore))
+		for i, want := range []bool{true, true, false} {
+			if d := w.decide(w.request(limiter.Charge, 100)); d.Kept != want {
+				t.Errorf("charge %d: got kept %v, want %v", i, d.Kept, want)
+			}
+		}
+		if got := w.settle(s); got != ledger.Lost {
+			t.Errorf("settlement: got outcome %d, want Lost", got)
+		}
+		w.store.Use(nil)
+		time.Sleep(time.Minute)
+		if diff := cmp.Diff(ledger.Stats{Booked: 2, Lost: 2}, w.ledger.Stats()); diff != "" {
+			t.Errorf("stats (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Closing books what the store takes in time, and says what it did not.
+func TestClose(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		defer w.closeStore()
+		w.store.Use(storetest.Always(storetest.FailBefore, storetest.Take))
+		for range 200 {
+			w.decide(w.request(limiter.Charge, 1))
+		}
+		go func() {
+			time.Sleep(3 * time.Second)
+			w.store.Use(nil)
+		}()
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		defer stop()
+		if err := w.ledger.Close(ctx); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		if got, want := w.balance(), int64(800); got != want {
+			t.Errorf("balance: got %d, want %d", got, want)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		defer w.closeStore()
+		w.store.Use(storetest.Always(storetest.FailBefore, storetest.Take))
+		for range 3 {
+			w.decide(w.request(limiter.Charge, 1))
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		defer stop()
+		if err := w.ledger.Close(ctx); err == nil || !strings.Contains(err.Error(), "3 charges") {
+			t.Errorf("close during an outage: got %v, want an error that names 3", err)
+		}
+		if d := w.decide(w.request(limiter.Charge, 1)); d.Kept {
+			t.Error("a closed ledger keeps what it is given")
+		}
+		if got := w.ledger.Stats(); got.Lost != 4 || got.Kept != 0 {
+			t.Errorf("stats: got %+v, want 4 lost and none kept", got)
+		}
+	})
+}
+
+// What is kept shares no memory with the message that it came in.
+func TestKeptIsACopy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		defer w.close()
+		w.store.Use(storetest.Always(storetest.FailBefore, storetest.Take))
+		req := w.request(limiter.Charge, 300)
+		w.decide(req)
+		req.Takes[0].Consume[0].Amount, req.Takes[0].Entity = 1, "key/other"
+		w.store.Use(nil)
+		time.Sleep(time.Minute)
+		if got, want := w.balance(), int64(700); got != want {
+			t.Errorf("balance: got %d, want %d", got, want)
+		}
+	})
+}
+
+func TestNewNeedsALimiter(t *testing.T) {
+	t.Parallel()
+	if _, err := ledger.New(ledger.Config{}); !errors.Is(err, limiter.ErrInvalid) {
+		t.Errorf("got %v, want ErrInvalid", err)
+	}
+}
