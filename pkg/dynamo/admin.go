@@ -151,7 +151,8 @@ func each[V any](ctx context.Context, c *catalog, namespace string, query func(*
 }
 
 // Purge deletes everything in a namespace: entities, limits, buckets, usage and
-// audit events; the name stays registered. progress, unless nil, is called with
+// audit events; the name stays registered, and marks of settlements stay until they
+// expire. progress, unless nil, is called with
 // the number of items deleted so far. A call that failed on the way can be made
 // again and goes on where that one ended. What others write meanwhile may stay;
 // so do the two changes that mark the beginning and the end, until they expire.

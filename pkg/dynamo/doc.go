@@ -1,5 +1,5 @@
-// Package dynamo is the store for a fleet: buckets, entities and limits in one
-// DynamoDB table, shared by every replica.
+// Package dynamo is the store for a fleet: buckets, entities, limits and the marks
+// of settlements in one DynamoDB table, shared by every replica.
 //
 // # Exact and cheap
 //
@@ -25,6 +25,19 @@
 // request is too large for a shard. Requests that meet there may each hold what the
 // other needs: both can be denied then, where one bucket would have admitted one.
 //
+// # Settlements
+//
+// A reservation is settled once because its mark is put on the condition that there
+// is none, by one PutItem of one write unit:
+//
+//	{ns}/SETTLED#{id}   #MARK    owner: of the settlement that won
+//	                             ttl: its expiry and 3 hours, see markMargin
+//	_/SECRET#{name}     #SECRET  secret, binary; created_at
+//
+// Marks are in no index, not even that of the namespace: an index would double their
+// price, and they expire by themselves. So a purge leaves them, and lets nothing be
+// settled again.
+//
 // # Not yet
 //
 // Token leases, for which the items have their attributes, are not written.
@@ -43,6 +56,7 @@
 //	request.go, plan.go, stage.go, adopt.go   what is asked of a bucket, and which write that makes of its last state
 //	lane.go, lanes.go               group commit of one bucket; the lanes of all
 //	store.go                        Take over several lanes, with give-back
+//	settle.go                       marks of settlements, and secrets that processes share
 //	shard.go, shape.go              the tree of a bucket's shards; the writes that change it
 //	load.go, chore.go               when to split and to merge; what lanes do for their items
 //	tree.go, spread.go              what this process knows of the trees; one op over several shards

@@ -44,6 +44,26 @@ func TestAllocatedMemoryOfAMillionBuckets(t *testing.T) {
 	}
 }
 
+// The marks of five million settlements fit in a GiB, as DefaultMaxMarks says.
+func TestAllocatedMemoryOfMarks(t *testing.T) {
+	const marks, most = 500_000, 1 << 30 / 10
+	store := embedded.New(embedded.Config{})
+	defer func() { _ = store.Close(context.Background()) }()
+	now := time.Now()
+	before := liveBytes()
+	for i := range marks {
+		m := limiter.Mark{Namespace: "default", ID: fmt.Sprintf("%022d", i), Owner: fmt.Sprintf("%022d", i), Expires: now.Add(time.Hour)}
+		if won, err := store.Settle(context.Background(), now, m); err != nil || !won {
+			t.Fatal(won, err)
+		}
+	}
+	got := liveBytes() - before
+	t.Logf("%d bytes a mark", got/marks)
+	if got > most || store.Marks() != marks {
+		t.Errorf("%d marks take %d bytes, want at most %d", store.Marks(), got, most)
+	}
+}
+
 // bytesOfBuckets returns the memory that n buckets hold, the names of the keys not
 // shared with the caller.
 func bytesOfBuckets(tb testing.TB, n int) uint64 {

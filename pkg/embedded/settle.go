@@ -40,7 +40,7 @@ type mark struct {
 // markName tells marks apart by ID and namespace, in one string to save memory. The
 // first byte is the ID's length, so that no ID reaches into a namespace.
 func markName(m *limiter.Mark) string {
-	return string([]byte{byte(len(m.ID))}) + m.ID + m.Namespace
+	return string([]byte{byte(len(m.ID))}) + m.ID + m.Namespace // #nosec G115 -- at most MaxMarkLength
 }
 
 // Settle implements limiter.Store. Times count to the millisecond.

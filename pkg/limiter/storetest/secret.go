@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -65,7 +66,7 @@ func checkSecretsAtOnce(t T, s limiter.Store) {
 		var g errgroup.Group
 		for caller := range 16 {
 			g.Go(func() error {
-				secret, err := s.Secret(ctx, name, secretOf(fmt.Sprint(caller)))
+				secret, err := s.Secret(ctx, name, secretOf(strconv.Itoa(caller)))
 				mu.Lock()
 				defer mu.Unlock()
 				got[string(secret)]++
