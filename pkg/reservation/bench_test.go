@@ -2,6 +2,7 @@ package reservation_test
 
 import (
 	"crypto/rand"
+	"fmt"
 	"testing"
 
 	"github.com/ratelimit/ratelimit/pkg/reservation"
@@ -47,6 +48,43 @@ func BenchmarkOpen(b *testing.B) {
 			if _, err := k.Open(forged, now); err == nil {
 				b.Fatal("opened")
 			}
+		}
+	})
+}
+
+// Of 100,000 keys, in an order that caches do not know.
+func BenchmarkEstimates(b *testing.B) {
+	e := reservation.NewEstimates(0)
+	keys := make([]reservation.Key, reservation.DefaultEstimates)
+	for i := range keys {
+		keys[i] = reservation.Key{Namespace: "default", Entity: fmt.Sprintf("key/k-%d", i), Resource: "gpt-4", Limit: "tpm"}
+		for n := range int64(40) {
+			e.Observe(keys[i], 50_000<<(n%7)+n)
+		}
+	}
+	i := 0
+	next := func() reservation.Key {
+		i = (i + 7919) % len(keys)
+		return keys[i]
+	}
+	b.Run("Estimate", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, known := e.Estimate(next()); !known {
+				b.Fatal("not known")
+			}
+		}
+	})
+	b.Run("Observe", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			e.Observe(next(), int64(i))
+		}
+	})
+	b.Run("EstimateOfOne", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			e.Estimate(keys[0])
 		}
 	})
 }

@@ -119,6 +119,13 @@ func TestIDHasOneSpelling(t *testing.T) {
 			t.Fatalf("the first %d characters: got %v, want forged or malformed", n, err)
 		}
 	}
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	for _, last := range alphabet { // of whose 6 bits some stand for nothing
+		altered := id[:len(id)-1] + string(last)
+		if _, err := k.Open(altered, now); err == nil && altered != id {
+			t.Errorf("with %c at its end instead of %s it is opened", last, id[len(id)-1:])
+		}
+	}
 	for _, altered := range []string{
 		id + "\n", "\r" + id, id[:9] + "\r\n" + id[9:], id + "=", id + "==", " " + id, id + "A", id + id,
 		strings.Repeat("A", reservation.MaxLength), strings.Repeat("A", reservation.MaxLength+1), "\xff", "é" + id,
