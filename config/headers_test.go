@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -51,5 +52,20 @@ domains:
 		if diff := cmp.Diff(tt.want, strings.TrimSpace(got)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.headers, diff)
 		}
+	}
+}
+
+// TestHeadersPage loads the configuration that docs/headers.md starts from.
+func TestHeadersPage(t *testing.T) {
+	page, err := os.ReadFile("../docs/headers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(page), "```yaml\n")
+	block, _, _ = strings.Cut(block, "```")
+	c := parse(t, block)
+	want := config.Headers{RetryAfter: true, OpenAI: config.OpenAIHeaders{Requests: "rpm", Tokens: "tpm"}}
+	if c.Headers != want || len(c.Warnings) > 0 {
+		t.Errorf("got %+v and warnings %v, want %+v", c.Headers, c.Warnings, want)
 	}
 }
