@@ -144,6 +144,8 @@ func TestSettlementsThatAreLeft(t *testing.T) {
 		t.Run(by, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				db, s := settling(t, nil)
+				other := newStore(t, db, nil)
+				defer closing(t, s, other)
 				db.SetPlan(dynamofake.Script(dynamofake.Step{Op: "PutItem", Fault: dynamofake.Fault{Kind: dynamofake.HoldReply}}))
 				ctx, leave := context.WithCancel(t.Context())
 				defer leave()
@@ -153,18 +155,18 @@ func TestSettlementsThatAreLeft(t *testing.T) {
 					done <- err
 				}()
 				synctest.Wait()
-				if by == "Close" {
-					go func() { done <- s.Close(ctx) }()
-					synctest.Wait()
-				}
-				leave()
-				for range map[string]int{"the caller": 1, "Close": 2}[by] {
-					if err := <-done; !errors.Is(err, context.Canceled) {
-						t.Errorf("got %v, want %v", err, context.Canceled)
+				if by == "the caller" {
+					leave()
+				} else {
+					given, up := context.WithCancel(t.Context())
+					up()
+					if err := s.Close(given); !errors.Is(err, context.Canceled) {
+						t.Errorf("Close: got %v, want %v", err, context.Canceled)
 					}
 				}
-				other := newStore(t, db, nil)
-				defer closing(t, s, other)
+				if err := <-done; !errors.Is(err, limiter.ErrUncertain) || !errors.Is(err, context.Canceled) {
+					t.Errorf("Settle: got %v, want %v by %v", err, limiter.ErrUncertain, context.Canceled)
+				}
 				wantWon(t, other, false, markOf("r", "b"))
 				wantWon(t, other, true, markOf("r", "a"))
 			})
