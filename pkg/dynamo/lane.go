@@ -348,13 +348,16 @@ type outcome struct {
 	err     error // neither applied nor refused
 }
 
-// send sends a write until its outcome is known, at most for the budget: a plan
-// that is older is never sent. One whose reply was lost finds its id when it is sent
-// again, unless a replica that shares its slot has written meanwhile: then what it
-// takes can be taken twice, which admits too little and never too much.
+// send sends a write until its outcome is known, at most for the budget, and in
+// doubt for as long as doubtPatience and somebody waits: a plan that is older is
+// never sent. One whose reply was lost finds its id when it is sent again, unless a
+// replica that shares its slot has written meanwhile: then what it takes can be taken
+// twice, which admits too little and never too much.
 func (s *Store) send(l *lane, w *write, p *plan) outcome {
-	ctx, cancel := context.WithTimeout(s.stopped, s.cfg.Budget)
+	ctx, cancel := context.WithTimeout(s.stopped, max(s.cfg.Budget, doubtPatience))
 	defer cancel()
+	sure, cancelSure := context.WithTimeout(ctx, s.cfg.Budget)
+	defer cancelSure()
 	gives := slices.ContainsFunc(p.actors, (*request).gives)
 	inDoubt := false
 	for try := 1; ; try++ {
@@ -373,7 +376,12 @@ func (s *Store) send(l *lane, w *write, p *plan) outcome {
 			return s.inquire(l, w, err)
 		}
 		inDoubt = inDoubt || uncertain
-		if (uncertain || retryable(err)) && p.anyWaits() && pause(ctx, try) == nil {
+		waiting := sure
+		if inDoubt {
+			waiting = ctx
+			s.turnAway(l, p, err)
+		}
+		if (uncertain || retryable(err) || inDoubt && errors.Is(err, errOutage)) && p.anyWaits() && pause(waiting, try) == nil {
 			s.stats.resent.Add(1)
 			l.owed += l.units()
 			continue
@@ -383,6 +391,19 @@ func (s *Store) send(l *lane, w *write, p *plan) outcome {
 		}
 		return outcome{err: err}
 	}
+}
+
+// turnAway fails who waits behind a write in doubt, when DynamoDB is taken for
+// unavailable: only those whom the write is for know nothing until it answers.
+func (s *Store) turnAway(l *lane, p *plan, err error) {
+	if !errors.Is(err, errOutage) {
+		return
+	}
+	arrived, _ := s.lanes.next(l, false, s.cfg.Now)
+	for _, r := range append(p.rest, arrived...) {
+		s.fail(r, err)
+	}
+	p.rest = nil
 }
 
 // anyWaits reports whether there is anybody for whom a write would be sent again.

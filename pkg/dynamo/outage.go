@@ -36,6 +36,10 @@ const (
 	// say anything of DynamoDB.
 	hastyCall = 50 * time.Millisecond
 
+	// doubtPatience is how long a write in doubt is sent again, for those who wait for
+	// longer than for a decision, as charges do.
+	doubtPatience = time.Minute
+
 	// giveBackPatience is how long a give-back that was not applied is tried again,
 	// about every giveBackPause; maxOwed is how many wait at most.
 	giveBackPatience = time.Minute

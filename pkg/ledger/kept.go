@@ -33,8 +33,10 @@ type kept struct {
 
 	mu     sync.Mutex
 	queue  []booking
-	trying int // of the queue's number, those that are tried now
-	closed bool
+	trying int // bookings that were in the queue, and are tried now
+	first  int // bookings that are tried for the first time, by those who bring them
+	closed bool // nothing new comes, but from who is counted in first
+	over   bool // nobody tries any more
 
 	wake  chan struct{} // holds a token when there is something to try, or nothing to come
 	stop  context.CancelFunc
@@ -57,20 +59,35 @@ func (k *kept) stats() Stats {
 // keep keeps a booking, and reports false when there is no room or time for it.
 func (k *kept) keep(b booking) bool {
 	k.mu.Lock()
-	ok := !k.closed && len(k.queue)+k.trying < k.most
+	ok := !k.over && (!k.closed || k.first > 0) && len(k.queue)+k.trying < k.most
 	if ok {
 		k.queue = append(k.queue, b)
 	}
-	first := k.lost.Load() == 0
+	full := !k.closed
 	k.mu.Unlock()
 	if !ok {
-		if k.lost.Add(1); first {
+		if k.lost.Add(1) == 1 && full {
 			k.log.Error("what was used is not booked: too many bookings wait for the store", "most", k.most)
 		}
 		return false
 	}
 	k.signal()
 	return true
+}
+
+// begin counts a booking that is tried for the first time, until end.
+func (k *kept) begin() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.first++
+}
+
+func (k *kept) end() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.first--; k.closed {
+		k.signal()
+	}
 }
 
 func (k *kept) signal() {
@@ -109,7 +126,7 @@ func (k *kept) run(ctx context.Context) {
 	}
 }
 
-// next takes bookings out of the queue, and reports whether others can come.
+// next takes bookings out of the queue, and reports whether there can be others.
 func (k *kept) next() (batch []booking, more bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -118,7 +135,7 @@ func (k *kept) next() (batch []booking, more bool) {
 	clear(k.queue[:n]) // the array may live on
 	k.queue = k.queue[n:]
 	k.trying = n
-	return batch, !k.closed
+	return batch, !k.closed || k.first > 0
 }
 
 // try tries bookings, and puts those back that the store did not answer to. It
@@ -174,12 +191,12 @@ func (k *kept) close(ctx context.Context) error {
 	}
 	k.stop()
 	k.mu.Lock()
-	n := len(k.queue)
-	k.queue = nil
+	lost, open := len(k.queue), k.first
+	k.queue, k.over = nil, true
 	k.mu.Unlock()
-	if n == 0 {
+	k.lost.Add(int64(lost))
+	if lost+open == 0 {
 		return nil
 	}
-	k.lost.Add(int64(n))
-	return fmt.Errorf("%d charges, refunds and settlements were not booked: the store did not answer until the end", n)
+	return fmt.Errorf("%d charges, refunds and settlements were not booked, as far as is known: the store did not answer until the end", lost+open)
 }

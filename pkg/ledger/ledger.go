@@ -23,7 +23,7 @@ import (
 // Defaults of [Config].
 const (
 	DefaultMaxKept = 100_000
-	DefaultBudget  = 30 * time.Second
+	DefaultBudget  = 90 * time.Second
 )
 
 // Config configures a [Ledger]. Only Limiter is required.
@@ -85,9 +85,9 @@ type Stats struct {
 // Stats returns the counts.
 func (l *Ledger) Stats() Stats { return l.kept.stats() }
 
-// Close stops keeping what comes, books what is kept until ctx is done, and reports
-// what is lost then. Call it when no call is in hand any more, before the store is
-// closed.
+// Close stops keeping what comes, waits for what is being booked and books what is
+// kept until ctx is done, and reports what is lost then. Call it when no call comes
+// any more, before the store is closed.
 func (l *Ledger) Close(ctx context.Context) error { return l.kept.close(ctx) }
 
 // Decide decides like limiter.Limiter.Decide. A request of charges and refunds alone
@@ -125,6 +125,8 @@ func (l *Ledger) unanswered(req *limiter.Request, d *limiter.Decision) {
 
 // book books a request that asks for nothing.
 func (l *Ledger) book(ctx context.Context, now time.Time, req *limiter.Request, d *limiter.Decision) error {
+	l.kept.begin()
+	defer l.kept.end()
 	ctx, stop := context.WithTimeout(ctx, l.cfg.Budget)
 	defer stop()
 	err := l.cfg.Limiter.Book(ctx, now, req, d)
@@ -189,6 +191,8 @@ const (
 // Settle settles a reservation, see limiter.Limiter.Settle. It must own s, which it
 // may keep. An error is limiter.ErrInvalid or limiter.ErrClosed.
 func (l *Ledger) Settle(ctx context.Context, now time.Time, s Settlement) (Outcome, error) {
+	l.kept.begin()
+	defer l.kept.end()
 	ctx, stop := context.WithTimeout(ctx, l.cfg.Budget)
 	defer stop()
 	won, err := l.cfg.Limiter.Settle(ctx, now, s.Mark, s.Holdings, s.Used)
