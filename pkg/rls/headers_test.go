@@ -117,6 +117,29 @@ func TestHeadersOfRequestsAndTokens(t *testing.T) {
 	})
 }
 
+// What is reserved is gone from what remains at once, and what a settlement gives
+// back is there with the next answer.
+func TestHeadersOfReservations(t *testing.T) {
+	e := replicas(t, 1)[0]
+	e.service.Reload(compile(t, reserving(t)), rls.Options{
+		Headers: rls.Headers{OpenAI: rls.OpenAIHeaders{Requests: "rpm", Tokens: "tpm"}},
+		Keyring: keyring(t, key(1)), Lifetime: 10 * time.Minute,
+	})
+	look := descriptor1(addend(0), "key", "k")
+	step := func(name, left, reset string) headerStep {
+		return headerStep{name: name, ask: look, want: map[string]string{
+			"x-ratelimit-limit-requests": "5000", "x-ratelimit-remaining-requests": "4999", "x-ratelimit-reset-requests": "18s",
+			"x-ratelimit-limit-tokens": "1000", "x-ratelimit-remaining-tokens": left, "x-ratelimit-reset-tokens": reset,
+		}}
+	}
+	id := e.reserve(t, 600, "key", "k")
+	e.runHeaders(t, []headerStep{step("reserved", "400", "14h24m0s")})
+	if got := e.settle(t, "llm", addend(250), id); got != "settled" {
+		t.Errorf("the settlement: got %q", got)
+	}
+	e.runHeaders(t, []headerStep{step("settled", "750", "6h0m0s")})
+}
+
 func TestHeadersOfLevelsAndLimits(t *testing.T) {
 	e := newEnv(t, func(c *rls.Config) {
 		c.Headers = rls.Headers{RetryAfter: true, IETF: true, OpenAI: rls.OpenAIHeaders{Requests: "rpm", Tokens: "rph"}}
