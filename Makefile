@@ -48,6 +48,7 @@ image: ## Build the container image ratelimit:VERSION
 test: test-short $(ENVOY) $(DYNAMODB) ## Run every test of the program, also with the race detector, a real Envoy and DynamoDB Local, which it installs itself
 	$(GO) test -race -timeout 9m $$($(GO) list ./... | grep -vE '/test/(envoytest|fleet)$$')
 	$(GO) test -race -timeout 9m ./test/envoytest
+	cd test/istio && $(GO) test -race -timeout 9m ./...
 	$(GO) test -timeout 9m ./test/fleet
 
 # Tests of allocations run here: the race detector allocates, so it leaves them out.
@@ -55,6 +56,7 @@ test: test-short $(ENVOY) $(DYNAMODB) ## Run every test of the program, also wit
 test-short: ## Run the tests that need nothing but Go
 	$(GO) vet ./...
 	$(GO) test -short -timeout 9m ./...
+	cd test/istio && $(GO) vet ./... && $(GO) test -short -timeout 9m ./...
 
 .PHONY: torture
 torture: $(DYNAMODB) ## Run the long form of the tests of a fleet: a million decisions of several processes on DynamoDB Local
@@ -81,6 +83,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (10s), or those of PKG only
 .PHONY: lint
 lint: ## Check style, mistakes and imports; the first run builds the linter
 	$(LINT) run ./...
+	cd test/istio && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
 
 .PHONY: fmt
 fmt: ## Format the code

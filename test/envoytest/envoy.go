@@ -123,6 +123,7 @@ func (e *Envoy) Try(path string, header http.Header) (Answer, error) {
 	}
 	if header != nil {
 		r.Header = header.Clone()
+		r.Host = header.Get("Host") // "" = Envoy's address
 	}
 	response, err := e.http.Do(r)
 	if err != nil {
@@ -144,6 +145,7 @@ func (e *Envoy) Post(ctx context.Context, path, body string, header http.Header)
 	for name, values := range header {
 		r.Header[http.CanonicalHeaderKey(name)] = values
 	}
+	r.Host = header.Get("Host") // "" = Envoy's address
 	return e.streams.Do(r)
 }
 

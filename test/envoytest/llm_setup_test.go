@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,11 +32,7 @@ type gateway struct {
 // nothing while a test runs.
 func startGateway(t *testing.T, file, rules string) *gateway {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "ratelimit.yaml")
-	if err := os.WriteFile(path, []byte(withoutRefill(t, example(t, rules))), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return startGatewayWith(t, example(t, file), envoytest.StartService(t, path, "", ""))
+	return startGatewayWith(t, example(t, file), envoytest.StartService(t, envoytest.WithoutRefill(t, example(t, rules)), "", ""))
 }
 
 // startGatewayWith starts an Envoy file in front of a service. Its calls may take
@@ -61,23 +56,6 @@ func startGatewayWith(t *testing.T, file string, service *envoytest.Service) *ga
 		}
 	})
 	return g
-}
-
-// rate finds the rates of a rules file.
-var rate = regexp.MustCompile(`\b(\d+)/(?:second|minute|hour)\b`)
-
-// withoutRefill returns a rules file whose buckets hold what they held, and refill
-// one token a day.
-func withoutRefill(t *testing.T, file string) string {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !rate.Match(text) {
-		t.Fatalf("%s: has no rate to change", file)
-	}
-	return rate.ReplaceAllString(string(text), "{rate: 1/day, burst: $1}")
 }
 
 // question is what a client asks.

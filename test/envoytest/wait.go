@@ -1,12 +1,12 @@
 package envoytest
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -76,19 +76,23 @@ func FreeAddress(tb testing.TB) string {
 	return ""
 }
 
-// Root returns the directory of the repository.
+// module is the repository's.
+const module = "github.com/ratelimit/ratelimit"
+
+// Root returns the directory of the repository. Modules below it are part of it.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
 	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && strings.HasPrefix(string(text), "module "+module+"\n") {
 			return dir, nil
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return "", errors.New("no go.mod above the working directory")
+			return "", fmt.Errorf("no go.mod of %s above the working directory", module)
 		}
 		dir = parent
 	}
