@@ -47,10 +47,10 @@ func (s *service) keyring(ctx context.Context, cfg config.Reservation) (*reserva
 
 // registerLedgerMetrics registers those of what waits to be booked.
 func registerLedgerMetrics(reg prometheus.Registerer, stats func() ledger.Stats) error {
-	kept := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	errs := make([]error, 0, 4)
+	errs = append(errs, reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "ratelimit_kept_bookings", Help: "Charges, refunds and settlements that wait for the store to answer.",
-	}, func() float64 { return float64(stats().Kept) })
-	errs := []error{reg.Register(kept)}
+	}, func() float64 { return float64(stats().Kept) })))
 	for _, c := range []struct {
 		name, help string
 		value      func(ledger.Stats) int64

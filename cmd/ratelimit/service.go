@@ -65,7 +65,7 @@ func newServiceOn(ctx context.Context, cfg *config.Config, log *slog.Logger, ope
 	s.fallback = s.newEmbedded()
 	err := open(s, ctx)
 	if err == nil {
-		err = s.build(cfg)
+		err = s.build(cfg) //nolint:contextcheck // what it makes outlives the start
 	}
 	if err == nil {
 		err = s.begin(ctx, cfg)

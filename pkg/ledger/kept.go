@@ -33,8 +33,8 @@ type kept struct {
 
 	mu     sync.Mutex
 	queue  []booking
-	trying int // bookings that were in the queue, and are tried now
-	first  int // bookings that are tried for the first time, by those who bring them
+	trying int  // bookings that were in the queue, and are tried now
+	first  int  // bookings that are tried for the first time, by those who bring them
 	closed bool // nothing new comes, but from who is counted in first
 	over   bool // nobody tries any more
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,8 +26,8 @@ func family(t *testing.T) limiter.Static {
 	}}
 }
 
-func mark(id string) limiter.Mark {
-	return limiter.Mark{Namespace: limiter.DefaultNamespace, ID: id, Owner: "me", Expires: t0.Add(10 * time.Minute)}
+func mark() limiter.Mark {
+	return limiter.Mark{Namespace: limiter.DefaultNamespace, ID: "x", Owner: "me", Expires: t0.Add(10 * time.Minute)}
 }
 
 // reserve takes what req asks for, and returns what all of its takes took.
@@ -59,7 +61,7 @@ func settled(t *testing.T, l *limiter.Limiter, m limiter.Mark, holdings []limite
 // left returns the whole tokens that entities have left of tph.
 func left(t *testing.T, l *limiter.Limiter, entities ...string) []int64 {
 	t.Helper()
-	var out []int64
+	out := make([]int64, 0, len(entities))
 	for _, e := range entities {
 		refund := take(e, "m", "tph", 0) // of nothing: shows the balance, whatever it is
 		refund.Takes[0].Mode = limiter.Refund
@@ -100,13 +102,13 @@ func TestSettle(t *testing.T) {
 			here := newLimiter(t, limiter.Config{Store: store}, family(t))
 			there := newLimiter(t, limiter.Config{Store: store}, family(t))
 			holdings := reserve(t, here, test.request)
-			if !settled(t, there, mark("x"), holdings, test.used...) {
+			if !settled(t, there, mark(), holdings, test.used...) {
 				t.Fatal("the first settlement did not win")
 			}
 			if diff := cmp.Diff(test.want, left(t, here, "key", "org")); diff != "" {
 				t.Errorf("left (-want +got):\n%s", diff)
 			}
-			m := mark("x")
+			m := mark()
 			m.Owner = "another"
 			if settled(t, here, m, holdings, test.used...) {
 				t.Error("a second settlement won")
@@ -137,11 +139,11 @@ func TestHoldings(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var got []string
 			for _, h := range decide(t, l, t0, test.req).Holdings(nil, test.req, 0) {
-				text := fmt.Sprintf("%s %d", h.Bucket.Entity, h.Level)
+				text := []string{h.Bucket.Entity, strconv.Itoa(h.Level)}
 				for _, c := range h.Taken {
-					text += fmt.Sprintf(" %s=%d", c.Limit, c.Amount)
+					text = append(text, fmt.Sprintf("%s=%d", c.Limit, c.Amount))
 				}
-				got = append(got, text)
+				got = append(got, strings.Join(text, " "))
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("holdings (-want +got):\n%s", diff)
@@ -179,7 +181,7 @@ func TestSettleFails(t *testing.T) {
 			l := newLimiter(t, limiter.Config{Store: faulty}, family(t))
 			holdings := reserve(t, l, take("key", "m", "tph", 400))
 			faulty.Use(test.plan)
-			won, err := l.Settle(context.Background(), t0, mark("x"), holdings, []limiter.Consumption{used("tph", 100)})
+			won, err := l.Settle(context.Background(), t0, mark(), holdings, []limiter.Consumption{used("tph", 100)})
 			if won != test.won || !errors.Is(err, test.want) {
 				t.Errorf("got won %v, %v, want %v, %v", won, err, test.won, test.want)
 			}
@@ -189,7 +191,7 @@ func TestSettleFails(t *testing.T) {
 			if errors.Is(test.want, limiter.ErrUncertain) && test.won {
 				return // it must not be repeated
 			}
-			if !settled(t, l, mark("x"), holdings, used("tph", 100)) {
+			if !settled(t, l, mark(), holdings, used("tph", 100)) {
 				t.Error("the same settlement, repeated, did not win")
 			}
 			if got := left(t, l, "key")[0]; got != 900 {

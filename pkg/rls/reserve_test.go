@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -63,7 +64,7 @@ func keyring(tb testing.TB, keys ...[]byte) *reservation.Keyring {
 func replicas(t *testing.T, n int) []*env {
 	t.Helper()
 	store := embedded.New(embedded.Config{})
-	var all []*env
+	all := make([]*env, 0, n)
 	for range n {
 		all = append(all, newReplica(t, store, keyring(t, key(1))))
 	}
@@ -265,8 +266,8 @@ func TestDeniedReservation(t *testing.T) {
 	}{
 		{900, "limit_exhausted", true}, {1001, "exceeds_capacity", false}, {1_000_000_001, "exceeds_capacity", false},
 	} {
-		e.reserve(t, 101, "key", fmt.Sprint(test.hits))
-		got := e.call(t, "llm", descriptorJSON(addend(test.hits), "key", fmt.Sprint(test.hits)))
+		e.reserve(t, 101, "key", strconv.Itoa(test.hits))
+		got := e.call(t, "llm", descriptorJSON(addend(test.hits), "key", strconv.Itoa(test.hits)))
 		fields := got.GetDynamicMetadata().GetFields()
 		if got.GetOverallCode() != rlsv3.RateLimitResponse_OVER_LIMIT || fields["reason"].GetStringValue() != test.reason {
 			t.Errorf("%d hits: got %v, want a denial for %s", test.hits, got, test.reason)
@@ -277,7 +278,7 @@ func TestDeniedReservation(t *testing.T) {
 		if fields["reserved"] != nil || fields["reservation_id"] != nil {
 			t.Errorf("%d hits: a denial carries a reservation: %v", test.hits, fields)
 		}
-		if got := e.left(t, fmt.Sprint(test.hits)); got != 899 {
+		if got := e.left(t, strconv.Itoa(test.hits)); got != 899 {
 			t.Errorf("%d hits: left %d, want 899", test.hits, got)
 		}
 	}
