@@ -19,6 +19,7 @@ import (
 //	x-completion-tokens  tokens of the answer; default 20, or max_tokens if that is less
 //	x-cached-tokens      how many of the question's were cached; default 0
 //	x-total-tokens       any JSON, put where the sum belongs; or "none": no usage at all
+//	x-content-type       the answer's; default application/json, or text/event-stream; charset=utf-8
 //	x-status             answer with this status, 400 to 599, and an error
 //	x-hold               a name: wait in the middle of the answer for POST /release/NAME
 //	x-abort              any value: break the connection in the middle of the answer
@@ -77,7 +78,10 @@ func (c *chat) complete(w http.ResponseWriter, r *http.Request) {
 	}
 	parts, contentType := p.answer(&q), "application/json"
 	if q.Stream {
-		parts, contentType = p.events(&q), "text/event-stream"
+		parts, contentType = p.events(&q), "text/event-stream; charset=utf-8"
+	}
+	if other := r.Header.Get("X-Content-Type"); other != "" {
+		contentType = other
 	}
 	w.Header().Set("Content-Type", contentType)
 	send := newSender(w, r)

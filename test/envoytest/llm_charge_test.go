@@ -37,7 +37,9 @@ const none = -1
 // half of them are 45.
 var usageCases = []usageCase{
 	{"json", question{inJSON, hundred()}, false, 200, 100, 100},
+	{"json-charset", question{inJSON, hundred("x-content-type", "application/json; charset=utf-8")}, false, 200, 100, 100},
 	{"stream", question{streamed, hundred()}, false, 200, 100, 100},
+	{"stream-no-charset", question{streamed, hundred("x-content-type", "text/event-stream")}, false, 200, 100, 100},
 	{"usage-so-far", question{usageSoFar, hundred()}, false, 200, 100, 100},
 	{"stream-without-usage", question{noUsage, hundred()}, false, 200, none, 89},
 	{"json-without-usage", question{inJSON, hundred("x-total-tokens", "none")}, false, 200, none, none},
