@@ -18,5 +18,3 @@
 // A transaction is there as a whole or not at all: bbolt writes its pages beside
 // the old ones, and turns to them by one page that is written last.
 package datafile
-
-import _ "go.etcd.io/bbolt" // until the code is there

@@ -1,0 +1,230 @@
+package datafile
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"go.etcd.io/bbolt"
+)
+
+const (
+	// batch is how many bytes of records a rewritten file takes at once.
+	batch = 4 << 20
+	// filled is how full its pages are, so that the next changes do not split each.
+	filled = 0.9
+)
+
+// WriteTo writes a whole file, as it is between two transactions, that Open and
+// Restore take. Changes go on meanwhile.
+func (f *File) WriteTo(w io.Writer) (int64, error) {
+	tx, err := f.beginView()
+	if err != nil {
+		return 0, err
+	}
+	defer rollback(tx)
+	// The pages are read from the file, not from memory: nothing can fault here.
+	out := bufio.NewWriterSize(w, 1<<16)
+	n, err := tx.WriteTo(out)
+	if err = errors.Join(err, out.Flush()); err != nil {
+		return n, fmt.Errorf("copy of %s: %w", f.path(), err)
+	}
+	return n, nil
+}
+
+// Compact writes the file again without its free space, and puts that in its place.
+// Changes wait meanwhile, reads do not; it returns when the reads that began before
+// have ended. The disk holds both files for a moment. Worth it when more than half
+// of a file above some MiB is free; after an error the file is what it was.
+//
+// Errors: as of Update, and ErrCorrupt when a record is not what was written.
+func (f *File) Compact() error {
+	old, err := f.compact()
+	if err != nil {
+		return err
+	}
+	if err := old.db.Close(); err != nil {
+		return fmt.Errorf("%s: close the file before: %w", f.path(), err)
+	}
+	return nil
+}
+
+// compact returns the handle that it replaced.
+func (f *File) compact() (*handle, error) {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	if f.readOnly {
+		return nil, describe(f.path(), fmt.Errorf("%w: it was opened to look at", ErrReadOnly))
+	}
+	tx, err := f.beginView()
+	if err != nil {
+		return nil, err
+	}
+	defer rollback(tx)
+	file, err := lockNew(f.dir)
+	if err != nil {
+		return nil, err
+	}
+	h, s, err := build(file, tx)
+	if err == nil && s.digests != f.state.digests {
+		err = damaged("its records are not those of the last commit")
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, errors.Join(describe(f.path(), err), removeNew(f.dir))
+	}
+	if err := install(f.dir); err != nil {
+		// Which of the two files is in place is unknown, but they hold the same.
+		err = fmt.Errorf("%w: %w", ErrUncertain, err)
+		f.fail(err)
+		_ = file.Close()
+		return nil, describe(f.path(), err)
+	}
+	old := f.current.Swap(h)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.state = s
+	return old, nil
+}
+
+// build makes a whole file out of an empty one, with the records of from when there
+// is one, and returns it when it is on disk.
+func build(file *os.File, from *bbolt.Tx) (_ *handle, _ state, err error) {
+	defer caught(&err)
+	db, err := openDB(file, false)
+	if err != nil {
+		return nil, state{}, fullOr(err)
+	}
+	db.NoSync, db.NoGrowSync = true, true // until it is complete nobody looks at it
+	w := &rebuild{db: db, from: from}
+	if err := w.run(); err != nil {
+		return nil, state{}, errors.Join(fullOr(err), db.Close())
+	}
+	db.NoSync, db.NoGrowSync = false, false
+	if err := errors.Join(writeMark(file, w.state.commit%2, w.state.commit), file.Sync()); err != nil {
+		return nil, state{}, errors.Join(fullOr(err), db.Close())
+	}
+	return &handle{db: db, file: file}, w.state, nil
+}
+
+// rebuild copies records into a new file, in steps of which none needs much memory.
+type rebuild struct {
+	db    *bbolt.DB
+	from  *bbolt.Tx
+	tx    *bbolt.Tx
+	size  int
+	state state
+	sealer
+}
+
+func (w *rebuild) run() (err error) {
+	if w.tx, err = w.db.Begin(true); err != nil {
+		return err
+	}
+	defer func() { rollback(w.tx) }()
+	b, err := w.tx.CreateBucket([]byte(reserved))
+	if err != nil {
+		return err
+	}
+	if err := b.Put(formatKey(), w.seal(reserved, formatKey(), []byte{formatVersion, 0, 0, 0})); err != nil {
+		return err
+	}
+	for i, t := range tables() {
+		if _, err := w.tx.CreateBucket([]byte(t)); err != nil {
+			return err
+		}
+		if w.from == nil {
+			continue
+		}
+		if err := w.table(t, &w.state.digests[i]); err != nil {
+			return err
+		}
+	}
+	last := &Tx{tx: w.tx, seal: &w.sealer, state: w.state}
+	err = last.commit()
+	w.state = last.state
+	return err
+}
+
+func (w *rebuild) table(t Table, d *digest) error {
+	from := w.from.Bucket([]byte(t))
+	if from == nil {
+		return damaged("table %s is missing", t)
+	}
+	to := w.tx.Bucket([]byte(t))
+	c := from.Cursor()
+	for key, sealed := c.First(); key != nil; key, sealed = c.Next() {
+		if _, err := w.open(t, key, sealed); err != nil {
+			return err
+		}
+		d.add(w.fingerprint())
+		to.FillPercent = filled
+		if err := to.Put(key, sealed); err != nil {
+			return err
+		}
+		if w.size += len(key) + len(sealed); w.size < batch {
+			continue
+		}
+		if err := w.turn(); err != nil {
+			return err
+		}
+		to = w.tx.Bucket([]byte(t))
+	}
+	return nil
+}
+
+// turn commits what there is and begins again.
+func (w *rebuild) turn() (err error) {
+	w.size = 0
+	if err := w.tx.Commit(); err != nil {
+		return err
+	}
+	w.tx, err = w.db.Begin(true)
+	return err
+}
+
+// fullOr makes an error about space ErrFull.
+func fullOr(err error) error {
+	if cause := spaceless(err); cause != nil {
+		return fmt.Errorf("%w: %w", ErrFull, errors.Join(cause, err))
+	}
+	return err
+}
+
+// lockNew makes the file in the making, empty and locked.
+func lockNew(dir string) (*os.File, error) {
+	file, err := lock(dir, newName, os.O_RDWR|os.O_CREATE, syscall.LOCK_EX)
+	if err != nil {
+		return nil, err
+	}
+	if err := file.Truncate(0); err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("%s: %w", file.Name(), err)
+	}
+	return file, nil
+}
+
+// install puts the file in the making in its place.
+func install(dir string) error {
+	if err := os.Rename(filepath.Join(dir, newName), filepath.Join(dir, fileName)); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+// removeNew removes a file in the making, unless another process is at it.
+func removeNew(dir string) error {
+	file, err := lock(dir, newName, os.O_RDWR, syscall.LOCK_EX)
+	var inUse *InUseError
+	if errors.Is(err, os.ErrNotExist) || errors.As(err, &inUse) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.Remove(file.Name()), file.Close())
+}

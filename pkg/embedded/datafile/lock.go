@@ -1,0 +1,104 @@
+package datafile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// The names in the directory.
+const (
+	fileName = "ratelimit.db"
+	pidName  = "ratelimit.pid"
+	// newName is a file in the making, when the directory is new, compacted or
+	// restored; who brings a file to fileName holds the lock of this one.
+	newName = "ratelimit.db.new"
+)
+
+// lock opens a file of dir and locks it. The lock belongs to the open file: it ends
+// when that is closed, or its process. It never waits.
+func lock(dir, name string, flags, how int) (*os.File, error) {
+	path := filepath.Join(dir, name)
+	for {
+		file, err := os.OpenFile(path, flags, 0o600) //nolint:gosec // the path is the operator's
+		if err != nil {
+			return nil, opening(path, err)
+		}
+		if err := syscall.Flock(int(file.Fd()), how|syscall.LOCK_NB); err != nil {
+			_ = file.Close()
+			if errors.Is(err, syscall.EWOULDBLOCK) {
+				return nil, &InUseError{Dir: dir, PID: readPID(dir)}
+			}
+			return nil, fmt.Errorf("%s: lock: %w", path, err)
+		}
+		// Between opening and locking another file may have been renamed to the path:
+		// then the lock is of a file that nobody finds any more.
+		here, err := file.Stat()
+		if err != nil {
+			_ = file.Close()
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		if there, err := os.Stat(path); err == nil && os.SameFile(here, there) {
+			return file, nil
+		}
+		_ = file.Close()
+	}
+}
+
+// readPID returns the process that last opened dir, 0 when it cannot be known or
+// is gone.
+func readPID(dir string) int {
+	text, err := os.ReadFile(filepath.Join(dir, pidName)) //nolint:gosec // the path is the operator's
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(string(bytes.TrimSpace(text)))
+	if err != nil || pid <= 0 || errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return 0
+	}
+	return pid
+}
+
+func writePID(dir string) error {
+	return os.WriteFile(filepath.Join(dir, pidName), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600)
+}
+
+// syncDir makes the names in dir last.
+func syncDir(dir string) error {
+	d, err := os.Open(dir) //nolint:gosec // the path is the operator's
+	if err != nil {
+		return err
+	}
+	defer d.Close() //nolint:errcheck // nothing was written through it
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("sync the directory %s: %w", dir, err)
+	}
+	return nil
+}
+
+// makeDir makes dir when it is missing, but not its parents: a volume that is not
+// mounted must not look like a new directory.
+func makeDir(dir string) error {
+	err := os.Mkdir(dir, 0o700)
+	switch {
+	case err == nil:
+		return syncDir(filepath.Dir(filepath.Clean(dir)))
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s cannot be made, its parent %s is missing: make it, or mount it: %w", dir, filepath.Dir(filepath.Clean(dir)), err)
+	case !errors.Is(err, fs.ErrExist):
+		return opening(dir, err)
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return opening(dir, err)
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is a file; a data directory is needed: %w", dir, syscall.ENOTDIR)
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package datafile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// Summary is what Verify found in a whole file.
+type Summary struct {
+	Bytes   int64
+	Format  int              // version of the format
+	Records map[Table]uint64 // by table, all tables
+}
+
+// Verify reads the whole file at path, a backup too, and checks everything that Open
+// does. It changes nothing.
+//
+// Errors: ErrCorrupt; ErrVersion; *InUseError when a process may be changing it: make
+// a backup, and verify that.
+func Verify(path string) (Summary, error) {
+	file, err := lock(filepath.Dir(path), filepath.Base(path), os.O_RDONLY, syscall.LOCK_SH)
+	if err != nil {
+		return Summary{}, err
+	}
+	defer file.Close() //nolint:errcheck // nothing was written through it
+	s, err := verify(file)
+	if err != nil {
+		return Summary{}, describe(path, err)
+	}
+	return s, nil
+}
+
+func verify(file *os.File) (Summary, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return Summary{}, err
+	}
+	_, s, err := check(file, info.Size())
+	if err != nil {
+		return Summary{}, err
+	}
+	return Summary{Bytes: info.Size(), Format: formatVersion, Records: s.records()}, nil
+}
+
+// Restore puts the backup that from gives in the place of a directory's file. The
+// old file is kept as ratelimit.db.<time in UTC>. The directory is made when it is
+// missing. After an error everything is as it was.
+//
+// Errors: *InUseError when a process has the directory open; ErrCorrupt and
+// ErrVersion of the backup; ErrFull; ErrReadOnly.
+func Restore(dir string, from io.Reader) error {
+	if err := makeDir(dir); err != nil {
+		return err
+	}
+	old, err := lock(dir, fileName, os.O_RDWR, syscall.LOCK_EX)
+	switch {
+	case err == nil:
+		defer old.Close() //nolint:errcheck // nothing was written through it
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	file, err := lockNew(dir)
+	if err != nil {
+		return err
+	}
+	defer file.Close() //nolint:errcheck // synced, or of no use
+	if err := receive(file, from); err != nil {
+		return errors.Join(fmt.Errorf("the backup cannot be restored, %s is as it was: it %w", dir, err), removeNewOf(file))
+	}
+	if err := replace(dir, old); err != nil {
+		return errors.Join(fmt.Errorf("restore to %s: %w", dir, err), removeNewOf(file))
+	}
+	return nil
+}
+
+// receive writes the backup, and checks it.
+func receive(file *os.File, from io.Reader) error {
+	if _, err := io.Copy(file, from); err != nil {
+		return fullOr(err)
+	}
+	if err := file.Sync(); err != nil {
+		return fullOr(err)
+	}
+	_, err := verify(file)
+	return err
+}
+
+// replace keeps the old file under a name of its own and puts the new one in its
+// place. At no moment is there no file: the next start would make an empty one.
+func replace(dir string, old *os.File) error {
+	path := filepath.Join(dir, fileName)
+	if old != nil {
+		kept := path + "." + time.Now().UTC().Format("20060102T150405.000000Z")
+		if err := os.Link(path, kept); err != nil {
+			return err
+		}
+	} else if _, err := os.Lstat(path); err == nil {
+		return &InUseError{Dir: dir, PID: readPID(dir)} // made by another process just now
+	}
+	return install(dir)
+}
+
+// removeNewOf removes the file in the making while its lock is held.
+func removeNewOf(file *os.File) error { return os.Remove(file.Name()) }
