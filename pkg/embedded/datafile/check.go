@@ -38,7 +38,7 @@ func check(r io.ReaderAt, size int64) (head, state, error) {
 	if err != nil {
 		return head{}, state{}, err
 	}
-	if pages := uint64(size / pageSize); h.pages > pages { //nolint:gosec // a size is positive
+	if pages := uint64(size / pageSize); h.pages > pages {
 		return head{}, state{}, damaged("it was cut off: %d of %d pages are there", pages, h.pages)
 	}
 	c := &checker{r: r, meta: h.meta, seen: make([]bool, h.pages)}

@@ -62,7 +62,7 @@ func readHead(r io.ReaderAt) (head, error) {
 	var whole, broken int
 	for i := range uint64(2) {
 		page := make([]byte, pageSize)
-		if _, err := r.ReadAt(page, int64(i)*pageSize); err != nil { //nolint:gosec // 0 or 1
+		if _, err := r.ReadAt(page, int64(i)*pageSize); err != nil {
 			return head{}, damaged("page %d cannot be read: %w", i, err)
 		}
 		m, ok := parseMeta(page)
@@ -107,6 +107,6 @@ func writeMark(w io.WriterAt, metaPage, commit uint64) error {
 	b := append(make([]byte, 0, markSize), markMagic()...)
 	b = binary.LittleEndian.AppendUint64(b, commit)
 	b = binary.LittleEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
-	_, err := w.WriteAt(b, int64(1-metaPage)*pageSize+markOffset) //nolint:gosec // 0 or 1
+	_, err := w.WriteAt(b, int64(1-metaPage)*pageSize+markOffset)
 	return err
 }

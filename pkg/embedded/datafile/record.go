@@ -54,7 +54,7 @@ type sealer struct{ buf []byte }
 
 // load puts table, key and value in the buffer, so that no two records look alike.
 func (s *sealer) load(t Table, key, value []byte) {
-	s.buf = append(s.buf[:0], byte(len(t)))
+	s.buf = append(s.buf[:0], byte(len(t))) //nolint:gosec // names of tables are short
 	s.buf = append(s.buf, t...)
 	s.buf = binary.LittleEndian.AppendUint32(s.buf, uint32(len(key))) //nolint:gosec // bbolt's keys end at 32 KiB
 	s.buf = append(s.buf, key...)

@@ -202,7 +202,7 @@ func (tx *Tx) Delete(t Table, key []byte) (err error) {
 // without returns the digest of a table without the record of key, if there is one.
 func (tx *Tx) without(t Table, key []byte) (digest, error) {
 	if !tx.writable {
-		return digest{}, fmt.Errorf("table %s: a change in a View: %w", t, bbolt.ErrTxNotWritable)
+		return digest{}, fmt.Errorf("table %s: a View %w", t, ErrReadOnly)
 	}
 	value, err := tx.get(t, key)
 	if err != nil {

@@ -1,0 +1,272 @@
+package datafile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const sector = 512
+
+// snapshot is a file between two commits, and what is in it.
+type snapshot struct {
+	image  []byte
+	dump   map[string]string
+	commit uint64
+}
+
+func snap(t *testing.T, f *File) snapshot {
+	t.Helper()
+	image, err := os.ReadFile(f.path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snapshot{image: image, dump: mustDump(t, f), commit: f.state.commit}
+}
+
+// random prints the seed that makes a run happen again.
+func random(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// change is a transaction of one to a few dozen changes, some over several pages.
+func change(r *rand.Rand) func(*Tx) error {
+	return func(tx *Tx) error {
+		var err error
+		for range []int{1, 1, 2, 10, 60}[r.IntN(5)] {
+			table := tables()[r.IntN(tableCount)]
+			key := fmt.Appendf(nil, "key/%d", r.IntN(150))
+			value := bytes.Repeat([]byte{byte(r.IntN(256))}, []int{0, 20, 120, 400, 9000}[min(r.IntN(40), 4)])
+			if r.IntN(4) == 0 {
+				err = errors.Join(err, tx.Delete(table, key))
+			} else {
+				err = errors.Join(err, tx.Put(table, key, value))
+			}
+		}
+		return err
+	}
+}
+
+// history makes commits, and returns the file after each. It grows in small steps,
+// so that the files stay small and growing is a part of the history.
+func history(t *testing.T, r *rand.Rand, commits int) []snapshot {
+	t.Helper()
+	f := open(t, t.TempDir())
+	f.current.Load().db.AllocSize = 8 * pageSize
+	snaps := []snapshot{snap(t, f)}
+	for range commits {
+		update(t, f, change(r))
+		snaps = append(snaps, snap(t, f))
+	}
+	return snaps
+}
+
+// bench opens images, one after the other in one directory.
+type bench struct {
+	dir   string
+	count int
+}
+
+// open returns what Open finds in an image. Some of those that open are changed and
+// opened again, which fails when pages in use were taken for free.
+func (b *bench) open(t *testing.T, image []byte) (map[string]string, error) {
+	t.Helper()
+	b.count++
+	if err := os.WriteFile(filepath.Join(b.dir, fileName), image, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(b.dir, Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // closed below, or the test failed
+	found, err := dump(f)
+	if err != nil || b.count%16 != 0 {
+		return found, err
+	}
+	want := maps.Clone(found)
+	for i := range 20 {
+		key, value := fmt.Sprintf("later/%d", i), string(bytes.Repeat([]byte("x"), 500))
+		put(t, f, Audit, key, value)
+		want["audit/"+key] = value
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(b.dir, Options{})
+	if err != nil {
+		t.Fatalf("opened, but not again after changes: %v", err)
+	}
+	defer again.Close() //nolint:errcheck // only read
+	if diff := cmp.Diff(want, mustDump(t, again)); diff != "" {
+		t.Fatalf("after changes and opening again (-want +got):\n%s", diff)
+	}
+	return found, nil
+}
+
+// cut is a state of the disk after the power went, and what must be in it: what was
+// before the commit, after it, or one of both.
+type cut struct {
+	name          string
+	image         []byte
+	before, after bool
+}
+
+// cuts lists states that a power cut during a commit can leave. The unit that a disk
+// writes as a whole is a sector; what was written and not yet synced is there in any
+// part and order. A commit goes
+//
+//	truncate to grow, fsync   the file is longer, or not yet
+//	write pages, fdatasync    free ones only: any of their sectors are there
+//	write meta, fdatasync     all data is there; of the meta page any sectors, and,
+//	                          for a disk worse than that, any part of them
+//	write the mark            all is there; the mark, or not yet: it is synced with
+//	                          the pages of the next commit, so the mark of the
+//	                          commit before is one of the unsynced sectors above
+//
+// and there is no other write, so these are all the states.
+func cuts(r *rand.Rand, before, after snapshot) []cut {
+	metaPage := int(after.commit % 2)
+	data, metaSectors, _ := changes(before, after)
+	var states []cut
+	add := func(name string, image []byte, isBefore, isAfter bool) {
+		states = append(states, cut{name, image, isBefore, isAfter})
+	}
+	longer := append(bytes.Clone(before.image), make([]byte, len(after.image)-len(before.image))...)
+	unmarked := func(image []byte, page int) []byte {
+		image = bytes.Clone(image)
+		clear(image[page*pageSize+markOffset:][:markSize])
+		return image
+	}
+	add("nothing", before.image, true, false)
+	add("grown", longer, true, false)
+	for i, set := range subsets(r, len(data), 40) {
+		image := overlay(longer, after.image, data, set)
+		if i%2 == 0 { // the mark of the commit before is beside the page of this one
+			image = unmarked(image, metaPage)
+		}
+		add(fmt.Sprintf("sectors %v of %d", set, len(data)), image, true, false)
+	}
+	complete := overlay(longer, after.image, data, all(len(data)))
+	for _, set := range subsets(r, len(metaSectors), 16) {
+		add(fmt.Sprintf("meta sectors %v", set), overlay(complete, after.image, metaSectors, set), true, true)
+	}
+	for range 16 {
+		torn := bytes.Clone(complete)
+		from, to := metaPage*pageSize, metaPage*pageSize+pageHeader+r.IntN(metaSize+1)
+		copy(torn[from:to], after.image[from:to])
+		add(fmt.Sprintf("meta torn at %d", to-from), torn, true, true)
+	}
+	add("not marked", unmarked(after.image, 1-metaPage), false, true)
+	add("all", after.image, false, true)
+	return states
+}
+
+// changes lists the sectors that differ: of data, of the meta page, of the mark.
+func changes(before, after snapshot) (data, metaPage, mark []int) {
+	for at := 0; at < len(after.image); at += sector {
+		old := make([]byte, sector)
+		if at < len(before.image) {
+			old = before.image[at : at+sector]
+		}
+		switch page := at / pageSize; {
+		case bytes.Equal(old, after.image[at:at+sector]):
+		case page >= 2:
+			data = append(data, at)
+		case page == int(after.commit%2):
+			metaPage = append(metaPage, at)
+		default:
+			mark = append(mark, at)
+		}
+	}
+	return data, metaPage, mark
+}
+
+func all(n int) []int {
+	set := make([]int, n)
+	for i := range set {
+		set[i] = i
+	}
+	return set
+}
+
+// subsets returns all subsets of n, or limit random ones when there are more.
+func subsets(r *rand.Rand, n, limit int) [][]int {
+	var sets [][]int
+	every := n < 30 && 1<<n <= limit
+	if every {
+		limit = 1 << n
+	}
+	for i := range limit {
+		var set []int
+		share := r.IntN(101)
+		for j := range n {
+			if every && i>>j&1 == 1 || !every && r.IntN(100) < share {
+				set = append(set, j)
+			}
+		}
+		sets = append(sets, set)
+	}
+	return sets
+}
+
+// overlay returns base with the chosen sectors of another image.
+func overlay(base, from []byte, sectors, set []int) []byte {
+	image := bytes.Clone(base)
+	for _, i := range set {
+		copy(image[sectors[i]:][:sector], from[sectors[i]:])
+	}
+	return image
+}
+
+func TestPowerCutAtEveryCommit(t *testing.T) {
+	r := random(t)
+	snaps := history(t, r, 60)
+	b := bench{dir: t.TempDir()}
+	for i, after := range snaps[1:] {
+		before := snaps[i]
+		if _, _, mark := changes(before, after); len(mark) != 1 {
+			t.Fatalf("commit %d: %d sectors beside the meta page changed, want 1, its mark", i+1, len(mark))
+		}
+		for _, c := range cuts(r, before, after) {
+			got, err := b.open(t, c.image)
+			if err != nil {
+				t.Fatalf("commit %d, %s: %v", i+1, c.name, err)
+			}
+			if !(c.before && maps.Equal(got, before.dump) || c.after && maps.Equal(got, after.dump)) {
+				t.Fatalf("commit %d, %s: neither the state before nor after\nfrom before: %s\nfrom after: %s",
+					i+1, c.name, cmp.Diff(before.dump, got), cmp.Diff(after.dump, got))
+			}
+		}
+	}
+	t.Logf("%d states opened", b.count)
+}
+
+// A power cut while a directory is new leaves a part of the file beside its place.
+func TestPowerCutWhileTheFileIsMade(t *testing.T) {
+	r := random(t)
+	whole := history(t, r, 0)[0].image
+	for _, n := range []int{0, 1, sector, pageSize, 3 * pageSize, len(whole)} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, newName), whole[:n], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f := open(t, dir)
+		if got := mustDump(t, f); len(got) != 0 {
+			t.Errorf("%d bytes left over: %v, want an empty file", n, got)
+		}
+		if _, err := os.Stat(filepath.Join(dir, newName)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%d bytes left over: still there: %v", n, err)
+		}
+	}
+}
