@@ -190,7 +190,7 @@ func (w *rebuild) turn() (err error) {
 // fullOr makes an error about space ErrFull.
 func fullOr(err error) error {
 	if cause := spaceless(err); cause != nil {
-		return fmt.Errorf("%w: %w", ErrFull, errors.Join(cause, err))
+		return fmt.Errorf("%w: %w", ErrFull, cause)
 	}
 	return err
 }

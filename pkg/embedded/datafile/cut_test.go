@@ -46,7 +46,10 @@ func change(r *rand.Rand) func(*Tx) error {
 		for range []int{1, 1, 2, 10, 60}[r.IntN(5)] {
 			table := tables()[r.IntN(tableCount)]
 			key := fmt.Appendf(nil, "key/%d", r.IntN(150))
-			value := bytes.Repeat([]byte{byte(r.IntN(256))}, []int{0, 20, 120, 400, 9000}[min(r.IntN(40), 4)])
+			value := bytes.Repeat([]byte{byte(r.IntN(256))}, []int{0, 20, 120, 400}[r.IntN(4)])
+			if r.IntN(60) == 0 {
+				value = make([]byte, 9000)
+			}
 			if r.IntN(4) == 0 {
 				err = errors.Join(err, tx.Delete(table, key))
 			} else {

@@ -18,7 +18,7 @@ import (
 
 const (
 	// mapped is the address space of a file that may change. A file beyond it can
-	// grow only while nobody reads.
+	// grow only while nobody reads; so can each where the system allows less.
 	mapped = min(16<<30, math.MaxInt>>2)
 	// growth is the step in which a file grows.
 	growth = 1 << 20
@@ -146,7 +146,7 @@ func openDB(file *os.File, readOnly bool) (db *bbolt.DB, err error) {
 		OpenFile:        func(string, int, os.FileMode) (*os.File, error) { return file, nil },
 		Timeout:         time.Millisecond, // the lock is ours already
 	}
-	if !readOnly {
+	if !readOnly && canMap(file) {
 		o.InitialMmapSize = mapped
 	}
 	db, err = bbolt.Open(file.Name(), 0o600, o)
@@ -155,6 +155,12 @@ func openDB(file *os.File, readOnly bool) (db *bbolt.DB, err error) {
 	}
 	db.AllocSize = growth
 	return db, nil
+}
+
+// canMap reports whether this process may have so much address space.
+func canMap(file *os.File) bool {
+	b, err := syscall.Mmap(int(file.Fd()), 0, mapped, syscall.PROT_READ, syscall.MAP_SHARED)
+	return err == nil && syscall.Munmap(b) == nil
 }
 
 // create makes the file beside its place, with all tables, and moves it there when

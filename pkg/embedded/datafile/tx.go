@@ -67,7 +67,7 @@ func (f *File) lost(err error) error {
 	h := f.current.Load()
 	if cause := spaceless(err); cause != nil {
 		if now, headErr := readHead(h.file); headErr == nil && now.commit == f.state.commit {
-			return describe(f.path(), fmt.Errorf("%w: %w", ErrFull, errors.Join(cause, err)))
+			return describe(f.path(), fmt.Errorf("%w: %w", ErrFull, cause))
 		}
 	}
 	if !errors.Is(err, ErrCorrupt) {

@@ -1,0 +1,215 @@
+package datafile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// damages calls try with images that are wrong somewhere. Damage that a whole file
+// went back to an older one is not among them: nothing in the file can tell.
+func damages(r *rand.Rand, snaps []snapshot, try func(name string, image []byte)) {
+	image := snaps[len(snaps)-1].image
+	with := func(at int, b []byte) []byte {
+		changed := bytes.Clone(image)
+		copy(changed[at:], b)
+		return changed
+	}
+	flip := func(at int) {
+		b := image[at] ^ 1<<r.IntN(8)
+		try(fmt.Sprintf("byte %d of page %d: %#x for %#x", at%pageSize, at/pageSize, b, image[at]), with(at, []byte{b}))
+	}
+	pages := len(image) / pageSize
+	for page := range pages {
+		for at := range pageHeader + 4*elementSize { // headers and first elements
+			flip(page*pageSize + at)
+		}
+		for range 32 {
+			flip(page*pageSize + r.IntN(pageSize))
+		}
+		try(fmt.Sprintf("page %d zeroed", page), with(page*pageSize, make([]byte, pageSize)))
+		try(fmt.Sprintf("half of page %d zeroed", page), with(page*pageSize+pageSize/2, make([]byte, pageSize/2)))
+		other := r.IntN(pages)
+		try(fmt.Sprintf("page %d is page %d", page, other), with(page*pageSize, image[other*pageSize:][:pageSize]))
+		for back := 1; back < min(len(snaps), 8); back++ {
+			if old := snaps[len(snaps)-1-back].image; len(old) >= (page+1)*pageSize {
+				try(fmt.Sprintf("page %d of %d commits ago", page, back), with(page*pageSize, old[page*pageSize:][:pageSize]))
+			}
+		}
+	}
+	for range 300 {
+		try("pages of older copies", olderPages(r, snaps))
+	}
+	for n := 0; n < len(image); n += pageSize {
+		try(fmt.Sprintf("cut to %d bytes", n), image[:n])
+		odd := n + 1 + r.IntN(min(pageSize, len(image)-n)-1)
+		try(fmt.Sprintf("cut to %d bytes", odd), image[:odd])
+	}
+	for _, n := range []int{1, sector, pageSize, 3*pageSize + 7} {
+		garbage := make([]byte, n)
+		for i := range garbage {
+			garbage[i] = byte(r.Uint32())
+		}
+		try(fmt.Sprintf("%d bytes appended", n), append(bytes.Clone(image), garbage...))
+	}
+}
+
+// olderPages puts pages of one older copy in the newest, never both meta pages: with
+// these and no page of it used again, the older state would be there as a whole.
+func olderPages(r *rand.Rand, snaps []snapshot) []byte {
+	image := bytes.Clone(snaps[len(snaps)-1].image)
+	old := snaps[len(snaps)-2-r.IntN(6)].image
+	share := r.IntN(101)
+	first := r.IntN(2)
+	for page := range len(old) / pageSize {
+		if page < 2 && page != first || r.IntN(100) >= share {
+			continue
+		}
+		copy(image[page*pageSize:], old[page*pageSize:][:pageSize])
+	}
+	return image
+}
+
+func TestDamageIsFoundOrHarmless(t *testing.T) {
+	r := random(t)
+	snaps := history(t, r, 40)
+	want := snaps[len(snaps)-1].dump
+	b := bench{dir: t.TempDir()}
+	var opened int
+	damages(r, snaps, func(name string, image []byte) {
+		got, err := b.open(t, image)
+		switch {
+		case errors.Is(err, ErrCorrupt):
+			if !strings.Contains(err.Error(), "ratelimit restore") {
+				t.Fatalf("%s: %v, want what to do", name, err)
+			}
+		case err != nil:
+			t.Fatalf("%s: %v, want ErrCorrupt", name, err)
+		case !maps.Equal(got, want):
+			t.Fatalf("%s: opened with another state (-want +got):\n%s", name, cmp.Diff(want, got))
+		default:
+			opened++
+		}
+	})
+	t.Logf("%d files damaged, %d of them where nothing is", b.count, opened)
+	if opened == 0 || opened == b.count {
+		t.Errorf("%d of %d damaged files opened: the damage was not where it matters, or not only", opened, b.count)
+	}
+}
+
+// What a commit changed must not go back either, when the page is still whole.
+func TestAMetaPageThatWentBackIsFound(t *testing.T) {
+	snaps := history(t, random(t), 20)
+	b := bench{dir: t.TempDir()}
+	for i, s := range snaps[2:] {
+		page := int(s.commit % 2) //nolint:gosec // 0 or 1
+		image := bytes.Clone(s.image)
+		copy(image[page*pageSize:][:pageSize], snaps[i].image[page*pageSize:])
+		if _, err := b.open(t, image); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("commit %d is gone: %v, want ErrCorrupt", s.commit, err)
+		}
+	}
+}
+
+// A value that is damaged while the file is open fails the transaction that reads it.
+func TestDamageWhileOpen(t *testing.T) {
+	f := open(t, t.TempDir())
+	value := strings.Repeat("value", 300)
+	put(t, f, Buckets, "k", value)
+	image, err := os.ReadFile(f.path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := 0; ; { // in all pages that hold it, used or not
+		i := bytes.Index(image[at:], []byte(value))
+		if i < 0 {
+			break
+		}
+		if _, err := f.current.Load().file.WriteAt([]byte("X"), int64(at+i)); err != nil {
+			t.Fatal(err)
+		}
+		at += i + len(value)
+	}
+	read := func(tx *Tx) error { _ = tx.Get(Buckets, []byte("k")); return nil }
+	each := func(tx *Tx) error { return tx.Each(Buckets, nil, func(_, _ []byte) error { return nil }) }
+	write := func(tx *Tx) error { return tx.Put(Buckets, []byte("k"), nil) }
+	for name, err := range map[string]error{
+		"View with Get": f.View(read), "View with Each": f.View(each),
+		"Update with Get": f.Update(read), "Update with Put": f.Update(write), "Compact": f.Compact(),
+	} {
+		if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), `"k"`) {
+			t.Errorf("%s: %v, want ErrCorrupt with the key", name, err)
+		}
+	}
+}
+
+func TestFilesThatAreNoDataFiles(t *testing.T) {
+	whole := history(t, random(t), 3)[3].image
+	newer := bytes.Clone(whole)
+	var s sealer
+	was := s.seal(reserved, formatKey(), []byte{formatVersion, 0, 0, 0})
+	is := s.seal(reserved, formatKey(), []byte{formatVersion + 1, 0, 0, 0})
+	newer = bytes.ReplaceAll(newer, was, is)
+
+	tests := []struct {
+		name  string
+		image []byte
+		err   error
+		says  []string
+	}{
+		{"empty", nil, ErrCorrupt, []string{"0 bytes", "restore a backup"}},
+		{"text", bytes.Repeat([]byte("text\n"), 2000), ErrCorrupt, []string{"no meta page", "restore a backup"}},
+		{"newer format", newer, ErrVersion, []string{"newer format, 2", "up to 1"}},
+		{"cut off", whole[:3*pageSize], ErrCorrupt, []string{"cut off: 3 of"}},
+	}
+	for _, test := range tests {
+		dir := t.TempDir()
+		path := filepath.Join(dir, fileName)
+		if err := os.WriteFile(path, test.image, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, readOnly := range []bool{false, true} {
+			_, err := Open(dir, Options{ReadOnly: readOnly})
+			if !errors.Is(err, test.err) {
+				t.Errorf("%s: %v, want %q", test.name, err, test.err)
+				continue
+			}
+			for _, says := range append(test.says, path) {
+				if !strings.Contains(err.Error(), says) {
+					t.Errorf("%s: %q does not say %q", test.name, err, says)
+				}
+			}
+		}
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, test.image) {
+			t.Errorf("%s: the file was changed, or is gone: %v", test.name, err)
+		}
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	f.Add(uint32(0), []byte{0})
+	f.Add(uint32(2*pageSize+10), []byte{0xff, 0xff})
+	f.Add(uint32(3*pageSize+pageHeader+4), []byte{0xff, 0xff, 0xff, 0x7f})
+	var snaps []snapshot
+	f.Fuzz(func(t *testing.T, at uint32, patch []byte) {
+		if snaps == nil {
+			snaps = history(t, rand.New(rand.NewPCG(1, 2)), 12)
+		}
+		last := snaps[len(snaps)-1]
+		image := bytes.Clone(last.image)
+		copy(image[int(at)%len(image):], patch)
+		b := bench{dir: t.TempDir()}
+		got, err := b.open(t, image)
+		if err == nil && !maps.Equal(got, last.dump) || err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrVersion) {
+			t.Errorf("%v, %s", err, cmp.Diff(last.dump, got))
+		}
+	})
+}
