@@ -21,7 +21,8 @@ type bucket struct {
 	limits     *limiter.Limits // that the bucket is under
 	generation uint64          // of those limits
 	first      tokenbucket.Bucket
-	rest       *rest // nil for a bucket of one limit with nothing dormant
+	rest       *rest  // nil for a bucket of one limit with nothing dormant
+	block      *block // nil in a store without a file
 }
 
 // rest is what only some buckets have.

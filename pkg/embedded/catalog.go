@@ -16,6 +16,7 @@ import (
 type catalog struct {
 	generation atomic.Uint64 // raised after a change is visible
 	size       atomic.Int64  // number of records: most installations keep none here
+	changing   sync.Mutex    // held for a whole change, also while it is written
 	mu         sync.RWMutex
 	records    map[recordKey]limiter.Record // nil = closed
 	subscriber func(limiter.Change)
@@ -65,7 +66,7 @@ func (s *Store) PutEntity(ctx context.Context, now time.Time, namespace string, 
 		return limiter.Entity{}, fmt.Errorf("%w: an entity needs an id", limiter.ErrInvalid)
 	}
 	ref := limiter.EntityRef(strings.Clone(e.ID))
-	err := s.change(ctx, namespace, []limiter.Ref{ref}, func(get func(limiter.Ref) limiter.Record, put func(limiter.Ref, limiter.Record)) error {
+	err := s.change(ctx, namespace, []limiter.Ref{ref}, "entity.put", func(get func(limiter.Ref) limiter.Record, put func(limiter.Ref, limiter.Record)) error {
 		stored := limiter.Entity{CreatedAt: now}
 		if r := get(ref); r.Entity != nil {
 			stored = *r.Entity
@@ -107,7 +108,7 @@ func (s *Store) DeleteEntity(ctx context.Context, namespace, id string) error {
 		}
 	}
 	c.mu.RUnlock()
-	return s.change(ctx, namespace, refs, func(_ func(limiter.Ref) limiter.Record, put func(limiter.Ref, limiter.Record)) error {
+	return s.change(ctx, namespace, refs, "entity.delete", func(_ func(limiter.Ref) limiter.Record, put func(limiter.Ref, limiter.Record)) error {
 		for _, ref := range refs {
 			put(ref, limiter.Record{})
 		}
@@ -124,7 +125,11 @@ func (s *Store) PutLimits(ctx context.Context, namespace string, ref limiter.Ref
 		return fmt.Errorf("%w: only the system's limits carry a policy", limiter.ErrInvalid)
 	}
 	ref.Entity, ref.Resource = strings.Clone(ref.Entity), strings.Clone(ref.Resource)
-	return s.change(ctx, namespace, []limiter.Ref{ref}, func(_ func(limiter.Ref) limiter.Record, put func(limiter.Ref, limiter.Record)) error {
+	action := "limits.put"
+	if r.Empty() {
+		action = "limits.delete"
+	}
+	return s.change(ctx, namespace, []limiter.Ref{ref}, action, func(_ func(limiter.Ref) limiter.Record, put func(limiter.Ref, limiter.Record)) error {
 		put(ref, r)
 		return nil
 	})
@@ -132,7 +137,7 @@ func (s *Store) PutLimits(ctx context.Context, namespace string, ref limiter.Ref
 
 // RaiseGeneration implements limiter.Store.
 func (s *Store) RaiseGeneration(ctx context.Context) error {
-	return s.change(ctx, "", nil, func(func(limiter.Ref) limiter.Record, func(limiter.Ref, limiter.Record)) error { return nil })
+	return s.change(ctx, "", nil, "", func(func(limiter.Ref) limiter.Record, func(limiter.Ref, limiter.Record)) error { return nil })
 }
 
 // Subscribe implements limiter.Store.
@@ -143,34 +148,73 @@ func (s *Store) Subscribe(fn func(limiter.Change)) {
 }
 
 // change runs one change of a namespace's records, alone, raises the generation
-// when it returns no error, and tells the subscriber.
-func (s *Store) change(ctx context.Context, namespace string, refs []limiter.Ref, fn func(get func(limiter.Ref) limiter.Record, put func(limiter.Ref, limiter.Record)) error) error {
+// when it returns no error, and tells the subscriber. With a file the change, its
+// audit event and the generation are in it before anybody sees the change.
+func (s *Store) change(ctx context.Context, namespace string, refs []limiter.Ref, action string, fn func(get func(limiter.Ref) limiter.Record, put func(limiter.Ref, limiter.Record)) error) error {
 	if err := contextErr(ctx); err != nil {
 		return err
 	}
 	c := &s.catalog
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	if c.closed.Load() {
+		return limiter.ErrClosed
+	}
+	edit := edit{namespace: strings.Clone(namespace), action: action, refs: refs, generation: c.generation.Load() + 1}
+	err := fn(
+		func(ref limiter.Ref) limiter.Record { return c.get(recordKey{edit.namespace, ref}) },
+		func(ref limiter.Ref, r limiter.Record) {
+			edit.puts = append(edit.puts, put{recordKey{edit.namespace, ref}, r})
+		})
+	if err != nil {
+		return err
+	}
+	if s.disk != nil {
+		if err := s.disk.write(edit.changes(s.cfg.Now())...).wait(context.WithoutCancel(ctx)); err != nil {
+			return err
+		}
+	}
+	return c.apply(&edit)
+}
+
+// edit is a change on its way.
+type edit struct {
+	namespace  string
+	action     string // "" = none that is audited
+	refs       []limiter.Ref
+	generation uint64
+	puts       []put
+}
+
+type put struct {
+	key    recordKey
+	record limiter.Record
+}
+
+func (c *catalog) get(k recordKey) limiter.Record {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.records[k]
+}
+
+// apply makes a change visible.
+func (c *catalog) apply(e *edit) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.records == nil {
 		return limiter.ErrClosed
 	}
-	namespace = strings.Clone(namespace)
-	err := fn(
-		func(ref limiter.Ref) limiter.Record { return c.records[recordKey{namespace, ref}] },
-		func(ref limiter.Ref, r limiter.Record) {
-			if r.Empty() {
-				delete(c.records, recordKey{namespace, ref})
-			} else {
-				c.records[recordKey{namespace, ref}] = r
-			}
-			c.size.Store(int64(len(c.records)))
-		})
-	if err != nil {
-		return err
+	for _, p := range e.puts {
+		if p.record.Empty() {
+			delete(c.records, p.key)
+		} else {
+			c.records[p.key] = p.record
+		}
 	}
-	generation := c.generation.Add(1)
+	c.size.Store(int64(len(c.records)))
+	c.generation.Store(e.generation)
 	if c.subscriber != nil {
-		c.subscriber(limiter.Change{Namespace: namespace, Generation: generation, Refs: refs})
+		c.subscriber(limiter.Change{Namespace: e.namespace, Generation: e.generation, Refs: e.refs})
 	}
 	return nil
 }

@@ -20,3 +20,18 @@ func TestConformance(t *testing.T) {
 		return s
 	})
 }
+
+func TestDurableConformance(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) limiter.Store {
+		s, err := embedded.Open(t.TempDir(), embedded.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := s.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		return s
+	})
+}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -52,8 +53,24 @@ func (s *Store) Settle(ctx context.Context, now time.Time, m limiter.Mark) (bool
 		return false, err
 	}
 	s.marks.saw(now.UnixMilli())
-	name, expires := markName(&m), m.Expires.UnixMilli()
-	sh := &s.marks.shards[maphash.String(s.seed, m.ID)%markShards]
+	won, err := s.claim(&m)
+	if err != nil || !won || s.disk == nil {
+		return won, err
+	}
+	name := markName(&m)
+	kept := mark{owner: m.Owner, expires: m.Expires.UnixMilli()}
+	err = s.disk.write(change{datafile.Settled, []byte(name), kept.fileValue()}, change{datafile.Namespaces, []byte(m.Namespace), []byte{1}}).wait(context.WithoutCancel(ctx))
+	return err == nil, err
+}
+
+func (s *Store) markShard(id string) *markShard {
+	return &s.marks.shards[maphash.String(s.seed, id)%markShards]
+}
+
+// claim makes the mark in memory, and reports whether it is its owner's.
+func (s *Store) claim(m *limiter.Mark) (bool, error) {
+	name, expires := markName(m), m.Expires.UnixMilli()
+	sh := s.markShard(m.ID)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if sh.marks == nil {
@@ -94,19 +111,33 @@ func (k *marks) saw(now int64) {
 	}
 }
 
-// sweep drops the marks, in the shards from first up to end, that have expired.
-func (k *marks) sweep(first, end int) {
+// markSlack is how much longer than they count marks are kept where the process may
+// begin again by a clock that was set back.
+const markSlack = 2 * time.Hour
+
+// sweepMarks drops the marks, in the shards from first up to end, that have expired.
+func (s *Store) sweepMarks(first, end int) {
+	var slack int64
+	if s.disk != nil {
+		slack = markSlack.Milliseconds()
+	}
+	var gone []change
+	k := &s.marks
 	for i := first; i < end; i++ {
 		sh := &k.shards[i]
 		sh.mu.Lock()
 		latest := k.latest.Load()
 		for name, m := range sh.marks {
-			if m.expires <= latest {
+			if m.expires <= latest-slack && latest > math.MinInt64 {
 				delete(sh.marks, name)
 				k.count.Add(-1)
+				gone = append(gone, change{table: datafile.Settled, key: []byte(name)})
 			}
 		}
 		sh.mu.Unlock()
+	}
+	if s.disk != nil && len(gone) > 0 {
+		s.disk.write(gone...)
 	}
 }
 
@@ -152,6 +183,11 @@ func (s *Store) Secret(ctx context.Context, name string, candidate []byte) ([]by
 		return secret, nil
 	}
 	secret := slices.Clone(candidate)
+	if s.disk != nil {
+		if err := s.disk.write(change{datafile.Meta, []byte(secretPrefix + name), secret}).wait(context.WithoutCancel(ctx)); err != nil {
+			return nil, err
+		}
+	}
 	k.byName[strings.Clone(name)] = secret
 	return secret, nil
 }

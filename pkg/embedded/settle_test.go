@@ -41,10 +41,10 @@ func TestMarksAreKeptUntilTheyExpire(t *testing.T) {
 	mustSettle(t, s, t0, true, markOf("r", "a", 1000))
 	mustSettle(t, s, t0.Add(999*time.Millisecond), true, markOf("r2", "a", 2000))
 	mustSettle(t, s, t0.Add(-time.Hour), false, markOf("r", "b", 1000))
-	s.marks.sweep(0, markShards)
+	s.sweepMarks(0, markShards)
 	wantMarks(t, s, "before the first expires", 2)
 	mustSettle(t, s, t0.Add(1000*time.Millisecond), false, markOf("r3", "a", 1000))
-	s.marks.sweep(0, markShards)
+	s.sweepMarks(0, markShards)
 	wantMarks(t, s, "when it has expired", 1)
 	for _, owner := range []string{"a", "b"} {
 		mustSettle(t, s, t0, false, markOf("r", owner, 1000))
@@ -89,7 +89,7 @@ func TestSettlingAgainstTheSweeper(t *testing.T) {
 				if ok {
 					won[i].Add(1)
 				}
-				s.marks.sweep(0, markShards)
+				s.sweepMarks(0, markShards)
 			}
 		})
 	}
@@ -121,6 +121,6 @@ func TestMaxMarks(t *testing.T) {
 	mustSettle(t, s, t0, false, markOf("r2", "b", 1000))
 	wantMarks(t, s, "full", 2)
 	mustSettle(t, s, t0.Add(time.Millisecond), false, markOf("r1", "b", 1))
-	s.marks.sweep(0, markShards)
+	s.sweepMarks(0, markShards)
 	mustSettle(t, s, t0, true, markOf("r3", "a", 1000))
 }

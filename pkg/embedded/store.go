@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,8 @@ type Config struct {
 	// Now is the clock by which full buckets are found; nil = time.Now. It should be
 	// the clock that callers read.
 	Now func() time.Time
+	// Logger is told what a crash has lost, and that the file cannot be written; nil = none.
+	Logger *slog.Logger
 }
 
 // Store is a limiter.Store in memory. Create it with [New].
@@ -49,8 +52,12 @@ type Store struct {
 	catalog catalog
 	marks   marks
 	secrets secrets
-	stop    func()        // ends the sweeper; may be called again
-	done    chan struct{} // closed when the sweeper has ended
+	disk    *disk // nil without a file
+
+	recovery Recovery
+	failedAt atomic.Int64  // Unix s
+	stop     func()        // ends the sweeper; may be called again
+	done     chan struct{} // closed when the sweeper has ended
 }
 
 var _ limiter.Store = (*Store)(nil)
@@ -64,6 +71,12 @@ type shard struct {
 
 // New returns an empty store and starts its sweeper, which Close stops.
 func New(cfg Config) *Store {
+	s := emptyStore(cfg.withDefaults())
+	s.start()
+	return s
+}
+
+func (cfg Config) withDefaults() Config {
 	if cfg.MaxBuckets <= 0 {
 		cfg.MaxBuckets = DefaultMaxBuckets
 	}
@@ -76,10 +89,16 @@ func New(cfg Config) *Store {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	stop := make(chan struct{})
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return cfg
+}
+
+// emptyStore returns an empty store that does nothing yet by itself.
+func emptyStore(cfg Config) *Store {
 	s := &Store{
-		cfg: cfg, seed: maphash.MakeSeed(),
-		stop: sync.OnceFunc(func() { close(stop) }), done: make(chan struct{}),
+		cfg: cfg, seed: maphash.MakeSeed(), done: make(chan struct{}),
 	}
 	for i := range s.shards {
 		s.shards[i].buckets = make(map[uint64]*bucket)
@@ -87,13 +106,20 @@ func New(cfg Config) *Store {
 	s.catalog.init()
 	s.marks.init()
 	s.secrets.init()
-	go s.sweepLoop(stop)
 	return s
+}
+
+// start starts the sweeper, which Close stops.
+func (s *Store) start() {
+	stop := make(chan struct{})
+	s.stop = sync.OnceFunc(func() { close(stop) })
+	go s.sweepLoop(stop)
 }
 
 // Capabilities implements limiter.Store.
 func (s *Store) Capabilities() limiter.BackendCapabilities {
-	return limiter.BackendCapabilities{Local: true, BatchOperations: true}
+	durable := s.disk != nil
+	return limiter.BackendCapabilities{Local: true, BatchOperations: true, AuditLogging: durable, UsageSnapshots: durable}
 }
 
 // Buckets returns the number of buckets held now.
@@ -102,10 +128,12 @@ func (s *Store) Buckets() int64 { return s.buckets.Load() }
 // Close implements limiter.Store: it stops the sweeper and forgets everything.
 func (s *Store) Close(ctx context.Context) error {
 	s.stop()
+	var last []map[uint64]*bucket
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.mu.Lock()
 		s.buckets.Add(-int64(len(sh.buckets)))
+		last = append(last, sh.buckets)
 		sh.buckets = nil
 		sh.mu.Unlock()
 	}
@@ -114,10 +142,15 @@ func (s *Store) Close(ctx context.Context) error {
 	s.secrets.close()
 	select {
 	case <-s.done:
-		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("%w: closing: %w", limiter.ErrUnavailable, ctx.Err())
 	}
+	if s.disk == nil {
+		return nil
+	}
+	var err error
+	s.disk.finished.Do(func() { err = s.disk.finish(last) })
+	return err
 }
 
 // hash finds a bucket. The seed is random for each store, so that nobody can
@@ -137,6 +170,9 @@ func (s *Store) hash(k *limiter.BucketKey) uint64 {
 func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool, error) {
 	if err := contextErr(ctx); err != nil {
 		return false, err
+	}
+	if s.disk != nil {
+		return s.takeDurably(ctx, now.UnixMilli(), ops)
 	}
 	if len(ops) == 1 {
 		return s.takeOne(now.UnixMilli(), &ops[0])
@@ -221,7 +257,13 @@ func (s *Store) open(sh *shard, hash uint64, now int64, op *limiter.Op) (b *buck
 	first := sh.buckets[hash]
 	for b = first; b != nil; b = b.next {
 		if b.is(&op.Bucket) {
-			b.adopt(op.Limits, op.Generation, now)
+			if s.disk != nil && b.block == nil {
+				b.block = storedBlock(b.limits, now)
+			}
+			from := b.limits
+			if b.adopt(op.Limits, op.Generation, now); b.block != nil && b.limits != from {
+				b.block.uncover(from, b.limits)
+			}
 			return b, false, nil
 		}
 	}
@@ -230,6 +272,9 @@ func (s *Store) open(sh *shard, hash uint64, now int64, op *limiter.Op) (b *buck
 		return nil, false, fmt.Errorf("%w: the embedded store holds its maximum of %d buckets; raise max_buckets", limiter.ErrUnavailable, s.cfg.MaxBuckets)
 	}
 	b = newBucket(op, now)
+	if s.disk != nil {
+		b.block = newBlock(b.limits, now)
+	}
 	b.next = first
 	sh.buckets[hash] = b
 	return b, true, nil

@@ -24,7 +24,7 @@ func (s *Store) sweepLoop(stop <-chan struct{}) {
 		const part = shardCount / sweepsPerInterval
 		s.sweep(next*part, (next+1)*part, s.cfg.Now().UnixMilli())
 		const marksPart = markShards / sweepsPerInterval
-		s.marks.sweep(next*marksPart, (next+1)*marksPart)
+		s.sweepMarks(next*marksPart, (next+1)*marksPart)
 	}
 }
 
@@ -38,11 +38,31 @@ func (s *Store) sweep(first, end int, now int64) {
 			for b != nil {
 				next := b.next
 				if b.idle(now - grace.Milliseconds()) {
-					s.drop(sh, hash, b)
+					s.retire(sh, hash, b, now)
 				}
 				b = next
 			}
 		}
 		sh.mu.Unlock()
+	}
+}
+
+// retire drops a bucket that is idle, once the file has forgotten it. The shard must
+// be locked.
+func (s *Store) retire(sh *shard, hash uint64, b *bucket, now int64) {
+	if s.disk == nil {
+		s.drop(sh, hash, b)
+		return
+	}
+	if b.block == nil {
+		b.block = storedBlock(b.limits, now)
+	}
+	switch k := b.block; {
+	case k.queued, k.flying:
+	case k.stored || k.unsaved():
+		k.leaving = true
+		s.disk.want(sh, hash, b)
+	default:
+		s.drop(sh, hash, b)
 	}
 }

@@ -1,0 +1,285 @@
+package embedded
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	"unique"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// A bucket in the file:
+//
+//	key    namespace, entity, resource, each with its length before it; variant, 8 bytes
+//	value  version 1; generation; hour; limits; of each that is not unlimited its balance,
+//	       the size of its block and what was used in the hour; dormant limits and balances
+//
+// Numbers are varints, but for the variant.
+const bucketVersion = 1
+
+// maxFields bounds what a record may say that it has.
+const maxFields = 1 << 10
+
+func appendText(buf []byte, s string) []byte {
+	return append(binary.AppendUvarint(buf, uint64(len(s))), s...)
+}
+
+// fileKey returns the key of the bucket in the file.
+func (b *bucket) fileKey() []byte {
+	buf := appendText(nil, b.namespace.Value())
+	buf = appendText(buf, b.entity)
+	buf = appendText(buf, b.resource.Value())
+	return binary.BigEndian.AppendUint64(buf, b.variant)
+}
+
+func appendBalance(buf []byte, t tokenbucket.Bucket) []byte {
+	buf = binary.AppendVarint(buf, t.Tokens)
+	buf = binary.AppendVarint(buf, t.Remainder)
+	return binary.AppendVarint(buf, t.Refilled)
+}
+
+func appendLimit(buf []byte, l limiter.Limit) []byte {
+	buf = appendText(buf, l.Name)
+	if l.Unlimited {
+		return binary.AppendVarint(buf, 0)
+	}
+	buf = binary.AppendVarint(buf, l.Capacity)
+	buf = binary.AppendVarint(buf, l.RefillAmount)
+	buf = binary.AppendVarint(buf, l.RefillPeriod.Milliseconds())
+	return binary.AppendVarint(buf, l.MaxDebt)
+}
+
+func appendLimits(buf []byte, s *limiter.Limits) []byte {
+	buf = binary.AppendUvarint(buf, uint64(s.Len())) // #nosec G115 -- a length
+	for i := range s.Len() {
+		buf = appendLimit(buf, s.At(i))
+	}
+	return buf
+}
+
+// record returns the value of the bucket in the file: its state as it is now, and the
+// sizes of blocks that exact leaves out.
+func (b *bucket) record(exact bool) []byte {
+	buf := []byte{bucketVersion}
+	buf = binary.AppendUvarint(buf, b.generation)
+	var hour int64
+	if b.block != nil {
+		hour = b.block.hour
+	}
+	buf = binary.AppendVarint(buf, hour)
+	buf = appendLimits(buf, b.limits)
+	for i := range b.limits.Len() {
+		if b.limits.Unlimited(i) {
+			continue
+		}
+		var size, used int64
+		if b.block != nil {
+			used = b.block.spans[i].used
+			if !exact {
+				size = b.block.spans[i].nextSize
+			}
+		}
+		buf = appendBalance(buf, *b.balance(i))
+		buf = binary.AppendVarint(buf, size)
+		buf = binary.AppendVarint(buf, used)
+	}
+	var sleeping []dormant
+	if b.rest != nil {
+		sleeping = b.rest.dormant
+	}
+	buf = binary.AppendUvarint(buf, uint64(len(sleeping)))
+	for _, d := range sleeping {
+		buf = appendBalance(appendLimit(buf, d.limit), d.bucket)
+	}
+	return buf
+}
+
+// errRecord says that a record is not what this package writes.
+var errRecord = errors.New("not a record of this version")
+
+// reader reads what append functions wrote. After a fault everything is zero.
+type reader struct {
+	buf   []byte
+	fault bool
+}
+
+func (r *reader) uint() uint64 {
+	n, size := binary.Uvarint(r.buf)
+	if size <= 0 {
+		r.buf, r.fault = nil, true
+		return 0
+	}
+	r.buf = r.buf[size:]
+	return n
+}
+
+// int reads a number from least to most.
+func (r *reader) int(least, most int64) int64 {
+	n, size := binary.Varint(r.buf)
+	if size <= 0 || n < least || n > most {
+		r.buf, r.fault = nil, true
+		return 0
+	}
+	r.buf = r.buf[size:]
+	return n
+}
+
+func (r *reader) text() string {
+	n := r.uint()
+	if n > uint64(len(r.buf)) {
+		r.buf, r.fault = nil, true
+		return ""
+	}
+	s := string(r.buf[:n])
+	r.buf = r.buf[n:]
+	return s
+}
+
+func (r *reader) count() int {
+	n := r.uint()
+	if n > maxFields {
+		r.buf, r.fault = nil, true
+		return 0
+	}
+	return int(n)
+}
+
+func (r *reader) balance() tokenbucket.Bucket {
+	return tokenbucket.Bucket{
+		Tokens:    r.int(-tokenbucket.MaxAmount, tokenbucket.MaxAmount),
+		Remainder: r.int(0, tokenbucket.MaxPeriod),
+		Refilled:  r.int(math.MinInt64, math.MaxInt64),
+	}
+}
+
+func (r *reader) limit() limiter.Limit {
+	l := limiter.Limit{Name: r.text(), Capacity: r.int(0, limiter.MaxTokens)}
+	if l.Capacity == 0 {
+		l.Unlimited = true
+		return l
+	}
+	l.RefillAmount = r.int(1, limiter.MaxTokens)
+	l.RefillPeriod = time.Duration(r.int(tokenbucket.MinPeriod, tokenbucket.MaxPeriod)) * time.Millisecond
+	l.MaxDebt = r.int(limiter.NoDebt, limiter.MaxTokens)
+	return l
+}
+
+// limits reads limits. Those that were read before are shared: most buckets have the same.
+func (r *reader) limits(shared map[string]*limiter.Limits) *limiter.Limits {
+	begin := r.buf
+	all := make([]limiter.Limit, r.count())
+	for i := range all {
+		all[i] = r.limit()
+	}
+	if r.fault {
+		return nil
+	}
+	text := begin[:len(begin)-len(r.buf)]
+	if found, ok := shared[string(text)]; ok {
+		return found
+	}
+	set, err := limiter.NewLimits(all...)
+	if err != nil || set.Len() == 0 {
+		r.fault = true
+		return nil
+	}
+	shared[string(text)] = set
+	return set
+}
+
+// restored is a bucket as the file has it.
+type restored struct {
+	*bucket
+
+	sizes []int64 // of the blocks, by limit
+}
+
+// parseBucket reads a bucket. Its state is that of the time when it was written.
+func parseBucket(key, value []byte, shared map[string]*limiter.Limits) (restored, error) {
+	r := &reader{buf: key}
+	b := &bucket{namespace: unique.Make(r.text()), entity: strings.Clone(r.text()), resource: unique.Make(r.text())}
+	if r.fault || len(r.buf) != 8 {
+		return restored{}, fmt.Errorf("key %x: %w", key, errRecord)
+	}
+	b.variant = binary.BigEndian.Uint64(r.buf)
+	if len(value) == 0 || value[0] != bucketVersion {
+		return restored{}, fmt.Errorf("bucket of %q: %w", b.entity, errRecord)
+	}
+	r = &reader{buf: value[1:]}
+	b.generation = r.uint()
+	hour := r.int(math.MinInt64, math.MaxInt64)
+	if b.limits = r.limits(shared); r.fault {
+		return restored{}, fmt.Errorf("bucket of %q: %w", b.entity, errRecord)
+	}
+	out := restored{bucket: b, sizes: make([]int64, b.limits.Len())}
+	k := newBlock(b.limits, 0)
+	k.hour, k.stored, k.clean = hour, true, true
+	b.balances()
+	for i := range b.limits.Len() {
+		if b.limits.Unlimited(i) {
+			continue
+		}
+		*b.balance(i) = r.balance()
+		out.sizes[i] = r.int(0, math.MaxInt64)
+		k.spans[i].used = r.int(math.MinInt64, math.MaxInt64)
+		if out.sizes[i] > 0 || k.spans[i].used != 0 {
+			k.clean, b.block = out.sizes[i] == 0 && k.clean, k
+		}
+	}
+	for range r.count() {
+		d := dormant{limit: r.limit(), bucket: r.balance()}
+		if b.rest == nil {
+			b.rest = &rest{}
+		}
+		b.rest.dormant = append(b.rest.dormant, d)
+	}
+	if r.fault || len(r.buf) > 0 {
+		return restored{}, fmt.Errorf("bucket of %q: %w", b.entity, errRecord)
+	}
+	return out, nil
+}
+
+// balances makes room for the balances of the bucket's limits.
+func (b *bucket) balances() {
+	if n := b.limits.Len(); n > 1 {
+		b.rest = &rest{balances: make([]tokenbucket.Bucket, n-1)}
+	}
+}
+
+// recover brings a bucket that was written to what it may hold at now: it is refilled
+// first, and then what may have been taken since is subtracted. It returns how many
+// millitokens that were, which the bucket may have lost. A clock that is behind the
+// one of the last life refills nothing, and from then on counts by itself: time
+// differs between lives by the clock only.
+func (r *restored) recover(now int64) (lost int64) {
+	for i, size := range r.sizes {
+		if r.limits.Unlimited(i) {
+			continue
+		}
+		p, t := r.limits.Params(i), r.balance(i)
+		*t = settle(*t, p, now)
+		t.Tokens = max(t.Tokens-size, min(t.Tokens, r.limits.At(i).DebtFloor()))
+		lost += size
+	}
+	if r.rest != nil {
+		for i := range r.rest.dormant {
+			d := &r.rest.dormant[i]
+			d.bucket = settle(d.bucket, d.limit.Params(), now)
+		}
+	}
+	return lost
+}
+
+// settle refills a balance to now, or brings its time back to now.
+func settle(t tokenbucket.Bucket, p tokenbucket.Params, now int64) tokenbucket.Bucket {
+	if t.Refilled > now {
+		t.Refilled, t.Remainder = now, 0
+		return t
+	}
+	return t.Refill(p, now)
+}

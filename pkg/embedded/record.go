@@ -1,0 +1,147 @@
+package embedded
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Entities and limits in the file:
+//
+//	key    namespace, with its length before it; kind, 1 byte; entity and resource, each
+//	       with its length before it
+//	value  version 1; policy; limits, where there are any; else, for an entity, its fields
+const recordVersion = 1
+
+func (k recordKey) fileKey() []byte {
+	buf := append(appendText(nil, k.namespace), byte(k.ref.Kind))
+	return appendText(appendText(buf, k.ref.Entity), k.ref.Resource)
+}
+
+func appendRecord(r limiter.Record) []byte {
+	buf := append([]byte{recordVersion}, byte(r.OnUnavailable))
+	buf = appendLimits(buf, r.Limits)
+	if r.Entity == nil {
+		return buf
+	}
+	e := r.Entity
+	for _, s := range []string{e.Name, e.Parent} {
+		buf = appendText(buf, s)
+	}
+	var cascade uint64
+	if e.Cascade {
+		cascade = 1
+	}
+	buf = binary.AppendUvarint(buf, cascade)
+	buf = binary.AppendUvarint(buf, e.Version)
+	buf = binary.AppendVarint(buf, e.CreatedAt.UnixNano())
+	buf = binary.AppendUvarint(buf, uint64(len(e.Metadata)))
+	for _, k := range slices.Sorted(maps.Keys(e.Metadata)) {
+		buf = appendText(appendText(buf, k), e.Metadata[k])
+	}
+	return buf
+}
+
+func parseRecord(key, value []byte) (recordKey, limiter.Record, error) {
+	r := &reader{buf: key}
+	k := recordKey{namespace: r.text()}
+	k.ref.Kind = limiter.RefKind(r.byte(byte(limiter.RefSystemLimits)))
+	k.ref.Entity, k.ref.Resource = r.text(), r.text()
+	if r.fault || len(r.buf) > 0 || len(value) == 0 || value[0] != recordVersion {
+		return k, limiter.Record{}, fmt.Errorf("record %x: %w", key, errRecord)
+	}
+	r = &reader{buf: value[1:]}
+	out := limiter.Record{OnUnavailable: limiter.Policy(r.byte(byte(limiter.Local)))}
+	out.Limits = r.someLimits()
+	if k.ref.Kind == limiter.RefEntity {
+		e := &limiter.Entity{ID: k.ref.Entity, Name: r.text(), Parent: r.text(), Cascade: r.uint() == 1, Version: r.uint()}
+		e.CreatedAt = time.Unix(0, r.int(math.MinInt64, math.MaxInt64))
+		if n := r.uint(); n > 0 && !r.fault {
+			e.Metadata = make(map[string]string)
+			for ; n > 0 && !r.fault; n-- {
+				name := r.text()
+				e.Metadata[name] = r.text()
+			}
+		}
+		out.Entity = e
+	}
+	if r.fault || len(r.buf) > 0 {
+		return k, limiter.Record{}, fmt.Errorf("record of entity %q, resource %q: %w", k.ref.Entity, k.ref.Resource, errRecord)
+	}
+	return k, out, nil
+}
+
+// byte reads a byte from 0 to most.
+func (r *reader) byte(most byte) byte {
+	if len(r.buf) == 0 || r.buf[0] > most {
+		r.buf, r.fault = nil, true
+		return 0
+	}
+	b := r.buf[0]
+	r.buf = r.buf[1:]
+	return b
+}
+
+// someLimits reads limits, nil for none.
+func (r *reader) someLimits() *limiter.Limits {
+	if len(r.buf) > 0 && r.buf[0] == 0 {
+		r.buf = r.buf[1:]
+		return nil
+	}
+	return r.limits(make(map[string]*limiter.Limits))
+}
+
+// load reads the catalog.
+func (c *catalog) load(tx *datafile.Tx) error {
+	if value := tx.Get(datafile.Meta, []byte(metaGeneration)); value != nil {
+		n, size := binary.Uvarint(value)
+		if size != len(value) {
+			return fmt.Errorf("the generation of limits: %w", errRecord)
+		}
+		c.generation.Store(n)
+	}
+	err := tx.Each(datafile.Records, nil, func(key, value []byte) error {
+		k, r, err := parseRecord(key, value)
+		if err == nil {
+			c.records[k] = r
+		}
+		return err
+	})
+	c.size.Store(int64(len(c.records)))
+	return err
+}
+
+// Marks in the file: the key is a mark's name, the value its owner and when it expires.
+
+func (m mark) fileValue() []byte {
+	return appendText(binary.AppendVarint(nil, m.expires), m.owner)
+}
+
+// load reads the marks that have not expired. The file keeps the others until they
+// are swept.
+func (k *marks) load(tx *datafile.Tx, s *Store) error {
+	return tx.Each(datafile.Settled, nil, func(key, value []byte) error {
+		r := &reader{buf: value}
+		m := mark{expires: r.int(math.MinInt64, math.MaxInt64), owner: r.text()}
+		if r.fault || len(r.buf) > 0 || len(key) == 0 || int(key[0]) > len(key)-1 {
+			return fmt.Errorf("mark %x: %w", key, errRecord)
+		}
+		s.markShard(string(key[1 : 1+key[0]])).marks[string(key)] = m
+		k.count.Add(1)
+		return nil
+	})
+}
+
+// load reads the secrets.
+func (k *secrets) load(tx *datafile.Tx) error {
+	return tx.Each(datafile.Meta, []byte(secretPrefix), func(key, value []byte) error {
+		k.byName[string(key[len(secretPrefix):])] = slices.Clone(value)
+		return nil
+	})
+}

@@ -1,0 +1,148 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Keys of datafile.Meta.
+const (
+	metaRunning    = "running"    // there since the store was opened, until it is closed in order
+	metaGeneration = "generation" // of the catalog
+	secretPrefix   = "secret/"
+)
+
+// Recovery is what opening a store found of the life before.
+type Recovery struct {
+	Buckets int   // that the file had
+	Crashed bool  // the life before did not end in order
+	Blocks  int   // of limits, that were being handed out then
+	Lost    int64 // millitokens in them: at most so many were not taken, and are lost
+}
+
+// Open returns a store that keeps everything in a directory, which it makes when there
+// is none. After a crash buckets are brought to what they surely have, and the
+// logger is told what was lost. Errors are those of the directory and its file, see
+// package datafile, and wrap limiter.ErrInvalid where only a person can help.
+func Open(dir string, cfg Config) (*Store, error) {
+	cfg = cfg.withDefaults()
+	file, err := datafile.Open(dir, datafile.Options{Logger: cfg.Logger})
+	if err != nil {
+		return nil, err
+	}
+	s := emptyStore(cfg)
+	if err := s.load(file); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	s.disk = newDisk(s, file)
+	go s.disk.run()
+	s.start()
+	if r := s.recovery; r.Crashed {
+		cfg.Logger.Warn("the process before did not end in order: what its blocks held is lost",
+			slog.Int("buckets", r.Buckets), slog.Int("blocks", r.Blocks), slog.Int64("tokens_at_most", r.Lost/limiter.Milli))
+	}
+	return s, nil
+}
+
+// Recovery returns what opening the store found.
+func (s *Store) Recovery() Recovery { return s.recovery }
+
+// load reads the file, and notes in it that a life has begun.
+func (s *Store) load(file *datafile.File) error {
+	now := s.cfg.Now().UnixMilli()
+	err := file.View(func(tx *datafile.Tx) error {
+		s.recovery.Crashed = tx.Get(datafile.Meta, []byte(metaRunning)) != nil
+		return errors.Join(s.loadBuckets(tx, now), s.catalog.load(tx), s.marks.load(tx, s), s.secrets.load(tx))
+	})
+	if err == nil {
+		err = file.Update(func(tx *datafile.Tx) error { return tx.Put(datafile.Meta, []byte(metaRunning), []byte{1}) })
+	}
+	if err != nil {
+		return fmt.Errorf("opening the embedded store: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) loadBuckets(tx *datafile.Tx, now int64) error {
+	shared := make(map[string]*limiter.Limits)
+	return tx.Each(datafile.Buckets, nil, func(key, value []byte) error {
+		r, err := parseBucket(key, value, shared)
+		if err != nil {
+			return err
+		}
+		s.recovery.Buckets++
+		for _, size := range r.sizes {
+			if size > 0 {
+				s.recovery.Blocks++
+			}
+		}
+		s.recovery.Lost += r.recover(now)
+		hash := s.hash(&limiter.BucketKey{Namespace: r.namespace.Value(), Entity: r.entity, Resource: r.resource.Value(), Variant: r.variant})
+		sh := &s.shards[hash%shardCount]
+		r.next = sh.buckets[hash]
+		sh.buckets[hash] = r.bucket
+		s.buckets.Add(1)
+		return nil
+	})
+}
+
+// finishBatch is how many buckets go into one transaction at the end.
+const finishBatch = 10_000
+
+// finish ends the writer, writes the exact state of every bucket, notes that the life
+// ended in order, and closes the file.
+func (d *disk) finish(last []map[uint64]*bucket) error {
+	d.close()
+	now := d.store.cfg.Now().UnixMilli()
+	var changes []change
+	var err error
+	flush := func(more ...change) {
+		if err == nil {
+			changes = append(changes, more...)
+			err = d.file.Update(func(tx *datafile.Tx) error {
+				for i := range changes {
+					if err := changes[i].apply(tx); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		changes = changes[:0]
+	}
+	for _, buckets := range last {
+		for _, b := range buckets {
+			for ; b != nil; b = b.next {
+				if b.block == nil || b.block.clean || !b.block.stored {
+					continue
+				}
+				c := change{table: datafile.Buckets, key: b.fileKey()}
+				if !b.full(now) || b.block.unsaved() {
+					c.value = b.record(true)
+				}
+				if changes = append(changes, c); len(changes) == finishBatch {
+					flush()
+				}
+			}
+		}
+	}
+	flush(change{table: datafile.Meta, key: []byte(metaRunning)})
+	if err != nil {
+		err = fmt.Errorf("%w: writing the last state: %w", limiter.ErrUnavailable, err)
+	}
+	return errors.Join(err, d.file.Close())
+}
+
+// failed notes that a transaction failed, once a second.
+func (s *Store) failed(err error) {
+	now := s.cfg.Now().Unix()
+	if last := s.failedAt.Swap(now); last == now {
+		return
+	}
+	s.cfg.Logger.LogAttrs(context.Background(), slog.LevelError, "the data file cannot be written: what it does not cover is not given", slog.Any("error", err))
+}
