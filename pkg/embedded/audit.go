@@ -8,6 +8,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/ratelimit/ratelimit/internal/shortname"
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -28,7 +29,7 @@ const auditAge = 90 * 24 * time.Hour
 // auditKey is the key of an event: namespace, with its length before it; time, Unix
 // ms, and generation, 8 bytes each.
 func auditKey(namespace string, at time.Time, generation uint64) []byte {
-	buf := appendText(nil, namespace)
+	buf := appendText(nil, shortname.Of(namespace))
 	buf = binary.BigEndian.AppendUint64(buf, uint64(at.UnixMilli())) // #nosec G115 -- sorts all times that count
 	return binary.BigEndian.AppendUint64(buf, generation)
 }
@@ -37,9 +38,10 @@ func auditKey(namespace string, at time.Time, generation uint64) []byte {
 func (e *edit) changes(now time.Time) []change {
 	all := []change{{datafile.Meta, []byte(metaGeneration), binary.AppendUvarint(nil, e.generation)}}
 	for _, p := range e.puts {
-		c := change{table: datafile.Records, key: p.key.fileKey()}
-		if !p.record.Empty() {
-			c.value = appendRecord(p.record)
+		c := change{table: datafile.Records}
+		var head []byte
+		if c.key, head = identified(p.key.identity()); !p.record.Empty() {
+			c.value = appendRecord(head, p.record)
 		}
 		all = append(all, c)
 	}
@@ -53,7 +55,7 @@ func (e *edit) changes(now time.Time) []change {
 	value, _ := json.Marshal(event) // of strings, numbers and a time: never fails
 	return append(all,
 		change{datafile.Audit, auditKey(e.namespace, now, e.generation), value},
-		change{datafile.Namespaces, []byte(e.namespace), []byte{1}})
+		inUse(e.namespace))
 }
 
 // detail says what the subject is now.
@@ -86,7 +88,7 @@ func (s *Store) AuditEvents(ctx context.Context, namespace string, ref limiter.R
 		}
 		stopped := fmt.Errorf("stopped")
 		err := s.disk.file.View(func(tx *datafile.Tx) error {
-			return tx.Each(datafile.Audit, appendText(nil, namespace), func(_, value []byte) error {
+			return tx.Each(datafile.Audit, appendText(nil, shortname.Of(namespace)), func(_, value []byte) error {
 				if err := contextErr(ctx); err != nil {
 					return err
 				}

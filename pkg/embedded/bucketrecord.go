@@ -29,8 +29,8 @@ func appendText(buf []byte, s string) []byte {
 	return append(binary.AppendUvarint(buf, uint64(len(s))), s...)
 }
 
-// fileKey returns the key of the bucket in the file.
-func (b *bucket) fileKey() []byte {
+// identity returns what the bucket in the file is found by.
+func (b *bucket) identity() []byte {
 	buf := appendText(nil, b.namespace.Value())
 	buf = appendText(buf, b.entity)
 	buf = appendText(buf, b.resource.Value())
@@ -62,10 +62,10 @@ func appendLimits(buf []byte, s *limiter.Limits) []byte {
 	return buf
 }
 
-// record returns the value of the bucket in the file: its state as it is now, and the
-// sizes of blocks that exact leaves out.
-func (b *bucket) record(exact bool) []byte {
-	buf := []byte{bucketVersion}
+// record appends the bucket in the file: its state as it is now, and the sizes of
+// blocks that exact leaves out.
+func (b *bucket) record(buf []byte, exact bool) []byte {
+	buf = append(buf, bucketVersion)
 	buf = binary.AppendUvarint(buf, b.generation)
 	var hour int64
 	if b.block != nil {
@@ -201,7 +201,8 @@ type restored struct {
 
 // parseBucket reads a bucket. Its state is that of the time when it was written.
 func parseBucket(key, value []byte, shared map[string]*limiter.Limits) (restored, error) {
-	r := &reader{buf: key}
+	identity, value, ok := identityOf(key, value)
+	r := &reader{buf: identity, fault: !ok}
 	b := &bucket{namespace: unique.Make(r.text()), entity: strings.Clone(r.text()), resource: unique.Make(r.text())}
 	if r.fault || len(r.buf) != 8 {
 		return restored{}, fmt.Errorf("key %x: %w", key, errRecord)

@@ -180,13 +180,15 @@ func (c *change) apply(tx *datafile.Tx) error {
 // depart returns what the file is to have of the bucket: its state, or nothing when it
 // is to leave and may. The shard must be locked.
 func (b *bucket) depart(now int64) change {
-	c := change{table: datafile.Buckets, key: b.fileKey()}
+	c := change{table: datafile.Buckets}
+	var head []byte
+	c.key, head = identified(b.identity())
 	if b.block.leaving = b.block.leaving && b.idle(now-grace.Milliseconds()); b.block.leaving {
 		b.block.vacate()
 		return c
 	}
 	b.launch(now)
-	c.value = b.record(false)
+	c.value = b.record(head, false)
 	return c
 }
 

@@ -19,13 +19,13 @@ import (
 //	value  version 1; policy; limits, where there are any; else, for an entity, its fields
 const recordVersion = 1
 
-func (k recordKey) fileKey() []byte {
+func (k recordKey) identity() []byte {
 	buf := append(appendText(nil, k.namespace), byte(k.ref.Kind))
 	return appendText(appendText(buf, k.ref.Entity), k.ref.Resource)
 }
 
-func appendRecord(r limiter.Record) []byte {
-	buf := append([]byte{recordVersion}, byte(r.OnUnavailable))
+func appendRecord(buf []byte, r limiter.Record) []byte {
+	buf = append(buf, recordVersion, byte(r.OnUnavailable))
 	buf = appendLimits(buf, r.Limits)
 	if r.Entity == nil {
 		return buf
@@ -49,7 +49,8 @@ func appendRecord(r limiter.Record) []byte {
 }
 
 func parseRecord(key, value []byte) (recordKey, limiter.Record, error) {
-	r := &reader{buf: key}
+	identity, value, ok := identityOf(key, value)
+	r := &reader{buf: identity, fault: !ok}
 	k := recordKey{namespace: r.text()}
 	k.ref.Kind = limiter.RefKind(r.byte(byte(limiter.RefSystemLimits)))
 	k.ref.Entity, k.ref.Resource = r.text(), r.text()
@@ -119,20 +120,31 @@ func (c *catalog) load(tx *datafile.Tx) error {
 
 // Marks in the file: the key is a mark's name, the value its owner and when it expires.
 
-func (m mark) fileValue() []byte {
-	return appendText(binary.AppendVarint(nil, m.expires), m.owner)
+// put returns what writes a mark.
+func (m mark) put(name string) change {
+	c := change{table: datafile.Settled}
+	c.key, c.value = identified([]byte(name))
+	c.value = appendText(binary.AppendVarint(c.value, m.expires), m.owner)
+	return c
+}
+
+// inUse returns what notes that a namespace is in use.
+func inUse(namespace string) change {
+	key, _ := identified(appendText(nil, namespace))
+	return change{datafile.Namespaces, key, []byte(namespace + ".")} // no value is empty
 }
 
 // load reads the marks that have not expired. The file keeps the others until they
 // are swept.
 func (k *marks) load(tx *datafile.Tx, s *Store) error {
 	return tx.Each(datafile.Settled, nil, func(key, value []byte) error {
-		r := &reader{buf: value}
+		name, value, ok := identityOf(key, value)
+		r := &reader{buf: value, fault: !ok}
 		m := mark{expires: r.int(math.MinInt64, math.MaxInt64), owner: r.text()}
-		if r.fault || len(r.buf) > 0 || len(key) == 0 || int(key[0]) > len(key)-1 {
+		if r.fault || len(r.buf) > 0 || len(name) == 0 || int(name[0]) > len(name)-1 {
 			return fmt.Errorf("mark %x: %w", key, errRecord)
 		}
-		s.markShard(string(key[1 : 1+key[0]])).marks[string(key)] = m
+		s.markShard(string(name[1 : 1+name[0]])).marks[string(name)] = m
 		k.count.Add(1)
 		return nil
 	})

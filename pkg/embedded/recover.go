@@ -121,9 +121,10 @@ func (d *disk) finish(last []map[uint64]*bucket) error {
 				if b.block == nil || b.block.clean || !b.block.stored {
 					continue
 				}
-				c := change{table: datafile.Buckets, key: b.fileKey()}
-				if !b.full(now) || b.block.unsaved() {
-					c.value = b.record(true)
+				c := change{table: datafile.Buckets}
+				var head []byte
+				if c.key, head = identified(b.identity()); !b.full(now) || b.block.unsaved() {
+					c.value = b.record(head, true)
 				}
 				if changes = append(changes, c); len(changes) == finishBatch {
 					flush()

@@ -59,7 +59,7 @@ func (s *Store) Settle(ctx context.Context, now time.Time, m limiter.Mark) (bool
 	}
 	name := markName(&m)
 	kept := mark{owner: m.Owner, expires: m.Expires.UnixMilli()}
-	err = s.disk.write(change{datafile.Settled, []byte(name), kept.fileValue()}, change{datafile.Namespaces, []byte(m.Namespace), []byte{1}}).wait(context.WithoutCancel(ctx))
+	err = s.disk.write(kept.put(name), inUse(m.Namespace)).wait(context.WithoutCancel(ctx))
 	return err == nil, err
 }
 
@@ -131,7 +131,8 @@ func (s *Store) sweepMarks(first, end int) {
 			if m.expires <= latest-slack && latest > math.MinInt64 {
 				delete(sh.marks, name)
 				k.count.Add(-1)
-				gone = append(gone, change{table: datafile.Settled, key: []byte(name)})
+				key, _ := identified([]byte(name))
+				gone = append(gone, change{table: datafile.Settled, key: key})
 			}
 		}
 		sh.mu.Unlock()

@@ -62,7 +62,7 @@ func hourOf(ms int64) int64 {
 
 func usageKey(w Window, begin time.Time, r *usageRow) []byte {
 	buf := binary.BigEndian.AppendUint64([]byte{byte(w)}, uint64(begin.Unix())) // #nosec G115 -- sorts all times that count
-	for _, s := range []string{r.namespace, r.entity, r.resource, r.limit} {
+	for _, s := range []string{shortname.Of(r.namespace), r.entity, r.resource, r.limit} {
 		buf = appendText(buf, s)
 	}
 	return buf

@@ -26,7 +26,7 @@ func fill(f *File, n int) error {
 }
 
 func benchKey(i int) []byte {
-	return fmt.Appendf(binary.BigEndian.AppendUint64(nil, uint64(i)*0x9E3779B97F4A7C15), "/key/%06d", i) //nolint:gosec // positive
+	return fmt.Appendf(binary.BigEndian.AppendUint64(nil, uint64(i)*0x9E3779B97F4A7C15), "/key/%06d", i)
 }
 
 // BenchmarkUpdate shows what a group commit costs: the sync is shared.

@@ -236,7 +236,7 @@ func (c *checker) freelist() error {
 		}
 	}
 	for id, seen := range c.seen {
-		if false && !seen {
+		if !seen {
 			return damaged("page %d: neither in use nor free", id)
 		}
 	}

@@ -15,8 +15,8 @@ import (
 const (
 	// batch is how many bytes of records a rewritten file takes at once.
 	batch = 4 << 20
-	// filled is how full its pages are, so that the next changes do not split each.
-	filled = 0.9
+	// fillShare is how full its pages are, so that the next changes do not split each.
+	fillShare = 0.9
 )
 
 // WriteTo writes a whole file, as it is between two transactions, that Open and
@@ -162,7 +162,7 @@ func (w *rebuild) table(t Table, d *digest) error {
 			return err
 		}
 		d.add(w.fingerprint())
-		to.FillPercent = filled
+		to.FillPercent = fillShare
 		if err := to.Put(key, sealed); err != nil {
 			return err
 		}

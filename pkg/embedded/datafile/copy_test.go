@@ -192,6 +192,38 @@ func TestCompactWhileOthersWork(t *testing.T) {
 	}
 }
 
+// Who opens the directory while the file is replaced must not get the lock of the
+// file that was.
+func TestOpenWhileCompacting(t *testing.T) {
+	dir := t.TempDir()
+	f := open(t, dir)
+	stop := make(chan struct{})
+	var other sync.WaitGroup
+	var tries int
+	other.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			tries++
+			if _, err := Open(dir, Options{}); !errors.As(err, new(*InUseError)) {
+				t.Errorf("try %d: %v, want an *InUseError", tries, err)
+				return
+			}
+		}
+	})
+	for range 400 {
+		if err := f.Compact(); err != nil && !errors.As(err, new(*InUseError)) {
+			t.Fatal(err)
+		}
+	}
+	close(stop)
+	other.Wait()
+	t.Logf("%d tries", tries)
+}
+
 func TestRestore(t *testing.T) {
 	from := open(t, t.TempDir())
 	put(t, from, Records, "k", "backup")
