@@ -113,7 +113,7 @@ const (
 
 // Embedded is the store for one node.
 type Embedded struct {
-	Data       string // a directory; "" = memory only, the one possibility in this version
+	Data       string // a directory, relative to the working directory of the program; "" = memory only; default ""
 	MaxBuckets int    // 1 to 1,000,000,000; default 5,000,000; also of the memory that decides by limiter.Local
 }
 

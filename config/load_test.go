@@ -126,7 +126,7 @@ server:
   http: {address: "[::1]:0", tls: {cert: c2, key: k2}, pprof: true}
 store:
   type: dynamodb
-  embedded: {data: "", max_buckets: 1_000}
+  embedded: {data: /var/lib/ratelimit, max_buckets: 1_000}
   dynamodb: {table: t_1, region: r, endpoint: "http://localhost:8000", create_table: true}
 decision: {timeout: 1s, on_unavailable: local, local: {share: 0.25}}
 headers: [x-ratelimit]
@@ -142,7 +142,7 @@ log: {level: debug, format: json}
 		},
 		Store: config.Store{
 			Type:     config.StoreDynamoDB,
-			Embedded: config.Embedded{MaxBuckets: 1000},
+			Embedded: config.Embedded{Data: "/var/lib/ratelimit", MaxBuckets: 1000},
 			DynamoDB: config.DynamoDB{Table: "t_1", Region: "r", Endpoint: "http://localhost:8000", CreateTable: true},
 		},
 		Decision:    config.Decision{Timeout: time.Second},

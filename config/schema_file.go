@@ -87,11 +87,7 @@ func (s *Store) schema() schema {
 	return object{keys: []key{
 		{"type", oneOf(&s.Type, word[StoreType]{"embedded", StoreEmbedded}, word[StoreType]{"dynamodb", StoreDynamoDB})},
 		{"embedded", object{keys: []key{
-			{"data", scalar(func(d *decoder, v value) {
-				if text(&s.Embedded.Data).decode(d, v); s.Embedded.Data != "" {
-					d.failf(v, `a data directory is not available in this version, which keeps buckets in memory: write ""`)
-				}
-			})},
+			{"data", text(&s.Embedded.Data)},
 			{"max_buckets", count(&s.Embedded.MaxBuckets, 1, 1_000_000_000)},
 		}}},
 		{"dynamodb", dynamoDBSchema{&s.DynamoDB}},

@@ -30,14 +30,17 @@ func newServe() *cobra.Command {
 health over HTTP. It reads its configuration again whenever the files change; a
 configuration that is wrong is reported, and the one before it stays in force.
 
-Buckets are in the program itself, or with --store dynamodb in a table that all
-replicas share; the table must be there and in order for the service to start.
+Buckets are in the program itself. With --data they, and the limits and entities
+that are stored, are also in a file of that directory, and outlive the process and
+the machine's power. With --store dynamodb they are in a table that all replicas
+share; the table must be there and in order for the service to start.
 
 On SIGTERM it says that it is not ready and goes on answering for the time that
 drain gives (10s), so that gateways can turn to others; then it ends the calls in
 flight and stops. On Ctrl-C it does not wait. A second signal ends it at once.`,
 		Example: `  ratelimit serve
   ratelimit serve --config ratelimit.yaml --grpc-address 0.0.0.0:8081
+  ratelimit serve --config ratelimit.yaml --data /var/lib/ratelimit
   ratelimit serve --config ratelimit.yaml --store dynamodb --table ratelimit --region eu-central-1`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -55,7 +58,7 @@ flight and stops. On Ctrl-C it does not wait. A second signal ends it at once.`,
 	cmd.Flags().StringVar(&f.grpcAddress, "grpc-address", "", "where to answer gRPC, host:port (overrides server.grpc.address)")
 	cmd.Flags().StringVar(&f.httpAddress, "http-address", "", "where to answer HTTP, host:port (overrides server.http.address)")
 	cmd.Flags().StringVar(&f.store, "store", "", "embedded or dynamodb (overrides store.type)")
-	cmd.Flags().StringVar(&f.data, "data", "", "directory of a durable embedded store (overrides store.embedded.data)")
+	cmd.Flags().StringVar(&f.data, "data", "", "directory in which the store embedded keeps everything (overrides store.embedded.data)")
 	cmd.Flags().StringVar(&f.dynamodb.Table, "table", "", "table of the store dynamodb (overrides store.dynamodb.table)")
 	cmd.Flags().StringVar(&f.dynamodb.Region, "region", "", "its region (overrides store.dynamodb.region)")
 	cmd.Flags().StringVar(&f.dynamodb.Endpoint, "endpoint", "", "its endpoint, a URL (overrides store.dynamodb.endpoint)")
@@ -93,7 +96,10 @@ func (f *serveFlags) overrideStore(store *config.Store) error {
 		return fmt.Errorf("--store is %q; it must be embedded or dynamodb", f.store)
 	}
 	if f.data != "" {
-		return fmt.Errorf("--data %s: this version keeps buckets in memory only; leave it out", f.data)
+		if store.Type != config.StoreEmbedded {
+			return fmt.Errorf("--data is for the store embedded, and the store is %s: leave it out, or add --store embedded", store.Type)
+		}
+		store.Embedded.Data = f.data
 	}
 	for _, flag := range []struct {
 		name, value string

@@ -30,15 +30,33 @@ func (s *service) openStore(ctx context.Context) error {
 	if s.cfg.Store.Type == config.StoreDynamoDB {
 		return s.openDynamoDB(ctx)
 	}
-	store := s.newEmbedded()
+	store, err := s.openEmbedded()
+	if err != nil {
+		return err
+	}
 	s.store = store
 	return s.registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "ratelimit_store_buckets", Help: "Buckets that the embedded store holds; full ones are not held.",
 	}, func() float64 { return float64(store.Buckets()) }))
 }
 
-func (s *service) newEmbedded() *embedded.Store {
-	return embedded.New(embedded.Config{MaxBuckets: int64(s.cfg.Store.Embedded.MaxBuckets), Now: s.now})
+// openEmbedded opens the store of one node, in its directory if it has one.
+func (s *service) openEmbedded() (*embedded.Store, error) {
+	dir := s.cfg.Store.Embedded.Data
+	if dir == "" {
+		return s.newEmbedded(), nil
+	}
+	store, err := embedded.Open(dir, s.embeddedConfig())
+	if err != nil {
+		return nil, fmt.Errorf("store.embedded.data, or --data: %w", err)
+	}
+	return store, nil
+}
+
+func (s *service) newEmbedded() *embedded.Store { return embedded.New(s.embeddedConfig()) }
+
+func (s *service) embeddedConfig() embedded.Config {
+	return embedded.Config{MaxBuckets: int64(s.cfg.Store.Embedded.MaxBuckets), Now: s.now, Logger: s.log}
 }
 
 // openDynamoDB opens the store of a fleet.
