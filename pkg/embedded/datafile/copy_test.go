@@ -28,6 +28,7 @@ func backup(t *testing.T, f *File) []byte {
 // Each commit raises the same number under many keys, so that a copy that mixed two
 // states would show two numbers.
 func TestCopyWhileOthersWrite(t *testing.T) {
+	t.Parallel()
 	f := open(t, t.TempDir())
 	count := func(n int) func(*Tx) error {
 		return func(tx *Tx) error {
@@ -53,7 +54,7 @@ func TestCopyWhileOthersWrite(t *testing.T) {
 			}
 		}
 	})
-	b := bench{dir: t.TempDir()}
+	b := bench{dir: memory(t)}
 	for i := range 40 {
 		before := f.Stats().Commits
 		image := backup(t, f)
@@ -82,6 +83,7 @@ func TestCopyWhileOthersWrite(t *testing.T) {
 }
 
 func TestCompactShrinksAndKeepsAll(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	f := open(t, dir)
 	for n := range 6 {
@@ -195,6 +197,7 @@ func TestCompactWhileOthersWork(t *testing.T) {
 // Who opens the directory while the file is replaced must not get the lock of the
 // file that was.
 func TestOpenWhileCompacting(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	f := open(t, dir)
 	stop := make(chan struct{})

@@ -2,6 +2,7 @@ package datafile
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -29,10 +30,10 @@ func damages(r *rand.Rand, snaps []snapshot, try func(name string, image []byte)
 	}
 	pages := len(image) / pageSize
 	for page := range pages {
-		for at := range pageHeader + 4*elementSize { // headers and first elements
+		for at := range pageHeader + 2*elementSize { // headers and first elements
 			flip(page*pageSize + at)
 		}
-		for range 32 {
+		for range 16 {
 			flip(page*pageSize + r.IntN(pageSize))
 		}
 		try(fmt.Sprintf("page %d zeroed", page), with(page*pageSize, make([]byte, pageSize)))
@@ -79,10 +80,11 @@ func olderPages(r *rand.Rand, snaps []snapshot) []byte {
 }
 
 func TestDamageIsFoundOrHarmless(t *testing.T) {
+	t.Parallel()
 	r := random(t)
 	snaps := history(t, r, 40)
 	want := snaps[len(snaps)-1].dump
-	b := bench{dir: t.TempDir()}
+	b := bench{dir: memory(t)}
 	var opened int
 	damages(r, snaps, func(name string, image []byte) {
 		got, err := b.open(t, image)
@@ -108,7 +110,7 @@ func TestDamageIsFoundOrHarmless(t *testing.T) {
 // What a commit changed must not go back either, when the page is still whole.
 func TestAMetaPageThatWentBackIsFound(t *testing.T) {
 	snaps := history(t, random(t), 20)
-	b := bench{dir: t.TempDir()}
+	b := bench{dir: memory(t)}
 	for i, s := range snaps[2:] {
 		page := int(s.commit % 2)
 		image := bytes.Clone(s.image)
@@ -119,9 +121,44 @@ func TestAMetaPageThatWentBackIsFound(t *testing.T) {
 	}
 }
 
+// A list of free pages that lies would have pages in use overwritten, later.
+func TestAWrongListOfFreePagesIsFound(t *testing.T) {
+	snaps := history(t, random(t), 20)
+	image := snaps[len(snaps)-1].image
+	h, err := readHead(bytes.NewReader(image))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := int(h.freelist) * pageSize
+	p, err := parsePage(image[list:][:pageSize])
+	if err != nil || p.kind != freelistPage || p.count < 3 {
+		t.Fatalf("%+v, %v, want a list of free pages", p, err)
+	}
+	id := func(image []byte, i int) []byte { return image[list+pageHeader+8*i:][:8] }
+	b := bench{dir: memory(t)}
+	for name, damage := range map[string]func(image []byte){
+		"a page in use is free":   func(image []byte) { binary.NativeEndian.PutUint64(id(image, 1), h.root) },
+		"a page is free twice":    func(image []byte) { copy(id(image, 1), id(image, 0)) },
+		"a page beyond the end":   func(image []byte) { binary.NativeEndian.PutUint64(id(image, 1), h.pages) },
+		"a page is missing":       func(image []byte) { binary.NativeEndian.PutUint16(image[list+10:], uint16(p.count-1)) },
+		"the list is free":        func(image []byte) { binary.NativeEndian.PutUint64(id(image, 1), h.freelist) },
+		"more than fit":           func(image []byte) { binary.NativeEndian.PutUint16(image[list+10:], 0xFFFE) },
+		"many more than fit":      func(image []byte) { binary.NativeEndian.PutUint16(image[list+10:], 0xFFFF) },
+		"it is something else":    func(image []byte) { binary.NativeEndian.PutUint16(image[list+8:], leafPage) },
+		"it goes on for too long": func(image []byte) { binary.NativeEndian.PutUint32(image[list+12:], 1<<30) },
+	} {
+		image := bytes.Clone(image)
+		damage(image)
+		if _, err := b.open(t, image); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: %v, want ErrCorrupt", name, err)
+		}
+	}
+}
+
 // Where only values change, and pages take turns, an older page fits in so well that
 // the sums of the records alone tell.
 func TestAPageThatWentBackIsFound(t *testing.T) {
+	t.Parallel()
 	f := open(t, t.TempDir())
 	f.current.Load().db.AllocSize = 8 * pageSize
 	var snaps []snapshot
@@ -139,7 +176,7 @@ func TestAPageThatWentBackIsFound(t *testing.T) {
 		})
 		snaps = append(snaps, snap(t, f))
 	}
-	b := bench{dir: t.TempDir()}
+	b := bench{dir: memory(t)}
 	var found int
 	for i, s := range snaps {
 		for _, old := range snaps[max(0, i-8):i] {
@@ -248,7 +285,7 @@ func FuzzOpen(f *testing.F) {
 		last := snaps[len(snaps)-1]
 		image := bytes.Clone(last.image)
 		copy(image[int(at)%len(image):], patch)
-		b := bench{dir: t.TempDir()}
+		b := bench{dir: memory(t)}
 		got, err := b.open(t, image)
 		if err == nil && !maps.Equal(got, last.dump) || err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrVersion) {
 			t.Errorf("%v, %s", err, cmp.Diff(last.dump, got))

@@ -132,6 +132,7 @@ func TestEachHasAPrefixAndAnOrder(t *testing.T) {
 	}
 }
 
+// A copy has the same state in both of its meta pages: one of them is enough.
 func TestACopyIsAWholeFile(t *testing.T) {
 	f := open(t, t.TempDir())
 	put(t, f, Records, "k", "v")
@@ -139,13 +140,27 @@ func TestACopyIsAWholeFile(t *testing.T) {
 	if _, err := f.WriteTo(&backup); err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, fileName), backup.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	got := open(t, dir)
-	put(t, got, Records, "k2", "v2")
-	if diff := cmp.Diff(map[string]string{"records/k": "v", "records/k2": "v2"}, mustDump(t, got)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	for _, lost := range []string{"nothing", "page 0", "page 1"} {
+		image := bytes.Clone(backup.Bytes())
+		switch lost {
+		case "page 0":
+			clear(image[:pageSize])
+		case "page 1":
+			clear(image[pageSize : 2*pageSize])
+		}
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, fileName), image, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			got := open(t, dir)
+			put(t, got, Records, "k2", "v2")
+			if diff := cmp.Diff(map[string]string{"records/k": "v", "records/k2": "v2"}, mustDump(t, got)); diff != "" {
+				t.Errorf("without %s, opened %d times (-want +got):\n%s", lost, i+1, diff)
+			}
+			if err := got.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }

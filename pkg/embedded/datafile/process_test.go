@@ -183,6 +183,7 @@ func compactForever(dir string) error {
 }
 
 func TestKillWhileCompacting(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := random(t)
 	var left int
