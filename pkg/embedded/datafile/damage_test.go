@@ -161,8 +161,9 @@ func TestAPageThatWentBackIsFound(t *testing.T) {
 	t.Parallel()
 	f := open(t, t.TempDir())
 	f.current.Load().db.AllocSize = 8 * pageSize
-	var snaps []snapshot
-	for n := range 24 {
+	const commits = 24
+	snaps := make([]snapshot, 0, commits)
+	for n := range commits {
 		update(t, f, func(tx *Tx) error {
 			for i := range 60 {
 				if n > 0 && i != 7 {

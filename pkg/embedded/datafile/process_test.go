@@ -25,17 +25,26 @@ func TestMain(m *testing.M) {
 	if !ok {
 		os.Exit(m.Run())
 	}
-	if err := program(os.Getenv("DATAFILE_DIR")); err != nil {
+	dir, err := os.Getwd()
+	if err == nil {
+		err = program(dir)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-// start runs a program of TestMain, and returns the lines that it prints.
+// start runs a program of TestMain in a directory, and returns the lines that it prints.
 func start(t *testing.T, program, dir string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), "DATAFILE_PROGRAM="+program, "DATAFILE_DIR="+dir)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self)
+	cmd.Env = append(os.Environ(), "DATAFILE_PROGRAM="+program)
+	cmd.Dir = dir
 	cmd.Stderr = t.Output()
 	if _, err := cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
@@ -381,10 +390,7 @@ func TestADiskThatIsFull(t *testing.T) {
 	dir := t.TempDir()
 	cmd, lines := start(t, "limited", dir)
 	for _, name := range []string{"growing", "writing"} {
-		var got struct {
-			Text                         string
-			Full, Cause, Complete, Retry bool
-		}
+		var got filled
 		if !lines.Scan() || json.Unmarshal(lines.Bytes(), &got) != nil {
 			t.Fatalf("%s: %q is no answer", name, lines.Text())
 		}
