@@ -82,7 +82,7 @@ func (s *Store) loadBuckets(tx *datafile.Tx, now int64) error {
 			}
 		}
 		s.recovery.Lost += r.recover(now)
-		hash := s.hash(&limiter.BucketKey{Namespace: r.namespace.Value(), Entity: r.entity, Resource: r.resource.Value(), Variant: r.variant})
+		hash := s.hashKept(r.namespace.Value(), r.entity, r.resource.Value(), r.variant)
 		sh := &s.shards[hash%shardCount]
 		r.next = sh.buckets[hash]
 		sh.buckets[hash] = r.bucket

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ratelimit/ratelimit/internal/shortname"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -156,13 +157,18 @@ func (s *Store) Close(ctx context.Context) error {
 // hash finds a bucket. The seed is random for each store, so that nobody can
 // choose names that collide; bucket.is settles the rest.
 func (s *Store) hash(k *limiter.BucketKey) uint64 {
+	return s.hashKept(k.Namespace, shortname.Of(k.Entity), shortname.Of(k.Resource), k.Variant)
+}
+
+// hashKept is hash of names as buckets keep them.
+func (s *Store) hashKept(namespace, entity, resource string, variant uint64) uint64 {
 	const odd = 0x9e3779b97f4a7c15 // 2^64/φ: spreads the parts, so that they do not cancel out
-	h := maphash.String(s.seed, k.Entity)
-	h = h*odd + maphash.String(s.seed, k.Resource)
-	if k.Namespace != limiter.DefaultNamespace { // most installations have no other
-		h = h*odd + maphash.String(s.seed, k.Namespace)
+	h := maphash.String(s.seed, entity)
+	h = h*odd + maphash.String(s.seed, resource)
+	if namespace != limiter.DefaultNamespace { // most installations have no other
+		h = h*odd + maphash.String(s.seed, namespace)
 	}
-	h = (h + k.Variant) * odd
+	h = (h + variant) * odd
 	return h ^ h>>32
 }
 
