@@ -22,7 +22,7 @@ const (
 // WriteTo writes a whole file, as it is between two transactions, that Open and
 // Restore take. Changes go on meanwhile.
 func (f *File) WriteTo(w io.Writer) (int64, error) {
-	tx, err := f.beginView()
+	_, tx, err := f.beginView()
 	if err != nil {
 		return 0, err
 	}
@@ -60,7 +60,7 @@ func (f *File) compact() (*handle, error) {
 	if f.readOnly {
 		return nil, describe(f.path(), fmt.Errorf("%w: it was opened to look at", ErrReadOnly))
 	}
-	tx, err := f.beginView()
+	_, tx, err := f.beginView()
 	if err != nil {
 		return nil, err
 	}
@@ -74,14 +74,14 @@ func (f *File) compact() (*handle, error) {
 		err = damaged("its records are not those of the last commit")
 	}
 	if err != nil {
-		_ = file.Close()
+		_ = unlock(file)
 		return nil, errors.Join(describe(f.path(), err), removeNew(f.dir))
 	}
 	if err := install(f.dir); err != nil {
 		// Which of the two files is in place is unknown, but they hold the same.
 		err = fmt.Errorf("%w: %w", ErrUncertain, err)
 		f.fail(err)
-		_ = file.Close()
+		_ = h.db.Close()
 		return nil, describe(f.path(), err)
 	}
 	old := f.current.Swap(h)
@@ -202,7 +202,7 @@ func lockNew(dir string) (*os.File, error) {
 		return nil, err
 	}
 	if err := file.Truncate(0); err != nil {
-		_ = file.Close()
+		_ = unlock(file)
 		return nil, fmt.Errorf("%s: %w", file.Name(), err)
 	}
 	return file, nil
@@ -226,5 +226,5 @@ func removeNew(dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.Remove(file.Name()), file.Close())
+	return errors.Join(os.Remove(file.Name()), unlock(file))
 }

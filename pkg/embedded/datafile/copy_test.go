@@ -97,14 +97,11 @@ func TestCompactShrinksAndKeepsAll(t *testing.T) {
 		})
 	}
 	update(t, f, func(tx *Tx) error {
-		for n := range 4 {
-			for i := range 5000 {
-				if err := tx.Delete(Buckets, fmt.Appendf(nil, "%d/%d", n, i)); err != nil {
-					return err
-				}
-			}
+		var err error
+		for i := range 4 * 5000 {
+			err = errors.Join(err, tx.Delete(Buckets, fmt.Appendf(nil, "%d/%d", i/5000, i%5000)))
 		}
-		return nil
+		return err
 	})
 	want, before := mustDump(t, f), f.Stats()
 	if before.FreeBytes*2 < before.Bytes {
@@ -217,8 +214,8 @@ func TestOpenWhileCompacting(t *testing.T) {
 			}
 		}
 	})
-	for range 400 {
-		if err := f.Compact(); err != nil && !errors.As(err, new(*InUseError)) {
+	for range 150 {
+		if err := f.Compact(); err != nil {
 			t.Fatal(err)
 		}
 	}

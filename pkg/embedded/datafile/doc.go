@@ -48,7 +48,8 @@
 // Without space a change fails with ErrFull, is not made, and may be tried again.
 // After any other failed write or sync nobody knows what is on disk, since the kernel
 // takes the pages for written from then on: everything fails with ErrUncertain until
-// the file is opened again, in a new process or after Close.
+// the file is opened again. That shows what the kernel took for written: after a
+// failed sync, Compact writes all of it anew.
 //
 // It needs a file system that syncs when told to, and flock: a local one, not NFS.
 package datafile

@@ -101,7 +101,7 @@ func (f *File) openExisting(flags, how int) error {
 		return err
 	}
 	if err := f.adopt(file); err != nil {
-		_ = file.Close()
+		_ = unlock(file)
 		return describe(f.path(), err)
 	}
 	return nil
@@ -117,12 +117,9 @@ func (f *File) adopt(file *os.File) error {
 		return err
 	}
 	if !f.readOnly {
-		// What was checked may so far be in the kernel's memory only. A leftover of a
-		// process that was killed while it made a file goes.
-		if err := errors.Join(writeMark(file, h.page, h.commit), file.Sync()); err != nil {
-			return err
-		}
-		if err := removeNew(f.dir); err != nil {
+		// What was checked, and its name, may so far be in the kernel's memory only, and
+		// a process that was killed while it made a file left that.
+		if err := errors.Join(writeMark(file, h.page, h.commit), file.Sync(), removeNew(f.dir), syncDir(f.dir)); err != nil {
 			return err
 		}
 	}
@@ -171,15 +168,17 @@ func (f *File) create() error {
 		return err
 	}
 	if _, err := os.Lstat(f.path()); err == nil {
-		_ = file.Close()
+		_ = unlock(file)
 		return fs.ErrExist
 	}
 	h, s, err := build(file, nil)
 	if err == nil {
-		err = install(f.dir)
+		if err = install(f.dir); err != nil {
+			_ = h.db.Close()
+		}
 	}
 	if err != nil {
-		_ = file.Close()
+		_ = unlock(file)
 		return errors.Join(describe(f.path(), err), removeNew(f.dir))
 	}
 	f.state = s
@@ -217,10 +216,13 @@ func (f *File) Close() error {
 	if closed {
 		return describe(f.path(), ErrClosed)
 	}
-	if !f.readOnly {
+	h := f.current.Load()
+	if f.readOnly {
+		_ = syscall.Flock(int(h.file.Fd()), syscall.LOCK_UN) // as unlock; bbolt only closes it
+	} else {
 		_ = os.Remove(filepath.Join(f.dir, pidName)) // it only tells who, and nobody has it open now
 	}
-	if err := f.current.Load().db.Close(); err != nil {
+	if err := h.db.Close(); err != nil {
 		return fmt.Errorf("%s: close: %w", f.path(), err)
 	}
 	return nil
@@ -235,17 +237,16 @@ type Stats struct {
 	Records    map[Table]uint64 // by table, all tables
 }
 
-// Stats reads no records. Of a closed file it has no sizes.
+// Stats reads no records. Of a file that answers nothing any more it has no sizes.
 func (f *File) Stats() Stats {
 	f.mu.Lock()
 	s := Stats{Commits: f.commits, LastCommit: f.last, Records: f.state.records()}
 	f.mu.Unlock()
-	h := f.current.Load()
-	tx, err := h.db.Begin(false)
+	h, tx, err := f.beginView()
 	if err != nil {
 		return s
 	}
-	defer tx.Rollback() //nolint:errcheck // a look changes nothing
+	defer rollback(tx)
 	if info, err := h.file.Stat(); err == nil {
 		free := h.db.Stats()
 		s.Bytes = info.Size()

@@ -94,6 +94,67 @@ func TestWhatIsPutIsThere(t *testing.T) {
 	}
 }
 
+// A function that panics changes nothing, and the file goes on.
+func TestAPanicOfACallerPassesThrough(t *testing.T) {
+	f := open(t, t.TempDir())
+	panics := func(tx *Tx) error {
+		_ = tx.Put(Meta, []byte("k"), []byte("v")) // an error in a View
+		panic("of the caller")
+	}
+	for name, transaction := range map[string]func(func(*Tx) error) error{"Update": f.Update, "View": f.View} {
+		func() {
+			defer func() {
+				if got := recover(); got != "of the caller" {
+					t.Errorf("%s: recovered %v, want the caller's panic", name, got)
+				}
+			}()
+			_ = transaction(panics)
+		}()
+	}
+	put(t, f, Meta, "later", "v")
+	if diff := cmp.Diff(map[string]string{"meta/later": "v"}, mustDump(t, f)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWrongKeysAndTables(t *testing.T) {
+	f := open(t, t.TempDir())
+	put(t, f, Meta, "k", "v")
+	for name, change := range map[string]func(*Tx) error{
+		"no key":         func(tx *Tx) error { return tx.Put(Meta, nil, []byte("v")) },
+		"key too long":   func(tx *Tx) error { return tx.Put(Meta, make([]byte, 32_769), []byte("v")) },
+		"no table":       func(tx *Tx) error { return tx.Put("other", []byte("k"), nil) },
+		"reserved table": func(tx *Tx) error { return tx.Delete(reserved, stateKey()) },
+	} {
+		// The error is not passed on, and nothing may have changed for it.
+		err := f.Update(func(tx *Tx) error {
+			if err := change(tx); err == nil {
+				t.Errorf("%s: no error", name)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%s: the transaction failed: %v", name, err)
+		}
+	}
+	if err := f.View(func(tx *Tx) error { return tx.Put(Meta, []byte("k"), nil) }); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("Put in a View: %v, want ErrReadOnly", err)
+	}
+	dir := f.dir
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); !errors.Is(err, ErrClosed) {
+		t.Errorf("Close again: %v, want ErrClosed", err)
+	}
+	if err := f.Update(func(*Tx) error { return nil }); !errors.Is(err, ErrClosed) {
+		t.Errorf("Update after Close: %v, want ErrClosed", err)
+	}
+	if diff := cmp.Diff(map[string]string{"meta/k": "v"}, mustDump(t, open(t, dir))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestGet(t *testing.T) {
 	f := open(t, t.TempDir())
 	put(t, f, Usage, "empty", "")

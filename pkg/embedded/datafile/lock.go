@@ -50,6 +50,12 @@ func lock(dir, name string, flags, how int) (*os.File, error) {
 	}
 }
 
+// unlock ends the lock and closes the file. Closing alone is not enough while a child
+// of this process, just forked, has the same open file until it runs its program.
+func unlock(file *os.File) error {
+	return errors.Join(syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close())
+}
+
 // readPID returns the process that last opened dir, 0 when it cannot be known or
 // is gone.
 func readPID(dir string) int {

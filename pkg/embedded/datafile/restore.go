@@ -28,7 +28,7 @@ func Verify(path string) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
-	defer file.Close() //nolint:errcheck // nothing was written through it
+	defer unlock(file) //nolint:errcheck // nothing was written through it
 	s, err := verify(file)
 	if err != nil {
 		return Summary{}, describe(path, err)
@@ -61,7 +61,7 @@ func Restore(dir string, from io.Reader) error {
 	old, err := lock(dir, fileName, os.O_RDWR, syscall.LOCK_EX)
 	switch {
 	case err == nil:
-		defer old.Close() //nolint:errcheck // nothing was written through it
+		defer unlock(old) //nolint:errcheck // nothing was written through it
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
@@ -69,12 +69,12 @@ func Restore(dir string, from io.Reader) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close() //nolint:errcheck // synced, or of no use
+	defer unlock(file) //nolint:errcheck // synced, or of no use
 	if err := receive(file, from); err != nil {
-		return errors.Join(fmt.Errorf("the backup cannot be restored, %s is as it was: it %w", dir, err), removeNewOf(file))
+		return errors.Join(fmt.Errorf("%s is as it was, the backup cannot be restored: %w", dir, err), os.Remove(file.Name()))
 	}
 	if err := replace(dir, old); err != nil {
-		return errors.Join(fmt.Errorf("restore to %s: %w", dir, err), removeNewOf(file))
+		return errors.Join(fmt.Errorf("restore to %s: %w", dir, err), os.Remove(file.Name()))
 	}
 	return nil
 }
@@ -105,6 +105,3 @@ func replace(dir string, old *os.File) error {
 	}
 	return install(dir)
 }
-
-// removeNewOf removes the file in the making while its lock is held.
-func removeNewOf(file *os.File) error { return os.Remove(file.Name()) }

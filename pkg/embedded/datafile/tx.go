@@ -42,7 +42,7 @@ func (f *File) Update(fn func(*Tx) error) error {
 	}
 	defer rollback(btx)
 	tx := &Tx{tx: btx, seal: &f.seal, state: f.state, writable: true}
-	if err := errors.Join(fn(tx), describe(f.path(), tx.failed)); err != nil {
+	if err := f.outcome(tx, fn(tx)); err != nil {
 		return err
 	}
 	started := time.Now()
@@ -82,29 +82,37 @@ func (f *File) lost(err error) error {
 //
 // Errors: that of fn; ErrCorrupt as in Update; ErrUncertain; ErrClosed.
 func (f *File) View(fn func(*Tx) error) error {
-	btx, err := f.beginView()
+	_, btx, err := f.beginView()
 	if err != nil {
 		return err
 	}
 	defer rollback(btx)
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	tx := &Tx{tx: btx, seal: &sealer{}}
-	return errors.Join(fn(tx), describe(f.path(), tx.failed))
+	return f.outcome(tx, fn(tx))
+}
+
+// outcome adds to the error of a function the damage that it met.
+func (f *File) outcome(tx *Tx, err error) error {
+	if tx.failed == nil {
+		return err
+	}
+	return errors.Join(err, describe(f.path(), tx.failed))
 }
 
 // beginView begins to read from the file that is current when it begins.
-func (f *File) beginView() (*bbolt.Tx, error) {
+func (f *File) beginView() (*handle, *bbolt.Tx, error) {
 	for {
 		if err := f.usable(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		h := f.current.Load()
 		btx, err := begin(h.db, false)
 		if err == nil {
-			return btx, nil
+			return h, btx, nil
 		}
 		if h == f.current.Load() && f.usable() == nil {
-			return nil, describe(f.path(), err)
+			return nil, nil, describe(f.path(), err)
 		}
 	}
 }
