@@ -34,6 +34,7 @@ type service struct {
 	log      *slog.Logger
 	now      func() time.Time // of decisions
 	store    limiter.Store
+	durable  *embedded.Store // the store, if it keeps a file; else nil
 	fallback *embedded.Store // decides by limiter.Local while the store does not answer
 	untold   chan struct{}   // holds a token when the store is to be told again, see tell
 	limiter  *limiter.Limiter

@@ -30,27 +30,28 @@ func (s *service) openStore(ctx context.Context) error {
 	if s.cfg.Store.Type == config.StoreDynamoDB {
 		return s.openDynamoDB(ctx)
 	}
-	store, err := s.openEmbedded()
-	if err != nil {
-		return err
+	if dir := s.cfg.Store.Embedded.Data; dir != "" {
+		return s.openDurable(ctx, dir)
 	}
+	return s.useEmbedded(s.newEmbedded())
+}
+
+// openDurable opens the store that is in a directory.
+func (s *service) openDurable(ctx context.Context, dir string) error {
+	store, err := embedded.Open(dir, s.embeddedConfig()) //nolint:contextcheck // a store outlives its start
+	if err != nil {
+		return fmt.Errorf("store.embedded.data, or --data: %w", err)
+	}
+	s.durable = store
+	s.log.InfoContext(ctx, "using a data directory", "directory", dir, "buckets", store.Recovery().Buckets, "bytes", store.Stats().Bytes)
+	return errors.Join(s.useEmbedded(store), s.registry.Register(newDurableMetrics(store)))
+}
+
+func (s *service) useEmbedded(store *embedded.Store) error {
 	s.store = store
 	return s.registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "ratelimit_store_buckets", Help: "Buckets that the embedded store holds; full ones are not held.",
 	}, func() float64 { return float64(store.Buckets()) }))
-}
-
-// openEmbedded opens the store of one node, in its directory if it has one.
-func (s *service) openEmbedded() (*embedded.Store, error) {
-	dir := s.cfg.Store.Embedded.Data
-	if dir == "" {
-		return s.newEmbedded(), nil
-	}
-	store, err := embedded.Open(dir, s.embeddedConfig())
-	if err != nil {
-		return nil, fmt.Errorf("store.embedded.data, or --data: %w", err)
-	}
-	return store, nil
 }
 
 func (s *service) newEmbedded() *embedded.Store { return embedded.New(s.embeddedConfig()) }

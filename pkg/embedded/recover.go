@@ -139,8 +139,9 @@ func (d *disk) finish(last []map[uint64]*bucket) error {
 	return errors.Join(err, d.file.Close())
 }
 
-// failed notes that a transaction failed, once a second.
+// failed counts that a transaction failed, and says so once a second.
 func (s *Store) failed(err error) {
+	s.commitErrors.Add(1)
 	now := s.cfg.Now().Unix()
 	if last := s.failedAt.Swap(now); last == now {
 		return

@@ -55,10 +55,11 @@ type Store struct {
 	secrets secrets
 	disk    *disk // nil without a file
 
-	recovery Recovery
-	failedAt atomic.Int64  // Unix s
-	stop     func()        // ends the sweeper; may be called again
-	done     chan struct{} // closed when the sweeper has ended
+	recovery     Recovery
+	failedAt     atomic.Int64 // Unix s
+	commitErrors atomic.Int64
+	stop         func()        // ends the sweeper; may be called again
+	done         chan struct{} // closed when the sweeper has ended
 }
 
 var _ limiter.Store = (*Store)(nil)

@@ -10,11 +10,16 @@ const (
 	grace = time.Minute
 )
 
-// sweepLoop looks at every shard of buckets and of marks once in each sweep interval, until stop is closed.
+// sweepLoop looks at every shard of buckets and of marks, and at the file, once in each
+// sweep interval, until stop is closed.
 func (s *Store) sweepLoop(stop <-chan struct{}) {
 	defer close(s.done)
 	ticker := time.NewTicker(max(s.cfg.SweepInterval/sweepsPerInterval, time.Millisecond))
 	defer ticker.Stop()
+	var space *compaction
+	if s.disk != nil {
+		space = &compaction{file: s.disk.file, log: s.cfg.Logger}
+	}
 	for next := 0; ; next = (next + 1) % sweepsPerInterval {
 		select {
 		case <-stop:
@@ -25,6 +30,9 @@ func (s *Store) sweepLoop(stop <-chan struct{}) {
 		s.sweep(next*part, (next+1)*part, s.cfg.Now().UnixMilli())
 		const marksPart = markShards / sweepsPerInterval
 		s.sweepMarks(next*marksPart, (next+1)*marksPart)
+		if space != nil && next == sweepsPerInterval-1 { // after what was dropped
+			space.run(s.cfg.Now())
+		}
 	}
 }
 

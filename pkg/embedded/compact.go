@@ -1,0 +1,39 @@
+package embedded
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
+)
+
+const (
+	// compactAbove is the size of a file, in bytes, up to which free space costs nobody anything.
+	compactAbove = 16 << 20
+	// compactPause is between two compactions. Each keeps changes waiting, for about a
+	// second for every 75 MiB that are in use, and what blocks cover goes on meanwhile.
+	compactPause = 10 * time.Minute
+)
+
+// compaction writes the file of a store again when most of it is free. The sweeper owns it.
+type compaction struct {
+	file *datafile.File
+	log  *slog.Logger
+	last time.Time // when the last one began
+}
+
+// run compacts the file if it is worth it.
+func (c *compaction) run(now time.Time) {
+	before := c.file.Stats()
+	if before.Bytes <= compactAbove || before.FreeBytes <= before.Bytes/2 || now.Sub(c.last) < compactPause {
+		return
+	}
+	c.last = now
+	begin := time.Now()
+	if err := c.file.Compact(); err != nil {
+		c.log.Warn("the data file was not compacted, and is what it was", slog.Any("error", err))
+		return
+	}
+	c.log.Info("the data file was compacted", slog.Int64("bytes_before", before.Bytes),
+		slog.Int64("bytes", c.file.Stats().Bytes), slog.Duration("took", time.Since(begin)))
+}
