@@ -39,7 +39,7 @@ func TestCompaction(t *testing.T) {
 		after      time.Duration
 		want       bool
 	}{
-		{"a small file", 12, 0, time.Hour, false},
+		{"a small file", 6, 0, time.Hour, false},
 		{"a file in use", 24, 16, 2 * time.Hour, false},
 		{"a file that is mostly free", 24, 4, 3 * time.Hour, true},
 		{"one so soon after", 24, 4, 3*time.Hour + compactPause - 1, false},
