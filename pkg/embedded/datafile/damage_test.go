@@ -30,10 +30,8 @@ func damages(r *rand.Rand, snaps []snapshot, try func(name string, image []byte)
 	}
 	pages := len(image) / pageSize
 	for page := range pages {
-		for at := range pageHeader + 2*elementSize { // headers and first elements
-			flip(page*pageSize + at)
-		}
 		for range 16 {
+			flip(page*pageSize + r.IntN(pageHeader+4*elementSize)) // headers and first elements
 			flip(page*pageSize + r.IntN(pageSize))
 		}
 		try(fmt.Sprintf("page %d zeroed", page), with(page*pageSize, make([]byte, pageSize)))
