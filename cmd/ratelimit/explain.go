@@ -22,7 +22,7 @@ import (
 
 type explainFlags struct {
 	source
-	server string
+	client
 	hits   uint64
 	output string
 }
@@ -56,8 +56,8 @@ Without --server it reads the configuration, and every bucket is full. With
 			return f.explain(cmd.Context(), q, cmd.OutOrStdout())
 		},
 	}
-	f.flags(cmd)
-	cmd.Flags().StringVar(&f.server, "server", "", "address of a running service's HTTP side, such as http://127.0.0.1:8080")
+	f.source.flags(cmd)
+	f.client.flags(cmd, "")
 	cmd.Flags().Uint64Var(&f.hits, "hits", 1, "hits_addend of the descriptor; 0 is a look")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "table or json")
 	return cmd
@@ -129,21 +129,17 @@ func (f *explainFlags) ask(ctx context.Context, q *admin.Question) (*admin.Expla
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	url := strings.TrimSuffix(f.server, "/") + "/v1/explain"
+	url := f.url("/v1/explain")
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("--server: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := f.do(req)
 	if err != nil {
-		return nil, failed(fmt.Errorf("asking the service: %w", err))
+		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1024))
-		return nil, failed(fmt.Errorf("%s answers %s: %s", url, resp.Status, bytes.TrimSpace(text)))
-	}
 	x := new(admin.Explanation)
 	if err := json.NewDecoder(resp.Body).Decode(x); err != nil {
 		return nil, failed(errors.Join(fmt.Errorf("%s does not answer like this service", url), err))

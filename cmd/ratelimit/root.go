@@ -62,7 +62,8 @@ program itself, or in a DynamoDB table that a fleet of them shares.
 
   ratelimit serve                            start with the shipped configuration
   ratelimit check --config F                 is the file right?
-  ratelimit explain DOMAIN KEY=VALUE...      which rule, which limits, and why`,
+  ratelimit explain DOMAIN KEY=VALUE...      which rule, which limits, and why
+  ratelimit backup                           copy what a running service keeps (--data)`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -70,7 +71,7 @@ program itself, or in a DynamoDB table that a fleet of them shares.
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newServe(), newCheck(), newExplain(), newVersion())
+	root.AddCommand(newServe(), newCheck(), newExplain(), newBackup(), newRestore(), newVersion())
 	return root
 }
 

@@ -150,12 +150,17 @@ func (s *service) setGRPCHealth(status grpc_health_v1.HealthCheckResponse_Servin
 }
 
 func (s *service) buildHTTP(cfg config.HTTP) error {
+	var archive admin.Archive // nil without a file
+	if s.durable != nil {
+		archive = s.durable
+	}
 	s.httpServer = &http.Server{
 		Handler: admin.Handler(admin.Config{
 			JSON:      s.rls.JSONHandler(),
 			Explainer: &admin.Explainer{InForce: s.inForce.Load, Decider: s.limiter, Now: s.now},
 			Health:    &s.health,
 			Gatherer:  s.registry,
+			Archive:   archive,
 			PProf:     cfg.PProf,
 		}),
 		ReadHeaderTimeout: 10 * time.Second,
@@ -306,6 +311,7 @@ func (s *service) stopHTTP(ctx context.Context) {
 	defer stop()
 	if err := s.httpServer.Shutdown(ctx); err != nil {
 		s.log.WarnContext(ctx, "connections were cut", "error", err)
+		_ = s.httpServer.Close() // Shutdown has left them; a backup must not hold up the store's end
 	}
 }
 

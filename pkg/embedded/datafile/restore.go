@@ -30,6 +30,9 @@ func Verify(path string) (Summary, error) {
 	}
 	defer unlock(file) //nolint:errcheck // nothing was written through it
 	s, err := verify(file)
+	if errors.Is(err, ErrCorrupt) { // without the advice to restore what this may be
+		return Summary{}, fmt.Errorf("%s %w", path, err)
+	}
 	if err != nil {
 		return Summary{}, describe(path, err)
 	}
