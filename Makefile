@@ -43,13 +43,15 @@ image: ## Build the container image ratelimit:VERSION
 	docker build --build-arg VERSION=$(VERSION) -t ratelimit:$(VERSION) .
 
 # The tests with Envoy run alone: what they wait for takes time, not processors. So do
-# those of a fleet, which take all processors, for as many decisions as they can get.
+# those of a fleet, which take all processors, for as many decisions as they can get,
+# and those that kill a process under load.
 .PHONY: test
 test: test-short $(ENVOY) $(DYNAMODB) ## Run every test of the program, also with the race detector, a real Envoy and DynamoDB Local, which it installs itself
-	$(GO) test -race -timeout 9m $$($(GO) list ./... | grep -vE '/test/(envoytest|fleet)$$')
+	$(GO) test -race -timeout 9m $$($(GO) list ./... | grep -vE '/test/(envoytest|fleet|durable)$$')
 	$(GO) test -race -timeout 9m ./test/envoytest
 	cd test/istio && $(GO) test -race -timeout 9m ./...
 	$(GO) test -timeout 9m ./test/fleet
+	$(GO) test -timeout 9m ./test/durable
 
 # Tests of allocations run here: the race detector allocates, so it leaves them out.
 .PHONY: test-short
@@ -59,8 +61,9 @@ test-short: ## Run the tests that need nothing but Go
 	cd test/istio && $(GO) vet ./... && $(GO) test -short -timeout 9m ./...
 
 .PHONY: torture
-torture: $(DYNAMODB) ## Run the long form of the tests of a fleet: a million decisions of several processes on DynamoDB Local
+torture: $(DYNAMODB) ## Run the long form of the tests of a fleet, millions of decisions of several processes on DynamoDB Local, and of those that kill a process with a data directory
 	$(GO) test -tags torture -timeout 30m ./test/fleet
+	$(GO) test -tags torture -timeout 30m ./test/durable
 
 # Of what go test prints, only the tables and what failed.
 .PHONY: bench

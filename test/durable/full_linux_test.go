@@ -1,0 +1,69 @@
+package durable_test
+
+import (
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// limitFiles sets how large a file the process may write.
+func limitFiles(t *testing.T, p *program, size uint64) {
+	t.Helper()
+	limit := syscall.Rlimit{Cur: size, Max: syscall.RLIM_INFINITY & (1<<64 - 1)}
+	if _, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(p.cmd.Process.Pid), syscall.RLIMIT_FSIZE, uintptr(unsafe.Pointer(&limit)), 0, 0, 0); errno != 0 {
+		t.Fatal(errno)
+	}
+}
+
+// While the disk is full, what a block covers is given, and nothing more: calls that it
+// does not cover are answered by policy, in time. With space all goes on.
+func TestDiskThatIsFull(t *testing.T) {
+	h := newHistory()
+	dir, config := t.TempDir(), configuration(t, rules)
+	p := start(t, dir, config)
+	c, end := h.dial(t, p)
+	defer end()
+	ctx := t.Context()
+	admitted := func(key, value string, hits int64) bool {
+		t.Helper()
+		before := len(h.given[key+"/"+value+" n"])
+		began := time.Now()
+		c.take(ctx, key, value, hits, map[string]int64{"n": hits})
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("%s/%s: the answer took %v", key, value, took)
+		}
+		return len(h.given[key+"/"+value+" n"]) > before
+	}
+	if !admitted("ledger", "l", 1000) || !admitted("hot", "h", 10) {
+		t.Fatal("denied with space")
+	}
+	limitFiles(t, p, 8192)
+	if !admitted("ledger", "l", 1) {
+		t.Error("what the block covers was denied on a full disk")
+	}
+	for _, value := range []string{"u1", "u2"} {
+		if admitted("small", value, 1) {
+			t.Errorf("small/%s, of which the file knows nothing, was admitted on a full disk", value)
+		}
+	}
+	if admitted("ledger", "l", 5_000_000) {
+		t.Error("more than the block was admitted on a full disk")
+	}
+	if n := p.metric(t, "ratelimit_store_commit_errors_total"); n == 0 {
+		t.Error("no failed commits in the metrics")
+	}
+	if e, ok := p.said("the data file cannot be written: what it does not cover is not given"); !ok || e.Level != "ERROR" || e.Error == "" {
+		t.Errorf("the log has %+v, want the error\n%s", e, p.wrote())
+	}
+	limitFiles(t, p, 1<<40)
+	if !admitted("ledger", "l", 1_000_000) || !admitted("small", "u1", 1) {
+		t.Error("denied, with space again")
+	}
+	p.stop(t)
+	p = start(t, dir, config)
+	want := float64(10_000_000 - h.spent())
+	if got := p.balance(t, "ledger", "l", "n"); got < want || got > want+0.01 {
+		t.Errorf("in the end: got %v left, want %v", got, want)
+	}
+}

@@ -1,0 +1,124 @@
+package durable_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+// late is how far apart two readings of one time may be: the program's are cut to a
+// millisecond.
+const late = time.Millisecond
+
+// boundOf returns the limit of a bucket of the rules.
+func boundOf(t *testing.T, bucket string) bound {
+	t.Helper()
+	kind, _, _ := strings.Cut(bucket, "/")
+	b, ok := map[string]bound{
+		"hot": {6000, 3000, time.Second}, "slow": {300, 60, time.Minute}, "small": {3, 3, 7 * time.Second},
+		"large": {100_000_000, 1_000_000, time.Second}, "ledger": {10_000_000, 1, 24 * time.Hour}, "work": {20_000, 600, time.Second},
+	}[kind]
+	if kind == "two" {
+		b, ok = bound{40, 40, time.Second}, true
+		if strings.HasSuffix(bucket, " m") {
+			b = bound{500, 100, time.Minute}
+		}
+	}
+	if !ok {
+		t.Fatalf("no limit of %s", bucket)
+	}
+	return b
+}
+
+// lives runs the program again and again on one directory, and kills it at some moment
+// of a load. It returns what the lives said of the ones before them, and the last one,
+// which runs.
+func lives(t *testing.T, h *history, n, callers int, each func(*caller, context.Context)) (blocks []int, lost int64, last *program) {
+	t.Helper()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	dir, config := t.TempDir(), configuration(t, rules)
+	for range n {
+		p := start(t, dir, config)
+		b, tokens := p.found()
+		blocks, lost = append(blocks, b), lost+tokens
+		if err := h.load(t.Context(), p, r, callers, time.Duration(5+r.IntN(115))*time.Millisecond, each, p.kill); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last = start(t, dir, config)
+	b, tokens := last.found()
+	return append(blocks, b)[1:], lost + tokens, last
+}
+
+// found is what the program says of the life before: how many blocks were being handed
+// out, and how many tokens are lost with them at most.
+func (p *program) found() (blocks int, tokens int64) {
+	e, _ := p.said(notInOrder)
+	return e.Blocks, e.Tokens + int64(min(e.Blocks, 1)) // it is cut to whole tokens
+}
+
+// The program is killed again and again, while callers use buckets of all kinds, and
+// reservations are settled in later lives than they were made in: over all the lives
+// together no window of any limit has too many admissions.
+func TestKilledNeverOverAdmits(t *testing.T) {
+	n := kills
+	if testing.Short() {
+		n = kills / 10
+	}
+	h := newHistory()
+	blocks, lost, last := lives(t, h, n, 12, func(c *caller, ctx context.Context) { c.mixed(ctx) })
+	within, admitted := 0, 0
+	for _, b := range blocks {
+		if b > 0 {
+			within++
+		}
+	}
+	for bucket, given := range h.given {
+		admitted += len(given)
+		if err := boundOf(t, bucket).check(given, late); err != nil {
+			t.Errorf("bucket %s: %v", bucket, err)
+		}
+	}
+	t.Logf("%d kills, %d while a block was being handed out; %d admitted, %d denied, %d without an answer", n, within, admitted, h.denied, h.lost)
+	if len(blocks) != n || within < n/2 {
+		t.Errorf("%d of %d kills while a block was being handed out, want half at least", within, n)
+	}
+	if h.denied == 0 || admitted < 100*n {
+		t.Errorf("%d admitted and %d denied: the run shows little", admitted, h.denied)
+	}
+	h.wantLedger(t, last, lost)
+}
+
+// wantLedger wants the ledger to have what there should be, less what may have been
+// admitted without an answer and what was said to be lost.
+func (h *history) wantLedger(t *testing.T, p *program, lost int64) {
+	t.Helper()
+	got, want, open := p.balance(t, "ledger", "l", "n"), 10_000_000-h.spent(), h.open["ledger/l n"]
+	t.Logf("the ledger has %v; of %d answered for, %d may be gone without an answer, and %d are said to be lost at most", got, want, open, lost)
+	if most := float64(want + 1); got > most || got < float64(want-open-lost)-1 {
+		t.Errorf("the ledger: got %v left, want %d to %v", got, want-open-lost, most)
+	}
+}
+
+// What a bucket has lost after many kills is not more than what was said.
+func TestKilledLosesNoMoreThanItSays(t *testing.T) {
+	n := ledgerKills
+	if testing.Short() {
+		n = ledgerKills / 10
+	}
+	h := newHistory()
+	_, lost, last := lives(t, h, n, 8, func(c *caller, ctx context.Context) { c.ledger(ctx) })
+	h.wantLedger(t, last, lost)
+	if lost == 0 || h.spent() == 0 {
+		t.Error("nothing was lost, or nothing admitted: the run shows nothing")
+	}
+	// A share of the bucket as it is, in each life.
+	if share := float64(n) * math.Ceil(10_000_000/16); float64(lost) > share {
+		t.Errorf("%d lost in %d lives, want no more than a sixteenth of the bucket in each: %v", lost, n, share)
+	}
+}

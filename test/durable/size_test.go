@@ -1,0 +1,6 @@
+//go:build !torture
+
+package durable_test
+
+// How often the program is killed.
+const kills, ledgerKills = 200, 30
