@@ -19,17 +19,6 @@ const (
 	attrDetail = "detail"
 )
 
-// AuditEvent says what a change did. It is written in the change's own
-// transaction, and kept for 90 days.
-type AuditEvent struct {
-	ID         string      // sorts by time, then by generation
-	Time       time.Time   // whole milliseconds
-	Action     string      // entity.put, entity.delete, limits.put, limits.delete, namespace.purge
-	Subject    limiter.Ref // what was changed
-	Generation uint64      // of the namespace's own counter, after the change
-	Detail     string      // what it is now, for people
-}
-
 // auditSubject returns, as it stands in keys, under what the events of a record
 // are found: the entity, the resource, or the system.
 func auditSubject(ref limiter.Ref) string {
@@ -43,7 +32,7 @@ func auditSubject(ref limiter.Ref) string {
 	return escapeName(ref.Entity)
 }
 
-func auditItem(ns string, e *AuditEvent) map[string]types.AttributeValue {
+func auditItem(ns string, e *limiter.AuditEvent) map[string]types.AttributeValue {
 	k := auditKey(ns, auditSubject(e.Subject), e.ID)
 	item := newRecord(k, namespaceIndex(ns, k), e.Subject)
 	item[attrRefKind] = numberAttribute(int(e.Subject.Kind))
@@ -51,18 +40,18 @@ func auditItem(ns string, e *AuditEvent) map[string]types.AttributeValue {
 	item[attrDetail] = &types.AttributeValueMemberS{Value: e.Detail}
 	item[attrCounter] = numberAttribute(e.Generation)
 	item[attrChangeAt] = numberAttribute(e.Time.UnixMilli())
-	item[attrTTL] = numberAttribute(e.Time.Add(auditTTL).Unix())
+	item[attrTTL] = numberAttribute(e.Time.Add(limiter.AuditAge).Unix())
 	return item
 }
 
-func parseAudit(table string, item map[string]types.AttributeValue) (AuditEvent, error) {
+func parseAudit(table string, item map[string]types.AttributeValue) (limiter.AuditEvent, error) {
 	k, err := itemKey(table, item)
 	if err != nil {
-		return AuditEvent{}, err
+		return limiter.AuditEvent{}, err
 	}
 	r := newRecordReader(table, k, item)
 	kind := limiter.RefKind(r.int(attrRefKind, int64(limiter.RefEntity), int64(limiter.RefSystemLimits))) // #nosec G115 -- in range
-	e := AuditEvent{
+	e := limiter.AuditEvent{
 		ID:         strings.TrimPrefix(k.sk, skAuditPrefix),
 		Time:       time.UnixMilli(r.int(attrChangeAt, math.MinInt64, math.MaxInt64)).UTC(),
 		Action:     r.text(attrAction),
@@ -71,17 +60,19 @@ func parseAudit(table string, item map[string]types.AttributeValue) (AuditEvent,
 		Detail:     r.text(attrDetail),
 	}
 	if r.fault != nil {
-		return AuditEvent{}, r.fault
+		return limiter.AuditEvent{}, r.fault
 	}
 	return e, nil
 }
 
 // AuditEvents yields the changes of what ref names, oldest first: of an entity
 // those of its limits too. After an error, the last that it yields, there may be more.
-func (c *catalog) AuditEvents(ctx context.Context, namespace string, ref limiter.Ref) iter.Seq2[AuditEvent, error] {
+func (c *catalog) AuditEvents(ctx context.Context, namespace string, ref limiter.Ref) iter.Seq2[limiter.AuditEvent, error] {
 	return each(ctx, c, namespace,
 		func(sp *space) *dynamodb.QueryInput { return queryAudit(c.table, sp.id, auditSubject(ref)) },
-		func(item map[string]types.AttributeValue) (AuditEvent, error) { return parseAudit(c.table, item) })
+		func(item map[string]types.AttributeValue) (limiter.AuditEvent, error) {
+			return parseAudit(c.table, item)
+		})
 }
 
 // Children yields the ids of the entities with a parent, in no order that means
@@ -161,7 +152,7 @@ func (c *catalog) Purge(ctx context.Context, namespace string, progress func(del
 	mark := func(detail string) error {
 		return c.change(ctx, namespace, func(_ context.Context, _ *space, generation uint64) (edit, error) {
 			begun = generation
-			return edit{event: AuditEvent{Action: "namespace.purge", Subject: limiter.SystemLimitsRef(), Detail: detail}}, nil
+			return edit{event: limiter.AuditEvent{Action: limiter.ActionPurgeNamespace, Subject: limiter.SystemLimitsRef(), Detail: detail}}, nil
 		})
 	}
 	if err := mark("begun"); err != nil {
@@ -172,7 +163,7 @@ func (c *catalog) Purge(ctx context.Context, namespace string, progress func(del
 		return err
 	}
 	kept := func(k key) bool {
-		return k == changeKey(sp.id, begun) || k.pk == auditPK(sp.id, subjectSystem) && strings.HasSuffix(k.sk, auditID(time.Time{}, begun)[24:])
+		return k == changeKey(sp.id, begun) || k.pk == auditPK(sp.id, subjectSystem) && strings.HasSuffix(k.sk, limiter.AuditID(time.Time{}, begun)[24:])
 	}
 	deleted := 0
 	for partition := range indexPartitions {

@@ -129,10 +129,10 @@ func TestAuditEvents(t *testing.T) {
 	if err := c.DeleteEntity(t.Context(), ns, "$SYSTEM"); err != nil {
 		t.Fatalf("DeleteEntity: %v", err)
 	}
-	event := func(generation uint64, action string, subject limiter.Ref, detail string) AuditEvent {
-		return AuditEvent{ID: auditID(now, generation), Time: now, Action: action, Subject: subject, Generation: generation, Detail: detail}
+	event := func(generation uint64, action string, subject limiter.Ref, detail string) limiter.AuditEvent {
+		return limiter.AuditEvent{ID: limiter.AuditID(now, generation), Time: now, Action: action, Subject: subject, Generation: generation, Detail: detail}
 	}
-	for ref, want := range map[limiter.Ref][]AuditEvent{
+	for ref, want := range map[limiter.Ref][]limiter.AuditEvent{
 		entity: {
 			event(stored.Version, "entity.put", entity, `name "n", parent "org", cascade true, metadata of 0`),
 			event(2, "limits.put", limits, "l 5/day"),

@@ -15,8 +15,6 @@ const (
 	// changeTTL is how long the record of a change stays, and with it what a deleted
 	// record leaves: far longer than any replica takes to find out.
 	changeTTL = time.Hour
-	// auditTTL is how long audit events stay in the table.
-	auditTTL = 90 * 24 * time.Hour
 	// maxFreeReads is how often records are read beside changes of this process.
 	maxFreeReads = 3
 )

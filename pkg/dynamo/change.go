@@ -33,7 +33,7 @@ const (
 type edit struct {
 	writes []types.TransactWriteItem // at most 97
 	refs   []limiter.Ref             // what it changes; nil = anything
-	event  AuditEvent
+	event  limiter.AuditEvent
 }
 
 // change applies one change of a namespace: its writes, the raised counter, the
@@ -88,7 +88,7 @@ func boundChange(ctx context.Context) (context.Context, context.CancelFunc) {
 // transaction returns the request that applies an edit, if the counter is base.
 func (c *catalog) transaction(sp *space, base uint64, e edit) *dynamodb.TransactWriteItemsInput {
 	now := c.now()
-	e.event.Generation, e.event.Time, e.event.ID = base+1, now, auditID(now, base+1)
+	e.event.Generation, e.event.Time, e.event.ID = base+1, now, limiter.AuditID(now, base+1)
 	return &dynamodb.TransactWriteItemsInput{
 		TransactItems: slices.Concat([]types.TransactWriteItem{
 			raiseCounter(c.table, sp.id, base),

@@ -45,7 +45,7 @@ func (c *catalog) PutEntity(ctx context.Context, now time.Time, namespace string
 		return edit{
 			writes: []types.TransactWriteItem{putEntity(c.table, sp.id, &e, read)},
 			refs:   []limiter.Ref{limiter.EntityRef(e.ID)},
-			event:  AuditEvent{Action: "entity.put", Subject: limiter.EntityRef(e.ID), Detail: fmt.Sprintf("name %.100q, parent %.100q, cascade %t, metadata of %d", e.Name, e.Parent, e.Cascade, len(e.Metadata))},
+			event:  limiter.AuditEvent{Action: limiter.ActionPutEntity, Subject: limiter.EntityRef(e.ID), Detail: limiter.Record{Entity: &e}.Detail()},
 		}, nil
 	})
 	if err != nil {
@@ -116,7 +116,7 @@ func (c *catalog) DeleteEntity(ctx context.Context, namespace, id string) error 
 // deletion deletes an entity and its limits, or, if there are more, the first
 // maxDeletes of those.
 func (c *catalog) deletion(ctx context.Context, sp *space, id string, generation uint64) (e edit, more bool, err error) {
-	e.event = AuditEvent{Action: "entity.delete", Subject: limiter.EntityRef(id)}
+	e.event = limiter.AuditEvent{Action: limiter.ActionDeleteEntity, Subject: limiter.EntityRef(id)}
 	expires := c.now().Add(changeTTL)
 	known := true // the resources of all limits
 	for item, err := range items(ctx, c.client, queryEntityLimits(c.table, sp.id, id)) {
@@ -168,26 +168,13 @@ func (c *catalog) PutLimits(ctx context.Context, namespace string, ref limiter.R
 	}
 	ref.Entity, ref.Resource = strings.Clone(ref.Entity), strings.Clone(ref.Resource)
 	return c.change(ctx, namespace, func(_ context.Context, sp *space, generation uint64) (edit, error) {
-		e := edit{refs: []limiter.Ref{ref}, event: AuditEvent{Action: "limits.put", Subject: ref, Detail: describeRecord(r)}}
+		e := edit{refs: []limiter.Ref{ref}, event: limiter.AuditEvent{Action: limiter.ActionPutLimits, Subject: ref, Detail: r.Detail()}}
 		item := limitsItem(sp.id, ref, r, generation)
 		if r.Empty() {
-			e.event.Action = "limits.delete"
+			e.event.Action = limiter.ActionDeleteLimits
 			item = tombstone(sp.id, keyOfRef(sp.id, ref), ref.Kind, generation, c.now().Add(changeTTL))
 		}
 		e.writes = []types.TransactWriteItem{putItem(c.table, item)}
 		return e, nil
 	})
-}
-
-// describeRecord writes limits as people read them.
-func describeRecord(r limiter.Record) string {
-	var parts []string
-	for i := range r.Limits.Len() {
-		l := r.Limits.At(i)
-		parts = append(parts, l.Name+" "+l.String())
-	}
-	if r.OnUnavailable != limiter.Unset {
-		parts = append(parts, attrOnUnavailable+" "+r.OnUnavailable.String())
-	}
-	return strings.Join(parts, ", ")
 }

@@ -124,7 +124,7 @@ func anyKey(t *rapid.T) (parsedKey, key) {
 		return p, usageKey(p.ns, entity, resource, w)
 	case kindAudit:
 		use(&p.entity, entity)
-		p.entity, p.event = escapeName(entity), auditID(w.start, rapid.Uint64().Draw(t, "sequence"))
+		p.entity, p.event = escapeName(entity), limiter.AuditID(w.start, rapid.Uint64().Draw(t, "sequence"))
 		return p, auditKey(p.ns, p.entity, p.event)
 	case kindGeneration:
 		return p, generationKey(p.ns)
@@ -200,8 +200,8 @@ func TestKeysOfTheSchema(t *testing.T) {
 		{usageKey(ns, "user-1", "gpt-4", windowAt(hourly, at)), ns + "/ENTITY#user-1", "#USAGE#gpt-4#2024-01-31T14:00:00Z"},
 		{usageKey(ns, "user-1", "gpt-4", windowAt(daily, at)), ns + "/ENTITY#user-1", "#USAGE#gpt-4#2024-01-31"},
 		{usageKey(ns, "user-1", "gpt-4", windowAt(monthly, at)), ns + "/ENTITY#user-1", "#USAGE#gpt-4#2024-01"},
-		{auditKey(ns, escapeName("user-1"), auditID(at, 255)), ns + "/AUDIT#user-1", "#AUDIT#2024-01-31T14:59:00.000Z-00000000000000ff"},
-		{auditKey(ns, escapeName("$SYSTEM"), auditID(at, 0)), ns + "/AUDIT#%24SYSTEM", "#AUDIT#2024-01-31T14:59:00.000Z-0000000000000000"},
+		{auditKey(ns, escapeName("user-1"), limiter.AuditID(at, 255)), ns + "/AUDIT#user-1", "#AUDIT#2024-01-31T14:59:00.000Z-00000000000000ff"},
+		{auditKey(ns, escapeName("$SYSTEM"), limiter.AuditID(at, 0)), ns + "/AUDIT#%24SYSTEM", "#AUDIT#2024-01-31T14:59:00.000Z-0000000000000000"},
 		{versionKey(), "_/SYSTEM#", "#VERSION"},
 		{generationKey(ns), ns + "/SYSTEM#", "#GENERATION"},
 		{changeKey(ns, 42), ns + "/SYSTEM#", "#CHANGE#00000000000000000042"},
@@ -273,7 +273,7 @@ func TestIndexPartitionStays(t *testing.T) {
 func FuzzParseKey(f *testing.F) {
 	for _, k := range []key{
 		entityKey("AbCdEfGhIj0", "user-1"), bucketKey("AbCdEfGhIj0", "e", "r", 7, 31), entityLimitsKey("AbCdEfGhIj0", "", "r#"), usageKey("AbCdEfGhIj0", "e", "r", windowAt(monthly, time.Unix(0, 0))),
-		auditKey("AbCdEfGhIj0", subjectResourcePrefix+"r", auditID(time.Unix(0, 0), 1)), changeKey("AbCdEfGhIj0", 1), namespaceKey("n"), namespaceIDKey("AbCdEfGhIj0"), versionKey(),
+		auditKey("AbCdEfGhIj0", subjectResourcePrefix+"r", limiter.AuditID(time.Unix(0, 0), 1)), changeKey("AbCdEfGhIj0", 1), namespaceKey("n"), namespaceIDKey("AbCdEfGhIj0"), versionKey(),
 		markKey("AbCdEfGhIj0", "r\x00"), secretKey("k-1"),
 		{"AbCdEfGhIj0/BUCKET#e#r#0#0#0", "#STATE"},
 		{"/", ""},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -68,7 +67,7 @@ func isSecretName(s string) bool {
 	return len(s) <= limiter.MaxSecretNameLength && s != "" && isForm(s, len(s), secretChars)
 }
 
-// isAuditID reports whether s is what auditID returns.
+// isAuditID reports whether s is what limiter.AuditID returns.
 func isAuditID(s string) bool {
 	return len(s) == 41 && isForm(s[:24], 24, timeChars) && s[24] == '-' && isForm(s[25:], 16, lowerHex)
 }
@@ -257,10 +256,4 @@ func parseSubject(s string) (name string, hashed bool, err error) {
 		return "", false, errors.New("the subject of an audit event is an entity, $RESOURCE: with a resource, or $SYSTEM")
 	}
 	return parseName(s)
-}
-
-// auditID returns the id of an audit event: ids sort by time to the millisecond,
-// then by sequence, which tells events of one namespace apart.
-func auditID(at time.Time, sequence uint64) string {
-	return at.UTC().Format("2006-01-02T15:04:05.000Z") + fmt.Sprintf("-%016x", sequence)
 }

@@ -55,7 +55,7 @@ func accessPatterns(table string) []accessPattern {
 		{
 			"audit events", queryAudit(table, ns, "user-1"), "", begins,
 			map[string]string{"#pk": "PK", ":pk": ns + "/AUDIT#user-1", "#sk": "SK", ":sk": "#AUDIT#"},
-			[]key{auditKey(ns, "user-1", auditID(hour.start, 1))},
+			[]key{auditKey(ns, "user-1", limiter.AuditID(hour.start, 1))},
 		},
 		{
 			"usage snapshots", queryUsage(table, ns, "user-1"), "", begins,
@@ -80,23 +80,23 @@ func schemaItems() map[key]map[string]string {
 	const ns, other = testNS, "zzzzzzzzzzz"
 	hour := windowAt(hourly, time.Date(2024, 1, 31, 14, 0, 0, 0, time.UTC))
 	all := map[key]map[string]string{
-		entityKey(ns, "org"):                           entityIndexes(ns, "org", ""),
-		entityKey(ns, "user-1"):                        entityIndexes(ns, "user-1", "org"),
-		entityKey(ns, "user-2"):                        entityIndexes(ns, "user-2", "org"),
-		entityKey(ns, "user-3"):                        entityIndexes(ns, "user-3", "org#"),
-		entityKey(other, "user-1"):                     entityIndexes(other, "user-1", "org"),
-		entityLimitsKey(ns, "user-1", "gpt-4"):         entityLimitsIndexes(ns, "user-1", "gpt-4"),
-		entityLimitsKey(ns, "user-1", "_default_"):     entityLimitsIndexes(ns, "user-1", "_default_"),
-		entityLimitsKey(other, "user-1", "gpt-4"):      entityLimitsIndexes(other, "user-1", "gpt-4"),
-		bucketKey(ns, "user-1", "gpt-4", 0, 0):         bucketIndexes(ns, "user-1", "gpt-4", 0, 0),
-		bucketKey(ns, "user-1", "gpt-4o", 0, 0):        bucketIndexes(ns, "user-1", "gpt-4o", 0, 0),
-		bucketKey(other, "user-1", "gpt-4", 0, 0):      bucketIndexes(other, "user-1", "gpt-4", 0, 0),
-		usageKey(ns, "user-1", "gpt-4", hour):          usageIndexes(ns, "user-1", "gpt-4", hour),
-		generationKey(ns):                              {},
-		versionKey():                                   {},
-		namespaceKey("ns"):                             {},
-		auditKey(ns, "user-1", auditID(hour.start, 1)): namespaceIndex(ns, auditKey(ns, "user-1", "")),
-		auditKey(ns, "user-2", auditID(hour.start, 2)): namespaceIndex(ns, auditKey(ns, "user-2", "")),
+		entityKey(ns, "org"):                                   entityIndexes(ns, "org", ""),
+		entityKey(ns, "user-1"):                                entityIndexes(ns, "user-1", "org"),
+		entityKey(ns, "user-2"):                                entityIndexes(ns, "user-2", "org"),
+		entityKey(ns, "user-3"):                                entityIndexes(ns, "user-3", "org#"),
+		entityKey(other, "user-1"):                             entityIndexes(other, "user-1", "org"),
+		entityLimitsKey(ns, "user-1", "gpt-4"):                 entityLimitsIndexes(ns, "user-1", "gpt-4"),
+		entityLimitsKey(ns, "user-1", "_default_"):             entityLimitsIndexes(ns, "user-1", "_default_"),
+		entityLimitsKey(other, "user-1", "gpt-4"):              entityLimitsIndexes(other, "user-1", "gpt-4"),
+		bucketKey(ns, "user-1", "gpt-4", 0, 0):                 bucketIndexes(ns, "user-1", "gpt-4", 0, 0),
+		bucketKey(ns, "user-1", "gpt-4o", 0, 0):                bucketIndexes(ns, "user-1", "gpt-4o", 0, 0),
+		bucketKey(other, "user-1", "gpt-4", 0, 0):              bucketIndexes(other, "user-1", "gpt-4", 0, 0),
+		usageKey(ns, "user-1", "gpt-4", hour):                  usageIndexes(ns, "user-1", "gpt-4", hour),
+		generationKey(ns):                                      {},
+		versionKey():                                           {},
+		namespaceKey("ns"):                                     {},
+		auditKey(ns, "user-1", limiter.AuditID(hour.start, 1)): namespaceIndex(ns, auditKey(ns, "user-1", "")),
+		auditKey(ns, "user-2", limiter.AuditID(hour.start, 2)): namespaceIndex(ns, auditKey(ns, "user-2", "")),
 	}
 	for generation := range uint64(12) {
 		all[changeKey(ns, generation)] = namespaceIndex(ns, changeKey(ns, generation))

@@ -3,9 +3,9 @@ package embedded
 import (
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"iter"
+	"math"
 	"time"
 
 	"github.com/ratelimit/ratelimit/internal/shortname"
@@ -13,26 +13,15 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// AuditEvent says what a change did. It is written in the change's own transaction.
-type AuditEvent struct {
-	ID         string      // sorts by time, then by generation
-	Time       time.Time   // whole milliseconds
-	Action     string      // entity.put, entity.delete, limits.put, limits.delete
-	Subject    limiter.Ref // what was changed
-	Generation uint64      // after the change
-	Detail     string      // what it is now, for people
-}
-
-// auditAge is how long events are kept.
-const auditAge = 90 * 24 * time.Hour
-
 // auditKey is the key of an event: namespace, with its length before it; time, Unix
 // ms, and generation, 8 bytes each.
 func auditKey(namespace string, at time.Time, generation uint64) []byte {
-	buf := appendText(nil, shortname.Of(namespace))
+	buf := auditPrefix(namespace)
 	buf = binary.BigEndian.AppendUint64(buf, uint64(at.UnixMilli())) // #nosec G115 -- sorts all times that count
 	return binary.BigEndian.AppendUint64(buf, generation)
 }
+
+func auditPrefix(namespace string) []byte { return appendText(nil, shortname.Of(namespace)) }
 
 // changes returns what goes into the file for an edit.
 func (e *edit) changes(now time.Time) []change {
@@ -48,73 +37,77 @@ func (e *edit) changes(now time.Time) []change {
 	if e.action == "" {
 		return all
 	}
-	event := AuditEvent{
-		ID:   now.UTC().Format("2006-01-02T15:04:05.000Z") + fmt.Sprintf("-%016x", e.generation),
-		Time: now.UTC().Truncate(time.Millisecond), Action: e.action, Subject: e.refs[0], Generation: e.generation, Detail: e.detail(),
+	event := limiter.AuditEvent{
+		ID: limiter.AuditID(now, e.generation), Time: now.UTC().Truncate(time.Millisecond),
+		Action: e.action, Subject: e.subject, Generation: e.generation, Detail: e.detail,
 	}
-	value, _ := json.Marshal(event) // of strings, numbers and a time: never fails
+	value := appendEvent(nil, &event)
 	return append(all,
 		change{datafile.Audit, auditKey(e.namespace, now, e.generation), value},
 		inUse(e.namespace))
 }
 
-// detail says what the subject is now.
-func (e *edit) detail() string {
-	if len(e.puts) == 0 {
-		return ""
+// An event's value: version 1; time, Unix ms; action; kind, entity and resource of the
+// subject; generation; detail. Names are any bytes, so it is not JSON.
+const eventVersion = 1
+
+func appendEvent(buf []byte, e *limiter.AuditEvent) []byte {
+	buf = binary.AppendVarint(append(buf, eventVersion), e.Time.UnixMilli())
+	buf = append(appendText(buf, e.Action), byte(e.Subject.Kind))
+	buf = appendText(appendText(buf, e.Subject.Entity), e.Subject.Resource)
+	return appendText(binary.AppendUvarint(buf, e.Generation), e.Detail)
+}
+
+func parseEvent(value []byte) (limiter.AuditEvent, error) {
+	r := &reader{buf: value}
+	version := r.byte(eventVersion)
+	e := limiter.AuditEvent{Time: time.UnixMilli(r.int(math.MinInt64, math.MaxInt64)).UTC(), Action: r.text()}
+	e.Subject.Kind = limiter.RefKind(r.byte(byte(limiter.RefSystemLimits)))
+	e.Subject.Entity, e.Subject.Resource = r.text(), r.text()
+	e.Generation, e.Detail = r.uint(), r.text()
+	e.ID = limiter.AuditID(e.Time, e.Generation)
+	if r.fault || len(r.buf) > 0 || version != eventVersion {
+		return limiter.AuditEvent{}, fmt.Errorf("an audit event: %w", errRecord)
 	}
-	r := e.puts[0].record
-	switch {
-	case r.Entity != nil:
-		return fmt.Sprintf("name %.100q, parent %.100q, cascade %t, metadata of %d", r.Entity.Name, r.Entity.Parent, r.Entity.Cascade, len(r.Entity.Metadata))
-	case r.Limits.Len() > 0:
-		text := ""
-		for i := range r.Limits.Len() {
-			l := r.Limits.At(i)
-			text += fmt.Sprintf("%s %s; ", l.Name, l.String())
-		}
-		return text[:len(text)-2]
-	}
-	return ""
+	return e, nil
 }
 
 // AuditEvents yields the changes of what ref names, oldest first: of an entity those
 // of its limits too. A store without a file keeps none. After an error, the last that
 // it yields, there may be more.
-func (s *Store) AuditEvents(ctx context.Context, namespace string, ref limiter.Ref) iter.Seq2[AuditEvent, error] {
-	return func(yield func(AuditEvent, error) bool) {
-		if s.disk == nil {
-			return
+func (s *Store) AuditEvents(ctx context.Context, namespace string, ref limiter.Ref) iter.Seq2[limiter.AuditEvent, error] {
+	return func(yield func(limiter.AuditEvent, error) bool) {
+		err := s.usable(ctx)
+		var events []limiter.AuditEvent
+		if err == nil && s.disk != nil {
+			events, err = s.disk.events(ctx, namespace, ref.AuditSubject())
 		}
-		stopped := fmt.Errorf("stopped")
-		err := s.disk.file.View(func(tx *datafile.Tx) error {
-			return tx.Each(datafile.Audit, appendText(nil, shortname.Of(namespace)), func(_, value []byte) error {
-				if err := contextErr(ctx); err != nil {
-					return err
-				}
-				var e AuditEvent
-				if err := json.Unmarshal(value, &e); err != nil {
-					return fmt.Errorf("an audit event: %w", errRecord)
-				}
-				if subjectOf(e.Subject) == subjectOf(ref) && !yield(e, nil) {
-					return stopped
-				}
-				return nil
-			})
-		})
-		if err != nil && err != stopped { //nolint:errorlint // it is this one
-			yield(AuditEvent{}, err)
+		for _, e := range events {
+			if !yield(e, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(limiter.AuditEvent{}, err)
 		}
 	}
 }
 
-// subjectOf returns under what the events of a record are found: the entity, the
-// resource, or the system.
-func subjectOf(ref limiter.Ref) limiter.Ref {
-	switch ref.Kind {
-	case limiter.RefEntity, limiter.RefEntityLimits:
-		return limiter.EntityRef(ref.Entity)
-	case limiter.RefResourceLimits, limiter.RefSystemLimits:
-	}
-	return ref
+// events reads the events of a subject. They are few against what all of them are, and
+// a caller that is slow with them must not keep the file from being reused.
+func (d *disk) events(ctx context.Context, namespace string, subject limiter.Ref) ([]limiter.AuditEvent, error) {
+	var found []limiter.AuditEvent
+	err := d.file.View(func(tx *datafile.Tx) error {
+		return tx.Each(datafile.Audit, auditPrefix(namespace), func(_, value []byte) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			e, err := parseEvent(value)
+			if err == nil && e.Subject.AuditSubject() == subject {
+				found = append(found, e)
+			}
+			return err
+		})
+	})
+	return found, unavailable(err)
 }

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
 // block is what the file lets a bucket give. For every limit the file has the exact
@@ -12,22 +13,50 @@ import (
 // Why that is exact: let F be how the state in the file refills with nobody taking,
 // and B the true balance. Refilling both keeps F-B as it is, or makes it smaller
 // where F is full already; where B is full and F is not yet it makes it larger, up to
-// 0 only. A take makes it larger by what is taken, and what is given back smaller. So
-// F-B never exceeds what was taken and not given back since, counted from 0 and never
-// below it: span.spent. Before anything is taken it is made sure that spent does not
-// exceed the size in the file. So F less that size never exceeds B.
+// 0 only. A take makes it larger by what is taken, and what is given back smaller, or
+// 0 at most where it fills the bucket. So F-B never exceeds what was taken and not
+// given back since, counted from 0 and never below it: span.spent. Before anything is
+// taken it is made sure that spent does not exceed the size in the file. So F less
+// that size never exceeds B. What is given back beyond what was taken is in the file
+// before it is answered: so a crash loses no more than the block.
+//
+// While a newer state is being written, the file has the one or the other, so both
+// must cover what is taken. After a commit that may have failed both go on to count,
+// see span.land.
+//
+// Under other limits a state refills otherwise, and covers nothing. Then nothing is
+// taken before the file has a state under the new ones.
 //
 // The shard's lock guards it.
 type block struct {
-	spans []span // by limit
-	since int64  // when the newest state was taken, Unix ms
-	hour  int64  // that span.used counts, hours since 1970
+	first span
+	hour  int64    // that span.used counts, hours since 1970
+	since int64    // when the newest state was taken, Unix ms
+	rest  *backlog // nil for a block of one limit with nothing past
 
-	stored  bool // the file has a state of the bucket
-	clean   bool // and it is the bucket's state, with no block
-	queued  bool // it is in a batch that is not written yet
+	stored  bool // the file has a record of the bucket
+	clean   bool // and nothing has changed since: it is the bucket's state, with no block
+	queued  bool // it is in a batch that is not taken up yet
+	leaving leaving
 	flying  bool // a newer state is being written
-	leaving bool // the file is to forget the bucket
+	vacated bool // or rather, none: the file is forgetting the bucket
+}
+
+// leaving says whether the file, and then the memory, is to forget the bucket by the
+// next batch that it is in.
+type leaving uint8
+
+const (
+	stays leaving = iota
+	whenIdle
+	purged // idle or not
+)
+
+// backlog is what only some blocks have.
+type backlog struct {
+	spans  []span     // of the second limit and on
+	past   []consumed // in earlier hours, and of limits that are gone
+	flying int        // how many of past are being written
 }
 
 // span is a block of one limit, in millitokens.
@@ -35,174 +64,36 @@ type span struct {
 	size  int64 // may be taken since the state in the file
 	spent int64 // was taken since, less what was given back; 0 to size
 
-	nextSize  int64 // the same of the state that is being written
-	nextSpent int64
+	nextSize  int64 // the same of the state that is being written,
+	nextSpent int64 // or else of the state in the file again
 
-	need int64 // what somebody who waits wants to take
+	used int64 // net consumption in the hour, for usage
 	last int64 // what the last one took
-	gave int64 // what the op at hand gives, and there is room for
 
-	used   int64 // net consumption in the hour, for usage
-	turned int64 // the same of an earlier hour, which is being written
+	need  int64 // the most that somebody who waits wants to take
+	waits int64 // what all who wait want to take
 }
 
+// Parts of a capacity. A block is what a crash can take from a bucket, so that it is
+// small against the capacity where that does not cost a commit for every request.
 const (
-	// shareOfCapacity is the part of a capacity that a block is at most, unless one
-	// request takes more: the part of a bucket that a crash can lose.
-	shareOfCapacity = 16
-	// leastShare is the part of a capacity that a block may be so that the next request
-	// need not wait, however small the capacity is.
-	leastShare = 4
+	hotShare  = 16   // that a block is at most for a bucket in demand
+	nextShare = 4    // for those who wait, and so that the next request need not
+	tinyShare = 1024 // that a block is at least
+)
+
+const (
 	// blockLasts is how long a block should last, in milliseconds.
 	blockLasts = 1000
+	// maxFlow is the most that one op takes of one limit: its charge and its take.
+	maxFlow = 2 * tokenbucket.MaxAmount
 )
 
 // newBlock returns a block that covers nothing.
 func newBlock(limits *limiter.Limits, now int64) *block {
-	return &block{spans: make([]span, limits.Len()), since: now, hour: hourOf(now)}
-}
-
-// uncover forgets what the file has of a bucket that is under other limits now: its
-// state refills by the old ones. Nothing is taken before the file has a new state.
-func (k *block) uncover(from, to *limiter.Limits) {
-	old := k.spans
-	k.spans = make([]span, to.Len())
-	for i := range old {
-		if j := to.Find(from.At(i).Name); j >= 0 {
-			k.spans[j].used = old[i].used
-		}
-	}
-}
-
-// cost is what a spend takes at most.
-func cost(sp *limiter.Spend, admitted bool) int64 {
-	n := max(sp.Charge-sp.Refund, 0)
-	if admitted {
-		n += sp.Take
-	}
-	return n
-}
-
-// covers reports whether what op takes may be taken, and notes what is missing. The
-// spends must be prepared.
-func (b *bucket) covers(op *limiter.Op, admitted bool) bool {
-	covered := true
-	for i := range op.Spends {
-		sp := &op.Spends[i]
-		if !sp.Held {
-			continue
-		}
-		if n := cost(sp, admitted); n > 0 && !b.block.spans[sp.Index].covers(n) {
-			covered = false
-		}
-	}
-	return covered
-}
-
-func (s *span) covers(n int64) bool {
-	if s.spent+n <= s.size {
-		return true
-	}
-	s.need = max(s.need, n)
-	return false
-}
-
-// gives reports whether an op gives anything back: then it must not be prepared twice.
-func gives(op *limiter.Op) bool {
-	for i := range op.Spends {
-		if op.Spends[i].Refund > op.Spends[i].Charge {
-			return true
-		}
-	}
-	return false
-}
-
-// foresee is covers for an op that gives something back: it asks for what the op
-// takes when it is admitted, and notes what it gives that there is room for.
-func (b *bucket) foresee(op *limiter.Op, now int64) bool {
-	covered := true
-	for i := range op.Spends {
-		sp := &op.Spends[i]
-		index := b.limits.Find(sp.Limit)
-		if index < 0 || b.limits.Unlimited(index) {
-			continue
-		}
-		span := &b.block.spans[index]
-		if n := cost(sp, true); n > 0 && !span.covers(n) {
-			covered = false
-		}
-		p := b.limits.Params(index)
-		span.gave = max(min(sp.Refund-sp.Charge, p.Capacity-b.balance(index).Available(p, now)), 0)
-	}
-	return covered
-}
-
-// account counts what an op has taken and given, and reports whether the block is
-// used up by half.
-func (b *bucket) account(op *limiter.Op, admitted, gave bool) (low bool) {
-	for i := range op.Spends {
-		sp := &op.Spends[i]
-		if !sp.Held {
-			continue
-		}
-		b.block.clean = false
-		s := &b.block.spans[sp.Index]
-		n := cost(sp, admitted)
-		s.used += sp.Charge - sp.Refund
-		if admitted {
-			s.used += sp.Take
-		}
-		if n > 0 {
-			s.last = n
-		}
-		if gave {
-			n -= s.gave
-			s.gave = 0
-		}
-		s.spent, s.nextSpent = max(s.spent+n, 0), max(s.nextSpent+n, 0)
-		low = low || n > 0 && s.spent > s.size/2
-	}
-	return low
-}
-
-// next chooses the size of the next block of a limit: as much as was taken in the
-// time that a block lasts, little against the capacity, and what is asked for now.
-func (s *span) next(capacity, elapsed int64) int64 {
-	demand := 2 * s.spent
-	if elapsed >= blockLasts {
-		demand = s.spent / (elapsed / blockLasts)
-	}
-	size := min(max(demand, 2*s.last), capacity/shareOfCapacity)
-	return max(size, min(2*s.last, capacity/leastShare), s.need, s.size-s.spent)
-}
-
-// launch takes the state of the bucket that is to be written, with the next sizes.
-func (b *bucket) launch(now int64) {
-	k := b.block
-	k.queued, k.flying, k.clean = false, true, false
-	for i := range k.spans {
-		if b.limits.Unlimited(i) {
-			continue
-		}
-		s := &k.spans[i]
-		s.nextSize, s.nextSpent = s.next(b.limits.Params(i).Capacity, now-k.since), 0
-		s.need = 0
-	}
-	k.since = now
-}
-
-// land puts the state that was written in force; failed says that it was not.
-func (b *bucket) land(failed bool) {
-	k := b.block
-	k.flying = false
-	if failed {
-		return
-	}
-	k.stored = !k.leaving
-	for i := range k.spans {
-		s := &k.spans[i]
-		s.size, s.spent = s.nextSize, s.nextSpent
-	}
+	k := &block{since: now, hour: hourOf(now)}
+	k.make(limits.Len())
+	return k
 }
 
 // storedBlock is the block of a bucket that is as the file has it.
@@ -210,4 +101,206 @@ func storedBlock(limits *limiter.Limits, now int64) *block {
 	k := newBlock(limits, now)
 	k.stored, k.clean = true, true
 	return k
+}
+
+// make makes n spans that cover nothing.
+func (k *block) make(n int) {
+	k.first = span{}
+	if n > 1 {
+		k.backlog().spans = make([]span, n-1)
+	} else if k.rest != nil {
+		k.rest.spans = nil
+	}
+}
+
+func (k *block) backlog() *backlog {
+	if k.rest == nil {
+		k.rest = &backlog{}
+	}
+	return k.rest
+}
+
+// span returns the span of the i-th limit.
+func (k *block) span(i int) *span {
+	if i == 0 {
+		return &k.first
+	}
+	return &k.rest.spans[i-1]
+}
+
+// uncover turns to other limits than those of the state in the file.
+func (k *block) uncover(from, to *limiter.Limits) {
+	old := make([]span, from.Len())
+	for i := range old {
+		old[i] = *k.span(i)
+	}
+	k.make(to.Len())
+	k.clean = false
+	for i := range old {
+		name := from.At(i).Name
+		if j := to.Find(name); j >= 0 {
+			s := k.span(j)
+			s.used, s.last = old[i].used, old[i].last
+		} else {
+			k.put(name, old[i].used)
+		}
+	}
+}
+
+// flow is what a spend gives to a bucket, and what it takes from it then.
+func flow(sp *limiter.Spend, admitted bool) (gives, takes int64) {
+	net := sp.Charge - sp.Refund
+	gives, takes = max(-net, 0), max(net, 0)
+	if admitted {
+		takes += sp.Take
+	}
+	return gives, takes
+}
+
+// covers reports whether the file has what op takes, and notes what is missing. The
+// op must be prepared.
+func (b *bucket) covers(op *limiter.Op, admitted bool) bool {
+	covered := true
+	for i := range op.Spends {
+		if sp := &op.Spends[i]; sp.Held {
+			if gives, takes := flow(sp, admitted); !b.block.span(sp.Index).covers(gives, takes) {
+				covered = false
+			}
+		}
+	}
+	return covered
+}
+
+func (s *span) covers(gives, takes int64) bool {
+	if takes == 0 || max(s.spent-gives, 0)+takes <= s.size && max(s.nextSpent-gives, 0)+takes <= s.nextSize {
+		return true
+	}
+	s.need, s.waits = max(s.need, takes), min(s.waits+takes, maxFlow)
+	return false
+}
+
+// account is finish with a file, of an op that is covered: it counts what was given and
+// taken. It reports whether it is time for a newer state in the file; and whether so
+// much was given back that a crash would lose more than a block, until the file has one.
+func (b *bucket) account(op *limiter.Op, now int64, admitted bool) (low, over bool) {
+	k := b.block
+	for i := range op.Spends {
+		sp := &op.Spends[i]
+		if !sp.Held {
+			continue
+		}
+		took := b.spend(sp, admitted)
+		gives, takes := flow(sp, admitted)
+		if gives == 0 && takes == 0 {
+			continue
+		}
+		k.clean = false
+		if hour := hourOf(now); hour > k.hour {
+			b.turn(hour)
+		}
+		s := k.span(sp.Index)
+		s.used = plus(s.used, takes-gives)
+		over = over || gives > min(s.spent, s.nextSpent) && (k.stored || k.flying)
+		s.spent = max(s.spent-gives, 0) + took
+		s.nextSpent = max(s.nextSpent-gives, 0) + took
+		if took > 0 {
+			s.last = takes
+			low = low || !k.queued && !k.flying && s.low(b.limits.Params(sp.Index).Capacity, now-k.since)
+		}
+	}
+	return low, over
+}
+
+// low reports whether a block is used up by half, and the next one would be larger
+// than the rest of it and cover a request like the last.
+func (s *span) low(capacity, elapsed int64) bool {
+	return s.spent > s.size/2 && s.next(capacity, elapsed) >= max(s.last, s.size-s.spent+1)
+}
+
+// next chooses the size of the next block of a limit: what is asked for, what was taken in
+// the time that a block lasts, and what is left, so that it covers what is
+// taken while it is written.
+func (s *span) next(capacity, elapsed int64) int64 {
+	demand := 2 * s.spent
+	if elapsed >= blockLasts {
+		demand = s.spent / (elapsed / blockLasts)
+	}
+	return max(
+		min(demand, capacity/hotShare),
+		min(max(2*s.last, s.waits), capacity/nextShare),
+		min(s.last, limiter.Milli), // however small the capacity is
+		capacity/tinyShare,
+		s.need,
+		s.size-s.spent,
+	)
+}
+
+// launch takes the state of the bucket that is to be written, with the next sizes.
+func (b *bucket) launch(now int64) {
+	k := b.block
+	k.flying, k.clean = true, false
+	for i := range b.limits.Len() {
+		if b.limits.Unlimited(i) {
+			continue
+		}
+		s := k.span(i)
+		s.nextSize, s.nextSpent = s.next(b.limits.Params(i).Capacity, now-k.since), 0
+		s.need, s.waits = 0, 0
+	}
+	k.since = now
+}
+
+// vacate covers nothing: the file is to forget the bucket.
+func (b *bucket) vacate() {
+	k := b.block
+	k.flying, k.vacated, k.clean = true, true, false
+	for i := range b.limits.Len() {
+		s := k.span(i)
+		*s = span{used: s.used, last: s.last}
+	}
+}
+
+// outcome is how a commit ended.
+type outcome uint8
+
+const (
+	made    outcome = iota
+	notMade         // the file is as it was before
+	unknown         // or it has what was to be written
+)
+
+// land puts the state that was written in force. It reports whether the file has
+// forgotten the bucket.
+func (b *bucket) land(how outcome) (left bool) {
+	k := b.block
+	left = k.vacated && how == made
+	k.flying, k.vacated = false, false
+	for i := range b.limits.Len() {
+		k.span(i).land(how)
+	}
+	if k.rest != nil {
+		if how == made {
+			k.rest.past = k.rest.past[k.rest.flying:]
+		}
+		k.rest.flying = 0
+	}
+	if how == made {
+		k.stored = !left
+	}
+	return left
+}
+
+// land settles on one state. Of a file that has the state before or the next one no more is covered
+// than each of them covers, now and after whatever is given back and taken.
+func (s *span) land(how outcome) {
+	switch how {
+	case made:
+		s.size, s.spent = s.nextSize, s.nextSpent
+	case unknown:
+		left := min(s.size-s.spent, s.nextSize-s.nextSpent)
+		s.size = min(s.size, s.nextSize)
+		s.spent = s.size - left
+	case notMade:
+	}
+	s.nextSize, s.nextSpent = s.size, s.spent
 }

@@ -162,8 +162,8 @@ func (b *bucket) keepDormant(old *bucket, now int64) {
 	}
 }
 
-// prepare refills the spends of op, gives what they give, and reports whether
-// every one finds what it needs. It takes nothing.
+// prepare works out the spends of op, refilled and with what they give, and reports
+// whether every one finds what it needs. It changes nothing but op, and may be called again.
 func (b *bucket) prepare(op *limiter.Op, now int64) bool {
 	enough := true
 	for i := range op.Spends {
@@ -173,8 +173,8 @@ func (b *bucket) prepare(op *limiter.Op, now int64) bool {
 		if sp.Held = sp.Index >= 0 && !b.limits.Unlimited(sp.Index); !sp.Held {
 			continue
 		}
-		p, t := b.limits.Params(sp.Index), b.balance(sp.Index)
-		*t = t.Refill(p, now)
+		p, t := b.limits.Params(sp.Index), &sp.Bucket
+		*t = b.balance(sp.Index).Refill(p, now)
 		if give := sp.Refund - sp.Charge; give > 0 {
 			*t = t.ForceConsume(p, -give, now)
 		}
@@ -189,18 +189,23 @@ func (b *bucket) prepare(op *limiter.Op, now int64) bool {
 // reports the state.
 func (b *bucket) finish(op *limiter.Op, admitted bool) {
 	for i := range op.Spends {
-		sp := &op.Spends[i]
-		if !sp.Held {
-			continue
+		if sp := &op.Spends[i]; sp.Held {
+			b.spend(sp, admitted)
 		}
-		t := b.balance(sp.Index)
-		if admitted {
-			t.Tokens -= sp.Take
-		}
-		if cost := sp.Charge - sp.Refund; cost > 0 {
-			floor := min(t.Tokens, b.limits.At(sp.Index).DebtFloor())
-			t.Tokens = max(t.Tokens-cost, floor)
-		}
-		sp.Bucket = *t
 	}
+}
+
+// spend is finish of one limit. It returns what it took of the balance.
+func (b *bucket) spend(sp *limiter.Spend, admitted bool) (took int64) {
+	t := &sp.Bucket
+	before := t.Tokens
+	if admitted {
+		t.Tokens -= sp.Take
+	}
+	if cost := sp.Charge - sp.Refund; cost > 0 {
+		floor := min(t.Tokens, b.limits.At(sp.Index).DebtFloor())
+		t.Tokens = max(t.Tokens-cost, floor)
+	}
+	*b.balance(sp.Index) = *t
+	return before - t.Tokens
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 	"unique"
 
@@ -79,9 +78,9 @@ func (b *bucket) record(buf []byte, exact bool) []byte {
 		}
 		var size, used int64
 		if b.block != nil {
-			used = b.block.spans[i].used
+			used = b.block.span(i).used
 			if !exact {
-				size = b.block.spans[i].nextSize
+				size = b.block.span(i).nextSize
 			}
 		}
 		buf = appendBalance(buf, *b.balance(i))
@@ -203,7 +202,7 @@ type restored struct {
 func parseBucket(key, value []byte, shared map[string]*limiter.Limits) (restored, error) {
 	identity, value, ok := identityOf(key, value)
 	r := &reader{buf: identity, fault: !ok}
-	b := &bucket{namespace: unique.Make(r.text()), entity: strings.Clone(r.text()), resource: unique.Make(r.text())}
+	b := &bucket{namespace: unique.Make(r.text()), entity: r.text(), resource: unique.Make(r.text())}
 	if r.fault || len(r.buf) != 8 {
 		return restored{}, fmt.Errorf("key %x: %w", key, errRecord)
 	}
@@ -226,9 +225,9 @@ func parseBucket(key, value []byte, shared map[string]*limiter.Limits) (restored
 			continue
 		}
 		*b.balance(i) = r.balance()
-		out.sizes[i] = r.int(0, math.MaxInt64)
-		k.spans[i].used = r.int(math.MinInt64, math.MaxInt64)
-		if out.sizes[i] > 0 || k.spans[i].used != 0 {
+		out.sizes[i] = r.int(0, maxFlow)
+		k.span(i).used = r.int(math.MinInt64, math.MaxInt64)
+		if out.sizes[i] > 0 || k.span(i).used != 0 {
 			k.clean, b.block = out.sizes[i] == 0 && k.clean, k
 		}
 	}
@@ -264,8 +263,13 @@ func (r *restored) recover(now int64) (lost int64) {
 		}
 		p, t := r.limits.Params(i), r.balance(i)
 		*t = settle(*t, p, now)
-		t.Tokens = max(t.Tokens-size, min(t.Tokens, r.limits.At(i).DebtFloor()))
-		lost += size
+		switch floor := r.limits.At(i).DebtFloor(); {
+		case t.Tokens-size >= floor:
+			t.Tokens -= size
+		case t.Tokens > floor: // the true balance may have been filled in between, and so have another remainder
+			t.Tokens, t.Remainder = floor, 0
+		}
+		lost = plus(lost, size)
 	}
 	if r.rest != nil {
 		for i := range r.rest.dormant {

@@ -66,16 +66,16 @@ func (s *Store) PutEntity(ctx context.Context, now time.Time, namespace string, 
 		return limiter.Entity{}, fmt.Errorf("%w: an entity needs an id", limiter.ErrInvalid)
 	}
 	ref := limiter.EntityRef(strings.Clone(e.ID))
-	err := s.change(ctx, namespace, []limiter.Ref{ref}, "entity.put", func(get func(limiter.Ref) limiter.Record, put func(limiter.Ref, limiter.Record)) error {
+	err := s.change(ctx, namespace, func(c *edit) error {
 		stored := limiter.Entity{CreatedAt: now}
-		if r := get(ref); r.Entity != nil {
+		if r := c.get(ref); r.Entity != nil {
 			stored = *r.Entity
 		}
 		if e.Version != stored.Version {
 			return fmt.Errorf("%w: entity %q has version %d, not %d", limiter.ErrConflict, e.ID, stored.Version, e.Version)
 		}
 		if err := limiter.CheckHierarchy(e, func(id string) (limiter.Entity, bool) {
-			r := get(limiter.EntityRef(id))
+			r := c.get(limiter.EntityRef(id))
 			if r.Entity == nil {
 				return limiter.Entity{}, false
 			}
@@ -87,7 +87,9 @@ func (s *Store) PutEntity(ctx context.Context, now time.Time, namespace string, 
 		e.Metadata = maps.Clone(e.Metadata)
 		e.CreatedAt, e.Version = stored.CreatedAt, stored.Version+1
 		kept := e
-		put(ref, limiter.Record{Entity: &kept})
+		r := limiter.Record{Entity: &kept}
+		c.put(ref, r)
+		c.say(limiter.ActionPutEntity, ref, r.Detail())
 		return nil
 	})
 	if err != nil {
@@ -99,19 +101,16 @@ func (s *Store) PutEntity(ctx context.Context, now time.Time, namespace string, 
 
 // DeleteEntity implements limiter.Store.
 func (s *Store) DeleteEntity(ctx context.Context, namespace, id string) error {
-	c := &s.catalog
-	refs := []limiter.Ref{limiter.EntityRef(strings.Clone(id))}
-	c.mu.RLock()
-	for k := range c.records {
-		if k.namespace == namespace && k.ref.Kind == limiter.RefEntityLimits && k.ref.Entity == id {
-			refs = append(refs, k.ref)
+	return s.change(ctx, namespace, func(c *edit) error {
+		ref := limiter.EntityRef(strings.Clone(id))
+		c.put(ref, limiter.Record{})
+		limits := s.catalog.refs(namespace, func(ref limiter.Ref, _ limiter.Record) bool {
+			return ref.Kind == limiter.RefEntityLimits && ref.Entity == id
+		})
+		for _, ref := range limits {
+			c.put(ref, limiter.Record{})
 		}
-	}
-	c.mu.RUnlock()
-	return s.change(ctx, namespace, refs, "entity.delete", func(_ func(limiter.Ref) limiter.Record, put func(limiter.Ref, limiter.Record)) error {
-		for _, ref := range refs {
-			put(ref, limiter.Record{})
-		}
+		c.say(limiter.ActionDeleteEntity, ref, fmt.Sprintf("the entity and %d limits", len(limits)))
 		return nil
 	})
 }
@@ -121,23 +120,27 @@ func (s *Store) PutLimits(ctx context.Context, namespace string, ref limiter.Ref
 	if ref.Kind == limiter.RefEntity || r.Entity != nil {
 		return fmt.Errorf("%w: an entity is stored with PutEntity", limiter.ErrInvalid)
 	}
+	if ref.Kind > limiter.RefSystemLimits || r.OnUnavailable > limiter.Local {
+		return fmt.Errorf("%w: there is no record of kind %d, or no policy %d", limiter.ErrInvalid, ref.Kind, r.OnUnavailable)
+	}
 	if ref.Kind != limiter.RefSystemLimits && r.OnUnavailable != limiter.Unset {
 		return fmt.Errorf("%w: only the system's limits carry a policy", limiter.ErrInvalid)
 	}
 	ref.Entity, ref.Resource = strings.Clone(ref.Entity), strings.Clone(ref.Resource)
-	action := "limits.put"
-	if r.Empty() {
-		action = "limits.delete"
-	}
-	return s.change(ctx, namespace, []limiter.Ref{ref}, action, func(_ func(limiter.Ref) limiter.Record, put func(limiter.Ref, limiter.Record)) error {
-		put(ref, r)
+	return s.change(ctx, namespace, func(c *edit) error {
+		c.put(ref, r)
+		if r.Empty() {
+			c.say(limiter.ActionDeleteLimits, ref, "")
+		} else {
+			c.say(limiter.ActionPutLimits, ref, r.Detail())
+		}
 		return nil
 	})
 }
 
 // RaiseGeneration implements limiter.Store.
 func (s *Store) RaiseGeneration(ctx context.Context) error {
-	return s.change(ctx, "", nil, "", func(func(limiter.Ref) limiter.Record, func(limiter.Ref, limiter.Record)) error { return nil })
+	return s.change(ctx, "", func(*edit) error { return nil })
 }
 
 // Subscribe implements limiter.Store.
@@ -149,8 +152,9 @@ func (s *Store) Subscribe(fn func(limiter.Change)) {
 
 // change runs one change of a namespace's records, alone, raises the generation
 // when it returns no error, and tells the subscriber. With a file the change, its
-// audit event and the generation are in it before anybody sees the change.
-func (s *Store) change(ctx context.Context, namespace string, refs []limiter.Ref, action string, fn func(get func(limiter.Ref) limiter.Record, put func(limiter.Ref, limiter.Record)) error) error {
+// audit event and the generation are in it before anybody sees the change; what was
+// given to the file is not called back, so that it has and the memory shows the same.
+func (s *Store) change(ctx context.Context, namespace string, fn func(*edit) error) error {
 	if err := contextErr(ctx); err != nil {
 		return err
 	}
@@ -160,30 +164,31 @@ func (s *Store) change(ctx context.Context, namespace string, refs []limiter.Ref
 	if c.closed.Load() {
 		return limiter.ErrClosed
 	}
-	edit := edit{namespace: strings.Clone(namespace), action: action, refs: refs, generation: c.generation.Load() + 1}
-	err := fn(
-		func(ref limiter.Ref) limiter.Record { return c.get(recordKey{edit.namespace, ref}) },
-		func(ref limiter.Ref, r limiter.Record) {
-			edit.puts = append(edit.puts, put{recordKey{edit.namespace, ref}, r})
-		})
-	if err != nil {
+	e := edit{catalog: c, namespace: strings.Clone(namespace), generation: c.generation.Load() + 1}
+	if err := fn(&e); err != nil {
 		return err
 	}
 	if s.disk != nil {
-		if err := s.disk.write(edit.changes(s.cfg.Now())...).wait(context.WithoutCancel(ctx)); err != nil {
+		if err := s.disk.write(context.WithoutCancel(ctx), e.changes(s.cfg.Now())...); err != nil {
 			return err
 		}
 	}
-	return c.apply(&edit)
+	if !c.apply(&e) && s.disk == nil {
+		return limiter.ErrClosed
+	}
+	return nil
 }
 
 // edit is a change on its way.
 type edit struct {
+	catalog    *catalog
 	namespace  string
-	action     string // "" = none that is audited
-	refs       []limiter.Ref
 	generation uint64
 	puts       []put
+
+	action  string // "" = none that is audited
+	subject limiter.Ref
+	detail  string
 }
 
 type put struct {
@@ -191,30 +196,55 @@ type put struct {
 	record limiter.Record
 }
 
-func (c *catalog) get(k recordKey) limiter.Record {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.records[k]
+func (e *edit) get(ref limiter.Ref) limiter.Record {
+	e.catalog.mu.RLock()
+	defer e.catalog.mu.RUnlock()
+	return e.catalog.records[recordKey{e.namespace, ref}]
 }
 
-// apply makes a change visible.
-func (c *catalog) apply(e *edit) error {
+// put stores a record, or deletes it if it is empty.
+func (e *edit) put(ref limiter.Ref, r limiter.Record) {
+	e.puts = append(e.puts, put{recordKey{e.namespace, ref}, r})
+}
+
+// say has the change audited.
+func (e *edit) say(action string, subject limiter.Ref, detail string) {
+	e.action, e.subject, e.detail = action, subject, detail
+}
+
+// refs returns which records of a namespace fn selects.
+func (c *catalog) refs(namespace string, fn func(limiter.Ref, limiter.Record) bool) []limiter.Ref {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	var found []limiter.Ref
+	for k, r := range c.records {
+		if k.namespace == namespace && fn(k.ref, r) {
+			found = append(found, k.ref)
+		}
+	}
+	return found
+}
+
+// apply makes a change visible, unless the store is closed.
+func (c *catalog) apply(e *edit) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.records == nil {
-		return limiter.ErrClosed
+		return false
 	}
+	var refs []limiter.Ref
 	for _, p := range e.puts {
 		if p.record.Empty() {
 			delete(c.records, p.key)
 		} else {
 			c.records[p.key] = p.record
 		}
+		refs = append(refs, p.key.ref)
 	}
 	c.size.Store(int64(len(c.records)))
 	c.generation.Store(e.generation)
 	if c.subscriber != nil {
-		c.subscriber(limiter.Change{Namespace: e.namespace, Generation: e.generation, Refs: e.refs})
+		c.subscriber(limiter.Change{Namespace: e.namespace, Generation: e.generation, Refs: refs})
 	}
-	return nil
+	return true
 }

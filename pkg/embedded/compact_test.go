@@ -68,7 +68,7 @@ func TestCoveredDecisionsDoNotWaitForTheFile(t *testing.T) {
 	defer s.Close(t.Context()) //nolint:errcheck // looked at by other tests
 	limits := limitsOf(t, limiter.PerHour("rpm", 100))
 	mustTake(t, s, t0, true, opOf("hot", limits, 1))
-	if err := s.disk.write().wait(t.Context()); err != nil { // the block that the take has asked for
+	if err := s.disk.ask().wait(t.Context()); err != nil { // the block that the take has asked for
 		t.Fatal(err)
 	}
 	busy, release, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)

@@ -1,8 +1,11 @@
 package embedded
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"unique"
 
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -17,6 +20,11 @@ type disk struct {
 	mu      sync.Mutex
 	next    *batch // nil = nothing is asked for
 	closing bool
+	last    []map[uint64]*bucket // that Close took from the shards
+
+	turning sync.Mutex // held while usage moves from buckets to rows
+	// namespaces that the file knows are in use. The writer owns it.
+	namespaces map[unique.Handle[string]]bool
 
 	wake  chan struct{} // holds a token when there is a batch, or none will come
 	ended chan struct{} // closed when the writer has ended
@@ -47,11 +55,14 @@ type change struct {
 }
 
 func newDisk(s *Store, file *datafile.File) *disk {
-	return &disk{store: s, file: file, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	return &disk{
+		store: s, file: file, namespaces: make(map[unique.Handle[string]]bool),
+		wake: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
 }
 
-// want asks for a newer state of a bucket, and returns the batch that it will be in.
-// The bucket's shard must be locked.
+// want asks for a newer state of a bucket, and returns the batch that it will be in,
+// or a later one. The bucket's shard must be locked.
 func (d *disk) want(sh *shard, hash uint64, b *bucket) *batch {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -63,8 +74,8 @@ func (d *disk) want(sh *shard, hash uint64, b *bucket) *batch {
 	return n
 }
 
-// write asks for changes, in this order, and returns the batch that they will be in.
-func (d *disk) write(changes ...change) *batch {
+// ask asks for changes, in this order, and returns the batch that they will be in.
+func (d *disk) ask(changes ...change) *batch {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := d.batch()
@@ -72,42 +83,77 @@ func (d *disk) write(changes ...change) *batch {
 	return n
 }
 
+// write has changes written, in this order, and waits until they are. An error that
+// wraps limiter.ErrUncertain leaves open whether they are, now or later.
+func (d *disk) write(ctx context.Context, changes ...change) error {
+	n := d.ask(changes...)
+	select {
+	case <-n.done:
+	case <-ctx.Done():
+		return fmt.Errorf("%w: waiting for the data file: %w", limiter.ErrUncertain, ctx.Err())
+	}
+	if errors.Is(n.err, datafile.ErrUncertain) {
+		return fmt.Errorf("%w: %w", limiter.ErrUncertain, n.err)
+	}
+	return n.failure()
+}
+
+// wait waits until the batch is in the file. On an error nothing was taken.
+func (n *batch) wait(ctx context.Context) error {
+	select {
+	case <-n.done:
+		return n.failure()
+	case <-ctx.Done():
+		return fmt.Errorf("%w: waiting for the data file: %w", limiter.ErrUnavailable, ctx.Err())
+	}
+}
+
+func (n *batch) failure() error {
+	if n.err == nil || errors.Is(n.err, limiter.ErrClosed) {
+		return n.err
+	}
+	return fmt.Errorf("%w: %w", limiter.ErrUnavailable, n.err)
+}
+
 // batch returns the next batch. d.mu must be locked.
 func (d *disk) batch() *batch {
-	if d.next == nil {
-		d.next = &batch{done: make(chan struct{})}
-		if d.closing {
-			d.next.err = limiter.ErrClosed
-			close(d.next.done)
-			gone := d.next
-			d.next = nil
-			return gone
-		}
-		select {
-		case d.wake <- struct{}{}:
-		default: // it is awake already
-		}
+	if d.next != nil {
+		return d.next
 	}
-	return d.next
+	n := &batch{done: make(chan struct{})}
+	if d.closing {
+		n.err = limiter.ErrClosed
+		close(n.done)
+		return n
+	}
+	d.next = n
+	d.signal()
+	return n
+}
+
+// signal wakes the writer, unless it is awake already.
+func (d *disk) signal() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
 }
 
 // run writes batches until close, and then what is left.
 func (d *disk) run() {
 	defer close(d.ended)
 	for {
-		<-d.wake
-		for {
-			d.mu.Lock()
-			n, closing := d.next, d.closing
-			d.next = nil
-			d.mu.Unlock()
-			if n == nil {
-				if closing {
-					return
-				}
-				break
-			}
+		d.mu.Lock()
+		n, closing := d.next, d.closing
+		d.next = nil
+		d.mu.Unlock()
+		switch {
+		case n != nil:
 			d.commit(n)
+		case closing:
+			return
+		default:
+			<-d.wake
 		}
 	}
 }
@@ -115,59 +161,80 @@ func (d *disk) run() {
 // close ends the writer when it has written all that was asked for.
 func (d *disk) close() {
 	d.mu.Lock()
-	if d.closing {
-		d.mu.Unlock()
-		return
-	}
 	d.closing = true
 	d.mu.Unlock()
-	select {
-	case d.wake <- struct{}{}:
-	default:
-	}
+	d.signal()
 	<-d.ended
+}
+
+// keep keeps the buckets of a shard for finish.
+func (d *disk) keep(buckets map[uint64]*bucket) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last = append(d.last, buckets)
 }
 
 // commit writes a batch and tells who waits.
 func (d *disk) commit(n *batch) {
-	if len(n.buckets)+len(n.changes) == 0 { // who waits has waited for the batch before it
-		close(n.done)
-		return
+	if len(n.buckets)+len(n.changes) > 0 { // else who waits has waited for the batch before it
+		d.turning.Lock()
+		w := d.depart(n)
+		d.land(n, w.save(d.file))
+		d.turning.Unlock()
 	}
+	close(n.done)
+}
+
+// writing is what a batch writes.
+type writing struct {
+	changes []change
+	used    []usageRow
+}
+
+// depart takes the states of the buckets of a batch.
+func (d *disk) depart(n *batch) writing {
 	now := d.store.cfg.Now().UnixMilli()
-	changes := n.changes
-	var used []usageRow
-	for i := range n.buckets {
-		a := &n.buckets[i]
+	w := writing{changes: n.changes}
+	for _, a := range n.buckets {
 		a.shard.mu.Lock()
-		used = a.bucket.turn(used, hourOf(now))
-		changes = append(changes, a.bucket.depart(now))
+		if !d.namespaces[a.bucket.namespace] {
+			w.changes = append(w.changes, inUse(a.bucket.namespace.Value()))
+		}
+		w.depart(a.bucket, now)
 		a.shard.mu.Unlock()
 	}
-	err := d.file.Update(func(tx *datafile.Tx) error {
-		for _, c := range changes {
-			if err := c.apply(tx); err != nil {
+	return w
+}
+
+// depart adds what the file is to have of a bucket: its state, or nothing when it is
+// to leave and may. The bucket's shard must be locked.
+func (w *writing) depart(b *bucket, now int64) {
+	k := b.block
+	leave := k.leaving == purged || k.leaving == whenIdle && b.idle(now-grace.Milliseconds())
+	k.queued, k.leaving = false, stays
+	c := change{table: datafile.Buckets}
+	var head []byte
+	c.key, head = identified(b.identity())
+	if leave {
+		b.turn(k.hour)
+		b.vacate()
+	} else {
+		b.launch(now)
+		c.value = b.record(head, false)
+	}
+	w.changes = append(w.changes, c)
+	w.used = b.rows(w.used)
+}
+
+func (w *writing) save(file *datafile.File) error {
+	return file.Update(func(tx *datafile.Tx) error {
+		for i := range w.changes {
+			if err := w.changes[i].apply(tx); err != nil {
 				return err
 			}
 		}
-		return addUsage(tx, used)
+		return addUsage(tx, w.used)
 	})
-	for i := range n.buckets {
-		a := &n.buckets[i]
-		a.shard.mu.Lock()
-		a.bucket.turned(err != nil)
-		a.bucket.land(err != nil)
-		if k := a.bucket.block; k.leaving && !k.queued && err == nil && a.shard.buckets != nil {
-			d.store.drop(a.shard, a.hash, a.bucket)
-		}
-		a.bucket.block.leaving = false
-		a.shard.mu.Unlock()
-	}
-	if err != nil {
-		n.err = fmt.Errorf("%w: %w", limiter.ErrUnavailable, err)
-		d.store.failed(err)
-	}
-	close(n.done)
 }
 
 func (c *change) apply(tx *datafile.Tx) error {
@@ -177,26 +244,29 @@ func (c *change) apply(tx *datafile.Tx) error {
 	return tx.Put(c.table, c.key, c.value)
 }
 
-// depart returns what the file is to have of the bucket: its state, or nothing when it
-// is to leave and may. The shard must be locked.
-func (b *bucket) depart(now int64) change {
-	c := change{table: datafile.Buckets}
-	var head []byte
-	c.key, head = identified(b.identity())
-	if b.block.leaving = b.block.leaving && b.idle(now-grace.Milliseconds()); b.block.leaving {
-		b.block.vacate()
-		return c
+// land puts what was written in force; err says that it was not, or may not be.
+func (d *disk) land(n *batch, err error) {
+	how := made
+	switch {
+	case errors.Is(err, datafile.ErrUncertain), errors.Is(err, datafile.ErrCorrupt):
+		how = unknown
+	case err != nil:
+		how = notMade
 	}
-	b.launch(now)
-	c.value = b.record(head, false)
-	return c
-}
-
-// vacate covers nothing from now on: the file forgets the bucket.
-func (k *block) vacate() {
-	k.queued, k.flying, k.stored = false, true, false
-	for i := range k.spans {
-		s := &k.spans[i]
-		s.size, s.spent, s.nextSize, s.nextSpent, s.need = 0, 0, 0, 0, 0
+	for _, a := range n.buckets {
+		a.shard.mu.Lock()
+		b := a.bucket
+		left := b.land(how)
+		if k := b.block; left && !k.queued && !k.unsaved() && a.shard.buckets != nil {
+			d.store.drop(a.shard, a.hash, b)
+		}
+		a.shard.mu.Unlock()
+		if err == nil {
+			d.namespaces[b.namespace] = true
+		}
+	}
+	if err != nil {
+		n.err = err
+		d.store.failed(err)
 	}
 }

@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -11,58 +10,69 @@ import (
 // buckets do not cover waits until the file has newer ones, with nothing changed.
 func (s *Store) takeDurably(ctx context.Context, now int64, ops []limiter.Op) (bool, error) {
 	for {
-		var admitted bool
-		var pending *batch
+		var t try
 		var err error
 		if len(ops) == 1 {
-			admitted, pending, err = s.tryOne(now, &ops[0])
+			t, err = s.tryOne(now, &ops[0])
 		} else {
-			admitted, pending, err = s.tryAll(now, ops)
+			t, err = s.tryAll(now, ops)
 		}
-		if pending == nil || err != nil {
-			return admitted, err
+		if err != nil || t.wait == nil {
+			return t.admitted, err
 		}
-		if err := pending.wait(ctx); err != nil {
+		err = t.wait.wait(ctx)
+		if t.done { // whatever the file says: it is taken
+			return t.admitted, nil
+		}
+		if err != nil {
 			return false, err
 		}
 	}
 }
 
-// tryOne is takeOne with a file. A batch says that nothing was done, and what to wait for.
-func (s *Store) tryOne(now int64, op *limiter.Op) (admitted bool, pending *batch, err error) {
+// try is how a decision went: it was made, or nothing was done.
+type try struct {
+	done     bool
+	admitted bool
+	wait     *batch // before it is answered, or tried again; nil = neither
+}
+
+// tryOne is takeOne with a file.
+func (s *Store) tryOne(now int64, op *limiter.Op) (t try, err error) {
 	hash := s.hash(&op.Bucket)
 	sh := &s.shards[hash%shardCount]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	b, created, err := s.open(sh, hash, now, op)
 	if err != nil {
-		return false, nil, err
+		return try{}, err
 	}
-	gave := gives(op)
-	if gave && !b.foresee(op, now) {
-		return false, s.disk.want(sh, hash, b), nil
+	t.admitted = b.prepare(op, now)
+	if !b.covers(op, t.admitted) {
+		return try{wait: s.disk.want(sh, hash, b)}, nil
 	}
-	admitted = b.prepare(op, now)
-	if !gave && !b.covers(op, admitted) {
-		return false, s.disk.want(sh, hash, b), nil
+	t.done = true
+	if s.book(sh, hash, b, now, op, t.admitted) {
+		t.wait = s.disk.want(sh, hash, b)
 	}
-	s.book(sh, hash, b, op, admitted, gave)
-	if created && !b.block.queued && b.full(now) {
+	if created && b.unused(now) {
 		s.drop(sh, hash, b)
 	}
-	return admitted, nil, nil
+	return t, nil
 }
 
-// book takes what was prepared and is covered, and asks for the next block in time.
-func (s *Store) book(sh *shard, hash uint64, b *bucket, op *limiter.Op, admitted, gave bool) {
-	b.finish(op, admitted)
-	if b.account(op, admitted, gave) && !b.block.queued && !b.block.flying {
+// book takes what was prepared and is covered, and asks for the next block in time. It
+// reports whether the answer must wait for the file.
+func (s *Store) book(sh *shard, hash uint64, b *bucket, now int64, op *limiter.Op, admitted bool) (over bool) {
+	low, over := b.account(op, now, admitted)
+	if low && !over {
 		s.disk.want(sh, hash, b)
 	}
+	return over
 }
 
 // tryAll is takeAll with a file, like tryOne.
-func (s *Store) tryAll(now int64, ops []limiter.Op) (admitted bool, pending *batch, err error) {
+func (s *Store) tryAll(now int64, ops []limiter.Op) (t try, err error) {
 	var fixed [16]opened
 	held := fixed[:0]
 	for i := range ops {
@@ -73,46 +83,37 @@ func (s *Store) tryAll(now int64, ops []limiter.Op) (admitted bool, pending *bat
 	s.lock(indices)
 	defer s.unlock(indices)
 
-	gave := false
 	for i := range ops {
 		h := &held[i]
 		h.bucket, h.created, err = s.open(&s.shards[h.hash%shardCount], h.hash, now, &ops[i])
 		if err != nil {
 			s.dropUnused(held[:i], now)
-			return false, nil, err
-		}
-		gave = gave || gives(&ops[i])
-	}
-	if gave { // before anything is given
-		for i := range ops {
-			if !held[i].bucket.foresee(&ops[i], now) {
-				pending = s.wantHeld(&held[i])
-			}
-		}
-		if pending != nil {
-			return false, pending, nil
+			return try{}, err
 		}
 	}
-	admitted = true
+	t.admitted = true
 	for i := range ops {
 		if !held[i].bucket.prepare(&ops[i], now) {
-			admitted = false
+			t.admitted = false
 		}
 	}
 	for i := range ops {
-		if !gave && !held[i].bucket.covers(&ops[i], admitted) {
-			pending = s.wantHeld(&held[i])
+		if !held[i].bucket.covers(&ops[i], t.admitted) {
+			t.wait = s.wantHeld(&held[i])
 		}
 	}
-	if pending != nil {
-		return false, pending, nil
+	if t.wait != nil {
+		return try{wait: t.wait}, nil
 	}
+	t.done = true
 	for i := range ops {
 		h := &held[i]
-		s.book(&s.shards[h.hash%shardCount], h.hash, h.bucket, &ops[i], admitted, gave)
+		if s.book(&s.shards[h.hash%shardCount], h.hash, h.bucket, now, &ops[i], t.admitted) {
+			t.wait = s.wantHeld(h)
+		}
 	}
 	s.dropUnused(held, now)
-	return admitted, nil, nil
+	return t, nil
 }
 
 // wantHeld asks for a block. All that are asked for while the locks are held are in
@@ -125,18 +126,15 @@ func (s *Store) wantHeld(h *opened) *batch {
 // dropUnused removes the buckets that this decision created and left full.
 func (s *Store) dropUnused(held []opened, now int64) {
 	for _, h := range held {
-		if h.created && !h.bucket.block.queued && h.bucket.full(now) {
+		if h.created && h.bucket.unused(now) {
 			s.drop(&s.shards[h.hash%shardCount], h.hash, h.bucket)
 		}
 	}
 }
 
-// wait waits until the batch is in the file.
-func (b *batch) wait(ctx context.Context) error {
-	select {
-	case <-b.done:
-		return b.err
-	case <-ctx.Done():
-		return fmt.Errorf("%w: waiting for the data file: %w", limiter.ErrUnavailable, ctx.Err())
-	}
+// unused reports whether nothing is known of a bucket, here or in the file, that a
+// new one would not have.
+func (b *bucket) unused(now int64) bool {
+	k := b.block
+	return !k.stored && !k.queued && !k.flying && !k.unsaved() && b.full(now)
 }

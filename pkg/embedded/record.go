@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
@@ -40,7 +41,8 @@ func appendRecord(buf []byte, r limiter.Record) []byte {
 	}
 	buf = binary.AppendUvarint(buf, cascade)
 	buf = binary.AppendUvarint(buf, e.Version)
-	buf = binary.AppendVarint(buf, e.CreatedAt.UnixNano())
+	buf = binary.AppendVarint(buf, e.CreatedAt.Unix())
+	buf = binary.AppendUvarint(buf, uint64(e.CreatedAt.Nanosecond())) // #nosec G115 -- not negative
 	buf = binary.AppendUvarint(buf, uint64(len(e.Metadata)))
 	for _, k := range slices.Sorted(maps.Keys(e.Metadata)) {
 		buf = appendText(appendText(buf, k), e.Metadata[k])
@@ -62,7 +64,8 @@ func parseRecord(key, value []byte) (recordKey, limiter.Record, error) {
 	out.Limits = r.someLimits()
 	if k.ref.Kind == limiter.RefEntity {
 		e := &limiter.Entity{ID: k.ref.Entity, Name: r.text(), Parent: r.text(), Cascade: r.uint() == 1, Version: r.uint()}
-		e.CreatedAt = time.Unix(0, r.int(math.MinInt64, math.MaxInt64))
+		seconds := r.int(math.MinInt64, math.MaxInt64)
+		e.CreatedAt = time.Unix(seconds, int64(r.uint()%1e9)).UTC() // #nosec G115 -- below 1e9
 		if n := r.uint(); n > 0 && !r.fault {
 			e.Metadata = make(map[string]string)
 			for ; n > 0 && !r.fault; n-- {
@@ -128,11 +131,14 @@ func (m mark) put(name string) change {
 	return c
 }
 
-// inUse returns what notes that a namespace is in use.
+// inUse returns what notes that a namespace is in use. The key is its name with the length
+// before it, the value its name with a dot behind it: no value is empty.
 func inUse(namespace string) change {
 	key, _ := identified(appendText(nil, namespace))
-	return change{datafile.Namespaces, key, []byte(namespace + ".")} // no value is empty
+	return change{datafile.Namespaces, key, []byte(namespace + ".")}
 }
+
+func namespaceIn(value []byte) string { return strings.TrimSuffix(string(value), ".") }
 
 // load reads the marks that have not expired. The file keeps the others until they
 // are swept.

@@ -81,7 +81,7 @@ func (s *Store) loadBuckets(tx *datafile.Tx, now int64) error {
 				s.recovery.Blocks++
 			}
 		}
-		s.recovery.Lost += r.recover(now)
+		s.recovery.Lost = plus(s.recovery.Lost, r.recover(now))
 		hash := s.hashKept(r.namespace.Value(), r.entity, r.resource.Value(), r.variant)
 		sh := &s.shards[hash%shardCount]
 		r.next = sh.buckets[hash]
@@ -96,47 +96,48 @@ const finishBatch = 10_000
 
 // finish ends the writer, writes the exact state of every bucket, notes that the life
 // ended in order, and closes the file.
-func (d *disk) finish(last []map[uint64]*bucket) error {
+func (d *disk) finish() error {
 	d.close()
 	now := d.store.cfg.Now().UnixMilli()
-	var changes []change
+	var w writing
 	var err error
-	flush := func(more ...change) {
-		if err == nil {
-			changes = append(changes, more...)
-			err = d.file.Update(func(tx *datafile.Tx) error {
-				for i := range changes {
-					if err := changes[i].apply(tx); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		}
-		changes = changes[:0]
-	}
-	for _, buckets := range last {
+	for _, buckets := range d.last {
 		for _, b := range buckets {
-			for ; b != nil; b = b.next {
-				if b.block == nil || b.block.clean || !b.block.stored {
-					continue
-				}
-				c := change{table: datafile.Buckets}
-				var head []byte
-				if c.key, head = identified(b.identity()); !b.full(now) || b.block.unsaved() {
-					c.value = b.record(head, true)
-				}
-				if changes = append(changes, c); len(changes) == finishBatch {
-					flush()
+			for ; b != nil && err == nil; b = b.next {
+				w.finish(b, now)
+				if len(w.changes) >= finishBatch {
+					err = w.save(d.file)
+					w = writing{}
 				}
 			}
 		}
 	}
-	flush(change{table: datafile.Meta, key: []byte(metaRunning)})
+	if err == nil {
+		w.changes = append(w.changes, change{table: datafile.Meta, key: []byte(metaRunning)})
+		err = w.save(d.file)
+	}
 	if err != nil {
 		err = fmt.Errorf("%w: writing the last state: %w", limiter.ErrUnavailable, err)
 	}
 	return errors.Join(err, d.file.Close())
+}
+
+// finish adds what the file is to have of a bucket when all has ended: its exact
+// state, or nothing when it is full.
+func (w *writing) finish(b *bucket, now int64) {
+	k := b.block
+	if k == nil || k.clean || !k.stored && !k.unsaved() {
+		return
+	}
+	c := change{table: datafile.Buckets}
+	var head []byte
+	if c.key, head = identified(b.identity()); b.full(now) {
+		b.turn(k.hour)
+	} else {
+		c.value = b.record(head, true)
+	}
+	w.changes = append(w.changes, c)
+	w.used = b.rows(w.used)
 }
 
 // failed counts that a transaction failed, and says so once a second.

@@ -59,7 +59,7 @@ func (s *Store) Settle(ctx context.Context, now time.Time, m limiter.Mark) (bool
 	}
 	name := markName(&m)
 	kept := mark{owner: m.Owner, expires: m.Expires.UnixMilli()}
-	err = s.disk.write(kept.put(name), inUse(m.Namespace)).wait(context.WithoutCancel(ctx))
+	err = s.disk.write(ctx, kept.put(name))
 	return err == nil, err
 }
 
@@ -115,8 +115,9 @@ func (k *marks) saw(now int64) {
 // begin again by a clock that was set back.
 const markSlack = 2 * time.Hour
 
-// sweepMarks drops the marks, in the shards from first up to end, that have expired.
-func (s *Store) sweepMarks(first, end int) {
+// sweepMarks drops the marks, in the shards from first up to end, that have expired. It
+// returns the batch that the file forgets them in, nil for none.
+func (s *Store) sweepMarks(first, end int) *batch {
 	var slack int64
 	if s.disk != nil {
 		slack = markSlack.Milliseconds()
@@ -128,18 +129,24 @@ func (s *Store) sweepMarks(first, end int) {
 		sh.mu.Lock()
 		latest := k.latest.Load()
 		for name, m := range sh.marks {
+			if s.disk != nil && len(gone) == sweptRows {
+				break
+			}
 			if m.expires <= latest-slack && latest > math.MinInt64 {
 				delete(sh.marks, name)
 				k.count.Add(-1)
-				key, _ := identified([]byte(name))
-				gone = append(gone, change{table: datafile.Settled, key: key})
+				if s.disk != nil {
+					key, _ := identified([]byte(name))
+					gone = append(gone, change{table: datafile.Settled, key: key})
+				}
 			}
 		}
 		sh.mu.Unlock()
 	}
-	if s.disk != nil && len(gone) > 0 {
-		s.disk.write(gone...)
+	if len(gone) == 0 {
+		return nil
 	}
+	return s.disk.ask(gone...)
 }
 
 func (k *marks) close() {
@@ -185,7 +192,7 @@ func (s *Store) Secret(ctx context.Context, name string, candidate []byte) ([]by
 	}
 	secret := slices.Clone(candidate)
 	if s.disk != nil {
-		if err := s.disk.write(change{datafile.Meta, []byte(secretPrefix + name), secret}).wait(context.WithoutCancel(ctx)); err != nil {
+		if err := s.disk.write(context.WithoutCancel(ctx), change{datafile.Meta, []byte(secretPrefix + name), secret}); err != nil {
 			return nil, err
 		}
 	}

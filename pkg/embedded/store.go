@@ -44,7 +44,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Store is a limiter.Store in memory. Create it with [New].
+// Store is a limiter.Store, in memory or with a file. Create it with [New] or [Open].
 type Store struct {
 	cfg     Config
 	seed    maphash.Seed
@@ -58,6 +58,7 @@ type Store struct {
 	recovery     Recovery
 	failedAt     atomic.Int64 // Unix s
 	commitErrors atomic.Int64
+	restoring    sync.Mutex    // held by Restore
 	stop         func()        // ends the sweeper; may be called again
 	done         chan struct{} // closed when the sweeper has ended
 }
@@ -127,15 +128,17 @@ func (s *Store) Capabilities() limiter.BackendCapabilities {
 // Buckets returns the number of buckets held now.
 func (s *Store) Buckets() int64 { return s.buckets.Load() }
 
-// Close implements limiter.Store: it stops the sweeper and forgets everything.
+// Close implements limiter.Store: it stops the sweeper, has the file hold the exact
+// balances, and forgets everything. One that fails for its context can be called again.
 func (s *Store) Close(ctx context.Context) error {
 	s.stop()
-	var last []map[uint64]*bucket
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.mu.Lock()
 		s.buckets.Add(-int64(len(sh.buckets)))
-		last = append(last, sh.buckets)
+		if s.disk != nil {
+			s.disk.keep(sh.buckets)
+		}
 		sh.buckets = nil
 		sh.mu.Unlock()
 	}
@@ -151,7 +154,7 @@ func (s *Store) Close(ctx context.Context) error {
 		return nil
 	}
 	var err error
-	s.disk.finished.Do(func() { err = s.disk.finish(last) })
+	s.disk.finished.Do(func() { err = s.disk.finish() })
 	return err
 }
 

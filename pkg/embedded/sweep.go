@@ -1,6 +1,16 @@
 package embedded
 
-import "time"
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
 
 const (
 	// sweepsPerInterval is how many parts a sweep is cut into.
@@ -26,19 +36,47 @@ func (s *Store) sweepLoop(stop <-chan struct{}) {
 			return
 		case <-ticker.C:
 		}
-		const part = shardCount / sweepsPerInterval
-		s.sweep(next*part, (next+1)*part, s.cfg.Now().UnixMilli())
-		const marksPart = markShards / sweepsPerInterval
-		s.sweepMarks(next*marksPart, (next+1)*marksPart)
+		s.sweepPart(next, stop)
 		if space != nil && next == sweepsPerInterval-1 { // after what was dropped
 			space.run(s.cfg.Now())
 		}
 	}
 }
 
+// sweepPart sweeps one part of all, shard by shard. It waits until the file has forgotten
+// what was in a shard, so that no commit is long for its sake, until stop is closed.
+func (s *Store) sweepPart(part int, stop <-chan struct{}) {
+	settled := func(n *batch) bool {
+		if n == nil {
+			return true
+		}
+		select {
+		case <-n.done:
+			return true
+		case <-stop:
+			return false
+		}
+	}
+	const buckets, marks = shardCount / sweepsPerInterval, markShards / sweepsPerInterval
+	for i := part * buckets; i < (part+1)*buckets; i++ {
+		if !settled(s.sweep(i, i+1, s.cfg.Now().UnixMilli())) {
+			return
+		}
+	}
+	for i := part * marks; i < (part+1)*marks; i++ {
+		if !settled(s.sweepMarks(i, i+1)) {
+			return
+		}
+	}
+	if part == 0 && s.disk != nil {
+		settled(s.disk.sweepRows(s.cfg.Now()))
+	}
+}
+
 // sweep drops the buckets, in the shards from first up to end, that are full and
-// idle for as long as grace says.
-func (s *Store) sweep(first, end int, now int64) {
+// idle for as long as grace says. It returns a batch when the file forgets some of them: all
+// are out of it when the batch is written.
+func (s *Store) sweep(first, end int, now int64) (last *batch) {
 	for i := first; i < end; i++ {
 		sh := &s.shards[i]
 		sh.mu.Lock()
@@ -46,31 +84,89 @@ func (s *Store) sweep(first, end int, now int64) {
 			for b != nil {
 				next := b.next
 				if b.idle(now - grace.Milliseconds()) {
-					s.retire(sh, hash, b, now)
+					if n := s.retire(sh, hash, b, now, whenIdle); n != nil {
+						last = n
+					}
 				}
 				b = next
 			}
 		}
 		sh.mu.Unlock()
 	}
+	return last
 }
 
-// retire drops a bucket that is idle, once the file has forgotten it. The shard must
-// be locked.
-func (s *Store) retire(sh *shard, hash uint64, b *bucket, now int64) {
+// retire drops a bucket, at once or when the batch that it returns is written and so the
+// file has forgotten it. The shard must be locked.
+func (s *Store) retire(sh *shard, hash uint64, b *bucket, now int64, how leaving) *batch {
 	if s.disk == nil {
 		s.drop(sh, hash, b)
-		return
+		return nil
 	}
 	if b.block == nil {
 		b.block = storedBlock(b.limits, now)
 	}
 	switch k := b.block; {
-	case k.queued, k.flying:
-	case k.stored || k.unsaved():
-		k.leaving = true
-		s.disk.want(sh, hash, b)
+	case how == whenIdle && (k.queued || k.flying):
+		return nil // somebody uses it
+	case k.stored || k.queued || k.flying || k.unsaved():
+		k.leaving = how
+		return s.disk.want(sh, hash, b)
 	default:
 		s.drop(sh, hash, b)
+		return nil
 	}
+}
+
+// How long rows of usage are kept. Those of months are kept for good.
+const (
+	hourAge = 14 * 24 * time.Hour
+	dayAge  = 400 * 24 * time.Hour
+)
+
+// sweepRows has the file forget usage and audit events that are too old, as many as
+// sweptRows at a time. It returns the batch that does, nil for none.
+func (d *disk) sweepRows(now time.Time) *batch {
+	var gone []change
+	err := d.file.View(func(tx *datafile.Tx) error {
+		old := func(t datafile.Table, prefix []byte, before int64) error {
+			end := binary.BigEndian.AppendUint64(slices.Clip(prefix), uint64(before)) // #nosec G115 -- sorts all times that count
+			err := tx.Each(t, prefix, func(key, _ []byte) error {
+				if len(gone) >= sweptRows || bytes.Compare(key, end) >= 0 {
+					return errEnough
+				}
+				gone = append(gone, change{table: t, key: slices.Clone(key)})
+				return nil
+			})
+			return enough(err)
+		}
+		return errors.Join(
+			old(datafile.Usage, []byte{byte(Hour)}, now.Add(-hourAge).Unix()),
+			old(datafile.Usage, []byte{byte(Day)}, now.Add(-dayAge).Unix()),
+			tx.Each(datafile.Namespaces, nil, func(_, value []byte) error {
+				return old(datafile.Audit, auditPrefix(namespaceIn(value)), now.Add(-limiter.AuditAge).UnixMilli())
+			}))
+	})
+	if err != nil {
+		d.store.cfg.Logger.Warn("old usage and audit events cannot be found in the data file, and stay", slog.Any("error", err))
+		return nil
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	return d.ask(gone...)
+}
+
+// sweptRows keeps the commit that deletes them short.
+const sweptRows = 2000
+
+// errEnough ends an iteration.
+var errEnough = errors.New("enough")
+
+// enough makes nothing of errEnough.
+func enough(err error) error {
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
 }

@@ -1,9 +1,11 @@
 package embedded
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/ratelimit/ratelimit/internal/shortname"
@@ -17,13 +19,13 @@ import (
 //	       resource and limit, each with its length before it
 //	value  a varint
 //
-// Consumption is counted in the bucket's record until its hour is over, so that the
-// file has it exactly up to the bucket's state; a crash loses of it what it loses of
-// the balance.
+// Consumption is counted in the bucket's record until its hour is over, and moves to
+// rows in the transaction that writes the record without it. So the file has it exactly up to
+// the bucket's state; a crash loses of it what it loses of the balance.
 type usageRow struct {
-	hour                               int64
-	namespace, entity, resource, limit string
-	amount                             int64
+	consumed
+
+	namespace, entity, resource string
 }
 
 // Window is a kind of usage snapshot.
@@ -68,43 +70,70 @@ func usageKey(w Window, begin time.Time, r *usageRow) []byte {
 	return buf
 }
 
-// unsaved reports whether anything was used that the file does not have.
+// consumed is usage of a limit that is not counted any more, and not in a row yet.
+type consumed struct {
+	hour   int64
+	limit  string
+	amount int64
+}
+
+// put notes what was used of a limit in the hour.
+func (k *block) put(limit string, amount int64) {
+	if amount != 0 {
+		past := k.backlog()
+		past.past = append(past.past, consumed{k.hour, limit, amount})
+	}
+}
+
+// turn ends the hour that is counted, and counts another.
+func (b *bucket) turn(hour int64) {
+	k := b.block
+	for i := range b.limits.Len() {
+		s := k.span(i)
+		k.put(b.limits.At(i).Name, s.used)
+		s.used = 0
+	}
+	k.hour = hour
+}
+
+// unsaved reports whether anything was used that no row has.
 func (k *block) unsaved() bool {
-	for i := range k.spans {
-		if k.spans[i].used != 0 {
+	if k.first.used != 0 {
+		return true
+	}
+	if k.rest == nil {
+		return false
+	}
+	for i := range k.rest.spans {
+		if k.rest.spans[i].used != 0 {
 			return true
 		}
 	}
-	return false
+	return len(k.rest.past) > 0
 }
 
-// turn appends what was used in the hour that is counted, if it is over or the bucket
-// leaves, and counts the next. The shard must be locked.
-func (b *bucket) turn(rows []usageRow, hour int64) []usageRow {
-	k := b.block
-	if k.hour == hour && !k.leaving {
+// rows appends what is to be in rows from the next commit on.
+func (b *bucket) rows(rows []usageRow) []usageRow {
+	past := b.block.rest
+	if past == nil {
 		return rows
 	}
-	for i := range k.spans {
-		if s := &k.spans[i]; s.used != 0 {
-			rows = append(rows, usageRow{
-				hour: k.hour, namespace: b.namespace.Value(), entity: b.entity, resource: b.resource.Value(), limit: b.limits.At(i).Name, amount: s.used,
-			})
-			s.turned, s.used = s.used, 0
-		}
+	past.flying = len(past.past)
+	for _, c := range past.past {
+		rows = append(rows, usageRow{consumed: c, namespace: b.namespace.Value(), entity: b.entity, resource: b.resource.Value()})
 	}
-	k.hour = hour
 	return rows
 }
 
-// turned ends what turn began: what was not written is counted again, in the hour at hand.
-func (b *bucket) turned(failed bool) {
-	for i := range b.block.spans {
-		s := &b.block.spans[i]
-		if failed {
-			s.used += s.turned
-		}
-		s.turned = 0
+// plus adds, and stops at the ends of the numbers.
+func plus(a, b int64) int64 {
+	switch sum := a + b; {
+	case a > 0 && b > 0 && sum < 0:
+		return math.MaxInt64
+	case a < 0 && b < 0 && sum >= 0:
+		return math.MinInt64
+	default:
+		return sum
 	}
 }
 
@@ -119,7 +148,7 @@ func addUsage(tx *datafile.Tx, rows []usageRow) error {
 			if err != nil {
 				return err
 			}
-			if err := tx.Put(datafile.Usage, key, binary.AppendVarint(nil, total+r.amount)); err != nil {
+			if err := tx.Put(datafile.Usage, key, binary.AppendVarint(nil, plus(total, r.amount))); err != nil {
 				return err
 			}
 		}
@@ -139,51 +168,79 @@ func usageValue(value []byte) (int64, error) {
 }
 
 // Usage returns what was consumed of every limit of an entity and a resource in the
-// window that a time is in, net of what was given back, in millitokens. A store
-// without a file keeps none. What buckets consumed in the hour at hand is in it.
+// window that a time is in, net of what was given back, in millitokens, up to now. A
+// store without a file keeps none.
 func (s *Store) Usage(ctx context.Context, namespace, entity, resource string, w Window, at time.Time) (map[string]int64, error) {
 	if err := contextErr(ctx); err != nil || s.disk == nil {
 		return nil, err
 	}
 	entity, resource = shortname.Of(entity), shortname.Of(resource)
-	used := make(map[string]int64)
 	begin := w.begin(at)
-	s.current(namespace, entity, resource, func(hour int64, limit string, amount int64) {
-		if w.begin(time.Unix(hour*hourMs/1000, 0)).Equal(begin) {
-			used[limit] += amount
+	used := make(map[string]int64)
+	add := func(c consumed) {
+		if w.begin(time.UnixMilli(c.hour * hourMs)).Equal(begin) {
+			used[c.limit] = plus(used[c.limit], c.amount)
 		}
-	})
+	}
 	prefix := usageKey(w, begin, &usageRow{namespace: namespace, entity: entity, resource: resource})
 	prefix = prefix[:len(prefix)-1] // the length of the limit's name
+	found := s.find(namespace, entity, resource)
+
+	// What is in rows is in no bucket any more.
+	s.disk.turning.Lock()
+	defer s.disk.turning.Unlock()
+	for _, a := range found {
+		a.shard.mu.Lock()
+		a.bucket.consumption(add)
+		a.shard.mu.Unlock()
+	}
 	err := s.disk.file.View(func(tx *datafile.Tx) error {
 		return tx.Each(datafile.Usage, prefix, func(key, value []byte) error {
 			amount, err := usageValue(value)
 			r := &reader{buf: key[len(prefix):]}
-			used[r.text()] += amount
+			limit := r.text()
+			used[limit] = plus(used[limit], amount)
 			return err
 		})
 	})
-	return used, err
+	return used, unavailable(err)
 }
 
-// current calls fn for what buckets of an entity and a resource have used and the
-// usage rows do not have.
-func (s *Store) current(namespace, entity, resource string, fn func(hour int64, limit string, amount int64)) {
+// consumption calls fn for what rows do not have. The shard must be locked.
+func (b *bucket) consumption(fn func(consumed)) {
+	k := b.block
+	if k == nil {
+		return
+	}
+	for i := range b.limits.Len() {
+		fn(consumed{k.hour, b.limits.At(i).Name, k.span(i).used})
+	}
+	if k.rest != nil {
+		for _, c := range k.rest.past {
+			fn(c)
+		}
+	}
+}
+
+// find returns the buckets of an entity and a resource.
+func (s *Store) find(namespace, entity, resource string) (found []asked) {
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.mu.Lock()
-		for _, b := range sh.buckets {
+		for hash, b := range sh.buckets {
 			for ; b != nil; b = b.next {
-				if b.block == nil || b.entity != entity || b.resource.Value() != resource || b.namespace.Value() != namespace {
-					continue
-				}
-				for j := range b.block.spans {
-					if n := b.block.spans[j].used; n != 0 {
-						fn(b.block.hour, b.limits.At(j).Name, n)
-					}
+				if b.entity == entity && b.resource.Value() == resource && b.namespace.Value() == namespace {
+					found = append(found, asked{sh, hash, b})
 				}
 			}
 		}
 		sh.mu.Unlock()
 	}
+	return found
+}
+
+// usageIn reports whether a row is of a namespace.
+func usageIn(key []byte, namespace string) bool {
+	const head = 1 + 8 // the window, and when it began
+	return len(key) > head && bytes.HasPrefix(key[head:], appendText(nil, shortname.Of(namespace)))
 }

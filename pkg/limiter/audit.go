@@ -1,0 +1,61 @@
+package limiter
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// AuditEvent says what a change of entities or limits did. Stores that keep such
+// events (see BackendCapabilities.AuditLogging) write each in its change's own
+// transaction, and keep it for AuditAge.
+type AuditEvent struct {
+	ID         string    // of AuditID
+	Time       time.Time // UTC, whole milliseconds
+	Action     string    // what was done
+	Subject    Ref       // what was changed
+	Generation uint64    // after the change: of the namespace, or of the whole store where one counts for all
+	Detail     string    // what it is now, for people
+}
+
+// AuditAge is how long audit events are kept.
+const AuditAge = 90 * 24 * time.Hour
+
+// The actions of audit events.
+const (
+	ActionPutEntity      = "entity.put"
+	ActionDeleteEntity   = "entity.delete"
+	ActionPutLimits      = "limits.put"
+	ActionDeleteLimits   = "limits.delete"
+	ActionPurgeNamespace = "namespace.purge"
+)
+
+// AuditID returns the id of an event: ids sort by time, to the millisecond, and then by generation.
+func AuditID(at time.Time, generation uint64) string {
+	return at.UTC().Format("2006-01-02T15:04:05.000Z") + fmt.Sprintf("-%016x", generation)
+}
+
+// AuditSubject returns under what the events of a record are found: the entity, also
+// for its limits; the resource; or the system.
+func (r Ref) AuditSubject() Ref {
+	if r.Kind == RefEntityLimits {
+		return EntityRef(r.Entity)
+	}
+	return r
+}
+
+// Detail writes a record as people read it, for an audit event.
+func (r Record) Detail() string {
+	if e := r.Entity; e != nil {
+		return fmt.Sprintf("name %.100q, parent %.100q, cascade %t, metadata of %d", e.Name, e.Parent, e.Cascade, len(e.Metadata))
+	}
+	var parts []string
+	for i := range r.Limits.Len() {
+		l := r.Limits.At(i)
+		parts = append(parts, l.Name+" "+l.String())
+	}
+	if r.OnUnavailable != Unset {
+		parts = append(parts, "on_unavailable "+r.OnUnavailable.String())
+	}
+	return strings.Join(parts, ", ")
+}
