@@ -77,7 +77,8 @@ func TestOneProcessHasADirectory(t *testing.T) {
 	} {
 		code, _, stderr := output(t, args...)
 		want := fmt.Sprintf("%s is open in process %d; one process at a time", dir, os.Getpid())
-		if code != exitFailure || !strings.Contains(stderr, want) || strings.Count(stderr[strings.Index(stderr, "ratelimit:"):], "\n") != 1 {
+		_, line, _ := strings.Cut(stderr, "ratelimit: ")
+		if code != exitFailure || !strings.Contains(line, want) || strings.Count(line, "\n") != 1 {
 			t.Errorf("%s: exit code %d, stderr lacks the line %q:\n%s", args[0], code, want, stderr)
 		}
 	}
@@ -142,6 +143,42 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	if got := r.remaining(t, "bob"); got > 5 || got < 5-7/4-1 {
 		t.Errorf("bob has %d left, want 5 at most, by the stored limit", got)
+	}
+	r.end(t)
+}
+
+// A backup comes into a service that runs: what is stored is the backup's, and nobody gains.
+func TestRestoreIntoARunningService(t *testing.T) {
+	file, dir := write(t, "c.yaml", hundredPerDay), t.TempDir()
+	first := filepath.Join(dir, "first")
+	storeLimit(t, first, "user/bob", limiter.PerDay("rpm", 7))
+	r := start(t, "--config", file, "--data", first)
+	for range 30 {
+		r.remaining(t, "ada")
+	}
+	backup := filepath.Join(dir, "b")
+	if code, _, stderr := output(t, "backup", "--server", r.http, "--output", backup); code != 0 {
+		t.Fatal(stderr)
+	}
+	r.end(t)
+
+	second := filepath.Join(dir, "second")
+	r = start(t, "--config", file, "--data", second)
+	if got := r.remaining(t, "bob"); got != 99 {
+		t.Fatalf("bob has %d left, want 99, by the file", got)
+	}
+	r.remaining(t, "ada")
+	if code, stdout, stderr := output(t, "restore", "--server", "http://"+r.http, backup); code != 0 || !strings.Contains(stdout, "lesser") {
+		t.Fatalf("restore: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	ada, bob := r.remaining(t, "ada"), r.remaining(t, "bob")
+	if ada > 69 || bob > 6 {
+		t.Errorf("ada has %d left and bob %d, want 69 and 6 at most", ada, bob)
+	}
+	r.end(t)
+	r = start(t, "--config", file, "--data", second)
+	if a, b := r.remaining(t, "ada"), r.remaining(t, "bob"); a != ada-1 || b != bob-1 {
+		t.Errorf("in its next life ada has %d left and bob %d, want %d and %d", a, b, ada-1, bob-1)
 	}
 	r.end(t)
 }

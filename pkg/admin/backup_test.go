@@ -107,7 +107,7 @@ func TestCopies(t *testing.T) {
 			if w.Code != test.code || !strings.Contains(w.Body.String(), test.want) {
 				t.Errorf("%d %q, want %d %q", w.Code, w.Body, test.code, test.want)
 			}
-			if got := w.Result().Trailer.Get(admin.BackupError); got != test.trailer { //nolint:bodyclose // a recorder's
+			if got := w.Result().Trailer.Get(admin.BackupError); got != test.trailer {
 				t.Errorf("trailer %q, want %q", got, test.trailer)
 			}
 		})

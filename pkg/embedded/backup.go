@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -36,10 +35,4 @@ func unavailable(err error) error {
 		return fmt.Errorf("%w: %w", limiter.ErrClosed, err)
 	}
 	return fmt.Errorf("%w: %w", limiter.ErrUnavailable, err)
-}
-
-// Restore refuses: a backup is restored while no process has the directory open, by
-// datafile.Restore.
-func (s *Store) Restore(context.Context, io.Reader) error {
-	return fmt.Errorf("%w: a running service cannot restore a backup: stop it, and use ratelimit restore --data", limiter.ErrInvalid)
 }

@@ -186,6 +186,9 @@ func (f *File) create() error {
 	return nil
 }
 
+// Dir returns the directory, as Open was told it.
+func (f *File) Dir() string { return f.dir }
+
 func (f *File) path() string { return filepath.Join(f.dir, fileName) }
 
 // usable returns why nothing is answered any more.

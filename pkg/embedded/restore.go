@@ -1,0 +1,318 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+const (
+	// receivedName is the directory, within that of the store, where a backup lies while
+	// it is restored.
+	receivedName = ".restoring"
+	// actionRestore is that of the audit event of a restore.
+	actionRestore = "store.restore"
+)
+
+// Restore puts what a backup holds in the place of what the store has, while it serves:
+//
+//   - Entities, limits, audit and usage are those of the backup, by one transaction;
+//     the generation rises, so that live buckets come under the limits as after any
+//     change. What buckets have used in the hour at hand stays counted.
+//   - Buckets keep the lesser of what they hold and what the backup's would hold by now,
+//     so that a restore gives nobody tokens.
+//   - Marks of settlements and names of namespaces are those of both. Secrets stay.
+//
+// The backup is read and checked as a whole before anything changes. After a later error
+// entities, limits, audit and usage are what they were, and buckets may hold less. While
+// the transaction is written changes wait, and so does what blocks do not cover: some
+// seconds for a million records.
+//
+// Errors: limiter.ErrInvalid without a file, or when the backup is none, is damaged, of a
+// newer format or larger than MaxBuckets; limiter.ErrUnavailable, also when another is being
+// restored; limiter.ErrClosed.
+func (s *Store) Restore(ctx context.Context, from io.Reader) error {
+	if s.disk == nil {
+		return errNoFile()
+	}
+	if !s.restoring.TryLock() {
+		return fmt.Errorf("%w: another backup is being restored", limiter.ErrUnavailable)
+	}
+	defer s.restoring.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	dir := filepath.Join(s.disk.file.Dir(), receivedName)
+	if err := os.RemoveAll(dir); err != nil { // of a process that was killed
+		return unavailable(err)
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // the next restore removes it too
+	if err := datafile.Restore(dir, from); err != nil {
+		return refused(err)
+	}
+	file, err := datafile.Open(dir, datafile.Options{ReadOnly: true})
+	if err != nil {
+		return refused(err)
+	}
+	err = file.View(func(tx *datafile.Tx) error { return s.replace(context.WithoutCancel(ctx), tx) })
+	return errors.Join(err, file.Close())
+}
+
+// refused is what it means that a backup could not be received.
+func refused(err error) error {
+	if errors.Is(err, datafile.ErrCorrupt) || errors.Is(err, datafile.ErrVersion) {
+		return fmt.Errorf("%w: %w", limiter.ErrInvalid, err)
+	}
+	return unavailable(err)
+}
+
+// readBackup returns a store in memory with what a backup holds, that does nothing by
+// itself; buckets are as they would be now.
+func (s *Store) readBackup(tx *datafile.Tx, now int64) (*Store, error) {
+	b := emptyStore(s.cfg)
+	if err := errors.Join(b.loadBuckets(tx, now), b.catalog.load(tx), b.marks.load(tx, b)); err != nil {
+		return nil, fmt.Errorf("%w: the backup: %w", limiter.ErrInvalid, err)
+	}
+	if n := b.Buckets(); n > s.cfg.MaxBuckets {
+		return nil, fmt.Errorf("%w: the backup has %d buckets, and the store holds %d at most; raise max_buckets", limiter.ErrInvalid, n, s.cfg.MaxBuckets)
+	}
+	return b, nil
+}
+
+// replace restores in an order in which a crash gives nobody tokens: buckets hold less
+// before limits can be higher.
+func (s *Store) replace(ctx context.Context, from *datafile.Tx) error {
+	now := s.cfg.Now()
+	b, err := s.readBackup(from, now.UnixMilli())
+	if err != nil {
+		return err
+	}
+	c := &s.catalog
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	used, err := s.lower(ctx, b, now.UnixMilli())
+	if err != nil {
+		return err
+	}
+	e := edit{catalog: c, namespace: limiter.DefaultNamespace, generation: max(c.generation.Load(), b.catalog.generation.Load()) + 1}
+	e.say(actionRestore, limiter.SystemLimitsRef(), fmt.Sprintf("%d entities and limits", len(b.catalog.records)))
+	changes := append(s.unite(&b.marks), e.changes(now)...)
+	s.disk.turning.Lock()
+	defer s.disk.turning.Unlock()
+	err = s.disk.file.Update(func(to *datafile.Tx) error {
+		for _, t := range []datafile.Table{datafile.Records, datafile.Audit, datafile.Usage} {
+			if err := clearOthers(to, from, t); err != nil {
+				return err
+			}
+		}
+		for _, t := range []datafile.Table{datafile.Records, datafile.Audit, datafile.Usage, datafile.Namespaces} {
+			if err := from.Each(t, nil, func(key, value []byte) error { return to.Put(t, key, value) }); err != nil {
+				return err
+			}
+		}
+		for i := range changes {
+			if err := changes[i].apply(to); err != nil {
+				return err
+			}
+		}
+		return addUsage(to, used)
+	})
+	if err != nil {
+		return unavailable(err)
+	}
+	return c.become(b.catalog.records, e.generation)
+}
+
+// clearOthers deletes the records of a table that another file does not have.
+func clearOthers(to, from *datafile.Tx, t datafile.Table) error {
+	var gone [][]byte
+	err := to.Each(t, nil, func(key, _ []byte) error {
+		if from.Get(t, key) == nil {
+			gone = append(gone, bytes.Clone(key))
+		}
+		return nil
+	})
+	for _, key := range gone {
+		err = errors.Join(err, to.Delete(t, key))
+	}
+	return err
+}
+
+// become puts other records in force.
+func (c *catalog) become(records map[recordKey]limiter.Record, generation uint64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.records == nil {
+		return limiter.ErrClosed
+	}
+	c.records = records
+	c.size.Store(int64(len(records)))
+	c.generation.Store(generation)
+	if c.subscriber != nil {
+		c.subscriber(limiter.Change{Generation: generation})
+	}
+	return nil
+}
+
+// unite adds marks to those of the store, and returns what writes them.
+func (s *Store) unite(with *marks) []change {
+	var added []change
+	for i := range with.shards {
+		for name, m := range with.shards[i].marks {
+			sh := s.markShard(name[1 : 1+name[0]])
+			sh.mu.Lock()
+			if _, found := sh.marks[name]; !found && sh.marks != nil {
+				sh.marks[name] = m
+				s.marks.count.Add(1)
+				added = append(added, m.put(name))
+			}
+			sh.mu.Unlock()
+		}
+	}
+	return added
+}
+
+// lower brings the buckets of the store down to those of a backup, which it takes, and
+// returns when the file has them so. It returns what the backup's buckets have used and those
+// of the store do not count.
+func (s *Store) lower(ctx context.Context, backup *Store, now int64) (used []usageRow, err error) {
+	var last *batch
+	for i := range backup.shards {
+		for _, b := range backup.shards[i].buckets {
+			for b != nil {
+				next := b.next
+				hash := s.hashKept(b.namespace.Value(), b.entity, b.resource.Value(), b.variant)
+				sh := &s.shards[hash%shardCount]
+				sh.mu.Lock()
+				if sh.buckets == nil {
+					sh.mu.Unlock()
+					return nil, limiter.ErrClosed
+				}
+				held := sh.sameAs(hash, b)
+				used = b.surplus(used, held)
+				if n := s.lowerOne(sh, hash, held, b, now); n != nil {
+					last = n
+				}
+				sh.mu.Unlock()
+				b = next
+			}
+		}
+	}
+	if last != nil { // the batches before it are written before it
+		err = last.wait(ctx)
+	}
+	return used, err
+}
+
+// lowerOne brings a bucket down to that of a backup; where there is none, it is full, and
+// the backup's takes its place. It returns the batch that writes it, nil for none. The shard
+// must be locked.
+func (s *Store) lowerOne(sh *shard, hash uint64, b, to *bucket, now int64) *batch {
+	switch {
+	case b != nil && !b.lower(to, now), b == nil && to.full(now):
+		return nil
+	case b == nil:
+		b = to
+		b.block, b.next = newBlock(b.limits, now), sh.buckets[hash]
+		sh.buckets[hash] = b
+		s.buckets.Add(1)
+	}
+	return s.disk.want(sh, hash, b)
+}
+
+// sameAs returns the bucket of the same names, nil for none. The shard must be locked.
+func (sh *shard) sameAs(hash uint64, of *bucket) *bucket {
+	b := sh.buckets[hash]
+	for b != nil && (b.variant != of.variant || b.entity != of.entity || b.resource != of.resource || b.namespace != of.namespace) {
+		b = b.next
+	}
+	return b
+}
+
+// surplus appends what a bucket counts of usage and another, of the same names, does not.
+func (b *bucket) surplus(rows []usageRow, other *bucket) []usageRow {
+	b.consumption(func(c consumed) {
+		if other != nil {
+			other.consumption(func(o consumed) {
+				if o.hour == c.hour && o.limit == c.limit {
+					c.amount -= o.amount
+				}
+			})
+		}
+		if c.amount > 0 {
+			rows = append(rows, usageRow{consumed: c, namespace: b.namespace.Value(), entity: b.entity, resource: b.resource.Value()})
+		}
+	})
+	return rows
+}
+
+// lower brings each balance of a bucket down to that of another, under its own numbers,
+// and reports whether that changed anything. Then the file has to have it before any more
+// is taken. The shard must be locked.
+func (b *bucket) lower(to *bucket, now int64) (lowered bool) {
+	lower := func(l limiter.Limit, t *tokenbucket.Bucket) {
+		most, is := to.carry(l, now), t.Refill(l.Params(), now)
+		if most.Tokens < is.Tokens {
+			is.Tokens, is.Remainder = most.Tokens, 0
+			*t, lowered = is, true
+		}
+	}
+	var known []string
+	for i := range b.limits.Len() {
+		if l := b.limits.At(i); !l.Unlimited {
+			lower(l, b.balance(i))
+			known = append(known, l.Name)
+		}
+	}
+	if b.rest != nil {
+		for i := range b.rest.dormant {
+			d := &b.rest.dormant[i]
+			lower(d.limit, &d.bucket)
+			known = append(known, d.limit.Name)
+		}
+	}
+	if b.keepOthers(to, known, now) {
+		lowered = true
+	}
+	if !lowered {
+		return false
+	}
+	if b.block == nil {
+		b.block = newBlock(b.limits, now)
+		b.block.stored = true
+	}
+	b.block.uncover(b.limits, b.limits)
+	return true
+}
+
+// keepOthers keeps, as dormant, the balances of another bucket that are not full and whose
+// limits have none of these names.
+func (b *bucket) keepOthers(of *bucket, names []string, now int64) (kept bool) {
+	keep := func(l limiter.Limit, t tokenbucket.Bucket) {
+		if l.Unlimited || slices.Contains(names, l.Name) || t.Available(l.Params(), now) == l.Params().Capacity {
+			return
+		}
+		if b.rest == nil {
+			b.rest = &rest{}
+		}
+		b.rest.dormant, kept = append(b.rest.dormant, dormant{limit: l, bucket: t}), true
+	}
+	for i := range of.limits.Len() {
+		keep(of.limits.At(i), *of.balance(i))
+	}
+	if of.rest != nil {
+		for _, d := range of.rest.dormant {
+			keep(d.limit, d.bucket)
+		}
+	}
+	return kept
+}
