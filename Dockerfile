@@ -5,12 +5,15 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG VERSION=dev
-RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X main.version=${VERSION}" -o /ratelimit ./cmd/ratelimit
+RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X main.version=${VERSION}" -o /ratelimit ./cmd/ratelimit \
+    && mkdir -p /empty/ratelimit
 
 FROM scratch
 # whom to trust: DynamoDB is asked over TLS
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /ratelimit /bin/ratelimit
+# where --data can be: a volume mounted here begins with this owner
+COPY --from=build --chown=65532:65532 /empty/ratelimit /var/lib/ratelimit
 USER 65532:65532
 # 8081 gRPC for Envoy; 8080 HTTP for probes and metrics
 EXPOSE 8081 8080
