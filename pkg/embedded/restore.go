@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -129,6 +130,8 @@ func (s *Store) replace(ctx context.Context, from *datafile.Tx) error {
 	if err != nil {
 		return unavailable(err)
 	}
+	s.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "a backup is in force", slog.Int("entities_and_limits", len(b.catalog.records)),
+		slog.Int("buckets", b.recovery.Buckets), slog.Uint64("generation", e.generation))
 	return c.become(b.catalog.records, e.generation)
 }
 
