@@ -202,6 +202,32 @@ func storeLimit(t *testing.T, dir, entity string, l limiter.Limit) {
 	}
 }
 
+// Both commands speak TLS, and show a certificate to a service that wants one.
+func TestBackupOverTLS(t *testing.T) {
+	dir := t.TempDir()
+	server, client := newIdentity(t, dir, "server"), newIdentity(t, dir, "client")
+	file := write(t, "c.yaml", fmt.Sprintf("server: {http: {tls: {cert: %q, key: %q, client_ca: %q}}}", server.cert, server.key, client.cert)+hundredPerDay)
+	r := start(t, "--config", file, "--data", filepath.Join(dir, "data"))
+	backup := filepath.Join(dir, "b")
+	for _, test := range []struct {
+		name  string
+		flags []string
+		code  int
+	}{
+		{"nobody to trust", nil, 1},
+		{"no certificate to show", []string{"--ca", server.cert}, 1},
+		{"both", []string{"--ca", server.cert, "--cert", client.cert, "--key", client.key}, 0},
+	} {
+		args := append([]string{"backup", "--server", "https://" + r.http, "--output", backup}, test.flags...)
+		if code, _, stderr := output(t, args...); code != test.code {
+			t.Errorf("backup, %s: exit code %d, want %d\n%s", test.name, code, test.code, stderr)
+		}
+	}
+	if code, _, stderr := output(t, "restore", "--server", "https://"+r.http, "--ca", server.cert, "--cert", client.cert, "--key", client.key, backup); code != 0 {
+		t.Errorf("restore: exit code %d\n%s", code, stderr)
+	}
+}
+
 func TestBackupsThatFail(t *testing.T) {
 	file, dir := write(t, "c.yaml", hundredPerDay), t.TempDir()
 	memory := start(t, "--config", file)
