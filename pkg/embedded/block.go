@@ -205,7 +205,7 @@ func (b *bucket) account(op *limiter.Op, now int64, admitted bool) (low, over bo
 		s.nextSpent = max(s.nextSpent-gives, 0) + took
 		if took > 0 {
 			s.last = takes
-			low = low || !k.queued && !k.flying && s.low(b.limits.Params(sp.Index).Capacity, now-k.since)
+			low = low || !k.queued && !k.flying && b.low(sp.Index, now)
 		}
 	}
 	return low, over
@@ -213,26 +213,32 @@ func (b *bucket) account(op *limiter.Op, now int64, admitted bool) (low, over bo
 
 // low reports whether a block is used up by half, and the next one would be larger
 // than the rest of it and cover a request like the last.
-func (s *span) low(capacity, elapsed int64) bool {
-	return s.spent > s.size/2 && s.next(capacity, elapsed) >= max(s.last, s.size-s.spent+1)
+func (b *bucket) low(i int, now int64) bool {
+	s := b.block.span(i)
+	return s.spent > s.size/2 && b.nextSize(i, now) >= max(s.last, s.size-s.spent+1)
 }
 
-// next chooses the size of the next block of a limit: what is asked for, what was taken in
-// the time that a block lasts, and what is left, so that it covers what is
-// taken while it is written.
-func (s *span) next(capacity, elapsed int64) int64 {
+// nextSize is span.next of the i-th limit.
+func (b *bucket) nextSize(i int, now int64) int64 {
+	p := b.limits.Params(i)
+	return b.block.span(i).next(p.Capacity, b.balance(i).Available(p, now+2*blockLasts), now-b.block.since)
+}
+
+// next chooses the size of the next block of a limit: what was taken in the time that
+// a block lasts, but no more than there will be by then; what is asked for; and what is
+// left, so that it covers what is taken while it is written.
+func (s *span) next(capacity, available, elapsed int64) int64 {
 	demand := 2 * s.spent
 	if elapsed >= blockLasts {
 		demand = s.spent / (elapsed / blockLasts)
 	}
-	return max(
+	ahead := max(
 		min(demand, capacity/hotShare),
 		min(max(2*s.last, s.waits), capacity/nextShare),
 		min(s.last, limiter.Milli), // however small the capacity is
 		capacity/tinyShare,
-		s.need,
-		s.size-s.spent,
 	)
+	return max(min(ahead, available), s.need, s.size-s.spent)
 }
 
 // launch takes the state of the bucket that is to be written, with the next sizes.
@@ -244,7 +250,7 @@ func (b *bucket) launch(now int64) {
 			continue
 		}
 		s := k.span(i)
-		s.nextSize, s.nextSpent = s.next(b.limits.Params(i).Capacity, now-k.since), 0
+		s.nextSize, s.nextSpent = b.nextSize(i, now), 0
 		s.need, s.waits = 0, 0
 	}
 	k.since = now

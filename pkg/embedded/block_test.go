@@ -1,0 +1,480 @@
+package embedded
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"math"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+func TestSizeOfTheNextBlock(t *testing.T) {
+	const token, minute = limiter.Milli, 60_000
+	tests := map[string]struct {
+		capacity  int64
+		available int64 // 0 = the capacity
+		elapsed   int64
+		span      span
+		want      int64
+	}{
+		"the first request of a large bucket":      {100_000 * token, 0, 0, span{need: token}, 97_656},
+		"the first request of a small bucket":      {10 * token, 0, 0, span{need: token}, token},
+		"many who wait share a quarter":            {100 * token, 0, 0, span{need: token, waits: 300 * token}, 25 * token},
+		"few who wait get what they want":          {100 * token, 0, 0, span{need: token, waits: 7 * token}, 7 * token},
+		"demand doubles within a second":           {1_000_000 * token, 0, 999, span{size: 1000 * token, spent: 900 * token}, 1800 * token},
+		"then it is what a second takes":           {1_000_000 * token, 0, 2000, span{size: 40_000 * token, spent: 40_000 * token}, 20_000 * token},
+		"no more than a sixteenth for demand":      {1600 * token, 0, 10, span{size: 100 * token, spent: 100 * token}, 100 * token},
+		"slow requests: two, so that none waits":   {1000 * token, 0, minute, span{size: 2 * token, spent: 2 * token, last: token}, 2 * token},
+		"two requests of a small bucket":           {10 * token, 0, minute, span{size: 2 * token, spent: 2 * token, last: token}, 2 * token},
+		"one whole request of the smallest bucket": {token, 0, minute, span{size: token, spent: token, last: token}, token},
+		"large requests: at most a quarter ahead":  {100 * token, 0, minute, span{size: 60 * token, spent: 60 * token, last: 60 * token}, 25 * token},
+		"one large request is covered":             {100 * token, 0, minute, span{need: 90 * token}, 90 * token},
+		"what is left is covered while it flies":   {100 * token, 0, minute, span{size: 90 * token, spent: token}, 89 * token},
+		"the largest numbers": {
+			tokenbucket.MaxCapacity, 0, 0,
+			span{size: maxFlow, spent: maxFlow, last: maxFlow, need: maxFlow, waits: maxFlow}, maxFlow,
+		},
+		"a clock that was set back": {1_000_000 * token, 0, math.MinInt64, span{size: 10 * token, spent: 10 * token}, 976_562},
+		"no more than there is":     {1_000_000 * token, 7 * token, 999, span{size: 1000 * token, spent: 900 * token, last: 20 * token}, 100 * token},
+		"of nothing nothing":        {1_000_000 * token, -1, 999, span{size: 1000 * token, spent: 1000 * token, last: token}, 0},
+	}
+	for name, tt := range tests {
+		available := tt.capacity
+		if tt.available != 0 {
+			available = tt.available
+		}
+		if got := tt.span.next(tt.capacity, available, tt.elapsed); got != tt.want {
+			t.Errorf("%s: a block of %d, want %d", name, got, tt.want)
+		}
+	}
+}
+
+// A block asks for the next one by half, if that helps.
+func TestABlockIsRenewedInTime(t *testing.T) {
+	const token = limiter.Milli
+	for name, tt := range map[string]struct {
+		capacity, tokens int64
+		span             span
+		want             bool
+	}{
+		"half is left":                         {1000, 1000, span{size: 20 * token, spent: 10 * token, last: token}, false},
+		"less than half is left":               {1000, 1000, span{size: 20 * token, spent: 11 * token, last: token}, true},
+		"the next would cover no such request": {100, 100, span{size: 60 * token, spent: 60 * token, last: 60 * token}, false},
+		"the next would not be larger":         {1000, 1000, span{size: 500 * token, spent: 251 * token, last: token}, false},
+		"there is no more than the rest of it": {1000, 8, span{size: 20 * token, spent: 11 * token, last: token}, false},
+	} {
+		limits := limitsOf(t, limiter.PerDay("l", tt.capacity))
+		op := opOf("e", limits, 0)
+		b := newBucket(&op, 0)
+		b.block = newBlock(limits, 0)
+		b.first.Tokens, b.block.first = tt.tokens*token, tt.span
+		if got := b.low(0, 500); got != tt.want {
+			t.Errorf("%s: asks %t, want %t", name, got, tt.want)
+		}
+	}
+}
+
+func TestUsageStopsAtTheEndsOfTheNumbers(t *testing.T) {
+	for _, tt := range []struct{ a, b, want int64 }{
+		{1, -3, -2}, {math.MaxInt64, 1, math.MaxInt64}, {math.MinInt64, -1, math.MinInt64},
+		{math.MinInt64, math.MinInt64, math.MinInt64}, {math.MaxInt64, math.MinInt64, -1},
+	} {
+		if got := plus(tt.a, tt.b); got != tt.want {
+			t.Errorf("%d + %d: got %d, want %d", tt.a, tt.b, got, tt.want)
+		}
+	}
+}
+
+// proof is one bucket in memory, and what a file may hold of it.
+type proof struct {
+	t      *rapid.T
+	now    int64
+	bucket *bucket
+	gen    uint64
+	sets   []*limiter.Limits
+
+	held   []held // what the file may hold: one record, or two when a commit failed and nobody knows how
+	flying *held  // and what is being written
+	rows   []usageRow
+	dead   bool // the file takes nothing any more
+
+	gave bool // what was given back is not answered before the file has it
+
+	used, counted map[consumed]int64 // expected, and in rows; amounts are 0 in the keys
+}
+
+// held is a record that a file may hold; nil = none.
+type held struct {
+	key, value []byte
+	then       *bucket // the bucket when it came under other limits than these; nil = it did not
+}
+
+// TestBlocksBoundWhatACrashGives: however a bucket is used, and whenever the process
+// dies, recovery finds no more than there was, and at most the block less.
+func TestBlocksBoundWhatACrashGives(t *testing.T) {
+	all := []*limiter.Limits{
+		limitsOf(t, limiter.PerSecond("a", 5), limiter.PerMinute("b", 60)),
+		limitsOf(t, limiter.Custom("a", 3, 7, 3*time.Second).WithMaxDebt(2)),
+		limitsOf(t, limiter.PerDay("b", 1_000_000).WithMaxDebt(limiter.NoDebt), limiter.Unlimited("a"), limiter.PerHour("c", 30)),
+		limitsOf(t, limiter.PerDay("b", limiter.MaxTokens)),
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		p := &proof{t: t, now: 1_000_000_000, gen: 1, sets: all, used: map[consumed]int64{}, counted: map[consumed]int64{}, held: []held{{}}}
+		limits := rapid.SampledFrom(all).Draw(t, "limits")
+		op := opOf("e", limits, 0)
+		p.bucket = newBucket(&op, p.now)
+		p.bucket.block = newBlock(limits, p.now)
+		t.Repeat(map[string]func(*rapid.T){
+			"use": p.use, "use again": p.use, "use once more": p.use, "write": p.write, "write again": p.write,
+			"wait": p.wait, "change": p.change, "leave": p.leave,
+			"": func(t *rapid.T) { p.t = t; p.check() },
+		})
+	})
+}
+
+func (p *proof) wait(t *rapid.T) {
+	p.now += rapid.OneOf(rapid.Int64Range(0, 500), rapid.Int64Range(0, 20_000), rapid.Int64Range(0, 2*hourMs)).Draw(t, "ms")
+}
+
+// spend draws what an op does with a limit: one thing, most often, and a lot now and then.
+func (p *proof) spend(t *rapid.T, l limiter.Limit) limiter.Spend {
+	capacity := max(l.Capacity, 1) * limiter.Milli
+	amount := func() int64 {
+		most := rapid.SampledFrom([]int64{capacity / 50, capacity / 4, capacity + capacity/8}).Draw(t, "most")
+		return rapid.Int64Range(1, most).Draw(t, "amount")
+	}
+	sp := limiter.Spend{Limit: l.Name}
+	switch rapid.SampledFrom([]string{"take", "take", "take", "refund", "refund", "charge", "all", "look"}).Draw(t, "does") {
+	case "take":
+		sp.Take = amount()
+	case "refund":
+		sp.Refund = amount()
+	case "charge":
+		sp.Charge = amount()
+	case "all":
+		sp.Take, sp.Charge, sp.Refund = amount(), amount(), amount()
+	default:
+		sp.Look = true
+	}
+	return sp
+}
+
+func (p *proof) use(t *rapid.T) {
+	op := limiter.Op{Bucket: limiter.BucketKey{Entity: "e"}, Limits: p.bucket.limits, Generation: p.gen}
+	for i := range op.Limits.Len() {
+		op.Spends = append(op.Spends, p.spend(t, op.Limits.At(i)))
+	}
+	b, now := p.bucket, p.now-rapid.Int64Range(0, 100).Draw(t, "late")
+	admitted := b.prepare(&op, now)
+	if !b.covers(&op, admitted) {
+		b.block.queued = true
+		return
+	}
+	hour := max(hourOf(now), b.block.hour)
+	low, over := b.account(&op, now, admitted)
+	b.block.queued = b.block.queued || low || over
+	p.gave = p.gave || over
+	for i := range op.Spends {
+		if sp := &op.Spends[i]; sp.Held {
+			gives, takes := flow(sp, admitted)
+			p.used[consumed{hour: hour, limit: sp.Limit}] += takes - gives
+		}
+	}
+}
+
+// change brings the bucket under other limits.
+func (p *proof) change(t *rapid.T) {
+	b, to := p.bucket, rapid.SampledFrom(p.sets).Draw(t, "limits")
+	if p.gen++; to == b.limits {
+		return
+	}
+	old := *b
+	from := b.limits
+	b.adopt(to, p.gen, p.now)
+	b.block.uncover(from, to)
+	p.gave = false
+	for i := range p.held {
+		p.held[i].then = cmp.Or(p.held[i].then, &old)
+	}
+	if p.flying != nil {
+		p.flying.then = cmp.Or(p.flying.then, &old)
+	}
+}
+
+func (p *proof) leave(*rapid.T) {
+	if k := p.bucket.block; !k.queued && !k.flying && p.bucket.idle(p.now-grace.Milliseconds()) {
+		k.leaving, k.queued = whenIdle, true
+	}
+}
+
+// write moves the writer on by one step.
+func (p *proof) write(t *rapid.T) {
+	b := p.bucket
+	if p.flying == nil {
+		if b.block.queued {
+			var w writing
+			w.depart(b, p.now)
+			p.flying, p.rows = &held{key: w.changes[0].key, value: w.changes[0].value}, w.used
+		}
+		return
+	}
+	how := outcome(rapid.SampledFrom([]int{0, 0, 0, 0, 0, 0, 0, 1, 1, 2}).Draw(t, "outcome"))
+	if p.dead {
+		how = unknown
+	}
+	switch how {
+	case made:
+		p.gave = p.gave && b.block.queued
+		p.held = []held{*p.flying}
+		for _, r := range p.rows {
+			p.counted[consumed{hour: r.hour, limit: r.limit}] += r.amount
+		}
+	case unknown:
+		if !p.dead {
+			p.held = append(p.held, *p.flying)
+		}
+		p.dead = true
+	case notMade:
+	}
+	b.land(how)
+	p.flying = nil
+}
+
+// check has the process die at once, in each way that the file may be.
+func (p *proof) check() {
+	records := p.held
+	if p.flying != nil && !p.dead {
+		records = append(records[:len(records):len(records)], *p.flying)
+	}
+	for _, h := range records {
+		b := cmp.Or(h.then, p.bucket)
+		if h.value == nil {
+			if !b.full(p.now) {
+				p.t.Fatalf("the file has nothing of a bucket that is not full: %+v", b)
+			}
+			continue
+		}
+		r, err := parseBucket(h.key, h.value, map[string]*limiter.Limits{})
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		r.recover(p.now)
+		for i := range b.limits.Len() {
+			if !b.limits.Unlimited(i) {
+				p.compare(b, r, i, h.then != nil)
+			}
+		}
+	}
+	p.checkUsage()
+}
+
+func (p *proof) compare(b *bucket, r restored, i int, old bool) {
+	got, most := r.balance(i).Tokens, b.balance(i).Available(b.limits.Params(i), p.now)
+	if got > most {
+		p.t.Fatalf("limit %v: a crash finds %d, there are %d", b.limits.At(i), got, most)
+	}
+	if least := most - r.sizes[i]; got < least && !p.gave && !p.dead && !old {
+		p.t.Fatalf("limit %v: a crash finds %d of %d, the block was %d", b.limits.At(i), got, most, r.sizes[i])
+	}
+}
+
+func (p *proof) checkUsage() {
+	got := maps.Clone(p.counted)
+	p.bucket.consumption(func(c consumed) { got[consumed{hour: c.hour, limit: c.limit}] += c.amount })
+	for _, m := range []map[consumed]int64{got, p.used} {
+		maps.DeleteFunc(m, func(_ consumed, n int64) bool { return n == 0 })
+	}
+	if diff := gocmp.Diff(p.used, got, gocmp.AllowUnexported(consumed{})); diff != "" {
+		p.t.Fatalf("usage (-want +got):\n%s", diff)
+	}
+}
+
+// What is given back while a state is written does not widen the block of that state:
+// with both the bucket and that state full again there may be no more taken than it says.
+func TestGivingBackWhileAStateIsWritten(t *testing.T) {
+	limits := limitsOf(t, limiter.PerHour("l", 100))
+	s, d := openStill(t, t.TempDir(), Config{Now: func() time.Time { return t0 }})
+	big := opOf("e", limits, 60)
+	if got, err := s.tryOne(t0.UnixMilli(), &big); err != nil || got.done {
+		t.Fatalf("before the file has the bucket: %+v, %v", got, err)
+	}
+	d.writeNext()
+	mustTake(t, s, t0, true, big)
+	b := onlyBucket(t, s)
+	d.want(&s.shards[0], 0, b)
+	n := d.take()
+	w := d.depart(n) // with a block of a quarter
+	refund := opOf("e", limits, 0)
+	refund.Spends[0].Refund = 50 * limiter.Milli
+	if got, err := s.tryOne(t0.UnixMilli(), &refund); err != nil || !got.done || got.wait == nil {
+		t.Errorf("giving back more than was taken since the state: %+v, %v; want it to wait for the file", got, err)
+	}
+	for take, want := range map[int64]bool{26: false, 25: true} {
+		op := opOf("e", limits, take)
+		b.prepare(&op, t0.Add(time.Hour).UnixMilli())
+		if got := b.covers(&op, true); got != want {
+			t.Errorf("%d tokens while the state is written: covered %t, want %t", take, got, want)
+		}
+	}
+	d.land(n, w.save(d.file))
+}
+
+// After a commit of unknown outcome both states bound what is taken.
+func TestHowACommitEnds(t *testing.T) {
+	before := span{size: 100, spent: 70, nextSize: 40, nextSpent: 15, used: 1, last: 2, need: 3, waits: 4}
+	for how, want := range map[outcome]span{
+		made:    {size: 40, spent: 15, nextSize: 40, nextSpent: 15, used: 1, last: 2, need: 3, waits: 4},
+		notMade: {size: 100, spent: 70, nextSize: 100, nextSpent: 70, used: 1, last: 2, need: 3, waits: 4},
+		unknown: {size: 40, spent: 15, nextSize: 40, nextSpent: 15, used: 1, last: 2, need: 3, waits: 4},
+	} {
+		got := before
+		if got.land(how); got != want {
+			t.Errorf("outcome %d: got %+v, want %+v", how, got, want)
+		}
+	}
+}
+
+// A charge that the debt floor cuts has taken only so much: more than that, given back,
+// must be in the file.
+func TestGivingBackAfterAChargeThatWasCut(t *testing.T) {
+	limits := limitsOf(t, limiter.PerHour("l", 10).WithMaxDebt(2))
+	s, d := openStill(t, t.TempDir(), Config{Now: func() time.Time { return t0 }})
+	charge := opOf("e", limits, 0)
+	charge.Spends[0].Charge = 100 * limiter.Milli
+	if got, err := s.tryOne(t0.UnixMilli(), &charge); err != nil || got.done {
+		t.Fatalf("before the file has the bucket: %+v, %v", got, err)
+	}
+	d.writeNext()
+	mustTake(t, s, t0, true, charge)
+	for _, step := range []struct {
+		tokens int64
+		waits  bool
+	}{{11, false}, {2, true}} {
+		op := opOf("e", limits, 0)
+		op.Spends[0].Refund = step.tokens * limiter.Milli
+		if got, err := s.tryOne(t0.UnixMilli(), &op); err != nil || !got.done || got.wait != nil != step.waits {
+			t.Errorf("%d tokens given back: %+v, %v; want waiting %t", step.tokens, got, err, step.waits)
+		}
+	}
+}
+
+// A bucket that is used while the file forgets it is not dropped: it would be full.
+func TestABucketInUseDoesNotLeave(t *testing.T) {
+	limits := limitsOf(t, limiter.PerSecond("a", 10))
+	for _, step := range []struct {
+		what   string
+		during func(s *Store, b *bucket)
+		held   int64
+	}{
+		{"nothing", func(*Store, *bucket) {}, 0},
+		{"somebody wants to take", func(s *Store, _ *bucket) {
+			if got, err := s.tryOne(t0.UnixMilli(), ptr(opOf("a", limits, 1))); err != nil || got.done {
+				t.Errorf("what the file forgets is taken from: %+v, %v", got, err)
+			}
+		}, 1},
+		{"something is given back", func(s *Store, _ *bucket) {
+			op := opOf("a", limits, 0)
+			op.Spends[0].Refund = 1
+			if got, err := s.tryOne(t0.UnixMilli(), &op); err != nil || !got.done {
+				t.Errorf("giving back: %+v, %v", got, err)
+			}
+		}, 1},
+	} {
+		s, d := openStill(t, t.TempDir(), Config{Now: func() time.Time { return t0.Add(time.Hour) }})
+		op := opOf("a", limits, 1)
+		if got, err := s.tryOne(t0.UnixMilli(), &op); err != nil || got.wait == nil {
+			t.Fatal(got, err)
+		}
+		d.writeNext()
+		mustTake(t, s, t0, true, op)
+		d.writeNext()
+		if s.sweep(0, shardCount, t0.Add(time.Hour).UnixMilli()) == nil {
+			t.Fatalf("a full bucket stays: %+v", onlyBucket(t, s).block)
+		}
+		n := d.take()
+		w := d.depart(n)
+		step.during(s, n.buckets[0].bucket)
+		d.land(n, w.save(d.file))
+		if got := s.Buckets(); got != step.held || n.err != nil {
+			t.Errorf("while it left, %s: %d buckets, want %d; %v", step.what, got, step.held, n.err)
+		}
+		if got := d.file.Stats().Records[datafile.Buckets]; got != 0 {
+			t.Errorf("while it left, %s: %d records, want none", step.what, got)
+		}
+	}
+}
+
+// openStill opens a store that writes and sweeps nothing by itself.
+func openStill(t testing.TB, dir string, cfg Config) (*Store, *disk) {
+	t.Helper()
+	file, err := datafile.Open(dir, datafile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := file.Close(); err != nil && !errors.Is(err, datafile.ErrClosed) {
+			t.Error(err)
+		}
+	})
+	s := emptyStore(cfg.withDefaults())
+	if err := s.load(file); err != nil {
+		t.Fatal(err)
+	}
+	s.disk = newDisk(s, file)
+	return s, s.disk
+}
+
+// take takes the next batch, as the writer does.
+func (d *disk) take() *batch {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := d.next
+	d.next = nil
+	return n
+}
+
+// writeNext writes the next batch, if there is one, and reports whether there was.
+func (d *disk) writeNext() bool {
+	n := d.take()
+	if n == nil {
+		return false
+	}
+	d.commit(n)
+	return true
+}
+
+func ptr[V any](v V) *V { return &v }
+
+// openTest opens a store that the test's end closes.
+func openTest(t testing.TB, dir string, cfg Config) *Store {
+	t.Helper()
+	s, err := Open(dir, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(t.Context()); err != nil && t.Context().Err() == nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func onlyBucket(t *testing.T, s *Store) *bucket {
+	t.Helper()
+	for i := range s.shards {
+		for _, b := range s.shards[i].buckets {
+			return b
+		}
+	}
+	t.Fatal("no bucket")
+	return nil
+}
