@@ -40,6 +40,7 @@ type block struct {
 	leaving leaving
 	flying  bool // a newer state is being written
 	vacated bool // or rather, none: the file is forgetting the bucket
+	unsure  bool // a commit of it ended nobody knows how
 }
 
 // leaving says whether the file, and then the memory, is to forget the bucket by the
@@ -200,7 +201,7 @@ func (b *bucket) account(op *limiter.Op, now int64, admitted bool) (low, over bo
 		}
 		s := k.span(sp.Index)
 		s.used = plus(s.used, takes-gives)
-		over = over || gives > min(s.spent, s.nextSpent) && (k.stored || k.flying)
+		over = over || gives > min(s.spent, s.nextSpent) && (k.stored || k.flying) || gives > 0 && k.unsure
 		s.spent = max(s.spent-gives, 0) + took
 		s.nextSpent = max(s.nextSpent-gives, 0) + took
 		if took > 0 {
@@ -280,7 +281,7 @@ const (
 func (b *bucket) land(how outcome) (left bool) {
 	k := b.block
 	left = k.vacated && how == made
-	k.flying, k.vacated = false, false
+	k.flying, k.vacated, k.unsure = false, false, k.unsure || how == unknown
 	for i := range b.limits.Len() {
 		k.span(i).land(how)
 	}
