@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,7 +15,16 @@ import (
 )
 
 func TestAllocsOfADecision(t *testing.T) {
-	l := benchLimiter(t)
+	limit := limiter.PerDay("rpd", 1_000_000_000)
+	for name, l := range map[string]*limiter.Limiter{
+		"in memory": limiterOf(t, embedded.New(embedded.Config{}), limit), "with a file": limiterOf(t, openDurable(t), limit),
+	} {
+		allocsOfADecision(t, name, l)
+	}
+}
+
+func allocsOfADecision(t *testing.T, name string, l *limiter.Limiter) {
+	t.Helper()
 	var d limiter.Decision
 	req := &limiter.Request{Takes: []limiter.Take{{
 		Entity: "key/k-1", Resource: "gpt-4", Parents: []string{"project/p", "org/o"},
@@ -29,18 +39,30 @@ func TestAllocsOfADecision(t *testing.T) {
 		}
 		decide()
 		if got := testing.AllocsPerRun(1000, decide); got != 0 {
-			t.Errorf("%d levels: %v allocations a decision, want 0", levels, got)
+			t.Errorf("%s, %d levels: %v allocations a decision, want 0", name, levels, got)
 		}
 	}
 }
 
+const million = 1_000_000
+
 // A million buckets fit in 256 MiB, all that a store needs for them included.
 func TestAllocatedMemoryOfAMillionBuckets(t *testing.T) {
-	const million, most = 1_000_000, 256 << 20
-	got := bytesOfBuckets(t, million)
+	const most = 256 << 20
+	got := bytesOfBuckets(t, embedded.New(embedded.Config{}), million, 1)
 	t.Logf("%d MiB for %d buckets", got>>20, million)
 	if got > most {
 		t.Errorf("%d buckets take %d bytes, want at most %d", million, got, most)
+	}
+}
+
+// Buckets that a file has take a block more, so that a million of them fit in 320 MiB.
+func TestAllocatedMemoryOfDurableBuckets(t *testing.T) {
+	const buckets, most = 50_000, 320 << 20 / 20
+	got := bytesOfBuckets(t, openDurable(t), buckets, 1024)
+	t.Logf("%d bytes a bucket", got/buckets)
+	if got > most {
+		t.Errorf("%d buckets take %d bytes, want at most %d", buckets, got, most)
 	}
 }
 
@@ -64,29 +86,44 @@ func TestAllocatedMemoryOfMarks(t *testing.T) {
 	}
 }
 
-// bytesOfBuckets returns the memory that n buckets hold, the names of the keys not
-// shared with the caller.
-func bytesOfBuckets(tb testing.TB, n int) uint64 {
+// bytesOfBuckets returns the memory that n buckets of a store hold, taken from by so many callers
+// at once, and closes it. The names of the keys are not shared with the caller.
+func bytesOfBuckets(tb testing.TB, store *embedded.Store, n, callers int) uint64 {
 	tb.Helper()
 	limits, err := limiter.NewLimits(limiter.PerDay("rpd", 1000))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	store := embedded.New(embedded.Config{})
 	defer func() { _ = store.Close(context.Background()) }()
 	before := liveBytes()
-	ops := []limiter.Op{{Limits: limits, Spends: []limiter.Spend{{Limit: "rpd", Take: limiter.Milli}}}}
-	for i := range n {
-		ops[0].Bucket = limiter.BucketKey{Namespace: "default", Entity: fmt.Sprintf("key/k-%016d", i), Resource: "gpt-4"}
-		if ok, err := store.Take(context.Background(), time.Now(), ops); err != nil || !ok {
-			tb.Fatal(ok, err)
-		}
+	var wg sync.WaitGroup
+	for c := range callers {
+		wg.Go(func() {
+			ops := []limiter.Op{{Limits: limits, Spends: []limiter.Spend{{Limit: "rpd", Take: limiter.Milli}}}}
+			for i := c; i < n; i += callers {
+				ops[0].Bucket = limiter.BucketKey{Namespace: "default", Entity: fmt.Sprintf("key/k-%016d", i), Resource: "gpt-4"}
+				if ok, err := store.Take(context.Background(), time.Now(), ops); err != nil || !ok {
+					tb.Error(ok, err)
+					return
+				}
+			}
+		})
 	}
+	wg.Wait()
 	after := liveBytes()
 	if got := store.Buckets(); got != int64(n) {
 		tb.Fatalf("%d buckets, want %d", got, n)
 	}
 	return after - before
+}
+
+func openDurable(tb testing.TB) *embedded.Store {
+	tb.Helper()
+	store, err := embedded.Open(tb.TempDir(), embedded.Config{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return store
 }
 
 func liveBytes() uint64 {

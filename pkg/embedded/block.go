@@ -71,8 +71,8 @@ type span struct {
 	used int64 // net consumption in the hour, for usage
 	last int64 // what the last one took
 
-	need  int64 // the most that somebody who waits wants to take
-	waits int64 // what all who wait want to take
+	need int64 // what those who wait want to take
+	ask  int64 // at how much spent to see whether a newer state is due
 }
 
 // Parts of a capacity. A block is what a crash can take from a bucket, so that it is
@@ -139,7 +139,7 @@ func (k *block) uncover(from, to *limiter.Limits) {
 	k.clean = false
 	for i := range old {
 		name := from.At(i).Name
-		if j := to.Find(name); j >= 0 {
+		if j := to.Find(name); j >= 0 && !to.Unlimited(j) {
 			s := k.span(j)
 			s.used, s.last = old[i].used, old[i].last
 		} else {
@@ -163,21 +163,23 @@ func flow(sp *limiter.Spend, admitted bool) (gives, takes int64) {
 func (b *bucket) covers(op *limiter.Op, admitted bool) bool {
 	covered := true
 	for i := range op.Spends {
-		if sp := &op.Spends[i]; sp.Held {
-			if gives, takes := flow(sp, admitted); !b.block.span(sp.Index).covers(gives, takes) {
-				covered = false
-			}
+		sp := &op.Spends[i]
+		if !sp.Held {
+			continue
+		}
+		s := b.block.span(sp.Index)
+		if gives, takes := flow(sp, admitted); !s.covers(gives, takes) {
+			// The sum of what those who wait want, as long as it is there and no large part.
+			sum := min(s.need+takes, b.limits.Params(sp.Index).Capacity/nextShare, sp.Bucket.Tokens)
+			s.need = max(s.need, takes, sum)
+			covered = false
 		}
 	}
 	return covered
 }
 
 func (s *span) covers(gives, takes int64) bool {
-	if takes == 0 || max(s.spent-gives, 0)+takes <= s.size && max(s.nextSpent-gives, 0)+takes <= s.nextSize {
-		return true
-	}
-	s.need, s.waits = max(s.need, takes), min(s.waits+takes, maxFlow)
-	return false
+	return takes == 0 || max(s.spent-gives, 0)+takes <= s.size && max(s.nextSpent-gives, 0)+takes <= s.nextSize
 }
 
 // account is finish with a file, of an op that is covered: it counts what was given and
@@ -196,8 +198,8 @@ func (b *bucket) account(op *limiter.Op, now int64, admitted bool) (low, over bo
 			continue
 		}
 		k.clean = false
-		if hour := hourOf(now); hour > k.hour {
-			b.turn(hour)
+		if now >= (k.hour+1)*hourMs {
+			b.turn(hourOf(now))
 		}
 		s := k.span(sp.Index)
 		s.used = plus(s.used, takes-gives)
@@ -206,17 +208,22 @@ func (b *bucket) account(op *limiter.Op, now int64, admitted bool) (low, over bo
 		s.nextSpent = max(s.nextSpent-gives, 0) + took
 		if took > 0 {
 			s.last = takes
-			low = low || !k.queued && !k.flying && b.low(sp.Index, now)
+			low = low || s.spent > s.ask && !k.queued && !k.flying && b.low(sp.Index, now)
 		}
 	}
 	return low, over
 }
 
-// low reports whether a block is used up by half, and the next one would be larger
-// than the rest of it and cover a request like the last.
+// low reports whether a block is so far used up that the next one would be larger than
+// the rest of it, and cover a request like the last; if not, it says when to ask again.
 func (b *bucket) low(i int, now int64) bool {
 	s := b.block.span(i)
-	return s.spent > s.size/2 && b.nextSize(i, now) >= max(s.last, s.size-s.spent+1)
+	left := s.size - s.spent
+	if b.nextSize(i, now) > max(left, s.last-1) {
+		return true
+	}
+	s.ask = s.spent + left/2
+	return false
 }
 
 // nextSize is span.next of the i-th limit.
@@ -235,7 +242,7 @@ func (s *span) next(capacity, available, elapsed int64) int64 {
 	}
 	ahead := max(
 		min(demand, capacity/hotShare),
-		min(max(2*s.last, s.waits), capacity/nextShare),
+		min(2*s.last, capacity/nextShare),
 		min(s.last, limiter.Milli), // however small the capacity is
 		capacity/tinyShare,
 	)
@@ -252,7 +259,7 @@ func (b *bucket) launch(now int64) {
 		}
 		s := k.span(i)
 		s.nextSize, s.nextSpent = b.nextSize(i, now), 0
-		s.need, s.waits = 0, 0
+		s.need = 0
 	}
 	k.since = now
 }
@@ -302,7 +309,7 @@ func (b *bucket) land(how outcome) (left bool) {
 func (s *span) land(how outcome) {
 	switch how {
 	case made:
-		s.size, s.spent = s.nextSize, s.nextSpent
+		s.size, s.spent, s.ask = s.nextSize, s.nextSpent, s.nextSize/2
 	case unknown:
 		left := min(s.size-s.spent, s.nextSize-s.nextSpent)
 		s.size = min(s.size, s.nextSize)

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"maps"
 	"math"
@@ -27,8 +28,6 @@ func TestSizeOfTheNextBlock(t *testing.T) {
 	}{
 		"the first request of a large bucket":      {100_000 * token, 0, 0, span{need: token}, 97_656},
 		"the first request of a small bucket":      {10 * token, 0, 0, span{need: token}, token},
-		"many who wait share a quarter":            {100 * token, 0, 0, span{need: token, waits: 300 * token}, 25 * token},
-		"few who wait get what they want":          {100 * token, 0, 0, span{need: token, waits: 7 * token}, 7 * token},
 		"demand doubles within a second":           {1_000_000 * token, 0, 999, span{size: 1000 * token, spent: 900 * token}, 1800 * token},
 		"then it is what a second takes":           {1_000_000 * token, 0, 2000, span{size: 40_000 * token, spent: 40_000 * token}, 20_000 * token},
 		"no more than a sixteenth for demand":      {1600 * token, 0, 10, span{size: 100 * token, spent: 100 * token}, 100 * token},
@@ -40,7 +39,7 @@ func TestSizeOfTheNextBlock(t *testing.T) {
 		"what is left is covered while it flies":   {100 * token, 0, minute, span{size: 90 * token, spent: token}, 89 * token},
 		"the largest numbers": {
 			tokenbucket.MaxCapacity, 0, 0,
-			span{size: maxFlow, spent: maxFlow, last: maxFlow, need: maxFlow, waits: maxFlow}, maxFlow,
+			span{size: maxFlow, spent: maxFlow, last: maxFlow, need: maxFlow}, maxFlow,
 		},
 		"a clock that was set back": {1_000_000 * token, 0, math.MinInt64, span{size: 10 * token, spent: 10 * token}, 976_562},
 		"no more than there is":     {1_000_000 * token, 7 * token, 999, span{size: 1000 * token, spent: 900 * token, last: 20 * token}, 100 * token},
@@ -76,8 +75,31 @@ func TestABlockIsRenewedInTime(t *testing.T) {
 		b := newBucket(&op, 0)
 		b.block = newBlock(limits, 0)
 		b.first.Tokens, b.block.first = tt.tokens*token, tt.span
-		if got := b.low(0, 500); got != tt.want {
+		b.block.first.ask = tt.span.size / 2
+		if got := tt.span.spent > b.block.first.ask && b.low(0, 500); got != tt.want {
 			t.Errorf("%s: asks %t, want %t", name, got, tt.want)
+		}
+	}
+}
+
+// Those who wait get what all of them want, but no more than is there, nor more than a part.
+func TestThoseWhoWaitShareABlock(t *testing.T) {
+	limits := limitsOf(t, limiter.PerDay("l", 100))
+	for _, tt := range []struct{ tokens, takes, callers, want int64 }{
+		{100, 1, 1, 1}, {100, 1, 7, 7}, {100, 1, 300, 25}, {10, 1, 300, 10}, {100, 60, 1, 60}, {100, 60, 5, 60},
+	} {
+		op := opOf("e", limits, tt.takes)
+		b := newBucket(&op, 0)
+		b.block = newBlock(limits, 0)
+		b.first.Tokens = tt.tokens * limiter.Milli
+		for range tt.callers {
+			if admitted := b.prepare(&op, 0); b.covers(&op, admitted) {
+				t.Errorf("%+v: covered without a block", tt)
+			}
+		}
+		b.launch(0)
+		if got := b.block.first.nextSize; got != tt.want*limiter.Milli {
+			t.Errorf("%+v: a block of %d", tt, got)
 		}
 	}
 }
@@ -329,11 +351,11 @@ func TestGivingBackWhileAStateIsWritten(t *testing.T) {
 
 // After a commit of unknown outcome both states bound what is taken.
 func TestHowACommitEnds(t *testing.T) {
-	before := span{size: 100, spent: 70, nextSize: 40, nextSpent: 15, used: 1, last: 2, need: 3, waits: 4}
+	before := span{size: 100, spent: 70, nextSize: 40, nextSpent: 15, used: 1, last: 2, need: 3, ask: 4}
 	for how, want := range map[outcome]span{
-		made:    {size: 40, spent: 15, nextSize: 40, nextSpent: 15, used: 1, last: 2, need: 3, waits: 4},
-		notMade: {size: 100, spent: 70, nextSize: 100, nextSpent: 70, used: 1, last: 2, need: 3, waits: 4},
-		unknown: {size: 40, spent: 15, nextSize: 40, nextSpent: 15, used: 1, last: 2, need: 3, waits: 4},
+		made:    {size: 40, spent: 15, nextSize: 40, nextSpent: 15, used: 1, last: 2, need: 3, ask: 20},
+		notMade: {size: 100, spent: 70, nextSize: 100, nextSpent: 70, used: 1, last: 2, need: 3, ask: 4},
+		unknown: {size: 40, spent: 15, nextSize: 40, nextSpent: 15, used: 1, last: 2, need: 3, ask: 4},
 	} {
 		got := before
 		if got.land(how); got != want {
@@ -461,7 +483,7 @@ func openTest(t testing.TB, dir string, cfg Config) *Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.Close(t.Context()); err != nil && t.Context().Err() == nil {
+		if err := s.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})

@@ -197,15 +197,20 @@ func (b *bucket) finish(op *limiter.Op, admitted bool) {
 
 // spend is finish of one limit. It returns what it took of the balance.
 func (b *bucket) spend(sp *limiter.Spend, admitted bool) (took int64) {
-	t := &sp.Bucket
-	before := t.Tokens
+	before := sp.Bucket.Tokens
 	if admitted {
-		t.Tokens -= sp.Take
+		sp.Bucket.Tokens -= sp.Take
 	}
-	if cost := sp.Charge - sp.Refund; cost > 0 {
-		floor := min(t.Tokens, b.limits.At(sp.Index).DebtFloor())
-		t.Tokens = max(t.Tokens-cost, floor)
+	if sp.Charge > sp.Refund {
+		b.charge(sp)
 	}
-	*b.balance(sp.Index) = *t
-	return before - t.Tokens
+	*b.balance(sp.Index) = sp.Bucket
+	return before - sp.Bucket.Tokens
+}
+
+// charge books what a spend costs, down to the debt floor.
+func (b *bucket) charge(sp *limiter.Spend) {
+	t := &sp.Bucket
+	floor := min(t.Tokens, b.limits.At(sp.Index).DebtFloor())
+	t.Tokens = max(t.Tokens-(sp.Charge-sp.Refund), floor)
 }

@@ -212,7 +212,7 @@ func parseBucket(key, value []byte, shared map[string]*limiter.Limits) (restored
 	}
 	r = &reader{buf: value[1:]}
 	b.generation = r.uint()
-	hour := r.int(math.MinInt64, math.MaxInt64)
+	hour := r.int(hourOf(math.MinInt64), hourOf(math.MaxInt64))
 	if b.limits = r.limits(shared); r.fault {
 		return restored{}, fmt.Errorf("bucket of %q: %w", b.entity, errRecord)
 	}

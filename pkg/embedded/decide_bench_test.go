@@ -52,13 +52,18 @@ func keysOf(n int) []string {
 
 func benchLimiter(tb testing.TB) *limiter.Limiter {
 	tb.Helper()
-	store := embedded.New(embedded.Config{})
+	return limiterOf(tb, embedded.New(embedded.Config{}), limiter.PerDay("rpd", 1_000_000_000))
+}
+
+// limiterOf returns a limiter of one limit for everything, and closes the store in the end.
+func limiterOf(tb testing.TB, store *embedded.Store, limit limiter.Limit) *limiter.Limiter {
+	tb.Helper()
 	tb.Cleanup(func() { _ = store.Close(context.Background()) })
 	l, err := limiter.New(limiter.Config{Store: store})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	system, err := limiter.NewLimits(limiter.PerDay("rpd", 1_000_000_000))
+	system, err := limiter.NewLimits(limit)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -5,14 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 	"unique"
 
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
+// patience is how long a batch is kept that nobody waits for, so that a few
+// transactions renew the blocks of many buckets.
+const patience = 10 * time.Millisecond
+
 // disk writes to the file, in groups: whatever is asked for while one transaction is
-// under way goes into the next, and there is no timer.
+// under way goes into the next, which begins at once if anybody waits for it.
 type disk struct {
 	store *Store
 	file  *datafile.File
@@ -26,7 +31,7 @@ type disk struct {
 	// namespaces that the file knows are in use. The writer owns it.
 	namespaces map[unique.Handle[string]]bool
 
-	wake  chan struct{} // holds a token when there is a batch, or none will come
+	wake  chan struct{} // holds a token when there is a batch, or it is waited for, or none will come
 	ended chan struct{} // closed when the writer has ended
 
 	finished sync.Once
@@ -36,6 +41,7 @@ type disk struct {
 type batch struct {
 	done    chan struct{}
 	err     error // set before done is closed
+	waited  bool  // somebody waits, or may
 	buckets []asked
 	changes []change
 }
@@ -66,19 +72,32 @@ func newDisk(s *Store, file *datafile.File) *disk {
 func (d *disk) want(sh *shard, hash uint64, b *bucket) *batch {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	n := d.batch()
+	n := d.waited()
+	n.add(sh, hash, b)
+	return n
+}
+
+// renew asks for a newer state of a bucket that nobody waits for yet. The bucket's shard
+// must be locked.
+func (d *disk) renew(sh *shard, hash uint64, b *bucket) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.batch().add(sh, hash, b)
+}
+
+// add adds a bucket, unless it is in a batch that is not taken up yet.
+func (n *batch) add(sh *shard, hash uint64, b *bucket) {
 	if !b.block.queued {
 		b.block.queued = true
 		n.buckets = append(n.buckets, asked{sh, hash, b})
 	}
-	return n
 }
 
 // ask asks for changes, in this order, and returns the batch that they will be in.
 func (d *disk) ask(changes ...change) *batch {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	n := d.batch()
+	n := d.waited()
 	n.changes = append(n.changes, changes...)
 	return n
 }
@@ -131,6 +150,16 @@ func (d *disk) batch() *batch {
 	return n
 }
 
+// waited returns the next batch, for somebody who waits for it. d.mu must be locked.
+func (d *disk) waited() *batch {
+	n := d.batch()
+	if !n.waited {
+		n.waited = true
+		d.signal()
+	}
+	return n
+}
+
 // signal wakes the writer, unless it is awake already.
 func (d *disk) signal() {
 	select {
@@ -142,19 +171,38 @@ func (d *disk) signal() {
 // run writes batches until close, and then what is left.
 func (d *disk) run() {
 	defer close(d.ended)
+	patient := true
 	for {
 		d.mu.Lock()
 		n, closing := d.next, d.closing
-		d.next = nil
+		due := n != nil && (n.waited || closing || !patient)
+		if due {
+			d.next = nil
+		}
 		d.mu.Unlock()
 		switch {
-		case n != nil:
+		case due:
 			d.commit(n)
+			patient = true
 		case closing:
 			return
-		default:
+		case n == nil:
 			<-d.wake
+		default:
+			patient = d.linger()
 		}
+	}
+}
+
+// linger waits until somebody may wait for the next batch, or patience is at an end.
+func (d *disk) linger() (patient bool) {
+	end := time.NewTimer(patience)
+	defer end.Stop()
+	select {
+	case <-d.wake:
+		return true
+	case <-end.C:
+		return false
 	}
 }
 

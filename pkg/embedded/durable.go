@@ -66,7 +66,7 @@ func (s *Store) tryOne(now int64, op *limiter.Op) (t try, err error) {
 func (s *Store) book(sh *shard, hash uint64, b *bucket, now int64, op *limiter.Op, admitted bool) (over bool) {
 	low, over := b.account(op, now, admitted)
 	if low && !over {
-		s.disk.want(sh, hash, b)
+		s.disk.renew(sh, hash, b)
 	}
 	return over
 }

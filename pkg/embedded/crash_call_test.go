@@ -1,0 +1,309 @@
+package embedded
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// tenant is a bucket, and the limits that it may be under.
+type tenant struct {
+	key        limiter.BucketKey
+	sets       []*limiter.Limits
+	now        int // which of sets
+	generation uint64
+	taken      bool // anything, since it was last seen without a bucket
+}
+
+// newTenant draws limits from those that are worth a test: tiny, huge, slow, fast,
+// refilled by odd fractions, without debt, and none.
+func newTenant(t *testing.T, r *rand.Rand, i int) *tenant {
+	t.Helper()
+	pool := []limiter.Limit{
+		limiter.PerSecond("a", 100), limiter.PerSecond("a", 1), limiter.Custom("a", 50, 7, 3*time.Second).WithMaxDebt(20),
+		limiter.PerMinute("b", 1_000_000_000), limiter.PerHour("b", 30), limiter.Unlimited("b"),
+		limiter.PerSecond("c", 900).WithMaxDebt(limiter.NoDebt), limiter.Custom("c", 1, 3, 7*time.Second), limiter.PerDay("c", limiter.MaxTokens),
+	}
+	tn := &tenant{key: limiter.BucketKey{Namespace: "default", Entity: string(rune('a' + i)), Resource: "r", Variant: uint64(i % 2)}, generation: 1}
+	for range 3 {
+		var set []limiter.Limit
+		for kind := range 3 {
+			if kind == i%3 || r.IntN(2) == 0 {
+				set = append(set, pool[3*kind+r.IntN(3)])
+			}
+		}
+		tn.sets = append(tn.sets, limitsOf(t, set...))
+	}
+	return tn
+}
+
+func (tn *tenant) change(r *rand.Rand) {
+	tn.now = r.IntN(len(tn.sets))
+	tn.generation++
+}
+
+// op draws what a caller does with the bucket.
+func (tn *tenant) op(r *rand.Rand) limiter.Op {
+	limits := tn.sets[tn.now]
+	op := limiter.Op{Bucket: tn.key, Limits: limits, Generation: tn.generation}
+	for i := range limits.Len() {
+		if r.IntN(3) > 0 {
+			op.Spends = append(op.Spends, spendOf(r, limits.At(i)))
+		}
+	}
+	if len(op.Spends) == 0 {
+		op.Spends = append(op.Spends, limiter.Spend{Limit: "other", Take: 1}) // that the bucket has not
+	}
+	return op
+}
+
+func spendOf(r *rand.Rand, l limiter.Limit) limiter.Spend {
+	capacity := max(l.Capacity, 1) * limiter.Milli
+	amount := func() int64 {
+		return 1 + r.Int64N([]int64{capacity/100 + 1, capacity/10 + 1, capacity + capacity/8}[min(r.IntN(12)/5, 2)])
+	}
+	sp := limiter.Spend{Limit: l.Name}
+	switch n := r.IntN(20); {
+	case n < 11:
+		sp.Take = amount()
+	case n < 12:
+		sp.Look = true
+	case n < 14:
+		sp.Charge = amount()
+	case n < 15:
+		sp.Charge = 4 * amount()
+	case n < 18:
+		sp.Refund = amount()
+	default:
+		sp.Take, sp.Charge, sp.Refund = amount()/2, amount()/2, amount()/2
+	}
+	return sp
+}
+
+// caller is somebody with a call under way, or none.
+type caller struct {
+	ops    []limiter.Op
+	wait   *batch
+	booked bool // and waits until the file has it
+}
+
+// call moves a caller on: it draws a call, tries it, waits, or gives up.
+func (w *world) call(c *caller) {
+	if c.ops == nil && c.wait == nil {
+		for _, i := range w.r.Perm(len(w.tenants))[:max(w.r.IntN(6)-2, 1)] {
+			c.ops = append(c.ops, w.tenants[i].op(w.r))
+		}
+	}
+	if c.wait != nil {
+		select {
+		case <-c.wait.done:
+			failed := c.wait.err != nil
+			c.wait = nil
+			if failed || c.booked {
+				*c = caller{}
+				return
+			}
+		default:
+			if w.r.IntN(50) == 0 {
+				*c = caller{} // its time is over
+			}
+			return
+		}
+	}
+	w.try(c)
+}
+
+// try asks the store, and what it gave of the one that never dies.
+func (w *world) try(c *caller) {
+	late := int64(0)
+	if w.r.IntN(4) == 0 {
+		late = w.r.Int64N([]int64{50, 2000, hourMs}[w.r.IntN(3)])
+	}
+	for i := range c.ops {
+		w.meet(&c.ops[i])
+	}
+	now := w.clock() - late
+	var t try
+	var err error
+	if len(c.ops) == 1 {
+		t, err = w.life.tryOne(now, &c.ops[0])
+	} else {
+		t, err = w.life.tryAll(now, c.ops)
+	}
+	if err != nil {
+		w.fatalf("taking: %v", err)
+	}
+	if !t.done {
+		w.counts["waited"]++
+		w.follow(now, c.ops)
+		c.wait = t.wait
+		return
+	}
+	if t.admitted {
+		w.counts["admitted"]++
+		w.compare(c.ops, w.mirror(now, c.ops, func(*limiter.Spend) {}))
+	} else {
+		w.counts["denied"]++
+		w.compare(c.ops, w.mirror(now, c.ops, func(sp *limiter.Spend) { sp.Take, sp.Look = 0, false }))
+	}
+	for i := range c.ops {
+		w.tally(&c.ops[i], t.admitted)
+	}
+	if t.wait != nil {
+		w.counts["waited with what it gave"]++
+	}
+	w.promise(c.ops, t.wait)
+	*c = caller{wait: t.wait, booked: t.wait != nil}
+}
+
+// meet prepares the store that never dies for an op. Where the store has no bucket
+// there must have been a full one.
+func (w *world) meet(op *limiter.Op) {
+	if b := bucketOf(w.life, &op.Bucket); b != nil {
+		if bucketOf(w.whole, &op.Bucket) == nil {
+			w.resync(b) // that one is full and may have what this one has
+		}
+		return
+	}
+	tn := w.tenant(&op.Bucket)
+	if mirror := bucketOf(w.whole, &op.Bucket); mirror != nil && tn.taken && !mirror.full(w.real) {
+		w.fatalf("bucket %s is gone, and was not full: %+v", op.Bucket.Entity, mirror.first)
+	}
+	w.forget(&op.Bucket)
+	tn.taken = false
+}
+
+func (w *world) tenant(k *limiter.BucketKey) *tenant {
+	return w.tenants[slices.IndexFunc(w.tenants, func(tn *tenant) bool { return tn.key == *k })]
+}
+
+// forget removes a bucket from the store that never dies.
+func (w *world) forget(k *limiter.BucketKey) {
+	if b := bucketOf(w.whole, k); b != nil {
+		hash := w.whole.hash(k)
+		w.whole.drop(&w.whole.shards[hash%shardCount], hash, b)
+	}
+}
+
+// mirror does in the store that never dies what was done, with some of it changed. It
+// must give all of it.
+func (w *world) mirror(now int64, ops []limiter.Op, change func(*limiter.Spend)) []limiter.Op {
+	again := make([]limiter.Op, len(ops))
+	for i, op := range ops {
+		again[i] = op
+		again[i].Spends = slices.Clone(op.Spends)
+		for j := range again[i].Spends {
+			change(&again[i].Spends[j])
+		}
+	}
+	admitted, err := w.whole.Take(w.t.Context(), time.UnixMilli(now-w.skew), again)
+	if err != nil || !admitted {
+		w.fatalf("more was given than there is: %+v: %v", ops, err)
+	}
+	return again
+}
+
+// follow does in the store that never dies what a call has done that waits: it brought
+// buckets under other limits, and perhaps up to a time.
+func (w *world) follow(now int64, ops []limiter.Op) {
+	for i := range ops {
+		b, whole := bucketOf(w.life, &ops[i].Bucket), bucketOf(w.whole, &ops[i].Bucket)
+		if whole == nil {
+			w.resync(b)
+			continue
+		}
+		whole.adopt(ops[i].Limits, ops[i].Generation, now-w.skew)
+		for j := range b.limits.Len() {
+			if !b.limits.Unlimited(j) {
+				*whole.balance(j) = whole.balance(j).Refill(whole.limits.Params(j), b.balance(j).Refilled-w.skew)
+			}
+		}
+	}
+}
+
+// compare wants no more left after a decision than there is.
+func (w *world) compare(ops, whole []limiter.Op) {
+	for i := range ops {
+		for j := range ops[i].Spends {
+			got, most := &ops[i].Spends[j], &whole[i].Spends[j]
+			if got.Held != most.Held || got.Held && got.Limits.Hash() != most.Limits.Hash() {
+				w.fatalf("bucket %s is under other limits than it should be", ops[i].Bucket.Entity)
+			}
+			if got.Held && got.Charge > 0 && got.Bucket.Tokens == most.Bucket.Tokens { // at the debt floor each keeps a remainder of its own
+				if b := bucketOf(w.whole, &ops[i].Bucket); b != nil {
+					t := b.balance(got.Index)
+					t.Remainder = max(t.Remainder, got.Bucket.Remainder)
+				}
+			}
+			if got.Held && got.Bucket.Tokens > most.Bucket.Tokens {
+				w.fatalf("bucket %s, limit %s: %d left, there are at most %d", ops[i].Bucket.Entity, got.Limit, got.Bucket.Tokens, most.Bucket.Tokens)
+			}
+		}
+	}
+}
+
+// tally counts what was consumed.
+func (w *world) tally(op *limiter.Op, admitted bool) {
+	tn := w.tenant(&op.Bucket)
+	for i := range op.Spends {
+		sp := &op.Spends[i]
+		if !sp.Held {
+			continue
+		}
+		n := sp.Charge - sp.Refund
+		if admitted {
+			n += sp.Take
+		}
+		tn.taken = tn.taken || sp.Charge > 0 || admitted && sp.Take > 0
+		w.used[op.Bucket.Entity+"/"+sp.Limit] += n
+	}
+}
+
+// gift is what was given back to a limit, which a crash may lose.
+type gift struct {
+	batch  *batch // that the answer waits for; nil = none, and it was answered
+	limit  string // entity and limit
+	amount int64
+}
+
+// promise notes what a call gave that the file need not have: while the answer waits, when
+// the file takes nothing more, and of a bucket that it does not know, which is full.
+func (w *world) promise(ops []limiter.Op, n *batch) {
+	for i := range ops {
+		until := n
+		if b := bucketOf(w.life, &ops[i].Bucket); b == nil || !b.block.stored || w.dead {
+			until = nil
+		} else if n == nil {
+			continue
+		}
+		for _, sp := range ops[i].Spends {
+			if give := sp.Refund - sp.Charge; sp.Held && give > 0 {
+				w.gifts = append(w.gifts, gift{until, ops[i].Bucket.Entity + "/" + sp.Limit, give})
+			}
+		}
+	}
+}
+
+// unanswered is what of the gifts to a limit the file need not have.
+func (w *world) unanswered(limit string) int64 {
+	var sum int64
+	for _, g := range w.gifts {
+		if g.limit == limit && (g.batch == nil || !g.batch.written()) {
+			sum += g.amount
+		}
+	}
+	return sum
+}
+
+// written reports whether a batch is known to be in the file.
+func (n *batch) written() bool {
+	select {
+	case <-n.done:
+		return n.err == nil
+	default:
+		return false
+	}
+}

@@ -1,0 +1,117 @@
+package embedded
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+)
+
+// What a disk writes as a whole, and the pages of the data file.
+const (
+	sectorSize = 512
+	pageSize   = 4096
+	markAt     = 2048 // in a meta page: the mark of the commit before
+	markSize   = 20
+)
+
+// dataFile is the file in a data directory.
+func dataFile(dir string) string { return filepath.Join(dir, "ratelimit.db") }
+
+// image reads the data file, or writes it.
+func (w *world) image() []byte {
+	w.t.Helper()
+	image, err := os.ReadFile(dataFile(w.dir))
+	if err != nil {
+		w.fatalf("reading the data file: %v", err)
+	}
+	return image
+}
+
+func (w *world) put(dir string, image []byte) {
+	w.t.Helper()
+	if err := os.WriteFile(dataFile(dir), image, 0o600); err != nil {
+		w.fatalf("writing a data file: %v", err)
+	}
+}
+
+// lookAfterCuts writes the batch under way, and looks at what a life would find had the
+// power gone meanwhile: that keeps what the world has in memory, and no less than it must.
+func (w *world) lookAfterCuts() {
+	w.t.Helper()
+	before := w.image()
+	w.mustSave()
+	after := w.image()
+	for range 3 {
+		dir := w.t.TempDir()
+		w.put(dir, w.cut(before, after))
+		s := w.begin(dir)
+		w.checkCrash(w.life, s, w.clock(), !w.behind)
+		w.kill(s)
+		w.counts["looks after a power cut"]++
+	}
+}
+
+// cutPower has the power go while the batch under way is written: the next life begins
+// with what the disk has by then.
+func (w *world) cutPower() {
+	w.t.Helper()
+	before := w.image()
+	w.mustSave()
+	after := w.image()
+	w.kill(w.life)
+	w.put(w.dir, w.cut(before, after))
+	w.counts["power cuts"]++
+}
+
+// cut draws a state that a disk can be in when the power goes during a commit. The
+// tests of package datafile list them all, and why there are no others.
+func (w *world) cut(before, after []byte) []byte {
+	grown := append(bytes.Clone(before), make([]byte, max(len(after)-len(before), 0))...)
+	data, meta := sectors(grown, after)
+	switch w.r.IntN(6) {
+	case 0:
+		return before
+	case 1:
+		return grown
+	case 2: // some of the data, and perhaps not yet the mark of the commit before
+		w.overlay(grown, after, data, w.r.IntN(101))
+		if len(meta) > 0 && w.r.IntN(2) == 0 {
+			clear(grown[meta[0]/pageSize*pageSize+markAt:][:markSize])
+		}
+		return grown
+	case 3: // all data, and some of the meta page
+		w.overlay(grown, after, data, 100)
+		w.overlay(grown, after, meta, w.r.IntN(101))
+		return grown
+	case 4: // and not yet the mark of this commit
+		w.overlay(grown, after, data, 100)
+		w.overlay(grown, after, meta, 100)
+		return grown
+	default:
+		return after
+	}
+}
+
+// sectors lists those that a commit changed: of data, and of its meta page.
+func sectors(before, after []byte) (data, meta []int) {
+	for at := 0; at < len(after); at += sectorSize {
+		if bytes.Equal(before[at:at+sectorSize], after[at:at+sectorSize]) {
+			continue
+		}
+		if page := at / pageSize; page >= 2 {
+			data = append(data, at)
+		} else if at%pageSize != markAt {
+			meta = append(meta, at)
+		}
+	}
+	return data, meta
+}
+
+// overlay takes a share of sectors, in percent, from another image.
+func (w *world) overlay(image, from []byte, sectors []int, share int) {
+	for _, at := range sectors {
+		if w.r.IntN(100) < share {
+			copy(image[at:][:sectorSize], from[at:])
+		}
+	}
+}

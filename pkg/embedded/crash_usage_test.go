@@ -1,0 +1,61 @@
+package embedded
+
+import (
+	"maps"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
+)
+
+// checkUsage holds what a life found of all consumption against what there was. Only a
+// crash loses some, what was taken and what was given back, and never counts twice.
+func (w *world) checkUsage(now *Store, crashed bool) {
+	w.t.Helper()
+	found := w.usage(now)
+	maps.DeleteFunc(w.used, func(_ string, n int64) bool { return n == 0 })
+	if !crashed {
+		if diff := cmp.Diff(w.used, found); diff != "" {
+			w.fatalf("stopped in order: usage (-want +got):\n%s", diff)
+		}
+	}
+	for limit, n := range found {
+		if most := w.used[limit] + w.unanswered(limit); n > most {
+			w.fatalf("recovered a usage of %d of limit %s, there was %d", n, limit, most)
+		}
+	}
+	w.used = found
+}
+
+// usage adds up the consumption of all hours, by entity and limit.
+func (w *world) usage(s *Store) map[string]int64 {
+	w.t.Helper()
+	all := make(map[string]int64)
+	err := s.disk.file.View(func(tx *datafile.Tx) error {
+		return tx.Each(datafile.Usage, []byte{byte(Hour)}, func(key, value []byte) error {
+			r := &reader{buf: key[1+8:]}
+			_, entity, _, limit := r.text(), r.text(), r.text(), r.text()
+			n, err := usageValue(value)
+			all[entity+"/"+limit] += n
+			return err
+		})
+	})
+	if err != nil {
+		w.fatalf("reading usage: %v", err)
+	}
+	for _, b := range s.copies() {
+		if b.block == nil {
+			continue
+		}
+		for i := range b.limits.Len() {
+			all[b.entity+"/"+b.limits.At(i).Name] += b.block.span(i).used
+		}
+		if b.block.rest != nil {
+			for _, c := range b.block.rest.past {
+				all[b.entity+"/"+c.limit] += c.amount
+			}
+		}
+	}
+	maps.DeleteFunc(all, func(_ string, n int64) bool { return n == 0 })
+	return all
+}
