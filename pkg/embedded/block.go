@@ -86,15 +86,22 @@ const (
 const (
 	// blockLasts is how long a block should last, in milliseconds.
 	blockLasts = 1000
+	// askShare is the part of a block that is left when the next one is asked for.
+	askShare = 4
 	// maxFlow is the most that one op takes of one limit: its charge and its take.
 	maxFlow = 2 * tokenbucket.MaxAmount
 )
 
 // newBlock returns a block that covers nothing.
 func newBlock(limits *limiter.Limits, now int64) *block {
-	k := &block{since: now, hour: hourOf(now)}
-	k.make(limits.Len())
+	k := &block{}
+	k.init(limits, now)
 	return k
+}
+
+func (k *block) init(limits *limiter.Limits, now int64) {
+	k.since, k.hour = now, hourOf(now)
+	k.make(limits.Len())
 }
 
 // storedBlock is the block of a bucket that is as the file has it.
@@ -233,8 +240,8 @@ func (b *bucket) nextSize(i int, now int64) int64 {
 }
 
 // next chooses the size of the next block of a limit: what was taken in the time that
-// a block lasts, but no more than there will be by then; what is asked for; and what is
-// left, so that it covers what is taken while it is written.
+// a block lasts, or what is left, so that it covers what is taken while it is written, but
+// no more than there will be by then; and what is asked for.
 func (s *span) next(capacity, available, elapsed int64) int64 {
 	demand := 2 * s.spent
 	if elapsed >= blockLasts {
@@ -246,7 +253,7 @@ func (s *span) next(capacity, available, elapsed int64) int64 {
 		min(s.last, limiter.Milli), // however small the capacity is
 		capacity/tinyShare,
 	)
-	return max(min(ahead, available), s.need, s.size-s.spent)
+	return max(min(max(ahead, s.size-s.spent), available), s.need, 0)
 }
 
 // launch takes the state of the bucket that is to be written, with the next sizes.
@@ -309,7 +316,7 @@ func (b *bucket) land(how outcome) (left bool) {
 func (s *span) land(how outcome) {
 	switch how {
 	case made:
-		s.size, s.spent, s.ask = s.nextSize, s.nextSpent, s.nextSize/2
+		s.size, s.spent, s.ask = s.nextSize, s.nextSpent, s.nextSize-s.nextSize/askShare
 	case unknown:
 		left := min(s.size-s.spent, s.nextSize-s.nextSpent)
 		s.size = min(s.size, s.nextSize)

@@ -42,7 +42,7 @@ func TestSizeOfTheNextBlock(t *testing.T) {
 			span{size: maxFlow, spent: maxFlow, last: maxFlow, need: maxFlow}, maxFlow,
 		},
 		"a clock that was set back": {1_000_000 * token, 0, math.MinInt64, span{size: 10 * token, spent: 10 * token}, 976_562},
-		"no more than there is":     {1_000_000 * token, 7 * token, 999, span{size: 1000 * token, spent: 900 * token, last: 20 * token}, 100 * token},
+		"no more than there is":     {1_000_000 * token, 7 * token, 999, span{size: 1000 * token, spent: 900 * token, last: 20 * token}, 7 * token},
 		"of nothing nothing":        {1_000_000 * token, -1, 999, span{size: 1000 * token, spent: 1000 * token, last: token}, 0},
 	}
 	for name, tt := range tests {
@@ -56,29 +56,55 @@ func TestSizeOfTheNextBlock(t *testing.T) {
 	}
 }
 
-// A block asks for the next one by half, if that helps.
+// A block asks for the next one when a quarter is left, if that helps.
 func TestABlockIsRenewedInTime(t *testing.T) {
 	const token = limiter.Milli
 	for name, tt := range map[string]struct {
 		capacity, tokens int64
-		span             span
+		size, spent      int64
+		take             int64
 		want             bool
 	}{
-		"half is left":                         {1000, 1000, span{size: 20 * token, spent: 10 * token, last: token}, false},
-		"less than half is left":               {1000, 1000, span{size: 20 * token, spent: 11 * token, last: token}, true},
-		"the next would cover no such request": {100, 100, span{size: 60 * token, spent: 60 * token, last: 60 * token}, false},
-		"the next would not be larger":         {1000, 1000, span{size: 500 * token, spent: 251 * token, last: token}, false},
-		"there is no more than the rest of it": {1000, 8, span{size: 20 * token, spent: 11 * token, last: token}, false},
+		"a quarter is left":                    {1000, 1000, 20, 14, 1, false},
+		"less than a quarter is left":          {1000, 1000, 20, 15, 1, true},
+		"the next would cover no such request": {100, 100, 60, 0, 60, false},
+		"the next would not be larger":         {1000, 1000, 500, 400, 1, false},
+		"there is no more than the rest of it": {1000, 4, 20, 15, 1, false},
 	} {
 		limits := limitsOf(t, limiter.PerDay("l", tt.capacity))
-		op := opOf("e", limits, 0)
-		b := newBucket(&op, 0)
-		b.block = newBlock(limits, 0)
-		b.first.Tokens, b.block.first = tt.tokens*token, tt.span
-		b.block.first.ask = tt.span.size / 2
-		if got := tt.span.spent > b.block.first.ask && b.low(0, 500); got != tt.want {
-			t.Errorf("%s: asks %t, want %t", name, got, tt.want)
+		op := opOf("e", limits, tt.take)
+		b := newDurableBucket(&op, 0)
+		s := &b.block.first
+		s.nextSize = tt.size * token
+		b.land(made)
+		s.spent, b.first.Tokens = tt.spent*token, tt.tokens*token
+		b.prepare(&op, 500)
+		if got, _ := b.account(&op, 500, true); got != tt.want {
+			t.Errorf("%s: asks %t, want %t; %+v", name, got, tt.want, s)
 		}
+	}
+}
+
+// Where the next block would not help, it is seldom asked for.
+func TestABlockAsksSeldom(t *testing.T) {
+	limits := limitsOf(t, limiter.PerDay("l", 1_000_000))
+	op := opOf("e", limits, 1)
+	b := newDurableBucket(&op, 0)
+	s := &b.block.first
+	s.nextSize = 60_000 * limiter.Milli // of a time when it was in demand
+	b.land(made)
+	asked, last := 0, s.ask
+	for range 59_000 {
+		b.prepare(&op, hourMs)
+		if low, _ := b.account(&op, hourMs, true); low {
+			t.Fatalf("asks with %d left of %d", s.size-s.spent, s.size)
+		}
+		if s.ask != last {
+			asked, last = asked+1, s.ask
+		}
+	}
+	if asked == 0 || asked > 20 {
+		t.Errorf("looked %d times in 59,000 takes, want a few", asked)
 	}
 }
 
@@ -353,7 +379,7 @@ func TestGivingBackWhileAStateIsWritten(t *testing.T) {
 func TestHowACommitEnds(t *testing.T) {
 	before := span{size: 100, spent: 70, nextSize: 40, nextSpent: 15, used: 1, last: 2, need: 3, ask: 4}
 	for how, want := range map[outcome]span{
-		made:    {size: 40, spent: 15, nextSize: 40, nextSpent: 15, used: 1, last: 2, need: 3, ask: 20},
+		made:    {size: 40, spent: 15, nextSize: 40, nextSpent: 15, used: 1, last: 2, need: 3, ask: 30},
 		notMade: {size: 100, spent: 70, nextSize: 100, nextSpent: 70, used: 1, last: 2, need: 3, ask: 4},
 		unknown: {size: 40, spent: 15, nextSize: 40, nextSpent: 15, used: 1, last: 2, need: 3, ask: 4},
 	} {

@@ -40,8 +40,27 @@ type dormant struct {
 
 // newBucket returns the full bucket of an op. It keeps no string of the op.
 func newBucket(op *limiter.Op, now int64) *bucket {
+	b := &bucket{}
+	b.init(op, now)
+	return b
+}
+
+// newDurableBucket is newBucket for a store with a file, which has no state of it yet.
+// A bucket and its block are in one piece: decisions need both.
+func newDurableBucket(op *limiter.Op, now int64) *bucket {
+	d := &struct {
+		bucket bucket
+		block  block
+	}{}
+	d.bucket.init(op, now)
+	d.block.init(op.Limits, now)
+	d.bucket.block = &d.block
+	return &d.bucket
+}
+
+func (b *bucket) init(op *limiter.Op, now int64) {
 	entity, resource := shortname.Of(op.Bucket.Entity), shortname.Of(op.Bucket.Resource)
-	b := &bucket{
+	*b = bucket{
 		namespace:  unique.Make(op.Bucket.Namespace),
 		resource:   unique.Make(resource),
 		entity:     strings.Clone(entity),
@@ -55,7 +74,6 @@ func newBucket(op *limiter.Op, now int64) *bucket {
 	for i := range op.Limits.Len() {
 		*b.balance(i) = tokenbucket.Full(op.Limits.Params(i), now)
 	}
-	return b
 }
 
 // is reports whether this is the bucket of the key.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 	"unique"
 
@@ -30,9 +31,11 @@ func appendText(buf []byte, s string) []byte {
 
 // identity returns what the bucket in the file is found by.
 func (b *bucket) identity() []byte {
-	buf := appendText(nil, b.namespace.Value())
+	namespace, resource := b.namespace.Value(), b.resource.Value()
+	buf := make([]byte, 0, len(namespace)+len(b.entity)+len(resource)+3*binary.MaxVarintLen16+8)
+	buf = appendText(buf, namespace)
 	buf = appendText(buf, b.entity)
-	buf = appendText(buf, b.resource.Value())
+	buf = appendText(buf, resource)
 	return binary.BigEndian.AppendUint64(buf, b.variant)
 }
 
@@ -64,7 +67,8 @@ func appendLimits(buf []byte, s *limiter.Limits) []byte {
 // record appends the bucket in the file: its state as it is now, and the sizes of
 // blocks that exact leaves out.
 func (b *bucket) record(buf []byte, exact bool) []byte {
-	buf = append(buf, bucketVersion)
+	const usual = 128 // bytes of a record, for two limits
+	buf = append(slices.Grow(buf, usual), bucketVersion)
 	buf = binary.AppendUvarint(buf, b.generation)
 	var hour int64
 	if b.block != nil {

@@ -122,16 +122,19 @@ func (d *disk) finish() error {
 	return errors.Join(err, d.file.Close())
 }
 
-// finish adds what the file is to have of a bucket when all has ended: its exact
-// state, or nothing when it is full.
+// finish adds what the file is to have of a bucket when all has ended, if it has not: its
+// exact state, or nothing when it is full.
 func (w *writing) finish(b *bucket, now int64) {
-	k := b.block
-	if k == nil || k.clean || !k.stored && !k.unsaved() {
+	if b.block == nil {
+		b.block = storedBlock(b.limits, now)
+	}
+	k, full := b.block, b.full(now)
+	if k.clean && !full || !k.stored && !k.unsaved() {
 		return
 	}
 	c := change{table: datafile.Buckets}
 	var head []byte
-	if c.key, head = identified(b.identity()); b.full(now) {
+	if c.key, head = identified(b.identity()); full {
 		b.turn(k.hour)
 	} else {
 		c.value = b.record(head, true)

@@ -142,8 +142,8 @@ func TestClocksBetweenLives(t *testing.T) {
 	}{
 		{"stopped, set back", false, -time.Hour, 50_000},
 		{"stopped, set forth", false, 10 * time.Second, 60_000},
-		{"crashed, set back", true, -time.Hour, 25_000},
-		{"crashed, set forth", true, 10 * time.Second, 35_000},
+		{"crashed, set back", true, -time.Hour, 50_000},
+		{"crashed, set forth", true, 10 * time.Second, 50_000}, // of a state that was full, less the block of 50
 	} {
 		l := newLife(t)
 		l.take(true, opOf("a", limits, 50))
@@ -166,8 +166,10 @@ func TestDebtOutlivesACrash(t *testing.T) {
 	l.take(true, charge)
 	l.kill(0)
 	l.has("a charge beyond all debt", limits, -300_000)
+	charge.Spends[0].Charge = 1000
+	l.take(true, charge)
 	l.kill(time.Minute)
-	l.has("a minute later", limits, -240_000)
+	l.has("a minute later", limits, -241_000)
 }
 
 // Limits that changed are in the file before anything is taken under them.

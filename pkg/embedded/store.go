@@ -281,9 +281,10 @@ func (s *Store) open(sh *shard, hash uint64, now int64, op *limiter.Op) (b *buck
 		s.buckets.Add(-1)
 		return nil, false, fmt.Errorf("%w: the embedded store holds its maximum of %d buckets; raise max_buckets", limiter.ErrUnavailable, s.cfg.MaxBuckets)
 	}
-	b = newBucket(op, now)
 	if s.disk != nil {
-		b.block = newBlock(b.limits, now)
+		b = newDurableBucket(op, now)
+	} else {
+		b = newBucket(op, now)
 	}
 	b.next = first
 	sh.buckets[hash] = b
