@@ -23,10 +23,10 @@ type durable struct {
 	touchedBy uint64        // and how many commits
 }
 
-// usedBefore is how many tokens the first decision takes for a key, at most: half of the
+// usedBefore is how many tokens the first decision takes for a key, at most: as much of the
 // block, so that from then on there are as many blocks to write as in a store that
 // has been in use for long.
-const usedBefore = 488
+const usedBefore = 732
 
 // benchLimit admits all that a benchmark takes. A block of it is 1/1024 of the capacity.
 func benchLimit() limiter.Limit { return limiter.PerSecond("rpd", 1_000_000) }

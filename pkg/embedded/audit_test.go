@@ -1,0 +1,167 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+func collect[V any](t *testing.T, all iter.Seq2[V, error]) []V {
+	t.Helper()
+	var list []V
+	for v, err := range all {
+		if err != nil {
+			t.Fatalf("after %d: %v", len(list), err)
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// One event for each change, under what it is about, in order, over lives.
+func TestAuditEvents(t *testing.T) {
+	const ns = "default"
+	now := time.Date(2026, 11, 21, 2, 0, 0, 123e6, time.UTC)
+	dir := t.TempDir()
+	cfg := Config{Now: func() time.Time { return now }}
+	s := openTest(t, dir, cfg)
+	entity, limits, system, resource := limiter.EntityRef("e\xff"), limiter.EntityLimitsRef("e\xff", "k\xff"), limiter.SystemLimitsRef(), limiter.ResourceLimitsRef("gpt-4")
+	ctx := t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	stored, err := s.PutEntity(ctx, time.Unix(0, 0), ns, limiter.Entity{ID: "e\xff", Name: "n", Parent: "org", Cascade: true})
+	must(err)
+	must(s.PutLimits(ctx, ns, limits, limiter.Record{Limits: limitsOf(t, limiter.PerDay("l", 5))}))
+	must(s.PutLimits(ctx, ns, system, limiter.Record{Limits: limitsOf(t, limiter.PerMinute("rpm", 60), limiter.Unlimited("tpm")), OnUnavailable: limiter.Deny}))
+	if _, err := s.PutEntity(ctx, now, ns, limiter.Entity{ID: "e\xff"}); !errors.Is(err, limiter.ErrConflict) {
+		t.Fatalf("PutEntity: error = %v, want ErrConflict", err)
+	}
+	must(s.RaiseGeneration(ctx))
+	must(s.Close(ctx))
+	s = openTest(t, dir, cfg)
+	must(s.PutLimits(ctx, ns, resource, limiter.Record{Limits: limitsOf(t, limiter.PerDay("l", 6))}))
+	must(s.PutLimits(ctx, ns, resource, limiter.Record{}))
+	must(s.PutLimits(ctx, "other", resource, limiter.Record{Limits: limitsOf(t, limiter.PerDay("l", 7))}))
+	must(s.DeleteEntity(ctx, ns, "e\xff"))
+
+	event := func(generation uint64, action string, subject limiter.Ref, detail string) limiter.AuditEvent {
+		return limiter.AuditEvent{ID: limiter.AuditID(now, generation), Time: now, Action: action, Subject: subject, Generation: generation, Detail: detail}
+	}
+	for ref, want := range map[limiter.Ref][]limiter.AuditEvent{
+		entity: {
+			event(1, "entity.put", entity, `name "n", parent "org", cascade true, metadata of 0`),
+			event(2, "limits.put", limits, "l 5/day"),
+			event(8, "entity.delete", entity, "the entity and 1 limits"),
+		},
+		system:                        {event(3, "limits.put", system, "rpm 60/minute, tpm unlimited, on_unavailable deny")},
+		resource:                      {event(5, "limits.put", resource, "l 6/day"), event(6, "limits.delete", resource, "")},
+		limiter.EntityRef("nobody"):   nil,
+		limiter.ResourceLimitsRef(""): nil,
+	} {
+		if diff := cmp.Diff(want, collect(t, s.AuditEvents(ctx, ns, ref))); diff != "" {
+			t.Errorf("events of %+v (-want +got):\n%s", ref, diff)
+		}
+	}
+	if stored.Version != 1 {
+		t.Errorf("version %d, want 1", stored.Version)
+	}
+	for range s.AuditEvents(ctx, ns, entity) {
+		break // which must not hold anything up
+	}
+	must(s.Close(ctx))
+	for _, err := range s.AuditEvents(ctx, ns, entity) {
+		if !errors.Is(err, limiter.ErrClosed) {
+			t.Errorf("after Close: %v, want ErrClosed", err)
+		}
+	}
+}
+
+// A change whose commit fails is not made, and leaves no event.
+func TestAChangeAndItsEventAreOne(t *testing.T) {
+	l := newLife(t)
+	for _, tt := range []struct{ err, want error }{{datafile.ErrFull, limiter.ErrUnavailable}, {datafile.ErrUncertain, limiter.ErrUncertain}} {
+		ended := make(chan error)
+		go func() {
+			_, err := l.store.PutEntity(context.Background(), t0, "default", limiter.Entity{ID: "e"})
+			ended <- err
+		}()
+		n := (*batch)(nil)
+		for n == nil {
+			n = l.disk.take()
+		}
+		l.disk.depart(n)
+		l.disk.land(n, tt.err)
+		close(n.done)
+		if err := <-ended; !errors.Is(err, tt.want) {
+			t.Errorf("got %v, want %v", err, tt.want)
+		}
+		var records [1]limiter.Record
+		generation, err := l.store.Read(t.Context(), "default", []limiter.Ref{limiter.EntityRef("e")}, records[:])
+		if err != nil || generation != 0 || !records[0].Empty() {
+			t.Errorf("after a change that failed: %+v, generation %d, %v", records[0], generation, err)
+		}
+		if got := collect(t, l.store.AuditEvents(t.Context(), "default", limiter.EntityRef("e"))); len(got) != 0 {
+			t.Errorf("after a change that failed: events %+v", got)
+		}
+	}
+}
+
+// Generations never go back, whatever the life.
+func TestGenerationsOutliveACrash(t *testing.T) {
+	l := newLife(t)
+	var last uint64
+	for i := range 3 {
+		go l.disk.run()
+		for _, change := range []func() error{
+			func() error { return l.store.RaiseGeneration(t.Context()) },
+			func() error { return l.store.DeleteEntity(t.Context(), "default", fmt.Sprint("e", i)) },
+		} {
+			if err := change(); err != nil {
+				t.Fatal(err)
+			}
+			got, err := l.store.Read(t.Context(), "default", nil, nil)
+			if err != nil || got != last+1 {
+				t.Errorf("life %d: generation %d, %v; want %d", i, got, err, last+1)
+			}
+			last = got
+		}
+		l.disk.close()
+		l.kill(0)
+	}
+}
+
+func TestOldEventsAreSwept(t *testing.T) {
+	l := newLife(t)
+	begin := l.now
+	var changes []change
+	for i := range 100 {
+		for _, ns := range []string{"a", "default"} {
+			e := edit{namespace: ns, generation: uint64(i + 1)}
+			e.say(limiter.ActionPutLimits, limiter.SystemLimitsRef(), "")
+			changes = append(changes, e.changes(begin.Add(time.Duration(i)*24*time.Hour))...)
+		}
+	}
+	l.disk.ask(changes...)
+	l.write()
+	for l.disk.sweepRows(begin.Add(99*24*time.Hour)) != nil {
+		l.write()
+	}
+	for _, ns := range []string{"a", "default"} {
+		got := collect(t, l.store.AuditEvents(t.Context(), ns, limiter.SystemLimitsRef()))
+		if len(got) != 91 || got[0].Generation != 10 {
+			t.Errorf("namespace %s: %d events from generation %d on, want 91 from 10", ns, len(got), got[0].Generation)
+		}
+	}
+}

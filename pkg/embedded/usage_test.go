@@ -1,0 +1,203 @@
+package embedded
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// uses checks what was used of entity a and resource r in the window of a time.
+func (l *life) uses(when string, w Window, at time.Time, want map[string]int64) {
+	l.t.Helper()
+	got, err := l.store.Usage(l.t.Context(), "default", "a", "r", w, at)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for limit, n := range got {
+		if n == 0 {
+			delete(got, limit)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		l.t.Errorf("%s, window %c of %v (-want +got):\n%s", when, w, at, diff)
+	}
+}
+
+// usesBy checks it hour by hour, and in sum.
+func (l *life) usesBy(when, limit string, begin time.Time, hours ...int64) {
+	l.t.Helper()
+	var sum int64
+	for i, n := range hours {
+		want := map[string]int64{limit: n * limiter.Milli}
+		if n == 0 {
+			want = map[string]int64{}
+		}
+		l.uses(when, Hour, begin.Add(time.Duration(i)*time.Hour+17*time.Minute), want)
+		sum += n * limiter.Milli
+	}
+	l.uses(when, Day, begin, map[string]int64{limit: sum})
+	l.uses(when, Month, begin, map[string]int64{limit: sum})
+}
+
+func TestUsageByHourDayAndMonth(t *testing.T) {
+	l := newLife(t)
+	begin := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	l.now = begin.Add(30 * time.Minute)
+	limits := limitsOf(t, limiter.PerDay("l", 10_000))
+	take := func(n int64) { l.take(true, opOf("a", limits, n)) }
+	take(10)
+	l.usesBy("in the hour at hand", "l", begin, 10)
+	l.now = begin.Add(time.Hour) // to the millisecond
+	take(5)
+	l.usesBy("when the hour has turned", "l", begin, 10, 5)
+	charge := opOf("a", limits, 0)
+	charge.Spends[0].Charge = 7 * limiter.Milli
+	l.take(true, charge)
+	refund := opOf("a", limits, 0)
+	refund.Spends[0].Refund = 3 * limiter.Milli
+	l.take(true, refund)
+	l.take(false, opOf("a", limits, 10_001))
+	other := opOf("a", limits, 100)
+	other.Bucket.Variant = 1 // another bucket, the same entity and resource
+	l.take(true, other)
+	l.usesBy("charged, given back, denied, and of another variant", "l", begin, 10, 109)
+	l.stop(3 * time.Hour)
+	l.usesBy("in the next life", "l", begin, 10, 109, 0)
+	take(1)
+	l.usesBy("in the next life, used", "l", begin, 10, 109, 0, 0, 1)
+	l.now = begin.Add(2 * time.Hour) // a caller whose clock is behind
+	take(1)
+	l.usesBy("by a clock that is behind", "l", begin, 10, 109, 0, 0, 2)
+	l.now = begin.Add(60 * 24 * time.Hour)
+	l.store.sweep(0, shardCount, l.now.UnixMilli())
+	l.write()
+	if got := l.store.Buckets(); got != 0 {
+		t.Errorf("%d buckets, all are full", got)
+	}
+	l.usesBy("when the buckets are gone", "l", begin, 10, 109, 0, 0, 2)
+	take(4)
+	l.uses("the next month but one", Month, l.now, map[string]int64{"l": 4000})
+	l.uses("of nobody", Month, begin.Add(-40*24*time.Hour), map[string]int64{})
+}
+
+// A crash loses of the usage no more than the block, and nothing is counted twice.
+func TestUsageOutlivesACrash(t *testing.T) {
+	l := newLife(t)
+	begin := l.now.Truncate(time.Hour)
+	limits := limitsOf(t, limiter.PerDay("l", 1000))
+	l.take(true, opOf("a", limits, 10)) // and the file gives 20 ahead, in a state that has these 10
+	l.take(true, opOf("a", limits, 1))
+	l.kill(0)
+	l.usesBy("after a crash", "l", begin, 10)
+	l.take(true, opOf("a", limits, 5))
+	l.now = begin.Add(time.Hour)
+	l.take(true, opOf("a", limits, 30)) // writes the 15, and the 30 in the hour at hand
+	l.kill(0)
+	l.usesBy("after a crash when the hour had turned", "l", begin, 15, 30)
+	l.stop(0)
+	l.usesBy("after a stop", "l", begin, 15, 30)
+}
+
+// A commit that fails leaves usage where it was, in its hour.
+func TestUsageOfACommitThatFails(t *testing.T) {
+	l := newLife(t)
+	begin := l.now.Truncate(time.Hour)
+	limits := limitsOf(t, limiter.PerDay("l", 1000))
+	l.take(true, opOf("a", limits, 10))
+	for i, err := range []error{datafile.ErrFull, datafile.ErrUncertain, nil} {
+		l.now = begin.Add(time.Duration(i+1) * time.Hour)
+		l.take(true, opOf("a", limits, 1))
+		b := onlyBucket(t, l.store)
+		l.disk.want(&l.store.shards[0], 0, b)
+		n := l.disk.take()
+		w := l.disk.depart(n)
+		if err == nil {
+			err = w.save(l.disk.file)
+		}
+		l.disk.land(n, err)
+	}
+	l.usesBy("two of three commits failed", "l", begin, 10, 1, 1, 1)
+}
+
+// What was used of a limit stays when the limit goes.
+func TestUsageOfALimitThatIsGone(t *testing.T) {
+	l := newLife(t)
+	old, now := limitsOf(t, limiter.PerDay("old", 1000)), limitsOf(t, limiter.PerDay("new", 1000), limiter.Unlimited("old"))
+	l.take(true, opOf("a", old, 10))
+	op := opOf("a", now, 5)
+	op.Generation = 2
+	l.take(true, op)
+	want := map[string]int64{"old": 10_000, "new": 5000}
+	l.uses("at once", Hour, l.now, want)
+	l.kill(0)
+	l.uses("after a crash", Hour, l.now, want)
+	l.stop(48 * time.Hour)
+	l.store.sweep(0, shardCount, l.now.Add(time.Hour).UnixMilli())
+	l.write()
+	l.uses("when the bucket is gone", Month, t0, want)
+}
+
+// A refund to a bucket that nobody has leaves a bucket until it is counted.
+func TestUsageOfARefundAlone(t *testing.T) {
+	l := newLife(t)
+	refund := opOf("a", limitsOf(t, limiter.PerDay("l", 1000)), 0)
+	refund.Spends[0].Refund = 10 * limiter.Milli
+	l.take(true, refund)
+	l.stop(0)
+	l.usesBy("in the next life", "l", t0.Truncate(time.Hour), -10)
+}
+
+func TestUsageOfAStoreInMemory(t *testing.T) {
+	s := newStore(t, Config{})
+	if got, err := s.Usage(t.Context(), "default", "a", "r", Hour, t0); err != nil || got != nil {
+		t.Errorf("got %v, %v; want none", got, err)
+	}
+}
+
+func TestDamagedUsageIsAnError(t *testing.T) {
+	l := newLife(t)
+	key := usageKey(Hour, Hour.begin(l.now), &usageRow{consumed: consumed{limit: "l"}, namespace: "default", entity: "a", resource: "r"})
+	if err := l.disk.file.Update(func(tx *datafile.Tx) error { return tx.Put(datafile.Usage, key, []byte{1, 2, 3}) }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.store.Usage(t.Context(), "default", "a", "r", Hour, l.now); !errors.Is(err, errRecord) {
+		t.Errorf("got %v, want errRecord", err)
+	}
+}
+
+// Rows of hours and days are dropped when they are old, a part at a time, and those of months stay.
+func TestOldUsageIsSwept(t *testing.T) {
+	l := newLife(t)
+	day := 24 * time.Hour
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var rows []usageRow
+	for i := range 500 {
+		rows = append(rows, usageRow{
+			consumed:  consumed{hour: hourOf(begin.Add(time.Duration(i) * day).UnixMilli()), limit: "l", amount: 1},
+			namespace: "default", entity: "a", resource: "r",
+		})
+	}
+	if err := l.disk.file.Update(func(tx *datafile.Tx) error { return addUsage(tx, rows) }); err != nil {
+		t.Fatal(err)
+	}
+	now := begin.Add(450 * day)
+	for l.disk.sweepRows(now) != nil {
+		l.write()
+	}
+	for _, tt := range []struct {
+		w    Window
+		at   int // days after begin
+		want int64
+	}{{Hour, 435, 0}, {Hour, 436, 1}, {Day, 49, 0}, {Day, 50, 1}, {Month, 0, 31}} {
+		want := map[string]int64{}
+		if tt.want > 0 {
+			want["l"] = tt.want
+		}
+		l.uses("swept", tt.w, begin.Add(time.Duration(tt.at)*day), want)
+	}
+}
