@@ -78,9 +78,9 @@ type span struct {
 // Parts of a capacity. A block is what a crash can take from a bucket, so that it is
 // small against the capacity where that does not cost a commit for every request.
 const (
-	hotShare  = 16   // that a block is at most for a bucket in demand
-	nextShare = 4    // for those who wait, and so that the next request need not
-	tinyShare = 1024 // that a block is at least
+	hotShare  = 16  // that a block is at most for a bucket in demand
+	nextShare = 4   // for those who wait, and so that the next request need not
+	tinyShare = 256 // that a block is at least
 )
 
 const (

@@ -26,12 +26,12 @@ func TestSizeOfTheNextBlock(t *testing.T) {
 		span      span
 		want      int64
 	}{
-		"the first request of a large bucket":      {100_000 * token, 0, 0, span{need: token}, 97_656},
+		"the first request of a large bucket":      {100_000 * token, 0, 0, span{need: token}, 390_625},
 		"the first request of a small bucket":      {10 * token, 0, 0, span{need: token}, token},
-		"demand doubles within a second":           {1_000_000 * token, 0, 999, span{size: 1000 * token, spent: 900 * token}, 1800 * token},
+		"demand doubles within a second":           {100_000 * token, 0, 999, span{size: 1000 * token, spent: 900 * token}, 1800 * token},
 		"then it is what a second takes":           {1_000_000 * token, 0, 2000, span{size: 40_000 * token, spent: 40_000 * token}, 20_000 * token},
 		"no more than a sixteenth for demand":      {1600 * token, 0, 10, span{size: 100 * token, spent: 100 * token}, 100 * token},
-		"slow requests: two, so that none waits":   {1000 * token, 0, minute, span{size: 2 * token, spent: 2 * token, last: token}, 2 * token},
+		"slow requests: two, so that none waits":   {100 * token, 0, minute, span{size: 2 * token, spent: 2 * token, last: token}, 2 * token},
 		"two requests of a small bucket":           {10 * token, 0, minute, span{size: 2 * token, spent: 2 * token, last: token}, 2 * token},
 		"one whole request of the smallest bucket": {token, 0, minute, span{size: token, spent: token, last: token}, token},
 		"large requests: at most a quarter ahead":  {100 * token, 0, minute, span{size: 60 * token, spent: 60 * token, last: 60 * token}, 25 * token},
@@ -41,7 +41,7 @@ func TestSizeOfTheNextBlock(t *testing.T) {
 			tokenbucket.MaxCapacity, 0, 0,
 			span{size: maxFlow, spent: maxFlow, last: maxFlow, need: maxFlow}, maxFlow,
 		},
-		"a clock that was set back": {1_000_000 * token, 0, math.MinInt64, span{size: 10 * token, spent: 10 * token}, 976_562},
+		"a clock that was set back": {1_000_000 * token, 0, math.MinInt64, span{size: 10 * token, spent: 10 * token}, 3_906_250},
 		"no more than there is":     {1_000_000 * token, 7 * token, 999, span{size: 1000 * token, spent: 900 * token, last: 20 * token}, 7 * token},
 		"of nothing nothing":        {1_000_000 * token, -1, 999, span{size: 1000 * token, spent: 1000 * token, last: token}, 0},
 	}
@@ -94,7 +94,7 @@ func TestABlockAsksSeldom(t *testing.T) {
 	s.nextSize = 60_000 * limiter.Milli // of a time when it was in demand
 	b.land(made)
 	asked, last := 0, s.ask
-	for range 59_000 {
+	for range 56_000 {
 		b.prepare(&op, hourMs)
 		if low, _ := b.account(&op, hourMs, true); low {
 			t.Fatalf("asks with %d left of %d", s.size-s.spent, s.size)
@@ -104,7 +104,7 @@ func TestABlockAsksSeldom(t *testing.T) {
 		}
 	}
 	if asked == 0 || asked > 20 {
-		t.Errorf("looked %d times in 59,000 takes, want a few", asked)
+		t.Errorf("looked %d times in 56,000 takes, want a few", asked)
 	}
 }
 

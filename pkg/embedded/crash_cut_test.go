@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 )
@@ -66,26 +67,27 @@ func (w *world) cutPower() {
 // cut draws a state that a disk can be in when the power goes during a commit. The
 // tests of package datafile list them all, and why there are no others.
 func (w *world) cut(before, after []byte) []byte {
+	r := rand.New(rand.NewPCG(w.r.Uint64(), 0)) // how much is drawn depends on the file
 	grown := append(bytes.Clone(before), make([]byte, max(len(after)-len(before), 0))...)
 	data, meta := sectors(grown, after)
-	switch w.r.IntN(6) {
+	switch r.IntN(6) {
 	case 0:
 		return before
 	case 1:
 		return grown
 	case 2: // some of the data, and perhaps not yet the mark of the commit before
-		w.overlay(grown, after, data, w.r.IntN(101))
-		if len(meta) > 0 && w.r.IntN(2) == 0 {
+		overlay(r, grown, after, data, r.IntN(101))
+		if len(meta) > 0 && r.IntN(2) == 0 {
 			clear(grown[meta[0]/pageSize*pageSize+markAt:][:markSize])
 		}
 		return grown
 	case 3: // all data, and some of the meta page
-		w.overlay(grown, after, data, 100)
-		w.overlay(grown, after, meta, w.r.IntN(101))
+		overlay(r, grown, after, meta, r.IntN(101))
+		overlay(r, grown, after, data, 100)
 		return grown
 	case 4: // and not yet the mark of this commit
-		w.overlay(grown, after, data, 100)
-		w.overlay(grown, after, meta, 100)
+		overlay(r, grown, after, data, 100)
+		overlay(r, grown, after, meta, 100)
 		return grown
 	default:
 		return after
@@ -108,9 +110,9 @@ func sectors(before, after []byte) (data, meta []int) {
 }
 
 // overlay takes a share of sectors, in percent, from another image.
-func (w *world) overlay(image, from []byte, sectors []int, share int) {
+func overlay(r *rand.Rand, image, from []byte, sectors []int, share int) {
 	for _, at := range sectors {
-		if w.r.IntN(100) < share {
+		if r.IntN(100) < share {
 			copy(image[at:][:sectorSize], from[at:])
 		}
 	}

@@ -24,7 +24,27 @@
 //
 // # With a file
 //
-// Memory decides, and the file bounds what it may give: block.go has the rule and why it
-// is exact. One goroutine writes, in groups. Store.Backup copies the file and Store.Restore
-// puts a copy back while the store serves; the sweeper has the file compacted.
+// Memory decides, and the file bounds what it may give. Of each bucket the file has its
+// exact state at some time, and the size of the block that may be taken since; what the block
+// does not cover waits until the file has a newer state, with nothing changed. After a
+// crash a bucket is refilled first, and then the block is subtracted: block.go has why
+// that is exact. So a crash costs a bucket at most its block, and a stop in order nothing.
+// A block is as much as is taken in a second, and small against the capacity.
+//
+// One goroutine writes, in groups: whatever is asked for while one transaction is under
+// way goes into the next. A batch that somebody waits for is written at once; one that
+// only renews blocks before they are used up waits some milliseconds for more. Denials
+// and looks write nothing, nor does a store that nobody uses.
+//
+// Usage is counted in the buckets' records, and moves to rows of hours, days and months
+// in the transaction that writes the record without it. Entities and limits change in the
+// file first, with the generation and an audit event in the same transaction, and then in
+// memory. Events and rows that are too old are dropped by the sweeper, a part at a time.
+//
+// A commit that fails fails those who wait for it, and what blocks cover goes on. When
+// nobody knows how it ended (limiter.ErrUncertain), both states bound what is taken, and
+// the file takes nothing until it is opened again.
+//
+// Store.Backup copies the file and Store.Restore puts a copy back while the store serves;
+// the sweeper has the file compacted.
 package embedded

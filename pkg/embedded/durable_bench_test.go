@@ -23,12 +23,12 @@ type durable struct {
 	touchedBy uint64        // and how many commits
 }
 
-// usedBefore is how many tokens the first decision takes for a key, at most: as much of the
-// block, so that from then on there are as many blocks to write as in a store that
-// has been in use for long.
-const usedBefore = 732
+// usedBefore is how many tokens the first decision takes for a key, at most: as many of
+// its block as may be used before the next is asked for. So from then on there are as many
+// blocks to write as in a store that has been in use for long.
+const usedBefore = 2929
 
-// benchLimit admits all that a benchmark takes. A block of it is 1/1024 of the capacity.
+// benchLimit admits all that a benchmark takes. A block of it is 1/256 of the capacity.
 func benchLimit() limiter.Limit { return limiter.PerSecond("rpd", 1_000_000) }
 
 // newDurable opens a store in a new directory and takes from a bucket for each key, by so many
