@@ -23,8 +23,9 @@ type budgetRow struct {
 func budgetRows(t *testing.T) []budgetRow {
 	t.Helper()
 	row := regexp.MustCompile("(?m)^\\| `([0-9_]+/\\d+h)` \\| `([0-9_]+)` \\| ([0-9.]+) \\| ([0-9.]+) \\| ([0-9.]+) \\|$")
-	var rows []budgetRow
-	for _, m := range row.FindAllStringSubmatch(llmPage(t), -1) {
+	found := row.FindAllStringSubmatch(llmPage(t), -1)
+	rows := make([]budgetRow, 0, len(found))
+	for _, m := range found {
 		r := budgetRow{rate: m[1], burst: m[2], atOnce: m[3], in30: m[4], in31: m[5]}
 		cfg := parsed(t, fmt.Sprintf("limits: {system: {usd: {rate: %s, burst: %s}}}", r.rate, r.burst))
 		r.limit = cfg.Static.System.At(0)

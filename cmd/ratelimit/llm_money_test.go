@@ -1,9 +1,9 @@
 package main
 
 import (
-	"fmt"
 	"math/big"
 	"regexp"
+	"strconv"
 	"testing"
 	"time"
 
@@ -100,21 +100,22 @@ func (b *bookkeeper) spend(t *testing.T, key, model string, estimate uint64, use
 		all = append(all, s.Used...)
 	}
 	b.settled++
-	mark := limiter.Mark{ID: fmt.Sprint(b.settled), Owner: "o", Expires: b.now.Add(time.Hour)}
+	mark := limiter.Mark{ID: strconv.Itoa(b.settled), Owner: "o", Expires: b.now.Add(time.Hour)}
 	if won, err := b.limiter.Settle(t.Context(), b.now, mark, holdings, all); err != nil || !won {
 		t.Fatalf("settling for %s: won is %v, %v", model, won, err)
 	}
 }
 
-// spent returns what was taken of a limit, in millitokens, at each level of a key.
-func (b *bookkeeper) spent(t *testing.T, key, resource, limit string) []int64 {
+// spent returns what the key k-1 and its organisation have used of a limit, in
+// millitokens.
+func (b *bookkeeper) spent(t *testing.T, resource, limit string) []int64 {
 	t.Helper()
 	var d limiter.Decision
-	look := &limiter.Request{Takes: []limiter.Take{{Entity: "key/" + key, Resource: resource, Consume: []limiter.Consumption{{Limit: limit}}}}}
+	look := &limiter.Request{Takes: []limiter.Take{{Entity: "key/k-1", Resource: resource, Consume: []limiter.Consumption{{Limit: limit}}}}}
 	if err := b.limiter.Decide(t.Context(), b.now, look, &d); err != nil {
 		t.Fatal(err)
 	}
-	var all []int64
+	all := make([]int64, 0, len(d.Statuses))
 	for i := range d.Statuses {
 		all = append(all, most*limiter.Milli-d.Statuses[i].Available)
 	}
@@ -157,7 +158,7 @@ func TestMoneyIsExact(t *testing.T) {
 			if !sum.IsInt() || !sum.Num().IsInt64() {
 				t.Fatalf("%s: %v is no whole number of thousandths", model, sum)
 			}
-			if diff := cmp.Diff([]int64{want, want}, b.spent(t, "k-1", "budget", "usd")); diff != "" {
+			if diff := cmp.Diff([]int64{want, want}, b.spent(t, "budget", "usd")); diff != "" {
 				t.Fatalf("%s, estimate %d, used %v: thousandths of a micro-dollar spent, by the key and by org/acme (-want +got):\n%s", model, estimate, used, diff)
 			}
 		}
@@ -172,7 +173,7 @@ func TestMoneyIsReserved(t *testing.T) {
 		b.reserve(t, "k-1", model+"-1", 1_000)
 		both := new(big.Rat).Add(price["input"], price["output"])
 		want := both.Mul(both, big.NewRat(1_000*limiter.Milli, 1)).Num().Int64()
-		if diff := cmp.Diff([]int64{want, want}, b.spent(t, "k-1", "budget", "usd")); diff != "" {
+		if diff := cmp.Diff([]int64{want, want}, b.spent(t, "budget", "usd")); diff != "" {
 			t.Errorf("%s: thousandths of a micro-dollar reserved, by the key and by org/acme (-want +got):\n%s", model, diff)
 		}
 	}
@@ -184,10 +185,10 @@ func TestMoneyLeavesTokensAlone(t *testing.T) {
 	b := newBookkeeper(t)
 	b.spend(t, "k-1", "nano-1", 500, map[string]uint64{"input": 600, "cached": 400, "output": 88})
 	b.spend(t, "k-2", "nano-1", 500, map[string]uint64{"input": 1, "cached": 1, "output": 1})
-	if diff := cmp.Diff([]int64{1_088_000, 1_091_000}, b.spent(t, "k-1", "nano-1", "tpm")); diff != "" {
+	if diff := cmp.Diff([]int64{1_088_000, 1_091_000}, b.spent(t, "nano-1", "tpm")); diff != "" {
 		t.Errorf("thousandths of a token, of the key and of org/acme (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]int64{600*100 + 400*25 + 88*400, 600*100 + 400*25 + 88*400 + 525}, b.spent(t, "k-1", "budget", "usd")); diff != "" {
+	if diff := cmp.Diff([]int64{600*100 + 400*25 + 88*400, 600*100 + 400*25 + 88*400 + 525}, b.spent(t, "budget", "usd")); diff != "" {
 		t.Errorf("thousandths of a micro-dollar, of the key and of org/acme (-want +got):\n%s", diff)
 	}
 }

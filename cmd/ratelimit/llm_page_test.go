@@ -193,7 +193,7 @@ func TestMetricsOfTheLLMPageExist(t *testing.T) {
 		m := regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`).FindStringSubmatch(d.String())
 		known[m[1]] = m[2]
 	}
-	found := regexp.MustCompile("(ratelimit_[a-z_]+)(?:\\{([a-z_]+)=)?").FindAllStringSubmatch(llmPage(t), -1)
+	found := regexp.MustCompile(`(ratelimit_[a-z_]+)(?:\{([a-z_]+)=)?`).FindAllStringSubmatch(llmPage(t), -1)
 	for _, m := range found {
 		labels, ok := known[m[1]]
 		if !ok {
