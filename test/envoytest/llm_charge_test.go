@@ -89,9 +89,8 @@ func chargedAfter(t *testing.T, g *gateway, used func(usageCase) int) {
 		case n == 0: // a look
 			looks++
 		}
-		g.awaitTokens(t, c.name, max(n, 0))
 	}
-	envoytest.Stays(t, "each charge came once", func() error {
+	awaitAndStay(t, "each charge came once", func() error {
 		for _, c := range usageCases {
 			if err := g.wantUsed(c.name, max(used(c), 0)); err != nil {
 				return err

@@ -31,10 +31,7 @@ func settledTo(c usageCase) int {
 func settled(t *testing.T, g *gateway, settlements int, used func(usageCase) int) {
 	t.Helper()
 	g.askAll(t)
-	for _, c := range usageCases {
-		g.awaitTokens(t, c.name, used(c))
-	}
-	envoytest.Stays(t, "each answer is settled once", func() error {
+	awaitAndStay(t, "each answer is settled once", func() error {
 		for _, c := range usageCases {
 			if err := g.wantUsed(c.name, used(c)); err != nil {
 				return err

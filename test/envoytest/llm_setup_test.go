@@ -22,7 +22,7 @@ import (
 // asks.
 type gateway struct {
 	envoy    *envoytest.Envoy
-	service  *envoytest.Service
+	service  *envoytest.Service // the first of its replicas
 	upstream *envoytest.Upstream
 	domain   string
 	entries  []envoytest.Entry // of the descriptor with the tokens, without the key
@@ -35,10 +35,10 @@ func startGateway(t *testing.T, file, rules string) *gateway {
 	return startGatewayWith(t, example(t, file), envoytest.StartService(t, envoytest.WithoutRefill(t, example(t, rules)), "", ""))
 }
 
-// startGatewayWith starts an Envoy file in front of a service. Its calls may take
+// startGatewayWith starts an Envoy file in front of replicas of the service. Its calls may take
 // longer than the file says: what a busy machine is too slow for is not decided, or not
 // charged, and no such call is what these tests are about.
-func startGatewayWith(t *testing.T, file string, service *envoytest.Service) *gateway {
+func startGatewayWith(t *testing.T, file string, services ...*envoytest.Service) *gateway {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -48,8 +48,12 @@ func startGatewayWith(t *testing.T, file string, service *envoytest.Service) *ga
 	if err := os.WriteFile(patient, bytes.ReplaceAll(text, []byte("timeout: 0.25s\n"), []byte("timeout: 10s\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	g := &gateway{service: service, upstream: envoytest.StartUpstream(t)}
-	g.envoy = envoytest.StartEnvoy(t, patient, envoytest.Ports{servicePort: {service.GRPC}, upstreamPort: {g.upstream.Address}})
+	g := &gateway{service: services[0], upstream: envoytest.StartUpstream(t)}
+	ports := envoytest.Ports{upstreamPort: {g.upstream.Address}}
+	for _, service := range services {
+		ports[servicePort] = append(ports[servicePort], service.GRPC)
+	}
+	g.envoy = envoytest.StartEnvoy(t, patient, ports)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("Envoy's calls to the service: %v", g.envoy.Stats(t, "cluster.ratelimit.upstream_"))
@@ -129,6 +133,13 @@ func (g *gateway) leave(t *testing.T, key string, q question, lines int) {
 func (g *gateway) awaitTokens(t *testing.T, key string, used int) {
 	t.Helper()
 	envoytest.Await(t, "the tokens of "+key, func() error { return g.wantUsed(key, used) })
+}
+
+// awaitAndStay waits until is returns nil, and checks that it goes on to.
+func awaitAndStay(t *testing.T, what string, is func() error) {
+	t.Helper()
+	envoytest.Await(t, what, is)
+	envoytest.Stays(t, what, is)
 }
 
 // wantUsed returns an error unless a key has used so many of its 100,000 tokens.
