@@ -53,6 +53,9 @@ func TestLLMReserveSettleExample(t *testing.T) {
 		}
 	}
 	settled(t, g, settlements, settledTo)
+	if got := g.counted(t, "ratelimit_settlements_total{", `result="settled"`); got != settlements {
+		t.Errorf("settlements that the service counted: got %d, want %d", got, settlements)
+	}
 	estimates(t, g)
 	deniedReservesNothing(t, g)
 }
