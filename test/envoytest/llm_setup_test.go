@@ -23,6 +23,7 @@ import (
 type gateway struct {
 	envoy    *envoytest.Envoy
 	service  *envoytest.Service // the first of its replicas
+	replicas []*envoytest.Service
 	upstream *envoytest.Upstream
 	domain   string
 	entries  []envoytest.Entry // of the descriptor with the tokens, without the key
@@ -48,7 +49,7 @@ func startGatewayWith(t *testing.T, file string, services ...*envoytest.Service)
 	if err := os.WriteFile(patient, bytes.ReplaceAll(text, []byte("timeout: 0.25s\n"), []byte("timeout: 10s\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	g := &gateway{service: services[0], upstream: envoytest.StartUpstream(t)}
+	g := &gateway{service: services[0], replicas: services, upstream: envoytest.StartUpstream(t)}
 	ports := envoytest.Ports{upstreamPort: {g.upstream.Address}}
 	for _, service := range services {
 		ports[servicePort] = append(ports[servicePort], service.GRPC)
@@ -173,18 +174,20 @@ func (g *gateway) wantCalls(t *testing.T, n int) error {
 	return nil
 }
 
-// counted returns the sum of the service's series that begin with prefix and have
+// counted returns the sum of the replicas' series that begin with prefix and have
 // each of the labels, such as `kind="charge"`.
 func (g *gateway) counted(t *testing.T, prefix string, labels ...string) int {
 	t.Helper()
-	metrics, err := g.service.Metrics()
-	if err != nil {
-		t.Fatal(err)
-	}
 	sum := 0.0
-	for series, value := range metrics {
-		if strings.HasPrefix(series, prefix) && !slices.ContainsFunc(labels, func(l string) bool { return !strings.Contains(series, l) }) {
-			sum += value
+	for _, replica := range g.replicas {
+		metrics, err := replica.Metrics()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for series, value := range metrics {
+			if strings.HasPrefix(series, prefix) && !slices.ContainsFunc(labels, func(l string) bool { return !strings.Contains(series, l) }) {
+				sum += value
+			}
 		}
 	}
 	return int(sum)
