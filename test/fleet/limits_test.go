@@ -40,7 +40,7 @@ func obligations() []obliged {
 // Limits that are lowered, raised, added and removed by another process, in the
 // middle of a burst, are obeyed by every replica in 5 s.
 func TestChangedLimitsReachEveryReplica(t *testing.T) {
-	f := newFleet(t, scenario{skews: make([]time.Duration, 3), patience: 2 * time.Minute})
+	f := newFleet(t, scenario{skews: make([]time.Duration, 3), patience: 5 * time.Minute})
 	admin, err := dynamo.New(dynamo.Config{Client: dynamotest.Start(t).Client(t), Table: f.table})
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +206,7 @@ func (f *fleet) obligedTakings(start int64, fits func(record) bool) []taking {
 // again, mint nothing: not by a number that goes up and down, and not by a limit that
 // comes and goes.
 func TestFilesThatDisagreeMintNothing(t *testing.T) {
-	f := newFleet(t, scenario{skews: make([]time.Duration, 3), patience: 2 * time.Minute})
+	f := newFleet(t, scenario{skews: make([]time.Duration, 3), patience: 5 * time.Minute})
 	f.oblige(t, "files", func(e event) bool { return e.Turns >= 12 }, func() {}, 0)
 	extra := limiter.Custom("extra", 50, 1, time.Second)
 	for _, tt := range []struct {
