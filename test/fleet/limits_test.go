@@ -24,16 +24,16 @@ type obliged struct {
 	old           func(record) bool // decided under the limits before the change
 	bound         limiter.Limit     // of what is admitted afterwards
 	holds         time.Duration     // since the change, when the bound holds
-	least         int64             // admitted a second, from 5 s after the change
+	least         int64             // admitted a second, from 5 s after the change; more than before where that was less
 }
 
 func obligations() []obliged {
 	few, many, extra := limiter.PerSecond("rps", 5), limiter.PerSecond("rps", 100), limiter.PerSecond("extra", 5)
 	return []obliged{
 		{"lowered", []limiter.Limit{many}, []limiter.Limit{few}, func(r record) bool { return r.Under == 100 }, few, inTime, 1},
-		{"raised", []limiter.Limit{few}, []limiter.Limit{many}, func(r record) bool { return r.Under == 5 }, many, 0, 30},
+		{"raised", []limiter.Limit{few}, []limiter.Limit{many}, func(r record) bool { return r.Under == 5 }, many, 0, 8},
 		{"added", []limiter.Limit{many}, []limiter.Limit{many, extra}, func(r record) bool { return r.Held&heldExtra == 0 }, extra, inTime, 1},
-		{"removed", []limiter.Limit{many, extra}, []limiter.Limit{many}, func(r record) bool { return r.Held&heldExtra != 0 }, many, 0, 30},
+		{"removed", []limiter.Limit{many, extra}, []limiter.Limit{many}, func(r record) bool { return r.Held&heldExtra != 0 }, many, 0, 8},
 	}
 }
 

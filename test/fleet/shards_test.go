@@ -23,8 +23,8 @@ const (
 	poolEntity = "pool"
 )
 
-// slowMachine is after how long two shards of each bucket are enough: a machine that is
-// busy with other work does not write often enough for four.
+// slowMachine is after how long two shards of the hot bucket are enough: a machine that
+// is busy with other work does not write often enough for four of each.
 const slowMachine = 45 * time.Second
 
 // mostShards is how many shards a bucket of that load comes to have: with more, none
@@ -112,7 +112,7 @@ func (f *fleet) runSharded(t *testing.T) []forms {
 		}
 		hot, pool := now.live[hotEntity], now.live[poolEntity]
 		switch {
-		case !calm && (min(hot, pool) >= 4 || min(hot, pool) >= 2 && time.Since(began) > slowMachine):
+		case !calm && (min(hot, pool) >= 4 || hot >= 2 && time.Since(began) > slowMachine):
 			calm = true
 			close(f.calm)
 		case !calm || hot > 1 || pool > 1:
