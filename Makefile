@@ -50,7 +50,7 @@ test: test-short $(ENVOY) $(DYNAMODB) ## Run every test of the program, also wit
 	$(GO) test -race -timeout 9m $$($(GO) list ./... | grep -vE '/test/(envoytest|fleet|durable)$$')
 	$(GO) test -race -timeout 9m ./test/envoytest
 	cd test/istio && $(GO) test -race -timeout 9m ./...
-	$(GO) test -timeout 9m ./test/fleet
+	$(GO) test -timeout 25m ./test/fleet
 	$(GO) test -timeout 9m ./test/durable
 
 # Tests of allocations run here: the race detector allocates, so it leaves them out.

@@ -336,8 +336,9 @@ func (s *Store) dropGifts(actors []*request, err error) []*request {
 	return waitAgain(left)
 }
 
-// errDropped says that a write which gives tokens is in doubt. It is not sent
-// again: its id may be gone from the item by now, and then it would give twice.
+// errDropped says that a write which gives tokens stays in doubt: its id is not in
+// the item, where a replica that shares its slot can have written since. What it gives
+// is not given by another write, which would perhaps be the second.
 var errDropped = fmt.Errorf("%w: the reply was lost", limiter.ErrUncertain)
 
 // outcome is what came of a write.
@@ -352,14 +353,13 @@ type outcome struct {
 // doubt for as long as doubtPatience and somebody waits: a plan that is older is
 // never sent. One whose reply was lost finds its id when it is sent again, unless a
 // replica that shares its slot has written meanwhile: then what it takes can be taken
-// twice, which admits too little and never too much.
+// twice, which admits too little and never too much; what it gives is not given twice,
+// see expression.requireSlot.
 func (s *Store) send(l *lane, w *write, p *plan) outcome {
 	ctx, cancel := context.WithTimeout(s.stopped, max(s.cfg.Budget, doubtPatience))
 	defer cancel()
 	sure, cancelSure := context.WithTimeout(ctx, s.cfg.Budget)
 	defer cancelSure()
-	gives := slices.ContainsFunc(p.actors, (*request).gives)
-	inDoubt := false
 	for try := 1; ; try++ {
 		image, err := s.sendOnce(ctx, l, w)
 		found, refused := conditionItem(err)
@@ -372,21 +372,22 @@ func (s *Store) send(l *lane, w *write, p *plan) outcome {
 			return s.refused(l, w, found)
 		case errors.Is(err, errUnreadable):
 			return outcome{applied: true, err: err}
-		case uncertain && gives:
-			return s.inquire(l, w, err)
 		}
-		inDoubt = inDoubt || uncertain
+		w.doubted = w.doubted || uncertain
 		waiting := sure
-		if inDoubt {
+		if w.doubted {
 			waiting = ctx
 			s.turnAway(l, p, err)
 		}
-		if (uncertain || retryable(err) || inDoubt && errors.Is(err, errOutage)) && p.anyWaits() && pause(waiting, try) == nil {
+		if (uncertain || retryable(err) || w.doubted && errors.Is(err, errOutage)) && p.anyWaits() && pause(waiting, try) == nil {
 			s.stats.resent.Add(1)
 			l.owed += l.units()
 			continue
 		}
-		if inDoubt && !uncertain {
+		if w.doubted && w.gives {
+			return s.inquire(l, w, err)
+		}
+		if w.doubted && !uncertain {
 			err = fmt.Errorf("%w: %w", limiter.ErrUncertain, err)
 		}
 		return outcome{err: err}
@@ -420,7 +421,16 @@ func (s *Store) refused(l *lane, w *write, item map[string]types.AttributeValue)
 	if err != nil {
 		return outcome{err: err}
 	}
-	return outcome{applied: w.isIn(image), known: true, image: image}
+	return w.refusedBy(image)
+}
+
+// refusedBy is the outcome of a write that an item refuses.
+func (w *write) refusedBy(image *view) outcome {
+	o := outcome{applied: w.isIn(image), known: true, image: image}
+	if w.doubted && w.gives && !o.applied {
+		o.err = errDropped
+	}
+	return o
 }
 
 // isIn reports whether an item shows that the write was applied.

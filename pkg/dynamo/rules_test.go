@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -55,6 +56,46 @@ func TestAWriteIsAppliedOnce(t *testing.T) {
 			tc.between(w)
 			if got := p.send(); got != tc.want {
 				t.Errorf("applied again: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+// What a write gives that was in doubt, and is refused when it is sent again, is
+// settled by its id only: another replica may have overwritten that, so that no other
+// write may give it. What was sure not to be applied is tried again.
+func TestAGiftInDoubtIsNotGivenAgain(t *testing.T) {
+	refund := limiter.Spend{Limit: "a", Refund: limiter.Milli}
+	for _, tc := range []struct {
+		name      string
+		spend     limiter.Spend
+		doubted   bool
+		overwrite bool
+		want      error
+		applied   bool
+	}{
+		{"its id is there", refund, true, false, nil, true},
+		{"its id is gone", refund, true, true, errDropped, false},
+		{"its id is gone, no doubt", refund, false, true, nil, false},
+		{"a take, its id is gone", take(1), true, true, nil, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newScene(t)
+			a := w.member(aSecond)
+			a.do(0, take(4))
+			a.look()
+			p := a.intend(0, 1, tc.spend)
+			p.write.doubted = tc.doubted
+			if !p.send() {
+				t.Fatal("refused")
+			}
+			if tc.overwrite {
+				w.seen += slotCount - 1
+				w.member(aSecond).do(0, take(1))
+			}
+			o := p.write.refusedBy(w.item())
+			if o.applied != tc.applied || !errors.Is(o.err, tc.want) || !o.known {
+				t.Errorf("got applied %t, error %v, known %t, want %t, %v, true", o.applied, o.err, o.known, tc.applied, tc.want)
 			}
 		})
 	}

@@ -380,13 +380,14 @@ func (s *sim) timeout(r *simReplica) {
 		f.begun = s.now
 		s.send(r)
 		return
-	case slices.ContainsFunc(f.plan.actors, (*request).gives):
+	case tooOld && f.write.gives:
 		r.flight = nil
 		s.conclude(r, f, r.store.inquire(r.lane, f.write, errors.New("timeout")))
 	case tooOld:
 		r.flight = nil
 		s.conclude(r, f, outcome{err: limiter.ErrUncertain})
 	default:
+		f.write.doubted = true
 		s.send(r)
 	}
 	s.collect(r)

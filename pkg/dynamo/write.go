@@ -40,11 +40,14 @@ type write struct {
 	put    *dynamodb.PutItemInput
 	update *dynamodb.UpdateItemInput
 	made   *view // the item that put makes
+
+	gives   bool // it adds tokens, and rests on its slot being as it was seen
+	doubted bool // nobody knows what became of an attempt
 }
 
 // newWrite returns the write that carries out a plan.
 func newWrite(table string, k key, id writeID, p *plan) *write {
-	w := &write{writeID: id}
+	w := &write{writeID: id, gives: slices.ContainsFunc(p.actors, (*request).gives)}
 	switch s := p.stage; {
 	case s.create:
 		w.putItem(table, k, p)
@@ -362,7 +365,7 @@ const maxBucketName = 256
 func begin(id writeID, p *plan) *expression {
 	e := newExpression()
 	e.own(id)
-	if slices.ContainsFunc(p.actors, (*request).gives) {
+	if slices.ContainsFunc(p.actors, (*request).gives) { // sent again, it is applied once at most
 		e.requireSlot(id.slot, p.stage.base.slots[id.slot])
 	}
 	e.require(attrVersion, "=", numberAttribute(p.stage.base.version.hash))

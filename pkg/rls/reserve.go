@@ -201,9 +201,18 @@ func (c *call) appendReserved(b []byte) []byte {
 	}
 	b = appendNumber(b, "reserved", int64(min(c.reserved.hits, math.MaxInt64))) // #nosec G115 -- it fits
 	if c.reserved.id != "" {
-		b = appendText(b, "reservation_id", c.reserved.id)
+		b = appendID(b, c.reserved.id)
 	}
 	return b
+}
+
+// appendID appends the id as it is: cut or escaped nobody could settle it, and it
+// has no character that would have to be.
+func appendID(b []byte, id string) []byte {
+	b, field, value := beginField(b, "reservation_id")
+	b, mark := begin(b, valueString)
+	b = append(b, id...)
+	return end(end(end(b, mark), value), field)
 }
 
 // appendSettlements appends what became of each settlement.

@@ -51,6 +51,7 @@ var usageCases = []usageCase{
 	{"text-in-stream", question{streamed, hundred("x-total-tokens", `"many"`)}, false, 200, none, 90},
 	{"too-many-in-stream", question{streamed, hundred("x-total-tokens", "1000000001")}, false, 200, none, none},
 	{"unavailable", question{inJSON, hundred("x-status", "503")}, false, 503, none, none},
+	{"times-out", question{inJSON, hundred("x-status", "504")}, false, 504, none, none},
 	{"json-breaks", question{inJSON, hundred("x-abort", "yes")}, false, 0, none, none},
 	{"stream-breaks", question{streamed, hundred("x-abort", "yes")}, false, 0, none, 45},
 	{"usage-so-far-breaks", question{usageSoFar, hundred("x-abort", "yes")}, false, 0, 12 + 45, 12 + 45},
@@ -89,9 +90,8 @@ func chargedAfter(t *testing.T, g *gateway, used func(usageCase) int) {
 		case n == 0: // a look
 			looks++
 		}
-		g.awaitTokens(t, c.name, max(n, 0))
 	}
-	envoytest.Stays(t, "each charge came once", func() error {
+	awaitAndStay(t, "each charge came once", func() error {
 		for _, c := range usageCases {
 			if err := g.wantUsed(c.name, max(used(c), 0)); err != nil {
 				return err

@@ -73,6 +73,7 @@ func TestLLMMoneyExample(t *testing.T) {
 		spent int64
 	}{
 		{"large", question{body("large-1", ""), usage()}, false, 200, 600*2_500 + 400*1_250 + 88*10_000},
+		{"k-1", question{body("large-1", ""), usage()}, false, 200, 600*2_500 + 400*1_250 + 88*10_000}, // of org/acme: the id is longer
 		{"large-stream", question{body("large-1", stream), usage()}, false, 200, 600*2_500 + 400*1_250 + 88*10_000},
 		{"small", question{body("small-1", ""), usage()}, false, 200, 600*150 + 400*75 + 88*600},
 		{"nano-stream", question{body("nano-1", stream), usage()}, false, 200, 600*100 + 400*25 + 88*400},
@@ -92,8 +93,8 @@ func TestLLMMoneyExample(t *testing.T) {
 			g.awaitSpent(t, test.name, test.spent)
 		})
 	}
-	if got := g.counted(t, "ratelimit_settlements_total{", `result="settled"`); got != 6*3 {
-		t.Errorf("descriptors that settled: got %d, want 3 of 6 answers each", got)
+	if got := g.counted(t, "ratelimit_settlements_total{", `result="settled"`); got != 7*3 {
+		t.Errorf("descriptors that settled: got %d, want 3 of 7 answers each", got)
 	}
 }
 

@@ -31,10 +31,7 @@ func settledTo(c usageCase) int {
 func settled(t *testing.T, g *gateway, settlements int, used func(usageCase) int) {
 	t.Helper()
 	g.askAll(t)
-	for _, c := range usageCases {
-		g.awaitTokens(t, c.name, used(c))
-	}
-	envoytest.Stays(t, "each answer is settled once", func() error {
+	awaitAndStay(t, "each answer is settled once", func() error {
 		for _, c := range usageCases {
 			if err := g.wantUsed(c.name, used(c)); err != nil {
 				return err
@@ -56,6 +53,9 @@ func TestLLMReserveSettleExample(t *testing.T) {
 		}
 	}
 	settled(t, g, settlements, settledTo)
+	if got := g.counted(t, "ratelimit_settlements_total{", `result="settled"`); got != settlements {
+		t.Errorf("settlements that the service counted: got %d, want %d", got, settlements)
+	}
 	estimates(t, g)
 	deniedReservesNothing(t, g)
 }

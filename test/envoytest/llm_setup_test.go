@@ -22,7 +22,8 @@ import (
 // asks.
 type gateway struct {
 	envoy    *envoytest.Envoy
-	service  *envoytest.Service
+	service  *envoytest.Service // the first of its replicas
+	replicas []*envoytest.Service
 	upstream *envoytest.Upstream
 	domain   string
 	entries  []envoytest.Entry // of the descriptor with the tokens, without the key
@@ -35,10 +36,10 @@ func startGateway(t *testing.T, file, rules string) *gateway {
 	return startGatewayWith(t, example(t, file), envoytest.StartService(t, envoytest.WithoutRefill(t, example(t, rules)), "", ""))
 }
 
-// startGatewayWith starts an Envoy file in front of a service. Its calls may take
+// startGatewayWith starts an Envoy file in front of replicas of the service. Its calls may take
 // longer than the file says: what a busy machine is too slow for is not decided, or not
 // charged, and no such call is what these tests are about.
-func startGatewayWith(t *testing.T, file string, service *envoytest.Service) *gateway {
+func startGatewayWith(t *testing.T, file string, services ...*envoytest.Service) *gateway {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -48,8 +49,12 @@ func startGatewayWith(t *testing.T, file string, service *envoytest.Service) *ga
 	if err := os.WriteFile(patient, bytes.ReplaceAll(text, []byte("timeout: 0.25s\n"), []byte("timeout: 10s\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	g := &gateway{service: service, upstream: envoytest.StartUpstream(t)}
-	g.envoy = envoytest.StartEnvoy(t, patient, envoytest.Ports{servicePort: {service.GRPC}, upstreamPort: {g.upstream.Address}})
+	g := &gateway{service: services[0], replicas: services, upstream: envoytest.StartUpstream(t)}
+	ports := envoytest.Ports{upstreamPort: {g.upstream.Address}}
+	for _, service := range services {
+		ports[servicePort] = append(ports[servicePort], service.GRPC)
+	}
+	g.envoy = envoytest.StartEnvoy(t, patient, ports)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("Envoy's calls to the service: %v", g.envoy.Stats(t, "cluster.ratelimit.upstream_"))
@@ -131,6 +136,13 @@ func (g *gateway) awaitTokens(t *testing.T, key string, used int) {
 	envoytest.Await(t, "the tokens of "+key, func() error { return g.wantUsed(key, used) })
 }
 
+// awaitAndStay waits until is returns nil, and checks that it goes on to.
+func awaitAndStay(t *testing.T, what string, is func() error) {
+	t.Helper()
+	envoytest.Await(t, what, is)
+	envoytest.Stays(t, what, is)
+}
+
 // wantUsed returns an error unless a key has used so many of its 100,000 tokens.
 func (g *gateway) wantUsed(key string, used int) error {
 	return g.wantLeft(100_000-used, envoytest.Entry{Key: "api_key", Value: key})
@@ -162,18 +174,20 @@ func (g *gateway) wantCalls(t *testing.T, n int) error {
 	return nil
 }
 
-// counted returns the sum of the service's series that begin with prefix and have
+// counted returns the sum of the replicas' series that begin with prefix and have
 // each of the labels, such as `kind="charge"`.
 func (g *gateway) counted(t *testing.T, prefix string, labels ...string) int {
 	t.Helper()
-	metrics, err := g.service.Metrics()
-	if err != nil {
-		t.Fatal(err)
-	}
 	sum := 0.0
-	for series, value := range metrics {
-		if strings.HasPrefix(series, prefix) && !slices.ContainsFunc(labels, func(l string) bool { return !strings.Contains(series, l) }) {
-			sum += value
+	for _, replica := range g.replicas {
+		metrics, err := replica.Metrics()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for series, value := range metrics {
+			if strings.HasPrefix(series, prefix) && !slices.ContainsFunc(labels, func(l string) bool { return !strings.Contains(series, l) }) {
+				sum += value
+			}
 		}
 	}
 	return int(sum)

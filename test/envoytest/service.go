@@ -20,10 +20,9 @@ type Service struct {
 	http    *http.Client
 }
 
-// StartService starts `ratelimit serve` with a configuration file, and with more
-// flags, and waits until it is ready. grpc and http are the addresses to listen on;
-// "" chooses.
-func StartService(tb testing.TB, config, grpc, http string, flags ...string) *Service {
+// StartService starts `ratelimit serve` with a configuration file and waits until
+// it is ready. grpc and http are the addresses to listen on; "" chooses.
+func StartService(tb testing.TB, config, grpc, http string) *Service {
 	tb.Helper()
 	if grpc == "" {
 		grpc = FreeAddress(tb)
@@ -34,7 +33,7 @@ func StartService(tb testing.TB, config, grpc, http string, flags ...string) *Se
 	client := newClient(tb)
 	s := &Service{GRPC: grpc, HTTP: http, http: client}
 	s.process = startProcess(tb, "ratelimit", os.Getenv(programVariable),
-		append([]string{"serve", "--config", config, "--grpc-address", grpc, "--http-address", http}, flags...)...)
+		"serve", "--config", config, "--grpc-address", grpc, "--http-address", http)
 	Await(tb, "the service is ready", func() error {
 		if !s.process.running() {
 			tb.Fatalf("ratelimit ended: %v", s.process.err)

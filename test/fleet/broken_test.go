@@ -15,7 +15,7 @@ func TestDefectsAreFound(t *testing.T) {
 		{"", false}, {"refill of another's time", true}, {"tokens that are gone", true},
 	} {
 		t.Run("defect "+tt.defect, func(t *testing.T) {
-			f := newFleet(t, scenario{load: "duel", skews: make([]time.Duration, 3), decisions: 30_000, defect: tt.defect, patience: 2 * time.Minute})
+			f := newFleet(t, scenario{load: "duel", skews: make([]time.Duration, 3), decisions: 30_000, defect: tt.defect, patience: 5 * time.Minute})
 			if err := f.run(t.Context()); err != nil {
 				t.Fatalf("seed %d: %v", f.seed, err)
 			}

@@ -26,7 +26,7 @@ func TestLinearizable(t *testing.T) {
 		{"taken", "", true}, {"taken and given back", "", true}, {"refilled", "", true}, {"taken", "a write that was applied before", false},
 	} {
 		t.Run(tt.history+" "+tt.defect, func(t *testing.T) {
-			f, h := apart(t, scenario{history: tt.history, skews: make([]time.Duration, 3), decisions: 2400, faults: timelyFaults(), defect: tt.defect, patience: 2 * time.Minute})
+			f, h := apart(t, scenario{history: tt.history, skews: make([]time.Duration, 3), decisions: 2400, faults: timelyFaults(), defect: tt.defect, patience: 5 * time.Minute})
 			limit, err := chronicleLimit(tt.history)
 			if err != nil {
 				t.Fatal(err)

@@ -71,11 +71,14 @@ func (r *replica) ask(ctx context.Context, l *limiter.Limiter, call uint16, enti
 	}}}
 	var d limiter.Decision
 	for pause(ctx, 5*time.Millisecond) {
-		rec := record{Call: call, Amount: 1, From: time.Now().UnixMicro(), Slow: r.ahead(), Fast: r.ahead()}
+		rec := record{Call: call, Amount: 1, From: time.Now().UnixMicro()}
+		before := r.ahead()
 		if err := l.Decide(ctx, r.now(), &req, &d); err != nil {
 			return err
 		}
 		rec.Took = time.Now().UnixMicro() + 1 - rec.From
+		after := r.ahead() // the reply can have corrected the clock
+		rec.Slow, rec.Fast = min(before, after), max(before, after)
 		switch {
 		case d.Policy != limiter.Unset:
 			rec.Outcome = unavailable

@@ -1,0 +1,147 @@
+package envoytest_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/test/envoytest"
+)
+
+// 200 requests of one key run at the same time, each with an estimate of 1,000 tokens, and
+// the bucket holds 100,000: exactly 100 pass. Each uses 400, so that 60,000 are left when all
+// are settled.
+func TestConcurrentRequests(t *testing.T) {
+	for store, start := range map[string]func(*testing.T, string) []*envoytest.Service{
+		"embedded": startEmbedded,
+		"dynamodb": startOnTable,
+	} {
+		t.Run(store, func(t *testing.T) {
+			envoytest.Need(t)
+			services := start(t, envoytest.WithoutRefill(t, example(t, "llm.ratelimit.yaml")))
+			g := startGatewayWith(t, example(t, "llm-reserve-settle.yaml"), services...)
+			g.domain, g.entries = "llm-reserve-settle", []envoytest.Entry{{Key: "meter", Value: "reserve"}}
+			concurrent(t, g)
+		})
+	}
+}
+
+// startEmbedded starts the service with its own store.
+func startEmbedded(t *testing.T, rules string) []*envoytest.Service {
+	t.Helper()
+	return []*envoytest.Service{envoytest.StartService(t, rules, "", "")}
+}
+
+// startOnTable starts two replicas of the service on one table of DynamoDB Local.
+func startOnTable(t *testing.T, rules string) []*envoytest.Service {
+	t.Helper()
+	server := dynamotest.Start(t)
+	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local", "AWS_REGION": "local"} {
+		t.Setenv(name, value)
+	}
+	text, err := os.ReadFile(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// DynamoDB Local is slower than DynamoDB.
+	path := writeRules(t, fmt.Sprintf("store: {type: dynamodb, dynamodb: {table: %s, endpoint: %q, create_table: true}}\n"+
+		"decision: {timeout: 9s, on_unavailable: deny}\n%s", dynamotest.TableName(t), server.URL, text))
+	return []*envoytest.Service{
+		envoytest.StartService(t, path, "", ""),
+		envoytest.StartService(t, path, "", ""),
+	}
+}
+
+// concurrent sends 200 requests, of which none ends before all are decided; then all end
+// at once.
+func concurrent(t *testing.T, g *gateway) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	requests := g.hold(ctx, "all", 200)
+	const stats = "cluster.upstream.ratelimit."
+	envoytest.Await(t, "all requests are decided", func() error {
+		got := g.envoy.Stats(t, stats)
+		if decided := got[stats+"ok"] + got[stats+"over_limit"] + got[stats+"error"]; decided != 200 {
+			return fmt.Errorf("decided: got %d, want 200", decided)
+		}
+		return nil
+	})
+	g.awaitTokens(t, "alice", 100_000)
+	g.upstream.Release(t, requests.name)
+	if err := requests.group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if passed, denied := requests.passed.Load(), requests.denied.Load(); passed != 100 || denied != 100 {
+		t.Errorf("of 200 requests: got %d passed and %d denied, want 100 and 100", passed, denied)
+	}
+	awaitAndStay(t, "each is settled once", func() error {
+		if err := g.wantCalls(t, 300); err != nil {
+			return err
+		}
+		return g.wantSettled(t, 100)
+	})
+	wantNothingLost(t, g.envoy, 200)
+}
+
+// wantSettled returns an error unless so many reservations of 1,000 tokens are settled to
+// 400, each once: at once, or later, where the store did not answer in time.
+func (g *gateway) wantSettled(t *testing.T, want int) error {
+	t.Helper()
+	const counter = "ratelimit_settlements_total{"
+	if got := g.counted(t, counter, `result="settled"`) + g.counted(t, counter, `result="kept"`); got != want {
+		return fmt.Errorf("settlements: got %d, want %d", got, want)
+	}
+	return g.wantUsed("alice", 400*want)
+}
+
+// heldRequests are requests that the upstream answers when they are released.
+type heldRequests struct {
+	name           string
+	group          errgroup.Group
+	passed, denied atomic.Int64
+}
+
+// hold sends n requests of one key, every second of which is streamed.
+func (g *gateway) hold(ctx context.Context, name string, n int) *heldRequests {
+	held := &heldRequests{name: name}
+	for i := range n {
+		body := `{"max_tokens": 1000}`
+		if i%2 == 1 {
+			body = `{"max_tokens": 1000, "stream": true, "stream_options": {"include_usage": true}}`
+		}
+		held.group.Go(func() error {
+			code, err := g.code(ctx, "alice", question{body, map[string]string{"x-total-tokens": "400", "x-hold": name}})
+			switch {
+			case err != nil:
+				return err
+			case code == http.StatusOK:
+				held.passed.Add(1)
+			case code == http.StatusTooManyRequests:
+				held.denied.Add(1)
+			default:
+				return fmt.Errorf("got %d, want 200 or 429", code)
+			}
+			return nil
+		})
+	}
+	return held
+}
+
+// code sends a question and returns the code of its answer, when that is complete.
+func (g *gateway) code(ctx context.Context, key string, q question) (int, error) {
+	response, err := g.post(ctx, key, q)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err := envoytest.Read(response)
+	return answer.Code, err
+}
