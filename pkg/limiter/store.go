@@ -101,6 +101,9 @@ type Op struct {
 	// to several. An op that books more or gives back of what an earlier one took has
 	// that one's Shard.
 	Shard int
+
+	// Lease is what the op's rule lets the store do with token leases on the bucket.
+	Lease LeasePolicy
 }
 
 // Spend is what an op does with one limit of its bucket. Amounts are millitokens,

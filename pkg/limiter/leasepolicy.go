@@ -1,0 +1,43 @@
+package limiter
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// MaxLeaseFor is the longest time that a token lease can be sized for: it is a fraction of what a lease
+// lives for, so that one that is asked for in time never runs out by age.
+const MaxLeaseFor = time.Second
+
+// LeasePolicy says what a store whose processes share buckets may do with token
+// leases on a bucket: tokens that one process takes in advance and serves from
+// memory. The zero value is "auto": the store leases what the demand is worth, and
+// nothing where that is too little. A store that keeps buckets in its own memory
+// takes no notice of it.
+//
+// It is of the rule, not of the bucket: where several rules take from one bucket, the
+// op that a process sent last says what that process does.
+type LeasePolicy struct {
+	// None forbids leases: every decision is made by the bucket itself, so that with one
+	// shard decisions on it are linearizable. What is out on lease is given back at once.
+	None bool
+	// Max is the most that one process holds of each limit, in millitokens, 0 to
+	// tokenbucket.MaxAmount; 0 = its fair share of what the bucket has.
+	Max int64
+	// For is the time whose demand a lease is to cover, 0 to MaxLeaseFor; 0 = the store
+	// chooses by the demand.
+	For time.Duration
+}
+
+// Check refuses, with ErrInvalid, what is out of range.
+func (p LeasePolicy) Check() error {
+	if p.Max < 0 || p.Max > tokenbucket.MaxAmount {
+		return fmt.Errorf("%w: a token lease of at most %d millitokens; it must be 0 to %d", ErrInvalid, p.Max, int64(tokenbucket.MaxAmount))
+	}
+	if p.For < 0 || p.For > MaxLeaseFor {
+		return fmt.Errorf("%w: a token lease for %v; it must be 0 to %v", ErrInvalid, p.For, MaxLeaseFor)
+	}
+	return nil
+}
