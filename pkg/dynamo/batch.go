@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -97,10 +96,14 @@ func leftOver(ctx context.Context, table string, left, all int) error {
 // retryRead waits and returns true if a request that may be repeated should be,
 // after the error; try counts the tries.
 func retryRead(ctx context.Context, try *int, err error) bool {
+	return retryReadBy(ctx, goroutines{}, try, err)
+}
+
+func retryReadBy(ctx context.Context, by loop, try *int, err error) bool {
 	if *try++; *try >= maxReadTries || !mayPass(err) {
 		return false
 	}
-	return pause(ctx, *try) == nil
+	return pauseBy(ctx, by, *try) == nil
 }
 
 // mayPass reports whether the same request may succeed later.
@@ -110,18 +113,9 @@ func mayPass(err error) bool {
 
 // pause waits before a try, longer each time and by chance, unless the context
 // would be done before it ends.
-func pause(ctx context.Context, try int) error {
+func pause(ctx context.Context, try int) error { return pauseBy(ctx, goroutines{}, try) }
+
+func pauseBy(ctx context.Context, by loop, try int) error {
 	d := min(firstBackoff<<min(try-1, 10), maxBackoff)
-	d = d/2 + rand.N(d/2) // #nosec G404 -- spreads load, guards nothing
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= d {
-		return context.DeadlineExceeded
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return by.sleep(ctx, d/2+time.Duration(by.draw(int64(d/2))))
 }

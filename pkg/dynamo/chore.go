@@ -112,7 +112,7 @@ func (s *Store) do(l *lane, c chore) {
 // finish makes the other half of a split.
 func (s *Store) finish(l *lane) {
 	v := l.knows.view
-	ctx, cancel := context.WithTimeout(s.stopped, s.cfg.Attempt)
+	ctx, cancel := s.loop.within(s.stopped, s.cfg.Attempt)
 	defer cancel()
 	_, err := s.client.PutItem(ctx, makeInput(s.cfg.Table, l.site, v, s.lately(l)))
 	s.stats.wrote(err)
@@ -167,7 +167,7 @@ func (s *Store) absorb(l *lane, c chore) bool {
 // reshape sends a write that changes what the item is, once, and reports whether it
 // was applied. When that is not known the item is read before anything else.
 func (s *Store) reshape(l *lane, in *dynamodb.UpdateItemInput) bool {
-	ctx, cancel := context.WithTimeout(s.stopped, s.cfg.Attempt)
+	ctx, cancel := s.loop.within(s.stopped, s.cfg.Attempt)
 	defer cancel()
 	out, err := s.client.UpdateItem(ctx, in)
 	s.stats.wrote(err)
@@ -231,8 +231,7 @@ func (s *Store) forward(l *lane, pending []*request) {
 // assign gives the lane of a shard a chore. The caller holds a piece of work.
 func (s *Store) assign(of site, index int, c chore) {
 	if l := s.lanes.assign(of.shard(index), of, c); l != nil {
-		s.work.Add(1)
-		go s.run(l)
+		s.serve(l)
 	}
 }
 
@@ -272,7 +271,7 @@ func (s *Store) tendTrees(now time.Time) {
 // mergeable returns the leaves that can be merged into their heirs: both are leaves
 // of one split, and have been quiet for long enough.
 func mergeable(leaves []leaf, now time.Time, quiet time.Duration) []int {
-	calm := make(map[int]int, len(leaves)) // levels by index
+	var calm [maxShards]int // levels by index
 	for i := range leaves {
 		if l := &leaves[i]; l.view != nil && l.view.settled() && now.Sub(l.quiet) >= quiet {
 			calm[l.index] = l.level

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -50,9 +49,9 @@ func (s *Store) run(l *lane) {
 		s.consult(l)
 		pending = l.answer(pending)
 		if len(pending) > 0 {
-			l.races.wait(s.stopped)
+			l.races.wait(s.stopped, s.loop)
 		}
-		s.lanes.gather(l)
+		s.lanes.gather(l, s.loop)
 		arrived, stopped := s.lanes.next(l, len(pending) == 0, s.cfg.Now)
 		if stopped {
 			return
@@ -216,9 +215,9 @@ func (k *knowledge) learn(image *view) { k.view, k.known = image, true }
 func (s *Store) carryOut(l *lane, p *plan) []*request {
 	p.units = s.cost(l)
 	w := newWrite(s.cfg.Table, l.key, s.nextID(), p)
-	began := time.Now()
+	began := s.cfg.Now()
 	o := s.send(l, w, p)
-	l.races.note(time.Since(began), o.err == nil && !o.applied)
+	l.races.note(s.cfg.Now().Sub(began), o.err == nil && !o.applied)
 	return s.conclude(l, p, o)
 }
 
@@ -245,16 +244,9 @@ func (r *races) note(took time.Duration, lost bool) {
 }
 
 // wait waits, after lost races, at most until ctx is done.
-func (r *races) wait(ctx context.Context) {
-	most := r.took * time.Duration(min(r.lost-1, maxPause))
-	if most <= 0 {
-		return
-	}
-	timer := time.NewTimer(rand.N(most)) // #nosec G404 -- spreads load, guards nothing
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+func (r *races) wait(ctx context.Context, by loop) {
+	if most := r.took * time.Duration(min(r.lost-1, maxPause)); most > 0 {
+		_ = by.sleep(ctx, time.Duration(by.draw(int64(most)))) // cut short when the store ends
 	}
 }
 
@@ -356,9 +348,9 @@ type outcome struct {
 // twice, which admits too little and never too much; what it gives is not given twice,
 // see expression.requireSlot.
 func (s *Store) send(l *lane, w *write, p *plan) outcome {
-	ctx, cancel := context.WithTimeout(s.stopped, max(s.cfg.Budget, doubtPatience))
+	ctx, cancel := s.loop.within(s.stopped, max(s.cfg.Budget, doubtPatience))
 	defer cancel()
-	sure, cancelSure := context.WithTimeout(ctx, s.cfg.Budget)
+	sure, cancelSure := s.loop.within(ctx, s.cfg.Budget)
 	defer cancelSure()
 	for try := 1; ; try++ {
 		image, err := s.sendOnce(ctx, l, w)
@@ -379,7 +371,7 @@ func (s *Store) send(l *lane, w *write, p *plan) outcome {
 			waiting = ctx
 			s.turnAway(l, p, err)
 		}
-		if (uncertain || retryable(err) || w.doubted && errors.Is(err, errOutage)) && p.anyWaits() && pause(waiting, try) == nil {
+		if (uncertain || retryable(err) || w.doubted && errors.Is(err, errOutage)) && p.anyWaits() && pauseBy(waiting, s.loop, try) == nil {
 			s.stats.resent.Add(1)
 			l.owed += l.units()
 			continue
@@ -454,7 +446,7 @@ var errUnreadable = errors.New("the item after the write")
 
 // sendOnce sends a write and returns the item that it left.
 func (s *Store) sendOnce(ctx context.Context, l *lane, w *write) (*view, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Attempt)
+	ctx, cancel := s.loop.within(ctx, s.cfg.Attempt)
 	defer cancel()
 	if w.put != nil {
 		_, err := s.client.PutItem(ctx, w.put)
@@ -474,21 +466,21 @@ func (s *Store) sendOnce(ctx context.Context, l *lane, w *write) (*view, error) 
 
 // read reads the item as it is now; nil when there is none.
 func (s *Store) read(l *lane) (*view, error) {
-	ctx, cancel := context.WithTimeout(s.stopped, s.cfg.Budget)
+	ctx, cancel := s.loop.within(s.stopped, s.cfg.Budget)
 	defer cancel()
 	for try := 0; ; {
 		item, err := s.readOnce(ctx, l)
 		if err == nil {
 			return s.parse(l, item)
 		}
-		if err = translateRead(err); !retryRead(ctx, &try, err) {
+		if err = translateRead(err); !retryReadBy(ctx, s.loop, &try, err) {
 			return nil, err
 		}
 	}
 }
 
 func (s *Store) readOnce(ctx context.Context, l *lane) (map[string]types.AttributeValue, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Attempt)
+	ctx, cancel := s.loop.within(ctx, s.cfg.Attempt)
 	defer cancel()
 	s.stats.reads.Add(1)
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{

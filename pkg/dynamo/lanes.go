@@ -2,7 +2,6 @@ package dynamo
 
 import (
 	"hash/maphash"
-	"runtime"
 	"sync"
 	"time"
 )
@@ -86,7 +85,7 @@ func (l *lane) start() *lane {
 // gather lets goroutines run that are ready to, as long as they bring requests: of
 // callers who were answered together most ask again at once, and go into one write
 // instead of two. Nothing is waited for.
-func (t *lanes) gather(l *lane) {
+func (t *lanes) gather(l *lane, by loop) {
 	const most = 16
 	sh := t.shard(l.key.pk)
 	for n, before := 0, -1; n < most; n++ {
@@ -97,7 +96,7 @@ func (t *lanes) gather(l *lane) {
 			return
 		}
 		before = now
-		runtime.Gosched()
+		by.yield()
 	}
 }
 

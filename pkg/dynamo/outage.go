@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -185,11 +184,14 @@ func (b *breaker) enter(open bool) {
 type guard struct {
 	client  Client
 	now     func() time.Time
+	by      loop
 	breaker breaker
 }
 
 // newGuard puts a breaker before a client.
-func newGuard(client Client, now func() time.Time) *guard { return &guard{client: client, now: now} }
+func newGuard(client Client, now func() time.Time, by loop) *guard {
+	return &guard{client: client, now: now, by: by}
+}
 
 // guarded makes a call if the breaker allows it.
 func guarded[I, O any](ctx context.Context, g *guard, call func(context.Context, *I, ...func(*dynamodb.Options)) (*O, error), in *I, opts []func(*dynamodb.Options)) (*O, error) {
@@ -200,7 +202,7 @@ func guarded[I, O any](ctx context.Context, g *guard, call func(context.Context,
 	}
 	out, err := call(ctx, in, opts...)
 	end := g.now()
-	g.breaker.done(end, p, verdictOf(ctx, err, end.Sub(start)), err, uint16(rand.N(1<<16))) // #nosec G115 G404 -- spreads load, guards nothing
+	g.breaker.done(end, p, verdictOf(ctx, err, end.Sub(start)), err, uint16(g.by.draw(1<<16))) // #nosec G115 -- in range
 	return out, err
 }
 
@@ -268,20 +270,19 @@ func (s *Store) postpone(r *request, err error) bool {
 		s.owed.Add(-1)
 		return false
 	}
-	s.work.Go(func() {
+	s.work.Add(1)
+	s.loop.start(func() {
+		defer s.work.Done()
 		defer s.owed.Add(-1)
-		timer := time.NewTimer(giveBackPause/2 + rand.N(giveBackPause)) // #nosec G404 -- spreads load, guards nothing
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			r.state.Store(waiting)
-			r.confirmed, r.doubts = false, 0
-			r.expires = s.cfg.Now().Add(s.cfg.Budget)
-			s.queue(r)
-		case <-s.stopped.Done():
+		if s.loop.sleep(s.stopped, giveBackPause/2+time.Duration(s.loop.draw(int64(giveBackPause)))) != nil {
 			s.lost(r, err)
 			r.done(err)
+			return
 		}
+		r.state.Store(waiting)
+		r.confirmed, r.doubts = false, 0
+		r.expires = s.cfg.Now().Add(s.cfg.Budget)
+		s.queue(r)
 	})
 	return true
 }

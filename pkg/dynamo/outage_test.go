@@ -303,7 +303,7 @@ func fakeGuard(t *testing.T, plan dynamofake.Plan) (*guard, *dynamofake.DB) {
 		t.Fatal(err)
 	}
 	db.SetPlan(plan)
-	return newGuard(db, time.Now), db
+	return newGuard(db, time.Now, goroutines{}), db
 }
 
 func putOne(ctx context.Context, c Client) error {

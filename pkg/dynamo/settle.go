@@ -98,7 +98,7 @@ func (s *Store) enter(ctx context.Context) (bounded context.Context, end func(),
 		s.work.Done()
 		return nil, nil, err
 	}
-	bounded, cancel := context.WithTimeout(ctx, s.cfg.Budget)
+	bounded, cancel := s.loop.within(ctx, s.cfg.Budget)
 	unhook := context.AfterFunc(s.stopped, cancel)
 	return bounded, func() {
 		unhook()
@@ -126,7 +126,7 @@ func (s *Store) claim(ctx context.Context, item map[string]types.AttributeValue)
 		err = translate(err)
 		uncertain := errors.Is(err, limiter.ErrUncertain)
 		inDoubt = inDoubt || uncertain
-		if (uncertain || retryable(err)) && pause(ctx, try) == nil {
+		if (uncertain || retryable(err)) && pauseBy(ctx, s.loop, try) == nil {
 			continue
 		}
 		if inDoubt && !uncertain {
@@ -137,7 +137,7 @@ func (s *Store) claim(ctx context.Context, item map[string]types.AttributeValue)
 }
 
 func (s *Store) putOnce(ctx context.Context, in *dynamodb.PutItemInput) error {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Attempt)
+	ctx, cancel := s.loop.within(ctx, s.cfg.Attempt)
 	defer cancel()
 	_, err := s.client.PutItem(ctx, in)
 	return err

@@ -74,7 +74,7 @@ func newGrove(t *testing.T) *grove {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.store = &Store{cfg: cfg, client: g.db, stopped: t.Context(), replica: "r"}
+	g.store = &Store{cfg: cfg, loop: goroutines{}, client: g.db, stopped: t.Context(), replica: "r"}
 	g.store.lanes.init(laneShards * maxShards)
 	return g
 }

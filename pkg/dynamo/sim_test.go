@@ -122,7 +122,7 @@ func (s *sim) newReplica(index int) *simReplica {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	store := &Store{cfg: cfg, client: s.db, stopped: s.t.Context(), replica: fmt.Sprint("r", index, ".", s.r.Uint32())}
+	store := &Store{cfg: cfg, loop: goroutines{}, client: s.db, stopped: s.t.Context(), replica: fmt.Sprint("r", index, ".", s.r.Uint32())}
 	return &simReplica{index: index, store: store, lane: &lane{key: s.key, knows: knowledge{now: minTime}}}
 }
 

@@ -104,6 +104,7 @@ func (c Config) withDefaults() (Config, error) {
 type Store struct {
 	*catalog
 	cfg    Config
+	loop   loop
 	client Client
 	lanes  lanes
 	forest forest
@@ -163,9 +164,9 @@ func New(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := newGuard(cfg.Client, cfg.Now)
+	client := newGuard(cfg.Client, cfg.Now, goroutines{})
 	s := &Store{
-		cfg: cfg, client: client, breaker: &client.breaker, replica: rand.Text()[:9],
+		cfg: cfg, loop: goroutines{}, client: client, breaker: &client.breaker, replica: rand.Text()[:9],
 		catalog: newCatalog(catalogConfig{Client: client, Table: cfg.Table, Logger: cfg.Logger, Now: cfg.Now}),
 	}
 	h := fnv.New32a()
@@ -249,12 +250,10 @@ func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 			r.expires = expires
 			s.queue(r)
 		}
-		select {
-		case <-c.done:
-			c.harvest()
-		case <-ctx.Done():
+		if s.loop.wait(ctx, c.done) != nil {
 			return false, s.abandon(ctx, c)
 		}
+		c.harvest()
 	}
 	defer s.byCaller(now, ops)
 	return s.decide(c, ops)
@@ -275,8 +274,7 @@ func (s *Store) byCaller(now time.Time, ops []limiter.Op) {
 // queue hands a request to its lane. The caller holds a piece of work.
 func (s *Store) queue(r *request) {
 	if l := s.lanes.enqueue(r.key, r); l != nil {
-		s.work.Add(1)
-		go s.run(l)
+		s.serve(l)
 	}
 }
 

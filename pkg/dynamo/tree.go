@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -103,7 +104,7 @@ func (f *forest) drop(pk string) {
 	f.size.Store(int64(len(f.trees)))
 }
 
-// all returns the trees, and drops those that nobody here has used since before.
+// all returns the trees, in the order of their keys, and drops those that nobody here has used since before.
 func (f *forest) all(before time.Time) []*tree {
 	if f.size.Load() == 0 {
 		return nil
@@ -111,7 +112,8 @@ func (f *forest) all(before time.Time) []*tree {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var all []*tree
-	for pk, t := range f.trees {
+	for _, pk := range slices.Sorted(maps.Keys(f.trees)) {
+		t := f.trees[pk]
 		t.mu.Lock()
 		idle := t.used.Before(before)
 		t.mu.Unlock()
