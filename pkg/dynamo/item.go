@@ -79,7 +79,8 @@ type view struct {
 	refilled int64 // Unix ms, of every limit that is not dormant
 	taken    int64 // Unix ms, the last take that the item tells of; minTime = none
 	slots    [slotCount]string
-	ttl      int64 // Unix s; 0 = none
+	leases   []holding // in order of the replicas' names
+	ttl      int64     // Unix s; 0 = none
 	balances []balance
 	free     []string // names of the unlimited limits
 	limits   *limiter.Limits
@@ -171,9 +172,13 @@ const (
 	maxTime = 1<<63 - 1
 )
 
-// balances finds the limits of the item by their attributes.
+// balances finds the limits of the item, and the leases, by their attributes.
 func (r bucketReader) balances(v *view) {
 	for name := range r.item {
+		if strings.HasPrefix(name, attrHolding) {
+			r.holding(name, v)
+			continue
+		}
 		rest, ok := strings.CutPrefix(name, limitPrefix)
 		if !ok {
 			continue
@@ -195,6 +200,9 @@ func (r bucketReader) balances(v *view) {
 		}
 	}
 	sortBalances(v.balances)
+	if len(v.leases) > 0 {
+		r.leased(v)
+	}
 }
 
 // owned refuses an attribute of a limit that has no balance.

@@ -8,6 +8,7 @@ type knowledge struct {
 	clock reading
 	index int   // of the shard
 	late  int64 // the latest time that it can be, while the clock is doubtful
+	lease leaseAsk
 
 	// Limits that came back are as new as their last sight, also where no write has
 	// told the item: seen is their version.
@@ -19,6 +20,7 @@ type plan struct {
 	actors []*request // decided by the write, in this order
 	rest   []*request // what waits for the next view
 	stage  *stage     // what the write makes of the bucket; nil = no write
+	step   *leaseStep // what the write does to leases; nil = nothing
 	raise  uint64     // generation that the write stores; 0 = the item's own
 	units  int64      // write units that the write is counted as
 	plain  bool       // only a write that leaves rf alone will do

@@ -196,15 +196,15 @@ func absorb(b *balance, found *view, s *shard, now int64) balance {
 	next.floor = s.floor(b.limit.DebtFloor())
 	next.state = tokenbucket.Bucket{Tokens: at.tokens, Refilled: max(now, b.state.Refilled)}
 	if found != nil {
-		next.state.Tokens += found.holding(b)
+		next.state.Tokens += found.keeps(b)
 	}
 	next.state.Tokens = min(next.state.Tokens, next.params.Capacity)
 	return next
 }
 
-// holding returns what a retired shard has of a limit: all of its share when it does
+// keeps returns what a retired shard has of a limit: all of its share when it does
 // not hold it, as when it was forgotten because it was full.
-func (v *view) holding(of *balance) int64 {
+func (v *view) keeps(of *balance) int64 {
 	b := v.any(of.limit.Name)
 	if b == nil {
 		return v.shard.share(of.whole).Capacity
@@ -226,7 +226,7 @@ func (v *view) remember(found *view, now int64) []balance {
 		if !b.dormant || v.any(b.limit.Name) != nil {
 			continue
 		}
-		tokens := found.holding(&b) + v.shard.share(b.whole).Capacity
+		tokens := found.keeps(&b) + v.shard.share(b.whole).Capacity
 		b.params, b.floor = whole.share(b.whole), whole.floor(b.limit.DebtFloor())
 		b.state = tokenbucket.Bucket{Tokens: min(tokens, b.params.Capacity), Refilled: max(b.state.Refilled, now)}
 		dormant = append(dormant, b)
