@@ -1,7 +1,10 @@
 package limiter
 
 import (
+	"cmp"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
@@ -40,4 +43,41 @@ func (p LeasePolicy) Check() error {
 		return fmt.Errorf("%w: a token lease for %v; it must be 0 to %v", ErrInvalid, p.For, MaxLeaseFor)
 	}
 	return nil
+}
+
+// String returns the policy as a configuration file writes it: "auto", "none", or
+// "{max: 5000, for: 500ms}", max in tokens.
+func (p LeasePolicy) String() string {
+	var bounds []string
+	if p.Max > 0 {
+		bounds = append(bounds, "max: "+strconv.FormatInt(p.Max/Milli, 10))
+		if rest := p.Max % Milli; rest > 0 {
+			bounds[0] += strings.TrimRight(fmt.Sprintf(".%03d", rest), "0")
+		}
+	}
+	if p.For > 0 {
+		bounds = append(bounds, "for: "+p.For.String())
+	}
+	switch {
+	case p.None:
+		return "none"
+	case len(bounds) == 0:
+		return "auto"
+	default:
+		return "{" + strings.Join(bounds, ", ") + "}"
+	}
+}
+
+// and returns what both policies allow.
+func (p LeasePolicy) and(q LeasePolicy) LeasePolicy {
+	return LeasePolicy{None: p.None || q.None, Max: lesser(p.Max, q.Max), For: lesser(p.For, q.For)}
+}
+
+// lesser returns the lesser of two bounds, of which 0 is none.
+func lesser[T cmp.Ordered](a, b T) T {
+	var none T
+	if a == none || b == none {
+		return max(a, b)
+	}
+	return min(a, b)
 }

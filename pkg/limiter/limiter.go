@@ -194,6 +194,9 @@ func (r *Request) validate() error {
 					ErrInvalid, i, c.Amount, c.Limit, int64(tokenbucket.MaxAmount))
 			}
 		}
+		if err := r.Takes[i].Lease.Check(); err != nil {
+			return fmt.Errorf("take %d: %w", i, err)
+		}
 		if len(r.Takes[i].Parents) >= MaxLevels {
 			return fmt.Errorf("%w: take %d names %d ancestors; at most %d are allowed", ErrInvalid, i, len(r.Takes[i].Parents), MaxLevels-1)
 		}

@@ -25,6 +25,7 @@ type Take struct {
 	Label    string        // buckets of its own, apart from those of other labels; "" = the ordinary ones
 	Consume  []Consumption // what to take, by limit; a name given twice adds up
 	Mode     Mode
+	Lease    LeasePolicy // of all buckets of the chain; of takes of one bucket what all allow
 }
 
 // Consumption is an amount of one limit.

@@ -210,7 +210,8 @@ func (sc *scratch) addOp(req *Request, i int, generation uint64) {
 		if lv.limits.Unlimited(n) {
 			continue
 		}
-		sp := sc.opOf(req, lv, generation).spend(c.Limit)
+		op := sc.opOf(req, lv, generation)
+		sp := op.spend(c.Limit)
 		switch t.Mode {
 		case Charge:
 			sp.Charge = saturatingAdd(sp.Charge, c.Amount)
@@ -219,6 +220,7 @@ func (sc *scratch) addOp(req *Request, i int, generation uint64) {
 		case Consume:
 			sp.Take = saturatingAdd(sp.Take, c.Amount)
 			sp.Look = sp.Look || c.Amount == 0
+			op.Lease = op.Lease.and(t.Lease)
 		}
 	}
 }
@@ -238,7 +240,7 @@ func (sc *scratch) opOf(req *Request, lv *level, generation uint64) *Op {
 	}
 	lv.op = len(sc.ops)
 	op := grow(&sc.ops)
-	op.Bucket, op.Limits, op.Generation, op.Spends, op.Shard = key, lv.limits, generation, sc.cut(lv.limits.Len()), 0
+	op.Bucket, op.Limits, op.Generation, op.Spends, op.Shard, op.Lease = key, lv.limits, generation, sc.cut(lv.limits.Len()), 0, LeasePolicy{}
 	return op
 }
 

@@ -102,7 +102,9 @@ type Op struct {
 	// that one's Shard.
 	Shard int
 
-	// Lease is what the op's rule lets the store do with token leases on the bucket.
+	// Lease is what the op's rules let the store do with token leases on the bucket. It
+	// means something only of an op that takes or looks: what is charged or given back
+	// later does not know the rules that it was taken by.
 	Lease LeasePolicy
 }
 
