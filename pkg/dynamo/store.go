@@ -164,21 +164,26 @@ func New(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := newGuard(cfg.Client, cfg.Now, goroutines{})
-	s := &Store{
-		cfg: cfg, loop: goroutines{}, client: client, breaker: &client.breaker, replica: rand.Text()[:9],
-		catalog: newCatalog(catalogConfig{Client: client, Table: cfg.Table, Logger: cfg.Logger, Now: cfg.Now}),
-	}
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(s.replica)) // never fails
-	s.slot, s.prefer = int(h.Sum32()%slotCount), int(h.Sum32()/slotCount%maxShards)
-	s.lanes.init(cfg.MaxLanes)
+	s := newStore(cfg, goroutines{}, rand.Text()[:9])
+	s.catalog = newCatalog(catalogConfig{Client: s.client, Table: cfg.Table, Logger: cfg.Logger, Now: cfg.Now})
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	var sweeping context.Context
 	sweeping, s.sweeper = context.WithCancel(s.stopped)
 	s.work.Go(func() { s.sweepLoop(sweeping) })
 	s.work.Go(func() { s.tendLoop(sweeping) })
 	return s, nil
+}
+
+// newStore returns the store of a run of a process that has no catalog yet, and nothing
+// that runs by itself.
+func newStore(cfg Config, by loop, replica string) *Store {
+	client := newGuard(cfg.Client, cfg.Now, by)
+	s := &Store{cfg: cfg, loop: by, client: client, breaker: &client.breaker, replica: replica}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(replica)) // never fails
+	s.slot, s.prefer = int(h.Sum32()%slotCount), int(h.Sum32()/slotCount%maxShards)
+	s.lanes.init(cfg.MaxLanes)
+	return s
 }
 
 // nextID returns the id of a write: no other write of any process has it.
