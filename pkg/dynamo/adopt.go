@@ -13,7 +13,7 @@ import (
 // only one that the item does not hold starts full.
 func (v *view) adopt(to *limiter.Limits, generation uint64, now int64) *view {
 	now = v.at(now)
-	next := &view{version: version{generation, to.Hash()}, shard: v.shard, refilled: now, taken: v.taken, slots: v.slots, limits: to}
+	next := &view{version: version{generation, to.Hash()}, shard: v.shard, refilled: now, taken: v.taken, slots: v.slots, leases: v.leases, limits: to}
 	for i := range to.Len() {
 		if l := to.At(i); l.Unlimited {
 			next.free = append(next.free, l.Name)

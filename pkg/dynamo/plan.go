@@ -64,13 +64,14 @@ func (k *knowledge) answer(pending []*request) (answered, left []*request) {
 		}
 		held = newStage(k.view, k.moment())
 	}
+	returned := k.returnsLease()
 	for _, r := range pending {
 		if r.confirmed {
 			s := held
 			if s == nil {
 				s = k.ownStage(r)
 			}
-			if _, writes := s.weigh(r); !writes {
+			if admitted, writes := s.weigh(r); !writes && (admitted || !returned) {
 				s.tell(r)
 				answered = append(answered, r)
 				continue
@@ -109,6 +110,9 @@ func (k *knowledge) advance(pending []*request) {
 		} else {
 			k.now = max(k.now, r.now+k.clock.correction.Milliseconds())
 		}
+	}
+	if k.lease.now != 0 && !k.clock.doubtful {
+		k.now = max(k.now, k.lease.now+k.clock.correction.Milliseconds())
 	}
 }
 
@@ -149,7 +153,11 @@ func (k *knowledge) newest(pending []*request) (to version, adopted *request) {
 func (k *knowledge) planHeld(p *plan, pending []*request) {
 	to, adopted := k.newest(pending)
 	if adopted != nil {
-		if p.stage = newStage(k.view, k.moment()); p.returns(pending) {
+		p.stage = newStage(k.view, k.moment())
+		if k.lease.ends() {
+			p.close(k)
+		}
+		if p.returns(pending) || p.step != nil {
 			return
 		}
 		p.rest = nil
@@ -161,7 +169,10 @@ func (k *knowledge) planHeld(p *plan, pending []*request) {
 	k.seen = to
 	p.stage = newStage(k.view, k.moment())
 	p.fill(pending)
-	if len(p.actors) == 0 {
+	if k.lease.forced || len(p.actors) > 0 && !p.stage.plain() {
+		p.carry(k, pending)
+	}
+	if len(p.actors) == 0 && p.step == nil {
 		p.stage = nil
 	} else if to.generation > k.view.version.generation {
 		p.raise = to.generation

@@ -20,6 +20,8 @@ type stage struct {
 	balances []staged
 	swap     *view // the item that this one replaces under other limits; nil = none
 	create   bool  // there is no item
+	step     *leaseStep
+	dormant  []staged // limits that the bucket is not under now, of which leases are closed
 }
 
 // staged is one limit of a stage.
@@ -35,8 +37,10 @@ type staged struct {
 	due       int64 // refill from the view's rf to now
 	tokens    int64 // as the plan has it
 	remainder int64
-	delta     int64 // relative: since V; full: below the room, 0 or less
+	delta     int64 // relative: since V; full: below the room, 0 or less, save for what leases free
 	usage     int64 // consumed, net
+	lent      int64 // out on lease, as the plan has it
+	granted   int64 // of it, by this plan
 
 	atLeast  int64 // V ≥ it: what was taken was there
 	below    int64 // V < it: it was not full, or a take was denied
@@ -47,7 +51,14 @@ type staged struct {
 	charged bool // something of it may not have been there
 	raised  bool // something was given
 	checked bool // what was decided rests on it
+	pinned  bool // the plan is for the very number that is out on lease
 }
+
+// room returns the most that the balance may hold as the plan has it.
+func (s *staged) room() int64 { return s.params.Capacity - s.lent }
+
+// freed returns by how much the plan lowers what is out on lease.
+func (s *staged) freed() int64 { return s.leased - s.lent }
 
 // basis says what the plan for a limit rests on.
 type basis uint8
@@ -80,7 +91,7 @@ func newStage(v *view, now int64) *stage {
 
 // refilled returns a balance at now, which is not before its last refill.
 func refilled(b *balance, now int64) staged {
-	s := staged{balance: b, atLeast: noLowerBound, below: noUpperBound, full: noLowerBound, mostHeld: noUpperBound}
+	s := staged{balance: b, lent: b.leased, atLeast: noLowerBound, below: noUpperBound, full: noLowerBound, mostHeld: noUpperBound}
 	s.due, s.remainder = dueAt(b.state, b.params, now)
 	s.tokens = b.state.Tokens + s.due
 	s.clamp()
@@ -110,7 +121,7 @@ func dueAt(b tokenbucket.Bucket, p tokenbucket.Params, now int64) (due, remainde
 func (s *staged) clamp() {
 	room := s.room()
 	if s.basis != relative {
-		s.delta = min(s.delta, 0)
+		s.delta = min(s.delta, s.freed())
 		if s.tokens >= room {
 			s.tokens, s.remainder = room, 0
 		}
@@ -120,7 +131,7 @@ func (s *staged) clamp() {
 		s.below = min(s.below, room-s.delta)
 		return
 	}
-	s.basis, s.full, s.delta = full, room-s.delta, 0
+	s.basis, s.full, s.delta = full, room-s.delta, s.freed()
 	s.tokens, s.remainder = room, 0
 }
 
@@ -270,7 +281,7 @@ func (s *stage) with(r *request) *stage {
 // plain reports whether the plan can be carried out without moving rf: by what is
 // stored alone, without the refill that is due.
 func (s *stage) plain() bool {
-	if s.create || s.swap != nil {
+	if s.create || s.swap != nil || s.step != nil {
 		return false
 	}
 	for i := range s.balances {
@@ -311,8 +322,9 @@ func (s *stage) settle(actors []*request, image *view) {
 			sp.found += off
 			sp.exceeded = sp.exceeded && sp.found < sp.need
 			sp.left.Refilled = image.at(s.now)
-			if sp.left.Tokens += off; sp.left.Tokens >= seen.room() {
-				sp.left.Tokens, sp.left.Remainder = seen.room(), 0
+			room := seen.room() + b.granted // requests come before the grant
+			if sp.left.Tokens += off; sp.left.Tokens >= room {
+				sp.left.Tokens, sp.left.Remainder = room, 0
 			} else if image.refilled > s.base.refilled && image.refilled != s.now {
 				sp.left.Remainder = now.remainder
 			}

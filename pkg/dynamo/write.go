@@ -40,6 +40,7 @@ type write struct {
 	put    *dynamodb.PutItemInput
 	update *dynamodb.UpdateItemInput
 	made   *view // the item that put makes
+	step   *leaseStep
 
 	gives   bool // it adds tokens, and rests on its slot being as it was seen
 	doubted bool // nobody knows what became of an attempt
@@ -47,7 +48,7 @@ type write struct {
 
 // newWrite returns the write that carries out a plan.
 func newWrite(table string, k key, id writeID, p *plan) *write {
-	w := &write{writeID: id, gives: slices.ContainsFunc(p.actors, (*request).gives)}
+	w := &write{writeID: id, step: p.step, gives: slices.ContainsFunc(p.actors, (*request).gives)}
 	switch s := p.stage; {
 	case s.create:
 		w.putItem(table, k, p)
@@ -99,6 +100,9 @@ func refillInput(table string, k key, id writeID, p *plan) *dynamodb.UpdateItemI
 		e.stageRefill(b, moved)
 		e.addTo(limitAttr(b.limit.Name, limitConsumed), b.usage)
 	}
+	if s.step != nil {
+		e.changeLeases(s)
+	}
 	return e.input(table, k)
 }
 
@@ -141,6 +145,9 @@ func (e *expression) requireStaged(b *staged, moved bool) {
 		e.require(tokens, "<", numberAttribute(b.below-b.due))
 	}
 	switch {
+	case b.pinned:
+		e.requireLease(b.balance, "=", b.leased)
+		return
 	case b.basis == relative:
 		e.requireLease(b.balance, "<=", b.leased)
 	case b.below != noUpperBound:
@@ -399,7 +406,7 @@ func (e *expression) requireSlot(slot int, seen string) {
 }
 
 func (e *expression) setLastTake(p *plan) {
-	if p.admitsAny() {
+	if p.admitsAny() || p.step != nil && p.step.spent {
 		e.setTo(attrLastTake, numberAttribute(max(p.stage.now, p.stage.base.taken)))
 	}
 }
