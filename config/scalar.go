@@ -156,7 +156,7 @@ func duration(out *time.Duration, least, most time.Duration) schema {
 		if v.node.Kind != yaml.ScalarNode || v.node.Tag != "!!str" {
 			hint := ""
 			if v.node.Tag == "!!int" {
-				hint = ": write a unit, such as " + v.node.Value + "s"
+				hint = ": write a unit, such as " + v.node.Value + unitFor(v.node.Value, least, most)
 			}
 			d.failf(v, "must be a duration, such as 15ms or 1h30m, not %s%s", describe(v.node), hint)
 			return
@@ -171,6 +171,16 @@ func duration(out *time.Duration, least, most time.Duration) schema {
 			*out = x
 		}
 	})
+}
+
+// unitFor returns the unit with which a number is within bounds; seconds when none is.
+func unitFor(number string, least, most time.Duration) string {
+	for _, unit := range []string{"s", "ms", "m", "h"} {
+		if x, err := time.ParseDuration(number + unit); err == nil && x >= least && x <= most {
+			return unit
+		}
+	}
+	return "s"
 }
 
 // shortDuration is a duration without parts that are zero: 1h, not 1h0m0s.

@@ -124,6 +124,7 @@ func (s ruleSchema) object() object {
 		{"mode", oneOf(&r.spec.Shadow, word[bool]{"enforce", false}, word[bool]{"shadow", true})},
 		{"on_unavailable", policy(&r.spec.OnUnavailable)},
 		{"local", local(&r.spec.LocalShare)},
+		{"lease", leaseSchema{&r.spec.Lease}},
 	})}
 }
 

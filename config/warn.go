@@ -14,8 +14,8 @@ type warner struct {
 }
 
 // warnings warns about limits that are consumed and given nowhere, about
-// long periods that look like budgets, about headers that are never sent, and about a
-// directory that is not used.
+// long periods that look like budgets, about headers that are never sent, and about
+// leases and a directory that are not used.
 func (f *file) warnings(r *report, specs []descriptor.DomainSpec) {
 	w := warner{report: r, consumed: map[string]bool{}, resolves: map[string]bool{}}
 	levels := f.limits.levels()
@@ -30,6 +30,7 @@ func (f *file) warnings(r *report, specs []descriptor.DomainSpec) {
 	}
 	w.takes(specs, func(t *descriptor.TakeSpec) { w.budgets(t.Path+".limits", t.Limits) })
 	f.unheard(r)
+	f.leases(r, specs)
 	if s := f.cfg.Store; s.Type != StoreEmbedded && s.Embedded.Data != "" {
 		r.warn(r.find("store.embedded.data"), "is not used: the store is %s", s.Type)
 	}

@@ -170,6 +170,9 @@ func writeAnswer(tw *strings.Builder, x *admin.Explanation) {
 		rule = "(none matches)"
 	}
 	fmt.Fprintf(tw, "rule\t%s\n", rule)
+	if x.Lease != "" {
+		fmt.Fprintf(tw, "lease\t%s\n", x.Lease)
+	}
 	for _, s := range x.Shadows {
 		fmt.Fprintf(tw, "shadow rule\t%s\n", s)
 	}

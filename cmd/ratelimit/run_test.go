@@ -44,6 +44,7 @@ domains:
   - {match: {user: "*"}, entity: "user/{usr}", resource: api, consume: {rpm: 1}}
 `)
 	local := write(t, "local.yaml", "store: {type: dynamodb, dynamodb: {endpoint: 'http://127.0.0.1:1', create_table: true}}"+twoPerMinute)
+	leased := write(t, "leased.yaml", strings.Replace(twoPerMinute, "consume:", "lease: {max: 5, for: 100ms}, consume:", 1))
 	strict := write(t, "strict.yaml", "unmatched: deny\n"+twoPerMinute)
 	for _, test := range []struct {
 		name           string
@@ -73,6 +74,8 @@ domains:
 		{"a directory without a parent", []string{"serve", "-c", good, "--data", filepath.Join(filepath.Dir(good), "a", "b")}, 1, nil, []string{"store.embedded.data, or --data: ", "make it, or mount it"}},
 		{"an address without a port", []string{"serve", "--grpc-address", "localhost"}, 2, nil, []string{"--grpc-address", "host:port"}},
 		{"explain", []string{"explain", "-c", good, "shop", "user=ada"}, 0, []string{"rule     users", "user/ada", "2/minute", "system (file)", "admitted"}, nil},
+		{"explain a lease", []string{"explain", "-c", leased, "shop", "user=ada"}, 0, []string{"lease    {max: 5, for: 100ms}"}, nil},
+		{"check of a lease of memory", []string{"check", "-c", leased}, 0, []string{"1 warning"}, []string{"domains[0].rules[0].lease: is not used", "embedded"}},
 		{"explain a miss", []string{"explain", "-c", good, "shop", "usr=ada"}, 0, []string{"(none matches)", "users", "user"}, nil},
 		{"explain an unknown domain", []string{"explain", "-c", good, "shap", "user=ada"}, 0, []string{"no such domain", "unmatched"}, nil},
 		{"explain nothing", []string{"explain", "-c", good, "shop"}, 2, nil, []string{"KEY=VALUE"}},

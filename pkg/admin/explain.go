@@ -59,6 +59,7 @@ type Explanation struct {
 	Outcome   string   `json:"outcome"` // unmatched, unlimited, takes, settles, denied
 	Why       string   `json:"why,omitempty"`
 	Rule      string   `json:"rule,omitempty"`
+	Lease     string   `json:"lease,omitempty"` // what the rule says of token leases; absent = auto
 	Missed    []Missed `json:"missed,omitempty"`
 	Shadows   []string `json:"shadows,omitempty"`
 	Limits    []Limit  `json:"limits,omitempty"`
@@ -134,6 +135,9 @@ func (e *Explainer) Explain(ctx context.Context, q *Question) (*Explanation, err
 	}
 	if found.Rule != nil {
 		x.Rule = found.Rule.Name()
+		if lease := found.Rule.Lease(); lease != (limiter.LeasePolicy{}) {
+			x.Lease = lease.String()
+		}
 	}
 	for _, m := range found.Missed {
 		x.Missed = append(x.Missed, Missed{Rule: m.Rule.Name(), Why: m.Why})

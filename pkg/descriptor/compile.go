@@ -107,6 +107,7 @@ func (c *compiler) rule(d *Domain, spec *RuleSpec) *Rule {
 		domain: d, path: spec.Path, name: spec.Name, index: len(c.rules), order: len(d.rules),
 		open: spec.Open, shadow: spec.Shadow, unlimited: spec.Unlimited, settle: len(spec.Settle) > 0,
 		settles: slices.Clone(spec.Settle), overdraw: spec.Overdraw, policy: spec.OnUnavailable, share: spec.LocalShare,
+		lease: spec.Lease,
 	}
 	d.rules = append(d.rules, r)
 	c.rules = append(c.rules, r)

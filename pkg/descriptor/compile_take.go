@@ -28,6 +28,11 @@ func (c *compiler) effect(r *Rule, spec *RuleSpec) {
 		c.problem(spec.Path, "must do one thing: take from buckets, or `unlimited: true`, or `settle`")
 	case spec.Overdraw && len(spec.Takes) == 0:
 		c.problem(spec.Path+".overdraw", "has nothing to charge: the rule consumes nothing; leave it out")
+	case spec.Lease != (limiter.LeasePolicy{}) && len(spec.Takes) == 0:
+		c.problem(spec.Path+".lease", "has nothing to lease: the rule takes from no bucket; leave it out")
+	}
+	if err := spec.Lease.Check(); err != nil {
+		c.problem(spec.Path+".lease", "%v", err)
 	}
 	c.settle(r, spec)
 	for i := range spec.Takes {

@@ -45,6 +45,8 @@ func TestProblems(t *testing.T) {
 		{"two things to do", func(r *descriptor.RuleSpec) { r.Unlimited = true }, "R", "one thing"},
 		{"overdraw of nothing", func(r *descriptor.RuleSpec) { r.Takes, r.Unlimited, r.Overdraw = nil, true, true }, "R.overdraw", "nothing to charge"},
 		{"share", func(r *descriptor.RuleSpec) { r.LocalShare = 1001 }, "R.local.share", "1 to 1000"},
+		{"lease of nothing", func(r *descriptor.RuleSpec) { r.Takes, r.Unlimited, r.Lease.None = nil, true, true }, "R.lease", "takes from no bucket"},
+		{"lease out of range", func(r *descriptor.RuleSpec) { r.Lease.Max = -1 }, "R.lease", "must be 0 to"},
 		{"settle of a bad name", func(r *descriptor.RuleSpec) {
 			r.Takes, r.Settle = nil, []descriptor.ConsumeSpec{{Limit: "a b", PerHit: 1000}}
 		}, "R.settle.a b", "name"},

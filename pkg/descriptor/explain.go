@@ -165,6 +165,9 @@ func (e *Explanation) writeOutcome(b *strings.Builder) {
 			}
 			writeTake(b, verb, t, e.Plans[i])
 		}
+		if e.Rule.lease != (limiter.LeasePolicy{}) {
+			fmt.Fprintf(b, "  lease: %s\n", e.Rule.lease)
+		}
 	case Unmatched:
 	}
 }

@@ -86,6 +86,7 @@ type Rule struct {
 	override  string // the limit that Descriptor.Limit replaces; "" = none
 	policy    limiter.Policy
 	share     int64
+	lease     limiter.LeasePolicy
 	limits    []string
 	takes     []take
 	captures  []capture
@@ -116,6 +117,9 @@ func (r *Rule) OnUnavailable() limiter.Policy { return r.policy }
 
 // LocalShare returns the rule's share for limiter.Local, see limiter.Request.
 func (r *Rule) LocalShare() int64 { return r.share }
+
+// Lease returns what the rule allows of token leases on its buckets.
+func (r *Rule) Lease() limiter.LeasePolicy { return r.lease }
 
 // plan is a set of limits that rules choose by name.
 type plan struct {

@@ -25,7 +25,8 @@ type RuleSpec struct {
 	Shadow        bool          // never denies; takes from buckets of its own
 	Override      string        // the limit that Descriptor.Limit replaces; "" = the only one consumed
 	OnUnavailable limiter.Policy
-	LocalShare    int64 // thousandths, see limiter.Request
+	LocalShare    int64               // thousandths, see limiter.Request
+	Lease         limiter.LeasePolicy // of all buckets that the rule takes from
 }
 
 // MatchSpec is what a rule asks of one key. Exactly one of Value, Regex and CIDR

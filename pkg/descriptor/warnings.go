@@ -17,10 +17,10 @@ const maxCompared = 1 << 20
 
 // Warnings returns what is legal and probably not meant: a rule that can never
 // match, a settlement of what nothing reserves, an estimate that can never pass, a shadow rule that takes nothing, a
-// consumed limit that no plan has. Of a domain with thousands of rules that
+// consumed limit that no plan has, a bucket of several rules with different leases. Of a domain with thousands of rules that
 // matching asks one by one it may miss some that can never match.
 func (r *Rules) Warnings() []Problem {
-	w := warner{compared: maxCompared, planned: map[string]bool{}}
+	w := warner{compared: maxCompared, planned: map[string]bool{}, leased: map[bucketName]*Rule{}}
 	if r == nil {
 		return nil
 	}
@@ -43,6 +43,7 @@ func (r *Rules) Warnings() []Problem {
 type warner struct {
 	compared int             // pairs of rules that may still be compared
 	planned  map[string]bool // the limits of all plans
+	leased   map[bucketName]*Rule
 	found    []Problem
 }
 
@@ -64,6 +65,7 @@ func (w *warner) rule(r *Rule) {
 	for i := range r.takes {
 		t := &r.takes[i]
 		w.estimates(t)
+		w.lease(r, t)
 		if len(t.plan.parts) == 0 {
 			continue
 		}

@@ -1,0 +1,42 @@
+package descriptor
+
+import "strings"
+
+// bucketName is how rules name the buckets of a take. Takes that share it meet in the
+// same buckets, as far as rules can tell.
+type bucketName struct{ namespace, entity, resource, limits, label string }
+
+// lease warns of leases that are too small for a request, and of rules that allow
+// different leases on the same buckets, which would go by one and the other in turn.
+func (w *warner) lease(r *Rule, t *take) {
+	for i := range t.consume {
+		if c := &t.consume[i]; !r.lease.None && r.lease.Max > 0 && c.Constant > r.lease.Max {
+			w.warn(r.path+".lease.max", "is less than the %s of %s that a request takes, so that nothing is leased: raise it, or write `lease: none`", tokens(c.Constant), c.Limit)
+		}
+	}
+	name := bucketName{
+		namespace: r.domain.namespace, entity: t.entity.describe(r), resource: t.resource.describe(r),
+		limits: t.limitsOf + t.plan.describe(r), label: r.label,
+	}
+	first, ok := w.leased[name]
+	switch {
+	case !ok:
+		w.leased[name] = r
+	case first.lease != r.lease:
+		w.warn(r.path+".lease", "is %s, and rule %q takes from the same buckets with lease %s: a bucket goes by what it met last; give both the same", r.lease, first.name, first.lease)
+	}
+}
+
+// describe returns the template with the patterns of its placeholders.
+func (t *template) describe(r *Rule) string {
+	var b strings.Builder
+	for i := range t.parts {
+		p := &t.parts[i]
+		if p.capture == literal {
+			b.WriteString(p.text)
+			continue
+		}
+		b.WriteString("{" + p.text + ": " + r.patterns[r.captures[p.capture].pattern].describe() + "}")
+	}
+	return b.String()
+}
