@@ -304,7 +304,8 @@ func (r bucketReader) bind(v *view, known *limiter.Limits) {
 	}
 }
 
-// itemSize returns about how many bytes DynamoDB counts for an item.
+// itemSize returns how many bytes DynamoDB counts for an item, about: a byte for each
+// two significant digits of a number and one more, and one for a sign.
 func itemSize(item map[string]types.AttributeValue) int {
 	n := 0
 	for name, value := range item {
@@ -315,7 +316,10 @@ func itemSize(item map[string]types.AttributeValue) int {
 		case *types.AttributeValueMemberB:
 			n += len(v.Value)
 		case *types.AttributeValueMemberN:
-			n += len(v.Value)/2 + 2
+			n += (len(strings.Trim(v.Value, "-0"))+1)/2 + 1
+			if strings.HasPrefix(v.Value, "-") {
+				n++
+			}
 		}
 	}
 	return n

@@ -129,7 +129,7 @@ func TestItemsWithBadLeases(t *testing.T) {
 }
 
 // storedSize counts an item as DynamoDB does: names and strings by their bytes, a
-// number by a byte for each two digits and one more, and one for its sign.
+// number by a byte for each two significant digits and one more, and one for a sign.
 func storedSize(item map[string]types.AttributeValue) int {
 	n := 0
 	for name, value := range item {
@@ -138,7 +138,7 @@ func storedSize(item map[string]types.AttributeValue) int {
 		case *types.AttributeValueMemberS:
 			n += len(v.Value)
 		case *types.AttributeValueMemberN:
-			digits := strings.TrimLeft(v.Value, "-0")
+			digits := strings.TrimRight(strings.TrimLeft(v.Value, "-0"), "0")
 			n += (len(digits)+1)/2 + 1 + strings.Count(v.Value, "-")
 		}
 	}
@@ -155,13 +155,14 @@ func TestLeasedItemsAreOneWriteUnit(t *testing.T) {
 	for i := range slotCount {
 		x := w.tenant(limits...)
 		x.name, x.bucket = fmt.Sprintf("RUN%06d", i), limiter.BucketKey{Entity: key, Resource: model}
+		x.writes, x.asked = 50_000_000, 1_000_000 // of long runs
 		x.look()
-		if p := x.intend(float64(i), leaseAsk{}, spends...); !p.send() {
+		if p := x.intend(float64(i)+0.123, leaseAsk{}, spends...); !p.send() {
 			t.Fatal("refused")
 		}
 		if i >= slotCount-3 {
 			x.look()
-			if p := x.intend(float64(i)+0.3, x.asks(10_001, 100_001, 9_000_001, 9_000_001), spends...); !p.send() {
+			if p := x.intend(float64(i)+0.456, x.asks(10_001, 100_001, 9_000_001, 9_000_001), spends...); !p.send() {
 				t.Fatal("refused")
 			}
 		}
@@ -170,10 +171,11 @@ func TestLeasedItemsAreOneWriteUnit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v := w.item(); len(v.leases) != 3 || v.find("tpm").leased == 0 {
+	v := w.item()
+	if len(v.leases) != 3 || v.find("tpm").leased == 0 {
 		t.Fatalf("%+v, want three leases", v.leases)
 	}
-	if got := storedSize(raw); got >= 1024 {
-		t.Errorf("%d bytes, want below 1024: %+v", got, raw)
+	if got := storedSize(raw); got >= 1024 || v.size != got {
+		t.Errorf("%d bytes, taken for %d; want below 1024", got, v.size)
 	}
 }

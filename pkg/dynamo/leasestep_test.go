@@ -32,7 +32,7 @@ func (w *scene) tenant(limits ...limiter.Limit) *tenant {
 // asks returns a step that grants so many millitokens of the limits, in their order.
 func (x *tenant) asks(grants ...int64) leaseAsk {
 	x.asked++
-	return leaseAsk{replica: x.name, id: fmt.Sprint(x.asked), forced: true, size: func(left []amount) []amount {
+	return leaseAsk{replica: x.name, id: strconv.FormatInt(int64(x.asked), 36), forced: true, size: func(left []amount) []amount {
 		wanted := slices.Clone(left)
 		for i := range wanted {
 			if wanted[i].tokens = 0; i < len(grants) {
@@ -79,7 +79,7 @@ func (x *tenant) intend(at float64, ask leaseAsk, spends ...limiter.Spend) *plan
 		x.t.Fatalf("%s would not write for %+v and %+v", x.name, spends, ask)
 	}
 	x.writes++
-	return &planned{x.member, p, newWrite(x.table, x.key, writeID{x.id % slotCount, fmt.Sprintf("%s:%d", x.name, x.writes)}, &p)}
+	return &planned{x.member, p, newWrite(x.table, x.key, writeID{x.id % slotCount, x.name + ":" + strconv.FormatInt(int64(x.writes), 36)}, &p)}
 }
 
 // must has the replica see the item, and write.
@@ -241,7 +241,7 @@ func TestLeaseWrites(t *testing.T) {
 			x.look()
 			p := tc.write(x)
 			under := fmt.Sprintf("cv=%d AND ep=@0ms AND ", x.limits.Hash())
-			t.Logf("GOT\n%s", spelled(p.write.update))
+
 			if diff := cmp.Diff(strings.Join(tc.want, "\n"), strings.Replace(spelled(p.write.update), under, "", 1)); diff != "" {
 				t.Errorf("the write (-want +got):\n%s", diff)
 			}
