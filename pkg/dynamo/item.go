@@ -80,7 +80,7 @@ type view struct {
 	refilled int64 // Unix ms, of every limit that is not dormant
 	taken    int64 // Unix ms, the last take that the item tells of; minTime = none
 	slots    [slotCount]string
-	turn     string // id of the last that asked for a turn
+	turn     string    // id of the last that asked for a turn
 	leases   []holding // in order of the replicas' names
 	ttl      int64     // Unix s; 0 = none
 	balances []balance
