@@ -211,6 +211,7 @@ func (s *Store) saw(l *lane, image *view) {
 	if image != nil {
 		l.load.observe(now, &image.shard, s.cfg.ShardUnits)
 	}
+	s.sawLeases(l, image, now)
 	s.forest.saw(&l.site, l.knows.index, s.prefer, sight{view: image, at: now, quiet: l.load.quiet})
 }
 
@@ -226,6 +227,7 @@ func (s *Store) forward(l *lane, pending []*request) {
 	}
 	l.todo = nil
 	l.knows.known, l.knows.view = false, nil // it may be made again
+	s.endLease(l)
 }
 
 // assign gives the lane of a shard a chore. The caller holds a piece of work.

@@ -33,10 +33,15 @@ type lane struct {
 	seen   time.Time // on the wall, when the view came
 	races  races
 
+	sightings []sighting // leases of others
+	helpless  bool       // what the lease has left did not help
+	probe     probe
+
 	// Guarded by the lock of the lane's shard:
 
 	queue   []*request
 	chores  []chore
+	holder  holder
 	running bool
 	used    time.Time // when it last stopped running
 }
@@ -47,7 +52,8 @@ func (s *Store) run(l *lane) {
 	var pending []*request
 	for {
 		s.consult(l)
-		pending = l.answer(pending)
+		pending = s.answer(l, pending)
+		s.letPass(l)
 		if len(pending) > 0 {
 			l.races.wait(s.stopped, s.loop)
 		}
@@ -78,14 +84,23 @@ func (s *Store) step(l *lane, pending []*request) []*request {
 	if s.tend(l) {
 		return pending
 	}
+	if s.askTurn(l) {
+		return pending
+	}
 	s.consult(l)
-	p := l.knows.plan(s.current(pending))
+	s.settleDoubt(l)
+	pending = s.withhold(l, s.serveSome(l, s.current(pending)))
+	s.ask(l, pending)
+	p := l.knows.plan(pending)
 	switch {
 	case p.stage == nil && len(p.rest) == 0:
+		s.drop(l)
 		return nil
 	case p.stage == nil:
+		s.drop(l)
 		return s.look(l, p.rest)
 	case !claim(p.actors):
+		s.drop(l)
 		return append(p.actors, p.rest...) // somebody left: without them
 	}
 	return s.carryOut(l, &p)
@@ -216,38 +231,11 @@ func (s *Store) carryOut(l *lane, p *plan) []*request {
 	p.units = s.cost(l)
 	w := newWrite(s.cfg.Table, l.key, s.nextID(), p)
 	began := s.cfg.Now()
+	s.sendLease(l, p.step, began)
 	o := s.send(l, w, p)
+	o.doubted = w.doubted
 	l.races.note(s.cfg.Now().Sub(began), o.err == nil && !o.applied)
 	return s.conclude(l, p, o)
-}
-
-// races is how a lane fares against others that refill the same bucket: of all that
-// saw the same rf one is first, and each of the others pays for a write that is
-// refused. Who has lost more than once in a row, not just seen an old state, waits
-// for a part of a round trip or two by chance before it tries again, so that they do
-// not all meet again; what arrives meanwhile goes along.
-type races struct {
-	lost int           // in a row
-	took time.Duration // the last write
-}
-
-// maxPause is how many round trips the wait is at most. More would save more writes,
-// and have more callers wait past their deadline.
-const maxPause = 2
-
-func (r *races) note(took time.Duration, lost bool) {
-	if r.took = took; lost {
-		r.lost++
-	} else {
-		r.lost = 0
-	}
-}
-
-// wait waits, after lost races, at most until ctx is done.
-func (r *races) wait(ctx context.Context, by loop) {
-	if most := r.took * time.Duration(min(r.lost-1, maxPause)); most > 0 {
-		_ = by.sleep(ctx, time.Duration(by.draw(int64(most)))) // cut short when the store ends
-	}
 }
 
 // conclude ends the actors of a plan by what came of its write, and returns the
@@ -261,9 +249,11 @@ func (s *Store) conclude(l *lane, p *plan, o outcome) []*request {
 	} else if o.applied {
 		l.knows.known = false
 	}
+	s.concludeLease(l, p.step, o)
 	switch {
 	case o.applied:
 		p.stage.settle(p.actors, o.image)
+		s.addRest(l, p.actors, p.step)
 		for _, r := range p.actors {
 			r.done(nil)
 		}
@@ -339,6 +329,7 @@ type outcome struct {
 	known   bool // image is the item as it was during the call; nil = there is none
 	image   *view
 	err     error // neither applied nor refused
+	doubted bool  // nobody knew what became of an attempt
 }
 
 // send sends a write until its outcome is known, at most for the budget, and in

@@ -23,14 +23,15 @@ type lanes struct {
 type laneShard struct {
 	mu    sync.Mutex
 	lanes map[string]*lane
-	_     [48]byte // a cache line of its own
+	index int      // of several they are locked in this order
+	_     [40]byte // a cache line of its own
 }
 
 func (t *lanes) init(most int) {
 	t.seed = maphash.MakeSeed()
 	t.most = max(1, most/laneShards)
 	for i := range t.shards {
-		t.shards[i].lanes = make(map[string]*lane)
+		t.shards[i].lanes, t.shards[i].index = make(map[string]*lane), i
 	}
 }
 
@@ -110,7 +111,7 @@ func (t *lanes) next(l *lane, last bool, now func() time.Time) (arrived []*reque
 	queue := l.queue
 	l.todo = append(l.todo, l.chores...)
 	l.queue, l.chores = nil, nil
-	if len(queue) == 0 && len(l.todo) == 0 && last {
+	if len(queue) == 0 && len(l.todo) == 0 && last && !l.holder.wanted {
 		l.running, l.used = false, now()
 		return nil, true
 	}
@@ -122,7 +123,7 @@ func (sh *laneShard) evict() {
 	var oldest *lane
 	left := evictionSample
 	for _, l := range sh.lanes {
-		if !l.running && (oldest == nil || l.used.Before(oldest.used)) {
+		if !l.running && !l.holder.busy() && (oldest == nil || l.used.Before(oldest.used)) {
 			oldest = l
 		}
 		if left--; left == 0 {
@@ -140,7 +141,7 @@ func (t *lanes) sweep(first, end int, before time.Time) {
 		sh := &t.shards[i]
 		sh.mu.Lock()
 		for pk, l := range sh.lanes {
-			if !l.running && l.used.Before(before) {
+			if !l.running && !l.holder.busy() && l.used.Before(before) {
 				delete(sh.lanes, pk)
 			}
 		}

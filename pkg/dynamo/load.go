@@ -1,6 +1,9 @@
 package dynamo
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 const (
 	// DefaultShardUnits is how many write units a second DynamoDB grants one item.
@@ -50,3 +53,13 @@ func (o *load) observe(now time.Time, s *shard, most int64) {
 
 // sinceQuiet returns how long the load has been low.
 func (o *load) sinceQuiet(now time.Time) time.Duration { return now.Sub(o.quiet) }
+
+// divisible reports whether the shard could be split if nothing were out on lease.
+func (v *view) divisible() bool {
+	idle := *v
+	idle.balances = slices.Clone(v.balances)
+	for i := range idle.balances {
+		idle.balances[i].leased = 0
+	}
+	return idle.splits()
+}

@@ -35,6 +35,10 @@ type request struct {
 	state   atomic.Int32
 	patient time.Time // until when a give-back is tried again; zero = it has not failed yet
 
+	policy  limiter.LeasePolicy
+	asks    bool // it takes or looks, and so knows the policy
+	counted bool // in the lane's demand
+
 	confirmed bool // the view was asked for after the request came: it may be answered from it
 	doubts    int  // replies that it waited for because the clock cannot be trusted
 
@@ -154,6 +158,8 @@ func newRequest(now int64, op *limiter.Op) (*request, error) {
 		version: version{op.Generation, op.Limits.Hash()},
 		now:     now,
 		spends:  make([]spend, len(op.Spends)),
+		policy:  op.Lease,
+		asks:    asks(op),
 	}
 	for i := range op.Spends {
 		sp := &op.Spends[i]

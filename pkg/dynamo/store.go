@@ -51,6 +51,10 @@ type Config struct {
 	// Quiet is how long two shards must use less than a quarter each before they are
 	// one again; 0 = DefaultQuiet.
 	Quiet time.Duration
+	// Leases lets lanes take tokens in advance and serve them from memory, as the policy
+	// of each op says; without, nothing is ever leased, whatever they say. Others' leases
+	// are honoured either way. Replicas with and without may share a table.
+	Leases bool
 	// Now is the clock on the wall, corrected by Clock like those of callers; nil =
 	// time.Now. Splits, merges and repeated give-backs go by it, and what records say
 	// of when they were made; decisions go by their callers' clocks.
@@ -108,6 +112,7 @@ type Store struct {
 	client Client
 	lanes  lanes
 	forest forest
+	leases leases
 
 	breaker *breaker // of the client
 
@@ -118,6 +123,9 @@ type Store struct {
 	stats   counters
 	owed    atomic.Int64 // give-backs that wait to be tried again
 	halted  atomic.Bool  // refills stopped: the clock cannot be trusted
+
+	leaseIDs atomic.Uint64
+	closing  atomic.Bool // nothing is leased any more
 
 	mu      sync.RWMutex
 	closed  bool
@@ -132,6 +140,8 @@ var _ limiter.Store = (*Store)(nil)
 // counters are what Stats reports.
 type counters struct {
 	writes, refused, resent, reads, lost, halts, splits, merges atomic.Int64
+
+	granted, renewed, returned, reaped, served atomic.Int64 // leases; served: ops
 }
 
 // wrote counts a write, unless it was not sent because of an outage.
@@ -155,6 +165,13 @@ type Stats struct {
 	Splits  int64 // shards that this process split in two
 	Merges  int64 // pairs of shards that it made one again
 	Open    bool  // a call would be refused now, because of an outage
+
+	Leases   int64 // buckets' items of which tokens are held on lease now, or may be
+	Granted  int64 // leases that began
+	Renewed  int64 // times that one was renewed: what was spent reported, more taken
+	Returned int64 // leases that were given back, or spent and not renewed
+	Reaped   int64 // leases of processes that are no more, freed by this one
+	Served   int64 // ops decided from leases, without a call to DynamoDB
 }
 
 // New returns a store on a table, which must exist, and contacts nobody. Its errors
@@ -203,6 +220,8 @@ func (s *Store) Stats() Stats {
 		Outages: outages, Open: open, Splits: s.stats.splits.Load(), Merges: s.stats.merges.Load(),
 		Writes: s.stats.writes.Load(), Refused: s.stats.refused.Load(), Resent: s.stats.resent.Load(),
 		Reads: s.stats.reads.Load(), Lost: s.stats.lost.Load(), Owed: s.owed.Load(), Halts: s.stats.halts.Load(), Lanes: int64(s.lanes.count()),
+		Leases: s.leases.size.Load(), Granted: s.stats.granted.Load(), Renewed: s.stats.renewed.Load(),
+		Returned: s.stats.returned.Load(), Reaped: s.stats.reaped.Load(), Served: s.stats.served.Load(),
 	}
 }
 
@@ -235,6 +254,9 @@ func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 	}
 	if len(ops) == 0 {
 		return false, fmt.Errorf("%w: no ops", limiter.ErrInvalid)
+	}
+	if s.serveAll(now, ops) {
+		return true, nil
 	}
 	c, err := newCall(s.cfg.Clock.steady(now).UnixMilli(), ops)
 	if err != nil {
@@ -340,13 +362,23 @@ func (s *Store) abandon(ctx context.Context, c *call) error {
 	return fmt.Errorf("%w: %w", kind, ctx.Err())
 }
 
-// Close implements limiter.Store: it waits for the calls in flight and for what is
-// being given back, until ctx is done; then it gives up on them, and says so.
+// Close implements limiter.Store: it gives back what is held on lease, and waits for the
+// calls in flight and for what is being given back, until ctx is done; then it gives up
+// on them, and says so. It does not wait for leases that DynamoDB does not take back for
+// longer than they can be served: others free them.
 func (s *Store) Close(ctx context.Context) error {
 	s.mu.Lock()
-	s.closed = true
+	first := !s.closed
+	if s.closed = true; first {
+		s.work.Add(1) // lanes are run
+	}
 	s.mu.Unlock()
 	s.sweeper()
+	if first {
+		s.closing.Store(true)
+		s.returnLeases(ctx)
+		s.work.Done()
+	}
 	done := make(chan struct{})
 	go func() { // ends with the work, which stop ends
 		s.work.Wait()
