@@ -19,6 +19,7 @@ type history struct {
 	calls   []*simCall
 	refunds []*simRefund
 	truth   []simTruth
+	leased  int // requests served from leases
 }
 
 // simCall is a request from its arrival to its answer.
@@ -60,7 +61,11 @@ type simTruth struct {
 type spent struct{ from, to, amount int64 }
 
 func (s *sim) saw() {
-	s.truth = append(s.truth, simTruth{s.now, s.item(nil)})
+	v := s.item(nil)
+	if s.corrupt == nil {
+		s.corrupt = s.checkImage(v)
+	}
+	s.truth = append(s.truth, simTruth{s.now, v})
 }
 
 func (s *sim) asked(q *request, r *simReplica, giveBack bool) {
@@ -175,7 +180,7 @@ func (s *sim) checkLimit(name string) error {
 	if err := s.checkWindows(name, taken, bound); err != nil {
 		return err
 	}
-	end := spent{s.now, s.now, s.drain(name)}
+	end := spent{s.now, s.now, s.drain(name) + s.outstanding(name)}
 	return s.checkEnd(name, append(append(taken, charged...), end), bound)
 }
 

@@ -24,12 +24,12 @@ import (
 
 // features are what can happen in a run.
 type features struct {
-	refund, charge, ttl, adopt, crash, skew, lost, two, floor bool
+	refund, charge, ttl, adopt, crash, skew, lost, two, floor, lease bool
 }
 
 func drawFeatures(r *rand.Rand) features {
 	p := func(percent int) bool { return r.IntN(100) < percent }
-	return features{refund: p(50), charge: p(30), ttl: p(40), adopt: p(25), crash: p(30), skew: p(30), lost: p(60), two: p(25), floor: p(20)}
+	return features{refund: p(50), charge: p(30), ttl: p(40), adopt: p(25), crash: p(30), skew: p(30), lost: p(60), two: p(25), floor: p(20), lease: p(50)}
 }
 
 // sabotage is a rule that a run goes without.
@@ -37,6 +37,11 @@ type sabotage struct {
 	write     func(*dynamodb.UpdateItemInput) // changes every update
 	forgiving bool                            // a ttl is reckoned as if nothing were charged
 	neverMove bool                            // rf stays while the stored tokens suffice, also when a limit is full
+
+	unlent   bool // what is granted does not keep its place in the capacity
+	still    bool // what a lease has spent is reported without a refill
+	immortal bool // leases are served after their time
+	twice    bool // a holder whose slot is gone returns what it has left
 }
 
 type sim struct {
@@ -64,6 +69,7 @@ type simReplica struct {
 	latest  int // index of the newest limits it knows
 	waiting []*request
 	flight  *simFlight // the message whose reply it waits for
+	holder  *simHolder
 }
 
 // simFlight is a plan that was sent, or a read.
@@ -123,7 +129,7 @@ func (s *sim) newReplica(index int) *simReplica {
 		s.t.Fatal(err)
 	}
 	store := &Store{cfg: cfg, loop: goroutines{}, client: s.db, stopped: s.t.Context(), replica: fmt.Sprint("r", index, ".", s.r.Uint32())}
-	return &simReplica{index: index, store: store, lane: &lane{key: s.key, knows: knowledge{now: minTime}}}
+	return &simReplica{index: index, store: store, lane: &lane{key: s.key, knows: knowledge{now: minTime}}, holder: newSimHolder(store.replica)}
 }
 
 // drawLimits draws one limit, or two: of few tokens, so that every one counts.
@@ -167,6 +173,9 @@ func (s *sim) run() error {
 			s.saw()
 		}
 		s.step(s.replicas[s.r.IntN(len(s.replicas))])
+		if s.corrupt == nil {
+			s.corrupt = s.checkLeases()
+		}
 		if s.corrupt != nil {
 			return s.corrupt
 		}
@@ -177,7 +186,11 @@ func (s *sim) run() error {
 func (s *sim) step(r *simReplica) {
 	switch x := s.r.IntN(100); {
 	case x < 30:
-		r.waiting = append(r.waiting, s.arrive(r))
+		if q := s.arrive(r); s.lease && s.r.IntN(8) > 0 && (s.serve(r, q) || s.takeBack(r, q)) {
+			s.collect(r)
+		} else {
+			r.waiting = append(r.waiting, q)
+		}
 	case x < 55:
 		if r.flight == nil {
 			s.plan(r)
@@ -248,8 +261,14 @@ func (s *sim) arrive(r *simReplica) *request {
 // plan does what a lane does when it has nothing under way.
 func (s *sim) plan(r *simReplica) {
 	s.expire(r)
-	p := r.lane.knows.plan(r.lane.answer(r.waiting))
-	r.waiting = nil
+	s.ask(r)
+	var p plan
+	if s.still && r.lane.knows.lease.own != nil {
+		p = r.stillborn()
+	} else {
+		p, r.waiting = r.lane.knows.plan(r.lane.answer(r.waiting)), nil
+	}
+	s.promised(r, &p)
 	switch {
 	case p.stage != nil:
 		if !claim(p.actors) {
@@ -260,7 +279,7 @@ func (s *sim) plan(r *simReplica) {
 			b.charged = b.charged && !s.forgiving
 		}
 		w := newWrite(simTable, s.key, r.store.nextID(), &p)
-		if s.neverMove && w.update != nil && p.stage.swap == nil && suffices(p.stage) {
+		if s.neverMove && w.update != nil && p.stage.swap == nil && p.step == nil && suffices(p.stage) {
 			w.update = plainInput(simTable, s.key, w.writeID, &p)
 		}
 		if w.update != nil && s.write != nil {
@@ -274,6 +293,13 @@ func (s *sim) plan(r *simReplica) {
 		s.send(r)
 	}
 	s.collect(r)
+}
+
+// stillborn plans only what is done to leases, at the time of the last refill.
+func (r *simReplica) stillborn() plan {
+	k := r.lane.knows
+	k.now, k.lease.now, k.lease.forced = minTime, 0, true
+	return k.plan(nil)
 }
 
 // expire drops the requests that have waited for too long, as a lane does: with the
@@ -321,6 +347,7 @@ func (s *sim) deliver() {
 	switch {
 	case f.write == nil:
 		r.lane.knows.learn(image)
+		s.sight(r, image, nil)
 		confirm(f.plan.rest)
 		r.waiting = append(f.plan.rest, r.waiting...)
 	case refused:
@@ -398,4 +425,12 @@ func (s *sim) conclude(r *simReplica, f *simFlight, o outcome) {
 		s.corrupt = o.err
 	}
 	r.waiting = append(r.store.conclude(r.lane, &f.plan, o), r.waiting...)
+	if !o.known {
+		return
+	}
+	var refused *leaseStep
+	if !o.applied && !f.write.doubted {
+		refused = f.plan.step
+	}
+	s.sight(r, o.image, refused)
 }
