@@ -1,0 +1,255 @@
+package dynamo
+
+import (
+	"context"
+	"hash/fnv"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// eventLoop runs tasks one at a time, in a time that is a number. A task stops where
+// it waits, and goes on with the event that it waits for. What comes next follows from
+// the times of events and from a seed, and from nothing else: so the same seed makes
+// the same history, which its digest tells.
+type eventLoop struct {
+	r       *rand.Rand
+	now     int64 // ns since the start
+	events  []event
+	count   uint64
+	running *task
+	idle    []*task
+	all     []*task
+	digest  uint64
+}
+
+// event is something that happens at a moment; of the same moment, in order.
+type event struct {
+	at int64
+	n  uint64
+	do func()
+}
+
+func (e event) before(f event) bool { return e.at < f.at || e.at == f.at && e.n < f.n }
+
+// at has something happen, not before now.
+func (l *eventLoop) at(when int64, do func()) {
+	l.count++
+	l.events = append(l.events, event{max(when, l.now), l.count, do})
+	for i := len(l.events) - 1; i > 0 && l.events[i].before(l.events[(i-1)/2]); i = (i - 1) / 2 {
+		l.events[i], l.events[(i-1)/2] = l.events[(i-1)/2], l.events[i]
+	}
+}
+
+// next has the next event happen, if it is not after a moment.
+func (l *eventLoop) next(until int64) bool {
+	if len(l.events) == 0 || l.events[0].at > until {
+		return false
+	}
+	e, last := l.events[0], len(l.events)-1
+	l.events[0], l.events[last] = l.events[last], event{}
+	l.events = l.events[:last]
+	for i := 0; ; {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < last; child++ {
+			if l.events[child].before(l.events[least]) {
+				least = child
+			}
+		}
+		if least == i {
+			break
+		}
+		l.events[i], l.events[least] = l.events[least], l.events[i]
+		i = least
+	}
+	l.now = e.at
+	e.do()
+	return true
+}
+
+// note adds what happened to the history's digest.
+func (l *eventLoop) note(what string, numbers ...int64) {
+	h := fnv.New64a()
+	b := strconv.AppendUint(make([]byte, 0, 96), l.digest, 36)
+	b = append(strconv.AppendInt(append(b, ' '), l.now, 36), what...)
+	for _, n := range numbers {
+		b = strconv.AppendInt(append(b, ' '), n, 36)
+	}
+	_, _ = h.Write(b) // never fails
+	l.digest = h.Sum64()
+}
+
+// task is something that a process does: a coroutine. Those that are done are used
+// again.
+type task struct {
+	loop   *eventLoop
+	owner  *process
+	run    func()
+	resume func() (struct{}, bool)
+	end    func()
+	yield  func(struct{}) bool
+	stops  uint64 // how often it has stopped: who wakes it means one stop
+	parked bool
+	dead   bool // its process has ended
+}
+
+// spawn returns a task of a process that begins when it is woken.
+func (l *eventLoop) spawn(owner *process, run func()) *task {
+	if n := len(l.idle); n > 0 {
+		t := l.idle[n-1]
+		l.idle = l.idle[:n-1]
+		t.owner, t.run, t.parked = owner, run, true
+		return t
+	}
+	t := &task{loop: l, owner: owner, run: run, parked: true}
+	t.resume, t.end = iter.Pull(func(yield func(struct{}) bool) {
+		for t.yield = yield; ; {
+			t.run()
+			t.run = nil
+			if t.dead {
+				return
+			}
+			t.owner.tasks = slices.DeleteFunc(t.owner.tasks, func(other *task) bool { return other == t })
+			l.idle = append(l.idle, t)
+			t.stops++
+			if !yield(struct{}{}) {
+				return
+			}
+		}
+	})
+	l.all = append(l.all, t)
+	return t
+}
+
+// wake has a task go on at a moment, unless something else has it go on before.
+func (t *task) wake(when int64) {
+	stop := t.stops
+	t.loop.at(when, func() { t.goOn(stop) })
+}
+
+func (t *task) goOn(stop uint64) {
+	if !t.parked || t.stops != stop || t.dead {
+		return
+	}
+	if p := t.owner; p.pausedUntil > t.loop.now {
+		t.loop.at(p.pausedUntil, func() { t.goOn(stop) })
+		return
+	}
+	t.parked = false
+	t.stops++
+	t.loop.enter(t, func() { t.resume() })
+	t.owner.rouse()
+}
+
+// enter does something as a task.
+func (l *eventLoop) enter(t *task, do func()) {
+	before := l.running
+	l.running = t
+	do()
+	l.running = before
+}
+
+// park stops the running task until it is woken. It reports false when its process has
+// ended: then it waits for nothing any more.
+func (l *eventLoop) park() bool {
+	t := l.running
+	if t.dead {
+		return false
+	}
+	t.parked = true
+	if !t.yield(struct{}{}) {
+		t.dead = true
+	}
+	return !t.dead
+}
+
+// stop ends all tasks, those that are done too.
+func (l *eventLoop) stop() {
+	for _, t := range l.all {
+		t.dead = true
+		l.enter(t, t.end)
+	}
+}
+
+// simContext is a context in the time of an event loop. Nothing waits for its channel:
+// tasks ask for its error.
+type simContext struct {
+	context.Context //nolint:containedctx // it is one
+	loop            *eventLoop
+	ends            int64
+	canceled        bool
+}
+
+const never = 1<<63 - 1
+
+func (l *eventLoop) newContext(parent context.Context, ends int64) *simContext {
+	if p, ok := parent.(*simContext); ok {
+		ends = min(ends, p.ends)
+	}
+	return &simContext{Context: parent, loop: l, ends: ends}
+}
+
+// Err implements context.Context.
+func (c *simContext) Err() error {
+	switch {
+	case c.canceled:
+		return context.Canceled
+	case c.loop.now >= c.ends:
+		return context.DeadlineExceeded
+	}
+	return c.Context.Err()
+}
+
+// Deadline implements context.Context.
+func (c *simContext) Deadline() (time.Time, bool) {
+	return time.UnixMilli(simStart).Add(time.Duration(c.ends)), c.ends != never
+}
+
+// endOf returns when a context ends.
+func endOf(ctx context.Context) int64 {
+	if c, ok := ctx.(*simContext); ok {
+		return c.ends
+	}
+	return never
+}
+
+// instant returns a time that shows wall, in Unix ns, and by which mono, in ns, have
+// passed on the monotonic clock: of a machine whose two clocks disagree, which the
+// package time has no way to make.
+func instant(wall, mono int64) time.Time {
+	const (
+		hasMonotonic = 1 << 63
+		from1885     = 2_682_288_000 // seconds to 1970
+		nanos        = 30            // bits
+	)
+	t := time.Now()
+	raw := (*struct { // as package time has it
+		wall uint64
+		ext  int64
+	})(unsafe.Pointer(&t)) // #nosec G103 -- of a variable of its own
+	raw.wall = hasMonotonic | uint64(wall/1e9+from1885)<<nanos | uint64(wall%1e9) // #nosec G115 -- a time of the next century
+	raw.ext = mono
+	return t
+}
+
+func TestInstant(t *testing.T) {
+	const wall = simStart * int64(time.Millisecond)
+	at := instant(wall, 5e9)
+	frozen := instant(wall+7e9, 6e9) // one second went by, and seven on the wall
+	if got := at.UnixNano(); got != wall {
+		t.Errorf("it is %d ns, want %d", got, wall)
+	}
+	if got, want := frozen.Sub(at), time.Second; got != want {
+		t.Errorf("%v passed on the monotonic clock, want %v", got, want)
+	}
+	if got, want := frozen.Round(0).Sub(at.Round(0)), 7*time.Second; got != want {
+		t.Errorf("%v passed on the wall, want %v", got, want)
+	}
+	if limit := at.Add(2 * time.Second); !frozen.Before(limit) || frozen.Round(0).Before(limit.Round(0)) {
+		t.Error("the clocks are not apart")
+	}
+}

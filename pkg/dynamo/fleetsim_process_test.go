@@ -1,0 +1,175 @@
+package dynamo
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// replica is a place where processes run, one after the other. Its clocks are its own.
+type replica struct {
+	index   int
+	skew    int64 // ns, of its clock on the wall
+	drift   int64 // of its monotonic clock: gained ns in a million
+	process *process
+	runs    int
+	latest  []int // index of the newest limits that it knows, by bucket
+	cutOff  int64 // until when nothing reaches DynamoDB, or comes back
+}
+
+// process is a run of a replica: a store, and what it does. It is the store's loop.
+type process struct {
+	*replica
+	fleet   *fleet
+	store   *Store
+	stopped *simContext
+	tasks   []*task // in order of their beginning
+	waiting []wait
+	ended   bool
+
+	// While it is paused none of its tasks goes on. Its machine may be what is paused:
+	// then its monotonic clock stands still, too.
+	pausedUntil int64
+	frozen      int64 // ns that its monotonic clock stood still
+}
+
+// wait is a task that waits for a channel to be closed.
+type wait struct {
+	task *task
+	stop uint64
+	done <-chan struct{}
+}
+
+// begin starts a process of a replica.
+func (f *fleet) begin(at *replica) {
+	p := &process{replica: at, fleet: f}
+	p.stopped = f.newContext(context.Background(), never)
+	cfg, err := Config{
+		Client: fleetClient{DB: f.db, process: p}, Table: simTable, Now: p.now, Logger: slog.New(slog.DiscardHandler),
+		ShardUnits: f.shardUnits, Quiet: f.quiet, MaxLanes: 1 << 20, Idle: 10_000 * time.Hour, Leases: f.leases,
+	}.withDefaults()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	at.runs++
+	p.store = newStore(cfg, p, fmt.Sprint("r", at.index, "x", at.runs))
+	p.store.catalog = &catalog{}
+	p.store.spaces.Store(simNamespace, &space{name: simNamespace, id: simNamespace, writing: make(chan struct{}, 1)})
+	p.store.stopped, p.store.stop = p.stopped, func() { p.stopped.canceled = true }
+	if f.slots { // they wipe out each other's ids
+		p.store.slot = 0
+	}
+	at.process = p
+	f.tick(p)
+}
+
+// die ends a process in the middle of whatever it does. What it sent is under way.
+func (p *process) die() {
+	p.ended, p.stopped.canceled = true, true
+	for _, t := range slices.Clone(p.tasks) {
+		t.dead = true
+		p.fleet.enter(t, t.end)
+	}
+	p.tasks, p.waiting = nil, nil
+}
+
+// now is the process's clock. The moment of a caller is of it, too.
+func (p *process) now() time.Time {
+	l := p.fleet.eventLoop
+	mono := l.now - p.frozen
+	wall := simStart*int64(time.Millisecond) + l.now + p.skew
+	if p.fleet.wallIsMono {
+		wall -= p.frozen
+	}
+	return instant(wall, int64(time.Hour)+mono+mono/1e6*p.drift)
+}
+
+// pause stops a process for a while.
+func (p *process) pause(d int64, machine bool) {
+	if p.pausedUntil = p.fleet.now + d; machine {
+		p.frozen += d
+	}
+}
+
+// The methods of a loop follow.
+
+func (p *process) start(run func()) {
+	if p.ended {
+		return
+	}
+	t := p.fleet.spawn(p, run)
+	p.tasks = append(p.tasks, t)
+	t.wake(p.fleet.now + p.fleet.r.Int64N(int64(20*time.Microsecond)))
+}
+
+func (p *process) yield() {
+	p.fleet.running.wake(p.fleet.now)
+	p.fleet.park()
+}
+
+func (p *process) wait(ctx context.Context, done <-chan struct{}) error {
+	for t := p.fleet.running; ; {
+		select {
+		case <-done:
+			return nil
+		default:
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p.waiting = append(p.waiting, wait{t, t.stops, done})
+		if end := endOf(ctx); end != never {
+			t.wake(end)
+		}
+		if !p.fleet.park() {
+			return context.Canceled
+		}
+	}
+}
+
+// rouse wakes the tasks whose channel was closed.
+func (p *process) rouse() {
+	p.waiting = slices.DeleteFunc(p.waiting, func(w wait) bool {
+		if w.task.stops != w.stop {
+			return true // it ended by its context
+		}
+		select {
+		case <-w.done:
+			w.task.wake(p.fleet.now)
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+func (p *process) sleep(ctx context.Context, d time.Duration) error {
+	if endOf(ctx)-p.fleet.now <= int64(d) {
+		return context.DeadlineExceeded
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	p.fleet.running.wake(p.fleet.now + int64(d))
+	if !p.fleet.park() {
+		return context.Canceled
+	}
+	return nil
+}
+
+func (p *process) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	c := p.fleet.newContext(ctx, p.fleet.now+int64(d))
+	return c, func() { c.canceled = true }
+}
+
+func (p *process) draw(n int64) int64 { return p.fleet.r.Int64N(n) }
+
+// knows returns the limits of a bucket as a process knows them.
+func (p *process) knows(b *simBucket) (*limiter.Limits, uint64) {
+	i := p.latest[b.index]
+	return b.versions[i], uint64(i) + 1 // #nosec G115 -- few
+}
