@@ -16,7 +16,7 @@ import (
 // shardHistory is what a simulation of shards knows from the outside: the items after
 // every change, and one bucket beside them, for which every change is made at once.
 type shardHistory struct {
-	items   [maxShards]*view
+	items   shardItems
 	whole   []*oneBucket // of the limits that the bucket began with
 	commits []commit
 	carried map[*request]bool // they are in a write that was applied
@@ -27,6 +27,9 @@ type shardHistory struct {
 	admitted, denied, failed int
 	shapes                   map[string]int
 }
+
+// shardItems are the items of a bucket, by shard; nil = there is none.
+type shardItems [maxShards]*view
 
 // oneBucket is a limit of a bucket that has one shard and no faults.
 type oneBucket struct {
@@ -203,27 +206,32 @@ func (s *shardSim) mayLose(o *oneBucket, before, after *view) int64 {
 	return lost + 2
 }
 
-// total returns what all shards have of a limit, with what is on the way between them.
-func (s *shardSim) total(o *oneBucket) int64 {
+// total returns what all shards have of a limit at a time, with what is on the way
+// between them.
+func (items *shardItems) total(o *oneBucket, now int64) int64 {
 	sum := int64(0)
-	for i, v := range s.items {
+	for i, v := range items {
 		switch {
 		case v == nil && i == 0:
 			sum += o.params.Capacity
 		case v == nil:
 		case v.shard.gone:
-			if s.awaited(v) {
+			if items.awaited(v) {
 				sum += v.has(o, v.refilled)
 			}
 		default:
-			sum += v.has(o, s.late())
-			if v.shard.moving && !s.made(v) {
+			sum += v.has(o, now)
+			if v.shard.moving && !items.made(v) {
 				sum += v.sets(o)
 			}
 		}
 	}
 	return sum
 }
+
+func (s *shardSim) total(o *oneBucket) int64 { return s.items.total(o, s.late()) }
+
+func (s *shardSim) awaited(v *view) bool { return s.items.awaited(v) }
 
 // has returns what a shard has of a limit: all of its share where it holds none of it.
 func (v *view) has(o *oneBucket, now int64) int64 {
@@ -245,15 +253,15 @@ func (v *view) sets(o *oneBucket) int64 {
 }
 
 // made reports whether the other half of a shard's last split was made.
-func (s *shardSim) made(v *view) bool {
+func (items *shardItems) made(v *view) bool {
 	other := v.shard.other()
-	item := s.items[other.index]
+	item := items[other.index]
 	return item != nil && item.shard.epoch >= other.epoch
 }
 
 // awaited reports whether the heir of a retired shard will take what it has.
-func (s *shardSim) awaited(v *view) bool {
-	to := s.items[heir(v.shard.index)]
+func (items *shardItems) awaited(v *view) bool {
+	to := items[heir(v.shard.index)]
 	born := bornAt(v.shard.index)
 	return to != nil && to.shard.level >= born && to.shard.births[slotOf(born)] == v.shard.birth
 }
@@ -273,30 +281,36 @@ func (s *shardSim) check() {
 // checkTree requires that the shards are leaves of one tree, so that their shares are
 // no more than the whole.
 func (s *shardSim) checkTree() {
-	parts, shares := 0, make([]int64, len(s.whole))
-	for i, v := range s.items {
+	if err := s.items.check(s.whole); err != nil {
+		s.failf("%v", err)
+	}
+}
+
+func (items *shardItems) check(whole []*oneBucket) error {
+	parts, shares := 0, make([]int64, len(whole))
+	for i, v := range items {
 		if v == nil || v.shard.gone {
 			continue
 		}
 		parts += maxShards / v.shard.level
-		for j, o := range s.whole {
+		for j, o := range whole {
 			shares[j] += v.shard.share(o.params).Capacity
 		}
-		if i > 0 && !s.awaited(v) {
-			s.failf("shard %d was not split from shard %d as that is", i, heir(i))
+		if i > 0 && !items.awaited(v) {
+			return fmt.Errorf("shard %d was not split from shard %d as that is", i, heir(i))
 		}
-		for j := range i {
-			w := s.items[j]
+		for j, w := range items[:i] {
 			if w != nil && !w.shard.gone && (i-j)%min(v.shard.level, w.shard.level) == 0 {
-				s.failf("shard %d of %d and shard %d of %d have the same part", i, v.shard.level, j, w.shard.level)
+				return fmt.Errorf("shard %d of %d and shard %d of %d have the same part", i, v.shard.level, j, w.shard.level)
 			}
 		}
 	}
-	for j, o := range s.whole {
+	for j, o := range whole {
 		if parts > maxShards || shares[j] > o.params.Capacity {
-			s.failf("limit %s: shares of %d millitokens and %d/%d of the rate", o.name, shares[j], parts, maxShards)
+			return fmt.Errorf("limit %s: shares of %d millitokens and %d/%d of the rate", o.name, shares[j], parts, maxShards)
 		}
 	}
+	return nil
 }
 
 // decided takes down what a caller was told.
