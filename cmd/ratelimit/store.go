@@ -95,7 +95,7 @@ func (s *service) useTable(ctx context.Context, client dynamo.Client, clock *dyn
 	if err != nil {
 		return err
 	}
-	store, err := dynamo.New(dynamo.Config{Client: client, Table: cfg.Table, Now: s.now, Clock: clock, Logger: s.log}) //nolint:contextcheck // a store outlives its start
+	store, err := dynamo.New(dynamo.Config{Client: client, Table: cfg.Table, Now: s.now, Clock: clock, Leases: true, Logger: s.log}) //nolint:contextcheck // a store outlives its start
 	if err != nil {
 		return err
 	}

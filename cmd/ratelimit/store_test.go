@@ -335,6 +335,8 @@ func TestMetricsOfAStore(t *testing.T) {
 		for _, want := range []string{
 			"ratelimit_dynamodb_writes_total 1", "ratelimit_dynamodb_refused_writes_total", "ratelimit_dynamodb_resent_writes_total 0",
 			"ratelimit_dynamodb_reads_total", "ratelimit_dynamodb_lost_give_backs_total 0", "ratelimit_dynamodb_halts_total 0", "ratelimit_dynamodb_lanes 1",
+			"ratelimit_dynamodb_leases 0", "ratelimit_dynamodb_lease_grants_total 0", "ratelimit_dynamodb_lease_renewals_total 0",
+			"ratelimit_dynamodb_lease_returns_total 0", "ratelimit_dynamodb_lease_reaps_total 0", "ratelimit_dynamodb_lease_decisions_total 0",
 			"ratelimit_dynamodb_splits_total 0", "ratelimit_dynamodb_merges_total 0",
 			"ratelimit_dynamodb_outages_total 0", "ratelimit_dynamodb_unavailable 0",
 			"ratelimit_dynamodb_clock_offset_seconds 0", "ratelimit_dynamodb_clock_uncertainty_seconds 0", "ratelimit_dynamodb_clock_trusted 1",
@@ -363,7 +365,7 @@ func TestMetricsOfAStore(t *testing.T) {
 func TestAStoredLimitReachesTheFleet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newTable(t)
-		hundred := strings.ReplaceAll(twoPerMinute, "2/minute", "100/hour")
+		hundred := strings.NewReplacer("2/minute", "100/hour", "consume:", "lease: none, consume:").Replace(twoPerMinute) // each knows what the other takes
 		a, b := startReplica(t, db, hundred), startReplica(t, db, hundred)
 		defer a.stop()
 		defer b.stop()
