@@ -21,6 +21,7 @@ import (
 type lane struct {
 	key  key
 	site site
+	home *laneShard
 
 	// The running goroutine's:
 

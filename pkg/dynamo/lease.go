@@ -28,9 +28,8 @@ func (s *Store) sawLeases(l *lane, image *view, now time.Time) {
 	if !s.leasing(l) && (image == nil || len(image.leases) == 0) {
 		return
 	}
-	sh := s.lanes.shard(l.key.pk)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
+	l.home.mu.Lock()
+	defer l.home.mu.Unlock()
 	h := &l.holder
 	held := h.text
 	if f := h.saw(image, s.replica); f != nil {
@@ -105,9 +104,8 @@ func (s *Store) ask(l *lane, pending []*request) {
 		return
 	}
 	now := s.cfg.Now()
-	sh := s.lanes.shard(l.key.pk)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
+	l.home.mu.Lock()
+	defer l.home.mu.Unlock()
 	h := &l.holder
 	wanted := h.wanted
 	if h.wanted = false; !k.known || k.view == nil || k.view.shard.gone {
@@ -122,9 +120,7 @@ func (s *Store) ask(l *lane, pending []*request) {
 	}
 	k.advance(pending)
 	s.askOwn(l, pending, now, wanted)
-	if len(k.lease.dead) > 0 && l.wants(pending, nil) {
-		k.lease.forced = true
-	}
+	k.lease.forced = k.lease.forced || len(k.lease.dead) > 0 && len(pending) > 0
 }
 
 // askOwn sets what is to become of the lane's own lease, if it has one. The shard is
@@ -272,9 +268,8 @@ func (s *Store) drop(l *lane) {
 	if !s.leasing(l) {
 		return
 	}
-	sh := s.lanes.shard(l.key.pk)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
+	l.home.mu.Lock()
+	defer l.home.mu.Unlock()
 	if h := &l.holder; h.draft != nil {
 		l.helpless = h.draft.returns
 		h.prepare(nil)
@@ -288,9 +283,8 @@ func (s *Store) sendLease(l *lane, step *leaseStep, now time.Time) {
 	if !s.leasing(l) {
 		return
 	}
-	sh := s.lanes.shard(l.key.pk)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
+	l.home.mu.Lock()
+	defer l.home.mu.Unlock()
 	h := &l.holder
 	if step == nil || !step.own {
 		h.prepare(nil)
@@ -317,9 +311,8 @@ func (s *Store) concludeLease(l *lane, step *leaseStep, o outcome) {
 		return
 	}
 	l.helpless = o.err != nil
-	sh := s.lanes.shard(l.key.pk)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
+	l.home.mu.Lock()
+	defer l.home.mu.Unlock()
 	if o.err != nil {
 		l.holder.retry = s.cfg.Now().Add(leaseRetry)
 	}
@@ -336,9 +329,8 @@ func (s *Store) addRest(l *lane, decided []*request, step *leaseStep) {
 	if !s.cfg.Leases || len(decided) == 0 {
 		return
 	}
-	sh := s.lanes.shard(l.key.pk)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
+	l.home.mu.Lock()
+	defer l.home.mu.Unlock()
 	h := &l.holder
 	if h.text == "" || h.returning() {
 		return
@@ -360,17 +352,16 @@ func (s *Store) addRest(l *lane, decided []*request, step *leaseStep) {
 // settleDoubt reads the item of a lane that was started for a lease of which nobody
 // knows what became.
 func (s *Store) settleDoubt(l *lane) {
-	sh := s.lanes.shard(l.key.pk)
-	sh.mu.Lock()
+	l.home.mu.Lock()
 	h := &l.holder
 	needed := h.wanted && h.busy() && (!l.knows.known || h.inDoubt())
-	sh.mu.Unlock()
+	l.home.mu.Unlock()
 	if !needed {
 		return
 	}
 	_, err := s.sight(l)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
+	l.home.mu.Lock()
+	defer l.home.mu.Unlock()
 	if err != nil {
 		h.wanted = false
 	}
@@ -388,9 +379,8 @@ func (s *Store) endLease(l *lane) {
 	if !s.leasing(l) {
 		return
 	}
-	sh := s.lanes.shard(l.key.pk)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
+	l.home.mu.Lock()
+	defer l.home.mu.Unlock()
 	h := &l.holder
 	h.end()
 	h.flights, h.wanted, l.sightings = nil, false, nil

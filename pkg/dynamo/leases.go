@@ -114,9 +114,8 @@ func (s *Store) tendLeases(now time.Time) {
 
 // wakes reports whether somebody has to run a lane for its lease.
 func (s *Store) wakes(l *lane, now time.Time) bool {
-	sh := s.lanes.shard(l.key.pk)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
+	l.home.mu.Lock()
+	defer l.home.mu.Unlock()
 	h := &l.holder
 	switch {
 	case !h.busy():

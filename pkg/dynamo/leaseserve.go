@@ -37,7 +37,7 @@ func (s *Store) serveAll(now time.Time, ops []limiter.Op) bool {
 	if !s.gatherLanes(&g, ops) {
 		return false
 	}
-	g.lock(s)
+	g.lock()
 	served := g.spend(s, now, ops)
 	g.unlock()
 	for _, l := range g.wake[:g.wakes] {
@@ -89,10 +89,9 @@ func (g *group) has(l *lane) bool {
 }
 
 // lock locks the shards of the lanes, each once.
-func (g *group) lock(s *Store) {
+func (g *group) lock() {
 	for _, l := range g.lanes[:g.n] {
-		sh := s.lanes.shard(l.key.pk)
-		at := 0
+		sh, at := l.home, 0
 		for at < g.locked && g.shards[at].index < sh.index {
 			at++
 		}
@@ -296,9 +295,8 @@ func (s *Store) serveSome(l *lane, pending []*request) []*request {
 	if !s.cfg.Leases || len(pending) == 0 {
 		return pending
 	}
-	sh := s.lanes.shard(l.key.pk)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
+	l.home.mu.Lock()
+	defer l.home.mu.Unlock()
 	h := &l.holder
 	now := s.cfg.Now()
 	kept := pending[:0]

@@ -48,9 +48,8 @@ func (s *Store) keepWaiting(l *lane, pending []*request) {
 	}
 	k.advance(pending)
 	dead := l.dead(s.cfg.Now())
-	sh := s.lanes.shard(l.key.pk)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
+	l.home.mu.Lock()
+	defer l.home.mu.Unlock()
 	if l.holder.text == "" && len(dead) == 0 {
 		return
 	}
@@ -75,9 +74,8 @@ func (s *Store) probes(l *lane, r *request) bool {
 			return false
 		}
 	}
-	sh := s.lanes.shard(l.key.pk)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
+	l.home.mu.Lock()
+	defer l.home.mu.Unlock()
 	return l.holder.demand.hot(s.cfg.Now(), probeQuantum)
 }
 
@@ -100,16 +98,15 @@ func (s *Store) withhold(l *lane, pending []*request) []*request {
 	if _, adopted := k.newest(pending); adopted != nil {
 		return pending
 	}
-	sh := s.lanes.shard(l.key.pk)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
+	l.home.mu.Lock()
+	defer l.home.mu.Unlock()
 	then, now := newStage(k.view, l.probe.at), newStage(k.view, k.now)
 	ms := (left + time.Millisecond - 1).Milliseconds()
 	return slices.DeleteFunc(pending, func(r *request) bool {
 		if r.call == nil || r.policy.None || !r.onlyAsks() || !then.helps(r, nil) || then.helps(r, &l.holder) {
 			return false
 		}
-		now.postpone(r, ms)
+		now.postpone(r, ms, &l.holder)
 		r.done(nil)
 		return true
 	})
@@ -121,17 +118,18 @@ func (r *request) onlyAsks() bool {
 }
 
 // postpone denies a request that is not admitted for some ms, whatever is refilled until
-// then.
-func (s *stage) postpone(r *request, ms int64) {
+// then. What is told to be left has what h has left: others may be served from it.
+func (s *stage) postpone(r *request, ms int64, h *holder) {
 	for i := range r.spends {
 		sp := &r.spends[i]
 		if !sp.held {
 			continue
 		}
 		b := s.find(sp.limit)
-		sp.left, sp.back = tokenbucket.Bucket{Tokens: b.tokens, Remainder: b.remainder, Refilled: s.now}, 0
+		left := b.tokens + h.restOf(sp.limit)
+		sp.left, sp.back = tokenbucket.Bucket{Tokens: left, Remainder: b.remainder, Refilled: s.now}, 0
 		due, _ := dueAt(tokenbucket.Bucket{Remainder: b.remainder}, b.params, ms)
-		if sp.exceeded && b.tokens+due >= sp.need {
+		if sp.exceeded && left+due >= sp.need {
 			sp.left = lacking(b.params, sp.need, ms)
 			sp.left.Refilled = s.now
 		}
