@@ -3,6 +3,7 @@ package dynamo
 import (
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,6 +83,15 @@ func onSwaps(change func(*dynamodb.UpdateItemInput)) func(*dynamodb.UpdateItemIn
 	}
 }
 
+// onSteps applies a change to the updates that change leases.
+func onSteps(change func(*dynamodb.UpdateItemInput)) func(*dynamodb.UpdateItemInput) {
+	return func(in *dynamodb.UpdateItemInput) {
+		if slices.ContainsFunc(clauses(in), func(c clause) bool { return strings.HasPrefix(c.attr, attrHolding) }) {
+			change(in)
+		}
+	}
+}
+
 // TestSimulationFindsMissingRules takes away one rule at a time: a simulation that
 // passes without a rule says nothing about it.
 func TestSimulationFindsMissingRules(t *testing.T) {
@@ -96,7 +106,10 @@ func TestSimulationFindsMissingRules(t *testing.T) {
 		}
 	}
 	whatever := with(func(*features) {})
-	adopting := with(func(f *features) { f.adopt, f.two = true, false })
+	adopting := with(func(f *features) { f.adopt, f.two, f.lease, f.rush = true, false, false, false })
+	leasing := with(func(f *features) { *f = features{lease: true, lost: f.lost, crash: f.crash, two: f.two} })
+	rushing := with(func(f *features) { *f = features{lease: true, rush: true, lost: true} })
+	slots := func(c clause) bool { return strings.HasPrefix(c.attr, attrHolding) }
 	expiring := with(func(f *features) { *f = features{ttl: true, charge: true, two: f.two} })
 	for _, tc := range []struct {
 		name     string
@@ -108,6 +121,12 @@ func TestSimulationFindsMissingRules(t *testing.T) {
 		{"a refill rests on rf", drop(attrRefilled, "="), whatever},
 		{"a change of limits rests on the balance", sabotage{write: onSwaps(without(func(c clause) bool { return c.is(limitTokens, "=") }))}, adopting},
 		{"the ttl after a charge is reckoned from the floor", sabotage{forgiving: true}, expiring},
+		{"what is granted keeps its place in the capacity", sabotage{unlent: true}, leasing},
+		{"what a lease has spent is reported after a refill", sabotage{still: true}, leasing},
+		{"a lease is served for its term and no longer", sabotage{immortal: true}, leasing},
+		{"a step rests on the slots", sabotage{write: without(slots)}, rushing},
+		{"a step rests on what is out on lease", sabotage{write: onSteps(without(func(c clause) bool { return c.is(limitLeased, "=") }))}, rushing},
+		{"a lease is returned once", sabotage{twice: true}, leasing},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for seed := range uint64(40_000) {

@@ -24,12 +24,12 @@ import (
 
 // features are what can happen in a run.
 type features struct {
-	refund, charge, ttl, adopt, crash, skew, lost, two, floor, lease bool
+	refund, charge, ttl, adopt, crash, skew, lost, two, floor, lease, rush bool
 }
 
 func drawFeatures(r *rand.Rand) features {
 	p := func(percent int) bool { return r.IntN(100) < percent }
-	return features{refund: p(50), charge: p(30), ttl: p(40), adopt: p(25), crash: p(30), skew: p(30), lost: p(60), two: p(25), floor: p(20), lease: p(50)}
+	return features{refund: p(50), charge: p(30), ttl: p(40), adopt: p(25), crash: p(30), skew: p(30), lost: p(60), two: p(25), floor: p(20), lease: p(50), rush: p(10)}
 }
 
 // sabotage is a rule that a run goes without.
@@ -69,7 +69,9 @@ type simReplica struct {
 	latest  int // index of the newest limits it knows
 	waiting []*request
 	flight  *simFlight // the message whose reply it waits for
-	holder  *simHolder
+
+	hides  string // text of a slot of which the item does not count
+	hidden []amount
 }
 
 // simFlight is a plan that was sent, or a read.
@@ -124,12 +126,15 @@ func newSim(t *testing.T, seed uint64, f func(*rand.Rand) features, without sabo
 // newReplica starts a process of a replica. All replicas share a slot, so that they
 // wipe out each other's ids.
 func (s *sim) newReplica(index int) *simReplica {
-	cfg, err := Config{Client: s.db, Table: simTable}.withDefaults()
+	cfg, err := Config{Client: s.db, Table: simTable, Now: s.clock, Leases: s.lease}.withDefaults()
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	store := &Store{cfg: cfg, loop: goroutines{}, client: s.db, stopped: s.t.Context(), replica: fmt.Sprint("r", index, ".", s.r.Uint32())}
-	return &simReplica{index: index, store: store, lane: &lane{key: s.key, knows: knowledge{now: minTime}}, holder: newSimHolder(store.replica)}
+	store := newStore(cfg, goroutines{}, fmt.Sprint("r", index, ".", s.r.Uint32()))
+	store.client, store.stopped, store.slot = s.db, s.t.Context(), 0
+	store.leases.owned = true // nothing runs by itself
+	l := &lane{key: s.key, site: site{bucket: limiter.BucketKey{Entity: "e", Resource: "r"}}, knows: knowledge{now: minTime}}
+	return &simReplica{index: index, store: store, lane: l}
 }
 
 // drawLimits draws one limit, or two: of few tokens, so that every one counts.
@@ -164,6 +169,9 @@ func (s *sim) drawLimits() *limiter.Limits {
 func (s *sim) run() error {
 	steps := []int{25, 60, 120}[s.r.IntN(3)]
 	elapse := [][]int64{{0, 0, 0, 1}, {0, 0, 1, 3, 10}, {0, 0, 0, 5, 40, 200}}[s.r.IntN(3)]
+	if s.rush { // many writes under one rf
+		elapse = append(make([]int64, 30), 1)
+	}
 	for range steps {
 		s.now += elapse[s.r.IntN(len(elapse))] * s.unit
 		if s.r.IntN(33) == 0 {
@@ -184,9 +192,13 @@ func (s *sim) run() error {
 }
 
 func (s *sim) step(r *simReplica) {
-	switch x := s.r.IntN(100); {
+	x := s.r.IntN(100)
+	if s.rush && x < 30 && s.r.IntN(2) == 0 {
+		x += 30
+	}
+	switch {
 	case x < 30:
-		if q := s.arrive(r); s.lease && s.r.IntN(8) > 0 && (s.serve(r, q) || s.takeBack(r, q)) {
+		if q := s.arrive(r); s.serve(r, q) {
 			s.collect(r)
 		} else {
 			r.waiting = append(r.waiting, q)
@@ -223,6 +235,9 @@ func (s *sim) arrive(r *simReplica) *request {
 	limits := s.versions[r.latest]
 	op := limiter.Op{Bucket: limiter.BucketKey{Entity: "e", Resource: "r"}, Limits: limits, Generation: uint64(r.latest) + 1}
 	amount := []int64{1000, 1000, 2000, 3000, 1500, 1 + s.r.Int64N(4000)}[s.r.IntN(6)]
+	if s.lease && s.r.IntN(2) == 0 {
+		amount = 1 + amount/4
+	}
 	refund := int64(0)
 	if s.refund && s.r.IntN(4) == 0 {
 		refund = s.refundable(min(amount, 3000))
@@ -261,14 +276,7 @@ func (s *sim) arrive(r *simReplica) *request {
 // plan does what a lane does when it has nothing under way.
 func (s *sim) plan(r *simReplica) {
 	s.expire(r)
-	s.ask(r)
-	var p plan
-	if s.still && r.lane.knows.lease.own != nil {
-		p = r.stillborn()
-	} else {
-		p, r.waiting = r.lane.knows.plan(r.lane.answer(r.waiting)), nil
-	}
-	s.promised(r, &p)
+	p := s.next(r)
 	switch {
 	case p.stage != nil:
 		if !claim(p.actors) {
@@ -287,12 +295,32 @@ func (s *sim) plan(r *simReplica) {
 		}
 		s.sent(w, p.actors)
 		r.flight = &simFlight{plan: p, write: w, begun: s.now}
+		r.store.sendLease(r.lane, p.step, s.clock())
 		s.send(r)
 	case len(p.rest) > 0:
+		r.store.drop(r.lane)
 		r.flight = &simFlight{plan: p, begun: s.now}
 		s.send(r)
+	default:
+		r.store.drop(r.lane)
 	}
 	s.collect(r)
+}
+
+// next plans for what waits.
+func (s *sim) next(r *simReplica) plan {
+	pending := r.lane.answer(r.waiting)
+	s.ask(r, pending)
+	if s.still && r.lane.knows.lease.own != nil {
+		r.waiting = pending
+		return r.stillborn()
+	}
+	r.waiting = nil
+	p := r.lane.knows.plan(pending)
+	if s.unlent {
+		r.conceal(&p)
+	}
+	return p
 }
 
 // stillborn plans only what is done to leases, at the time of the last refill.
@@ -346,8 +374,9 @@ func (s *sim) deliver() {
 	found, refused := conditionItem(err)
 	switch {
 	case f.write == nil:
-		r.lane.knows.learn(image)
-		s.sight(r, image, nil)
+		rest := r.before()
+		r.store.saw(r.lane, image)
+		s.after(r, rest)
 		confirm(f.plan.rest)
 		r.waiting = append(f.plan.rest, r.waiting...)
 	case refused:
@@ -424,13 +453,10 @@ func (s *sim) conclude(r *simReplica, f *simFlight, o outcome) {
 	if o.err != nil && !errors.Is(o.err, limiter.ErrUncertain) {
 		s.corrupt = o.err
 	}
+	if f.write != nil {
+		o.doubted = f.write.doubted
+	}
+	rest := r.before()
 	r.waiting = append(r.store.conclude(r.lane, &f.plan, o), r.waiting...)
-	if !o.known {
-		return
-	}
-	var refused *leaseStep
-	if !o.applied && !f.write.doubted {
-		refused = f.plan.step
-	}
-	s.sight(r, o.image, refused)
+	s.after(r, rest)
 }
