@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ratelimit/ratelimit/internal/windows"
 )
 
 // Processes whose clocks are an hour slow, an hour fast and 400 ms fast, and one that
@@ -96,16 +98,16 @@ func (f *fleet) check(t *testing.T) (faults []string, near int) {
 		for j := range b.limits.Len() {
 			limit := b.limits.At(j)
 			all := f.asked.takings(f.histories, start, i, limit.Name)
-			found, err := checkWindows(limit.Params(), all, f.late(b.shared))
+			found, err := windows.Check(limit.Params(), all, f.late(b.shared))
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("%s %s %v, %d admitted, at most: %v", b.key.Entity, limit.Name, limit, len(all), found.tightest)
-			if w := found.tightest; w.taken >= w.admitted/10*9 {
+			t.Logf("%s %s %v, %d admitted, at most: %v", b.key.Entity, limit.Name, limit, len(all), found.Tightest)
+			if w := found.Tightest; w.Taken >= w.Admitted/10*9 {
 				near++
 			}
-			if found.broken {
-				faults = append(faults, fmt.Sprintf("bucket %s, limit %s %v: %v; the calls in it:\n%s", b.key.Entity, limit.Name, limit, found.tightest, callsIn(all, found.tightest)))
+			if found.Broken {
+				faults = append(faults, fmt.Sprintf("bucket %s, limit %s %v: %v; the calls in it:\n%s", b.key.Entity, limit.Name, limit, found.Tightest, callsIn(all, found.Tightest)))
 			}
 		}
 	}
@@ -113,15 +115,15 @@ func (f *fleet) check(t *testing.T) (faults []string, near int) {
 }
 
 // callsIn describes the calls of a window, the first hundred.
-func callsIn(all []taking, w window) string {
+func callsIn(all []windows.Taking, w windows.Window) string {
 	var b strings.Builder
 	n := 0
 	for _, t := range all {
-		if t.from < w.from || t.to > w.to {
+		if t.From < w.From || t.To > w.To {
 			continue
 		}
 		if n++; n <= 100 {
-			fmt.Fprintf(&b, "  replica %s from %.6f s to %.6f s: %d\n", t.replica, float64(t.from)/1e6, float64(t.to)/1e6, t.amount)
+			fmt.Fprintf(&b, "  replica %s from %.6f s to %.6f s: %d\n", t.Replica, float64(t.From)/1e6, float64(t.To)/1e6, t.Amount)
 		}
 	}
 	if n > 100 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/internal/windows"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
@@ -179,23 +180,23 @@ func (f *fleet) checkObliged(t *testing.T, call uint16, o obliged, changed int64
 		t.Errorf("seed %d: %s: %d admitted from 5 s after the change, want at least %d", f.seed, o.name, admissions, least)
 	}
 	all := f.obligedTakings(changed, func(r record) bool { return r.Call == call && r.From >= changed })
-	found, err := checkWindows(o.bound.Params(), all, f.late(false))
+	found, err := windows.Check(o.bound.Params(), all, f.late(false))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%s: the last window beyond %v begins %.3f s after the change", o.name, o.bound, float64(found.last.from)/1e6)
-	if found.broken && found.last.from >= o.holds.Microseconds() {
-		t.Errorf("seed %d: %s to %v, in seconds since: %v; the calls in it:\n%s", f.seed, o.name, o.bound, found.last, callsIn(all, found.last))
+	t.Logf("%s: the last window beyond %v begins %.3f s after the change", o.name, o.bound, float64(found.Last.From)/1e6)
+	if found.Broken && found.Last.From >= o.holds.Microseconds() {
+		t.Errorf("seed %d: %s to %v, in seconds since: %v; the calls in it:\n%s", f.seed, o.name, o.bound, found.Last, callsIn(all, found.Last))
 	}
 }
 
 // obligedTakings returns the admissions that fit, in microseconds since start.
-func (f *fleet) obligedTakings(start int64, fits func(record) bool) []taking {
-	var all []taking
+func (f *fleet) obligedTakings(start int64, fits func(record) bool) []windows.Taking {
+	var all []windows.Taking
 	for _, h := range f.histories {
 		for _, r := range h.records {
 			if r.Outcome == admitted && fits(r) {
-				all = append(all, taking{from: r.From - start, to: r.to() - start, amount: r.Amount * token, replica: h.replica})
+				all = append(all, windows.Taking{From: r.From - start, To: r.to() - start, Amount: r.Amount * token, Replica: h.replica})
 			}
 		}
 	}
@@ -219,13 +220,13 @@ func TestFilesThatDisagreeMintNothing(t *testing.T) {
 		{"a limit", 2, extra.Params(), heldExtra},
 	} {
 		all := f.obligedTakings(f.start.UnixMicro(), func(r record) bool { return r.Call == tt.call && r.Held&tt.held != 0 })
-		found, err := checkWindows(tt.bound, all, f.late(false))
+		found, err := windows.Check(tt.bound, all, f.late(false))
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%s: %d admitted, at most: %v", tt.name, len(all), found.tightest)
-		if found.broken || len(all) == 0 {
-			t.Errorf("seed %d: %s, %d admitted: %v; the calls in it:\n%s", f.seed, tt.name, len(all), found.tightest, callsIn(all, found.tightest))
+		t.Logf("%s: %d admitted, at most: %v", tt.name, len(all), found.Tightest)
+		if found.Broken || len(all) == 0 {
+			t.Errorf("seed %d: %s, %d admitted: %v; the calls in it:\n%s", f.seed, tt.name, len(all), found.Tightest, callsIn(all, found.Tightest))
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ratelimit/ratelimit/internal/windows"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -126,8 +127,8 @@ func (l *load) ops(c *callSpec, n int64) []limiter.Op {
 }
 
 // takings returns what was admitted of one limit of one bucket.
-func (l *load) takings(histories []history, start int64, bucket int, limit string) []taking {
-	var all []taking
+func (l *load) takings(histories []history, start int64, bucket int, limit string) []windows.Taking {
+	var all []windows.Taking
 	for _, h := range histories {
 		for _, r := range h.records {
 			if r.Outcome != admitted {
@@ -136,7 +137,7 @@ func (l *load) takings(histories []history, start int64, bucket int, limit strin
 			for _, t := range l.calls[r.Call].takes {
 				for _, s := range t.spends {
 					if t.bucket == bucket && s.limit == limit {
-						all = append(all, taking{from: r.From - start, to: r.to() - start, amount: s.amount(r.Amount), replica: h.replica})
+						all = append(all, windows.Taking{From: r.From - start, To: r.to() - start, Amount: s.amount(r.Amount), Replica: h.replica})
 					}
 				}
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/internal/windows"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -154,7 +155,7 @@ func (f *fleet) form(t *testing.T) forms {
 
 // requireShards fails the test unless calls were admitted at every size of the hot
 // bucket on its way up, to 4 shards or as many as it had, and on its way down to 1.
-func (f *fleet) requireShards(t *testing.T, all []forms, admitted []taking) {
+func (f *fleet) requireShards(t *testing.T, all []forms, admitted []windows.Taking) {
 	t.Helper()
 	first, last := 0, 0 // times of most shards, which are on both ways
 	for i := range all {
@@ -179,14 +180,14 @@ func (f *fleet) requireShards(t *testing.T, all []forms, admitted []taking) {
 
 // admittedAt returns how many calls lie wholly in times when the hot bucket had size
 // shards, or more but not twice as many.
-func admittedAt(all []forms, size int, admitted []taking) int {
+func admittedAt(all []forms, size int, admitted []windows.Taking) int {
 	n := 0
 	for _, at := range all {
 		if live := at.live[hotEntity]; live < size || live >= 2*size {
 			continue
 		}
 		for _, a := range admitted {
-			if a.from >= at.from && a.to <= at.to {
+			if a.From >= at.from && a.To <= at.to {
 				n++
 			}
 		}

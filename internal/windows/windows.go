@@ -1,4 +1,6 @@
-package fleet_test
+// Package windows holds what was admitted against the bound of a token bucket: in
+// every window of time at most its capacity and what is refilled in that time.
+package windows
 
 import (
 	"cmp"
@@ -11,34 +13,37 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// taking is an amount that was admitted at some moment of a call.
-type taking struct {
-	from, to int64 // the whole call, in microseconds
-	amount   int64 // millitokens
-	replica  string
+// Taking is an amount that was admitted at some moment of a call.
+type Taking struct {
+	From, To int64  // the whole call, in microseconds
+	Amount   int64  // millitokens
+	Replica  string // whose call it was; [Check] does not look at it
 }
 
-// window is a span of time, what calls took that lie wholly in it, and what a token
+// Window is a span of time, what calls took that lie wholly in it, and what a token
 // bucket admits in it.
-type window struct {
-	from, to        int64 // microseconds
-	taken, admitted int64 // millitokens
+type Window struct {
+	From, To        int64 // microseconds
+	Taken, Admitted int64 // millitokens
 }
 
-func (w window) excess() int64 { return w.taken - w.admitted }
+// Excess is how many millitokens were taken beyond what the bucket admits; below 0
+// when it would have admitted more.
+func (w Window) Excess() int64 { return w.Taken - w.Admitted }
 
-func (w window) String() string {
-	return fmt.Sprintf("from %.6f s to %.6f s %d millitokens were taken, %d may be", float64(w.from)/1e6, float64(w.to)/1e6, w.taken, w.admitted)
+// String describes the window.
+func (w Window) String() string {
+	return fmt.Sprintf("from %.6f s to %.6f s %d millitokens were taken, %d may be", float64(w.From)/1e6, float64(w.To)/1e6, w.Taken, w.Admitted)
 }
 
-// windows is what the windows of a history say of a bound.
-type windows struct {
-	tightest window // the one with the most taken beyond the bound, or the least below
-	broken   bool   // the tightest breaks the bound
-	last     window // of those that break it, the one that begins last; tightest from there
+// Found is what the windows of a history say of a bound.
+type Found struct {
+	Tightest Window // the one with the most taken beyond the bound, or the least below
+	Broken   bool   // the tightest breaks the bound
+	Last     Window // of those that break it, the one that begins last; tightest from there
 }
 
-// checkWindows holds takings against a token bucket: for all s < t the amounts of the
+// Check holds takings against a token bucket: for all s < t the amounts of the
 // calls that lie wholly in [s, t] must be at most capacity + rate·(t−s+late).
 //
 // It is sound: whatever the moment in its call at which a taking was applied, those
@@ -56,25 +61,25 @@ type windows struct {
 // It is not blind: when D is the longest call of a window, that window widened by D on
 // both sides counts every taking that was applied in it, so that no excess above
 // rate·(2D+late) escapes.
-func checkWindows(p tokenbucket.Params, all []taking, late time.Duration) (windows, error) {
+func Check(p tokenbucket.Params, all []Taking, late time.Duration) (Found, error) {
 	c, err := newWindowCheck(p, all)
 	if err != nil || len(all) == 0 {
-		return windows{}, err
+		return Found{}, err
 	}
 	room := c.unit*p.Capacity + p.Amount*late.Microseconds()
-	var found windows
+	var found Found
 	worst, worstLast := int64(math.MinInt64), int64(0)
 	for _, i := range c.byFrom {
 		c.insert(i)
-		from := all[i].from
+		from := all[i].From
 		excess := c.best[1] + p.Amount*(from-c.origin) - room
 		if excess > worst {
 			worst = excess
-			found.tightest = c.window(from, late)
+			found.Tightest = c.window(from, late)
 		}
-		if excess > 0 && (!found.broken || from == found.last.from && excess > worstLast) {
-			found.broken, worstLast = true, excess
-			found.last = c.window(from, late)
+		if excess > 0 && (!found.Broken || from == found.Last.From && excess > worstLast) {
+			found.Broken, worstLast = true, excess
+			found.Last = c.window(from, late)
 		}
 	}
 	return found, nil
@@ -86,7 +91,7 @@ func checkWindows(p tokenbucket.Params, all []taking, late time.Duration) (windo
 // units of one millitoken / (1000·period).
 type windowCheck struct {
 	params tokenbucket.Params
-	all    []taking
+	all    []Taking
 	unit   int64 // 1000·period: of a millitoken
 	origin int64 // the earliest from
 	byFrom []int // indexes of all, latest from first
@@ -100,7 +105,7 @@ type windowCheck struct {
 // nothing is the best of a node that has no leaf: less than any, and far from overflow.
 const nothing = math.MinInt64 / 2
 
-func newWindowCheck(p tokenbucket.Params, all []taking) (*windowCheck, error) {
+func newWindowCheck(p tokenbucket.Params, all []Taking) (*windowCheck, error) {
 	n := len(all)
 	c := &windowCheck{params: p, all: all, unit: 1000 * p.Period, byFrom: make([]int, n), byTo: make([]int, n), leaf: make([]int, n)}
 	c.size = 1 << bits.Len(uint(max(n, 1)-1))
@@ -109,15 +114,15 @@ func newWindowCheck(p tokenbucket.Params, all []taking) (*windowCheck, error) {
 	c.origin = math.MaxInt64
 	for i, t := range all {
 		c.byFrom[i], c.byTo[i] = i, i
-		total += t.amount
-		c.origin, end = min(c.origin, t.from), max(end, t.to)
+		total += t.Amount
+		c.origin, end = min(c.origin, t.From), max(end, t.To)
 	}
 	const most = math.MaxInt64 / 8
 	if n > 0 && (total > most/c.unit || end-c.origin > most/p.Amount || p.Capacity > most/c.unit) {
 		return nil, fmt.Errorf("a history of %d millitokens in %d µs is too large for a period of %d ms and an amount of %d", total, end-c.origin, p.Period, p.Amount)
 	}
-	slices.SortFunc(c.byFrom, func(a, b int) int { return cmp.Compare(all[b].from, all[a].from) })
-	slices.SortFunc(c.byTo, func(a, b int) int { return cmp.Compare(all[a].to, all[b].to) })
+	slices.SortFunc(c.byFrom, func(a, b int) int { return cmp.Compare(all[b].From, all[a].From) })
+	slices.SortFunc(c.byTo, func(a, b int) int { return cmp.Compare(all[a].To, all[b].To) })
 	for leaf, i := range c.byTo {
 		c.leaf[i] = leaf
 	}
@@ -130,8 +135,8 @@ func newWindowCheck(p tokenbucket.Params, all []taking) (*windowCheck, error) {
 // insert counts a taking from now on.
 func (c *windowCheck) insert(i int) {
 	node := c.size + c.leaf[i]
-	c.sum[node] = c.unit * c.all[i].amount
-	c.best[node] = c.sum[node] - c.params.Amount*(c.all[i].to-c.origin)
+	c.sum[node] = c.unit * c.all[i].Amount
+	c.best[node] = c.sum[node] - c.params.Amount*(c.all[i].To-c.origin)
 	for node /= 2; node > 0; node /= 2 {
 		left, right := 2*node, 2*node+1
 		c.sum[node] = c.sum[left] + c.sum[right]
@@ -140,7 +145,7 @@ func (c *windowCheck) insert(i int) {
 }
 
 // window returns the worst window that begins at from, of the takings inserted.
-func (c *windowCheck) window(from int64, late time.Duration) window {
+func (c *windowCheck) window(from int64, late time.Duration) Window {
 	node, before := 1, int64(0)
 	for node < c.size {
 		left, right := 2*node, 2*node+1
@@ -150,9 +155,9 @@ func (c *windowCheck) window(from int64, late time.Duration) window {
 			node, before = right, before+c.sum[left]
 		}
 	}
-	w := window{from: from, to: c.all[c.byTo[node-c.size]].to, taken: (before + c.sum[node]) / c.unit}
-	hi, lo := bits.Mul64(uint64(c.params.Amount), uint64(w.to-from+late.Microseconds()))
+	w := Window{From: from, To: c.all[c.byTo[node-c.size]].To, Taken: (before + c.sum[node]) / c.unit}
+	hi, lo := bits.Mul64(uint64(c.params.Amount), uint64(w.To-from+late.Microseconds()))
 	refill, _ := bits.Div64(hi, lo, uint64(c.unit))
-	w.admitted = c.params.Capacity + int64(refill)
+	w.Admitted = c.params.Capacity + int64(refill)
 	return w
 }
