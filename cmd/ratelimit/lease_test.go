@@ -210,3 +210,40 @@ func TestALeaseHidesNothingFromItsHolder(t *testing.T) {
 		}
 	})
 }
+
+// A lease that is parked while its bucket is full again does not come on top of it: of a
+// burst at one instant both replicas together admit what the bucket holds, and no more.
+func TestAParkedLeaseIsNoSecondBucket(t *testing.T) {
+	const capacity = 1000
+	fast := strings.Replace(million, "{rate: 1/day, burst: 1_000_000}", fmt.Sprintf("{rate: 100_000/second, burst: %d}", capacity), 1)
+	for _, parked := range []time.Duration{0, 90 * time.Millisecond, 300 * time.Millisecond} {
+		t.Run(parked.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				db := newTable(t)
+				a, b := startReplica(t, db, fast), startReplica(t, db, fast)
+				defer a.stop()
+				defer b.stop()
+				for range 300 {
+					for _, r := range []replica{a, b} {
+						if admitted, answer := r.ask(t, 1); !admitted {
+							t.Fatalf("denied: %+v", answer)
+						}
+					}
+					time.Sleep(time.Millisecond) // of the bubble's clock, as below
+				}
+				time.Sleep(parked)
+				admitted := 0
+				for range capacity { // at one instant
+					for _, r := range []replica{a, b} {
+						if ok, _ := r.ask(t, 5); ok {
+							admitted += 5
+						}
+					}
+				}
+				if admitted > capacity || admitted < capacity/2 {
+					t.Errorf("%d tokens at one instant, want at most %d, and at least half of it to show something", admitted, capacity)
+				}
+			})
+		})
+	}
+}
