@@ -350,8 +350,11 @@ func holes() []hole {
 
 // TestHoles has a write arrive late in each way that was found to break a promise:
 // it must be refused, and without its rule it must do harm, else the case shows nothing.
-func TestHoles(t *testing.T) {
-	for _, h := range holes() {
+func TestHoles(t *testing.T) { tryHoles(t, holes()) }
+
+func tryHoles(t *testing.T, holes []hole) {
+	t.Helper()
+	for _, h := range holes {
 		t.Run(h.name, func(t *testing.T) {
 			w := newScene(t)
 			if h.prepare(w).send() {

@@ -216,16 +216,6 @@ func (p *plan) grant(a *leaseAsk) {
 	p.step.own = p.step.own || len(p.step.granted) > 0
 }
 
-// isIn reports whether an item shows that the step was done: no other write ever
-// leaves the text that it does.
-func (s *leaseStep) isIn(image *view) bool {
-	if s == nil || image == nil || s.held.text == "" {
-		return false
-	}
-	h := image.holding(s.replica)
-	return h != nil && h.text == s.held.text
-}
-
 // report counts what a lease held as spent. What the own lease has spent is usage;
 // how much the dead spent of theirs nobody knows.
 func (s *stage) report(a amount, counted bool) {

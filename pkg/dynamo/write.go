@@ -40,7 +40,6 @@ type write struct {
 	put    *dynamodb.PutItemInput
 	update *dynamodb.UpdateItemInput
 	made   *view // the item that put makes
-	step   *leaseStep
 
 	gives   bool // it adds tokens, and rests on its slot being as it was seen
 	doubted bool // nobody knows what became of an attempt
@@ -48,7 +47,7 @@ type write struct {
 
 // newWrite returns the write that carries out a plan.
 func newWrite(table string, k key, id writeID, p *plan) *write {
-	w := &write{writeID: id, step: p.step, gives: slices.ContainsFunc(p.actors, (*request).gives)}
+	w := &write{writeID: id, gives: slices.ContainsFunc(p.actors, (*request).gives)}
 	switch s := p.stage; {
 	case s.create:
 		w.putItem(table, k, p)
