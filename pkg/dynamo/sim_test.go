@@ -133,7 +133,7 @@ func (s *sim) newReplica(index int) *simReplica {
 	store := newStore(cfg, goroutines{}, fmt.Sprint("r", index, ".", s.r.Uint32()))
 	store.client, store.stopped, store.slot = s.db, s.t.Context(), 0
 	store.leases.owned = true // nothing runs by itself
-	l := &lane{key: s.key, site: site{bucket: limiter.BucketKey{Entity: "e", Resource: "r"}}, knows: knowledge{now: minTime}}
+	l := store.lanes.shard(s.key.pk).lane(s.key, site{bucket: limiter.BucketKey{Entity: "e", Resource: "r"}}, 1)
 	return &simReplica{index: index, store: store, lane: l}
 }
 
