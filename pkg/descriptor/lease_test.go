@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -38,9 +39,9 @@ func TestPlanCarriesTheLease(t *testing.T) {
 	var plan descriptor.Plan
 	rules.Plan(&descriptor.Call{Domain: "d", Descriptors: []descriptor.Descriptor{entries("k", "v"), own, refund, entries("other", "v")}}, &plan)
 
-	var got []string
-	for _, take := range plan.Request.Takes {
-		got = append(got, take.Entity+" "+take.Lease.String())
+	got := make([]string, len(plan.Request.Takes))
+	for i, take := range plan.Request.Takes {
+		got[i] = take.Entity + " " + take.Lease.String()
 	}
 	const a, b = "a/v {max: 5000, for: 500ms}", "b/v {max: 5000, for: 500ms}"
 	if diff := cmp.Diff([]string{a, b, a, b, b, b, "c auto"}, got); diff != "" {
@@ -69,7 +70,7 @@ func TestWarningsOfLeases(t *testing.T) {
 	auto, none := limiter.LeasePolicy{}, limiter.LeasePolicy{None: true}
 	small := limiter.LeasePolicy{Max: 999}
 	meter := key("meter", "tokens")
-	any, internal := key("k", "*"), key("k", "internal-*")
+	every, internal := key("k", "*"), key("k", "internal-*")
 	plan := func(r descriptor.RuleSpec, name string) descriptor.RuleSpec {
 		r.Takes[0].Plan = name
 		return r
@@ -84,14 +85,14 @@ func TestWarningsOfLeases(t *testing.T) {
 		rules []descriptor.RuleSpec
 		want  []string
 	}{
-		{"two that agree", []descriptor.RuleSpec{leased("a", none, "e/{k}", any, meter), leased("b", none, "e/{k}", any)}, nil},
-		{"two that do not", []descriptor.RuleSpec{leased("a", auto, "e/{k}", any, meter), leased("b", none, "e/{k}", any)}, []string{disagree}},
-		{"other entities", []descriptor.RuleSpec{leased("a", auto, "e/{k}", any, meter), leased("b", none, "f/{k}", any)}, nil},
-		{"other values", []descriptor.RuleSpec{leased("a", auto, "e/{k}", internal), leased("b", none, "e/{k}", any)}, nil},
-		{"a shadow, with buckets of its own", []descriptor.RuleSpec{leased("a", auto, "e/{k}", any, meter), shadow(leased("b", none, "e/{k}", any))}, nil},
-		{"one under a plan", []descriptor.RuleSpec{leased("a", auto, "e/{k}", any, meter), plan(leased("b", none, "e/{k}", any), "free")}, nil},
-		{"both under a plan", []descriptor.RuleSpec{plan(leased("a", auto, "e/{k}", any, meter), "free"), plan(leased("b", none, "e/{k}", any), "free")}, []string{disagree}},
-		{"too small for a request", []descriptor.RuleSpec{leased("a", small, "e/{k}", any)}, []string{
+		{"two that agree", []descriptor.RuleSpec{leased("a", none, "e/{k}", every, meter), leased("b", none, "e/{k}", every)}, nil},
+		{"two that do not", []descriptor.RuleSpec{leased("a", auto, "e/{k}", every, meter), leased("b", none, "e/{k}", every)}, []string{disagree}},
+		{"other entities", []descriptor.RuleSpec{leased("a", auto, "e/{k}", every, meter), leased("b", none, "f/{k}", every)}, nil},
+		{"other values", []descriptor.RuleSpec{leased("a", auto, "e/{k}", internal), leased("b", none, "e/{k}", every)}, nil},
+		{"a shadow, with buckets of its own", []descriptor.RuleSpec{leased("a", auto, "e/{k}", every, meter), shadow(leased("b", none, "e/{k}", every))}, nil},
+		{"one under a plan", []descriptor.RuleSpec{leased("a", auto, "e/{k}", every, meter), plan(leased("b", none, "e/{k}", every), "free")}, nil},
+		{"both under a plan", []descriptor.RuleSpec{plan(leased("a", auto, "e/{k}", every, meter), "free"), plan(leased("b", none, "e/{k}", every), "free")}, []string{disagree}},
+		{"too small for a request", []descriptor.RuleSpec{leased("a", small, "e/{k}", every)}, []string{
 			"a.lease.max: is less than the 1 of rpm that a request takes, so that nothing is leased: raise it, or write `lease: none`",
 		}},
 	} {
@@ -101,11 +102,12 @@ func TestWarningsOfLeases(t *testing.T) {
 			if len(problems) > 0 {
 				t.Fatal(problems)
 			}
-			var got []string
-			for _, p := range rules.Warnings() {
-				got = append(got, p.Path+": "+p.Text)
+			warnings := rules.Warnings()
+			got := make([]string, len(warnings))
+			for i, p := range warnings {
+				got[i] = p.Path + ": " + p.Text
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
+			if diff := cmp.Diff(test.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
 		})

@@ -48,10 +48,12 @@ func TestLeasePoliciesReachTheBuckets(t *testing.T) {
 		{"none for the chain", []limiter.Take{of("key", none, limiter.Consume, "team", "org")}, map[string]limiter.LeasePolicy{"key": none, "team": none, "org": none}},
 		{"auto", []limiter.Take{of("key", limiter.LeasePolicy{}, limiter.Consume, "org")}, map[string]limiter.LeasePolicy{"key": {}, "org": {}}},
 		{"each its own", []limiter.Take{of("a", none, limiter.Consume), of("b", bounded, limiter.Consume)}, map[string]limiter.LeasePolicy{"a": none, "b": bounded}},
-		{"a shared parent", []limiter.Take{of("a", bounded, limiter.Consume, "org"), of("b", short, limiter.Consume, "org")},
-			map[string]limiter.LeasePolicy{"a": bounded, "b": short, "org": {Max: 5000, For: 100 * time.Millisecond}}},
-		{"a bucket twice", []limiter.Take{of("a", bounded, limiter.Consume), of("a", none, limiter.Consume)},
-			map[string]limiter.LeasePolicy{"a": {None: true, Max: 5000, For: time.Second}}},
+		{"a shared parent", []limiter.Take{of("a", bounded, limiter.Consume, "org"), of("b", short, limiter.Consume, "org")}, map[string]limiter.LeasePolicy{
+			"a": bounded, "b": short, "org": {Max: 5000, For: 100 * time.Millisecond},
+		}},
+		{"a bucket twice", []limiter.Take{of("a", bounded, limiter.Consume), of("a", none, limiter.Consume)}, map[string]limiter.LeasePolicy{
+			"a": {None: true, Max: 5000, For: time.Second},
+		}},
 		{"a charge beside", []limiter.Take{of("a", bounded, limiter.Consume), of("a", none, limiter.Charge)}, map[string]limiter.LeasePolicy{"a": bounded}},
 		{"a refund alone", []limiter.Take{of("a", none, limiter.Refund)}, map[string]limiter.LeasePolicy{"a": {}}},
 	} {
