@@ -92,9 +92,9 @@ func (s *Store) withhold(l *lane, pending []*request) []*request {
 	if left <= 0 || left > probeQuantum || len(pending) == 0 || !k.known || k.view == nil || k.clock.doubtful {
 		return pending
 	}
-	if k.advance(pending); l.probe.at < k.view.refilled {
-		l.probe.at = k.view.refilled
-	}
+	k.advance(pending)
+	// What showed that there was too little may have been under way for long.
+	l.probe.at = max(l.probe.at, k.view.refilled, k.now-probeQuantum.Milliseconds())
 	if _, adopted := k.newest(pending); adopted != nil {
 		return pending
 	}
