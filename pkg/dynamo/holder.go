@@ -40,8 +40,9 @@ type holder struct {
 	flights []flight // what was sent, and perhaps applied
 
 	policy limiter.LeasePolicy // of the request that came last
+	ruled  bool                // there was one that has a policy
 	demand demand
-	clock  int64     // the latest of the callers that it served, not corrected
+	clock  int64     // what time it is: the latest of all decisions, corrected; never goes back
 	after  time.Time // nothing more is asked for before
 	retry  time.Time // what failed is not tried again before
 	recall bool      // it is to be given back, and nothing to be granted with that
@@ -72,6 +73,18 @@ type flight struct {
 type draw struct {
 	limit                  string
 	need, take, give, cost int64
+}
+
+// tick brings the holder's clock up to a caller's, corrected, and returns the time that
+// it is decided at. Decisions from the lease and those of the lane are made by one clock,
+// that what is refilled by the time of one of them is not counted on before. A clock that
+// cannot be trusted moves nothing.
+func (h *holder) tick(now int64, doubtful bool) int64 {
+	if !doubtful {
+		h.clock = max(h.clock, now)
+	}
+	h.clock = h.view.at(h.clock)
+	return h.clock
 }
 
 // stock returns what is held of a limit, or nil.

@@ -68,7 +68,7 @@ func (sh *laneShard) lane(k key, of site, most int) *lane {
 		if len(sh.lanes) >= most {
 			sh.evict()
 		}
-		l = &lane{key: k, site: of, home: sh, knows: knowledge{now: minTime, index: indexOf(k)}}
+		l = &lane{key: k, site: of, home: sh, knows: knowledge{now: minTime, index: indexOf(k)}, holder: holder{clock: minTime}}
 		sh.lanes[k.pk] = l
 	}
 	return l

@@ -113,12 +113,14 @@ func (s *Store) ask(l *lane, pending []*request) {
 	}
 	k.lease.replica, k.lease.id = s.replica, strconv.FormatUint(s.leaseIDs.Add(1), 36)
 	if k.lease.dead = l.dead(now); len(pending) == 0 {
-		k.lease.now = max(h.clock, s.cfg.Clock.steady(now).UnixMilli())
+		k.lease.now = s.cfg.Clock.steady(now).UnixMilli()
 	}
 	if k.seen.hash == h.version.hash { // it was seen to be as new by what was served
 		k.seen.generation = max(k.seen.generation, h.version.generation)
 	}
+	k.now = max(k.now, h.clock)
 	k.advance(pending)
+	h.clock = max(h.clock, k.now)
 	s.askOwn(l, pending, now, wanted)
 	k.lease.forced = k.lease.forced || len(k.lease.dead) > 0 && len(pending) > 0
 }
@@ -172,7 +174,7 @@ func (a *leaseAsk) spentOf() []amount {
 // quotas returns what a lease of the lane should have, none when it should have none.
 func (s *Store) quotas(l *lane, pending []*request, now time.Time) []quota {
 	h, k := &l.holder, &l.knows
-	if !s.cfg.Leases || s.closing.Load() || k.clock.doubtful || s.recalls(l) || now.Before(h.after) {
+	if !h.ruled || k.clock.doubtful || s.recalls(l) || now.Before(h.after) {
 		return nil
 	}
 	if _, adopted := k.newest(pending); adopted != nil {

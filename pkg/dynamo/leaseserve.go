@@ -134,13 +134,12 @@ func (g *group) spend(s *Store, now time.Time, ops []limiter.Op) bool {
 		}
 		return false
 	}
-	corrected := s.cfg.Clock.correct(now).UnixMilli()
-	steady := s.cfg.Clock.steady(now).UnixMilli()
+	clock := s.cfg.Clock.reading()
+	corrected := s.cfg.Clock.steady(now).Add(clock.correction).UnixMilli()
 	for i := range ops {
 		h := &g.chosen[i].holder
-		h.tell(&ops[i], corrected)
+		h.tell(&ops[i], h.tick(corrected, clock.doubtful))
 		ops[i].Shard = g.chosen[i].knows.index + 1
-		h.clock = max(h.clock, steady)
 		h.note(&ops[i], at)
 		if !h.wanted && h.low(at) {
 			g.want(g.chosen[i])
@@ -166,7 +165,7 @@ func (g *group) choose(i int, op *limiter.Op) *lane {
 		if g.op[j] != i || h.text == "" {
 			continue
 		}
-		if v.newer(h.version) || op.Lease.None && asks(op) {
+		if v.newer(h.version) || op.Lease.None {
 			if !h.recall {
 				h.recall = true
 				g.want(l)
@@ -183,9 +182,12 @@ func (g *group) choose(i int, op *limiter.Op) *lane {
 	return nil
 }
 
-// asks reports whether an op takes or looks: what others charge or give back does not
-// know the rules.
+// asks reports whether an op takes or looks, so that its policy means something: what
+// charges or gives back does not know the rules, unless it says that nothing is leased.
 func asks(op *limiter.Op) bool {
+	if op.Lease.None {
+		return true
+	}
 	for i := range op.Spends {
 		if sp := &op.Spends[i]; sp.Take > 0 || sp.Look {
 			return true
@@ -234,7 +236,7 @@ func (h *holder) spendOp(op *limiter.Op, undo bool) {
 func (h *holder) note(op *limiter.Op, now time.Time) {
 	h.used = now
 	if asks(op) {
-		h.policy = op.Lease
+		h.policy, h.ruled = op.Lease, true
 	}
 	h.demand.count(now)
 	for i := range op.Spends {
@@ -260,11 +262,11 @@ func (h *holder) tell(op *limiter.Op, now int64) {
 	}
 }
 
-// left returns what the shard has of a limit, as far as is known.
+// left returns what the shard has of a limit at a time that the holder was brought up
+// to, as far as is known.
 func (h *holder) left(b *balance, now int64) tokenbucket.Bucket {
-	at := h.view.at(now)
-	st := refilled(b, at)
-	return tokenbucket.Bucket{Tokens: min(st.tokens+h.restOf(b.limit.Name), b.params.Capacity), Remainder: st.remainder, Refilled: at}
+	st := refilled(b, now)
+	return tokenbucket.Bucket{Tokens: min(st.tokens+h.restOf(b.limit.Name), b.params.Capacity), Remainder: st.remainder, Refilled: now}
 }
 
 // tellWhole adds what the other shards of a bucket have, as far as is known.
@@ -302,7 +304,7 @@ func (s *Store) serveSome(l *lane, pending []*request) []*request {
 	kept := pending[:0]
 	for _, r := range pending {
 		h.arrived(r, l.knows.view, now)
-		if r.policy.None && r.asks || h.text != "" && r.version.newer(h.version) {
+		if r.policy.None || h.text != "" && r.version.newer(h.version) {
 			h.recall = h.text != ""
 		}
 		if !h.serveRequest(s, l, r) {
@@ -318,7 +320,7 @@ func (h *holder) arrived(r *request, v *view, now time.Time) {
 		return
 	}
 	if r.counted = true; r.asks {
-		h.policy = r.policy
+		h.policy, h.ruled = r.policy, true
 	}
 	h.demand.count(now)
 	for i := range r.spends {
@@ -331,7 +333,7 @@ func (h *holder) arrived(r *request, v *view, now time.Time) {
 
 // serveRequest serves a request, if the lease covers it. The shard is locked.
 func (h *holder) serveRequest(s *Store, l *lane, r *request) bool {
-	if !h.serves(r.version) || r.policy.None && r.asks || !h.coversRequest(r) || !r.state.CompareAndSwap(waiting, sent) {
+	if !h.serves(r.version) || r.policy.None || !h.coversRequest(r) || !r.state.CompareAndSwap(waiting, sent) {
 		return false
 	}
 	h.spendRequest(r, false)
@@ -345,8 +347,7 @@ func (h *holder) serveRequest(s *Store, l *lane, r *request) bool {
 	if h.version.hash == r.version.hash {
 		h.version.generation = max(h.version.generation, r.version.generation)
 	}
-	h.clock = max(h.clock, r.now)
-	at := r.now + l.knows.clock.correction.Milliseconds()
+	at := h.tick(r.now+l.knows.clock.correction.Milliseconds(), l.knows.clock.doubtful)
 	r.admitted, r.under = true, h.view.limits
 	for i := range r.spends {
 		sp := &r.spends[i]
