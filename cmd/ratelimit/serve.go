@@ -37,7 +37,8 @@ share; the table must be there and in order for the service to start.
 
 On SIGTERM it says that it is not ready and goes on answering for the time that
 drain gives (10s), so that gateways can turn to others; then it ends the calls in
-flight and stops. On Ctrl-C it does not wait. A second signal ends it at once.`,
+flight, gives back the tokens that it holds on lease, and stops. On Ctrl-C it does
+not wait. A second signal ends it at once.`,
 		Example: `  ratelimit serve
   ratelimit serve --config ratelimit.yaml --grpc-address 0.0.0.0:8081
   ratelimit serve --config ratelimit.yaml --data /var/lib/ratelimit
