@@ -160,3 +160,34 @@ func TestAReportRefillsFirst(t *testing.T) {
 		t.Errorf("%v tokens 2 s later, want 7", got)
 	}
 }
+
+// A report is a refill to a time that is not before that of what it reports, whatever
+// the time of the requests that it goes along with: else what is due until then would
+// come on top.
+func TestAReportIsNotBeforeWhatWasServed(t *testing.T) {
+	w := newScene(t)
+	cfg, err := Config{Client: w.db, Table: w.table, Leases: true}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStore(cfg, goroutines{}, "R1")
+	x := w.tenant(aSecond)
+	w.member(aSecond).do(0, take(1))
+	x.look()
+	x.must(0, x.asks(5000))
+	l := s.lanes.shard(w.key.pk).lane(w.key, site{bucket: x.bucket}, 1)
+	v := w.item()
+	l.knows.learn(v)
+	l.holder = holder{
+		text: v.leases[0].text, version: v.version, view: v, clock: milliseconds(7), recall: true,
+		stocks: []stock{{limit: "a", quantity: 5000, rest: 2000}},
+	}
+	r, err := newRequest(milliseconds(3), &limiter.Op{Bucket: x.bucket, Limits: x.limits, Generation: 1, Spends: []limiter.Spend{take(4)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ask(l, []*request{r})
+	if p := l.knows.plan([]*request{r}); p.step == nil || p.stage.now < milliseconds(7) {
+		t.Errorf("a report of what was served at 7 s is made at %v s, by %+v", float64(p.stage.now-simStart)/1000, p.step)
+	}
+}
