@@ -5,14 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // leaseHoles are writes that arrive late, to a bucket of which tokens are on lease.
 func leaseHoles() []hole {
-	dropping := func(match func(clause) bool) func(*dynamodb.UpdateItemInput) { return without(match) }
 	outOnLease := func(c clause) bool { return strings.HasSuffix(c.attr, "_"+limitLeased) }
 	slot := func(c clause) bool { return strings.HasPrefix(c.attr, attrHolding) }
 	return []hole{
@@ -28,7 +25,7 @@ func leaseHoles() []hole {
 				b.must(0, b.asks(5000))
 				return stale
 			},
-			rule:  dropping(outOnLease),
+			rule:  without(outOnLease),
 			wrong: func(w *scene) bool { return w.balance(5) > 5 },
 		},
 		{
@@ -43,7 +40,7 @@ func leaseHoles() []hole {
 				b.must(0, b.asks(4000)) // 5 and 4 of 10 at 0; at 3 full, and 2 are lost
 				return stale
 			},
-			rule:  dropping(outOnLease),
+			rule:  without(outOnLease),
 			wrong: func(w *scene) bool { return w.balance(3) > 8 },
 		},
 		{
@@ -60,7 +57,7 @@ func leaseHoles() []hole {
 				b.must(0, b.holds(b.asks(), of(2000), nil))
 				return stale
 			},
-			rule:  dropping(outOnLease),
+			rule:  without(outOnLease),
 			wrong: func(w *scene) bool { return w.balance(0) > 7 },
 		},
 		{
@@ -80,7 +77,7 @@ func leaseHoles() []hole {
 				b.must(0, b.asks(2000))
 				return done
 			},
-			rule:  dropping(slot),
+			rule:  without(slot),
 			wrong: func(w *scene) bool { return w.corrupt() },
 		},
 		{
@@ -97,7 +94,7 @@ func leaseHoles() []hole {
 				b.must(0, ask)
 				return stale
 			},
-			rule:  dropping(slot),
+			rule:  without(slot),
 			wrong: func(w *scene) bool { return w.corrupt() },
 		},
 	}

@@ -32,8 +32,8 @@ func TestWithoutAStepNothingDiffers(t *testing.T) {
 			b.state.Remainder = rapid.Int64Range(0, b.params.Period-1).Draw(t, "remainder")
 		}
 		v.ttl = rapid.SampledFrom([]int64{0, now/1000 + 1, now/1000 + 90_000}).Draw(t, "ttl")
-		var pending []*request
-		for range rapid.IntRange(0, 3).Draw(t, "requests") {
+		pending := make([]*request, rapid.IntRange(0, 3).Draw(t, "requests"))
+		for i := range pending {
 			n := rapid.Int64Range(1, 8000)
 			sp := rapid.SampledFrom([]limiter.Spend{
 				{Limit: "a", Take: n.Draw(t, "take")}, {Limit: "b", Take: n.Draw(t, "take")}, {Limit: "a", Refund: n.Draw(t, "refund")}, {Limit: "b", Charge: n.Draw(t, "charge")},
@@ -43,7 +43,7 @@ func TestWithoutAStepNothingDiffers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pending = append(pending, r)
+			pending[i] = r
 		}
 		write := func(ask leaseAsk, doubtful bool) any {
 			k := knowledge{view: v, known: true, now: minTime, lease: ask}

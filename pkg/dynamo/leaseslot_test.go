@@ -3,6 +3,7 @@ package dynamo
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -82,9 +83,7 @@ func (w *scene) setRaw(attributes map[string]types.AttributeValue) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	for name, v := range attributes {
-		item[name] = v
-	}
+	maps.Copy(item, attributes)
 	if _, err := w.db.PutItem(w.t.Context(), &dynamodb.PutItemInput{TableName: aws.String(w.table), Item: item}); err != nil {
 		w.t.Fatal(err)
 	}

@@ -250,9 +250,9 @@ func TestLeaseWrites(t *testing.T) {
 			}
 			v := w.item()
 			b := v.find("a")
-			var leases []string
+			leases := make([]string, len(v.leases))
 			for i := range v.leases {
-				leases = append(leases, v.leases[i].replica+" "+v.leases[i].text)
+				leases[i] = v.leases[i].replica + " " + v.leases[i].text
 			}
 			if b.state.Tokens != tc.tokens || b.leased != tc.leased || !slices.Equal(leases, tc.leases) {
 				t.Errorf("left %d tokens, %d on lease, %q; want %d, %d, %q", b.state.Tokens, b.leased, leases, tc.tokens, tc.leased, tc.leases)

@@ -106,11 +106,11 @@ func TestSimulationFindsMissingRules(t *testing.T) {
 		}
 	}
 	whatever := with(func(*features) {})
-	adopting := with(func(f *features) { f.adopt, f.two, f.lease, f.rush = true, false, false, false })
+	adopting := with(func(f *features) { f.adopt, f.two, f.rush = true, false, true })
 	leasing := with(func(f *features) { *f = features{lease: true, lost: f.lost, crash: f.crash, two: f.two} })
 	rushing := with(func(f *features) { *f = features{lease: true, rush: true, lost: true} })
 	slots := func(c clause) bool { return strings.HasPrefix(c.attr, attrHolding) }
-	expiring := with(func(f *features) { *f = features{ttl: true, charge: true, two: f.two} })
+	expiring := with(func(f *features) { *f = features{ttl: true, charge: true, two: f.two, rush: f.rush} })
 	for _, tc := range []struct {
 		name     string
 		without  sabotage
@@ -123,6 +123,7 @@ func TestSimulationFindsMissingRules(t *testing.T) {
 		{"the ttl after a charge is reckoned from the floor", sabotage{forgiving: true}, expiring},
 		{"what is granted keeps its place in the capacity", sabotage{unlent: true}, leasing},
 		{"what a lease has spent is reported after a refill", sabotage{still: true}, leasing},
+		{"a report is not before what it reports", sabotage{early: true}, leasing},
 		{"a lease is served for its term and no longer", sabotage{immortal: true}, leasing},
 		{"a step rests on the slots", sabotage{write: without(slots)}, rushing},
 		{"a step rests on what is out on lease", sabotage{write: onSteps(without(func(c clause) bool { return c.is(limitLeased, "=") }))}, rushing},

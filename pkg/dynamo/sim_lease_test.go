@@ -46,12 +46,15 @@ func (s *sim) ask(r *simReplica, pending []*request) {
 	if k.lease = (leaseAsk{}); !s.lease || k.view == nil {
 		return
 	}
-	if s.r.IntN(4) == 0 {
+	if s.r.IntN(4) == 0 && !s.early {
 		h.wanted, h.recall = true, h.recall || s.r.IntN(2) == 0
 		r.store.ask(r.lane, pending)
 		return
 	}
 	a := leaseAsk{replica: r.store.replica, id: strconv.FormatUint(r.store.leaseIDs.Add(1), 36), now: s.now + s.skews[r.index]}
+	if s.early {
+		a.now = 0
+	}
 	a.forced = s.r.IntN(3) > 0
 	if s.r.IntN(8) > 0 {
 		a.size = s.grant
@@ -104,9 +107,9 @@ func (r *simReplica) conceal(p *plan) {
 
 // before notes what the holder has, for what a run without a rule does afterwards.
 func (r *simReplica) before() []amount {
-	var rest []amount
-	for _, p := range r.lane.holder.stocks {
-		rest = append(rest, amount{p.limit, p.rest})
+	rest := make([]amount, len(r.lane.holder.stocks))
+	for i, p := range r.lane.holder.stocks {
+		rest[i] = amount{p.limit, p.rest}
 	}
 	return rest
 }

@@ -40,6 +40,7 @@ type sabotage struct {
 
 	unlent   bool // what is granted does not keep its place in the capacity
 	still    bool // what a lease has spent is reported without a refill
+	early    bool // what a lease has spent is reported at the time of the requests that wait
 	immortal bool // leases are served after their time
 	twice    bool // a holder whose slot is gone returns what it has left
 }
