@@ -145,7 +145,7 @@ func (s *Store) askOwn(l *lane, pending []*request, now time.Time, wanted bool) 
 		returns = true
 	case !h.low(now) || !wanted && len(pending) == 0:
 		return
-	case !l.affords(quotas) && now.Before(h.half):
+	case !l.affords(quotas, now) && now.Before(h.half):
 		h.after = now.Add(probeQuantum)
 		return
 	}
@@ -158,7 +158,7 @@ func (s *Store) askOwn(l *lane, pending []*request, now time.Time, wanted bool) 
 		kept = func(string) int64 { return 0 }
 	}
 	if len(quotas) > 0 && !h.recall {
-		k.lease.size = sizing(quotas, kept, l.holders())
+		k.lease.size = sizing(quotas, kept, l.parts(now))
 	}
 	h.prepare(&flight{refilled: k.view.refilled, version: k.version(), returns: returns, spent: k.lease.spentOf()})
 }
@@ -223,7 +223,7 @@ func (s *stage) helps(r *request, h *holder) bool {
 }
 
 // affords reports whether the item seems to have something to grant.
-func (l *lane) affords(quotas []quota) bool {
+func (l *lane) affords(quotas []quota, now time.Time) bool {
 	if len(quotas) == 0 {
 		return false
 	}
@@ -232,16 +232,24 @@ func (l *lane) affords(quotas []quota) bool {
 	for i := range st.balances {
 		left[i] = amount{st.balances[i].limit.Name, st.balances[i].tokens}
 	}
-	return sizing(quotas, l.holder.restOf, l.holders())(left) != nil
+	return sizing(quotas, l.holder.restOf, l.parts(now))(left) != nil
 }
 
-// holders returns how many processes share the item's tokens, as far as is known.
-func (l *lane) holders() int64 { return int64(len(l.sightings)) + 1 }
+// parts returns of how many equal parts of what is there a lease may be one: one for each
+// process that has a lease, as far as is known, and as many for those that come. Where
+// what is refilled is gone at once each takes its share whole.
+func (l *lane) parts(now time.Time) int64 {
+	holders := int64(len(l.sightings)) + 1
+	if l.probe.goesOn(now) {
+		return holders
+	}
+	return 2 * holders
+}
 
 // sizing returns how much is granted of what is there: what the demand is worth, at most
-// a half of a fair share; and nothing of any limit where that, with what is kept, would
+// one of some equal parts; and nothing of any limit where that, with what is kept, would
 // not serve a request, or where one is in debt.
-func sizing(quotas []quota, kept func(limit string) int64, holders int64) func(left []amount) []amount {
+func sizing(quotas []quota, kept func(limit string) int64, parts int64) func(left []amount) []amount {
 	return func(left []amount) []amount {
 		var granted []amount
 		for _, a := range left {
@@ -253,7 +261,7 @@ func sizing(quotas []quota, kept func(limit string) int64, holders int64) func(l
 				continue
 			}
 			q, has := &quotas[i], kept(a.limit)
-			n := max(min(q.most-has, a.tokens/(2*holders)), 0)
+			n := max(min(q.most-has, a.tokens/parts), 0)
 			if has+n < q.least {
 				return nil
 			}
@@ -310,6 +318,9 @@ func (s *Store) concludeLease(l *lane, step *leaseStep, o outcome) {
 	}
 	if o.applied {
 		s.stats.reaped.Add(int64(len(step.dead)))
+		if now := s.cfg.Now(); len(step.granted) > 0 && l.probe.goesOn(now) {
+			l.probe = probe{until: now.Add(probeQuantum), at: l.knows.moment()}
+		}
 		return
 	}
 	l.helpless = o.err != nil

@@ -13,12 +13,16 @@ const probeQuantum = 20 * time.Millisecond
 
 // probe is how a lane that may have leases spares the item of a bucket that is empty:
 // after a denial it denies what the item as it was seen then does not cover, and asks
-// nobody, until the quantum is over. So a request is denied for want of no more than
+// nobody, until the quantum is over; then it takes its share of what was refilled, and
+// asks nobody for another quantum. So a request is denied for want of no more than
 // what is refilled in a quantum. What charges or gives back is never held up.
 type probe struct {
 	until time.Time
 	at    int64 // what time it was when the item was seen
 }
+
+// goesOn reports whether there was a denial, or what follows from one, of late.
+func (p *probe) goesOn(now time.Time) bool { return now.Before(p.until.Add(probeQuantum)) }
 
 // answer decides what can be decided by what a lane knows, and returns the rest.
 func (s *Store) answer(l *lane, pending []*request) []*request {
