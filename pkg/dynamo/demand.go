@@ -21,7 +21,7 @@ const (
 	// no more than limiter.MaxLeaseFor; and there is none for fewer than leastRequests.
 	leaseRequests = 8
 	leastRequests = 2
-	hotFor        = 200 * time.Millisecond
+	hotFor        = 500 * time.Millisecond
 
 	// soon is the demand that a lease must have left; when it has less, more is asked for.
 	// It is longer than a write takes.

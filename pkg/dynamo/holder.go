@@ -262,7 +262,7 @@ func (h *holder) land(f *flight, v *view) {
 			p.rest += h.restOf(a.limit)
 		}
 		p.rest = min(p.rest, p.quantity)
-		p.low = p.rest / 4
+		p.low = p.rest / 8
 	}
 	if h.text == "" {
 		h.used = f.sent

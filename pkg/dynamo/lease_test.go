@@ -226,7 +226,7 @@ func TestAnIdleLeaseIsGivenBack(t *testing.T) {
 		if s.Stats().Leases != 1 {
 			t.Fatalf("%+v, want a lease while it is used", s.Stats())
 		}
-		made := calls(db, func() { time.Sleep(200 * time.Millisecond) })
+		made := calls(db, func() { time.Sleep(400 * time.Millisecond) })
 		wantCalls(t, made, map[string]int{"UpdateItem": 1})
 		wantNothingLeased(t, db)
 		wantBalance(t, plain, t0(), o, 10_000-taken-100)
