@@ -38,9 +38,14 @@
 // price, and they expire by themselves. So a purge leaves them, and lets nothing be
 // settled again.
 //
-// # Not yet
+// # Leases
 //
-// Token leases, for which the items have their attributes, are not written.
+// A process takes tokens of an item in advance, as many as it will soon need, and
+// serves requests from them in memory. They keep their place in the capacity until it
+// reports them as spent: an item holds them in h, and refills up to what is left of
+// the capacity. Each holder has a slot on the item. A write that changes leases rests
+// on their slots' texts, and on rf and h as they were seen, so that it is done once;
+// see leasestep.go for what it does in which order, and why.
 //
 // # Files
 //
@@ -54,6 +59,7 @@
 //	watch.go                        changes that others made: the generation, polled
 //	item.go, expression.go, write.go     a bucket as an item; the conditional writes
 //	request.go, plan.go, stage.go, adopt.go   what is asked of a bucket, and which write that makes of its last state
+//	leaseslot.go, leasestep.go      leases on the item; what the write of a plan does to them
 //	lane.go, lanes.go               group commit of one bucket; the lanes of all
 //	turn.go                         turns of replicas that refill the same bucket
 //	store.go                        Take over several lanes, with give-back
@@ -75,6 +81,7 @@
 //	rf                  last refill of every limit, Unix ms, never moves back
 //	cv, cg              hash and generation of the limits that the item is under
 //	lw0 .. lw7          id of the last write of the replicas of that slot
+//	ls_{replica}        the lease of a process: "{id} {limit}={q} ...", q in millitokens to the base of 36
 //	lt                  time of the last take, Unix ms
 //	lvl, ep             level of the shard: the item has one part in lvl; its epoch, which every change of the tree raises
 //	shard_count         the level, as a hint for other programs; only where it was split
@@ -88,7 +95,7 @@
 //	b_{limit}_cp, _ra, _rp, _fl   capacity, refill, period, debt floor of the whole bucket; no _fl = 10 capacities
 //	b_{limit}_mv        tokens on the way to the other half of a split
 //	b_{limit}_tc        net tokens consumed, for usage
-//	b_{limit}_h         tokens out on lease; absent = 0
+//	b_{limit}_h         tokens out on lease, the sum of all slots; absent = 0
 //	b_{limit}_un        1: the limit is unlimited, and has no balance
 //	b_{limit}_dz        1: the limit is dormant, its last refill is in b_{limit}_rf
 //	GSI2PK, GSI2SK, GSI3PK, GSI3SK, GSI4PK, GSI4SK   keys of indexes; no decision writes them

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ratelimit/ratelimit/internal/dynamotest"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -261,5 +262,49 @@ func TestLeaseWrites(t *testing.T) {
 				t.Error("applied again")
 			}
 		})
+	}
+}
+
+// DynamoDB takes the writes that change leases: of a full limit and of others, of one
+// that is dormant, with slots that come and go.
+func TestLeaseWritesOnDynamoDBLocal(t *testing.T) {
+	client, table := dynamotest.Start(t).Client(t), dynamotest.TableName(t)
+	if err := CreateTable(t.Context(), client, table); err != nil {
+		t.Fatal(err)
+	}
+	w := &scene{t: t, db: client, table: table, key: bucketKey("ns", "e", "r", 0, 0)}
+	x, y, other := w.tenant(aSecond), w.tenant(aSecond), w.member(limiter.PerDay("b", 7))
+	w.member(aSecond).do(0, take(5))
+	left := func(at, want float64, holders int) {
+		t.Helper()
+		if v := w.item(); w.balance(at) != want || len(v.leases) != holders {
+			t.Errorf("at %v s: %v tokens, leases %+v; want %v and %d", at, w.balance(at), v.leases, want, holders)
+		}
+	}
+	x.look()
+	x.must(0, x.asks(2000))
+	left(0, 5, 1)
+	y.look()
+	y.must(1, y.asks(1000), take(1))
+	left(1, 5, 2)
+	x.look()
+	x.must(100, x.holds(x.asks(500), of(1500), nil), take(1)) // full: 7 and 3 on lease
+	left(100, 7.5, 2)
+	y.look()
+	ask := y.holds(y.asks(), of(250), of(750))
+	ask.dead = []holding{*y.knows.view.holding(x.name)}
+	y.must(101, ask)
+	left(101, 7.25, 0)
+	x.look()
+	x.must(101, x.asks(4000))
+	other.look()
+	if !other.intend(102, 2, limiter.Spend{Limit: "b", Take: 1000}).send() {
+		t.Fatal("the change was refused")
+	}
+	x.limits = other.limits
+	x.look()
+	x.must(103, x.holds(x.asks(1000), of(1000), of(3000)))
+	if a, b := w.item().any("a"), w.item().find("b"); a.state.Tokens != 8250 || a.leased != 0 || b.leased != 1000 {
+		t.Errorf("left %+v and %+v", a, b)
 	}
 }
