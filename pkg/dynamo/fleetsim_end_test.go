@@ -13,7 +13,7 @@ func (f *fleet) settleDown() {
 	if f.fault != nil {
 		return
 	}
-	f.lost, f.throttledUntil = false, 0
+	f.lost, f.tails, f.throttledUntil = false, false, 0
 	for _, at := range f.replicas {
 		at.cutOff, at.process.pausedUntil = 0, min(at.process.pausedUntil, f.now)
 		for _, b := range f.buckets {
@@ -24,11 +24,15 @@ func (f *fleet) settleDown() {
 	for range 20 {                  // long enough for a lease to be taken for dead, and a shard for quiet
 		for _, b := range f.buckets {
 			for _, at := range f.replicas {
-				f.ask(at.process, b, func(tokenbucket.Params) int64 { return 0 })
+				f.ask(at.process, b, func(tokenbucket.Params) int64 { return 1 })
 			}
 		}
 		f.rest(int64(2 * time.Second))
 	}
+	for _, b := range f.buckets { // who needs what the dead have has it freed
+		f.ask(f.replicas[f.r.IntN(len(f.replicas))].process, b, func(p tokenbucket.Params) int64 { return p.Capacity })
+	}
+	f.rest(int64(10 * time.Second))
 	f.checkRest()
 	f.rest(f.untilFull())
 	for _, b := range f.buckets {
@@ -41,7 +45,7 @@ func (f *fleet) settleDown() {
 // rest lets time go by.
 func (f *fleet) rest(d int64) {
 	end := f.now + d
-	for f.fault == nil && f.next(end) {
+	for f.fault == nil && f.next(end) { // go on
 	}
 	f.now = end
 }
@@ -111,7 +115,7 @@ func (f *fleet) checkRest() {
 			}
 			for j := range v.balances {
 				if x := &v.balances[j]; x.leased > 0 {
-					f.failf("bucket %d, shard %d, limit %s: %d millitokens are out on lease for ever", b.index, i, x.limit.Name, x.leased)
+					f.failf("bucket %d, shard %d, limit %s: %d millitokens are out on lease for ever: %+v", b.index, i, x.limit.Name, x.leased, v.leases)
 				}
 			}
 		}

@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"context"
+	"fmt"
 	"hash/fnv"
 	"iter"
 	"math/rand/v2"
@@ -25,7 +26,12 @@ type eventLoop struct {
 	idle    []*task
 	all     []*task
 	digest  uint64
+	still   int   // events since the time last changed
+	fault   error // what ends the run
 }
+
+// maxStill is how many events a moment has at most: with more, tasks go round in a circle.
+const maxStill = 100_000
 
 // event is something that happens at a moment; of the same moment, in order.
 type event struct {
@@ -66,9 +72,15 @@ func (l *eventLoop) next(until int64) bool {
 		l.events[i], l.events[least] = l.events[least], l.events[i]
 		i = least
 	}
-	l.now = e.at
+	if l.still++; e.at > l.now {
+		l.still = 0
+	}
+	if l.now = e.at; l.still > maxStill {
+		l.fault = fmt.Errorf("after %v: time stands still", time.Duration(l.now))
+		return false
+	}
 	e.do()
-	return true
+	return l.fault == nil
 }
 
 // note adds what happened to the history's digest.

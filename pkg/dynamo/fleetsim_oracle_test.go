@@ -23,7 +23,6 @@ type fleetHistory struct {
 	refundable   []taken
 	reservations int
 	settled      map[string]int // how often, by id
-	fault        error
 
 	admitted, denied, failed int
 	writes                   int
@@ -397,7 +396,7 @@ func (b *simBucket) check() {
 	if err := b.items.check(b.whole); err != nil {
 		f.failf("bucket %d: %w", b.index, err)
 	}
-	gifts := f.refund || f.settle || f.cascade || f.charge
+	gifts := f.refund || f.settle || f.cascade || f.shards
 	for i, v := range b.items {
 		if v == nil {
 			continue
@@ -425,7 +424,18 @@ func (b *simBucket) check() {
 }
 
 // held returns what holders of leases could still give of a limit.
-func (b *simBucket) held(string) int64 { return 0 }
+func (b *simBucket) held(limit string) int64 {
+	sum := int64(0)
+	for _, at := range b.fleet.replicas {
+		p := at.process
+		for _, l := range p.store.leases.find(&b.site.bucket) {
+			if h := &l.holder; h.text != "" && h.alive(p.now()) && !h.returning() {
+				sum += h.restOf(limit)
+			}
+		}
+	}
+	return sum
+}
 
 // lacked reports whether an item had too little for a spend that was denied at some
 // moment of the call, or as long before as a replica may deny by what it saw last.
@@ -448,8 +458,8 @@ func (b *simBucket) lacked(c *fleetCall, op *limiter.Op, sp *limiter.Spend) bool
 			if v.version.hash != op.Limits.Hash() {
 				return true // other limits, other bounds
 			}
-			planned := max(s.at-int64(DefaultAttempt), first) // not before: a write is decided when it is sent
-			early := simStart + (planned-f.spread)/int64(time.Millisecond)
+			// A write is decided for a moment from its refill on, and may be sent for long.
+			early := simStart + (first-f.spread)/int64(time.Millisecond)
 			if x := v.find(sp.Limit); x != nil {
 				if at := refilled(x, max(early, v.refilled)); at.tokens < need {
 					return true

@@ -1,30 +1,138 @@
 package dynamo
 
 import (
+	"flag"
 	"fmt"
 	"maps"
+	"os"
+	"runtime"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
-func TestSimulate(t *testing.T) {
-	sum := make(map[string]int)
-	decisions := 0
-	for seed := range uint64(60) {
-		f := newFleet(t, seed, drawFleetFeatures, fleetSabotage{})
-		if err := f.run(); err != nil {
-			t.Fatalf("seed %d, %+v: %v", seed, f.fleetFeatures, err)
-		}
-		for what, n := range f.seen {
-			sum[what] += n
-		}
-		decisions += f.admitted + f.denied
-		sum["admitted"] += f.admitted
-		sum["denied"] += f.denied
-		sum["failed"] += f.failed
-		sum["writes"] += f.writes
+var (
+	oneSeed   = flag.Int64("seed", -1, "TestSimulate: run the fleet of this seed only")
+	manySeeds = flag.Int64("seeds", 0, "TestSimulate: run the fleets of so many seeds, and print how far it is")
+)
+
+// total sums up runs.
+type total struct {
+	mu        sync.Mutex
+	runs      int
+	decisions int
+	seen      map[string]int
+	failed    []string
+}
+
+func (sum *total) add(seed int64, f *fleet, err error) {
+	sum.mu.Lock()
+	defer sum.mu.Unlock()
+	sum.runs++
+	sum.decisions += f.admitted + f.denied
+	for what, n := range f.seen {
+		sum.seen[what] += n
 	}
-	for _, what := range slices.Sorted(maps.Keys(sum)) {
-		t.Log(fmt.Sprint(what, ": ", sum[what]))
+	sum.seen["admitted"] += f.admitted
+	sum.seen["denied"] += f.denied
+	sum.seen["failed"] += f.failed
+	sum.seen["write"] += f.writes
+	if err != nil {
+		sum.failed = append(sum.failed, fmt.Sprintf("%v; it happens again with:\n  go test ./pkg/dynamo -run 'TestSimulate$/seed' -seed=%d", err, seed))
+	}
+}
+
+func (sum *total) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d runs, %d decisions, %d violations", sum.runs, sum.decisions, len(sum.failed))
+	for _, what := range slices.Sorted(maps.Keys(sum.seen)) {
+		fmt.Fprintf(&b, "\n  %-40s %d", what, sum.seen[what])
+	}
+	return b.String()
+}
+
+// TestSimulate runs fleets of many seeds. A failing one is printed with the command
+// that runs it alone.
+func TestSimulate(t *testing.T) {
+	if *oneSeed >= 0 {
+		t.Run("seed", func(t *testing.T) {
+			f := newFleet(t, uint64(*oneSeed), drawFleetFeatures, fleetSabotage{}) // #nosec G115 -- not below 0
+			t.Logf("seed %d, %+v", *oneSeed, f.fleetFeatures)
+			if err := f.run(); err != nil {
+				t.Error(err)
+			}
+			t.Logf("%d admitted, %d denied, %d failed, %d writes, %v", f.admitted, f.denied, f.failed, f.writes, f.seen)
+		})
+		return
+	}
+	seeds := *manySeeds
+	if seeds == 0 {
+		if seeds = 60; testing.Short() {
+			seeds = 20
+		}
+	}
+	sum := &total{seen: make(map[string]int)}
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for seed := next.Add(1) - 1; seed < seeds; seed = next.Add(1) - 1 {
+				f := newFleet(t, uint64(seed), drawFleetFeatures, fleetSabotage{}) // #nosec G115 -- not below 0
+				sum.add(seed, f, f.run())
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { // ends with the workers
+		workers.Wait()
+		close(done)
+	}()
+	sum.watch(done)
+	t.Log(sum)
+	for _, failure := range sum.failed {
+		t.Error(failure)
+	}
+	for _, what := range []string{"call without a message", "grant", "renewal", "lease closed", "dead lease freed", "split", "merge", "limits changed"} {
+		if sum.seen[what] == 0 {
+			t.Errorf("nothing of the kind %q happened", what)
+		}
+	}
+}
+
+// watch prints how far it is, when that takes long, until done is closed.
+func (sum *total) watch(done <-chan struct{}) {
+	ticker := time.NewTicker(5 * time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-ticker.C:
+			if *manySeeds > 0 {
+				sum.mu.Lock()
+				fmt.Fprintf(os.Stderr, "%d of %d runs, %d decisions, %d violations\n", sum.runs, *manySeeds, sum.decisions, len(sum.failed))
+				sum.mu.Unlock()
+			}
+		}
+	}
+}
+
+// The same seed makes the same history, whatever else the machine does.
+func TestSimulateIsDeterministic(t *testing.T) {
+	for seed := range uint64(6) {
+		var digests [2]uint64
+		for i := range digests {
+			f := newFleet(t, seed, drawFleetFeatures, fleetSabotage{})
+			if err := f.run(); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			digests[i] = f.digest
+		}
+		if digests[0] != digests[1] {
+			t.Errorf("seed %d: two histories, with the digests %x and %x", seed, digests[0], digests[1])
+		}
 	}
 }
