@@ -113,6 +113,15 @@ type quota struct {
 	soon  int64 // with less left more is asked for
 }
 
+// mean returns what one request asks for, rounded up: a lease of less would serve none.
+func (l *limitDemand) mean() int64 {
+	n := scaled(l.tokens, limiter.Milli, l.requests)
+	if scaled(n, l.requests, limiter.Milli) < l.tokens {
+		n++
+	}
+	return n
+}
+
 // quotas returns what a lease should have, and the time that this is for; none when the
 // demand is not worth one, or a limit's bound is below what one request takes.
 func (d *demand) quotas(now time.Time, p limiter.LeasePolicy) ([]quota, time.Duration) {
@@ -133,7 +142,7 @@ func (d *demand) quotas(now time.Time, p limiter.LeasePolicy) ([]quota, time.Dur
 		if l.requests == 0 || l.tokens == 0 {
 			continue
 		}
-		q := quota{limit: l.limit, most: d.rate(l.tokens, span), least: scaled(l.tokens, limiter.Milli, l.requests), soon: d.rate(l.tokens, soon)}
+		q := quota{limit: l.limit, most: d.rate(l.tokens, span), least: l.mean(), soon: d.rate(l.tokens, soon)}
 		if p.Max > 0 {
 			q.most = min(q.most, p.Max)
 		}
