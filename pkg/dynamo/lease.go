@@ -316,16 +316,17 @@ func (s *Store) concludeLease(l *lane, step *leaseStep, o outcome) {
 	if step == nil {
 		return
 	}
+	l.home.mu.Lock()
+	defer l.home.mu.Unlock()
 	if o.applied {
 		s.stats.reaped.Add(int64(len(step.dead)))
 		if now := s.cfg.Now(); len(step.granted) > 0 && l.probe.goesOn(now) {
 			l.probe = probe{until: now.Add(probeQuantum), at: l.knows.moment()}
+			l.holder.after = l.probe.until
 		}
 		return
 	}
 	l.helpless = o.err != nil
-	l.home.mu.Lock()
-	defer l.home.mu.Unlock()
 	if o.err != nil {
 		l.holder.retry = s.cfg.Now().Add(leaseRetry)
 	}

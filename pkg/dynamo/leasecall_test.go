@@ -1,0 +1,129 @@
+package dynamo_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/pkg/dynamo"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Where only the child's tokens are held the call costs the parent's write, and what the
+// parent denies goes back into the child's lease: the child's item is asked for nothing.
+func TestALaneServesFromItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newTable(t)
+		s, plain := newStore(t, db, withLeases), newStore(t, db, nil)
+		defer closing(t, plain)
+		child := op(t, "child", limiter.PerDay("l", 10_000), limiter.Spend{Take: tokens(1)})
+		parent := op(t, "parent", limiter.PerDay("l", 3), limiter.Spend{Take: tokens(1)})
+		parent.Lease.None = true
+		taken := warm(t, s, t0(), child)
+		for range 20 {
+			mustTake(t, s, t0(), true, child)
+			synctest.Wait()
+		}
+		mustTake(t, s, t0(), true, parent)
+		for range 2 {
+			wantCalls(t, calls(db, func() { mustTake(t, s, t0(), true, child, parent) }), map[string]int{"UpdateItem": 1})
+		}
+		for range 5 {
+			wantCalls(t, calls(db, func() {
+				mustTake(t, s, t0(), false, child, parent)
+				synctest.Wait()
+			}), map[string]int{"GetItem": 1})
+		}
+		closing(t, s)
+		wantBalance(t, plain, t0(), child, 10_000-taken-20-2)
+		wantBalance(t, plain, t0(), parent, 0)
+	})
+}
+
+// Two processes that want all of a bucket get about as much of it each.
+func TestHoldersShareABucket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newTable(t)
+		stores := []*dynamo.Store{newStore(t, db, withLeases), newStore(t, db, withLeases)}
+		defer closing(t, stores...)
+		mustTake(t, stores[0], t0(), true, op(t, "e", limiter.Custom("l", 1000, 1000, time.Second), limiter.Spend{Take: tokens(1)}))
+		db.SetPlan(func(dynamofake.Call) dynamofake.Fault { return dynamofake.Fault{Latency: 4 * time.Millisecond} })
+		began := time.Now()
+		admitted := [2]int64{}
+		done := make(chan struct{})
+		for i, s := range stores {
+			go func() {
+				defer func() { done <- struct{}{} }()
+				for time.Since(began) < 20*time.Second {
+					ok, err := s.Take(t.Context(), t0().Add(time.Since(began)), []limiter.Op{op(t, "e", limiter.Custom("l", 1000, 1000, time.Second), limiter.Spend{Take: tokens(1)})})
+					if err != nil {
+						t.Error(err)
+					}
+					if ok {
+						admitted[i]++
+					}
+					time.Sleep(500 * time.Microsecond)
+				}
+			}()
+		}
+		<-done
+		<-done
+		sum := admitted[0] + admitted[1]
+		t.Logf("%v admitted, %+v, %+v", admitted, stores[0].Stats(), stores[1].Stats())
+		if sum > 21_000 || sum < 19_000 {
+			t.Errorf("%d admitted, want nearly 1000 and 1000 in a second", sum)
+		}
+		if most := max(admitted[0], admitted[1]); most > sum*3/4 {
+			t.Errorf("%v admitted, want it shared", admitted)
+		}
+	})
+}
+
+// A bucket that is asked for now and then costs what it costs without leases.
+func TestAColdBucketHasNoLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newTable(t)
+		s := newStore(t, db, withLeases)
+		defer closing(t, s)
+		mustTake(t, s, t0(), true, daily(t, 1000, 1))
+		for i := range 20 {
+			time.Sleep(1100 * time.Millisecond)
+			made := calls(db, func() { mustTake(t, s, after(float64(i)), true, daily(t, 1000, 1)) })
+			if made["UpdateItem"] != 1 || made["GetItem"] > 0 {
+				t.Errorf("calls: %v, want one write", made)
+			}
+		}
+		if got := s.Stats().Granted; got > 0 {
+			t.Errorf("%d leases for a request a second", got)
+		}
+	})
+}
+
+// No process holds more than the policy allows, and none when it allows none: what it
+// holds then is given back at once.
+func TestPoliciesOfLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newTable(t)
+		s := newStore(t, db, withLeases)
+		defer closing(t, s)
+		for i := range 500 {
+			o := daily(t, 100_000, 1)
+			o.Lease.Max = tokens(7)
+			mustTake(t, s, t0(), true, o)
+			synctest.Wait()
+			if h := leasedOf(t, db)["b_l_h"]; len(h) > len("14000") || len(h) == len("14000") && h > "14000" {
+				t.Fatalf("after %d: %s millitokens are counted as out, of 7 tokens and what of 7 was spent", i, h)
+			}
+		}
+		none := daily(t, 100_000, 1)
+		none.Lease.None = true
+		mustTake(t, s, t0(), true, none)
+		synctest.Wait()
+		wantNothingLeased(t, db)
+		for range 50 {
+			wantCalls(t, calls(db, func() { mustTake(t, s, t0(), true, none) }), map[string]int{"UpdateItem": 1})
+		}
+		wantNothingLeased(t, db)
+	})
+}
