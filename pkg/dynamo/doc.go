@@ -47,6 +47,32 @@
 // on their slots' texts, and on rf and h as they were seen, so that it is done once;
 // see leasestep.go for what it does in which order, and why.
 //
+// A lane holds the leases of its item (holder.go). A call whose ops are all covered is
+// decided under the lanes' locks before anything else is done (leaseserve.go): child and
+// parent together, and all children share their parent's lease. What is not covered is
+// decided by the lanes, and what a large request lacks the write takes back for it. A
+// lease is for the demand of half a second, or of up to a second on a bucket that is
+// less asked for (demand.go), and at most a half of a fair share of what there is; there
+// is none where less than two requests come in that time, where that share is less than
+// one of them takes, or where a limit is in debt. It is renewed before it runs dry,
+// beside those who are served.
+//
+// It is served for 5 s after the sending of the write that granted or renewed it, also
+// when DynamoDB does not answer or the clock is not trusted any more; then by nobody.
+// Who sees a slot unchanged for an eighth more, by its own clock, frees it with its next
+// write. It is given back when it was not used for half of the time that it is for, when
+// limits are newer, when its shard is to be split or merged, when an op's policy forbids
+// leases, and at Close. A process whose limits change without its requests knowing
+// finds out when it renews, half-way through the term, so within 5 s.
+//
+// What this costs: while tokens are out others can be denied what is not used of them,
+// and what is spent of a lease is refilled only once it is reported, where the bucket is
+// nearly full. A process that dies loses what it held until it is refilled. Where a bucket
+// is empty a lane that has just denied asks for nothing for 20 ms, and may deny what is
+// refilled in that time (probe.go). What an admitted call is told is left does not know
+// what others took since the item was seen. A write in doubt that returned tokens stops
+// the lease until the item shows what came of it.
+//
 // # Files
 //
 //	name.go, key.go, keyparse.go    keys of every record, one-to-one, and their parsers
@@ -60,6 +86,9 @@
 //	item.go, expression.go, write.go     a bucket as an item; the conditional writes
 //	request.go, plan.go, stage.go, adopt.go   what is asked of a bucket, and which write that makes of its last state
 //	leaseslot.go, leasestep.go      leases on the item; what the write of a plan does to them
+//	holder.go, demand.go            what a lane holds of its item; how much is worth holding
+//	lease.go, leases.go             what lanes ask for, and learn of leases; when they give them back
+//	leaseserve.go, probe.go         decisions from memory; denials without asking
 //	lane.go, lanes.go               group commit of one bucket; the lanes of all
 //	turn.go                         turns of replicas that refill the same bucket
 //	store.go                        Take over several lanes, with give-back
