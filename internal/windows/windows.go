@@ -156,8 +156,8 @@ func (c *windowCheck) window(from int64, late time.Duration) Window {
 		}
 	}
 	w := Window{From: from, To: c.all[c.byTo[node-c.size]].To, Taken: (before + c.sum[node]) / c.unit}
-	hi, lo := bits.Mul64(uint64(c.params.Amount), uint64(w.To-from+late.Microseconds()))
-	refill, _ := bits.Div64(hi, lo, uint64(c.unit))
-	w.Admitted = c.params.Capacity + int64(refill)
+	hi, lo := bits.Mul64(uint64(c.params.Amount), uint64(w.To-from+late.Microseconds())) // #nosec G115 -- neither is below 0
+	refill, _ := bits.Div64(hi, lo, uint64(c.unit))                                      // #nosec G115 -- above 0
+	w.Admitted = c.params.Capacity + int64(refill)                                       // #nosec G115 -- newWindowCheck has refused what is too large
 	return w
 }

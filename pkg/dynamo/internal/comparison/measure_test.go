@@ -1,0 +1,58 @@
+//go:build bench && !race
+
+package comparison_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/comparison"
+)
+
+// TestCompare measures all modes under all scenarios, and puts the table and the chart
+// into the documentation unless something is missed; make compare runs it.
+func TestCompare(t *testing.T) {
+	results := make([]comparison.Result, 0, len(scenarios())*len(modes()))
+	for _, sc := range scenarios() {
+		for _, mode := range modes() {
+			r := measure(t, sc, mode)
+			results = append(results, r)
+			for _, fault := range faults(&sc, r) {
+				t.Error(fault)
+			}
+		}
+	}
+	table := comparison.Table(results)
+	if _, err := os.Stdout.WriteString(table); err != nil {
+		t.Fatal(err)
+	}
+	if t.Failed() {
+		t.Fatal("something was missed: the documentation is as it was")
+	}
+	put(t, table)
+}
+
+// put puts the table in the place of the one in the page, and draws the chart of it.
+func put(t *testing.T, table string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	heading, _, _ := strings.Cut(table, "\n")
+	before, rest, found := strings.Cut(string(text), heading)
+	if !found {
+		t.Fatalf("%s has no table that begins with %q", page, heading)
+	}
+	_, after, _ := strings.Cut(rest, "\n\n")
+	points, err := comparison.Parse(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, content := range map[string]string{page: before + table + "\n" + after, chart: comparison.Chart(points)} {
+		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
