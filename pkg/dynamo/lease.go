@@ -9,8 +9,13 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// leaseRetry is how long a lease is let be after DynamoDB did not take it back.
-const leaseRetry = 200 * time.Millisecond
+const (
+	// leaseRetry is how long a lease is let be after DynamoDB did not take it back.
+	leaseRetry = 200 * time.Millisecond
+	// renewRetry is how long one is served on after it was not renewed: a few tries in its
+	// term, each of which may stay in doubt.
+	renewRetry = time.Second
+)
 
 // sighting is a lease in an item, as a lane sees it.
 type sighting struct {
@@ -112,7 +117,7 @@ func (s *Store) ask(l *lane, pending []*request) {
 		return
 	}
 	k.lease.replica, k.lease.id = s.replica, strconv.FormatUint(s.leaseIDs.Add(1), 36)
-	if k.lease.dead = l.dead(now); len(pending) == 0 {
+	if k.lease.dead = l.dead(now); len(pending) == 0 && wanted {
 		k.lease.now = s.cfg.Clock.steady(now).UnixMilli()
 	}
 	if k.seen.hash == h.version.hash { // it was seen to be as new by what was served
@@ -329,6 +334,7 @@ func (s *Store) concludeLease(l *lane, step *leaseStep, o outcome) {
 	l.helpless = o.err != nil
 	if o.err != nil {
 		l.holder.retry = s.cfg.Now().Add(leaseRetry)
+		l.holder.after = s.cfg.Now().Add(renewRetry)
 	}
 	if o.doubted || errors.Is(o.err, limiter.ErrUncertain) {
 		return

@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"slices"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -79,14 +80,7 @@ func (s *Store) gatherLanes(g *group, ops []limiter.Op) bool {
 	return true
 }
 
-func (g *group) has(l *lane) bool {
-	for _, o := range g.lanes[:g.n] {
-		if o == l {
-			return true
-		}
-	}
-	return false
-}
+func (g *group) has(l *lane) bool { return slices.Contains(g.lanes[:g.n], l) }
 
 // lock locks the shards of the lanes, each once.
 func (g *group) lock() {

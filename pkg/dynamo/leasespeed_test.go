@@ -18,7 +18,7 @@ func TestADecisionFromLeasesAllocatesNothing(t *testing.T) {
 		db := newTable(t)
 		s := newStore(t, db, withLeases)
 		defer closing(t, s)
-		var ops []limiter.Op
+		ops := make([]limiter.Op, 0, 2)
 		for _, name := range []string{"child", "parent"} {
 			ops = append(ops, op(t, name, limiter.PerDay("l", 1_000_000_000), limiter.Spend{Take: tokens(1)}))
 		}
