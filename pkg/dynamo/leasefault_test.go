@@ -221,10 +221,12 @@ func (r *recording) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts
 	return r.DB.GetItem(ctx, in, opts...)
 }
 
-// What differs from one process to the next: its name, and the slot that goes by it.
+// What differs from one table and process to the next: the process's name, and the slot
+// that goes by it; and the parts of the indexes, which go by the namespace's id.
 var (
-	writeName = regexp.MustCompile(`[A-Z2-7]{9}:`) //nolint:gochecknoglobals // a constant
-	slotName  = regexp.MustCompile(`lw[0-7]`)      //nolint:gochecknoglobals // a constant
+	partName  = regexp.MustCompile(`(ns/RESOURCE#r|ns)#\d+`) //nolint:gochecknoglobals // a constant
+	writeName = regexp.MustCompile(`[A-Z2-7]{9}:`)           //nolint:gochecknoglobals // a constant
+	slotName  = regexp.MustCompile(`lw[0-7]`)                //nolint:gochecknoglobals // a constant
 )
 
 // namesOf returns the id of the namespace.
@@ -265,7 +267,8 @@ func TestWithoutLeasesNothingChanges(t *testing.T) {
 			sent = db.sent
 			names := namesOf(t, db.DB)
 			for i := range sent {
-				sent[i] = slotName.ReplaceAllString(writeName.ReplaceAllString(strings.ReplaceAll(sent[i], names, "ns"), "process:"), "lw")
+				sent[i] = partName.ReplaceAllString(strings.ReplaceAll(sent[i], names, "ns"), "$1#n")
+				sent[i] = slotName.ReplaceAllString(writeName.ReplaceAllString(sent[i], "process:"), "lw")
 			}
 		})
 		return sent
