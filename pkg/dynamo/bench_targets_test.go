@@ -34,7 +34,7 @@ func TestBenchTargets(t *testing.T) {
 	far := newBench(t, server, name, networkLatency)
 	table.Add(far.quiet(t))
 	table.Add(far.cascade(t))
-	for _, row := range near.hot(t) {
+	for _, row := range slices.Concat(near.hot(t), benchLeases(t, server, name)) {
 		table.Add(row)
 	}
 	if err := table.Write(os.Stdout); err != nil {
