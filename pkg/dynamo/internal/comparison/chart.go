@@ -64,7 +64,7 @@ type chart struct {
 }
 
 func (c *chart) printf(format string, args ...any) {
-	c.WriteString(fmt.Sprintf(format, args...) + "\n")
+	_, _ = fmt.Fprintf(c, format+"\n", args...) // a builder never fails
 }
 
 // x is where a cost stands.
