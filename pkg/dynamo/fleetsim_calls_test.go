@@ -92,7 +92,7 @@ func (f *fleet) take(p *process, ops []limiter.Op) (admitted bool, err error) {
 	if c.books {
 		patience = 30e9
 	}
-	admitted, err = p.store.Take(f.newContext(p.stopped, f.now+patience), p.now(), ops)
+	admitted, err = p.store.Take(f.newContext(p.stopped, f.now+patience), p.moment(), ops)
 	if p.ended {
 		return false, err
 	}
@@ -141,7 +141,7 @@ func (f *fleet) reserve(p *process) {
 		return
 	}
 	f.reservations++
-	mark := limiter.Mark{Namespace: simNamespace, ID: fmt.Sprint("reservation", f.reservations), Expires: p.now().Add(10 * time.Minute)}
+	mark := limiter.Mark{Namespace: simNamespace, ID: fmt.Sprint("reservation", f.reservations), Expires: p.moment().Add(10 * time.Minute)}
 	when := f.now + f.r.Int64N(int64(2*time.Second))
 	actual := f.r.Int64N(2*ops[0].Spends[0].Take + 1)
 	for try := range 2 {
@@ -161,7 +161,7 @@ func (f *fleet) settleAs(p *process, m limiter.Mark, reserved []limiter.Op, actu
 	won := false
 	for range 3 {
 		var err error
-		won, err = p.store.Settle(f.newContext(p.stopped, f.now+int64(2*time.Second)), p.now(), m)
+		won, err = p.store.Settle(f.newContext(p.stopped, f.now+int64(2*time.Second)), p.moment(), m)
 		if !errors.Is(err, limiter.ErrUncertain) {
 			break
 		}

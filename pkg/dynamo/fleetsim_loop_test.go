@@ -153,8 +153,10 @@ func (t *task) goOn(stop uint64) {
 	}
 	t.parked = false
 	t.stops++
+	owner := t.owner
 	t.loop.enter(t, func() { t.resume() })
-	t.owner.rouse()
+	owner.rouse()
+	owner.fleet.sabotage(owner)
 }
 
 // enter does something as a task.

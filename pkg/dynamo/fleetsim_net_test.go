@@ -86,7 +86,7 @@ func sendTo[O any](ctx context.Context, p *process, op string, k map[string]type
 func (m *message[O]) send() {
 	f, p := m.process.fleet, m.process
 	there := f.now + f.latency()
-	if p.cutOff > f.now && f.r.IntN(2) == 0 {
+	if p.loses(f) {
 		return
 	}
 	if !f.lost {
@@ -131,7 +131,7 @@ func (m *message[O]) arrive() {
 		f.note(m.op, int64(kind))
 	}
 	back := f.now + f.latency()
-	switch lost := m.process.cutOff > f.now && f.r.IntN(2) == 0 || f.lost && f.r.IntN(100) == 0; {
+	switch lost := m.process.loses(f) || f.lost && f.r.IntN(100) == 0; {
 	case lost && f.r.IntN(2) == 0:
 		f.at(back, func() { m.answer(nil, errReset) })
 	case !lost:

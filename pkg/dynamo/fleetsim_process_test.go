@@ -18,7 +18,13 @@ type replica struct {
 	process *process
 	runs    int
 	latest  []int // index of the newest limits that it knows, by bucket
-	cutOff  int64 // until when nothing reaches DynamoDB, or comes back
+	cutOff  int64 // until when messages to DynamoDB and replies are lost
+	deaf    bool  // all of them; else half of them
+}
+
+// loses reports whether a message or a reply is lost since the replica is cut off.
+func (at *replica) loses(f *fleet) bool {
+	return at.cutOff > f.now && (at.deaf || f.r.IntN(2) == 0)
 }
 
 // process is a run of a replica: a store, and what it does. It is the store's loop.
@@ -77,16 +83,22 @@ func (p *process) die() {
 	p.tasks, p.waiting = nil, nil
 }
 
-// now is the process's clock. The moment of a caller is of it, too.
+// now is the clock of the process's store.
 func (p *process) now() time.Time {
 	l := p.fleet.eventLoop
 	mono := l.now - p.frozen
-	wall := simStart*int64(time.Millisecond) + l.now + p.skew
+	wall := p.wall()
 	if p.fleet.wallIsMono {
 		wall -= p.frozen
 	}
 	return instant(wall, int64(time.Hour)+mono+mono/1e6*p.drift)
 }
+
+// wall is the time on the process's wall, in Unix ns.
+func (p *process) wall() int64 { return simStart*int64(time.Millisecond) + p.fleet.now + p.skew }
+
+// moment is the time that a call brings with it.
+func (p *process) moment() time.Time { return time.Unix(0, p.wall()) }
 
 // pause stops a process for a while.
 func (p *process) pause(d int64, machine bool) {

@@ -52,6 +52,9 @@ type fleetFeatures struct {
 	adopt  bool // limits change
 	shards bool // shards are split and merged, by load
 	ttl    bool // there are hours without a call
+
+	few  bool // calls
+	long bool // time, and several replicas
 }
 
 func drawFleetFeatures(r *rand.Rand) fleetFeatures {
@@ -68,8 +71,8 @@ func drawFleetFeatures(r *rand.Rand) fleetFeatures {
 type fleetSabotage struct {
 	update     func(*dynamodb.UpdateItemInput)
 	put        func(*dynamodb.PutItemInput)
-	lane       func(*lane)
-	wallIsMono bool // the clocks on the walls of machines that stood still are not set right
+	lane       func(*process, *lane) // after each step of a task of the process
+	wallIsMono bool                  // the clocks on the walls of machines that stood still are not set right
 }
 
 // fleet is a run: replicas, a table, and what is between.
@@ -109,7 +112,11 @@ func newFleet(t *testing.T, seed uint64, features func(*rand.Rand) fleetFeatures
 		t.Fatal(err)
 	}
 	f.drawSize()
-	for i := range []int{1, 2, 2, 3, 4}[r.IntN(5)] {
+	count := []int{1, 2, 2, 3, 4}[r.IntN(5)]
+	if f.long {
+		count = max(count, 2)
+	}
+	for i := range count {
 		at := &replica{index: i, latest: make([]int, len(f.buckets))}
 		if f.skew {
 			at.skew = r.Int64N(int64(200 * time.Millisecond))
@@ -136,7 +143,13 @@ func (f *fleet) drawSize() {
 		f.shardUnits, f.quiet = []int64{10, 30, 100}[f.r.IntN(3)], time.Duration(1+f.r.IntN(3))*time.Second
 	}
 	f.span = []int64{1, 4, 12, 30}[f.r.IntN(4)] * int64(time.Second)
-	calls := []int64{1500, 5000, 15_000}[f.r.IntN(3)]
+	calls := []int64{1500, 5000, 15_000, 30_000}[f.r.IntN(4)]
+	if f.few {
+		calls = 1500
+	}
+	if f.long {
+		f.span = max(f.span, 12*int64(time.Second))
+	}
 	f.pace = calls * int64(time.Second) / f.span
 	children := 1 + f.r.IntN(3)
 	count := children
@@ -211,7 +224,10 @@ func (f *fleet) schedule() {
 		f.after(2*second, func() { f.throttledUntil = f.now + f.r.Int64N(second) })
 	}
 	if f.cut {
-		f.after(4*second, func() { any().cutOff = f.now + f.r.Int64N([]int64{second, 9 * second}[f.r.IntN(2)]) })
+		f.after(4*second, func() {
+			at := any()
+			at.cutOff, at.deaf = f.now+f.r.Int64N([]int64{second, 15 * second}[f.r.IntN(2)]), f.r.IntN(2) == 0
+		})
 	}
 	if f.pause {
 		f.after(3*second, func() {

@@ -1,0 +1,123 @@
+package dynamo
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// sabotage does to the lanes of a process what a run without a rule does.
+func (f *fleet) sabotage(p *process) {
+	if f.lane == nil || p.ended {
+		return
+	}
+	for _, b := range f.buckets {
+		for i := range maxShards {
+			k := b.site.shard(i)
+			if l := p.store.lanes.shard(k.pk).lanes[k.pk]; l != nil {
+				f.lane(p, l)
+			}
+		}
+	}
+}
+
+// blindToLeases has a lane take a bucket for one of which nothing is out on lease.
+func blindToLeases(_ *process, l *lane) {
+	v := l.knows.view
+	if v == nil {
+		return
+	}
+	blind := *v
+	blind.balances = make([]balance, len(v.balances))
+	for i, b := range v.balances {
+		b.leased, b.lease = 0, false
+		blind.balances[i] = b
+	}
+	l.knows.view = &blind
+}
+
+// immortal has a holder serve a lease for as long as it likes.
+func immortal(p *process, l *lane) {
+	if h := &l.holder; h.text != "" {
+		h.until = p.now().Add(time.Hour)
+	}
+}
+
+// unmoved has a write leave the time of the last refill as it was.
+func unmoved(in *dynamodb.UpdateItemInput) {
+	set, rest := *in.UpdateExpression, ""
+	for _, word := range []string{" ADD ", " REMOVE "} {
+		if i := strings.Index(set, word); i >= 0 {
+			set, rest = set[:i], set[i:]+rest
+		}
+	}
+	var kept []string
+	for assignment := range strings.SplitSeq(strings.TrimPrefix(set, "SET "), ", ") {
+		name, _, _ := strings.Cut(assignment, "=")
+		if in.ExpressionAttributeNames[name] != attrRefilled {
+			kept = append(kept, assignment)
+		}
+	}
+	*in.UpdateExpression = "SET " + strings.Join(kept, ", ") + rest
+	prune(in)
+}
+
+// anyMark has a mark be put in the place of another one.
+func anyMark(in *dynamodb.PutItemInput) {
+	if pk, ok := in.Item[attrPK].(*types.AttributeValueMemberS); ok && strings.Contains(pk.Value, "SETTLED") {
+		in.ConditionExpression, in.ExpressionAttributeNames = nil, nil
+	}
+}
+
+// TestSimulateFindsMissingRules takes away one rule at a time: a simulation that passes
+// without a rule says nothing about it.
+func TestSimulateFindsMissingRules(t *testing.T) {
+	with := func(change func(*fleetFeatures)) func(*rand.Rand) fleetFeatures {
+		return func(r *rand.Rand) fleetFeatures {
+			f := drawFleetFeatures(r)
+			f.leases, f.ttl, f.few = true, false, true
+			change(&f)
+			return f
+		}
+	}
+	leasing := with(func(f *fleetFeatures) { *f = fleetFeatures{leases: true, lost: f.lost, pause: f.pause, two: f.two} })
+	pausing := with(func(f *fleetFeatures) { *f = fleetFeatures{leases: true, pause: true, few: true, long: true} })
+	giving := with(func(f *fleetFeatures) { f.lost, f.slots, f.refund, f.adopt = true, true, true, false })
+	adopting := with(func(f *fleetFeatures) { f.adopt, f.shards, f.two = true, false, true })
+	settling := with(func(f *fleetFeatures) { f.settle = true })
+	leased := without(func(c clause) bool {
+		return c.is(limitLeased, "=") || c.is(limitLeased, "<=") || c.is(limitLeased, ">=") || c.is(limitLeased, "absent")
+	})
+	drop := func(attr, operator string) func(*dynamodb.UpdateItemInput) {
+		return without(func(c clause) bool { return c.is(attr, operator) })
+	}
+	for _, tc := range []struct {
+		name     string
+		without  fleetSabotage
+		features func(*rand.Rand) fleetFeatures
+	}{
+		{"what is leased keeps its place in the capacity", fleetSabotage{lane: blindToLeases, update: leased}, leasing},
+		{"what a lease has spent is reported by a refill", fleetSabotage{update: onSteps(unmoved)}, leasing},
+		{"a lease is served for its term and no longer", fleetSabotage{lane: immortal}, pausing},
+		{"a lease is served for its term by the clock on the wall, too", fleetSabotage{wallIsMono: true}, pausing},
+		{"a write that gives rests on the ids of writes", fleetSabotage{update: without(func(c clause) bool { return strings.HasPrefix(c.attr, attrSlot) })}, giving},
+		{"a refill rests on rf", fleetSabotage{update: drop(attrRefilled, "=")}, leasing},
+		{"a write rests on the limits", fleetSabotage{update: drop(attrVersion, "=")}, adopting},
+		{"a reservation is settled once", fleetSabotage{put: anyMark}, settling},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			began := time.Now()
+			for seed := range uint64(1000) {
+				if err := newFleet(t, seed, tc.features, tc.without).run(); err != nil {
+					t.Logf("seed %d, in %v: %v", seed, time.Since(began).Round(time.Millisecond), err)
+					return
+				}
+			}
+			t.Error("nothing was found")
+		})
+	}
+}
