@@ -72,6 +72,7 @@ type span struct {
 	last int64 // what the last one took
 
 	need int64 // what those who wait want to take
+	kept int64 // the need of the state before, until one took so much: who waits has yet to come back
 	ask  int64 // at how much spent to see whether a newer state is due
 }
 
@@ -214,7 +215,9 @@ func (b *bucket) account(op *limiter.Op, now int64, admitted bool) (low, over bo
 		s.spent = max(s.spent-gives, 0) + took
 		s.nextSpent = max(s.nextSpent-gives, 0) + took
 		if took > 0 {
-			s.last = takes
+			if s.last = takes; takes >= s.kept {
+				s.kept = 0
+			}
 			low = low || s.spent > s.ask && !k.queued && !k.flying && b.low(sp.Index, now)
 		}
 	}
@@ -265,8 +268,8 @@ func (b *bucket) launch(now int64) {
 			continue
 		}
 		s := k.span(i)
-		s.nextSize, s.nextSpent = b.nextSize(i, now), 0
-		s.need = 0
+		s.nextSize, s.nextSpent = max(b.nextSize(i, now), s.kept), 0
+		s.need, s.kept = 0, s.need
 	}
 	k.since = now
 }

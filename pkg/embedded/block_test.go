@@ -130,6 +130,35 @@ func TestThoseWhoWaitShareABlock(t *testing.T) {
 	}
 }
 
+// What somebody waits for is there still while the next state is written, however little
+// the bucket has: else nobody could be sure to find it. Who took it has it no more.
+func TestABlockIsKeptForWhoWaitsForIt(t *testing.T) {
+	limits := limitsOf(t, limiter.PerDay("l", 10))
+	charge := opOf("e", limits, 0)
+	charge.Spends[0].Charge = 50 * limiter.Milli
+	b := newDurableBucket(&charge, 0)
+	b.first.Tokens = 0
+	covers := func(want bool) {
+		t.Helper()
+		b.prepare(&charge, 0)
+		if got := b.covers(&charge, true); got != want {
+			t.Fatalf("covered: %t, want %t; %+v", got, want, b.block.first)
+		}
+	}
+	covers(false)
+	b.launch(0)
+	b.land(made)
+	b.launch(0) // for others, before the caller is back
+	covers(true)
+	b.account(&charge, 0, true)
+	b.land(made)
+	b.launch(0)
+	b.land(made)
+	if got := b.block.first.size; got != 0 {
+		t.Errorf("a block of %d when all is taken, want none", got)
+	}
+}
+
 func TestUsageStopsAtTheEndsOfTheNumbers(t *testing.T) {
 	for _, tt := range []struct{ a, b, want int64 }{
 		{1, -3, -2}, {math.MaxInt64, 1, math.MaxInt64}, {math.MinInt64, -1, math.MinInt64},
