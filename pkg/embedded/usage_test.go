@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -199,5 +200,29 @@ func TestOldUsageIsSwept(t *testing.T) {
 			want["l"] = tt.want
 		}
 		l.uses("swept", tt.w, begin.Add(time.Duration(tt.at)*day), want)
+	}
+}
+
+// One sweep drops all that is old, however much it is: else the file would grow where more
+// gets old than is dropped.
+func TestASweepDropsAllOldUsage(t *testing.T) {
+	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	s := openTest(t, t.TempDir(), Config{SweepInterval: time.Hour, Now: func() time.Time { return now }})
+	var rows []usageRow
+	for i := range sweptRows + 100 {
+		for _, at := range []time.Time{now.Add(-15 * 24 * time.Hour), now} {
+			rows = append(rows, usageRow{
+				consumed:  consumed{hour: hourOf(at.UnixMilli()), limit: "l", amount: 1},
+				namespace: "default", entity: fmt.Sprint(i), resource: "r",
+			})
+		}
+	}
+	if err := s.disk.file.Update(func(tx *datafile.Tx) error { return addUsage(tx, rows) }); err != nil {
+		t.Fatal(err)
+	}
+	before := s.disk.file.Stats().Records[datafile.Usage]
+	s.sweepPart(0, nil)
+	if got, want := before-s.disk.file.Stats().Records[datafile.Usage], sweptRows+100; int(got) != want {
+		t.Errorf("%d rows of hours were dropped, want %d", got, want)
 	}
 }
