@@ -38,9 +38,9 @@ type block struct {
 	clean   bool // and nothing has changed since: it is the bucket's state, with no block
 	queued  bool // it is in a batch that is not taken up yet
 	leaving leaving
-	flying  bool // a newer state is being written
-	vacated bool // or rather, none: the file is forgetting the bucket
-	unsure  bool // a commit of it ended nobody knows how
+	flying  bool    // a newer state is being written
+	vacated leaving // or rather, none: the file is forgetting the bucket
+	unsure  bool    // a commit of it ended nobody knows how
 }
 
 // leaving says whether the file, and then the memory, is to forget the bucket by the
@@ -275,9 +275,9 @@ func (b *bucket) launch(now int64) {
 }
 
 // vacate covers nothing: the file is to forget the bucket.
-func (b *bucket) vacate() {
+func (b *bucket) vacate(how leaving) {
 	k := b.block
-	k.flying, k.vacated, k.clean = true, true, false
+	k.flying, k.vacated, k.clean = true, how, false
 	for i := range b.limits.Len() {
 		s := k.span(i)
 		*s = span{used: s.used, last: s.last}
@@ -297,8 +297,8 @@ const (
 // forgotten the bucket.
 func (b *bucket) land(how outcome) (left bool) {
 	k := b.block
-	left = k.vacated && how == made
-	k.flying, k.vacated, k.unsure = false, false, k.unsure || how == unknown
+	left = k.vacated != stays && how == made
+	k.flying, k.vacated, k.unsure = false, stays, k.unsure || how == unknown
 	for i := range b.limits.Len() {
 		k.span(i).land(how)
 	}

@@ -464,6 +464,13 @@ func TestABucketInUseDoesNotLeave(t *testing.T) {
 				t.Errorf("giving back: %+v, %v", got, err)
 			}
 		}, 1},
+		{"a limit is raised, which gives nothing", func(s *Store, _ *bucket) {
+			op := opOf("a", limitsOf(t, limiter.PerSecond("a", 1000)), 500)
+			op.Generation++
+			if got, err := s.tryOne(t0.Add(time.Hour).UnixMilli(), &op); err != nil || !got.done || got.admitted {
+				t.Errorf("of the raised limit: %+v, %v", got, err)
+			}
+		}, 1},
 	} {
 		s, d := openStill(t, t.TempDir(), Config{Now: func() time.Time { return t0.Add(time.Hour) }})
 		op := opOf("a", limits, 1)
