@@ -17,17 +17,18 @@ type tenant struct {
 	generation uint64
 	taken      bool // anything, since it was last seen without a bucket
 
-	under uint64 // hash of the limits that the bucket is under
-	since uint64 // generation of the change to them
-	given bool   // anything, under them and in this life
+	under   uint64 // hash of the limits that the bucket is under
+	since   uint64 // generation of the change to them
+	changed bool   // to them, in this life
+	given   bool   // anything, under them and in this life
 }
 
 // see notes what limits the bucket is under; nil is none.
 func (tn *tenant) see(b *bucket) {
 	if b == nil {
-		tn.under, tn.given = 0, false
+		tn.under, tn.changed, tn.given = 0, false, false
 	} else if hash := b.limits.Hash(); hash != tn.under {
-		tn.under, tn.since, tn.given = hash, b.generation, false
+		tn.under, tn.since, tn.changed, tn.given = hash, b.generation, tn.under != 0, false
 	}
 }
 

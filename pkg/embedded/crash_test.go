@@ -78,7 +78,7 @@ const start = int64(1_700_000_000_000)
 func newWorld(t *testing.T, seed uint64, ways ways) *world {
 	t.Helper()
 	w := &world{
-		t: t, fail: func(text string) { t.Helper(); t.Fatal(text) }, ways: ways, r: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), real: start,
+		t: t, fail: func(text string) { t.Helper(); t.Fatal(text) }, ways: ways, r: rand.New(rand.NewPCG(seed, 0)), dir: memory(t), real: start,
 		whole: newStore(t, Config{SweepInterval: time.Hour}), used: make(map[string]int64), counts: make(map[string]int),
 	}
 	for i := range 4 {
@@ -277,7 +277,7 @@ func (w *world) rise(check func(old, now *Store, steady bool)) {
 	w.gifts = nil
 	for _, tn := range w.tenants {
 		tn.see(bucketOf(w.life, &tn.key))
-		tn.given = false
+		tn.changed, tn.given = false, false
 	}
 	for _, c := range w.callers {
 		*c = caller{}
