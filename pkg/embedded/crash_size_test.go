@@ -3,4 +3,4 @@
 package embedded
 
 // How many runs TestCrashes makes.
-const crashSeeds = 100
+const crashSeeds = 60
