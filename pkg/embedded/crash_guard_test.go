@@ -105,7 +105,7 @@ func keepCover(s *Store, now int64, ops []limiter.Op) (try, error) {
 			continue
 		}
 		from := b.limits
-		var old []span
+		old := make([]span, 0, from.Len())
 		for j := range from.Len() {
 			old = append(old, *b.block.span(j))
 		}

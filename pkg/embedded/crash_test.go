@@ -306,6 +306,7 @@ func (w *world) refill() {
 
 // A run that fails says its seed: go test ./pkg/embedded -run 'TestCrashes/seed_17$'
 func TestCrashes(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(crashSeeds) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
