@@ -61,9 +61,10 @@ test-short: ## Run the tests that need nothing but Go
 	cd test/istio && $(GO) vet ./... && $(GO) test -short -timeout 9m ./...
 
 .PHONY: torture
-torture: $(DYNAMODB) ## Run the long form of the tests of a fleet, millions of decisions of several processes on DynamoDB Local, and of those that kill a process with a data directory
+torture: $(DYNAMODB) ## Run the long form of the tests of a fleet, millions of decisions of several processes on DynamoDB Local, and of those that end a store with a data directory at any moment
 	$(GO) test -tags torture -timeout 30m ./test/fleet
 	$(GO) test -tags torture -timeout 30m ./test/durable
+	$(GO) test -tags torture -timeout 30m -run TestCrashes ./pkg/embedded
 
 # Of what go test prints, only the tables and what failed.
 .PHONY: bench

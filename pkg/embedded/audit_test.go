@@ -77,7 +77,8 @@ func TestAuditEvents(t *testing.T) {
 	if stored.Version != 1 {
 		t.Errorf("version %d, want 1", stored.Version)
 	}
-	for range s.AuditEvents(ctx, ns, entity) {
+	for _, err := range s.AuditEvents(ctx, ns, entity) {
+		must(err)
 		break // which must not hold anything up
 	}
 	must(s.Close(ctx))
@@ -145,7 +146,7 @@ func TestGenerationsOutliveACrash(t *testing.T) {
 func TestOldEventsAreSwept(t *testing.T) {
 	l := newLife(t)
 	begin := l.now
-	var changes []change
+	changes := make([]change, 0, 100*2*3)
 	for i := range 100 {
 		for _, ns := range []string{"a", "default"} {
 			e := edit{namespace: ns, generation: uint64(i + 1)}

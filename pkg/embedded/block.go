@@ -38,9 +38,9 @@ type block struct {
 	clean   bool // and nothing has changed since: it is the bucket's state, with no block
 	queued  bool // it is in a batch that is not taken up yet
 	leaving leaving
-	flying  bool // a newer state is being written
-	vacated bool // or rather, none: the file is forgetting the bucket
-	unsure  bool // a commit of it ended nobody knows how
+	flying  bool    // a newer state is being written
+	vacated leaving // or rather, none: the file is forgetting the bucket
+	unsure  bool    // a commit of it ended nobody knows how
 }
 
 // leaving says whether the file, and then the memory, is to forget the bucket by the
@@ -72,6 +72,7 @@ type span struct {
 	last int64 // what the last one took
 
 	need int64 // what those who wait want to take
+	kept int64 // the need of the state before, until one took so much: who waits has yet to come back
 	ask  int64 // at how much spent to see whether a newer state is due
 }
 
@@ -214,7 +215,9 @@ func (b *bucket) account(op *limiter.Op, now int64, admitted bool) (low, over bo
 		s.spent = max(s.spent-gives, 0) + took
 		s.nextSpent = max(s.nextSpent-gives, 0) + took
 		if took > 0 {
-			s.last = takes
+			if s.last = takes; takes >= s.kept {
+				s.kept = 0
+			}
 			low = low || s.spent > s.ask && !k.queued && !k.flying && b.low(sp.Index, now)
 		}
 	}
@@ -265,16 +268,16 @@ func (b *bucket) launch(now int64) {
 			continue
 		}
 		s := k.span(i)
-		s.nextSize, s.nextSpent = b.nextSize(i, now), 0
-		s.need = 0
+		s.nextSize, s.nextSpent = max(b.nextSize(i, now), s.kept), 0
+		s.need, s.kept = 0, s.need
 	}
 	k.since = now
 }
 
 // vacate covers nothing: the file is to forget the bucket.
-func (b *bucket) vacate() {
+func (b *bucket) vacate(how leaving) {
 	k := b.block
-	k.flying, k.vacated, k.clean = true, true, false
+	k.flying, k.vacated, k.clean = true, how, false
 	for i := range b.limits.Len() {
 		s := k.span(i)
 		*s = span{used: s.used, last: s.last}
@@ -294,8 +297,8 @@ const (
 // forgotten the bucket.
 func (b *bucket) land(how outcome) (left bool) {
 	k := b.block
-	left = k.vacated && how == made
-	k.flying, k.vacated, k.unsure = false, false, k.unsure || how == unknown
+	left = k.vacated != stays && how == made
+	k.flying, k.vacated, k.unsure = false, stays, k.unsure || how == unknown
 	for i := range b.limits.Len() {
 		k.span(i).land(how)
 	}

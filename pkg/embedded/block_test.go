@@ -2,10 +2,9 @@ package embedded
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"maps"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -39,7 +38,8 @@ func TestSizeOfTheNextBlock(t *testing.T) {
 		"what is left is covered while it flies":   {100 * token, 0, minute, span{size: 90 * token, spent: token}, 89 * token},
 		"the largest numbers": {
 			tokenbucket.MaxCapacity, 0, 0,
-			span{size: maxFlow, spent: maxFlow, last: maxFlow, need: maxFlow}, maxFlow,
+			span{size: maxFlow, spent: maxFlow, last: maxFlow, need: maxFlow},
+			maxFlow,
 		},
 		"a clock that was set back": {1_000_000 * token, 0, math.MinInt64, span{size: 10 * token, spent: 10 * token}, 3_906_250},
 		"no more than there is":     {1_000_000 * token, 7 * token, 999, span{size: 1000 * token, spent: 900 * token, last: 20 * token}, 7 * token},
@@ -130,14 +130,32 @@ func TestThoseWhoWaitShareABlock(t *testing.T) {
 	}
 }
 
-func TestUsageStopsAtTheEndsOfTheNumbers(t *testing.T) {
-	for _, tt := range []struct{ a, b, want int64 }{
-		{1, -3, -2}, {math.MaxInt64, 1, math.MaxInt64}, {math.MinInt64, -1, math.MinInt64},
-		{math.MinInt64, math.MinInt64, math.MinInt64}, {math.MaxInt64, math.MinInt64, -1},
-	} {
-		if got := plus(tt.a, tt.b); got != tt.want {
-			t.Errorf("%d + %d: got %d, want %d", tt.a, tt.b, got, tt.want)
+// What somebody waits for is there still while the next state is written, however little
+// the bucket has: else nobody could be sure to find it. Who took it has it no more.
+func TestABlockIsKeptForWhoWaitsForIt(t *testing.T) {
+	limits := limitsOf(t, limiter.PerDay("l", 10))
+	charge := opOf("e", limits, 0)
+	charge.Spends[0].Charge = 50 * limiter.Milli
+	b := newDurableBucket(&charge, 0)
+	b.first.Tokens = 0
+	covers := func(want bool) {
+		t.Helper()
+		b.prepare(&charge, 0)
+		if got := b.covers(&charge, true); got != want {
+			t.Fatalf("covered: %t, want %t; %+v", got, want, b.block.first)
 		}
+	}
+	covers(false)
+	b.launch(0)
+	b.land(made)
+	b.launch(0) // for others, before the caller is back
+	covers(true)
+	b.account(&charge, 0, true)
+	b.land(made)
+	b.launch(0)
+	b.land(made)
+	if got := b.block.first.size; got != 0 {
+		t.Errorf("a block of %d when all is taken, want none", got)
 	}
 }
 
@@ -300,7 +318,7 @@ func (p *proof) write(t *rapid.T) {
 func (p *proof) check() {
 	records := p.held
 	if p.flying != nil && !p.dead {
-		records = append(records[:len(records):len(records)], *p.flying)
+		records = append(slices.Clip(records), *p.flying)
 	}
 	for _, h := range records {
 		b := cmp.Or(h.then, p.bucket)
@@ -424,7 +442,7 @@ func TestABucketInUseDoesNotLeave(t *testing.T) {
 	}{
 		{"nothing", func(*Store, *bucket) {}, 0},
 		{"somebody wants to take", func(s *Store, _ *bucket) {
-			if got, err := s.tryOne(t0.UnixMilli(), ptr(opOf("a", limits, 1))); err != nil || got.done {
+			if got, err := s.tryOne(t0.UnixMilli(), new(opOf("a", limits, 1))); err != nil || got.done {
 				t.Errorf("what the file forgets is taken from: %+v, %v", got, err)
 			}
 		}, 1},
@@ -433,6 +451,13 @@ func TestABucketInUseDoesNotLeave(t *testing.T) {
 			op.Spends[0].Refund = 1
 			if got, err := s.tryOne(t0.UnixMilli(), &op); err != nil || !got.done {
 				t.Errorf("giving back: %+v, %v", got, err)
+			}
+		}, 1},
+		{"a limit is raised, which gives nothing", func(s *Store, _ *bucket) {
+			op := opOf("a", limitsOf(t, limiter.PerSecond("a", 1000)), 500)
+			op.Generation++
+			if got, err := s.tryOne(t0.Add(time.Hour).UnixMilli(), &op); err != nil || !got.done || got.admitted {
+				t.Errorf("of the raised limit: %+v, %v", got, err)
 			}
 		}, 1},
 	} {
@@ -458,71 +483,4 @@ func TestABucketInUseDoesNotLeave(t *testing.T) {
 			t.Errorf("while it left, %s: %d records, want none", step.what, got)
 		}
 	}
-}
-
-// openStill opens a store that writes and sweeps nothing by itself.
-func openStill(t testing.TB, dir string, cfg Config) (*Store, *disk) {
-	t.Helper()
-	file, err := datafile.Open(dir, datafile.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := file.Close(); err != nil && !errors.Is(err, datafile.ErrClosed) {
-			t.Error(err)
-		}
-	})
-	s := emptyStore(cfg.withDefaults())
-	if err := s.load(file); err != nil {
-		t.Fatal(err)
-	}
-	s.disk = newDisk(s, file)
-	return s, s.disk
-}
-
-// take takes the next batch, as the writer does.
-func (d *disk) take() *batch {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	n := d.next
-	d.next = nil
-	return n
-}
-
-// writeNext writes the next batch, if there is one, and reports whether there was.
-func (d *disk) writeNext() bool {
-	n := d.take()
-	if n == nil {
-		return false
-	}
-	d.commit(n)
-	return true
-}
-
-func ptr[V any](v V) *V { return &v }
-
-// openTest opens a store that the test's end closes.
-func openTest(t testing.TB, dir string, cfg Config) *Store {
-	t.Helper()
-	s, err := Open(dir, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
-func onlyBucket(t *testing.T, s *Store) *bucket {
-	t.Helper()
-	for i := range s.shards {
-		for _, b := range s.shards[i].buckets {
-			return b
-		}
-	}
-	t.Fatal("no bucket")
-	return nil
 }

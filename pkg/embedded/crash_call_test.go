@@ -16,6 +16,20 @@ type tenant struct {
 	now        int // which of sets
 	generation uint64
 	taken      bool // anything, since it was last seen without a bucket
+
+	under   uint64 // hash of the limits that the bucket is under
+	since   uint64 // generation of the change to them
+	changed bool   // to them, in this life
+	given   bool   // anything, under them and in this life
+}
+
+// see notes what limits the bucket is under; nil is none.
+func (tn *tenant) see(b *bucket) {
+	if b == nil {
+		tn.under, tn.changed, tn.given = 0, false, false
+	} else if hash := b.limits.Hash(); hash != tn.under {
+		tn.under, tn.since, tn.changed, tn.given = hash, b.generation, tn.under != 0, false
+	}
 }
 
 // newTenant draws limits from those that are worth a test: tiny, huge, slow, fast,
@@ -126,15 +140,12 @@ func (w *world) try(c *caller) {
 		w.meet(&c.ops[i])
 	}
 	now := w.clock() - late
-	var t try
-	var err error
-	if len(c.ops) == 1 {
-		t, err = w.life.tryOne(now, &c.ops[0])
-	} else {
-		t, err = w.life.tryAll(now, c.ops)
-	}
+	t, err := w.ways.take(w.life, now, c.ops)
 	if err != nil {
 		w.fatalf("taking: %v", err)
+	}
+	for i := range c.ops {
+		w.tenant(&c.ops[i].Bucket).see(bucketOf(w.life, &c.ops[i].Bucket))
 	}
 	if !t.done {
 		w.counts["waited"]++
@@ -257,7 +268,8 @@ func (w *world) tally(op *limiter.Op, admitted bool) {
 		if admitted {
 			n += sp.Take
 		}
-		tn.taken = tn.taken || sp.Charge > 0 || admitted && sp.Take > 0
+		_, takes := flow(sp, admitted)
+		tn.taken, tn.given = tn.taken || sp.Charge > 0 || takes > 0, tn.given || takes > 0
 		w.used[op.Bucket.Entity+"/"+sp.Limit] += n
 	}
 }

@@ -14,13 +14,17 @@ func (w *world) checkCrash(old, now *Store, was int64, steady bool) {
 	for id, o := range before {
 		n := after[id]
 		if n == nil {
-			if w.tenant(o.key()).taken && !o.full(was) {
+			tn := w.tenant(o.key())
+			if forgotten := tn.changed && !tn.given; tn.taken && !o.full(was) && !forgotten { // when it was full, under other limits
 				w.fatalf("bucket %s, which was not full, is gone", o.entity)
 			}
 			continue
 		}
-		if n.generation != o.generation {
-			continue // the file had not yet heard of the change, and nothing was given since
+		if !w.heard(n) {
+			if tn := w.tenant(o.key()); tn.given {
+				w.fatalf("bucket %s gave under limits that the file knows nothing of", o.entity)
+			}
+			continue
 		}
 		for i := range n.limits.Len() {
 			if !n.limits.Unlimited(i) {
@@ -37,6 +41,13 @@ func (w *world) checkCrash(old, now *Store, was int64, steady bool) {
 	w.checkReport(now, sizes)
 }
 
+// heard reports whether the file had the limits that the bucket was under in the life
+// before.
+func (w *world) heard(n *bucket) bool {
+	tn := w.tenant(n.key())
+	return n.generation >= tn.since && n.limits.Hash() == tn.under
+}
+
 // accept has the store that never dies forget what nobody was given: new buckets, and
 // changes of limits.
 func (w *world) accept(old, now *Store) {
@@ -44,7 +55,7 @@ func (w *world) accept(old, now *Store) {
 	for id, o := range old.copies() {
 		if n := after[id]; n == nil {
 			w.forget(o.key())
-		} else if n.generation != o.generation {
+		} else if !w.heard(n) {
 			w.resync(n)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"testing"
 )
 
 // What a disk writes as a whole, and the pages of the data file.
@@ -17,6 +18,18 @@ const (
 
 // dataFile is the file in a data directory.
 func dataFile(dir string) string { return filepath.Join(dir, "ratelimit.db") }
+
+// memory returns a directory without a disk behind it, if there is one: what a disk would
+// be left with is drawn here, and thousands of syncs take long.
+func memory(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "embedded") //nolint:usetesting // t.TempDir is on a disk
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
 
 // image reads the data file, or writes it.
 func (w *world) image() []byte {
@@ -43,7 +56,7 @@ func (w *world) lookAfterCuts() {
 	w.mustSave()
 	after := w.image()
 	for range 3 {
-		dir := w.t.TempDir()
+		dir := memory(w.t)
 		w.put(dir, w.cut(before, after))
 		s := w.begin(dir)
 		w.checkCrash(w.life, s, w.clock(), !w.behind)

@@ -258,14 +258,17 @@ func (d *disk) depart(n *batch) writing {
 // to leave and may. The bucket's shard must be locked.
 func (w *writing) depart(b *bucket, now int64) {
 	k := b.block
-	leave := k.leaving == purged || k.leaving == whenIdle && b.idle(now-grace.Milliseconds())
+	how := k.leaving
+	if how == whenIdle && !b.idle(now-grace.Milliseconds()) {
+		how = stays
+	}
 	k.queued, k.leaving = false, stays
 	c := change{table: datafile.Buckets}
 	var head []byte
 	c.key, head = identified(b.identity())
-	if leave {
+	if how != stays {
 		b.turn(k.hour)
-		b.vacate()
+		b.vacate(how)
 	} else {
 		b.launch(now)
 		c.value = b.record(head, false)
@@ -301,11 +304,13 @@ func (d *disk) land(n *batch, err error) {
 	case err != nil:
 		how = notMade
 	}
+	now := d.store.cfg.Now().UnixMilli()
 	for _, a := range n.buckets {
 		a.shard.mu.Lock()
-		b := a.bucket
-		left := b.land(how)
-		if k := b.block; left && !k.queued && !k.unsaved() && a.shard.buckets != nil {
+		b, k := a.bucket, a.bucket.block
+		purge := k.vacated == purged
+		left := b.land(how) && !k.queued && !k.unsaved() && a.shard.buckets != nil
+		if left && (purge || b.full(now)) { // it is not where a limit was raised meanwhile, which fills nothing
 			d.store.drop(a.shard, a.hash, b)
 		}
 		a.shard.mu.Unlock()

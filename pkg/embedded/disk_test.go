@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -158,8 +159,8 @@ func TestASweepIsManyCommits(t *testing.T) {
 func TestTakeHonoursItsContextWhileItWaits(t *testing.T) {
 	s, _ := openStill(t, t.TempDir(), Config{}) // nobody writes
 	limits := limitsOf(t, limiter.PerHour("l", 10))
-	ctx, cancel := context.WithCancel(t.Context())
 	for _, ops := range [][]limiter.Op{{opOf("a", limits, 1)}, {opOf("a", limits, 1), opOf("b", limits, 1)}} {
+		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() {
 			_, err := s.Take(ctx, time.Now(), ops)
@@ -169,8 +170,8 @@ func TestTakeHonoursItsContextWhileItWaits(t *testing.T) {
 		if err := <-ended; !errors.Is(err, limiter.ErrUnavailable) || !errors.Is(err, context.Canceled) {
 			t.Errorf("Take: got %v, want ErrUnavailable for the context", err)
 		}
-		ctx, cancel = context.WithCancel(t.Context())
 	}
+	ctx, cancel := context.WithCancel(t.Context())
 	m := markOf("r", "o", 1<<50)
 	ended := make(chan error)
 	go func() {
@@ -248,7 +249,7 @@ func TestCloseWhileTakesWait(t *testing.T) {
 	for c := range taken {
 		wg.Go(func() {
 			for {
-				ok, err := s.Take(context.Background(), time.Now(), []limiter.Op{opOf("a", limits, 1), opOf(fmt.Sprint(rand.IntN(1000)), limits, 1)})
+				ok, err := s.Take(context.Background(), time.Now(), []limiter.Op{opOf("a", limits, 1), opOf(strconv.Itoa(rand.IntN(1000)), limits, 1)})
 				if errors.Is(err, limiter.ErrClosed) || !ok && err == nil {
 					return
 				}

@@ -29,9 +29,10 @@ func names() *rapid.Generator[string] {
 
 func someLimits(least int) *rapid.Generator[*limiter.Limits] {
 	return rapid.Custom(func(t *rapid.T) *limiter.Limits {
-		var all []limiter.Limit
-		for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "rpm", "tpm.day"}), least, 4, rapid.ID[string]).Draw(t, "names") {
-			all = append(all, oneLimit(t, name))
+		names := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "rpm", "tpm.day"}), least, 4, rapid.ID[string]).Draw(t, "names")
+		all := make([]limiter.Limit, len(names))
+		for i, name := range names {
+			all[i] = oneLimit(t, name)
 		}
 		limits, err := limiter.NewLimits(all...)
 		if err != nil {
@@ -145,7 +146,7 @@ func TestBucketsComeBackFromTheirRecords(t *testing.T) {
 // refusesDamage checks that what was cut short, or has something behind it, is refused.
 func refusesDamage(t *rapid.T, value []byte, parse func([]byte) error) {
 	t.Helper()
-	for n := range len(value) {
+	for n := range value {
 		if err := parse(value[:n]); !errors.Is(err, errRecord) {
 			t.Fatalf("the first %d of %d bytes: %v, want errRecord", n, len(value), err)
 		}

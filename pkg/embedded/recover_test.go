@@ -205,7 +205,7 @@ func TestChangedLimitsOutliveACrash(t *testing.T) {
 func TestEveryBucketOfManyComesBack(t *testing.T) {
 	l := newLife(t)
 	limits := limitsOf(t, limiter.PerDay("l", 10))
-	var ops []limiter.Op
+	ops := make([]limiter.Op, 0, 60)
 	for _, entity := range []string{"a", "b", "", "\xff", strings.Repeat("long", 1000)} {
 		for _, resource := range []string{"", "r", strings.Repeat("r", 300)} {
 			for _, namespace := range []string{"default", "other"} {

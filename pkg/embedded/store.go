@@ -136,7 +136,7 @@ func (s *Store) Close(ctx context.Context) error {
 		sh := &s.shards[i]
 		sh.mu.Lock()
 		s.buckets.Add(-int64(len(sh.buckets)))
-		if s.disk != nil {
+		if s.disk != nil && sh.buckets != nil { // another Close has kept them, and may be reading
 			s.disk.keep(sh.buckets)
 		}
 		sh.buckets = nil

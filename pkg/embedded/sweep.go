@@ -69,7 +69,9 @@ func (s *Store) sweepPart(part int, stop <-chan struct{}) {
 		}
 	}
 	if part == 0 && s.disk != nil {
-		settled(s.disk.sweepRows(s.cfg.Now()))
+		for n := s.disk.sweepRows(s.cfg.Now()); n != nil && settled(n) && n.err == nil; {
+			n = s.disk.sweepRows(s.cfg.Now())
+		}
 	}
 }
 

@@ -2,6 +2,8 @@ package embedded
 
 import (
 	"errors"
+	"math"
+	"strconv"
 	"testing"
 	"time"
 
@@ -28,20 +30,20 @@ func (l *life) uses(when string, w Window, at time.Time, want map[string]int64) 
 	}
 }
 
-// usesBy checks it hour by hour, and in sum.
-func (l *life) usesBy(when, limit string, begin time.Time, hours ...int64) {
+// usesBy checks it hour by hour, and in sum, of limit l.
+func (l *life) usesBy(when string, begin time.Time, hours ...int64) {
 	l.t.Helper()
 	var sum int64
 	for i, n := range hours {
-		want := map[string]int64{limit: n * limiter.Milli}
+		want := map[string]int64{"l": n * limiter.Milli}
 		if n == 0 {
 			want = map[string]int64{}
 		}
 		l.uses(when, Hour, begin.Add(time.Duration(i)*time.Hour+17*time.Minute), want)
 		sum += n * limiter.Milli
 	}
-	l.uses(when, Day, begin, map[string]int64{limit: sum})
-	l.uses(when, Month, begin, map[string]int64{limit: sum})
+	l.uses(when, Day, begin, map[string]int64{"l": sum})
+	l.uses(when, Month, begin, map[string]int64{"l": sum})
 }
 
 func TestUsageByHourDayAndMonth(t *testing.T) {
@@ -51,10 +53,10 @@ func TestUsageByHourDayAndMonth(t *testing.T) {
 	limits := limitsOf(t, limiter.PerDay("l", 10_000))
 	take := func(n int64) { l.take(true, opOf("a", limits, n)) }
 	take(10)
-	l.usesBy("in the hour at hand", "l", begin, 10)
+	l.usesBy("in the hour at hand", begin, 10)
 	l.now = begin.Add(time.Hour) // to the millisecond
 	take(5)
-	l.usesBy("when the hour has turned", "l", begin, 10, 5)
+	l.usesBy("when the hour has turned", begin, 10, 5)
 	charge := opOf("a", limits, 0)
 	charge.Spends[0].Charge = 7 * limiter.Milli
 	l.take(true, charge)
@@ -65,21 +67,21 @@ func TestUsageByHourDayAndMonth(t *testing.T) {
 	other := opOf("a", limits, 100)
 	other.Bucket.Variant = 1 // another bucket, the same entity and resource
 	l.take(true, other)
-	l.usesBy("charged, given back, denied, and of another variant", "l", begin, 10, 109)
+	l.usesBy("charged, given back, denied, and of another variant", begin, 10, 109)
 	l.stop(3 * time.Hour)
-	l.usesBy("in the next life", "l", begin, 10, 109, 0)
+	l.usesBy("in the next life", begin, 10, 109, 0)
 	take(1)
-	l.usesBy("in the next life, used", "l", begin, 10, 109, 0, 0, 1)
+	l.usesBy("in the next life, used", begin, 10, 109, 0, 0, 1)
 	l.now = begin.Add(2 * time.Hour) // a caller whose clock is behind
 	take(1)
-	l.usesBy("by a clock that is behind", "l", begin, 10, 109, 0, 0, 2)
+	l.usesBy("by a clock that is behind", begin, 10, 109, 0, 0, 2)
 	l.now = begin.Add(60 * 24 * time.Hour)
 	l.store.sweep(0, shardCount, l.now.UnixMilli())
 	l.write()
 	if got := l.store.Buckets(); got != 0 {
 		t.Errorf("%d buckets, all are full", got)
 	}
-	l.usesBy("when the buckets are gone", "l", begin, 10, 109, 0, 0, 2)
+	l.usesBy("when the buckets are gone", begin, 10, 109, 0, 0, 2)
 	take(4)
 	l.uses("the next month but one", Month, l.now, map[string]int64{"l": 4000})
 	l.uses("of nobody", Month, begin.Add(-40*24*time.Hour), map[string]int64{})
@@ -93,14 +95,14 @@ func TestUsageOutlivesACrash(t *testing.T) {
 	l.take(true, opOf("a", limits, 10)) // and the file gives 20 ahead, in a state that has these 10
 	l.take(true, opOf("a", limits, 1))
 	l.kill(0)
-	l.usesBy("after a crash", "l", begin, 10)
+	l.usesBy("after a crash", begin, 10)
 	l.take(true, opOf("a", limits, 5))
 	l.now = begin.Add(time.Hour)
 	l.take(true, opOf("a", limits, 30)) // writes the 15, and the 30 in the hour at hand
 	l.kill(0)
-	l.usesBy("after a crash when the hour had turned", "l", begin, 15, 30)
+	l.usesBy("after a crash when the hour had turned", begin, 15, 30)
 	l.stop(0)
-	l.usesBy("after a stop", "l", begin, 15, 30)
+	l.usesBy("after a stop", begin, 15, 30)
 }
 
 // A commit that fails leaves usage where it was, in its hour.
@@ -121,7 +123,7 @@ func TestUsageOfACommitThatFails(t *testing.T) {
 		}
 		l.disk.land(n, err)
 	}
-	l.usesBy("two of three commits failed", "l", begin, 10, 1, 1, 1)
+	l.usesBy("two of three commits failed", begin, 10, 1, 1, 1)
 }
 
 // What was used of a limit stays when the limit goes.
@@ -149,7 +151,7 @@ func TestUsageOfARefundAlone(t *testing.T) {
 	refund.Spends[0].Refund = 10 * limiter.Milli
 	l.take(true, refund)
 	l.stop(0)
-	l.usesBy("in the next life", "l", t0.Truncate(time.Hour), -10)
+	l.usesBy("in the next life", t0.Truncate(time.Hour), -10)
 }
 
 func TestUsageOfAStoreInMemory(t *testing.T) {
@@ -175,7 +177,7 @@ func TestOldUsageIsSwept(t *testing.T) {
 	l := newLife(t)
 	day := 24 * time.Hour
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	var rows []usageRow
+	rows := make([]usageRow, 0, 500)
 	for i := range 500 {
 		rows = append(rows, usageRow{
 			consumed:  consumed{hour: hourOf(begin.Add(time.Duration(i) * day).UnixMilli()), limit: "l", amount: 1},
@@ -199,5 +201,43 @@ func TestOldUsageIsSwept(t *testing.T) {
 			want["l"] = tt.want
 		}
 		l.uses("swept", tt.w, begin.Add(time.Duration(tt.at)*day), want)
+	}
+}
+
+// One sweep drops all that is old, however much it is: else the file would grow where more
+// gets old than is dropped.
+func TestASweepDropsAllOldUsage(t *testing.T) {
+	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	s := openTest(t, t.TempDir(), Config{SweepInterval: time.Hour, Now: func() time.Time { return now }})
+	rows := make([]usageRow, 0, 2*(sweptRows+100))
+	for i := range sweptRows + 100 {
+		for _, at := range []time.Time{now.Add(-15 * 24 * time.Hour), now} {
+			rows = append(rows, usageRow{
+				consumed:  consumed{hour: hourOf(at.UnixMilli()), limit: "l", amount: 1},
+				namespace: "default", entity: strconv.Itoa(i), resource: "r",
+			})
+		}
+	}
+	if err := s.disk.file.Update(func(tx *datafile.Tx) error { return addUsage(tx, rows) }); err != nil {
+		t.Fatal(err)
+	}
+	before := s.disk.file.Stats().Records[datafile.Usage]
+	s.sweepPart(0, nil)
+	if got, want := before-s.disk.file.Stats().Records[datafile.Usage], sweptRows+100; int(got) != want {
+		t.Errorf("%d rows of hours were dropped, want %d", got, want)
+	}
+}
+
+func TestUsageStopsAtTheEndsOfTheNumbers(t *testing.T) {
+	for _, tt := range []struct{ a, b, want int64 }{
+		{1, -3, -2},
+		{math.MaxInt64, 1, math.MaxInt64},
+		{math.MinInt64, -1, math.MinInt64},
+		{math.MinInt64, math.MinInt64, math.MinInt64},
+		{math.MaxInt64, math.MinInt64, -1},
+	} {
+		if got := plus(tt.a, tt.b); got != tt.want {
+			t.Errorf("%d + %d: got %d, want %d", tt.a, tt.b, got, tt.want)
+		}
 	}
 }

@@ -45,6 +45,15 @@ func (h *history) spent() int64 {
 	return n
 }
 
+// admitted is how many calls were admitted.
+func (h *history) admitted() int {
+	n := 0
+	for _, given := range h.given {
+		n += len(given)
+	}
+	return n
+}
+
 // caller asks one life of the program.
 type caller struct {
 	*history

@@ -1,0 +1,208 @@
+package embedded
+
+import (
+	"errors"
+	"math"
+	"runtime"
+	"testing"
+
+	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// reconsider has the buckets of a store that begins be as the world's way of recovery has them.
+func (w *world) reconsider(s *Store) {
+	w.t.Helper()
+	if w.ways.recover == nil {
+		return
+	}
+	err := s.disk.file.View(func(tx *datafile.Tx) error {
+		return tx.Each(datafile.Buckets, nil, func(key, value []byte) error {
+			r, err := parseBucket(key, value, make(map[string]*limiter.Limits))
+			if err != nil {
+				return err
+			}
+			w.ways.recover(&r, w.clock())
+			b := bucketOf(s, r.key())
+			b.first, b.rest, b.block = r.first, r.rest, r.block
+			return nil
+		})
+	})
+	if err != nil {
+		w.fatalf("reading the buckets: %v", err)
+	}
+}
+
+// refillLast subtracts the block from what the file has, and refills that.
+func refillLast(r *restored, now int64) {
+	for i, size := range r.sizes {
+		if !r.limits.Unlimited(i) {
+			t := r.balance(i)
+			t.Tokens -= size
+			*t = settle(*t, r.limits.Params(i), now)
+		}
+	}
+}
+
+// forgetBlocks subtracts nothing.
+func forgetBlocks(r *restored, now int64) {
+	clear(r.sizes)
+	r.recover(now)
+}
+
+// handOutAgain covers by a block what was subtracted for it.
+func handOutAgain(r *restored, now int64) {
+	r.recover(now)
+	if r.block == nil {
+		return
+	}
+	for i, size := range r.sizes {
+		s := r.block.span(i)
+		s.size, s.nextSize = size, size
+	}
+}
+
+// covering takes what the blocks of some buckets do not cover as if a part of them did.
+func covering(some func(*block) bool, part func(*span)) ways {
+	w := asTheyAre()
+	take := w.take
+	w.take = func(s *Store, now int64, ops []limiter.Op) (try, error) {
+		t, err := take(s, now, ops)
+		if err != nil || t.done {
+			return t, err
+		}
+		var undo []func()
+		for i := range ops {
+			b := bucketOf(s, &ops[i].Bucket)
+			if !some(b.block) {
+				continue
+			}
+			for j := range b.limits.Len() {
+				sp := b.block.span(j)
+				size, nextSize, ask := sp.size, sp.nextSize, sp.ask
+				part(sp)
+				undo = append(undo, func() { sp.size, sp.nextSize, sp.ask = size, nextSize, ask })
+			}
+		}
+		t, err = take(s, now, ops)
+		for _, u := range undo {
+			u()
+		}
+		return t, err
+	}
+	return w
+}
+
+func theStateInTheFile(s *span) { s.size = math.MaxInt64 }
+func theNextState(s *span)      { s.nextSize = math.MaxInt64 }
+func both(s *span)              { theStateInTheFile(s); theNextState(s) }
+
+// keepCover has what the file covers of a limit cover it under other numbers.
+func keepCover(s *Store, now int64, ops []limiter.Op) (try, error) {
+	for i := range ops {
+		b := bucketOf(s, &ops[i].Bucket)
+		if b == nil || b.block == nil {
+			continue
+		}
+		from := b.limits
+		old := make([]span, 0, from.Len())
+		for j := range from.Len() {
+			old = append(old, *b.block.span(j))
+		}
+		if b.adopt(ops[i].Limits, ops[i].Generation, now); b.limits == from {
+			continue
+		}
+		b.block.uncover(from, b.limits)
+		for j := range from.Len() {
+			if to := b.limits.Find(from.At(j).Name); to >= 0 && !b.limits.Unlimited(to) {
+				*b.block.span(to) = old[j]
+			}
+		}
+	}
+	return asTheyAre().take(s, now, ops)
+}
+
+// answerAtOnce has no answer wait for the file.
+func answerAtOnce(s *Store, now int64, ops []limiter.Op) (try, error) {
+	t, err := asTheyAre().take(s, now, ops)
+	if t.done {
+		t.wait = nil
+	}
+	return t, err
+}
+
+// dropAnyway has the buckets go that were idle when they were swept.
+func dropAnyway(s *Store, now int64) {
+	s.sweep(0, shardCount, now)
+	for i := range s.shards {
+		for _, b := range s.shards[i].buckets {
+			for ; b != nil; b = b.next {
+				if b.block != nil && b.block.leaving == whenIdle {
+					b.block.leaving = purged
+				}
+			}
+		}
+	}
+}
+
+// takeItAsMade has a store take a commit of unknown outcome as made.
+func takeItAsMade(err error) error {
+	if errors.Is(err, datafile.ErrUncertain) {
+		return nil
+	}
+	return err
+}
+
+// TestMissingRulesAreFound takes away one rule at a time: a test of crashes that passes
+// without a rule says nothing about it.
+func TestMissingRulesAreFound(t *testing.T) {
+	with := func(change func(*ways)) ways {
+		w := asTheyAre()
+		change(&w)
+		return w
+	}
+	for _, tt := range []struct {
+		name string
+		ways ways
+	}{
+		{"recovery refills, and then subtracts", with(func(w *ways) { w.recover = refillLast })},
+		{"recovery subtracts the block", with(func(w *ways) { w.recover = forgetBlocks })},
+		{"what recovery subtracted is not given", with(func(w *ways) { w.recover = handOutAgain })},
+		{"a bucket that the file does not have gives nothing", covering(func(k *block) bool { return !k.stored }, both)},
+		{"while a state is written the one before covers what is taken", covering(func(k *block) bool { return k.flying }, theStateInTheFile)},
+		{"while a state is written it covers what is taken", covering(func(k *block) bool { return k.flying }, theNextState)},
+		{"while the file forgets a bucket that gives nothing", covering(func(k *block) bool { return k.vacated != stays }, both)},
+		{"a state covers nothing under other limits", with(func(w *ways) { w.take = keepCover })},
+		{"what is given back beyond the block is answered when the file has it", with(func(w *ways) { w.take = answerAtOnce })},
+		{"a bucket in use again is not forgotten", with(func(w *ways) { w.sweep = dropAnyway })},
+		{"a commit of unknown outcome may not be made", with(func(w *ways) { w.ended = takeItAsMade })},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for seed := range uint64(100) {
+				if found := failure(t, seed, tt.ways); found != "" {
+					t.Logf("seed %d: %s", seed, found)
+					return
+				}
+			}
+			t.Error("nothing was found")
+		})
+	}
+}
+
+// failure is what a run finds wrong.
+func failure(t *testing.T, seed uint64, as ways) (found string) {
+	t.Helper()
+	ended := make(chan struct{})
+	w := newWorld(t, seed, as)
+	go func() {
+		defer close(ended)
+		w.fail = func(text string) {
+			found = text
+			runtime.Goexit()
+		}
+		w.run()
+	}()
+	<-ended
+	w.kill(w.life)
+	return found
+}

@@ -1,0 +1,6 @@
+//go:build !race && !torture
+
+package embedded
+
+// How many runs TestCrashes makes.
+const crashSeeds = 60
