@@ -55,6 +55,7 @@
 //	item.go, expression.go, write.go     a bucket as an item; the conditional writes
 //	request.go, plan.go, stage.go, adopt.go   what is asked of a bucket, and which write that makes of its last state
 //	lane.go, lanes.go               group commit of one bucket; the lanes of all
+//	turn.go                         turns of replicas that refill the same bucket
 //	store.go                        Take over several lanes, with give-back
 //	settle.go                       marks of settlements, and secrets that processes share
 //	shard.go, shape.go              the tree of a bucket's shards; the writes that change it
@@ -80,6 +81,7 @@
 //	be, pe{shard}       epochs at which the item was made, and the shards that were split from it
 //	mv, rt              present while the other half of a split is not made; on a shard that is one no more
 //	wcu                 write units used, by which shards are split and merged
+//	wt                  id of the last that asked for a turn
 //	ttl                 Unix s; not before the bucket must be full again; none = after the year 9999, or one of several shards
 //	b_{limit}_tk        balance in millitokens
 //	b_{limit}_rm        remainder of the refill, 0 to rp-1

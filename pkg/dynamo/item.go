@@ -29,6 +29,7 @@ const (
 	attrRetired    = "rt" // present on a shard that is one no more
 	attrChild      = "pe" // and a number: the birth of that shard, on the one it was split from
 	attrUnits      = "wcu"
+	attrTurn       = "wt" // id of the last that asked for a turn
 )
 
 // Attributes of one limit of a bucket's item: b_{limit}_{one of these}.
@@ -79,7 +80,8 @@ type view struct {
 	refilled int64 // Unix ms, of every limit that is not dormant
 	taken    int64 // Unix ms, the last take that the item tells of; minTime = none
 	slots    [slotCount]string
-	ttl      int64 // Unix s; 0 = none
+	turn     string // id of the last that asked for a turn
+	ttl      int64  // Unix s; 0 = none
 	balances []balance
 	free     []string // names of the unlimited limits
 	limits   *limiter.Limits
@@ -127,6 +129,18 @@ func (r bucketReader) optional(attr string, least, most int64) (n int64, ok bool
 	return r.int(attr, least, most), true
 }
 
+// mark reads the id of a write; "" = there is none.
+func (r bucketReader) mark(attr string) string {
+	switch s := r.item[attr].(type) {
+	case nil:
+	case *types.AttributeValueMemberS:
+		return s.Value
+	default:
+		r.fail(attr, "is %s; it must be a string", typeName(s))
+	}
+	return ""
+}
+
 // parseItem reads a bucket's item. It takes nothing for granted: what is missing,
 // of another type or out of range is an error that names the item and the
 // attribute, so that no write is ever planned from it. known are limits that the
@@ -145,14 +159,9 @@ func parseItem(table string, k key, item map[string]types.AttributeValue, known 
 	}
 	v.shard = r.shard(k)
 	for i := range v.slots {
-		switch s := item[slotAttr(i)].(type) {
-		case nil:
-		case *types.AttributeValueMemberS:
-			v.slots[i] = s.Value
-		default:
-			r.fail(slotAttr(i), "is %s; it must be a string", typeName(s))
-		}
+		v.slots[i] = r.mark(slotAttr(i))
 	}
+	v.turn = r.mark(attrTurn)
 	v.size = itemSize(item)
 	r.balances(v)
 	if r.fault == nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -49,6 +48,7 @@ func (s *Store) run(l *lane) {
 	for {
 		s.consult(l)
 		pending = l.answer(pending)
+		s.letPass(l)
 		if len(pending) > 0 {
 			l.races.wait(s.stopped)
 		}
@@ -77,6 +77,9 @@ func (s *Store) step(l *lane, pending []*request) []*request {
 		return nil
 	}
 	if s.tend(l) {
+		return pending
+	}
+	if s.askTurn(l) {
 		return pending
 	}
 	s.consult(l)
@@ -220,42 +223,6 @@ func (s *Store) carryOut(l *lane, p *plan) []*request {
 	o := s.send(l, w, p)
 	l.races.note(time.Since(began), o.err == nil && !o.applied)
 	return s.conclude(l, p, o)
-}
-
-// races is how a lane fares against others that refill the same bucket: of all that
-// saw the same rf one is first, and each of the others pays for a write that is
-// refused. Who has lost more than once in a row, not just seen an old state, waits
-// for a part of a round trip or two by chance before it tries again, so that they do
-// not all meet again; what arrives meanwhile goes along.
-type races struct {
-	lost int           // in a row
-	took time.Duration // the last write
-}
-
-// maxPause is how many round trips the wait is at most. More would save more writes,
-// and have more callers wait past their deadline.
-const maxPause = 2
-
-func (r *races) note(took time.Duration, lost bool) {
-	if r.took = took; lost {
-		r.lost++
-	} else {
-		r.lost = 0
-	}
-}
-
-// wait waits, after lost races, at most until ctx is done.
-func (r *races) wait(ctx context.Context) {
-	most := r.took * time.Duration(min(r.lost-1, maxPause))
-	if most <= 0 {
-		return
-	}
-	timer := time.NewTimer(rand.N(most)) // #nosec G404 -- spreads load, guards nothing
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // conclude ends the actors of a plan by what came of its write, and returns the

@@ -1,0 +1,111 @@
+package dynamo
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// races is how a lane fares against others that refill the same bucket: of all that
+// saw the same rf one is first, and each of the others pays for a write that is
+// refused. Where the others never pause, one that is farther from DynamoDB, or whose
+// clock is ahead so that its requests always need a refill, would lose for ever. So
+// who has lost more than once in a row, not just seen an old state, waits for a part of
+// a round trip or two by chance, so that those who lost do not all meet again, and
+// then asks for a turn: by a write that rests on nothing, and leaves an id. Whoever
+// sees that id lets a write pass before the next of its own, once for each id.
+type races struct {
+	lost   int           // in a row
+	took   time.Duration // the last write
+	asked  int           // how many were lost when it last asked for a turn
+	passed string        // the last id that it has let pass
+}
+
+const (
+	// maxPause is how many round trips the wait is at most. More would save more writes,
+	// and have more callers wait past their deadline.
+	maxPause = 2
+	// longestPass is how long others are let pass at most.
+	longestPass = 20 * time.Millisecond
+)
+
+func (r *races) note(took time.Duration, lost bool) {
+	if r.took = took; lost {
+		r.lost++
+	} else {
+		r.lost, r.asked = 0, 0
+	}
+}
+
+// due reports whether it is time to ask for a turn: after two lost races, and two more.
+func (r *races) due() bool { return r.lost >= r.asked+2 }
+
+// wait waits before a turn is asked for, at most until ctx is done.
+func (r *races) wait(ctx context.Context) {
+	if most := r.took * time.Duration(min(r.lost-1, maxPause)); most > 0 && r.due() {
+		sleep(ctx, rand.N(most)) // #nosec G404 -- spreads load, guards nothing
+	}
+}
+
+// letPass waits for as long as a write takes, and a half more, when another process
+// has asked for a turn.
+func (s *Store) letPass(l *lane) {
+	r, v := &l.races, l.knows.view
+	if v == nil || v.turn == r.passed {
+		return
+	}
+	if r.passed = v.turn; r.lost < 2 && !strings.HasPrefix(v.turn, s.replica+":") {
+		sleep(s.stopped, min(r.took*3/2, longestPass))
+	}
+}
+
+// askTurn asks for a turn when it is time, and reports whether it did. The reply is also
+// the newest state; without one the next write rests on the last.
+func (s *Store) askTurn(l *lane) bool {
+	v := l.knows.view
+	if !l.knows.known || v == nil || !l.races.due() {
+		return false
+	}
+	l.races.asked = l.races.lost
+	ctx, cancel := context.WithTimeout(s.stopped, s.cfg.Attempt)
+	defer cancel()
+	out, err := s.client.UpdateItem(ctx, turnInput(s.cfg.Table, l.key, s.nextID(), v, s.cost(l)))
+	s.stats.wrote(err)
+	item, refused := conditionItem(err)
+	switch {
+	case err == nil:
+		l.owed, item = 0, out.Attributes
+	case refused:
+		s.stats.refused.Add(1)
+		l.owed += l.units()
+	default:
+		return true
+	}
+	if image, err := s.parse(l, item); err == nil {
+		s.saw(l, image)
+	}
+	return true
+}
+
+// turnInput asks for a turn on an item.
+func turnInput(table string, k key, id writeID, v *view, units int64) *dynamodb.UpdateItemInput {
+	e := newExpression()
+	e.require(attrEpoch, "=", numberAttribute(v.shard.epoch))
+	e.setTo(attrTurn, &types.AttributeValueMemberS{Value: id.id})
+	e.addTo(attrUnits, units)
+	return e.input(table, k)
+}
+
+// sleep returns after a time, or when ctx is done.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
