@@ -19,7 +19,7 @@ type taken struct {
 // call makes a call of a process.
 func (f *fleet) call(p *process) {
 	switch x := f.r.IntN(100); {
-	case x < 5 && f.refund && len(f.refundable) > 0:
+	case (x < 5 || x < 50 && f.restless) && f.refund && len(f.refundable) > 0:
 		f.giveBack(p)
 	case x < 8 && f.settle:
 		p.start(func() { f.reserve(p) })
@@ -39,7 +39,7 @@ func (f *fleet) call(p *process) {
 	default:
 		ops := f.drawTake(p)
 		p.start(func() {
-			if admitted, _ := f.take(p, ops); admitted && f.refund && f.r.IntN(8) == 0 {
+			if admitted, _ := f.take(p, ops); admitted && f.refund && (f.restless || f.r.IntN(8) == 0) {
 				f.keep(ops)
 			}
 		})
@@ -89,7 +89,7 @@ func (f *fleet) op(p *process, b *simBucket) limiter.Op {
 func (f *fleet) take(p *process, ops []limiter.Op) (admitted bool, err error) {
 	c := f.asked(p, ops)
 	patience := []int64{15e6, 50e6, 300e6, 2e9}[f.r.IntN(4)]
-	if c.books {
+	if c.books || f.over {
 		patience = 30e9
 	}
 	admitted, err = p.store.Take(f.newContext(p.stopped, f.now+patience), p.moment(), ops)

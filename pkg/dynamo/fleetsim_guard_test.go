@@ -16,9 +16,8 @@ func (f *fleet) sabotage(p *process) {
 		return
 	}
 	for _, b := range f.buckets {
-		for i := range maxShards {
-			k := b.site.shard(i)
-			if l := p.store.lanes.shard(k.pk).lanes[k.pk]; l != nil {
+		for _, pk := range b.keys {
+			if l := p.store.lanes.shard(pk).lanes[pk]; l != nil {
 				f.lane(p, l)
 			}
 		}
@@ -87,7 +86,9 @@ func TestSimulateFindsMissingRules(t *testing.T) {
 	leasing := with(func(f *fleetFeatures) { *f = fleetFeatures{leases: true, lost: f.lost, pause: f.pause, two: f.two} })
 	pausing := with(func(f *fleetFeatures) { *f = fleetFeatures{leases: true, pause: true, few: true, long: true} })
 	giving := with(func(f *fleetFeatures) { f.lost, f.slots, f.refund, f.adopt = true, true, true, false })
-	adopting := with(func(f *fleetFeatures) { f.adopt, f.shards, f.two = true, false, true })
+	adopting := with(func(f *fleetFeatures) {
+		*f = fleetFeatures{adopt: true, restless: true, two: true, refund: true, few: true}
+	})
 	settling := with(func(f *fleetFeatures) { f.settle = true })
 	leased := without(func(c clause) bool {
 		return c.is(limitLeased, "=") || c.is(limitLeased, "<=") || c.is(limitLeased, ">=") || c.is(limitLeased, "absent")

@@ -1,7 +1,6 @@
 package dynamo
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +39,8 @@ type simBucket struct {
 	index    int
 	fleet    *fleet
 	site     site
-	share    int64 // calls in a second
+	keys     [maxShards]string // partition keys, by shard
+	share    int64             // calls in a second
 	policy   limiter.LeasePolicy
 	versions []*limiter.Limits // by generation less 1
 	limits   []*simLimit
@@ -92,7 +92,8 @@ func (f *fleet) beginHistory() {
 	f.byKey, f.byEntity, f.settled, f.seen = make(map[string]itemOf), make(map[string]*simBucket), make(map[string]int), make(map[string]int)
 	for _, b := range f.buckets {
 		for i := range maxShards {
-			f.byKey[b.site.shard(i).pk] = itemOf{b, i}
+			b.keys[i] = b.site.shard(i).pk
+			f.byKey[b.keys[i]] = itemOf{b, i}
 		}
 		f.byEntity[b.site.bucket.Entity] = b
 		for i := range b.versions[0].Len() {
@@ -223,9 +224,8 @@ func (f *fleet) count(c *fleetCall, admitted bool, err error) {
 // returned takes down what a process has just begun to give back by itself. It waits for
 // a lane to begin with it.
 func (b *simBucket) returned(p *process) {
-	for i := range maxShards {
-		k := b.site.shard(i)
-		l := p.store.lanes.shard(k.pk).lanes[k.pk]
+	for _, pk := range b.keys {
+		l := p.store.lanes.shard(pk).lanes[pk]
 		if l == nil {
 			continue
 		}
@@ -476,10 +476,3 @@ func (b *simBucket) lacked(c *fleetCall, op *limiter.Op, sp *limiter.Spend) bool
 // denialSight is how old what a replica denies by may be: a quantum of a probe, and
 // the message that brought it.
 const denialSight = 20*time.Millisecond + DefaultAttempt
-
-// sorted returns the replicas in an order that a seed draws.
-func (f *fleet) sorted() []*replica {
-	all := slices.Clone(f.replicas)
-	slices.SortFunc(all, func(x, y *replica) int { return cmp.Compare(x.index, y.index) })
-	return all
-}

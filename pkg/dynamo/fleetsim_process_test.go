@@ -36,6 +36,7 @@ type process struct {
 	tasks   []*task // in order of their beginning
 	waiting []wait
 	ended   bool
+	leaving bool // it has no more calls, since it ends in order
 
 	// While it is paused none of its tasks goes on. Its machine may be what is paused:
 	// then its monotonic clock stands still, too.
@@ -81,6 +82,32 @@ func (p *process) die() {
 		p.fleet.enter(t, t.end)
 	}
 	p.tasks, p.waiting = nil, nil
+}
+
+// leave ends a process in order: it has no more calls, gives back what it holds on lease,
+// and ends when those are over that it has, or a while later.
+func (p *process) leave() {
+	if p.leaving || p.ended {
+		return
+	}
+	p.leaving = true
+	end := p.fleet.now + int64(2*time.Second)
+	p.start(func() {
+		p.store.closing.Store(true)
+		p.store.returnLeases(p.fleet.newContext(p.stopped, end))
+	})
+	var wait func()
+	wait = func() {
+		switch {
+		case p.ended:
+		case len(p.tasks) > 0 && p.fleet.now < end:
+			p.fleet.at(p.fleet.now+int64(10*time.Millisecond), wait)
+		default:
+			p.die()
+			p.fleet.begin(p.replica)
+		}
+	}
+	p.fleet.at(p.fleet.now, wait)
 }
 
 // now is the clock of the process's store.

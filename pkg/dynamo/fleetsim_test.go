@@ -53,8 +53,9 @@ type fleetFeatures struct {
 	shards bool // shards are split and merged, by load
 	ttl    bool // there are hours without a call
 
-	few  bool // calls
-	long bool // time, and several replicas
+	few      bool // calls
+	long     bool // time, and several replicas
+	restless bool // limits change all the time
 }
 
 func drawFleetFeatures(r *rand.Rand) fleetFeatures {
@@ -165,8 +166,8 @@ func (f *fleet) drawSize() {
 		b.share = max(share, 1)
 		f.buckets = append(f.buckets, b)
 	}
-	for i := range f.buckets {
-		b := f.buckets[i]
+	for _, b := range f.buckets {
+		b.policy = []limiter.LeasePolicy{{}, {}, {}, {None: true}, {Max: b.share * meanCost / 10}, {For: 500 * time.Millisecond}}[f.r.IntN(6)]
 		limits := []limiter.Limit{f.drawLimit("a", b.share)}
 		if f.two {
 			limits = append(limits, f.drawLimit("b", b.share))
@@ -241,6 +242,9 @@ func (f *fleet) schedule() {
 			f.begin(at)
 		})
 	}
+	if f.restart {
+		f.after(3*second, func() { any().process.leave() })
+	}
 	if f.ttl {
 		f.after(10*second, func() {
 			if f.db.Expire(simTable, simStart/1000+f.now/second) > 0 {
@@ -249,13 +253,17 @@ func (f *fleet) schedule() {
 		})
 	}
 	if f.adopt {
-		f.after(2*second, func() { f.change(f.buckets[f.r.IntN(len(f.buckets))]) })
+		pause := 2 * second
+		if f.restless {
+			pause = second / 20
+		}
+		f.after(pause, func() { f.change(f.buckets[f.r.IntN(len(f.buckets))]) })
 	}
 }
 
 // change has a bucket be under other limits. Replicas get to know it one by one.
 func (f *fleet) change(b *simBucket) {
-	if len(b.versions) > 4 {
+	if len(b.versions) > 4 && !f.restless || len(b.versions) > 40 {
 		return
 	}
 	first := b.versions[0]
@@ -273,9 +281,12 @@ func (f *fleet) change(b *simBucket) {
 		}
 	}
 	b.version(f.limitsOf(limits...))
-	newest := len(b.versions) - 1
+	newest, within := len(b.versions)-1, int64(5*time.Second)
+	if f.restless {
+		within /= 50
+	}
 	for _, at := range f.replicas {
-		f.at(f.now+f.r.Int64N(int64(5*time.Second)), func() { at.latest[b.index] = max(at.latest[b.index], newest) })
+		f.at(f.now+f.r.Int64N(within), func() { at.latest[b.index] = max(at.latest[b.index], newest) })
 	}
 }
 
@@ -321,7 +332,7 @@ func (f *fleet) phase(at *replica) {
 		case silent:
 			f.at(until, again)
 		default:
-			if p := at.process; p.pausedUntil <= f.now {
+			if p := at.process; p.pausedUntil <= f.now && !p.leaving {
 				f.call(p)
 			}
 			f.at(f.now+1+int64(f.r.ExpFloat64()*float64(time.Second)/float64(rate)), again)
