@@ -11,6 +11,8 @@ MVN    ?= mvn
 # How long each fuzz target runs, and which packages to fuzz.
 FUZZTIME ?= 10s
 PKG      ?= ./...
+# How many fleets are simulated.
+SEEDS    ?= 1000
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 ENVOY   := .cache/envoy/bin/envoy
@@ -65,6 +67,13 @@ torture: $(DYNAMODB) ## Run the long form of the tests of a fleet, millions of d
 	$(GO) test -tags torture -timeout 30m ./test/fleet
 	$(GO) test -tags torture -timeout 30m ./test/durable
 	$(GO) test -tags torture -timeout 30m -run TestCrashes ./pkg/embedded
+	$(MAKE) simulate
+
+# Not by go test, which would print how far it is only with the results.
+.PHONY: simulate
+simulate: ## Simulate SEEDS (1000) fleets on the DynamoDB store, millions of decisions amid faults; a violation comes with the command that shows it again
+	@$(GO) test -c -o bin/simulate ./pkg/dynamo
+	@cd pkg/dynamo && ../../bin/simulate -test.run '^TestSimulate$$' -test.v -test.timeout 0 -seeds $(SEEDS)
 
 # Of what go test prints, only the tables and what failed.
 .PHONY: bench

@@ -29,13 +29,13 @@ func (f *fleet) call(p *process) {
 		for i := range op.Spends {
 			op.Spends[i] = limiter.Spend{Limit: op.Spends[i].Limit, Charge: min(f.cost(), b.capacity()/20+1)}
 		}
-		p.start(func() { f.take(p, []limiter.Op{op}) })
+		p.start(func() { _, _ = f.take(p, []limiter.Op{op}) })
 	case x < 15 && f.looks:
 		op := f.op(p, f.buckets[f.r.IntN(len(f.buckets))])
 		for i := range op.Spends {
 			op.Spends[i] = limiter.Spend{Limit: op.Spends[i].Limit, Look: true}
 		}
-		p.start(func() { f.take(p, []limiter.Op{op}) })
+		p.start(func() { _, _ = f.take(p, []limiter.Op{op}) })
 	default:
 		ops := f.drawTake(p)
 		p.start(func() {
@@ -54,7 +54,7 @@ func (f *fleet) drawTake(p *process) []limiter.Op {
 		buckets = []*simBucket{f.buckets[f.r.IntN(n-1)], f.buckets[n-1]}
 	}
 	cost := f.cost()
-	var ops []limiter.Op
+	ops := make([]limiter.Op, 0, len(buckets))
 	for _, b := range buckets {
 		op := f.op(p, b)
 		if whole := b.capacity(); f.large && f.r.IntN(100) == 0 {

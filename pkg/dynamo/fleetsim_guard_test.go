@@ -111,6 +111,11 @@ func TestSimulateFindsMissingRules(t *testing.T) {
 		{"a reservation is settled once", fleetSabotage{put: anyMark}, settling},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			for seed := range uint64(2) {
+				if err := newFleet(t, seed, tc.features, fleetSabotage{}).run(); err != nil {
+					t.Fatalf("seed %d, with every rule: %v", seed, err)
+				}
+			}
 			began := time.Now()
 			for seed := range uint64(1000) {
 				if err := newFleet(t, seed, tc.features, tc.without).run(); err != nil {

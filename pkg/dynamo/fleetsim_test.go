@@ -89,7 +89,6 @@ type fleet struct {
 
 	span       int64 // ns that there are calls
 	pace       int64 // calls in a second, of all replicas
-	mean       []int64
 	shardUnits int64
 	quiet      time.Duration
 	over       bool  // no more calls
@@ -219,31 +218,31 @@ func (f *fleet) after(mean int64, do func()) {
 
 // schedule has happen what the features of the run are.
 func (f *fleet) schedule() {
-	any := func() *replica { return f.replicas[f.r.IntN(len(f.replicas))] }
+	some := func() *replica { return f.replicas[f.r.IntN(len(f.replicas))] }
 	second := int64(time.Second)
 	if f.throttle {
 		f.after(2*second, func() { f.throttledUntil = f.now + f.r.Int64N(second) })
 	}
 	if f.cut {
 		f.after(4*second, func() {
-			at := any()
+			at := some()
 			at.cutOff, at.deaf = f.now+f.r.Int64N([]int64{second, 15 * second}[f.r.IntN(2)]), f.r.IntN(2) == 0
 		})
 	}
 	if f.pause {
 		f.after(3*second, func() {
-			any().process.pause(f.r.Int64N([]int64{second / 10, second, 14 * second}[f.r.IntN(3)]), f.r.IntN(2) == 0)
+			some().process.pause(f.r.Int64N([]int64{second / 10, second, 14 * second}[f.r.IntN(3)]), f.r.IntN(2) == 0)
 		})
 	}
 	if f.crash {
 		f.after(4*second, func() {
-			at := any()
+			at := some()
 			at.process.die()
 			f.begin(at)
 		})
 	}
 	if f.restart {
-		f.after(3*second, func() { any().process.leave() })
+		f.after(3*second, func() { some().process.leave() })
 	}
 	if f.ttl {
 		f.after(10*second, func() {
