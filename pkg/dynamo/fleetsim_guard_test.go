@@ -14,20 +14,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// sabotage does to the lanes of a process what a run without a rule does.
-func (f *fleet) sabotage(p *process) {
-	if f.lane == nil || p.ended {
-		return
-	}
-	for _, b := range f.buckets {
-		for _, pk := range b.keys {
-			if l := p.store.lanes.shard(pk).lanes[pk]; l != nil {
-				f.lane(p, l)
-			}
-		}
-	}
-}
-
 // blindToLeases has a lane take a bucket for one of which nothing is out on lease.
 func blindToLeases(_ *process, l *lane) {
 	v := l.knows.view

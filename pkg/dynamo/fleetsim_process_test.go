@@ -212,3 +212,17 @@ func (p *process) knows(b *simBucket) (*limiter.Limits, uint64) {
 	i := p.latest[b.index]
 	return b.versions[i], uint64(i) + 1 // #nosec G115 -- few
 }
+
+// sabotage does to the lanes of a process what a run without a rule does.
+func (f *fleet) sabotage(p *process) {
+	if f.lane == nil || p.ended {
+		return
+	}
+	for _, b := range f.buckets {
+		for _, pk := range b.keys {
+			if l := p.store.lanes.shard(pk).lanes[pk]; l != nil {
+				f.lane(p, l)
+			}
+		}
+	}
+}
