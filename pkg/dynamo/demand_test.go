@@ -102,7 +102,7 @@ func TestSizing(t *testing.T) {
 		{name: "enough with what is kept", kept: 40, parts: 2, a: 120, b: 0, ga: 60},
 		{name: "in debt", parts: 2, a: 10_000, b: -1},
 	} {
-		got := sizing(quotas, func(string) int64 { return tt.kept }, tt.parts)([]amount{{"a", tt.a}, {"b", tt.b}, {"c", 7}})
+		got := sizing(quotas, []amount{{"a", tt.kept}, {"b", tt.kept}}, tt.parts)([]amount{{"a", tt.a}, {"b", tt.b}, {"c", 7}})
 		if amountOf(got, "a") != tt.ga || amountOf(got, "b") != tt.gb || amountOf(got, "c") != 0 {
 			t.Errorf("%s: granted %v, want %d of a and %d of b", tt.name, got, tt.ga, tt.gb)
 		}

@@ -153,6 +153,15 @@ func (h *holder) restOf(limit string) int64 {
 	return 0
 }
 
+// rests returns what is left of all limits.
+func (h *holder) rests() []amount {
+	rests := make([]amount, len(h.stocks))
+	for i := range h.stocks {
+		rests[i] = amount{h.stocks[i].limit, h.stocks[i].rest}
+	}
+	return rests
+}
+
 // low reports whether the lease has so little left, or is so old, that it should be
 // renewed while it is in use.
 func (h *holder) low(now time.Time) bool {

@@ -155,12 +155,12 @@ func (s *Store) askOwn(l *lane, pending []*request, now time.Time, wanted bool) 
 		return
 	}
 	k.lease.forced = true
-	kept := func(limit string) int64 { return h.restOf(limit) }
+	var kept []amount
 	if h.text != "" {
 		k.lease.own = h.own(returns)
 	}
-	if returns || h.text == "" {
-		kept = func(string) int64 { return 0 }
+	if !returns {
+		kept = h.rests()
 	}
 	if len(quotas) > 0 && !h.recall {
 		k.lease.size = sizing(quotas, kept, l.parts(now))
@@ -237,7 +237,7 @@ func (l *lane) affords(quotas []quota, now time.Time) bool {
 	for i := range st.balances {
 		left[i] = amount{st.balances[i].limit.Name, st.balances[i].tokens}
 	}
-	return sizing(quotas, l.holder.restOf, l.parts(now))(left) != nil
+	return sizing(quotas, l.holder.rests(), l.parts(now))(left) != nil
 }
 
 // parts returns of how many equal parts of what is there a lease may be one: one for each
@@ -254,7 +254,7 @@ func (l *lane) parts(now time.Time) int64 {
 // sizing returns how much is granted of what is there: what the demand is worth, at most
 // one of some equal parts; and nothing of any limit where that, with what is kept, would
 // not serve a request, or where one is in debt.
-func sizing(quotas []quota, kept func(limit string) int64, parts int64) func(left []amount) []amount {
+func sizing(quotas []quota, kept []amount, parts int64) func(left []amount) []amount {
 	return func(left []amount) []amount {
 		var granted []amount
 		for _, a := range left {
@@ -265,7 +265,7 @@ func sizing(quotas []quota, kept func(limit string) int64, parts int64) func(lef
 			if i < 0 {
 				continue
 			}
-			q, has := &quotas[i], kept(a.limit)
+			q, has := &quotas[i], amountOf(kept, a.limit)
 			n := max(min(q.most-has, a.tokens/parts), 0)
 			if has+n < q.least {
 				return nil
