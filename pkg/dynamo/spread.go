@@ -308,9 +308,28 @@ func (b *branch) report(op *limiter.Op, taken bool, now time.Time) {
 	}
 	leaves := b.tree.leaves()
 	b.tree.first(leaves, now)
+	lack := false // of some limit there is too little in all shards
 	for i := range op.Spends {
-		b.reportSpend(&op.Spends[i], i, leaves, taken)
+		under, _ := b.under(i, taken)
+		_, sum := b.together(i, leaves, taken)
+		lack = lack || under != nil && !b.goals[i].met() && sum < b.op.spends[i].need
 	}
+	for i := range op.Spends {
+		b.reportSpend(&op.Spends[i], i, leaves, taken, lack)
+	}
+}
+
+// together returns what the leaves have of a goal's limit, one by one and in all, with
+// what was taken that does not stand.
+func (b *branch) together(i int, leaves []leaf, taken bool) (states []staged, sum int64) {
+	_, sum = b.under(i, taken)
+	for j := range leaves {
+		if at, ok := b.stateOf(&leaves[j], i); ok {
+			states = append(states, at)
+			sum += at.tokens
+		}
+	}
+	return states, sum
 }
 
 // place returns the shard that the op went to and 1, 0 for several.
@@ -327,7 +346,10 @@ func (b *branch) place() int {
 	return index + 1
 }
 
-func (b *branch) reportSpend(sp *limiter.Spend, i int, leaves []leaf, taken bool) {
+// reportSpend fills in what Take promises of a spend. One that did not get what it needs
+// is exceeded when the shards have too little of it together, or could not be made to
+// give it although no limit lacks; else another limit or bucket denied.
+func (b *branch) reportSpend(sp *limiter.Spend, i int, leaves []leaf, taken, lack bool) {
 	under, back := b.under(i, taken)
 	sp.Held = under != nil
 	sp.Limits, sp.Index, sp.Bucket = nil, 0, tokenbucket.Bucket{}
@@ -335,16 +357,9 @@ func (b *branch) reportSpend(sp *limiter.Spend, i int, leaves []leaf, taken bool
 		return
 	}
 	sp.Limits, sp.Index = under, under.Find(sp.Limit)
-	states := make([]staged, 0, len(leaves))
-	sum := back
-	for j := range leaves {
-		if at, ok := b.stateOf(&leaves[j], i); ok {
-			states = append(states, at)
-			sum += at.tokens
-		}
-	}
+	states, sum := b.together(i, leaves, taken)
 	need := b.op.spends[i].need
-	sp.Exceeded = !b.goals[i].met() && (b.over || sum < need) // else another bucket denied before this one was decided
+	sp.Exceeded = !b.goals[i].met() && (b.over && !lack || sum < need)
 	whole := under.Params(sp.Index)
 	sp.Bucket = tokenbucket.Bucket{Tokens: min(sum, whole.Capacity), Refilled: b.now}
 	if sp.Exceeded && need <= whole.Capacity {
