@@ -333,8 +333,8 @@ func (b *simBucket) look(shard int) {
 	}
 	b.tell(before, b.items[shard])
 	s := sightOf{at: f.now, view: b.items[0]}
-	for _, v := range b.items[1:] {
-		s.split = s.split || v != nil && !v.shard.gone
+	for i, v := range b.items {
+		s.split = s.split || v != nil && !v.shard.gone && (i > 0 || v.shard.sharded())
 	}
 	const memory = int64(2 * time.Second)
 	if n := len(b.past); n > 1 && f.now-b.past[n/2].at > memory {
