@@ -461,7 +461,11 @@ func (b *simBucket) lacked(c *fleetCall, op *limiter.Op, sp *limiter.Spend) bool
 			// A write is decided for a moment from its refill on, and may be sent for long.
 			early := simStart + (first-f.spread)/int64(time.Millisecond)
 			if x := v.find(sp.Limit); x != nil {
-				if at := refilled(x, max(early, v.refilled)); at.tokens < need {
+				left := refillIn(x.params, probeQuantum) // for others
+				if left > x.params.Capacity/4 {
+					left = 0
+				}
+				if at := refilled(x, max(early, v.refilled)); at.tokens < max(need, left) {
 					return true
 				}
 			}
@@ -475,4 +479,4 @@ func (b *simBucket) lacked(c *fleetCall, op *limiter.Op, sp *limiter.Spend) bool
 
 // denialSight is how old what a replica denies by may be: a quantum of a probe, and
 // the message that brought it.
-const denialSight = 20*time.Millisecond + DefaultAttempt
+const denialSight = probeQuantum + DefaultAttempt

@@ -253,6 +253,7 @@ func (s *Store) conclude(l *lane, p *plan, o outcome) []*request {
 	s.concludeLease(l, p.step, o)
 	switch {
 	case o.applied:
+		l.probe.next(s.cfg.Now(), l.knows.moment())
 		p.stage.settle(p.actors, o.image)
 		s.addRest(l, p.actors, p.step)
 		for _, r := range p.actors {

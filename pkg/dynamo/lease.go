@@ -252,8 +252,8 @@ func (l *lane) parts(now time.Time) int64 {
 }
 
 // sizing returns how much is granted of what is there: what the demand is worth, at most
-// one of some equal parts; and nothing of any limit where that, with what is kept, would
-// not serve a request, or where one is in debt.
+// one of some equal parts, of which each must be worth worthRequests; and nothing of any
+// limit where that, with what is kept, would not serve a request, or where one is in debt.
 func sizing(quotas []quota, kept []amount, parts int64) func(left []amount) []amount {
 	return func(left []amount) []amount {
 		var granted []amount
@@ -267,6 +267,9 @@ func sizing(quotas []quota, kept []amount, parts int64) func(left []amount) []am
 			}
 			q, has := &quotas[i], amountOf(kept, a.limit)
 			n := max(min(q.most-has, a.tokens/parts), 0)
+			if a.tokens/parts < worthRequests*q.least {
+				n = 0
+			}
 			if has+n < q.least {
 				return nil
 			}
@@ -326,8 +329,7 @@ func (s *Store) concludeLease(l *lane, step *leaseStep, o outcome) {
 	if o.applied {
 		s.stats.reaped.Add(int64(len(step.dead)))
 		if now := s.cfg.Now(); len(step.granted) > 0 && l.probe.goesOn(now) {
-			l.probe = probe{until: now.Add(probeQuantum), at: l.knows.moment()}
-			l.holder.after = l.probe.until
+			l.holder.after = now.Add(probeQuantum)
 		}
 		return
 	}

@@ -9,16 +9,26 @@ import (
 
 // probeQuantum is how long a lane asks for nothing more for requests like those that
 // it has just denied.
-const probeQuantum = 20 * time.Millisecond
+const probeQuantum = 50 * time.Millisecond
 
 // probe is how a lane that may have leases spares the item of a bucket that is empty:
 // after a denial it denies what the item as it was seen then does not cover, and asks
 // nobody, until the quantum is over; then it takes its share of what was refilled, and
-// asks nobody for another quantum. So a request is denied for want of no more than
-// what is refilled in a quantum. What charges or gives back is never held up.
+// asks nobody for another one: what is left, if it is no more than is refilled in a
+// quantum, is for others. If it took that too, all who share the bucket would write all
+// the time, and most writes be refused. So a request is denied for want of no more than what is refilled in two
+// quanta. What charges or gives back is never held up.
 type probe struct {
-	until time.Time
-	at    int64 // what time it was when the item was seen
+	until  time.Time
+	at     int64 // what time it was when the item was seen
+	leaves bool  // to others what is there, if it is no more than is refilled in a quantum
+}
+
+// next goes on after a write: for another quantum the lane asks for nothing.
+func (p *probe) next(now time.Time, at int64) {
+	if p.goesOn(now) {
+		*p = probe{until: now.Add(probeQuantum), at: at, leaves: true}
+	}
 }
 
 // goesOn reports whether there was a denial, or what follows from one, of late.
@@ -83,6 +93,16 @@ func (s *Store) probes(l *lane, r *request) bool {
 	return l.holder.demand.hot(s.cfg.Now(), probeQuantum)
 }
 
+// leave has each limit that has less than is refilled in a time have nothing.
+func (s *stage) leave(in time.Duration) {
+	for i := range s.balances {
+		b := &s.balances[i]
+		if due := refillIn(b.params, in); b.tokens < due && due <= b.params.Capacity/4 {
+			b.tokens = min(b.tokens, 0)
+		}
+	}
+}
+
 // refillIn returns what is refilled in a time.
 func refillIn(p tokenbucket.Params, in time.Duration) int64 {
 	due, _ := dueAt(tokenbucket.Bucket{}, p, in.Milliseconds())
@@ -105,6 +125,9 @@ func (s *Store) withhold(l *lane, pending []*request) []*request {
 	l.home.mu.Lock()
 	defer l.home.mu.Unlock()
 	then, now := newStage(k.view, l.probe.at), newStage(k.view, k.now)
+	if l.probe.leaves {
+		then.leave(probeQuantum)
+	}
 	ms := (left + time.Millisecond - 1).Milliseconds()
 	return slices.DeleteFunc(pending, func(r *request) bool {
 		if r.call == nil || r.policy.None || !r.onlyAsks() || !then.helps(r, nil) || then.helps(r, &l.holder) {

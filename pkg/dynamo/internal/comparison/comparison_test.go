@@ -48,7 +48,7 @@ func TestScenarios(t *testing.T) {
 		if !sc.short {
 			continue
 		}
-		for _, mode := range modes() {
+		for _, mode := range []string{modeGroupCommit, modeLeases} {
 			t.Run(sc.name+"/"+mode, func(t *testing.T) {
 				for _, fault := range faults(&sc, measure(t, sc, mode)) {
 					t.Error(fault)

@@ -49,7 +49,7 @@ func scenarios() []scenario {
 		},
 		{
 			name: "B", text: "twice its limit: 10,000 calls a second, limit 5,000", replicas: 3, limit: limitOf(5000, 5000),
-			phases: []phase{{10_000, 10 * s}}, times: 1, demands: demands{0, 0.97},
+			phases: []phase{{10_000, 10 * s}}, times: 1, short: true, demands: demands{0.02, 0.97},
 		},
 		{
 			name: "C", text: "storm of denials: 10,000 calls a second, limit 10, burst 100", replicas: 3, limit: limitOf(100, 10),
@@ -69,7 +69,7 @@ func scenarios() []scenario {
 		},
 		{
 			name: "J", text: "ten replicas under the limit: 40,000 calls a second, limit 80,000", replicas: 10, limit: limitOf(80_000, 80_000),
-			phases: []phase{{40_000, 6 * s}}, times: 1, demands: demands{0.002, 0.999},
+			phases: []phase{{40_000, 6 * s}}, times: 1, demands: demands{0.0025, 0.999},
 		},
 		{
 			name: "I", text: "ten replicas, twice the limit: 40,000 calls a second, limit 20,000", replicas: 10, limit: limitOf(20_000, 20_000),
