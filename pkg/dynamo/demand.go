@@ -23,6 +23,11 @@ const (
 	leastRequests = 2
 	hotFor        = 500 * time.Millisecond
 
+	// worthRequests is how many requests the part of a bucket must be good for that one
+	// process may lease: of a small bucket, or one that is nearly empty, a lease would save
+	// few writes, and be missing to the others.
+	worthRequests = 4
+
 	// soon is the demand that a lease must have left; when it has less, more is asked for.
 	// It is longer than a write takes.
 	soon = 10 * time.Millisecond

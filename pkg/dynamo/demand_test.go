@@ -95,11 +95,11 @@ func TestSizing(t *testing.T) {
 		ga, gb int64 // granted; both 0: nothing
 	}{
 		{name: "plenty", parts: 2, a: 10_000, b: 10_000, ga: 1000, gb: 50},
-		{name: "a part of what is there", parts: 4, a: 800, b: 10_000, ga: 200, gb: 50},
+		{name: "a part of what is there", parts: 4, a: 2000, b: 10_000, ga: 500, gb: 50},
 		{name: "with what is kept", kept: 40, parts: 2, a: 10_000, b: 10_000, ga: 960, gb: 10},
-		{name: "too little of one for a request", parts: 2, a: 199, b: 10_000},
-		{name: "too little of the other", parts: 2, a: 10_000, b: 19},
-		{name: "enough with what is kept", kept: 40, parts: 2, a: 120, b: 0, ga: 60},
+		{name: "a part of one that is not worth a lease", parts: 2, a: 799, b: 10_000},
+		{name: "a part of the other that is not", parts: 2, a: 10_000, b: 79},
+		{name: "enough of one, with what is kept of the other", kept: 30, parts: 2, a: 800, b: 0, ga: 400},
 		{name: "in debt", parts: 2, a: 10_000, b: -1},
 	} {
 		got := sizing(quotas, []amount{{"a", tt.kept}, {"b", tt.kept}}, tt.parts)([]amount{{"a", tt.a}, {"b", tt.b}, {"c", 7}})
