@@ -80,6 +80,7 @@ type fleetCall struct {
 	ops     []limiter.Op
 	open    []*openCall // two for each spend
 	books   bool        // charges or refunds
+	shards  bool        // the process takes a bucket of it for one of several shards
 }
 
 func (f *fleet) failf(format string, args ...any) {
@@ -143,6 +144,7 @@ func (f *fleet) asked(p *process, ops []limiter.Op) *fleetCall {
 	c := &fleetCall{process: p, from: f.now, ops: ops}
 	for i := range ops {
 		b := f.bucket(ops[i].Bucket)
+		c.shards = c.shards || p.store.forest.find(b.keys[0]) != nil
 		for j := range ops[i].Spends {
 			sp := &ops[i].Spends[j]
 			l := b.limit(sp.Limit)
@@ -446,8 +448,8 @@ func (b *simBucket) lacked(c *fleetCall, op *limiter.Op, sp *limiter.Spend) bool
 		need = max(need, limiter.Milli)
 	}
 	first := c.from - int64(denialSight)
-	if p := c.process; p.pausedUntil > first {
-		return true // what it saw was from before it stopped
+	if p := c.process; p.pausedUntil > first || c.shards {
+		return true // what it saw was from before it stopped, or may be of a shard that is no more
 	}
 	for i := len(b.past) - 1; i >= 0; i-- {
 		s := &b.past[i]
