@@ -52,7 +52,9 @@ func (s *Store) sawLeases(l *lane, image *view, now time.Time) {
 		h.recall, h.wanted = true, true
 	}
 	s.leases.keep(l, h.busy())
-	l.sightings = l.sight(image, s.replica, h.text, now)
+	if l.sightings = l.sight(image, s.replica, h.text, now); image != nil && image.shard.sharded() && len(l.dead(now)) > 0 {
+		h.wanted = true // nobody may ever ask this shard, which can not be merged with what is out
+	}
 }
 
 // fit sets what goes by the demand in a lease that was granted or renewed.
@@ -127,7 +129,7 @@ func (s *Store) ask(l *lane, pending []*request) {
 	k.advance(pending)
 	h.clock = max(h.clock, k.now)
 	s.askOwn(l, pending, now, wanted)
-	k.lease.forced = k.lease.forced || len(k.lease.dead) > 0 && len(pending) > 0
+	k.lease.forced = k.lease.forced || len(k.lease.dead) > 0 && (len(pending) > 0 || wanted)
 }
 
 // askOwn sets what is to become of the lane's own lease, if it has one. The shard is

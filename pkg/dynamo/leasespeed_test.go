@@ -1,11 +1,14 @@
 package dynamo_test
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
@@ -125,5 +128,48 @@ func TestLeasesMakeWayForASplit(t *testing.T) {
 		if got := s.Stats(); got.Splits == 0 || got.Granted == 0 {
 			t.Errorf("%+v, want leases first, and a split then", got)
 		}
+	})
+}
+
+// What the dead held of a shard that nobody asks does not keep it from being merged.
+func TestDeadLeasesMakeWayForAMerge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newTable(t)
+		cut := &intercept{DB: db}
+		small := func(leases bool) func(*dynamo.Config) {
+			return func(cfg *dynamo.Config) { cfg.Leases, cfg.ShardUnits, cfg.Quiet = leases, 20, 2*time.Second }
+		}
+		dead, b := newStore(t, cut, small(true)), newStore(t, db, small(false))
+		defer closing(t, b)
+		l := limiter.Custom("l", 1000, 1000, time.Second)
+		began := time.Now()
+		ask := func(s *dynamo.Store, shard int, n int64) {
+			t.Helper()
+			o := op(t, "e", l, limiter.Spend{Take: tokens(n)})
+			o.Shard, o.Lease.None = shard, shard == 0
+			if _, err := s.Take(t.Context(), t0().Add(time.Since(began)), []limiter.Op{o}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		for dead.Stats().Splits == 0 {
+			ask(dead, 0, 1)
+		}
+		for dead.Stats().Leases == 0 { // not before the new shard is no more taken for busy
+			ask(dead, 2, 1)
+		}
+		cut.update = func(context.Context, *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
+			return nil, errTest
+		}
+		for range 60 {
+			ask(b, 1, 1)
+			time.Sleep(500 * time.Millisecond)
+		}
+		if got := b.Stats(); got.Reaped != 1 || bucketItem(t, db)["lvl"] != "1" {
+			t.Errorf("the bucket is one of %s shards; %+v", bucketItem(t, db)["lvl"], got)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		_ = dead.Close(ctx)
 	})
 }
