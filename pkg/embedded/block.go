@@ -211,10 +211,13 @@ func (b *bucket) account(op *limiter.Op, now int64, admitted bool) (low, over bo
 		}
 		s := k.span(sp.Index)
 		s.used = plus(s.used, takes-gives)
-		over = over || gives > min(s.spent, s.nextSpent) && (k.stored || k.flying) || gives > 0 && k.unsure
-		s.spent = max(s.spent-gives, 0) + took
-		s.nextSpent = max(s.nextSpent-gives, 0) + took
+		if gives > 0 {
+			over = over || gives > min(s.spent, s.nextSpent) && (k.stored || k.flying) || k.unsure
+			s.spent, s.nextSpent = max(s.spent-gives, 0), max(s.nextSpent-gives, 0)
+		}
 		if took > 0 {
+			s.spent += took
+			s.nextSpent += took
 			if s.last = takes; takes >= s.kept {
 				s.kept = 0
 			}
