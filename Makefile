@@ -49,7 +49,7 @@ image: ## Build the container image ratelimit:VERSION
 # and those that kill a process under load.
 .PHONY: test
 test: test-short $(ENVOY) $(DYNAMODB) ## Run every test of the program, also with the race detector, a real Envoy and DynamoDB Local, which it installs itself
-	$(GO) test -race -timeout 9m $$($(GO) list ./... | grep -vE '/test/(envoytest|fleet|durable)$$')
+	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -vE '/test/(envoytest|fleet|durable)$$')
 	$(GO) test -race -timeout 9m ./test/envoytest
 	cd test/istio && $(GO) test -race -timeout 9m ./...
 	$(GO) test -timeout 25m ./test/fleet
