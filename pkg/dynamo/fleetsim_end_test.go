@@ -21,11 +21,9 @@ func (f *fleet) settleDown() {
 		}
 	}
 	f.rest(int64(40 * time.Second)) // what is late has come
-	for range 20 {                  // long enough for a lease to be taken for dead, and a shard for quiet
+	for i := range 30 {             // long enough for a lease to be taken for dead, and seldom enough for a shard to be quiet
 		for _, b := range f.buckets {
-			for _, at := range f.replicas {
-				f.ask(at.process, b, func(tokenbucket.Params) int64 { return 1 })
-			}
+			f.ask(f.replicas[i%len(f.replicas)].process, b, func(tokenbucket.Params) int64 { return 1 })
 		}
 		f.rest(int64(2 * time.Second))
 	}
@@ -109,7 +107,7 @@ func (f *fleet) checkRest() {
 			case v == nil || v.shard.gone:
 				continue
 			case i > 0 || v.shard.sharded():
-				f.failf("bucket %d: shard %d of %d stays", b.index, i, v.shard.level)
+				f.failf("bucket %d: shard %d of %d stays, with the leases %+v", b.index, i, v.shard.level, v.leases)
 			case v.ttl == 0:
 				f.failf("bucket %d: it has no ttl", b.index)
 			}
