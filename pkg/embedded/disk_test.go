@@ -209,11 +209,10 @@ func TestACommitThatFails(t *testing.T) {
 		if err != nil || got.done {
 			t.Fatalf("%s: more than the block: %+v, %v", what, got, err)
 		}
-		n := d.ask()
 		go func() { change <- d.write(t.Context(), inUse("n")) }()
-		for len(n.changes) == 0 { // until it has asked
+		for asked := false; !asked; {
 			d.mu.Lock()
-			n = d.next
+			asked = len(d.next.changes) > 0
 			d.mu.Unlock()
 		}
 		fail()
