@@ -172,7 +172,8 @@ func TestTakeHonoursItsContextWhileItWaits(t *testing.T) {
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	m := markOf("r", "o", 1<<50)
+	m := markOf("r", "o", 0)
+	m.Expires = time.Now().Add(time.Hour)
 	ended := make(chan error)
 	go func() {
 		_, err := s.Settle(ctx, time.Now(), m)
