@@ -346,9 +346,17 @@ func (f *fleet) leap() int64 {
 	return f.leaping + f.span/2
 }
 
+// close ends what still runs.
+func (f *fleet) close() {
+	for _, at := range f.replicas {
+		at.process.die() // so that nothing begins in its place
+	}
+	f.stop()
+}
+
 // run has a run happen, and returns what was wrong, nil if nothing was.
 func (f *fleet) run() error {
-	defer f.stop()
+	defer f.close()
 	end := f.span
 	for f.fault == nil && f.next(end) {
 		if f.ttl && f.r.IntN(2000) == 0 && f.now > f.span/3 {
