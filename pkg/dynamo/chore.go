@@ -60,6 +60,9 @@ func (s *Store) tendOnce(l *lane) bool {
 	case l.knows.clock.doubtful:
 		l.todo = nil // what time it is must be certain; they will come again
 		return false
+	case v != nil && v.shard.moving && s.cfg.Now().Before(l.rest):
+		l.todo = nil // a split is finished before anything else; they will come again
+		return false
 	case v != nil && v.shard.moving && s.cfg.Now().Round(0).Sub(l.seen) > choreView:
 		_, _ = s.sight(l) // else the next will
 	case v != nil && v.shard.moving:

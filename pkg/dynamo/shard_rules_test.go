@@ -287,6 +287,34 @@ func TestAnOldSplitIsNotFinished(t *testing.T) {
 	}
 }
 
+// A split that cannot be finished is let be for a while, whatever else there is to do:
+// in an outage every try fails at once, and a lane would go round in a circle.
+func TestASplitThatCannotBeFinishedIsLetBe(t *testing.T) {
+	g := newGrove(t)
+	g.ask(0, 0, 1, limitsFor(t, limiter.PerDay("a", 10)), take(2))
+	g.splitOff()
+	l := g.lane(0)
+	l.todo = append(l.todo, chore{what: choreLook})
+	g.db.SetPlan(func(c dynamofake.Call) dynamofake.Fault {
+		if c.Op == "PutItem" {
+			return dynamofake.Fault{Kind: dynamofake.Throttle}
+		}
+		return dynamofake.Fault{}
+	})
+	before := g.db.Count("PutItem")
+	for range 100 {
+		g.store.step(l, nil)
+	}
+	if n := g.db.Count("PutItem") - before; n != 1 || len(l.todo) > 0 {
+		t.Errorf("tried %d times, %d chores left; want once, and none", n, len(l.todo))
+	}
+	g.db.SetPlan(nil)
+	g.at(2)
+	if g.store.step(l, nil); l.knows.view.shard.moving {
+		t.Error("the split is not finished afterwards")
+	}
+}
+
 // Who still takes a split for unfinished does not set anything aside again.
 func TestLimitsChangeAfterASplitWasFinished(t *testing.T) {
 	both, one := limitsFor(t, limiter.PerDay("a", 10), limiter.PerDay("b", 10)), limitsFor(t, limiter.PerDay("a", 10))
