@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ratelimit/ratelimit/internal/dynamofake"
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -19,6 +20,28 @@ import (
 // may take long on a busy machine.
 func onTable(endpoint, table, rate string) string {
 	return fmt.Sprintf("store: {type: dynamodb, dynamodb: {table: %s, endpoint: %q, create_table: true}}\ndecision: {timeout: 10s, on_unavailable: deny}\n", table, endpoint) + withRate(rate)
+}
+
+// A table that answers slowly is waited for as long as decision.timeout says, and is not
+// asked again meanwhile.
+func TestASlowTable(t *testing.T) {
+	server, table := dynamotest.Start(t), dynamotest.TableName(t)
+	proxy := dynamotest.NewProxy(t, server.URL, nil)
+	r := start(t, "--config", write(t, "c.yaml", onTable(proxy.URL, table, "3/hour")))
+	proxy.SetPlan(func(c dynamofake.Call) dynamofake.Fault {
+		if strings.HasSuffix(c.Op, "Item") {
+			return dynamofake.Fault{Latency: 400 * time.Millisecond}
+		}
+		return dynamofake.Fault{}
+	})
+	for i, want := range []int{200, 200, 200, 429} {
+		if code, answer := r.ask(t, "ada"); code != want {
+			t.Errorf("request %d: %d, want %d: %+v", i, code, want, answer)
+		}
+	}
+	if _, text := r.get(t, "/metrics"); !strings.Contains(text, "ratelimit_dynamodb_resent_writes_total 0") {
+		t.Error("writes were sent again")
+	}
 }
 
 // rewrite replaces a file at once, as an editor or Kubernetes does.

@@ -95,7 +95,10 @@ func (s *service) useTable(ctx context.Context, client dynamo.Client, clock *dyn
 	if err != nil {
 		return err
 	}
-	store, err := dynamo.New(dynamo.Config{Client: client, Table: cfg.Table, Now: s.now, Clock: clock, Leases: true, Logger: s.log}) //nolint:contextcheck // a store outlives its start
+	store, err := dynamo.New(dynamo.Config{ //nolint:contextcheck // a store outlives its start
+		Client: client, Table: cfg.Table, Now: s.now, Clock: clock, Leases: true, Logger: s.log,
+		Budget: max(dynamo.DefaultBudget, s.cfg.Decision.Timeout),
+	})
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func (s *Store) tendOnce(l *lane) bool {
 		s.do(l, c)
 	case l.load.busy && v.splits():
 		l.load.busy = false
-		if s.reshape(l, splitInput(s.cfg.Table, l.key, s.nextID(), v, s.lately(l), s.cost(l))) {
+		if s.reshape(l, splitInput(s.cfg.Table, l.key, s.nextID(v), v, s.lately(l), s.cost(l))) {
 			s.stats.splits.Add(1)
 			s.finish(l)
 		}
@@ -154,13 +154,13 @@ func (s *Store) absorb(l *lane, c chore) bool {
 	if found != nil && found.version.newer(l.knows.version()) {
 		p := plan{units: s.cost(l), stage: newStage(v.adopt(found.limits, found.version.generation, s.lately(l)), s.lately(l))}
 		p.stage.swap = v
-		s.reshape(l, swapInput(s.cfg.Table, l.key, s.nextID(), &p))
+		s.reshape(l, swapInput(s.cfg.Table, l.key, s.nextID(v), &p))
 		return false
 	}
 	if found != nil && found.version.hash != v.version.hash {
 		found = found.adopt(v.limits, v.version.generation, found.refilled)
 	}
-	if !s.reshape(l, absorbInput(s.cfg.Table, l.key, s.nextID(), v, found, s.lately(l))) {
+	if !s.reshape(l, absorbInput(s.cfg.Table, l.key, s.nextID(v), v, found, s.lately(l))) {
 		return false
 	}
 	s.stats.merges.Add(1)

@@ -68,7 +68,7 @@ func (f *fleet) begin(at *replica) {
 	p.store.spaces.Store(simNamespace, &space{name: simNamespace, id: simNamespace, writing: make(chan struct{}, 1)})
 	p.store.stopped, p.store.stop = p.stopped, func() { p.stopped.canceled = true }
 	if f.slots { // they wipe out each other's ids
-		p.store.slot = 0
+		p.store.slot, p.store.slots = 0, 1
 	}
 	at.process = p
 	f.tick(p)

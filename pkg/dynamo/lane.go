@@ -230,7 +230,7 @@ func (k *knowledge) learn(image *view) { k.view, k.known = image, true }
 // carryOut sends the plan's write and ends its actors by what came of it.
 func (s *Store) carryOut(l *lane, p *plan) []*request {
 	p.units = s.cost(l)
-	w := newWrite(s.cfg.Table, l.key, s.nextID(), p)
+	w := newWrite(s.cfg.Table, l.key, s.nextID(l.knows.view), p)
 	began := s.cfg.Now()
 	s.sendLease(l, p.step, began)
 	o := s.send(l, w, p)
@@ -412,10 +412,16 @@ func (s *Store) refused(l *lane, w *write, item map[string]types.AttributeValue)
 // refusedBy is the outcome of a write that an item refuses.
 func (w *write) refusedBy(image *view) outcome {
 	o := outcome{applied: w.isIn(image), known: true, image: image}
-	if w.doubted && w.gives && !o.applied {
+	if w.doubted && w.gives && !o.applied && !w.isDead(image) {
 		o.err = errDropped
 	}
 	return o
+}
+
+// isDead reports whether an item shows that the write was not applied, and never will be:
+// its slot is as it was seen, and the last refill that it rests on is past.
+func (w *write) isDead(image *view) bool {
+	return w.refilled != nil && image != nil && image.slots[w.slot] == w.refilled.slots[w.slot] && image.refilled != w.refilled.refilled
 }
 
 // isIn reports whether an item shows that the write was applied.

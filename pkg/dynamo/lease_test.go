@@ -247,9 +247,9 @@ func TestACrashedHolder(t *testing.T) {
 		defer gate.Release()
 		o := op(t, "e", limiter.PerDay("l", 100), limiter.Spend{Take: tokens(1)})
 		taken := warm(t, dead, t0(), o)
-		cut.update = func(context.Context, *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
+		cut.set(func(context.Context, *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
 			return nil, errTest
-		}
+		})
 		all := op(t, "e", limiter.PerDay("l", 100), limiter.Spend{Take: tokens(100 - taken)})
 		mustTake(t, b, t0(), false, all)
 		look := func() map[string]string {

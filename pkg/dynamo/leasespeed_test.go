@@ -158,9 +158,9 @@ func TestDeadLeasesMakeWayForAMerge(t *testing.T) {
 		for dead.Stats().Leases == 0 { // not before the new shard is no more taken for busy
 			ask(dead, 2, 1)
 		}
-		cut.update = func(context.Context, *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
+		cut.set(func(context.Context, *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
 			return nil, errTest
-		}
+		})
 		for range 60 {
 			ask(b, 1, 1)
 			time.Sleep(500 * time.Millisecond)

@@ -101,6 +101,47 @@ func TestAGiftInDoubtIsNotGivenAgain(t *testing.T) {
 	}
 }
 
+// What a write gives that was in doubt is given by another when it is sure that the first
+// was not applied and never will be: others have refilled, and left its slot alone.
+func TestAGiftThatCannotArriveIsGivenByAnother(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		arrive bool // before the others refill
+		mate   bool // the others share its slot
+		want   error
+	}{
+		{"it never arrived", false, false, nil},
+		{"its id is there", true, false, nil},
+		{"its id may be gone", true, true, errDropped},
+		{"its id may have been there", false, true, errDropped},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newScene(t)
+			a := w.member(aSecond)
+			a.do(0, take(4))
+			a.look()
+			p := a.intend(20, 1, limiter.Spend{Limit: "a", Refund: limiter.Milli}) // it is full: planned with its refill
+			p.write.doubted = true
+			if p.write.refilled == nil {
+				t.Fatal("it does not refill")
+			}
+			if tc.arrive && !p.send() {
+				t.Fatal("refused")
+			}
+			if tc.mate {
+				w.seen += slotCount - 1
+			}
+			w.member(aSecond).do(21, take(7))
+			if p.send() {
+				t.Fatal("applied again")
+			}
+			if o := p.write.refusedBy(w.item()); o.applied != (tc.arrive && !tc.mate) || !errors.Is(o.err, tc.want) {
+				t.Errorf("got applied %t, error %v, want %t, %v", o.applied, o.err, tc.arrive && !tc.mate, tc.want)
+			}
+		})
+	}
+}
+
 // withTTL has an update set another ttl.
 func withTTL(in *dynamodb.UpdateItemInput, ttl int64) {
 	for name, attr := range in.ExpressionAttributeNames {

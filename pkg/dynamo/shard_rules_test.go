@@ -74,7 +74,7 @@ func newGrove(t *testing.T) *grove {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.store = &Store{cfg: cfg, loop: goroutines{}, client: g.db, stopped: t.Context(), replica: "r"}
+	g.store = &Store{cfg: cfg, loop: goroutines{}, client: g.db, stopped: t.Context(), replica: "r", slots: 1}
 	g.store.lanes.init(laneShards * maxShards)
 	return g
 }
@@ -134,7 +134,7 @@ func (g *grove) splitOff() {
 	g.t.Helper()
 	s := g.store
 	g.change(0, func(l *lane, v *view) bool {
-		return s.reshape(l, splitInput(s.cfg.Table, l.key, s.nextID(), v, s.lately(l), 1))
+		return s.reshape(l, splitInput(s.cfg.Table, l.key, s.nextID(v), v, s.lately(l), 1))
 	})
 }
 

@@ -138,7 +138,7 @@ func (s *shardSim) newReplica(index int) *shardReplica {
 		s.t.Fatal(err)
 	}
 	cfg.Budget = time.Duration(shardLife*s.unit) * time.Millisecond
-	store := &Store{cfg: cfg, loop: goroutines{}, client: cfg.Client, stopped: doneContext(), replica: fmt.Sprint("r", index, ".", s.r.Uint32()), prefer: s.r.IntN(maxShards)}
+	store := &Store{cfg: cfg, loop: goroutines{}, client: cfg.Client, stopped: doneContext(), replica: fmt.Sprint("r", index, ".", s.r.Uint32()), slots: 1, prefer: s.r.IntN(maxShards)}
 	store.lanes.init(laneShards * maxShards)
 	r := &shardReplica{index: index, store: store}
 	for i := range maxShards {

@@ -287,7 +287,7 @@ func (s *sim) plan(r *simReplica) {
 			b := &p.stage.balances[i]
 			b.charged = b.charged && !s.forgiving
 		}
-		w := newWrite(simTable, s.key, r.store.nextID(), &p)
+		w := newWrite(simTable, s.key, r.store.nextID(nil), &p)
 		if s.neverMove && w.update != nil && p.stage.swap == nil && p.step == nil && suffices(p.stage) {
 			w.update = plainInput(simTable, s.key, w.writeID, &p)
 		}

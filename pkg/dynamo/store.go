@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"log/slog"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,7 +36,8 @@ type Config struct {
 	Client Client
 	Table  string
 
-	// Attempt is how long one message may take; 0 = DefaultAttempt.
+	// Attempt is how long one message may take; 0 = DefaultAttempt, or a tenth of Budget
+	// where that is longer.
 	Attempt time.Duration
 	// Budget is how long a decision takes at most, whatever the caller's context
 	// allows, and how old a plan may be that is sent; 0 = DefaultBudget, at most 10 minutes.
@@ -84,7 +86,7 @@ func (c Config) withDefaults() (Config, error) {
 	for _, d := range []struct {
 		value *time.Duration
 		or    time.Duration
-	}{{&c.Attempt, DefaultAttempt}, {&c.Budget, DefaultBudget}, {&c.Idle, DefaultIdle}, {&c.Quiet, DefaultQuiet}} {
+	}{{&c.Budget, DefaultBudget}, {&c.Attempt, max(DefaultAttempt, c.Budget/10)}, {&c.Idle, DefaultIdle}, {&c.Quiet, DefaultQuiet}} {
 		if *d.value <= 0 {
 			*d.value = d.or
 		}
@@ -117,7 +119,8 @@ type Store struct {
 	breaker *breaker // of the client
 
 	replica string // of this run of this process
-	slot    int    // where its writes leave their ids
+	slot    int    // where it leaves the id of its first write on an item
+	slots   int    // how many it leaves ids in
 	prefer  int    // which shard of a bucket it asks first, at level maxShards
 	writes  atomic.Uint64
 	stats   counters
@@ -199,13 +202,39 @@ func newStore(cfg Config, by loop, replica string) *Store {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(replica)) // never fails
 	s.slot, s.prefer = int(h.Sum32()%slotCount), int(h.Sum32()/slotCount%maxShards)
+	s.slots = slotCount
 	s.lanes.init(cfg.MaxLanes)
 	return s
 }
 
-// nextID returns the id of a write: no other write of any process has it.
-func (s *Store) nextID() writeID {
-	return writeID{slot: s.slot, id: s.replica + ":" + strconv.FormatUint(s.writes.Add(1), 36)}
+// nextID returns the id of a write to an item as it was last seen: no other write of any
+// process has it.
+func (s *Store) nextID(on *view) writeID {
+	return writeID{slot: s.slotOn(on), id: s.replica + ":" + strconv.FormatUint(s.writes.Add(1), 36)}
+}
+
+// slotOn returns the slot of an item that this process leaves its ids in: where it left
+// the last, or else where nobody has. Where no slot is free it is one by chance, so that
+// of two processes that wipe out each other's ids one comes to take that of a process
+// which is no more.
+func (s *Store) slotOn(v *view) int {
+	if v == nil {
+		return s.slot
+	}
+	free := -1
+	for i := range s.slots {
+		slot := (s.slot + i) % s.slots
+		switch id := v.slots[slot]; {
+		case strings.HasPrefix(id, s.replica+":"):
+			return slot
+		case id == "" && free < 0:
+			free = slot
+		}
+	}
+	if free < 0 {
+		return int(s.loop.draw(int64(s.slots)))
+	}
+	return free
 }
 
 // Capabilities implements limiter.Store.

@@ -72,7 +72,7 @@ func (s *Store) askTurn(l *lane) bool {
 	l.races.asked = l.races.lost
 	ctx, cancel := s.loop.within(s.stopped, s.cfg.Attempt)
 	defer cancel()
-	out, err := s.client.UpdateItem(ctx, turnInput(s.cfg.Table, l.key, s.nextID(), v, s.cost(l)))
+	out, err := s.client.UpdateItem(ctx, turnInput(s.cfg.Table, l.key, s.nextID(v), v, s.cost(l)))
 	s.stats.wrote(err)
 	item, refused := conditionItem(err)
 	switch {

@@ -41,8 +41,9 @@ type write struct {
 	update *dynamodb.UpdateItemInput
 	made   *view // the item that put makes
 
-	gives   bool // it adds tokens, and rests on its slot being as it was seen
-	doubted bool // nobody knows what became of an attempt
+	refilled *view // the item whose last refill it rests on; nil = it goes by none
+	gives    bool  // it adds tokens, and rests on its slot being as it was seen
+	doubted  bool  // nobody knows what became of an attempt
 }
 
 // newWrite returns the write that carries out a plan.
@@ -56,7 +57,7 @@ func newWrite(table string, k key, id writeID, p *plan) *write {
 	case s.plain():
 		w.update = plainInput(table, k, id, p)
 	default:
-		w.update = refillInput(table, k, id, p)
+		w.update, w.refilled = refillInput(table, k, id, p), s.base
 	}
 	return w
 }
