@@ -4,4 +4,4 @@ package embedded
 
 // How many runs TestCrashes makes with the race detector, in which each takes several
 // times as long.
-const crashSeeds = 30
+const crashSeeds = 15

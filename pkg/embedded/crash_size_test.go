@@ -3,4 +3,4 @@
 package embedded
 
 // How many runs TestCrashes makes.
-const crashSeeds = 60
+const crashSeeds = 40
