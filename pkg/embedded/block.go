@@ -29,11 +29,6 @@ import (
 //
 // The shard's lock guards it.
 type block struct {
-	first span
-	hour  int64    // that span.used counts, hours since 1970
-	since int64    // when the newest state was taken, Unix ms
-	rest  *backlog // nil for a block of one limit with nothing past
-
 	stored  bool // the file has a record of the bucket
 	clean   bool // and nothing has changed since: it is the bucket's state, with no block
 	queued  bool // it is in a batch that is not taken up yet
@@ -41,6 +36,11 @@ type block struct {
 	flying  bool    // a newer state is being written
 	vacated leaving // or rather, none: the file is forgetting the bucket
 	unsure  bool    // a commit of it ended nobody knows how
+
+	hour  int64 // that span.used counts, hours since 1970
+	first span
+	since int64    // when the newest state was taken, Unix ms
+	rest  *backlog // nil for a block of one limit with nothing past
 }
 
 // leaving says whether the file, and then the memory, is to forget the bucket by the
@@ -69,11 +69,11 @@ type span struct {
 	nextSpent int64 // or else of the state in the file again
 
 	used int64 // net consumption in the hour, for usage
+	ask  int64 // at how much spent to see whether a newer state is due
 	last int64 // what the last one took
 
-	need int64 // what those who wait want to take
 	kept int64 // the need of the state before, until one took so much: who waits has yet to come back
-	ask  int64 // at how much spent to see whether a newer state is due
+	need int64 // what those who wait want to take
 }
 
 // Parts of a capacity. A block is what a crash can take from a bucket, so that it is

@@ -40,8 +40,8 @@ func (c *catalog) close() {
 
 // Read implements limiter.Store.
 func (s *Store) Read(ctx context.Context, namespace string, refs []limiter.Ref, records []limiter.Record) (uint64, error) {
-	if err := contextErr(ctx); err != nil {
-		return 0, err
+	if ctx.Err() != nil {
+		return 0, contextErr(ctx)
 	}
 	c := &s.catalog
 	if c.closed.Load() {
@@ -58,6 +58,14 @@ func (s *Store) Read(ctx context.Context, namespace string, refs []limiter.Ref, 
 		records[i] = c.records[recordKey{namespace, ref}]
 	}
 	return generation, nil
+}
+
+// Bare reports whether there are no records in any namespace, and the generation as it
+// was before.
+func (s *Store) Bare() (generation uint64, ok bool) {
+	c := &s.catalog
+	generation = c.generation.Load()
+	return generation, c.size.Load() == 0 && !c.closed.Load()
 }
 
 // PutEntity implements limiter.Store.

@@ -52,8 +52,8 @@ func (s *Store) tryOne(now int64, op *limiter.Op) (t try, err error) {
 		return try{wait: s.disk.want(sh, hash, b)}, nil
 	}
 	t.done = true
-	if s.book(sh, hash, b, now, op, t.admitted) {
-		t.wait = s.disk.want(sh, hash, b)
+	if low, over := b.account(op, now, t.admitted); low || over {
+		t.wait = s.more(&opened{hash: hash, bucket: b}, over)
 	}
 	if created && b.unused(now) {
 		s.drop(sh, hash, b)
@@ -61,14 +61,14 @@ func (s *Store) tryOne(now int64, op *limiter.Op) (t try, err error) {
 	return t, nil
 }
 
-// book takes what was prepared and is covered, and asks for the next block in time. It
-// reports whether the answer must wait for the file.
-func (s *Store) book(sh *shard, hash uint64, b *bucket, now int64, op *limiter.Op, admitted bool) (over bool) {
-	low, over := b.account(op, now, admitted)
-	if low && !over {
-		s.disk.renew(sh, hash, b)
+// more asks for the next block in time. Where the answer must wait for the file it
+// returns for what.
+func (s *Store) more(h *opened, over bool) *batch {
+	if over {
+		return s.wantHeld(h)
 	}
-	return over
+	s.disk.renew(&s.shards[h.hash%shardCount], h.hash, h.bucket)
+	return nil
 }
 
 // tryAll is takeAll with a file, like tryOne.
@@ -107,9 +107,12 @@ func (s *Store) tryAll(now int64, ops []limiter.Op) (t try, err error) {
 	}
 	t.done = true
 	for i := range ops {
-		h := &held[i]
-		if s.book(&s.shards[h.hash%shardCount], h.hash, h.bucket, now, &ops[i], t.admitted) {
-			t.wait = s.wantHeld(h)
+		low, over := held[i].bucket.account(&ops[i], now, t.admitted)
+		if !low && !over {
+			continue
+		}
+		if wait := s.more(&held[i], over); wait != nil {
+			t.wait = wait
 		}
 	}
 	s.dropUnused(held, now)

@@ -178,8 +178,8 @@ func (s *Store) hashKept(namespace, entity, resource string, variant uint64) uin
 
 // Take implements limiter.Store.
 func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool, error) {
-	if err := contextErr(ctx); err != nil {
-		return false, err
+	if ctx.Err() != nil {
+		return false, contextErr(ctx)
 	}
 	if s.disk != nil {
 		return s.takeDurably(ctx, now.UnixMilli(), ops)
@@ -191,7 +191,7 @@ func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 }
 
 // takeOne is takeAll for the common case of one bucket, without its bookkeeping.
-func (s *Store) takeOne(now int64, op *limiter.Op) (admitted bool, err error) {
+func (s *Store) takeOne(now int64, op *limiter.Op) (bool, error) {
 	hash := s.hash(&op.Bucket)
 	sh := &s.shards[hash%shardCount]
 	sh.mu.Lock()
@@ -200,7 +200,7 @@ func (s *Store) takeOne(now int64, op *limiter.Op) (admitted bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	admitted = b.prepare(op, now)
+	admitted := b.prepare(op, now)
 	b.finish(op, admitted)
 	if created && b.full(now) {
 		s.drop(sh, hash, b)
@@ -270,9 +270,8 @@ func (s *Store) open(sh *shard, hash uint64, now int64, op *limiter.Op) (b *buck
 			if s.disk != nil && b.block == nil {
 				b.block = storedBlock(b.limits, now)
 			}
-			from := b.limits
-			if b.adopt(op.Limits, op.Generation, now); b.block != nil && b.limits != from {
-				b.block.uncover(from, b.limits)
+			if b.limits != op.Limits || b.generation < op.Generation {
+				s.adopt(b, op, now)
 			}
 			return b, false, nil
 		}
@@ -289,6 +288,14 @@ func (s *Store) open(sh *shard, hash uint64, now int64, op *limiter.Op) (b *buck
 	b.next = first
 	sh.buckets[hash] = b
 	return b, true, nil
+}
+
+// adopt brings a bucket under op's limits if they are the newer ones.
+func (*Store) adopt(b *bucket, op *limiter.Op, now int64) {
+	from := b.limits
+	if b.adopt(op.Limits, op.Generation, now); b.block != nil && b.limits != from {
+		b.block.uncover(from, b.limits)
+	}
 }
 
 // drop removes a bucket. The shard must be locked.
@@ -310,7 +317,7 @@ func (s *Store) drop(sh *shard, hash uint64, b *bucket) {
 
 func contextErr(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%w: %w", limiter.ErrUnavailable, err)
+		return unavailable(err)
 	}
 	return nil
 }

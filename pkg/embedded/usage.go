@@ -127,13 +127,14 @@ func (b *bucket) rows(rows []usageRow) []usageRow {
 
 // plus adds, and stops at the ends of the numbers.
 func plus(a, b int64) int64 {
-	switch sum := a + b; {
-	case a > 0 && b > 0 && sum < 0:
-		return math.MaxInt64
-	case a < 0 && b < 0 && sum >= 0:
-		return math.MinInt64
-	default:
+	sum := a + b
+	switch {
+	case (a^sum)&(b^sum) >= 0: // mostly
 		return sum
+	case a > 0:
+		return math.MaxInt64
+	default:
+		return math.MinInt64
 	}
 }
 

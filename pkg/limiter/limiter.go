@@ -43,6 +43,7 @@ type Config struct {
 type Limiter struct {
 	store    Store
 	local    bool // the store is memory of this process
+	bare     bare // nil for a store that cannot say
 	fallback Store
 	timeout  time.Duration
 	use      sync.Mutex    // held while the snapshot is replaced
@@ -69,6 +70,7 @@ func New(cfg Config) (*Limiter, error) {
 		shares:   newShareCache(),
 	}
 	l.snapshot.Store(new(Snapshot))
+	l.bare, _ = cfg.Store.(bare)
 	if !l.local {
 		l.cache = newRecordCache(cfg.CacheTTL, cfg.CacheSize)
 		l.denials = newDenyCache(cfg.DenyCacheSize, cfg.Timeout)
@@ -105,11 +107,16 @@ func (l *Limiter) Decide(ctx context.Context, now time.Time, req *Request, d *De
 	if err := req.validate(); err != nil {
 		return err
 	}
-	if !l.local {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, l.timeout)
-		defer cancel()
+	if l.local {
+		return l.decide(ctx, now, req, d)
 	}
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
+	defer cancel()
+	return l.decide(ctx, now, req, d)
+}
+
+// decide is Decide of a valid request, within the time that ctx has.
+func (l *Limiter) decide(ctx context.Context, now time.Time, req *Request, d *Decision) error {
 	if err := l.resolve(ctx, now, req, d); err != nil {
 		return l.unanswered(ctx, now, req, d, err)
 	}
@@ -194,8 +201,10 @@ func (r *Request) validate() error {
 					ErrInvalid, i, c.Amount, c.Limit, int64(tokenbucket.MaxAmount))
 			}
 		}
-		if err := r.Takes[i].Lease.Check(); err != nil {
-			return fmt.Errorf("take %d: %w", i, err)
+		if r.Takes[i].Lease != (LeasePolicy{}) {
+			if err := r.Takes[i].Lease.Check(); err != nil {
+				return fmt.Errorf("take %d: %w", i, err)
+			}
 		}
 		if len(r.Takes[i].Parents) >= MaxLevels {
 			return fmt.Errorf("%w: take %d names %d ancestors; at most %d are allowed", ErrInvalid, i, len(r.Takes[i].Parents), MaxLevels-1)

@@ -15,6 +15,7 @@ type scratch struct {
 	bases   []int // by take: the index of its entity's level, where its chain begins
 	refs    []Ref
 	records []Record
+	none    [refsPerLevel]Record // the records of a level that has none
 	ops     []Op
 	spends  []Spend // what the ops' Spends are cut from
 }
@@ -60,10 +61,46 @@ func (l *Limiter) resolve(ctx context.Context, now time.Time, req *Request, d *D
 	return nil
 }
 
+// bare is a store that can say at once whether it keeps no entities and no limits at
+// all, as most of one node do, and of which generation that is. Then no decision has to
+// ask it for its own.
+type bare interface {
+	Bare() (generation uint64, ok bool)
+}
+
 // resolveRound reads the records of the levels from first up to last, adds what
 // they take to the ops, and appends the stored parents of those that end their chain.
 func (l *Limiter) resolveRound(ctx context.Context, now time.Time, req *Request, d *Decision, first, last int) error {
 	sc := &d.scratch
+	var generation uint64
+	none := false
+	if l.bare != nil {
+		generation, none = l.bare.Bare()
+	}
+	if !none {
+		var err error
+		if generation, err = l.readLevels(ctx, now, req, sc, first, last); err != nil {
+			return err
+		}
+	}
+	snapshot := l.snapshotOf(req)
+	generation = snapshot.generationOf(generation)
+	for i := first; i < last; i++ {
+		records := sc.none[:]
+		if !none {
+			records = sc.records[(i-first)*refsPerLevel:][:refsPerLevel]
+		}
+		lv := &sc.levels[i]
+		lv.limits, lv.source = snapshot.static.limitsOf(&req.Takes[lv.take], lv, records)
+		sc.policy = records[4].OnUnavailable
+		sc.addOp(req, i, generation)
+		d.appendParent(i, &snapshot.static, records[0].Entity)
+	}
+	return nil
+}
+
+// readLevels reads the records of the levels from first up to last.
+func (l *Limiter) readLevels(ctx context.Context, now time.Time, req *Request, sc *scratch, first, last int) (generation uint64, err error) {
 	sc.refs = sc.refs[:0]
 	for i := first; i < last; i++ {
 		lv := &sc.levels[i]
@@ -73,21 +110,7 @@ func (l *Limiter) resolveRound(ctx context.Context, now time.Time, req *Request,
 		sc.records = make([]Record, len(sc.refs))
 	}
 	sc.records = sc.records[:len(sc.refs)]
-	generation, err := l.read(ctx, now, req.namespace(), sc)
-	if err != nil {
-		return err
-	}
-	snapshot := l.snapshotOf(req)
-	generation = snapshot.generationOf(generation)
-	for i := first; i < last; i++ {
-		records := sc.records[(i-first)*refsPerLevel:][:refsPerLevel]
-		lv := &sc.levels[i]
-		lv.limits, lv.source = snapshot.static.limitsOf(&req.Takes[lv.take], lv, records)
-		sc.policy = records[4].OnUnavailable
-		sc.addOp(req, i, generation)
-		d.appendParent(i, &snapshot.static, records[0].Entity)
-	}
-	return nil
+	return l.read(ctx, now, req.namespace(), sc)
 }
 
 // appendParent adds the parent of the level's entity, if the level ends its
@@ -173,17 +196,19 @@ func (s *Static) limitsOf(t *Take, lv *level, r []Record) (*Limits, Source) {
 	switch {
 	case r[1].Limits.Len() > 0:
 		return r[1].Limits, SourceEntity
-	case file.Limits[t.Resource].Len() > 0:
-		return file.Limits[t.Resource], SourceEntityConfig
+	case file.limits(t.Resource).Len() > 0:
+		return file.limits(t.Resource), SourceEntityConfig
 	case r[2].Limits.Len() > 0:
 		return r[2].Limits, SourceEntityDefault
-	case file.Limits[DefaultResource].Len() > 0:
-		return file.Limits[DefaultResource], SourceEntityDefaultConfig
+	case file.limits(DefaultResource).Len() > 0:
+		return file.limits(DefaultResource), SourceEntityDefaultConfig
 	case r[3].Limits.Len() > 0:
 		return r[3].Limits, SourceResource
 	}
-	if limits := s.Resources[t.Resource]; limits.Len() > 0 {
-		return limits, SourceResourceConfig
+	if len(s.Resources) > 0 {
+		if limits := s.Resources[t.Resource]; limits.Len() > 0 {
+			return limits, SourceResourceConfig
+		}
 	}
 	if r[4].Limits.Len() > 0 {
 		return r[4].Limits, SourceSystem
@@ -220,7 +245,9 @@ func (sc *scratch) addOp(req *Request, i int, generation uint64) {
 		case Consume:
 			sp.Take = saturatingAdd(sp.Take, c.Amount)
 			sp.Look = sp.Look || c.Amount == 0
-			op.Lease = op.Lease.and(t.Lease)
+			if t.Lease != (LeasePolicy{}) {
+				op.Lease = op.Lease.and(t.Lease)
+			}
 		}
 	}
 }
@@ -231,16 +258,18 @@ func (sc *scratch) opOf(req *Request, lv *level, generation uint64) *Op {
 		return &sc.ops[lv.op]
 	}
 	t := &req.Takes[lv.take]
-	key := BucketKey{Namespace: req.namespace(), Entity: lv.entity, Resource: t.Resource, Variant: variant(t, lv)}
-	for i := range sc.ops {
-		if sc.ops[i].Bucket == key {
+	lv.op = len(sc.ops)
+	op := grow(&sc.ops)
+	op.Bucket.Namespace, op.Bucket.Entity, op.Bucket.Resource, op.Bucket.Variant = req.namespace(), lv.entity, t.Resource, variant(t, lv)
+	for i := range sc.ops[:lv.op] {
+		if sc.ops[i].Bucket == op.Bucket {
+			sc.ops = sc.ops[:lv.op]
 			lv.op = i
 			return &sc.ops[i]
 		}
 	}
-	lv.op = len(sc.ops)
-	op := grow(&sc.ops)
-	op.Bucket, op.Limits, op.Generation, op.Spends, op.Shard, op.Lease = key, lv.limits, generation, sc.cut(lv.limits.Len()), 0, LeasePolicy{}
+	op.Limits, op.Generation, op.Spends, op.Shard = lv.limits, generation, sc.cut(lv.limits.Len()), 0
+	op.Lease.None, op.Lease.Max, op.Lease.For = false, 0, 0
 	return op
 }
 

@@ -22,6 +22,14 @@ type StaticEntity struct {
 	Limits  map[string]*Limits // by resource, or DefaultResource
 }
 
+// limits returns the limits for a resource. Most have none, and are spared the lookup.
+func (e *StaticEntity) limits(resource string) *Limits {
+	if len(e.Limits) == 0 {
+		return nil
+	}
+	return e.Limits[resource]
+}
+
 func (s *Static) entity(id string) (Entity, bool) {
 	e, ok := s.Entities[id]
 	return Entity{ID: id, Parent: e.Parent, Cascade: e.Cascade}, ok
