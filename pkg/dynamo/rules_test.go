@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -139,6 +140,20 @@ func TestAGiftThatCannotArriveIsGivenByAnother(t *testing.T) {
 				t.Errorf("got applied %t, error %v, want %t, %v", o.applied, o.err, tc.arrive && !tc.mate, tc.want)
 			}
 		})
+	}
+}
+
+// Who asked for a turn takes it with the next write that refills, and nobody else does.
+func TestATurnIsTakenOnce(t *testing.T) {
+	for asker, left := range map[string]string{"2:1": "", "22:1": "22:1"} {
+		w := newScene(t)
+		w.member(aSecond).do(0, take(10))
+		w.setRaw(map[string]types.AttributeValue{attrTurn: &types.AttributeValueMemberS{Value: asker}})
+		a := w.member(aSecond)
+		a.do(3, take(2))
+		if got := w.item().turn; got != left {
+			t.Errorf("replica %d wrote, and the turn of %s is %q, want %q", a.id, asker, got, left)
+		}
 	}
 }
 

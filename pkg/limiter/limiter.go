@@ -43,7 +43,7 @@ type Config struct {
 type Limiter struct {
 	store    Store
 	local    bool // the store is memory of this process
-	bare     bare // nil for a store that cannot say
+	bare     bare // nil where the store is not local, or cannot say
 	fallback Store
 	timeout  time.Duration
 	use      sync.Mutex    // held while the snapshot is replaced
@@ -70,8 +70,9 @@ func New(cfg Config) (*Limiter, error) {
 		shares:   newShareCache(),
 	}
 	l.snapshot.Store(new(Snapshot))
-	l.bare, _ = cfg.Store.(bare)
-	if !l.local {
+	if l.local {
+		l.bare, _ = cfg.Store.(bare)
+	} else {
 		l.cache = newRecordCache(cfg.CacheTTL, cfg.CacheSize)
 		l.denials = newDenyCache(cfg.DenyCacheSize, cfg.Timeout)
 		l.store.Subscribe(l.cache.changed)

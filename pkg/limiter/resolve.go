@@ -61,7 +61,7 @@ func (l *Limiter) resolve(ctx context.Context, now time.Time, req *Request, d *D
 	return nil
 }
 
-// bare is a store that can say at once whether it keeps no entities and no limits at
+// bare is a local store that can say at once whether it keeps no entities and no limits at
 // all, as most of one node do, and of which generation that is. Then no decision has to
 // ask it for its own.
 type bare interface {
