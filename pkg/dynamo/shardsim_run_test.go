@@ -8,13 +8,9 @@ import (
 )
 
 func TestShardSimulation(t *testing.T) {
-	runs := uint64(10_000)
-	if testing.Short() {
-		runs = 2000
-	}
 	admitted, denied := 0, 0
 	shapes := make(map[string]int)
-	for seed := range runs {
+	for seed := range uint64(shardRuns) {
 		s := newShardSim(t, seed, drawShardFeatures, shardSabotage{})
 		if err := s.run(); err != nil {
 			t.Fatalf("seed %d, %+v: %v", seed, s.shardFeatures, err)
