@@ -34,7 +34,7 @@ It must run on the service's machine: the service answers nobody else. ratelimit
 puts a copy back.`,
 		Example: `  ratelimit backup
   ratelimit backup --server http://127.0.0.1:8080 --output /backups/ratelimit.backup`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			begin := time.Now()
 			path, s, err := f.backup(cmd.Context(), cmd.ErrOrStderr())

@@ -16,7 +16,7 @@ func newCheck() *cobra.Command {
 with file, line and path and what would be right. It exits with 0 when the
 configuration can be used, also when there are warnings (with --strict: 2).`,
 		Example: "  ratelimit check --config ratelimit.yaml",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := src.load()
 			if err != nil {

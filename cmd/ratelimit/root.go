@@ -101,3 +101,11 @@ func (s *source) check() string {
 	}
 	return strings.Join(command, " ")
 }
+
+// noArgs is for a command that takes nothing but flags.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s takes flags only, not %q", cmd.CommandPath(), args[0])
+	}
+	return nil
+}

@@ -56,6 +56,7 @@ domains:
 		{"help", []string{"--help"}, 0, []string{"serve", "check", "explain", "version"}, nil},
 		{"help of serve", []string{"serve", "--help"}, 0, []string{"--config", "--rules", "--grpc-address", "--http-address", "SIGTERM"}, nil},
 		{"unknown command", []string{"serv"}, 2, nil, []string{`unknown command "serv"`, "Did you mean this?", "serve"}},
+		{"an argument that is none", []string{"backup", "there"}, 2, nil, []string{`ratelimit backup takes flags only, not "there"`}},
 		{"check", []string{"check", "--config", good}, 0, []string{"ok: 1 file, 1 domain, 1 rule, 0 warnings"}, nil},
 		{"check of the shipped file", []string{"check"}, 0, []string{"8 rules"}, []string{"warning:"}},
 		{"strict check", []string{"check", "--strict"}, 2, nil, []string{"--strict"}},

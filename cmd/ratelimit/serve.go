@@ -43,7 +43,7 @@ not wait. A second signal ends it at once.`,
   ratelimit serve --config ratelimit.yaml --grpc-address 0.0.0.0:8081
   ratelimit serve --config ratelimit.yaml --data /var/lib/ratelimit
   ratelimit serve --config ratelimit.yaml --store dynamodb --table ratelimit --region eu-central-1`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := f.load()
 			if err != nil {
