@@ -308,28 +308,38 @@ func (b *branch) report(op *limiter.Op, taken bool, now time.Time) {
 	}
 	leaves := b.tree.leaves()
 	b.tree.first(leaves, now)
+	all := make([]together, len(op.Spends))
 	lack := false // of some limit there is too little in all shards
-	for i := range op.Spends {
-		under, _ := b.under(i, taken)
-		_, sum := b.together(i, leaves, taken)
-		lack = lack || under != nil && !b.goals[i].met() && sum < b.op.spends[i].need
+	for i := range all {
+		all[i] = b.together(i, leaves, taken)
+		lack = lack || all[i].lacks
 	}
-	for i := range op.Spends {
-		b.reportSpend(&op.Spends[i], i, leaves, taken, lack)
+	for i := range all {
+		b.reportSpend(&op.Spends[i], i, &all[i], lack)
 	}
 }
 
-// together returns what the leaves have of a goal's limit, one by one and in all, with
-// what was taken that does not stand.
-func (b *branch) together(i int, leaves []leaf, taken bool) (states []staged, sum int64) {
-	_, sum = b.under(i, taken)
+// together is what the shards have of a spend's limit.
+type together struct {
+	under  *limiter.Limits // that they have it in; nil when none has it
+	states []staged
+	back   int64 // what was taken that does not stand
+	sum    int64 // of both
+	lacks  bool  // the spend's goal was not met, and this is less than it needs
+}
+
+func (b *branch) together(i int, leaves []leaf, taken bool) together {
+	var t together
+	t.under, t.back = b.under(i, taken)
+	t.sum = t.back
 	for j := range leaves {
 		if at, ok := b.stateOf(&leaves[j], i); ok {
-			states = append(states, at)
-			sum += at.tokens
+			t.states = append(t.states, at)
+			t.sum += at.tokens
 		}
 	}
-	return states, sum
+	t.lacks = t.under != nil && !b.goals[i].met() && t.sum < b.op.spends[i].need
+	return t
 }
 
 // place returns the shard that the op went to and 1, 0 for several.
@@ -349,21 +359,18 @@ func (b *branch) place() int {
 // reportSpend fills in what Take promises of a spend. One that did not get what it needs
 // is exceeded when the shards have too little of it together, or could not be made to
 // give it although no limit lacks; else another limit or bucket denied.
-func (b *branch) reportSpend(sp *limiter.Spend, i int, leaves []leaf, taken, lack bool) {
-	under, back := b.under(i, taken)
-	sp.Held = under != nil
+func (b *branch) reportSpend(sp *limiter.Spend, i int, there *together, lack bool) {
+	sp.Held = there.under != nil
 	sp.Limits, sp.Index, sp.Bucket = nil, 0, tokenbucket.Bucket{}
-	if sp.Exceeded = false; under == nil {
+	if sp.Exceeded = false; there.under == nil {
 		return
 	}
-	sp.Limits, sp.Index = under, under.Find(sp.Limit)
-	states, sum := b.together(i, leaves, taken)
-	need := b.op.spends[i].need
-	sp.Exceeded = !b.goals[i].met() && (b.over && !lack || sum < need)
-	whole := under.Params(sp.Index)
-	sp.Bucket = tokenbucket.Bucket{Tokens: min(sum, whole.Capacity), Refilled: b.now}
+	sp.Limits, sp.Index = there.under, there.under.Find(sp.Limit)
+	sp.Exceeded = there.lacks || !b.goals[i].met() && b.over && !lack
+	need, whole := b.op.spends[i].need, there.under.Params(sp.Index)
+	sp.Bucket = tokenbucket.Bucket{Tokens: min(there.sum, whole.Capacity), Refilled: b.now}
 	if sp.Exceeded && need <= whole.Capacity {
-		sp.Bucket = lacking(whole, need, untilThere(states, need-back))
+		sp.Bucket = lacking(whole, need, untilThere(there.states, need-there.back))
 		sp.Bucket.Refilled = b.now
 	}
 }

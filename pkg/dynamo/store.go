@@ -213,6 +213,15 @@ func (s *Store) nextID(on *view) writeID {
 	return writeID{slot: s.slotOn(on), id: s.replica + ":" + strconv.FormatUint(s.writes.Add(1), 36)}
 }
 
+// wrote reports whether an id is of a write of this process.
+func (s *Store) wrote(id string) bool { return replicaOf(id) == s.replica }
+
+// replicaOf returns the run of a process that an id of a write is of.
+func replicaOf(id string) string {
+	replica, _, _ := strings.Cut(id, ":")
+	return replica
+}
+
 // slotOn returns the slot of an item that this process leaves its ids in: where it left
 // the last, or else where nobody has. Where no slot is free it is one by chance, so that
 // of two processes that wipe out each other's ids one comes to take that of a process
@@ -225,7 +234,7 @@ func (s *Store) slotOn(v *view) int {
 	for i := range s.slots {
 		slot := (s.slot + i) % s.slots
 		switch id := v.slots[slot]; {
-		case strings.HasPrefix(id, s.replica+":"):
+		case s.wrote(id):
 			return slot
 		case id == "" && free < 0:
 			free = slot

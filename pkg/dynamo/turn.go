@@ -2,7 +2,6 @@ package dynamo
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -57,7 +56,7 @@ func (s *Store) letPass(l *lane) {
 	if v == nil || v.turn == r.passed {
 		return
 	}
-	if r.passed = v.turn; r.lost < 2 && !strings.HasPrefix(v.turn, s.replica+":") {
+	if r.passed = v.turn; r.lost < 2 && !s.wrote(v.turn) {
 		_ = s.loop.sleep(s.stopped, min(r.took*3/2, longestPass)) // cut short when the store ends
 	}
 }

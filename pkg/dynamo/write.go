@@ -3,7 +3,6 @@ package dynamo
 import (
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -32,12 +31,6 @@ const (
 type writeID struct {
 	slot int
 	id   string
-}
-
-// sameReplica reports whether another id is of the same run of a process.
-func (w writeID) sameReplica(id string) bool {
-	replica, _, _ := strings.Cut(w.id, ":")
-	return strings.HasPrefix(id, replica+":")
 }
 
 // write is one conditional write: a PutItem for a bucket that has no item, else an
@@ -110,7 +103,7 @@ func refillInput(table string, k key, id writeID, p *plan) *dynamodb.UpdateItemI
 	if s.step != nil {
 		e.changeLeases(s)
 	}
-	if id.sameReplica(s.base.turn) {
+	if turn := s.base.turn; turn != "" && replicaOf(turn) == replicaOf(id.id) {
 		e.removeAttr(attrTurn) // this is it
 	}
 	return e.input(table, k)

@@ -263,9 +263,7 @@ func (p *proof) change(t *rapid.T) {
 		return
 	}
 	old := *b
-	from := b.limits
 	b.adopt(to, p.gen, p.now)
-	b.block.uncover(from, to)
 	p.gave = false
 	for i := range p.held {
 		p.held[i].then = cmp.Or(p.held[i].then, &old)

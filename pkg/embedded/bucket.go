@@ -138,6 +138,9 @@ func (b *bucket) adopt(to *limiter.Limits, generation uint64, now int64) {
 		*b.balance(i) = old.carry(to.At(i), now)
 	}
 	b.keepDormant(&old, now)
+	if b.block != nil {
+		b.block.uncover(old.limits, to)
+	}
 }
 
 // carry returns the balance that the old bucket has for a limit under new numbers.

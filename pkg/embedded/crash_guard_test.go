@@ -112,7 +112,6 @@ func keepCover(s *Store, now int64, ops []limiter.Op) (try, error) {
 		if b.adopt(ops[i].Limits, ops[i].Generation, now); b.limits == from {
 			continue
 		}
-		b.block.uncover(from, b.limits)
 		for j := range from.Len() {
 			if to := b.limits.Find(from.At(j).Name); to >= 0 && !b.limits.Unlimited(to) {
 				*b.block.span(to) = old[j]

@@ -271,7 +271,7 @@ func (s *Store) open(sh *shard, hash uint64, now int64, op *limiter.Op) (b *buck
 				b.block = storedBlock(b.limits, now)
 			}
 			if b.limits != op.Limits || b.generation < op.Generation {
-				s.adopt(b, op, now)
+				b.adopt(op.Limits, op.Generation, now)
 			}
 			return b, false, nil
 		}
@@ -288,14 +288,6 @@ func (s *Store) open(sh *shard, hash uint64, now int64, op *limiter.Op) (b *buck
 	b.next = first
 	sh.buckets[hash] = b
 	return b, true, nil
-}
-
-// adopt brings a bucket under op's limits if they are the newer ones.
-func (*Store) adopt(b *bucket, op *limiter.Op, now int64) {
-	from := b.limits
-	if b.adopt(op.Limits, op.Generation, now); b.block != nil && b.limits != from {
-		b.block.uncover(from, b.limits)
-	}
 }
 
 // drop removes a bucket. The shard must be locked.
