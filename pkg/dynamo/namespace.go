@@ -18,11 +18,16 @@ const (
 	attrNamespaceName = "name"
 )
 
-// newNamespaceID returns 11 random characters that are safe in URLs: 64 bits.
+// newNamespaceID returns 11 random characters that are safe in URLs: almost 64 bits.
+// The first is a letter or a digit, so that no command line takes an id for a flag.
 func newNamespaceID() string {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return base64.RawURLEncoding.EncodeToString(b[:])
+	for {
+		var b [8]byte
+		_, _ = rand.Read(b[:]) // never fails
+		if id := base64.RawURLEncoding.EncodeToString(b[:]); id[0] != '-' && id[0] != '_' {
+			return id
+		}
+	}
 }
 
 // resolveNamespace returns the id of a namespace, which it registers if it is new.

@@ -3,6 +3,7 @@ package dynamo
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 
@@ -21,7 +22,15 @@ func TestNamespaceIDs(t *testing.T) {
 		if !isNamespaceID(id) || id == registryNS || seen[id] {
 			t.Fatalf("id %q is no 11 characters that are safe in URLs, or came twice", id)
 		}
+		if strings.ContainsAny(id[:1], "-_") {
+			t.Fatalf("id %q begins like a flag; it must begin with a letter or a digit", id)
+		}
 		seen[id] = true
+	}
+	for _, id := range []string{"-bcdefghijk", "_bcdefghijk"} { // of older programs
+		if _, err := parseKey(namespaceIDKey(id)); err != nil || !isNamespaceID(id) {
+			t.Errorf("id %q of an older program is refused: %v", id, err)
+		}
 	}
 }
 
