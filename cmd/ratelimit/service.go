@@ -42,6 +42,7 @@ type service struct {
 	stored   atomic.Pointer[reservation.Keyring] // of the key in the store; nil = not read yet
 	rls      *rls.Service
 	inForce  atomic.Pointer[admin.InForce]
+	startBy  time.Time // when the start gives up on the store; zero = it has not asked yet
 	health   admin.Health
 	metrics  *serviceMetrics
 	registry *prometheus.Registry
@@ -114,12 +115,22 @@ func (s *service) build(cfg *config.Config) error {
 
 // begin puts the configuration in force that the service starts with.
 func (s *service) begin(ctx context.Context, cfg *config.Config) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	if err := s.openNamespaces(ctx, cfg.Rules); err != nil {
+	err := s.await(ctx, "the namespaces", func(ctx context.Context) error { return s.openNamespaces(ctx, cfg.Rules) })
+	if err != nil {
 		return fmt.Errorf("the store: %w", err)
 	}
-	return s.apply(ctx, cfg)
+	err = s.await(ctx, "the key of reservations", func(ctx context.Context) error {
+		_, err := s.keyring(ctx, cfg.Reservation)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = s.apply(ctx, cfg)
+	if _, untold := errors.AsType[untoldError](err); untold && (errors.Is(err, limiter.ErrUnavailable) || errors.Is(err, limiter.ErrUncertain)) {
+		return s.await(ctx, "the generation of limits", s.store.RaiseGeneration)
+	}
+	return err
 }
 
 func (s *service) buildGRPC(cfg config.GRPC) error {

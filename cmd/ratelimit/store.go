@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// startTimeout bounds how long the start waits for credentials, for the table, and
-	// for the rest of what it asks of the store.
-	startTimeout = 10 * time.Second
+	// startTimeout bounds how long the start waits for the store in all: for credentials,
+	// for the table, and for each thing that it asks of the table.
+	startTimeout = 20 * time.Second
 	// startAttempt is how long one try may take.
 	startAttempt = 5 * time.Second
 	// startPause is between two tries.
@@ -107,13 +107,17 @@ func (s *service) useTable(ctx context.Context, client dynamo.Client, clock *dyn
 }
 
 // await tries what the start needs until it succeeds, fails for a reason that does
-// not pass, or startTimeout is over.
+// not pass, or startTimeout is over since the first wait. The try may be repeated
+// whatever became of the one before.
 func (s *service) await(ctx context.Context, what string, try func(context.Context) error) error {
-	waiting, stop := context.WithTimeout(ctx, startTimeout)
+	if s.startBy.IsZero() {
+		s.startBy = time.Now().Add(startTimeout)
+	}
+	waiting, stop := context.WithDeadline(ctx, s.startBy)
 	defer stop()
 	for first := true; ; first = false {
 		err := attempt(waiting, try)
-		if err == nil || !errors.Is(err, limiter.ErrUnavailable) {
+		if err == nil || !errors.Is(err, limiter.ErrUnavailable) && !errors.Is(err, limiter.ErrUncertain) {
 			return err
 		}
 		if first {

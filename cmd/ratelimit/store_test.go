@@ -215,7 +215,7 @@ func TestStartGivesUp(t *testing.T) {
 				db, log, began := newTable(t), new(logBuffer), time.Now()
 				db.SetPlan(test.plan)
 				_, err := openReplica(t.Context(), parsed(t, twoPerMinute), db, log)
-				if err == nil || !strings.Contains(err.Error(), "gave up after 10s: table ratelimit: DynamoDB cannot be reached") {
+				if err == nil || !strings.Contains(err.Error(), "gave up after 20s: table ratelimit: DynamoDB cannot be reached") {
 					t.Errorf("got %v", err)
 				}
 				if took := time.Since(began); took != startTimeout {
@@ -241,6 +241,50 @@ func TestStartWaitsForTheTable(t *testing.T) {
 		}
 		if admitted, answer := r.ask(t, 1); !admitted {
 			t.Errorf("denied: %+v", answer)
+		}
+	})
+}
+
+// Whatever the start asks of the table, it waits for it as long as for the table itself.
+func TestStartWaitsForAllThatItAsks(t *testing.T) {
+	for _, op := range []string{"DescribeTable", "GetItem", "TransactWriteItems", "BatchGetItem", "PutItem", "UpdateItem"} {
+		for _, fault := range []dynamofake.Fault{{Kind: dynamofake.ServerError}, {Kind: dynamofake.HoldReply}, {Kind: dynamofake.Throttle}, {Latency: 2 * time.Second}} {
+			t.Run(fmt.Sprintf("%s, %v %v", op, fault.Kind, fault.Latency), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					db, began := newTable(t), time.Now()
+					db.SetPlan(func(c dynamofake.Call) dynamofake.Fault {
+						if c.Op == op && time.Since(began) < 6*time.Second {
+							return fault
+						}
+						return dynamofake.Fault{}
+					})
+					r := startReplica(t, db, twoPerMinute)
+					defer r.stop()
+					if took := time.Since(began); took > startTimeout {
+						t.Errorf("the start took %v, want at most %v", took, startTimeout)
+					}
+				})
+			})
+		}
+	}
+}
+
+// What the start waits for has one budget: each part takes what those before left.
+func TestStartHasOneBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db, began := newTable(t), time.Now()
+		db.SetPlan(func(c dynamofake.Call) dynamofake.Fault {
+			if c.Op == "PutItem" || c.Op == "DescribeTable" && time.Since(began) < startTimeout/2 {
+				return dynamofake.Fault{Kind: dynamofake.ServerError}
+			}
+			return dynamofake.Fault{}
+		})
+		_, err := openReplica(t.Context(), parsed(t, twoPerMinute), db, new(logBuffer))
+		if err == nil || !strings.Contains(err.Error(), "gave up after "+startTimeout.String()) || !strings.Contains(err.Error(), "the key of reservations") {
+			t.Errorf("got %v, want that it gave up on the key", err)
+		}
+		if took := time.Since(began); took > startTimeout {
+			t.Errorf("it took %v, want at most %v", took, startTimeout)
 		}
 	})
 }

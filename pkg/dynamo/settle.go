@@ -36,7 +36,7 @@ const markMargin = 3 * time.Hour
 // A mark is in no index, so that a settlement costs one write unit, also one that is
 // lost: DynamoDB bills a condition that does not hold as the write.
 func (s *Store) Settle(ctx context.Context, now time.Time, m limiter.Mark) (bool, error) {
-	ctx, end, err := s.enter(ctx)
+	ctx, end, err := s.enter(ctx, s.cfg.Budget)
 	if err != nil {
 		return false, err
 	}
@@ -52,7 +52,7 @@ func (s *Store) Settle(ctx context.Context, now time.Time, m limiter.Mark) (bool
 		return false, err
 	}
 	k := markKey(sp.id, m.ID)
-	made, found, err := s.claim(ctx, markItem(k, m))
+	made, found, err := s.claim(ctx, markItem(k, m), s.cfg.Attempt)
 	if err != nil {
 		return false, fmt.Errorf("settling a reservation, item %v of table %s: %w", k, s.cfg.Table, err)
 	}
@@ -64,9 +64,10 @@ func (s *Store) Settle(ctx context.Context, now time.Time, m limiter.Mark) (bool
 }
 
 // Secret implements limiter.Store by one conditional write, whose refusal brings the
-// secret that is there.
+// secret that is there. No decision waits for it: it takes as long as a change may,
+// for all that a message takes.
 func (s *Store) Secret(ctx context.Context, name string, candidate []byte) ([]byte, error) {
-	ctx, end, err := s.enter(ctx)
+	ctx, end, err := s.enter(ctx, changeTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +79,7 @@ func (s *Store) Secret(ctx context.Context, name string, candidate []byte) ([]by
 	item := k.attributes()
 	item[attrSecret] = &types.AttributeValueMemberB{Value: secret}
 	item[attrCreatedAt] = numberAttribute(s.cfg.Now().UnixMilli())
-	made, found, err := s.claim(ctx, item)
+	made, found, err := s.claim(ctx, item, changeTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("secret %s, item %v of table %s: %w", name, k, s.cfg.Table, err)
 	}
@@ -89,8 +90,8 @@ func (s *Store) Secret(ctx context.Context, name string, candidate []byte) ([]by
 }
 
 // enter begins a call of its own, outside of any lane: the context that it returns is
-// bounded by the budget of a decision, and ends when Close gives up. The caller calls end.
-func (s *Store) enter(ctx context.Context) (bounded context.Context, end func(), err error) {
+// bounded by a budget, and ends when Close gives up. The caller calls end.
+func (s *Store) enter(ctx context.Context, budget time.Duration) (bounded context.Context, end func(), err error) {
 	if err := s.begin(); err != nil {
 		return nil, nil, err
 	}
@@ -98,7 +99,7 @@ func (s *Store) enter(ctx context.Context) (bounded context.Context, end func(),
 		s.work.Done()
 		return nil, nil, err
 	}
-	bounded, cancel := s.loop.within(ctx, s.cfg.Budget)
+	bounded, cancel := s.loop.within(ctx, budget)
 	unhook := context.AfterFunc(s.stopped, cancel)
 	return bounded, func() {
 		unhook()
@@ -109,8 +110,8 @@ func (s *Store) enter(ctx context.Context) (bounded context.Context, end func(),
 
 // claim puts an item unless there is one with its key, and says which: made, or what
 // was found. The put is sent again until that is known, as long as the context allows;
-// one whose reply was lost finds its own item.
-func (s *Store) claim(ctx context.Context, item map[string]types.AttributeValue) (made bool, found map[string]types.AttributeValue, err error) {
+// one whose reply was lost finds its own item. Each message may take attempt.
+func (s *Store) claim(ctx context.Context, item map[string]types.AttributeValue, attempt time.Duration) (made bool, found map[string]types.AttributeValue, err error) {
 	in := &dynamodb.PutItemInput{
 		TableName: &s.cfg.Table, Item: item,
 		ConditionExpression:                 aws.String("attribute_not_exists(#pk)"),
@@ -119,7 +120,7 @@ func (s *Store) claim(ctx context.Context, item map[string]types.AttributeValue)
 	}
 	inDoubt := false
 	for try := 1; ; try++ {
-		err := s.putOnce(ctx, in)
+		err := s.putOnce(ctx, in, attempt)
 		if found, refused := conditionItem(err); err == nil || refused {
 			return err == nil, found, nil
 		}
@@ -136,8 +137,8 @@ func (s *Store) claim(ctx context.Context, item map[string]types.AttributeValue)
 	}
 }
 
-func (s *Store) putOnce(ctx context.Context, in *dynamodb.PutItemInput) error {
-	ctx, cancel := s.loop.within(ctx, s.cfg.Attempt)
+func (s *Store) putOnce(ctx context.Context, in *dynamodb.PutItemInput, attempt time.Duration) error {
+	ctx, cancel := s.loop.within(ctx, attempt)
 	defer cancel()
 	_, err := s.client.PutItem(ctx, in)
 	return err
