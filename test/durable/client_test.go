@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -188,9 +189,9 @@ func (c *caller) ledger(ctx context.Context) {
 	c.take(ctx, "ledger", "l", hits, map[string]int64{"n": hits})
 }
 
-// load has callers ask one life, each one call after the other, until it is ended at a
-// moment of their choice: after some time under full load.
-func (h *history) load(ctx context.Context, p *program, r *rand.Rand, callers int, lasts time.Duration, each func(*caller, context.Context), end func()) error {
+// load has callers ask one life, each one call after the other, until it is ended under
+// full load: a moment after they have had so many answers, however long these take.
+func (h *history) load(ctx context.Context, p *program, r *rand.Rand, callers, answers int, each func(*caller, context.Context), end func()) error {
 	conn, err := grpc.NewClient(p.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return err
@@ -198,16 +199,24 @@ func (h *history) load(ctx context.Context, p *program, r *rand.Rand, callers in
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var g sync.WaitGroup
+	var answered atomic.Int64
+	enough := make(chan struct{})
 	for range callers {
 		c := &caller{history: h, r: rand.New(rand.NewPCG(r.Uint64(), 0)), client: rls.NewRateLimitServiceClient(conn)}
 		g.Go(func() {
 			for ctx.Err() == nil && !c.gone {
 				each(c, ctx)
+				if !c.gone && answered.Add(1) == int64(answers) {
+					close(enough)
+				}
 			}
 		})
 	}
 	select {
-	case <-time.After(lasts):
+	case <-enough:
+		time.Sleep(time.Duration(r.IntN(2000)) * time.Microsecond) // into whatever the program does next
+	case <-time.After(patience):
+		err = fmt.Errorf("%d of %d answers within %v\n%s", answered.Load(), answers, patience, p.wrote())
 	case <-p.exited:
 		err = fmt.Errorf("the program ended by itself: %w\n%s", p.err, p.wrote())
 	}

@@ -46,7 +46,7 @@ func lives(t *testing.T, h *history, n, callers int, each func(*caller, context.
 	last = start(t, dir, config)
 	for range n {
 		before := h.admitted()
-		if err := h.load(t.Context(), last, r, callers, time.Duration(5+r.IntN(115))*time.Millisecond, each, last.kill); err != nil {
+		if err := h.load(t.Context(), last, r, callers, 1+r.IntN(600), each, last.kill); err != nil {
 			t.Fatal(err)
 		}
 		last = start(t, dir, config)
@@ -86,7 +86,7 @@ func TestKilledNeverOverAdmits(t *testing.T) {
 	if within < n/2 {
 		t.Errorf("%d of %d kills between a commit and the end of its block, want half at least", within, n)
 	}
-	if h.denied == 0 || admitted < 100*n {
+	if h.denied == 0 || admitted < 10*n { // of 300 answers a life
 		t.Errorf("%d admitted and %d denied: the run shows little", admitted, h.denied)
 	}
 	h.wantLedger(t, last, lost)

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 )
 
 // What is stopped in order loses nothing: under load, again and again, to the token.
@@ -16,7 +15,7 @@ func TestStoppedLosesNothing(t *testing.T) {
 	for range 5 {
 		p := start(t, dir, config)
 		end := func() { p.stop(t) }
-		if err := h.load(t.Context(), p, r, 8, 100*time.Millisecond, func(c *caller, ctx context.Context) { c.ledger(ctx) }, end); err != nil {
+		if err := h.load(t.Context(), p, r, 8, 500, func(c *caller, ctx context.Context) { c.ledger(ctx) }, end); err != nil {
 			t.Fatal(err)
 		}
 	}
