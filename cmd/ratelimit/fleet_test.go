@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// told is longer than a replica takes to learn what others did (G5).
+// told is longer than a replica takes to learn what others did.
 const told = 5 * time.Second
 
 // plenty is a limit that admits everything here, and keeps the bucket in use

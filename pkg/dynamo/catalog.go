@@ -43,7 +43,7 @@ type catalogConfig struct {
 // try next. A deleted record leaves one behind that tells when, for changeTTL.
 //
 // Reads are strongly consistent because what a replica reads after it was told of
-// a change is believed for a minute: an old record would be, too (G5).
+// a change is believed for a minute: an old record would be, too.
 type catalog struct {
 	client Client
 	table  string

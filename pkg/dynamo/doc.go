@@ -53,8 +53,8 @@
 // decided by the lanes, and what a large request lacks the write takes back for it. A
 // lease is for the demand of half a second, or of up to a second on a bucket that is
 // less asked for (demand.go), and at most a half of a fair share of what there is; there
-// is none where less than two requests come in that time, where that share is less than
-// one of them takes, or where a limit is in debt. It is renewed before it runs dry,
+// is none where less than two requests come in that time, where that share is worth
+// fewer than four mean requests, or where a limit is in debt. It is renewed before it runs dry,
 // beside those who are served.
 //
 // It is served for 5 s after the sending of the write that granted or renewed it, also
@@ -68,7 +68,7 @@
 // What this costs: while tokens are out others can be denied what is not used of them,
 // and what is spent of a lease is refilled only once it is reported, where the bucket is
 // nearly full. A process that dies loses what it held until it is refilled. Where a bucket
-// is empty a lane that has just denied asks for nothing for 20 ms, and may deny what is
+// is empty a lane that has just denied asks for nothing for 50 ms, and may deny what is
 // refilled in that time (probe.go). What an admitted call is told is left does not know
 // what others took since the item was seen. A write in doubt that returned tokens stops
 // the lease until the item shows what came of it.
@@ -97,6 +97,7 @@
 //	load.go, chore.go               when to split and to merge; what lanes do for their items
 //	tree.go, spread.go              what this process knows of the trees; one op over several shards
 //	clock.go, outage.go             this machine's clock, corrected by replies; the circuit breaker
+//	loop.go                         the goroutines of lanes, and how they wait
 //	errors.go                       errors of the SDK to those of the contract
 //
 // # Bucket items

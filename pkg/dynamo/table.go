@@ -130,7 +130,7 @@ func CheckTable(ctx context.Context, client Client, table string) error {
 func tableError(table, permission string, err error) error {
 	err = translateRead(err)
 	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); missing {
-		return fmt.Errorf("table %s does not exist in this region and account: deploy the stack, or for a local endpoint set store.dynamodb.create_table: %w", table, err)
+		return fmt.Errorf("table %s does not exist in this region and account: create it as docs/configuration.md says, or for a local endpoint set store.dynamodb.create_table: %w", table, err)
 	}
 	if errors.Is(err, ErrDenied) {
 		return fmt.Errorf("table %s: the caller needs the permission %s and a valid credential: %w", table, permission, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// budget is what a decision may take (G7).
+// budget is what a decision may take.
 const budget = limiter.DefaultTimeout
 
 // decideWithin decides and requires an answer in the budget, by the policy or by the store.

@@ -221,8 +221,8 @@ type Catalog interface {
 	// changes of PutEntity, DeleteEntity and PutLimits raise it by themselves.
 	RaiseGeneration(ctx context.Context) error
 
-	// Subscribe has fn called after every change, whoever made it, within 5 seconds
-	// (G5). It must be called before the first Read, at most once, and fn must not
+	// Subscribe has fn called after every change, whoever made it, within 5 seconds.
+	// It must be called before the first Read, at most once, and fn must not
 	// block. Not needed where Capabilities().Local.
 	Subscribe(fn func(Change))
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// inTime is how soon a changed limit must be obeyed by every replica (G5).
+// inTime is how soon a changed limit must be obeyed by every replica.
 const inTime = 5 * time.Second
 
 // obliged is how a change of an entity's limits shows.

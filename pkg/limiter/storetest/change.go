@@ -4,7 +4,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// changeChecks are about limits that change under a live bucket (G5).
+// changeChecks are about limits that change under a live bucket.
 func changeChecks() []check {
 	return []check{
 		{name: "change/numbers", run: checkChangedNumbers},

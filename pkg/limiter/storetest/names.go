@@ -13,7 +13,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// nameChecks are about names that are meant to be taken for others (G8).
+// nameChecks are about names that are meant to be taken for others.
 func nameChecks() []check {
 	return []check{
 		{name: "names/entities", run: checkNames(func(k *limiter.BucketKey, name string) { k.Entity = name })},

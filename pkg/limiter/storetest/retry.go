@@ -8,7 +8,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// retryChecks are about the state after a denial: it tells when the request passes (G4).
+// retryChecks are about the state after a denial: it tells when the request passes.
 func retryChecks() []check {
 	return []check{
 		{name: "retry/first millisecond", run: checkRetry},

@@ -15,7 +15,7 @@ import (
 // callers is how many goroutines the concurrent checks use.
 const callers = 64
 
-// takeChecks are about decisions over several buckets: all or nothing (G2).
+// takeChecks are about decisions over several buckets: all or nothing.
 func takeChecks() []check {
 	return []check{
 		{name: "take/a denial takes nothing", run: checkDenialTakesNothing},

@@ -12,7 +12,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// windowChecks are about never admitting too much (G1).
+// windowChecks are about never admitting too much.
 func windowChecks() []check {
 	return []check{
 		{name: "window/exactly what is there", run: checkExactly},
