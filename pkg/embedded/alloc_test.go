@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -66,6 +67,30 @@ func TestAllocatedMemoryOfDurableBuckets(t *testing.T) {
 	}
 }
 
+// A bucket with the longest names that are kept takes BucketBytes at most, with and without
+// a file.
+func TestAllocatedMemoryOfLongNames(t *testing.T) {
+	long := strings.Repeat("n", 300)
+	names := func(i int) limiter.BucketKey {
+		return limiter.BucketKey{Namespace: "default", Entity: fmt.Sprint(long, i), Resource: fmt.Sprint(long, -i)}
+	}
+	limits, err := limiter.NewLimits(limiter.PerDay("rpd", 1000), limiter.PerHour("rph", 1000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, store := range map[string]*embedded.Store{"in memory": embedded.New(embedded.Config{}), "with a file": openDurable(t)} {
+		const n = 20_000 // more than half way from one size of the maps to the next
+		before := liveBytes()
+		fillWith(t, store, n, 1024, limits, names)
+		got := (liveBytes() - before) / n
+		t.Logf("%s: %d bytes a bucket", name, got)
+		if got > embedded.BucketBytes {
+			t.Errorf("%s: a bucket takes %d bytes, want at most %d", name, got, embedded.BucketBytes)
+		}
+		_ = store.Close(context.Background())
+	}
+}
+
 // The marks of five million settlements fit in a GiB, as DefaultMaxMarks says.
 func TestAllocatedMemoryOfMarks(t *testing.T) {
 	const marks, most = 500_000, 1 << 30 / 10
@@ -96,12 +121,28 @@ func bytesOfBuckets(tb testing.TB, store *embedded.Store, n, callers int) uint64
 	}
 	defer func() { _ = store.Close(context.Background()) }()
 	before := liveBytes()
+	fillWith(tb, store, n, callers, limits, func(i int) limiter.BucketKey {
+		return limiter.BucketKey{Namespace: "default", Entity: fmt.Sprintf("key/k-%016d", i), Resource: "gpt-4"}
+	})
+	after := liveBytes()
+	if got := store.Buckets(); got != int64(n) {
+		tb.Fatalf("%d buckets, want %d", got, n)
+	}
+	return after - before
+}
+
+// fillWith takes from n buckets of a store, by so many callers at once.
+func fillWith(tb testing.TB, store *embedded.Store, n, callers int, limits *limiter.Limits, key func(int) limiter.BucketKey) {
+	tb.Helper()
 	var wg sync.WaitGroup
 	for c := range callers {
 		wg.Go(func() {
-			ops := []limiter.Op{{Limits: limits, Spends: []limiter.Spend{{Limit: "rpd", Take: limiter.Milli}}}}
+			ops := []limiter.Op{{Limits: limits}}
+			for i := range limits.Len() {
+				ops[0].Spends = append(ops[0].Spends, limiter.Spend{Limit: limits.At(i).Name, Take: limiter.Milli})
+			}
 			for i := c; i < n; i += callers {
-				ops[0].Bucket = limiter.BucketKey{Namespace: "default", Entity: fmt.Sprintf("key/k-%016d", i), Resource: "gpt-4"}
+				ops[0].Bucket = key(i)
 				if ok, err := store.Take(context.Background(), time.Now(), ops); err != nil || !ok {
 					tb.Error(ok, err)
 					return
@@ -110,11 +151,6 @@ func bytesOfBuckets(tb testing.TB, store *embedded.Store, n, callers int) uint64
 		})
 	}
 	wg.Wait()
-	after := liveBytes()
-	if got := store.Buckets(); got != int64(n) {
-		tb.Fatalf("%d buckets, want %d", got, n)
-	}
-	return after - before
 }
 
 func openDurable(tb testing.TB) *embedded.Store {

@@ -166,6 +166,14 @@ func flow(sp *limiter.Spend, admitted bool) (gives, takes int64) {
 	return gives, takes
 }
 
+// flow is flow of a spend of this bucket: nothing is given to an overflow bucket.
+func (b *bucket) flow(sp *limiter.Spend, admitted bool) (gives, takes int64) {
+	if gives, takes = flow(sp, admitted); b.shared {
+		gives = 0
+	}
+	return gives, takes
+}
+
 // covers reports whether the file has what op takes, and notes what is missing. The
 // op must be prepared.
 func (b *bucket) covers(op *limiter.Op, admitted bool) bool {
@@ -176,7 +184,7 @@ func (b *bucket) covers(op *limiter.Op, admitted bool) bool {
 			continue
 		}
 		s := b.block.span(sp.Index)
-		if gives, takes := flow(sp, admitted); !s.covers(gives, takes) {
+		if gives, takes := b.flow(sp, admitted); !s.covers(gives, takes) {
 			// The sum of what those who wait want, as long as it is there and no large part.
 			sum := min(s.need+takes, b.limits.Params(sp.Index).Capacity/nextShare, sp.Bucket.Tokens)
 			s.need = max(s.need, takes, sum)
@@ -201,7 +209,7 @@ func (b *bucket) account(op *limiter.Op, now int64, admitted bool) (low, over bo
 			continue
 		}
 		took := b.spend(sp, admitted)
-		gives, takes := flow(sp, admitted)
+		gives, takes := b.flow(sp, admitted)
 		if gives == 0 && takes == 0 {
 			continue
 		}
@@ -210,7 +218,9 @@ func (b *bucket) account(op *limiter.Op, now int64, admitted bool) (low, over bo
 			b.turn(hourOf(now))
 		}
 		s := k.span(sp.Index)
-		s.used = plus(s.used, takes-gives)
+		if !b.shared { // nobody can ask for the usage of a slot
+			s.used = plus(s.used, takes-gives)
+		}
 		if gives > 0 {
 			over = over || gives > min(s.spent, s.nextSpent) && (k.stored || k.flying) || k.unsure
 			s.spent, s.nextSpent = max(s.spent-gives, 0), max(s.nextSpent-gives, 0)

@@ -23,6 +23,7 @@ type bucket struct {
 	first      tokenbucket.Bucket
 	rest       *rest  // nil for a bucket of one limit with nothing dormant
 	block      *block // nil in a store without a file
+	shared     bool   // an overflow bucket: entity is its slot, resource its limits
 }
 
 // rest is what only some buckets have.
@@ -78,7 +79,7 @@ func (b *bucket) init(op *limiter.Op, now int64) {
 
 // is reports whether this is the bucket of the key.
 func (b *bucket) is(k *limiter.BucketKey) bool {
-	return b.variant == k.Variant && b.entity == shortname.Of(k.Entity) &&
+	return b.variant == k.Variant && !b.shared && b.entity == shortname.Of(k.Entity) &&
 		b.resource.Value() == shortname.Of(k.Resource) && b.namespace.Value() == k.Namespace
 }
 
@@ -196,7 +197,7 @@ func (b *bucket) prepare(op *limiter.Op, now int64) bool {
 		}
 		p, t := b.limits.Params(sp.Index), &sp.Bucket
 		*t = b.balance(sp.Index).Refill(p, now)
-		if give := sp.Refund - sp.Charge; give > 0 {
+		if give := sp.Refund - sp.Charge; give > 0 && !b.shared {
 			*t = t.ForceConsume(p, -give, now)
 		}
 		if sp.Take > 0 && t.Tokens < sp.Take || sp.Look && t.Tokens < limiter.Milli {

@@ -15,12 +15,16 @@ import (
 
 // A bucket in the file:
 //
-//	key    namespace, entity, resource, each with its length before it; variant, 8 bytes
+//	key    namespace, entity, resource, each with its length before it; variant, 8 bytes;
+//	       1 for an overflow bucket, else nothing
 //	value  version 1; generation; hour; limits; of each that is not unlimited its balance,
 //	       the size of its block and what was used in the hour; dormant limits and balances
 //
 // Numbers are varints, but for the variant.
 const bucketVersion = 1
+
+// sharedKey ends the key of an overflow bucket.
+const sharedKey = 1
 
 // maxFields bounds what a record may say that it has.
 const maxFields = 1 << 10
@@ -32,11 +36,15 @@ func appendText(buf []byte, s string) []byte {
 // identity returns what the bucket in the file is found by.
 func (b *bucket) identity() []byte {
 	namespace, resource := b.namespace.Value(), b.resource.Value()
-	buf := make([]byte, 0, len(namespace)+len(b.entity)+len(resource)+3*binary.MaxVarintLen16+8)
+	buf := make([]byte, 0, len(namespace)+len(b.entity)+len(resource)+3*binary.MaxVarintLen16+8+1)
 	buf = appendText(buf, namespace)
 	buf = appendText(buf, b.entity)
 	buf = appendText(buf, resource)
-	return binary.BigEndian.AppendUint64(buf, b.variant)
+	buf = binary.BigEndian.AppendUint64(buf, b.variant)
+	if b.shared {
+		buf = append(buf, sharedKey)
+	}
+	return buf
 }
 
 func appendBalance(buf []byte, t tokenbucket.Bucket) []byte {
@@ -207,7 +215,8 @@ func parseBucket(key, value []byte, shared map[string]*limiter.Limits) (restored
 	identity, value, ok := identityOf(key, value)
 	r := &reader{buf: identity, fault: !ok}
 	b := &bucket{namespace: unique.Make(r.text()), entity: r.text(), resource: unique.Make(r.text())}
-	if r.fault || len(r.buf) != 8 {
+	b.shared = len(r.buf) == 9 && r.buf[8] == sharedKey
+	if r.fault || len(r.buf) != 8 && !b.shared {
 		return restored{}, fmt.Errorf("key %x: %w", key, errRecord)
 	}
 	b.variant = binary.BigEndian.Uint64(r.buf)

@@ -14,7 +14,8 @@ func (s *Store) takeDurably(ctx context.Context, now int64, ops []limiter.Op) (b
 		var err error
 		if len(ops) == 1 {
 			t, err = s.tryOne(now, &ops[0])
-		} else {
+		}
+		if len(ops) > 1 || t.none {
 			t, err = s.tryAll(now, ops)
 		}
 		if err != nil || t.wait == nil {
@@ -34,6 +35,7 @@ func (s *Store) takeDurably(ctx context.Context, now int64, ops []limiter.Op) (b
 type try struct {
 	done     bool
 	admitted bool
+	none     bool   // by tryOne: there is no bucket, and no room for one
 	wait     *batch // before it is answered, or tried again; nil = neither
 }
 
@@ -44,8 +46,8 @@ func (s *Store) tryOne(now int64, op *limiter.Op) (t try, err error) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	b, created, err := s.open(sh, hash, now, op)
-	if err != nil {
-		return try{}, err
+	if b == nil {
+		return try{none: err == nil}, err
 	}
 	t.admitted = b.prepare(op, now)
 	if !b.covers(op, t.admitted) {
@@ -53,7 +55,7 @@ func (s *Store) tryOne(now int64, op *limiter.Op) (t try, err error) {
 	}
 	t.done = true
 	if low, over := b.account(op, now, t.admitted); low || over {
-		t.wait = s.more(&opened{hash: hash, bucket: b}, over)
+		t.wait = s.more(&opened{shard: sh, hash: hash, bucket: b}, over)
 	}
 	if created && b.unused(now) {
 		s.drop(sh, hash, b)
@@ -67,7 +69,7 @@ func (s *Store) more(h *opened, over bool) *batch {
 	if over {
 		return s.wantHeld(h)
 	}
-	s.disk.renew(&s.shards[h.hash%shardCount], h.hash, h.bucket)
+	s.disk.renew(h.shard, h.hash, h.bucket)
 	return nil
 }
 
@@ -78,18 +80,12 @@ func (s *Store) tryAll(now int64, ops []limiter.Op) (t try, err error) {
 	for i := range ops {
 		held = append(held, opened{hash: s.hash(&ops[i].Bucket)})
 	}
-	var few [16]uint16
-	indices := shardsOf(few[:0], held)
-	s.lock(indices)
+	var few [17]uint16
+	indices, err := s.openAll(few[:0], held, ops, now)
 	defer s.unlock(indices)
-
-	for i := range ops {
-		h := &held[i]
-		h.bucket, h.created, err = s.open(&s.shards[h.hash%shardCount], h.hash, now, &ops[i])
-		if err != nil {
-			s.dropUnused(held[:i], now)
-			return try{}, err
-		}
+	if err != nil {
+		s.dropUnused(held, now)
+		return try{}, err
 	}
 	t.admitted = true
 	for i := range ops {
@@ -98,7 +94,7 @@ func (s *Store) tryAll(now int64, ops []limiter.Op) (t try, err error) {
 		}
 	}
 	for i := range ops {
-		if !held[i].bucket.covers(&ops[i], t.admitted) {
+		if !held[i].none && !held[i].bucket.covers(&ops[i], t.admitted) {
 			t.wait = s.wantHeld(&held[i])
 		}
 	}
@@ -107,6 +103,9 @@ func (s *Store) tryAll(now int64, ops []limiter.Op) (t try, err error) {
 	}
 	t.done = true
 	for i := range ops {
+		if held[i].none {
+			continue
+		}
 		low, over := held[i].bucket.account(&ops[i], now, t.admitted)
 		if !low && !over {
 			continue
@@ -123,14 +122,14 @@ func (s *Store) tryAll(now int64, ops []limiter.Op) (t try, err error) {
 // one batch, or the later ones are in a later one: waiting for the last is enough to
 // look again.
 func (s *Store) wantHeld(h *opened) *batch {
-	return s.disk.want(&s.shards[h.hash%shardCount], h.hash, h.bucket)
+	return s.disk.want(h.shard, h.hash, h.bucket)
 }
 
 // dropUnused removes the buckets that this decision created and left full.
 func (s *Store) dropUnused(held []opened, now int64) {
 	for _, h := range held {
 		if h.created && h.bucket.unused(now) {
-			s.drop(&s.shards[h.hash%shardCount], h.hash, h.bucket)
+			s.drop(h.shard, h.hash, h.bucket)
 		}
 	}
 }

@@ -82,11 +82,10 @@ func (s *Store) loadBuckets(tx *datafile.Tx, now int64) error {
 			}
 		}
 		s.recovery.Lost = plus(s.recovery.Lost, r.recover(now))
-		hash := s.hashKept(r.namespace.Value(), r.entity, r.resource.Value(), r.variant)
-		sh := &s.shards[hash%shardCount]
+		hash, sh := s.hashOf(r.bucket)
 		r.next = sh.buckets[hash]
 		sh.buckets[hash] = r.bucket
-		s.buckets.Add(1)
+		s.count(r.bucket, 1)
 		return nil
 	})
 }

@@ -193,8 +193,7 @@ func (s *Store) lower(ctx context.Context, backup *Store, now int64) (used []usa
 		for _, b := range backup.shards[i].buckets {
 			for b != nil {
 				next := b.next
-				hash := s.hashKept(b.namespace.Value(), b.entity, b.resource.Value(), b.variant)
-				sh := &s.shards[hash%shardCount]
+				hash, sh := s.hashOf(b)
 				sh.mu.Lock()
 				if sh.buckets == nil {
 					sh.mu.Unlock()
@@ -227,7 +226,7 @@ func (s *Store) lowerOne(sh *shard, hash uint64, b, to *bucket, now int64) *batc
 		b = to
 		b.block, b.next = newBlock(b.limits, now), sh.buckets[hash]
 		sh.buckets[hash] = b
-		s.buckets.Add(1)
+		s.count(b, 1)
 	}
 	return s.disk.want(sh, hash, b)
 }
@@ -235,7 +234,7 @@ func (s *Store) lowerOne(sh *shard, hash uint64, b, to *bucket, now int64) *batc
 // sameAs returns the bucket of the same names, nil for none. The shard must be locked.
 func (sh *shard) sameAs(hash uint64, of *bucket) *bucket {
 	b := sh.buckets[hash]
-	for b != nil && (b.variant != of.variant || b.entity != of.entity || b.resource != of.resource || b.namespace != of.namespace) {
+	for b != nil && (b.variant != of.variant || b.shared != of.shared || b.entity != of.entity || b.resource != of.resource || b.namespace != of.namespace) {
 		b = b.next
 	}
 	return b

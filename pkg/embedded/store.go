@@ -18,8 +18,13 @@ const (
 	// million) and makes it unlikely that two hot buckets share a lock.
 	shardCount = 4096
 
-	// DefaultMaxBuckets is the most buckets held at once, about 1 GiB of memory.
+	// DefaultMaxBuckets is the most buckets held at once, about 1 GiB of memory with short names.
 	DefaultMaxBuckets = 5_000_000
+	// MarkBytes is the memory that a mark of a settlement takes at most.
+	MarkBytes = 1 << 30 / DefaultMaxMarks
+	// BucketBytes is the memory that a bucket takes at most, with the longest names that are
+	// kept and two limits. One with short names and one limit takes a fifth of it.
+	BucketBytes = 1280
 	// DefaultMaxMarks is the most marks of settlements held at once, about 1 GiB of memory.
 	DefaultMaxMarks = 5_000_000
 	// DefaultSweepInterval is how long it takes to look at every bucket once.
@@ -31,6 +36,9 @@ type Config struct {
 	// MaxBuckets is the most buckets held at once; 0 = DefaultMaxBuckets. Buckets
 	// that are full again do not count for longer than a sweep.
 	MaxBuckets int64
+	// MaxOverflow is the most overflow buckets, which keys share that have no bucket when
+	// there are MaxBuckets; 0 = DefaultMaxOverflow. Beyond it such keys are denied.
+	MaxOverflow int64
 	// MaxMarks is the most marks of settlements held at once; 0 = DefaultMaxMarks.
 	// Marks that have expired do not count for longer than a sweep.
 	MaxMarks int64
@@ -48,12 +56,14 @@ type Config struct {
 type Store struct {
 	cfg     Config
 	seed    maphash.Seed
-	buckets atomic.Int64
-	shards  [shardCount]shard
+	buckets atomic.Int64          // without overflow buckets
+	shards  [shardCount + 1]shard // the last has the overflow buckets
 	catalog catalog
 	marks   marks
 	secrets secrets
 	disk    *disk // nil without a file
+
+	overflow overflow
 
 	recovery     Recovery
 	failedAt     atomic.Int64 // Unix s
@@ -83,6 +93,9 @@ func (cfg Config) withDefaults() Config {
 	if cfg.MaxBuckets <= 0 {
 		cfg.MaxBuckets = DefaultMaxBuckets
 	}
+	if cfg.MaxOverflow <= 0 {
+		cfg.MaxOverflow = DefaultMaxOverflow
+	}
 	if cfg.MaxMarks <= 0 {
 		cfg.MaxMarks = DefaultMaxMarks
 	}
@@ -106,6 +119,7 @@ func emptyStore(cfg Config) *Store {
 	for i := range s.shards {
 		s.shards[i].buckets = make(map[uint64]*bucket)
 	}
+	s.overflow.slots = OverflowSlots
 	s.catalog.init()
 	s.marks.init()
 	s.secrets.init()
@@ -125,7 +139,7 @@ func (s *Store) Capabilities() limiter.BackendCapabilities {
 	return limiter.BackendCapabilities{Local: true, BatchOperations: true, AuditLogging: durable, UsageSnapshots: durable}
 }
 
-// Buckets returns the number of buckets held now.
+// Buckets returns the number of buckets held now, without overflow buckets.
 func (s *Store) Buckets() int64 { return s.buckets.Load() }
 
 // Close implements limiter.Store: it stops the sweeper, has the file hold the exact
@@ -135,7 +149,11 @@ func (s *Store) Close(ctx context.Context) error {
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.mu.Lock()
-		s.buckets.Add(-int64(len(sh.buckets)))
+		if i == overflowShard {
+			s.overflow.held.Store(0)
+		} else {
+			s.buckets.Add(-int64(len(sh.buckets)))
+		}
 		if s.disk != nil && sh.buckets != nil { // another Close has kept them, and may be reading
 			s.disk.keep(sh.buckets)
 		}
@@ -164,6 +182,15 @@ func (s *Store) hash(k *limiter.BucketKey) uint64 {
 	return s.hashKept(k.Namespace, shortname.Of(k.Entity), shortname.Of(k.Resource), k.Variant)
 }
 
+// hashOf is hash of the names that a bucket keeps.
+func (s *Store) hashOf(b *bucket) (uint64, *shard) {
+	if b.shared {
+		return s.hashKept(b.namespace.Value(), b.entity, "", b.variant), &s.shards[overflowShard]
+	}
+	hash := s.hashKept(b.namespace.Value(), b.entity, b.resource.Value(), b.variant)
+	return hash, &s.shards[hash%shardCount]
+}
+
 // hashKept is hash of names as buckets keep them.
 func (s *Store) hashKept(namespace, entity, resource string, variant uint64) uint64 {
 	const odd = 0x9e3779b97f4a7c15 // 2^64/φ: spreads the parts, so that they do not cancel out
@@ -185,34 +212,39 @@ func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 		return s.takeDurably(ctx, now.UnixMilli(), ops)
 	}
 	if len(ops) == 1 {
-		return s.takeOne(now.UnixMilli(), &ops[0])
+		if admitted, done, err := s.takeOne(now.UnixMilli(), &ops[0]); done || err != nil {
+			return admitted, err
+		}
 	}
 	return s.takeAll(now.UnixMilli(), ops)
 }
 
-// takeOne is takeAll for the common case of one bucket, without its bookkeeping.
-func (s *Store) takeOne(now int64, op *limiter.Op) (bool, error) {
+// takeOne is takeAll for the common case of one bucket, without its bookkeeping. It does
+// nothing when the key has no bucket and there is no room for one.
+func (s *Store) takeOne(now int64, op *limiter.Op) (admitted, done bool, err error) {
 	hash := s.hash(&op.Bucket)
 	sh := &s.shards[hash%shardCount]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	b, created, err := s.open(sh, hash, now, op)
-	if err != nil {
-		return false, err
+	if b == nil {
+		return false, false, err
 	}
-	admitted := b.prepare(op, now)
+	admitted = b.prepare(op, now)
 	b.finish(op, admitted)
 	if created && b.full(now) {
 		s.drop(sh, hash, b)
 	}
-	return admitted, nil
+	return admitted, true, nil
 }
 
 // opened is a bucket of a decision over several buckets.
 type opened struct {
+	shard   *shard
 	hash    uint64
 	bucket  *bucket
 	created bool
+	none    bool // the store has no such bucket: it only denies
 }
 
 // takeAll decides over several buckets while it holds the locks of all of them.
@@ -222,19 +254,12 @@ func (s *Store) takeAll(now int64, ops []limiter.Op) (bool, error) {
 	for i := range ops {
 		held = append(held, opened{hash: s.hash(&ops[i].Bucket)})
 	}
-	var few [16]uint16
-	indices := shardsOf(few[:0], held)
-	s.lock(indices)
+	var few [17]uint16
+	indices, err := s.openAll(few[:0], held, ops, now)
 	defer s.unlock(indices)
-
-	for i := range ops {
-		h := &held[i]
-		var err error
-		h.bucket, h.created, err = s.open(&s.shards[h.hash%shardCount], h.hash, now, &ops[i])
-		if err != nil {
-			s.dropFull(held[:i], now) // nothing was applied: what was created is full
-			return false, err
-		}
+	if err != nil {
+		s.dropFull(held, now) // nothing was applied: what was created is full
+		return false, err
 	}
 	admitted := true
 	for i := range ops {
@@ -243,23 +268,58 @@ func (s *Store) takeAll(now int64, ops []limiter.Op) (bool, error) {
 		}
 	}
 	for i := range ops {
-		held[i].bucket.finish(&ops[i], admitted)
+		if !held[i].none {
+			held[i].bucket.finish(&ops[i], admitted)
+		}
 	}
 	s.dropFull(held, now)
 	return admitted, nil
+}
+
+// openAll locks the shards of the buckets of ops and opens the buckets, also after an
+// error. It appends the indices of what it has locked.
+func (s *Store) openAll(indices []uint16, held []opened, ops []limiter.Op, now int64) ([]uint16, error) {
+	indices = shardsOf(indices, held)
+	s.lock(indices)
+	missing := false
+	for i := range ops {
+		h := &held[i]
+		var err error
+		h.shard = &s.shards[h.hash%shardCount]
+		if h.bucket, h.created, err = s.open(h.shard, h.hash, now, &ops[i]); err != nil {
+			return indices, err
+		}
+		missing = missing || h.bucket == nil
+	}
+	if !missing {
+		return indices, nil
+	}
+	s.lock([]uint16{overflowShard})
+	indices = append(indices, overflowShard)
+	for i := range ops {
+		if held[i].bucket != nil {
+			continue
+		}
+		h, err := s.openShared(now, &ops[i], held[:i])
+		if held[i] = h; err != nil {
+			return indices, err
+		}
+	}
+	return indices, nil
 }
 
 // dropFull removes the buckets that this decision created and left full.
 func (s *Store) dropFull(held []opened, now int64) {
 	for _, h := range held {
 		if h.created && h.bucket.full(now) {
-			s.drop(&s.shards[h.hash%shardCount], h.hash, h.bucket)
+			s.drop(h.shard, h.hash, h.bucket)
 		}
 	}
 }
 
 // open returns the bucket of op, under op's limits if they are the newer ones,
-// and creates it when there is none. The shard must be locked.
+// and creates it when there is none; nil when there is no room for it. The shard must be
+// locked.
 func (s *Store) open(sh *shard, hash uint64, now int64, op *limiter.Op) (b *bucket, created bool, err error) {
 	if sh.buckets == nil {
 		return nil, false, limiter.ErrClosed
@@ -278,16 +338,23 @@ func (s *Store) open(sh *shard, hash uint64, now int64, op *limiter.Op) (b *buck
 	}
 	if n := s.buckets.Add(1); n > s.cfg.MaxBuckets {
 		s.buckets.Add(-1)
-		return nil, false, fmt.Errorf("%w: the embedded store holds its maximum of %d buckets; raise max_buckets", limiter.ErrUnavailable, s.cfg.MaxBuckets)
+		return nil, false, nil
 	}
-	if s.disk != nil {
-		b = newDurableBucket(op, now)
-	} else {
-		b = newBucket(op, now)
+	b = s.newBucket(op, now)
+	if s.overflow.held.Load() > 0 {
+		s.inherit(b, op, now)
 	}
 	b.next = first
 	sh.buckets[hash] = b
 	return b, true, nil
+}
+
+// newBucket returns the full bucket of an op.
+func (s *Store) newBucket(op *limiter.Op, now int64) *bucket {
+	if s.disk != nil {
+		return newDurableBucket(op, now)
+	}
+	return newBucket(op, now)
 }
 
 // drop removes a bucket. The shard must be locked.
@@ -304,7 +371,16 @@ func (s *Store) drop(sh *shard, hash uint64, b *bucket) {
 		}
 		first.next = b.next
 	}
-	s.buckets.Add(-1)
+	s.count(b, -1)
+}
+
+// count counts n more buckets of a kind.
+func (s *Store) count(b *bucket, n int64) {
+	if b.shared {
+		s.overflow.held.Add(n)
+	} else {
+		s.buckets.Add(n)
+	}
 }
 
 func contextErr(ctx context.Context) error {

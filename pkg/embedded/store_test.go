@@ -137,21 +137,6 @@ func TestSweeperRuns(t *testing.T) {
 	})
 }
 
-func TestMaxBuckets(t *testing.T) {
-	s := newStore(t, Config{MaxBuckets: 2})
-	limits := limitsOf(t, limiter.PerSecond("rps", 2))
-	mustTake(t, s, t0, true, opOf("a", limits, 1))
-	_, err := s.Take(t.Context(), t0, []limiter.Op{opOf("a", limits, 1), opOf("b", limits, 1), opOf("c", limits, 1)})
-	if !errors.Is(err, limiter.ErrUnavailable) || !strings.Contains(err.Error(), "max_buckets") {
-		t.Fatalf("got %v, want ErrUnavailable that names max_buckets", err)
-	}
-	if got := s.Buckets(); got != 1 {
-		t.Errorf("the refused call left %d buckets, want 1", got)
-	}
-	mustTake(t, s, t0, true, opOf("a", limits, 1), opOf("b", limits, 1)) // nothing of a was taken by it
-	mustTake(t, s, t0, false, opOf("a", limits, 1))
-}
-
 // Names with the same hash must not meet: the map is by hash only.
 func TestSameHash(t *testing.T) {
 	s := newStore(t, Config{})

@@ -58,7 +58,11 @@ func (s *Store) sweepPart(part int, stop <-chan struct{}) {
 		}
 	}
 	const buckets, marks = shardCount / sweepsPerInterval, markShards / sweepsPerInterval
-	for i := part * buckets; i < (part+1)*buckets; i++ {
+	end := (part + 1) * buckets
+	if part == sweepsPerInterval-1 {
+		end = len(s.shards) // with the overflow buckets
+	}
+	for i := part * buckets; i < end; i++ {
 		if !settled(s.sweep(i, i+1, s.cfg.Now().UnixMilli())) {
 			return
 		}

@@ -19,7 +19,8 @@ import (
 // [ErrClosed]. A context that is done before anything was applied yields an error
 // that wraps the context's and [ErrUnavailable]. Nothing that stands in a name or
 // in an amount makes a method panic; names are any bytes of any length, compared
-// byte by byte, and no two names share a bucket or a record.
+// byte by byte, and no two names share a record. No two names share a bucket while the store
+// has room for both; without room they may, so that none gets more than it would alone.
 //
 // # Never over-admit
 //
