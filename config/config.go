@@ -114,7 +114,7 @@ const (
 // Embedded is the store for one node.
 type Embedded struct {
 	Data       string // a directory, relative to the working directory of the program; "" = memory only; default ""
-	MaxBuckets int    // 1 to 1,000,000,000; default 5,000,000; also of the memory that decides by limiter.Local
+	MaxBuckets int    // 1 to 1,000,000,000; default 0: what the memory has room for; also of the memory that decides by limiter.Local
 }
 
 // Decision is how decisions are made. What is answered when the store does not
@@ -165,7 +165,6 @@ func defaults() *Config {
 		},
 		Store: Store{
 			Type:     StoreEmbedded,
-			Embedded: Embedded{MaxBuckets: 5_000_000},
 			DynamoDB: DynamoDB{Table: "ratelimit"},
 		},
 		Decision:    Decision{Timeout: 15 * time.Millisecond},

@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
 // maxFileSize bounds each file that is read: 16 MiB.
@@ -22,27 +20,19 @@ const maxDepth = 32
 
 // include is one item of the include list, or one --rules.
 type include struct {
-	path     string // as written
-	at       place
-	overdraw descriptor.Overdraw // of files of envoyproxy/ratelimit
+	path string // as written
+	at   place
 }
 
 func (i *include) schema() schema {
-	path := scalar(func(d *decoder, v value) {
+	return object{title: "include", keys: []key{{"path", scalar(func(d *decoder, v value) {
 		name(&i.path).decode(d, v)
 		i.at = d.at(v)
 		if text := checkPattern(i.path); text != "" {
 			d.failf(v, "%s", text)
 			i.path = ""
 		}
-	})
-	return object{title: "include", keys: []key{{"path", path}, {"overdraw", overdraw(&i.overdraw)}}}
-}
-
-// overdraw says when an explicit hits_addend above 0 is a charge.
-func overdraw(out *descriptor.Overdraw) schema {
-	return oneOf(out, word[descriptor.Overdraw]{"auto", descriptor.OverdrawAuto},
-		word[descriptor.Overdraw]{"never", descriptor.OverdrawNever}, word[descriptor.Overdraw]{"always", descriptor.OverdrawAlways})
+	})}}}
 }
 
 // checkPattern says what is wrong with a pattern; "" when nothing is.
@@ -62,8 +52,6 @@ type source struct {
 	data []byte
 	err  error
 	at   place // what named the file; problems of reading it are reported there
-
-	overdraw descriptor.Overdraw
 }
 
 // files finds and reads what a configuration includes.
@@ -101,9 +89,9 @@ func (f *files) named(i include) {
 		f.dirs = append(f.dirs, path.Dir(i.path))
 		f.sources = append(f.sources, source{name: i.path, err: err, at: i.at})
 	case info.IsDir():
-		f.directory(i, i.path, nil)
+		f.directory(i.path, i.at, nil)
 	default:
-		f.read(i.path, i)
+		f.read(i.path, i.at)
 	}
 }
 
@@ -122,7 +110,7 @@ func (f *files) glob(i include) {
 	for _, name := range matches {
 		info, err := fs.Stat(f.fsys, name)
 		if isYAML(name) && !hidden(i.path, name) && (err != nil || !info.IsDir()) {
-			f.read(name, i)
+			f.read(name, i.at)
 		}
 	}
 }
@@ -147,11 +135,11 @@ func isYAML(name string) bool {
 
 // directory reads the files below a directory, in the order of names, but those
 // that begin with a dot. Symbolic links are followed, but not in circles.
-func (f *files) directory(i include, dir string, above []fs.FileInfo) {
+func (f *files) directory(dir string, at place, above []fs.FileInfo) {
 	info, err := fs.Stat(f.fsys, dir)
 	entries, readErr := fs.ReadDir(f.fsys, dir)
 	if err = errors.Join(err, readErr); err != nil {
-		f.sources = append(f.sources, source{name: dir, err: err, at: i.at})
+		f.sources = append(f.sources, source{name: dir, err: err, at: at})
 		return
 	}
 	circle := slices.ContainsFunc(above, func(up fs.FileInfo) bool { return os.SameFile(up, info) })
@@ -166,22 +154,22 @@ func (f *files) directory(i include, dir string, above []fs.FileInfo) {
 		}
 		switch entry, err := fs.Stat(f.fsys, name); {
 		case err == nil && entry.IsDir():
-			f.directory(i, name, append(above, info))
+			f.directory(name, at, append(above, info))
 		case isYAML(name):
-			f.read(name, i)
+			f.read(name, at)
 		}
 	}
 }
 
 // read reads a file once, however often it is named.
-func (f *files) read(name string, i include) {
+func (f *files) read(name string, at place) {
 	if f.seen[path.Clean(name)] {
 		return
 	}
 	f.seen[path.Clean(name)] = true
 	data, err := readFile(f.fsys, name)
 	f.dirs = append(f.dirs, path.Dir(name))
-	f.sources = append(f.sources, source{name: name, data: data, err: err, at: i.at, overdraw: i.overdraw})
+	f.sources = append(f.sources, source{name: name, data: data, err: err, at: at})
 }
 
 var errTooLarge = fmt.Errorf("is larger than %d MiB: split it", maxFileSize>>20)

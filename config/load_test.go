@@ -33,7 +33,6 @@ func defaults() config.Config {
 		},
 		Store: config.Store{
 			Type:     config.StoreEmbedded,
-			Embedded: config.Embedded{MaxBuckets: 5_000_000},
 			DynamoDB: config.DynamoDB{Table: "ratelimit"},
 		},
 		Decision: config.Decision{Timeout: 15 * time.Millisecond},

@@ -1,13 +1,21 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/pkg/embedded"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // TestKeysReachDecisions holds what a file says of decisions against what the
@@ -15,7 +23,6 @@ import (
 func TestKeysReachDecisions(t *testing.T) {
 	tree := write(t, "tree.yaml", "domain: tree\ndescriptors: [{key: k, rate_limit: {unlimited: true}}]\n")
 	file := write(t, "ratelimit.yaml", `
-store: {embedded: {max_buckets: 4}}
 decision: {on_unavailable: deny, local: {share: 0.5}}
 headers: [x-ratelimit]
 include: [{path: "`+filepath.Join(filepath.Dir(tree), "*.yaml")+`"}]
@@ -35,7 +42,7 @@ domains:
   - {name: override, match: {override: "*"}, entity: "6/{override}", resource: r, consume: {rpm: 1, tpm: hits}, override: rpm}
   - {name: plan, match: {plan: "*"}, entity: "7/{plan}", resource: r, limits: "{plan}", consume: {rpm: 1}}
 `)
-	r := start(t, "--config", file)
+	r := startHalf(t, file)
 	const fails = "store_unavailable"
 	for i, step := range []struct{ domain, key, more, want string }{
 		{"d", "plan", ``, "200 2/3"},
@@ -43,7 +50,7 @@ domains:
 		{"d", "charge", `,"hitsAddend":"100"`, "200 0/10"},              // to 5 below zero
 		{"d", "charge", `,"hitsAddend":"0"`, "429 0/10 limit_exhausted 51840"},
 		{"d", "override", `,"limit":{"requestsPerUnit":2,"unit":"DAY"}`, "200 1/2"},
-		{"d", "default", ``, "429 deny " + fails}, // the store is full
+		{"d", "default", ``, "429 deny " + fails},
 		{"d", "allow", ``, "200 allow"},
 		{"d", "quarter", ``, "200 local 0/1"},
 		{"d", "quarter", ``, "429 local 0/1 limit_exhausted 86400"},
@@ -57,6 +64,38 @@ domains:
 			t.Errorf("step %d, %s: got %q, want %q", i, step.key, got, step.want)
 		}
 	}
+}
+
+// halfStore does not answer for some entities.
+type halfStore struct{ *embedded.Store }
+
+func (s halfStore) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool, error) {
+	for i := range ops {
+		if ops[i].Bucket.Entity < "5" {
+			return false, fmt.Errorf("%w: a test", limiter.ErrUnavailable)
+		}
+	}
+	return s.Store.Take(ctx, now, ops)
+}
+
+// startHalf serves HTTP with a store that does not answer for entities before "5".
+func startHalf(t *testing.T, file string) *running {
+	t.Helper()
+	cfg, err := config.Load(file, config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := newServiceOn(t.Context(), cfg, slog.New(slog.DiscardHandler), func(s *service, _ context.Context) error {
+		s.store = halfStore{embedded.New(s.embeddedConfig())}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.close(context.Background()) })
+	server := httptest.NewServer(s.httpServer.Handler)
+	t.Cleanup(server.Close)
+	return &running{http: strings.TrimPrefix(server.URL, "http://")}
 }
 
 // summary asks over /json and returns what matters of the answer: its code, the

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/ratelimit/ratelimit/pkg/embedded"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -59,6 +60,24 @@ func registerCacheMetrics(reg prometheus.Registerer, stats func() limiter.CacheS
 		reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "ratelimit_cache_records", Help: "Records in the cache, also those that say that there is none.",
 		}, func() float64 { return float64(stats().Size) })),
+	)
+}
+
+// registerBucketMetrics registers those of the buckets of an embedded store.
+func registerBucketMetrics(reg prometheus.Registerer, store *embedded.Store) error {
+	return errors.Join(
+		reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "ratelimit_store_buckets", Help: "Buckets that the embedded store holds; full ones are not held.",
+		}, func() float64 { return float64(store.Buckets()) })),
+		reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "ratelimit_store_overflow_buckets", Help: "Buckets shared by keys that the full store has no room for.",
+		}, func() float64 { return float64(store.Overflow().Buckets) })),
+		reg.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "ratelimit_store_overflow_decisions_total", Help: "Parts of decisions that a shared bucket made because the store was full.",
+		}, func() float64 { return float64(store.Overflow().Decisions) })),
+		reg.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "ratelimit_store_overflow_refused_total", Help: "Those of them that were denied because there was no room for another shared bucket either.",
+		}, func() float64 { return float64(store.Overflow().Refused) })),
 	)
 }
 

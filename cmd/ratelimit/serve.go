@@ -130,6 +130,7 @@ func (f *serveFlags) serve(ctx context.Context, cfg *config.Config, stdout, stde
 	if n := len(cfg.Warnings); n > 0 { // in one line, not to bury the greeting
 		log.WarnContext(ctx, "the configuration has warnings", "count", n, "see", f.check())
 	}
+	keepWithin(ctx, log)
 	s, err := newService(ctx, cfg, log)
 	if err != nil {
 		return failed(err)

@@ -64,7 +64,7 @@ func newService(ctx context.Context, cfg *config.Config, log *slog.Logger) (*ser
 // newServiceOn is newService on the store that open sets.
 func newServiceOn(ctx context.Context, cfg *config.Config, log *slog.Logger, open func(*service, context.Context) error) (*service, error) {
 	s := &service{cfg: cfg, log: log, now: steadyClock(), registry: prometheus.NewRegistry(), quiet: 5 * time.Second, untold: make(chan struct{}, 1)}
-	s.fallback = s.newEmbedded()
+	s.fallback = embedded.New(s.fallbackConfig())
 	err := open(s, ctx)
 	if err == nil {
 		err = s.build(cfg) //nolint:contextcheck // what it makes outlives the start

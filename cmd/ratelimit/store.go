@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
@@ -33,7 +31,7 @@ func (s *service) openStore(ctx context.Context) error {
 	if dir := s.cfg.Store.Embedded.Data; dir != "" {
 		return s.openDurable(ctx, dir)
 	}
-	return s.useEmbedded(s.newEmbedded())
+	return s.useEmbedded(embedded.New(s.embeddedConfig()))
 }
 
 // openDurable opens the store that is in a directory.
@@ -49,15 +47,7 @@ func (s *service) openDurable(ctx context.Context, dir string) error {
 
 func (s *service) useEmbedded(store *embedded.Store) error {
 	s.store = store
-	return s.registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "ratelimit_store_buckets", Help: "Buckets that the embedded store holds; full ones are not held.",
-	}, func() float64 { return float64(store.Buckets()) }))
-}
-
-func (s *service) newEmbedded() *embedded.Store { return embedded.New(s.embeddedConfig()) }
-
-func (s *service) embeddedConfig() embedded.Config {
-	return embedded.Config{MaxBuckets: int64(s.cfg.Store.Embedded.MaxBuckets), Now: s.now, Logger: s.log}
+	return registerBucketMetrics(s.registry, store)
 }
 
 // openDynamoDB opens the store of a fleet.

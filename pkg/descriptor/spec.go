@@ -10,7 +10,6 @@ type DomainSpec struct {
 	DenyUnknown bool   // a descriptor that no rule matches is denied; else it is admitted
 	Rules       []RuleSpec
 	Tree        []TreeSpec // of an envoyproxy/ratelimit file; instead of Rules
-	Overdraw    Overdraw   // of the Tree
 }
 
 // RuleSpec is a rule as a file gives it.
@@ -82,7 +81,7 @@ type TreeSpec struct {
 	Limit          *TreeLimitSpec
 	Shadow         bool // shadow_mode
 	ShareThreshold bool // all values that match the '*' share one bucket
-	Quota          bool // quota_mode: it denies a call only when all others of the call that have it do too
+	Quota          bool // quota_mode; has no effect, and a warning
 	Children       []TreeSpec
 }
 

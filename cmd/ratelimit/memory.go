@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"runtime/debug"
+
+	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/internal/memlimit"
+	"github.com/ratelimit/ratelimit/pkg/embedded"
+)
+
+// Parts of the memory that the process may use.
+const (
+	bucketShare = 2 // all buckets with the longest names take at most half
+	markShare   = 8 // marks of settlements
+	// spareShare is what the memory decides under the policy local that stands beside an
+	// embedded store: a part of that store's buckets.
+	spareShare = 8
+	// leastBuckets is how many buckets there may be in however little memory.
+	leastBuckets = 1000
+	// groupPercent is how much of a control group's memory Go may use before it collects
+	// its garbage in earnest.
+	groupPercent = 90
+)
+
+// bucketsIn returns how many buckets there may be in so many bytes of memory.
+func bucketsIn(memory int64) int64 {
+	return max(memory/bucketShare/embedded.BucketBytes, leastBuckets)
+}
+
+// marksIn returns how many marks of settlements there may be in so many bytes of memory.
+func marksIn(memory int64) int64 {
+	return min(max(memory/markShare/embedded.MarkBytes, leastBuckets), embedded.DefaultMaxMarks)
+}
+
+// embeddedConfig is that of the embedded store, or of the memory that decides while the
+// store of a fleet does not answer.
+func (s *service) embeddedConfig() embedded.Config {
+	memory, _ := memlimit.Find()
+	cfg := embedded.Config{MaxBuckets: int64(s.cfg.Store.Embedded.MaxBuckets), MaxMarks: marksIn(memory), Now: s.now, Logger: s.log}
+	if cfg.MaxBuckets == 0 {
+		cfg.MaxBuckets = bucketsIn(memory)
+	}
+	return cfg
+}
+
+// fallbackConfig is that of the memory which decides while the store does not answer.
+func (s *service) fallbackConfig() embedded.Config {
+	cfg := s.embeddedConfig()
+	if s.cfg.Store.Type == config.StoreEmbedded && s.cfg.Store.Embedded.MaxBuckets == 0 {
+		cfg.MaxBuckets = max(cfg.MaxBuckets/spareShare, leastBuckets)
+	}
+	return cfg
+}
+
+// keepWithin has the program stay within the memory of its control group, which Go does not
+// look at: beyond it the kernel ends the process. GOMEMLIMIT wins.
+func keepWithin(ctx context.Context, log *slog.Logger) {
+	memory, from := memlimit.Find()
+	if from == memlimit.FromCgroup {
+		debug.SetMemoryLimit(memory / 100 * groupPercent)
+	}
+	log.InfoContext(ctx, "memory", "bytes", memory, "from", string(from))
+}
