@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
 // maxFileSize bounds each file that is read: 16 MiB.
@@ -20,19 +22,27 @@ const maxDepth = 32
 
 // include is one item of the include list, or one --rules.
 type include struct {
-	path string // as written
-	at   place
+	path     string // as written
+	at       place
+	overdraw descriptor.Overdraw // of files of envoyproxy/ratelimit
 }
 
 func (i *include) schema() schema {
-	return object{title: "include", keys: []key{{"path", scalar(func(d *decoder, v value) {
+	path := scalar(func(d *decoder, v value) {
 		name(&i.path).decode(d, v)
 		i.at = d.at(v)
 		if text := checkPattern(i.path); text != "" {
 			d.failf(v, "%s", text)
 			i.path = ""
 		}
-	})}}}
+	})
+	return object{title: "include", keys: []key{{"path", path}, {"overdraw", overdraw(&i.overdraw)}}}
+}
+
+// overdraw says when an explicit hits_addend above 0 is a charge.
+func overdraw(out *descriptor.Overdraw) schema {
+	return oneOf(out, word[descriptor.Overdraw]{"auto", descriptor.OverdrawAuto},
+		word[descriptor.Overdraw]{"never", descriptor.OverdrawNever}, word[descriptor.Overdraw]{"always", descriptor.OverdrawAlways})
 }
 
 // checkPattern says what is wrong with a pattern; "" when nothing is.
@@ -52,6 +62,8 @@ type source struct {
 	data []byte
 	err  error
 	at   place // what named the file; problems of reading it are reported there
+
+	overdraw descriptor.Overdraw
 }
 
 // files finds and reads what a configuration includes.
@@ -89,9 +101,9 @@ func (f *files) named(i include) {
 		f.dirs = append(f.dirs, path.Dir(i.path))
 		f.sources = append(f.sources, source{name: i.path, err: err, at: i.at})
 	case info.IsDir():
-		f.directory(i.path, i.at, nil)
+		f.directory(i, i.path, nil)
 	default:
-		f.read(i.path, i.at)
+		f.read(i.path, i)
 	}
 }
 
@@ -110,7 +122,7 @@ func (f *files) glob(i include) {
 	for _, name := range matches {
 		info, err := fs.Stat(f.fsys, name)
 		if isYAML(name) && !hidden(i.path, name) && (err != nil || !info.IsDir()) {
-			f.read(name, i.at)
+			f.read(name, i)
 		}
 	}
 }
@@ -135,11 +147,11 @@ func isYAML(name string) bool {
 
 // directory reads the files below a directory, in the order of names, but those
 // that begin with a dot. Symbolic links are followed, but not in circles.
-func (f *files) directory(dir string, at place, above []fs.FileInfo) {
+func (f *files) directory(i include, dir string, above []fs.FileInfo) {
 	info, err := fs.Stat(f.fsys, dir)
 	entries, readErr := fs.ReadDir(f.fsys, dir)
 	if err = errors.Join(err, readErr); err != nil {
-		f.sources = append(f.sources, source{name: dir, err: err, at: at})
+		f.sources = append(f.sources, source{name: dir, err: err, at: i.at})
 		return
 	}
 	circle := slices.ContainsFunc(above, func(up fs.FileInfo) bool { return os.SameFile(up, info) })
@@ -154,22 +166,22 @@ func (f *files) directory(dir string, at place, above []fs.FileInfo) {
 		}
 		switch entry, err := fs.Stat(f.fsys, name); {
 		case err == nil && entry.IsDir():
-			f.directory(name, at, append(above, info))
+			f.directory(i, name, append(above, info))
 		case isYAML(name):
-			f.read(name, at)
+			f.read(name, i)
 		}
 	}
 }
 
 // read reads a file once, however often it is named.
-func (f *files) read(name string, at place) {
+func (f *files) read(name string, i include) {
 	if f.seen[path.Clean(name)] {
 		return
 	}
 	f.seen[path.Clean(name)] = true
 	data, err := readFile(f.fsys, name)
 	f.dirs = append(f.dirs, path.Dir(name))
-	f.sources = append(f.sources, source{name: name, data: data, err: err, at: at})
+	f.sources = append(f.sources, source{name: name, data: data, err: err, at: i.at, overdraw: i.overdraw})
 }
 
 var errTooLarge = fmt.Errorf("is larger than %d MiB: split it", maxFileSize>>20)

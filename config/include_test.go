@@ -7,11 +7,13 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // domains are the names of a configuration's domains, in order.
@@ -137,5 +139,44 @@ func TestDirectoryWithLinks(t *testing.T) {
 	want := []string{config.ShippedName, filepath.Join(dir, "a.yaml"), filepath.Join(dir, "sub", "b.yaml")}
 	if diff := cmp.Diff(want, c.Files); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
+	}
+}
+
+// The files that an include names charge as it says.
+func TestOverdrawBesideAnInclude(t *testing.T) {
+	t.Parallel()
+	file := func(domain string) *fstest.MapFile {
+		return &fstest.MapFile{Data: []byte("domain: " + domain + "\ndescriptors: [{key: user, rate_limit: {unit: hour, requests_per_unit: 10}}]\n")}
+	}
+	files := fstest.MapFS{"a.yaml": file("auto"), "sub/deep/b.yaml": file("always"), "c1.yaml": file("never"), "d.yaml": file("said")}
+	c, err := config.Parse("ratelimit.yaml", []byte(`
+include:
+- {path: a.yaml}
+- {path: sub, overdraw: always}
+- {path: "c*.yaml", overdraw: never}
+- {path: d.yaml, overdraw: auto}
+`), files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Unix(1e9, 0)
+	for _, age := range []time.Duration{0, time.Hour} {
+		asked := descriptor.NewAsked(start).Of(c.Rules)
+		for domain, want := range map[string]limiter.Mode{"always": limiter.Charge, "never": limiter.Consume, "auto": limiter.Charge, "said": limiter.Charge} {
+			if age > 0 && want == limiter.Charge && domain != "always" {
+				want = limiter.Consume
+			}
+			var plan descriptor.Plan
+			c.Rules.Plan(&descriptor.Call{
+				Domain: domain, Hits: 3, Asked: asked, Now: start.Add(age),
+				Descriptors: []descriptor.Descriptor{{Entries: []descriptor.Entry{{Key: "user", Value: "u"}}}},
+			}, &plan)
+			if got := plan.Outcomes[0].Mode; got != want {
+				t.Errorf("%s at the age of %v: got mode %v, want %v", domain, age, got, want)
+			}
+		}
+	}
+	if _, err := config.Parse("ratelimit.yaml", []byte("include: [{path: a.yaml, overdraw: yes}]"), files); err == nil || !strings.Contains(err.Error(), "auto, never or always") {
+		t.Errorf("overdraw: yes: got %v", err)
 	}
 }

@@ -8,6 +8,9 @@ func included(r *report, s source) []domain {
 	var found []domain
 	d := &decoder{report: r, file: s.name, scope: s.name + ":"}
 	d.source(s, includedSchema{&found})
+	for i := range found {
+		found[i].spec.Overdraw = s.overdraw
+	}
 	return found
 }
 

@@ -4,6 +4,7 @@ package descriptor_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
@@ -45,6 +46,24 @@ func TestPlanAllocatesOnlyNames(t *testing.T) {
 		{"three names", entries("api_key", "k", "model", "m", "meter", "reserve", "org", "o", "project", "p"), 3},
 		{"literal names, shadow", entries("plan", "trial"), 0},
 		{"two names, groups", entries("plan", "free", "user", "u", "PATH", "/v1/chat"), 3},
+	}
+	asked := descriptor.NewAsked(time.Unix(0, 0))
+	tree := treeOf(t, branch("user", "", per("hour", 1)), branch("tenant", "*", per("hour", 1)))
+	of := asked.Of(tree)
+	now := time.Unix(1e6, 0)
+	for _, number := range []uint64{0, 1} {
+		desc := entries("tenant", "t")
+		desc.HitsSet, desc.Hits = true, number
+		call := descriptor.Call{Domain: "d", Descriptors: []descriptor.Descriptor{desc}, Asked: of}
+		var plan descriptor.Plan
+		plans := func() {
+			now = now.Add(time.Minute) // what is remembered is written each time
+			call.Now = now
+			tree.Plan(&call, &plan)
+		}
+		if got := testing.AllocsPerRun(100, plans); got > 1 {
+			t.Errorf("a tree, %d hits: got %v allocations a plan, want 1", number, got)
+		}
 	}
 	for _, test := range tests {
 		call := descriptor.Call{Domain: "llm-gateway", Descriptors: []descriptor.Descriptor{test.desc}}

@@ -15,6 +15,11 @@ type Call struct {
 	Hits        uint64 // for descriptors that bring no number; 0 counts as 1
 	Descriptors []Descriptor
 	Estimates   Estimator // for what is reserved without a number; nil = nothing is known
+
+	// Asked is of the rules that plan the call, for [OverdrawAuto]; nil = the process
+	// counts as young. Now is the time of the call, by which it remembers.
+	Asked *AskedRules
+	Now   time.Time
 }
 
 // Estimator knows what was used before.
@@ -63,6 +68,12 @@ type Outcome struct {
 	// Settled reports of Takes with Mode Charge that the same call gives back to the
 	// same descriptor: together they settle what was reserved.
 	Settled bool
+	// Answers reports of Takes with Mode Charge that the descriptor is over its limit
+	// when the balance is below zero after the charge.
+	Answers bool
+	// Quota reports that the descriptor, when it is over its limit, denies the call only
+	// if all others of the call with Quota are over too.
+	Quota bool
 }
 
 // Reserve is a take that is a reservation.
@@ -93,6 +104,7 @@ type Shadow struct {
 	Descriptor int // index in Call.Descriptors
 	Request    limiter.Request
 	Why        string // not "": it would have denied without asking, and takes nothing
+	Answers    bool   // it would have denied if a balance is below zero after its charge
 }
 
 // Plan is what a call becomes. [Rules.Plan] fills it in and reuses what it
@@ -103,6 +115,8 @@ type Plan struct {
 	Outcomes []Outcome // one for each descriptor
 	Shadows  []Shadow
 	Charges  bool // at least one take is a charge
+	Answers  bool // at least one outcome has Answers
+	Quota    bool // at least one outcome has Quota
 
 	Reserves    []Reserve    // in the order of takes
 	Settlements []Settlement // in the order of descriptors

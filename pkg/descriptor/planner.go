@@ -17,6 +17,7 @@ type demand struct {
 
 	unknown bool // nobody said how many hits
 	settles bool // with a refund of the same call: what stands for hits, and no constants
+	answers bool // a charge that is over its limit when the balance is below zero after it
 }
 
 // demandOf returns what the descriptor at the index asks of the rule.
@@ -103,7 +104,7 @@ func (p *Plan) reset(d *Domain) {
 	}
 	p.Outcomes = p.Outcomes[:0]
 	p.Shadows = p.Shadows[:0]
-	p.Charges = false
+	p.Charges, p.Answers, p.Quota = false, false, false
 	p.Reserves, p.Settlements = p.Reserves[:0], p.Settlements[:0]
 	p.consume = p.consume[:0]
 	p.parents = p.parents[:0]
@@ -115,6 +116,8 @@ type planner struct {
 	plan  *Plan
 	call  *Call
 	index int // of the descriptor
+
+	charged bool // the descriptor is a charge of a tree
 }
 
 func (p *planner) descriptor(d *Domain) Outcome {
@@ -145,15 +148,16 @@ func (p *planner) enforce(rule *Rule, v *view) Outcome {
 	takes, why := p.takes(rule, v, q, request.Takes)
 	request.Takes = takes
 	p.plan.Reserves = append(p.plan.Reserves, p.plan.reserved...)
-	if why != "" && q.mode == limiter.Consume {
+	if why != "" && (q.mode == limiter.Consume || q.answers) {
 		return Outcome{Kind: Denied, Rule: rule, First: first, Why: why}
 	}
-	out := Outcome{Kind: Takes, Rule: rule, First: first, Count: len(takes) - first, Mode: q.mode, Why: why, Settled: q.settles}
+	out := Outcome{Kind: Takes, Rule: rule, First: first, Count: len(takes) - first, Mode: q.mode, Why: why, Settled: q.settles, Answers: q.answers}
 	if out.Count == 0 {
 		return out
 	}
 	if q.mode == limiter.Charge {
 		p.plan.Charges = true
+		p.plan.Answers = p.plan.Answers || q.answers
 	}
 	if first == 0 {
 		request.OnUnavailable, request.LocalShare = rule.policy, rule.share
@@ -165,7 +169,11 @@ func (p *planner) enforce(rule *Rule, v *view) Outcome {
 
 // demand returns what the descriptor at hand asks of the rule.
 func (p *planner) demand(rule *Rule) demand {
-	return demandOf(rule, p.call, p.index)
+	q := demandOf(rule, p.call, p.index)
+	if p.charged {
+		q.mode, q.answers = limiter.Charge, true
+	}
+	return q
 }
 
 // shadow adds what a shadow rule would take.
@@ -182,10 +190,10 @@ func (p *planner) shadow(rule *Rule, v *view) {
 	s := &shadows[len(shadows)-1]
 	q := p.demand(rule)
 	takes, why := p.takes(rule, v, q, s.Request.Takes[:0])
-	if q.mode != limiter.Consume {
+	if q.mode != limiter.Consume && !q.answers {
 		why = "" // it denies nobody
 	}
-	*s = Shadow{Rule: rule, Descriptor: p.index, Why: why, Request: limiter.Request{
+	*s = Shadow{Rule: rule, Descriptor: p.index, Why: why, Answers: q.answers, Request: limiter.Request{
 		Namespace: rule.domain.namespace, Takes: takes, OnUnavailable: rule.policy, LocalShare: rule.share,
 	}}
 	if len(takes) == 0 && why == "" { // a refund of nothing
@@ -264,7 +272,7 @@ func (p *planner) split(rule *Rule, t *take, q demand, limits plan) (parts [2]sh
 	}
 	rest := share{plan: limits, only: -1, except: t.replaced}
 	if own.Requests == 0 {
-		if q.mode == limiter.Consume {
+		if q.mode == limiter.Consume || q.answers {
 			return parts, 0, limiter.ReasonExceedsCapacity.String()
 		}
 		parts[0] = rest

@@ -10,6 +10,7 @@ type DomainSpec struct {
 	DenyUnknown bool   // a descriptor that no rule matches is denied; else it is admitted
 	Rules       []RuleSpec
 	Tree        []TreeSpec // of an envoyproxy/ratelimit file; instead of Rules
+	Overdraw    Overdraw   // of the Tree
 }
 
 // RuleSpec is a rule as a file gives it.
@@ -81,7 +82,7 @@ type TreeSpec struct {
 	Limit          *TreeLimitSpec
 	Shadow         bool // shadow_mode
 	ShareThreshold bool // all values that match the '*' share one bucket
-	Quota          bool // quota_mode; has no effect, and a warning
+	Quota          bool // quota_mode: it denies a call only when all others of the call that have it do too
 	Children       []TreeSpec
 }
 

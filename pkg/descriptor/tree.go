@@ -26,6 +26,7 @@ const (
 type tree struct {
 	root     level
 	override *Rule // for a descriptor that brings a limit
+	overdraw Overdraw
 }
 
 // level is the descriptors below one of them.
@@ -48,6 +49,7 @@ type patternBranch struct {
 
 // leaf is what a rule of a tree has and others do not.
 type leaf struct {
+	way      string   // to it, one-to-one
 	shared   []string // for each level the pattern whose values share a bucket, or ""
 	blocked  bool     // admits nothing
 	name     string   // that replaces of others may name; "" = none
@@ -86,9 +88,9 @@ func (l *level) find(e *Entry) *branch {
 // tree compiles the descriptors of a domain.
 func (c *compiler) tree(d *Domain, spec *DomainSpec) {
 	t := &treeCompiler{compiler: c, domain: d, names: map[string]bool{treeOverride: true}}
-	d.tree = &tree{root: t.level(spec.Tree, "", nil)}
+	d.tree = &tree{root: t.level(spec.Tree, way{}), overdraw: spec.Overdraw}
 	delete(t.names, treeOverride)
-	d.tree.override = t.rule(&TreeSpec{Path: spec.Path}, treeOverride, nil)
+	d.tree.override = t.rule(&TreeSpec{Path: spec.Path}, way{name: treeOverride})
 	d.tree.override.takes = []take{{consume: []ConsumeSpec{{Limit: treeLimit, PerHit: limiter.Milli}}}}
 	d.tree.override.override = treeLimit
 	d.tree.override.limits = []string{treeLimit}
@@ -101,9 +103,34 @@ type treeCompiler struct {
 	names  map[string]bool // of rules
 }
 
-// level compiles the descriptors below the one with the name, whose levels share
-// buckets as shared says.
-func (c *treeCompiler) level(specs []TreeSpec, name string, shared []string) level {
+// way is how a descriptor of a file is reached.
+type way struct {
+	name   string   // as the statistics of envoyproxy/ratelimit have it
+	id     string   // one-to-one; "" = the root
+	shared []string // for each level the pattern whose values share a bucket, or ""
+}
+
+// down returns the way to a descriptor below.
+func (w way) down(s *TreeSpec) way {
+	part := s.Key
+	if s.Value != "" {
+		part += "_" + s.Value
+	}
+	pattern := ""
+	if s.ShareThreshold {
+		pattern = s.Value
+	}
+	id := append([]byte(w.id), '/')
+	id = append(appendEscaped(id, s.Key, "="), '=')
+	return way{
+		name:   strings.TrimPrefix(w.name+"."+part, "."),
+		id:     string(appendEscaped(id, s.Value, "")),
+		shared: append(slices.Clone(w.shared), pattern),
+	}
+}
+
+// level compiles the descriptors below the way.
+func (c *treeCompiler) level(specs []TreeSpec, above way) level {
 	l := level{exact: map[Entry]*branch{}, patterns: map[string][]patternBranch{}, any: map[string]*branch{}}
 	seen := map[Entry]string{}
 	for i := range specs {
@@ -116,7 +143,7 @@ func (c *treeCompiler) level(specs []TreeSpec, name string, shared []string) lev
 			c.problem(s.Path, "key %q with value %q stands at %s already", s.Key, s.Value, first)
 		}
 		seen[e] = s.Path
-		b := c.branch(s, name, shared)
+		b := c.branch(s, above.down(s))
 		switch p := newValuePattern(s.Value); {
 		case s.Value == "":
 			l.any[s.Key] = b
@@ -129,37 +156,27 @@ func (c *treeCompiler) level(specs []TreeSpec, name string, shared []string) lev
 	return l
 }
 
-func (c *treeCompiler) branch(s *TreeSpec, name string, shared []string) *branch {
-	part := s.Key
-	if s.Value != "" {
-		part += "_" + s.Value
+func (c *treeCompiler) branch(s *TreeSpec, to way) *branch {
+	if s.ShareThreshold && !strings.Contains(s.Value, "*") {
+		c.problem(s.Path+".share_threshold", "needs a value with '*': it is what values that match a pattern share")
 	}
-	name = strings.TrimPrefix(name+"."+part, ".")
-	pattern := ""
-	if s.ShareThreshold {
-		pattern = s.Value
-		if !strings.Contains(s.Value, "*") {
-			c.problem(s.Path+".share_threshold", "needs a value with '*': it is what values that match a pattern share")
-		}
-	}
-	shared = append(slices.Clone(shared), pattern)
 	b := &branch{}
 	if s.Limit != nil || len(s.Children) == 0 {
-		b.rule = c.rule(s, name, shared)
+		b.rule = c.rule(s, to)
 		c.limit(b.rule, s)
 	}
-	b.next = c.level(s.Children, name, shared)
+	b.next = c.level(s.Children, to)
 	return b
 }
 
 // rule adds a rule to the domain. Its name is the way to it, as the statistics of
 // envoyproxy/ratelimit have it, where that is a legal name and the first of its kind.
-func (c *treeCompiler) rule(s *TreeSpec, name string, shared []string) *Rule {
+func (c *treeCompiler) rule(s *TreeSpec, to way) *Rule {
 	r := &Rule{
 		domain: c.domain, path: s.Path, index: len(c.rules), order: len(c.domain.rules),
-		shadow: s.Shadow, leaf: &leaf{shared: shared, quota: s.Quota},
+		shadow: s.Shadow, leaf: &leaf{way: to.id, shared: to.shared, quota: s.Quota},
 	}
-	r.name = name
+	r.name = to.name
 	for n := r.order + 1; c.names[r.name] || checkName(r.name) != ""; n++ {
 		r.name = "rule-" + strconv.Itoa(n)
 	}

@@ -11,15 +11,16 @@ import (
 func (r *Rules) planTree(d *Domain, call *Call, plan *Plan) {
 	plan.matched = plan.matched[:0]
 	var replaced []string
+	now := call.Now.UnixMilli()
 	for i := range call.Descriptors {
 		desc := &call.Descriptors[i]
-		rule := d.tree.walk(desc.Entries)
-		if desc.Limit != nil && len(desc.Entries) > 0 {
-			rule = d.tree.override
-		}
+		limit, rule := d.tree.find(desc)
 		plan.matched = append(plan.matched, rule)
 		if rule == nil {
 			continue
+		}
+		if !desc.Refund && !call.brings(desc) {
+			call.Asked.note(limit, now)
 		}
 		for _, name := range rule.leaf.replaces {
 			if !slices.Contains(replaced, name) {
@@ -29,25 +30,73 @@ func (r *Rules) planTree(d *Domain, call *Call, plan *Plan) {
 	}
 	for i, rule := range plan.matched {
 		p := planner{rules: r, plan: plan, call: call, index: i}
-		switch {
-		case rule == nil:
-			plan.Outcomes = append(plan.Outcomes, Outcome{Kind: Unmatched, Deny: d.denyUnknown})
-		case rule.unlimited, rule.leaf.name != "" && slices.Contains(replaced, rule.leaf.name):
-			plan.Outcomes = append(plan.Outcomes, Outcome{Kind: Unlimited, Rule: rule})
-		case rule.shadow:
-			p.shadow(rule, nil)
-			plan.Outcomes = append(plan.Outcomes, Outcome{Kind: Unlimited, Rule: rule})
-		default:
-			plan.Outcomes = append(plan.Outcomes, p.enforce(rule, nil))
-		}
+		p.charged = rule != nil && p.overdraws(d.tree, now)
+		out := p.leaf(d, rule, replaced)
+		plan.Quota = plan.Quota || out.Quota
+		plan.Outcomes = append(plan.Outcomes, out)
 	}
+}
+
+// leaf plans one descriptor, which leads to the rule.
+func (p *planner) leaf(d *Domain, rule *Rule, replaced []string) Outcome {
+	switch {
+	case rule == nil:
+		return Outcome{Kind: Unmatched, Deny: d.denyUnknown}
+	case rule.unlimited, rule.leaf.name != "" && slices.Contains(replaced, rule.leaf.name):
+		return Outcome{Kind: Unlimited, Rule: rule}
+	case rule.shadow:
+		p.shadow(rule, nil)
+		return Outcome{Kind: Unlimited, Rule: rule, Quota: rule.leaf.quota}
+	}
+	out := p.enforce(rule, nil)
+	out.Quota = rule.leaf.quota
+	return out
+}
+
+// find returns the limit that the entries of a descriptor lead to, and the rule that
+// the descriptor takes by: another where it brings a limit of its own. Both are nil
+// when there is none.
+func (t *tree) find(desc *Descriptor) (limit, rule *Rule) {
+	limit = t.walk(desc.Entries)
+	if desc.Limit == nil || len(desc.Entries) == 0 {
+		return limit, limit
+	}
+	if limit == nil {
+		limit = t.override
+	}
+	return limit, t.override
+}
+
+// brings reports whether the call brings a number above 0 for the descriptor.
+func (c *Call) brings(desc *Descriptor) bool {
+	if desc.HitsSet {
+		return desc.Hits > 0
+	}
+	return c.Hits > 0
+}
+
+// overdraws reports whether the descriptor is a charge.
+func (p *planner) overdraws(t *tree, now int64) bool {
+	desc := &p.call.Descriptors[p.index]
+	if desc.Refund || !p.call.brings(desc) {
+		return false
+	}
+	switch t.overdraw {
+	case OverdrawAlways:
+		return true
+	case OverdrawNever:
+		return false
+	case OverdrawAuto:
+	}
+	limit, _ := t.find(desc)
+	return p.call.Asked.charges(limit, now)
 }
 
 // leafTakes appends what a rule of a tree takes, like [planner.takes].
 func (p *planner) leafTakes(rule *Rule, q demand, takes []limiter.Take) (all []limiter.Take, why string) {
 	p.plan.reserved = p.plan.reserved[:0]
 	if rule.leaf.blocked {
-		if q.mode == limiter.Consume && !q.look {
+		if (q.mode == limiter.Consume || q.answers) && !q.look {
 			why = limiter.ReasonExceedsCapacity.String()
 		}
 		return takes, why

@@ -30,11 +30,9 @@ func (r *Rules) Warnings() []Problem {
 		}
 	}
 	for _, rule := range r.rules {
-		if rule.leaf != nil {
-			w.leaf(rule)
-			continue
+		if rule.leaf == nil {
+			w.rule(rule)
 		}
-		w.rule(rule)
 	}
 	return w.found
 }
@@ -101,12 +99,6 @@ func (w *warner) estimates(t *take) {
 		if capacity := t.limits.At(n).Capacity * limiter.Milli; c.Estimate.Max > capacity {
 			w.warn(t.path+".reserve."+c.Limit+".estimate.max", "is above the capacity of %s, %s: a request with that estimate can never pass", c.Limit, tokens(capacity))
 		}
-	}
-}
-
-func (w *warner) leaf(r *Rule) {
-	if r.leaf.quota {
-		w.warn(r.path+".quota_mode", "has no effect: the limit denies like any other")
 	}
 }
 

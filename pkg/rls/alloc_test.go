@@ -29,7 +29,24 @@ func TestAllocsOfACall(t *testing.T) {
 	}
 }
 
+// A call of an envoyproxy/ratelimit file costs as much.
+func TestAllocsOfACallOfATree(t *testing.T) {
+	tree := descriptor.TreeSpec{Key: "k", Limit: &descriptor.TreeLimitSpec{Unit: "second", RequestsPerUnit: 4e9}}
+	rules, problems := descriptor.Compile([]descriptor.DomainSpec{{Domain: "d", Tree: []descriptor.TreeSpec{tree}}}, nil)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	if got, most := allocsOfRules(t, Headers{}, rules), 6.0; got > most {
+		t.Errorf("a call allocates %v times, want at most %v", got, most)
+	}
+}
+
 func allocsOfACall(t *testing.T, headers Headers) float64 {
+	t.Helper()
+	return allocsOfRules(t, headers, oneRule(t))
+}
+
+func allocsOfRules(t *testing.T, headers Headers, rules *descriptor.Rules) float64 {
 	t.Helper()
 	store := embedded.New(embedded.Config{})
 	defer func() {
@@ -45,7 +62,7 @@ func allocsOfACall(t *testing.T, headers Headers) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	service.SetRules(oneRule(t))
+	service.SetRules(rules)
 	wire := requestWire(t, `{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"some value"}]}]}`)
 	k := codec{encoding.GetCodecV2(proto.Name)}
 	data := mem.BufferSlice{mem.SliceBuffer(wire)}

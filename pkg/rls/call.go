@@ -18,6 +18,7 @@ type call struct {
 	consumes bool            // a take of the plan may be denied
 	books    bool            // a take of the plan is a charge or a refund
 	booked   limiter.Request // the charges and refunds of a call that can never be admitted
+	part     part            // of a call that is decided in parts
 
 	decision limiter.Decision
 	verdict  verdict
@@ -112,18 +113,31 @@ func (c *call) unmatchedDenied(o *descriptor.Outcome) bool {
 	return o.Kind == descriptor.Unmatched && (o.Deny || c.plan.Domain == nil && c.options.UnmatchedDeny)
 }
 
-// over reports whether the descriptor is one of those that denied the call.
+// over reports whether the descriptor is one of those that denied the call, or a quota
+// that would have, had it been the only one.
 func (c *call) over(o *descriptor.Outcome) bool {
 	switch {
+	case o.Quota && c.exceeded(o): // which alone need not deny the call
+		return true
 	case !c.verdict.denied:
 		return false
 	case o.Kind == descriptor.Denied || c.unmatchedDenied(o):
 		return true
-	case o.Kind != descriptor.Takes || o.Mode != limiter.Consume:
+	case o.Kind != descriptor.Takes:
 		return false
+	case o.Mode != limiter.Consume:
+		return o.Answers && c.exceeded(o)
 	case c.verdict.blanket:
 		return true
 	case c.missing(o):
+		return true
+	}
+	return c.exceeded(o)
+}
+
+// exceeded reports whether a limit of the descriptor has too little for it.
+func (c *call) exceeded(o *descriptor.Outcome) bool {
+	if o.Kind == descriptor.Denied {
 		return true
 	}
 	s := tightest(c.statuses(o))

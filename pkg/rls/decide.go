@@ -14,7 +14,7 @@ import (
 func (s *Service) decide(ctx context.Context, now time.Time, c *call, st *state) {
 	c.forget()
 	c.verdict, c.shadows, c.settlements, c.reserved = verdict{}, c.shadows[:0], c.settlements[:0], reserved{}
-	c.in.Estimates = s.estimates()
+	c.in.Estimates, c.in.Asked, c.in.Now = s.estimates(), st.asked, now
 	st.rules.Plan(&c.in, &c.plan)
 	c.plan.Request.Snapshot = c.options.Snapshot
 	for i := range c.plan.Shadows {
@@ -28,14 +28,20 @@ func (s *Service) decide(ctx context.Context, now time.Time, c *call, st *state)
 	switch {
 	case c.cannotAdmit():
 		s.bookOnly(ctx, now, c)
+	case c.plan.Answers || c.plan.Quota:
+		s.takeInParts(ctx, now, c)
 	case len(c.plan.Request.Takes) > 0:
 		s.take(ctx, now, c)
 	}
 	s.learn(c)
-	if !c.verdict.denied && c.verdict.policy == limiter.Unset {
-		s.reserve(ctx, now, c)
-		s.decideShadows(ctx, now, c)
+	if c.verdict.policy != limiter.Unset {
+		s.metrics.degraded.WithLabelValues(c.verdict.policy.String()).Inc()
+		return
 	}
+	if !c.verdict.denied {
+		s.reserve(ctx, now, c)
+	}
+	s.decideShadows(ctx, now, c)
 }
 
 // forget makes the decision say nothing, and keeps its memory.
@@ -49,7 +55,7 @@ func (c *call) forget() {
 func (c *call) cannotAdmit() bool {
 	for i := range c.plan.Outcomes {
 		switch o := &c.plan.Outcomes[i]; {
-		case o.Kind == descriptor.Denied:
+		case o.Kind == descriptor.Denied && !o.Quota:
 			c.verdict = verdict{denied: true, reason: o.Why}
 			return true
 		case c.unmatchedDenied(o):
@@ -62,8 +68,17 @@ func (c *call) cannotAdmit() bool {
 
 // take asks the decider for the takes of the plan.
 func (s *Service) take(ctx context.Context, now time.Time, c *call) {
+	s.ask(ctx, now, c, &c.plan.Request)
+	if !c.consumes { // only charges and refunds: denies nobody
+		c.verdict.denied = false
+	}
+	c.clearBooked()
+}
+
+// ask asks the decider for a request and makes the verdict of its decision.
+func (s *Service) ask(ctx context.Context, now time.Time, c *call, req *limiter.Request) {
 	d := &c.decision
-	if err := s.decider.Decide(ctx, now, &c.plan.Request, d); err != nil {
+	if err := s.decider.Decide(ctx, now, req, d); err != nil {
 		s.undecidable(ctx, c, err)
 	} else {
 		c.verdict = verdict{denied: !d.Admitted, policy: d.Policy, unbooked: unbooked(d)}
@@ -72,14 +87,12 @@ func (s *Service) take(ctx context.Context, now time.Time, c *call) {
 			c.verdict.blanket = d.Reason == limiter.ReasonHierarchy || d.Reason == limiter.ReasonUnavailable
 		}
 	}
-	if c.verdict.policy != limiter.Unset {
-		s.metrics.degraded.WithLabelValues(c.verdict.policy.String()).Inc()
-	}
-	if !c.consumes { // only charges and refunds: denies nobody
-		c.verdict.denied = false
-	}
-	for i := range d.Statuses {
-		if st := &d.Statuses[i]; c.plan.Request.Takes[st.Take].Mode != limiter.Consume {
+}
+
+// clearBooked makes no status of a charge or a refund deny.
+func (c *call) clearBooked() {
+	for i := range c.decision.Statuses {
+		if st := &c.decision.Statuses[i]; c.plan.Request.Takes[st.Take].Mode != limiter.Consume {
 			st.Exceeded = false // it was a take of the same bucket that found too little
 		}
 	}
@@ -156,11 +169,15 @@ func (s *Service) bookOnly(ctx context.Context, now time.Time, c *call) {
 	c.forget() // it is of another request
 }
 
-// decideShadows decides what rules in shadow mode would take. It changes nothing
-// in the answer but its metadata.
+// decideShadows decides what rules in shadow mode would take: of a call that is denied
+// only charges, as what was used was used. It changes nothing in the answer but its
+// metadata.
 func (s *Service) decideShadows(ctx context.Context, now time.Time, c *call) {
 	for i := range c.plan.Shadows {
 		sh, d := &c.plan.Shadows[i], &c.shadow
+		if c.verdict.denied && !sh.Answers {
+			continue
+		}
 		if sh.Why != "" {
 			c.shadows = append(c.shadows, shadowResult{rule: sh.Rule, denied: true})
 			continue
@@ -171,6 +188,9 @@ func (s *Service) decideShadows(ctx context.Context, now time.Time, c *call) {
 		}
 		if d.Policy != limiter.Unset {
 			continue // says nothing about the rule
+		}
+		if sh.Answers {
+			judge(&sh.Request, d)
 		}
 		r := shadowResult{rule: sh.Rule, denied: !d.Admitted, limit: d.MissingLimit}
 		if t := tightest(d.Statuses); t != nil && t.Exceeded {

@@ -143,6 +143,10 @@ func (m *metrics) count(st *state, c *call) {
 		case o.Kind == descriptor.Settles: // counted below
 		case o.Mode != limiter.Consume:
 			r.charge(o.Mode, c.booking(o))
+			if c.over(o) {
+				limit, reason := c.denial(o)
+				r.denied(limit, reason)
+			}
 		case c.over(o):
 			r.result(resultDenied)
 			limit, reason := c.denial(o)

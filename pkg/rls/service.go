@@ -78,6 +78,7 @@ type Service struct {
 	decider  Decider
 	settler  Settler
 	used     *reservation.Estimates
+	asked    *descriptor.Asked
 	now      func() time.Time
 	max      int64
 	inFlight atomic.Int64
@@ -94,6 +95,7 @@ type state struct {
 	options   Options
 	matched   []*ruleMetrics // by Rule.Index
 	unmatched map[*descriptor.Domain]*ruleMetrics
+	asked     *descriptor.AskedRules
 }
 
 // New returns a service without rules: to it every domain is unknown. It fails
@@ -115,6 +117,7 @@ func New(cfg Config) (*Service, error) {
 		decider: cfg.Decider,
 		settler: cfg.Settler,
 		used:    reservation.NewEstimates(0),
+		asked:   descriptor.NewAsked(cfg.Now()),
 		now:     cfg.Now,
 		max:     int64(cfg.MaxInFlight),
 		calls:   sync.Pool{New: func() any { return new(call) }},
@@ -145,7 +148,7 @@ func (s *Service) Reload(rules *descriptor.Rules, options Options) {
 }
 
 func (s *Service) replace(rules *descriptor.Rules, options Options) {
-	st := &state{rules: rules, options: options}
+	st := &state{rules: rules, options: options, asked: s.asked.Of(rules)}
 	st.matched, st.unmatched = s.metrics.forRules(rules)
 	s.state.Store(st)
 }

@@ -1,0 +1,100 @@
+package descriptor
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Overdraw says whether an explicit number of hits above 0 is a charge to the
+// descriptors of an envoyproxy/ratelimit file. That protocol does not mark a charge
+// after the response: it looks like a request for as much. A charge is booked into
+// debt and answers OVER_LIMIT when it is more than what is left; a take that is denied
+// costs nothing.
+type Overdraw uint8
+
+// The settings of Overdraw.
+const (
+	// OverdrawAuto charges where the same limit was asked with an explicit 0 or without
+	// a number in the last [AskedWithin], and in a process younger than [Young].
+	OverdrawAuto   Overdraw = iota
+	OverdrawNever           // an ordinary take
+	OverdrawAlways          // a charge
+)
+
+const (
+	// AskedWithin is how long a limit counts as asked after the request that asked.
+	AskedWithin = time.Hour
+	// Young is the age of a process below which every explicit number above 0 is a
+	// charge: another replica may have seen the request that came before.
+	Young = time.Minute
+)
+
+// Asked remembers when each limit of an envoyproxy/ratelimit file was last asked with
+// an explicit 0 or without a number. It holds one time for each limit of the rules in
+// force, whatever values descriptors have. It is safe for concurrent use; keep one
+// for a process.
+type Asked struct {
+	born int64 // Unix milliseconds
+	mu   sync.Mutex
+	last map[askedLimit]*atomic.Int64 // Unix milliseconds; 0 = never
+}
+
+// askedLimit identifies a limit over reloads.
+type askedLimit struct{ domain, way string }
+
+// NewAsked returns the memory of a process that starts now.
+func NewAsked(now time.Time) *Asked {
+	return &Asked{born: now.UnixMilli(), last: map[askedLimit]*atomic.Int64{}}
+}
+
+// Of returns the memory for rules that come into force. Limits that the rules before
+// had too keep what is remembered of them; the others are forgotten.
+func (a *Asked) Of(r *Rules) *AskedRules {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	of := &AskedRules{born: a.born, last: make([]*atomic.Int64, r.Len())}
+	kept := map[askedLimit]*atomic.Int64{}
+	for _, d := range r.Domains() {
+		for _, rule := range d.rules {
+			if rule.leaf == nil {
+				continue
+			}
+			key := askedLimit{domain: d.name, way: rule.leaf.way}
+			last := a.last[key]
+			if last == nil {
+				last = new(atomic.Int64)
+			}
+			kept[key], of.last[rule.index] = last, last
+		}
+	}
+	a.last = kept
+	return of
+}
+
+// AskedRules is the part of [Asked] that belongs to some rules.
+type AskedRules struct {
+	born int64
+	last []*atomic.Int64 // by Rule.Index
+}
+
+// note remembers that the limit of a rule was asked.
+func (a *AskedRules) note(r *Rule, now int64) {
+	const second = 1000 // not to write the same memory at every call
+	if a == nil {
+		return
+	}
+	if last := a.last[r.index]; now-last.Load() >= second || now < last.Load() {
+		last.Store(now)
+	}
+}
+
+// charges reports whether an explicit number above 0 is a charge to the rule. Without
+// a memory the process counts as young.
+func (a *AskedRules) charges(r *Rule, now int64) bool {
+	if a == nil || now-a.born < Young.Milliseconds() {
+		return true
+	}
+	last := a.last[r.index].Load()
+	return last > 0 && now-last <= AskedWithin.Milliseconds()
+}

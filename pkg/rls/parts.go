@@ -1,0 +1,180 @@
+package rls
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// maxParts is how often the takes of one call are asked for at most, each time without
+// the quotas that were found to be over. A call that is not decided then is denied.
+const maxParts = 3
+
+// part is a request for some of the takes of a plan, and the working memory for it.
+type part struct {
+	request limiter.Request
+	index   []int                 // of each of its takes in the plan
+	kept    []limiter.LimitStatus // of the takes that are not in it
+}
+
+// takeInParts decides a call of envoyproxy/ratelimit descriptors in which a charge
+// answers, or a limit is a quota. What was used is booked first, whatever becomes of the
+// call. The rest is taken all or nothing, without the quotas that are over, unless the
+// call is denied already.
+func (s *Service) takeInParts(ctx context.Context, now time.Time, c *call) {
+	c.part.index = c.part.index[:0]
+	if c.books {
+		s.askPart(ctx, now, c, func(o *descriptor.Outcome) bool { return o.Mode != limiter.Consume })
+		c.verdict.denied = false
+		c.clearBooked()
+		c.judge()
+	}
+	booked := c.verdict
+	if c.concludes() {
+		return
+	}
+	for range maxParts {
+		c.verdict = verdict{}
+		if !s.askPart(ctx, now, c, func(o *descriptor.Outcome) bool { return o.Mode == limiter.Consume && !c.exceeded(o) }) {
+			break
+		}
+		if !c.verdict.denied || c.verdict.blanket || c.decision.MissingLimit != "" || c.concludes() {
+			break
+		}
+	}
+	c.verdict.policy = max(c.verdict.policy, booked.policy)
+	c.verdict.unbooked = booked.unbooked
+}
+
+// askPart asks for the takes of the outcomes that pick picks, and adds the statuses to
+// those of the parts before. It reports whether there were any.
+func (s *Service) askPart(ctx context.Context, now time.Time, c *call, pick func(*descriptor.Outcome) bool) bool {
+	p, d := &c.part, &c.decision
+	takes := p.request.Takes[:0]
+	p.index = p.index[:0]
+	for i := range c.plan.Outcomes {
+		o := &c.plan.Outcomes[i]
+		if o.Kind != descriptor.Takes || !pick(o) {
+			continue
+		}
+		for take := o.First; take < o.First+o.Count; take++ {
+			takes, p.index = append(takes, c.plan.Request.Takes[take]), append(p.index, take)
+		}
+	}
+	p.request = c.plan.Request
+	p.request.Takes = takes
+	if len(takes) == 0 {
+		return false
+	}
+	p.kept = p.kept[:0]
+	for i := range d.Statuses {
+		if !slices.Contains(p.index, d.Statuses[i].Take) {
+			p.kept = append(p.kept, d.Statuses[i])
+		}
+	}
+	s.ask(ctx, now, c, &p.request)
+	for i := range d.Statuses {
+		d.Statuses[i].Take = p.index[d.Statuses[i].Take]
+	}
+	if d.MissingLimit != "" {
+		d.MissingTake = p.index[d.MissingTake]
+	}
+	d.Statuses = append(d.Statuses, p.kept...)
+	slices.SortStableFunc(d.Statuses, func(a, b limiter.LimitStatus) int { return cmp.Compare(a.Take, b.Take) })
+	return true
+}
+
+// judge marks what the charges of the call found too little for.
+func (c *call) judge() { judge(&c.plan.Request, &c.decision) }
+
+// judge makes the statuses of charges say what a take of as much would have met: the
+// limit denies when its balance is below zero now, and the same amount is there again
+// when it is refilled.
+func judge(req *limiter.Request, d *limiter.Decision) {
+	for i := range d.Statuses {
+		s := &d.Statuses[i]
+		t := &req.Takes[s.Take]
+		if t.Mode != limiter.Charge || s.Available >= 0 {
+			continue
+		}
+		for _, consumed := range t.Consume {
+			if consumed.Limit == s.Limit.Name {
+				s.Requested = consumed.Amount
+			}
+		}
+		retry, ok := tokenbucket.Bucket{Tokens: s.Available}.RetryAfter(s.Limit.Params(), s.Requested, 0)
+		s.Exceeded, s.Never, s.RetryAfter = true, !ok, time.Duration(retry)*time.Millisecond
+		d.Admitted = false
+	}
+}
+
+// concludes reaches the verdict of a call that is denied by the limits that were asked,
+// and reports whether it is: one that is no quota is over, or all quotas are. The call
+// would pass when the last of the former and the first of the latter would.
+func (c *call) concludes() bool {
+	quotas, over := 0, 0
+	var others, quota wait
+	for i := range c.plan.Outcomes {
+		o := &c.plan.Outcomes[i]
+		if o.Quota {
+			quotas++
+		}
+		switch w := c.waitFor(o); {
+		case !c.exceeded(o):
+		case !o.Quota:
+			others = others.longer(w)
+		default:
+			if over++; over == 1 || w.before(quota) {
+				quota = w
+			}
+		}
+	}
+	if quotas > 0 && over == quotas {
+		others = others.longer(quota)
+	}
+	if !others.exceeded {
+		return false
+	}
+	d := &c.decision
+	d.Reason, d.RetryAfter = limiter.ReasonExhausted, others.time
+	if others.never {
+		d.Reason, d.RetryAfter = limiter.ReasonExceedsCapacity, 0
+	}
+	c.verdict.denied, c.verdict.reason = true, d.Reason.String()
+	return true
+}
+
+// wait is how long a descriptor that is over its limit has to wait.
+type wait struct {
+	exceeded bool // there is something to wait for
+	never    bool
+	time     time.Duration
+}
+
+// waitFor returns how long the descriptor has to wait until it would pass.
+func (c *call) waitFor(o *descriptor.Outcome) wait {
+	if !c.exceeded(o) {
+		return wait{}
+	}
+	s := tightest(c.statuses(o))
+	if s == nil || s.Never {
+		return wait{exceeded: true, never: true}
+	}
+	return wait{exceeded: true, time: s.RetryAfter}
+}
+
+func (w wait) before(other wait) bool {
+	return !w.never && (other.never || w.time < other.time)
+}
+
+func (w wait) longer(other wait) wait {
+	if !w.exceeded || other.exceeded && w.before(other) {
+		return other
+	}
+	return w
+}
