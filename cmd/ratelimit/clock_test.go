@@ -1,21 +1,133 @@
 package main
 
 import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ratelimit/ratelimit/internal/clocks"
+	"github.com/ratelimit/ratelimit/internal/clocktest"
+	"github.com/ratelimit/ratelimit/pkg/dynamo"
 )
 
-func TestSteadyClock(t *testing.T) {
+// The store of a fleet sees a sleep of the machine, which moves the wall clock alone.
+// The callers' clock does not follow it.
+func TestTheStoreSeesTheWallClock(t *testing.T) {
+	m := clocktest.Machine{Wall: 1_800_000_000e9, Mono: 5e9}
+	s := &service{cfg: parsed(t, twoPerMinute), clocks: clocks.New(m.Now)}
+	cfg, call := s.tableConfig(nil, nil), s.embeddedConfig().Now
+	before, called := cfg.Now(), call()
+	m.Pass(time.Second)
+	m.Set(200 * time.Second)
+	after := cfg.Now()
+	if got, want := after.Round(0).Sub(before.Round(0)), 201*time.Second; got != want {
+		t.Errorf("by its wall clock the store sees %v, want %v", got, want)
+	}
+	if got, want := after.Sub(before), time.Second; got != want {
+		t.Errorf("by its monotonic clock the store sees %v, want %v", got, want)
+	}
+	if got, want := call().Round(0).Sub(called.Round(0)), time.Second; got != want {
+		t.Errorf("callers see %v, want %v", got, want)
+	}
+}
+
+// sleeper is a machine in a bubble, that sleeps now and then.
+type sleeper struct {
+	mu     sync.Mutex
+	start  time.Time
+	asleep time.Time // since when; zero = it is awake
+	slept  time.Duration
+}
+
+// now is what the machine's clock shows. What runs on it sees nothing of a sleep before
+// it wakes.
+func (m *sleeper) now() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := time.Now()
+	if !m.asleep.IsZero() {
+		at = m.asleep
+	}
+	return clocktest.At(at.UnixNano(), 1+int64(at.Sub(m.start)-m.slept))
+}
+
+func (m *sleeper) sleep() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asleep = time.Now()
+}
+
+func (m *sleeper) wake() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.slept += time.Since(m.asleep)
+	m.asleep = time.Time{}
+}
+
+// openSleeper builds a replica on a machine.
+func openSleeper(t *testing.T, m *sleeper, client dynamo.Client, text string) replica {
+	t.Helper()
+	log := new(logBuffer)
+	s, err := newServiceOn(t.Context(), parsed(t, text), slog.New(slog.NewTextHandler(log, nil)), func(s *service, ctx context.Context) error {
+		s.clocks = clocks.New(m.now)
+		return s.useTable(ctx, client, nil)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return replica{s, log}
+}
+
+// A replica holds a lease, and its machine sleeps. Another replica frees the lease, and
+// the bucket is full again. At one moment both admit what the bucket holds, and no more.
+func TestALeaseDoesNotOutliveASleep(t *testing.T) {
+	const text = `
+limits: {system: {rpm: {rate: 10/second, burst: 1000}}}
+domains:
+- domain: shop
+  rules:
+  - {name: users, match: {user: "*"}, entity: "user/{user}", resource: api, consume: {rpm: hits}}
+`
 	synctest.Test(t, func(t *testing.T) {
-		before := time.Now()
-		now := steadyClock()
-		if got := now(); !got.Equal(before) {
-			t.Errorf("starts at %v, want the time of day, %v", got, before)
+		db := newTable(t)
+		m := &sleeper{start: time.Now()}
+		a, b := openSleeper(t, m, db, text), startReplica(t, db, text)
+		defer b.stop()
+		metric := func(r replica, name string) int {
+			_, text := r.do(t, http.MethodGet, "/metrics", "")
+			return tableMetricOf(t, text, name)
 		}
-		time.Sleep(90 * time.Minute) // of the bubble's clock
-		if got, want := now(), before.Add(90*time.Minute); !got.Equal(want) {
-			t.Errorf("after 90 minutes it says %v, want %v", got, want)
+		for renewed := -1; renewed < 2 || metric(a, "lease_renewals_total") == renewed; { // until it has just got more
+			renewed = metric(a, "lease_renewals_total")
+			if a.ask(t, 1); time.Since(m.start) > time.Minute {
+				t.Fatal("nothing is leased")
+			}
+			time.Sleep(time.Millisecond) // of the bubble's clock, as below
 		}
+		m.sleep()
+		for range 200 { // b sees the lease for its term, and frees it; then the bucket fills up
+			time.Sleep(time.Second)
+			b.ask(t, 1)
+		}
+		if n := metric(b, "lease_reaps_total"); n != 1 {
+			t.Fatalf("replica b freed %d leases, want 1", n)
+		}
+		m.wake()
+		admitted := 0
+		for _, r := range []replica{a, b} { // at one moment
+			for range 1000 {
+				if ok, _ := r.ask(t, 1); ok {
+					admitted++
+				}
+			}
+		}
+		if admitted > 1000 || admitted < 900 {
+			t.Errorf("%d requests were admitted at one moment by a bucket of 1000", admitted)
+		}
+		a.stop()
 	})
 }

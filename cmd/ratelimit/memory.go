@@ -38,7 +38,7 @@ func marksIn(memory int64) int64 {
 // store of a fleet does not answer.
 func (s *service) embeddedConfig() embedded.Config {
 	memory, _ := memlimit.Find()
-	cfg := embedded.Config{MaxBuckets: int64(s.cfg.Store.Embedded.MaxBuckets), MaxMarks: marksIn(memory), Now: s.now, Logger: s.log}
+	cfg := embedded.Config{MaxBuckets: int64(s.cfg.Store.Embedded.MaxBuckets), MaxMarks: marksIn(memory), Now: s.clocks.Call, Logger: s.log}
 	if cfg.MaxBuckets == 0 {
 		cfg.MaxBuckets = bucketsIn(memory)
 	}

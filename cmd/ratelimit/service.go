@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/internal/clocks"
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
 	"github.com/ratelimit/ratelimit/pkg/ledger"
@@ -32,7 +33,7 @@ import (
 type service struct {
 	cfg      *config.Config // what it was started with
 	log      *slog.Logger
-	now      func() time.Time // of decisions
+	clocks   *clocks.Clocks
 	store    limiter.Store
 	durable  *embedded.Store // the store, if it keeps a file; else nil
 	fallback *embedded.Store // decides by limiter.Local while the store does not answer
@@ -63,7 +64,7 @@ func newService(ctx context.Context, cfg *config.Config, log *slog.Logger) (*ser
 
 // newServiceOn is newService on the store that open sets.
 func newServiceOn(ctx context.Context, cfg *config.Config, log *slog.Logger, open func(*service, context.Context) error) (*service, error) {
-	s := &service{cfg: cfg, log: log, now: steadyClock(), registry: prometheus.NewRegistry(), quiet: 5 * time.Second, untold: make(chan struct{}, 1)}
+	s := &service{cfg: cfg, log: log, clocks: clocks.New(nil), registry: prometheus.NewRegistry(), quiet: 5 * time.Second, untold: make(chan struct{}, 1)}
 	s.fallback = embedded.New(s.fallbackConfig())
 	err := open(s, ctx)
 	if err == nil {
@@ -96,14 +97,14 @@ func (s *service) build(cfg *config.Config) error {
 			return err
 		}
 	}
-	s.ledger, err = ledger.New(ledger.Config{Limiter: s.limiter, Local: s.store.Capabilities().Local, Now: s.now, Logger: s.log})
+	s.ledger, err = ledger.New(ledger.Config{Limiter: s.limiter, Local: s.store.Capabilities().Local, Now: s.clocks.Call, Logger: s.log})
 	if err != nil {
 		return err
 	}
 	if err := registerLedgerMetrics(s.registry, s.ledger.Stats); err != nil {
 		return err
 	}
-	s.rls, err = rls.New(rls.Config{Decider: s.ledger, Settler: s.ledger, Now: s.now, Registerer: s.registry, Logger: s.log})
+	s.rls, err = rls.New(rls.Config{Decider: s.ledger, Settler: s.ledger, Now: s.clocks.Call, Registerer: s.registry, Logger: s.log})
 	if err != nil {
 		return err
 	}
@@ -168,7 +169,7 @@ func (s *service) buildHTTP(cfg config.HTTP) error {
 	s.httpServer = &http.Server{
 		Handler: admin.Handler(admin.Config{
 			JSON:      s.rls.JSONHandler(),
-			Explainer: &admin.Explainer{InForce: s.inForce.Load, Decider: s.limiter, Now: s.now},
+			Explainer: &admin.Explainer{InForce: s.inForce.Load, Decider: s.limiter, Now: s.clocks.Call},
 			Health:    &s.health,
 			Gatherer:  s.registry,
 			Archive:   archive,

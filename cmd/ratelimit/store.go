@@ -53,7 +53,7 @@ func (s *service) useEmbedded(store *embedded.Store) error {
 // openDynamoDB opens the store of a fleet.
 func (s *service) openDynamoDB(ctx context.Context) error {
 	cfg := s.cfg.Store.DynamoDB
-	clock := dynamo.NewClock(s.now, 0)
+	clock := dynamo.NewClock(s.clocks.Store, 0)
 	client, err := dynamo.NewClient(ctx, dynamo.ClientConfig{Region: cfg.Region, Endpoint: cfg.Endpoint, Clock: clock})
 	if err != nil {
 		return fmt.Errorf("store.dynamodb: %w", err)
@@ -85,15 +85,20 @@ func (s *service) useTable(ctx context.Context, client dynamo.Client, clock *dyn
 	if err != nil {
 		return err
 	}
-	store, err := dynamo.New(dynamo.Config{ //nolint:contextcheck // a store outlives its start
-		Client: client, Table: cfg.Table, Now: s.now, Clock: clock, Leases: true, Logger: s.log,
-		Budget: max(dynamo.DefaultBudget, s.cfg.Decision.Timeout),
-	})
+	store, err := dynamo.New(s.tableConfig(client, clock)) //nolint:contextcheck // a store outlives its start
 	if err != nil {
 		return err
 	}
 	s.store = store
 	return s.registry.Register(newTableMetrics(store, clock))
+}
+
+// tableConfig configures the store of a fleet.
+func (s *service) tableConfig(client dynamo.Client, clock *dynamo.Clock) dynamo.Config {
+	return dynamo.Config{
+		Client: client, Table: s.cfg.Store.DynamoDB.Table, Now: s.clocks.Store, Clock: clock, Leases: true, Logger: s.log,
+		Budget: max(dynamo.DefaultBudget, s.cfg.Decision.Timeout),
+	}
 }
 
 // await tries what the start needs until it succeeds, fails for a reason that does

@@ -63,7 +63,7 @@ func (s *Store) tendOnce(l *lane) bool {
 	case v != nil && v.shard.moving && s.cfg.Now().Before(l.rest):
 		l.todo = nil // a split is finished before anything else; they will come again
 		return false
-	case v != nil && v.shard.moving && s.cfg.Now().Round(0).Sub(l.seen) > choreView:
+	case v != nil && v.shard.moving && s.stale(l):
 		_, _ = s.sight(l) // else the next will
 	case v != nil && v.shard.moving:
 		s.finish(l)
@@ -81,6 +81,13 @@ func (s *Store) tendOnce(l *lane) bool {
 		return false
 	}
 	return true
+}
+
+// stale reports whether a lane's view is too old to make another shard from. Both
+// readings of the clock count, and the era, as for a lease: the machine may have slept.
+func (s *Store) stale(l *lane) bool {
+	now := s.cfg.Now()
+	return s.era() != l.era || now.Sub(l.seen) > choreView || now.Round(0).Sub(l.seen.Round(0)) > choreView
 }
 
 // sight reads the item anew.
@@ -210,7 +217,7 @@ func (s *Store) cost(l *lane) int64 { return l.units() + l.owed }
 func (s *Store) saw(l *lane, image *view) {
 	l.knows.learn(image)
 	now := s.cfg.Now()
-	l.seen = now.Round(0) // a machine may have slept
+	l.seen, l.era = now, s.era()
 	if image != nil {
 		l.load.observe(now, &image.shard, s.cfg.ShardUnits)
 	}

@@ -3,6 +3,7 @@ package dynamo
 import (
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -25,6 +26,9 @@ const (
 	// jumpReplies is how many replies in a row must contradict what was known, and
 	// agree with each other, to be believed.
 	jumpReplies = 3
+	// correctionJump is by how much a correction changes when the machine's clock stood
+	// still or was set, rather than that more is known of it.
+	correctionJump = time.Second
 )
 
 // Clock is this machine's clock, corrected by the Date headers of DynamoDB's
@@ -49,6 +53,10 @@ type Clock struct {
 	// Replies that contradict ahead, what they agree on, and how many they are.
 	jump    span
 	jumping int
+	// By how much the wall clock was set, or moved on in a sleep, from the start to the
+	// last reply.
+	set   time.Duration
+	jumps atomic.Uint64 // of the correction
 }
 
 // span is an interval of durations, as it was known some time after the clock's start.
@@ -104,13 +112,18 @@ func (c *Clock) reading() reading {
 	if c == nil {
 		return reading{}
 	}
-	since := c.read().Sub(c.start)
+	now := c.read()
+	since := now.Sub(c.start)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.known {
 		return reading{}
 	}
 	possible := c.ahead.aged(since)
+	// The two readings of the machine's clock parted since the last reply: it slept, or
+	// its time was set. Until the next reply the server may be where it was, or as far on.
+	set := c.setBy(now) - c.set
+	possible.low, possible.high = possible.low+min(set, 0), possible.high+max(set, 0)
 	if c.jumping > 0 {
 		jump := c.jump.aged(since)
 		possible.low, possible.high = min(possible.low, jump.low), max(possible.high, jump.high)
@@ -128,14 +141,26 @@ func (c *Clock) steady(t time.Time) time.Time {
 	if c == nil {
 		return t
 	}
-	shown := t.Round(0)
-	set := shown.Sub(c.start.Round(0)) - t.Sub(c.start)
-	return shown.Add(-set)
+	return t.Round(0).Add(-c.setBy(t))
+}
+
+// setBy returns how much further the wall clock moved from the start to a moment than
+// the monotonic clock: what it was set by, and how long the machine slept.
+func (c *Clock) setBy(t time.Time) time.Duration {
+	return t.Round(0).Sub(c.start.Round(0)) - t.Sub(c.start)
 }
 
 // correct is the corrected time of a moment that this machine's clock showed.
 func (c *Clock) correct(t time.Time) time.Time {
 	return c.steady(t).Add(c.reading().correction)
+}
+
+// era counts the times that the correction jumped.
+func (c *Clock) era() uint64 {
+	if c == nil {
+		return 0
+	}
+	return c.jumps.Load()
 }
 
 // correction is the least change that makes the clock possible; 0 while nothing
@@ -154,14 +179,19 @@ func (c *Clock) observe(sent, received, date time.Time) {
 	seen := span{low: server - latest - serverSkew, high: server + dateStep - earliest + serverSkew, at: latest}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	agreed := c.ahead.and(seen)
+	c.set = c.setBy(received)
+	agreed, before := c.ahead.and(seen), c.correction()
 	switch {
 	case !c.known:
 		c.ahead, c.known = seen, true
+		return
 	case !agreed.empty():
 		c.ahead, c.jumping = agreed, 0
 	default:
 		c.contradicted(seen)
+	}
+	if (c.correction() - before).Abs() > correctionJump {
+		c.jumps.Add(1)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/ratelimit/ratelimit/internal/clocktest"
 )
 
 // skewed is a server with the true time and a machine whose clock is off.
@@ -127,6 +129,77 @@ func TestClockJumps(t *testing.T) {
 	w.chat(c, 200)
 	if got := w.wrong(c).Abs(); got > 100*time.Millisecond || !c.State().Trusted {
 		t.Errorf("wrong by %v and trusted: %t, long after the jump", got, c.State().Trusted)
+	}
+}
+
+// A correction that changes by more than a second is a jump, counted once. What is found
+// out of a clock that goes on as before is none, and neither is what one reply says.
+func TestClockCountsJumps(t *testing.T) {
+	for _, off := range []time.Duration{0, -time.Hour, 700 * time.Millisecond} {
+		w := newSkewed(off)
+		c := w.clock()
+		w.chat(c, 100)
+		if got := c.era(); got != 0 {
+			t.Errorf("off by %v from the start: %d jumps, want 0", off, got)
+		}
+		c.observe(w.read(), w.read(), w.truth.Add(time.Hour))
+		w.chat(c, 1)
+		if got := c.era(); got != 0 {
+			t.Errorf("off by %v, and one wrong reply: %d jumps, want 0", off, got)
+		}
+		for i, jump := range []time.Duration{-time.Hour, 2500 * time.Millisecond, -500 * time.Millisecond} {
+			w.off += jump
+			w.chat(c, 100)
+			if got, want := c.era(), uint64(min(i+1, 2)); got != want { // #nosec G115 -- above 0
+				t.Errorf("off by %v, then by %v more: %d jumps, want %d", off, jump, got, want)
+			}
+		}
+	}
+	if got := (*Clock)(nil).era(); got != 0 {
+		t.Errorf("no clock has %d jumps", got)
+	}
+}
+
+// A machine that slept shows it on its wall clock, before any reply: until there is one
+// the clock is not trusted. The same goes for one whose time is set, for which one reply
+// is enough.
+func TestClockSeesASleep(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		set     time.Duration // of the wall clock
+		sleeps  bool          // it is the truth that went on
+		replies int           // until it is trusted again
+	}{
+		{"a sleep", time.Hour, true, jumpReplies},
+		{"set ahead", time.Hour, false, 1},
+		{"set back", -time.Hour, false, 1},
+		{"set by a second", time.Second, false, 0},
+	} {
+		m := clocktest.Machine{Wall: simStart * 1e6, Mono: 1}
+		truth := time.Duration(0) // what the server is ahead
+		c := NewClock(m.Now, 0)
+		reply := func() {
+			sent := m.Now()
+			m.Pass(5 * time.Millisecond)
+			c.observe(sent, m.Now(), c.steady(sent).Add(truth+3*time.Millisecond).Truncate(time.Second))
+			m.Pass(137 * time.Millisecond)
+		}
+		for range 50 {
+			reply()
+		}
+		if m.Set(test.set); test.sleeps {
+			truth += test.set
+		}
+		for i := range test.replies {
+			if state := c.State(); state.Trusted || state.Uncertainty < test.set.Abs() {
+				t.Errorf("%s: after %d replies %+v, want it not to be trusted", test.name, i, state)
+			}
+			reply()
+		}
+		state := c.State()
+		if wrong := state.Offset - truth; !state.Trusted || wrong.Abs() > time.Second {
+			t.Errorf("%s: after %d replies wrong by %v, %+v", test.name, test.replies, wrong, state)
+		}
 	}
 }
 

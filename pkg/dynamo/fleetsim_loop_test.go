@@ -8,9 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"testing"
 	"time"
-	"unsafe"
 )
 
 // eventLoop runs tasks one at a time, in a time that is a number. A task stops where
@@ -229,41 +227,4 @@ func endOf(ctx context.Context) int64 {
 		return c.ends
 	}
 	return never
-}
-
-// instant returns a time that shows wall, in Unix ns, and by which mono, in ns, have
-// passed on the monotonic clock: of a machine whose two clocks disagree, which the
-// package time has no way to make.
-func instant(wall, mono int64) time.Time {
-	const (
-		hasMonotonic = 1 << 63
-		from1885     = 2_682_288_000 // seconds to 1970
-		nanos        = 30            // bits
-	)
-	t := time.Now()
-	raw := (*struct { // as package time has it
-		wall uint64
-		ext  int64
-	})(unsafe.Pointer(&t)) // #nosec G103 -- of a variable of its own
-	raw.wall = hasMonotonic | uint64(wall/1e9+from1885)<<nanos | uint64(wall%1e9) // #nosec G115 -- a time of the next century
-	raw.ext = mono
-	return t
-}
-
-func TestInstant(t *testing.T) {
-	const wall = simStart * int64(time.Millisecond)
-	at := instant(wall, 5e9)
-	frozen := instant(wall+7e9, 6e9) // one second went by, and seven on the wall
-	if got := at.UnixNano(); got != wall {
-		t.Errorf("it is %d ns, want %d", got, wall)
-	}
-	if got, want := frozen.Sub(at), time.Second; got != want {
-		t.Errorf("%v passed on the monotonic clock, want %v", got, want)
-	}
-	if got, want := frozen.Round(0).Sub(at.Round(0)), 7*time.Second; got != want {
-		t.Errorf("%v passed on the wall, want %v", got, want)
-	}
-	if limit := at.Add(2 * time.Second); !frozen.Before(limit) || frozen.Round(0).Before(limit.Round(0)) {
-		t.Error("the clocks are not apart")
-	}
 }

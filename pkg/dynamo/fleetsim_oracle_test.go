@@ -431,7 +431,7 @@ func (b *simBucket) held(limit string) int64 {
 	for _, at := range b.fleet.replicas {
 		p := at.process
 		for _, l := range p.store.leases.find(&b.site.bucket) {
-			if h := &l.holder; h.text != "" && h.alive(p.now()) && !h.returning() {
+			if h := &l.holder; h.text != "" && h.alive(p.now(), p.store.era()) && !h.returning() {
 				sum += h.restOf(limit)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ratelimit/ratelimit/internal/clocktest"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -118,7 +119,7 @@ func (p *process) now() time.Time {
 	if p.fleet.wallIsMono {
 		wall -= p.frozen
 	}
-	return instant(wall, int64(time.Hour)+mono+mono/1e6*p.drift)
+	return clocktest.At(wall, int64(time.Hour)+mono+mono/1e6*p.drift)
 }
 
 // wall is the time on the process's wall, in Unix ns.

@@ -32,6 +32,7 @@ type holder struct {
 	view    *view   // the item as it was seen last
 	stocks  []stock
 	until   time.Time     // nothing is served from then on, by either of its readings
+	era     uint64        // of the store when the write was sent that granted it; nothing is served in another
 	half    time.Time     // of the term
 	idle    time.Duration // how long it may be unused
 	used    time.Time
@@ -63,6 +64,7 @@ type stock struct {
 type flight struct {
 	step     *leaseStep
 	sent     time.Time
+	era      uint64  // of the store, then
 	version  version // of the item's limits
 	refilled int64   // the item's, which the write rests on
 	returns  bool    // all that is left
@@ -105,11 +107,12 @@ func (h *holder) returning() bool {
 	return slices.ContainsFunc(h.flights, func(f flight) bool { return f.returns })
 }
 
-// alive reports whether the lease may be served at a time. Both readings of the clock
-// count: the monotonic one may stand still while a machine sleeps, and the one on the
-// wall may be set back.
-func (h *holder) alive(now time.Time) bool {
-	return now.Before(h.until) && now.Round(0).Before(h.until.Round(0))
+// alive reports whether the lease may be served at a time, in an era of the store. Both
+// readings of the clock count: the monotonic one stands still while a machine sleeps, and
+// the one on the wall may be set back. When a whole machine is paused both stand still,
+// and replies tell: then the era is another one.
+func (h *holder) alive(now time.Time, era uint64) bool {
+	return era == h.era && now.Before(h.until) && now.Round(0).Before(h.until.Round(0))
 }
 
 // serves reports whether requests under limits of a version are served from the
@@ -207,12 +210,12 @@ func (h *holder) prepare(f *flight) {
 }
 
 // send notes that what was prepared is sent.
-func (h *holder) send(step *leaseStep, now time.Time) {
+func (h *holder) send(step *leaseStep, now time.Time, era uint64) {
 	if h.draft == nil {
 		return
 	}
 	f := *h.draft
-	f.step, f.sent = step, now
+	f.step, f.sent, f.era = step, now, era
 	h.flights = append(h.flights, f)
 	h.prepare(nil)
 }
@@ -277,7 +280,7 @@ func (h *holder) land(f *flight, v *view) {
 		h.used = f.sent
 	}
 	h.text, h.stocks = f.step.held.text, stocks
-	h.until, h.half = f.sent.Add(leaseTerm), f.sent.Add(leaseTerm/2)
+	h.until, h.half, h.era = f.sent.Add(leaseTerm), f.sent.Add(leaseTerm/2), f.era
 	h.version = f.version
 	h.recall = h.recall || v.version.hash != h.version.hash
 }

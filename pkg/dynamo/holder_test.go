@@ -12,6 +12,7 @@ type holderScript struct {
 	*testing.T
 	holder
 	now   time.Time
+	era   uint64
 	rf    int64
 	steps map[string]*leaseStep
 }
@@ -48,7 +49,7 @@ func (s *holderScript) sends(id string, quantity, granted int64, returns bool) {
 		step.granted = []amount{{"l", granted}}
 	}
 	s.steps[id] = step
-	s.send(step, s.now)
+	s.send(step, s.now, s.era)
 }
 
 func (s *holderScript) sees(id string, quantity int64) {
@@ -60,7 +61,7 @@ func (s *holderScript) sees(id string, quantity int64) {
 func (s *holderScript) has(rest int64) {
 	s.Helper()
 	got := int64(-1)
-	if s.serves(s.version) && s.alive(s.now) {
+	if s.serves(s.version) && s.alive(s.now, s.era) {
 		got = s.restOf("l")
 	}
 	if got != rest {
@@ -144,6 +145,24 @@ func TestALostLease(t *testing.T) {
 	}
 }
 
+// A lease ends with the era in which its write was sent, also where its reply comes in
+// the next one.
+func TestALeaseEndsWithItsEra(t *testing.T) {
+	s := newHolderScript(t)
+	s.sends("1", 100, 100, false)
+	s.sees("1", 100)
+	s.has(100)
+	s.era++
+	s.has(-1)
+	s.sends("2", 100, 10, false)
+	s.era++
+	s.sees("2", 100)
+	s.has(-1)
+	s.sends("3", 100, 10, false)
+	s.sees("3", 100)
+	s.has(100)
+}
+
 // A lease ends by whichever reading of the clock comes first.
 func TestALeaseEndsByBothClocks(t *testing.T) {
 	s := newHolderScript(t)
@@ -152,8 +171,8 @@ func TestALeaseEndsByBothClocks(t *testing.T) {
 	s.sees("1", 100)
 	s.has(100)
 	awake := s.now.Add(time.Second)
-	if asleep := awake.Round(0).Add(time.Hour); !s.alive(awake) || s.alive(asleep) {
-		t.Errorf("alive %t after a second, %t when the clock on the wall shows an hour more", s.alive(awake), s.alive(asleep))
+	if asleep := awake.Round(0).Add(time.Hour); !s.alive(awake, 0) || s.alive(asleep, 0) {
+		t.Errorf("alive %t after a second, %t when the clock on the wall shows an hour more", s.alive(awake, 0), s.alive(asleep, 0))
 	}
 	s.sees("1", 100)
 	other := s.view("1", 100)

@@ -31,7 +31,8 @@ type lane struct {
 	todo   []chore
 	tended bool      // the last thing it did was a chore
 	rest   time.Time // no chores before
-	seen   time.Time // on the wall, when the view came
+	seen   time.Time // when the view came
+	era    uint64    // of the store, then
 	races  races
 
 	sightings []sighting // leases of others

@@ -146,7 +146,7 @@ func (s *Store) askOwn(l *lane, pending []*request, now time.Time, wanted bool) 
 		if len(quotas) == 0 || len(pending) == 0 {
 			return
 		}
-	case h.recall || s.recalls(l) || !h.alive(now) || h.returning():
+	case h.recall || s.recalls(l) || !h.alive(now, s.era()) || h.returning():
 		returns = true
 	case short:
 		returns = true
@@ -310,7 +310,7 @@ func (s *Store) sendLease(l *lane, step *leaseStep, now time.Time) {
 		h.prepare(nil)
 		return
 	}
-	h.send(step, now)
+	h.send(step, now, s.era())
 	if len(h.flights) > maxFlights {
 		h.end()
 		h.flights = nil

@@ -123,7 +123,7 @@ func (s *Store) wakes(l *lane, now time.Time) bool {
 	case h.text == "":
 	case s.closing.Load(), h.policy.None, now.Sub(h.used) >= h.idle:
 		h.recall = true
-	case !h.recall && h.alive(now) && !h.inDoubt():
+	case !h.recall && h.alive(now, s.era()) && !h.inDoubt():
 		return false
 	}
 	if now.Before(h.retry) {

@@ -118,9 +118,9 @@ func (g *group) spend(s *Store, now time.Time, ops []limiter.Op) bool {
 	for i := range ops {
 		g.chosen[i].holder.spendOp(&ops[i], false)
 	}
-	at, alive := s.cfg.Now(), true
+	at, era, alive := s.cfg.Now(), s.era(), true
 	for i := range ops {
-		alive = alive && g.chosen[i].holder.alive(at)
+		alive = alive && g.chosen[i].holder.alive(at, era)
 	}
 	if !alive {
 		for i := range ops {
@@ -332,7 +332,7 @@ func (h *holder) serveRequest(s *Store, l *lane, r *request) bool {
 	}
 	h.spendRequest(r, false)
 	now := s.cfg.Now()
-	if !h.alive(now) {
+	if !h.alive(now, s.era()) {
 		h.spendRequest(r, true)
 		r.state.CompareAndSwap(sent, waiting)
 		return false

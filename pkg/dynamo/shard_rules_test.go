@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/ratelimit/ratelimit/internal/clocktest"
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -312,6 +313,41 @@ func TestASplitThatCannotBeFinishedIsLetBe(t *testing.T) {
 	g.at(2)
 	if g.store.step(l, nil); l.knows.view.shard.moving {
 		t.Error("the split is not finished afterwards")
+	}
+}
+
+// A split is not finished from a view of long ago, by either reading of the clock, nor
+// from one of before the clock's correction jumped: the item is read first.
+func TestASplitIsNotFinishedFromAnOldView(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		pass  func(m *clocktest.Machine, c *Clock)
+		reads int
+	}{
+		{"at once", func(*clocktest.Machine, *Clock) {}, 0},
+		{"nearly old", func(m *clocktest.Machine, _ *Clock) { m.Pass(choreView) }, 0},
+		{"old, and the time was set back", func(m *clocktest.Machine, _ *Clock) { m.Pass(choreView + 1); m.Set(-24 * time.Hour) }, 1},
+		{"after a sleep", func(m *clocktest.Machine, _ *Clock) { m.Pass(time.Second); m.Set(choreView) }, 1},
+		{"after a pause", func(_ *clocktest.Machine, c *Clock) { c.jumps.Add(1) }, 1},
+	} {
+		g := newGrove(t)
+		g.ask(0, 0, 1, limitsFor(t, limiter.PerDay("a", 10)), take(2))
+		m := &clocktest.Machine{Wall: g.wall.UnixNano(), Mono: 1}
+		c := NewClock(m.Now, 0)
+		g.store.cfg.Now, g.store.cfg.Clock = m.Now, c
+		g.splitOff()
+		test.pass(m, c)
+		l := g.lane(0)
+		reads, puts := g.db.Count("GetItem"), g.db.Count("PutItem")
+		for l.knows.view.shard.moving {
+			g.store.tendOnce(l)
+			if first := g.db.Count("GetItem") - reads; first != test.reads {
+				t.Fatalf("%s: read %d times before anything else, want %d", test.name, first, test.reads)
+			}
+		}
+		if n := g.db.Count("PutItem") - puts; n != 1 {
+			t.Errorf("%s: the new shard was made %d times", test.name, n)
+		}
 	}
 }
 

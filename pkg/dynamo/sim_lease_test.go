@@ -59,7 +59,7 @@ func (s *sim) ask(r *simReplica, pending []*request) {
 	if s.r.IntN(8) > 0 {
 		a.size = s.grant
 	}
-	returns := h.returning() || !h.alive(s.clock()) || h.recall || s.r.IntN(6) == 0
+	returns := h.returning() || !h.alive(s.clock(), 0) || h.recall || s.r.IntN(6) == 0
 	if h.text != "" {
 		a.own = h.own(returns)
 	}
@@ -155,7 +155,7 @@ func (s *sim) outstanding(limit string) int64 {
 			if sum += amountOf(h.flights[i].step.granted, limit); !h.flights[i].returns {
 				sum += h.restOf(limit)
 			}
-		case text == h.text, h.alive(s.clock()) && !h.returning():
+		case text == h.text, h.alive(s.clock(), 0) && !h.returning():
 			sum += h.restOf(limit)
 		}
 	}

@@ -246,6 +246,10 @@ func (s *Store) slotOn(v *view) int {
 	return free
 }
 
+// era is another number after each sign that this process stood still unawares. What it
+// holds on lease from before may be served by others.
+func (s *Store) era() uint64 { return s.cfg.Clock.era() }
+
 // Capabilities implements limiter.Store.
 func (s *Store) Capabilities() limiter.BackendCapabilities {
 	return limiter.BackendCapabilities{AuditLogging: true, BatchOperations: true}
