@@ -36,7 +36,8 @@ func (f *fleet) settleDown() {
 	for _, b := range f.buckets {
 		p := f.replicas[f.r.IntN(len(f.replicas))].process
 		f.want(p, b, true, func(p tokenbucket.Params) int64 { return p.Capacity })
-		f.want(p, b, false, func(p tokenbucket.Params) int64 { return 2 + 2*answerTime*p.Amount/p.Period })
+		clock := f.spread/int64(time.Millisecond) + 1 // which a reply may have set right
+		f.want(p, b, false, func(p tokenbucket.Params) int64 { return 2 + 2*(answerTime+clock)*p.Amount/p.Period })
 	}
 }
 

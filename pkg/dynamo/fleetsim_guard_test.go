@@ -75,6 +75,7 @@ func TestSimulateFindsMissingRules(t *testing.T) {
 	}
 	leasing := with(func(f *fleetFeatures) { *f = fleetFeatures{leases: true, lost: f.lost, pause: f.pause, two: f.two} })
 	pausing := with(func(f *fleetFeatures) { *f = fleetFeatures{leases: true, pause: true, few: true, long: true} })
+	sleeping := with(func(f *fleetFeatures) { *f = fleetFeatures{leases: true, suspend: true, few: true, long: true} })
 	giving := with(func(f *fleetFeatures) { f.lost, f.slots, f.refund, f.adopt = true, true, true, false })
 	adopting := with(func(f *fleetFeatures) {
 		*f = fleetFeatures{adopt: true, restless: true, two: true, refund: true, few: true}
@@ -94,7 +95,7 @@ func TestSimulateFindsMissingRules(t *testing.T) {
 		{"what is leased keeps its place in the capacity", fleetSabotage{lane: blindToLeases, update: leased}, leasing},
 		{"what a lease has spent is reported by a refill", fleetSabotage{update: onSteps(unmoved)}, leasing},
 		{"a lease is served for its term and no longer", fleetSabotage{lane: immortal}, pausing},
-		{"a lease is served for its term by the clock on the wall, too", fleetSabotage{wallIsMono: true}, pausing},
+		{"a lease is served for its term by the clock on the wall, too", fleetSabotage{callClock: true}, sleeping},
 		{"a write that gives rests on the ids of writes", fleetSabotage{update: without(func(c clause) bool { return strings.HasPrefix(c.attr, attrSlot) })}, giving},
 		{"a refill rests on rf", fleetSabotage{update: drop(attrRefilled, "=")}, leasing},
 		{"a write rests on the limits", fleetSabotage{update: drop(attrVersion, "=")}, adopting},

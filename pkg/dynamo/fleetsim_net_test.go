@@ -43,6 +43,7 @@ type message[O any] struct {
 	op      string
 	pk      string
 	sent    int64
+	from    time.Time // the same, on the machine's clock
 	apply   func(context.Context) (*O, error)
 
 	task     *task // that waits for the reply
@@ -50,6 +51,7 @@ type message[O any] struct {
 	answered bool
 	out      *O
 	err      error
+	date     time.Time
 }
 
 // signatureLife is how old a message may be that DynamoDB takes.
@@ -65,7 +67,7 @@ func sendTo[O any](ctx context.Context, p *process, op string, k map[string]type
 	}
 	f := p.fleet
 	pk, _ := k[attrPK].(*types.AttributeValueMemberS)
-	m := &message[O]{process: p, op: op, pk: pk.Value, sent: f.now, apply: apply, task: f.running}
+	m := &message[O]{process: p, op: op, pk: pk.Value, sent: f.now, from: p.now(), apply: apply, task: f.running}
 	m.send()
 	for !m.answered {
 		if err := ctx.Err(); err != nil {
@@ -78,6 +80,9 @@ func sendTo[O any](ctx context.Context, p *process, op string, k map[string]type
 		if !f.park() {
 			return nil, context.Canceled
 		}
+	}
+	if !m.date.IsZero() { // as the client does
+		p.clock.observe(m.from, p.now(), m.date)
 	}
 	return m.out, m.err
 }
@@ -96,7 +101,7 @@ func (m *message[O]) send() {
 	switch x := f.r.IntN(1000); {
 	case x < 8: // the request is lost
 		if f.r.IntN(2) == 0 {
-			f.at(there, func() { m.answer(nil, errReset) })
+			f.at(there, func() { m.answer(nil, errReset, time.Time{}) })
 		}
 		return
 	case x < 14: // it comes late
@@ -130,21 +135,24 @@ func (m *message[O]) arrive() {
 	} else {
 		f.note(m.op, int64(kind))
 	}
+	date := time.UnixMilli(simStart).Add(time.Duration(f.now)).Truncate(time.Second)
 	back := f.now + f.latency()
 	switch lost := m.process.loses(f) || f.lost && f.r.IntN(100) == 0; {
 	case lost && f.r.IntN(2) == 0:
-		f.at(back, func() { m.answer(nil, errReset) })
+		f.at(back, func() { m.answer(nil, errReset, time.Time{}) })
 	case !lost:
-		f.at(back, func() { m.answer(out, err) })
+		f.at(back, func() { m.answer(out, err, date) })
 	}
 }
 
-// answer has a reply come, the first one if there are several.
-func (m *message[O]) answer(out *O, err error) {
-	if !m.answered {
-		m.answered, m.out, m.err = true, out, err
-		m.task.goOn(m.stop)
+// answer has a reply come, the first one if there are several. Its date is zero where it
+// is none.
+func (m *message[O]) answer(out *O, err error, date time.Time) {
+	if m.answered {
+		return
 	}
+	m.answered, m.out, m.err, m.date = true, out, err, date
+	m.task.goOn(m.stop)
 }
 
 // latency draws how long a message takes one way: mostly a millisecond or two, and

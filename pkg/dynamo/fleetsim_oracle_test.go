@@ -282,8 +282,20 @@ func (b *simBucket) booksAll(limit string) bool {
 	return true
 }
 
-// late is the time on the fastest clock, and early that on the slowest, in Unix ms.
-func (f *fleet) late() int64 { return simStart + (f.now+f.spread)/int64(time.Millisecond) }
+// late is the time on the fastest clock, in Unix ms.
+func (f *fleet) late() int64 { return simStart + (f.now+f.ahead)/int64(time.Millisecond) }
+
+// lags takes down that a clock of calls falls behind, and nothing tells before replies do:
+// what a full bucket does not get in that time may be claimed once more.
+func (f *fleet) lags(by int64) {
+	f.spread += by
+	for _, b := range f.buckets {
+		for _, l := range b.limits {
+			l.admitted.lags(by)
+			l.spent.lags(by)
+		}
+	}
+}
 
 // arrived takes down that DynamoDB did what a message asks for.
 func (f *fleet) arrived(pk, op string, err error) {

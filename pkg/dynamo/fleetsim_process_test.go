@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ratelimit/ratelimit/internal/clocks"
 	"github.com/ratelimit/ratelimit/internal/clocktest"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -15,7 +16,8 @@ import (
 type replica struct {
 	index   int
 	skew    int64 // ns, of its clock on the wall
-	drift   int64 // of its monotonic clock: gained ns in a million
+	drift   int64 // of its monotonic clock: ns gained in a million, or lost, by turns
+	phase   int64
 	process *process
 	runs    int
 	latest  []int // index of the newest limits that it knows, by bucket
@@ -39,10 +41,14 @@ type process struct {
 	ended   bool
 	leaving bool // it has no more calls, since it ends in order
 
-	// While it is paused none of its tasks goes on. Its machine may be what is paused:
-	// then its monotonic clock stands still, too.
+	clocks *clocks.Clocks // those of the program
+	clock  *Clock
+
+	// While it is paused none of its tasks goes on. Its machine may be what stands still:
+	// asleep, with its monotonic clock, or paused as a whole, with both.
 	pausedUntil int64
 	frozen      int64 // ns that its monotonic clock stood still
+	behind      int64 // ns that its wall clock stood still, or was set back
 }
 
 // wait is a task that waits for a channel to be closed.
@@ -56,8 +62,14 @@ type wait struct {
 func (f *fleet) begin(at *replica) {
 	p := &process{replica: at, fleet: f}
 	p.stopped = f.newContext(context.Background(), never)
+	p.clocks = clocks.New(p.machine)
+	now := p.clocks.Store
+	if f.callClock {
+		now = p.clocks.Call
+	}
+	p.clock = NewClock(now, 0)
 	cfg, err := Config{
-		Client: fleetClient{DB: f.db, process: p}, Table: simTable, Now: p.now, Logger: slog.New(slog.DiscardHandler),
+		Client: fleetClient{DB: f.db, process: p}, Table: simTable, Now: now, Clock: p.clock, Logger: slog.New(slog.DiscardHandler),
 		ShardUnits: f.shardUnits, Quiet: f.quiet, MaxLanes: 1 << 20, Idle: 10_000 * time.Hour, Leases: f.leases,
 	}.withDefaults()
 	if err != nil {
@@ -112,27 +124,49 @@ func (p *process) leave() {
 }
 
 // now is the clock of the process's store.
-func (p *process) now() time.Time {
-	l := p.fleet.eventLoop
-	mono := l.now - p.frozen
-	wall := p.wall()
-	if p.fleet.wallIsMono {
-		wall -= p.frozen
-	}
-	return clocktest.At(wall, int64(time.Hour)+mono+mono/1e6*p.drift)
-}
-
-// wall is the time on the process's wall, in Unix ns.
-func (p *process) wall() int64 { return simStart*int64(time.Millisecond) + p.fleet.now + p.skew }
+func (p *process) now() time.Time { return p.store.cfg.Now() }
 
 // moment is the time that a call brings with it.
-func (p *process) moment() time.Time { return time.Unix(0, p.wall()) }
+func (p *process) moment() time.Time { return p.clocks.Call() }
+
+// machine is what the clock of the process's machine shows.
+func (p *process) machine() time.Time {
+	now := p.fleet.now
+	mono := now - p.frozen + p.swing(now)
+	return clocktest.At(simStart*int64(time.Millisecond)+now+p.skew-p.behind, int64(time.Hour)+mono)
+}
+
+const (
+	// maxSwing is how far the monotonic clock of a machine may be off, and swingTime for
+	// how long it runs too fast, then too slowly: by a part in 50.
+	maxSwing  = int64(200 * time.Millisecond)
+	swingTime = 50 * maxSwing
+)
+
+// swing is how far the monotonic clock is off: it runs too fast for a while, and then too
+// slowly for as long.
+func (p *process) swing(now int64) int64 {
+	at := (now + p.phase) % (2 * swingTime)
+	if at > swingTime {
+		at = 2*swingTime - at
+	}
+	return at * p.drift / 1e6
+}
 
 // pause stops a process for a while.
-func (p *process) pause(d int64, machine bool) {
-	if p.pausedUntil = p.fleet.now + d; machine {
-		p.frozen += d
-	}
+func (p *process) pause(d int64) { p.pausedUntil = p.fleet.now + d }
+
+// suspend has a process's machine sleep: its monotonic clock stands still.
+func (p *process) suspend(d int64) {
+	p.pause(d)
+	p.frozen += d
+}
+
+// freeze stops a process's machine, and both of its clocks.
+func (p *process) freeze(d int64) {
+	p.suspend(d)
+	p.behind += d
+	p.fleet.lags(d)
 }
 
 // The methods of a loop follow.

@@ -51,6 +51,9 @@ func newTally(spread int64) *tally {
 	return &tally{old: noSum, best: noSum, spread: (spread+tallyTick-1)/tallyTick + granularity}
 }
 
+// lags has the clocks be further apart.
+func (y *tally) lags(by int64) { y.spread += by/tallyTick + 1 }
+
 // under has a limit be another one from now on: of all that it was, the greatest counts.
 func (y *tally) under(p tokenbucket.Params) {
 	perMinute := int64(time.Minute/time.Millisecond) / p.Period

@@ -40,7 +40,10 @@ type fleetFeatures struct {
 	tails    bool // a message now and then takes very long
 	throttle bool
 	cut      bool // replicas are cut off for a while
-	pause    bool // processes stop for a while, or their machines
+	pause    bool // processes stop for a while
+	suspend  bool // machines sleep: their monotonic clocks stand still
+	freeze   bool // machines are paused as a whole, with both clocks
+	steps    bool // the time of machines is set, ahead and back
 	crash    bool
 	restart  bool // processes end in order
 	skew     bool // clocks differ on the wall
@@ -64,16 +67,16 @@ func drawFleetFeatures(r *rand.Rand) fleetFeatures {
 		leases: p(85), cascade: p(50), two: p(25),
 		lost: p(60), tails: p(50), throttle: p(30), cut: p(20), pause: p(35), crash: p(30), restart: p(20), skew: p(30), drift: p(30), slots: p(40),
 		refund: p(40), charge: p(30), settle: p(30), looks: p(40), large: p(40),
-		adopt: p(20), shards: p(25), ttl: p(10),
+		adopt: p(20), shards: p(25), ttl: p(10), suspend: p(20), freeze: p(10), steps: p(20),
 	}
 }
 
 // fleetSabotage is a rule that a run goes without.
 type fleetSabotage struct {
-	update     func(*dynamodb.UpdateItemInput)
-	put        func(*dynamodb.PutItemInput)
-	lane       func(*process, *lane) // after each step of a task of the process
-	wallIsMono bool                  // the clocks on the walls of machines that stood still are not set right
+	update    func(*dynamodb.UpdateItemInput)
+	put       func(*dynamodb.PutItemInput)
+	lane      func(*process, *lane) // after each step of a task of the process
+	callClock bool                  // stores go by the clock of calls, which does not see the wall
 }
 
 // fleet is a run: replicas, a table, and what is between.
@@ -85,7 +88,8 @@ type fleet struct {
 	db       *dynamofake.DB
 	buckets  []*simBucket // the last one is the others' parent, if calls cascade
 	replicas []*replica
-	spread   int64 // ns, between the clocks
+	ahead    int64 // ns, that a clock of calls is ahead of the truth at most
+	spread   int64 // ns, between two of them
 
 	span       int64 // ns that there are calls
 	pace       int64 // calls in a second, of all replicas
@@ -120,12 +124,19 @@ func newFleet(t *testing.T, seed uint64, features func(*rand.Rand) fleetFeatures
 		at := &replica{index: i, latest: make([]int, len(f.buckets))}
 		if f.skew {
 			at.skew = r.Int64N(int64(200 * time.Millisecond))
-			f.spread = max(f.spread, at.skew)
+			f.ahead = max(f.ahead, at.skew)
 		}
 		if f.drift {
-			at.drift = r.Int64N(40_001) - 20_000
+			at.drift, at.phase = r.Int64N(40_001)-20_000, r.Int64N(2*swingTime)
 		}
 		f.replicas = append(f.replicas, at)
+	}
+	f.spread = f.ahead
+	if f.drift {
+		f.ahead, f.spread = f.ahead+maxSwing, f.spread+2*maxSwing
+	}
+	if f.suspend || f.freeze {
+		f.spread += int64(DefaultClockTolerance) // a clock that is behind by less is trusted, until replies tell
 	}
 	f.beginHistory()
 	for _, at := range f.replicas {
@@ -229,11 +240,7 @@ func (f *fleet) schedule() {
 			at.cutOff, at.deaf = f.now+f.r.Int64N([]int64{second, 15 * second}[f.r.IntN(2)]), f.r.IntN(2) == 0
 		})
 	}
-	if f.pause {
-		f.after(3*second, func() {
-			some().process.pause(f.r.Int64N([]int64{second / 10, second, 14 * second}[f.r.IntN(3)]), f.r.IntN(2) == 0)
-		})
-	}
+	f.scheduleClocks(some)
 	if f.crash {
 		f.after(4*second, func() {
 			at := some()
@@ -257,6 +264,27 @@ func (f *fleet) schedule() {
 			pause = second / 20
 		}
 		f.after(pause, func() { f.change(f.buckets[f.r.IntN(len(f.buckets))]) })
+	}
+}
+
+// scheduleClocks has processes and machines stand still, and clocks be set.
+func (f *fleet) scheduleClocks(some func() *replica) {
+	second := int64(time.Second)
+	long := func() int64 { return f.r.Int64N([]int64{second / 10, second, 14 * second}[f.r.IntN(3)]) }
+	if f.pause {
+		f.after(3*second, func() { some().process.pause(long()) })
+	}
+	if f.suspend {
+		f.after(5*second, func() { some().process.suspend(long()) })
+	}
+	if f.freeze {
+		f.after(8*second, func() { some().process.freeze(long()) })
+	}
+	if f.steps {
+		f.after(3*second, func() {
+			by := f.r.Int64N([]int64{second, 20 * second, 7200 * second}[f.r.IntN(3)])
+			some().process.behind += []int64{by, -by}[f.r.IntN(2)]
+		})
 	}
 }
 

@@ -162,7 +162,41 @@ func checkDescription(got *types.TableDescription) error {
 			return fmt.Errorf("index %s: %w", want.name, err)
 		}
 	}
+	return checkOneRegion(got)
+}
+
+// legacyGlobal is the version of global tables that lists no replicas.
+const legacyGlobal = "2017.11.29"
+
+// checkOneRegion refuses a global table. Each of its regions applies conditional writes to
+// its own copy, and of two that meet the last one wins: what the other took is forgotten.
+// A list of the table's own region alone has no second copy.
+func checkOneRegion(got *types.TableDescription) error {
+	own, others := regionOf(aws.ToString(got.TableArn)), []string(nil)
+	for _, r := range got.Replicas {
+		if region := aws.ToString(r.RegionName); own == "" || region != own {
+			others = append(others, region)
+		}
+	}
+	for _, w := range got.GlobalTableWitnesses {
+		others = append(others, aws.ToString(w.RegionName))
+	}
+	if len(others) > 0 {
+		return fmt.Errorf("%w: it is a global table, with copies in %s: writes of two regions would overwrite each other; use a table of one region", limiter.ErrInvalid, strings.Join(others, ", "))
+	}
+	if aws.ToString(got.GlobalTableVersion) == legacyGlobal {
+		return fmt.Errorf("%w: it is a global table of version %s: writes of two regions would overwrite each other; use a table of one region", limiter.ErrInvalid, legacyGlobal)
+	}
 	return nil
+}
+
+// regionOf returns the region of a table's ARN, "" if it has none.
+func regionOf(arn string) string {
+	parts := strings.Split(arn, ":") // arn:partition:dynamodb:region:account:table/name
+	if len(parts) < 6 {
+		return ""
+	}
+	return parts[3]
 }
 
 func checkIndex(got *types.GlobalSecondaryIndexDescription, want indexSpec, attributes map[string]types.ScalarAttributeType) error {

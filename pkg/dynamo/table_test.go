@@ -128,6 +128,63 @@ func TestCheckTableRefuses(t *testing.T) {
 	}
 }
 
+// describedAs is a table that DynamoDB describes with more than it has here.
+type describedAs struct {
+	*dynamofake.DB
+
+	change func(*types.TableDescription)
+}
+
+func (d describedAs) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, opts ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
+	out, err := d.DB.DescribeTable(ctx, in, opts...)
+	if err == nil {
+		table := *out.Table
+		d.change(&table)
+		out = &dynamodb.DescribeTableOutput{Table: &table}
+	}
+	return out, err
+}
+
+// A global table is refused: of two regions' writes the last one wins. One whose list of
+// replicas has its own region alone is a table of one region.
+func TestCheckTableRefusesGlobalTables(t *testing.T) {
+	const arn = "arn:aws:dynamodb:eu-central-1:123456789012:table/t"
+	in := func(regions ...string) (all []types.ReplicaDescription) {
+		for _, region := range regions {
+			all = append(all, types.ReplicaDescription{RegionName: aws.String(region)})
+		}
+		return all
+	}
+	for _, test := range []struct {
+		name string
+		as   types.TableDescription
+		want []string // of the error; nil = the table is good
+	}{
+		{"one region", types.TableDescription{TableArn: aws.String(arn)}, nil},
+		{"its own region in the list", types.TableDescription{TableArn: aws.String(arn), Replicas: in("eu-central-1"), GlobalTableVersion: aws.String("2019.11.21")}, nil},
+		{"another region", types.TableDescription{TableArn: aws.String(arn), Replicas: in("us-east-1")}, []string{"global table", "us-east-1", "a table of one region"}},
+		{"its own region and another", types.TableDescription{TableArn: aws.String(arn), Replicas: in("eu-central-1", "us-east-1")}, []string{"copies in us-east-1:"}},
+		{"without an ARN", types.TableDescription{TableArn: aws.String(""), Replicas: in("us-east-1")}, []string{"us-east-1"}},
+		{"a witness", types.TableDescription{
+			TableArn: aws.String(arn), GlobalTableWitnesses: []types.GlobalTableWitnessDescription{{RegionName: aws.String("us-west-2")}},
+		}, []string{"us-west-2"}},
+		{"an old global table", types.TableDescription{TableArn: aws.String(arn), GlobalTableVersion: aws.String("2017.11.29")}, []string{"2017.11.29"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			client := describedAs{bucketTable(t), func(d *types.TableDescription) {
+				d.TableArn, d.Replicas, d.GlobalTableVersion, d.GlobalTableWitnesses = test.as.TableArn, test.as.Replicas, test.as.GlobalTableVersion, test.as.GlobalTableWitnesses
+			}}
+			err := CheckTable(t.Context(), client, simTable)
+			if test.want == nil && err != nil {
+				t.Errorf("a table of one region: %v", err)
+			}
+			if test.want != nil {
+				wantTableError(t, err, limiter.ErrInvalid, append(test.want, simTable)...)
+			}
+		})
+	}
+}
+
 func wantTableError(t *testing.T, err, kind error, mentions ...string) {
 	t.Helper()
 	if !errors.Is(err, kind) {
