@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/ratelimit/ratelimit/internal/nearname"
 )
 
 // A schema says what may stand at one place of a file, and where it goes.
@@ -135,39 +137,9 @@ func (g given) decode(d *decoder, v value) {
 
 // didYouMean returns a hint when one of the names is close to the given one.
 func didYouMean(name string, known []string) string {
-	best, distance := "", 1+max(1, min(3, len(name)/3))
-	for _, k := range known {
-		if n := editDistance(strings.ToLower(name), k); n < distance {
-			best, distance = k, n
-		}
-	}
+	best := nearname.Closest(name, known)
 	if best == "" {
 		return ""
 	}
 	return fmt.Sprintf("; did you mean %q?", best)
-}
-
-// editDistance is the number of bytes to insert, delete, replace or swap with
-// the next to make b of a; at most 64 bytes of each count.
-func editDistance(a, b string) int {
-	a, b = a[:min(len(a), 64)], b[:min(len(b), 64)]
-	var rows [3][65]int // the row before last, the last, this
-	for j := range len(b) + 1 {
-		rows[1][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		rows[2][0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			rows[2][j] = min(rows[1][j]+1, rows[2][j-1]+1, rows[1][j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				rows[2][j] = min(rows[2][j], rows[0][j-2]+1)
-			}
-		}
-		rows[0], rows[1] = rows[1], rows[2]
-	}
-	return rows[1][len(b)]
 }

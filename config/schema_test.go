@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
 // schemaKeys returns every key of the schema as docs/configuration.md names it.
@@ -79,5 +82,23 @@ func TestExamplesOfThePageLoad(t *testing.T) {
 	}
 	if loaded < 4 {
 		t.Errorf("only %d examples were loaded", loaded)
+	}
+}
+
+// TestPageQuotesOverdraw holds the times that the page gives for `overdraw: auto`
+// against those that hold.
+func TestPageQuotesOverdraw(t *testing.T) {
+	page, err := os.ReadFile("../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(string(page)), " ")
+	for words, holds := range map[string]bool{
+		"without a number in the last hour":  descriptor.AskedWithin == time.Hour,
+		"in a process younger than a minute": descriptor.Young == time.Minute,
+	} {
+		if !holds || !strings.Contains(text, words) {
+			t.Errorf("the page does not say %q, or it does not hold", words)
+		}
 	}
 }

@@ -33,7 +33,9 @@ func newExplain() *cobra.Command {
 		Use:   "explain DOMAIN KEY=VALUE...",
 		Short: "Show what a descriptor would do, and why",
 		Long: `explain shows the rule that a descriptor meets, why the rules before it do not match,
-the buckets it takes from, and where each number comes from. It takes nothing.
+the buckets it takes from, and where each number comes from. It takes nothing. Of a
+descriptor that no rule matches it shows the nearest rule; of a rule in shadow mode, its
+limits and whether it would deny.
 
 Without --server it reads the configuration, and every bucket is full. With
 --server it asks a running service for the balances as they are.`,
@@ -151,7 +153,10 @@ func (f *explainFlags) ask(ctx context.Context, q *admin.Question) (*admin.Expla
 func writeExplanation(w io.Writer, x *admin.Explanation, live bool) error {
 	var text strings.Builder
 	writeAnswer(&text, x)
-	writeLimits(&text, x, live)
+	writeLimits(&text, "", x.Limits, live)
+	for _, s := range x.Shadows {
+		writeLimits(&text, "shadow rule "+s.Rule, s.Limits, live)
+	}
 	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	if _, err := io.WriteString(tw, text.String()); err != nil {
 		return err
@@ -166,15 +171,24 @@ func writeAnswer(tw *strings.Builder, x *admin.Explanation) {
 	case rule != "":
 	case x.Namespace == "":
 		rule = "(none: the configuration has no such domain)"
+		if x.DidYouMean != "" {
+			rule += fmt.Sprintf("; did you mean %q?", x.DidYouMean)
+		}
 	default:
 		rule = "(none matches)"
 	}
 	fmt.Fprintf(tw, "rule\t%s\n", rule)
+	if len(x.Domains) > 0 {
+		fmt.Fprintf(tw, "domains\t%s\n", strings.Join(x.Domains, ", "))
+	}
+	if x.Nearest != nil {
+		fmt.Fprintf(tw, "nearest\t%s\n", strings.TrimPrefix(x.Nearest.Rule+": "+x.Nearest.Why, ": "))
+	}
 	if x.Lease != "" {
 		fmt.Fprintf(tw, "lease\t%s\n", x.Lease)
 	}
 	for _, s := range x.Shadows {
-		fmt.Fprintf(tw, "shadow rule\t%s\n", s)
+		fmt.Fprintf(tw, "shadow rule\t%s: %s\n", s.Rule, wouldDo(&s))
 	}
 	fmt.Fprintf(tw, "outcome\t%s\n", x.Outcome)
 	answer := "admitted"
@@ -193,16 +207,31 @@ func writeAnswer(tw *strings.Builder, x *admin.Explanation) {
 	}
 }
 
-func writeLimits(tw *strings.Builder, x *admin.Explanation, live bool) {
-	if len(x.Limits) == 0 {
+// wouldDo says what a rule in shadow mode would do.
+func wouldDo(s *admin.Shadow) string {
+	switch {
+	case !s.WouldDeny:
+		return "would admit"
+	case s.Why != "":
+		return "would deny (" + s.Why + ")"
+	default:
+		return "would deny"
+	}
+}
+
+func writeLimits(tw *strings.Builder, title string, limits []admin.Limit, live bool) {
+	if len(limits) == 0 {
 		return
 	}
 	available := "WHEN FULL"
 	if live {
 		available = "AVAILABLE"
 	}
-	fmt.Fprintf(tw, "\nENTITY\tRESOURCE\tLIMIT\tRATE\tFROM\tACTION\tAMOUNT\t%s\tENOUGH\n", available)
-	for _, l := range x.Limits {
+	if title != "" {
+		title = "\n" + title
+	}
+	fmt.Fprintf(tw, "%s\nENTITY\tRESOURCE\tLIMIT\tRATE\tFROM\tACTION\tAMOUNT\t%s\tENOUGH\n", title, available)
+	for _, l := range limits {
 		from := l.Source
 		if l.Plan != "" {
 			from = "plan " + l.Plan

@@ -45,6 +45,8 @@ domains:
 `)
 	local := write(t, "local.yaml", "store: {type: dynamodb, dynamodb: {endpoint: 'http://127.0.0.1:1', create_table: true}}"+twoPerMinute)
 	leased := write(t, "leased.yaml", strings.Replace(twoPerMinute, "consume:", "lease: {max: 5, for: 100ms}, consume:", 1))
+	shadow := write(t, "shadow.yaml", strings.Replace(twoPerMinute, "rules:\n", "rules:\n  - {name: trial, mode: shadow, match: {user: '*'}, entity: '{user}', resource: api, limits: {x: 1/minute}, consume: {x: 2}}\n", 1))
+	tree := write(t, "tree.yaml", "domain: tree\ndescriptors: [{key: user, shadow_mode: true, rate_limit: {unit: minute, requests_per_unit: 7}}]\n")
 	strict := write(t, "strict.yaml", "unmatched: deny\n"+twoPerMinute)
 	for _, test := range []struct {
 		name           string
@@ -77,7 +79,10 @@ domains:
 		{"explain", []string{"explain", "-c", good, "shop", "user=ada"}, 0, []string{"rule     users", "user/ada", "2/minute", "system (file)", "admitted"}, nil},
 		{"explain a lease", []string{"explain", "-c", leased, "shop", "user=ada"}, 0, []string{"lease    {max: 5, for: 100ms}"}, nil},
 		{"check of a lease of memory", []string{"check", "-c", leased}, 0, []string{"1 warning"}, []string{"domains[0].rules[0].lease: is not used", "embedded"}},
-		{"explain a miss", []string{"explain", "-c", good, "shop", "usr=ada"}, 0, []string{"(none matches)", "users", "user"}, nil},
+		{"explain a miss", []string{"explain", "-c", good, "shop", "usr=ada"}, 0, []string{"(none matches)", "nearest  users: key user missing; has key usr", "did you mean user?"}, nil},
+		{"explain a mistyped domain", []string{"explain", "-c", good, "shpo", "user=ada"}, 0, []string{"no such domain", `did you mean "shop"?`, "domains  shop"}, nil},
+		{"explain a shadow rule", []string{"explain", "-c", shadow, "shop", "user=ada"}, 0, []string{"shadow rule  trial: would deny", "1/minute", "users"}, nil},
+		{"explain shadow_mode", []string{"explain", "-c", good, "--rules", tree, "tree", "user=ada"}, 0, []string{"shadow rule  user: would admit", "outcome      shadow", "7/minute"}, nil},
 		{"explain an unknown domain", []string{"explain", "-c", good, "shap", "user=ada"}, 0, []string{"no such domain", "unmatched"}, nil},
 		{"explain nothing", []string{"explain", "-c", good, "shop"}, 2, nil, []string{"KEY=VALUE"}},
 		{"unknown flag", []string{"serve", "--prot", "1"}, 2, nil, []string{"--prot", "see ratelimit serve --help"}},

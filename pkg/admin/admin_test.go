@@ -117,7 +117,7 @@ func TestExplain(t *testing.T) {
 			Domain: "shop", Namespace: "default", Outcome: "unlimited", Rule: "admins", Admitted: true,
 		}},
 		{"an unknown domain", admin.Question{Domain: "shap", Entries: entries("user", "ada")}, admin.Explanation{
-			Domain: "shap", Outcome: "unmatched", Admitted: true,
+			Domain: "shap", Outcome: "unmatched", Admitted: true, Domains: []string{"shop"}, DidYouMean: "shop",
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -294,4 +294,113 @@ func ExampleExplainer() {
 	}
 	fmt.Println(x.Rule, x.Outcome, x.Admitted)
 	// Output: open unlimited true
+}
+
+// shadowed is an explainer of two limits of envoyproxy/ratelimit, one in shadow_mode.
+func shadowed(t *testing.T) (*admin.Explainer, *limiter.Limiter) {
+	t.Helper()
+	e, l := newExplainer(t)
+	tree := []descriptor.TreeSpec{
+		{Key: "database", Value: "trial", Shadow: true, Limit: &descriptor.TreeLimitSpec{Unit: "minute", RequestsPerUnit: 2}},
+		{Key: "database", Limit: &descriptor.TreeLimitSpec{Unit: "minute", RequestsPerUnit: 5}},
+	}
+	rules, problems := descriptor.Compile([]descriptor.DomainSpec{{Domain: "mongo_cps", Tree: tree}}, nil)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	e.InForce = func() *admin.InForce { return &admin.InForce{Rules: rules} }
+	return e, l
+}
+
+// Of a limit of envoyproxy/ratelimit in shadow_mode the explanation says what the service
+// does: it admits, and reports what it would have denied.
+func TestExplainShadowMode(t *testing.T) {
+	e, l := shadowed(t)
+	q := admin.Question{Domain: "mongo_cps", Entries: entries("database", "trial")}
+	row := func(available string, enough bool) []admin.Limit {
+		return []admin.Limit{{
+			Entity: "database=trial", Resource: "mongo_cps", Name: "requests", Rate: "2/minute", Source: "rule",
+			Action: "take", Amount: "1", Available: available, Enough: enough,
+		}}
+	}
+	want := &admin.Explanation{
+		Domain: "mongo_cps", Namespace: "default", Outcome: "shadow", Rule: "database_trial", Admitted: true,
+		Shadows: []admin.Shadow{{Rule: "database_trial", Limits: row("2", true)}},
+	}
+	if diff := cmp.Diff(want, ask(t, e, q)); diff != "" {
+		t.Errorf("full (-want +got)\n%s", diff)
+	}
+	plan := e.InForce().Rules.Explain("mongo_cps", &descriptor.Descriptor{Entries: []descriptor.Entry{{Key: "database", Value: "trial"}}}).Plan
+	for range 2 {
+		if err := l.Decide(t.Context(), t0, &plan.Shadows[0].Request, new(limiter.Decision)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want.Shadows = []admin.Shadow{{Rule: "database_trial", WouldDeny: true, Limits: row("0", false)}}
+	if diff := cmp.Diff(want, ask(t, e, q)); diff != "" {
+		t.Errorf("empty (-want +got)\n%s", diff)
+	}
+}
+
+// A charge of an envoyproxy/ratelimit file answers OVER_LIMIT when it is more than what
+// is left, and the explanation says so.
+func TestExplainAChargeThatAnswers(t *testing.T) {
+	e, _ := shadowed(t)
+	for hits, want := range map[uint64]bool{5: true, 6: false} {
+		x := ask(t, e, admin.Question{Domain: "mongo_cps", Entries: entries("database", "x"), Hits: &hits})
+		if x.Admitted != want || len(x.Limits) != 1 || x.Limits[0].Enough != want || x.Limits[0].Action != "charge" {
+			t.Errorf("a charge of %d of 5: got %+v, want admitted %t", hits, x, want)
+		}
+	}
+}
+
+// A native rule in shadow mode shows its limits, beside those of the rule that enforces.
+func TestExplainAShadowRule(t *testing.T) {
+	shadow := users("trial", "", consume("tpm", 200_000, 0))
+	shadow.Shadow = true
+	e, _ := newExplainer(t, shadow, users("requests", "", consume("rpm", 1000, 0)))
+	x := ask(t, e, admin.Question{Domain: "shop", Entries: entries("user", "bob")})
+	if !x.Admitted || x.Outcome != "takes" || x.Rule != "requests" {
+		t.Errorf("the rule that enforces: got %+v", x)
+	}
+	if len(x.Shadows) != 1 || x.Shadows[0].Rule != "trial" || !x.Shadows[0].WouldDeny || x.Shadows[0].Why != "exceeds_capacity" && len(x.Shadows[0].Limits) == 0 {
+		t.Fatalf("shadows: got %+v, want trial, which would deny", x.Shadows)
+	}
+	if l := x.Shadows[0].Limits[0]; l.Name != "tpm" || l.Amount != "200" || l.Enough {
+		t.Errorf("limit of the shadow: got %+v", l)
+	}
+}
+
+// What matches nothing is told what it comes close to.
+func TestExplainWhatIsMistyped(t *testing.T) {
+	e, _ := newExplainer(t, users("requests", "", consume("rpm", 1000, 0)), users("tokens", "tokens", consume("tpm", 1000, 0)))
+	tree, _ := shadowed(t)
+	for _, test := range []struct {
+		name    string
+		e       *admin.Explainer
+		domain  string
+		entries []admin.Entry
+		want    admin.Explanation
+	}{
+		{"domain", e, "shpo", entries("user", "u"), admin.Explanation{Domain: "shpo", Domains: []string{"shop"}, DidYouMean: "shop"}},
+		{"another domain", e, "elsewhere", entries("user", "u"), admin.Explanation{Domain: "elsewhere", Domains: []string{"shop"}}},
+		{"key", e, "shop", entries("usr", "u"), admin.Explanation{Nearest: &admin.Missed{
+			Rule: "requests", Why: "key user missing; has key usr, which the rule does not name (did you mean user?)",
+		}}},
+		{"value", e, "shop", entries("user", "u", "meter", "token"), admin.Explanation{Nearest: &admin.Missed{
+			Rule: "requests", Why: "has key meter, which the rule does not name",
+		}}},
+		{"key of a tree", tree, "mongo_cps", entries("databse", "x"), admin.Explanation{Nearest: &admin.Missed{
+			Why: "entry 1 has key databse; there is database (did you mean database?)",
+		}}},
+		{"too many entries of a tree", tree, "mongo_cps", entries("database", "x", "tenant", "t"), admin.Explanation{Nearest: &admin.Missed{
+			Why: "entry 2, key tenant, comes after the last descriptor of the file on this way",
+		}}},
+	} {
+		x := ask(t, test.e, admin.Question{Domain: test.domain, Entries: test.entries})
+		got := admin.Explanation{Domain: test.want.Domain, Domains: x.Domains, DidYouMean: x.DidYouMean, Nearest: x.Nearest}
+		if diff := cmp.Diff(test.want, got); diff != "" || x.Outcome != "unmatched" {
+			t.Errorf("%s: outcome %q (-want +got)\n%s", test.name, x.Outcome, diff)
+		}
+	}
 }

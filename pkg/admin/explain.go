@@ -56,19 +56,35 @@ type Entry struct {
 type Explanation struct {
 	Domain    string   `json:"domain"`
 	Namespace string   `json:"namespace,omitempty"`
-	Outcome   string   `json:"outcome"` // unmatched, unlimited, takes, settles, denied
+	Outcome   string   `json:"outcome"` // unmatched, unlimited, takes, settles, denied, shadow
 	Why       string   `json:"why,omitempty"`
 	Rule      string   `json:"rule,omitempty"`
 	Lease     string   `json:"lease,omitempty"` // what the rule says of token leases; absent = auto
 	Missed    []Missed `json:"missed,omitempty"`
-	Shadows   []string `json:"shadows,omitempty"`
+	Shadows   []Shadow `json:"shadows,omitempty"`
 	Limits    []Limit  `json:"limits,omitempty"`
 	Admitted  bool     `json:"admitted"` // as things stand now
+
+	Nearest    *Missed  `json:"nearest,omitempty"`      // the rule that comes closest when none matches
+	Domains    []string `json:"domains,omitempty"`      // that there are, when the domain is none of them; at most 100
+	DidYouMean string   `json:"did_you_mean,omitempty"` // a domain with a similar name
 }
+
+// Shadow is a rule in shadow mode that matches, and what it would do if it enforced its
+// limits.
+type Shadow struct {
+	Rule      string  `json:"rule"`
+	WouldDeny bool    `json:"would_deny"`
+	Why       string  `json:"why,omitempty"`
+	Limits    []Limit `json:"limits,omitempty"`
+}
+
+// maxDomains is how many domains an explanation lists.
+const maxDomains = 100
 
 // Missed is a rule that stands before the one that won, and why it did not match.
 type Missed struct {
-	Rule string `json:"rule"`
+	Rule string `json:"rule,omitempty"` // absent of descriptors of envoyproxy/ratelimit
 	Why  string `json:"why"`
 }
 
@@ -142,18 +158,56 @@ func (e *Explainer) Explain(ctx context.Context, q *Question) (*Explanation, err
 	for _, m := range found.Missed {
 		x.Missed = append(x.Missed, Missed{Rule: m.Rule.Name(), Why: m.Why})
 	}
-	for _, s := range found.Shadows {
-		x.Shadows = append(x.Shadows, s.Name())
-	}
 	outcome := found.Plan.Outcomes[0]
 	x.Outcome, x.Why = outcomeName(outcome), outcome.Why
 	if outcome.Deny || outcome.Kind == descriptor.Denied || found.Domain == nil && cfg.UnmatchedDeny {
 		x.Admitted = false
 	}
-	return x, e.look(ctx, &found, x)
+	if found.Rule == nil {
+		x.suggest(cfg.Rules, q.Domain, &found)
+	}
+	if err := e.peek(ctx, &found.Plan.Request, found.Plans, outcome.Answers, x); err != nil {
+		return nil, err
+	}
+	return x, e.shadows(ctx, cfg, &found.Plan, x)
+}
+
+// suggest says what a descriptor that no rule matches comes close to.
+func (x *Explanation) suggest(rules *descriptor.Rules, domain string, found *descriptor.Explanation) {
+	switch {
+	case found.Domain == nil:
+		for _, d := range rules.Domains()[:min(len(rules.Domains()), maxDomains)] {
+			x.Domains = append(x.Domains, printable(d.Name()))
+		}
+		if near := rules.NearestDomain(domain); near != "" {
+			x.DidYouMean = printable(near)
+		}
+	case found.Nearest.Why != "":
+		x.Nearest = &Missed{Why: found.Nearest.Why}
+		if found.Nearest.Rule != nil {
+			x.Nearest.Rule = found.Nearest.Rule.Name()
+		}
+	}
+}
+
+// shadows adds what rules in shadow mode would do.
+func (e *Explainer) shadows(ctx context.Context, cfg *InForce, plan *descriptor.Plan, x *Explanation) error {
+	for i := range plan.Shadows {
+		s := &plan.Shadows[i]
+		s.Request.Snapshot = cfg.Snapshot
+		of := Explanation{Admitted: s.Why == "", Why: s.Why}
+		if err := e.peek(ctx, &s.Request, nil, s.Answers, &of); err != nil {
+			return err
+		}
+		x.Shadows = append(x.Shadows, Shadow{Rule: s.Rule.Name(), WouldDeny: !of.Admitted, Why: of.Why, Limits: of.Limits})
+	}
+	return nil
 }
 
 func outcomeName(o descriptor.Outcome) string {
+	if o.Rule != nil && o.Rule.Shadow() { // a limit of envoyproxy/ratelimit in shadow_mode
+		return "shadow"
+	}
 	switch o.Kind {
 	case descriptor.Unmatched:
 		return "unmatched"
@@ -170,25 +224,16 @@ func outcomeName(o descriptor.Outcome) string {
 	}
 }
 
-// look adds the limits that the plan takes from, with their balances.
-func (e *Explainer) look(ctx context.Context, found *descriptor.Explanation, x *Explanation) error {
-	takes := found.Plan.Request.Takes
+// peek adds the limits that a request takes from, with their balances, and whether they
+// have enough. plans name the plans of the takes; answers says that a charge denies when
+// it is more than what is left.
+func (e *Explainer) peek(ctx context.Context, planned *limiter.Request, plans []string, answers bool, x *Explanation) error {
+	takes := planned.Takes
 	if len(takes) == 0 {
 		return nil
 	}
-	req := found.Plan.Request
-	req.Takes = make([]limiter.Take, len(takes))
-	for i, t := range takes {
-		t.Mode = limiter.Consume
-		consume := t.Consume
-		t.Consume = make([]limiter.Consumption, len(consume))
-		for j, c := range consume {
-			t.Consume[j].Limit = c.Limit
-		}
-		req.Takes[i] = t
-	}
 	var d limiter.Decision
-	if err := e.Decider.Decide(ctx, e.Now(), &req, &d); err != nil {
+	if err := e.Decider.Decide(ctx, e.Now(), peeks(planned), &d); err != nil {
 		return fmt.Errorf("reading the balances: %w", err)
 	}
 	if d.Reason != limiter.ReasonNone && d.Reason != limiter.ReasonExhausted {
@@ -200,21 +245,37 @@ func (e *Explainer) look(ctx context.Context, found *descriptor.Explanation, x *
 	needs := make(map[bucketLimit]int64) // of all takes: they are decided together
 	for i := range d.Statuses {
 		s := &d.Statuses[i]
-		if t := &takes[s.Take]; t.Mode == limiter.Consume {
+		if t := &takes[s.Take]; t.Mode == limiter.Consume || answers {
 			b := bucketLimitOf(t, s)
 			needs[b] = min(needs[b]+amountOf(t, s.Limit.Name), tokenbucket.MaxAmount)
 		}
 	}
 	for i := range d.Statuses {
 		s := &d.Statuses[i]
-		l := limitOf(&takes[s.Take], s, needs)
-		if s.Take < len(found.Plans) && s.Level == 0 {
-			l.Plan = found.Plans[s.Take]
+		l := limitOf(&takes[s.Take], s, answers, needs)
+		if s.Take < len(plans) && s.Level == 0 {
+			l.Plan = plans[s.Take]
 		}
 		x.Limits = append(x.Limits, l)
 		x.Admitted = x.Admitted && l.Enough
 	}
 	return nil
+}
+
+// peeks returns the request that asks what a request takes from, and takes nothing.
+func peeks(planned *limiter.Request) *limiter.Request {
+	req := *planned
+	req.Takes = make([]limiter.Take, len(planned.Takes))
+	for i, t := range planned.Takes {
+		t.Mode = limiter.Consume
+		consume := t.Consume
+		t.Consume = make([]limiter.Consumption, len(consume))
+		for j, c := range consume {
+			t.Consume[j].Limit = c.Limit
+		}
+		req.Takes[i] = t
+	}
+	return &req
 }
 
 // bucketLimit identifies a limit of a bucket among the takes of one descriptor.
@@ -244,7 +305,7 @@ func amountOf(t *limiter.Take, limit string) int64 {
 }
 
 // limitOf describes one limit, and whether the takes would find what they need there.
-func limitOf(t *limiter.Take, s *limiter.LimitStatus, needs map[bucketLimit]int64) Limit {
+func limitOf(t *limiter.Take, s *limiter.LimitStatus, answers bool, needs map[bucketLimit]int64) Limit {
 	amount := amountOf(t, s.Limit.Name)
 	l := Limit{
 		Entity: printable(s.Entity), Level: s.Level, Resource: printable(s.Resource),
@@ -254,6 +315,7 @@ func limitOf(t *limiter.Take, s *limiter.LimitStatus, needs map[bucketLimit]int6
 	switch {
 	case t.Mode == limiter.Charge:
 		l.Action = "charge"
+		l.Enough = !answers || s.Available >= needs[bucketLimitOf(t, s)]
 	case t.Mode == limiter.Refund:
 		l.Action = "refund"
 	case amount == 0:

@@ -18,6 +18,7 @@ type Explanation struct {
 	Missed  []Missed // the rules before it that did not match, in order; all of them when none won
 	Shadows []*Rule  // the shadow rules that matched, in order
 	Plan    Plan     // of a call with just this descriptor
+	Nearest Nearest  // when none won
 	Plans   []string // for each take in Plan.Request the name of the plan that its limits are; "" = none
 }
 
@@ -36,6 +37,9 @@ func (r *Rules) Explain(domain string, desc *Descriptor) Explanation {
 		return e
 	}
 	e.Domain, e.Rule = d, e.Plan.Outcomes[0].Rule
+	if e.Rule == nil {
+		e.Nearest = d.nearest(desc)
+	}
 	if d.tree != nil {
 		return e
 	}

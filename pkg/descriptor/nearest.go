@@ -1,0 +1,126 @@
+package descriptor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ratelimit/ratelimit/internal/nearname"
+)
+
+// Nearest says what a descriptor that no rule matches differs in from the rule that it
+// comes closest to.
+type Nearest struct {
+	Rule *Rule  // nil in a domain of envoyproxy/ratelimit descriptors, and without rules
+	Why  string // "key user missing; has key usr, which the rule does not name"
+}
+
+// NearestDomain returns the name of the domain that a mistyped one was probably meant
+// to be, "" when none is close.
+func (r *Rules) NearestDomain(name string) string {
+	names := make([]string, 0, len(r.Domains()))
+	for _, d := range r.Domains() {
+		names = append(names, d.name)
+	}
+	return nearname.Closest(name, names)
+}
+
+// nearest finds the rule with the fewest differences; the first of them wins a tie.
+func (d *Domain) nearest(desc *Descriptor) Nearest {
+	if d.tree != nil {
+		return Nearest{Why: d.tree.miss(desc.Entries)}
+	}
+	v := d.view(desc.Entries, nil)
+	var best Nearest
+	least := 0
+	for _, r := range d.rules {
+		if r.shadow {
+			continue
+		}
+		if all := r.differences(&v); best.Rule == nil || len(all) < least {
+			best, least = Nearest{Rule: r, Why: strings.Join(all[:min(len(all), maxListed)], "; ")}, len(all)
+		}
+	}
+	return best
+}
+
+// differences lists all that keeps the rule from matching.
+func (r *Rule) differences(v *view) []string {
+	var all, missing []string
+	for i := range r.patterns {
+		p := &r.patterns[i]
+		from, to := v.find(p.key)
+		if from == to {
+			if !p.optional {
+				all = append(all, fmt.Sprintf("key %s missing", plain(p.name)))
+			}
+			missing = append(missing, p.name)
+			continue
+		}
+		if _, ok := matchAny(p, v); !ok {
+			all = append(all, fmt.Sprintf("%s %s does not match %s", plain(p.name), clip(v.value(from)), p.describe()))
+		}
+	}
+	for i := range v.entries {
+		key := v.entries[i].Key
+		if r.open || r.names(key) {
+			continue
+		}
+		text := fmt.Sprintf("has key %s, which the rule does not name", plain(key))
+		if near := nearname.Closest(key, missing); near != "" {
+			text += fmt.Sprintf(" (did you mean %s?)", plain(near))
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// maxListed is how many names or differences are listed for people.
+const maxListed = 8
+
+// miss says where the entries leave the tree.
+func (t *tree) miss(entries []Entry) string {
+	next := &t.root
+	for i := range entries {
+		e := &entries[i]
+		b := next.find(e)
+		switch {
+		case b == nil && len(next.keys()) == 0:
+			return fmt.Sprintf("entry %d, key %s, comes after the last descriptor of the file on this way", i+1, plain(e.Key))
+		case b == nil && slices.Contains(next.keys(), e.Key):
+			return fmt.Sprintf("entry %d: no descriptor of the file has %s with the value %s, and none has the key for every value", i+1, plain(e.Key), clip(e.Value))
+		case b == nil:
+			text := fmt.Sprintf("entry %d has key %s; there is %s", i+1, plain(e.Key), list(next.keys()))
+			if near := nearname.Closest(e.Key, next.keys()); near != "" {
+				text += fmt.Sprintf(" (did you mean %s?)", plain(near))
+			}
+			return text
+		}
+		next = &b.next
+	}
+	return fmt.Sprintf("the entries end where the file has no limit; below there is %s", list(next.keys()))
+}
+
+// keys returns the keys of a level, each once, in alphabetical order.
+func (l *level) keys() []string {
+	keys := slices.Concat(slices.Collect(maps.Keys(l.any)), slices.Collect(maps.Keys(l.patterns)))
+	for e := range l.exact {
+		keys = append(keys, e.Key)
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// list lists names for people, the first few.
+func list(names []string) string {
+	shown := make([]string, 0, maxListed)
+	for _, name := range names[:min(len(names), maxListed)] {
+		shown = append(shown, plain(name))
+	}
+	text := strings.Join(shown, ", ")
+	if more := len(names) - len(shown); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
