@@ -14,6 +14,8 @@ COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certifica
 COPY --from=build /ratelimit /bin/ratelimit
 # where --data can be: a volume mounted here begins with this owner
 COPY --from=build --chown=65532:65532 /empty/ratelimit /var/lib/ratelimit
+# where the socket of administration is without --data
+COPY --from=build --chown=65532:65532 /empty/ratelimit /run/ratelimit
 USER 65532:65532
 # 8081 gRPC for Envoy; 8080 HTTP for probes and metrics
 EXPOSE 8081 8080

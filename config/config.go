@@ -41,7 +41,7 @@ type origin struct {
 // setting is a part of a Config that takes effect only when the program starts.
 type setting struct {
 	path  string
-	value any // comparable
+	value any
 	at    place
 }
 
@@ -50,6 +50,8 @@ func (c *Config) remember(r *report) {
 	for _, s := range []setting{
 		{path: "server.grpc", value: c.Server.GRPC},
 		{path: "server.http", value: c.Server.HTTP},
+		{path: "server.admin.address", value: c.Server.Admin.Address},
+		{path: "server.admin.tls", value: c.Server.Admin.TLS},
 		{path: "store", value: c.Store},
 		{path: "decision.timeout", value: c.Decision.Timeout},
 		{path: "cache", value: c.Cache},
@@ -67,8 +69,9 @@ func (c *Config) remember(r *report) {
 
 // Server says where the program listens.
 type Server struct {
-	GRPC GRPC
-	HTTP HTTP
+	GRPC  GRPC
+	HTTP  HTTP
+	Admin Admin
 }
 
 // GRPC is the listener of the Rate Limit Service.
@@ -83,6 +86,13 @@ type HTTP struct {
 	Address string // host:port; default "127.0.0.1:8080"
 	TLS     TLS
 	PProf   bool // serves /debug/pprof; default false
+
+	// Hosts are the names that requests may be addressed to, without ports, beside
+	// localhost and IP addresses. Empty = any name, but at a loopback address only those
+	// two; default empty.
+	Hosts   []string
+	Refunds bool // /json gives tokens back; default false
+	Charges bool // /json charges tokens, into debt; default false
 }
 
 // TLS names files in PEM form, relative to the working directory of the program.

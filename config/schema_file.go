@@ -23,7 +23,7 @@ type file struct {
 func (f *file) schema() schema {
 	c := f.cfg
 	return object{keys: []key{
-		{"server", object{keys: []key{{"grpc", c.Server.GRPC.schema()}, {"http", c.Server.HTTP.schema()}}}},
+		{"server", object{keys: []key{{"grpc", c.Server.GRPC.schema()}, {"http", c.Server.HTTP.schema()}, {"admin", adminSchema{&c.Server.Admin}}}}},
 		{"store", c.Store.schema()},
 		{"decision", object{keys: []key{
 			{"timeout", duration(&c.Decision.Timeout, time.Millisecond, time.Minute)},
@@ -56,6 +56,9 @@ func (h *HTTP) schema() schema {
 		{"address", address(&h.Address)},
 		{"tls", tlsSchema{&h.TLS}},
 		{"pprof", boolean(&h.PProf)},
+		{"hosts", names(&h.Hosts)},
+		{"refunds", boolean(&h.Refunds)},
+		{"charges", boolean(&h.Charges)},
 	}}
 }
 

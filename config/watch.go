@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"time"
 
@@ -223,7 +224,7 @@ func existing(dir string) string {
 func (c *Config) restart(started *origin) Problems {
 	var found Problems
 	for i, now := range c.origin.settings {
-		if now.value == started.settings[i].value {
+		if reflect.DeepEqual(now.value, started.settings[i].value) {
 			continue
 		}
 		p := now.at.problem("differs from what the program started with: it needs a restart to take effect")

@@ -65,11 +65,11 @@ Each API key has 10 requests a minute, whichever replica it asks. In another ter
 
   # 12 requests of one key, to each replica in turn: the first ten 200, the rest 429
   for i in 1 2 3 4; do for port in 8080 8180 8280; do
-    curl -so /dev/null -w "$port %{http_code}\n" http://127.0.0.1:$port/json -d '{"domain":"fleet","descriptors":[{"entries":[{"key":"api_key","value":"alice"}]}]}'
+    curl -so /dev/null -w "$port %{http_code}\n" http://127.0.0.1:$port/json -H 'content-type: application/json' -d '{"domain":"fleet","descriptors":[{"entries":[{"key":"api_key","value":"alice"}]}]}'
   done; done
 
   # what is left, and when it will be more
-  curl -is http://127.0.0.1:8280/json -d '{"domain":"fleet","descriptors":[{"entries":[{"key":"api_key","value":"alice"}]}]}'
+  curl -is http://127.0.0.1:8280/json -H 'content-type: application/json' -d '{"domain":"fleet","descriptors":[{"entries":[{"key":"api_key","value":"alice"}]}]}'
 
   # the writes that the first replica made
   curl -s http://127.0.0.1:8080/metrics | grep '^ratelimit_dynamodb'

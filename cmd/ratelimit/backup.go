@@ -19,7 +19,12 @@ import (
 type backupFlags struct {
 	client
 	output string
+	data   string // directory of the service to find
+	config string // file of the service to find
 }
+
+// stdoutName is what --output says for the standard output.
+const stdoutName = "-"
 
 func newBackup() *cobra.Command {
 	var f backupFlags
@@ -28,65 +33,109 @@ func newBackup() *cobra.Command {
 		Short: "Copy the data directory of a running service",
 		Long: `backup asks a service that runs with --data for a copy of all that it keeps: buckets,
 stored limits and entities, audit, usage, and the secret that signs reservations. The
-service goes on deciding meanwhile. The copy is checked before it gets its name.
+service goes on deciding meanwhile. The copy is checked before it gets its name; with
+--output - it is checked in a temporary file, and goes to the standard output as a whole.
 
-It must run on the service's machine: the service answers nobody else. ratelimit restore
-puts a copy back.`,
-		Example: `  ratelimit backup
-  ratelimit backup --server http://127.0.0.1:8080 --output /backups/ratelimit.backup`,
+It asks the service's admin socket, which the service's user and root can open, or its
+admin listener on TCP. ratelimit restore puts a copy back.`,
+		Example: `  ratelimit backup --data /var/lib/ratelimit
+  ratelimit backup --config ratelimit.yaml --output /backups/ratelimit.backup
+  kubectl exec POD -- ratelimit backup --data /var/lib/ratelimit --output - > ratelimit.backup
+  ratelimit backup --server https://ratelimit:8082 --token-file /run/secrets/token`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			begin := time.Now()
-			path, s, err := f.backup(cmd.Context(), cmd.ErrOrStderr())
-			if err != nil {
+			if err := f.find(cmd.Context(), f.data, f.config); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s; checked, %s\n", path, contents(&s), took(begin))
-			return failed(err)
+			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	f.flags(cmd, "http://127.0.0.1:8080")
-	cmd.Flags().StringVarP(&f.output, "output", "o", "", "file, or directory, to write to; a file that is there is replaced (default: ratelimit-TIME.backup)")
+	f.flags(cmd, adminUsage)
+	cmd.Flags().StringVarP(&f.config, "config", "c", "", "configuration file of the service to ask")
+	cmd.Flags().StringVar(&f.data, "data", "", "data directory of the service to ask")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "", "file to write to, which is replaced; - is the standard output (default: ratelimit-TIME.backup)")
 	return cmd
 }
 
-// path returns where the backup goes.
-func (f *backupFlags) path() string {
-	name := "ratelimit-" + time.Now().UTC().Format("20060102T150405Z") + ".backup"
-	if f.output == "" {
-		return name
+// run makes the backup and says what is in it: on the standard output, unless the backup
+// goes there.
+func (f *backupFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
+	begin, name, said := time.Now(), f.output, stdout
+	var s datafile.Summary
+	var err error
+	if name == stdoutName {
+		name, said = "standard output", stderr
+		s, err = f.stream(ctx, stdout, stderr)
+	} else {
+		name, s, err = f.toFile(ctx, stderr)
 	}
-	if info, err := os.Stat(f.output); err == nil && info.IsDir() {
-		return filepath.Join(f.output, name)
+	if err != nil {
+		return err
 	}
-	return f.output
+	_, err = fmt.Fprintf(said, "%s: %s; checked, %s\n", name, contents(&s), took(begin))
+	return failed(err)
 }
 
-// backup returns where the backup is, and what is in it.
-func (f *backupFlags) backup(ctx context.Context, progress io.Writer) (path string, s datafile.Summary, err error) {
-	path = f.path()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.url("/v1/backup"), nil)
-	if err != nil {
-		return path, s, fmt.Errorf("--server: %w", err)
+// stream writes the backup once all of it is there and checked.
+func (f *backupFlags) stream(ctx context.Context, to, progress io.Writer) (s datafile.Summary, err error) {
+	part, err := os.CreateTemp("", "ratelimit-*.backup")
+	if err != nil && f.data != "" { // in an image without a directory for temporary files
+		part, err = os.CreateTemp(f.data, ".backup-*")
 	}
-	// In the same directory, so that it can be renamed; readable by nobody else.
+	if err != nil {
+		return s, failed(fmt.Errorf("--output - needs room for a temporary file; TMPDIR says where: %w", err))
+	}
+	defer func() { err = errors.Join(err, part.Close(), os.Remove(part.Name())) }()
+	if s, err = f.receive(ctx, part, progress); err != nil {
+		return s, err
+	}
+	if _, err := part.Seek(0, io.SeekStart); err != nil {
+		return s, failed(err)
+	}
+	_, err = io.Copy(to, part)
+	return s, failed(err)
+}
+
+// toFile returns where the backup is, and what is in it.
+func (f *backupFlags) toFile(ctx context.Context, progress io.Writer) (path string, s datafile.Summary, err error) {
+	name := f.output
+	if name == "" {
+		name = "ratelimit-" + time.Now().UTC().Format("20060102T150405Z") + ".backup"
+	}
+	path, err = target(name)
+	if err != nil {
+		return name, s, failed(fmt.Errorf("--output: %w", err))
+	}
+	// In the same directory, so that it can be renamed; only this user can read it.
 	part, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return path, s, failed(fmt.Errorf("--output: %w", err))
+		return name, s, failed(fmt.Errorf("--output: %w", err))
 	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, os.Remove(part.Name()))
 		}
 	}()
-	err = f.fetch(req, part, progress)
+	s, err = f.receive(ctx, part, progress)
 	if err = errors.Join(err, part.Close()); err != nil {
-		return path, s, err
+		return name, s, err
+	}
+	return name, s, failed(os.Rename(part.Name(), path))
+}
+
+// receive gets the backup into a file, and checks it there.
+func (f *backupFlags) receive(ctx context.Context, part *os.File, progress io.Writer) (s datafile.Summary, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.url("/v1/backup"), nil)
+	if err != nil {
+		return s, fmt.Errorf("--server: %w", err)
+	}
+	if err := f.fetch(req, part, progress); err != nil {
+		return s, err
 	}
 	if s, err = datafile.Verify(part.Name()); err != nil {
-		return path, s, failed(fmt.Errorf("what the service has sent is no whole backup: %w", err))
+		return s, failed(fmt.Errorf("the service has sent no whole backup: %w", err))
 	}
-	return path, s, failed(os.Rename(part.Name(), path))
+	return s, nil
 }
 
 // fetch writes the answer to a file, and returns when the disk has it.

@@ -68,7 +68,7 @@ func TestOneProcessHasADirectory(t *testing.T) {
 	file := write(t, "c.yaml", fmt.Sprintf("store: {embedded: {data: %q}}", dir)+hundredPerDay)
 	r := start(t, "--config", file)
 	backup := filepath.Join(t.TempDir(), "b")
-	if code, _, stderr := output(t, "backup", "--server", r.http, "--output", backup); code != 0 {
+	if code, _, stderr := output(t, "backup", "--config", file, "--output", backup); code != 0 {
 		t.Fatal(stderr)
 	}
 	for _, args := range [][]string{
@@ -123,7 +123,7 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Fatalf("bob has %d left, want 6, by the stored limit", got)
 	}
 	backup := filepath.Join(dir, "b")
-	code, stdout, stderr := output(t, "backup", "--server", "http://"+r.http, "--output", backup)
+	code, stdout, stderr := output(t, "backup", "--data", first, "--output", backup)
 	if code != 0 || !strings.Contains(stdout, backup+": 24 KiB, with 2 buckets, 1 entities and limits") || !strings.Contains(stdout, "checked") {
 		t.Fatalf("backup: exit code %d\n%s%s", code, stdout, stderr)
 	}
@@ -157,7 +157,7 @@ func TestRestoreIntoARunningService(t *testing.T) {
 		r.remaining(t, "ada")
 	}
 	backup := filepath.Join(dir, "b")
-	if code, _, stderr := output(t, "backup", "--server", r.http, "--output", backup); code != 0 {
+	if code, _, stderr := output(t, "backup", "--data", first, "--output", backup); code != 0 {
 		t.Fatal(stderr)
 	}
 	r.end(t)
@@ -168,7 +168,7 @@ func TestRestoreIntoARunningService(t *testing.T) {
 		t.Fatalf("bob has %d left, want 99, by the file", got)
 	}
 	r.remaining(t, "ada")
-	if code, stdout, stderr := output(t, "restore", "--server", "http://"+r.http, backup); code != 0 || !strings.Contains(stdout, "lesser") {
+	if code, stdout, stderr := output(t, "restore", "--server", "unix://"+filepath.Join(second, "admin.sock"), backup); code != 0 || !strings.Contains(stdout, "the lower of") {
 		t.Fatalf("restore: exit code %d\n%s%s", code, stdout, stderr)
 	}
 	ada, bob := r.remaining(t, "ada"), r.remaining(t, "bob")
@@ -206,7 +206,7 @@ func storeLimit(t *testing.T, dir, entity string, l limiter.Limit) {
 func TestBackupOverTLS(t *testing.T) {
 	dir := t.TempDir()
 	server, client := newIdentity(t, dir, "server"), newIdentity(t, dir, "client")
-	file := write(t, "c.yaml", fmt.Sprintf("server: {http: {tls: {cert: %q, key: %q, client_ca: %q}}}", server.cert, server.key, client.cert)+hundredPerDay)
+	file := write(t, "c.yaml", fmt.Sprintf("server: {admin: {address: '127.0.0.1:0', tls: {cert: %q, key: %q, client_ca: %q}}}", server.cert, server.key, client.cert)+hundredPerDay)
 	r := start(t, "--config", file, "--data", filepath.Join(dir, "data"))
 	backup := filepath.Join(dir, "b")
 	for _, test := range []struct {
@@ -218,12 +218,12 @@ func TestBackupOverTLS(t *testing.T) {
 		{"no certificate to show", []string{"--ca", server.cert}, 1},
 		{"both", []string{"--ca", server.cert, "--cert", client.cert, "--key", client.key}, 0},
 	} {
-		args := append([]string{"backup", "--server", "https://" + r.http, "--output", backup}, test.flags...)
+		args := append([]string{"backup", "--server", r.adminURL(t), "--output", backup}, test.flags...)
 		if code, _, stderr := output(t, args...); code != test.code {
 			t.Errorf("backup, %s: exit code %d, want %d\n%s", test.name, code, test.code, stderr)
 		}
 	}
-	if code, _, stderr := output(t, "restore", "--server", "https://"+r.http, "--ca", server.cert, "--cert", client.cert, "--key", client.key, backup); code != 0 {
+	if code, _, stderr := output(t, "restore", "--server", r.adminURL(t), "--ca", server.cert, "--cert", client.cert, "--key", client.key, backup); code != 0 {
 		t.Errorf("restore: exit code %d\n%s", code, stderr)
 	}
 }
@@ -231,16 +231,17 @@ func TestBackupOverTLS(t *testing.T) {
 func TestBackupsThatFail(t *testing.T) {
 	file, dir := write(t, "c.yaml", hundredPerDay), t.TempDir()
 	memory := start(t, "--config", file)
-	durable := start(t, "--config", file, "--data", filepath.Join(dir, "data"))
+	data := filepath.Join(dir, "data")
+	start(t, "--config", file, "--data", data)
 	good, cut := filepath.Join(dir, "good"), filepath.Join(dir, "cut")
-	if code, _, stderr := output(t, "backup", "--server", durable.http, "-o", good); code != 0 {
+	if code, _, stderr := output(t, "backup", "--data", data, "-o", good); code != 0 {
 		t.Fatal(stderr)
 	}
-	data, err := os.ReadFile(good)
+	whole, err := os.ReadFile(good)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(cut, data[:len(data)-4096], 0o600); err != nil {
+	if err := os.WriteFile(cut, whole[:len(whole)-4096], 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
@@ -249,16 +250,17 @@ func TestBackupsThatFail(t *testing.T) {
 		code int
 		want string
 	}{
-		{"of memory", []string{"backup", "--server", memory.http, "-o", filepath.Join(dir, "x")}, 1, "keeps nothing in a file that could be copied: serve --data DIR does"},
+		{"of memory", []string{"backup", "--server", memory.adminURL(t), "-o", filepath.Join(dir, "x")}, 1, "keeps nothing in a file that could be copied: serve --data DIR does"},
 		{"of nobody", []string{"backup", "--server", "http://127.0.0.1:1", "-o", filepath.Join(dir, "x")}, 1, "asking the service"},
-		{"to nowhere", []string{"backup", "--server", durable.http, "-o", filepath.Join(dir, "no", "x")}, 1, "--output: "},
-		{"with half a certificate", []string{"backup", "--server", durable.http, "--cert", good, "-o", filepath.Join(dir, "x")}, 2, "--cert and --key belong together"},
-		{"restore to nowhere", []string{"restore", good}, 2, "--data DIR"},
-		{"restore to both", []string{"restore", "--data", dir, "--server", durable.http, good}, 2, "--data DIR"},
+		{"to nowhere", []string{"backup", "--data", data, "-o", filepath.Join(dir, "no", "x")}, 1, "--output: "},
+		{"with half a certificate", []string{"backup", "--data", data, "--cert", good, "-o", filepath.Join(dir, "x")}, 2, "--cert and --key belong together"},
+		{"by the public listener", []string{"backup", "--server", memory.http, "-o", filepath.Join(dir, "x")}, 1, "404 Not Found: administration is on a listener of its own"},
+		{"of a directory without a service", []string{"backup", "--data", dir, "-o", filepath.Join(dir, "x")}, 1, "admin.sock: connect: no such file"},
+		{"restore to both", []string{"restore", "--data", dir, "--server", "unix:///x", good}, 2, "--data DIR"},
 		{"restore nothing", []string{"restore", "--data", filepath.Join(dir, "new")}, 2, "one FILE"},
 		{"restore what is not there", []string{"restore", "--data", filepath.Join(dir, "new"), filepath.Join(dir, "none")}, 1, "no such file"},
 		{"restore what was cut", []string{"restore", "--data", filepath.Join(dir, "new"), cut}, 1, "the backup cannot be restored: " + cut + " is damaged: "},
-		{"restore to memory", []string{"restore", "--server", memory.http, good}, 1, "keeps nothing in a file"},
+		{"restore to memory", []string{"restore", "--server", memory.adminURL(t), good}, 1, "keeps nothing in a file"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			code, _, stderr := output(t, test.args...)

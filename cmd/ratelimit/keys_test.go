@@ -23,6 +23,7 @@ import (
 func TestKeysReachDecisions(t *testing.T) {
 	tree := write(t, "tree.yaml", "domain: tree\ndescriptors: [{key: k, rate_limit: {unlimited: true}}]\n")
 	file := write(t, "ratelimit.yaml", `
+server: {http: {refunds: true, charges: true}}
 decision: {on_unavailable: deny, local: {share: 0.5}}
 headers: [x-ratelimit]
 include: [{path: "`+filepath.Join(filepath.Dir(tree), "*.yaml")+`"}]

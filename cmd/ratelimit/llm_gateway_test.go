@@ -100,7 +100,10 @@ func (s *stream) ask(t *testing.T, all []*common.RateLimitDescriptor) *rls.RateL
 		t.Fatal(err)
 	}
 	w := httptest.NewRecorder()
-	s.service.httpServer.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/json", strings.NewReader(string(body))))
+	r := httptest.NewRequest(http.MethodPost, "/json", strings.NewReader(string(body)))
+	r.Host = "localhost"
+	r.Header.Set("Content-Type", "application/json")
+	s.service.httpServer.Handler.ServeHTTP(w, r)
 	answer := new(rls.RateLimitResponse)
 	if err := protojson.Unmarshal(w.Body.Bytes(), answer); err != nil {
 		t.Fatalf("%d: %v in %s", w.Code, err, w.Body)

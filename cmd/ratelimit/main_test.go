@@ -1,10 +1,25 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
 )
 
-func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(inOwnRunDir(m)) }
+
+// inOwnRunDir keeps the sockets of services apart from those of the machine.
+func inOwnRunDir(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "ratelimit-run-")
+	if err == nil {
+		defer func() { _ = os.RemoveAll(dir) }()
+		err = os.Setenv("XDG_RUNTIME_DIR", dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return dynamotest.Main(m)
+}

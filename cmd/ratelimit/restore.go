@@ -7,17 +7,20 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ratelimit/ratelimit/internal/adminsocket"
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 )
 
 type restoreFlags struct {
 	client
-	data string
+	data   string // directory of a service that does not run
+	config string // file of the service to find
 }
 
 func newRestore() *cobra.Command {
@@ -33,12 +36,13 @@ another name. No service may have the directory open. Buckets then begin with wh
 held at the time of the backup and the refill since, up to their capacity: what was
 taken since the backup is not known.
 
-With --server a running service takes it while it serves; the command must run on its
-machine. Entities, limits, audit and usage become those of the backup, all at once.
-Buckets keep the lesser of what they hold and what the backup knows of, so that a
-restore gives nobody tokens. Secrets stay.`,
+Without --data a running service takes it while it serves, over its admin socket or its
+admin listener on TCP. Entities, limits, audit and usage become those of the backup, all
+at once. Each bucket keeps the lower of its current and its backed-up balance, so that a
+restore gives no caller tokens. Secrets stay.`,
 		Example: `  ratelimit restore --data /var/lib/ratelimit ratelimit-20260102T030405Z.backup
-  ratelimit restore --server http://127.0.0.1:8080 ratelimit-20260102T030405Z.backup`,
+  ratelimit restore --config ratelimit.yaml ratelimit-20260102T030405Z.backup
+  ratelimit restore --server unix:///var/lib/ratelimit/admin.sock ratelimit-20260102T030405Z.backup`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return errors.New("restore needs one FILE, as ratelimit backup has written it")
@@ -49,15 +53,16 @@ restore gives nobody tokens. Secrets stay.`,
 			return f.restore(cmd.Context(), args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	f.flags(cmd, "")
+	f.flags(cmd, adminUsage)
+	cmd.Flags().StringVarP(&f.config, "config", "c", "", "configuration file of the running service to restore into")
 	cmd.Flags().StringVar(&f.data, "data", "", "data directory of a service that does not run")
 	return cmd
 }
 
 func (f *restoreFlags) restore(ctx context.Context, path string, stdout, progress io.Writer) error {
 	begin := time.Now()
-	if (f.data == "") == (f.server == "") {
-		return errors.New("say where to restore to, one of: --data DIR, when no service has it open, or --server URL, into a running one")
+	if f.data != "" && (f.server != "" || f.config != "") {
+		return errors.New("say where to restore to, one of: --data DIR, when no service has it open; or --server URL or --config FILE, into a running one")
 	}
 	file, err := os.Open(path) //nolint:gosec // the path is the operator's
 	if err != nil {
@@ -68,12 +73,12 @@ func (f *restoreFlags) restore(ctx context.Context, path string, stdout, progres
 	if err != nil {
 		return failed(fmt.Errorf("the backup cannot be restored: %w", err))
 	}
-	place, note := f.server, "buckets keep the lesser of what they hold and what the backup knows of"
+	place, note := f.data, "the file before it, if there was one, is kept beside it"
 	if f.data != "" {
-		place, note = f.data, "the file before it, if there was one, is kept beside it"
 		err = toDirectory(f.data, file)
 	} else {
-		err = f.upload(ctx, file, s.Bytes, progress)
+		note = "each bucket keeps the lower of its current and its backed-up balance"
+		place, err = f.intoRunning(ctx, file, s.Bytes, progress)
 	}
 	if err != nil {
 		return err
@@ -86,12 +91,22 @@ func (f *restoreFlags) restore(ctx context.Context, path string, stdout, progres
 func toDirectory(dir string, file io.Reader) error {
 	err := datafile.Restore(dir, file)
 	if _, inUse := errors.AsType[*datafile.InUseError](err); inUse {
-		err = fmt.Errorf("%w; or restore into the running service with --server", err)
+		if path, pathErr := filepath.Abs(filepath.Join(dir, adminsocket.Name)); pathErr == nil {
+			err = fmt.Errorf("%w; or restore into the running service with --server unix://%s", err, path)
+		}
 	}
 	return failed(err)
 }
 
-// upload restores into a running service.
+// intoRunning restores into a running service, and returns which.
+func (f *restoreFlags) intoRunning(ctx context.Context, file io.Reader, bytes int64, progress io.Writer) (server string, err error) {
+	if err := f.find(ctx, "", f.config); err != nil {
+		return "", err
+	}
+	return f.server, f.upload(ctx, file, bytes, progress)
+}
+
+// upload sends a backup.
 func (f *restoreFlags) upload(ctx context.Context, file io.Reader, bytes int64, progress io.Writer) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.url("/v1/restore"), io.TeeReader(file, newMeter(progress, "sent")))
 	if err != nil {

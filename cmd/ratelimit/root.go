@@ -71,7 +71,7 @@ program itself, or in a DynamoDB table that a fleet of them shares.
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newServe(), newCheck(), newExplain(), newBackup(), newRestore(), newVersion())
+	root.AddCommand(newServe(), newCheck(), newExplain(), newBackup(), newRestore(), newToken(), newVersion())
 	return root
 }
 

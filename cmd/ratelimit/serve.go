@@ -16,6 +16,7 @@ type serveFlags struct {
 	source
 	grpcAddress string
 	httpAddress string
+	admin       string
 	store       string
 	data        string
 	dynamodb    config.DynamoDB // its names only; "" = the file's
@@ -34,6 +35,10 @@ Buckets are in the program itself. With --data they, and the limits and entities
 that are stored, are also in a file of that directory, and outlive the process and
 the machine's power. With --store dynamodb they are in a table that all replicas
 share; the table must be there and in order for the service to start.
+
+Backup, restore and whatever changes state are answered on a listener of its own: a
+Unix socket that only its user can open, admin.sock in the data directory or the run
+directory. On TCP it asks for a token or a client certificate, see ratelimit token.
 
 On SIGTERM it says that it is not ready and goes on answering for the time that
 drain gives (10s), so that gateways can turn to others; then it ends the calls in
@@ -58,6 +63,7 @@ not wait. A second signal ends it at once.`,
 	f.flags(cmd)
 	cmd.Flags().StringVar(&f.grpcAddress, "grpc-address", "", "where to answer gRPC, host:port (overrides server.grpc.address)")
 	cmd.Flags().StringVar(&f.httpAddress, "http-address", "", "where to answer HTTP, host:port (overrides server.http.address)")
+	cmd.Flags().StringVar(&f.admin, "admin-address", "", "where to answer administration: unix:PATH, host:port or off (overrides server.admin.address)")
 	cmd.Flags().StringVar(&f.store, "store", "", "embedded or dynamodb (overrides store.type)")
 	cmd.Flags().StringVar(&f.data, "data", "", "directory in which the store embedded keeps everything (overrides store.embedded.data)")
 	cmd.Flags().StringVar(&f.dynamodb.Table, "table", "", "table of the store dynamodb (overrides store.dynamodb.table)")
@@ -73,6 +79,12 @@ func (f *serveFlags) override(cfg *config.Config) error {
 	}
 	if f.httpAddress != "" {
 		cfg.Server.HTTP.Address = f.httpAddress
+	}
+	if f.admin != "" {
+		cfg.Server.Admin.Address = f.admin
+		if err := cfg.Server.Admin.Check(); err != nil {
+			return fmt.Errorf("--admin-address: %w", err)
+		}
 	}
 	if err := f.overrideStore(&cfg.Store); err != nil {
 		return err
@@ -167,7 +179,7 @@ func (s *service) greeting() string {
 	body := s.sample()
 	return fmt.Sprintf(`ratelimit %s answers gRPC on %s and HTTP on %s
 try:
-  %s -i %s/json -d '%s'
+  %s -i -H 'content-type: application/json' %s/json -d '%s'
   %s -d '%s' %s envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit
   %s %s/metrics
 `, programVersion(), s.grpcListener.Addr(), s.httpListener.Addr(),

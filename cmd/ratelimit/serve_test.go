@@ -81,6 +81,21 @@ func start(t *testing.T, args ...string) *running {
 	return r
 }
 
+// adminURL returns the address of the service's admin listener.
+func (r *running) adminURL(t *testing.T) string {
+	t.Helper()
+	var name string
+	eventually(t, "the service to say where it listens", func() bool {
+		_, rest, ok := strings.Cut(r.log.String(), " admin=")
+		name, _, _ = strings.Cut(rest, " ")
+		return ok
+	})
+	if path, ok := strings.CutPrefix(name, "unix:"); ok {
+		return "unix://" + path
+	}
+	return "https://" + name
+}
+
 // wait returns the service's exit code once it has stopped.
 func (r *running) wait(t *testing.T) int {
 	t.Helper()

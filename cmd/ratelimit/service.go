@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,6 +54,7 @@ type service struct {
 	grpcListener net.Listener
 	httpServer   *http.Server
 	httpListener net.Listener
+	admin        adminSide
 	quiet        time.Duration // how long each side may take to end its last answers
 }
 
@@ -111,7 +113,10 @@ func (s *service) build(cfg *config.Config) error {
 	if err := s.buildGRPC(cfg.Server.GRPC); err != nil {
 		return err
 	}
-	return s.buildHTTP(cfg.Server.HTTP)
+	if err := s.buildHTTP(cfg.Server.HTTP); err != nil {
+		return err
+	}
+	return s.buildAdmin(cfg)
 }
 
 // begin puts the configuration in force that the service starts with.
@@ -162,18 +167,16 @@ func (s *service) setGRPCHealth(status grpc_health_v1.HealthCheckResponse_Servin
 }
 
 func (s *service) buildHTTP(cfg config.HTTP) error {
-	var archive admin.Archive // nil without a file
-	if s.durable != nil {
-		archive = s.durable
-	}
+	host, _, _ := net.SplitHostPort(cfg.Address) // it was checked
 	s.httpServer = &http.Server{
 		Handler: admin.Handler(admin.Config{
 			JSON:      s.rls.JSONHandler(),
-			Explainer: &admin.Explainer{InForce: s.inForce.Load, Decider: s.limiter, Now: s.clocks.Call},
+			Explainer: s.explainer(),
 			Health:    &s.health,
 			Gatherer:  s.registry,
-			Archive:   archive,
 			PProf:     cfg.PProf,
+			Hosts:     cfg.Hosts,
+			Loopback:  config.IsLoopback(host),
 		}),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
@@ -188,6 +191,10 @@ func (s *service) buildHTTP(cfg config.HTTP) error {
 	}
 	s.httpServer.TLSConfig = tls
 	return nil
+}
+
+func (s *service) explainer() *admin.Explainer {
+	return &admin.Explainer{InForce: s.inForce.Load, Decider: s.limiter, Now: s.clocks.Call}
 }
 
 // untoldError says that a configuration is in force and the store could not be told
@@ -207,6 +214,9 @@ func (s *service) apply(ctx context.Context, cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
+	if err := s.admin.setTokens(cfg.Server.Admin.Tokens); err != nil {
+		return err
+	}
 	s.rls.Reload(cfg.Rules, rls.Options{
 		Keyring:       ring,
 		Lifetime:      cfg.Reservation.TTL,
@@ -214,6 +224,7 @@ func (s *service) apply(ctx context.Context, cfg *config.Config) error {
 		UnmatchedDeny: cfg.DenyUnknown,
 		OnUnavailable: cfg.Static.OnUnavailable,
 		Snapshot:      snapshot,
+		JSON:          rls.JSONOptions{Refunds: s.cfg.Server.HTTP.Refunds, Charges: s.cfg.Server.HTTP.Charges},
 	})
 	s.inForce.Store(&admin.InForce{Rules: cfg.Rules, UnmatchedDeny: cfg.DenyUnknown, Snapshot: snapshot})
 	now := time.Now()
@@ -229,7 +240,7 @@ func responseHeaders(h config.Headers) rls.Headers {
 	return rls.Headers{RetryAfter: h.RetryAfter, XRateLimit: h.XRateLimit, OpenAI: rls.OpenAIHeaders(h.OpenAI), IETF: h.IETF}
 }
 
-// listen opens both listeners, so that a port that is taken is an error at once.
+// listen opens the listeners, so that a port that is taken is an error at once.
 func (s *service) listen(ctx context.Context) error {
 	var lc net.ListenConfig
 	var err error
@@ -239,6 +250,10 @@ func (s *service) listen(ctx context.Context) error {
 	if s.httpListener, err = lc.Listen(ctx, "tcp", s.cfg.Server.HTTP.Address); err != nil {
 		_ = s.grpcListener.Close() // the other error is the one to report
 		return fmt.Errorf("server.http.address, or --http-address: %w", err)
+	}
+	if err := s.listenAdmin(ctx); err != nil {
+		_, _ = s.grpcListener.Close(), s.httpListener.Close() // the same
+		return err
 	}
 	return nil
 }
@@ -251,6 +266,7 @@ func (s *service) run(ctx context.Context, file string, opts config.Options) err
 	s.setGRPCHealth(grpc_health_v1.HealthCheckResponse_SERVING)
 	group.Go(s.serveGRPC)
 	group.Go(s.serveHTTP)
+	group.Go(s.serveAdmin)
 	group.Go(func() error { return s.watch(groupCtx, file, opts) })
 	group.Go(func() error { return s.tell(groupCtx) })
 	group.Go(func() error {
@@ -258,7 +274,7 @@ func (s *service) run(ctx context.Context, file string, opts config.Options) err
 		s.drain(ctx)
 		return nil
 	})
-	s.log.InfoContext(ctx, "serving", "grpc", s.grpcListener.Addr().String(), "http", s.httpListener.Addr().String(), "version", programVersion())
+	s.log.InfoContext(ctx, "serving", "grpc", s.grpcListener.Addr().String(), "http", s.httpListener.Addr().String(), "admin", cmp.Or(s.admin.name, config.AdminOff), "version", programVersion())
 	err := group.Wait()
 	s.close(context.WithoutCancel(ctx))
 	return err
@@ -297,7 +313,8 @@ func (s *service) drain(ctx context.Context) {
 	defer stop()
 	<-waited.Done()
 	s.stopGRPC(ctx)
-	s.stopHTTP(ctx)
+	s.stopHTTP(ctx, s.admin.server)
+	s.stopHTTP(ctx, s.httpServer)
 }
 
 // stopGRPC lets the calls in hand end. Streams that stay open, such as those that
@@ -318,12 +335,16 @@ func (s *service) stopGRPC(ctx context.Context) {
 	}
 }
 
-func (s *service) stopHTTP(ctx context.Context) {
+// stopHTTP lets the requests in hand end, of a server that there may be.
+func (s *service) stopHTTP(ctx context.Context, server *http.Server) {
+	if server == nil {
+		return
+	}
 	ctx, stop := context.WithTimeout(ctx, s.quiet)
 	defer stop()
-	if err := s.httpServer.Shutdown(ctx); err != nil {
+	if err := server.Shutdown(ctx); err != nil {
 		s.log.WarnContext(ctx, "connections were cut", "error", err)
-		_ = s.httpServer.Close() // Shutdown has left them; a backup must not hold up the store's end
+		_ = server.Close() // Shutdown has left them; a backup must not hold up the store's end
 	}
 }
 

@@ -71,7 +71,7 @@ func TestDrainOfOpenStreams(t *testing.T) {
 	}
 	defer func() { _ = conn.Close() }()
 	body := `{"domain":"shop","descriptors":[{"entries":[{"key":"user","value":"ada"}]}]}`
-	if _, err := fmt.Fprintf(conn, "POST /json HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", len(body)); err != nil {
+	if _, err := fmt.Fprintf(conn, "POST /json HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", len(body)); err != nil {
 		t.Fatal(err)
 	}
 	answers := bufio.NewReader(conn)

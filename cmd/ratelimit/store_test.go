@@ -43,6 +43,7 @@ func parsed(t *testing.T, text string) *config.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg.Server.HTTP.Refunds, cfg.Server.HTTP.Charges = true, true // /json stands for gRPC
 	return cfg
 }
 
@@ -89,6 +90,7 @@ func (r replica) do(t *testing.T, method, path, body string) (code int, text str
 	t.Helper()
 	w := httptest.NewRecorder()
 	req := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
+	req.Host = "localhost"
 	req.Header.Set("Content-Type", "application/json")
 	r.httpServer.Handler.ServeHTTP(w, req)
 	return w.Code, w.Body.String()

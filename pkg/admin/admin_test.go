@@ -229,11 +229,15 @@ func TestHandler(t *testing.T) {
 		{"POST", "/v1/explain", `{"domain":"shop"}`, false, http.StatusBadRequest, "at least one entry"},
 		{"POST", "/v1/explain", `{"domain":`, false, http.StatusBadRequest, "hint"},
 		{"POST", "/v1/explain", `{"domian":"shop"}`, false, http.StatusBadRequest, "domian"},
+		{"GET", "/v1/backup", "", false, http.StatusNotFound, "server.admin"},
+		{"POST", "/v1/restore", "", false, http.StatusNotFound, "server.admin"},
 		{"GET", "/debug/pprof/", "", false, http.StatusNotFound, ""},
 		{"GET", "/debug/pprof/", "", true, http.StatusOK, "goroutine"},
 	} {
 		w := httptest.NewRecorder()
-		handler(test.pprof).ServeHTTP(w, httptest.NewRequest(test.method, test.path, strings.NewReader(test.body)))
+		r := httptest.NewRequest(test.method, test.path, strings.NewReader(test.body))
+		r.Header.Set("Content-Type", "application/json")
+		handler(test.pprof).ServeHTTP(w, r)
 		if w.Code != test.code || !strings.Contains(w.Body.String(), test.want) {
 			t.Errorf("%s %s: got %d, want %d with %q:\n%s", test.method, test.path, w.Code, test.code, test.want, w.Body)
 		}

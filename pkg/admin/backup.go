@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/netip"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -23,94 +21,128 @@ type Archive interface {
 
 const (
 	// BackupType is the media type of a backup. Restore wants it: a page in a browser
-	// on this machine cannot send it to another site by itself.
+	// cannot send it to another site by itself.
 	BackupType = "application/vnd.ratelimit.backup"
 	// BackupError is the trailer that says why a backup is not complete.
 	BackupError = "Ratelimit-Backup-Error"
 )
 
-// stalled is how long a client may take for a part of a backup: while one is read the
-// file cannot use its free space again.
-const stalled = 30 * time.Second
+// While a backup is read the file cannot use its free space again, and while one is
+// restored no other can be. So clients that stall are left.
+const (
+	stalled    = 30 * time.Second // the longest that a client takes for a part
+	slowest    = 64 << 10         // bytes a second that it takes on average, after the first part
+	maxBackups = 4                // at once
+	maxRestore = 256 << 30        // bytes of a backup, more than the most buckets need
+)
 
 // archive answers /v1/backup and /v1/restore.
-type archive struct{ store Archive }
-
-// local calls next for callers on this machine, if there is anything to copy.
-func (a archive) local(next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case !fromHere(r):
-			http.Error(w, "a backup holds everything, secrets too: only callers on this machine, who come to a loopback address and through no proxy, are answered", http.StatusForbidden)
-		case a.store == nil:
-			http.Error(w, "this service keeps nothing in a file that could be copied: serve --data DIR does", http.StatusNotFound)
-		default:
-			next(w, r)
-		}
-	}
+type archive struct {
+	store Archive
+	slots chan struct{} // one for each backup at once
 }
 
-// fromHere reports whether a caller is on this machine: a proxy here speaks for others,
-// and a name that is not this machine's was made up for a browser.
-func fromHere(r *http.Request) bool {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || !peer.Addr().Unmap().IsLoopback() {
-		return false
-	}
-	for _, name := range []string{"Forwarded", "X-Forwarded-For", "Via", "Origin"} {
-		if len(r.Header.Values(name)) > 0 {
-			return false
-		}
-	}
-	host, _, err := net.SplitHostPort(r.Host)
-	if err != nil {
-		host = r.Host
-	}
-	if host == "localhost" {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
+func newArchive(store Archive) *archive {
+	return &archive{store: store, slots: make(chan struct{}, maxBackups)}
 }
 
-func (a archive) backup(w http.ResponseWriter, _ *http.Request) {
+// empty answers where there is nothing to copy.
+func (a *archive) empty(w http.ResponseWriter) bool {
+	if a.store == nil {
+		writeError(w, http.StatusNotFound, "this service keeps nothing in a file that could be copied: serve --data DIR does")
+	}
+	return a.store == nil
+}
+
+func (a *archive) backup(w http.ResponseWriter, _ *http.Request) {
+	if a.empty(w) {
+		return
+	}
+	select {
+	case a.slots <- struct{}{}:
+		defer func() { <-a.slots }()
+	default:
+		writeError(w, http.StatusServiceUnavailable, fmt.Sprintf("%d backups are being read already: try again later", maxBackups))
+		return
+	}
 	w.Header().Set("Content-Type", BackupType)
 	w.Header().Set("Trailer", BackupError)
 	w.Header().Set("Connection", "close") // the deadlines are for this answer
-	out := &patient{w: w, control: http.NewResponseController(w)}
+	out := &patient{w: w, r: http.NoBody, control: http.NewResponseController(w), begin: time.Now()}
+	if err := out.extend(out.control.SetReadDeadline, time.Time{}); err != nil {
+		writeError(w, http.StatusInternalServerError, err.Error())
+		return
+	}
 	if _, err := a.store.Backup(out); err != nil {
-		if !out.begun {
+		if out.bytes == 0 {
 			w.Header().Del("Trailer")
-			http.Error(w, err.Error(), statusOf(err))
+			writeError(w, statusOf(err), err.Error())
 			return
 		}
 		w.Header().Set(BackupError, err.Error())
 	}
 }
 
-// patient writes to a client for as long as it reads.
+// patient transfers a backup to or from a client for as long as that keeps pace.
 type patient struct {
 	w       io.Writer
+	r       io.Reader
 	control *http.ResponseController
-	begun   bool
+	begin   time.Time
+	bytes   int64 // transferred
+}
+
+// deadline returns when the next part must be through.
+func (p *patient) deadline(now time.Time) time.Time {
+	pace := p.begin.Add(stalled + time.Duration(p.bytes/slowest)*time.Second)
+	if next := now.Add(stalled); next.Before(pace) {
+		return next
+	}
+	return pace
+}
+
+func (*patient) extend(set func(time.Time) error, to time.Time) error {
+	if err := set(to); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	return nil
 }
 
 // Write implements io.Writer.
 func (p *patient) Write(b []byte) (int, error) {
-	p.begun = true
-	if err := p.control.SetWriteDeadline(time.Now().Add(stalled)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := p.extend(p.control.SetWriteDeadline, p.deadline(time.Now())); err != nil {
 		return 0, err
 	}
-	return p.w.Write(b)
+	n, err := p.w.Write(b)
+	p.bytes += int64(n)
+	return n, err
 }
 
-func (a archive) restore(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("Content-Type") != BackupType {
-		http.Error(w, "the body must be a backup, and the Content-Type "+BackupType, http.StatusUnsupportedMediaType)
+// Read implements io.Reader.
+func (p *patient) Read(b []byte) (int, error) {
+	if err := p.extend(p.control.SetReadDeadline, p.deadline(time.Now())); err != nil {
+		return 0, err
+	}
+	n, err := p.r.Read(b)
+	p.bytes += int64(n)
+	if errors.Is(err, io.EOF) { // what follows is the service's time
+		_ = p.extend(p.control.SetReadDeadline, time.Time{})  // the client has gone, if it fails
+		_ = p.extend(p.control.SetWriteDeadline, time.Time{}) // the same
+	}
+	return n, err
+}
+
+func (a *archive) restore(w http.ResponseWriter, r *http.Request) {
+	if a.empty(w) {
 		return
 	}
-	if err := a.store.Restore(r.Context(), r.Body); err != nil {
-		http.Error(w, err.Error(), statusOf(err))
+	if r.Header.Get("Content-Type") != BackupType {
+		writeError(w, http.StatusUnsupportedMediaType, "the body must be a backup, and the Content-Type "+BackupType)
+		return
+	}
+	in := &patient{w: io.Discard, r: r.Body, control: http.NewResponseController(w), begin: time.Now()}
+	if err := a.store.Restore(r.Context(), in); err != nil {
+		writeError(w, statusOf(err), err.Error())
 		return
 	}
 	_, _ = fmt.Fprintln(w, "restored") // the client went away: nobody to tell

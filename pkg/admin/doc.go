@@ -1,12 +1,19 @@
-// Package admin is the HTTP side of the service: RLS over JSON, metrics, health,
-// and the explanation of what a descriptor would do.
+// Package admin is the HTTP side of the service, on two listeners.
+//
+// [Handler] is for gateways, probes and monitoring. It asks for no credential, and changes
+// nothing but balances:
 //
 //	POST /json          RateLimitRequest in, RateLimitResponse out; 429 when limited
 //	POST /v1/explain    which rule, limits and balances a descriptor meets, and why
-//	GET  /v1/backup     a copy of all that the store keeps; for callers on this machine
-//	POST /v1/restore    puts such a copy back; for callers on this machine
 //	GET  /metrics       Prometheus
 //	GET  /healthz       200 while the process lives
 //	GET  /readyz        200 while it should get traffic; the body says which configuration is in force
 //	GET  /debug/pprof/  when enabled
+//
+// [Control] is for administration. Each of its requests has a [Principal], whose [Role]
+// must suffice for the route:
+//
+//	POST /v1/explain    read        the same
+//	GET  /v1/backup     administer  a copy of all that the store keeps, secrets too
+//	POST /v1/restore    administer  puts such a copy back
 package admin

@@ -8,48 +8,61 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Config configures the HTTP side of the service.
+// Config configures the public HTTP side of the service.
 type Config struct {
 	JSON      http.Handler        // answers /json; required
 	Explainer *Explainer          // answers /v1/explain; required
 	Health    *Health             // answers /readyz; required
 	Gatherer  prometheus.Gatherer // answers /metrics; required
-	Archive   Archive             // answers /v1/backup and /v1/restore; nil = nothing to copy
 	PProf     bool                // serve /debug/pprof/
+
+	// Hosts are the names that requests may be addressed to, beside localhost and IP
+	// addresses; empty = any name, unless the listener is a Loopback one. Health is
+	// answered under any name.
+	Hosts    []string
+	Loopback bool // the listener has a loopback address
 }
 
-// Handler returns the handler of all HTTP endpoints.
+// Handler returns the handler of the public HTTP endpoints. None of them changes what is
+// stored, and none shows a secret.
 func Handler(cfg Config) http.Handler {
+	page := guard{hosts: cfg.Hosts, loopback: cfg.Loopback}.known
 	mux := http.NewServeMux()
-	mux.Handle("/json", cfg.JSON)
-	mux.Handle("POST /v1/explain", cfg.Explainer)
-	copies := archive{cfg.Archive}
-	mux.HandleFunc("GET /v1/backup", copies.local(copies.backup))
-	mux.HandleFunc("POST /v1/restore", copies.local(copies.restore))
-	mux.Handle("GET /metrics", promhttp.HandlerFor(cfg.Gatherer, promhttp.HandlerOpts{}))
+	mux.Handle("/json", page(jsonOnly(cfg.JSON)))
+	mux.Handle("POST /v1/explain", page(jsonOnly(cfg.Explainer)))
+	for _, path := range []string{"/v1/backup", "/v1/restore"} {
+		mux.HandleFunc(path, elsewhere)
+	}
+	mux.Handle("GET /metrics", page(promhttp.HandlerFor(cfg.Gatherer, promhttp.HandlerOpts{})))
 	mux.Handle("GET /readyz", cfg.Health)
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte("ok\n")) // the client went away: nobody to tell
-	})
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(index)) // the client went away: nobody to tell
-	})
+	mux.HandleFunc("GET /healthz", text("ok\n"))
+	mux.Handle("GET /{$}", page(text(index)))
 	if cfg.PProf {
-		mux.HandleFunc("/debug/pprof/", pprof.Index)
-		mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-		mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+		for path, profile := range map[string]http.HandlerFunc{
+			"/debug/pprof/": pprof.Index, "/debug/pprof/cmdline": pprof.Cmdline, "/debug/pprof/profile": pprof.Profile,
+			"/debug/pprof/symbol": pprof.Symbol, "/debug/pprof/trace": pprof.Trace,
+		} {
+			mux.Handle(path, page(profile))
+		}
 	}
 	return mux
+}
+
+// elsewhere says where administration is.
+func elsewhere(w http.ResponseWriter, _ *http.Request) {
+	writeError(w, http.StatusNotFound, "administration is on a listener of its own, server.admin in the configuration: by default the Unix socket admin.sock in the data directory, which `ratelimit backup --data DIR` finds")
+}
+
+func text(s string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(s)) // the client went away: nobody to tell
+	}
 }
 
 const index = `ratelimit
 
 POST /json          ask for a decision (RateLimitRequest as JSON)
 POST /v1/explain    what a descriptor would do, and why
-GET  /v1/backup     a copy of the data directory's file, for callers on this machine
-POST /v1/restore    put a copy back, for callers on this machine
 GET  /metrics       Prometheus metrics
 GET  /healthz       alive
 GET  /readyz        ready, and which configuration is in force

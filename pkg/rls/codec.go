@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
@@ -20,6 +21,7 @@ const MaxDescriptors = 1024
 type request struct {
 	in      descriptor.Call
 	size    int           // bytes on the wire
+	json    bool          // it came as JSON, see JSONOptions
 	problem *invalidError // what makes the request unanswerable; nil = nothing
 
 	entries []descriptor.Entry // what the descriptors' entries are cut from
@@ -33,6 +35,17 @@ type invalidError struct {
 }
 
 func (e *invalidError) Error() string { return e.text }
+
+// code returns the code of gRPC for the problem.
+func (e *invalidError) code() codes.Code {
+	if e.forbidden() {
+		return codes.PermissionDenied
+	}
+	return codes.InvalidArgument
+}
+
+// forbidden reports whether the configuration forbids what is asked for.
+func (e *invalidError) forbidden() bool { return e == errRefund || e == errCharge }
 
 var (
 	errMalformed     = errors.New("not a valid protobuf message")
@@ -66,7 +79,7 @@ const (
 // decode reads a request and notes what is wrong with it. data is copied once,
 // and not kept.
 func (r *request) decode(data []byte) {
-	r.in.Domain, r.in.Hits, r.problem, r.size = "", 0, nil, len(data)
+	r.in.Domain, r.in.Hits, r.problem, r.size, r.json = "", 0, nil, len(data), false
 	r.in.Descriptors, r.entries, r.limits = r.in.Descriptors[:0], r.entries[:0], r.limits[:0]
 	err := r.decodeRequest(message{data, string(data)})
 	switch {

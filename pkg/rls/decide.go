@@ -10,7 +10,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// decide plans the call and reaches a verdict, all or nothing over its descriptors.
+// decide plans the call and reaches a verdict, all or nothing over its descriptors;
+// none, but a problem, for a call that is forbidden.
 func (s *Service) decide(ctx context.Context, now time.Time, c *call, st *state) {
 	c.forget()
 	c.verdict, c.shadows, c.settlements, c.reserved = verdict{}, c.shadows[:0], c.settlements[:0], reserved{}
@@ -21,6 +22,10 @@ func (s *Service) decide(ctx context.Context, now time.Time, c *call, st *state)
 		c.plan.Shadows[i].Request.Snapshot = c.options.Snapshot
 	}
 	c.modes()
+	c.problem = c.forbidden()
+	if c.problem != nil {
+		return
+	}
 	if c.books || len(c.plan.Shadows) > 0 || len(c.plan.Settlements) > 0 {
 		ctx = context.WithoutCancel(ctx) // what was used is booked, though Envoy waits no longer
 	}

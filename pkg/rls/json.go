@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -20,7 +21,9 @@ const MaxJSON = 16 << 20
 // RateLimitRequest in protobuf's JSON, in camelCase or snake_case, is answered by
 // a RateLimitResponse. The status is 200 for OK and 429 for OVER_LIMIT, and the
 // response headers of the answer are those of the response. What is wrong with a
-// request is said with 400, 405 or 413 and {"error": "..."}.
+// request is said with 400, 405 or 413 and {"error": "..."}; a refund or a charge that
+// [JSONOptions] do not allow, with 403. The handler asks for no credential, and takes any
+// media type: keep pages in browsers from it.
 func (s *Service) JSONHandler() http.Handler {
 	return http.HandlerFunc(s.serveJSON)
 }
@@ -43,7 +46,11 @@ func (s *Service) serveJSON(w http.ResponseWriter, r *http.Request) {
 	}
 	out, err := s.answerWire(r.Context(), wire)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, status.Convert(err).Message())
+		code := http.StatusBadRequest
+		if status.Code(err) == codes.PermissionDenied {
+			code = http.StatusForbidden
+		}
+		refuse(w, code, status.Convert(err).Message())
 		return
 	}
 	body, err := toJSON(out.data)
@@ -62,7 +69,9 @@ func (s *Service) serveJSON(w http.ResponseWriter, r *http.Request) {
 // answerWire answers a call that comes as the wire form of a RateLimitRequest.
 func (s *Service) answerWire(ctx context.Context, wire []byte) (*answer, error) {
 	return s.unary(ctx, func(v any) error {
-		v.(*call).decode(wire) // unary passes no other type
+		c := v.(*call) // unary passes no other type
+		c.decode(wire)
+		c.json = true
 		return nil
 	}, nil)
 }

@@ -40,7 +40,7 @@ func newMetrics(inFlight func() int64) *metrics {
 		settlements:  vec("ratelimit_settlements_total", "Descriptors that settle a reservation, by what became of it.", "domain", "rule", "result"),
 		reservations: vec("ratelimit_reservations_total", "Calls that reserved something: issued an id for it, or why there was none.", "result"),
 		degraded:     vec("ratelimit_degraded_total", "Calls answered by a policy, for want of a decision.", "policy"),
-		invalid:      vec("ratelimit_invalid_requests_total", "Calls refused because the gateway's configuration is wrong.", "reason"),
+		invalid:      vec("ratelimit_invalid_requests_total", "Calls refused because the gateway's configuration is wrong, or /json does not allow them.", "reason"),
 		errors:       vec("ratelimit_errors_total", "Calls that went wrong; none ends in an error.", "kind"),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "ratelimit_request_duration_seconds",

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
@@ -63,6 +62,8 @@ type Options struct {
 	// settled; nil = no ids are made.
 	Keyring  *reservation.Keyring
 	Lifetime time.Duration
+	// JSON is what calls over JSONHandler may do.
+	JSON JSONOptions
 }
 
 // Settler settles reservations, see [ledger.Ledger.Settle]. It must be safe for
@@ -156,14 +157,18 @@ func (s *Service) replace(rules *descriptor.Rules, options Options) {
 // serve answers a decoded call. Its errors are those of gRPC, and for what the
 // gateway's configuration got wrong only.
 func (s *Service) serve(ctx context.Context, now time.Time, c *call) (*answer, error) {
-	if c.problem != nil {
-		s.metrics.invalid.WithLabelValues(c.problem.reason).Inc()
-		s.log.error(ctx, eventInvalid, slog.String("error", c.problem.text))
-		return nil, status.Error(codes.InvalidArgument, c.problem.text)
-	}
 	st := s.state.Load()
 	c.options = st.options
-	s.decide(ctx, now, c, st)
+	if c.problem == nil {
+		s.decide(ctx, now, c, st)
+	}
+	if c.problem != nil {
+		s.metrics.invalid.WithLabelValues(c.problem.reason).Inc()
+		if !c.problem.forbidden() { // which says nothing of the gateway
+			s.log.error(ctx, eventInvalid, slog.String("error", c.problem.text))
+		}
+		return nil, status.Error(c.problem.code(), c.problem.text)
+	}
 	c.encode()
 	s.metrics.count(st, c)
 	return c.answer(), nil

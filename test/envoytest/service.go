@@ -33,7 +33,7 @@ func StartService(tb testing.TB, config, grpc, http string) *Service {
 	client := newClient(tb)
 	s := &Service{GRPC: grpc, HTTP: http, http: client}
 	s.process = startProcess(tb, "ratelimit", os.Getenv(programVariable),
-		"serve", "--config", config, "--grpc-address", grpc, "--http-address", http)
+		"serve", "--config", config, "--grpc-address", grpc, "--http-address", http, "--admin-address", "off")
 	Await(tb, "the service is ready", func() error {
 		if !s.process.running() {
 			tb.Fatalf("ratelimit ended: %v", s.process.err)

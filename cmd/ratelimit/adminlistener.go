@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+
+	"golang.org/x/net/netutil"
+
+	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/internal/adminsocket"
+	"github.com/ratelimit/ratelimit/pkg/admin"
+)
+
+// adminConnections bounds the connections of administration.
+const adminConnections = 64
+
+// adminSide is the listener of administration and what it serves. The zero value listens nowhere.
+type adminSide struct {
+	server   *http.Server // nil = off
+	access   admin.Access
+	listener net.Listener // nil = none
+	name     string       // of the listener, as a configuration has it; "" = none
+}
+
+func (s *service) buildAdmin(cfg *config.Config) error {
+	if cfg.Server.Admin.Address == config.AdminOff {
+		return nil
+	}
+	if err := cfg.Server.Admin.Check(); err != nil {
+		return fmt.Errorf("server.admin: %w", err)
+	}
+	var archive admin.Archive // nil without a file
+	if s.durable != nil {
+		archive = s.durable
+	}
+	http1 := new(http.Protocols)
+	http1.SetHTTP1(true) // one request a connection at a time: its deadlines are the connection's
+	s.admin.server = &http.Server{
+		Handler:           admin.NewControl(admin.ControlConfig{Access: &s.admin.access, Explainer: s.explainer(), Archive: archive, Logger: s.log}),
+		Protocols:         http1,
+		ReadHeaderTimeout: admin.ControlTimeout,
+		ReadTimeout:       admin.ControlTimeout,
+		WriteTimeout:      admin.ControlTimeout,
+		IdleTimeout:       admin.ControlTimeout,
+		MaxHeaderBytes:    admin.ControlMaxHeader,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	if _, socket := cfg.Server.Admin.Socket(); socket || cfg.Server.Admin.Address == "" || !cfg.Server.Admin.TLS.Enabled() {
+		return nil
+	}
+	tls, err := serverTLS(cfg.Server.Admin.TLS, s.log)
+	if err != nil {
+		return fmt.Errorf("server.admin.tls: %w", err)
+	}
+	s.admin.server.TLSConfig = tls
+	return nil
+}
+
+// setTokens puts the tokens of a configuration in force.
+func (a *adminSide) setTokens(from []config.AdminToken) error {
+	tokens := make([]admin.Token, len(from))
+	for i, t := range from {
+		hash, err := admin.ParseTokenHash(t.Hash)
+		if err != nil {
+			return fmt.Errorf("server.admin.tokens.%s: %w", t.Name, err)
+		}
+		tokens[i] = admin.Token{Name: t.Name, Role: adminRole(t.Role), Hash: hash}
+	}
+	a.access.SetTokens(tokens)
+	return nil
+}
+
+func adminRole(r config.AdminRole) admin.Role {
+	switch r {
+	case config.AdminRead:
+		return admin.RoleRead
+	case config.AdminOperate:
+		return admin.RoleOperate
+	case config.AdminAdminister:
+		return admin.RoleAdminister
+	default:
+		return admin.RoleNone
+	}
+}
+
+// listenAdmin opens the listener of administration. Where the configuration names none and
+// the usual place cannot be used, the service does without: decisions do not need it.
+func (s *service) listenAdmin(ctx context.Context) error {
+	if s.admin.server == nil {
+		return nil
+	}
+	open, err := openAdmin(ctx, s.cfg)
+	switch {
+	case err == nil:
+		s.admin.listener, s.admin.name = netutil.LimitListener(open, adminConnections), adminName(open)
+		return nil
+	case s.cfg.Server.Admin.Address != "":
+		return fmt.Errorf("server.admin.address, or --admin-address: %w", err)
+	}
+	s.log.WarnContext(ctx, "there is no admin socket: name another place with server.admin.address, or say off", "error", err)
+	s.admin.server = nil
+	return nil
+}
+
+func openAdmin(ctx context.Context, cfg *config.Config) (net.Listener, error) {
+	path, err := adminSocket(cfg)
+	switch {
+	case err != nil:
+		return nil, err
+	case path != "":
+		return adminsocket.Listen(ctx, path)
+	case cfg.Server.Admin.Address == "":
+		return adminsocket.ListenRun(ctx)
+	}
+	var lc net.ListenConfig
+	return lc.Listen(ctx, "tcp", cfg.Server.Admin.Address)
+}
+
+// adminSocket returns the path of the socket that a configuration names, or has in its data
+// directory; "" = it has another listener, or a socket in the run directory.
+func adminSocket(cfg *config.Config) (string, error) {
+	path, named := cfg.Server.Admin.Socket()
+	if !named {
+		dir := cfg.Store.Embedded.Data
+		if cfg.Server.Admin.Address != "" || cfg.Store.Type != config.StoreEmbedded || dir == "" {
+			return "", nil
+		}
+		path = filepath.Join(dir, adminsocket.Name)
+	}
+	return filepath.Abs(path)
+}
+
+func adminName(l net.Listener) string {
+	if socket, ok := l.(*adminsocket.Listener); ok {
+		return "unix:" + socket.Path()
+	}
+	return l.Addr().String()
+}
+
+func (s *service) serveAdmin() error {
+	if s.admin.listener == nil {
+		return nil
+	}
+	var err error
+	if s.admin.server.TLSConfig != nil {
+		err = s.admin.server.ServeTLS(s.admin.listener, "", "")
+	} else {
+		err = s.admin.server.Serve(s.admin.listener)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}

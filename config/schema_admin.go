@@ -1,0 +1,74 @@
+package config
+
+import (
+	"regexp"
+
+	"gopkg.in/yaml.v3"
+)
+
+// adminSchema takes a listener of administration that asks for credentials.
+type adminSchema struct{ out *Admin }
+
+func (s adminSchema) decode(d *decoder, v value) {
+	before := d.failures()
+	var tokens []entry[AdminToken]
+	s.object(&tokens).decode(d, v)
+	for _, t := range tokens {
+		t.value.Name = t.name
+		if t.value.Hash == "" || t.value.Role == "" {
+			d.fail(d.find(t.path), "needs role and hash: `ratelimit token` prints a hash")
+		}
+		s.out.Tokens = append(s.out.Tokens, t.value)
+	}
+	if d.failures() > before {
+		return
+	}
+	if err := s.out.Check(); err != nil {
+		d.failf(v, "%s", err)
+	}
+}
+
+func (s adminSchema) object(tokens *[]entry[AdminToken]) object {
+	return object{keys: []key{
+		{"address", adminAddress(&s.out.Address)},
+		{"tls", tlsSchema{&s.out.TLS}},
+		{"tokens", dict[AdminToken]{out: tokens, what: "a token", item: func(t *AdminToken) schema {
+			return object{keys: []key{{"role", adminRole(&t.Role)}, {"hash", tokenHash(&t.Hash)}}}
+		}}},
+	}}
+}
+
+func (s adminSchema) walk(path string, visit func(string)) {
+	s.object(new([]entry[AdminToken])).walk(path, visit)
+}
+
+func adminAddress(out *string) schema {
+	return scalar(func(d *decoder, v value) {
+		a := Admin{Address: v.node.Value}
+		_, socket := a.Socket()
+		switch {
+		case v.node.Kind == yaml.ScalarNode && v.node.Tag == "!!str" && (socket || a.Address == AdminOff || a.Address == ""):
+			*out = a.Address
+		default:
+			address(out).decode(d, v)
+		}
+	})
+}
+
+func adminRole(out *AdminRole) schema {
+	return oneOf(out, word[AdminRole]{"read", AdminRead}, word[AdminRole]{"operate", AdminOperate}, word[AdminRole]{"administer", AdminAdminister})
+}
+
+var hashText = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
+// tokenHash is the hash of a token. What is wrong with one is said without the text: it
+// may be the token itself.
+func tokenHash(out *string) schema {
+	return scalar(func(d *decoder, v value) {
+		if v.node.Kind != yaml.ScalarNode || !hashText.MatchString(v.node.Value) {
+			d.failf(v, "must be sha256: and 64 hexadecimal digits, as `ratelimit token` prints it, and not the token itself")
+			return
+		}
+		*out = v.node.Value
+	})
+}

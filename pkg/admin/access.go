@@ -1,0 +1,123 @@
+package admin
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+)
+
+const (
+	tokenPrefix = "rlt_"
+	tokenBytes  = 32 // random
+	hashPrefix  = "sha256:"
+)
+
+// minToken is the length of the shortest token that is accepted. A shorter one could be
+// guessed, or found by its hash.
+const minToken = 32
+
+// TokenHash is the SHA-256 of a token. A configuration has it, and not the token.
+type TokenHash [sha256.Size]byte
+
+// NewToken returns a token of 256 random bits, and its hash.
+func NewToken() (string, TokenHash) {
+	random := make([]byte, tokenBytes)
+	_, _ = rand.Read(random) // it never fails
+	token := tokenPrefix + base64.RawURLEncoding.EncodeToString(random)
+	return token, sha256.Sum256([]byte(token))
+}
+
+// String returns the hash as a configuration has it, sha256: and 64 hexadecimal digits.
+func (h TokenHash) String() string { return hashPrefix + hex.EncodeToString(h[:]) }
+
+// ParseTokenHash is the inverse of [TokenHash.String]. Its error does not repeat the text,
+// which may be a token in the wrong place.
+func ParseTokenHash(text string) (TokenHash, error) {
+	var h TokenHash
+	digits, ok := strings.CutPrefix(text, hashPrefix)
+	n := 0
+	if ok && len(digits) == hex.EncodedLen(len(h)) {
+		n, _ = hex.Decode(h[:], []byte(digits)) // n is short of the whole when it fails
+	}
+	if n != len(h) {
+		return TokenHash{}, errors.New("a hash is sha256: and 64 hexadecimal digits, as `ratelimit token` prints it")
+	}
+	return h, nil
+}
+
+// Token lets in callers that know the token of a hash.
+type Token struct {
+	Name string
+	Role Role
+	Hash TokenHash
+}
+
+// Access finds the principal of a request. A request over a Unix socket was let in by the
+// mode of the socket's file, and may administer. Any other needs a token or, where there
+// are no tokens, a verified certificate, with which it may administer. Addresses and
+// headers other than Authorization decide nothing. The zero value has no tokens. It is
+// safe for concurrent use.
+type Access struct {
+	tokens atomic.Pointer[[]Token]
+}
+
+// SetTokens replaces the tokens, for every request from now on.
+func (a *Access) SetTokens(tokens []Token) { a.tokens.Store(&tokens) }
+
+// principal returns the principal of a request, or why it has none.
+func (a *Access) principal(r *http.Request) (Principal, error) {
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && local.Network() == "unix" {
+		return Principal{Name: SocketPrincipal, Role: RoleAdminister}, nil
+	}
+	if tokens := a.tokens.Load(); tokens != nil && len(*tokens) > 0 {
+		return byToken(*tokens, r.Header)
+	}
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		return Principal{Name: subject(r.TLS.VerifiedChains[0][0]), Role: RoleAdminister}, nil
+	}
+	return Principal{}, errors.New("a client certificate is needed")
+}
+
+// byToken compares with every hash, however soon one is the same, in constant time.
+func byToken(tokens []Token, header http.Header) (Principal, error) {
+	scheme, token, _ := strings.Cut(header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return Principal{}, errors.New("a token is needed: Authorization: Bearer TOKEN")
+	}
+	if len(token) < minToken {
+		return Principal{}, errors.New("the token is too short to be one; `ratelimit token` makes them")
+	}
+	hash := sha256.Sum256([]byte(token))
+	found := Principal{}
+	for i := range tokens {
+		if subtle.ConstantTimeCompare(hash[:], tokens[i].Hash[:]) == 1 {
+			found = Principal{Name: tokens[i].Name, Role: tokens[i].Role}
+		}
+	}
+	if found.Role == RoleNone {
+		return Principal{}, errors.New("the token is not known")
+	}
+	return found, nil
+}
+
+// subject names the holder of a certificate.
+func subject(c *x509.Certificate) string {
+	switch {
+	case c.Subject.CommonName != "":
+		return c.Subject.CommonName
+	case len(c.DNSNames) > 0:
+		return c.DNSNames[0]
+	case len(c.URIs) > 0:
+		return c.URIs[0].String()
+	default:
+		return "certificate"
+	}
+}

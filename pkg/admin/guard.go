@@ -1,0 +1,69 @@
+package admin
+
+import (
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// guard keeps pages in a browser from what a listener near that browser answers.
+type guard struct {
+	hosts    []string // names that requests may be addressed to
+	loopback bool     // the listener has a loopback address
+}
+
+// known refuses requests that are addressed to a name that is not this service's. A page
+// can have its own name resolve to a loopback address, and is then of the same origin.
+func (g guard) known(next http.Handler) http.Handler {
+	if !g.loopback && len(g.hosts) == 0 {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !g.knows(r.Host) {
+			writeError(w, http.StatusMisdirectedRequest,
+				"the Host of the request is neither an IP address nor localhost, nor one of server.http.hosts: add it there if clients use it")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// knows reports whether a Host is an address, localhost or a configured name. Only a name
+// can be made to resolve to another address.
+func (g guard) knows(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	// A client of HTTP/1.0 sends none; a browser always does.
+	return host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost") ||
+		slices.ContainsFunc(g.hosts, func(name string) bool { return strings.EqualFold(name, host) })
+}
+
+// jsonOnly passes calls in JSON that are of no other site's page. A page can send other
+// types without asking first.
+func jsonOnly(next http.Handler) http.Handler {
+	sameSite := new(http.CrossOriginProtection)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := sameSite.Check(r); err != nil {
+			writeError(w, http.StatusForbidden, "pages of another site are not answered: "+err.Error())
+			return
+		}
+		kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+		if r.Method == http.MethodPost && (err != nil || kind != "application/json") {
+			writeError(w, http.StatusUnsupportedMediaType, "send JSON, with the header Content-Type: application/json")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func writeError(w http.ResponseWriter, code int, text string) {
+	writeJSON(w, code, map[string]string{"error": text})
+}

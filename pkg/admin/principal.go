@@ -1,0 +1,46 @@
+package admin
+
+import "context"
+
+// Role is what a principal may do. Each role may also do what the ones before it may.
+type Role int
+
+// The roles, the least first. The zero value may do nothing.
+const (
+	RoleNone       Role = iota
+	RoleRead            // reads what is no secret
+	RoleOperate         // changes balances
+	RoleAdminister      // changes limits and entities, and copies everything, secrets too
+)
+
+// String returns the role as configurations name it.
+func (r Role) String() string {
+	switch r {
+	case RoleRead:
+		return "read"
+	case RoleOperate:
+		return "operate"
+	case RoleAdminister:
+		return "administer"
+	default:
+		return "none"
+	}
+}
+
+// Principal is the authenticated caller of an administrative request.
+type Principal struct {
+	Name string // of the token or the certificate, or SocketPrincipal
+	Role Role
+}
+
+// SocketPrincipal is the name of a caller that the mode of the socket's file let in.
+const SocketPrincipal = "socket"
+
+type principalKey struct{}
+
+// PrincipalFrom returns the principal of a request that a [Control] serves, by the
+// request's context; false for any other.
+func PrincipalFrom(ctx context.Context) (Principal, bool) {
+	p, ok := ctx.Value(principalKey{}).(Principal)
+	return p, ok
+}

@@ -1,0 +1,40 @@
+package rls
+
+import (
+	"slices"
+
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// JSONOptions say what calls over [Service.JSONHandler] may do beside taking tokens,
+// reserving and settling. Over gRPC all of it is allowed.
+type JSONOptions struct {
+	Refunds bool // give tokens back, by is_negative_hits
+	Charges bool // charge tokens, into debt, by rules with overdraw
+}
+
+var (
+	errRefund = &invalidError{"forbidden", "refunds are not allowed over /json: the configuration allows them with server.http.refunds: true"}
+	errCharge = &invalidError{"forbidden", "charges are not allowed over /json: the configuration allows them with server.http.charges: true"}
+)
+
+// forbidden returns what a planned call may not do over the way it came, nil for nothing.
+func (c *call) forbidden() *invalidError {
+	if !c.json {
+		return nil
+	}
+	allowed := c.options.JSON
+	if !allowed.Refunds && slices.ContainsFunc(c.in.Descriptors, func(d descriptor.Descriptor) bool { return d.Refund }) {
+		return errRefund
+	}
+	charge := charges(&c.plan.Request) || slices.ContainsFunc(c.plan.Shadows, func(s descriptor.Shadow) bool { return charges(&s.Request) })
+	if !allowed.Charges && charge {
+		return errCharge
+	}
+	return nil
+}
+
+func charges(r *limiter.Request) bool {
+	return slices.ContainsFunc(r.Takes, func(t limiter.Take) bool { return t.Mode == limiter.Charge })
+}
