@@ -89,7 +89,7 @@ func (p *planner) overdraws(t *tree, now int64) bool {
 	case OverdrawAuto:
 	}
 	limit, _ := t.find(desc)
-	return p.call.Asked.charges(limit, now)
+	return !p.call.NoGuess && p.call.Asked.charges(limit, now)
 }
 
 // leafTakes appends what a rule of a tree takes, like [planner.takes].

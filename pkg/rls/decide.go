@@ -16,6 +16,7 @@ func (s *Service) decide(ctx context.Context, now time.Time, c *call, st *state)
 	c.forget()
 	c.verdict, c.shadows, c.settlements, c.reserved = verdict{}, c.shadows[:0], c.settlements[:0], reserved{}
 	c.in.Estimates, c.in.Asked, c.in.Now = s.estimates(), st.asked, now
+	c.in.NoGuess = c.json && !c.options.JSON.Charges
 	st.rules.Plan(&c.in, &c.plan)
 	c.plan.Request.Snapshot = c.options.Snapshot
 	for i := range c.plan.Shadows {

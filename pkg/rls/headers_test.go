@@ -210,7 +210,10 @@ var (
 // TestHeadersProperties holds every answer to calls of any kind, at any time,
 // against what is promised of its headers.
 func TestHeadersProperties(t *testing.T) {
-	e := newEnv(t, everyHeader)
+	e := newEnv(t, func(c *rls.Config) {
+		everyHeader(c)
+		c.JSON = rls.JSONOptions{Refunds: true, Charges: true}
+	})
 	handler := e.service.JSONHandler()
 	rapid.Check(t, func(t *rapid.T) {
 		e.clock.advance(time.Duration(rapid.IntRange(0, 100_000).Draw(t, "ms")) * time.Millisecond)
