@@ -29,6 +29,7 @@ func TestFleetChargesEnvoyFiles(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
+					cfg.Server.HTTP.Charges = true // /json stands for gRPC
 					log := new(logBuffer)
 					s, err := openReplica(t.Context(), cfg, db, log)
 					if err != nil {
