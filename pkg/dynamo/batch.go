@@ -94,13 +94,14 @@ func leftOver(ctx context.Context, table string, left, all int) error {
 }
 
 // retryRead waits and returns true if a request that may be repeated should be,
-// after the error; try counts the tries.
+// after the error; try counts the tries. In an outage it is not: a decision would wait
+// for nothing.
 func retryRead(ctx context.Context, try *int, err error) bool {
-	return retryReadBy(ctx, goroutines{}, try, err)
+	return retryReadBy(ctx, goroutines{}, try, passes(err))
 }
 
-func retryReadBy(ctx context.Context, by loop, try *int, err error) bool {
-	if *try++; *try >= maxReadTries || !mayPass(err) {
+func retryReadBy(ctx context.Context, by loop, try *int, worth bool) bool {
+	if *try++; *try >= maxReadTries || !worth {
 		return false
 	}
 	return pauseBy(ctx, by, *try) == nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
@@ -14,9 +15,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// ErrDenied says that DynamoDB refused the caller: no permission, a wrong or
-// expired credential, a clock too far off for a signature. Errors that wrap it
-// wrap limiter.ErrInvalid too, so that a wrong policy never admits requests.
+// ErrDenied says that the role of the caller lacks a permission. Errors that wrap it
+// wrap limiter.ErrInvalid too: no policy admits a request because of them.
 var ErrDenied = errors.New("DynamoDB denies access")
 
 // notSentError is an error of a request that got no connection to be written to.
@@ -75,8 +75,41 @@ func contextError(ctx context.Context) error {
 	return nil
 }
 
-// errDenied is what kindOf returns for ErrDenied.
+// class is what an error of the SDK says of the call and of DynamoDB.
+type class uint8
+
+const (
+	unclassed class = iota // no error, or one that says nothing
+	conflict               // a condition did not hold
+	contended              // not applied, because of a transaction on the item: it may be sent again at once
+	throttled              // not applied, for want of capacity: it may be sent again soon
+	refused                // not applied, and neither is any other call until something else is mended
+	unreached              // not sent
+	failed                 // perhaps applied: no answer, or none that can be read
+	denied                 // not applied: the role lacks the permission
+	wrong                  // not applied: the call itself is wrong
+)
+
+// errDenied is the error of the contract for denied.
 var errDenied = fmt.Errorf("%w: %w", limiter.ErrInvalid, ErrDenied)
+
+// kind returns the error of the contract for a class; nil for unclassed.
+func (c class) kind() error {
+	switch c {
+	case conflict:
+		return limiter.ErrConflict
+	case contended, throttled, refused, unreached:
+		return limiter.ErrUnavailable
+	case failed:
+		return limiter.ErrUncertain
+	case denied:
+		return errDenied
+	case wrong:
+		return limiter.ErrInvalid
+	case unclassed:
+	}
+	return nil
+}
 
 // kindOf returns the error of the contract that an error of the SDK amounts to;
 // nil for nil and for an error of the contract.
@@ -89,96 +122,137 @@ func kindOf(err error) error {
 			return nil
 		}
 	}
+	return classOf(err).kind()
+}
+
+// classOf classifies an error of the SDK, which may be wrapped in one of the contract.
+func classOf(err error) class {
+	if err == nil {
+		return unclassed
+	}
+	if _, ok := errors.AsType[*credentialsError](err); ok { // whatever their source answered is none of DynamoDB's
+		return refused
+	}
+	if stranger, ok := errors.AsType[*strangerError](err); ok {
+		return classOfStranger(stranger.status)
+	}
 	if canceled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
-		return kindOfReasons(canceled.CancellationReasons)
+		return classOfReasons(canceled.CancellationReasons)
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
-		if kind := kindOfCode(api.ErrorCode()); kind != nil {
-			return kind
+		if c := classOfCode(api.ErrorCode()); c != unclassed {
+			return c
 		}
 	}
 	if response, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && response.HTTPStatusCode() != 0 { // 0: no answer
-		return kindOfStatus(response.HTTPStatusCode())
+		return classOfStatus(response.HTTPStatusCode())
 	}
-	return kindOfTransport(err)
+	return classOfTransport(err)
 }
 
-func kindOfCode(code string) error {
+// classOfCode is the table of the codes of errors and of reasons for canceled
+// transactions. Only a call that is wrong in itself, and a permission that is missing,
+// are held against the request; the rest is DynamoDB being unavailable. A code that
+// is not here is unclassed: its status says what it is.
+func classOfCode(code string) class {
 	switch code {
-	case "ConditionalCheckFailedException":
-		return limiter.ErrConflict
-	case "ProvisionedThroughputExceededException", "ThrottlingException", "Throttling", "ThrottledException", "RequestLimitExceeded", "RequestThrottled",
-		"RequestThrottledException", "TooManyRequestsException", "LimitExceededException", "SlowDown", "BandwidthLimitExceeded", "TransactionConflictException":
-		return limiter.ErrUnavailable
-	case "InternalServerError", "InternalFailure", "ServiceUnavailable", "ServiceUnavailableException", "RequestTimeout", "RequestTimeoutException",
-		"TransactionInProgressException", "ReplicatedWriteConflictException":
-		return limiter.ErrUncertain
-	case "AccessDenied", "AccessDeniedException", "NotAuthorized", "UnauthorizedOperation", "UnrecognizedClientException", "InvalidClientTokenId",
-		"InvalidSignatureException", "SignatureDoesNotMatch", "IncompleteSignature", "IncompleteSignatureException", "MissingAuthenticationToken",
-		"MissingAuthenticationTokenException", "ExpiredToken", "ExpiredTokenException", "RequestExpired", "RequestTimeTooSkewed", "OptInRequired", "AuthFailure":
-		return errDenied
-	case "ValidationException", "ValidationError", "ResourceNotFoundException", "ResourceInUseException", "SerializationException", "IdempotentParameterMismatchException",
-		"ItemCollectionSizeLimitExceededException", "MissingParameter", "MissingAction", "InvalidAction", "InvalidParameterValue", "InvalidParameterCombination",
-		"UnknownOperationException", "MalformedQueryString":
-		return limiter.ErrInvalid
-	default:
-		return nil
+	case "ConditionalCheckFailedException", "ConditionalCheckFailed":
+		return conflict
+	case "TransactionConflictException", "TransactionConflict":
+		return contended
+	case "ProvisionedThroughputExceededException", "ProvisionedThroughputExceeded", "ThrottlingException", "ThrottlingError", "Throttling",
+		"ThrottledException", "RequestLimitExceeded", "RequestThrottled", "RequestThrottledException", "TooManyRequestsException",
+		"LimitExceededException", "SlowDown", "BandwidthLimitExceeded":
+		return throttled
+	case "UnrecognizedClientException", "InvalidClientTokenId", "InvalidSignatureException", "SignatureDoesNotMatch", "IncompleteSignature",
+		"IncompleteSignatureException", "MissingAuthenticationToken", "MissingAuthenticationTokenException", "ExpiredToken",
+		"ExpiredTokenException", "RequestExpired", "RequestTimeTooSkewed", "OptInRequired", "AuthFailure", // credentials
+		"InaccessibleEncryptionCredentialsException",                                                                                     // and all of KMS, below
+		"ResourceNotFoundException", "TableNotFoundException", "ResourceInUseException", "TableInUseException", "IndexNotFoundException", // the table
+		"ItemCollectionSizeLimitExceededException", "ItemCollectionSizeLimitExceeded", // no table of this program's has such collections
+		"UnknownOperationException", "InvalidAction", "InvalidEndpointException": // the endpoint is none of DynamoDB's
+		return refused
+	case "InternalServerError", "InternalFailure", "InternalServerErrorException", "ServiceUnavailable", "ServiceUnavailableException",
+		"RequestTimeout", "RequestTimeoutException", "TransactionInProgressException", "ReplicatedWriteConflictException":
+		return failed
+	case "AccessDenied", "AccessDeniedException", "NotAuthorized", "UnauthorizedOperation":
+		return denied
+	case "ValidationException", "ValidationError", "SerializationException", "IdempotentParameterMismatchException", "DuplicateItemException",
+		"DuplicateItem", "MissingParameter", "MissingAction", "InvalidParameterValue", "InvalidParameterCombination", "MalformedQueryString":
+		return wrong
 	}
+	if strings.HasPrefix(code, "KMS") {
+		return refused
+	}
+	return unclassed
 }
 
-// kindOfReasons is for a transaction that was not applied. One reason that no
-// retry mends outweighs those that one would.
-func kindOfReasons(reasons []types.CancellationReason) error {
-	kind := limiter.ErrUnavailable
+// classOfReasons is for a transaction that was not applied. A reason that no retry
+// mends outweighs those that one would.
+func classOfReasons(reasons []types.CancellationReason) class {
+	all := contended
 	for _, r := range reasons {
-		if r.Code == nil {
+		if r.Code == nil || *r.Code == "None" {
 			continue
 		}
-		switch *r.Code {
-		case "None", "TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError":
-		case "ConditionalCheckFailed":
-			kind = limiter.ErrConflict
-		case "AccessDenied":
-			return errDenied
-		default:
-			return limiter.ErrInvalid
+		switch c := classOfCode(*r.Code); c {
+		case denied, wrong:
+			return c
+		case conflict:
+			all = conflict
+		case contended:
+		case throttled:
+			if all == contended {
+				all = throttled
+			}
+		case unclassed, refused, unreached, failed: // it was not applied, for certain
+			if all != conflict {
+				all = refused
+			}
 		}
 	}
-	return kind
+	return all
 }
 
-// kindOfStatus is for an answer without a code that says more.
-func kindOfStatus(status int) error {
+// classOfStatus is for an answer without a code that says more.
+func classOfStatus(status int) class {
 	switch {
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return errDenied
 	case status == http.StatusTooManyRequests:
-		return limiter.ErrUnavailable
-	case status >= 400 && status < 500 && status != http.StatusRequestTimeout:
-		return limiter.ErrInvalid
+		return throttled
+	case status >= 300 && status < 500 && status != http.StatusRequestTimeout:
+		return refused
 	default: // a server's error; or success, with a body that cannot be read
-		return limiter.ErrUncertain
+		return failed
 	}
 }
 
-// kindOfTransport is for a request that got no answer.
-func kindOfTransport(err error) error {
+// classOfStranger is for an answer that is not DynamoDB's: something on the way gave
+// it in its place, so the call was not applied; unless it waited for DynamoDB, and in vain.
+func classOfStranger(status int) class {
+	if status >= 200 && status < 300 {
+		return refused
+	}
+	return classOfStatus(status)
+}
+
+// classOfTransport is for a request that got no answer.
+func classOfTransport(err error) class {
 	if _, ok := errors.AsType[smithy.InvalidParamsError](err); ok {
-		return limiter.ErrInvalid
+		return wrong
 	}
 	if _, ok := errors.AsType[*smithy.SerializationError](err); ok {
-		return limiter.ErrInvalid
+		return wrong
 	}
 	if _, ok := errors.AsType[*notSentError](err); ok {
-		return limiter.ErrUnavailable
+		return unreached
 	}
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
-		return limiter.ErrUnavailable
+		return unreached
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		return limiter.ErrUnavailable
+		return unreached
 	}
-	return limiter.ErrUncertain
+	return failed
 }
 
 // conditionItem returns the item that a condition was not true of, nil when there

@@ -63,21 +63,28 @@ func TestTranslate(t *testing.T) {
 		{&types.TransactionInProgressException{}, []error{limiter.ErrUncertain}},
 		{&types.InternalServerError{}, []error{limiter.ErrUncertain}},
 		{&types.ReplicatedWriteConflictException{}, []error{limiter.ErrUncertain}},
-		{&types.ResourceNotFoundException{}, []error{limiter.ErrInvalid}},
+		{&types.ResourceNotFoundException{}, []error{limiter.ErrUnavailable}},
 		{&types.IdempotentParameterMismatchException{}, []error{limiter.ErrInvalid}},
-		{&types.ItemCollectionSizeLimitExceededException{}, []error{limiter.ErrInvalid}},
+		{&types.ItemCollectionSizeLimitExceededException{}, []error{limiter.ErrUnavailable}},
 		{reasons("None", "ConditionalCheckFailed"), []error{limiter.ErrConflict}},
 		{reasons("TransactionConflict", "None"), []error{limiter.ErrUnavailable}},
 		{reasons("ThrottlingError"), []error{limiter.ErrUnavailable}},
 		{reasons("ProvisionedThroughputExceeded", "ConditionalCheckFailed"), []error{limiter.ErrConflict}},
 		{reasons("ConditionalCheckFailed", "ValidationError"), []error{limiter.ErrInvalid}},
-		{reasons("ItemCollectionSizeLimitExceeded"), []error{limiter.ErrInvalid}},
+		{reasons("ItemCollectionSizeLimitExceeded"), []error{limiter.ErrUnavailable}},
+		{reasons("SomethingNew", "None"), []error{limiter.ErrUnavailable}},
+		{reasons("SomethingNew", "ConditionalCheckFailed"), []error{limiter.ErrConflict}},
+		{reasons("None", "SomethingNew", "AccessDenied"), denied},
 		{reasons("AccessDenied"), denied},
 		{&smithy.GenericAPIError{Code: "ValidationException"}, []error{limiter.ErrInvalid}},
 		{&smithy.GenericAPIError{Code: "AccessDeniedException"}, denied},
-		{&smithy.GenericAPIError{Code: "UnrecognizedClientException"}, denied},
-		{&smithy.GenericAPIError{Code: "ExpiredTokenException"}, denied},
-		{&smithy.GenericAPIError{Code: "InvalidSignatureException"}, denied},
+		{&credentialsError{&smithy.OperationError{ServiceID: "STS", OperationName: "AssumeRole", Err: &smithy.GenericAPIError{Code: "AccessDenied"}}}, []error{limiter.ErrUnavailable}},
+		{&credentialsError{&smithy.GenericAPIError{Code: "ValidationError"}}, []error{limiter.ErrUnavailable}},
+		{send(&strangerError{status: 200}), []error{limiter.ErrUnavailable}},
+		{send(&strangerError{status: 302}), []error{limiter.ErrUnavailable}},
+		{send(&strangerError{status: 403}), []error{limiter.ErrUnavailable}},
+		{send(&strangerError{status: 504}), []error{limiter.ErrUncertain}},
+		{incomplete("UpdateItem", "Attributes"), []error{limiter.ErrUncertain}},
 		{&smithy.GenericAPIError{Code: "ServiceUnavailable"}, []error{limiter.ErrUncertain}},
 		{&smithy.GenericAPIError{Code: "SomethingNew"}, []error{limiter.ErrUncertain}},
 		{&smithy.CanceledError{Err: context.DeadlineExceeded}, []error{limiter.ErrUncertain}},
@@ -110,6 +117,55 @@ func TestTranslate(t *testing.T) {
 	}
 }
 
+// TestClassOfCode: every code of the table, and what becomes of a call that ends in it:
+// whether a policy may admit, whether the same call is sent again, and what it says of
+// DynamoDB.
+func TestClassOfCode(t *testing.T) {
+	for _, test := range []struct {
+		class     class
+		kind      error
+		verdict   verdict
+		retryable bool
+		codes     string
+	}{
+		{conflict, limiter.ErrConflict, answered, false, "ConditionalCheckFailedException ConditionalCheckFailed"},
+		{contended, limiter.ErrUnavailable, answered, true, "TransactionConflictException TransactionConflict"},
+		{throttled, limiter.ErrUnavailable, busy, true, `ProvisionedThroughputExceededException ProvisionedThroughputExceeded ThrottlingException
+			ThrottlingError Throttling ThrottledException RequestLimitExceeded RequestThrottled RequestThrottledException TooManyRequestsException
+			LimitExceededException SlowDown BandwidthLimitExceeded`},
+		{refused, limiter.ErrUnavailable, down, false, `UnrecognizedClientException InvalidClientTokenId InvalidSignatureException
+			SignatureDoesNotMatch IncompleteSignature IncompleteSignatureException MissingAuthenticationToken MissingAuthenticationTokenException
+			ExpiredToken ExpiredTokenException RequestExpired RequestTimeTooSkewed OptInRequired AuthFailure
+			InaccessibleEncryptionCredentialsException KMSAccessDenied KMSAccessDeniedException KMSDisabledException KMSInvalidStateException KMSNotFoundException
+			ResourceNotFoundException TableNotFoundException ResourceInUseException TableInUseException IndexNotFoundException
+			ItemCollectionSizeLimitExceededException ItemCollectionSizeLimitExceeded UnknownOperationException InvalidAction InvalidEndpointException
+			SomethingNewException Forbidden`},
+		{failed, limiter.ErrUncertain, down, false, `InternalServerError InternalFailure InternalServerErrorException ServiceUnavailable
+			ServiceUnavailableException RequestTimeout RequestTimeoutException TransactionInProgressException ReplicatedWriteConflictException`},
+		{denied, ErrDenied, answered, false, "AccessDenied AccessDeniedException NotAuthorized UnauthorizedOperation"},
+		{wrong, limiter.ErrInvalid, answered, false, `ValidationException ValidationError SerializationException IdempotentParameterMismatchException
+			DuplicateItemException DuplicateItem MissingParameter MissingAction InvalidParameterValue InvalidParameterCombination MalformedQueryString`},
+	} {
+		for code := range strings.FieldsSeq(test.codes) {
+			err := fmt.Errorf("wrapped: %w", &smithyhttp.ResponseError{
+				Response: &smithyhttp.Response{Response: &http.Response{StatusCode: http.StatusBadRequest}}, Err: &smithy.GenericAPIError{Code: code},
+			})
+			if got := classOf(err); got != test.class {
+				t.Errorf("%s: class %d, want %d", code, got, test.class)
+			}
+			if got := translate(err); !errors.Is(got, test.kind) || errors.Is(got, limiter.ErrInvalid) != (test.class == denied || test.class == wrong) {
+				t.Errorf("%s: translated to %v, want %v", code, got, test.kind)
+			}
+			if got := verdictOf(t.Context(), err, 0); got != test.verdict {
+				t.Errorf("%s: verdict %d, want %d", code, got, test.verdict)
+			}
+			if got := retryable(err); got != test.retryable {
+				t.Errorf("%s: sent again is %t, want %t", code, got, test.retryable)
+			}
+		}
+	}
+}
+
 // TestTranslateNoConnection: a request that reaches nobody was not applied, through
 // the SDK's client.
 func TestTranslateNoConnection(t *testing.T) {
@@ -133,7 +189,10 @@ func TestTranslateAnswers(t *testing.T) {
 	var status int
 	var body string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		if !strings.Contains(body, "<html>") {
+			w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+			w.Header().Set("X-Amzn-Requestid", "1")
+		}
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body) // the client may have gone
 	}))
@@ -152,21 +211,28 @@ func TestTranslateAnswers(t *testing.T) {
 		{400, prefix + `RequestLimitExceeded","message":"slow"}`, []error{limiter.ErrUnavailable}},
 		{400, `{"__type":"com.amazon.coral.availability#ThrottlingException","message":"slow"}`, []error{limiter.ErrUnavailable}},
 		{400, prefix + `TransactionConflictException","message":"ongoing"}`, []error{limiter.ErrUnavailable}},
-		{400, prefix + `ResourceNotFoundException","message":"no table"}`, []error{limiter.ErrInvalid}},
+		{400, prefix + `ResourceNotFoundException","message":"no table"}`, []error{limiter.ErrUnavailable}},
 		{400, `{"__type":"com.amazon.coral.validate#ValidationException","message":"bad"}`, []error{limiter.ErrInvalid}},
 		{400, `{"__type":"com.amazon.coral.service#SerializationException"}`, []error{limiter.ErrInvalid}},
 		{400, `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"not authorized"}`, []error{limiter.ErrInvalid, ErrDenied}},
-		{400, `{"__type":"com.amazon.coral.service#UnrecognizedClientException","message":"token"}`, []error{limiter.ErrInvalid, ErrDenied}},
-		{403, ``, []error{limiter.ErrInvalid, ErrDenied}},
-		{400, `{"__type":"SomethingNewException","message":"?"}`, []error{limiter.ErrInvalid}},
-		{400, `<html>a proxy</html>`, []error{limiter.ErrInvalid}},
-		{413, ``, []error{limiter.ErrInvalid}},
+		{400, `{"__type":"com.amazon.coral.service#UnrecognizedClientException","message":"token"}`, []error{limiter.ErrUnavailable}},
+		{403, ``, []error{limiter.ErrUnavailable}},
+		{403, `<html>a proxy</html>`, []error{limiter.ErrUnavailable}},
+		{302, `<html>a portal</html>`, []error{limiter.ErrUnavailable}},
+		{400, `{"__type":"SomethingNewException","message":"?"}`, []error{limiter.ErrUnavailable}},
+		{400, `<html>a proxy</html>`, []error{limiter.ErrUnavailable}},
+		{413, ``, []error{limiter.ErrUnavailable}},
+		{413, `<html>a proxy</html>`, []error{limiter.ErrUnavailable}},
+		{429, `<html>a proxy</html>`, []error{limiter.ErrUnavailable}},
+		{408, `<html>a proxy</html>`, []error{limiter.ErrUncertain}},
 		{429, ``, []error{limiter.ErrUnavailable}},
 		{408, ``, []error{limiter.ErrUncertain}},
 		{500, prefix + `InternalServerError","message":"oops"}`, []error{limiter.ErrUncertain}},
 		{500, ``, []error{limiter.ErrUncertain}},
 		{502, `<html>a proxy</html>`, []error{limiter.ErrUncertain}},
 		{503, `{"__type":"ServiceUnavailable"}`, []error{limiter.ErrUncertain}},
+		{200, `<html>a portal</html>`, []error{limiter.ErrUnavailable}},
+		{200, `<html>a portal</html>` + strings.Repeat("x", 1<<20), []error{limiter.ErrUnavailable}},
 		{200, `{"Attributes":{"tk":{"N":`, []error{limiter.ErrUncertain}},
 	} {
 		status, body = test.status, test.body
@@ -184,6 +250,7 @@ func TestReasonsAndItems(t *testing.T) {
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+		w.Header().Set("X-Amzn-Requestid", "1")
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(w, bodies[op]) // the client may have gone
 	}))

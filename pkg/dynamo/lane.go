@@ -206,7 +206,7 @@ func (s *Store) look(l *lane, pending []*request) []*request {
 			return nil
 		}
 	}
-	image, err := s.read(l)
+	image, err := s.read(l, passes)
 	if err != nil {
 		for _, r := range pending {
 			s.fail(r, err)
@@ -431,7 +431,7 @@ func (w *write) isIn(image *view) bool { return image != nil && image.slots[w.sl
 // inquire reads the item to see what became of a write in doubt that gives tokens.
 func (s *Store) inquire(l *lane, w *write, cause error) outcome {
 	dropped := fmt.Errorf("%w: %w", errDropped, cause)
-	image, err := s.read(l)
+	image, err := s.read(l, mayPass)
 	if err != nil {
 		return outcome{err: dropped}
 	}
@@ -464,8 +464,9 @@ func (s *Store) sendOnce(ctx context.Context, l *lane, w *write) (*view, error) 
 	return image, nil
 }
 
-// read reads the item as it is now; nil when there is none.
-func (s *Store) read(l *lane) (*view, error) {
+// read reads the item as it is now; nil when there is none. It tries again after
+// errors that are worth it.
+func (s *Store) read(l *lane, worth func(error) bool) (*view, error) {
 	ctx, cancel := s.loop.within(s.stopped, s.cfg.Budget)
 	defer cancel()
 	for try := 0; ; {
@@ -473,7 +474,7 @@ func (s *Store) read(l *lane) (*view, error) {
 		if err == nil {
 			return s.parse(l, item)
 		}
-		if err = translateRead(err); !retryReadBy(ctx, s.loop, &try, err) {
+		if err = translateRead(err); !retryReadBy(ctx, s.loop, &try, worth(err)) {
 			return nil, err
 		}
 	}

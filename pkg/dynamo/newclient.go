@@ -74,11 +74,12 @@ func NewClient(ctx context.Context, cfg ClientConfig) (*dynamodb.Client, error) 
 			loaded.Credentials = credentials.NewStaticCredentialsProvider("local", "local", "")
 		}
 	}
+	loaded.Credentials = markedCredentials{loaded.Credentials}
 	return dynamodb.NewFromConfig(loaded, func(o *dynamodb.Options) {
 		if cfg.Endpoint != "" {
 			o.BaseEndpoint = &cfg.Endpoint
 		}
-		o.HTTPClient = plainBodies{o.HTTPClient}
+		o.HTTPClient = genuineClient{plainBodies{o.HTTPClient}}
 		if cfg.Clock != nil {
 			o.HTTPClient = datedClient{next: o.HTTPClient, clock: cfg.Clock}
 		}

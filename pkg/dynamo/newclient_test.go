@@ -49,7 +49,7 @@ func TestNewClientOfALocalEndpoint(t *testing.T) {
 	if err != nil || got.AccessKeyID != "local" {
 		t.Errorf("credentials %q, error %v", got.AccessKeyID, err)
 	}
-	buildable := o.HTTPClient.(plainBodies).next.(*awshttp.BuildableClient)
+	buildable := o.HTTPClient.(genuineClient).next.(plainBodies).next.(*awshttp.BuildableClient)
 	transport := buildable.GetTransport()
 	if transport.MaxIdleConnsPerHost != 17 || transport.MaxIdleConns != 17 || transport.TLSHandshakeTimeout != 3*time.Second {
 		t.Errorf("%d idle connections, %d per host, handshake %v", transport.MaxIdleConns, transport.MaxIdleConnsPerHost, transport.TLSHandshakeTimeout)
@@ -152,6 +152,7 @@ func TestNewClientTellsTheClock(t *testing.T) {
 		if r.URL.Path != "/" {
 			t.Errorf("a redirect to %s was followed", r.URL)
 		}
+		w.Header().Set("X-Amzn-Requestid", "1")
 		http.Redirect(w, r, "/elsewhere", http.StatusFound)
 	}))
 	defer server.Close()
@@ -179,6 +180,7 @@ func TestConnectionsOutliveLongRequests(t *testing.T) {
 	var connections atomic.Int64
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, err := io.Copy(io.Discard, r.Body)
+		w.Header().Set("X-Amzn-Requestid", "1")
 		if err == nil {
 			_, err = io.WriteString(w, "{}")
 		}

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -31,6 +29,12 @@ const (
 	// where an answer allows one more: their number grows while more than two thirds
 	// of them are answered.
 	failureCost = 2
+	// recoveredTime is how long all calls must have been answered after an outage for the
+	// same, where there are few.
+	recoveredTime = 5 * time.Second
+	// throttlePatience is for how long nothing but throttles must come, and as many as for
+	// an outage: shorter spells are slept through by sending again.
+	throttlePatience = 500 * time.Millisecond
 	// hastyCall is how long a call must have waited for an answer for its deadline to
 	// say anything of DynamoDB.
 	hastyCall = 50 * time.Millisecond
@@ -51,13 +55,16 @@ var errOutage = errors.New("DynamoDB has not answered")
 
 // retryable reports whether an error of the SDK says that the call was not applied
 // and the same call may succeed soon: a throttle, or a transaction under way on the
-// item. DynamoDB is there when it answers so.
+// item.
 func retryable(err error) bool {
-	if canceled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
-		return errors.Is(kindOfReasons(canceled.CancellationReasons), limiter.ErrUnavailable)
-	}
-	api, ok := errors.AsType[smithy.APIError](err)
-	return ok && errors.Is(kindOfCode(api.ErrorCode()), limiter.ErrUnavailable)
+	c := classOf(err)
+	return c == throttled || c == contended
+}
+
+// passes reports whether a read that ended in an error is worth another try within the
+// time of a decision: not in an outage, nor while something has to be mended first.
+func passes(err error) bool {
+	return mayPass(err) && !errors.Is(err, errOutage) && classOf(err) != refused
 }
 
 // verdict is what the end of a call says of DynamoDB.
@@ -65,38 +72,49 @@ type verdict uint8
 
 const (
 	unjudged verdict = iota // the caller left
-	answered                // with whatever: a refusal is an answer
-	failed                  // no answer, or that it cannot
+	answered                // with whatever it says of the call: it would answer others
+	busy                    // it has no capacity for the call
+	down                    // no answer, or one that no call gets past
 )
 
 // verdictOf judges a call that took some time and ended in an error of the SDK.
 func verdictOf(ctx context.Context, err error, took time.Duration) verdict {
 	kind := kindOf(err)
-	switch {
-	case !errors.Is(kind, limiter.ErrUnavailable) && !errors.Is(kind, limiter.ErrUncertain) || retryable(err):
+	if !errors.Is(kind, limiter.ErrUnavailable) && !errors.Is(kind, limiter.ErrUncertain) {
 		return answered
+	}
+	switch c := classOf(err); {
+	case c == contended:
+		return answered
+	case c == throttled:
+		return busy
 	case errors.Is(ctx.Err(), context.Canceled), ctx.Err() != nil && took < hastyCall:
 		return unjudged
 	}
-	return failed
+	return down
 }
 
 // breaker keeps calls from a DynamoDB that does not answer. It is closed, with any
 // number of calls at a time; open, with none; or recovering, with few: one at
 // first, then one more for each that is answered and fewer for each that is not. Many
-// failures in a row open it, and while it recovers the first call's, too. The zero
+// failures in a row open it, and while it recovers the first call's, too. Throttles
+// count as failures when there is nothing else for throttlePatience. It closes when
+// many calls at a time were answered, or all for a while. The zero
 // breaker is closed. It is safe for concurrent use.
 type breaker struct {
 	mu       sync.Mutex
 	epoch    int       // changes with the state: calls of before say nothing of it
 	failures int       // in a row
+	failing  time.Time // when the first of them was, or the first of the outage
 	open     bool      // or recovering
 	relapses int       // since it was closed
 	until    time.Time // when the first call is tried
 	limit    int       // of calls at a time, while recovering
 	running  int       // of them
 	tried    time.Time // when the last of them began
+	mending  time.Time // since when all calls were answered, while recovering; zero = one was not
 	cause    error     // of the outage
+	busy     bool      // the cause is a throttle
 	outages  int64     // since the start
 }
 
@@ -145,21 +163,36 @@ func (b *breaker) done(now time.Time, p permit, v verdict, err error, r uint16) 
 	}
 	switch v {
 	case unjudged:
-	case failed:
-		b.failed(now, err, r)
+	case busy, down:
+		b.failed(now, v == busy, err, r)
 	case answered:
 		b.failures = 0
-		if b.limit++; b.open && b.limit > recoveredCalls {
-			b.enter(false)
-			b.relapses = 0
-		}
+		b.answered(now)
+	}
+}
+
+// answered counts an answer: enough of them end an outage.
+func (b *breaker) answered(now time.Time) {
+	b.limit++
+	if !b.open {
+		return
+	}
+	if b.mending.IsZero() {
+		b.mending = now
+	}
+	if b.limit > recoveredCalls || now.Sub(b.mending) >= recoveredTime {
+		b.enter(false)
+		b.relapses = 0
 	}
 }
 
 // failed counts a failure: too many of them are an outage.
-func (b *breaker) failed(now time.Time, err error, r uint16) {
-	b.limit = max(b.limit-failureCost, 1)
-	if b.failures++; b.failures < outageFailures {
+func (b *breaker) failed(now time.Time, isBusy bool, err error, r uint16) {
+	b.limit, b.mending = max(b.limit-failureCost, 1), time.Time{}
+	if b.failures == 0 && !b.open {
+		b.failing = now
+	}
+	if b.failures++; b.failures < outageFailures || isBusy && now.Sub(b.failing) < throttlePatience {
 		return
 	}
 	if b.open {
@@ -171,13 +204,13 @@ func (b *breaker) failed(now time.Time, err error, r uint16) {
 	b.failures = outageFailures - 1 // one more, unless a call is answered first
 	wait := min(firstOutage<<min(b.relapses, 16), maxOutage)
 	b.until = now.Add(wait/2 + wait/2*time.Duration(r)>>16)
-	b.cause = err
+	b.cause, b.busy = err, isBusy
 }
 
 // enter changes the state, and forgets what was counted in the one before.
 func (b *breaker) enter(open bool) {
 	b.epoch++
-	b.open, b.failures, b.limit, b.running, b.cause = open, 0, 1, 0, nil
+	b.open, b.failures, b.limit, b.running, b.cause, b.mending = open, 0, 1, 0, nil, time.Time{}
 }
 
 // guard is a client that asks a breaker before each call.
@@ -201,9 +234,13 @@ func guarded[I, O any](ctx context.Context, g *guard, call func(context.Context,
 		return nil, err
 	}
 	out, err := call(ctx, in, opts...)
+	err = checkReply(in, out, err)
 	end := g.now()
 	g.breaker.done(end, p, verdictOf(ctx, err, end.Sub(start)), err, uint16(g.by.draw(1<<16))) // #nosec G115 -- in range
-	return out, err
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // The calls implement Client.

@@ -72,12 +72,12 @@ func (s *breakerScript) end(v verdict, permits ...permit) {
 
 func TestBreakerOpensAndCloses(t *testing.T) {
 	s := newBreakerScript(t)
-	s.end(failed, s.allow(outageFailures-1)...)
+	s.end(down, s.allow(outageFailures-1)...)
 	s.end(answered, s.allow(1)...)
-	s.end(failed, s.allow(outageFailures-1)...) // not in a row with those of before
+	s.end(down, s.allow(outageFailures-1)...) // not in a row with those of before
 	s.end(unjudged, s.allow(3)...)
 	s.expect(0, false)
-	s.end(failed, s.allow(1)...)
+	s.end(down, s.allow(1)...)
 	s.refuse()
 	s.expect(1, true)
 	if _, err := s.breaker.allow(s.now); !strings.Contains(err.Error(), errCause.Error()) {
@@ -90,7 +90,7 @@ func TestBreakerOpensAndCloses(t *testing.T) {
 	s.refuse() // one probe
 	s.end(unjudged, probe...)
 	probe = s.allow(1) // the other said nothing
-	s.end(failed, probe...)
+	s.end(down, probe...)
 	s.refuse()
 	s.now = s.now.Add(firstOutage) // twice as long by now
 	s.refuse()
@@ -105,16 +105,16 @@ func TestBreakerOpensAndCloses(t *testing.T) {
 // After an outage calls come back one by one, then more, then all.
 func TestBreakerRecoversWithoutAStampede(t *testing.T) {
 	s := newBreakerScript(t)
-	s.end(failed, s.allow(outageFailures)...)
+	s.end(down, s.allow(outageFailures)...)
 	s.now = s.now.Add(firstOutage)
-	s.end(failed, s.allow(1)...)
+	s.end(down, s.allow(1)...)
 	s.now = s.now.Add(2 * firstOutage)
 	for limit := 1; limit <= recoveredCalls; limit *= 2 {
 		permits := s.allow(limit)
 		s.refuse()
 		s.end(answered, permits...)
 	}
-	s.end(failed, s.allow(10*recoveredCalls)...)
+	s.end(down, s.allow(10*recoveredCalls)...)
 	s.refuse()
 	s.now = s.now.Add(firstOutage)
 	s.allow(1) // the next outage's first wait is as short
@@ -123,20 +123,20 @@ func TestBreakerRecoversWithoutAStampede(t *testing.T) {
 // A failure while it recovers means fewer calls at a time; many in a row are an outage again.
 func TestBreakerFailsWhileRecovering(t *testing.T) {
 	s := newBreakerScript(t)
-	s.end(failed, s.allow(outageFailures)...)
+	s.end(down, s.allow(outageFailures)...)
 	s.now = s.now.Add(firstOutage)
 	s.end(answered, s.allow(1)...)
 	s.end(answered, s.allow(2)...)
 	permits := s.allow(4)
-	s.end(failed, permits[0])
+	s.end(down, permits[0])
 	s.refuse() // three are under way, of two at a time
-	s.end(failed, permits[1:3]...)
+	s.end(down, permits[1:3]...)
 	s.refuse() // one is under way, of one at a time
 	s.end(unjudged, permits[3])
 	for range outageFailures - 3 {
 		permit := s.allow(1)
 		s.refuse()
-		s.end(failed, permit...)
+		s.end(down, permit...)
 	}
 	s.refuse()
 	s.now = s.now.Add(2 * firstOutage)
@@ -163,7 +163,7 @@ func (s *breakerScript) bear(rounds, callers, percent int, seed uint64) (refused
 		for _, p := range permits {
 			v := answered
 			if r.IntN(100) < percent {
-				v = failed
+				v = down
 			}
 			s.end(v, p)
 		}
@@ -177,7 +177,7 @@ func TestBreakerBearsFailures(t *testing.T) {
 	for _, percent := range []int{0, 2, 10, 20} {
 		for seed := range uint64(10) {
 			s := newBreakerScript(t)
-			s.end(failed, s.allow(outageFailures)...)
+			s.end(down, s.allow(outageFailures)...)
 			refused, tried := s.bear(rounds, callers, percent, seed)
 			if s.breaker.open || tried > most {
 				t.Errorf("%d %% fail, seed %d: open is %t after %d calls, want false after at most %d", percent, seed, s.breaker.open, tried, most)
@@ -207,10 +207,10 @@ func TestBreakerOpensWhenMostCallsFail(t *testing.T) {
 func TestBreakerForgetsCallsOfBefore(t *testing.T) {
 	s := newBreakerScript(t)
 	before := s.allow(10)
-	s.end(failed, before[:outageFailures]...)
+	s.end(down, before[:outageFailures]...)
 	s.end(answered, before[5])
 	s.refuse()
-	s.end(failed, before[6:]...)
+	s.end(down, before[6:]...)
 	s.now = s.now.Add(firstOutage)
 	s.allow(1)
 }
@@ -229,7 +229,7 @@ func TestBreakerWaits(t *testing.T) {
 		for i, ms := range tt.want {
 			want := time.Duration(ms) * time.Millisecond
 			for _, p := range permits {
-				s.breaker.done(s.now, p, failed, errCause, tt.r)
+				s.breaker.done(s.now, p, down, errCause, tt.r)
 			}
 			s.now = s.now.Add(want - 1)
 			s.refuse()
@@ -245,7 +245,7 @@ func TestBreakerWaits(t *testing.T) {
 // A probe that never ends does not keep the breaker open.
 func TestBreakerOutlivesItsProbe(t *testing.T) {
 	s := newBreakerScript(t)
-	s.end(failed, s.allow(outageFailures)...)
+	s.end(down, s.allow(outageFailures)...)
 	s.now = s.now.Add(firstOutage)
 	s.allow(1)
 	s.now = s.now.Add(maxOutage - 1)
@@ -321,17 +321,22 @@ func TestGuardVerdicts(t *testing.T) {
 		name     string
 		fault    dynamofake.Fault
 		deadline time.Duration
+		pause    time.Duration // between calls
 		opens    bool
 	}{
-		{"success", dynamofake.Fault{}, time.Second, false},
-		{"throttle", dynamofake.Fault{Kind: dynamofake.Throttle}, time.Second, false},
-		{"conflict", dynamofake.Fault{Kind: dynamofake.Conflict}, time.Second, false},
-		{"no permission", dynamofake.Fault{Kind: dynamofake.Fail, Err: denied}, time.Second, false},
-		{"server error", dynamofake.Fault{Kind: dynamofake.ServerError}, time.Second, true},
-		{"error after it was applied", dynamofake.Fault{Kind: dynamofake.AppliedError}, time.Second, true},
-		{"lost reply", dynamofake.Fault{Kind: dynamofake.LoseReply}, time.Second, true},
-		{"timeout", dynamofake.Fault{Kind: dynamofake.HoldReply}, time.Second, true},
-		{"caller in a hurry", dynamofake.Fault{Kind: dynamofake.HoldReply}, hastyCall - 1, false},
+		{"success", dynamofake.Fault{}, time.Second, 0, false},
+		{"throttle", dynamofake.Fault{Kind: dynamofake.Throttle}, time.Second, 0, false},
+		{"throttles for long", dynamofake.Fault{Kind: dynamofake.Throttle}, time.Second, throttlePatience / outageFailures, true},
+		{"conflict", dynamofake.Fault{Kind: dynamofake.Conflict}, time.Second, throttlePatience, false},
+		{"no credentials", dynamofake.Fault{Kind: dynamofake.Fail, Err: &smithy.GenericAPIError{Code: "ExpiredTokenException"}}, time.Second, 0, true},
+		{"no key", dynamofake.Fault{Kind: dynamofake.Fail, Err: &smithy.GenericAPIError{Code: "KMSDisabledException"}}, time.Second, 0, true},
+		{"no table", dynamofake.Fault{Kind: dynamofake.Fail, Err: &types.ResourceNotFoundException{}}, time.Second, 0, true},
+		{"no permission", dynamofake.Fault{Kind: dynamofake.Fail, Err: denied}, time.Second, 0, false},
+		{"server error", dynamofake.Fault{Kind: dynamofake.ServerError}, time.Second, 0, true},
+		{"error after it was applied", dynamofake.Fault{Kind: dynamofake.AppliedError}, time.Second, 0, true},
+		{"lost reply", dynamofake.Fault{Kind: dynamofake.LoseReply}, time.Second, 0, true},
+		{"timeout", dynamofake.Fault{Kind: dynamofake.HoldReply}, time.Second, 0, true},
+		{"caller in a hurry", dynamofake.Fault{Kind: dynamofake.HoldReply}, hastyCall - 1, 0, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -340,6 +345,7 @@ func TestGuardVerdicts(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), tt.deadline)
 					_ = putOne(ctx, g) // fails as planned
 					cancel()
+					time.Sleep(tt.pause)
 				}
 				if got := g.breaker.outages > 0; got != tt.opens {
 					t.Errorf("the breaker opened: %t, want %t, after %d calls", got, tt.opens, db.Count("PutItem"))

@@ -280,7 +280,7 @@ func TestAnOldSplitIsNotFinished(t *testing.T) {
 	}
 	g.at(25 * 3600)
 	g.store.tendOnce(away)
-	if v, err := g.store.read(g.lane(1)); err != nil || v != nil {
+	if v, err := g.store.read(g.lane(1), mayPass); err != nil || v != nil {
 		t.Errorf("shard 1: %+v, %v; want none", v, err)
 	}
 	if away.knows.view.shard.moving {

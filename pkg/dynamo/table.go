@@ -130,10 +130,13 @@ func CheckTable(ctx context.Context, client Client, table string) error {
 func tableError(table, permission string, err error) error {
 	err = translateRead(err)
 	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); missing {
-		return fmt.Errorf("table %s does not exist in this region and account: create it as docs/configuration.md says, or for a local endpoint set store.dynamodb.create_table: %w", table, err)
+		return fmt.Errorf("table %s does not exist in this region and account: create it as docs/configuration.md says, or for a local endpoint set store.dynamodb.create_table: %w: %v", table, limiter.ErrInvalid, err) //nolint:errorlint // waiting does not make one
 	}
 	if errors.Is(err, ErrDenied) {
-		return fmt.Errorf("table %s: the caller needs the permission %s and a valid credential: %w", table, permission, err)
+		return fmt.Errorf("table %s: the caller needs the permission %s: %w", table, permission, err)
+	}
+	if classOf(err) == refused {
+		return fmt.Errorf("table %s: DynamoDB refuses all calls, or something on the way does; check the credentials, the key of KMS and the network: %w", table, err)
 	}
 	if errors.Is(err, limiter.ErrUnavailable) {
 		return fmt.Errorf("table %s: DynamoDB cannot be reached; check store.dynamodb.endpoint, region and network: %w", table, err)

@@ -1,0 +1,206 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// answering returns a guard before an endpoint that gives the same answer to all.
+func answering(t *testing.T, status int, header http.Header, body string) *guard {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // the client may have gone
+		for name, values := range header {
+			w.Header()[name] = values
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body) // the client may have gone
+	}))
+	t.Cleanup(server.Close)
+	client, err := NewClient(t.Context(), ClientConfig{Endpoint: server.URL})
+	if err != nil {
+		t.Fatalf("NewClient: %v", err)
+	}
+	return newGuard(client, time.Now, goroutines{})
+}
+
+// everyCall makes each call that the store makes, as the store makes it.
+func everyCall() map[string]func(context.Context, Client) error {
+	table, k := aws.String("t"), versionKey().attributes()
+	return map[string]func(context.Context, Client) error{
+		"UpdateItem": func(ctx context.Context, c Client) error {
+			_, err := c.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: table, Key: k, ReturnValues: types.ReturnValueAllNew})
+			return err
+		},
+		"BatchGetItem": func(ctx context.Context, c Client) error {
+			_, err := c.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{"t": {Keys: []map[string]types.AttributeValue{k}}}})
+			return err
+		},
+		"BatchWriteItem": func(ctx context.Context, c Client) error {
+			_, err := c.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{"t": {{DeleteRequest: &types.DeleteRequest{Key: k}}}}})
+			return err
+		},
+		"Query": func(ctx context.Context, c Client) error {
+			_, err := c.Query(ctx, queryChildren("t", "ns", "p"))
+			return err
+		},
+		"DescribeTable": func(ctx context.Context, c Client) error {
+			_, err := c.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: table})
+			return err
+		},
+		"CreateTable": func(ctx context.Context, c Client) error {
+			_, err := c.CreateTable(ctx, TableInput("t"))
+			return err
+		},
+		"PutItem": func(ctx context.Context, c Client) error {
+			put := putNew("t", k).Put
+			_, err := c.PutItem(ctx, &dynamodb.PutItemInput{
+				TableName: table, Item: k, ConditionExpression: put.ConditionExpression,
+				ExpressionAttributeNames: put.ExpressionAttributeNames, ReturnValuesOnConditionCheckFailure: put.ReturnValuesOnConditionCheckFailure,
+			})
+			return err
+		},
+		"GetItem": func(ctx context.Context, c Client) error {
+			_, err := c.GetItem(ctx, &dynamodb.GetItemInput{TableName: table, Key: k})
+			return err
+		},
+		"TransactWriteItems": func(ctx context.Context, c Client) error {
+			_, err := c.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{putNew("t", k)}})
+			return err
+		},
+	}
+}
+
+// A reply that DynamoDB would not give is no success, and what gives it is taken for a
+// DynamoDB that does not answer. Of some calls an empty reply is what it gives.
+func TestRepliesThatProveNothing(t *testing.T) {
+	t.Parallel()
+	genuine := http.Header{"Content-Type": {"application/x-amz-json-1.0"}, "X-Amzn-Requestid": {"1"}}
+	stranger := http.Header{"Content-Type": {"application/x-amz-json-1.0"}}
+	html := http.Header{"Content-Type": {"text/html"}}
+	bare := map[string]bool{"PutItem": true, "GetItem": true, "TransactWriteItems": true}
+	for _, test := range []struct {
+		name   string
+		status int
+		header http.Header
+		body   string
+		want   error
+		bare   bool // what an empty reply is right for succeeds
+	}{
+		{"an empty object", 200, genuine, `{}`, limiter.ErrUncertain, true},
+		{"an empty body", 200, genuine, ``, limiter.ErrUncertain, true},
+		{"empty attributes", 200, genuine, `{"Attributes":{},"Responses":{}}`, limiter.ErrUncertain, true},
+		{"an empty object of a stranger", 200, stranger, `{}`, limiter.ErrUnavailable, false},
+		{"an empty body of a stranger", 200, stranger, ``, limiter.ErrUnavailable, false},
+		{"no content", 204, html, ``, limiter.ErrUnavailable, false},
+		{"a login page", 200, html, `<html>log in</html>`, limiter.ErrUnavailable, false},
+		{"a redirect", 307, http.Header{"Location": {"/login"}}, ``, limiter.ErrUnavailable, false},
+		{"forbidden", 403, html, `<html>no</html>`, limiter.ErrUnavailable, false},
+		{"too large", 413, html, ``, limiter.ErrUnavailable, false},
+		{"a gateway that waited in vain", 504, html, ``, limiter.ErrUncertain, false},
+		{"cut off", 200, genuine, `{"Attributes":{"tk":{"N":`, limiter.ErrUncertain, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			for op, call := range everyCall() {
+				g := answering(t, test.status, test.header, test.body)
+				for range outageFailures {
+					err := translate(call(t.Context(), g))
+					if test.bare && bare[op] {
+						if err != nil {
+							t.Errorf("%s: got %v, want success", op, err)
+						}
+						continue
+					}
+					wantKinds(t, op, err, test.want)
+				}
+				_, err := g.breaker.allow(time.Now())
+				if opened := err != nil; opened == (test.bare && bare[op]) {
+					t.Errorf("%s: the breaker is open: %t", op, opened)
+				}
+			}
+		})
+	}
+}
+
+// A put that is refused because of an item shows it.
+func TestRefusalWithoutTheItem(t *testing.T) {
+	t.Parallel()
+	header := http.Header{"Content-Type": {"application/x-amz-json-1.0"}, "X-Amzn-Requestid": {"1"}}
+	const refusal = `{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"failed"`
+	for body, want := range map[string]error{refusal + `}`: limiter.ErrUncertain, refusal + `,"Item":{"tk":{"N":"7"}}}`: limiter.ErrConflict} {
+		g := answering(t, http.StatusBadRequest, header, body)
+		wantKinds(t, body, translate(everyCall()["PutItem"](t.Context(), g)), want)
+	}
+	g := answering(t, http.StatusBadRequest, header, refusal+`}`)
+	wantKinds(t, "an update of no item", translate(everyCall()["UpdateItem"](t.Context(), g)), limiter.ErrConflict)
+}
+
+// A reply that never ends is read to a bound.
+func TestReplyWithoutEnd(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // the client may have gone
+		w.Header().Set("X-Amzn-Requestid", "1")
+		for chunk := strings.Repeat(" ", 1<<20); ; {
+			if _, err := io.WriteString(w, chunk); err != nil {
+				return
+			}
+		}
+	}))
+	defer server.Close()
+	client := genuineClient{http.DefaultClient}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := io.Copy(io.Discard, response.Body)
+	if n != maxReply || err != nil {
+		t.Errorf("read %d bytes, %v; want %d", n, err, maxReply)
+	}
+	_ = response.Body.Close() // of a reply without end
+}
+
+// noCredentials is a source of credentials that is refused itself, in the words of AWS.
+type noCredentials struct{ err error }
+
+func (n noCredentials) Retrieve(context.Context) (aws.Credentials, error) {
+	return aws.Credentials{}, n.err
+}
+
+// Without credentials a call is not sent, and DynamoDB counts as unavailable, whatever
+// their source answers.
+func TestNoCredentials(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"AccessDenied", "ExpiredTokenException", "ValidationError", "InvalidIdentityToken"} {
+		client := dynamodb.New(dynamodb.Options{
+			Region: "local", BaseEndpoint: aws.String("http://127.0.0.1:1"), Retryer: aws.NopRetryer{},
+			Credentials: markedCredentials{noCredentials{&types.ResourceNotFoundException{ErrorCodeOverride: &code}}},
+		})
+		cause := putOne(t.Context(), client)
+		err := translate(cause)
+		wantKinds(t, code, err, limiter.ErrUnavailable)
+		if _, ok := errors.AsType[*credentialsError](err); !ok {
+			t.Errorf("%s: %v does not say that there are no credentials", code, err)
+		}
+		if got := verdictOf(t.Context(), cause, 0); got != down {
+			t.Errorf("%s: verdict %d, want %d", code, got, down)
+		}
+	}
+}
