@@ -29,6 +29,7 @@ func TestGiveBacksWait(t *testing.T) {
 					t.Errorf("%d give-backs are lost after 30 s", got.Lost)
 				}
 				db.SetPlan(nil)
+				time.Sleep(5 * time.Second)             // the breaker tries
 				mustTake(t, s, t0(), true, children[0]) // what waits goes with it, or later
 				closing(t, s)                           // waits for them
 				if got := s.Stats(); got.Owed != 0 || got.Lost != 0 {

@@ -22,6 +22,9 @@ const (
 	// so that replicas do not try together.
 	firstOutage = 200 * time.Millisecond
 	maxOutage   = 5 * time.Second
+	// maxBusy is maxOutage while the calls that are tried are throttled: capacity comes
+	// back bit by bit.
+	maxBusy = time.Second
 	// recoveredCalls is how many calls at a time there must have been after an outage
 	// before their number is unbounded again.
 	recoveredCalls = 128
@@ -51,7 +54,7 @@ const (
 )
 
 // errOutage is of calls that are not made because of an outage.
-var errOutage = errors.New("DynamoDB has not answered")
+var errOutage = errors.New("DynamoDB is taken for unavailable")
 
 // retryable reports whether an error of the SDK says that the call was not applied
 // and the same call may succeed soon: a throttle, or a transaction under way on the
@@ -130,7 +133,7 @@ func (b *breaker) allow(now time.Time) (permit, error) {
 		return permit{b.epoch}, nil
 	}
 	if b.refuses(now) {
-		return permit{}, fmt.Errorf("%w: %w %d calls in a row, the last with: %v", limiter.ErrUnavailable, errOutage, outageFailures, b.cause) //nolint:errorlint // of another call
+		return permit{}, fmt.Errorf("%w: %w since %s, as calls end in: %v", limiter.ErrUnavailable, errOutage, b.failing.UTC().Format(time.RFC3339), b.cause) //nolint:errorlint // of another call
 	}
 	b.running++
 	b.tried = now
@@ -202,7 +205,11 @@ func (b *breaker) failed(now time.Time, isBusy bool, err error, r uint16) {
 	}
 	b.enter(true)
 	b.failures = outageFailures - 1 // one more, unless a call is answered first
-	wait := min(firstOutage<<min(b.relapses, 16), maxOutage)
+	longest := maxOutage
+	if isBusy {
+		longest = maxBusy
+	}
+	wait := min(firstOutage<<min(b.relapses, 16), longest)
 	b.until = now.Add(wait/2 + wait/2*time.Duration(r)>>16)
 	b.cause, b.busy = err, isBusy
 }
