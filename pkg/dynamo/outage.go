@@ -116,6 +116,7 @@ type breaker struct {
 	running  int       // of them
 	tried    time.Time // when the last of them began
 	mending  time.Time // since when all calls were answered, while recovering; zero = one was not
+	closed   time.Time // when the last outage was over
 	cause    error     // of the outage
 	busy     bool      // the cause is a throttle
 	outages  int64     // since the start
@@ -154,13 +155,15 @@ func (b *breaker) state(now time.Time) (outages int64, unavailable bool) {
 	return b.outages, b.refuses(now)
 }
 
-// done ends a call that was allowed. r, from 0 up to below 1<<16, is drawn by chance.
-func (b *breaker) done(now time.Time, p permit, v verdict, err error, r uint16) {
+// done ends a call that was allowed, and reports whether the breaker opened or closed.
+// r, from 0 up to below 1<<16, is drawn by chance.
+func (b *breaker) done(now time.Time, p permit, v verdict, err error, r uint16) (changed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if p.epoch != b.epoch {
-		return
+		return false
 	}
+	wasOpen := b.open
 	if b.open {
 		b.running--
 	}
@@ -172,6 +175,7 @@ func (b *breaker) done(now time.Time, p permit, v verdict, err error, r uint16) 
 		b.failures = 0
 		b.answered(now)
 	}
+	return b.open != wasOpen
 }
 
 // answered counts an answer: enough of them end an outage.
@@ -185,7 +189,7 @@ func (b *breaker) answered(now time.Time) {
 	}
 	if b.limit > recoveredCalls || now.Sub(b.mending) >= recoveredTime {
 		b.enter(false)
-		b.relapses = 0
+		b.relapses, b.closed = 0, now
 	}
 }
 
@@ -226,6 +230,7 @@ type guard struct {
 	now     func() time.Time
 	by      loop
 	breaker breaker
+	herald  herald
 }
 
 // newGuard puts a breaker before a client.
@@ -243,7 +248,10 @@ func guarded[I, O any](ctx context.Context, g *guard, call func(context.Context,
 	out, err := call(ctx, in, opts...)
 	err = checkReply(in, out, err)
 	end := g.now()
-	g.breaker.done(end, p, verdictOf(ctx, err, end.Sub(start)), err, uint16(g.by.draw(1<<16))) // #nosec G115 -- in range
+	if g.breaker.done(end, p, verdictOf(ctx, err, end.Sub(start)), err, uint16(g.by.draw(1<<16))) { // #nosec G115 -- in range
+		g.herald.changed.Store(true)
+	}
+	g.herald.announce(&g.breaker)
 	if err != nil {
 		return nil, err
 	}

@@ -67,6 +67,10 @@ type Config struct {
 	// then fail with limiter.ErrUnavailable. nil = buckets go by their callers' clocks
 	// as they are.
 	Clock *Clock
+	// Observe is told when calls come to be refused because DynamoDB does not answer
+	// them, and when that is over, one after the other. It must not call the store; nil =
+	// nobody is told.
+	Observe func(State)
 	// Logger is told of tokens that were lost, and of a clock that cannot be trusted;
 	// nil = none.
 	Logger *slog.Logger
@@ -198,6 +202,7 @@ func New(cfg Config) (*Store, error) {
 // that runs by itself.
 func newStore(cfg Config, by loop, replica string) *Store {
 	client := newGuard(cfg.Client, cfg.Now, by)
+	client.herald.tell = cfg.Observe
 	s := &Store{cfg: cfg, loop: by, client: client, breaker: &client.breaker, replica: replica}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(replica)) // never fails

@@ -23,22 +23,25 @@ const (
 	maxMissedChanges = 200
 )
 
-// watch looks for changes of others at every tick until the context is done.
+// watch looks for changes of others at every tick until the context is done. Of looks
+// in a row that fail the first is logged.
 func (c *catalog) watch(ctx context.Context, ticks <-chan time.Time) {
 	if ticks == nil {
 		ticker := time.NewTicker(pollInterval)
 		defer ticker.Stop()
 		ticks = ticker.C
 	}
-	for {
+	for failing := false; ; {
 		select {
 		case <-ticks:
 		case <-ctx.Done():
 			return
 		}
-		if err := c.poll(ctx); err != nil && ctx.Err() == nil {
+		err := c.poll(ctx)
+		if err != nil && ctx.Err() == nil && !failing && !errors.Is(err, errOutage) { // of which there is a line of its own
 			c.log.LogAttrs(ctx, slog.LevelWarn, "changes of limits and entities could not be looked for", slog.String("table", c.table), slog.Any("error", err))
 		}
+		failing = err != nil
 	}
 }
 

@@ -1,0 +1,97 @@
+package dynamo
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Condition says whether DynamoDB answers calls.
+type Condition uint8
+
+// The conditions.
+const (
+	Available   Condition = iota
+	Recovering            // it answers again, and few calls at a time are made
+	Throttled             // it answers, for want of capacity, with throttles only
+	Unavailable           // it does not answer, or refuses all calls
+)
+
+// String returns the condition as logs and metrics write it.
+func (c Condition) String() string {
+	switch c {
+	case Available:
+		return "available"
+	case Recovering:
+		return "recovering"
+	case Throttled:
+		return "throttled"
+	case Unavailable:
+		return "unavailable"
+	default:
+		return "unknown"
+	}
+}
+
+// State says whether DynamoDB answers, and since when.
+type State struct {
+	Condition Condition
+	// Since is when DynamoDB came to be available, or when the first call of the outage
+	// failed; zero = available since the start.
+	Since time.Time
+	// Cause is what a call of the outage ended in; nil while available.
+	Cause error
+}
+
+// State returns whether DynamoDB answers.
+func (s *Store) State() State { return s.breaker.look() }
+
+// FailingSince returns when the first of the calls failed that ended without an answer
+// since the last answer, or the first of an outage; zero while calls are answered.
+func (s *Store) FailingSince() time.Time {
+	b := s.breaker
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.failures == 0 && !b.open {
+		return time.Time{}
+	}
+	return b.failing
+}
+
+// look returns the state.
+func (b *breaker) look() State {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := State{Condition: Unavailable, Since: b.failing, Cause: b.cause}
+	switch {
+	case !b.open:
+		return State{Since: b.closed}
+	case !b.mending.IsZero():
+		s.Condition = Recovering
+	case b.busy:
+		s.Condition = Throttled
+	}
+	return s
+}
+
+// herald tells of outages, each once when it begins and once when it is over.
+type herald struct {
+	tell    func(State) // nil = nobody is told
+	changed atomic.Bool // the breaker opened or closed
+
+	mu   sync.Mutex
+	told bool // of an outage that is not over
+}
+
+// announce tells of what has changed. It holds no lock that a call needs.
+func (h *herald) announce(b *breaker) {
+	if h.tell == nil || !h.changed.CompareAndSwap(true, false) {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if state := b.look(); (state.Condition != Available) != h.told {
+		h.told = !h.told
+		h.tell(state)
+	}
+}
