@@ -35,7 +35,10 @@ type call struct {
 
 // maxPooled bounds the size of a request whose call is used again: what a large
 // one grew is left to the garbage collector.
-const maxPooled = 64 << 10
+const (
+	maxPooled        = 64 << 10 // bytes on the wire
+	maxPooledEntries = 1000
+)
 
 // verdict is what becomes of the call as a whole.
 type verdict struct {
@@ -67,6 +70,7 @@ const (
 	reasonInvalid    = "invalid"    // the limiter refuses the request as it is
 	reasonFailed     = "failed"     // no decision could be made
 	reasonOverloaded = "overloaded" // too many calls in flight
+	reasonTooLarge   = "too_large"  // more than any gateway sends
 )
 
 // modes notes what kinds of takes the plan has.

@@ -12,9 +12,13 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
-// MaxDescriptors is the most descriptors in one call. A gateway's configuration
-// has a handful; the bound keeps one call from occupying the service.
-const MaxDescriptors = 1024
+// What one call may have. A gateway's configuration has a handful of each; the bounds
+// keep one call from occupying the service. A call with more is denied, see [MaxMessage].
+const (
+	MaxDescriptors = 1024   // in a call
+	MaxEntries     = 1000   // in a descriptor
+	MaxCallEntries = 32_768 // in a call
+)
 
 // request is a RateLimitRequest. It is decoded without reflection, and its
 // strings are any bytes, not only UTF-8. What it holds is reused by the next decode.
@@ -32,6 +36,7 @@ type request struct {
 type invalidError struct {
 	reason string // label of a metric
 	text   string
+	denied bool // a client may have caused it: an error would let the request pass
 }
 
 func (e *invalidError) Error() string { return e.text }
@@ -49,10 +54,14 @@ func (e *invalidError) forbidden() bool { return e == errRefund || e == errCharg
 
 var (
 	errMalformed     = errors.New("not a valid protobuf message")
-	errNoDomain      = &invalidError{"no_domain", "domain is empty: set domain in the gateway's rate limit configuration"}
-	errTooMany       = &invalidError{"too_many_descriptors", fmt.Sprintf("more than %d descriptors: send fewer in one call", MaxDescriptors)}
-	errNoDescriptors = &invalidError{"no_descriptors", "no descriptors: the gateway must send at least one"}
+	errNoDomain      = &invalidError{reason: "no_domain", text: "domain is empty: set domain in the gateway's rate limit configuration"}
+	errNoDescriptors = &invalidError{reason: "no_descriptors", text: "no descriptors: the gateway must send at least one"}
 )
+
+// tooLarge says what there is too much of.
+func tooLarge(most int, of string) *invalidError {
+	return &invalidError{reason: reasonTooLarge, text: fmt.Sprintf("more than %d %s", most, of), denied: true}
+}
 
 // Fields of envoy.service.ratelimit.v3.RateLimitRequest and of
 // envoy.extensions.common.ratelimit.v3.RateLimitDescriptor: number and wire type.
@@ -79,17 +88,28 @@ const (
 // decode reads a request and notes what is wrong with it. data is copied once,
 // and not kept.
 func (r *request) decode(data []byte) {
-	r.in.Domain, r.in.Hits, r.problem, r.size, r.json = "", 0, nil, len(data), false
-	r.in.Descriptors, r.entries, r.limits = r.in.Descriptors[:0], r.entries[:0], r.limits[:0]
+	if r.begin(len(data)); r.problem != nil {
+		return
+	}
 	err := r.decodeRequest(message{data, string(data)})
 	switch {
+	case r.problem != nil && r.problem.denied: // nothing behind it was read
 	case err != nil:
-		r.problem = &invalidError{"malformed", err.Error()}
+		r.problem = &invalidError{reason: "malformed", text: err.Error()}
 	case r.problem != nil: // of a descriptor
 	case r.in.Domain == "":
 		r.problem = errNoDomain
 	case len(r.in.Descriptors) == 0:
 		r.problem = errNoDescriptors
+	}
+}
+
+// begin forgets the request before, and notes when one of so many bytes is too large to read.
+func (r *request) begin(size int) {
+	r.in.Domain, r.in.Hits, r.problem, r.size, r.json = "", 0, nil, size, false
+	r.in.Descriptors, r.entries, r.limits = r.in.Descriptors[:0], r.entries[:0], r.limits[:0]
+	if size > MaxMessage {
+		r.problem = tooLarge(MaxMessage, "bytes")
 	}
 }
 
@@ -107,11 +127,14 @@ func (r *request) decodeRequest(m message) error {
 			r.in.Domain = f.body.text
 		case requestDescriptors:
 			if len(r.in.Descriptors) == MaxDescriptors {
-				r.problem = errTooMany
+				r.problem = tooLarge(MaxDescriptors, "descriptors")
 				return nil
 			}
 			if err := r.decodeDescriptor(f.body); err != nil {
 				return fmt.Errorf("descriptors[%d]: %w", len(r.in.Descriptors), err)
+			}
+			if r.problem != nil && r.problem.denied {
+				return nil
 			}
 		case requestHits:
 			r.in.Hits = uint64(uint32(f.varint)) // #nosec G115 -- a uint32 keeps the low bits, as protobuf says
@@ -134,6 +157,14 @@ func (r *request) decodeDescriptor(m message) error {
 			e, err := decodeEntry(f.body)
 			if err != nil {
 				return err
+			}
+			switch {
+			case len(r.entries)-first == MaxEntries:
+				r.problem = tooLarge(MaxEntries, "entries in a descriptor")
+				return nil
+			case len(r.entries) == MaxCallEntries:
+				r.problem = tooLarge(MaxCallEntries, "entries")
+				return nil
 			}
 			r.entries = append(r.entries, e)
 		case descriptorLimit:
@@ -223,7 +254,7 @@ func (r *request) limitOf(o override) *descriptor.Limit {
 	unit := unitSeconds(o.unit)
 	if o.unit == unitWeek || unit == 0 { // WEEK is a unit of answers only
 		if r.problem == nil {
-			r.problem = &invalidError{"unknown_unit", fmt.Sprintf(
+			r.problem = &invalidError{reason: "unknown_unit", text: fmt.Sprintf(
 				"descriptors[%d].limit.unit is %d; it must be SECOND (1), MINUTE (2), HOUR (3), DAY (4), MONTH (5) or YEAR (6)",
 				len(r.in.Descriptors), o.unit)}
 		}

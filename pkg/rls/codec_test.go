@@ -155,7 +155,7 @@ func FuzzDecode(f *testing.F) {
 }
 
 func TestDecodeKeepsBytes(t *testing.T) {
-	long := strings.Repeat("\xff\r\n\x00", 1<<18) // 1 MiB
+	long := strings.Repeat("\xff\r\n\x00", 1<<17) // 512 KiB
 	for _, value := range []string{"", "\xff", "k\xff", "a\x00b", "\r\n", long} {
 		wire := requestWire(t, `{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"`+strings.Repeat("x", len(value))+`"}]}]}`)
 		at := bytes.Index(wire, bytes.Repeat([]byte("x"), len(value)))

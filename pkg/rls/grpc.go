@@ -18,9 +18,16 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// MaxMessage is the greatest size of a request in bytes: 64 MiB, far above what
-// a gateway lets through in headers.
-const MaxMessage = 64 << 20
+const (
+	// MaxMessage is the greatest size of a request that is read, in bytes: 1 MiB, which is
+	// far above what a gateway lets through in headers. A larger one is denied, whatever
+	// the policy: an error or a policy would let a client pass that makes its headers large.
+	MaxMessage = 1 << 20
+	// MaxReceived is the greatest size of a request that is answered at all, in bytes: 16 MiB.
+	// Envoy, which lets 60 KiB of headers through unless it is told otherwise, and never
+	// more than 8 MiB, would need 2 copies of all headers, or 273 as it comes.
+	MaxReceived = 16 << 20
+)
 
 // ServiceName is the name of the service, under which it reports its health.
 const ServiceName = "envoy.service.ratelimit.v3.RateLimitService"
@@ -35,7 +42,7 @@ const ServiceName = "envoy.service.ratelimit.v3.RateLimitService"
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2(proto.Name)}),
-		grpc.MaxRecvMsgSize(MaxMessage),
+		grpc.MaxRecvMsgSize(MaxReceived),
 		grpc.NumStreamWorkers(16 * uint32(runtime.GOMAXPROCS(0))), // #nosec G115 -- a number of processors
 	}
 }
@@ -65,13 +72,21 @@ func shouldRateLimit(srv any, ctx context.Context, dec func(any) error, intercep
 
 // unary answers one call, whatever happens in it.
 func (s *Service) unary(ctx context.Context, dec func(any) error, interceptor grpc.UnaryServerInterceptor) (out *answer, err error) {
-	start := s.now()
+	c, _ := s.calls.Get().(*call)
+	if err := dec(c); err != nil { // it waits for the message: until then the call does not count
+		return nil, err
+	}
+	start, size := s.now(), int64(c.size)
 	defer func() { s.metrics.duration.Observe(s.now().Sub(start).Seconds()) }()
 	defer s.inFlight.Add(-1)
-	if s.inFlight.Add(1) > s.max {
+	defer s.bytes.Add(-size)
+	switch bytes := s.bytes.Add(size); {
+	case s.inFlight.Add(1) > s.max:
 		s.metrics.errors.WithLabelValues("overloaded").Inc()
 		s.log.error(ctx, eventOverloaded)
 		return s.fallback(reasonOverloaded), nil
+	case bytes > s.maxBytes && size > smallMessage:
+		return s.tooLarge(ctx, "too many large requests at a time"), nil
 	}
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -80,12 +95,8 @@ func (s *Service) unary(ctx context.Context, dec func(any) error, interceptor gr
 			out, err = s.fallback(reasonFailed), nil
 		}
 	}()
-	c, _ := s.calls.Get().(*call)
-	if err := dec(c); err != nil {
-		return nil, err
-	}
 	out, err = s.intercept(ctx, start, c, interceptor)
-	if c.size <= maxPooled {
+	if c.size <= maxPooled && len(c.entries) <= maxPooledEntries {
 		s.calls.Put(c) // not when it panicked
 	}
 	return out, err
@@ -137,6 +148,10 @@ func (k codec) Unmarshal(data mem.BufferSlice, v any) error {
 	c, ok := v.(*call)
 	if !ok {
 		return k.CodecV2.Unmarshal(data, v)
+	}
+	if size := data.Len(); size > MaxMessage {
+		c.begin(size)
+		return nil
 	}
 	if len(data) == 1 {
 		c.decode(data[0].ReadOnlyData())

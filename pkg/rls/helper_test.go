@@ -243,7 +243,7 @@ func (e *env) askRaw(tb testing.TB, wire []byte) (*rlsv3.RateLimitResponse, erro
 	tb.Helper()
 	var out []byte
 	err := e.conn.Invoke(tb.Context(), rlsv3.RateLimitService_ShouldRateLimit_FullMethodName, wire, &out,
-		grpc.ForceCodecV2(rawCodec{}), grpc.MaxCallSendMsgSize(rls.MaxMessage))
+		grpc.ForceCodecV2(rawCodec{}), grpc.MaxCallSendMsgSize(rls.MaxReceived))
 	if err != nil {
 		return nil, err
 	}

@@ -1,9 +1,11 @@
 package rls
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 
@@ -14,14 +16,25 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// MaxJSON is the greatest size of a JSON request in bytes: 16 MiB.
-const MaxJSON = 16 << 20
+// MaxJSON is the greatest size of a JSON request that is read, in bytes: 1 MiB. A larger
+// one is denied, see [MaxMessage].
+const MaxJSON = 1 << 20
+
+const (
+	// jsonWeight is how many bytes of memory one of JSON takes while it is read.
+	jsonWeight = 8
+	// maxBraces is more than a request has that is not too large, but in its values.
+	maxBraces = 3*MaxDescriptors + MaxCallEntries
+)
+
+// errLarge says that a request is too large to read.
+var errLarge = errors.New("too large")
 
 // JSONHandler returns a handler for the service over HTTP: a POST with a
 // RateLimitRequest in protobuf's JSON, in camelCase or snake_case, is answered by
 // a RateLimitResponse. The status is 200 for OK and 429 for OVER_LIMIT, and the
 // response headers of the answer are those of the response. What is wrong with a
-// request is said with 400, 405 or 413 and {"error": "..."}; a refund or a charge that
+// request is said with 400 or 405 and {"error": "..."}; a refund or a charge that
 // [JSONOptions] do not allow, with 403. The handler asks for no credential, and takes any
 // media type: keep pages in browsers from it.
 func (s *Service) JSONHandler() http.Handler {
@@ -34,9 +47,9 @@ func (s *Service) serveJSON(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusMethodNotAllowed, "use POST, with a RateLimitRequest in JSON")
 		return
 	}
-	wire, err := readJSON(http.MaxBytesReader(w, r.Body, MaxJSON))
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		refuse(w, http.StatusRequestEntityTooLarge, "the request is larger than 16 MiB")
+	wire, err := s.readJSON(http.MaxBytesReader(w, r.Body, MaxJSON))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) || errors.Is(err, errLarge) {
+		respond(w, s.tooLarge(r.Context(), err.Error()))
 		return
 	}
 	if err != nil {
@@ -53,6 +66,11 @@ func (s *Service) serveJSON(w http.ResponseWriter, r *http.Request) {
 		refuse(w, code, status.Convert(err).Message())
 		return
 	}
+	respond(w, out)
+}
+
+// respond writes an answer, with its headers.
+func respond(w http.ResponseWriter, out *answer) {
 	body, err := toJSON(out.data)
 	if err != nil { // cannot be: the answer is our own
 		refuse(w, http.StatusInternalServerError, err.Error())
@@ -76,12 +94,39 @@ func (s *Service) answerWire(ctx context.Context, wire []byte) (*answer, error) 
 	}, nil)
 }
 
-// readJSON returns the wire form of a RateLimitRequest in JSON.
-func readJSON(body io.Reader) ([]byte, error) {
-	text, err := io.ReadAll(body)
+// readJSON returns the wire form of a RateLimitRequest in JSON; errLarge when it has more
+// parts than any gateway sends, or when many large ones are read at this time.
+func (s *Service) readJSON(body io.Reader) ([]byte, error) {
+	m := &metered{from: body, service: s}
+	defer func() { s.bytes.Add(-m.counted) }()
+	text, err := io.ReadAll(m)
 	if err != nil {
 		return nil, err
 	}
+	if bytes.Count(text, []byte("{")) > maxBraces {
+		return nil, fmt.Errorf("%w: more than %d braces", errLarge, maxBraces)
+	}
+	return parseJSON(text)
+}
+
+// metered counts what is read among the bytes in hand.
+type metered struct {
+	from    io.Reader
+	service *Service
+	counted int64
+}
+
+func (m *metered) Read(p []byte) (int, error) {
+	n, err := m.from.Read(p)
+	weight := int64(n) * jsonWeight
+	m.counted += weight
+	if m.service.bytes.Add(weight) > m.service.maxBytes && m.counted > smallMessage*jsonWeight {
+		return n, fmt.Errorf("%w: many large requests at a time", errLarge)
+	}
+	return n, err
+}
+
+func parseJSON(text []byte) ([]byte, error) {
 	var m rlsv3.RateLimitRequest
 	if err := protojson.Unmarshal(text, &m); err != nil {
 		return nil, err

@@ -15,8 +15,8 @@ type JSONOptions struct {
 }
 
 var (
-	errRefund = &invalidError{"forbidden", "refunds are not allowed over /json: the configuration allows them with server.http.refunds: true"}
-	errCharge = &invalidError{"forbidden", "charges are not allowed over /json: the configuration allows them with server.http.charges: true"}
+	errRefund = &invalidError{reason: "forbidden", text: "refunds are not allowed over /json: the configuration allows them with server.http.refunds: true"}
+	errCharge = &invalidError{reason: "forbidden", text: "charges are not allowed over /json: the configuration allows them with server.http.charges: true"}
 )
 
 // forbidden returns what a planned call may not do over the way it came, nil for nothing.

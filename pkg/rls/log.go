@@ -16,10 +16,11 @@ const (
 	eventOverloaded
 	eventInvalid
 	eventReservation
+	eventTooLarge
 )
 
 // events is their number.
-const events = 5
+const events = 6
 
 func (e event) String() string {
 	switch e {
@@ -33,6 +34,8 @@ func (e event) String() string {
 		return "invalid request: the gateway lets it pass; correct its configuration"
 	case eventReservation:
 		return "reservation: not made, or not settled"
+	case eventTooLarge:
+		return "request too large: denied"
 	default:
 		return "unknown"
 	}

@@ -20,6 +20,13 @@ import (
 // DefaultMaxInFlight is the most calls decided at the same time, unless Config says otherwise.
 const DefaultMaxInFlight = 65536
 
+// DefaultMaxBytes is the most bytes of calls in hand at the same time, unless Config says otherwise.
+const DefaultMaxBytes = 64 << 20
+
+// smallMessage is the size up to which a message is decided however many bytes are in
+// hand, so that large ones cannot keep others out.
+const smallMessage = 4 << 10
+
 // Decider decides requests; *limiter.Limiter is one. It must be safe for
 // concurrent use. An error says that there is no decision, see [limiter.Limiter.Decide].
 type Decider interface {
@@ -33,6 +40,9 @@ type Config struct {
 	// MaxInFlight bounds the calls in hand at once; what comes on top is answered by
 	// OnUnavailable. 0 = DefaultMaxInFlight.
 	MaxInFlight int
+	// MaxBytes bounds the bytes of the messages in hand at once; a message above 4 KiB that
+	// comes on top is denied. 0 = DefaultMaxBytes.
+	MaxBytes int64
 	// Settler settles reservations; nil = none are made, and none are settled.
 	Settler Settler
 	// Now is the clock of decisions; nil = time.Now.
@@ -83,6 +93,8 @@ type Service struct {
 	now      func() time.Time
 	max      int64
 	inFlight atomic.Int64
+	maxBytes int64
+	bytes    atomic.Int64 // of messages in hand
 	state    atomic.Pointer[state]
 	reload   sync.Mutex // held while state is replaced
 	calls    sync.Pool  // of *call
@@ -108,6 +120,9 @@ func New(cfg Config) (*Service, error) {
 	if cfg.MaxInFlight <= 0 {
 		cfg.MaxInFlight = DefaultMaxInFlight
 	}
+	if cfg.MaxBytes <= 0 {
+		cfg.MaxBytes = DefaultMaxBytes
+	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -120,9 +135,9 @@ func New(cfg Config) (*Service, error) {
 		used:    reservation.NewEstimates(0),
 		asked:   descriptor.NewAsked(cfg.Now()),
 		now:     cfg.Now,
-		max:     int64(cfg.MaxInFlight),
-		calls:   sync.Pool{New: func() any { return new(call) }},
-		log:     &throttledLog{logger: cfg.Logger},
+		max:     int64(cfg.MaxInFlight), maxBytes: cfg.MaxBytes,
+		calls: sync.Pool{New: func() any { return new(call) }},
+		log:   &throttledLog{logger: cfg.Logger},
 	}
 	s.metrics = newMetrics(s.inFlight.Load)
 	if err := s.metrics.register(cfg.Registerer); err != nil {
@@ -157,6 +172,9 @@ func (s *Service) replace(rules *descriptor.Rules, options Options) {
 // serve answers a decoded call. Its errors are those of gRPC, and for what the
 // gateway's configuration got wrong only.
 func (s *Service) serve(ctx context.Context, now time.Time, c *call) (*answer, error) {
+	if c.problem != nil && c.problem.denied {
+		return s.tooLarge(ctx, c.problem.text), nil
+	}
 	st := s.state.Load()
 	c.options = st.options
 	if c.problem == nil {
@@ -172,6 +190,16 @@ func (s *Service) serve(ctx context.Context, now time.Time, c *call) (*answer, e
 	c.encode()
 	s.metrics.count(st, c)
 	return c.answer(), nil
+}
+
+// tooLarge denies a call that has more than any gateway sends.
+func (s *Service) tooLarge(ctx context.Context, text string) *answer {
+	s.metrics.errors.WithLabelValues(reasonTooLarge).Inc()
+	s.log.error(ctx, eventTooLarge, slog.String("error", text))
+	c := call{options: s.state.Load().options}
+	c.verdict = verdict{denied: true, reason: reasonTooLarge, blanket: true, unbooked: bookingLost}
+	c.encode()
+	return c.answer()
 }
 
 // fallback answers a call that was not looked at, by policy.
