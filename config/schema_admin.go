@@ -1,7 +1,9 @@
 package config
 
 import (
+	"net"
 	"regexp"
+	"strconv"
 
 	"gopkg.in/yaml.v3"
 )
@@ -45,13 +47,17 @@ func (s adminSchema) walk(path string, visit func(string)) {
 func adminAddress(out *string) schema {
 	return scalar(func(d *decoder, v value) {
 		a := Admin{Address: v.node.Value}
-		_, socket := a.Socket()
-		switch {
-		case v.node.Kind == yaml.ScalarNode && v.node.Tag == "!!str" && (socket || a.Address == AdminOff || a.Address == ""):
-			*out = a.Address
-		default:
-			address(out).decode(d, v)
+		_, port, err := net.SplitHostPort(a.Address)
+		if err == nil {
+			_, err = strconv.ParseUint(port, 10, 16)
 		}
+		_, socket := a.Socket()
+		known := err == nil || socket || a.Address == "" || a.Address == AdminOff
+		if !known || v.node.Kind != yaml.ScalarNode || v.node.Tag != "!!str" {
+			d.failf(v, "must be unix:PATH, off, or a host and a port such as 127.0.0.1:8082, not %s", describe(v.node))
+			return
+		}
+		*out = a.Address
 	})
 }
 

@@ -94,3 +94,44 @@ func (a asking) Restore(ctx context.Context, _ io.Reader) error {
 	a.see(p)
 	return nil
 }
+
+// waiting is an archive that is read for as long as it is let.
+type waiting struct {
+	refusing
+
+	begun, end chan struct{}
+}
+
+func (a waiting) Backup(io.Writer) (int64, error) {
+	a.begun <- struct{}{}
+	<-a.end
+	return 0, nil
+}
+
+// Backups that are being read are few; one more is told to come again.
+func TestBackupsAtOnce(t *testing.T) {
+	a := waiting{begun: make(chan struct{}), end: make(chan struct{})}
+	c := admin.NewControl(admin.ControlConfig{Access: new(admin.Access), Explainer: new(admin.Explainer), Archive: a})
+	ask := func() *httptest.ResponseRecorder {
+		return overSocket(c, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/backup", nil))
+	}
+	const most = 4
+	codes := make(chan int, most)
+	for range most {
+		go func() { codes <- ask().Code }()
+		<-a.begun
+	}
+	if w := ask(); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "4 backups are being read already") {
+		t.Errorf("one more: got %d %s, want 503", w.Code, w.Body)
+	}
+	close(a.end)
+	for range most {
+		if code := <-codes; code != http.StatusOK {
+			t.Errorf("got %d, want 200", code)
+		}
+	}
+	go func() { <-a.begun }()
+	if w := ask(); w.Code != http.StatusOK {
+		t.Errorf("after them: got %d %s, want 200", w.Code, w.Body)
+	}
+}

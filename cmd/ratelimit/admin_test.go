@@ -1,0 +1,256 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// newTokenPair returns what `ratelimit token` prints.
+func newTokenPair(t *testing.T) (token, hash string) {
+	t.Helper()
+	code, stdout, stderr := output(t, "token")
+	if _, err := fmt.Sscanf(stdout, "token %s\nhash %s\n", &token, &hash); code != 0 || err != nil {
+		t.Fatalf("exit code %d, %v\n%s%s", code, err, stdout, stderr)
+	}
+	return token, hash
+}
+
+// adminConfig is hundredPerDay with settings of server.admin.
+func adminConfig(settings string) string {
+	return "server: {admin: {" + settings + "}}\n" + hundredPerDay
+}
+
+// On TCP a token says which caller it is, and its role what that may do.
+func TestAdminTokens(t *testing.T) {
+	dir := t.TempDir()
+	data, to := filepath.Join(dir, "data"), filepath.Join(dir, "b")
+	top, topHash := newTokenPair(t)
+	reader, readerHash := newTokenPair(t)
+	stranger, _ := newTokenPair(t)
+	file := write(t, "c.yaml", adminConfig(fmt.Sprintf("address: '127.0.0.1:0', tokens: {top: {role: administer, hash: %q}, dash: {role: read, hash: %q}}", topHash, readerHash)))
+	r := start(t, "--config", file, "--data", data)
+	server := strings.Replace(r.adminURL(t), "https:", "http:", 1)
+	inFile := write(t, "token", top+"\n")
+	for _, test := range []struct {
+		name  string
+		env   string
+		flags []string
+		code  int
+		want  string
+	}{
+		{"none", "", nil, 1, "401 Unauthorized: a token is needed"},
+		{"unknown", stranger, nil, 1, "401 Unauthorized: the token is not known"},
+		{"the hash", topHash, nil, 1, "401 Unauthorized: the token is not known"},
+		{"short", "x", nil, 1, "401 Unauthorized: the token is too short"},
+		{"to read", reader, nil, 1, "403 Forbidden: the role administer is needed, and this principal has the role read"},
+		{"to administer", top, nil, 0, ""},
+		{"in a file", stranger, []string{"--token-file", inFile}, 0, ""},
+		{"in no file", top, []string{"--token-file", inFile + ".none"}, 2, "--token-file: "},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Setenv(tokenVariable, test.env)
+			args := append([]string{"backup", "--server", server, "-o", to}, test.flags...)
+			if code, _, stderr := output(t, args...); code != test.code || !strings.Contains(stderr, test.want) {
+				t.Errorf("exit code %d, want %d; stderr lacks %q:\n%s", code, test.code, test.want, stderr)
+			}
+		})
+	}
+	t.Setenv(tokenVariable, reader)
+	if code, stdout, stderr := output(t, "explain", "--server", server, "shop", "user=ada"); code != 0 || !strings.Contains(stdout, "users") {
+		t.Errorf("explain: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	if _, err := os.Lstat(filepath.Join(data, "admin.sock")); err == nil {
+		t.Error("there is a socket beside the address that was named")
+	}
+	if log := r.log.String(); strings.Contains(log, top) || !strings.Contains(log, "principal=top role=administer") || !strings.Contains(log, "principal=dash role=read") {
+		t.Errorf("the log has a token, or lacks a principal:\n%s", log)
+	}
+
+	// A token that is taken out of the file is refused, without a restart.
+	text := strings.Replace(adminConfig(fmt.Sprintf("address: '127.0.0.1:0', tokens: {top: {role: administer, hash: %q}}", topHash)), "{top", "{other", 1)
+	replaceFile(t, file, strings.Replace(text, topHash, readerHash, 1))
+	t.Setenv(tokenVariable, top)
+	eventually(t, "the token to be refused", func() bool {
+		code, _, stderr := output(t, "backup", "--server", server, "-o", to)
+		return code == 1 && strings.Contains(stderr, "401")
+	})
+}
+
+// replaceFile replaces a file as a whole.
+func replaceFile(t *testing.T, path, text string) {
+	t.Helper()
+	next := path + ".next"
+	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(next, path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Nothing listens on TCP that would let in any caller, or let tokens be read on the way.
+func TestAdminListenersThatAreRefused(t *testing.T) {
+	token, hash := newTokenPair(t)
+	tokens := fmt.Sprintf("tokens: {a: {role: read, hash: %q}}", hash)
+	id := newIdentity(t, t.TempDir(), "server")
+	plain := fmt.Sprintf("tls: {cert: %q, key: %q}", id.cert, id.key)
+	for _, test := range []struct{ name, settings, want string }{
+		{"no credential", "address: '127.0.0.1:0'", "server.admin: at 127.0.0.1:0 callers need a credential"},
+		{"TLS alone", "address: '127.0.0.1:0', " + plain, "callers need a credential"},
+		{"tokens in plain text", "address: '0.0.0.0:0', " + tokens, "tokens could be read on the network: give tls"},
+		{"on all interfaces", "address: ':0', " + tokens, "tokens could be read on the network"},
+		{"a token for a hash", fmt.Sprintf("address: '127.0.0.1:0', tokens: {a: {role: read, hash: %q}}", token), "server.admin.tokens.a.hash: must be sha256: and 64 hexadecimal digits"},
+		{"no role", fmt.Sprintf("tokens: {a: {hash: %q}}", hash), "server.admin.tokens.a: needs role and hash"},
+		{"another role", fmt.Sprintf("tokens: {a: {role: reed, hash: %q}}", hash), `did you mean "read"`},
+		{"no path", "address: 'unix:'", "needs a path, such as unix:/run/ratelimit/admin.sock"},
+		{"no port", "address: localhost", "server.admin.address: must be unix:PATH, off, or a host and a port"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			code, _, stderr := output(t, "check", "--config", write(t, "c.yaml", adminConfig(test.settings)))
+			if code != exitUsage || !strings.Contains(stderr, test.want) || strings.Contains(stderr, token) {
+				t.Errorf("exit code %d, stderr lacks %q, or has the token:\n%s", code, test.want, stderr)
+			}
+		})
+	}
+	good := write(t, "c.yaml", hundredPerDay)
+	for address, want := range map[string]string{
+		"127.0.0.1:0": "--admin-address: at 127.0.0.1:0 callers need a credential", "unix:": "--admin-address: address \"unix:\" needs a path", "x": "unix:PATH, host:port or off",
+	} {
+		if code, _, stderr := output(t, "serve", "--config", good, "--admin-address", address); code != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit code %d, stderr lacks %q:\n%s", address, code, want, stderr)
+		}
+	}
+}
+
+// A socket that is named and cannot be opened ends the start; one in the usual place does not.
+func TestAdminSocketThatCannotBe(t *testing.T) {
+	file := write(t, "c.yaml", hundredPerDay)
+	taken := filepath.Dir(file)
+	code, _, stderr := output(t, "serve", "--config", file, "--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0", "--admin-address", "unix:"+taken)
+	if code != exitFailure || !strings.Contains(stderr, "server.admin.address, or --admin-address: ") || !strings.Contains(stderr, "no socket") {
+		t.Errorf("exit code %d, stderr:\n%s", code, stderr)
+	}
+	data := filepath.Join(t.TempDir(), "data")
+	if err := os.MkdirAll(filepath.Join(data, "admin.sock"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, "--config", file, "--data", data)
+	r.remaining(t, "ada")
+	eventually(t, "a warning", func() bool { return strings.Contains(r.log.String(), "there is no admin socket") })
+	if code, _, stderr := output(t, "backup", "--data", data, "-o", "-"); code != exitFailure {
+		t.Errorf("backup: exit code %d\n%s", code, stderr)
+	}
+}
+
+// Commands find the only service of the run directory, and ask which of several.
+func TestServiceIsFound(t *testing.T) {
+	run, err := os.MkdirTemp("", "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(run) })
+	t.Setenv("XDG_RUNTIME_DIR", run)
+	t.Setenv("TMPDIR", run)
+	file := write(t, "c.yaml", hundredPerDay)
+	backup := func(want string, flags ...string) {
+		t.Helper()
+		code, _, stderr := output(t, append([]string{"backup", "-o", "-"}, flags...)...)
+		if code != exitFailure || !strings.Contains(stderr, want) {
+			t.Errorf("%v: exit code %d, stderr lacks %q:\n%s", flags, code, want, stderr)
+		}
+	}
+	backup("no running service was found: say which with --data DIR, --config FILE or --server unix:///PATH")
+	off := start(t, "--config", file, "--admin-address", "off")
+	off.remaining(t, "ada")
+	backup("no running service was found")
+	first := start(t, "--config", file)
+	firstURL := first.adminURL(t)
+	backup("unix://" + run + "/ratelimit/admin.sock answers 404 Not Found: this service keeps nothing in a file")
+	backup("unix://"+run+"/ratelimit/admin.sock answers 404", "--config", file)
+	second := start(t, "--config", file)
+	secondURL := second.adminURL(t)
+	backup("2 services run here: say which with --server, one of " + firstURL + ", " + secondURL)
+	backup(secondURL+" answers 404", "--server", secondURL)
+	backup("unix:"+run+"/ratelimit/admin-2.sock answers 404", "--server", "unix:"+run+"/ratelimit/admin-2.sock")
+	first.end(t)
+	backup(secondURL + " answers 404")
+	backup("says server.admin.address: off", "--config", write(t, "off.yaml", adminConfig("address: off")))
+}
+
+// A token goes to no service that could be another, and over no network in plain text.
+func TestTokenStays(t *testing.T) {
+	token, _ := newTokenPair(t)
+	t.Setenv(tokenVariable, token)
+	shown := make(chan string, 1)
+	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { shown <- r.Header.Get("Authorization") }))
+	defer thief.Close()
+	redirect := httptest.NewServer(http.RedirectHandler(thief.URL, http.StatusTemporaryRedirect))
+	defer redirect.Close()
+	for server, want := range map[string]struct {
+		code int
+		text string
+	}{
+		redirect.URL:               {exitFailure, "307 Temporary Redirect"},
+		"http://ratelimit.example": {exitUsage, "the token could be read on the network: use https"},
+	} {
+		if code, _, stderr := output(t, "backup", "--server", server, "-o", "-"); code != want.code || !strings.Contains(stderr, want.text) {
+			t.Errorf("%s: exit code %d, want %d; stderr lacks %q:\n%s", server, code, want.code, want.text, stderr)
+		}
+	}
+	select {
+	case got := <-shown:
+		t.Errorf("another service was shown %q", got)
+	default:
+	}
+}
+
+// The admin listener answers until the calls in flight have ended, and its socket goes
+// with it.
+func TestAdminWhileDraining(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	r := start(t, "--config", write(t, "c.yaml", "drain: 1h\n"+hundredPerDay), "--data", data)
+	r.stop(errTerminated)
+	eventually(t, "not ready", func() bool {
+		code, _ := r.get(t, "/readyz")
+		return code == http.StatusServiceUnavailable
+	})
+	if code, _, stderr := output(t, "backup", "--data", data, "-o", "-"); code != 0 {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+}
+
+// Strangers on TCP hold a connection for a bounded time, and get no more than a refusal.
+func TestAdminBounds(t *testing.T) {
+	_, hash := newTokenPair(t)
+	r := start(t, "--config", write(t, "c.yaml", adminConfig(fmt.Sprintf("address: '127.0.0.1:0', tokens: {a: {role: read, hash: %q}}", hash))))
+	address := strings.TrimPrefix(r.adminURL(t), "https://")
+	for name, request := range map[string]struct{ text, want string }{
+		"a large header":     {"GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", "431"},
+		"an unfinished body": {"POST /v1/restore HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nx", "401"},
+		"HTTP/2":             {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "401"},
+	} {
+		conn, err := (&net.Dialer{Timeout: patience}).DialContext(t.Context(), "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, request.text); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := io.ReadAll(conn) // to the end: the connection is not kept
+		if !strings.Contains(string(answer), " "+request.want+" ") {
+			t.Errorf("%s: got %q, %v; want %s", name, answer, err, request.want)
+		}
+		_ = conn.Close()
+	}
+}
