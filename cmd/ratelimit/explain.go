@@ -199,6 +199,9 @@ func writeAnswer(tw *strings.Builder, x *admin.Explanation) {
 		answer += " (" + x.Why + ")"
 	}
 	fmt.Fprintf(tw, "answer\t%s\n", answer)
+	if x.Fallback != "" {
+		fmt.Fprintf(tw, "fallback\t%s: the store does not answer, so the policy does\n", x.Fallback)
+	}
 	if len(x.Missed) > 0 {
 		fmt.Fprintf(tw, "\nRULES BEFORE IT\tWHY NOT\n")
 		for _, m := range x.Missed {

@@ -147,6 +147,7 @@ type rlsAnswer struct {
 			RequestsPerUnit int `json:"requestsPerUnit"`
 		} `json:"currentLimit"`
 	} `json:"statuses"`
+	DynamicMetadata map[string]any `json:"dynamicMetadata"`
 }
 
 func (r *running) get(t *testing.T, path string) (int, string) {

@@ -46,6 +46,7 @@ type service struct {
 	inForce  atomic.Pointer[admin.InForce]
 	startBy  time.Time // when the start gives up on the store; zero = it has not asked yet
 	health   admin.Health
+	outages  *outages // of the store, if it is a table
 	metrics  *serviceMetrics
 	registry *prometheus.Registry
 
@@ -68,6 +69,8 @@ func newService(ctx context.Context, cfg *config.Config, log *slog.Logger) (*ser
 func newServiceOn(ctx context.Context, cfg *config.Config, log *slog.Logger, open func(*service, context.Context) error) (*service, error) {
 	s := &service{cfg: cfg, log: log, clocks: clocks.New(nil), registry: prometheus.NewRegistry(), quiet: 5 * time.Second, untold: make(chan struct{}, 1)}
 	s.fallback = embedded.New(s.fallbackConfig())
+	s.outages = &outages{log: log}
+	s.health.Store = s.outages.state
 	err := open(s, ctx)
 	if err == nil {
 		err = s.build(cfg) //nolint:contextcheck // what it makes outlives the start
@@ -106,7 +109,7 @@ func (s *service) build(cfg *config.Config) error {
 	if err := registerLedgerMetrics(s.registry, s.ledger.Stats); err != nil {
 		return err
 	}
-	s.rls, err = rls.New(rls.Config{Decider: s.ledger, Settler: s.ledger, Now: s.clocks.Call, Registerer: s.registry, Logger: s.log})
+	s.rls, err = rls.New(rls.Config{Decider: s.ledger, Settler: s.ledger, Now: s.clocks.Call, Registerer: s.registry, Logger: s.log, OnFallback: s.outages.fallback})
 	if err != nil {
 		return err
 	}
@@ -227,6 +230,7 @@ func (s *service) apply(ctx context.Context, cfg *config.Config) error {
 		JSON:          rls.JSONOptions{Refunds: s.cfg.Server.HTTP.Refunds, Charges: s.cfg.Server.HTTP.Charges},
 	})
 	s.inForce.Store(&admin.InForce{Rules: cfg.Rules, UnmatchedDeny: cfg.DenyUnknown, Snapshot: snapshot})
+	s.outages.configured(cfg)
 	now := time.Now()
 	s.health.Loaded(cfg.Files, cfg.Hash, now)
 	s.metrics.loaded(now)

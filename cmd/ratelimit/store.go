@@ -90,13 +90,14 @@ func (s *service) useTable(ctx context.Context, client dynamo.Client, clock *dyn
 		return err
 	}
 	s.store = store
-	return s.registry.Register(newTableMetrics(store, clock))
+	s.outages.use(store)
+	return errors.Join(s.registry.Register(newTableMetrics(store, clock)), s.outages.register(s.registry))
 }
 
 // tableConfig configures the store of a fleet.
 func (s *service) tableConfig(client dynamo.Client, clock *dynamo.Clock) dynamo.Config {
 	return dynamo.Config{
-		Client: client, Table: s.cfg.Store.DynamoDB.Table, Now: s.clocks.Store, Clock: clock, Leases: true, Logger: s.log,
+		Client: client, Table: s.cfg.Store.DynamoDB.Table, Now: s.clocks.Store, Clock: clock, Leases: true, Logger: s.log, Observe: s.outages.observe,
 		Budget: max(dynamo.DefaultBudget, s.cfg.Decision.Timeout),
 	}
 }

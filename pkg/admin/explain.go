@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -63,7 +64,8 @@ type Explanation struct {
 	Missed    []Missed `json:"missed,omitempty"`
 	Shadows   []Shadow `json:"shadows,omitempty"`
 	Limits    []Limit  `json:"limits,omitempty"`
-	Admitted  bool     `json:"admitted"` // as things stand now
+	Admitted  bool     `json:"admitted"`           // as things stand now
+	Fallback  string   `json:"fallback,omitempty"` // the policy that answers, as the store does not
 
 	Nearest    *Missed  `json:"nearest,omitempty"`      // the rule that comes closest when none matches
 	Domains    []string `json:"domains,omitempty"`      // that there are, when the domain is none of them; at most 100
@@ -199,6 +201,7 @@ func (e *Explainer) shadows(ctx context.Context, cfg *InForce, plan *descriptor.
 		if err := e.peek(ctx, &s.Request, nil, s.Answers, &of); err != nil {
 			return err
 		}
+		x.Fallback = cmp.Or(x.Fallback, of.Fallback)
 		x.Shadows = append(x.Shadows, Shadow{Rule: s.Rule.Name(), WouldDeny: !of.Admitted, Why: of.Why, Limits: of.Limits})
 	}
 	return nil
@@ -235,6 +238,9 @@ func (e *Explainer) peek(ctx context.Context, planned *limiter.Request, plans []
 	var d limiter.Decision
 	if err := e.Decider.Decide(ctx, e.Now(), peeks(planned), &d); err != nil {
 		return fmt.Errorf("reading the balances: %w", err)
+	}
+	if d.Policy != limiter.Unset {
+		x.Fallback = d.Policy.String()
 	}
 	if d.Reason != limiter.ReasonNone && d.Reason != limiter.ReasonExhausted {
 		x.Admitted, x.Why = takes[0].Mode != limiter.Consume, d.Reason.String() // a charge denies nobody

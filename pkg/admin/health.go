@@ -10,6 +10,10 @@ import (
 // Health is what the service says of itself at /readyz. The zero value is not
 // ready. It is safe for concurrent use.
 type Health struct {
+	// Store returns the state of the store; it is set before the first request. nil, or a
+	// nil state = there is nothing to say.
+	Store func() *StoreState
+
 	mu    sync.Mutex
 	state State
 }
@@ -19,6 +23,18 @@ type State struct {
 	Ready  bool        `json:"ready"`
 	Reason string      `json:"reason,omitempty"` // why it is not ready
 	Config ConfigState `json:"config"`
+	Store  *StoreState `json:"store,omitempty"`
+}
+
+// StoreState says whether a store that is not in this process answers, and which policy
+// decides while it does not.
+type StoreState struct {
+	Type   string    `json:"type"`
+	State  string    `json:"state"`          // available, recovering, throttled, unavailable
+	Since  time.Time `json:"since,omitzero"` // absent = since the start
+	Policy string    `json:"policy"`         // decision.on_unavailable
+	// RulesWithAnother is how many rules have another policy.
+	RulesWithAnother int `json:"rules_with_another,omitempty"`
 }
 
 // ConfigState says which configuration is in force.
@@ -61,12 +77,17 @@ func (h *Health) LoadFailed(err error, at time.Time) {
 // State returns what the service says of itself now.
 func (h *Health) State() State {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.state
+	state := h.state
+	h.mu.Unlock()
+	if h.Store != nil {
+		state.Store = h.Store()
+	}
+	return state
 }
 
 // ServeHTTP answers /readyz: 200 when ready, 503 when not. A reload that failed
-// does not make the service unready: it goes on with what it had.
+// does not make the service unready: it goes on with what it had. Neither does a store
+// that does not answer: all replicas share it, and a policy decides.
 func (h *Health) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	state, code := h.State(), http.StatusOK
 	if !state.Ready {

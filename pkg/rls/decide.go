@@ -42,6 +42,7 @@ func (s *Service) decide(ctx context.Context, now time.Time, c *call, st *state)
 	s.learn(c)
 	if c.verdict.policy != limiter.Unset {
 		s.metrics.degraded.WithLabelValues(c.verdict.policy.String()).Inc()
+		s.fellBack()
 		return
 	}
 	if !c.verdict.denied {

@@ -34,7 +34,7 @@ func newMetrics(inFlight func() int64) *metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	m := &metrics{
-		decisions:    vec("ratelimit_decisions_total", "Descriptors decided. withheld: would have passed, but the call was denied.", "domain", "rule", "result"),
+		decisions:    vec("ratelimit_decisions_total", "Descriptors decided. withheld: would have passed, but the call was denied. fallback: admitted by a policy, as the store did not answer.", "domain", "rule", "result"),
 		denials:      vec("ratelimit_denials_total", "Limits that denied a descriptor.", "domain", "rule", "limit", "reason"),
 		charges:      vec("ratelimit_charges_total", "Descriptors that charged or refunded. kept: to be booked when the store answers again.", "domain", "rule", "kind", "result"),
 		settlements:  vec("ratelimit_settlements_total", "Descriptors that settle a reservation, by what became of it.", "domain", "rule", "result"),
@@ -70,6 +70,7 @@ func (m *metrics) register(r prometheus.Registerer) error {
 // Results of a descriptor.
 const (
 	resultAllowed = iota
+	resultFallback
 	resultDenied
 	resultWithheld
 	resultUnlimited
@@ -102,7 +103,7 @@ func (m *metrics) forRules(rules *descriptor.Rules) ([]*ruleMetrics, map[*descri
 func (r *ruleMetrics) result(result int) {
 	c := r.results[result].Load()
 	if c == nil {
-		name := [results]string{"allowed", "denied", "withheld", "unlimited", "unmatched", "shadow_allowed", "shadow_denied"}[result]
+		name := [results]string{"allowed", "fallback", "denied", "withheld", "unlimited", "unmatched", "shadow_allowed", "shadow_denied"}[result]
 		made := r.of.decisions.WithLabelValues(r.domain, r.rule, name)
 		c = &made
 		r.results[result].Store(c)
@@ -157,6 +158,8 @@ func (m *metrics) count(st *state, c *call) {
 			r.result(resultUnlimited)
 		case c.verdict.denied:
 			r.result(resultWithheld)
+		case c.verdict.policy != limiter.Unset:
+			r.result(resultFallback)
 		default:
 			r.result(resultAllowed)
 		}

@@ -49,6 +49,9 @@ type Config struct {
 	Now func() time.Time
 	// Registerer takes the metrics; nil = they are counted and shown nowhere.
 	Registerer prometheus.Registerer
+	// OnFallback is called for each call that a policy decided because the Decider's
+	// store gave no decision; nil = nothing is.
+	OnFallback func()
 	// Logger says what went wrong, at most once a second for each kind of event;
 	// nil = nobody.
 	Logger *slog.Logger
@@ -100,6 +103,7 @@ type Service struct {
 	calls    sync.Pool  // of *call
 	metrics  *metrics
 	log      *throttledLog
+	fellBack func() // a policy decided
 }
 
 // state is what calls see of the configuration: all of one, or all of the next.
@@ -126,6 +130,9 @@ func New(cfg Config) (*Service, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	if cfg.OnFallback == nil {
+		cfg.OnFallback = func() {}
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -136,8 +143,9 @@ func New(cfg Config) (*Service, error) {
 		asked:   descriptor.NewAsked(cfg.Now()),
 		now:     cfg.Now,
 		max:     int64(cfg.MaxInFlight), maxBytes: cfg.MaxBytes,
-		calls: sync.Pool{New: func() any { return new(call) }},
-		log:   &throttledLog{logger: cfg.Logger},
+		calls:    sync.Pool{New: func() any { return new(call) }},
+		log:      &throttledLog{logger: cfg.Logger},
+		fellBack: cfg.OnFallback,
 	}
 	s.metrics = newMetrics(s.inFlight.Load)
 	if err := s.metrics.register(cfg.Registerer); err != nil {

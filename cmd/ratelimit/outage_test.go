@@ -1,0 +1,174 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/pkg/admin"
+)
+
+// The lines of the log that begin and end an outage.
+const (
+	outageBegins = "the store is unavailable: on_unavailable decides calls, and charges wait"
+	outageIsOver = "the store answers again"
+)
+
+// ready returns what /readyz says of the store.
+func (r replica) ready(t *testing.T) admin.StoreState {
+	t.Helper()
+	_, text := r.do(t, http.MethodGet, "/readyz", "")
+	var state admin.State
+	if err := json.Unmarshal([]byte(text), &state); err != nil || state.Store == nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return *state.Store
+}
+
+// line returns the only line of the log with a message.
+func (r replica) line(t *testing.T, message string) string {
+	t.Helper()
+	_, rest, _ := strings.Cut(r.log.String(), message)
+	line, _, _ := strings.Cut(rest, "\n")
+	if n := strings.Count(r.log.String(), message); n != 1 {
+		t.Errorf("the log says %d times %q, want once:\n%s", n, message, r.log)
+	}
+	return line
+}
+
+func fails(code string) dynamofake.Fault {
+	return dynamofake.Fault{Kind: dynamofake.Fail, Err: &smithy.GenericAPIError{Code: code, Message: "of a test"}}
+}
+
+// An outage is told of once when it begins and once when it is over, with its policy and
+// what that decided; meanwhile readiness, metrics and explanations show it, and no call
+// waits for its deadline.
+func TestAnOutageIsSeen(t *testing.T) {
+	for name, test := range map[string]struct {
+		fault dynamofake.Fault
+		state string
+	}{
+		"errors":         {dynamofake.Fault{Kind: dynamofake.ServerError}, "unavailable"},
+		"silence":        {dynamofake.Fault{Kind: dynamofake.HoldReply}, "unavailable"},
+		"throttles":      {dynamofake.Fault{Kind: dynamofake.Throttle}, "throttled"},
+		"expired token":  {fails("ExpiredTokenException"), "unavailable"},
+		"unknown client": {fails("UnrecognizedClientException"), "unavailable"},
+		"key of KMS":     {fails("KMSAccessDeniedException"), "unavailable"},
+		"no table":       {dynamofake.Fault{Kind: dynamofake.Fail, Err: &types.ResourceNotFoundException{}}, "unavailable"},
+		"unknown code":   {fails("SomethingNewException"), "unavailable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				db := newTable(t)
+				r := startReplica(t, db, strings.Replace(twoPerMinute, "domains:", "domains:\n- domain: other\n  rules: [{on_unavailable: deny, match: {user: \"*\"}, entity: \"user/{user}\", resource: api, consume: {rpm: hits}}]", 1))
+				defer r.stop()
+				r.ask(t, 1)
+				if got := r.ready(t); got.State != "available" || got.Policy != "allow" || got.RulesWithAnother != 1 {
+					t.Errorf("before: %+v", got)
+				}
+				began := time.Now()
+				db.SetPlan(func(dynamofake.Call) dynamofake.Fault { return test.fault })
+				for i := range 100 {
+					if admitted, answer := r.ask(t, 1); !admitted || answer.DynamicMetadata["degraded"] != "allow" {
+						t.Fatalf("call %d: admitted is %t, %+v", i, admitted, answer)
+					}
+				}
+				r.seenInOutage(t, test.state, began)
+				db.SetPlan(nil)
+				time.Sleep(time.Minute)
+				r.seenAfterOutage(t)
+			})
+		})
+	}
+}
+
+func (r replica) seenInOutage(t *testing.T, state string, began time.Time) {
+	t.Helper()
+	before := time.Now()
+	if r.ask(t, 1); time.Since(before) > 0 {
+		t.Errorf("a call waited for %v", time.Since(before))
+	}
+	if got := r.ready(t); got.State != state || got.Since.Before(began.Add(-time.Millisecond)) || got.Since.After(time.Now()) {
+		t.Errorf("/readyz: got %+v, want %s since %v", got, state, began)
+	}
+	if code, _ := r.do(t, http.MethodGet, "/healthz", ""); code != http.StatusOK {
+		t.Errorf("/healthz: %d", code)
+	}
+	line := r.line(t, outageBegins)
+	for _, want := range []string{"since=", "on_unavailable=allow", "rules_with_another=1", "calls_decided_by_policy=", "state=" + state, "error="} {
+		if !strings.Contains(line, want) {
+			t.Errorf("the log lacks %q: %s", want, line)
+		}
+	}
+	_, text := r.do(t, http.MethodGet, "/metrics", "")
+	for _, want := range []string{
+		`ratelimit_decisions_total{domain="shop",result="allowed",rule="users"} 1`,
+		`ratelimit_decisions_total{domain="shop",result="fallback",rule="users"} 101`,
+		fmt.Sprintf(`ratelimit_store_state{state=%q} 1`, state), `ratelimit_store_state{state="available"} 0`,
+		`ratelimit_store_policy{policy="allow"} 1`, `ratelimit_store_policy{policy="deny"} 0`,
+	} {
+		if !strings.Contains(text, "\n"+want+"\n") {
+			t.Errorf("/metrics lacks %s", want)
+		}
+	}
+	_, text = r.do(t, http.MethodPost, "/v1/explain", `{"domain":"shop","entries":[{"key":"user","value":"ada"}]}`)
+	var x admin.Explanation
+	if err := json.Unmarshal([]byte(text), &x); err != nil || x.Fallback != "allow" || !x.Admitted {
+		t.Errorf("explained as %s", text)
+	}
+	var table strings.Builder
+	if err := writeExplanation(&table, &x, true); err != nil || !strings.Contains(table.String(), "fallback  allow: the store does not answer") {
+		t.Errorf("explained as\n%s", table.String())
+	}
+}
+
+func (r replica) seenAfterOutage(t *testing.T) {
+	t.Helper()
+	if _, answer := r.ask(t, 1); answer.DynamicMetadata["degraded"] != nil {
+		t.Errorf("after: %+v", answer)
+	}
+	if got := r.ready(t); got.State != "available" || got.Since.IsZero() {
+		t.Errorf("/readyz afterwards: %+v", got)
+	}
+	line := r.line(t, outageIsOver)
+	for _, want := range []string{"since=", "lasted=", "on_unavailable=allow", "calls_decided_by_policy=101"} {
+		if !strings.Contains(line, want) {
+			t.Errorf("the log lacks %q: %s", want, line)
+		}
+	}
+	r.line(t, outageBegins) // still once
+}
+
+// What the role may not do, and what is wrong with a call, is no outage: it is denied.
+func TestNoOutage(t *testing.T) {
+	for _, code := range []string{"AccessDeniedException", "ValidationException"} {
+		t.Run(code, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				db := newTable(t)
+				r := startReplica(t, db, twoPerMinute)
+				defer r.stop()
+				r.ask(t, 1)
+				db.SetPlan(func(dynamofake.Call) dynamofake.Fault { return fails(code) })
+				for range 30 {
+					if admitted, answer := r.ask(t, 1); admitted || answer.DynamicMetadata["reason"] != "invalid" {
+						t.Fatalf("admitted is %t: %+v", admitted, answer)
+					}
+				}
+				if got := r.ready(t); got.State != "available" {
+					t.Errorf("/readyz: %+v", got)
+				}
+				if strings.Contains(r.log.String(), outageBegins) {
+					t.Errorf("the log tells of an outage:\n%s", r.log)
+				}
+			})
+		})
+	}
+}
