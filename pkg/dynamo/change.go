@@ -129,6 +129,9 @@ func (c *catalog) commit(ctx context.Context, in *dynamodb.TransactWriteItemsInp
 			return err
 		}
 		doubtful = doubtful || errors.Is(kind, limiter.ErrUncertain)
+		if !doubtful && classOf(err) == refused {
+			return err
+		}
 		if pause(ctx, try) == nil {
 			continue
 		}

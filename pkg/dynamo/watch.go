@@ -188,7 +188,7 @@ func (c *catalog) raiseAll(ctx context.Context) (uint64, error) {
 		if err == nil {
 			return c.parseCounter(allGenerationKey(), out.Attributes)
 		}
-		if err = translate(err); !mayPass(err) || pause(ctx, try) != nil {
+		if err = translate(err); !mayPass(err) || classOf(err) == refused || pause(ctx, try) != nil {
 			return 0, err
 		}
 	}
