@@ -46,6 +46,7 @@ func (s domainSchema) object(rules *[]rule, deny schema) object {
 		{"domain", name(&s.out.spec.Domain)},
 		{"namespace", name(&s.out.spec.Namespace)},
 		{"unmatched", deny},
+		{"resources", listed(&s.out.spec.Resources)},
 		{"rules", list[rule]{out: rules, item: func(r *rule) schema { return ruleSchema{r} }}},
 	}}
 }

@@ -33,6 +33,7 @@ func (t *take) keys() []key {
 	keys := []key{
 		{"entity", name(&t.spec.Entity)},
 		{"resource", name(&t.spec.Resource)},
+		{"resources", listed(&t.spec.Resources)},
 		{"parent", names(&t.spec.Parents)},
 		{"limits", planOrLimits{&t.spec}},
 		{"consume", amounts(&t.consume, consumed)},
@@ -74,6 +75,17 @@ func specs(amounts []entry[descriptor.ConsumeSpec]) []descriptor.ConsumeSpec {
 		out[i].Limit = a.name
 	}
 	return out
+}
+
+// listed is a list of resources. An empty one would be neither all nor none.
+func listed(out *[]string) schema {
+	return scalar(func(d *decoder, v value) {
+		if v.node.Kind == yaml.SequenceNode && len(v.node.Content) == 0 {
+			d.failf(v, "is empty; name the resources, or leave it out to let every value be one")
+			return
+		}
+		names(out).decode(d, v)
+	})
 }
 
 // planOrLimits is a template for the name of a plan, or limits.

@@ -184,6 +184,9 @@ func writeAnswer(tw *strings.Builder, x *admin.Explanation) {
 	if x.Nearest != nil {
 		fmt.Fprintf(tw, "nearest\t%s\n", strings.TrimPrefix(x.Nearest.Rule+": "+x.Nearest.Why, ": "))
 	}
+	for _, name := range x.Unlisted {
+		fmt.Fprintf(tw, "resource\t%s is not in the rule's list; see RESOURCE for the one in its place\n", name)
+	}
 	if x.Lease != "" {
 		fmt.Fprintf(tw, "lease\t%s\n", x.Lease)
 	}

@@ -67,6 +67,10 @@ type Explanation struct {
 	Admitted  bool     `json:"admitted"`           // as things stand now
 	Fallback  string   `json:"fallback,omitempty"` // the policy that answers, as the store does not
 
+	// Unlisted are values of resources that the rule does not list by name, so that another
+	// resource stands in their place.
+	Unlisted []string `json:"unlisted,omitempty"`
+
 	Nearest    *Missed  `json:"nearest,omitempty"`      // the rule that comes closest when none matches
 	Domains    []string `json:"domains,omitempty"`      // that there are, when the domain is none of them; at most 100
 	DidYouMean string   `json:"did_you_mean,omitempty"` // a domain with a similar name
@@ -164,6 +168,9 @@ func (e *Explainer) Explain(ctx context.Context, q *Question) (*Explanation, err
 	x.Outcome, x.Why = outcomeName(outcome), outcome.Why
 	if outcome.Deny || outcome.Kind == descriptor.Denied || found.Domain == nil && cfg.UnmatchedDeny {
 		x.Admitted = false
+	}
+	for _, u := range found.Plan.Unlisted {
+		x.Unlisted = append(x.Unlisted, printable(u.Value))
 	}
 	if found.Rule == nil {
 		x.suggest(cfg.Rules, q.Domain, &found)

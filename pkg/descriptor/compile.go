@@ -70,6 +70,9 @@ func (c *compiler) domain(spec *DomainSpec) {
 		denyUnknown: spec.DenyUnknown,
 		keys:        map[string]keyID{},
 	}
+	if len(spec.Resources) > 0 {
+		d.listed = c.list(spec.Path+".resources", spec.Resources)
+	}
 	c.domains = append(c.domains, d)
 	c.byName[d.name] = d
 	if len(spec.Tree) > 0 {

@@ -75,6 +75,7 @@ func (c *compiler) take(r *Rule, spec *TakeSpec) {
 	t := take{path: spec.Path, limits: spec.Limits, reserve: spec.Reserve, replaced: -1}
 	t.entity = c.template(r, spec.Path+".entity", spec.Entity, false)
 	t.resource = c.template(r, spec.Path+".resource", spec.Resource, false)
+	c.resources(r, spec, &t)
 	if len(spec.Parents) > maxParents {
 		c.problem(spec.Path+".parent", "has %d parents; an entity has at most %d ancestors", len(spec.Parents), maxParents)
 	}

@@ -85,6 +85,13 @@ type Reserve struct {
 	Hits uint64 // what it stands for: never more than its amounts
 }
 
+// Unlisted is a take whose resource is not among those that its rule lists by name, so
+// that another stands in its place.
+type Unlisted struct {
+	Take  int    // index in Plan.Request.Takes of the first take that has it
+	Value string // that the descriptor brings
+}
+
 // Settlement is a descriptor that settles a reservation. Those of one ID settle
 // it together.
 type Settlement struct {
@@ -123,6 +130,7 @@ type Plan struct {
 
 	Reserves    []Reserve    // in the order of takes
 	Settlements []Settlement // in the order of descriptors
+	Unlisted    []Unlisted   // in the order of takes
 
 	// Working memory. What Request and Shadows hold points into consume and parents.
 	consume  []limiter.Consumption

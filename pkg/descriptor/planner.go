@@ -106,6 +106,7 @@ func (p *Plan) reset(d *Domain) {
 	p.Shadows = p.Shadows[:0]
 	p.Charges, p.Answers, p.Quota = false, false, false
 	p.Reserves, p.Settlements = p.Reserves[:0], p.Settlements[:0]
+	p.Unlisted = p.Unlisted[:0]
 	p.consume = p.consume[:0]
 	p.parents = p.parents[:0]
 }
@@ -222,7 +223,7 @@ func (p *planner) takes(rule *Rule, v *view, q demand, takes []limiter.Take) (al
 			}
 			continue
 		}
-		entity, resource, parents := plan.render(&t.entity), plan.render(&t.resource), plan.renderParents(t)
+		entity, resource, parents := plan.render(&t.entity), p.resource(rule, t, len(takes)), plan.renderParents(t)
 		for _, part := range parts[:n] {
 			consume := p.consumption(t, q, part, entity, resource)
 			if len(consume) == 0 {

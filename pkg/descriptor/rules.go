@@ -48,6 +48,7 @@ type Domain struct {
 	name        string
 	namespace   string
 	denyUnknown bool
+	listed      *resources // of takes that have no list; nil = any
 	rules       []*Rule
 	keys        map[string]keyID // every key that a rule names
 	enforcing   *index
@@ -132,6 +133,7 @@ type take struct {
 	path     string
 	entity   template
 	resource template
+	listed   *resources // nil = any
 	parents  []template
 	plan     template        // no parts = none, or resolved to limits
 	limits   *limiter.Limits // nil = resolved by the limiter

@@ -4,10 +4,11 @@ import "github.com/ratelimit/ratelimit/pkg/limiter"
 
 // DomainSpec is a domain as a file gives it, before [Compile].
 type DomainSpec struct {
-	Path        string // where it stands in the file, for errors: "domains[0]"
-	Domain      string // not empty; what the gateway's configuration calls it
-	Namespace   string // "" = limiter.DefaultNamespace
-	DenyUnknown bool   // a descriptor that no rule matches is denied; else it is admitted
+	Path        string   // where it stands in the file, for errors: "domains[0]"
+	Domain      string   // not empty; what the gateway's configuration calls it
+	Namespace   string   // "" = limiter.DefaultNamespace
+	DenyUnknown bool     // a descriptor that no rule matches is denied; else it is admitted
+	Resources   []string // of takes that have none of their own, see [TakeSpec]
 	Rules       []RuleSpec
 	Tree        []TreeSpec // of an envoyproxy/ratelimit file; instead of Rules
 	Overdraw    Overdraw   // of the Tree
@@ -43,14 +44,19 @@ type MatchSpec struct {
 
 // TakeSpec is one bucket that a rule takes from.
 type TakeSpec struct {
-	Path     string          // "domains[0].rules[3]" for the flat form, "….takes[0]" in a list
-	Entity   string          // template
-	Resource string          // template
-	Parents  []string        // templates, nearest first; one whose key is absent is left out
-	Plan     string          // template for the name of a plan; "" = none
-	Limits   *limiter.Limits // given in the rule; nil = none. Not with Plan
-	Consume  []ConsumeSpec   // at least one
-	Reserve  bool            // the amounts are a reservation
+	Path     string // "domains[0].rules[3]" for the flat form, "….takes[0]" in a list
+	Entity   string // template
+	Resource string // template
+	// Resources are those that a Resource with a placeholder may be: names, and patterns
+	// in which '*' is any run of bytes. All values of a pattern are one resource, named as
+	// the pattern. What is none of them is [OtherResource]. nil = as the domain says, else
+	// any value is a resource of its own.
+	Resources []string
+	Parents   []string        // templates, nearest first; one whose key is absent is left out
+	Plan      string          // template for the name of a plan; "" = none
+	Limits    *limiter.Limits // given in the rule; nil = none. Not with Plan
+	Consume   []ConsumeSpec   // at least one
+	Reserve   bool            // the amounts are a reservation
 }
 
 // ConsumeSpec is how much a rule takes from one limit: Constant + PerHit × hits.
