@@ -6,16 +6,20 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+
+	"gopkg.in/yaml.v3"
 )
 
 var (
-	link     = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)                         // links within the repository
-	goTest   = regexp.MustCompile("go test (?:-[a-z]+ )*\\./(\\S+) -run '?([^'`\\s]+)") // package, pattern
-	target   = regexp.MustCompile("(?m)(?:^|`)make ([a-z-]+)")
-	rule     = regexp.MustCompile(`(?m)^([a-z-]+):`)
-	function = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w*)\(`)
+	link      = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)                         // links within the repository
+	goTest    = regexp.MustCompile("go test (?:-[a-z]+ )*\\./(\\S+) -run '?([^'`\\s]+)") // package, pattern
+	target    = regexp.MustCompile("(?m)(?:^|`)make ([a-z-]+)")
+	rule      = regexp.MustCompile(`(?m)^([a-z-]+):`)
+	yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
+	function  = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w*)\(`)
 )
 
 // pages returns the Markdown files of the repository, by path from its root.
@@ -112,4 +116,79 @@ func hasTest(t *testing.T, dir, pattern string) bool {
 		}
 	}
 	return false
+}
+
+// setByGateway are the keys of descriptors that no client can choose in what is shipped
+// and documented.
+var setByGateway = map[string]bool{"listener": true}
+
+// No rule that is shipped or documented is unlimited by a value that a client chooses.
+func TestNoClientMakesItselfUnlimited(t *testing.T) {
+	found := 0
+	for file, text := range configurations(t) {
+		var document any
+		if err := yaml.Unmarshal([]byte(text), &document); err != nil {
+			continue // a part of a file
+		}
+		eachRule(document, func(rule map[string]any) {
+			match, ok := rule["match"].(map[string]any)
+			if !ok || rule["unlimited"] != true {
+				return
+			}
+			found++
+			guarded := false
+			for key, value := range match {
+				guarded = guarded || setByGateway[key] && value != "*"
+			}
+			if !guarded {
+				t.Errorf("%s: a rule is unlimited by %v, and none of its keys is set by the gateway alone", file, match)
+			}
+		})
+	}
+	if found < 2 {
+		t.Errorf("unlimited rules found: got %d, want more", found)
+	}
+}
+
+// configurations returns the YAML of the repository that users copy: files, and parts of
+// pages.
+func configurations(t *testing.T) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	for page, text := range pages(t) {
+		for i, m := range yamlBlock.FindAllStringSubmatch(text, -1) {
+			all[page+" "+strconv.Itoa(i+1)] = m[1]
+		}
+	}
+	for _, pattern := range []string{"config/*.yaml", "examples/*/*.yaml"} {
+		files, err := filepath.Glob(filepath.Join("..", "..", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[file] = string(text)
+		}
+	}
+	return all
+}
+
+// eachRule calls visit for every mapping that has a match.
+func eachRule(node any, visit func(map[string]any)) {
+	switch n := node.(type) {
+	case map[string]any:
+		if n["match"] != nil {
+			visit(n)
+		}
+		for _, child := range n {
+			eachRule(child, visit)
+		}
+	case []any:
+		for _, child := range n {
+			eachRule(child, visit)
+		}
+	}
 }
