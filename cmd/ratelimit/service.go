@@ -102,7 +102,10 @@ func (s *service) build(cfg *config.Config) error {
 			return err
 		}
 	}
-	s.ledger, err = ledger.New(ledger.Config{Limiter: s.limiter, Local: s.store.Capabilities().Local, Now: s.clocks.Call, Logger: s.log})
+	s.ledger, err = ledger.New(ledger.Config{
+		Limiter: s.limiter, Local: s.store.Capabilities().Local, Now: s.clocks.Call, Logger: s.log,
+		Wait: max(ledger.DefaultWait, cfg.Decision.Timeout),
+	})
 	if err != nil {
 		return err
 	}

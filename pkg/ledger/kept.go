@@ -31,10 +31,14 @@ type kept struct {
 
 	booked, lost, uncertain atomic.Int64
 
+	late  atomic.Int64    // first tries that go on, of callers who were answered
+	tries sync.WaitGroup  // first tries
+	ctx   context.Context //nolint:containedctx // of all tries: done when close gives up on them
+
 	mu     sync.Mutex
 	queue  []booking
 	trying int  // bookings that were in the queue, and are tried now
-	first  int  // bookings that are tried for the first time, by those who bring them
+	first  int  // bookings that are tried for the first time
 	closed bool // nothing new comes, but from who is counted in first
 	over   bool // nobody tries any more
 
@@ -45,7 +49,7 @@ type kept struct {
 
 func newKept(most int, budget time.Duration, log *slog.Logger) *kept {
 	ctx, stop := context.WithCancel(context.Background())
-	k := &kept{most: most, budget: budget, log: log, wake: make(chan struct{}, 1), stop: stop, ended: make(chan struct{})}
+	k := &kept{most: most, budget: budget, log: log, ctx: ctx, wake: make(chan struct{}, 1), stop: stop, ended: make(chan struct{})}
 	go k.run(ctx)
 	return k
 }
@@ -53,13 +57,13 @@ func newKept(most int, budget time.Duration, log *slog.Logger) *kept {
 func (k *kept) stats() Stats {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return Stats{Kept: len(k.queue) + k.trying, Booked: k.booked.Load(), Lost: k.lost.Load(), Uncertain: k.uncertain.Load()}
+	return Stats{Kept: len(k.queue) + k.trying + int(k.late.Load()), Booked: k.booked.Load(), Lost: k.lost.Load(), Uncertain: k.uncertain.Load()}
 }
 
 // keep keeps a booking, and reports false when there is no room or time for it.
 func (k *kept) keep(b booking) bool {
 	k.mu.Lock()
-	ok := !k.over && (!k.closed || k.first > 0) && len(k.queue)+k.trying < k.most
+	ok := !k.over && (!k.closed || k.first > 0) && len(k.queue)+k.trying+int(k.late.Load()) < k.most
 	if ok {
 		k.queue = append(k.queue, b)
 	}
@@ -186,13 +190,17 @@ func (k *kept) close(ctx context.Context) error {
 	select {
 	case <-k.ended:
 	case <-ctx.Done():
-		k.stop()
-		<-k.ended
 	}
-	k.stop()
 	k.mu.Lock()
-	lost, open := len(k.queue), k.first
-	k.queue, k.over = nil, true
+	open := k.first
+	k.over = true
+	k.mu.Unlock()
+	k.stop()
+	<-k.ended
+	k.tries.Wait() // they were told to end
+	k.mu.Lock()
+	lost := len(k.queue)
+	k.queue = nil
 	k.mu.Unlock()
 	k.lost.Add(int64(lost))
 	if lost+open == 0 {

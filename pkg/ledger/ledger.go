@@ -24,6 +24,7 @@ import (
 const (
 	DefaultMaxKept = 100_000
 	DefaultBudget  = 90 * time.Second
+	DefaultWait    = 250 * time.Millisecond
 )
 
 // Config configures a [Ledger]. Only Limiter is required.
@@ -36,8 +37,11 @@ type Config struct {
 	// MaxKept is the most bookings that are kept while the store does not answer;
 	// what comes on top is lost, and counted. 0 = DefaultMaxKept.
 	MaxKept int
+	// Wait is how long a call waits for its booking. One that takes longer goes on, and
+	// the call is told that it is kept; 0 = DefaultWait.
+	Wait time.Duration
 	// Budget is how long the store may take for one booking, until it counts as not
-	// answered; 0 = DefaultBudget. It is long, as nobody waits for the answer, and
+	// answered; 0 = DefaultBudget. It is long, as no call waits for the answer, and
 	// the longer, the fewer stay uncertain.
 	Budget time.Duration
 	// Now is the clock of what is booked later; nil = time.Now.
@@ -65,6 +69,9 @@ func New(cfg Config) (*Ledger, error) {
 	if cfg.Budget <= 0 {
 		cfg.Budget = DefaultBudget
 	}
+	if cfg.Wait <= 0 {
+		cfg.Wait = DefaultWait
+	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -91,12 +98,11 @@ func (l *Ledger) Stats() Stats { return l.kept.stats() }
 func (l *Ledger) Close(ctx context.Context) error { return l.kept.close(ctx) }
 
 // Decide decides like limiter.Limiter.Decide. A request of charges and refunds alone
-// waits for the store for as long as it takes, whatever the deadline of ctx, which
-// must not be cancelled meanwhile; where the store does not answer, what was used is
-// kept, and d.Kept says so.
+// waits for Config.Wait at most, whatever becomes of ctx. Where the store does not
+// answer by then what was used is kept, and d.Kept says so.
 func (l *Ledger) Decide(ctx context.Context, now time.Time, req *limiter.Request, d *limiter.Decision) error {
 	if !l.cfg.Local && len(req.Takes) > 0 && !slices.ContainsFunc(req.Takes, consumes) {
-		return l.book(ctx, now, req, d)
+		return l.book(now, req, d)
 	}
 	if err := l.cfg.Limiter.Decide(ctx, now, req, d); err != nil {
 		return err
@@ -124,30 +130,36 @@ func (l *Ledger) unanswered(req *limiter.Request, d *limiter.Decision) {
 }
 
 // book books a request that asks for nothing.
-func (l *Ledger) book(ctx context.Context, now time.Time, req *limiter.Request, d *limiter.Decision) error {
-	l.kept.begin()
-	defer l.kept.end()
-	ctx, stop := context.WithTimeout(ctx, l.cfg.Budget)
-	defer stop()
-	err := l.cfg.Limiter.Book(ctx, now, req, d)
-	switch {
-	case err == nil:
+func (l *Ledger) book(now time.Time, req *limiter.Request, d *limiter.Decision) error {
+	used, answer := bookings(req), new(limiter.Decision)
+	again := l.again(used)
+	err := l.kept.attempt(l.cfg.Wait, func(ctx context.Context) error { return l.cfg.Limiter.Book(ctx, now, used, answer) }, again)
+	if err == nil {
+		*d = *answer
 		return nil
+	}
+	*d = limiter.Decision{Admitted: true, Policy: limiter.Allow, Unavailable: err}
+	switch {
+	case errors.Is(err, errLate):
+		d.Kept = true
+	case errors.Is(err, errLost):
 	case errors.Is(err, limiter.ErrUncertain):
 		l.kept.uncertain.Add(1)
 	case errors.Is(err, limiter.ErrUnavailable):
-		d.Kept = l.keep(bookings(req))
+		d.Kept = l.kept.keep(again)
 	default:
 		return err
 	}
-	d.Admitted, d.Policy, d.Unavailable = true, limiter.Allow, err
 	return nil
 }
 
-func (l *Ledger) keep(booking *limiter.Request) bool {
-	return l.kept.keep(func(ctx context.Context) error {
-		return l.cfg.Limiter.Book(ctx, l.cfg.Now(), booking, new(limiter.Decision))
-	})
+func (l *Ledger) keep(used *limiter.Request) bool { return l.kept.keep(l.again(used)) }
+
+// again books a request that was kept.
+func (l *Ledger) again(used *limiter.Request) booking {
+	return func(ctx context.Context) error {
+		return l.cfg.Limiter.Book(ctx, l.cfg.Now(), used, new(limiter.Decision))
+	}
 }
 
 // bookings returns a copy of the charges and refunds of a request, which shares no
@@ -188,24 +200,36 @@ const (
 	Lost                     // it could not be kept: too many are
 )
 
-// Settle settles a reservation, see limiter.Limiter.Settle. It must own s, which it
-// may keep. An error is limiter.ErrInvalid or limiter.ErrClosed.
+// Settle settles a reservation, see limiter.Limiter.Settle. It waits for Config.Wait at
+// most, whatever becomes of the caller's context. It must own s, which it may keep. An
+// error is limiter.ErrInvalid or limiter.ErrClosed.
 func (l *Ledger) Settle(ctx context.Context, now time.Time, s Settlement) (Outcome, error) {
-	l.kept.begin()
-	defer l.kept.end()
-	ctx, stop := context.WithTimeout(ctx, l.cfg.Budget)
-	defer stop()
-	won, err := l.cfg.Limiter.Settle(ctx, now, s.Mark, s.Holdings, s.Used)
+	var won bool
+	first := func(ctx context.Context) (err error) {
+		won, err = l.settle(ctx, now, s)
+		return err
+	}
+	again := func(ctx context.Context) error { return l.settleLater(ctx, s) }
+	var err error
+	if l.cfg.Local { // it never waits
+		err = first(ctx)
+	} else {
+		err = l.kept.attempt(l.cfg.Wait, first, again)
+	}
 	switch {
+	case errors.Is(err, errLate):
+		return Kept, nil
+	case errors.Is(err, errLost):
+		return Lost, nil
 	case err == nil && won:
 		return Settled, nil
 	case err == nil:
 		return Repeated, nil
-	case won && errors.Is(err, limiter.ErrUncertain):
+	case errors.Is(err, limiter.ErrUncertain):
 		l.kept.uncertain.Add(1)
 		return Uncertain, nil
-	case errors.Is(err, limiter.ErrUncertain), errors.Is(err, limiter.ErrUnavailable):
-		if !l.kept.keep(func(ctx context.Context) error { return l.settleLater(ctx, s) }) {
+	case errors.Is(err, limiter.ErrUnavailable):
+		if !l.kept.keep(again) {
 			return Lost, nil
 		}
 		return Kept, nil
@@ -214,16 +238,21 @@ func (l *Ledger) Settle(ctx context.Context, now time.Time, s Settlement) (Outco
 	}
 }
 
-// settleLater settles what was kept. A mark may be written again by its owner, so
-// only a booking that may have been applied is given up.
-func (l *Ledger) settleLater(ctx context.Context, s Settlement) error {
-	won, err := l.cfg.Limiter.Settle(ctx, l.cfg.Now(), s.Mark, s.Holdings, s.Used)
-	switch {
-	case errors.Is(err, limiter.ErrUncertain) && !won:
-		return fmt.Errorf("%w: marking the reservation: %v", limiter.ErrUnavailable, err) //nolint:errorlint // it is to be tried again
-	case err == nil && !won && !l.cfg.Now().Before(s.Mark.Expires):
-		return errors.New("the reservation expired while the store did not answer; the estimate stays charged")
-	default:
-		return err
+// settle settles a reservation once. A mark may be written again by its owner, so only
+// a booking that may have been applied is uncertain.
+func (l *Ledger) settle(ctx context.Context, now time.Time, s Settlement) (won bool, err error) {
+	won, err = l.cfg.Limiter.Settle(ctx, now, s.Mark, s.Holdings, s.Used)
+	if errors.Is(err, limiter.ErrUncertain) && !won {
+		err = fmt.Errorf("%w: marking the reservation: %v", limiter.ErrUnavailable, err) //nolint:errorlint // it is to be tried again
 	}
+	return won, err
+}
+
+// settleLater settles what was kept.
+func (l *Ledger) settleLater(ctx context.Context, s Settlement) error {
+	won, err := l.settle(ctx, l.cfg.Now(), s)
+	if err == nil && !won && !l.cfg.Now().Before(s.Mark.Expires) {
+		return errors.New("the reservation expired while the store did not answer; the estimate stays charged")
+	}
+	return err
 }

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,15 +23,52 @@ import (
 type world struct {
 	t      *testing.T
 	store  *storetest.Faulty
+	slow   *slowStore // before it
 	ledger *ledger.Ledger
 	limits *limiter.Limits
 	d      limiter.Decision
 }
 
+// slowStore is a store that takes its time for what it takes.
+type slowStore struct {
+	limiter.Store
+
+	pause   atomic.Pointer[func()] // nil = none
+	running atomic.Int64
+	most    atomic.Int64 // at a time
+}
+
+// takes has it sleep before each take.
+func (s *slowStore) takes(d time.Duration) {
+	pause := func() { time.Sleep(d) }
+	s.pause.Store(&pause)
+}
+
+// hangs has it hang before each take, until release is closed.
+func (s *slowStore) hangs(release <-chan struct{}) {
+	pause := func() { <-release }
+	s.pause.Store(&pause)
+}
+
+// Take implements limiter.Store.
+func (s *slowStore) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool, error) {
+	for n := s.running.Add(1); ; {
+		if most := s.most.Load(); most >= n || s.most.CompareAndSwap(most, n) {
+			break
+		}
+	}
+	defer s.running.Add(-1)
+	if pause := s.pause.Load(); pause != nil {
+		(*pause)()
+	}
+	return s.Store.Take(ctx, now, ops)
+}
+
 func newWorld(t *testing.T, change func(*ledger.Config)) *world {
 	t.Helper()
 	w := &world{t: t, store: storetest.NewFaulty(embedded.New(embedded.Config{}), nil)}
-	l, err := limiter.New(limiter.Config{Store: w.store})
+	w.slow = &slowStore{Store: w.store}
+	l, err := limiter.New(limiter.Config{Store: w.slow})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,21 +178,133 @@ func TestChargeIsKept(t *testing.T) {
 	}
 }
 
-// A charge waits for a slow store, whatever the budget of a decision.
+// A charge waits for a slow store, whatever the budget of a decision, but not for long:
+// then it is kept, and goes on.
 func TestChargeHasTime(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		takes time.Duration
+		kept  bool
+	}{{ledger.DefaultWait - time.Millisecond, false}, {ledger.DefaultWait + time.Millisecond, true}, {time.Minute, true}} {
+		t.Run(test.takes.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, nil)
+				defer w.close()
+				s := w.reserve(500, 200)
+				w.slow.takes(test.takes)
+				began, wantOutcome := time.Now(), ledger.Settled
+				if test.kept {
+					wantOutcome = ledger.Kept
+				}
+				if d := w.decide(w.request(limiter.Charge, 300)); !d.Admitted || d.Kept != test.kept || (d.Policy != limiter.Unset) != test.kept {
+					t.Errorf("got admitted %v, policy %v, kept %v, want kept %v", d.Admitted, d.Policy, d.Kept, test.kept)
+				}
+				if got := w.settle(s); got != wantOutcome {
+					t.Errorf("settlement: got outcome %d, want %d", got, wantOutcome)
+				}
+				if took := time.Since(began); took > 2*ledger.DefaultWait {
+					t.Errorf("the calls took %v", took)
+				}
+				time.Sleep(test.takes)
+				w.slow.takes(0)
+				if got, want := w.balance(), int64(500); got != want {
+					t.Errorf("balance: got %d, want %d", got, want)
+				}
+			})
+		})
+	}
+}
+
+// While the store hangs, no call waits for long, few tries are under way, and what is
+// kept is bounded; what was kept is booked once when the store goes on.
+func TestHungStore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const most, calls = 500, 700
+		w := newWorld(t, func(cfg *ledger.Config) { cfg.MaxKept = most })
+		defer w.close()
+		release := make(chan struct{})
+		w.slow.hangs(release)
+		var kept, waited int
+		for range calls {
+			began := time.Now()
+			if d := w.decide(w.request(limiter.Charge, 1)); d.Kept {
+				kept++
+			}
+			if took := time.Since(began); took > ledger.DefaultWait {
+				t.Fatalf("a call took %v", took)
+			} else if took > 0 {
+				waited++
+			}
+		}
+		if got := w.ledger.Stats(); kept != most || got.Kept != most || got.Lost != calls-most {
+			t.Errorf("%d calls were told that they are kept, of %d; stats: %+v", kept, most, got)
+		}
+		if waited > 64 {
+			t.Errorf("%d calls waited, want at most 64", waited)
+		}
+		if got := w.slow.most.Load(); got > 128 {
+			t.Errorf("%d tries at a time, want at most 128", got)
+		}
+		close(release)
+		time.Sleep(5 * time.Second)
+		w.slow.takes(0)
+		if got, want := w.balance(), int64(1000-most); got != want {
+			t.Errorf("balance: got %d, want %d", got, want)
+		}
+		if diff := cmp.Diff(ledger.Stats{Booked: most, Lost: calls - most}, w.ledger.Stats()); diff != "" {
+			t.Errorf("stats (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Many callers at once that a hung store keeps waiting are all answered in time.
+func TestHungStoreAndManyCallers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		defer w.close()
-		w.store.Use(func(storetest.Method, int) storetest.Fault {
-			time.Sleep(5 * time.Second)
-			return storetest.None
-		})
-		if d := w.decide(w.request(limiter.Charge, 300)); d.Policy != limiter.Unset || d.Kept {
-			t.Errorf("got policy %v, kept %v, want a booking of the store", d.Policy, d.Kept)
+		release := make(chan struct{})
+		w.slow.hangs(release)
+		began := time.Now()
+		var calls sync.WaitGroup
+		for range 300 {
+			calls.Go(func() {
+				var d limiter.Decision
+				if err := w.ledger.Decide(t.Context(), time.Now(), w.request(limiter.Charge, 1), &d); err != nil || !d.Kept {
+					t.Errorf("got kept %v, %v", d.Kept, err)
+				}
+			})
 		}
-		if got, want := w.balance(), int64(700); got != want {
-			t.Errorf("balance: got %d, want %d", got, want)
+		calls.Wait()
+		if took := time.Since(began); took > ledger.DefaultWait {
+			t.Errorf("they took %v", took)
+		}
+		close(release)
+		time.Sleep(5 * time.Second)
+		w.slow.takes(0)
+		if got := w.balance(); got != 700 {
+			t.Errorf("balance: got %d, want 700", got)
+		}
+	})
+}
+
+// A try that goes on is ended by Close, which says that it was not booked.
+func TestCloseEndsTries(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		defer w.closeStore()
+		w.store.Use(storetest.Always(storetest.Block, storetest.Take))
+		w.decide(w.request(limiter.Charge, 1))
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		if err := w.ledger.Close(ctx); err == nil || !strings.Contains(err.Error(), "1 charges") {
+			t.Errorf("got %v, want an error that names 1", err)
+		}
+		if got := w.ledger.Stats(); got.Lost != 1 || got.Kept != 0 {
+			t.Errorf("stats: got %+v, want 1 lost and none kept", got)
 		}
 	})
 }
