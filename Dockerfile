@@ -19,6 +19,9 @@ COPY --from=build --chown=65532:65532 /empty/ratelimit /run/ratelimit
 USER 65532:65532
 # 8081 gRPC for Envoy; 8080 HTTP for probes and metrics
 EXPOSE 8081 8080
+# All interfaces, for probes: the default of server.http.address in the configuration.
+ENV RATELIMIT_HTTP_ADDRESS=0.0.0.0:8080
+# Mount the configuration at /etc/ratelimit/ratelimit.yaml, or say --config, or --demo.
+WORKDIR /etc/ratelimit
 ENTRYPOINT ["/bin/ratelimit"]
-# The configuration that is in the program; mount your own and say --config.
-CMD ["serve", "--http-address", "0.0.0.0:8080"]
+CMD ["serve"]

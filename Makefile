@@ -24,8 +24,8 @@ help: ## Print this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: build ## Start the service with the shipped configuration; needs nothing but Go
-	@exec bin/ratelimit serve --config config/ratelimit.yaml
+run: build ## Start the service with example rules; needs nothing but Go
+	@exec bin/ratelimit serve --demo
 
 .PHONY: demo
 demo: build $(ENVOY) ## Start the service, an upstream and a real Envoy to send requests to; Ctrl-C stops them

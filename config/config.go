@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 
@@ -26,7 +27,7 @@ type Config struct {
 	Rules       *descriptor.Rules // of all domains, compiled
 
 	Warnings Problems // what is probably not meant, sorted
-	Files    []string // every file read, in order; the configuration itself first
+	Files    []string // every file read, in order; the configuration itself first, if it is one
 	Hash     string   // SHA-256 over the names and contents of Files, in hexadecimal
 
 	origin origin
@@ -36,6 +37,8 @@ type Config struct {
 // settings that take effect only when it starts.
 type origin struct {
 	settings []setting
+	read     map[string]print // what was read, by name; see settle.go
+	links    map[string]bool  // on the way to it
 }
 
 // setting is a part of a Config that takes effect only when the program starts.
@@ -60,7 +63,7 @@ func (c *Config) remember(r *report) {
 	} {
 		at, ok := r.places[s.path]
 		if !ok { // it is the default
-			at = place{file: c.Files[0], path: s.path}
+			at = place{file: r.places[""].file, path: s.path}
 		}
 		s.at = at
 		c.origin.settings = append(c.origin.settings, s)
@@ -167,11 +170,11 @@ const (
 	LogJSON LogFormat = "json"
 )
 
-func defaults() *Config {
+func defaults(o Options) *Config {
 	return &Config{
 		Server: Server{
 			GRPC: GRPC{Address: "0.0.0.0:8081", MaxConnectionAge: 30 * time.Minute},
-			HTTP: HTTP{Address: "127.0.0.1:8080"},
+			HTTP: HTTP{Address: cmp.Or(o.HTTPAddress, "127.0.0.1:8080")},
 		},
 		Store: Store{
 			Type:     StoreEmbedded,

@@ -26,6 +26,8 @@ type decoder struct {
 	file   string
 	scope  string // put before the paths of an included file, so that paths are unique
 	budget int    // values left
+
+	hidden map[*yaml.Node]bool // whose text no problem repeats, see confidential
 }
 
 // value is a node and where it stands.
@@ -64,7 +66,8 @@ var (
 	// The errors of the parser, other than those of the scanner, name the line
 	// before the one where the mapping or list begins that is not well formed.
 	yamlParser = regexp.MustCompile(`^did not find expected (?:key|node content|<document start>|'-' indicator|',' or)`)
-	yamlAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
+	// The one error with text of the file, which may be anything.
+	yamlAnchor = regexp.MustCompile(`(?s)^unknown anchor '(.*)' referenced$`)
 )
 
 func (d *decoder) syntax(data []byte, err error) {
@@ -81,6 +84,7 @@ func (d *decoder) syntax(data []byte, err error) {
 	if m := yamlAnchor.FindStringSubmatch(text); m != nil {
 		before, _, _ := bytes.Cut(data, []byte("*"+m[1]))
 		at.line = 1 + bytes.Count(before, []byte("\n"))
+		text = "what * stands for must be defined before, with & and the same name; text that begins with * needs quotes"
 	}
 	d.fail(at, "not valid YAML%s: %s", where, text)
 }
@@ -137,7 +141,7 @@ func (d *decoder) merged(v value, merges int) ([]pair, bool) {
 		return nil, true
 	}
 	if v.node.Kind != yaml.MappingNode {
-		d.failf(v, "must be a mapping of keys to values, not %s", describe(v.node))
+		d.failf(v, "must be a mapping of keys to values, not %s", d.describe(v.node))
 		return nil, false
 	}
 	pairs := make([]pair, 0, len(v.node.Content)/2)
@@ -149,7 +153,7 @@ func (d *decoder) merged(v value, merges int) ([]pair, bool) {
 			key = key.Alias
 		}
 		if key.Kind != yaml.ScalarNode {
-			d.failf(value{node: key, path: v.path}, "a key must be text, not %s", describe(key))
+			d.failf(value{node: key, path: v.path}, "a key must be text, not %s", d.describe(key))
 			continue
 		}
 		if key.Tag == "!!merge" {
@@ -158,7 +162,7 @@ func (d *decoder) merged(v value, merges int) ([]pair, bool) {
 		}
 		at := value{node: key, path: join(v.path, key.Value)}
 		if first, ok := lines[key.Value]; ok {
-			d.failf(at, "the key %q is given twice; it stands at line %d already: remove one", key.Value, first)
+			d.twice(at, v, first)
 			continue
 		}
 		lines[key.Value] = key.Line
@@ -199,7 +203,7 @@ func (d *decoder) sequence(v value) ([]value, bool) {
 		return nil, true
 	}
 	if v.node.Kind != yaml.SequenceNode {
-		d.failf(v, "must be a list, not %s", describe(v.node))
+		d.failf(v, "must be a list, not %s", d.describe(v.node))
 		return nil, false
 	}
 	items := make([]value, len(v.node.Content))
@@ -210,24 +214,6 @@ func (d *decoder) sequence(v value) ([]value, bool) {
 }
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
-
-// describe says what a node is, for "must be …, not …".
-func describe(n *yaml.Node) string {
-	switch {
-	case n.Kind == yaml.MappingNode:
-		return "a mapping"
-	case n.Kind == yaml.SequenceNode:
-		return "a list"
-	case isNull(n):
-		return "nothing"
-	case n.Tag == "!!str":
-		return fmt.Sprintf("the text %q", shorten(n.Value, maxQuoted))
-	case n.Tag == "!!int", n.Tag == "!!float":
-		return "the number " + shorten(n.Value, maxQuoted)
-	default:
-		return shorten(n.Value, maxQuoted)
-	}
-}
 
 // maxQuoted bounds how much of a value a problem repeats, in bytes.
 const maxQuoted = 80

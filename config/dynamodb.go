@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"strings"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 )
@@ -48,7 +49,11 @@ func (c *DynamoDB) faults() []fault {
 	}
 	switch {
 	case !isEndpoint(c.Endpoint):
-		add("endpoint", `must be a URL of scheme, host and port, such as http://127.0.0.1:8000, or "" for that of the region, not %q`, shorten(c.Endpoint, maxQuoted))
+		given := fmt.Sprintf("not %q", shorten(c.Endpoint, maxQuoted))
+		if strings.Contains(c.Endpoint, "@") { // what stands before it may be a password
+			given = "without a user"
+		}
+		add("endpoint", `must be a URL of scheme, host and port, such as http://127.0.0.1:8000, or "" for that of the region, %s`, given)
 	case c.CreateTable && !dynamo.IsLocalEndpoint(c.Endpoint):
 		add("create_table", "tables are created at a local endpoint only, such as endpoint: http://127.0.0.1:8000: on AWS create the table before, and leave this out")
 	}

@@ -26,9 +26,9 @@ domains:
 	// ratelimit.yaml:10: domains[0].rules[0].consume.rpm: must be a number, hits, or {hits: 2.5}, not the text "many"
 }
 
-// The configuration that comes with the program needs no file.
+// The configuration that comes with the program, to try things with, needs no file.
 func ExampleLoad() {
-	c, err := config.Load("", config.Options{})
+	c, err := config.Load("", config.Options{Demo: true})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -3,22 +3,19 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
-// maxFileSize bounds each file that is read: 16 MiB.
-const maxFileSize = 16 << 20
-
-// maxDepth bounds how deep directories are searched.
-const maxDepth = 32
+const (
+	maxDepth = 32     // bounds how deep directories are searched
+	maxFiles = 10_000 // bounds how many files and directories are read
+)
 
 // include is one item of the include list, or one --rules.
 type include struct {
@@ -61,14 +58,16 @@ type source struct {
 	name string
 	data []byte
 	err  error
-	at   place // what named the file; problems of reading it are reported there
+	info fs.FileInfo // nil = it could not be read, or was in memory
+	at   place       // what named the file; problems of reading it are reported there
 
 	overdraw descriptor.Overdraw
 }
 
 // files finds and reads what a configuration includes.
 type files struct {
-	fsys fs.FS
+	reader
+
 	dirs []string // every directory that was looked into
 
 	seen    map[string]bool
@@ -77,8 +76,8 @@ type files struct {
 
 // readIncludes reads the files that the patterns name, each once, in the order
 // of the patterns and of names. Paths are relative to dir; the file main is left out.
-func readIncludes(fsys fs.FS, main string, includes []include) *files {
-	f := &files{fsys: fsys, seen: map[string]bool{path.Clean(main): true}}
+func readIncludes(r reader, main string, includes []include) *files {
+	f := &files{reader: r, seen: map[string]bool{path.Clean(main): true}}
 	for _, i := range includes {
 		switch {
 		case i.path == "":
@@ -155,7 +154,7 @@ func (f *files) directory(i include, dir string, above []fs.FileInfo) {
 		return
 	}
 	circle := slices.ContainsFunc(above, func(up fs.FileInfo) bool { return os.SameFile(up, info) })
-	if circle || len(above) == maxDepth {
+	if circle || len(above) == maxDepth || f.full(dir, i.at) {
 		return
 	}
 	f.dirs = append(f.dirs, dir)
@@ -175,59 +174,23 @@ func (f *files) directory(i include, dir string, above []fs.FileInfo) {
 
 // read reads a file once, however often it is named.
 func (f *files) read(name string, i include) {
-	if f.seen[path.Clean(name)] {
+	if f.seen[path.Clean(name)] || f.full(name, i.at) {
 		return
 	}
 	f.seen[path.Clean(name)] = true
-	data, err := readFile(f.fsys, name)
+	s := f.file(name)
+	s.at, s.overdraw = i.at, i.overdraw
 	f.dirs = append(f.dirs, path.Dir(name))
-	f.sources = append(f.sources, source{name: name, data: data, err: err, at: i.at, overdraw: i.overdraw})
+	f.sources = append(f.sources, s)
 }
 
-var errTooLarge = fmt.Errorf("is larger than %d MiB: split it", maxFileSize>>20)
-
-func readFile(fsys fs.FS, name string) (data []byte, err error) {
-	f, err := fsys.Open(name)
-	if err != nil {
-		return nil, err
+// full reports whether there are too many files and directories, and says so once.
+func (f *files) full(name string, at place) bool {
+	if len(f.dirs) < maxFiles {
+		return false
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	data, err = io.ReadAll(io.LimitReader(f, maxFileSize+1))
-	if err != nil {
-		return nil, err
+	if last := len(f.sources) - 1; last < 0 || !errors.Is(f.sources[last].err, errTooMany) {
+		f.sources = append(f.sources, source{name: name, err: errTooMany, at: at})
 	}
-	if len(data) > maxFileSize {
-		return nil, errTooLarge
-	}
-	return data, nil
+	return true
 }
-
-// unreadable says why a file could not be read.
-func unreadable(err error) string {
-	switch {
-	case errors.Is(err, errTooLarge):
-		return errTooLarge.Error()
-	case errors.Is(err, fs.ErrNotExist):
-		return "does not exist"
-	case errors.Is(err, fs.ErrPermission):
-		return "may not be read: give the program the right to"
-	default:
-		if at, ok := errors.AsType[*fs.PathError](err); ok {
-			err = at.Err
-		}
-		return fmt.Sprintf("cannot be read: %v", err)
-	}
-}
-
-// host is the file system of the machine, by the names that users write.
-type host struct{}
-
-func (host) Open(name string) (fs.File, error) {
-	return os.Open(name) // #nosec G304 -- reading the files that the user names is what this is for
-}
-
-func (host) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }
-
-func (host) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
-
-func (host) Glob(pattern string) ([]string, error) { return filepath.Glob(pattern) }

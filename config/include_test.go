@@ -136,7 +136,7 @@ func TestDirectoryWithLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{config.ShippedName, filepath.Join(dir, "a.yaml"), filepath.Join(dir, "sub", "b.yaml")}
+	want := []string{filepath.Join(dir, "a.yaml"), filepath.Join(dir, "sub", "b.yaml")}
 	if diff := cmp.Diff(want, c.Files); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}

@@ -6,7 +6,7 @@ import "gopkg.in/yaml.v3"
 // or, at its root, just one, with rules or with the descriptors of envoyproxy/ratelimit.
 func included(r *report, s source) []domain {
 	var found []domain
-	d := &decoder{report: r, file: s.name, scope: s.name + ":"}
+	d := &decoder{report: r, file: s.name, scope: s.name + ":", hidden: make(map[*yaml.Node]bool)}
 	d.source(s, includedSchema{&found})
 	for i := range found {
 		found[i].spec.Overdraw = s.overdraw
@@ -20,7 +20,8 @@ func (s includedSchema) decode(d *decoder, v value) {
 	switch {
 	case isNull(v.node):
 	case v.node.Kind != yaml.MappingNode:
-		d.failf(v, "must be a mapping: {domains: […]}, or just one domain with its rules; not %s", describe(v.node))
+		d.hide(v.node) // it may be any file that was named by mistake
+		d.failf(v, "must be a mapping: {domains: […]}, or just one domain with its rules; not %s", d.describe(v.node))
 	case hasKey(v.node, "descriptors"):
 		*s.out = make([]domain, 1)
 		envoyFile{&(*s.out)[0]}.decode(d, v)

@@ -11,6 +11,9 @@ import (
 	"slices"
 	"time"
 
+	"gopkg.in/yaml.v3"
+
+	"github.com/ratelimit/ratelimit/internal/regular"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -21,30 +24,46 @@ type Options struct {
 	// Rules are files, patterns and directories with more domains, like those
 	// that the file includes; relative to the working directory.
 	Rules []string
+	// Demo loads, where there is no file, the configuration that comes with the
+	// program, to try things with. It includes nothing but Rules.
+	Demo bool
+	// HTTPAddress takes the place of the default of server.http.address; "" = it stays.
+	HTTPAddress string
 
 	// Current is, for [Watch], the configuration in force, as Load returned it or
 	// changed since: where the files differ from it already, the new one is
 	// delivered at once. Without it, what Watch finds first is taken as in force.
 	Current *Config
+	// Reload is, for Watch, a channel that asks to read the files at once and to
+	// deliver what they say, also when nothing has changed; nil = there is none.
+	Reload <-chan struct{}
 	// Debounce is, for Watch, the time from the first sign of a change until the
 	// files are read, so that what is written in one go is read in one go; default 100ms.
 	Debounce time.Duration
+	// Still is, for Watch, how long a file that is written in place must not have
+	// changed before it counts; default 2s.
+	Still time.Duration
+	// Gone is, for Watch, the least time between the two reads in which a domain in
+	// force must be missing before it is taken out of force; default 5s.
+	Gone time.Duration
 	// Poll is, for Watch, how often the contents are compared, in case a change
-	// gives no sign, as on network file systems; default 3s, within the 5 seconds that a
-	// changed limit may take.
+	// gives no sign, as on network file systems; default 3s.
 	Poll time.Duration
 }
 
-// Load reads a configuration and what it includes. With path "" it is the
-// shipped one, which then includes nothing. The error is [Problems]: all that is
-// wrong, in all files.
+// Load reads a configuration and what it includes. With path "" there is no file:
+// the domains are those of Options.Rules, beside the defaults or Options.Demo. The
+// error is [Problems]: all that is wrong, in all files. Without a domain nothing would
+// be limited, so that is an error too.
 func Load(path string, o Options) (*Config, error) {
-	l := load(host{}, filepath.ToSlash(path), nil, o)
+	l := load(regular.Host{}, filepath.ToSlash(path), nil, o)
+	l.cfg.origin.remember(l.read)
 	return l.result()
 }
 
-// Parse is [Load] for a configuration that is in memory. Its includes are found
-// in files, relative to the directory of name; with nil files it includes nothing.
+// Parse is [Load] for a configuration that is in memory, and for parts of one: it may
+// be without a domain. Its includes are found in files, relative to the directory of
+// name; with nil files it includes nothing.
 func Parse(name string, data []byte, files fs.FS) (*Config, error) {
 	if data == nil {
 		data = []byte{}
@@ -59,8 +78,10 @@ type loaded struct {
 	problems Problems // not empty: cfg cannot be used
 
 	includes []include // all that was to be read beside the file itself
-	files    *files
-	hash     string // of what was read, and of why something was not
+	keys     []string  // the names of files with keys
+	read     []source  // everything that was read, or could not be
+	dirs     []string  // every directory that was looked into
+	hash     string    // of what was read, and of why something was not
 }
 
 func (l loaded) result() (*Config, error) {
@@ -70,42 +91,62 @@ func (l loaded) result() (*Config, error) {
 	return l.cfg, nil
 }
 
+// noFile is the name, in problems, of the configuration where there is no file.
+const noFile = "(no file)"
+
+// begin returns the name of the configuration called main, and its text where it is
+// not in a file.
+func (o Options) begin(main string) (name string, data []byte) {
+	switch {
+	case main != "":
+		return main, nil
+	case o.Demo:
+		return ShippedName, []byte(shipped)
+	default:
+		return noFile, []byte{}
+	}
+}
+
 // load reads the configuration called main, whose text is data unless that is nil.
 func load(fsys fs.FS, main string, data []byte, o Options) loaded {
-	if main == "" {
-		main, data = ShippedName, []byte(shipped)
+	inFile := data == nil // else it is a part of one, perhaps
+	own := fsys != nil && main != ""
+	if inFile {
+		main, data = o.begin(main)
 	}
-	self := readMain(fsys, main, data)
+	in := newReader(fsys)
+	self := in.main(main, data)
 	r := newReport()
-	f := &file{cfg: defaults()}
+	f := &file{cfg: defaults(o)}
 	f.reservation.ttl = &f.cfg.Reservation.TTL
-	d := &decoder{report: r, file: main}
-	d.source(self, f.schema())
+	d := &decoder{report: r, file: main, hidden: make(map[*yaml.Node]bool)}
+	d.source(self, mainSchema{f.schema()})
 
-	l := loaded{cfg: f.cfg, includes: f.allIncludes(main, fsys != nil && main != ShippedName, r, o)}
-	l.files = readIncludes(fsys, main, l.includes)
-	keys := f.reservation.read(fsys, main, &f.cfg.Reservation, r)
-	l.hash = hash(self, slices.Concat(l.files.sources, keys))
+	l := loaded{cfg: f.cfg, includes: f.allIncludes(main, own, r, o)}
+	found := readIncludes(in, main, l.includes)
+	keys := f.reservation.read(&in, main, &f.cfg.Reservation, r)
+	for _, k := range keys {
+		l.keys = append(l.keys, k.name)
+	}
+	l.dirs = found.dirs
+	l.read = slices.Concat([]source{self}, found.sources, keys)
+	l.hash = hash(l.read)
 	l.cfg.Hash = l.hash
-	l.cfg.Files = []string{main}
-	for _, s := range l.files.sources {
+	if main != noFile {
+		l.cfg.Files = []string{main}
+	}
+	for _, s := range found.sources {
 		l.cfg.Files = append(l.cfg.Files, s.name)
 		f.domains = append(f.domains, included(r, s)...)
 	}
 	f.finish(d)
+	if inFile && len(r.errors) == 0 && len(f.domains) == 0 {
+		r.fail(place{file: main}, "has no domain, nor has a file that it includes: nothing would be limited; the domains stand under domains, or in files under include")
+	}
 	l.problems = r.all()
 	r.warnings.sort()
 	l.cfg.Warnings = r.warnings
 	return l
-}
-
-// readMain reads the configuration itself, unless its text is there already.
-func readMain(fsys fs.FS, main string, data []byte) source {
-	s := source{name: main, data: data}
-	if data == nil {
-		s.data, s.err = readFile(fsys, main)
-	}
-	return s
 }
 
 // source decodes a file, if it could be read.
@@ -204,9 +245,9 @@ func (f *file) specs(r *report) []descriptor.DomainSpec {
 }
 
 // hash identifies what was read.
-func hash(main source, more []source) string {
+func hash(read []source) string {
 	h := sha256.New()
-	for _, s := range append([]source{main}, more...) {
+	for _, s := range read {
 		h.Write(fmt.Appendf(nil, "%q %d %v\n", s.name, len(s.data), s.err))
 		h.Write(s.data)
 	}

@@ -57,7 +57,7 @@ func parse(t *testing.T, data string) *config.Config {
 }
 
 func TestShippedConfiguration(t *testing.T) {
-	c, err := config.Load("", config.Options{})
+	c, err := config.Load("", config.Options{Demo: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,8 +315,8 @@ func TestLoadReportsWhatCannotBeRead(t *testing.T) {
 	missing := filepath.Join(dir, "missing.yaml")
 	for _, test := range []struct{ path, rules, want string }{
 		{missing, "", missing + ": does not exist"},
-		{dir, "", dir + ": cannot be read: is a directory"},
-		{large, "", large + ": is larger than 16 MiB: split it"},
+		{dir, "", dir + ": is no regular file: it is a directory"},
+		{large, "", large + ": makes the configuration larger than 16 MiB, all its files together"},
 		{"", missing, missing + ": does not exist"},
 		{"", filepath.Join(dir, "[.yaml"), filepath.Join(dir, "[.yaml") + ": \"" + filepath.Join(dir, "[.yaml") + "\" is not a valid pattern: a bracket is not closed"},
 	} {

@@ -15,7 +15,7 @@ import (
 func text(out *string) schema {
 	return scalar(func(d *decoder, v value) {
 		if v.node.Kind != yaml.ScalarNode || v.node.Tag != "!!str" {
-			d.failf(v, "must be text, not %s%s", describe(v.node), quoted(v.node))
+			d.failf(v, "must be text, not %s%s", d.describe(v.node), d.quoted(v.node))
 			return
 		}
 		*out = v.node.Value
@@ -23,8 +23,8 @@ func text(out *string) schema {
 }
 
 // quoted says how to write a number or the like as text.
-func quoted(n *yaml.Node) string {
-	if n.Kind != yaml.ScalarNode || isNull(n) {
+func (d *decoder) quoted(n *yaml.Node) string {
+	if n.Kind != yaml.ScalarNode || isNull(n) || d.hidden[n] {
 		return ""
 	}
 	return ": write " + strconv.Quote(n.Value)
@@ -48,7 +48,7 @@ func name(out *string) schema {
 func literal(out *string) schema {
 	return scalar(func(d *decoder, v value) {
 		if v.node.Kind != yaml.ScalarNode || isNull(v.node) {
-			d.failf(v, "must be text, not %s", describe(v.node))
+			d.failf(v, "must be text, not %s", d.describe(v.node))
 			return
 		}
 		*out = v.node.Value
@@ -72,7 +72,7 @@ func names(out *[]string) schema {
 func boolean(out *bool) schema {
 	return scalar(func(d *decoder, v value) {
 		if v.node.Kind != yaml.ScalarNode || v.node.Tag != "!!bool" {
-			d.failf(v, "must be true or false, not %s", describe(v.node))
+			d.failf(v, "must be true or false, not %s", d.describe(v.node))
 			return
 		}
 		*out = strings.EqualFold(v.node.Value, "true")
@@ -94,7 +94,7 @@ func oneOf[T any](out *T, words ...word[T]) schema {
 		if v.node.Kind == yaml.ScalarNode {
 			hint = didYouMean(v.node.Value, known)
 		}
-		d.failf(v, "must be %s, not %s%s", alternatives(known), describe(v.node), hint)
+		d.failf(v, "must be %s, not %s%s", alternatives(known), d.describe(v.node), hint)
 	})
 }
 
@@ -125,7 +125,7 @@ func integer(out *int64, least, most int64) schema {
 			n, ok = parseInteger(v.node.Value)
 		}
 		if !ok || n < least || n > most {
-			d.failf(v, "must be a whole number, %d to %d, not %s", least, most, describe(v.node))
+			d.failf(v, "must be a whole number, %d to %d, not %s", least, most, d.describe(v.node))
 			return
 		}
 		*out = n
@@ -140,7 +140,7 @@ func thousandths(out *int64, least, most int64) schema {
 			n, ok = parseThousandths(v.node.Value)
 		}
 		if !ok || n < least || n > most {
-			d.failf(v, "must be a number, %s to %s with at most three decimals, not %s", decimal(least), decimal(most), describe(v.node))
+			d.failf(v, "must be a number, %s to %s with at most three decimals, not %s", decimal(least), decimal(most), d.describe(v.node))
 			return
 		}
 		*out = n
@@ -155,18 +155,18 @@ func duration(out *time.Duration, least, most time.Duration) schema {
 	return scalar(func(d *decoder, v value) {
 		if v.node.Kind != yaml.ScalarNode || v.node.Tag != "!!str" {
 			hint := ""
-			if v.node.Tag == "!!int" {
+			if v.node.Tag == "!!int" && !d.hidden[v.node] {
 				hint = ": write a unit, such as " + v.node.Value + unitFor(v.node.Value, least, most)
 			}
-			d.failf(v, "must be a duration, such as 15ms or 1h30m, not %s%s", describe(v.node), hint)
+			d.failf(v, "must be a duration, such as 15ms or 1h30m, not %s%s", d.describe(v.node), hint)
 			return
 		}
 		x, err := time.ParseDuration(v.node.Value)
 		switch {
 		case err != nil:
-			d.failf(v, "must be a duration, such as 15ms or 1h30m, not %q; the units are ms, s, m and h", v.node.Value)
+			d.failf(v, "must be a duration, such as 15ms or 1h30m, not %s; the units are ms, s, m and h", d.describe(v.node))
 		case x < least || x > most:
-			d.failf(v, "must be %s to %s, not %s", shortDuration(least), shortDuration(most), v.node.Value)
+			d.failf(v, "must be %s to %s, not %s", shortDuration(least), shortDuration(most), shortDuration(x))
 		default:
 			*out = x
 		}
@@ -203,7 +203,7 @@ func address(out *string) schema {
 			_, err = strconv.ParseUint(port, 10, 16)
 		}
 		if err != nil || v.node.Kind != yaml.ScalarNode {
-			d.failf(v, "must be a host and a port from 0 to 65535, such as 127.0.0.1:8080 or [::1]:8080, not %s", describe(v.node))
+			d.failf(v, "must be a host and a port from 0 to 65535, such as 127.0.0.1:8080 or [::1]:8080, not %s", d.describe(v.node))
 			return
 		}
 		*out = v.node.Value

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/ratelimit/ratelimit/internal/nearname"
 )
@@ -33,7 +32,7 @@ func (o object) decode(d *decoder, v value) {
 	for _, p := range pairs {
 		i := slices.IndexFunc(o.keys, func(k key) bool { return k.name == p.name })
 		if i < 0 {
-			d.failf(p.key, "unknown key %q%s (known here: %s)", p.name, didYouMean(p.name, o.names()), strings.Join(o.names(), ", "))
+			d.unknown(p, v, o.names())
 			continue
 		}
 		o.keys[i].schema.decode(d, d.value(p.node, p.key.path))
@@ -96,6 +95,9 @@ func (m dict[T]) decode(d *decoder, v value) {
 	pairs, _ := d.mapping(v)
 	*m.out = make([]entry[T], 0, len(pairs))
 	for _, p := range pairs {
+		if d.hidden[p.key.node] && len(p.name) > longestName { // a secret in the place of a name, perhaps
+			p.key.path = join(v.path, "*")
+		}
 		if p.name == "" {
 			d.failf(p.key, "the name of %s must not be empty", m.what)
 			continue

@@ -33,10 +33,10 @@ func (s adminSchema) decode(d *decoder, v value) {
 func (s adminSchema) object(tokens *[]entry[AdminToken]) object {
 	return object{keys: []key{
 		{"address", adminAddress(&s.out.Address)},
-		{"tls", tlsSchema{&s.out.TLS}},
-		{"tokens", dict[AdminToken]{out: tokens, what: "a token", item: func(t *AdminToken) schema {
+		{"tls", confidential{tlsSchema{&s.out.TLS}}},
+		{"tokens", confidential{dict[AdminToken]{out: tokens, what: "a token", item: func(t *AdminToken) schema {
 			return object{keys: []key{{"role", adminRole(&t.Role)}, {"hash", tokenHash(&t.Hash)}}}
-		}}},
+		}}}},
 	}}
 }
 
@@ -54,7 +54,7 @@ func adminAddress(out *string) schema {
 		_, socket := a.Socket()
 		known := err == nil || socket || a.Address == "" || a.Address == AdminOff
 		if !known || v.node.Kind != yaml.ScalarNode || v.node.Tag != "!!str" {
-			d.failf(v, "must be unix:PATH, off, or a host and a port such as 127.0.0.1:8082, not %s", describe(v.node))
+			d.failf(v, "must be unix:PATH, off, or a host and a port such as 127.0.0.1:8082, not %s", d.describe(v.node))
 			return
 		}
 		*out = a.Address

@@ -40,11 +40,11 @@ func (s amountSchema) decode(d *decoder, v value) {
 	case v.node.Kind == yaml.ScalarNode && v.node.Value == "hits":
 		s.out.PerHit = limiter.Milli
 	case s.of == byHits:
-		d.failf(v, "must be hits or {hits: 2.5}, for what is settled is the number that the descriptor brings, not %s", describe(v.node))
+		d.failf(v, "must be hits or {hits: 2.5}, for what is settled is the number that the descriptor brings, not %s", d.describe(v.node))
 	case v.node.Tag == "!!int" || v.node.Tag == "!!float":
 		thousandths(&s.out.Constant, 0, maxAmount).decode(d, v)
 	default:
-		d.failf(v, "must be a number, hits, or %s, not %s", s.example(), describe(v.node))
+		d.failf(v, "must be a number, hits, or %s, not %s", s.example(), d.describe(v.node))
 	}
 }
 

@@ -137,7 +137,7 @@ type matchSchema struct{ out *descriptor.MatchSpec }
 func (s matchSchema) decode(d *decoder, v value) {
 	if v.node.Kind != yaml.MappingNode {
 		if v.node.Kind != yaml.ScalarNode || isNull(v.node) {
-			d.failf(v, `must be text, {regex: "…"} or {cidr: ["…"]}, not %s`, describe(v.node))
+			d.failf(v, `must be text, {regex: "…"} or {cidr: ["…"]}, not %s`, d.describe(v.node))
 			return
 		}
 		literal(&s.out.Value).decode(d, v)

@@ -46,7 +46,7 @@ func (f *file) schema() schema {
 func (g *GRPC) schema() schema {
 	return object{keys: []key{
 		{"address", address(&g.Address)},
-		{"tls", tlsSchema{&g.TLS}},
+		{"tls", confidential{tlsSchema{&g.TLS}}},
 		{"max_connection_age", duration(&g.MaxConnectionAge, 0, day)},
 	}}
 }
@@ -54,7 +54,7 @@ func (g *GRPC) schema() schema {
 func (h *HTTP) schema() schema {
 	return object{keys: []key{
 		{"address", address(&h.Address)},
-		{"tls", tlsSchema{&h.TLS}},
+		{"tls", confidential{tlsSchema{&h.TLS}}},
 		{"pprof", boolean(&h.PProf)},
 		{"hosts", names(&h.Hosts)},
 		{"refunds", boolean(&h.Refunds)},

@@ -32,9 +32,9 @@ func (s leaseSchema) decode(d *decoder, v value) {
 	case v.node.Kind == yaml.ScalarNode && v.node.Value == "none":
 		s.out.None = true
 	case v.node.Kind == yaml.ScalarNode:
-		d.failf(v, "must be auto, none or %s, not %s%s", leaseExample, describe(v.node), didYouMean(v.node.Value, []string{"auto", "none"}))
+		d.failf(v, "must be auto, none or %s, not %s%s", leaseExample, d.describe(v.node), didYouMean(v.node.Value, []string{"auto", "none"}))
 	default:
-		d.failf(v, "must be auto, none or %s, not %s", leaseExample, describe(v.node))
+		d.failf(v, "must be auto, none or %s, not %s", leaseExample, d.describe(v.node))
 	}
 }
 

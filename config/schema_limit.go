@@ -92,7 +92,7 @@ func (s limitSchema) walk(path string, visit func(string)) {
 func rate(out *limiter.Limit) schema {
 	return scalar(func(d *decoder, v value) {
 		if v.node.Kind != yaml.ScalarNode || isNull(v.node) {
-			d.failf(v, "%v, not %s", errRate, describe(v.node))
+			d.failf(v, "%v, not %s", errRate, d.describe(v.node))
 			return
 		}
 		if v.node.Value == "unlimited" {

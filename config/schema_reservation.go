@@ -2,7 +2,6 @@ package config
 
 import (
 	"encoding/base64"
-	"io/fs"
 	"path"
 	"path/filepath"
 	"slices"
@@ -25,26 +24,26 @@ const maxKeys = 8
 // reservation is the section as the file has it.
 type reservation struct {
 	ttl  *time.Duration
-	keys []secret
+	keys []sealingKey
 }
 
-// secret is a key as the file gives it: its text, or a file that has the text.
-type secret struct {
+// sealingKey is a key as the file gives it: its text, or a file that has the text.
+type sealingKey struct {
 	text string
 	file string
 	at   place
 }
 
 func (r *reservation) schema() schema {
-	return object{title: "reservation", keys: []key{
-		{"keys", list[secret]{out: &r.keys, item: func(s *secret) schema { return secretSchema{s} }}},
+	return confidential{object{title: "reservation", keys: []key{
+		{"keys", list[sealingKey]{out: &r.keys, item: func(k *sealingKey) schema { return sealingKeySchema{k} }}},
 		{"ttl", duration(r.ttl, time.Second, day)},
-	}}
+	}}}
 }
 
-type secretSchema struct{ out *secret }
+type sealingKeySchema struct{ out *sealingKey }
 
-func (s secretSchema) decode(d *decoder, v value) {
+func (s sealingKeySchema) decode(d *decoder, v value) {
 	s.out.at = d.at(v)
 	if v.node.Kind == yaml.MappingNode {
 		before := d.failures()
@@ -56,15 +55,16 @@ func (s secretSchema) decode(d *decoder, v value) {
 	name(&s.out.text).decode(d, v)
 }
 
-func (s secretSchema) object() object {
+func (s sealingKeySchema) object() object {
 	return object{title: "key", keys: []key{{"file", name(&s.out.file)}}}
 }
 
-func (s secretSchema) walk(path string, visit func(string)) { s.object().walk(path, visit) }
+func (s sealingKeySchema) walk(path string, visit func(string)) { s.object().walk(path, visit) }
 
 // read reads the files that keys are in, relative to the configuration, and returns
-// what it read. No message has a key in it.
-func (r *reservation) read(fsys fs.FS, main string, out *Reservation, report *report) []source {
+// what it read. No message has a key in it, nor the name of a file, which may be a key
+// that was written in its place.
+func (r *reservation) read(in *reader, main string, out *Reservation, report *report) []source {
 	var sources []source
 	for _, s := range r.keys {
 		text := s.text
@@ -73,13 +73,13 @@ func (r *reservation) read(fsys fs.FS, main string, out *Reservation, report *re
 			if !filepath.IsAbs(file) {
 				file = path.Join(path.Dir(main), filepath.ToSlash(file))
 			}
-			data, err := readKey(fsys, file)
-			sources = append(sources, source{name: file, data: data, err: err})
-			if err != nil {
-				report.fail(s.at, "the key file %s %s", file, unreadable(err))
+			read := in.key(file)
+			sources = append(sources, read)
+			if read.err != nil {
+				report.fail(s.at, "the key file %s", unreadable(read.err))
 				continue
 			}
-			text = strings.TrimSpace(string(data))
+			text = strings.TrimSpace(string(read.data))
 		}
 		if text != "" || s.file != "" { // otherwise it is reported
 			out.add(text, s.at, report)
@@ -89,13 +89,6 @@ func (r *reservation) read(fsys fs.FS, main string, out *Reservation, report *re
 		report.fail(r.keys[maxKeys].at, "is the key number %d; there are at most %d: remove those that are older than reservation.ttl", maxKeys+1, maxKeys)
 	}
 	return sources
-}
-
-func readKey(fsys fs.FS, file string) ([]byte, error) {
-	if fsys == nil {
-		return nil, fs.ErrNotExist
-	}
-	return readFile(fsys, file)
 }
 
 // add adds a key that is given as text.

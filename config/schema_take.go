@@ -98,7 +98,7 @@ func (s planOrLimits) decode(d *decoder, v value) {
 	case v.node.Kind == yaml.ScalarNode && v.node.Tag == "!!str":
 		name(&s.out.Plan).decode(d, v)
 	default:
-		d.failf(v, `must be the name of a plan, such as "{plan}", or limits, such as {rpm: 100/minute}, not %s`, describe(v.node))
+		d.failf(v, `must be the name of a plan, such as "{plan}", or limits, such as {rpm: 100/minute}, not %s`, d.describe(v.node))
 	}
 }
 

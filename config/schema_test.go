@@ -15,7 +15,7 @@ import (
 // schemaKeys returns every key of the schema as docs/configuration.md names it.
 func schemaKeys() []string {
 	var keys []string
-	f := &file{cfg: defaults()}
+	f := &file{cfg: defaults(Options{})}
 	add := func(key string) { keys = append(keys, key) }
 	f.schema().walk("", add)
 	includedSchema{new([]domain)}.walk("", add)

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	stdcmp "cmp"
 	"context"
 	"errors"
 	"os"
@@ -23,15 +24,16 @@ type delivery struct {
 // ends with the test.
 type watched struct {
 	path string
+	ask  chan struct{}
 	got  chan delivery
 }
 
-// startWatch loads dir/ratelimit.yaml, or the shipped configuration when dir is
-// "", and watches it by events alone.
+// startWatch loads dir/ratelimit.yaml, or the shipped configuration, and watches it by
+// events alone, with short times.
 func startWatch(t *testing.T, dir string, o config.Options) *watched {
 	t.Helper()
-	w := &watched{got: make(chan delivery, 16)}
-	if dir != "" {
+	w := &watched{ask: make(chan struct{}), got: make(chan delivery, 16)}
+	if !o.Demo {
 		w.path = filepath.Join(dir, "ratelimit.yaml")
 	}
 	current, err := config.Load(w.path, o)
@@ -39,6 +41,8 @@ func startWatch(t *testing.T, dir string, o config.Options) *watched {
 		t.Fatal(err)
 	}
 	o.Current, o.Debounce, o.Poll = current, 5*time.Millisecond, time.Hour
+	o.Still, o.Gone = stdcmp.Or(o.Still, 20*time.Millisecond), 50*time.Millisecond
+	o.Reload = w.ask
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
@@ -180,25 +184,29 @@ func TestWatchLinkedDirectory(t *testing.T) {
 
 func TestWatchNewFiles(t *testing.T) {
 	dir, rules := t.TempDir(), t.TempDir()
-	write(t, filepath.Join(dir, "ratelimit.yaml"), "include: [{path: 'rules.d/*.yaml'}]\n")
+	write(t, filepath.Join(dir, "ratelimit.yaml"), "{include: [{path: 'rules.d/*.yaml'}], domains: [{domain: m}]}\n")
 	w := startWatch(t, dir, config.Options{Rules: []string{rules}})
 	write(t, filepath.Join(dir, "rules.d", "a.yaml"), "domain: a\n") // the directory is new too
-	w.untilDomains(t, "a")
+	w.untilDomains(t, "m a")
 	write(t, filepath.Join(rules, "team", "z.yaml"), "domain: z\n")
-	w.untilDomains(t, "a z")
+	w.untilDomains(t, "m a z")
 	write(t, filepath.Join(rules, "team", "y.yaml"), "domain: y\n")
-	w.untilDomains(t, "a y z")
+	w.untilDomains(t, "m a y z")
 	if err := os.RemoveAll(filepath.Join(dir, "rules.d")); err != nil {
 		t.Fatal(err)
 	}
-	w.untilDomains(t, "y z")
+	w.until(t, "that the domain a is gone", func(d delivery) bool {
+		gone, ok := errors.AsType[*config.GoneError](d.err)
+		return ok && len(gone.Domains) == 1 && gone.Domains[0] == "a"
+	})
+	w.untilDomains(t, "m y z")
 	write(t, filepath.Join(dir, "rules.d", "b.yaml"), "domain: b\n")
-	w.untilDomains(t, "b y z")
+	w.untilDomains(t, "m b y z")
 }
 
 func TestWatchRulesBesideTheShippedConfiguration(t *testing.T) {
 	rules := t.TempDir()
-	w := startWatch(t, "", config.Options{Rules: []string{rules}})
+	w := startWatch(t, "", config.Options{Rules: []string{rules}, Demo: true})
 	write(t, filepath.Join(rules, "a.yaml"), "domain: a\n")
 	w.untilDomains(t, "llm-gateway a")
 }
@@ -211,10 +219,10 @@ func TestWatchChangedBeforeItStarted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, file, "domains: [{domain: two}]\n")
+	replace(t, file, "domains: [{domain: one}, {domain: two}]\n")
 	ctx, cancel := context.WithCancel(t.Context())
-	err = config.Watch(ctx, file, config.Options{Current: current}, func(c *config.Config, err error) {
-		if err != nil || domains(c) != "two" {
+	err = config.Watch(ctx, file, config.Options{Current: current, Still: time.Millisecond}, func(c *config.Config, err error) {
+		if err != nil || domains(c) != "one two" {
 			t.Errorf("got %v, %v", c, err)
 		}
 		cancel()
@@ -227,7 +235,7 @@ func TestWatchChangedBeforeItStarted(t *testing.T) {
 func TestWatchNeedsRestart(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "ratelimit.yaml")
-	write(t, file, "server: {grpc: {address: ':1'}}\n")
+	write(t, file, "domains: [{domain: x}]\nserver: {grpc: {address: ':1'}}\n")
 	w := startWatch(t, dir, config.Options{})
 	replace(t, file, "domains: [{domain: x}]\nserver:\n  grpc: {address: ':2'}\nstore: {dynamodb: {table: other}}\ndecision: {on_unavailable: deny}\ndrain: 1s\n")
 	const text = "differs from what the program started with: it needs a restart to take effect"
@@ -248,4 +256,28 @@ func TestWatchNeedsRestart(t *testing.T) {
 	if warnings := w.untilDomains(t, "z").Warnings; len(warnings) > 0 {
 		t.Errorf("back at what the program started with, it warns: %v", warnings)
 	}
+}
+
+// TestWatchMovedIsReadAtOnce moves files into their places: they are complete, however
+// long files that are written in place have to wait.
+func TestWatchMovedIsReadAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "ratelimit.yaml")
+	write(t, file, "{include: [{path: 'rules.d/*.yaml'}], domains: [{domain: one}]}\n")
+	write(t, filepath.Join(dir, "rules.d", "a.yaml"), "domain: a\n")
+	w := startWatch(t, dir, config.Options{Still: time.Hour})
+	w.ask <- struct{}{}
+	w.untilDomains(t, "one a") // so it watches
+	replace(t, file, "{include: [{path: 'rules.d/*.yaml'}], domains: [{domain: one}, {domain: two}]}\n")
+	w.untilDomains(t, "one two a")
+	replace(t, filepath.Join(dir, "rules.d", "b.yaml"), "domain: b\n")
+	w.untilDomains(t, "one two a b")
+	write(t, filepath.Join(dir, "..2", "c.yaml"), "domain: c\n")
+	link(t, filepath.Join(dir, "..2"), filepath.Join(dir, "..data"))
+	link(t, "../..data/c.yaml", filepath.Join(dir, "rules.d", "c.yaml"))
+	w.untilDomains(t, "one two a b c")
+	write(t, filepath.Join(dir, "..3", "c.yaml"), "domains: [{domain: c}, {domain: d}]\n")
+	link(t, filepath.Join(dir, "..3"), filepath.Join(dir, "..tmp"))
+	rename(t, filepath.Join(dir, "..tmp"), filepath.Join(dir, "..data"))
+	w.untilDomains(t, "one two a b c d")
 }

@@ -53,9 +53,9 @@ func (s *service) buildAdmin(cfg *config.Config) error {
 	if _, socket := cfg.Server.Admin.Socket(); socket || cfg.Server.Admin.Address == "" || !cfg.Server.Admin.TLS.Enabled() {
 		return nil
 	}
-	tls, err := serverTLS(cfg.Server.Admin.TLS, s.log)
+	tls, err := s.serverTLS("server.admin.tls", cfg.Server.Admin.TLS)
 	if err != nil {
-		return fmt.Errorf("server.admin.tls: %w", err)
+		return err
 	}
 	s.admin.server.TLSConfig = tls
 	return nil

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/adminsocket"
+	"github.com/ratelimit/ratelimit/internal/regular"
 )
 
 // tokenVariable is the environment variable that commands take a token from.
@@ -123,9 +124,9 @@ func (c *client) do(req *http.Request) (*http.Response, error) {
 func (c *client) authorize(req *http.Request) error {
 	token := os.Getenv(tokenVariable)
 	if c.tokenFile != "" {
-		text, err := os.ReadFile(c.tokenFile)
+		text, err := regular.Read(c.tokenFile, maxPEM)
 		if err != nil {
-			return fmt.Errorf("--token-file: %w", err)
+			return fmt.Errorf("--token-file: %w", withoutName(err))
 		}
 		token = string(text)
 	}
@@ -163,7 +164,7 @@ func (c *client) transport() (*http.Transport, error) {
 		}
 	}
 	if c.ca != "" {
-		pem, err := os.ReadFile(c.ca)
+		pem, err := regular.Read(c.ca, maxPEM)
 		if err != nil {
 			return nil, fmt.Errorf("--ca: %w", err)
 		}

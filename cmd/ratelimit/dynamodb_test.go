@@ -126,7 +126,7 @@ func obeyed(t *testing.T, what string, want int, services ...*running) {
 
 func TestServeWithoutItsTable(t *testing.T) {
 	server := dynamotest.Start(t)
-	code, _, stderr := output(t, "serve", "--store", "dynamodb", "--table", "nowhere", "--endpoint", server.URL)
+	code, _, stderr := output(t, "serve", "--demo", "--store", "dynamodb", "--table", "nowhere", "--endpoint", server.URL)
 	if code != exitFailure || !strings.Contains(stderr, "ratelimit: store.dynamodb: table nowhere does not exist") {
 		t.Errorf("exit code %d:\n%s", code, stderr)
 	}
@@ -137,7 +137,7 @@ func TestServeWithoutDynamoDB(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	code := make(chan int, 1)
 	go func() {
-		code <- run(ctx, []string{"serve", "--store", "dynamodb", "--endpoint", "http://127.0.0.1:1"}, log, log)
+		code <- run(ctx, []string{"serve", "--demo", "--store", "dynamodb", "--endpoint", "http://127.0.0.1:1"}, log, log)
 	}()
 	eventually(t, "a word of why it waits", func() bool { return strings.Contains(log.String(), "msg=waiting for=\"the table\"") })
 	cancel(errInterrupted)

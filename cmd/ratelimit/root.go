@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -60,7 +59,8 @@ func newRoot() *cobra.Command {
 file turn descriptors into limits of entities; token buckets decide. They are in the
 program itself, or in a DynamoDB table that a fleet of them shares.
 
-  ratelimit serve                            start with the shipped configuration
+  ratelimit serve --config F                 start the service
+  ratelimit serve --demo                     start it with example rules, to try it
   ratelimit check --config F                 is the file right?
   ratelimit explain DOMAIN KEY=VALUE...      which rule, which limits, and why
   ratelimit backup                           copy what a running service keeps (--data)`,
@@ -73,33 +73,6 @@ program itself, or in a DynamoDB table that a fleet of them shares.
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(newServe(), newCheck(), newExplain(), newBackup(), newRestore(), newToken(), newVersion())
 	return root
-}
-
-// source says where the configuration comes from.
-type source struct {
-	file  string
-	rules []string
-}
-
-func (s *source) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&s.file, "config", "c", "", "configuration file (default: the one shipped in the program)")
-	cmd.Flags().StringArrayVar(&s.rules, "rules", nil, "file or directory with more domains; may be repeated")
-}
-
-func (s *source) load() (*config.Config, error) {
-	return config.Load(s.file, config.Options{Rules: s.rules})
-}
-
-// check returns the command that shows what is wrong with the configuration.
-func (s *source) check() string {
-	command := []string{"ratelimit check"}
-	if s.file != "" {
-		command = append(command, "--config", s.file)
-	}
-	for _, rules := range s.rules {
-		command = append(command, "--rules", rules)
-	}
-	return strings.Join(command, " ")
 }
 
 // noArgs is for a command that takes nothing but flags.

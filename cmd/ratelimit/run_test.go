@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,6 +48,9 @@ domains:
 	leased := write(t, "leased.yaml", strings.Replace(twoPerMinute, "consume:", "lease: {max: 5, for: 100ms}, consume:", 1))
 	shadow := write(t, "shadow.yaml", strings.Replace(twoPerMinute, "rules:\n", "rules:\n  - {name: trial, mode: shadow, match: {user: '*'}, entity: '{user}', resource: api, limits: {x: 1/minute}, consume: {x: 2}}\n", 1))
 	tree := write(t, "tree.yaml", "domain: tree\ndescriptors: [{key: user, shadow_mode: true, rate_limit: {unit: minute, requests_per_unit: 7}}]\n")
+	one := write(t, "one.yaml", "domain: one\nrules: [{match: {a: b}, unlimited: true}]\n")
+	envoyproxy := write(t, "envoyproxy.yaml", "domain: one\ndescriptors: [{key: a, rate_limit: {unit: second, requests_per_unit: 1}}]\n")
+	empty := write(t, "empty.yaml", "# nothing yet\n")
 	strict := write(t, "strict.yaml", "unmatched: deny\n"+twoPerMinute)
 	for _, test := range []struct {
 		name           string
@@ -60,22 +64,32 @@ domains:
 		{"unknown command", []string{"serv"}, 2, nil, []string{`unknown command "serv"`, "Did you mean this?", "serve"}},
 		{"an argument that is none", []string{"backup", "there"}, 2, nil, []string{`ratelimit backup takes flags only, not "there"`}},
 		{"check", []string{"check", "--config", good}, 0, []string{"ok: 1 file, 1 domain, 1 rule, 0 warnings"}, nil},
-		{"check of the shipped file", []string{"check"}, 0, []string{"8 rules"}, []string{"warning:"}},
-		{"strict check", []string{"check", "--strict"}, 2, nil, []string{"--strict"}},
+		{"check of the shipped file", []string{"check", "--demo"}, 0, []string{"8 rules"}, []string{"warning:"}},
+		{"nothing to serve", []string{"serve"}, 2, nil, []string{"--config", "--demo"}},
+		{"nothing to check", []string{"check"}, 2, nil, []string{"--config", "--demo"}},
+		{"nothing to explain", []string{"explain", "shop", "user=ada"}, 2, nil, []string{"--config", "--demo"}},
+		{"a demo of a file", []string{"serve", "--demo", "-c", good}, 2, nil, []string{"--demo", "leave one of them out"}},
+		{"rules bring no demo", []string{"check", "--rules", one}, 0, []string{"ok: 1 file, 1 domain, 1 rule, 0 warnings"}, nil},
+		{"rules beside the demo", []string{"check", "--demo", "--rules", one}, 0, []string{"ok: 2 files, 2 domains"}, nil},
+		{"no domains", []string{"check", "-c", empty}, 2, nil, []string{"empty.yaml: has no domain"}},
+		{"no domains to serve", []string{"serve", "-c", empty}, 2, nil, []string{"empty.yaml: has no domain"}},
+		{"a file of envoyproxy", []string{"check", "-c", envoyproxy}, 2, nil, []string{"envoyproxy.yaml:1: is a file of envoyproxy/ratelimit", "--rules", "include"}},
+		{"the file of one domain", []string{"check", "-c", one}, 2, nil, []string{"one.yaml:1: is the file of one domain", "--rules", "include"}},
+		{"strict check", []string{"check", "--demo", "--strict"}, 2, nil, []string{"--strict"}},
 		{"every mistake at once", []string{"check", "-c", bad}, 2, nil, []string{
 			"bad.yaml:2: limits.system.rpm", "bad.yaml:3: domain", "bad.yaml:7: domains[0].rules[0].entity", "usr",
 		}},
 		{"no such file", []string{"check", "-c", "nowhere.yaml"}, 2, nil, []string{"nowhere.yaml"}},
 		{"serve with a wrong file", []string{"serve", "-c", bad}, 2, nil, []string{"limits.system.rpm"}},
-		{"a store that is not there", []string{"serve", "--store", "redis"}, 2, nil, []string{`--store is "redis"`, "embedded or dynamodb"}},
-		{"a table without a store", []string{"serve", "--table", "limits"}, 2, nil, []string{"--table is for the store dynamodb", "add --store dynamodb"}},
-		{"a wrong table", []string{"serve", "--store", "dynamodb", "--table", "a b"}, 2, nil, []string{"store.dynamodb.table", `"a b"`}},
-		{"a wrong endpoint", []string{"serve", "--store", "dynamodb", "--endpoint", "localhost:8000"}, 2, nil, []string{"store.dynamodb.endpoint", "http://127.0.0.1:8000"}},
+		{"a store that is not there", []string{"serve", "--demo", "--store", "redis"}, 2, nil, []string{`--store is "redis"`, "embedded or dynamodb"}},
+		{"a table without a store", []string{"serve", "--demo", "--table", "limits"}, 2, nil, []string{"--table is for the store dynamodb", "add --store dynamodb"}},
+		{"a wrong table", []string{"serve", "--demo", "--store", "dynamodb", "--table", "a b"}, 2, nil, []string{"store.dynamodb.table", `"a b"`}},
+		{"a wrong endpoint", []string{"serve", "--demo", "--store", "dynamodb", "--endpoint", "localhost:8000"}, 2, nil, []string{"store.dynamodb.endpoint", "http://127.0.0.1:8000"}},
 		{"a table to create on AWS", []string{"serve", "-c", local, "--endpoint", "https://dynamodb.eu-central-1.amazonaws.com"}, 2, nil, []string{"store.dynamodb.create_table", "local endpoint"}},
 		{"check of a DynamoDB store that is not there", []string{"check", "-c", local}, 0, []string{"ok: 1 file"}, nil},
 		{"a directory for a table", []string{"serve", "-c", local, "--data", "x"}, 2, nil, []string{"--data is for the store embedded", "--store embedded"}},
 		{"a directory without a parent", []string{"serve", "-c", good, "--data", filepath.Join(filepath.Dir(good), "a", "b")}, 1, nil, []string{"store.embedded.data, or --data: ", "make it, or mount it"}},
-		{"an address without a port", []string{"serve", "--grpc-address", "localhost"}, 2, nil, []string{"--grpc-address", "host:port"}},
+		{"an address without a port", []string{"serve", "--demo", "--grpc-address", "localhost"}, 2, nil, []string{"--grpc-address", "host:port"}},
 		{"explain", []string{"explain", "-c", good, "shop", "user=ada"}, 0, []string{"rule     users", "user/ada", "2/minute", "system (file)", "admitted"}, nil},
 		{"explain a lease", []string{"explain", "-c", leased, "shop", "user=ada"}, 0, []string{"lease    {max: 5, for: 100ms}"}, nil},
 		{"check of a lease of memory", []string{"check", "-c", leased}, 0, []string{"1 warning"}, []string{"domains[0].rules[0].lease: is not used", "embedded"}},
@@ -110,5 +124,19 @@ domains:
 				}
 			}
 		})
+	}
+}
+
+// Where no file is named, ratelimit.yaml of the working directory is read.
+func TestDefaultFile(t *testing.T) {
+	t.Chdir(filepath.Dir(write(t, defaultFile, twoPerMinute)))
+	for _, args := range [][]string{{"check"}, {"explain", "shop", "user=ada"}} {
+		if code, stdout, stderr := output(t, args...); code != 0 || !strings.Contains(stdout, "1 domain") && !strings.Contains(stdout, "2/minute") {
+			t.Errorf("%v: exit code %d\n%s%s", args, code, stdout, stderr)
+		}
+	}
+	r := start(t)
+	if code, a := r.ask(t, "ada"); code != http.StatusOK || a.Statuses[0].CurrentLimit.RequestsPerUnit != 2 {
+		t.Errorf("serve: got %d, %+v", code, a)
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +23,7 @@ type serveFlags struct {
 	store       string
 	data        string
 	dynamodb    config.DynamoDB // its names only; "" = the file's
+	hangups     <-chan os.Signal
 }
 
 func newServe() *cobra.Command {
@@ -28,8 +32,9 @@ func newServe() *cobra.Command {
 		Use:   "serve",
 		Short: "Start the service",
 		Long: `serve answers Envoy's Rate Limit Service protocol over gRPC, and JSON, metrics and
-health over HTTP. It reads its configuration again whenever the files change; a
-configuration that is wrong is reported, and the one before it stays in force.
+health over HTTP. It reads its configuration again whenever the files change, and on
+SIGHUP at once; a configuration that is wrong, or has no domain, is reported, and the
+one before it stays in force.
 
 Buckets are in the program itself. With --data they, and the limits and entities
 that are stored, are also in a file of that directory, and outlive the process and
@@ -44,12 +49,16 @@ On SIGTERM it says that it is not ready and goes on answering for the time that
 drain gives (10s), so that gateways can turn to others; then it ends the calls in
 flight, gives back the tokens that it holds on lease, and stops. On Ctrl-C it does
 not wait. A second signal ends it at once.`,
-		Example: `  ratelimit serve
+		Example: `  ratelimit serve --demo
   ratelimit serve --config ratelimit.yaml --grpc-address 0.0.0.0:8081
   ratelimit serve --config ratelimit.yaml --data /var/lib/ratelimit
   ratelimit serve --config ratelimit.yaml --store dynamodb --table ratelimit --region eu-central-1`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			hangups := make(chan os.Signal, 1)
+			signal.Notify(hangups, syscall.SIGHUP) // first: it never ends the service
+			defer signal.Stop(hangups)
+			f.hangups = hangups
 			cfg, err := f.load()
 			if err != nil {
 				return err
@@ -154,7 +163,9 @@ func (f *serveFlags) serve(ctx context.Context, cfg *config.Config, stdout, stde
 	if _, err := io.WriteString(stdout, s.greeting()); err != nil {
 		log.WarnContext(ctx, "cannot write to the standard output", "error", err)
 	}
-	return failed(s.run(ctx, f.file, config.Options{Rules: f.rules, Current: cfg}))
+	opts := f.options()
+	opts.Current = cfg
+	return failed(s.run(ctx, f.file, opts, f.hangups))
 }
 
 func newLogger(w io.Writer, cfg config.Log) *slog.Logger {

@@ -301,7 +301,7 @@ func TestReload(t *testing.T) {
 	replace("domains: [{domain: shop")
 	eventually(t, "the error at /readyz", func() bool {
 		code, body := r.get(t, "/readyz")
-		return code == http.StatusOK && strings.Contains(body, "c.yaml") && strings.Contains(body, `"error"`)
+		return code == http.StatusOK && strings.Contains(body, `c.yaml:2: the log says what is wrong"`) && strings.Contains(body, `"error"`)
 	})
 	if _, a := r.ask(t, "eve"); a.Statuses[0].CurrentLimit.RequestsPerUnit != 10 {
 		t.Errorf("the configuration before is not in force: %+v", a)
@@ -318,8 +318,8 @@ func TestReload(t *testing.T) {
 }
 
 func TestPortInUse(t *testing.T) {
-	r := start(t)
-	code, _, stderr := output(t, "serve", "--grpc-address", r.grpc)
+	r := start(t, "--demo")
+	code, _, stderr := output(t, "serve", "--demo", "--grpc-address", r.grpc)
 	if code != exitFailure || !strings.Contains(stderr, "server.grpc.address") || !strings.Contains(stderr, "in use") {
 		t.Errorf("exit code %d, stderr:\n%s", code, stderr)
 	}
@@ -327,9 +327,9 @@ func TestPortInUse(t *testing.T) {
 
 // What is probably not meant is said in one line at the start, and where to read it.
 func TestWarningsDoNotBuryTheGreeting(t *testing.T) {
-	r := start(t) // the shipped configuration has some
+	r := start(t, "--demo") // the shipped configuration has some
 	log := r.log.String()
-	if n := strings.Count(log, "WARN"); n != 1 || !strings.Contains(log, `see="ratelimit check"`) {
+	if n := strings.Count(log, "WARN"); n != 1 || !strings.Contains(log, `see="ratelimit check --demo"`) {
 		t.Errorf("got %d warnings:\n%s", n, log)
 	}
 	r.stop(errInterrupted)

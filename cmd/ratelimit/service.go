@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -56,7 +57,8 @@ type service struct {
 	httpServer   *http.Server
 	httpListener net.Listener
 	admin        adminSide
-	quiet        time.Duration // how long each side may take to end its last answers
+	quiet        time.Duration   // how long each side may take to end its last answers
+	pairs        []*reloadedPair // the certificates of the listeners
 }
 
 // newService builds the service bottom up; nothing listens yet. When it returns
@@ -148,9 +150,9 @@ func (s *service) begin(ctx context.Context, cfg *config.Config) error {
 func (s *service) buildGRPC(cfg config.GRPC) error {
 	opts := rls.ServerOptions()
 	if cfg.TLS.Enabled() {
-		tls, err := serverTLS(cfg.TLS, s.log)
+		tls, err := s.serverTLS("server.grpc.tls", cfg.TLS)
 		if err != nil {
-			return fmt.Errorf("server.grpc.tls: %w", err)
+			return err
 		}
 		opts = append(opts, grpc.Creds(credentials.NewTLS(tls)))
 	}
@@ -191,9 +193,9 @@ func (s *service) buildHTTP(cfg config.HTTP) error {
 	if !cfg.TLS.Enabled() {
 		return nil
 	}
-	tls, err := serverTLS(cfg.TLS, s.log)
+	tls, err := s.serverTLS("server.http.tls", cfg.TLS)
 	if err != nil {
-		return fmt.Errorf("server.http.tls: %w", err)
+		return err
 	}
 	s.httpServer.TLSConfig = tls
 	return nil
@@ -266,15 +268,18 @@ func (s *service) listen(ctx context.Context) error {
 }
 
 // run serves until ctx ends or a listener fails, reloads the configuration when
-// its files change, and drains in order.
-func (s *service) run(ctx context.Context, file string, opts config.Options) error {
+// its files change and when a signal hangs up, and drains in order.
+func (s *service) run(ctx context.Context, file string, opts config.Options, hangups <-chan os.Signal) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	s.health.SetReady() // before anything can end: drain has the last word
 	s.setGRPCHealth(grpc_health_v1.HealthCheckResponse_SERVING)
 	group.Go(s.serveGRPC)
 	group.Go(s.serveHTTP)
 	group.Go(s.serveAdmin)
+	asked := make(chan struct{})
+	opts.Reload = asked
 	group.Go(func() error { return s.watch(groupCtx, file, opts) })
+	group.Go(func() error { return s.obey(groupCtx, hangups, asked) })
 	group.Go(func() error { return s.tell(groupCtx) })
 	group.Go(func() error {
 		<-groupCtx.Done()

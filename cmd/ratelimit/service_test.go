@@ -39,7 +39,7 @@ func TestStoppedBeforeItBegan(t *testing.T) {
 		s := listening(t, new(logBuffer))
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errInterrupted)
-		if err := s.run(ctx, "", config.Options{}); err != nil {
+		if err := s.run(ctx, "", config.Options{Demo: true}, nil); err != nil {
 			t.Fatal(err)
 		}
 		if s.health.State().Ready {
@@ -55,7 +55,7 @@ func TestDrainOfOpenStreams(t *testing.T) {
 	s.quiet = 500 * time.Millisecond
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- s.run(ctx, "", config.Options{}) }()
+	go func() { ended <- s.run(ctx, "", config.Options{Demo: true}, nil) }()
 
 	watch, err := grpc_health_v1.NewHealthClient(dialPlain(t, s.grpcListener.Addr().String())).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
 	if err != nil {

@@ -5,32 +5,63 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"log/slog"
-	"os"
+	"io/fs"
 
 	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/internal/regular"
 )
 
-// serverTLS returns the TLS configuration of a listener. The certificate is read
-// again for each connection that finds the file changed, so that a renewed one
-// needs no restart; the authorities of clients are read once.
-func serverTLS(cfg config.TLS, log *slog.Logger) (*tls.Config, error) {
-	pair := &reloadedPair{cfg: cfg, log: log}
+// maxPEM bounds a file with certificates or a key: 1 MiB.
+const maxPEM = 1 << 20
+
+// serverTLS returns the TLS configuration of a listener, section being its keys in the
+// configuration. The certificate is read again for each connection that finds the file
+// changed, so that a renewed one needs no restart; the authorities of clients are
+// read once.
+func (s *service) serverTLS(section string, cfg config.TLS) (*tls.Config, error) {
+	pair := &reloadedPair{section: section, cfg: cfg, log: s.log}
 	if _, err := pair.certificate(nil); err != nil {
 		return nil, err
 	}
+	s.pairs = append(s.pairs, pair)
 	out := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: pair.certificate}
 	if cfg.ClientCA == "" {
 		return out, nil
 	}
-	pem, err := os.ReadFile(cfg.ClientCA)
+	pem, err := regular.Read(cfg.ClientCA, maxPEM)
 	if err != nil {
-		return nil, fmt.Errorf("client_ca: %w", err)
+		return nil, fmt.Errorf("%s.client_ca: %w", section, withoutName(err))
 	}
 	out.ClientCAs = x509.NewCertPool()
 	if !out.ClientCAs.AppendCertsFromPEM(pem) {
-		return nil, errors.New("client_ca: " + cfg.ClientCA + " holds no certificate in PEM form")
+		return nil, errors.New(section + ".client_ca: the file holds no certificate in PEM form")
 	}
 	out.ClientAuth = tls.RequireAndVerifyClientCert
 	return out, nil
+}
+
+// withoutName is an error about a file without its name, which is the text of a key or a
+// certificate where that was written in place of one.
+func withoutName(err error) error {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		return at.Err
+	}
+	return err
+}
+
+// readPair reads a certificate and its key.
+func readPair(section string, cfg config.TLS) (*tls.Certificate, error) {
+	cert, err := regular.Read(cfg.Cert, maxPEM)
+	if err != nil {
+		return nil, fmt.Errorf("%s.cert: %w", section, withoutName(err))
+	}
+	key, err := regular.Read(cfg.Key, maxPEM)
+	if err != nil {
+		return nil, fmt.Errorf("%s.key: %w", section, withoutName(err))
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("%s.cert and key: %w", section, err)
+	}
+	return &pair, nil
 }

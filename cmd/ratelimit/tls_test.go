@@ -152,7 +152,7 @@ func TestRenewedCertificateIsUsed(t *testing.T) {
 func TestTLSMistakes(t *testing.T) {
 	id := newIdentity(t, t.TempDir(), "server")
 	for name, test := range map[string]struct{ yaml, want string }{
-		"no key file":     {fmt.Sprintf("{cert: %q, key: nowhere.key}", id.cert), "nowhere.key"},
+		"no key file":     {fmt.Sprintf("{cert: %q, key: nowhere.key}", id.cert), "server.grpc.tls.key: no such file"},
 		"not a CA":        {fmt.Sprintf("{cert: %q, key: %q, client_ca: %q}", id.cert, id.key, id.key), "no certificate in PEM form"},
 		"cert and no key": {fmt.Sprintf("{cert: %q}", id.cert), "server.grpc.tls"},
 	} {

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
-	"fmt"
 	"log/slog"
 	"os"
 	"sync"
@@ -13,8 +13,9 @@ import (
 
 // reloadedPair is a certificate with its key that follows its files.
 type reloadedPair struct {
-	cfg config.TLS
-	log *slog.Logger
+	section string // of the configuration, for errors
+	cfg     config.TLS
+	log     *slog.Logger
 
 	mu       sync.Mutex
 	modified [2]time.Time // of the files when they were read
@@ -27,23 +28,44 @@ type reloadedPair struct {
 func (p *reloadedPair) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	modified := [2]time.Time{modTime(p.cfg.Cert), modTime(p.cfg.Key)}
+	modified, refused := p.times(), p.refused
 	if p.pair != nil && modified == p.modified {
 		return p.pair, nil
 	}
-	pair, err := tls.LoadX509KeyPair(p.cfg.Cert, p.cfg.Key)
-	if err != nil {
-		if p.pair != nil {
-			if modified != p.refused { // else every connection would say so
-				p.refused = modified
-				p.log.Error("the new certificate is not used", "cert", p.cfg.Cert, "key", p.cfg.Key, "error", err)
-			}
-			return p.pair, nil
-		}
-		return nil, fmt.Errorf("cert and key: %w", err)
+	switch err := p.load(modified); {
+	case err == nil:
+	case p.pair == nil:
+		return nil, err
+	case modified != refused: // else every connection would say so
+		p.log.Error("the new certificate is not used", "cert", p.cfg.Cert, "key", p.cfg.Key, "error", err)
 	}
-	p.pair, p.modified = &pair, modified
 	return p.pair, nil
+}
+
+// read reads the files, whether they have changed or not, and logs what came of it.
+func (p *reloadedPair) read(ctx context.Context) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.load(p.times()); err != nil {
+		p.log.ErrorContext(ctx, "the new certificate is not used", "cert", p.cfg.Cert, "key", p.cfg.Key, "error", err)
+		return
+	}
+	p.log.InfoContext(ctx, "certificate loaded", "cert", p.cfg.Cert, "key", p.cfg.Key)
+}
+
+func (p *reloadedPair) times() [2]time.Time {
+	return [2]time.Time{modTime(p.cfg.Cert), modTime(p.cfg.Key)}
+}
+
+// load reads the files, which were changed at these times.
+func (p *reloadedPair) load(modified [2]time.Time) error {
+	pair, err := readPair(p.section, p.cfg)
+	if err != nil {
+		p.refused = modified
+		return err
+	}
+	p.pair, p.modified = pair, modified
+	return nil
 }
 
 // modTime returns when a file was last changed; zero when it is not there.

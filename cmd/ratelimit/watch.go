@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
+	"strconv"
 	"time"
 
 	"github.com/ratelimit/ratelimit/config"
@@ -15,20 +17,63 @@ const tellPause = time.Second
 // reported, and what is in force stays.
 func (s *service) watch(ctx context.Context, file string, opts config.Options) error {
 	return config.Watch(ctx, file, opts, func(cfg *config.Config, err error) {
+		if gone, ok := errors.AsType[*config.GoneError](err); ok {
+			s.health.LoadFailed("the files lack a domain that is in force", time.Now())
+			s.log.WarnContext(ctx, "domains in force are gone from the configuration: what is in force stays for now", "domains", gone.Domains, "for", gone.After)
+			return
+		}
 		if err == nil {
 			err = s.reload(ctx, cfg)
 		}
 		if err != nil {
 			s.metrics.failed()
-			s.health.LoadFailed(err, time.Now())
+			s.health.LoadFailed(publicReason(err), time.Now())
 			s.log.ErrorContext(ctx, "the new configuration is not used", "error", err)
 			return
 		}
 		for _, w := range cfg.Warnings {
 			s.log.WarnContext(ctx, "configuration", "warning", w.String())
 		}
-		s.log.InfoContext(ctx, "configuration loaded", "files", len(cfg.Files), "hash", cfg.Hash)
+		s.log.InfoContext(ctx, "configuration loaded", "files", len(cfg.Files), "domains", len(cfg.Rules.Domains()), "hash", cfg.Hash)
 	})
+}
+
+// publicReason is what anybody may know of a configuration that is not used: that it is
+// so, and where the mistakes stand. Their texts quote the files.
+func publicReason(err error) string {
+	problems, ok := errors.AsType[config.Problems](err)
+	if !ok || len(problems) == 0 {
+		return "the new configuration cannot be used; the log says why"
+	}
+	where := problems[0].File
+	if problems[0].Line > 0 {
+		where += ":" + strconv.Itoa(problems[0].Line)
+	}
+	if more := len(problems) - 1; more > 0 {
+		where += ", and " + strconv.Itoa(more) + " more"
+	}
+	return where + ": the log says what is wrong"
+}
+
+// obey has the configuration and the certificates read again at each signal, until
+// ctx ends.
+func (s *service) obey(ctx context.Context, hangups <-chan os.Signal, ask chan<- struct{}) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-hangups:
+		}
+		s.log.InfoContext(ctx, "reading the configuration and the certificates again: SIGHUP")
+		for _, pair := range s.pairs {
+			pair.read(ctx)
+		}
+		select {
+		case ask <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // reload puts a new configuration in force, also while the store does not answer:

@@ -3,7 +3,6 @@ package admin_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -257,7 +256,7 @@ func TestHealth(t *testing.T) {
 	h.Loaded([]string{"a"}, "1", t0)
 	h.SetReady()
 	check("started", true, "", "")
-	h.LoadFailed(errors.New("broken"), t0)
+	h.LoadFailed("broken", t0)
 	check("a reload failed", true, "", "broken")
 	if h.State().Config.Hash != "1" {
 		t.Error("the configuration in force is no longer shown")

@@ -43,7 +43,8 @@ type ConfigState struct {
 	Hash     string    `json:"hash,omitempty"`
 	LoadedAt time.Time `json:"loaded_at,omitzero"`
 
-	// Error is why the newest files are not in force; the configuration above still is.
+	// Error says that the newest files are not in force, and where they are wrong; the
+	// configuration above still is.
 	Error   string    `json:"error,omitempty"`
 	ErrorAt time.Time `json:"error_at,omitzero"`
 }
@@ -67,11 +68,12 @@ func (h *Health) Loaded(files []string, hash string, at time.Time) {
 	h.state.Config = ConfigState{Files: files, Hash: hash, LoadedAt: at}
 }
 
-// LoadFailed says that newer files are there which cannot be used.
-func (h *Health) LoadFailed(err error, at time.Time) {
+// LoadFailed says that newer files are there which cannot be used. Anybody may read the
+// reason: it must not quote the files, which can have secrets.
+func (h *Health) LoadFailed(reason string, at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.state.Config.Error, h.state.Config.ErrorAt = err.Error(), at
+	h.state.Config.Error, h.state.Config.ErrorAt = reason, at
 }
 
 // State returns what the service says of itself now.

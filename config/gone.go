@@ -1,0 +1,66 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// GoneError says that the files are in order and lack domains that are in force. What
+// is in force stays, until a later read lacks them too.
+type GoneError struct {
+	Domains []string      // sorted
+	After   time.Duration // how long they must be gone
+}
+
+// Error implements error.
+func (e *GoneError) Error() string {
+	return fmt.Sprintf("the files lack the domain %s, in force now: what is in force stays for %s at least, and goes then if the files still lack it",
+		shorten(strings.Join(e.Domains, ", "), maxText/2), shortDuration(e.After))
+}
+
+// missing follows the domains in force that the files lack.
+type missing struct {
+	inForce []string
+	since   map[string]time.Time // of the first read without the domain
+}
+
+// use notes the domains in force.
+func (m *missing) use(c *Config) {
+	m.since = nil
+	m.inForce = m.inForce[:0]
+	for _, d := range c.Rules.Domains() {
+		m.inForce = append(m.inForce, d.Name())
+	}
+}
+
+// forget begins anew: a read in which something was wrong tells nothing of domains.
+func (m *missing) forget() { m.since = nil }
+
+// look returns the domains in force that a configuration lacks, and when it is right
+// to take them out of force; the zero time when it is.
+func (m *missing) look(now time.Time, after time.Duration, c *Config) (gone []string, due time.Time) {
+	since := make(map[string]time.Time)
+	have := make(map[string]bool)
+	for _, d := range c.Rules.Domains() {
+		have[d.Name()] = true
+	}
+	for _, name := range m.inForce {
+		if have[name] {
+			continue
+		}
+		gone = append(gone, name)
+		first, ok := m.since[name]
+		if !ok {
+			first = now
+		}
+		since[name] = first
+		if end := first.Add(after); end.After(now) && end.After(due) {
+			due = end
+		}
+	}
+	m.since = since
+	slices.Sort(gone)
+	return gone, due
+}

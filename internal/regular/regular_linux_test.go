@@ -1,0 +1,15 @@
+package regular_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/ratelimit/ratelimit/internal/regular"
+)
+
+// A file of /proc has a size of 0 and content all the same: the bound is of what is read.
+func TestReadBoundsWhatHasNoSize(t *testing.T) {
+	if _, err := read(t, "/proc/self/status", 10); !errors.Is(err, regular.ErrTooLarge) {
+		t.Errorf("got %v, want ErrTooLarge", err)
+	}
+}
