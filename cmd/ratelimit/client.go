@@ -53,7 +53,7 @@ func (c *client) find(ctx context.Context, data, file string) error {
 	if data == "" && file == "" {
 		return c.findRunning(ctx)
 	}
-	cfg, err := config.Load(file, config.Options{})
+	cfg, err := config.Load(file, config.Options{Demo: file == ""}) // without a file: the defaults
 	if err != nil {
 		return err
 	}
