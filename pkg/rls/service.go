@@ -113,6 +113,7 @@ type state struct {
 	matched   []*ruleMetrics // by Rule.Index
 	unmatched map[*descriptor.Domain]*ruleMetrics
 	asked     *descriptor.AskedRules
+	log       *unmatchedLog
 }
 
 // New returns a service without rules: to it every domain is unknown. It fails
@@ -151,7 +152,7 @@ func New(cfg Config) (*Service, error) {
 	if err := s.metrics.register(cfg.Registerer); err != nil {
 		return nil, err
 	}
-	s.state.Store(&state{options: cfg.Options})
+	s.replace(nil, cfg.Options)
 	return s, nil
 }
 
@@ -172,7 +173,7 @@ func (s *Service) Reload(rules *descriptor.Rules, options Options) {
 }
 
 func (s *Service) replace(rules *descriptor.Rules, options Options) {
-	st := &state{rules: rules, options: options, asked: s.asked.Of(rules)}
+	st := &state{rules: rules, options: options, asked: s.asked.Of(rules), log: newUnmatchedLog(s.log.logger)}
 	st.matched, st.unmatched = s.metrics.forRules(rules)
 	s.state.Store(st)
 }
@@ -197,6 +198,7 @@ func (s *Service) serve(ctx context.Context, now time.Time, c *call) (*answer, e
 	}
 	c.encode()
 	s.metrics.count(st, c)
+	st.log.warn(ctx, now, c, st.rules)
 	return c.answer(), nil
 }
 

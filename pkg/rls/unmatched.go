@@ -1,0 +1,145 @@
+package rls
+
+import (
+	"context"
+	"hash/maphash"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ratelimit/ratelimit/internal/nearname"
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
+)
+
+const (
+	// maxUnmatched is how many unknown domains and sets of keys are named in the log in
+	// unmatchedAgain.
+	maxUnmatched = 100
+	// unmatchedAgain is the time after which a name may be logged again.
+	unmatchedAgain = time.Hour
+	// unmatchedPause is the least time between two lines.
+	unmatchedPause = time.Second
+	// unmatchedSlots is how many names are remembered; a power of two.
+	unmatchedSlots = 256
+	// maxNamed bounds the names in a line, and maxNameLength the bytes of each that tell
+	// names apart.
+	maxNamed, maxNameLength = 16, 64
+)
+
+// unmatchedLog warns of descriptors that no rule matches, as these are likely mistakes of
+// a configuration and pass in silence otherwise. It names each unknown domain and each
+// set of keys once in an hour; values of descriptors are never logged. What a stranger
+// can make of it is bounded: the memory, the lines in a second, and those in an hour.
+type unmatchedLog struct {
+	logger *slog.Logger
+	seed   maphash.Seed
+	seen   [unmatchedSlots]atomic.Uint64 // hashes of what was logged, by their low bits
+	next   atomic.Int64                  // Unix milliseconds; no line before
+
+	mu     sync.Mutex
+	hour   int64 // at hand, since 1970
+	logged int   // lines in it
+}
+
+func newUnmatchedLog(logger *slog.Logger) *unmatchedLog {
+	return &unmatchedLog{logger: logger, seed: maphash.MakeSeed()}
+}
+
+// warn logs the descriptors of a call that no rule matches.
+func (l *unmatchedLog) warn(ctx context.Context, now time.Time, c *call, rules *descriptor.Rules) {
+	for i := range c.plan.Outcomes {
+		o := &c.plan.Outcomes[i]
+		if o.Kind != descriptor.Unmatched {
+			continue
+		}
+		entries := c.in.Descriptors[i].Entries
+		if c.plan.Domain == nil {
+			entries = nil // the domain says it all
+		}
+		hour := now.UnixMilli() / unmatchedAgain.Milliseconds()
+		if l.due(now.UnixMilli(), l.hash(hour, c.in.Domain, entries)) {
+			l.log(ctx, l.line(hour), c, rules, entries, c.unmatchedDenied(o))
+		}
+		if c.plan.Domain == nil {
+			return
+		}
+	}
+}
+
+// hash identifies a domain and a list of keys in an hour.
+func (l *unmatchedLog) hash(hour int64, domain string, entries []descriptor.Entry) uint64 {
+	hash := maphash.String(l.seed, cut(domain)) ^ maphash.Comparable(l.seed, hour)
+	for i := range entries[:min(len(entries), maxNamed)] {
+		hash = hash*0x9e3779b97f4a7c15 + maphash.String(l.seed, cut(entries[i].Key))
+	}
+	return max(hash, 1)
+}
+
+// due reports whether a line is to be written, and takes it. It costs a look at one word
+// where the names were logged before.
+func (l *unmatchedLog) due(now int64, hash uint64) bool {
+	slot := &l.seen[hash%unmatchedSlots]
+	if slot.Load() == hash {
+		return false
+	}
+	next := l.next.Load()
+	if now < next && next-now <= unmatchedPause.Milliseconds() || !l.next.CompareAndSwap(next, now+unmatchedPause.Milliseconds()) {
+		return false
+	}
+	slot.Store(hash)
+	return true
+}
+
+// line returns the number of the line in its hour, from 1.
+func (l *unmatchedLog) line(hour int64) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if hour != l.hour {
+		l.hour, l.logged = hour, 0
+	}
+	l.logged = min(l.logged+1, maxUnmatched+2)
+	return l.logged
+}
+
+func (l *unmatchedLog) log(ctx context.Context, line int, c *call, rules *descriptor.Rules, entries []descriptor.Entry, denied bool) {
+	answer := "admitted"
+	if denied {
+		answer = "denied"
+	}
+	attrs := []slog.Attr{slog.String("domain", shown(c.in.Domain)), slog.String("answer", answer)}
+	switch {
+	case line == maxUnmatched+1:
+		l.logger.LogAttrs(ctx, slog.LevelWarn, "many different descriptors match no rule; no more are named for an hour")
+	case line > maxUnmatched:
+	case c.plan.Domain == nil:
+		names := make([]string, 0, len(rules.Domains()))
+		for _, d := range rules.Domains() {
+			names = append(names, d.Name())
+		}
+		if near := nearname.Closest(cut(c.in.Domain), names); near != "" {
+			attrs = append(attrs, slog.String("did_you_mean", shown(near)))
+		}
+		attrs = append(attrs, slog.Any("domains", names[:min(len(names), maxNamed)]))
+		l.logger.LogAttrs(ctx, slog.LevelWarn, "unknown domain: no configuration file has it", attrs...)
+	default:
+		keys := make([]string, 0, maxNamed)
+		for _, e := range entries[:min(len(entries), maxNamed)] {
+			keys = append(keys, shown(e.Key))
+		}
+		attrs = append(attrs, slog.Any("keys", keys))
+		l.logger.LogAttrs(ctx, slog.LevelWarn, "no rule matches a descriptor; `ratelimit explain` shows the nearest", attrs...)
+	}
+}
+
+// cut returns what of a name tells it apart.
+func cut(name string) string { return name[:min(len(name), maxNameLength)] }
+
+// shown returns a name for the log: printable, and cut when it is long.
+func shown(name string) string {
+	text := string(appendEscaped(nil, cut(name)))
+	if len(name) > maxNameLength {
+		text += "..."
+	}
+	return text
+}
