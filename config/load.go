@@ -194,6 +194,7 @@ func (f *file) finish(d *decoder) {
 	c := f.cfg
 	f.limits.static(&c.Static)
 	checkHierarchy(d, f.limits.entities)
+	f.checkListeners(d)
 	specs := f.specs(d.report)
 	if d.incomplete {
 		return

@@ -81,7 +81,8 @@ func TestShippedConfiguration(t *testing.T) {
 				limiter.DefaultResource: limits(limiter.PerMinute("tpm", 2_000_000), limiter.Unlimited("rpm")),
 				"gpt-4":                 limits(limiter.PerMinute("rpm", 6000), limiter.PerMinute("tpm", 400_000)),
 			}},
-			"key/k-123": {Parent: "org/acme", Cascade: true, Limits: map[string]*limiter.Limits{}},
+			"project/search": {Limits: map[string]*limiter.Limits{limiter.DefaultResource: limits(limiter.PerMinute("tpm", 500_000), limiter.Unlimited("rpm"))}},
+			"key/k-123":      {Parent: "org/acme", Cascade: true, Limits: map[string]*limiter.Limits{}},
 		},
 		OnUnavailable: limiter.Allow, LocalShare: 1000,
 	}
@@ -245,6 +246,7 @@ store: {type: dynamodb, embedded: {data: d}}
 test.yaml:2: warning: plans.daily.rpd: 1000/day is no budget that starts anew: within 24h up to 2000 are admitted, the capacity and the refill; a smaller burst lowers that
 test.yaml:4: warning: limits.system.rpw: 5/168h is no budget that starts anew: within 168h up to 10 are admitted, the capacity and the refill; a smaller burst lowers that
 test.yaml:6: warning: limits.entities.lonely.cascade: cascades to nobody, as the entity has no parent here: add parent, or remove cascade
+test.yaml:7: warning: limits.entities.child.parent: elsewhere has no limits under limits.entities: unless stored ones say more, it gets those of its resource or the system, as much as child has
 test.yaml:11: warning: domains[0].rules[0].consume.nowhere: no level under limits has nowhere: unless stored limits provide it, what the rule matches is denied as not configured
 test.yaml:13: warning: domains[0].rules[2].limits.rpmo: 30/720h burst 3 is no budget that starts anew: within 720h up to 33 are admitted, the capacity and the refill; a smaller burst lowers that
 test.yaml:14: warning: store.embedded.data: is not used: the store is dynamodb`)

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"strings"
+
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -11,20 +13,27 @@ type warner struct {
 
 	consumed map[string]bool // names of the limits that rules consume
 	resolves map[string]bool // names of the limits at any level of the file
+	shared   map[string]bool // those of resources and the system
 }
 
-// warnings warns about limits that are consumed and given nowhere, about
+// warnings warns about limits that are consumed and given nowhere, or that hold less than
+// what is consumed, about parents without limits, about
 // long periods that look like budgets, about headers that are never sent, and about
 // leases and a directory that are not used.
 func (f *file) warnings(r *report, specs []descriptor.DomainSpec) {
-	w := warner{report: r, consumed: map[string]bool{}, resolves: map[string]bool{}}
+	w := warner{report: r, consumed: map[string]bool{}, resolves: map[string]bool{}, shared: map[string]bool{}}
 	levels := f.limits.levels()
 	for _, l := range levels {
 		for i := range l.value.Len() {
 			w.resolves[l.value.At(i).Name] = true
+			if !strings.HasPrefix(l.path, "limits.entities") {
+				w.shared[l.value.At(i).Name] = true
+			}
 		}
 	}
 	w.takes(specs, w.unresolved)
+	w.amounts(f, specs)
+	w.parents(f, specs)
 	for _, l := range append(levels, f.plans...) {
 		w.budgets(l.path, l.value)
 	}

@@ -22,20 +22,25 @@ configuration can be used, also when there are warnings (with --strict: 2).`,
 			if err != nil {
 				return err
 			}
+			warnings := len(cfg.Warnings)
 			for _, w := range cfg.Warnings {
 				cmd.PrintErrln(w)
+			}
+			for _, err := range unusableTLS(cfg.Server) {
+				cmd.PrintErrf("warning: %v; without it the service does not start\n", err)
+				warnings++
 			}
 			rules := 0
 			for _, d := range cfg.Rules.Domains() {
 				rules += len(d.Rules())
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "ok: %s, %s, %s, %s\n", count(len(cfg.Files), "file"),
-				count(len(cfg.Rules.Domains()), "domain"), count(rules, "rule"), count(len(cfg.Warnings), "warning"))
+				count(len(cfg.Rules.Domains()), "domain"), count(rules, "rule"), count(warnings, "warning"))
 			if err != nil {
 				return failed(err)
 			}
-			if strict && len(cfg.Warnings) > 0 {
-				return fmt.Errorf("%s, and --strict allows none", count(len(cfg.Warnings), "warning"))
+			if strict && warnings > 0 {
+				return fmt.Errorf("%s, and --strict allows none", count(warnings, "warning"))
 			}
 			return nil
 		},

@@ -46,6 +46,8 @@ domains:
 `)
 	local := write(t, "local.yaml", "store: {type: dynamodb, dynamodb: {endpoint: 'http://127.0.0.1:1', create_table: true}}"+twoPerMinute)
 	leased := write(t, "leased.yaml", strings.Replace(twoPerMinute, "consume:", "lease: {max: 5, for: 100ms}, consume:", 1))
+	secured := write(t, "secured.yaml", "server: {grpc: {tls: {cert: nowhere.crt, key: nowhere.key, client_ca: nowhere.ca}}, http: {tls: {cert: nowhere.crt, key: nowhere.key}}}"+twoPerMinute)
+	twice := write(t, "twice.yaml", "server: {http: {address: '127.0.0.1:8081'}}"+twoPerMinute)
 	shadow := write(t, "shadow.yaml", strings.Replace(twoPerMinute, "rules:\n", "rules:\n  - {name: trial, mode: shadow, match: {user: '*'}, entity: '{user}', resource: api, limits: {x: 1/minute}, consume: {x: 2}}\n", 1))
 	tree := write(t, "tree.yaml", "domain: tree\ndescriptors: [{key: user, shadow_mode: true, rate_limit: {unit: minute, requests_per_unit: 7}}]\n")
 	one := write(t, "one.yaml", "domain: one\nrules: [{match: {a: b}, unlimited: true}]\n")
@@ -79,6 +81,11 @@ domains:
 		{"every mistake at once", []string{"check", "-c", bad}, 2, nil, []string{
 			"bad.yaml:2: limits.system.rpm", "bad.yaml:3: domain", "bad.yaml:7: domains[0].rules[0].entity", "usr",
 		}},
+		{"check of TLS files that are missing", []string{"check", "-c", secured}, 0, []string{"1 rule, 3 warnings"}, []string{
+			"server.grpc.tls.cert: no such file", "server.grpc.tls.client_ca: no such file", "server.http.tls.cert: no such file", "does not start",
+		}},
+		{"strict check of TLS files that are missing", []string{"check", "--strict", "-c", secured}, 2, nil, []string{"3 warnings, and --strict allows none"}},
+		{"check of two listeners on one address", []string{"check", "-c", twice}, 2, nil, []string{"twice.yaml:1: server.http.address: is 127.0.0.1:8081", "another port"}},
 		{"no such file", []string{"check", "-c", "nowhere.yaml"}, 2, nil, []string{"nowhere.yaml"}},
 		{"serve with a wrong file", []string{"serve", "-c", bad}, 2, nil, []string{"limits.system.rpm"}},
 		{"a store that is not there", []string{"serve", "--demo", "--store", "redis"}, 2, nil, []string{`--store is "redis"`, "embedded or dynamodb"}},

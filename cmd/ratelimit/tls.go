@@ -28,16 +28,48 @@ func (s *service) serverTLS(section string, cfg config.TLS) (*tls.Config, error)
 	if cfg.ClientCA == "" {
 		return out, nil
 	}
+	authorities, err := readAuthorities(section, cfg)
+	if err != nil {
+		return nil, err
+	}
+	out.ClientCAs, out.ClientAuth = authorities, tls.RequireAndVerifyClientCert
+	return out, nil
+}
+
+// readAuthorities reads the authorities of clients.
+func readAuthorities(section string, cfg config.TLS) (*x509.CertPool, error) {
 	pem, err := regular.Read(cfg.ClientCA, maxPEM)
 	if err != nil {
 		return nil, fmt.Errorf("%s.client_ca: %w", section, withoutName(err))
 	}
-	out.ClientCAs = x509.NewCertPool()
-	if !out.ClientCAs.AppendCertsFromPEM(pem) {
+	authorities := x509.NewCertPool()
+	if !authorities.AppendCertsFromPEM(pem) {
 		return nil, errors.New(section + ".client_ca: the file holds no certificate in PEM form")
 	}
-	out.ClientAuth = tls.RequireAndVerifyClientCert
-	return out, nil
+	return authorities, nil
+}
+
+// unusableTLS returns why the listeners of a configuration could not start with the files
+// that they name.
+func unusableTLS(cfg config.Server) (problems []error) {
+	for _, l := range []struct {
+		section string
+		tls     config.TLS
+	}{{"server.grpc.tls", cfg.GRPC.TLS}, {"server.http.tls", cfg.HTTP.TLS}, {"server.admin.tls", cfg.Admin.TLS}} {
+		if !l.tls.Enabled() {
+			continue
+		}
+		if _, err := readPair(l.section, l.tls); err != nil {
+			problems = append(problems, err)
+		}
+		if l.tls.ClientCA == "" {
+			continue
+		}
+		if _, err := readAuthorities(l.section, l.tls); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	return problems
 }
 
 // withoutName is an error about a file without its name, which is the text of a key or a

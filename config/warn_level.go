@@ -1,0 +1,146 @@
+package config
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// amounts warns about rules that take more of a limit than it holds where the file says
+// what it holds: such a request can never pass.
+func (w warner) amounts(f *file, specs []descriptor.DomainSpec) {
+	for i := range specs {
+		for j := range specs[i].Rules {
+			r := &specs[i].Rules[j]
+			for k := range r.Takes {
+				if !r.Overdraw { // of which an explicit number is a charge
+					w.amount(f, &specs[i], &r.Takes[k])
+				}
+			}
+		}
+	}
+}
+
+func (w warner) amount(f *file, d *descriptor.DomainSpec, t *descriptor.TakeSpec) {
+	kind := ".consume"
+	if t.Reserve {
+		kind = ".reserve"
+	}
+	where := f.holders(d, t)
+	for _, c := range t.Consume {
+		least := c.Constant + c.PerHit
+		if c.Estimate != nil {
+			least = c.Constant + c.Estimate.Min
+		}
+		for _, h := range where {
+			n := h.value.Find(c.Limit)
+			if n < 0 || h.value.Unlimited(n) || least <= h.value.At(n).Capacity*limiter.Milli {
+				continue
+			}
+			w.warn(w.find(join(t.Path+kind, c.Limit)), "takes %s or more of %s, and %s holds %d: such a request can never pass; take less, or raise burst there",
+				decimal(least), c.Limit, join(h.path, c.Limit), h.value.At(n).Capacity)
+			break
+		}
+	}
+}
+
+// holders returns the limits of the file that may hold for a take.
+func (f *file) holders(d *descriptor.DomainSpec, t *descriptor.TakeSpec) (all []entry[*limiter.Limits]) {
+	switch {
+	case t.Limits != nil:
+		return []entry[*limiter.Limits]{{path: t.Path + ".limits", value: t.Limits}}
+	case t.Plan != "":
+		for _, p := range f.plans {
+			if mayBe(t.Plan, p.name) {
+				all = append(all, p)
+			}
+		}
+		return all
+	}
+	for _, e := range f.limits.entities {
+		if mayBe(t.Entity, e.name) || slices.ContainsFunc(t.Parents, func(p string) bool { return mayBe(p, e.name) }) {
+			for _, l := range e.value.limits {
+				if l.name == limiter.DefaultResource || isResource(d, t, l.name) {
+					all = append(all, l)
+				}
+			}
+		}
+	}
+	known := false // whether the one resource of the take has limits of its own
+	for _, l := range f.limits.resources {
+		if isResource(d, t, l.name) {
+			all = append(all, l)
+			known = known || l.name == t.Resource
+		}
+	}
+	if !known {
+		all = append(all, entry[*limiter.Limits]{path: "limits.system", value: f.limits.system})
+	}
+	return all
+}
+
+// isResource reports whether a take may be of the resource.
+func isResource(d *descriptor.DomainSpec, t *descriptor.TakeSpec, name string) bool {
+	listed := t.Resources
+	if len(listed) == 0 {
+		listed = d.Resources
+	}
+	if len(listed) > 0 && strings.Contains(t.Resource, "{") {
+		return name == descriptor.OtherResource || slices.Contains(listed, name)
+	}
+	return mayBe(t.Resource, name)
+}
+
+// mayBe reports whether a template may give the name, as far as the text before its first
+// placeholder tells.
+func mayBe(template, name string) bool {
+	before, _, placeholder := strings.Cut(template, "{")
+	if !placeholder {
+		return template == name
+	}
+	return strings.HasPrefix(name, before)
+}
+
+// parents warns about entities above others that have no limits of their own: they get
+// those of their resource or of the system, as the entities below them do, so that a
+// whole organisation has the limit of one of its users.
+func (w warner) parents(f *file, specs []descriptor.DomainSpec) {
+	warned := map[string]bool{}
+	w.takes(specs, func(t *descriptor.TakeSpec) {
+		for i, parent := range t.Parents {
+			kind, _, placeholder := strings.Cut(parent, "{")
+			if !placeholder || kind == "" || warned[parent] || f.hasLimits(parent) || !w.shares(t) {
+				continue
+			}
+			warned[parent] = true
+			path := t.Path + ".parent"
+			if len(t.Parents) > 1 {
+				path += "[" + strconv.Itoa(i) + "]"
+			}
+			w.warn(w.find(path), "no entity %s… under limits.entities has limits: unless stored ones say more, each gets those of its resource or the system, as much as one entity below it", kind)
+		}
+	})
+	for _, e := range f.limits.entities {
+		parent := e.value.parent
+		if parent == "" || !e.value.cascade || warned[parent] || f.hasLimits(parent) || len(w.shared) == 0 {
+			continue
+		}
+		warned[parent] = true
+		w.warn(w.find(join(e.path, "parent")), "%s has no limits under limits.entities: unless stored ones say more, it gets those of its resource or the system, as much as %s has", parent, e.name)
+	}
+}
+
+// shares reports whether a level above entities has a limit that the take consumes.
+func (w warner) shares(t *descriptor.TakeSpec) bool {
+	return slices.ContainsFunc(t.Consume, func(c descriptor.ConsumeSpec) bool { return w.shared[c.Limit] })
+}
+
+// hasLimits reports whether the file gives limits to an entity that a template may give.
+func (f *file) hasLimits(template string) bool {
+	return slices.ContainsFunc(f.limits.entities, func(e entry[entity]) bool {
+		return len(e.value.limits) > 0 && mayBe(template, e.name)
+	})
+}
