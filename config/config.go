@@ -128,6 +128,7 @@ const (
 type Embedded struct {
 	Data       string // a directory, relative to the working directory of the program; "" = memory only; default ""
 	MaxBuckets int    // 1 to 1,000,000,000; default 0: what the memory has room for; also of the memory that decides by limiter.Local
+	NewData    bool   // makes an empty data file where the one of Data is missing; of the program's flags only
 }
 
 // Decision is how decisions are made. What is answered when the store does not

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -22,6 +23,7 @@ type serveFlags struct {
 	admin       string
 	store       string
 	data        string
+	newData     bool
 	dynamodb    config.DynamoDB // its names only; "" = the file's
 	hangups     <-chan os.Signal
 }
@@ -75,6 +77,7 @@ not wait. A second signal ends it at once.`,
 	cmd.Flags().StringVar(&f.admin, "admin-address", "", "where to answer administration: unix:PATH, host:port or off (overrides server.admin.address)")
 	cmd.Flags().StringVar(&f.store, "store", "", "embedded or dynamodb (overrides store.type)")
 	cmd.Flags().StringVar(&f.data, "data", "", "directory in which the store embedded keeps everything (overrides store.embedded.data)")
+	cmd.Flags().BoolVar(&f.newData, "new-data", false, "make an empty data file where the one of the directory is missing: all buckets are full then; for one start")
 	cmd.Flags().StringVar(&f.dynamodb.Table, "table", "", "table of the store dynamodb (overrides store.dynamodb.table)")
 	cmd.Flags().StringVar(&f.dynamodb.Region, "region", "", "its region (overrides store.dynamodb.region)")
 	cmd.Flags().StringVar(&f.dynamodb.Endpoint, "endpoint", "", "its endpoint, a URL (overrides store.dynamodb.endpoint)")
@@ -122,6 +125,12 @@ func (f *serveFlags) overrideStore(store *config.Store) error {
 			return fmt.Errorf("--data is for the store embedded, and the store is %s: leave it out, or add --store embedded", store.Type)
 		}
 		store.Embedded.Data = f.data
+	}
+	if f.newData {
+		if store.Type != config.StoreEmbedded || store.Embedded.Data == "" {
+			return errors.New("--new-data is for a data directory: add --data, or leave it out")
+		}
+		store.Embedded.NewData = true
 	}
 	for _, flag := range []struct {
 		name, value string

@@ -33,23 +33,24 @@ import (
 
 // service is everything that serve starts, from the store up to the listeners.
 type service struct {
-	cfg      *config.Config // what it was started with
-	log      *slog.Logger
-	clocks   *clocks.Clocks
-	store    limiter.Store
-	durable  *embedded.Store // the store, if it keeps a file; else nil
-	fallback *embedded.Store // decides by limiter.Local while the store does not answer
-	untold   chan struct{}   // holds a token when the store is to be told again, see tell
-	limiter  *limiter.Limiter
-	ledger   *ledger.Ledger
-	stored   atomic.Pointer[reservation.Keyring] // of the key in the store; nil = not read yet
-	rls      *rls.Service
-	inForce  atomic.Pointer[admin.InForce]
-	startBy  time.Time // when the start gives up on the store; zero = it has not asked yet
-	health   admin.Health
-	outages  *outages // of the store, if it is a table
-	metrics  *serviceMetrics
-	registry *prometheus.Registry
+	cfg       *config.Config // what it was started with
+	log       *slog.Logger
+	clocks    *clocks.Clocks
+	store     limiter.Store
+	dataWatch *dataWatch      // nil without a file
+	durable   *embedded.Store // the store, if it keeps a file; else nil
+	fallback  *embedded.Store // decides by limiter.Local while the store does not answer
+	untold    chan struct{}   // holds a token when the store is to be told again, see tell
+	limiter   *limiter.Limiter
+	ledger    *ledger.Ledger
+	stored    atomic.Pointer[reservation.Keyring] // of the key in the store; nil = not read yet
+	rls       *rls.Service
+	inForce   atomic.Pointer[admin.InForce]
+	startBy   time.Time // when the start gives up on the store; zero = it has not asked yet
+	health    admin.Health
+	outages   *outages // of the store, if it is a table
+	metrics   *serviceMetrics
+	registry  *prometheus.Registry
 
 	grpcServer   *grpc.Server
 	grpcHealth   *health.Server
@@ -281,6 +282,7 @@ func (s *service) run(ctx context.Context, file string, opts config.Options, han
 	group.Go(func() error { return s.watch(groupCtx, file, opts) })
 	group.Go(func() error { return s.obey(groupCtx, hangups, asked) })
 	group.Go(func() error { return s.tell(groupCtx) })
+	group.Go(func() error { return s.dataWatch.run(groupCtx) })
 	group.Go(func() error {
 		<-groupCtx.Done()
 		s.drain(ctx)

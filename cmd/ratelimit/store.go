@@ -10,6 +10,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
+	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -36,13 +37,19 @@ func (s *service) openStore(ctx context.Context) error {
 
 // openDurable opens the store that is in a directory.
 func (s *service) openDurable(ctx context.Context, dir string) error {
-	store, err := embedded.Open(dir, s.embeddedConfig()) //nolint:contextcheck // a store outlives its start
+	cfg := s.embeddedConfig()
+	cfg.NewFile = s.cfg.Store.Embedded.NewData
+	store, err := embedded.Open(dir, cfg) //nolint:contextcheck // a store outlives its start
+	if errors.Is(err, datafile.ErrMissing) {
+		err = fmt.Errorf("%w; serve --new-data does the same, for one start", err)
+	}
 	if err != nil {
 		return fmt.Errorf("store.embedded.data, or --data: %w", err)
 	}
 	s.durable = store
 	s.log.InfoContext(ctx, "using a data directory", "directory", dir, "buckets", store.Recovery().Buckets, "bytes", store.Stats().Bytes)
-	return errors.Join(s.useEmbedded(store), s.registry.Register(newDurableMetrics(store)))
+	s.dataWatch = &dataWatch{present: store.Present, health: &s.health, log: s.log}
+	return errors.Join(s.useEmbedded(store), s.registry.Register(newDurableMetrics(store)), s.dataWatch.register(s.registry))
 }
 
 func (s *service) useEmbedded(store *embedded.Store) error {

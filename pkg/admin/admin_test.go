@@ -263,8 +263,15 @@ func TestHealth(t *testing.T) {
 	}
 	h.Loaded([]string{"a"}, "2", t0)
 	check("mended", true, "", "")
+	h.SetTrouble("no file")
+	check("in trouble", false, "no file", "")
+	h.SetTrouble("")
+	check("out of it", true, "", "")
+	h.SetTrouble("no file")
 	h.SetNotReady("shutting down")
 	check("draining", false, "shutting down", "")
+	h.SetTrouble("")
+	check("draining without trouble", false, "shutting down", "")
 }
 
 // Ask a running service what a descriptor would do.

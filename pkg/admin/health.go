@@ -14,8 +14,9 @@ type Health struct {
 	// nil state = there is nothing to say.
 	Store func() *StoreState
 
-	mu    sync.Mutex
-	state State
+	mu      sync.Mutex
+	state   State
+	trouble string
 }
 
 // State is the body of /readyz.
@@ -55,6 +56,14 @@ func (h *Health) SetReady() { h.set(true, "") }
 // SetNotReady says that the service should get no more traffic, and why.
 func (h *Health) SetNotReady(reason string) { h.set(false, reason) }
 
+// SetTrouble says that the service should get no traffic as long as there is a reason,
+// also when it is ready else; "" = there is none.
+func (h *Health) SetTrouble(reason string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.trouble = reason
+}
+
 func (h *Health) set(ready bool, reason string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,6 +89,9 @@ func (h *Health) LoadFailed(reason string, at time.Time) {
 func (h *Health) State() State {
 	h.mu.Lock()
 	state := h.state
+	if state.Ready && h.trouble != "" {
+		state.Ready, state.Reason = false, h.trouble
+	}
 	h.mu.Unlock()
 	if h.Store != nil {
 		state.Store = h.Store()

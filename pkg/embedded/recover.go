@@ -31,7 +31,7 @@ type Recovery struct {
 // package datafile, and wrap limiter.ErrInvalid where only a person can help.
 func Open(dir string, cfg Config) (*Store, error) {
 	cfg = cfg.withDefaults()
-	file, err := datafile.Open(dir, datafile.Options{Logger: cfg.Logger})
+	file, err := datafile.Open(dir, datafile.Options{Logger: cfg.Logger, New: cfg.NewFile})
 	if err != nil {
 		return nil, err
 	}
@@ -47,6 +47,16 @@ func Open(dir string, cfg Config) (*Store, error) {
 			slog.Int("buckets", r.Buckets), slog.Int("blocks", r.Blocks), slog.Int64("tokens_at_most", r.Lost/limiter.Milli))
 	}
 	return s, nil
+}
+
+// Present returns datafile.ErrGone when the data file is no longer where it was opened:
+// decisions go on and are exact, and all that the store knows is lost at its end. nil
+// without a file.
+func (s *Store) Present() error {
+	if s.disk == nil {
+		return nil
+	}
+	return s.disk.file.Present()
 }
 
 // Recovery returns what opening the store found.

@@ -48,6 +48,9 @@ type Config struct {
 	// Now is the clock by which full buckets are found; nil = time.Now. It should be
 	// the clock that callers read.
 	Now func() time.Time
+	// NewFile has Open make an empty file also in a directory that had one, which is
+	// missing: all buckets are full then.
+	NewFile bool
 	// Logger is told what a crash has lost, and that the file cannot be written; nil = none.
 	Logger *slog.Logger
 }

@@ -121,9 +121,9 @@ func configuration(t *testing.T, text string) string {
 }
 
 // start starts the program and waits until it answers.
-func start(t *testing.T, dir, config string) *program {
+func start(t *testing.T, dir, config string, change ...func(*exec.Cmd)) *program {
 	t.Helper()
-	p := launch(t, dir, config)
+	p := launch(t, dir, config, change...)
 	select {
 	case <-p.ready:
 	case <-p.exited:

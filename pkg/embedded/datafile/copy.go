@@ -41,7 +41,8 @@ func (f *File) WriteTo(w io.Writer) (int64, error) {
 // have ended. The disk holds both files for a moment. Worth it when more than half
 // of a file above some MiB is free; after an error the file is what it was.
 //
-// Errors: as of Update, and ErrCorrupt when a record is not what was written.
+// Errors: as of Update, ErrCorrupt when a record is not what was written, and ErrGone:
+// the file at the path is another one, and stays.
 func (f *File) Compact() error {
 	old, err := f.compact()
 	if err != nil {
@@ -65,6 +66,9 @@ func (f *File) compact() (*handle, error) {
 		return nil, err
 	}
 	defer rollback(tx)
+	if err := f.present(); err != nil { // the path is another file's
+		return nil, err
+	}
 	file, err := lockNew(f.dir)
 	if err != nil {
 		return nil, err
@@ -72,6 +76,11 @@ func (f *File) compact() (*handle, error) {
 	h, s, err := build(file, tx)
 	if err == nil && s.digests != f.state.digests {
 		err = damaged("its records are not those of the last commit")
+	}
+	if err == nil { // it may have changed in all that time
+		if err = f.present(); err != nil {
+			err = errors.Join(err, h.db.Close())
+		}
 	}
 	if err != nil {
 		_ = unlock(file)

@@ -12,12 +12,14 @@
 //	ratelimit.db.new                a file in the making; a leftover is removed
 //	ratelimit.db.20060102T1504…Z    the file before a restore
 //	ratelimit.pid                   the process that has the directory open
+//	ratelimit.made                  says that there was a ratelimit.db
 //
 // One process at a time has it open; the second is told the first one's id. A lock
 // on ratelimit.db decides, which ends with the process however it ends;
 // ratelimit.pid is for the message only, and a stale one does not matter.
 //
-// Only a directory without ratelimit.db gets a new one, and the place never holds
+// Only a directory that never had ratelimit.db gets a new one, unless Options.New asks for
+// it: ratelimit.made is made when the first one is in its place. The place never holds
 // half a file: new, compacted and restored files are made beside it, brought to disk
 // and moved over. An empty file is damage, not a new one.
 //

@@ -27,6 +27,11 @@ var (
 	// disk, as after a failed fsync. Nothing is answered any more until the file is
 	// opened again, which shows the transaction as a whole or not at all.
 	ErrUncertain = errors.New("may or may not hold its last transaction")
+	// ErrMissing: the directory has had a file, and has none. An empty one is not made in
+	// silence.
+	ErrMissing = errors.New("is missing")
+	// ErrGone: the file is open, and is no longer at its path.
+	ErrGone = errors.New("is gone")
 	// ErrClosed: the file was closed.
 	ErrClosed = errors.New("is closed")
 )

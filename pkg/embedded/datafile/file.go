@@ -29,6 +29,8 @@ type Options struct {
 	// ReadOnly is for looking at a file: it must exist, nothing is changed in the
 	// directory, and others may look too.
 	ReadOnly bool
+	// New makes an empty file also where the directory has had one.
+	New bool
 	// Logger is told of what needs no answer. nil = none.
 	Logger *slog.Logger
 }
@@ -57,10 +59,11 @@ type handle struct {
 }
 
 // Open opens the file of a directory, and makes both when they are missing: the
-// directory with mode 0700, its parent not. Everything in the file is read and
-// checked, which takes about a second for a million records.
+// directory with mode 0700, its parent not. A file that is missing where there was one is
+// an error. Everything in the file is read and checked, which takes about a second for a
+// million records.
 //
-// Errors: *InUseError, ErrCorrupt, ErrVersion, ErrReadOnly, ErrFull; fs.ErrNotExist
+// Errors: *InUseError, ErrMissing, ErrCorrupt, ErrVersion, ErrReadOnly, ErrFull; fs.ErrNotExist
 // when there is nothing to look at, or no parent.
 func Open(dir string, o Options) (*File, error) {
 	f := &File{dir: dir, readOnly: o.ReadOnly, log: o.Logger}
@@ -79,7 +82,9 @@ func Open(dir string, o Options) (*File, error) {
 	for {
 		err := f.openExisting(os.O_RDWR, syscall.LOCK_EX)
 		if errors.Is(err, fs.ErrNotExist) {
-			err = f.create()
+			if err = missing(dir); err == nil || o.New {
+				err = f.create()
+			}
 		}
 		if errors.Is(err, fs.ErrExist) {
 			continue // another process was faster
@@ -89,6 +94,9 @@ func Open(dir string, o Options) (*File, error) {
 		}
 		if err := writePID(dir); err != nil {
 			f.log.Warn("the process id cannot be written: another process will not be told who has the directory open", "error", err)
+		}
+		if err := mark(dir); err != nil {
+			f.log.Warn("the marker cannot be written: a start will not notice when the data file is missing", "error", err)
 		}
 		return f, nil
 	}
@@ -214,15 +222,18 @@ func (f *File) Close() error {
 	defer f.writing.Unlock()
 	f.mu.Lock()
 	closed := errors.Is(f.failed, ErrClosed)
-	f.failed = ErrClosed
 	f.mu.Unlock()
 	if closed {
 		return describe(f.path(), ErrClosed)
 	}
 	h := f.current.Load()
+	present := f.present() == nil // else the process id may be another process's
+	f.mu.Lock()
+	f.failed = ErrClosed
+	f.mu.Unlock()
 	if f.readOnly {
 		_ = syscall.Flock(int(h.file.Fd()), syscall.LOCK_UN) // as unlock; bbolt only closes it
-	} else {
+	} else if present {
 		_ = os.Remove(filepath.Join(f.dir, pidName)) // it only tells who, and nobody has it open now
 	}
 	if err := h.db.Close(); err != nil {

@@ -19,7 +19,7 @@ import (
 // TestMain is also the other processes of these tests, by the name of what they do.
 func TestMain(m *testing.M) {
 	programs := map[string]func(dir string) error{
-		"hold": hold, "compact": compactForever, "unprivileged": openUnprivileged, "limited": fillUp,
+		"hold": hold, "create": create, "compact": compactForever, "unprivileged": openUnprivileged, "limited": fillUp,
 	}
 	program, ok := programs[os.Getenv("DATAFILE_PROGRAM")]
 	if !ok {
@@ -154,8 +154,8 @@ func TestLookingTogether(t *testing.T) {
 		}
 	}
 	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) != 1 {
-		t.Errorf("looking left %v in the directory, want the file alone: %v", entries, err)
+	if err != nil || len(entries) != 2 { // the file and the marker
+		t.Errorf("looking left %v in the directory, want the file and its marker: %v", entries, err)
 	}
 }
 
