@@ -82,7 +82,12 @@ type GRPC struct {
 	Address          string // host:port; default "0.0.0.0:8081"
 	TLS              TLS
 	MaxConnectionAge time.Duration // 1s to 24h; 0 = connections live on; default 30m
+	MaxConnections   int           // 1 to 1,000,000; default 0: what the memory has room for, up to MostConnections
+	MaxInFlight      int           // calls in hand at once, 1 to 1,000,000; default 65,536
 }
+
+// MostConnections is how many connections there may be by default in however much memory.
+const MostConnections = 10_000
 
 // HTTP is the listener of /json, metrics and health.
 type HTTP struct {
@@ -174,7 +179,7 @@ const (
 func defaults(o Options) *Config {
 	return &Config{
 		Server: Server{
-			GRPC: GRPC{Address: "0.0.0.0:8081", MaxConnectionAge: 30 * time.Minute},
+			GRPC: GRPC{Address: "0.0.0.0:8081", MaxConnectionAge: 30 * time.Minute, MaxInFlight: 65_536},
 			HTTP: HTTP{Address: cmp.Or(o.HTTPAddress, "127.0.0.1:8080")},
 		},
 		Store: Store{

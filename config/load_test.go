@@ -28,7 +28,7 @@ func settings(c *config.Config) config.Config {
 func defaults() config.Config {
 	return config.Config{
 		Server: config.Server{
-			GRPC: config.GRPC{Address: "0.0.0.0:8081", MaxConnectionAge: 30 * time.Minute},
+			GRPC: config.GRPC{Address: "0.0.0.0:8081", MaxConnectionAge: 30 * time.Minute, MaxInFlight: 65_536},
 			HTTP: config.HTTP{Address: "127.0.0.1:8080"},
 		},
 		Store: config.Store{
@@ -122,7 +122,7 @@ func TestDefaults(t *testing.T) {
 func TestEverySetting(t *testing.T) {
 	got := parse(t, "\ufeff"+`
 server:
-  grpc: {address: ":1", tls: {cert: c, key: k, client_ca: ca}, max_connection_age: 0s}
+  grpc: {address: ":1", tls: {cert: c, key: k, client_ca: ca}, max_connection_age: 0s, max_connections: 5, max_in_flight: 7}
   http: {address: "[::1]:0", tls: {cert: c2, key: k2}, pprof: true}
 store:
   type: dynamodb
@@ -137,7 +137,7 @@ log: {level: debug, format: json}
 `)
 	want := config.Config{
 		Server: config.Server{
-			GRPC: config.GRPC{Address: ":1", TLS: config.TLS{Cert: "c", Key: "k", ClientCA: "ca"}},
+			GRPC: config.GRPC{Address: ":1", TLS: config.TLS{Cert: "c", Key: "k", ClientCA: "ca"}, MaxConnections: 5, MaxInFlight: 7},
 			HTTP: config.HTTP{Address: "[::1]:0", TLS: config.TLS{Cert: "c2", Key: "k2"}, PProf: true},
 		},
 		Store: config.Store{

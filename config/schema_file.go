@@ -48,6 +48,8 @@ func (g *GRPC) schema() schema {
 		{"address", address(&g.Address)},
 		{"tls", confidential{tlsSchema{&g.TLS}}},
 		{"max_connection_age", duration(&g.MaxConnectionAge, 0, day)},
+		{"max_connections", count(&g.MaxConnections, 1, 1_000_000)},
+		{"max_in_flight", count(&g.MaxInFlight, 1, 1_000_000)},
 	}}
 }
 

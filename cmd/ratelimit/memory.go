@@ -8,12 +8,14 @@ import (
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/memlimit"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
+	"github.com/ratelimit/ratelimit/pkg/rls"
 )
 
 // Parts of the memory that the process may use.
 const (
 	bucketShare = 2 // all buckets with the longest names take at most half
 	markShare   = 8 // marks of settlements
+	callShare   = 8 // calls in hand
 	// spareShare is what the memory decides under the policy local that stands beside an
 	// embedded store: a part of that store's buckets.
 	spareShare = 8
@@ -34,10 +36,19 @@ func marksIn(memory int64) int64 {
 	return min(max(memory/markShare/embedded.MarkBytes, leastBuckets), embedded.DefaultMaxMarks)
 }
 
+// bytesIn returns how many bytes of calls may be in hand in so many bytes of memory.
+func bytesIn(memory int64) int64 { return min(memory/callShare, rls.DefaultMaxBytes) }
+
+// memoryLimit returns how much memory the process may use.
+func memoryLimit() int64 {
+	memory, _ := memlimit.Find()
+	return memory
+}
+
 // embeddedConfig is that of the embedded store, or of the memory that decides while the
 // store of a fleet does not answer.
 func (s *service) embeddedConfig() embedded.Config {
-	memory, _ := memlimit.Find()
+	memory := memoryLimit()
 	cfg := embedded.Config{MaxBuckets: int64(s.cfg.Store.Embedded.MaxBuckets), MaxMarks: marksIn(memory), Now: s.clocks.Call, Logger: s.log}
 	if cfg.MaxBuckets == 0 {
 		cfg.MaxBuckets = bucketsIn(memory)

@@ -18,7 +18,6 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
 	"github.com/ratelimit/ratelimit/config"
@@ -58,6 +57,7 @@ type service struct {
 	httpServer   *http.Server
 	httpListener net.Listener
 	admin        adminSide
+	guards       guards
 	quiet        time.Duration   // how long each side may take to end its last answers
 	pairs        []*reloadedPair // the certificates of the listeners
 }
@@ -115,8 +115,14 @@ func (s *service) build(cfg *config.Config) error {
 	if err := registerLedgerMetrics(s.registry, s.ledger.Stats); err != nil {
 		return err
 	}
-	s.rls, err = rls.New(rls.Config{Decider: s.ledger, Settler: s.ledger, Now: s.clocks.Call, Registerer: s.registry, Logger: s.log, OnFallback: s.outages.fallback})
+	s.rls, err = rls.New(rls.Config{
+		Decider: s.ledger, Settler: s.ledger, Now: s.clocks.Call, Registerer: s.registry, Logger: s.log, OnFallback: s.outages.fallback,
+		MaxInFlight: cfg.Server.GRPC.MaxInFlight, MaxBytes: bytesIn(memoryLimit()),
+	})
 	if err != nil {
+		return err
+	}
+	if err := s.buildGuards(); err != nil {
 		return err
 	}
 	if err := s.buildGRPC(cfg.Server.GRPC); err != nil {
@@ -157,15 +163,14 @@ func (s *service) buildGRPC(cfg config.GRPC) error {
 		}
 		opts = append(opts, grpc.Creds(credentials.NewTLS(tls)))
 	}
-	if cfg.MaxConnectionAge > 0 {
-		opts = append(opts, grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: cfg.MaxConnectionAge}))
-	}
-	s.grpcServer = grpc.NewServer(opts...)
+	opts = append(opts, boundOptions(cfg.MaxConnectionAge)...)
+	s.grpcServer = grpc.NewServer(append(opts, s.guards.grpc.Option())...)
+	watched := s.guards.grpc.Server(s.grpcServer)
 	s.grpcHealth = health.NewServer()
 	s.setGRPCHealth(grpc_health_v1.HealthCheckResponse_NOT_SERVING)
-	grpc_health_v1.RegisterHealthServer(s.grpcServer, s.grpcHealth)
-	s.rls.Register(s.grpcServer)
-	reflection.Register(s.grpcServer)
+	grpc_health_v1.RegisterHealthServer(watched, s.grpcHealth)
+	s.rls.Register(watched)
+	reflection.Register(watched)
 	return nil
 }
 
@@ -187,8 +192,11 @@ func (s *service) buildHTTP(cfg config.HTTP) error {
 			Hosts:     cfg.Hosts,
 			Loopback:  config.IsLoopback(host),
 		}),
-		ReadHeaderTimeout: 10 * time.Second,
+		ReadHeaderTimeout: httpReadTimeout,
+		ReadTimeout:       httpReadTimeout,
+		WriteTimeout:      httpWriteTimeout,
 		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    httpMaxHeader,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	if !cfg.TLS.Enabled() {
@@ -274,6 +282,7 @@ func (s *service) run(ctx context.Context, file string, opts config.Options, han
 	group, groupCtx := errgroup.WithContext(ctx)
 	s.health.SetReady() // before anything can end: drain has the last word
 	s.setGRPCHealth(grpc_health_v1.HealthCheckResponse_SERVING)
+	group.Go(func() error { return s.guards.run(groupCtx) })
 	group.Go(s.serveGRPC)
 	group.Go(s.serveHTTP)
 	group.Go(s.serveAdmin)
@@ -295,7 +304,7 @@ func (s *service) run(ctx context.Context, file string, opts config.Options, han
 }
 
 func (s *service) serveGRPC() error {
-	err := s.grpcServer.Serve(s.grpcListener)
+	err := s.grpcServer.Serve(s.guards.grpc.Listener(s.grpcListener))
 	if errors.Is(err, grpc.ErrServerStopped) { // before it began
 		return nil
 	}
@@ -305,9 +314,9 @@ func (s *service) serveGRPC() error {
 func (s *service) serveHTTP() error {
 	var err error
 	if s.httpServer.TLSConfig != nil {
-		err = s.httpServer.ServeTLS(s.httpListener, "", "")
+		err = s.httpServer.ServeTLS(s.guards.http.Listener(s.httpListener), "", "")
 	} else {
-		err = s.httpServer.Serve(s.httpListener)
+		err = s.httpServer.Serve(s.guards.http.Listener(s.httpListener))
 	}
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil

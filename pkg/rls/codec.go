@@ -32,6 +32,9 @@ type request struct {
 	limits  []descriptor.Limit // what their limits point into
 }
 
+// WireSize returns how many bytes the request had on the wire.
+func (r *request) WireSize() int { return r.size }
+
 // invalidError says what the gateway's configuration got wrong.
 type invalidError struct {
 	reason string // label of a metric

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/internal/guard"
+)
+
+// Bounds of the gRPC listener beside those of the configuration.
+const (
+	// maxStreams is the most calls on one connection. Envoy opens another beyond it.
+	maxStreams = 1024
+	// handshakeTimeout is how long a new connection may take until it can carry calls.
+	handshakeTimeout = 10 * time.Second
+	// ageGrace is how long a connection that is too old may go on with its calls.
+	ageGrace = 30 * time.Second
+	// pingEvery is how often a peer may ping, also without a call: Envoy does every 30 s.
+	pingEvery = 5 * time.Second
+	// silentAfter and pingTimeout are when a silent peer is pinged, and has gone.
+	silentAfter = time.Minute
+	pingTimeout = 20 * time.Second
+	// maxCallHeaders is the most bytes of headers of a call, with 32 for each.
+	maxCallHeaders = 1 << 20
+)
+
+// Bounds of the HTTP listener.
+const (
+	httpReadTimeout  = 10 * time.Second
+	httpWriteTimeout = time.Minute // longer than a profile takes
+	httpMaxHeader    = 32 << 10
+)
+
+// Parts of the memory that the process may use, and what takes them.
+const (
+	connectionShare  = 8 // connections for gRPC
+	connectionBytes  = 32 << 10
+	receivingShare   = 8 // calls whose message is awaited
+	receivingBytes   = 16 << 10
+	pendingShare     = 8 // messages that are not whole
+	leastReceiving   = 1024
+	mostReceiving    = 8192
+	leastPending     = 40 << 20 // half of it is room for the largest message
+	mostPending      = 256 << 20
+	leastConnections = 256
+)
+
+// guards watch over the listeners that strangers may reach.
+type guards struct {
+	grpc, http *guard.Guard
+}
+
+func (s *service) buildGuards() error {
+	memory := memoryLimit()
+	wanted := s.cfg.Server.GRPC.MaxConnections
+	if wanted == 0 {
+		wanted = connectionsIn(memory)
+	}
+	shares := guard.Share(guard.Descriptors(), wanted)
+	if shares.GRPC < s.cfg.Server.GRPC.MaxConnections {
+		s.log.Warn("there are too few file descriptors for server.grpc.max_connections", "wanted", wanted, "connections", shares.GRPC)
+	}
+	s.guards.grpc = guard.New(guard.Config{
+		Name: "grpc", MaxConnections: shares.GRPC, Logger: s.log,
+		MaxReceiving: min(max(memory/receivingShare/receivingBytes, leastReceiving), mostReceiving),
+		MaxPending:   min(max(memory/pendingShare, leastPending), mostPending),
+	})
+	s.guards.http = guard.New(guard.Config{Name: "http", MaxConnections: shares.HTTP, MaxPending: mostPending, Logger: s.log})
+	return errors.Join(registerGuard(s.registry, "grpc", s.guards.grpc), registerGuard(s.registry, "http", s.guards.http))
+}
+
+// connectionsIn returns how many connections there may be in so many bytes of memory.
+func connectionsIn(memory int64) int {
+	return int(min(max(memory/connectionShare/connectionBytes, leastConnections), config.MostConnections))
+}
+
+// run watches until ctx ends.
+func (g *guards) run(ctx context.Context) error {
+	g.grpc.Run(ctx)
+	return nil
+}
+
+// boundOptions are the bounds of one connection for gRPC.
+func boundOptions(maxAge time.Duration) []grpc.ServerOption {
+	params := keepalive.ServerParameters{Time: silentAfter, Timeout: pingTimeout}
+	if maxAge > 0 {
+		params.MaxConnectionAge, params.MaxConnectionAgeGrace = maxAge, ageGrace
+	}
+	return []grpc.ServerOption{
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.ConnectionTimeout(handshakeTimeout),
+		grpc.MaxHeaderListSize(maxCallHeaders),
+		grpc.KeepaliveParams(params),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingEvery, PermitWithoutStream: true}),
+	}
+}
+
+// registerGuard registers what a guard does.
+func registerGuard(reg prometheus.Registerer, listener string, g *guard.Guard) error {
+	labels := prometheus.Labels{"listener": listener}
+	errs := []error{reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "ratelimit_connections", Help: "Connections of a listener.", ConstLabels: labels,
+	}, func() float64 { return float64(g.Connections()) }))}
+	errs = append(errs, reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "ratelimit_max_connections", Help: "The most that a listener may have.", ConstLabels: labels,
+	}, func() float64 { return float64(g.MaxConnections()) })))
+	for r := range guard.Reasons {
+		errs = append(errs, reg.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "ratelimit_connections_closed_total", Help: "Connections that were closed because they, or all together, asked for too much.",
+			ConstLabels: prometheus.Labels{"listener": listener, "reason": r.String()},
+		}, func() float64 { return float64(g.Closed(r)) })))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,24 @@
+package guard
+
+import "math"
+
+// Shares is how many connections each listener may have, so that a share of the process's
+// file descriptors is left for its files, its store and its administration.
+type Shares struct {
+	GRPC, HTTP int
+}
+
+// MaxHTTP is the most connections for HTTP: 1024.
+const MaxHTTP = 1024
+
+// Share returns the shares of so many descriptors, 0 = no limit; wanted is how many
+// connections gRPC may have if there are enough.
+func Share(descriptors uint64, wanted int) Shares {
+	if descriptors == 0 || descriptors > math.MaxInt32 {
+		descriptors = math.MaxInt32
+	}
+	all := int(descriptors) // #nosec G115 -- at most MaxInt32
+	spare := max(all/8, 24)
+	http := min(max(all/16, 4), MaxHTTP)
+	return Shares{GRPC: max(min(all-spare-http, wanted), 1), HTTP: http}
+}

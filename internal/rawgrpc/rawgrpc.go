@@ -1,0 +1,149 @@
+// Package rawgrpc calls the Rate Limit Service frame by frame, so that tests can do what no
+// client in order does.
+package rawgrpc
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// writeTimeout is how long a write may take, where the server reads no more.
+const writeTimeout = time.Minute
+
+// Conn is a connection that speaks HTTP/2 frame by frame. One goroutine at a time may call.
+type Conn struct {
+	conn   net.Conn
+	framer *http2.Framer
+	block  bytes.Buffer
+	coder  *hpack.Encoder
+	stream uint32
+
+	writing sync.Mutex // held while a frame is written
+	goaway  atomic.Bool
+	pongs   atomic.Int64
+	answers atomic.Int64  // streams that ended
+	closed  chan struct{} // when the server has closed it
+}
+
+// New begins HTTP/2 on a connection, which the caller closes: then what reads it ends too.
+func New(conn net.Conn) (*Conn, error) {
+	r := &Conn{conn: conn, framer: http2.NewFramer(conn, conn), stream: 1, closed: make(chan struct{})}
+	r.coder = hpack.NewEncoder(&r.block)
+	go r.read()
+	_, err := conn.Write([]byte(http2.ClientPreface))
+	if err == nil {
+		err = r.framer.WriteSettings()
+	}
+	return r, err
+}
+
+// read reads until the connection ends. Settings are not acknowledged.
+func (r *Conn) read() {
+	defer close(r.closed)
+	for {
+		f, err := r.framer.ReadFrame()
+		var stream http2.StreamError
+		if errors.As(err, &stream) {
+			continue
+		}
+		if err != nil {
+			return
+		}
+		switch f := f.(type) {
+		case *http2.GoAwayFrame:
+			r.goaway.Store(true)
+		case *http2.PingFrame:
+			if f.IsAck() {
+				r.pongs.Add(1)
+				continue
+			}
+			r.writing.Lock()
+			_ = r.framer.WritePing(true, f.Data) // where it fails, so does the next read
+			r.writing.Unlock()
+		case *http2.HeadersFrame:
+			if f.StreamEnded() {
+				r.answers.Add(1)
+			}
+		}
+	}
+}
+
+// Open begins a call and sends no message. It reports whether the connection still takes it.
+func (r *Conn) Open() (stream uint32, ok bool) {
+	r.block.Reset()
+	for _, h := range [][2]string{
+		{":method", "POST"},
+		{":scheme", "http"},
+		{":path", rlsv3.RateLimitService_ShouldRateLimit_FullMethodName},
+		{":authority", "ratelimit"},
+		{"content-type", "application/grpc"},
+		{"te", "trailers"},
+	} {
+		_ = r.coder.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}) // to memory
+	}
+	stream = r.stream
+	r.stream += 2
+	_ = r.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	err := r.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: r.block.Bytes(), EndHeaders: true})
+	return stream, err == nil
+}
+
+// Send sends a part of a message of so many bytes, within the window that every stream has.
+func (r *Conn) Send(stream uint32, size uint32, part []byte, end bool) bool {
+	head := binary.BigEndian.AppendUint32([]byte{0}, size)
+	_ = r.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	const frame = 16 << 10 // the most that a server must take
+	for rest := append(head, part...); ; rest = rest[frame:] {
+		if len(rest) <= frame {
+			return r.framer.WriteData(stream, end, rest) == nil
+		}
+		if r.framer.WriteData(stream, false, rest[:frame]) != nil {
+			return false
+		}
+	}
+}
+
+// Call makes a whole call.
+func (r *Conn) Call(message []byte) bool {
+	stream, ok := r.Open()
+	return ok && r.Send(stream, uint32(len(message)), message, true) // #nosec G115 -- a test's
+}
+
+// Ping sends a ping.
+func (r *Conn) Ping() error {
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	return r.framer.WritePing(false, [8]byte{})
+}
+
+// Pongs returns how many pings were answered.
+func (r *Conn) Pongs() int64 { return r.pongs.Load() }
+
+// Answers returns how many calls have ended.
+func (r *Conn) Answers() int64 { return r.answers.Load() }
+
+// ToldToGo reports whether the server wants no more calls here.
+func (r *Conn) ToldToGo() bool { return r.goaway.Load() }
+
+// Gone reports whether the server has closed the connection.
+func (r *Conn) Gone() bool {
+	select {
+	case <-r.closed:
+		return true
+	default:
+		return false
+	}
+}
