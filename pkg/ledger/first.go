@@ -11,8 +11,9 @@ import (
 )
 
 // maxLate is how many first tries may go on after their callers were answered. While
-// there are as many the store does not answer, and what comes goes into the queue.
-const maxLate = 64
+// there are as many, or as many wait to be tried as are tried together, the store does
+// not answer, and what comes goes into the queue.
+const maxLate = 16
 
 // errLate says that a booking goes on, or waits to be tried, and is kept. errLost says
 // that there is no room for it.
@@ -68,8 +69,12 @@ func (k *kept) attempt(wait time.Duration, first, again booking) error {
 	return errLate
 }
 
-// crowded reports whether as many first tries go on as may.
-func (k *kept) crowded() bool { return k.late.Load() >= int64(min(maxLate, k.most)) }
+// crowded reports whether as many first tries go on as may, or enough others wait.
+func (k *kept) crowded() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.queue)+k.trying >= together || k.late.Load() >= int64(min(maxLate, k.most))
+}
 
 // arrive ends a first try whose caller was told that it is kept.
 func (k *kept) arrive(ctx context.Context, err error, again booking) {
