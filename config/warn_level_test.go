@@ -93,6 +93,9 @@ domains:
 		"one has": {`{system: {a: 5/minute}, entities: {org/acme: {limits: {_default_: {a: 50/minute}}}}}`, map[string]string{
 			"domains[0].rules[0].parent[0]": "no entity team/…",
 		}},
+		"one is named": {`{system: {a: 5/minute}, entities: {org/acme: {}, team/x: {limits: {r: {a: 20/minute}}}}}`, map[string]string{
+			"domains[0].rules[0].parent[1]": "no entity org/…",
+		}},
 		"all have": {`{system: {a: 5/minute}, entities: {org/acme: {limits: {_default_: {a: 50/minute}}}, team/x: {limits: {r: {a: 20/minute}}}}}`, map[string]string{}},
 		"a parent in the file": {`{system: {a: 5/minute}, entities: {org/acme: {limits: {r: {a: 9/minute}}}, team/x: {limits: {r: {a: 9/minute}}}, k1: {parent: p, cascade: true}, k2: {parent: p, cascade: true}, k3: {parent: q}}}`, map[string]string{
 			"limits.entities.k1.parent": "p has no limits under limits.entities",

@@ -143,4 +143,10 @@ func TestAskedGoesByTheWay(t *testing.T) {
 	if got := modeOf(t, reloaded, call); got != limiter.Consume {
 		t.Errorf("a limit that was gone: got mode %v, want a take", got)
 	}
+	alike := treeOf(t, branch("a=b", "", per("hour", 9)), branch("a", "b=", per("hour", 9)))
+	of = asked.Of(alike)
+	modeOf(t, alike, descriptor.Call{Descriptors: []descriptor.Descriptor{entries("a", "b=")}, Asked: of, Now: now})
+	if got := modeOf(t, alike, descriptor.Call{Hits: 2, Descriptors: []descriptor.Descriptor{entries("a=b", "")}, Asked: of, Now: now}); got != limiter.Consume {
+		t.Errorf("a limit with a key that looks like another's way: got mode %v, want a take", got)
+	}
 }
