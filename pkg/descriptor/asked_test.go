@@ -144,6 +144,7 @@ func TestAskedGoesByTheWay(t *testing.T) {
 		t.Errorf("a limit that was gone: got mode %v, want a take", got)
 	}
 	alike := treeOf(t, branch("a=b", "", per("hour", 9)), branch("a", "b=", per("hour", 9)))
+	asked.Of(alike)
 	of = asked.Of(alike)
 	modeOf(t, alike, descriptor.Call{Descriptors: []descriptor.Descriptor{entries("a", "b=")}, Asked: of, Now: now})
 	if got := modeOf(t, alike, descriptor.Call{Hits: 2, Descriptors: []descriptor.Descriptor{entries("a=b", "")}, Asked: of, Now: now}); got != limiter.Consume {
