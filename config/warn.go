@@ -17,7 +17,7 @@ type warner struct {
 }
 
 // warnings warns about limits that are consumed and given nowhere, or that hold less than
-// what is consumed, about parents without limits, about
+// is consumed, about parents without limits, about
 // long periods that look like budgets, about headers that are never sent, and about
 // leases and a directory that are not used.
 func (f *file) warnings(r *report, specs []descriptor.DomainSpec) {

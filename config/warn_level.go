@@ -9,8 +9,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// amounts warns about rules that take more of a limit than it holds where the file says
-// what it holds: such a request can never pass.
+// amounts warns about rules that take more of a limit than its bucket holds, as far as the
+// file gives its limits: such a request can never pass.
 func (w warner) amounts(f *file, specs []descriptor.DomainSpec) {
 	for i := range specs {
 		for j := range specs[i].Rules {

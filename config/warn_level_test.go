@@ -9,7 +9,7 @@ import (
 	"github.com/ratelimit/ratelimit/config"
 )
 
-// warnings returns what is probably not meant in a configuration, by path.
+// warnings returns the warnings about a configuration, by path.
 func warnings(t *testing.T, text string) map[string]string {
 	t.Helper()
 	c, err := config.Parse("c.yaml", []byte(text), nil)

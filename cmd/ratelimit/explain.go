@@ -213,7 +213,7 @@ func writeAnswer(tw *strings.Builder, x *admin.Explanation) {
 	}
 }
 
-// wouldDo says what a rule in shadow mode would do.
+// wouldDo says whether a rule in shadow mode would deny.
 func wouldDo(s *admin.Shadow) string {
 	switch {
 	case !s.WouldDeny:

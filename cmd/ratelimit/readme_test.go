@@ -60,7 +60,7 @@ func TestFirstConfigurationIsSafe(t *testing.T) {
 			}
 		}
 	}
-	if want := 1 + 100; admitted != want { // gpt-4 itself once; of all others what org/acme has
+	if want := 1 + 100; admitted != want { // gpt-4 itself once; of all others as many as org/acme has
 		t.Errorf("admitted with made-up models: got %d, want %d", admitted, want)
 	}
 	for _, key := range []string{"internal-x", "admin-x"} {

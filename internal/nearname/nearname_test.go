@@ -23,6 +23,6 @@ func TestClosest(t *testing.T) {
 }
 
 func ExampleClosest() {
-	fmt.Println(nearname.Closest("lmits", []string{"domains", "limits"}))
-	// Output: limits
+	fmt.Println(nearname.Closest("domain", []string{"domains", "limits"}))
+	// Output: domains
 }

@@ -76,8 +76,7 @@ type Explanation struct {
 	DidYouMean string   `json:"did_you_mean,omitempty"` // a domain with a similar name
 }
 
-// Shadow is a rule in shadow mode that matches, and what it would do if it enforced its
-// limits.
+// Shadow is a rule in shadow mode that matches, and its decision if it enforced its limits.
 type Shadow struct {
 	Rule      string  `json:"rule"`
 	WouldDeny bool    `json:"would_deny"`
@@ -181,7 +180,7 @@ func (e *Explainer) Explain(ctx context.Context, q *Question) (*Explanation, err
 	return x, e.shadows(ctx, cfg, &found.Plan, x)
 }
 
-// suggest says what a descriptor that no rule matches comes close to.
+// suggest adds the names that a descriptor without a rule comes close to.
 func (x *Explanation) suggest(rules *descriptor.Rules, domain string, found *descriptor.Explanation) {
 	switch {
 	case found.Domain == nil:
@@ -199,7 +198,7 @@ func (x *Explanation) suggest(rules *descriptor.Rules, domain string, found *des
 	}
 }
 
-// shadows adds what rules in shadow mode would do.
+// shadows adds the decisions that rules in shadow mode would make.
 func (e *Explainer) shadows(ctx context.Context, cfg *InForce, plan *descriptor.Plan, x *Explanation) error {
 	for i := range plan.Shadows {
 		s := &plan.Shadows[i]
@@ -236,7 +235,7 @@ func outcomeName(o descriptor.Outcome) string {
 
 // peek adds the limits that a request takes from, with their balances, and whether they
 // have enough. plans name the plans of the takes; answers says that a charge denies when
-// it is more than what is left.
+// it is more than the tokens left.
 func (e *Explainer) peek(ctx context.Context, planned *limiter.Request, plans []string, answers bool, x *Explanation) error {
 	takes := planned.Takes
 	if len(takes) == 0 {
@@ -275,7 +274,7 @@ func (e *Explainer) peek(ctx context.Context, planned *limiter.Request, plans []
 	return nil
 }
 
-// peeks returns the request that asks what a request takes from, and takes nothing.
+// peeks returns the request that asks the buckets of a request, and takes nothing.
 func peeks(planned *limiter.Request) *limiter.Request {
 	req := *planned
 	req.Takes = make([]limiter.Take, len(planned.Takes))

@@ -9,8 +9,8 @@ import (
 // Overdraw says whether an explicit number of hits above 0 is a charge to the
 // descriptors of an envoyproxy/ratelimit file. That protocol does not mark a charge
 // after the response: it looks like a request for as much. A charge is booked into
-// debt and answers OVER_LIMIT when it is more than what is left; a take that is denied
-// costs nothing.
+// debt and answers OVER_LIMIT when it is more than the tokens left. A take that is
+// denied costs nothing.
 type Overdraw uint8
 
 // The settings of Overdraw.
@@ -32,8 +32,8 @@ const (
 
 // Asked remembers when each limit of an envoyproxy/ratelimit file was last asked with
 // an explicit 0 or without a number. It holds one time for each limit of the rules in
-// force, whatever values descriptors have. It is safe for concurrent use; keep one
-// for a process.
+// force, and none for the values of descriptors. It is safe for concurrent use; keep
+// one for a process.
 type Asked struct {
 	born int64 // Unix milliseconds
 	mu   sync.Mutex
@@ -48,8 +48,8 @@ func NewAsked(now time.Time) *Asked {
 	return &Asked{born: now.UnixMilli(), last: map[askedLimit]*atomic.Int64{}}
 }
 
-// Of returns the memory for rules that come into force. Limits that the rules before
-// had too keep what is remembered of them; the others are forgotten.
+// Of returns the memory for rules that come into force. A limit that the rules before had
+// too keeps its time. The others are forgotten.
 func (a *Asked) Of(r *Rules) *AskedRules {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// modeOf plans a call of one descriptor and returns the mode of what it takes.
+// modeOf plans a call of one descriptor and returns the mode of its take.
 func modeOf(t *testing.T, rules *descriptor.Rules, call descriptor.Call) limiter.Mode {
 	t.Helper()
 	var plan descriptor.Plan
@@ -119,7 +119,7 @@ func TestYoungProcessCharges(t *testing.T) {
 }
 
 // Limits that would have one name in the statistics of envoyproxy/ratelimit are
-// remembered apart, and a reload keeps what is remembered of those that stay.
+// remembered apart, and a reload keeps the times of those that stay.
 func TestAskedGoesByTheWay(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1e9, 0)

@@ -9,8 +9,8 @@ import (
 	"github.com/ratelimit/ratelimit/internal/nearname"
 )
 
-// Nearest says what a descriptor that no rule matches differs in from the rule that it
-// comes closest to.
+// Nearest is the rule that a descriptor comes closest to when none matches, and the
+// differences.
 type Nearest struct {
 	Rule *Rule  // nil in a domain of envoyproxy/ratelimit descriptors, and without rules
 	Why  string // "key user missing; has key usr, which the rule does not name"
@@ -99,7 +99,7 @@ func (t *tree) miss(entries []Entry) string {
 		}
 		next = &b.next
 	}
-	return fmt.Sprintf("the entries end where the file has no limit; below there is %s", list(next.keys()))
+	return "the entries end where the file has no limit; below there is " + list(next.keys())
 }
 
 // keys returns the keys of a level, each once, in alphabetical order.

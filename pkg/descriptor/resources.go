@@ -3,8 +3,8 @@ package descriptor
 // OtherResource is the resource of values that are not among those that a rule lists.
 const OtherResource = "other"
 
-// resources are what a resource that comes from a descriptor may be. However many values
-// clients make up, there are no more buckets than the list has entries, and one.
+// resources is a list of the resources that values of descriptors may stand for. However
+// many values clients make up, there are no more buckets than the list has entries, and one.
 type resources struct {
 	names    map[string]bool
 	patterns []pattern // in the order of the file

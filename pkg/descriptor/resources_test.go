@@ -40,7 +40,7 @@ func TestListOfResources(t *testing.T) {
 	rules := compile(t, listed("gpt-4", "claude-*", "claude-3", "*-mini"))
 	for model, want := range map[string]string{
 		"gpt-4": "gpt-4", "claude-3": "claude-3", "claude-9": "claude-*", "claude-": "claude-*", "claude-x-mini": "claude-*", "o-mini": "*-mini",
-		"GPT-4": "other", "gpt-4 ": "other", "gpt-4\u200b": "other", "": "other", "other": "other", "claude": "other", "claude-*": "claude-*",
+		"GPT-4": "other", "gpt-4\x20": "other", "gpt-4\u200b": "other", "": "other", "other": "other", "claude": "other", "claude-*": "claude-*",
 		strings.Repeat("x", 1<<16): "other",
 	} {
 		if got := resourceOf(t, rules, model); got != want {

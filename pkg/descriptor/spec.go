@@ -49,7 +49,7 @@ type TakeSpec struct {
 	Resource string // template
 	// Resources are those that a Resource with a placeholder may be: names, and patterns
 	// in which '*' is any run of bytes. All values of a pattern are one resource, named as
-	// the pattern. What is none of them is [OtherResource]. nil = as the domain says, else
+	// the pattern. Other values are [OtherResource]. nil = as the domain says, else
 	// any value is a resource of its own.
 	Resources []string
 	Parents   []string        // templates, nearest first; one whose key is absent is left out

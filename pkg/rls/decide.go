@@ -176,9 +176,8 @@ func (s *Service) bookOnly(ctx context.Context, now time.Time, c *call) {
 	c.forget() // it is of another request
 }
 
-// decideShadows decides what rules in shadow mode would take: of a call that is denied
-// only charges, as what was used was used. It changes nothing in the answer but its
-// metadata.
+// decideShadows decides the takes of rules in shadow mode; of a call that is denied only
+// charges, which book past use. It changes nothing in the answer but its metadata.
 func (s *Service) decideShadows(ctx context.Context, now time.Time, c *call) {
 	for i := range c.plan.Shadows {
 		sh, d := &c.plan.Shadows[i], &c.shadow

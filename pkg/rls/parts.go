@@ -23,8 +23,8 @@ type part struct {
 }
 
 // takeInParts decides a call of envoyproxy/ratelimit descriptors in which a charge
-// answers, or a limit is a quota. What was used is booked first, whatever becomes of the
-// call. The rest is taken all or nothing, without the quotas that are over, unless the
+// answers, or a limit is a quota. Charges and refunds are booked first, also when the call
+// is denied. The rest is taken all or nothing, without the quotas that are over, unless the
 // call is denied already.
 func (s *Service) takeInParts(ctx context.Context, now time.Time, c *call) {
 	c.part.index = c.part.index[:0]
@@ -89,12 +89,12 @@ func (s *Service) askPart(ctx context.Context, now time.Time, c *call, pick func
 	return true
 }
 
-// judge marks what the charges of the call found too little for.
+// judge marks the limits that have too little for the charges of the call.
 func (c *call) judge() { judge(&c.plan.Request, &c.decision) }
 
-// judge makes the statuses of charges say what a take of as much would have met: the
-// limit denies when its balance is below zero now, and the same amount is there again
-// when it is refilled.
+// judge makes the statuses of charges look like those of takes. The limit denies when its
+// balance is below zero after the charge. It lets the same amount pass again when the
+// balance has grown to it.
 func judge(req *limiter.Request, d *limiter.Decision) {
 	for i := range d.Statuses {
 		s := &d.Statuses[i]

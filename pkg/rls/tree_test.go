@@ -54,7 +54,7 @@ func (e *env) askEnvoy(t *testing.T, descriptors string) *rlsv3.RateLimitRespons
 	return answer
 }
 
-// wantCode asks and checks the overall code and what remains of each descriptor.
+// wantCode asks and checks the overall code and the tokens that remain for each descriptor.
 func (e *env) wantCode(t *testing.T, step, descriptors string, want rlsv3.RateLimitResponse_Code, remaining ...uint32) *rlsv3.RateLimitResponse {
 	t.Helper()
 	answer := e.askEnvoy(t, descriptors)
@@ -102,12 +102,12 @@ func TestChargesOfEnvoyFilesCount(t *testing.T) {
 	}
 }
 
-// A charge answers OVER_LIMIT when it is more than what is left, and is booked.
+// A charge answers OVER_LIMIT when it is more than the tokens left, and is booked.
 func TestChargeOfAnEnvoyFileAnswers(t *testing.T) {
 	t.Parallel()
 	e := newTree(t, perHour("user", 1000))
 	e.wantCode(t, "a charge of all", hits("user", "u", explicit(1000)), isOK, 0)
-	answer := e.wantCode(t, "a charge of what is not left", hits("user", "u", explicit(100)), isOver, 0)
+	answer := e.wantCode(t, "a charge of more than is left", hits("user", "u", explicit(100)), isOver, 0)
 	// 100 in debt and 100 to be there: 200 of 1000 an hour are 720 s.
 	if got := answer.GetStatuses()[0]; got.GetCode() != isOver || got.GetDurationUntilReset().GetSeconds() != 720 {
 		t.Errorf("status of the charge: got %v, want OVER_LIMIT and 720s", got)
@@ -143,7 +143,7 @@ func TestTakesOfEnvoyFilesCostNothingDenied(t *testing.T) {
 	e.wantCode(t, "which cost nothing", hits("user", "w", explicit(100)), isOK, 0)
 }
 
-// What was seen of a limit outlives a reload that keeps the limit.
+// The memory of a peek outlives a reload that keeps the limit.
 func TestReloadRemembersPeeks(t *testing.T) {
 	t.Parallel()
 	e := newTree(t, perHour("user", 1000), perHour("other", 10))
@@ -188,7 +188,7 @@ func TestChargeThatIsOverTakesNothingElse(t *testing.T) {
 	e.wantCode(t, "the take cost nothing", hits("ip", "i", zero), isOK, 10)
 	e.wantCode(t, "a charge within, and a take", hits("user", "v", explicit(10))+","+hits("ip", "i", noNumber), isOK, 0, 9)
 	e.wantCode(t, "a charge within, and a take of too much", hits("user", "w", explicit(3))+","+hits("ip", "i", noNumber)+","+hits("user", "v", noNumber), isOver)
-	e.wantCode(t, "what is left", hits("user", "w", zero)+","+hits("ip", "i", zero), isOK, 7, 9)
+	e.wantCode(t, "the rest", hits("user", "w", zero)+","+hits("ip", "i", zero), isOK, 7, 9)
 	e.wantCode(t, "a charge where nothing is admitted", hits("blocked", "x", explicit(1)), isOver)
 }
 
@@ -218,7 +218,7 @@ func TestQuotaMode(t *testing.T) {
 	e.wantCode(t, "8: the denied call took nothing", hits("ip", "i", zero), isOK, 2)
 	codes("9", hits("ip", "i", noNumber)+","+hits("small", "x", noNumber), isOK, isOK, isOK)
 	codes("10", hits("ip", "i", noNumber)+","+hits("small", "x", noNumber), isOK, isOK, isOK)
-	codes("11: what is not in quota_mode denies", hits("ip", "i", noNumber)+","+hits("large", "y", noNumber), isOver, isOver, isOK)
+	codes("11: a limit without quota_mode denies", hits("ip", "i", noNumber)+","+hits("large", "y", noNumber), isOver, isOver, isOK)
 	e.wantCode(t, "12: and takes nothing of the quota", hits("large", "y", zero), isOK, 5)
 }
 

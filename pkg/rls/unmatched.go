@@ -29,12 +29,13 @@ const (
 
 // unmatchedLog warns of descriptors that no rule matches, as these are likely mistakes of
 // a configuration and pass in silence otherwise. It names each unknown domain and each
-// set of keys once in an hour; values of descriptors are never logged. What a stranger
-// can make of it is bounded: the memory, the lines in a second, and those in an hour.
+// set of keys once in an hour; values of descriptors are never logged. A stranger
+// can fill neither the memory nor the log: the names, the lines in a second and those in
+// an hour are bounded.
 type unmatchedLog struct {
 	logger *slog.Logger
 	seed   maphash.Seed
-	seen   [unmatchedSlots]atomic.Uint64 // hashes of what was logged, by their low bits
+	seen   [unmatchedSlots]atomic.Uint64 // hashes of logged names, by their low bits
 	next   atomic.Int64                  // Unix milliseconds; no line before
 
 	mu     sync.Mutex
@@ -132,7 +133,7 @@ func (l *unmatchedLog) log(ctx context.Context, line int, c *call, rules *descri
 	}
 }
 
-// cut returns what of a name tells it apart.
+// cut returns the part of a name that tells it apart.
 func cut(name string) string { return name[:min(len(name), maxNameLength)] }
 
 // shown returns a name for the log: printable, and cut when it is long.

@@ -15,7 +15,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/rls"
 )
 
-// newLogged starts a service with one rule in the domain "shop", and returns what it logs.
+// newLogged starts a service with one rule in the domain "shop", and returns its log.
 func newLogged(t *testing.T) (*env, *bytes.Buffer) {
 	t.Helper()
 	log := new(bytes.Buffer)
@@ -46,7 +46,7 @@ func lines(t *testing.T, log *bytes.Buffer) (all []map[string]any) {
 	return all
 }
 
-// What no rule matches is said once, with names and without values.
+// Descriptors that no rule matches are named once, without values.
 func TestUnmatchedIsLogged(t *testing.T) {
 	t.Parallel()
 	e, log := newLogged(t)

@@ -118,8 +118,8 @@ func hasTest(t *testing.T, dir, pattern string) bool {
 	return false
 }
 
-// setByGateway are the keys of descriptors that no client can choose in what is shipped
-// and documented.
+// setByGateway are the keys of descriptors that no client can choose, in the shipped and
+// documented configurations.
 var setByGateway = map[string]bool{"listener": true}
 
 // No rule that is shipped or documented is unlimited by a value that a client chooses.

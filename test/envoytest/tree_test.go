@@ -35,8 +35,8 @@ descriptors:
   - {key: model_name_override, quota_mode: true, rate_limit: {unit: year, requests_per_unit: 1002, name: tpm}}
 `
 
-// Envoy's charges after the response count in files of envoyproxy/ratelimit: what is
-// charged past the limit is debt, and the next request is denied.
+// Envoy's charges after the response count in files of envoyproxy/ratelimit: a charge
+// past the limit is debt, and the next request is denied.
 func TestEnvoyChargesEnvoyproxyFiles(t *testing.T) {
 	envoytest.Need(t)
 	rules := writeRules(t, aiGatewayTree)
