@@ -61,6 +61,9 @@ func Listen(ctx context.Context, path string) (*Listener, error) {
 }
 
 func listen(ctx context.Context, path string) (*Listener, error) {
+	if !filepath.IsAbs(path) { // a name that begins with @ would be no file, and have no mode
+		return nil, errors.New("the path is not absolute")
+	}
 	lock, err := lockFile(path + ".lock")
 	if err != nil {
 		return nil, err

@@ -15,9 +15,6 @@ const MaxPath = 103
 // shorten returns a path for the same socket that the system takes, good until done is
 // called.
 func shorten(path string) (short string, done func(), err error) {
-	if !filepath.IsAbs(path) { // a name that begins with @ would be no file, and have no mode
-		return "", nil, fmt.Errorf("%s is not an absolute path", path)
-	}
 	if len(path) <= MaxPath {
 		return path, func() {}, nil
 	}
