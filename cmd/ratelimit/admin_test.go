@@ -152,11 +152,7 @@ func TestAdminSocketThatCannotBe(t *testing.T) {
 
 // Commands find the only service of the run directory, and ask which of several.
 func TestServiceIsFound(t *testing.T) {
-	run, err := os.MkdirTemp("", "run")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(run) })
+	run := t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", run)
 	t.Setenv("TMPDIR", run)
 	file := write(t, "c.yaml", hundredPerDay)

@@ -23,7 +23,7 @@ import (
 )
 
 // tokenVariable is the environment variable that commands take a token from.
-const tokenVariable = "RATELIMIT_TOKEN" //nolint:gosec // a name, and no credential
+const tokenVariable = "RATELIMIT_TOKEN"
 
 // client is how a command reaches a running service.
 type client struct {
@@ -109,7 +109,9 @@ func (c *client) do(req *http.Request) (*http.Response, error) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
-	var answer struct{ Error string }
+	var answer struct {
+		Error string `json:"error"`
+	}
 	if json.Unmarshal(text, &answer) == nil && answer.Error != "" {
 		text = []byte(answer.Error)
 	}

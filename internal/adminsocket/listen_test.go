@@ -3,11 +3,11 @@ package adminsocket
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,12 +16,7 @@ import (
 // socketIn is a path of a socket in a directory of the test's own.
 func socketIn(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "sock") // t.TempDir has the test's name, which can be long
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return filepath.Join(dir, Name)
+	return filepath.Join(t.TempDir(), Name)
 }
 
 func listenAt(t *testing.T, path string) *Listener {
@@ -194,7 +189,7 @@ func TestRunDirectory(t *testing.T) {
 	if info, err := os.Lstat(run); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the run directory: %v, %v", info, err)
 	}
-	if err := os.Chmod(run, 0o777); err != nil { //nolint:gosec // that is what the test is about
+	if err := os.Chmod(run, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	if found := ours(Find(t.Context()), base); len(found) != 0 {
@@ -241,7 +236,7 @@ func TestSlots(t *testing.T) {
 	for slot := range maxSlots {
 		listenAt(t, filepath.Join(dir, slotName(slot)))
 	}
-	if _, err := ListenIn(context.WithoutCancel(t.Context()), dir); err == nil || !strings.Contains(err.Error(), fmt.Sprint(maxSlots)) {
+	if _, err := ListenIn(context.WithoutCancel(t.Context()), dir); err == nil || !strings.Contains(err.Error(), strconv.Itoa(maxSlots)) {
 		t.Errorf("got %v, want that the directory has no room", err)
 	}
 }

@@ -22,9 +22,9 @@ func (r Role) String() string {
 		return "operate"
 	case RoleAdminister:
 		return "administer"
-	default:
-		return "none"
+	case RoleNone:
 	}
+	return "none"
 }
 
 // Principal is the authenticated caller of an administrative request.

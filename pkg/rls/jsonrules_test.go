@@ -16,6 +16,7 @@ import (
 // A refund and a charge over JSON need the configuration's word, each its own; a call that
 // is refused does nothing. Over gRPC both are allowed.
 func TestJSONRefundsAndCharges(t *testing.T) {
+	t.Parallel()
 	take := descriptorJSON(`"hitsAddend":"1"`, "api_key", "a", "model", "m")
 	refund := descriptorJSON(`"hitsAddend":"1","isNegativeHits":true`, "api_key", "b", "model", "m")
 	charge := descriptorJSON(`"hitsAddend":"1"`, "api_key", "a", "model", "m", "meter", "tokens")
@@ -62,6 +63,7 @@ func TestJSONRefundsAndCharges(t *testing.T) {
 // Without the right to charge, an explicit number for a limit of an envoyproxy/ratelimit
 // file is an ordinary take, unless the file says that it is always a charge.
 func TestJSONNumbersOfATree(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name     string
 		overdraw descriptor.Overdraw
