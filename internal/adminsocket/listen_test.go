@@ -88,6 +88,22 @@ func TestStale(t *testing.T) {
 	answers(t, l)
 }
 
+// A socket of another kind cannot be asked whether a process is behind it, and stays.
+func TestSocketOfAnotherKind(t *testing.T) {
+	path := socketIn(t)
+	other, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Close() }()
+	if _, err := Listen(t.Context(), path); err == nil {
+		t.Error("want an error")
+	}
+	if _, err := os.Lstat(path); err != nil {
+		t.Errorf("the other's socket: %v", err)
+	}
+}
+
 // One that closes late leaves the socket of its successor alone.
 func TestCloseLeavesAnothersSocket(t *testing.T) {
 	l := listenAt(t, socketIn(t))

@@ -1,9 +1,12 @@
 package admin_test
 
 import (
+	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -54,6 +57,7 @@ func TestTokens(t *testing.T) {
 				{http.MethodPost, "/v1/restore", admin.BackupType, "all", test.restored},
 			} {
 				r := httptest.NewRequestWithContext(t.Context(), call.method, call.path, strings.NewReader(call.body))
+				r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8082}))
 				r.RemoteAddr, r.Host = "127.0.0.1:4711", "localhost"
 				r.Header.Set("X-Forwarded-For", "127.0.0.1")
 				r.Header.Set("Content-Type", call.kind)
@@ -77,6 +81,19 @@ func TestTokens(t *testing.T) {
 				t.Errorf("restored %q", a.got)
 			}
 		})
+	}
+}
+
+// A word is no token, also where the configuration has its hash.
+func TestShortTokens(t *testing.T) {
+	access := new(admin.Access)
+	access.SetTokens([]admin.Token{{Name: "word", Role: admin.RoleAdminister, Hash: sha256.Sum256([]byte("secret"))}})
+	c := admin.NewControl(admin.ControlConfig{Access: access, Explainer: new(admin.Explainer), Archive: &copier{text: "all"}})
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/backup", nil)
+	r.Header.Set("Authorization", "Bearer secret")
+	w := httptest.NewRecorder()
+	if c.ServeHTTP(w, r); w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), "too short") {
+		t.Errorf("got %d %s, want 401", w.Code, w.Body)
 	}
 }
 
