@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ratelimit/ratelimit/internal/adminsocket"
 )
 
 // newTokenPair returns what `ratelimit token` prints.
@@ -153,8 +155,7 @@ func TestAdminSocketThatCannotBe(t *testing.T) {
 // Commands find the only service of the run directory, and ask which of several.
 func TestServiceIsFound(t *testing.T) {
 	run := t.TempDir()
-	t.Setenv("XDG_RUNTIME_DIR", run)
-	t.Setenv("TMPDIR", run)
+	t.Setenv(adminsocket.RunDirVariable, filepath.Join(run, "ratelimit"))
 	file := write(t, "c.yaml", hundredPerDay)
 	backup := func(want string, flags ...string) {
 		t.Helper()

@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/ratelimit/ratelimit/internal/adminsocket"
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
 )
 
@@ -15,7 +16,7 @@ func inOwnRunDir(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "ratelimit-run-")
 	if err == nil {
 		defer func() { _ = os.RemoveAll(dir) }()
-		err = os.Setenv("XDG_RUNTIME_DIR", dir)
+		err = os.Setenv(adminsocket.RunDirVariable, dir)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

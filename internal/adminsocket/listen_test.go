@@ -3,6 +3,7 @@ package adminsocket
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -189,6 +190,7 @@ func TestLongPath(t *testing.T) {
 // The run directory is one that no other user may change; services share it.
 func TestRunDirectory(t *testing.T) {
 	base := filepath.Dir(socketIn(t))
+	t.Setenv(RunDirVariable, "")
 	t.Setenv("XDG_RUNTIME_DIR", base)
 	t.Setenv("TMPDIR", base)
 	run := filepath.Join(base, "ratelimit")
@@ -204,6 +206,10 @@ func TestRunDirectory(t *testing.T) {
 	}
 	if info, err := os.Lstat(run); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the run directory: %v, %v", info, err)
+	}
+	t.Setenv(RunDirVariable, run)
+	if got, want := fmt.Sprint(Find(t.Context())), fmt.Sprint(ours(Find(t.Context()), base)); got != want {
+		t.Errorf("found %s in a directory that was named, want %s", got, want)
 	}
 	if err := os.Chmod(run, 0o777); err != nil {
 		t.Fatal(err)

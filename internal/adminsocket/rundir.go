@@ -15,8 +15,15 @@ import (
 // systemDir is in a directory of root: a directory there has the owner that root chose.
 const systemDir = "/run/ratelimit"
 
+// RunDirVariable is the environment variable that names the run directory, and then the
+// only one.
+const RunDirVariable = "RATELIMIT_RUN_DIR"
+
 // runDirs returns where sockets are without a data directory, best first.
 func runDirs() []string {
+	if dir := os.Getenv(RunDirVariable); filepath.IsAbs(dir) {
+		return []string{dir}
+	}
 	var dirs []string
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		dirs = append(dirs, filepath.Join(dir, "ratelimit"))
