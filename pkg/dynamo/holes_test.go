@@ -232,6 +232,22 @@ func holes() []hole {
 			wrong: func(w *scene) bool { return w.item().find("a").state.Remainder > 0 },
 		},
 		{
+			name: "a refill by a remainder that a full limit has lost",
+			prepare: func(w *scene) *planned {
+				slow := limiter.Custom("a", 10, 1, 7*time.Second)
+				a, b := w.member(slow), w.member(slow)
+				b.do(0, take(10))
+				b.do(7.001, take(1)) // leaves nothing, and a seventh of a millitoken
+				a.look()
+				stale := a.intend(14.007, 1, take(1)) // 7006 ms and that remainder are 1.001
+				b.do(0, refund(10))                   // by a clock that is behind: full, without a remainder
+				b.do(0, take(10))
+				return stale
+			},
+			rule:  dropping(limitRemainder, "="),
+			wrong: func(w *scene) bool { return w.item().find("a").state.Tokens > 0 },
+		},
+		{
 			name: "a refill to the capacity beside a first lease",
 			prepare: func(w *scene) *planned {
 				a, b := w.member(aSecond), w.member(aSecond)
@@ -346,6 +362,57 @@ func holes() []hole {
 			wrong: func(w *scene) bool { return w.balance(0) < -5 },
 		},
 	}
+}
+
+// A limit that is dormant keeps the item until it would be full, whatever the others
+// need: an item that expires before would bring it back full. Without that the test
+// shows what comes back.
+func TestTheTTLCoversDormantLimits(t *testing.T) {
+	const hour = 3600
+	slow := limiter.PerDay("b", 10)
+	for _, covered := range []bool{true, false} {
+		w := newScene(t)
+		w.member(aSecond, slow).do(0, limiter.Spend{Limit: "b", Take: 10_000})
+		one := w.member(aSecond)
+		one.look()
+		change := one.intend(0, 2, take(0))
+		if !covered { // reckoned with the limit that the bucket is under
+			withTTL(change.write.update, milliseconds(0)/1000+ttlMargin/1000+ttlSlack)
+		}
+		if !change.send() {
+			t.Fatal("the change was refused")
+		}
+		for _, at := range []float64{1, 12 * hour} { // takes do not lower it
+			if w.item() != nil && covered {
+				one.look()
+				if !one.intend(at, 2, take(1)).send() {
+					t.Fatal("a take was refused")
+				}
+			}
+		}
+		if got := w.expires(24 * hour); got == covered {
+			t.Errorf("covered: %t; expired before the dormant limit is full: %t", covered, got)
+		}
+		back := limitHas(t, w, "b", 24*hour-60)
+		if covered && back >= 10_000 || !covered && back < 10_000 {
+			t.Errorf("covered: %t; %d millitokens of the dormant limit are there a minute before it is full", covered, back)
+		}
+		if covered && !w.expires(27*hour) {
+			t.Error("the item stays after all limits are full")
+		}
+	}
+}
+
+// limitHas returns what a limit has at a time, dormant or not; of a bucket without an
+// item, its 10 tokens.
+func limitHas(t *testing.T, w *scene, limit string, at float64) int64 {
+	t.Helper()
+	v := w.item()
+	if v == nil || v.any(limit) == nil {
+		return 10_000
+	}
+	st := refilled(v.any(limit), milliseconds(at))
+	return st.tokens
 }
 
 // TestHoles has a write arrive late in each way that was found to break a promise:
