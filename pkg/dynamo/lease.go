@@ -15,6 +15,10 @@ const (
 	// renewRetry is how long one is served on after it was not renewed: a few tries in its
 	// term, each of which may stay in doubt.
 	renewRetry = time.Second
+	// maxHolders is how many replicas hold leases of one item at most. Each takes 25 bytes
+	// of it, 35 with two limits: so many keep the item within two write units. A replica
+	// without a lease needs a write for each decision, so fewer would cost more.
+	maxHolders = 32
 )
 
 // sighting is a lease in an item, as a lane sees it.
@@ -143,7 +147,7 @@ func (s *Store) askOwn(l *lane, pending []*request, now time.Time, wanted bool) 
 	case h.text == "" && k.view.holding(s.replica) != nil: // it is nobody's, and will be reaped
 		return
 	case h.text == "":
-		if len(quotas) == 0 || len(pending) == 0 {
+		if len(quotas) == 0 || len(pending) == 0 || len(k.view.leases)-len(k.lease.dead) >= maxHolders {
 			return
 		}
 	case h.recall || s.recalls(l) || !h.alive(now, s.era()) || h.returning():

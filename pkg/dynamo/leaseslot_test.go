@@ -178,3 +178,36 @@ func TestLeasedItemsAreOneWriteUnit(t *testing.T) {
 		t.Errorf("%d bytes, taken for %d; want below 1024", got, v.size)
 	}
 }
+
+// An item of one limit or two that has all the holders it may have is of two write units.
+func TestItemsOfManyHoldersAreTwoWriteUnits(t *testing.T) {
+	for limits, most := range []int{0, 1536, 2048} {
+		if limits == 0 {
+			continue
+		}
+		w := newScene(t)
+		key, model := "key/"+strings.Repeat("k", 28), strings.Repeat("m", 32)
+		w.key = bucketKey("nsid1234", key, model, 0, 0)
+		set := []limiter.Limit{limiter.PerMinute("rpm", 1_000_000), limiter.PerMinute("tpm", 900_000_000)}[:limits]
+		spends := []limiter.Spend{{Limit: "rpm", Take: 1000}, {Limit: "tpm", Take: 1_234_567}}[:limits]
+		sizes := []int{}
+		for i := range maxHolders {
+			x := w.tenant(set...)
+			x.name, x.bucket = fmt.Sprintf("RUN%06d", i), limiter.BucketKey{Entity: key, Resource: model}
+			x.writes, x.asked = 50_000_000, 1_000_000 // of long runs
+			x.look()
+			if p := x.intend(float64(i)+0.123, leaseAsk{}, spends...); !p.send() {
+				t.Fatal("refused")
+			}
+			x.look()
+			if p := x.intend(float64(i)+0.456, x.asks([]int64{1_000_001, 9_000_001}[:limits]...), spends...); !p.send() {
+				t.Fatal("refused")
+			}
+			sizes = append(sizes, w.item().size)
+		}
+		t.Logf("bytes with %d limits, by holders: %v", limits, sizes)
+		if len(w.item().leases) != maxHolders || sizes[maxHolders-1] > most {
+			t.Errorf("%d holders of %d limits: %d bytes, want at most %d", len(w.item().leases), limits, sizes[maxHolders-1], most)
+		}
+	}
+}
