@@ -25,6 +25,7 @@ import (
 type machine struct {
 	*dynamofake.DB
 	off   time.Duration
+	still time.Time // what its clock shows while the machine is paused; zero = it is not
 	lie   func() time.Duration // what the Date of a reply is off by; nil = nothing
 	clock *Clock
 }
@@ -35,7 +36,18 @@ func newMachine(db *dynamofake.DB, off time.Duration) *machine {
 	return m
 }
 
-func (m *machine) now() time.Time { return time.Now().Add(m.off) }
+func (m *machine) now() time.Time {
+	if !m.still.IsZero() {
+		return m.still
+	}
+	return time.Now().Add(m.off)
+}
+
+// pause has the machine's clock stand still, both readings of it.
+func (m *machine) pause() { m.still = m.now() }
+
+// goOn ends a pause.
+func (m *machine) goOn() { m.off, m.still = m.still.Sub(time.Now()), time.Time{} }
 
 func dated[I, O any](ctx context.Context, m *machine, call func(context.Context, *I, ...func(*dynamodb.Options)) (*O, error), in *I) (*O, error) {
 	sent := m.now()
