@@ -216,6 +216,7 @@ func (s *Store) cost(l *lane) int64 { return l.units() + l.owed }
 // saw takes a reply for the bucket's state.
 func (s *Store) saw(l *lane, image *view) {
 	l.knows.learn(image)
+	s.unmask(image)
 	now := s.cfg.Now()
 	l.seen, l.era = now, s.era()
 	if image != nil {

@@ -25,7 +25,7 @@ import (
 type machine struct {
 	*dynamofake.DB
 	off   time.Duration
-	still time.Time // what its clock shows while the machine is paused; zero = it is not
+	still time.Time            // what its clock shows while the machine is paused; zero = it is not
 	lie   func() time.Duration // what the Date of a reply is off by; nil = nothing
 	clock *Clock
 }

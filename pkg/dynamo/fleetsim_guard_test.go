@@ -80,6 +80,9 @@ func TestSimulateFindsMissingRules(t *testing.T) {
 	adopting := with(func(f *fleetFeatures) {
 		*f = fleetFeatures{adopt: true, restless: true, two: true, refund: true, few: true}
 	})
+	copying := with(func(f *fleetFeatures) {
+		*f = fleetFeatures{leases: true, copies: true, few: true, long: true, restart: true}
+	})
 	settling := with(func(f *fleetFeatures) { f.settle = true })
 	leased := without(func(c clause) bool {
 		return c.is(limitLeased, "=") || c.is(limitLeased, "<=") || c.is(limitLeased, ">=") || c.is(limitLeased, "absent")
@@ -97,6 +100,7 @@ func TestSimulateFindsMissingRules(t *testing.T) {
 		{"a lease is served for its term and no longer", fleetSabotage{lane: immortal}, pausing},
 		{"a lease is served for its term by the clock on the wall, too", fleetSabotage{callClock: true}, sleeping},
 		{"a write that gives rests on the ids of writes", fleetSabotage{update: without(func(c clause) bool { return strings.HasPrefix(c.attr, attrSlot) })}, giving},
+		{"ids have letters that are drawn for them", fleetSabotage{unsalted: true}, copying},
 		{"a refill rests on rf", fleetSabotage{update: drop(attrRefilled, "=")}, leasing},
 		{"a write rests on the limits", fleetSabotage{update: drop(attrVersion, "=")}, adopting},
 		{"a reservation is settled once", fleetSabotage{put: anyMark}, settling},

@@ -398,7 +398,7 @@ func (b *simBucket) tell(before, after *view) {
 
 // lives reports whether a process runs that leaves leases under a name.
 func (f *fleet) lives(name string) bool {
-	return slices.ContainsFunc(f.replicas, func(at *replica) bool { return strings.EqualFold(at.process.store.replica, name) })
+	return slices.ContainsFunc(f.replicas, func(at *replica) bool { return strings.EqualFold(at.process.store.self(), name) })
 }
 
 // check holds the items against each other, and what they have against what was spent.

@@ -77,6 +77,9 @@ func (f *fleet) begin(at *replica) {
 	}
 	at.runs++
 	p.store = newStore(cfg, p, fmt.Sprint("r", at.index, "x", at.runs))
+	if f.copies && f.r.IntN(2) == 0 {
+		p.copied()
+	}
 	p.store.catalog = &catalog{}
 	p.store.spaces.Store(simNamespace, &space{name: simNamespace, id: simNamespace, writing: make(chan struct{}, 1)})
 	p.store.stopped, p.store.stop = p.stopped, func() { p.stopped.canceled = true }
@@ -85,6 +88,19 @@ func (f *fleet) begin(at *replica) {
 	}
 	at.process = p
 	f.tick(p)
+}
+
+// copied gives a process the name and the next numbers of another one, as a copy of its
+// machine has them.
+func (p *process) copied() {
+	for _, at := range p.fleet.replicas {
+		if at != p.replica && at.process != nil {
+			of := at.process.store
+			p.store.replica = of.self()
+			p.store.writes.Store(of.writes.Load())
+			p.store.leaseIDs.Store(of.leaseIDs.Load())
+		}
+	}
 }
 
 // die ends a process in the middle of whatever it does. What it sent is under way.
@@ -240,7 +256,12 @@ func (p *process) within(ctx context.Context, d time.Duration) (context.Context,
 	return c, func() { c.canceled = true }
 }
 
-func (p *process) draw(n int64) int64 { return p.fleet.r.Int64N(n) }
+func (p *process) draw(n int64) int64 {
+	if p.fleet.unsalted && n == salts {
+		return 0
+	}
+	return p.fleet.r.Int64N(n)
+}
 
 // knows returns the limits of a bucket as a process knows them.
 func (p *process) knows(b *simBucket) (*limiter.Limits, uint64) {

@@ -48,6 +48,7 @@ type fleetFeatures struct {
 	restart  bool // processes end in order
 	skew     bool // clocks differ on the wall
 	drift    bool // and those that are monotonic run at different speeds
+	copies   bool // processes have the names and numbers of others
 	slots    bool // all replicas leave the ids of their writes in one place
 
 	refund, charge, settle, looks, large bool
@@ -67,7 +68,7 @@ func drawFleetFeatures(r *rand.Rand) fleetFeatures {
 		leases: p(85), cascade: p(50), two: p(25),
 		lost: p(60), tails: p(50), throttle: p(30), cut: p(20), pause: p(35), crash: p(30), restart: p(20), skew: p(30), drift: p(30), slots: p(40),
 		refund: p(40), charge: p(30), settle: p(30), looks: p(40), large: p(40),
-		adopt: p(20), shards: p(25), ttl: p(10), suspend: p(20), freeze: p(10), steps: p(20),
+		adopt: p(20), shards: p(25), ttl: p(10), suspend: p(20), freeze: p(10), steps: p(20), copies: p(15),
 	}
 }
 
@@ -76,6 +77,7 @@ type fleetSabotage struct {
 	update    func(*dynamodb.UpdateItemInput)
 	put       func(*dynamodb.PutItemInput)
 	lane      func(*process, *lane) // after each step of a task of the process
+	unsalted  bool                  // ids are numbers alone
 	callClock bool                  // stores go by the clock of calls, which does not see the wall
 }
 

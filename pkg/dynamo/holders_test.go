@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
-
 )
 
 // Of more replicas than an item has place for, some hold leases, and the others decide

@@ -3,7 +3,6 @@ package dynamo
 import (
 	"errors"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -41,7 +40,7 @@ func (s *Store) sawLeases(l *lane, image *view, now time.Time) {
 	defer l.home.mu.Unlock()
 	h := &l.holder
 	held := h.text
-	if f := h.saw(image, s.replica); f != nil {
+	if f := h.saw(image, s.self()); f != nil {
 		switch {
 		case h.text == "":
 			s.stats.returned.Add(1)
@@ -56,7 +55,7 @@ func (s *Store) sawLeases(l *lane, image *view, now time.Time) {
 		h.recall, h.wanted = true, true
 	}
 	s.leases.keep(l, h.busy())
-	if l.sightings = l.sight(image, s.replica, h.text, now); image != nil && image.shard.sharded() && len(l.dead(now)) > 0 {
+	if l.sightings = l.sight(image, s.self(), h.text, now); image != nil && image.shard.sharded() && len(l.dead(now)) > 0 {
 		h.wanted = true // nobody may ever ask this shard, which can not be merged with what is out
 	}
 }
@@ -122,7 +121,7 @@ func (s *Store) ask(l *lane, pending []*request) {
 	if h.wanted = false; !k.known || k.view == nil || k.view.shard.gone {
 		return
 	}
-	k.lease.replica, k.lease.id = s.replica, strconv.FormatUint(s.leaseIDs.Add(1), 36)
+	k.lease.replica, k.lease.id = s.self(), s.numbered(s.leaseIDs.Add(1))
 	if k.lease.dead = l.dead(now); len(pending) == 0 && wanted {
 		k.lease.now = s.cfg.Clock.steady(now).UnixMilli()
 	}
@@ -144,7 +143,7 @@ func (s *Store) askOwn(l *lane, pending []*request, now time.Time, wanted bool) 
 	short := h.text != "" && l.wants(pending, h)
 	returns := false
 	switch {
-	case h.text == "" && k.view.holding(s.replica) != nil: // it is nobody's, and will be reaped
+	case h.text == "" && k.view.holding(s.self()) != nil: // it is nobody's, and will be reaped
 		return
 	case h.text == "":
 		if len(quotas) == 0 || len(pending) == 0 || len(k.view.leases)-len(k.lease.dead) >= maxHolders {

@@ -2,7 +2,8 @@ package dynamo
 
 import (
 	"context"
-	"math/rand/v2"
+	"crypto/rand"
+	"encoding/binary"
 	"runtime"
 	"time"
 )
@@ -21,8 +22,8 @@ type loop interface {
 	sleep(ctx context.Context, d time.Duration) error
 	// within returns a context that ends after d at the latest.
 	within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
-	// draw returns a number from 0 up to below n, which is above 0. It spreads load, and
-	// guards nothing.
+	// draw returns a number from 0 up to below n, which is above 0. A program has it from
+	// the system: a copy of the process has other ones.
 	draw(n int64) int64
 }
 
@@ -60,7 +61,11 @@ func (goroutines) within(ctx context.Context, d time.Duration) (context.Context,
 	return context.WithTimeout(ctx, d)
 }
 
-func (goroutines) draw(n int64) int64 { return rand.Int64N(n) } // #nosec G404 -- as its comment says
+func (goroutines) draw(n int64) int64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:])                                     // never fails
+	return int64(binary.LittleEndian.Uint64(b[:]) % uint64(n)) // #nosec G115 -- n is above 0
+}
 
 // serve has a lane run beside its caller, who holds a piece of work.
 func (s *Store) serve(l *lane) {

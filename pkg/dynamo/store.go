@@ -2,12 +2,10 @@ package dynamo
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"log/slog"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -122,10 +120,12 @@ type Store struct {
 
 	breaker *breaker // of the client
 
-	replica string // of this run of this process
-	slot    int    // where it leaves the id of its first write on an item
-	slots   int    // how many it leaves ids in
-	prefer  int    // which shard of a bucket it asks first, at level maxShards
+	replica string                 // the name that this process started with, see self
+	drawn   atomic.Pointer[string] // another one since
+	renamed atomic.Uint64          // how often
+	slot    int                    // where it leaves the id of its first write on an item
+	slots   int                    // how many it leaves ids in
+	prefer  int                    // which shard of a bucket it asks first, at level maxShards
 	writes  atomic.Uint64
 	stats   counters
 	owed    atomic.Int64 // give-backs that wait to be tried again
@@ -188,7 +188,7 @@ func New(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := newStore(cfg, goroutines{}, rand.Text()[:9])
+	s := newStore(cfg, goroutines{}, drawName(goroutines{}))
 	s.catalog = newCatalog(catalogConfig{Client: s.client, Table: cfg.Table, Logger: cfg.Logger, Now: cfg.Now})
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	var sweeping context.Context
@@ -215,11 +215,11 @@ func newStore(cfg Config, by loop, replica string) *Store {
 // nextID returns the id of a write to an item as it was last seen: no other write of any
 // process has it.
 func (s *Store) nextID(on *view) writeID {
-	return writeID{slot: s.slotOn(on), id: s.replica + ":" + strconv.FormatUint(s.writes.Add(1), 36)}
+	return writeID{slot: s.slotOn(on), id: s.self() + ":" + s.numbered(s.writes.Add(1))}
 }
 
 // wrote reports whether an id is of a write of this process.
-func (s *Store) wrote(id string) bool { return replicaOf(id) == s.replica }
+func (s *Store) wrote(id string) bool { return replicaOf(id) == s.self() }
 
 // replicaOf returns the run of a process that an id of a write is of.
 func replicaOf(id string) string {
@@ -251,9 +251,9 @@ func (s *Store) slotOn(v *view) int {
 	return free
 }
 
-// era is another number after each sign that this process stood still unawares. What it
-// holds on lease from before may be served by others.
-func (s *Store) era() uint64 { return s.cfg.Clock.era() }
+// era is another number after each sign that this process stood still unawares, or was
+// copied. What it holds on lease from before may be served by others.
+func (s *Store) era() uint64 { return s.cfg.Clock.era() + s.renamed.Load() }
 
 // Capabilities implements limiter.Store.
 func (s *Store) Capabilities() limiter.BackendCapabilities {
