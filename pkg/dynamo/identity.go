@@ -56,7 +56,7 @@ func numberOf(id string) uint64 {
 }
 
 // unmask draws another name when an item shows that another process writes under this
-// one's. Nothing is served any more of what is held on lease: the copy has it, too.
+// one's. The leases are over: the copy has them, too.
 func (s *Store) unmask(v *view) {
 	before := s.drawn.Load()
 	if v == nil || !s.copied(v, s.self()) {

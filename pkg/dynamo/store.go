@@ -252,7 +252,7 @@ func (s *Store) slotOn(v *view) int {
 }
 
 // era is another number after each sign that this process stood still unawares, or was
-// copied. What it holds on lease from before may be served by others.
+// copied. Leases from before may be served by others.
 func (s *Store) era() uint64 { return s.cfg.Clock.era() + s.renamed.Load() }
 
 // Capabilities implements limiter.Store.

@@ -1,0 +1,35 @@
+package dynamo
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// docs/guarantees.md quotes constants of clocks and leases.
+func TestTheGuaranteesQuoteWhatIsTrue(t *testing.T) {
+	text, err := os.ReadFile("../../docs/guarantees.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	guarantees := strings.Join(strings.Fields(string(text)), " ")
+	seconds := func(d time.Duration) string { return fmt.Sprintf("%d s", d/time.Second) }
+	for _, want := range []string{
+		fmt.Sprintf("At most %d replicas hold leases of one item", maxHolders),
+		fmt.Sprintf("A lease ends %s after its request", seconds(leaseTerm)),
+		fmt.Sprintf("when the correction jumps by more than %s,", seconds(correctionJump)),
+		fmt.Sprintf("is %.1f s longer", (leaseEbb - leaseTerm).Seconds()),
+		fmt.Sprintf("From a difference of %s on nothing is refilled", seconds(DefaultClockTolerance)),
+		fmt.Sprintf("with an ε of at most %s.", seconds(DefaultClockTolerance)),
+		fmt.Sprintf("one in %d,%03d of those", salts/1000, salts%1000),
+	} {
+		if !strings.Contains(guarantees, want) {
+			t.Errorf("docs/guarantees.md does not say %q", want)
+		}
+	}
+	if saltLetters != 2 || choreView != time.Hour || jumpReplies != 3 {
+		t.Error("docs/guarantees.md says: two letters, an hour, three replies")
+	}
+}
