@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
 	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/dynamo"
+	"github.com/ratelimit/ratelimit/pkg/ledger"
 )
 
 // The lines of the log that begin and end an outage.
@@ -145,6 +148,30 @@ func (r replica) seenAfterOutage(t *testing.T) {
 		}
 	}
 	r.line(t, outageBegins) // still once
+}
+
+// The documentation quotes how long is waited, and names the states.
+func TestOutagesAreDocumented(t *testing.T) {
+	quotes := map[string][]string{
+		"configuration.md": {fmt.Sprintf("up to %.0f seconds in all", startTimeout.Seconds()), "`ratelimit_store_state`", "`ratelimit_store_policy`"},
+		"guarantees.md":    {fmt.Sprintf("at most %d,000, and booked", ledger.DefaultMaxKept/1000), fmt.Sprintf("%d ms, or `decision.timeout`", ledger.DefaultWait.Milliseconds())},
+		"llm-gateways.md":  {fmt.Sprintf("may take %.0f seconds", ledger.DefaultBudget.Seconds()), fmt.Sprintf("after %d ms, or", ledger.DefaultWait.Milliseconds())},
+	}
+	for _, c := range []dynamo.Condition{dynamo.Available, dynamo.Recovering, dynamo.Throttled, dynamo.Unavailable} {
+		quotes["configuration.md"] = append(quotes["configuration.md"], "`"+c.String()+"`")
+	}
+	for name, wants := range quotes {
+		page, err := os.ReadFile("../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Join(strings.Fields(string(page)), " ")
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("docs/%s lacks %q", name, want)
+			}
+		}
+	}
 }
 
 // What the role may not do, and what is wrong with a call, is no outage: it is denied.
