@@ -204,3 +204,31 @@ func TestNoCredentials(t *testing.T) {
 		}
 	}
 }
+
+// The time of an answer that is not DynamoDB's says nothing of DynamoDB's clock.
+func TestStrangersDoNotSetTheClock(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		id       string
+		observed bool
+	}{{"", false}, {"1", true}} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // the client may have gone
+			w.Header().Set("X-Amzn-Requestid", test.id)
+			w.Header().Set("Date", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat))
+			w.WriteHeader(http.StatusForbidden)
+		}))
+		defer server.Close()
+		clock := NewClock(time.Now, 0)
+		client, err := NewClient(t.Context(), ClientConfig{Endpoint: server.URL, Clock: clock})
+		if err != nil {
+			t.Fatalf("NewClient: %v", err)
+		}
+		if err := putOne(t.Context(), client); err == nil {
+			t.Error("an answer of 403 was taken for a reply")
+		}
+		if got := clock.State().Observed; got != test.observed {
+			t.Errorf("with the id %q the clock is told: %t, want %t", test.id, got, test.observed)
+		}
+	}
+}

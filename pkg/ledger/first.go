@@ -11,8 +11,8 @@ import (
 )
 
 // maxLate is how many first tries may go on after their callers were answered. While
-// there are as many, or as many wait to be tried as are tried together, the store does
-// not answer, and what comes goes into the queue.
+// there are as many, or a full batch waits, the store does not answer: a new booking
+// goes into the queue.
 const maxLate = 16
 
 // errLate says that a booking goes on, or waits to be tried, and is kept. errLost says
