@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -151,7 +152,13 @@ func TestRenewedCertificateIsUsed(t *testing.T) {
 
 func TestTLSMistakes(t *testing.T) {
 	id := newIdentity(t, t.TempDir(), "server")
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, test := range map[string]struct{ yaml, want string }{
+		"a pipe as key":   {fmt.Sprintf("{cert: %q, key: %q}", id.cert, pipe), "server.grpc.tls.key: is no regular file: it is a pipe"},
+		"a pipe as CA":    {fmt.Sprintf("{cert: %q, key: %q, client_ca: %q}", id.cert, id.key, pipe), "server.grpc.tls.client_ca: is no regular file: it is a pipe"},
 		"no key file":     {fmt.Sprintf("{cert: %q, key: nowhere.key}", id.cert), "server.grpc.tls.key: no such file"},
 		"not a CA":        {fmt.Sprintf("{cert: %q, key: %q, client_ca: %q}", id.cert, id.key, id.key), "no certificate in PEM form"},
 		"cert and no key": {fmt.Sprintf("{cert: %q}", id.cert), "server.grpc.tls"},
