@@ -34,8 +34,8 @@ type Options struct {
 	// changed since: where the files differ from it already, the new one is
 	// delivered at once. Without it, what Watch finds first is taken as in force.
 	Current *Config
-	// Reload is, for Watch, a channel that asks to read the files at once and to
-	// deliver what they say, also when nothing has changed; nil = there is none.
+	// Reload asks Watch to read the files at once, and to deliver them also when nothing
+	// has changed; nil = there is none.
 	Reload <-chan struct{}
 	// Debounce is, for Watch, the time from the first sign of a change until the
 	// files are read, so that what is written in one go is read in one go; default 100ms.

@@ -38,8 +38,8 @@ func (s *service) watch(ctx context.Context, file string, opts config.Options) e
 	})
 }
 
-// publicReason is what anybody may know of a configuration that is not used: that it is
-// so, and where the mistakes stand. Their texts quote the files.
+// publicReason says of a configuration that is not used that it is so, and where its
+// first mistake stands. The texts of mistakes quote the files, and /readyz is open to all.
 func publicReason(err error) string {
 	problems, ok := errors.AsType[config.Problems](err)
 	if !ok || len(problems) == 0 {
