@@ -135,6 +135,13 @@ func TestRepliesThatProveNothing(t *testing.T) {
 	}
 }
 
+// A table that the reply does not describe cannot be used yet.
+func TestTableWithoutADescription(t *testing.T) {
+	t.Parallel()
+	g := answering(t, http.StatusOK, http.Header{"X-Amzn-Requestid": {"1"}}, `{}`)
+	wantKinds(t, "an empty reply", CheckTable(t.Context(), g.client, "t"), limiter.ErrUnavailable)
+}
+
 // A put that is refused because of an item shows it.
 func TestRefusalWithoutTheItem(t *testing.T) {
 	t.Parallel()

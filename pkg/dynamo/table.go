@@ -116,8 +116,9 @@ func CreateTable(ctx context.Context, client Client, table string) error {
 // Errors wrap limiter.ErrInvalid where only a change of table, permission or
 // program helps, and limiter.ErrUnavailable where another try may.
 func CheckTable(ctx context.Context, client Client, table string) error {
-	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
-	if err != nil {
+	in := &dynamodb.DescribeTableInput{TableName: &table}
+	out, err := client.DescribeTable(ctx, in)
+	if err := checkReply(in, out, err); err != nil {
 		return tableError(table, "dynamodb:DescribeTable", err)
 	}
 	if err := checkDescription(out.Table); err != nil {
