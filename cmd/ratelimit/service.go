@@ -73,6 +73,7 @@ func newServiceOn(ctx context.Context, cfg *config.Config, log *slog.Logger, ope
 	s := &service{cfg: cfg, log: log, clocks: clocks.New(nil), registry: prometheus.NewRegistry(), quiet: 5 * time.Second, untold: make(chan struct{}, 1)}
 	s.fallback = embedded.New(s.fallbackConfig())
 	s.outages = &outages{log: log}
+	s.outages.configured(cfg) // the store may fail before it is in force
 	s.health.Store = s.outages.state
 	err := open(s, ctx)
 	if err == nil {

@@ -281,12 +281,16 @@ func TestStartHasOneBudget(t *testing.T) {
 			}
 			return dynamofake.Fault{}
 		})
-		_, err := openReplica(t.Context(), parsed(t, twoPerMinute), db, new(logBuffer))
+		log := new(logBuffer)
+		_, err := openReplica(t.Context(), parsed(t, twoPerMinute), db, log)
 		if err == nil || !strings.Contains(err.Error(), "gave up after "+startTimeout.String()) || !strings.Contains(err.Error(), "the key of reservations") {
 			t.Errorf("got %v, want that it gave up on the key", err)
 		}
 		if took := time.Since(began); took > startTimeout {
 			t.Errorf("it took %v, want at most %v", took, startTimeout)
+		}
+		if line := (replica{log: log}).line(t, outageBegins); !strings.Contains(line, "on_unavailable=allow") {
+			t.Errorf("the log lacks the policy: %s", line)
 		}
 	})
 }
