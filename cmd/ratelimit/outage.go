@@ -72,8 +72,8 @@ func (o *outages) fallback() {
 // follow begins to count anew, unless the calls that were counted are of the same run of
 // failures, or came just before it was noticed.
 func (o *outages) follow(run time.Time) {
-	same := run == o.run && !run.IsZero()
-	if !same && !(o.run.IsZero() && time.Since(o.last) < late) {
+	same := run.Equal(o.run) && !run.IsZero()
+	if !same && (!o.run.IsZero() || time.Since(o.last) >= late) {
 		o.decided = 0
 	}
 	o.run = run

@@ -126,6 +126,7 @@ func (r *running) storeState(t *testing.T) admin.StoreState {
 // policies decide, charges are kept and booked when it is over, calls are not made one
 // after the other, and the log says it once.
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	for name, answer := range map[string]http.HandlerFunc{
 		"credentials": inTurn(awsRefuses("ExpiredTokenException"), awsRefuses("UnrecognizedClientException"),
 			awsRefuses("InvalidSignatureException"), awsRefuses("MissingAuthenticationToken")),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -22,9 +23,7 @@ func answering(t *testing.T, status int, header http.Header, body string) *guard
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // the client may have gone
-		for name, values := range header {
-			w.Header()[name] = values
-		}
+		maps.Copy(w.Header(), header)
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body) // the client may have gone
 	}))

@@ -102,7 +102,7 @@ func (l *Ledger) Close(ctx context.Context) error { return l.kept.close(ctx) }
 // answer by then what was used is kept, and d.Kept says so.
 func (l *Ledger) Decide(ctx context.Context, now time.Time, req *limiter.Request, d *limiter.Decision) error {
 	if !l.cfg.Local && len(req.Takes) > 0 && !slices.ContainsFunc(req.Takes, consumes) {
-		return l.book(now, req, d)
+		return l.book(now, req, d) //nolint:contextcheck // it may outlive the call
 	}
 	if err := l.cfg.Limiter.Decide(ctx, now, req, d); err != nil {
 		return err
@@ -214,7 +214,7 @@ func (l *Ledger) Settle(ctx context.Context, now time.Time, s Settlement) (Outco
 	if l.cfg.Local { // it never waits
 		err = first(ctx)
 	} else {
-		err = l.kept.attempt(l.cfg.Wait, first, again)
+		err = l.kept.attempt(l.cfg.Wait, first, again) //nolint:contextcheck // it may outlive the call
 	}
 	switch {
 	case errors.Is(err, errLate):
