@@ -1,7 +1,7 @@
 // Package guard keeps what strangers can open on a listener within bounds: connections,
 // messages that are awaited, and the bytes of those that are not whole yet. Beyond a bound
 // it closes the connection that has most of it, or that was used least, and not the one
-// that came last: so nobody can keep the others out.
+// that came last: so no peer can keep the others out.
 package guard
 
 import (

@@ -218,7 +218,7 @@ func (b *bucket) account(op *limiter.Op, now int64, admitted bool) (low, over bo
 			b.turn(hourOf(now))
 		}
 		s := k.span(sp.Index)
-		if !b.shared { // nobody can ask for the usage of a slot
+		if !b.shared { // usage is asked for by key
 			s.used = plus(s.used, takes-gives)
 		}
 		if gives > 0 {

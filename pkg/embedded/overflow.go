@@ -46,14 +46,14 @@ type overflow struct {
 	saidAt    atomic.Int64 // Unix s
 }
 
-// Overflow is what a store does that holds its MaxBuckets.
+// Overflow counts the work of a store that holds its MaxBuckets.
 type Overflow struct {
 	Buckets   int64 // that are shared, held now
 	Decisions int64 // parts of decisions that a shared bucket made
 	Refused   int64 // parts of decisions denied because MaxOverflow was reached too
 }
 
-// Overflow returns what the store does for keys that it has no room for.
+// Overflow returns how much the store does for keys that it has no room for.
 func (s *Store) Overflow() Overflow {
 	o := &s.overflow
 	return Overflow{Buckets: o.held.Load(), Decisions: o.decisions.Load(), Refused: o.refused.Load()}
@@ -127,8 +127,8 @@ func (b *bucket) inSlot(k *limiter.BucketKey, slot string) bool {
 	return b.shared && b.variant == k.Variant && b.entity == slot && b.namespace.Value() == k.Namespace
 }
 
-// share lowers a bucket of op's key to what the overflow buckets of its slot would hold
-// under its limits, as far as they may have had that key under other limits. The overflow
+// share lowers a bucket of op's key to the balances of the overflow buckets of its slot,
+// brought under its limits. It leaves out those that cannot have had the key. The overflow
 // shard must be locked.
 func (b *bucket) share(first *bucket, op *limiter.Op, slot string, now int64) {
 	for other := first; other != nil; other = other.next {
@@ -141,7 +141,7 @@ func (b *bucket) share(first *bucket, op *limiter.Op, slot string, now int64) {
 	}
 }
 
-// inherit lowers the new bucket of a key to what it left in the overflow. The key's shard
+// inherit lowers the new bucket of a key to the balances of its overflow buckets. The key's shard
 // must be locked.
 func (s *Store) inherit(b *bucket, op *limiter.Op, now int64) {
 	sh := &s.shards[overflowShard]
