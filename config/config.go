@@ -37,8 +37,8 @@ type Config struct {
 // settings that take effect only when it starts.
 type origin struct {
 	settings []setting
-	read     map[string]print // what was read, by name; see settle.go
-	links    map[string]bool  // on the way to it
+	read     map[string]fingerprint // what was read, by name; see settle.go
+	links    map[string]bool        // on the way to it
 }
 
 // setting is a part of a Config that takes effect only when the program starts.

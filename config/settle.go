@@ -10,15 +10,15 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// print tells the content of a file from another, and the file itself.
-type print struct {
+// fingerprint tells the content of a file from another, and the file itself.
+type fingerprint struct {
 	sum  [sha256.Size]byte // of the content
 	err  string            // why there is none
 	info fs.FileInfo       // nil = there is none
 }
 
-func printOf(s *source) print {
-	p := print{sum: sha256.Sum256(s.data), info: s.info}
+func fingerprintOf(s *source) fingerprint {
+	p := fingerprint{sum: sha256.Sum256(s.data), info: s.info}
 	if s.err != nil {
 		p.err = s.err.Error()
 	}
@@ -26,15 +26,15 @@ func printOf(s *source) print {
 }
 
 // same reports whether the content is the same, or why there is none.
-func (p print) same(q print) bool { return p.sum == q.sum && p.err == q.err }
+func (p fingerprint) same(q fingerprint) bool { return p.sum == q.sum && p.err == q.err }
 
 // sameFile reports whether it is one file in both, under whatever name.
-func (p print) sameFile(q print) bool {
+func (p fingerprint) sameFile(q fingerprint) bool {
 	return p.info != nil && q.info != nil && os.SameFile(p.info, q.info)
 }
 
 // unchanged reports whether the file was not written between the two.
-func (p print) unchanged(q print) bool {
+func (p fingerprint) unchanged(q fingerprint) bool {
 	if p.info == nil || q.info == nil {
 		return p.info == nil && q.info == nil && p.err == q.err
 	}
@@ -43,9 +43,9 @@ func (p print) unchanged(q print) bool {
 
 // remember notes what was read, and the links on the way to it.
 func (o *origin) remember(read []source) {
-	o.read, o.links = make(map[string]print, len(read)), make(map[string]bool)
+	o.read, o.links = make(map[string]fingerprint, len(read)), make(map[string]bool)
 	for i := range read {
-		o.read[read[i].name] = printOf(&read[i])
+		o.read[read[i].name] = fingerprintOf(&read[i])
 		if read[i].name == ShippedName || read[i].name == noFile {
 			continue
 		}
@@ -65,7 +65,7 @@ type settling struct {
 
 // wait is a file that has changed, and since when it is as it is.
 type wait struct {
-	print print
+	print fingerprint
 	since time.Time
 }
 
@@ -93,7 +93,7 @@ func (s *settling) due(now time.Time, still time.Duration, last *origin, read []
 	for i := range read {
 		name := read[i].name
 		before, known := last.read[name]
-		w := wait{print: printOf(&read[i]), since: now}
+		w := wait{print: fingerprintOf(&read[i]), since: now}
 		if known && w.print.same(before) || s.came(name, w.print, before, last.links) {
 			continue
 		}
@@ -113,7 +113,7 @@ func (s *settling) due(now time.Time, still time.Duration, last *origin, read []
 }
 
 // came reports whether a file has come to its name whole.
-func (s *settling) came(name string, p, before print, links map[string]bool) bool {
+func (s *settling) came(name string, p, before fingerprint, links map[string]bool) bool {
 	if p.info == nil || p.info.Size() == 0 {
 		return false
 	}

@@ -53,11 +53,12 @@ func limited(domain string) string {
 
 // listed is a configuration with such domains.
 func listed(domains ...string) string {
-	text := "domains:\n"
+	var text strings.Builder
+	text.WriteString("domains:\n")
 	for _, d := range domains {
-		text += "- " + strings.ReplaceAll(strings.TrimSpace(limited(d)), "\n", "\n  ") + "\n"
+		text.WriteString("- " + strings.ReplaceAll(strings.TrimSpace(limited(d)), "\n", "\n  ") + "\n")
 	}
-	return text
+	return text.String()
 }
 
 // start writes files and starts the program with ratelimit.yaml.
