@@ -60,14 +60,18 @@ func ExampleBucket_Status() {
 func ExampleBucket_Reparameterize() {
 	raised := hundredAMinute
 	raised.Capacity = 50 * tokenbucket.Milli
-	bucket := tokenbucket.Full(hundredAMinute, 0).Reparameterize(hundredAMinute, raised, 0)
-	fmt.Println("a raised limit refills, and is not filled at once:", bucket.Tokens)
-	bucket = bucket.Refill(raised, 6000)
-	fmt.Println("6 s later:", bucket.Tokens)
-	bucket = bucket.Reparameterize(raised, hundredAMinute, 6000)
+	bucket := tokenbucket.Full(hundredAMinute, 0).ForceConsume(hundredAMinute, 2000, 0)
+	fmt.Println("all is used:", bucket.Tokens)
+	bucket = bucket.Reparameterize(hundredAMinute, raised, 0)
+	fmt.Println("a limit raised by 48 tokens has 48 more:", bucket.Tokens)
+	bucket = bucket.Reparameterize(raised, hundredAMinute, 0)
 	fmt.Println("a lowered limit cuts at once:", bucket.Tokens)
+	bucket, _ = bucket.TryConsume(hundredAMinute, 2000, 0)
+	bucket = bucket.Reparameterize(hundredAMinute, raised, 0)
+	fmt.Println("4 of 50 tokens are used:", bucket.Tokens)
 	// Output:
-	// a raised limit refills, and is not filled at once: 2000
-	// 6 s later: 12000
+	// all is used: 0
+	// a limit raised by 48 tokens has 48 more: 48000
 	// a lowered limit cuts at once: 2000
+	// 4 of 50 tokens are used: 46000
 }

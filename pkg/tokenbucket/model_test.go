@@ -8,16 +8,27 @@ import (
 
 // model is a token bucket by its definition: a real number that grows by
 // Amount/Period in every millisecond, is never above Capacity, and goes down by
-// what is taken. It holds one exact rational and rounds nothing; what callers of
-// the package see of it is whole millitokens at whole milliseconds.
+// what is taken; beside it the use, which shrinks at the same rate, is never below 0,
+// and goes up by what is taken. It holds exact rationals; what callers of the package
+// see is whole millitokens at whole milliseconds.
 type model struct {
 	params  tokenbucket.Params
 	balance *big.Rat // millitokens, at the time at
+	use     *big.Rat // the same
 	at      int64
 }
 
 func newModel(p tokenbucket.Params, now int64) *model {
-	return &model{params: p, balance: rat(p.Capacity), at: now}
+	return &model{params: p, balance: rat(p.Capacity), use: rat(0), at: now}
+}
+
+// useAt is the use at now when nobody takes in between.
+func (m *model) useAt(now int64) *big.Rat {
+	use := m.use
+	if now > m.at {
+		use = new(big.Rat).Sub(use, granted(m.params, m.at, now))
+	}
+	return most(use, rat(0))
 }
 
 // balanceAt is the balance at now when nobody takes in between. Time that the
@@ -31,7 +42,18 @@ func (m *model) balanceAt(now int64) *big.Rat {
 }
 
 func (m *model) refill(now int64) {
-	m.balance, m.at = m.balanceAt(now), max(m.at, now)
+	m.balance, m.use, m.at = m.balanceAt(now), m.useAt(now), max(m.at, now)
+}
+
+// add moves a refilled balance by amount, up to the capacity, and the use against it.
+// Use of which a part is made up for while the balance is full is rounded up to whole
+// millitokens when something is taken.
+func (m *model) add(amount *big.Rat) {
+	if amount.Sign() < 0 && m.balance.Cmp(rat(m.params.Capacity)) == 0 {
+		m.use = new(big.Rat).SetInt(ceil(m.use))
+	}
+	m.balance = least(new(big.Rat).Add(m.balance, amount), rat(m.params.Capacity))
+	m.use = most(new(big.Rat).Sub(m.use, amount), rat(0))
 }
 
 // passes reports whether a request for amount passes at now. A look, which asks
@@ -47,7 +69,7 @@ func (m *model) tryConsume(amount, now int64) bool {
 	ok := m.passes(amount, now)
 	m.refill(now)
 	if ok {
-		m.balance = new(big.Rat).Sub(m.balance, rat(amount))
+		m.add(rat(-amount))
 	}
 	return ok
 }
@@ -56,18 +78,20 @@ func (m *model) tryConsume(amount, now int64) bool {
 // greatest debt and the capacity.
 func (m *model) forceConsume(amount, now int64) {
 	m.refill(now)
-	left := least(new(big.Rat).Sub(m.balance, rat(amount)), rat(m.params.Capacity))
-	if debt := rat(-tokenbucket.MaxAmount); left.Cmp(debt) < 0 {
-		left = debt
+	m.add(rat(-amount))
+	if debt := rat(-tokenbucket.MaxAmount); m.balance.Cmp(debt) < 0 {
+		m.add(debt.Sub(debt, m.balance))
 	}
-	m.balance = left
 }
 
-// reparameterize rounds down to a whole millitoken: what is promised of a change
-// of limits is that it adds nothing and loses less than one millitoken.
+// reparameterize keeps the use, and rounds to whole millitokens, which loses less than
+// one: the new balance is what the use leaves of the capacity, or the old one if that
+// is more, up to the capacity.
 func (m *model) reparameterize(to tokenbucket.Params, now int64) {
 	m.refill(now)
-	m.balance = least(new(big.Rat).SetInt(floor(m.balance)), rat(to.Capacity))
+	m.balance, m.use = new(big.Rat).SetInt(floor(m.balance)), new(big.Rat).SetInt(ceil(m.use))
+	left := new(big.Rat).Sub(rat(to.Capacity), m.use)
+	m.balance = least(most(m.balance, left), rat(to.Capacity))
 	m.params = to
 }
 
@@ -75,13 +99,20 @@ func (m *model) reparameterize(to tokenbucket.Params, now int64) {
 // millitokens, and the rest in parts of 1/Period.
 func (m *model) bucket(t tb) tokenbucket.Bucket {
 	t.Helper()
-	tokens := floor(m.balance)
+	tokens, use := floor(m.balance), ceil(m.use)
 	rest := new(big.Rat).Sub(m.balance, new(big.Rat).SetInt(tokens))
+	if tokens.Int64() == m.params.Capacity {
+		rest = new(big.Rat).Sub(new(big.Rat).SetInt(use), m.use)
+	}
+	carried := tokens.Int64() + use.Int64() - m.params.Capacity
+	if exact := new(big.Rat).Add(m.balance, m.use); tokens.Int64() < m.params.Capacity && exact.Cmp(rat(m.params.Capacity+carried)) != 0 {
+		t.Fatalf("model: balance %v and use %v drift apart", m.balance, m.use)
+	}
 	rest.Mul(rest, rat(m.params.Period))
 	if !rest.IsInt() || !tokens.IsInt64() {
 		t.Fatalf("model is off the grid of %+v: %v", m.params, m.balance)
 	}
-	return tokenbucket.Bucket{Tokens: tokens.Int64(), Remainder: rest.Num().Int64(), Refilled: m.at}
+	return tokenbucket.Bucket{Tokens: tokens.Int64(), Remainder: rest.Num().Int64(), Refilled: m.at, Carried: carried}
 }
 
 // granted is the refill of an unbounded bucket in (from, to].
@@ -98,6 +129,18 @@ func least(a, b *big.Rat) *big.Rat {
 		return a
 	}
 	return b
+}
+
+func most(a, b *big.Rat) *big.Rat {
+	if a.Cmp(b) >= 0 {
+		return a
+	}
+	return b
+}
+
+func ceil(r *big.Rat) *big.Int {
+	n := floor(new(big.Rat).Neg(r))
+	return n.Neg(n)
 }
 
 // floor rounds towards minus infinity: half a millitoken of debt is a whole one.

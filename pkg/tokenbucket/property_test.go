@@ -71,13 +71,19 @@ func genAmount(p tokenbucket.Params, b tokenbucket.Bucket) *rapid.Generator[int6
 }
 
 // genBucket is a bucket in any state that calls can lead to: partly used, full or
-// in debt, with a remainder.
+// in debt, with a remainder, and under a smaller capacity than before.
 func genBucket(p tokenbucket.Params) *rapid.Generator[tokenbucket.Bucket] {
 	return rapid.Custom(func(t *rapid.T) tokenbucket.Bucket {
 		start := rapid.Int64Range(0, 4_000_000_000_000).Draw(t, "start")
 		b := tokenbucket.Full(p, start)
 		for range rapid.IntRange(0, 3).Draw(t, "history") {
 			b = b.ForceConsume(p, genAmount(p, b).Draw(t, "charged"), b.Refilled+genDelta(p).Draw(t, "after"))
+			if rapid.Bool().Draw(t, "lowered") {
+				greater := genParams().Draw(t, "greater")
+				greater.Capacity = max(greater.Capacity, p.Capacity)
+				used := tokenbucket.Full(greater, b.Refilled).ForceConsume(greater, rapid.Int64Range(0, greater.Capacity).Draw(t, "before"), b.Refilled)
+				b = used.Reparameterize(greater, p, b.Refilled)
+			}
 		}
 		return b
 	})
@@ -85,8 +91,13 @@ func genBucket(p tokenbucket.Params) *rapid.Generator[tokenbucket.Bucket] {
 
 // modelOf is the model of a bucket in a given state.
 func modelOf(p tokenbucket.Params, b tokenbucket.Bucket) *model {
-	balance := big.NewRat(b.Remainder, p.Period)
-	return &model{params: p, balance: balance.Add(balance, rat(b.Tokens)), at: b.Refilled}
+	part := big.NewRat(b.Remainder, p.Period)
+	m := &model{params: p, balance: rat(b.Tokens), use: rat(p.Capacity + b.Carried - b.Tokens), at: b.Refilled}
+	m.use.Sub(m.use, part)
+	if b.Tokens < p.Capacity {
+		m.balance.Add(m.balance, part)
+	}
+	return m
 }
 
 // TestOperations lets random sequences of every operation run on a bucket and on
@@ -153,6 +164,16 @@ func TestRetryAfterIsTheFirstMillisecond(t *testing.T) {
 		if full > 0 && b.Available(p, now+full-1) >= p.Capacity {
 			t.Fatalf("TimeToFull %d ms: full 1 ms before", full)
 		}
+		unused := b.TimeToUnused(p, now)
+		if unused >= tokenbucket.Forever {
+			return
+		}
+		if !b.Unused(p, now+unused) || b.Use(p, now+unused) != 0 || unused < full {
+			t.Fatalf("TimeToUnused %d ms, TimeToFull %d ms: %d is used then", unused, full, b.Use(p, now+unused))
+		}
+		if unused > 0 && b.Unused(p, now+unused-1) {
+			t.Fatalf("TimeToUnused %d ms: unused 1 ms before", unused)
+		}
 	})
 }
 
@@ -217,34 +238,75 @@ func TestNeverOverGrants(t *testing.T) {
 	})
 }
 
-// TestReparameterizeMintsNothing flaps between limits, with no time or some
-// passing, and counts: what was granted and what is left came from the first
-// balance and from refill at the rate of the limit then in force.
+// TestReparameterizeMintsNothing flaps between limits, with no time or some passing,
+// also after full: in any interval no more is granted than the greatest capacity that
+// was in force in it, and the refill of each limit while it was in force.
 func TestReparameterizeMintsNothing(t *testing.T) {
 	check(t, func(t *rapid.T) {
 		limits := rapid.SliceOfN(genParams(), 2, 3).Draw(t, "limits")
 		p := limits[0]
 		b := genBucket(p).Draw(t, "bucket")
-		budget, now := modelOf(p, b).balance, b.Refilled
+		type grant struct {
+			amount, capacity int64    // granted, and the capacity in force
+			refill           *big.Rat // since the first
+		}
+		var grants []grant
+		refill, now := new(big.Rat), b.Refilled
 		for range rapid.IntRange(1, 40).Draw(t, "changes") {
 			last := b.Refilled
 			now += genDelta(p).Draw(t, "delta")
 			to := rapid.SampledFrom(limits).Draw(t, "to")
-			due := b.Available(p, now)
+			use := b.Use(p, now)
 			b = b.Reparameterize(p, to, now)
-			if want := min(due, to.Capacity); b.Tokens != want || b.Remainder != 0 {
-				t.Fatalf("Reparameterize with %d due: got %+v, want %d tokens and no remainder", due, b, want)
+			if got := b.Use(to, now); got != use || b.Remainder != 0 || b.Tokens > to.Capacity {
+				t.Fatalf("Reparameterize of a use of %d: got %+v, which is a use of %d", use, b, got)
 			}
-			budget.Add(budget, granted(p, last, b.Refilled))
+			refill = new(big.Rat).Add(refill, granted(p, last, b.Refilled))
 			p = to
-			amount := genAmount(p, b).Draw(t, "amount")
+			g := grant{amount: genAmount(p, b).Draw(t, "amount"), capacity: p.Capacity, refill: refill}
 			var ok bool
-			if b, ok = b.TryConsume(p, amount, now); ok {
-				budget.Sub(budget, rat(amount))
+			if b, ok = b.TryConsume(p, g.amount, now); !ok {
+				g.amount = 0
 			}
-			if modelOf(p, b).balance.Cmp(budget) > 0 {
-				t.Fatalf("%+v holds more than the %v that came in", b, budget)
+			grants = append(grants, g)
+		}
+		for i := range grants {
+			sum, capacity := new(big.Rat), int64(0)
+			for _, g := range grants[i:] {
+				sum.Add(sum, rat(g.amount))
+				capacity = max(capacity, g.capacity)
+				bound := new(big.Rat).Sub(g.refill, grants[i].refill)
+				if bound.Add(bound, rat(capacity)); sum.Cmp(bound) > 0 {
+					t.Fatalf("%v granted, bound %v, by %+v", sum, bound, grants[i:])
+				}
 			}
+		}
+	})
+}
+
+// TestRaise: a capacity raised by d raises the balance by d, from any balance of a
+// bucket that carries nothing; there and back changes nothing; and a bucket without use
+// is one that was never used, under whatever comes.
+func TestRaise(t *testing.T) {
+	check(t, func(t *rapid.T) {
+		p := genParams().Draw(t, "params")
+		b := genBucket(p).Draw(t, "bucket")
+		b.Carried = 0
+		greater := genParams().Draw(t, "greater")
+		greater.Capacity = max(greater.Capacity, p.Capacity)
+		now := b.Refilled + genDelta(p).Draw(t, "delta")
+		was := b.Refill(p, now)
+		raised := b.Reparameterize(p, greater, now)
+		want := tokenbucket.Bucket{Tokens: was.Tokens + greater.Capacity - p.Capacity, Refilled: was.Refilled}
+		if raised != want {
+			t.Fatalf("%+v raised from %d to %d: got %+v, want %+v", was, p.Capacity, greater.Capacity, raised, want)
+		}
+		back := raised.Reparameterize(greater, p, now)
+		if again := back.Reparameterize(p, greater, now); again.Tokens > raised.Tokens || again.Use(greater, now) != raised.Use(greater, now) {
+			t.Fatalf("%+v, lowered and raised again: %+v", raised, again)
+		}
+		if was.Unused(p, now) && raised != tokenbucket.Full(greater, was.Refilled) {
+			t.Fatalf("an unused bucket raised: %+v", raised)
 		}
 	})
 }

@@ -17,7 +17,29 @@
 //	tk' ≥ Capacity  →  tk' = Capacity, rm' = 0
 //
 // A clock that went backwards refills nothing and moves nothing. A balance
-// above the capacity, as a lowered limit leaves it, is clamped at once.
+// above the capacity is clamped at once.
+//
+// # Use, and other parameters
+//
+// The use of a bucket are the tokens that refill has yet to make up for: Capacity −
+// Tokens. A change of the parameters keeps the use: a capacity raised by d raises the
+// balance by d. A lowered capacity cuts the balance, and the tokens that are cut are no
+// use. Then the use can be more than the smaller capacity shows. The rest is carried:
+//
+//	use   = Capacity + Carried − Tokens
+//	tk'   = min(Capacity', max(tk, Capacity' − use))
+//	cu'   = tk' + use − Capacity'
+//
+// Once the balance is full, refill makes up for carried use. So a bucket whose use is 0
+// is like one that was never used, under any parameters that follow.
+//
+// However often parameters change, in any interval no more is taken than the greatest
+// capacity that was in force in it, and the refill. The proof: the tokens taken are the
+// growth of the use and the refill. The use is never below 0, nor above H, which is
+// Capacity + Carried. H grows only by a raise beyond H, to the new capacity. If H at
+// the end is not above the greatest capacity of the interval, that is the bound. If it
+// is, no raise in the interval went beyond H, hence none added tokens. Then the tokens
+// taken are the first balance, at most the capacity, and refill.
 //
 // # Ranges
 //
@@ -83,6 +105,7 @@ type Bucket struct {
 	Tokens    int64 // balance in millitokens; below zero is debt
 	Remainder int64 // refill not yet worth a millitoken, in 1/Period millitoken, 0 to Period-1
 	Refilled  int64 // time of the last refill, Unix milliseconds; never moves back
+	Carried   int64 // use beyond Capacity−Tokens, from a greater capacity, in millitokens; 0 to MaxCapacity
 }
 
 // Full returns the bucket of a limit that nobody has used yet.
@@ -90,21 +113,62 @@ func Full(p Params, now int64) Bucket {
 	return Bucket{Tokens: p.Capacity, Refilled: now}
 }
 
+// Empty returns the bucket of a limit that may have a use of up to use millitokens, 0 to
+// [MaxAmount]: it has no token, and carries the use that the capacity does not show.
+func Empty(p Params, use, now int64) Bucket {
+	return Bucket{Refilled: now, Carried: min(max(use-p.Capacity, 0), MaxCapacity)}
+}
+
 // Refill returns the bucket as it stands at now. Refilling twice is the same
 // as refilling once; a now that is not after Refilled only clamps to the capacity.
 func (b Bucket) Refill(p Params, now int64) Bucket {
-	if b.Tokens >= p.Capacity {
-		return Bucket{Tokens: p.Capacity, Refilled: max(now, b.Refilled)}
+	use := p.Capacity + b.Carried - b.Tokens
+	if use <= 0 {
+		return Full(p, max(now, b.Refilled))
 	}
 	if now <= b.Refilled {
-		return b
+		return b.clamp(p)
 	}
 	elapsed := distance(b.Refilled, now)
 	add, rem, ok := mulAddDiv(elapsed, uint64(p.Amount), uint64(b.Remainder), uint64(p.Period)) // #nosec G115 -- none is negative
-	if !ok || add >= distance(b.Tokens, p.Capacity) {
-		return Bucket{Tokens: p.Capacity, Refilled: now}
+	if !ok || add >= uint64(use) {
+		return Full(p, now)
 	}
-	return Bucket{Tokens: b.Tokens + int64(add), Remainder: int64(rem), Refilled: now} // #nosec G115 -- add < Capacity−Tokens, rem < Period
+	b.Tokens, b.Remainder, b.Refilled = b.Tokens+int64(add), int64(rem), now // #nosec G115 -- add < use, rem < Period
+	return b.clamp(p)
+}
+
+// clamp cuts the balance of a used bucket to the capacity. The excess makes up for
+// carried use, and the remainder then belongs to that.
+func (b Bucket) clamp(p Params) Bucket {
+	if over := b.Tokens - p.Capacity; over > 0 {
+		b.Tokens, b.Carried = p.Capacity, b.Carried-over
+	}
+	return b
+}
+
+// Unused reports whether the bucket has no use at now: it is full, and carries none.
+// Then it is as good as [Full], under any parameters.
+func (b Bucket) Unused(p Params, now int64) bool {
+	b = b.Refill(p, now)
+	return b.Tokens >= p.Capacity && b.Carried == 0
+}
+
+// Use returns the millitokens that refill has yet to make up for at now, 0 or more.
+func (b Bucket) Use(p Params, now int64) int64 {
+	b = b.Refill(p, now)
+	return p.Capacity + b.Carried - b.Tokens
+}
+
+// Subtract takes amount millitokens, 0 or more, of a bucket that is refilled, whatever
+// the balance. Of a balance that was full the remainder goes: it is refill of what is
+// carried, and none of the balance.
+func (b Bucket) Subtract(p Params, amount int64) Bucket {
+	if amount > 0 && b.Tokens >= p.Capacity {
+		b.Remainder = 0
+	}
+	b.Tokens -= amount
+	return b
 }
 
 // TryConsume takes amount millitokens (0 to [MaxAmount]) if the bucket holds
@@ -116,20 +180,18 @@ func (b Bucket) TryConsume(p Params, amount, now int64) (Bucket, bool) {
 	if b.Tokens < Need(amount) {
 		return b, false
 	}
-	b.Tokens -= max(amount, 0)
-	return b, true
+	return b.Subtract(p, max(amount, 0)), true
 }
 
 // ForceConsume takes amount millitokens whatever the balance, into debt if need
 // be; it is how use that has already happened is booked. A negative amount gives
 // back and stops at the capacity. Amounts are cut to ±[MaxAmount].
 func (b Bucket) ForceConsume(p Params, amount, now int64) Bucket {
-	b = b.Refill(p, now)
-	b.Tokens -= min(max(amount, -MaxAmount), MaxAmount)
-	if b.Tokens >= p.Capacity {
-		b.Tokens, b.Remainder = p.Capacity, 0
+	b = b.Refill(p, now).Subtract(p, min(max(amount, -MaxAmount), MaxAmount))
+	if p.Capacity+b.Carried <= b.Tokens {
+		return Full(p, b.Refilled)
 	}
-	if b.Tokens < -MaxAmount {
+	if b = b.clamp(p); b.Tokens < -MaxAmount {
 		b.Tokens, b.Remainder = -MaxAmount, 0
 	}
 	return b
@@ -175,8 +237,18 @@ func (b Bucket) TimeToFull(p Params, now int64) int64 {
 	return b.wait(p, p.Capacity, now)
 }
 
-// wait is the time from now until a refilled bucket holds need ≤ Capacity,
-// which it does not yet.
+// TimeToUnused returns how many milliseconds after now [Bucket.Unused] first holds,
+// when nobody takes from the bucket: at least TimeToFull, at most [Forever].
+func (b Bucket) TimeToUnused(p Params, now int64) int64 {
+	b = b.Refill(p, now)
+	if b.Tokens >= p.Capacity && b.Carried == 0 {
+		return 0
+	}
+	return b.wait(p, p.Capacity+b.Carried, now)
+}
+
+// wait is the time from now until refill of a refilled bucket comes to need, up to
+// Capacity + Carried, which it does not yet.
 func (b Bucket) wait(p Params, need, now int64) int64 {
 	amount, period, remainder := uint64(p.Amount), uint64(p.Period), uint64(b.Remainder) // #nosec G115 -- none is negative
 	hi, lo := bits.Mul64(distance(b.Tokens, need), period)
@@ -234,13 +306,15 @@ func (b Bucket) Status(p Params, amount, now int64) Status {
 	}
 }
 
-// Reparameterize returns the bucket under new parameters: what was due is
-// refilled under the old ones, the remainder is dropped (kept, it would be worth
-// up to old Period/new Period millitokens) and the balance is cut to the new
-// capacity. It never adds tokens beyond the refill that was due.
+// Reparameterize returns the bucket under new parameters, with its use: see the package
+// comment. The refill that was due comes under the old ones. The remainder is dropped:
+// it would be worth up to old Period/new Period millitokens. A raised capacity adds the
+// difference, less the use that is carried.
 func (b Bucket) Reparameterize(from, to Params, now int64) Bucket {
 	b = b.Refill(from, now)
-	return Bucket{Tokens: min(b.Tokens, to.Capacity), Refilled: b.Refilled}
+	use := from.Capacity + b.Carried - b.Tokens
+	tokens := min(to.Capacity, max(b.Tokens, to.Capacity-use))
+	return Bucket{Tokens: tokens, Refilled: b.Refilled, Carried: tokens + use - to.Capacity}
 }
 
 // distance returns to − from, which must not be negative, for any two int64.

@@ -218,33 +218,69 @@ func TestReparameterize(t *testing.T) {
 		{
 			"what was due comes at the old rate",
 			tokenbucket.Bucket{},
-			rate(10, 1, second), rate(100, 100, second), 2500,
+			rate(10, 1, second), rate(10, 100, second), 2500,
 			tokenbucket.Bucket{Tokens: 2500},
 		},
 		{
-			"a raised limit is not filled up",
+			"a raised limit has what it was raised by",
+			tokenbucket.Bucket{Tokens: 4000},
+			rate(10, 1, second), rate(100, 100, second), 0,
+			tokenbucket.Bucket{Tokens: 94_000},
+		},
+		{
+			"a raised limit that was full is full",
 			tokenbucket.Bucket{Tokens: 10_000},
 			rate(10, 1, second), rate(100, 100, second), 0,
-			tokenbucket.Bucket{Tokens: 10_000},
+			tokenbucket.Bucket{Tokens: 100_000},
 		},
 		{
 			// 86,399,999 of 86,400,000 parts of a millitoken would be 86 tokens of a limit per second.
 			"a remainder in days is none in seconds",
 			tokenbucket.Bucket{Tokens: 3, Remainder: day - 1},
-			rate(1, 1, day), rate(100, 1, second), 0,
+			rate(1, 1, day), rate(1, 1, second), 0,
 			tokenbucket.Bucket{Tokens: 3},
 		},
 		{
-			"debt stays",
+			"debt stays, and carries what the capacity shows no more",
 			tokenbucket.Bucket{Tokens: -50_000},
 			rate(100, 1, second), rate(10, 1, second), 1000,
-			tokenbucket.Bucket{Tokens: -49_000},
+			tokenbucket.Bucket{Tokens: -49_000, Carried: 90_000},
+		},
+		{
+			"debt is raised too",
+			tokenbucket.Bucket{Tokens: -50_000},
+			rate(10, 1, second), rate(100, 1, second), 1000,
+			tokenbucket.Bucket{Tokens: 41_000},
+		},
+		{
+			"a lowered limit cuts",
+			tokenbucket.Bucket{Tokens: 60_000},
+			rate(100, 1, second), rate(10, 1, second), 0,
+			tokenbucket.Bucket{Tokens: 10_000, Carried: 40_000},
+		},
+		{
+			"what is carried is raised by less",
+			tokenbucket.Bucket{Tokens: 3000, Carried: 40_000},
+			rate(10, 1, second), rate(70, 1, second), 0,
+			tokenbucket.Bucket{Tokens: 23_000},
+		},
+		{
+			"what is carried is not raised",
+			tokenbucket.Bucket{Tokens: 3000, Carried: 40_000},
+			rate(10, 1, second), rate(40, 1, second), 2000,
+			tokenbucket.Bucket{Tokens: 5000, Carried: 10_000},
+		},
+		{
+			"refill beyond full makes up for what is carried",
+			tokenbucket.Bucket{Tokens: 3000, Carried: 40_000},
+			rate(10, 1, second), rate(10, 5, second), 27_000,
+			tokenbucket.Bucket{Tokens: 10_000, Carried: 20_000},
 		},
 		{
 			"a clock that went back changes the limit and no time",
 			tokenbucket.Bucket{Tokens: 500},
 			rate(10, 1, second), rate(20, 5, second), -hour,
-			tokenbucket.Bucket{Tokens: 500},
+			tokenbucket.Bucket{Tokens: 10_500},
 		},
 	}
 	for _, tt := range tests {
