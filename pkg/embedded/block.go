@@ -24,8 +24,12 @@ import (
 // must cover what is taken. After a commit that may have failed both go on to count,
 // see span.land.
 //
+// The same holds of the use: refill lowers both the file's and the true one, to 0 at
+// least, and a take raises the true one. So the file's use and the block together are
+// never below the true use, which is what a raised limit goes by.
+//
 // Under other limits a state refills otherwise, and covers nothing. Then nothing is
-// taken before the file has a state under the new ones.
+// taken before the file has a state under the new ones, nor what a raise has added.
 //
 // The shard's lock guards it.
 type block struct {
@@ -274,6 +278,7 @@ func (s *span) next(capacity, available, elapsed int64) int64 {
 
 // launch takes the state of the bucket that is to be written, with the next sizes.
 func (b *bucket) launch(now int64) {
+	b.forget(now)
 	k := b.block
 	k.flying, k.clean = true, false
 	for i := range b.limits.Len() {

@@ -1,6 +1,8 @@
 package embedded
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"unique"
 
@@ -21,22 +23,43 @@ type bucket struct {
 	limits     *limiter.Limits // that the bucket is under
 	generation uint64          // of those limits
 	first      tokenbucket.Bucket
-	rest       *rest  // nil for a bucket of one limit with nothing dormant
+	rest       *rest  // nil for a bucket of one limit with nothing dormant or forgotten
 	block      *block // nil in a store without a file
 	shared     bool   // an overflow bucket: entity is its slot, resource its limits
 }
 
 // rest is what only some buckets have.
 type rest struct {
-	balances []tokenbucket.Bucket // of the second limit and on
-	dormant  []dormant
+	balances  []tokenbucket.Bucket // of the second limit and on
+	dormant   []dormant            // limiter.MaxDormant at most
+	forgotten forgotten
 }
 
-// dormant is the balance of a limit that was taken away before it was full: were
+// dormant is the balance of a limit that was taken away while it had use: were
 // it forgotten, taking a limit away and putting it back would fill the bucket.
 type dormant struct {
 	limit  limiter.Limit
 	bucket tokenbucket.Bucket
+}
+
+// forgotten stands for dormant limits that were too many, see limiter.Op.
+type forgotten struct {
+	until int64 // when the last of them would be without use, Unix ms
+	use   int64 // the greatest when they were forgotten, millitokens; 0 = there is none
+}
+
+// lasts reports whether a limit of which nothing is known may have use at now.
+func (f forgotten) lasts(now int64) bool { return f.use > 0 && f.until > now }
+
+// with returns what stands for both.
+func (f forgotten) with(g forgotten) forgotten {
+	switch {
+	case f.use == 0:
+		return g
+	case g.use == 0:
+		return f
+	}
+	return forgotten{until: max(f.until, g.until), use: max(f.use, g.use)}
 }
 
 // newBucket returns the full bucket of an op. It keeps no string of the op.
@@ -94,19 +117,19 @@ func (b *bucket) balance(i int) *tokenbucket.Bucket {
 // full reports whether the bucket is as good as none.
 func (b *bucket) full(now int64) bool {
 	for i := range b.limits.Len() {
-		p := b.limits.Params(i)
-		if !b.limits.Unlimited(i) && b.balance(i).Available(p, now) < p.Capacity {
+		if !b.limits.Unlimited(i) && !b.balance(i).Unused(b.limits.Params(i), now) {
 			return false
 		}
 	}
-	if b.rest != nil {
-		for _, d := range b.rest.dormant {
-			if p := d.limit.Params(); d.bucket.Available(p, now) < p.Capacity {
-				return false
-			}
+	if b.rest == nil {
+		return true
+	}
+	for _, d := range b.rest.dormant {
+		if !d.bucket.Unused(d.limit.Params(), now) {
+			return false
 		}
 	}
-	return true
+	return !b.rest.forgotten.lasts(now)
 }
 
 // idle reports whether the bucket was full at a time and not touched since.
@@ -120,7 +143,7 @@ func (b *bucket) idle(since int64) bool {
 }
 
 // adopt brings the bucket under other limits if they are newer than its own, see
-// limiter.Op. It never adds tokens beyond the refill that was due.
+// limiter.Op.
 func (b *bucket) adopt(to *limiter.Limits, generation uint64, now int64) {
 	from := b.limits
 	if from == to || from.Hash() == to.Hash() {
@@ -147,40 +170,92 @@ func (b *bucket) adopt(to *limiter.Limits, generation uint64, now int64) {
 // carry returns the balance that the old bucket has for a limit under new numbers.
 func (b *bucket) carry(to limiter.Limit, now int64) tokenbucket.Bucket {
 	p := to.Params()
-	if i := b.limits.Find(to.Name); i >= 0 && !b.limits.Unlimited(i) {
-		return b.balance(i).Reparameterize(b.limits.Params(i), p, now)
+	if l, t, ok := b.held(to.Name); ok {
+		return t.Reparameterize(l.Params(), p, now)
+	}
+	return b.unknown(p, now)
+}
+
+// held returns the limit of a name and its balance, dormant or not.
+func (b *bucket) held(name string) (l limiter.Limit, t tokenbucket.Bucket, ok bool) {
+	if i := b.limits.Find(name); i >= 0 && !b.limits.Unlimited(i) {
+		return b.limits.At(i), *b.balance(i), true
 	}
 	if b.rest != nil {
 		for _, d := range b.rest.dormant {
-			if dp := d.limit.Params(); d.limit.Name == to.Name && d.bucket.Available(dp, now) < dp.Capacity {
-				return d.bucket.Reparameterize(dp, p, now)
+			if d.limit.Name == name {
+				return d.limit, d.bucket, true
 			}
 		}
+	}
+	return limiter.Limit{}, tokenbucket.Bucket{}, false
+}
+
+// unknown returns the balance of a limit that is not held: full, unless it may be one
+// that was forgotten.
+func (b *bucket) unknown(p tokenbucket.Params, now int64) tokenbucket.Bucket {
+	if b.rest != nil && b.rest.forgotten.lasts(now) {
+		return tokenbucket.Empty(p, b.rest.forgotten.use, now)
 	}
 	return tokenbucket.Full(p, now)
 }
 
-// keepDormant keeps the balances of old that have no place in b and are not full.
+// keepDormant keeps the balances of old that have no place in b and have use.
 func (b *bucket) keepDormant(old *bucket, now int64) {
+	var kept []dormant
 	keep := func(l limiter.Limit, t tokenbucket.Bucket) {
 		if i := b.limits.Find(l.Name); l.Unlimited || i >= 0 && !b.limits.Unlimited(i) {
 			return
 		}
-		if t = t.Refill(l.Params(), now); t.Tokens == l.Params().Capacity {
-			return
+		if t = t.Refill(l.Params(), now); !t.Unused(l.Params(), now) {
+			kept = append(kept, dormant{limit: l, bucket: t})
 		}
-		if b.rest == nil {
-			b.rest = &rest{}
-		}
-		b.rest.dormant = append(b.rest.dormant, dormant{limit: l, bucket: t})
 	}
 	for i := range old.limits.Len() {
 		keep(old.limits.At(i), *old.balance(i))
 	}
+	var f forgotten
 	if old.rest != nil {
 		for _, d := range old.rest.dormant {
 			keep(d.limit, d.bucket)
 		}
+		f = old.rest.forgotten
+	}
+	b.remember(kept, f, now)
+}
+
+// remember sets the dormant limits of the bucket, and forgets those that are too many.
+func (b *bucket) remember(all []dormant, f forgotten, now int64) {
+	if !f.lasts(now) {
+		f = forgotten{}
+	}
+	if extra := len(all) - limiter.MaxDormant; extra > 0 {
+		slices.SortStableFunc(all, func(x, y dormant) int {
+			return cmp.Compare(x.bucket.TimeToUnused(x.limit.Params(), now), y.bucket.TimeToUnused(y.limit.Params(), now))
+		})
+		for i := range extra {
+			p := all[i].limit.Params()
+			f = f.with(forgotten{until: plus(now, all[i].bucket.TimeToUnused(p, now)), use: all[i].bucket.Use(p, now)})
+		}
+		all = slices.Clone(all[extra:])
+	}
+	if b.rest == nil {
+		if len(all) == 0 && f == (forgotten{}) {
+			return
+		}
+		b.rest = &rest{}
+	}
+	b.rest.dormant, b.rest.forgotten = all, f
+}
+
+// forget drops the dormant limits that have no use any more.
+func (b *bucket) forget(now int64) {
+	if b.rest == nil {
+		return
+	}
+	b.rest.dormant = slices.DeleteFunc(b.rest.dormant, func(d dormant) bool { return d.bucket.Unused(d.limit.Params(), now) })
+	if !b.rest.forgotten.lasts(now) {
+		b.rest.forgotten = forgotten{}
 	}
 }
 
@@ -221,7 +296,7 @@ func (b *bucket) finish(op *limiter.Op, admitted bool) {
 func (b *bucket) spend(sp *limiter.Spend, admitted bool) (took int64) {
 	before := sp.Bucket.Tokens
 	if admitted {
-		sp.Bucket.Tokens -= sp.Take
+		sp.Bucket = sp.Bucket.Subtract(b.limits.Params(sp.Index), sp.Take)
 	}
 	if sp.Charge > sp.Refund {
 		b.charge(sp)
@@ -232,7 +307,8 @@ func (b *bucket) spend(sp *limiter.Spend, admitted bool) (took int64) {
 
 // charge books what a spend costs, down to the debt floor.
 func (b *bucket) charge(sp *limiter.Spend) {
-	t := &sp.Bucket
-	floor := min(t.Tokens, b.limits.At(sp.Index).DebtFloor())
-	t.Tokens = max(t.Tokens-(sp.Charge-sp.Refund), floor)
+	tokens := sp.Bucket.Tokens
+	floor := min(tokens, b.limits.At(sp.Index).DebtFloor())
+	left := max(tokens-(sp.Charge-sp.Refund), floor)
+	sp.Bucket = sp.Bucket.Subtract(b.limits.Params(sp.Index), tokens-left)
 }

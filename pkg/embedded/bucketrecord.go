@@ -17,11 +17,15 @@ import (
 //
 //	key    namespace, entity, resource, each with its length before it; variant, 8 bytes;
 //	       1 for an overflow bucket, else nothing
-//	value  version 1; generation; hour; limits; of each that is not unlimited its balance,
+//	value  version; generation; hour; limits; of each that is not unlimited its balance,
 //	       the size of its block and what was used in the hour; dormant limits and balances
 //
-// Numbers are varints, but for the variant.
-const bucketVersion = 1
+// Numbers are varints, but for the variant. Version 2 has besides, with each balance,
+// the use that it carries, and at the end what is forgotten: until when, and its use.
+const (
+	bucketVersion = 1 // of a bucket that carries no use and has forgotten nothing
+	carryVersion  = 2
+)
 
 // sharedKey ends the key of an overflow bucket.
 const sharedKey = 1
@@ -47,10 +51,26 @@ func (b *bucket) identity() []byte {
 	return buf
 }
 
-func appendBalance(buf []byte, t tokenbucket.Bucket) []byte {
+func appendBalance(buf []byte, version byte, t tokenbucket.Bucket) []byte {
 	buf = binary.AppendVarint(buf, t.Tokens)
 	buf = binary.AppendVarint(buf, t.Remainder)
-	return binary.AppendVarint(buf, t.Refilled)
+	buf = binary.AppendVarint(buf, t.Refilled)
+	if version >= carryVersion {
+		buf = binary.AppendVarint(buf, t.Carried)
+	}
+	return buf
+}
+
+// version returns the version of the bucket's record.
+func (b *bucket) version() byte {
+	carries := b.rest != nil && (b.rest.forgotten != forgotten{} || slices.ContainsFunc(b.rest.dormant, func(d dormant) bool { return d.bucket.Carried != 0 }))
+	for i := range b.limits.Len() {
+		carries = carries || b.balance(i).Carried != 0
+	}
+	if carries {
+		return carryVersion
+	}
+	return bucketVersion
 }
 
 func appendLimit(buf []byte, l limiter.Limit) []byte {
@@ -76,7 +96,8 @@ func appendLimits(buf []byte, s *limiter.Limits) []byte {
 // blocks that exact leaves out.
 func (b *bucket) record(buf []byte, exact bool) []byte {
 	const usual = 128 // bytes of a record, for two limits
-	buf = append(slices.Grow(buf, usual), bucketVersion)
+	version := b.version()
+	buf = append(slices.Grow(buf, usual), version)
 	buf = binary.AppendUvarint(buf, b.generation)
 	var hour int64
 	if b.block != nil {
@@ -95,17 +116,21 @@ func (b *bucket) record(buf []byte, exact bool) []byte {
 				size = b.block.span(i).nextSize
 			}
 		}
-		buf = appendBalance(buf, *b.balance(i))
+		buf = appendBalance(buf, version, *b.balance(i))
 		buf = binary.AppendVarint(buf, size)
 		buf = binary.AppendVarint(buf, used)
 	}
 	var sleeping []dormant
+	var f forgotten
 	if b.rest != nil {
-		sleeping = b.rest.dormant
+		sleeping, f = b.rest.dormant, b.rest.forgotten
 	}
 	buf = binary.AppendUvarint(buf, uint64(len(sleeping)))
 	for _, d := range sleeping {
-		buf = appendBalance(appendLimit(buf, d.limit), d.bucket)
+		buf = appendBalance(appendLimit(buf, d.limit), version, d.bucket)
+	}
+	if version >= carryVersion {
+		buf = binary.AppendVarint(binary.AppendVarint(buf, f.until), f.use)
 	}
 	return buf
 }
@@ -160,12 +185,16 @@ func (r *reader) count() int {
 	return int(n)
 }
 
-func (r *reader) balance() tokenbucket.Bucket {
-	return tokenbucket.Bucket{
+func (r *reader) balance(version byte) tokenbucket.Bucket {
+	t := tokenbucket.Bucket{
 		Tokens:    r.int(-tokenbucket.MaxAmount, tokenbucket.MaxAmount),
 		Remainder: r.int(0, tokenbucket.MaxPeriod),
 		Refilled:  r.int(math.MinInt64, math.MaxInt64),
 	}
+	if version >= carryVersion {
+		t.Carried = r.int(0, tokenbucket.MaxCapacity)
+	}
+	return t
 }
 
 func (r *reader) limit() limiter.Limit {
@@ -220,9 +249,10 @@ func parseBucket(key, value []byte, shared map[string]*limiter.Limits) (restored
 		return restored{}, fmt.Errorf("key %x: %w", key, errRecord)
 	}
 	b.variant = binary.BigEndian.Uint64(r.buf)
-	if len(value) == 0 || value[0] != bucketVersion {
+	if len(value) == 0 || value[0] != bucketVersion && value[0] != carryVersion {
 		return restored{}, fmt.Errorf("bucket of %q: %w", b.entity, errRecord)
 	}
+	version := value[0]
 	r = &reader{buf: value[1:]}
 	b.generation = r.uint()
 	hour := r.int(hourOf(math.MinInt64), hourOf(math.MaxInt64))
@@ -237,7 +267,7 @@ func parseBucket(key, value []byte, shared map[string]*limiter.Limits) (restored
 		if b.limits.Unlimited(i) {
 			continue
 		}
-		*b.balance(i) = r.balance()
+		*b.balance(i) = r.balance(version)
 		out.sizes[i] = r.int(0, maxFlow)
 		k.span(i).used = r.int(math.MinInt64, math.MaxInt64)
 		if out.sizes[i] > 0 || k.span(i).used != 0 {
@@ -245,16 +275,25 @@ func parseBucket(key, value []byte, shared map[string]*limiter.Limits) (restored
 		}
 	}
 	for range r.count() {
-		d := dormant{limit: r.limit(), bucket: r.balance()}
-		if b.rest == nil {
-			b.rest = &rest{}
+		b.more().dormant = append(b.more().dormant, dormant{limit: r.limit(), bucket: r.balance(version)})
+	}
+	if version >= carryVersion {
+		if f := (forgotten{until: r.int(math.MinInt64, math.MaxInt64), use: r.int(0, math.MaxInt64)}); f != (forgotten{}) {
+			b.more().forgotten = f
 		}
-		b.rest.dormant = append(b.rest.dormant, d)
 	}
 	if r.fault || len(r.buf) > 0 {
 		return restored{}, fmt.Errorf("bucket of %q: %w", b.entity, errRecord)
 	}
 	return out, nil
+}
+
+// more returns what only some buckets have, of this one.
+func (b *bucket) more() *rest {
+	if b.rest == nil {
+		b.rest = &rest{}
+	}
+	return b.rest
 }
 
 // balances makes room for the balances of the bucket's limits.
@@ -274,14 +313,10 @@ func (r *restored) recover(now int64) (lost int64) {
 		if r.limits.Unlimited(i) {
 			continue
 		}
-		p, t := r.limits.Params(i), r.balance(i)
-		*t = settle(*t, p, now)
-		switch floor := r.limits.At(i).DebtFloor(); {
-		case t.Tokens-size >= floor:
-			t.Tokens -= size
-		case t.Tokens > floor: // the true balance may have been filled in between, and so have another remainder
-			t.Tokens, t.Remainder = floor, 0
-		}
+		t := r.balance(i)
+		carries := t.Carried > 0
+		*t = settle(*t, r.limits.Params(i), now)
+		taken(t, r.limits.At(i), size, carries)
 		lost = plus(lost, size)
 	}
 	if r.rest != nil {
@@ -291,6 +326,22 @@ func (r *restored) recover(now int64) (lost int64) {
 		}
 	}
 	return lost
+}
+
+// taken subtracts a block, down to the debt floor. What then is not subtracted goes to
+// the use that the balance carries, if it carried any: the true one may carry more.
+func taken(t *tokenbucket.Bucket, l limiter.Limit, size int64, carries bool) {
+	switch floor := l.DebtFloor(); {
+	case t.Tokens-size >= floor:
+		*t = t.Subtract(l.Params(), size)
+		return
+	case t.Tokens > floor: // the true balance may have been filled in between, and so have another remainder
+		size -= t.Tokens - floor
+		t.Tokens, t.Remainder = floor, 0
+	}
+	if carries {
+		t.Carried = min(t.Carried+size, tokenbucket.MaxCapacity)
+	}
 }
 
 // settle refills a balance to now, or brings its time back to now.

@@ -136,7 +136,7 @@ func (b *bucket) share(first *bucket, op *limiter.Op, slot string, now int64) {
 			continue
 		}
 		if other.generation != op.Generation || other.limits.Hash() == op.Limits.Hash() {
-			b.lower(other, now)
+			b.lower(other, true, now)
 		}
 	}
 }

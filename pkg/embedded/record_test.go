@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"encoding/hex"
 	"errors"
 	"slices"
 	"testing"
@@ -55,6 +56,7 @@ func oneLimit(t *rapid.T, name string) limiter.Limit {
 func balances() *rapid.Generator[tokenbucket.Bucket] {
 	return rapid.Custom(func(t *rapid.T) tokenbucket.Bucket {
 		return tokenbucket.Bucket{
+			Carried:   rapid.SampledFrom([]int64{0, 0, 0, 1, tokenbucket.MaxCapacity}).Draw(t, "carried"),
 			Tokens:    rapid.Int64Range(-tokenbucket.MaxAmount, tokenbucket.MaxCapacity).Draw(t, "tokens"),
 			Remainder: rapid.Int64Range(0, tokenbucket.MinPeriod-1).Draw(t, "remainder"),
 			Refilled:  rapid.Int64().Draw(t, "refilled"),
@@ -80,10 +82,10 @@ func anyBucket(t *rapid.T) *bucket {
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "dormant") {
 		l := limiter.PerHour("dormant", rapid.Int64Range(1, limiter.MaxTokens).Draw(t, "rate"))
-		if b.rest == nil {
-			b.rest = &rest{}
-		}
-		b.rest.dormant = append(b.rest.dormant, dormant{limit: l, bucket: balances().Draw(t, "asleep")})
+		b.more().dormant = append(b.rest.dormant, dormant{limit: l, bucket: balances().Draw(t, "asleep")})
+	}
+	if rapid.IntRange(0, 3).Draw(t, "forgotten") == 0 {
+		b.more().forgotten = forgotten{until: rapid.Int64().Draw(t, "until"), use: rapid.Int64Range(1, tokenbucket.MaxAmount).Draw(t, "use")}
 	}
 	return b
 }
@@ -97,6 +99,7 @@ type kept struct {
 	Sizes, Used                 []int64
 	Hour                        int64
 	Dormant                     []dormant
+	Forgotten                   forgotten
 }
 
 func keptOf(b *bucket, size func(int) int64) kept {
@@ -116,9 +119,32 @@ func keptOf(b *bucket, size func(int) int64) kept {
 		k.Hour = b.block.hour
 	}
 	if b.rest != nil {
-		k.Dormant = b.rest.dormant
+		k.Dormant, k.Forgotten = b.rest.dormant, b.rest.forgotten
 	}
 	return k
+}
+
+// TestRecordsOfVersion1 reads what was written before buckets carried use, and writes
+// the same as long as they carry none.
+func TestRecordsOfVersion1(t *testing.T) {
+	limits := limitsOf(t, limiter.PerDay("day", 100), limiter.PerMinute("min", 10))
+	op := opOf("ada", limits, 0)
+	b := newBucket(&op, 1000)
+	b.first.Tokens, b.rest.balances[0].Remainder = 70_000, 7
+	b.rest.dormant = []dormant{{limit: limiter.PerHour("old", 3), bucket: tokenbucket.Bucket{Tokens: 5, Refilled: 900}}}
+	key, head := identified(b.identity())
+	const want = "0101000203646179c801c80180f0b25200036d696e1414c0a90700e0c50800d00f0000a09c010ed00f000001036f6c64060680bab703000a00880e"
+	value := b.record(head, true)
+	if value[len(head)] != bucketVersion {
+		t.Errorf("a record of version %d, want %d", value[len(head)], bucketVersion)
+	}
+	if got := hex.EncodeToString(value[len(head):]); got != want {
+		t.Errorf("record %s, want %s", got, want)
+	}
+	r, err := parseBucket(key, value, map[string]*limiter.Limits{})
+	if err != nil || r.first != b.first || r.rest.dormant[0] != b.rest.dormant[0] {
+		t.Errorf("read back: %+v, %v", r.bucket, err)
+	}
 }
 
 func TestBucketsComeBackFromTheirRecords(t *testing.T) {
@@ -137,7 +163,7 @@ func TestBucketsComeBackFromTheirRecords(t *testing.T) {
 			return b.block.span(i).nextSize
 		})
 		got := keptOf(r.bucket, func(i int) int64 { return r.sizes[i] })
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(dormant{}), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(dormant{}, forgotten{}), cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
 	})

@@ -220,7 +220,7 @@ func (s *Store) lower(ctx context.Context, backup *Store, now int64) (used []usa
 // must be locked.
 func (s *Store) lowerOne(sh *shard, hash uint64, b, to *bucket, now int64) *batch {
 	switch {
-	case b != nil && !b.lower(to, now), b == nil && to.full(now):
+	case b != nil && !b.lower(to, false, now), b == nil && to.full(now):
 		return nil
 	case b == nil:
 		b = to
@@ -257,15 +257,23 @@ func (b *bucket) surplus(rows []usageRow, other *bucket) []usageRow {
 	return rows
 }
 
-// lower brings each balance of a bucket down to that of another, under its own numbers,
-// and reports whether that changed anything. Then the file has to have it before any more
-// is taken. The shard must be locked.
-func (b *bucket) lower(to *bucket, now int64) (lowered bool) {
+// lower brings each balance of a bucket down to that of another, with the use of the one
+// that was used more, and reports whether that changed anything. Then the file has to have
+// it before any more is taken. carry says that the other's limits have changed into those
+// of this one, which may have been raised; else a raise adds nothing. The shard must be
+// locked.
+func (b *bucket) lower(to *bucket, carry bool, now int64) (lowered bool) {
 	lower := func(l limiter.Limit, t *tokenbucket.Bucket) {
-		most, is := to.carry(l, now), t.Refill(l.Params(), now)
-		if most.Tokens < is.Tokens {
-			is.Tokens, is.Remainder = most.Tokens, 0
-			*t, lowered = is, true
+		p := l.Params()
+		is, most, under := t.Refill(p, now), to.carry(l, now), p
+		if was, has, ok := to.held(l.Name); ok && !carry {
+			most, under = has.Refill(was.Params(), now), was.Params()
+		}
+		tokens := min(is.Tokens, most.Tokens)
+		use := max(is.Use(p, now), most.Use(under, now), p.Capacity-tokens)
+		if carried := tokens + use - p.Capacity; tokens < is.Tokens || carried > is.Carried {
+			*t = tokenbucket.Bucket{Tokens: tokens, Refilled: is.Refilled, Carried: min(carried, tokenbucket.MaxCapacity)}
+			lowered = true
 		}
 	}
 	var known []string
@@ -296,17 +304,18 @@ func (b *bucket) lower(to *bucket, now int64) (lowered bool) {
 	return true
 }
 
-// keepOthers keeps, as dormant, the balances of another bucket that are not full and whose
-// limits have none of these names.
+// keepOthers keeps, as dormant, the balances of another bucket that have use and whose
+// limits have none of these names, and what it has forgotten.
 func (b *bucket) keepOthers(of *bucket, names []string, now int64) (kept bool) {
+	var all []dormant
+	var f forgotten
+	if b.rest != nil {
+		all, f = b.rest.dormant, b.rest.forgotten
+	}
 	keep := func(l limiter.Limit, t tokenbucket.Bucket) {
-		if l.Unlimited || slices.Contains(names, l.Name) || t.Available(l.Params(), now) == l.Params().Capacity {
-			return
+		if !l.Unlimited && !slices.Contains(names, l.Name) && !t.Unused(l.Params(), now) {
+			all, kept = append(all, dormant{limit: l, bucket: t}), true
 		}
-		if b.rest == nil {
-			b.rest = &rest{}
-		}
-		b.rest.dormant, kept = append(b.rest.dormant, dormant{limit: l, bucket: t}), true
 	}
 	for i := range of.limits.Len() {
 		keep(of.limits.At(i), *of.balance(i))
@@ -315,6 +324,13 @@ func (b *bucket) keepOthers(of *bucket, names []string, now int64) (kept bool) {
 		for _, d := range of.rest.dormant {
 			keep(d.limit, d.bucket)
 		}
+		if was := f; of.rest.forgotten.lasts(now) {
+			f = f.with(of.rest.forgotten)
+			kept = kept || f != was
+		}
+	}
+	if kept {
+		b.remember(all, f, now)
 	}
 	return kept
 }

@@ -331,7 +331,7 @@ func TestLoweredBucketsAreNotCovered(t *testing.T) {
 		sh := &s.shards[hash%shardCount]
 		sh.mu.Lock()
 		b := sh.buckets[hash]
-		lowered := b.lower(step.to, t0.UnixMilli())
+		lowered := b.lower(step.to, false, t0.UnixMilli())
 		covers := b.block.span(0).covers(0, limiter.Milli)
 		sh.mu.Unlock()
 		if lowered != step.lowered || covers != step.covers {

@@ -24,7 +24,7 @@ const (
 	MarkBytes = 1 << 30 / DefaultMaxMarks
 	// BucketBytes is the memory that a bucket takes at most, with the longest names that are
 	// kept and two limits. One with short names and one limit takes a fifth of it.
-	BucketBytes = 1280
+	BucketBytes = 1344
 	// DefaultMaxMarks is the most marks of settlements held at once, about 1 GiB of memory.
 	DefaultMaxMarks = 5_000_000
 	// DefaultSweepInterval is how long it takes to look at every bucket once.

@@ -18,6 +18,8 @@ const (
 	MaxTokens = tokenbucket.MaxCapacity / tokenbucket.Milli
 	// MaxLimits is the greatest number of limits in one bucket.
 	MaxLimits = 16
+	// MaxDormant is how many dormant limits a bucket remembers one by one, see [Op].
+	MaxDormant = 8
 	// MaxLimitName is the greatest length of a limit's name in bytes.
 	MaxLimitName = 64
 	// DefaultMaxDebt is how far charges may take a balance below zero, as a

@@ -374,7 +374,7 @@ func TestStaticChangeReachesLiveBuckets(t *testing.T) {
 	for _, step := range []struct {
 		capacity int64
 		left     string
-	}{{5, "5"}, {100, "5"}, {3, "3"}} {
+	}{{5, "5"}, {100, "90"}, {3, "3"}} {
 		if err := l.SetStatic(t.Context(), limiter.Static{System: set(t, limiter.PerMinute("rpm", step.capacity))}); err != nil {
 			t.Fatal(err)
 		}

@@ -26,8 +26,9 @@ import (
 //
 // For a bucket of capacity B and refill rate r, the tokens admitted in any
 // interval (s,t], less what was refunded, are at most B + r·(t−s). That holds for
-// any order in which concurrent calls are applied, whatever their now, and across
-// changes of limits. A clock that goes backwards mints nothing.
+// any order in which concurrent calls are applied, whatever their now. Across changes
+// of a limit B is the greatest capacity that was in force in the interval, and each
+// rate counts while it was in force. A clock that goes backwards mints nothing.
 //
 // # Errors
 //
@@ -72,12 +73,23 @@ type BucketKey struct {
 // Limits.Hash()), ordered by generation, then by hash. A missing bucket is
 // created full, under the op's limits. When the hashes differ and the op's version
 // is greater, the bucket is brought under the op's limits before anything else:
-// each limit it holds is refilled under its old numbers and then cut to the new
-// capacity (tokenbucket.Bucket.Reparameterize); a limit that is gone stays dormant
-// until it would be full, so that taking it away and putting it back gives nothing;
-// only a limit that the bucket never held, or that was dormant and is full, starts
-// full. When the op's version is smaller, the bucket decides under the newer limits
+// each limit it holds is refilled under its old numbers, and then its use is carried
+// over to the new ones (tokenbucket.Bucket.Reparameterize). A capacity raised by d
+// raises the balance by d, a lowered one cuts it. A limit that is gone stays dormant
+// under its old numbers while it has use, so that one that comes back has its use of
+// before. A limit that has no use is the same as one that the bucket never held, and
+// starts full. When the op's version is smaller, the bucket decides under the newer limits
 // that it already has. When the hashes are equal the generation is raised to the op's.
+//
+// Refill makes up for use that a full balance carries. When a store takes from such a
+// balance, it may drop the part of a millitoken that was made up for.
+//
+// A bucket may forget dormant limits beyond MaxDormant, those first that have the
+// least time left until they are without use. Until the last of all that it forgot
+// would be, a limit that the bucket does not hold starts empty: with no token, and the
+// greatest use that any of them had when it was forgotten, if that is more than its
+// capacity. So no change of limits gives what was used, however many there are. A debt
+// that is forgotten is remitted: charges stand outside of the bound.
 //
 // # Order within an op
 //

@@ -306,12 +306,15 @@ func TestChangedLimitsOfRulesKeepBalances(t *testing.T) {
 		}
 	}
 	want(rlsv3.RateLimitResponse_OVER_LIMIT)
-	for _, tokens := range []int64{4, 2, 1000} {
-		e.service.SetRules(rules(tokens))
+	for _, change := range []struct {
+		tokens int64
+		code   rlsv3.RateLimitResponse_Code
+	}{{2, rlsv3.RateLimitResponse_OVER_LIMIT}, {3, rlsv3.RateLimitResponse_OVER_LIMIT}, {4, rlsv3.RateLimitResponse_OK}} {
+		e.service.SetRules(rules(change.tokens))
 		if err := l.SetStatic(t.Context(), limiter.Static{}); err != nil {
 			t.Fatal(err)
 		}
-		want(rlsv3.RateLimitResponse_OVER_LIMIT)
+		want(change.code)
 	}
 }
 

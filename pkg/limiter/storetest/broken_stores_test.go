@@ -335,7 +335,24 @@ func brokenChanges() []broken {
 		}), []string{
 			"change/numbers", "change/refill before the change", "change/removed and added again", "change/unlimited and back",
 			"change/flapping", "change/added and removed", "change/debt floor", "change/while callers take", "limiter/changes at one instant",
+			"change/a raised limit frees callers", "change/to and fro", "change/use after a lowered limit",
 		}},
+		{"adds nothing when a limit is raised", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
+			r.eachBalance(ops, func(_ *refBucket, t *refBalance) {
+				if t.refill(now.UnixMilli()); !t.unused() {
+					t.use.Add(t.use, milli(10_000))
+				}
+			})
+			return r.Take(ctx, now, ops)
+		}), []string{"change/a raised limit frees callers", "change/numbers", "change/use after a lowered limit", "lockstep/buckets"}},
+		{"forgets what a lowered limit carries", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
+			r.eachBalance(ops, func(_ *refBucket, t *refBalance) {
+				t.refill(now.UnixMilli())
+				t.use = milli(t.limit.Capacity)
+				t.use.Sub(t.use, t.tokens)
+			})
+			return r.Take(ctx, now, ops)
+		}), []string{"change/to and fro", "change/use after a lowered limit", "lockstep/buckets"}},
 		{"forgets limits that are gone", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
 			admitted, err := r.Take(ctx, now, ops)
 			r.eachBalance(ops, func(b *refBucket, t *refBalance) {
@@ -344,7 +361,9 @@ func brokenChanges() []broken {
 				}
 			})
 			return admitted, err
-		}), []string{"change/removed and added again", "change/unlimited and back", "change/flapping", "change/while callers take", "lockstep/buckets"}},
+		}), []string{"change/removed and added again", "change/unlimited and back", "change/flapping", "change/while callers take", "lockstep/buckets",
+			"change/names that come and go", "change/more names than are remembered",
+		}},
 		{"takes whatever limits come", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
 			r.eachBucket(ops, func(_ limiter.Op, b *refBucket) { b.generation = 0 })
 			return r.Take(ctx, now, ops)

@@ -50,7 +50,8 @@ type refBucket struct {
 type refBalance struct {
 	limit   limiter.Limit
 	tokens  *big.Rat
-	at      int64 // when tokens was true, Unix milliseconds
+	use     *big.Rat // what refill has yet to make up for
+	at      int64    // when both were true, Unix milliseconds
 	dormant bool
 }
 
@@ -153,7 +154,7 @@ func (b *refBucket) bring(limits *limiter.Limits, generation uint64, now int64) 
 	for name, t := range b.held {
 		t.refill(now)
 		l, ok := wanted[name]
-		if (t.dormant || !ok) && t.full() {
+		if (t.dormant || !ok) && t.unused() {
 			delete(b.held, name) // as if it had never been there
 			continue
 		}
@@ -163,7 +164,7 @@ func (b *refBucket) bring(limits *limiter.Limits, generation uint64, now int64) 
 		}
 	}
 	for name, l := range wanted {
-		b.held[name] = &refBalance{limit: l, tokens: milli(l.Capacity), at: now}
+		b.held[name] = &refBalance{limit: l, tokens: milli(l.Capacity), use: new(big.Rat), at: now}
 	}
 }
 
@@ -177,7 +178,7 @@ func (r *reference) idle(key limiter.BucketKey, now int64) (version, bool) {
 		return version{}, false
 	}
 	for _, t := range b.held {
-		if t.refill(now); !t.full() {
+		if t.refill(now); !t.unused() {
 			return version{}, false
 		}
 	}
@@ -193,8 +194,7 @@ func (b *refBucket) prepare(sp *limiter.Spend, now int64) bool {
 	}
 	t.refill(now)
 	if give := sp.Refund - sp.Charge; give > 0 {
-		t.tokens.Add(t.tokens, new(big.Rat).SetInt64(give))
-		t.cut()
+		t.add(new(big.Rat).SetInt64(give))
 	}
 	need := sp.Take
 	if sp.Look {
@@ -211,7 +211,7 @@ func (b *refBucket) finish(sp *limiter.Spend, admitted bool) {
 	}
 	t := b.held[sp.Limit]
 	if admitted {
-		t.tokens.Sub(t.tokens, new(big.Rat).SetInt64(sp.Take))
+		t.subtract(new(big.Rat).SetInt64(sp.Take))
 	}
 	if cost := sp.Charge - sp.Refund; cost > 0 {
 		t.charge(cost)
@@ -225,18 +225,33 @@ func (t *refBalance) refill(now int64) {
 	if now > t.at {
 		elapsed := new(big.Int).Sub(big.NewInt(now), big.NewInt(t.at))
 		due := elapsed.Mul(elapsed, big.NewInt(t.limit.RefillAmount*limiter.Milli))
-		t.tokens.Add(t.tokens, new(big.Rat).SetFrac(due, big.NewInt(t.limit.RefillPeriod.Milliseconds())))
+		t.add(new(big.Rat).SetFrac(due, big.NewInt(t.limit.RefillPeriod.Milliseconds())))
 		t.at = now
 	}
-	t.cut()
 }
 
-// cut drops what is above the capacity.
-func (t *refBalance) cut() {
+// add gives tokens, up to the capacity, and takes as much off the use.
+func (t *refBalance) add(n *big.Rat) {
+	t.tokens.Add(t.tokens, n)
 	if t.full() {
 		t.tokens = milli(t.limit.Capacity)
 	}
+	if t.use.Sub(t.use, n); t.use.Sign() < 0 {
+		t.use = new(big.Rat)
+	}
 }
+
+// subtract takes tokens, which are use. Of use that is made up for while the balance
+// is full, parts of a millitoken are left to the next time.
+func (t *refBalance) subtract(n *big.Rat) {
+	if t.full() && n.Sign() > 0 {
+		t.use = ceil(t.use)
+	}
+	t.tokens.Sub(t.tokens, n)
+	t.use.Add(t.use, n)
+}
+
+func (t *refBalance) unused() bool { return t.full() && t.use.Sign() == 0 }
 
 func (t *refBalance) full() bool { return t.tokens.Cmp(milli(t.limit.Capacity)) >= 0 }
 
@@ -252,28 +267,50 @@ func (t *refBalance) charge(cost int64) {
 	if left.Cmp(lowest) < 0 {
 		left = lowest
 	}
-	t.tokens.Add(t.tokens, new(big.Rat).SetInt(left.Sub(left, whole)))
+	t.subtract(new(big.Rat).SetInt(whole.Sub(whole, left)))
 }
 
-// reparameterize puts a refilled balance under other numbers of its limit.
+// reparameterize puts a refilled balance under other numbers of its limit: what the use
+// leaves of the new capacity, but no less than there was, up to the capacity.
 func (t *refBalance) reparameterize(to limiter.Limit) {
-	t.limit = to
+	t.limit, t.use = to, ceil(t.use)
 	t.tokens = new(big.Rat).SetInt(floor(t.tokens))
-	t.cut()
+	if left := milli(to.Capacity); left.Sub(left, t.use).Cmp(t.tokens) > 0 {
+		t.tokens = left
+	}
+	if t.full() {
+		t.tokens = milli(to.Capacity)
+	}
 }
 
 // state returns the balance as the arithmetic of tokenbucket writes it.
 func (t *refBalance) state() tokenbucket.Bucket {
-	whole := floor(t.tokens)
+	whole, use := floor(t.tokens), ceil(t.use)
 	part := new(big.Rat).Sub(t.tokens, new(big.Rat).SetInt(whole))
+	if t.full() {
+		part.Sub(use, t.use)
+	}
 	part.Mul(part, new(big.Rat).SetInt64(t.limit.RefillPeriod.Milliseconds()))
-	return tokenbucket.Bucket{Tokens: whole.Int64(), Remainder: part.Num().Int64(), Refilled: t.at}
+	return tokenbucket.Bucket{
+		Tokens: whole.Int64(), Remainder: part.Num().Int64(), Refilled: t.at,
+		Carried: whole.Int64() + use.Num().Int64() - t.limit.Capacity*limiter.Milli,
+	}
 }
 
 // balanceOf returns the balance whose state is b.
 func balanceOf(l limiter.Limit, b tokenbucket.Bucket) *refBalance {
 	part := big.NewRat(b.Remainder, l.RefillPeriod.Milliseconds())
-	return &refBalance{limit: l, tokens: part.Add(part, new(big.Rat).SetInt64(b.Tokens)), at: b.Refilled}
+	t := &refBalance{limit: l, tokens: new(big.Rat).SetInt64(b.Tokens), use: new(big.Rat).SetInt64(b.Use(l.Params(), b.Refilled)), at: b.Refilled}
+	if t.use.Sub(t.use, part); !t.full() {
+		t.tokens.Add(t.tokens, part)
+	}
+	return t
+}
+
+// ceil returns the least whole number that is not below x.
+func ceil(x *big.Rat) *big.Rat {
+	n := floor(new(big.Rat).Neg(x))
+	return new(big.Rat).SetInt(n.Neg(n))
 }
 
 // floor returns the greatest whole number that is not above x.
