@@ -1,6 +1,8 @@
 package dynamo
 
 import (
+	"cmp"
+	"math"
 	"slices"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -8,12 +10,15 @@ import (
 )
 
 // adopt returns the bucket under other limits, see limiter.Op: what was due is
-// refilled under the old ones, remainders are dropped, and balances are cut to the
-// new capacities. A limit that is gone stays dormant until it would be full, so that
-// only one that the item does not hold starts full.
+// refilled under the old ones, remainders are dropped, and the use is carried over. A
+// limit that is gone stays dormant while it has use, so that only one that the item
+// does not hold starts full.
 func (v *view) adopt(to *limiter.Limits, generation uint64, now int64) *view {
 	now = v.at(now)
 	next := &view{version: version{generation, to.Hash()}, shard: v.shard, refilled: now, taken: v.taken, slots: v.slots, leases: v.leases, limits: to}
+	if v.forgotten.lasts(now) {
+		next.forgotten = v.forgotten
+	}
 	for i := range to.Len() {
 		if l := to.At(i); l.Unlimited {
 			next.free = append(next.free, l.Name)
@@ -26,46 +31,134 @@ func (v *view) adopt(to *limiter.Limits, generation uint64, now int64) *view {
 		if j := to.Find(b.limit.Name); j >= 0 && !to.Unlimited(j) {
 			continue // carried
 		}
-		if at := refilled(&b, max(now, b.state.Refilled)); at.tokens < b.room() {
-			b.state = tokenbucket.Bucket{Tokens: at.tokens, Remainder: at.remainder, Refilled: max(now, b.state.Refilled)}
-		} else if b.leased == 0 && b.moving == v.apart(b.whole) {
+		if v.unused(&b, now) {
 			continue // as good as never held
-		} else {
-			b.state = tokenbucket.Bucket{Tokens: b.room(), Refilled: max(now, b.state.Refilled)}
 		}
+		at := refilled(&b, max(now, b.state.Refilled))
+		b.state = tokenbucket.Bucket{Tokens: at.tokens, Remainder: at.remainder, Refilled: max(now, b.state.Refilled), Carried: at.carried}
 		b.dormant = true
 		next.balances = append(next.balances, b)
 	}
-	sortBalances(next.balances)
+	next.forget(now)
 	return next
 }
 
-// carry returns the balance that the item has for the i-th of other limits.
+// unused reports whether a limit of the item that the bucket is not under is as good
+// as one that it never held.
+func (v *view) unused(b *balance, now int64) bool {
+	at := refilled(b, max(now, b.state.Refilled))
+	return at.tokens >= b.room() && at.carried == 0 && b.leased == 0 && b.moving == v.apart(b.whole).Capacity && b.aside == 0
+}
+
+// carry returns the balance that the item has for the i-th of other limits. What is out
+// on lease counts as if it were there.
 func (v *view) carry(to *limiter.Limits, i int, now int64) balance {
 	next := v.shard.newBalance(to, i, now)
-	next.moving = v.apart(next.whole)
+	other := v.apart(next.whole)
+	next.moving = other.Capacity
 	k := slices.IndexFunc(v.balances, func(b balance) bool { return b.limit.Name == next.limit.Name })
 	if k < 0 {
+		if v.forgotten.lasts(now) {
+			v.forgotten.begin(&next, other, v.leases, now)
+		}
 		return next
 	}
 	old := &v.balances[k]
 	next.leased, next.lease = old.leased, old.lease
-	next.moving = min(old.moving, next.moving)
 	at := refilled(old, max(now, old.state.Refilled))
-	if old.dormant && at.tokens >= old.room() {
-		next.state.Tokens = next.room()
-		return next
+	whole := tokenbucket.Bucket{Tokens: at.tokens + old.leased, Carried: at.carried, Refilled: now}
+	next.state = whole.Reparameterize(old.params, next.params, now)
+	next.state.Tokens -= old.leased
+	if v.shard.moving {
+		half := tokenbucket.Bucket{Tokens: old.moving, Carried: old.aside, Refilled: now}
+		half = half.Reparameterize(v.apart(old.whole), other, now)
+		next.moving, next.aside = half.Tokens, half.Carried
 	}
-	next.state.Tokens = min(at.tokens, next.room())
 	return next
 }
 
 // apart returns the share of a limit that the other half of a split will have, as
 // long as it is not made.
-func (v *view) apart(whole tokenbucket.Params) int64 {
+func (v *view) apart(whole tokenbucket.Params) tokenbucket.Params {
 	if !v.shard.moving {
-		return 0
+		return tokenbucket.Params{}
 	}
 	other := v.shard.other()
-	return other.share(whole).Capacity
+	return other.share(whole)
+}
+
+// forgotten stands for dormant limits that were too many, see limiter.Op. Of a shard it
+// is about the shard's share.
+type forgotten struct {
+	until int64 // when the last of them would be without use, Unix ms
+	use   int64 // the greatest when they were forgotten, in millitokens; 0 = there is none
+}
+
+// lasts reports whether a limit of which nothing is known may have use at now.
+func (f forgotten) lasts(now int64) bool { return f.use > 0 && f.until > now }
+
+// with returns what stands for both.
+func (f forgotten) with(g forgotten) forgotten {
+	switch {
+	case f.use == 0:
+		return g
+	case g.use == 0:
+		return f
+	}
+	return forgotten{until: max(f.until, g.until), use: max(f.use, g.use)}
+}
+
+// begin empties the balance of a limit that may have been forgotten, with what may
+// still be out on lease of it.
+func (f forgotten) begin(b *balance, other tokenbucket.Params, leases []holding, now int64) {
+	for i := range leases {
+		b.leased += leases[i].of(b.limit.Name)
+	}
+	b.lease = b.leased > 0
+	b.state = tokenbucket.Empty(b.params, f.use, now)
+	b.state.Tokens = min(0, b.room())
+	b.moving = 0
+	if other.Capacity > 0 {
+		b.aside = tokenbucket.Empty(other, f.use, now).Carried
+	}
+}
+
+// forget drops the dormant limits of a view that are too many, those first that have no
+// tokens out on lease, and of these those with the least time left.
+func (v *view) forget(now int64) {
+	var dormant []balance
+	for i := range v.balances {
+		if v.balances[i].dormant {
+			dormant = append(dormant, v.balances[i])
+		}
+	}
+	if extra := len(dormant) - limiter.MaxDormant; extra > 0 {
+		slices.SortStableFunc(dormant, func(x, y balance) int {
+			return cmp.Or(cmp.Compare(min(x.leased, 1), min(y.leased, 1)), cmp.Compare(v.forgetOne(&x, now).until, v.forgetOne(&y, now).until))
+		})
+		for i := range extra {
+			v.forgotten = v.forgotten.with(v.forgetOne(&dormant[i], now))
+		}
+		v.balances = slices.DeleteFunc(v.balances, func(b balance) bool {
+			return b.dormant && slices.ContainsFunc(dormant[:extra], func(d balance) bool { return d.limit.Name == b.limit.Name })
+		})
+	}
+	sortBalances(v.balances)
+}
+
+// forgetOne returns what stands for one dormant limit, both halves of a split. What is
+// out on lease counts as spent.
+func (v *view) forgetOne(b *balance, now int64) forgotten {
+	one := func(t tokenbucket.Bucket, p tokenbucket.Params) forgotten {
+		wait := t.TimeToUnused(p, now)
+		if now > math.MaxInt64-wait {
+			return forgotten{until: math.MaxInt64, use: t.Use(p, now)}
+		}
+		return forgotten{until: now + wait, use: t.Use(p, now)}
+	}
+	f := one(b.state, b.params)
+	if v.shard.moving {
+		f = f.with(one(tokenbucket.Bucket{Tokens: b.moving, Carried: b.aside, Refilled: now}, v.apart(b.whole)))
+	}
+	return f
 }

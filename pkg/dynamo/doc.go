@@ -119,11 +119,13 @@
 //	mv, rt              present while the other half of a split is not made; on a shard that is one no more
 //	wcu                 write units used, by which shards are split and merged
 //	wt                  id of the last that asked for a turn
-//	ttl                 Unix s; not before the bucket must be full again; none = after the year 9999, or one of several shards
+//	fz, fu              until when limits that the item does not hold start empty, and with what use
+//	ttl                 Unix s; not before every limit must be without use; none = after the year 9999, or one of several shards
 //	b_{limit}_tk        balance in millitokens
 //	b_{limit}_rm        remainder of the refill, 0 to rp-1
 //	b_{limit}_cp, _ra, _rp, _fl   capacity, refill, period, debt floor of the whole bucket; no _fl = 10 capacities
-//	b_{limit}_mv        tokens on the way to the other half of a split
+//	b_{limit}_mv, _mc   tokens on the way to the other half of a split, and the use that it carries
+//	b_{limit}_cu        use from a greater capacity that the balance carries; absent = none
 //	b_{limit}_tc        net tokens consumed, for usage
 //	b_{limit}_h         tokens out on lease, the sum of all slots; absent = 0
 //	b_{limit}_un        1: the limit is unlimited, and has no balance

@@ -30,6 +30,8 @@ const (
 	attrChild      = "pe" // and a number: the birth of that shard, on the one it was split from
 	attrUnits      = "wcu"
 	attrTurn       = "wt" // id of the last that asked for a turn
+	attrForgotten  = "fz" // until when limits that the item does not hold start empty
+	attrUseBefore  = "fu" // greatest use of the limits that were forgotten
 )
 
 // Attributes of one limit of a bucket's item: b_{limit}_{one of these}.
@@ -48,6 +50,8 @@ const (
 	limitRefilled  = "rf" // of a dormant limit
 	limitUnlimited = "un" // the limits that the bucket is under have this one as unlimited
 	limitMoving    = "mv" // tokens on the way to the other half of a split
+	limitCarried   = "cu" // use that the balance carries, from a greater capacity
+	limitAside     = "mc" // the same of the other half of a split
 )
 
 // slotCount is how many replicas can have their last write on an item at once.
@@ -80,7 +84,8 @@ type view struct {
 	refilled int64 // Unix ms, of every limit that is not dormant
 	taken    int64 // Unix ms, the last take that the item tells of; minTime = none
 	slots    [slotCount]string
-	turn     string    // id of the last that asked for a turn
+	turn     string // id of the last that asked for a turn
+	forgotten
 	leases   []holding // in order of the replicas' names
 	ttl      int64     // Unix s; 0 = none
 	balances []balance
@@ -100,6 +105,7 @@ type balance struct {
 	lease   bool               // the item has the attribute
 	dormant bool               // not among the limits that the bucket is under
 	moving  int64              // tokens on the way to the other half of a split
+	aside   int64              // use that the other half carries
 }
 
 // room returns the most that the balance may hold.
@@ -163,6 +169,8 @@ func parseItem(table string, k key, item map[string]types.AttributeValue, known 
 		v.slots[i] = r.mark(slotAttr(i))
 	}
 	v.turn = r.mark(attrTurn)
+	v.until, _ = r.optional(attrForgotten, minTime, maxTime)
+	v.use, _ = r.optional(attrUseBefore, 0, maxTime)
 	v.size = itemSize(item)
 	r.balances(v)
 	if r.fault == nil {
@@ -202,7 +210,7 @@ func (r bucketReader) balances(v *view) {
 			v.balances = append(v.balances, r.balance(limit, v))
 		case limitUnlimited:
 			v.free = append(v.free, limit)
-		case limitCapacity, limitRemainder, limitAmount, limitPeriod, limitFloor, limitConsumed, limitLeased, limitDormant, limitRefilled, limitMoving:
+		case limitCapacity, limitRemainder, limitAmount, limitPeriod, limitFloor, limitConsumed, limitLeased, limitDormant, limitRefilled, limitMoving, limitCarried, limitAside:
 			r.owned(name, limit)
 		default:
 			r.fail(name, "is none of a limit's")
@@ -251,6 +259,8 @@ func (r bucketReader) balance(limit string, v *view) balance {
 	r.number(attr(limitConsumed)) // of any size: nothing is decided by it
 	b.leased, b.lease = r.optional(attr(limitLeased), 0, tokenbucket.MaxCapacity)
 	b.moving, _ = r.optional(attr(limitMoving), 0, tokenbucket.MaxCapacity)
+	b.state.Carried, _ = r.optional(attr(limitCarried), 0, tokenbucket.MaxCapacity)
+	b.aside, _ = r.optional(attr(limitAside), 0, tokenbucket.MaxCapacity)
 	if _, b.dormant = r.optional(attr(limitDormant), 1, 1); b.dormant {
 		b.state.Refilled = r.int(attr(limitRefilled), minTime, maxTime)
 	}

@@ -260,7 +260,7 @@ func (h *holder) tell(op *limiter.Op, now int64) {
 // to, as far as is known.
 func (h *holder) left(b *balance, now int64) tokenbucket.Bucket {
 	st := refilled(b, now)
-	return tokenbucket.Bucket{Tokens: min(st.tokens+h.restOf(b.limit.Name), b.params.Capacity), Remainder: st.remainder, Refilled: now}
+	return tokenbucket.Bucket{Tokens: min(st.tokens+h.restOf(b.limit.Name), b.params.Capacity), Remainder: st.remainder, Refilled: now, Carried: st.carried}
 }
 
 // tellWhole adds what the other shards of a bucket have, as far as is known.

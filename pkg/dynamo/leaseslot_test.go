@@ -101,7 +101,7 @@ func TestItemsWithBadLeases(t *testing.T) {
 		{"a number", "ls_r", "must be a string", map[string]types.AttributeValue{"ls_r": numberAttribute(1)}},
 		{"no text of a slot", "ls_r", "in order of the limits", map[string]types.AttributeValue{"ls_r": text("1 a=RS"), "b_a_h": numberAttribute(1000)}},
 		{"of nobody", "ls_", "in order of the limits", map[string]types.AttributeValue{"ls_": text("1 a=rs"), "b_a_h": numberAttribute(1000)}},
-		{"no limit of the item", "ls_r", "limit x", map[string]types.AttributeValue{"ls_r": text("1 x=rs")}},
+		{"of a limit besides that was forgotten", "", "", map[string]types.AttributeValue{"ls_r": text("1 a=rs x=rs"), "b_a_h": numberAttribute(1000)}},
 		{"nothing is out", "b_a_h", "at least 1000", map[string]types.AttributeValue{"ls_r": text("1 a=rs")}},
 		{"more than is out", "b_a_h", "at least 2000", map[string]types.AttributeValue{"ls_r": text("1 a=rs"), "ls_s": text("1 a=rs"), "b_a_h": numberAttribute(1999)}},
 	} {

@@ -223,6 +223,7 @@ func (s *stage) report(a amount, counted bool) {
 	if b == nil || a.tokens == 0 {
 		return
 	}
+	b.leaves()
 	b.pinned, b.lowered = true, true
 	b.lent -= a.tokens
 	if counted {
@@ -311,6 +312,7 @@ func (e *expression) closeDormant(b *staged, now int64) {
 	e.setTo(attr(limitTokens), numberAttribute(b.tokens))
 	e.setTo(attr(limitRemainder), numberAttribute(b.remainder))
 	e.setTo(attr(limitRefilled), numberAttribute(max(now, b.state.Refilled)))
+	e.setCarried(b.limit.Name, b.state.Carried, b.carried)
 	e.addTo(attr(limitLeased), b.lent-b.leased)
 	e.addTo(attr(limitConsumed), b.usage)
 }

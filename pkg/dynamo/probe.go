@@ -154,7 +154,7 @@ func (s *stage) postpone(r *request, ms int64, h *holder) {
 		}
 		b := s.find(sp.limit)
 		left := b.tokens + h.restOf(sp.limit)
-		sp.left, sp.back = tokenbucket.Bucket{Tokens: left, Remainder: b.remainder, Refilled: s.now}, 0
+		sp.left, sp.back = tokenbucket.Bucket{Tokens: left, Remainder: b.remainder, Refilled: s.now, Carried: b.carried}, 0
 		due, _ := dueAt(tokenbucket.Bucket{Remainder: b.remainder}, b.params, ms)
 		if sp.exceeded && left+due >= sp.need {
 			sp.left = lacking(b.params, sp.need, ms)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // docs/guarantees.md quotes constants of clocks and leases.
@@ -24,6 +26,7 @@ func TestTheGuaranteesQuoteWhatIsTrue(t *testing.T) {
 		fmt.Sprintf("From a difference of %s on nothing is refilled", seconds(DefaultClockTolerance)),
 		fmt.Sprintf("with an ε of at most %s.", seconds(DefaultClockTolerance)),
 		fmt.Sprintf("one in %d,%03d of those", salts/1000, salts%1000),
+		fmt.Sprintf("A bucket remembers %d limits that were removed", limiter.MaxDormant),
 	} {
 		if !strings.Contains(guarantees, want) {
 			t.Errorf("docs/guarantees.md does not say %q", want)

@@ -39,6 +39,10 @@ func splitInput(table string, k key, id writeID, v *view, now, units int64) *dyn
 		b.take(x)
 		b.remainder = 0
 		e.setTo(limitAttr(b.limit.Name, limitMoving), numberAttribute(x))
+		if b.carried > 0 && b.basis != exact { // no condition has it yet
+			e.require(limitAttr(b.limit.Name, limitCarried), "=", numberAttribute(b.state.Carried))
+		}
+		b.carried = e.splitCarried(b.limit.Name, b.carried)
 		e.stageRefill(b, true)
 	}
 	for i := range v.balances {
@@ -59,6 +63,16 @@ func moving(tokens, stays, leaves int64) int64 {
 	return min(max(tokens-stays, tokens/2), leaves)
 }
 
+// splitCarried gives the other half of a split as much use to carry as it returns for
+// this one: a half each, rounded up. So the shares of both capacities and these are no
+// less than the shares of both together, and a raise adds no more than to the whole.
+func (e *expression) splitCarried(limit string, n int64) int64 {
+	if n = (n + 1) / 2; n > 0 {
+		e.setTo(limitAttr(limit, limitAside), numberAttribute(n))
+	}
+	return n
+}
+
 // splitDormant divides a limit that the bucket is not under now.
 func (e *expression) splitDormant(b *balance, now int64, stays, leaves shard) {
 	at := refilled(b, max(now, b.state.Refilled))
@@ -67,8 +81,8 @@ func (e *expression) splitDormant(b *balance, now int64, stays, leaves shard) {
 	e.require(limitAttr(b.limit.Name, limitDormant), "=", numberAttribute(1))
 	e.require(limitAttr(b.limit.Name, limitRefilled), "=", numberAttribute(b.state.Refilled))
 	e.requireLease(b, "=", 0)
-	b.state = tokenbucket.Bucket{Tokens: at.tokens - x, Refilled: max(now, b.state.Refilled)}
-	e.setBalance(b)
+	half := e.splitCarried(b.limit.Name, at.carried)
+	e.setBalance(b, tokenbucket.Bucket{Tokens: at.tokens - x, Refilled: max(now, b.state.Refilled), Carried: half})
 	e.setTo(limitAttr(b.limit.Name, limitMoving), numberAttribute(x))
 }
 
@@ -79,9 +93,13 @@ func (e *expression) setShard(s shard) {
 	e.setTo(attrEpoch, numberAttribute(s.epoch))
 }
 
-// setBalance writes a limit as it is.
-func (e *expression) setBalance(b *balance) {
-	for _, n := range balanceNumbers(b) {
+// setBalance writes a limit with another balance.
+func (e *expression) setBalance(b *balance, state tokenbucket.Bucket) {
+	next := *b
+	if next.state = state; state.Carried == 0 && b.state.Carried > 0 {
+		e.removeAttr(limitAttr(b.limit.Name, limitCarried))
+	}
+	for _, n := range balanceNumbers(&next, false) {
 		e.setTo(limitAttr(b.limit.Name, n.attr), numberAttribute(n.value))
 	}
 }
@@ -99,14 +117,17 @@ func makeInput(table string, of site, v *view, now int64) *dynamodb.PutItemInput
 	item[attrEpoch], item[attrBirth] = numberAttribute(other.epoch), numberAttribute(other.birth)
 	for i := range v.balances {
 		b := v.balances[i]
-		b.state = tokenbucket.Bucket{Tokens: b.moving, Refilled: max(now, b.state.Refilled)}
-		for _, n := range balanceNumbers(&b) {
+		b.state = tokenbucket.Bucket{Tokens: b.moving, Refilled: max(now, b.state.Refilled), Carried: b.aside}
+		for _, n := range balanceNumbers(&b, false) {
 			item[limitAttr(b.limit.Name, n.attr)] = numberAttribute(n.value)
 		}
 		item[limitAttr(b.limit.Name, limitConsumed)] = numberAttribute(0)
 	}
 	for _, name := range v.free {
 		item[limitAttr(name, limitUnlimited)] = numberAttribute(1)
+	}
+	if v.use > 0 {
+		item[attrForgotten], item[attrUseBefore] = numberAttribute(v.until), numberAttribute(v.use)
 	}
 	return &dynamodb.PutItemInput{
 		TableName:                           aws.String(table),
@@ -129,6 +150,7 @@ func clearInput(table string, k key, v *view) *dynamodb.UpdateItemInput {
 	e.addTo(attrUnits, 1)
 	for i := range v.balances {
 		e.removeAttr(limitAttr(v.balances[i].limit.Name, limitMoving))
+		e.removeAttr(limitAttr(v.balances[i].limit.Name, limitAside))
 	}
 	return e.input(table, k)
 }
@@ -147,6 +169,7 @@ func retireInput(table string, k key, v *view, now int64) *dynamodb.UpdateItemIn
 		b := &s.balances[i]
 		e.setTo(limitAttr(b.limit.Name, limitTokens), numberAttribute(b.tokens))
 		e.setTo(limitAttr(b.limit.Name, limitRemainder), numberAttribute(0))
+		e.setCarried(b.limit.Name, b.state.Carried, b.carried)
 	}
 	return e.input(table, k)
 }
@@ -176,10 +199,23 @@ func absorbInput(table string, k key, id writeID, v, found *view, now int64) *dy
 		next.balances[i] = absorb(&v.balances[i], found, &next.shard, next.refilled)
 	}
 	next.balances = append(next.balances, v.remember(found, next.refilled)...)
+	if found != nil && found.use > 0 {
+		next.forgotten = next.with(forgotten{until: found.until, use: min(found.use, tokenbucket.MaxAmount) + min(v.use, tokenbucket.MaxAmount)})
+	}
+	next.forget(next.refilled)
+	e.setForgotten(v.forgotten, next.forgotten)
 	for i := range next.balances {
-		e.setBalance(&next.balances[i])
-		if i >= len(v.balances) {
-			e.setTo(limitAttr(next.balances[i].limit.Name, limitConsumed), numberAttribute(0))
+		b := &next.balances[i]
+		if old := v.any(b.limit.Name); old != nil {
+			e.setBalance(old, b.state)
+		} else {
+			e.setBalance(b, b.state)
+			e.setTo(limitAttr(b.limit.Name, limitConsumed), numberAttribute(0))
+		}
+	}
+	for i := range v.balances {
+		if old := &v.balances[i]; next.any(old.limit.Name) == nil {
+			e.removeBalance(old, false)
 		}
 	}
 	if ttl := newStage(&next, next.refilled).ttlNeeded(left); ttl > 0 {
@@ -194,23 +230,34 @@ func absorb(b *balance, found *view, s *shard, now int64) balance {
 	next := *b
 	next.params = s.share(b.whole)
 	next.floor = s.floor(b.limit.DebtFloor())
-	next.state = tokenbucket.Bucket{Tokens: at.tokens, Refilled: max(now, b.state.Refilled)}
+	next.state = tokenbucket.Bucket{Tokens: at.tokens, Refilled: max(now, b.state.Refilled), Carried: at.carried}
 	if found != nil {
-		next.state.Tokens += found.keeps(b)
+		kept := found.keeps(b)
+		next.state.Tokens += kept.Tokens
+		next.state.Carried = min(next.state.Carried+kept.Carried, tokenbucket.MaxCapacity)
 	}
 	next.state.Tokens = min(next.state.Tokens, next.params.Capacity)
 	return next
 }
 
 // keeps returns what a retired shard has of a limit: all of its share when it does
-// not hold it, as when it was forgotten because it was full.
-func (v *view) keeps(of *balance) int64 {
+// not hold it, as when it had no use, unless it may be one that was forgotten.
+func (v *view) keeps(of *balance) tokenbucket.Bucket {
 	b := v.any(of.limit.Name)
 	if b == nil {
-		return v.shard.share(of.whole).Capacity
+		return v.unheld(v.shard.share(of.whole), v.refilled)
 	}
 	at := refilled(b, max(v.refilled, b.state.Refilled))
-	return at.tokens
+	return tokenbucket.Bucket{Tokens: at.tokens, Carried: at.carried}
+}
+
+// unheld returns the balance of a limit that is not held: full, unless it may be one
+// that was forgotten.
+func (f forgotten) unheld(p tokenbucket.Params, now int64) tokenbucket.Bucket {
+	if f.lasts(now) {
+		return tokenbucket.Empty(p, f.use, now)
+	}
+	return tokenbucket.Full(p, now)
 }
 
 // remember returns the limits that the bucket is not under now, of which this shard
@@ -226,9 +273,13 @@ func (v *view) remember(found *view, now int64) []balance {
 		if !b.dormant || v.any(b.limit.Name) != nil {
 			continue
 		}
-		tokens := found.keeps(&b) + v.shard.share(b.whole).Capacity
+		kept, share := found.keeps(&b), v.shard.share(b.whole)
+		own := v.unheld(share, now)
 		b.params, b.floor = whole.share(b.whole), whole.floor(b.limit.DebtFloor())
-		b.state = tokenbucket.Bucket{Tokens: min(tokens, b.params.Capacity), Refilled: max(b.state.Refilled, now)}
+		b.state = tokenbucket.Bucket{
+			Tokens: min(kept.Tokens+own.Tokens, b.params.Capacity), Refilled: max(b.state.Refilled, now),
+			Carried: min(kept.Carried+own.Carried, tokenbucket.MaxCapacity),
+		}
 		dormant = append(dormant, b)
 	}
 	return dormant

@@ -29,14 +29,15 @@ type stage struct {
 // In what follows V is the stored balance with the refill that is due at the
 // stage's now. As long as the limit is not full the plan is relative, to whatever
 // V turns out to be; from the moment it is full the balance is known to be so far
-// below what the limit has room for; and where a charge was cut at the floor the
-// plan stands for the very numbers of the view.
+// below what the limit has room for. Where a charge was cut at the floor, or a full
+// limit carries use, the plan stands for the very numbers of the view.
 type staged struct {
 	*balance
 	basis     basis
 	due       int64 // refill from the view's rf to now
 	tokens    int64 // as the plan has it
 	remainder int64
+	carried   int64
 	delta     int64 // relative: since V; full: below the room, 0 or less, save for what leases free
 	usage     int64 // consumed, net
 	lent      int64 // out on lease, as the plan has it
@@ -91,7 +92,7 @@ func newStage(v *view, now int64) *stage {
 
 // refilled returns a balance at now, which is not before its last refill.
 func refilled(b *balance, now int64) staged {
-	s := staged{balance: b, lent: b.leased, atLeast: noLowerBound, below: noUpperBound, full: noLowerBound, mostHeld: noUpperBound}
+	s := staged{balance: b, lent: b.leased, carried: b.state.Carried, atLeast: noLowerBound, below: noUpperBound, full: noLowerBound, mostHeld: noUpperBound}
 	s.due, s.remainder = dueAt(b.state, b.params, now)
 	s.tokens = b.state.Tokens + s.due
 	s.clamp()
@@ -123,7 +124,7 @@ func (s *staged) clamp() {
 	if s.basis != relative {
 		s.delta = min(s.delta, s.freed())
 		if s.tokens >= room {
-			s.tokens, s.remainder = room, 0
+			s.overflow(room)
 		}
 		return
 	}
@@ -131,8 +132,28 @@ func (s *staged) clamp() {
 		s.below = min(s.below, room-s.delta)
 		return
 	}
-	s.basis, s.full, s.delta = full, room-s.delta, s.freed()
-	s.tokens, s.remainder = room, 0
+	if s.carried > 0 {
+		s.basis = exact
+	} else {
+		s.basis, s.full, s.delta = full, room-s.delta, s.freed()
+	}
+	s.overflow(room)
+}
+
+// overflow cuts the balance at the room. The excess and the remainder make up for the
+// use that is carried, until none is left.
+func (s *staged) overflow(room int64) {
+	s.carried = max(s.carried-(s.tokens-room), 0)
+	if s.tokens = room; s.carried == 0 {
+		s.remainder = 0
+	}
+}
+
+// leaves says that a balance that was full is full no more: the remainder is not of it.
+func (s *staged) leaves() {
+	if s.tokens >= s.room() {
+		s.remainder = 0
+	}
 }
 
 // give adds n tokens, up to the room.
@@ -168,6 +189,7 @@ func (s *staged) take(n int64) {
 	if n == 0 {
 		return
 	}
+	s.leaves()
 	s.lowered = true
 	s.tokens -= n
 	s.delta -= n
@@ -178,6 +200,7 @@ func (s *staged) cost(n int64) {
 	s.charged = true
 	left := charged(s.tokens, n, s.floor)
 	if left != s.tokens-n {
+		s.leaves()
 		s.lowered, s.basis, s.tokens = true, exact, left
 		return
 	}
@@ -236,7 +259,7 @@ func (s *stage) tell(r *request) {
 	for i := range r.spends {
 		if sp := &r.spends[i]; sp.held {
 			b := s.find(sp.limit)
-			sp.left, sp.back = tokenbucket.Bucket{Tokens: b.tokens, Remainder: b.remainder, Refilled: s.now}, 0
+			sp.left, sp.back = tokenbucket.Bucket{Tokens: b.tokens, Remainder: b.remainder, Refilled: s.now, Carried: b.carried}, 0
 		}
 	}
 }
@@ -265,7 +288,7 @@ func (s *stage) apply(r *request) {
 		if sp.cost > 0 {
 			b.cost(sp.cost)
 		}
-		sp.left = tokenbucket.Bucket{Tokens: b.tokens, Remainder: b.remainder, Refilled: s.now}
+		sp.left = tokenbucket.Bucket{Tokens: b.tokens, Remainder: b.remainder, Refilled: s.now, Carried: b.carried}
 		sp.back = undone - b.tokens
 	}
 }
@@ -324,7 +347,9 @@ func (s *stage) settle(actors []*request, image *view) {
 			sp.left.Refilled = image.at(s.now)
 			room := seen.room() + b.granted // requests come before the grant
 			if sp.left.Tokens += off; sp.left.Tokens >= room {
-				sp.left.Tokens, sp.left.Remainder = room, 0
+				if sp.left.Tokens = room; sp.left.Carried == 0 {
+					sp.left.Remainder = 0
+				}
 			} else if image.refilled > s.base.refilled && image.refilled != s.now {
 				sp.left.Remainder = now.remainder
 			}

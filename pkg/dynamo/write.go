@@ -100,6 +100,7 @@ func refillInput(table string, k key, id writeID, p *plan) *dynamodb.UpdateItemI
 		e.stageRefill(b, moved)
 		e.addTo(limitAttr(b.limit.Name, limitConsumed), b.usage)
 	}
+	e.forget(s)
 	if s.step != nil {
 		e.changeLeases(s)
 	}
@@ -126,6 +127,63 @@ func (e *expression) stageRefill(b *staged, moved bool) {
 	if b.remainder != b.state.Remainder {
 		e.setTo(limitAttr(b.limit.Name, limitRemainder), numberAttribute(b.remainder))
 	}
+	e.setCarried(b.limit.Name, b.state.Carried, b.carried)
+}
+
+// setCarried writes the use that a limit carries.
+func (e *expression) setCarried(limit string, was, is int64) {
+	switch attr := limitAttr(limit, limitCarried); {
+	case is == was:
+	case is == 0:
+		e.removeAttr(attr)
+	default:
+		e.setTo(attr, numberAttribute(is))
+	}
+}
+
+// setForgotten writes what stands for limits that were forgotten.
+func (e *expression) setForgotten(was, is forgotten) {
+	switch {
+	case is == was:
+	case is == forgotten{}:
+		e.removeAttr(attrForgotten)
+		e.removeAttr(attrUseBefore)
+	default:
+		e.setTo(attrForgotten, numberAttribute(is.until))
+		e.setTo(attrUseBefore, numberAttribute(is.use))
+	}
+}
+
+// forget drops the dormant limits that have no use any more. None of these can be out on
+// lease, and a change of limits, which could give them use, changes what is pinned.
+func (e *expression) forget(s *stage) {
+	v := s.base
+	if v.shard.moving {
+		return // both halves must have the same limits
+	}
+	for i := range v.balances {
+		if b := &v.balances[i]; b.dormant && v.unused(b, s.now) {
+			e.require(limitAttr(b.limit.Name, limitTokens), "=", numberAttribute(b.state.Tokens))
+			e.require(limitAttr(b.limit.Name, limitDormant), "=", numberAttribute(1))
+			e.require(limitAttr(b.limit.Name, limitRefilled), "=", numberAttribute(b.state.Refilled))
+			e.removeBalance(b, false)
+		}
+	}
+	if v.use > 0 && !v.lasts(s.now) {
+		e.require(attrForgotten, "=", numberAttribute(v.until))
+		e.setForgotten(v.forgotten, forgotten{})
+	}
+}
+
+// removeBalance removes a limit from the item.
+func (e *expression) removeBalance(b *balance, moving bool) {
+	for _, n := range balanceNumbers(b, moving) {
+		e.removeAttr(limitAttr(b.limit.Name, n.attr))
+	}
+	e.removeAttr(limitAttr(b.limit.Name, limitConsumed))
+	if b.lease {
+		e.removeAttr(limitAttr(b.limit.Name, limitLeased))
+	}
 }
 
 // requireStaged adds what the plan for a limit rests on, rf being as it was seen.
@@ -138,6 +196,9 @@ func (e *expression) requireStaged(b *staged, moved bool) {
 	}
 	if b.basis == exact {
 		e.require(tokens, "=", numberAttribute(b.state.Tokens))
+		if b.state.Carried > 0 {
+			e.require(limitAttr(b.limit.Name, limitCarried), "=", numberAttribute(b.state.Carried))
+		}
 		e.requireLease(b.balance, "=", b.leased)
 		return
 	}
@@ -192,6 +253,7 @@ func swapInput(table string, k key, id writeID, p *plan) *dynamodb.UpdateItemInp
 	} else if old.ttl > 0 {
 		e.removeAttr(attrTTL)
 	}
+	e.setForgotten(old.forgotten, next.forgotten)
 	e.swapBalances(s)
 	e.swapFree(old, next)
 	return e.input(table, k)
@@ -214,50 +276,49 @@ func (e *expression) pin(v *view) {
 	}
 }
 
-// swapBalances writes the limits of the new view, and removes those that are not in it.
+// swapBalances writes what is new of the limits of the new view, and removes those that
+// are not in it.
 func (e *expression) swapBalances(s *stage) {
+	moving := s.base.shard.moving
 	for i := range s.base.balances {
 		b := s.base.balances[i]
-		old := s.swap.any(b.limit.Name)
 		usage := int64(0)
 		if st := s.find(b.limit.Name); st != nil {
-			b.state = tokenbucket.Bucket{Tokens: st.tokens, Remainder: st.remainder, Refilled: s.now}
+			b.state = tokenbucket.Bucket{Tokens: st.tokens, Remainder: st.remainder, Refilled: s.now, Carried: st.carried}
 			usage = st.usage
 		}
-		for _, n := range balanceNumbers(&b) {
-			e.setTo(limitAttr(b.limit.Name, n.attr), numberAttribute(n.value))
+		old := s.swap.any(b.limit.Name)
+		var had []limitNumber
+		if old != nil {
+			had = balanceNumbers(old, moving)
 		}
-		if s.base.shard.moving {
-			e.setTo(limitAttr(b.limit.Name, limitMoving), numberAttribute(b.moving))
-		}
-		if old != nil && old.limit.DebtFloor() != b.limit.DebtFloor() && b.limit.DebtFloor() == defaultFloor(b.whole) {
-			e.removeAttr(limitAttr(b.limit.Name, limitFloor))
-		}
-		consumed := limitAttr(b.limit.Name, limitConsumed)
-		if old == nil {
+		e.replaceNumbers(b.limit.Name, had, balanceNumbers(&b, moving))
+		if consumed := limitAttr(b.limit.Name, limitConsumed); old == nil {
 			e.setTo(consumed, numberAttribute(usage))
-			continue
+		} else {
+			e.addTo(consumed, usage)
 		}
-		e.addTo(consumed, usage)
-		if old.dormant && !b.dormant {
-			e.removeAttr(limitAttr(b.limit.Name, limitDormant))
-			e.removeAttr(limitAttr(b.limit.Name, limitRefilled))
+		if b.lease && (old == nil || !old.lease) {
+			e.setTo(limitAttr(b.limit.Name, limitLeased), numberAttribute(b.leased))
 		}
 	}
 	for i := range s.swap.balances {
-		old := &s.swap.balances[i]
-		if s.base.any(old.limit.Name) != nil {
-			continue
+		if old := &s.swap.balances[i]; s.base.any(old.limit.Name) == nil {
+			e.removeBalance(old, moving)
 		}
-		for _, n := range balanceNumbers(old) {
-			e.removeAttr(limitAttr(old.limit.Name, n.attr))
+	}
+}
+
+// replaceNumbers has a limit have other numbers than it had.
+func (e *expression) replaceNumbers(limit string, had, has []limitNumber) {
+	for _, n := range has {
+		if !slices.Contains(had, n) {
+			e.setTo(limitAttr(limit, n.attr), numberAttribute(n.value))
 		}
-		e.removeAttr(limitAttr(old.limit.Name, limitConsumed))
-		if s.swap.shard.moving {
-			e.removeAttr(limitAttr(old.limit.Name, limitMoving))
-		}
-		if old.lease {
-			e.removeAttr(limitAttr(old.limit.Name, limitLeased))
+	}
+	for _, n := range had {
+		if !slices.ContainsFunc(has, func(m limitNumber) bool { return m.attr == n.attr }) {
+			e.removeAttr(limitAttr(limit, n.attr))
 		}
 	}
 }
@@ -281,7 +342,8 @@ type limitNumber struct {
 }
 
 // balanceNumbers returns the attributes of a limit, without what is counted and leased.
-func balanceNumbers(b *balance) []limitNumber {
+// moving says that the other half of a split is not made.
+func balanceNumbers(b *balance, moving bool) []limitNumber {
 	numbers := []limitNumber{
 		{limitTokens, b.state.Tokens},
 		{limitRemainder, b.state.Remainder},
@@ -294,6 +356,15 @@ func balanceNumbers(b *balance) []limitNumber {
 	}
 	if b.dormant {
 		numbers = append(numbers, limitNumber{limitDormant, 1}, limitNumber{limitRefilled, b.state.Refilled})
+	}
+	if b.state.Carried > 0 {
+		numbers = append(numbers, limitNumber{limitCarried, b.state.Carried})
+	}
+	if moving {
+		numbers = append(numbers, limitNumber{limitMoving, b.moving})
+		if b.aside > 0 {
+			numbers = append(numbers, limitNumber{limitAside, b.aside})
+		}
 	}
 	return numbers
 }
@@ -328,8 +399,8 @@ func (w *write) putItem(table string, k key, p *plan) {
 	for i := range s.balances {
 		b := &s.balances[i]
 		made.balances[i] = *b.balance
-		made.balances[i].state = tokenbucket.Bucket{Tokens: b.tokens, Remainder: b.remainder, Refilled: s.now}
-		for _, n := range balanceNumbers(&made.balances[i]) {
+		made.balances[i].state = tokenbucket.Bucket{Tokens: b.tokens, Remainder: b.remainder, Refilled: s.now, Carried: b.carried}
+		for _, n := range balanceNumbers(&made.balances[i], false) {
 			item[limitAttr(b.limit.Name, n.attr)] = numberAttribute(n.value)
 		}
 		item[limitAttr(b.limit.Name, limitConsumed)] = numberAttribute(b.usage)
@@ -465,13 +536,16 @@ func (s *stage) ttlNeeded(from func(*staged) int64) int64 {
 	}
 	var wait int64
 	for i := range s.balances {
-		b := tokenbucket.Bucket{Refilled: s.now, Tokens: min(0, from(&s.balances[i]))}
-		wait = max(wait, b.TimeToFull(s.balances[i].params, s.now))
+		b := tokenbucket.Bucket{Refilled: s.now, Tokens: min(0, from(&s.balances[i])), Carried: s.balances[i].carried}
+		wait = max(wait, b.TimeToUnused(s.balances[i].params, s.now))
 	}
 	for i := range s.base.balances {
 		if b := &s.base.balances[i]; b.dormant {
-			wait = max(wait, b.state.TimeToFull(b.params, s.now))
+			wait = max(wait, b.state.TimeToUnused(b.params, s.now))
 		}
+	}
+	if s.base.lasts(s.now) {
+		wait = max(wait, s.base.until-max(s.now, s.base.until-tokenbucket.Forever))
 	}
 	if wait >= tokenbucket.Forever || s.now > math.MaxInt64-tokenbucket.Forever-ttlMargin {
 		return 0
