@@ -276,7 +276,8 @@ func TestDrainEnds(t *testing.T) {
 }
 
 func TestReload(t *testing.T) {
-	file := write(t, "c.yaml", twoPerMinute)
+	twoPerDay := strings.ReplaceAll(twoPerMinute, "2/minute", "2/day") // that nothing is refilled meanwhile
+	file := write(t, "c.yaml", twoPerDay)
 	r := start(t, "--config", file)
 	r.ask(t, "ada")
 	replace := func(text string) {
@@ -289,13 +290,13 @@ func TestReload(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	replace(strings.ReplaceAll(twoPerMinute, "2/minute", "10/minute"))
+	replace(strings.ReplaceAll(twoPerMinute, "2/minute", "10/day"))
 	eventually(t, "the new limit", func() bool {
 		_, a := r.ask(t, "probe")
 		return a.Statuses[0].CurrentLimit.RequestsPerUnit == 10
 	})
-	if _, a := r.ask(t, "ada"); a.Statuses[0].LimitRemaining != 0 {
-		t.Errorf("the balance did not survive: %+v", a)
+	if _, a := r.ask(t, "ada"); a.Statuses[0].LimitRemaining != 8 {
+		t.Errorf("the use did not survive: %+v, want 8 of 10 left after 2 requests", a)
 	}
 
 	replace("domains: [{domain: shop")
