@@ -3,6 +3,7 @@ package embedded
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -170,6 +171,74 @@ func TestDebtOutlivesACrash(t *testing.T) {
 	l.take(true, charge)
 	l.kill(time.Minute)
 	l.has("a minute later", limits, -241_000)
+}
+
+// The use that a lowered limit carries is in the file, and a crash makes none of it up,
+// however much a block was refilled and charged again: so a raise adds nothing.
+func TestUseOutlivesACrash(t *testing.T) {
+	great := limiter.Custom("l", 10_000, 100, time.Second)
+	greater, small := limitsOf(t, great.WithMaxDebt(300)), limitsOf(t, great.WithBurst(100).WithMaxDebt(300))
+	for _, tc := range []struct {
+		name  string
+		taken int64
+		then  func(l *life, charge limiter.Op)
+		low   int64 // balances in millitokens, of the small limit and of the greater one
+		high  int64
+	}{
+		{"a stop", 9950, func(l *life, _ limiter.Op) { l.stop(0) }, 50_000, 50_000},
+		{"a crash before the file has the change", 9000, func(l *life, _ limiter.Op) { l.kill(time.Second) }, 100_000, 1_000_000},
+		{"a block that was used twice", 9950, func(l *life, charge limiter.Op) {
+			charge.Spends[0].Charge = 1_000_000
+			l.take(true, charge)
+			l.now = l.now.Add(4 * time.Second)
+			charge.Spends[0].Charge = 390_000
+			l.take(true, charge)
+			l.kill(0)
+		}, -300_000, -300_000},
+	} {
+		l := newLife(t)
+		l.take(true, opOf("a", greater, tc.taken))
+		op := opOf("a", small, 0)
+		op.Generation = 2
+		l.take(true, op)
+		tc.then(l, op)
+		for _, want := range []struct {
+			limits     *limiter.Limits
+			generation uint64
+			tokens     int64
+		}{{small, 2, tc.low}, {greater, 3, tc.high}} {
+			op := opOf("a", want.limits, 0)
+			op.Generation = want.generation
+			l.take(true, op)
+			if got := op.Spends[0].Bucket.Tokens; got != want.tokens {
+				t.Errorf("%s: %d millitokens under generation %d, want %d", tc.name, got, want.generation, want.tokens)
+			}
+		}
+	}
+}
+
+// TestDormantLimitsAreBounded: a bucket has limiter.MaxDormant dormant limits at most, and
+// none that has no use once its state is written.
+func TestDormantLimitsAreBounded(t *testing.T) {
+	l := newLife(t)
+	for i := range uint64(3 * limiter.MaxDormant) {
+		op := opOf("a", limitsOf(t, limiter.PerHour(fmt.Sprint("l", i), 10)), 0)
+		op.Generation, op.Spends[0].Charge = i+1, limiter.Milli
+		l.take(true, op)
+		if got := len(onlyBucket(t, l.store).sleeping()); got > limiter.MaxDormant {
+			t.Fatalf("%d dormant limits, want %d at most", got, limiter.MaxDormant)
+		}
+	}
+	if b := onlyBucket(t, l.store); len(b.sleeping()) != limiter.MaxDormant || !b.rest.forgotten.lasts(l.now.UnixMilli()) {
+		t.Errorf("%d dormant limits, want %d; forgotten: %+v", len(b.sleeping()), limiter.MaxDormant, b.rest.forgotten)
+	}
+	l.now = l.now.Add(2 * time.Hour)
+	op := opOf("a", limitsOf(t, limiter.PerHour("last", 10)), 3)
+	op.Generation = 1000
+	l.take(true, op)
+	if b := onlyBucket(t, l.store); len(b.sleeping()) != 0 || b.rest != nil && b.rest.forgotten != (forgotten{}) {
+		t.Errorf("after two hours %d limits are dormant, and %+v", len(b.sleeping()), b.rest)
+	}
 }
 
 // Limits that changed are in the file before anything is taken under them.
