@@ -71,7 +71,7 @@ func (s *service) buildGuards() error {
 		MaxReceiving: min(max(memory/receivingShare/receivingBytes, leastReceiving), mostReceiving),
 		MaxPending:   min(max(memory/pendingShare, leastPending), mostPending),
 	})
-	s.guards.http = guard.New(guard.Config{Name: "http", MaxConnections: shares.HTTP, MaxPending: mostPending, Logger: s.log})
+	s.guards.http = guard.New(guard.Config{Name: "http", MaxConnections: shares.HTTP, MaxPending: -1, Logger: s.log})
 	return errors.Join(registerGuard(s.registry, "grpc", s.guards.grpc), registerGuard(s.registry, "http", s.guards.http))
 }
 

@@ -74,6 +74,9 @@ func (c *conn) close() error {
 // add counts bytes that were read.
 func (c *conn) add(n int64) {
 	g := c.guard
+	if g.cfg.MaxPending < 0 {
+		return
+	}
 	own, all := c.pending.Add(n), g.pending.Add(n)
 	switch {
 	case c.ended.Load():

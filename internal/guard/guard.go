@@ -45,8 +45,9 @@ type Config struct {
 	ReceiveTimeout time.Duration
 	// MaxReceiving is the most messages that are awaited at once; 0 = DefaultMaxReceiving.
 	MaxReceiving int64
-	// MaxPending is the most bytes of messages that are not whole; 0 = DefaultMaxPending.
-	// One connection may have half of them.
+	// MaxPending is the most bytes of messages that are not whole; 0 = DefaultMaxPending,
+	// below 0 = they are not counted, as for a server that is not watched by its calls. One
+	// connection may have half of them.
 	MaxPending int64
 	// Logger is told once a minute that connections were closed; nil = none.
 	Logger *slog.Logger
