@@ -391,3 +391,30 @@ func TestTimesAreTheCallers(t *testing.T) {
 		}
 	})
 }
+
+// The times in records are by the corrected clock.
+func TestRecordsHaveTheRightTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(bucketTable(t), -time.Hour)
+		s := m.store(t, func(cfg *Config) { cfg.Now = m.now })
+		defer closeStores(t, s)
+		if _, err := s.Take(t.Context(), m.now(), []limiter.Op{opOn(t, "e", limiter.PerDay("l", 1), limiter.Spend{Look: true})}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.PutEntity(t.Context(), m.now(), "", limiter.Entity{ID: "e"}); err != nil {
+			t.Fatal(err)
+		}
+		seen := 0
+		for e, err := range s.AuditEvents(t.Context(), "", limiter.EntityRef("e")) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seen++; time.Since(e.Time).Abs() > 2*time.Second {
+				t.Errorf("the change is said to be %v old", time.Since(e.Time))
+			}
+		}
+		if seen == 0 {
+			t.Error("there is no event")
+		}
+	})
+}

@@ -55,9 +55,10 @@ type Config struct {
 	// of each op says; without, nothing is ever leased, whatever they say. Others' leases
 	// are honoured either way. Replicas with and without may share a table.
 	Leases bool
-	// Now is the clock on the wall, corrected by Clock like those of callers; nil =
-	// time.Now. Splits, merges and repeated give-backs go by it, and what records say
-	// of when they were made; decisions go by their callers' clocks.
+	// Now is the machine's clock, with both of its readings; nil = time.Now. Leases end by
+	// either, so a clock whose wall reading is made from the monotonic one hides a sleep of
+	// the machine. Splits, merges and repeated give-backs go by it, and the times in
+	// records, corrected by Clock; decisions go by their callers' clocks.
 	Now func() time.Time
 	// Clock corrects the callers' clocks; the client has to tell it of replies, see
 	// [ClientConfig]. While it cannot be trusted nothing is refilled: requests get
@@ -189,7 +190,7 @@ func New(cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s := newStore(cfg, goroutines{}, drawName(goroutines{}))
-	s.catalog = newCatalog(catalogConfig{Client: s.client, Table: cfg.Table, Logger: cfg.Logger, Now: cfg.Now})
+	s.catalog = newCatalog(catalogConfig{Client: s.client, Table: cfg.Table, Logger: cfg.Logger, Now: func() time.Time { return cfg.Clock.correct(cfg.Now()) }})
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	var sweeping context.Context
 	sweeping, s.sweeper = context.WithCancel(s.stopped)
