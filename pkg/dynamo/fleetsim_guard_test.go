@@ -6,6 +6,7 @@ package dynamo
 
 import (
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,58 @@ func unmoved(in *dynamodb.UpdateItemInput) {
 	prune(in)
 }
 
+// returnsDead has a write return what the dead held, where it counts as spent.
+func returnsDead(in *dynamodb.UpdateItemInput) {
+	writer := ""
+	for _, c := range clauses(in) {
+		if strings.HasPrefix(c.attr, attrSlot) && c.operator == "<>" {
+			writer = replicaOf(textOf(in, c))
+		}
+	}
+	for _, c := range clauses(in) {
+		replica, ok := strings.CutPrefix(c.attr, attrHolding)
+		if !ok || c.operator != "=" || replica == writer {
+			continue
+		}
+		h, _ := parseHolding(replica, textOf(in, c))
+		for _, a := range h.amounts {
+			leaveMore(in, limitAttr(a.limit, limitTokens), a.tokens)
+		}
+	}
+}
+
+// textOf returns the string that a clause compares with.
+func textOf(in *dynamodb.UpdateItemInput, c clause) string {
+	text, _ := in.ExpressionAttributeValues[c.text[strings.IndexByte(c.text, ':'):]].(*types.AttributeValueMemberS)
+	return text.Value
+}
+
+// leaveMore has an update leave n more of an attribute that it sets or adds to.
+func leaveMore(in *dynamodb.UpdateItemInput, attr string, n int64) {
+	for placeholder, name := range in.ExpressionAttributeNames {
+		if name != attr {
+			continue
+		}
+		for _, operator := range []string{"=", " "} {
+			_, after, found := strings.Cut(*in.UpdateExpression, placeholder+operator+":")
+			if !found {
+				continue
+			}
+			value := ":" + after
+			if i := strings.IndexAny(value, " ,-"); i >= 0 {
+				value = value[:i]
+			}
+			number, _ := in.ExpressionAttributeValues[value].(*types.AttributeValueMemberN)
+			before, _ := strconv.ParseInt(number.Value, 10, 64)
+			fresh := ":raised" + value[1:]
+			in.ExpressionAttributeValues[fresh] = numberAttribute(before + n)
+			*in.UpdateExpression = strings.Replace(*in.UpdateExpression, placeholder+operator+value, placeholder+operator+fresh, 1)
+			prune(in)
+			return
+		}
+	}
+}
+
 // anyMark has a mark be put in the place of another one.
 func anyMark(in *dynamodb.PutItemInput) {
 	if pk, ok := in.Item[attrPK].(*types.AttributeValueMemberS); ok && strings.Contains(pk.Value, "SETTLED") {
@@ -80,6 +133,7 @@ func TestSimulateFindsMissingRules(t *testing.T) {
 	adopting := with(func(f *fleetFeatures) {
 		*f = fleetFeatures{adopt: true, restless: true, two: true, refund: true, few: true}
 	})
+	dying := with(func(f *fleetFeatures) { *f = fleetFeatures{leases: true, crash: true, few: true, long: true} })
 	copying := with(func(f *fleetFeatures) {
 		*f = fleetFeatures{leases: true, copies: true, few: true, long: true, restart: true}
 	})
@@ -100,6 +154,7 @@ func TestSimulateFindsMissingRules(t *testing.T) {
 		{"a lease is served for its term and no longer", fleetSabotage{lane: immortal}, pausing},
 		{"a lease is served for its term by the clock on the wall, too", fleetSabotage{callClock: true}, sleeping},
 		{"a write that gives rests on the ids of writes", fleetSabotage{update: without(func(c clause) bool { return strings.HasPrefix(c.attr, attrSlot) })}, giving},
+		{"what the dead held counts as spent", fleetSabotage{update: onSteps(returnsDead)}, dying},
 		{"ids have letters that are drawn for them", fleetSabotage{unsalted: true}, copying},
 		{"a refill rests on rf", fleetSabotage{update: drop(attrRefilled, "=")}, leasing},
 		{"a write rests on the limits", fleetSabotage{update: drop(attrVersion, "=")}, adopting},

@@ -176,7 +176,7 @@ func (f *fleet) answered(c *fleetCall, admitted bool, err error) {
 			taken, charged := int64(0), int64(0)
 			switch {
 			case err != nil:
-			case admitted && sp.Held:
+			case admitted && sp.Held && b.limitedBy(sp.Limit):
 				taken = sp.Take
 			}
 			if err == nil && sp.Held && b.booksAll(sp.Limit) {
@@ -266,6 +266,17 @@ func (b *simBucket) forget() {
 		g.limit.spent.gave(g.n)
 		return true
 	})
+}
+
+// limitedBy reports whether all shards have a limit. One that is under newer limits without
+// it takes nothing of it, and counts as a part of a call all the same.
+func (b *simBucket) limitedBy(limit string) bool {
+	for _, v := range b.items {
+		if v != nil && !v.shard.gone && v.find(limit) == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // booksAll reports whether a charge is booked in full for certain: no shard is near
