@@ -180,6 +180,8 @@ func TestServiceIsFound(t *testing.T) {
 	first.end(t)
 	backup(secondURL + " answers 404")
 	backup("says server.admin.address: off", "--config", write(t, "off.yaml", adminConfig("address: off")))
+	t.Chdir(filepath.Dir(write(t, defaultFile, adminConfig("address: off"))))
+	backup("says server.admin.address: off")
 }
 
 // A token goes to no service that could be another, and over no network in plain text.

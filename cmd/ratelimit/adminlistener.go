@@ -43,7 +43,7 @@ func (s *service) buildAdmin(cfg *config.Config) error {
 	s.admin.server = &http.Server{
 		Handler:           admin.NewControl(admin.ControlConfig{Access: &s.admin.access, Explainer: s.explainer(), Archive: archive, Logger: s.log}),
 		Protocols:         http1,
-		ReadHeaderTimeout: admin.ControlTimeout,
+		ReadHeaderTimeout: httpReadTimeout,
 		ReadTimeout:       admin.ControlTimeout,
 		WriteTimeout:      admin.ControlTimeout,
 		IdleTimeout:       admin.ControlTimeout,

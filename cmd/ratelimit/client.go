@@ -45,13 +45,17 @@ func (c *client) flags(cmd *cobra.Command, usage string) {
 const adminUsage = "admin listener of a running service: unix:///PATH or https://HOST:PORT (default: its socket, found by --config, --data or in the run directory)"
 
 // find sets the server to the admin listener of the service that runs with a data directory
-// or a configuration, or of the only one in the run directory, unless it was named.
+// or a configuration, or of the only one in the run directory, unless it was named. Like
+// serve it reads the file in the working directory where no other is named.
 func (c *client) find(ctx context.Context, data, file string) error {
 	if c.server != "" {
 		return nil
 	}
 	if data == "" && file == "" {
-		return c.findRunning(ctx)
+		if _, err := os.Stat(defaultFile); err != nil {
+			return c.findRunning(ctx)
+		}
+		file = defaultFile
 	}
 	cfg, err := config.Load(file, config.Options{Demo: file == ""}) // without a file: the defaults
 	if err != nil {

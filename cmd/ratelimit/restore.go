@@ -54,7 +54,7 @@ restore gives no caller tokens. Secrets stay.`,
 		},
 	}
 	f.flags(cmd, adminUsage)
-	cmd.Flags().StringVarP(&f.config, "config", "c", "", "configuration file of the running service to restore into")
+	cmd.Flags().StringVarP(&f.config, "config", "c", "", "configuration file of the running service to restore into (default: "+defaultFile+" in the working directory, if it exists)")
 	cmd.Flags().StringVar(&f.data, "data", "", "data directory of a service that does not run")
 	return cmd
 }
