@@ -47,7 +47,7 @@ func (m *machine) now() time.Time {
 func (m *machine) pause() { m.still = m.now() }
 
 // goOn ends a pause.
-func (m *machine) goOn() { m.off, m.still = m.still.Sub(time.Now()), time.Time{} }
+func (m *machine) goOn() { m.off, m.still = time.Until(m.still), time.Time{} }
 
 func dated[I, O any](ctx context.Context, m *machine, call func(context.Context, *I, ...func(*dynamodb.Options)) (*O, error), in *I) (*O, error) {
 	sent := m.now()

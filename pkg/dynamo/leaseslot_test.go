@@ -190,7 +190,7 @@ func TestItemsOfManyHoldersAreTwoWriteUnits(t *testing.T) {
 		w.key = bucketKey("nsid1234", key, model, 0, 0)
 		set := []limiter.Limit{limiter.PerMinute("rpm", 1_000_000), limiter.PerMinute("tpm", 900_000_000)}[:limits]
 		spends := []limiter.Spend{{Limit: "rpm", Take: 1000}, {Limit: "tpm", Take: 1_234_567}}[:limits]
-		sizes := []int{}
+		sizes := make([]int, 0, maxHolders)
 		for i := range maxHolders {
 			x := w.tenant(set...)
 			x.name, x.bucket = fmt.Sprintf("RUN%06d", i), limiter.BucketKey{Entity: key, Resource: model}
