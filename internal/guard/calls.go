@@ -37,7 +37,7 @@ func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	watched.Methods = make([]grpc.MethodDesc, len(desc.Methods))
 	for i, m := range desc.Methods {
 		handler := m.Handler
-		m.Handler = func(srv any, ctx context.Context, dec func(any) error, ic grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // grpc wants the context second
+		m.Handler = func(srv any, ctx context.Context, dec func(any) error, ic grpc.UnaryServerInterceptor) (any, error) {
 			if c := connOf(ctx); c != nil {
 				c.began()
 				return handler(srv, ctx, func(v any) error { return c.receive(dec, v) }, ic)

@@ -228,7 +228,7 @@ func (g *Guard) shut(c *conn, why Reason) {
 	if last != 0 && now-last < saidEvery.Nanoseconds() || !g.saidAt.CompareAndSwap(last, now) {
 		return
 	}
-	g.cfg.Logger.LogAttrs(context.Background(), slog.LevelWarn, "closing connections that ask for too much", slog.String("listener", g.cfg.Name),
+	g.cfg.Logger.Warn("closing connections that ask for too much", slog.String("listener", g.cfg.Name),
 		slog.String("reason", why.String()), slog.String("peer", c.Conn.RemoteAddr().String()), slog.Int("max_connections", g.cfg.MaxConnections))
 }
 

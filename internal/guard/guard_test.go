@@ -42,8 +42,8 @@ func newWorld(t *testing.T, cfg Config) *world {
 	return w
 }
 
-// accept makes a connection, and returns it with the peer's end.
-func (w *world) accept() (*conn, net.Conn) {
+// accept makes a connection.
+func (w *world) accept() *conn {
 	w.t.Helper()
 	server, client := net.Pipe()
 	w.t.Cleanup(func() { _ = client.Close() })
@@ -52,7 +52,7 @@ func (w *world) accept() (*conn, net.Conn) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return c.(*conn), client // what the listener makes
+	return c.(*conn) // what the listener makes
 }
 
 // use has a whole message come.
@@ -67,9 +67,9 @@ func (c *conn) use(size int64) {
 func TestTheLeastUsedGoes(t *testing.T) {
 	var log bytes.Buffer
 	w := newWorld(t, Config{Name: "grpc", MaxConnections: 3, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	used, _ := w.accept()
-	idle, _ := w.accept()
-	idler, _ := w.accept()
+	used := w.accept()
+	idle := w.accept()
+	idler := w.accept()
 	used.use(100)
 	w.accept()
 	if !idle.ended.Load() || used.ended.Load() || idler.ended.Load() {
@@ -91,7 +91,7 @@ func TestTheLeastUsedGoes(t *testing.T) {
 // When all are in use a new connection has to wait.
 func TestANewConnectionIsRefused(t *testing.T) {
 	w := newWorld(t, Config{MaxConnections: 1})
-	used, _ := w.accept()
+	used := w.accept()
 	used.use(100)
 	refused, client := net.Pipe()
 	w.pipes.next <- refused
@@ -109,7 +109,7 @@ func TestANewConnectionIsRefused(t *testing.T) {
 
 func TestNoDescriptorsMakeRoom(t *testing.T) {
 	w := newWorld(t, Config{})
-	idle, _ := w.accept()
+	idle := w.accept()
 	close(w.pipes.next)
 	if _, err := w.inner.Accept(); !errors.Is(err, syscall.EMFILE) || !idle.ended.Load() {
 		t.Errorf("got %v, and the idle connection gone: %t", err, idle.ended.Load())
@@ -119,7 +119,7 @@ func TestNoDescriptorsMakeRoom(t *testing.T) {
 // However much comes in whole messages, it is nothing that is pending.
 func TestWholeMessagesAreNotPending(t *testing.T) {
 	w := newWorld(t, Config{MaxPending: 1 << 20})
-	c, _ := w.accept()
+	c := w.accept()
 	stalled := c.begin() // so that there is no moment without a call
 	for range 100_000 {
 		c.use(messageHead + 1000)
@@ -135,11 +135,11 @@ func TestWholeMessagesAreNotPending(t *testing.T) {
 
 func TestTheLargestGoes(t *testing.T) {
 	w := newWorld(t, Config{MaxPending: 4 << 20})
-	small, _ := w.accept()
+	small := w.accept()
 	small.add(100_000)
 	all := make([]*conn, 4)
 	for i := range all {
-		all[i], _ = w.accept()
+		all[i] = w.accept()
 		all[i].add(int64(i+8) << 17) // 1 MiB and more
 	}
 	if small.ended.Load() || all[0].ended.Load() || w.Closed(Large) == 0 {
@@ -148,7 +148,7 @@ func TestTheLargestGoes(t *testing.T) {
 	if got := w.pending.Load(); got > 4<<20 {
 		t.Errorf("%d bytes are pending", got)
 	}
-	one, _ := w.accept()
+	one := w.accept()
 	one.add(2<<20 + 1)
 	if !one.ended.Load() {
 		t.Error("one connection may have more than half")
@@ -157,12 +157,12 @@ func TestTheLargestGoes(t *testing.T) {
 
 func TestTheBusiestGoes(t *testing.T) {
 	w := newWorld(t, Config{MaxReceiving: 1000})
-	few, _ := w.accept()
+	few := w.accept()
 	for range fewReceiving {
 		few.open()
 	}
 	for range 5 {
-		c, _ := w.accept()
+		c := w.accept()
 		for range 400 {
 			if c.open(); c.ended.Load() {
 				break

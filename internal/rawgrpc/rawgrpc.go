@@ -11,10 +11,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 )
+
+// method is that of the Rate Limit Service.
+const method = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"
 
 // writeTimeout is how long a write may take, where the server reads no more.
 const writeTimeout = time.Minute
@@ -51,8 +53,7 @@ func (r *Conn) read() {
 	defer close(r.closed)
 	for {
 		f, err := r.framer.ReadFrame()
-		var stream http2.StreamError
-		if errors.As(err, &stream) {
+		if _, of := errors.AsType[http2.StreamError](err); of {
 			continue
 		}
 		if err != nil {
@@ -83,7 +84,7 @@ func (r *Conn) Open() (stream uint32, ok bool) {
 	for _, h := range [][2]string{
 		{":method", "POST"},
 		{":scheme", "http"},
-		{":path", rlsv3.RateLimitService_ShouldRateLimit_FullMethodName},
+		{":path", method},
 		{":authority", "ratelimit"},
 		{"content-type", "application/grpc"},
 		{"te", "trailers"},
@@ -101,12 +102,12 @@ func (r *Conn) Open() (stream uint32, ok bool) {
 
 // Send sends a part of a message of so many bytes, within the window that every stream has.
 func (r *Conn) Send(stream uint32, size uint32, part []byte, end bool) bool {
-	head := binary.BigEndian.AppendUint32([]byte{0}, size)
+	rest := append(binary.BigEndian.AppendUint32([]byte{0}, size), part...)
 	_ = r.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
 	r.writing.Lock()
 	defer r.writing.Unlock()
 	const frame = 16 << 10 // the most that a server must take
-	for rest := append(head, part...); ; rest = rest[frame:] {
+	for ; ; rest = rest[frame:] {
 		if len(rest) <= frame {
 			return r.framer.WriteData(stream, end, rest) == nil
 		}

@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"context"
 	"encoding/binary"
 	"log/slog"
 	"slices"
@@ -167,6 +166,6 @@ func (s *Store) sayFull(now int64) {
 	if last != 0 && at-last < overflowSaid || !s.overflow.saidAt.CompareAndSwap(last, at) {
 		return
 	}
-	s.cfg.Logger.LogAttrs(context.Background(), slog.LevelWarn, "the embedded store is full: keys without a bucket share overflow buckets, and may be denied needlessly",
+	s.cfg.Logger.Warn("the embedded store is full: keys without a bucket share overflow buckets, and may be denied needlessly",
 		slog.Int64("max_buckets", s.cfg.MaxBuckets), slog.Int64("overflow_buckets", s.overflow.held.Load()), slog.Int64("decisions", s.overflow.decisions.Load()))
 }

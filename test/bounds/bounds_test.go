@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -39,12 +40,12 @@ func (p *program) raw(t *testing.T) *rawgrpc.Conn {
 // decisions, and cost little.
 func TestCallsWithoutMessages(t *testing.T) {
 	t.Parallel()
-	p := launch(t, rules, func(c *exec.Cmd) { c.Env = append(os.Environ(), "GOMEMLIMIT=256MiB") })
+	p := launch(t, func(c *exec.Cmd) { c.Env = append(os.Environ(), "GOMEMLIMIT=256MiB") })
 	client := p.dial(t)
 	exact(t, client, "before")
 	before := p.memory(t, "VmRSS")
-	var all []*rawgrpc.Conn
-	for range 66 { // together as many as fill the counter of calls in hand
+	all := make([]*rawgrpc.Conn, 0, 66)
+	for range cap(all) { // together as many as fill the counter of calls in hand
 		r := p.raw(t)
 		all = append(all, r)
 		for range 1000 {
@@ -87,7 +88,7 @@ func TestCallsWithoutMessages(t *testing.T) {
 // Large messages that never end do not take the memory.
 func TestMessagesWithoutEnd(t *testing.T) {
 	t.Parallel()
-	p := launch(t, rules, func(c *exec.Cmd) { c.Env = append(os.Environ(), "GOMEMLIMIT=128MiB") })
+	p := launch(t, func(c *exec.Cmd) { c.Env = append(os.Environ(), "GOMEMLIMIT=128MiB") })
 	client := p.dial(t)
 	before := p.memory(t, "RssAnon")
 	part := make([]byte, 60<<10)
@@ -116,7 +117,7 @@ func TestMessagesWithoutEnd(t *testing.T) {
 // One message of 16 MiB of nothing costs less than 64 MiB, and is denied.
 func TestAMessageOfEmptyEntries(t *testing.T) {
 	t.Parallel()
-	p := launch(t, rules)
+	p := launch(t)
 	client := p.dial(t)
 	exact(t, client, "before")
 	before := p.memory(t, "VmRSS")
@@ -137,14 +138,14 @@ func TestAMessageOfEmptyEntries(t *testing.T) {
 // As many calls as Envoy may have open on a connection are answered.
 func TestAThousandCallsAtOnce(t *testing.T) {
 	t.Parallel()
-	p := launch(t, rules)
+	p := launch(t)
 	client := p.dial(t)
 	var wg sync.WaitGroup
 	for i := range 1024 {
 		wg.Go(func() {
 			ctx, stop := context.WithTimeout(t.Context(), patience)
 			defer stop()
-			if _, err := client.ShouldRateLimit(ctx, callOf(fmt.Sprint(i))); err != nil {
+			if _, err := client.ShouldRateLimit(ctx, callOf(strconv.Itoa(i))); err != nil {
 				t.Error(err)
 			}
 		})
@@ -158,7 +159,7 @@ func TestAThousandCallsAtOnce(t *testing.T) {
 // Idle connections, more than there may be, keep out neither calls nor probes nor a reload.
 func TestConnectionsWithoutEnd(t *testing.T) {
 	t.Parallel()
-	p := launch(t, rules, func(c *exec.Cmd) {
+	p := launch(t, func(c *exec.Cmd) {
 		args := c.Args
 		c.Path, c.Args = "/bin/sh", append([]string{"sh", "-c", `ulimit -n 64; exec "$0" "$@"`}, args...)
 	})
@@ -197,7 +198,7 @@ func TestConnectionsWithoutEnd(t *testing.T) {
 // A body that does not come is not awaited for ever.
 func TestBodiesWithoutEnd(t *testing.T) {
 	t.Parallel()
-	p := launch(t, rules)
+	p := launch(t)
 	conn, err := net.Dial("tcp", p.http)
 	if err != nil {
 		t.Fatal(err)
@@ -216,7 +217,7 @@ func TestBodiesWithoutEnd(t *testing.T) {
 func TestKeysWithoutEnd(t *testing.T) {
 	t.Parallel()
 	const limit = 256 << 20
-	p := launch(t, rules, func(c *exec.Cmd) { c.Env = append(os.Environ(), "GOMEMLIMIT=256MiB") })
+	p := launch(t, func(c *exec.Cmd) { c.Env = append(os.Environ(), "GOMEMLIMIT=256MiB") })
 	client := p.dial(t)
 	name := strings.Repeat("n", 200)
 	var wg sync.WaitGroup

@@ -86,10 +86,10 @@ type program struct {
 }
 
 // launch starts the program and waits until it answers; it is gone at the end of the test.
-func launch(t *testing.T, config string, change ...func(*exec.Cmd)) *program {
+func launch(t *testing.T, change ...func(*exec.Cmd)) *program {
 	t.Helper()
 	p := &program{config: filepath.Join(t.TempDir(), "ratelimit.yaml"), exited: make(chan struct{})}
-	if err := os.WriteFile(p.config, []byte(config), 0o600); err != nil {
+	if err := os.WriteFile(p.config, []byte(rules), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), os.Getenv(programVariable), "serve", "--config", p.config,
