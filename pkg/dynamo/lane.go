@@ -138,14 +138,23 @@ func claim(actors []*request) bool {
 	return true
 }
 
-// done ends a request. What a caller who has left would be told reaches nobody.
-func (r *request) done(err error) {
+// done ends a request, and reports whether its caller has left: then nobody is told.
+func (r *request) done(err error) (left bool) {
 	r.err = err
-	if r.state.Swap(finished) == gone || r.call == nil {
-		return
+	if r.state.Swap(finished) == gone {
+		return true
 	}
-	if r.call.left.Add(-1) == 0 {
+	if r.call != nil && r.call.left.Add(-1) == 0 {
 		close(r.call.done)
+	}
+	return false
+}
+
+// applied ends a request that a write or a lease has decided. What it took for a caller
+// who has left without being admitted is given back.
+func (s *Store) applied(r *request) {
+	if r.done(nil) && !r.keep {
+		s.giveBack(r)
 	}
 }
 
@@ -157,13 +166,32 @@ func (s *Store) fail(r *request, err error) {
 		}
 		s.lost(r, err)
 	}
+	if r.uncertain && !errors.Is(err, limiter.ErrUncertain) {
+		err = fmt.Errorf("%w: %w", limiter.ErrUncertain, err)
+	}
 	r.done(err)
 }
 
-// lost counts a give-back that was not, or may not have been, applied.
+// lost counts tokens that were taken for no admitted request, or may have been, and are
+// not given back.
 func (s *Store) lost(r *request, err error) {
 	s.stats.lost.Add(1)
-	s.cfg.Logger.Warn("tokens of a denied request were not given back", slog.String("entity", r.bucket.Entity), slog.String("resource", r.bucket.Resource), slog.Any("error", err))
+	amounts := make([]any, 0, len(r.spends))
+	for i := range r.spends {
+		if sp := &r.spends[i]; r.call == nil || sp.held && sp.take > 0 {
+			amounts = append(amounts, slog.Int64(sp.limit, sp.give+sp.take))
+		}
+	}
+	s.cfg.Logger.Warn("tokens of a request that was not admitted were not given back", slog.String("entity", r.bucket.Entity), slog.String("resource", r.bucket.Resource),
+		slog.Group("millitokens", amounts...), slog.Any("error", err))
+}
+
+// mayTake counts what a write may have taken for a request, or may take yet, that is not
+// decided by it.
+func (s *Store) mayTake(r *request, err error) {
+	if r.call != nil && r.takes() {
+		s.lost(r, err)
+	}
 }
 
 // consult brings what the lane knows of the clock up to date, and says so when the
@@ -258,15 +286,18 @@ func (s *Store) conclude(l *lane, p *plan, o outcome) []*request {
 		p.stage.settle(p.actors, o.image)
 		s.addRest(l, p.actors, p.step)
 		for _, r := range p.actors {
-			r.done(nil)
+			s.applied(r)
 		}
 		return p.rest
 	case o.err == nil: // the condition did not hold
-		return append(waitAgain(p.actors), p.rest...)
+		return append(s.waitAgain(p.actors, o), p.rest...)
 	case errors.Is(o.err, errDropped):
-		return append(s.dropGifts(p.actors, o.err), p.rest...)
+		return append(s.dropBookings(p.actors, o), p.rest...)
 	case errors.Is(o.err, limiter.ErrUncertain):
 		for _, r := range p.actors {
+			if !r.keep {
+				s.mayTake(r, o.err)
+			}
 			s.fail(r, o.err)
 		}
 		return p.rest
@@ -297,33 +328,43 @@ func (l *lane) bill(p *plan, o outcome) {
 }
 
 // waitAgain returns those actors of a write that was not applied whose callers are
-// still there.
-func waitAgain(actors []*request) []*request {
+// still there. Of a write that was, or may be yet, for all that is known, what it takes is
+// counted: another one decides.
+func (s *Store) waitAgain(actors []*request, o outcome) []*request {
 	var left []*request
 	for _, r := range actors {
-		if r.state.CompareAndSwap(sent, waiting) {
+		takes := o.open && r.call != nil && r.takes()
+		r.uncertain = r.uncertain || takes
+		waits := r.state.CompareAndSwap(sent, waiting)
+		if takes && (waits || !r.keep) {
+			s.lost(r, errDropped)
+		}
+		if waits {
 			left = append(left, r)
 		}
 	}
 	return left
 }
 
-// dropGifts ends the actors that give tokens, and returns the others.
-func (s *Store) dropGifts(actors []*request, err error) []*request {
+// dropBookings ends the actors that give or charge tokens, and returns the others.
+func (s *Store) dropBookings(actors []*request, o outcome) []*request {
 	var left []*request
 	for _, r := range actors {
-		if r.gives() {
-			s.fail(r, err)
-		} else {
+		if !r.books() {
 			left = append(left, r)
+			continue
 		}
+		if !r.keep {
+			s.mayTake(r, o.err)
+		}
+		s.fail(r, o.err)
 	}
-	return waitAgain(left)
+	return s.waitAgain(left, o)
 }
 
-// errDropped says that a write which gives tokens stays in doubt: its id is not in
-// the item, where a replica that shares its slot can have written since. What it gives
-// is not given by another write, which would perhaps be the second.
+// errDropped says that a write which gives or charges tokens stays in doubt: its id is not
+// in the item, where a replica that shares its slot can have written since. It is not made
+// again by another write, which would perhaps be the second.
 var errDropped = fmt.Errorf("%w: the reply was lost", limiter.ErrUncertain)
 
 // outcome is what came of a write.
@@ -333,14 +374,15 @@ type outcome struct {
 	image   *view
 	err     error // neither applied nor refused
 	doubted bool  // nobody knew what became of an attempt
+	open    bool  // it may have been applied all the same, or may be yet
 }
 
 // send sends a write until its outcome is known, at most for the budget, and in
 // doubt for as long as doubtPatience and somebody waits: a plan that is older is
 // never sent. One whose reply was lost finds its id when it is sent again, unless a
 // replica that shares its slot has written meanwhile: then what it takes can be taken
-// twice, which admits too little and never too much; what it gives is not given twice,
-// see expression.requireSlot.
+// twice, which admits too little and never too much, and is counted; what it gives or
+// charges is not booked twice, see expression.requireSlot.
 func (s *Store) send(l *lane, w *write, p *plan) outcome {
 	ctx, cancel := s.loop.within(s.stopped, max(s.cfg.Budget, doubtPatience))
 	defer cancel()
@@ -370,7 +412,7 @@ func (s *Store) send(l *lane, w *write, p *plan) outcome {
 			l.owed += l.units()
 			continue
 		}
-		if w.doubted && w.gives {
+		if w.doubted && (w.books || p.owes()) {
 			return s.inquire(l, w, err)
 		}
 		if w.doubted && !uncertain {
@@ -399,6 +441,11 @@ func (p *plan) anyWaits() bool {
 	return slices.ContainsFunc(p.actors, waits) || slices.ContainsFunc(p.rest, waits)
 }
 
+// owes reports whether what the write takes is to be given back for a caller who has left.
+func (p *plan) owes() bool {
+	return slices.ContainsFunc(p.actors, func(r *request) bool { return !r.keep && r.takes() })
+}
+
 // refused is the outcome of a write whose condition did not hold: either the item
 // is another by now, or it is the write's own, from an attempt whose reply was lost.
 func (s *Store) refused(l *lane, w *write, item map[string]types.AttributeValue) outcome {
@@ -413,32 +460,47 @@ func (s *Store) refused(l *lane, w *write, item map[string]types.AttributeValue)
 // refusedBy is the outcome of a write that an item refuses.
 func (w *write) refusedBy(image *view) outcome {
 	o := outcome{applied: w.isIn(image), known: true, image: image}
-	if w.doubted && w.gives && !o.applied && !w.isDead(image) {
+	o.open = w.doubted && !o.applied && !w.isDead(image)
+	if o.open && w.books {
 		o.err = errDropped
 	}
 	return o
 }
 
 // isDead reports whether an item shows that the write was not applied, and never will be:
-// its slot is as it was seen, and the last refill that it rests on is past.
+// its slot is as it was seen, and something that it rests on is past and never comes back.
 func (w *write) isDead(image *view) bool {
-	return w.refilled != nil && image != nil && image.slots[w.slot] == w.refilled.slots[w.slot] && image.refilled != w.refilled.refilled
+	switch {
+	case image == nil:
+		return false
+	case w.base == nil: // it makes the item, with its id
+		return image.slots[w.slot] == ""
+	case image.slots[w.slot] != w.base.slots[w.slot]:
+		return false
+	}
+	return w.refilled != nil && image.refilled != w.refilled.refilled || image.shard.epoch != w.base.shard.epoch
 }
 
 // isIn reports whether an item shows that the write was applied.
 func (w *write) isIn(image *view) bool { return image != nil && image.slots[w.slot] == w.id }
 
-// inquire reads the item to see what became of a write in doubt that gives tokens.
+// inquire reads the item to see what became of a write in doubt. For one that only takes
+// it does so once: nobody waits for what is given back.
 func (s *Store) inquire(l *lane, w *write, cause error) outcome {
+	worth := mayPass
+	if !w.books {
+		worth = func(error) bool { return false }
+	}
 	dropped := fmt.Errorf("%w: %w", errDropped, cause)
-	image, err := s.read(l, mayPass)
+	image, err := s.read(l, worth)
 	if err != nil {
-		return outcome{err: dropped}
+		return outcome{err: dropped, open: true}
 	}
-	if w.isIn(image) {
-		return outcome{applied: true, known: true, image: image}
+	o := w.refusedBy(image)
+	if o.open {
+		o.err = dropped
 	}
-	return outcome{known: true, image: image, err: dropped}
+	return o
 }
 
 // errUnreadable says that a write was applied to an item that cannot be read.

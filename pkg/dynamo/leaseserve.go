@@ -291,21 +291,33 @@ func (s *Store) serveSome(l *lane, pending []*request) []*request {
 	if !s.cfg.Leases || len(pending) == 0 {
 		return pending
 	}
+	served, kept := s.spendOn(l, pending)
+	for _, r := range served { // without the lock, which takes what is given back
+		s.stats.served.Add(1)
+		s.applied(r)
+	}
+	return kept
+}
+
+// spendOn spends the lane's lease on those requests that it covers.
+func (s *Store) spendOn(l *lane, pending []*request) (served, kept []*request) {
 	l.home.mu.Lock()
 	defer l.home.mu.Unlock()
 	h := &l.holder
 	now := s.cfg.Now()
-	kept := pending[:0]
+	kept = pending[:0]
 	for _, r := range pending {
 		h.arrived(r, l.knows.view, now)
 		if r.policy.None || h.text != "" && r.version.newer(h.version) {
 			h.recall = h.text != ""
 		}
-		if !h.serveRequest(s, l, r) {
+		if h.serveRequest(s, l, r) {
+			served = append(served, r)
+		} else {
 			kept = append(kept, r)
 		}
 	}
-	return kept
+	return served, kept
 }
 
 // arrived counts a request, once.
@@ -355,8 +367,6 @@ func (h *holder) serveRequest(s *Store, l *lane, r *request) bool {
 		sp.left, sp.back = h.left(b, at), sp.take
 		sp.found = sp.left.Tokens
 	}
-	s.stats.served.Add(1)
-	r.done(nil)
 	return true
 }
 

@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -31,6 +32,7 @@ type request struct {
 	now     int64 // the caller's clock, not corrected
 	spends  []spend
 	call    *call     // nil for what the store itself gives back
+	keep    bool      // where the call has no decision its caller is admitted: what was taken stays
 	expires time.Time // on the lane's clock; not part of any write that is sent later
 	state   atomic.Int32
 	patient time.Time // until when a give-back is tried again; zero = it has not failed yet
@@ -41,6 +43,7 @@ type request struct {
 
 	confirmed bool // the view was asked for after the request came: it may be answered from it
 	doubts    int  // replies that it waited for because the clock cannot be trusted
+	uncertain bool // an earlier write may have taken for it, and be applied yet
 
 	// Set by the lane, before the call is told that the request is done:
 
@@ -75,7 +78,7 @@ type spend struct {
 	back     int64              // what has to be added to it when the take is given back
 }
 
-// gives reports whether the request adds tokens. It must then be sent only once.
+// gives reports whether the request adds tokens.
 func (r *request) gives() bool {
 	for i := range r.spends {
 		if r.spends[i].give > 0 {
@@ -83,6 +86,17 @@ func (r *request) gives() bool {
 		}
 	}
 	return false
+}
+
+// books reports whether the request gives or charges tokens. No two writes may then do
+// that, whatever becomes of their replies.
+func (r *request) books() bool {
+	return slices.ContainsFunc(r.spends, func(sp spend) bool { return sp.give > 0 || sp.cost > 0 })
+}
+
+// takes reports whether the request takes tokens, as it was last planned.
+func (r *request) takes() bool {
+	return r.admitted && slices.ContainsFunc(r.spends, func(sp spend) bool { return sp.held && sp.take > 0 })
 }
 
 // call is a Take that waits for its requests, round by round.
@@ -139,6 +153,11 @@ func (c *call) leave() {
 	}
 }
 
+// booked reports whether something was given or charged for a call that is over.
+func (c *call) booked() bool {
+	return slices.ContainsFunc(c.all(), func(r *request) bool { return r.err == nil && r.books() })
+}
+
 // all returns the requests of all rounds.
 func (c *call) all() []*request {
 	var all []*request
@@ -158,6 +177,7 @@ func newRequest(now int64, op *limiter.Op) (*request, error) {
 		version: version{op.Generation, op.Limits.Hash()},
 		now:     now,
 		spends:  make([]spend, len(op.Spends)),
+		keep:    op.KeepTaken,
 		policy:  op.Lease,
 		asks:    asks(op),
 	}
@@ -211,7 +231,7 @@ func (r *request) report(op *limiter.Op, taken bool) {
 // nothing. What a charge beside the take could not book for want of tokens is
 // booked by it.
 func (r *request) undo() *request {
-	if !r.admitted {
+	if !r.takes() {
 		return nil
 	}
 	u := &request{key: r.key, site: r.site, limits: r.limits, version: r.version, now: r.now}
@@ -219,9 +239,6 @@ func (r *request) undo() *request {
 		if s := &r.spends[i]; s.held && s.take > 0 {
 			u.spends = append(u.spends, spend{limit: s.limit, give: s.back, usage: -s.take})
 		}
-	}
-	if len(u.spends) == 0 {
-		return nil
 	}
 	return u
 }

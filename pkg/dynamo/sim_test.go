@@ -437,7 +437,7 @@ func (s *sim) timeout(r *simReplica) {
 		f.begun = s.now
 		s.send(r)
 		return
-	case tooOld && f.write.gives:
+	case tooOld && f.write.books:
 		r.flight = nil
 		s.conclude(r, f, r.store.inquire(r.lane, f.write, errors.New("timeout")))
 	case tooOld:

@@ -97,7 +97,7 @@ func (b *branch) add(r *request) { b.parts = append(b.parts, r) }
 
 // copyTo returns the whole request for one shard.
 func (r *request) copyTo(k key) *request {
-	c := &request{site: r.site, key: k, limits: r.limits, version: r.version, now: r.now, call: r.call, spends: slices.Clone(r.spends), policy: r.policy, asks: r.asks}
+	c := &request{site: r.site, key: k, limits: r.limits, version: r.version, now: r.now, call: r.call, keep: r.keep, spends: slices.Clone(r.spends), policy: r.policy, asks: r.asks}
 	return c
 }
 

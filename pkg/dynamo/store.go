@@ -368,10 +368,15 @@ func (s *Store) decide(c *call, ops []limiter.Op) (bool, error) {
 	}
 	if !admitted {
 		for _, r := range c.all() {
-			s.giveBack(r)
+			if !r.keep || failed == nil || errors.Is(failed, limiter.ErrInvalid) {
+				s.giveBack(r)
+			}
 		}
 	}
 	if failed != nil {
+		if c.booked() && !errors.Is(failed, limiter.ErrUncertain) && !errors.Is(failed, limiter.ErrInvalid) {
+			failed = fmt.Errorf("%w: booked in part: %w", limiter.ErrUncertain, failed)
+		}
 		return false, failed
 	}
 	now := s.cfg.Now()
@@ -392,17 +397,24 @@ func (s *Store) giveBack(r *request) {
 	}
 }
 
-// abandon ends a call whose context is done. What was taken is given back, what
-// waits is not sent, and what is under way may or may not be applied.
+// abandon ends a call whose context is done. What was taken is given back, unless the
+// caller is admitted. What waits is not sent. What is under way may or may not be applied:
+// the lane gives back what it takes.
 func (s *Store) abandon(ctx context.Context, c *call) error {
 	kind := limiter.ErrUnavailable
 	for _, r := range c.all() {
 		switch r.state.Swap(gone) {
+		case waiting:
+			if r.uncertain {
+				kind = limiter.ErrUncertain
+			}
 		case sent:
 			kind = limiter.ErrUncertain
 		case finished:
-			s.giveBack(r)
-			if errors.Is(r.err, limiter.ErrUncertain) {
+			if !r.keep {
+				s.giveBack(r)
+			}
+			if errors.Is(r.err, limiter.ErrUncertain) || r.err == nil && r.books() {
 				kind = limiter.ErrUncertain
 			}
 		}

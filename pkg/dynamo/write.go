@@ -41,23 +41,24 @@ type write struct {
 	update *dynamodb.UpdateItemInput
 	made   *view // the item that put makes
 
+	base     *view // the item that it was planned for; nil for put
 	refilled *view // the item whose last refill it rests on; nil = it goes by none
-	gives    bool  // it adds tokens, and rests on its slot being as it was seen
+	books    bool  // it gives or charges tokens, and rests on its slot being as it was seen
 	doubted  bool  // nobody knows what became of an attempt
 }
 
 // newWrite returns the write that carries out a plan.
 func newWrite(table string, k key, id writeID, p *plan) *write {
-	w := &write{writeID: id, gives: slices.ContainsFunc(p.actors, (*request).gives)}
+	w := &write{writeID: id, books: slices.ContainsFunc(p.actors, (*request).books)}
 	switch s := p.stage; {
 	case s.create:
 		w.putItem(table, k, p)
 	case s.swap != nil:
-		w.update = swapInput(table, k, id, p)
+		w.update, w.base, w.refilled = swapInput(table, k, id, p), s.swap, s.swap
 	case s.plain():
-		w.update = plainInput(table, k, id, p)
+		w.update, w.base = plainInput(table, k, id, p), s.base
 	default:
-		w.update, w.refilled = refillInput(table, k, id, p), s.base
+		w.update, w.base, w.refilled = refillInput(table, k, id, p), s.base, s.base
 	}
 	return w
 }
@@ -446,7 +447,7 @@ const maxBucketName = 256
 func begin(id writeID, p *plan) *expression {
 	e := newExpression()
 	e.own(id)
-	if slices.ContainsFunc(p.actors, (*request).gives) { // sent again, it is applied once at most
+	if slices.ContainsFunc(p.actors, (*request).books) { // sent again, it is applied once at most
 		e.requireSlot(id.slot, p.stage.base.slots[id.slot])
 	}
 	e.require(attrVersion, "=", numberAttribute(p.stage.base.version.hash))
@@ -468,8 +469,8 @@ func (e *expression) own(id writeID) {
 	e.setTo(attr, &types.AttributeValueMemberS{Value: id.id})
 }
 
-// requireSlot makes a write that gives tokens rest on its slot being as it was seen,
-// which it never is again. Without, such a write would give twice if it arrived again
+// requireSlot makes a write that gives or charges tokens rest on its slot being as it was
+// seen, which it never is again. Without, such a write would book twice if it arrived again
 // after one of a replica that shares the slot.
 func (e *expression) requireSlot(slot int, seen string) {
 	if seen == "" {

@@ -132,6 +132,9 @@ func (l *Limiter) decide(ctx context.Context, now time.Time, req *Request, d *De
 		d.fill(now, req, false)
 		return nil
 	}
+	if !l.local {
+		l.sayWhoDecides(req, d)
+	}
 	admitted, err := l.store.Take(ctx, now, d.scratch.ops)
 	if err != nil {
 		return l.unanswered(ctx, now, req, d, err)
@@ -139,6 +142,15 @@ func (l *Limiter) decide(ctx context.Context, now time.Time, req *Request, d *De
 	l.learn(now, d.scratch.ops)
 	d.fill(now, req, admitted)
 	return nil
+}
+
+// sayWhoDecides settles which policy decides if the store does not, and tells the store
+// what that means for tokens that it takes all the same.
+func (l *Limiter) sayWhoDecides(req *Request, d *Decision) {
+	d.scratch.decides = l.policy(req, d)
+	for i := range d.scratch.ops {
+		d.scratch.ops[i].KeepTaken = d.scratch.decides == Allow
+	}
 }
 
 // learn remembers what the store said of ops, for the next request.
@@ -181,7 +193,9 @@ func (l *Limiter) unanswered(ctx context.Context, now time.Time, req *Request, d
 	if !errors.Is(cause, ErrUnavailable) && !errors.Is(cause, ErrUncertain) {
 		return cause // closed or invalid: never a reason to admit
 	}
-	d.Policy, d.Unavailable = l.policy(req, d), cause
+	if d.Policy, d.Unavailable = d.scratch.decides, cause; d.Policy == Unset {
+		d.Policy = l.policy(req, d)
+	}
 	switch d.Policy {
 	case Allow:
 		d.Admitted, d.Reason = true, ReasonNone

@@ -184,7 +184,8 @@ func TestUnavailable(t *testing.T) {
 			t.Run(test.name+"/"+fault.String(), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					faulty := storetest.NewFaulty(storetest.NewReference(), nil)
-					l := newLimiter(t, limiter.Config{Store: faulty}, limiter.Static{System: system, OnUnavailable: test.static})
+					told := &keeping{Store: faulty}
+					l := newLimiter(t, limiter.Config{Store: told}, limiter.Static{System: system, OnUnavailable: test.static})
 					if test.stored != limiter.Unset {
 						if err := faulty.PutLimits(t.Context(), limiter.DefaultNamespace, limiter.SystemLimitsRef(), limiter.Record{OnUnavailable: test.stored}); err != nil {
 							t.Fatal(err)
@@ -199,6 +200,9 @@ func TestUnavailable(t *testing.T) {
 					if d.Policy != test.want || d.Admitted != test.admit || d.Unavailable == nil {
 						t.Errorf("got %v, policy %v, cause %v", brief(d), d.Policy, d.Unavailable)
 					}
+					if told.keep != test.admit {
+						t.Errorf("the store is told to keep what it takes: %t, want %t", told.keep, test.admit)
+					}
 					if took := time.Since(start); took > limiter.DefaultTimeout {
 						t.Errorf("took %v, the budget is %v", took, limiter.DefaultTimeout)
 					}
@@ -209,6 +213,19 @@ func TestUnavailable(t *testing.T) {
 			})
 		}
 	}
+}
+
+// keeping is a store that remembers whether it was told to keep what it takes without an
+// answer.
+type keeping struct {
+	limiter.Store
+
+	keep bool
+}
+
+func (s *keeping) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool, error) {
+	s.keep = ops[0].KeepTaken
+	return s.Store.Take(ctx, now, ops)
 }
 
 func TestLocalServesAShare(t *testing.T) {

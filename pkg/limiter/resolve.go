@@ -11,6 +11,7 @@ import (
 type scratch struct {
 	offline bool   // the store is away: make do with what was last seen
 	policy  Policy // stored for the namespace
+	decides Policy // where the store, which was asked, does not
 	levels  []level
 	bases   []int // by take: the index of its entity's level, where its chain begins
 	refs    []Ref
@@ -268,7 +269,7 @@ func (sc *scratch) opOf(req *Request, lv *level, generation uint64) *Op {
 			return &sc.ops[i]
 		}
 	}
-	op.Limits, op.Generation, op.Spends, op.Shard = lv.limits, generation, sc.cut(lv.limits.Len()), 0
+	op.Limits, op.Generation, op.Spends, op.Shard, op.KeepTaken = lv.limits, generation, sc.cut(lv.limits.Len()), 0, false
 	op.Lease.None, op.Lease.Max, op.Lease.For = false, 0, 0
 	return op
 }

@@ -10,7 +10,7 @@ func (d *Decision) reset() {
 	d.Policy, d.Unavailable, d.Kept = Unset, nil, false
 	d.Statuses = d.Statuses[:0]
 	sc := &d.scratch
-	sc.offline, sc.policy = false, Unset
+	sc.offline, sc.policy, sc.decides = false, Unset, Unset
 	sc.levels, sc.bases = sc.levels[:0], sc.bases[:0]
 	sc.refs, sc.records = sc.refs[:0], sc.records[:0]
 	sc.ops, sc.spends = sc.ops[:0], sc.spends[:0]

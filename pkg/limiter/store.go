@@ -42,6 +42,12 @@ type Store interface {
 	// the order within an op, and for what Take fills in. No two ops have the same
 	// Bucket, and ops is not empty. On an error what Take filled in means nothing.
 	//
+	// Where Take returns an error nothing stays taken: what was taken, or is taken later by
+	// what is under way, is given back, unless Op.KeepTaken says that the caller is admitted
+	// all the same. Where the store cannot do that, or cannot know whether it has to, it
+	// counts it. Charges and refunds are applied at most once: none of them, now or later,
+	// on ErrUnavailable, and perhaps some on ErrUncertain.
+	//
 	// now is the caller's clock. A store may decide at a later time of its own, and
 	// must decide at no earlier one than it has already refilled the bucket to.
 	Take(ctx context.Context, now time.Time, ops []Op) (admitted bool, err error)
@@ -114,6 +120,10 @@ type Op struct {
 	// to several. An op that books more or gives back of what an earlier one took has
 	// that one's Shard.
 	Shard int
+
+	// KeepTaken says that the caller is admitted where Take returns ErrUnavailable or
+	// ErrUncertain. What the op took then stays taken. All ops of a call have the same.
+	KeepTaken bool
 
 	// Lease is what the op's rules let the store do with token leases on the bucket. It
 	// means something only of an op that takes or looks: what is charged or given back

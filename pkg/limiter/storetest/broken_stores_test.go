@@ -21,7 +21,7 @@ type broken struct {
 }
 
 func brokenStores() []broken {
-	return slices.Concat(brokenNames(), brokenSpends(), brokenDecisions(), brokenClocks(), brokenChanges(), brokenLives(), brokenCatalogs(), brokenSettlements())
+	return slices.Concat(brokenNames(), brokenSpends(), brokenDecisions(), brokenClocks(), brokenChanges(), brokenLives(), brokenCatalogs(), brokenSettlements(), brokenLeavers())
 }
 
 // taker is a store with another Take.

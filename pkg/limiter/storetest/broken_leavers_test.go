@@ -1,0 +1,34 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// brokenLeavers are stores that do wrong by callers who leave.
+func brokenLeavers() []broken {
+	// forgetting is a store that applies what a caller wants who leaves before the answer.
+	forgetting := func(kind error, times int) func(*reference) limiter.Store {
+		return breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
+			gone, ok := ctx.(*leaving)
+			if !ok || gone.moment%2 == 0 {
+				return r.Take(ctx, now, ops)
+			}
+			for range times {
+				if _, err := r.Take(ctx, now, ops); err != nil {
+					return false, err
+				}
+			}
+			<-ctx.Done()
+			return false, fmt.Errorf("%w: %w", kind, ctx.Err())
+		})
+	}
+	return []broken{
+		{"keeps what it took for callers who left", forgetting(limiter.ErrUncertain, 1), []string{"leave/takes are given back"}},
+		{"books twice for callers who left", forgetting(limiter.ErrUncertain, 2), []string{"leave/charges are booked once"}},
+		{"books what it says it did not", forgetting(limiter.ErrUnavailable, 1), []string{"leave/charges are booked once"}},
+	}
+}

@@ -1,0 +1,122 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// leaveChecks are about callers who leave while the store works for them.
+func leaveChecks() []check {
+	return []check{
+		{name: "leave/takes are given back", run: checkLeaversTakeNothing},
+		{name: "leave/charges are booked once", run: checkLeaversAreChargedOnce},
+	}
+}
+
+// leaving is the context of a caller who leaves a moment after the store has begun to
+// wait for something.
+type leaving struct {
+	context.Context //nolint:containedctx // it is one
+
+	moment int // how often others get to run before
+	begin  sync.Once
+	gone   chan struct{}
+}
+
+func leavingAfter(ctx context.Context, moment int) *leaving {
+	return &leaving{Context: ctx, moment: moment, gone: make(chan struct{})}
+}
+
+// Done implements context.Context.
+func (l *leaving) Done() <-chan struct{} {
+	l.begin.Do(func() {
+		go func() { // ends by itself
+			for range l.moment {
+				runtime.Gosched()
+			}
+			close(l.gone)
+		}()
+	})
+	return l.gone
+}
+
+// Err implements context.Context.
+func (l *leaving) Err() error {
+	select {
+	case <-l.gone:
+		return context.Canceled
+	default:
+		return l.Context.Err()
+	}
+}
+
+// leavers is how many callers of a check leave.
+const leavers = 400
+
+// leave makes a call whose caller leaves, if the store waits for anything. It requires an
+// answer or an error of the contract.
+func (c client) leave(moment int, ops ...limiter.Op) (admitted bool, err error) {
+	c.Helper()
+	admitted, err = c.store.Take(leavingAfter(c.Context(), moment), at(0), ops)
+	if err != nil && (admitted || !errors.Is(err, context.Canceled) || !errors.Is(err, limiter.ErrUnavailable) && !errors.Is(err, limiter.ErrUncertain)) {
+		c.Fatalf("a caller who left: got %t, %v; want an error of %q or %q that wraps %q", admitted, err, limiter.ErrUnavailable, limiter.ErrUncertain, context.Canceled)
+	}
+	return admitted, err
+}
+
+// comesTo requires that a balance comes to be between two amounts in the end.
+func (c client) comesTo(least, most int64, op limiter.Op) {
+	c.Helper()
+	ctx, cancel := within(c)
+	defer cancel()
+	got := c.balance(0, op)
+	for ; ctx.Err() == nil && (got < least || got > most); got = c.balance(0, op) {
+		time.Sleep(time.Millisecond) // until it is, or never
+	}
+	if got < least || got > most {
+		c.Errorf("balance of %q after %d callers, some of whom left: %d millitokens, want %d to %d", op.Bucket.Entity, leavers, got, least, most)
+	}
+}
+
+// checkLeaversTakeNothing: of two buckets, callers who leave without an answer take nothing
+// in the end.
+func checkLeaversTakeNothing(t T, s limiter.Store) {
+	const capacity = 1_000_000
+	c := newClient(t, s)
+	key := c.one("key", limiter.PerDay("l", capacity), limiter.Spend{Take: tokens(1)})
+	org := c.one("org", limiter.PerDay("l", capacity), limiter.Spend{Take: tokens(1)})
+	c.want(true, 0, key, org)
+	taken := tokens(1)
+	for i := range leavers {
+		ops := []limiter.Op{spending(key, limiter.Spend{Take: tokens(1)}), spending(org, limiter.Spend{Take: tokens(1)})}
+		if admitted, _ := c.leave(i%97, ops...); admitted {
+			taken += tokens(1)
+		}
+	}
+	c.comesTo(tokens(capacity)-taken, tokens(capacity)-taken, key)
+	c.comesTo(tokens(capacity)-taken, tokens(capacity)-taken, org)
+}
+
+// checkLeaversAreChargedOnce: a charge whose caller leaves is booked once or not at all,
+// and not where the error says so.
+func checkLeaversAreChargedOnce(t T, s limiter.Store) {
+	const capacity = 1_000_000
+	c := newClient(t, s)
+	op := c.one("key", limiter.PerDay("l", capacity), limiter.Spend{Charge: tokens(1)})
+	c.want(true, 0, op)
+	booked, perhaps := tokens(1), int64(0)
+	for i := range leavers {
+		switch _, err := c.leave(i%97, spending(op, limiter.Spend{Charge: tokens(1)})); {
+		case err == nil:
+			booked += tokens(1)
+		case errors.Is(err, limiter.ErrUncertain):
+			perhaps += tokens(1)
+		}
+	}
+	c.comesTo(tokens(capacity)-booked-perhaps, tokens(capacity)-booked, op)
+}
