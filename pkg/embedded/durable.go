@@ -25,6 +25,9 @@ func (s *Store) takeDurably(ctx context.Context, now int64, ops []limiter.Op) (b
 		if t.done { // whatever the file says: it is taken
 			return t.admitted, nil
 		}
+		if err == nil { // its caller may have left meanwhile
+			err = contextErr(ctx)
+		}
 		if err != nil {
 			return false, err
 		}
