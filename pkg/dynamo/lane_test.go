@@ -377,6 +377,7 @@ func TestDeadlines(t *testing.T) {
 			}
 		}
 		gate.Release()
-		wantBalance(t, s, t0(), o, 7) // the first was applied, the second never sent
+		synctest.Wait()
+		wantBalance(t, s, t0(), o, 9) // the first was applied, and given back; the second was never sent
 	})
 }
