@@ -21,6 +21,10 @@ func (f *fleet) settleDown() {
 		}
 	}
 	f.rest(int64(40 * time.Second)) // what is late has come
+	f.settleUndone()
+	for _, b := range f.buckets {
+		b.checkShortfalls()
+	}
 	for i := range 30 {             // long enough for a lease to be taken for dead, and seldom enough for a shard to be quiet
 		for _, b := range f.buckets {
 			f.ask(f.replicas[i%len(f.replicas)].process, b, func(tokenbucket.Params) int64 { return 1 })

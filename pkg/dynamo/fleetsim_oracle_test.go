@@ -20,6 +20,8 @@ type fleetHistory struct {
 	byKey        map[string]itemOf // buckets and shards by partition key
 	byEntity     map[string]*simBucket
 	refundable   []taken
+	calls        []*fleetCall // under way
+	undone       []undone
 	reservations int
 	settled      map[string]int // how often, by id
 
@@ -54,6 +56,7 @@ type simBucket struct {
 type simLimit struct {
 	name     string
 	admitted *tally
+	lacks    *shortfall
 	spent    *tally // with charges; they may be above what there is, so only all that is spent and left is held against it
 }
 
@@ -79,6 +82,7 @@ type fleetCall struct {
 	from    int64
 	ops     []limiter.Op
 	open    []*openCall // two for each spend
+	shares  []openShare // one for each spend
 	books   bool        // charges or refunds
 	shards  bool        // the process takes a bucket of it for one of several shards
 }
@@ -98,7 +102,7 @@ func (f *fleet) beginHistory() {
 		}
 		f.byEntity[b.site.bucket.Entity] = b
 		for i := range b.versions[0].Len() {
-			b.limits = append(b.limits, &simLimit{name: b.versions[0].At(i).Name, admitted: newTally(f.spread), spent: newTally(f.spread)})
+			b.limits = append(b.limits, &simLimit{name: b.versions[0].At(i).Name, admitted: newTally(f.spread), spent: newTally(f.spread), lacks: &shortfall{limit: b.versions[0].At(i).Name}})
 			b.whole = append(b.whole, &oneBucket{name: b.versions[0].At(i).Name})
 		}
 		b.past = []sightOf{{}}
@@ -106,6 +110,8 @@ func (f *fleet) beginHistory() {
 		b.versions = b.versions[:1]
 	}
 }
+
+func isUncertain(err error) bool { return errors.Is(err, limiter.ErrUncertain) }
 
 func (f *fleet) bucket(k limiter.BucketKey) *simBucket { return f.byEntity[k.Entity] }
 
@@ -156,12 +162,14 @@ func (f *fleet) asked(p *process, ops []limiter.Op) *fleetCall {
 			c.books = c.books || sp.Refund+sp.Charge > 0
 		}
 	}
+	f.beginShares(c)
 	return c
 }
 
 // answered takes down what a caller was told.
 func (f *fleet) answered(c *fleetCall, admitted bool, err error) {
 	f.count(c, admitted, err)
+	f.endShares(c, true, admitted, err)
 	if !admitted && len(c.ops) > 1 || err != nil {
 		for i := range c.ops {
 			f.bucket(c.ops[i].Bucket).returned(c.process)
@@ -321,8 +329,10 @@ func (f *fleet) arrived(pk, op string, err error) {
 	}
 	f.writes++
 	of.bucket.forget()
+	of.bucket.observe()
 	of.bucket.look(of.shard)
 	of.bucket.check()
+	of.bucket.checkShortfalls()
 }
 
 // expired takes down that DynamoDB deleted items.

@@ -69,7 +69,7 @@ func (f *fleet) begin(at *replica) {
 	}
 	p.clock = NewClock(now, 0)
 	cfg, err := Config{
-		Client: fleetClient{DB: f.db, process: p}, Table: simTable, Now: now, Clock: p.clock, Logger: slog.New(slog.DiscardHandler),
+		Client: fleetClient{DB: f.db, process: p}, Table: simTable, Now: now, Clock: p.clock, Logger: slog.New(lossLog{slog.DiscardHandler, p}),
 		ShardUnits: f.shardUnits, Quiet: f.quiet, MaxLanes: 1 << 20, Idle: 10_000 * time.Hour, Leases: f.leases,
 	}.withDefaults()
 	if err != nil {
@@ -111,6 +111,7 @@ func (p *process) die() {
 		p.fleet.enter(t, t.end)
 	}
 	p.tasks, p.waiting = nil, nil
+	p.fleet.died(p)
 }
 
 // leave ends a process in order: it has no more calls, gives back what it holds on lease,

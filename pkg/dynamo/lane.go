@@ -291,7 +291,7 @@ func (s *Store) conclude(l *lane, p *plan, o outcome) []*request {
 		return p.rest
 	case o.err == nil: // the condition did not hold
 		return append(s.waitAgain(p.actors, o), p.rest...)
-	case errors.Is(o.err, errDropped):
+	case o.known && errors.Is(o.err, errDropped):
 		return append(s.dropBookings(p.actors, o), p.rest...)
 	case errors.Is(o.err, limiter.ErrUncertain):
 		for _, r := range p.actors {
