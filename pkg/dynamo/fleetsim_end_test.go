@@ -25,7 +25,7 @@ func (f *fleet) settleDown() {
 	for _, b := range f.buckets {
 		b.checkShortfalls()
 	}
-	for i := range 30 {             // long enough for a lease to be taken for dead, and seldom enough for a shard to be quiet
+	for i := range 30 { // long enough for a lease to be taken for dead, and seldom enough for a shard to be quiet
 		for _, b := range f.buckets {
 			f.ask(f.replicas[i%len(f.replicas)].process, b, func(tokenbucket.Params) int64 { return 1 })
 		}

@@ -7,6 +7,7 @@ package dynamo
 import (
 	"math/rand/v2"
 	"strconv"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,11 @@ func immortal(p *process, l *lane) {
 	if h := &l.holder; h.text != "" {
 		h.until = p.now().Add(time.Hour)
 	}
+}
+
+// forgetful has a lane forget what it is to give back.
+func forgetful(_ *process, l *lane) {
+	l.queue = slices.DeleteFunc(l.queue, func(r *request) bool { return r.call == nil })
 }
 
 // unmoved has a write leave the time of the last refill as it was.
@@ -137,6 +143,8 @@ func TestSimulateFindsMissingRules(t *testing.T) {
 	copying := with(func(f *fleetFeatures) {
 		*f = fleetFeatures{leases: true, copies: true, few: true, long: true, restart: true}
 	})
+	charging := with(func(f *fleetFeatures) { *f = fleetFeatures{charge: true, lost: true, slots: true, few: true} })
+	denying := with(func(f *fleetFeatures) { *f = fleetFeatures{leases: f.leases, tails: true, few: true} })
 	settling := with(func(f *fleetFeatures) { f.settle = true })
 	leased := without(func(c clause) bool {
 		return c.is(limitLeased, "=") || c.is(limitLeased, "<=") || c.is(limitLeased, ">=") || c.is(limitLeased, "absent")
@@ -156,6 +164,8 @@ func TestSimulateFindsMissingRules(t *testing.T) {
 		{"a write that gives rests on the ids of writes", fleetSabotage{update: without(func(c clause) bool { return strings.HasPrefix(c.attr, attrSlot) })}, giving},
 		{"what the dead held counts as spent", fleetSabotage{update: onSteps(returnsDead)}, dying},
 		{"ids have letters that are drawn for them", fleetSabotage{unsalted: true}, copying},
+		{"a charge rests on the slot of its id", fleetSabotage{update: without(func(c clause) bool { return strings.HasPrefix(c.attr, attrSlot) && c.operator != "<>" })}, charging},
+		{"what was taken for no admitted request is given back", fleetSabotage{lane: forgetful}, denying},
 		{"a refill rests on rf", fleetSabotage{update: drop(attrRefilled, "=")}, leasing},
 		{"a write rests on the limits", fleetSabotage{update: drop(attrVersion, "=")}, adopting},
 		{"a reservation is settled once", fleetSabotage{put: anyMark}, settling},

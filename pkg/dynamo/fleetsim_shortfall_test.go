@@ -23,11 +23,11 @@ type shortfall struct {
 	at      int64 // tick
 	most    int64 // scaled
 	open    int64 // millitokens: may be taken, or be taken yet
-	undone  int64 // of it: taken for callers who were not admitted, and on its way back
 	floor   int64 // scaled: spent of leases and not reported, which makes no room for refill
 	unheld  int64 // millitokens of leases that no process knows
 	refunds []*openRefund
 	later   []delayed
+	gifted  bool // something was given back, which may lie above the capacity until the next take
 	known   bool // it goes by the limits that the item is under
 }
 
@@ -157,7 +157,7 @@ func (f *fleet) endShares(c *fleetCall, told, admitted bool, err error) {
 				y.most += share.took * tallyScale
 			case err != nil || len(c.ops) > 1 || f.shards:
 				y.open += share.took
-				y.undone += share.took
+				y.gifted = true
 				f.undone = append(f.undone, undone{c.process, y, share.took})
 			}
 			switch {
@@ -182,7 +182,6 @@ func (f *fleet) died(p *process) {
 			return false
 		}
 		u.limit.open -= u.n
-		u.limit.undone -= u.n
 		u.limit.mayTake(f.now, u.n)
 		return true
 	})
@@ -192,7 +191,6 @@ func (f *fleet) died(p *process) {
 func (f *fleet) settleUndone() {
 	for _, u := range f.undone {
 		u.limit.open -= u.n
-		u.limit.undone -= u.n
 	}
 	f.undone = nil
 }
