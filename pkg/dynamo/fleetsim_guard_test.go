@@ -144,7 +144,7 @@ func TestSimulateFindsMissingRules(t *testing.T) {
 		*f = fleetFeatures{leases: true, copies: true, few: true, long: true, restart: true}
 	})
 	charging := with(func(f *fleetFeatures) { *f = fleetFeatures{charge: true, lost: true, slots: true, few: true} })
-	denying := with(func(f *fleetFeatures) { *f = fleetFeatures{leases: f.leases, tails: true, few: true} })
+	denying := with(func(f *fleetFeatures) { *f = fleetFeatures{cascade: true, tails: true, few: true} })
 	settling := with(func(f *fleetFeatures) { f.settle = true })
 	leased := without(func(c clause) bool {
 		return c.is(limitLeased, "=") || c.is(limitLeased, "<=") || c.is(limitLeased, ">=") || c.is(limitLeased, "absent")

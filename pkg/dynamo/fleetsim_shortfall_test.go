@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
@@ -234,6 +235,9 @@ func (b *simBucket) leasedOf(limit string) (held, known, leased int64) {
 // that knows of it.
 func (b *simBucket) restIn(slot *holding, limit string) (rest int64, ok bool) {
 	for _, at := range b.fleet.replicas {
+		if !strings.EqualFold(at.process.store.replica, slot.replica) {
+			continue // texts are of one replica
+		}
 		for _, l := range at.process.store.leases.find(&b.site.bucket) {
 			h := &l.holder
 			if h.text != "" && h.text == slot.text {
