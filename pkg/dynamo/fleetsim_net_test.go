@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -31,10 +33,29 @@ func (c fleetClient) PutItem(ctx context.Context, in *dynamodb.PutItemInput, _ .
 }
 
 func (c fleetClient) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	books := false
 	if update := c.process.fleet.update; update != nil {
+		books = pinsSlot(in)
 		update(in)
 	}
-	return sendTo(ctx, c.process, "UpdateItem", in.Key, func(ctx context.Context) (*dynamodb.UpdateItemOutput, error) { return c.DB.UpdateItem(ctx, in) })
+	return sendTo(ctx, c.process, "UpdateItem", in.Key, func(ctx context.Context) (*dynamodb.UpdateItemOutput, error) {
+		out, err := c.DB.UpdateItem(ctx, in)
+		c.process.fleet.did(in, books, err)
+		return out, err
+	})
+}
+
+// did takes down that DynamoDB did what an update asks for, perhaps not for the first time.
+// Of what books that is no excuse.
+func (f *fleet) did(in *dynamodb.UpdateItemInput, books bool, err error) {
+	if f.again = err == nil && f.applied[in] && !books; err == nil {
+		f.applied[in] = true
+	}
+}
+
+// pinsSlot reports whether an update rests on the slot of its id being as it was seen.
+func pinsSlot(in *dynamodb.UpdateItemInput) bool {
+	return slices.ContainsFunc(clauses(in), func(c clause) bool { return strings.HasPrefix(c.attr, attrSlot) && c.operator != "<>" })
 }
 
 // message is one message under way, and its reply.

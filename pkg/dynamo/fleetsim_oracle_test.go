@@ -22,6 +22,8 @@ type fleetHistory struct {
 	refundable   []taken
 	calls        []*fleetCall // under way
 	undone       []undone
+	applied      map[*dynamodb.UpdateItemInput]bool
+	again        bool // what DynamoDB did last it had done before
 	reservations int
 	settled      map[string]int // how often, by id
 
@@ -94,6 +96,7 @@ func (f *fleet) failf(format string, args ...any) {
 }
 
 func (f *fleet) beginHistory() {
+	f.applied = make(map[*dynamodb.UpdateItemInput]bool)
 	f.byKey, f.byEntity, f.settled, f.seen = make(map[string]itemOf), make(map[string]*simBucket), make(map[string]int), make(map[string]int)
 	for _, b := range f.buckets {
 		for i := range maxShards {
@@ -330,7 +333,10 @@ func (f *fleet) arrived(pk, op string, err error) {
 	f.writes++
 	of.bucket.forget()
 	of.bucket.observe()
+	before := of.bucket.items[of.shard]
 	of.bucket.look(of.shard)
+	of.bucket.explain(before, of.bucket.items[of.shard], f.again)
+	f.again = false
 	of.bucket.check()
 	of.bucket.checkShortfalls()
 }
