@@ -6,8 +6,8 @@ package dynamo
 
 import (
 	"math/rand/v2"
-	"strconv"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
