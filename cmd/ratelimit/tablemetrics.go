@@ -37,7 +37,7 @@ func newTableMetrics(store *dynamo.Store, clock *dynamo.Clock) *tableMetrics {
 	m.count("lease_returns_total", "Token leases whose rest was given back.", func(s *tableState) int64 { return s.Returned })
 	m.count("lease_reaps_total", "Token leases of processes that ended without returning them, freed by this one.", func(s *tableState) int64 { return s.Reaped })
 	m.count("lease_decisions_total", "Decisions on buckets that were served from token leases, without a call.", func(s *tableState) int64 { return s.Served })
-	m.count("lost_give_backs_total", "Give-backs of denied requests that were not, or may not have been, applied.", func(s *tableState) int64 { return s.Lost })
+	m.count("lost_give_backs_total", "Takes for requests that were not admitted that were not given back, or may not have been.", func(s *tableState) int64 { return s.Lost })
 	m.count("splits_total", "Buckets, or shards of one, that were split in two because they were written too often for one item.", func(s *tableState) int64 { return s.Splits })
 	m.count("merges_total", "Pairs of shards that were made one again after a quiet time.", func(s *tableState) int64 { return s.Merges })
 	m.count("halts_total", "Times that refills stopped because the clock could not be trusted.", func(s *tableState) int64 { return s.Halts })

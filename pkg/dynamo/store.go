@@ -165,7 +165,7 @@ type Stats struct {
 	Refused int64 // of them, those whose condition did not hold; DynamoDB bills each as a write
 	Resent  int64 // of them, those sent again, after a throttle or a lost reply
 	Reads   int64 // of buckets
-	Lost    int64 // give-backs of denied requests that were not, or may not have been, applied
+	Lost    int64 // takes for no admitted request that were not, or may not have been, given back
 	Owed    int64 // give-backs that wait for DynamoDB now
 	Halts   int64 // times that refills stopped, because the clock could not be trusted
 	Lanes   int64 // buckets remembered now
