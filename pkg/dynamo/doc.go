@@ -83,7 +83,7 @@
 //	catalog.go, change.go, entities.go   limiter.Catalog: batched reads, each change one transaction with its audit event
 //	admin.go                        children, lists, audit events, purge
 //	watch.go                        changes that others made: the generation, polled
-//	item.go, expression.go, write.go     a bucket as an item; the conditional writes
+//	item.go, expression.go, write.go, swap.go   a bucket as an item; the conditional writes; those of other limits
 //	request.go, plan.go, stage.go, adopt.go   what is asked of a bucket, and which write that makes of its last state
 //	leaseslot.go, leasestep.go      leases on the item; what the write of a plan does to them
 //	holder.go, demand.go            what a lane holds of its item; how much is worth holding

@@ -21,7 +21,7 @@ type broken struct {
 }
 
 func brokenStores() []broken {
-	return slices.Concat(brokenNames(), brokenSpends(), brokenDecisions(), brokenClocks(), brokenChanges(), brokenLives(), brokenCatalogs(), brokenSettlements(), brokenLeavers())
+	return slices.Concat(brokenNames(), brokenSpends(), brokenDecisions(), brokenClocks(), brokenChanges(), brokenUse(), brokenLives(), brokenCatalogs(), brokenSettlements(), brokenLeavers())
 }
 
 // taker is a store with another Take.
@@ -323,20 +323,9 @@ func brokenClocks() []broken {
 	}
 }
 
-func brokenChanges() []broken {
+// brokenUse are stores that do not carry use over when limits change.
+func brokenUse() []broken {
 	return []broken{
-		{"starts anew when limits change", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
-			r.eachBucket(ops, func(op limiter.Op, b *refBucket) {
-				if op.Generation > b.generation && op.Limits.Hash() != b.limits.Hash() {
-					delete(r.buckets, op.Bucket)
-				}
-			})
-			return r.Take(ctx, now, ops)
-		}), []string{
-			"change/numbers", "change/refill before the change", "change/removed and added again", "change/unlimited and back",
-			"change/flapping", "change/added and removed", "change/debt floor", "change/while callers take", "limiter/changes at one instant",
-			"change/a raised limit frees callers", "change/to and fro", "change/use after a lowered limit",
-		}},
 		{"adds nothing when a limit is raised", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
 			r.eachBalance(ops, func(_ *refBucket, t *refBalance) {
 				if t.refill(now.UnixMilli()); !t.unused() {
@@ -353,6 +342,23 @@ func brokenChanges() []broken {
 			})
 			return r.Take(ctx, now, ops)
 		}), []string{"change/to and fro", "change/use after a lowered limit", "lockstep/buckets"}},
+	}
+}
+
+func brokenChanges() []broken {
+	return []broken{
+		{"starts anew when limits change", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
+			r.eachBucket(ops, func(op limiter.Op, b *refBucket) {
+				if op.Generation > b.generation && op.Limits.Hash() != b.limits.Hash() {
+					delete(r.buckets, op.Bucket)
+				}
+			})
+			return r.Take(ctx, now, ops)
+		}), []string{
+			"change/numbers", "change/refill before the change", "change/removed and added again", "change/unlimited and back",
+			"change/flapping", "change/added and removed", "change/debt floor", "change/while callers take", "limiter/changes at one instant",
+			"change/a raised limit frees callers", "change/to and fro", "change/use after a lowered limit",
+		}},
 		{"forgets limits that are gone", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
 			admitted, err := r.Take(ctx, now, ops)
 			r.eachBalance(ops, func(b *refBucket, t *refBalance) {
