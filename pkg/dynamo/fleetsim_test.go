@@ -57,6 +57,9 @@ type fleetFeatures struct {
 	shards bool // shards are split and merged, by load
 	ttl    bool // there are hours without a call
 
+	slow  bool // limits refill next to nothing, so that no refill excuses what is too much
+	parks bool // replicas that are cut off keep still for about a lease's term, and then ask a lot
+
 	few      bool // calls
 	long     bool // time, and several replicas
 	restless bool // limits change all the time
@@ -160,7 +163,7 @@ func (f *fleet) drawSize() {
 	if f.few {
 		calls = 1500
 	}
-	if f.long {
+	if f.long || f.parks {
 		f.span = max(f.span, 12*int64(time.Second))
 	}
 	f.pace = calls * int64(time.Second) / f.span
@@ -197,6 +200,10 @@ func (f *fleet) drawLimit(name string, calls int64) limiter.Limit {
 	percent := []int64{10, 50, 90, 120, 300, 1000}[f.r.IntN(6)]
 	period := []int64{1, 1, 10, 60}[f.r.IntN(4)]
 	amount := max(calls*period*percent/100, 1)
+	if f.slow {
+		span := max(f.span/int64(time.Second), 1)
+		return limiter.Custom(name, max(calls*span*percent/1000, 3), 1, time.Duration(max(period, 10))*time.Second)
+	}
 	capacity := max(amount*[]int64{1, 1, 2, 10}[f.r.IntN(4)]/[]int64{1, 1, 4, 50}[f.r.IntN(4)], 3)
 	return limiter.Custom(name, capacity, amount, time.Duration(period)*time.Second)
 }
@@ -350,6 +357,12 @@ func (f *fleet) phase(at *replica) {
 	silent := f.now > 0 && f.r.IntN(4) == 0
 	rate := max(f.pace*[]int64{20, 60, 100, 300}[f.r.IntN(4)]/int64(100*len(f.replicas)), 1)
 	until := f.now + []int64{2e8, 1e9, 5e9}[f.r.IntN(3)]
+	begin := f.now
+	if f.parks && f.now > 0 && f.r.IntN(3) == 0 {
+		begin += int64(leaseTerm) - int64(time.Second) + f.r.Int64N(int64(2*time.Second))
+		at.cutOff, at.deaf = begin+int64(time.Second), true
+		silent, rate, until = false, 5*f.pace, begin+int64(200*time.Millisecond)
+	}
 	var again func()
 	again = func() {
 		switch {
@@ -367,7 +380,7 @@ func (f *fleet) phase(at *replica) {
 			f.at(f.now+1+int64(f.r.ExpFloat64()*float64(time.Second)/float64(rate)), again)
 		}
 	}
-	f.at(f.now, again)
+	f.at(begin, again)
 }
 
 // leap lets hours go by without a call, in which items expire.
