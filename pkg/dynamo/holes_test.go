@@ -261,6 +261,20 @@ func holes() []hole {
 			wrong: func(w *scene) bool { return w.balance(100) > 9 },
 		},
 		{
+			name: "a take of all that a full limit has, beside a lease that grew",
+			prepare: func(w *scene) *planned {
+				a, b := w.member(aSecond), w.member(aSecond)
+				b.do(0, take(1))
+				w.update("SET #b_a_h = :b_a_h ADD #b_a_tk :b_a_tk", map[string]int64{"b_a_h": 1000, "b_a_tk": -1000})
+				a.look()
+				stale := a.intend(100, 1, take(8)) // 8 of the 9 beside the lease
+				w.update("ADD #b_a_h :b_a_h, #b_a_tk :b_a_tk", map[string]int64{"b_a_h": 5000, "b_a_tk": -5000})
+				return stale
+			},
+			rule:  without(func(c clause) bool { return c.is(limitLeased, "<=") }),
+			wrong: func(w *scene) bool { return w.item().find("a").state.Tokens < 0 },
+		},
+		{
 			name: "a refill beside a lease that grew",
 			prepare: func(w *scene) *planned {
 				a, b := w.member(aSecond), w.member(aSecond)

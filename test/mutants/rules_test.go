@@ -11,9 +11,6 @@ type mutant struct {
 	found   string // the tests that miss it, a pattern
 }
 
-// simulations are the tests that make schedules from a seed.
-const simulations = "TestSimulation|TestSimulate|TestShardSimulation"
-
 func mutants() []mutant {
 	return []mutant{
 		{
@@ -34,12 +31,12 @@ func mutants() []mutant {
 		{
 			name: "a refund into a lease keeps within the part not reported", file: "holder.go",
 			rule: "left <= p.quantity-p.reported", without: "left <= p.quantity",
-			found: "TestSimulate",
+			found: fleets,
 		},
 		{
 			name: "a dead lease counts as spent", file: "leasestep.go",
 			rule: "\t\t\tp.stage.report(a, false)\n", without: "\t\t\tp.stage.lease(a.limit).giveBack(a.tokens)\n",
-			found: "TestSimulate",
+			found: fleets,
 		},
 		{
 			name: "a write is gone only if its slot is unchanged", file: "lane.go",
