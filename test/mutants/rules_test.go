@@ -31,7 +31,7 @@ func mutants() []mutant {
 		{
 			name: "a refund into a lease keeps within the part not reported", file: "holder.go",
 			rule: "left <= p.quantity-p.reported", without: "left <= p.quantity",
-			found: fleets,
+			found: "TestARenewalLandsWhenItIsSeen",
 		},
 		{
 			name: "a dead lease counts as spent", file: "leasestep.go",
@@ -40,7 +40,7 @@ func mutants() []mutant {
 		},
 		{
 			name: "a write is gone only if its slot is unchanged", file: "lane.go",
-			rule: "image.slots[w.slot] == w.refilled.slots[w.slot] && ", without: "",
+			rule: "\tcase image.slots[w.slot] != w.base.slots[w.slot]:\n\t\treturn false\n", without: "",
 			found: "TestAGiftThatCannotArrive.*",
 		},
 		{
@@ -56,7 +56,7 @@ func mutants() []mutant {
 		{
 			name: "maintenance is not planned before the last take", file: "chore.go",
 			rule: "v.refilled, v.taken, ", without: "v.refilled, ",
-			found: "TestShardSimulation",
+			found: "TestMaintenanceIsNotBeforeTheLastTake",
 		},
 		{
 			name: "the ttl covers dormant limits", file: "write.go",
@@ -79,7 +79,7 @@ func mutants() []mutant {
 			found: "TestHoles",
 		},
 		{
-			name: "a change of limits pins the time of the last refill", file: "write.go",
+			name: "a change of limits pins the time of the last refill", file: "swap.go",
 			rule: "\te.require(attrRefilled, \"=\", numberAttribute(v.refilled))\n", without: "",
 			found: "TestHoles",
 		},
