@@ -13,7 +13,7 @@ func Descriptors() uint64 {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 0
 	}
-	return uint64(limit.Cur) //nolint:unconvert,gosec // it is signed on some systems, and never negative
+	return uint64(limit.Cur) //nolint:unconvert // it is signed on some systems, and never negative
 }
 
 // noDescriptors reports whether there was no descriptor for a connection.

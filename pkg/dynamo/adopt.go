@@ -16,7 +16,7 @@ import (
 func (v *view) adopt(to *limiter.Limits, generation uint64, now int64) *view {
 	now = v.at(now)
 	next := &view{version: version{generation, to.Hash()}, shard: v.shard, refilled: now, taken: v.taken, slots: v.slots, leases: v.leases, limits: to}
-	if v.forgotten.lasts(now) {
+	if v.lasts(now) {
 		next.forgotten = v.forgotten
 	}
 	for i := range to.Len() {
@@ -58,8 +58,8 @@ func (v *view) carry(to *limiter.Limits, i int, now int64) balance {
 	next.moving = other.Capacity
 	k := slices.IndexFunc(v.balances, func(b balance) bool { return b.limit.Name == next.limit.Name })
 	if k < 0 {
-		if v.forgotten.lasts(now) {
-			v.forgotten.begin(&next, other, v.leases, now)
+		if v.lasts(now) {
+			v.begin(&next, other, v.leases, now)
 		}
 		return next
 	}
@@ -137,7 +137,7 @@ func (v *view) forget(now int64) {
 			return cmp.Or(cmp.Compare(min(x.leased, 1), min(y.leased, 1)), cmp.Compare(v.forgetOne(&x, now).until, v.forgetOne(&y, now).until))
 		})
 		for i := range extra {
-			v.forgotten = v.forgotten.with(v.forgetOne(&dormant[i], now))
+			v.forgotten = v.with(v.forgetOne(&dormant[i], now))
 		}
 		v.balances = slices.DeleteFunc(v.balances, func(b balance) bool {
 			return b.dormant && slices.ContainsFunc(dormant[:extra], func(d balance) bool { return d.limit.Name == b.limit.Name })

@@ -14,7 +14,7 @@ import (
 )
 
 // doUnder puts the bucket under limits of a generation, and then is do.
-func (w *scene) doUnder(at float64, generation uint64, sp limiter.Spend, limits ...limiter.Limit) {
+func (w *scene) doUnder(generation uint64, sp limiter.Spend, limits ...limiter.Limit) {
 	w.t.Helper()
 	m := w.member(limits...)
 	spends := []limiter.Spend{{Limit: sp.Limit}, sp}
@@ -23,7 +23,7 @@ func (w *scene) doUnder(at float64, generation uint64, sp limiter.Spend, limits 
 	}
 	for _, spend := range spends {
 		m.look()
-		if !m.intend(at, generation, spend).send() {
+		if !m.intend(0, generation, spend).send() {
 			w.t.Fatal("what rests on the item as it is was refused")
 		}
 	}
@@ -50,9 +50,9 @@ func TestARefillDropsDormantLimits(t *testing.T) {
 	w := newScene(t)
 	for i := range limiter.MaxDormant + 1 {
 		b := limiter.Custom(fmt.Sprint("b", i), 10, 1, time.Duration(1+i)*time.Minute)
-		w.doUnder(0, uint64(1+i), limiter.Spend{Limit: b.Name, Take: 3000}, aSecond, b) // #nosec G115 -- not below 0
+		w.doUnder(uint64(1+i), limiter.Spend{Limit: b.Name, Take: 3000}, aSecond, b) // #nosec G115 -- not below 0
 	}
-	w.doUnder(0, 100, take(1), aSecond)
+	w.doUnder(100, take(1), aSecond)
 	if v := w.item(); len(v.balances) != 1+limiter.MaxDormant || v.use != 3000 || v.until != milliseconds(3*60) {
 		t.Fatalf("%d limits, and %+v for those forgotten", len(v.balances), v.forgotten)
 	}
@@ -77,13 +77,13 @@ func dormantHoles() []hole {
 	return []hole{{
 		name: "a refill that drops a dormant limit that was used since",
 		prepare: func(w *scene) *planned {
-			w.doUnder(0, 1, limiter.Spend{Limit: "b", Take: 1000}, aSecond, b)
-			w.doUnder(0, 2, take(9), aSecond)
+			w.doUnder(1, limiter.Spend{Limit: "b", Take: 1000}, aSecond, b)
+			w.doUnder(2, take(9), aSecond)
 			a := w.member(aSecond)
 			a.look()
 			stale := a.intend(5, 2, take(3))
-			w.doUnder(0, 3, limiter.Spend{Limit: "b", Take: 50_000}, aSecond, b)
-			w.doUnder(0, 4, take(0.001), aSecond)
+			w.doUnder(3, limiter.Spend{Limit: "b", Take: 50_000}, aSecond, b)
+			w.doUnder(4, take(0.001), aSecond)
 			return stale
 		},
 		rule: func(in *dynamodb.UpdateItemInput) {
@@ -101,20 +101,20 @@ func TestTTLWaitsForAllUse(t *testing.T) {
 	const day = 86_400
 	for name, change := range map[string]func(w *scene){
 		"dormant": func(w *scene) {
-			w.doUnder(0, 1, limiter.Spend{Limit: "b", Take: 3000}, aSecond, limiter.PerDay("b", 1).WithBurst(10))
-			w.doUnder(0, 2, take(1), aSecond)
+			w.doUnder(1, limiter.Spend{Limit: "b", Take: 3000}, aSecond, limiter.PerDay("b", 1).WithBurst(10))
+			w.doUnder(2, take(1), aSecond)
 		},
 		"carried": func(w *scene) {
-			w.doUnder(0, 1, limiter.Spend{Limit: "b", Take: 3000}, aSecond, limiter.PerDay("b", 1).WithBurst(10))
-			w.doUnder(0, 2, take(1), aSecond, limiter.PerDay("b", 1))
+			w.doUnder(1, limiter.Spend{Limit: "b", Take: 3000}, aSecond, limiter.PerDay("b", 1).WithBurst(10))
+			w.doUnder(2, take(1), aSecond, limiter.PerDay("b", 1))
 		},
 		"forgotten": func(w *scene) {
-			w.doUnder(0, 1, limiter.Spend{Limit: "b", Take: 3000}, aSecond, limiter.PerDay("b", 1).WithBurst(10))
+			w.doUnder(1, limiter.Spend{Limit: "b", Take: 3000}, aSecond, limiter.PerDay("b", 1).WithBurst(10))
 			for i := range limiter.MaxDormant {
 				c := limiter.PerDay(fmt.Sprint("c", i), 1).WithBurst(10)
-				w.doUnder(0, uint64(2+i), limiter.Spend{Limit: c.Name, Take: 3000}, aSecond, c) // #nosec G115 -- not below 0
+				w.doUnder(uint64(2+i), limiter.Spend{Limit: c.Name, Take: 3000}, aSecond, c) // #nosec G115 -- not below 0
 			}
-			w.doUnder(0, 100, take(1), aSecond)
+			w.doUnder(100, take(1), aSecond)
 		},
 	} {
 		w := newScene(t)
@@ -145,8 +145,8 @@ func TestSharesOfARaise(t *testing.T) {
 		shards := []shard{wholeBucket(0)}
 		states := []tokenbucket.Bucket{state}
 		for len(shards) < 8 {
-			var next []shard
-			var parts []tokenbucket.Bucket
+			next := make([]shard, 0, 2*len(shards))
+			parts := make([]tokenbucket.Bucket, 0, 2*len(shards))
 			for i := range shards {
 				stays, leaves := shards[i].split()
 				stays.moving = false

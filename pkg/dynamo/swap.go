@@ -110,9 +110,9 @@ func (e *expression) swapFree(old, next *view) {
 
 // setForgotten writes what stands for limits that were forgotten.
 func (e *expression) setForgotten(was, is forgotten) {
-	switch {
-	case is == was:
-	case is == forgotten{}:
+	switch is {
+	case was:
+	case forgotten{}:
 		e.removeAttr(attrForgotten)
 		e.removeAttr(attrUseBefore)
 	default:

@@ -133,9 +133,9 @@ func (e *expression) stageRefill(b *staged, moved bool) {
 
 // setCarried writes the use that a limit carries.
 func (e *expression) setCarried(limit string, was, is int64) {
-	switch attr := limitAttr(limit, limitCarried); {
-	case is == was:
-	case is == 0:
+	switch attr := limitAttr(limit, limitCarried); is {
+	case was:
+	case 0:
 		e.removeAttr(attr)
 	default:
 		e.setTo(attr, numberAttribute(is))

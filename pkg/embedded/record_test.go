@@ -82,7 +82,8 @@ func anyBucket(t *rapid.T) *bucket {
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "dormant") {
 		l := limiter.PerHour("dormant", rapid.Int64Range(1, limiter.MaxTokens).Draw(t, "rate"))
-		b.more().dormant = append(b.rest.dormant, dormant{limit: l, bucket: balances().Draw(t, "asleep")})
+		more := b.more()
+		more.dormant = append(more.dormant, dormant{limit: l, bucket: balances().Draw(t, "asleep")})
 	}
 	if rapid.IntRange(0, 3).Draw(t, "forgotten") == 0 {
 		b.more().forgotten = forgotten{until: rapid.Int64().Draw(t, "until"), use: rapid.Int64Range(1, tokenbucket.MaxAmount).Draw(t, "use")}

@@ -250,9 +250,10 @@ func TestReparameterizeMintsNothing(t *testing.T) {
 			amount, capacity int64    // granted, and the capacity in force
 			refill           *big.Rat // since the first
 		}
-		var grants []grant
+		changes := rapid.IntRange(1, 40).Draw(t, "changes")
+		grants := make([]grant, 0, changes)
 		refill, now := new(big.Rat), b.Refilled
-		for range rapid.IntRange(1, 40).Draw(t, "changes") {
+		for range changes {
 			last := b.Refilled
 			now += genDelta(p).Draw(t, "delta")
 			to := rapid.SampledFrom(limits).Draw(t, "to")

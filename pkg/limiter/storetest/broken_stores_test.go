@@ -367,7 +367,8 @@ func brokenChanges() []broken {
 				}
 			})
 			return admitted, err
-		}), []string{"change/removed and added again", "change/unlimited and back", "change/flapping", "change/while callers take", "lockstep/buckets",
+		}), []string{
+			"change/removed and added again", "change/unlimited and back", "change/flapping", "change/while callers take", "lockstep/buckets",
 			"change/names that come and go", "change/more names than are remembered",
 		}},
 		{"takes whatever limits come", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {

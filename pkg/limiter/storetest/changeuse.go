@@ -156,10 +156,9 @@ func checkForgotten(t T, s limiter.Store) {
 	const day = 86_400_000
 	first := c.one("user", limiter.PerHour("first", 60), limiter.Spend{Take: tokens(60)})
 	c.want(true, 0, first)
-	asked := first
 	for i := range uint64(40) {
 		l := limiter.PerDay(fmt.Sprint("l", i), 1)
-		asked = under(c.one("user", l, limiter.Spend{Take: tokens(1)}), 2+i, c.limits(l))
+		asked := under(c.one("user", l, limiter.Spend{Take: tokens(1)}), 2+i, c.limits(l))
 		c.take(1000, asked)
 	}
 	for i, l := range []limiter.Limit{limiter.PerHour("first", 6), limiter.PerHour("first", 60)} {

@@ -76,7 +76,10 @@ func (c client) comesTo(least, most int64, op limiter.Op) {
 	defer cancel()
 	got := c.balance(0, op)
 	for ; ctx.Err() == nil && (got < least || got > most); got = c.balance(0, op) {
-		time.Sleep(time.Millisecond) // until it is, or never
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Millisecond):
+		}
 	}
 	if got < least || got > most {
 		c.Errorf("balance of %q after %d callers, some of whom left: %d millitokens, want %d to %d", op.Bucket.Entity, leavers, got, least, most)

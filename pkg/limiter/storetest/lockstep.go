@@ -130,9 +130,10 @@ func (p pair) decide(now int64, ops []limiter.Op) {
 		p.Fatalf("Take: %v", err)
 	}
 	same := got == want
-	for i := range ops {
-		for j, sp := range ops[i].Spends {
-			same = same && (sameResult(sp, wantOps[i].Spends[j]) || p.reference.follow(ops[i].Bucket, sp, wantOps[i].Spends[j]))
+	for i, op := range wantOps {
+		for j, want := range op.Spends {
+			got := ops[i].Spends[j]
+			same = same && (sameResult(got, want) || p.reference.follow(op.Bucket, got, want))
 		}
 	}
 	if !same {
