@@ -1,13 +1,13 @@
 package main
 
 import (
-	"log/slog"
 	"maps"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -178,20 +178,22 @@ func TestExampleOfTheLLMGateway(t *testing.T) {
 	wantOnlyBudgets(t, llmExample, cfg, 2)
 }
 
-// Every metric that the page tells to watch exists, with the labels that it names.
+// Every metric that the page tells to watch exists, with the labels that it names: in a
+// service with a table, which registers most.
 func TestMetricsOfTheLLMPageExist(t *testing.T) {
-	t.Parallel()
-	s, err := newService(t.Context(), parsed(t, twoPerMinute), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.close(t.Context())
+	synctest.Test(t, wantMetricsOfTheLLMPage)
+}
+
+func wantMetricsOfTheLLMPage(t *testing.T) {
+	r := startReplica(t, newTable(t), twoPerMinute)
+	defer r.stop()
 	described := make(chan *prometheus.Desc)
-	go func() { s.registry.Describe(described); close(described) }()
+	go func() { r.registry.Describe(described); close(described) }()
+	pattern := regexp.MustCompile(`fqName: "([^"]+)".*constLabels: \{([^}=]*).*variableLabels: \{([^}]*)\}`)
 	known := map[string]string{}
 	for d := range described {
-		m := regexp.MustCompile(`fqName: "([^"]+)".*variableLabels: \{([^}]*)\}`).FindStringSubmatch(d.String())
-		known[m[1]] = m[2]
+		m := pattern.FindStringSubmatch(d.String())
+		known[m[1]] = m[2] + "," + m[3]
 	}
 	found := regexp.MustCompile(`(ratelimit_[a-z_]+)(?:\{([a-z_]+)=)?`).FindAllStringSubmatch(llmPage(t), -1)
 	for _, m := range found {

@@ -98,17 +98,7 @@ func hangsUp(w http.ResponseWriter, _ *http.Request) {
 // hit makes a call of one descriptor.
 func (r *running) hit(t *testing.T, key string, hits int) (int, *rlsAnswer) {
 	t.Helper()
-	body := fmt.Sprintf(`{"domain":"shop","descriptors":[{"entries":[{"key":%q,"value":"ada"}],"hitsAddend":"%d"}]}`, key, hits)
-	resp, err := http.Post("http://"+r.http+"/json", "application/json", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	a := new(rlsAnswer)
-	if err := json.NewDecoder(resp.Body).Decode(a); err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, a
+	return r.call(t, fmt.Sprintf(`{"domain":"shop","descriptors":[{"entries":[{"key":%q,"value":"ada"}],"hitsAddend":"%d"}]}`, key, hits))
 }
 
 // storeState returns what /readyz says of the store.

@@ -126,7 +126,12 @@ func eventually(t *testing.T, what string, ok func() bool) {
 // ask asks for one hit of a user over /json and returns the status and the body.
 func (r *running) ask(t *testing.T, user string) (int, *rlsAnswer) {
 	t.Helper()
-	body := fmt.Sprintf(`{"domain":"shop","descriptors":[{"entries":[{"key":"user","value":%q}]}]}`, user)
+	return r.call(t, fmt.Sprintf(`{"domain":"shop","descriptors":[{"entries":[{"key":"user","value":%q}]}]}`, user))
+}
+
+// call makes a call over /json and returns the status and the body.
+func (r *running) call(t *testing.T, body string) (int, *rlsAnswer) {
+	t.Helper()
 	resp, err := http.Post("http://"+r.http+"/json", "application/json", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)

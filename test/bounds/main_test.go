@@ -28,39 +28,7 @@ import (
 // patience is how long what must come may take on a busy machine.
 const patience = 60 * time.Second
 
-// programVariable names the program to test; it is built where it is not set.
-const programVariable = "RATELIMIT_PROGRAM"
-
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "ratelimit-bounds-")
-	if err == nil {
-		defer func() { _ = os.RemoveAll(dir) }()
-		err = build(context.Background(), filepath.Join(dir, "ratelimit"))
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
-}
-
-func build(ctx context.Context, program string) error {
-	if os.Getenv(programVariable) != "" {
-		return nil
-	}
-	root, err := envoytest.Root()
-	if err != nil {
-		return err
-	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/ratelimit")
-	cmd.Dir = root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build ./cmd/ratelimit: %w\n%s", err, out)
-	}
-	return os.Setenv(programVariable, program)
-}
+func TestMain(m *testing.M) { os.Exit(envoytest.Main(m)) }
 
 // rules have a limit that no time of a test refills. Nothing is denied for want of a decision.
 const rules = `
@@ -92,7 +60,7 @@ func launch(t *testing.T, change ...func(*exec.Cmd)) *program {
 	if err := os.WriteFile(p.config, []byte(rules), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), os.Getenv(programVariable), "serve", "--config", p.config,
+	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), os.Getenv(envoytest.ProgramVariable), "serve", "--config", p.config,
 		"--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0")
 	for _, c := range change {
 		c(p.cmd)

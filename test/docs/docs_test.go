@@ -26,7 +26,17 @@ var (
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	pages := make(map[string]string)
-	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*/*.md"} {
+	read(t, pages, "*.md", "docs/*.md", "examples/*/*.md")
+	if len(pages) < 5 {
+		t.Fatalf("Markdown files: got %d, want more", len(pages))
+	}
+	return pages
+}
+
+// read adds the files of the repository that match a pattern, by path from its root.
+func read(t *testing.T, all map[string]string, patterns ...string) {
+	t.Helper()
+	for _, pattern := range patterns {
 		files, err := filepath.Glob(filepath.Join("..", "..", pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -36,13 +46,9 @@ func pages(t *testing.T) map[string]string {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pages[file] = string(text)
+			all[file] = string(text)
 		}
 	}
-	if len(pages) < 5 {
-		t.Fatalf("Markdown files: got %d, want more", len(pages))
-	}
-	return pages
 }
 
 func TestLinksLeadSomewhere(t *testing.T) {
@@ -160,19 +166,7 @@ func configurations(t *testing.T) map[string]string {
 			all[page+" "+strconv.Itoa(i+1)] = m[1]
 		}
 	}
-	for _, pattern := range []string{"config/*.yaml", "examples/*/*.yaml"} {
-		files, err := filepath.Glob(filepath.Join("..", "..", pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all[file] = string(text)
-		}
-	}
+	read(t, all, "config/*.yaml", "examples/*/*.yaml")
 	return all
 }
 

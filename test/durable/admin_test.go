@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/ratelimit/ratelimit/test/envoytest"
 )
 
 // shortDir is a directory that other users can look into.
@@ -29,7 +31,7 @@ func shortDir(t *testing.T) string {
 // standard output and the standard error.
 func copyTo(t *testing.T, data string, as *syscall.Credential) (stdout, stderr string, err error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Getenv(programVariable), "backup", "--data", data, "--output", "-")
+	cmd := exec.CommandContext(t.Context(), os.Getenv(envoytest.ProgramVariable), "backup", "--data", data, "--output", "-")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as}
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs

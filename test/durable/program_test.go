@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ratelimit/ratelimit/test/envoytest"
 )
 
 // patience is how long the program may take to start and to stop.
@@ -74,7 +76,7 @@ const notInOrder = "the process before did not end in order: what its blocks hel
 func launch(t *testing.T, dir, config string, change ...func(*exec.Cmd)) *program {
 	t.Helper()
 	p := &program{ready: make(chan struct{}), exited: make(chan struct{})}
-	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), os.Getenv(programVariable), "serve", "--config", config, "--data", dir,
+	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), os.Getenv(envoytest.ProgramVariable), "serve", "--config", config, "--data", dir,
 		"--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0")
 	for _, c := range change {
 		c(p.cmd)

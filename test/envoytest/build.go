@@ -6,28 +6,53 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"testing"
 )
 
-// The environment variables with the programs that the tests start.
-const (
-	programVariable  = "RATELIMIT_PROGRAM"
-	upstreamVariable = "RATELIMIT_UPSTREAM"
-)
+// ProgramVariable is the environment variable with the service that the tests start. It is
+// built where none is named.
+const ProgramVariable = "RATELIMIT_PROGRAM"
+
+const upstreamVariable = "RATELIMIT_UPSTREAM"
+
+// Main builds the service, without the race detector, into a directory that every user may
+// read, and runs the tests of a package. It returns the exit code, for TestMain.
+func Main(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "ratelimit-test-")
+	if err == nil {
+		defer func() { _ = os.RemoveAll(dir) }()
+		err = os.Chmod(dir, 0o755) // for a service that runs as another user
+	}
+	if err == nil {
+		err = buildService(context.Background(), dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
 
 // BuildPrograms builds the programs into dir and has [StartService] and
 // [StartUpstream] start them; the service with the race detector when the tests have
 // it, and not when RATELIMIT_PROGRAM names another one to test. It is for TestMain.
 func BuildPrograms(ctx context.Context, dir string) error {
-	if os.Getenv(programVariable) == "" {
-		var flags []string
-		if raceDetector {
-			flags = append(flags, "-race")
-		}
-		if err := build(ctx, programVariable, filepath.Join(dir, "ratelimit"), "./cmd/ratelimit", flags...); err != nil {
-			return err
-		}
+	var flags []string
+	if raceDetector {
+		flags = append(flags, "-race")
+	}
+	if err := buildService(ctx, dir, flags...); err != nil {
+		return err
 	}
 	return build(ctx, upstreamVariable, filepath.Join(dir, "upstream"), "./examples/upstream")
+}
+
+// buildService builds the service into a directory, unless there is one to test.
+func buildService(ctx context.Context, dir string, flags ...string) error {
+	if os.Getenv(ProgramVariable) != "" {
+		return nil
+	}
+	return build(ctx, ProgramVariable, filepath.Join(dir, "ratelimit"), "./cmd/ratelimit", flags...)
 }
 
 // build builds a package of the repository and puts the program's path in a

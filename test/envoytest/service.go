@@ -32,7 +32,7 @@ func StartService(tb testing.TB, config, grpc, http string) *Service {
 	}
 	client := newClient(tb)
 	s := &Service{GRPC: grpc, HTTP: http, http: client}
-	s.process = startProcess(tb, "ratelimit", os.Getenv(programVariable),
+	s.process = startProcess(tb, "ratelimit", os.Getenv(ProgramVariable),
 		"serve", "--config", config, "--grpc-address", grpc, "--http-address", http, "--admin-address", "off")
 	Await(tb, "the service is ready", func() error {
 		if !s.process.running() {

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ratelimit/ratelimit/test/envoytest"
 )
 
 // patience bounds every wait of these tests.
@@ -74,7 +76,7 @@ func start(t *testing.T, files map[string]string) *program {
 
 func (p *program) serve() {
 	p.t.Helper()
-	p.cmd = exec.CommandContext(context.WithoutCancel(p.t.Context()), os.Getenv(programVariable), "serve", "--config", p.path("ratelimit.yaml"),
+	p.cmd = exec.CommandContext(context.WithoutCancel(p.t.Context()), os.Getenv(envoytest.ProgramVariable), "serve", "--config", p.path("ratelimit.yaml"),
 		"--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0")
 	p.cmd.Stderr = p
 	if err := p.cmd.Start(); err != nil {

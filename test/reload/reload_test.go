@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ratelimit/ratelimit/test/envoytest"
 )
 
 const (
@@ -26,7 +28,7 @@ func TestFileWithoutDomains(t *testing.T) {
 		if ready := p.get("/readyz", ""); !strings.Contains(ready, `"ready": true`) || !strings.Contains(ready, "ratelimit.yaml: the log says") {
 			t.Errorf("/readyz with %q:\n%s", text, ready)
 		}
-		out, err := exec.CommandContext(t.Context(), os.Getenv(programVariable), "check", "--config", p.path("ratelimit.yaml")).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), os.Getenv(envoytest.ProgramVariable), "check", "--config", p.path("ratelimit.yaml")).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "has no domain") {
 			t.Errorf("check of %q: %v\n%s", text, err, out)
 		}
@@ -156,7 +158,7 @@ func TestFilesThatAreNone(t *testing.T) {
 func check(t *testing.T, p *program, want string) {
 	t.Helper()
 	for _, command := range []string{"check", "serve"} {
-		cmd := exec.CommandContext(t.Context(), os.Getenv(programVariable), command, "--config", p.path("ratelimit.yaml"))
+		cmd := exec.CommandContext(t.Context(), os.Getenv(envoytest.ProgramVariable), command, "--config", p.path("ratelimit.yaml"))
 		hang := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 		out, err := cmd.CombinedOutput()
 		hang.Stop()
