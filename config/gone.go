@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// GoneError says that the files are in order and lack domains that are in force. What
-// is in force stays, until a later read lacks them too.
+// GoneError says that the files are in order and lack domains that are in force, or have
+// none of their rules. What is in force stays, until a later read is without them too.
 type GoneError struct {
 	Domains []string      // sorted
 	After   time.Duration // how long they must be gone
@@ -16,23 +16,21 @@ type GoneError struct {
 
 // Error implements error.
 func (e *GoneError) Error() string {
-	return fmt.Sprintf("the files lack the domain %s, in force now: what is in force stays for %s at least, and goes then if the files still lack it",
+	return fmt.Sprintf("the files have no rules of the domain %s, in force now: what is in force stays for %s at least, and goes then if the files still have none",
 		shorten(strings.Join(e.Domains, ", "), maxText/2), shortDuration(e.After))
 }
 
-// missing follows the domains in force that the files lack.
+// missing follows the domains in force that the files lack. A domain that has lost all its
+// rules counts: a file that ends after its first lines has the domain alone.
 type missing struct {
-	inForce []string
+	inForce map[string]bool      // domains, and whether they have rules
 	since   map[string]time.Time // of the first read without the domain
 }
 
 // use notes the domains in force.
 func (m *missing) use(c *Config) {
 	m.since = nil
-	m.inForce = m.inForce[:0]
-	for _, d := range c.Rules.Domains() {
-		m.inForce = append(m.inForce, d.Name())
-	}
+	m.inForce = ruled(c)
 }
 
 // forget begins anew: a read in which something was wrong tells nothing of domains.
@@ -42,12 +40,9 @@ func (m *missing) forget() { m.since = nil }
 // to take them out of force; the zero time when it is.
 func (m *missing) look(now time.Time, after time.Duration, c *Config) (gone []string, due time.Time) {
 	since := make(map[string]time.Time)
-	have := make(map[string]bool)
-	for _, d := range c.Rules.Domains() {
-		have[d.Name()] = true
-	}
-	for _, name := range m.inForce {
-		if have[name] {
+	have := ruled(c)
+	for name, rules := range m.inForce {
+		if has, ok := have[name]; ok && (has || !rules) {
 			continue
 		}
 		gone = append(gone, name)
@@ -63,4 +58,13 @@ func (m *missing) look(now time.Time, after time.Duration, c *Config) (gone []st
 	m.since = since
 	slices.Sort(gone)
 	return gone, due
+}
+
+// ruled returns the domains of a configuration, and whether they have rules.
+func ruled(c *Config) map[string]bool {
+	domains := make(map[string]bool)
+	for _, d := range c.Rules.Domains() {
+		domains[d.Name()] = len(d.Rules()) > 0
+	}
+	return domains
 }

@@ -100,7 +100,7 @@ const (
 	oneDomain  = "domains: [{domain: one}]\n"
 	twoDomains = "domains:\n- domain: one\n- domain: two\n"
 	noDomain   = "ratelimit.yaml: has no domain, nor has a file that it includes: nothing would be limited; the domains stand under domains, or in files under include"
-	twoIsGone  = "the files lack the domain two, in force now: what is in force stays for 5s at least, and goes then if the files still lack it"
+	twoIsGone  = "the files have no rules of the domain two, in force now: what is in force stays for 5s at least, and goes then if the files still have none"
 )
 
 func TestWriteInPlaceCountsWhenItIsStill(t *testing.T) {
@@ -169,6 +169,30 @@ func TestDomainThatVanishesStaysFor5Seconds(t *testing.T) {
 			p.expect(5*time.Second, "one three")
 		})
 	})
+}
+
+// A file of which only the first lines are there has a domain and none of its rules.
+func TestDomainThatLosesItsRulesStaysFor5Seconds(t *testing.T) {
+	const rules = "\n  rules: [{match: {a: '*'}, unlimited: true}]\n"
+	for name, domain := range map[string]string{"configuration": "domains:\n- domain: two" + rules, "envoyproxy/ratelimit": "include: [{path: two.yaml}]\n"} {
+		files := map[string]string{"ratelimit.yaml": domain, "two.yaml": "domain: two\ndescriptors: [{key: a, rate_limit: {unlimited: true}}]\n"}
+		cut, end := "ratelimit.yaml", strings.Index(domain, rules)
+		if end < 0 {
+			cut, end = "two.yaml", len("domain: two\n")
+		}
+		t.Run(name, func(t *testing.T) {
+			poll(t, files, func(p *polled) {
+				whole := files[cut]
+				p.write(cut, whole[:end])
+				p.expect(6*time.Second, twoIsGone) // seen at 3s, still at 5s
+				p.write(cut, whole)
+				p.expect(6*time.Second, "two")
+				p.write(cut, whole[:end])
+				p.expect(6*time.Second, twoIsGone)
+				p.expect(6*time.Second, "two") // meant so
+			})
+		})
+	}
 }
 
 // Each domain has its own time: one that vanishes later does not go with the first.

@@ -16,7 +16,7 @@ type warner struct {
 	shared   map[string]bool // those of resources and the system
 }
 
-// warnings warns about limits that are consumed and given nowhere, or that hold less than
+// warnings warns about domains without rules, about limits that are consumed and given nowhere, or that hold less than
 // is consumed, about parents without limits, about
 // long periods that look like budgets, about headers that are never sent, and about
 // leases and a directory that are not used.
@@ -31,6 +31,7 @@ func (f *file) warnings(r *report, specs []descriptor.DomainSpec) {
 			}
 		}
 	}
+	w.ruleless(specs)
 	w.takes(specs, w.unresolved)
 	w.amounts(f, specs)
 	w.parents(f, specs)
@@ -42,6 +43,15 @@ func (f *file) warnings(r *report, specs []descriptor.DomainSpec) {
 	f.leases(r, specs)
 	if s := f.cfg.Store; s.Type != StoreEmbedded && s.Embedded.Data != "" {
 		r.warn(r.find("store.embedded.data"), "is not used: the store is %s", s.Type)
+	}
+}
+
+// ruleless warns about domains that limit nothing.
+func (w warner) ruleless(specs []descriptor.DomainSpec) {
+	for i := range specs {
+		if s := &specs[i]; len(s.Rules) == 0 && len(s.Tree) == 0 && !s.DenyUnknown {
+			w.warn(w.find(s.Path), "the domain %s has no rules: nothing in it is limited", s.Domain)
+		}
 	}
 }
 

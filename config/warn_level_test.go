@@ -133,3 +133,25 @@ func TestListenersOnOneAddress(t *testing.T) {
 		}
 	}
 }
+
+func TestDomainsWithoutRules(t *testing.T) {
+	const text = "ratelimit.yaml:1: warning: domains[0]: the domain a has no rules: nothing in it is limited"
+	for data, want := range map[string]string{
+		"domains: [{domain: a}]":                                            text,
+		"domains: [{domain: a, rules: []}]":                                 text,
+		"domains: [{domain: a, unmatched: deny}]":                           "",
+		"domains: [{domain: a, rules: [{match: {k: v}, unlimited: true}]}]": "",
+	} {
+		c, err := config.Parse("", []byte(data), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, w := range c.Warnings {
+			got += w.String()
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", data, got, want)
+		}
+	}
+}

@@ -26,8 +26,8 @@ import (
 // It is all or nothing: when something is wrong, apply gets no Config and the
 // error that [Load] returns, once, and what is in force should stay so. When the
 // files are good again it gets a Config, even the one before. Files that lack a domain
-// in force are wrong in this sense for Options.Gone, with a [GoneError]; then they are
-// taken as they are.
+// in force, or all its rules, are wrong in this sense for Options.Gone, with a
+// [GoneError]; then they are taken as they are.
 //
 // What differs from the configuration that the program started with
 // (Options.Current) and takes effect only at the next start is among the Warnings.

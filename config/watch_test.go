@@ -235,9 +235,9 @@ func TestWatchChangedBeforeItStarted(t *testing.T) {
 func TestWatchNeedsRestart(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "ratelimit.yaml")
-	write(t, file, "domains: [{domain: x}]\nserver: {grpc: {address: ':1'}}\n")
+	write(t, file, "domains: [{domain: x, unmatched: deny}]\nserver: {grpc: {address: ':1'}}\n")
 	w := startWatch(t, dir, config.Options{})
-	replace(t, file, "domains: [{domain: x}]\nserver:\n  grpc: {address: ':2'}\nstore: {dynamodb: {table: other}}\ndecision: {on_unavailable: deny}\ndrain: 1s\n")
+	replace(t, file, "domains: [{domain: x, unmatched: deny}]\nserver:\n  grpc: {address: ':2'}\nstore: {dynamodb: {table: other}}\ndecision: {on_unavailable: deny}\ndrain: 1s\n")
 	const text = "differs from what the program started with: it needs a restart to take effect"
 	want := config.Problems{
 		{File: file, Line: 3, Column: 9, Path: "server.grpc", Text: text, Warning: true},
@@ -247,12 +247,12 @@ func TestWatchNeedsRestart(t *testing.T) {
 	if diff := cmp.Diff(want, w.untilDomains(t, "x").Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
-	replace(t, file, "domains: [{domain: y}]\n") // the key is gone, the default differs
+	replace(t, file, "domains: [{domain: y, unmatched: deny}]\n") // the key is gone, the default differs
 	want = config.Problems{{File: file, Path: "server.grpc", Text: text, Warning: true}}
 	if diff := cmp.Diff(want, w.untilDomains(t, "y").Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
-	replace(t, file, "domains: [{domain: z}]\nserver: {grpc: {address: ':1'}}\n")
+	replace(t, file, "domains: [{domain: z, unmatched: deny}]\nserver: {grpc: {address: ':1'}}\n")
 	if warnings := w.untilDomains(t, "z").Warnings; len(warnings) > 0 {
 		t.Errorf("back at what the program started with, it warns: %v", warnings)
 	}

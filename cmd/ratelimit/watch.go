@@ -18,8 +18,8 @@ const tellPause = time.Second
 func (s *service) watch(ctx context.Context, file string, opts config.Options) error {
 	return config.Watch(ctx, file, opts, func(cfg *config.Config, err error) {
 		if gone, ok := errors.AsType[*config.GoneError](err); ok {
-			s.health.LoadFailed("the files lack a domain that is in force", time.Now())
-			s.log.WarnContext(ctx, "domains in force are gone from the configuration: what is in force stays for now", "domains", gone.Domains, "for", gone.After)
+			s.health.LoadFailed("the files lack a domain that is in force, or all its rules", time.Now())
+			s.log.WarnContext(ctx, "domains in force are gone from the configuration, or all their rules: what is in force stays for now", "domains", gone.Domains, "for", gone.After)
 			return
 		}
 		if err == nil {
