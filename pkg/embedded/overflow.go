@@ -62,9 +62,14 @@ func (s *Store) Overflow() Overflow {
 // overflow buckets. A client that finds keys of one slot gains nothing: to use up all slots
 // is less work than to fill the store.
 func (s *Store) slotOf(k *limiter.BucketKey) string {
+	return s.slotKept(shortname.Of(k.Entity), shortname.Of(k.Resource))
+}
+
+// slotKept is slotOf of names as buckets keep them.
+func (s *Store) slotKept(entity, resource string) string {
 	const prime = 1099511628211 // of FNV-1a
 	h := uint64(14695981039346656037)
-	for _, name := range [...]string{shortname.Of(k.Entity), shortname.Of(k.Resource)} {
+	for _, name := range [...]string{entity, resource} {
 		for i := range len(name) {
 			h = (h ^ uint64(name[i])) * prime
 		}
@@ -148,6 +153,21 @@ func (s *Store) inherit(b *bucket, op *limiter.Op, now int64) {
 	defer sh.mu.Unlock()
 	slot := s.slotOf(&op.Bucket)
 	b.share(sh.buckets[s.hashKept(op.Bucket.Namespace, slot, "", op.Bucket.Variant)], op, slot, now)
+}
+
+// inheritAll is inherit of a bucket of a backup: its generation says nothing here, and its
+// limits are none that those here were raised to.
+func (s *Store) inheritAll(b *bucket, now int64) {
+	sh := &s.shards[overflowShard]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	namespace, slot := b.namespace.Value(), s.slotKept(b.entity, b.resource.Value())
+	key := limiter.BucketKey{Namespace: namespace, Variant: b.variant}
+	for other := sh.buckets[s.hashKept(namespace, slot, "", b.variant)]; other != nil; other = other.next {
+		if other.inSlot(&key, slot) {
+			b.lower(other, false, now)
+		}
+	}
 }
 
 // emptyBucket returns a bucket that denies, and that no store has.

@@ -215,8 +215,8 @@ func (s *Store) lower(ctx context.Context, backup *Store, now int64) (used []usa
 	return used, err
 }
 
-// lowerOne brings a bucket down to that of a backup; where there is none, it is full, and
-// the backup's takes its place. It returns the batch that writes it, nil for none. The shard
+// lowerOne brings a bucket down to that of a backup; where there is none, it is full or an
+// overflow bucket stands for it, and the backup's takes its place. It returns the batch that writes it, nil for none. The shard
 // must be locked.
 func (s *Store) lowerOne(sh *shard, hash uint64, b, to *bucket, now int64) *batch {
 	switch {
@@ -225,6 +225,9 @@ func (s *Store) lowerOne(sh *shard, hash uint64, b, to *bucket, now int64) *batc
 	case b == nil:
 		b = to
 		b.block, b.next = newBlock(b.limits, now), sh.buckets[hash]
+		if !b.shared {
+			s.inheritAll(b, now)
+		}
 		sh.buckets[hash] = b
 		s.count(b, 1)
 	}

@@ -289,6 +289,28 @@ func TestRestoreRefuses(t *testing.T) {
 }
 
 // One backup at a time is restored.
+// A key that shares a bucket, as the store is full, has no more than that has left.
+func TestRestoreIntoAFullStore(t *testing.T) {
+	day, other := limitsOf(t, limiter.PerDay("rpd", 5)), limitsOf(t, limiter.PerDay("rpd", 3))
+	for name, then := range map[string]*limiter.Limits{"the same limits": day, "other limits": other} {
+		for _, key := range []string{"shares", strings.Repeat("a long name ", 30)} {
+			dir := t.TempDir()
+			s := openAt(t, dir, t0)
+			mustTake(t, s, t0, true, opOf(key, day, 1))
+			data := backupOf(t, dir, s)
+			s = openAt(t, t.TempDir(), t0)
+			s.cfg.MaxBuckets = 1
+			mustTake(t, s, t0, true, opOf("has one", day, 1), opOf(key, then, 3))
+			if err := s.Restore(t.Context(), bytes.NewReader(data)); err != nil {
+				t.Fatal(err)
+			}
+			if got, most := left(t, s, t0, key, then, 1), then.At(0).Capacity-3; got[0] > most {
+				t.Errorf("%s, a name of %d bytes: %d tokens are left, want %d at most", name, len(key), got[0], most)
+			}
+		}
+	}
+}
+
 func TestRestoreTwice(t *testing.T) {
 	s := openAt(t, t.TempDir(), t0)
 	from, to := io.Pipe()
