@@ -164,7 +164,7 @@ func TestServiceIsFound(t *testing.T) {
 			t.Errorf("%v: exit code %d, stderr lacks %q:\n%s", flags, code, want, stderr)
 		}
 	}
-	backup("no running service was found: say which with --data DIR, --config FILE or --server unix:///PATH")
+	backup("no running service was found in a run directory: one that keeps a data directory is found with --data DIR or its --config FILE, any other with --server unix:///PATH")
 	off := start(t, "--config", file, "--admin-address", "off")
 	off.remaining(t, "ada")
 	backup("no running service was found")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -108,7 +109,10 @@ func (f *backupFlags) toFile(ctx context.Context, progress io.Writer) (path stri
 	}
 	// In the same directory, so that it can be renamed; only this user can read it.
 	part, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return name, s, failed(fmt.Errorf("--output: there is no directory %s", filepath.Dir(path)))
+	case err != nil:
 		return name, s, failed(fmt.Errorf("--output: %w", err))
 	}
 	defer func() {

@@ -9,11 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -87,7 +89,7 @@ func (c *client) findRunning(ctx context.Context) error {
 		c.server = "unix://" + found[0]
 		return nil
 	case 0:
-		return failed(errors.New("no running service was found: say which with --data DIR, --config FILE or --server unix:///PATH"))
+		return failed(errors.New("no running service was found in a run directory: one that keeps a data directory is found with --data DIR or its --config FILE, any other with --server unix:///PATH"))
 	default:
 		return failed(fmt.Errorf("%d services run here: say which with --server, one of unix://%s", len(found), strings.Join(found, ", unix://")))
 	}
@@ -106,7 +108,7 @@ func (c *client) do(req *http.Request) (*http.Response, error) {
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	resp, err := (&http.Client{Transport: transport, CheckRedirect: stay}).Do(req)
 	if err != nil {
-		return nil, failed(fmt.Errorf("asking the service: %w", err))
+		return nil, failed(c.unreachable(err))
 	}
 	if resp.StatusCode == http.StatusOK {
 		return resp, nil
@@ -124,6 +126,21 @@ func (c *client) do(req *http.Request) (*http.Response, error) {
 		place = c.server
 	}
 	return nil, failed(fmt.Errorf("%s answers %s: %s", place, resp.Status, bytes.TrimSpace(text)))
+}
+
+// unreachable says why there is no answer, and for common reasons how to get one.
+func (c *client) unreachable(err error) error {
+	path, socket := c.socket()
+	switch {
+	case socket && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)):
+		return fmt.Errorf("no service answers at %s: start it, or name its admin listener with --server", path)
+	case socket && errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s is for the user of the service and for root: run this command as one of them, or use a token over TCP", path)
+	case strings.Contains(err.Error(), "malformed HTTP"):
+		return fmt.Errorf("%s does not speak HTTP as expected: it may be the address of gRPC, or need https://", c.server)
+	default:
+		return fmt.Errorf("asking the service: %w", err)
+	}
 }
 
 // authorize shows the token, if there is one; not where it could be read on the network.

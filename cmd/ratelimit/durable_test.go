@@ -255,7 +255,7 @@ func TestBackupsThatFail(t *testing.T) {
 		{"to nowhere", []string{"backup", "--data", data, "-o", filepath.Join(dir, "no", "x")}, 1, "--output: "},
 		{"with half a certificate", []string{"backup", "--data", data, "--cert", good, "-o", filepath.Join(dir, "x")}, 2, "--cert and --key belong together"},
 		{"by the public listener", []string{"backup", "--server", memory.http, "-o", filepath.Join(dir, "x")}, 1, "404 Not Found: administration is on a listener of its own"},
-		{"of a directory without a service", []string{"backup", "--data", dir, "-o", filepath.Join(dir, "x")}, 1, "admin.sock: connect: no such file"},
+		{"of a directory without a service", []string{"backup", "--data", dir, "-o", filepath.Join(dir, "x")}, 1, "admin.sock: start it"},
 		{"restore to both", []string{"restore", "--data", dir, "--server", "unix:///x", good}, 2, "--data DIR"},
 		{"restore nothing", []string{"restore", "--data", filepath.Join(dir, "new")}, 2, "one FILE"},
 		{"restore what is not there", []string{"restore", "--data", filepath.Join(dir, "new"), filepath.Join(dir, "none")}, 1, "no such file"},

@@ -171,8 +171,11 @@ func writeAnswer(tw *strings.Builder, x *admin.Explanation) {
 	case rule != "":
 	case x.Namespace == "":
 		rule = "(none: the configuration has no such domain)"
-		if x.DidYouMean != "" {
+		switch {
+		case x.DidYouMean != "":
 			rule += fmt.Sprintf("; did you mean %q?", x.DidYouMean)
+		case strings.Contains(x.Domain, "="):
+			rule += "; the domain comes first: ratelimit explain DOMAIN KEY=VALUE..."
 		}
 	default:
 		rule = "(none matches)"

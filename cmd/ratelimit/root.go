@@ -77,8 +77,12 @@ program itself, or in a DynamoDB table that a fleet of them shares.
 
 // noArgs is for a command that takes nothing but flags.
 func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
+	switch {
+	case len(args) == 0:
+		return nil
+	case cmd.Flags().Lookup("config") != nil:
+		return fmt.Errorf("%s takes flags only, not %q; a configuration file is named with --config", cmd.CommandPath(), args[0])
+	default:
 		return fmt.Errorf("%s takes flags only, not %q", cmd.CommandPath(), args[0])
 	}
-	return nil
 }

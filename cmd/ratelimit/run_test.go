@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -35,6 +38,30 @@ domains:
   - {name: users, match: {user: "*"}, entity: "user/{user}", resource: api, consume: {rpm: hits}}
 `
 
+// greeter returns the address of a server that answers, and not by HTTP.
+func greeter(t *testing.T) string {
+	t.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			conn, err := lis.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = http.ReadRequest(bufio.NewReader(conn))
+			_, _ = io.WriteString(conn, "no HTTP\r\n\r\n")
+			_ = conn.Close()
+		}
+	}()
+	t.Cleanup(func() { _ = lis.Close(); <-ended })
+	return lis.Addr().String()
+}
+
 func TestCommandLine(t *testing.T) {
 	good, bad := write(t, "good.yaml", twoPerMinute), write(t, "bad.yaml", `
 limits: {system: {rpm: 2/fortnight}}
@@ -64,7 +91,9 @@ domains:
 		{"help", []string{"--help"}, 0, []string{"serve", "check", "explain", "version"}, nil},
 		{"help of serve", []string{"serve", "--help"}, 0, []string{"--config", "--rules", "--grpc-address", "--http-address", "SIGTERM"}, nil},
 		{"unknown command", []string{"serv"}, 2, nil, []string{`unknown command "serv"`, "Did you mean this?", "serve"}},
-		{"an argument that is none", []string{"backup", "there"}, 2, nil, []string{`ratelimit backup takes flags only, not "there"`}},
+		{"an argument that is none", []string{"backup", "there"}, 2, nil, []string{`ratelimit backup takes flags only, not "there"; a configuration file is named with --config`}},
+		{"no socket", []string{"backup", "--data", filepath.Join(filepath.Dir(good), "none")}, 1, nil, []string{"no service answers at", "none/admin.sock: start it"}},
+		{"an address that does not speak HTTP", []string{"backup", "--server", "http://" + greeter(t)}, 1, nil, []string{"does not speak HTTP", "gRPC"}},
 		{"check", []string{"check", "--config", good}, 0, []string{"ok: 1 file, 1 domain, 1 rule, 0 warnings"}, nil},
 		{"check of the shipped file", []string{"check", "--demo"}, 0, []string{"8 rules"}, []string{"warning:"}},
 		{"nothing to serve", []string{"serve"}, 2, nil, []string{"--config", "--demo"}},
@@ -104,6 +133,7 @@ domains:
 		{"explain a mistyped domain", []string{"explain", "-c", good, "shpo", "user=ada"}, 0, []string{"no such domain", `did you mean "shop"?`, "domains  shop"}, nil},
 		{"explain a shadow rule", []string{"explain", "-c", shadow, "shop", "user=ada"}, 0, []string{"shadow rule  trial: would deny", "1/minute", "users"}, nil},
 		{"explain shadow_mode", []string{"explain", "-c", good, "--rules", tree, "tree", "user=ada"}, 0, []string{"shadow rule  user: would admit", "outcome      shadow", "7/minute"}, nil},
+		{"explain without a domain", []string{"explain", "-c", good, "user=ada", "x=y"}, 0, []string{"the domain comes first"}, nil},
 		{"explain an unknown domain", []string{"explain", "-c", good, "shap", "user=ada"}, 0, []string{"no such domain", "unmatched"}, nil},
 		{"explain nothing", []string{"explain", "-c", good, "shop"}, 2, nil, []string{"KEY=VALUE"}},
 		{"unknown flag", []string{"serve", "--prot", "1"}, 2, nil, []string{"--prot", "see ratelimit serve --help"}},

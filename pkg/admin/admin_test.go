@@ -398,7 +398,7 @@ func TestExplainWhatIsMistyped(t *testing.T) {
 			Rule: "requests", Why: "key user missing; has key usr, which the rule does not name (did you mean user?)",
 		}}},
 		{"value", e, "shop", entries("user", "u", "meter", "token"), admin.Explanation{Nearest: &admin.Missed{
-			Rule: "requests", Why: "has key meter, which the rule does not name",
+			Rule: "tokens", Why: `meter "token" does not match "tokens"`,
 		}}},
 		{"key of a tree", tree, "mongo_cps", entries("databse", "x"), admin.Explanation{Nearest: &admin.Missed{
 			Why: "entry 1 has key databse; there is database (did you mean database?)",

@@ -26,23 +26,36 @@ func (r *Rules) NearestDomain(name string) string {
 	return nearname.Closest(name, names)
 }
 
-// nearest finds the rule with the fewest differences; the first of them wins a tie.
+// nearest finds the rule with the fewest differences. Of several the one that names most
+// keys of the descriptor wins, and then the first.
 func (d *Domain) nearest(desc *Descriptor) Nearest {
 	if d.tree != nil {
 		return Nearest{Why: d.tree.miss(desc.Entries)}
 	}
 	v := d.view(desc.Entries, nil)
 	var best Nearest
-	least := 0
+	least, most := 0, 0
 	for _, r := range d.rules {
 		if r.shadow {
 			continue
 		}
-		if all := r.differences(&v); best.Rule == nil || len(all) < least {
-			best, least = Nearest{Rule: r, Why: strings.Join(all[:min(len(all), maxListed)], "; ")}, len(all)
+		all, named := r.differences(&v), r.named(&v)
+		if best.Rule == nil || len(all) < least || len(all) == least && named > most {
+			best, least, most = Nearest{Rule: r, Why: strings.Join(all[:min(len(all), maxListed)], "; ")}, len(all), named
 		}
 	}
 	return best
+}
+
+// named counts the keys of the descriptor that the rule names.
+func (r *Rule) named(v *view) int {
+	n := 0
+	for i := range r.patterns {
+		if from, to := v.find(r.patterns[i].key); from < to {
+			n++
+		}
+	}
+	return n
 }
 
 // differences lists all that keeps the rule from matching.
