@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Admin is the listener of administration: backup, restore, and what changes state.
+// Admin is the listener of administration: backup, restore, and changes of state.
 type Admin struct {
 	// Address is "unix:" and a path, relative to the working directory of the program,
 	// host:port, or AdminOff. "" = the socket admin.sock in the data directory; without
@@ -27,10 +27,10 @@ type AdminToken struct {
 	Hash string // SHA-256 of the token: "sha256:" and 64 hexadecimal digits
 }
 
-// AdminRole is what a caller may do.
+// AdminRole says which requests a caller may make.
 type AdminRole string
 
-// The roles, the least first; each may also do what the ones before it may.
+// The roles, the least first; each includes the ones before it.
 const (
 	AdminRead       AdminRole = "read"
 	AdminOperate    AdminRole = "operate"
@@ -40,7 +40,7 @@ const (
 // Socket returns the path of a Unix socket that Address names.
 func (a *Admin) Socket() (path string, ok bool) { return strings.CutPrefix(a.Address, "unix:") }
 
-// Check says what is wrong with the listener as a whole. Nothing listens at host:port
+// Check reports mistakes of the listener as a whole. Nothing listens at host:port
 // that lets in callers without a credential, or has them send it in plain text over a
 // network.
 func (a *Admin) Check() error {

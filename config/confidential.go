@@ -32,7 +32,7 @@ func (d *decoder) hide(n *yaml.Node) {
 	}
 }
 
-// describe says what a node is, for "must be …, not …".
+// describe names the kind of a node, for "must be …, not …".
 func (d *decoder) describe(n *yaml.Node) string {
 	text, number := fmt.Sprintf("the text %q", shorten(n.Value, maxQuoted)), shorten(n.Value, maxQuoted)
 	if d.hidden[n] {

@@ -37,7 +37,7 @@ type Config struct {
 // settings that take effect only when it starts.
 type origin struct {
 	settings []setting
-	read     map[string]fingerprint // what was read, by name; see settle.go
+	read     map[string]fingerprint // of the files that were read, by name; see settle.go
 	links    map[string]bool        // on the way to it
 }
 
@@ -82,7 +82,7 @@ type GRPC struct {
 	Address          string // host:port; default "0.0.0.0:8081"
 	TLS              TLS
 	MaxConnectionAge time.Duration // 1s to 24h; 0 = connections live on; default 30m
-	MaxConnections   int           // 1 to 1,000,000; default 0: what the memory has room for, up to MostConnections
+	MaxConnections   int           // 1 to 1,000,000; default 0: as many as the memory has room for, up to MostConnections
 	MaxInFlight      int           // calls in hand at once, 1 to 1,000,000; default 65,536
 }
 
@@ -132,7 +132,7 @@ const (
 // Embedded is the store for one node.
 type Embedded struct {
 	Data       string // a directory, relative to the working directory of the program; "" = memory only; default ""
-	MaxBuckets int    // 1 to 1,000,000,000; default 0: what the memory has room for; also of the memory that decides by limiter.Local
+	MaxBuckets int    // 1 to 1,000,000,000; default 0: as many as the memory has room for; also of the memory that decides by limiter.Local
 	NewData    bool   // makes an empty data file where the one of Data is missing; of the program's flags only
 }
 

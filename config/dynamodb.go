@@ -50,7 +50,7 @@ func (c *DynamoDB) faults() []fault {
 	switch {
 	case !isEndpoint(c.Endpoint):
 		given := fmt.Sprintf("not %q", shorten(c.Endpoint, maxQuoted))
-		if strings.Contains(c.Endpoint, "@") { // what stands before it may be a password
+		if strings.Contains(c.Endpoint, "@") { // the text before it may be a password
 			given = "without a user"
 		}
 		add("endpoint", `must be a URL of scheme, host and port, such as http://127.0.0.1:8000, or "" for that of the region, %s`, given)

@@ -8,7 +8,7 @@ import (
 )
 
 // GoneError says that the files are in order and lack domains that are in force, or have
-// none of their rules. What is in force stays, until a later read is without them too.
+// none of their rules. These stay in force, until a later read is without them too.
 type GoneError struct {
 	Domains []string      // sorted
 	After   time.Duration // how long they must be gone

@@ -59,7 +59,7 @@ type source struct {
 	data []byte
 	err  error
 	info fs.FileInfo // nil = it could not be read, or was in memory
-	at   place       // what named the file; problems of reading it are reported there
+	at   place       // that named the file; problems of reading it are reported there
 
 	overdraw descriptor.Overdraw
 }

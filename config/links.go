@@ -12,7 +12,7 @@ const maxLinks = 40
 // way is how a name leads to a file.
 type way struct {
 	file  string   // absolute and without links
-	dirs  []string // in which a change can change what the name leads to
+	dirs  []string // in which a change can change the file that the name leads to
 	links []string // the symbolic links on the way, each with its target
 }
 

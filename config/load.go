@@ -51,7 +51,7 @@ type Options struct {
 	Poll time.Duration
 }
 
-// Load reads a configuration and what it includes. With path "" there is no file:
+// Load reads a configuration and the files that it includes. With path "" there is no file:
 // the domains are those of Options.Rules, beside the defaults or Options.Demo. The
 // error is [Problems]: all that is wrong, in all files. Without a domain nothing would
 // be limited, so that is an error too.
@@ -81,7 +81,7 @@ type loaded struct {
 	keys     []string  // the names of files with keys
 	read     []source  // everything that was read, or could not be
 	dirs     []string  // every directory that was looked into
-	hash     string    // of what was read, and of why something was not
+	hash     string    // of the text that was read, and of the reasons where it could not be
 }
 
 func (l loaded) result() (*Config, error) {

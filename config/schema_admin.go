@@ -67,7 +67,7 @@ func adminRole(out *AdminRole) schema {
 
 var hashText = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// tokenHash is the hash of a token. What is wrong with one is said without the text: it
+// tokenHash is the hash of a token. A message on a wrong one does not have the text: it
 // may be the token itself.
 func tokenHash(out *string) schema {
 	return scalar(func(d *decoder, v value) {

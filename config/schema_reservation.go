@@ -62,7 +62,7 @@ func (s sealingKeySchema) object() object {
 func (s sealingKeySchema) walk(path string, visit func(string)) { s.object().walk(path, visit) }
 
 // read reads the files that keys are in, relative to the configuration, and returns
-// what it read. No message has a key in it, nor the name of a file, which may be a key
+// their sources. No message has a key in it, nor the name of a file, which may be a key
 // that was written in its place.
 func (r *reservation) read(in *reader, main string, out *Reservation, report *report) []source {
 	var sources []source

@@ -28,7 +28,7 @@ func fingerprintOf(s *source) fingerprint {
 // same reports whether the content is the same, or why there is none.
 func (p fingerprint) same(q fingerprint) bool { return p.sum == q.sum && p.err == q.err }
 
-// sameFile reports whether it is one file in both, under whatever name.
+// sameFile reports whether it is one file in both, under any name.
 func (p fingerprint) sameFile(q fingerprint) bool {
 	return p.info != nil && q.info != nil && os.SameFile(p.info, q.info)
 }
@@ -41,7 +41,7 @@ func (p fingerprint) unchanged(q fingerprint) bool {
 	return p.sameFile(q) && p.info.Size() == q.info.Size() && p.info.ModTime().Equal(q.info.ModTime()) && p.same(q)
 }
 
-// remember notes what was read, and the links on the way to it.
+// remember notes the files that were read, and the links on the way to it.
 func (o *origin) remember(read []source) {
 	o.read, o.links = make(map[string]fingerprint, len(read)), make(map[string]bool)
 	for i := range read {
@@ -55,9 +55,9 @@ func (o *origin) remember(read []source) {
 	}
 }
 
-// settling tells files that are complete from files that are being written. What is
-// moved into its place, by a rename or by a symbolic link that is swapped, is complete:
-// it was written elsewhere. All else is complete when it has not changed for a while.
+// settling tells files that are complete from files that are being written. A
+// file that is moved into its place, by a rename or by a symbolic link that is swapped, is
+// complete: it was written elsewhere. All else is complete when it has not changed for a while.
 type settling struct {
 	moved   map[string]bool // by absolute name: it came by a rename, and was not written since
 	waiting map[string]wait // by name: files that have changed
@@ -72,7 +72,7 @@ type wait struct {
 // maxMoved bounds how many names are remembered of which the system told something.
 const maxMoved = 10_000
 
-// tell notes what the system tells of a file.
+// tell notes a sign of the system about a file.
 func (s *settling) tell(e fsnotify.Event) {
 	if s.moved == nil || len(s.moved) >= maxMoved { // forgetting costs time only
 		s.moved = make(map[string]bool)

@@ -56,7 +56,7 @@ type watcher struct {
 	includes []include
 	keys     []string
 	last     string  // hash of what was last delivered, good or not; "" = nothing was yet
-	seen     origin  // what was read for it
+	seen     origin  // the files that were read for it
 	started  *origin // what the program started with; nil = not known yet
 	settling settling
 	missing  missing
@@ -158,7 +158,7 @@ func (w *watcher) reload(now time.Time) time.Time {
 // load delivers the configuration if it is not the one before, and is complete. It
 // returns when to look again: directories are watched that were not, and something may
 // have changed in them in the meantime; or a file is being written, or a domain is gone.
-// When it is asked for it delivers what there is.
+// When it is asked for it delivers the files as they are.
 func (w *watcher) load(now time.Time, asked bool) time.Time {
 	l := load(w.fsys, w.path, nil, w.options)
 	w.includes, w.keys = l.includes, l.keys
@@ -211,7 +211,7 @@ func (w *watcher) deliver(cfg *Config, err error, first bool) {
 		w.started = &cfg.origin
 	}
 	if first {
-		return // it is what the program runs with
+		return // the program runs with it
 	}
 	cfg.Warnings = append(cfg.Warnings, cfg.restart(w.started)...)
 	cfg.Warnings.sort()

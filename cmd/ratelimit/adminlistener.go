@@ -19,7 +19,7 @@ import (
 // adminConnections bounds the connections of administration.
 const adminConnections = 64
 
-// adminSide is the listener of administration and what it serves. The zero value listens nowhere.
+// adminSide is the listener of administration and its service. The zero value listens nowhere.
 type adminSide struct {
 	server   *http.Server // nil = off
 	access   admin.Access

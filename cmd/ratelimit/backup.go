@@ -24,7 +24,7 @@ type backupFlags struct {
 	config string // file of the service to find
 }
 
-// stdoutName is what --output says for the standard output.
+// stdoutName is the standard output as --output names it.
 const stdoutName = "-"
 
 func newBackup() *cobra.Command {
@@ -58,7 +58,7 @@ admin listener on TCP. ratelimit restore puts a copy back.`,
 	return cmd
 }
 
-// run makes the backup and says what is in it: on the standard output, unless the backup
+// run makes the backup and summarizes it: on the standard output, unless the backup
 // goes there.
 func (f *backupFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	begin, name, said := time.Now(), f.output, stdout
@@ -97,7 +97,7 @@ func (f *backupFlags) stream(ctx context.Context, to, progress io.Writer) (s dat
 	return s, failed(err)
 }
 
-// toFile returns where the backup is, and what is in it.
+// toFile returns where the backup is, and its summary.
 func (f *backupFlags) toFile(ctx context.Context, progress io.Writer) (path string, s datafile.Summary, err error) {
 	name := f.output
 	if name == "" {

@@ -46,8 +46,8 @@ func (c *client) flags(cmd *cobra.Command, usage string) {
 // adminUsage is that of --server for commands of administration.
 const adminUsage = "admin listener of a running service: unix:///PATH or https://HOST:PORT (default: its socket, found by --config, --data or in the run directory)"
 
-// find sets the server to the admin listener of the service that runs with a data directory
-// or a configuration, or of the only one in the run directory, unless it was named. Like
+// find sets the server, unless it was named, to the admin listener of a service: the one
+// with a data directory or a configuration, else the only one in the run directory. Like
 // serve it reads the file in the working directory where no other is named.
 func (c *client) find(ctx context.Context, data, file string) error {
 	if c.server != "" {

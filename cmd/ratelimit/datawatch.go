@@ -57,7 +57,7 @@ func (w *dataWatch) run(ctx context.Context) error {
 func (w *dataWatch) look(ctx context.Context) {
 	err := w.present()
 	gone := errors.Is(err, datafile.ErrGone)
-	if err != nil && !gone || gone == w.missing.Load() { // what cannot be looked at is not gone
+	if err != nil && !gone || gone == w.missing.Load() { // a file that cannot be looked at is not gone
 		return
 	}
 	w.missing.Store(gone)

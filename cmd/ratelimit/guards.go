@@ -37,7 +37,7 @@ const (
 	httpMaxHeader    = 32 << 10
 )
 
-// Parts of the memory that the process may use, and what takes them.
+// Parts of the memory that the process may use, and their users.
 const (
 	connectionShare  = 8 // connections for gRPC
 	connectionBytes  = 32 << 10
@@ -101,7 +101,7 @@ func boundOptions(maxAge time.Duration) []grpc.ServerOption {
 	}
 }
 
-// registerGuard registers what a guard does.
+// registerGuard registers the counts of a guard.
 func registerGuard(reg prometheus.Registerer, listener string, g *guard.Guard) error {
 	labels := prometheus.Labels{"listener": listener}
 	errs := []error{reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{

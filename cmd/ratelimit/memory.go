@@ -16,7 +16,7 @@ const (
 	bucketShare = 2 // all buckets with the longest names take at most half
 	markShare   = 8 // marks of settlements
 	callShare   = 8 // calls in hand
-	// spareShare is what the memory decides under the policy local that stands beside an
+	// spareShare is the part of the memory for buckets under the policy local that stands beside an
 	// embedded store: a part of that store's buckets.
 	spareShare = 8
 	// leastBuckets is how many buckets there may be in however little memory.

@@ -57,7 +57,7 @@ func (o *outages) configured(cfg *config.Config) {
 }
 
 // fallback counts a call that a policy decided. Those of one outage count together,
-// from the first that the table did not answer; what is slow now and then starts anew.
+// from the first that the table did not answer; a call that is slow now and then starts anew.
 func (o *outages) fallback() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -101,7 +101,7 @@ func (o *outages) observe(state dynamo.State) {
 	o.log.LogAttrs(context.Background(), slog.LevelError, "the store is unavailable: on_unavailable decides calls, and charges wait", attrs...)
 }
 
-// state returns what /readyz says of the store; nil of one that is in this process.
+// state returns the state of the store for /readyz; nil of one that is in this process.
 func (o *outages) state() *admin.StoreState {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -115,7 +115,7 @@ func (o *outages) state() *admin.StoreState {
 	}
 }
 
-// register registers gauges of the state and of the policy: 1 for what is, 0 for the others.
+// register registers gauges of the state and of the policy: 1 for the present one, 0 for the others.
 func (o *outages) register(reg prometheus.Registerer) error {
 	var errs []error
 	gauge := func(name, help, label, value string, is func(*admin.StoreState) string) {

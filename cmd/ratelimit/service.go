@@ -32,7 +32,7 @@ import (
 
 // service is everything that serve starts, from the store up to the listeners.
 type service struct {
-	cfg       *config.Config // what it was started with
+	cfg       *config.Config // it was started with this
 	log       *slog.Logger
 	clocks    *clocks.Clocks
 	store     limiter.Store

@@ -16,7 +16,7 @@ const (
 	// defaultFile is read where no other file is named.
 	defaultFile = "ratelimit.yaml"
 	// httpAddressVariable takes the place of the default of server.http.address: the
-	// image sets it, so that probes reach the service whatever flags it is started with.
+	// image sets it, so that probes reach the service with any flags.
 	httpAddressVariable = "RATELIMIT_HTTP_ADDRESS"
 )
 
@@ -62,7 +62,7 @@ func (s *source) load() (*config.Config, error) {
 	return config.Load(s.file, s.options())
 }
 
-// check returns the command that shows what is wrong with the configuration.
+// check returns the command that shows the mistakes of the configuration.
 func (s *source) check() string {
 	command := []string{"ratelimit check"}
 	if s.demo {

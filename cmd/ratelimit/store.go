@@ -111,7 +111,7 @@ func (s *service) tableConfig(client dynamo.Client, clock *dynamo.Clock) dynamo.
 
 // await tries what the start needs until it succeeds, fails for a reason that does
 // not pass, or startTimeout is over since the first wait. The try may be repeated
-// whatever became of the one before.
+// however the one before ended.
 func (s *service) await(ctx context.Context, what string, try func(context.Context) error) error {
 	if s.startBy.IsZero() {
 		s.startBy = time.Now().Add(startTimeout)

@@ -42,7 +42,7 @@ func (p *reloadedPair) certificate(*tls.ClientHelloInfo) (*tls.Certificate, erro
 	return p.pair, nil
 }
 
-// read reads the files, whether they have changed or not, and logs what came of it.
+// read reads the files, whether they have changed or not, and logs the outcome.
 func (p *reloadedPair) read(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -76,7 +76,7 @@ func private(dir string, uid int) error {
 	return nil
 }
 
-// trusted reports whether what is in a run directory was put there by this user, or by
+// trusted reports whether the files of a run directory were put there by this user, or by
 // one that root chose.
 func trusted(dir string) bool {
 	if private(dir, os.Geteuid()) == nil {

@@ -1,4 +1,4 @@
-// Package guard keeps what strangers can open on a listener within bounds: connections,
+// Package guard bounds the resources that strangers can take on a listener: connections,
 // messages that are awaited, and the bytes of those that are not whole yet. Beyond a bound
 // it closes the connection that has most of it, or that was used least, and not the one
 // that came last: so no peer can keep the others out.
@@ -127,7 +127,7 @@ func (g *Guard) Run(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		// A process that was stopped has not read what came meanwhile.
+		// A process that was stopped has not read the messages that came meanwhile.
 		if now := time.Now(); now.Sub(last) > half+half/2 {
 			last = now
 			continue
@@ -202,7 +202,7 @@ func (g *Guard) leastUsed() *conn {
 }
 
 // relieve closes the connection that has most when all together have more than limit of
-// something, unless each has few. What was closed already counts no more.
+// something, unless each has few. Connections that were closed count no more.
 func (g *Guard) relieve(why Reason, limit int64, has func(*conn) int64, few int64) {
 	var most *conn
 	var sum int64

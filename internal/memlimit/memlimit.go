@@ -68,7 +68,7 @@ func totalOf(root fs.FS) int64 {
 
 // cgroupOf returns the least limit of the process's control groups, of version 1 or 2, and
 // of those above them; the greatest number for none. In a container the file system shows
-// its own group as the highest, under whatever name the process has it.
+// its own group as the highest, under any name that the process has for it.
 func cgroupOf(root fs.FS) int64 {
 	least := int64(math.MaxInt64)
 	text, err := fs.ReadFile(root, "proc/self/cgroup")

@@ -1,5 +1,5 @@
-// Package rawgrpc calls the Rate Limit Service frame by frame, so that tests can do what no
-// client in order does.
+// Package rawgrpc calls the Rate Limit Service frame by frame, so that tests can send frames that no
+// client in order sends.
 package rawgrpc
 
 import (
@@ -36,7 +36,7 @@ type Conn struct {
 	closed  chan struct{} // when the server has closed it
 }
 
-// New begins HTTP/2 on a connection, which the caller closes: then what reads it ends too.
+// New begins HTTP/2 on a connection, which the caller closes: that ends the reader too.
 func New(conn net.Conn) (*Conn, error) {
 	r := &Conn{conn: conn, framer: http2.NewFramer(conn, conn), stream: 1, closed: make(chan struct{})}
 	r.coder = hpack.NewEncoder(&r.block)

@@ -60,7 +60,7 @@ func ReadFS(fsys fs.FS, name string, most int64) (data []byte, info fs.FileInfo,
 	return data, info, err
 }
 
-// check refuses what must not be read.
+// check refuses files that must not be read.
 func check(info fs.FileInfo, most int64) error {
 	switch mode := info.Mode(); {
 	case mode.IsDir():
@@ -85,7 +85,7 @@ type Host struct{}
 
 // Open implements fs.FS.
 func (Host) Open(name string) (fs.File, error) {
-	return os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // #nosec G304 -- the files that users name are what this is for
+	return os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // #nosec G304 -- it is for the files that users name
 }
 
 // Stat implements fs.StatFS.

@@ -125,7 +125,7 @@ func (p *patient) Read(b []byte) (int, error) {
 	}
 	n, err := p.r.Read(b)
 	p.bytes += int64(n)
-	if errors.Is(err, io.EOF) { // what follows is the service's time
+	if errors.Is(err, io.EOF) { // from here on it is the service's time
 		_ = p.extend(p.control.SetReadDeadline, time.Time{})  // the client has gone, if it fails
 		_ = p.extend(p.control.SetWriteDeadline, time.Time{}) // the same
 	}

@@ -12,7 +12,7 @@ type ControlConfig struct {
 	Access    *Access
 	Explainer *Explainer   // answers /v1/explain
 	Archive   Archive      // answers /v1/backup and /v1/restore; nil = nothing to copy
-	Logger    *slog.Logger // says what was done, and by which principal; nil = nobody
+	Logger    *slog.Logger // gets each request and its principal; nil = no log
 }
 
 // Bounds of a server of a [Control], for requests that are no backup and no restore.
@@ -22,7 +22,7 @@ const (
 	maxControlBody   = 1 << 20          // bytes
 )
 
-// Control is the handler of administration: what copies secrets or changes state. Each
+// Control is the handler of administration: requests that copy secrets or change state. Each
 // route names the least role that may ask for it; a request without a principal learns
 // nothing, not even which routes there are.
 type Control struct {

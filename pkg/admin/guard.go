@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// guard keeps pages in a browser from what a listener near that browser answers.
+// guard keeps pages in a browser from the answers of a listener near that browser.
 type guard struct {
 	hosts    []string // names that requests may be addressed to
 	loopback bool     // the listener has a loopback address

@@ -23,8 +23,8 @@ type Config struct {
 	Loopback bool // the listener has a loopback address
 }
 
-// Handler returns the handler of the public HTTP endpoints. None of them changes what is
-// stored, and none shows a secret.
+// Handler returns the handler of the public HTTP endpoints. None of them changes
+// stored records, and none shows a secret.
 func Handler(cfg Config) http.Handler {
 	page := guard{hosts: cfg.Hosts, loopback: cfg.Loopback}.known
 	mux := http.NewServeMux()
@@ -55,7 +55,7 @@ func elsewhere(w http.ResponseWriter, _ *http.Request) {
 
 func text(s string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(s)) // the client went away: nobody to tell
+		_, _ = w.Write([]byte(s)) // the client went away
 	}
 }
 

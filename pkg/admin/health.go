@@ -77,7 +77,7 @@ func (h *Health) Loaded(files []string, hash string, at time.Time) {
 	h.state.Config = ConfigState{Files: files, Hash: hash, LoadedAt: at}
 }
 
-// LoadFailed says that newer files are there which cannot be used. Anybody may read the
+// LoadFailed says that newer files are there which cannot be used. Any client may read the
 // reason: it must not quote the files, which can have secrets.
 func (h *Health) LoadFailed(reason string, at time.Time) {
 	h.mu.Lock()
@@ -100,7 +100,7 @@ func (h *Health) State() State {
 }
 
 // ServeHTTP answers /readyz: 200 when ready, 503 when not. A reload that failed
-// does not make the service unready: it goes on with what it had. Neither does a store
+// does not make the service unready: it goes on with the one before. Neither does a store
 // that does not answer: all replicas share it, and a policy decides.
 func (h *Health) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	state, code := h.State(), http.StatusOK

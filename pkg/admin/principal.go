@@ -2,13 +2,13 @@ package admin
 
 import "context"
 
-// Role is what a principal may do. Each role may also do what the ones before it may.
+// Role says which requests a principal may make. Each role includes the ones before it.
 type Role int
 
 // The roles, the least first. The zero value may do nothing.
 const (
 	RoleNone       Role = iota
-	RoleRead            // reads what is no secret
+	RoleRead            // reads all but secrets
 	RoleOperate         // changes balances
 	RoleAdminister      // changes limits and entities, and copies everything, secrets too
 )

@@ -53,6 +53,6 @@
 // order, an exact value before the first pattern before a bare key, no way back,
 // and a limit counts only at the last entry. Each limit is a token bucket that
 // holds its requests_per_unit and refills them over the unit, so that more than
-// what is left is denied and not taken. An explicit number above 0 can be a charge
+// the rest is denied and not taken. An explicit number above 0 can be a charge
 // after the response, see [Overdraw]: then it is taken into debt.
 package descriptor

@@ -20,8 +20,7 @@ type Call struct {
 	// counts as young. Now is the time of the call, by which it remembers.
 	Asked *AskedRules
 	Now   time.Time
-	// NoGuess has [OverdrawAuto] take what is asked for and charge nothing: the caller may
-	// not charge.
+	// NoGuess has [OverdrawAuto] take every amount and charge none: the caller may not charge.
 	NoGuess bool
 }
 

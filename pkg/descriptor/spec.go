@@ -5,7 +5,7 @@ import "github.com/ratelimit/ratelimit/pkg/limiter"
 // DomainSpec is a domain as a file gives it, before [Compile].
 type DomainSpec struct {
 	Path        string   // where it stands in the file, for errors: "domains[0]"
-	Domain      string   // not empty; what the gateway's configuration calls it
+	Domain      string   // not empty; its name in the gateway's configuration
 	Namespace   string   // "" = limiter.DefaultNamespace
 	DenyUnknown bool     // a descriptor that no rule matches is denied; else it is admitted
 	Resources   []string // of takes that have none of their own, see [TakeSpec]

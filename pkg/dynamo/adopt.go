@@ -50,8 +50,8 @@ func (v *view) unused(b *balance, now int64) bool {
 	return at.tokens >= b.room() && at.carried == 0 && b.leased == 0 && b.moving == v.apart(b.whole).Capacity && b.aside == 0
 }
 
-// carry returns the balance that the item has for the i-th of other limits. What is out
-// on lease counts as if it were there.
+// carry returns the balance that the item has for the i-th of other limits. Tokens that are
+// out on lease count as if they were there.
 func (v *view) carry(to *limiter.Limits, i int, now int64) balance {
 	next := v.shard.newBalance(to, i, now)
 	other := v.apart(next.whole)
@@ -97,7 +97,7 @@ type forgotten struct {
 // lasts reports whether a limit of which nothing is known may have use at now.
 func (f forgotten) lasts(now int64) bool { return f.use > 0 && f.until > now }
 
-// with returns what stands for both.
+// with returns the one that stands for both.
 func (f forgotten) with(g forgotten) forgotten {
 	switch {
 	case f.use == 0:
@@ -108,8 +108,8 @@ func (f forgotten) with(g forgotten) forgotten {
 	return forgotten{until: max(f.until, g.until), use: max(f.use, g.use)}
 }
 
-// begin empties the balance of a limit that may have been forgotten, with what may
-// still be out on lease of it.
+// begin empties the balance of a limit that may have been forgotten, with the tokens
+// of it that may still be out on lease.
 func (f forgotten) begin(b *balance, other tokenbucket.Params, leases []holding, now int64) {
 	for i := range leases {
 		b.leased += leases[i].of(b.limit.Name)
@@ -146,8 +146,8 @@ func (v *view) forget(now int64) {
 	sortBalances(v.balances)
 }
 
-// forgetOne returns what stands for one dormant limit, both halves of a split. What is
-// out on lease counts as spent.
+// forgetOne returns the stand-in of one dormant limit, both halves of a split. Tokens
+// that are out on lease count as spent.
 func (v *view) forgetOne(b *balance, now int64) forgotten {
 	one := func(t tokenbucket.Bucket, p tokenbucket.Params) forgotten {
 		wait := t.TimeToUnused(p, now)

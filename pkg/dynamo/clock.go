@@ -145,7 +145,7 @@ func (c *Clock) steady(t time.Time) time.Time {
 }
 
 // setBy returns how much further the wall clock moved from the start to a moment than
-// the monotonic clock: what it was set by, and how long the machine slept.
+// the monotonic clock: the amount that it was set by, and how long the machine slept.
 func (c *Clock) setBy(t time.Time) time.Duration {
 	return t.Round(0).Sub(c.start.Round(0)) - t.Sub(c.start)
 }

@@ -68,10 +68,10 @@
 // What this costs: while tokens are out others can be denied what is not used of them,
 // and what is spent of a lease is refilled only once it is reported, where the bucket is
 // nearly full. A process that dies loses what it held until it is refilled. Where a bucket
-// is empty a lane that has just denied asks for nothing for 50 ms, and may deny what is
-// refilled in that time (probe.go). What an admitted call is told is left does not know
-// what others took since the item was seen. A write in doubt that returned tokens stops
-// the lease until the item shows what came of it.
+// is empty a lane that has just denied asks for nothing for 50 ms, and may deny tokens that
+// are refilled in that time (probe.go). The rest that an admitted
+// call is told includes tokens that others took since the item was seen. A write in doubt
+// that returned tokens stops the lease until the item shows the outcome.
 //
 // # Files
 //
@@ -119,7 +119,7 @@
 //	mv, rt              present while the other half of a split is not made; on a shard that is one no more
 //	wcu                 write units used, by which shards are split and merged
 //	wt                  id of the last that asked for a turn
-//	fz, fu              until when limits that the item does not hold start empty, and with what use
+//	fz, fu              until when limits that the item does not hold start empty, and their use then
 //	ttl                 Unix s; not before every limit must be without use; none = after the year 9999, or one of several shards
 //	b_{limit}_tk        balance in millitokens
 //	b_{limit}_rm        remainder of the refill, 0 to rp-1

@@ -75,7 +75,7 @@ func contextError(ctx context.Context) error {
 	return nil
 }
 
-// class is what an error of the SDK says of the call and of DynamoDB.
+// class is the meaning of an error of the SDK for the call and for DynamoDB.
 type class uint8
 
 const (
@@ -130,7 +130,7 @@ func classOf(err error) class {
 	if err == nil {
 		return unclassed
 	}
-	if _, ok := errors.AsType[*credentialsError](err); ok { // whatever their source answered is none of DynamoDB's
+	if _, ok := errors.AsType[*credentialsError](err); ok { // an answer of their source is none of DynamoDB's
 		return refused
 	}
 	if stranger, ok := errors.AsType[*strangerError](err); ok {
@@ -153,7 +153,7 @@ func classOf(err error) class {
 // classOfCode is the table of the codes of errors and of reasons for canceled
 // transactions. Only a call that is wrong in itself, and a permission that is missing,
 // are held against the request; the rest is DynamoDB being unavailable. A code that
-// is not here is unclassed: its status says what it is.
+// is not here is unclassed: its status decides.
 func classOfCode(code string) class {
 	switch code {
 	case "ConditionalCheckFailedException", "ConditionalCheckFailed":

@@ -138,7 +138,7 @@ func claim(actors []*request) bool {
 	return true
 }
 
-// done ends a request, and reports whether its caller has left: then nobody is told.
+// done ends a request, and reports whether its caller has left: then there is no answer to give.
 func (r *request) done(err error) (left bool) {
 	r.err = err
 	if r.state.Swap(finished) == gone {
@@ -150,8 +150,8 @@ func (r *request) done(err error) (left bool) {
 	return false
 }
 
-// applied ends a request that a write or a lease has decided. What it took for a caller
-// who has left without being admitted is given back.
+// applied ends a request that a write or a lease has decided. The tokens that it took are
+// given back if the caller has left without being admitted.
 func (s *Store) applied(r *request) {
 	if r.done(nil) && !r.keep {
 		s.giveBack(r)
@@ -186,7 +186,7 @@ func (s *Store) lost(r *request, err error) {
 		slog.Group("millitokens", amounts...), slog.Any("error", err))
 }
 
-// mayTake counts what a write may have taken for a request, or may take yet, that is not
+// mayTake counts the tokens that a write may have taken for a request, or may take yet, that is not
 // decided by it.
 func (s *Store) mayTake(r *request, err error) {
 	if r.call != nil && r.takes() {
@@ -328,7 +328,7 @@ func (l *lane) bill(p *plan, o outcome) {
 }
 
 // waitAgain returns those actors of a write that was not applied whose callers are
-// still there. Of a write that was, or may be yet, for all that is known, what it takes is
+// still there. Of a write that was, or may be yet, for all that is known, the takes are
 // counted: another one decides.
 func (s *Store) waitAgain(actors []*request, o outcome) []*request {
 	var left []*request
@@ -380,9 +380,9 @@ type outcome struct {
 // send sends a write until its outcome is known, at most for the budget, and in
 // doubt for as long as doubtPatience and somebody waits: a plan that is older is
 // never sent. One whose reply was lost finds its id when it is sent again, unless a
-// replica that shares its slot has written meanwhile: then what it takes can be taken
-// twice, which admits too little and never too much, and is counted; what it gives or
-// charges is not booked twice, see expression.requireSlot.
+// replica that shares its slot has written meanwhile: then its takes can be applied
+// twice, which admits too little and never too much, and is counted; its refunds and
+// charges are not applied twice, see expression.requireSlot.
 func (s *Store) send(l *lane, w *write, p *plan) outcome {
 	ctx, cancel := s.loop.within(s.stopped, max(s.cfg.Budget, doubtPatience))
 	defer cancel()
@@ -441,7 +441,7 @@ func (p *plan) anyWaits() bool {
 	return slices.ContainsFunc(p.actors, waits) || slices.ContainsFunc(p.rest, waits)
 }
 
-// owes reports whether what the write takes is to be given back for a caller who has left.
+// owes reports whether the write takes tokens that are to be given back, its caller having left.
 func (p *plan) owes() bool {
 	return slices.ContainsFunc(p.actors, func(r *request) bool { return !r.keep && r.takes() })
 }
@@ -484,8 +484,8 @@ func (w *write) isDead(image *view) bool {
 // isIn reports whether an item shows that the write was applied.
 func (w *write) isIn(image *view) bool { return image != nil && image.slots[w.slot] == w.id }
 
-// inquire reads the item to see what became of a write in doubt. For one that only takes
-// it does so once: nobody waits for what is given back.
+// inquire reads the item to see the outcome of a write in doubt. For one that only takes
+// it does so once: no caller waits for tokens that are given back.
 func (s *Store) inquire(l *lane, w *write, cause error) outcome {
 	worth := mayPass
 	if !w.books {

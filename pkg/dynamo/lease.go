@@ -143,7 +143,7 @@ func (s *Store) askOwn(l *lane, pending []*request, now time.Time, wanted bool) 
 	short := h.text != "" && l.wants(pending, h)
 	returns := false
 	switch {
-	case h.text == "" && k.view.holding(s.self()) != nil: // it is nobody's, and will be reaped
+	case h.text == "" && k.view.holding(s.self()) != nil: // it has no holder, and will be reaped
 		return
 	case h.text == "":
 		if len(quotas) == 0 || len(pending) == 0 || len(k.view.leases)-len(k.lease.dead) >= maxHolders {

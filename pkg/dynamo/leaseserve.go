@@ -292,7 +292,7 @@ func (s *Store) serveSome(l *lane, pending []*request) []*request {
 		return pending
 	}
 	served, kept := s.spendOn(l, pending)
-	for _, r := range served { // without the lock, which takes what is given back
+	for _, r := range served { // without the lock, which is taken for tokens that are given back
 		s.stats.served.Add(1)
 		s.applied(r)
 	}

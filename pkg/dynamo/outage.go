@@ -75,7 +75,7 @@ type verdict uint8
 
 const (
 	unjudged verdict = iota // the caller left
-	answered                // with whatever it says of the call: it would answer others
+	answered                // it would answer other calls too
 	busy                    // it has no capacity for the call
 	down                    // no answer, or one that no call gets past
 )

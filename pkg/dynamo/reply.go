@@ -48,7 +48,7 @@ func (c genuineClient) Do(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// isGenuine reports whether an answer has what all of DynamoDB's have.
+// isGenuine reports whether an answer has the headers that all of DynamoDB's have.
 func isGenuine(r *http.Response) bool {
 	if r.Header.Get("X-Amzn-Requestid") != "" || r.Header.Get("X-Amz-Crc32") != "" {
 		return true
@@ -57,7 +57,7 @@ func isGenuine(r *http.Response) bool {
 }
 
 // credentialsError says that there are no credentials to sign a call with: it was not
-// sent. What their source answered is not for DynamoDB to answer for.
+// sent. An answer of their source says nothing about DynamoDB.
 type credentialsError struct{ err error }
 
 func (e *credentialsError) Error() string { return "no credentials: " + e.err.Error() }
@@ -75,8 +75,8 @@ func (m markedCredentials) Retrieve(ctx context.Context) (aws.Credentials, error
 	return c, nil
 }
 
-// errIncomplete says that a reply lacks what DynamoDB always sends. So it is not known
-// what became of the call.
+// errIncomplete says that a reply lacks parts that DynamoDB always sends. So the
+// outcome of the call is not known.
 var errIncomplete = errors.New("the reply lacks what DynamoDB always sends")
 
 // incomplete returns the error of a reply without something.
@@ -84,7 +84,7 @@ func incomplete(op, missing string) error {
 	return fmt.Errorf("%s: %w: %s", op, errIncomplete, missing)
 }
 
-// checkReply returns what is wrong with the end of a call: its error, or that of a
+// checkReply returns the failure at the end of a call: its error, or that of a
 // reply that proves nothing. Of PutItem, DeleteItem, TransactWriteItems and of an item
 // that does not exist DynamoDB sends nothing that could be missing.
 func checkReply(in, out any, err error) error {

@@ -32,7 +32,7 @@ type request struct {
 	now     int64 // the caller's clock, not corrected
 	spends  []spend
 	call    *call     // nil for what the store itself gives back
-	keep    bool      // where the call has no decision its caller is admitted: what was taken stays
+	keep    bool      // where the call has no decision its caller is admitted: the tokens stay taken
 	expires time.Time // on the lane's clock; not part of any write that is sent later
 	state   atomic.Int32
 	patient time.Time // until when a give-back is tried again; zero = it has not failed yet
@@ -89,7 +89,7 @@ func (r *request) gives() bool {
 }
 
 // books reports whether the request gives or charges tokens. No two writes may then do
-// that, whatever becomes of their replies.
+// that, even if their replies are lost.
 func (r *request) books() bool {
 	return slices.ContainsFunc(r.spends, func(sp spend) bool { return sp.give > 0 || sp.cost > 0 })
 }

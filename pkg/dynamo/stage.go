@@ -29,7 +29,7 @@ type stage struct {
 // In what follows V is the stored balance with the refill that is due at the
 // stage's now. As long as the limit is not full the plan is relative, to whatever
 // V turns out to be; from the moment it is full the balance is known to be so far
-// below what the limit has room for. Where a charge was cut at the floor, or a full
+// below the room that the limit has. Where a charge was cut at the floor, or a full
 // limit carries use, the plan stands for the very numbers of the view.
 type staged struct {
 	*balance

@@ -39,7 +39,7 @@ type State struct {
 	// Since is when DynamoDB came to be available, or when the first call of the outage
 	// failed; zero = available since the start.
 	Since time.Time
-	// Cause is what a call of the outage ended in; nil while available.
+	// Cause is the error of a call of the outage; nil while available.
 	Cause error
 }
 
@@ -76,14 +76,14 @@ func (b *breaker) look() State {
 
 // herald tells of outages, each once when it begins and once when it is over.
 type herald struct {
-	tell    func(State) // nil = nobody is told
+	tell    func(State) // nil = changes are not told
 	changed atomic.Bool // the breaker opened or closed
 
 	mu   sync.Mutex
 	told bool // of an outage that is not over
 }
 
-// announce tells of what has changed. It holds no lock that a call needs.
+// announce tells of a change. It holds no lock that a call needs.
 func (h *herald) announce(b *breaker) {
 	if h.tell == nil || !h.changed.CompareAndSwap(true, false) {
 		return

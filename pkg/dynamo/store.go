@@ -68,7 +68,7 @@ type Config struct {
 	Clock *Clock
 	// Observe is told when calls come to be refused because DynamoDB does not answer
 	// them, and when that is over, one after the other. It must not call the store; nil =
-	// nobody is told.
+	// changes are not told.
 	Observe func(State)
 	// Logger is told of tokens that were lost, and of a clock that cannot be trusted;
 	// nil = none.
@@ -397,9 +397,9 @@ func (s *Store) giveBack(r *request) {
 	}
 }
 
-// abandon ends a call whose context is done. What was taken is given back, unless the
-// caller is admitted. What waits is not sent. What is under way may or may not be applied:
-// the lane gives back what it takes.
+// abandon ends a call whose context is done. Tokens that were taken are given back, unless the
+// caller is admitted. A write that waits is not sent. One that is under way may or may not be applied:
+// the lane gives back the tokens that it takes.
 func (s *Store) abandon(ctx context.Context, c *call) error {
 	kind := limiter.ErrUnavailable
 	for _, r := range c.all() {

@@ -49,7 +49,7 @@ func (e *expression) pin(v *view) {
 	}
 }
 
-// swapBalances writes what is new of the limits of the new view, and removes those that
+// swapBalances writes the changes of the limits of the new view, and removes those that
 // are not in it.
 func (e *expression) swapBalances(s *stage) {
 	moving := s.base.shard.moving
@@ -108,7 +108,7 @@ func (e *expression) swapFree(old, next *view) {
 	}
 }
 
-// setForgotten writes what stands for limits that were forgotten.
+// setForgotten writes the stand-in of limits that were forgotten.
 func (e *expression) setForgotten(was, is forgotten) {
 	switch is {
 	case was:
@@ -122,7 +122,7 @@ func (e *expression) setForgotten(was, is forgotten) {
 }
 
 // forget drops the dormant limits that have no use any more. None of these can be out on
-// lease, and a change of limits, which could give them use, changes what is pinned.
+// lease, and a change of limits, which could give them use, changes a value that is pinned.
 func (e *expression) forget(s *stage) {
 	v := s.base
 	if v.shard.moving {

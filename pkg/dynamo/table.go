@@ -173,7 +173,7 @@ func checkDescription(got *types.TableDescription) error {
 const legacyGlobal = "2017.11.29"
 
 // checkOneRegion refuses a global table. Each of its regions applies conditional writes to
-// its own copy, and of two that meet the last one wins: what the other took is forgotten.
+// its own copy, and of two that meet the last one wins: the tokens that the other took are forgotten.
 // A list of the table's own region alone has no second copy.
 func checkOneRegion(got *types.TableDescription) error {
 	own, others := regionOf(aws.ToString(got.TableArn)), []string(nil)

@@ -14,8 +14,8 @@ import (
 // clock is ahead so that its requests always need a refill, would lose for ever. So
 // who has lost more than once in a row, not just seen an old state, waits for a part of
 // a round trip or two by chance, so that those who lost do not all meet again, and
-// then asks for a turn: by a write that rests only on the shard's epoch, and leaves an id. Whoever
-// sees that id lets a write pass before the next of its own, once for each id.
+// then asks for a turn: by a write that rests only on the shard's epoch, and leaves an id. A replica
+// that sees the id lets a write pass before the next of its own, once for each id.
 type races struct {
 	lost   int           // in a row
 	took   time.Duration // the last write

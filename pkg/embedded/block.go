@@ -26,10 +26,10 @@ import (
 //
 // The same holds of the use: refill lowers both the file's and the true one, to 0 at
 // least, and a take raises the true one. So the file's use and the block together are
-// never below the true use, which is what a raised limit goes by.
+// never below the true use, by which a limit is raised.
 //
 // Under other limits a state refills otherwise, and covers nothing. Then nothing is
-// taken before the file has a state under the new ones, nor what a raise has added.
+// taken before the file has a state under the new ones, nor the tokens that a raise has added.
 //
 // The shard's lock guards it.
 type block struct {

@@ -51,7 +51,7 @@ type forgotten struct {
 // lasts reports whether a limit of which nothing is known may have use at now.
 func (f forgotten) lasts(now int64) bool { return f.use > 0 && f.until > now }
 
-// with returns what stands for both.
+// with returns the one that stands for both.
 func (f forgotten) with(g forgotten) forgotten {
 	switch {
 	case f.use == 0:

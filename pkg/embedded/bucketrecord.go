@@ -21,7 +21,7 @@ import (
 //	       the size of its block and what was used in the hour; dormant limits and balances
 //
 // Numbers are varints, but for the variant. Version 2 has besides, with each balance,
-// the use that it carries, and at the end what is forgotten: until when, and its use.
+// the use that it carries, and at the end the forgotten limits: until when, and their use.
 const (
 	bucketVersion = 1 // of a bucket that carries no use and has forgotten nothing
 	carryVersion  = 2
@@ -288,7 +288,7 @@ func parseBucket(key, value []byte, shared map[string]*limiter.Limits) (restored
 	return out, nil
 }
 
-// more returns what only some buckets have, of this one.
+// more returns the part of the bucket that only some have.
 func (b *bucket) more() *rest {
 	if b.rest == nil {
 		b.rest = &rest{}
@@ -328,7 +328,7 @@ func (r *restored) recover(now int64) (lost int64) {
 	return lost
 }
 
-// taken subtracts a block, down to the debt floor. What then is not subtracted goes to
+// taken subtracts a block, down to the debt floor. The rest, which is not subtracted, goes to
 // the use that the balance carries, if it carried any: the true one may carry more.
 func taken(t *tokenbucket.Bucket, l limiter.Limit, size int64, carries bool) {
 	switch floor := l.DebtFloor(); {

@@ -24,14 +24,14 @@ const (
 	overflowSaid = 60
 )
 
-// overflow counts what a full store does. When there are MaxBuckets, a key without a bucket
+// overflow counts the decisions of a full store. When there are MaxBuckets, a key without a bucket
 // shares one, under its own limits, with the keys of the same slot. A slot is a hash of the
 // key.
 //
 // Why that never admits too much: let v be the balance that a key would have by itself, and
-// s that of its overflow bucket. s starts full, as v does, and whatever lowers v lowers s by
-// as much. Nothing raises s but its refill, which raises v by as much until v is full: what
-// is given back is dropped. So s never exceeds v. A key that gets a bucket of its own
+// s that of its overflow bucket. s starts full, as v does, and each take that lowers v lowers s by
+// as much. Nothing raises s but its refill, which raises v by as much until v is full:
+// refunds are dropped. So s never exceeds v. A key that gets a bucket of its own
 // starts with the s of that time.
 //
 // The limits of a key can change, and each set of limits has its own bucket in a slot. So a

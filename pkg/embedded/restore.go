@@ -308,7 +308,7 @@ func (b *bucket) lower(to *bucket, carry bool, now int64) (lowered bool) {
 }
 
 // keepOthers keeps, as dormant, the balances of another bucket that have use and whose
-// limits have none of these names, and what it has forgotten.
+// limits have none of these names, and those that it has forgotten.
 func (b *bucket) keepOthers(of *bucket, names []string, now int64) (kept bool) {
 	var all []dormant
 	var f forgotten

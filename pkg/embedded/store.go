@@ -261,7 +261,7 @@ func (s *Store) takeAll(now int64, ops []limiter.Op) (bool, error) {
 	indices, err := s.openAll(few[:0], held, ops, now)
 	defer s.unlock(indices)
 	if err != nil {
-		s.dropFull(held, now) // nothing was applied: what was created is full
+		s.dropFull(held, now) // nothing was applied: buckets that were created are full
 		return false, err
 	}
 	admitted := true
@@ -280,7 +280,7 @@ func (s *Store) takeAll(now int64, ops []limiter.Op) (bool, error) {
 }
 
 // openAll locks the shards of the buckets of ops and opens the buckets, also after an
-// error. It appends the indices of what it has locked.
+// error. It appends the indices of the shards that it has locked.
 func (s *Store) openAll(indices []uint16, held []opened, ops []limiter.Op, now int64) ([]uint16, error) {
 	indices = shardsOf(indices, held)
 	s.lock(indices)

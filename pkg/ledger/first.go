@@ -25,11 +25,11 @@ var (
 // Stages of a first try.
 const (
 	awaited int32 = iota // its caller waits
-	over                 // it has ended, and its caller has what came of it
+	over                 // it has ended, and its caller has the outcome
 	late                 // its caller was told that it is kept
 )
 
-// attempt tries a booking for the first time, and returns what came of it. If that takes
+// attempt tries a booking for the first time, and returns the outcome. If that takes
 // longer than wait it returns errLate, and the booking goes on. If many go on already, it
 // is not tried now, and is kept at once. again is tried in its place later.
 func (k *kept) attempt(wait time.Duration, first, again booking) error {

@@ -31,7 +31,7 @@ type kept struct {
 
 	booked, lost, uncertain atomic.Int64
 
-	late  atomic.Int64    // first tries that go on, of callers who were answered
+	late  atomic.Int64    // first tries that go on, of callers that were answered
 	tries sync.WaitGroup  // first tries
 	ctx   context.Context //nolint:containedctx // of all tries: done when close gives up on them
 

@@ -98,8 +98,8 @@ func (l *Ledger) Stats() Stats { return l.kept.stats() }
 func (l *Ledger) Close(ctx context.Context) error { return l.kept.close(ctx) }
 
 // Decide decides like limiter.Limiter.Decide. A request of charges and refunds alone
-// waits for Config.Wait at most, whatever becomes of ctx. Where the store does not
-// answer by then what was used is kept, and d.Kept says so.
+// waits for Config.Wait at most, also when ctx ends. Where the store does not
+// answer by then the amount is kept, and d.Kept says so.
 func (l *Ledger) Decide(ctx context.Context, now time.Time, req *limiter.Request, d *limiter.Decision) error {
 	if !l.cfg.Local && len(req.Takes) > 0 && !slices.ContainsFunc(req.Takes, consumes) {
 		return l.book(now, req, d) //nolint:contextcheck // it may outlive the call
@@ -201,7 +201,7 @@ const (
 )
 
 // Settle settles a reservation, see limiter.Limiter.Settle. It waits for Config.Wait at
-// most, whatever becomes of the caller's context. It must own s, which it may keep. An
+// most, also when the caller's context ends. It must own s, which it may keep. An
 // error is limiter.ErrInvalid or limiter.ErrClosed.
 func (l *Ledger) Settle(ctx context.Context, now time.Time, s Settlement) (Outcome, error) {
 	var won bool
@@ -248,7 +248,7 @@ func (l *Ledger) settle(ctx context.Context, now time.Time, s Settlement) (won b
 	return won, err
 }
 
-// settleLater settles what was kept.
+// settleLater settles a reservation that was kept.
 func (l *Ledger) settleLater(ctx context.Context, s Settlement) error {
 	won, err := l.settle(ctx, l.cfg.Now(), s)
 	if err == nil && !won && !l.cfg.Now().Before(s.Mark.Expires) {

@@ -145,7 +145,7 @@ func (l *Limiter) decide(ctx context.Context, now time.Time, req *Request, d *De
 }
 
 // sayWhoDecides settles which policy decides if the store does not, and tells the store
-// what that means for tokens that it takes all the same.
+// whether tokens that it takes all the same stay taken.
 func (l *Limiter) sayWhoDecides(req *Request, d *Decision) {
 	d.scratch.decides = l.policy(req, d)
 	for i := range d.scratch.ops {

@@ -26,7 +26,7 @@ import (
 //
 // For a bucket of capacity B and refill rate r, the tokens admitted in any
 // interval (s,t], less what was refunded, are at most B + r·(t−s). That holds for
-// any order in which concurrent calls are applied, whatever their now. Across changes
+// any order in which concurrent calls are applied, with any now. Across changes
 // of a limit B is the greatest capacity that was in force in the interval, and each
 // rate counts while it was in force. A clock that goes backwards mints nothing.
 //
@@ -40,10 +40,10 @@ type Store interface {
 	// needs, all are taken and Take returns true; otherwise none is, in no bucket,
 	// and it returns false. Charges and refunds are applied either way. See [Op] for
 	// the order within an op, and for what Take fills in. No two ops have the same
-	// Bucket, and ops is not empty. On an error what Take filled in means nothing.
+	// Bucket, and ops is not empty. On an error the fields that Take fills in mean nothing.
 	//
-	// Where Take returns an error nothing stays taken: what was taken, or is taken later by
-	// what is under way, is given back, unless Op.KeepTaken says that the caller is admitted
+	// Where Take returns an error nothing stays taken: tokens that were taken, or are
+	// taken later by a write that is under way, are given back, unless Op.KeepTaken says that the caller is admitted
 	// all the same. Where the store cannot do that, or cannot know whether it has to, it
 	// counts it. Charges and refunds are applied at most once: none of them, now or later,
 	// on ErrUnavailable, and perhaps some on ErrUncertain.
@@ -94,7 +94,7 @@ type BucketKey struct {
 // least time left until they are without use. Until the last of all that it forgot
 // would be, a limit that the bucket does not hold starts empty: with no token, and the
 // greatest use that any of them had when it was forgotten, if that is more than its
-// capacity. So no change of limits gives what was used, however many there are. A debt
+// capacity. So no change of limits returns used tokens, however many there are. A debt
 // that is forgotten is remitted: charges stand outside of the bound.
 //
 // # Order within an op
@@ -122,7 +122,7 @@ type Op struct {
 	Shard int
 
 	// KeepTaken says that the caller is admitted where Take returns ErrUnavailable or
-	// ErrUncertain. What the op took then stays taken. All ops of a call have the same.
+	// ErrUncertain. The tokens of the op then stay taken. All ops of a call have the same.
 	KeepTaken bool
 
 	// Lease is what the op's rules let the store do with token leases on the bucket. It
@@ -244,7 +244,7 @@ type Catalog interface {
 	// changes of PutEntity, DeleteEntity and PutLimits raise it by themselves.
 	RaiseGeneration(ctx context.Context) error
 
-	// Subscribe has fn called after every change, whoever made it, within 5 seconds.
+	// Subscribe has fn called after every change of any process, within 5 seconds.
 	// It must be called before the first Read, at most once, and fn must not
 	// block. Not needed where Capabilities().Local.
 	Subscribe(fn func(Change))

@@ -12,7 +12,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
-// What one call may have. A gateway's configuration has a handful of each; the bounds
+// Bounds of one call. A gateway's configuration has a handful of each; the bounds
 // keep one call from occupying the service. A call with more is denied, see [MaxMessage].
 const (
 	MaxDescriptors = 1024   // in a call
@@ -52,7 +52,7 @@ func (e *invalidError) code() codes.Code {
 	return codes.InvalidArgument
 }
 
-// forbidden reports whether the configuration forbids what is asked for.
+// forbidden reports whether the configuration forbids the call.
 func (e *invalidError) forbidden() bool { return e == errRefund || e == errCharge }
 
 var (
@@ -61,7 +61,7 @@ var (
 	errNoDescriptors = &invalidError{reason: "no_descriptors", text: "no descriptors: the gateway must send at least one"}
 )
 
-// tooLarge says what there is too much of.
+// tooLarge says which bound a call exceeds.
 func tooLarge(most int, of string) *invalidError {
 	return &invalidError{reason: reasonTooLarge, text: fmt.Sprintf("more than %d %s", most, of), denied: true}
 }

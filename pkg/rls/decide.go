@@ -76,7 +76,7 @@ func (c *call) cannotAdmit() bool {
 // take asks the decider for the takes of the plan.
 func (s *Service) take(ctx context.Context, now time.Time, c *call) {
 	s.ask(ctx, now, c, &c.plan.Request)
-	if !c.consumes { // only charges and refunds: denies nobody
+	if !c.consumes { // only charges and refunds: no denial
 		c.verdict.denied = false
 	}
 	c.clearBooked()

@@ -20,8 +20,8 @@ import (
 
 const (
 	// MaxMessage is the greatest size of a request that is read, in bytes: 1 MiB, which is
-	// far above what a gateway lets through in headers. A larger one is denied, whatever
-	// the policy: an error or a policy would let a client pass that makes its headers large.
+	// far above the headers that a gateway lets through. A larger one is denied under every
+	// policy: an error or a policy would let a client pass that makes its headers large.
 	MaxMessage = 1 << 20
 	// MaxReceived is the greatest size of a request that is answered at all, in bytes: 16 MiB.
 	// Envoy, which lets 60 KiB of headers through unless it is told otherwise, and never

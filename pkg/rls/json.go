@@ -109,7 +109,7 @@ func (s *Service) readJSON(body io.Reader) ([]byte, error) {
 	return parseJSON(text)
 }
 
-// metered counts what is read among the bytes in hand.
+// metered counts bytes that are read among the bytes in hand.
 type metered struct {
 	from    io.Reader
 	service *Service

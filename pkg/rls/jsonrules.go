@@ -7,7 +7,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// JSONOptions say what calls over [Service.JSONHandler] may do beside taking tokens,
+// JSONOptions say which effects calls over [Service.JSONHandler] may do beside taking tokens,
 // reserving and settling. Over gRPC all of it is allowed.
 type JSONOptions struct {
 	Refunds bool // give tokens back, by is_negative_hits
@@ -19,7 +19,7 @@ var (
 	errCharge = &invalidError{reason: "forbidden", text: "charges are not allowed over /json: the configuration allows them with server.http.charges: true"}
 )
 
-// forbidden returns what a planned call may not do over the way it came, nil for nothing.
+// forbidden returns the part of a planned call that the way it came does not allow, nil if there is none.
 func (c *call) forbidden() *invalidError {
 	if !c.json {
 		return nil

@@ -75,7 +75,7 @@ type Options struct {
 	// settled; nil = no ids are made.
 	Keyring  *reservation.Keyring
 	Lifetime time.Duration
-	// JSON is what calls over JSONHandler may do.
+	// JSON says which effects calls over JSONHandler may have.
 	JSON JSONOptions
 }
 

@@ -160,8 +160,8 @@ func (b Bucket) Use(p Params, now int64) int64 {
 	return p.Capacity + b.Carried - b.Tokens
 }
 
-// Subtract takes amount millitokens, 0 or more, of a bucket that is refilled, whatever
-// the balance. Of a balance that was full the remainder goes: it is refill of what is
+// Subtract takes amount millitokens, 0 or more, of a bucket that is refilled, at any
+// balance. Of a balance that was full the remainder goes: it is refill of the use that is
 // carried, and none of the balance.
 func (b Bucket) Subtract(p Params, amount int64) Bucket {
 	if amount > 0 && b.Tokens >= p.Capacity {
@@ -238,7 +238,7 @@ func (b Bucket) TimeToFull(p Params, now int64) int64 {
 }
 
 // TimeToUnused returns how many milliseconds after now [Bucket.Unused] first holds,
-// when nobody takes from the bucket: at least TimeToFull, at most [Forever].
+// when no caller takes from the bucket: at least TimeToFull, at most [Forever].
 func (b Bucket) TimeToUnused(p Params, now int64) int64 {
 	b = b.Refill(p, now)
 	if b.Tokens >= p.Capacity && b.Carried == 0 {

@@ -2,6 +2,6 @@
 // connections that ask and do not go on, messages and keys without end, too few file
 // descriptors. It speaks raw HTTP/2 where no client in order would do the same.
 //
-// Whatever one stranger does, the others must get exact decisions, and the
+// Beside any stranger the others must get exact decisions, and the
 // memory of the process stays within its limit.
 package bounds

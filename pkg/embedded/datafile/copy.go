@@ -41,7 +41,7 @@ func (f *File) WriteTo(w io.Writer) (int64, error) {
 // have ended. The disk holds both files for a moment. Worth it when more than half
 // of a file above some MiB is free; after an error the file is what it was.
 //
-// Errors: as of Update, ErrCorrupt when a record is not what was written, and ErrGone:
+// Errors: as of Update, ErrCorrupt when a record is not as it was written, and ErrGone:
 // the file at the path is another one, and stays.
 func (f *File) Compact() error {
 	old, err := f.compact()

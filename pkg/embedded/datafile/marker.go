@@ -11,7 +11,7 @@ import (
 
 // markerName is a file that says that its directory has had a data file. It is made when
 // that is in its place, and never before: a process that is killed leaves a directory
-// that can be opened, whatever it was at.
+// that can be opened, at every step.
 const markerName = "ratelimit.made"
 
 const markerText = "This directory has a data file, ratelimit.db. When that is missing, the service does not start:\n" +
@@ -45,8 +45,8 @@ func missing(dir string) error {
 		filepath.Join(dir, fileName), ErrMissing, markerName, adviceRestore, path)
 }
 
-// Present returns ErrGone when the file that is open is no longer at its path: what is
-// written is then lost at the end. It waits for a change that is under way.
+// Present returns ErrGone when the file that is open is no longer at its path: all that
+// is written then is lost at the end. It waits for a change that is under way.
 //
 // Other errors: ErrClosed, and those of the system.
 func (f *File) Present() error {

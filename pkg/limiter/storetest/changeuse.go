@@ -138,8 +138,8 @@ func checkRenames(t T, s limiter.Store) {
 	}
 }
 
-// renamed returns n limits of 10 tokens a day under the names of a round, and what asks
-// each for one token. After 40 rounds the names begin anew.
+// renamed returns n limits of 10 tokens a day under the names of a round, and spends of
+// one token of each. After 40 rounds the names begin anew.
 func renamed(c client, round, n int) (*limiter.Limits, []limiter.Spend) {
 	limits, spends := make([]limiter.Limit, n), make([]limiter.Spend, n)
 	for i := range limits {

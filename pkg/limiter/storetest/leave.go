@@ -10,7 +10,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// leaveChecks are about callers who leave while the store works for them.
+// leaveChecks are about callers that leave while the store works for them.
 func leaveChecks() []check {
 	return []check{
 		{name: "leave/takes are given back", run: checkLeaversTakeNothing},
@@ -18,7 +18,7 @@ func leaveChecks() []check {
 	}
 }
 
-// leaving is the context of a caller who leaves a moment after the store has begun to
+// leaving is the context of a caller that leaves a moment after the store has begun to
 // wait for something.
 type leaving struct {
 	context.Context //nolint:containedctx // it is one
@@ -86,7 +86,7 @@ func (c client) comesTo(least, most int64, op limiter.Op) {
 	}
 }
 
-// checkLeaversTakeNothing: of two buckets, callers who leave without an answer take nothing
+// checkLeaversTakeNothing: of two buckets, callers that leave without an answer take nothing
 // in the end.
 func checkLeaversTakeNothing(t T, s limiter.Store) {
 	const capacity = 1_000_000

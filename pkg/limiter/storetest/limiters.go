@@ -40,7 +40,7 @@ func newDecider(t T, s limiter.Store, budget time.Duration) decider {
 	return decider{newClient(t, s), l}
 }
 
-// reach is within what time a change reaches every bucket.
+// reach is the time within which a change reaches every bucket.
 const reach = 5 * time.Second
 
 // asking returns a request of an entity for tokens of limit "l".

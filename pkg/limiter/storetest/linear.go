@@ -16,7 +16,7 @@ import (
 )
 
 // linearChecks are about decisions of concurrent callers on one bucket: they are
-// those of one caller after the other, so that nobody is denied needlessly.
+// those of one caller after the other, so that none is denied needlessly.
 func linearChecks() []check {
 	return []check{{name: "linearizable", run: checkLinearizable}}
 }

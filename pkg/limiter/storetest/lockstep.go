@@ -151,7 +151,7 @@ func sameResult(a, b limiter.Spend) bool {
 
 // follow has the reference carry the use that a store carries, and reports whether it
 // may: a store may round it up, by less than a millitoken, when it takes of a full bucket,
-// also what it then rolls back.
+// also the takes that it then rolls back.
 func (r *reference) follow(key limiter.BucketKey, got, want limiter.Spend) bool {
 	if !got.Held || !want.Held || got.Exceeded != want.Exceeded || got.Limits.Hash() != want.Limits.Hash() {
 		return false

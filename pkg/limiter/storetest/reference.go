@@ -50,7 +50,7 @@ type refBucket struct {
 type refBalance struct {
 	limit   limiter.Limit
 	tokens  *big.Rat
-	use     *big.Rat // what refill has yet to make up for
+	use     *big.Rat // that refill has yet to make up for
 	at      int64    // when both were true, Unix milliseconds
 	dormant bool
 }
@@ -270,7 +270,7 @@ func (t *refBalance) charge(cost int64) {
 	t.subtract(new(big.Rat).SetInt(whole.Sub(whole, left)))
 }
 
-// reparameterize puts a refilled balance under other numbers of its limit: what the use
+// reparameterize puts a refilled balance under other numbers of its limit: the part that the use
 // leaves of the new capacity, but no less than there was, up to the capacity.
 func (t *refBalance) reparameterize(to limiter.Limit) {
 	t.limit, t.use = to, ceil(t.use)
