@@ -25,7 +25,9 @@ type polled struct {
 	t   *testing.T
 	dir string
 	ask chan struct{}
-	got []string // what was delivered since the last expect
+
+	mu  sync.Mutex
+	got []string // delivered since the last expect
 }
 
 // poll writes a configuration, watches it with all times at their defaults, and runs
@@ -58,6 +60,8 @@ func poll(t *testing.T, files map[string]string, script func(*polled)) {
 }
 
 func (p *polled) deliver(c *Config, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if err != nil {
 		p.got = append(p.got, strings.ReplaceAll(err.Error(), p.dir+"/", ""))
 		return
@@ -90,6 +94,8 @@ func (p *polled) expect(after time.Duration, want ...string) {
 	p.t.Helper()
 	time.Sleep(after)
 	synctest.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if diff := cmp.Diff(want, p.got); diff != "" {
 		p.t.Errorf("delivered (-want +got):\n%s", diff)
 	}
