@@ -10,13 +10,18 @@ const longest = 64
 // letters; "" when none is close: one edit for three bytes, at most three.
 func Closest(name string, known []string) string {
 	best, distance := "", 1+max(1, min(3, len(name)/3))
+	name = folded(name)
 	for _, k := range known {
-		if n := edits(strings.ToLower(name), strings.ToLower(k)); n < distance {
+		if n := edits(name, folded(k)); n < distance {
 			best, distance = k, n
 		}
 	}
 	return best
 }
+
+// folded returns the part of a name that is compared, in one case of letters. It is cut
+// before: a stranger's name can have a megabyte.
+func folded(name string) string { return strings.ToLower(name[:min(len(name), longest)]) }
 
 // edits is the number of bytes to insert, delete, replace or swap with the next to
 // make b of a; at most 64 bytes of each count.

@@ -2,6 +2,8 @@ package nearname_test
 
 import (
 	"fmt"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,6 +21,18 @@ func TestClosest(t *testing.T) {
 		if got := nearname.Closest(name, known); got != want {
 			t.Errorf("Closest(%.20q) = %q, want %q", name, got, want)
 		}
+	}
+}
+
+func TestLongNamesTakeNoMemory(t *testing.T) {
+	known := slices.Repeat([]string{strings.Repeat("KNOWN", 1000)}, 1000)
+	name := strings.Repeat("X", 1<<20)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	nearname.Closest(name, known)
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > 1<<20 {
+		t.Errorf("%d KiB are allocated, want 1024 at most", got>>10)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -411,6 +413,38 @@ func TestExplainWhatIsMistyped(t *testing.T) {
 		got := admin.Explanation{Domain: test.want.Domain, Domains: x.Domains, DidYouMean: x.DidYouMean, Nearest: x.Nearest}
 		if diff := cmp.Diff(test.want, got); diff != "" || x.Outcome != "unmatched" {
 			t.Errorf("%s: outcome %q (-want +got)\n%s", test.name, x.Outcome, diff)
+		}
+	}
+}
+
+// A question of a stranger takes no memory to speak of, however many rules there are.
+func TestLargeQuestions(t *testing.T) {
+	rules := make([]descriptor.RuleSpec, 300)
+	for i := range rules {
+		rules[i] = users("r"+strconv.Itoa(i), "", consume("rpm", 1000, 0))
+	}
+	e, _ := newExplainer(t, rules...)
+	const entry = `{"key":"a","value":""},`
+	many := `{"domain":"shop","entries":[` + strings.Repeat(entry, 2500) + `{"key":"a","value":""}]}`
+	for _, test := range []struct {
+		name, body string
+		code       int
+	}{
+		{"many entries", many, http.StatusOK},
+		{"a long domain", `{"domain":"` + strings.Repeat("D", 60_000) + `","entries":[{"key":"a","value":""}]}`, http.StatusOK},
+		{"too long", `{"domain":"` + strings.Repeat("D", 64<<10) + `","entries":[{"key":"a","value":""}]}`, http.StatusBadRequest},
+	} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodPost, "/v1/explain", strings.NewReader(test.body))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		e.ServeHTTP(w, r)
+		runtime.ReadMemStats(&after)
+		if got := after.TotalAlloc - before.TotalAlloc; got > 4<<20 {
+			t.Errorf("%s: %d KiB are allocated, want 4096 at most", test.name, got>>10)
+		}
+		if w.Code != test.code {
+			t.Errorf("%s: got %d, want %d: %.200s", test.name, w.Code, test.code, w.Body)
 		}
 	}
 }

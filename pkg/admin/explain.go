@@ -109,8 +109,9 @@ type Limit struct {
 	Enough    bool   `json:"enough"` // for all that the descriptor takes of it
 }
 
-// maxQuestion bounds the body of a request.
-const maxQuestion = 1 << 20
+// maxQuestion bounds the body of a request, in bytes: it is one descriptor, and Envoy
+// takes 60 KiB of headers.
+const maxQuestion = 64 << 10
 
 // ServeHTTP answers POST /v1/explain.
 func (e *Explainer) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -39,9 +39,9 @@ func (d *Domain) nearest(desc *Descriptor) Nearest {
 		if r.shadow {
 			continue
 		}
-		all, named := r.differences(&v), r.named(&v)
-		if best.Rule == nil || len(all) < least || len(all) == least && named > most {
-			best, least, most = Nearest{Rule: r, Why: strings.Join(all[:min(len(all), maxListed)], "; ")}, len(all), named
+		found, named := r.differences(&v), r.named(&v)
+		if best.Rule == nil || found.count < least || found.count == least && named > most {
+			best, least, most = Nearest{Rule: r, Why: strings.Join(found.listed, "; ")}, found.count, named
 		}
 	}
 	return best
@@ -58,35 +58,55 @@ func (r *Rule) named(v *view) int {
 	return n
 }
 
-// differences lists all that keeps the rule from matching.
-func (r *Rule) differences(v *view) []string {
-	var all, missing []string
+// differences is how many things keep a rule from matching, and the first of them. A
+// stranger may ask with thousands of entries: only what is listed is put into words.
+type differences struct {
+	listed []string // maxListed at most
+	count  int
+}
+
+func (d *differences) add(text func() string) {
+	if d.count++; len(d.listed) < maxListed {
+		d.listed = append(d.listed, text())
+	}
+}
+
+// differences finds all that keeps the rule from matching.
+func (r *Rule) differences(v *view) differences {
+	var all differences
+	var missing []string
 	for i := range r.patterns {
 		p := &r.patterns[i]
 		from, to := v.find(p.key)
 		if from == to {
 			if !p.optional {
-				all = append(all, fmt.Sprintf("key %s missing", plain(p.name)))
+				all.add(func() string { return fmt.Sprintf("key %s missing", plain(p.name)) })
 			}
 			missing = append(missing, p.name)
 			continue
 		}
 		if _, ok := matchAny(p, v); !ok {
-			all = append(all, fmt.Sprintf("%s %s does not match %s", plain(p.name), clip(v.value(from)), p.describe()))
+			all.add(func() string {
+				return fmt.Sprintf("%s %s does not match %s", plain(p.name), clip(v.value(from)), p.describe())
+			})
 		}
 	}
 	for i := range v.entries {
 		key := v.entries[i].Key
-		if r.open || r.names(key) {
-			continue
+		if !r.open && !r.names(key) {
+			all.add(func() string { return unnamed(key, missing) })
 		}
-		text := fmt.Sprintf("has key %s, which the rule does not name", plain(key))
-		if near := nearname.Closest(key, missing); near != "" {
-			text += fmt.Sprintf(" (did you mean %s?)", plain(near))
-		}
-		all = append(all, text)
 	}
 	return all
+}
+
+// unnamed says that a rule does not name a key, and which of its missing ones is near.
+func unnamed(key string, missing []string) string {
+	text := fmt.Sprintf("has key %s, which the rule does not name", plain(key))
+	if near := nearname.Closest(key, missing); near != "" {
+		text += fmt.Sprintf(" (did you mean %s?)", plain(near))
+	}
+	return text
 }
 
 // maxListed is how many names or differences are listed for people.
