@@ -48,7 +48,7 @@ func TestAdminTokens(t *testing.T) {
 		code  int
 		want  string
 	}{
-		{"none", "", nil, 1, "401 Unauthorized: a token is needed"},
+		{"none", "", nil, 1, "401 Unauthorized: a token is needed: Authorization: Bearer TOKEN; this command takes one from --token-file, or from RATELIMIT_TOKEN"},
 		{"unknown", stranger, nil, 1, "401 Unauthorized: the token is not known"},
 		{"the hash", topHash, nil, 1, "401 Unauthorized: the token is not known"},
 		{"short", "x", nil, 1, "401 Unauthorized: the token is too short"},

@@ -88,22 +88,22 @@ func adminRole(r config.AdminRole) admin.Role {
 	}
 }
 
-// listenAdmin opens the listener of administration. Where the configuration names none and
-// the usual place cannot be used, the service does without: decisions do not need it.
-func (s *service) listenAdmin(ctx context.Context) error {
-	if s.admin.server == nil {
+// listen opens the listener. Where the configuration names none and the usual place cannot
+// be used, the service does without: decisions do not need it.
+func (a *adminSide) listen(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
+	if a.server == nil {
 		return nil
 	}
-	open, err := openAdmin(ctx, s.cfg)
+	open, err := openAdmin(ctx, cfg)
 	switch {
 	case err == nil:
-		s.admin.listener, s.admin.name = netutil.LimitListener(open, adminConnections), adminName(open)
+		a.listener, a.name = netutil.LimitListener(open, adminConnections), adminName(open)
 		return nil
-	case s.cfg.Server.Admin.Address != "":
+	case cfg.Server.Admin.Address != "":
 		return fmt.Errorf("server.admin.address, or --admin-address: %w", err)
 	}
-	s.log.WarnContext(ctx, "there is no admin socket: name another place with server.admin.address, or say off", "error", err)
-	s.admin.server = nil
+	log.WarnContext(ctx, "there is no admin socket: name another place with server.admin.address, or say off", "error", err)
+	a.server = nil
 	return nil
 }
 
@@ -142,15 +142,16 @@ func adminName(l net.Listener) string {
 	return l.Addr().String()
 }
 
-func (s *service) serveAdmin() error {
-	if s.admin.listener == nil {
+// serve answers until the server is closed.
+func (a *adminSide) serve() error {
+	if a.listener == nil {
 		return nil
 	}
 	var err error
-	if s.admin.server.TLSConfig != nil {
-		err = s.admin.server.ServeTLS(s.admin.listener, "", "")
+	if a.server.TLSConfig != nil {
+		err = a.server.ServeTLS(a.listener, "", "")
 	} else {
-		err = s.admin.server.Serve(s.admin.listener)
+		err = a.server.Serve(a.listener)
 	}
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil

@@ -121,6 +121,9 @@ func (c *client) do(req *http.Request) (*http.Response, error) {
 	if json.Unmarshal(text, &answer) == nil && answer.Error != "" {
 		text = []byte(answer.Error)
 	}
+	if resp.StatusCode == http.StatusUnauthorized && req.Header.Get("Authorization") == "" {
+		text = append(bytes.TrimSpace(text), "; this command takes one from --token-file, or from "+tokenVariable...)
+	}
 	place := req.URL.Redacted()
 	if _, ok := c.socket(); ok {
 		place = c.server

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -56,23 +57,24 @@ type guards struct {
 	grpc, http *guard.Guard
 }
 
-func (s *service) buildGuards() error {
+// newGuards returns the guards of a configuration. Their counts are registered.
+func newGuards(cfg *config.Config, log *slog.Logger, reg prometheus.Registerer) (g guards, err error) {
 	memory := memoryLimit()
-	wanted := s.cfg.Server.GRPC.MaxConnections
+	wanted := cfg.Server.GRPC.MaxConnections
 	if wanted == 0 {
 		wanted = connectionsIn(memory)
 	}
 	shares := guard.Share(guard.Descriptors(), wanted)
-	if shares.GRPC < s.cfg.Server.GRPC.MaxConnections {
-		s.log.Warn("there are too few file descriptors for server.grpc.max_connections", "wanted", wanted, "connections", shares.GRPC)
+	if shares.GRPC < cfg.Server.GRPC.MaxConnections {
+		log.Warn("there are too few file descriptors for server.grpc.max_connections", "wanted", wanted, "connections", shares.GRPC)
 	}
-	s.guards.grpc = guard.New(guard.Config{
-		Name: "grpc", MaxConnections: shares.GRPC, Logger: s.log,
+	g.grpc = guard.New(guard.Config{
+		Name: "grpc", MaxConnections: shares.GRPC, Logger: log,
 		MaxReceiving: min(max(memory/receivingShare/receivingBytes, leastReceiving), mostReceiving),
 		MaxPending:   min(max(memory/pendingShare, leastPending), mostPending),
 	})
-	s.guards.http = guard.New(guard.Config{Name: "http", MaxConnections: shares.HTTP, MaxPending: -1, Logger: s.log})
-	return errors.Join(registerGuard(s.registry, "grpc", s.guards.grpc), registerGuard(s.registry, "http", s.guards.http))
+	g.http = guard.New(guard.Config{Name: "http", MaxConnections: shares.HTTP, MaxPending: -1, Logger: log})
+	return g, errors.Join(registerGuard(reg, "grpc", g.grpc), registerGuard(reg, "http", g.http))
 }
 
 // connectionsIn returns how many connections there may be in so many bytes of memory.

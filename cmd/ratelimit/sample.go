@@ -9,7 +9,7 @@ import (
 
 // sample returns the JSON of a request that the configuration has a limit for,
 // to be tried by a new user: one descriptor of the first rule that takes something.
-func (s *service) sample() string {
+func sample(rules *descriptor.Rules) string {
 	type entry struct {
 		Key   string `json:"key"`
 		Value string `json:"value"`
@@ -21,7 +21,6 @@ func (s *service) sample() string {
 		Domain      string    `json:"domain"`
 		Descriptors []entries `json:"descriptors"`
 	}{Domain: "example"}
-	rules := s.inForce.Load().Rules
 	for _, d := range rules.Domains() {
 		for _, r := range d.Rules() {
 			example := r.Example()

@@ -196,7 +196,7 @@ func (s *service) greeting() string {
 		grpcurl = "grpcurl -insecure"
 	}
 	base := scheme + "://" + reachable(s.httpListener.Addr())
-	body := s.sample()
+	body := sample(s.inForce.Load().Rules)
 	return fmt.Sprintf(`ratelimit %s answers gRPC on %s and HTTP on %s
 try:
   %s -i -H 'content-type: application/json' %s/json -d '%s'

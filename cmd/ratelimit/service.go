@@ -123,7 +123,8 @@ func (s *service) build(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	if err := s.buildGuards(); err != nil {
+	s.guards, err = newGuards(cfg, s.log, s.registry)
+	if err != nil {
 		return err
 	}
 	if err := s.buildGRPC(cfg.Server.GRPC); err != nil {
@@ -270,7 +271,7 @@ func (s *service) listen(ctx context.Context) error {
 		_ = s.grpcListener.Close() // the other error is the one to report
 		return fmt.Errorf("server.http.address, or --http-address: %w", err)
 	}
-	if err := s.listenAdmin(ctx); err != nil {
+	if err := s.admin.listen(ctx, s.cfg, s.log); err != nil {
 		_, _ = s.grpcListener.Close(), s.httpListener.Close() // the same
 		return err
 	}
@@ -286,7 +287,7 @@ func (s *service) run(ctx context.Context, file string, opts config.Options, han
 	group.Go(func() error { return s.guards.run(groupCtx) })
 	group.Go(s.serveGRPC)
 	group.Go(s.serveHTTP)
-	group.Go(s.serveAdmin)
+	group.Go(s.admin.serve)
 	asked := make(chan struct{})
 	opts.Reload = asked
 	group.Go(func() error { return s.watch(groupCtx, file, opts) })
