@@ -89,12 +89,8 @@ func TestShippedConfiguration(t *testing.T) {
 	if diff := cmp.Diff(want, c.Static, cmp.AllowUnexported(limiter.Limits{})); diff != "" {
 		t.Errorf("limits (-want +got):\n%s", diff)
 	}
-	paths := make([]string, 0, len(c.Warnings))
-	for _, w := range c.Warnings {
-		paths = append(paths, w.Path)
-	}
-	if diff := cmp.Diff([]string{"domains[0].rules[5].takes[1].limits.rpd"}, paths); diff != "" {
-		t.Errorf("warnings (-want +got):\n%s", diff)
+	if len(c.Warnings) > 0 {
+		t.Errorf("the shipped configuration has warnings: %v", c.Warnings)
 	}
 	file, err := os.ReadFile("ratelimit.yaml")
 	if err != nil || string(file) != string(config.Shipped()) {
@@ -248,7 +244,6 @@ test.yaml:4: warning: limits.system.rpw: 5/168h is no budget that starts anew: w
 test.yaml:6: warning: limits.entities.lonely.cascade: cascades to nobody, as the entity has no parent here: add parent, or remove cascade
 test.yaml:7: warning: limits.entities.child.parent: elsewhere has no limits under limits.entities: unless stored ones say more, it gets those of its resource or the system, as much as child has
 test.yaml:11: warning: domains[0].rules[0].consume.nowhere: no level under limits has nowhere: unless stored limits provide it, what the rule matches is denied as not configured
-test.yaml:13: warning: domains[0].rules[2].limits.rpmo: 30/720h burst 3 is no budget that starts anew: within 720h up to 33 are admitted, the capacity and the refill; a smaller burst lowers that
 test.yaml:14: warning: store.embedded.data: is not used: the store is dynamodb`)
 	if diff := cmp.Diff(want, c.Warnings.Error()); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)

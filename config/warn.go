@@ -83,11 +83,12 @@ func (w warner) unresolved(t *descriptor.TakeSpec) {
 // budgetPeriod is the period from which a limit is likely to be meant as a budget.
 const budgetPeriod = day
 
-// budgets warns about consumed limits of a day and longer.
+// budgets warns about consumed limits of a day and longer that have no smaller burst: one
+// that is stated shows that the limit is known to be no counter that starts anew.
 func (w warner) budgets(path string, limits *limiter.Limits) {
 	for i := range limits.Len() {
 		l := limits.At(i)
-		if w.consumed[l.Name] && l.RefillPeriod >= budgetPeriod {
+		if w.consumed[l.Name] && l.RefillPeriod >= budgetPeriod && l.Capacity >= l.RefillAmount {
 			w.warn(w.find(join(path, l.Name)), "%s is no budget that starts anew: within %s up to %d are admitted, the capacity and the refill; a smaller burst lowers that",
 				l, shortDuration(l.RefillPeriod), l.Capacity+l.RefillAmount)
 		}
