@@ -58,9 +58,7 @@ func (v *view) carry(to *limiter.Limits, i int, now int64) balance {
 	next.moving = other.Capacity
 	k := slices.IndexFunc(v.balances, func(b balance) bool { return b.limit.Name == next.limit.Name })
 	if k < 0 {
-		if v.lasts(now) {
-			v.begin(&next, other, v.leases, now)
-		}
+		v.begin(&next, other, v.leases, now)
 		return next
 	}
 	old := &v.balances[k]
@@ -108,13 +106,17 @@ func (f forgotten) with(g forgotten) forgotten {
 	return forgotten{until: max(f.until, g.until), use: max(f.use, g.use)}
 }
 
-// begin empties the balance of a limit that may have been forgotten, with the tokens
-// of it that may still be out on lease.
+// begin sets the balance of a limit that the item does not hold. Tokens of it that are
+// still out on lease keep their place. One that may have been forgotten with use is empty.
 func (f forgotten) begin(b *balance, other tokenbucket.Params, leases []holding, now int64) {
 	for i := range leases {
 		b.leased += leases[i].of(b.limit.Name)
 	}
 	b.lease = b.leased > 0
+	b.state.Tokens = b.room()
+	if !f.lasts(now) {
+		return
+	}
 	b.state = tokenbucket.Empty(b.params, f.use, now)
 	b.state.Tokens = min(0, b.room())
 	b.moving = 0

@@ -163,7 +163,7 @@ func TestALeaseOfADormantLimit(t *testing.T) {
 	p := x.intend(10, x.holds(x.asks(9000, 9000), of(500), of(1500))) // a: 8 there is room for, and 1.5
 	got := spelled(p.write.update)
 	for _, part := range []string{
-		" AND b_a_tk=7000 AND b_a_rm=0 AND b_a_dz=1 AND b_a_rf=@4000ms AND b_a_h=2000 AND ls_R1='1 a=1jk'\n",
+		" AND b_a_tk=7000 AND b_a_dz=1 AND b_a_rf=@4000ms AND cg=2 AND b_a_rm=0 AND b_a_h=2000 AND ls_R1='1 a=1jk'\n",
 		", b_a_tk=9500, b_a_rm=0, b_a_rf=@10000ms, ls_R1='2 b=4mo'",
 		", b_b_h 6000, b_a_h -2000, b_a_tc 500",
 	} {

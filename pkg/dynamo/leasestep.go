@@ -276,7 +276,7 @@ func (e *expression) changeLeases(s *stage) {
 		e.addTo(limitAttr(b.limit.Name, limitLeased), b.lent-b.leased)
 	}
 	for i := range s.dormant {
-		e.closeDormant(&s.dormant[i], s.now)
+		e.closeDormant(s.base, &s.dormant[i], s.now)
 	}
 	step := s.step
 	for i := range step.dead {
@@ -302,12 +302,10 @@ func (e *expression) changeLeases(s *stage) {
 
 // closeDormant writes a limit that the bucket is not under now, and of which leases
 // are closed: no other write but a change of limits touches it.
-func (e *expression) closeDormant(b *staged, now int64) {
+func (e *expression) closeDormant(v *view, b *staged, now int64) {
 	attr := func(suffix string) string { return limitAttr(b.limit.Name, suffix) }
-	e.require(attr(limitTokens), "=", numberAttribute(b.state.Tokens))
+	e.requireDormant(v, b.balance)
 	e.require(attr(limitRemainder), "=", numberAttribute(b.state.Remainder))
-	e.require(attr(limitDormant), "=", numberAttribute(1))
-	e.require(attr(limitRefilled), "=", numberAttribute(b.state.Refilled))
 	e.requireLease(b.balance, "=", b.leased)
 	e.setTo(attr(limitTokens), numberAttribute(b.tokens))
 	e.setTo(attr(limitRemainder), numberAttribute(b.remainder))

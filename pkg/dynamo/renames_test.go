@@ -21,7 +21,7 @@ import (
 // DynamoDB takes 300 operators and 4,096 bytes in an expression. Whatever limits do, an
 // expression stays below these.
 const (
-	mostOperators = 200
+	mostOperators = 220
 	mostBytes     = 3000
 )
 

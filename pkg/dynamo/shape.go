@@ -47,7 +47,7 @@ func splitInput(table string, k key, id writeID, v *view, now, units int64) *dyn
 	}
 	for i := range v.balances {
 		if b := &v.balances[i]; b.dormant {
-			e.splitDormant(b, s.now, stays, leaves)
+			e.splitDormant(v, b, s.now, stays, leaves)
 		}
 	}
 	return e.input(table, k)
@@ -74,12 +74,10 @@ func (e *expression) splitCarried(limit string, n int64) int64 {
 }
 
 // splitDormant divides a limit that the bucket is not under now.
-func (e *expression) splitDormant(b *balance, now int64, stays, leaves shard) {
+func (e *expression) splitDormant(v *view, b *balance, now int64, stays, leaves shard) {
 	at := refilled(b, max(now, b.state.Refilled))
 	x := moving(at.tokens, stays.share(b.whole).Capacity, leaves.share(b.whole).Capacity)
-	e.require(limitAttr(b.limit.Name, limitTokens), "=", numberAttribute(b.state.Tokens))
-	e.require(limitAttr(b.limit.Name, limitDormant), "=", numberAttribute(1))
-	e.require(limitAttr(b.limit.Name, limitRefilled), "=", numberAttribute(b.state.Refilled))
+	e.requireDormant(v, b)
 	e.requireLease(b, "=", 0)
 	half := e.splitCarried(b.limit.Name, at.carried)
 	e.setBalance(b, tokenbucket.Bucket{Tokens: at.tokens - x, Refilled: max(now, b.state.Refilled), Carried: half})
@@ -248,7 +246,11 @@ func (v *view) keeps(of *balance) tokenbucket.Bucket {
 		return v.unheld(v.shard.share(of.whole), v.refilled)
 	}
 	at := refilled(b, max(v.refilled, b.state.Refilled))
-	return tokenbucket.Bucket{Tokens: at.tokens, Carried: at.carried}
+	kept := tokenbucket.Bucket{Tokens: at.tokens, Carried: at.carried}
+	if b.whole != of.whole { // a dormant limit: one of the two was not asked under the last numbers
+		kept = kept.Reparameterize(b.params, v.shard.share(of.whole), kept.Refilled)
+	}
+	return kept
 }
 
 // unheld returns the balance of a limit that is not held: full, unless it may be one
@@ -288,7 +290,7 @@ func (v *view) remember(found *view, now int64) []balance {
 // settled reports whether a shard can be split, retired or made whole: nothing of
 // it is on the way, and no tokens of it are out on lease.
 func (v *view) settled() bool {
-	if v.shard.moving || v.shard.gone {
+	if v.shard.moving || v.shard.gone || len(v.leases) > 0 { // these may be of a limit that was forgotten
 		return false
 	}
 	for i := range v.balances {

@@ -45,8 +45,21 @@ func (e *expression) pin(v *view) {
 		b := &v.balances[i]
 		e.require(limitAttr(b.limit.Name, limitTokens), "=", numberAttribute(b.state.Tokens))
 		e.require(limitAttr(b.limit.Name, limitRemainder), "=", numberAttribute(b.state.Remainder))
+		if b.state.Carried > 0 { // a refund to a full balance lowers it, and nothing else
+			e.require(limitAttr(b.limit.Name, limitCarried), "=", numberAttribute(b.state.Carried))
+		}
 		e.requireLease(b, "=", b.leased)
 	}
+}
+
+// requireDormant pins a limit that the bucket is not under. Its balance changes only with
+// its leases and by changes of limits, and these raise the generation. Limits that came and
+// went again may leave the same balance, of another capacity.
+func (e *expression) requireDormant(v *view, b *balance) {
+	e.require(limitAttr(b.limit.Name, limitTokens), "=", numberAttribute(b.state.Tokens))
+	e.require(limitAttr(b.limit.Name, limitDormant), "=", numberAttribute(1))
+	e.require(limitAttr(b.limit.Name, limitRefilled), "=", numberAttribute(b.state.Refilled))
+	e.require(attrGeneration, "=", numberAttribute(v.version.generation))
 }
 
 // swapBalances writes the changes of the limits of the new view, and removes those that
@@ -122,7 +135,7 @@ func (e *expression) setForgotten(was, is forgotten) {
 }
 
 // forget drops the dormant limits that have no use any more. None of these can be out on
-// lease, and a change of limits, which could give them use, changes a value that is pinned.
+// lease.
 func (e *expression) forget(s *stage) {
 	v := s.base
 	if v.shard.moving {
@@ -130,9 +143,7 @@ func (e *expression) forget(s *stage) {
 	}
 	for i := range v.balances {
 		if b := &v.balances[i]; b.dormant && v.unused(b, s.now) {
-			e.require(limitAttr(b.limit.Name, limitTokens), "=", numberAttribute(b.state.Tokens))
-			e.require(limitAttr(b.limit.Name, limitDormant), "=", numberAttribute(1))
-			e.require(limitAttr(b.limit.Name, limitRefilled), "=", numberAttribute(b.state.Refilled))
+			e.requireDormant(v, b)
 			e.removeBalance(b, false)
 		}
 	}
