@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -227,6 +228,48 @@ func TestAdminWhileDraining(t *testing.T) {
 }
 
 // Strangers on TCP hold a connection for a bounded time, and get no more than a refusal.
+// Connections without a credential, however many, keep neither new ones out nor those with one.
+func TestStrangersMakeRoomForAdministration(t *testing.T) {
+	token, hash := newTokenPair(t)
+	r := start(t, "--config", write(t, "c.yaml", adminConfig(fmt.Sprintf("address: '127.0.0.1:0', tokens: {a: {role: read, hash: %q}}", hash))))
+	address := strings.TrimPrefix(r.adminURL(t), "https://")
+	dial := func() net.Conn {
+		conn, err := (&net.Dialer{Timeout: patience}).DialContext(t.Context(), "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		return conn
+	}
+	ask := func(conn net.Conn) {
+		t.Helper()
+		if err := conn.SetDeadline(time.Now().Add(httpReadTimeout * 9 / 10)); err != nil { // then strangers leave by themselves
+			t.Fatal(err)
+		}
+		_, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+token+"\r\n\r\n")
+		answer := make([]byte, 12)
+		if err == nil {
+			_, err = io.ReadFull(conn, answer)
+		}
+		if err != nil || string(answer) != "HTTP/1.1 404" {
+			t.Fatalf("got %q, %v; want 404", answer, err)
+		}
+	}
+	operator := dial()
+	ask(operator)
+	_ = operator.SetDeadline(time.Time{})
+	for range 3 * adminConnections {
+		_, _ = io.WriteString(dial(), "GET / HTTP/1.1\r\nHost: x\r\nX: ") // to the end it is not read
+	}
+	ask(dial())
+	if err := operator.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, operator); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the connection of the operator: %v, want that it is open", err)
+	}
+}
+
 func TestAdminBounds(t *testing.T) {
 	_, hash := newTokenPair(t)
 	r := start(t, "--config", write(t, "c.yaml", adminConfig(fmt.Sprintf("address: '127.0.0.1:0', tokens: {a: {role: read, hash: %q}}", hash))))

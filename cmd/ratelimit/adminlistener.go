@@ -9,14 +9,13 @@ import (
 	"net/http"
 	"path/filepath"
 
-	"golang.org/x/net/netutil"
-
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/adminsocket"
 	"github.com/ratelimit/ratelimit/pkg/admin"
 )
 
-// adminConnections bounds the connections of administration.
+// adminConnections bounds the connections of administration; those that show no principal
+// make room.
 const adminConnections = 64
 
 // adminSide is the listener of administration and its service. The zero value listens nowhere.
@@ -97,7 +96,8 @@ func (a *adminSide) listen(ctx context.Context, cfg *config.Config, log *slog.Lo
 	open, err := openAdmin(ctx, cfg)
 	switch {
 	case err == nil:
-		a.listener, a.name = netutil.LimitListener(open, adminConnections), adminName(open)
+		door := admin.NewDoor(open, adminConnections)
+		a.listener, a.name, a.server.ConnContext = door, adminName(open), door.ConnContext
 		return nil
 	case cfg.Server.Admin.Address != "":
 		return fmt.Errorf("server.admin.address, or --admin-address: %w", err)
