@@ -146,11 +146,11 @@ func TestDomainsWithoutRules(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := ""
+		var all strings.Builder
 		for _, w := range c.Warnings {
-			got += w.String()
+			all.WriteString(w.String())
 		}
-		if got != want {
+		if got := all.String(); got != want {
 			t.Errorf("%s: got %q, want %q", data, got, want)
 		}
 	}

@@ -130,15 +130,22 @@ func (p pair) decide(now int64, ops []limiter.Op) {
 		p.Fatalf("Take: %v", err)
 	}
 	same := got == want
-	for i, op := range wantOps {
-		for j, want := range op.Spends {
-			got := ops[i].Spends[j]
-			same = same && (sameResult(got, want) || p.reference.follow(op.Bucket, got, want))
-		}
+	for i, op := range ops {
+		same = same && p.sameResults(op, wantOps[i])
 	}
 	if !same {
 		p.Fatalf("at %d ms: admitted = %t, reference %t\ngot:%s\nreference:%s", now, got, want, describe(ops), describe(wantOps))
 	}
+}
+
+// sameResults reports whether two stores say the same of an op, or the reference may follow.
+func (p pair) sameResults(got, want limiter.Op) bool {
+	for i, sp := range got.Spends {
+		if !sameResult(sp, want.Spends[i]) && !p.reference.follow(got.Bucket, sp, want.Spends[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // sameResult reports whether two stores say the same of a spend. What is not held has no state.
