@@ -26,7 +26,7 @@ var (
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	pages := make(map[string]string)
-	read(t, pages, "*.md", "docs/*.md", "examples/*/*.md")
+	read(t, pages, "*.md", "docs/*.md", "examples/*/*.md", "charts/*/*.md")
 	if len(pages) < 5 {
 		t.Fatalf("Markdown files: got %d, want more", len(pages))
 	}
@@ -166,7 +166,7 @@ func configurations(t *testing.T) map[string]string {
 			all[page+" "+strconv.Itoa(i+1)] = m[1]
 		}
 	}
-	read(t, all, "config/*.yaml", "examples/*/*.yaml")
+	read(t, all, "config/*.yaml", "examples/*/*.yaml", "examples/*/*/*.yaml")
 	return all
 }
 

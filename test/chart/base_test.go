@@ -1,0 +1,104 @@
+package chart_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	apps "k8s.io/api/apps/v1"
+	core "k8s.io/api/core/v1"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+var update = flag.Bool("update", false, "write examples/kustomize/base anew from the chart")
+
+// kustomizeDir is where the base and its overlay are.
+var kustomizeDir = filepath.Join("..", "..", "examples", "kustomize")
+
+// ofHelm are the lines that mean something to Helm only, the comment and the annotation of
+// the hash, and the namespace, which is the overlay's.
+var ofHelm = regexp.MustCompile(`(?m)^ *(helm\.sh/chart|app\.kubernetes\.io/(version|managed-by)|namespace): .*\n| *annotations:\n *# of the settings .*\n *checksum/restart: .*\n`)
+
+// base returns the base as the chart makes it: a fleet without its rules.
+func base(t *testing.T) string {
+	t.Helper()
+	v := modes(t)["fleet"]
+	for path, value := range map[string]any{
+		"fullnameOverride": "ratelimit", "image.repository": "ratelimit", "image.tag": "latest", "serviceAccount.roleArn": "",
+	} {
+		v = with(v, path, value)
+	}
+	documents, _, err := render(load(t), v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := new(strings.Builder)
+	text.WriteString("# Made of charts/ratelimit: cd test/chart && go test -run TestBase -update\n")
+	for _, document := range documents {
+		if !strings.Contains(document, "kind: ConfigMap\n") {
+			document = strings.ReplaceAll(ofHelm.ReplaceAllString(document, ""), "instance: edge", "instance: ratelimit")
+			text.WriteString("---\n" + strings.TrimSpace(document) + "\n")
+		}
+	}
+	return text.String()
+}
+
+// The base is what the chart makes of a fleet.
+func TestBase(t *testing.T) {
+	file := filepath.Join(kustomizeDir, "base", "ratelimit.yaml")
+	want := base(t)
+	if *update {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := readFile(t, file); got != want {
+		t.Errorf("%s is not what the chart makes; `cd test/chart && go test -run TestBase -update` writes it", file)
+	}
+}
+
+// build returns what Kustomize makes of a directory, decoded strictly.
+func build(t *testing.T, dir string) map[string]any {
+	t.Helper()
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(kustomizeDir, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := built.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decoded(t, split(string(text)))
+}
+
+// Kustomize builds the base, and what it builds is what Kubernetes reads.
+func TestKustomizeBase(t *testing.T) {
+	if got, want := kinds(build(t, "base")), "Deployment PodDisruptionBudget Service ServiceAccount"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// The overlay is an installation: its image, replicas, role and rules are in place.
+func TestKustomizeOverlay(t *testing.T) {
+	objects := build(t, "overlay")
+	deployment := get[apps.Deployment](t, objects, "Deployment/ratelimit")
+	if image := deployment.Spec.Template.Spec.Containers[0].Image; image != "registry.example.com/ratelimit:v0.1.0" || *deployment.Spec.Replicas != 3 || deployment.Namespace != "ratelimit" {
+		t.Errorf("got %d replicas of %s in %s", *deployment.Spec.Replicas, image, deployment.Namespace)
+	}
+	account := get[core.ServiceAccount](t, objects, "ServiceAccount/"+deployment.Spec.Template.Spec.ServiceAccountName)
+	if role := account.Annotations["eks.amazonaws.com/role-arn"]; role == "" {
+		t.Error("the ServiceAccount has no role")
+	}
+	mounted := ""
+	for _, volume := range deployment.Spec.Template.Spec.Volumes {
+		if volume.ConfigMap != nil {
+			mounted = volume.ConfigMap.Name
+		}
+	}
+	config := get[core.ConfigMap](t, objects, "ConfigMap/"+mounted)
+	wantInOrder(t, config.Data)
+}
