@@ -14,7 +14,7 @@ import (
 
 // kinds returns the kinds of objects, sorted.
 func kinds(objects map[string]any) string {
-	var all []string
+	all := make([]string, 0, len(objects))
 	for name := range objects {
 		kind, _, _ := strings.Cut(name, "/")
 		all = append(all, kind)
@@ -239,6 +239,26 @@ func TestRestarts(t *testing.T) {
 	} {
 		if hash(with(fleet, path, value)) == before {
 			t.Errorf("%s: pods are not replaced", path)
+		}
+	}
+}
+
+// The notes name what the installation has.
+func TestNotes(t *testing.T) {
+	for mode, want := range map[string][]string{
+		"memory":     {"edge-ratelimit.ratelimit.svc.cluster.local, port 8081", "rollout status deployment/edge-ratelimit", "in memory"},
+		"durable":    {"rollout status statefulset/edge-ratelimit", "exec edge-ratelimit-0 -- ratelimit backup --data /var/lib/ratelimit/data"},
+		"fleet":      {"STRICT_DNS", "The table limits must exist"},
+		"fleet-full": {"limits.ratelimit.svc.cluster.local, port 8081, HTTP/2, TLS", "services/limits-http:http/proxy"},
+	} {
+		_, notes, err := render(load(t), modes(t)[mode])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range want {
+			if !strings.Contains(notes, text) {
+				t.Errorf("%s: no %q in\n%s", mode, text, notes)
+			}
 		}
 	}
 }
