@@ -188,7 +188,7 @@ func writeAnswer(tw *strings.Builder, x *admin.Explanation) {
 		fmt.Fprintf(tw, "nearest\t%s\n", strings.TrimPrefix(x.Nearest.Rule+": "+x.Nearest.Why, ": "))
 	}
 	for _, name := range x.Unlisted {
-		fmt.Fprintf(tw, "resource\t%s is not in the rule's list; see RESOURCE for the one in its place\n", name)
+		fmt.Fprintf(tw, "resource\t%q is not in the list of resources: RESOURCE below is the one that it counts as\n", name)
 	}
 	if x.Lease != "" {
 		fmt.Fprintf(tw, "lease\t%s\n", x.Lease)

@@ -81,6 +81,11 @@ domains:
 	envoyproxy := write(t, "envoyproxy.yaml", "domain: one\ndescriptors: [{key: a, rate_limit: {unit: second, requests_per_unit: 1}}]\n")
 	empty := write(t, "empty.yaml", "# nothing yet\n")
 	strict := write(t, "strict.yaml", "unmatched: deny\n"+twoPerMinute)
+	listed := write(t, "listed.yaml", `
+domains:
+- domain: shop
+  rules: [{match: {item: "*"}, entity: all, resource: "{item}", resources: [book], limits: {rpm: 2/minute}, consume: {rpm: 1}}]
+`)
 	for _, test := range []struct {
 		name           string
 		args           []string
@@ -134,6 +139,7 @@ domains:
 		{"explain shadow_mode", []string{"explain", "-c", good, "--rules", tree, "tree", "user=ada"}, 0, []string{"shadow rule  user: would admit", "outcome      shadow", "7/minute"}, nil},
 		{"explain without a domain", []string{"explain", "-c", good, "user=ada", "x=y"}, 0, []string{"the domain comes first"}, nil},
 		{"explain an unknown domain", []string{"explain", "-c", good, "shap", "user=ada"}, 0, []string{"no such domain", "unmatched"}, nil},
+		{"explain a resource that is not listed", []string{"explain", "-c", listed, "shop", "item="}, 0, []string{`resource  "" is not in the list of resources`, "other"}, nil},
 		{"explain nothing", []string{"explain", "-c", good, "shop"}, 2, nil, []string{"KEY=VALUE"}},
 		{"unknown flag", []string{"serve", "--prot", "1"}, 2, nil, []string{"--prot", "see ratelimit serve --help"}},
 		{"explain too much", []string{"explain", "-c", good, "--hits", "3", "shop", "user=ada"}, 0, []string{"denied", "false"}, nil},
