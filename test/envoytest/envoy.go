@@ -159,7 +159,8 @@ func Read(response *http.Response) (Answer, error) {
 	return Answer{Code: response.StatusCode, Header: response.Header, Body: body}, nil
 }
 
-// listener returns the address that Envoy chose for its only listener.
+// listener returns the address that Envoy chose for its listener: the only one, or the
+// one that is called gateway.
 func (e *Envoy) listener() (string, error) {
 	body, err := e.get("/listeners?format=json")
 	if err != nil {
@@ -167,6 +168,7 @@ func (e *Envoy) listener() (string, error) {
 	}
 	var listeners struct {
 		Statuses []struct {
+			Name    string `json:"name"`
 			Address struct {
 				Socket struct {
 					Address string `json:"address"`
@@ -178,11 +180,12 @@ func (e *Envoy) listener() (string, error) {
 	if err := json.Unmarshal(body, &listeners); err != nil {
 		return "", err
 	}
-	if len(listeners.Statuses) != 1 {
-		return "", fmt.Errorf("Envoy has %d listeners, want 1", len(listeners.Statuses))
+	for _, l := range listeners.Statuses {
+		if len(listeners.Statuses) == 1 || l.Name == "gateway" {
+			return net.JoinHostPort(l.Address.Socket.Address, strconv.Itoa(l.Address.Socket.Port)), nil
+		}
 	}
-	socket := listeners.Statuses[0].Address.Socket
-	return net.JoinHostPort(socket.Address, strconv.Itoa(socket.Port)), nil
+	return "", fmt.Errorf("Envoy has %d listeners, want 1, or one called gateway", len(listeners.Statuses))
 }
 
 // get asks Envoy's admin endpoint.
