@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -24,7 +25,12 @@ func TestDoor(t *testing.T) {
 	server := &http.Server{Handler: admin.NewControl(admin.ControlConfig{Access: &access, Explainer: e}), ConnContext: door.ConnContext, ReadHeaderTimeout: time.Hour}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(door) }()
-	t.Cleanup(func() { _ = server.Close(); <-served })
+	t.Cleanup(func() {
+		_ = server.Close()
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
 	dial := func() net.Conn {
 		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", inner.Addr().String())
 		if err != nil {

@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,16 +54,17 @@ func TestCarriedHoles(t *testing.T) { tryHoles(t, carriedHoles()) }
 func leasedNames(w *scene) []limiter.Limit {
 	w.t.Helper()
 	limits := make([]limiter.Limit, 0, limiter.MaxDormant+2)
-	text := "1"
+	var text strings.Builder
+	text.WriteString("1")
 	slots := make(map[string]types.AttributeValue)
 	for i := range limiter.MaxDormant + 2 {
 		name := fmt.Sprint("l", i)
 		limits = append(limits, limiter.Custom(name, 10, 1, time.Second))
-		text += fmt.Sprintf(" %s=3uw", name) // 5,000 to the base of 36
+		fmt.Fprintf(&text, " %s=3uw", name) // 5,000 to the base of 36
 		slots["b_"+name+"_h"], slots["b_"+name+"_tk"] = numberAttribute(5000), numberAttribute(0)
 	}
 	w.doUnder(1, limiter.Spend{Limit: "l0", Take: 1}, limits...)
-	slots["ls_R9"] = &types.AttributeValueMemberS{Value: text}
+	slots["ls_R9"] = &types.AttributeValueMemberS{Value: text.String()}
 	w.setRaw(slots)
 	return limits
 }
