@@ -4,4 +4,4 @@ package dynamo
 
 // How many runs TestShardSimulation makes with the race detector, in which each takes several
 // times as long.
-const shardRuns = 2_000
+const shardRuns = 300
