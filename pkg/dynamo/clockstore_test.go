@@ -24,10 +24,12 @@ import (
 // reply, as the client does; the true time is time.Now's.
 type machine struct {
 	*dynamofake.DB
-	off   time.Duration
-	still time.Time            // what its clock shows while the machine is paused; zero = it is not
 	lie   func() time.Duration // what the Date of a reply is off by; nil = nothing
 	clock *Clock
+
+	mu    sync.Mutex
+	off   time.Duration
+	still time.Time // what its clock shows while the machine is paused; zero = it is not
 }
 
 func newMachine(db *dynamofake.DB, off time.Duration) *machine {
@@ -37,6 +39,8 @@ func newMachine(db *dynamofake.DB, off time.Duration) *machine {
 }
 
 func (m *machine) now() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if !m.still.IsZero() {
 		return m.still
 	}
@@ -44,10 +48,19 @@ func (m *machine) now() time.Time {
 }
 
 // pause has the machine's clock stand still, both readings of it.
-func (m *machine) pause() { m.still = m.now() }
+func (m *machine) pause() {
+	now := m.now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.still = now
+}
 
 // goOn ends a pause.
-func (m *machine) goOn() { m.off, m.still = time.Until(m.still), time.Time{} }
+func (m *machine) goOn() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.off, m.still = time.Until(m.still), time.Time{}
+}
 
 func dated[I, O any](ctx context.Context, m *machine, call func(context.Context, *I, ...func(*dynamodb.Options)) (*O, error), in *I) (*O, error) {
 	sent := m.now()

@@ -236,8 +236,14 @@ func checkStorm(t T, s limiter.Store) {
 	if admitted, _ := d.storm(1, request); admitted != 10 {
 		t.Fatalf("%d admitted, want 10", admitted)
 	}
-	counting.Reset()
-	if admitted, _ := d.storm(50, request); admitted != 0 || counting.Total() != 0 {
-		t.Errorf("%d admitted, and %d calls of the store, want none", admitted, counting.Total())
+	for range 3 { // the store may tell of the change of limits once more
+		counting.Reset()
+		if admitted, _ := d.storm(50, request); admitted != 0 {
+			t.Errorf("%d admitted, want none", admitted)
+		}
+		if counting.Total() == 0 {
+			return
+		}
 	}
+	t.Errorf("%d calls of the store, want none", counting.Total())
 }
