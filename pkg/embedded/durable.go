@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -18,12 +19,14 @@ func (s *Store) takeDurably(ctx context.Context, now int64, ops []limiter.Op) (b
 		if len(ops) > 1 || t.none {
 			t, err = s.tryAll(now, ops)
 		}
-		if err != nil || t.wait == nil {
+		if err != nil {
 			return t.admitted, err
 		}
-		err = t.wait.wait(ctx)
+		if t.wait != nil {
+			err = t.wait.wait(ctx)
+		}
 		if t.done { // whatever the file says: it is taken
-			return t.admitted, nil
+			return t.admitted, s.bookLater(ctx, now, ops, t.later)
 		}
 		if err == nil { // its caller may have left meanwhile
 			err = contextErr(ctx)
@@ -34,11 +37,22 @@ func (s *Store) takeDurably(ctx context.Context, now int64, ops []limiter.Op) (b
 	}
 }
 
+// bookLater books the ops that are for later, also for a caller who has left.
+func (s *Store) bookLater(ctx context.Context, now int64, ops []limiter.Op, later []int) error {
+	for _, i := range later {
+		if _, err := s.takeDurably(context.WithoutCancel(ctx), now, ops[i:i+1]); err != nil {
+			return fmt.Errorf("%w: a charge: %w", limiter.ErrUncertain, err)
+		}
+	}
+	return nil
+}
+
 // try is how a decision went: it was made, or nothing was done.
 type try struct {
 	done     bool
 	admitted bool
 	none     bool   // by tryOne: there is no bucket, and no room for one
+	later    []int  // ops that are still to be booked
 	wait     *batch // before it is answered, or tried again; nil = neither
 }
 
@@ -118,6 +132,7 @@ func (s *Store) tryAll(now int64, ops []limiter.Op) (t try, err error) {
 		}
 	}
 	s.dropUnused(held, now)
+	t.later = booksLater(held)
 	return t, nil
 }
 

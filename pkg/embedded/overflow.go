@@ -97,6 +97,9 @@ func (s *Store) openShared(now int64, op *limiter.Op, held []opened) (opened, er
 		}
 	}
 	switch {
+	case h.bucket != nil && slices.ContainsFunc(held, func(o opened) bool { return o.bucket == h.bucket }) && onlyBooks(op):
+		h.bucket, h.none, h.later = emptyBucket(op, now), true, true
+		return h, nil
 	case h.bucket == nil && s.overflow.held.Load() >= s.cfg.MaxOverflow,
 		h.bucket != nil && slices.ContainsFunc(held, func(o opened) bool { return o.bucket == h.bucket }):
 		s.overflow.refused.Add(1)
@@ -109,6 +112,11 @@ func (s *Store) openShared(now int64, op *limiter.Op, held []opened) (opened, er
 	}
 	h.bucket.share(sh.buckets[h.hash], op, slot, now)
 	return h, nil
+}
+
+// onlyBooks reports whether an op takes nothing that it could be denied.
+func onlyBooks(op *limiter.Op) bool {
+	return !slices.ContainsFunc(op.Spends, func(sp limiter.Spend) bool { return sp.Take > 0 || sp.Look })
 }
 
 // newShared adds a full overflow bucket. Its generation stays that of its first op.

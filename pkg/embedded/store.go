@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"log/slog"
@@ -248,10 +249,21 @@ type opened struct {
 	bucket  *bucket
 	created bool
 	none    bool // the store has no such bucket: it only denies
+	later   bool // what the op books is booked after the decision, in the bucket of another
 }
 
 // takeAll decides over several buckets while it holds the locks of all of them.
 func (s *Store) takeAll(now int64, ops []limiter.Op) (bool, error) {
+	admitted, later, err := s.takeTogether(now, ops)
+	for _, i := range later {
+		_, _, failed := s.takeTogether(now, ops[i:i+1])
+		err = errors.Join(err, failed)
+	}
+	return admitted, err
+}
+
+// takeTogether is takeAll, without the ops whose indices it returns.
+func (s *Store) takeTogether(now int64, ops []limiter.Op) (admitted bool, later []int, err error) {
 	var fixed [16]opened
 	held := fixed[:0]
 	for i := range ops {
@@ -262,9 +274,9 @@ func (s *Store) takeAll(now int64, ops []limiter.Op) (bool, error) {
 	defer s.unlock(indices)
 	if err != nil {
 		s.dropFull(held, now) // nothing was applied: buckets that were created are full
-		return false, err
+		return false, nil, err
 	}
-	admitted := true
+	admitted = true
 	for i := range ops {
 		if !held[i].bucket.prepare(&ops[i], now) {
 			admitted = false
@@ -276,7 +288,17 @@ func (s *Store) takeAll(now int64, ops []limiter.Op) (bool, error) {
 		}
 	}
 	s.dropFull(held, now)
-	return admitted, nil
+	return admitted, booksLater(held), nil
+}
+
+// booksLater returns the indices of the ops that are for later.
+func booksLater(held []opened) (all []int) {
+	for i := range held {
+		if held[i].later {
+			all = append(all, i)
+		}
+	}
+	return all
 }
 
 // openAll locks the shards of the buckets of ops and opens the buckets, also after an
