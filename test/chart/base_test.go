@@ -47,7 +47,7 @@ func base(t *testing.T) string {
 	return text.String()
 }
 
-// The base is what the chart makes of a fleet.
+// The base equals the chart's fleet.
 func TestBase(t *testing.T) {
 	file := filepath.Join(kustomizeDir, "base", "ratelimit.yaml")
 	want := base(t)
@@ -57,7 +57,7 @@ func TestBase(t *testing.T) {
 		}
 	}
 	if got := readFile(t, file); got != want {
-		t.Errorf("%s is not what the chart makes; `cd test/chart && go test -run TestBase -update` writes it", file)
+		t.Errorf("%s differs from the chart; `cd test/chart && go test -run TestBase -update` writes it", file)
 	}
 }
 
@@ -75,7 +75,7 @@ func build(t *testing.T, dir string) map[string]any {
 	return decoded(t, split(string(text)))
 }
 
-// Kustomize builds the base, and what it builds is what Kubernetes reads.
+// Kustomize builds the base, and Kubernetes reads the result.
 func TestKustomizeBase(t *testing.T) {
 	if got, want := kinds(build(t, "base")), "Deployment PodDisruptionBudget Service ServiceAccount"; got != want {
 		t.Errorf("got %s, want %s", got, want)

@@ -80,7 +80,7 @@ func version(t *testing.T, pattern string, path ...string) string {
 	return found[1]
 }
 
-// What Compose does not know is refused.
+// Keys that Compose does not have are refused.
 func TestComposeIsStrict(t *testing.T) {
 	for name, text := range map[string]string{
 		"key":        "services: {a: {image: a, port: []}}",

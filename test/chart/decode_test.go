@@ -62,7 +62,7 @@ func decode(document []byte) (name string, object any, err error) {
 	return name, object, nil
 }
 
-// What Kubernetes does not know is refused.
+// Fields and kinds that Kubernetes does not have are refused.
 func TestDecodeIsStrict(t *testing.T) {
 	for name, document := range map[string]string{
 		"field":   "apiVersion: v1\nkind: Service\nspec: {port: []}\n",

@@ -104,7 +104,7 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-// selectors returns by what the objects select pods.
+// selectors returns the labels by which objects select pods.
 func selectors(objects map[string]any) map[string]map[string]string {
 	all := make(map[string]map[string]string)
 	for name, object := range objects {
@@ -192,7 +192,7 @@ func TestRole(t *testing.T) {
 	}
 }
 
-// A policy lets in gateways to gRPC and monitoring to HTTP, and out what the store calls.
+// A policy lets in gateways to gRPC and monitoring to HTTP, and out the calls of the store.
 func TestNetworkPolicy(t *testing.T) {
 	all := modes(t)
 	durable := get[networking.NetworkPolicy](t, rendered(t, all["durable"]), "NetworkPolicy/edge-ratelimit").Spec
@@ -243,7 +243,7 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
-// The notes name what the installation has.
+// The notes name the objects of the installation.
 func TestNotes(t *testing.T) {
 	for mode, want := range map[string][]string{
 		"memory":     {"edge-ratelimit.ratelimit.svc.cluster.local, port 8081", "rollout status deployment/edge-ratelimit", "in memory"},

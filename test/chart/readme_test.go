@@ -78,7 +78,7 @@ func TestSchemaIsStrict(t *testing.T) {
 	eachObject(schema, "", func(path string, node map[string]any) {
 		objects++
 		if _, stated := node["additionalProperties"]; !stated && !open[path] {
-			t.Errorf("%s: does not say what else it may have", path)
+			t.Errorf("%s: does not say which other keys it may have", path)
 		}
 	})
 	if objects < 20 {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A mistake in the values is refused, with its place and what would be right.
+// A mistake in the values is refused, with its place and a remedy.
 func TestRefusals(t *testing.T) {
 	all := modes(t)
 	for _, test := range []struct {
@@ -34,10 +34,13 @@ func TestRefusals(t *testing.T) {
 		{"fleet", "serviceAccount.roleArn", "ratelimit", "at '/serviceAccount/roleArn'"},
 		{"fleet", "podDisruptionBudget.maxUnavailable", 0, "at '/podDisruptionBudget/maxUnavailable'"},
 		{"fleet", "topologySpread.zone", "Always", "at '/topologySpread/zone': value must be one of"},
-		// what must be given
+		// values without a default
 		{"memory", "image.repository", "", "image.repository: is missing"},
 		{"memory", "config", values{}, "config: has no domains"},
 		{"memory", "config", "a: [", "config: is no YAML"},
+		{"memory", "config.server", "off", "config.server: must be an object"},
+		{"memory", "config.store", []any{}, "config.store: must be an object"},
+		{"memory", "config.server.admin", "off", "config.server.admin: must be an object"},
 		// the embedded store is one pod's own
 		{"memory", "replicas", 2, "replicas: is 2, and the store embedded is one pod's own"},
 		{"durable", "replicas", 3, "replicas: is 3, and the store embedded is one pod's own"},

@@ -221,7 +221,7 @@ func (r *running) get(path string) (code int, body string, err error) {
 }
 
 // await calls done until it reports success.
-func await(t *testing.T, what string, done func() error) {
+func await(t *testing.T, event string, done func() error) {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -232,7 +232,7 @@ func await(t *testing.T, what string, done func() error) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: %v", what, err)
+			t.Fatalf("%s: %v", event, err)
 		}
 		<-tick.C
 	}

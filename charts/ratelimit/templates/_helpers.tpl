@@ -3,7 +3,7 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
 {{- end }}
 
-{{/* The name of all objects, short enough for what Kubernetes adds. */}}
+{{/* The name of all objects, short enough for the suffixes of Kubernetes. */}}
 {{- define "ratelimit.fullname" -}}
 {{- $name := include "ratelimit.name" . -}}
 {{- if .Values.fullnameOverride -}}
@@ -98,7 +98,7 @@ volume's own top belongs to root. */}}
 {{- toJson (mergeOverwrite (omit $user "store") $own) -}}
 {{- end }}
 
-{{/* What of the configuration a reload does not change: when it does, pods are replaced. */}}
+{{/* A hash of the settings that a reload leaves as they are: a change of it replaces the pods. */}}
 {{- define "ratelimit.restartHash" -}}
 {{- $config := fromJson (include "ratelimit.config" .) -}}
 {{- $server := $config.server -}}

@@ -26,8 +26,8 @@ spec:
   {{- with .Values.priorityClassName }}
   priorityClassName: {{ . | quote }}
   {{- end }}
-  # the drain, five steps of at most 5s each (calls, administration, HTTP, what is still
-  # to be booked, the store), and 5s to spare
+  # the drain, five steps of at most 5s each (calls, administration, HTTP, pending
+  # charges, the store), and 5s to spare
   terminationGracePeriodSeconds: {{ add (int .Values.drainSeconds) 30 }}
   securityContext:
     runAsNonRoot: true
