@@ -38,9 +38,9 @@ type holding struct {
 }
 
 // Acquire decides a request and, when it is admitted, returns a lease of what it
-// took; when it is denied the lease is nil and the decision says why. A decision
-// made by policy because the store did not answer took nothing: its lease is empty,
-// and adjusting it does nothing.
+// took; when it is denied the lease is nil and the decision says why. The lease of a
+// decision made by policy, because the store did not answer, is empty: adjusting it does
+// nothing. With the policy [Allow] the store may have taken tokens, which stay taken.
 func (l *Limiter) Acquire(ctx context.Context, now time.Time, req *Request) (*Lease, *Decision, error) {
 	d := new(Decision)
 	if err := l.Decide(ctx, now, req, d); err != nil {
