@@ -47,6 +47,7 @@ image: ## Build the container image ratelimit:VERSION
 # The tests with Envoy run alone: what they wait for takes time, not processors. So do
 # those of a fleet, which take all processors, for as many decisions as they can get,
 # and those that kill a process under load.
+# Tests of a built program run once: the race detector sees only the test.
 .PHONY: test
 test: test-short $(ENVOY) $(DYNAMODB) ## Run every test of the program, also with the race detector, a real Envoy and DynamoDB Local, which it installs itself
 	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -vE '/test/(envoytest|fleet|durable)$$')
