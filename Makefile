@@ -13,6 +13,8 @@ FUZZTIME ?= 10s
 PKG      ?= ./...
 # How many fleets are simulated.
 SEEDS    ?= 1000
+# How many runs of the model of rate leases.
+RUNS     ?= 1000000
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 ENVOY   := .cache/envoy/bin/envoy
@@ -70,6 +72,7 @@ torture: $(DYNAMODB) ## Run the long form of the tests of a fleet, millions of d
 	$(GO) test -tags torture -timeout 30m ./test/durable
 	$(GO) test -tags torture -timeout 30m -run TestCrashes ./pkg/embedded
 	$(MAKE) simulate
+	$(MAKE) model
 
 # Not by go test, which would print how far it is only with the results.
 .PHONY: simulate
@@ -80,6 +83,11 @@ simulate: mutants ## Take each rule of the store away, then simulate SEEDS (1000
 .PHONY: mutants
 mutants: ## Take the rules of the DynamoDB store away, one at a time: a simulation or a test must miss each
 	$(GO) test -tags mutants -count=1 -timeout 30m ./test/mutants
+
+.PHONY: model
+model: ## Check the design of rate leases with RUNS (1000000) runs of its model; a violation comes with the command that shows it again
+	@$(GO) test -c -o bin/model ./pkg/dynamo/internal/ratemodel
+	@bin/model -test.run '^TestModel$$' -test.timeout 0 -runs $(RUNS)
 
 # Of what go test prints, only the tables and what failed.
 .PHONY: bench

@@ -1,0 +1,33 @@
+// Package ratemodel checks the writes of rate leases over one number per limit, before
+// any code of the store rests on them. The store does not use these forms yet;
+// docs/rate-leases.md has their table.
+//
+// # State
+//
+// A bucket is an item, or two if it is cut into shards. For each limit the item has
+// one number v, the deficit in virtual time: v less the refill R(t) is missing.
+// The rate and the capacity are cut into parts. The item is the centre; it has the
+// parts that no holder has. A holder has parts of both in one slot of the item, and serves requests
+// from a bucket of its own in memory.
+//
+// # Runs
+//
+// A run draws everything from its seed: limits, replicas, clocks, and when each
+// message arrives. The store applies conditional writes as DynamoDB does: attributes
+// against constants, SET and ADD of constants. Messages are lost, late and doubled.
+// Replicas crash, sleep with and without their monotonic clock, and differ in their
+// clocks. All numbers are integers.
+//
+// # Oracles
+//
+// The windows: one bucket admits all that clients were admitted, each take at the
+// clock of its planner, and at the end has at least the tokens that are left. With
+// refunds, each effect lies between its plan and its commit.
+//
+// The ledger: a write changes the units of the centre and of the holders by its own
+// tokens and by losses that have a cause. So nothing comes from nowhere, and nothing is lost but refill beyond a full part, a lift, a
+// share under way, and a dead lease.
+//
+// A [Guard] is a condition or a rule that a run can do without, to show that one of
+// the oracles notices.
+package ratemodel

@@ -1,0 +1,44 @@
+package ratemodel
+
+// limit is a token bucket: capacity tokens, amount more every period ms. Its unit is
+// 1/(period·parts) token, so that a part of the rate refills a whole number of units
+// each ms.
+type limit struct {
+	capacity, amount, period, parts int64
+}
+
+// units is so many tokens in units.
+func (l limit) units(tokens int64) int64 { return tokens * l.period * l.parts }
+
+// room is so many parts of the capacity, in units.
+func (l limit) room(parts int64) int64 { return l.capacity * l.period * parts }
+
+// refilled is R(t): the units that the centre has refilled by t, on the item's line.
+func (l limit) refilled(it *item, t int64) int64 {
+	return l.amount * (it[attrRate]*t + it[attrLine])
+}
+
+// tokens is the units of the centre at t; it is negative in debt.
+func (l limit) tokens(it *item, n int, t int64) int64 {
+	return l.room(it[attrRoom]) - max(0, it[deficit(n)]-l.refilled(it, t))
+}
+
+// shard is the limit of one of two shards: half the capacity and half the rate.
+func (l limit) shard(i int) limit {
+	if i == 0 {
+		l.capacity = (l.capacity + 1) / 2
+	} else {
+		l.capacity /= 2
+	}
+	l.period *= 2
+	return l
+}
+
+// convert turns units of l into units of to, rounded against the tokens.
+func (l limit) convert(units int64, to limit) int64 {
+	n := units * to.period
+	if n < 0 {
+		return -((-n + l.period - 1) / l.period)
+	}
+	return n / l.period
+}
