@@ -333,9 +333,14 @@ func TestPortInUse(t *testing.T) {
 
 // What is probably not meant is said in one line at the start, and where to read it.
 func TestWarningsDoNotBuryTheGreeting(t *testing.T) {
-	r := start(t, "--demo") // the shipped configuration has some
+	r := start(t, "--config", write(t, "warned.yaml", `
+domains:
+- domain: d
+  rules:
+  - {name: daily, match: {key: "*"}, entity: "key/{key}", resource: all, limits: {a: 100/day, b: 200/day}, consume: {a: 1, b: 1}}
+`))
 	log := r.log.String()
-	if n := strings.Count(log, "WARN"); n != 1 || !strings.Contains(log, `see="ratelimit check --demo"`) {
+	if n := strings.Count(log, "WARN"); n != 1 || !strings.Contains(log, `see="ratelimit check --config `) {
 		t.Errorf("got %d warnings:\n%s", n, log)
 	}
 	r.stop(errInterrupted)

@@ -70,7 +70,7 @@ func TestSocketOutlivesNoProcess(t *testing.T) {
 	if _, err := os.Lstat(socket); err != nil {
 		t.Fatalf("%v: this test is about what a killed process leaves", err)
 	}
-	if _, stderr, err := copyTo(t, dir, nil); err == nil || !strings.Contains(stderr, "connection refused") {
+	if _, stderr, err := copyTo(t, dir, nil); err == nil || !strings.Contains(stderr, "no service answers at "+socket) {
 		t.Errorf("with nothing behind the socket: %v\n%s", err, stderr)
 	}
 	p = start(t, dir, config)
