@@ -15,7 +15,7 @@ import (
 // does not hold starts full.
 func (v *view) adopt(to *limiter.Limits, generation uint64, now int64) *view {
 	now = v.at(now)
-	next := &view{version: version{generation, to.Hash()}, shard: v.shard, refilled: now, taken: v.taken, slots: v.slots, leases: v.leases, limits: to}
+	next := &view{version: version{generation, to.Hash()}, shard: v.shard, refilled: now, taken: v.taken, slots: v.slots, booked: v.booked, leases: v.leases, limits: to}
 	if v.lasts(now) {
 		next.forgotten = v.forgotten
 	}

@@ -111,6 +111,7 @@
 //	rf                  last refill of every limit, Unix ms, never moves back
 //	cv, cg              hash and generation of the limits that the item is under
 //	lw0 .. lw7          id of the last write of the replicas of that slot
+//	lc0 .. lc7          id of the last charge or refund of the replicas of that slot
 //	ls_{replica}        the lease of a process: "{id} {limit}={q} ...", q in millitokens to the base of 36
 //	lt                  time of the last take, Unix ms
 //	lvl, ep             level of the shard: the item has one part in lvl; its epoch, which every change of the tree raises

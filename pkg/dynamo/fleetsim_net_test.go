@@ -35,7 +35,7 @@ func (c fleetClient) PutItem(ctx context.Context, in *dynamodb.PutItemInput, _ .
 func (c fleetClient) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
 	books := false
 	if update := c.process.fleet.update; update != nil {
-		books = pinsSlot(in)
+		books = bookedOnce(in)
 		update(in)
 	}
 	return sendTo(ctx, c.process, "UpdateItem", in.Key, func(ctx context.Context) (*dynamodb.UpdateItemOutput, error) {
@@ -53,9 +53,9 @@ func (f *fleet) did(in *dynamodb.UpdateItemInput, books bool, err error) {
 	}
 }
 
-// pinsSlot reports whether an update rests on the slot of its id being as it was seen.
-func pinsSlot(in *dynamodb.UpdateItemInput) bool {
-	return slices.ContainsFunc(clauses(in), func(c clause) bool { return strings.HasPrefix(c.attr, attrSlot) && c.operator != "<>" })
+// bookedOnce reports whether an update rests on the last charge or refund of its slot.
+func bookedOnce(in *dynamodb.UpdateItemInput) bool {
+	return slices.ContainsFunc(clauses(in), func(c clause) bool { return strings.HasPrefix(c.attr, attrBooked) })
 }
 
 // message is one message under way, and its reply.

@@ -19,6 +19,7 @@ const (
 	attrVersion    = "cv"
 	attrGeneration = "cg"
 	attrSlot       = "lw" // and a digit
+	attrBooked     = "lc" // and a digit
 	attrLastTake   = "lt"
 	attrTTL        = "ttl"
 	attrShardCount = "shard_count" // a hint, of sharded buckets
@@ -63,6 +64,9 @@ func limitAttr(limit, attr string) string { return limitPrefix + limit + "_" + a
 // slotAttr returns the name of a slot's attribute.
 func slotAttr(slot int) string { return attrSlot + strconv.Itoa(slot) }
 
+// bookedAttr returns the name of the attribute with the last charge or refund of a slot.
+func bookedAttr(slot int) string { return attrBooked + strconv.Itoa(slot) }
+
 // version says how new the limits are that a bucket is under.
 type version struct {
 	generation uint64
@@ -84,7 +88,8 @@ type view struct {
 	refilled int64 // Unix ms, of every limit that is not dormant
 	taken    int64 // Unix ms, the last take that the item tells of; minTime = none
 	slots    [slotCount]string
-	turn     string // id of the last that asked for a turn
+	booked   [slotCount]string // ids of the last charges and refunds
+	turn     string            // id of the last that asked for a turn
 	forgotten
 	leases   []holding // in order of the replicas' names
 	ttl      int64     // Unix s; 0 = none
@@ -166,7 +171,7 @@ func parseItem(table string, k key, item map[string]types.AttributeValue, known 
 	}
 	v.shard = r.shard(k)
 	for i := range v.slots {
-		v.slots[i] = r.mark(slotAttr(i))
+		v.slots[i], v.booked[i] = r.mark(slotAttr(i)), r.mark(bookedAttr(i))
 	}
 	v.turn = r.mark(attrTurn)
 	v.until, _ = r.optional(attrForgotten, minTime, maxTime)

@@ -382,7 +382,7 @@ type outcome struct {
 // never sent. One whose reply was lost finds its id when it is sent again, unless a
 // replica that shares its slot has written meanwhile: then its takes can be applied
 // twice, which admits too little and never too much, and is counted; its refunds and
-// charges are not applied twice, see expression.requireSlot.
+// charges are not applied twice, see expression.bookOnce.
 func (s *Store) send(l *lane, w *write, p *plan) outcome {
 	ctx, cancel := s.loop.within(s.stopped, max(s.cfg.Budget, doubtPatience))
 	defer cancel()
@@ -475,14 +475,25 @@ func (w *write) isDead(image *view) bool {
 		return false
 	case w.base == nil: // it makes the item, with its id
 		return image.slots[w.slot] == ""
-	case image.slots[w.slot] != w.base.slots[w.slot]:
+	case w.last(image) != w.last(w.base):
 		return false
 	}
 	return w.refilled != nil && image.refilled != w.refilled.refilled || image.shard.epoch != w.base.shard.epoch
 }
 
-// isIn reports whether an item shows that the write was applied.
-func (w *write) isIn(image *view) bool { return image != nil && image.slots[w.slot] == w.id }
+// last returns the id that tells whether the write was applied.
+func (w *write) last(v *view) string {
+	if w.books {
+		return v.booked[w.slot]
+	}
+	return v.slots[w.slot]
+}
+
+// isIn reports whether an item shows that the write was applied. One that makes the item
+// leaves its id in the slot alone.
+func (w *write) isIn(image *view) bool {
+	return image != nil && (image.slots[w.slot] == w.id || image.booked[w.slot] == w.id)
+}
 
 // inquire reads the item to see the outcome of a write in doubt. For one that only takes
 // it does so once: no caller waits for tokens that are given back.

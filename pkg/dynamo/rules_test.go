@@ -63,8 +63,8 @@ func TestAWriteIsAppliedOnce(t *testing.T) {
 }
 
 // What a write gives that was in doubt, and is refused when it is sent again, is
-// settled by its id only: another replica may have overwritten that, so that no other
-// write may give it. What was sure not to be applied is tried again.
+// settled by its id only: a refund of another replica may have overwritten that, so that
+// no other write may give it. What was sure not to be applied is tried again.
 func TestAGiftInDoubtIsNotGivenAgain(t *testing.T) {
 	refund := limiter.Spend{Limit: "a", Refund: limiter.Milli}
 	for _, tc := range []struct {
@@ -92,7 +92,7 @@ func TestAGiftInDoubtIsNotGivenAgain(t *testing.T) {
 			}
 			if tc.overwrite {
 				w.seen += slotCount - 1
-				w.member(aSecond).do(0, take(1))
+				w.member(aSecond).do(0, limiter.Spend{Limit: "a", Refund: limiter.Milli})
 			}
 			o := p.write.refusedBy(w.item())
 			if o.applied != tc.applied || !errors.Is(o.err, tc.want) || !o.known {
@@ -129,10 +129,12 @@ func TestAGiftThatCannotArriveIsGivenByAnother(t *testing.T) {
 			if tc.arrive && !p.send() {
 				t.Fatal("refused")
 			}
+			other := take(7)
 			if tc.mate {
 				w.seen += slotCount - 1
+				other = limiter.Spend{Limit: "a", Charge: 7 * limiter.Milli}
 			}
-			w.member(aSecond).do(21, take(7))
+			w.member(aSecond).do(21, other)
 			if p.send() {
 				t.Fatal("applied again")
 			}

@@ -15,6 +15,9 @@ func swapInput(table string, k key, id writeID, p *plan) *dynamodb.UpdateItemInp
 	old, next := s.swap, s.base
 	e := newExpression()
 	e.own(id)
+	if p.books() {
+		e.bookOnce(id, old.booked[id.slot])
+	}
 	e.pin(old)
 	e.addTo(attrUnits, p.units)
 	e.setTo(attrVersion, numberAttribute(next.version.hash))

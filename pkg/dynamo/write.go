@@ -43,13 +43,13 @@ type write struct {
 
 	base     *view // the item that it was planned for; nil for put
 	refilled *view // the item whose last refill it rests on; nil = it goes by none
-	books    bool  // it gives or charges tokens, and rests on its slot being as it was seen
+	books    bool  // it gives or charges tokens, and rests on the last such write of its slot
 	doubted  bool  // nobody knows what became of an attempt
 }
 
 // newWrite returns the write that carries out a plan.
 func newWrite(table string, k key, id writeID, p *plan) *write {
-	w := &write{writeID: id, books: slices.ContainsFunc(p.actors, (*request).books)}
+	w := &write{writeID: id, books: p.books()}
 	switch s := p.stage; {
 	case s.create:
 		w.putItem(table, k, p)
@@ -302,8 +302,8 @@ const maxBucketName = 256
 func begin(id writeID, p *plan) *expression {
 	e := newExpression()
 	e.own(id)
-	if slices.ContainsFunc(p.actors, (*request).books) { // sent again, it is applied once at most
-		e.requireSlot(id.slot, p.stage.base.slots[id.slot])
+	if p.books() { // sent again, it is applied once at most
+		e.bookOnce(id, p.stage.base.booked[id.slot])
 	}
 	e.require(attrVersion, "=", numberAttribute(p.stage.base.version.hash))
 	e.require(attrEpoch, "=", numberAttribute(p.stage.base.shard.epoch))
@@ -317,6 +317,9 @@ func begin(id writeID, p *plan) *expression {
 	return e
 }
 
+// books reports whether the plan gives or charges tokens.
+func (p *plan) books() bool { return slices.ContainsFunc(p.actors, (*request).books) }
+
 // own makes the write one that is applied once: sent again, it finds its own id.
 func (e *expression) own(id writeID) {
 	attr := slotAttr(id.slot)
@@ -324,15 +327,18 @@ func (e *expression) own(id writeID) {
 	e.setTo(attr, &types.AttributeValueMemberS{Value: id.id})
 }
 
-// requireSlot makes a write that gives or charges tokens rest on its slot being as it was
-// seen, which it never is again. Without, such a write would book twice if it arrived again
-// after one of a replica that shares the slot.
-func (e *expression) requireSlot(slot int, seen string) {
+// bookOnce makes a write that gives or charges tokens rest on the last such write of its
+// slot being the one that was seen, and leaves its own id there. Each write that changes
+// the attribute rests on it, so that no value ever comes back: a copy that arrives late is
+// refused. The id in the slot itself can come back, by a late copy of a take.
+func (e *expression) bookOnce(id writeID, seen string) {
+	attr := bookedAttr(id.slot)
 	if seen == "" {
-		e.requireAbsent(slotAttr(slot))
-		return
+		e.requireAbsent(attr)
+	} else {
+		e.require(attr, "=", &types.AttributeValueMemberS{Value: seen})
 	}
-	e.require(slotAttr(slot), "=", &types.AttributeValueMemberS{Value: seen})
+	e.setTo(attr, &types.AttributeValueMemberS{Value: id.id})
 }
 
 func (e *expression) setLastTake(p *plan) {
