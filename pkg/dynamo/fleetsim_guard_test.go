@@ -161,7 +161,9 @@ func TestSimulateFindsMissingRules(t *testing.T) {
 		{"what a lease has spent is reported by a refill", fleetSabotage{update: onSteps(unmoved)}, leasing},
 		{"a lease is served for its term and no longer", fleetSabotage{lane: immortal}, pausing},
 		{"a lease is served for its term by the clock on the wall, too", fleetSabotage{callClock: true}, sleeping},
-		{"a write that gives rests on the ids of writes", fleetSabotage{update: without(func(c clause) bool { return strings.HasPrefix(c.attr, attrSlot) || strings.HasPrefix(c.attr, attrBooked) })}, giving},
+		{"a write that gives rests on the ids of writes", fleetSabotage{update: without(func(c clause) bool {
+			return strings.HasPrefix(c.attr, attrSlot) || strings.HasPrefix(c.attr, attrBooked)
+		})}, giving},
 		{"what the dead held counts as spent", fleetSabotage{update: onSteps(returnsDead)}, dying},
 		{"ids have letters that are drawn for them", fleetSabotage{unsalted: true}, copying},
 		{"a charge rests on the last one of its slot", fleetSabotage{update: without(func(c clause) bool { return strings.HasPrefix(c.attr, attrBooked) })}, charging},
