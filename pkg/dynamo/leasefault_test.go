@@ -226,7 +226,7 @@ func (r *recording) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts
 var (
 	partName  = regexp.MustCompile(`(ns/RESOURCE#r|ns)#\d+`)             //nolint:gochecknoglobals // a constant
 	writeName = regexp.MustCompile(`[A-Z2-7]{9}:([0-9a-z]+)[0-9a-z]{2}`) //nolint:gochecknoglobals // a constant
-	slotName  = regexp.MustCompile(`(l[wc])[0-7]`)                            //nolint:gochecknoglobals // a constant
+	slotName  = regexp.MustCompile(`(l[wc])[0-7]`)                       //nolint:gochecknoglobals // a constant
 )
 
 // namesOf returns the id of the namespace.
