@@ -468,25 +468,18 @@ func (w *write) refusedBy(image *view) outcome {
 }
 
 // isDead reports whether an item shows that the write was not applied, and never will be:
-// its slot is as it was seen, and something that it rests on is past and never comes back.
+// its slot is as it was seen, also for charges and refunds, and something that it rests on
+// is past and never comes back.
 func (w *write) isDead(image *view) bool {
 	switch {
 	case image == nil:
 		return false
 	case w.base == nil: // it makes the item, with its id
 		return image.slots[w.slot] == ""
-	case w.last(image) != w.last(w.base):
+	case image.slots[w.slot] != w.base.slots[w.slot], image.booked[w.slot] != w.base.booked[w.slot]:
 		return false
 	}
 	return w.refilled != nil && image.refilled != w.refilled.refilled || image.shard.epoch != w.base.shard.epoch
-}
-
-// last returns the id that tells whether the write was applied.
-func (w *write) last(v *view) string {
-	if w.books {
-		return v.booked[w.slot]
-	}
-	return v.slots[w.slot]
 }
 
 // isIn reports whether an item shows that the write was applied. One that makes the item
