@@ -36,8 +36,47 @@ func (s *shardSim) settle() error {
 	for _, o := range s.whole {
 		s.checkWindows(o.name)
 	}
+	s.checkAccount()
 	s.checkWhole()
 	return s.fault
+}
+
+// checkAccount requires that what was done is what callers were told.
+func (s *shardSim) checkAccount() {
+	for _, c := range s.calls {
+		decided := c.told && !c.back && c.err == nil
+		if !decided || !c.admitted || c.died {
+			s.account.untold(c.all(), c.died || s.drop, c.err)
+		}
+		if !decided {
+			continue
+		}
+		s.expect(c)
+	}
+	if err := s.account.check(); err != nil {
+		s.failf("%v", err)
+	}
+}
+
+// expect takes down what a caller was told. Where limits go and come, the shards of one
+// answer do not all hold the same ones.
+func (s *shardSim) expect(c *shardCall) {
+	if s.drop {
+		for _, r := range c.all() {
+			s.account.expectRequest(r, c.admitted && r.admitted)
+		}
+		return
+	}
+	for i := range c.ops[0].Spends {
+		sp := &c.ops[0].Spends[i]
+		if !sp.Held {
+			continue
+		}
+		s.account.expect(sp.Limit, sp.Charge-sp.Refund)
+		if c.admitted {
+			s.account.expect(sp.Limit, sp.Take)
+		}
+	}
 }
 
 // isOne reports whether the bucket has one shard again.

@@ -143,6 +143,15 @@ func makeFull(s *shardSim, index int) bool {
 	return false
 }
 
+// forget drops what waits to be given back.
+func forget(s *shardSim) {
+	for _, r := range s.replicas {
+		for _, l := range r.lanes {
+			l.queue = slices.DeleteFunc(l.queue, func(r *request) bool { return r.call == nil })
+		}
+	}
+}
+
 // TestShardSimulationFindsMissingRules takes away one rule at a time: a simulation
 // that passes without a rule says nothing about it.
 func TestShardSimulationFindsMissingRules(t *testing.T) {
@@ -172,6 +181,7 @@ func TestShardSimulationFindsMissingRules(t *testing.T) {
 		{"an absorb rests on the balances", shardSabotage{update: on(absorbs, otherTokens)}, drawShardFeatures},
 		{"an absorb is not before the last refill of both", shardSabotage{update: on(absorbs, stayBehind)}, drawShardFeatures},
 		{"a missing shard is read before it is absorbed", shardSabotage{get: elsewhere}, drawShardFeatures},
+		{"what is taken for no admitted request is given back", shardSabotage{after: forget}, drawShardFeatures},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for seed := range uint64(20_000) {

@@ -31,20 +31,11 @@ type shardMessage struct {
 	index    int // of the shard
 	signed   int64
 	moment   int64 // that it was planned for
-	actors   []shardActor
+	actors   []effect
 	gives    bool
 	answered bool
 	out      any
 	err      error
-}
-
-// shardActor is what a write does for a request.
-type shardActor struct {
-	request  *request
-	limit    string
-	given    int64
-	taken    int64 // with what a charge booked
-	admitted int64
 }
 
 // shardClient is how a lane sends messages.
@@ -106,8 +97,7 @@ func shardOf(in any) int {
 }
 
 // actors are the requests that the write which is sent now decides.
-func (run *shardRun) actors() []shardActor {
-	var actors []shardActor
+func (run *shardRun) actors() []effect {
 	carried := slices.Clone(run.carried)
 	slices.SortStableFunc(carried, func(x, y *request) int { // as a plan has them
 		switch {
@@ -118,23 +108,7 @@ func (run *shardRun) actors() []shardActor {
 		}
 		return 1
 	})
-	for _, r := range carried {
-		if r.state.Load() != sent {
-			continue
-		}
-		for i := range r.spends {
-			sp := &r.spends[i]
-			if !sp.held {
-				continue
-			}
-			a := shardActor{request: r, limit: sp.limit, given: sp.give, taken: sp.found - sp.left.Tokens}
-			if r.admitted {
-				a.admitted = sp.take
-			}
-			actors = append(actors, a)
-		}
-	}
-	return actors
+	return effectsOf(carried)
 }
 
 // start begins a step of a lane.
@@ -217,7 +191,8 @@ func (s *shardSim) die(r *shardReplica) {
 		}
 	}
 	for _, c := range s.calls {
-		c.over = c.over || c.replica == r
+		c.died = c.died || c.replica == r
+		c.over = c.over || c.died
 	}
 }
 

@@ -23,6 +23,7 @@ type shardHistory struct {
 	calls   []*shardCall
 	last    [maxShards]int64 // moment of the latest commit of a shard
 	fault   error
+	account account
 	// Counted for the log.
 	admitted, denied, failed int
 	shapes                   map[string]int
@@ -57,7 +58,7 @@ func (s *shardSim) failf(format string, args ...any) {
 }
 
 func (s *shardSim) begin() {
-	s.carried, s.shapes = make(map[*request]bool), make(map[string]int)
+	s.carried, s.shapes, s.account = make(map[*request]bool), make(map[string]int), newAccount()
 	limits := s.versions[0]
 	for i := range limits.Len() {
 		p := limits.Params(i)
@@ -141,16 +142,24 @@ func (s *shardSim) applied(m *shardMessage) {
 	if s.look(m.index); s.fault != nil {
 		return
 	}
+	given := s.fits(m.actors, before, s.items[m.index])
 	s.shapes[s.shapeOf(m, before)]++
 	moment := max(m.moment, s.items[m.index].refilled)
 	s.last[m.index] = max(s.last[m.index], moment)
+	if _, refused := conditionItem(m.err); refused { // the reply has come: this is a copy
+		s.account.applied[m] = true
+	}
+	if err := s.account.did(m, m.actors); err != nil {
+		s.failf("%v", err)
+	}
 	for _, a := range m.actors {
 		s.carried[a.request] = true
 		s.commit(commit{limit: a.limit, at: moment, taken: a.taken, admitted: a.admitted, from: moment, to: s.late()})
 		s.commit(commit{limit: a.limit, at: s.last[m.index], given: a.given, from: moment, to: s.late()})
 		for i, o := range s.whole {
 			if o.name == a.limit {
-				had[i] -= a.taken
+				had[i] += given[o.name] - a.taken
+				given[o.name] = 0
 			}
 		}
 	}
@@ -162,6 +171,26 @@ func (s *shardSim) applied(m *shardMessage) {
 			s.failf("limit %s: a write to shard %d left %d millitokens, less than %d: lost for good", o.name, m.index, now, had[i])
 		}
 	}
+}
+
+// fits returns what is given to a shard, as far as it has room.
+func (s *shardSim) fits(actors []effect, before, after *view) map[string]int64 {
+	given := make(map[string]int64)
+	for _, a := range actors {
+		given[a.limit] += a.given
+	}
+	for limit := range given {
+		var x *balance
+		if before != nil && after != nil && before.shard.epoch == after.shard.epoch && before.version == after.version {
+			x = before.find(limit)
+		}
+		if x == nil {
+			given[limit] = 0 // not asked where shards or limits change
+			continue
+		}
+		given[limit] = roomFor(x, given[limit], s.late())
+	}
+	return given
 }
 
 // shapeOf names what a write did.

@@ -50,6 +50,7 @@ type shardSim struct {
 	shardFeatures
 	shardSabotage
 	r        *rand.Rand
+	leaving  *rand.Rand // nil = callers wait for their answers
 	t        *testing.T
 	db       *dynamofake.DB
 	site     site
@@ -87,6 +88,11 @@ type shardCall struct {
 	over    bool
 	back    bool  // another bucket will have denied
 	left    int64 // of what it took, not yet refunded
+
+	died     bool // its process has ended
+	told     bool // the rest is set
+	admitted bool
+	err      error
 }
 
 const (
@@ -108,6 +114,9 @@ func newShardSim(t *testing.T, seed uint64, f func(*rand.Rand) shardFeatures, wi
 		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(attrTTL), Enabled: aws.Bool(true)},
 	}); err != nil {
 		t.Fatal(err)
+	}
+	if leaving := rand.New(rand.NewPCG(seed, 2)); leaving.IntN(4) == 0 {
+		s.leaving = leaving
 	}
 	if s.shardFeatures = f(r); s.ttl {
 		s.unit = 60_000
@@ -131,7 +140,7 @@ func newShardSim(t *testing.T, seed uint64, f func(*rand.Rand) shardFeatures, wi
 func (s *shardSim) newReplica(index int) *shardReplica {
 	cfg, err := Config{
 		Client: shardClient{DB: s.db, sim: s}, Table: simTable, ShardUnits: 1 << 40, Quiet: time.Duration(simQuiet*s.unit) * time.Millisecond,
-		Idle: 10_000 * time.Hour, Logger: slog.New(slog.DiscardHandler),
+		Idle: 10_000 * time.Hour, Logger: slog.New(accountLog{Handler: slog.DiscardHandler, account: &s.account}),
 		Now: func() time.Time { return time.UnixMilli(s.now + s.skews[index]) },
 	}.withDefaults()
 	if err != nil {
@@ -213,6 +222,9 @@ func (s *shardSim) run() error {
 			s.shape(s.replicas[s.r.IntN(len(s.replicas))])
 		} else {
 			s.step(s.replicas[s.r.IntN(len(s.replicas))])
+		}
+		if s.leaving != nil && s.leaving.IntN(8) == 0 {
+			s.walkAway()
 		}
 		if s.fault != nil {
 			return s.fault
@@ -340,14 +352,27 @@ func (s *shardSim) advance(c *shardCall) {
 	}
 	c.over = true
 	c.leave()
-	if c.back {
+	if c.told = true; c.back {
 		for _, r := range c.all() {
 			store.giveBack(r)
 		}
 		return
 	}
 	admitted, err := store.decide(c.call, c.ops)
+	c.admitted, c.err = admitted, err
 	s.decided(c, admitted, err)
+}
+
+// walkAway has a caller leave before its answer.
+func (s *shardSim) walkAway() {
+	for _, c := range s.calls {
+		if !c.over && s.leaving.IntN(3) == 0 {
+			c.over, c.told = true, true
+			c.err = c.replica.store.abandon(doneContext(), c.call)
+			c.leave()
+			return
+		}
+	}
 }
 
 // drawActive returns a lane of a replica that has something to do, nil if none has.

@@ -110,6 +110,7 @@ func TestSimulationFindsMissingRules(t *testing.T) {
 	leasing := with(func(f *features) { *f = features{lease: true, lost: f.lost, crash: f.crash, two: f.two} })
 	rushing := with(func(f *features) { *f = features{lease: true, rush: true, lost: true} })
 	slots := func(c clause) bool { return strings.HasPrefix(c.attr, attrHolding) }
+	pinned := func(c clause) bool { return strings.HasPrefix(c.attr, attrSlot) && c.operator != "<>" }
 	expiring := with(func(f *features) { *f = features{ttl: true, charge: true, two: f.two, rush: f.rush} })
 	for _, tc := range []struct {
 		name     string
@@ -128,6 +129,7 @@ func TestSimulationFindsMissingRules(t *testing.T) {
 		{"a step rests on the slots", sabotage{write: without(slots)}, rushing},
 		{"a step rests on what is out on lease", sabotage{write: onSteps(without(func(c clause) bool { return c.is(limitLeased, "=") }))}, rushing},
 		{"a lease is returned once", sabotage{twice: true}, leasing},
+		{"a write that books rests on its slot", sabotage{write: without(pinned)}, whatever},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for seed := range uint64(40_000) {

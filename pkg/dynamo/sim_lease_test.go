@@ -29,6 +29,9 @@ func (s *sim) serve(r *simReplica, q *request) bool {
 		return false
 	}
 	s.leased++
+	if err := s.account.did(q, servedOf(q)); err != nil && s.corrupt == nil {
+		s.corrupt = err
+	}
 	for i := range q.spends {
 		q.spends[i].found += q.spends[i].cost
 	}

@@ -19,7 +19,9 @@ type history struct {
 	calls   []*simCall
 	refunds []*simRefund
 	truth   []simTruth
+	undos   []*request
 	leased  int // requests served from leases
+	account account
 }
 
 // simCall is a request from its arrival to its answer.
@@ -100,11 +102,19 @@ func (s *sim) sent(w *write, actors []*request) {
 	}
 }
 
-func (s *sim) applied(w *write) {
-	for _, f := range s.refunds {
-		if f.write == w {
-			f.applied = s.now
+func (s *sim) applied(f *simFlight) {
+	w := f.write
+	for _, r := range s.refunds {
+		if r.write == w {
+			r.applied = s.now
 		}
+	}
+	err := s.account.did(w, f.effects)
+	if err == nil {
+		err = s.checkKept(f)
+	}
+	if s.corrupt == nil {
+		s.corrupt = err
 	}
 }
 
@@ -126,6 +136,7 @@ func (s *sim) collect(r *simReplica) {
 		if undo := q.undo(); undo != nil && c.giveBack {
 			c.left = 0
 			undo.expires = q.expires
+			s.undos = append(s.undos, undo)
 			r.waiting = append(r.waiting, undo)
 			s.refunds = append(s.refunds, &simRefund{request: undo, created: s.now, applied: math.MaxInt64})
 		}
@@ -261,7 +272,7 @@ func (s *sim) checkEnd(name string, all []spent, b simBound) error {
 // is dormant too, since its debt was charged.
 func (s *sim) drain(name string) int64 {
 	v := s.item(nil)
-	now := s.now + slices.Max(s.skews)
+	now := s.late()
 	if v == nil { // full, under the newest limits that anybody knows: they count from their change
 		newest := 0
 		for _, r := range s.replicas {
@@ -279,6 +290,9 @@ func (s *sim) drain(name string) int64 {
 	}
 	return 0
 }
+
+// late is the time on the fastest clock.
+func (s *sim) late() int64 { return s.now + slices.Max(s.skews) }
 
 // checkDenials requires of every request that was denied without a write that the
 // item had too little for it at some moment of the call, and just what it was told.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -77,9 +78,11 @@ type simReplica struct {
 
 // simFlight is a plan that was sent, or a read.
 type simFlight struct {
-	plan  plan
-	write *write // nil = a read
-	begun int64
+	plan    plan
+	write   *write // nil = a read
+	begun   int64
+	effects []effect
+	spent   []amount // of the own lease, which the write reports
 }
 
 // simMessage is a message under way.
@@ -99,6 +102,7 @@ const (
 func newSim(t *testing.T, seed uint64, f func(*rand.Rand) features, without sabotage) *sim {
 	r := rand.New(rand.NewPCG(seed, 0))
 	s := &sim{r: r, t: t, db: dynamofake.New(), key: bucketKey("ns", "e", "r", 0, 0), now: simStart, unit: 1, sabotage: without}
+	s.account = newAccount()
 	if _, err := s.db.CreateTable(t.Context(), TableInput(simTable)); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +131,7 @@ func newSim(t *testing.T, seed uint64, f func(*rand.Rand) features, without sabo
 // newReplica starts a process of a replica. All replicas share a slot, so that they
 // wipe out each other's ids.
 func (s *sim) newReplica(index int) *simReplica {
-	cfg, err := Config{Client: s.db, Table: simTable, Now: s.clock, Leases: s.lease}.withDefaults()
+	cfg, err := Config{Client: s.db, Table: simTable, Now: s.clock, Leases: s.lease, Logger: slog.New(accountLog{Handler: slog.DiscardHandler, account: &s.account})}.withDefaults()
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -189,7 +193,10 @@ func (s *sim) run() error {
 			return s.corrupt
 		}
 	}
-	return s.check()
+	if err := s.check(); err != nil {
+		return err
+	}
+	return s.settle()
 }
 
 func (s *sim) step(r *simReplica) {
@@ -295,7 +302,10 @@ func (s *sim) plan(r *simReplica) {
 			s.write(w.update)
 		}
 		s.sent(w, p.actors)
-		r.flight = &simFlight{plan: p, write: w, begun: s.now}
+		r.flight = &simFlight{plan: p, write: w, begun: s.now, effects: effectsOf(p.actors)}
+		if p.step != nil && p.step.own {
+			r.flight.spent = r.lane.knows.lease.spentOf()
+		}
 		r.store.sendLease(r.lane, p.step, s.clock())
 		s.send(r)
 	case len(p.rest) > 0:
@@ -404,7 +414,7 @@ func (s *sim) apply(m simMessage) (*view, error) {
 		return nil, err
 	}
 	s.saw()
-	s.applied(w)
+	s.applied(m.flight)
 	return s.item(m.from.lane), nil
 }
 
@@ -432,6 +442,9 @@ func (s *sim) item(l *lane) *view {
 func (s *sim) timeout(r *simReplica) {
 	f := r.flight
 	tooOld := s.now-f.begun > simLife*s.unit
+	if f.write != nil {
+		f.write.doubted = true
+	}
 	switch {
 	case f.write == nil:
 		f.begun = s.now
@@ -444,7 +457,6 @@ func (s *sim) timeout(r *simReplica) {
 		r.flight = nil
 		s.conclude(r, f, outcome{err: limiter.ErrUncertain})
 	default:
-		f.write.doubted = true
 		s.send(r)
 	}
 	s.collect(r)
