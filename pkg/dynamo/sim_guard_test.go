@@ -110,7 +110,7 @@ func TestSimulationFindsMissingRules(t *testing.T) {
 	leasing := with(func(f *features) { *f = features{lease: true, lost: f.lost, crash: f.crash, two: f.two} })
 	rushing := with(func(f *features) { *f = features{lease: true, rush: true, lost: true} })
 	slots := func(c clause) bool { return strings.HasPrefix(c.attr, attrHolding) }
-	pinned := func(c clause) bool { return strings.HasPrefix(c.attr, attrSlot) && c.operator != "<>" }
+	pinned := func(c clause) bool { return strings.HasPrefix(c.attr, attrBooked) }
 	expiring := with(func(f *features) { *f = features{ttl: true, charge: true, two: f.two, rush: f.rush} })
 	for _, tc := range []struct {
 		name     string
