@@ -45,7 +45,7 @@ func mutants() []mutant {
 		},
 		{
 			name: "a shard with leases out is neither split nor merged", file: "shape.go",
-			rule: "if v.balances[i].leased > 0 {", without: "if v.balances[i].leased < 0 {",
+			rule: "if v.shard.moving || v.shard.gone || len(v.leases) > 0 {", without: "if !v.shard.moving && !v.shard.gone {\n\t\treturn true\n\t}\n\tif v.shard.moving || v.shard.gone {",
 			found: "TestDeadLeasesMakeWayForAMerge",
 		},
 		{
