@@ -11,7 +11,7 @@ import (
 
 // Door is a listener with a bound on its connections. Beyond the bound it closes the oldest
 // connection that has shown no principal to a [Control], and when all have, the new one. So
-// strangers who connect and say nothing do not keep the operator out. Its server needs
+// peers that connect and send nothing do not keep the operator out. Its server needs
 // [Door.ConnContext]. It is safe for concurrent use.
 type Door struct {
 	net.Listener

@@ -59,7 +59,7 @@ func (r *Rule) named(v *view) int {
 }
 
 // differences is how many things keep a rule from matching, and the first of them. A
-// stranger may ask with thousands of entries: only what is listed is put into words.
+// stranger may ask with thousands of entries: only listed rules are put into words.
 type differences struct {
 	listed []string // maxListed at most
 	count  int

@@ -37,7 +37,7 @@ func (s *Store) takeDurably(ctx context.Context, now int64, ops []limiter.Op) (b
 	}
 }
 
-// bookLater books the ops that are for later, also for a caller who has left.
+// bookLater books the ops that are for later, also for a caller that has left.
 func (s *Store) bookLater(ctx context.Context, now int64, ops []limiter.Op, later []int) error {
 	for _, i := range later {
 		if _, err := s.takeDurably(context.WithoutCancel(ctx), now, ops[i:i+1]); err != nil {
