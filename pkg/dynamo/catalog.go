@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -94,7 +96,7 @@ func (c *catalog) close(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return contextError(ctx)
+		return awsdb.ContextError(ctx)
 	}
 }
 
@@ -106,7 +108,7 @@ func (c *catalog) usable(ctx context.Context) error {
 	if closed {
 		return limiter.ErrClosed
 	}
-	return contextError(ctx)
+	return awsdb.ContextError(ctx)
 }
 
 // sawAll notes a value of the table's counter.

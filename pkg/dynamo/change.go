@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -20,8 +22,6 @@ const (
 	attrRefs     = "refs"       // of a change: what it changed; absent = anything
 	attrRefKind  = "kind"
 	attrChangeAt = "at" // Unix ms
-
-	conditionFailed = "ConditionalCheckFailed" // code of a canceled transaction's reason
 
 	// changeTimeout bounds a change whose caller set no deadline.
 	changeTimeout = 10 * time.Second
@@ -61,14 +61,14 @@ func (c *catalog) change(ctx context.Context, namespace string, prepare func(ctx
 			return err
 		}
 		err = c.commit(ctx, c.transaction(sp, base, e))
-		code, item := reasonAt(err, 0)
+		code, item := awsdb.ReasonAt(err, 0)
 		switch {
 		case err == nil:
 			sp.saw(base + 1)
 			c.tell(sp, base, base+1, c.all.Load(), e.refs)
 			return nil
-		case code != conditionFailed:
-			return fmt.Errorf("changing namespace %.100q in table %s: %w", namespace, c.table, translate(err))
+		case code != awsdb.ConditionFailed:
+			return fmt.Errorf("changing namespace %.100q in table %s: %w", namespace, c.table, awsdb.Translate(err))
 		}
 		if base, err = c.parseCounter(generationKey(sp.id), item); err != nil {
 			return err
@@ -124,15 +124,15 @@ func (c *catalog) commit(ctx context.Context, in *dynamodb.TransactWriteItemsInp
 	doubtful := false
 	for try := 1; ; try++ {
 		_, err := c.client.TransactWriteItems(ctx, in)
-		kind := kindOf(err)
-		if err == nil || kind != nil && !mayPass(kind) {
+		kind := awsdb.KindOf(err)
+		if err == nil || kind != nil && !awsdb.MayPass(kind) {
 			return err
 		}
 		doubtful = doubtful || errors.Is(kind, limiter.ErrUncertain)
-		if !doubtful && classOf(err) == refused {
+		if !doubtful && awsdb.IsRefused(err) {
 			return err
 		}
-		if pause(ctx, try) == nil {
+		if awsdb.Pause(ctx, awsdb.Goroutines{}, try) == nil {
 			continue
 		}
 		if doubtful {

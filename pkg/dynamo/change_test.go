@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
@@ -388,7 +390,7 @@ func TestReadIsOfOneTime(t *testing.T) {
 type slowReads struct{ Client }
 
 func (s slowReads) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
-	if err := pause(ctx, 3); err != nil {
+	if err := awsdb.Pause(ctx, awsdb.Goroutines{}, 3); err != nil {
 		return nil, err
 	}
 	return s.Client.BatchGetItem(ctx, in, opts...)

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
@@ -57,7 +59,7 @@ func (s *Store) tendOnce(l *lane) bool {
 			l.todo = nil
 		}
 		return true
-	case l.knows.clock.doubtful:
+	case l.knows.clock.Doubtful:
 		l.todo = nil // what time it is must be certain; they will come again
 		return false
 	case v != nil && v.shard.moving && s.cfg.Now().Before(l.rest):
@@ -92,7 +94,7 @@ func (s *Store) stale(l *lane) bool {
 
 // sight reads the item anew.
 func (s *Store) sight(l *lane) (*view, error) {
-	image, err := s.read(l, mayPass)
+	image, err := s.read(l, awsdb.MayPass)
 	if err == nil {
 		s.saw(l, image)
 	}
@@ -122,11 +124,11 @@ func (s *Store) do(l *lane, c chore) {
 // finish makes the other half of a split.
 func (s *Store) finish(l *lane) {
 	v := l.knows.view
-	ctx, cancel := s.loop.within(s.stopped, s.cfg.Attempt)
+	ctx, cancel := s.loop.Within(s.stopped, s.cfg.Attempt)
 	defer cancel()
 	_, err := s.client.PutItem(ctx, makeInput(s.cfg.Table, l.site, v, s.lately(l)))
 	s.stats.wrote(err)
-	if item, refused := conditionItem(err); refused {
+	if item, refused := awsdb.ConditionItem(err); refused {
 		err = nil
 		r := bucketReader{newRecordReader(s.cfg.Table, l.site.shard(v.shard.other().index), item)}
 		if made := r.int(attrEpoch, 0, maxEpoch) >= v.shard.other().epoch; r.fault != nil || !made {
@@ -151,7 +153,7 @@ func (s *Store) absorb(l *lane, c chore) bool {
 	if found == nil { // only what is missing after the view of its heir is missing for good
 		other := lane{key: l.site.shard(c.index)}
 		var err error
-		if found, err = s.read(&other, mayPass); err != nil {
+		if found, err = s.read(&other, awsdb.MayPass); err != nil {
 			return false
 		}
 	}
@@ -177,11 +179,11 @@ func (s *Store) absorb(l *lane, c chore) bool {
 // reshape sends a write that changes what the item is, once, and reports whether it
 // was applied. When that is not known the item is read before anything else.
 func (s *Store) reshape(l *lane, in *dynamodb.UpdateItemInput) bool {
-	ctx, cancel := s.loop.within(s.stopped, s.cfg.Attempt)
+	ctx, cancel := s.loop.Within(s.stopped, s.cfg.Attempt)
 	defer cancel()
 	out, err := s.client.UpdateItem(ctx, in)
 	s.stats.wrote(err)
-	item, refused := conditionItem(err)
+	item, refused := awsdb.ConditionItem(err)
 	if err == nil {
 		item = out.Attributes
 	} else if refused {
@@ -206,7 +208,7 @@ func (s *Store) reshape(l *lane, in *dynamodb.UpdateItemInput) bool {
 // before that, would get once more what they had no room for.
 func (s *Store) lately(l *lane) int64 {
 	v := l.knows.view
-	return max(l.knows.now, v.refilled, v.taken, s.cfg.Clock.correct(s.cfg.Now()).UnixMilli())
+	return max(l.knows.now, v.refilled, v.taken, s.cfg.Clock.Correct(s.cfg.Now()).UnixMilli())
 }
 
 // cost is how many write units a write of a lane counts: its own, and those of its

@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -69,7 +71,7 @@ func dated[I, O any](ctx context.Context, m *machine, call func(context.Context,
 	if m.lie != nil {
 		date = date.Add(m.lie())
 	}
-	m.clock.observe(sent, m.now(), date.Truncate(time.Second))
+	m.clock.Observe(sent, m.now(), date.Truncate(time.Second))
 	return out, err
 }
 
@@ -262,7 +264,7 @@ func TestAClockJumps(t *testing.T) {
 				if got := stores[0].Stats().Halts; got != 1 || stores[1].Stats().Halts != 0 {
 					t.Errorf("refills stopped %d and %d times, want 1 and 0", got, stores[1].Stats().Halts)
 				}
-				if v := time.Until(machines[0].clock.correct(machines[0].now())).Abs(); v > 100*time.Millisecond {
+				if v := time.Until(machines[0].clock.Correct(machines[0].now())).Abs(); v > 100*time.Millisecond {
 					t.Errorf("the clock is wrong by %v", v)
 				}
 			})
@@ -318,9 +320,9 @@ func TestWithoutATrustedClock(t *testing.T) {
 			{"a charge", "part", day, limiter.Spend{Charge: limiter.Milli}, true, nil, 0},
 			{"a refund", "part", day, limiter.Spend{Refund: limiter.Milli}, true, nil, 0},
 			{"more than there can be", "part", day, limiter.Spend{Take: 9 * limiter.Milli}, false, nil, 0},
-			{"what may be due", "due", second, limiter.Spend{Take: 6 * limiter.Milli}, false, limiter.ErrUnavailable, jumpReplies},
-			{"of a full limit", "full", day, limiter.Spend{Take: limiter.Milli}, false, limiter.ErrUnavailable, jumpReplies},
-			{"without an item", "none", day, limiter.Spend{Take: limiter.Milli}, false, limiter.ErrUnavailable, jumpReplies},
+			{"what may be due", "due", second, limiter.Spend{Take: 6 * limiter.Milli}, false, limiter.ErrUnavailable, awsdb.JumpReplies},
+			{"of a full limit", "full", day, limiter.Spend{Take: limiter.Milli}, false, limiter.ErrUnavailable, awsdb.JumpReplies},
+			{"without an item", "none", day, limiter.Spend{Take: limiter.Milli}, false, limiter.ErrUnavailable, awsdb.JumpReplies},
 		} {
 			refilled := refilledAt(t, s, tc.entity)
 			reads := s.Stats().Reads
@@ -328,7 +330,7 @@ func TestWithoutATrustedClock(t *testing.T) {
 			if got != tc.want || !errors.Is(err, tc.err) || err != nil && !strings.Contains(err.Error(), "the clock of this machine may be off by ") {
 				t.Errorf("%s: got %t, %v; want %t, %v", tc.name, got, err, tc.want, tc.err)
 			}
-			if n := s.Stats().Reads - reads; n < int64(tc.reads) || n > jumpReplies {
+			if n := s.Stats().Reads - reads; n < int64(tc.reads) || n > awsdb.JumpReplies {
 				t.Errorf("%s: %d reads", tc.name, n)
 			}
 			if at := refilledAt(t, s, tc.entity); at != refilled {

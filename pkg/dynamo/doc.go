@@ -76,7 +76,8 @@
 // # Files
 //
 //	name.go, key.go, keyparse.go    keys of every record, one-to-one, and their parsers
-//	table.go, newclient.go          the table and its indexes, created or checked; clients that never retry
+//	internal/awsdb, aws.go          clients that never retry, errors, the clock, the circuit breaker, goroutines and timers
+//	table.go                        the table and its indexes, created or checked
 //	namespace.go, space.go          names of namespaces to their opaque ids; those in use
 //	record.go, recordreader.go      entities, limits and changes as items
 //	query.go, batch.go              access patterns; batches with their leftovers retried
@@ -96,9 +97,8 @@
 //	shard.go, shape.go              the tree of a bucket's shards; the writes that change it
 //	load.go, chore.go               when to split and to merge; what lanes do for their items
 //	tree.go, spread.go              what this process knows of the trees; one op over several shards
-//	clock.go, outage.go             this machine's clock, corrected by replies; the circuit breaker
-//	loop.go                         the goroutines of lanes, and how they wait
-//	errors.go                       errors of the SDK to those of the contract
+//	giveback.go                     give-backs that wait for the end of an outage
+//	corrupt.go                      errors of items that are not as this program writes them
 //
 // # Bucket items
 //

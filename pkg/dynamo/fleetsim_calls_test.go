@@ -22,23 +22,23 @@ func (f *fleet) call(p *process) {
 	case (x < 5 || x < 50 && f.restless) && f.refund && len(f.refundable) > 0:
 		f.giveBack(p)
 	case x < 8 && f.settle:
-		p.start(func() { f.reserve(p) })
+		p.Start(func() { f.reserve(p) })
 	case x < 12 && f.charge:
 		b := f.buckets[f.r.IntN(len(f.buckets))]
 		op := f.op(p, b)
 		for i := range op.Spends {
 			op.Spends[i] = limiter.Spend{Limit: op.Spends[i].Limit, Charge: min(f.cost(), b.capacity()/20+1)}
 		}
-		p.start(func() { _, _ = f.take(p, []limiter.Op{op}) })
+		p.Start(func() { _, _ = f.take(p, []limiter.Op{op}) })
 	case x < 15 && f.looks:
 		op := f.op(p, f.buckets[f.r.IntN(len(f.buckets))])
 		for i := range op.Spends {
 			op.Spends[i] = limiter.Spend{Limit: op.Spends[i].Limit, Look: true}
 		}
-		p.start(func() { _, _ = f.take(p, []limiter.Op{op}) })
+		p.Start(func() { _, _ = f.take(p, []limiter.Op{op}) })
 	default:
 		ops := f.drawTake(p)
-		p.start(func() {
+		p.Start(func() {
 			if admitted, _ := f.take(p, ops); admitted && f.refund && (f.restless || f.r.IntN(8) == 0) {
 				f.keep(ops)
 			}
@@ -124,7 +124,7 @@ func (f *fleet) giveBack(p *process) {
 	for _, limit := range t.limits {
 		op.Spends = append(op.Spends, limiter.Spend{Limit: limit, Refund: amount})
 	}
-	p.start(func() { _, _ = f.take(p, []limiter.Op{op}) })
+	p.Start(func() { _, _ = f.take(p, []limiter.Op{op}) })
 }
 
 // later returns an op of a bucket that goes to where an earlier one went.
@@ -147,7 +147,7 @@ func (f *fleet) reserve(p *process) {
 	for try := range 2 {
 		f.at(when+int64(try)*f.r.Int64N(20e6), func() {
 			by := f.replicas[f.r.IntN(len(f.replicas))].process
-			by.start(func() {
+			by.Start(func() {
 				own := mark
 				own.Owner = fmt.Sprint("owner", try)
 				f.settleAs(by, own, ops, actual)

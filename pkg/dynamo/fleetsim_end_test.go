@@ -63,7 +63,7 @@ func (f *fleet) ask(p *process, b *simBucket, n func(tokenbucket.Params) int64) 
 		op.Spends = append(op.Spends, limiter.Spend{Limit: limits.At(i).Name, Take: take, Look: take == 0})
 	}
 	a := &answer{}
-	p.start(func() {
+	p.Start(func() {
 		a.admitted, a.err = f.take(p, []limiter.Op{op})
 		a.given = true
 	})

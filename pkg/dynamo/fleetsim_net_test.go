@@ -103,7 +103,7 @@ func sendTo[O any](ctx context.Context, p *process, op string, k map[string]type
 		}
 	}
 	if !m.date.IsZero() { // as the client does
-		p.clock.observe(m.from, p.now(), m.date)
+		p.clock.Observe(m.from, p.now(), m.date)
 	}
 	return m.out, m.err
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -322,7 +324,7 @@ func (f *fleet) lags(by int64) {
 // arrived takes down that DynamoDB did what a message asks for.
 func (f *fleet) arrived(pk, op string, err error) {
 	of, ok := f.byKey[pk]
-	_, refused := conditionItem(err)
+	_, refused := awsdb.ConditionItem(err)
 	if err != nil && !refused {
 		f.failf("DynamoDB refuses a message: %w", err)
 	}

@@ -122,7 +122,7 @@ func (p *process) leave() {
 	}
 	p.leaving = true
 	end := p.fleet.now + int64(2*time.Second)
-	p.start(func() {
+	p.Start(func() {
 		p.store.closing.Store(true)
 		p.store.returnLeases(p.fleet.newContext(p.stopped, end))
 	})
@@ -188,7 +188,7 @@ func (p *process) freeze(d int64) {
 
 // The methods of a loop follow.
 
-func (p *process) start(run func()) {
+func (p *process) Start(run func()) {
 	if p.ended {
 		return
 	}
@@ -197,12 +197,12 @@ func (p *process) start(run func()) {
 	t.wake(p.fleet.now + p.fleet.r.Int64N(int64(20*time.Microsecond)))
 }
 
-func (p *process) yield() {
+func (p *process) Yield() {
 	p.fleet.running.wake(p.fleet.now)
 	p.fleet.park()
 }
 
-func (p *process) wait(ctx context.Context, done <-chan struct{}) error {
+func (p *process) Wait(ctx context.Context, done <-chan struct{}) error {
 	for t := p.fleet.running; ; {
 		select {
 		case <-done:
@@ -238,7 +238,7 @@ func (p *process) rouse() {
 	})
 }
 
-func (p *process) sleep(ctx context.Context, d time.Duration) error {
+func (p *process) Sleep(ctx context.Context, d time.Duration) error {
 	if endOf(ctx)-p.fleet.now <= int64(d) {
 		return context.DeadlineExceeded
 	}
@@ -252,12 +252,12 @@ func (p *process) sleep(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-func (p *process) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+func (p *process) Within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	c := p.fleet.newContext(ctx, p.fleet.now+int64(d))
 	return c, func() { c.canceled = true }
 }
 
-func (p *process) draw(n int64) int64 {
+func (p *process) Draw(n int64) int64 {
 	if p.fleet.unsalted && n == salts {
 		return 0
 	}

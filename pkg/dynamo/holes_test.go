@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -156,7 +158,7 @@ func (p *planned) send() bool {
 	} else {
 		_, err = p.db.UpdateItem(context.Background(), p.write.update)
 	}
-	if _, refused := conditionItem(err); err != nil && !refused {
+	if _, refused := awsdb.ConditionItem(err); err != nil && !refused {
 		p.t.Fatal(err)
 	}
 	return err == nil

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
 )
 
 // A process writes under a name that it draws when it starts. Each of its writes has a
@@ -23,11 +25,11 @@ const (
 )
 
 // drawName draws the name of a run.
-func drawName(by loop) string {
+func drawName(by awsdb.Loop) string {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 	var name [nameLetters]byte
 	for i := range name {
-		name[i] = letters[by.draw(int64(len(letters)))]
+		name[i] = letters[by.Draw(int64(len(letters)))]
 	}
 	return string(name[:])
 }
@@ -42,7 +44,7 @@ func (s *Store) self() string {
 
 // numbered returns the id with a number, which ends in letters that are drawn.
 func (s *Store) numbered(n uint64) string {
-	salt := strconv.FormatInt(s.loop.draw(salts), 36)
+	salt := strconv.FormatInt(s.loop.Draw(salts), 36)
 	return strconv.FormatUint(n, 36) + strings.Repeat("0", saltLetters-len(salt)) + salt
 }
 

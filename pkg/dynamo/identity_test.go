@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -79,7 +81,7 @@ func TestACopyGetsAnotherName(t *testing.T) {
 // An id ends in letters that are drawn for it alone, also where two processes have the
 // same name and come to the same number.
 func TestIdsOfCopiesDiffer(t *testing.T) {
-	one, other := newStore(Config{}, goroutines{}, "SAMENAME1"), newStore(Config{}, goroutines{}, "SAMENAME1")
+	one, other := newStore(Config{}, awsdb.Goroutines{}, "SAMENAME1"), newStore(Config{}, awsdb.Goroutines{}, "SAMENAME1")
 	same := 0
 	const tries = 100
 	for range tries {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -200,16 +202,16 @@ func (s *Store) consult(l *lane) {
 	if s.cfg.Clock == nil {
 		return
 	}
-	r := s.cfg.Clock.reading()
+	r := s.cfg.Clock.Reading()
 	l.knows.clock = r
-	if s.halted.Load() == r.doubtful || !s.halted.CompareAndSwap(!r.doubtful, r.doubtful) {
+	if s.halted.Load() == r.Doubtful || !s.halted.CompareAndSwap(!r.Doubtful, r.Doubtful) {
 		return
 	}
-	if r.doubtful {
+	if r.Doubtful {
 		s.stats.halts.Add(1)
-		s.cfg.Logger.Error("the clock cannot be trusted: nothing is refilled", slog.Duration("offset", r.correction), slog.Duration("uncertainty", r.uncertainty))
+		s.cfg.Logger.Error("the clock cannot be trusted: nothing is refilled", slog.Duration("offset", r.Correction), slog.Duration("uncertainty", r.Uncertainty))
 	} else {
-		s.cfg.Logger.Info("the clock can be trusted: refills go on", slog.Duration("offset", r.correction), slog.Duration("uncertainty", r.uncertainty))
+		s.cfg.Logger.Info("the clock can be trusted: refills go on", slog.Duration("offset", r.Correction), slog.Duration("uncertainty", r.Uncertainty))
 	}
 }
 
@@ -218,23 +220,23 @@ func (s *Store) consult(l *lane) {
 func (s *Store) doubt(l *lane, pending []*request) []*request {
 	kept := pending[:0]
 	for _, r := range pending {
-		if r.doubts++; r.doubts <= jumpReplies {
+		if r.doubts++; r.doubts <= awsdb.JumpReplies {
 			kept = append(kept, r)
 			continue
 		}
-		s.fail(r, fmt.Errorf("%w: the clock of this machine may be off by %v; it must be set right, or DynamoDB's must", limiter.ErrUnavailable, l.knows.clock.uncertainty))
+		s.fail(r, fmt.Errorf("%w: the clock of this machine may be off by %v; it must be set right, or DynamoDB's must", limiter.ErrUnavailable, l.knows.clock.Uncertainty))
 	}
 	return kept
 }
 
 // look reads the item.
 func (s *Store) look(l *lane, pending []*request) []*request {
-	if l.knows.clock.doubtful {
+	if l.knows.clock.Doubtful {
 		if pending = s.doubt(l, pending); len(pending) == 0 {
 			return nil
 		}
 	}
-	image, err := s.read(l, passes)
+	image, err := s.read(l, awsdb.Passes)
 	if err != nil {
 		for _, r := range pending {
 			s.fail(r, err)
@@ -384,14 +386,14 @@ type outcome struct {
 // twice, which admits too little and never too much, and is counted; its refunds and
 // charges are not applied twice, see expression.bookOnce.
 func (s *Store) send(l *lane, w *write, p *plan) outcome {
-	ctx, cancel := s.loop.within(s.stopped, max(s.cfg.Budget, doubtPatience))
+	ctx, cancel := s.loop.Within(s.stopped, max(s.cfg.Budget, doubtPatience))
 	defer cancel()
-	sure, cancelSure := s.loop.within(ctx, s.cfg.Budget)
+	sure, cancelSure := s.loop.Within(ctx, s.cfg.Budget)
 	defer cancelSure()
 	for try := 1; ; try++ {
 		image, err := s.sendOnce(ctx, l, w)
-		found, refused := conditionItem(err)
-		err = translate(err)
+		found, refused := awsdb.ConditionItem(err)
+		err = awsdb.Translate(err)
 		uncertain := errors.Is(err, limiter.ErrUncertain)
 		switch {
 		case err == nil:
@@ -407,7 +409,7 @@ func (s *Store) send(l *lane, w *write, p *plan) outcome {
 			waiting = ctx
 			s.turnAway(l, p, err)
 		}
-		if (uncertain || retryable(err) || w.doubted && errors.Is(err, errOutage)) && p.anyWaits() && pauseBy(waiting, s.loop, try) == nil {
+		if (uncertain || awsdb.Retryable(err) || w.doubted && errors.Is(err, awsdb.ErrOutage)) && p.anyWaits() && awsdb.Pause(waiting, s.loop, try) == nil {
 			s.stats.resent.Add(1)
 			l.owed += l.units()
 			continue
@@ -425,7 +427,7 @@ func (s *Store) send(l *lane, w *write, p *plan) outcome {
 // turnAway fails who waits behind a write in doubt, when DynamoDB is taken for
 // unavailable: only those whom the write is for know nothing until it answers.
 func (s *Store) turnAway(l *lane, p *plan, err error) {
-	if !errors.Is(err, errOutage) {
+	if !errors.Is(err, awsdb.ErrOutage) {
 		return
 	}
 	arrived, _ := s.lanes.next(l, false, s.cfg.Now)
@@ -491,7 +493,7 @@ func (w *write) isIn(image *view) bool {
 // inquire reads the item to see the outcome of a write in doubt. For one that only takes
 // it does so once: no caller waits for tokens that are given back.
 func (s *Store) inquire(l *lane, w *write, cause error) outcome {
-	worth := mayPass
+	worth := awsdb.MayPass
 	if !w.books {
 		worth = func(error) bool { return false }
 	}
@@ -512,7 +514,7 @@ var errUnreadable = errors.New("the item after the write")
 
 // sendOnce sends a write and returns the item that it left.
 func (s *Store) sendOnce(ctx context.Context, l *lane, w *write) (*view, error) {
-	ctx, cancel := s.loop.within(ctx, s.cfg.Attempt)
+	ctx, cancel := s.loop.Within(ctx, s.cfg.Attempt)
 	defer cancel()
 	if w.put != nil {
 		_, err := s.client.PutItem(ctx, w.put)
@@ -533,21 +535,21 @@ func (s *Store) sendOnce(ctx context.Context, l *lane, w *write) (*view, error) 
 // read reads the item as it is now; nil when there is none. It tries again after
 // errors that are worth it.
 func (s *Store) read(l *lane, worth func(error) bool) (*view, error) {
-	ctx, cancel := s.loop.within(s.stopped, s.cfg.Budget)
+	ctx, cancel := s.loop.Within(s.stopped, s.cfg.Budget)
 	defer cancel()
 	for try := 0; ; {
 		item, err := s.readOnce(ctx, l)
 		if err == nil {
 			return s.parse(l, item)
 		}
-		if err = translateRead(err); !retryReadBy(ctx, s.loop, &try, worth(err)) {
+		if err = awsdb.TranslateRead(err); !awsdb.Retry(ctx, s.loop, &try, worth(err)) {
 			return nil, err
 		}
 	}
 }
 
 func (s *Store) readOnce(ctx context.Context, l *lane) (map[string]types.AttributeValue, error) {
-	ctx, cancel := s.loop.within(ctx, s.cfg.Attempt)
+	ctx, cancel := s.loop.Within(ctx, s.cfg.Attempt)
 	defer cancel()
 	s.stats.reads.Add(1)
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{

@@ -4,6 +4,8 @@ import (
 	"hash/maphash"
 	"sync"
 	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
 )
 
 const (
@@ -86,7 +88,7 @@ func (l *lane) start() *lane {
 // gather lets goroutines run that are ready to, as long as they bring requests: of
 // callers who were answered together most ask again at once, and go into one write
 // instead of two. Nothing is waited for.
-func (t *lanes) gather(l *lane, by loop) {
+func (t *lanes) gather(l *lane, by awsdb.Loop) {
 	const most = 16
 	sh := t.shard(l.key.pk)
 	for n, before := 0, -1; n < most; n++ {
@@ -97,7 +99,7 @@ func (t *lanes) gather(l *lane, by loop) {
 			return
 		}
 		before = now
-		by.yield()
+		by.Yield()
 	}
 }
 
@@ -159,4 +161,10 @@ func (t *lanes) count() int {
 		sh.mu.Unlock()
 	}
 	return n
+}
+
+// serve runs a lane beside its caller, which holds a piece of work.
+func (s *Store) serve(l *lane) {
+	s.work.Add(1)
+	s.loop.Start(func() { s.run(l) })
 }

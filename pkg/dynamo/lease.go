@@ -123,7 +123,7 @@ func (s *Store) ask(l *lane, pending []*request) {
 	}
 	k.lease.replica, k.lease.id = s.self(), s.numbered(s.leaseIDs.Add(1))
 	if k.lease.dead = l.dead(now); len(pending) == 0 && wanted {
-		k.lease.now = s.cfg.Clock.steady(now).UnixMilli()
+		k.lease.now = s.cfg.Clock.Steady(now).UnixMilli()
 	}
 	if k.seen.hash == h.version.hash { // it was seen to be as new by what was served
 		k.seen.generation = max(k.seen.generation, h.version.generation)
@@ -184,7 +184,7 @@ func (a *leaseAsk) spentOf() []amount {
 // quotas returns what a lease of the lane should have, none when it should have none.
 func (s *Store) quotas(l *lane, pending []*request, now time.Time) []quota {
 	h, k := &l.holder, &l.knows
-	if !h.ruled || k.clock.doubtful || s.recalls(l) || now.Before(h.after) {
+	if !h.ruled || k.clock.Doubtful || s.recalls(l) || now.Before(h.after) {
 		return nil
 	}
 	if _, adopted := k.newest(pending); adopted != nil {

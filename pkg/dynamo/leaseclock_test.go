@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -173,11 +175,11 @@ func TestRepliesEndALeaseAfterAPause(t *testing.T) {
 		p := newPaused(t)
 		defer closeStores(t, p.on[p.a], p.on[p.b])
 		p.pauses(300 * time.Second)
-		for range jumpReplies {
+		for range awsdb.JumpReplies {
 			o := opOn(t, "other", limiter.PerDay("l", 10), limiter.Spend{Look: true})
 			_, _ = p.on[p.a].Take(t.Context(), p.a.now(), []limiter.Op{o}) // of a clock that is not trusted, at first
 		}
-		if got := p.a.clock.era(); got != 1 {
+		if got := p.a.clock.Era(); got != 1 {
 			t.Fatalf("%d jumps of the clock, want 1", got)
 		}
 		served := p.on[p.a].Stats().Served

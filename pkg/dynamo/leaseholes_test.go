@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -167,7 +169,7 @@ func TestAReportIsNotBeforeWhatWasServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStore(cfg, goroutines{}, "R1")
+	s := newStore(cfg, awsdb.Goroutines{}, "R1")
 	x := w.tenant(aSecond)
 	w.member(aSecond).do(0, take(1))
 	x.look()

@@ -47,7 +47,7 @@ func TestWithoutAStepNothingDiffers(t *testing.T) {
 		}
 		write := func(ask leaseAsk, doubtful bool) any {
 			k := knowledge{view: v, known: true, now: minTime, lease: ask}
-			k.clock.doubtful = doubtful
+			k.clock.Doubtful = doubtful
 			p := k.plan(slices.Clone(pending))
 			if p.stage == nil {
 				return len(p.rest)

@@ -91,10 +91,10 @@ func (s *Store) watchLeases() {
 		return
 	}
 	s.work.Add(1)
-	s.loop.start(func() {
+	s.loop.Start(func() {
 		defer s.work.Done()
 		for {
-			err := s.loop.sleep(s.stopped, leaseTick)
+			err := s.loop.Sleep(s.stopped, leaseTick)
 			if s.leases.disown(err != nil || s.closing.Load()) {
 				return
 			}
@@ -136,11 +136,11 @@ func (s *Store) wakes(l *lane, now time.Time) bool {
 // returnLeases gives back all that the store holds, until ctx ends and no longer than
 // others need to find out that nobody serves it.
 func (s *Store) returnLeases(ctx context.Context) {
-	ctx, cancel := s.loop.within(ctx, leaseTerm)
+	ctx, cancel := s.loop.Within(ctx, leaseTerm)
 	defer cancel()
 	for s.leases.size.Load() > 0 {
 		s.tendLeases(s.cfg.Now())
-		if s.loop.sleep(ctx, time.Millisecond) != nil {
+		if s.loop.Sleep(ctx, time.Millisecond) != nil {
 			return
 		}
 	}

@@ -128,11 +128,11 @@ func (g *group) spend(s *Store, now time.Time, ops []limiter.Op) bool {
 		}
 		return false
 	}
-	clock := s.cfg.Clock.reading()
-	corrected := s.cfg.Clock.steady(now).Add(clock.correction).UnixMilli()
+	clock := s.cfg.Clock.Reading()
+	corrected := s.cfg.Clock.Steady(now).Add(clock.Correction).UnixMilli()
 	for i := range ops {
 		h := &g.chosen[i].holder
-		h.tell(&ops[i], h.tick(corrected, clock.doubtful))
+		h.tell(&ops[i], h.tick(corrected, clock.Doubtful))
 		ops[i].Shard = g.chosen[i].knows.index + 1
 		h.note(&ops[i], at)
 		if !h.wanted && h.low(at) {
@@ -353,7 +353,7 @@ func (h *holder) serveRequest(s *Store, l *lane, r *request) bool {
 	if h.version.hash == r.version.hash {
 		h.version.generation = max(h.version.generation, r.version.generation)
 	}
-	at := h.tick(r.now+l.knows.clock.correction.Milliseconds(), l.knows.clock.doubtful)
+	at := h.tick(r.now+l.knows.clock.Correction.Milliseconds(), l.knows.clock.Doubtful)
 	r.admitted, r.under = true, h.view.limits
 	for i := range r.spends {
 		sp := &r.spends[i]

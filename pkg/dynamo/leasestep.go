@@ -115,7 +115,7 @@ func (o *ownLease) fits(h *holding) bool {
 // step returns what the next write can do to leases, nothing done yet; nil = nothing.
 func (k *knowledge) step() *leaseStep {
 	a := &k.lease
-	if k.view == nil || k.clock.doubtful || a.replica == "" || a.id == "" || strings.Contains(a.id, " ") {
+	if k.view == nil || k.clock.Doubtful || a.replica == "" || a.id == "" || strings.Contains(a.id, " ") {
 		return nil
 	}
 	step, seen := &leaseStep{replica: a.replica}, k.view.holding(a.replica)

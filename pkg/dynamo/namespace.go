@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -40,7 +42,7 @@ func resolveNamespace(ctx context.Context, client Client, table, name string, no
 		if err == nil {
 			break
 		}
-		if err = translateRead(err); !retryRead(ctx, &try, err) {
+		if err = awsdb.TranslateRead(err); !awsdb.RetryRead(ctx, awsdb.Goroutines{}, &try, err) {
 			return "", fmt.Errorf("namespace %.100q in table %s: %w", name, table, err)
 		}
 	}
@@ -62,14 +64,14 @@ func registerNamespace(ctx context.Context, client Client, table, name string, n
 		if err == nil {
 			return id, nil
 		}
-		if code, item := reasonAt(err, 0); code == conditionFailed {
+		if code, item := awsdb.ReasonAt(err, 0); code == awsdb.ConditionFailed {
 			return parseNamespaceID(table, namespaceKey(name), item)
 		}
-		if code, _ := reasonAt(err, 1); code == conditionFailed {
+		if code, _ := awsdb.ReasonAt(err, 1); code == awsdb.ConditionFailed {
 			continue // the id is taken: draw another
 		}
 		// One in doubt may be tried again: if it was applied, the name is taken.
-		if err = translate(err); !retryRead(ctx, &try, err) {
+		if err = awsdb.Translate(err); !awsdb.RetryRead(ctx, awsdb.Goroutines{}, &try, err) {
 			return "", fmt.Errorf("registering namespace %.100q in table %s: %w", name, table, err)
 		}
 	}

@@ -1,11 +1,13 @@
 package dynamo
 
+import "github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+
 // knowledge is what a lane knows of its bucket.
 type knowledge struct {
 	view  *view // the item as the last reply showed it; nil = there was none
 	known bool  // there was a reply
 	now   int64 // the latest clock of any caller, corrected; never goes back
-	clock reading
+	clock awsdb.Reading
 	index int   // of the shard
 	late  int64 // the latest time that it can be, while the clock is doubtful
 	lease leaseAsk
@@ -88,7 +90,7 @@ func (k *knowledge) plan(pending []*request) plan {
 	if !k.known && k.index > 0 {
 		return plan{rest: pending} // only the first shard may be made
 	}
-	p := plan{plain: k.clock.doubtful}
+	p := plan{plain: k.clock.Doubtful}
 	if !k.known || k.view == nil {
 		k.planMissing(&p, pending)
 	} else {
@@ -105,14 +107,14 @@ func (k *knowledge) plan(pending []*request) plan {
 func (k *knowledge) advance(pending []*request) {
 	k.late = k.now
 	for _, r := range pending {
-		if k.clock.doubtful {
-			k.late = max(k.late, r.now+k.clock.latest.Milliseconds())
+		if k.clock.Doubtful {
+			k.late = max(k.late, r.now+k.clock.Latest.Milliseconds())
 		} else {
-			k.now = max(k.now, r.now+k.clock.correction.Milliseconds())
+			k.now = max(k.now, r.now+k.clock.Correction.Milliseconds())
 		}
 	}
-	if k.lease.now != 0 && !k.clock.doubtful {
-		k.now = max(k.now, k.lease.now+k.clock.correction.Milliseconds())
+	if k.lease.now != 0 && !k.clock.Doubtful {
+		k.now = max(k.now, k.lease.now+k.clock.Correction.Milliseconds())
 	}
 }
 
@@ -128,7 +130,7 @@ func (k *knowledge) advance(pending []*request) {
 // right for that, so such requests wait until the time is known; it takes as many
 // replies as they wait for, and they are undecided if that was not enough.
 func (k *knowledge) moment() int64 {
-	if k.clock.doubtful {
+	if k.clock.Doubtful {
 		return k.late
 	}
 	return k.now

@@ -57,7 +57,7 @@ func (s *Store) answer(l *lane, pending []*request) []*request {
 // bring: what the lane's lease has left, and leases that nobody serves any more.
 func (s *Store) keepWaiting(l *lane, pending []*request) {
 	k := &l.knows
-	if l.helpless || !k.known || k.view == nil || k.clock.doubtful {
+	if l.helpless || !k.known || k.view == nil || k.clock.Doubtful {
 		return
 	}
 	k.advance(pending)
@@ -113,7 +113,7 @@ func refillIn(p tokenbucket.Params, in time.Duration) int64 {
 // others.
 func (s *Store) withhold(l *lane, pending []*request) []*request {
 	k, left := &l.knows, l.probe.until.Sub(s.cfg.Now())
-	if left <= 0 || left > probeQuantum || len(pending) == 0 || !k.known || k.view == nil || k.clock.doubtful {
+	if left <= 0 || left > probeQuantum || len(pending) == 0 || !k.known || k.view == nil || k.clock.Doubtful {
 		return pending
 	}
 	k.advance(pending)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -95,7 +97,7 @@ func items(ctx context.Context, client Client, q *dynamodb.QueryInput) iter.Seq2
 		for try := 0; ; {
 			out, err := client.Query(ctx, &page)
 			if err != nil {
-				if err = translateRead(err); !retryRead(ctx, &try, err) {
+				if err = awsdb.TranslateRead(err); !awsdb.RetryRead(ctx, awsdb.Goroutines{}, &try, err) {
 					yield(nil, fmt.Errorf("query of table %s: %w", *q.TableName, err))
 					return
 				}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -95,11 +97,11 @@ func (s *Store) enter(ctx context.Context, budget time.Duration) (bounded contex
 	if err := s.begin(); err != nil {
 		return nil, nil, err
 	}
-	if err := contextError(ctx); err != nil {
+	if err := awsdb.ContextError(ctx); err != nil {
 		s.work.Done()
 		return nil, nil, err
 	}
-	bounded, cancel := s.loop.within(ctx, budget)
+	bounded, cancel := s.loop.Within(ctx, budget)
 	unhook := context.AfterFunc(s.stopped, cancel)
 	return bounded, func() {
 		unhook()
@@ -121,13 +123,13 @@ func (s *Store) claim(ctx context.Context, item map[string]types.AttributeValue,
 	inDoubt := false
 	for try := 1; ; try++ {
 		err := s.putOnce(ctx, in, attempt)
-		if found, refused := conditionItem(err); err == nil || refused {
+		if found, refused := awsdb.ConditionItem(err); err == nil || refused {
 			return err == nil, found, nil
 		}
-		err = translate(err)
+		err = awsdb.Translate(err)
 		uncertain := errors.Is(err, limiter.ErrUncertain)
 		inDoubt = inDoubt || uncertain
-		if (uncertain || retryable(err)) && pauseBy(ctx, s.loop, try) == nil {
+		if (uncertain || awsdb.Retryable(err)) && awsdb.Pause(ctx, s.loop, try) == nil {
 			continue
 		}
 		if inDoubt && !uncertain {
@@ -138,7 +140,7 @@ func (s *Store) claim(ctx context.Context, item map[string]types.AttributeValue,
 }
 
 func (s *Store) putOnce(ctx context.Context, in *dynamodb.PutItemInput, attempt time.Duration) error {
-	ctx, cancel := s.loop.within(ctx, attempt)
+	ctx, cancel := s.loop.Within(ctx, attempt)
 	defer cancel()
 	_, err := s.client.PutItem(ctx, in)
 	return err

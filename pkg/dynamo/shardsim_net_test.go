@@ -5,6 +5,8 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -175,7 +177,7 @@ func (s *shardSim) apply(m *shardMessage) (out any, err error) {
 		if s.after != nil {
 			s.after(s)
 		}
-	} else if _, refused := conditionItem(err); !refused {
+	} else if _, refused := awsdb.ConditionItem(err); !refused {
 		s.failf("a write that DynamoDB refuses: %v", err)
 	}
 	return out, err

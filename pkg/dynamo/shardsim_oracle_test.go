@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -146,7 +148,7 @@ func (s *shardSim) applied(m *shardMessage) {
 	s.shapes[s.shapeOf(m, before)]++
 	moment := max(m.moment, s.items[m.index].refilled)
 	s.last[m.index] = max(s.last[m.index], moment)
-	if _, refused := conditionItem(m.err); refused { // the reply has come: this is a copy
+	if _, refused := awsdb.ConditionItem(m.err); refused { // the reply has come: this is a copy
 		s.account.applied[m] = true
 	}
 	if err := s.account.did(m, m.actors); err != nil {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -147,7 +149,7 @@ func (s *shardSim) newReplica(index int) *shardReplica {
 		s.t.Fatal(err)
 	}
 	cfg.Budget = time.Duration(shardLife*s.unit) * time.Millisecond
-	store := &Store{cfg: cfg, loop: goroutines{}, client: cfg.Client, stopped: doneContext(), replica: fmt.Sprint("r", index, ".", s.r.Uint32()), slots: 1, prefer: s.r.IntN(maxShards)}
+	store := &Store{cfg: cfg, loop: awsdb.Goroutines{}, client: cfg.Client, stopped: doneContext(), replica: fmt.Sprint("r", index, ".", s.r.Uint32()), slots: 1, prefer: s.r.IntN(maxShards)}
 	store.lanes.init(laneShards * maxShards)
 	r := &shardReplica{index: index, store: store}
 	for i := range maxShards {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -135,7 +137,7 @@ func (s *sim) newReplica(index int) *simReplica {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	store := newStore(cfg, goroutines{}, fmt.Sprint("r", index, ".", s.r.Uint32()))
+	store := newStore(cfg, awsdb.Goroutines{}, fmt.Sprint("r", index, ".", s.r.Uint32()))
 	store.client, store.stopped, store.slot = s.db, s.t.Context(), 0
 	store.leases.owned = true // nothing runs by itself
 	l := store.lanes.shard(s.key.pk).lane(s.key, site{bucket: limiter.BucketKey{Entity: "e", Resource: "r"}}, 1)
@@ -382,7 +384,7 @@ func (s *sim) deliver() {
 	}
 	r, f := m.from, m.flight
 	r.flight = nil
-	found, refused := conditionItem(err)
+	found, refused := awsdb.ConditionItem(err)
 	switch {
 	case f.write == nil:
 		rest := r.before()

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -73,7 +75,7 @@ func (c *catalog) use(ctx context.Context, name string) (*space, error) {
 // notFound is the error of a caller who waited for a namespace until his context
 // ended. It tells what earlier looks ended in: his own may well go on for longer.
 func (c *catalog) notFound(ctx context.Context, name string) error {
-	err := fmt.Errorf("looking for namespace %.100q in table %s: %w", name, c.table, contextError(ctx))
+	err := fmt.Errorf("looking for namespace %.100q in table %s: %w", name, c.table, awsdb.ContextError(ctx))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.lookFailed != nil {
@@ -136,7 +138,7 @@ func (sp *space) begin(ctx context.Context) error {
 	case sp.writing <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return contextError(ctx)
+		return awsdb.ContextError(ctx)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -113,13 +115,13 @@ func (c Config) withDefaults() (Config, error) {
 type Store struct {
 	*catalog
 	cfg    Config
-	loop   loop
+	loop   awsdb.Loop
 	client Client
 	lanes  lanes
 	forest forest
 	leases leases
 
-	breaker *breaker // of the client
+	guard *awsdb.Guard // the client
 
 	replica string                 // the name that this process started with, see self
 	drawn   atomic.Pointer[string] // another one since
@@ -154,7 +156,7 @@ type counters struct {
 
 // wrote counts a write, unless it was not sent because of an outage.
 func (c *counters) wrote(err error) {
-	if !errors.Is(err, errOutage) {
+	if !errors.Is(err, awsdb.ErrOutage) {
 		c.writes.Add(1)
 	}
 }
@@ -189,8 +191,8 @@ func New(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := newStore(cfg, goroutines{}, drawName(goroutines{}))
-	s.catalog = newCatalog(catalogConfig{Client: s.client, Table: cfg.Table, Logger: cfg.Logger, Now: func() time.Time { return cfg.Clock.correct(cfg.Now()) }})
+	s := newStore(cfg, awsdb.Goroutines{}, drawName(awsdb.Goroutines{}))
+	s.catalog = newCatalog(catalogConfig{Client: s.client, Table: cfg.Table, Logger: cfg.Logger, Now: func() time.Time { return cfg.Clock.Correct(cfg.Now()) }})
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	var sweeping context.Context
 	sweeping, s.sweeper = context.WithCancel(s.stopped)
@@ -201,10 +203,9 @@ func New(cfg Config) (*Store, error) {
 
 // newStore returns the store of a run of a process that has no catalog yet, and nothing
 // that runs by itself.
-func newStore(cfg Config, by loop, replica string) *Store {
-	client := newGuard(cfg.Client, cfg.Now, by)
-	client.herald.tell = cfg.Observe
-	s := &Store{cfg: cfg, loop: by, client: client, breaker: &client.breaker, replica: replica}
+func newStore(cfg Config, by awsdb.Loop, replica string) *Store {
+	client := awsdb.NewGuard(cfg.Client, cfg.Now, by, cfg.Observe)
+	s := &Store{cfg: cfg, loop: by, client: client, guard: client, replica: replica}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(replica)) // never fails
 	s.slot, s.prefer = int(h.Sum32()%slotCount), int(h.Sum32()/slotCount%maxShards)
@@ -247,14 +248,14 @@ func (s *Store) slotOn(v *view) int {
 		}
 	}
 	if free < 0 {
-		return int(s.loop.draw(int64(s.slots)))
+		return int(s.loop.Draw(int64(s.slots)))
 	}
 	return free
 }
 
 // era is another number after each sign that this process stood still unawares, or was
 // copied. Leases from before may be served by others.
-func (s *Store) era() uint64 { return s.cfg.Clock.era() + s.renamed.Load() }
+func (s *Store) era() uint64 { return s.cfg.Clock.Era() + s.renamed.Load() }
 
 // Capabilities implements limiter.Store.
 func (s *Store) Capabilities() limiter.BackendCapabilities {
@@ -263,7 +264,7 @@ func (s *Store) Capabilities() limiter.BackendCapabilities {
 
 // Stats returns what the store has done so far.
 func (s *Store) Stats() Stats {
-	outages, open := s.breaker.state(s.cfg.Now())
+	outages, open := s.guard.Outages()
 	return Stats{
 		Outages: outages, Open: open, Splits: s.stats.splits.Load(), Merges: s.stats.merges.Load(),
 		Writes: s.stats.writes.Load(), Refused: s.stats.refused.Load(), Resent: s.stats.resent.Load(),
@@ -272,6 +273,13 @@ func (s *Store) Stats() Stats {
 		Returned: s.stats.returned.Load(), Reaped: s.stats.reaped.Load(), Served: s.stats.served.Load(),
 	}
 }
+
+// State returns whether DynamoDB answers.
+func (s *Store) State() State { return s.guard.State() }
+
+// FailingSince returns when DynamoDB began to fail: the time of the first failed call since
+// the last answer, or of the first of the outage. It is zero while calls are answered.
+func (s *Store) FailingSince() time.Time { return s.guard.FailingSince() }
 
 // begin counts a piece of work that Close waits for, until s.work.Done.
 func (s *Store) begin() error {
@@ -297,7 +305,7 @@ func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 		return false, err
 	}
 	defer s.work.Done()
-	if err := contextError(ctx); err != nil {
+	if err := awsdb.ContextError(ctx); err != nil {
 		return false, err
 	}
 	if len(ops) == 0 {
@@ -306,11 +314,11 @@ func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 	if s.serveAll(now, ops) { //nolint:contextcheck // a lane works for as long as the store does
 		return true, nil
 	}
-	c, err := newCall(s.cfg.Clock.steady(now).UnixMilli(), ops)
+	c, err := newCall(s.cfg.Clock.Steady(now).UnixMilli(), ops)
 	if err != nil {
 		return false, err
 	}
-	corrected := s.cfg.Clock.correct(now).UnixMilli()
+	corrected := s.cfg.Clock.Correct(now).UnixMilli()
 	for _, b := range c.branches { // before anything is taken
 		sp, err := s.use(ctx, b.site.bucket.Namespace)
 		if err != nil {
@@ -325,7 +333,7 @@ func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 			r.expires = expires
 			s.queue(r)
 		}
-		if s.loop.wait(ctx, c.done) != nil {
+		if s.loop.Wait(ctx, c.done) != nil {
 			return false, s.abandon(ctx, c)
 		}
 		c.harvest()
@@ -336,7 +344,7 @@ func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 
 // byCaller turns the times of what ops report into those of the caller's clock.
 func (s *Store) byCaller(now time.Time, ops []limiter.Op) {
-	ahead := s.cfg.Clock.correct(now).UnixMilli() - now.UnixMilli()
+	ahead := s.cfg.Clock.Correct(now).UnixMilli() - now.UnixMilli()
 	for i := range ops {
 		for j := range ops[i].Spends {
 			if sp := &ops[i].Spends[j]; sp.Held {
@@ -452,7 +460,7 @@ func (s *Store) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		s.stop()
 		<-done
-		return contextError(ctx)
+		return awsdb.ContextError(ctx)
 	}
 }
 

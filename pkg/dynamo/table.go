@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -118,7 +120,7 @@ func CreateTable(ctx context.Context, client Client, table string) error {
 func CheckTable(ctx context.Context, client Client, table string) error {
 	in := &dynamodb.DescribeTableInput{TableName: &table}
 	out, err := client.DescribeTable(ctx, in)
-	if err := checkReply(in, out, err); err != nil {
+	if err := awsdb.CheckReply(in, out, err); err != nil {
 		return tableError(table, "dynamodb:DescribeTable", err)
 	}
 	if err := checkDescription(out.Table); err != nil {
@@ -129,14 +131,14 @@ func CheckTable(ctx context.Context, client Client, table string) error {
 
 // tableError says what to do about an error that is about the whole table.
 func tableError(table, permission string, err error) error {
-	err = translateRead(err)
+	err = awsdb.TranslateRead(err)
 	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); missing {
 		return fmt.Errorf("table %s does not exist in this region and account: create it as docs/configuration.md says, or for a local endpoint set store.dynamodb.create_table: %w: %v", table, limiter.ErrInvalid, err) //nolint:errorlint // waiting does not make one
 	}
 	if errors.Is(err, ErrDenied) {
 		return fmt.Errorf("table %s: the caller needs the permission %s: %w", table, permission, err)
 	}
-	if classOf(err) == refused {
+	if awsdb.IsRefused(err) {
 		return fmt.Errorf("table %s: DynamoDB refuses all calls, or something on the way does; check the credentials, the key of KMS and the network: %w", table, err)
 	}
 	if errors.Is(err, limiter.ErrUnavailable) {
@@ -288,7 +290,7 @@ func putVersion(ctx context.Context, client Client, table string) (map[string]ty
 		ExpressionAttributeNames:            map[string]string{"#pk": attrPK},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	if stored, exists := conditionItem(err); exists {
+	if stored, exists := awsdb.ConditionItem(err); exists {
 		return stored, nil
 	}
 	return record, err

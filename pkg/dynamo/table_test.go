@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -328,4 +331,21 @@ func TestCheckTableThatCannotBeAsked(t *testing.T) {
 	}
 	wantTableError(t, CheckTable(t.Context(), nobody, "limits"), limiter.ErrUnavailable, "table limits", "cannot be reached", "connection refused")
 	wantTableError(t, CreateTable(t.Context(), nobody, "limits"), limiter.ErrUnavailable, "table limits", "cannot be reached")
+}
+
+// A table that the reply does not describe cannot be used yet.
+func TestTableWithoutADescription(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Amzn-Requestid", "1")
+		_, _ = io.WriteString(w, "{}") // the client may have gone
+	}))
+	defer server.Close()
+	client, err := NewClient(t.Context(), ClientConfig{Endpoint: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckTable(t.Context(), client, "t"); !errors.Is(err, limiter.ErrUnavailable) {
+		t.Errorf("got %v, want ErrUnavailable", err)
+	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
@@ -43,9 +45,9 @@ func (r *races) note(took time.Duration, lost bool) {
 func (r *races) due() bool { return r.lost >= r.asked+2 }
 
 // wait waits before a turn is asked for, at most until ctx is done.
-func (r *races) wait(ctx context.Context, by loop) {
+func (r *races) wait(ctx context.Context, by awsdb.Loop) {
 	if most := r.took * time.Duration(min(r.lost-1, maxPause)); most > 0 && r.due() {
-		_ = by.sleep(ctx, time.Duration(by.draw(int64(most)))) // cut short when the store ends
+		_ = by.Sleep(ctx, time.Duration(by.Draw(int64(most)))) // cut short when the store ends
 	}
 }
 
@@ -57,7 +59,7 @@ func (s *Store) letPass(l *lane) {
 		return
 	}
 	if r.passed = v.turn; r.lost < 2 && !s.wrote(v.turn) {
-		_ = s.loop.sleep(s.stopped, min(r.took*3/2, longestPass)) // cut short when the store ends
+		_ = s.loop.Sleep(s.stopped, min(r.took*3/2, longestPass)) // cut short when the store ends
 	}
 }
 
@@ -69,11 +71,11 @@ func (s *Store) askTurn(l *lane) bool {
 		return false
 	}
 	l.races.asked = l.races.lost
-	ctx, cancel := s.loop.within(s.stopped, s.cfg.Attempt)
+	ctx, cancel := s.loop.Within(s.stopped, s.cfg.Attempt)
 	defer cancel()
 	out, err := s.client.UpdateItem(ctx, turnInput(s.cfg.Table, l.key, s.nextID(v), v, s.cost(l)))
 	s.stats.wrote(err)
-	item, refused := conditionItem(err)
+	item, refused := awsdb.ConditionItem(err)
 	switch {
 	case err == nil:
 		l.owed, item = 0, out.Attributes

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -38,7 +40,7 @@ func (c *catalog) watch(ctx context.Context, ticks <-chan time.Time) {
 			return
 		}
 		err := c.poll(ctx)
-		if err != nil && ctx.Err() == nil && !failing && !errors.Is(err, errOutage) { // of which there is a line of its own
+		if err != nil && ctx.Err() == nil && !failing && !errors.Is(err, awsdb.ErrOutage) { // of which there is a line of its own
 			c.log.LogAttrs(ctx, slog.LevelWarn, "changes of limits and entities could not be looked for", slog.String("table", c.table), slog.Any("error", err))
 		}
 		failing = err != nil
@@ -78,7 +80,7 @@ func (c *catalog) catchUp(ctx context.Context, sp *space, counter counter, all u
 	sp.saw(counter.value)
 	from := sp.lastTold()
 	refs, err := c.changes(ctx, sp, from, counter.value)
-	if err != nil && mayPass(err) {
+	if err != nil && awsdb.MayPass(err) {
 		return err // the next look tells of it
 	}
 	c.tell(sp, from, counter.value, all, refs)
@@ -188,7 +190,7 @@ func (c *catalog) raiseAll(ctx context.Context) (uint64, error) {
 		if err == nil {
 			return c.parseCounter(allGenerationKey(), out.Attributes)
 		}
-		if err = translate(err); !mayPass(err) || classOf(err) == refused || pause(ctx, try) != nil {
+		if err = awsdb.Translate(err); !awsdb.MayPass(err) || awsdb.IsRefused(err) || awsdb.Pause(ctx, awsdb.Goroutines{}, try) != nil {
 			return 0, err
 		}
 	}

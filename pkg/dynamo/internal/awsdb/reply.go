@@ -1,4 +1,4 @@
-package dynamo
+package awsdb
 
 import (
 	"context"
@@ -84,10 +84,10 @@ func incomplete(op, missing string) error {
 	return fmt.Errorf("%s: %w: %s", op, errIncomplete, missing)
 }
 
-// checkReply returns the failure at the end of a call: its error, or that of a
+// CheckReply returns the failure at the end of a call: its error, or that of a
 // reply that proves nothing. Of PutItem, DeleteItem, TransactWriteItems and of an item
 // that does not exist DynamoDB sends nothing that could be missing.
-func checkReply(in, out any, err error) error {
+func CheckReply(in, out any, err error) error {
 	if err != nil {
 		return checkRefusal(in, err)
 	}
@@ -143,7 +143,7 @@ func checkRefusal(in any, err error) error {
 	if !ok || put.ReturnValuesOnConditionCheckFailure != types.ReturnValuesOnConditionCheckFailureAllOld {
 		return err
 	}
-	if found, refused := conditionItem(err); refused && len(found) == 0 {
+	if found, refused := ConditionItem(err); refused && len(found) == 0 {
 		return incomplete("PutItem", "the item that is in the way")
 	}
 	return err

@@ -1,4 +1,4 @@
-package dynamo
+package awsdb
 
 import (
 	"context"
@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -41,34 +39,10 @@ const (
 	// hastyCall is how long a call must have waited for an answer for its deadline to
 	// say anything of DynamoDB.
 	hastyCall = 50 * time.Millisecond
-
-	// doubtPatience is how long a write in doubt is sent again, for those who wait for
-	// longer than for a decision, as charges do.
-	doubtPatience = time.Minute
-
-	// giveBackPatience is how long a give-back that was not applied is tried again,
-	// about every giveBackPause; maxOwed is how many wait at most.
-	giveBackPatience = time.Minute
-	giveBackPause    = time.Second
-	maxOwed          = 4096
 )
 
-// errOutage is of calls that are not made because of an outage.
-var errOutage = errors.New("DynamoDB is taken for unavailable")
-
-// retryable reports whether an error of the SDK says that the call was not applied
-// and the same call may succeed soon: a throttle, or a transaction under way on the
-// item.
-func retryable(err error) bool {
-	c := classOf(err)
-	return c == throttled || c == contended
-}
-
-// passes reports whether a read that ended in an error is worth another try within the
-// time of a decision: not in an outage, nor while something has to be mended first.
-func passes(err error) bool {
-	return mayPass(err) && !errors.Is(err, errOutage) && classOf(err) != refused
-}
+// ErrOutage is of calls that are not made because of an outage.
+var ErrOutage = errors.New("DynamoDB is taken for unavailable")
 
 // verdict is what the end of a call says of DynamoDB.
 type verdict uint8
@@ -82,7 +56,7 @@ const (
 
 // verdictOf judges a call that took some time and ended in an error of the SDK.
 func verdictOf(ctx context.Context, err error, took time.Duration) verdict {
-	kind := kindOf(err)
+	kind := KindOf(err)
 	if !errors.Is(kind, limiter.ErrUnavailable) && !errors.Is(kind, limiter.ErrUncertain) {
 		return answered
 	}
@@ -134,7 +108,7 @@ func (b *breaker) allow(now time.Time) (permit, error) {
 		return permit{b.epoch}, nil
 	}
 	if b.refuses(now) {
-		return permit{}, fmt.Errorf("%w: %w since %s, as calls end in: %v", limiter.ErrUnavailable, errOutage, b.failing.UTC().Format(time.RFC3339), b.cause) //nolint:errorlint // of another call
+		return permit{}, fmt.Errorf("%w: %w since %s, as calls end in: %v", limiter.ErrUnavailable, ErrOutage, b.failing.UTC().Format(time.RFC3339), b.cause) //nolint:errorlint // of another call
 	}
 	b.running++
 	b.tried = now
@@ -148,8 +122,8 @@ func (b *breaker) refuses(now time.Time) bool {
 	return b.open && (full || now.Before(b.until))
 }
 
-// state returns how many outages there were, and whether a call would be refused.
-func (b *breaker) state(now time.Time) (outages int64, unavailable bool) {
+// counted returns how many outages there were, and whether a call would be refused.
+func (b *breaker) counted(now time.Time) (outages int64, unavailable bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.outages, b.refuses(now)
@@ -222,119 +196,4 @@ func (b *breaker) failed(now time.Time, isBusy bool, err error, r uint16) {
 func (b *breaker) enter(open bool) {
 	b.epoch++
 	b.open, b.failures, b.limit, b.running, b.cause, b.mending = open, 0, 1, 0, nil, time.Time{}
-}
-
-// guard is a client that asks a breaker before each call.
-type guard struct {
-	client  Client
-	now     func() time.Time
-	by      loop
-	breaker breaker
-	herald  herald
-}
-
-// newGuard puts a breaker before a client.
-func newGuard(client Client, now func() time.Time, by loop) *guard {
-	return &guard{client: client, now: now, by: by}
-}
-
-// guarded makes a call if the breaker allows it.
-func guarded[I, O any](ctx context.Context, g *guard, call func(context.Context, *I, ...func(*dynamodb.Options)) (*O, error), in *I, opts []func(*dynamodb.Options)) (*O, error) {
-	start := g.now()
-	p, err := g.breaker.allow(start)
-	if err != nil {
-		return nil, err
-	}
-	out, err := call(ctx, in, opts...)
-	err = checkReply(in, out, err)
-	end := g.now()
-	if g.breaker.done(end, p, verdictOf(ctx, err, end.Sub(start)), err, uint16(g.by.draw(1<<16))) { // #nosec G115 -- in range
-		g.herald.changed.Store(true)
-	}
-	g.herald.announce(&g.breaker)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-// The calls implement Client.
-
-func (g *guard) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	return guarded(ctx, g, g.client.UpdateItem, in, opts)
-}
-
-func (g *guard) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
-	return guarded(ctx, g, g.client.PutItem, in, opts)
-}
-
-func (g *guard) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	return guarded(ctx, g, g.client.GetItem, in, opts)
-}
-
-func (g *guard) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
-	return guarded(ctx, g, g.client.DeleteItem, in, opts)
-}
-
-func (g *guard) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
-	return guarded(ctx, g, g.client.BatchGetItem, in, opts)
-}
-
-func (g *guard) BatchWriteItem(ctx context.Context, in *dynamodb.BatchWriteItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchWriteItemOutput, error) {
-	return guarded(ctx, g, g.client.BatchWriteItem, in, opts)
-}
-
-func (g *guard) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
-	return guarded(ctx, g, g.client.Query, in, opts)
-}
-
-func (g *guard) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
-	return guarded(ctx, g, g.client.TransactWriteItems, in, opts)
-}
-
-func (g *guard) CreateTable(ctx context.Context, in *dynamodb.CreateTableInput, opts ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error) {
-	return guarded(ctx, g, g.client.CreateTable, in, opts)
-}
-
-func (g *guard) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, opts ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
-	return guarded(ctx, g, g.client.DescribeTable, in, opts)
-}
-
-func (g *guard) UpdateTimeToLive(ctx context.Context, in *dynamodb.UpdateTimeToLiveInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error) {
-	return guarded(ctx, g, g.client.UpdateTimeToLive, in, opts)
-}
-
-// postpone has a give-back that was certainly not applied wait, to go into a later
-// write of its lane. It reports false for one that is in doubt, which must not be sent
-// again, and when it or too many have waited for long enough.
-func (s *Store) postpone(r *request, err error) bool {
-	if errors.Is(err, limiter.ErrUncertain) || !errors.Is(err, limiter.ErrUnavailable) || s.stopped.Err() != nil {
-		return false
-	}
-	now := s.cfg.Now()
-	if r.patient.IsZero() {
-		r.patient = now.Add(giveBackPatience)
-	}
-	if now.After(r.patient) {
-		return false
-	}
-	if s.owed.Add(1) > maxOwed {
-		s.owed.Add(-1)
-		return false
-	}
-	s.work.Add(1)
-	s.loop.start(func() {
-		defer s.work.Done()
-		defer s.owed.Add(-1)
-		if s.loop.sleep(s.stopped, giveBackPause/2+time.Duration(s.loop.draw(int64(giveBackPause)))) != nil {
-			s.lost(r, err)
-			r.done(err)
-			return
-		}
-		r.state.Store(waiting)
-		r.confirmed, r.doubts = false, 0
-		r.expires = s.cfg.Now().Add(s.cfg.Budget)
-		s.queue(r)
-	})
-	return true
 }

@@ -1,4 +1,4 @@
-package dynamo
+package awsdb
 
 import (
 	"context"
@@ -56,7 +56,7 @@ func (s *breakerScript) refuse() {
 // expect demands what the breaker says of itself.
 func (s *breakerScript) expect(outages int64, unavailable bool) {
 	s.Helper()
-	if o, u := s.breaker.state(s.now); o != outages || u != unavailable {
+	if o, u := s.breaker.counted(s.now); o != outages || u != unavailable {
 		s.Errorf("%d outages, unavailable: %t; want %d, %t", o, u, outages, unavailable)
 	}
 }
@@ -285,14 +285,14 @@ func TestRetryable(t *testing.T) {
 		{reasons("TransactionConflict", "ConditionalCheckFailed"), false},
 		{reasons("ValidationError"), false},
 	} {
-		if got := retryable(tt.err); got != tt.want {
+		if got := Retryable(tt.err); got != tt.want {
 			t.Errorf("%v: got %t, want %t", tt.err, got, tt.want)
 		}
 	}
 }
 
 // fakeGuard is a guard before a DynamoDB in memory that has a table.
-func fakeGuard(t *testing.T, plan dynamofake.Plan) (*guard, *dynamofake.DB) {
+func fakeGuard(t *testing.T, plan dynamofake.Plan) (*Guard, *dynamofake.DB) {
 	t.Helper()
 	db := dynamofake.New()
 	if _, err := db.CreateTable(t.Context(), &dynamodb.CreateTableInput{
@@ -303,7 +303,7 @@ func fakeGuard(t *testing.T, plan dynamofake.Plan) (*guard, *dynamofake.DB) {
 		t.Fatal(err)
 	}
 	db.SetPlan(plan)
-	return newGuard(db, time.Now, goroutines{}), db
+	return NewGuard(db, time.Now, Goroutines{}, nil), db
 }
 
 func putOne(ctx context.Context, c Client) error {
@@ -321,7 +321,7 @@ func TestGuardVerdicts(t *testing.T) {
 		name     string
 		fault    dynamofake.Fault
 		deadline time.Duration
-		pause    time.Duration // between calls
+		Pause    time.Duration // between calls
 		opens    bool
 	}{
 		{"success", dynamofake.Fault{}, time.Second, 0, false},
@@ -345,7 +345,7 @@ func TestGuardVerdicts(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), tt.deadline)
 					_ = putOne(ctx, g) // fails as planned
 					cancel()
-					time.Sleep(tt.pause)
+					time.Sleep(tt.Pause)
 				}
 				if got := g.breaker.outages > 0; got != tt.opens {
 					t.Errorf("the breaker opened: %t, want %t, after %d calls", got, tt.opens, db.Count("PutItem"))

@@ -1,4 +1,4 @@
-package dynamo
+package awsdb
 
 import (
 	"context"
@@ -25,38 +25,21 @@ type notSentError struct{ err error }
 func (e *notSentError) Error() string { return "not sent: " + e.err.Error() }
 func (e *notSentError) Unwrap() error { return e.err }
 
-// CorruptError says that an item of the table is not as this program writes it.
-// It wraps limiter.ErrInvalid: such an item is never taken for one that is absent.
-type CorruptError struct {
-	Table     string
-	Key       string // of the item
-	Attribute string
-	Problem   string // what it is, and what it should be
-}
-
-// Error names the item, the attribute, and what would be right.
-func (e *CorruptError) Error() string {
-	return fmt.Sprintf("item %s of table %s is corrupt: attribute %s %s", e.Key, e.Table, e.Attribute, e.Problem)
-}
-
-// Unwrap returns limiter.ErrInvalid.
-func (e *CorruptError) Unwrap() error { return limiter.ErrInvalid }
-
-// translate turns an error of the SDK into one that wraps the error of
+// Translate turns an error of the SDK into one that wraps the error of
 // limiter.Store that says what became of the request, and the SDK's error, so
 // that reasons and items stay in reach of errors.As. ErrConflict stands for a
 // condition that did not hold. An error in doubt counts as uncertain.
-func translate(err error) error {
-	if kind := kindOf(err); kind != nil {
+func Translate(err error) error {
+	if kind := KindOf(err); kind != nil {
 		return fmt.Errorf("%w: %w", kind, err)
 	}
 	return err
 }
 
-// translateRead is translate for requests that change nothing: what became of
-// them does not matter, so they are never uncertain.
-func translateRead(err error) error {
-	kind := kindOf(err)
+// TranslateRead is [Translate] for requests that change nothing. Their outcome does not
+// matter, so they are never uncertain.
+func TranslateRead(err error) error {
+	kind := KindOf(err)
 	if errors.Is(kind, limiter.ErrUncertain) {
 		kind = limiter.ErrUnavailable
 	}
@@ -66,14 +49,18 @@ func translateRead(err error) error {
 	return err
 }
 
-// contextError is the error of a call whose context was done before it began;
-// nil when it is not.
-func contextError(ctx context.Context) error {
+// ContextError returns the error of a call whose context was done before it began; nil
+// when the context is not done.
+func ContextError(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", limiter.ErrUnavailable, err)
 	}
 	return nil
 }
+
+// ConditionFailed is the code of the reason of a canceled transaction whose condition did
+// not hold.
+const ConditionFailed = "ConditionalCheckFailed"
 
 // class is the meaning of an error of the SDK for the call and for DynamoDB.
 type class uint8
@@ -111,9 +98,9 @@ func (c class) kind() error {
 	return nil
 }
 
-// kindOf returns the error of the contract that an error of the SDK amounts to;
+// KindOf returns the error of the contract that an error of the SDK amounts to;
 // nil for nil and for an error of the contract.
-func kindOf(err error) error {
+func KindOf(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -255,18 +242,18 @@ func classOfTransport(err error) class {
 	return failed
 }
 
-// conditionItem returns the item that a condition was not true of, nil when there
+// ConditionItem returns the item that a condition was not true of, nil when there
 // was none, and whether err is about a condition of a single write at all.
-func conditionItem(err error) (found map[string]types.AttributeValue, failed bool) {
+func ConditionItem(err error) (found map[string]types.AttributeValue, failed bool) {
 	if e, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
 		return e.Item, true
 	}
 	return nil, false
 }
 
-// reasonAt returns why the i-th item of a transaction canceled it: the code is
+// ReasonAt returns why the i-th item of a transaction canceled it: the code is
 // "" when err says nothing of it.
-func reasonAt(err error, i int) (code string, found map[string]types.AttributeValue) {
+func ReasonAt(err error, i int) (code string, found map[string]types.AttributeValue) {
 	canceled, ok := errors.AsType[*types.TransactionCanceledException](err)
 	if !ok || i >= len(canceled.CancellationReasons) || canceled.CancellationReasons[i].Code == nil {
 		return "", nil

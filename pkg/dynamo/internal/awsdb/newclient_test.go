@@ -1,4 +1,4 @@
-package dynamo
+package awsdb
 
 import (
 	"errors"
@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -135,7 +136,7 @@ func TestClientNeverRetries(t *testing.T) {
 		t.Fatalf("NewClient: %v", err)
 	}
 	for calls := int64(1); calls <= 4; calls++ {
-		if _, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{TableName: aws.String("t"), Key: versionKey().attributes()}); err == nil {
+		if _, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{TableName: aws.String("t"), Key: testKey()}); err == nil {
 			t.Error("no error")
 		}
 		if got := requests.Load(); got != calls {
@@ -164,7 +165,7 @@ func TestNewClientTellsTheClock(t *testing.T) {
 	if got := clock.State(); got != (ClockState{Trusted: true}) {
 		t.Errorf("before a reply: %+v", got)
 	}
-	if _, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{TableName: aws.String("t"), Key: versionKey().attributes()}); err == nil {
+	if _, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{TableName: aws.String("t"), Key: testKey()}); err == nil {
 		t.Error("a redirect was taken for a reply")
 	}
 	got := clock.State()
@@ -199,8 +200,8 @@ func TestConnectionsOutliveLongRequests(t *testing.T) {
 	if err != nil {
 		t.Fatalf("NewClient: %v", err)
 	}
-	item := versionKey().attributes()
-	item["long"] = textAttribute(strings.Repeat("x", 100_000))
+	item := testKey()
+	item["long"] = &types.AttributeValueMemberS{Value: strings.Repeat("x", 100_000)}
 	for range 500 {
 		if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("t"), Item: item}); err != nil {
 			t.Fatalf("PutItem: %v", err)

@@ -1,4 +1,4 @@
-package dynamo
+package awsdb
 
 import (
 	"sync"
@@ -43,21 +43,6 @@ type State struct {
 	Cause error
 }
 
-// State returns whether DynamoDB answers.
-func (s *Store) State() State { return s.breaker.look() }
-
-// FailingSince returns when the first of the calls failed that ended without an answer
-// since the last answer, or the first of an outage; zero while calls are answered.
-func (s *Store) FailingSince() time.Time {
-	b := s.breaker
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.failures == 0 && !b.open {
-		return time.Time{}
-	}
-	return b.failing
-}
-
 // look returns the state.
 func (b *breaker) look() State {
 	b.mu.Lock()
@@ -72,6 +57,17 @@ func (b *breaker) look() State {
 		s.Condition = Throttled
 	}
 	return s
+}
+
+// failingSince returns when DynamoDB began to fail: the time of the first failed call since
+// the last answer, or of the first of the outage. It is zero while calls are answered.
+func (b *breaker) failingSince() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.failures == 0 && !b.open {
+		return time.Time{}
+	}
+	return b.failing
 }
 
 // herald tells of outages, each once when it begins and once when it is over.

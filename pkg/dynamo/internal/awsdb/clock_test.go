@@ -1,4 +1,4 @@
-package dynamo
+package awsdb
 
 import (
 	"io"
@@ -35,7 +35,7 @@ func (w *skewed) reply(c *Clock, there, back time.Duration) {
 	w.truth = w.truth.Add(there)
 	date := w.truth.Truncate(time.Second)
 	w.truth = w.truth.Add(back)
-	c.observe(sent, w.read(), date)
+	c.Observe(sent, w.read(), date)
 }
 
 // chat has the server answer n times, at phases of the second that are all different.
@@ -47,7 +47,7 @@ func (w *skewed) chat(c *Clock, n int) {
 }
 
 // wrong is how wrong a clock is.
-func (w *skewed) wrong(c *Clock) time.Duration { return c.correct(w.read()).Sub(w.truth) }
+func (w *skewed) wrong(c *Clock) time.Duration { return c.Correct(w.read()).Sub(w.truth) }
 
 func TestClockCorrectsWhatIsProvenWrong(t *testing.T) {
 	const rest = 100 * time.Millisecond // serverSkew both ways, the round trip, and phases that were missed
@@ -120,7 +120,7 @@ func TestClockJumps(t *testing.T) {
 	c := w.clock()
 	w.chat(c, 50)
 	w.off -= time.Hour // its clock stood still
-	for i := 1; i < jumpReplies; i++ {
+	for i := 1; i < JumpReplies; i++ {
 		w.chat(c, 1)
 		if c.State().Trusted {
 			t.Errorf("trusted after %d replies that contradict it", i)
@@ -139,23 +139,23 @@ func TestClockCountsJumps(t *testing.T) {
 		w := newSkewed(off)
 		c := w.clock()
 		w.chat(c, 100)
-		if got := c.era(); got != 0 {
+		if got := c.Era(); got != 0 {
 			t.Errorf("off by %v from the start: %d jumps, want 0", off, got)
 		}
-		c.observe(w.read(), w.read(), w.truth.Add(time.Hour))
+		c.Observe(w.read(), w.read(), w.truth.Add(time.Hour))
 		w.chat(c, 1)
-		if got := c.era(); got != 0 {
+		if got := c.Era(); got != 0 {
 			t.Errorf("off by %v, and one wrong reply: %d jumps, want 0", off, got)
 		}
 		for i, jump := range []time.Duration{-time.Hour, 2500 * time.Millisecond, -500 * time.Millisecond} {
 			w.off += jump
 			w.chat(c, 100)
-			if got, want := c.era(), uint64(min(i+1, 2)); got != want { // #nosec G115 -- above 0
+			if got, want := c.Era(), uint64(min(i+1, 2)); got != want { // #nosec G115 -- above 0
 				t.Errorf("off by %v, then by %v more: %d jumps, want %d", off, jump, got, want)
 			}
 		}
 	}
-	if got := (*Clock)(nil).era(); got != 0 {
+	if got := (*Clock)(nil).Era(); got != 0 {
 		t.Errorf("no clock has %d jumps", got)
 	}
 }
@@ -170,18 +170,18 @@ func TestClockSeesASleep(t *testing.T) {
 		sleeps  bool          // it is the truth that went on
 		replies int           // until it is trusted again
 	}{
-		{"a sleep", time.Hour, true, jumpReplies},
+		{"a sleep", time.Hour, true, JumpReplies},
 		{"set ahead", time.Hour, false, 1},
 		{"set back", -time.Hour, false, 1},
 		{"set by a second", time.Second, false, 0},
 	} {
-		m := clocktest.Machine{Wall: simStart * 1e6, Mono: 1}
+		m := clocktest.Machine{Wall: 4_102_444_800_000e6, Mono: 1}
 		truth := time.Duration(0) // what the server is ahead
 		c := NewClock(m.Now, 0)
 		reply := func() {
 			sent := m.Now()
 			m.Pass(5 * time.Millisecond)
-			c.observe(sent, m.Now(), c.steady(sent).Add(truth+3*time.Millisecond).Truncate(time.Second))
+			c.Observe(sent, m.Now(), c.Steady(sent).Add(truth+3*time.Millisecond).Truncate(time.Second))
 			m.Pass(137 * time.Millisecond)
 		}
 		for range 50 {
@@ -208,12 +208,12 @@ func TestClockIgnoresOneWrongReply(t *testing.T) {
 	w := newSkewed(0)
 	c := w.clock()
 	w.chat(c, 50)
-	c.observe(w.read(), w.read(), w.truth.Add(time.Hour))
+	c.Observe(w.read(), w.read(), w.truth.Add(time.Hour))
 	if got := w.wrong(c); got != 0 || c.State().Trusted {
 		t.Errorf("one wrong reply: wrong by %v and trusted: %t; want 0, false", got, c.State().Trusted)
 	}
 	w.chat(c, 1)
-	c.observe(w.read(), w.read(), w.truth.Add(-time.Hour))
+	c.Observe(w.read(), w.read(), w.truth.Add(-time.Hour))
 	w.chat(c, 1)
 	if got := w.wrong(c); got != 0 || !c.State().Trusted {
 		t.Errorf("after right replies: wrong by %v and trusted: %t; want 0, true", got, c.State().Trusted)
@@ -226,7 +226,7 @@ func TestClockForgivesSmallContradictions(t *testing.T) {
 	c := w.clock()
 	w.chat(c, 50)
 	for range 20 {
-		c.observe(w.read(), w.read(), w.truth.Add(900*time.Millisecond))
+		c.Observe(w.read(), w.read(), w.truth.Add(900*time.Millisecond))
 		if got := c.State(); !got.Trusted || got.Uncertainty < 500*time.Millisecond {
 			t.Fatalf("after a reply that is off: %+v", got)
 		}
@@ -311,7 +311,7 @@ func TestDatedClient(t *testing.T) {
 func TestClockTakesAnyTime(t *testing.T) {
 	c := NewClock(time.Now, DefaultClockTolerance)
 	for _, want := range []time.Time{{}, time.Unix(0, 0), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)} {
-		if got := c.correct(want); !got.Equal(want) {
+		if got := c.Correct(want); !got.Equal(want) {
 			t.Errorf("got %v, want %v", got, want)
 		}
 	}

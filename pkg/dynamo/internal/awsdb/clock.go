@@ -1,4 +1,4 @@
-package dynamo
+package awsdb
 
 import (
 	"net/http"
@@ -23,9 +23,9 @@ const (
 	driftOne = 10_000
 	// maxAhead is more than a clock can be wrong; a Date beyond it is none.
 	maxAhead = 100 * 365 * 24 * time.Hour
-	// jumpReplies is how many replies in a row must contradict what was known, and
+	// JumpReplies is how many replies in a row must contradict the earlier ones, and
 	// agree with each other, to be believed.
-	jumpReplies = 3
+	JumpReplies = 3
 	// correctionJump is by how much a correction changes when the machine's clock stood
 	// still or was set, rather than that more is known of it.
 	correctionJump = time.Second
@@ -93,31 +93,31 @@ type ClockState struct {
 
 // State returns what is known now; of a nil *Clock nothing.
 func (c *Clock) State() ClockState {
-	r := c.reading()
-	return ClockState{Offset: r.correction, Uncertainty: r.uncertainty, Observed: r.observed, Trusted: !r.doubtful}
+	r := c.Reading()
+	return ClockState{Offset: r.Correction, Uncertainty: r.Uncertainty, Observed: r.Observed, Trusted: !r.Doubtful}
 }
 
-// reading is what a clock says of itself at a moment.
-type reading struct {
-	correction  time.Duration // of what the machine's clock shows
-	latest      time.Duration // correction to the latest time that it can be
-	uncertainty time.Duration
-	observed    bool
-	doubtful    bool // off by more than the tolerance, for all that is known
+// Reading is the state of a [Clock] at a moment.
+type Reading struct {
+	Correction  time.Duration // of what the machine's clock shows
+	Latest      time.Duration // correction to the latest time that it can be
+	Uncertainty time.Duration
+	Observed    bool
+	Doubtful    bool // off by more than the tolerance, for all that is known
 }
 
-// reading returns the state of the clock. Replies that contradict what was known
-// may be right or wrong: until that is settled, both are possible.
-func (c *Clock) reading() reading {
+// Reading returns the state of the clock now. Replies that contradict the earlier ones may
+// be right or wrong: until that is settled, both are possible.
+func (c *Clock) Reading() Reading {
 	if c == nil {
-		return reading{}
+		return Reading{}
 	}
 	now := c.read()
 	since := now.Sub(c.start)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.known {
-		return reading{}
+		return Reading{}
 	}
 	possible := c.ahead.aged(since)
 	// The two readings of the machine's clock parted since the last reply: it slept, or
@@ -128,16 +128,16 @@ func (c *Clock) reading() reading {
 		jump := c.jump.aged(since)
 		possible.low, possible.high = min(possible.low, jump.low), max(possible.high, jump.high)
 	}
-	r := reading{correction: c.correction(), latest: possible.high, observed: true}
-	r.uncertainty = max(possible.high-r.correction, r.correction-possible.low)
-	r.doubtful = r.uncertainty > c.tolerance
+	r := Reading{Correction: c.correction(), Latest: possible.high, Observed: true}
+	r.Uncertainty = max(possible.high-r.Correction, r.Correction-possible.low)
+	r.Doubtful = r.Uncertainty > c.tolerance
 	return r
 }
 
-// steady is a moment that this machine's clock showed, as it would have shown it had
+// Steady is a moment that this machine's clock showed, as it would have shown it had
 // it not been set since the start. A moment without a monotonic reading is taken by
 // what it shows.
-func (c *Clock) steady(t time.Time) time.Time {
+func (c *Clock) Steady(t time.Time) time.Time {
 	if c == nil {
 		return t
 	}
@@ -150,13 +150,13 @@ func (c *Clock) setBy(t time.Time) time.Duration {
 	return t.Round(0).Sub(c.start.Round(0)) - t.Sub(c.start)
 }
 
-// correct is the corrected time of a moment that this machine's clock showed.
-func (c *Clock) correct(t time.Time) time.Time {
-	return c.steady(t).Add(c.reading().correction)
+// Correct is the corrected time of a moment that this machine's clock showed.
+func (c *Clock) Correct(t time.Time) time.Time {
+	return c.Steady(t).Add(c.Reading().Correction)
 }
 
-// era counts the times that the correction jumped.
-func (c *Clock) era() uint64 {
+// Era returns how often the correction jumped; a nil clock never does.
+func (c *Clock) Era() uint64 {
 	if c == nil {
 		return 0
 	}
@@ -169,8 +169,9 @@ func (c *Clock) correction() time.Duration {
 	return min(max(0, c.ahead.low), c.ahead.high)
 }
 
-// observe learns from a reply.
-func (c *Clock) observe(sent, received, date time.Time) {
+// Observe corrects the clock by one reply: when the request was sent, when the reply was
+// received, both by this machine's clock, and the reply's Date.
+func (c *Clock) Observe(sent, received, date time.Time) {
 	earliest, latest := sent.Sub(c.start), received.Sub(c.start)
 	server := date.Sub(c.start.Round(0)) // by what both clocks show
 	if latest < earliest || server.Abs() > maxAhead {
@@ -203,7 +204,7 @@ func (c *Clock) contradicted(seen span) {
 	} else {
 		c.jump, c.jumping = seen, 1
 	}
-	if c.jumping >= jumpReplies {
+	if c.jumping >= JumpReplies {
 		c.ahead, c.jumping = c.jump, 0
 	}
 }
@@ -239,7 +240,7 @@ func (d datedClient) Do(request *http.Request) (*http.Response, error) {
 	}
 	received := d.clock.read()
 	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
-		d.clock.observe(sent, received, date)
+		d.clock.Observe(sent, received, date)
 	}
 	return response, nil
 }

@@ -1,4 +1,4 @@
-package dynamo
+package awsdb
 
 import (
 	"context"
@@ -102,7 +102,7 @@ func TestTranslate(t *testing.T) {
 	} {
 		what := fmt.Sprintf("%T %v", test.err, test.err)
 		wrapped := &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "UpdateItem", Err: test.err}
-		got := translate(wrapped)
+		got := Translate(wrapped)
 		wantKinds(t, what, got, test.want...)
 		if !errors.Is(got, wrapped) {
 			t.Errorf("%s: the SDK's error is out of reach in %v", what, got)
@@ -110,9 +110,9 @@ func TestTranslate(t *testing.T) {
 		if test.want[0] == limiter.ErrUncertain { //nolint:errorlint // which of the kinds it is
 			test.want[0] = limiter.ErrUnavailable
 		}
-		wantKinds(t, "read: "+what, translateRead(wrapped), test.want...)
+		wantKinds(t, "read: "+what, TranslateRead(wrapped), test.want...)
 	}
-	if translate(nil) != nil || translateRead(nil) != nil {
+	if Translate(nil) != nil || TranslateRead(nil) != nil {
 		t.Error("no error became one")
 	}
 }
@@ -153,13 +153,13 @@ func TestClassOfCode(t *testing.T) {
 			if got := classOf(err); got != test.class {
 				t.Errorf("%s: class %d, want %d", code, got, test.class)
 			}
-			if got := translate(err); !errors.Is(got, test.kind) || errors.Is(got, limiter.ErrInvalid) != (test.class == denied || test.class == wrong) {
+			if got := Translate(err); !errors.Is(got, test.kind) || errors.Is(got, limiter.ErrInvalid) != (test.class == denied || test.class == wrong) {
 				t.Errorf("%s: translated to %v, want %v", code, got, test.kind)
 			}
 			if got := verdictOf(t.Context(), err, 0); got != test.verdict {
 				t.Errorf("%s: verdict %d, want %d", code, got, test.verdict)
 			}
-			if got := retryable(err); got != test.retryable {
+			if got := Retryable(err); got != test.retryable {
 				t.Errorf("%s: sent again is %t, want %t", code, got, test.retryable)
 			}
 		}
@@ -180,7 +180,7 @@ func TestTranslateNoConnection(t *testing.T) {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	wantKinds(t, "nobody listens", translate(putOne(t.Context(), client)), limiter.ErrUnavailable)
+	wantKinds(t, "nobody listens", Translate(putOne(t.Context(), client)), limiter.ErrUnavailable)
 }
 
 // TestTranslateAnswers: errors as DynamoDB writes them, through the SDK's client.
@@ -236,8 +236,8 @@ func TestTranslateAnswers(t *testing.T) {
 		{200, `{"Attributes":{"tk":{"N":`, []error{limiter.ErrUncertain}},
 	} {
 		status, body = test.status, test.body
-		_, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{TableName: aws.String("t"), Key: versionKey().attributes()})
-		wantKinds(t, fmt.Sprintf("%d %s", test.status, test.body), translate(err), test.want...)
+		_, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{TableName: aws.String("t"), Key: testKey()})
+		wantKinds(t, fmt.Sprintf("%d %s", test.status, test.body), Translate(err), test.want...)
 	}
 }
 
@@ -259,20 +259,20 @@ func TestReasonsAndItems(t *testing.T) {
 	if err != nil {
 		t.Fatalf("NewClient: %v", err)
 	}
-	_, err = client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{TableName: aws.String("t"), Key: versionKey().attributes()})
-	item, failed := conditionItem(translate(err))
+	_, err = client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{TableName: aws.String("t"), Key: testKey()})
+	item, failed := ConditionItem(Translate(err))
 	if n, ok := item["tk"].(*types.AttributeValueMemberN); !failed || !ok || n.Value != "7" {
 		t.Errorf("item %v, failed = %t, of %v", item, failed, err)
 	}
-	put := types.TransactWriteItem{Put: &types.Put{TableName: aws.String("t"), Item: versionKey().attributes()}}
+	put := types.TransactWriteItem{Put: &types.Put{TableName: aws.String("t"), Item: testKey()}}
 	_, err = client.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{put, put}})
-	for i, want := range []string{"None", conditionFailed, ""} {
-		code, item := reasonAt(translate(err), i)
-		if code != want || (item != nil) != (want == conditionFailed) {
+	for i, want := range []string{"None", ConditionFailed, ""} {
+		code, item := ReasonAt(Translate(err), i)
+		if code != want || (item != nil) != (want == ConditionFailed) {
 			t.Errorf("reason %d is %q with item %v, want %q", i, code, item, want)
 		}
 	}
-	if item, failed := conditionItem(translate(err)); failed {
+	if item, failed := ConditionItem(Translate(err)); failed {
 		t.Errorf("a transaction's error was taken for that of a write of %v", item)
 	}
 }
@@ -293,8 +293,8 @@ func TestWhatWasSent(t *testing.T) {
 		t.Fatalf("NewClient: %v", err)
 	}
 	call := func(ctx context.Context) error {
-		_, err := client.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: aws.String("t"), Key: versionKey().attributes()})
-		return translate(err)
+		_, err := client.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: aws.String("t"), Key: testKey()})
+		return Translate(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -314,5 +314,5 @@ func TestWhatWasSent(t *testing.T) {
 		t.Errorf("error %v does not wrap the context's", err)
 	}
 	_, err = client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{})
-	wantKinds(t, "without a table", translate(err), limiter.ErrInvalid)
+	wantKinds(t, "without a table", Translate(err), limiter.ErrInvalid)
 }

@@ -1,0 +1,14 @@
+// Package awsdb is the way of pkg/dynamo to DynamoDB: the client and its decorators, the
+// meaning of errors, the clock, and the seam to the runtime.
+//
+//   - [Client] is the part of DynamoDB's API that the store uses. [NewClient] makes one
+//     that never retries, and that refuses replies which are not DynamoDB's.
+//   - [Guard] is a circuit breaker around a client: in an outage calls fail at once.
+//   - [Translate] turns an error of the SDK into one of limiter.Store's errors. One table
+//     of codes decides; see errors.go.
+//   - [Clock] is this machine's clock, corrected by the Date headers of replies.
+//   - [Loop] starts goroutines, waits and draws random numbers. A simulation puts its own
+//     event loop in the place of [Goroutines].
+//
+// The package knows no item and no table layout.
+package awsdb

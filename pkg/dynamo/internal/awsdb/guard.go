@@ -1,0 +1,108 @@
+package awsdb
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// Guard is a client that asks a breaker before each call.
+type Guard struct {
+	client  Client
+	now     func() time.Time
+	loop    Loop
+	breaker breaker
+	herald  herald
+}
+
+// NewGuard puts a breaker before a client. now is the time; observe is told of outages,
+// nil = they are not told.
+func NewGuard(client Client, now func() time.Time, by Loop, observe func(State)) *Guard {
+	return &Guard{client: client, now: now, loop: by, herald: herald{tell: observe}}
+}
+
+// State returns whether DynamoDB answers.
+func (g *Guard) State() State { return g.breaker.look() }
+
+// FailingSince returns when DynamoDB began to fail: the time of the first failed call since
+// the last answer, or of the first of the outage. It is zero while calls are answered.
+func (g *Guard) FailingSince() time.Time { return g.breaker.failingSince() }
+
+// Outages returns how many outages there were, and whether a call would be refused now.
+func (g *Guard) Outages() (n int64, refused bool) { return g.breaker.counted(g.now()) }
+
+// guarded makes a call if the breaker allows it.
+func guarded[I, O any](ctx context.Context, g *Guard, call func(context.Context, *I, ...func(*dynamodb.Options)) (*O, error), in *I, opts []func(*dynamodb.Options)) (*O, error) {
+	start := g.now()
+	p, err := g.breaker.allow(start)
+	if err != nil {
+		return nil, err
+	}
+	out, err := call(ctx, in, opts...)
+	err = CheckReply(in, out, err)
+	end := g.now()
+	if g.breaker.done(end, p, verdictOf(ctx, err, end.Sub(start)), err, uint16(g.loop.Draw(1<<16))) { // #nosec G115 -- in range
+		g.herald.changed.Store(true)
+	}
+	g.herald.announce(&g.breaker)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// UpdateItem implements [Client].
+func (g *Guard) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	return guarded(ctx, g, g.client.UpdateItem, in, opts)
+}
+
+// PutItem implements [Client].
+func (g *Guard) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+	return guarded(ctx, g, g.client.PutItem, in, opts)
+}
+
+// GetItem implements [Client].
+func (g *Guard) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	return guarded(ctx, g, g.client.GetItem, in, opts)
+}
+
+// DeleteItem implements [Client].
+func (g *Guard) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
+	return guarded(ctx, g, g.client.DeleteItem, in, opts)
+}
+
+// BatchGetItem implements [Client].
+func (g *Guard) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+	return guarded(ctx, g, g.client.BatchGetItem, in, opts)
+}
+
+// BatchWriteItem implements [Client].
+func (g *Guard) BatchWriteItem(ctx context.Context, in *dynamodb.BatchWriteItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchWriteItemOutput, error) {
+	return guarded(ctx, g, g.client.BatchWriteItem, in, opts)
+}
+
+// Query implements [Client].
+func (g *Guard) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	return guarded(ctx, g, g.client.Query, in, opts)
+}
+
+// TransactWriteItems implements [Client].
+func (g *Guard) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	return guarded(ctx, g, g.client.TransactWriteItems, in, opts)
+}
+
+// CreateTable implements [Client].
+func (g *Guard) CreateTable(ctx context.Context, in *dynamodb.CreateTableInput, opts ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error) {
+	return guarded(ctx, g, g.client.CreateTable, in, opts)
+}
+
+// DescribeTable implements [Client].
+func (g *Guard) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, opts ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
+	return guarded(ctx, g, g.client.DescribeTable, in, opts)
+}
+
+// UpdateTimeToLive implements [Client].
+func (g *Guard) UpdateTimeToLive(ctx context.Context, in *dynamodb.UpdateTimeToLiveInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error) {
+	return guarded(ctx, g, g.client.UpdateTimeToLive, in, opts)
+}
