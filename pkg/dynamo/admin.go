@@ -3,75 +3,25 @@ package dynamo
 import (
 	"context"
 	"iter"
-	"math"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
-
-// Attributes of audit events.
-const (
-	attrAction = "action"
-	attrDetail = "detail"
-)
-
-// auditSubject returns, as it stands in keys, under what the events of a record
-// are found: the entity, the resource, or the system.
-func auditSubject(ref limiter.Ref) string {
-	switch ref.Kind {
-	case limiter.RefResourceLimits:
-		return subjectResourcePrefix + escapeName(ref.Resource)
-	case limiter.RefSystemLimits:
-		return subjectSystem
-	case limiter.RefEntity, limiter.RefEntityLimits:
-	}
-	return escapeName(ref.Entity)
-}
-
-func auditItem(ns string, e *limiter.AuditEvent) map[string]types.AttributeValue {
-	k := auditKey(ns, auditSubject(e.Subject), e.ID)
-	item := newRecord(k, namespaceIndex(ns, k), e.Subject)
-	item[attrRefKind] = numberAttribute(int(e.Subject.Kind))
-	item[attrAction] = &types.AttributeValueMemberS{Value: e.Action}
-	item[attrDetail] = &types.AttributeValueMemberS{Value: e.Detail}
-	item[attrCounter] = numberAttribute(e.Generation)
-	item[attrChangeAt] = numberAttribute(e.Time.UnixMilli())
-	item[attrTTL] = numberAttribute(e.Time.Add(limiter.AuditAge).Unix())
-	return item
-}
-
-func parseAudit(table string, item map[string]types.AttributeValue) (limiter.AuditEvent, error) {
-	k, err := itemKey(table, item)
-	if err != nil {
-		return limiter.AuditEvent{}, err
-	}
-	r := newRecordReader(table, k, item)
-	kind := limiter.RefKind(r.int(attrRefKind, int64(limiter.RefEntity), int64(limiter.RefSystemLimits))) // #nosec G115 -- in range
-	e := limiter.AuditEvent{
-		ID:         strings.TrimPrefix(k.sk, skAuditPrefix),
-		Time:       time.UnixMilli(r.int(attrChangeAt, math.MinInt64, math.MaxInt64)).UTC(),
-		Action:     r.text(attrAction),
-		Subject:    limiter.Ref{Kind: kind, Entity: r.optionalText(attrEntity), Resource: r.optionalText(attrResource)},
-		Generation: r.uint(attrCounter, 1),
-		Detail:     r.text(attrDetail),
-	}
-	if r.fault != nil {
-		return limiter.AuditEvent{}, r.fault
-	}
-	return e, nil
-}
 
 // AuditEvents yields the changes of what ref names, oldest first: of an entity
 // those of its limits too. After an error, the last that it yields, there may be more.
 func (c *catalog) AuditEvents(ctx context.Context, namespace string, ref limiter.Ref) iter.Seq2[limiter.AuditEvent, error] {
 	return each(ctx, c, namespace,
-		func(sp *space) *dynamodb.QueryInput { return queryAudit(c.table, sp.id, auditSubject(ref)) },
+		func(sp *space) *dynamodb.QueryInput {
+			return schema.QueryAudit(c.table, sp.id, schema.AuditSubject(ref))
+		},
 		func(item map[string]types.AttributeValue) (limiter.AuditEvent, error) {
-			return parseAudit(c.table, item)
+			return schema.ParseAudit(c.table, item)
 		})
 }
 
@@ -81,9 +31,9 @@ func (c *catalog) AuditEvents(ctx context.Context, namespace string, ref limiter
 // yields, there may be more.
 func (c *catalog) Children(ctx context.Context, namespace, parent string) iter.Seq2[string, error] {
 	return each(ctx, c, namespace,
-		func(sp *space) *dynamodb.QueryInput { return queryChildren(c.table, sp.id, parent) },
+		func(sp *space) *dynamodb.QueryInput { return schema.QueryChildren(c.table, sp.id, parent) },
 		func(item map[string]types.AttributeValue) (string, error) {
-			return c.nameIn(item, attrEntity, attrGSI1SK, "CHILD#")
+			return c.nameIn(item, schema.AttrEntity, schema.AttrGSI1SK, "CHILD#")
 		})
 }
 
@@ -91,26 +41,26 @@ func (c *catalog) Children(ctx context.Context, namespace, parent string) iter.S
 // resource, or for limiter.DefaultResource, in the way of Children.
 func (c *catalog) ListLimits(ctx context.Context, namespace, resource string) iter.Seq2[string, error] {
 	return each(ctx, c, namespace,
-		func(sp *space) *dynamodb.QueryInput { return queryCustomLimits(c.table, sp.id, resource) },
+		func(sp *space) *dynamodb.QueryInput { return schema.QueryCustomLimits(c.table, sp.id, resource) },
 		func(item map[string]types.AttributeValue) (string, error) {
-			return c.nameIn(item, attrEntity, attrGSI3SK, "")
+			return c.nameIn(item, schema.AttrEntity, schema.AttrGSI3SK, "")
 		})
 }
 
 // nameIn returns a name that an item of an index is about: in full where it was
 // kept, else as it stands in the index's key, behind prefix.
 func (c *catalog) nameIn(item map[string]types.AttributeValue, attr, keyAttr, prefix string) (string, error) {
-	k, err := itemKey(c.table, item)
+	k, err := schema.ItemKey(c.table, item)
 	if err != nil {
 		return "", err
 	}
-	r := newRecordReader(c.table, k, item)
-	name := strings.TrimPrefix(r.text(keyAttr), prefix)
+	r := schema.NewReader(c.table, k, item)
+	name := strings.TrimPrefix(r.Text(keyAttr), prefix)
 	if item[attr] != nil {
-		name = r.text(attr)
+		name = r.Text(attr)
 	}
-	if r.fault != nil {
-		return "", r.fault
+	if r.Fault != nil {
+		return "", r.Fault
 	}
 	return name, nil
 }
@@ -162,12 +112,12 @@ func (c *catalog) Purge(ctx context.Context, namespace string, progress func(del
 	if err != nil {
 		return err
 	}
-	kept := func(k key) bool {
-		return k == changeKey(sp.id, begun) || k.pk == auditPK(sp.id, subjectSystem) && strings.HasSuffix(k.sk, limiter.AuditID(time.Time{}, begun)[24:])
+	kept := func(k schema.Key) bool {
+		return k == schema.ChangeKey(sp.id, begun) || k.PK == schema.AuditPK(sp.id, schema.SubjectSystem) && strings.HasSuffix(k.SK, limiter.AuditID(time.Time{}, begun)[24:])
 	}
 	deleted := 0
-	for partition := range indexPartitions {
-		err := c.deleteAll(ctx, queryNamespace(c.table, sp.id, partition), kept, func(n int) {
+	for partition := range schema.IndexPartitions {
+		err := c.deleteAll(ctx, schema.QueryNamespace(c.table, sp.id, partition), kept, func(n int) {
 			if deleted += n; progress != nil {
 				progress(deleted)
 			}
@@ -180,8 +130,8 @@ func (c *catalog) Purge(ctx context.Context, namespace string, progress func(del
 }
 
 // deleteAll deletes the items that a query finds, but those that are kept.
-func (c *catalog) deleteAll(ctx context.Context, q *dynamodb.QueryInput, kept func(key) bool, deleted func(int)) error {
-	var batch []key
+func (c *catalog) deleteAll(ctx context.Context, q *dynamodb.QueryInput, kept func(schema.Key) bool, deleted func(int)) error {
+	var batch []schema.Key
 	flush := func() error {
 		if err := deleteItems(ctx, c.client, c.table, batch); err != nil {
 			return err
@@ -194,7 +144,7 @@ func (c *catalog) deleteAll(ctx context.Context, q *dynamodb.QueryInput, kept fu
 		if err != nil {
 			return err
 		}
-		k, err := itemKey(c.table, item)
+		k, err := schema.ItemKey(c.table, item)
 		if err != nil {
 			return err
 		}

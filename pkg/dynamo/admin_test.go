@@ -15,6 +15,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -40,10 +41,10 @@ func sorted(list []string) []string {
 func TestChildrenAndCustomLimits(t *testing.T) {
 	c := newTestCatalog(t, dynamotest.Start(t).Client(t))
 	kib1 := strings.Repeat("k", 1<<10)
-	tooLong := strings.Repeat("l", maxNameAttribute+1)
+	tooLong := strings.Repeat("l", schema.MaxNameAttribute+1)
 	ids := sorted([]string{"key/1", "key#2", "k\xff", kib1, tooLong})
 	want := slices.Clone(ids)
-	want[slices.Index(want, tooLong)] = escapeName(tooLong)
+	want[slices.Index(want, tooLong)] = schema.EscapeName(tooLong)
 	want = sorted(want)
 	for _, id := range ids {
 		if _, err := c.PutEntity(t.Context(), time.Unix(0, 0), ns, limiter.Entity{ID: id, Parent: "org/a"}); err != nil {
@@ -163,7 +164,7 @@ func TestPurge(t *testing.T) {
 		if _, err := c.PutEntity(t.Context(), time.Unix(0, 0), ns, limiter.Entity{ID: id}); err != nil {
 			t.Fatalf("PutEntity: %v", err)
 		}
-		bucket := newRecord(bucketKey(sp.id, id, "r", 0, 0), bucketIndexes(sp.id, id, "r", 0, 0), limiter.EntityLimitsRef(id, "r"))
+		bucket := schema.NewRecord(schema.BucketKey(sp.id, id, "r", 0, 0), schema.BucketIndexes(sp.id, id, "r", 0, 0), limiter.EntityLimitsRef(id, "r"))
 		if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &c.table, Item: bucket}); err != nil {
 			t.Fatalf("PutItem: %v", err)
 		}
@@ -197,7 +198,7 @@ func TestPurge(t *testing.T) {
 	if !slices.IsSorted(deleted) || len(deleted) == 0 {
 		t.Errorf("progress %v", deleted)
 	}
-	wantLeft(t, client, c.table, sp.id, map[recordKind]int{kindGeneration: 1, kindChange: 2, kindAudit: 2})
+	wantLeft(t, client, c.table, sp.id, map[string]int{"GENERATION": 1, "CHANGE": 2, "AUDIT": 2})
 	records := make([]limiter.Record, 1)
 	if _, err := c.Read(t.Context(), "other", []limiter.Ref{limiter.SystemLimitsRef()}, records); err != nil || records[0].OnUnavailable != limiter.Deny {
 		t.Errorf("another namespace has lost its limits: %+v, %v", records[0], err)
@@ -208,9 +209,9 @@ func TestPurge(t *testing.T) {
 }
 
 // wantLeft requires what is left in a namespace, by kind.
-func wantLeft(t *testing.T, client *dynamodb.Client, table, id string, want map[recordKind]int) {
+func wantLeft(t *testing.T, client *dynamodb.Client, table, id string, want map[string]int) {
 	t.Helper()
-	got := make(map[recordKind]int)
+	got := make(map[string]int)
 	pages := dynamodb.NewScanPaginator(client, &dynamodb.ScanInput{TableName: &table})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(t.Context())
@@ -218,16 +219,13 @@ func wantLeft(t *testing.T, client *dynamodb.Client, table, id string, want map[
 			t.Fatalf("Scan: %v", err)
 		}
 		for _, item := range page.Items {
-			k, err := itemKey(table, item)
+			k, err := schema.ItemKey(table, item)
 			if err != nil {
 				t.Fatalf("itemKey: %v", err)
 			}
-			p, err := parseKey(k)
-			if err != nil {
-				t.Errorf("an item has a key that this program does not write: %v", err)
-			}
-			if p.ns == id {
-				got[p.kind]++
+			if strings.HasPrefix(k.PK, id+"/") {
+				kind, _, _ := strings.Cut(k.SK[1:], "#")
+				got[kind]++
 			}
 		}
 	}

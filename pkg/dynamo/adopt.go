@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
@@ -15,7 +16,7 @@ import (
 // does not hold starts full.
 func (v *view) adopt(to *limiter.Limits, generation uint64, now int64) *view {
 	now = v.at(now)
-	next := &view{version: version{generation, to.Hash()}, shard: v.shard, refilled: now, taken: v.taken, slots: v.slots, booked: v.booked, leases: v.leases, limits: to}
+	next := &view{version: schema.Version{Generation: generation, Hash: to.Hash()}, shard: v.shard, refilled: now, taken: v.taken, slots: v.slots, booked: v.booked, leases: v.leases, limits: to}
 	if v.lasts(now) {
 		next.forgotten = v.forgotten
 	}
@@ -53,7 +54,7 @@ func (v *view) unused(b *balance, now int64) bool {
 // carry returns the balance that the item has for the i-th of other limits. Tokens that are
 // out on lease count as if they were there.
 func (v *view) carry(to *limiter.Limits, i int, now int64) balance {
-	next := v.shard.newBalance(to, i, now)
+	next := newBalance(&v.shard, to, i, now)
 	other := v.apart(next.whole)
 	next.moving = other.Capacity
 	k := slices.IndexFunc(v.balances, func(b balance) bool { return b.limit.Name == next.limit.Name })
@@ -67,7 +68,7 @@ func (v *view) carry(to *limiter.Limits, i int, now int64) balance {
 	whole := tokenbucket.Bucket{Tokens: at.tokens + old.leased, Carried: at.carried, Refilled: now}
 	next.state = whole.Reparameterize(old.params, next.params, now)
 	next.state.Tokens -= old.leased
-	if v.shard.moving {
+	if v.shard.Moving {
 		half := tokenbucket.Bucket{Tokens: old.moving, Carried: old.aside, Refilled: now}
 		half = half.Reparameterize(v.apart(old.whole), other, now)
 		next.moving, next.aside = half.Tokens, half.Carried
@@ -78,11 +79,11 @@ func (v *view) carry(to *limiter.Limits, i int, now int64) balance {
 // apart returns the share of a limit that the other half of a split will have, as
 // long as it is not made.
 func (v *view) apart(whole tokenbucket.Params) tokenbucket.Params {
-	if !v.shard.moving {
+	if !v.shard.Moving {
 		return tokenbucket.Params{}
 	}
-	other := v.shard.other()
-	return other.share(whole)
+	other := v.shard.Other()
+	return other.Share(whole)
 }
 
 // forgotten stands for dormant limits that were too many, see limiter.Op. Of a shard it
@@ -159,7 +160,7 @@ func (v *view) forgetOne(b *balance, now int64) forgotten {
 		return forgotten{until: now + wait, use: t.Use(p, now)}
 	}
 	f := one(b.state, b.params)
-	if v.shard.moving {
+	if v.shard.Moving {
 		f = f.with(one(tokenbucket.Bucket{Tokens: b.moving, Carried: b.aside, Refilled: now}, v.apart(b.whole)))
 	}
 	return f

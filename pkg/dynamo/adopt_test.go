@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"pgregory.net/rapid"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
@@ -66,7 +67,7 @@ func TestARefillDropsDormantLimits(t *testing.T) {
 		t.Errorf("%d limits and %+v after the first had no use any more", n, w.item().forgotten)
 	}
 	a.do(86_400, take(1))
-	if n := w.attributes("b_b") + w.attributes(attrForgotten) + w.attributes(attrUseBefore); n != 0 || w.item().ttl == 0 {
+	if n := w.attributes("b_b") + w.attributes(schema.AttrForgotten) + w.attributes(schema.AttrUseBefore); n != 0 || w.item().ttl == 0 {
 		t.Errorf("%d attributes of dormant limits are left after a day", n)
 	}
 }
@@ -87,7 +88,7 @@ func dormantHoles() []hole {
 			return stale
 		},
 		rule: func(in *dynamodb.UpdateItemInput) {
-			without(func(c clause) bool { return strings.HasPrefix(c.attr, "b_b_") || c.is(attrGeneration, "=") })(in)
+			without(func(c clause) bool { return strings.HasPrefix(c.attr, "b_b_") || c.is(schema.AttrGeneration, "=") })(in)
 		},
 		wrong: func(w *scene) bool { return w.item().any("b") == nil },
 	}}
@@ -142,16 +143,16 @@ func TestSharesOfARaise(t *testing.T) {
 			lower := params("lowered to")
 			state, whole = state.Reparameterize(whole, lower, 0), lower
 		}
-		shards := []shard{wholeBucket(0)}
+		shards := []schema.Shard{schema.WholeBucket(0)}
 		states := []tokenbucket.Bucket{state}
 		for len(shards) < 8 {
-			next := make([]shard, 0, 2*len(shards))
+			next := make([]schema.Shard, 0, 2*len(shards))
 			parts := make([]tokenbucket.Bucket, 0, 2*len(shards))
 			for i := range shards {
-				stays, leaves := shards[i].split()
-				stays.moving = false
-				x := moving(states[i].Tokens, stays.share(whole).Capacity, leaves.share(whole).Capacity)
-				half := newExpression().splitCarried("l", states[i].Carried)
+				stays, leaves := shards[i].Split()
+				stays.Moving = false
+				x := moving(states[i].Tokens, stays.Share(whole).Capacity, leaves.Share(whole).Capacity)
+				half := (&expression{schema.NewExpression()}).splitCarried("l", states[i].Carried)
 				next = append(next, stays, leaves)
 				parts = append(parts, tokenbucket.Bucket{Tokens: states[i].Tokens - x, Carried: half}, tokenbucket.Bucket{Tokens: x, Carried: half})
 			}
@@ -161,8 +162,8 @@ func TestSharesOfARaise(t *testing.T) {
 		want := state.Reparameterize(whole, to, 0)
 		var tokens, use int64
 		for i := range shards {
-			p := shards[i].share(to)
-			next := states[i].Reparameterize(shards[i].share(whole), p, 0)
+			p := shards[i].Share(to)
+			next := states[i].Reparameterize(shards[i].Share(whole), p, 0)
 			tokens, use = tokens+next.Tokens, use+next.Use(p, 0)
 			if next.Tokens > p.Capacity || next.Carried < 0 {
 				t.Fatalf("shard %d: %+v of %+v", i, next, p)

@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
 // The client's side of the store, whose code is in internal/awsdb.
@@ -62,3 +63,7 @@ func IsLocalEndpoint(endpoint string) bool { return awsdb.IsLocalEndpoint(endpoi
 // ErrDenied says that the role of the caller lacks a permission. Errors that wrap it
 // wrap limiter.ErrInvalid too: no policy admits a request because of them.
 var ErrDenied = awsdb.ErrDenied
+
+// CorruptError says that an item of the table is not as this program writes it.
+// It wraps limiter.ErrInvalid: such an item is never taken for one that is absent.
+type CorruptError = schema.CorruptError

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -23,12 +23,12 @@ const (
 // what was written before is seen. One that does not exist is missing in the
 // answer; one that DynamoDB leaves out of its answer for want of capacity is asked
 // for again, and is an error in the end, never taken for missing.
-func readItems(ctx context.Context, client Client, table string, keys []key) (map[key]map[string]types.AttributeValue, error) {
-	found := make(map[key]map[string]types.AttributeValue, len(keys))
+func readItems(ctx context.Context, client Client, table string, keys []schema.Key) (map[schema.Key]map[string]types.AttributeValue, error) {
+	found := make(map[schema.Key]map[string]types.AttributeValue, len(keys))
 	for chunk := range slices.Chunk(keys, maxBatchGet) {
 		pending := make([]map[string]types.AttributeValue, len(chunk))
 		for i, k := range chunk {
-			pending[i] = k.attributes()
+			pending[i] = k.Attributes()
 		}
 		for try := 0; len(pending) > 0; {
 			out, err := client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
@@ -41,7 +41,7 @@ func readItems(ctx context.Context, client Client, table string, keys []key) (ma
 				continue
 			}
 			for _, item := range out.Responses[table] {
-				k, err := itemKey(table, item)
+				k, err := schema.ItemKey(table, item)
 				if err != nil {
 					return nil, err
 				}
@@ -56,11 +56,11 @@ func readItems(ctx context.Context, client Client, table string, keys []key) (ma
 }
 
 // deleteItems deletes items; it may be repeated.
-func deleteItems(ctx context.Context, client Client, table string, keys []key) error {
+func deleteItems(ctx context.Context, client Client, table string, keys []schema.Key) error {
 	for chunk := range slices.Chunk(keys, maxBatchWrite) {
 		pending := make([]types.WriteRequest, len(chunk))
 		for i, k := range chunk {
-			pending[i] = types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: k.attributes()}}
+			pending[i] = types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: k.Attributes()}}
 		}
 		for try := 0; len(pending) > 0; {
 			out, err := client.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{table: pending}})

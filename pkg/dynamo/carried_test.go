@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
@@ -27,7 +28,7 @@ func carriedHoles() []hole {
 			w.doUnder(4, take(0.001), aSecond)
 			return stale
 		},
-		rule:  without(func(c clause) bool { return c.is(attrGeneration, "=") }),
+		rule:  without(func(c clause) bool { return c.is(schema.AttrGeneration, "=") }),
 		wrong: func(w *scene) bool { return w.item().any("b") == nil },
 	}, {
 		name: "a change of limits that has not seen a refund of carried use",
@@ -61,7 +62,7 @@ func leasedNames(w *scene) []limiter.Limit {
 		name := fmt.Sprint("l", i)
 		limits = append(limits, limiter.Custom(name, 10, 1, time.Second))
 		fmt.Fprintf(&text, " %s=3uw", name) // 5,000 to the base of 36
-		slots["b_"+name+"_h"], slots["b_"+name+"_tk"] = numberAttribute(5000), numberAttribute(0)
+		slots["b_"+name+"_h"], slots["b_"+name+"_tk"] = schema.NumberAttribute(5000), schema.NumberAttribute(0)
 	}
 	w.doUnder(1, limiter.Spend{Limit: "l0", Take: 1}, limits...)
 	slots["ls_R9"] = &types.AttributeValueMemberS{Value: text.String()}
@@ -107,17 +108,17 @@ func TestForgottenLeasesAreNotSettled(t *testing.T) {
 
 // A dormant limit of which a retired shard has seen other numbers keeps all of its use.
 func TestAbsorbedUseUnderOtherNumbers(t *testing.T) {
-	whole := wholeBucket(0)
-	stays, leaves := whole.split()
-	stays.moving = false
-	of := func(s shard, capacity, used int64) *view {
+	whole := schema.WholeBucket(0)
+	stays, leaves := whole.Split()
+	stays.Moving = false
+	of := func(s schema.Shard, capacity, used int64) *view {
 		l := limiter.PerDay("b", capacity)
-		p := s.share(l.Params())
+		p := s.Share(l.Params())
 		return &view{shard: s, balances: []balance{{limit: l, whole: l.Params(), params: p, dormant: true, state: tokenbucket.Bucket{Tokens: p.Capacity - used}}}}
 	}
 	for _, tc := range []struct{ own, others int64 }{{100, 1000}, {1000, 100}, {100, 100}} {
 		v, found := of(stays, tc.own, 7000), of(leaves, tc.others, 45_000)
-		back := stays.absorbed(leaves.epoch)
+		back := stays.Absorb(leaves.Epoch)
 		got := absorb(&v.balances[0], found, &back, 0)
 		if use := got.state.Use(got.params, 0); use < 52_000 {
 			t.Errorf("%+v: the use is %d millitokens, want 52000 at least", tc, use)

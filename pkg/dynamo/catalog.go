@@ -9,14 +9,11 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
-
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 const (
-	// changeTTL is how long the record of a change stays, and with it what a deleted
-	// record leaves: far longer than any replica takes to find out.
-	changeTTL = time.Hour
 	// maxFreeReads is how often records are read beside changes of this process.
 	maxFreeReads = 3
 )
@@ -136,7 +133,7 @@ func (c *catalog) Read(ctx context.Context, namespace string, refs []limiter.Ref
 		return 0, err
 	}
 	for i := range refs {
-		records[i] = stored[i].record
+		records[i] = stored[i].Record
 	}
 	return generation, nil
 }
@@ -144,7 +141,7 @@ func (c *catalog) Read(ctx context.Context, namespace string, refs []limiter.Ref
 // readAt reads the records of refs as they were together at one time, and returns
 // the generation of that time. Changes that come faster than it reads must not keep
 // it from an answer: after some tries it holds back those of this process.
-func (c *catalog) readAt(ctx context.Context, sp *space, refs []limiter.Ref) (uint64, []storedRecord, error) {
+func (c *catalog) readAt(ctx context.Context, sp *space, refs []limiter.Ref) (uint64, []schema.StoredRecord, error) {
 	for try := 1; ; try++ {
 		if try == maxFreeReads {
 			if err := sp.begin(ctx); err != nil {
@@ -159,7 +156,7 @@ func (c *catalog) readAt(ctx context.Context, sp *space, refs []limiter.Ref) (ui
 		}
 		newest := uint64(0)
 		for i := range stored {
-			newest = max(newest, stored[i].generation)
+			newest = max(newest, stored[i].Generation)
 		}
 		if newest <= known {
 			return known + all, stored, nil
@@ -170,13 +167,13 @@ func (c *catalog) readAt(ctx context.Context, sp *space, refs []limiter.Ref) (ui
 
 // readRecords reads the records of refs, each as it is when it is read. Refs of
 // the same record are read once.
-func (c *catalog) readRecords(ctx context.Context, ns string, refs []limiter.Ref) ([]storedRecord, error) {
-	stored := make([]storedRecord, len(refs))
-	keys := make([]key, 0, len(refs))
-	first := make(map[key]int, len(refs)) // index of the first ref with the key
+func (c *catalog) readRecords(ctx context.Context, ns string, refs []limiter.Ref) ([]schema.StoredRecord, error) {
+	stored := make([]schema.StoredRecord, len(refs))
+	keys := make([]schema.Key, 0, len(refs))
+	first := make(map[schema.Key]int, len(refs)) // index of the first ref with the key
 	same := make([]int, len(refs))
 	for i, ref := range refs {
-		k := keyOfRef(ns, ref)
+		k := schema.KeyOfRef(ns, ref)
 		if _, found := first[k]; !found {
 			first[k] = i
 			keys = append(keys, k)
@@ -192,7 +189,7 @@ func (c *catalog) readRecords(ctx context.Context, ns string, refs []limiter.Ref
 			stored[i] = stored[same[i]]
 			continue
 		}
-		if stored[i], err = parseRecord(c.table, ns, ref, found[keyOfRef(ns, ref)]); err != nil {
+		if stored[i], err = schema.ParseRecord(c.table, ns, ref, found[schema.KeyOfRef(ns, ref)]); err != nil {
 			return nil, err
 		}
 	}
@@ -207,20 +204,20 @@ type counter struct {
 
 // readCounters reads the table's counter and those of namespaces.
 func (c *catalog) readCounters(ctx context.Context, spaces []*space) (all uint64, counters []counter, err error) {
-	keys := make([]key, 0, len(spaces)+1)
+	keys := make([]schema.Key, 0, len(spaces)+1)
 	for _, sp := range spaces {
-		keys = append(keys, generationKey(sp.id))
+		keys = append(keys, schema.GenerationKey(sp.id))
 	}
-	found, err := readItems(ctx, c.client, c.table, append(keys, allGenerationKey()))
+	found, err := readItems(ctx, c.client, c.table, append(keys, schema.AllGenerationKey()))
 	if err != nil {
 		return 0, nil, fmt.Errorf("generations: %w", err)
 	}
-	if all, err = c.parseCounter(allGenerationKey(), found[allGenerationKey()]); err != nil {
+	if all, err = schema.ParseCounter(c.table, schema.AllGenerationKey(), found[schema.AllGenerationKey()]); err != nil {
 		return 0, nil, err
 	}
 	counters = make([]counter, len(keys))
 	for i, k := range keys {
-		counters[i].value, counters[i].err = c.parseCounter(k, found[k])
+		counters[i].value, counters[i].err = schema.ParseCounter(c.table, k, found[k])
 	}
 	return all, counters, nil
 }

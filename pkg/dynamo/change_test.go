@@ -10,14 +10,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
-
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -450,8 +450,8 @@ func TestCorruptRecordIsNotOverlooked(t *testing.T) {
 	if err != nil {
 		t.Fatalf("use: %v", err)
 	}
-	broken := entityItem(sp.id, &limiter.Entity{ID: "e", Version: 1})
-	broken[attrEntityVersion] = avS("one")
+	broken := schema.EntityItem(sp.id, &limiter.Entity{ID: "e", Version: 1})
+	broken[schema.AttrEntityVersion] = avS("one")
 	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &c.table, Item: broken}); err != nil {
 		t.Fatalf("PutItem: %v", err)
 	}
@@ -459,11 +459,11 @@ func TestCorruptRecordIsNotOverlooked(t *testing.T) {
 	_, errPut := c.PutEntity(t.Context(), time.Unix(0, 0), ns, limiter.Entity{ID: "e", Version: 1})
 	_, errChild := c.PutEntity(t.Context(), time.Unix(0, 0), ns, limiter.Entity{ID: "child", Parent: "e"})
 	for what, err := range map[string]error{"Read": errRead, "PutEntity": errPut, "PutEntity of a child": errChild} {
-		if corrupt, ok := errors.AsType[*CorruptError](err); !ok || corrupt.Attribute != attrEntityVersion || !strings.Contains(corrupt.Key, "ENTITY#e") {
+		if corrupt, ok := errors.AsType[*CorruptError](err); !ok || corrupt.Attribute != schema.AttrEntityVersion || !strings.Contains(corrupt.Key, "ENTITY#e") {
 			t.Errorf("%s: error = %v, want one that names the item and its version", what, err)
 		}
 	}
-	out, err := db.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &c.table, Key: entityKey(sp.id, "e").attributes()})
+	out, err := db.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &c.table, Key: schema.EntityKey(sp.id, "e").Attributes()})
 	if err != nil {
 		t.Fatalf("GetItem: %v", err)
 	}

@@ -6,9 +6,10 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
-
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
 // chore is something that a lane does for its item, not for a request.
@@ -62,12 +63,12 @@ func (s *Store) tendOnce(l *lane) bool {
 	case l.knows.clock.Doubtful:
 		l.todo = nil // what time it is must be certain; they will come again
 		return false
-	case v != nil && v.shard.moving && s.cfg.Now().Before(l.rest):
+	case v != nil && v.shard.Moving && s.cfg.Now().Before(l.rest):
 		l.todo = nil // a split is finished before anything else; they will come again
 		return false
-	case v != nil && v.shard.moving && s.stale(l):
+	case v != nil && v.shard.Moving && s.stale(l):
 		_, _ = s.sight(l) // else the next will
-	case v != nil && v.shard.moving:
+	case v != nil && v.shard.Moving:
 		s.finish(l)
 	case len(l.todo) > 0:
 		c := l.todo[0]
@@ -109,7 +110,7 @@ func (s *Store) do(l *lane, c chore) {
 	case c.what == choreLook:
 		_, _ = s.sight(l) // else the next will
 	case c.what == choreRetire:
-		if v.settled() && l.knows.index >= max(v.shard.level/2, 1) && l.load.sinceQuiet(s.cfg.Now()) >= s.cfg.Quiet &&
+		if v.settled() && l.knows.index >= max(v.shard.Level/2, 1) && l.load.sinceQuiet(s.cfg.Now()) >= s.cfg.Quiet &&
 			s.reshape(l, retireInput(s.cfg.Table, l.key, v, s.lately(l))) {
 			s.forward(l, nil) // its heir must not be split before it has what is here
 		}
@@ -130,9 +131,9 @@ func (s *Store) finish(l *lane) {
 	s.stats.wrote(err)
 	if item, refused := awsdb.ConditionItem(err); refused {
 		err = nil
-		r := bucketReader{newRecordReader(s.cfg.Table, l.site.shard(v.shard.other().index), item)}
-		if made := r.int(attrEpoch, 0, maxEpoch) >= v.shard.other().epoch; r.fault != nil || !made {
-			err = errors.Join(errors.New("another item is in the place of a new shard"), r.fault)
+		r := bucketReader{schema.NewReader(s.cfg.Table, l.site.shard(v.shard.Other().Index), item)}
+		if made := r.Int(schema.AttrEpoch, 0, schema.MaxEpoch) >= v.shard.Other().Epoch; r.Fault != nil || !made {
+			err = errors.Join(errors.New("another item is in the place of a new shard"), r.Fault)
 		}
 	}
 	if err != nil {
@@ -147,7 +148,7 @@ func (s *Store) finish(l *lane) {
 // gone. It reports whether there is no more to do.
 func (s *Store) absorb(l *lane, c chore) bool {
 	v, found := l.knows.view, c.found
-	if !v.settled() || !v.shard.sharded() || v.shard.other().index != c.index {
+	if !v.settled() || !v.shard.Sharded() || v.shard.Other().Index != c.index {
 		return true
 	}
 	if found == nil { // only what is missing after the view of its heir is missing for good
@@ -157,17 +158,17 @@ func (s *Store) absorb(l *lane, c chore) bool {
 			return false
 		}
 	}
-	if found != nil && (!found.shard.gone || found.shard.birth != v.shard.other().birth) {
+	if found != nil && (!found.shard.Retired || found.shard.Birth != v.shard.Other().Birth) {
 		return true
 	}
-	if found != nil && found.version.newer(l.knows.version()) {
-		p := plan{units: s.cost(l), stage: newStage(v.adopt(found.limits, found.version.generation, s.lately(l)), s.lately(l))}
+	if found != nil && found.version.Newer(l.knows.version()) {
+		p := plan{units: s.cost(l), stage: newStage(v.adopt(found.limits, found.version.Generation, s.lately(l)), s.lately(l))}
 		p.stage.swap = v
 		s.reshape(l, swapInput(s.cfg.Table, l.key, s.nextID(v), &p))
 		return false
 	}
-	if found != nil && found.version.hash != v.version.hash {
-		found = found.adopt(v.limits, v.version.generation, found.refilled)
+	if found != nil && found.version.Hash != v.version.Hash {
+		found = found.adopt(v.limits, v.version.Generation, found.refilled)
 	}
 	if !s.reshape(l, absorbInput(s.cfg.Table, l.key, s.nextID(v), v, found, s.lately(l))) {
 		return false
@@ -231,7 +232,7 @@ func (s *Store) saw(l *lane, image *view) {
 // forward hands the requests and chores of a lane whose shard is none, or no more, to
 // its heir.
 func (s *Store) forward(l *lane, pending []*request) {
-	to := heir(l.knows.index)
+	to := schema.Heir(l.knows.index)
 	k := l.site.shard(to)
 	s.assign(l.site, to, chore{what: choreAbsorb, index: l.knows.index, found: l.knows.view})
 	for _, r := range pending {
@@ -270,11 +271,11 @@ const looksPerQuiet = 4
 // tendTrees has the shards of all buckets looked at that were not seen lately, and
 // merges those that are quiet.
 func (s *Store) tendTrees(now time.Time) {
-	for _, t := range s.forest.all(now.Add(-max(s.cfg.Idle, maxShards*s.cfg.Quiet))) { // each merge takes a quiet time
+	for _, t := range s.forest.all(now.Add(-max(s.cfg.Idle, schema.MaxShards*s.cfg.Quiet))) { // each merge takes a quiet time
 		leaves := t.leaves()
 		for i := range leaves {
 			if now.Sub(leaves[i].at) >= s.cfg.Quiet/looksPerQuiet {
-				s.assign(t.site, leaves[i].index, chore{what: choreLook})
+				s.assign(t.site, leaves[i].Index, chore{what: choreLook})
 			}
 		}
 		for _, index := range mergeable(leaves, now, s.cfg.Quiet) {
@@ -286,10 +287,10 @@ func (s *Store) tendTrees(now time.Time) {
 // mergeable returns the leaves that can be merged into their heirs: both are leaves
 // of one split, and have been quiet for long enough.
 func mergeable(leaves []leaf, now time.Time, quiet time.Duration) []int {
-	var calm [maxShards]int // levels by index
+	var calm [schema.MaxShards]int // levels by index
 	for i := range leaves {
 		if l := &leaves[i]; l.view != nil && l.view.settled() && now.Sub(l.quiet) >= quiet {
-			calm[l.index] = l.level
+			calm[l.Index] = l.Level
 		}
 	}
 	var pairs []int

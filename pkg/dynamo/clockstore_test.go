@@ -13,12 +13,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
-
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -354,7 +354,7 @@ func refilledAt(t *testing.T, s *Store, entity string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	item, err := s.readOnce(t.Context(), &lane{key: bucketKey(sp.id, entity, "r", 0, 0)})
+	item, err := s.readOnce(t.Context(), &lane{key: schema.BucketKey(sp.id, entity, "r", 0, 0)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -362,9 +362,9 @@ func refilledAt(t *testing.T, s *Store, entity string) string {
 	if item == nil {
 		return ""
 	}
-	n, ok := item[attrRefilled].(*types.AttributeValueMemberN)
+	n, ok := item[schema.AttrRefilled].(*types.AttributeValueMemberN)
 	if !ok {
-		t.Fatalf("rf is %v", item[attrRefilled])
+		t.Fatalf("rf is %v", item[schema.AttrRefilled])
 	}
 	return n.Value
 }

@@ -20,7 +20,7 @@
 //
 // One item takes about a thousand writes a second, whatever the table. A bucket that
 // comes near that is split into shards, up to 32, each with its exact part of every
-// limit, and made one again after a quiet time (shard.go). A process asks one shard
+// limit, and made one again after a quiet time (internal/schema/shard.go). A process asks one shard
 // first; when that has too little it takes a part from each that has some, so that no
 // request is too large for a shard. Requests that meet there may each hold what the
 // other needs: both can be denied then, where one bucket would have admitted one.
@@ -75,16 +75,15 @@
 //
 // # Files
 //
-//	name.go, key.go, keyparse.go    keys of every record, one-to-one, and their parsers
+//	internal/schema                 keys of every record, one-to-one; records as items; expressions; the tree of shards
 //	internal/awsdb, aws.go          clients that never retry, errors, the clock, the circuit breaker, goroutines and timers
 //	table.go                        the table and its indexes, created or checked
 //	namespace.go, space.go          names of namespaces to their opaque ids; those in use
-//	record.go, recordreader.go      entities, limits and changes as items
-//	query.go, batch.go              access patterns; batches with their leftovers retried
+//	scan.go, batch.go               queries page by page; batches with their leftovers retried
 //	catalog.go, change.go, entities.go   limiter.Catalog: batched reads, each change one transaction with its audit event
 //	admin.go                        children, lists, audit events, purge
 //	watch.go                        changes that others made: the generation, polled
-//	item.go, expression.go, write.go, swap.go   a bucket as an item; the conditional writes; those of other limits
+//	item.go, write.go, swap.go                  a bucket as an item; the conditional writes; those of other limits
 //	request.go, plan.go, stage.go, adopt.go   what is asked of a bucket, and which write that makes of its last state
 //	leaseslot.go, leasestep.go      leases on the item; what the write of a plan does to them
 //	holder.go, demand.go            what a lane holds of its item; how much is worth holding
@@ -94,11 +93,10 @@
 //	turn.go                         turns of replicas that refill the same bucket
 //	store.go                        Take over several lanes, with give-back
 //	settle.go                       marks of settlements, and secrets that processes share
-//	shard.go, shape.go              the tree of a bucket's shards; the writes that change it
+//	shape.go                        the writes that change the tree of a bucket's shards
 //	load.go, chore.go               when to split and to merge; what lanes do for their items
 //	tree.go, spread.go              what this process knows of the trees; one op over several shards
 //	giveback.go                     give-backs that wait for the end of an outage
-//	corrupt.go                      errors of items that are not as this program writes them
 //
 // # Bucket items
 //

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -60,7 +61,7 @@ func (c *catalog) entity(ctx context.Context, sp *space, id string) (*limiter.En
 	if err != nil {
 		return nil, err
 	}
-	return stored[0].record.Entity, nil
+	return stored[0].Record.Entity, nil
 }
 
 // checkHierarchy refuses a cycle, and a chain that is too long.
@@ -84,14 +85,14 @@ func (c *catalog) checkHierarchy(ctx context.Context, sp *space, e limiter.Entit
 // condition implies this one, among programs that make changes as this one does.
 func putEntity(table, ns string, e *limiter.Entity, read uint64) types.TransactWriteItem {
 	put := &types.Put{
-		TableName: &table, Item: entityItem(ns, e),
+		TableName: &table, Item: schema.EntityItem(ns, e),
 		ConditionExpression:      aws.String("attribute_not_exists(#pk) OR attribute_exists(#deleted)"),
-		ExpressionAttributeNames: map[string]string{"#pk": attrPK, "#deleted": attrDeleted},
+		ExpressionAttributeNames: map[string]string{"#pk": schema.AttrPK, "#deleted": schema.AttrDeleted},
 	}
 	if read != 0 {
 		put.ConditionExpression = aws.String("#version = :version AND attribute_not_exists(#deleted)")
-		put.ExpressionAttributeNames = map[string]string{"#version": attrEntityVersion, "#deleted": attrDeleted}
-		put.ExpressionAttributeValues = map[string]types.AttributeValue{":version": numberAttribute(read)}
+		put.ExpressionAttributeNames = map[string]string{"#version": schema.AttrEntityVersion, "#deleted": schema.AttrDeleted}
+		put.ExpressionAttributeValues = map[string]types.AttributeValue{":version": schema.NumberAttribute(read)}
 	}
 	return types.TransactWriteItem{Put: put}
 }
@@ -117,32 +118,32 @@ func (c *catalog) DeleteEntity(ctx context.Context, namespace, id string) error 
 // maxDeletes of those.
 func (c *catalog) deletion(ctx context.Context, sp *space, id string, generation uint64) (e edit, more bool, err error) {
 	e.event = limiter.AuditEvent{Action: limiter.ActionDeleteEntity, Subject: limiter.EntityRef(id)}
-	expires := c.now().Add(changeTTL)
+	expires := c.now().Add(schema.ChangeTTL)
 	known := true // the resources of all limits
-	for item, err := range items(ctx, c.client, queryEntityLimits(c.table, sp.id, id)) {
+	for item, err := range items(ctx, c.client, schema.QueryEntityLimits(c.table, sp.id, id)) {
 		if err != nil {
 			return edit{}, false, err
 		}
-		if item[attrDeleted] != nil {
+		if item[schema.AttrDeleted] != nil {
 			continue
 		}
 		if len(e.writes) == maxDeletes {
 			more = true
 			break
 		}
-		k, err := itemKey(c.table, item)
+		k, err := schema.ItemKey(c.table, item)
 		if err != nil {
 			return edit{}, false, err
 		}
-		e.writes = append(e.writes, putItem(c.table, tombstone(sp.id, k, limiter.RefEntityLimits, generation, expires)))
-		r := newRecordReader(c.table, k, item)
-		e.refs = append(e.refs, limiter.EntityLimitsRef(id, r.text(attrResource)))
-		known = known && r.fault == nil
+		e.writes = append(e.writes, putItem(c.table, schema.Tombstone(sp.id, k, limiter.RefEntityLimits, generation, expires)))
+		r := schema.NewReader(c.table, k, item)
+		e.refs = append(e.refs, limiter.EntityLimitsRef(id, r.Text(schema.AttrResource)))
+		known = known && r.Fault == nil
 	}
 	e.event.Detail = fmt.Sprintf("%d limits, more to follow", len(e.writes))
 	if !more {
 		e.event.Detail = fmt.Sprintf("the entity and %d limits", len(e.writes))
-		e.writes = append(e.writes, putItem(c.table, tombstone(sp.id, entityKey(sp.id, id), limiter.RefEntity, generation, expires)))
+		e.writes = append(e.writes, putItem(c.table, schema.Tombstone(sp.id, schema.EntityKey(sp.id, id), limiter.RefEntity, generation, expires)))
 		e.refs = append(e.refs, limiter.EntityRef(id))
 	}
 	if !known {
@@ -169,10 +170,10 @@ func (c *catalog) PutLimits(ctx context.Context, namespace string, ref limiter.R
 	ref.Entity, ref.Resource = strings.Clone(ref.Entity), strings.Clone(ref.Resource)
 	return c.change(ctx, namespace, func(_ context.Context, sp *space, generation uint64) (edit, error) {
 		e := edit{refs: []limiter.Ref{ref}, event: limiter.AuditEvent{Action: limiter.ActionPutLimits, Subject: ref, Detail: r.Detail()}}
-		item := limitsItem(sp.id, ref, r, generation)
+		item := schema.LimitsItem(sp.id, ref, r, generation)
 		if r.Empty() {
 			e.event.Action = limiter.ActionDeleteLimits
-			item = tombstone(sp.id, keyOfRef(sp.id, ref), ref.Kind, generation, c.now().Add(changeTTL))
+			item = schema.Tombstone(sp.id, schema.KeyOfRef(sp.id, ref), ref.Kind, generation, c.now().Add(schema.ChangeTTL))
 		}
 		e.writes = []types.TransactWriteItem{putItem(c.table, item)}
 		return e, nil

@@ -109,10 +109,10 @@ func (f *fleet) checkRest() {
 	for _, b := range f.buckets {
 		for i, v := range b.items {
 			switch {
-			case v == nil || v.shard.gone:
+			case v == nil || v.shard.Retired:
 				continue
-			case i > 0 || v.shard.sharded():
-				f.failf("bucket %d: shard %d of %d stays, with the leases %+v", b.index, i, v.shard.level, v.leases)
+			case i > 0 || v.shard.Sharded():
+				f.failf("bucket %d: shard %d of %d stays, with the leases %+v", b.index, i, v.shard.Level, v.leases)
 			case v.ttl == 0:
 				f.failf("bucket %d: it has no ttl", b.index)
 			}
@@ -130,7 +130,7 @@ func (f *fleet) untilFull() int64 {
 	wait := int64(time.Second)
 	for _, b := range f.buckets {
 		for _, v := range b.items {
-			if v == nil || v.shard.gone {
+			if v == nil || v.shard.Retired {
 				continue
 			}
 			for i := range v.balances {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
 // blindToLeases has a lane take a bucket for one of which nothing is out on lease.
@@ -54,7 +56,7 @@ func unmoved(in *dynamodb.UpdateItemInput) {
 	var kept []string
 	for assignment := range strings.SplitSeq(strings.TrimPrefix(set, "SET "), ", ") {
 		name, _, _ := strings.Cut(assignment, "=")
-		if in.ExpressionAttributeNames[name] != attrRefilled {
+		if in.ExpressionAttributeNames[name] != schema.AttrRefilled {
 			kept = append(kept, assignment)
 		}
 	}
@@ -66,7 +68,7 @@ func unmoved(in *dynamodb.UpdateItemInput) {
 func returnsDead(in *dynamodb.UpdateItemInput) {
 	writer := ""
 	for _, c := range clauses(in) {
-		if strings.HasPrefix(c.attr, attrSlot) && c.operator == "<>" {
+		if strings.HasPrefix(c.attr, schema.AttrSlot) && c.operator == "<>" {
 			writer = replicaOf(textOf(in, c))
 		}
 	}
@@ -77,7 +79,7 @@ func returnsDead(in *dynamodb.UpdateItemInput) {
 		}
 		h, _ := parseHolding(replica, textOf(in, c))
 		for _, a := range h.amounts {
-			leaveMore(in, limitAttr(a.limit, limitTokens), a.tokens)
+			leaveMore(in, schema.LimitAttr(a.limit, schema.LimitTokens), a.tokens)
 		}
 	}
 }
@@ -106,7 +108,7 @@ func leaveMore(in *dynamodb.UpdateItemInput, attr string, n int64) {
 			number, _ := in.ExpressionAttributeValues[value].(*types.AttributeValueMemberN)
 			before, _ := strconv.ParseInt(number.Value, 10, 64)
 			fresh := ":raised" + value[1:]
-			in.ExpressionAttributeValues[fresh] = numberAttribute(before + n)
+			in.ExpressionAttributeValues[fresh] = schema.NumberAttribute(before + n)
 			*in.UpdateExpression = strings.Replace(*in.UpdateExpression, placeholder+operator+value, placeholder+operator+fresh, 1)
 			prune(in)
 			return
@@ -116,7 +118,7 @@ func leaveMore(in *dynamodb.UpdateItemInput, attr string, n int64) {
 
 // anyMark has a mark be put in the place of another one.
 func anyMark(in *dynamodb.PutItemInput) {
-	if pk, ok := in.Item[attrPK].(*types.AttributeValueMemberS); ok && strings.Contains(pk.Value, "SETTLED") {
+	if pk, ok := in.Item[schema.AttrPK].(*types.AttributeValueMemberS); ok && strings.Contains(pk.Value, "SETTLED") {
 		in.ConditionExpression, in.ExpressionAttributeNames = nil, nil
 	}
 }
@@ -147,7 +149,7 @@ func TestSimulateFindsMissingRules(t *testing.T) {
 	denying := with(func(f *fleetFeatures) { *f = fleetFeatures{cascade: true, tails: true, few: true} })
 	settling := with(func(f *fleetFeatures) { f.settle = true })
 	leased := without(func(c clause) bool {
-		return c.is(limitLeased, "=") || c.is(limitLeased, "<=") || c.is(limitLeased, ">=") || c.is(limitLeased, "absent")
+		return c.is(schema.LimitLeased, "=") || c.is(schema.LimitLeased, "<=") || c.is(schema.LimitLeased, ">=") || c.is(schema.LimitLeased, "absent")
 	})
 	drop := func(attr, operator string) func(*dynamodb.UpdateItemInput) {
 		return without(func(c clause) bool { return c.is(attr, operator) })
@@ -162,14 +164,14 @@ func TestSimulateFindsMissingRules(t *testing.T) {
 		{"a lease is served for its term and no longer", fleetSabotage{lane: immortal}, pausing},
 		{"a lease is served for its term by the clock on the wall, too", fleetSabotage{callClock: true}, sleeping},
 		{"a write that gives rests on the ids of writes", fleetSabotage{update: without(func(c clause) bool {
-			return strings.HasPrefix(c.attr, attrSlot) || strings.HasPrefix(c.attr, attrBooked)
+			return strings.HasPrefix(c.attr, schema.AttrSlot) || strings.HasPrefix(c.attr, schema.AttrBooked)
 		})}, giving},
 		{"what the dead held counts as spent", fleetSabotage{update: onSteps(returnsDead)}, dying},
 		{"ids have letters that are drawn for them", fleetSabotage{unsalted: true}, copying},
-		{"a charge rests on the last one of its slot", fleetSabotage{update: without(func(c clause) bool { return strings.HasPrefix(c.attr, attrBooked) })}, charging},
+		{"a charge rests on the last one of its slot", fleetSabotage{update: without(func(c clause) bool { return strings.HasPrefix(c.attr, schema.AttrBooked) })}, charging},
 		{"what was taken for no admitted request is given back", fleetSabotage{lane: forgetful}, denying},
-		{"a refill rests on rf", fleetSabotage{update: drop(attrRefilled, "=")}, leasing},
-		{"a write rests on the limits", fleetSabotage{update: drop(attrVersion, "=")}, adopting},
+		{"a refill rests on rf", fleetSabotage{update: drop(schema.AttrRefilled, "=")}, leasing},
+		{"a write rests on the limits", fleetSabotage{update: drop(schema.AttrVersion, "=")}, adopting},
 		{"a reservation is settled once", fleetSabotage{put: anyMark}, settling},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

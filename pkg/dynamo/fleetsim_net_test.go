@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
 // fleetClient is how a process sends messages to DynamoDB: each takes its time there
@@ -55,7 +56,7 @@ func (f *fleet) did(in *dynamodb.UpdateItemInput, books bool, err error) {
 
 // bookedOnce reports whether an update rests on the last charge or refund of its slot.
 func bookedOnce(in *dynamodb.UpdateItemInput) bool {
-	return slices.ContainsFunc(clauses(in), func(c clause) bool { return strings.HasPrefix(c.attr, attrBooked) })
+	return slices.ContainsFunc(clauses(in), func(c clause) bool { return strings.HasPrefix(c.attr, schema.AttrBooked) })
 }
 
 // message is one message under way, and its reply.
@@ -87,7 +88,7 @@ func sendTo[O any](ctx context.Context, p *process, op string, k map[string]type
 		return nil, context.Canceled
 	}
 	f := p.fleet
-	pk, _ := k[attrPK].(*types.AttributeValueMemberS)
+	pk, _ := k[schema.AttrPK].(*types.AttributeValueMemberS)
 	m := &message[O]{process: p, op: op, pk: pk.Value, sent: f.now, from: p.now(), apply: apply, task: f.running}
 	m.send()
 	for !m.answered {

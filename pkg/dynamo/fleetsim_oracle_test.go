@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -45,8 +45,8 @@ type simBucket struct {
 	index    int
 	fleet    *fleet
 	site     site
-	keys     [maxShards]string // partition keys, by shard
-	share    int64             // calls in a second
+	keys     [schema.MaxShards]string // partition keys, by shard
+	share    int64                    // calls in a second
 	policy   limiter.LeasePolicy
 	versions []*limiter.Limits // by generation less 1
 	limits   []*simLimit
@@ -101,8 +101,8 @@ func (f *fleet) beginHistory() {
 	f.applied = make(map[*dynamodb.UpdateItemInput]bool)
 	f.byKey, f.byEntity, f.settled, f.seen = make(map[string]itemOf), make(map[string]*simBucket), make(map[string]int), make(map[string]int)
 	for _, b := range f.buckets {
-		for i := range maxShards {
-			b.keys[i] = b.site.shard(i).pk
+		for i := range schema.MaxShards {
+			b.keys[i] = b.site.shard(i).PK
 			f.byKey[b.keys[i]] = itemOf{b, i}
 		}
 		f.byEntity[b.site.bucket.Entity] = b
@@ -285,7 +285,7 @@ func (b *simBucket) forget() {
 // it takes nothing of it, and counts as a part of a call all the same.
 func (b *simBucket) limitedBy(limit string) bool {
 	for _, v := range b.items {
-		if v != nil && !v.shard.gone && v.find(limit) == nil {
+		if v != nil && !v.shard.Retired && v.find(limit) == nil {
 			return false
 		}
 	}
@@ -296,7 +296,7 @@ func (b *simBucket) limitedBy(limit string) bool {
 // the floor, where it would be cut.
 func (b *simBucket) booksAll(limit string) bool {
 	for _, v := range b.items {
-		if v == nil || v.shard.gone {
+		if v == nil || v.shard.Retired {
 			continue
 		}
 		if x := v.any(limit); x != nil && x.state.Tokens < x.floor/2 {
@@ -359,7 +359,7 @@ func (f *fleet) expired() {
 // look reads the item of a shard.
 func (b *simBucket) look(shard int) {
 	f, k := b.fleet, b.site.shard(shard)
-	out, err := f.db.GetItem(context.Background(), &dynamodb.GetItemInput{TableName: aws.String(simTable), Key: k.attributes()})
+	out, err := f.db.GetItem(context.Background(), &dynamodb.GetItemInput{TableName: aws.String(simTable), Key: k.Attributes()})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -377,7 +377,7 @@ func (b *simBucket) look(shard int) {
 	b.tell(before, b.items[shard])
 	s := sightOf{at: f.now, view: b.items[0]}
 	for i, v := range b.items {
-		s.split = s.split || v != nil && !v.shard.gone && (i > 0 || v.shard.sharded())
+		s.split = s.split || v != nil && !v.shard.Retired && (i > 0 || v.shard.Sharded())
 	}
 	const memory = int64(2 * time.Second)
 	if n := len(b.past); n > 1 && f.now-b.past[n/2].at > memory {
@@ -413,11 +413,11 @@ func (b *simBucket) tell(before, after *view) {
 		}
 	}
 	switch {
-	case after.shard.level > before.shard.level:
+	case after.shard.Level > before.shard.Level:
 		f.seen["split"]++
-	case after.shard.level < before.shard.level:
+	case after.shard.Level < before.shard.Level:
 		f.seen["merge"]++
-	case before.version.hash != after.version.hash:
+	case before.version.Hash != after.version.Hash:
 		f.seen["limits changed"]++
 		if len(after.leases) > 0 {
 			f.seen["limits changed under leases"]++
@@ -498,7 +498,7 @@ func (b *simBucket) lacked(c *fleetCall, op *limiter.Op, sp *limiter.Spend) bool
 			return true
 		}
 		if v := s.view; v != nil {
-			if v.version.hash != op.Limits.Hash() {
+			if v.version.Hash != op.Limits.Hash() {
 				return true // other limits, other bounds
 			}
 			// A write is decided for a moment from its refill on, and may be sent for long.

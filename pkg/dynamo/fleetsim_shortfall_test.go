@@ -232,7 +232,7 @@ func (b *simBucket) observe() {
 // holders know; and of that, what they have left.
 func (b *simBucket) leasedOf(limit string) (held, known, leased int64) {
 	for _, v := range b.items {
-		if v == nil || v.shard.gone {
+		if v == nil || v.shard.Retired {
 			continue
 		}
 		for i := range v.leases {
@@ -282,7 +282,7 @@ func (b *simBucket) checkShortfalls() {
 	}
 	split := false
 	for i, v := range b.items {
-		split = split || v != nil && !v.shard.gone && (i > 0 || v.shard.sharded())
+		split = split || v != nil && !v.shard.Retired && (i > 0 || v.shard.Sharded())
 	}
 	v := b.items[0]
 	for _, l := range b.limits {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -27,9 +28,9 @@ const (
 // It is guarded by the lock of the lane's shard; only the lane's goroutine changes more
 // of it than rest, and what says that the lane is wanted.
 type holder struct {
-	text    string  // of the own slot; "" = nothing is held
-	version version // of the limits that it is under
-	view    *view   // the item as it was seen last
+	text    string         // of the own slot; "" = nothing is held
+	version schema.Version // of the limits that it is under
+	view    *view          // the item as it was seen last
 	stocks  []stock
 	until   time.Time     // nothing is served from then on, by either of its readings
 	era     uint64        // of the store when the write was sent that granted it; nothing is served in another
@@ -64,10 +65,10 @@ type stock struct {
 type flight struct {
 	step     *leaseStep
 	sent     time.Time
-	era      uint64  // of the store, then
-	version  version // of the item's limits
-	refilled int64   // the item's, which the write rests on
-	returns  bool    // all that is left
+	era      uint64         // of the store, then
+	version  schema.Version // of the item's limits
+	refilled int64          // the item's, which the write rests on
+	returns  bool           // all that is left
 	spent    []amount
 }
 
@@ -117,8 +118,8 @@ func (h *holder) alive(now time.Time, era uint64) bool {
 
 // serves reports whether requests under limits of a version are served from the
 // lease, as long as it is alive.
-func (h *holder) serves(v version) bool {
-	return h.text != "" && !h.recall && !v.newer(h.version) && !h.returning()
+func (h *holder) serves(v schema.Version) bool {
+	return h.text != "" && !h.recall && !v.Newer(h.version) && !h.returning()
 }
 
 // covers reports whether the lease has what a spend wants: all that it needs and costs,
@@ -230,7 +231,7 @@ func (h *holder) missed(step *leaseStep) {
 // or nil. What rests on the slot having another text than it shows is no more: the
 // slot's texts never come back. An item that does not have the lease has it no more.
 func (h *holder) saw(v *view, replica string) *flight {
-	if h.view = v; h.text != "" && v != nil && v.version.hash != h.version.hash {
+	if h.view = v; h.text != "" && v != nil && v.version.Hash != h.version.Hash {
 		h.recall = true
 	}
 	var slot *holding
@@ -282,7 +283,7 @@ func (h *holder) land(f *flight, v *view) {
 	h.text, h.stocks = f.step.held.text, stocks
 	h.until, h.half, h.era = f.sent.Add(leaseTerm), f.sent.Add(leaseTerm/2), f.era
 	h.version = f.version
-	h.recall = h.recall || v.version.hash != h.version.hash
+	h.recall = h.recall || v.version.Hash != h.version.Hash
 }
 
 // inDoubt reports whether nobody knows what became of a write.

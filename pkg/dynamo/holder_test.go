@@ -176,7 +176,7 @@ func TestALeaseEndsByBothClocks(t *testing.T) {
 	}
 	s.sees("1", 100)
 	other := s.view("1", 100)
-	other.version.hash++
+	other.version.Hash++
 	s.saw(other, "me")
 	s.has(-1)
 	if !s.recall {

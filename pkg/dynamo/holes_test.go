@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -25,19 +25,19 @@ type scene struct {
 	t     *testing.T
 	db    Client
 	table string
-	key   key
+	key   schema.Key
 	seen  int // replicas
 }
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	w := &scene{t: t, db: dynamofake.New(), table: simTable, key: bucketKey("ns", "e", "r", 0, 0)}
+	w := &scene{t: t, db: dynamofake.New(), table: simTable, key: schema.BucketKey("ns", "e", "r", 0, 0)}
 	if _, err := w.db.CreateTable(t.Context(), TableInput(w.table)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.db.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
 		TableName:               aws.String(w.table),
-		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(attrTTL), Enabled: aws.Bool(true)},
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(schema.AttrTTL), Enabled: aws.Bool(true)},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func newScene(t *testing.T) *scene {
 }
 
 func (w *scene) rawItem() (map[string]types.AttributeValue, error) {
-	out, err := w.db.GetItem(context.Background(), &dynamodb.GetItemInput{TableName: aws.String(w.table), Key: w.key.attributes()})
+	out, err := w.db.GetItem(context.Background(), &dynamodb.GetItemInput{TableName: aws.String(w.table), Key: w.key.Attributes()})
 	if err != nil {
 		return nil, err
 	}
@@ -71,10 +71,10 @@ func (w *scene) item() *view {
 // update changes the item as a part of the program would that is not there yet.
 func (w *scene) update(expression string, values map[string]int64) {
 	w.t.Helper()
-	in := &dynamodb.UpdateItemInput{TableName: aws.String(w.table), Key: w.key.attributes(), ExpressionAttributeNames: map[string]string{}, ExpressionAttributeValues: map[string]types.AttributeValue{}}
+	in := &dynamodb.UpdateItemInput{TableName: aws.String(w.table), Key: w.key.Attributes(), ExpressionAttributeNames: map[string]string{}, ExpressionAttributeValues: map[string]types.AttributeValue{}}
 	for attr, n := range values {
 		p := strconv.Itoa(len(in.ExpressionAttributeValues))
-		in.ExpressionAttributeNames["#"+p], in.ExpressionAttributeValues[":"+p] = attr, numberAttribute(n)
+		in.ExpressionAttributeNames["#"+p], in.ExpressionAttributeValues[":"+p] = attr, schema.NumberAttribute(n)
 		expression = strings.ReplaceAll(strings.ReplaceAll(expression, "#"+attr, "#"+p), ":"+attr, ":"+p)
 	}
 	in.UpdateExpression = &expression
@@ -121,7 +121,7 @@ func (w *scene) member(limits ...limiter.Limit) *member {
 		w.t.Fatal(err)
 	}
 	w.seen++
-	return &member{scene: w, id: w.seen, limits: set, knows: knowledge{now: minTime}}
+	return &member{scene: w, id: w.seen, limits: set, knows: knowledge{now: schema.MinTime}}
 }
 
 // look has the replica see the item as it is now.
@@ -146,7 +146,7 @@ func (m *member) intend(at float64, generation uint64, spends ...limiter.Spend) 
 		m.t.Fatalf("replica %d would not write for %+v", m.id, spends)
 	}
 	m.writes++
-	return &planned{m, p, newWrite(m.table, m.key, writeID{m.id % slotCount, fmt.Sprint(m.id, ":", m.writes)}, &p)}
+	return &planned{m, p, newWrite(m.table, m.key, writeID{m.id % schema.SlotCount, fmt.Sprint(m.id, ":", m.writes)}, &p)}
 }
 
 // send has the write arrive, and reports whether it was applied.
@@ -209,7 +209,7 @@ func holes() []hole {
 				b.do(0, refund(4))               // by a clock that is behind; at 5 that makes 13: full, and 3 are lost
 				return stale
 			},
-			rule:  dropping(limitTokens, "<"),
+			rule:  dropping(schema.LimitTokens, "<"),
 			wrong: func(w *scene) bool { return w.balance(5) > 6 },
 		},
 		{
@@ -226,7 +226,7 @@ func holes() []hole {
 			},
 			rule: func(in *dynamodb.UpdateItemInput) {
 				for _, c := range clauses(in) {
-					if c.is(limitTokens, "<") {
+					if c.is(schema.LimitTokens, "<") {
 						*in.ConditionExpression = strings.Replace(*in.ConditionExpression, c.text, strings.Replace(c.text, "<", "<=", 1), 1)
 					}
 				}
@@ -246,7 +246,7 @@ func holes() []hole {
 				b.do(0, take(10))
 				return stale
 			},
-			rule:  dropping(limitRemainder, "="),
+			rule:  dropping(schema.LimitRemainder, "="),
 			wrong: func(w *scene) bool { return w.item().find("a").state.Tokens > 0 },
 		},
 		{
@@ -259,7 +259,7 @@ func holes() []hole {
 				w.update("SET #b_a_h = :b_a_h ADD #b_a_tk :b_a_tk", map[string]int64{"b_a_h": 5000, "b_a_tk": -5000})
 				return stale
 			},
-			rule:  dropping(limitLeased, "absent"),
+			rule:  dropping(schema.LimitLeased, "absent"),
 			wrong: func(w *scene) bool { return w.balance(100) > 9 },
 		},
 		{
@@ -273,7 +273,7 @@ func holes() []hole {
 				w.update("ADD #b_a_h :b_a_h, #b_a_tk :b_a_tk", map[string]int64{"b_a_h": 5000, "b_a_tk": -5000})
 				return stale
 			},
-			rule:  without(func(c clause) bool { return c.is(limitLeased, "<=") }),
+			rule:  without(func(c clause) bool { return c.is(schema.LimitLeased, "<=") }),
 			wrong: func(w *scene) bool { return w.item().find("a").state.Tokens < 0 },
 		},
 		{
@@ -288,7 +288,7 @@ func holes() []hole {
 				w.update("ADD #b_a_h :b_a_h, #b_a_tk :b_a_tk", map[string]int64{"b_a_h": 5000, "b_a_tk": -5000})
 				return stale
 			},
-			rule:  dropping(limitLeased, "<="),
+			rule:  dropping(schema.LimitLeased, "<="),
 			wrong: func(w *scene) bool { return w.balance(5) > 5 },
 		},
 		{
@@ -304,7 +304,7 @@ func holes() []hole {
 				}
 				return stale
 			},
-			rule:  dropping(attrVersion, "="),
+			rule:  dropping(schema.AttrVersion, "="),
 			wrong: func(w *scene) bool { return w.balance(5) > 0.5 },
 		},
 		{
@@ -317,7 +317,7 @@ func holes() []hole {
 				b.do(5, take(5)) // as many stored as before
 				return stale
 			},
-			rule:  dropping(attrRefilled, "="),
+			rule:  dropping(schema.AttrRefilled, "="),
 			wrong: func(w *scene) bool { return w.balance(5) > 0 },
 		},
 		{
@@ -333,8 +333,8 @@ func holes() []hole {
 				}
 				return stale
 			},
-			rule:  without(func(c clause) bool { return c.is(attrVersion, "=") || c.is(attrGeneration, "=") }),
-			wrong: func(w *scene) bool { return w.item().version.generation < 3 },
+			rule:  without(func(c clause) bool { return c.is(schema.AttrVersion, "=") || c.is(schema.AttrGeneration, "=") }),
+			wrong: func(w *scene) bool { return w.item().version.Generation < 3 },
 		},
 		{
 			name: "a ttl for a bucket that is in debt by now",
@@ -347,7 +347,7 @@ func holes() []hole {
 				b.do(2*3600, limiter.Spend{Limit: "b", Charge: 109_000})
 				return stale
 			},
-			rule:  dropping(attrTTL, "<="),
+			rule:  dropping(schema.AttrTTL, "<="),
 			wrong: func(w *scene) bool { return w.expires(3 * 86_400) },
 		},
 		{
@@ -360,7 +360,7 @@ func holes() []hole {
 				b.do(0, take(9))
 				return stale
 			},
-			rule:  dropping(limitTokens, ">="),
+			rule:  dropping(schema.LimitTokens, ">="),
 			wrong: func(w *scene) bool { return w.balance(0) < 0 },
 		},
 		{
@@ -374,7 +374,7 @@ func holes() []hole {
 				b.do(0, take(9))
 				return stale
 			},
-			rule:  dropping(limitTokens, ">="),
+			rule:  dropping(schema.LimitTokens, ">="),
 			wrong: func(w *scene) bool { return w.balance(0) < -5 },
 		},
 	}

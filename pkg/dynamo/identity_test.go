@@ -8,12 +8,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -28,7 +28,7 @@ func TestACopyGetsAnotherName(t *testing.T) {
 		renamed uint64
 	}{
 		{"a write of the copy", "lw7", func(s *Store) string { return s.self() + ":" + s.numbered(s.writes.Load()+1) }, 1},
-		{"a turn of the copy", attrTurn, func(s *Store) string { return s.self() + ":" + s.numbered(s.writes.Load()+1000) }, 1},
+		{"a turn of the copy", schema.AttrTurn, func(s *Store) string { return s.self() + ":" + s.numbered(s.writes.Load()+1000) }, 1},
 		{"a write of its own", "lw7", func(s *Store) string { return s.self() + ":" + s.numbered(s.writes.Load()) }, 0},
 		{"a write of another", "lw7", func(s *Store) string { return "OTHERNAME:" + s.numbered(s.writes.Load()+1000) }, 0},
 		{"no number", "lw7", func(s *Store) string { return s.self() + ":" }, 0},
@@ -55,7 +55,7 @@ func TestACopyGetsAnotherName(t *testing.T) {
 				}
 				name, l := s.self(), s.leases.list()[0]
 				if _, err := db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-					TableName: aws.String(simTable), Key: l.key.attributes(), UpdateExpression: aws.String("SET #a = :a"),
+					TableName: aws.String(simTable), Key: l.key.Attributes(), UpdateExpression: aws.String("SET #a = :a"),
 					ExpressionAttributeNames:  map[string]string{"#a": test.attr},
 					ExpressionAttributeValues: map[string]types.AttributeValue{":a": &types.AttributeValueMemberS{Value: test.id(s)}},
 				}); err != nil {

@@ -8,12 +8,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -21,7 +21,7 @@ import (
 // runs it while there are any; it has at most one message under way, and what
 // arrives meanwhile goes into the next.
 type lane struct {
-	key  key
+	key  schema.Key
 	site site
 	home *laneShard
 
@@ -481,7 +481,7 @@ func (w *write) isDead(image *view) bool {
 	case image.slots[w.slot] != w.base.slots[w.slot], image.booked[w.slot] != w.base.booked[w.slot]:
 		return false
 	}
-	return w.refilled != nil && image.refilled != w.refilled.refilled || image.shard.epoch != w.base.shard.epoch
+	return w.refilled != nil && image.refilled != w.refilled.refilled || image.shard.Epoch != w.base.shard.Epoch
 }
 
 // isIn reports whether an item shows that the write was applied. One that makes the item
@@ -553,7 +553,7 @@ func (s *Store) readOnce(ctx context.Context, l *lane) (map[string]types.Attribu
 	defer cancel()
 	s.stats.reads.Add(1)
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: aws.String(s.cfg.Table), Key: l.key.attributes(), ConsistentRead: aws.Bool(true),
+		TableName: aws.String(s.cfg.Table), Key: l.key.Attributes(), ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {
 		return nil, err

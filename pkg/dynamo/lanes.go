@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
 const (
@@ -43,8 +44,8 @@ func (t *lanes) shard(pk string) *laneShard {
 
 // enqueue appends a request to the lane of its bucket. It returns the lane when
 // somebody has to run it.
-func (t *lanes) enqueue(k key, r *request) *lane {
-	sh := t.shard(k.pk)
+func (t *lanes) enqueue(k schema.Key, r *request) *lane {
+	sh := t.shard(k.PK)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	l := sh.lane(k, r.site, t.most)
@@ -54,8 +55,8 @@ func (t *lanes) enqueue(k key, r *request) *lane {
 
 // assign gives the lane of a bucket a chore. It returns the lane when somebody has
 // to run it.
-func (t *lanes) assign(k key, of site, c chore) *lane {
-	sh := t.shard(k.pk)
+func (t *lanes) assign(k schema.Key, of site, c chore) *lane {
+	sh := t.shard(k.PK)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	l := sh.lane(k, of, t.most)
@@ -64,14 +65,14 @@ func (t *lanes) assign(k key, of site, c chore) *lane {
 }
 
 // lane returns the lane of a bucket. The shard must be locked.
-func (sh *laneShard) lane(k key, of site, most int) *lane {
-	l, ok := sh.lanes[k.pk]
+func (sh *laneShard) lane(k schema.Key, of site, most int) *lane {
+	l, ok := sh.lanes[k.PK]
 	if !ok {
 		if len(sh.lanes) >= most {
 			sh.evict()
 		}
-		l = &lane{key: k, site: of, home: sh, knows: knowledge{now: minTime, index: indexOf(k)}, holder: holder{clock: minTime}}
-		sh.lanes[k.pk] = l
+		l = &lane{key: k, site: of, home: sh, knows: knowledge{now: schema.MinTime, index: schema.ShardIndex(k)}, holder: holder{clock: schema.MinTime}}
+		sh.lanes[k.PK] = l
 	}
 	return l
 }
@@ -90,7 +91,7 @@ func (l *lane) start() *lane {
 // instead of two. Nothing is waited for.
 func (t *lanes) gather(l *lane, by awsdb.Loop) {
 	const most = 16
-	sh := t.shard(l.key.pk)
+	sh := t.shard(l.key.PK)
 	for n, before := 0, -1; n < most; n++ {
 		sh.mu.Lock()
 		now := len(l.queue)
@@ -107,7 +108,7 @@ func (t *lanes) gather(l *lane, by awsdb.Loop) {
 // nothing has, there is nothing to do and last is true, the lane stops: from then on
 // it is another goroutine's.
 func (t *lanes) next(l *lane, last bool, now func() time.Time) (arrived []*request, stopped bool) {
-	sh := t.shard(l.key.pk)
+	sh := t.shard(l.key.PK)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	queue := l.queue
@@ -133,7 +134,7 @@ func (sh *laneShard) evict() {
 		}
 	}
 	if oldest != nil {
-		delete(sh.lanes, oldest.key.pk)
+		delete(sh.lanes, oldest.key.PK)
 	}
 }
 

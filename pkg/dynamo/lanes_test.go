@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
 // A million buckets that pass through one after another do not stay in memory.
@@ -16,7 +18,7 @@ func TestAMillionLanesPassThrough(t *testing.T) {
 	pass := func(from, to int) {
 		for i := from; i < to; i++ {
 			now = now.Add(time.Microsecond)
-			l := lanes.enqueue(bucketKey("ns", "key/"+strconv.Itoa(i), "r", 0, 0), &request{})
+			l := lanes.enqueue(schema.BucketKey("ns", "key/"+strconv.Itoa(i), "r", 0, 0), &request{})
 			if l == nil {
 				t.Fatalf("bucket %d: somebody runs the lane", i)
 			}

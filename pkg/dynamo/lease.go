@@ -55,7 +55,7 @@ func (s *Store) sawLeases(l *lane, image *view, now time.Time) {
 		h.recall, h.wanted = true, true
 	}
 	s.leases.keep(l, h.busy())
-	if l.sightings = l.sight(image, s.self(), h.text, now); image != nil && image.shard.sharded() && len(l.dead(now)) > 0 {
+	if l.sightings = l.sight(image, s.self(), h.text, now); image != nil && image.shard.Sharded() && len(l.dead(now)) > 0 {
 		h.wanted = true // nobody may ever ask this shard, which can not be merged with what is out
 	}
 }
@@ -118,15 +118,15 @@ func (s *Store) ask(l *lane, pending []*request) {
 	defer l.home.mu.Unlock()
 	h := &l.holder
 	wanted := h.wanted
-	if h.wanted = false; !k.known || k.view == nil || k.view.shard.gone {
+	if h.wanted = false; !k.known || k.view == nil || k.view.shard.Retired {
 		return
 	}
 	k.lease.replica, k.lease.id = s.self(), s.numbered(s.leaseIDs.Add(1))
 	if k.lease.dead = l.dead(now); len(pending) == 0 && wanted {
 		k.lease.now = s.cfg.Clock.Steady(now).UnixMilli()
 	}
-	if k.seen.hash == h.version.hash { // it was seen to be as new by what was served
-		k.seen.generation = max(k.seen.generation, h.version.generation)
+	if k.seen.Hash == h.version.Hash { // it was seen to be as new by what was served
+		k.seen.Generation = max(k.seen.Generation, h.version.Generation)
 	}
 	k.now = max(k.now, h.clock)
 	k.advance(pending)
@@ -200,12 +200,12 @@ func (s *Store) quotas(l *lane, pending []*request, now time.Time) []quota {
 func (s *Store) recalls(l *lane) bool {
 	v := l.knows.view
 	switch {
-	case !s.cfg.Leases, l.holder.policy.None, s.closing.Load(), v.shard.moving:
+	case !s.cfg.Leases, l.holder.policy.None, s.closing.Load(), v.shard.Moving:
 		return true
 	case l.load.busy && v.divisible():
 		return true
 	}
-	return v.shard.sharded() && l.load.sinceQuiet(s.cfg.Now()) >= s.cfg.Quiet
+	return v.shard.Sharded() && l.load.sinceQuiet(s.cfg.Now()) >= s.cfg.Quiet
 }
 
 // wants reports whether one of the requests is denied by what is stored, and would not

@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
-
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // leaseHoles are writes that arrive late, to a bucket of which tokens are on lease.
 func leaseHoles() []hole {
-	outOnLease := func(c clause) bool { return strings.HasSuffix(c.attr, "_"+limitLeased) }
+	outOnLease := func(c clause) bool { return strings.HasSuffix(c.attr, "_"+schema.LimitLeased) }
 	slot := func(c clause) bool { return strings.HasPrefix(c.attr, attrHolding) }
 	return []hole{
 		{
@@ -73,7 +73,7 @@ func leaseHoles() []hole {
 				if !done.send() {
 					w.t.Fatal("the return was refused")
 				}
-				w.seen = a.id + slotCount - 1 // of the same slot: the id of the return is overwritten
+				w.seen = a.id + schema.SlotCount - 1 // of the same slot: the id of the return is overwritten
 				b := w.tenant(aSecond)
 				b.look()
 				b.must(0, b.asks(2000))
@@ -174,7 +174,7 @@ func TestAReportIsNotBeforeWhatWasServed(t *testing.T) {
 	w.member(aSecond).do(0, take(1))
 	x.look()
 	x.must(0, x.asks(5000))
-	l := s.lanes.shard(w.key.pk).lane(w.key, site{bucket: x.bucket}, 1)
+	l := s.lanes.shard(w.key.PK).lane(w.key, site{bucket: x.bucket}, 1)
 	v := w.item()
 	l.knows.learn(v)
 	l.holder = holder{

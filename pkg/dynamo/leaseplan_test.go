@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -46,13 +47,13 @@ func TestWithoutAStepNothingDiffers(t *testing.T) {
 			pending[i] = r
 		}
 		write := func(ask leaseAsk, doubtful bool) any {
-			k := knowledge{view: v, known: true, now: minTime, lease: ask}
+			k := knowledge{view: v, known: true, now: schema.MinTime, lease: ask}
 			k.clock.Doubtful = doubtful
 			p := k.plan(slices.Clone(pending))
 			if p.stage == nil {
 				return len(p.rest)
 			}
-			return newWrite(simTable, bucketKey("ns", "e", "r", 0, 0), writeID{1, "R:1"}, &p).update
+			return newWrite(simTable, schema.BucketKey("ns", "e", "r", 0, 0), writeID{1, "R:1"}, &p).update
 		}
 		grants := func(left []amount) []amount { return left }
 		for _, tc := range []struct {
@@ -121,7 +122,7 @@ func TestALeaseIsReturnedBeforeLimitsChange(t *testing.T) {
 		if sent := (&planned{x.member, p, newWrite(x.table, x.key, writeID{1, "R1:9"}, &p)}).send(); !sent {
 			t.Fatal("refused")
 		}
-		if v := w.item(); returns != (len(v.leases) == 0) || returns == (v.version.hash == other.Hash()) || v.any("a").leased == 0 != returns {
+		if v := w.item(); returns != (len(v.leases) == 0) || returns == (v.version.Hash == other.Hash()) || v.any("a").leased == 0 != returns {
 			t.Errorf("returned: %t; left %+v", returns, v)
 		}
 	}

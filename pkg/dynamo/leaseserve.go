@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
@@ -153,13 +154,13 @@ func (g *group) want(l *lane) {
 
 // choose returns a lane of an op's bucket whose lease covers it, nil if there is none.
 func (g *group) choose(i int, op *limiter.Op) *lane {
-	v := version{op.Generation, op.Limits.Hash()}
+	v := schema.Version{Generation: op.Generation, Hash: op.Limits.Hash()}
 	for j, l := range g.lanes[:g.n] {
 		h := &l.holder
 		if g.op[j] != i || h.text == "" {
 			continue
 		}
-		if v.newer(h.version) || op.Lease.None {
+		if v.Newer(h.version) || op.Lease.None {
 			if !h.recall {
 				h.recall = true
 				g.want(l)
@@ -167,8 +168,8 @@ func (g *group) choose(i int, op *limiter.Op) *lane {
 			continue
 		}
 		if h.serves(v) && h.coversOp(op) {
-			if v.hash == h.version.hash {
-				h.version.generation = max(h.version.generation, v.generation)
+			if v.Hash == h.version.Hash {
+				h.version.Generation = max(h.version.Generation, v.Generation)
 			}
 			return l
 		}
@@ -268,12 +269,12 @@ func (s *Store) tellWhole(l *lane, op *limiter.Op) {
 	if s.forest.size.Load() == 0 {
 		return
 	}
-	t := s.forest.find(l.site.shard(0).pk)
+	t := s.forest.find(l.site.shard(0).PK)
 	if t == nil {
 		return
 	}
 	for _, leaf := range t.leaves() {
-		if leaf.index == l.knows.index {
+		if leaf.Index == l.knows.index {
 			continue
 		}
 		for i := range op.Spends {
@@ -308,7 +309,7 @@ func (s *Store) spendOn(l *lane, pending []*request) (served, kept []*request) {
 	kept = pending[:0]
 	for _, r := range pending {
 		h.arrived(r, l.knows.view, now)
-		if r.policy.None || h.text != "" && r.version.newer(h.version) {
+		if r.policy.None || h.text != "" && r.version.Newer(h.version) {
 			h.recall = h.text != ""
 		}
 		if h.serveRequest(s, l, r) {
@@ -350,8 +351,8 @@ func (h *holder) serveRequest(s *Store, l *lane, r *request) bool {
 		return false
 	}
 	h.used = now
-	if h.version.hash == r.version.hash {
-		h.version.generation = max(h.version.generation, r.version.generation)
+	if h.version.Hash == r.version.Hash {
+		h.version.Generation = max(h.version.Generation, r.version.Generation)
 	}
 	at := h.tick(r.now+l.knows.clock.Correction.Milliseconds(), l.knows.clock.Doubtful)
 	r.admitted, r.under = true, h.view.limits

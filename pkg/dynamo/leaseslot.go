@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
@@ -71,7 +72,7 @@ func newHolding(replica, id string, amounts []amount) holding {
 	var b strings.Builder
 	b.WriteString(id)
 	for _, a := range h.amounts {
-		join(&b, " ", a.limit, "=", strconv.FormatInt(a.tokens, 36))
+		b.WriteString(" " + a.limit + "=" + strconv.FormatInt(a.tokens, 36))
 	}
 	h.text = b.String()
 	return h
@@ -101,14 +102,14 @@ func parseHolding(replica, text string) (h holding, ok bool) {
 
 // holding reads a slot of the item.
 func (r bucketReader) holding(attr string, v *view) {
-	s, ok := r.item[attr].(*types.AttributeValueMemberS)
+	s, ok := r.Item[attr].(*types.AttributeValueMemberS)
 	if !ok {
-		r.fail(attr, "is %s; it must be a string", typeName(r.item[attr]))
+		r.Fail(attr, "is %s; it must be a string", schema.TypeName(r.Item[attr]))
 		return
 	}
 	h, ok := parseHolding(strings.TrimPrefix(attr, attrHolding), s.Value)
 	if !ok {
-		r.fail(attr, "is %q; it must be an id and at least one {limit}={millitokens to the base of 36}, in order of the limits", s.Value)
+		r.Fail(attr, "is %q; it must be an id and at least one {limit}={millitokens to the base of 36}, in order of the limits", s.Value)
 		return
 	}
 	v.leases = append(v.leases, h)
@@ -122,7 +123,7 @@ func (r bucketReader) leased(v *view) {
 		for _, a := range v.leases[i].amounts {
 			sums[a.limit] += a.tokens
 			if b := v.any(a.limit); b != nil && sums[a.limit] > b.leased { // without balance it was forgotten
-				r.fail(limitAttr(a.limit, limitLeased), "is %d; it must be what all slots hold, at least %d", b.leased, sums[a.limit])
+				r.Fail(schema.LimitAttr(a.limit, schema.LimitLeased), "is %d; it must be what all slots hold, at least %d", b.leased, sums[a.limit])
 			}
 		}
 	}

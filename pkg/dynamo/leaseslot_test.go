@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
@@ -96,14 +97,14 @@ func TestItemsWithBadLeases(t *testing.T) {
 		name, attribute, problem string
 		attributes               map[string]types.AttributeValue
 	}{
-		{"good", "", "", map[string]types.AttributeValue{"ls_r": text("1 a=rs"), "b_a_h": numberAttribute(1000)}},
-		{"more out than the slots say, of which a later version may tell", "", "", map[string]types.AttributeValue{"ls_r": text("1 a=rs"), "b_a_h": numberAttribute(1001)}},
-		{"a number", "ls_r", "must be a string", map[string]types.AttributeValue{"ls_r": numberAttribute(1)}},
-		{"no text of a slot", "ls_r", "in order of the limits", map[string]types.AttributeValue{"ls_r": text("1 a=RS"), "b_a_h": numberAttribute(1000)}},
-		{"of nobody", "ls_", "in order of the limits", map[string]types.AttributeValue{"ls_": text("1 a=rs"), "b_a_h": numberAttribute(1000)}},
-		{"of a limit besides that was forgotten", "", "", map[string]types.AttributeValue{"ls_r": text("1 a=rs x=rs"), "b_a_h": numberAttribute(1000)}},
+		{"good", "", "", map[string]types.AttributeValue{"ls_r": text("1 a=rs"), "b_a_h": schema.NumberAttribute(1000)}},
+		{"more out than the slots say, of which a later version may tell", "", "", map[string]types.AttributeValue{"ls_r": text("1 a=rs"), "b_a_h": schema.NumberAttribute(1001)}},
+		{"a number", "ls_r", "must be a string", map[string]types.AttributeValue{"ls_r": schema.NumberAttribute(1)}},
+		{"no text of a slot", "ls_r", "in order of the limits", map[string]types.AttributeValue{"ls_r": text("1 a=RS"), "b_a_h": schema.NumberAttribute(1000)}},
+		{"of nobody", "ls_", "in order of the limits", map[string]types.AttributeValue{"ls_": text("1 a=rs"), "b_a_h": schema.NumberAttribute(1000)}},
+		{"of a limit besides that was forgotten", "", "", map[string]types.AttributeValue{"ls_r": text("1 a=rs x=rs"), "b_a_h": schema.NumberAttribute(1000)}},
 		{"nothing is out", "b_a_h", "at least 1000", map[string]types.AttributeValue{"ls_r": text("1 a=rs")}},
-		{"more than is out", "b_a_h", "at least 2000", map[string]types.AttributeValue{"ls_r": text("1 a=rs"), "ls_s": text("1 a=rs"), "b_a_h": numberAttribute(1999)}},
+		{"more than is out", "b_a_h", "at least 2000", map[string]types.AttributeValue{"ls_r": text("1 a=rs"), "ls_s": text("1 a=rs"), "b_a_h": schema.NumberAttribute(1999)}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newScene(t)
@@ -148,10 +149,10 @@ func storedSize(item map[string]types.AttributeValue) int {
 func TestLeasedItemsAreOneWriteUnit(t *testing.T) {
 	w := newScene(t)
 	key, model := "key/"+strings.Repeat("k", 28), strings.Repeat("m", 32)
-	w.key = bucketKey("nsid1234", key, model, 0, 0)
+	w.key = schema.BucketKey("nsid1234", key, model, 0, 0)
 	limits := []limiter.Limit{limiter.PerSecond("rps", 100), limiter.PerMinute("rpm", 1000), limiter.PerMinute("tpm", 400_000), limiter.PerDay("tpd", 10_000_000)}
 	spends := []limiter.Spend{{Limit: "rps", Take: 1000}, {Limit: "rpm", Take: 1000}, {Limit: "tpm", Take: 1_234_567}, {Limit: "tpd", Take: 1_234_567}}
-	for i := range slotCount {
+	for i := range schema.SlotCount {
 		x := w.tenant(limits...)
 		x.name, x.bucket = fmt.Sprintf("RUN%06d", i), limiter.BucketKey{Entity: key, Resource: model}
 		x.writes, x.asked = 50_000_000, 1_000_000 // of long runs
@@ -159,7 +160,7 @@ func TestLeasedItemsAreOneWriteUnit(t *testing.T) {
 		if p := x.intend(float64(i)+0.123, leaseAsk{}, spends...); !p.send() {
 			t.Fatal("refused")
 		}
-		if i >= slotCount-3 {
+		if i >= schema.SlotCount-3 {
 			x.look()
 			if p := x.intend(float64(i)+0.456, x.asks(10_001, 100_001, 9_000_001, 9_000_001), spends...); !p.send() {
 				t.Fatal("refused")
@@ -187,7 +188,7 @@ func TestItemsOfManyHoldersAreTwoWriteUnits(t *testing.T) {
 		}
 		w := newScene(t)
 		key, model := "key/"+strings.Repeat("k", 28), strings.Repeat("m", 32)
-		w.key = bucketKey("nsid1234", key, model, 0, 0)
+		w.key = schema.BucketKey("nsid1234", key, model, 0, 0)
 		set := []limiter.Limit{limiter.PerMinute("rpm", 1_000_000), limiter.PerMinute("tpm", 900_000_000)}[:limits]
 		spends := []limiter.Spend{{Limit: "rpm", Take: 1000}, {Limit: "tpm", Take: 1_234_567}}[:limits]
 		sizes := make([]int, 0, maxHolders)

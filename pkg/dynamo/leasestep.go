@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
 // Leases change only by writes that also refill: rf is pinned and moved to now, h is
@@ -273,7 +275,7 @@ func (s *staged) grant(n int64) {
 func (e *expression) changeLeases(s *stage) {
 	for i := range s.balances {
 		b := &s.balances[i]
-		e.addTo(limitAttr(b.limit.Name, limitLeased), b.lent-b.leased)
+		e.Add(schema.LimitAttr(b.limit.Name, schema.LimitLeased), b.lent-b.leased)
 	}
 	for i := range s.dormant {
 		e.closeDormant(s.base, &s.dormant[i], s.now)
@@ -281,36 +283,36 @@ func (e *expression) changeLeases(s *stage) {
 	step := s.step
 	for i := range step.dead {
 		attr := holdingAttr(step.dead[i].replica)
-		e.require(attr, "=", &types.AttributeValueMemberS{Value: step.dead[i].text})
-		e.removeAttr(attr)
+		e.Require(attr, "=", &types.AttributeValueMemberS{Value: step.dead[i].text})
+		e.Remove(attr)
 	}
 	attr := holdingAttr(step.replica)
 	switch {
 	case step.own && step.seen != "":
-		e.require(attr, "=", &types.AttributeValueMemberS{Value: step.seen})
+		e.Require(attr, "=", &types.AttributeValueMemberS{Value: step.seen})
 	case step.own:
-		e.requireAbsent(attr)
+		e.RequireAbsent(attr)
 	default:
 		return
 	}
 	if step.held.text == "" {
-		e.removeAttr(attr)
+		e.Remove(attr)
 	} else {
-		e.setTo(attr, &types.AttributeValueMemberS{Value: step.held.text})
+		e.Set(attr, &types.AttributeValueMemberS{Value: step.held.text})
 	}
 }
 
 // closeDormant writes a limit that the bucket is not under now, and of which leases
 // are closed: no other write but a change of limits touches it.
 func (e *expression) closeDormant(v *view, b *staged, now int64) {
-	attr := func(suffix string) string { return limitAttr(b.limit.Name, suffix) }
+	attr := func(suffix string) string { return schema.LimitAttr(b.limit.Name, suffix) }
 	e.requireDormant(v, b.balance)
-	e.require(attr(limitRemainder), "=", numberAttribute(b.state.Remainder))
+	e.Require(attr(schema.LimitRemainder), "=", schema.NumberAttribute(b.state.Remainder))
 	e.requireLease(b.balance, "=", b.leased)
-	e.setTo(attr(limitTokens), numberAttribute(b.tokens))
-	e.setTo(attr(limitRemainder), numberAttribute(b.remainder))
-	e.setTo(attr(limitRefilled), numberAttribute(max(now, b.state.Refilled)))
+	e.Set(attr(schema.LimitTokens), schema.NumberAttribute(b.tokens))
+	e.Set(attr(schema.LimitRemainder), schema.NumberAttribute(b.remainder))
+	e.Set(attr(schema.LimitRefilled), schema.NumberAttribute(max(now, b.state.Refilled)))
 	e.setCarried(b.limit.Name, b.state.Carried, b.carried)
-	e.addTo(attr(limitLeased), b.lent-b.leased)
-	e.addTo(attr(limitConsumed), b.usage)
+	e.Add(attr(schema.LimitLeased), b.lent-b.leased)
+	e.Add(attr(schema.LimitConsumed), b.usage)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -80,7 +81,7 @@ func (x *tenant) intend(at float64, ask leaseAsk, spends ...limiter.Spend) *plan
 		x.t.Fatalf("%s would not write for %+v and %+v", x.name, spends, ask)
 	}
 	x.writes++
-	return &planned{x.member, p, newWrite(x.table, x.key, writeID{x.id % slotCount, x.name + ":" + strconv.FormatInt(int64(x.writes), 36)}, &p)}
+	return &planned{x.member, p, newWrite(x.table, x.key, writeID{x.id % schema.SlotCount, x.name + ":" + strconv.FormatInt(int64(x.writes), 36)}, &p)}
 }
 
 // must has the replica see the item, and write.
@@ -272,7 +273,7 @@ func TestLeaseWritesOnDynamoDBLocal(t *testing.T) {
 	if err := CreateTable(t.Context(), client, table); err != nil {
 		t.Fatal(err)
 	}
-	w := &scene{t: t, db: client, table: table, key: bucketKey("ns", "e", "r", 0, 0)}
+	w := &scene{t: t, db: client, table: table, key: schema.BucketKey("ns", "e", "r", 0, 0)}
 	x, y, other := w.tenant(aSecond), w.tenant(aSecond), w.member(limiter.PerDay("b", 7))
 	w.member(aSecond).do(0, take(5))
 	left := func(at, want float64, holders int) {

@@ -3,6 +3,8 @@ package dynamo
 import (
 	"slices"
 	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
 const (
@@ -33,22 +35,22 @@ type load struct {
 
 // observe learns from an item as it was seen now. most is what a shard is good for, in
 // units a second.
-func (o *load) observe(now time.Time, s *shard, most int64) {
-	if o.since.IsZero() || s.epoch != o.epoch || s.units < o.units {
-		*o = load{epoch: s.epoch, since: now, units: s.units, quiet: now}
+func (o *load) observe(now time.Time, s *schema.Shard, most int64) {
+	if o.since.IsZero() || s.Epoch != o.epoch || s.Units < o.units {
+		*o = load{epoch: s.Epoch, since: now, units: s.Units, quiet: now}
 		return
 	}
 	elapsed := now.Sub(o.since)
 	if elapsed < loadWindow {
 		return
 	}
-	used := s.units - o.units
+	used := s.Units - o.units
 	percent := float64(used) * 100 / (float64(most) * elapsed.Seconds())
 	o.busy = percent >= splitPercent
 	if percent > quietPercent {
 		o.quiet = now
 	}
-	o.since, o.units = now, s.units
+	o.since, o.units = now, s.Units
 }
 
 // sinceQuiet returns how long the load has been low.

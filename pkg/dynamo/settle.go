@@ -5,30 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
-
-// Attributes of marks and secrets.
-const (
-	attrOwner  = "owner"  // of a settlement; binary where it is not UTF-8
-	attrSecret = "secret" // binary
-)
-
-// markMargin is how long a mark is kept after its reservation has expired. DynamoDB
-// deletes an item late but never before its ttl has passed by its own clock; then a
-// caller's clock shows an hour less if it differs by that much, and another hour less
-// if it was set back; and the third covers a call that was sent before the expiry and
-// is still under way (maxBudget), and whole seconds.
-const markMargin = 3 * time.Hour
 
 // Settle implements limiter.Store by one conditional write. It is sent again while
 // its outcome is not known, as the budget of a decision and the context allow: an
@@ -53,15 +39,15 @@ func (s *Store) Settle(ctx context.Context, now time.Time, m limiter.Mark) (bool
 	if err != nil {
 		return false, err
 	}
-	k := markKey(sp.id, m.ID)
-	made, found, err := s.claim(ctx, markItem(k, m), s.cfg.Attempt)
+	k := schema.MarkKey(sp.id, m.ID)
+	made, found, err := s.claim(ctx, schema.MarkItem(k, m), s.cfg.Attempt)
 	if err != nil {
 		return false, fmt.Errorf("settling a reservation, item %v of table %s: %w", k, s.cfg.Table, err)
 	}
 	if made {
 		return true, nil
 	}
-	owner, err := parseMark(s.cfg.Table, k, found)
+	owner, err := schema.ParseMark(s.cfg.Table, k, found)
 	return err == nil && owner == m.Owner, err
 }
 
@@ -77,18 +63,15 @@ func (s *Store) Secret(ctx context.Context, name string, candidate []byte) ([]by
 	if err := limiter.CheckSecret(name, candidate); err != nil {
 		return nil, err
 	}
-	k, secret := secretKey(name), slices.Clone(candidate)
-	item := k.attributes()
-	item[attrSecret] = &types.AttributeValueMemberB{Value: secret}
-	item[attrCreatedAt] = numberAttribute(s.cfg.Now().UnixMilli())
-	made, found, err := s.claim(ctx, item, changeTimeout)
+	k, secret := schema.SecretKey(name), slices.Clone(candidate)
+	made, found, err := s.claim(ctx, schema.SecretItem(k, secret, s.cfg.Now()), changeTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("secret %s, item %v of table %s: %w", name, k, s.cfg.Table, err)
 	}
 	if made {
 		return secret, nil
 	}
-	return parseSecret(s.cfg.Table, k, found)
+	return schema.ParseSecret(s.cfg.Table, k, found)
 }
 
 // enter begins a call of its own, outside of any lane: the context that it returns is
@@ -117,7 +100,7 @@ func (s *Store) claim(ctx context.Context, item map[string]types.AttributeValue,
 	in := &dynamodb.PutItemInput{
 		TableName: &s.cfg.Table, Item: item,
 		ConditionExpression:                 aws.String("attribute_not_exists(#pk)"),
-		ExpressionAttributeNames:            map[string]string{"#pk": attrPK},
+		ExpressionAttributeNames:            map[string]string{"#pk": schema.AttrPK},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 	inDoubt := false
@@ -144,41 +127,4 @@ func (s *Store) putOnce(ctx context.Context, in *dynamodb.PutItemInput, attempt 
 	defer cancel()
 	_, err := s.client.PutItem(ctx, in)
 	return err
-}
-
-func markItem(k key, m limiter.Mark) map[string]types.AttributeValue {
-	item := k.attributes()
-	item[attrOwner] = textAttribute(strings.Clone(m.Owner))
-	if ttl := m.Expires.Add(markMargin).Unix() + 1; ttl > 0 && ttl <= maxTTL {
-		item[attrTTL] = numberAttribute(ttl)
-	}
-	return item
-}
-
-// parseMark returns the owner of a mark.
-func parseMark(table string, k key, item map[string]types.AttributeValue) (string, error) {
-	r := newRecordReader(table, k, item)
-	owner := r.text(attrOwner)
-	if n := len(owner); n == 0 || n > limiter.MaxMarkLength {
-		r.fail(attrOwner, "has %d bytes; it must have 1 to %d", n, limiter.MaxMarkLength)
-	}
-	if r.fault != nil {
-		return "", r.fault
-	}
-	return owner, nil
-}
-
-// parseSecret returns a secret. Its errors do not tell it.
-func parseSecret(table string, k key, item map[string]types.AttributeValue) ([]byte, error) {
-	r := newRecordReader(table, k, item)
-	b, ok := r.item[attrSecret].(*types.AttributeValueMemberB)
-	if !ok {
-		r.fail(attrSecret, "is %s; it must be binary", typeName(r.item[attrSecret]))
-		return nil, r.fault
-	}
-	if n := len(b.Value); n < limiter.MinSecretLength || n > limiter.MaxSecretLength {
-		r.fail(attrSecret, "has %d bytes; it must have %d to %d", n, limiter.MinSecretLength, limiter.MaxSecretLength)
-		return nil, r.fault
-	}
-	return b.Value, nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
@@ -18,29 +19,29 @@ const tombstoneLife = int64(24 * time.Hour / time.Second)
 // splitInput sets aside what a new shard begins with, about a half of each balance,
 // and halves the share of this one. It is a refill that takes those tokens: others
 // may have written since the view.
-func splitInput(table string, k key, id writeID, v *view, now, units int64) *dynamodb.UpdateItemInput {
+func splitInput(table string, k schema.Key, id writeID, v *view, now, units int64) *dynamodb.UpdateItemInput {
 	s := newStage(v, now)
-	stays, leaves := v.shard.split()
-	e := newExpression()
+	stays, leaves := v.shard.Split()
+	e := &expression{schema.NewExpression()}
 	e.own(id)
-	e.require(attrVersion, "=", numberAttribute(v.version.hash))
-	e.require(attrEpoch, "=", numberAttribute(v.shard.epoch))
-	e.require(attrRefilled, "=", numberAttribute(v.refilled))
-	e.setTo(attrRefilled, numberAttribute(s.now))
-	e.addTo(attrUnits, units)
+	e.Require(schema.AttrVersion, "=", schema.NumberAttribute(v.version.Hash))
+	e.Require(schema.AttrEpoch, "=", schema.NumberAttribute(v.shard.Epoch))
+	e.Require(schema.AttrRefilled, "=", schema.NumberAttribute(v.refilled))
+	e.Set(schema.AttrRefilled, schema.NumberAttribute(s.now))
+	e.Add(schema.AttrUnits, units)
 	e.setShard(stays)
-	e.setTo(attrMoving, numberAttribute(1))
-	e.setTo(childAttr(leaves.index), numberAttribute(leaves.birth))
-	e.removeAttr(attrTTL)
+	e.Set(schema.AttrMoving, schema.NumberAttribute(1))
+	e.Set(schema.ChildAttr(leaves.Index), schema.NumberAttribute(leaves.Birth))
+	e.Remove(schema.AttrTTL)
 	for i := range s.balances {
 		b := &s.balances[i]
-		x := moving(b.tokens, stays.share(b.whole).Capacity, leaves.share(b.whole).Capacity)
+		x := moving(b.tokens, stays.Share(b.whole).Capacity, leaves.Share(b.whole).Capacity)
 		b.need(x)
 		b.take(x)
 		b.remainder = 0
-		e.setTo(limitAttr(b.limit.Name, limitMoving), numberAttribute(x))
+		e.Set(schema.LimitAttr(b.limit.Name, schema.LimitMoving), schema.NumberAttribute(x))
 		if b.carried > 0 && b.basis != exact { // no condition has it yet
-			e.require(limitAttr(b.limit.Name, limitCarried), "=", numberAttribute(b.state.Carried))
+			e.Require(schema.LimitAttr(b.limit.Name, schema.LimitCarried), "=", schema.NumberAttribute(b.state.Carried))
 		}
 		b.carried = e.splitCarried(b.limit.Name, b.carried)
 		e.stageRefill(b, true)
@@ -50,7 +51,7 @@ func splitInput(table string, k key, id writeID, v *view, now, units int64) *dyn
 			e.splitDormant(v, b, s.now, stays, leaves)
 		}
 	}
-	return e.input(table, k)
+	return e.Input(table, k)
 }
 
 // moving returns how many of a shard's tokens go to the other half of its split: a
@@ -68,131 +69,131 @@ func moving(tokens, stays, leaves int64) int64 {
 // less than the shares of both together, and a raise adds no more than to the whole.
 func (e *expression) splitCarried(limit string, n int64) int64 {
 	if n = (n + 1) / 2; n > 0 {
-		e.setTo(limitAttr(limit, limitAside), numberAttribute(n))
+		e.Set(schema.LimitAttr(limit, schema.LimitAside), schema.NumberAttribute(n))
 	}
 	return n
 }
 
 // splitDormant divides a limit that the bucket is not under now.
-func (e *expression) splitDormant(v *view, b *balance, now int64, stays, leaves shard) {
+func (e *expression) splitDormant(v *view, b *balance, now int64, stays, leaves schema.Shard) {
 	at := refilled(b, max(now, b.state.Refilled))
-	x := moving(at.tokens, stays.share(b.whole).Capacity, leaves.share(b.whole).Capacity)
+	x := moving(at.tokens, stays.Share(b.whole).Capacity, leaves.Share(b.whole).Capacity)
 	e.requireDormant(v, b)
 	e.requireLease(b, "=", 0)
 	half := e.splitCarried(b.limit.Name, at.carried)
 	e.setBalance(b, tokenbucket.Bucket{Tokens: at.tokens - x, Refilled: max(now, b.state.Refilled), Carried: half})
-	e.setTo(limitAttr(b.limit.Name, limitMoving), numberAttribute(x))
+	e.Set(schema.LimitAttr(b.limit.Name, schema.LimitMoving), schema.NumberAttribute(x))
 }
 
 // setShard writes which part of the bucket the item is.
-func (e *expression) setShard(s shard) {
-	e.setTo(attrLevel, numberAttribute(s.level))
-	e.setTo(attrShardCount, numberAttribute(s.level))
-	e.setTo(attrEpoch, numberAttribute(s.epoch))
+func (e *expression) setShard(s schema.Shard) {
+	e.Set(schema.AttrLevel, schema.NumberAttribute(s.Level))
+	e.Set(schema.AttrShardCount, schema.NumberAttribute(s.Level))
+	e.Set(schema.AttrEpoch, schema.NumberAttribute(s.Epoch))
 }
 
 // setBalance writes a limit with another balance.
 func (e *expression) setBalance(b *balance, state tokenbucket.Bucket) {
 	next := *b
 	if next.state = state; state.Carried == 0 && b.state.Carried > 0 {
-		e.removeAttr(limitAttr(b.limit.Name, limitCarried))
+		e.Remove(schema.LimitAttr(b.limit.Name, schema.LimitCarried))
 	}
 	for _, n := range balanceNumbers(&next, false) {
-		e.setTo(limitAttr(b.limit.Name, n.attr), numberAttribute(n.value))
+		e.Set(schema.LimitAttr(b.limit.Name, n.attr), schema.NumberAttribute(n.value))
 	}
 }
 
 // makeInput makes the other half of a split, from the item that was split. A
 // retired shard of an earlier split may lie in its place, never a later one.
 func makeInput(table string, of site, v *view, now int64) *dynamodb.PutItemInput {
-	other := v.shard.other()
+	other := v.shard.Other()
 	now = v.at(now)
-	k := of.shard(other.index)
-	item := k.newItem(of)
-	item[attrRefilled] = numberAttribute(now)
-	item[attrVersion], item[attrGeneration] = numberAttribute(v.version.hash), numberAttribute(v.version.generation)
-	item[attrLevel], item[attrShardCount] = numberAttribute(other.level), numberAttribute(other.level)
-	item[attrEpoch], item[attrBirth] = numberAttribute(other.epoch), numberAttribute(other.birth)
+	k := of.shard(other.Index)
+	item := newItem(k, of)
+	item[schema.AttrRefilled] = schema.NumberAttribute(now)
+	item[schema.AttrVersion], item[schema.AttrGeneration] = schema.NumberAttribute(v.version.Hash), schema.NumberAttribute(v.version.Generation)
+	item[schema.AttrLevel], item[schema.AttrShardCount] = schema.NumberAttribute(other.Level), schema.NumberAttribute(other.Level)
+	item[schema.AttrEpoch], item[schema.AttrBirth] = schema.NumberAttribute(other.Epoch), schema.NumberAttribute(other.Birth)
 	for i := range v.balances {
 		b := v.balances[i]
 		b.state = tokenbucket.Bucket{Tokens: b.moving, Refilled: max(now, b.state.Refilled), Carried: b.aside}
 		for _, n := range balanceNumbers(&b, false) {
-			item[limitAttr(b.limit.Name, n.attr)] = numberAttribute(n.value)
+			item[schema.LimitAttr(b.limit.Name, n.attr)] = schema.NumberAttribute(n.value)
 		}
-		item[limitAttr(b.limit.Name, limitConsumed)] = numberAttribute(0)
+		item[schema.LimitAttr(b.limit.Name, schema.LimitConsumed)] = schema.NumberAttribute(0)
 	}
 	for _, name := range v.free {
-		item[limitAttr(name, limitUnlimited)] = numberAttribute(1)
+		item[schema.LimitAttr(name, schema.LimitUnlimited)] = schema.NumberAttribute(1)
 	}
 	if v.use > 0 {
-		item[attrForgotten], item[attrUseBefore] = numberAttribute(v.until), numberAttribute(v.use)
+		item[schema.AttrForgotten], item[schema.AttrUseBefore] = schema.NumberAttribute(v.until), schema.NumberAttribute(v.use)
 	}
 	return &dynamodb.PutItemInput{
 		TableName:                           aws.String(table),
 		Item:                                item,
 		ConditionExpression:                 aws.String("attribute_not_exists(#pk) OR attribute_exists(#rt) AND #ep < :ep"),
-		ExpressionAttributeNames:            map[string]string{"#pk": attrPK, "#rt": attrRetired, "#ep": attrEpoch},
-		ExpressionAttributeValues:           map[string]types.AttributeValue{":ep": numberAttribute(other.epoch)},
+		ExpressionAttributeNames:            map[string]string{"#pk": schema.AttrPK, "#rt": schema.AttrRetired, "#ep": schema.AttrEpoch},
+		ExpressionAttributeValues:           map[string]types.AttributeValue{":ep": schema.NumberAttribute(other.Epoch)},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 }
 
 // clearInput notes that the other half of a split is made.
-func clearInput(table string, k key, v *view) *dynamodb.UpdateItemInput {
-	e := newExpression()
-	e.require(attrVersion, "=", numberAttribute(v.version.hash)) // else other limits may have something set aside
-	e.require(attrGeneration, "=", numberAttribute(v.version.generation))
-	e.require(attrEpoch, "=", numberAttribute(v.shard.epoch))
-	e.require(attrMoving, "=", numberAttribute(1))
-	e.removeAttr(attrMoving)
-	e.addTo(attrUnits, 1)
+func clearInput(table string, k schema.Key, v *view) *dynamodb.UpdateItemInput {
+	e := &expression{schema.NewExpression()}
+	e.Require(schema.AttrVersion, "=", schema.NumberAttribute(v.version.Hash)) // else other limits may have something set aside
+	e.Require(schema.AttrGeneration, "=", schema.NumberAttribute(v.version.Generation))
+	e.Require(schema.AttrEpoch, "=", schema.NumberAttribute(v.shard.Epoch))
+	e.Require(schema.AttrMoving, "=", schema.NumberAttribute(1))
+	e.Remove(schema.AttrMoving)
+	e.Add(schema.AttrUnits, 1)
 	for i := range v.balances {
-		e.removeAttr(limitAttr(v.balances[i].limit.Name, limitMoving))
-		e.removeAttr(limitAttr(v.balances[i].limit.Name, limitAside))
+		e.Remove(schema.LimitAttr(v.balances[i].limit.Name, schema.LimitMoving))
+		e.Remove(schema.LimitAttr(v.balances[i].limit.Name, schema.LimitAside))
 	}
-	return e.input(table, k)
+	return e.Input(table, k)
 }
 
 // retireInput has a shard give no more tokens: what it has waits for its heir.
-func retireInput(table string, k key, v *view, now int64) *dynamodb.UpdateItemInput {
+func retireInput(table string, k schema.Key, v *view, now int64) *dynamodb.UpdateItemInput {
 	s := newStage(v, now)
-	next := v.shard.retired()
-	e := newExpression()
+	next := v.shard.Retire()
+	e := &expression{schema.NewExpression()}
 	e.pin(v)
-	e.setTo(attrEpoch, numberAttribute(next.epoch))
-	e.setTo(attrRetired, numberAttribute(1))
-	e.setTo(attrRefilled, numberAttribute(s.now))
-	e.setTo(attrTTL, numberAttribute(max(s.now, 0)/limiter.Milli+tombstoneLife))
+	e.Set(schema.AttrEpoch, schema.NumberAttribute(next.Epoch))
+	e.Set(schema.AttrRetired, schema.NumberAttribute(1))
+	e.Set(schema.AttrRefilled, schema.NumberAttribute(s.now))
+	e.Set(schema.AttrTTL, schema.NumberAttribute(max(s.now, 0)/limiter.Milli+tombstoneLife))
 	for i := range s.balances {
 		b := &s.balances[i]
-		e.setTo(limitAttr(b.limit.Name, limitTokens), numberAttribute(b.tokens))
-		e.setTo(limitAttr(b.limit.Name, limitRemainder), numberAttribute(0))
+		e.Set(schema.LimitAttr(b.limit.Name, schema.LimitTokens), schema.NumberAttribute(b.tokens))
+		e.Set(schema.LimitAttr(b.limit.Name, schema.LimitRemainder), schema.NumberAttribute(0))
 		e.setCarried(b.limit.Name, b.state.Carried, b.carried)
 	}
-	return e.input(table, k)
+	return e.Input(table, k)
 }
 
 // absorbInput gives a shard back the part that was split off last, and what a
 // retired shard had of it; found is that one under the same limits, nil when it is
 // gone, with all that it had.
-func absorbInput(table string, k key, id writeID, v, found *view, now int64) *dynamodb.UpdateItemInput {
-	other := v.shard.other()
-	epoch := other.epoch
+func absorbInput(table string, k schema.Key, id writeID, v, found *view, now int64) *dynamodb.UpdateItemInput {
+	other := v.shard.Other()
+	epoch := other.Epoch
 	if found != nil {
-		epoch = found.shard.epoch
+		epoch = found.shard.Epoch
 	}
 	next := *v
-	next.shard = v.shard.absorbed(epoch)
+	next.shard = v.shard.Absorb(epoch)
 	if next.refilled = v.at(now); found != nil { // from then on this one refills for both
 		next.refilled = max(next.refilled, found.refilled)
 	}
 	next.balances = make([]balance, len(v.balances))
-	e := newExpression()
+	e := &expression{schema.NewExpression()}
 	e.own(id)
 	e.pin(v)
 	e.setShard(next.shard)
-	e.setTo(attrRefilled, numberAttribute(next.refilled))
-	e.removeAttr(childAttr(other.index))
+	e.Set(schema.AttrRefilled, schema.NumberAttribute(next.refilled))
+	e.Remove(schema.ChildAttr(other.Index))
 	for i := range v.balances {
 		next.balances[i] = absorb(&v.balances[i], found, &next.shard, next.refilled)
 	}
@@ -208,7 +209,7 @@ func absorbInput(table string, k key, id writeID, v, found *view, now int64) *dy
 			e.setBalance(old, b.state)
 		} else {
 			e.setBalance(b, b.state)
-			e.setTo(limitAttr(b.limit.Name, limitConsumed), numberAttribute(0))
+			e.Set(schema.LimitAttr(b.limit.Name, schema.LimitConsumed), schema.NumberAttribute(0))
 		}
 	}
 	for i := range v.balances {
@@ -217,17 +218,17 @@ func absorbInput(table string, k key, id writeID, v, found *view, now int64) *dy
 		}
 	}
 	if ttl := newStage(&next, next.refilled).ttlNeeded(left); ttl > 0 {
-		e.setTo(attrTTL, numberAttribute(ttl+ttlSlack))
+		e.Set(schema.AttrTTL, schema.NumberAttribute(ttl+ttlSlack))
 	}
-	return e.input(table, k)
+	return e.Input(table, k)
 }
 
 // absorb returns a balance with what a retired shard had of the same limit.
-func absorb(b *balance, found *view, s *shard, now int64) balance {
+func absorb(b *balance, found *view, s *schema.Shard, now int64) balance {
 	at := refilled(b, max(now, b.state.Refilled))
 	next := *b
-	next.params = s.share(b.whole)
-	next.floor = s.floor(b.limit.DebtFloor())
+	next.params = s.Share(b.whole)
+	next.floor = s.Floor(b.limit.DebtFloor())
 	next.state = tokenbucket.Bucket{Tokens: at.tokens, Refilled: max(now, b.state.Refilled), Carried: at.carried}
 	if found != nil {
 		kept := found.keeps(b)
@@ -243,12 +244,12 @@ func absorb(b *balance, found *view, s *shard, now int64) balance {
 func (v *view) keeps(of *balance) tokenbucket.Bucket {
 	b := v.any(of.limit.Name)
 	if b == nil {
-		return v.unheld(v.shard.share(of.whole), v.refilled)
+		return v.unheld(v.shard.Share(of.whole), v.refilled)
 	}
 	at := refilled(b, max(v.refilled, b.state.Refilled))
 	kept := tokenbucket.Bucket{Tokens: at.tokens, Carried: at.carried}
 	if b.whole != of.whole { // a dormant limit: one of the two was not asked under the last numbers
-		kept = kept.Reparameterize(b.params, v.shard.share(of.whole), kept.Refilled)
+		kept = kept.Reparameterize(b.params, v.shard.Share(of.whole), kept.Refilled)
 	}
 	return kept
 }
@@ -268,16 +269,16 @@ func (v *view) remember(found *view, now int64) []balance {
 	if found == nil {
 		return nil
 	}
-	whole := v.shard.absorbed(0)
+	whole := v.shard.Absorb(0)
 	var dormant []balance
 	for i := range found.balances {
 		b := found.balances[i]
 		if !b.dormant || v.any(b.limit.Name) != nil {
 			continue
 		}
-		kept, share := found.keeps(&b), v.shard.share(b.whole)
+		kept, share := found.keeps(&b), v.shard.Share(b.whole)
 		own := v.unheld(share, now)
-		b.params, b.floor = whole.share(b.whole), whole.floor(b.limit.DebtFloor())
+		b.params, b.floor = whole.Share(b.whole), whole.Floor(b.limit.DebtFloor())
 		b.state = tokenbucket.Bucket{
 			Tokens: min(kept.Tokens+own.Tokens, b.params.Capacity), Refilled: max(b.state.Refilled, now),
 			Carried: min(kept.Carried+own.Carried, tokenbucket.MaxCapacity),
@@ -290,7 +291,7 @@ func (v *view) remember(found *view, now int64) []balance {
 // settled reports whether a shard can be split, retired or made whole: nothing of
 // it is on the way, and no tokens of it are out on lease.
 func (v *view) settled() bool {
-	if v.shard.moving || v.shard.gone || len(v.leases) > 0 { // these may be of a limit that was forgotten
+	if v.shard.Moving || v.shard.Retired || len(v.leases) > 0 { // these may be of a limit that was forgotten
 		return false
 	}
 	for i := range v.balances {
@@ -304,12 +305,12 @@ func (v *view) settled() bool {
 // splits reports whether both halves of the shard would hold a whole token of every
 // limit: with less, every request would need several shards.
 func (v *view) splits() bool {
-	if !v.settled() || v.shard.level >= maxShards {
+	if !v.settled() || v.shard.Level >= schema.MaxShards {
 		return false
 	}
-	_, leaves := v.shard.split()
+	_, leaves := v.shard.Split()
 	for i := range v.balances {
-		if leaves.share(v.balances[i].whole).Capacity < limiter.Milli {
+		if leaves.Share(v.balances[i].whole).Capacity < limiter.Milli {
 			return false
 		}
 	}

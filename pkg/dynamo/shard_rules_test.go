@@ -2,61 +2,18 @@ package dynamo
 
 import (
 	"log/slog"
-	"math/rand/v2"
 	"testing"
 	"time"
-
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/ratelimit/ratelimit/internal/clocktest"
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
-
-// The parts of a number sum to it at every level, and so do those of a pair to that
-// of the shard that was split. They are in order, and at most one apart.
-func TestParts(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 2000 {
-		n := []int64{r.Int64N(100), r.Int64N(1_000_000), r.Int64N(1 << 60)}[r.IntN(3)]
-		for level := 1; level <= maxShards; level *= 2 {
-			sum, most, least := int64(0), part(n, 0, level), part(n, 0, level)
-			for i := range level {
-				p := part(n, i, level)
-				sum, most, least = sum+p, max(most, p), min(least, p)
-				if level == maxShards {
-					continue
-				}
-				if stays, leaves := part(n, i, 2*level), part(n, i+level, 2*level); stays+leaves != p || stays < leaves {
-					t.Fatalf("shard %d of %d has %d of %d; its halves %d and %d", i, level, p, n, stays, leaves)
-				}
-			}
-			if sum != n || most-least > 1 || part(n, 0, level) != most {
-				t.Fatalf("%d in %d parts: %d to %d, the first %d; together %d", n, level, least, most, part(n, 0, level), sum)
-			}
-		}
-	}
-}
-
-// The shards of a tree are numbered so that each but the first has an heir: the
-// shard that it was split from, and the other half of that one's split.
-func TestHeirs(t *testing.T) {
-	for level := 1; level < maxShards; level *= 2 {
-		for index := range level {
-			of := shard{index: index, level: level, epoch: 7}
-			stays, leaves := of.split()
-			if heir(leaves.index) != index || bornAt(leaves.index) != 2*level || stays.other() != leaves {
-				t.Errorf("shard %d of %d splits off %+v, heir %d, born at %d; the other half is %+v", index, level, leaves, heir(leaves.index), bornAt(leaves.index), stays.other())
-			}
-			if back := stays.absorbed(leaves.retired().epoch); back.level != level || back.epoch <= leaves.epoch+1 || back.births != of.births {
-				t.Errorf("shard %d of %d after it was split and made whole: %+v", index, level, back)
-			}
-		}
-	}
-}
 
 // grove is a bucket whose shards a test changes one by one.
 type grove struct {
@@ -78,14 +35,14 @@ func newGrove(t *testing.T) *grove {
 		t.Fatal(err)
 	}
 	g.store = &Store{cfg: cfg, loop: awsdb.Goroutines{}, client: g.db, stopped: t.Context(), replica: "r", slots: 1}
-	g.store.lanes.init(laneShards * maxShards)
+	g.store.lanes.init(laneShards * schema.MaxShards)
 	return g
 }
 
 // lane returns the lane of a shard, which nobody else runs.
 func (g *grove) lane(index int) *lane {
 	k := g.site.shard(index)
-	l := g.store.lanes.shard(k.pk).lane(k, g.site, maxShards)
+	l := g.store.lanes.shard(k.PK).lane(k, g.site, schema.MaxShards)
 	l.start()
 	return l
 }
@@ -144,7 +101,7 @@ func (g *grove) splitOff() {
 // finish makes the other half of that.
 func (g *grove) finish() {
 	g.t.Helper()
-	g.change(0, func(l *lane, _ *view) bool { g.store.finish(l); return !l.knows.view.shard.moving })
+	g.change(0, func(l *lane, _ *view) bool { g.store.finish(l); return !l.knows.view.shard.Moving })
 }
 
 func (g *grove) retire(index int) {
@@ -156,7 +113,7 @@ func (g *grove) retire(index int) {
 func (g *grove) absorb(index int) {
 	g.t.Helper()
 	found := g.see(index)
-	g.change(heir(index), func(l *lane, _ *view) bool {
+	g.change(schema.Heir(index), func(l *lane, _ *view) bool {
 		return g.store.absorb(l, chore{what: choreAbsorb, index: index, found: found})
 	})
 }
@@ -176,7 +133,7 @@ func (g *grove) tokens(index int, limit string, seconds float64) float64 {
 }
 
 // forget is what happens when another replica goes on: it knows nothing of what was.
-func (g *grove) forget() { g.store.lanes.init(laneShards * maxShards) }
+func (g *grove) forget() { g.store.lanes.init(laneShards * schema.MaxShards) }
 
 func limitsFor(t *testing.T, limits ...limiter.Limit) *limiter.Limits {
 	t.Helper()
@@ -277,7 +234,7 @@ func TestAnOldSplitIsNotFinished(t *testing.T) {
 	g.ask(1, 0, 1, limits, take(4))
 	g.retire(1)
 	k := g.site.shard(1)
-	if _, err := g.db.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("buckets"), Key: k.attributes()}); err != nil {
+	if _, err := g.db.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("buckets"), Key: k.Attributes()}); err != nil {
 		t.Fatal(err)
 	}
 	g.at(25 * 3600)
@@ -285,7 +242,7 @@ func TestAnOldSplitIsNotFinished(t *testing.T) {
 	if v, err := g.store.read(g.lane(1), awsdb.MayPass); err != nil || v != nil {
 		t.Errorf("shard 1: %+v, %v; want none", v, err)
 	}
-	if away.knows.view.shard.moving {
+	if away.knows.view.shard.Moving {
 		t.Error("the split is still taken for unfinished")
 	}
 }
@@ -313,7 +270,7 @@ func TestASplitThatCannotBeFinishedIsLetBe(t *testing.T) {
 	}
 	g.db.SetPlan(nil)
 	g.at(2)
-	if g.store.step(l, nil); l.knows.view.shard.moving {
+	if g.store.step(l, nil); l.knows.view.shard.Moving {
 		t.Error("the split is not finished afterwards")
 	}
 }
@@ -345,7 +302,7 @@ func TestASplitIsNotFinishedFromAnOldView(t *testing.T) {
 		test.pass(m, c)
 		l := g.lane(0)
 		reads, puts := g.db.Count("GetItem"), g.db.Count("PutItem")
-		for l.knows.view.shard.moving {
+		for l.knows.view.shard.Moving {
 			g.store.tendOnce(l)
 			if first := g.db.Count("GetItem") - reads; first != test.reads {
 				t.Fatalf("%s: read %d times before anything else, want %d", test.name, first, test.reads)
@@ -372,7 +329,7 @@ func TestLimitsChangeAfterASplitWasFinished(t *testing.T) {
 	v := g.see(0)
 	for i := range v.balances {
 		if b := &v.balances[i]; b.moving != 0 {
-			t.Errorf("%d millitokens of %s are set aside; the split is unfinished: %t", b.moving, b.limit.Name, v.shard.moving)
+			t.Errorf("%d millitokens of %s are set aside; the split is unfinished: %t", b.moving, b.limit.Name, v.shard.Moving)
 		}
 	}
 }
@@ -417,7 +374,7 @@ func TestARetiredShardIsAbsorbedAtOnce(t *testing.T) {
 	for len(heir.todo) > 0 {
 		g.store.tendOnce(heir)
 	}
-	if s := g.see(0).shard; s.sharded() {
-		t.Errorf("the first shard is one of %d still", s.level)
+	if s := g.see(0).shard; s.Sharded() {
+		t.Errorf("the first shard is one of %d still", s.Level)
 	}
 }

@@ -82,7 +82,7 @@ func (s *shardSim) expect(c *shardCall) {
 // isOne reports whether the bucket has one shard again.
 func (s *shardSim) isOne() bool {
 	for i, v := range s.items {
-		if v != nil && !v.shard.gone && (i > 0 || v.shard.sharded()) {
+		if v != nil && !v.shard.Retired && (i > 0 || v.shard.Sharded()) {
 			return false
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
 // changes reports whether an update changes an attribute.
@@ -25,15 +27,15 @@ func changes(in *dynamodb.UpdateItemInput, is func(attr string) bool) bool {
 func isOne(attr string) func(string) bool { return func(a string) bool { return a == attr } }
 
 func takesOnly(in *dynamodb.UpdateItemInput) bool {
-	return !changes(in, isOne(attrEpoch)) && !changes(in, isOne(attrMoving))
+	return !changes(in, isOne(schema.AttrEpoch)) && !changes(in, isOne(schema.AttrMoving))
 }
 
 func splits(in *dynamodb.UpdateItemInput) bool {
-	return changes(in, isOne(attrMoving)) && changes(in, isOne(attrEpoch))
+	return changes(in, isOne(schema.AttrMoving)) && changes(in, isOne(schema.AttrEpoch))
 }
 
 func absorbs(in *dynamodb.UpdateItemInput) bool {
-	return changes(in, isOne(attrEpoch)) && !splits(in) && !changes(in, isOne(attrRetired))
+	return changes(in, isOne(schema.AttrEpoch)) && !splits(in) && !changes(in, isOne(schema.AttrRetired))
 }
 
 // on applies a change to some of the updates.
@@ -63,9 +65,9 @@ func keepTokens(in *dynamodb.UpdateItemInput) {
 		assigned[in.ExpressionAttributeNames[name]] = value
 	}
 	for attr, value := range assigned {
-		if limit, ok := strings.CutSuffix(attr, "_"+limitMoving); ok {
-			if tokens := assigned[limit+"_"+limitTokens]; tokens != "" {
-				in.ExpressionAttributeValues[tokens] = numberAttribute(number(tokens) + number(value))
+		if limit, ok := strings.CutSuffix(attr, "_"+schema.LimitMoving); ok {
+			if tokens := assigned[limit+"_"+schema.LimitTokens]; tokens != "" {
+				in.ExpressionAttributeValues[tokens] = schema.NumberAttribute(number(tokens) + number(value))
 			}
 		}
 	}
@@ -75,14 +77,14 @@ func keepTokens(in *dynamodb.UpdateItemInput) {
 func stayBehind(in *dynamodb.UpdateItemInput) {
 	var old string
 	for _, c := range clauses(in) {
-		if c.is(attrRefilled, "=") {
+		if c.is(schema.AttrRefilled, "=") {
 			old = c.text[strings.IndexByte(c.text, ':'):]
 		}
 	}
 	set, _, _ := strings.Cut(strings.TrimPrefix(*in.UpdateExpression, "SET "), " REMOVE ")
 	for assignment := range strings.SplitSeq(set, ", ") {
 		name, value, _ := strings.Cut(assignment, "=")
-		if in.ExpressionAttributeNames[name] == attrRefilled {
+		if in.ExpressionAttributeNames[name] == schema.AttrRefilled {
 			in.ExpressionAttributeValues[value] = in.ExpressionAttributeValues[old]
 		}
 	}
@@ -98,13 +100,13 @@ func overwrite(in *dynamodb.PutItemInput) {
 // anyBirth has what a lane knows of a retired shard be of the one that its heir
 // misses.
 func anyBirth(l *lane) {
-	if l.knows.view == nil || !l.knows.view.shard.sharded() {
+	if l.knows.view == nil || !l.knows.view.shard.Sharded() {
 		return
 	}
 	for i := range l.todo {
 		if c := &l.todo[i]; c.found != nil {
 			found := *c.found
-			found.shard.birth = l.knows.view.shard.other().birth
+			found.shard.Birth = l.knows.view.shard.Other().Birth
 			c.found = &found
 		}
 	}
@@ -113,11 +115,11 @@ func anyBirth(l *lane) {
 // bury deletes retired shards that were absorbed.
 func bury(s *shardSim) {
 	for i, v := range s.items {
-		if v == nil || !v.shard.gone || s.awaited(v) {
+		if v == nil || !v.shard.Retired || s.awaited(v) {
 			continue
 		}
 		k := s.site.shard(i)
-		if _, err := s.db.DeleteItem(context.Background(), &dynamodb.DeleteItemInput{TableName: aws.String(simTable), Key: k.attributes()}); err != nil {
+		if _, err := s.db.DeleteItem(context.Background(), &dynamodb.DeleteItemInput{TableName: aws.String(simTable), Key: k.Attributes()}); err != nil {
 			s.t.Fatal(err)
 		}
 		s.look(i)
@@ -130,10 +132,10 @@ func makeFull(s *shardSim, index int) bool {
 		return false
 	}
 	v := fullView(s.versions[0], 1, s.now)
-	v.shard = shard{index: heir(index), level: bornAt(index)}
-	v.shard.births[slotOf(v.shard.level)] = s.now
+	v.shard = schema.Shard{Index: schema.Heir(index), Level: schema.BornAt(index)}
+	v.shard.Births[schema.BirthSlot(v.shard.Level)] = s.now
 	for i := range v.balances {
-		v.balances[i].moving = v.shard.share(v.balances[i].whole).Capacity
+		v.balances[i].moving = v.shard.Share(v.balances[i].whole).Capacity
 	}
 	if _, err := s.db.PutItem(context.Background(), makeInput(simTable, s.site, v, s.now)); err != nil {
 		s.t.Fatal(err)
@@ -155,9 +157,9 @@ func forget(s *shardSim) {
 // TestShardSimulationFindsMissingRules takes away one rule at a time: a simulation
 // that passes without a rule says nothing about it.
 func TestShardSimulationFindsMissingRules(t *testing.T) {
-	unpinned := without(func(c clause) bool { return !strings.HasPrefix(c.attr, attrSlot) })
-	notEpoch := without(func(c clause) bool { return c.is(attrEpoch, "=") })
-	otherTokens := without(func(c clause) bool { return c.is(limitTokens, "=") })
+	unpinned := without(func(c clause) bool { return !strings.HasPrefix(c.attr, schema.AttrSlot) })
+	notEpoch := without(func(c clause) bool { return c.is(schema.AttrEpoch, "=") })
+	otherTokens := without(func(c clause) bool { return c.is(schema.LimitTokens, "=") })
 	elsewhere := func(s *shardSim, index int) bool { return s.current.lane.knows.index != index }
 	withTTL := func(r *rand.Rand) shardFeatures {
 		f := drawShardFeatures(r)

@@ -5,12 +5,12 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
-
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
 // shardRun is a step of a lane: a coroutine that stops where the lane waits for a
@@ -89,11 +89,11 @@ func shardOf(in any) int {
 	stringOf := func(v types.AttributeValue) string { return v.(*types.AttributeValueMemberS).Value }
 	switch in := in.(type) {
 	case *dynamodb.GetItemInput:
-		return indexOf(key{pk: stringOf(in.Key[attrPK])})
+		return schema.ShardIndex(schema.Key{PK: stringOf(in.Key[schema.AttrPK])})
 	case *dynamodb.PutItemInput:
-		return indexOf(key{pk: stringOf(in.Item[attrPK])})
+		return schema.ShardIndex(schema.Key{PK: stringOf(in.Item[schema.AttrPK])})
 	case *dynamodb.UpdateItemInput:
-		return indexOf(key{pk: stringOf(in.Key[attrPK])})
+		return schema.ShardIndex(schema.Key{PK: stringOf(in.Key[schema.AttrPK])})
 	}
 	return -1
 }

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
@@ -23,7 +23,7 @@ type shardHistory struct {
 	commits []commit
 	carried map[*request]bool // they are in a write that was applied
 	calls   []*shardCall
-	last    [maxShards]int64 // moment of the latest commit of a shard
+	last    [schema.MaxShards]int64 // moment of the latest commit of a shard
 	fault   error
 	account account
 	// Counted for the log.
@@ -32,7 +32,7 @@ type shardHistory struct {
 }
 
 // shardItems are the items of a bucket, by shard; nil = there is none.
-type shardItems [maxShards]*view
+type shardItems [schema.MaxShards]*view
 
 // oneBucket is a limit of a bucket that has one shard and no faults.
 type oneBucket struct {
@@ -100,7 +100,7 @@ func (s *shardSim) commit(c commit) {
 // look reads a shard's item.
 func (s *shardSim) look(index int) {
 	k := s.site.shard(index)
-	out, err := s.db.GetItem(context.Background(), &dynamodb.GetItemInput{TableName: aws.String(simTable), Key: k.attributes()})
+	out, err := s.db.GetItem(context.Background(), &dynamodb.GetItemInput{TableName: aws.String(simTable), Key: k.Attributes()})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func (s *shardSim) expired() {
 		debts[i] = s.total(o)
 	}
 	for i := range s.items {
-		tomb := s.items[i] != nil && s.items[i].shard.gone
+		tomb := s.items[i] != nil && s.items[i].shard.Retired
 		if s.items[i] == nil {
 			continue
 		}
@@ -183,7 +183,7 @@ func (s *shardSim) fits(actors []effect, before, after *view) map[string]int64 {
 	}
 	for limit := range given {
 		var x *balance
-		if before != nil && after != nil && before.shard.epoch == after.shard.epoch && before.version == after.version {
+		if before != nil && after != nil && before.shard.Epoch == after.shard.Epoch && before.version == after.version {
 			x = before.find(limit)
 		}
 		if x == nil {
@@ -201,20 +201,20 @@ func (s *shardSim) shapeOf(m *shardMessage, before *view) string {
 	switch {
 	case before == nil && m.index == 0:
 		return "create"
-	case before == nil || before.shard.gone:
+	case before == nil || before.shard.Retired:
 		return "make"
-	case after.shard.gone:
+	case after.shard.Retired:
 		return "retire"
-	case after.shard.level > before.shard.level:
-		return "split to " + strconv.Itoa(after.shard.level)
-	case after.shard.level < before.shard.level:
-		if s.items[before.shard.other().index] == nil {
+	case after.shard.Level > before.shard.Level:
+		return "split to " + strconv.Itoa(after.shard.Level)
+	case after.shard.Level < before.shard.Level:
+		if s.items[before.shard.Other().Index] == nil {
 			return "absorb what is missing"
 		}
 		return "absorb"
-	case before.shard.moving && !after.shard.moving:
+	case before.shard.Moving && !after.shard.Moving:
 		return "clear"
-	case before.version.hash != after.version.hash:
+	case before.version.Hash != after.version.Hash:
 		return "swap"
 	}
 	return "write"
@@ -224,10 +224,10 @@ func (s *shardSim) shapeOf(m *shardMessage, before *view) string {
 // millitoken, and, where shard changes, what it would have refilled while the write
 // was under way.
 func (s *shardSim) mayLose(o *oneBucket, before, after *view) int64 {
-	if before == nil || after == nil || before.shard.epoch == after.shard.epoch {
+	if before == nil || after == nil || before.shard.Epoch == after.shard.Epoch {
 		return 1
 	}
-	p := before.shard.share(o.params)
+	p := before.shard.Share(o.params)
 	lost, _ := dueAt(tokenbucket.Bucket{Refilled: after.refilled}, p, s.late())
 	for _, b := range after.balances {
 		if b.limit.Name == o.name {
@@ -246,13 +246,13 @@ func (items *shardItems) total(o *oneBucket, now int64) int64 {
 		case v == nil && i == 0:
 			sum += o.params.Capacity
 		case v == nil:
-		case v.shard.gone:
+		case v.shard.Retired:
 			if items.awaited(v) {
 				sum += v.has(o, v.refilled)
 			}
 		default:
 			sum += v.has(o, now)
-			if v.shard.moving && !items.made(v) {
+			if v.shard.Moving && !items.made(v) {
 				sum += v.sets(o)
 			}
 		}
@@ -268,7 +268,7 @@ func (s *shardSim) awaited(v *view) bool { return s.items.awaited(v) }
 func (v *view) has(o *oneBucket, now int64) int64 {
 	b := v.any(o.name)
 	if b == nil {
-		return v.shard.share(o.params).Capacity
+		return v.shard.Share(o.params).Capacity
 	}
 	at := refilled(b, max(now, b.state.Refilled))
 	return at.tokens
@@ -279,22 +279,22 @@ func (v *view) sets(o *oneBucket) int64 {
 	if b := v.any(o.name); b != nil {
 		return b.moving
 	}
-	other := v.shard.other()
-	return other.share(o.params).Capacity
+	other := v.shard.Other()
+	return other.Share(o.params).Capacity
 }
 
 // made reports whether the other half of a shard's last split was made.
 func (items *shardItems) made(v *view) bool {
-	other := v.shard.other()
-	item := items[other.index]
-	return item != nil && item.shard.epoch >= other.epoch
+	other := v.shard.Other()
+	item := items[other.Index]
+	return item != nil && item.shard.Epoch >= other.Epoch
 }
 
 // awaited reports whether the heir of a retired shard will take what it has.
 func (items *shardItems) awaited(v *view) bool {
-	to := items[heir(v.shard.index)]
-	born := bornAt(v.shard.index)
-	return to != nil && to.shard.level >= born && to.shard.births[slotOf(born)] == v.shard.birth
+	to := items[schema.Heir(v.shard.Index)]
+	born := schema.BornAt(v.shard.Index)
+	return to != nil && to.shard.Level >= born && to.shard.Births[schema.BirthSlot(born)] == v.shard.Birth
 }
 
 // check holds the items against each other and against the one bucket.
@@ -320,25 +320,25 @@ func (s *shardSim) checkTree() {
 func (items *shardItems) check(whole []*oneBucket) error {
 	parts, shares := 0, make([]int64, len(whole))
 	for i, v := range items {
-		if v == nil || v.shard.gone {
+		if v == nil || v.shard.Retired {
 			continue
 		}
-		parts += maxShards / v.shard.level
+		parts += schema.MaxShards / v.shard.Level
 		for j, o := range whole {
-			shares[j] += v.shard.share(o.params).Capacity
+			shares[j] += v.shard.Share(o.params).Capacity
 		}
 		if i > 0 && !items.awaited(v) {
-			return fmt.Errorf("shard %d was not split from shard %d as that is", i, heir(i))
+			return fmt.Errorf("shard %d was not split from shard %d as that is", i, schema.Heir(i))
 		}
 		for j, w := range items[:i] {
-			if w != nil && !w.shard.gone && (i-j)%min(v.shard.level, w.shard.level) == 0 {
-				return fmt.Errorf("shard %d of %d and shard %d of %d have the same part", i, v.shard.level, j, w.shard.level)
+			if w != nil && !w.shard.Retired && (i-j)%min(v.shard.Level, w.shard.Level) == 0 {
+				return fmt.Errorf("shard %d of %d and shard %d of %d have the same part", i, v.shard.Level, j, w.shard.Level)
 			}
 		}
 	}
 	for j, o := range whole {
-		if parts > maxShards || shares[j] > o.params.Capacity {
-			return fmt.Errorf("limit %s: shares of %d millitokens and %d/%d of the rate", o.name, shares[j], parts, maxShards)
+		if parts > schema.MaxShards || shares[j] > o.params.Capacity {
+			return fmt.Errorf("limit %s: shares of %d millitokens and %d/%d of the rate", o.name, shares[j], parts, schema.MaxShards)
 		}
 	}
 	return nil

@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -113,7 +113,7 @@ func newShardSim(t *testing.T, seed uint64, f func(*rand.Rand) shardFeatures, wi
 	}
 	if _, err := s.db.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
 		TableName:               aws.String(simTable),
-		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(attrTTL), Enabled: aws.Bool(true)},
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(schema.AttrTTL), Enabled: aws.Bool(true)},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -149,13 +149,13 @@ func (s *shardSim) newReplica(index int) *shardReplica {
 		s.t.Fatal(err)
 	}
 	cfg.Budget = time.Duration(shardLife*s.unit) * time.Millisecond
-	store := &Store{cfg: cfg, loop: awsdb.Goroutines{}, client: cfg.Client, stopped: doneContext(), replica: fmt.Sprint("r", index, ".", s.r.Uint32()), slots: 1, prefer: s.r.IntN(maxShards)}
-	store.lanes.init(laneShards * maxShards)
+	store := &Store{cfg: cfg, loop: awsdb.Goroutines{}, client: cfg.Client, stopped: doneContext(), replica: fmt.Sprint("r", index, ".", s.r.Uint32()), slots: 1, prefer: s.r.IntN(schema.MaxShards)}
+	store.lanes.init(laneShards * schema.MaxShards)
 	r := &shardReplica{index: index, store: store}
-	for i := range maxShards {
+	for i := range schema.MaxShards {
 		k := s.site.shard(i)
-		sh := store.lanes.shard(k.pk)
-		l := sh.lane(k, s.site, maxShards)
+		sh := store.lanes.shard(k.PK)
+		l := sh.lane(k, s.site, schema.MaxShards)
 		l.start()
 		r.lanes = append(r.lanes, &shardLane{lane: l, replica: r})
 	}
@@ -278,7 +278,7 @@ func (s *shardSim) shape(r *shardReplica) {
 		}
 		return
 	}
-	t := r.store.forest.find(s.site.shard(0).pk)
+	t := r.store.forest.find(s.site.shard(0).PK)
 	if t == nil {
 		return
 	}

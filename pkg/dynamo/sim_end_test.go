@@ -82,7 +82,7 @@ func (s *sim) checkKept(f *simFlight) error {
 		return nil
 	}
 	if before == nil {
-		before = fullView(after.limits, after.version.generation, s.now)
+		before = fullView(after.limits, after.version.Generation, s.now)
 	}
 	for i := range after.balances {
 		x := &after.balances[i]

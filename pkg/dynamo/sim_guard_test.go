@@ -9,6 +9,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
 // clause is one comparison of a condition, or one assignment of an update.
@@ -20,7 +22,7 @@ type clause struct {
 
 // is reports whether the clause is about an attribute of any limit, or of the item.
 func (c clause) is(attr, operator string) bool {
-	return c.operator == operator && (c.attr == attr || strings.HasPrefix(c.attr, limitPrefix) && strings.HasSuffix(c.attr, "_"+attr))
+	return c.operator == operator && (c.attr == attr || strings.HasPrefix(c.attr, schema.LimitPrefix) && strings.HasSuffix(c.attr, "_"+attr))
 }
 
 // clauses splits a condition.
@@ -67,7 +69,7 @@ func prune(in *dynamodb.UpdateItemInput) {
 // swaps reports whether the update puts the bucket under other limits.
 func swaps(in *dynamodb.UpdateItemInput) bool {
 	for _, c := range clauses(in) {
-		if c.is(attrGeneration, "=") {
+		if c.is(schema.AttrGeneration, "=") {
 			return true
 		}
 	}
@@ -110,24 +112,24 @@ func TestSimulationFindsMissingRules(t *testing.T) {
 	leasing := with(func(f *features) { *f = features{lease: true, lost: f.lost, crash: f.crash, two: f.two} })
 	rushing := with(func(f *features) { *f = features{lease: true, rush: true, lost: true} })
 	slots := func(c clause) bool { return strings.HasPrefix(c.attr, attrHolding) }
-	pinned := func(c clause) bool { return strings.HasPrefix(c.attr, attrBooked) }
+	pinned := func(c clause) bool { return strings.HasPrefix(c.attr, schema.AttrBooked) }
 	expiring := with(func(f *features) { *f = features{ttl: true, charge: true, two: f.two, rush: f.rush} })
 	for _, tc := range []struct {
 		name     string
 		without  sabotage
 		features func(*rand.Rand) features
 	}{
-		{"rf moves when a limit is full", sabotage{neverMove: true, write: without(func(c clause) bool { return c.is(limitTokens, "<") })}, whatever},
-		{"a take rests on the tokens' being there", drop(limitTokens, ">="), whatever},
-		{"a refill rests on rf", drop(attrRefilled, "="), whatever},
-		{"a change of limits rests on the balance", sabotage{write: onSwaps(without(func(c clause) bool { return c.is(limitTokens, "=") }))}, adopting},
+		{"rf moves when a limit is full", sabotage{neverMove: true, write: without(func(c clause) bool { return c.is(schema.LimitTokens, "<") })}, whatever},
+		{"a take rests on the tokens' being there", drop(schema.LimitTokens, ">="), whatever},
+		{"a refill rests on rf", drop(schema.AttrRefilled, "="), whatever},
+		{"a change of limits rests on the balance", sabotage{write: onSwaps(without(func(c clause) bool { return c.is(schema.LimitTokens, "=") }))}, adopting},
 		{"the ttl after a charge is reckoned from the floor", sabotage{forgiving: true}, expiring},
 		{"what is granted keeps its place in the capacity", sabotage{unlent: true}, leasing},
 		{"what a lease has spent is reported after a refill", sabotage{still: true}, leasing},
 		{"a report is not before what it reports", sabotage{early: true}, leasing},
 		{"a lease is served for its term and no longer", sabotage{immortal: true}, leasing},
 		{"a step rests on the slots", sabotage{write: without(slots)}, rushing},
-		{"a step rests on what is out on lease", sabotage{write: onSteps(without(func(c clause) bool { return c.is(limitLeased, "=") }))}, rushing},
+		{"a step rests on what is out on lease", sabotage{write: onSteps(without(func(c clause) bool { return c.is(schema.LimitLeased, "=") }))}, rushing},
 		{"a lease is returned once", sabotage{twice: true}, leasing},
 		{"a write that books rests on its slot", sabotage{write: without(pinned)}, whatever},
 	} {
@@ -146,7 +148,7 @@ func TestSimulationFindsMissingRules(t *testing.T) {
 // withoutRemoval keeps the ttl that a write would remove.
 func withoutRemoval(in *dynamodb.UpdateItemInput) {
 	expression, removal, _ := strings.Cut(*in.UpdateExpression, " REMOVE ")
-	if in.ExpressionAttributeNames[removal] == attrTTL {
+	if in.ExpressionAttributeNames[removal] == schema.AttrTTL {
 		*in.UpdateExpression = expression
 		prune(in)
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -134,7 +135,7 @@ func (s *sim) after(r *simReplica, rest []amount) {
 	}
 	if s.twice && h.text == "" && len(rest) > 0 {
 		limits := s.versions[0]
-		q := &request{site: r.lane.site, key: s.key, limits: limits, version: version{1, limits.Hash()}, now: s.now + s.skews[r.index]}
+		q := &request{site: r.lane.site, key: s.key, limits: limits, version: schema.Version{Generation: 1, Hash: limits.Hash()}, now: s.now + s.skews[r.index]}
 		for _, a := range rest {
 			q.spends = append(q.spends, spend{limit: a.limit, give: a.tokens, usage: -a.tokens})
 		}

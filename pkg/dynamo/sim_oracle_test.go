@@ -322,7 +322,7 @@ func (s *sim) deniable(c *simCall) bool {
 		}
 		v := truth.view
 		if v == nil {
-			v = fullView(c.request.limits, c.request.version.generation, now)
+			v = fullView(c.request.limits, c.request.version.Generation, now)
 		}
 		again := request{limits: c.request.limits, version: c.request.version, spends: slices.Clone(c.request.spends)}
 		stage := newStage(v, now)

@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -54,7 +54,7 @@ type sim struct {
 	r        *rand.Rand
 	t        *testing.T
 	db       *dynamofake.DB
-	key      key
+	key      schema.Key
 	unit     int64 // ms
 	skews    []int64
 	now      int64
@@ -103,14 +103,14 @@ const (
 
 func newSim(t *testing.T, seed uint64, f func(*rand.Rand) features, without sabotage) *sim {
 	r := rand.New(rand.NewPCG(seed, 0))
-	s := &sim{r: r, t: t, db: dynamofake.New(), key: bucketKey("ns", "e", "r", 0, 0), now: simStart, unit: 1, sabotage: without}
+	s := &sim{r: r, t: t, db: dynamofake.New(), key: schema.BucketKey("ns", "e", "r", 0, 0), now: simStart, unit: 1, sabotage: without}
 	s.account = newAccount()
 	if _, err := s.db.CreateTable(t.Context(), TableInput(simTable)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.db.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
 		TableName:               aws.String(simTable),
-		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(attrTTL), Enabled: aws.Bool(true)},
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(schema.AttrTTL), Enabled: aws.Bool(true)},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func (s *sim) newReplica(index int) *simReplica {
 	store := newStore(cfg, awsdb.Goroutines{}, fmt.Sprint("r", index, ".", s.r.Uint32()))
 	store.client, store.stopped, store.slot = s.db, s.t.Context(), 0
 	store.leases.owned = true // nothing runs by itself
-	l := store.lanes.shard(s.key.pk).lane(s.key, site{bucket: limiter.BucketKey{Entity: "e", Resource: "r"}}, 1)
+	l := store.lanes.shard(s.key.PK).lane(s.key, site{bucket: limiter.BucketKey{Entity: "e", Resource: "r"}}, 1)
 	return &simReplica{index: index, store: store, lane: l}
 }
 
@@ -339,7 +339,7 @@ func (s *sim) next(r *simReplica) plan {
 // stillborn plans only what is done to leases, at the time of the last refill.
 func (r *simReplica) stillborn() plan {
 	k := r.lane.knows
-	k.now, k.lease.now, k.lease.forced = minTime, 0, true
+	k.now, k.lease.now, k.lease.forced = schema.MinTime, 0, true
 	return k.plan(nil)
 }
 
@@ -422,7 +422,7 @@ func (s *sim) apply(m simMessage) (*view, error) {
 
 // item returns the item as it is.
 func (s *sim) item(l *lane) *view {
-	out, err := s.db.GetItem(context.Background(), &dynamodb.GetItemInput{TableName: aws.String(simTable), Key: s.key.attributes()})
+	out, err := s.db.GetItem(context.Background(), &dynamodb.GetItemInput{TableName: aws.String(simTable), Key: s.key.Attributes()})
 	if err != nil {
 		s.t.Fatal(err)
 	}

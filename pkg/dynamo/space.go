@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
-
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
@@ -64,7 +65,7 @@ func (b *branch) next(f *forest, now time.Time) []*request {
 	case b.rounds == 0:
 		b.begin(f, now)
 	case b.tree == nil && !b.met():
-		b.tree = f.find(b.site.shard(0).pk)
+		b.tree = f.find(b.site.shard(0).PK)
 		b.again(now)
 	case !b.met():
 		b.again(now)
@@ -77,7 +78,7 @@ func (b *branch) next(f *forest, now time.Time) []*request {
 // begin makes the requests of the first round.
 func (b *branch) begin(f *forest, now time.Time) {
 	root := b.site.shard(0)
-	b.tree = f.find(root.pk)
+	b.tree = f.find(root.PK)
 	switch {
 	case b.pinned >= 0:
 		b.add(b.op.copyTo(b.site.shard(b.pinned)))
@@ -86,7 +87,7 @@ func (b *branch) begin(f *forest, now time.Time) {
 	default:
 		leaves := b.tree.leaves()
 		if first := b.tree.first(leaves, now); b.op.fits(&first) {
-			b.add(b.op.copyTo(b.site.shard(first.index)))
+			b.add(b.op.copyTo(b.site.shard(first.Index)))
 			return
 		}
 		b.bookEverywhere(leaves)
@@ -96,7 +97,7 @@ func (b *branch) begin(f *forest, now time.Time) {
 func (b *branch) add(r *request) { b.parts = append(b.parts, r) }
 
 // copyTo returns the whole request for one shard.
-func (r *request) copyTo(k key) *request {
+func (r *request) copyTo(k schema.Key) *request {
 	c := &request{site: r.site, key: k, limits: r.limits, version: r.version, now: r.now, call: r.call, keep: r.keep, spends: slices.Clone(r.spends), policy: r.policy, asks: r.asks}
 	return c
 }
@@ -105,7 +106,7 @@ func (r *request) copyTo(k key) *request {
 func (r *request) fits(l *leaf) bool {
 	for i := range r.spends {
 		sp := &r.spends[i]
-		if j := r.limits.Find(sp.limit); j >= 0 && !r.limits.Unlimited(j) && max(sp.give, sp.cost) > l.share(r.limits.Params(j)).Capacity {
+		if j := r.limits.Find(sp.limit); j >= 0 && !r.limits.Unlimited(j) && max(sp.give, sp.cost) > l.Share(r.limits.Params(j)).Capacity {
 			return false
 		}
 	}
@@ -117,11 +118,11 @@ func (r *request) fits(l *leaf) bool {
 func (b *branch) bookEverywhere(leaves []leaf) {
 	for i := range leaves {
 		l := &leaves[i]
-		r := b.op.copyTo(b.site.shard(l.index))
+		r := b.op.copyTo(b.site.shard(l.Index))
 		for j := range r.spends {
 			sp := &r.spends[j]
 			sp.need, sp.take = 0, 0
-			sp.give, sp.cost = part(sp.give, l.index, l.level), part(sp.cost, l.index, l.level)
+			sp.give, sp.cost = schema.PartOf(sp.give, l.Index, l.Level), schema.PartOf(sp.cost, l.Index, l.Level)
 			sp.usage = sp.cost - sp.give
 		}
 		b.add(r)
@@ -149,7 +150,7 @@ func (b *branch) harvest() {
 				}
 			}
 		}
-		b.states[indexOf(r.key)] = states
+		b.states[schema.ShardIndex(r.key)] = states
 	}
 }
 
@@ -185,14 +186,14 @@ func (b *branch) again(now time.Time) {
 				b.add(r)
 			}
 			if i == 0 {
-				b.tree.favor(order[0].index)
+				b.tree.favor(order[0].Index)
 			}
 		}
 		return
 	}
 	for i := range leaves {
-		if _, asked := b.states[leaves[i].index]; !asked {
-			b.add(b.look(leaves[i].index))
+		if _, asked := b.states[leaves[i].Index]; !asked {
+			b.add(b.look(leaves[i].Index))
 		}
 	}
 }
@@ -216,7 +217,7 @@ func (b *branch) leave() {
 func (r *request) within(l *leaf) bool {
 	for i := range r.spends {
 		sp := &r.spends[i]
-		if j := r.limits.Find(sp.limit); j >= 0 && !r.limits.Unlimited(j) && sp.need > l.share(r.limits.Params(j)).Capacity {
+		if j := r.limits.Find(sp.limit); j >= 0 && !r.limits.Unlimited(j) && sp.need > l.Share(r.limits.Params(j)).Capacity {
 			return false
 		}
 	}
@@ -257,8 +258,8 @@ func (b *branch) stateOf(l *leaf, i int) (staged, bool) {
 	if j < 0 || b.limits.Unlimited(j) {
 		return staged{}, false
 	}
-	if said, ok := b.states[l.index]; ok && said[i].held {
-		bal := l.newBalance(b.limits, j, b.now)
+	if said, ok := b.states[l.Index]; ok && said[i].held {
+		bal := newBalance(&l.Shard, b.limits, j, b.now)
 		bal.state = said[i].bucket
 		return refilled(&bal, max(b.now, bal.state.Refilled)), true
 	}
@@ -277,14 +278,14 @@ func (b *branch) divide(leaves []leaf) (parts []*request, enough bool) {
 		there, ask := g.got, g.take-g.got
 		for j := range leaves {
 			n := b.has(&leaves[j], i)
-			if _, said := b.states[leaves[j].index]; g.take == 0 && !said {
+			if _, said := b.states[leaves[j].Index]; g.take == 0 && !said {
 				n = 0 // a look is answered by what was said
 			}
 			there += n
 			if n = min(n, ask); n > 0 {
 				ask -= n
 				if parts[j] == nil {
-					parts[j] = b.look(leaves[j].index)
+					parts[j] = b.look(leaves[j].Index)
 				}
 				parts[j].spends[i].ask = n
 			}
@@ -347,7 +348,7 @@ func (b *branch) place() int {
 	index, n := 0, 0
 	for _, r := range b.parts {
 		if r.admitted && (len(b.parts) == 1 || r.undo() != nil) {
-			index, n = indexOf(r.key), n+1
+			index, n = schema.ShardIndex(r.key), n+1
 		}
 	}
 	if n != 1 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -38,10 +39,10 @@ func TestADenialByShardsNamesTheLimitsThatLack(t *testing.T) {
 			b.tree = &tree{site: b.site, seen: make(map[int]sight)}
 			for i := range 2 {
 				v := fullView(limits, 1, simStart)
-				v.shard = shard{index: i, level: 2}
+				v.shard = schema.Shard{Index: i, Level: 2}
 				for j := range v.balances {
 					x := &v.balances[j]
-					x.params, x.state.Tokens = v.shard.share(x.whole), tc.each[x.limit.Name]
+					x.params, x.state.Tokens = v.shard.Share(x.whole), tc.each[x.limit.Name]
 				}
 				b.tree.seen[i] = sight{view: v, at: now}
 				part := b.op.copyTo(b.site.shard(i))

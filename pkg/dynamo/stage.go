@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
@@ -327,7 +328,7 @@ func (s *stage) lowers() bool {
 // settle corrects what the actors of a plan are told by the state that the write
 // left: others may have written between the view and it.
 func (s *stage) settle(actors []*request, image *view) {
-	if image == nil || s.create || s.swap != nil || image.shard.epoch != s.base.shard.epoch {
+	if image == nil || s.create || s.swap != nil || image.shard.Epoch != s.base.shard.Epoch {
 		return
 	}
 	for _, r := range actors {
@@ -359,21 +360,21 @@ func (s *stage) settle(actors []*request, image *view) {
 
 // fullView returns the bucket of which there is no item: full, under these limits.
 func fullView(limits *limiter.Limits, generation uint64, now int64) *view {
-	v := &view{version: version{generation, limits.Hash()}, shard: wholeBucket(now), refilled: now, taken: minTime, limits: limits}
+	v := &view{version: schema.Version{Generation: generation, Hash: limits.Hash()}, shard: schema.WholeBucket(now), refilled: now, taken: schema.MinTime, limits: limits}
 	for i := range limits.Len() {
 		l := limits.At(i)
 		if l.Unlimited {
 			v.free = append(v.free, l.Name)
 			continue
 		}
-		v.balances = append(v.balances, v.shard.newBalance(limits, i, now))
+		v.balances = append(v.balances, newBalance(&v.shard, limits, i, now))
 	}
 	return v
 }
 
-// newBalance returns a full balance of the shard's share of the i-th limit.
-func (s *shard) newBalance(limits *limiter.Limits, i int, now int64) balance {
+// newBalance returns a full balance of a shard's share of the i-th limit.
+func newBalance(s *schema.Shard, limits *limiter.Limits, i int, now int64) balance {
 	l, whole := limits.At(i), limits.Params(i)
-	share := s.share(whole)
-	return balance{limit: l, params: share, whole: whole, floor: s.floor(l.DebtFloor()), state: tokenbucket.Full(share, now)}
+	share := s.Share(whole)
+	return balance{limit: l, params: share, whole: whole, floor: s.Floor(l.DebtFloor()), state: tokenbucket.Full(share, now)}
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
-
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -208,8 +208,8 @@ func newStore(cfg Config, by awsdb.Loop, replica string) *Store {
 	s := &Store{cfg: cfg, loop: by, client: client, guard: client, replica: replica}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(replica)) // never fails
-	s.slot, s.prefer = int(h.Sum32()%slotCount), int(h.Sum32()/slotCount%maxShards)
-	s.slots = slotCount
+	s.slot, s.prefer = int(h.Sum32()%schema.SlotCount), int(h.Sum32()/schema.SlotCount%schema.MaxShards)
+	s.slots = schema.SlotCount
 	s.lanes.init(cfg.MaxLanes)
 	return s
 }

@@ -5,51 +5,52 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
 // swapInput is a write that puts the bucket under other limits. It changes nothing
 // but the very item that was seen.
-func swapInput(table string, k key, id writeID, p *plan) *dynamodb.UpdateItemInput {
+func swapInput(table string, k schema.Key, id writeID, p *plan) *dynamodb.UpdateItemInput {
 	s := p.stage
 	old, next := s.swap, s.base
-	e := newExpression()
+	e := &expression{schema.NewExpression()}
 	e.own(id)
 	if p.books() {
 		e.bookOnce(id, old.booked[id.slot])
 	}
 	e.pin(old)
-	e.addTo(attrUnits, p.units)
-	e.setTo(attrVersion, numberAttribute(next.version.hash))
-	e.setTo(attrGeneration, numberAttribute(next.version.generation))
-	e.setTo(attrRefilled, numberAttribute(s.now))
+	e.Add(schema.AttrUnits, p.units)
+	e.Set(schema.AttrVersion, schema.NumberAttribute(next.version.Hash))
+	e.Set(schema.AttrGeneration, schema.NumberAttribute(next.version.Generation))
+	e.Set(schema.AttrRefilled, schema.NumberAttribute(s.now))
 	e.setLastTake(p)
 	if ttl := s.ttlNeeded(left); ttl > 0 {
-		e.setTo(attrTTL, numberAttribute(ttl+ttlSlack))
+		e.Set(schema.AttrTTL, schema.NumberAttribute(ttl+ttlSlack))
 	} else if old.ttl > 0 {
-		e.removeAttr(attrTTL)
+		e.Remove(schema.AttrTTL)
 	}
 	e.setForgotten(old.forgotten, next.forgotten)
 	e.swapBalances(s)
 	e.swapFree(old, next)
-	return e.input(table, k)
+	return e.Input(table, k)
 }
 
 // pin makes the write one on the very item that was seen.
 func (e *expression) pin(v *view) {
-	e.require(attrVersion, "=", numberAttribute(v.version.hash))
-	e.require(attrGeneration, "=", numberAttribute(v.version.generation))
-	e.require(attrEpoch, "=", numberAttribute(v.shard.epoch))
-	e.require(attrRefilled, "=", numberAttribute(v.refilled))
-	if v.shard.moving { // that ends within an epoch
-		e.require(attrMoving, "=", numberAttribute(1))
+	e.Require(schema.AttrVersion, "=", schema.NumberAttribute(v.version.Hash))
+	e.Require(schema.AttrGeneration, "=", schema.NumberAttribute(v.version.Generation))
+	e.Require(schema.AttrEpoch, "=", schema.NumberAttribute(v.shard.Epoch))
+	e.Require(schema.AttrRefilled, "=", schema.NumberAttribute(v.refilled))
+	if v.shard.Moving { // that ends within an epoch
+		e.Require(schema.AttrMoving, "=", schema.NumberAttribute(1))
 	}
 	for i := range v.balances {
 		b := &v.balances[i]
-		e.require(limitAttr(b.limit.Name, limitTokens), "=", numberAttribute(b.state.Tokens))
-		e.require(limitAttr(b.limit.Name, limitRemainder), "=", numberAttribute(b.state.Remainder))
+		e.Require(schema.LimitAttr(b.limit.Name, schema.LimitTokens), "=", schema.NumberAttribute(b.state.Tokens))
+		e.Require(schema.LimitAttr(b.limit.Name, schema.LimitRemainder), "=", schema.NumberAttribute(b.state.Remainder))
 		if b.state.Carried > 0 { // a refund to a full balance lowers it, and nothing else
-			e.require(limitAttr(b.limit.Name, limitCarried), "=", numberAttribute(b.state.Carried))
+			e.Require(schema.LimitAttr(b.limit.Name, schema.LimitCarried), "=", schema.NumberAttribute(b.state.Carried))
 		}
 		e.requireLease(b, "=", b.leased)
 	}
@@ -59,16 +60,16 @@ func (e *expression) pin(v *view) {
 // its leases and by changes of limits, and these raise the generation. Limits that came and
 // went again may leave the same balance, of another capacity.
 func (e *expression) requireDormant(v *view, b *balance) {
-	e.require(limitAttr(b.limit.Name, limitTokens), "=", numberAttribute(b.state.Tokens))
-	e.require(limitAttr(b.limit.Name, limitDormant), "=", numberAttribute(1))
-	e.require(limitAttr(b.limit.Name, limitRefilled), "=", numberAttribute(b.state.Refilled))
-	e.require(attrGeneration, "=", numberAttribute(v.version.generation))
+	e.Require(schema.LimitAttr(b.limit.Name, schema.LimitTokens), "=", schema.NumberAttribute(b.state.Tokens))
+	e.Require(schema.LimitAttr(b.limit.Name, schema.LimitDormant), "=", schema.NumberAttribute(1))
+	e.Require(schema.LimitAttr(b.limit.Name, schema.LimitRefilled), "=", schema.NumberAttribute(b.state.Refilled))
+	e.Require(schema.AttrGeneration, "=", schema.NumberAttribute(v.version.Generation))
 }
 
 // swapBalances writes the changes of the limits of the new view, and removes those that
 // are not in it.
 func (e *expression) swapBalances(s *stage) {
-	moving := s.base.shard.moving
+	moving := s.base.shard.Moving
 	for i := range s.base.balances {
 		b := s.base.balances[i]
 		usage := int64(0)
@@ -82,13 +83,13 @@ func (e *expression) swapBalances(s *stage) {
 			had = balanceNumbers(old, moving)
 		}
 		e.replaceNumbers(b.limit.Name, had, balanceNumbers(&b, moving))
-		if consumed := limitAttr(b.limit.Name, limitConsumed); old == nil {
-			e.setTo(consumed, numberAttribute(usage))
+		if consumed := schema.LimitAttr(b.limit.Name, schema.LimitConsumed); old == nil {
+			e.Set(consumed, schema.NumberAttribute(usage))
 		} else {
-			e.addTo(consumed, usage)
+			e.Add(consumed, usage)
 		}
 		if b.lease && (old == nil || !old.lease) {
-			e.setTo(limitAttr(b.limit.Name, limitLeased), numberAttribute(b.leased))
+			e.Set(schema.LimitAttr(b.limit.Name, schema.LimitLeased), schema.NumberAttribute(b.leased))
 		}
 	}
 	for i := range s.swap.balances {
@@ -102,12 +103,12 @@ func (e *expression) swapBalances(s *stage) {
 func (e *expression) replaceNumbers(limit string, had, has []limitNumber) {
 	for _, n := range has {
 		if !slices.Contains(had, n) {
-			e.setTo(limitAttr(limit, n.attr), numberAttribute(n.value))
+			e.Set(schema.LimitAttr(limit, n.attr), schema.NumberAttribute(n.value))
 		}
 	}
 	for _, n := range had {
 		if !slices.ContainsFunc(has, func(m limitNumber) bool { return m.attr == n.attr }) {
-			e.removeAttr(limitAttr(limit, n.attr))
+			e.Remove(schema.LimitAttr(limit, n.attr))
 		}
 	}
 }
@@ -115,11 +116,11 @@ func (e *expression) replaceNumbers(limit string, had, has []limitNumber) {
 // swapFree writes which limits are unlimited.
 func (e *expression) swapFree(old, next *view) {
 	for _, name := range next.free {
-		e.setTo(limitAttr(name, limitUnlimited), numberAttribute(1))
+		e.Set(schema.LimitAttr(name, schema.LimitUnlimited), schema.NumberAttribute(1))
 	}
 	for _, name := range old.free {
 		if i := next.limits.Find(name); i < 0 || !next.limits.Unlimited(i) {
-			e.removeAttr(limitAttr(name, limitUnlimited))
+			e.Remove(schema.LimitAttr(name, schema.LimitUnlimited))
 		}
 	}
 }
@@ -129,11 +130,11 @@ func (e *expression) setForgotten(was, is forgotten) {
 	switch is {
 	case was:
 	case forgotten{}:
-		e.removeAttr(attrForgotten)
-		e.removeAttr(attrUseBefore)
+		e.Remove(schema.AttrForgotten)
+		e.Remove(schema.AttrUseBefore)
 	default:
-		e.setTo(attrForgotten, numberAttribute(is.until))
-		e.setTo(attrUseBefore, numberAttribute(is.use))
+		e.Set(schema.AttrForgotten, schema.NumberAttribute(is.until))
+		e.Set(schema.AttrUseBefore, schema.NumberAttribute(is.use))
 	}
 }
 
@@ -141,7 +142,7 @@ func (e *expression) setForgotten(was, is forgotten) {
 // lease.
 func (e *expression) forget(s *stage) {
 	v := s.base
-	if v.shard.moving {
+	if v.shard.Moving {
 		return // both halves must have the same limits
 	}
 	for i := range v.balances {
@@ -151,7 +152,7 @@ func (e *expression) forget(s *stage) {
 		}
 	}
 	if v.use > 0 && !v.lasts(s.now) {
-		e.require(attrForgotten, "=", numberAttribute(v.until))
+		e.Require(schema.AttrForgotten, "=", schema.NumberAttribute(v.until))
 		e.setForgotten(v.forgotten, forgotten{})
 	}
 }
@@ -159,10 +160,10 @@ func (e *expression) forget(s *stage) {
 // removeBalance removes a limit from the item.
 func (e *expression) removeBalance(b *balance, moving bool) {
 	for _, n := range balanceNumbers(b, moving) {
-		e.removeAttr(limitAttr(b.limit.Name, n.attr))
+		e.Remove(schema.LimitAttr(b.limit.Name, n.attr))
 	}
-	e.removeAttr(limitAttr(b.limit.Name, limitConsumed))
+	e.Remove(schema.LimitAttr(b.limit.Name, schema.LimitConsumed))
 	if b.lease {
-		e.removeAttr(limitAttr(b.limit.Name, limitLeased))
+		e.Remove(schema.LimitAttr(b.limit.Name, schema.LimitLeased))
 	}
 }

@@ -8,28 +8,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // SchemaVersion is the version of the table's layout that this program reads and writes.
 const SchemaVersion = 1
-
-// attrSchemaVersion is the attribute of the version record.
-const attrSchemaVersion = "schema_version"
-
-// Names of the indexes.
-const (
-	indexChildren  = "GSI1" // parent to children
-	indexResources = "GSI2" // resource to buckets and usage
-	indexLimits    = "GSI3" // entities with limits of their own, and buckets by entity
-	indexNamespace = "GSI4" // everything in a namespace
-)
 
 // indexSpec is an index of the table.
 type indexSpec struct {
@@ -44,10 +33,10 @@ type indexSpec struct {
 // long ones are cut in keys; GSI2 and GSI4 lead to the items themselves.
 func tableIndexes() []indexSpec {
 	return []indexSpec{
-		{indexChildren, attrGSI1PK, attrGSI1SK, []string{attrEntity}},
-		{indexResources, attrGSI2PK, attrGSI2SK, nil},
-		{indexLimits, attrGSI3PK, attrGSI3SK, []string{attrEntity, attrResource}},
-		{indexNamespace, attrGSI4PK, attrGSI4SK, nil},
+		{schema.IndexChildren, schema.AttrGSI1PK, schema.AttrGSI1SK, []string{schema.AttrEntity}},
+		{schema.IndexResources, schema.AttrGSI2PK, schema.AttrGSI2SK, nil},
+		{schema.IndexLimits, schema.AttrGSI3PK, schema.AttrGSI3SK, []string{schema.AttrEntity, schema.AttrResource}},
+		{schema.IndexNamespace, schema.AttrGSI4PK, schema.AttrGSI4SK, nil},
 	}
 }
 
@@ -56,12 +45,12 @@ func TableInput(table string) *dynamodb.CreateTableInput {
 	in := &dynamodb.CreateTableInput{
 		TableName:   &table,
 		BillingMode: types.BillingModePayPerRequest,
-		KeySchema:   keySchema(attrPK, attrSK),
+		KeySchema:   keySchema(schema.AttrPK, schema.AttrSK),
 		StreamSpecification: &types.StreamSpecification{
 			StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages,
 		},
 	}
-	defineKeys(in, attrPK, attrSK)
+	defineKeys(in, schema.AttrPK, schema.AttrSK)
 	for _, index := range tableIndexes() {
 		defineKeys(in, index.pk, index.sk)
 		projection := &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly}
@@ -103,7 +92,7 @@ func CreateTable(ctx context.Context, client Client, table string) error {
 	}
 	_, err = client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
 		TableName:               &table,
-		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(attrTTL), Enabled: aws.Bool(true)},
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(schema.AttrTTL), Enabled: aws.Bool(true)},
 	})
 	if err != nil && !strings.Contains(err.Error(), "already enabled") {
 		return fmt.Errorf("time to live of table %s: %w", table, tableError(table, "dynamodb:UpdateTimeToLive", err))
@@ -156,7 +145,7 @@ func checkDescription(got *types.TableDescription) error {
 	for _, a := range got.AttributeDefinitions {
 		attributes[aws.ToString(a.AttributeName)] = a.AttributeType
 	}
-	if got, want := describeKeys(got.KeySchema, attributes), stringKeys(attrPK, attrSK); got != want {
+	if got, want := describeKeys(got.KeySchema, attributes), stringKeys(schema.AttrPK, schema.AttrSK); got != want {
 		return fmt.Errorf("%w: its key is %s; it must be %s: use another table, keys cannot be changed", limiter.ErrInvalid, got, want)
 	}
 	for _, want := range tableIndexes() {
@@ -258,7 +247,7 @@ func stringKeys(pk, sk string) string { return fmt.Sprintf("HASH %s S, RANGE %s 
 // checkVersion compares the table's schema version with the program's, and puts
 // the latter where there is none.
 func checkVersion(ctx context.Context, client Client, table string) error {
-	out, err := client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: versionKey().attributes(), ConsistentRead: aws.Bool(true)})
+	out, err := client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: schema.VersionKey().Attributes(), ConsistentRead: aws.Bool(true)})
 	if err != nil {
 		return tableError(table, "dynamodb:GetItem", err)
 	}
@@ -268,10 +257,10 @@ func checkVersion(ctx context.Context, client Client, table string) error {
 			return tableError(table, "dynamodb:PutItem", err)
 		}
 	}
-	r := newRecordReader(table, versionKey(), stored)
-	found := r.uint(attrSchemaVersion, 1)
-	if r.fault != nil {
-		return r.fault
+	r := schema.NewReader(table, schema.VersionKey(), stored)
+	found := r.Uint(schema.AttrSchemaVersion, 1)
+	if r.Fault != nil {
+		return r.Fault
 	}
 	if found > SchemaVersion {
 		return fmt.Errorf("%w: table %s has schema version %d, and this program knows %d: use a newer version of the program", limiter.ErrInvalid, table, found, SchemaVersion)
@@ -282,12 +271,12 @@ func checkVersion(ctx context.Context, client Client, table string) error {
 // putVersion puts the program's schema version unless there is one, and returns
 // the record that is there then.
 func putVersion(ctx context.Context, client Client, table string) (map[string]types.AttributeValue, error) {
-	record := versionKey().attributes()
-	record[attrSchemaVersion] = numberAttribute(SchemaVersion)
+	record := schema.VersionKey().Attributes()
+	record[schema.AttrSchemaVersion] = schema.NumberAttribute(SchemaVersion)
 	_, err := client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: &table, Item: record,
 		ConditionExpression:                 aws.String("attribute_not_exists(#pk)"),
-		ExpressionAttributeNames:            map[string]string{"#pk": attrPK},
+		ExpressionAttributeNames:            map[string]string{"#pk": schema.AttrPK},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	if stored, exists := awsdb.ConditionItem(err); exists {

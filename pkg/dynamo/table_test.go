@@ -19,6 +19,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -44,8 +45,8 @@ func TestCreateTable(t *testing.T) {
 	if err != nil || ttl.TimeToLiveDescription.TimeToLiveStatus != types.TimeToLiveStatusEnabled || aws.ToString(ttl.TimeToLiveDescription.AttributeName) != "ttl" {
 		t.Errorf("time to live %+v, error %v", ttl, err)
 	}
-	version, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: versionKey().attributes()})
-	if err != nil || version.Item[attrSchemaVersion] == nil {
+	version, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: schema.VersionKey().Attributes()})
+	if err != nil || version.Item[schema.AttrSchemaVersion] == nil {
 		t.Errorf("version record %v, error %v", version, err)
 	}
 }
@@ -58,8 +59,8 @@ func TestDecisionsWriteNoIndex(t *testing.T) {
 	if err := CreateTable(t.Context(), client, table); err != nil {
 		t.Fatalf("CreateTable: %v", err)
 	}
-	k := bucketKey(testNS, "org/acme", "gpt-4", 0, 0)
-	item := newRecord(k, bucketIndexes(testNS, "org/acme", "gpt-4", 0, 0), limiter.EntityLimitsRef("org/acme", "gpt-4"))
+	k := schema.BucketKey(testNS, "org/acme", "gpt-4", 0, 0)
+	item := schema.NewRecord(k, schema.BucketIndexes(testNS, "org/acme", "gpt-4", 0, 0), limiter.EntityLimitsRef("org/acme", "gpt-4"))
 	item["b_rpm_tk"] = avN("1000")
 	created, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: item, ReturnConsumedCapacity: types.ReturnConsumedCapacityIndexes})
 	if err != nil {
@@ -69,9 +70,9 @@ func TestDecisionsWriteNoIndex(t *testing.T) {
 		t.Errorf("creation cost %v units, want 4: the item is not in three indexes", got)
 	}
 	out, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName: &table, Key: k.attributes(), ReturnConsumedCapacity: types.ReturnConsumedCapacityIndexes,
+		TableName: &table, Key: k.Attributes(), ReturnConsumedCapacity: types.ReturnConsumedCapacityIndexes,
 		UpdateExpression:          aws.String("ADD #tk :take SET #rf = :now, #ttl = :now"),
-		ExpressionAttributeNames:  map[string]string{"#tk": "b_rpm_tk", "#rf": "rf", "#ttl": attrTTL},
+		ExpressionAttributeNames:  map[string]string{"#tk": "b_rpm_tk", "#rf": "rf", "#ttl": schema.AttrTTL},
 		ExpressionAttributeValues: attributes{":take": avN("-1000"), ":now": avN("1700000000")},
 	})
 	if err != nil {
@@ -92,7 +93,7 @@ func TestCheckTableRefuses(t *testing.T) {
 		want   []string
 	}{
 		{"keys", func(in *dynamodb.CreateTableInput) {
-			in.KeySchema = keySchema("id", attrSK)
+			in.KeySchema = keySchema("id", schema.AttrSK)
 			in.AttributeDefinitions[0].AttributeName = aws.String("id")
 		}, []string{"its key is HASH id S, RANGE SK S", "must be HASH PK S, RANGE SK S"}},
 		{"no sort key", func(in *dynamodb.CreateTableInput) {
@@ -107,7 +108,7 @@ func TestCheckTableRefuses(t *testing.T) {
 			in.AttributeDefinitions = in.AttributeDefinitions[:8]
 		}, []string{"it has no index GSI4", "HASH GSI4PK S, RANGE GSI4SK S", "KEYS_ONLY"}},
 		{"index keys", func(in *dynamodb.CreateTableInput) {
-			in.GlobalSecondaryIndexes[0].KeySchema = keySchema(attrGSI1SK, attrGSI1PK)
+			in.GlobalSecondaryIndexes[0].KeySchema = keySchema(schema.AttrGSI1SK, schema.AttrGSI1PK)
 		}, []string{"index GSI1", "HASH GSI1SK S, RANGE GSI1PK S", "must be HASH GSI1PK S"}},
 		{"projects all", func(in *dynamodb.CreateTableInput) {
 			in.GlobalSecondaryIndexes[1].Projection = &types.Projection{ProjectionType: types.ProjectionTypeAll}
@@ -219,21 +220,21 @@ func TestCheckTableOfAVersion(t *testing.T) {
 		if _, err := client.CreateTable(t.Context(), TableInput(table)); err != nil {
 			t.Fatalf("CreateTable: %v", err)
 		}
-		record := versionKey().attributes()
-		if record[attrSchemaVersion] = test.stored; test.stored != nil {
+		record := schema.VersionKey().Attributes()
+		if record[schema.AttrSchemaVersion] = test.stored; test.stored != nil {
 			if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: record}); err != nil {
 				t.Fatalf("PutItem: %v", err)
 			}
 		}
 		err := CheckTable(t.Context(), client, table)
 		if test.want == nil {
-			if record[attrSchemaVersion] = avN("1"); err != nil {
+			if record[schema.AttrSchemaVersion] = avN("1"); err != nil {
 				t.Errorf("version %#v: %v", test.stored, err)
 			}
 		} else {
 			wantTableError(t, err, test.want, test.says, table)
 		}
-		out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: versionKey().attributes()})
+		out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: schema.VersionKey().Attributes()})
 		if err != nil {
 			t.Fatalf("GetItem: %v", err)
 		}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -41,7 +42,7 @@ type sight struct {
 
 // leaf is a shard that gives tokens.
 type leaf struct {
-	shard
+	schema.Shard
 	sight // the zero sight when it was not seen
 }
 
@@ -58,11 +59,11 @@ func (f *forest) find(pk string) *tree {
 // saw takes down what a lane saw of a shard; nil: there is no such item.
 func (f *forest) saw(of *site, index, prefer int, what sight) {
 	v := what.view
-	plain := index == 0 && (v == nil || !v.shard.sharded())
+	plain := index == 0 && (v == nil || !v.shard.Sharded())
 	if plain && f.size.Load() == 0 {
 		return
 	}
-	pk := of.shard(0).pk
+	pk := of.shard(0).PK
 	if plain {
 		f.drop(pk)
 		return
@@ -75,7 +76,7 @@ func (f *forest) saw(of *site, index, prefer int, what sight) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if v == nil || v.shard.gone {
+	if v == nil || v.shard.Retired {
 		delete(t.seen, index)
 		return
 	}
@@ -136,18 +137,18 @@ func (t *tree) leaves() []leaf {
 	var walk func(index, level int)
 	walk = func(index, level int) {
 		seen := t.seen[index]
-		s := shard{index: index, level: level}
-		if seen.view != nil && seen.view.shard.level >= level {
+		s := schema.Shard{Index: index, Level: level}
+		if seen.view != nil && seen.view.shard.Level >= level {
 			s = seen.view.shard
 		}
-		for level < s.level {
+		for level < s.Level {
 			level *= 2
 			walk(index+level/2, level)
 		}
-		leaves = append(leaves, leaf{shard: s, sight: seen})
+		leaves = append(leaves, leaf{Shard: s, sight: seen})
 	}
 	walk(0, 1)
-	slices.SortFunc(leaves, func(a, b leaf) int { return cmp.Compare(a.index, b.index) })
+	slices.SortFunc(leaves, func(a, b leaf) int { return cmp.Compare(a.Index, b.Index) })
 	return leaves
 }
 
@@ -157,7 +158,7 @@ func (t *tree) first(leaves []leaf, now time.Time) leaf {
 	defer t.mu.Unlock()
 	t.used = now
 	for _, l := range leaves {
-		if t.prefer%l.level == l.index {
+		if t.prefer%l.Level == l.Index {
 			return l
 		}
 	}
@@ -174,11 +175,11 @@ func (t *tree) favor(index int) {
 // holds returns what a leaf has of a limit, by what was seen of it: all of its share
 // where nothing was.
 func (l *leaf) holds(limits *limiter.Limits, i int, now int64) staged {
-	if l.view != nil && l.view.version.hash == limits.Hash() {
+	if l.view != nil && l.view.version.Hash == limits.Hash() {
 		if b := l.view.find(limits.At(i).Name); b != nil {
 			return refilled(b, l.view.at(now))
 		}
 	}
-	b := l.newBalance(limits, i, now)
+	b := newBalance(&l.Shard, limits, i, now)
 	return refilled(&b, now)
 }

@@ -4,10 +4,11 @@ import (
 	"context"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
-
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
 // races is how a lane fares against others that refill the same bucket: of all that
@@ -92,10 +93,10 @@ func (s *Store) askTurn(l *lane) bool {
 }
 
 // turnInput asks for a turn on an item.
-func turnInput(table string, k key, id writeID, v *view, units int64) *dynamodb.UpdateItemInput {
-	e := newExpression()
-	e.require(attrEpoch, "=", numberAttribute(v.shard.epoch))
-	e.setTo(attrTurn, &types.AttributeValueMemberS{Value: id.id})
-	e.addTo(attrUnits, units)
-	return e.input(table, k)
+func turnInput(table string, k schema.Key, id writeID, v *view, units int64) *dynamodb.UpdateItemInput {
+	e := &expression{schema.NewExpression()}
+	e.Require(schema.AttrEpoch, "=", schema.NumberAttribute(v.shard.Epoch))
+	e.Set(schema.AttrTurn, &types.AttributeValueMemberS{Value: id.id})
+	e.Add(schema.AttrUnits, units)
+	return e.Input(table, k)
 }

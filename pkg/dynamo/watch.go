@@ -7,12 +7,12 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -98,14 +98,14 @@ func (c *catalog) changes(ctx context.Context, sp *space, from, to uint64) ([]li
 		return nil, nil
 	}
 	next := from + 1
-	for item, err := range items(ctx, c.client, queryChanges(c.table, sp.id, next, to)) {
+	for item, err := range items(ctx, c.client, schema.QueryChanges(c.table, sp.id, next, to)) {
 		if err != nil {
 			return nil, fmt.Errorf("changes of namespace %.100q: %w", sp.name, err)
 		}
-		if k, err := itemKey(c.table, item); err != nil || k != changeKey(sp.id, next) {
+		if k, err := schema.ItemKey(c.table, item); err != nil || k != schema.ChangeKey(sp.id, next) {
 			return nil, err
 		}
-		changed, err := parseChange(c.table, sp.id, next, item)
+		changed, err := schema.ParseChange(c.table, sp.id, next, item)
 		if err != nil || changed == nil {
 			return nil, err
 		}
@@ -181,14 +181,14 @@ func (c *catalog) raiseAll(ctx context.Context) (uint64, error) {
 	for try := 1; ; try++ {
 		out, err := c.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 			TableName:                 &c.table,
-			Key:                       allGenerationKey().attributes(),
+			Key:                       schema.AllGenerationKey().Attributes(),
 			UpdateExpression:          aws.String("ADD #generation :one"),
-			ExpressionAttributeNames:  map[string]string{"#generation": attrCounter},
-			ExpressionAttributeValues: map[string]types.AttributeValue{":one": numberAttribute(1)},
+			ExpressionAttributeNames:  map[string]string{"#generation": schema.AttrCounter},
+			ExpressionAttributeValues: map[string]types.AttributeValue{":one": schema.NumberAttribute(1)},
 			ReturnValues:              types.ReturnValueUpdatedNew,
 		})
 		if err == nil {
-			return c.parseCounter(allGenerationKey(), out.Attributes)
+			return schema.ParseCounter(c.table, schema.AllGenerationKey(), out.Attributes)
 		}
 		if err = awsdb.Translate(err); !awsdb.MayPass(err) || awsdb.IsRefused(err) || awsdb.Pause(ctx, awsdb.Goroutines{}, try) != nil {
 			return 0, err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -127,8 +128,8 @@ func TestToldAfterAGap(t *testing.T) {
 		for range 3 {
 			putPerDay(t, a, ref, 1)
 		}
-		k := changeKey(sp.id, uint64(3*i)+broken) // #nosec G115 -- small
-		if _, err := db.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &a.table, Key: k.attributes()}); err != nil {
+		k := schema.ChangeKey(sp.id, uint64(3*i)+broken) // #nosec G115 -- small
+		if _, err := db.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &a.table, Key: k.Attributes()}); err != nil {
 			t.Fatalf("DeleteItem: %v", err)
 		}
 		poll(t, b)
@@ -139,7 +140,7 @@ func TestToldAfterAGap(t *testing.T) {
 	}
 	poll(t, b)
 	toB.want(t, b, "too many changes", told(9+maxMissedChanges+1))
-	putPerDay(t, a, limiter.ResourceLimitsRef(strings.Repeat("n", maxNameAttribute*maxChangeRefs)), 1)
+	putPerDay(t, a, limiter.ResourceLimitsRef(strings.Repeat("n", schema.MaxNameAttribute*schema.MaxChangeRefs)), 1)
 	poll(t, b)
 	toB.want(t, b, "a change of a name that is too long", told(9+maxMissedChanges+2))
 }
@@ -157,12 +158,12 @@ func TestToldOfACorruptChange(t *testing.T) {
 		t.Fatalf("use: %v", err)
 	}
 	putPerDay(t, a, limiter.SystemLimitsRef(), 1)
-	record := changeKey(sp.id, 1).attributes()
-	record[attrRefs] = avS("everything")
+	record := schema.ChangeKey(sp.id, 1).Attributes()
+	record[schema.AttrRefs] = avS("everything")
 	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &a.table, Item: record}); err != nil {
 		t.Fatalf("PutItem: %v", err)
 	}
-	if err := b.poll(t.Context()); err == nil || !strings.Contains(err.Error(), changeKey(sp.id, 1).String()) {
+	if err := b.poll(t.Context()); err == nil || !strings.Contains(err.Error(), schema.ChangeKey(sp.id, 1).String()) {
 		t.Errorf("poll: error %v does not name the item", err)
 	}
 	toB.want(t, b, "a corrupt change", told(1))

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
@@ -21,9 +22,6 @@ const (
 	// ttlSlack is how much further a ttl is set than it has to be, so that it is not
 	// set with every write. In seconds.
 	ttlSlack = int64(time.Hour / time.Second)
-	// maxTTL is the last second of the year 9999. A bucket that is not full by then,
-	// or that was by the year 1970, has no ttl.
-	maxTTL = 253_402_300_799
 )
 
 // writeID says whose write it is: the slot of its replica, and an id that no other
@@ -48,7 +46,7 @@ type write struct {
 }
 
 // newWrite returns the write that carries out a plan.
-func newWrite(table string, k key, id writeID, p *plan) *write {
+func newWrite(table string, k schema.Key, id writeID, p *plan) *write {
 	w := &write{writeID: id, books: p.books()}
 	switch s := p.stage; {
 	case s.create:
@@ -66,103 +64,103 @@ func newWrite(table string, k key, id writeID, p *plan) *write {
 // plainInput is a write that leaves rf alone, so that others may write meanwhile.
 // That is sound as long as no limit is full that it takes from: the overflow of a
 // full limit is lost, but an rf that has not moved would claim it once more.
-func plainInput(table string, k key, id writeID, p *plan) *dynamodb.UpdateItemInput {
+func plainInput(table string, k schema.Key, id writeID, p *plan) *dynamodb.UpdateItemInput {
 	s := p.stage
 	e := begin(id, p)
-	e.require(attrRefilled, ">=", numberAttribute(s.base.refilled))
+	e.Require(schema.AttrRefilled, ">=", schema.NumberAttribute(s.base.refilled))
 	for i := range s.balances {
 		b := &s.balances[i]
-		tokens := limitAttr(b.limit.Name, limitTokens)
+		tokens := schema.LimitAttr(b.limit.Name, schema.LimitTokens)
 		if b.atLeast != noLowerBound {
-			e.require(tokens, ">=", numberAttribute(b.atLeast))
+			e.Require(tokens, ">=", schema.NumberAttribute(b.atLeast))
 		}
 		if b.lowered || b.checked {
-			e.require(tokens, "<", numberAttribute(b.below-b.due))
+			e.Require(tokens, "<", schema.NumberAttribute(b.below-b.due))
 			e.requireLease(b.balance, "<=", b.leased)
 		}
-		e.addTo(tokens, b.delta)
-		e.addTo(limitAttr(b.limit.Name, limitConsumed), b.usage)
+		e.Add(tokens, b.delta)
+		e.Add(schema.LimitAttr(b.limit.Name, schema.LimitConsumed), b.usage)
 	}
-	return e.input(table, k)
+	return e.Input(table, k)
 }
 
 // refillInput is a write that also moves rf to now. It brings every limit of the
 // item up to date, since they share it.
-func refillInput(table string, k key, id writeID, p *plan) *dynamodb.UpdateItemInput {
+func refillInput(table string, k schema.Key, id writeID, p *plan) *dynamodb.UpdateItemInput {
 	s := p.stage
 	e := begin(id, p)
-	e.require(attrRefilled, "=", numberAttribute(s.base.refilled))
+	e.Require(schema.AttrRefilled, "=", schema.NumberAttribute(s.base.refilled))
 	moved := s.now > s.base.refilled
 	if moved {
-		e.setTo(attrRefilled, numberAttribute(s.now))
+		e.Set(schema.AttrRefilled, schema.NumberAttribute(s.now))
 	}
 	for i := range s.balances {
 		b := &s.balances[i]
 		e.stageRefill(b, moved)
-		e.addTo(limitAttr(b.limit.Name, limitConsumed), b.usage)
+		e.Add(schema.LimitAttr(b.limit.Name, schema.LimitConsumed), b.usage)
 	}
 	e.forget(s)
 	if s.step != nil {
 		e.changeLeases(s)
 	}
 	if turn := s.base.turn; turn != "" && replicaOf(turn) == replicaOf(id.id) {
-		e.removeAttr(attrTurn) // this is it
+		e.Remove(schema.AttrTurn) // this is it
 	}
-	return e.input(table, k)
+	return e.Input(table, k)
 }
 
 // stageRefill brings a limit up to date. moved says that the write moves rf.
 func (e *expression) stageRefill(b *staged, moved bool) {
 	e.requireStaged(b, moved)
-	tokens := limitAttr(b.limit.Name, limitTokens)
+	tokens := schema.LimitAttr(b.limit.Name, schema.LimitTokens)
 	switch {
 	case b.basis == relative:
-		e.addTo(tokens, b.due+b.delta)
+		e.Add(tokens, b.due+b.delta)
 	case b.basis == exact:
-		e.setTo(tokens, numberAttribute(b.tokens))
+		e.Set(tokens, schema.NumberAttribute(b.tokens))
 	case b.lease:
-		e.setToLess(tokens, b.params.Capacity+b.delta, limitAttr(b.limit.Name, limitLeased))
+		e.SetDifference(tokens, b.params.Capacity+b.delta, schema.LimitAttr(b.limit.Name, schema.LimitLeased))
 	default:
-		e.setTo(tokens, numberAttribute(b.params.Capacity+b.delta))
+		e.Set(tokens, schema.NumberAttribute(b.params.Capacity+b.delta))
 	}
 	if b.remainder != b.state.Remainder {
-		e.setTo(limitAttr(b.limit.Name, limitRemainder), numberAttribute(b.remainder))
+		e.Set(schema.LimitAttr(b.limit.Name, schema.LimitRemainder), schema.NumberAttribute(b.remainder))
 	}
 	e.setCarried(b.limit.Name, b.state.Carried, b.carried)
 }
 
 // setCarried writes the use that a limit carries.
 func (e *expression) setCarried(limit string, was, is int64) {
-	switch attr := limitAttr(limit, limitCarried); is {
+	switch attr := schema.LimitAttr(limit, schema.LimitCarried); is {
 	case was:
 	case 0:
-		e.removeAttr(attr)
+		e.Remove(attr)
 	default:
-		e.setTo(attr, numberAttribute(is))
+		e.Set(attr, schema.NumberAttribute(is))
 	}
 }
 
 // requireStaged adds what the plan for a limit rests on, rf being as it was seen.
 func (e *expression) requireStaged(b *staged, moved bool) {
-	tokens := limitAttr(b.limit.Name, limitTokens)
+	tokens := schema.LimitAttr(b.limit.Name, schema.LimitTokens)
 	// The remainder may go to 0 under the same rf, when a limit is found full by a
 	// clock that is not past rf; a refill that counted on it would be too much.
 	if b.state.Remainder > 0 && (moved && b.basis == relative || b.basis == exact) {
-		e.require(limitAttr(b.limit.Name, limitRemainder), "=", numberAttribute(b.state.Remainder))
+		e.Require(schema.LimitAttr(b.limit.Name, schema.LimitRemainder), "=", schema.NumberAttribute(b.state.Remainder))
 	}
 	if b.basis == exact {
-		e.require(tokens, "=", numberAttribute(b.state.Tokens))
+		e.Require(tokens, "=", schema.NumberAttribute(b.state.Tokens))
 		if b.state.Carried > 0 {
-			e.require(limitAttr(b.limit.Name, limitCarried), "=", numberAttribute(b.state.Carried))
+			e.Require(schema.LimitAttr(b.limit.Name, schema.LimitCarried), "=", schema.NumberAttribute(b.state.Carried))
 		}
 		e.requireLease(b.balance, "=", b.leased)
 		return
 	}
 	if least := max(b.atLeast, b.full); least != noLowerBound {
-		e.require(tokens, ">=", numberAttribute(least-b.due))
+		e.Require(tokens, ">=", schema.NumberAttribute(least-b.due))
 	}
 	if b.below != noUpperBound {
-		e.require(tokens, "<", numberAttribute(b.below-b.due))
+		e.Require(tokens, "<", schema.NumberAttribute(b.below-b.due))
 	}
 	switch {
 	case b.pinned:
@@ -176,7 +174,7 @@ func (e *expression) requireStaged(b *staged, moved bool) {
 		e.requireLease(b.balance, ">=", b.leased)
 	}
 	if b.lease && b.mostHeld != noUpperBound {
-		e.require(limitAttr(b.limit.Name, limitLeased), "<=", numberAttribute(b.mostHeld))
+		e.Require(schema.LimitAttr(b.limit.Name, schema.LimitLeased), "<=", schema.NumberAttribute(b.mostHeld))
 	}
 }
 
@@ -184,10 +182,10 @@ func (e *expression) requireStaged(b *staged, moved bool) {
 // none, and there must still be none: a write that does not name it sets a balance
 // that has no place for them.
 func (e *expression) requireLease(b *balance, operator string, n int64) {
-	if attr := limitAttr(b.limit.Name, limitLeased); b.lease {
-		e.require(attr, operator, numberAttribute(n))
+	if attr := schema.LimitAttr(b.limit.Name, schema.LimitLeased); b.lease {
+		e.Require(attr, operator, schema.NumberAttribute(n))
 	} else {
-		e.requireAbsent(attr)
+		e.RequireAbsent(attr)
 	}
 }
 
@@ -201,25 +199,25 @@ type limitNumber struct {
 // moving says that the other half of a split is not made.
 func balanceNumbers(b *balance, moving bool) []limitNumber {
 	numbers := []limitNumber{
-		{limitTokens, b.state.Tokens},
-		{limitRemainder, b.state.Remainder},
-		{limitCapacity, b.whole.Capacity},
-		{limitAmount, b.whole.Amount},
-		{limitPeriod, b.whole.Period},
+		{schema.LimitTokens, b.state.Tokens},
+		{schema.LimitRemainder, b.state.Remainder},
+		{schema.LimitCapacity, b.whole.Capacity},
+		{schema.LimitAmount, b.whole.Amount},
+		{schema.LimitPeriod, b.whole.Period},
 	}
 	if floor := b.limit.DebtFloor(); floor != defaultFloor(b.whole) {
-		numbers = append(numbers, limitNumber{limitFloor, floor})
+		numbers = append(numbers, limitNumber{schema.LimitFloor, floor})
 	}
 	if b.dormant {
-		numbers = append(numbers, limitNumber{limitDormant, 1}, limitNumber{limitRefilled, b.state.Refilled})
+		numbers = append(numbers, limitNumber{schema.LimitDormant, 1}, limitNumber{schema.LimitRefilled, b.state.Refilled})
 	}
 	if b.state.Carried > 0 {
-		numbers = append(numbers, limitNumber{limitCarried, b.state.Carried})
+		numbers = append(numbers, limitNumber{schema.LimitCarried, b.state.Carried})
 	}
 	if moving {
-		numbers = append(numbers, limitNumber{limitMoving, b.moving})
+		numbers = append(numbers, limitNumber{schema.LimitMoving, b.moving})
 		if b.aside > 0 {
-			numbers = append(numbers, limitNumber{limitAside, b.aside})
+			numbers = append(numbers, limitNumber{schema.LimitAside, b.aside})
 		}
 	}
 	return numbers
@@ -236,19 +234,19 @@ func (v *view) any(limit string) *balance {
 }
 
 // putItem makes the item of a bucket that has none.
-func (w *write) putItem(table string, k key, p *plan) {
+func (w *write) putItem(table string, k schema.Key, p *plan) {
 	s := p.stage
 	made := *s.base
-	item := k.newItem(p.actors[0].site)
-	item[attrRefilled] = numberAttribute(s.now)
-	item[attrVersion] = numberAttribute(s.base.version.hash)
-	item[attrGeneration] = numberAttribute(s.base.version.generation)
-	item[slotAttr(w.slot)] = &types.AttributeValueMemberS{Value: w.id}
+	item := newItem(k, p.actors[0].site)
+	item[schema.AttrRefilled] = schema.NumberAttribute(s.now)
+	item[schema.AttrVersion] = schema.NumberAttribute(s.base.version.Hash)
+	item[schema.AttrGeneration] = schema.NumberAttribute(s.base.version.Generation)
+	item[schema.SlotAttr(w.slot)] = &types.AttributeValueMemberS{Value: w.id}
 	if p.admitsAny() {
 		made.taken = s.now
-		item[attrLastTake] = numberAttribute(s.now)
+		item[schema.AttrLastTake] = schema.NumberAttribute(s.now)
 	}
-	item[attrLevel], item[attrEpoch] = numberAttribute(1), numberAttribute(s.base.shard.epoch)
+	item[schema.AttrLevel], item[schema.AttrEpoch] = schema.NumberAttribute(1), schema.NumberAttribute(s.base.shard.Epoch)
 	made.refilled = s.now
 	made.slots[w.slot] = w.id
 	made.balances = make([]balance, len(s.balances))
@@ -257,38 +255,38 @@ func (w *write) putItem(table string, k key, p *plan) {
 		made.balances[i] = *b.balance
 		made.balances[i].state = tokenbucket.Bucket{Tokens: b.tokens, Remainder: b.remainder, Refilled: s.now, Carried: b.carried}
 		for _, n := range balanceNumbers(&made.balances[i], false) {
-			item[limitAttr(b.limit.Name, n.attr)] = numberAttribute(n.value)
+			item[schema.LimitAttr(b.limit.Name, n.attr)] = schema.NumberAttribute(n.value)
 		}
-		item[limitAttr(b.limit.Name, limitConsumed)] = numberAttribute(b.usage)
+		item[schema.LimitAttr(b.limit.Name, schema.LimitConsumed)] = schema.NumberAttribute(b.usage)
 	}
 	for _, name := range s.base.free {
-		item[limitAttr(name, limitUnlimited)] = numberAttribute(1)
+		item[schema.LimitAttr(name, schema.LimitUnlimited)] = schema.NumberAttribute(1)
 	}
 	if ttl := s.ttlNeeded(left); ttl > 0 {
 		made.ttl = ttl + ttlSlack
-		item[attrTTL] = numberAttribute(made.ttl)
+		item[schema.AttrTTL] = schema.NumberAttribute(made.ttl)
 	}
-	made.size = itemSize(item)
+	made.size = schema.ItemSize(item)
 	w.made = &made
 	w.put = &dynamodb.PutItemInput{
 		TableName:                           aws.String(table),
 		Item:                                item,
 		ConditionExpression:                 aws.String("attribute_not_exists(#0)"),
-		ExpressionAttributeNames:            map[string]string{"#0": attrPK},
+		ExpressionAttributeNames:            map[string]string{"#0": schema.AttrPK},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 }
 
 // newItem returns the key of a new item, the keys of the indexes, and the names that
 // the key does not hold in full.
-func (k key) newItem(of site) map[string]types.AttributeValue {
-	item := k.attributes()
-	for attr, v := range bucketIndexes(of.ns, of.bucket.Entity, of.bucket.Resource, of.bucket.Variant, indexOf(k)) {
+func newItem(k schema.Key, of site) map[string]types.AttributeValue {
+	item := k.Attributes()
+	for attr, v := range schema.BucketIndexes(of.ns, of.bucket.Entity, of.bucket.Resource, of.bucket.Variant, schema.ShardIndex(k)) {
 		item[attr] = &types.AttributeValueMemberS{Value: v}
 	}
-	for attr, name := range map[string]string{attrEntity: of.bucket.Entity, attrResource: of.bucket.Resource} {
-		if len(name) <= maxBucketName && isHashed(name) {
-			item[attr] = nameAttribute(name)
+	for attr, name := range map[string]string{schema.AttrEntity: of.bucket.Entity, schema.AttrResource: of.bucket.Resource} {
+		if len(name) <= maxBucketName && schema.IsHashed(name) {
+			item[attr] = schema.NameAttribute(name)
 		}
 	}
 	return item
@@ -298,20 +296,23 @@ func (k key) newItem(of site) map[string]types.AttributeValue {
 // decision pays for each kilobyte of its item, and whoever is limited chooses names.
 const maxBucketName = 256
 
+// expression builds the condition and the update of a write of a bucket.
+type expression struct{ *schema.Expression }
+
 // begin starts a write of a plan under the limits that the item is under.
 func begin(id writeID, p *plan) *expression {
-	e := newExpression()
+	e := &expression{schema.NewExpression()}
 	e.own(id)
 	if p.books() { // sent again, it is applied once at most
 		e.bookOnce(id, p.stage.base.booked[id.slot])
 	}
-	e.require(attrVersion, "=", numberAttribute(p.stage.base.version.hash))
-	e.require(attrEpoch, "=", numberAttribute(p.stage.base.shard.epoch))
-	e.addTo(attrUnits, p.units)
+	e.Require(schema.AttrVersion, "=", schema.NumberAttribute(p.stage.base.version.Hash))
+	e.Require(schema.AttrEpoch, "=", schema.NumberAttribute(p.stage.base.shard.Epoch))
+	e.Add(schema.AttrUnits, p.units)
 	e.setLastTake(p)
 	if p.raise > 0 {
-		e.require(attrGeneration, "<=", numberAttribute(p.raise))
-		e.setTo(attrGeneration, numberAttribute(p.raise))
+		e.Require(schema.AttrGeneration, "<=", schema.NumberAttribute(p.raise))
+		e.Set(schema.AttrGeneration, schema.NumberAttribute(p.raise))
 	}
 	e.keepTTL(p.stage)
 	return e
@@ -322,9 +323,9 @@ func (p *plan) books() bool { return slices.ContainsFunc(p.actors, (*request).bo
 
 // own makes the write one that is applied once: sent again, it finds its own id.
 func (e *expression) own(id writeID) {
-	attr := slotAttr(id.slot)
-	e.require(attr, "<>", &types.AttributeValueMemberS{Value: id.id})
-	e.setTo(attr, &types.AttributeValueMemberS{Value: id.id})
+	attr := schema.SlotAttr(id.slot)
+	e.Require(attr, "<>", &types.AttributeValueMemberS{Value: id.id})
+	e.Set(attr, &types.AttributeValueMemberS{Value: id.id})
 }
 
 // bookOnce makes a write that gives or charges tokens rest on the last such write of its
@@ -332,18 +333,18 @@ func (e *expression) own(id writeID) {
 // the attribute rests on it, so that no value ever comes back: a copy that arrives late is
 // refused. The id in the slot itself can come back, by a late copy of a take.
 func (e *expression) bookOnce(id writeID, seen string) {
-	attr := bookedAttr(id.slot)
+	attr := schema.BookedAttr(id.slot)
 	if seen == "" {
-		e.requireAbsent(attr)
+		e.RequireAbsent(attr)
 	} else {
-		e.require(attr, "=", &types.AttributeValueMemberS{Value: seen})
+		e.Require(attr, "=", &types.AttributeValueMemberS{Value: seen})
 	}
-	e.setTo(attr, &types.AttributeValueMemberS{Value: id.id})
+	e.Set(attr, &types.AttributeValueMemberS{Value: id.id})
 }
 
 func (e *expression) setLastTake(p *plan) {
 	if p.admitsAny() || p.step != nil && p.step.spent {
-		e.setTo(attrLastTake, numberAttribute(max(p.stage.now, p.stage.base.taken)))
+		e.Set(schema.AttrLastTake, schema.NumberAttribute(max(p.stage.now, p.stage.base.taken)))
 	}
 }
 
@@ -359,7 +360,7 @@ func (p *plan) admitsAny() bool {
 // kept by the ttl of the charge that led there: no write lowers a ttl. An item that
 // has none may be in any debt.
 func (e *expression) keepTTL(s *stage) {
-	if !s.lowers() || s.base.shard.sharded() {
+	if !s.lowers() || s.base.shard.Sharded() {
 		return
 	}
 	seen := s.base.ttl
@@ -371,18 +372,16 @@ func (e *expression) keepTTL(s *stage) {
 	})
 	switch {
 	case needed == 0 && seen > 0:
-		e.removeAttr(attrTTL)
+		e.Remove(schema.AttrTTL)
 	case needed == 0:
-		e.requireAbsent(attrTTL)
+		e.RequireAbsent(schema.AttrTTL)
 	case seen >= needed:
-		e.require(attrTTL, ">=", numberAttribute(needed))
+		e.Require(schema.AttrTTL, ">=", schema.NumberAttribute(needed))
 	case seen > 0:
-		ttl := e.value(numberAttribute(needed + ttlSlack))
-		join(&e.condition, " AND ", e.name(attrTTL), "<=", ttl)
-		join(&e.set, ", ", e.name(attrTTL), "=", ttl)
+		e.RaiseTo(schema.AttrTTL, needed+ttlSlack)
 	default:
-		e.requireAbsent(attrTTL)
-		e.setTo(attrTTL, numberAttribute(needed+ttlSlack))
+		e.RequireAbsent(schema.AttrTTL)
+		e.Set(schema.AttrTTL, schema.NumberAttribute(needed+ttlSlack))
 	}
 }
 
@@ -393,7 +392,7 @@ func left(b *staged) int64 { return b.tokens }
 // seconds, when each limit has the balance now that from says, at most 0;
 // 0 = it can have none.
 func (s *stage) ttlNeeded(from func(*staged) int64) int64 {
-	if s.base.shard.sharded() {
+	if s.base.shard.Sharded() {
 		return 0 // a shard that expires would take its tokens with it
 	}
 	var wait int64
@@ -413,7 +412,7 @@ func (s *stage) ttlNeeded(from func(*staged) int64) int64 {
 		return 0
 	}
 	ttl := (s.now + wait + ttlMargin + limiter.Milli - 1) / limiter.Milli
-	if ttl <= 0 || ttl > maxTTL-ttlSlack {
+	if ttl <= 0 || ttl > schema.MaxTTL-ttlSlack {
 		return 0
 	}
 	return ttl

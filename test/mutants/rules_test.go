@@ -45,7 +45,7 @@ func mutants() []mutant {
 		},
 		{
 			name: "a shard with leases out is neither split nor merged", file: "shape.go",
-			rule: "if v.shard.moving || v.shard.gone || len(v.leases) > 0 {", without: "if !v.shard.moving && !v.shard.gone {\n\t\treturn true\n\t}\n\tif v.shard.moving || v.shard.gone {",
+			rule: "if v.shard.Moving || v.shard.Retired || len(v.leases) > 0 {", without: "if !v.shard.Moving && !v.shard.Retired {\n\t\treturn true\n\t}\n\tif v.shard.Moving || v.shard.Retired {",
 			found: "TestDeadLeasesMakeWayForAMerge",
 		},
 		{
@@ -80,7 +80,7 @@ func mutants() []mutant {
 		},
 		{
 			name: "a change of limits pins the time of the last refill", file: "swap.go",
-			rule: "\te.require(attrRefilled, \"=\", numberAttribute(v.refilled))\n", without: "",
+			rule: "\te.Require(schema.AttrRefilled, \"=\", schema.NumberAttribute(v.refilled))\n", without: "",
 			found: "TestHoles",
 		},
 	}

@@ -1,4 +1,4 @@
-package dynamo
+package schema
 
 import (
 	"crypto/sha256"
@@ -16,18 +16,18 @@ const (
 	maxNamePart = 200
 	// namePrefix is how much of a long name is left in front of its hash, for people.
 	namePrefix = maxNamePart - 1 - 2*sha256.Size
-	// maxNameAttribute is the longest name that is also kept in full, as an attribute.
-	maxNameAttribute = 4 << 10
+	// MaxNameAttribute is the longest name that is also kept in full, as an attribute.
+	MaxNameAttribute = 4 << 10
 	// emptyName stands for the empty name: DynamoDB takes no empty string in a key.
 	emptyName = "~"
 	hexDigits = "0123456789ABCDEF"
 )
 
-// escapeName returns a name as it stands in keys, one to one for any bytes. What
+// EscapeName returns a name as it stands in keys, one to one for any bytes. What
 // separates parts of a key ('#', '/'), what marks a form of its own ('%', '~',
 // '$'), control characters, and bytes that are not UTF-8 stand as %XX. A name that
 // is longer than maxNamePart then stands as its beginning, '~' and its SHA-256.
-func escapeName(name string) string {
+func EscapeName(name string) string {
 	if name == "" {
 		return emptyName
 	}
@@ -80,8 +80,8 @@ func unescapeAll(s string) (string, error) {
 	return unescape(s)
 }
 
-// isHashed reports whether the name is too long to stand in keys in full.
-func isHashed(name string) bool { return name != "" && strings.Contains(escapeName(name), "~") }
+// IsHashed reports whether the name is too long to stand in keys in full.
+func IsHashed(name string) bool { return name != "" && strings.Contains(EscapeName(name), "~") }
 
 // isPlain reports whether the name stands in keys as it is.
 func isPlain(name string) bool {
@@ -102,32 +102,7 @@ func mustEscape(c byte) bool {
 	}
 }
 
-// parseName undoes escapeName. hashed says that the name was long: then it is
-// returned as it stands, and the full one is an attribute of the item.
-func parseName(part string) (name string, hashed bool, err error) {
-	if part == emptyName {
-		return "", false, nil
-	}
-	literal := part
-	if prefix, sum, found := strings.Cut(part, "~"); found {
-		raw, err := hex.DecodeString(sum)
-		if err != nil || len(raw) != sha256.Size || hex.EncodeToString(raw) != sum || prefix == "" || len(prefix) > namePrefix {
-			return "", false, fmt.Errorf("name %q: behind '~' there must be 64 hexadecimal digits, and at most %d bytes before it", part, namePrefix)
-		}
-		literal, hashed = prefix, true
-	}
-	if name, err = unescape(literal); err != nil {
-		return "", false, fmt.Errorf("name %q: %w", part, err)
-	}
-	if escapeName(name) != literal {
-		return "", false, fmt.Errorf("name %q is not in the one form that names have in keys", part)
-	}
-	if hashed {
-		return part, true, nil
-	}
-	return name, false, nil
-}
-
+// unescape undoes the escapes of a name.
 func unescape(s string) (string, error) {
 	var b strings.Builder
 	for {
@@ -148,19 +123,19 @@ func unescape(s string) (string, error) {
 	}
 }
 
-// nameAttribute returns a name as an attribute that tells it in full, in the form
-// of textAttribute; nil when it is longer than maxNameAttribute. An item's name is
+// NameAttribute returns a name as an attribute that tells it in full, in the form
+// of TextAttribute; nil when it is longer than maxNameAttribute. An item's name is
 // then known only by whoever asks for it, and a list shows the form in keys.
-func nameAttribute(name string) types.AttributeValue {
-	if len(name) > maxNameAttribute {
+func NameAttribute(name string) types.AttributeValue {
+	if len(name) > MaxNameAttribute {
 		return nil
 	}
-	return textAttribute(name)
+	return TextAttribute(name)
 }
 
-// textAttribute returns any bytes as an attribute: a string where they are one,
+// TextAttribute returns any bytes as an attribute: a string where they are one,
 // so that people can read it, else binary.
-func textAttribute(s string) types.AttributeValue {
+func TextAttribute(s string) types.AttributeValue {
 	if utf8.ValidString(s) {
 		return &types.AttributeValueMemberS{Value: s}
 	}

@@ -1,0 +1,127 @@
+package schema
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Expression builds the condition and the update of one UpdateItem. Every name and
+// value goes through a placeholder.
+type Expression struct {
+	names  map[string]string // placeholders by attribute
+	values map[string]types.AttributeValue
+
+	condition, set, add, remove strings.Builder
+}
+
+// NewExpression returns an expression without conditions that changes nothing.
+func NewExpression() *Expression {
+	return &Expression{names: make(map[string]string, 16), values: make(map[string]types.AttributeValue, 16)}
+}
+
+// name returns the placeholder of an attribute.
+func (e *Expression) name(attr string) string {
+	p, ok := e.names[attr]
+	if !ok {
+		p = "#" + strconv.Itoa(len(e.names))
+		e.names[attr] = p
+	}
+	return p
+}
+
+// value returns the placeholder of a value.
+func (e *Expression) value(v types.AttributeValue) string {
+	p := ":" + strconv.Itoa(len(e.values))
+	e.values[p] = v
+	return p
+}
+
+// join appends the parts to a section, behind a separator unless they are its first.
+func join(b *strings.Builder, separator string, parts ...string) {
+	if b.Len() > 0 {
+		b.WriteString(separator)
+	}
+	for _, p := range parts {
+		b.WriteString(p)
+	}
+}
+
+// Require adds a comparison to the condition. The operator is one of DynamoDB's: "=",
+// "<>", "<", "<=", ">" or ">=". It does not hold for an attribute that is absent, but "<>" does.
+func (e *Expression) Require(attr, operator string, v types.AttributeValue) {
+	join(&e.condition, " AND ", e.name(attr), operator, e.value(v))
+}
+
+// RequireAbsent adds to the condition that there is no such attribute.
+func (e *Expression) RequireAbsent(attr string) {
+	join(&e.condition, " AND ", "attribute_not_exists(", e.name(attr), ")")
+}
+
+// Set sets an attribute.
+func (e *Expression) Set(attr string, v types.AttributeValue) {
+	join(&e.set, ", ", e.name(attr), "=", e.value(v))
+}
+
+// SetDifference sets an attribute to a number less another attribute.
+func (e *Expression) SetDifference(attr string, n int64, other string) {
+	join(&e.set, ", ", e.name(attr), "=", e.value(NumberAttribute(n)), "-", e.name(other))
+}
+
+// RaiseTo sets a number, on the condition that it is not above n now.
+func (e *Expression) RaiseTo(attr string, n int64) {
+	p := e.value(NumberAttribute(n))
+	join(&e.condition, " AND ", e.name(attr), "<=", p)
+	join(&e.set, ", ", e.name(attr), "=", p)
+}
+
+// Add adds to a number; 0 changes nothing and is left out.
+func (e *Expression) Add(attr string, n int64) {
+	if n != 0 {
+		join(&e.add, ", ", e.name(attr), " ", e.value(NumberAttribute(n)))
+	}
+}
+
+// Remove removes an attribute, which may be absent.
+func (e *Expression) Remove(attr string) { join(&e.remove, ", ", e.name(attr)) }
+
+// Input returns the UpdateItem, which answers with the item as it is afterwards,
+// or as it is when the condition does not hold.
+func (e *Expression) Input(table string, k Key) *dynamodb.UpdateItemInput {
+	var update strings.Builder
+	for _, section := range []struct {
+		word string
+		b    *strings.Builder
+	}{{"SET ", &e.set}, {"ADD ", &e.add}, {"REMOVE ", &e.remove}} {
+		if section.b.Len() > 0 {
+			join(&update, " ", section.word, section.b.String())
+		}
+	}
+	names := make(map[string]string, len(e.names))
+	for attr, p := range e.names {
+		names[p] = attr
+	}
+	return &dynamodb.UpdateItemInput{
+		TableName:                           aws.String(table),
+		Key:                                 k.Attributes(),
+		ConditionExpression:                 aws.String(e.condition.String()),
+		UpdateExpression:                    aws.String(update.String()),
+		ExpressionAttributeNames:            names,
+		ExpressionAttributeValues:           e.values,
+		ReturnValues:                        types.ReturnValueAllNew,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+}
+
+// PutNew puts an item that does not exist.
+func PutNew(table string, item map[string]types.AttributeValue) types.TransactWriteItem {
+	return types.TransactWriteItem{Put: &types.Put{
+		TableName: &table, Item: item,
+		ConditionExpression:                 aws.String("attribute_not_exists(#pk)"),
+		ExpressionAttributeNames:            map[string]string{"#pk": AttrPK},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}}
+}

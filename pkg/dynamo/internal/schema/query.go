@@ -1,0 +1,69 @@
+package schema
+
+import (
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// The access patterns that are queries; those of single items are the functions
+// of key.go. Attribute names go through placeholders.
+
+// query returns a query for the items of a partition whose sort key begins with
+// prefix, "" for all of them. index "" is the table itself, read consistently.
+func query(table, index, pkAttr, pk, skAttr, prefix string) *dynamodb.QueryInput {
+	q := &dynamodb.QueryInput{
+		TableName:                &table,
+		KeyConditionExpression:   aws.String("#pk = :pk"),
+		ExpressionAttributeNames: map[string]string{"#pk": pkAttr},
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":pk": &types.AttributeValueMemberS{Value: pk},
+		},
+	}
+	if index == "" {
+		q.ConsistentRead = aws.Bool(true)
+	} else {
+		q.IndexName = &index
+	}
+	if prefix != "" {
+		q.KeyConditionExpression = aws.String("#pk = :pk AND begins_with(#sk, :sk)")
+		q.ExpressionAttributeNames["#sk"] = skAttr
+		q.ExpressionAttributeValues[":sk"] = &types.AttributeValueMemberS{Value: prefix}
+	}
+	return q
+}
+
+// QueryChildren finds the entities with a parent.
+func QueryChildren(table, ns, parent string) *dynamodb.QueryInput {
+	return query(table, IndexChildren, AttrGSI1PK, childrenPK(ns, parent), "", "")
+}
+
+// QueryCustomLimits finds the entities with limits of their own for a resource.
+func QueryCustomLimits(table, ns, resource string) *dynamodb.QueryInput {
+	return query(table, IndexLimits, AttrGSI3PK, customLimitsPK(ns, resource), "", "")
+}
+
+// QueryNamespace finds everything in a namespace, in one of [IndexPartitions] parts.
+func QueryNamespace(table, ns string, partition int) *dynamodb.QueryInput {
+	return query(table, IndexNamespace, AttrGSI4PK, EverythingPK(ns, partition), "", "")
+}
+
+// QueryAudit finds the audit events of a subject, as it stands in keys, oldest first.
+func QueryAudit(table, ns, subject string) *dynamodb.QueryInput {
+	return query(table, "", AttrPK, AuditPK(ns, subject), AttrSK, skAuditPrefix)
+}
+
+// QueryEntityLimits finds the limits of an entity, for every resource.
+func QueryEntityLimits(table, ns, entity string) *dynamodb.QueryInput {
+	return query(table, "", AttrPK, entityPK(ns, entity), AttrSK, skConfigPrefix)
+}
+
+// QueryChanges finds the records of the changes of the generations from first to last.
+func QueryChanges(table, ns string, first, last uint64) *dynamodb.QueryInput {
+	q := query(table, "", AttrPK, systemPK(ns), "", "")
+	q.KeyConditionExpression = aws.String("#pk = :pk AND #sk BETWEEN :first AND :last")
+	q.ExpressionAttributeNames["#sk"] = AttrSK
+	q.ExpressionAttributeValues[":first"] = &types.AttributeValueMemberS{Value: ChangeKey(ns, first).SK}
+	q.ExpressionAttributeValues[":last"] = &types.AttributeValueMemberS{Value: ChangeKey(ns, last).SK}
+	return q
+}

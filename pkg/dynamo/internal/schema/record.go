@@ -1,0 +1,184 @@
+package schema
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Attributes of entities and limits.
+const (
+	AttrEntityVersion = "version"        // generation of the change that wrote the entity
+	attrLimitsVersion = "config_version" // generation of the change that wrote the limits
+	AttrDeleted       = "deleted"        // true: there is no such record, and this one says since when
+	attrName          = "name"
+	attrParent        = "parent_id"
+	attrCascade       = "cascade"
+	attrMetadata      = "metadata"
+	attrCreatedAt     = "created_at" // Unix ms
+	attrOnUnavailable = "on_unavailable"
+)
+
+// NumberAttribute returns a whole number as an attribute.
+func NumberAttribute[N int | int64 | uint64](n N) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: fmt.Sprint(n)}
+}
+
+// KeyOfRef returns the key of a catalog record.
+func KeyOfRef(ns string, ref limiter.Ref) Key {
+	switch ref.Kind {
+	case limiter.RefEntityLimits:
+		return EntityLimitsKey(ns, ref.Entity, ref.Resource)
+	case limiter.RefResourceLimits:
+		return resourceLimitsKey(ns, ref.Resource)
+	case limiter.RefSystemLimits:
+		return systemLimitsKey(ns)
+	case limiter.RefEntity:
+	}
+	return EntityKey(ns, ref.Entity)
+}
+
+// NewRecord returns an item with its key, the keys of its indexes, and the names
+// that it is about.
+func NewRecord(k Key, indexes map[string]string, ref limiter.Ref) map[string]types.AttributeValue {
+	item := k.Attributes()
+	for name, value := range indexes {
+		item[name] = &types.AttributeValueMemberS{Value: value}
+	}
+	about := map[string]string{}
+	if ref.Kind == limiter.RefEntity || ref.Kind == limiter.RefEntityLimits {
+		about[AttrEntity] = ref.Entity
+	}
+	if ref.Kind == limiter.RefEntityLimits || ref.Kind == limiter.RefResourceLimits {
+		about[AttrResource] = ref.Resource
+	}
+	for name, value := range about {
+		if attribute := NameAttribute(value); attribute != nil {
+			item[name] = attribute
+		}
+	}
+	return item
+}
+
+// versionAttr returns the attribute with the generation that wrote a record.
+func versionAttr(kind limiter.RefKind) string {
+	if kind == limiter.RefEntity {
+		return AttrEntityVersion
+	}
+	return attrLimitsVersion
+}
+
+// Tombstone returns the item that says that a record was deleted by a change. It
+// stays as long as the change's own record does: by it a reader knows that
+// its records are from before and from after the change.
+func Tombstone(ns string, k Key, kind limiter.RefKind, generation uint64, expires time.Time) map[string]types.AttributeValue {
+	item := k.Attributes()
+	for name, value := range NamespaceIndex(ns, k) {
+		item[name] = &types.AttributeValueMemberS{Value: value}
+	}
+	item[AttrDeleted] = &types.AttributeValueMemberBOOL{Value: true}
+	item[versionAttr(kind)] = NumberAttribute(generation)
+	item[AttrTTL] = NumberAttribute(expires.Unix())
+	return item
+}
+
+// EntityItem returns an entity as an item.
+func EntityItem(ns string, e *limiter.Entity) map[string]types.AttributeValue {
+	item := NewRecord(EntityKey(ns, e.ID), EntityIndexes(ns, e.ID, e.Parent), limiter.EntityRef(e.ID))
+	item[AttrEntityVersion] = NumberAttribute(e.Version)
+	item[attrCreatedAt] = NumberAttribute(e.CreatedAt.UnixMilli())
+	item[attrCascade] = &types.AttributeValueMemberBOOL{Value: e.Cascade}
+	if e.Name != "" {
+		item[attrName] = TextAttribute(e.Name)
+	}
+	if e.Parent != "" {
+		item[attrParent] = TextAttribute(e.Parent)
+	}
+	if len(e.Metadata) > 0 {
+		metadata := make(map[string]types.AttributeValue, len(e.Metadata))
+		for name, value := range e.Metadata {
+			metadata[escapeAll(name)] = TextAttribute(value)
+		}
+		item[attrMetadata] = &types.AttributeValueMemberM{Value: metadata}
+	}
+	return item
+}
+
+// StoredRecord is a catalog record as read.
+type StoredRecord struct {
+	Record     limiter.Record
+	Generation uint64 // that wrote it; 0 for one that was never there
+}
+
+// ParseRecord reads the item of a ref, nil for none. It takes nothing for
+// granted: an item that is not as this program writes it is an error, because
+// taking it for absent would lift the limits that it holds.
+func ParseRecord(table, ns string, ref limiter.Ref, item map[string]types.AttributeValue) (StoredRecord, error) {
+	if item == nil {
+		return StoredRecord{}, nil
+	}
+	r := NewReader(table, KeyOfRef(ns, ref), item)
+	stored := StoredRecord{Generation: r.Uint(versionAttr(ref.Kind), 1)}
+	switch _, deleted := item[AttrDeleted]; {
+	case deleted:
+		if !r.bool(AttrDeleted) {
+			r.Fail(AttrDeleted, "is false; it must be true or absent")
+		}
+	case ref.Kind == limiter.RefEntity:
+		stored.Record.Entity = r.entity(ref.Entity)
+		stored.Record.Entity.Version = stored.Generation
+	default:
+		stored.Record.Limits = r.limits()
+		if ref.Kind == limiter.RefSystemLimits {
+			stored.Record.OnUnavailable = r.policy()
+		}
+		if stored.Record.Empty() {
+			r.Fail(storedPrefix+"{limit}_"+storedCapacity, "is missing; there must be at least one limit")
+		}
+	}
+	if r.Fault != nil {
+		return StoredRecord{}, r.Fault
+	}
+	return stored, nil
+}
+
+func (r *Reader) entity(id string) *limiter.Entity {
+	if _, found := r.Item[AttrEntity]; found {
+		if stored := r.Text(AttrEntity); stored != id {
+			r.Fail(AttrEntity, "is %.100q; it must be %.100q, which the key stands for", stored, id)
+		}
+	}
+	e := &limiter.Entity{
+		ID: strings.Clone(id), Name: r.optionalText(attrName), Parent: r.optionalText(attrParent), Cascade: r.bool(attrCascade),
+		CreatedAt: time.UnixMilli(r.Int(attrCreatedAt, math.MinInt64, math.MaxInt64)).UTC(),
+	}
+	metadata, found := r.Item[attrMetadata]
+	if !found {
+		return e
+	}
+	m, ok := metadata.(*types.AttributeValueMemberM)
+	if !ok {
+		r.Fail(attrMetadata, "is %s; it must be a map", TypeName(metadata))
+		return e
+	}
+	values := NewReader(r.table, r.key, m.Value)
+	e.Metadata = make(map[string]string, len(m.Value))
+	for _, escaped := range slices.Sorted(maps.Keys(m.Value)) {
+		name, err := unescapeAll(escaped)
+		if err != nil {
+			values.Fail(escaped, "is no escaped name: %v", err)
+		}
+		e.Metadata[name] = values.Text(escaped)
+	}
+	if values.Fault != nil {
+		r.Fail(attrMetadata+"."+values.Fault.Attribute, "%s", values.Fault.Problem)
+	}
+	return e
+}
