@@ -389,6 +389,9 @@ func (s *service) close(ctx context.Context) {
 		s.grpcServer.Stop()
 	}
 	s.closeLedger(ctx)
+	if s.limiter != nil {
+		s.limiter.Close()
+	}
 	ctx, stop := context.WithTimeout(ctx, s.quiet)
 	defer stop()
 	for _, store := range []limiter.Store{s.store, s.fallback} {

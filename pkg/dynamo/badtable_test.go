@@ -36,6 +36,7 @@ func decider(t *testing.T, s limiter.Store, budget time.Duration) *limiter.Limit
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(l.Close)
 	return l
 }
 

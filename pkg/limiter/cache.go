@@ -2,6 +2,8 @@ package limiter
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,9 +26,10 @@ type CacheStats struct {
 // none. It only saves reads: losing an entry costs nothing else.
 //
 // For each namespace it knows the newest generation of which it has applied the
-// change. What it answers is of at least that generation, because a change drops
-// what it names before it raises the number, and because a read that began before
-// a change is not kept after it.
+// change. What it answers is of at least that generation, because a change marks
+// what it names as old before it raises the number, and because what a read brings
+// that began before a change is old after it. Old records are kept: they are those
+// last seen, for a store that is slow or unavailable.
 type recordCache struct {
 	ttl          time.Duration
 	hits, misses atomic.Uint64
@@ -35,6 +38,10 @@ type recordCache struct {
 	records *lru.Cache[cacheKey, cachedRecord]
 	seen    map[string]uint64 // by namespace
 	seenAll uint64            // of changes to all namespaces
+
+	// What was read at a smaller generation is not believed: a change that named no record.
+	floors map[string]uint64 // by namespace
+	floor  uint64            // of all namespaces
 }
 
 type cacheKey struct {
@@ -50,8 +57,8 @@ func keyOf(namespace string, ref Ref) cacheKey {
 
 type cachedRecord struct {
 	record     Record
-	expires    time.Time
-	generation uint64 // it was read at
+	expires    time.Time // zero: a change has named it
+	generation uint64    // it was read at
 }
 
 // newRecordCache returns a cache; a ttl below 0 keeps nothing.
@@ -62,7 +69,7 @@ func newRecordCache(ttl time.Duration, size int) *recordCache {
 	if size <= 0 {
 		size = DefaultCacheSize
 	}
-	c := &recordCache{ttl: max(ttl, 0), seen: make(map[string]uint64)}
+	c := &recordCache{ttl: max(ttl, 0), seen: make(map[string]uint64), floors: make(map[string]uint64)}
 	c.records, _ = lru.New[cacheKey, cachedRecord](size) // fails for a size below 1 only
 	return c
 }
@@ -77,42 +84,39 @@ func (c *recordCache) purge() { c.records.Purge() }
 func (c *recordCache) changed(ch Change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if ch.Namespace == "" {
-		c.records.Purge()
+	switch {
+	case ch.Namespace == "":
+		c.floor = max(c.floor, ch.Generation)
 		c.seenAll = max(c.seenAll, ch.Generation)
 		return
-	}
-	if ch.Refs == nil {
-		c.drop(ch.Namespace)
+	case ch.Refs == nil:
+		c.floors[ch.Namespace] = max(c.floors[ch.Namespace], ch.Generation)
 	}
 	for _, ref := range ch.Refs {
-		c.records.Remove(keyOf(ch.Namespace, ref))
+		key := keyOf(ch.Namespace, ref)
+		if e, ok := c.records.Peek(key); ok {
+			e.expires = time.Time{}
+			c.records.Add(key, e)
+		}
 	}
 	c.seen[ch.Namespace] = max(c.seen[ch.Namespace], ch.Generation)
 }
 
-// drop forgets a namespace's records.
-func (c *recordCache) drop(namespace string) {
-	for _, k := range c.records.Keys() {
-		if k.namespace == namespace {
-			c.records.Remove(k)
-		}
-	}
-}
-
-// generation returns the newest generation applied for a namespace.
-func (c *recordCache) generation(namespace string) uint64 {
+// generations returns the newest generation applied for a namespace, and the smallest
+// at which a record was read that is believed.
+func (c *recordCache) generations(namespace string) (newest, floor uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return max(c.seen[namespace], c.seenAll)
+	return max(c.seen[namespace], c.seenAll), max(c.floors[namespace], c.floor)
 }
 
 // lookup fills records with what is cached and returns the generation that
 // everything it answers is at least of, and the refs that are missing, by index.
 func (c *recordCache) lookup(now time.Time, namespace string, refs []Ref, records []Record) (generation uint64, missing []int) {
-	generation = c.generation(namespace)
+	generation, floor := c.generations(namespace)
 	for i, ref := range refs {
-		if e, ok := c.records.Get(keyOf(namespace, ref)); ok && now.Before(e.expires) {
+		e, ok := c.records.Get(keyOf(namespace, ref))
+		if ok && now.Before(e.expires) && e.generation >= floor {
 			records[i] = e.record
 			continue
 		}
@@ -123,31 +127,43 @@ func (c *recordCache) lookup(now time.Time, namespace string, refs []Ref, record
 	return generation, missing
 }
 
-// keep caches what was read at the generation read, unless a change came in
-// since before. A read that is newer than every change the cache knows of means
-// that one was missed: then what was cached before is forgotten.
+// keep caches what was read at the generation read. When a change came in since before
+// it is old, and only kept as last seen. A read that is newer than every change the cache
+// knows of means that one was missed: then what was cached before is old.
 func (c *recordCache) keep(now time.Time, namespace string, refs []Ref, records []Record, before, read uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	seen := max(c.seen[namespace], c.seenAll)
-	if seen != before || read < seen || c.ttl == 0 {
+	if c.ttl == 0 {
 		return
 	}
-	if read > seen {
-		c.drop(namespace)
-		c.seen[namespace] = read
+	seen, expires := max(c.seen[namespace], c.seenAll), now.Add(c.ttl)
+	switch {
+	case seen != before || read < seen:
+		expires = time.Time{}
+	case read > seen:
+		c.floors[namespace], c.seen[namespace] = read, read
 	}
 	for i, ref := range refs {
-		c.records.Add(keyOf(namespace, ref), cachedRecord{records[i], now.Add(c.ttl), read})
+		key := keyOf(namespace, ref)
+		if e, ok := c.records.Peek(key); !ok || e.generation <= read {
+			c.records.Add(key, cachedRecord{records[i], expires, read})
+		}
 	}
 }
 
-// last fills records with what was last seen, however long ago.
-func (c *recordCache) last(namespace string, refs []Ref, records []Record) {
+// last fills records with those last seen, however long ago, and returns the generation
+// that they are of, and whether all were ever seen. One that was not is empty.
+func (c *recordCache) last(namespace string, refs []Ref, records []Record) (generation uint64, all bool) {
+	generation, floor := c.generations(namespace)
+	all = true
 	for i, ref := range refs {
-		e, _ := c.records.Peek(keyOf(namespace, ref))
-		records[i] = e.record
+		e, ok := c.records.Peek(keyOf(namespace, ref))
+		records[i], all = e.record, all && ok
+		if ok && (e.expires.IsZero() || e.generation < floor) {
+			generation = min(generation, e.generation)
+		}
 	}
+	return generation, all
 }
 
 // lastPolicy returns the stored policy of a namespace as last seen.
@@ -162,9 +178,9 @@ func (l *Limiter) read(ctx context.Context, now time.Time, namespace string, sc 
 	case sc.offline && l.cache != nil:
 		// The store cannot say its generation. The fallback's buckets are asked by this
 		// limiter only, so what it knows to have changed puts their limits in order.
-		generation := l.uses.Load() + l.cache.generation(namespace)
-		l.cache.last(namespace, sc.refs, sc.records)
-		return generation, nil
+		uses := l.uses.Load()
+		generation, _ := l.cache.last(namespace, sc.refs, sc.records)
+		return uses + generation, nil
 	case l.cache == nil:
 		return l.store.Read(ctx, namespace, sc.refs, sc.records)
 	}
@@ -175,23 +191,32 @@ func (l *Limiter) read(ctx context.Context, now time.Time, namespace string, sc 
 	return l.readMissing(ctx, now, namespace, sc, generation, missing)
 }
 
-// readMissing reads from the store what the cache did not have.
+// readMissing reads from the store what the cache did not have. When the deadline passes
+// first it makes do with what was last seen.
 func (l *Limiter) readMissing(ctx context.Context, now time.Time, namespace string, sc *scratch, generation uint64, missing []int) (uint64, error) {
 	refs := make([]Ref, len(missing))
 	for i, m := range missing {
 		refs[i] = sc.refs[m].clone()
 	}
-	records := make([]Record, len(refs))
-	read, err := l.store.Read(ctx, namespace, refs, records)
-	if err != nil {
-		return 0, err
+	r, err := l.reads.await(ctx, now, strings.Clone(namespace), refs, generation)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		last, all := l.cache.last(namespace, sc.refs, sc.records)
+		sc.late = true
+		if !all {
+			sc.unread, last = true, 0
+		}
+		return last, nil
+	case err != nil:
+		return 0, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	case r.err != nil:
+		return 0, r.err
 	}
-	l.cache.keep(now, namespace, refs, records, generation, read)
 	for i, m := range missing {
-		sc.records[m] = records[i]
+		sc.records[m] = r.records[i]
 	}
 	if len(missing) == len(sc.refs) {
-		return read, nil // nothing older is among them
+		return r.generation, nil // nothing older is among them
 	}
 	return generation, nil
 }

@@ -31,8 +31,13 @@ type Decision struct {
 	MissingTake  int
 	MissingLimit string
 
-	// Policy is Unset for a decision of the store. Otherwise the store did not
-	// answer and this policy decided; Unavailable is what the store said.
+	// Late reports that the store is slow: its answer did not come within the budget, and
+	// this process decided by the limits and balances that it last saw. What was admitted
+	// is taken later, see Op.Late. Statuses hold estimates. Policy is Unset.
+	Late bool
+
+	// Policy is Unset for a decision of the store, and for a late one. Otherwise the store
+	// is unavailable and this policy decided; Unavailable is the store's error.
 	Policy      Policy
 	Unavailable error
 
@@ -53,7 +58,7 @@ const (
 	ReasonExceedsCapacity        // the request is for more than a limit's capacity: it can never pass
 	ReasonNotConfigured          // a limit that the request consumes is configured nowhere
 	ReasonHierarchy              // the chain of ancestors is longer than MaxLevels
-	ReasonUnavailable            // the store did not answer and the policy is to deny
+	ReasonUnavailable            // the store is unavailable and the policy is to deny
 )
 
 // String returns the reason as answers and metrics write it.

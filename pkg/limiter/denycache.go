@@ -122,6 +122,9 @@ func (c *denyCache) learn(now time.Time, ops []Op) {
 	defer c.mu.Unlock()
 	for i := range ops {
 		op := &ops[i]
+		if op.Late {
+			continue // the store said nothing
+		}
 		for j := range op.Spends {
 			sp := &op.Spends[j]
 			key := denyKeyOf(op.Bucket, sp.Limit)

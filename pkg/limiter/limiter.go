@@ -26,8 +26,9 @@ type Config struct {
 	// Fallback decides for the policy Local while Store does not answer. It should be
 	// memory of this process, and of no other limiter; nil = a decision by Local denies.
 	Fallback Store
-	// Timeout is the budget of one decision with a store that is not local;
-	// 0 = DefaultTimeout.
+	// Timeout is how long one decision waits for a store that is not local; 0 =
+	// DefaultTimeout. The store's own attempt goes on after it. A store that makes no late
+	// decisions is unavailable then.
 	Timeout time.Duration
 	// CacheTTL is how long records of a store that is not local are believed, also
 	// that there is none; 0 = DefaultCacheTTL, below 0 = no cache. Changes that the
@@ -50,6 +51,7 @@ type Limiter struct {
 	uses     atomic.Uint64 // how often it was
 	snapshot atomic.Pointer[Snapshot]
 	cache    *recordCache // nil for a local store
+	reads    *reads       // nil for a local store
 	denials  *denyCache   // nil for a local store
 	shares   *shareCache
 }
@@ -74,6 +76,7 @@ func New(cfg Config) (*Limiter, error) {
 		l.bare, _ = cfg.Store.(bare)
 	} else {
 		l.cache = newRecordCache(cfg.CacheTTL, cfg.CacheSize)
+		l.reads = newReads(cfg.Store, l.cache)
 		l.denials = newDenyCache(cfg.DenyCacheSize, cfg.Timeout)
 		l.store.Subscribe(l.cache.changed)
 	}
@@ -89,9 +92,10 @@ func (l *Limiter) CacheStats() CacheStats {
 	return l.cache.stats()
 }
 
-// InvalidateCache forgets every cached record and denial.
+// InvalidateCache forgets every cached record and denial, and what is being read.
 func (l *Limiter) InvalidateCache() {
 	if l.cache != nil {
+		l.reads.forget()
 		l.cache.purge()
 	}
 	if l.denials != nil {
@@ -99,9 +103,20 @@ func (l *Limiter) InvalidateCache() {
 	}
 }
 
-// Decide decides a request at now and writes the answer to d. When the store
-// does not answer within the budget the request's policy decides, and d says so.
-// An error means that there is no decision: [ErrInvalid] for an amount out of
+// Close ends what the limiter reads in the background, and waits for it: call it before
+// the store is closed. A decision that has to read then fails with [ErrClosed]. A limiter
+// that is not closed reads nothing for longer than a second after its last call.
+func (l *Limiter) Close() {
+	if l.reads != nil {
+		l.reads.close()
+	}
+}
+
+// Decide decides a request at now and writes the answer to d. When the store does not
+// answer within the budget the decision is late: by the limits and balances that this
+// process last saw. When the store is unavailable the request's policy decides. d tells
+// both apart from a decision of the store. A caller that cancels ctx is answered by the
+// policy. An error means that there is no decision: [ErrInvalid] for an amount out of
 // range, [ErrClosed] after the store was closed.
 func (l *Limiter) Decide(ctx context.Context, now time.Time, req *Request, d *Decision) error {
 	d.reset()
@@ -188,7 +203,8 @@ func (l *Limiter) bookOnly(ctx context.Context, now time.Time, req *Request, d *
 	return nil
 }
 
-// unanswered decides by policy when the store did not.
+// unanswered decides by policy when the store is unavailable. The outage is the store's
+// to tell, by its error.
 func (l *Limiter) unanswered(ctx context.Context, now time.Time, req *Request, d *Decision, cause error) error {
 	if !errors.Is(cause, ErrUnavailable) && !errors.Is(cause, ErrUncertain) {
 		return cause // closed or invalid: never a reason to admit

@@ -2,6 +2,7 @@ package limiter
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
@@ -9,7 +10,9 @@ import (
 
 // scratch is the working memory of one decision, reused by the next.
 type scratch struct {
-	offline bool   // the store is away: make do with what was last seen
+	offline bool   // the store is unavailable: records are those last seen
+	late    bool   // a read went past the deadline: records are those last seen
+	unread  bool   // of them, some were never seen
 	policy  Policy // stored for the namespace
 	decides Policy // where the store, which was asked, does not
 	levels  []level
@@ -40,6 +43,12 @@ const refsPerLevel = 5 // entity, and its four places for limits
 // turns them into the ops of d. Records are read in as few rounds as there are
 // links that only the store knows; the generation is read before the static
 // configuration, so that limits that were replaced never carry a new one.
+//
+// A read that goes past the deadline does not fail: the records last seen stand in for
+// its own, however old, and the decision is late. A record that was never seen counts as
+// none, so that the static configuration stands in for it. Such limits have generation 0
+// and change no bucket that is under others. It fails, with [ErrUnavailable], where a
+// limit that the request names then is in neither.
 func (l *Limiter) resolve(ctx context.Context, now time.Time, req *Request, d *Decision) error {
 	sc := &d.scratch
 	for i := range req.Takes {
@@ -59,6 +68,11 @@ func (l *Limiter) resolve(ctx context.Context, now time.Time, req *Request, d *D
 		first = last
 	}
 	d.checkConfigured(req)
+	if sc.unread && d.MissingLimit != "" {
+		err := fmt.Errorf("%w: limit %q is not in the configuration file, and stored limits were not read in time", ErrUnavailable, d.MissingLimit)
+		d.Reason, d.MissingTake, d.MissingLimit = ReasonNone, 0, "" // it may well be stored
+		return err
+	}
 	return nil
 }
 
@@ -269,7 +283,7 @@ func (sc *scratch) opOf(req *Request, lv *level, generation uint64) *Op {
 			return &sc.ops[i]
 		}
 	}
-	op.Limits, op.Generation, op.Spends, op.Shard, op.KeepTaken = lv.limits, generation, sc.cut(lv.limits.Len()), 0, false
+	op.Limits, op.Generation, op.Spends, op.Shard, op.KeepTaken, op.Late = lv.limits, generation, sc.cut(lv.limits.Len()), 0, false, false
 	op.Lease.None, op.Lease.Max, op.Lease.For = false, 0, 0
 	return op
 }

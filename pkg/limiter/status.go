@@ -7,10 +7,10 @@ import "time"
 func (d *Decision) reset() {
 	d.Admitted, d.Reason, d.RetryAfter = false, ReasonNone, 0
 	d.MissingTake, d.MissingLimit = 0, ""
-	d.Policy, d.Unavailable, d.Kept = Unset, nil, false
+	d.Late, d.Policy, d.Unavailable, d.Kept = false, Unset, nil, false
 	d.Statuses = d.Statuses[:0]
 	sc := &d.scratch
-	sc.offline, sc.policy, sc.decides = false, Unset, Unset
+	sc.offline, sc.late, sc.unread, sc.policy, sc.decides = false, false, false, Unset, Unset
 	sc.levels, sc.bases = sc.levels[:0], sc.bases[:0]
 	sc.refs, sc.records = sc.refs[:0], sc.records[:0]
 	sc.ops, sc.spends = sc.ops[:0], sc.spends[:0]
@@ -18,7 +18,7 @@ func (d *Decision) reset() {
 
 // fill makes the decision of what the store said.
 func (d *Decision) fill(now time.Time, req *Request, admitted bool) {
-	d.Admitted = admitted
+	d.Admitted, d.Late = admitted, d.scratch.isLate()
 	ms := now.UnixMilli()
 	for take := range req.Takes {
 		for i := d.scratch.bases[take]; i >= 0; i = d.scratch.levels[i].above {
@@ -39,6 +39,15 @@ func (d *Decision) fill(now time.Time, req *Request, admitted bool) {
 		}
 		d.RetryAfter = max(d.RetryAfter, s.RetryAfter)
 	}
+}
+
+// isLate reports whether any part of the decision was made without the store's answer.
+func (sc *scratch) isLate() bool {
+	late := sc.late
+	for i := range sc.ops {
+		late = late || sc.ops[i].Late
+	}
+	return late
 }
 
 // fillLevel adds a status for each limit that a take asks of a level's bucket.

@@ -17,7 +17,8 @@ import (
 //
 // Every method is safe for concurrent use. After Close every method returns
 // [ErrClosed]. A context that is done before anything was applied yields an error
-// that wraps the context's and [ErrUnavailable]. Nothing that stands in a name or
+// that wraps the context's and [ErrUnavailable]. Take may decide all the same when
+// the context's deadline has passed, see Op.Late. Nothing that stands in a name or
 // in an amount makes a method panic; names are any bytes of any length, compared
 // byte by byte, and no two names share a record. No two names share a bucket while the store
 // has room for both; without room they may, so that none gets more than it would alone.
@@ -29,6 +30,9 @@ import (
 // any order in which concurrent calls are applied, with any now. Across changes
 // of a limit B is the greatest capacity that was in force in the interval, and each
 // rate counts while it was in force. A clock that goes backwards mints nothing.
+//
+// Tokens of late decisions (Op.Late) stand outside of the bound until they are taken. A
+// store documents how many there may be at a time.
 //
 // # Errors
 //
@@ -124,6 +128,20 @@ type Op struct {
 	// KeepTaken says that the caller is admitted where Take returns ErrUnavailable or
 	// ErrUncertain. The tokens of the op then stay taken. All ops of a call have the same.
 	KeepTaken bool
+
+	// Late is set by Store.Take, and false before the call. It reports that the store's
+	// answer did not come before the deadline of the call's context, and that the op was
+	// decided by the state that this process last saw. Each spend then holds an estimate.
+	//
+	// The attempt to reach the store goes on after the call. Tokens of an admitted call are
+	// taken later, always and in full, below the debt floor if need be. Of a denied call no
+	// tokens stay taken. Charges and refunds are applied later, at most once. All of that is
+	// lost only with the process.
+	//
+	// A late decision is for a store that is slow. Where the store cannot be reached Take
+	// returns ErrUnavailable or ErrUncertain. A context without a deadline, a canceled one
+	// and a local store never lead to a late decision.
+	Late bool
 
 	// Lease is what the op's rules let the store do with token leases on the bucket. It
 	// means something only of an op that takes or looks: what is charged or given back

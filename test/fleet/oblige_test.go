@@ -41,6 +41,7 @@ func (r *replica) oblige(ctx context.Context, meanwhile func(context.Context, *l
 	if err != nil {
 		return err
 	}
+	defer l.Close()
 	if r.recorder, err = newRecorder(r.History); err != nil {
 		return err
 	}

@@ -62,6 +62,10 @@ func (s deaf) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool, 
 	return s.reference.Take(context.WithoutCancel(ctx), now, ops)
 }
 
+func (s deaf) Read(ctx context.Context, namespace string, refs []limiter.Ref, records []limiter.Record) (uint64, error) {
+	return s.reference.Read(context.WithoutCancel(ctx), namespace, refs, records)
+}
+
 type open struct{ *reference }
 
 func (open) Close(context.Context) error { return nil }

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -29,6 +30,18 @@ func brokenLeavers() []broken {
 	return []broken{
 		{"keeps what it took for callers who left", forgetting(limiter.ErrUncertain, 1), []string{"leave/takes are given back"}},
 		{"books twice for callers who left", forgetting(limiter.ErrUncertain, 2), []string{"leave/charges are booked once"}},
+		{"calls each decision late", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
+			for i := range ops {
+				ops[i].Late = true
+			}
+			return r.Take(ctx, now, ops)
+		}), []string{"late/never before the deadline"}},
+		{"admits late what it does not take", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return true, nil
+			}
+			return r.Take(ctx, now, ops)
+		}), []string{"late/is taken"}},
 		{"books what it says it did not", forgetting(limiter.ErrUnavailable, 1), []string{"leave/charges are booked once"}},
 	}
 }

@@ -18,18 +18,19 @@ func leaveChecks() []check {
 	}
 }
 
-// leaving is the context of a caller that leaves a moment after the store has begun to
+// leaving is a context that ends, as of a caller that leaves, a moment after the store has begun to
 // wait for something.
 type leaving struct {
 	context.Context //nolint:containedctx // it is one
 
-	moment int // how often others get to run before
+	moment int   // how often others get to run before
+	cause  error // of its end
 	begin  sync.Once
 	gone   chan struct{}
 }
 
 func leavingAfter(ctx context.Context, moment int) *leaving {
-	return &leaving{Context: ctx, moment: moment, gone: make(chan struct{})}
+	return &leaving{Context: ctx, moment: moment, cause: context.Canceled, gone: make(chan struct{})}
 }
 
 // Done implements context.Context.
@@ -49,7 +50,7 @@ func (l *leaving) Done() <-chan struct{} {
 func (l *leaving) Err() error {
 	select {
 	case <-l.gone:
-		return context.Canceled
+		return l.cause
 	default:
 		return l.Context.Err()
 	}

@@ -1,7 +1,11 @@
 package storetest_test
 
 import (
+	"context"
+	"errors"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/limiter/storetest"
@@ -16,4 +20,28 @@ func TestWrappers(t *testing.T) {
 	storetest.Run(t, func(*testing.T) limiter.Store {
 		return storetest.NewCounting(storetest.NewFaulty(storetest.NewReference(), nil))
 	})
+}
+
+// late is a store that decides late where the deadline passes before it gets to the call.
+type late struct{ limiter.Store }
+
+func (s late) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool, error) {
+	for range 20 {
+		_ = ctx.Done()
+		runtime.Gosched()
+	}
+	passed := errors.Is(ctx.Err(), context.DeadlineExceeded)
+	if passed {
+		ctx = context.WithoutCancel(ctx)
+	}
+	admitted, err := s.Store.Take(ctx, now, ops)
+	for i := range ops {
+		ops[i].Late = passed && err == nil
+	}
+	return admitted, err
+}
+
+// TestLateDecisionsAreLegal: a store may decide late.
+func TestLateDecisionsAreLegal(t *testing.T) {
+	storetest.Run(t, func(*testing.T) limiter.Store { return late{storetest.NewReference()} })
 }

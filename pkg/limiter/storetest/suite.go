@@ -26,7 +26,7 @@ type check struct {
 func checks() []check {
 	var all []check
 	for _, theme := range [][]check{
-		spendChecks(), takeChecks(), windowChecks(), linearChecks(), retryChecks(), changeChecks(), useChecks(), nameChecks(), lifecycleChecks(), entityChecks(), recordChecks(), settleChecks(), leaveChecks(), secretChecks(), lockstepChecks(), limiterChecks(),
+		spendChecks(), takeChecks(), windowChecks(), linearChecks(), retryChecks(), changeChecks(), useChecks(), nameChecks(), lifecycleChecks(), entityChecks(), recordChecks(), settleChecks(), leaveChecks(), lateChecks(), secretChecks(), lockstepChecks(), limiterChecks(),
 	} {
 		all = append(all, theme...)
 	}

@@ -1,0 +1,336 @@
+package limiter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/limiter/storetest"
+)
+
+// slow is a store whose answers take time. It decides late, by its rule, what it does not
+// answer before the deadline; everything is there at once otherwise.
+type slow struct {
+	limiter.Store
+
+	read, take time.Duration
+	admit      bool // what a late decision is
+
+	mu    sync.Mutex
+	asked []limiter.Op // of the last Take
+}
+
+// newSlow returns a store that answers at once. The test ends when its reads have.
+func newSlow(t *testing.T) *slow {
+	t.Helper()
+	t.Cleanup(func() { time.Sleep(time.Second) })
+	return &slow{Store: storetest.NewReference(), admit: true}
+}
+
+// pass waits for d, or until ctx is done.
+func pass(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", limiter.ErrUnavailable, ctx.Err())
+	}
+}
+
+func (s *slow) Read(ctx context.Context, namespace string, refs []limiter.Ref, records []limiter.Record) (uint64, error) {
+	if err := pass(ctx, s.read); err != nil {
+		return 0, err
+	}
+	return s.Store.Read(ctx, namespace, refs, records)
+}
+
+func (s *slow) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool, error) {
+	s.mu.Lock()
+	s.asked = append([]limiter.Op(nil), ops...)
+	s.mu.Unlock()
+	if pass(ctx, s.take) == nil && ctx.Err() == nil {
+		return s.Store.Take(ctx, now, ops)
+	}
+	admitted, err := s.Store.Take(context.WithoutCancel(ctx), now, ops)
+	for i := range ops {
+		ops[i].Late = true
+		for j := range ops[i].Spends {
+			ops[i].Spends[j].Exceeded = !s.admit
+		}
+	}
+	return admitted && s.admit, err
+}
+
+// last returns the only op of the last Take.
+func (s *slow) last(t *testing.T) limiter.Op {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.asked) != 1 {
+		t.Fatalf("%d ops, want 1", len(s.asked))
+	}
+	return s.asked[0]
+}
+
+// verdict is what a decision says of who made it.
+type verdict struct {
+	Admitted bool
+	Late     bool
+	Policy   limiter.Policy
+	Capacity int64 // of the only limit; 0 = none
+}
+
+func verdictOf(d *limiter.Decision) verdict {
+	v := verdict{Admitted: d.Admitted, Late: d.Late, Policy: d.Policy}
+	if len(d.Statuses) == 1 {
+		v.Capacity = d.Statuses[0].Limit.Capacity
+	}
+	return v
+}
+
+// asks decides a request and requires the verdict, within the budget.
+func asks(t *testing.T, l *limiter.Limiter, req *limiter.Request, want verdict) *limiter.Decision {
+	t.Helper()
+	start := time.Now()
+	d := decide(t, l, start, req)
+	if diff := cmp.Diff(want, verdictOf(d)); diff != "" {
+		t.Errorf("verdict (-want +got):\n%s%v", diff, d.Unavailable)
+	}
+	if took := time.Since(start); took > limiter.DefaultTimeout {
+		t.Errorf("the decision took %v, the budget is %v", took, limiter.DefaultTimeout)
+	}
+	return d
+}
+
+// A decision that the store makes late is a decision: no policy has a part in it, and the
+// next one is not denied because of it.
+func TestALateDecisionIsTheStores(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlow(t)
+		l := newLimiter(t, limiter.Config{Store: s}, limiter.Static{System: set(t, limiter.PerMinute("rpm", 10)), OnUnavailable: limiter.Deny})
+		asks(t, l, take("a", "m", "rpm", 1), verdict{Admitted: true, Capacity: 10})
+		s.take = time.Hour
+		d := asks(t, l, take("a", "m", "rpm", 1), verdict{Admitted: true, Late: true, Capacity: 10})
+		if d.Unavailable != nil || d.Statuses[0].Available != 8*limiter.Milli {
+			t.Errorf("got %v, cause %v", brief(d), d.Unavailable)
+		}
+		if got := d.Holdings(nil, take("a", "m", "rpm", 1), 0); len(got) != 1 {
+			t.Errorf("holdings of a late decision: got %v, want one", got)
+		}
+		s.admit = false
+		if d := asks(t, l, take("a", "m", "rpm", 1), verdict{Late: true, Capacity: 10}); d.Reason != limiter.ReasonExhausted {
+			t.Errorf("got %v", brief(d))
+		}
+		s.take = 0
+		asks(t, l, take("a", "m", "rpm", 1), verdict{Admitted: true, Capacity: 10}) // no denial was learnt
+	})
+}
+
+// A decision that is used again is late no more, nor are its ops.
+func TestLateIsReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlow(t)
+		l := newLimiter(t, limiter.Config{Store: s}, limiter.Static{System: set(t, limiter.PerMinute("rpm", 10))})
+		d := new(limiter.Decision)
+		for _, wait := range []time.Duration{0, time.Hour, 0, time.Hour} {
+			s.take = wait
+			if err := l.Decide(t.Context(), time.Now(), take("a", "m", "rpm", 1), d); err != nil {
+				t.Fatal(err)
+			}
+			if s.last(t).Late {
+				t.Error("the store was handed an op that is late")
+			}
+			if want := wait > 0; d.Late != want {
+				t.Errorf("a store that takes %v: late is %t, want %t", wait, d.Late, want)
+			}
+		}
+	})
+}
+
+// Records that are read in 40 ms are read, once for all calls that want them, though no
+// call waits so long. Until they are there the configuration file decides.
+func TestReadsGoOnPastTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlow(t)
+		putLimits(t, s, limiter.EntityLimitsRef("a", "m"), 70)
+		counting := storetest.NewCounting(s)
+		l := newLimiter(t, limiter.Config{Store: counting}, limiter.Static{System: set(t, limiter.PerMinute("rpm", 10)), OnUnavailable: limiter.Deny})
+		s.read = 40 * time.Millisecond
+		var calls sync.WaitGroup
+		for range 50 {
+			calls.Go(func() { asks(t, l, take("a", "m", "rpm", 0), verdict{Admitted: true, Late: true, Capacity: 10}) })
+		}
+		calls.Wait()
+		if got := s.last(t).Generation; got != 0 {
+			t.Errorf("limits that nobody has read are of generation %d, want 0: they must not replace others", got)
+		}
+		asks(t, l, take("a", "m", "rpm", 0), verdict{Admitted: true, Late: true, Capacity: 10})
+		time.Sleep(40 * time.Millisecond)
+		asks(t, l, take("a", "m", "rpm", 0), verdict{Admitted: true, Capacity: 70})
+		if got := counting.Count(storetest.Read); got != 1 {
+			t.Errorf("%d reads, want 1", got)
+		}
+	})
+}
+
+// Records that are too old, and those that a change has named, stand in for what a slow
+// store does not say in time. They do not replace newer limits of a bucket.
+func TestOldRecordsStandIn(t *testing.T) {
+	for name, age := range map[string]func(*testing.T, *slow){
+		"expired": func(*testing.T, *slow) { time.Sleep(limiter.DefaultCacheTTL) },
+		"changed": func(t *testing.T, s *slow) { putLimits(t, s, limiter.EntityLimitsRef("a", "m"), 30) },
+		"all changed": func(t *testing.T, s *slow) {
+			if err := s.RaiseGeneration(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSlow(t)
+				putLimits(t, s, limiter.EntityLimitsRef("a", "m"), 70)
+				l := newLimiter(t, limiter.Config{Store: s}, limiter.Static{System: set(t, limiter.PerMinute("rpm", 10)), OnUnavailable: limiter.Deny})
+				asks(t, l, take("a", "m", "rpm", 0), verdict{Admitted: true, Capacity: 70})
+				read := s.last(t).Generation
+				age(t, s)
+				s.read = 40 * time.Millisecond
+				asks(t, l, take("a", "m", "rpm", 0), verdict{Admitted: true, Late: true, Capacity: 70})
+				if got := s.last(t).Generation; got != read {
+					t.Errorf("limits that were read at generation %d are said to be of %d", read, got)
+				}
+			})
+		})
+	}
+}
+
+// A policy decides where the limits are known neither from the store nor from the file.
+func TestUnknownLimitsAreForThePolicy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlow(t)
+		l := newLimiter(t, limiter.Config{Store: s}, limiter.Static{System: set(t, limiter.PerMinute("other", 10))})
+		s.read = 40 * time.Millisecond
+		d := asks(t, l, take("a", "m", "rpm", 1), verdict{Admitted: true, Policy: limiter.Allow})
+		if !errors.Is(d.Unavailable, limiter.ErrUnavailable) || d.MissingLimit != "" {
+			t.Errorf("cause %v, missing limit %q", d.Unavailable, d.MissingLimit)
+		}
+		time.Sleep(time.Second)
+		if d := asks(t, l, take("a", "m", "rpm", 1), verdict{}); d.Reason != limiter.ReasonNotConfigured {
+			t.Errorf("when the records are read: got %v", brief(d))
+		}
+	})
+}
+
+// An outage is the store's to tell: then the policy decides, whatever was last seen.
+func TestAnOutageIsForThePolicy(t *testing.T) {
+	for _, fault := range []storetest.Fault{storetest.FailBefore, storetest.FailAfter} {
+		for _, method := range []storetest.Method{storetest.Read, storetest.Take} {
+			synctest.Test(t, func(t *testing.T) {
+				faulty := storetest.NewFaulty(newSlow(t), nil)
+				l := newLimiter(t, limiter.Config{Store: faulty}, limiter.Static{System: set(t, limiter.PerMinute("rpm", 10)), OnUnavailable: limiter.Deny})
+				asks(t, l, take("a", "m", "rpm", 1), verdict{Admitted: true, Capacity: 10})
+				time.Sleep(limiter.DefaultCacheTTL)
+				faulty.Use(storetest.Always(fault, method))
+				asks(t, l, take("a", "m", "rpm", 1), verdict{Policy: limiter.Deny})
+				faulty.Use(nil)
+				asks(t, l, take("a", "m", "rpm", 1), verdict{Admitted: true, Capacity: 10})
+			})
+		}
+	}
+}
+
+// A store that says nothing at all is asked by one read for the same records, and given up
+// on after a second.
+func TestAReadThatHangsIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		faulty := storetest.NewFaulty(newSlow(t), nil)
+		l := newLimiter(t, limiter.Config{Store: faulty}, limiter.Static{System: set(t, limiter.PerMinute("rpm", 10)), OnUnavailable: limiter.Deny})
+		faulty.Use(storetest.Always(storetest.Block, storetest.Read))
+		for range 3 {
+			asks(t, l, take("a", "m", "rpm", 0), verdict{Admitted: true, Late: true, Capacity: 10})
+		}
+		if got := faulty.Count(storetest.Block); got != 1 {
+			t.Errorf("%d reads, want 1", got)
+		}
+		faulty.Use(nil)
+		time.Sleep(time.Second)
+		asks(t, l, take("a", "m", "rpm", 0), verdict{Admitted: true, Capacity: 10})
+	})
+}
+
+// Nothing is read by a limiter that is closed, nor after it.
+func TestCloseEndsReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		faulty := storetest.NewFaulty(storetest.NewReference(), storetest.Always(storetest.Block, storetest.Read))
+		l := newLimiter(t, limiter.Config{Store: faulty}, limiter.Static{System: set(t, limiter.PerMinute("rpm", 10))})
+		d := new(limiter.Decision)
+		if err := l.Decide(t.Context(), t0, take("a", "m", "rpm", 1), d); err != nil {
+			t.Fatal(err)
+		}
+		before := time.Now()
+		l.Close()
+		l.Close()
+		if waited := time.Since(before); waited > 0 {
+			t.Errorf("Close waited %v for a read that hangs", waited)
+		}
+		if err := l.Decide(t.Context(), t0, take("b", "m", "rpm", 1), d); !errors.Is(err, limiter.ErrClosed) {
+			t.Errorf("a decision that has to read: got %v, want ErrClosed", err)
+		}
+		if got := faulty.Count(storetest.Block); got != 1 {
+			t.Errorf("%d reads, want 1", got)
+		}
+	})
+}
+
+// Names without end make no reads without end.
+func TestReadsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most, calls = 1024, 3000
+		faulty := storetest.NewFaulty(newSlow(t), nil)
+		l := newLimiter(t, limiter.Config{Store: faulty}, limiter.Static{System: set(t, limiter.PerMinute("rpm", 10))})
+		faulty.Use(storetest.Always(storetest.Block, storetest.Read))
+		var wg sync.WaitGroup
+		for i := range calls {
+			wg.Go(func() {
+				asks(t, l, take(strconv.Itoa(i), "m", "rpm", 1), verdict{Admitted: true, Late: true, Capacity: 10})
+			})
+		}
+		wg.Wait()
+		if got := faulty.Count(storetest.Block); got != most {
+			t.Errorf("%d reads for %d calls, want %d", got, calls, most)
+		}
+	})
+}
+
+// Nobody waits for a call that is canceled, so it is not late.
+func TestCanceledCallsAreNotLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlow(t)
+		l := newLimiter(t, limiter.Config{Store: s}, limiter.Static{System: set(t, limiter.PerMinute("rpm", 10)), OnUnavailable: limiter.Deny})
+		s.read = 40 * time.Millisecond
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Millisecond, cancel)
+		d := new(limiter.Decision)
+		if err := l.Decide(ctx, time.Now(), take("a", "m", "rpm", 1), d); err != nil {
+			t.Fatal(err)
+		}
+		if d.Late || d.Policy != limiter.Deny || !errors.Is(d.Unavailable, context.Canceled) {
+			t.Errorf("got %+v, cause %v", verdictOf(d), d.Unavailable)
+		}
+	})
+}
+
+// putLimits stores a limit "rpm" of n a minute.
+func putLimits(t *testing.T, s limiter.Store, ref limiter.Ref, n int64) {
+	t.Helper()
+	if err := s.PutLimits(t.Context(), limiter.DefaultNamespace, ref, limiter.Record{Limits: set(t, limiter.PerMinute("rpm", n))}); err != nil {
+		t.Fatal(err)
+	}
+}
