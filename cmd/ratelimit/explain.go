@@ -205,8 +205,11 @@ func writeAnswer(tw *strings.Builder, x *admin.Explanation) {
 		answer += " (" + x.Why + ")"
 	}
 	fmt.Fprintf(tw, "answer\t%s\n", answer)
+	if x.Late {
+		fmt.Fprintf(tw, "late\tlimits and balances are those last seen: the store is slow\n")
+	}
 	if x.Fallback != "" {
-		fmt.Fprintf(tw, "fallback\t%s: the store does not answer, so the policy does\n", x.Fallback)
+		fmt.Fprintf(tw, "fallback\t%s: the store is unavailable, so the policy answers\n", x.Fallback)
 	}
 	if len(x.Missed) > 0 {
 		fmt.Fprintf(tw, "\nRULES BEFORE IT\tWHY NOT\n")

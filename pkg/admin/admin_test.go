@@ -448,3 +448,24 @@ func TestLargeQuestions(t *testing.T) {
 		}
 	}
 }
+
+// lately decides like another decider, and says that it is late.
+type lately struct{ admin.Decider }
+
+func (l lately) Decide(ctx context.Context, now time.Time, req *limiter.Request, d *limiter.Decision) error {
+	err := l.Decider.Decide(ctx, now, req, d)
+	d.Late = true
+	return err
+}
+
+// An explanation says that it rests on what was last seen, of shadow rules too.
+func TestExplainLate(t *testing.T) {
+	e, l := shadowed(t)
+	e.Decider = lately{l}
+	for _, database := range []string{"trial", "users"} {
+		x := ask(t, e, admin.Question{Domain: "mongo_cps", Entries: entries("database", database)})
+		if !x.Late || x.Fallback != "" {
+			t.Errorf("database %s: got %+v", database, x)
+		}
+	}
+}

@@ -65,7 +65,8 @@ type Explanation struct {
 	Shadows   []Shadow `json:"shadows,omitempty"`
 	Limits    []Limit  `json:"limits,omitempty"`
 	Admitted  bool     `json:"admitted"`           // as things stand now
-	Fallback  string   `json:"fallback,omitempty"` // the policy that answers, as the store does not
+	Late      bool     `json:"late,omitempty"`     // limits and balances are those last seen, as the store is slow
+	Fallback  string   `json:"fallback,omitempty"` // the policy that answers, as the store is unavailable
 
 	// Unlisted are values of resources that the rule does not list by name, so that another
 	// resource stands in their place.
@@ -208,7 +209,7 @@ func (e *Explainer) shadows(ctx context.Context, cfg *InForce, plan *descriptor.
 		if err := e.peek(ctx, &s.Request, nil, s.Answers, &of); err != nil {
 			return err
 		}
-		x.Fallback = cmp.Or(x.Fallback, of.Fallback)
+		x.Fallback, x.Late = cmp.Or(x.Fallback, of.Fallback), x.Late || of.Late
 		x.Shadows = append(x.Shadows, Shadow{Rule: s.Rule.Name(), WouldDeny: !of.Admitted, Why: of.Why, Limits: of.Limits})
 	}
 	return nil
@@ -246,6 +247,7 @@ func (e *Explainer) peek(ctx context.Context, planned *limiter.Request, plans []
 	if err := e.Decider.Decide(ctx, e.Now(), peeks(planned), &d); err != nil {
 		return fmt.Errorf("reading the balances: %w", err)
 	}
+	x.Late = d.Late
 	if d.Policy != limiter.Unset {
 		x.Fallback = d.Policy.String()
 	}

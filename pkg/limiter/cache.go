@@ -26,10 +26,10 @@ type CacheStats struct {
 // none. It only saves reads: losing an entry costs nothing else.
 //
 // For each namespace it knows the newest generation of which it has applied the
-// change. What it answers is of at least that generation, because a change marks
-// what it names as old before it raises the number, and because what a read brings
-// that began before a change is old after it. Old records are kept: they are those
-// last seen, for a store that is slow or unavailable.
+// change. Its answers are of at least that generation. A change marks the records that
+// it names as old before it raises the number. Records that a read brings are old when a
+// change came in since its beginning. Old records are kept: they are those last seen, for
+// a store that is slow or unavailable.
 type recordCache struct {
 	ttl          time.Duration
 	hits, misses atomic.Uint64
@@ -39,7 +39,7 @@ type recordCache struct {
 	seen    map[string]uint64 // by namespace
 	seenAll uint64            // of changes to all namespaces
 
-	// What was read at a smaller generation is not believed: a change that named no record.
+	// Records that were read at a smaller generation are old: a change named none of them.
 	floors map[string]uint64 // by namespace
 	floor  uint64            // of all namespaces
 }
@@ -127,9 +127,9 @@ func (c *recordCache) lookup(now time.Time, namespace string, refs []Ref, record
 	return generation, missing
 }
 
-// keep caches what was read at the generation read. When a change came in since before
-// it is old, and only kept as last seen. A read that is newer than every change the cache
-// knows of means that one was missed: then what was cached before is old.
+// keep caches records read at the generation read. When a change came in since before
+// they are old, and only kept as last seen. A read that is newer than every change the
+// cache knows of means that one was missed: then all records cached before are old.
 func (c *recordCache) keep(now time.Time, namespace string, refs []Ref, records []Record, before, read uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -191,8 +191,8 @@ func (l *Limiter) read(ctx context.Context, now time.Time, namespace string, sc 
 	return l.readMissing(ctx, now, namespace, sc, generation, missing)
 }
 
-// readMissing reads from the store what the cache did not have. When the deadline passes
-// first it makes do with what was last seen.
+// readMissing reads the records that the cache did not have from the store. When the
+// deadline passes first, those last seen stand in for them.
 func (l *Limiter) readMissing(ctx context.Context, now time.Time, namespace string, sc *scratch, generation uint64, missing []int) (uint64, error) {
 	refs := make([]Ref, len(missing))
 	for i, m := range missing {

@@ -32,8 +32,8 @@ type Decision struct {
 	MissingLimit string
 
 	// Late reports that the store is slow: its answer did not come within the budget, and
-	// this process decided by the limits and balances that it last saw. What was admitted
-	// is taken later, see Op.Late. Statuses hold estimates. Policy is Unset.
+	// this process decided by the limits and balances that it last saw. Tokens that it
+	// admitted are taken later, see Op.Late. Statuses hold estimates. Policy is Unset.
 	Late bool
 
 	// Policy is Unset for a decision of the store, and for a late one. Otherwise the store

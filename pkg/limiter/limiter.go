@@ -92,7 +92,7 @@ func (l *Limiter) CacheStats() CacheStats {
 	return l.cache.stats()
 }
 
-// InvalidateCache forgets every cached record and denial, and what is being read.
+// InvalidateCache forgets every cached record and denial, and every read under way.
 func (l *Limiter) InvalidateCache() {
 	if l.cache != nil {
 		l.reads.forget()
@@ -103,8 +103,8 @@ func (l *Limiter) InvalidateCache() {
 	}
 }
 
-// Close ends what the limiter reads in the background, and waits for it: call it before
-// the store is closed. A decision that has to read then fails with [ErrClosed]. A limiter
+// Close ends the reads of the limiter in the background, and waits for them: call it
+// before the store is closed. A decision that has to read then fails with [ErrClosed]. A limiter
 // that is not closed reads nothing for longer than a second after its last call.
 func (l *Limiter) Close() {
 	if l.reads != nil {

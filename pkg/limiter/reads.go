@@ -65,7 +65,7 @@ func (r *reads) await(ctx context.Context, now time.Time, namespace string, refs
 		if !r.enter(ctx) {
 			return nil, ctx.Err()
 		}
-		one = r.begin(ctx, now, key, refs)
+		one = r.begin(budgetOf(ctx), now, key, refs) //nolint:contextcheck // it may outlive the call
 	}
 	select {
 	case <-one.done:
@@ -103,7 +103,7 @@ func (r *reads) find(key readKey) *read {
 }
 
 // begin begins a read, for which there is room, unless there is one under way.
-func (r *reads) begin(ctx context.Context, now time.Time, key readKey, refs []Ref) *read {
+func (r *reads) begin(budget time.Duration, now time.Time, key readKey, refs []Ref) *read {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if one := r.underWay[key]; one != nil {
@@ -118,10 +118,6 @@ func (r *reads) begin(ctx context.Context, now time.Time, key readKey, refs []Re
 		return one
 	}
 	r.underWay[key] = one
-	budget := readBudget
-	if deadline, ok := ctx.Deadline(); ok {
-		budget = max(budget, time.Until(deadline))
-	}
 	r.running.Go(func() {
 		reading, stop := context.WithTimeout(r.ctx, budget)
 		defer stop()
@@ -129,6 +125,14 @@ func (r *reads) begin(ctx context.Context, now time.Time, key readKey, refs []Re
 		r.end(now, key, refs, one)
 	})
 	return one
+}
+
+// budgetOf returns how long a read may take that a call begins.
+func budgetOf(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return max(readBudget, time.Until(deadline))
+	}
+	return readBudget
 }
 
 // close ends the reads under way and waits for them. No further one begins.
@@ -140,7 +144,7 @@ func (r *reads) close() {
 	r.running.Wait()
 }
 
-// end keeps what was read, unless it was forgotten meanwhile, and tells the callers.
+// end keeps the records of a read, unless it was forgotten meanwhile, and tells the callers.
 func (r *reads) end(now time.Time, key readKey, refs []Ref, one *read) {
 	r.mu.Lock()
 	if r.underWay[key] == one {

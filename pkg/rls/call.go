@@ -45,6 +45,7 @@ type verdict struct {
 	denied   bool
 	reason   string         // why it was denied; a fixed set of words
 	blanket  bool           // the reason holds for every take, no limit spoke
+	late     bool           // the limiter decided by what it last saw, as the store is slow
 	policy   limiter.Policy // Unset unless a policy decided
 	unbooked string         // what became of charges and refunds that were not booked; "" = they were
 }

@@ -45,6 +45,10 @@ func (s *Service) decide(ctx context.Context, now time.Time, c *call, st *state)
 		s.fellBack()
 		return
 	}
+	if c.verdict.late {
+		s.metrics.lateDecision(c.verdict.denied)
+		s.log.debug(ctx, eventLate)
+	}
 	if !c.verdict.denied {
 		s.reserve(ctx, now, c)
 	}
@@ -88,7 +92,7 @@ func (s *Service) ask(ctx context.Context, now time.Time, c *call, req *limiter.
 	if err := s.decider.Decide(ctx, now, req, d); err != nil {
 		s.undecidable(ctx, c, err)
 	} else {
-		c.verdict = verdict{denied: !d.Admitted, policy: d.Policy, unbooked: unbooked(d)}
+		c.verdict = verdict{denied: !d.Admitted, late: d.Late, policy: d.Policy, unbooked: unbooked(d)}
 		if !d.Admitted {
 			c.verdict.reason = d.Reason.String()
 			c.verdict.blanket = d.Reason == limiter.ReasonHierarchy || d.Reason == limiter.ReasonUnavailable

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// event is a kind of trouble that is logged.
+// event is a kind of event that is logged.
 type event int
 
 const (
@@ -17,10 +17,11 @@ const (
 	eventInvalid
 	eventReservation
 	eventTooLarge
+	eventLate
 )
 
 // events is their number.
-const events = 6
+const events = 7
 
 func (e event) String() string {
 	switch e {
@@ -36,6 +37,8 @@ func (e event) String() string {
 		return "reservation: not made, or not settled"
 	case eventTooLarge:
 		return "request too large: denied"
+	case eventLate:
+		return "decided late: the store is slow"
 	default:
 		return "unknown"
 	}
@@ -50,11 +53,28 @@ type throttledLog struct {
 }
 
 func (l *throttledLog) error(ctx context.Context, e event, attrs ...slog.Attr) {
+	if suppressed, ok := l.due(e); ok {
+		attrs = append(attrs, slog.String("event", e.String()), slog.Int64("suppressed", suppressed))
+		l.logger.LogAttrs(ctx, slog.LevelError, "rate limit call went wrong", attrs...)
+	}
+}
+
+// debug logs an event that is no trouble, where that level is logged.
+func (l *throttledLog) debug(ctx context.Context, e event) {
+	if !l.logger.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
+	if suppressed, ok := l.due(e); ok {
+		l.logger.LogAttrs(ctx, slog.LevelDebug, "rate limit call", slog.String("event", e.String()), slog.Int64("suppressed", suppressed))
+	}
+}
+
+// due reports whether an event is to be logged, and how many were not since the last.
+func (l *throttledLog) due(e event) (suppressed int64, ok bool) {
 	now, last := time.Now().Unix(), l.last[e].Load()
 	if now == last || !l.last[e].CompareAndSwap(last, now) {
 		l.quiet[e].Add(1)
-		return
+		return 0, false
 	}
-	attrs = append(attrs, slog.String("event", e.String()), slog.Int64("suppressed", l.quiet[e].Swap(0)))
-	l.logger.LogAttrs(ctx, slog.LevelError, "rate limit call went wrong", attrs...)
+	return l.quiet[e].Swap(0), true
 }

@@ -7,18 +7,20 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// appendMetadata appends the dynamic metadata: which limit denied, whether a
-// policy decided, what shadow rules would have denied, what was reserved, and what
-// became of settlements. An answer that has
-// nothing of this to say gets none.
+// appendMetadata appends the dynamic metadata: the limit that denied, a late decision, the
+// policy that decided, shadow rules that would have denied, the reservation, and the
+// outcome of settlements. An answer that has none of this gets no metadata.
 func (c *call) appendMetadata(b []byte) []byte {
 	shadow := slices.ContainsFunc(c.shadows, func(r shadowResult) bool { return r.denied })
-	if !c.verdict.denied && c.verdict.policy == limiter.Unset && !shadow && !c.reserved.any && len(c.settlements) == 0 {
+	if !c.verdict.denied && !c.verdict.late && c.verdict.policy == limiter.Unset && !shadow && !c.reserved.any && len(c.settlements) == 0 {
 		return b
 	}
 	b, mark := begin(b, responseMetadata)
 	if c.verdict.denied {
 		b = c.appendDenial(b)
+	}
+	if c.verdict.late {
+		b = appendBool(b, "late", true)
 	}
 	if c.verdict.policy != limiter.Unset {
 		b = appendText(b, "degraded", c.verdict.policy.String())

@@ -21,6 +21,7 @@ type metrics struct {
 	charges      *prometheus.CounterVec // domain, rule, kind, result
 	settlements  *prometheus.CounterVec // domain, rule, result
 	reservations *prometheus.CounterVec // result
+	late         *prometheus.CounterVec // result
 	degraded     *prometheus.CounterVec // policy
 	invalid      *prometheus.CounterVec // reason
 	errors       *prometheus.CounterVec // kind
@@ -34,12 +35,13 @@ func newMetrics(inFlight func() int64) *metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	m := &metrics{
-		decisions:    vec("ratelimit_decisions_total", "Descriptors decided. withheld: would have passed, but the call was denied. fallback: admitted by a policy, as the store did not answer.", "domain", "rule", "result"),
+		decisions:    vec("ratelimit_decisions_total", "Descriptors decided. withheld: would have passed, but the call was denied. fallback: admitted by a policy, as the store is unavailable.", "domain", "rule", "result"),
 		denials:      vec("ratelimit_denials_total", "Limits that denied a descriptor.", "domain", "rule", "limit", "reason"),
 		charges:      vec("ratelimit_charges_total", "Descriptors that charged or refunded. kept: to be booked when the store answers again.", "domain", "rule", "kind", "result"),
 		settlements:  vec("ratelimit_settlements_total", "Descriptors that settle a reservation, by what became of it.", "domain", "rule", "result"),
 		reservations: vec("ratelimit_reservations_total", "Calls that reserved something: issued an id for it, or why there was none.", "result"),
-		degraded:     vec("ratelimit_degraded_total", "Calls answered by a policy, for want of a decision.", "policy"),
+		late:         vec("ratelimit_late_decisions_total", "Calls decided by the limits and balances last seen, as the store is slow. What they were allowed is taken later.", "result"),
+		degraded:     vec("ratelimit_degraded_total", "Calls answered by a policy, as the store is unavailable or the call could not be decided.", "policy"),
 		invalid:      vec("ratelimit_invalid_requests_total", "Calls refused because the gateway's configuration is wrong, or /json does not allow them.", "reason"),
 		errors:       vec("ratelimit_errors_total", "Calls that went wrong; none ends in an error.", "kind"),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -59,7 +61,7 @@ func (m *metrics) register(r prometheus.Registerer) error {
 	if r == nil {
 		return nil
 	}
-	for _, c := range []prometheus.Collector{m.decisions, m.denials, m.charges, m.settlements, m.reservations, m.degraded, m.invalid, m.errors, m.duration, m.inFlight} {
+	for _, c := range []prometheus.Collector{m.decisions, m.denials, m.charges, m.settlements, m.reservations, m.late, m.degraded, m.invalid, m.errors, m.duration, m.inFlight} {
 		if err := r.Register(c); err != nil {
 			return fmt.Errorf("rls: metrics: %w", err)
 		}
@@ -85,6 +87,15 @@ type ruleMetrics struct {
 	of           *metrics
 	domain, rule string
 	results      [results]atomic.Pointer[prometheus.Counter]
+}
+
+// lateDecision counts a call that was decided late.
+func (m *metrics) lateDecision(denied bool) {
+	result := "allowed"
+	if denied {
+		result = "denied"
+	}
+	m.late.WithLabelValues(result).Inc()
 }
 
 // forRules returns the series of every rule, by its index, and of the

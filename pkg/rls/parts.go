@@ -39,6 +39,7 @@ func (s *Service) takeInParts(ctx context.Context, now time.Time, c *call) {
 		return
 	}
 	for range maxParts {
+		booked.late = booked.late || c.verdict.late
 		c.verdict = verdict{}
 		if !s.askPart(ctx, now, c, func(o *descriptor.Outcome) bool { return o.Mode == limiter.Consume && !c.exceeded(o) }) {
 			break
@@ -48,6 +49,7 @@ func (s *Service) takeInParts(ctx context.Context, now time.Time, c *call) {
 		}
 	}
 	c.verdict.policy = max(c.verdict.policy, booked.policy)
+	c.verdict.late = (c.verdict.late || booked.late) && c.verdict.policy == limiter.Unset
 	c.verdict.unbooked = booked.unbooked
 }
 

@@ -35,9 +35,9 @@ func checkNothingIsLate(t T, s limiter.Store) {
 // deadlines is how many calls of a check have a deadline that passes.
 const deadlines = 200
 
-// checkLateIsTaken: what calls are admitted for whose deadline passes is taken in the end,
-// what is denied is not, and charges are booked once either way. A store that decides
-// nothing late fails such calls, and takes nothing.
+// checkLateIsTaken: of calls whose deadline passes, the tokens of admitted ones are taken in
+// the end, and those of denied ones are not. Charges are booked once either way. A store
+// that decides nothing late fails such calls, and takes nothing.
 func checkLateIsTaken(t T, s limiter.Store) {
 	const capacity = 1_000_000
 	c := newClient(t, s)
