@@ -81,8 +81,13 @@ func (e *Expression) RaiseTo(attr string, n int64) {
 // Add adds to a number; 0 changes nothing and is left out.
 func (e *Expression) Add(attr string, n int64) {
 	if n != 0 {
-		join(&e.add, ", ", e.name(attr), " ", e.value(NumberAttribute(n)))
+		e.AddValue(attr, NumberAttribute(n))
 	}
+}
+
+// AddValue adds to a number.
+func (e *Expression) AddValue(attr string, n types.AttributeValue) {
+	join(&e.add, ", ", e.name(attr), " ", e.value(n))
 }
 
 // Remove removes an attribute, which may be absent.

@@ -1,0 +1,44 @@
+// Package plan makes the writes of a bucket's item: pure functions of the item's state,
+// of what is asked of it, and of a time. It reads no clock, takes no lock, sends nothing.
+//
+// # Two kinds of writes
+//
+// A commuting write adds to the numbers of limits: takes, charges and refunds. Its
+// conditions are the epoch of the item, bounds of each number that it rests on, and its
+// own id. It is right in every state that passes them, so several can be under way at once,
+// of any replicas.
+//
+// An exact write has one condition: no other write came in between. It turns the state
+// that was seen into the next one, as of the time of the plan, by any rule. All that does
+// not commute is exact: limits change, leases and shards change, a charge meets the debt
+// floor, a full balance carries use.
+//
+// # Forms of a commuting write
+//
+// R(t) is where the number of a limit (schema.Balance.FullAt) stands when the limit is
+// full at t. For tokens x and the room of the centre:
+//
+//	busy   R(t) ≤ v ≤ R(t) + room − x   v rises by x: the limit was not full, x was there
+//	lift   v ≤ R(t) + δ                 v becomes R(t) + δ + x: it was full, but for δ
+//	charge R(t) ≤ v, down to the floor  v rises by x
+//	refund                              v falls by x; below R(t) means full, and no more
+//
+// δ is 0 for a bucket that no other write is under way for: then every balance is
+// exact to the unit. Otherwise it keeps takes that land together from meeting a limit
+// that is full for one and not for the other, and costs at most the refill of δ.
+//
+// # What the caller does
+//
+// [NewStage] is the bucket at a time. Requests are weighed and applied one after the
+// other; [Stage.Write] is the write that does all of them. The next write may be planned
+// from [Write.After] while this one is under way. A reply brings a state, and
+// [Write.Settle] corrects by it what the requests are told.
+//
+// # A clock that is not trusted
+//
+// While a replica does not know the time it plans at the latest time that is certain:
+// the time of the state, [schema.Bucket.Time], or a later one that it knows to have
+// passed. A plan at an earlier time refills less and frees less than is due, so it can
+// only deny more. No other rule is needed: each form bounds v by the R of its own time.
+// A bucket without an item cannot be created so, and waits until the time is known.
+package plan

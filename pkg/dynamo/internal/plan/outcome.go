@@ -1,0 +1,74 @@
+package plan
+
+import (
+	"math/big"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+)
+
+// Outcome is what an image of the item tells about a write without a reply.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Open   Outcome = iota // it has not landed, and may yet: the same may be sent again
+	Landed                // it has landed
+	Dead                  // it has not landed, and never will
+	Lost                  // it is not to be told, and it will not land any more
+)
+
+// Outcome returns what became of the write by a state of the item that was read after the
+// write was sent; nil = there is no item.
+func (w *Write) Outcome(image *schema.Bucket) Outcome {
+	if image == nil || !image.Exists() {
+		if w.Creates() {
+			return Open
+		}
+		return Lost
+	}
+	own, seen := image.Slots[w.Slot], w.base.Slots[w.Slot]
+	if w.exact || w.books {
+		own, seen = image.Booked[w.Slot], w.base.Booked[w.Slot]
+	}
+	open := image.Shard.Epoch == w.base.Shard.Epoch
+	if w.exact {
+		open = open && image.Serial == w.base.Serial
+	}
+	switch {
+	case own == w.Write:
+		return Landed
+	case open && (own == seen || !w.books):
+		return Open
+	case own == seen:
+		return Dead
+	}
+	return Lost
+}
+
+// Settle corrects what the requests of the write are told by the state that it left:
+// others may have written between the view and it. A state of another epoch corrects
+// nothing.
+func (w *Write) Settle(image *schema.Bucket) {
+	if w.exact || w.stage == nil || image.Shard.Epoch != w.base.Shard.Epoch {
+		return
+	}
+	shift := make([]*big.Int, len(w.stage.staged))
+	for i := range w.stage.staged {
+		st := &w.stage.staged[i]
+		if k := image.Find(st.Limit.Name); k >= 0 {
+			by := new(big.Int).Sub(image.Balances[k].FullAt, st.v)
+			if by.Sign() != 0 {
+				shift[i] = by
+			}
+		}
+	}
+	for _, r := range w.stage.results {
+		if by := shift[r.staged]; by != nil {
+			st := &w.stage.staged[r.staged]
+			before := st.meter.bucket(r.number).Tokens
+			left := st.left(number{by.Add(new(big.Int).Set(by), r.v), r.carried})
+			r.spend.Found += left.Tokens - before
+			r.spend.Left = left
+		}
+	}
+}

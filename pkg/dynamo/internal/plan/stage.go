@@ -1,0 +1,217 @@
+package plan
+
+import (
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// Options say how commuting writes of a stage are made. The zero value is for a bucket
+// that no other write is under way for.
+type Options struct {
+	// Lift is δ, in ms, 0 or more: by so much a lift raises a limit beyond the time of
+	// the plan. A lift that leaves no room for what is taken has none.
+	Lift int64
+	// Guard is from 0 to Lift, in ms: a limit that was full up to Guard ago, or sooner,
+	// is lifted too.
+	Guard int64
+	// Doubtful says that the time is not known for certain, see the package comment: no
+	// item is created.
+	Doubtful bool
+}
+
+// Verdict says what a request needs from a stage.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Denied   Verdict = iota // no write: what it needs is not there
+	Passed                  // no write: it passes, and changes nothing
+	Commutes                // the write commutes, with all that was applied before
+	Exact                   // the write has to be an exact one, with all that was applied before
+	Waits                   // no write can be made while the time is not known
+)
+
+// Stage is a bucket at a time in the course of one write. Requests are applied to it
+// one after the other. A Stage belongs to one goroutine.
+type Stage struct {
+	base    *schema.Bucket
+	next    *schema.Bucket // what an exact write leaves, but for the numbers of staged limits
+	now     int64
+	options Options
+	staged  []staged // of the limits that are not dormant
+	results []result
+	exact   bool // the write has to be exact
+	takes   bool // it has a take or a cost
+	books   bool
+	raise   uint64 // generation that the write brings
+}
+
+// staged is one limit of a stage.
+type staged struct {
+	*schema.Balance
+	index  int // among the balances of the stage's next
+	meter  *meter
+	seen   number // as the base has it
+	number        // as all that was applied leaves it
+	bucket tokenbucket.Bucket
+	usage  int64
+	form   form
+}
+
+// result is where the outcome of a spend was told.
+type result struct {
+	spend  *Spend
+	staged int
+	number
+}
+
+// NewStage returns the bucket of a state at now, or at the state's time where that is
+// later.
+func NewStage(base *schema.Bucket, now int64, o Options) *Stage {
+	s := &Stage{base: base, next: base, now: max(now, base.Time()), options: o, exact: !base.Exists()}
+	s.restage()
+	return s
+}
+
+// restage makes the staged limits those of s.next.
+func (s *Stage) restage() {
+	s.staged = make([]staged, 0, len(s.next.Balances))
+	for i := range s.next.Balances {
+		b := &s.next.Balances[i]
+		if b.Dormant {
+			continue
+		}
+		st := staged{Balance: b, index: i, meter: newMeter(b, s.next.Line, s.now), seen: number{b.FullAt, b.Carried}}
+		st.number = st.seen
+		st.bucket = st.meter.bucket(st.number)
+		s.staged = append(s.staged, st)
+	}
+}
+
+// Now is the time of the stage, Unix ms.
+func (s *Stage) Now() int64 { return s.now }
+
+// Exact reports whether the write that was applied so far has to be an exact one.
+func (s *Stage) Exact() bool { return s.exact }
+
+// find returns the index of a limit among the staged, or -1.
+func (s *Stage) find(limit string) int {
+	for i := range s.staged {
+		if s.staged[i].Limit.Name == limit {
+			return i
+		}
+	}
+	return -1
+}
+
+// Weigh holds a request against the stage and fills in what it is told if it is
+// answered by this state: charges and refunds are in it, and takes too if it is admitted.
+func (s *Stage) Weigh(r *Request) Verdict {
+	writes := s.weigh(r)
+	switch {
+	case !writes && r.Admitted:
+		return Passed
+	case !writes:
+		return Denied
+	case !s.base.Exists() && s.options.Doubtful:
+		return Waits
+	case s.exact || !s.commutes(r):
+		return Exact
+	}
+	return Commutes
+}
+
+// weigh fills in the results of a request, as if it were applied. It reports whether the
+// item has to be written for it.
+func (s *Stage) weigh(r *Request) (writes bool) {
+	r.Admitted, r.Under = true, s.next.Limits
+	for i := range r.Spends {
+		sp := &r.Spends[i]
+		k := s.find(sp.Limit)
+		sp.Exceeded, sp.Held, sp.Found, sp.Back, sp.Left = false, k >= 0, 0, 0, tokenbucket.Bucket{}
+		if !sp.Held {
+			continue
+		}
+		st := &s.staged[k]
+		found := st.bucket
+		if sp.Give > 0 {
+			found = st.meter.bucket(st.meter.give(st.number, sp.Give))
+		}
+		sp.Found = found.Tokens
+		if sp.Ask > 0 {
+			sp.Take = min(sp.Ask, max(sp.Found, 0))
+			sp.Need = sp.Take
+		}
+		if sp.Need > 0 && sp.Found < sp.Need {
+			sp.Exceeded, r.Admitted = true, false
+		}
+	}
+	for i := range r.Spends {
+		sp := &r.Spends[i]
+		if !sp.Held {
+			continue
+		}
+		writes = writes || sp.Give > 0 || sp.Cost > 0 || sp.Usage != 0 || r.Admitted && sp.Take > 0
+		st := &s.staged[s.find(sp.Limit)]
+		st.spend(sp, r.Admitted)
+	}
+	return writes
+}
+
+// spend does what a spend asks for and fills in what it is told. It returns the number
+// that is left, and what was consumed.
+func (st *staged) spend(sp *Spend, admitted bool) (number, int64) {
+	n, usage := st.meter.give(st.number, sp.Give), sp.Usage
+	undone := n
+	if admitted {
+		n, usage = st.meter.take(n, sp.Take), usage+sp.Take
+	}
+	n = st.cost(n, sp)
+	sp.Left = st.left(n)
+	sp.Back = st.meter.bucket(st.cost(undone, sp)).Tokens - sp.Left.Tokens
+	return n, usage
+}
+
+// cost subtracts what a spend costs.
+func (st *staged) cost(n number, sp *Spend) number {
+	if sp.Cost == 0 {
+		return n
+	}
+	floor := st.Floor
+	if sp.Forced {
+		floor = -tokenbucket.MaxAmount
+	}
+	return st.meter.take(n, st.meter.charged(n, sp.Cost, floor))
+}
+
+// left returns a limit as callers are told of it.
+func (st *staged) left(n number) tokenbucket.Bucket {
+	b := st.meter.bucket(n)
+	b.Remainder /= schema.Parts
+	return b
+}
+
+// Apply does what a request asks for that was weighed last, and for which Weigh said
+// Commutes or Exact.
+func (s *Stage) Apply(r *Request) {
+	if !s.exact && !s.commutes(r) {
+		s.exact = true
+	}
+	for i := range r.Spends {
+		sp := &r.Spends[i]
+		if !sp.Held {
+			continue
+		}
+		k := s.find(sp.Limit)
+		st := &s.staged[k]
+		if !s.exact {
+			st.form, _ = s.join(st, sp, r.Admitted)
+		}
+		n, usage := st.spend(sp, r.Admitted)
+		st.number, st.usage = n, st.usage+usage
+		st.bucket = st.meter.bucket(n)
+		s.results = append(s.results, result{spend: sp, staged: k, number: n})
+		s.takes = s.takes || sp.Cost > 0 || r.Admitted && sp.Take > 0
+	}
+	s.books = s.books || r.Books()
+}

@@ -1,0 +1,83 @@
+package plan
+
+import (
+	"math"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+const (
+	// ttlMargin is how long a bucket is kept after it must be full again. It is more
+	// than clocks may differ and longer than any write can be under way, so that no
+	// write meets an item whose ttl, as it was planned, is already over. In ms.
+	ttlMargin = int64(time.Hour / time.Millisecond)
+	// ttlSlack is how much further a ttl is set than it has to be, so that it is not
+	// set with every write. In seconds.
+	ttlSlack = int64(time.Hour / time.Second)
+)
+
+// ttl returns the ttl that a write leaves, 0 = none. No write lowers one.
+//
+// A commuting write has no condition on a ttl that covers it: only writes that raise the
+// epoch lower one. A take leaves 0 or more of what it takes from, whatever others do at
+// the same time, and a charge the floor or more. So an item is kept until the limits that
+// are written to are full from there, and the others from what was seen of them: another
+// write that lowers those raises the ttl by itself.
+func (s *Stage) ttl(after *schema.Bucket) int64 {
+	if after.Shard.Sharded() || after.Leased() {
+		return 0 // an item that expires would take its tokens with it
+	}
+	if s.base.Exists() && s.base.TTL == 0 && !s.exact {
+		return 0
+	}
+	var wait int64
+	for i := range after.Balances {
+		b := &after.Balances[i]
+		m := newMeter(b, after.LineOf(b), s.now)
+		left := m.bucket(number{b.FullAt, b.Carried})
+		if !s.exact {
+			left.Tokens = min(left.Tokens, s.lowest(b))
+		}
+		wait = max(wait, left.TimeToUnused(m.params, s.now))
+	}
+	if after.Lasts(s.now) {
+		wait = max(wait, after.Until-max(s.now, after.Until-tokenbucket.Forever))
+	}
+	needed := s.ttlAfter(wait)
+	switch {
+	case needed == 0:
+		return 0
+	case s.base.Exists() && s.base.TTL >= needed:
+		return s.base.TTL
+	}
+	return needed + ttlSlack
+}
+
+// lowest returns the least balance that this write, and others at the same time, may
+// leave of a limit, as far as this one has to care.
+func (s *Stage) lowest(b *schema.Balance) int64 {
+	k := s.find(b.Limit.Name)
+	if k < 0 || !s.staged[k].form.touched {
+		return tokenbucket.MaxAmount
+	}
+	if s.staged[k].form.debt {
+		return b.Floor
+	}
+	return 0
+}
+
+// ttlAfter returns the ttl of an item that must be kept for wait ms, in Unix seconds; 0 =
+// it can have none.
+func (s *Stage) ttlAfter(wait int64) int64 {
+	if wait >= tokenbucket.Forever || s.now > math.MaxInt64-tokenbucket.Forever-ttlMargin {
+		return 0
+	}
+	ttl := (s.now + wait + ttlMargin + limiter.Milli - 1) / limiter.Milli
+	if ttl <= 0 || ttl > schema.MaxTTL-ttlSlack {
+		return 0
+	}
+	return ttl
+}

@@ -1,0 +1,118 @@
+package plan_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+const tableName = "buckets"
+
+// fataler is a test, or one run of a property.
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// world is a table that evaluates the conditions of writes, with one bucket.
+type world struct {
+	fataler
+	db     *dynamofake.DB
+	bucket limiter.BucketKey
+	ids    uint64
+}
+
+func newWorld(t fataler) *world {
+	t.Helper()
+	w := &world{fataler: t, db: dynamofake.New(), bucket: limiter.BucketKey{Entity: "user-123456", Resource: "api.requests"}}
+	s := types.ScalarAttributeTypeS
+	_, err := w.db.CreateTable(context.Background(), &dynamodb.CreateTableInput{
+		TableName:            aws.String(tableName),
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("PK"), AttributeType: s}, {AttributeName: aws.String("SK"), AttributeType: s}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("PK"), KeyType: types.KeyTypeHash}, {AttributeName: aws.String("SK"), KeyType: types.KeyTypeRange}},
+		BillingMode:          types.BillingModePayPerRequest,
+	})
+	if err != nil {
+		t.Fatalf("CreateTable: %v", err)
+	}
+	return w
+}
+
+func (w *world) key(shard int) schema.Key {
+	return schema.BucketKey("ns1", w.bucket.Entity, w.bucket.Resource, w.bucket.Variant, shard)
+}
+
+// id returns the next id of a replica.
+func (w *world) id(replica uint32) plan.ID {
+	w.ids++
+	return plan.ID{Slot: int(replica % schema.SlotCount), Write: schema.NewWriteID(replica, w.ids)}
+}
+
+// send sends a write and returns whether it was applied and the item as the reply has it.
+func (w *world) send(q *plan.Write, shard int) (applied bool, image *schema.Bucket) {
+	w.Helper()
+	var item map[string]types.AttributeValue
+	var err error
+	if q.Creates() {
+		in := q.Put(tableName, schema.NewBucketItem("ns1", w.bucket, shard))
+		_, err = w.db.PutItem(context.Background(), in)
+		item = in.Item
+	} else {
+		var out *dynamodb.UpdateItemOutput
+		if out, err = w.db.UpdateItem(context.Background(), q.Update(tableName, w.key(shard))); err == nil {
+			item = out.Attributes
+		}
+	}
+	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
+		return false, w.parse(failed.Item, shard)
+	}
+	if err != nil {
+		w.Fatalf("write: %v", err)
+	}
+	return true, w.parse(item, shard)
+}
+
+// parse returns the state of an item; nil for none.
+func (w *world) parse(item map[string]types.AttributeValue, shard int) *schema.Bucket {
+	w.Helper()
+	if len(item) == 0 {
+		return nil
+	}
+	b, err := schema.ParseBucket(tableName, w.key(shard), item, nil)
+	if err != nil {
+		w.Fatalf("%v", err)
+	}
+	return b
+}
+
+// limitsOf returns a set of limits.
+func limitsOf(t fataler, all ...limiter.Limit) *limiter.Limits {
+	t.Helper()
+	l, err := limiter.NewLimits(all...)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return l
+}
+
+// op returns a request of spends under limits.
+func op(t fataler, limits *limiter.Limits, generation uint64, spends ...limiter.Spend) (*limiter.Op, *plan.Request) {
+	t.Helper()
+	o := &limiter.Op{Limits: limits, Generation: generation, Spends: spends}
+	r, err := plan.NewRequest(o)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return o, r
+}
+
+var _ fataler = (*testing.T)(nil)

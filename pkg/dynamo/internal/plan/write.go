@@ -1,0 +1,241 @@
+package plan
+
+import (
+	"maps"
+	"math/big"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+)
+
+// ID is the id of a write and the slot of its replica, 0 to schema.SlotCount-1.
+type ID struct {
+	Slot  int
+	Write schema.WriteID
+}
+
+// Write is one conditional write of an item: a PutItem where there is none, else an
+// UpdateItem. It is never changed but by Settle.
+type Write struct {
+	ID
+
+	base  *schema.Bucket // that it was planned from
+	after *schema.Bucket // what it leaves of that
+	exact bool
+	books bool    // a commuting write that rests on the id of the last charge or refund
+	takes bool    // it takes or charges
+	units int64   // write units that it counts
+	usage []usage // by limit
+	forms []change
+	stage *Stage // whose requests it decides; nil = none
+}
+
+// usage is what a write counts as consumed of a limit, in millitokens.
+type usage struct {
+	limit string
+	n     int64
+}
+
+// change is how a commuting write changes one limit.
+type change struct {
+	limit string
+	form
+}
+
+// Write returns the write that does all that was applied, and counts units write units;
+// nil where nothing was.
+func (s *Stage) Write(id ID, units int64) *Write {
+	if len(s.results) == 0 && s.next == s.base {
+		return nil
+	}
+	w := &Write{ID: id, base: s.base, exact: s.exact, books: s.books, takes: s.takes, units: units, stage: s}
+	after := *s.next
+	after.Serial++
+	after.Shard.Units += units
+	after.Balances = slices.Clone(after.Balances)
+	for i := range s.staged {
+		st := &s.staged[i]
+		n := st.number
+		if !s.exact {
+			n.v = st.form.leaves(st.seen.v)
+			w.change(st)
+		}
+		after.Balances[st.index].FullAt, after.Balances[st.index].Carried = n.v, n.carried
+		if st.usage != 0 {
+			w.usage = append(w.usage, usage{st.Limit.Name, st.usage})
+		}
+	}
+	after.Version.Generation = max(after.Version.Generation, s.raise)
+	if s.takes {
+		after.Taken = max(after.Taken, s.now)
+	}
+	if s.exact {
+		after.At = s.now
+	}
+	switch {
+	case s.exact || s.books:
+		after.Booked[id.Slot] = id.Write
+	default:
+		after.Slots[id.Slot] = id.Write
+	}
+	after.TTL = s.ttl(&after)
+	if s.exact && s.base.Exists() && restructured(s.base, &after) {
+		after.Shard.Epoch = max(after.Shard.Epoch, s.base.Shard.Epoch+1)
+	}
+	w.after = &after
+	return w
+}
+
+func (w *Write) change(st *staged) {
+	if st.form.touched {
+		w.forms = append(w.forms, change{st.Limit.Name, st.form})
+	}
+}
+
+// leaves returns the number that a commuting write makes of v.
+func (f *form) leaves(v *big.Int) *big.Int {
+	switch {
+	case f.lifted:
+		return new(big.Int).Add(f.lift, f.offset())
+	case f.by != nil:
+		return new(big.Int).Add(v, f.by)
+	}
+	return v
+}
+
+// Creates reports whether the write is the PutItem of a new item.
+func (w *Write) Creates() bool { return !w.base.Exists() }
+
+// Exact reports whether the write has to find the very state that it was planned from.
+func (w *Write) Exact() bool { return w.exact }
+
+// After returns the state that the write leaves if it finds the one that it was planned
+// from. Of a commuting write it is good for planning others while it is under way.
+func (w *Write) After() *schema.Bucket { return w.after }
+
+// Put returns the request of a write that creates. item has the keys and names of the
+// item, and is filled in.
+func (w *Write) Put(table string, item map[string]types.AttributeValue) *dynamodb.PutItemInput {
+	maps.Copy(item, w.after.Attributes())
+	for i := range w.after.Balances {
+		item[schema.LimitAttr(w.after.Balances[i].Limit.Name, schema.LimitConsumed)] = schema.NumberAttribute(0)
+	}
+	for _, u := range w.usage {
+		item[schema.LimitAttr(u.limit, schema.LimitConsumed)] = schema.NumberAttribute(u.n)
+	}
+	if w.units > 0 {
+		item[schema.AttrUnits] = schema.NumberAttribute(w.units)
+	}
+	return &dynamodb.PutItemInput{
+		TableName:                           aws.String(table),
+		Item:                                item,
+		ConditionExpression:                 aws.String("attribute_not_exists(#0)"),
+		ExpressionAttributeNames:            map[string]string{"#0": schema.AttrPK},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+}
+
+// Update returns the request of a write that does not create. It answers with the item as
+// it is afterwards, or as it is when the condition does not hold.
+func (w *Write) Update(table string, k schema.Key) *dynamodb.UpdateItemInput {
+	e := schema.NewExpression()
+	e.Require(schema.AttrEpoch, "=", schema.NumberAttribute(w.base.Shard.Epoch))
+	if w.exact {
+		w.replace(e)
+	} else {
+		w.add(e)
+	}
+	e.Add(schema.AttrUnits, w.units)
+	for _, u := range w.usage {
+		e.Add(schema.LimitAttr(u.limit, schema.LimitConsumed), u.n)
+	}
+	return e.Input(table, k)
+}
+
+// replace makes the update of an exact write: all that differs.
+func (w *Write) replace(e *schema.Expression) {
+	e.Require(schema.AttrSerial, "=", schema.NumberAttribute(w.base.Serial))
+	had, has := w.base.Attributes(), w.after.Attributes()
+	for _, name := range sortedNames(has) {
+		if !sameAttribute(had[name], has[name]) {
+			e.Set(name, has[name])
+		}
+	}
+	for _, name := range sortedNames(had) {
+		if _, stays := has[name]; !stays {
+			e.Remove(name)
+		}
+	}
+	for i := range w.base.Balances {
+		if name := w.base.Balances[i].Limit.Name; w.after.Any(name) == nil {
+			e.Remove(schema.LimitAttr(name, schema.LimitConsumed))
+		}
+	}
+}
+
+// add makes the update of a commuting write.
+func (w *Write) add(e *schema.Expression) {
+	id := &types.AttributeValueMemberB{Value: []byte(w.Write)}
+	for i := range w.forms {
+		w.forms[i].express(e)
+	}
+	switch seen := w.base.Booked[w.Slot]; {
+	case !w.books: // sent again, it finds its own id
+		attr := schema.SlotAttr(w.Slot)
+		e.Require(attr, "<>", id)
+		e.Set(attr, id)
+	case seen == "":
+		e.RequireAbsent(schema.BookedAttr(w.Slot))
+		e.Set(schema.BookedAttr(w.Slot), id)
+	default: // it is done once, also by a copy that is late: no id comes back
+		e.Require(schema.BookedAttr(w.Slot), "=", &types.AttributeValueMemberB{Value: []byte(seen)})
+		e.Set(schema.BookedAttr(w.Slot), id)
+	}
+	if w.takes {
+		e.Set(schema.AttrLastTake, schema.NumberAttribute(w.after.Taken))
+	}
+	if g := w.after.Version.Generation; g != w.base.Version.Generation {
+		e.Require(schema.AttrGeneration, "<=", schema.NumberAttribute(g))
+		e.Set(schema.AttrGeneration, schema.NumberAttribute(g))
+	}
+	switch w.after.TTL {
+	case w.base.TTL:
+	case 0:
+		e.Remove(schema.AttrTTL)
+	default:
+		e.RaiseTo(schema.AttrTTL, w.after.TTL)
+	}
+	e.Add(schema.AttrSerial, 1)
+}
+
+// express adds the conditions and the update of one limit.
+func (c *change) express(e *schema.Expression) {
+	attr := schema.LimitAttr(c.limit, schema.LimitFullAt)
+	if c.least != nil {
+		e.Require(attr, ">=", schema.BigAttribute(c.least))
+	}
+	if c.most != nil {
+		e.Require(attr, "<=", schema.BigAttribute(c.most))
+	}
+	switch {
+	case c.lifted:
+		e.Set(attr, schema.BigAttribute(c.leaves(nil)))
+	case c.by != nil && c.by.Sign() != 0:
+		e.AddValue(attr, schema.BigAttribute(c.by))
+	}
+}
+
+// restructured reports whether a write changed anything that commuting writes rest on:
+// they are of the epoch before, and must not find the state after it.
+func restructured(was, is *schema.Bucket) bool {
+	if was.Version.Hash != is.Version.Hash || was.Line.Rate != is.Line.Rate || was.Line.Offset != is.Line.Offset || is.Line.Room < was.Line.Room {
+		return true
+	}
+	one, other := was.Shard, is.Shard
+	one.Units, other.Units = 0, 0
+	return one != other
+}

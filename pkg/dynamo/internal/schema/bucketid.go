@@ -1,0 +1,39 @@
+package schema
+
+import "encoding/binary"
+
+// WriteID is the id of a write of an item: four bytes of the replica, and its number
+// without leading zeros. No replica gives one to two writes. "" = there is none.
+type WriteID string
+
+// maxWriteID is the greatest length of an id: of a replica and of a number.
+const maxWriteID = 12
+
+// NewWriteID returns the id of a replica's write with a number, which is above 0.
+func NewWriteID(replica uint32, number uint64) WriteID {
+	var id [maxWriteID]byte
+	binary.BigEndian.PutUint32(id[:], replica)
+	binary.BigEndian.PutUint64(id[4:], number)
+	first := 4
+	for first < len(id)-1 && id[first] == 0 {
+		first++
+	}
+	return WriteID(append(id[:4:4], id[first:]...))
+}
+
+// Replica returns the replica that made the write.
+func (w WriteID) Replica() uint32 {
+	if len(w) < 5 {
+		return 0
+	}
+	return binary.BigEndian.Uint32([]byte(w[:4]))
+}
+
+// Number returns the number of the write.
+func (w WriteID) Number() uint64 {
+	var n uint64
+	for i := 4; i < len(w); i++ {
+		n = n<<8 | uint64(w[i])
+	}
+	return n
+}
