@@ -1,0 +1,60 @@
+package lease
+
+import "math"
+
+const (
+	firstEvery   = 25   // ms from a first grant to its renewal
+	everyHolder  = 8    // ms for each holder: the shortest time between renewals
+	mostScarce   = 500  // ms: the longest, while there is less than is asked for
+	mostPlenty   = 2000 // ms: the longest otherwise
+	retryWithin  = 4    // ms
+	idleAtLeast  = 25   // ms without a request after which a lease is returned
+	idleAtMost   = 1000 // ms
+	idleGaps     = 16   // the same, in mean times between requests
+	leastHeld    = 100  // ms that a lease is held at least, if it is not recalled
+	mostDoubling = 5
+)
+
+// pace says when the next lease write is due.
+type pace struct {
+	every int64 // ms between renewals
+	next  int64 // time of the next write; before it only what cannot wait is written
+	asked int64 // time of the last write
+	tries int   // returns that were refused one after the other
+	draw  float64
+}
+
+// begin starts the pace of a new lease.
+func (p *pace) begin() { p.every, p.tries = firstEvery, 0 }
+
+// applied sets the time of the next renewal: soon after a change, else later each time.
+func (p *pace) applied(now int64, holders int, scarce, changed bool) {
+	least := int64(max(firstEvery, everyHolder*holders))
+	switch {
+	case changed:
+		p.every = max(least, min(p.every, 2*least))
+	case scarce:
+		p.every = min(2*p.every, mostScarce)
+	default:
+		p.every = min(2*p.every, mostPlenty)
+	}
+	p.next = now + int64(float64(p.every)*(0.9+0.2*p.draw))
+}
+
+// refused lets the write be planned anew: the image that came with the refusal is new.
+func (p *pace) refused(now int64) {
+	p.next = now + int64(p.draw*retryWithin)
+}
+
+// returnRefused puts the next return off, longer each time: holders that fall idle
+// together refuse each other's returns.
+func (p *pace) returnRefused(now int64) {
+	p.tries++
+	p.next = now + int64(p.draw*retryWithin*math.Exp2(float64(min(p.tries, mostDoubling))))
+}
+
+// idle returns how long a lease may be without a request, in milliseconds.
+func (p *pace) idle(requests float64, holders int) int64 {
+	gaps := int64(min(idleGaps/max(requests, 1e-4), idleAtMost))
+	return max(idleAtLeast, gaps) + int64(p.draw*2*float64(holders))
+}

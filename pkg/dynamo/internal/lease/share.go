@@ -1,0 +1,194 @@
+package lease
+
+import (
+	"math"
+	"slices"
+)
+
+// The constants of the shares were tuned with the simulation of the tests. All parts are
+// fractions here, demands are parts of the rate, and times are milliseconds.
+const (
+	reserve    = 0.03 // of the rate stays in the centre while there is enough
+	headroom   = 1.15 // of a demand, while there is enough
+	shortRoom  = 1.05 // the same while there is not
+	mostShared = 0.99 // of the rate, while there is not enough
+	firstRate  = 0.05 // most rate of a first grant
+	settled    = 20   // age from which the demands of a lease are known
+)
+
+// other is what is known of another holder.
+type other struct {
+	demand float64
+	rate   float64
+	room   float64
+	stock  float64 // now, of the capacity
+}
+
+// scene is what a share is reckoned from: the centre, the own lease and the hints of the
+// other holders.
+type scene struct {
+	centreRate, centreRoom float64
+	rate, room             float64 // of the own lease
+	age                    float64 // of the own lease; below 0: none is held
+	demand                 float64 // own, of the limit that is short first
+	requests               float64 // own, in a ms
+	rtt                    float64
+	others                 []other
+}
+
+// total returns the demand of all holders.
+func (s *scene) total() float64 {
+	sum := s.demand
+	for _, o := range s.others {
+		sum += o.demand
+	}
+	return sum
+}
+
+// saturated reports whether there is less than all holders ask for.
+func (s *scene) saturated() bool { return s.total()*1.02 > 1-reserve }
+
+// share returns the rate that this holder is to have.
+func (s *scene) share() float64 {
+	short := s.saturated()
+	k := s.fair(short)
+	if k > s.rate {
+		k = min(k, s.rate+s.grantable(short))
+	}
+	// A lease keeps its rate where the difference may be noise.
+	if noise := 2.5 / math.Sqrt(max(s.requests, 1e-3)*demandMemory); math.Abs(k-s.rate) < max(0.15, noise)*s.rate {
+		return s.rate
+	}
+	return max(k, 0)
+}
+
+// fair returns the rate by the demands alone.
+func (s *scene) fair(short bool) float64 {
+	if short {
+		demands := make([]float64, 0, len(s.others))
+		for _, o := range s.others {
+			demands = append(demands, shortRoom*o.demand)
+		}
+		return maxMin(shortRoom*s.demand, demands, mostShared)
+	}
+	want := headroom * s.demand
+	return min(want*min(2, (1-reserve)/max(headroom*s.total(), 1e-9)), 1-reserve)
+}
+
+// grantable returns the most rate that one write takes from the centre.
+func (s *scene) grantable(short bool) float64 {
+	most := s.centreRate
+	if !short {
+		most = max(0, most-reserve)
+	}
+	if s.age < settled { // the first demand is a guess
+		return min(most/2, firstRate)
+	}
+	return most
+}
+
+// maxMin returns the max-min fair share of a demand beside the demands of others, when all
+// of them weigh the same and share at most total.
+func maxMin(own float64, others []float64, total float64) float64 {
+	all := append(slices.Clone(others), own)
+	slices.Sort(all)
+	for i, demand := range all {
+		level := total / float64(len(all)-i)
+		if demand > level {
+			return min(own, level)
+		}
+		total -= demand
+	}
+	return own
+}
+
+// level is what is known of one limit, in millitokens.
+type level struct {
+	whole  float64 // capacity
+	rate   float64 // refill in a ms
+	centre float64 // tokens of the centre; below 0 is debt
+	own    float64 // tokens of the lease
+	demand float64 // own, in a ms
+}
+
+// wanted is the room and the stock that a lease is to have of a limit.
+type wanted struct {
+	room  float64 // of the capacity
+	stock float64 // millitokens
+	far   bool    // the stock was far from it
+}
+
+// plenty returns room and stock while there is enough for all: room as the rate, for half
+// a second at most, and tokens as the room.
+func (s *scene) plenty(l *level, k float64) wanted {
+	b := min(max(k, s.centreRoom/4), max(l.demand*500, l.whole/50)/l.whole, s.room+max(0, s.centreRoom-reserve/2))
+	pool := max(l.centre, 0) + l.own
+	stock := min(b*l.whole, pool*b/max(1e-9, s.centreRoom+s.room))
+	if need := l.demand * 3 * s.rtt; stock < need { // what the rate does not bring
+		stock = min(need, l.own+max(l.centre, 0)/s.holders())
+	}
+	return wanted{room: b, stock: stock}
+}
+
+// scarce returns room and stock while there is less than is asked for. The tokens of the
+// centre and of all holders go to those whose rate is below their demand; the others keep
+// what they need until the next write.
+func (s *scene) scarce(l *level, k float64) wanted {
+	own := l.demand / l.rate
+	short := max(0, own-k)
+	all, stock := s.shortage(l)
+	stock += max(l.centre, 0) + l.own
+	var target float64
+	if short >= 0.02*own {
+		target = stock * short / (all + short)
+		if l.centre > 0 && l.centre < l.whole/20 {
+			target = max(target, l.own+l.centre/2)
+		}
+	} else {
+		target = min(s.enough(l), l.own+max(l.centre, 0)/s.holders())
+	}
+	if s.age < 2*settled { // what it will need is not known yet
+		target = max(target, min(max(l.centre, 0)/2, k*l.whole))
+	}
+	most := s.room + max(s.centreRoom/2, min(s.centreRoom, 0.04))
+	target = min(target, max(l.demand*250, min(l.own, l.demand*300)), most*l.whole*0.98)
+	refill := l.rate * k * max(20, min(300, 0.3*l.whole/l.rate))
+	b := min(most, (target*1.02+refill)/l.whole)
+	target = min(target, b*l.whole)
+	return wanted{room: b, stock: target, far: math.Abs(target-l.own) > max(0.3*target, l.demand*100)}
+}
+
+// enough is the stock of a holder whose rate covers its demand. A stock near it stays.
+func (s *scene) enough(l *level) float64 {
+	soon := s.soon(l.demand, l)
+	if l.own > soon*0.3 && l.own < soon*1.5 {
+		return l.own
+	}
+	return soon
+}
+
+// soon is what a demand, in millitokens a ms, needs until the next write, with its noise.
+func (s *scene) soon(demand float64, l *level) float64 {
+	cost := 1000.0
+	if s.requests > 0 && l.demand > 0 {
+		cost = l.demand / s.requests
+	}
+	return demand*(10+2*s.rtt) + 2*math.Sqrt(demand*200*cost)
+}
+
+// shortage returns the demand of the other holders beyond their rate, and the tokens that
+// they have and do not need.
+func (s *scene) shortage(l *level) (all, stock float64) {
+	for _, o := range s.others {
+		short := max(0, o.demand-o.rate)
+		tokens := o.stock * l.whole
+		if short < 0.02*o.demand {
+			tokens = max(0, tokens-s.soon(o.demand*l.rate, l))
+		}
+		all += short
+		stock += tokens
+	}
+	return all, stock
+}
+
+func (s *scene) holders() float64 { return float64(len(s.others) + 1) }

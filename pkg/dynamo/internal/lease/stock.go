@@ -1,0 +1,170 @@
+package lease
+
+import "github.com/ratelimit/ratelimit/pkg/tokenbucket"
+
+// Draw is what one spend of an operation takes of a limit, in millitokens.
+type Draw struct {
+	Limit int   // index of the limit
+	Need  int64 // balance that must be found; one token for a look
+	Take  int64 // taken, 0 to Need
+}
+
+// Stock is the tokens that a lease serves. The first candidate is the lease as the slot is
+// known to be; each other one is that of a lease write without a known outcome. What is
+// served is covered, and paid, by all of them.
+type Stock struct {
+	limits []tokenbucket.Params // of the whole item, by limit
+	cands  []candidate
+	kept   []int64 // by limit: millitokens in the room of the lease that a large request waits with
+	serves bool
+	term   uint64 // changes when a lease begins, and when one is lost
+}
+
+// Covers brings the lease up to a time and reports whether every candidate has what all
+// draws need. Nothing is taken.
+func (s *Stock) Covers(now int64, draws []Draw) bool {
+	if !s.serves {
+		return false
+	}
+	for i := range s.cands {
+		c := &s.cands[i]
+		for _, d := range draws {
+			b := &c.buckets[d.Limit]
+			*b = b.Refill(c.params[d.Limit], now)
+			if b.Tokens-s.kept[d.Limit] < d.Need {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Spend takes draws that Covers found covered at the same time.
+func (s *Stock) Spend(draws []Draw) {
+	for i := range s.cands {
+		c := &s.cands[i]
+		for _, d := range draws {
+			b := &c.buckets[d.Limit]
+			*b = b.Subtract(c.params[d.Limit], d.Take)
+		}
+	}
+}
+
+// Refund gives tokens back, 0 to tokenbucket.MaxAmount, and returns the rest, for which
+// the lease has no room: that is the centre's. Right after Spend, at the same time, it
+// takes a draw back exactly.
+func (s *Stock) Refund(now int64, limit int, amount int64) (rest int64) {
+	if !s.serves {
+		return amount
+	}
+	most := amount
+	for i := range s.cands {
+		c := &s.cands[i]
+		c.buckets[limit] = c.buckets[limit].Refill(c.params[limit], now)
+		most = min(most, max(c.params[limit].Capacity-c.buckets[limit].Tokens, 0))
+	}
+	s.add(limit, most)
+	return amount - most
+}
+
+// Charge takes as much of a charge, 0 to tokenbucket.MaxAmount, as every candidate has,
+// and overdraft more, and returns the rest, which is the centre's.
+func (s *Stock) Charge(now int64, limit int, amount, overdraft int64) (rest int64) {
+	if !s.serves {
+		return amount
+	}
+	most := min(amount, max(s.free(now, limit)+overdraft, 0))
+	s.add(limit, -most)
+	return amount - most
+}
+
+// add changes the balance of every candidate. The buckets are refilled, and have room.
+func (s *Stock) add(limit int, amount int64) {
+	for i := range s.cands {
+		c := &s.cands[i]
+		b := &c.buckets[limit]
+		if amount < 0 {
+			*b = b.Subtract(c.params[limit], -amount)
+		} else {
+			b.Tokens += amount
+		}
+	}
+}
+
+// free returns what the lease can serve of a limit at a time, in millitokens; below zero
+// is debt.
+func (s *Stock) free(now int64, limit int) int64 {
+	least := int64(0)
+	for i := range s.cands {
+		c := &s.cands[i]
+		c.buckets[limit] = c.buckets[limit].Refill(c.params[limit], now)
+		if n := c.buckets[limit].Tokens; i == 0 || n < least {
+			least = n
+		}
+	}
+	return least - s.kept[limit]
+}
+
+// Part is the part of a large request that a lease keeps while the centre is asked for
+// the rest. The tokens stay in the room of the lease, so that refill does not replace
+// them.
+type Part struct {
+	draws []Draw // Take is what is kept
+	term  uint64
+}
+
+// Keep sets aside as much of the draws as the lease has, and returns by limit what is left
+// to take at the centre. It reports false, and does nothing, where the lease has no token
+// for it.
+func (s *Stock) Keep(now int64, draws []Draw) (p Part, rest []int64, ok bool) {
+	if !s.serves {
+		return Part{}, nil, false
+	}
+	p, rest = Part{term: s.term}, make([]int64, len(s.limits))
+	for _, d := range draws {
+		n := min(d.Take, max(s.free(now, d.Limit), 0))
+		rest[d.Limit] = d.Take - n
+		if n > 0 {
+			p.draws = append(p.draws, Draw{Limit: d.Limit, Need: n, Take: n})
+		}
+	}
+	for _, d := range p.draws {
+		s.kept[d.Limit] += d.Take
+	}
+	return p, rest, len(p.draws) > 0
+}
+
+// Settle ends a Keep: the tokens are spent where the request is admitted, and free again
+// otherwise. It reports false where the lease is over: then the request has to be denied,
+// and the centre gets back what it gave.
+func (s *Stock) Settle(now int64, p Part, admitted bool) bool {
+	if p.term != s.term {
+		return !admitted
+	}
+	for _, d := range p.draws {
+		s.kept[d.Limit] -= d.Take
+		if admitted {
+			s.free(now, d.Limit)
+			s.add(d.Limit, -d.Take)
+		}
+	}
+	return s.serves || !admitted
+}
+
+// keeps reports whether a large request waits.
+func (s *Stock) keeps() bool {
+	for _, n := range s.kept {
+		if n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// clear forgets the lease and what is kept of it.
+func (s *Stock) clear() {
+	s.cands = append(s.cands[:0], empty(s.limits))
+	clear(s.kept)
+	s.serves = false
+	s.term++
+}

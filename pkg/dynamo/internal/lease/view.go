@@ -1,0 +1,63 @@
+package lease
+
+import "github.com/ratelimit/ratelimit/pkg/tokenbucket"
+
+// Version orders the states of an item: by epoch, then by serial number.
+type Version struct {
+	Epoch  int64 // raised by each write that other writes must not cross
+	Serial int64 // raised by each write
+}
+
+// after reports whether v is a later state than o.
+func (v Version) after(o Version) bool {
+	return v.Epoch > o.Epoch || v.Epoch == o.Epoch && v.Serial > o.Serial
+}
+
+// View is an item as a reply showed it.
+type View struct {
+	Exists  bool
+	Version Version
+
+	Rate   int                  // parts of the rate that the centre has
+	Room   int                  // parts of the room that the centre has
+	Centre []tokenbucket.Bucket // by limit; below zero is debt
+	Params []tokenbucket.Params // of Centre, by limit; see Scale
+
+	Own    Slot // of this replica, if HasOwn
+	HasOwn bool
+	Others []Slot // of the other replicas
+
+	// Recall says that the item waits for all leases to be returned: none is asked for.
+	Recall bool
+}
+
+// tokens returns what the centre has of a limit at a time, in millitokens, as far as the
+// view tells. Below zero is debt.
+func (v *View) tokens(l int, now int64) int64 {
+	return v.Centre[l].Available(v.Params[l], now)
+}
+
+// recalled reports whether all leases are to be returned.
+func (v *View) recalled(now int64) bool {
+	if v.Recall {
+		return true
+	}
+	for i := range v.Others {
+		if v.Others[i].wishes(now) {
+			return true
+		}
+	}
+	return false
+}
+
+// unseen returns the view of an item that was never written: all parts are the centre's,
+// and it is full.
+func unseen(limits []tokenbucket.Params) View {
+	v := View{Rate: Parts, Room: Parts}
+	for _, p := range limits {
+		whole, _ := Scale(p, Parts, Parts)
+		v.Params = append(v.Params, whole)
+		v.Centre = append(v.Centre, tokenbucket.Full(whole, 0))
+	}
+	return v
+}
