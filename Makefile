@@ -98,8 +98,8 @@ bench: $(DYNAMODB) ## Measure the targets and print each beside what was measure
 
 # In time that does not pass: what else the machine does changes nothing.
 .PHONY: compare
-compare: ## Measure token leases against group commit and one write each, and put the table and the chart into docs
-	@$(GO) test -tags bench -count=1 -timeout 10m -run '^TestCompare$$' ./pkg/dynamo/internal/comparison
+compare: ## Measure decisions of a fleet as users meet them, leases beside lease: none, and put the table and the chart into docs
+	@$(GO) test -tags bench -count=1 -timeout 20m -run '^TestCompare$$' ./pkg/dynamo/internal/comparison
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (10s), or those of PKG only

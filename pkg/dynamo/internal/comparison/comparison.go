@@ -1,7 +1,9 @@
-// Package comparison compares ways to decide on one bucket that several processes share,
-// on DynamoDB: what a decision costs, whether too much is admitted, or too little, and
-// how long callers wait. make compare measures it, in time that does not pass, and puts
-// it into docs/benchmarks.md as a [Table], with a [Chart].
+// Package comparison compares ways to decide on buckets that several processes share, on
+// DynamoDB, as users meet them: through the limiter, with its deadline and its policy.
+// It measures the cost of a decision, the calls without one in time, the tokens that are
+// let through beyond the bound, and the time that callers wait. make compare measures it,
+// in time that does not pass, and puts it into docs/benchmarks.md as a [Table], with a
+// [Chart].
 package comparison
 
 import (
@@ -10,35 +12,45 @@ import (
 	"time"
 )
 
-// Patience is how long the service waits for a decision, unless it is configured
-// otherwise; then it goes by what the rule says of a store that does not answer.
-const Patience = 15 * time.Millisecond
-
-// Result is what came of one mode under the load of one scenario.
+// Result is the outcome of one mode under one load of one scenario.
 type Result struct {
 	Scenario, Mode  string
+	Load            time.Duration // how long calls come
 	Decisions       int64
-	Writes, Refused int64 // of them, those whose condition did not hold
+	Writes, Refused int64 // Refused: of them, those whose condition did not hold
+	Hottest         int64 // of them, those to the item with the most
 	Span            time.Duration
-	Over            int64   // millitokens that the worst window has beyond the bound
+	Policy          int64   // calls that on_unavailable decided
+	Late            int64   // calls that were decided late
+	LateTokens      int64   // millitokens that they were admitted
+	Over            int64   // millitokens that the worst window has beyond the bound, however the calls in it were admitted
 	Share           float64 // of what an ideal bucket admits
-	P50, P99, P999  time.Duration
-	Late            float64 // share of the calls that had no decision within Patience
+	Needless        int64   // calls that were denied though the tokens were there
+	P50, P99        time.Duration
 }
 
 // Cost is how many writes a decision takes.
-func (r Result) Cost() float64 { return float64(r.Writes) / float64(max(r.Decisions, 1)) }
+func (r Result) Cost() float64 { return r.Part(r.Writes) }
 
-const heading = "| scenario | mode | writes a decision | writes a second | of them refused | tokens over | of the ideal | p50 | p99 | p99.9 | later than 15 ms |"
+// Part is a number of calls as a part of all.
+func (r Result) Part(n int64) float64 { return float64(n) / float64(max(r.Decisions, 1)) }
+
+// PerSecond is how many writes a second the hottest item takes.
+func (r Result) PerSecond() float64 { return float64(r.Hottest) / max(r.Span.Seconds(), 1e-9) }
+
+// RefusedPart is the part of the writes that was refused.
+func (r Result) RefusedPart() float64 { return float64(r.Refused) / float64(max(r.Writes, 1)) }
+
+const heading = "| scenario | mode | writes a decision | writes a second | refused | by policy | late | tokens over | of the ideal | needless | p50 | p99 |"
 
 // Table returns results as a table in Markdown, a row each.
 func Table(results []Result) string {
 	var b strings.Builder
 	b.WriteString(heading + "\n" + strings.Repeat("| --- ", strings.Count(heading, "|")-1) + "|\n")
 	for _, r := range results {
-		fmt.Fprintf(&b, "| %s | %s | %s | %.0f | %.0f %% | %s | %.3f | %s | %s | %s | %.1f %% |\n",
-			r.Scenario, r.Mode, figures(r.Cost()), float64(r.Writes)/max(r.Span.Seconds(), 1e-9), 100*float64(r.Refused)/float64(max(r.Writes, 1)),
-			strings.TrimSuffix(fmt.Sprintf("%.3f", float64(r.Over)/1000), ".000"), r.Share, millis(r.P50), millis(r.P99), millis(r.P999), 100*r.Late)
+		fmt.Fprintf(&b, "| %s | %s | %s | %.0f | %.0f %% | %s | %s | %s | %.3f | %.1f %% | %s | %s |\n",
+			r.Scenario, r.Mode, figures(r.Cost()), r.PerSecond(), 100*r.RefusedPart(), percent(r.Part(r.Policy)), percent(r.Part(r.Late)),
+			strings.TrimSuffix(fmt.Sprintf("%.3f", float64(r.Over)/1000), ".000"), r.Share, 100*r.Part(r.Needless), millis(r.P50), millis(r.P99))
 	}
 	return b.String()
 }
@@ -50,8 +62,22 @@ func figures(x float64) string {
 		return fmt.Sprintf("%.2f", x)
 	case x >= 0.1:
 		return fmt.Sprintf("%.3f", x)
-	default:
+	case x >= 0.01:
 		return fmt.Sprintf("%.4f", x)
+	default:
+		return fmt.Sprintf("%.5f", x)
+	}
+}
+
+// percent writes a part, with decimals where it is small; none is 0.
+func percent(part float64) string {
+	switch {
+	case part == 0:
+		return "0"
+	case part < 0.01:
+		return fmt.Sprintf("%.3f %%", 100*part)
+	default:
+		return fmt.Sprintf("%.1f %%", 100*part)
 	}
 }
 

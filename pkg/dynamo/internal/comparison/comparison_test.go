@@ -18,42 +18,54 @@ const (
 	chart = "../../../../docs/leases.svg"
 )
 
-// faults returns what a result of a mode lacks that it must have.
-func faults(sc *scenario, r comparison.Result) (faults []string) {
-	add := func(format string, args ...any) {
-		faults = append(faults, fmt.Sprintf("%s, %s: ", r.Scenario, r.Mode)+fmt.Sprintf(format, args...))
-	}
-	if r.Mode == modeOneWrite {
-		return nil
-	}
-	if r.Over > 0 {
-		add("%d millitokens over in a window", r.Over)
-	}
-	if r.Mode != modeLeases {
-		return faults
-	}
-	if most := sc.demands.mostWrites; most > 0 && r.Cost() > most {
-		add("%.5f writes a decision, want at most %.3f", r.Cost(), most)
-	}
-	if r.Share < sc.demands.leastShare {
-		add("%.4f of the ideal are admitted, want at least %.3f", r.Share, sc.demands.leastShare)
-	}
-	return faults
-}
-
-// Nothing is admitted too much, and leases cost little, under those loads that are
-// short enough for a test.
+// The bound is kept, and targets are met, under those loads that are short enough for a
+// test.
 func TestScenarios(t *testing.T) {
 	for _, sc := range scenarios() {
-		if !sc.short {
+		if !sc.tested {
 			continue
 		}
 		for _, mode := range []string{modeGroupCommit, modeLeases} {
 			t.Run(sc.name+"/"+mode, func(t *testing.T) {
-				for _, fault := range faults(&sc, measure(t, sc, mode)) {
-					t.Error(fault)
+				r := measure(t, &sc, mode, false)
+				for _, fault := range faults(&sc, r, false) {
+					report(t, fault)
 				}
 			})
+		}
+	}
+}
+
+// report fails the test, or only tells, where targets are not asserted.
+func report(t *testing.T, fault string) {
+	t.Helper()
+	if asserted {
+		t.Error(fault)
+		return
+	}
+	t.Log("a target is missed: " + fault)
+}
+
+// A result that misses a target is found out, and one that meets all is not.
+func TestFaults(t *testing.T) {
+	sc := scenarios()[0]
+	good := comparison.Result{Scenario: "A", Mode: modeLeases, Decisions: 100_000, Writes: 100, Hottest: 100, Span: time.Second, Late: 90, LateTokens: 9000, Over: 9000, Share: 0.991}
+	if got := faults(&sc, good, true); len(got) > 0 {
+		t.Errorf("a good result: %q", got)
+	}
+	for name, spoil := range map[string]func(*comparison.Result){
+		"policy":    func(r *comparison.Result) { r.Policy = 1 },
+		"over":      func(r *comparison.Result) { r.Over++ },
+		"writes":    func(r *comparison.Result) { r.Writes = 201 },
+		"hottest":   func(r *comparison.Result) { r.Mode, r.Hottest = modeGroupCommit, 1001 },
+		"refused":   func(r *comparison.Result) { r.Mode, r.Refused = modeGroupCommit, 11 },
+		"undecided": func(r *comparison.Result) { r.Late = 101 },
+		"share":     func(r *comparison.Result) { r.Share = 0.9899 },
+	} {
+		bad := good
+		spoil(&bad)
+		if got := faults(&sc, bad, true); len(got) != 1 {
+			t.Errorf("%s: %q, want one fault", name, got)
 		}
 	}
 }
@@ -75,7 +87,7 @@ func TestThePageHasAllScenarios(t *testing.T) {
 		got = append(got, p.Scenario+", "+p.Mode)
 	}
 	for _, sc := range scenarios() {
-		for _, mode := range modes() {
+		for _, mode := range modesOf(&sc) {
 			want = append(want, sc.name+", "+mode)
 		}
 		if line := fmt.Sprintf("- **%s** %s.", sc.name, sc.text); !strings.Contains(string(text), line) {
@@ -96,13 +108,13 @@ func TestThePageHasAllScenarios(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	results := []comparison.Result{
-		{Scenario: "A", Mode: "m", Decisions: 10_000, Writes: 17, Refused: 8, Span: 2 * time.Second, Share: 1, P50: 3500 * time.Microsecond, P99: time.Second},
-		{Scenario: "B", Mode: "m", Decisions: 100, Writes: 250, Span: time.Second, Over: 1500, Share: 0.98765, Late: 0.25},
+		{Scenario: "A", Mode: "m", Decisions: 10_000, Writes: 17, Refused: 8, Hottest: 16, Span: 2 * time.Second, Share: 1, P50: 3500 * time.Microsecond, P99: time.Second, Late: 12},
+		{Scenario: "B", Mode: "m", Decisions: 100, Writes: 250, Hottest: 250, Span: time.Second, Over: 1500, Share: 0.98765, Policy: 25, Needless: 1},
 	}
 	table := comparison.Table(results)
 	want := []string{
-		"| A | m | 0.0017 | 8 | 47 % | 0 | 1.000 | 3.5 ms | 1000.0 ms | 0.0 ms | 0.0 % |",
-		"| B | m | 2.50 | 250 | 0 % | 1.500 | 0.988 | 0.0 ms | 0.0 ms | 0.0 ms | 25.0 % |",
+		"| A | m | 0.00170 | 8 | 47 % | 0 | 0.120 % | 0 | 1.000 | 0.0 % | 3.5 ms | 1000.0 ms |",
+		"| B | m | 2.50 | 250 | 0 % | 25.0 % | 0 | 1.500 | 0.988 | 1.0 % | 0.0 ms | 0.0 ms |",
 	}
 	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(table), "\n")[2:]); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
@@ -122,8 +134,8 @@ func TestParseRefuses(t *testing.T) {
 	for name, page := range map[string]string{
 		"no table":    "# Page\n",
 		"a short row": table + "| A | m | 1 |\n",
-		"no number":   table + "| A | m | x | 8 | 47 % | 0 | 1.000 | 3.5 ms | 1 ms | 0 ms | 0 % |\n",
-		"not above 0": table + "| A | m | 0.0000 | 8 | 47 % | 0 | 1.000 | 3.5 ms | 1 ms | 0 ms | 0 % |\n",
+		"no number":   table + "| A | m | x | 8 | 47 % | 0 | 0 | 0 | 1.000 | 0 % | 1 ms | 0 ms |\n",
+		"not above 0": table + "| A | m | 0.0000 | 8 | 47 % | 0 | 0 | 0 | 1.000 | 0 % | 1 ms | 0 ms |\n",
 	} {
 		if got, err := comparison.Parse(page); err == nil {
 			t.Errorf("%s: got %v, want an error", name, got)

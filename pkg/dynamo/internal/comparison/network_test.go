@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -15,28 +14,82 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 )
 
-// Latencies are log-normal: half of the calls take less than medianLatency, one of a
-// hundred more than 10 ms.
+// Latencies are log-normal: half of the calls take less than medianLatency, unless the
+// scenario has another median, and one of a hundred more than 10 ms.
 const (
 	medianLatency = 3500 * time.Microsecond
 	latencySpread = 0.4513 // ln(10 ms/3.5 ms) by the 99th percentile of the normal distribution, 2.3263
+	coldFactor    = 10     // how much longer messages take while the network is cold
 )
 
 // network is a client whose calls take time, half of it on the way there and half on the
-// way back. It counts what it sends of buckets.
+// way back. Its writes are counted.
 type network struct {
 	dynamo.Client
+
+	median time.Duration
+	warm   time.Time // until then it is cold
+	tally  *tally
+
 	mu sync.Mutex
 	r  *rand.Rand
+}
 
-	writes, refused, reads atomic.Int64
+// tally counts the writes of all replicas.
+type tally struct {
+	mu              sync.Mutex
+	writes, refused int64
+	items           map[string]int64 // writes of each item
+}
+
+func newTally() *tally { return &tally{items: make(map[string]int64)} }
+
+// wrote counts a write of an item.
+func (t *tally) wrote(key map[string]types.AttributeValue, err error) {
+	name := text(key["PK"]) + "\x00" + text(key["SK"])
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.writes++
+	t.items[name]++
+	if refused := (*types.ConditionalCheckFailedException)(nil); errors.As(err, &refused) {
+		t.refused++
+	}
+}
+
+func text(v types.AttributeValue) string {
+	s, _ := v.(*types.AttributeValueMemberS)
+	if s == nil {
+		return ""
+	}
+	return s.Value
+}
+
+// hottest returns the writes of the item with the most.
+func (t *tally) hottest() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	most := int64(0)
+	for _, n := range t.items {
+		most = max(most, n)
+	}
+	return most
+}
+
+// reset counts from 0.
+func (t *tally) reset() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.writes, t.refused, t.items = 0, 0, make(map[string]int64)
 }
 
 // travel calls something after one half of a latency, and returns after the other.
 func (n *network) travel(ctx context.Context, do func() error) error {
 	n.mu.Lock()
-	half := time.Duration(float64(medianLatency) * math.Exp(latencySpread*n.r.NormFloat64()) / 2)
+	half := time.Duration(float64(n.median) * math.Exp(latencySpread*n.r.NormFloat64()) / 2)
 	n.mu.Unlock()
+	if time.Now().Before(n.warm) {
+		half *= coldFactor
+	}
 	if err := pause(ctx, half); err != nil {
 		return err
 	}
@@ -54,18 +107,10 @@ func (n *network) draw(most time.Duration) time.Duration {
 	return time.Duration(n.r.Int64N(int64(most) + 1))
 }
 
-// wrote counts a write.
-func (n *network) wrote(err error) {
-	n.writes.Add(1)
-	if refused := (*types.ConditionalCheckFailedException)(nil); errors.As(err, &refused) {
-		n.refused.Add(1)
-	}
-}
-
 func (n *network) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (out *dynamodb.UpdateItemOutput, err error) {
 	err = n.travel(ctx, func() (err error) {
 		out, err = n.Client.UpdateItem(ctx, in, opts...)
-		n.wrote(err)
+		n.tally.wrote(in.Key, err)
 		return err
 	})
 	return out, err
@@ -74,7 +119,7 @@ func (n *network) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, 
 func (n *network) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (out *dynamodb.PutItemOutput, err error) {
 	err = n.travel(ctx, func() (err error) {
 		out, err = n.Client.PutItem(ctx, in, opts...)
-		n.wrote(err)
+		n.tally.wrote(in.Item, err)
 		return err
 	})
 	return out, err
@@ -83,7 +128,14 @@ func (n *network) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts .
 func (n *network) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (out *dynamodb.GetItemOutput, err error) {
 	err = n.travel(ctx, func() (err error) {
 		out, err = n.Client.GetItem(ctx, in, opts...)
-		n.reads.Add(1)
+		return err
+	})
+	return out, err
+}
+
+func (n *network) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (out *dynamodb.BatchGetItemOutput, err error) {
+	err = n.travel(ctx, func() (err error) {
+		out, err = n.Client.BatchGetItem(ctx, in, opts...)
 		return err
 	})
 	return out, err

@@ -1,21 +1,38 @@
 package comparison_test
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// scenario is a load on one bucket. Calls take one token each, at random times.
+// scenario is a load on one bucket, or on the buckets of a few keys and of their parent.
+// Calls come at random times, and find the replicas as they are after their start: they
+// have not read the limits, and there is no bucket.
 type scenario struct {
 	name     string
 	text     string
 	replicas int
 	limit    limiter.Limit
-	phases   []phase // one after the other
-	times    int     // that they are gone through
-	short    bool    // what a test of every change runs
-	demands  demands // on the run with token leases
+	short    load
+	long     load // of which the page tells; 12 s of calls where not said otherwise
+	demands  demands
+
+	keys    []float64     // their parts of the calls; none = the limit is of the only entity
+	own     limiter.Limit // of each key; limit is that of their parent
+	most    int64         // tokens of a call, 1 to that by chance; 0 = 1
+	spread  []float64     // the replicas' parts of the calls; none = the same for all
+	moves   time.Duration // all calls come to one replica, to another each time; 0 = never
+	latency time.Duration // half of all messages take less; 0 = medianLatency
+	warms   time.Duration // for so long after the start messages take ten times as long
+	tested  bool          // its short load is run with the tests of every change
+}
+
+// load is what is asked for over a time.
+type load struct {
+	phases []phase // one after the other
+	times  int     // that they are gone through
 }
 
 // phase is a time in which calls come at one rate.
@@ -24,56 +41,78 @@ type phase struct {
 	lasts time.Duration
 }
 
-// demands are what a run must show.
-type demands struct {
-	mostWrites float64 // a decision; 0 = any
-	leastShare float64 // of the ideal
-}
+// lasting returns the load of one rate.
+func lasting(rate float64, lasts time.Duration) load { return load{[]phase{{rate, lasts}}, 1} }
 
 // limitOf is a limit of so many tokens a second.
 func limitOf(capacity, rate int64) limiter.Limit {
 	return limiter.Custom("l", capacity, rate, time.Second)
 }
 
+// zipf returns the parts of n, where the i-th has 1/i of the first.
+func zipf(n int) []float64 {
+	parts := make([]float64, n)
+	for i := range parts {
+		parts[i] = 1 / float64(i+1)
+	}
+	return parts
+}
+
+// draw returns an index by chance, according to its part.
+func draw(r *rand.Rand, parts []float64) int {
+	sum := 0.0
+	for _, p := range parts {
+		sum += p
+	}
+	x := r.Float64() * sum
+	for i, p := range parts {
+		if x -= p; x < 0 {
+			return i
+		}
+	}
+	return len(parts) - 1
+}
+
 // scenarios are those of the comparison, by the letters of its table.
 func scenarios() []scenario {
 	const s = time.Second
-	return []scenario{
-		{
-			name: "A", text: "hot, under its limit: 10,000 calls a second, limit 20,000", replicas: 3, limit: limitOf(20_000, 20_000),
-			phases: []phase{{10_000, 10 * s}}, times: 1, demands: demands{0.002, 0.999},
-		},
-		{
-			name: "G", text: "warm, under its limit: 1,000 calls a second, limit 2,000", replicas: 3, limit: limitOf(2000, 2000),
-			phases: []phase{{1000, 20 * s}}, times: 1, short: true, demands: demands{0.02, 0.999},
-		},
-		{
-			name: "B", text: "twice its limit: 10,000 calls a second, limit 5,000", replicas: 3, limit: limitOf(5000, 5000),
-			phases: []phase{{10_000, 10 * s}}, times: 1, short: true, demands: demands{0.02, 0.97},
-		},
-		{
-			name: "C", text: "storm of denials: 10,000 calls a second, limit 10, burst 100", replicas: 3, limit: limitOf(100, 10),
-			phases: []phase{{10_000, 10 * s}}, times: 1, demands: demands{0, 0.97},
-		},
-		{
-			name: "D", text: "cold: 50 calls a second, limit 1, burst 60", replicas: 3, limit: limitOf(60, 1),
-			phases: []phase{{50, 30 * s}}, times: 1, short: true, demands: demands{0, 0.97},
-		},
-		{
-			name: "E", text: "on and off: 5,000 calls a second for 1 s of every 5 s, limit 1,000, burst 5,000", replicas: 3, limit: limitOf(5000, 1000),
-			phases: []phase{{5000, s}, {0, 4 * s}}, times: 5, demands: demands{0, 0.97},
-		},
-		{
-			name: "H", text: "a burst of 1,000, 10 s of nothing, a burst of 40,000; limit 1,000, burst 5,000", replicas: 3, limit: limitOf(5000, 1000),
-			phases: []phase{{10_000, s / 10}, {0, 10 * s}, {40_000, s}, {0, s}}, times: 1, demands: demands{0, 0.97},
-		},
-		{
-			name: "J", text: "ten replicas under the limit: 40,000 calls a second, limit 80,000", replicas: 10, limit: limitOf(80_000, 80_000),
-			phases: []phase{{40_000, 6 * s}}, times: 1, demands: demands{0.0025, 0.999},
-		},
-		{
-			name: "I", text: "ten replicas, twice the limit: 40,000 calls a second, limit 20,000", replicas: 10, limit: limitOf(20_000, 20_000),
-			phases: []phase{{40_000, 3 * s}}, times: 1, demands: demands{0, 0.97},
-		},
+	steady := func(rate float64) (short, long load) { return lasting(rate, 3*s), lasting(rate, 12*s) }
+	of := func(name, text string, replicas int, limit limiter.Limit, rate float64, d demands) scenario {
+		sc := scenario{name: name, text: text, replicas: replicas, limit: limit, demands: d}
+		sc.short, sc.long = steady(rate)
+		return sc
 	}
+	a := of("A", "hot, under its limit: 10,000 calls a second, limit 20,000", 3, limitOf(20_000, 20_000), 10_000, demands{under: true, writes: 0.002})
+	g := of("G", "warm, under its limit: 1,000 calls a second, limit 2,000", 3, limitOf(2000, 2000), 1000, demands{under: true})
+	b := of("B", "twice its limit: 10,000 calls a second, limit 5,000", 3, limitOf(5000, 5000), 10_000, demands{writes: 0.002})
+	c := of("C", "storm of denials: 10,000 calls a second, limit 10, burst 100", 3, limitOf(100, 10), 10_000, demands{})
+	d := of("D", "cold: 50 calls a second, limit 1, burst 60", 3, limitOf(60, 1), 50, demands{})
+	d.short, d.long = lasting(50, 12*s), lasting(50, 30*s) // few calls: each weighs more
+	e := scenario{name: "E", text: "on and off: 5,000 calls a second for 1 s of every 5 s, limit 1,000, burst 5,000", replicas: 3, limit: limitOf(5000, 1000)}
+	e.short, e.long = load{[]phase{{5000, s}, {0, 4 * s}}, 1}, load{[]phase{{5000, s}, {0, 4 * s}}, 3}
+	h := scenario{name: "H", text: "a burst of 1,000, 10 s of nothing, a burst of 40,000; limit 1,000, burst 5,000", replicas: 3, limit: limitOf(5000, 1000), demands: demands{writes: 0.002}}
+	h.short = load{[]phase{{10_000, s / 10}, {0, 10 * s}, {40_000, s}, {0, s}}, 1}
+	h.long = load{h.short.phases, 3}
+	j := of("J", "ten replicas under the limit: 40,000 calls a second, limit 80,000", 10, limitOf(80_000, 80_000), 40_000, demands{under: true, writes: 0.002})
+	i := of("I", "ten replicas, twice the limit: 40,000 calls a second, limit 20,000", 10, limitOf(20_000, 20_000), 40_000, demands{writes: 0.003})
+	g.tested, b.tested, d.tested = true, true, true
+	return append([]scenario{a, g, b, c, d, e, h, j, i}, harderScenarios(of)...)
+}
+
+// harderScenarios have demand that moves or leans to one side, a slow store, requests of
+// many tokens, a parent, and a start of everything at once.
+func harderScenarios(of func(name, text string, replicas int, limit limiter.Limit, rate float64, d demands) scenario) []scenario {
+	k := of("K", "demand that moves from replica to replica every 2 s: 9,000 calls a second, limit 10,000", 3, limitOf(10_000, 10_000), 9000, demands{under: true, writes: 0.002})
+	k.moves = 2 * time.Second
+	l := of("L", "ten replicas, the second with half of the calls of the first, the third with a third: 20,000 a second, limit 10,000", 10, limitOf(10_000, 10_000), 20_000, demands{writes: 0.004})
+	l.spread = zipf(10)
+	m := of("M", "a slow store, half of whose messages take more than 40 ms: 10,000 calls a second, limit 5,000", 3, limitOf(5000, 5000), 10_000, demands{writes: 0.002, slow: true})
+	m.latency = 40 * time.Millisecond
+	n := of("N", "requests of 1 to 100 tokens: 2,000 calls a second, 101,000 tokens, limit 50,000", 3, limitOf(50_000, 50_000), 2000, demands{})
+	n.most = 100
+	o := of("O", "a parent of four keys: 8,000 calls a second, half of them of one key, limit of each key 2,000, of the parent 5,000", 3, limitOf(5000, 5000), 8000, demands{})
+	o.keys, o.own = zipf(4), limitOf(2000, 2000)
+	p := of("P", "three times the limit from a cold start, when messages take ten times as long for half a second: 3,000 calls a second, limit 1,000", 3, limitOf(1000, 1000), 3000, demands{})
+	p.warms, p.tested = time.Second/2, true
+	return []scenario{k, l, m, n, o, p}
 }
