@@ -1,14 +1,13 @@
-// Package ratemodel checks the writes of rate leases over one number per limit, before
-// any code of the store rests on them. The store does not use these forms yet;
+// Package ratemodel checks the writes of rate leases over one number per limit.
 // docs/rate-leases.md has their table.
 //
 // # State
 //
-// A bucket is an item, or two if it is cut into shards. For each limit the item has
-// one number v, the deficit in virtual time: v less the refill R(t) is missing.
-// The rate and the capacity are cut into parts. The item is the centre; it has the
-// parts that no holder has. A holder has parts of both in one slot of the item, and serves requests
-// from a bucket of its own in memory.
+// A bucket is an item, or up to four if it is cut into shards; the bucket of its parent is
+// another item. For each limit an item has one number v, the deficit in virtual time: v less
+// the refill R(t) is missing. The rate and the capacity are cut into parts. The item is the
+// centre; it has the parts that no holder has. A holder has parts of both in one slot of
+// the item, and serves requests from a bucket of its own in memory.
 //
 // # Runs
 //
@@ -25,8 +24,11 @@
 // refunds, each effect lies between its plan and its commit.
 //
 // The ledger: a write changes the units of the centre and of the holders by its own
-// tokens and by losses that have a cause. So nothing comes from nowhere, and nothing is lost but refill beyond a full part, a lift, a
-// share under way, and a dead lease.
+// tokens and by losses that have a cause. So nothing comes from nowhere, and nothing is
+// lost but refill beyond a full part, a lift, and a dead lease.
+//
+// The account: each caller was told what the store holds. An admission is paid once, also
+// one that was late; a denial takes nothing that is not given back.
 //
 // A [Guard] is a condition or a rule that a run can do without, to show that one of
 // the oracles notices.

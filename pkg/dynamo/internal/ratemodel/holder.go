@@ -3,13 +3,14 @@ package ratemodel
 // candidate is a lease that the slot may hold: the one that it is known to hold, or
 // the result of a lease write that is under way.
 type candidate struct {
-	id, old int64 // old: the slot that the write pins
+	id      int64
+	serial  int64 // n and epoch of the item that the write is pinned to
+	epoch   int64
 	limits  [maxLimits]limit
 	rate    int64 // parts of the rate that refill it
-	granted int64 // parts of the rate that it has once its write is known to be applied
+	granted int64 // the same, once the write is known to be applied
 	room    int64 // parts of the room
 	stock   [maxLimits]int64
-	most    [maxLimits]int64 // units that it may refill to
 	lost    [maxLimits]int64 // units that the rate was good for and the stock did not get
 	at      int64            // the clock up to which it is refilled
 	endMono int64
@@ -42,18 +43,9 @@ func (c *candidate) refill(now int64) {
 	}
 	c.at = now
 	for l, lim := range c.limits {
-		due := lim.amount * c.granted * dt
-		gain := min(lim.amount*c.rate*dt, max(0, c.most[l]-c.stock[l]))
+		gain := min(lim.amount*c.rate*dt, max(0, lim.room(c.room)-c.stock[l]))
 		c.stock[l] += gain
-		c.lost[l] += due - gain
-	}
-}
-
-// whole gives a candidate all that its write granted.
-func (c *candidate) whole() {
-	c.rate = c.granted
-	for l, lim := range c.limits {
-		c.most[l] = lim.room(c.room)
+		c.lost[l] += lim.amount*c.granted*dt - gain
 	}
 }
 
@@ -65,59 +57,26 @@ func (c *candidate) confirmedAt(r *replica, applied bool) {
 	}
 }
 
-// settle keeps the candidates that a slot with this id allows. It reports that none
-// is left: nothing is leased, or the slot was reaped.
-func (h *holder) settle(r *replica, id int64) bool {
+// settle keeps the candidates that a state of the item allows: the one of its slot, and
+// those whose writes are pinned to this very state. It reports that none is left.
+func (h *holder) settle(r *replica, it *item) bool {
 	h.refill(r)
-	found := -1
-	for i, c := range h.cands {
-		if c.id == id {
-			found = i
-		}
-	}
-	if found < 0 || found > 0 && id == 0 {
-		r.world.orphan(h.cands)
-		return true
-	}
-	now := h.cands[found]
-	keep := []*candidate{now}
-	var gone []*candidate
+	var held *candidate
+	var open []*candidate
 	for _, c := range h.cands {
 		switch {
-		case c == now:
-		case c.old == id:
-			keep = append(keep, c)
-		default:
-			gone = append(gone, c)
+		case c.id == it[slotID(h.slot)] && held == nil:
+			held = c
+		case c.serial == it[attrCount] && c.epoch == it[attrEpoch] && c != held:
+			open = append(open, c)
 		}
 	}
-	r.world.orphan(gone)
-	if found > 0 {
-		now.whole()
+	if held == nil || held.id == 0 && len(open) == 0 {
+		return true
 	}
-	h.cands = keep
+	held.rate = held.granted
+	h.cands = append([]*candidate{held}, open...)
 	return false
-}
-
-// orphan keeps for the ledger the first grants that may still land: after a return
-// the slot is absent again, as they require. No holder serves them; they are reaped.
-func (w *world) orphan(cands []*candidate) {
-	for _, c := range cands {
-		if c.old == 0 && c.id != 0 {
-			w.dead = append(w.dead, &holder{cands: []*candidate{c}})
-		}
-	}
-}
-
-// drop forgets a lease write that was refused. It reports that nothing is left.
-func (h *holder) drop(refused *candidate) bool {
-	for i, c := range h.cands {
-		if i > 0 && c == refused {
-			h.cands = append(h.cands[:i:i], h.cands[i+1:]...)
-			break
-		}
-	}
-	return len(h.cands) == 1 && h.cands[0].id == 0
 }
 
 // serves reports whether the lease has started and has not ended.
@@ -148,47 +107,77 @@ func (h *holder) spend(l int, units int64) {
 	}
 }
 
+// tokens is the whole tokens that the lease has for a request.
+func (h *holder) tokens(g Guard, l int) int64 {
+	return max(0, h.free(g, l)) / max(1, h.cands[0].limits[l].units(1))
+}
+
+// admits reports whether the lease has all tokens of a request.
+func (h *holder) admits(r *replica, tokens [maxLimits]int64) bool {
+	if !h.serves(r) {
+		return false
+	}
+	h.refill(r)
+	for l, n := range tokens {
+		if n > 0 && h.tokens(r.world.removed, l) < n {
+			return false
+		}
+	}
+	return true
+}
+
+// serve admits a request from the lease.
+func (r *replica) serve(h *holder, op *operation) {
+	w := r.world
+	w.stats.Local++
+	op.answer, op.told = yes, yes
+	for l, n := range op.tokens {
+		if n > 0 {
+			h.pay(w, op.item, l, n)
+			w.admit(op, l, n)
+		}
+	}
+	op.commits = 1
+	w.tracef("r%d admits %v of its lease on item %d at %d", r.n, op.tokens, op.item, op.at)
+}
+
+// pay takes whole tokens from the lease.
+func (h *holder) pay(w *world, i, l int, n int64) {
+	units := h.cands[0].limits[l].units(n)
+	if h.find(w.items[i][slotID(h.slot)]) == nil {
+		w.fail("slot %d of item %d is served after it was reaped", h.slot, i)
+	}
+	h.spend(l, units)
+	w.book.local(w, h, i, l, units)
+}
+
 // local admits a request from the lease, or asks the centre for the rest.
 func (r *replica) local() {
 	w := r.world
-	i := r.sharded()
+	i := r.pick()
 	h := r.holders[i]
 	if h == nil || !h.serves(r) {
 		return
 	}
-	h.refill(r)
-	tokens := r.request(i)
-	op := r.operation(kindTake, i, tokens)
-	missing := false
-	for l, n := range tokens {
-		lim := h.cands[0].limits[l]
-		if n == 0 {
-			continue
-		}
-		op.held[l] = min(n, max(0, h.free(w.removed, l))/max(1, lim.units(1)))
-		op.tokens[l] = n - op.held[l]
-		missing = missing || op.tokens[l] > 0
-	}
-	if missing {
-		r.large(h, op)
+	op := r.operation(kindTake, i, r.request(i))
+	if h.admits(r, op.tokens) {
+		r.serve(h, op)
 		return
 	}
-	w.stats.Local++
-	for l, n := range tokens {
-		if n > 0 {
-			h.spend(l, h.cands[0].limits[l].units(n))
-			w.book.local(w, h, i, l, h.cands[0].limits[l].units(n))
-			w.admit(op, l, n)
-		}
+	if !w.shape.large {
+		return
 	}
-	w.tracef("r%d admits %v of its lease at %d", r.n, tokens, op.at)
+	for l, n := range op.tokens {
+		op.held[l] = min(n, h.tokens(w.removed, l))
+		op.tokens[l] -= op.held[l]
+	}
+	if op.held != [maxLimits]int64{} {
+		r.large(h, op)
+	}
 }
 
 // large keeps the tokens of the lease and takes the rest from the centre.
 func (r *replica) large(h *holder, op *operation) {
-	if !r.world.shape.large || op.held == [maxLimits]int64{} {
-		return
-	}
 	op.holder = h
 	if !r.takeFor(op) {
 		return
@@ -229,18 +218,12 @@ func (h *holder) spendHeld(r *replica, op *operation) {
 }
 
 // charge takes the part of a charge that the lease has.
-func (h *holder) charge(r *replica, tokens *[maxLimits]int64) {
+func (h *holder) charge(r *replica, i int, tokens *[maxLimits]int64) {
 	h.refill(r)
-	i := 0
-	if r.holders[1] == h {
-		i = 1
-	}
 	for l := range r.world.shape.limits {
-		lim := h.cands[0].limits[l]
-		n := min(tokens[l], max(0, h.free(r.world.removed, l))/lim.units(1))
+		n := min(tokens[l], h.tokens(r.world.removed, l))
 		tokens[l] -= n
-		h.spend(l, lim.units(n))
-		r.world.book.local(r.world, h, i, l, lim.units(n))
-		r.world.charged(r.clock(), l, n)
+		h.pay(r.world, i, l, n)
+		r.world.charged(i, r.clock(), l, n)
 	}
 }

@@ -5,7 +5,10 @@ const (
 	maxReplicas = 3
 	maxLives    = 3 // a crashed replica comes back as another holder
 	maxSlots    = maxReplicas * maxLives
-	maxItems    = 2 // the item of the bucket and its second shard
+	maxShards   = 4
+	parentItem  = maxShards // the bucket of the parent, which has one item
+	maxItems    = maxShards + 1
+	maxSplits   = 2 // log2 of maxShards
 )
 
 // attr is an attribute of an item. An absent number or id is zero.
@@ -14,25 +17,28 @@ type attr int
 const (
 	attrCreated  attr = iota // 1 once the item exists
 	attrVersion              // cv: version of the limits
-	attrCount                // n: +1 with each write, orders the states that replies bring
+	attrCount                // n: +1 with each write; with ep it pins the whole item, and orders states
 	attrRate                 // kc: parts of the rate that the centre has
 	attrLine                 // kt: the centre's refill clock K(t) is kc·t + kt
 	attrRoom                 // bc: parts of the room that the centre has
-	attrEpoch                // ep: +1 with each split, merge, retirement
-	attrLevel                // lvl: 1 or 2 shards
+	attrEpoch                // ep: the time of the creation; rises with all that commuting writes rest on
+	attrLevel                // lvl: of how many equal shards it is one
 	attrMove                 // mv: epoch of a split whose child is to be created
 	attrMoveAt               // when the tokens that move were counted
 	attrRetired              // rt: 1 on a shard that is not in use
-	attrAbsorbed             // pe: epoch of the last child that was absorbed
-	attrMoved                // tokens that move, one attribute a limit
-	attrDeficit  = attrMoved + maxLimits
-	attrOwn      = attrDeficit + maxLimits // lw: id of the last take, one a replica
+	attrBirth                // epoch at which a shard was made
+	attrChildren             // births of the shards that were split off, one attribute a level
+	attrMoved    = attrChildren + maxSplits
+	attrDeficit  = attrMoved + maxLimits // v, one a limit
+	attrCarried  = attrDeficit + maxLimits
+	attrOwn      = attrCarried + maxLimits // lw: id of the last take, one a replica
 	attrPaid     = attrOwn + maxReplicas   // lc: id of the last charge or refund, one a replica
 	attrSlot     = attrPaid + maxReplicas  // ls: id, rate and room of a holder
 	attrs        = attrSlot + 3*maxSlots
 )
 
 func deficit(l int) attr  { return attrDeficit + attr(l) }
+func carried(l int) attr  { return attrCarried + attr(l) }
 func moved(l int) attr    { return attrMoved + attr(l) }
 func slotID(s int) attr   { return attrSlot + attr(3*s) }
 func slotRate(s int) attr { return slotID(s) + 1 }
@@ -47,7 +53,6 @@ type comparison string
 const (
 	equal   comparison = "="
 	differs comparison = "<>"
-	below   comparison = "<"
 	atMost  comparison = "<="
 	atLeast comparison = ">="
 )
@@ -66,8 +71,6 @@ func (c test) holds(it *item) bool {
 		return v == c.value
 	case differs:
 		return v != c.value
-	case below:
-		return v < c.value
 	case atMost:
 		return v <= c.value
 	case atLeast:
@@ -83,15 +86,17 @@ type change struct {
 	value int64
 }
 
-// kind is the row of the table of writes that a write belongs to. Most switches are
-// about a few of them.
+// kind is the purpose of a write.
 type kind = string
 
+// Takes, charges and refunds commute; they may be exact too. All others are exact.
 const (
-	kindCreate kind = "create"
 	kindTake   kind = "take"
 	kindCharge kind = "charge"
 	kindRefund kind = "refund"
+
+	kindCreate kind = "create"
+	kindMixed  kind = "mixed"
 	kindLease  kind = "lease"
 	kindReturn kind = "return"
 	kindReap   kind = "reap"
@@ -111,12 +116,14 @@ type write struct {
 	changes []change
 	at      int64 // the planner's clock
 	id      int64
+	state   item  // of an exact write: the item as it is to be
+	serial  int64 // of an exact write: n of the state that it was planned from
 
 	// The rest is for the oracles; the store does not see it.
 	op     *operation
+	named  attr             // of a request: where its id goes
 	intent [maxLimits]int64 // by so much v is to rise, from its floor
 	floor  [maxLimits]int64 // a v below it is raised to it first; noFloor: it is not
-	seen   [maxLimits]int64 // of a lease write: the v that it was planned from
 	next   *candidate       // the lease that this write makes
 	slot   int              // of a reap, a return and a lease write
 }

@@ -8,6 +8,7 @@ type ledger struct {
 	base  [maxItems][maxLimits]int64
 	spent [maxItems][maxLimits]int64
 	lost  [maxItems][maxLimits]int64 // refill of a full centre, lifts, dead leases
+	use   [maxItems][maxLimits]int64 // v and the use that is carried
 }
 
 // find is the candidate with an id, of a live or a crashed holder.
@@ -80,10 +81,17 @@ func (b *ledger) restart(w *world, i int) {
 	for l := range w.shape.limits {
 		b.spent[i][l] = 0
 		b.base[i][l] = b.conserved(w, i, l)
+		b.use[i][l] = w.items[i][deficit(l)] + w.items[i][carried(l)]
 	}
 }
 
-// local books units that a lease gave to a request or a charge.
+// forget ends the account of an item that is gone.
+func (b *ledger) forget(i int) {
+	b.spent[i], b.lost[i] = [maxLimits]int64{}, [maxLimits]int64{}
+}
+
+// local books units that a lease gave to a request or a charge. A hold of a lease that
+// was reaped since was counted as spent.
 func (b *ledger) local(w *world, h *holder, i, l int, units int64) {
 	if h.find(w.items[i][slotID(h.slot)]) != nil {
 		b.spent[i][l] += units
@@ -95,18 +103,20 @@ func (b *ledger) record(w *world, q *write, before, after *item) {
 	i := q.item
 	switch q.kind {
 	case kindCreate:
+		b.forget(i)
 		for l := range w.shape.limits {
 			lim := w.limitOf(after, i, l)
 			b.base[i][l] = lim.room(lim.parts) - lim.amount*lim.parts*q.at
+			b.use[i][l] = after[deficit(l)]
 		}
-		b.count(w, q)
+		b.count(w, q, before)
 	case kindChange, kindSplit, kindChild, kindRetire, kindAbsorb, kindClear:
 		b.reshaped(w, q, before, after)
 		b.restart(w, i)
 	default:
 		b.risen(w, q, before, after)
 		b.ended(w, q, before)
-		b.count(w, q)
+		b.count(w, q, before)
 	}
 	b.parts(w, i)
 	b.check(w, i)
@@ -129,18 +139,19 @@ func (b *ledger) risen(w *world, q *write, before, after *item) {
 		if q.intent[l] > 0 && after[v] < full+q.intent[l] {
 			w.fail("%s: limit %d has %d units more than a full centre leaves", q.kind, l, full+q.intent[l]-after[v])
 		}
-		if q.kind == kindLease && q.intent[l] < 0 && q.seen[l] == before[v] {
-			b.moved(w, q, l, before, after)
+		if q.kind == kindLease && after[v] < min(full, before[v]) {
+			w.fail("%s: tokens of limit %d have no room where they go", q.kind, l)
 		}
+		b.carry(w, q, l, after)
 	}
 }
 
-// moved checks that room moves with its tokens: a full centre without room for more
-// would lose them.
-func (b *ledger) moved(w *world, q *write, l int, before, after *item) {
-	refilled := w.limitOf(before, q.item, l).refilled(before, q.at)
-	if after[deficit(l)] < min(refilled, before[deficit(l)]) {
-		w.fail("%s: room of limit %d moves without its tokens", q.kind, l)
+// carry compares the use of a limit with what the writes make of it.
+func (b *ledger) carry(w *world, q *write, l int, after *item) {
+	use := &b.use[q.item][l]
+	*use = max(*use, q.floor[l]) + q.intent[l]
+	if got := after[deficit(l)] + after[carried(l)]; got != *use {
+		w.fail("%s: the use of limit %d is %d units greater than it was", q.kind, l, got-*use)
 	}
 }
 
@@ -165,9 +176,9 @@ func (b *ledger) ended(w *world, q *write, before *item) {
 	}
 }
 
-// count books an operation. A take that lands twice denies more; a charge or a
-// refund may not.
-func (b *ledger) count(w *world, q *write) {
+// count books an operation. A take that lands twice denies more, and does so only if
+// another take took the place of its id; a charge, a refund or an exact write may not.
+func (b *ledger) count(w *world, q *write, before *item) {
 	op := q.op
 	if op == nil {
 		return
@@ -178,16 +189,17 @@ func (b *ledger) count(w *world, q *write) {
 	}
 	if op.commits > 1 {
 		w.stats.Doubled++
-		if q.kind == kindCharge || q.kind == kindRefund {
+		if q.kind != kindTake && q.kind != kindCreate || before[q.named] == q.id {
 			w.fail("%s lands twice", q.kind)
 		}
 		return
 	}
 	op.commit = w.commits
 	for l := range w.shape.limits {
-		switch q.kind {
+		w.charged(q.item, op.at, l, op.charged[l])
+		switch op.kind {
 		case kindCharge:
-			w.charged(op.at, l, op.tokens[l])
+			w.charged(q.item, op.at, l, op.tokens[l])
 		case kindRefund:
 			w.refunded(op, l)
 		default:
@@ -214,35 +226,14 @@ func (b *ledger) reshaped(w *world, q *write, before, after *item) {
 	i := q.item
 	switch q.kind {
 	case kindChange, kindSplit, kindRetire, kindAbsorb:
-		if !isAlone(before, w.shape.parts) {
+		if !before.alone(w.shape.parts) {
 			w.fail("%s: parts are leased under the limits of before", q.kind)
-		}
-		if q.kind == kindAbsorb && q.at < w.items[1][attrMoveAt] {
-			w.fail("%s: both shards refill from %d to %d", q.kind, q.at, w.items[1][attrMoveAt])
 		}
 	default:
 	}
 	for l := range w.shape.limits {
 		has := w.limitOf(after, i, l).tokens(after, l, q.at)
-		had := w.limitOf(before, i, l).tokens(before, l, q.at)
-		switch q.kind {
-		case kindChange:
-			old, lim := w.limits[before[attrVersion]][l], w.limits[after[attrVersion]][l]
-			had = min(old.convert(had, lim), lim.room(w.shape.parts))
-		case kindSplit:
-			had = 2*had - after[moved(l)]
-		case kindChild:
-			had = w.items[0][moved(l)]
-		case kindRetire:
-			has = after[moved(l)]
-		case kindAbsorb:
-			if w.items[1][attrRetired] == 0 {
-				w.fail("a live shard is absorbed")
-			}
-			had = w.limits[after[attrVersion]][l].sum(had, absorbed(w, &w.items[1], l, q.at))
-		default:
-		}
-		if has != had {
+		if had := b.had(w, q, l, before, after); q.kind == kindRetire && after[moved(l)] != had || q.kind != kindRetire && has != had {
 			w.fail("%s: limit %d has %d units, and should have %d", q.kind, l, has, had)
 		}
 	}
@@ -250,4 +241,43 @@ func (b *ledger) reshaped(w *world, q *write, before, after *item) {
 	if q.kind == kindChange {
 		w.changedAt(q.at, after[attrVersion])
 	}
+}
+
+// had is the units that a limit should have after a change of the limits or of the shards.
+func (b *ledger) had(w *world, q *write, l int, before, after *item) int64 {
+	had := w.limitOf(before, q.item, l).tokens(before, l, q.at)
+	switch q.kind {
+	case kindChange:
+		return b.moves(w, q, l, before, after)
+	case kindSplit:
+		return 2*had - after[moved(l)]
+	case kindChild:
+		return w.heir(q.item)[moved(l)]
+	case kindAbsorb:
+		other := childOf(q.item, before[attrLevel])
+		child := &w.items[other]
+		if child[attrRetired] == 0 || child[attrBirth] != before[birthOf(before[attrLevel])] {
+			w.fail("a shard is absorbed that is not retired")
+		}
+		if q.at < child[attrMoveAt] {
+			w.fail("%s: both shards refill from %d to %d", q.kind, q.at, child[attrMoveAt])
+		}
+		return w.limitOf(after, q.item, l).sum(had, absorbed(w, child, other, l, q.at))
+	default:
+		return had
+	}
+}
+
+// moves is the units that a limit should have after a change of its numbers, and checks
+// the use that it carries.
+func (b *ledger) moves(w *world, q *write, l int, before, after *item) int64 {
+	old, lim := w.limitOf(before, q.item, l), w.limitOf(after, q.item, l)
+	room := lim.room(w.shape.parts)
+	was := max(0, b.use[q.item][l]-old.refilled(before, q.at))
+	use := -old.convert(-was, lim)
+	tokens := min(room, max(room-use, old.convert(old.tokens(before, l, q.at), lim)))
+	if got, want := after[carried(l)], tokens+use-room; got != want {
+		w.fail("%s: limit %d carries %d units of use, and should carry %d", q.kind, l, got, want)
+	}
+	return tokens
 }

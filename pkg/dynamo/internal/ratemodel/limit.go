@@ -18,20 +18,34 @@ func (l limit) refilled(it *item, t int64) int64 {
 	return l.amount * (it[attrRate]*t + it[attrLine])
 }
 
-// tokens is the units of the centre at t; it is negative in debt.
-func (l limit) tokens(it *item, n int, t int64) int64 {
-	return l.room(it[attrRoom]) - max(0, it[deficit(n)]-l.refilled(it, t))
+// missing is D(t), the deficit of the centre.
+func (l limit) missing(it *item, n int, t int64) int64 {
+	return max(0, it[deficit(n)]-l.refilled(it, t))
 }
 
-// shard is the limit of one of two shards: half the capacity and half the rate.
-func (l limit) shard(i int) limit {
-	if i == 0 {
-		l.capacity = (l.capacity + 1) / 2
-	} else {
-		l.capacity /= 2
-	}
-	l.period *= 2
+// tokens is the units of the centre at t; it is negative in debt.
+func (l limit) tokens(it *item, n int, t int64) int64 {
+	return l.room(it[attrRoom]) - l.missing(it, n, t)
+}
+
+// shard is the limit of one of so many equal shards.
+func (l limit) shard(i int, level int64) limit {
+	l.capacity = part(l.capacity, i, level)
+	l.period *= level
 	return l
+}
+
+// part is what a shard has of n.
+func part(n int64, i int, level int64) int64 {
+	if level == 1 {
+		return n
+	}
+	half := level / 2
+	both := part(n, i%int(half), half)
+	if i < int(half) {
+		return both - both/2
+	}
+	return both / 2
 }
 
 // convert turns units of l into units of to, rounded against the tokens.

@@ -9,6 +9,7 @@ import (
 // commit, both as numbers of commits of the store.
 type event struct {
 	kind    kind
+	parent  bool  // of the bucket of the parent
 	at      int64 // the planner's clock
 	limit   int
 	tokens  int64
@@ -20,27 +21,27 @@ type event struct {
 
 func (w *world) admit(op *operation, l int, tokens int64) {
 	commit := op.commit
-	if op.commits == 0 { // of a lease alone
+	if op.commit == 0 { // of a lease alone
 		commit = op.planned
 	}
 	w.events = append(w.events, event{
-		kind: kindTake, at: op.at, limit: l, tokens: tokens, planned: op.planned, commit: commit,
+		kind: kindTake, parent: op.item == parentItem, at: op.at, limit: l, tokens: tokens, planned: op.planned, commit: commit,
 	})
 }
 
 func (w *world) refunded(op *operation, l int) {
 	if op.tokens[l] > 0 {
 		w.events = append(w.events, event{
-			kind: kindRefund, at: op.at, limit: l, tokens: op.tokens[l], planned: op.planned, commit: op.commit,
+			kind: kindRefund, parent: op.item == parentItem, at: op.at, limit: l, tokens: op.tokens[l], planned: op.planned, commit: op.commit,
 		})
 	}
 }
 
 // charged books a charge. It is outside of the windows, but it lowers the balance at the end.
-func (w *world) charged(at int64, l int, tokens int64) {
+func (w *world) charged(i int, at int64, l int, tokens int64) {
 	if tokens > 0 {
 		w.events = append(w.events, event{
-			kind: kindCharge, at: at, limit: l, tokens: tokens, planned: w.commits, commit: w.commits,
+			kind: kindCharge, parent: i == parentItem, at: at, limit: l, tokens: tokens, planned: w.commits, commit: w.commits,
 		})
 	}
 }
@@ -79,8 +80,8 @@ func order(events []event) {
 	})
 }
 
-// judge holds the events against one bucket for each limit, and the tokens that are
-// left against those that the bucket has then.
+// judge holds the events of each bucket against one bucket for each limit, and the tokens
+// that are left against those that it has then.
 func (w *world) judge() {
 	for i := range w.items {
 		w.book.check(w, i)
@@ -90,50 +91,74 @@ func (w *world) judge() {
 		end = max(end, r.clock())
 	}
 	order(w.events)
-	for l := range w.shape.limits {
-		left, scale := w.left(l, end)
-		if w.shape.charge && !w.shape.refund {
-			w.judgeBucket(l, end, 0, scale, false)
-		}
-		if w.shape.refund {
-			w.judgeWindows(l, end, left, scale)
-		} else {
-			w.judgeBucket(l, end, left, scale, w.shape.charge)
+	for _, parent := range []bool{false, true} {
+		for l := range w.shape.limits {
+			b := w.bucket(parent, l, end)
+			if w.shape.charge && !w.shape.refund {
+				w.judgeBucket(b, false)
+			}
+			if w.shape.refund {
+				w.judgeWindows(b)
+			} else {
+				w.judgeBucket(b, w.shape.charge)
+			}
 		}
 	}
 }
 
-// left is the units of a limit in the centre and with the holders at the end; scale is how
-// many of its units make a token.
-func (w *world) left(l int, end int64) (units, scale int64) {
-	lim := w.limits[w.items[0][attrVersion]][l]
-	scale = 2 * lim.units(1)
-	for i := range w.items {
-		it := &w.items[i]
-		if it[attrCreated] == 0 {
-			continue
-		}
-		half := w.limitOf(it, i, l)
-		factor := scale / half.units(1)
-		switch {
-		case i == 1 && it[attrRetired] == 1 && w.items[0][attrLevel] == 2 && w.items[0][attrMove] == 0:
-			units += w.usable(absorbed(w, it, l, end))
-		case i == 1 && it[attrRetired] == 1:
-		default:
-			units += factor * w.usable(half.tokens(it, l, end))
-		}
-		for _, r := range w.reps {
-			h := r.holders[i]
-			if h != nil && h.serves(r) {
-				h.refill(r)
-				units += factor * w.usable(h.free(w.removed, l))
-			}
+// bucket is one limit of a bucket, as its callers saw it.
+type bucket struct {
+	l      int
+	lim    limit // at first
+	events []event
+	end    int64
+	left   int64 // units at the end, in the centre and with the holders
+	scale  int64 // of these units make a token
+}
+
+func (w *world) bucket(parent bool, l int, end int64) bucket {
+	b := bucket{l: l, lim: w.limits[1][l], end: end}
+	first, last := 0, parentItem
+	if parent {
+		b.lim, first, last = w.parents[l], parentItem, maxItems
+	}
+	for _, e := range w.events {
+		if e.kind == kindChange && !parent || e.limit == l && e.parent == parent {
+			b.events = append(b.events, e)
 		}
 	}
-	if root := &w.items[0]; root[attrMove] != 0 && w.items[1][attrEpoch] < root[attrMove] {
-		units += root[moved(l)]
+	b.scale = maxShards * w.limitOf(&w.items[first], first, l).units(1) / w.items[first][attrLevel]
+	for i := first; i < last; i++ {
+		b.left += w.left(i, l, end) * (b.scale / w.limitOf(&w.items[i], i, l).units(1))
 	}
-	return units, scale
+	return b
+}
+
+// left is the units of a limit in an item, and with its holders.
+func (w *world) left(i, l int, end int64) (units int64) {
+	it := &w.items[i]
+	lim := w.limitOf(it, i, l)
+	switch {
+	case it[attrCreated] == 0:
+		return 0
+	case it[attrRetired] == 0:
+		units = w.usable(lim.tokens(it, l, end))
+	case w.heir(i)[birthOf(it[attrLevel])] == it[attrBirth]:
+		return w.usable(absorbed(w, it, i, l, end))
+	default:
+		return 0
+	}
+	for _, r := range w.reps {
+		h := r.holders[i]
+		if h != nil && h.serves(r) {
+			h.refill(r)
+			units += w.usable(h.free(w.removed, l))
+		}
+	}
+	if child := childOf(i, it[attrLevel]); it[attrMove] != 0 && w.items[child][attrEpoch] < it[attrMove] {
+		units += it[moved(l)]
+	}
+	return units
 }
 
 // usable is the part of so many units that a take may have. With charges the debt of one part
@@ -160,73 +185,70 @@ func (w *world) slack(lim limit) int64 {
 
 // judgeBucket is the exact form, for runs without refunds: one bucket admits all
 // takes, each at its planner's time.
-func (w *world) judgeBucket(l int, end, left, scale int64, charges bool) {
+func (w *world) judgeBucket(b bucket, charges bool) {
 	grain := w.grain()
-	lim := w.limits[1][l]
-	var used int64
-	last := int64(0)
+	lim, last := b.lim, int64(0)
+	var used, use int64 // missing of the capacity; to be made up for by refill
 	pass := func(t int64) {
-		if t > last {
-			used = max(0, used-lim.amount*grain/lim.period*(t-last))
-			last = t
+		if due := lim.amount * grain / lim.period * (t - last); due > 0 {
+			used, use, last = max(0, used-due), max(0, use-due), t
 		}
 	}
-	for _, e := range w.events {
+	for _, e := range b.events {
+		pass(e.at)
 		if e.kind == kindChange {
-			pass(e.at)
-			next := w.limits[e.version][l]
-			used = max(next.capacity*grain-lim.capacity*grain+used, 0)
+			next := w.limits[e.version][b.l]
+			room := next.capacity * grain
+			used = room - min(room, max(room-use, lim.capacity*grain-used))
 			lim, last = next, e.at
 			continue
 		}
-		if e.limit != l || e.kind == kindCharge && !charges {
+		if e.kind == kindCharge && !charges {
 			continue
 		}
-		pass(e.at)
-		used += e.tokens * grain
+		used, use = used+e.tokens*grain, use+e.tokens*grain
 		if used > lim.capacity*grain+w.slack(lim) && !charges {
-			w.fail("limit %d: %d/%d tokens over at %d", l, used-lim.capacity*grain, grain, e.at)
+			w.fail("limit %d: %d/%d tokens over at %d", b.l, used-lim.capacity*grain, grain, e.at)
 			return
 		}
 	}
-	pass(end)
-	if has := lim.capacity*grain - used; left*grain > (max(0, has)+w.slack(lim))*scale {
-		w.fail("limit %d: %d/%d tokens are left, and %d/%d should be", l, left, scale, has, grain)
+	pass(b.end)
+	if has := lim.capacity*grain - used; b.left*grain > (max(0, has)+w.slack(lim))*b.scale {
+		w.fail("limit %d: %d/%d tokens are left, and %d/%d should be", b.l, b.left, b.scale, has, grain)
 	}
 }
 
 // judgeWindows is the form for runs with refunds: takes less refunds of each window
 // are at most the capacity and the refill. A refund counts if it may have landed
 // between the first plan and the last commit of the takes of the window.
-func (w *world) judgeWindows(l int, end, left, scale int64) {
+func (w *world) judgeWindows(b bucket) {
 	var takes, refunds []event
-	for _, e := range w.events {
-		switch {
-		case e.limit != l:
-		case e.kind == kindTake:
+	for _, e := range b.events {
+		switch e.kind {
+		case kindTake:
 			takes = append(takes, e)
-		case e.kind == kindRefund:
+		case kindRefund:
 			refunds = append(refunds, e)
+		default:
 		}
 	}
 	// The rest is one more take, in units of the oracle and rounded down.
 	grain := w.grain()
-	takes = append(takes, event{at: end, planned: w.commits, commit: w.commits})
+	takes = append(takes, event{at: b.end, planned: w.commits, commit: w.commits})
 	amount := func(i int) int64 {
 		if i == len(takes)-1 {
-			return left * grain / scale
+			return b.left * grain / b.scale
 		}
 		return takes[i].tokens * grain
 	}
-	lim := w.limits[1][l]
 	for i := range takes {
 		first, last, sum := takes[i].planned, 0, int64(0)
 		for j := i; j < len(takes); j++ {
 			first, last = min(first, takes[j].planned), max(last, takes[j].commit)
 			sum += amount(j)
-			may := lim.capacity*grain + w.slack(lim) + lim.amount*grain/lim.period*(takes[j].at-takes[i].at)
+			may := b.lim.capacity*grain + w.slack(b.lim) + b.lim.amount*grain/b.lim.period*(takes[j].at-takes[i].at)
 			if sum > may && sum-refundedIn(refunds, first, last)*grain > may {
-				w.fail("limit %d: from %d to %d %d/%d tokens over", l, takes[i].at, takes[j].at, sum-may, grain)
+				w.fail("limit %d: from %d to %d %d/%d tokens over", b.l, takes[i].at, takes[j].at, sum-may, grain)
 				return
 			}
 		}

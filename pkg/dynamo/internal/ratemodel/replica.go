@@ -1,5 +1,7 @@
 package ratemodel
 
+import "cmp"
+
 // sighting is a lease id and the own monotonic time at which it was first seen.
 type sighting struct{ id, mono int64 }
 
@@ -10,6 +12,9 @@ type replica struct {
 	holders [maxItems]*holder
 	slots   [maxItems][maxSlots]sighting
 	given   []*operation // admitted takes that a refund may give back
+	pending []*operation // asked of the store, without an answer
+	owed    []*operation // charges and refunds that are to land
+	paying  *operation   // and the one that was sent
 
 	asleep int64 // true time until which nothing runs here
 	lag    int64 // the monotonic clock stood still for so long
@@ -38,33 +43,39 @@ func (r *replica) own() attr {
 	return attrOwn + attr(r.n)
 }
 
-// paid is the attribute of this replica's charges and refunds. In the attribute of the
+// paidSlot is the attribute of this replica's charges and refunds. In the attribute of the
 // takes, a late copy of a take would put back the id that a landed charge was pinned to,
 // and a copy of the charge could land again.
-func (r *replica) paid() attr {
+func (r *replica) paidSlot() attr {
 	if r.world.removed == PaidSlot {
 		return r.own()
 	}
 	return r.own() + maxReplicas
 }
 
-// idOf is the attribute that an operation of this kind writes its id to.
+// idOf is the attribute that the write of an operation sets to its id.
 func (r *replica) idOf(k kind) attr {
 	if k == kindCharge || k == kindRefund {
-		return r.paid()
+		return r.paidSlot()
 	}
 	return r.own()
 }
 
-// learn takes over a state of an item, unless a newer one is known.
+// newer reports whether a state is of a later time than another one of the same item.
+func (it *item) newer(than *item) bool {
+	return cmp.Or(cmp.Compare(it[attrEpoch], than[attrEpoch]), cmp.Compare(it[attrCount], than[attrCount])) >= 0
+}
+
+// learn takes over a state of an item, unless a newer one is known. An item that is
+// absent has no number, and no lease.
 func (r *replica) learn(i int, it *item) {
-	newer := it[attrCount] >= r.seen[i][attrCount]
+	newer := it.newer(&r.seen[i]) || it[attrCreated] == 0 && r.holders[i] == nil
 	if !newer && r.world.removed != NewestState {
 		return
 	}
 	r.seen[i] = *it
 	h := r.holders[i]
-	if h != nil && h.settle(r, it[slotID(h.slot)]) {
+	if h != nil && h.settle(r, it) {
 		r.holders[i] = nil
 		r.world.tracef("r%d holds nothing of item %d", r.n, i)
 	}
@@ -78,28 +89,15 @@ func (r *replica) read() {
 	}
 }
 
-// receive handles a reply.
+// receive handles a reply. Only the last write of an operation answers it.
 func (r *replica) receive(m *message) {
 	q := m.write
 	if q.next != nil {
 		q.next.confirmedAt(r, m.applied)
 	}
 	r.learn(q.item, &m.image)
-	h := r.holders[q.item]
-	if q.next != nil && !m.applied && h != nil && h.drop(q.next) {
-		r.holders[q.item] = nil
-	}
-	if q.op == nil {
-		return
-	}
-	switch {
-	case m.applied || m.image[r.idOf(q.kind)] == q.id:
-		r.succeed(q.op)
-	case q.op.kind == kindTake || q.op.kind == kindCreate:
-		r.release(q.op)
-	case !q.op.answered:
-		q.op.answered = true // refused: a charge or a refund is planned anew
-		r.again(q.op)
+	if q.op != nil && q.op.write == q {
+		r.answered(q.op, m.applied || m.image[r.idOf(q.op.kind)] == q.id, &m.image)
 	}
 }
 

@@ -10,7 +10,10 @@ type Stats struct {
 	Leases   int // lease writes planned
 	Reaps    int // reaps planned
 	Reshaped int // changes of limits, splits and merges, step by step
-	Doubled  int // takes that landed twice
+	Doubled  int // takes that landed twice, or after a refusal
+	Late     int // takes that a replica decided before the store did
+	Unsure   int // charges and refunds of which nothing tells whether they landed
+	Cascades int // takes from the bucket and its parent
 }
 
 // Result is the outcome of a run.
@@ -28,6 +31,7 @@ type schedule struct {
 	lose, crash, sleep, clocks, late bool
 	change, charge, refund, shards   bool
 	large, fresh, sharedOwn, duel    bool
+	parent, latecomer, expire        bool
 	weights                          []weight
 	scripted                         func(*world)
 }
@@ -58,6 +62,7 @@ func Run(seed uint64, removed Guard, trace bool) Result {
 	}
 	if w.wrong == "" {
 		w.judge()
+		w.account()
 	}
 	return Result{w.wrong, w.trace, w.stats}
 }
@@ -72,18 +77,19 @@ func (w *world) drawLimits() (lims [maxLimits]limit) {
 	return lims
 }
 
-// begin puts the item into the table, or leaves it to the first take.
+// begin puts the items into the table, or leaves the first to the first take.
 func (w *world) begin() {
-	w.items[0][attrVersion], w.items[0][attrLevel] = 1, 1
-	w.items[1][attrRetired], w.items[1][attrVersion], w.items[1][attrLevel] = 1, 1, 2
-	if !w.shape.fresh {
-		root := &w.items[0]
-		root[attrCreated], root[attrRate], root[attrRoom] = 1, w.shape.parts, w.shape.parts
-		for l := range w.shape.limits {
-			root[deficit(l)] = w.limits[1][l].refilled(root, w.now) - 5*w.upTo(2)
+	for i := range w.items {
+		w.items[i][attrVersion], w.items[i][attrLevel] = 1, 1
+		if i > 0 && i < maxShards {
+			w.items[i][attrRetired] = 1
 		}
-		w.book.restart(w, 0)
 	}
+	w.parents = w.drawLimits()
+	if !w.shape.fresh {
+		w.put(0)
+	}
+	w.put(parentItem)
 	for n := range w.shape.replicas {
 		r := &replica{world: w, n: n}
 		if w.shape.clocks {
@@ -94,8 +100,23 @@ func (w *world) begin() {
 	}
 }
 
+// put makes an item that is full, or nearly.
+func (w *world) put(i int) {
+	it := &w.items[i]
+	it[attrCreated], it[attrRate], it[attrRoom] = 1, w.shape.parts, w.shape.parts
+	it[attrEpoch], it[attrBirth] = 1, 1
+	it[attrCount] = perMillisecond
+	for l := range w.shape.limits {
+		it[deficit(l)] = w.limitOf(it, i, l).refilled(it, w.now) - 5*w.upTo(2)
+	}
+	w.book.restart(w, i)
+}
+
 func (w *world) step() {
 	w.pass()
+	if w.shape.expire && w.chance(8) {
+		w.expire()
+	}
 	for range 4 {
 		w.deliver()
 	}

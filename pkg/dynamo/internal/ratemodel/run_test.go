@@ -41,7 +41,7 @@ func TestModel(t *testing.T) {
 		}
 	}
 	if sum.Local < int(runs) || sum.Takes < int(runs) || sum.Reaps < int(runs)/10 || sum.Large < int(runs)/10 ||
-		sum.Reshaped < int(runs)/10 || sum.Doubled == 0 {
+		sum.Reshaped < int(runs)/10 || sum.Doubled == 0 || sum.Late < int(runs)/10 || sum.Cascades < int(runs)/10 {
 		t.Errorf("%d runs did too little to show anything: %+v", runs, sum)
 	}
 }
@@ -54,6 +54,9 @@ func (s *Stats) add(o Stats) {
 	s.Reaps += o.Reaps
 	s.Reshaped += o.Reshaped
 	s.Doubled += o.Doubled
+	s.Late += o.Late
+	s.Unsure += o.Unsure
+	s.Cascades += o.Cascades
 }
 
 // guardSeeds is within how many seeds a removed guard is found.
@@ -63,14 +66,16 @@ const guardSeeds = 300
 // minutes. When the draws of a schedule change, it is to be measured anew.
 func rareFrom(g Guard) uint64 {
 	return map[Guard]uint64{
-		PaidSlot:      37_100,
-		RateFromReply: 16_050,
-		ReapDeficit:   3_000,
-		TermFromSend:  2_950,
-		ReapAfterTerm: 2_050,
-		RoomFromReply: 1_950,
-		MonotonicEnd:  1_700,
-		ReapID:        800,
+		PaidSlot:     900,
+		PaidSameID:   7500,
+		PaidHere:     22_000,
+		EpochTokens:  64_900,
+		ExactEpoch:   1600,
+		MonotonicEnd: 700,
+		WallEnd:      300,
+		TermFromSend: 300,
+		ChildOnce:    1200,
+		AbsorbOnce:   2100,
 	}[g]
 }
 

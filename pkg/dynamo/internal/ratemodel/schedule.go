@@ -11,7 +11,7 @@ func (w *world) draw(seed uint64) schedule {
 	}
 	for _, flag := range []*bool{
 		&s.lose, &s.crash, &s.sleep, &s.clocks, &s.change, &s.charge, &s.refund, &s.shards,
-		&s.large, &s.late, &s.fresh, &s.sharedOwn,
+		&s.large, &s.late, &s.fresh, &s.sharedOwn, &s.parent, &s.latecomer, &s.expire,
 	} {
 		*flag = w.chance(2)
 	}
@@ -19,6 +19,8 @@ func (w *world) draw(seed uint64) schedule {
 	s.refund = s.refund && w.chance(2)
 	s.change = s.change && !s.refund
 	s.shards = s.shards && !s.change
+	s.parent = s.parent && s.refund // what is given back counts in the windows as a refund
+	s.latecomer = s.latecomer && s.charge
 	switch seed % 8 {
 	case 0:
 		w.leaseDuel(&s)
@@ -33,6 +35,8 @@ func (w *world) draw(seed uint64) schedule {
 		w.shardDuel(&s)
 	case 6:
 		w.reapDuel(&s)
+	case 7:
+		w.callDuel(&s)
 	default:
 		s.weights = s.mixed()
 	}
@@ -54,6 +58,10 @@ func (s *schedule) mixed() []weight {
 		{6, (*replica).reap},
 		{flag(s.charge, 2), (*replica).charge},
 		{flag(s.refund, 3), (*replica).refund},
+		{flag(s.latecomer, 4), (*replica).late},
+		{flag(s.parent, 6), (*replica).cascade},
+		{flag(s.charge || s.refund, 4), (*replica).pay},
+		{2, (*replica).resend},
 		{flag(s.change, 2), (*replica).change},
 		{flag(s.shards, 6), (*replica).reshape},
 		{flag(s.crash, 1), (*replica).mayCrash},
@@ -86,7 +94,7 @@ func (w *world) shardDuel(s *schedule) {
 	*s = schedule{
 		limits: s.limits, replicas: 2, steps: s.steps, pace: s.pace, greedy: 1,
 		parts: 6, skew: s.skew, term: s.term, slow: s.slow, late: true, shards: true,
-		clocks: s.clocks, lose: s.lose, duel: true,
+		clocks: s.clocks, lose: s.lose, charge: s.charge, refund: s.charge && s.refund, expire: s.expire, duel: true,
 	}
 	s.weights = []weight{
 		{10, (*replica).burst},
@@ -97,6 +105,40 @@ func (w *world) shardDuel(s *schedule) {
 	}
 	if s.clocks {
 		s.weights = append(s.weights, weight{2, (*replica).disturb})
+	}
+	if s.charge {
+		s.weights = append(s.weights, weight{8, (*replica).charge}, weight{20, (*replica).pay}, weight{20, (*replica).resend})
+	}
+	if s.refund {
+		s.weights = append(s.weights, weight{12, (*replica).refund})
+	}
+}
+
+// callDuel: late decisions, cascades, and what makes up for them; many copies.
+func (w *world) callDuel(s *schedule) {
+	*s = schedule{
+		limits: s.limits, replicas: s.replicas, steps: s.steps, pace: s.pace, greedy: 1,
+		parts: 6, skew: s.skew, term: s.term, slow: s.slow, lose: s.lose, late: s.late, sharedOwn: s.sharedOwn,
+		charge: true, latecomer: true, refund: s.refund, parent: s.parent, fresh: s.fresh, expire: s.expire, change: s.change,
+	}
+	s.weights = []weight{
+		{20, (*replica).take},
+		{20, (*replica).late},
+		{20, (*replica).pay},
+		{10, (*replica).resend},
+		{4, (*replica).charge},
+		{4, func(r *replica) { r.lease(false) }},
+		{4, func(r *replica) { r.lease(true) }},
+		{4, (*replica).burst},
+	}
+	if s.refund {
+		s.weights = append(s.weights, weight{5, (*replica).refund})
+	}
+	if s.parent {
+		s.weights = append(s.weights, weight{20, (*replica).cascade})
+	}
+	if s.change {
+		s.weights = append(s.weights, weight{4, (*replica).change})
 	}
 }
 

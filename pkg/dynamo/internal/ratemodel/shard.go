@@ -1,162 +1,167 @@
 package ratemodel
 
+import "math/bits"
+
+// A bucket is a tree of shards. Shard i at level n has half of what it had at level n/2;
+// the other half is shard i+n/2. Each item has its own level.
+
+// childOf is the other half of a shard's last split.
+func childOf(i int, level int64) int { return i + int(level)/2 }
+
+// bornAt is the level at which a shard is made, and at which it retires.
+func bornAt(i int) int64 { return 1 << bits.Len(uint(i)) } // #nosec G115 -- not below 0
+
+// birthOf is the attribute with the birth of the shard that was split off at a level.
+func birthOf(level int64) attr { return attrChildren + attr(bits.Len(uint(level))-2) } // #nosec G115 -- at least 2
+
 // reshape takes the next step of a split or a merge, whichever the states allow.
 func (r *replica) reshape() {
-	root, child := &r.seen[0], &r.seen[1]
-	switch {
-	case root[attrCreated] == 0:
-	case root[attrLevel] == 1:
-		r.split()
-	case root[attrMove] != 0 && child[attrEpoch] >= root[attrMove]:
-		r.clear()
-	case root[attrMove] != 0:
-		r.createChild()
-	case child[attrRetired] != 0:
-		r.absorb()
-	default:
-		r.retire()
-	}
-}
-
-// split halves the limits of the item. The tokens of the child wait on the item.
-func (r *replica) split() {
-	w, g := r.world, r.world.removed
-	s := &r.seen[0]
-	if g != SplitAlone && !isAlone(s, w.shape.parts) {
+	i := r.sharded()
+	s := &r.seen[i]
+	if !s.live() {
 		return
 	}
-	q := r.plan(kindSplit, 0)
-	for l := range w.shape.limits {
-		lim := w.limitOf(s, 0, l)
-		own, child := lim.shard(0), lim.shard(1)
-		tokens := 2 * lim.tokens(s, l, q.at)
-		room := own.room(s[attrRoom])
-		x := max(0, tokens-room, min(tokens/2, child.room(s[attrRoom])))
-		q.set(moved(l), x)
-		q.set(deficit(l), lim.refilled(s, q.at)+room-(tokens-x))
+	level := s[attrLevel]
+	if s[attrMove] != 0 {
+		r.finish(i, childOf(i, level))
+		return
 	}
-	if g == SplitAlone {
-		q.pinLine(s)
-		q.require(attrRoom, equal, s[attrRoom])
-	} else {
-		q.alone(s, w.shape.parts)
+	if level == 1 || level < maxShards && r.world.chance(2) {
+		r.split(i)
+		return
 	}
-	if g != SplitDeficit {
-		q.pinDeficits(s, w.shape.limits)
+	child := childOf(i, level)
+	switch {
+	case child >= maxShards || i >= int(level)/2: // it is the half that was split off
+	case r.seen[child][attrRetired] != 0:
+		r.absorb(i, child)
+	default:
+		r.retire(child)
 	}
-	q.require(attrLevel, equal, 1)
-	q.set(attrLevel, 2)
-	q.set(attrEpoch, s[attrEpoch]+1)
-	q.set(attrMove, s[attrEpoch]+1)
-	q.set(attrMoveAt, q.at)
-	w.send(r, q)
 }
 
-// createChild makes the second shard, as of the time of the split. All replicas
-// make the same item.
-func (r *replica) createChild() {
-	w, g := r.world, r.world.removed
-	s, parts := &r.seen[0], r.world.shape.parts
-	q := &write{kind: kindChild, item: 1, at: s[attrMoveAt], id: w.newID(), slot: -1}
-	q.require(attrRetired, equal, 1)
-	if g != ChildOnce {
-		q.require(attrEpoch, below, s[attrMove])
+// finish makes the other half of a split, or notes that it is made.
+func (r *replica) finish(i, child int) {
+	s, c := &r.seen[i], &r.seen[child]
+	made := c[attrEpoch] >= s[attrMove]
+	if r.world.removed == ChildOnce {
+		made = c.live() // a shard that is retired again seems not to be made yet
 	}
-	q.set(attrRetired, 0)
-	q.set(attrCreated, 1)
-	q.set(attrEpoch, s[attrMove])
-	q.set(attrVersion, s[attrVersion])
-	q.set(attrLevel, 2)
-	q.set(attrRate, parts)
-	q.set(attrLine, 0)
-	q.set(attrRoom, parts)
+	if made {
+		r.clear(i)
+	} else {
+		r.createChild(i, child)
+	}
+}
+
+// split halves the limits of an item. The tokens of the child wait on the item.
+func (r *replica) split(i int) {
+	w, parts := r.world, r.world.shape.parts
+	s := &r.seen[i]
+	if w.removed != SplitAlone && !s.alone(parts) {
+		return
+	}
+	level := 2 * s[attrLevel]
+	q := r.exact(kindSplit, i, r.clock())
 	for l := range w.shape.limits {
-		lim := w.limitOf(s, 1, l)
+		lim := w.limitOf(s, i, l)
+		whole := w.limits[s[attrVersion]][l]
+		own, child := whole.shard(i, level), whole.shard(childOf(i, level), level)
+		tokens := 2 * lim.tokens(&q.state, l, q.at)
+		room := own.room(s[attrRoom])
+		x := max(0, tokens-room, min(tokens/2, child.room(s[attrRoom])))
+		q.state[moved(l)] = x
+		q.state[deficit(l)] = lim.refilled(s, q.at) + room - (tokens - x)
+	}
+	q.state[attrLevel] = level
+	q.state[attrEpoch]++
+	q.state[birthOf(level)] = q.state[attrEpoch]
+	q.state[attrMove], q.state[attrMoveAt] = q.state[attrEpoch], q.at
+	r.sendExact(q)
+}
+
+// createChild makes the other half of a split, as of the time of the split. All replicas
+// make the same item.
+func (r *replica) createChild(i, child int) {
+	w, parts := r.world, r.world.shape.parts
+	s := &r.seen[i]
+	q := r.exact(kindChild, child, s[attrMoveAt])
+	q.state = item{}
+	q.state[attrCreated], q.state[attrVersion] = 1, s[attrVersion]
+	q.state[attrEpoch], q.state[attrBirth] = s[attrMove], s[attrMove]
+	q.state[attrLevel] = s[attrLevel]
+	q.state[attrRate], q.state[attrRoom] = parts, parts
+	for l := range w.shape.limits {
+		lim := w.limits[s[attrVersion]][l].shard(child, s[attrLevel])
 		x := s[moved(l)]
-		if g == ChildShare {
+		if w.removed == ChildShare {
 			x = lim.room(parts)
 		}
-		q.set(deficit(l), lim.amount*parts*q.at+lim.room(parts)-x)
+		q.state[deficit(l)] = lim.amount*parts*q.at + lim.room(parts) - x
 	}
-	w.send(r, q)
+	r.sendExact(q)
 }
 
 // clear says that the child is there.
-func (r *replica) clear() {
-	s := &r.seen[0]
-	q := r.plan(kindClear, 0)
-	q.require(attrMove, equal, s[attrMove])
-	q.set(attrMove, 0)
-	r.world.send(r, q)
+func (r *replica) clear(i int) {
+	q := r.exact(kindClear, i, r.clock())
+	q.state[attrMove] = 0
+	r.sendExact(q)
 }
 
-// retire ends the second shard. Its tokens wait on it.
-func (r *replica) retire() {
-	w, g := r.world, r.world.removed
-	s := &r.seen[1]
-	if s[attrCreated] == 0 || g != RetireAlone && !isAlone(s, w.shape.parts) {
+// retire ends a shard. Its tokens wait on it.
+func (r *replica) retire(i int) {
+	w := r.world
+	s := &r.seen[i]
+	if !s.live() || s[attrLevel] != bornAt(i) || s[attrMove] != 0 || w.removed != RetireAlone && !s.alone(w.shape.parts) {
 		return
 	}
-	q := r.plan(kindRetire, 1)
+	q := r.exact(kindRetire, i, r.clock())
 	for l := range w.shape.limits {
-		q.set(moved(l), w.limitOf(s, 1, l).tokens(s, l, q.at))
+		q.state[moved(l)] = w.limitOf(s, i, l).tokens(&q.state, l, q.at)
 	}
-	if g == RetireAlone {
-		q.pinLine(s)
-		q.require(attrRoom, equal, s[attrRoom])
-	} else {
-		q.alone(s, w.shape.parts)
-	}
-	if g != RetireDeficit {
-		q.pinDeficits(s, w.shape.limits)
-	}
-	q.set(attrMoveAt, q.at)
-	q.set(attrRetired, 1)
-	q.set(attrEpoch, s[attrEpoch]+1)
-	w.send(r, q)
+	q.state[attrMoveAt], q.state[attrRetired] = q.at, 1
+	q.state[attrEpoch]++
+	r.sendExact(q)
 }
 
-// absorb doubles the limits of the item and adds the tokens of the retired shard,
-// refilled up to now.
-func (r *replica) absorb() {
+// absorb doubles the limits of an item and adds the tokens of the retired shard that
+// was split off last, refilled up to now.
+func (r *replica) absorb(i, other int) {
 	w, g := r.world, r.world.removed
-	s, child := &r.seen[0], &r.seen[1]
-	if !isAlone(s, w.shape.parts) {
+	s, child := &r.seen[i], &r.seen[other]
+	if !s.alone(w.shape.parts) || child[attrLevel] != s[attrLevel] {
 		return
 	}
-	q := r.plan(kindAbsorb, 0)
+	if g != AbsorbOnce && child[attrBirth] != s[birthOf(s[attrLevel])] {
+		return
+	}
+	at := r.clock()
 	if g != AbsorbAfter {
-		q.at = max(q.at, child[attrMoveAt])
+		at = max(at, child[attrMoveAt])
 	}
+	q := r.exact(kindAbsorb, i, at)
+	level := s[attrLevel] / 2
 	for l := range w.shape.limits {
-		own := w.limitOf(s, 0, l)
-		whole := w.limits[s[attrVersion]][l]
-		tokens := whole.sum(own.tokens(s, l, q.at), absorbed(w, child, l, q.at))
-		q.set(deficit(l), own.refilled(s, q.at)+whole.room(s[attrRoom])-tokens)
+		own := w.limitOf(s, i, l)
+		whole := w.limits[s[attrVersion]][l].shard(i, level)
+		tokens := whole.sum(own.tokens(&q.state, l, at), absorbed(w, child, other, l, at))
+		q.state[deficit(l)] = own.refilled(s, at) + whole.room(s[attrRoom]) - tokens
 	}
-	q.alone(s, w.shape.parts)
-	if g != AbsorbDeficit {
-		q.pinDeficits(s, w.shape.limits)
-	}
-	q.require(attrLevel, equal, 2)
-	q.require(attrMove, equal, 0)
-	if g != AbsorbOnce {
-		q.require(attrAbsorbed, below, child[attrEpoch])
-	}
-	q.set(attrAbsorbed, child[attrEpoch])
-	q.set(attrLevel, 1)
-	q.set(attrEpoch, max(s[attrEpoch], child[attrEpoch])+1)
-	w.send(r, q)
+	q.state[birthOf(s[attrLevel])] = 0
+	q.state[attrLevel] = level
+	q.state[attrEpoch] = max(s[attrEpoch], child[attrEpoch]) + 1
+	r.sendExact(q)
 }
 
 // absorbed is the units of a retired shard at t.
-func absorbed(w *world, child *item, l int, t int64) int64 {
-	lim := w.limitOf(child, 1, l)
+func absorbed(w *world, child *item, i, l int, t int64) int64 {
+	lim := w.limitOf(child, i, l)
 	due := lim.amount * w.shape.parts * max(0, t-child[attrMoveAt])
 	return min(lim.room(w.shape.parts), child[moved(l)]+due)
 }
 
-// sum is the units of a limit that the units of its two shards make.
+// sum is the units of a limit that the units of its two halves make.
 func (l limit) sum(a, b int64) int64 {
 	half := l
 	half.period *= 2

@@ -1,38 +1,20 @@
 package ratemodel
 
-// plan starts a write on an item by the state that is known of it.
+// plan starts a commuting write on an item by the state that is known of it.
 func (r *replica) plan(k kind, i int) *write {
 	w := &write{kind: k, item: i, at: r.clock(), id: r.world.newID(), slot: -1}
 	for l := range w.floor {
 		w.floor[l] = noFloor
 	}
-	s := &r.seen[i]
-	w.require(attrCreated, equal, 1)
-	if r.world.removed != ChangeVersion {
-		w.require(attrVersion, equal, s[attrVersion])
-	}
 	if r.world.removed != EpochPinned {
-		w.require(attrEpoch, equal, s[attrEpoch])
-		w.require(attrRetired, equal, 0)
+		w.require(attrEpoch, equal, r.seen[i][attrEpoch])
 	}
 	return w
 }
 
-func (w *write) pinLine(s *item) {
-	w.require(attrRate, equal, s[attrRate])
-	w.require(attrLine, equal, s[attrLine])
-}
-
-// pinDeficits pins every v.
-func (w *write) pinDeficits(s *item, limits int) {
-	for l := range limits {
-		w.require(deficit(l), equal, s[deficit(l)])
-	}
-}
-
-// raise lets v rise by x from its floor: SET if v is seen below the bound, else ADD.
+// rise lets v rise by x from its floor: SET if v is seen below the bound, else ADD.
 // The bound is R(t) and the lift, the floor is the start of SET.
-func (w *write) raise(g Guard, s *item, l int, refilled, lift, x int64) {
+func (w *write) rise(g Guard, s *item, l int, refilled, lift, x int64) {
 	w.intent[l] = x
 	v := deficit(l)
 	bound := refilled + lift
@@ -51,13 +33,28 @@ func (w *write) raise(g Guard, s *item, l int, refilled, lift, x int64) {
 	w.add(v, x)
 }
 
-// sharded is the item that a request goes to.
-func (r *replica) sharded() int {
-	s := &r.seen[0]
-	if s[attrLevel] == 2 && r.seen[1][attrCreated] == 1 && r.seen[1][attrRetired] == 0 {
-		return r.world.rng.IntN(2)
+// pick is the item that a request goes to.
+func (r *replica) pick() int {
+	if r.world.shape.parent && r.world.chance(3) {
+		return parentItem
 	}
-	return 0
+	return r.sharded()
+}
+
+// sharded is one of the shards of the bucket that are known to give tokens.
+func (r *replica) sharded() int {
+	var live [maxShards]int
+	n := 0
+	for i := range maxShards {
+		if r.seen[i].live() {
+			live[n] = i
+			n++
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	return live[r.world.rng.IntN(n)]
 }
 
 // request is a number of tokens for one limit or all.
@@ -79,31 +76,34 @@ func (r *replica) request(i int) (tokens [maxLimits]int64) {
 	return tokens
 }
 
-func (r *replica) operation(k kind, i int, tokens [maxLimits]int64) *operation {
-	return &operation{kind: k, item: i, tokens: tokens, at: r.clock(), planned: r.world.commits}
-}
-
 // take asks the centre.
 func (r *replica) take() {
-	i := r.sharded()
-	if r.seen[i][attrCreated] == 0 {
+	i := r.pick()
+	op := r.operation(kindTake, i, r.request(i))
+	switch {
+	case !r.seen[i].live():
 		r.create()
-		return
+	case r.world.chance(8):
+		r.mix(op)
+		r.exactly(op)
+	default:
+		r.takeFor(op)
 	}
-	r.takeFor(r.operation(kindTake, i, r.request(i)))
 }
 
+// takeFor plans a take as a commuting write, or as an exact one where it cannot be.
 func (r *replica) takeFor(op *operation) bool {
 	w, g := r.world, r.world.removed
-	i := op.item
-	s := &r.seen[i]
-	q := r.plan(op.kind, i)
-	q.op, op.at = op, q.at
+	s := &r.seen[op.item]
+	if r.carries(op) {
+		return r.exactly(op)
+	}
+	q := r.plan(kindTake, op.item)
 	for l, n := range op.tokens {
 		if n == 0 {
 			continue
 		}
-		lim := w.limitOf(s, i, l)
+		lim := w.limitOf(s, op.item, l)
 		x, refilled := lim.units(n), lim.refilled(s, q.at)
 		lift := lim.amount * s[attrRate] * w.upTo(3) * int64(w.rng.IntN(2))
 		if x+lift > lim.room(s[attrRoom]) {
@@ -112,155 +112,154 @@ func (r *replica) takeFor(op *operation) bool {
 		if x > lim.room(s[attrRoom]) && g != TakeBound {
 			return false
 		}
-		q.raise(g, s, l, refilled, lift, x)
+		q.rise(g, s, l, refilled, lift, x)
 		if q.floor[l] == noFloor && g != TakeBound {
 			q.require(deficit(l), atMost, refilled+lim.room(s[attrRoom])-x)
 		}
 	}
-	if g != TakeLine {
-		q.pinLine(s)
+	if g != TakeOnce {
+		q.require(r.own(), differs, q.id)
 	}
-	if g != TakeRoom {
-		q.require(attrRoom, atLeast, s[attrRoom])
-	}
-	q.require(r.own(), differs, q.id)
 	q.set(r.own(), q.id)
-	w.send(r, q)
+	r.ask(op, q)
+	return true
+}
+
+// carries reports whether a take or a charge would lift v where use is carried: that
+// use is to be reckoned, and only an exact write can.
+func (r *replica) carries(op *operation) bool {
+	s := &r.seen[op.item]
+	if r.world.removed == CarriedExact {
+		return false
+	}
+	for l := range r.world.shape.limits {
+		lim := r.world.limitOf(s, op.item, l)
+		if op.tokens[l] > 0 && s[carried(l)] > 0 && s[deficit(l)] <= lim.refilled(s, r.clock())+3*lim.amount*s[attrRate] {
+			return true
+		}
+	}
+	return false
+}
+
+// mix adds a charge of the limits that a request takes nothing of.
+func (r *replica) mix(op *operation) {
+	if !r.world.shape.charge {
+		return
+	}
+	for l := range r.world.shape.limits {
+		if op.tokens[l] == 0 {
+			op.charged[l] = 1 + r.world.upTo(3)
+		}
+	}
+}
+
+// exactly plans a take, a charge or both as an exact write.
+func (r *replica) exactly(op *operation) bool {
+	w := r.world
+	q := r.exact(kindMixed, op.item, r.clock())
+	for l := range w.shape.limits {
+		lim := w.limitOf(&r.seen[op.item], op.item, l)
+		x := lim.units(op.tokens[l])
+		if op.kind == kindTake && x > lim.tokens(&q.state, l, q.at) && x > 0 {
+			return false
+		}
+		q.raise(l, x+lim.units(op.charged[l]))
+	}
+	id := r.own()
+	if op.kind == kindCharge {
+		id, q.id = r.paidSlot(), op.id
+	}
+	q.state[id] = q.id
+	r.ask(op, q)
 	return true
 }
 
 // create makes the item with its first take; nothing is leased then.
 func (r *replica) create() {
-	w := r.world
-	op := r.operation(kindCreate, 0, r.request(0))
-	q := &write{kind: kindCreate, at: op.at, id: w.newID(), op: op, slot: -1}
-	q.require(attrCreated, equal, 0)
-	q.set(attrCreated, 1)
-	parts := w.shape.parts
-	q.set(attrRate, parts)
-	q.set(attrRoom, parts)
+	w, parts := r.world, r.world.shape.parts
+	op := r.operation(kindTake, 0, r.request(0))
+	q := r.exact(kindCreate, 0, op.at)
+	q.state[attrCreated], q.state[attrRate], q.state[attrRoom] = 1, parts, parts
+	q.state[attrEpoch] = q.at * perMillisecond
+	q.state[attrBirth] = q.state[attrEpoch]
 	for l := range w.shape.limits {
 		lim := w.limitOf(&r.seen[0], 0, l)
 		q.intent[l] = lim.units(op.tokens[l])
-		q.set(deficit(l), lim.amount*parts*q.at+q.intent[l])
+		q.state[deficit(l)] = lim.amount*parts*q.at + q.intent[l]
 	}
-	q.set(r.own(), q.id)
-	w.send(r, q)
+	q.state[r.own()] = q.id
+	r.ask(op, q)
 }
 
 // charge takes tokens that may not be there, from the own lease first.
 func (r *replica) charge() {
-	i := r.sharded()
-	if r.seen[i][attrCreated] == 0 {
+	i := r.pick()
+	if !r.seen[i].live() {
 		return
 	}
 	tokens := r.request(i)
 	if h := r.holders[i]; h != nil && h.serves(r) {
-		h.charge(r, &tokens)
+		h.charge(r, i, &tokens)
 	}
-	if tokens == [maxLimits]int64{} {
-		return
+	if tokens != [maxLimits]int64{} {
+		r.owed = append(r.owed, r.operation(kindCharge, i, tokens))
 	}
-	r.chargeFor(r.operation(kindCharge, i, tokens))
+	r.pay()
 }
 
 func (r *replica) chargeFor(op *operation) {
 	w, g := r.world, r.world.removed
 	s := &r.seen[op.item]
+	if r.carries(op) || w.chance(8) {
+		r.exactly(op)
+		return
+	}
 	q := r.plan(kindCharge, op.item)
-	q.op, op.at = op, q.at
+	q.id = op.id
 	for l := range w.shape.limits {
 		lim := w.limitOf(s, op.item, l)
 		if op.tokens[l] != 0 {
-			q.raise(g, s, l, lim.refilled(s, q.at), 0, lim.units(op.tokens[l]))
+			q.rise(g, s, l, lim.refilled(s, q.at), 0, lim.units(op.tokens[l]))
 		}
 	}
-	if g != TakeLine {
-		q.pinLine(s)
-	}
 	if g != ChargeOnce {
-		q.require(r.paid(), equal, s[r.paid()])
+		q.require(r.paidSlot(), equal, s[r.paidSlot()])
 	}
-	q.set(r.paid(), q.id)
-	w.send(r, q)
+	q.set(r.paidSlot(), q.id)
+	r.ask(op, q)
 }
 
-// refund gives back tokens of an earlier take. It bounds no v, so it pins no line.
+// refund gives back tokens of an earlier take.
 func (r *replica) refund() {
-	if len(r.given) == 0 {
-		return
+	if last := len(r.given) - 1; last >= 0 {
+		r.owed = append(r.owed, r.operation(kindRefund, r.given[last].item, r.given[last].tokens))
+		r.given = r.given[:last]
 	}
-	last := len(r.given) - 1
-	taken := r.given[last]
-	r.given = r.given[:last]
-	i := r.sharded()
-	r.refundFor(r.operation(kindRefund, i, taken.tokens))
+	r.pay()
 }
 
+// refundFor bounds no v.
 func (r *replica) refundFor(op *operation) {
 	w := r.world
 	s := &r.seen[op.item]
 	q := r.plan(kindRefund, op.item)
-	q.op, op.at = op, q.at
+	q.id = op.id
 	for l := range w.shape.limits {
 		x := w.limitOf(s, op.item, l).units(op.tokens[l])
 		q.intent[l] = -x
 		q.add(deficit(l), -x)
 	}
 	if w.removed != RefundOnce {
-		q.require(r.paid(), equal, s[r.paid()])
+		q.require(r.paidSlot(), equal, s[r.paidSlot()])
 	}
-	q.set(r.paid(), q.id)
-	w.send(r, q)
+	q.set(r.paidSlot(), q.id)
+	r.ask(op, q)
 }
 
-// again plans a refused charge or refund anew. No copy of the refused write can land:
-// it was refused by its own id, its epoch or its line, or it will be.
-func (r *replica) again(op *operation) {
-	if op.commits > 0 || !r.world.chance(2) {
-		return
+// beside is an item of the same bucket that gives tokens.
+func (r *replica) beside(i int) int {
+	if i == parentItem {
+		return i
 	}
-	next := *op
-	next.answered = false
-	next.planned = r.world.commits
-	next.item = r.sharded()
-	if op.kind == kindCharge {
-		r.chargeFor(&next)
-	} else {
-		r.refundFor(&next)
-	}
-}
-
-// succeed admits a take once.
-func (r *replica) succeed(op *operation) {
-	if op.answered {
-		return
-	}
-	op.answered = true
-	w := r.world
-	if op.kind != kindTake && op.kind != kindCreate {
-		return
-	}
-	if h := op.holder; h != nil {
-		h.spendHeld(r, op)
-	}
-	w.stats.Takes++
-	for l := range w.shape.limits {
-		if n := op.tokens[l] + op.held[l]; n > 0 {
-			w.admit(op, l, n)
-		}
-	}
-	r.given = append(r.given, op)
-	w.tracef("r%d admits %v+%v at %d", r.n, op.tokens, op.held, op.at)
-}
-
-// release ends a take that the centre refused; the tokens that the lease kept stay there.
-func (r *replica) release(op *operation) {
-	if op.answered {
-		return
-	}
-	op.answered = true
-	if h := op.holder; h != nil {
-		h.unhold(r, op)
-	}
+	return r.sharded()
 }

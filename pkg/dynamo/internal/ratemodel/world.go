@@ -3,24 +3,11 @@ package ratemodel
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 )
 
 const start = 1000 // ms; true time at which a run starts
-
-// operation is one request: a take, a charge or a refund. It counts once.
-type operation struct {
-	kind     kind
-	item     int
-	tokens   [maxLimits]int64 // whole tokens that the centre is asked for
-	held     [maxLimits]int64 // whole tokens that the own lease keeps for it
-	holder   *holder
-	at       int64 // the planner's clock
-	planned  int   // commits before the plan
-	commit   int   // number of the commit, 0 before
-	commits  int
-	answered bool
-}
 
 // message is a write on its way to the store, or a reply on its way back.
 type message struct {
@@ -41,9 +28,11 @@ type world struct {
 	now     int64 // true time, ms
 	items   [maxItems]item
 	limits  [][maxLimits]limit // by version of the limits
+	parents [maxLimits]limit
 	net     []*message
 	reps    []*replica
-	dead    []*holder // of crashed replicas, for the ledger
+	dead    []*holder                 // of crashed replicas, for the ledger
+	ops     [maxReplicas][]*operation // all takes
 	ids     int64
 	commits int
 	book    ledger
@@ -78,13 +67,12 @@ func (w *world) upTo(n int64) int64 {
 
 func (w *world) newID() int64 { w.ids++; return w.ids }
 
-// limitOf is the limit as an item has it: a shard has half.
+// limitOf is the limit as an item has it.
 func (w *world) limitOf(it *item, i, l int) limit {
-	lim := w.limits[it[attrVersion]][l]
-	if it[attrLevel] == 2 {
-		lim = lim.shard(i)
+	if i == parentItem {
+		return w.parents[l]
 	}
-	return lim
+	return w.limits[it[attrVersion]][l].shard(i, it[attrLevel])
 }
 
 func (w *world) send(r *replica, q *write) {
@@ -92,7 +80,7 @@ func (w *world) send(r *replica, q *write) {
 	m.lost = w.shape.lose && w.chance(8)
 	w.tracef("r%d plans %s at %d item %d: %s", r.n, q.kind, q.at, q.item, q)
 	w.net = append(w.net, m)
-	doubled := q.op != nil
+	doubled := q.op != nil || w.chance(4)
 	if doubled && w.chance(5) {
 		twice := *m
 		w.net = append(w.net, &twice)
@@ -168,14 +156,85 @@ func (w *world) pass() {
 	}
 }
 
+// expire removes items that their time to live ends: a bucket that is full and
+// unused, and retired shards that are absorbed.
+func (w *world) expire() {
+	for i := range maxShards {
+		it := &w.items[i]
+		if it[attrCreated] == 0 || w.awaited(i) {
+			continue
+		}
+		next := item{attrVersion: it[attrVersion], attrLevel: it[attrLevel]}
+		switch {
+		case it[attrRetired] == 1 && w.heir(i)[birthOf(it[attrLevel])] != it[attrBirth]:
+			next[attrRetired] = 1
+		case i == 0 && it[attrLevel] == 1 && w.unused(it):
+		default:
+			continue
+		}
+		w.tracef("item %d expires", i)
+		*it = next
+		w.book.forget(i)
+		w.forget(i)
+	}
+}
+
+// forget has no replica use a state for as long as an item stays that nothing uses, and no
+// reply be under way for so long.
+func (w *world) forget(i int) {
+	w.net = slices.DeleteFunc(w.net, func(m *message) bool { return m.reply })
+	for _, r := range w.reps {
+		r.holders[i] = nil
+		r.read()
+	}
+}
+
+// awaited reports whether a copy of the creation of an item is under way.
+func (w *world) awaited(i int) bool {
+	for _, m := range w.net {
+		if m.write.kind == kindCreate || m.write.kind == kindChild && m.write.item == i {
+			return true
+		}
+	}
+	for _, r := range w.reps {
+		for _, op := range r.pending {
+			if op.write.kind == kindCreate {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// heir is the item that a shard was split from.
+func (w *world) heir(i int) *item { return &w.items[i-int(bornAt(i))/2] }
+
+// unused reports whether an item has been as one that was never used for a while.
+func (w *world) unused(it *item) bool {
+	if !it.alone(w.shape.parts) {
+		return false
+	}
+	for n := range maxSlots {
+		if it[slotID(n)] != 0 { // a wish without parts
+			return false
+		}
+	}
+	for l := range w.shape.limits {
+		if it[deficit(l)]+it[carried(l)] > w.limitOf(it, 0, l).refilled(it, w.now-4*w.shape.skew) {
+			return false
+		}
+	}
+	return true
+}
+
 func (w *write) String() string {
 	return fmt.Sprintf("id %d if %v do %v", w.id, w.tests, w.changes)
 }
 
 func describe(it *item) string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "kc %d kt %d bc %d v %v n %d ep %d lvl %d mv %d rt %d own %v paid %v",
-		it[attrRate], it[attrLine], it[attrRoom], it[attrDeficit:attrOwn], it[attrCount],
+	fmt.Fprintf(&s, "n %d kc %d kt %d bc %d v %v cu %v ep %d lvl %d mv %d rt %d own %v paid %v",
+		it[attrCount], it[attrRate], it[attrLine], it[attrRoom], it[attrDeficit:attrCarried], it[attrCarried:attrOwn],
 		it[attrEpoch], it[attrLevel], it[attrMove], it[attrRetired], it[attrOwn:attrPaid], it[attrPaid:attrSlot])
 	for i := range maxSlots {
 		if it[slotID(i)] != 0 {
