@@ -24,6 +24,7 @@ type lockstep struct {
 	reference limiter.Store
 	state     *schema.Bucket
 	now       int64
+	seen      uint64 // greatest generation of the limits that the bucket is under
 }
 
 func (s *lockstep) Helper()                      { s.T.Helper() }
@@ -39,6 +40,24 @@ func TestDecisionsAreThoseOfTheReference(t *testing.T) {
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			s.now += rapid.SampledFrom([]int64{0, 0, 1, 7, 100, 999, 5000, 60_000, 3_600_000}).Draw(t, "elapsed")
 			s.decide(limits, 1, drawSpends(t, limits))
+		}
+	})
+}
+
+// TestChangesOfLimitsAreThoseOfTheReference: the same while limits come, go and change, with
+// versions in any order.
+func TestChangesOfLimitsAreThoseOfTheReference(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := &lockstep{T: t, world: newWorld(t), reference: storetest.NewReference(), now: epoch}
+		x, y, z := limiter.PerMinute("x", 10), limiter.Custom("y", 100, 7, 1100*time.Millisecond), limiter.PerHour("z", 1000).WithMaxDebt(5)
+		sets := []*limiter.Limits{
+			limitsOf(t, x), limitsOf(t, x, y), limitsOf(t, x, y, z), limitsOf(t, y, z), limitsOf(t, x.WithBurst(4), z.WithMaxDebt(limiter.NoDebt)),
+			limitsOf(t, limiter.PerSecond("x", 3), y.WithBurst(500)), limitsOf(t, limiter.Unlimited("x"), y), limitsOf(t, x.WithBurst(30), limiter.Unlimited("y"), z.WithBurst(9)),
+		}
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			s.now += rapid.SampledFrom([]int64{0, 0, 1, 7, 100, 999, 5000, 60_000, 3_600_000}).Draw(t, "elapsed")
+			limits := rapid.SampledFrom(sets).Draw(t, "limits")
+			s.decide(limits, rapid.Uint64Range(1, 6).Draw(t, "generation"), drawSpends(t, limits))
 		}
 	})
 }
@@ -82,6 +101,17 @@ func (s *lockstep) decide(limits *limiter.Limits, generation uint64, spends []li
 		s.state = schema.NewBucket(limits, generation, s.now)
 	}
 	st := plan.NewStage(s.state, s.now, plan.Options{})
+	s.seen = max(s.seen, s.state.Version.Generation)
+	if _, err := st.Bring(s.state.Limits, s.seen); err != nil { // limits that came back are as new as their last sight
+		s.Fatalf("%v", err)
+	}
+	brought, err := st.Bring(limits, generation)
+	if err != nil {
+		s.Fatalf("%v", err)
+	}
+	if brought == plan.Same {
+		s.seen = max(s.seen, generation)
+	}
 	verdict := st.Weigh(r)
 	if verdict == plan.Commutes || verdict == plan.Exact {
 		st.Apply(r)
@@ -93,6 +123,14 @@ func (s *lockstep) decide(limits *limiter.Limits, generation uint64, spends []li
 		w.Settle(image)
 		s.sameState(w.After(), image)
 		s.state = image
+	} else if brought == plan.Newer {
+		w := st.Write(s.id(7), 1)
+		if _, s.state = s.send(w, 0); s.state.Limits.Hash() != limits.Hash() {
+			s.Fatalf("the bucket is under %v", s.state.Limits)
+		}
+	}
+	if brought == plan.Newer {
+		s.seen = generation
 	}
 	r.Report(got, true)
 	if r.Admitted != admitted {
@@ -110,8 +148,10 @@ func (s *lockstep) decide(limits *limiter.Limits, generation uint64, spends []li
 func (s *lockstep) sameState(want, got *schema.Bucket) {
 	s.Helper()
 	had, has := want.Attributes(), got.Attributes()
-	if len(had) != len(has) {
-		s.Fatalf("the write leaves %d attributes, want %d", len(has), len(had))
+	for name, v := range has {
+		if had[name] == nil {
+			s.Fatalf("the write leaves %s = %s, want none", name, textOf(v))
+		}
 	}
 	for name, v := range had {
 		if g, w := textOf(has[name]), textOf(v); g != w {

@@ -128,3 +128,14 @@ func (m *meter) charged(n number, cost, floor int64) int64 {
 	tokens := m.bucket(n).Tokens
 	return tokens - max(tokens-cost, min(tokens, floor))
 }
+
+// number returns the number of a limit with this balance, of the parameters of the meter.
+func (m *meter) number(b tokenbucket.Bucket) number {
+	if b.Tokens >= m.params.Capacity { // the remainder is of the use that is carried
+		v := big.NewInt(-b.Remainder)
+		return number{v: v.Add(v, m.refilled), carried: b.Carried}
+	}
+	v := new(big.Int).Sub(m.room, m.units(b.Tokens))
+	v.Sub(v, big.NewInt(b.Remainder))
+	return number{v: v.Add(v, m.refilled), carried: b.Carried}
+}

@@ -61,7 +61,7 @@ func (s *Stage) Write(id ID, units int64) *Write {
 		st := &s.staged[i]
 		n := st.number
 		if !s.exact {
-			n.v = st.form.leaves(st.seen.v)
+			n = number{st.form.leaves(st.seen.v), st.seen.carried}
 			w.change(st)
 		}
 		after.Balances[st.index].FullAt, after.Balances[st.index].Carried = n.v, n.carried
@@ -77,6 +77,7 @@ func (s *Stage) Write(id ID, units int64) *Write {
 		after.At = s.now
 	}
 	switch {
+	case len(s.results) == 0: // a state tells by itself what became of the write
 	case s.exact || s.books:
 		after.Booked[id.Slot] = id.Write
 	default:
@@ -121,9 +122,6 @@ func (w *Write) After() *schema.Bucket { return w.after }
 // item, and is filled in.
 func (w *Write) Put(table string, item map[string]types.AttributeValue) *dynamodb.PutItemInput {
 	maps.Copy(item, w.after.Attributes())
-	for i := range w.after.Balances {
-		item[schema.LimitAttr(w.after.Balances[i].Limit.Name, schema.LimitConsumed)] = schema.NumberAttribute(0)
-	}
 	for _, u := range w.usage {
 		item[schema.LimitAttr(u.limit, schema.LimitConsumed)] = schema.NumberAttribute(u.n)
 	}

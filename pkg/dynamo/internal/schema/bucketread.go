@@ -124,7 +124,7 @@ func (r *bucketReader) limits() {
 			r.Fail(name, "is none of a limit's")
 		}
 	}
-	sortBalances(b.Balances)
+	SortBalances(b.Balances)
 	slices.Sort(b.Free)
 }
 
@@ -143,7 +143,9 @@ func (r *bucketReader) balance(limit string) Balance {
 		Moving:  r.optional(attr(LimitMoving), 0, tokenbucket.MaxCapacity, 0),
 		Aside:   r.optional(attr(LimitAside), 0, tokenbucket.MaxCapacity, 0),
 	}
-	r.Number(attr(LimitConsumed)) // of any size: nothing is decided by it
+	if _, found := r.Item[attr(LimitConsumed)]; found {
+		r.Number(attr(LimitConsumed)) // of any size: nothing is decided by it
+	}
 	floor := r.optional(attr(LimitFloor), -tokenbucket.MaxAmount, 0, defaultFloor(b.Whole))
 	if r.Fault == nil {
 		b.Limit = limitOf(limit, b.Whole, floor)

@@ -39,7 +39,7 @@ import (
 //	cp, ra, rp     capacity and refill in millitokens, period in ms, of the whole bucket
 //	fl             debt floor in millitokens; absent = -10 capacities
 //	cu             use from a greater capacity that the balance carries at v, millitokens; absent = none
-//	tc             net millitokens consumed, for usage
+//	tc             net millitokens consumed, for usage; absent = 0
 //	un             1: the limit is unlimited, and has none of the others
 //	dz             1: the limit is dormant; its clock is K(t) = 1000·t
 //	mv, mc         millitokens on the way to the other half of a split, and the use that it carries
@@ -64,8 +64,8 @@ func defaultFloor(p tokenbucket.Params) int64 {
 	return limiter.Limit{Capacity: p.Capacity / limiter.Milli}.DebtFloor()
 }
 
-// sortBalances puts limits in order of their names.
-func sortBalances(all []Balance) {
+// SortBalances puts limits in order of their names.
+func SortBalances(all []Balance) {
 	slices.SortFunc(all, func(x, y Balance) int { return strings.Compare(x.Limit.Name, y.Limit.Name) })
 }
 

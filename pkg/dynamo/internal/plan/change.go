@@ -1,0 +1,77 @@
+package plan
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// ErrOrder says that a stage was asked for a change behind a request: what changes the
+// bucket comes first.
+var ErrOrder = errors.New("a change of a bucket behind a request of the same write")
+
+// Brought says what became of limits that a request brings.
+type Brought uint8
+
+// What becomes of limits.
+const (
+	Same    Brought = iota // the bucket is under these, and their generation is raised
+	Older                  // the bucket is under newer ones, and decides under them
+	Newer                  // the write brings the bucket under them
+	Pending                // parts are out on lease: the write asks for them, and the bucket decides under its own
+)
+
+// Bring puts the stage under limits if they are newer than its own, before any request is
+// applied. Limits do not change while parts are out on lease, for their holders serve by the
+// old ones; a return of the own lease by the same stage, before, is no obstacle.
+func (s *Stage) Bring(to *limiter.Limits, generation uint64) (Brought, error) {
+	version, own := schema.Version{Generation: generation, Hash: to.Hash()}, s.next.Version
+	switch {
+	case len(s.results) > 0:
+		return Same, ErrOrder
+	case version.Hash == own.Hash:
+		s.raise = max(s.raise, generation)
+		return Same, nil
+	case !version.Newer(schema.Version{Generation: max(own.Generation, s.raise), Hash: own.Hash}):
+		return Older, nil
+	case s.next.Leased():
+		if s.next.Pending < generation {
+			s.change().Pending = generation
+		}
+		return Pending, nil
+	}
+	s.next = under(s.next, to, generation, s.now)
+	s.exact = true
+	s.restage()
+	return Newer, nil
+}
+
+// Untidy reports whether the item holds limits that have no use any more, which Tidy
+// drops.
+func (s *Stage) Untidy() bool { return !s.next.Shard.Moving && untidy(s.next, s.now) }
+
+// Tidy drops limits that have no use any more, before any request is applied. It makes the
+// write an exact one. While the other half of a split is not made both must hold the same
+// limits: then it does nothing.
+func (s *Stage) Tidy() error {
+	switch {
+	case len(s.results) > 0:
+		return ErrOrder
+	case !s.Untidy():
+		return nil
+	}
+	forget(s.change(), s.now)
+	s.restage()
+	return nil
+}
+
+// change returns the state that an exact write leaves, to be changed.
+func (s *Stage) change() *schema.Bucket {
+	next := *s.next
+	next.Balances = slices.Clone(next.Balances)
+	next.Leases = slices.Clone(next.Leases)
+	s.next, s.exact = &next, true
+	return s.next
+}
