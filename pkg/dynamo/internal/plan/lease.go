@@ -58,6 +58,7 @@ func (s *Stage) Lease(q LeaseWrite) error {
 	}
 	setLease(next, q)
 	reline(next, s.now, is.Rate-was.Rate, is.Room-was.Room)
+	s.lease = &q
 	s.restage()
 	return nil
 }

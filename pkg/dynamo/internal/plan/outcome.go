@@ -35,14 +35,36 @@ func (w *Write) Outcome(image *schema.Bucket) Outcome {
 		open = open && image.Serial == w.base.Serial
 	}
 	switch {
-	case own == w.Write:
+	case w.named && own == w.Write:
 		return Landed
 	case open && (own == seen || !w.books):
 		return Open
+	case !w.named:
+		return w.leaseOutcome(image)
 	case own == seen:
 		return Dead
 	}
 	return Lost
+}
+
+// leaseOutcome is Outcome for a write without an id, which does not land any more: the
+// sequence of the lease tells.
+func (w *Write) leaseOutcome(image *schema.Bucket) Outcome {
+	if w.lease == nil {
+		return Lost
+	}
+	switch held := image.Lease(w.lease.Replica); {
+	case sameLease(held, w.lease.Lease):
+		return Landed
+	case sameLease(held, w.lease.Seen):
+		return Dead
+	}
+	return Lost
+}
+
+// sameLease reports whether two leases of a replica are the same one, or none.
+func sameLease(x, y *schema.Lease) bool {
+	return x == nil && y == nil || x != nil && y != nil && x.Sequence == y.Sequence
 }
 
 // Settle corrects what the requests of the write are told by the state that it left:

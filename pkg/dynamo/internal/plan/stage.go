@@ -43,7 +43,8 @@ type Stage struct {
 	exact   bool // the write has to be exact
 	takes   bool // it has a take or a cost
 	books   bool
-	raise   uint64 // generation that the write brings
+	raise   uint64      // generation that the write brings
+	lease   *LeaseWrite // the last one; nil = none
 }
 
 // staged is one limit of a stage.

@@ -31,7 +31,9 @@ type Write struct {
 	units int64   // write units that it counts
 	usage []usage // by limit
 	forms []change
-	stage *Stage // whose requests it decides; nil = none
+	stage *Stage      // whose requests it decides; nil = none
+	lease *LeaseWrite // that it carries out; nil = none
+	named bool        // it leaves its id on the item
 }
 
 // usage is what a write counts as consumed of a limit, in millitokens.
@@ -52,7 +54,7 @@ func (s *Stage) Write(id ID, units int64) *Write {
 	if len(s.results) == 0 && s.next == s.base {
 		return nil
 	}
-	w := &Write{ID: id, base: s.base, exact: s.exact, books: s.books, takes: s.takes, units: units, stage: s}
+	w := &Write{ID: id, base: s.base, exact: s.exact, books: s.books, takes: s.takes, units: units, stage: s, lease: s.lease, named: len(s.results) > 0}
 	after := *s.next
 	after.Serial++
 	after.Shard.Units += units
@@ -77,7 +79,7 @@ func (s *Stage) Write(id ID, units int64) *Write {
 		after.At = s.now
 	}
 	switch {
-	case len(s.results) == 0: // a state tells by itself what became of the write
+	case !w.named: // a state tells by itself what became of the write
 	case s.exact || s.books:
 		after.Booked[id.Slot] = id.Write
 	default:
