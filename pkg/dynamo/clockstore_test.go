@@ -350,11 +350,11 @@ func TestWithoutATrustedClock(t *testing.T) {
 // refilledAt returns rf of an entity's bucket, "" when there is no item.
 func refilledAt(t *testing.T, s *Store, entity string) string {
 	t.Helper()
-	sp, err := s.use(t.Context(), "")
+	ns, err := s.NamespaceID(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	item, err := s.readOnce(t.Context(), &lane{key: schema.BucketKey(sp.id, entity, "r", 0, 0)})
+	item, err := s.readOnce(t.Context(), &lane{key: schema.BucketKey(ns, entity, "r", 0, 0)})
 	if err != nil {
 		t.Fatal(err)
 	}

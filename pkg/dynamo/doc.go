@@ -76,14 +76,10 @@
 // # Files
 //
 //	internal/schema                 keys of every record, one-to-one; records as items; expressions; the tree of shards
-//	internal/awsdb, aws.go          clients that never retry, errors, the clock, the circuit breaker, goroutines and timers
-//	table.go                        the table and its indexes, created or checked
-//	namespace.go, space.go          names of namespaces to their opaque ids; those in use
-//	scan.go, batch.go               queries page by page; batches with their leftovers retried
-//	catalog.go, change.go, entities.go   limiter.Catalog: batched reads, each change one transaction with its audit event
-//	admin.go                        children, lists, audit events, purge
-//	watch.go                        changes that others made: the generation, polled
-//	item.go, write.go, swap.go                  a bucket as an item; the conditional writes; those of other limits
+//	internal/awsdb                  clients that never retry, errors, the clock, the circuit breaker, goroutines and timers
+//	internal/catalog                namespaces, entities, limits, audit events, settlements; the table created and checked
+//	facade.go                       the names of those packages that users of this one need
+//	item.go, write.go, swap.go      a bucket as an item; the conditional writes; those of other limits
 //	request.go, plan.go, stage.go, adopt.go   what is asked of a bucket, and which write that makes of its last state
 //	leaseslot.go, leasestep.go      leases on the item; what the write of a plan does to them
 //	holder.go, demand.go            what a lane holds of its item; how much is worth holding
@@ -92,7 +88,7 @@
 //	lane.go, lanes.go               group commit of one bucket; the lanes of all
 //	turn.go                         turns of replicas that refill the same bucket
 //	store.go                        Take over several lanes, with give-back
-//	settle.go                       marks of settlements, and secrets that processes share
+//	settle.go                       settlements and secrets within the life of a store
 //	shape.go                        the writes that change the tree of a bucket's shards
 //	load.go, chore.go               when to split and to merge; what lanes do for their items
 //	tree.go, spread.go              what this process knows of the trees; one op over several shards

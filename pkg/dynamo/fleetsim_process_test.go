@@ -80,8 +80,7 @@ func (f *fleet) begin(at *replica) {
 	if f.copies && f.r.IntN(2) == 0 {
 		p.copied()
 	}
-	p.store.catalog = &catalog{}
-	p.store.spaces.Store(simNamespace, &space{name: simNamespace, id: simNamespace, writing: make(chan struct{}, 1)})
+	p.store.namespaceID = func(context.Context, string) (string, error) { return simNamespace, nil }
 	p.store.stopped, p.store.stop = p.stopped, func() { p.stopped.canceled = true }
 	if f.slots { // they wipe out each other's ids
 		p.store.slot, p.store.slots = 0, 1

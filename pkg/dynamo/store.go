@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/catalog"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -113,7 +114,9 @@ func (c Config) withDefaults() (Config, error) {
 
 // Store is a limiter.Store in a DynamoDB table. Create it with [New].
 type Store struct {
-	*catalog
+	*catalog.Catalog // entities, limits, audit events, namespaces
+	settlements      *catalog.Settlements
+
 	cfg    Config
 	loop   awsdb.Loop
 	client Client
@@ -122,6 +125,8 @@ type Store struct {
 	leases leases
 
 	guard *awsdb.Guard // the client
+
+	namespaceID func(ctx context.Context, name string) (string, error) // that of the catalog, or of a simulation
 
 	replica string                 // the name that this process started with, see self
 	drawn   atomic.Pointer[string] // another one since
@@ -192,7 +197,11 @@ func New(cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s := newStore(cfg, awsdb.Goroutines{}, drawName(awsdb.Goroutines{}))
-	s.catalog = newCatalog(catalogConfig{Client: s.client, Table: cfg.Table, Logger: cfg.Logger, Now: func() time.Time { return cfg.Clock.Correct(cfg.Now()) }})
+	s.Catalog = catalog.New(catalog.Config{
+		Client: s.client, Table: cfg.Table, Logger: cfg.Logger, Loop: s.loop,
+		Now: func() time.Time { return cfg.Clock.Correct(cfg.Now()) },
+	})
+	s.namespaceID = s.NamespaceID
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	var sweeping context.Context
 	sweeping, s.sweeper = context.WithCancel(s.stopped)
@@ -211,6 +220,10 @@ func newStore(cfg Config, by awsdb.Loop, replica string) *Store {
 	s.slot, s.prefer = int(h.Sum32()%schema.SlotCount), int(h.Sum32()/schema.SlotCount%schema.MaxShards)
 	s.slots = schema.SlotCount
 	s.lanes.init(cfg.MaxLanes)
+	s.settlements = catalog.NewSettlements(catalog.SettlementsConfig{
+		Client: client, Table: cfg.Table, Loop: by, Now: cfg.Now, Attempt: cfg.Attempt,
+		NamespaceID: func(ctx context.Context, name string) (string, error) { return s.namespaceID(ctx, name) },
+	})
 	return s
 }
 
@@ -320,11 +333,11 @@ func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 	}
 	corrected := s.cfg.Clock.Correct(now).UnixMilli()
 	for _, b := range c.branches { // before anything is taken
-		sp, err := s.use(ctx, b.site.bucket.Namespace)
+		ns, err := s.namespaceID(ctx, b.site.bucket.Namespace)
 		if err != nil {
 			return false, err
 		}
-		b.site.ns, b.op.ns, b.now = sp.id, sp.id, corrected
+		b.site.ns, b.op.ns, b.now = ns, ns, corrected
 	}
 	defer c.leave()
 	expires := s.cfg.Now().Add(s.cfg.Budget)
@@ -452,7 +465,7 @@ func (s *Store) Close(ctx context.Context) error {
 		s.work.Wait()
 		close(done)
 	}()
-	err := s.catalog.close(ctx) //nolint:staticcheck // by its name: a store has a Close of its own
+	err := s.Catalog.Close(ctx)
 	select {
 	case <-done:
 		s.stop()

@@ -121,12 +121,22 @@ func (e *Expression) Input(table string, k Key) *dynamodb.UpdateItemInput {
 	}
 }
 
-// PutNew puts an item that does not exist.
-func PutNew(table string, item map[string]types.AttributeValue) types.TransactWriteItem {
-	return types.TransactWriteItem{Put: &types.Put{
+// PutNew returns the PutItem of an item, on the condition that there is none with its key.
+// A refusal shows the item that is there.
+func PutNew(table string, item map[string]types.AttributeValue) *dynamodb.PutItemInput {
+	return &dynamodb.PutItemInput{
 		TableName: &table, Item: item,
 		ConditionExpression:                 aws.String("attribute_not_exists(#pk)"),
 		ExpressionAttributeNames:            map[string]string{"#pk": AttrPK},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+}
+
+// TransactPutNew is [PutNew] as a part of a transaction.
+func TransactPutNew(table string, item map[string]types.AttributeValue) types.TransactWriteItem {
+	in := PutNew(table, item)
+	return types.TransactWriteItem{Put: &types.Put{
+		TableName: in.TableName, Item: in.Item, ConditionExpression: in.ConditionExpression, ExpressionAttributeNames: in.ExpressionAttributeNames,
+		ReturnValuesOnConditionCheckFailure: in.ReturnValuesOnConditionCheckFailure,
 	}}
 }

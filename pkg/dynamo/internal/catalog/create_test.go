@@ -1,4 +1,4 @@
-package dynamo
+package catalog
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -175,18 +176,30 @@ func TestCheckTableRefusesGlobalTables(t *testing.T) {
 		{"an old global table", types.TableDescription{TableArn: aws.String(arn), GlobalTableVersion: aws.String("2017.11.29")}, []string{"2017.11.29"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			client := describedAs{bucketTable(t), func(d *types.TableDescription) {
+			client := describedAs{newTable(t), func(d *types.TableDescription) {
 				d.TableArn, d.Replicas, d.GlobalTableVersion, d.GlobalTableWitnesses = test.as.TableArn, test.as.Replicas, test.as.GlobalTableVersion, test.as.GlobalTableWitnesses
 			}}
-			err := CheckTable(t.Context(), client, simTable)
+			err := CheckTable(t.Context(), client, testTable)
 			if test.want == nil && err != nil {
 				t.Errorf("a table of one region: %v", err)
 			}
 			if test.want != nil {
-				wantTableError(t, err, limiter.ErrInvalid, append(test.want, simTable)...)
+				wantTableError(t, err, limiter.ErrInvalid, append(test.want, testTable)...)
 			}
 		})
 	}
+}
+
+const testTable = "limits"
+
+// newTable returns a DynamoDB with a table.
+func newTable(t *testing.T) *dynamofake.DB {
+	t.Helper()
+	db := dynamofake.New()
+	if _, err := db.CreateTable(t.Context(), TableInput(testTable)); err != nil {
+		t.Fatal(err)
+	}
+	return db
 }
 
 func wantTableError(t *testing.T, err, kind error, mentions ...string) {
@@ -262,7 +275,7 @@ func attributeText(item attributes) map[string]string {
 
 // describing is a client whose DescribeTable answers what a test says.
 type describing struct {
-	Client
+	awsdb.Client
 	table *types.TableDescription
 	err   error
 }
@@ -309,14 +322,14 @@ func TestCheckTableThatCannotBeAsked(t *testing.T) {
 
 	refused := &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "User is not authorized"}
 	err := CheckTable(t.Context(), describing{db, nil, refused}, "limits")
-	wantTableError(t, err, ErrDenied, "table limits", "dynamodb:DescribeTable")
+	wantTableError(t, err, awsdb.ErrDenied, "table limits", "dynamodb:DescribeTable")
 	wantTableError(t, err, limiter.ErrInvalid)
 
 	if err := CreateTable(t.Context(), db, "limits"); err != nil {
 		t.Fatalf("CreateTable: %v", err)
 	}
 	db.SetPlan(dynamofake.Script(dynamofake.Step{Op: "GetItem", Fault: dynamofake.Fault{Kind: dynamofake.Fail, Err: refused}}))
-	wantTableError(t, CheckTable(t.Context(), db, "limits"), ErrDenied, "table limits", "dynamodb:GetItem")
+	wantTableError(t, CheckTable(t.Context(), db, "limits"), awsdb.ErrDenied, "table limits", "dynamodb:GetItem")
 
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -326,7 +339,7 @@ func TestCheckTableThatCannotBeAsked(t *testing.T) {
 	if err := listener.Close(); err != nil {
 		t.Fatalf("Close: %v", err)
 	}
-	nobody, err := NewClient(t.Context(), ClientConfig{Endpoint: endpoint})
+	nobody, err := awsdb.NewClient(t.Context(), awsdb.ClientConfig{Endpoint: endpoint})
 	if err != nil {
 		t.Fatalf("NewClient: %v", err)
 	}
@@ -342,7 +355,7 @@ func TestTableWithoutADescription(t *testing.T) {
 		_, _ = io.WriteString(w, "{}") // the client may have gone
 	}))
 	defer server.Close()
-	client, err := NewClient(t.Context(), ClientConfig{Endpoint: server.URL})
+	client, err := awsdb.NewClient(t.Context(), awsdb.ClientConfig{Endpoint: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

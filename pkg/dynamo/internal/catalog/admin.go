@@ -1,4 +1,4 @@
-package dynamo
+package catalog
 
 import (
 	"context"
@@ -15,13 +15,13 @@ import (
 
 // AuditEvents yields the changes of what ref names, oldest first: of an entity
 // those of its limits too. After an error, the last that it yields, there may be more.
-func (c *catalog) AuditEvents(ctx context.Context, namespace string, ref limiter.Ref) iter.Seq2[limiter.AuditEvent, error] {
+func (c *Catalog) AuditEvents(ctx context.Context, namespace string, ref limiter.Ref) iter.Seq2[limiter.AuditEvent, error] {
 	return each(ctx, c, namespace,
 		func(sp *space) *dynamodb.QueryInput {
-			return schema.QueryAudit(c.table, sp.id, schema.AuditSubject(ref))
+			return schema.QueryAudit(c.table.name, sp.id, schema.AuditSubject(ref))
 		},
 		func(item map[string]types.AttributeValue) (limiter.AuditEvent, error) {
-			return schema.ParseAudit(c.table, item)
+			return schema.ParseAudit(c.table.name, item)
 		})
 }
 
@@ -29,32 +29,32 @@ func (c *catalog) AuditEvents(ctx context.Context, namespace string, ref limiter
 // anything. An id of more than 4 KiB stands as it does in keys. What was changed
 // less than about a second ago may be missing. After an error, the last that it
 // yields, there may be more.
-func (c *catalog) Children(ctx context.Context, namespace, parent string) iter.Seq2[string, error] {
+func (c *Catalog) Children(ctx context.Context, namespace, parent string) iter.Seq2[string, error] {
 	return each(ctx, c, namespace,
-		func(sp *space) *dynamodb.QueryInput { return schema.QueryChildren(c.table, sp.id, parent) },
+		func(sp *space) *dynamodb.QueryInput { return schema.QueryChildren(c.table.name, sp.id, parent) },
 		func(item map[string]types.AttributeValue) (string, error) {
-			return c.nameIn(item, schema.AttrEntity, schema.AttrGSI1SK, "CHILD#")
+			return nameIn(c.table.name, item, schema.AttrEntity, schema.AttrGSI1SK, "CHILD#")
 		})
 }
 
 // ListLimits yields the ids of the entities with limits of their own for a
 // resource, or for limiter.DefaultResource, in the way of Children.
-func (c *catalog) ListLimits(ctx context.Context, namespace, resource string) iter.Seq2[string, error] {
+func (c *Catalog) ListLimits(ctx context.Context, namespace, resource string) iter.Seq2[string, error] {
 	return each(ctx, c, namespace,
-		func(sp *space) *dynamodb.QueryInput { return schema.QueryCustomLimits(c.table, sp.id, resource) },
+		func(sp *space) *dynamodb.QueryInput { return schema.QueryCustomLimits(c.table.name, sp.id, resource) },
 		func(item map[string]types.AttributeValue) (string, error) {
-			return c.nameIn(item, schema.AttrEntity, schema.AttrGSI3SK, "")
+			return nameIn(c.table.name, item, schema.AttrEntity, schema.AttrGSI3SK, "")
 		})
 }
 
 // nameIn returns a name that an item of an index is about: in full where it was
 // kept, else as it stands in the index's key, behind prefix.
-func (c *catalog) nameIn(item map[string]types.AttributeValue, attr, keyAttr, prefix string) (string, error) {
-	k, err := schema.ItemKey(c.table, item)
+func nameIn(table string, item map[string]types.AttributeValue, attr, keyAttr, prefix string) (string, error) {
+	k, err := schema.ItemKey(table, item)
 	if err != nil {
 		return "", err
 	}
-	r := schema.NewReader(c.table, k, item)
+	r := schema.NewReader(table, k, item)
 	name := strings.TrimPrefix(r.Text(keyAttr), prefix)
 	if item[attr] != nil {
 		name = r.Text(attr)
@@ -66,7 +66,7 @@ func (c *catalog) nameIn(item map[string]types.AttributeValue, attr, keyAttr, pr
 }
 
 // each runs a query of a namespace and yields what its items say.
-func each[V any](ctx context.Context, c *catalog, namespace string, query func(*space) *dynamodb.QueryInput, parse func(map[string]types.AttributeValue) (V, error)) iter.Seq2[V, error] {
+func each[V any](ctx context.Context, c *Catalog, namespace string, query func(*space) *dynamodb.QueryInput, parse func(map[string]types.AttributeValue) (V, error)) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
 		var none V
 		err := c.usable(ctx)
@@ -78,7 +78,7 @@ func each[V any](ctx context.Context, c *catalog, namespace string, query func(*
 			yield(none, err)
 			return
 		}
-		for item, err := range items(ctx, c.client, query(sp)) {
+		for item, err := range c.table.scan(ctx, query(sp)) {
 			if err != nil {
 				yield(none, err)
 				return
@@ -97,7 +97,7 @@ func each[V any](ctx context.Context, c *catalog, namespace string, query func(*
 // the number of items deleted so far. A call that failed on the way can be made
 // again and goes on where that one ended. What others write meanwhile may stay;
 // so do the two changes that mark the beginning and the end, until they expire.
-func (c *catalog) Purge(ctx context.Context, namespace string, progress func(deleted int)) error {
+func (c *Catalog) Purge(ctx context.Context, namespace string, progress func(deleted int)) error {
 	var begun uint64
 	mark := func(detail string) error {
 		return c.change(ctx, namespace, func(_ context.Context, _ *space, generation uint64) (edit, error) {
@@ -117,7 +117,7 @@ func (c *catalog) Purge(ctx context.Context, namespace string, progress func(del
 	}
 	deleted := 0
 	for partition := range schema.IndexPartitions {
-		err := c.deleteAll(ctx, schema.QueryNamespace(c.table, sp.id, partition), kept, func(n int) {
+		err := c.table.deleteAll(ctx, schema.QueryNamespace(c.table.name, sp.id, partition), kept, func(n int) {
 			if deleted += n; progress != nil {
 				progress(deleted)
 			}
@@ -127,38 +127,4 @@ func (c *catalog) Purge(ctx context.Context, namespace string, progress func(del
 		}
 	}
 	return mark("ended")
-}
-
-// deleteAll deletes the items that a query finds, but those that are kept.
-func (c *catalog) deleteAll(ctx context.Context, q *dynamodb.QueryInput, kept func(schema.Key) bool, deleted func(int)) error {
-	var batch []schema.Key
-	flush := func() error {
-		if err := deleteItems(ctx, c.client, c.table, batch); err != nil {
-			return err
-		}
-		deleted(len(batch))
-		batch = batch[:0]
-		return nil
-	}
-	for item, err := range items(ctx, c.client, q) {
-		if err != nil {
-			return err
-		}
-		k, err := schema.ItemKey(c.table, item)
-		if err != nil {
-			return err
-		}
-		if kept(k) {
-			continue
-		}
-		if batch = append(batch, k); len(batch) == maxBatchWrite {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
-	}
-	if len(batch) == 0 {
-		return nil
-	}
-	return flush()
 }

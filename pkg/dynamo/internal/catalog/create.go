@@ -1,4 +1,4 @@
-package dynamo
+package catalog
 
 import (
 	"context"
@@ -79,7 +79,7 @@ func keySchema(pk, sk string) []types.KeySchemaElement {
 
 // CreateTable creates the table, unless it is there, and checks it. It is for
 // local endpoints: on AWS the table comes from the stack.
-func CreateTable(ctx context.Context, client Client, table string) error {
+func CreateTable(ctx context.Context, client awsdb.Client, table string) error {
 	_, err := client.CreateTable(ctx, TableInput(table))
 	if _, exists := errors.AsType[*types.ResourceInUseException](err); err != nil && !exists {
 		return fmt.Errorf("creating table %s: %w", table, tableError(table, "dynamodb:CreateTable", err))
@@ -106,7 +106,7 @@ func CreateTable(ctx context.Context, client Client, table string) error {
 //
 // Errors wrap limiter.ErrInvalid where only a change of table, permission or
 // program helps, and limiter.ErrUnavailable where another try may.
-func CheckTable(ctx context.Context, client Client, table string) error {
+func CheckTable(ctx context.Context, client awsdb.Client, table string) error {
 	in := &dynamodb.DescribeTableInput{TableName: &table}
 	out, err := client.DescribeTable(ctx, in)
 	if err := awsdb.CheckReply(in, out, err); err != nil {
@@ -124,7 +124,7 @@ func tableError(table, permission string, err error) error {
 	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); missing {
 		return fmt.Errorf("table %s does not exist in this region and account: create it as docs/configuration.md says, or for a local endpoint set store.dynamodb.create_table: %w: %v", table, limiter.ErrInvalid, err) //nolint:errorlint // waiting does not make one
 	}
-	if errors.Is(err, ErrDenied) {
+	if errors.Is(err, awsdb.ErrDenied) {
 		return fmt.Errorf("table %s: the caller needs the permission %s: %w", table, permission, err)
 	}
 	if awsdb.IsRefused(err) {
@@ -246,7 +246,7 @@ func stringKeys(pk, sk string) string { return fmt.Sprintf("HASH %s S, RANGE %s 
 
 // checkVersion compares the table's schema version with the program's, and puts
 // the latter where there is none.
-func checkVersion(ctx context.Context, client Client, table string) error {
+func checkVersion(ctx context.Context, client awsdb.Client, table string) error {
 	out, err := client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: schema.VersionKey().Attributes(), ConsistentRead: aws.Bool(true)})
 	if err != nil {
 		return tableError(table, "dynamodb:GetItem", err)
@@ -270,15 +270,10 @@ func checkVersion(ctx context.Context, client Client, table string) error {
 
 // putVersion puts the program's schema version unless there is one, and returns
 // the record that is there then.
-func putVersion(ctx context.Context, client Client, table string) (map[string]types.AttributeValue, error) {
+func putVersion(ctx context.Context, client awsdb.Client, table string) (map[string]types.AttributeValue, error) {
 	record := schema.VersionKey().Attributes()
 	record[schema.AttrSchemaVersion] = schema.NumberAttribute(SchemaVersion)
-	_, err := client.PutItem(ctx, &dynamodb.PutItemInput{
-		TableName: &table, Item: record,
-		ConditionExpression:                 aws.String("attribute_not_exists(#pk)"),
-		ExpressionAttributeNames:            map[string]string{"#pk": schema.AttrPK},
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	})
+	_, err := client.PutItem(ctx, schema.PutNew(table, record))
 	if stored, exists := awsdb.ConditionItem(err); exists {
 		return stored, nil
 	}

@@ -1,9 +1,8 @@
-package dynamo
+package catalog
 
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -18,8 +17,8 @@ import (
 )
 
 const (
-	// changeTimeout bounds a change whose caller set no deadline.
-	changeTimeout = 10 * time.Second
+	// ChangeTimeout bounds a change whose caller set no deadline.
+	ChangeTimeout = 10 * time.Second
 )
 
 // edit is what a change does at a generation.
@@ -34,7 +33,7 @@ type edit struct {
 // prepare is called with the generation that the change will have, while it is certain
 // that no other change can come between what it reads and what is written; it is
 // called again when there was one.
-func (c *catalog) change(ctx context.Context, namespace string, prepare func(ctx context.Context, sp *space, generation uint64) (edit, error)) error {
+func (c *Catalog) change(ctx context.Context, namespace string, prepare func(ctx context.Context, sp *space, generation uint64) (edit, error)) error {
 	if err := c.usable(ctx); err != nil {
 		return err
 	}
@@ -53,7 +52,7 @@ func (c *catalog) change(ctx context.Context, namespace string, prepare func(ctx
 		if err != nil {
 			return err
 		}
-		err = c.commit(ctx, c.transaction(sp, base, e))
+		err = c.table.commit(ctx, c.transaction(sp, base, e))
 		code, item := awsdb.ReasonAt(err, 0)
 		switch {
 		case err == nil:
@@ -61,9 +60,9 @@ func (c *catalog) change(ctx context.Context, namespace string, prepare func(ctx
 			c.tell(sp, base, base+1, c.all.Load(), e.refs)
 			return nil
 		case code != awsdb.ConditionFailed:
-			return fmt.Errorf("changing namespace %.100q in table %s: %w", namespace, c.table, awsdb.Translate(err))
+			return fmt.Errorf("changing namespace %.100q in table %s: %w", namespace, c.table.name, awsdb.Translate(err))
 		}
-		if base, err = schema.ParseCounter(c.table, schema.GenerationKey(sp.id), item); err != nil {
+		if base, err = schema.ParseCounter(c.table.name, schema.GenerationKey(sp.id), item); err != nil {
 			return err
 		}
 		sp.saw(base)
@@ -75,18 +74,18 @@ func boundChange(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, bounded := ctx.Deadline(); bounded {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, changeTimeout)
+	return context.WithTimeout(ctx, ChangeTimeout)
 }
 
 // transaction returns the request that applies an edit, if the counter is base.
-func (c *catalog) transaction(sp *space, base uint64, e edit) *dynamodb.TransactWriteItemsInput {
+func (c *Catalog) transaction(sp *space, base uint64, e edit) *dynamodb.TransactWriteItemsInput {
 	now := c.now()
 	e.event.Generation, e.event.Time, e.event.ID = base+1, now, limiter.AuditID(now, base+1)
 	return &dynamodb.TransactWriteItemsInput{
 		TransactItems: slices.Concat([]types.TransactWriteItem{
-			raiseCounter(c.table, sp.id, base),
-			putItem(c.table, schema.ChangeItem(sp.id, base+1, now, e.refs)),
-			putItem(c.table, schema.AuditItem(sp.id, &e.event)),
+			raiseCounter(c.table.name, sp.id, base),
+			putItem(c.table.name, schema.ChangeItem(sp.id, base+1, now, e.refs)),
+			putItem(c.table.name, schema.AuditItem(sp.id, &e.event)),
 		}, e.writes),
 		ClientRequestToken: aws.String(rand.Text()),
 	}
@@ -111,26 +110,26 @@ func raiseCounter(table, ns string, base uint64) types.TransactWriteItem {
 	}}
 }
 
-// commit sends a transaction until its outcome is known, as long as the context
-// allows. Its token makes DynamoDB apply it once, however often it is sent.
-func (c *catalog) commit(ctx context.Context, in *dynamodb.TransactWriteItemsInput) error {
-	doubtful := false
-	for try := 1; ; try++ {
-		_, err := c.client.TransactWriteItems(ctx, in)
-		kind := awsdb.KindOf(err)
-		if err == nil || kind != nil && !awsdb.MayPass(kind) {
-			return err
-		}
-		doubtful = doubtful || errors.Is(kind, limiter.ErrUncertain)
-		if !doubtful && awsdb.IsRefused(err) {
-			return err
-		}
-		if awsdb.Pause(ctx, awsdb.Goroutines{}, try) == nil {
-			continue
-		}
-		if doubtful {
-			return fmt.Errorf("%w: %w", limiter.ErrUncertain, err)
-		}
+// RaiseGeneration implements limiter.Catalog: it raises the table's counter, which
+// is part of every namespace's generation. Other replicas learn that the
+// generation alone rose: what they have read stays good.
+func (c *Catalog) RaiseGeneration(ctx context.Context) error {
+	if err := c.usable(ctx); err != nil {
 		return err
 	}
+	ctx, cancel := boundChange(ctx)
+	defer cancel()
+	raised, err := c.table.raiseAll(ctx)
+	if err != nil {
+		return fmt.Errorf("raising the generation in table %s: %w", c.table.name, err)
+	}
+	c.sawAll(raised)
+	c.spaces.Range(func(_, v any) bool {
+		sp := v.(*space)
+		sp.mu.Lock()
+		defer sp.mu.Unlock()
+		c.announce(sp, 0, raised, nil)
+		return true
+	})
+	return nil
 }

@@ -1,4 +1,4 @@
-package dynamo
+package catalog
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/limiter/storetest"
@@ -16,37 +17,46 @@ import (
 // is about the catalog.
 type catalogOnly struct {
 	*embedded.Store
-	*catalog
+	*Catalog
+	settlements *Settlements
 }
 
 func (s catalogOnly) Read(ctx context.Context, namespace string, refs []limiter.Ref, records []limiter.Record) (uint64, error) {
-	return s.catalog.Read(ctx, namespace, refs, records)
+	return s.Catalog.Read(ctx, namespace, refs, records)
 }
 
 func (s catalogOnly) PutEntity(ctx context.Context, now time.Time, namespace string, e limiter.Entity) (limiter.Entity, error) {
-	return s.catalog.PutEntity(ctx, now, namespace, e)
+	return s.Catalog.PutEntity(ctx, now, namespace, e)
 }
 
 func (s catalogOnly) DeleteEntity(ctx context.Context, namespace, id string) error {
-	return s.catalog.DeleteEntity(ctx, namespace, id)
+	return s.Catalog.DeleteEntity(ctx, namespace, id)
 }
 
 func (s catalogOnly) PutLimits(ctx context.Context, namespace string, ref limiter.Ref, r limiter.Record) error {
-	return s.catalog.PutLimits(ctx, namespace, ref, r)
+	return s.Catalog.PutLimits(ctx, namespace, ref, r)
 }
 
 func (s catalogOnly) RaiseGeneration(ctx context.Context) error {
-	return s.catalog.RaiseGeneration(ctx)
+	return s.Catalog.RaiseGeneration(ctx)
 }
 
-func (s catalogOnly) Subscribe(fn func(limiter.Change)) { s.catalog.Subscribe(fn) }
+func (s catalogOnly) Subscribe(fn func(limiter.Change)) { s.Catalog.Subscribe(fn) }
+
+func (s catalogOnly) Settle(ctx context.Context, now time.Time, m limiter.Mark) (bool, error) {
+	return s.settlements.Settle(ctx, now, m)
+}
+
+func (s catalogOnly) Secret(ctx context.Context, name string, candidate []byte) ([]byte, error) {
+	return s.settlements.Secret(ctx, name, candidate)
+}
 
 func (s catalogOnly) Capabilities() limiter.BackendCapabilities {
 	return limiter.BackendCapabilities{AuditLogging: true, BatchOperations: true}
 }
 
 func (s catalogOnly) Close(ctx context.Context) error {
-	if err := s.close(ctx); err != nil {
+	if err := s.Catalog.Close(ctx); err != nil {
 		return err
 	}
 	return s.Store.Close(ctx)
@@ -56,12 +66,13 @@ func (s catalogOnly) Close(ctx context.Context) error {
 func TestCatalogConforms(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) limiter.Store {
 		t.Helper()
-		return catalogOnly{embedded.New(embedded.Config{}), newTestCatalog(t, dynamofake.New())}
+		c := newTestCatalog(t, dynamofake.New())
+		return catalogOnly{embedded.New(embedded.Config{}), c, NewSettlements(SettlementsConfig{Client: c.table.client, Table: c.table.name, NamespaceID: c.NamespaceID})}
 	})
 }
 
 // newTestCatalog returns a catalog on a table of its own.
-func newTestCatalog(t *testing.T, client Client) *catalog {
+func newTestCatalog(t *testing.T, client awsdb.Client) *Catalog {
 	t.Helper()
 	table := dynamotest.TableName(t)
 	if err := CreateTable(t.Context(), client, table); err != nil {
@@ -71,11 +82,11 @@ func newTestCatalog(t *testing.T, client Client) *catalog {
 }
 
 // openTestCatalog returns another replica's catalog on a table.
-func openTestCatalog(t *testing.T, client Client, table string) *catalog {
+func openTestCatalog(t *testing.T, client awsdb.Client, table string) *Catalog {
 	t.Helper()
-	c := newCatalog(catalogConfig{Client: client, Table: table})
+	c := New(Config{Client: client, Table: table})
 	t.Cleanup(func() {
-		if err := c.close(context.WithoutCancel(t.Context())); err != nil {
+		if err := c.Close(context.WithoutCancel(t.Context())); err != nil {
 			t.Errorf("close: %v", err)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/catalog"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
@@ -67,3 +68,25 @@ var ErrDenied = awsdb.ErrDenied
 // CorruptError says that an item of the table is not as this program writes it.
 // It wraps limiter.ErrInvalid: such an item is never taken for one that is absent.
 type CorruptError = schema.CorruptError
+
+// SchemaVersion is the version of the table's layout that this program reads and writes.
+const SchemaVersion = catalog.SchemaVersion
+
+// TableInput describes the table: what [CreateTable] creates and [CheckTable] wants.
+func TableInput(table string) *dynamodb.CreateTableInput { return catalog.TableInput(table) }
+
+// CreateTable creates the table, unless it is there, and checks it. It is for local
+// endpoints: on AWS the table comes from the stack. Errors are those of [CheckTable].
+func CreateTable(ctx context.Context, client Client, table string) error {
+	return catalog.CreateTable(ctx, client, table)
+}
+
+// CheckTable reports why the table cannot be used: it is missing, not ready, of another
+// shape, or of a newer program. In a table without a schema version it puts its own; it
+// changes nothing else.
+//
+// Errors wrap limiter.ErrInvalid where only a change of table, permission or program
+// helps, and limiter.ErrUnavailable where another try may.
+func CheckTable(ctx context.Context, client Client, table string) error {
+	return catalog.CheckTable(ctx, client, table)
+}

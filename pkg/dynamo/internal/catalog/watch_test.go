@@ -1,4 +1,4 @@
-package dynamo
+package catalog
 
 import (
 	"bytes"
@@ -24,7 +24,7 @@ type listener struct {
 	changes []limiter.Change
 }
 
-func listen(c *catalog) *listener {
+func listen(c *Catalog) *listener {
 	l := new(listener)
 	c.Subscribe(func(ch limiter.Change) {
 		l.mu.Lock()
@@ -36,7 +36,7 @@ func listen(c *catalog) *listener {
 
 // want requires what the subscriber was told since the last call, and that what is
 // read from now on is of the generation told, or later.
-func (l *listener) want(t *testing.T, c *catalog, what string, want ...limiter.Change) {
+func (l *listener) want(t *testing.T, c *Catalog, what string, want ...limiter.Change) {
 	t.Helper()
 	l.mu.Lock()
 	got := l.changes
@@ -59,14 +59,14 @@ func toldNothing(generation uint64) limiter.Change {
 	return limiter.Change{Namespace: ns, Generation: generation, Refs: []limiter.Ref{}}
 }
 
-func poll(t *testing.T, c *catalog) {
+func poll(t *testing.T, c *Catalog) {
 	t.Helper()
 	if err := c.poll(t.Context()); err != nil {
 		t.Fatalf("poll: %v", err)
 	}
 }
 
-func raise(t *testing.T, c *catalog) {
+func raise(t *testing.T, c *Catalog) {
 	t.Helper()
 	if err := c.RaiseGeneration(t.Context()); err != nil {
 		t.Fatalf("RaiseGeneration: %v", err)
@@ -77,7 +77,7 @@ func raise(t *testing.T, c *catalog) {
 func TestTold(t *testing.T) {
 	db := dynamofake.New()
 	a := newTestCatalog(t, db)
-	b := openTestCatalog(t, db, a.table)
+	b := openTestCatalog(t, db, a.table.name)
 	toA, toB := listen(a), listen(b)
 	read(t, a)
 	read(t, b)
@@ -116,7 +116,7 @@ func TestTold(t *testing.T) {
 func TestToldAfterAGap(t *testing.T) {
 	db := dynamofake.New()
 	a := newTestCatalog(t, db)
-	b := openTestCatalog(t, db, a.table)
+	b := openTestCatalog(t, db, a.table.name)
 	toB := listen(b)
 	read(t, b)
 	sp, err := b.use(t.Context(), ns)
@@ -129,7 +129,7 @@ func TestToldAfterAGap(t *testing.T) {
 			putPerDay(t, a, ref, 1)
 		}
 		k := schema.ChangeKey(sp.id, uint64(3*i)+broken) // #nosec G115 -- small
-		if _, err := db.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &a.table, Key: k.Attributes()}); err != nil {
+		if _, err := db.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &a.table.name, Key: k.Attributes()}); err != nil {
 			t.Fatalf("DeleteItem: %v", err)
 		}
 		poll(t, b)
@@ -150,7 +150,7 @@ func TestToldAfterAGap(t *testing.T) {
 func TestToldOfACorruptChange(t *testing.T) {
 	db := dynamofake.New()
 	a := newTestCatalog(t, db)
-	b := openTestCatalog(t, db, a.table)
+	b := openTestCatalog(t, db, a.table.name)
 	toB := listen(b)
 	read(t, b)
 	sp, err := b.use(t.Context(), ns)
@@ -160,7 +160,7 @@ func TestToldOfACorruptChange(t *testing.T) {
 	putPerDay(t, a, limiter.SystemLimitsRef(), 1)
 	record := schema.ChangeKey(sp.id, 1).Attributes()
 	record[schema.AttrRefs] = avS("everything")
-	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &a.table, Item: record}); err != nil {
+	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &a.table.name, Item: record}); err != nil {
 		t.Fatalf("PutItem: %v", err)
 	}
 	if err := b.poll(t.Context()); err == nil || !strings.Contains(err.Error(), schema.ChangeKey(sp.id, 1).String()) {
@@ -175,7 +175,7 @@ func TestWatcher(t *testing.T) {
 	a := newTestCatalog(t, db)
 	ticks := make(chan time.Time)
 	var log bytes.Buffer
-	b := newCatalog(catalogConfig{Client: db, Table: a.table, Ticks: ticks, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	b := New(Config{Client: db, Table: a.table.name, Ticks: ticks, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	toB := listen(b)
 	read(t, b)
 	tick := func() { // the second is taken when the first look has ended
@@ -192,7 +192,7 @@ func TestWatcher(t *testing.T) {
 	tick()
 	toB.want(t, b, "looks that succeed again", told(1, limiter.SystemLimitsRef()))
 	for range 2 {
-		if err := b.close(t.Context()); err != nil {
+		if err := b.Close(t.Context()); err != nil {
 			t.Errorf("close: %v", err)
 		}
 	}
@@ -201,7 +201,7 @@ func TestWatcher(t *testing.T) {
 		t.Error("the watcher took a tick after close")
 	default:
 	}
-	if !strings.Contains(log.String(), "broken BatchGetItem") || !strings.Contains(log.String(), a.table) {
+	if !strings.Contains(log.String(), "broken BatchGetItem") || !strings.Contains(log.String(), a.table.name) {
 		t.Errorf("logged %q", log.String())
 	}
 }
@@ -210,7 +210,7 @@ func TestWatcher(t *testing.T) {
 func TestToldByDynamoDB(t *testing.T) {
 	client := dynamotest.Start(t).Client(t)
 	a := newTestCatalog(t, client)
-	b := openTestCatalog(t, client, a.table)
+	b := openTestCatalog(t, client, a.table.name)
 	got := make(chan limiter.Change, 1)
 	b.Subscribe(func(ch limiter.Change) { got <- ch })
 	read(t, b)

@@ -1,4 +1,4 @@
-package dynamo
+package catalog
 
 import (
 	"context"
@@ -21,7 +21,7 @@ const maxDeletes = 96
 // PutEntity implements limiter.Catalog. The version of an entity is the
 // generation that wrote it, so that one which is deleted and created again never
 // has a version that somebody has read before.
-func (c *catalog) PutEntity(ctx context.Context, now time.Time, namespace string, e limiter.Entity) (limiter.Entity, error) {
+func (c *Catalog) PutEntity(ctx context.Context, now time.Time, namespace string, e limiter.Entity) (limiter.Entity, error) {
 	if e.ID == "" {
 		return limiter.Entity{}, fmt.Errorf("%w: an entity needs an id", limiter.ErrInvalid)
 	}
@@ -29,7 +29,7 @@ func (c *catalog) PutEntity(ctx context.Context, now time.Time, namespace string
 	e.ID, e.Name, e.Parent, e.Metadata = strings.Clone(e.ID), strings.Clone(e.Name), strings.Clone(e.Parent), maps.Clone(e.Metadata)
 	err := c.change(ctx, namespace, func(ctx context.Context, sp *space, generation uint64) (edit, error) {
 		stored := limiter.Entity{CreatedAt: time.UnixMilli(now.UnixMilli()).UTC()}
-		old, err := c.entity(ctx, sp, e.ID)
+		old, err := c.table.entity(ctx, sp.id, e.ID)
 		if err != nil {
 			return edit{}, err
 		}
@@ -44,7 +44,7 @@ func (c *catalog) PutEntity(ctx context.Context, now time.Time, namespace string
 		}
 		e.CreatedAt, e.Version = stored.CreatedAt, generation
 		return edit{
-			writes: []types.TransactWriteItem{putEntity(c.table, sp.id, &e, read)},
+			writes: []types.TransactWriteItem{putEntity(c.table.name, sp.id, &e, read)},
 			refs:   []limiter.Ref{limiter.EntityRef(e.ID)},
 			event:  limiter.AuditEvent{Action: limiter.ActionPutEntity, Subject: limiter.EntityRef(e.ID), Detail: limiter.Record{Entity: &e}.Detail()},
 		}, nil
@@ -55,20 +55,11 @@ func (c *catalog) PutEntity(ctx context.Context, now time.Time, namespace string
 	return e, nil
 }
 
-// entity reads an entity, nil for none.
-func (c *catalog) entity(ctx context.Context, sp *space, id string) (*limiter.Entity, error) {
-	stored, err := c.readRecords(ctx, sp.id, []limiter.Ref{limiter.EntityRef(id)})
-	if err != nil {
-		return nil, err
-	}
-	return stored[0].Record.Entity, nil
-}
-
 // checkHierarchy refuses a cycle, and a chain that is too long.
-func (c *catalog) checkHierarchy(ctx context.Context, sp *space, e limiter.Entity) error {
+func (c *Catalog) checkHierarchy(ctx context.Context, sp *space, e limiter.Entity) error {
 	var failed error
 	err := limiter.CheckHierarchy(e, func(id string) (limiter.Entity, bool) {
-		parent, err := c.entity(ctx, sp, id)
+		parent, err := c.table.entity(ctx, sp.id, id)
 		if err != nil || parent == nil {
 			failed = err
 			return limiter.Entity{}, false
@@ -100,7 +91,7 @@ func putEntity(table, ns string, e *limiter.Entity, read uint64) types.TransactW
 // DeleteEntity implements limiter.Catalog. An entity with more limits than one
 // change can delete takes several, the entity itself in the last of them, so that
 // a call that failed on the way can be made again.
-func (c *catalog) DeleteEntity(ctx context.Context, namespace, id string) error {
+func (c *Catalog) DeleteEntity(ctx context.Context, namespace, id string) error {
 	id = strings.Clone(id)
 	for {
 		more := false
@@ -116,11 +107,11 @@ func (c *catalog) DeleteEntity(ctx context.Context, namespace, id string) error 
 
 // deletion deletes an entity and its limits, or, if there are more, the first
 // maxDeletes of those.
-func (c *catalog) deletion(ctx context.Context, sp *space, id string, generation uint64) (e edit, more bool, err error) {
+func (c *Catalog) deletion(ctx context.Context, sp *space, id string, generation uint64) (e edit, more bool, err error) {
 	e.event = limiter.AuditEvent{Action: limiter.ActionDeleteEntity, Subject: limiter.EntityRef(id)}
 	expires := c.now().Add(schema.ChangeTTL)
 	known := true // the resources of all limits
-	for item, err := range items(ctx, c.client, schema.QueryEntityLimits(c.table, sp.id, id)) {
+	for item, err := range c.table.scan(ctx, schema.QueryEntityLimits(c.table.name, sp.id, id)) {
 		if err != nil {
 			return edit{}, false, err
 		}
@@ -131,19 +122,19 @@ func (c *catalog) deletion(ctx context.Context, sp *space, id string, generation
 			more = true
 			break
 		}
-		k, err := schema.ItemKey(c.table, item)
+		k, err := schema.ItemKey(c.table.name, item)
 		if err != nil {
 			return edit{}, false, err
 		}
-		e.writes = append(e.writes, putItem(c.table, schema.Tombstone(sp.id, k, limiter.RefEntityLimits, generation, expires)))
-		r := schema.NewReader(c.table, k, item)
+		e.writes = append(e.writes, putItem(c.table.name, schema.Tombstone(sp.id, k, limiter.RefEntityLimits, generation, expires)))
+		r := schema.NewReader(c.table.name, k, item)
 		e.refs = append(e.refs, limiter.EntityLimitsRef(id, r.Text(schema.AttrResource)))
 		known = known && r.Fault == nil
 	}
 	e.event.Detail = fmt.Sprintf("%d limits, more to follow", len(e.writes))
 	if !more {
 		e.event.Detail = fmt.Sprintf("the entity and %d limits", len(e.writes))
-		e.writes = append(e.writes, putItem(c.table, schema.Tombstone(sp.id, schema.EntityKey(sp.id, id), limiter.RefEntity, generation, expires)))
+		e.writes = append(e.writes, putItem(c.table.name, schema.Tombstone(sp.id, schema.EntityKey(sp.id, id), limiter.RefEntity, generation, expires)))
 		e.refs = append(e.refs, limiter.EntityRef(id))
 	}
 	if !known {
@@ -157,7 +148,7 @@ func putItem(table string, item map[string]types.AttributeValue) types.TransactW
 }
 
 // PutLimits implements limiter.Catalog.
-func (c *catalog) PutLimits(ctx context.Context, namespace string, ref limiter.Ref, r limiter.Record) error {
+func (c *Catalog) PutLimits(ctx context.Context, namespace string, ref limiter.Ref, r limiter.Record) error {
 	if ref.Kind == limiter.RefEntity || r.Entity != nil {
 		return fmt.Errorf("%w: an entity is stored with PutEntity", limiter.ErrInvalid)
 	}
@@ -175,7 +166,7 @@ func (c *catalog) PutLimits(ctx context.Context, namespace string, ref limiter.R
 			e.event.Action = limiter.ActionDeleteLimits
 			item = schema.Tombstone(sp.id, schema.KeyOfRef(sp.id, ref), ref.Kind, generation, c.now().Add(schema.ChangeTTL))
 		}
-		e.writes = []types.TransactWriteItem{putItem(c.table, item)}
+		e.writes = []types.TransactWriteItem{putItem(c.table.name, item)}
 		return e, nil
 	})
 }

@@ -1,4 +1,4 @@
-package dynamo
+package catalog
 
 import (
 	"errors"
@@ -91,11 +91,11 @@ func TestListsSayWhatFailed(t *testing.T) {
 		return dynamofake.Fault{Kind: dynamofake.Fail, Err: errors.New("broken")}
 	})
 	for id, err := range c.Children(t.Context(), ns, "org") {
-		if err == nil || !strings.Contains(err.Error(), c.table) {
+		if err == nil || !strings.Contains(err.Error(), c.table.name) {
 			t.Errorf("got %q, error %v; want an error that names the table", id, err)
 		}
 	}
-	if err := c.close(t.Context()); err != nil {
+	if err := c.Close(t.Context()); err != nil {
 		t.Fatalf("close: %v", err)
 	}
 	for _, err := range c.ListLimits(t.Context(), ns, "r") {
@@ -165,7 +165,7 @@ func TestPurge(t *testing.T) {
 			t.Fatalf("PutEntity: %v", err)
 		}
 		bucket := schema.NewRecord(schema.BucketKey(sp.id, id, "r", 0, 0), schema.BucketIndexes(sp.id, id, "r", 0, 0), limiter.EntityLimitsRef(id, "r"))
-		if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &c.table, Item: bucket}); err != nil {
+		if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &c.table.name, Item: bucket}); err != nil {
 			t.Fatalf("PutItem: %v", err)
 		}
 	}
@@ -198,7 +198,7 @@ func TestPurge(t *testing.T) {
 	if !slices.IsSorted(deleted) || len(deleted) == 0 {
 		t.Errorf("progress %v", deleted)
 	}
-	wantLeft(t, client, c.table, sp.id, map[string]int{"GENERATION": 1, "CHANGE": 2, "AUDIT": 2})
+	wantLeft(t, client, c.table.name, sp.id, map[string]int{"GENERATION": 1, "CHANGE": 2, "AUDIT": 2})
 	records := make([]limiter.Record, 1)
 	if _, err := c.Read(t.Context(), "other", []limiter.Ref{limiter.SystemLimitsRef()}, records); err != nil || records[0].OnUnavailable != limiter.Deny {
 		t.Errorf("another namespace has lost its limits: %+v, %v", records[0], err)

@@ -1,4 +1,4 @@
-package dynamo
+package catalog
 
 import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"

@@ -1,4 +1,4 @@
-package dynamo
+package catalog
 
 import (
 	"context"
@@ -23,7 +23,7 @@ import (
 
 const ns = "ns"
 
-func read(t *testing.T, c *catalog, refs ...limiter.Ref) ([]limiter.Record, uint64) {
+func read(t *testing.T, c *Catalog, refs ...limiter.Ref) ([]limiter.Record, uint64) {
 	t.Helper()
 	records := make([]limiter.Record, len(refs))
 	generation, err := c.Read(t.Context(), ns, refs, records)
@@ -33,7 +33,7 @@ func read(t *testing.T, c *catalog, refs ...limiter.Ref) ([]limiter.Record, uint
 	return records, generation
 }
 
-func putPerDay(t *testing.T, c *catalog, ref limiter.Ref, tokens int64) {
+func putPerDay(t *testing.T, c *Catalog, ref limiter.Ref, tokens int64) {
 	t.Helper()
 	if err := c.PutLimits(t.Context(), ns, ref, limiter.Record{Limits: mustLimits(t, limiter.PerDay("l", tokens))}); err != nil {
 		t.Fatalf("PutLimits: %v", err)
@@ -167,10 +167,10 @@ func TestPartialBatchOverHTTP(t *testing.T) {
 // change more, and none is lost.
 func TestChangesOfReplicas(t *testing.T) {
 	client := dynamotest.Start(t).Client(t)
-	replicas := make([]*catalog, 4)
+	replicas := make([]*Catalog, 4)
 	replicas[0] = newTestCatalog(t, client)
 	for i := range replicas[1:] {
-		replicas[i+1] = openTestCatalog(t, client, replicas[0].table)
+		replicas[i+1] = openTestCatalog(t, client, replicas[0].table.name)
 	}
 	const each = 8
 	var g errgroup.Group
@@ -206,13 +206,13 @@ func TestChangesOfReplicas(t *testing.T) {
 func TestReplicasMakeNoCycle(t *testing.T) {
 	db := dynamofake.New()
 	a := newTestCatalog(t, db)
-	b := openTestCatalog(t, db, a.table)
+	b := openTestCatalog(t, db, a.table.name)
 	for round := range 20 {
 		x, y := fmt.Sprint("x", round), fmt.Sprint("y", round)
 		var g errgroup.Group
 		errs := make([]error, 2)
 		for i, put := range []struct {
-			c *catalog
+			c *Catalog
 			e limiter.Entity
 		}{{a, limiter.Entity{ID: x, Parent: y}}, {b, limiter.Entity{ID: y, Parent: x}}} {
 			g.Go(func() error {
@@ -351,7 +351,7 @@ func TestDeleteEntityOfManyLimits(t *testing.T) {
 func TestReadIsOfOneTime(t *testing.T) {
 	db := dynamofake.New()
 	reader := newTestCatalog(t, db)
-	writer := openTestCatalog(t, db, reader.table)
+	writer := openTestCatalog(t, db, reader.table.name)
 	refs := []limiter.Ref{limiter.ResourceLimitsRef("a"), limiter.ResourceLimitsRef("b")}
 	putPerDay(t, writer, refs[0], 1)
 	putPerDay(t, writer, refs[1], 1)
@@ -387,7 +387,7 @@ func TestReadIsOfOneTime(t *testing.T) {
 }
 
 // slowReads is a DynamoDB whose batches take a while to arrive.
-type slowReads struct{ Client }
+type slowReads struct{ awsdb.Client }
 
 func (s slowReads) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
 	if err := awsdb.Pause(ctx, awsdb.Goroutines{}, 3); err != nil {
@@ -452,18 +452,18 @@ func TestCorruptRecordIsNotOverlooked(t *testing.T) {
 	}
 	broken := schema.EntityItem(sp.id, &limiter.Entity{ID: "e", Version: 1})
 	broken[schema.AttrEntityVersion] = avS("one")
-	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &c.table, Item: broken}); err != nil {
+	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &c.table.name, Item: broken}); err != nil {
 		t.Fatalf("PutItem: %v", err)
 	}
 	_, errRead := c.Read(t.Context(), ns, []limiter.Ref{limiter.EntityRef("e")}, make([]limiter.Record, 1))
 	_, errPut := c.PutEntity(t.Context(), time.Unix(0, 0), ns, limiter.Entity{ID: "e", Version: 1})
 	_, errChild := c.PutEntity(t.Context(), time.Unix(0, 0), ns, limiter.Entity{ID: "child", Parent: "e"})
 	for what, err := range map[string]error{"Read": errRead, "PutEntity": errPut, "PutEntity of a child": errChild} {
-		if corrupt, ok := errors.AsType[*CorruptError](err); !ok || corrupt.Attribute != schema.AttrEntityVersion || !strings.Contains(corrupt.Key, "ENTITY#e") {
+		if corrupt, ok := errors.AsType[*schema.CorruptError](err); !ok || corrupt.Attribute != schema.AttrEntityVersion || !strings.Contains(corrupt.Key, "ENTITY#e") {
 			t.Errorf("%s: error = %v, want one that names the item and its version", what, err)
 		}
 	}
-	out, err := db.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &c.table, Key: schema.EntityKey(sp.id, "e").Attributes()})
+	out, err := db.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &c.table.name, Key: schema.EntityKey(sp.id, "e").Attributes()})
 	if err != nil {
 		t.Fatalf("GetItem: %v", err)
 	}

@@ -1,4 +1,4 @@
-package dynamo
+package catalog
 
 import (
 	"context"
@@ -40,7 +40,7 @@ func TestNamespaceIDs(t *testing.T) {
 func TestNamespaceIsRegisteredOnce(t *testing.T) {
 	client := dynamotest.Start(t).Client(t)
 	first := newTestCatalog(t, client)
-	replicas := []*catalog{first, openTestCatalog(t, client, first.table), openTestCatalog(t, client, first.table)}
+	replicas := []*Catalog{first, openTestCatalog(t, client, first.table.name), openTestCatalog(t, client, first.table.name)}
 	for _, name := range []string{limiter.DefaultNamespace, "team/a", "", "k\xff"} {
 		var mu sync.Mutex
 		ids := make(map[string]int)
@@ -65,11 +65,11 @@ func TestNamespaceIsRegisteredOnce(t *testing.T) {
 		}
 		for id := range ids {
 			for _, k := range []schema.Key{schema.NamespaceKey(name), schema.NamespaceIDKey(id)} {
-				out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &first.table, Key: k.Attributes()})
+				out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &first.table.name, Key: k.Attributes()})
 				if err != nil {
 					t.Fatalf("GetItem: %v", err)
 				}
-				r := schema.NewReader(first.table, k, out.Item)
+				r := schema.NewReader(first.table.name, k, out.Item)
 				if gotID, gotName := r.Text(schema.AttrNamespaceID), r.Text(schema.AttrNamespaceName); gotID != id || gotName != name || r.Fault != nil {
 					t.Errorf("%v: id %q of %q, fault %v; want %q of %q", k, gotID, gotName, r.Fault, id, name)
 				}
@@ -84,12 +84,12 @@ func TestNamespaceIsLookedUpOnce(t *testing.T) {
 	db := dynamofake.New()
 	c := newTestCatalog(t, db)
 	for _, test := range []struct {
-		replica *catalog
+		replica *Catalog
 		want    map[string]int
 	}{
 		{c, map[string]int{"GetItem": 1, "TransactWriteItems": 1, "BatchGetItem": 1}},
 		{c, nil},
-		{openTestCatalog(t, db, c.table), map[string]int{"GetItem": 1, "BatchGetItem": 1}},
+		{openTestCatalog(t, db, c.table.name), map[string]int{"GetItem": 1, "BatchGetItem": 1}},
 	} {
 		before := db.Counts()
 		if _, err := test.replica.use(t.Context(), "ns"); err != nil {
@@ -114,7 +114,7 @@ func TestNamespaceUnderFaults(t *testing.T) {
 		if err != nil {
 			t.Fatalf("after %v: %v", kind, err)
 		}
-		other, err := openTestCatalog(t, db, c.table).use(t.Context(), "ns")
+		other, err := openTestCatalog(t, db, c.table.name).use(t.Context(), "ns")
 		if err != nil || other.id != sp.id {
 			t.Errorf("after %v one replica has the id %q, another %q (%v)", kind, sp.id, other.id, err)
 		}
@@ -151,11 +151,11 @@ func TestCorruptNamespace(t *testing.T) {
 	c := newTestCatalog(t, db)
 	record := schema.NamespaceKey("ns").Attributes()
 	record[schema.AttrNamespaceID] = avS("../etc")
-	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &c.table, Item: record}); err != nil {
+	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &c.table.name, Item: record}); err != nil {
 		t.Fatalf("PutItem: %v", err)
 	}
 	_, err := c.use(t.Context(), "ns")
-	if corrupt, ok := errors.AsType[*CorruptError](err); !ok || corrupt.Attribute != schema.AttrNamespaceID {
+	if corrupt, ok := errors.AsType[*schema.CorruptError](err); !ok || corrupt.Attribute != schema.AttrNamespaceID {
 		t.Errorf("error = %v, want one that names %s", err, schema.AttrNamespaceID)
 	}
 }

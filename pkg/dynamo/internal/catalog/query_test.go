@@ -1,4 +1,4 @@
-package dynamo
+package catalog
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -123,16 +124,17 @@ func inPartition(partition int) []schema.Key {
 // that the schema says, and finds in DynamoDB Local what it should, page by page.
 func TestAccessPatterns(t *testing.T) {
 	client := dynamotest.Start(t).Client(t)
-	table := dynamotest.TableName(t)
-	if _, err := client.CreateTable(t.Context(), TableInput(table)); err != nil {
+	name := dynamotest.TableName(t)
+	if _, err := client.CreateTable(t.Context(), TableInput(name)); err != nil {
 		t.Fatalf("CreateTable: %v", err)
 	}
 	for k, indexes := range schemaItems() {
-		if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: schema.NewRecord(k, indexes, limiter.SystemLimitsRef())}); err != nil {
+		if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &name, Item: schema.NewRecord(k, indexes, limiter.SystemLimitsRef())}); err != nil {
 			t.Fatalf("PutItem: %v", err)
 		}
 	}
-	for _, test := range accessPatterns(table) {
+	reader := &table{client: client, name: name, loop: awsdb.Goroutines{}}
+	for _, test := range accessPatterns(name) {
 		t.Run(test.name, func(t *testing.T) {
 			if got := aws.ToString(test.query.IndexName); got != test.index {
 				t.Errorf("index %q, want %q", got, test.index)
@@ -148,11 +150,11 @@ func TestAccessPatterns(t *testing.T) {
 			}
 			test.query.Limit = aws.Int32(1) // a page
 			var got []schema.Key
-			for item, err := range items(t.Context(), client, test.query) {
+			for item, err := range reader.scan(t.Context(), test.query) {
 				if err != nil {
 					t.Fatalf("query: %v", err)
 				}
-				k, err := schema.ItemKey(table, item)
+				k, err := schema.ItemKey(name, item)
 				if err != nil {
 					t.Fatalf("itemKey: %v", err)
 				}

@@ -1,0 +1,92 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// commit sends a transaction until its outcome is known, as long as the context
+// allows. Its token makes DynamoDB apply it once, however often it is sent.
+func (t *table) commit(ctx context.Context, in *dynamodb.TransactWriteItemsInput) error {
+	doubtful := false
+	for try := 1; ; try++ {
+		_, err := t.client.TransactWriteItems(ctx, in)
+		kind := awsdb.KindOf(err)
+		if err == nil || kind != nil && !awsdb.MayPass(kind) {
+			return err
+		}
+		doubtful = doubtful || errors.Is(kind, limiter.ErrUncertain)
+		if !doubtful && awsdb.IsRefused(err) {
+			return err
+		}
+		if awsdb.Pause(ctx, t.loop, try) == nil {
+			continue
+		}
+		if doubtful {
+			return fmt.Errorf("%w: %w", limiter.ErrUncertain, err)
+		}
+		return err
+	}
+}
+
+// raiseAll raises the table's counter. One in doubt is raised again, which does
+// no harm.
+func (t *table) raiseAll(ctx context.Context) (uint64, error) {
+	for try := 1; ; try++ {
+		out, err := t.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+			TableName:                 &t.name,
+			Key:                       schema.AllGenerationKey().Attributes(),
+			UpdateExpression:          aws.String("ADD #generation :one"),
+			ExpressionAttributeNames:  map[string]string{"#generation": schema.AttrCounter},
+			ExpressionAttributeValues: map[string]types.AttributeValue{":one": schema.NumberAttribute(1)},
+			ReturnValues:              types.ReturnValueUpdatedNew,
+		})
+		if err == nil {
+			return schema.ParseCounter(t.name, schema.AllGenerationKey(), out.Attributes)
+		}
+		if err = awsdb.Translate(err); !awsdb.MayPass(err) || awsdb.IsRefused(err) || awsdb.Pause(ctx, t.loop, try) != nil {
+			return 0, err
+		}
+	}
+}
+
+// claim puts an item unless there is one with its key, and says which: made, or what
+// was found. The put is sent again until that is known, as long as the context allows;
+// one whose reply was lost finds its own item. Each message may take attempt.
+func (t *table) claim(ctx context.Context, item map[string]types.AttributeValue, attempt time.Duration) (made bool, found map[string]types.AttributeValue, err error) {
+	in := schema.PutNew(t.name, item)
+	inDoubt := false
+	for try := 1; ; try++ {
+		err := t.putOnce(ctx, in, attempt)
+		if found, refused := awsdb.ConditionItem(err); err == nil || refused {
+			return err == nil, found, nil
+		}
+		err = awsdb.Translate(err)
+		uncertain := errors.Is(err, limiter.ErrUncertain)
+		inDoubt = inDoubt || uncertain
+		if (uncertain || awsdb.Retryable(err)) && awsdb.Pause(ctx, t.loop, try) == nil {
+			continue
+		}
+		if inDoubt && !uncertain {
+			err = fmt.Errorf("%w: %w", limiter.ErrUncertain, err)
+		}
+		return false, nil, err
+	}
+}
+
+func (t *table) putOnce(ctx context.Context, in *dynamodb.PutItemInput, attempt time.Duration) error {
+	ctx, cancel := t.loop.Within(ctx, attempt)
+	defer cancel()
+	_, err := t.client.PutItem(ctx, in)
+	return err
+}

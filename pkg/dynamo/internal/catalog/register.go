@@ -1,0 +1,73 @@
+package catalog
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+)
+
+// newNamespaceID returns 11 random characters that are safe in URLs: almost 64 bits.
+// The first is a letter or a digit, so that no command line takes an id for a flag.
+func newNamespaceID() string {
+	for {
+		var b [8]byte
+		_, _ = rand.Read(b[:]) // never fails
+		if id := base64.RawURLEncoding.EncodeToString(b[:]); id[0] != '-' && id[0] != '_' {
+			return id
+		}
+	}
+}
+
+// resolve returns the id of a namespace, which it registers if it is new.
+// Of several that register one at once all get the same id.
+func (t *table) resolve(ctx context.Context, name string, now time.Time) (string, error) {
+	var out *dynamodb.GetItemOutput
+	var err error
+	for try := 0; ; {
+		out, err = t.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.name, Key: schema.NamespaceKey(name).Attributes(), ConsistentRead: aws.Bool(true)})
+		if err == nil {
+			break
+		}
+		if err = awsdb.TranslateRead(err); !awsdb.RetryRead(ctx, t.loop, &try, err) {
+			return "", fmt.Errorf("namespace %.100q in table %s: %w", name, t.name, err)
+		}
+	}
+	if out.Item != nil {
+		return schema.ParseNamespaceID(t.name, schema.NamespaceKey(name), out.Item)
+	}
+	return t.register(ctx, name, now)
+}
+
+// register puts both records of a new namespace, or finds that another
+// has just done so.
+func (t *table) register(ctx context.Context, name string, now time.Time) (string, error) {
+	for try := 0; ; {
+		id := newNamespaceID()
+		_, err := t.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
+			schema.TransactPutNew(t.name, schema.NamespaceItem(schema.NamespaceKey(name), name, id, now)),
+			schema.TransactPutNew(t.name, schema.NamespaceItem(schema.NamespaceIDKey(id), name, id, now)),
+		}})
+		if err == nil {
+			return id, nil
+		}
+		if code, item := awsdb.ReasonAt(err, 0); code == awsdb.ConditionFailed {
+			return schema.ParseNamespaceID(t.name, schema.NamespaceKey(name), item)
+		}
+		if code, _ := awsdb.ReasonAt(err, 1); code == awsdb.ConditionFailed {
+			continue // the id is taken: draw another
+		}
+		// One in doubt may be tried again: if it was applied, the name is taken.
+		if err = awsdb.Translate(err); !awsdb.RetryRead(ctx, t.loop, &try, err) {
+			return "", fmt.Errorf("registering namespace %.100q in table %s: %w", name, t.name, err)
+		}
+	}
+}
