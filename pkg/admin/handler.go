@@ -30,9 +30,7 @@ func Handler(cfg Config) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/json", page(jsonOnly(cfg.JSON)))
 	mux.Handle("POST /v1/explain", page(jsonOnly(cfg.Explainer)))
-	for _, path := range []string{"/v1/backup", "/v1/restore"} {
-		mux.HandleFunc(path, elsewhere)
-	}
+	mux.HandleFunc("/v1/", elsewhere)
 	mux.Handle("GET /metrics", page(promhttp.HandlerFor(cfg.Gatherer, promhttp.HandlerOpts{})))
 	mux.Handle("GET /readyz", cfg.Health)
 	mux.HandleFunc("GET /healthz", text("ok\n"))
@@ -50,7 +48,7 @@ func Handler(cfg Config) http.Handler {
 
 // elsewhere says where administration is.
 func elsewhere(w http.ResponseWriter, _ *http.Request) {
-	writeError(w, http.StatusNotFound, "administration is on a listener of its own, server.admin in the configuration: by default the Unix socket admin.sock in the data directory, which `ratelimit backup --data DIR` finds")
+	writeProblem(w, http.StatusNotFound, "administration is on a listener of its own, server.admin in the configuration: by default the Unix socket admin.sock in the data directory, which `ratelimit status --data DIR` finds")
 }
 
 func text(s string) http.HandlerFunc {

@@ -23,9 +23,11 @@ func directoryChecks() []controlCheck {
 // are those of one parent in one namespace.
 func checkListEntities(t T, s ControlStore) {
 	o := newOperator(t, s)
-	var want, children []string
-	for i := range 23 {
-		e := limiter.Entity{ID: fmt.Sprintf("e/%d\xff\x00#", i*7%23)}
+	const entities = 23
+	want := make([]string, 0, entities)
+	var children []string
+	for i := range entities {
+		e := limiter.Entity{ID: fmt.Sprintf("e/%d\xff\x00#", i*7%entities)}
 		if i%3 == 0 {
 			e.Parent = "org"
 			children = append(children, e.ID)
@@ -71,9 +73,10 @@ func wantSame(t T, name string, want, got []string) {
 // checkListLimits: limits of every kind are listed by entity, by resource, and all.
 func checkListLimits(t T, s ControlStore) {
 	o := newOperator(t, s)
-	refs := []limiter.Ref{limiter.SystemLimitsRef(), limiter.ResourceLimitsRef("r"), limiter.ResourceLimitsRef("s")}
-	for _, entity := range []string{"a", "b\xff", "c"} {
-		refs = append(refs, limiter.EntityLimitsRef(entity, "r"), limiter.EntityLimitsRef(entity, limiter.DefaultResource))
+	refs := []limiter.Ref{
+		limiter.SystemLimitsRef(), limiter.ResourceLimitsRef("r"), limiter.ResourceLimitsRef("s"),
+		limiter.EntityLimitsRef("a", "r"), limiter.EntityLimitsRef("a", limiter.DefaultResource),
+		limiter.EntityLimitsRef("b\xff", "r"), limiter.EntityLimitsRef("b\xff", limiter.DefaultResource), limiter.EntityLimitsRef("c", "r"),
 	}
 	for i, ref := range refs {
 		o.putLimits("ns", ref, limiter.PerDay("l", int64(i+1)))
