@@ -30,7 +30,9 @@ func Handler(cfg Config) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/json", page(jsonOnly(cfg.JSON)))
 	mux.Handle("POST /v1/explain", page(jsonOnly(cfg.Explainer)))
-	mux.HandleFunc("/v1/", elsewhere)
+	for _, path := range []string{"/v1/backup", "/v1/restore", "/v1/status", "/v1/openapi.json", "/v1/namespaces", "/v1/namespaces/"} {
+		mux.HandleFunc(path, elsewhere)
+	}
 	mux.Handle("GET /metrics", page(promhttp.HandlerFor(cfg.Gatherer, promhttp.HandlerOpts{})))
 	mux.Handle("GET /readyz", cfg.Health)
 	mux.HandleFunc("GET /healthz", text("ok\n"))
