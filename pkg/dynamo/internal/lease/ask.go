@@ -126,7 +126,7 @@ func (h *Holder) plan(p *Plan) bool {
 		return h.planReturn(p)
 	case h.serves && (due || p.Now >= h.fallsAt() || h.pull || h.short(p.Now)):
 		return h.planShare(p, Renew)
-	case !h.serves && due && h.worth(&h.demand, p.Now) && len(h.view.Others) < MaxHolders:
+	case !h.serves && due && h.worth(p.Now) && len(h.view.Others) < MaxHolders:
 		return h.planShare(p, Grant)
 	case !h.serves && due && h.view.HasOwn:
 		return h.planReturn(p)

@@ -75,23 +75,3 @@ func (d *Demand) of(i int, now int64) float64 {
 	age := max(float64(now-d.began), shortestAge)
 	return sum / (demandMemory * (1 - math.Exp(-age/demandMemory)))
 }
-
-// worth reports whether the demand and the limits are worth a lease: several requests a
-// second, of amounts that are small beside the capacity and the refill of a second.
-func (s *Stock) worth(d *Demand, now int64) bool {
-	const small, often = 16, 8.0 / 1000
-	requests := d.requests(now)
-	if d.asked < leastAsked || requests < often {
-		return false
-	}
-	for l, p := range s.limits {
-		if _, ok := Scale(p, Parts, Parts); !ok {
-			return false
-		}
-		mean := small * d.rate(l, now) / requests
-		if float64(p.Capacity) < mean || float64(p.Amount)/float64(p.Period)*1000 < mean {
-			return false
-		}
-	}
-	return true
-}

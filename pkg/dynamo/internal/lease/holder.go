@@ -45,11 +45,13 @@ type flight struct {
 	scarce bool
 }
 
-// New returns a holder without a lease on an item whose limits have these parameters.
-func New(limits []tokenbucket.Params, policy limiter.LeasePolicy) *Holder {
+// New returns a holder without a lease on an item whose limits have these parameters. last
+// is the sequence number of the last lease write that the replica sent for the item, as
+// Sequence tells; a random number where there was none.
+func New(limits []tokenbucket.Params, policy limiter.LeasePolicy, last uint16) *Holder {
 	h := &Holder{
 		Stock:  Stock{limits: limits, kept: make([]int64, len(limits))},
-		demand: newDemand(len(limits)), policy: policy, rtt: 5,
+		demand: newDemand(len(limits)), policy: policy, rtt: 5, seq: last,
 		low: make([]int64, len(limits)), view: unseen(limits),
 	}
 	h.clear()
@@ -63,6 +65,9 @@ func (h *Holder) Tune(policy limiter.LeasePolicy, rtt float64) {
 		h.hurry()
 	}
 }
+
+// Sequence returns the sequence number of the last lease write.
+func (h *Holder) Sequence() uint16 { return h.seq }
 
 // State returns the state of the lease.
 func (h *Holder) State() State { return h.state }
@@ -126,3 +131,27 @@ func (h *Holder) returning(now int64) bool {
 
 // holders returns how many replicas have a slot, with this one.
 func (h *Holder) holders() int { return len(h.view.Others) + 1 }
+
+// worth reports whether the demand, the limits and the policy are worth a lease: several
+// requests a second, of amounts that are small beside the capacity, the refill of a second
+// and the most that the policy lets a process hold.
+func (h *Holder) worth(now int64) bool {
+	const small, often = 16, 8.0 / 1000
+	requests := h.demand.requests(now)
+	if h.demand.asked < leastAsked || requests < often {
+		return false
+	}
+	for l, p := range h.limits {
+		if _, ok := Scale(p, Parts, Parts); !ok {
+			return false
+		}
+		mean := h.demand.rate(l, now) / requests
+		if float64(p.Capacity) < small*mean || float64(p.Amount)/float64(p.Period)*1000 < small*mean {
+			return false
+		}
+		if bound := h.policy.Max; bound > 0 && (float64(bound) < mean || bound < p.Capacity/Parts) {
+			return false
+		}
+	}
+	return true
+}

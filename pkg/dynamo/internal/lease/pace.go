@@ -3,11 +3,11 @@ package lease
 import "math"
 
 const (
-	firstEvery   = 25   // ms from a first grant to its renewal
+	firstEvery   = 50   // ms from a first grant to its renewal
 	everyHolder  = 8    // ms for each holder: the shortest time between renewals
 	mostScarce   = 500  // ms: the longest, while there is less than is asked for
 	mostPlenty   = 2000 // ms: the longest otherwise
-	retryWithin  = 4    // ms
+	retryWithin  = 0    // ms
 	idleAtLeast  = 25   // ms without a request after which a lease is returned
 	idleAtMost   = 1000 // ms
 	idleGaps     = 16   // the same, in mean times between requests

@@ -178,6 +178,7 @@ func (h *Holder) scene(v *View, now int64) scene {
 	s := scene{
 		centreRate: float64(v.Rate) / Parts, centreRoom: float64(v.Room) / Parts,
 		age: -1, demand: h.binding(now), requests: h.demand.requests(now), rtt: h.rtt,
+		span:   float64(h.policy.For.Milliseconds()),
 		others: make([]other, 0, len(v.Others)),
 	}
 	if v.HasOwn {

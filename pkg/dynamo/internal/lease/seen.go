@@ -43,7 +43,7 @@ func (h *Holder) Seen(now int64, c Clock, v View) {
 	if !v.Version.after(h.view.Version) {
 		return
 	}
-	h.view, h.seen = v, now
+	h.view, h.seen, h.pull = v, now, false
 	for i := range h.cands {
 		h.cands[i].refill(now)
 	}
@@ -59,7 +59,9 @@ func (h *Holder) settle(now int64, c Clock) {
 	base := h.cands[0].leases()
 	at := -1
 	for i := range h.cands {
-		if h.view.HasOwn && (i > 0 || base) && h.cands[i].seq == h.view.Own.Seq {
+		c := &h.cands[i]
+		known := i == 0 && base || i > 0 && h.view.Version.after(c.pinned)
+		if known && h.view.HasOwn && c.seq == h.view.Own.Seq {
 			at = i
 		}
 	}
@@ -78,8 +80,9 @@ func (h *Holder) settle(now int64, c Clock) {
 func (h *Holder) apply(now int64, c Clock, at int) {
 	won, first := h.cands[at], !h.cands[0].leases()
 	mine := h.state.InFlight() && won.seq == h.flight.plan.Slot.Seq
-	if !won.leases() { // a slot without parts
+	if !won.leases() { // a slot without parts: the centre has none, or all are asked back
 		h.gone(now)
+		h.pace.applied(now, h.holders(), true, true)
 		return
 	}
 	if !won.alive(c) {

@@ -68,7 +68,7 @@ func (h *Holder) missWithout(now int64, draws []Draw) Verdict {
 	if h.state == Returning || h.state == Clearing {
 		return Wait
 	}
-	if h.state != Granting && !h.worth(&h.demand, now) {
+	if h.state != Granting && !h.worth(now) {
 		return Centre
 	}
 	verdict := Wait
@@ -131,5 +131,5 @@ func (h *Holder) Overdraft(l int, now, floor int64) int64 {
 // Wanted reports whether a lease is held, or asked for. Then plain writes should wait, if
 // they can: each one refuses the lease writes of all replicas that are in flight.
 func (h *Holder) Wanted(now int64) bool {
-	return h.state != None && h.state != Ended || !h.returning(now) && h.worth(&h.demand, now)
+	return h.state != None && h.state != Ended || !h.returning(now) && h.worth(now)
 }

@@ -14,6 +14,8 @@ const (
 	mostShared = 0.99 // of the rate, while there is not enough
 	firstRate  = 0.05 // most rate of a first grant
 	settled    = 20   // age from which the demands of a lease are known
+	scarceSpan = 250  // ms of demand that a stock is for, while there is not enough
+	plentySpan = 500  // the same while there is
 )
 
 // other is what is known of another holder.
@@ -33,6 +35,7 @@ type scene struct {
 	demand                 float64 // own, of the limit that is short first
 	requests               float64 // own, in a ms
 	rtt                    float64
+	span                   float64 // that a lease is to cover by the policy; 0 = by the demand
 	others                 []other
 }
 
@@ -121,7 +124,7 @@ type wanted struct {
 // plenty returns room and stock while there is enough for all: room as the rate, for half
 // a second at most, and tokens as the room.
 func (s *scene) plenty(l *level, k float64) wanted {
-	b := min(max(k, s.centreRoom/4), max(l.demand*500, l.whole/50)/l.whole, s.room+max(0, s.centreRoom-reserve/2))
+	b := min(max(k, s.centreRoom/4), max(l.demand*s.spanOf(plentySpan), l.whole/50)/l.whole, s.room+max(0, s.centreRoom-reserve/2))
 	pool := max(l.centre, 0) + l.own
 	stock := min(b*l.whole, pool*b/max(1e-9, s.centreRoom+s.room))
 	if need := l.demand * 3 * s.rtt; stock < need { // what the rate does not bring
@@ -150,8 +153,9 @@ func (s *scene) scarce(l *level, k float64) wanted {
 	if s.age < 2*settled { // what it will need is not known yet
 		target = max(target, min(max(l.centre, 0)/2, k*l.whole))
 	}
+	span := s.spanOf(scarceSpan)
 	most := s.room + max(s.centreRoom/2, min(s.centreRoom, 0.04))
-	target = min(target, max(l.demand*250, min(l.own, l.demand*300)), most*l.whole*0.98)
+	target = min(target, max(l.demand*span, min(l.own, l.demand*span*1.2)), most*l.whole*0.98)
 	refill := l.rate * k * max(20, min(300, 0.3*l.whole/l.rate))
 	b := min(most, (target*1.02+refill)/l.whole)
 	target = min(target, b*l.whole)
@@ -189,6 +193,14 @@ func (s *scene) shortage(l *level) (all, stock float64) {
 		stock += tokens
 	}
 	return all, stock
+}
+
+// spanOf returns the ms of demand that a stock is for.
+func (s *scene) spanOf(usual float64) float64 {
+	if s.span > 0 {
+		return s.span
+	}
+	return usual
 }
 
 func (s *scene) holders() float64 { return float64(len(s.others) + 1) }

@@ -2,8 +2,10 @@ package lease_test
 
 import (
 	"container/heap"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lease"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
@@ -108,7 +110,7 @@ func (c *centre) apply(replica int, p *lease.Plan) bool {
 	}
 	for l := range c.limits {
 		b := &c.buckets[l]
-		if p.Draw[l] > 0 && b.Tokens < p.Draw[l] {
+		if p.Slot.Room > 0 && p.Draw[l] > 0 && b.Tokens < p.Draw[l] {
 			panic("tokens that are not there")
 		}
 		b.Tokens -= p.Draw[l]
@@ -129,15 +131,15 @@ func (c *centre) apply(replica int, p *lease.Plan) bool {
 }
 
 // take applies a plain write, of takes if they are there, and of charges.
-func (c *centre) take(epoch, now int64, takes, charges int64) bool {
+func (c *centre) take(seen lease.Version, now, takes, charges int64) bool {
+	if (seen == lease.Version{}) == c.exists || seen.Epoch != c.version.Epoch {
+		return false
+	}
 	if !c.exists {
-		if epoch != 0 {
-			return false
-		}
 		c.create(now)
 	}
 	b := c.buckets[0].Refill(c.params(0), now)
-	if c.version.Epoch != epoch || takes > 0 && b.Tokens < takes+charges {
+	if takes > 0 && b.Tokens < takes+charges {
 		return false
 	}
 	b.Tokens -= takes + charges
@@ -145,6 +147,43 @@ func (c *centre) take(epoch, now int64, takes, charges int64) bool {
 	c.version.Serial++
 	return true
 }
+
+// takeAll applies a plain take of several limits, if all tokens are there at its plan.
+func (c *centre) takeAll(seen lease.Version, now int64, amounts []int64) bool {
+	if !c.exists || seen.Epoch != c.version.Epoch {
+		return false
+	}
+	for l, n := range amounts {
+		if c.buckets[l].Refilled > now {
+			return false
+		}
+		c.buckets[l] = c.buckets[l].Refill(c.params(l), now)
+		if n > 0 && c.buckets[l].Tokens < n {
+			return false
+		}
+	}
+	for l, n := range amounts {
+		c.buckets[l].Tokens -= n
+	}
+	c.version.Serial++
+	return true
+}
+
+// reap frees a slot: its tokens count as spent.
+func (c *centre) reap(replica int, now int64) {
+	s := c.slots[replica]
+	for l := range c.limits {
+		c.buckets[l] = c.buckets[l].Refill(c.params(l), now)
+	}
+	c.rate += s.Rate
+	c.room += s.Room
+	delete(c.slots, replica)
+	c.version.Epoch++
+	c.version.Serial++
+}
+
+// replicas returns those that have a slot, in order.
+func (c *centre) replicas() []int { return slices.Sorted(maps.Keys(c.slots)) }
 
 // view is the image that a replica gets.
 func (c *centre) view(replica int) lease.View {
@@ -154,13 +193,21 @@ func (c *centre) view(replica int) lease.View {
 		v.Params = append(v.Params, c.params(l))
 	}
 	v.Own, v.HasOwn = c.slots[replica]
-	for i := range len(c.lanesOf()) {
-		if s, ok := c.slots[i]; ok && i != replica {
-			v.Others = append(v.Others, s)
+	for _, i := range c.replicas() {
+		if i != replica {
+			v.Others = append(v.Others, c.slots[i])
 		}
 	}
 	return v
 }
 
-// lanesOf has the indexes that slots may have.
-func (c *centre) lanesOf() [lease.MaxHolders]struct{} { return [lease.MaxHolders]struct{}{} }
+// image is the view, and the slots of the others with their replicas.
+func (c *centre) image(replica int) (lease.View, []lease.SlotID) {
+	var slots []lease.SlotID
+	for _, i := range c.replicas() {
+		if i != replica {
+			slots = append(slots, lease.SlotID{Replica: uint32(i), Seq: c.slots[i].Seq}) // #nosec G115 -- a small index
+		}
+	}
+	return c.view(replica), slots
+}

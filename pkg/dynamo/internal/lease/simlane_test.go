@@ -42,7 +42,7 @@ type lane struct {
 func newLane(f *fleet, index int) *lane {
 	return &lane{
 		fleet: f, index: index, rtt: f.scenario.median * 1.1, last: -1000, wakes: math.MaxInt64,
-		holder: lease.New(f.item.limits, limiter.LeasePolicy{}),
+		holder: lease.New(f.item.limits, limiter.LeasePolicy{}, 0),
 	}
 }
 
@@ -200,8 +200,8 @@ func (l *lane) write() {
 	l.queue, l.owed, l.last = rest, 0, f.now
 	l.taking += takes + charges
 	l.plain++
-	now, epoch, planned := f.ms(), l.view.Version.Epoch, f.now
-	l.send(func() bool { return f.item.take(epoch, now, takes, charges) }, func(ok bool) {
+	now, version, planned := f.ms(), l.view.Version, f.now
+	l.send(func() bool { return f.item.take(version, now, takes, charges) }, func(ok bool) {
 		l.plain--
 		l.taking -= takes + charges
 		l.taken(sent, charges, planned, ok)
@@ -235,6 +235,7 @@ func (l *lane) expire(c *call) {
 	}
 	f := l.fleet
 	f.outcome.late++
+	f.outcome.lateAt = append(f.outcome.lateAt, f.now)
 	n := float64(f.scenario.replicas)
 	whole := float64(f.item.limits[0].Capacity)
 	est := whole / 16

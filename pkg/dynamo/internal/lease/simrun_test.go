@@ -35,6 +35,7 @@ type outcome struct {
 	calls, writes, refused, late int
 	admitted                     []decision
 	arrived                      []decision
+	lateAt                       []float64
 }
 
 type decision struct {
