@@ -52,13 +52,19 @@ func (d *Demand) count(now int64, draws []Draw) {
 
 // fold fades the sums up to a time.
 func (d *Demand) fold(now int64) {
-	fade := math.Exp(-float64(now-d.at) / demandMemory)
+	half := halfFade(now - d.at)
 	for i := range d.sums {
 		a := &d.sums[i]
-		a.sum, a.added = a.sum*fade+float64(a.added), 0
+		a.sum, a.added = a.faded(half), 0
 	}
 	d.at = now
 }
+
+// halfFade returns by how much half of a time fades a sum.
+func halfFade(ms int64) float64 { return math.Exp(-float64(ms) / 2 / demandMemory) }
+
+// faded returns the sum after a time; what was added came in the middle of it.
+func (a *average) faded(half float64) float64 { return (a.sum*half + float64(a.added)) * half }
 
 // rate returns the millitokens of a limit that are asked for in one ms.
 func (d *Demand) rate(limit int, now int64) float64 { return d.of(limit, now) }
@@ -70,8 +76,7 @@ func (d *Demand) of(i int, now int64) float64 {
 	if d.asked == 0 {
 		return 0
 	}
-	a := &d.sums[i]
-	sum := a.sum*math.Exp(-float64(max(now-d.at, 0))/demandMemory) + float64(a.added)
+	sum := d.sums[i].faded(halfFade(max(now-d.at, 0)))
 	age := max(float64(now-d.began), shortestAge)
 	return sum / (demandMemory * (1 - math.Exp(-age/demandMemory)))
 }

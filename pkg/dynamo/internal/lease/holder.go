@@ -55,6 +55,7 @@ func New(limits []tokenbucket.Params, policy limiter.LeasePolicy, last uint16) *
 		low: make([]int64, len(limits)), view: unseen(limits),
 	}
 	h.clear()
+	h.pace.begin()
 	return h
 }
 

@@ -7,7 +7,7 @@ const (
 	everyHolder  = 8    // ms for each holder: the shortest time between renewals
 	mostScarce   = 500  // ms: the longest, while there is less than is asked for
 	mostPlenty   = 2000 // ms: the longest otherwise
-	retryWithin  = 0    // ms
+	returnWithin = 4    // ms after which a refused return is tried again
 	idleAtLeast  = 25   // ms without a request after which a lease is returned
 	idleAtMost   = 1000 // ms
 	idleGaps     = 16   // the same, in mean times between requests
@@ -41,16 +41,15 @@ func (p *pace) applied(now int64, holders int, scarce, changed bool) {
 	p.next = now + int64(float64(p.every)*(0.9+0.2*p.draw))
 }
 
-// refused lets the write be planned anew: the image that came with the refusal is new.
-func (p *pace) refused(now int64) {
-	p.next = now + int64(p.draw*retryWithin)
-}
+// refused lets the write be planned anew at once: the image that came with the refusal is
+// new, and only a write that no other one comes before is applied.
+func (p *pace) refused(now int64) { p.next = now }
 
 // returnRefused puts the next return off, longer each time: holders that fall idle
 // together refuse each other's returns.
 func (p *pace) returnRefused(now int64) {
 	p.tries++
-	p.next = now + int64(p.draw*retryWithin*math.Exp2(float64(min(p.tries, mostDoubling))))
+	p.next = now + int64(p.draw*returnWithin*math.Exp2(float64(min(p.tries, mostDoubling))))
 }
 
 // idle returns how long a lease may be without a request, in milliseconds.

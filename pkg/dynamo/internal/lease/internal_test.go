@@ -1,0 +1,237 @@
+package lease
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+func TestStates(t *testing.T) {
+	states := []State{None, Granting, Held, Renewing, Returning, Clearing, Ended}
+	const never = 99
+	tests := []struct {
+		event event
+		want  [7]State // by state
+	}{
+		{grantSent, [7]State{Granting, never, never, never, never, never, Granting}},
+		{renewalSent, [7]State{never, never, Renewing, never, never, never, never}},
+		{returnSent, [7]State{Clearing, never, Returning, never, never, never, Clearing}},
+		{applied, [7]State{Held, Held, Held, Held, Held, never, never}},
+		{removed, [7]State{None, None, None, None, None, None, None}},
+		{refused, [7]State{never, None, never, Held, Held, Ended, never}},
+		{unanswered, [7]State{never, None, never, Held, Ended, Ended, never}},
+		{expired, [7]State{never, Ended, Ended, Ended, Ended, Ended, Ended}},
+	}
+	for _, tt := range tests {
+		for i, s := range states {
+			got, ok := s.after(tt.event)
+			if ok != (tt.want[i] != never) || ok && got != tt.want[i] {
+				t.Errorf("%v after event %d: got %v, %v, want %v", s, tt.event, got, ok, tt.want[i])
+			}
+		}
+	}
+}
+
+// An event that cannot happen ends the lease: nothing is served.
+func TestImpossibleEvent(t *testing.T) {
+	h := New(nil, limiter.LeasePolicy{}, 0)
+	h.state, h.serves = Held, true
+	h.happen(grantSent)
+	if h.state != Ended || h.serves {
+		t.Errorf("got %v, serves %v, want ended", h.state, h.serves)
+	}
+}
+
+func TestStateNames(t *testing.T) {
+	want := "none granting held renewing returning clearing ended unknown"
+	got := ""
+	for s := None; s <= Ended+1; s++ {
+		got += s.String() + " "
+	}
+	if got != want+" " {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestPortions(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 10_000 {
+		whole := 1 + random.Int64N(1e15)
+		n := random.Int64N(whole + 1)
+		parts := partsOf(n, whole)
+		if portion(whole, parts) < n {
+			t.Fatalf("%d parts of %d are %d, less than %d", parts, whole, portion(whole, parts), n)
+		}
+		if parts > 0 && portion(whole, parts-1) >= n {
+			t.Fatalf("%d parts of %d cover %d, and partsOf says %d", parts-1, whole, n, parts)
+		}
+	}
+	if got := partsOf(-1, 10); got != 0 {
+		t.Errorf("parts of a debt: got %d, want 0", got)
+	}
+}
+
+func TestMillitokens(t *testing.T) {
+	tests := map[float64]int64{
+		math.NaN(): 0, math.Inf(1): 100, math.Inf(-1): 0, -1: 0, 0.9: 0, 1.9: 1, 100: 100, 1e300: 100,
+	}
+	for amount, want := range tests {
+		if got := millitokens(amount, 100); got != want {
+			t.Errorf("millitokens(%v): got %d, want %d", amount, got, want)
+		}
+	}
+}
+
+func TestHints(t *testing.T) {
+	for x := 0.0006; x < 31; x *= 1.003 {
+		if got := DecodeDemand(EncodeDemand(x)); math.Abs(got/x-1) > 0.006 {
+			t.Fatalf("demand %v reads as %v", x, got)
+		}
+		if s := x / 32; s > 0.00003 {
+			if got := DecodeStock(EncodeStock(s)); math.Abs(got/s-1) > 0.006 {
+				t.Fatalf("stock %v reads as %v", s, got)
+			}
+		}
+		if EncodeDemand(x*1.02) < EncodeDemand(x) {
+			t.Fatalf("the hint falls at %v", x)
+		}
+	}
+	for _, x := range []float64{0, -1, 1e-9, math.NaN(), math.Inf(-1)} {
+		if got := EncodeDemand(x); got != 0 {
+			t.Errorf("demand %v: got code %d, want 0", x, got)
+		}
+	}
+	if got := EncodeDemand(math.Inf(1)); got != Wish-1 {
+		t.Errorf("endless demand: got code %d, want %d", got, Wish-1)
+	}
+	if got := DecodeStock(EncodeStock(1)); got != 1 {
+		t.Errorf("the whole reads as %v", got)
+	}
+	for _, code := range []int{-5, 0, 1, Wish, 1 << 20} {
+		if got := DecodeDemand(code); got < 0 || got > 40 || math.IsNaN(got) {
+			t.Errorf("code %d reads as %v", code, got)
+		}
+	}
+}
+
+func TestAge(t *testing.T) {
+	const now = 1_800_000_000_000
+	for age := int64(0); age < 7000; age += 7 {
+		s := Slot{At: encodeAt(now - age)}
+		if got := s.age(now); got < age-atUnit || got > age+atUnit {
+			t.Fatalf("age %d reads as %d", age, got)
+		}
+	}
+	ahead := Slot{At: encodeAt(now + 400)} // by the clock of another replica
+	if got := ahead.age(now); got != 0 {
+		t.Errorf("a slot of later: got age %d, want 0", got)
+	}
+}
+
+func TestMaxMin(t *testing.T) {
+	tests := []struct {
+		own    float64
+		others []float64
+		want   float64
+	}{
+		{0.2, nil, 0.2},
+		{2, nil, 1},
+		{2, []float64{2}, 0.5},
+		{2, []float64{0.1}, 0.9},
+		{0.1, []float64{2}, 0.1},
+		{0.5, []float64{0.1, 2}, 0.45},
+		{2, []float64{0.1, 0.2, 5}, 0.35},
+		{0, []float64{3}, 0},
+	}
+	for _, tt := range tests {
+		if got := maxMin(tt.own, tt.others, 1); math.Abs(got-tt.want) > 1e-9 {
+			t.Errorf("maxMin(%v, %v): got %v, want %v", tt.own, tt.others, got, tt.want)
+		}
+	}
+}
+
+// The shares of all holders add up to the whole at most, and none gets less than another
+// of the same demand or more than it asks for.
+func TestMaxMinIsFair(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 3))
+	for range 2000 {
+		demands := make([]float64, 1+random.IntN(20))
+		for i := range demands {
+			demands[i] = random.ExpFloat64() * 0.2
+		}
+		sum, least := 0.0, math.Inf(1)
+		shares := make([]float64, len(demands))
+		for i, d := range demands {
+			others := append(append([]float64{}, demands[:i]...), demands[i+1:]...)
+			shares[i] = maxMin(d, others, 1)
+			sum += shares[i]
+			if shares[i] > d {
+				t.Fatalf("demand %v gets %v", d, shares[i])
+			}
+			if shares[i] < d-1e-9 {
+				least = min(least, shares[i])
+			}
+		}
+		if sum > 1+1e-9 {
+			t.Fatalf("shares %v of %v add up to %v", shares, demands, sum)
+		}
+		for _, s := range shares {
+			if s > least+1e-9 {
+				t.Fatalf("shares %v of %v: one that is short has less than another", shares, demands)
+			}
+		}
+	}
+}
+
+// The demand is right from the first moments on, and fades.
+func TestDemand(t *testing.T) {
+	d := newDemand(1)
+	const start = int64(1_800_000_000_000)
+	draws := []Draw{{Limit: 0, Need: 2000, Take: 2000}}
+	near := func(now int64, want, within float64) {
+		t.Helper()
+		if got := d.rate(0, now); math.Abs(got-want) > within*want {
+			t.Errorf("after %d ms: got %v millitokens a ms, want %v", now-start, got, want)
+		}
+	}
+	for ms := int64(0); ms < 1000; ms++ {
+		d.count(start+ms, draws)
+		if ms == 10 || ms == 50 || ms > 100 && ms%100 == 0 {
+			near(start+ms, 2000, 0.2)
+		}
+	}
+	near(start+1100, 2000/math.E, 0.1)
+	if got, want := d.requests(start+1000), 1.0; math.Abs(got-want) > 0.05 {
+		t.Errorf("requests: got %v in a ms, want %v", got, want)
+	}
+	d.count(start+5000, draws)
+	if got := d.rate(0, start+5000); got > 2000/shortestAge*1.1 {
+		t.Errorf("after a pause the demand is %v: it is to begin anew", got)
+	}
+	if got := (&Demand{sums: make([]average, 2)}).rate(0, start); got != 0 {
+		t.Errorf("no demand: got %v", got)
+	}
+}
+
+func TestWatch(t *testing.T) {
+	var w Watch
+	w.Seen(1000, []SlotID{{1, 5}, {2, 7}})
+	w.Seen(4000, []SlotID{{1, 6}, {2, 7}})
+	if id, ok := w.Dead(1000 + ReapAfter - 1); ok {
+		t.Errorf("replica %d is dead too early", id)
+	}
+	if id, ok := w.Dead(1000 + ReapAfter); !ok || id != 2 {
+		t.Errorf("got %d, %v, want 2", id, ok)
+	}
+	w.Seen(9000, []SlotID{{1, 6}})
+	if id, ok := w.Dead(4000 + ReapAfter); !ok || id != 1 {
+		t.Errorf("got %d, %v, want 1", id, ok)
+	}
+	w.Seen(9500, nil)
+	w.Seen(9600, []SlotID{{1, 6}}) // it was away in between
+	if id, ok := w.Dead(9600 + ReapAfter - 1); ok {
+		t.Errorf("replica %d is dead too early", id)
+	}
+}
