@@ -12,8 +12,7 @@ type Clock struct {
 // candidate is a lease that the slot may hold: a share of the bucket of each limit.
 type candidate struct {
 	seq     uint16
-	pinned  Version // of the item that its write was planned on
-	rate    int     // parts that it has once its write is known to be applied
+	rate    int // parts that it has once its write is known to be applied
 	room    int
 	buckets []tokenbucket.Bucket // by limit
 	params  []tokenbucket.Params // that refill the buckets
@@ -34,7 +33,7 @@ func share(limits []tokenbucket.Params, rate, room int) []tokenbucket.Params {
 // The base is refilled to the time of the plan.
 func granted(limits []tokenbucket.Params, base *candidate, p *Plan) candidate {
 	c := candidate{
-		seq: p.Slot.Seq, pinned: p.Pinned, rate: p.Slot.Rate, room: p.Slot.Room, sent: p.clock,
+		seq: p.Slot.Seq, rate: p.Slot.Rate, room: p.Slot.Room, sent: p.clock,
 		buckets: make([]tokenbucket.Bucket, len(limits)),
 		params:  share(limits, min(base.rate, p.Slot.Rate), p.Slot.Room),
 	}

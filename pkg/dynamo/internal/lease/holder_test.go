@@ -192,34 +192,40 @@ func TestServedByAllCandidates(t *testing.T) {
 	})
 }
 
-// New rate counts from the reply on.
-func TestNewRateCountsFromTheReply(t *testing.T) {
+// growing brings a holder whose renewal gets rate and room, and that has no tokens left.
+func growing(t *testing.T) (*rig, *lease.Plan) {
+	t.Helper()
 	r := newRig(t)
 	r.grant()
 	r.load(40, 1)
+	r.load(1, 20)
 	r.now = max(r.now, r.h.Wake())
 	for range r.stock() {
 		r.take(1)
 	}
 	p := r.ask(lease.Renew)
-	if p.Slot.Rate <= p.OldRate {
-		t.Fatalf("rate %d after %d: want more", p.Slot.Rate, p.OldRate)
+	if p.Slot.Rate <= p.OldRate || p.Slot.Room <= p.OldRoom {
+		t.Fatalf("rate %d after %d, room %d after %d: want more", p.Slot.Rate, p.OldRate, p.Slot.Room, p.OldRoom)
 	}
 	r.apply(p)
-	before := r.stock()
+	return r, p
+}
+
+// New rate counts from the reply on.
+func TestNewRateCountsFromTheReply(t *testing.T) {
+	r, p := growing(t)
 	r.now += 100
-	old := before + int64(p.OldRate)*100/1000
-	if got := r.stock(); got > old+1 {
-		t.Errorf("stock after 100 ms without a reply: got %d, want %d at most", got, old+1)
-	}
 	r.see()
-	before = r.stock()
-	if before >= int64(p.Slot.Room) {
-		t.Fatal("no room: the test shows nothing")
+	drawn := p.Draw[0] / 1000
+	if got, most := r.stock(), drawn+int64(p.OldRate)*100/1000; got > most+1 {
+		t.Errorf("stock after 100 ms without a reply: got %d, want %d at most", got, most+1)
 	}
-	r.now += 100
-	if got, want := r.stock(), min(before+int64(p.Slot.Rate)*100/1000, int64(p.Slot.Room)); got < want-1 {
-		t.Errorf("stock 100 ms after the reply: got %d, want %d", got, want)
+	for range r.stock() {
+		r.take(1)
+	}
+	r.now += 20
+	if got, want := r.stock(), int64(p.Slot.Rate)*20/1000; got < want-1 {
+		t.Errorf("stock 20 ms after the reply: got %d, want %d", got, want)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
 func TestStates(t *testing.T) {
@@ -44,6 +45,14 @@ func TestImpossibleEvent(t *testing.T) {
 	}
 }
 
+func TestStatesThatServe(t *testing.T) {
+	for s := None; s <= Ended; s++ {
+		if got, want := s.Serves(), s == Held || s == Renewing; got != want {
+			t.Errorf("%v serves: got %v, want %v", s, got, want)
+		}
+	}
+}
+
 func TestStateNames(t *testing.T) {
 	want := "none granting held renewing returning clearing ended unknown"
 	got := ""
@@ -52,6 +61,47 @@ func TestStateNames(t *testing.T) {
 	}
 	if got != want+" " {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// New rate and new room count from the reply on: until then a lease write adds room for the
+// tokens that it draws, and no rate. Given room and rate are gone from the plan.
+func TestCandidateOfAWrite(t *testing.T) {
+	limits := []tokenbucket.Params{{Capacity: 1_000_000, Amount: 1_000_000, Period: 1000}}
+	base := candidate{rate: 100, room: 200, params: share(limits, 100, 200), buckets: []tokenbucket.Bucket{{Tokens: 50_000, Refilled: 10}}}
+	tests := map[string]struct {
+		rate, room int
+		draw       int64
+		tokens     int64 // at once
+		most       int64 // ever, without a reply
+		each       int64 // refill of a ms
+	}{
+		"more":           {300, 500, 60_000, 110_000, 260_000, 100},
+		"room alone":     {100, 500, 0, 50_000, 200_000, 100},
+		"room for all":   {100, 240, 190_000, 240_000, 240_000, 100},
+		"less":           {40, 30, -30_000, 20_000, 30_000, 40},
+		"tokens back":    {100, 200, -30_000, 20_000, 200_000, 100},
+		"rate for room":  {300, 100, 0, 50_000, 100_000, 100},
+		"all of it back": {0, 0, -50_000, 0, 0, 0},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := granted(limits, &base, &Plan{Slot: Slot{Rate: tt.rate, Room: tt.room}, Draw: []int64{tt.draw}})
+			if got := c.buckets[0].Tokens; got != tt.tokens {
+				t.Errorf("tokens: got %d, want %d", got, tt.tokens)
+			}
+			if got := c.buckets[0].Available(c.params[0], 11); got != min(tt.tokens+tt.each, tt.most) {
+				t.Errorf("tokens after 1 ms: got %d, want %d", got, min(tt.tokens+tt.each, tt.most))
+			}
+			if got := c.buckets[0].Available(c.params[0], 1_000_000); got != tt.most {
+				t.Errorf("tokens after a long time: got %d, want %d", got, tt.most)
+			}
+			c.refill(1_000_000)
+			c.confirm(limits)
+			if got, want := c.buckets[0].Available(c.params[0], 10_000_000), int64(tt.room)*1000; got != want {
+				t.Errorf("tokens a long time after the reply: got %d, want %d", got, want)
+			}
+		})
 	}
 }
 

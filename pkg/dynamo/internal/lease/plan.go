@@ -37,14 +37,12 @@ type Plan struct {
 	scarce bool
 }
 
-// planReturn plans the return of all parts. Without a lease, the tokens of the slot count
-// as spent.
+// planReturn plans the return of all parts and of the tokens, or of the debt. Without a
+// lease there are none: those of the slot count as spent.
 func (h *Holder) planReturn(p *Plan) bool {
 	h.begin(p, Return, 0, 0)
 	for l, b := range h.cands[0].buckets {
-		if h.serves {
-			p.Draw[l] = -b.Tokens
-		}
+		p.Draw[l] = -b.Tokens
 	}
 	return true
 }
@@ -133,10 +131,7 @@ func (h *Holder) roomParts(room float64, wants []wanted, old, centre int) int {
 func (h *Holder) drawn(p *Plan, v *View, l int, stock float64) int64 {
 	whole := h.limits[l].Capacity
 	tokens := v.tokens(l, p.Now)
-	own := int64(0)
-	if h.serves {
-		own = h.cands[0].buckets[l].Tokens
-	}
+	own := h.cands[0].buckets[l].Tokens
 	room := portion(whole, p.Slot.Room)
 	if tokens < 0 { // debt of the centre: the lease takes over its share
 		return -min(max(own-h.kept[l], 0), portion(min(-tokens, tokenbucket.MaxCapacity), p.Slot.Rate))
@@ -164,10 +159,7 @@ func (h *Holder) hint(p *Plan, s *scene) {
 	p.Slot.Demand = EncodeDemand(s.demand)
 	least := 1.0
 	for l, limit := range h.limits {
-		tokens := p.Draw[l]
-		if h.serves {
-			tokens += h.cands[0].buckets[l].Tokens
-		}
+		tokens := p.Draw[l] + h.cands[0].buckets[l].Tokens
 		least = min(least, float64(tokens)/float64(limit.Capacity))
 	}
 	p.Slot.Stock = EncodeStock(least)
@@ -213,12 +205,8 @@ func (h *Holder) other(o *Slot, now int64) other {
 // level returns what is known of a limit.
 func (h *Holder) level(l int, v *View, now int64) level {
 	p := h.limits[l]
-	lv := level{
-		whole: float64(p.Capacity), rate: float64(p.Amount) / float64(p.Period),
-		centre: float64(v.tokens(l, now)), demand: h.demand.rate(l, now),
+	return level{
+		whole: float64(p.Capacity), rate: float64(p.Amount) / float64(p.Period), demand: h.demand.rate(l, now),
+		centre: float64(v.tokens(l, now)), own: float64(h.cands[0].buckets[l].Tokens),
 	}
-	if h.serves {
-		lv.own = float64(h.cands[0].buckets[l].Tokens)
-	}
-	return lv
 }

@@ -36,9 +36,9 @@ func (h *Holder) Failed(now int64, p *Plan, perhaps bool) {
 	h.refuse(now)
 }
 
-// Seen takes note of the item as a reply to any request showed it. It settles the lease
-// writes that have no outcome yet: each was planned on a version, and an image of a later
-// one tells. An image that is older than one seen before tells nothing.
+// Seen takes note of the item as a reply to any request showed it. It settles all lease
+// writes that have no outcome yet: each was planned on the version of an image before, and
+// is applied to no other one. An image that is older than one seen before tells nothing.
 func (h *Holder) Seen(now int64, c Clock, v View) {
 	if !v.Version.after(h.view.Version) {
 		return
@@ -56,27 +56,23 @@ func (h *Holder) Seen(now int64, c Clock, v View) {
 
 // settle compares the candidates with the own slot.
 func (h *Holder) settle(now int64, c Clock) {
-	base := h.cands[0].leases()
 	at := -1
 	for i := range h.cands {
-		c := &h.cands[i]
-		known := i == 0 && base || i > 0 && h.view.Version.after(c.pinned)
-		if known && h.view.HasOwn && c.seq == h.view.Own.Seq {
+		if h.view.HasOwn && (i > 0 || h.cands[0].leases()) && h.cands[i].seq == h.view.Own.Seq {
 			at = i
 		}
 	}
 	switch {
 	case at > 0:
 		h.apply(now, c, at)
-	case at < 0 && base:
+	case at < 0 && h.cands[0].leases():
 		h.lose(now)
 	default:
 		h.drop(now)
 	}
 }
 
-// apply makes a candidate the lease: the slot holds it. The lease writes that have no
-// outcome rest on the same version or an earlier one, so none of them can be applied.
+// apply makes a candidate the lease: the slot holds it. None of the others was applied.
 func (h *Holder) apply(now int64, c Clock, at int) {
 	won, first := h.cands[at], !h.cands[0].leases()
 	mine := h.state.InFlight() && won.seq == h.flight.plan.Slot.Seq
@@ -104,24 +100,15 @@ func (h *Holder) apply(now int64, c Clock, at int) {
 	}
 }
 
-// drop drops the candidates of which the view tells that they cannot be applied any more.
+// drop drops the candidates of lease writes: none of them was applied, unless a removal is
+// in flight and the slot is gone.
 func (h *Holder) drop(now int64) {
-	kept := h.cands[:1]
-	for _, c := range h.cands[1:] {
-		if !h.view.Version.after(c.pinned) {
-			kept = append(kept, c)
-		}
-	}
-	h.cands = kept
-	if h.state.InFlight() && h.view.Version.after(h.flight.plan.Pinned) {
-		if h.flight.plan.Kind == Return && !h.view.HasOwn {
-			h.gone(now)
-			return
-		}
-		h.refuse(now)
-	}
-	if h.state == Ended && !h.view.HasOwn {
+	h.cands = h.cands[:1]
+	switch {
+	case h.state == Clearing && !h.view.HasOwn && h.flight.plan.Kind == Return, h.state == Ended && !h.view.HasOwn:
 		h.gone(now)
+	case h.state.InFlight():
+		h.refuse(now)
 	}
 }
 
