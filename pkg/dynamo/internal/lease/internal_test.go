@@ -54,13 +54,11 @@ func TestStatesThatServe(t *testing.T) {
 }
 
 func TestStateNames(t *testing.T) {
-	want := "none granting held renewing returning clearing ended unknown"
-	got := ""
-	for s := None; s <= Ended+1; s++ {
-		got += s.String() + " "
-	}
-	if got != want+" " {
-		t.Errorf("got %q, want %q", got, want)
+	want := []string{"none", "granting", "held", "renewing", "returning", "clearing", "ended", "unknown"}
+	for i, name := range want {
+		if got := State(i).String(); got != name { // #nosec G115 -- a small index
+			t.Errorf("state %d: got %q, want %q", i, got, name)
+		}
 	}
 }
 
@@ -246,7 +244,7 @@ func TestDemand(t *testing.T) {
 			t.Errorf("after %d ms: got %v millitokens a ms, want %v", now-start, got, want)
 		}
 	}
-	for ms := int64(0); ms < 1000; ms++ {
+	for ms := range int64(1000) {
 		d.count(start+ms, draws)
 		if ms == 10 || ms == 50 || ms > 100 && ms%100 == 0 {
 			near(start+ms, 2000, 0.2)

@@ -71,15 +71,15 @@ func (l *lane) decide(c *call) bool {
 	}
 	switch verdict {
 	case lease.Admitted:
-		f.outcome.admit(f, c, f.now)
+		f.outcome.admit(c, float64(f.ms()))
 		return true
 	case lease.Denied:
-		f.outcome.deny(f, c)
+		f.outcome.deny(c)
 		return true
 	case lease.Wait, lease.Pull:
 	case lease.Centre:
 		if l.seen && l.view.Exists && l.tokens() < c.cost {
-			f.outcome.deny(f, c)
+			f.outcome.deny(c)
 			return true
 		}
 	}
@@ -200,16 +200,16 @@ func (l *lane) write() {
 	l.queue, l.owed, l.last = rest, 0, f.now
 	l.taking += takes + charges
 	l.plain++
-	now, version, planned := f.ms(), l.view.Version, f.now
+	now, version := f.ms(), l.view.Version
 	l.send(func() bool { return f.item.take(version, now, takes, charges) }, func(ok bool) {
 		l.plain--
 		l.taking -= takes + charges
-		l.taken(sent, charges, planned, ok)
+		l.taken(sent, charges, now, ok)
 	})
 }
 
 // taken ends the calls of a plain write.
-func (l *lane) taken(sent []*call, charges int64, planned float64, ok bool) {
+func (l *lane) taken(sent []*call, charges, planned int64, ok bool) {
 	if !ok {
 		l.owed += charges
 	}
@@ -219,7 +219,7 @@ func (l *lane) taken(sent []*call, charges int64, planned float64, ok bool) {
 		case ok && c.done && !c.late:
 			l.owed -= c.cost
 		case ok && !c.done:
-			l.fleet.outcome.admit(l.fleet, c, planned)
+			l.fleet.outcome.admit(c, float64(planned))
 		case !ok && c.late:
 			l.owed += c.cost
 		case !ok && !c.done:
@@ -235,7 +235,6 @@ func (l *lane) expire(c *call) {
 	}
 	f := l.fleet
 	f.outcome.late++
-	f.outcome.lateAt = append(f.outcome.lateAt, f.now)
 	n := float64(f.scenario.replicas)
 	whole := float64(f.item.limits[0].Capacity)
 	est := whole / 16
@@ -254,12 +253,12 @@ func (l *lane) expire(c *call) {
 	switch {
 	case c.inFlight && est >= 0:
 		c.late = true
-		f.outcome.admit(f, c, f.now)
+		f.outcome.admit(c, float64(f.ms()))
 	case !c.inFlight && est >= float64(c.cost):
 		c.late = true
 		l.owed += c.cost
-		f.outcome.admit(f, c, f.now)
+		f.outcome.admit(c, float64(f.ms()))
 	default:
-		f.outcome.deny(f, c)
+		f.outcome.deny(c)
 	}
 }

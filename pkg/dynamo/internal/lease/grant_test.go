@@ -1,0 +1,182 @@
+package lease_test
+
+import (
+	"testing"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lease"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// The first few requests are the centre's. Then a lease is worth its write.
+func TestGrant(t *testing.T) {
+	r := newRig(t)
+	for range 3 {
+		r.verdict(1, lease.Centre)
+	}
+	r.verdict(1, lease.Pull)
+	if !r.h.Due(r.now) {
+		t.Error("no lease write is due")
+	}
+	p := r.ask(lease.Grant)
+	r.state(lease.Granting)
+	r.verdict(1, lease.Wait)
+	r.apply(p)
+	r.verdict(1, lease.Wait)
+	r.now += 4
+	r.see()
+	r.state(lease.Held)
+	r.verdict(1, lease.Admitted)
+	if !r.h.Alive(r.clock()) {
+		t.Error("the lease is over at once")
+	}
+	if p.Slot.Rate > 50 || p.Slot.Room > 500 || p.Slot.Room < 1 {
+		t.Errorf("a first grant is small: got rate %d, room %d", p.Slot.Rate, p.Slot.Room)
+	}
+}
+
+// A refused grant is planned anew at once: the image is new.
+func TestGrantRefused(t *testing.T) {
+	r := newRig(t)
+	r.load(5, 1)
+	p := r.ask(lease.Grant)
+	r.touch()
+	if r.item.apply(self, p) {
+		t.Fatal("it was applied to another version")
+	}
+	r.see()
+	r.state(lease.None)
+	r.verdict(1, lease.Pull)
+	r.apply(r.ask(lease.Grant))
+	r.see()
+	r.state(lease.Held)
+}
+
+// A grant without a reply is served once an image shows it, as long as its term lasts.
+func TestGrantUnanswered(t *testing.T) {
+	for name, tt := range map[string]struct {
+		later int64
+		want  lease.State
+	}{"soon": {1000, lease.Held}, "after the term": {lease.Term, lease.Ended}} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.load(5, 1)
+			p := r.ask(lease.Grant)
+			r.h.Failed(r.now, p, true)
+			r.state(lease.None)
+			r.verdict(1, lease.Wait)
+			r.apply(p)
+			r.now += tt.later
+			r.see()
+			r.state(tt.want)
+		})
+	}
+}
+
+func TestGrantUnansweredAndNotApplied(t *testing.T) {
+	r := newRig(t)
+	r.load(5, 1)
+	p := r.ask(lease.Grant)
+	r.h.Failed(r.now, p, true)
+	r.touch()
+	r.see()
+	r.state(lease.None)
+	if r.item.apply(self, p) {
+		t.Fatal("it was applied to another version")
+	}
+	r.now += 2000
+	r.load(5, 1)
+	r.apply(r.ask(lease.Grant))
+	r.see()
+	r.state(lease.Held)
+}
+
+// A write that was not sent leaves everything as it was.
+func TestNotSent(t *testing.T) {
+	r := newRig(t)
+	r.load(5, 1)
+	r.h.Failed(r.now, r.ask(lease.Grant), false)
+	r.state(lease.None)
+	r.verdict(1, lease.Pull)
+	r.apply(r.ask(lease.Grant))
+	r.now += 4
+	r.see()
+	before := r.stock()
+	r.now = r.h.Wake()
+	p := r.ask(lease.Renew)
+	r.h.Failed(r.now, p, false)
+	r.state(lease.Held)
+	if got := r.stock(); got < before {
+		t.Errorf("stock: got %d, want %d at least", got, before)
+	}
+	r.h.Failed(r.now, p, true) // of a write that ended
+	r.state(lease.Held)
+}
+
+func TestPolicy(t *testing.T) {
+	r := rigOf(t, limiter.LeasePolicy{Max: 20_000}, tokenbucket.Params{Capacity: 1_000_000, Amount: 1_000_000, Period: 1000})
+	r.load(5, 5)
+	p := r.ask(lease.Grant)
+	if p.Draw[0] > 20_000 || p.Slot.Room > 20 {
+		t.Errorf("got %d tokens and room %d, more than the policy allows", p.Draw[0], p.Slot.Room)
+	}
+	none := rigOf(t, limiter.LeasePolicy{None: true}, tokenbucket.Params{Capacity: 1_000_000, Amount: 1_000_000, Period: 1000})
+	none.load(5, 5)
+	none.verdict(1, lease.Centre)
+	small := rigOf(t, limiter.LeasePolicy{Max: 999}, tokenbucket.Params{Capacity: 1_000_000, Amount: 1_000_000, Period: 1000})
+	small.load(5, 5)
+	small.verdict(1, lease.Centre)
+}
+
+// A lease is worth it where requests are small beside the capacity and the refill of a
+// second, and where the share of each limit is in range.
+func TestWorth(t *testing.T) {
+	tests := map[string]struct {
+		limit tokenbucket.Params
+		want  lease.Verdict
+	}{
+		"enough":                   {tokenbucket.Params{Capacity: 16_000, Amount: 16_000, Period: 1000}, lease.Pull},
+		"too little capacity":      {tokenbucket.Params{Capacity: 15_999, Amount: 16_000, Period: 1000}, lease.Centre},
+		"too little refill":        {tokenbucket.Params{Capacity: 16_000, Amount: 15_999, Period: 1000}, lease.Centre},
+		"a minute's limit":         {tokenbucket.Params{Capacity: 100_000, Amount: 100_000, Period: 60_000}, lease.Centre},
+		"a large day's limit":      {tokenbucket.Params{Capacity: 1e12, Amount: 1e12, Period: day}, lease.Pull},
+		"a share is just in range": {tokenbucket.Params{Capacity: 1e12, Amount: 1e12 - 1, Period: 1000}, lease.Pull},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := rigOf(t, limiter.LeasePolicy{}, tt.limit)
+			r.take(1)
+			r.take(1)
+			r.take(1)
+			r.verdict(1, tt.want)
+		})
+	}
+}
+
+func TestNoLeaseOutOfRange(t *testing.T) {
+	limit := tokenbucket.Params{Capacity: 1e12, Amount: 1e12 + 1, Period: 1000}
+	h := lease.New([]tokenbucket.Params{limit}, limiter.LeasePolicy{}, 0)
+	for range 100 {
+		h.Count(1000, one(1))
+	}
+	if got := h.Take(1000, 100, one(1)); got != lease.Centre {
+		t.Errorf("got verdict %d, want %d", got, lease.Centre)
+	}
+	if p, ok := h.Ask(1000, lease.Clock{}, 0); ok || h.Wanted(1000) {
+		t.Errorf("it asks for a lease: %+v", p)
+	}
+}
+
+// An item has no more slots than it can hold.
+func TestMostHolders(t *testing.T) {
+	r := newRig(t)
+	for i := range lease.MaxHolders {
+		r.item.slots[i+1] = lease.Slot{Seq: 1}
+	}
+	r.touch()
+	r.see()
+	r.load(5, 1)
+	if p, ok := r.h.Ask(r.now, r.clock(), 0.5); ok {
+		t.Errorf("a grant beside %d holders: %+v", lease.MaxHolders, p)
+	}
+}
