@@ -110,26 +110,67 @@ func linearTake(ctx context.Context, s limiter.Store, op limiter.Op, call linear
 	return linearAnswer{admitted, sp.Exceeded, sp.Bucket}, err
 }
 
-// linearModel is one bucket under one limit, used by one caller. A store may
-// decide at a later time than the caller's; the answer tells which.
+// linearModel is one bucket under one limit, used by one caller. A store may decide at
+// another time than the caller's, not before it; the answer tells which. Decisions of calls
+// that overlap need not be made in the order of their times: an earlier time finds fewer
+// tokens. So the model keeps the time at which the bucket is full, see linearState.
 func linearModel(l limiter.Limit) porcupine.Model {
 	return porcupine.Model{
-		Init: func() any { return tokenbucket.Bucket{Tokens: tokens(l.Capacity - 1), Refilled: epoch + linearStart} },
+		Init: func() any {
+			return linearState{l.Params(), l.DebtFloor(), tokens(1) * l.Params().Period}
+		},
 		Step: func(state, input, output any) (bool, any) {
-			before, ok := state.(tokenbucket.Bucket)
+			s, ok := state.(linearState)
 			call, callOK := input.(linearCall)
 			answer, answerOK := output.(linearAnswer)
 			if !ok || !callOK || !answerOK || answer.bucket.Refilled < epoch+call.now {
 				return false, state
 			}
-			t := balanceOf(l, before)
-			b := refBucket{held: map[string]*refBalance{l.Name: t}}
-			sp := call.spend
-			sp.Limit = l.Name
-			admitted := b.prepare(&sp, answer.bucket.Refilled)
-			b.finish(&sp, admitted)
-			same := answer == linearAnswer{admitted, sp.Exceeded, sp.Bucket}
-			return same, sp.Bucket
+			next, admitted := s.decide(call.spend, answer.bucket.Refilled)
+			return answer == linearAnswer{admitted, !admitted, next.at(answer.bucket.Refilled)}, next
 		},
 	}
+}
+
+// linearState is a bucket by the point of its refill at which it is full, in units of
+// 1/Period millitoken. Refill comes to Amount units in each millisecond after linearStart.
+type linearState struct {
+	params tokenbucket.Params
+	floor  int64
+	full   int64
+}
+
+// refilled is the refill up to a time.
+func (s linearState) refilled(ms int64) int64 { return (ms - epoch - linearStart) * s.params.Amount }
+
+// at returns the bucket at a time.
+func (s linearState) at(ms int64) tokenbucket.Bucket {
+	units := s.params.Capacity*s.params.Period - max(s.full-s.refilled(ms), 0)
+	whole := units / s.params.Period
+	if units%s.params.Period < 0 {
+		whole--
+	}
+	return tokenbucket.Bucket{Tokens: whole, Remainder: units - whole*s.params.Period, Refilled: ms}
+}
+
+// less returns the bucket with fewer tokens, as of a time.
+func (s linearState) less(millitokens, ms int64) linearState {
+	if millitokens > 0 {
+		s.full = max(s.full, s.refilled(ms)) + millitokens*s.params.Period
+	}
+	return s
+}
+
+// decide returns the bucket after a spend at a time, and whether it was admitted.
+func (s linearState) decide(sp limiter.Spend, ms int64) (next linearState, admitted bool) {
+	net := sp.Charge - sp.Refund
+	s.full -= max(-net, 0) * s.params.Period
+	found, need := s.at(ms).Tokens, sp.Take
+	if sp.Look {
+		need = max(need, limiter.Milli)
+	}
+	if admitted = need == 0 || found >= need; admitted {
+		s, found = s.less(sp.Take, ms), found-sp.Take
+	}
+	return s.less(min(max(net, 0), found-min(found, s.floor)), ms), admitted
 }
