@@ -88,7 +88,7 @@ func (w *Write) Settle(image *schema.Bucket) {
 		if by := shift[r.staged]; by != nil {
 			st := &w.stage.staged[r.staged]
 			before := st.meter.bucket(r.number).Tokens
-			left := st.left(number{by.Add(new(big.Int).Set(by), r.v), r.carried})
+			left := st.left(number{new(big.Int).Add(by, r.v), r.carried})
 			r.spend.Found += left.Tokens - before
 			r.spend.Left = left
 		}
