@@ -95,12 +95,16 @@ func rate(out *limiter.Limit) schema {
 			d.failf(v, "%v, not %s", errRate, d.describe(v.node))
 			return
 		}
-		l, err := ParseRate(v.node.Value)
+		if v.node.Value == "unlimited" {
+			*out = limiter.Unlimited("")
+			return
+		}
+		tokens, period, err := parseRate(v.node.Value)
 		if err != nil {
 			d.failf(v, "%v", err)
 			return
 		}
-		*out = l
+		*out = limiter.Custom("", tokens, tokens, period)
 	})
 }
 

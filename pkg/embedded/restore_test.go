@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -65,7 +64,10 @@ func stored(t *testing.T, s *Store, entity string) (text string, generation uint
 
 func actions(t *testing.T, s *Store, ref limiter.Ref) (all []string) {
 	t.Helper()
-	for _, e := range slices.Backward(eventsOf(t, s, "default", ref)) {
+	for e, err := range s.AuditEvents(t.Context(), "default", ref) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		all = append(all, e.Action)
 	}
 	return all

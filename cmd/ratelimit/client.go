@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/internal/adminsocket"
+	"github.com/ratelimit/ratelimit/internal/regular"
+)
+
+// tokenVariable is the environment variable that commands take a token from.
+const tokenVariable = "RATELIMIT_TOKEN"
+
+// client is how a command reaches a running service.
+type client struct {
+	server    string // its address; "" = the socket that find finds
+	ca        string // file of the authorities to trust; "" = those of the system
+	cert, key string // files of the certificate to show, if any
+	tokenFile string // of the token to show; "" = that of tokenVariable, if any
+}
+
+func (c *client) flags(cmd *cobra.Command, usage string) {
+	cmd.Flags().StringVar(&c.server, "server", "", usage)
+	cmd.Flags().StringVar(&c.ca, "ca", "", "PEM file of the authorities that the service's certificate may be of (default: those of the system)")
+	cmd.Flags().StringVar(&c.cert, "cert", "", "PEM file of the certificate to show to a service that wants one")
+	cmd.Flags().StringVar(&c.key, "key", "", "PEM file of its private key")
+	cmd.Flags().StringVar(&c.tokenFile, "token-file", "", "file with the token to show to a service that wants one (default: the environment variable "+tokenVariable+")")
+}
+
+// adminUsage is that of --server for commands of administration.
+const adminUsage = "admin listener of a running service: unix:///PATH or https://HOST:PORT (default: its socket, found by --config, --data or in the run directory)"
+
+// find sets the server, unless it was named, to the admin listener of a service: the one
+// with a data directory or a configuration, else the only one in the run directory. Like
+// serve it reads the file in the working directory where no other is named.
+func (c *client) find(ctx context.Context, data, file string) error {
+	if c.server != "" {
+		return nil
+	}
+	if data == "" && file == "" {
+		if _, err := os.Stat(defaultFile); err != nil {
+			return c.findRunning(ctx)
+		}
+		file = defaultFile
+	}
+	cfg, err := config.Load(file, config.Options{Demo: file == ""}) // without a file: the defaults
+	if err != nil {
+		return err
+	}
+	if data != "" {
+		cfg.Store.Type, cfg.Store.Embedded.Data = config.StoreEmbedded, data
+	}
+	path, err := adminSocket(cfg)
+	switch {
+	case err != nil:
+		return failed(err)
+	case path != "":
+		c.server = "unix://" + path
+		return nil
+	case cfg.Server.Admin.Address == "":
+		return c.findRunning(ctx)
+	case cfg.Server.Admin.Address == config.AdminOff:
+		return failed(errors.New("the configuration says server.admin.address: off, so there is no admin listener"))
+	default:
+		return fmt.Errorf("the configuration has administration at %s: name the service with --server", cfg.Server.Admin.Address)
+	}
+}
+
+func (c *client) findRunning(ctx context.Context) error {
+	found := adminsocket.Find(ctx)
+	switch len(found) {
+	case 1:
+		c.server = "unix://" + found[0]
+		return nil
+	case 0:
+		return failed(errors.New("no running service was found in a run directory: one that keeps a data directory is found with --data DIR or its --config FILE, any other with --server unix:///PATH"))
+	default:
+		return failed(fmt.Errorf("%d services run here: say which with --server, one of unix://%s", len(found), strings.Join(found, ", unix://")))
+	}
+}
+
+// do sends a request and returns the answer if it is 200. Its body is to be closed.
+func (c *client) do(req *http.Request) (*http.Response, error) {
+	transport, err := c.transport()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.authorize(req); err != nil {
+		return nil, err
+	}
+	// A redirect would show the token to another service.
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	resp, err := (&http.Client{Transport: transport, CheckRedirect: stay}).Do(req)
+	if err != nil {
+		return nil, failed(c.unreachable(err))
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp, nil
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
+	var answer struct {
+		Error string `json:"error"`
+	}
+	if json.Unmarshal(text, &answer) == nil && answer.Error != "" {
+		text = []byte(answer.Error)
+	}
+	if resp.StatusCode == http.StatusUnauthorized && req.Header.Get("Authorization") == "" {
+		text = append(bytes.TrimSpace(text), "; this command takes one from --token-file, or from "+tokenVariable...)
+	}
+	place := req.URL.Redacted()
+	if _, ok := c.socket(); ok {
+		place = c.server
+	}
+	return nil, failed(fmt.Errorf("%s answers %s: %s", place, resp.Status, bytes.TrimSpace(text)))
+}
+
+// unreachable says why there is no answer, and for common reasons how to get one.
+func (c *client) unreachable(err error) error {
+	path, socket := c.socket()
+	switch {
+	case socket && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)):
+		return fmt.Errorf("no service answers at %s: start it, or name its admin listener with --server", path)
+	case socket && errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s is for the user of the service and for root: run this command as one of them, or use a token over TCP", path)
+	case strings.Contains(err.Error(), "malformed HTTP"):
+		return fmt.Errorf("%s does not speak HTTP as expected: it may be the address of gRPC, or need https://", c.server)
+	default:
+		return fmt.Errorf("asking the service: %w", err)
+	}
+}
+
+// authorize shows the token, if there is one; not where it could be read on the network.
+func (c *client) authorize(req *http.Request) error {
+	token := os.Getenv(tokenVariable)
+	if c.tokenFile != "" {
+		text, err := regular.Read(c.tokenFile, maxPEM)
+		if err != nil {
+			return fmt.Errorf("--token-file: %w", withoutName(err))
+		}
+		token = string(text)
+	}
+	token = strings.TrimSpace(token)
+	if _, socket := c.socket(); token == "" || socket {
+		return nil
+	}
+	if req.URL.Scheme != "https" && !config.IsLoopback(req.URL.Hostname()) {
+		return fmt.Errorf("--server is %s, where the token could be read on the network: use https", c.server)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	return nil
+}
+
+// socket returns the path of the Unix socket that the server is.
+func (c *client) socket() (path string, ok bool) {
+	path, ok = strings.CutPrefix(c.server, "unix:")
+	if rest, slashes := strings.CutPrefix(path, "//"); slashes {
+		path = rest
+	}
+	return path, ok
+}
+
+func (c *client) transport() (*http.Transport, error) {
+	// One request: no connection is worth keeping.
+	t := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
+	if path, ok := c.socket(); ok {
+		t.Proxy = nil
+		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			path, err := filepath.Abs(path)
+			if err != nil {
+				return nil, err
+			}
+			return adminsocket.Dial(ctx, path)
+		}
+	}
+	if c.ca != "" {
+		pem, err := regular.Read(c.ca, maxPEM)
+		if err != nil {
+			return nil, fmt.Errorf("--ca: %w", err)
+		}
+		t.TLSClientConfig.RootCAs = x509.NewCertPool()
+		if !t.TLSClientConfig.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, errors.New("--ca: " + c.ca + " holds no certificate in PEM form")
+		}
+	}
+	if c.cert != "" || c.key != "" {
+		if c.cert == "" || c.key == "" {
+			return nil, errors.New("--cert and --key belong together: give both, or neither")
+		}
+		pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+		if err != nil {
+			return nil, fmt.Errorf("--cert and --key: %w", err)
+		}
+		t.TLSClientConfig.Certificates = []tls.Certificate{pair}
+	}
+	return t, nil
+}
+
+// url returns the address of a path.
+func (c *client) url(path string) string {
+	if _, ok := c.socket(); ok {
+		return "http://localhost" + path
+	}
+	base := strings.TrimSuffix(c.server, "/")
+	if !strings.Contains(base, "://") {
+		base = "http://" + base
+	}
+	return base + path
+}

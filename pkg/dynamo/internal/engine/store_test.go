@@ -1,0 +1,76 @@
+package engine_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/pkg/dynamo"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/engine"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/limiter/storetest"
+)
+
+// joined is a store whose buckets are an engine's, and whose records and marks are those of
+// another store on the same table.
+type joined struct {
+	*dynamo.Store
+
+	engine *engine.Engine
+}
+
+func (j joined) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool, error) {
+	return j.engine.Take(ctx, now, ops)
+}
+
+func (j joined) Close(ctx context.Context) error {
+	return errors.Join(j.engine.Close(ctx), j.Store.Close(ctx))
+}
+
+func newTable(t *testing.T) *dynamofake.DB {
+	t.Helper()
+	db := dynamofake.New()
+	if _, err := db.CreateTable(t.Context(), dynamo.TableInput("buckets")); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// namespace returns an id for each name.
+func namespace(_ context.Context, name string) (string, error) {
+	sum := sha256.Sum256([]byte(name))
+	return "n" + hex.EncodeToString(sum[:8]), nil
+}
+
+// newEngine returns an engine on a table in memory, with long timeouts unless change says
+// otherwise.
+func newEngine(t *testing.T, client dynamo.Client, change func(*engine.Config)) *engine.Engine {
+	t.Helper()
+	cfg := engine.Config{Client: client, Table: "buckets", Namespace: namespace, Attempt: 20 * time.Second, Budget: time.Minute}
+	if change != nil {
+		change(&cfg)
+	}
+	e, err := engine.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func newJoined(t *testing.T, change func(*engine.Config)) limiter.Store {
+	t.Helper()
+	db := newTable(t)
+	records, err := dynamo.New(dynamo.Config{Client: db, Table: "buckets", Attempt: 20 * time.Second, Budget: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return joined{records, newEngine(t, db, change)}
+}
+
+func TestConformance(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) limiter.Store { return newJoined(t, nil) })
+}

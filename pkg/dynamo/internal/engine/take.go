@@ -1,0 +1,306 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lane"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/shards"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// call is a Take that waits for its requests, round by round.
+type call struct {
+	engine   *Engine
+	branches []*branch
+	sent     []*lane.Request // of this round
+	requests []*lane.Request // of all rounds
+	deadline time.Time       // of the caller; zero = none
+}
+
+// branch is one op of a call.
+type branch struct {
+	*shards.Branch
+	site      lane.Site
+	op        *limiter.Op
+	asked     []asked
+	corrected int64 // the caller's time
+}
+
+// asked is a part of a branch, and the request that asks for it.
+type asked struct {
+	part    *shards.Part
+	request *lane.Request
+	late    bool // the part has a late decision, and the request is the lane's
+}
+
+// Take decides ops as limiter.Store.Take promises. All buckets are asked at once, each
+// through the lane of its shard. What was taken is given back when one of them denies; the
+// call does not wait for that. Of what was taken meanwhile others can be denied, and a
+// process that dies before the give-back leaves it taken.
+//
+// When ctx's deadline passes and DynamoDB answers, the call is decided late: Take returns
+// no error, and sets Late of all ops.
+func (e *Engine) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool, error) {
+	if err := e.begin(); err != nil {
+		return false, err
+	}
+	defer e.calls.Done()
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return false, awsdb.ContextError(ctx)
+	}
+	if len(ops) == 0 {
+		return false, fmt.Errorf("%w: no ops", limiter.ErrInvalid)
+	}
+	c, err := e.newCall(ctx, now, ops)
+	if err != nil {
+		return false, err
+	}
+	defer c.leave()
+	for c.next() {
+		done := c.send()
+		if e.cfg.Loop.Wait(ctx, done) != nil {
+			return c.unanswered(ctx, now, ops)
+		}
+		c.harvest()
+	}
+	defer e.byCaller(now, ops)
+	return c.decide(ops)
+}
+
+// newCall turns ops into branches. It refuses amounts that are out of range.
+func (e *Engine) newCall(ctx context.Context, now time.Time, ops []limiter.Op) (*call, error) {
+	c := &call{engine: e, branches: make([]*branch, len(ops))}
+	c.deadline, _ = ctx.Deadline()
+	at := e.cfg.Clock.Correct(e.cfg.Clock.Steady(now)).UnixMilli()
+	for i := range ops {
+		r, err := plan.NewRequest(&ops[i])
+		if err != nil {
+			return nil, fmt.Errorf("op %d: %w", i, err)
+		}
+		id, err := e.cfg.Namespace(ctx, ops[i].Bucket.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		b := &branch{op: &ops[i], site: lane.Site{Namespace: id, Bucket: cloneKey(ops[i].Bucket)}, corrected: at}
+		b.Branch = shards.NewBranch(shards.ID{Namespace: id, Bucket: b.site.Bucket}, r, ops[i].Shard, at)
+		c.branches[i] = b
+	}
+	return c, nil
+}
+
+func cloneKey(k limiter.BucketKey) limiter.BucketKey {
+	k.Namespace, k.Entity, k.Resource = strings.Clone(k.Namespace), strings.Clone(k.Entity), strings.Clone(k.Resource)
+	return k
+}
+
+// next begins a round, and reports whether there is one: not when a branch has got less
+// than it wants, and has nothing more to try.
+func (c *call) next() bool {
+	c.sent = nil
+	now := c.engine.cfg.Now()
+	for _, b := range c.branches {
+		for _, p := range b.Next(&c.engine.forest, now) {
+			r := &lane.Request{
+				Request: p.Request, Site: &b.site, Index: p.Index, At: b.corrected, Keep: b.op.KeepTaken, Policy: b.op.Lease, Asks: asks(b.op), Deadline: c.deadline,
+			}
+			b.asked = append(b.asked, asked{part: p, request: r})
+			c.sent = append(c.sent, r)
+		}
+		if b.Denied() {
+			return false
+		}
+	}
+	return len(c.sent) > 0
+}
+
+// send hands the requests of a round to their lanes. It returns what is closed when all
+// have an end.
+func (c *call) send() <-chan struct{} {
+	wait := lane.NewWait(len(c.sent))
+	for _, r := range c.sent {
+		r.Wait = wait
+	}
+	c.requests = append(c.requests, c.sent...)
+	for _, r := range c.sent {
+		c.engine.lanes.Send(r)
+	}
+	return wait.Done()
+}
+
+// harvest ends a round.
+func (c *call) harvest() {
+	for _, b := range c.branches {
+		for _, a := range b.asked {
+			if !a.late {
+				a.part.Err = a.request.Err
+			}
+		}
+		b.Harvest()
+	}
+}
+
+// leave ends the call's claims.
+func (c *call) leave() {
+	for _, b := range c.branches {
+		b.Leave()
+	}
+}
+
+// decide decides by what the lanes said.
+func (c *call) decide(ops []limiter.Op) (bool, error) {
+	admitted := true
+	var failed error
+	for i, b := range c.branches {
+		admitted = admitted && b.Met()
+		for _, a := range b.asked {
+			err := a.part.Err
+			admitted = admitted && err == nil
+			if err != nil && (failed == nil || errors.Is(err, limiter.ErrUncertain)) {
+				failed = fmt.Errorf("bucket %d: %w", i, err)
+			}
+		}
+	}
+	if !admitted {
+		c.giveBack(failed)
+	}
+	if failed != nil {
+		if c.booked() && !errors.Is(failed, limiter.ErrUncertain) && !errors.Is(failed, limiter.ErrInvalid) {
+			failed = fmt.Errorf("%w: booked in part: %w", limiter.ErrUncertain, failed)
+		}
+		return false, failed
+	}
+	now := c.engine.cfg.Now()
+	for i, b := range c.branches {
+		b.Report(&ops[i], admitted, now)
+	}
+	return admitted, nil
+}
+
+// giveBack gives back what was taken for a call that is not admitted. Where it failed, and
+// its caller is admitted all the same, the tokens stay taken.
+func (c *call) giveBack(failed error) {
+	for _, b := range c.branches {
+		for _, a := range b.asked {
+			if !a.late && (!a.request.Keep || failed == nil || errors.Is(failed, limiter.ErrInvalid)) {
+				c.engine.lanes.GiveBack(a.request)
+			}
+		}
+	}
+}
+
+// booked reports whether something was given or charged for a call that is over.
+func (c *call) booked() bool {
+	for _, b := range c.branches {
+		for _, p := range b.Parts() {
+			if p.Err == nil && p.Request.Books() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// unanswered ends a call whose context is done: late, where its deadline has passed and
+// DynamoDB answers; else with an error.
+func (c *call) unanswered(ctx context.Context, now time.Time, ops []limiter.Op) (bool, error) {
+	e := c.engine
+	_, open := e.guard.Outages()
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) || open || e.lanes.Silent() {
+		return false, c.abandon(ctx)
+	}
+	defer e.byCaller(now, ops)
+	return c.decideLate(ops) //nolint:contextcheck // a lane works for as long as the lanes do
+}
+
+// decideLate decides a call by what its lanes believe. What has an end already stands.
+func (c *call) decideLate(ops []limiter.Op) (bool, error) {
+	c.engine.lanes.DecideLate(c.requests, c.judge)
+	admitted, err := c.decide(ops)
+	for i := range ops {
+		ops[i].Late = err == nil
+	}
+	return admitted, err
+}
+
+// judge takes in what the lanes of a late call say of its requests, nil for those that have
+// an end, and reports whether the call is admitted.
+func (c *call) judge(told []*plan.Request) bool {
+	at := make(map[*lane.Request]*plan.Request, len(told))
+	for i, r := range c.requests {
+		at[r] = told[i]
+	}
+	admitted := true
+	for _, b := range c.branches {
+		for i := range b.asked {
+			a := &b.asked[i]
+			if own := at[a.request]; own != nil {
+				a.late, a.part.Request = true, own
+			} else {
+				admitted = admitted && a.request.Err == nil
+			}
+		}
+	}
+	c.harvest()
+	for _, b := range c.branches {
+		admitted = admitted && b.Met()
+	}
+	return admitted
+}
+
+// abandon ends a call without a decision. Tokens that were taken are given back, unless the
+// caller is admitted. A write that waits is not sent. One that is under way may or may not
+// be applied: the lane gives back the tokens that it takes.
+func (c *call) abandon(ctx context.Context) error {
+	kind := limiter.ErrUnavailable
+	for i, end := range c.engine.lanes.Abandon(c.requests) {
+		r := c.requests[i]
+		switch end {
+		case lane.Unsent:
+		case lane.Unknown:
+			kind = limiter.ErrUncertain
+		case lane.Decided:
+			if !r.Keep {
+				c.engine.lanes.GiveBack(r)
+			}
+			if errors.Is(r.Err, limiter.ErrUncertain) || r.Err == nil && r.Books() {
+				kind = limiter.ErrUncertain
+			}
+		}
+	}
+	return fmt.Errorf("%w: %w", kind, ctx.Err())
+}
+
+// byCaller turns the times of what ops report into those of the caller's clock.
+func (e *Engine) byCaller(now time.Time, ops []limiter.Op) {
+	ahead := e.cfg.Clock.Correct(now).UnixMilli() - now.UnixMilli()
+	if ahead == 0 {
+		return
+	}
+	for i := range ops {
+		for j := range ops[i].Spends {
+			if sp := &ops[i].Spends[j]; sp.Held {
+				sp.Bucket.Refilled -= ahead
+			}
+		}
+	}
+}
+
+// asks reports whether an op takes or looks, so that its lease policy means something: what
+// charges or gives back does not know the rules, unless it says that nothing is leased.
+func asks(op *limiter.Op) bool {
+	if op.Lease.None {
+		return true
+	}
+	for i := range op.Spends {
+		if sp := &op.Spends[i]; sp.Take > 0 || sp.Look {
+			return true
+		}
+	}
+	return false
+}

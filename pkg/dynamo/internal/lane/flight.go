@@ -1,0 +1,159 @@
+package lane
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// flight is a message under way. Its goroutine changes it, under the lane's lock.
+type flight struct {
+	write  *plan.Write // nil: a read
+	id     plan.ID
+	actors []*Request
+	exact  bool
+	books  bool
+	once   bool // it is never sent again
+	asks   bool // the item is read to tell what became of the write
+	asked  uint64
+	at     int64     // the lane's clock when it was planned
+	sent   time.Time // when the last copy was sent
+	until  time.Time // it is sent again until then
+	tries  int
+	doubt  bool // it is not known what became of a copy
+}
+
+// shown reports whether a state has the id of the write.
+func (f *flight) shown(state *schema.Bucket) bool {
+	return state != nil && f.write != nil && (state.Slots[f.id.Slot] == f.id.Write || state.Booked[f.id.Slot] == f.id.Write)
+}
+
+// read returns a read of the item. The lane is locked.
+func (l *Lane) read(now time.Time) *flight {
+	return l.launch(&flight{}, now)
+}
+
+// write returns the write of a group. The lane is locked.
+func (l *Lane) write(g *group, now time.Time) *flight {
+	f := &flight{id: plan.ID{Slot: l.host.self.slotOn(l.view.state), Write: l.host.self.next()}, actors: g.actors}
+	f.write = g.stage.Write(f.id, l.cost())
+	if f.write == nil { // nothing changes after all
+		l.queue = append(g.actors, l.queue...)
+		return l.read(now)
+	}
+	f.exact = f.write.Exact()
+	for _, r := range f.actors {
+		r.phase = sent
+		f.books = f.books || r.Books()
+	}
+	l.pace.sent = now
+	return l.launch(f, now)
+}
+
+// launch notes that a message leaves. The lane is locked.
+func (l *Lane) launch(f *flight, now time.Time) *flight {
+	l.events++
+	f.asked, f.at, f.sent, f.until = l.events, l.view.now, now, now.Add(l.host.cfg.Budget)
+	l.out = append(l.out, f)
+	l.reckon()
+	return f
+}
+
+// fly sends a message, again where that is right, and concludes it.
+func (l *Lane) fly(f *flight) {
+	s := l.host
+	for {
+		got, err := s.exchange(l, f)
+		l.mu.Lock()
+		now := s.cfg.Now()
+		again := l.conclude(f, got, err, now)
+		l.mu.Unlock()
+		if !again {
+			return
+		}
+		s.Counters.Resent.Add(1)
+		_ = awsdb.Pause(s.stopped, s.cfg.Loop, f.tries) // cut short when the lanes end
+	}
+}
+
+// reply is what came of one copy of a message.
+type reply struct {
+	item    map[string]types.AttributeValue
+	refused bool // the condition of a write did not hold; item is what refused it
+}
+
+// exchange sends one copy of a message.
+func (s *Lanes) exchange(l *Lane, f *flight) (reply, error) {
+	ctx, cancel := s.cfg.Loop.Within(s.stopped, s.cfg.Attempt)
+	defer cancel()
+	f.tries++
+	f.sent = s.cfg.Now()
+	s.health.sent(f.sent)
+	got, err := s.transmit(ctx, l, f)
+	s.health.ended(s.cfg.Now(), err == nil || got.refused || errors.Is(awsdb.KindOf(err), limiter.ErrInvalid) || awsdb.Retryable(err))
+	return got, err
+}
+
+// transmit makes the call of a message.
+func (s *Lanes) transmit(ctx context.Context, l *Lane, f *flight) (reply, error) {
+	switch {
+	case f.write == nil || f.asks:
+		s.Counters.Reads.Add(1)
+		out, err := s.cfg.Client.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(s.cfg.Table), Key: l.key.Attributes(), ConsistentRead: aws.Bool(true)})
+		if err != nil {
+			return reply{}, err
+		}
+		return reply{item: out.Item}, nil
+	case f.write.Creates():
+		in := f.write.Put(s.cfg.Table, schema.NewBucketItem(l.site.Namespace, l.site.Bucket, l.index))
+		_, err := s.cfg.Client.PutItem(ctx, in)
+		return s.answered(in.Item, err)
+	}
+	out, err := s.cfg.Client.UpdateItem(ctx, f.write.Update(s.cfg.Table, l.key))
+	if err != nil {
+		return s.answered(nil, err)
+	}
+	return s.answered(out.Attributes, nil)
+}
+
+// answered is the reply to a write.
+func (s *Lanes) answered(item map[string]types.AttributeValue, err error) (reply, error) {
+	if !errors.Is(err, awsdb.ErrOutage) {
+		s.Counters.Writes.Add(1)
+	}
+	if found, refused := awsdb.ConditionItem(err); refused {
+		s.Counters.Refused.Add(1)
+		return reply{item: found, refused: true}, nil
+	}
+	return reply{item: item}, err
+}
+
+// parse reads an item; nil when there is none.
+func (l *Lane) parse(item map[string]types.AttributeValue) (*schema.Bucket, error) {
+	if len(item) == 0 {
+		return nil, nil //nolint:nilnil // no item is a state of the bucket
+	}
+	var known *limiter.Limits
+	if l.view.state != nil {
+		known = l.view.state.Limits
+	}
+	return schema.ParseBucket(l.host.cfg.Table, l.key, item, known)
+}
+
+// cost is how many write units a write of the lane counts.
+func (l *Lane) cost() int64 {
+	if l.view.state == nil {
+		return 1
+	}
+	const unit = 1024
+	return int64(l.view.state.Size+unit-1) / unit
+}

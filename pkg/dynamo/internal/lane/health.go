@@ -1,0 +1,46 @@
+package lane
+
+import (
+	"sync"
+	"time"
+)
+
+// silence is for how long no message may have a reply until DynamoDB counts as down.
+const silence = time.Second
+
+// health knows since when DynamoDB has not answered. It is safe for concurrent use.
+type health struct {
+	mu      sync.Mutex
+	waiting int       // messages under way
+	since   time.Time // of the oldest of them since the last reply; zero = none
+}
+
+// sent notes that a message leaves now.
+func (h *health) sent(now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.waiting++
+	if h.since.IsZero() {
+		h.since = now
+	}
+}
+
+// ended notes that a message ended, with an answer of DynamoDB or without one.
+func (h *health) ended(now time.Time, answered bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.waiting--
+	switch {
+	case answered && h.waiting > 0:
+		h.since = now
+	case answered:
+		h.since = time.Time{}
+	}
+}
+
+// silent reports whether no message had an answer for so long that DynamoDB counts as down.
+func (h *health) silent(now time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.since.IsZero() && now.Sub(h.since) >= silence
+}

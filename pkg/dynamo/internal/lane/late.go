@@ -1,0 +1,147 @@
+package lane
+
+import (
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
+)
+
+// A late decision is made when a caller's deadline has passed and DynamoDB answers. It goes
+// by an estimate of the tokens that this process may believe in:
+//
+//	(tokens at the last state, not refilled since − 1.5·rtt·rate) / n − under way − owed
+//
+// and no more than max(B/16, tokens/2n). n is the number of replicas of the item, B the
+// capacity. Of an item that is not known it is B/16 less what is under way and owed. So
+// what all replicas admit late together is in what they have seen. What is admitted is
+// owed: the next writes book it, below the debt floor if need be.
+const (
+	lateTrips = 3  // in halves of a round trip
+	lateShare = 16 // of the capacity
+)
+
+// DecideLate ends the wait for the requests of a call that have no end yet. judge is given
+// what their callers are to be told, nil for those that had an end before, and returns
+// whether the call is admitted. It is called under locks of the lanes.
+func (s *Lanes) DecideLate(requests []*Request, judge func(told []*plan.Request) bool) {
+	told, admitted := make([]*plan.Request, len(requests)), false
+	together(requests, func() {
+		now := s.cfg.Now()
+		for i, r := range requests {
+			if r.phase != over {
+				told[i] = r.lane.Load().estimate(r)
+			}
+		}
+		admitted = judge(told)
+		for i, r := range requests {
+			if told[i] != nil {
+				r.lane.Load().endLate(r, told[i], admitted, now)
+			}
+		}
+	})
+	if admitted {
+		s.Counters.LateAdmitted.Add(1)
+	} else {
+		s.Counters.LateDenied.Add(1)
+	}
+}
+
+// estimate returns a copy of a request with the decision that the lane comes to on its own.
+func (l *Lane) estimate(r *Request) *plan.Request {
+	l.view.advance(r.At)
+	told := *r.Request
+	told.Spends = append([]plan.Spend(nil), r.Spends...)
+	l.bare(r).Weigh(&told)
+	if r.phase == sent && !r.Admitted {
+		told.Admitted = false // its write denies it
+	}
+	for i := range told.Spends {
+		sp := &told.Spends[i]
+		need := max(sp.Need, sp.Ask)
+		if !sp.Held || need == 0 {
+			continue
+		}
+		there := l.believed(r, sp.Limit)
+		if r.phase == sent {
+			there += sp.Take // it is under way itself
+		}
+		if there < need && !sp.Exceeded {
+			sp.Exceeded, told.Admitted = true, false
+			sp.Left.Tokens = min(sp.Left.Tokens, max(there, 0))
+			sp.Back = 0
+		}
+	}
+	return &told
+}
+
+// believed returns the estimate of one limit, in millitokens.
+func (l *Lane) believed(r *Request, limit string) int64 {
+	spent := l.flying(limit) + l.owes(limit)
+	v := &l.view
+	if v.state == nil {
+		i := r.Limits.Find(limit)
+		if i < 0 {
+			return most
+		}
+		capacity := r.Limits.Params(i).Capacity
+		if v.known {
+			return capacity - spent
+		}
+		return capacity/lateShare - spent
+	}
+	i := v.state.Limits.Find(limit)
+	if i < 0 || v.quick.Free[i] {
+		return most
+	}
+	n := int64(l.replicas(l.host.cfg.Now()))
+	tokens := v.quick.Tokens(i, v.at)
+	refill := max(v.quick.Tokens(i, v.at+l.pace.roundTrip().Milliseconds()*lateTrips/2)-tokens, 0)
+	est := min((tokens-refill)/n, max(v.quick.Params[i].Capacity/lateShare, tokens/2/n))
+	return est - spent
+}
+
+// owes returns what the lane has yet to take of a limit for admitted requests.
+func (l *Lane) owes(limit string) int64 {
+	sum := int64(0)
+	for _, queue := range [...][]*Request{l.queue, l.later} {
+		for _, r := range queue {
+			if r.claim != detached {
+				continue
+			}
+			for i := range r.Spends {
+				if sp := &r.Spends[i]; sp.Limit == limit {
+					sum = min(sum+sp.Cost, most)
+				}
+			}
+		}
+	}
+	return sum
+}
+
+// endLate ends the wait for a request that was decided late. What it books, and what it takes
+// if it is admitted, is owed. What a write under way takes for a denied one is given back.
+func (l *Lane) endLate(r *Request, told *plan.Request, admitted bool, now time.Time) {
+	if r.phase == sent {
+		r.claim, r.undo = detached, !admitted
+		l.host.work.add()
+		l.host.Counters.Owed.Add(1)
+		r.release()
+		return
+	}
+	l.remove(r)
+	var rest *plan.Request
+	switch {
+	case admitted && told.Takes():
+		rest = told.Force()
+	default:
+		rest = withoutTakes(r.Request)
+	}
+	r.phase = over
+	r.release()
+	l.owe(r, rest, now)
+}
+
+// release ends the wait of the call for a request that goes on without it.
+func (r *Request) release() {
+	r.Wait = nil
+}

@@ -1,0 +1,117 @@
+package lane
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
+)
+
+// Wait is a call that waits for its requests.
+type Wait struct {
+	left atomic.Int32
+	done chan struct{}
+}
+
+// NewWait returns the wait for n requests, which is above 0 and small.
+func NewWait(n int) *Wait {
+	w := &Wait{done: make(chan struct{})}
+	w.left.Store(int32(n)) // #nosec G115 -- few
+	return w
+}
+
+// Done is closed when all requests have an end.
+func (w *Wait) Done() <-chan struct{} { return w.done }
+
+// end counts a request that has an end.
+func (w *Wait) end() {
+	if w.left.Add(-1) == 0 {
+		close(w.done)
+	}
+}
+
+// phase is where a request is in its lane.
+type phase uint8
+
+const (
+	queued phase = iota
+	sent         // in a write that has no reply
+	over
+)
+
+// claim is what becomes of a request whose caller does not wait for it any more.
+type claim uint8
+
+const (
+	awaited  claim = iota // the caller waits
+	left                  // it was abandoned: it goes into no further write
+	detached              // the lane owes it: it is written until it is applied, or counted as lost
+)
+
+// Request is one op's part on its way through the lane of one item. Until its end it
+// belongs to the lane; then to the caller.
+type Request struct {
+	*plan.Request
+
+	Site     *Site
+	Index    int                 // of the shard
+	At       int64               // the caller's time, corrected, Unix ms
+	Keep     bool                // where the call has no decision its caller is admitted: the tokens stay taken
+	Policy   limiter.LeasePolicy // of the op
+	Asks     bool                // it takes or looks, so that Policy means something
+	Deadline time.Time           // of the caller; zero = none
+	Wait     *Wait               // nil: no caller waits, as for what is given back
+	Err      error               // the end without a decision
+
+	lane    atomic.Pointer[Lane] // which it is in; another one when its shard is no more
+	phase   phase
+	claim   claim
+	undo    bool      // what a write takes for it is given back
+	unsure  bool      // an earlier write may take for it yet
+	asked   uint64    // the lane's count of events when it arrived
+	expires time.Time // no write is sent for it later
+	patient time.Time // until when it is tried again, detached; zero = it has not failed yet
+	doubts  int       // replies that it waited for because the clock is not trusted
+}
+
+// NewRequest returns a request of the store itself, for which no caller waits.
+func (r *Request) owed(of *plan.Request) *Request {
+	return &Request{Request: of, Site: r.Site, Index: r.Index, At: r.At, claim: detached}
+}
+
+// finish ends the request, with a decision or an error.
+func (r *Request) finish(err error) {
+	if r.phase == over {
+		return
+	}
+	r.Err, r.phase = err, over
+	if r.Wait != nil {
+		r.Wait.end()
+	}
+}
+
+// amounts returns what the request wants of its limits, in millitokens.
+func (r *Request) wants(limit string) int64 {
+	for i := range r.Spends {
+		if sp := &r.Spends[i]; sp.Limit == limit {
+			return max(sp.Take, sp.Ask) + sp.Cost
+		}
+	}
+	return 0
+}
+
+// withoutTakes returns the request that charges and refunds alone, nil when there is nothing.
+func withoutTakes(r *plan.Request) *plan.Request {
+	if !r.Books() {
+		return nil
+	}
+	c := &plan.Request{Limits: r.Limits, Generation: r.Generation}
+	for i := range r.Spends {
+		if sp := r.Spends[i]; sp.Give > 0 || sp.Cost > 0 {
+			c.Spends = append(c.Spends, plan.Spend{Limit: sp.Limit, Give: sp.Give, Cost: sp.Cost, Usage: sp.Usage, Forced: sp.Forced})
+		}
+	}
+	return c
+}

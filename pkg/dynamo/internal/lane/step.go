@@ -1,0 +1,324 @@
+package lane
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// step decides what can be decided, and returns the message to send, nil for none. moved are
+// requests that another shard has to decide. The lane is locked.
+func (l *Lane) step(now time.Time) (f *flight, moved []*Request) {
+	l.running = false
+	l.consult()
+	l.resume(now)
+	l.expire(now)
+	if len(l.queue) == 0 {
+		return nil, nil
+	}
+	if l.view.elsewhere(l.index) {
+		return nil, l.leave()
+	}
+	for _, r := range l.queue {
+		l.view.advance(r.At)
+	}
+	if l.waits(now) {
+		return nil, nil
+	}
+	g := l.newGroup(now)
+	if g == nil {
+		return l.read(now), nil
+	}
+	g.fill(l.queue)
+	l.queue = g.left
+	switch {
+	case (len(g.actors) > 0 || g.brings) && !g.held:
+		return l.write(g, now), nil
+	case len(l.out) == 0 && len(l.queue) > 0 && !g.held:
+		return l.read(now), nil
+	}
+	return nil, nil
+}
+
+// waits reports whether nothing may be planned yet: a message under way is to be waited
+// for, or the pace of the writes.
+func (l *Lane) waits(now time.Time) bool {
+	for _, f := range l.out {
+		if f.exact || f.write == nil {
+			return true
+		}
+	}
+	if at := l.pace.next(len(l.out), l.replicas(now)); now.Before(at) {
+		l.wake(at)
+		return true
+	}
+	return false
+}
+
+// resume puts back what is owed and has waited for capacity long enough.
+func (l *Lane) resume(now time.Time) {
+	var wait []*Request
+	for _, r := range l.later {
+		if now.Before(r.expires) {
+			wait = append(wait, r)
+			l.wake(r.expires)
+			continue
+		}
+		r.expires = now.Add(l.host.cfg.Budget)
+		l.queue = append(l.queue, r)
+	}
+	l.later = wait
+}
+
+// expire ends the requests that waited for too long.
+func (l *Lane) expire(now time.Time) {
+	if !slices.ContainsFunc(l.queue, func(r *Request) bool { return r.claim == left || now.After(r.expires) }) {
+		return
+	}
+	queue := l.queue
+	l.queue = nil
+	for _, r := range queue {
+		switch {
+		case r.claim == left:
+			r.finish(errLeft)
+		case now.After(r.expires):
+			l.fail(r, fmt.Errorf("%w: no decision on the bucket in %v", limiter.ErrUnavailable, l.host.cfg.Budget), now)
+		default:
+			l.queue = append(l.queue, r)
+		}
+	}
+}
+
+// leave empties the lane of a shard that is none any more.
+func (l *Lane) leave() []*Request {
+	moved := l.queue
+	l.queue = nil
+	l.view = view{now: l.view.now, clock: l.view.clock} // it may be made again
+	return moved
+}
+
+// group is what one write is to do.
+type group struct {
+	lane    *Lane
+	now     time.Time
+	stage   *plan.Stage
+	bare    *plan.Stage // the state alone; nil = not needed so far
+	share   share
+	actors  []*Request
+	left    []*Request
+	owed    bool // the write is for what is owed alone
+	brings  bool // the write changes the limits, so that nothing is answered before
+	pending bool // an exact write is wanted once no other is under way
+	held    bool // nothing is sent until then
+}
+
+// newGroup returns the group of the next write; nil when the item has to be read first.
+func (l *Lane) newGroup(now time.Time) *group {
+	limits, generation := newest(l.queue)
+	base := l.view.head
+	if base == nil {
+		if !l.view.known && l.index > 0 {
+			return nil // only the first shard may be created
+		}
+		base = schema.NewBucket(limits, generation, l.view.now)
+	}
+	g := &group{lane: l, now: now, stage: plan.NewStage(base, l.view.now, l.options(now))}
+	if base.Exists() {
+		l.bring(g, base, limits, generation)
+	}
+	if n := l.replicas(now); n > 1 && base.Exists() {
+		g.share = l.newShare(n, base)
+	}
+	return g
+}
+
+// bring has a group be under the newest limits. What the lane itself gives back comes
+// before: it was taken under the old limits, and the new ones may cut it.
+func (l *Lane) bring(g *group, base *schema.Bucket, limits *limiter.Limits, generation uint64) {
+	v := &l.view
+	if v.seen.Hash == base.Version.Hash { // requests brought it, and no write has told the item
+		_, _ = g.stage.Bring(base.Limits, v.seen.Generation) // fails behind a request only
+	} else {
+		v.seen = base.Version
+	}
+	own := schema.Version{Generation: generation, Hash: limits.Hash()}
+	if own.Newer(v.seen) && slices.ContainsFunc(l.queue, func(r *Request) bool { return r.claim == detached }) {
+		g.owed = true
+		return
+	}
+	brought, _ := g.stage.Bring(limits, generation)
+	switch brought {
+	case plan.Same:
+		v.seen = schema.Version{Generation: max(v.seen.Generation, generation), Hash: own.Hash}
+	case plan.Newer, plan.Pending:
+		g.brings = true
+		g.pending = true
+	case plan.Older:
+	}
+	if brought == plan.Pending {
+		l.recall()
+	}
+}
+
+// options returns how commuting writes are made.
+func (l *Lane) options(now time.Time) plan.Options {
+	o := plan.Options{Doubtful: l.view.clock.Doubtful}
+	if l.replicas(now) == 1 {
+		return o // what other writes of this lane do is known
+	}
+	const leastLift = 20 * time.Millisecond
+	lift := max(leastLift, 5*l.pace.roundTrip()/2)
+	o.Lift = lift.Milliseconds()
+	if full := l.shortest(); full > 0 {
+		o.Lift = min(o.Lift, full/liftPart)
+	}
+	if o.Lift > 0 {
+		o.Guard = o.Lift/5 + l.host.cfg.Loop.Draw(max(o.Lift*3/5, 1))
+	}
+	return o
+}
+
+// liftPart bounds a lift: it costs at most one part in so many of the capacity.
+const liftPart = 50
+
+// shortest returns the least time in ms in which a limit of the item is refilled whole.
+func (l *Lane) shortest() int64 {
+	least := int64(0)
+	if l.view.state == nil {
+		return 0
+	}
+	for i := range l.view.state.Balances {
+		p := l.view.state.Balances[i].Share
+		if full := p.Capacity / p.Amount * p.Period; least == 0 || full < least {
+			least = full
+		}
+	}
+	return least
+}
+
+// fill puts into the group what one write can do, in order of arrival, save that what gives
+// tokens comes first, and then what is owed: all wait at the same time, so that any order
+// is a true one.
+func (g *group) fill(queue []*Request) {
+	rank := func(r *Request) int {
+		switch {
+		case r.Gives():
+			return 0
+		case r.claim == detached:
+			return 1
+		}
+		return 2
+	}
+	ordered := slices.Clone(queue)
+	slices.SortStableFunc(ordered, func(a, b *Request) int { return rank(a) - rank(b) })
+	for _, r := range ordered {
+		g.include(r)
+	}
+	g.held = g.pending && len(g.lane.out) > 0
+	if g.held {
+		g.left = append(g.actors, g.left...)
+		g.actors = nil
+	}
+}
+
+// include puts a request into the group, decides it, or leaves it for later.
+func (g *group) include(r *Request) {
+	if g.owed && r.claim != detached {
+		g.left = append(g.left, r)
+		return
+	}
+	switch g.stage.Weigh(r.Request) {
+	case plan.Commutes:
+		if g.share.allows(r) {
+			g.apply(r)
+			return
+		}
+	case plan.Exact:
+		if len(g.lane.out) == 0 {
+			g.apply(r)
+			return
+		}
+		g.pending = true
+	case plan.Waits:
+		if r.doubts++; r.doubts > awsdb.JumpReplies {
+			g.lane.fail(r, fmt.Errorf("%w: the clock of this machine may be off by %v; it must be set right, or DynamoDB's must", limiter.ErrUnavailable, g.lane.view.clock.Uncertainty), g.now)
+			return
+		}
+	case plan.Denied, plan.Passed:
+		if g.answer(r) {
+			return
+		}
+	}
+	g.left = append(g.left, r)
+}
+
+func (g *group) apply(r *Request) {
+	g.stage.Apply(r.Request)
+	g.share.take(r)
+	g.actors = append(g.actors, r)
+}
+
+// answer ends a request that needs no write, if the state may answer it: that alone, not
+// what the lane's own writes make of it, for they may be refused.
+func (g *group) answer(r *Request) bool {
+	v := &g.lane.view
+	if g.brings || !v.known || v.asked <= r.asked && (r.Admitted || !v.fresh(r, g.now)) {
+		return false
+	}
+	if g.returns() {
+		return false
+	}
+	if len(g.actors) > 0 || len(g.lane.out) > 0 {
+		if g.bare == nil {
+			g.bare = g.lane.bare(r)
+		}
+		if verdict := g.bare.Weigh(r.Request); verdict != plan.Denied && verdict != plan.Passed || r.Admitted && v.asked <= r.asked {
+			return false
+		}
+	}
+	if !r.Admitted && v.clock.Doubtful {
+		if r.doubts++; r.doubts <= awsdb.JumpReplies {
+			return false
+		}
+	}
+	g.lane.decided(r)
+	return true
+}
+
+// returns reports whether the lane gives back tokens that the state is without: what another
+// bucket's denial took is not there for a moment only, and must not be missing to an answer.
+func (g *group) returns() bool {
+	gives := func(r *Request) bool { return r.claim == detached && r.Gives() }
+	return slices.ContainsFunc(g.actors, gives) || slices.ContainsFunc(g.lane.out, func(f *flight) bool { return slices.ContainsFunc(f.actors, gives) })
+}
+
+// bare returns the item as it was last seen, at the lane's time.
+func (l *Lane) bare(r *Request) *plan.Stage {
+	state := l.view.state
+	if state == nil {
+		state = schema.NewBucket(r.Limits, r.Generation, l.view.now)
+	}
+	return plan.NewStage(state, l.view.now, plan.Options{})
+}
+
+// decided ends a request that no write was needed for.
+func (l *Lane) decided(r *Request) {
+	l.quit(r)
+	r.finish(nil)
+}
+
+// quit notes that the lane owes a request no more.
+func (l *Lane) quit(r *Request) {
+	if r.claim == detached && r.phase != over {
+		l.host.Counters.Owed.Add(-1)
+		l.host.work.done()
+		if r.Wait == nil {
+			r.phase = over
+		}
+	}
+}

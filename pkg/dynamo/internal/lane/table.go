@@ -1,0 +1,102 @@
+package lane
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	tableParts = 256
+	// evictionSample is the number of idle lanes of which the longest idle is dropped.
+	evictionSample = 8
+)
+
+// table holds the lanes of a process by partition key. A lane that is dropped costs the
+// next request of its bucket a read or a write; nothing is in it that is not in the table.
+type table struct {
+	seed    maphash.Seed
+	most    int           // lanes of a part, idle ones; more are held only while they have work
+	created atomic.Uint64 // lanes so far
+	parts   [tableParts]tablePart
+}
+
+// tablePart is a part of the lanes. Its lock is taken before that of a lane.
+type tablePart struct {
+	mu    sync.Mutex
+	lanes map[string]*Lane
+	_     [48]byte // a cache line of its own
+}
+
+func (t *table) init(most int) {
+	t.seed = maphash.MakeSeed()
+	t.most = max(1, most/tableParts)
+	for i := range t.parts {
+		t.parts[i].lanes = make(map[string]*Lane)
+	}
+}
+
+// Lane returns the lane of a shard, which is created if there is none. It is held until
+// release: a held lane is not dropped.
+func (s *Lanes) hold(site *Site, index int) *Lane {
+	key := site.Key(index)
+	p := &s.table.parts[maphash.String(s.table.seed, key.PK)%tableParts]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l, ok := p.lanes[key.PK]
+	if !ok {
+		if len(p.lanes) >= s.table.most {
+			p.evict()
+		}
+		l = newLane(s, site, index, key)
+		p.lanes[key.PK] = l
+	}
+	l.holds.Add(1)
+	return l
+}
+
+// evict drops the longest idle of a few lanes. The part must be locked.
+func (p *tablePart) evict() {
+	var oldest *Lane
+	var since time.Time
+	sampled := 0
+	for _, l := range p.lanes {
+		if used, idle := l.idle(); idle && (oldest == nil || used.Before(since)) {
+			oldest, since = l, used
+		}
+		if sampled++; sampled == evictionSample {
+			break
+		}
+	}
+	if oldest != nil {
+		delete(p.lanes, oldest.key.PK)
+	}
+}
+
+// Sweep drops the lanes of some parts of the table, of which there are of, that have been
+// idle since before.
+func (s *Lanes) Sweep(part, of int, before time.Time) {
+	for i := part; i < tableParts; i += of {
+		p := &s.table.parts[i]
+		p.mu.Lock()
+		for pk, l := range p.lanes {
+			if used, idle := l.idle(); idle && used.Before(before) {
+				delete(p.lanes, pk)
+			}
+		}
+		p.mu.Unlock()
+	}
+}
+
+// Count returns the number of lanes held now.
+func (s *Lanes) Count() int {
+	n := 0
+	for i := range s.table.parts {
+		p := &s.table.parts[i]
+		p.mu.Lock()
+		n += len(p.lanes)
+		p.mu.Unlock()
+	}
+	return n
+}

@@ -1,0 +1,289 @@
+package shards
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// maxRounds is how often the shards of a bucket are asked for one decision: one of them for
+// all, as many as seem to have it, all for what they have, and those once more. In between
+// others take what was seen; who lost that race as often is denied.
+const maxRounds = 5
+
+// Part is what a branch asks of one shard, and what came of it.
+type Part struct {
+	Index   int
+	Request *plan.Request
+	Err     error // the shard did not decide
+}
+
+// Branch is an op of a call on its way to one bucket. It belongs to one goroutine.
+type Branch struct {
+	id     ID
+	now    int64         // of the call, corrected, Unix ms
+	op     *plan.Request // what is asked of the bucket as a whole
+	pinned int           // the shard that the op has to go to; -1 = any
+	tree   *Tree
+	parts  []*Part
+	fresh  int // of parts: they were asked in this round
+	rounds int
+	over   bool            // there is no more to try
+	failed bool            // a shard did not answer
+	gate   bool            // it is the one request of this process that takes from several shards
+	limits *limiter.Limits // that the shards decide under, the newest seen
+	goals  []goal
+	states map[int][]said // of leaves that answered, by index
+}
+
+// goal is what a branch wants of one limit of its op.
+type goal struct{ need, take, got int64 }
+
+// said is what a shard had of a limit after it was last asked.
+type said struct {
+	bucket tokenbucket.Bucket
+	held   bool
+}
+
+func (g *goal) met() bool { return g.need == 0 || g.take > 0 && g.got >= g.take }
+
+// NewBranch returns the branch of an op at now. shard is the one that it must go to and 1, 0
+// for any.
+func NewBranch(id ID, op *plan.Request, shard int, now int64) *Branch {
+	b := &Branch{id: id, op: op, now: now, pinned: shard - 1, limits: op.Limits, goals: make([]goal, len(op.Spends))}
+	for i := range op.Spends {
+		b.goals[i] = goal{need: op.Spends[i].Need, take: op.Spends[i].Take}
+	}
+	return b
+}
+
+// Next returns what to ask in this round, nothing when the branch is decided.
+func (b *Branch) Next(f *Forest, now time.Time) []*Part {
+	b.fresh = len(b.parts)
+	switch {
+	case b.over, b.failed:
+	case b.rounds == 0:
+		b.begin(f, now)
+	case b.tree == nil && !b.Met():
+		b.tree = f.Find(&b.id)
+		b.again(now)
+	case !b.Met():
+		b.again(now)
+	}
+	b.rounds++
+	b.over = len(b.parts) == b.fresh
+	return b.parts[b.fresh:]
+}
+
+// Denied reports whether the branch has got less than it wants, and has nothing more to try.
+func (b *Branch) Denied() bool { return b.over && !b.Met() }
+
+// Parts returns all that was asked.
+func (b *Branch) Parts() []*Part { return b.parts }
+
+// begin makes the requests of the first round.
+func (b *Branch) begin(f *Forest, now time.Time) {
+	b.tree = f.Find(&b.id)
+	switch {
+	case b.pinned >= 0:
+		b.ask(b.pinned, b.op)
+	case b.tree == nil:
+		b.ask(0, b.op)
+	default:
+		leaves := b.tree.Leaves()
+		if first := b.tree.First(leaves, now); b.fits(&first) {
+			b.ask(first.Index, b.op)
+			return
+		}
+		b.bookEverywhere(leaves)
+	}
+}
+
+// ask adds a part with a copy of a request.
+func (b *Branch) ask(index int, r *plan.Request) *plan.Request {
+	c := *r
+	c.Spends = slices.Clone(r.Spends)
+	b.parts = append(b.parts, &Part{Index: index, Request: &c})
+	return &c
+}
+
+// fits reports whether what the op gives and costs is no more than a shard holds.
+func (b *Branch) fits(l *Leaf) bool {
+	return b.each(l, func(sp *plan.Spend, capacity int64) bool { return max(sp.Give, sp.Cost) <= capacity })
+}
+
+// within reports whether a shard could hold what the op needs.
+func (b *Branch) within(l *Leaf) bool {
+	return b.each(l, func(sp *plan.Spend, capacity int64) bool { return sp.Need <= capacity })
+}
+
+// each reports whether something holds for all spends and their shares in a leaf.
+func (b *Branch) each(l *Leaf, holds func(sp *plan.Spend, capacity int64) bool) bool {
+	for i := range b.op.Spends {
+		sp := &b.op.Spends[i]
+		if j := b.op.Limits.Find(sp.Limit); j >= 0 && !b.op.Limits.Unlimited(j) && !holds(sp, l.Share(b.op.Limits.Params(j)).Capacity) {
+			return false
+		}
+	}
+	return true
+}
+
+// bookEverywhere makes a request for each leaf with its part of what the op gives and
+// costs. What it takes is left to the next rounds.
+func (b *Branch) bookEverywhere(leaves []Leaf) {
+	for i := range leaves {
+		l := &leaves[i]
+		r := b.ask(l.Index, b.op)
+		for j := range r.Spends {
+			sp := &r.Spends[j]
+			sp.Need, sp.Take = 0, 0
+			sp.Give, sp.Cost = schema.PartOf(sp.Give, l.Index, l.Level), schema.PartOf(sp.Cost, l.Index, l.Level)
+			sp.Usage = sp.Cost - sp.Give
+		}
+	}
+}
+
+// Harvest takes in what the parts of the last round brought.
+func (b *Branch) Harvest() {
+	for _, p := range b.parts[b.fresh:] {
+		if b.failed = b.failed || p.Err != nil; p.Err != nil {
+			continue
+		}
+		r := p.Request
+		b.limits = r.Under
+		states := make([]said, len(b.goals))
+		for i := range r.Spends {
+			sp, g := &r.Spends[i], &b.goals[i]
+			states[i] = said{bucket: sp.Left, held: sp.Held}
+			switch {
+			case !sp.Held:
+				g.need, g.take = 0, 0 // not limited by it
+			case r.Admitted:
+				g.got += sp.Take
+				if g.take == 0 && sp.Need > 0 {
+					g.need = 0 // a peek, and it was there
+				}
+			}
+		}
+		if b.states == nil {
+			b.states = make(map[int][]said, 1)
+		}
+		b.states[p.Index] = states
+	}
+}
+
+// Met reports whether everything that the branch wants is there.
+func (b *Branch) Met() bool {
+	for i := range b.goals {
+		if !b.goals[i].met() {
+			return false
+		}
+	}
+	return true
+}
+
+// again makes the requests of another round: for what is missing, to the leaves that have
+// it; to all that did not say what they have, when those do not seem to have enough; to
+// none, when there is not enough.
+func (b *Branch) again(now time.Time) {
+	if b.tree == nil || b.rounds >= maxRounds {
+		return
+	}
+	leaves := b.tree.Leaves()
+	first := b.tree.First(leaves, now)
+	if len(leaves) < 2 || !b.enter(&first) {
+		return
+	}
+	order := b.order(leaves)
+	parts, enough := b.divide(order)
+	if enough {
+		for i, r := range parts {
+			if r != nil {
+				b.parts = append(b.parts, &Part{Index: order[i].Index, Request: r})
+			}
+			if i == 0 {
+				b.tree.Favor(order[0].Index)
+			}
+		}
+		return
+	}
+	for i := range leaves {
+		if _, asked := b.states[leaves[i].Index]; !asked {
+			b.ask(leaves[i].Index, b.peek())
+		}
+	}
+}
+
+// enter asks for leave to take from several shards. Of the requests that one shard could
+// hold, a process has one at a time do so: where all shards are nearly empty the others
+// would only take from each other what none of them can use.
+func (b *Branch) enter(l *Leaf) bool {
+	b.gate = b.gate || b.tree.gathering.CompareAndSwap(false, true)
+	return b.gate || !b.within(l)
+}
+
+// Leave ends the branch's claims.
+func (b *Branch) Leave() {
+	if b.gate {
+		b.tree.gathering.Store(false)
+		b.gate = false
+	}
+}
+
+// peek asks a shard what it has.
+func (b *Branch) peek() *plan.Request {
+	r := *b.op
+	r.Spends = make([]plan.Spend, len(b.op.Spends))
+	for i := range r.Spends {
+		r.Spends[i] = plan.Spend{Limit: b.op.Spends[i].Limit}
+	}
+	return &r
+}
+
+// order returns the leaves by what they have of the first limit that is missing, most first.
+func (b *Branch) order(leaves []Leaf) []Leaf {
+	missing := slices.IndexFunc(b.goals, func(g goal) bool { return !g.met() })
+	slices.SortStableFunc(leaves, func(x, y Leaf) int {
+		return cmp.Compare(b.has(&y, missing), b.has(&x, missing))
+	})
+	return leaves
+}
+
+// divide returns for each leaf the request for its part of what is missing, nil for none,
+// and whether the leaves seem to have all of it.
+func (b *Branch) divide(leaves []Leaf) (parts []*plan.Request, enough bool) {
+	parts = make([]*plan.Request, len(leaves))
+	for i := range b.goals {
+		g := &b.goals[i]
+		if g.met() {
+			continue
+		}
+		there, ask := g.got, g.take-g.got
+		for j := range leaves {
+			n := b.has(&leaves[j], i)
+			if _, answered := b.states[leaves[j].Index]; g.take == 0 && !answered {
+				n = 0 // a peek is answered by what was said
+			}
+			there += n
+			if n = min(n, ask); n > 0 {
+				ask -= n
+				if parts[j] == nil {
+					parts[j] = b.peek()
+				}
+				parts[j].Spends[i].Ask = n
+			}
+		}
+		if there < g.need {
+			return nil, false
+		}
+		if g.take == 0 {
+			g.need = 0
+		}
+	}
+	return parts, true
+}

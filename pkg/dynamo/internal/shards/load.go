@@ -1,0 +1,42 @@
+package shards
+
+import "time"
+
+const (
+	// loadWindow is the least time that the use of write units is averaged over.
+	loadWindow = time.Second
+	// A shard is split when it uses splitPercent of its units, and merged when it and the
+	// other half use no more than quietPercent each, so that the two in one do not come near
+	// to a split again.
+	splitPercent = 80
+	quietPercent = 25
+)
+
+// Load is how fast a shard uses write units, all replicas together. The item counts them,
+// so that a lane that sees the item twice knows the rate between. The zero Load knows nothing.
+type Load struct {
+	epoch int64
+	since time.Time // of the window
+	units int64     // at its beginning
+	Busy  bool      // the last window used enough for a split
+	Quiet time.Time // no window since has used more than a merge allows
+}
+
+// Observe learns from an item as it was seen now, by its epoch of birth and the write units
+// that it has used. most is what a shard is good for, in units a second.
+func (o *Load) Observe(now time.Time, level, used, most int64) {
+	if o.since.IsZero() || level != o.epoch || used < o.units {
+		*o = Load{epoch: level, since: now, units: used, Quiet: now}
+		return
+	}
+	elapsed := now.Sub(o.since)
+	if elapsed < loadWindow {
+		return
+	}
+	percent := (used - o.units) * 100 / max(most*elapsed.Milliseconds()/1000, 1)
+	o.Busy = percent >= splitPercent
+	if percent > quietPercent {
+		o.Quiet = now
+	}
+	o.since, o.units = now, used
+}
