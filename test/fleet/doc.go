@@ -13,4 +13,9 @@
 //     replicas disagree about mint nothing.
 //
 // What looks is tested too: it finds replicas whose writes lack a condition.
+//
+// With the build tag ontime three real programs, with the shipped defaults, are asked for
+// three times the limit from a cold start:
+//
+//	go test -tags ontime ./test/fleet -run TestColdAtThreeTimesTheLimit -v
 package fleet
