@@ -207,7 +207,9 @@ func TestConnectionsOutliveLongRequests(t *testing.T) {
 			t.Fatalf("PutItem: %v", err)
 		}
 	}
-	if got := connections.Load(); got != 1 {
-		t.Errorf("500 calls opened %d connections, want 1", got)
+	// net/http gives a connection up, too, when it was kept from running for 50 ms. Bodies
+	// that write themselves cost about a hundred connections.
+	if got := connections.Load(); got > 5 {
+		t.Errorf("500 calls opened %d connections, want 1 to 5", got)
 	}
 }

@@ -112,13 +112,21 @@ func (e *Expression) Input(table string, k Key) *dynamodb.UpdateItemInput {
 	return &dynamodb.UpdateItemInput{
 		TableName:                           aws.String(table),
 		Key:                                 k.Attributes(),
-		ConditionExpression:                 aws.String(e.condition.String()),
-		UpdateExpression:                    aws.String(update.String()),
+		ConditionExpression:                 textOf(&e.condition),
+		UpdateExpression:                    textOf(&update),
 		ExpressionAttributeNames:            names,
 		ExpressionAttributeValues:           e.values,
 		ReturnValues:                        types.ReturnValueAllNew,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
+}
+
+// textOf returns the text of a section, nil when it is empty: DynamoDB refuses empty ones.
+func textOf(b *strings.Builder) *string {
+	if b.Len() == 0 {
+		return nil
+	}
+	return aws.String(b.String())
 }
 
 // PutNew returns the PutItem of an item, on the condition that there is none with its key.
