@@ -136,6 +136,7 @@ func (l *Limiter) decide(ctx context.Context, now time.Time, req *Request, d *De
 	if err := l.resolve(ctx, now, req, d); err != nil {
 		return l.unanswered(ctx, now, req, d, err)
 	}
+	d.Late = d.scratch.late
 	if d.Reason != ReasonNone {
 		return l.bookOnly(ctx, now, req, d)
 	}
@@ -209,7 +210,8 @@ func (l *Limiter) unanswered(ctx context.Context, now time.Time, req *Request, d
 	if !errors.Is(cause, ErrUnavailable) && !errors.Is(cause, ErrUncertain) {
 		return cause // closed or invalid: never a reason to admit
 	}
-	if d.Policy, d.Unavailable = d.scratch.decides, cause; d.Policy == Unset {
+	d.Late, d.Policy, d.Unavailable = false, d.scratch.decides, cause
+	if d.Policy == Unset {
 		d.Policy = l.policy(req, d)
 	}
 	switch d.Policy {
