@@ -118,3 +118,16 @@ func periodHint(s string) string {
 	}
 	return didYouMean(s, []string{"second", "minute", "hour", "day", "week"})
 }
+
+// ParseRate reads a rate as a file writes it, "100/minute" or "unlimited", and returns the
+// limit of that rate, without a name. Its error says which rates there are.
+func ParseRate(s string) (limiter.Limit, error) {
+	if s == "unlimited" {
+		return limiter.Unlimited(""), nil
+	}
+	tokens, period, err := parseRate(s)
+	if err != nil {
+		return limiter.Limit{}, err
+	}
+	return limiter.Custom("", tokens, tokens, period), nil
+}

@@ -95,16 +95,12 @@ func rate(out *limiter.Limit) schema {
 			d.failf(v, "%v, not %s", errRate, d.describe(v.node))
 			return
 		}
-		if v.node.Value == "unlimited" {
-			*out = limiter.Unlimited("")
-			return
-		}
-		tokens, period, err := parseRate(v.node.Value)
+		l, err := ParseRate(v.node.Value)
 		if err != nil {
 			d.failf(v, "%v", err)
 			return
 		}
-		*out = limiter.Custom("", tokens, tokens, period)
+		*out = l
 	})
 }
 

@@ -11,7 +11,9 @@ import (
 
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/adminsocket"
+	"github.com/ratelimit/ratelimit/internal/controlapi"
 	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/api"
 )
 
 // adminConnections bounds the connections of administration; those that show no principal
@@ -37,10 +39,14 @@ func (s *service) buildAdmin(cfg *config.Config) error {
 	if s.durable != nil {
 		archive = s.durable
 	}
+	operations, err := s.operations()
+	if err != nil {
+		return err
+	}
 	http1 := new(http.Protocols)
 	http1.SetHTTP1(true) // one request a connection at a time: its deadlines are the connection's
 	s.admin.server = &http.Server{
-		Handler:           admin.NewControl(admin.ControlConfig{Access: &s.admin.access, Explainer: s.explainer(), Archive: archive, Logger: s.log}),
+		Handler:           admin.NewControl(admin.ControlConfig{Access: &s.admin.access, Explainer: s.explainer(), Archive: archive, Routes: operations.Routes(), Logger: s.log}),
 		Protocols:         http1,
 		ReadHeaderTimeout: httpReadTimeout,
 		ReadTimeout:       admin.ControlTimeout,
@@ -58,6 +64,20 @@ func (s *service) buildAdmin(cfg *config.Config) error {
 	}
 	s.admin.server.TLSConfig = tls
 	return nil
+}
+
+// operations returns the endpoints of operators, on the store if that offers control.
+func (s *service) operations() (*controlapi.API, error) {
+	store, _ := s.store.(controlapi.Store) // without, they say so
+	can := s.store.Capabilities()
+	kind := string(s.cfg.Store.Type)
+	if s.durable != nil {
+		kind += " with data"
+	}
+	return controlapi.New(controlapi.Config{
+		Store: store, Now: s.clocks.Call,
+		Status: api.Status{Version: programVersion(), Store: kind, Can: api.Capabilities{Audit: can.AuditLogging, Usage: can.UsageSnapshots}},
+	})
 }
 
 // setTokens puts the tokens of a configuration in force.

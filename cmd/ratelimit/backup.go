@@ -18,7 +18,7 @@ import (
 )
 
 type backupFlags struct {
-	client
+	connection
 	output string
 	data   string // directory of the service to find
 	config string // file of the service to find
@@ -51,7 +51,7 @@ admin listener on TCP. ratelimit restore puts a copy back.`,
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	f.flags(cmd, adminUsage)
+	f.flags(cmd.Flags(), adminUsage)
 	cmd.Flags().StringVarP(&f.config, "config", "c", "", "configuration file of the service to ask (default: "+defaultFile+" in the working directory, if it exists)")
 	cmd.Flags().StringVar(&f.data, "data", "", "data directory of the service to ask")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "", "file to write to, which is replaced; - is the standard output (default: ratelimit-TIME.backup)")

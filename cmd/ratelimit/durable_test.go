@@ -251,11 +251,11 @@ func TestBackupsThatFail(t *testing.T) {
 		want string
 	}{
 		{"of memory", []string{"backup", "--server", memory.adminURL(t), "-o", filepath.Join(dir, "x")}, 1, "keeps nothing in a file that could be copied: serve --data DIR does"},
-		{"of nobody", []string{"backup", "--server", "http://127.0.0.1:1", "-o", filepath.Join(dir, "x")}, 1, "asking the service"},
+		{"of nobody", []string{"backup", "--server", "http://127.0.0.1:1", "-o", filepath.Join(dir, "x")}, 3, "asking the service"},
 		{"to nowhere", []string{"backup", "--data", data, "-o", filepath.Join(dir, "no", "x")}, 1, "--output: "},
 		{"with half a certificate", []string{"backup", "--data", data, "--cert", good, "-o", filepath.Join(dir, "x")}, 2, "--cert and --key belong together"},
 		{"by the public listener", []string{"backup", "--server", memory.http, "-o", filepath.Join(dir, "x")}, 1, "404 Not Found: administration is on a listener of its own"},
-		{"of a directory without a service", []string{"backup", "--data", dir, "-o", filepath.Join(dir, "x")}, 1, "admin.sock: start it"},
+		{"of a directory without a service", []string{"backup", "--data", dir, "-o", filepath.Join(dir, "x")}, 3, "admin.sock: start it"},
 		{"restore to both", []string{"restore", "--data", dir, "--server", "unix:///x", good}, 2, "--data DIR"},
 		{"restore nothing", []string{"restore", "--data", filepath.Join(dir, "new")}, 2, "one FILE"},
 		{"restore what is not there", []string{"restore", "--data", filepath.Join(dir, "new"), filepath.Join(dir, "none")}, 1, "no such file"},

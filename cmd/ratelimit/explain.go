@@ -22,7 +22,7 @@ import (
 
 type explainFlags struct {
 	source
-	client
+	connection
 	hits   uint64
 	output string
 }
@@ -59,7 +59,7 @@ Without --server it reads the configuration, and every bucket is full. With
 		},
 	}
 	f.source.flags(cmd)
-	f.client.flags(cmd, "address of a running service: its HTTP side, such as http://127.0.0.1:8080, or its admin listener, unix:///PATH")
+	f.connection.flags(cmd.Flags(), "address of a running service: its HTTP side, such as http://127.0.0.1:8080, or its admin listener, unix:///PATH")
 	cmd.Flags().Uint64Var(&f.hits, "hits", 1, "hits_addend of the descriptor; 0 is a look")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "table or json")
 	return cmd

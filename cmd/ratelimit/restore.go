@@ -18,7 +18,7 @@ import (
 )
 
 type restoreFlags struct {
-	client
+	connection
 	data   string // directory of a service that does not run
 	config string // file of the service to find
 }
@@ -53,7 +53,7 @@ restore gives no caller tokens. Secrets stay.`,
 			return f.restore(cmd.Context(), args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	f.flags(cmd, adminUsage)
+	f.flags(cmd.Flags(), adminUsage)
 	cmd.Flags().StringVarP(&f.config, "config", "c", "", "configuration file of the running service to restore into (default: "+defaultFile+" in the working directory, if it exists)")
 	cmd.Flags().StringVar(&f.data, "data", "", "data directory of a service that does not run")
 	return cmd

@@ -16,6 +16,7 @@ const (
 	exitOK      = 0
 	exitFailure = 1 // what was asked for could not be done
 	exitUsage   = 2 // the command line, or the configuration, is wrong
+	exitSilence = 3 // no service answers
 )
 
 // run runs the program with its arguments and returns its exit code.
@@ -33,11 +34,24 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	root.PrintErrln("ratelimit:", err)
+	if _, ok := errors.AsType[silenceError](err); ok {
+		return exitSilence
+	}
 	if _, ok := errors.AsType[failureError](err); ok {
 		return exitFailure
 	}
 	return exitUsage
 }
+
+// silenceError says that no service answers.
+type silenceError struct{ error }
+
+func (e silenceError) Unwrap() error { return e.error }
+
+// usageError is an error of the command line.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
 
 // failureError is an error that is not the command line's fault.
 type failureError struct{ error }
@@ -63,16 +77,32 @@ program itself, or in a DynamoDB table that a fleet of them shares.
   ratelimit serve --demo                     start it with example rules, to try it
   ratelimit check --config F                 is the file right?
   ratelimit explain DOMAIN KEY=VALUE...      which rule, which limits, and why
-  ratelimit backup                           copy what a running service keeps (--data)`,
+  ratelimit get|set|delete|list NOUN         entities, limits and audit of a running service
+  ratelimit backup                           copy what a running service keeps (--data)
+
+Exit codes: 0 done; 1 refused or failed; 2 wrong command line or configuration; 3 no
+service answers.`,
+		Version:       programVersion(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
-	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newServe(), newCheck(), newExplain(), newBackup(), newRestore(), newToken(), newVersion())
+	root.SetVersionTemplate(versionLine())
+	addGroup(root, "Run a service:", newServe(), newCheck(), newExplain(), newToken())
+	addGroup(root, "Operate a running service:", newGet(), newSet(), newDelete(), newList(), newStatus(), newBackup(), newRestore())
+	root.AddCommand(newVersion())
 	return root
+}
+
+// addGroup adds commands that the help shows under a title.
+func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, cmd := range commands {
+		cmd.GroupID = title
+		root.AddCommand(cmd)
+	}
 }
 
 // noArgs is for a command that takes nothing but flags.

@@ -97,8 +97,8 @@ domains:
 		{"help of serve", []string{"serve", "--help"}, 0, []string{"--config", "--rules", "--grpc-address", "--http-address", "SIGTERM"}, nil},
 		{"unknown command", []string{"serv"}, 2, nil, []string{`unknown command "serv"`, "Did you mean this?", "serve"}},
 		{"an argument that is none", []string{"backup", "there"}, 2, nil, []string{`ratelimit backup takes flags only, not "there"; a configuration file is named with --config`}},
-		{"no socket", []string{"backup", "--data", filepath.Join(filepath.Dir(good), "none")}, 1, nil, []string{"no service answers at", "none/admin.sock: start it"}},
-		{"an address that does not speak HTTP", []string{"backup", "--server", "http://" + greeter(t)}, 1, nil, []string{"does not speak HTTP", "gRPC"}},
+		{"no socket", []string{"backup", "--data", filepath.Join(filepath.Dir(good), "none")}, 3, nil, []string{"no service answers at", "none/admin.sock: start it"}},
+		{"an address that does not speak HTTP", []string{"backup", "--server", "http://" + greeter(t)}, 3, nil, []string{"does not speak HTTP", "gRPC"}},
 		{"check", []string{"check", "--config", good}, 0, []string{"ok: 1 file, 1 domain, 1 rule, 0 warnings"}, nil},
 		{"check of the shipped file", []string{"check", "--demo", "--strict"}, 0, []string{"8 rules, 0 warnings"}, nil},
 		{"nothing to serve", []string{"serve"}, 2, nil, []string{"--config", "--demo"}},
@@ -148,7 +148,7 @@ domains:
 		{"explain as JSON", []string{"explain", "-c", good, "-o", "json", "shop", "user=ada"}, 0, []string{`"rule": "users"`, `"available": "2"`}, nil},
 		{"explain what is no entry", []string{"explain", "-c", good, "shop", "ada"}, 2, nil, []string{`"ada" is not an entry`, "KEY=VALUE"}},
 		{"explain in another form", []string{"explain", "-c", good, "-o", "xml", "shop", "user=ada"}, 2, nil, []string{"table or json"}},
-		{"explain by nobody", []string{"explain", "--server", "http://127.0.0.1:1", "shop", "user=ada"}, 1, nil, []string{"asking the service"}},
+		{"explain by nobody", []string{"explain", "--server", "http://127.0.0.1:1", "shop", "user=ada"}, 3, nil, []string{"asking the service"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			code, stdout, stderr := output(t, test.args...)

@@ -49,7 +49,7 @@ func newArchive(store Archive) *archive {
 // empty answers where there is nothing to copy.
 func (a *archive) empty(w http.ResponseWriter) bool {
 	if a.store == nil {
-		writeError(w, http.StatusNotFound, "this service keeps nothing in a file that could be copied: serve --data DIR does")
+		writeProblem(w, http.StatusNotFound, "this service keeps nothing in a file that could be copied: serve --data DIR does")
 	}
 	return a.store == nil
 }
@@ -62,7 +62,7 @@ func (a *archive) backup(w http.ResponseWriter, _ *http.Request) {
 	case a.slots <- struct{}{}:
 		defer func() { <-a.slots }()
 	default:
-		writeError(w, http.StatusServiceUnavailable, fmt.Sprintf("%d backups are being read already: try again later", maxBackups))
+		writeProblem(w, http.StatusServiceUnavailable, fmt.Sprintf("%d backups are being read already: try again later", maxBackups))
 		return
 	}
 	w.Header().Set("Content-Type", BackupType)
@@ -70,13 +70,13 @@ func (a *archive) backup(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Connection", "close") // the deadlines are for this answer
 	out := &patient{w: w, r: http.NoBody, control: http.NewResponseController(w), begin: time.Now()}
 	if err := out.extend(out.control.SetReadDeadline, time.Time{}); err != nil {
-		writeError(w, http.StatusInternalServerError, err.Error())
+		writeProblem(w, http.StatusInternalServerError, err.Error())
 		return
 	}
 	if _, err := a.store.Backup(out); err != nil {
 		if out.bytes == 0 {
 			w.Header().Del("Trailer")
-			writeError(w, statusOf(err), err.Error())
+			writeProblem(w, statusOf(err), err.Error())
 			return
 		}
 		w.Header().Set(BackupError, err.Error())
@@ -137,12 +137,12 @@ func (a *archive) restore(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Header.Get("Content-Type") != BackupType {
-		writeError(w, http.StatusUnsupportedMediaType, "the body must be a backup, and the Content-Type "+BackupType)
+		writeProblem(w, http.StatusUnsupportedMediaType, "the body must be a backup, and the Content-Type "+BackupType)
 		return
 	}
 	in := &patient{w: io.Discard, r: r.Body, control: http.NewResponseController(w), begin: time.Now()}
 	if err := a.store.Restore(r.Context(), in); err != nil {
-		writeError(w, statusOf(err), err.Error())
+		writeProblem(w, statusOf(err), err.Error())
 		return
 	}
 	_, _ = fmt.Fprintln(w, "restored") // the client went away: nobody to tell

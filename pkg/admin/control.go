@@ -2,9 +2,13 @@ package admin
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // ControlConfig configures a [Control]. Access and Explainer are required.
@@ -12,6 +16,7 @@ type ControlConfig struct {
 	Access    *Access
 	Explainer *Explainer   // answers /v1/explain
 	Archive   Archive      // answers /v1/backup and /v1/restore; nil = nothing to copy
+	Routes    []Route      // that are answered besides
 	Logger    *slog.Logger // gets each request and its principal; nil = no log
 }
 
@@ -31,12 +36,12 @@ type Control struct {
 	mux    http.ServeMux
 }
 
-// route is an endpoint of a Control.
-type route struct {
-	pattern string // of http.ServeMux
-	role    Role   // the least that may ask
-	body    int64  // the largest body, in bytes
-	handler http.Handler
+// Route is an endpoint of a [Control].
+type Route struct {
+	Pattern string // of http.ServeMux, with a method
+	Role    Role   // the least that may ask
+	MaxBody int64  // the largest body, in bytes
+	Handler http.Handler
 }
 
 // NewControl returns the handler of the listener of administration.
@@ -46,12 +51,13 @@ func NewControl(cfg ControlConfig) *Control {
 		c.log = slog.New(slog.DiscardHandler)
 	}
 	copies := newArchive(cfg.Archive)
-	for _, r := range []route{
+	own := []Route{
 		{"POST /v1/explain", RoleRead, maxControlBody, jsonOnly(cfg.Explainer)},
 		{"GET /v1/backup", RoleAdminister, 0, http.HandlerFunc(copies.backup)},
 		{"POST /v1/restore", RoleAdminister, maxRestore, http.HandlerFunc(copies.restore)},
-	} {
-		c.mux.Handle(r.pattern, c.guarded(r))
+	}
+	for _, r := range slices.Concat(own, cfg.Routes) {
+		c.mux.Handle(r.Pattern, c.guarded(r))
 	}
 	return c
 }
@@ -59,30 +65,62 @@ func NewControl(cfg ControlConfig) *Control {
 // ServeHTTP implements http.Handler.
 func (c *Control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := new(http.CrossOriginProtection).Check(r); err != nil { // a browser shows a certificate for any page
-		writeError(w, http.StatusForbidden, "pages of another site are not answered: "+err.Error())
+		writeProblem(w, http.StatusForbidden, "pages of another site are not answered: "+err.Error())
 		return
 	}
 	p, err := c.access.principal(r)
 	if err != nil {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="ratelimit"`)
 		w.Header().Set("Connection", "close") // no stranger keeps one of the few
-		writeError(w, http.StatusUnauthorized, err.Error())
+		writeProblem(w, http.StatusUnauthorized, err.Error())
 		return
 	}
 	introduce(r.Context())
-	c.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), principalKey{}, p)))
+	r = r.WithContext(limiter.WithPrincipal(context.WithValue(r.Context(), principalKey{}, p), p.Name))
+	if h, pattern := c.mux.Handler(r); pattern == "" {
+		refuse(w, r, h)
+		return
+	}
+	c.mux.ServeHTTP(w, r)
 }
 
+// refuse answers a request that has no route as its handler would, by a problem.
+func refuse(w http.ResponseWriter, r *http.Request, h http.Handler) {
+	answer := muted{header: http.Header{}, code: http.StatusNotFound}
+	h.ServeHTTP(&answer, r)
+	text := fmt.Sprintf("there is no %.100s; /v1/openapi.json describes every path", r.URL.Path)
+	if answer.code == http.StatusMethodNotAllowed {
+		w.Header().Set("Allow", answer.header.Get("Allow"))
+		text = fmt.Sprintf("%.100s is for %s", r.URL.Path, answer.header.Get("Allow"))
+	}
+	writeProblem(w, answer.code, text)
+}
+
+// muted keeps the header and the code of an answer.
+type muted struct {
+	header http.Header
+	code   int
+}
+
+// Header implements http.ResponseWriter.
+func (m *muted) Header() http.Header { return m.header }
+
+// Write implements http.ResponseWriter.
+func (*muted) Write(b []byte) (int, error) { return len(b), nil }
+
+// WriteHeader implements http.ResponseWriter.
+func (m *muted) WriteHeader(code int) { m.code = code }
+
 // guarded lets principals in whose role suffices, and bounds the body.
-func (c *Control) guarded(to route) http.Handler {
+func (c *Control) guarded(to Route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, _ := PrincipalFrom(r.Context()) // without one the role is RoleNone
-		if p.Role < to.role {
-			writeError(w, http.StatusForbidden, "the role "+to.role.String()+" is needed, and this principal has the role "+p.Role.String())
+		if p.Role < to.Role {
+			writeProblem(w, http.StatusForbidden, "the role "+to.Role.String()+" is needed, and this principal has the role "+p.Role.String())
 			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, to.body)
-		c.log.InfoContext(r.Context(), "administration", "request", to.pattern, "principal", p.Name, "role", p.Role.String())
-		to.handler.ServeHTTP(w, r)
+		r.Body = http.MaxBytesReader(w, r.Body, to.MaxBody)
+		c.log.InfoContext(r.Context(), "administration", "request", to.Pattern, "principal", p.Name, "role", p.Role.String())
+		to.Handler.ServeHTTP(w, r)
 	})
 }

@@ -16,4 +16,6 @@
 //	POST /v1/explain    read        the same
 //	GET  /v1/backup     administer  a copy of all that the store keeps, secrets too
 //	POST /v1/restore    administer  puts such a copy back
+//
+// and those of ControlConfig.Routes. Refusals are problems as RFC 9457 has them, [WriteProblem].
 package admin

@@ -30,7 +30,7 @@ func Handler(cfg Config) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/json", page(jsonOnly(cfg.JSON)))
 	mux.Handle("POST /v1/explain", page(jsonOnly(cfg.Explainer)))
-	for _, path := range []string{"/v1/backup", "/v1/restore"} {
+	for _, path := range []string{"/v1/backup", "/v1/restore", "/v1/status", "/v1/openapi.json", "/v1/namespaces", "/v1/namespaces/"} {
 		mux.HandleFunc(path, elsewhere)
 	}
 	mux.Handle("GET /metrics", page(promhttp.HandlerFor(cfg.Gatherer, promhttp.HandlerOpts{})))
@@ -50,7 +50,7 @@ func Handler(cfg Config) http.Handler {
 
 // elsewhere says where administration is.
 func elsewhere(w http.ResponseWriter, _ *http.Request) {
-	writeError(w, http.StatusNotFound, "administration is on a listener of its own, server.admin in the configuration: by default the Unix socket admin.sock in the data directory, which `ratelimit backup --data DIR` finds")
+	writeProblem(w, http.StatusNotFound, "administration is on a listener of its own, server.admin in the configuration: by default the Unix socket admin.sock in the data directory, which `ratelimit status --data DIR` finds")
 }
 
 func text(s string) http.HandlerFunc {

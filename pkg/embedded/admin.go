@@ -33,32 +33,6 @@ func (s *Store) Namespaces(ctx context.Context) iter.Seq2[string, error] {
 	})
 }
 
-// Children yields the ids of the entities with a parent, in order. After an error, the
-// last that it yields, there may be more.
-func (s *Store) Children(ctx context.Context, namespace, parent string) iter.Seq2[string, error] {
-	return s.entities(ctx, namespace, func(ref limiter.Ref, r limiter.Record) bool {
-		return ref.Kind == limiter.RefEntity && parent != "" && r.Entity.Parent == parent
-	})
-}
-
-// ListLimits yields the ids of the entities with limits of their own for a resource,
-// or for limiter.DefaultResource, in the way of Children.
-func (s *Store) ListLimits(ctx context.Context, namespace, resource string) iter.Seq2[string, error] {
-	return s.entities(ctx, namespace, func(ref limiter.Ref, _ limiter.Record) bool {
-		return ref.Kind == limiter.RefEntityLimits && ref.Resource == resource
-	})
-}
-
-// entities yields the ids of the entities whose records are selected.
-func (s *Store) entities(ctx context.Context, namespace string, selects func(limiter.Ref, limiter.Record) bool) iter.Seq2[string, error] {
-	return s.names(ctx, func() (ids []string, err error) {
-		for _, ref := range s.catalog.refs(namespace, selects) {
-			ids = append(ids, ref.Entity)
-		}
-		return ids, nil
-	})
-}
-
 // names yields what find finds, each once and in order.
 func (s *Store) names(ctx context.Context, find func() ([]string, error)) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {

@@ -16,43 +16,6 @@ func stores(t *testing.T) map[string]*Store {
 	return map[string]*Store{"in memory": newStore(t, Config{}), "with a file": openTest(t, t.TempDir(), Config{})}
 }
 
-func TestChildrenAndCustomLimits(t *testing.T) {
-	for name, s := range stores(t) {
-		ctx := t.Context()
-		rpm := limiter.Record{Limits: limitsOf(t, limiter.PerMinute("rpm", 1))}
-		for _, e := range []limiter.Entity{{ID: "b", Parent: "org"}, {ID: "a\xff", Parent: "org"}, {ID: "c", Parent: "org/"}, {ID: "d"}} {
-			if _, err := s.PutEntity(ctx, t0, "default", e); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.PutLimits(ctx, "default", limiter.EntityLimitsRef(e.ID, "gpt-4"), rpm); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if _, err := s.PutEntity(ctx, t0, "other", limiter.Entity{ID: "x", Parent: "org"}); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.DeleteEntity(ctx, "default", "d"); err != nil {
-			t.Fatal(err)
-		}
-		for _, tt := range []struct {
-			what string
-			got  []string
-			want []string
-		}{
-			{"children", collect(t, s.Children(ctx, "default", "org")), []string{"a\xff", "b"}},
-			{"children of none", collect(t, s.Children(ctx, "default", "")), nil},
-			{"of another namespace", collect(t, s.Children(ctx, "other", "org")), []string{"x"}},
-			{"with limits", collect(t, s.ListLimits(ctx, "default", "gpt-4")), []string{"a\xff", "b", "c"}},
-			{"with limits for everything", collect(t, s.ListLimits(ctx, "default", limiter.DefaultResource)), nil},
-			{"namespaces", collect(t, s.Namespaces(ctx)), []string{"default", "other"}},
-		} {
-			if diff := cmp.Diff(tt.want, tt.got); diff != "" {
-				t.Errorf("%s: %s (-want +got):\n%s", name, tt.what, diff)
-			}
-		}
-	}
-}
-
 // Everything of the namespace goes, from memory and from the file, and nothing of another.
 func TestPurge(t *testing.T) {
 	for name, s := range stores(t) {
@@ -98,11 +61,11 @@ func TestPurge(t *testing.T) {
 				t.Errorf("%s: usage of %s: %v (-want +got):\n%s", name, ns, err, diff)
 			}
 		}
-		events := collect(t, s.AuditEvents(ctx, "gone", limiter.SystemLimitsRef()))
-		if len(events) != 2 || events[0].Detail != "begun" || events[1].Detail != "ended" || events[0].Action != limiter.ActionPurgeNamespace {
+		events := eventsOf(t, s, "gone", limiter.SystemLimitsRef())
+		if len(events) != 2 || events[1].Detail != "begun" || events[0].Detail != "ended" || events[0].Action != limiter.ActionPurgeNamespace {
 			t.Errorf("%s: events %+v, want the purge's begin and end", name, events)
 		}
-		if got := collect(t, s.AuditEvents(ctx, "gone", limiter.EntityRef("e1"))); len(got) != 0 {
+		if got := eventsOf(t, s, "gone", limiter.EntityRef("e1")); len(got) != 0 {
 			t.Errorf("%s: events %+v of what was purged", name, got)
 		}
 		if diff := cmp.Diff([]string{"gone", "kept"}, collect(t, s.Namespaces(ctx))); diff != "" {

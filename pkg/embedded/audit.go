@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"iter"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/ratelimit/ratelimit/internal/shortname"
@@ -39,7 +39,8 @@ func (e *edit) changes(now time.Time) []change {
 	}
 	event := limiter.AuditEvent{
 		ID: limiter.AuditID(now, e.generation), Time: now.UTC().Truncate(time.Millisecond),
-		Action: e.action, Subject: e.subject, Generation: e.generation, Detail: e.detail,
+		Principal: e.principal, Action: e.action, Subject: e.subject, Generation: e.generation, Detail: e.detail,
+		Before: e.before, After: e.after,
 	}
 	value := appendEvent(nil, &event)
 	return append(all,
@@ -47,15 +48,29 @@ func (e *edit) changes(now time.Time) []change {
 		inUse(e.namespace))
 }
 
-// An event's value: version 1; time, Unix ms; action; kind, entity and resource of the
-// subject; generation; detail. Names are any bytes, so it is not JSON.
-const eventVersion = 1
+// An event's value: version; time, Unix ms; action; kind, entity and resource of the
+// subject; generation; detail. From version 2 on also the principal, and the records before
+// and after as values with their length before them, of which 0 is none. Names are any
+// bytes, so it is not JSON.
+const (
+	eventVersion = 2
+	eventBare    = 1 // without principal and records
+)
 
 func appendEvent(buf []byte, e *limiter.AuditEvent) []byte {
 	buf = binary.AppendVarint(append(buf, eventVersion), e.Time.UnixMilli())
 	buf = append(appendText(buf, e.Action), byte(e.Subject.Kind))
 	buf = appendText(appendText(buf, e.Subject.Entity), e.Subject.Resource)
-	return appendText(binary.AppendUvarint(buf, e.Generation), e.Detail)
+	buf = appendText(binary.AppendUvarint(buf, e.Generation), e.Detail)
+	buf = appendText(buf, e.Principal)
+	for _, r := range []limiter.Record{e.Before, e.After} {
+		var value []byte
+		if !r.Empty() {
+			value = appendRecord(nil, r)
+		}
+		buf = appendText(buf, string(value))
+	}
+	return buf
 }
 
 func parseEvent(value []byte) (limiter.AuditEvent, error) {
@@ -66,48 +81,61 @@ func parseEvent(value []byte) (limiter.AuditEvent, error) {
 	e.Subject.Entity, e.Subject.Resource = r.text(), r.text()
 	e.Generation, e.Detail = r.uint(), r.text()
 	e.ID = limiter.AuditID(e.Time, e.Generation)
-	if r.fault || len(r.buf) > 0 || version != eventVersion {
+	if version == eventVersion {
+		e.Principal = r.text()
+		e.Before, e.After = r.record(e.Subject), r.record(e.Subject)
+	}
+	if r.fault || len(r.buf) > 0 || version < eventBare {
 		return limiter.AuditEvent{}, fmt.Errorf("an audit event: %w", errRecord)
 	}
 	return e, nil
 }
 
-// AuditEvents yields the changes of what ref names, oldest first: of an entity those
-// of its limits too. A store without a file keeps none. After an error, the last that
-// it yields, there may be more.
-func (s *Store) AuditEvents(ctx context.Context, namespace string, ref limiter.Ref) iter.Seq2[limiter.AuditEvent, error] {
-	return func(yield func(limiter.AuditEvent, error) bool) {
-		err := s.usable(ctx)
-		var events []limiter.AuditEvent
-		if err == nil && s.disk != nil {
-			events, err = s.disk.events(ctx, namespace, ref.AuditSubject())
-		}
-		for _, e := range events {
-			if !yield(e, nil) {
-				return
-			}
-		}
-		if err != nil {
-			yield(limiter.AuditEvent{}, err)
-		}
+// record reads a record of ref behind its length; an empty one for none.
+func (r *reader) record(ref limiter.Ref) limiter.Record {
+	value := r.text()
+	if value == "" {
+		return limiter.Record{}
 	}
+	out, ok := parseValue(ref, []byte(value))
+	r.fault = r.fault || !ok
+	return out
 }
 
-// events reads the events of a subject. They are few against what all of them are, and
-// a caller that is slow with them must not keep the file from being reused.
-func (d *disk) events(ctx context.Context, namespace string, subject limiter.Ref) ([]limiter.AuditEvent, error) {
-	var found []limiter.AuditEvent
-	err := d.file.View(func(tx *datafile.Tx) error {
+// ListEvents implements limiter.AuditLog. A store without a file keeps no events.
+func (s *Store) ListEvents(ctx context.Context, namespace string, subject limiter.Ref, p limiter.Page) (page limiter.PageOf[limiter.AuditEvent], err error) {
+	if p, err = p.Checked(); err != nil {
+		return page, err
+	}
+	if err := s.usable(ctx); err != nil || s.disk == nil {
+		return page, err
+	}
+	subject = subject.AuditSubject()
+	first := least[limiter.AuditEvent]{most: p.Size + 1, compare: func(a, b limiter.AuditEvent) int { return strings.Compare(b.ID, a.ID) }}
+	err = s.disk.events(ctx, namespace, func(e limiter.AuditEvent) {
+		if e.Subject.AuditSubject() == subject && (p.After == "" || e.ID < p.After) {
+			first.add(e)
+		}
+	})
+	if page.Items = first.sorted(); len(page.Items) > p.Size {
+		page.Items = page.Items[:p.Size]
+		page.Next = page.Items[p.Size-1].ID
+	}
+	return page, err
+}
+
+// events calls fn for the events of a namespace.
+func (d *disk) events(ctx context.Context, namespace string, fn func(limiter.AuditEvent)) error {
+	return unavailable(d.file.View(func(tx *datafile.Tx) error {
 		return tx.Each(datafile.Audit, auditPrefix(namespace), func(_, value []byte) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
 			e, err := parseEvent(value)
-			if err == nil && e.Subject.AuditSubject() == subject {
-				found = append(found, e)
+			if err == nil {
+				fn(e)
 			}
 			return err
 		})
-	})
-	return found, unavailable(err)
+	}))
 }

@@ -2,12 +2,9 @@ package embedded
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -68,84 +65,6 @@ func (s *Store) Bare() (generation uint64, ok bool) {
 	return generation, c.size.Load() == 0 && !c.closed.Load()
 }
 
-// PutEntity implements limiter.Store.
-func (s *Store) PutEntity(ctx context.Context, now time.Time, namespace string, e limiter.Entity) (limiter.Entity, error) {
-	if e.ID == "" {
-		return limiter.Entity{}, fmt.Errorf("%w: an entity needs an id", limiter.ErrInvalid)
-	}
-	ref := limiter.EntityRef(strings.Clone(e.ID))
-	err := s.change(ctx, namespace, func(c *edit) error {
-		stored := limiter.Entity{CreatedAt: now}
-		if r := c.get(ref); r.Entity != nil {
-			stored = *r.Entity
-		}
-		if e.Version != stored.Version {
-			return fmt.Errorf("%w: entity %q has version %d, not %d", limiter.ErrConflict, e.ID, stored.Version, e.Version)
-		}
-		if err := limiter.CheckHierarchy(e, func(id string) (limiter.Entity, bool) {
-			r := c.get(limiter.EntityRef(id))
-			if r.Entity == nil {
-				return limiter.Entity{}, false
-			}
-			return *r.Entity, true
-		}); err != nil {
-			return err
-		}
-		e.ID, e.Name, e.Parent = ref.Entity, strings.Clone(e.Name), strings.Clone(e.Parent)
-		e.Metadata = maps.Clone(e.Metadata)
-		e.CreatedAt, e.Version = stored.CreatedAt, stored.Version+1
-		kept := e
-		r := limiter.Record{Entity: &kept}
-		c.put(ref, r)
-		c.say(limiter.ActionPutEntity, ref, r.Detail())
-		return nil
-	})
-	if err != nil {
-		return limiter.Entity{}, err
-	}
-	e.Metadata = maps.Clone(e.Metadata)
-	return e, nil
-}
-
-// DeleteEntity implements limiter.Store.
-func (s *Store) DeleteEntity(ctx context.Context, namespace, id string) error {
-	return s.change(ctx, namespace, func(c *edit) error {
-		ref := limiter.EntityRef(strings.Clone(id))
-		c.put(ref, limiter.Record{})
-		limits := s.catalog.refs(namespace, func(ref limiter.Ref, _ limiter.Record) bool {
-			return ref.Kind == limiter.RefEntityLimits && ref.Entity == id
-		})
-		for _, ref := range limits {
-			c.put(ref, limiter.Record{})
-		}
-		c.say(limiter.ActionDeleteEntity, ref, fmt.Sprintf("the entity and %d limits", len(limits)))
-		return nil
-	})
-}
-
-// PutLimits implements limiter.Store.
-func (s *Store) PutLimits(ctx context.Context, namespace string, ref limiter.Ref, r limiter.Record) error {
-	if ref.Kind == limiter.RefEntity || r.Entity != nil {
-		return fmt.Errorf("%w: an entity is stored with PutEntity", limiter.ErrInvalid)
-	}
-	if ref.Kind > limiter.RefSystemLimits || r.OnUnavailable > limiter.Local {
-		return fmt.Errorf("%w: there is no record of kind %d, or no policy %d", limiter.ErrInvalid, ref.Kind, r.OnUnavailable)
-	}
-	if ref.Kind != limiter.RefSystemLimits && r.OnUnavailable != limiter.Unset {
-		return fmt.Errorf("%w: only the system's limits carry a policy", limiter.ErrInvalid)
-	}
-	ref.Entity, ref.Resource = strings.Clone(ref.Entity), strings.Clone(ref.Resource)
-	return s.change(ctx, namespace, func(c *edit) error {
-		c.put(ref, r)
-		if r.Empty() {
-			c.say(limiter.ActionDeleteLimits, ref, "")
-		} else {
-			c.say(limiter.ActionPutLimits, ref, r.Detail())
-		}
-		return nil
-	})
-}
-
 // RaiseGeneration implements limiter.Store.
 func (s *Store) RaiseGeneration(ctx context.Context) error {
 	return s.change(ctx, "", func(*edit) error { return nil })
@@ -172,7 +91,7 @@ func (s *Store) change(ctx context.Context, namespace string, fn func(*edit) err
 	if c.closed.Load() {
 		return limiter.ErrClosed
 	}
-	e := edit{catalog: c, namespace: strings.Clone(namespace), generation: c.generation.Load() + 1}
+	e := edit{catalog: c, namespace: strings.Clone(namespace), generation: c.generation.Load() + 1, principal: strings.Clone(limiter.PrincipalFrom(ctx))}
 	if err := fn(&e); err != nil {
 		return err
 	}
@@ -185,39 +104,6 @@ func (s *Store) change(ctx context.Context, namespace string, fn func(*edit) err
 		return limiter.ErrClosed
 	}
 	return nil
-}
-
-// edit is a change on its way.
-type edit struct {
-	catalog    *catalog
-	namespace  string
-	generation uint64
-	puts       []put
-
-	action  string // "" = none that is audited
-	subject limiter.Ref
-	detail  string
-}
-
-type put struct {
-	key    recordKey
-	record limiter.Record
-}
-
-func (e *edit) get(ref limiter.Ref) limiter.Record {
-	e.catalog.mu.RLock()
-	defer e.catalog.mu.RUnlock()
-	return e.catalog.records[recordKey{e.namespace, ref}]
-}
-
-// put stores a record, or deletes it if it is empty.
-func (e *edit) put(ref limiter.Ref, r limiter.Record) {
-	e.puts = append(e.puts, put{recordKey{e.namespace, ref}, r})
-}
-
-// say has the change audited.
-func (e *edit) say(action string, subject limiter.Ref, detail string) {
-	e.action, e.subject, e.detail = action, subject, detail
 }
 
 // refs returns which records of a namespace fn selects.

@@ -9,29 +9,43 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter/storetest"
 )
 
-func TestConformance(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) limiter.Store {
-		s := embedded.New(embedded.Config{})
-		t.Cleanup(func() {
-			if err := s.Close(context.Background()); err != nil {
-				t.Error(err)
-			}
-		})
-		return s
+func inMemory(t *testing.T) *embedded.Store {
+	t.Helper()
+	return closed(t, embedded.New(embedded.Config{}))
+}
+
+func withFile(t *testing.T) *embedded.Store {
+	t.Helper()
+	s, err := embedded.Open(t.TempDir(), embedded.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return closed(t, s)
+}
+
+// closed has the test close a store.
+func closed(t *testing.T, s *embedded.Store) *embedded.Store {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
 	})
+	return s
+}
+
+func TestConformance(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) limiter.Store { return inMemory(t) })
 }
 
 func TestDurableConformance(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) limiter.Store {
-		s, err := embedded.Open(t.TempDir(), embedded.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := s.Close(context.Background()); err != nil {
-				t.Error(err)
-			}
-		})
-		return s
-	})
+	storetest.Run(t, func(t *testing.T) limiter.Store { return withFile(t) })
+}
+
+func TestControl(t *testing.T) {
+	storetest.RunControl(t, func(t *testing.T) storetest.ControlStore { return inMemory(t) })
+}
+
+func TestDurableControl(t *testing.T) {
+	storetest.RunControl(t, func(t *testing.T) storetest.ControlStore { return withFile(t) })
 }

@@ -56,14 +56,26 @@ func parseRecord(key, value []byte) (recordKey, limiter.Record, error) {
 	k := recordKey{namespace: r.text()}
 	k.ref.Kind = limiter.RefKind(r.byte(byte(limiter.RefSystemLimits)))
 	k.ref.Entity, k.ref.Resource = r.text(), r.text()
-	if r.fault || len(r.buf) > 0 || len(value) == 0 || value[0] != recordVersion {
+	if r.fault || len(r.buf) > 0 {
 		return k, limiter.Record{}, fmt.Errorf("record %x: %w", key, errRecord)
 	}
-	r = &reader{buf: value[1:]}
+	out, ok := parseValue(k.ref, value)
+	if !ok {
+		return k, limiter.Record{}, fmt.Errorf("record of entity %q, resource %q: %w", k.ref.Entity, k.ref.Resource, errRecord)
+	}
+	return k, out, nil
+}
+
+// parseValue is the inverse of appendRecord.
+func parseValue(ref limiter.Ref, value []byte) (limiter.Record, bool) {
+	if len(value) == 0 || value[0] != recordVersion {
+		return limiter.Record{}, false
+	}
+	r := &reader{buf: value[1:]}
 	out := limiter.Record{OnUnavailable: limiter.Policy(r.byte(byte(limiter.Local)))}
 	out.Limits = r.someLimits()
-	if k.ref.Kind == limiter.RefEntity {
-		e := &limiter.Entity{ID: k.ref.Entity, Name: r.text(), Parent: r.text(), Cascade: r.uint() == 1, Version: r.uint()}
+	if ref.Kind == limiter.RefEntity {
+		e := &limiter.Entity{ID: ref.Entity, Name: r.text(), Parent: r.text(), Cascade: r.uint() == 1, Version: r.uint()}
 		seconds := r.int(math.MinInt64, math.MaxInt64)
 		e.CreatedAt = time.Unix(seconds, int64(r.uint()%1e9)).UTC() // #nosec G115 -- below 1e9
 		if n := r.uint(); n > 0 && !r.fault {
@@ -75,10 +87,7 @@ func parseRecord(key, value []byte) (recordKey, limiter.Record, error) {
 		}
 		out.Entity = e
 	}
-	if r.fault || len(r.buf) > 0 {
-		return k, limiter.Record{}, fmt.Errorf("record of entity %q, resource %q: %w", k.ref.Entity, k.ref.Resource, errRecord)
-	}
-	return k, out, nil
+	return out, !r.fault && len(r.buf) == 0
 }
 
 // byte reads a byte from 0 to most.

@@ -229,7 +229,6 @@ func anyRecord(t *rapid.T) (recordKey, limiter.Record) {
 }
 
 func TestRecordsComeBack(t *testing.T) {
-	sameLimits := cmp.Comparer(func(a, b *limiter.Limits) bool { return a.Hash() == b.Hash() || a.Len()+b.Len() == 0 })
 	rapid.Check(t, func(t *rapid.T) {
 		k, want := anyRecord(t)
 		key, head := identified(k.identity())
@@ -238,11 +237,16 @@ func TestRecordsComeBack(t *testing.T) {
 		if err != nil || gotKey != k {
 			t.Fatalf("got %+v, %v; want %+v", gotKey, err, k)
 		}
-		if diff := cmp.Diff(want, got, sameLimits, cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(want, got, sameLimits(), cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
 		refusesDamage(t, value, func(v []byte) error { _, _, err := parseRecord(key, v); return err })
 	})
+}
+
+// sameLimits compares limits by what they say.
+func sameLimits() cmp.Option {
+	return cmp.Comparer(func(a, b *limiter.Limits) bool { return a.Hash() == b.Hash() || a.Len()+b.Len() == 0 })
 }
 
 func TestEventsComeBack(t *testing.T) {
@@ -253,12 +257,18 @@ func TestEventsComeBack(t *testing.T) {
 			Subject: limiter.Ref{Kind: limiter.RefKind(rapid.ByteRange(0, byte(limiter.RefSystemLimits)).Draw(t, "kind")), Entity: names().Draw(t, "entity"), Resource: names().Draw(t, "resource")},
 		}
 		want.ID = limiter.AuditID(want.Time, want.Generation)
+		want.Principal = names().Draw(t, "principal")
+		if want.Subject.Kind == limiter.RefEntity {
+			want.Before.Entity = &limiter.Entity{ID: want.Subject.Entity, Name: names().Draw(t, "name"), CreatedAt: want.Time, Version: 7}
+		} else {
+			want.Before.Limits, want.After.Limits = someLimits(1).Draw(t, "before"), someLimits(1).Draw(t, "after")
+		}
 		value := appendEvent(nil, &want)
 		got, err := parseEvent(value)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := cmp.Diff(want, got, sameLimits()); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
 		refusesDamage(t, value, func(v []byte) error { _, err := parseEvent(v); return err })

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -64,10 +65,7 @@ func stored(t *testing.T, s *Store, entity string) (text string, generation uint
 
 func actions(t *testing.T, s *Store, ref limiter.Ref) (all []string) {
 	t.Helper()
-	for e, err := range s.AuditEvents(t.Context(), "default", ref) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, e := range slices.Backward(eventsOf(t, s, "default", ref)) {
 		all = append(all, e.Action)
 	}
 	return all

@@ -12,10 +12,13 @@ import (
 type AuditEvent struct {
 	ID         string    // of AuditID
 	Time       time.Time // UTC, whole milliseconds
+	Principal  string    // authenticated caller, see WithPrincipal; "" = a Go program, or not recorded
 	Action     string    // what was done
 	Subject    Ref       // what was changed
 	Generation uint64    // after the change: of the namespace, or of the whole store where one counts for all
 	Detail     string    // what it is now, for people
+	Before     Record    // of Subject; empty = none, or not recorded
+	After      Record
 }
 
 // AuditAge is how long audit events are kept.

@@ -52,9 +52,8 @@ type Store interface {
 	// counts it. Charges and refunds are applied at most once: none of them, now or later,
 	// on ErrUnavailable, and perhaps some on ErrUncertain.
 	//
-	// now is the caller's clock. A store may decide at a later time of its own. Of calls that
-	// overlap, the one that is applied second may be decided at an earlier time than the
-	// first. It then finds no more tokens than at the later time.
+	// now is the caller's clock. A store may decide at a later time of its own, and
+	// must decide at no earlier one than it has already refilled the bucket to.
 	Take(ctx context.Context, now time.Time, ops []Op) (admitted bool, err error)
 
 	Catalog

@@ -44,7 +44,7 @@ const (
 // ErrOutage is of calls that are not made because of an outage.
 var ErrOutage = errors.New("DynamoDB is taken for unavailable")
 
-// verdict is what the end of a call says of DynamoDB.
+// verdict is the meaning of the end of a call for the state of DynamoDB.
 type verdict uint8
 
 const (
@@ -192,7 +192,7 @@ func (b *breaker) failed(now time.Time, isBusy bool, err error, r uint16) {
 	b.cause, b.busy = err, isBusy
 }
 
-// enter changes the state, and forgets what was counted in the one before.
+// enter changes the state, and drops the counts of the state before.
 func (b *breaker) enter(open bool) {
 	b.epoch++
 	b.open, b.failures, b.limit, b.running, b.cause, b.mending = open, 0, 1, 0, nil, time.Time{}

@@ -6,9 +6,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// Client is what the store asks of DynamoDB; *dynamodb.Client is one. It must not
-// retry by itself: a write that was applied and whose answer was lost would be
-// applied twice. [NewClient] makes one that is tuned so.
+// Client is the part of DynamoDB that the store uses; *dynamodb.Client is one. It must not
+// retry by itself: a write that was applied and whose reply was lost would be applied
+// twice. [NewClient] returns a client that does not retry.
 type Client interface {
 	UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 	PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)

@@ -10,24 +10,25 @@ import (
 )
 
 const (
-	// DefaultClockTolerance is how far off the corrected clock may be, for all that is
-	// known, before refills stop. A Date header has whole seconds, so that one reply
-	// leaves a second and its round trip.
+	// DefaultClockTolerance is the greatest uncertainty of the corrected clock at which
+	// buckets are refilled. A Date header has whole seconds, so that one reply leaves an
+	// uncertainty of a second and its round trip.
 	DefaultClockTolerance = 2 * time.Second
 
-	// dateStep is what the Date header is rounded down to.
+	// dateStep is the unit of the Date header, which is rounded down.
 	dateStep = time.Second
 	// serverSkew is how far apart the clocks of DynamoDB's servers may be.
 	serverSkew = 20 * time.Millisecond
-	// A clock gains or loses at most one in driftOne: what was known of it grows old.
+	// driftOne bounds the drift of a clock: it gains or loses at most one in driftOne, so
+	// that older replies say less.
 	driftOne = 10_000
 	// maxAhead is more than a clock can be wrong; a Date beyond it is none.
 	maxAhead = 100 * 365 * 24 * time.Hour
 	// JumpReplies is how many replies in a row must contradict the earlier ones, and
 	// agree with each other, to be believed.
 	JumpReplies = 3
-	// correctionJump is by how much a correction changes when the machine's clock stood
-	// still or was set, rather than that more is known of it.
+	// correctionJump tells two changes of the correction apart: by more than this the
+	// machine's clock stood still or was set; by less, another reply made it more exact.
 	correctionJump = time.Second
 )
 
@@ -39,8 +40,8 @@ const (
 // it in [ClientConfig] and [Config].
 //
 // A reply says that between sending and receiving it, the server's clock showed a
-// moment of the second in Date. So what the server is ahead of this machine lies
-// within [Date − received, Date + 1 s − sent]. Many replies, at any phase of the
+// moment of the second in Date. So the server is ahead of this machine by
+// a time within [Date − received, Date + 1 s − sent]. Many replies, at any phase of the
 // second, leave little more than a round trip of that.
 type Clock struct {
 	read      func() time.Time
@@ -48,9 +49,9 @@ type Clock struct {
 	tolerance time.Duration
 
 	mu    sync.Mutex
-	ahead span // of the server; what all replies agree on
+	ahead span // of the server: the times that all replies allow
 	known bool // there was a reply
-	// Replies that contradict ahead, what they agree on, and how many they are.
+	// Replies that contradict ahead: the times that they allow, and how many they are.
 	jump    span
 	jumping int
 	// By how much the wall clock was set, or moved on in a sleep, from the start to the
@@ -77,21 +78,21 @@ func NewClock(now func() time.Time, tolerance time.Duration) *Clock {
 	return &Clock{read: now, start: now(), tolerance: tolerance}
 }
 
-// ClockState is what is known of a [Clock].
+// ClockState is the state of a [Clock], as operators see it.
 type ClockState struct {
-	// Offset is what is added to this machine's clock; 0 while nothing proves it wrong.
+	// Offset is added to this machine's clock; 0 while no reply proves it wrong.
 	Offset time.Duration
 	// Uncertainty is how far off the corrected clock may still be, not below 0.
 	Uncertainty time.Duration
-	// Observed says that there was a reply. Before the first one nothing is known:
-	// Offset and Uncertainty are 0.
+	// Observed says that there was a reply. Before the first one Offset and Uncertainty
+	// are 0.
 	Observed bool
-	// Trusted says that refills go by the clock: nothing known of it says that it may
-	// be off by more than the tolerance. That is also so before the first reply.
+	// Trusted says that refills go by the clock, because its uncertainty is within the
+	// tolerance. It is true before the first reply, too.
 	Trusted bool
 }
 
-// State returns what is known now; of a nil *Clock nothing.
+// State returns the state now; that of a nil *Clock is trusted and has no offset.
 func (c *Clock) State() ClockState {
 	r := c.Reading()
 	return ClockState{Offset: r.Correction, Uncertainty: r.Uncertainty, Observed: r.Observed, Trusted: !r.Doubtful}
@@ -99,11 +100,11 @@ func (c *Clock) State() ClockState {
 
 // Reading is the state of a [Clock] at a moment.
 type Reading struct {
-	Correction  time.Duration // of what the machine's clock shows
+	Correction  time.Duration // to be added to the machine's clock
 	Latest      time.Duration // correction to the latest time that it can be
 	Uncertainty time.Duration
 	Observed    bool
-	Doubtful    bool // off by more than the tolerance, for all that is known
+	Doubtful    bool // it may be off by more than the tolerance
 }
 
 // Reading returns the state of the clock now. Replies that contradict the earlier ones may
@@ -134,9 +135,8 @@ func (c *Clock) Reading() Reading {
 	return r
 }
 
-// Steady is a moment that this machine's clock showed, as it would have shown it had
-// it not been set since the start. A moment without a monotonic reading is taken by
-// what it shows.
+// Steady returns a reading of this machine's clock without the amount that the clock was
+// set by since the start. A reading without a monotonic part is returned as it is.
 func (c *Clock) Steady(t time.Time) time.Time {
 	if c == nil {
 		return t
@@ -150,7 +150,7 @@ func (c *Clock) setBy(t time.Time) time.Duration {
 	return t.Round(0).Sub(c.start.Round(0)) - t.Sub(c.start)
 }
 
-// Correct is the corrected time of a moment that this machine's clock showed.
+// Correct returns the corrected time of a reading of this machine's clock.
 func (c *Clock) Correct(t time.Time) time.Time {
 	return c.Steady(t).Add(c.Reading().Correction)
 }
@@ -173,7 +173,7 @@ func (c *Clock) correction() time.Duration {
 // received, both by this machine's clock, and the reply's Date.
 func (c *Clock) Observe(sent, received, date time.Time) {
 	earliest, latest := sent.Sub(c.start), received.Sub(c.start)
-	server := date.Sub(c.start.Round(0)) // by what both clocks show
+	server := date.Sub(c.start.Round(0)) // by the readings of both clocks
 	if latest < earliest || server.Abs() > maxAhead {
 		return
 	}
@@ -196,8 +196,8 @@ func (c *Clock) Observe(sent, received, date time.Time) {
 	}
 }
 
-// contradicted counts a reply that what was known makes impossible: one of the two
-// clocks was set or stood still, or one reply is wrong.
+// contradicted counts a reply that the earlier ones rule out: one of the two clocks was
+// set or stood still, or one reply is wrong.
 func (c *Clock) contradicted(seen span) {
 	if agreed := c.jump.and(seen); c.jumping > 0 && !agreed.empty() {
 		c.jump, c.jumping = agreed, c.jumping+1
@@ -209,13 +209,13 @@ func (c *Clock) contradicted(seen span) {
 	}
 }
 
-// aged is what is left of a span that was known at another time.
+// aged returns the span as it is at another time: wider, by the drift since.
 func (s span) aged(at time.Duration) span {
 	drift := (at - s.at).Abs() / driftOne
 	return span{low: s.low - drift, high: s.high + drift, at: at}
 }
 
-// and is what two spans agree on, at the later of their times.
+// and returns the times that both spans allow, at the later of their own times.
 func (s span) and(o span) span {
 	at := max(s.at, o.at)
 	s, o = s.aged(at), o.aged(at)

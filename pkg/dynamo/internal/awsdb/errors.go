@@ -25,10 +25,10 @@ type notSentError struct{ err error }
 func (e *notSentError) Error() string { return "not sent: " + e.err.Error() }
 func (e *notSentError) Unwrap() error { return e.err }
 
-// Translate turns an error of the SDK into one that wraps the error of
-// limiter.Store that says what became of the request, and the SDK's error, so
-// that reasons and items stay in reach of errors.As. ErrConflict stands for a
-// condition that did not hold. An error in doubt counts as uncertain.
+// Translate turns an error of the SDK into one that wraps two errors: the error of
+// limiter.Store for the outcome of the request, and the SDK's, so that reasons and items
+// stay in reach of errors.As. limiter.ErrConflict stands for a condition that did not hold.
+// An unknown outcome is limiter.ErrUncertain. nil, and errors of limiter, stay as they are.
 func Translate(err error) error {
 	if kind := KindOf(err); kind != nil {
 		return fmt.Errorf("%w: %w", kind, err)

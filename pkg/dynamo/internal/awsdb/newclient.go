@@ -45,8 +45,8 @@ type ClientConfig struct {
 }
 
 // NewClient returns a client for the store. It never retries, because a retried
-// write can be applied twice: whoever sends a write knows whether it may be sent
-// again. For a local endpoint it needs no credentials, and does not validate
+// write can be applied twice: only the sender knows whether a write may be sent again.
+// For a local endpoint it needs no credentials, and does not validate
 // checksums, which DynamoDB Local does not send with errors.
 //
 // It reads the environment and shared files, and contacts no server. Errors wrap

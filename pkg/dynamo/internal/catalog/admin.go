@@ -13,8 +13,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// AuditEvents yields the changes of what ref names, oldest first: of an entity
-// those of its limits too. After an error, the last that it yields, there may be more.
+// AuditEvents yields the changes of the record that ref names, oldest first; for an entity
+// also those of its limits. An error is the last that it yields: there may be more events.
 func (c *Catalog) AuditEvents(ctx context.Context, namespace string, ref limiter.Ref) iter.Seq2[limiter.AuditEvent, error] {
 	return each(ctx, c, namespace,
 		func(sp *space) *dynamodb.QueryInput {
@@ -26,8 +26,8 @@ func (c *Catalog) AuditEvents(ctx context.Context, namespace string, ref limiter
 }
 
 // Children yields the ids of the entities with a parent, in no order that means
-// anything. An id of more than 4 KiB stands as it does in keys. What was changed
-// less than about a second ago may be missing. After an error, the last that it
+// anything. An id of more than 4 KiB stands as it does in keys. A change of the
+// last second may be missing. After an error, the last that it
 // yields, there may be more.
 func (c *Catalog) Children(ctx context.Context, namespace, parent string) iter.Seq2[string, error] {
 	return each(ctx, c, namespace,
@@ -65,7 +65,7 @@ func nameIn(table string, item map[string]types.AttributeValue, attr, keyAttr, p
 	return name, nil
 }
 
-// each runs a query of a namespace and yields what its items say.
+// each runs a query of a namespace and yields its items as parse reads them.
 func each[V any](ctx context.Context, c *Catalog, namespace string, query func(*space) *dynamodb.QueryInput, parse func(map[string]types.AttributeValue) (V, error)) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
 		var none V
@@ -91,12 +91,11 @@ func each[V any](ctx context.Context, c *Catalog, namespace string, query func(*
 	}
 }
 
-// Purge deletes everything in a namespace: entities, limits, buckets, usage and
-// audit events; the name stays registered, and marks of settlements stay until they
-// expire. progress, unless nil, is called with
-// the number of items deleted so far. A call that failed on the way can be made
-// again and goes on where that one ended. What others write meanwhile may stay;
-// so do the two changes that mark the beginning and the end, until they expire.
+// Purge deletes everything in a namespace: entities, limits, buckets and audit events. The
+// name stays registered, and marks of settlements stay until they expire. progress, unless
+// nil, is called with the number of items deleted so far. A call that failed can be made
+// again, and goes on where that one ended. Records that are written meanwhile may stay. The
+// two changes that mark the beginning and the end stay until they expire.
 func (c *Catalog) Purge(ctx context.Context, namespace string, progress func(deleted int)) error {
 	var begun uint64
 	mark := func(detail string) error {

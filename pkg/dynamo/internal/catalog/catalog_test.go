@@ -43,11 +43,18 @@ func (s catalogOnly) RaiseGeneration(ctx context.Context) error {
 
 func (s catalogOnly) Subscribe(fn func(limiter.Change)) { s.Catalog.Subscribe(fn) }
 
+// Settlements have no end of their own: the store that has them refuses calls after it.
 func (s catalogOnly) Settle(ctx context.Context, now time.Time, m limiter.Mark) (bool, error) {
+	if err := s.usable(ctx); err != nil {
+		return false, err
+	}
 	return s.settlements.Settle(ctx, now, m)
 }
 
 func (s catalogOnly) Secret(ctx context.Context, name string, candidate []byte) ([]byte, error) {
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
 	return s.settlements.Secret(ctx, name, candidate)
 }
 

@@ -16,23 +16,21 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-const (
-	// ChangeTimeout bounds a change whose caller set no deadline.
-	ChangeTimeout = 10 * time.Second
-)
+// ChangeTimeout bounds a change whose caller set no deadline.
+const ChangeTimeout = 10 * time.Second
 
-// edit is what a change does at a generation.
+// edit is the content of a change at a generation.
 type edit struct {
 	writes []types.TransactWriteItem // at most 97
-	refs   []limiter.Ref             // what it changes; nil = anything
+	refs   []limiter.Ref             // the records that it changes; nil = any
 	event  limiter.AuditEvent
 }
 
 // change applies one change of a namespace: its writes, the raised counter, the
 // record that tells other replicas, and the audit event, in one transaction.
-// prepare is called with the generation that the change will have, while it is certain
-// that no other change can come between what it reads and what is written; it is
-// called again when there was one.
+// prepare makes the content for the generation that the change will have. When another
+// change comes between its reads and the transaction, the transaction is refused and
+// prepare is called again.
 func (c *Catalog) change(ctx context.Context, namespace string, prepare func(ctx context.Context, sp *space, generation uint64) (edit, error)) error {
 	if err := c.usable(ctx); err != nil {
 		return err
@@ -69,7 +67,7 @@ func (c *Catalog) change(ctx context.Context, namespace string, prepare func(ctx
 	}
 }
 
-// boundChange bounds a change by changeTimeout, unless its caller set a deadline.
+// boundChange bounds a change by ChangeTimeout, unless its caller set a deadline.
 func boundChange(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, bounded := ctx.Deadline(); bounded {
 		return ctx, func() {}
@@ -112,7 +110,7 @@ func raiseCounter(table, ns string, base uint64) types.TransactWriteItem {
 
 // RaiseGeneration implements limiter.Catalog: it raises the table's counter, which
 // is part of every namespace's generation. Other replicas learn that the
-// generation alone rose: what they have read stays good.
+// generation alone rose: the records that they have read stay good.
 func (c *Catalog) RaiseGeneration(ctx context.Context) error {
 	if err := c.usable(ctx); err != nil {
 		return err

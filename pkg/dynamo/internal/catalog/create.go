@@ -28,9 +28,9 @@ type indexSpec struct {
 
 // tableIndexes returns the indexes of the table. DynamoDB writes an index, at a
 // write unit, whenever a projected attribute changes. So nothing that a decision
-// writes is projected: keys, and the full names of what the keys are about, never
-// change in the life of an item. GSI1 and GSI3 are read for those names, which
-// long ones are cut in keys; GSI2 and GSI4 lead to the items themselves.
+// writes is projected: the keys of an item, and the full names that they stand for, never
+// change. GSI1 and GSI3 are read for those names, because keys have long names only in
+// part; GSI2 and GSI4 lead to the items themselves.
 func tableIndexes() []indexSpec {
 	return []indexSpec{
 		{schema.IndexChildren, schema.AttrGSI1PK, schema.AttrGSI1SK, []string{schema.AttrEntity}},
@@ -40,7 +40,7 @@ func tableIndexes() []indexSpec {
 	}
 }
 
-// TableInput describes the table: what CreateTable creates and CheckTable wants.
+// TableInput describes the table that [CreateTable] creates and [CheckTable] wants.
 func TableInput(table string) *dynamodb.CreateTableInput {
 	in := &dynamodb.CreateTableInput{
 		TableName:   &table,
@@ -100,8 +100,8 @@ func CreateTable(ctx context.Context, client awsdb.Client, table string) error {
 	return CheckTable(ctx, client, table)
 }
 
-// CheckTable reports what keeps the table from being used: it is missing, not
-// ready, of another shape, or of a newer program. In a table without a schema
+// CheckTable reports why the table cannot be used: it is missing, not ready, of another
+// shape, or of a newer program. In a table without a schema
 // version it puts its own; it changes nothing else.
 //
 // Errors wrap limiter.ErrInvalid where only a change of table, permission or
@@ -118,7 +118,7 @@ func CheckTable(ctx context.Context, client awsdb.Client, table string) error {
 	return checkVersion(ctx, client, table)
 }
 
-// tableError says what to do about an error that is about the whole table.
+// tableError adds the remedy to an error that is about the whole table.
 func tableError(table, permission string, err error) error {
 	err = awsdb.TranslateRead(err)
 	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); missing {

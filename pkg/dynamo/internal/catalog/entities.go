@@ -20,7 +20,7 @@ const maxDeletes = 96
 
 // PutEntity implements limiter.Catalog. The version of an entity is the
 // generation that wrote it, so that one which is deleted and created again never
-// has a version that somebody has read before.
+// has a version that was read before.
 func (c *Catalog) PutEntity(ctx context.Context, now time.Time, namespace string, e limiter.Entity) (limiter.Entity, error) {
 	if e.ID == "" {
 		return limiter.Entity{}, fmt.Errorf("%w: an entity needs an id", limiter.ErrInvalid)

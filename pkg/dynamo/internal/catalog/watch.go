@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// pollInterval is how often a replica looks for changes of others. With the time
-	// that a look takes it keeps well below the 5 s of G5.
+	// pollInterval is how often a replica reads the changes of others. With the time of a
+	// read it is well below 5 s, within which a change must reach every replica.
 	pollInterval = 2 * time.Second
 	// maxMissedChanges is how many changes are read one by one; of more at once it is
 	// cheaper to say that anything changed.
 	maxMissedChanges = 200
 )
 
-// watch looks for changes of others at every tick until the context is done. Of looks
-// in a row that fail the first is logged.
+// watch reads the changes of others at every tick until the context is done. Of reads in a
+// row that fail the first is logged.
 func (n *namespaces) watch(ctx context.Context, ticks <-chan time.Time) {
 	if ticks == nil {
 		ticker := time.NewTicker(pollInterval)
@@ -44,7 +44,8 @@ func (n *namespaces) watch(ctx context.Context, ticks <-chan time.Time) {
 }
 
 // poll reads the counters of all namespaces in use, and tells the subscriber of
-// the changes that he does not know of. On an error he learns of the rest at the next.
+// the changes that it was not told of. After an error it is told of the rest at the next
+// tick.
 func (n *namespaces) poll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, pollInterval)
 	defer cancel()
@@ -85,8 +86,8 @@ func (n *namespaces) catchUp(ctx context.Context, sp *space, counter counter, al
 	return err
 }
 
-// changes returns what the changes behind one generation, up to another, changed;
-// nil for anything: there are too many, or the record of one is missing.
+// changes returns the refs of the records that changed after one generation, up to another.
+// nil stands for any record: there are too many changes, or one has no record any more.
 func (n *namespaces) changes(ctx context.Context, sp *space, from, to uint64) ([]limiter.Ref, error) {
 	refs := []limiter.Ref{}
 	if to <= from {

@@ -11,7 +11,7 @@ import (
 // Attributes of generation records, changes and audit events.
 const (
 	AttrCounter  = "generation"
-	AttrRefs     = "refs" // of a change: what it changed; absent = anything
+	AttrRefs     = "refs" // of a change: the records that it changed; absent = any
 	attrRefKind  = "kind"
 	attrChangeAt = "at" // Unix ms
 )

@@ -12,10 +12,10 @@ type CorruptError struct {
 	Table     string
 	Key       string // of the item
 	Attribute string
-	Problem   string // what it is, and what it should be
+	Problem   string // its value or type, and the right one
 }
 
-// Error names the item, the attribute, and what would be right.
+// Error names the item and the attribute, and the form that would be right.
 func (e *CorruptError) Error() string {
 	return fmt.Sprintf("item %s of table %s is corrupt: attribute %s %s", e.Key, e.Table, e.Attribute, e.Problem)
 }

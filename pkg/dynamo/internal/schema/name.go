@@ -23,10 +23,10 @@ const (
 	hexDigits = "0123456789ABCDEF"
 )
 
-// EscapeName returns a name as it stands in keys, one to one for any bytes. What
-// separates parts of a key ('#', '/'), what marks a form of its own ('%', '~',
-// '$'), control characters, and bytes that are not UTF-8 stand as %XX. A name that
-// is longer than maxNamePart then stands as its beginning, '~' and its SHA-256.
+// EscapeName returns a name as it stands in keys, one to one for any bytes. Separators
+// of a key ('#', '/'), marks of special forms ('%', '~', '$'), control characters, and
+// bytes that are not UTF-8 stand as %XX. A name that is then longer than 200 bytes stands
+// as its beginning, '~' and its SHA-256. The result has 1 to 200 bytes.
 func EscapeName(name string) string {
 	if name == "" {
 		return emptyName
@@ -123,9 +123,9 @@ func unescape(s string) (string, error) {
 	}
 }
 
-// NameAttribute returns a name as an attribute that tells it in full, in the form
-// of TextAttribute; nil when it is longer than maxNameAttribute. An item's name is
-// then known only by whoever asks for it, and a list shows the form in keys.
+// NameAttribute returns a name in full as an attribute, in the form of [TextAttribute]. It
+// is nil for a name of more than [MaxNameAttribute] bytes: a list then shows the form that
+// the name has in keys.
 func NameAttribute(name string) types.AttributeValue {
 	if len(name) > MaxNameAttribute {
 		return nil

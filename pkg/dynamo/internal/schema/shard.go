@@ -17,7 +17,7 @@ import (
 //	split   i            half of its tokens are set aside (mv), its share is halved
 //	make    i+n/2        with the tokens that were set aside
 //	clear   i            nothing is set aside any more; only once the other is made
-//	retire  i+n/2        it gives no more tokens; what it has stays on it
+//	retire  i+n/2        it gives no more tokens, and keeps those that it has
 //	absorb  i            it takes those, and has the whole share again
 //
 // Every one of them but clear raises the epoch of its item, and every write has the

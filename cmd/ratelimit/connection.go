@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -17,7 +18,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/adminsocket"
@@ -27,33 +28,40 @@ import (
 // tokenVariable is the environment variable that commands take a token from.
 const tokenVariable = "RATELIMIT_TOKEN"
 
-// client is how a command reaches a running service.
-type client struct {
+// connection is how a command reaches a running service.
+type connection struct {
 	server    string // its address; "" = the socket that find finds
 	ca        string // file of the authorities to trust; "" = those of the system
 	cert, key string // files of the certificate to show, if any
 	tokenFile string // of the token to show; "" = that of tokenVariable, if any
 }
 
-func (c *client) flags(cmd *cobra.Command, usage string) {
-	cmd.Flags().StringVar(&c.server, "server", "", usage)
-	cmd.Flags().StringVar(&c.ca, "ca", "", "PEM file of the authorities that the service's certificate may be of (default: those of the system)")
-	cmd.Flags().StringVar(&c.cert, "cert", "", "PEM file of the certificate to show to a service that wants one")
-	cmd.Flags().StringVar(&c.key, "key", "", "PEM file of its private key")
-	cmd.Flags().StringVar(&c.tokenFile, "token-file", "", "file with the token to show to a service that wants one (default: the environment variable "+tokenVariable+")")
+func (c *connection) flags(flags *pflag.FlagSet, usage string) {
+	flags.StringVar(&c.server, "server", "", usage)
+	flags.StringVar(&c.ca, "ca", "", "PEM file of the authorities that the service's certificate may be of (default: those of the system)")
+	flags.StringVar(&c.cert, "cert", "", "PEM file of the certificate to show to a service that wants one")
+	flags.StringVar(&c.key, "key", "", "PEM file of its private key")
+	flags.StringVar(&c.tokenFile, "token-file", "", "file with the token to show to a service that wants one (default: the environment variable "+tokenVariable+")")
 }
 
-// adminUsage is that of --server for commands of administration.
-const adminUsage = "admin listener of a running service: unix:///PATH or https://HOST:PORT (default: its socket, found by --config, --data or in the run directory)"
+// serverVariable is the environment variable that commands of administration take a server
+// from.
+const serverVariable = "RATELIMIT_SERVER"
 
-// find sets the server, unless it was named, to the admin listener of a service: the one
+// adminUsage is that of --server for commands of administration.
+const adminUsage = "admin listener of a running service: unix:///PATH or https://HOST:PORT (default: the environment variable " + serverVariable + "; else its socket, found by --config, --data or in the run directory)"
+
+// find sets the server, unless it was named or is in the environment, to the admin listener of a service: the one
 // with a data directory or a configuration, else the only one in the run directory. Like
 // serve it reads the file in the working directory where no other is named.
-func (c *client) find(ctx context.Context, data, file string) error {
+func (c *connection) find(ctx context.Context, data, file string) error {
 	if c.server != "" {
 		return nil
 	}
 	if data == "" && file == "" {
+		if c.server = os.Getenv(serverVariable); c.server != "" {
+			return nil
+		}
 		if _, err := os.Stat(defaultFile); err != nil {
 			return c.findRunning(ctx)
 		}
@@ -82,33 +90,24 @@ func (c *client) find(ctx context.Context, data, file string) error {
 	}
 }
 
-func (c *client) findRunning(ctx context.Context) error {
+func (c *connection) findRunning(ctx context.Context) error {
 	found := adminsocket.Find(ctx)
 	switch len(found) {
 	case 1:
 		c.server = "unix://" + found[0]
 		return nil
 	case 0:
-		return failed(errors.New("no running service was found in a run directory: one that keeps a data directory is found with --data DIR or its --config FILE, any other with --server unix:///PATH"))
+		return silenceError{errors.New("no running service was found in a run directory: one that keeps a data directory is found with --data DIR or its --config FILE, any other with --server unix:///PATH")}
 	default:
 		return failed(fmt.Errorf("%d services run here: say which with --server, one of unix://%s", len(found), strings.Join(found, ", unix://")))
 	}
 }
 
 // do sends a request and returns the answer if it is 200. Its body is to be closed.
-func (c *client) do(req *http.Request) (*http.Response, error) {
-	transport, err := c.transport()
+func (c *connection) do(req *http.Request) (*http.Response, error) {
+	resp, err := c.Do(req)
 	if err != nil {
 		return nil, err
-	}
-	if err := c.authorize(req); err != nil {
-		return nil, err
-	}
-	// A redirect would show the token to another service.
-	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	resp, err := (&http.Client{Transport: transport, CheckRedirect: stay}).Do(req)
-	if err != nil {
-		return nil, failed(c.unreachable(err))
 	}
 	if resp.StatusCode == http.StatusOK {
 		return resp, nil
@@ -116,23 +115,58 @@ func (c *client) do(req *http.Request) (*http.Response, error) {
 	defer func() { _ = resp.Body.Close() }()
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
 	var answer struct {
-		Error string `json:"error"`
+		Error  string `json:"error"`
+		Detail string `json:"detail"` // of a problem
 	}
-	if json.Unmarshal(text, &answer) == nil && answer.Error != "" {
-		text = []byte(answer.Error)
+	if json.Unmarshal(text, &answer) == nil && answer.Error+answer.Detail != "" {
+		text = []byte(cmp.Or(answer.Detail, answer.Error))
 	}
-	if resp.StatusCode == http.StatusUnauthorized && req.Header.Get("Authorization") == "" {
-		text = append(bytes.TrimSpace(text), "; this command takes one from --token-file, or from "+tokenVariable...)
+	return nil, c.refused(req, resp.StatusCode, string(bytes.TrimSpace(text)))
+}
+
+// refused says that the service refused a request, and why.
+func (c *connection) refused(req *http.Request, status int, why string) error {
+	if status == http.StatusUnauthorized && req.Header.Get("Authorization") == "" {
+		why += "; this command takes one from --token-file, or from " + tokenVariable
 	}
 	place := req.URL.Redacted()
 	if _, ok := c.socket(); ok {
 		place = c.server
 	}
-	return nil, failed(fmt.Errorf("%s answers %s: %s", place, resp.Status, bytes.TrimSpace(text)))
+	return failed(fmt.Errorf("%s answers %d %s: %s", place, status, http.StatusText(status), why))
+}
+
+// Do sends a request with the credential of the flags, and returns the answer as it is.
+func (c *connection) Do(req *http.Request) (*http.Response, error) {
+	transport, err := c.transport()
+	if err == nil {
+		err = c.authorize(req)
+	}
+	if err != nil {
+		return nil, usageError{err}
+	}
+	// A redirect would show the token to another service.
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	resp, err := (&http.Client{Transport: transport, CheckRedirect: stay}).Do(req)
+	if err != nil {
+		if isRefusal(err) {
+			return nil, failed(c.unreachable(err))
+		}
+		return nil, silenceError{c.unreachable(err)}
+	}
+	return resp, nil
+}
+
+// isRefusal reports whether the service, or this command, would not go on for want of a
+// certificate.
+func isRefusal(err error) bool {
+	_, unknown := errors.AsType[*tls.CertificateVerificationError](err)
+	_, alert := errors.AsType[tls.AlertError](err)
+	return unknown || alert || strings.Contains(err.Error(), "remote error: tls: ")
 }
 
 // unreachable says why there is no answer, and for common reasons how to get one.
-func (c *client) unreachable(err error) error {
+func (c *connection) unreachable(err error) error {
 	path, socket := c.socket()
 	switch {
 	case socket && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)):
@@ -147,7 +181,7 @@ func (c *client) unreachable(err error) error {
 }
 
 // authorize shows the token, if there is one; not where it could be read on the network.
-func (c *client) authorize(req *http.Request) error {
+func (c *connection) authorize(req *http.Request) error {
 	token := os.Getenv(tokenVariable)
 	if c.tokenFile != "" {
 		text, err := regular.Read(c.tokenFile, maxPEM)
@@ -168,7 +202,7 @@ func (c *client) authorize(req *http.Request) error {
 }
 
 // socket returns the path of the Unix socket that the server is.
-func (c *client) socket() (path string, ok bool) {
+func (c *connection) socket() (path string, ok bool) {
 	path, ok = strings.CutPrefix(c.server, "unix:")
 	if rest, slashes := strings.CutPrefix(path, "//"); slashes {
 		path = rest
@@ -176,7 +210,7 @@ func (c *client) socket() (path string, ok bool) {
 	return path, ok
 }
 
-func (c *client) transport() (*http.Transport, error) {
+func (c *connection) transport() (*http.Transport, error) {
 	// One request: no connection is worth keeping.
 	t := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
 	if path, ok := c.socket(); ok {
@@ -213,7 +247,7 @@ func (c *client) transport() (*http.Transport, error) {
 }
 
 // url returns the address of a path.
-func (c *client) url(path string) string {
+func (c *connection) url(path string) string {
 	if _, ok := c.socket(); ok {
 		return "http://localhost" + path
 	}

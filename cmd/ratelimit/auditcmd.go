@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/client"
+)
+
+func auditColumns() []column[api.AuditEvent] {
+	return []column[api.AuditEvent]{
+		{title: "TIME", value: func(e api.AuditEvent) string { return e.Time.UTC().Format(time.RFC3339) }},
+		{title: "PRINCIPAL", value: func(e api.AuditEvent) string { return dash(e.Principal) }},
+		{title: "ACTION", value: func(e api.AuditEvent) string { return e.Action }},
+		{title: "SUBJECT", value: subjectOf},
+		{title: "DETAIL", value: func(e api.AuditEvent) string { return dash(e.Detail) }},
+		{title: "ID", wide: true, value: func(e api.AuditEvent) string { return e.ID }},
+		{title: "BEFORE", wide: true, value: func(e api.AuditEvent) string { return compact(e.Before) }},
+		{title: "AFTER", wide: true, value: func(e api.AuditEvent) string { return compact(e.After) }},
+	}
+}
+
+// compact is JSON on one line, or - for none.
+func compact(text json.RawMessage) string {
+	var line bytes.Buffer
+	if err := json.Compact(&line, text); err != nil {
+		return "-"
+	}
+	return line.String()
+}
+
+// subjectOf names what an event is about: an entity, $RESOURCE:name or $SYSTEM.
+func subjectOf(e api.AuditEvent) string {
+	switch e.Level {
+	case api.LevelSystem:
+		return "$SYSTEM"
+	case api.LevelResource:
+		return "$RESOURCE:" + named(e.Resource)
+	case api.LevelEntity:
+	}
+	if e.Resource != nil {
+		return named(e.Entity) + " for " + named(e.Resource)
+	}
+	return named(e.Entity)
+}
+
+func listAudit(o *operator) *cobra.Command {
+	var f levelFlags
+	var limit int
+	cmd := &cobra.Command{
+		Use: "audit", Short: "List who changed an entity or limits", Args: noArgs,
+		Long: `list audit shows the changes of an entity and its limits (--entity), of the limits of a
+resource (--resource), or of those of the system (--system), the newest first: when, by
+which credential, and the record before and after.`,
+		Example: `  ratelimit list audit --entity key/k-123
+  ratelimit list audit --system --limit 10 -o json`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			of, err := f.of()
+			if err != nil {
+				return err
+			}
+			n, err := o.inNamespace(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return writeList(o, cmd.OutOrStdout(), limit, auditColumns(), client.Each(func(p client.Page) (*api.List[api.AuditEvent], error) {
+				return n.ListAudit(cmd.Context(), of, p)
+			}))
+		},
+	}
+	f.flags(o, cmd)
+	limitFlag(cmd, &limit)
+	return cmd
+}

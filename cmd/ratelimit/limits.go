@@ -1,0 +1,295 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/client"
+)
+
+// limitRow is one limit of a level, as a table shows it.
+type limitRow struct {
+	of    *api.Limits
+	name  string
+	limit api.Limit
+}
+
+func limitColumns() []column[limitRow] {
+	return []column[limitRow]{
+		{title: "LEVEL", value: func(r limitRow) string { return string(r.of.Level) }},
+		{title: "ENTITY", value: func(r limitRow) string { return named(r.of.Entity) }},
+		{title: "RESOURCE", value: func(r limitRow) string { return named(r.of.Resource) }},
+		{title: "LIMIT", value: func(r limitRow) string { return dash(r.name) }},
+		{title: "RATE", value: func(r limitRow) string { return dash(r.limit.Rate) }},
+		{title: "BURST", value: func(r limitRow) string { return orNone(r.limit.Burst) }},
+		{title: "MAX DEBT", wide: true, value: func(r limitRow) string {
+			if r.limit.MaxDebt == nil {
+				return "-"
+			}
+			return strconv.FormatInt(*r.limit.MaxDebt, 10)
+		}},
+		{title: "ON UNAVAILABLE", wide: true, value: func(r limitRow) string { return dash(r.of.OnUnavailable) }},
+		{title: "ETAG", wide: true, value: func(r limitRow) string { return r.of.ETag }},
+	}
+}
+
+// named is a name that a level may have; one that is empty is shown as "".
+func named(n *api.Name) string {
+	if n == nil {
+		return "-"
+	}
+	return n.String()
+}
+
+// orNone is a number, or - for 0.
+func orNone(n int64) string {
+	if n == 0 {
+		return "-"
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// rowsOf returns a row for each limit, and one for a level that has a policy alone.
+func rowsOf(all []api.Limits) (rows []limitRow) {
+	for i := range all {
+		of := &all[i]
+		for _, name := range slices.Sorted(maps.Keys(of.Limits)) {
+			rows = append(rows, limitRow{of, name, of.Limits[name]})
+		}
+		if len(of.Limits) == 0 {
+			rows = append(rows, limitRow{of: of})
+		}
+	}
+	return rows
+}
+
+// levelFlags say whose limits are meant.
+type levelFlags struct {
+	system           bool
+	entity, resource string
+}
+
+func (f *levelFlags) flags(o *operator, cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.system, "system", false, "the limits of all that has no others")
+	cmd.Flags().StringVar(&f.entity, "entity", "", "the limits of this entity, for --resource, or for every resource without")
+	cmd.Flags().StringVar(&f.resource, "resource", "", "the limits of this resource, of --entity or in general")
+	_ = cmd.RegisterFlagCompletionFunc("entity", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return o.completeEntity(cmd, nil, typed)
+	})
+}
+
+// of returns the one level that the flags name.
+func (f *levelFlags) of() (client.LimitsOf, error) {
+	if f.system == (f.entity != "" || f.resource != "") {
+		return client.LimitsOf{}, errors.New("say whose limits: --system, --resource NAME, --entity ID, or --entity ID --resource NAME")
+	}
+	return client.LimitsOf{Entity: api.Name(f.entity), Resource: api.Name(f.resource)}, nil
+}
+
+// subject says for people whose limits are meant.
+func (f *levelFlags) subject() string {
+	switch {
+	case f.entity != "" && f.resource != "":
+		return "limits of entity " + api.Name(f.entity).String() + " for resource " + api.Name(f.resource).String()
+	case f.entity != "":
+		return "limits of entity " + api.Name(f.entity).String()
+	case f.resource != "":
+		return "limits of resource " + api.Name(f.resource).String()
+	}
+	return "limits of the system"
+}
+
+func getLimits(o *operator) *cobra.Command {
+	var f levelFlags
+	cmd := &cobra.Command{
+		Use: "limits", Short: "Show the limits of one level", Args: noArgs,
+		Example: `  ratelimit get limits --system
+  ratelimit get limits --entity key/k-123 --resource gpt-4 -o yaml`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			of, err := f.of()
+			if err != nil {
+				return err
+			}
+			n, err := o.inNamespace(cmd.Context())
+			if err != nil {
+				return err
+			}
+			l, err := n.Limits(cmd.Context(), of)
+			if err != nil {
+				return o.refusal(err)
+			}
+			return writeOne(cmd.OutOrStdout(), o.output, limitColumns(), rowsOf([]api.Limits{*l}), l)
+		},
+	}
+	f.flags(o, cmd)
+	return cmd
+}
+
+func listLimits(o *operator) *cobra.Command {
+	var entity, resource string
+	cmd := &cobra.Command{
+		Use: "limits", Short: "List the stored limits of every level", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			n, err := o.inNamespace(cmd.Context())
+			if err != nil {
+				return err
+			}
+			list := api.List[api.Limits]{Items: []api.Limits{}}
+			of := client.LimitsOf{Entity: api.Name(entity), Resource: api.Name(resource)}
+			for l, err := range client.Each(func(p client.Page) (*api.List[api.Limits], error) { return n.ListLimits(cmd.Context(), of, p) }) {
+				if err != nil {
+					return o.refusal(err)
+				}
+				list.Items = append(list.Items, l)
+			}
+			return writeOne(cmd.OutOrStdout(), o.output, limitColumns(), rowsOf(list.Items), list)
+		},
+	}
+	cmd.Flags().StringVar(&entity, "entity", "", "only limits of this entity")
+	cmd.Flags().StringVar(&resource, "resource", "", "only limits for this resource")
+	return cmd
+}
+
+// setLimitsFlags say what to change.
+type setLimitsFlags struct {
+	levelFlags
+
+	replace       bool
+	remove        []string
+	onUnavailable string
+}
+
+func setLimits(o *operator) *cobra.Command {
+	var f setLimitsFlags
+	cmd := &cobra.Command{
+		Use: "limits [NAME=RATE]...", Short: "Create or change the limits of one level",
+		Long: `set limits creates or changes limits of the system, of a resource, or of an entity. Limits
+that are not named stay as they are; --replace drops them. RATE is 100/minute, 5/30s or
+unlimited, and can be followed by "burst TOKENS" and "max_debt TOKENS".`,
+		Example: `  ratelimit set limits --system rpm=600/minute
+  ratelimit set limits --resource gpt-4 rpm=60/minute "tpm=40000/minute burst 60000"
+  ratelimit set limits --entity org/acme tpm=2000000/minute rpm=unlimited
+  ratelimit set limits --entity org/acme --resource gpt-4 --remove rpm`,
+		RunE: func(cmd *cobra.Command, args []string) error { return o.setLimits(cmd, &f, args) },
+	}
+	f.flags(o, cmd)
+	cmd.Flags().BoolVar(&f.replace, "replace", false, "drop limits of the level that are not named")
+	cmd.Flags().StringSliceVar(&f.remove, "remove", nil, "NAME of a limit to drop")
+	cmd.Flags().StringVar(&f.onUnavailable, "on-unavailable", "", "of --system: allow, deny or local, the answer while the store does not answer; empty = that of the configuration")
+	o.changeFlags(cmd)
+	return cmd
+}
+
+// setLimits changes limits, of the level as it is when it is read: one that is changed
+// meanwhile is not overwritten.
+func (o *operator) setLimits(cmd *cobra.Command, f *setLimitsFlags, args []string) error {
+	of, err := f.of()
+	if err != nil {
+		return err
+	}
+	named, err := parseLimits(args)
+	if err != nil {
+		return err
+	}
+	if len(named)+len(f.remove) == 0 && !cmd.Flags().Changed("on-unavailable") {
+		return errors.New(`say which limits, such as rpm=600/minute, "tpm=40000/minute burst 60000", or --remove rpm`)
+	}
+	n, err := o.inNamespace(cmd.Context())
+	if err != nil {
+		return err
+	}
+	stored, err := n.Limits(cmd.Context(), of)
+	opts := o.options()
+	switch {
+	case isNotFound(err):
+		stored = &api.Limits{}
+		opts.IfNoneMatch = opts.IfMatch == ""
+	case err != nil:
+		return o.refusal(err)
+	case opts.IfMatch == "":
+		opts.IfMatch = stored.ETag
+	}
+	next, err := f.apply(cmd, *stored, named)
+	if err != nil {
+		return err
+	}
+	change, err := n.PutLimits(cmd.Context(), of, next, opts)
+	if err != nil {
+		return o.refusal(err)
+	}
+	return report(cmd.OutOrStdout(), o.output, f.subject(), change)
+}
+
+// parseLimits reads NAME=RATE...
+func parseLimits(args []string) (map[string]api.Limit, error) {
+	all := make(map[string]api.Limit, len(args))
+	for _, arg := range args {
+		name, text, ok := strings.Cut(arg, "=")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("%q is no limit: write NAME=RATE, such as rpm=600/minute", arg)
+		}
+		if _, twice := all[name]; twice {
+			return nil, fmt.Errorf("limit %s is given twice", name)
+		}
+		l, err := api.ParseLimit(text)
+		if err != nil {
+			return nil, fmt.Errorf("limit %s: %w", name, err)
+		}
+		all[name] = l
+	}
+	return all, nil
+}
+
+// apply returns the limits of a level with the changes of the flags.
+func (f *setLimitsFlags) apply(cmd *cobra.Command, l api.Limits, named map[string]api.Limit) (api.Limits, error) {
+	l.ETag = ""
+	if f.replace || l.Limits == nil {
+		l.Limits = make(map[string]api.Limit, len(named))
+	}
+	for _, name := range f.remove {
+		if _, there := l.Limits[name]; !there {
+			return l, failed(fmt.Errorf("--remove %s: there is no such limit", name))
+		}
+		delete(l.Limits, name)
+	}
+	maps.Copy(l.Limits, named)
+	if cmd.Flags().Changed("on-unavailable") {
+		l.OnUnavailable = f.onUnavailable
+	}
+	return l, nil
+}
+
+func deleteLimits(o *operator) *cobra.Command {
+	var f levelFlags
+	cmd := &cobra.Command{
+		Use: "limits", Short: "Delete the limits of one level", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			of, err := f.of()
+			if err != nil {
+				return err
+			}
+			if err := o.confirm(cmd, "the "+f.subject()); err != nil {
+				return err
+			}
+			n, err := o.inNamespace(cmd.Context())
+			if err != nil {
+				return err
+			}
+			change, err := n.DeleteLimits(cmd.Context(), of, o.options())
+			if err != nil {
+				return o.refusal(err)
+			}
+			return report(cmd.OutOrStdout(), o.output, f.subject(), change)
+		},
+	}
+	f.flags(o, cmd)
+	o.deleteFlags(cmd)
+	return cmd
+}

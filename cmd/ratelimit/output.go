@@ -1,0 +1,130 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/ratelimit/ratelimit/pkg/api"
+)
+
+// The forms of output.
+const (
+	outputTable = "table"
+	outputWide  = "wide"
+	outputJSON  = "json"
+	outputYAML  = "yaml"
+)
+
+func outputs() []string { return []string{outputTable, outputWide, outputJSON, outputYAML} }
+
+func checkOutput(form string) error {
+	if !slices.Contains(outputs(), form) {
+		return fmt.Errorf("--output is %q; it must be %s", form, strings.Join(outputs(), ", "))
+	}
+	return nil
+}
+
+// column is a column of a table.
+type column[V any] struct {
+	title string
+	value func(V) string
+	wide  bool // only with -o wide
+}
+
+// writeOne writes one value in a form of output.
+func writeOne[V any](w io.Writer, form string, columns []column[V], rows []V, whole any) error {
+	switch form {
+	case outputJSON:
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return failed(enc.Encode(whole))
+	case outputYAML:
+		return failed(writeYAML(w, whole))
+	default:
+		return failed(writeTable(w, form == outputWide, columns, rows))
+	}
+}
+
+// writeList writes every item of a list, at most the first limit unless it is 0.
+func writeList[V any](o *operator, w io.Writer, limit int, columns []column[V], items iter.Seq2[V, error]) error {
+	list := api.List[V]{Items: []V{}}
+	for v, err := range items {
+		if err != nil {
+			return o.refusal(err)
+		}
+		list.Items = append(list.Items, v)
+		if len(list.Items) == limit {
+			break
+		}
+	}
+	return writeOne(w, o.output, columns, list.Items, list)
+}
+
+func writeTable[V any](w io.Writer, wide bool, columns []column[V], rows []V) error {
+	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	var titles []string
+	for _, c := range columns {
+		if wide || !c.wide {
+			titles = append(titles, c.title)
+		}
+	}
+	_, _ = fmt.Fprintln(tw, strings.Join(titles, "\t")) // Flush has the error
+	for _, row := range rows {
+		cells := make([]string, 0, len(titles))
+		for _, c := range columns {
+			if wide || !c.wide {
+				cells = append(cells, c.value(row))
+			}
+		}
+		_, _ = fmt.Fprintln(tw, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+	}
+	return tw.Flush()
+}
+
+// writeYAML writes a value with the members of its JSON, in the same order.
+func writeYAML(w io.Writer, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	var node yaml.Node
+	if err := yaml.Unmarshal(text, &node); err != nil {
+		return err
+	}
+	plain(&node)
+	enc := yaml.NewEncoder(w)
+	enc.SetIndent(2)
+	if err := enc.Encode(&node); err != nil {
+		return err
+	}
+	return enc.Close()
+}
+
+// plain drops the style of JSON.
+func plain(node *yaml.Node) {
+	node.Style = 0
+	for _, child := range node.Content {
+		plain(child)
+	}
+}
+
+// report says for people what a change did to a record.
+func report[V any](w io.Writer, form, subject string, change *api.Change[V]) error {
+	switch form {
+	case outputJSON, outputYAML:
+		return writeOne[V](w, form, nil, nil, change)
+	}
+	text := subject + " " + string(change.Result)
+	if change.DryRun {
+		text += " (dry run: nothing was changed)"
+	}
+	_, err := fmt.Fprintln(w, text)
+	return failed(err)
+}

@@ -1,0 +1,77 @@
+package controlapi
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+func (a *API) auditEndpoints() []endpoint {
+	return []endpoint{{
+		method: http.MethodGet, path: "/v1/namespaces/{namespace}/audit", role: admin.RoleRead, result: api.List[api.AuditEvent]{},
+		query: pageParams(
+			param{"entity", "events of this entity and of its limits"},
+			param{"resource", "events of the limits of this resource"},
+		),
+		summary: "List the audit events of an entity, of a resource, or of the system without either; the newest first",
+		run:     a.listAudit,
+	}}
+}
+
+func (a *API) listAudit(c *call) (any, error) {
+	if !a.cfg.Status.Can.Audit {
+		return nil, problem(http.StatusNotImplemented, api.Unsupported, "this service keeps no audit: a store in memory has none; serve --data DIR keeps one")
+	}
+	p, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	subject := limiter.SystemLimitsRef()
+	entity, resource := c.query.Get("entity"), c.query.Get("resource")
+	switch {
+	case entity != "" && resource != "":
+		return nil, invalid("give the parameter entity or resource, not both: the audit of an entity has that of all its limits")
+	case entity != "":
+		subject = limiter.EntityRef(entity)
+	case resource != "":
+		subject = limiter.ResourceLimitsRef(resource)
+	}
+	page, err := c.store.ListEvents(c.ctx(), c.namespace(), subject, p)
+	if err != nil {
+		return nil, err
+	}
+	list := api.List[api.AuditEvent]{Items: make([]api.AuditEvent, 0, len(page.Items)), Next: page.Next}
+	for i := range page.Items {
+		e, err := eventOf(&page.Items[i])
+		if err != nil {
+			return nil, err
+		}
+		list.Items = append(list.Items, e)
+	}
+	return list, nil
+}
+
+func eventOf(e *limiter.AuditEvent) (api.AuditEvent, error) {
+	out := api.AuditEvent{ID: e.ID, Time: e.Time, Principal: e.Principal, Action: e.Action, Detail: e.Detail}
+	out.Level, out.Entity, out.Resource = levelOf(e.Subject)
+	var err error
+	if out.Before, err = recordJSON(e.Subject, e.Before); err == nil {
+		out.After, err = recordJSON(e.Subject, e.After)
+	}
+	return out, err
+}
+
+// recordJSON returns the resource of a record; nil for an empty one.
+func recordJSON(ref limiter.Ref, r limiter.Record) (json.RawMessage, error) {
+	switch {
+	case r.Empty():
+		return nil, nil
+	case r.Entity != nil:
+		return json.Marshal(entityOf(r))
+	default:
+		return json.Marshal(limitsOf(ref, r))
+	}
+}

@@ -1,0 +1,171 @@
+package controlapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/ratelimit/ratelimit/internal/nearname"
+	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// call is a request on its way.
+type call struct {
+	r     *http.Request
+	query url.Values
+	store Store
+	code  int    // of the answer; 0 = 200
+	etag  string // of the answer; "" = none
+}
+
+// handler answers the requests of an endpoint.
+func (a *API) handler(e endpoint) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := &call{r: r, store: a.cfg.Store}
+		answer, err := c.answer(e)
+		if err != nil {
+			admin.WriteProblem(w, problemOf(err))
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if c.etag != "" {
+			w.Header().Set("ETag", c.etag)
+		}
+		if c.code != 0 {
+			w.WriteHeader(c.code)
+		}
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		_ = enc.Encode(answer) // the client went away
+	})
+}
+
+func (c *call) answer(e endpoint) (any, error) {
+	var err error
+	if c.query, err = url.ParseQuery(c.r.URL.RawQuery); err != nil {
+		return nil, invalid("the query is not well formed: %v", err)
+	}
+	if err := c.checkQuery(e.query); err != nil {
+		return nil, err
+	}
+	if c.store == nil && strings.Contains(e.path, "{namespace}") {
+		return nil, problem(http.StatusNotImplemented, api.Unsupported, "the store of this service offers no administration yet")
+	}
+	return e.run(c)
+}
+
+// checkQuery refuses parameters that the endpoint does not have, and those given twice.
+func (c *call) checkQuery(known []param) error {
+	names := make([]string, len(known))
+	for i, p := range known {
+		names[i] = p.name
+	}
+	for name, values := range c.query {
+		switch {
+		case !slices.Contains(names, name):
+			return invalid("unknown parameter %.100q%s", name, didYouMean(name, names))
+		case len(values) > 1:
+			return invalid("the parameter %s is given %d times", name, len(values))
+		}
+	}
+	return nil
+}
+
+// didYouMean names the known name that is near, or all of them.
+func didYouMean(name string, known []string) string {
+	if near := nearname.Closest(name, known); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	if len(known) == 0 {
+		return "; there are none here"
+	}
+	return "; there are " + strings.Join(known, ", ")
+}
+
+func (c *call) ctx() context.Context { return c.r.Context() }
+
+func (c *call) namespace() string { return c.r.PathValue("namespace") }
+
+// flag reads a parameter that is true, false or absent.
+func (c *call) flag(name string) (bool, error) {
+	switch c.query.Get(name) {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	}
+	return false, invalid("the parameter %s is %.100q; it must be true or false", name, c.query.Get(name))
+}
+
+// page reads the parameters of a page.
+func (c *call) page() (limiter.Page, error) {
+	p := limiter.Page{After: c.query.Get("after")}
+	if text := c.query.Get("size"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > limiter.MaxPage {
+			return p, invalid("the parameter size is %.100q; it must be 1 to %d", text, limiter.MaxPage)
+		}
+		p.Size = n
+	}
+	return p, nil
+}
+
+// decode reads the body into v, a pointer to a struct. Members that v has not are refused.
+func (c *call) decode(v any) error {
+	kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" {
+		return problem(http.StatusUnsupportedMediaType, api.MediaType, "send JSON, with the header Content-Type: application/json")
+	}
+	body, err := io.ReadAll(c.r.Body)
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return problem(http.StatusRequestEntityTooLarge, api.TooLarge, fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit))
+	}
+	switch {
+	case err != nil:
+		return invalid("the body could not be read: %v", err)
+	case !utf8.Valid(body):
+		return invalid("the body is not UTF-8")
+	}
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return invalid("the body: %s", mistake(err, reflect.TypeOf(v).Elem()))
+	}
+	if dec.More() {
+		return invalid("the body has more than one value")
+	}
+	return nil
+}
+
+// mistake says what is wrong with a body of a type, with the member that was meant.
+func mistake(err error, body reflect.Type) string {
+	name, unknown := strings.CutPrefix(err.Error(), "json: unknown field ")
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Sprintf("%s is a %s; it must be of type %s", wrong.Field, wrong.Value, wrong.Type)
+	}
+	if !unknown {
+		return strings.TrimPrefix(err.Error(), "json: ")
+	}
+	known := make([]string, 0, body.NumField())
+	for field := range body.Fields() {
+		member, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		known = append(known, member)
+	}
+	if text, err := strconv.Unquote(name); err == nil {
+		name = text
+	}
+	return fmt.Sprintf("unknown member %.100q%s", name, didYouMean(name, known))
+}

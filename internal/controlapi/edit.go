@@ -1,0 +1,115 @@
+package controlapi
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// edit changes the record of ref as the request says: its preconditions, and dryRun. after is
+// the record to store, an empty one to delete. bodyTag is the member etag of the body, "" for
+// none.
+func (c *call) edit(now time.Time, ref limiter.Ref, after limiter.Record, bodyTag string) (limiter.Edited, bool, error) {
+	dry, err := c.flag("dryRun")
+	if err != nil {
+		return limiter.Edited{}, false, err
+	}
+	done, err := c.store.Edit(c.ctx(), now, c.namespace(), limiter.Edit{
+		Ref: ref, DryRun: dry,
+		Change: func(before limiter.Record) (limiter.Record, error) { return after, c.precondition(before, bodyTag) },
+	})
+	return done, dry, err
+}
+
+// precondition holds the record that is stored against If-Match, If-None-Match and the etag
+// of the body.
+func (c *call) precondition(stored limiter.Record, bodyTag string) error {
+	tag := etagOf(stored)
+	switch match, none := c.r.Header.Get("If-Match"), c.r.Header.Get("If-None-Match"); {
+	case match == "*" && tag == "":
+		return problem(http.StatusPreconditionFailed, api.Precondition, "nothing is stored here, and If-Match wants something")
+	case match != "" && match != "*" && !contains(match, tag):
+		return stale("If-Match", match, tag)
+	case none != "" && none != "*":
+		return invalid("If-None-Match is %.100q; a change takes * alone, for a record that must not exist yet", none)
+	case none == "*" && tag != "":
+		return problem(http.StatusPreconditionFailed, api.Precondition, "a record is stored here already, with the etag "+tag)
+	case bodyTag != "" && bodyTag != tag:
+		return stale("the member etag", bodyTag, tag)
+	}
+	return nil
+}
+
+// contains reports whether a list of etags has one.
+func contains(list, tag string) bool {
+	for each := range strings.SplitSeq(list, ",") {
+		if tag != "" && strings.TrimSpace(each) == tag {
+			return true
+		}
+	}
+	return false
+}
+
+func stale(where, got, stored string) error {
+	if stored == "" {
+		stored = "no record"
+	}
+	return problem(http.StatusPreconditionFailed, api.Precondition, fmt.Sprintf("%s is %.100s, and stored is %s: read it again", where, got, stored))
+}
+
+// etagOf identifies what is stored; "" for nothing. That of an entity never comes back, that
+// of limits does when the same limits do.
+func etagOf(r limiter.Record) string {
+	switch {
+	case r.Empty() || r.Entity != nil && r.Entity.Version == 0:
+		return ""
+	case r.Entity != nil:
+		return fmt.Sprintf(`"v%d"`, r.Entity.Version)
+	case r.OnUnavailable != limiter.Unset:
+		return fmt.Sprintf(`"%016x-%s"`, r.Limits.Hash(), r.OnUnavailable)
+	default:
+		return fmt.Sprintf(`"%016x"`, r.Limits.Hash())
+	}
+}
+
+// changeOf is the outcome of an edit as JSON.
+func changeOf[V any](c *call, done limiter.Edited, dry bool, resource func(limiter.Record) *V) api.Change[V] {
+	change := api.Change[V]{Result: api.Changed, DryRun: dry}
+	if !done.Before.Empty() {
+		change.Before = resource(done.Before)
+	}
+	if !done.After.Empty() {
+		after := done.After
+		if e := after.Entity; e != nil && dry && done.Changed { // the version is not given yet
+			draft := *e
+			draft.Version = 0
+			after.Entity = &draft
+		}
+		change.After = resource(after)
+		c.etag = etagOf(after)
+	}
+	switch {
+	case !done.Changed:
+		change.Result = api.Unchanged
+	case change.After == nil:
+		change.Result = api.Deleted
+	case change.Before == nil:
+		change.Result = api.Created
+		if !dry {
+			c.code = http.StatusCreated
+		}
+	}
+	return change
+}
+
+// get reads the record of ref.
+func (c *call) get(ref limiter.Ref) (limiter.Record, error) {
+	records := make([]limiter.Record, 1)
+	_, err := c.store.Read(c.ctx(), c.namespace(), []limiter.Ref{ref}, records)
+	c.etag = etagOf(records[0])
+	return records[0], err
+}

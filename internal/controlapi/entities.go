@@ -1,0 +1,107 @@
+package controlapi
+
+import (
+	"net/http"
+
+	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+const (
+	entitiesPath = "/v1/namespaces/{namespace}/entities"
+	entityPath   = entitiesPath + "/{entity}"
+)
+
+func (a *API) entityEndpoints() []endpoint {
+	return []endpoint{
+		{
+			method: http.MethodGet, path: entitiesPath, role: admin.RoleRead, result: api.List[api.Entity]{},
+			query:   pageParams(param{"parent", "only children of this entity"}),
+			summary: "List entities", run: listEntities,
+		},
+		{
+			method: http.MethodGet, path: entityPath, role: admin.RoleRead, result: api.Entity{},
+			summary: "Read an entity", run: getEntity,
+		},
+		{
+			method: http.MethodPut, path: entityPath, role: admin.RoleAdminister, result: api.Change[api.Entity]{}, body: api.Entity{},
+			query:   []param{dryRun()},
+			summary: "Create or replace an entity", run: a.putEntity,
+		},
+		{
+			method: http.MethodDelete, path: entityPath, role: admin.RoleAdminister, result: api.Change[api.Entity]{},
+			query:   []param{dryRun()},
+			summary: "Delete an entity and its limits", run: a.deleteEntity,
+		},
+	}
+}
+
+func listEntities(c *call) (any, error) {
+	p, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	page, err := c.store.ListEntities(c.ctx(), c.namespace(), limiter.EntityFilter{Parent: c.query.Get("parent")}, p)
+	if err != nil {
+		return nil, err
+	}
+	list := api.List[api.Entity]{Items: make([]api.Entity, 0, len(page.Items)), Next: page.Next}
+	for i := range page.Items {
+		list.Items = append(list.Items, *entityOf(limiter.Record{Entity: &page.Items[i]}))
+	}
+	return list, nil
+}
+
+func getEntity(c *call) (any, error) {
+	id := c.r.PathValue("entity")
+	r, err := c.get(limiter.EntityRef(id))
+	if err == nil && r.Empty() {
+		err = notFound("no entity %s is stored in namespace %s", api.Name(id), api.Name(c.namespace()))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return entityOf(r), nil
+}
+
+func (a *API) putEntity(c *call) (any, error) {
+	var body api.Entity
+	if err := c.decode(&body); err != nil {
+		return nil, err
+	}
+	id := c.r.PathValue("entity")
+	if body.ID != "" && string(body.ID) != id {
+		return nil, invalid("the member id is %s; the path says %s", body.ID, api.Name(id))
+	}
+	e := limiter.Entity{ID: id, Name: body.Name, Parent: string(body.Parent), Cascade: body.Cascade, Metadata: body.Metadata}
+	if e.Cascade && e.Parent == "" {
+		return nil, invalid("the member cascade is true, and there is no parent that could consume: give parent too")
+	}
+	done, dry, err := c.edit(a.cfg.Now(), limiter.EntityRef(id), limiter.Record{Entity: &e}, body.ETag)
+	if err != nil {
+		return nil, err
+	}
+	return changeOf(c, done, dry, entityOf), nil
+}
+
+func (a *API) deleteEntity(c *call) (any, error) {
+	id := c.r.PathValue("entity")
+	done, dry, err := c.edit(a.cfg.Now(), limiter.EntityRef(id), limiter.Record{}, "")
+	if err == nil && !done.Changed {
+		err = notFound("no entity %s is stored in namespace %s, nor limits of it", api.Name(id), api.Name(c.namespace()))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return changeOf(c, done, dry, entityOf), nil
+}
+
+// entityOf returns the entity of a record as JSON.
+func entityOf(r limiter.Record) *api.Entity {
+	e := r.Entity
+	return &api.Entity{
+		ID: api.Name(e.ID), Name: e.Name, Parent: api.Name(e.Parent), Cascade: e.Cascade,
+		Metadata: e.Metadata, CreatedAt: e.CreatedAt, ETag: etagOf(r),
+	}
+}

@@ -1,0 +1,251 @@
+package controlapi
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+const limitsPath = "/v1/namespaces/{namespace}/limits"
+
+// limitsLevel is a path of limits, and the record that it names.
+type limitsLevel struct {
+	path, of string
+	ref      func(*http.Request) limiter.Ref
+}
+
+func limitsLevels() []limitsLevel {
+	return []limitsLevel{
+		{limitsPath + "/system", "of the system", func(*http.Request) limiter.Ref { return limiter.SystemLimitsRef() }},
+		{limitsPath + "/resources/{resource}", "of a resource", func(r *http.Request) limiter.Ref {
+			return limiter.ResourceLimitsRef(r.PathValue("resource"))
+		}},
+		{limitsPath + "/entities/{entity}/{resource}", "of an entity for a resource; _default_ stands for every other resource", func(r *http.Request) limiter.Ref {
+			return limiter.EntityLimitsRef(r.PathValue("entity"), r.PathValue("resource"))
+		}},
+	}
+}
+
+func (a *API) limitsEndpoints() []endpoint {
+	list := endpoint{
+		method: http.MethodGet, path: limitsPath, role: admin.RoleRead, result: api.List[api.Limits]{},
+		query:   pageParams(param{"entity", "only limits of this entity"}, param{"resource", "only limits for this resource"}),
+		summary: "List stored limits of every level", run: listLimits,
+	}
+	var levels []endpoint
+	for _, level := range limitsLevels() {
+		levels = append(levels, a.levelEndpoints(level)...)
+	}
+	return append(levels, list)
+}
+
+func (a *API) levelEndpoints(level limitsLevel) []endpoint {
+	return []endpoint{
+		{
+			method: http.MethodGet, path: level.path, role: admin.RoleRead, result: api.Limits{},
+			summary: "Read the limits " + level.of,
+			run:     func(c *call) (any, error) { return getLimits(c, level.ref(c.r)) },
+		},
+		{
+			method: http.MethodPut, path: level.path, role: admin.RoleAdminister, result: api.Change[api.Limits]{}, body: api.Limits{},
+			query:   []param{dryRun()},
+			summary: "Create or replace the limits " + level.of,
+			run:     func(c *call) (any, error) { return a.putLimits(c, level.ref(c.r)) },
+		},
+		{
+			method: http.MethodDelete, path: level.path, role: admin.RoleAdminister, result: api.Change[api.Limits]{},
+			query:   []param{dryRun()},
+			summary: "Delete the limits " + level.of,
+			run:     func(c *call) (any, error) { return a.deleteLimits(c, level.ref(c.r)) },
+		},
+	}
+}
+
+func listLimits(c *call) (any, error) {
+	p, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	f := limiter.LimitsFilter{Entity: c.query.Get("entity"), Resource: c.query.Get("resource")}
+	page, err := c.store.ListLimits(c.ctx(), c.namespace(), f, p)
+	if err != nil {
+		return nil, err
+	}
+	list := api.List[api.Limits]{Items: make([]api.Limits, 0, len(page.Items)), Next: page.Next}
+	for _, stored := range page.Items {
+		list.Items = append(list.Items, *limitsOf(stored.Ref, stored.Record))
+	}
+	return list, nil
+}
+
+func getLimits(c *call, ref limiter.Ref) (any, error) {
+	r, err := c.get(ref)
+	if err == nil && r.Empty() {
+		err = noLimits(c, ref)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return limitsOf(ref, r), nil
+}
+
+func noLimits(c *call, ref limiter.Ref) error {
+	return notFound("no limits of %s are stored in namespace %s; those of the configuration file are not listed here", subjectOf(ref), api.Name(c.namespace()))
+}
+
+// subjectOf says whose limits ref names.
+func subjectOf(ref limiter.Ref) string {
+	switch ref.Kind {
+	case limiter.RefResourceLimits:
+		return "resource " + api.Name(ref.Resource).String()
+	case limiter.RefSystemLimits:
+		return "the system"
+	case limiter.RefEntity, limiter.RefEntityLimits:
+	}
+	return "entity " + api.Name(ref.Entity).String() + " for resource " + api.Name(ref.Resource).String()
+}
+
+func (a *API) putLimits(c *call, ref limiter.Ref) (any, error) {
+	var body api.Limits
+	if err := c.decode(&body); err != nil {
+		return nil, err
+	}
+	if err := sameLimits(&body, ref); err != nil {
+		return nil, err
+	}
+	after, err := recordOf(&body)
+	if err != nil {
+		return nil, err
+	}
+	if after.Empty() {
+		return nil, invalid("the member limits has no limit: use DELETE to have none")
+	}
+	done, dry, err := c.edit(a.cfg.Now(), ref, after, body.ETag)
+	if err != nil {
+		return nil, err
+	}
+	return changeOf(c, done, dry, func(r limiter.Record) *api.Limits { return limitsOf(ref, r) }), nil
+}
+
+// sameLimits refuses members that name other limits than the path.
+func sameLimits(body *api.Limits, ref limiter.Ref) error {
+	want := limitsOf(ref, limiter.Record{})
+	switch {
+	case body.Level != "" && body.Level != want.Level:
+		return invalid("the member level is %.100q; the path says %s", body.Level, want.Level)
+	case body.Entity != nil && (want.Entity == nil || *body.Entity != *want.Entity):
+		return invalid("the member entity is %s; the path says %s", *body.Entity, subjectOf(ref))
+	case body.Resource != nil && (want.Resource == nil || *body.Resource != *want.Resource):
+		return invalid("the member resource is %s; the path says %s", *body.Resource, subjectOf(ref))
+	}
+	return nil
+}
+
+// recordOf returns what limits of a body say.
+func recordOf(body *api.Limits) (limiter.Record, error) {
+	var r limiter.Record
+	switch body.OnUnavailable {
+	case "":
+	case limiter.Allow.String():
+		r.OnUnavailable = limiter.Allow
+	case limiter.Deny.String():
+		r.OnUnavailable = limiter.Deny
+	case limiter.Local.String():
+		r.OnUnavailable = limiter.Local
+	default:
+		return r, invalid("the member on_unavailable is %.100q; it must be allow, deny or local", body.OnUnavailable)
+	}
+	all := make([]limiter.Limit, 0, len(body.Limits))
+	for _, name := range slices.Sorted(maps.Keys(body.Limits)) {
+		l, err := limitOf(name, body.Limits[name])
+		if err != nil {
+			return r, err
+		}
+		all = append(all, l)
+	}
+	limits, err := limiter.NewLimits(all...)
+	r.Limits = limits
+	return r, err
+}
+
+// limitOf returns what one limit of a body says.
+func limitOf(name string, in api.Limit) (limiter.Limit, error) {
+	if err := limiter.ValidateLimitName(name); err != nil {
+		return limiter.Limit{}, err
+	}
+	l, err := config.ParseRate(in.Rate)
+	switch {
+	case err != nil:
+		return l, invalid("limit %s: %v", name, err)
+	case l.Unlimited && (in.Burst != 0 || in.MaxDebt != nil):
+		return l, invalid("limit %s: an unlimited one has neither burst nor max_debt", name)
+	case in.Burst < 0 || in.MaxDebt != nil && *in.MaxDebt < 0:
+		return l, invalid("limit %s: burst and max_debt are numbers of tokens, 0 or more", name)
+	}
+	l.Name = name
+	if in.Burst > 0 {
+		l.Capacity = in.Burst
+	}
+	if in.MaxDebt != nil {
+		if l.MaxDebt = *in.MaxDebt; l.MaxDebt == 0 {
+			l.MaxDebt = limiter.NoDebt
+		}
+	}
+	return l, l.Validate()
+}
+
+func (a *API) deleteLimits(c *call, ref limiter.Ref) (any, error) {
+	done, dry, err := c.edit(a.cfg.Now(), ref, limiter.Record{}, "")
+	if err == nil && !done.Changed {
+		err = noLimits(c, ref)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return changeOf(c, done, dry, func(r limiter.Record) *api.Limits { return limitsOf(ref, r) }), nil
+}
+
+// limitsOf returns the limits of a record as JSON.
+func limitsOf(ref limiter.Ref, r limiter.Record) *api.Limits {
+	out := &api.Limits{Limits: make(map[string]api.Limit, r.Limits.Len()), OnUnavailable: r.OnUnavailable.String(), ETag: etagOf(r)}
+	out.Level, out.Entity, out.Resource = levelOf(ref)
+	for i := range r.Limits.Len() {
+		l := r.Limits.At(i)
+		out.Limits[l.Name] = limitJSON(l)
+	}
+	return out
+}
+
+// levelOf returns the level and the names of a ref as JSON.
+func levelOf(ref limiter.Ref) (level api.Level, entity, resource *api.Name) {
+	e, r := api.Name(ref.Entity), api.Name(ref.Resource)
+	switch ref.Kind {
+	case limiter.RefSystemLimits:
+		return api.LevelSystem, nil, nil
+	case limiter.RefResourceLimits:
+		return api.LevelResource, nil, &r
+	case limiter.RefEntityLimits:
+		return api.LevelEntity, &e, &r
+	case limiter.RefEntity:
+	}
+	return api.LevelEntity, &e, nil
+}
+
+func limitJSON(l limiter.Limit) api.Limit {
+	if l.Unlimited {
+		return api.Limit{Rate: l.String()}
+	}
+	out := api.Limit{Rate: l.WithBurst(l.RefillAmount).String()}
+	if l.Capacity != l.RefillAmount {
+		out.Burst = l.Capacity
+	}
+	if debt := max(l.MaxDebt, 0); l.MaxDebt != 0 { // limiter.NoDebt is 0 in JSON
+		out.MaxDebt = &debt
+	}
+	return out
+}

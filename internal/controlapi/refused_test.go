@@ -1,0 +1,222 @@
+package controlapi_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ratelimit/ratelimit/internal/controlapi"
+	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/api"
+)
+
+const (
+	entities = "/v1/namespaces/default/entities"
+	limits   = "/v1/namespaces/default/limits"
+)
+
+// What is wrong with a request is a problem that names it, and nothing is changed.
+func TestRequestsThatAreRefused(t *testing.T) {
+	s := newServer(t, nil)
+	s.must(t, http.StatusCreated, http.MethodPut, entities+"/here", `{"name":"here"}`)
+	s.must(t, http.StatusCreated, http.MethodPut, entities+"/child", `{"parent":"here"}`)
+	many := make([]string, 0, 17)
+	for i := range 17 {
+		many = append(many, fmt.Sprintf(`"l%d":"1/day"`, i))
+	}
+	before := s.generation(t)
+	for _, test := range []struct {
+		name, method, target, body string
+		status                     int
+		kind                       api.Kind
+		detail                     string
+	}{
+		{"no such path", "GET", "/v1/entities", "", 404, api.NotFound, "/v1/openapi.json"},
+		{"no such method", "POST", entities + "/here", "{}", 405, api.Method, "DELETE, GET, HEAD, PUT"},
+		{"no such entity", "GET", entities + "/none", "", 404, api.NotFound, "no entity none"},
+		{"no such limits", "GET", limits + "/system", "", 404, api.NotFound, "the system"},
+		{"an unknown parameter", "GET", entities + "?parnt=a", "", 400, api.Invalid, `did you mean "parent"?`},
+		{"a parameter twice", "GET", entities + "?parent=a&parent=b", "", 400, api.Invalid, "2 times"},
+		{"a query that is none", "GET", entities + "?parent=%zz", "", 400, api.Invalid, "query"},
+		{"a size", "GET", entities + "?size=1001", "", 400, api.Invalid, "1 to 1000"},
+		{"a cursor", "GET", entities + "?after=x", "", 400, api.Invalid, "no cursor"},
+		{"a flag", "PUT", entities + "/e?dryRun=yes", "{}", 400, api.Invalid, "true or false"},
+		{"no JSON", "PUT", entities + "/e", "name: x", 400, api.Invalid, "body"},
+		{"half of a body", "PUT", entities + "/e", `{"name":"x"`, 400, api.Invalid, "unexpected EOF"},
+		{"two bodies", "PUT", entities + "/e", `{"name":"x"} {}`, 400, api.Invalid, "more than one value"},
+		{"an unknown member", "PUT", entities + "/e", `{"namee":"x"}`, 400, api.Invalid, `did you mean "name"?`},
+		{"another type", "PUT", entities + "/e", `{"cascade":"yes"}`, 400, api.Invalid, "cascade is a string"},
+		{"bytes", "PUT", entities + "/e", "{\"name\":\"\xff\"}", 400, api.Invalid, "UTF-8"},
+		{"another ID", "PUT", entities + "/e", `{"id":"f"}`, 400, api.Invalid, "the path says e"},
+		{"a cycle", "PUT", entities + "/here", `{"parent":"child"}`, 400, api.Invalid, "its own ancestor"},
+		{"cascade to nobody", "PUT", entities + "/e", `{"cascade":true}`, 400, api.Invalid, "parent"},
+		{"no name", "PUT", entities + "/", "{}", 404, api.NotFound, "/v1/openapi.json"},
+		{"no limits", "PUT", limits + "/system", `{"limits":{}}`, 400, api.Invalid, "DELETE"},
+		{"a rate", "PUT", limits + "/system", `{"limits":{"rpm":"5/fortnight"}}`, 400, api.Invalid, "limit rpm: a period must be"},
+		{"a limit's name", "PUT", limits + "/system", `{"limits":{"9":"5/day"}}`, 400, api.Invalid, `limit name "9"`},
+		{"wcu", "PUT", limits + "/system", `{"limits":{"wcu":"5/day"}}`, 400, api.Invalid, "reserved"},
+		{"a limit's member", "PUT", limits + "/system", `{"limits":{"rpm":{"rate":"5/day","brust":3}}}`, 400, api.Invalid, "a limit is a rate"},
+		{"a debt", "PUT", limits + "/system", `{"limits":{"rpm":{"rate":"5/day","max_debt":-1}}}`, 400, api.Invalid, "0 or more"},
+		{"a burst of what is unlimited", "PUT", limits + "/system", `{"limits":{"rpm":{"rate":"unlimited","burst":1}}}`, 400, api.Invalid, "unlimited"},
+		{"too many limits", "PUT", limits + "/system", `{"limits":{` + strings.Join(many, ",") + `}}`, 400, api.Invalid, "at most 16"},
+		{"a policy", "PUT", limits + "/system", `{"on_unavailable":"alow"}`, 400, api.Invalid, "allow, deny or local"},
+		{"a policy of a resource", "PUT", limits + "/resources/r", `{"on_unavailable":"deny"}`, 400, api.Invalid, "only the system's limits"},
+		{"another level", "PUT", limits + "/resources/r", `{"level":"system","limits":{"l":"1/day"}}`, 400, api.Invalid, "the path says resource"},
+		{"another resource", "PUT", limits + "/resources/r", `{"resource":"s","limits":{"l":"1/day"}}`, 400, api.Invalid, "resource r"},
+		{"an entity of a resource", "PUT", limits + "/resources/r", `{"entity":"s","limits":{"l":"1/day"}}`, 400, api.Invalid, "resource r"},
+		{"deleting nothing", "DELETE", entities + "/none", "", 404, api.NotFound, "none"},
+		{"deleting no limits", "DELETE", limits + "/resources/none", "", 404, api.NotFound, "none"},
+		{"the audit of two", "GET", "/v1/namespaces/default/audit?entity=a&resource=b", "", 400, api.Invalid, "not both"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := s.do(t, test.method, test.target, test.body)
+			p := problemOf(t, w)
+			if w.Code != test.status || p.Type != test.kind || !strings.Contains(p.Detail, test.detail) {
+				t.Errorf("got %d %+v, want %d %s %q", w.Code, p, test.status, test.kind, test.detail)
+			}
+		})
+	}
+	if now := s.generation(t); now != before {
+		t.Errorf("generation %d, and %d before: something was changed", now, before)
+	}
+}
+
+// endless is a body that never ends.
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = ' '
+	}
+	return len(b), nil
+}
+
+// Of a body that is too large, not much is read.
+func TestLargeBody(t *testing.T) {
+	s := newServer(t, nil)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, entities+"/e", io.LimitReader(endless{}, 100<<20))
+	r.Header.Set("Authorization", "Bearer "+s.tokens[admin.RoleAdminister])
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	s.control.ServeHTTP(w, r)
+	if p := problemOf(t, w); w.Code != http.StatusRequestEntityTooLarge || p.Type != api.TooLarge {
+		t.Errorf("got %d %+v", w.Code, p)
+	}
+	w = s.do(t, http.MethodPut, entities+"/e", `{}`, "Content-Type", "text/plain")
+	if p := problemOf(t, w); w.Code != http.StatusUnsupportedMediaType || p.Type != api.MediaType {
+		t.Errorf("text: got %d %+v", w.Code, p)
+	}
+}
+
+// A change needs the role administer, and reading any.
+func TestRoles(t *testing.T) {
+	s := newServer(t, nil)
+	s.must(t, http.StatusCreated, http.MethodPut, entities+"/e", `{}`)
+	for role, status := range map[admin.Role]int{admin.RoleRead: 403, admin.RoleOperate: 403, admin.RoleAdminister: 200} {
+		if w := s.as(t, role, http.MethodGet, entities+"/e", ""); w.Code != http.StatusOK {
+			t.Errorf("%s reads: %d %s", role, w.Code, w.Body)
+		}
+		w := s.as(t, role, http.MethodPut, entities+"/e", `{}`)
+		if w.Code != status {
+			t.Errorf("%s writes: %d %s, want %d", role, w.Code, w.Body, status)
+		}
+		if status == http.StatusForbidden {
+			if p := problemOf(t, w); p.Type != api.Forbidden {
+				t.Errorf("%s writes: %+v", role, p)
+			}
+		}
+	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/none", nil)
+	w := httptest.NewRecorder()
+	s.control.ServeHTTP(w, r)
+	if p := problemOf(t, w); w.Code != http.StatusUnauthorized || p.Type != api.Unauthorized {
+		t.Errorf("a stranger asks for a path that does not exist: %d %+v", w.Code, p)
+	}
+}
+
+// A store that keeps no audit, or offers no control, says so.
+func TestWhatAStoreDoesNotOffer(t *testing.T) {
+	memory := newServer(t, inMemory(t))
+	none, err := controlapi.New(controlapi.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		answer *httptest.ResponseRecorder
+		detail string
+	}{
+		"no audit":   {memory.do(t, http.MethodGet, "/v1/namespaces/default/audit", ""), "serve --data DIR"},
+		"no control": {routed(t, none, entities), "the store of this service"},
+	} {
+		p := problemOf(t, test.answer)
+		if test.answer.Code != http.StatusNotImplemented || p.Type != api.Unsupported || !strings.Contains(p.Detail, test.detail) {
+			t.Errorf("%s: %d %+v", name, test.answer.Code, p)
+		}
+	}
+}
+
+// routed gets a path of an API, without a control.
+func routed(t *testing.T, a *controlapi.API, path string) *httptest.ResponseRecorder {
+	t.Helper()
+	var mux http.ServeMux
+	for _, route := range a.Routes() {
+		mux.Handle(route.Pattern, route.Handler)
+	}
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+	return w
+}
+
+// A change with a precondition is made only where it holds, and the etag says so.
+func TestPreconditions(t *testing.T) {
+	s := newServer(t, nil)
+	for _, test := range []struct{ path, first, second string }{
+		{entities + "/e", `{"name":"first"}`, `{"name":"second"}`},
+		{limits + "/resources/r", `{"limits":{"l":"1/day"}}`, `{"limits":{"l":"2/day"}}`},
+	} {
+		s.must(t, 412, http.MethodPut, test.path, test.first, "If-Match", "*")
+		old := s.must(t, 201, http.MethodPut, test.path, test.first, "If-None-Match", "*").Header().Get("ETag")
+		s.must(t, 412, http.MethodPut, test.path, test.second, "If-None-Match", "*")
+		s.must(t, 400, http.MethodPut, test.path, test.second, "If-None-Match", old)
+		if got := s.must(t, 200, http.MethodGet, test.path, "").Header().Get("ETag"); got != old || old == "" {
+			t.Errorf("%s: etag %s, want %s", test.path, got, old)
+		}
+		next := s.must(t, 200, http.MethodPut, test.path, test.second, "If-Match", `"x", `+old).Header().Get("ETag")
+		s.must(t, 412, http.MethodPut, test.path, test.first, "If-Match", old)
+		s.must(t, 412, http.MethodDelete, test.path, "", "If-Match", old)
+		stale := strings.Replace(test.first, "{", `{"etag":`+strconv.Quote(old)+",", 1)
+		s.must(t, 412, http.MethodPut, test.path, stale)
+		s.must(t, 200, http.MethodPut, test.path, strings.Replace(stale, strconv.Quote(old), strconv.Quote(next), 1))
+		s.must(t, 200, http.MethodDelete, test.path, "", "If-Match", "*")
+	}
+}
+
+// Of changes to the same etag at the same time, one is made.
+func TestConcurrentChanges(t *testing.T) {
+	s := newServer(t, nil)
+	tag := s.must(t, 201, http.MethodPut, entities+"/e", `{}`).Header().Get("ETag")
+	var all sync.WaitGroup
+	codes := make([]int, 16)
+	for i := range codes {
+		all.Go(func() {
+			codes[i] = s.do(t, http.MethodPut, entities+"/e", `{"name":"`+strconv.Itoa(i)+`"}`, "If-Match", tag).Code
+		})
+	}
+	all.Wait()
+	made := 0
+	for _, code := range codes {
+		if code == http.StatusOK {
+			made++
+		} else if code != http.StatusPreconditionFailed {
+			t.Errorf("status %d", code)
+		}
+	}
+	if made != 1 {
+		t.Errorf("%d changes were made, want 1", made)
+	}
+}

@@ -1,0 +1,67 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/ratelimit/ratelimit/pkg/api"
+)
+
+// Every name comes back from its JSON, which is UTF-8.
+func TestNames(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := api.Name(rapid.SliceOf(rapid.Byte()).Draw(t, "name"))
+		text, err := json.Marshal(want)
+		var got api.Name
+		if err == nil {
+			err = json.Unmarshal(text, &got)
+		}
+		if err != nil || got != want || !utf8.Valid(text) {
+			t.Fatalf("%q became %s and then %q: %v", string(want), text, string(got), err)
+		}
+	})
+	for _, text := range []string{`1`, `{}`, `{"base64":"*"}`, `{"base64":"","x":1}`, `["a"]`} {
+		var n api.Name
+		if err := json.Unmarshal([]byte(text), &n); err == nil {
+			t.Errorf("%s is the name %q", text, string(n))
+		}
+	}
+}
+
+// Every limit comes back from its text and from its JSON.
+func TestLimits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := api.Limit{Rate: rapid.SampledFrom([]string{"1/minute", "5/30s", "unlimited"}).Draw(t, "rate"), Burst: rapid.Int64Range(0, 1<<62).Draw(t, "burst")}
+		if rapid.Bool().Draw(t, "debt") {
+			debt := rapid.Int64Range(0, 1<<62).Draw(t, "max_debt")
+			want.MaxDebt = &debt
+		}
+		parsed, err := api.ParseLimit(want.String())
+		if err != nil || parsed.String() != want.String() {
+			t.Fatalf("%s became %s: %v", want, parsed, err)
+		}
+		text, err := json.Marshal(want)
+		var got api.Limit
+		if err == nil {
+			err = json.Unmarshal(text, &got)
+		}
+		if err != nil || got.String() != want.String() {
+			t.Fatalf("%s became %s and then %s: %v", want, text, got, err)
+		}
+	})
+	for _, text := range []string{"", "1/minute burst", "1/minute burst 0", "1/minute burst -1", "1/minute burst 1 burst 2", "1/minute max_debt 1 max_debt 1", "1/minute brust 2", "burst 2"} {
+		if l, err := api.ParseLimit(text); err == nil {
+			t.Errorf("%q is the limit %+v", text, l)
+		}
+	}
+}
+
+func ExampleParseLimit() {
+	l, err := api.ParseLimit("40000/minute burst 60000")
+	fmt.Println(l.Rate, l.Burst, err)
+	// Output: 40000/minute 60000 <nil>
+}

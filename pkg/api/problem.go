@@ -1,0 +1,35 @@
+package api
+
+import "fmt"
+
+// ProblemType is the media type of a [Problem].
+const ProblemType = "application/problem+json"
+
+// Problem is an error as RFC 9457 has it.
+type Problem struct { //nolint:errname // it is what RFC 9457 calls it
+	Type   Kind   `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"` // of HTTP
+	Detail string `json:"detail"` // where the mistake is, and what would be right
+}
+
+// Error implements error.
+func (p *Problem) Error() string { return fmt.Sprintf("%d %s: %s", p.Status, p.Title, p.Detail) }
+
+// Kind is the type of a problem, a URI that does not change.
+type Kind string
+
+// The kinds of problems.
+const (
+	Invalid      Kind = "urn:ratelimit:problem:invalid"      // can never succeed
+	Unauthorized Kind = "urn:ratelimit:problem:unauthorized" // no known credential
+	Forbidden    Kind = "urn:ratelimit:problem:forbidden"    // the role does not suffice
+	NotFound     Kind = "urn:ratelimit:problem:not-found"
+	Method       Kind = "urn:ratelimit:problem:method"       // the path has other methods
+	Precondition Kind = "urn:ratelimit:problem:precondition" // the etag is not that of what is stored
+	TooLarge     Kind = "urn:ratelimit:problem:too-large"
+	MediaType    Kind = "urn:ratelimit:problem:media-type"
+	Unsupported  Kind = "urn:ratelimit:problem:unsupported" // the store of this service cannot do it
+	Unavailable  Kind = "urn:ratelimit:problem:unavailable" // nothing was applied
+	Uncertain    Kind = "urn:ratelimit:problem:uncertain"   // may have been applied
+)

@@ -1,0 +1,93 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Entity is a stored entity: a user, an API key, a project.
+type Entity struct {
+	ID        Name              `json:"id"`
+	Name      string            `json:"name,omitempty"`     // for people
+	Parent    Name              `json:"parent,omitempty"`   // ID of the parent; absent = none
+	Cascade   bool              `json:"cascade,omitempty"`  // the parent consumes what the entity consumes
+	Metadata  map[string]string `json:"metadata,omitempty"` // not interpreted
+	CreatedAt time.Time         `json:"created_at,omitzero"`
+	ETag      string            `json:"etag,omitempty"`
+}
+
+// Limits are stored limits of the system, of a resource, or of an entity for a resource.
+type Limits struct {
+	Level    Level `json:"level"`
+	Entity   *Name `json:"entity,omitempty"`   // of LevelEntity
+	Resource *Name `json:"resource,omitempty"` // of LevelResource and LevelEntity; _default_ = every other
+	// Limits are by name.
+	Limits map[string]Limit `json:"limits"`
+	// OnUnavailable is allow, deny or local, and only of LevelSystem; absent = the configuration's.
+	OnUnavailable string `json:"on_unavailable,omitempty"`
+	ETag          string `json:"etag,omitempty"`
+}
+
+// Level says whose limits are meant.
+type Level string
+
+// The levels, from the general to the special.
+const (
+	LevelSystem   Level = "system"
+	LevelResource Level = "resource"
+	LevelEntity   Level = "entity"
+)
+
+// List is one page of a list.
+type List[V any] struct {
+	Items []V    `json:"items"`
+	Next  string `json:"next,omitempty"` // the parameter after of the next page; absent = the last page
+}
+
+// Change is the outcome of a PUT or a DELETE.
+type Change[V any] struct {
+	Result Result `json:"result"`
+	DryRun bool   `json:"dry_run,omitempty"` // the result is what would have been
+	Before *V     `json:"before,omitempty"`  // absent = there was none
+	After  *V     `json:"after,omitempty"`   // absent = there is none
+}
+
+// Result is what a change did.
+type Result string
+
+// The results of changes.
+const (
+	Created   Result = "created"
+	Changed   Result = "changed"
+	Unchanged Result = "unchanged"
+	Deleted   Result = "deleted"
+)
+
+// AuditEvent is one change of entities or limits.
+type AuditEvent struct {
+	ID        string          `json:"id"`
+	Time      time.Time       `json:"time"`
+	Principal string          `json:"principal,omitempty"` // of the credential; absent = none was recorded
+	Action    string          `json:"action"`              // entity.put, entity.delete, limits.put, limits.delete, namespace.purge
+	Level     Level           `json:"level"`               // of the subject
+	Entity    *Name           `json:"entity,omitempty"`    // of LevelEntity
+	Resource  *Name           `json:"resource,omitempty"`  // of LevelResource, and of an entity's limits
+	Detail    string          `json:"detail,omitempty"`    // for people
+	Before    json.RawMessage `json:"before,omitempty"`    // an Entity or Limits; absent = none, or not recorded
+	After     json.RawMessage `json:"after,omitempty"`
+}
+
+// Status is what a service says of itself.
+type Status struct {
+	Version   string       `json:"version"`
+	Principal string       `json:"principal"` // of the request
+	Role      string       `json:"role"`      // of the principal: read, operate or administer
+	Store     string       `json:"store"`     // embedded, embedded with data, or dynamodb
+	Can       Capabilities `json:"can"`
+}
+
+// Capabilities say what the store of a service keeps, beyond entities and limits.
+type Capabilities struct {
+	Audit bool `json:"audit"`
+	Usage bool `json:"usage"`
+}

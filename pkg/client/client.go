@@ -1,0 +1,170 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/ratelimit/ratelimit/pkg/api"
+)
+
+// maxAnswer bounds an answer, in bytes: a page of 1000 entities with their metadata.
+const maxAnswer = 256 << 20
+
+// Doer sends requests; *http.Client does. It adds the credential, if one is needed.
+type Doer interface {
+	Do(req *http.Request) (*http.Response, error)
+}
+
+// Client asks one service. It is safe for concurrent use if its Doer is.
+type Client struct {
+	doer Doer
+	base string
+}
+
+// New returns a client of the service whose admin listener is at base, such as
+// https://ratelimit:8082.
+func New(doer Doer, base string) *Client {
+	return &Client{doer: doer, base: strings.TrimSuffix(base, "/")}
+}
+
+// Options are the conditions of a change.
+type Options struct {
+	DryRun      bool   // every check is made, and nothing is changed
+	IfMatch     string // the change is made only to the record with this etag; "" = to any
+	IfNoneMatch bool   // the change is made only where nothing is stored
+}
+
+// Page asks for a part of a list. The zero value asks for the first 100.
+type Page struct {
+	After string // List.Next of the page before
+	Size  int    // most items, 1 to 1000; 0 = 100
+}
+
+// Each yields the items of every page that list returns, until there is no more or an error,
+// which is yielded last.
+func Each[V any](list func(Page) (*api.List[V], error)) iter.Seq2[V, error] {
+	return func(yield func(V, error) bool) {
+		var p Page
+		for {
+			page, err := list(p)
+			if err != nil {
+				var none V
+				yield(none, err)
+				return
+			}
+			for _, v := range page.Items {
+				if !yield(v, nil) {
+					return
+				}
+			}
+			if p.After = page.Next; p.After == "" {
+				return
+			}
+		}
+	}
+}
+
+// Status returns what the service says of itself.
+func (c *Client) Status(ctx context.Context) (*api.Status, error) {
+	return send[api.Status](ctx, c, http.MethodGet, "/v1/status", nil, nil, Options{})
+}
+
+// query returns the parameters that are not empty.
+func query(p Page, params map[string]string) url.Values {
+	q := url.Values{}
+	for name, value := range params {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	if p.After != "" {
+		q.Set("after", p.After)
+	}
+	if p.Size != 0 {
+		q.Set("size", strconv.Itoa(p.Size))
+	}
+	return q
+}
+
+// send makes a request and reads its answer.
+func send[V any](ctx context.Context, c *Client, method, path string, q url.Values, body any, o Options) (*V, error) {
+	req, err := c.request(ctx, method, path, q, body, o)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.doer.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("the answer of the service was cut off: %w", err)
+	}
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // "" is none of ours
+	if resp.StatusCode/100 != 2 {
+		return nil, problemIn(resp, kind, text)
+	}
+	v := new(V)
+	if kind != "application/json" {
+		return nil, fmt.Errorf("%s does not answer like this service: its answer is %q", req.URL.Redacted(), kind)
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s does not answer like this service", req.URL.Redacted()), err)
+	}
+	return v, nil
+}
+
+func (c *Client) request(ctx context.Context, method, path string, q url.Values, body any, o Options) (*http.Request, error) {
+	if o.DryRun {
+		if q == nil {
+			q = url.Values{}
+		}
+		q.Set("dryRun", "true")
+	}
+	target := c.base + path
+	if len(q) > 0 {
+		target += "?" + q.Encode()
+	}
+	var content io.Reader = http.NoBody
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		content = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, target, content)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if o.IfMatch != "" {
+		req.Header.Set("If-Match", o.IfMatch)
+	}
+	if o.IfNoneMatch {
+		req.Header.Set("If-None-Match", "*")
+	}
+	return req, nil
+}
+
+// problemIn returns the problem that an answer is, or one made of it.
+func problemIn(resp *http.Response, kind string, text []byte) error {
+	p := &api.Problem{Status: resp.StatusCode, Title: http.StatusText(resp.StatusCode)}
+	if kind != api.ProblemType || json.Unmarshal(text, p) != nil {
+		p.Detail = fmt.Sprintf("%.200q, which is no answer of this service", text)
+	}
+	return p
+}

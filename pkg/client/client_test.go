@@ -1,0 +1,109 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ratelimit/ratelimit/internal/controlapi"
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/client"
+	"github.com/ratelimit/ratelimit/pkg/embedded"
+)
+
+// serve returns the address of a service without access control.
+func serve() (address string, stop func(), err error) {
+	store := embedded.New(embedded.Config{})
+	a, err := controlapi.New(controlapi.Config{Store: store, Now: time.Now})
+	if err != nil {
+		return "", nil, err
+	}
+	var mux http.ServeMux
+	for _, route := range a.Routes() {
+		mux.Handle(route.Pattern, route.Handler)
+	}
+	server := httptest.NewServer(&mux)
+	return server.URL, func() {
+		server.Close()
+		_ = store.Close(context.Background())
+	}, nil
+}
+
+func Example() {
+	address, stop, err := serve()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer stop()
+	ctx := context.Background()
+	n := client.New(http.DefaultClient, address).Namespace("default")
+	change, err := n.PutLimits(ctx, client.LimitsOf{Entity: "org/acme"}, api.Limits{Limits: map[string]api.Limit{"rpm": {Rate: "600/minute"}}}, client.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(change.Result)
+	_, err = n.DeleteLimits(ctx, client.LimitsOf{Resource: "gpt-4"}, client.Options{})
+	if problem, ok := errors.AsType[*api.Problem](err); ok {
+		fmt.Println(problem.Status, problem.Type)
+	}
+	// Output:
+	// created
+	// 404 urn:ratelimit:problem:not-found
+}
+
+// A list yields the items of every page, whatever their size and their names.
+func TestEach(t *testing.T) {
+	address, stop, err := serve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	n := client.New(http.DefaultClient, address+"/").Namespace("a/b")
+	want := []string{".", "..", "a b", "a%2Fb", "a/b", "k?#", "k\xff"}
+	for _, id := range want {
+		if _, err := n.PutEntity(t.Context(), api.Entity{ID: api.Name(id)}, client.Options{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for e, err := range client.Each(func(p client.Page) (*api.List[api.Entity], error) {
+		p.Size = 2
+		return n.ListEntities(t.Context(), "", p)
+	}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		one, err := n.Entity(t.Context(), e.ID)
+		if err != nil || one.ETag != e.ETag {
+			t.Errorf("%s: %+v, %v", e.ID, one, err)
+		}
+		got = append(got, string(e.ID))
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Answers that are none of the service are errors that say so.
+func TestStrangers(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"a page":       func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
+		"no JSON":      func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "application/json") },
+		"another 500":  func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "oops", http.StatusInternalServerError) },
+		"a redirect":   func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/v1/status", http.StatusFound) },
+		"half an item": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "9") },
+	} {
+		server := httptest.NewServer(answer)
+		if s, err := client.New(http.DefaultClient, server.URL).Status(t.Context()); err == nil {
+			t.Errorf("%s: %+v", name, s)
+		}
+		server.Close()
+	}
+}

@@ -1,0 +1,98 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/ratelimit/ratelimit/pkg/api"
+)
+
+// Namespace administers one namespace of a service.
+type Namespace struct {
+	client *Client
+	path   string
+}
+
+// Namespace returns the part of the client for one namespace.
+func (c *Client) Namespace(name string) *Namespace {
+	return &Namespace{client: c, path: "/v1/namespaces/" + segment(name)}
+}
+
+// segment escapes a name for a path. A name of dots would else be taken for a step.
+func segment(name string) string {
+	if name == "." || name == ".." {
+		return "%2E" + name[1:]
+	}
+	return url.PathEscape(name)
+}
+
+// Entity reads an entity.
+func (n *Namespace) Entity(ctx context.Context, id api.Name) (*api.Entity, error) {
+	return send[api.Entity](ctx, n.client, http.MethodGet, n.entity(id), nil, nil, Options{})
+}
+
+// ListEntities lists entities, or only the children of a parent if it is not empty.
+func (n *Namespace) ListEntities(ctx context.Context, parent api.Name, p Page) (*api.List[api.Entity], error) {
+	return send[api.List[api.Entity]](ctx, n.client, http.MethodGet, n.path+"/entities", query(p, map[string]string{"parent": string(parent)}), nil, Options{})
+}
+
+// PutEntity creates or replaces an entity. An ETag of it is a condition, as Options.IfMatch.
+func (n *Namespace) PutEntity(ctx context.Context, e api.Entity, o Options) (*api.Change[api.Entity], error) {
+	return send[api.Change[api.Entity]](ctx, n.client, http.MethodPut, n.entity(e.ID), nil, e, o)
+}
+
+// DeleteEntity deletes an entity and its limits.
+func (n *Namespace) DeleteEntity(ctx context.Context, id api.Name, o Options) (*api.Change[api.Entity], error) {
+	return send[api.Change[api.Entity]](ctx, n.client, http.MethodDelete, n.entity(id), nil, nil, o)
+}
+
+func (n *Namespace) entity(id api.Name) string { return n.path + "/entities/" + segment(string(id)) }
+
+// LimitsOf names limits: of an entity for a resource, of a resource without an entity, or of
+// the system without either.
+type LimitsOf struct {
+	Entity   api.Name
+	Resource api.Name // "" with an entity = _default_, every resource that has no limits of its own
+}
+
+func (n *Namespace) limits(of LimitsOf) string {
+	path := n.path + "/limits"
+	switch {
+	case of.Entity != "" && of.Resource == "":
+		return path + "/entities/" + segment(string(of.Entity)) + "/_default_"
+	case of.Entity != "":
+		return path + "/entities/" + segment(string(of.Entity)) + "/" + segment(string(of.Resource))
+	case of.Resource != "":
+		return path + "/resources/" + segment(string(of.Resource))
+	}
+	return path + "/system"
+}
+
+// Limits reads limits.
+func (n *Namespace) Limits(ctx context.Context, of LimitsOf) (*api.Limits, error) {
+	return send[api.Limits](ctx, n.client, http.MethodGet, n.limits(of), nil, nil, Options{})
+}
+
+// ListLimits lists the limits of every level, or those of an entity, for a resource, or both.
+func (n *Namespace) ListLimits(ctx context.Context, of LimitsOf, p Page) (*api.List[api.Limits], error) {
+	q := query(p, map[string]string{"entity": string(of.Entity), "resource": string(of.Resource)})
+	return send[api.List[api.Limits]](ctx, n.client, http.MethodGet, n.path+"/limits", q, nil, Options{})
+}
+
+// PutLimits creates or replaces limits.
+func (n *Namespace) PutLimits(ctx context.Context, of LimitsOf, l api.Limits, o Options) (*api.Change[api.Limits], error) {
+	return send[api.Change[api.Limits]](ctx, n.client, http.MethodPut, n.limits(of), nil, l, o)
+}
+
+// DeleteLimits deletes limits.
+func (n *Namespace) DeleteLimits(ctx context.Context, of LimitsOf, o Options) (*api.Change[api.Limits], error) {
+	return send[api.Change[api.Limits]](ctx, n.client, http.MethodDelete, n.limits(of), nil, nil, o)
+}
+
+// ListAudit lists the audit events of an entity and its limits, of a resource, or of the
+// system, the newest first.
+func (n *Namespace) ListAudit(ctx context.Context, of LimitsOf, p Page) (*api.List[api.AuditEvent], error) {
+	q := query(p, map[string]string{"entity": string(of.Entity), "resource": string(of.Resource)})
+	return send[api.List[api.AuditEvent]](ctx, n.client, http.MethodGet, n.path+"/audit", q, nil, Options{})
+}

@@ -1,0 +1,99 @@
+package embedded
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"slices"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// ListEntities implements limiter.Directory, in order of IDs.
+func (s *Store) ListEntities(ctx context.Context, namespace string, f limiter.EntityFilter, p limiter.Page) (limiter.PageOf[limiter.Entity], error) {
+	found, err := s.list(ctx, namespace, p, func(ref limiter.Ref, r limiter.Record) bool {
+		return ref.Kind == limiter.RefEntity && (f.Parent == "" || r.Entity.Parent == f.Parent)
+	})
+	page := limiter.PageOf[limiter.Entity]{Next: found.Next}
+	for _, stored := range found.Items {
+		page.Items = append(page.Items, *stored.Record.Entity)
+	}
+	return page, err
+}
+
+// ListLimits implements limiter.Directory: those of the system, of resources and of
+// entities, each in order of names.
+func (s *Store) ListLimits(ctx context.Context, namespace string, f limiter.LimitsFilter, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
+	return s.list(ctx, namespace, p, func(ref limiter.Ref, _ limiter.Record) bool { return f.Selects(ref) })
+}
+
+// list returns a page of the records that are selected.
+func (s *Store) list(ctx context.Context, namespace string, p limiter.Page, selects func(limiter.Ref, limiter.Record) bool) (page limiter.PageOf[limiter.Stored], err error) {
+	if p, err = p.Checked(); err != nil {
+		return page, err
+	}
+	after, err := parseCursor(p.After)
+	if err != nil {
+		return page, err
+	}
+	if err := s.usable(ctx); err != nil {
+		return page, err
+	}
+	first := least[limiter.Stored]{most: p.Size + 1, compare: func(a, b limiter.Stored) int { return compareRefs(a.Ref, b.Ref) }}
+	s.catalog.mu.RLock()
+	for k, r := range s.catalog.records {
+		if k.namespace == namespace && (p.After == "" || compareRefs(k.ref, after) > 0) && selects(k.ref, r) {
+			first.add(limiter.Stored{Ref: k.ref, Record: r})
+		}
+	}
+	s.catalog.mu.RUnlock()
+	if page.Items = first.sorted(); len(page.Items) > p.Size {
+		page.Items = page.Items[:p.Size]
+		page.Next = cursor(page.Items[p.Size-1].Ref)
+	}
+	return page, nil
+}
+
+// compareRefs orders limits from the general to the special, and then by names.
+func compareRefs(a, b limiter.Ref) int {
+	return cmp.Or(cmp.Compare(b.Kind, a.Kind), cmp.Compare(a.Entity, b.Entity), cmp.Compare(a.Resource, b.Resource))
+}
+
+// A cursor names the last record of a page: its kind, entity and resource.
+func cursor(ref limiter.Ref) string {
+	buf := appendText(appendText([]byte{byte(ref.Kind)}, ref.Entity), ref.Resource)
+	return base64.RawURLEncoding.EncodeToString(buf)
+}
+
+func parseCursor(text string) (ref limiter.Ref, err error) {
+	if text == "" {
+		return ref, nil
+	}
+	buf, err := base64.RawURLEncoding.DecodeString(text)
+	r := &reader{buf: buf, fault: err != nil}
+	ref.Kind = limiter.RefKind(r.byte(byte(limiter.RefSystemLimits)))
+	ref.Entity, ref.Resource = r.text(), r.text()
+	if r.fault || len(r.buf) > 0 {
+		return limiter.Ref{}, fmt.Errorf("%w: %.100q is no cursor of a page of this list", limiter.ErrInvalid, text)
+	}
+	return ref, nil
+}
+
+// least keeps the first values of many, in an order, and not much more.
+type least[V any] struct {
+	most    int
+	compare func(a, b V) int
+	kept    []V
+}
+
+func (l *least[V]) add(v V) {
+	if l.kept = append(l.kept, v); len(l.kept) == 2*l.most {
+		l.kept = l.sorted()
+	}
+}
+
+func (l *least[V]) sorted() []V {
+	slices.SortFunc(l.kept, l.compare)
+	return l.kept[:min(len(l.kept), l.most)]
+}

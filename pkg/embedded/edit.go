@@ -1,0 +1,188 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// PutEntity implements limiter.Store.
+func (s *Store) PutEntity(ctx context.Context, now time.Time, namespace string, e limiter.Entity) (limiter.Entity, error) {
+	ref := limiter.EntityRef(e.ID)
+	var stored limiter.Entity
+	err := s.change(ctx, namespace, func(c *edit) error {
+		done, err := c.amend(now, ref, func(before limiter.Record) (limiter.Record, error) {
+			version := uint64(0)
+			if before.Entity != nil {
+				version = before.Entity.Version
+			}
+			if e.Version != version {
+				return limiter.Record{}, fmt.Errorf("%w: entity %.100q has version %d, not %d", limiter.ErrConflict, e.ID, version, e.Version)
+			}
+			return limiter.Record{Entity: &e}, nil
+		})
+		if err == nil {
+			stored = *done.After.Entity
+		}
+		return err
+	})
+	stored.Metadata = maps.Clone(stored.Metadata)
+	return stored, err
+}
+
+// DeleteEntity implements limiter.Store.
+func (s *Store) DeleteEntity(ctx context.Context, namespace, id string) error {
+	return s.change(ctx, namespace, func(c *edit) error {
+		c.deleteEntity(limiter.EntityRef(strings.Clone(id)))
+		return nil
+	})
+}
+
+// PutLimits implements limiter.Store.
+func (s *Store) PutLimits(ctx context.Context, namespace string, ref limiter.Ref, r limiter.Record) error {
+	if ref.Kind == limiter.RefEntity {
+		return fmt.Errorf("%w: an entity is stored with PutEntity", limiter.ErrInvalid)
+	}
+	return s.change(ctx, namespace, func(c *edit) error {
+		_, err := c.amend(time.Time{}, ref, func(limiter.Record) (limiter.Record, error) { return r, nil })
+		return err
+	})
+}
+
+// errNothing ends a change that is not applied.
+var errNothing = errors.New("nothing to apply")
+
+// Edit implements limiter.Editor.
+func (s *Store) Edit(ctx context.Context, now time.Time, namespace string, e limiter.Edit) (done limiter.Edited, err error) {
+	err = s.change(ctx, namespace, func(c *edit) error {
+		done, err = c.amend(now, e.Ref, e.Change)
+		switch {
+		case err != nil:
+			return err
+		case !done.Changed:
+			done.After = done.Before
+			return errNothing
+		case e.DryRun:
+			return errNothing
+		}
+		return nil
+	})
+	if errors.Is(err, errNothing) {
+		err = nil
+	}
+	if err != nil {
+		return limiter.Edited{}, err
+	}
+	return done, nil
+}
+
+// edit is a change on its way.
+type edit struct {
+	catalog    *catalog
+	namespace  string
+	principal  string
+	generation uint64
+	puts       []put
+
+	action        string // "" = none that is audited
+	subject       limiter.Ref
+	detail        string
+	before, after limiter.Record
+}
+
+type put struct {
+	key    recordKey
+	record limiter.Record
+}
+
+func (e *edit) get(ref limiter.Ref) limiter.Record {
+	e.catalog.mu.RLock()
+	defer e.catalog.mu.RUnlock()
+	return e.catalog.records[recordKey{e.namespace, ref}]
+}
+
+// put stores a record, or deletes it if it is empty.
+func (e *edit) put(ref limiter.Ref, r limiter.Record) {
+	e.puts = append(e.puts, put{recordKey{e.namespace, ref}, r})
+}
+
+// say has the change audited.
+func (e *edit) say(action string, subject limiter.Ref, detail string) {
+	e.action, e.subject, e.detail = action, subject, detail
+}
+
+// amend puts the record that change makes of the one of ref, and says so.
+func (e *edit) amend(now time.Time, ref limiter.Ref, change func(limiter.Record) (limiter.Record, error)) (limiter.Edited, error) {
+	ref.Entity, ref.Resource = strings.Clone(ref.Entity), strings.Clone(ref.Resource)
+	before := e.get(ref)
+	after, err := change(before)
+	if err == nil {
+		err = after.Check(ref)
+	}
+	if err != nil {
+		return limiter.Edited{}, err
+	}
+	done := limiter.Edited{Before: before, After: after, Changed: !after.Equal(before)}
+	switch {
+	case ref.Kind == limiter.RefEntity && after.Entity == nil:
+		done.Limits = e.deleteEntity(ref)
+		done.Changed = done.Changed || done.Limits > 0
+		return done, nil
+	case ref.Kind == limiter.RefEntity:
+		done.After, err = e.entity(now, before, *after.Entity)
+		return done, err
+	case after.Empty():
+		e.say(limiter.ActionDeleteLimits, ref, "")
+	default:
+		e.say(limiter.ActionPutLimits, ref, after.Detail())
+	}
+	e.put(ref, after)
+	e.before, e.after = before, after
+	return done, nil
+}
+
+// entity puts an entity in the place of the one before, if there was one. Its version is the
+// generation that wrote it: one that is deleted and created again has another.
+func (e *edit) entity(now time.Time, before limiter.Record, put limiter.Entity) (limiter.Record, error) {
+	err := limiter.CheckHierarchy(put, func(id string) (limiter.Entity, bool) {
+		r := e.get(limiter.EntityRef(id))
+		if r.Entity == nil {
+			return limiter.Entity{}, false
+		}
+		return *r.Entity, true
+	})
+	if err != nil {
+		return limiter.Record{}, err
+	}
+	put.ID, put.Name, put.Parent = strings.Clone(put.ID), strings.Clone(put.Name), strings.Clone(put.Parent)
+	put.Metadata = maps.Clone(put.Metadata)
+	put.CreatedAt, put.Version = now, e.generation
+	if before.Entity != nil {
+		put.CreatedAt = before.Entity.CreatedAt
+	}
+	r := limiter.Record{Entity: &put}
+	ref := limiter.EntityRef(put.ID)
+	e.put(ref, r)
+	e.say(limiter.ActionPutEntity, ref, r.Detail())
+	e.before, e.after = before, r
+	return r, nil
+}
+
+// deleteEntity deletes an entity and its limits, and returns how many those are.
+func (e *edit) deleteEntity(ref limiter.Ref) int {
+	e.before = e.get(ref)
+	e.put(ref, limiter.Record{})
+	limits := e.catalog.refs(e.namespace, func(r limiter.Ref, _ limiter.Record) bool {
+		return r.Kind == limiter.RefEntityLimits && r.Entity == ref.Entity
+	})
+	for _, r := range limits {
+		e.put(r, limiter.Record{})
+	}
+	e.say(limiter.ActionDeleteEntity, ref, fmt.Sprintf("the entity and %d limits", len(limits)))
+	return len(limits)
+}

@@ -1,0 +1,80 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// ControlStore is a store that operators can use.
+type ControlStore interface {
+	limiter.Store
+	limiter.Control
+}
+
+// controlCheck is one case of RunControl, run with a store of its own.
+type controlCheck struct {
+	name  string
+	needs func(limiter.BackendCapabilities) bool // nil = nothing
+	run   func(t T, s ControlStore)
+}
+
+// RunControl holds the stores that open returns against the contract of limiter.Control,
+// each case with a fresh store, which is closed after it. A case is skipped only where the
+// store's capabilities say that its subject is not kept.
+func RunControl(t *testing.T, open func(t *testing.T) ControlStore) {
+	t.Helper()
+	for _, theme := range [][]controlCheck{editChecks(), directoryChecks(), auditChecks()} {
+		for _, c := range theme {
+			t.Run(c.name, func(t *testing.T) {
+				s := open(t)
+				defer closeStore(t, s)
+				if c.needs != nil && !c.needs(s.Capabilities()) {
+					t.Skipf("not kept by a store with the capabilities %+v", s.Capabilities())
+				}
+				c.run(t, s)
+			})
+		}
+	}
+}
+
+// operator is a caller of limiter.Control for whom every error is fatal.
+type operator struct {
+	client
+
+	store ControlStore
+}
+
+func newOperator(t T, s ControlStore) operator { return operator{newClient(t, s), s} }
+
+// edit replaces a record in namespace "ns".
+func (o operator) edit(ctx context.Context, ref limiter.Ref, r limiter.Record) limiter.Edited {
+	o.Helper()
+	done, err := o.store.Edit(ctx, at(7), "ns", limiter.Edit{Ref: ref, Change: to(r)})
+	if err != nil {
+		o.Fatalf("Edit of %+v: %v", ref, err)
+	}
+	return done
+}
+
+// to is a change to a record.
+func to(r limiter.Record) func(limiter.Record) (limiter.Record, error) {
+	return func(limiter.Record) (limiter.Record, error) { return r, nil }
+}
+
+// all returns the items of every page, each of at most size.
+func all[V any](t T, size int, list func(limiter.Page) (limiter.PageOf[V], error)) (items []V) {
+	t.Helper()
+	p := limiter.Page{Size: size}
+	for pages := 0; ; pages++ {
+		page, err := list(p)
+		if err != nil || len(page.Items) > size || pages > 10_000 {
+			t.Fatalf("page %d: %d items, error %v; want at most %d", pages, len(page.Items), err, size)
+		}
+		items = append(items, page.Items...)
+		if p.After = page.Next; p.After == "" {
+			return items
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package operate_test
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// update has the pages rewritten with the output of this run.
+var update = flag.Bool("update", false, "write the output of this run into the pages")
+
+// yamlBlock is a file of configuration in a page.
+var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
+
+// Parts of output that differ from run to run, and how pages have them.
+var (
+	timestamp = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
+	goVersion = regexp.MustCompile(`go1\.[\w.]+ \w+/\w+`)
+)
+
+func stable(text string) string {
+	text = timestamp.ReplaceAllString(text, "2026-11-22T09:00:00Z")
+	return goVersion.ReplaceAllString(text, "go1.26 linux/amd64")
+}
+
+// The page for users is true of a service with a data directory.
+func TestOperate(t *testing.T) {
+	runPage(t, filepath.Join("..", "..", "docs", "operate.md"), "--data", "data")
+}
+
+// What commands say, of a service in memory and of one with a data directory.
+func TestPages(t *testing.T) {
+	pages, err := filepath.Glob("testdata/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for _, page := range pages {
+		t.Run(filepath.Base(page), func(t *testing.T) {
+			if strings.HasPrefix(filepath.Base(page), "data-") {
+				runPage(t, page, "--data", "data")
+				return
+			}
+			t.Run("memory", func(t *testing.T) { runPage(t, page) })
+			t.Run("data", func(t *testing.T) { runPage(t, page, "--data", "data") })
+		})
+	}
+}
+
+// runPage runs the commands of a page one after the other, against a service that is started
+// with the flags.
+func runPage(t *testing.T, path string, flags ...string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := yamlBlock.FindSubmatch(text)
+	if config == nil {
+		t.Fatalf("%s has no configuration", path)
+	}
+	s := startService(t, string(config[1]), flags...)
+	got := replay(string(text), func(command string) string {
+		return stable(s.shell(t, command))
+	})
+	switch diff := cmp.Diff(strings.Split(string(text), "\n"), strings.Split(got, "\n")); {
+	case diff == "":
+	case *update:
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("%s (-page +run; -update rewrites it):\n%s", path, diff)
+	}
+}
+
+// replay returns a page with the output that run gives for each command.
+func replay(page string, run func(command string) string) string {
+	var out strings.Builder
+	console := false
+	for line := range strings.SplitAfterSeq(page, "\n") {
+		command, isCommand := strings.CutPrefix(line, "$ ")
+		switch {
+		case strings.HasPrefix(line, "```"):
+			console = line == "```console\n"
+			out.WriteString(line)
+		case console && isCommand:
+			out.WriteString(line)
+			out.WriteString(run(command))
+		case !console:
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+// shell runs a command in the directory of the service and returns what it writes.
+func (s *service) shell(t *testing.T, command string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", s.local(command))
+	cmd.Dir, cmd.Env = s.dir, s.env
+	out, err := cmd.CombinedOutput() // the exit code is shown by commands that end in echo $?
+	if len(out) == 0 && err != nil {
+		t.Errorf("%s: %v, without a word", command, err)
+	}
+	text := s.public(string(out))
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text
+}

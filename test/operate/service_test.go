@@ -1,0 +1,96 @@
+package operate_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ratelimit/ratelimit/test/envoytest"
+)
+
+// patience is how long the program may take to start.
+const patience = 20 * time.Second
+
+// publicAddress is the HTTP address that pages write.
+const publicAddress = "127.0.0.1:8080"
+
+// service is a program that answers the commands of a page.
+type service struct {
+	dir  string   // in which the service and the commands run
+	env  []string // of both
+	http string   // address
+}
+
+// startService starts the program with a configuration, in a directory of its own.
+func startService(t *testing.T, config string, flags ...string) *service {
+	t.Helper()
+	s := &service{dir: t.TempDir()}
+	bin, run := filepath.Join(s.dir, "bin"), filepath.Join(s.dir, "run")
+	program := os.Getenv(envoytest.ProgramVariable)
+	for _, err := range []error{
+		os.WriteFile(filepath.Join(s.dir, "ratelimit.yaml"), []byte(config), 0o600),
+		os.Mkdir(bin, 0o700), os.Mkdir(run, 0o700),
+		os.Symlink(program, filepath.Join(bin, "ratelimit")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	socket := filepath.Join(run, "admin.sock")
+	if slices.Contains(flags, "--data") {
+		socket = filepath.Join(s.dir, "data", "admin.sock")
+	}
+	s.env = append(os.Environ(), "RATELIMIT_SERVER=unix://"+socket, "PATH="+bin+":"+os.Getenv("PATH"), "RATELIMIT_RUN_DIR="+run, "HOME="+s.dir, "XDG_CONFIG_HOME="+s.dir, "TZ=UTC")
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, append([]string{"serve", "--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0"}, flags...)...)
+	cmd.Dir, cmd.Env = s.dir, s.env
+	out, err := cmd.StderrPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready, ended := make(chan string, 1), make(chan string, 1)
+	go func() {
+		var all strings.Builder
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			all.WriteString(lines.Text() + "\n")
+			var entry struct {
+				Message string `json:"msg"`
+				HTTP    string `json:"http"`
+			}
+			if json.Unmarshal(lines.Bytes(), &entry) == nil && entry.Message == "serving" {
+				ready <- entry.HTTP
+			}
+		}
+		_ = cmd.Wait()
+		ended <- all.String()
+	}()
+	t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
+	select {
+	case s.http = <-ready:
+	case log := <-ended:
+		ended <- ""
+		t.Fatalf("the program ended:\n%s", log)
+	case <-time.After(patience):
+		t.Fatalf("the program did not start within %v", patience)
+	}
+	return s
+}
+
+// local puts the address of the service into a command that has the usual one.
+func (s *service) local(command string) string {
+	return strings.ReplaceAll(command, publicAddress, s.http)
+}
+
+// public is the inverse of local, and hides the directory.
+func (s *service) public(output string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(output, s.http, publicAddress), s.dir, "/srv")
+}
