@@ -37,7 +37,7 @@ const (
 // clock from the moment it was made, so that it does not follow the machine's
 // clock when that is set. A nil *Clock corrects nothing. It is safe for concurrent
 // use, and may serve several clients and stores: create it with [NewClock] and set
-// it in [ClientConfig] and [Config].
+// it in [ClientConfig] and in dynamo.Config.
 //
 // A reply says that between sending and receiving it, the server's clock showed a
 // moment of the second in Date. So the server is ahead of this machine by
