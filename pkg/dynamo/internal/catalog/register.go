@@ -71,3 +71,9 @@ func (t *table) register(ctx context.Context, name string, now time.Time) (strin
 		}
 	}
 }
+
+// NamespaceID returns the id of a namespace of a table, which it registers if it is new.
+func NamespaceID(ctx context.Context, client awsdb.Client, name, namespace string, now time.Time) (string, error) {
+	t := table{client: client, name: name, loop: awsdb.Goroutines{}}
+	return t.resolve(ctx, namespace, now)
+}

@@ -1,0 +1,8 @@
+// Package iamtest holds calls of DynamoDB against policies of IAM, for tests. It knows the
+// part of IAM that the policies of this module use, and fails for any other: a condition
+// that it does not know is no condition that holds.
+//
+//   - [FromTemplate] reads a policy of a template of CloudFormation.
+//   - [Accesses] tells which permissions a call needs.
+//   - [Guard] stands in a proxy before DynamoDB Local, and refuses as DynamoDB does.
+package iamtest

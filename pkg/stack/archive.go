@@ -1,0 +1,30 @@
+package stack
+
+// addArchive adds the bucket for audit events that have expired. It is private, encrypted
+// and reached over TLS only.
+func (t *builder) addArchive() {
+	bucket := resource("AWS::S3::Bucket", object{
+		"PublicAccessBlockConfiguration": object{
+			"BlockPublicAcls": true, "BlockPublicPolicy": true, "IgnorePublicAcls": true, "RestrictPublicBuckets": true,
+		},
+		"OwnershipControls": object{"Rules": []any{object{"ObjectOwnership": "BucketOwnerEnforced"}}},
+		"BucketEncryption": object{"ServerSideEncryptionConfiguration": []any{
+			object{"ServerSideEncryptionByDefault": object{"SSEAlgorithm": "AES256"}},
+		}},
+		"LifecycleConfiguration": object{"Rules": []any{object{
+			"Id": "glacier", "Status": "Enabled",
+			"Transitions":                    []any{object{"StorageClass": "GLACIER_IR", "TransitionInDays": t.o.Aggregator.Archive.GlacierDays}},
+			"AbortIncompleteMultipartUpload": object{"DaysAfterInitiation": 7},
+		}}},
+	})
+	t.resources[logicalArchive] = kept(bucket, t.o)
+	t.resources[logicalArchive+"Policy"] = resource("AWS::S3::BucketPolicy", object{
+		"Bucket": ref(logicalArchive),
+		"PolicyDocument": object{"Version": "2012-10-17", "Statement": []any{object{
+			"Sid": "TLS", "Effect": "Deny", "Principal": "*", "Action": "s3:*",
+			"Resource":  []any{getAtt(logicalArchive, "Arn"), sub("${" + logicalArchive + ".Arn}/*")},
+			"Condition": object{"Bool": object{"aws:SecureTransport": "false"}},
+		}}},
+	})
+	t.output("AuditArchiveBucket", "Bucket of expired audit events", ref(logicalArchive))
+}

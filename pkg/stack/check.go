@@ -1,0 +1,106 @@
+package stack
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// ErrInvalid is wrapped by errors that only other options help against.
+var ErrInvalid = errors.New("invalid")
+
+const (
+	maxNamespaces = 6    // with policies of their own; a template has 51,200 bytes
+	maxDays       = 3650 // of retention
+)
+
+// logDays are the days of retention that CloudWatch allows.
+var logDays = []int{1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653}
+
+var (
+	nameForm      = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{2,127}$`)
+	idForm        = regexp.MustCompile(`^[A-Za-z0-9_-]{11}$`)
+	topicForm     = regexp.MustCompile(`^arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_.-]{1,256}$`)
+	roleForm      = regexp.MustCompile(`^arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]{1,512}$`)
+	policyForm    = regexp.MustCompile(`^arn:aws[a-z-]*:iam::(?:\d{12}|aws):policy/[\w+=,.@/-]{1,512}$`)
+	iamNameForm   = regexp.MustCompile(`^[\w+=,.@-]+$`)
+	bucketForm    = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+	windowLengths = []string{"hourly", "daily", "monthly"}
+)
+
+// checker collects the mistakes of options.
+type checker struct{ problems []error }
+
+// want notes a problem unless ok.
+func (c *checker) want(ok bool, format string, args ...any) {
+	if !ok {
+		c.problems = append(c.problems, fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...))
+	}
+}
+
+// between wants 0, for the default, or a number in a range.
+func (c *checker) between(option string, n, low, high int) {
+	c.want(n == 0 || low <= n && n <= high, "%s is %d; it must be %d to %d", option, n, low, high)
+}
+
+// Check reports every mistake in the options at once. The errors wrap [ErrInvalid].
+func (o Options) Check() error {
+	c := &checker{}
+	c.want(nameForm.MatchString(o.Name), "name is %.150q; it must be 3 to 128 letters, digits and '-', and begin with a letter", o.Name)
+	c.between("recovery_days", o.RecoveryDays, 1, 35)
+	c.tags(o.Tags)
+	c.iam(o)
+	c.alarms(o.Alarms)
+	c.aggregator(o)
+	return errors.Join(c.problems...)
+}
+
+func (c *checker) iam(o Options) {
+	i := o.IAM
+	c.want(slices.Contains([]Trust{"", TrustAccount, TrustECS, TrustEC2, TrustPods}, i.Trust), "iam.trust is %.50q; it must be account, ecs, ec2 or pods", i.Trust)
+	c.want(i.Boundary == "" || policyForm.MatchString(i.Boundary) || iamNameForm.MatchString(i.Boundary) && len(i.Boundary) <= maxPolicyName,
+		"iam.boundary is %.200q; it must be the name or the ARN of a policy", i.Boundary)
+	c.want(!i.Off || !i.Roles && len(i.Namespaces) == 0, "iam.off creates no roles and policies; iam.roles and iam.namespaces need them")
+	c.format("iam.role_format", i.RoleFormat)
+	c.format("iam.policy_format", i.PolicyFormat)
+	c.want(len(i.Namespaces) <= maxNamespaces, "iam.namespaces has %d; at most %d can have policies", len(i.Namespaces), maxNamespaces)
+	seen := map[string]bool{}
+	for _, n := range i.Namespaces {
+		c.want(n.Name != "" && len(n.Name) <= 200, "iam.namespaces has the name %.200q; it must be 1 to 200 bytes", n.Name)
+		c.want(!seen[n.Name], "iam.namespaces has %.200q twice", n.Name)
+		seen[n.Name] = true
+		c.want(n.ID == "" || idForm.MatchString(n.ID), "iam.namespaces has the id %.50q; it must be 11 letters, digits, '-' and '_'", n.ID)
+	}
+	if len(c.problems) == 0 {
+		c.names(o)
+	}
+}
+
+func (c *checker) alarms(a Alarms) {
+	c.want(a.Topic == "" || topicForm.MatchString(a.Topic), "alarms.topic is %.200q; it must be the ARN of a topic of SNS", a.Topic)
+	c.between("alarms.throttles", a.Throttles, 1, 1_000_000)
+	c.between("alarms.duration_percent", a.DurationPercent, 1, 100)
+	c.between("alarms.lag_seconds", a.LagSeconds, 1, 24*60*60)
+}
+
+func (c *checker) aggregator(o Options) {
+	a := o.Aggregator
+	c.between("aggregator.memory_mib", a.MemoryMiB, 128, 3008)
+	c.between("aggregator.timeout_seconds", a.TimeoutSeconds, 1, 900)
+	c.want(a.LogDays == 0 || slices.Contains(logDays, a.LogDays), "aggregator.log_days is %d; CloudWatch allows %s", a.LogDays, strings.Trim(fmt.Sprint(logDays), "[]"))
+	c.between("aggregator.usage_days", a.UsageDays, 1, maxDays)
+	c.between("aggregator.audit_days", a.AuditDays, 1, maxDays)
+	c.between("aggregator.archive.glacier_days", a.Archive.GlacierDays, 1, maxDays)
+	c.want(a.RoleARN == "" || roleForm.MatchString(a.RoleARN), "aggregator.role_arn is %.200q; it must be the ARN of a role", a.RoleARN)
+	for i, w := range a.Windows {
+		c.want(slices.Contains(windowLengths, w), "aggregator.windows has %.50q; it must be hourly, daily or monthly", w)
+		c.want(!slices.Contains(a.Windows[:i], w), "aggregator.windows has %.50q twice", w)
+	}
+	c.want((a.Code.Bucket == "") == (a.Code.Key == ""), "aggregator.code needs a bucket and a key, or neither")
+	c.want(a.Code.Bucket == "" || bucketForm.MatchString(a.Code.Bucket), "aggregator.code.bucket is %.100q; it must be the name of a bucket of S3", a.Code.Bucket)
+	c.want(len(a.Code.Key) <= 1024 && len(a.Code.Version) <= 1024, "aggregator.code: key and version must be at most 1024 bytes")
+	c.want(a.Code.Version == "" || a.Code.Key != "", "aggregator.code.version needs a bucket and a key")
+	c.want(!a.On || !o.IAM.Off || a.RoleARN != "", "aggregator.on with iam.off needs aggregator.role_arn, a role that exists")
+}

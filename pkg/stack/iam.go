@@ -1,0 +1,100 @@
+package stack
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+// addIAM adds the policies, and the roles that are asked for.
+func (t *builder) addIAM() {
+	if t.o.IAM.Off {
+		return
+	}
+	whole := t.scope(anySpace)
+	for _, a := range accesses() {
+		policy := a.logical + "Policy"
+		t.policy(policy, a.component, "", a.document(whole))
+		if t.o.IAM.Roles {
+			t.role(a.logical+"Role", a.component, t.trust(), object{"ManagedPolicyArns": []any{ref(policy)}})
+		}
+	}
+	for _, n := range t.o.IAM.Namespaces {
+		if n.ID == "" {
+			continue
+		}
+		for _, a := range accesses() {
+			t.policy(a.logical+"Policy"+n.logical(), a.component+"-"+n.ID, fmt.Sprintf(" of the namespace %.40q", n.Name), a.document(t.scope(n.ID)))
+		}
+	}
+}
+
+func (t *builder) scope(space string) scope {
+	return scope{table: getAtt(logicalTable, "Arn"), indexes: sub("${" + logicalTable + ".Arn}/index/*"), space: space}
+}
+
+// maxLogicalName is how much of a namespace's name stands in logical names.
+const maxLogicalName = 40
+
+// logical returns the namespace's part of logical names: the letters and digits of its name,
+// for people, and a hash of its id, to be unlike any other.
+func (n Namespace) logical() string {
+	var b strings.Builder
+	for _, r := range n.Name {
+		if b.Len() < maxLogicalName && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9') {
+			b.WriteRune(r)
+		}
+	}
+	sum := sha256.Sum256([]byte(n.ID))
+	return b.String() + hex.EncodeToString(sum[:8])
+}
+
+// policy adds a managed policy, with an output for its ARN.
+func (t *builder) policy(logical, component, about string, document policyDocument) {
+	properties := object{"PolicyDocument": document}
+	if name := t.o.PolicyName(component); name != "" {
+		properties["ManagedPolicyName"] = name
+	}
+	t.resources[logical] = resource("AWS::IAM::ManagedPolicy", properties)
+	t.output(logical+"Arn", "ARN of the policy "+component+about, ref(logical))
+}
+
+// role adds a role, with an output for its ARN.
+func (t *builder) role(logical, component string, trust policyStatement, properties object) {
+	properties["AssumeRolePolicyDocument"] = object{"Version": "2012-10-17", "Statement": []any{trust}}
+	if name := t.o.RoleName(component); name != "" {
+		properties["RoleName"] = name
+	}
+	if boundary := t.o.IAM.Boundary; strings.HasPrefix(boundary, "arn:") {
+		properties["PermissionsBoundary"] = boundary
+	} else if boundary != "" {
+		properties["PermissionsBoundary"] = sub("arn:${AWS::Partition}:iam::${AWS::AccountId}:policy/" + boundary)
+	}
+	t.resources[logical] = resource("AWS::IAM::Role", properties)
+	t.output(logical+"Arn", "ARN of the role "+component, getAtt(logical, "Arn"))
+}
+
+// policyStatement is one that says which callers may assume a role.
+type policyStatement = object
+
+// trust returns which callers may assume the roles.
+func (t *builder) trust() policyStatement {
+	switch t.o.IAM.Trust {
+	case TrustECS:
+		return assumedBy("ecs-tasks.amazonaws.com", "sts:AssumeRole")
+	case TrustEC2:
+		return assumedBy("ec2.amazonaws.com", "sts:AssumeRole")
+	case TrustPods:
+		return assumedBy("pods.eks.amazonaws.com", "sts:AssumeRole", "sts:TagSession")
+	case TrustAccount:
+	}
+	return policyStatement{
+		"Effect": "Allow", "Action": []string{"sts:AssumeRole"},
+		"Principal": object{"AWS": sub("arn:${AWS::Partition}:iam::${AWS::AccountId}:root")},
+	}
+}
+
+func assumedBy(service string, actions ...string) policyStatement {
+	return policyStatement{"Effect": "Allow", "Action": actions, "Principal": object{"Service": service}}
+}

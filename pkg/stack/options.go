@@ -1,0 +1,151 @@
+package stack
+
+// Options are those of one stack. The zero value of each field but Name is its default.
+// [Options.Check] says which values are allowed.
+type Options struct {
+	// Name is of the stack and of its table: 3 to 128 letters, digits and '-', first a letter.
+	Name string `json:"name"`
+	// Tags are put on the stack, and by CloudFormation on all that is in it.
+	Tags map[string]string `json:"tags,omitempty"`
+	// DeletionProtection has DynamoDB refuse to delete the table, and keeps the table and the
+	// archive when the stack is deleted.
+	DeletionProtection bool `json:"deletion_protection,omitempty"`
+	// RecoveryDays is how many days back the table can be restored, 1 to 35; 0 = not at all.
+	RecoveryDays int `json:"recovery_days,omitempty"`
+
+	IAM        IAM        `json:"iam"`
+	Alarms     Alarms     `json:"alarms"`
+	Aggregator Aggregator `json:"aggregator"`
+}
+
+// IAM are the options of policies and roles.
+type IAM struct {
+	// Off creates no policy and no role, for accounts that allow neither.
+	Off bool `json:"off,omitempty"`
+	// Roles creates a role beside each policy of the whole table.
+	Roles bool `json:"roles,omitempty"`
+	// Trust says which callers may assume the roles: [TrustAccount] by default.
+	Trust Trust `json:"trust,omitempty"`
+	// Boundary is the permission boundary of all roles: the name of a policy, or its ARN.
+	Boundary string `json:"boundary,omitempty"`
+	// RoleFormat and PolicyFormat name roles and policies; {} stands for the default name.
+	// Without one CloudFormation chooses names.
+	RoleFormat   string `json:"role_format,omitempty"`
+	PolicyFormat string `json:"policy_format,omitempty"`
+	// Namespaces have policies of their own, at most 6.
+	Namespaces []Namespace `json:"namespaces,omitempty"`
+}
+
+// Namespace is one that is registered when the stack is deployed, and has policies.
+type Namespace struct {
+	Name string `json:"name"`
+	// ID is the namespace's in the table's keys: 11 letters, digits, '-' and '_'. "" = not
+	// registered yet; there are no policies for it.
+	ID string `json:"id,omitempty"`
+}
+
+// Trust says which callers may assume a role.
+type Trust string
+
+// The callers that may assume a role.
+const (
+	TrustAccount Trust = "account" // principals of the account, as their own policies allow
+	TrustECS     Trust = "ecs"     // tasks of ECS
+	TrustEC2     Trust = "ec2"     // instances of EC2
+	TrustPods    Trust = "pods"    // pods of EKS, by Pod Identity
+)
+
+// Alarms are the options of CloudWatch's alarms.
+type Alarms struct {
+	// Off creates no alarm.
+	Off bool `json:"off,omitempty"`
+	// Topic is the ARN of a topic of SNS that alarms are sent to; "" = none.
+	Topic string `json:"topic,omitempty"`
+	// Throttles is how many throttled calls in a minute raise the table's alarms; 0 = 1.
+	Throttles int `json:"throttles,omitempty"`
+	// DurationPercent is the share of the aggregator's timeout that raises its alarm, 1 to 100; 0 = 80.
+	DurationPercent int `json:"duration_percent,omitempty"`
+	// LagSeconds is how old a record of the stream may be, 1 to 86400; 0 = 300.
+	LagSeconds int `json:"lag_seconds,omitempty"`
+}
+
+// Aggregator are the options of the function that reads the table's stream.
+type Aggregator struct {
+	// On creates the function. It needs Code.
+	On   bool `json:"on,omitempty"`
+	Code Code `json:"code"`
+	// RoleARN is of an existing role for the function; "" = the stack creates one.
+	RoleARN string `json:"role_arn,omitempty"`
+	// MemoryMiB is 128 to 3008; 0 = 256. TimeoutSeconds is 1 to 900; 0 = 60.
+	MemoryMiB      int `json:"memory_mib,omitempty"`
+	TimeoutSeconds int `json:"timeout_seconds,omitempty"`
+	// LogDays is how long its log is kept: a number of days that CloudWatch allows; 0 = 30.
+	LogDays int `json:"log_days,omitempty"`
+	// Tracing has X-Ray trace the function.
+	Tracing bool `json:"tracing,omitempty"`
+
+	// Windows of usage: hourly, daily, monthly; none = hourly and daily.
+	Windows []string `json:"windows,omitempty"`
+	// UsageDays and AuditDays are how long usage and audit events are kept, 1 to 3650; 0 = 90.
+	UsageDays int `json:"usage_days,omitempty"`
+	AuditDays int `json:"audit_days,omitempty"`
+
+	Archive Archive `json:"archive"`
+}
+
+// Code is where the function's artifact is: a ZIP file in S3 with an executable bootstrap
+// for Linux on arm64. Where Bucket and Key are empty, they are parameters of the template.
+type Code struct {
+	Bucket  string `json:"bucket,omitempty"`
+	Key     string `json:"key,omitempty"`
+	Version string `json:"version,omitempty"` // of the object; "" = the newest
+}
+
+// Archive are the options of the bucket for audit events that have expired.
+type Archive struct {
+	// Off creates no bucket.
+	Off bool `json:"off,omitempty"`
+	// GlacierDays is after how many days objects move to Glacier Instant Retrieval, 1 to 3650; 0 = 90.
+	GlacierDays int `json:"glacier_days,omitempty"`
+}
+
+// Defaults of options that are 0.
+const (
+	defaultThrottles       = 1
+	defaultDurationPercent = 80
+	defaultLagSeconds      = 300
+	defaultMemoryMiB       = 256
+	defaultTimeoutSeconds  = 60
+	defaultLogDays         = 30
+	defaultKeptDays        = 90
+	defaultGlacierDays     = 90
+)
+
+// withDefaults returns the options with every default in place.
+func (o Options) withDefaults() Options {
+	for _, field := range []struct {
+		value    *int
+		fallback int
+	}{
+		{&o.Alarms.Throttles, defaultThrottles},
+		{&o.Alarms.DurationPercent, defaultDurationPercent},
+		{&o.Alarms.LagSeconds, defaultLagSeconds},
+		{&o.Aggregator.MemoryMiB, defaultMemoryMiB},
+		{&o.Aggregator.TimeoutSeconds, defaultTimeoutSeconds},
+		{&o.Aggregator.LogDays, defaultLogDays},
+		{&o.Aggregator.UsageDays, defaultKeptDays},
+		{&o.Aggregator.AuditDays, defaultKeptDays},
+		{&o.Aggregator.Archive.GlacierDays, defaultGlacierDays},
+	} {
+		if *field.value == 0 {
+			*field.value = field.fallback
+		}
+	}
+	if o.IAM.Trust == "" {
+		o.IAM.Trust = TrustAccount
+	}
+	if len(o.Aggregator.Windows) == 0 {
+		o.Aggregator.Windows = []string{"hourly", "daily"}
+	}
+	return o
+}

@@ -1,0 +1,307 @@
+package stack_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gopkg.in/yaml.v3"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo"
+	"github.com/ratelimit/ratelimit/pkg/stack"
+)
+
+// template is a rendered one, as tests read it.
+type template struct {
+	Parameters map[string]any `json:"Parameters"`
+	Resources  map[string]struct {
+		Type           string         `json:"Type"`
+		DeletionPolicy string         `json:"DeletionPolicy"`
+		Properties     map[string]any `json:"Properties"`
+	} `json:"Resources"`
+	Outputs map[string]any `json:"Outputs"`
+}
+
+func rendered(t *testing.T, o stack.Options) template {
+	t.Helper()
+	r, err := stack.Render(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := r.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got template
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// everything has every option that adds something.
+func everything() stack.Options {
+	return stack.Options{
+		Name: "limits", Tags: map[string]string{"team": "edge"}, DeletionProtection: true, RecoveryDays: 7,
+		IAM: stack.IAM{
+			Roles: true, Trust: stack.TrustPods, Boundary: "boundary", RoleFormat: "r-{}", PolicyFormat: "p-{}",
+			Namespaces: []stack.Namespace{{Name: "web", ID: "abcdefghijk"}, {Name: "später", ID: "-_cdefghijk"}},
+		},
+		Alarms: stack.Alarms{Topic: "arn:aws:sns:eu-central-1:123456789012:pages", Throttles: 10, DurationPercent: 50, LagSeconds: 60},
+		Aggregator: stack.Aggregator{
+			On: true, Code: stack.Code{Bucket: "code", Key: "a.zip", Version: "v1"}, MemoryMiB: 512, TimeoutSeconds: 30, LogDays: 7,
+			Tracing: true, Windows: []string{"monthly"}, UsageDays: 400, AuditDays: 30, Archive: stack.Archive{GlacierDays: 10},
+		},
+	}
+}
+
+// at returns what a path of keys and positions leads to.
+func at(t *testing.T, value any, path ...any) any {
+	t.Helper()
+	for _, step := range path {
+		switch key := step.(type) {
+		case string:
+			value = value.(map[string]any)[key]
+		case int:
+			value = value.([]any)[key]
+		}
+	}
+	return value
+}
+
+// The table is the one that the program itself creates.
+func TestTable(t *testing.T) {
+	properties := rendered(t, stack.Options{Name: "limits"}).Resources["Table"].Properties
+	text, err := json.Marshal(dynamo.TableInput("limits"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want map[string]any
+	if err := json.Unmarshal(text, &want); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"TableName", "BillingMode", "AttributeDefinitions", "KeySchema"} {
+		if diff := cmp.Diff(want[key], properties[key]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", key, diff)
+		}
+	}
+	for i, index := range want["GlobalSecondaryIndexes"].([]any) {
+		for _, key := range []string{"IndexName", "KeySchema"} {
+			if diff := cmp.Diff(at(t, index, key), at(t, properties, "GlobalSecondaryIndexes", i, key)); diff != "" {
+				t.Errorf("index %d, %s (-want +got):\n%s", i, key, diff)
+			}
+		}
+		if want, got := at(t, index, "Projection", "ProjectionType"), at(t, properties, "GlobalSecondaryIndexes", i, "Projection", "ProjectionType"); want != got {
+			t.Errorf("index %d: projection %v, want %v", i, got, want)
+		}
+	}
+	if got := at(t, properties, "StreamSpecification", "StreamViewType"); got != "NEW_AND_OLD_IMAGES" {
+		t.Errorf("stream: %v", got)
+	}
+	if diff := cmp.Diff(map[string]any{"AttributeName": "ttl", "Enabled": true}, properties["TimeToLiveSpecification"]); diff != "" {
+		t.Errorf("time to live:\n%s", diff)
+	}
+	if strings.Contains(fmt.Sprint(properties), "<nil>") {
+		t.Errorf("null in %v", properties)
+	}
+}
+
+// Protection and recovery are off until they are asked for.
+func TestProtection(t *testing.T) {
+	table := rendered(t, stack.Options{Name: "limits"}).Resources["Table"]
+	if _, on := table.Properties["PointInTimeRecoverySpecification"]; on || table.DeletionPolicy != "Delete" || table.Properties["DeletionProtectionEnabled"] != false {
+		t.Errorf("by default: %+v", table)
+	}
+	table = rendered(t, everything()).Resources["Table"]
+	if diff := cmp.Diff(map[string]any{"PointInTimeRecoveryEnabled": true, "RecoveryPeriodInDays": 7.0}, table.Properties["PointInTimeRecoverySpecification"]); diff != "" {
+		t.Errorf("recovery:\n%s", diff)
+	}
+	if table.DeletionPolicy != "RetainExceptOnCreate" || table.Properties["DeletionProtectionEnabled"] != true {
+		t.Errorf("protected: %s, %v", table.DeletionPolicy, table.Properties["DeletionProtectionEnabled"])
+	}
+}
+
+// names returns the logical names of the resources of a type.
+func (got template) names(kind string) string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(got.Resources)) {
+		if got.Resources[name].Type == kind {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+func TestAlarms(t *testing.T) {
+	const table = "ReadThrottlesAlarm SystemErrorsAlarm WriteThrottlesAlarm"
+	if got := rendered(t, stack.Options{Name: "limits"}).names("AWS::CloudWatch::Alarm"); got != table {
+		t.Errorf("by default: got %s, want %s", got, table)
+	}
+	if got := rendered(t, stack.Options{Name: "limits", Alarms: stack.Alarms{Off: true}}).names("AWS::CloudWatch::Alarm"); got != "" {
+		t.Errorf("without alarms: %s", got)
+	}
+	got := rendered(t, everything())
+	const all = "AggregatorDeadLettersAlarm AggregatorDurationAlarm AggregatorErrorsAlarm AggregatorLagAlarm AggregatorThrottlesAlarm " + table
+	if names := got.names("AWS::CloudWatch::Alarm"); names != all {
+		t.Errorf("got %s, want %s", names, all)
+	}
+	for name, threshold := range map[string]float64{
+		"WriteThrottlesAlarm": 10, "AggregatorDurationAlarm": 15_000, "AggregatorLagAlarm": 60_000, "AggregatorErrorsAlarm": 1,
+	} {
+		properties := got.Resources[name].Properties
+		if properties["Threshold"] != threshold {
+			t.Errorf("%s: threshold %v, want %v", name, properties["Threshold"], threshold)
+		}
+		if diff := cmp.Diff([]any{"arn:aws:sns:eu-central-1:123456789012:pages"}, properties["AlarmActions"]); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestRoles(t *testing.T) {
+	if got := rendered(t, stack.Options{Name: "limits"}); got.names("AWS::IAM::ManagedPolicy") != "FullPolicy ReadOnlyPolicy TakeOnlyPolicy" || got.names("AWS::IAM::Role") != "" {
+		t.Errorf("by default: %s; %s", got.names("AWS::IAM::ManagedPolicy"), got.names("AWS::IAM::Role"))
+	}
+	off := rendered(t, stack.Options{Name: "limits", IAM: stack.IAM{Off: true}, Aggregator: stack.Aggregator{On: true, RoleARN: "arn:aws:iam::123456789012:role/x"}})
+	if off.names("AWS::IAM::ManagedPolicy") != "" || off.names("AWS::IAM::Role") != "" || off.Resources["Aggregator"].Properties["Role"] != "arn:aws:iam::123456789012:role/x" {
+		t.Errorf("without IAM: %v", off.Resources)
+	}
+	all := rendered(t, everything())
+	if got, want := all.names("AWS::IAM::Role"), "AggregatorRole FullRole ReadOnlyRole TakeOnlyRole"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	role := all.Resources["TakeOnlyRole"].Properties
+	if role["RoleName"] != "r-limits-take-only" || at(t, role, "PermissionsBoundary", "Fn::Sub") != "arn:${AWS::Partition}:iam::${AWS::AccountId}:policy/boundary" {
+		t.Errorf("the role: %v", role)
+	}
+	if got := at(t, role, "AssumeRolePolicyDocument", "Statement", 0, "Principal", "Service"); got != "pods.eks.amazonaws.com" {
+		t.Errorf("it trusts %v", got)
+	}
+	if got := strings.Fields(all.names("AWS::IAM::ManagedPolicy")); len(got) != 9 {
+		t.Errorf("policies: got %v, want three for the table and three for each namespace", got)
+	}
+}
+
+// Each option of the aggregator is in the template.
+func TestAggregator(t *testing.T) {
+	if got := rendered(t, stack.Options{Name: "limits"}); got.names("AWS::Lambda::Function") != "" || len(got.Parameters) != 0 {
+		t.Errorf("by default: %v", got)
+	}
+	got := rendered(t, everything())
+	function := got.Resources["Aggregator"].Properties
+	for _, test := range []struct {
+		path []any
+		want any
+	}{
+		{[]any{"MemorySize"}, 512.0},
+		{[]any{"Timeout"}, 30.0},
+		{[]any{"TracingConfig", "Mode"}, "Active"},
+		{[]any{"Code", "S3ObjectVersion"}, "v1"},
+		{[]any{"Environment", "Variables", "RATELIMIT_WINDOWS"}, "monthly"},
+		{[]any{"Environment", "Variables", "RATELIMIT_USAGE_DAYS"}, "400"},
+		{[]any{"Environment", "Variables", "RATELIMIT_AUDIT_DAYS"}, "30"},
+		{[]any{"Environment", "Variables", "RATELIMIT_ARCHIVE_BUCKET", "Ref"}, "AuditArchive"},
+	} {
+		if got := at(t, function, test.path...); got != test.want {
+			t.Errorf("%v: got %v, want %v", test.path, got, test.want)
+		}
+	}
+	if days := got.Resources["AggregatorLog"].Properties["RetentionInDays"]; days != 7.0 {
+		t.Errorf("log: %v days", days)
+	}
+	rule := at(t, got.Resources["AuditArchive"].Properties, "LifecycleConfiguration", "Rules", 0, "Transitions", 0)
+	if diff := cmp.Diff(map[string]any{"StorageClass": "GLACIER_IR", "TransitionInDays": 10.0}, rule); diff != "" {
+		t.Errorf("archive:\n%s", diff)
+	}
+	o := everything()
+	o.Aggregator.Code, o.Aggregator.Archive.Off = stack.Code{}, true
+	got = rendered(t, o)
+	if len(got.Parameters) != 2 || got.names("AWS::S3::Bucket") != "" || len(at(t, got.Resources["AggregatorSource"].Properties, "FilterCriteria", "Filters").([]any)) != 1 {
+		t.Errorf("without code and archive: %v, %s", got.Parameters, got.names("AWS::S3::Bucket"))
+	}
+}
+
+// As many namespaces as are allowed fit into a template, and every policy into IAM's limit.
+func TestSizes(t *testing.T) {
+	o := everything()
+	o.IAM.Namespaces = nil
+	for i := range 6 {
+		o.IAM.Namespaces = append(o.IAM.Namespaces, stack.Namespace{Name: strings.Repeat("n", 199) + strconv.Itoa(i), ID: fmt.Sprintf("abcdefghij%d", i)})
+	}
+	got := rendered(t, o)
+	for name, r := range got.Resources {
+		if r.Type != "AWS::IAM::ManagedPolicy" {
+			continue
+		}
+		text, err := json.Marshal(r.Properties["PolicyDocument"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if size := len(text) + 6*80; size > 6144 { // references become ARNs
+			t.Errorf("%s has about %d characters; IAM allows 6144", name, size)
+		}
+	}
+	o.IAM.Namespaces = append(o.IAM.Namespaces, stack.Namespace{Name: "one more"})
+	wantProblems(t, o, []string{"has 7; at most 6"})
+}
+
+// YAML and JSON are the same template.
+func TestYAML(t *testing.T) {
+	r, err := stack.Render(everything())
+	if err != nil {
+		t.Fatal(err)
+	}
+	asYAML, err := r.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	asJSON, err := r.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var one, other any
+	if err := yaml.Unmarshal(asYAML, &one); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(asJSON, &other); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(other, one); diff != "" {
+		t.Errorf("(-JSON +YAML):\n%s", diff)
+	}
+}
+
+// A template is the same each time: CloudFormation sees a change only where there is one.
+func TestRenderIsStable(t *testing.T) {
+	var texts [2]string
+	for i := range texts {
+		r, err := stack.Render(everything())
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := r.JSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[i] = string(text)
+	}
+	if texts[0] != texts[1] {
+		t.Error("two renderings differ")
+	}
+}
+
+func ExampleRender() {
+	r, err := stack.Render(stack.Options{Name: "limits", RecoveryDays: 7})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	text, err := r.YAML()
+	fmt.Println(strings.Contains(string(text), "RecoveryPeriodInDays: 7"), err)
+	// Output: true <nil>
+}
