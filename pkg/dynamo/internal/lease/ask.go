@@ -6,18 +6,30 @@ import "math"
 // further one is planned.
 const mostOpen = 4
 
-// Wake returns when Ask is to be called next, if no request comes.
+// Wake returns when Ask is to be called next, if no request comes. It changes with each
+// call of Ask, Seen, Failed and Settle.
 func (h *Holder) Wake() int64 {
 	switch {
-	case h.state.InFlight():
+	case h.state.InFlight() || len(h.cands) > mostOpen:
 		return forever
-	case !h.serves:
-		if h.view.HasOwn || h.wish > 0 {
-			return h.pace.next
-		}
+	case h.serves && h.keeps() && h.recalled(): // the return waits for Settle
+		return forever
+	case h.serves && (h.keeps() || h.recalled()):
+		return h.pace.next
+	case h.serves:
+		return min(h.pace.next, h.idleAt(), h.fallsAt())
+	case h.view.HasOwn && h.view.Own.Demand == Wish:
+		return max(h.pace.next, h.wish)
+	case h.view.HasOwn || h.wish > 0:
+		return h.pace.next
+	default:
 		return forever
 	}
-	return min(h.pace.next, h.idleAt(), h.fallsAt())
+}
+
+// recalled reports whether the lease is to be returned, as far as the last call told.
+func (h *Holder) recalled() bool {
+	return h.recall || h.policy.None || h.wish > 0 || h.asked > 0
 }
 
 // Due reports whether Ask is to be called now. It is cheap: it is asked after each request.
@@ -119,6 +131,12 @@ func (h *Holder) Ask(now int64, c Clock, draw float64) (*Plan, bool) {
 // plan fills in the lease write that is due, and reports whether one is.
 func (h *Holder) plan(p *Plan) bool {
 	due := p.Now >= h.pace.next
+	if p.Now >= h.wish {
+		h.wish = 0
+	}
+	if p.Now >= h.asked {
+		h.asked = 0
+	}
 	switch {
 	case h.returning(p.Now):
 		return h.planRecall(p)

@@ -25,6 +25,7 @@ type chaos struct {
 	reaped  int
 	large   int
 	unknown int // outcomes that were not known
+	stuck   int // most of any replica
 }
 
 // booking is a number of millitokens that a caller got, or gave back, at a time.
@@ -45,6 +46,7 @@ type member struct {
 	behind   int64 // ms that the wall clock is behind
 	era      uint64
 	reaping  bool
+	stuck    int     // wakes in a row that had nothing to do, and were due again at once
 	admitted []int64 // of each limit, by the lease, to give back from
 }
 
@@ -126,6 +128,9 @@ func TestNoWindowHasMoreThanTheLimit(t *testing.T) {
 			c.run(40_000)
 			if l, over := c.over(); over > 0 {
 				t.Errorf("limit %d: %d millitokens over", l, over)
+			}
+			if c.stuck > 5 {
+				t.Errorf("%d wakes in a row with nothing to do", c.stuck)
 			}
 			total.local += c.local
 			total.ended += c.ended

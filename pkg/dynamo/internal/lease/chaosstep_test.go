@@ -123,8 +123,13 @@ func (c *chaos) ask(m *member) {
 	holder := m.holder
 	p, ok := holder.Ask(c.now, c.clock(m), c.random.Float64())
 	if !ok {
+		if m.stuck++; holder.Wake() > c.now {
+			m.stuck = 0
+		}
+		c.stuck = max(c.stuck, m.stuck)
 		return
 	}
+	m.stuck = 0
 	if c.one(50) {
 		holder.Failed(c.now, p, false) // it is not sent
 		return

@@ -7,7 +7,10 @@ const (
 	foldEvery    = 10    // ms
 	shortestAge  = 5.0   // ms that the first requests are taken to have come in
 	forgetAfter  = 1000  // ms without a request after which the demand is a new one
-	leastAsked   = 4     // requests of a demand that is worth a lease
+	slowMemory   = 1000.0
+	leastAtOnce  = 2.0 // requests of the last moments that are worth a lease
+	leastSteady  = 8.0 // requests of the last second that are
+	leastAsked   = 3   // requests of a demand that is worth one, at least
 )
 
 // Demand is what callers ask of a bucket, admitted or not: an average that forgets with
@@ -20,6 +23,7 @@ type Demand struct {
 	at    int64     // up to which sums are faded
 	asked int       // requests since began, at most leastAsked
 	sums  []average // by limit, and the requests at the end
+	slow  average   // requests, over a longer time
 }
 
 // average is a sum that fades, and what came since it was last faded.
@@ -37,6 +41,7 @@ func newDemand(limits int) Demand {
 func (d *Demand) count(now int64, draws []Draw) {
 	if d.asked == 0 || now-d.last > forgetAfter {
 		clear(d.sums)
+		d.slow = average{}
 		d.began, d.at, d.asked = now, now, 0
 	}
 	if now-d.at >= foldEvery {
@@ -44,6 +49,7 @@ func (d *Demand) count(now int64, draws []Draw) {
 	}
 	d.last, d.asked = max(d.last, now), min(d.asked+1, leastAsked)
 	d.sums[len(d.sums)-1].added++
+	d.slow.added++
 	for _, draw := range draws {
 		a := &d.sums[draw.Limit]
 		a.added += min(draw.Take, math.MaxInt64-a.added)
@@ -52,7 +58,8 @@ func (d *Demand) count(now int64, draws []Draw) {
 
 // fold fades the sums up to a time.
 func (d *Demand) fold(now int64) {
-	half := halfFade(now - d.at)
+	half := halfFade(now-d.at, demandMemory)
+	d.slow.sum, d.slow.added = d.slow.faded(halfFade(now-d.at, slowMemory)), 0
 	for i := range d.sums {
 		a := &d.sums[i]
 		a.sum, a.added = a.faded(half), 0
@@ -60,8 +67,8 @@ func (d *Demand) fold(now int64) {
 	d.at = now
 }
 
-// halfFade returns by how much half of a time fades a sum.
-func halfFade(ms int64) float64 { return math.Exp(-float64(ms) / 2 / demandMemory) }
+// halfFade returns by how much half of a time fades a sum with a memory.
+func halfFade(ms int64, memory float64) float64 { return math.Exp(-float64(max(ms, 0)) / 2 / memory) }
 
 // faded returns the sum after a time; what was added came in the middle of it.
 func (a *average) faded(half float64) float64 { return (a.sum*half + float64(a.added)) * half }
@@ -76,7 +83,17 @@ func (d *Demand) of(i int, now int64) float64 {
 	if d.asked == 0 {
 		return 0
 	}
-	sum := d.sums[i].faded(halfFade(max(now-d.at, 0)))
+	sum := d.sums[i].faded(halfFade(now-d.at, demandMemory))
 	age := max(float64(now-d.began), shortestAge)
 	return sum / (demandMemory * (1 - math.Exp(-age/demandMemory)))
+}
+
+// frequent reports whether several requests came at once, or enough of them in the last
+// second: a lease then costs fewer writes than it saves.
+func (d *Demand) frequent(now int64) bool {
+	if d.asked < leastAsked {
+		return false
+	}
+	atOnce := d.sums[len(d.sums)-1].faded(halfFade(now-d.at, demandMemory))
+	return atOnce >= leastAtOnce || d.slow.faded(halfFade(now-d.at, slowMemory)) >= leastSteady
 }

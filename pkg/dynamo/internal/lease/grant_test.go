@@ -11,7 +11,7 @@ import (
 // The first few requests are the centre's. Then a lease is worth its write.
 func TestGrant(t *testing.T) {
 	r := newRig(t)
-	for range 3 {
+	for range 2 {
 		r.verdict(1, lease.Centre)
 	}
 	r.verdict(1, lease.Pull)
@@ -147,8 +147,26 @@ func TestWorth(t *testing.T) {
 			r := rigOf(t, limiter.LeasePolicy{}, tt.limit)
 			r.take(1)
 			r.take(1)
-			r.take(1)
 			r.verdict(1, tt.want)
+		})
+	}
+}
+
+// Requests that come one by one are worth a lease only if many come in a second.
+func TestSteadyDemand(t *testing.T) {
+	for name, tt := range map[string]struct {
+		gap  int64 // ms
+		want bool
+	}{"two in a second": {500, false}, "five in a second": {200, false}, "twelve in a second": {83, true}} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			for range 100 {
+				r.now += tt.gap
+				r.take(1)
+			}
+			if got := r.h.Wanted(r.now); got != tt.want {
+				t.Errorf("worth a lease: got %v, want %v", got, tt.want)
+			}
 		})
 	}
 }

@@ -23,6 +23,7 @@ type Holder struct {
 
 	view   View  // of an item that does not exist, before one was seen
 	seen   int64 // time of view
+	asked  int64 // until then the view asks for all leases
 	recall bool  // all is to be returned
 	wish   int64 // until then all holders are asked to return their leases
 
@@ -76,13 +77,16 @@ func (h *Holder) State() State { return h.state }
 // Recall has the lease returned, and no other one asked for. It is final: under new limits
 // there is a new holder.
 func (h *Holder) Recall() {
-	h.recall = true
+	h.recall, h.wish = true, 0
 	h.hurry()
 }
 
 // Wish asks all holders of the item to return their leases, for some seconds from now on.
 // This holder returns its own, and leaves a slot that says so.
 func (h *Holder) Wish(now int64) {
+	if h.recall {
+		return
+	}
 	h.wish = now + wishLasts
 	h.hurry()
 }
@@ -127,21 +131,21 @@ func (h *Holder) happen(e event) {
 
 // returning reports whether the lease is to be returned, whatever the demand.
 func (h *Holder) returning(now int64) bool {
-	return h.recall || h.policy.None || now < h.wish || h.view.recalled(now)
+	return h.recall || h.policy.None || now < h.wish || now < h.asked
 }
 
 // holders returns how many replicas have a slot, with this one.
 func (h *Holder) holders() int { return len(h.view.Others) + 1 }
 
-// worth reports whether the demand, the limits and the policy are worth a lease: several
-// requests a second, of amounts that are small beside the capacity, the refill of a second
-// and the most that the policy lets a process hold.
+// worth reports whether the demand, the limits and the policy are worth a lease: frequent
+// requests, for amounts that are small beside the capacity, the refill of a second and the
+// most that the policy lets a process hold.
 func (h *Holder) worth(now int64) bool {
-	const small, often = 16, 8.0 / 1000
-	requests := h.demand.requests(now)
-	if h.demand.asked < leastAsked || requests < often {
+	const small = 16
+	if !h.demand.frequent(now) {
 		return false
 	}
+	requests := h.demand.requests(now)
 	for l, p := range h.limits {
 		if _, ok := Scale(p, Parts, Parts); !ok {
 			return false

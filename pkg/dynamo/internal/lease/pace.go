@@ -4,8 +4,8 @@ import "math"
 
 const (
 	firstEvery   = 50   // ms from a first grant to its renewal
-	everyHolder  = 8    // ms for each holder: the shortest time between renewals
-	mostScarce   = 500  // ms: the longest, while there is less than is asked for
+	everyHolder  = 10   // ms for each holder: the shortest time between renewals
+	mostScarce   = 650  // ms: the longest, while there is less than is asked for
 	mostPlenty   = 2000 // ms: the longest otherwise
 	returnWithin = 4    // ms after which a refused return is tried again
 	idleAtLeast  = 25   // ms without a request after which a lease is returned

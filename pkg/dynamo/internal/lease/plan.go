@@ -133,16 +133,16 @@ func (h *Holder) drawn(p *Plan, v *View, l int, stock float64) int64 {
 	tokens := v.tokens(l, p.Now)
 	own := h.cands[0].buckets[l].Tokens
 	room := portion(whole, p.Slot.Room)
+	want := millitokens(stock, whole)
 	if tokens < 0 { // debt of the centre: the lease takes over its share
-		return -min(max(own-h.kept[l], 0), portion(min(-tokens, tokenbucket.MaxCapacity), p.Slot.Rate))
+		want = max(own, 0) - portion(min(-tokens, whole), p.Slot.Rate)
 	}
-	want := max(millitokens(stock, whole), h.kept[l])
-	draw := want - own
-	if draw < 0 && p.Slot.Rate >= p.OldRate && -draw < max(want/5, 2*h.cost(l, p.Now)) {
+	draw := max(want, h.kept[l], 0) - own
+	if draw < 0 && tokens >= 0 && p.Slot.Rate >= p.OldRate && -draw < max(want/5, 2*h.cost(l, p.Now)) {
 		draw = 0
 	}
 	draw = max(draw, tokens-portion(whole, p.OldRoom+v.Room-p.Slot.Room))
-	return min(draw, tokens, room-own)
+	return min(draw, max(tokens, 0), room-own)
 }
 
 // cost returns the millitokens of a limit that one request usually takes.

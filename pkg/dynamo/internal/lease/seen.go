@@ -43,13 +43,13 @@ func (h *Holder) Seen(now int64, c Clock, v View) {
 	if !v.Version.after(h.view.Version) {
 		return
 	}
-	h.view, h.seen, h.pull = v, now, false
+	h.view, h.seen, h.pull, h.asked = v, now, false, v.recalled(now)
 	for i := range h.cands {
 		h.cands[i].refill(now)
 	}
 	h.Alive(c)
 	h.settle(now, c)
-	if h.serves && v.recalled(now) {
+	if h.serves && h.asked > 0 {
 		h.hurry()
 	}
 }

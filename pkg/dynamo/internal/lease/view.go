@@ -37,17 +37,19 @@ func (v *View) tokens(l int, now int64) int64 {
 	return v.Centre[l].Available(v.Params[l], now)
 }
 
-// recalled reports whether all leases are to be returned.
-func (v *View) recalled(now int64) bool {
+// recalled returns until when all leases are to be returned, as a view of now tells; 0
+// where they are not.
+func (v *View) recalled(now int64) int64 {
 	if v.Recall {
-		return true
+		return forever
 	}
+	until := int64(0)
 	for i := range v.Others {
-		if v.Others[i].wishes(now) {
-			return true
+		if s := &v.Others[i]; s.wishes(now) {
+			until = max(until, now-s.age(now)+wishLasts)
 		}
 	}
-	return false
+	return until
 }
 
 // unseen returns the view of an item that was never written: all parts are the centre's,
