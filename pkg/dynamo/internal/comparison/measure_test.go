@@ -12,33 +12,48 @@ import (
 
 // TestCompare measures all modes under all scenarios, for a short time and a longer one, and
 // puts the table of the longer and the chart into the documentation, unless a target is
-// missed; make compare runs it.
+// missed or only a part was run. make compare runs all of it; a part is run by its names:
+//
+//	go test -tags bench ./pkg/dynamo/internal/comparison -run TestCompare/long/M -v
 func TestCompare(t *testing.T) {
-	for _, long := range []bool{false, true} {
-		var results []comparison.Result
-		for _, sc := range scenarios() {
-			for _, mode := range modesOf(&sc) {
-				if mode == modeOneWrite && !long {
-					continue
-				}
+	t.Run("short", func(t *testing.T) { compare(t, false) })
+	var results []comparison.Result
+	t.Run("long", func(t *testing.T) { results = compare(t, true) })
+	all := 0
+	for _, sc := range scenarios() {
+		all += len(modesOf(&sc))
+	}
+	if t.Failed() {
+		t.Fatal("a target is missed: the documentation is as it was")
+	}
+	if len(results) == all {
+		put(t, comparison.Table(results))
+	}
+}
+
+// compare measures the scenarios that the test's flags name, and prints their table.
+func compare(t *testing.T, long bool) (results []comparison.Result) {
+	t.Helper()
+	for _, sc := range scenarios() {
+		for _, mode := range modesOf(&sc) {
+			if mode == modeOneWrite && !long {
+				continue
+			}
+			t.Run(sc.name+"/"+mode, func(t *testing.T) {
 				r := measure(t, &sc, mode, long)
 				results = append(results, r)
 				for _, fault := range faults(&sc, r, long) {
 					report(t, fault)
 				}
-			}
-		}
-		table := comparison.Table(results)
-		if _, err := os.Stdout.WriteString(table + "\n"); err != nil {
-			t.Fatal(err)
-		}
-		if t.Failed() {
-			t.Fatal("a target is missed: the documentation is as it was")
-		}
-		if long {
-			put(t, table)
+			})
 		}
 	}
+	if len(results) > 0 {
+		if _, err := os.Stdout.WriteString(comparison.Table(results) + "\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return results
 }
 
 // put puts the table in the place of the one in the page, and draws the chart of it.
