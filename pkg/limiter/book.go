@@ -11,7 +11,8 @@ import (
 // Nobody waits for it as for a decision: it takes as long as the store needs and
 // ctx allows, and no policy answers in its place. An error is the store's, or
 // [ErrInvalid] for a request that consumes; the request may be booked again unless
-// the error is [ErrUncertain]: then it may have been booked.
+// the error is [ErrUncertain]: then it may have been booked. Where d is late, because the
+// deadline of ctx passed, the store books it later.
 func (l *Limiter) Book(ctx context.Context, now time.Time, req *Request, d *Decision) error {
 	d.reset()
 	if err := req.validate(); err != nil {

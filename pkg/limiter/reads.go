@@ -3,6 +3,7 @@ package limiter
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -11,8 +12,8 @@ import (
 )
 
 const (
-	// readBudget is how long a read may take, unless the caller that began it waits longer.
-	// A store that says nothing for so long is unavailable.
+	// readBudget is how long a read may take. A store that says nothing for so long is
+	// unavailable. A caller that has more time reads again.
 	readBudget = time.Second
 	// maxReads is how many reads are under way at most. Further ones wait for room.
 	maxReads = 1024
@@ -60,12 +61,24 @@ func newReads(store Catalog, cache *recordCache) *reads {
 // arguments must share no memory with a request.
 func (r *reads) await(ctx context.Context, now time.Time, namespace string, refs []Ref, before uint64) (*read, error) {
 	key := readKey{namespace, encodeRefs(refs), before}
+	deadline, ok := ctx.Deadline()
+	patient := ok && time.Until(deadline) > readBudget
+	for {
+		one, err := r.once(ctx, now, key, refs)
+		if err != nil || !patient || !errors.Is(one.err, context.DeadlineExceeded) {
+			return one, err
+		}
+	}
+}
+
+// once waits for one read.
+func (r *reads) once(ctx context.Context, now time.Time, key readKey, refs []Ref) (*read, error) {
 	one := r.find(key)
 	for one == nil {
 		if !r.enter(ctx) {
 			return nil, ctx.Err()
 		}
-		one = r.begin(budgetOf(ctx), now, key, refs) //nolint:contextcheck // it may outlive the call
+		one = r.begin(now, key, refs) //nolint:contextcheck // it may outlive the call
 	}
 	select {
 	case <-one.done:
@@ -103,7 +116,7 @@ func (r *reads) find(key readKey) *read {
 }
 
 // begin begins a read, for which there is room, unless there is one under way.
-func (r *reads) begin(budget time.Duration, now time.Time, key readKey, refs []Ref) *read {
+func (r *reads) begin(now time.Time, key readKey, refs []Ref) *read {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if one := r.underWay[key]; one != nil {
@@ -119,20 +132,12 @@ func (r *reads) begin(budget time.Duration, now time.Time, key readKey, refs []R
 	}
 	r.underWay[key] = one
 	r.running.Go(func() {
-		reading, stop := context.WithTimeout(r.ctx, budget)
+		reading, stop := context.WithTimeout(r.ctx, readBudget)
 		defer stop()
 		one.generation, one.err = r.store.Read(reading, key.namespace, refs, one.records)
 		r.end(now, key, refs, one)
 	})
 	return one
-}
-
-// budgetOf returns how long a read may take that a call begins.
-func budgetOf(ctx context.Context) time.Duration {
-	if deadline, ok := ctx.Deadline(); ok {
-		return max(readBudget, time.Until(deadline))
-	}
-	return readBudget
 }
 
 // close ends the reads under way and waits for them. No further one begins.

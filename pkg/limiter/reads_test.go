@@ -1,6 +1,7 @@
 package limiter_test
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"sync"
@@ -106,6 +107,29 @@ func TestAReadThatHangsIsGivenUp(t *testing.T) {
 		faulty.Use(nil)
 		time.Sleep(time.Second)
 		asks(t, l, take("a", "m", "rpm", 0), verdict{Admitted: true, Capacity: 10})
+	})
+}
+
+// A booking that may wait for long is not given up with a read that hangs, and keeps no
+// other call from reading.
+func TestBookingsOutlastAReadThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		faulty := storetest.NewFaulty(newSlow(t), storetest.Script(storetest.Read, storetest.Block, storetest.Block))
+		l := newLimiter(t, limiter.Config{Store: faulty}, limiter.Static{System: set(t, limiter.PerMinute("rpm", 10))})
+		for patience, want := range map[time.Duration]time.Duration{time.Minute: 2 * time.Second, 1500 * time.Millisecond: 1500 * time.Millisecond} {
+			faulty.Use(storetest.Script(storetest.Read, storetest.Block, storetest.Block))
+			l.InvalidateCache()
+			charge, d, began := take("a", "m", "rpm", 1), new(limiter.Decision), time.Now()
+			charge.Takes[0].Mode = limiter.Charge
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			if err := l.Book(ctx, began, charge, d); err != nil {
+				t.Errorf("patience of %v: %v", patience, err)
+			}
+			if took := time.Since(began); took != want || d.Late != (want == patience) {
+				t.Errorf("patience of %v: booked after %v, late is %t; want %v", patience, took, d.Late, want)
+			}
+		}
 	})
 }
 
