@@ -35,3 +35,7 @@ func newTable(t *testing.T) *dynamofake.DB {
 func TestConformanceInMemory(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) limiter.Store { return newStore(t, newTable(t), nil) })
 }
+
+func TestControlInMemory(t *testing.T) {
+	storetest.RunControl(t, func(t *testing.T) storetest.ControlStore { return newStore(t, newTable(t), nil) })
+}

@@ -121,7 +121,7 @@ func (r Record) Check(ref Ref) error {
 		return fmt.Errorf("%w: only the system's limits carry a policy", ErrInvalid)
 	case ref.Kind != RefEntity && r.Entity != nil:
 		return fmt.Errorf("%w: an entity cannot be stored as limits", ErrInvalid)
-	case ref.Kind == RefEntity && ref.Entity == "":
+	case ref.Kind == RefEntity && ref.Entity == "" && r.Entity != nil:
 		return fmt.Errorf("%w: an entity needs an id", ErrInvalid)
 	case ref.Kind == RefEntity && (r.Limits.Len() > 0 || r.Entity != nil && r.Entity.ID != ref.Entity):
 		return fmt.Errorf("%w: the record is not one of entity %.100q", ErrInvalid, ref.Entity)

@@ -2,93 +2,50 @@ package catalog
 
 import (
 	"context"
-	"iter"
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// AuditEvents yields the changes of the record that ref names, oldest first; for an entity
-// also those of its limits. An error is the last that it yields: there may be more events.
-func (c *Catalog) AuditEvents(ctx context.Context, namespace string, ref limiter.Ref) iter.Seq2[limiter.AuditEvent, error] {
-	return each(ctx, c, namespace,
-		func(sp *space) *dynamodb.QueryInput {
-			return schema.QueryAudit(c.table.name, sp.id, schema.AuditSubject(ref))
-		},
-		func(item map[string]types.AttributeValue) (limiter.AuditEvent, error) {
-			return schema.ParseAudit(c.table.name, item)
-		})
-}
-
-// Children yields the ids of the entities with a parent, in no order that means
-// anything. An id of more than 4 KiB stands as it does in keys. A change of the
-// last second may be missing. After an error, the last that it
-// yields, there may be more.
-func (c *Catalog) Children(ctx context.Context, namespace, parent string) iter.Seq2[string, error] {
-	return each(ctx, c, namespace,
-		func(sp *space) *dynamodb.QueryInput { return schema.QueryChildren(c.table.name, sp.id, parent) },
-		func(item map[string]types.AttributeValue) (string, error) {
-			return nameIn(c.table.name, item, schema.AttrEntity, schema.AttrGSI1SK, "CHILD#")
-		})
-}
-
-// ListLimits yields the ids of the entities with limits of their own for a
-// resource, or for limiter.DefaultResource, in the way of Children.
-func (c *Catalog) ListLimits(ctx context.Context, namespace, resource string) iter.Seq2[string, error] {
-	return each(ctx, c, namespace,
-		func(sp *space) *dynamodb.QueryInput { return schema.QueryCustomLimits(c.table.name, sp.id, resource) },
-		func(item map[string]types.AttributeValue) (string, error) {
-			return nameIn(c.table.name, item, schema.AttrEntity, schema.AttrGSI3SK, "")
-		})
-}
-
-// nameIn returns a name that an item of an index is about: in full where it was
-// kept, else as it stands in the index's key, behind prefix.
-func nameIn(table string, item map[string]types.AttributeValue, attr, keyAttr, prefix string) (string, error) {
-	k, err := schema.ItemKey(table, item)
+// ListEvents implements limiter.AuditLog.
+func (c *Catalog) ListEvents(ctx context.Context, namespace string, subject limiter.Ref, p limiter.Page) (page limiter.PageOf[limiter.AuditEvent], err error) {
+	if p, err = p.Checked(); err != nil {
+		return page, err
+	}
+	if err := c.usable(ctx); err != nil {
+		return page, err
+	}
+	ns, err := c.table.lookup(ctx, namespace)
+	if err != nil || ns == "" {
+		return page, err
+	}
+	about := schema.AuditSubject(subject)
+	q := schema.QueryAudit(c.table.name, ns, about)
+	q.ScanIndexForward = aws.Bool(false)
+	var from map[string]string
+	if p.After != "" {
+		k := schema.AuditKey(ns, about, p.After)
+		from = map[string]string{schema.AttrPK: k.PK, schema.AttrSK: k.SK}
+	}
+	items, next, err := c.table.page(ctx, q, from, p.Size)
 	if err != nil {
-		return "", err
+		return page, err
 	}
-	r := schema.NewReader(table, k, item)
-	name := strings.TrimPrefix(r.Text(keyAttr), prefix)
-	if item[attr] != nil {
-		name = r.Text(attr)
-	}
-	if r.Fault != nil {
-		return "", r.Fault
-	}
-	return name, nil
-}
-
-// each runs a query of a namespace and yields its items as parse reads them.
-func each[V any](ctx context.Context, c *Catalog, namespace string, query func(*space) *dynamodb.QueryInput, parse func(map[string]types.AttributeValue) (V, error)) iter.Seq2[V, error] {
-	return func(yield func(V, error) bool) {
-		var none V
-		err := c.usable(ctx)
-		var sp *space
-		if err == nil {
-			sp, err = c.use(ctx, namespace)
-		}
+	for _, item := range items {
+		e, err := schema.ParseAudit(c.table.name, item)
 		if err != nil {
-			yield(none, err)
-			return
+			return limiter.PageOf[limiter.AuditEvent]{}, err
 		}
-		for item, err := range c.table.scan(ctx, query(sp)) {
-			if err != nil {
-				yield(none, err)
-				return
-			}
-			v, err := parse(item)
-			if !yield(v, err) || err != nil {
-				return
-			}
-		}
+		page.Items = append(page.Items, e)
 	}
+	if next != nil && len(page.Items) > 0 {
+		page.Next = page.Items[len(page.Items)-1].ID
+	}
+	return page, nil
 }
 
 // Purge deletes everything in a namespace: entities, limits, buckets and audit events. The

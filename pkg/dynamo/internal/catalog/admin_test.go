@@ -3,7 +3,6 @@ package catalog
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -19,22 +18,50 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// collect returns what a sequence yields, sorted.
-func collect[V any](t *testing.T, all iter.Seq2[V, error]) []V {
-	t.Helper()
-	var list []V
-	for v, err := range all {
-		if err != nil {
-			t.Fatalf("after %d: %v", len(list), err)
-		}
-		list = append(list, v)
-	}
-	return list
-}
-
 func sorted(list []string) []string {
 	slices.Sort(list)
 	return list
+}
+
+// eventsOf returns the newest events of a subject, the newest first, without their records.
+func eventsOf(t *testing.T, c *Catalog, subject limiter.Ref) []limiter.AuditEvent {
+	t.Helper()
+	page, err := c.ListEvents(t.Context(), ns, subject, limiter.Page{Size: limiter.MaxPage})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range page.Items {
+		page.Items[i].Before, page.Items[i].After = limiter.Record{}, limiter.Record{}
+	}
+	return page.Items
+}
+
+// children returns the IDs of the children of a parent.
+func children(t *testing.T, c *Catalog, parent string) []string {
+	t.Helper()
+	page, err := c.ListEntities(t.Context(), ns, limiter.EntityFilter{Parent: parent}, limiter.Page{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]string, 0, len(page.Items))
+	for _, e := range page.Items {
+		ids = append(ids, e.ID)
+	}
+	return sorted(ids)
+}
+
+// withLimits returns the IDs of the entities with limits for a resource.
+func withLimits(t *testing.T, c *Catalog, resource string) []string {
+	t.Helper()
+	page, err := c.ListLimits(t.Context(), ns, limiter.LimitsFilter{Resource: resource}, limiter.Page{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]string, 0, len(page.Items))
+	for _, stored := range page.Items {
+		ids = append(ids, stored.Ref.Entity)
+	}
+	return sorted(ids)
 }
 
 // TestChildrenAndCustomLimits: found by index, with their full names.
@@ -58,10 +85,10 @@ func TestChildrenAndCustomLimits(t *testing.T) {
 			t.Fatalf("PutEntity: %v", err)
 		}
 	}
-	if diff := cmp.Diff(want, sorted(collect(t, c.Children(t.Context(), ns, "org/a")))); diff != "" {
+	if diff := cmp.Diff(want, children(t, c, "org/a")); diff != "" {
 		t.Errorf("children (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(append([]string{""}, want...), sorted(collect(t, c.ListLimits(t.Context(), ns, "gpt-4")))); diff != "" {
+	if diff := cmp.Diff(append([]string{""}, want...), withLimits(t, c, "gpt-4")); diff != "" {
 		t.Errorf("entities with limits of their own (-want +got):\n%s", diff)
 	}
 	for _, id := range ids[:2] {
@@ -69,17 +96,11 @@ func TestChildrenAndCustomLimits(t *testing.T) {
 			t.Fatalf("DeleteEntity: %v", err)
 		}
 	}
-	if got := len(collect(t, c.Children(t.Context(), ns, "org/a"))); got != len(ids)-2 {
+	if got := len(children(t, c, "org/a")); got != len(ids)-2 {
 		t.Errorf("%d children after two of %d were deleted", got, len(ids))
 	}
-	if got := len(collect(t, c.ListLimits(t.Context(), ns, "gpt-4"))); got != len(ids)+1-2 {
+	if got := len(withLimits(t, c, "gpt-4")); got != len(ids)+1-2 {
 		t.Errorf("%d entities with limits of their own after two of %d were deleted", got, len(ids)+1)
-	}
-	for _, err := range c.Children(t.Context(), ns, "org/a") {
-		if err != nil {
-			t.Errorf("Children: %v", err)
-		}
-		break // a caller may stop
 	}
 }
 
@@ -90,18 +111,14 @@ func TestListsSayWhatFailed(t *testing.T) {
 	db.SetPlan(func(dynamofake.Call) dynamofake.Fault {
 		return dynamofake.Fault{Kind: dynamofake.Fail, Err: errors.New("broken")}
 	})
-	for id, err := range c.Children(t.Context(), ns, "org") {
-		if err == nil || !strings.Contains(err.Error(), c.table.name) {
-			t.Errorf("got %q, error %v; want an error that names the table", id, err)
-		}
+	if got, err := c.ListEntities(t.Context(), ns, limiter.EntityFilter{Parent: "org"}, limiter.Page{}); err == nil || !strings.Contains(err.Error(), c.table.name) {
+		t.Errorf("got %+v, error %v; want an error that names the table", got, err)
 	}
 	if err := c.Close(t.Context()); err != nil {
 		t.Fatalf("close: %v", err)
 	}
-	for _, err := range c.ListLimits(t.Context(), ns, "r") {
-		if !errors.Is(err, limiter.ErrClosed) {
-			t.Errorf("after close: error = %v, want %q", err, limiter.ErrClosed)
-		}
+	if _, err := c.ListLimits(t.Context(), ns, limiter.LimitsFilter{}, limiter.Page{}); !errors.Is(err, limiter.ErrClosed) {
+		t.Errorf("after close: error = %v, want %q", err, limiter.ErrClosed)
 	}
 }
 
@@ -135,14 +152,14 @@ func TestAuditEvents(t *testing.T) {
 	}
 	for ref, want := range map[limiter.Ref][]limiter.AuditEvent{
 		entity: {
-			event(stored.Version, "entity.put", entity, `name "n", parent "org", cascade true, metadata of 0`),
-			event(2, "limits.put", limits, "l 5/day"),
 			event(6, "entity.delete", entity, "the entity and 1 limits"),
+			event(2, "limits.put", limits, "l 5/day"),
+			event(stored.Version, "entity.put", entity, `name "n", parent "org", cascade true, metadata of 0`),
 		},
 		system:   {event(3, "limits.put", system, "rpm 60/minute, tpm unlimited")},
-		resource: {event(4, "limits.put", resource, "rpm 60/minute, tpm unlimited"), event(5, "limits.delete", resource, "")},
+		resource: {event(5, "limits.delete", resource, ""), event(4, "limits.put", resource, "rpm 60/minute, tpm unlimited")},
 	} {
-		if diff := cmp.Diff(want, collect(t, c.AuditEvents(t.Context(), ns, ref))); diff != "" {
+		if diff := cmp.Diff(want, eventsOf(t, c, ref)); diff != "" {
 			t.Errorf("events of %+v (-want +got):\n%s", ref, diff)
 		}
 	}

@@ -41,6 +41,22 @@ func (s catalogOnly) RaiseGeneration(ctx context.Context) error {
 	return s.Catalog.RaiseGeneration(ctx)
 }
 
+func (s catalogOnly) Edit(ctx context.Context, now time.Time, namespace string, e limiter.Edit) (limiter.Edited, error) {
+	return s.Catalog.Edit(ctx, now, namespace, e)
+}
+
+func (s catalogOnly) ListEntities(ctx context.Context, namespace string, f limiter.EntityFilter, p limiter.Page) (limiter.PageOf[limiter.Entity], error) {
+	return s.Catalog.ListEntities(ctx, namespace, f, p)
+}
+
+func (s catalogOnly) ListLimits(ctx context.Context, namespace string, f limiter.LimitsFilter, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
+	return s.Catalog.ListLimits(ctx, namespace, f, p)
+}
+
+func (s catalogOnly) ListEvents(ctx context.Context, namespace string, subject limiter.Ref, p limiter.Page) (limiter.PageOf[limiter.AuditEvent], error) {
+	return s.Catalog.ListEvents(ctx, namespace, subject, p)
+}
+
 func (s catalogOnly) Subscribe(fn func(limiter.Change)) { s.Catalog.Subscribe(fn) }
 
 // Settlements have no end of their own: the store that has them refuses calls after it.
@@ -71,11 +87,23 @@ func (s catalogOnly) Close(ctx context.Context) error {
 
 // TestCatalogConforms is about the catalog alone; that of the whole store is about both.
 func TestCatalogConforms(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) limiter.Store {
-		t.Helper()
-		c := newTestCatalog(t, dynamofake.New())
-		return catalogOnly{embedded.New(embedded.Config{}), c, NewSettlements(SettlementsConfig{Client: c.table.client, Table: c.table.name, NamespaceID: c.NamespaceID})}
-	})
+	storetest.Run(t, func(t *testing.T) limiter.Store { return newCatalogOnly(t, dynamofake.New()) })
+}
+
+// TestControl: the same of operators.
+func TestControl(t *testing.T) {
+	storetest.RunControl(t, func(t *testing.T) storetest.ControlStore { return newCatalogOnly(t, dynamofake.New()) })
+}
+
+// TestControlOnDynamoDB: and of the indexes of DynamoDB Local.
+func TestControlOnDynamoDB(t *testing.T) {
+	storetest.RunControl(t, func(t *testing.T) storetest.ControlStore { return newCatalogOnly(t, dynamotest.Start(t).Client(t)) })
+}
+
+func newCatalogOnly(t *testing.T, client awsdb.Client) catalogOnly {
+	t.Helper()
+	c := newTestCatalog(t, client)
+	return catalogOnly{embedded.New(embedded.Config{}), c, NewSettlements(SettlementsConfig{Client: c.table.client, Table: c.table.name, NamespaceID: c.NamespaceID})}
 }
 
 // newTestCatalog returns a catalog on a table of its own.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -45,11 +46,13 @@ func (c *Catalog) change(ctx context.Context, namespace string, prepare func(ctx
 		return err
 	}
 	defer sp.end()
+	principal := strings.Clone(limiter.PrincipalFrom(ctx))
 	for base := sp.newest(); ; {
 		e, err := prepare(ctx, sp, base+1)
 		if err != nil {
 			return err
 		}
+		e.event.Principal = principal
 		err = c.table.commit(ctx, c.transaction(sp, base, e))
 		code, item := awsdb.ReasonAt(err, 0)
 		switch {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -22,37 +21,23 @@ const maxDeletes = 96
 // generation that wrote it, so that one which is deleted and created again never
 // has a version that was read before.
 func (c *Catalog) PutEntity(ctx context.Context, now time.Time, namespace string, e limiter.Entity) (limiter.Entity, error) {
-	if e.ID == "" {
-		return limiter.Entity{}, fmt.Errorf("%w: an entity needs an id", limiter.ErrInvalid)
+	put := func(before limiter.Record) (limiter.Record, error) {
+		version := uint64(0)
+		if before.Entity != nil {
+			version = before.Entity.Version
+		}
+		if e.Version != version {
+			return limiter.Record{}, fmt.Errorf("%w: entity %.100q has version %d, not %d", limiter.ErrConflict, e.ID, version, e.Version)
+		}
+		return limiter.Record{Entity: &e}, nil
 	}
-	read := e.Version
-	e.ID, e.Name, e.Parent, e.Metadata = strings.Clone(e.ID), strings.Clone(e.Name), strings.Clone(e.Parent), maps.Clone(e.Metadata)
-	err := c.change(ctx, namespace, func(ctx context.Context, sp *space, generation uint64) (edit, error) {
-		stored := limiter.Entity{CreatedAt: time.UnixMilli(now.UnixMilli()).UTC()}
-		old, err := c.table.entity(ctx, sp.id, e.ID)
-		if err != nil {
-			return edit{}, err
-		}
-		if old != nil {
-			stored = *old
-		}
-		if read != stored.Version {
-			return edit{}, fmt.Errorf("%w: entity %.100q has version %d, not %d", limiter.ErrConflict, e.ID, stored.Version, read)
-		}
-		if err := c.checkHierarchy(ctx, sp, e); err != nil {
-			return edit{}, err
-		}
-		e.CreatedAt, e.Version = stored.CreatedAt, generation
-		return edit{
-			writes: []types.TransactWriteItem{putEntity(c.table.name, sp.id, &e, read)},
-			refs:   []limiter.Ref{limiter.EntityRef(e.ID)},
-			event:  limiter.AuditEvent{Action: limiter.ActionPutEntity, Subject: limiter.EntityRef(e.ID), Detail: limiter.Record{Entity: &e}.Detail()},
-		}, nil
-	})
+	done, err := c.amend(ctx, now, namespace, limiter.Edit{Ref: limiter.EntityRef(e.ID), Change: put}, true)
 	if err != nil {
 		return limiter.Entity{}, err
 	}
-	return e, nil
+	stored := *done.After.Entity
+	stored.Metadata = maps.Clone(stored.Metadata)
+	return stored, nil
 }
 
 // checkHierarchy refuses a cycle, and a chain that is too long.
@@ -88,43 +73,32 @@ func putEntity(table, ns string, e *limiter.Entity, read uint64) types.TransactW
 	return types.TransactWriteItem{Put: put}
 }
 
-// DeleteEntity implements limiter.Catalog. An entity with more limits than one
-// change can delete takes several, the entity itself in the last of them, so that
-// a call that failed on the way can be made again.
+// DeleteEntity implements limiter.Catalog.
 func (c *Catalog) DeleteEntity(ctx context.Context, namespace, id string) error {
-	id = strings.Clone(id)
-	for {
-		more := false
-		err := c.change(ctx, namespace, func(ctx context.Context, sp *space, generation uint64) (e edit, err error) {
-			e, more, err = c.deletion(ctx, sp, id, generation)
-			return e, err
-		})
-		if err != nil || !more {
-			return err
-		}
-	}
+	nothing := func(limiter.Record) (limiter.Record, error) { return limiter.Record{}, nil }
+	_, err := c.amend(ctx, time.Time{}, namespace, limiter.Edit{Ref: limiter.EntityRef(id), Change: nothing}, true)
+	return err
 }
 
 // deletion deletes an entity and its limits, or, if there are more, the first
-// maxDeletes of those.
-func (c *Catalog) deletion(ctx context.Context, sp *space, id string, generation uint64) (e edit, more bool, err error) {
+// maxDeletes of those. It returns the number of all limits.
+func (c *Catalog) deletion(ctx context.Context, sp *space, id string, generation uint64) (e edit, all int, err error) {
 	e.event = limiter.AuditEvent{Action: limiter.ActionDeleteEntity, Subject: limiter.EntityRef(id)}
 	expires := c.now().Add(schema.ChangeTTL)
 	known := true // the resources of all limits
 	for item, err := range c.table.scan(ctx, schema.QueryEntityLimits(c.table.name, sp.id, id)) {
 		if err != nil {
-			return edit{}, false, err
+			return edit{}, 0, err
 		}
 		if item[schema.AttrDeleted] != nil {
 			continue
 		}
-		if len(e.writes) == maxDeletes {
-			more = true
-			break
+		if all++; all > maxDeletes {
+			continue
 		}
 		k, err := schema.ItemKey(c.table.name, item)
 		if err != nil {
-			return edit{}, false, err
+			return edit{}, 0, err
 		}
 		e.writes = append(e.writes, putItem(c.table.name, schema.Tombstone(sp.id, k, limiter.RefEntityLimits, generation, expires)))
 		r := schema.NewReader(c.table.name, k, item)
@@ -132,7 +106,7 @@ func (c *Catalog) deletion(ctx context.Context, sp *space, id string, generation
 		known = known && r.Fault == nil
 	}
 	e.event.Detail = fmt.Sprintf("%d limits, more to follow", len(e.writes))
-	if !more {
+	if all <= maxDeletes {
 		e.event.Detail = fmt.Sprintf("the entity and %d limits", len(e.writes))
 		e.writes = append(e.writes, putItem(c.table.name, schema.Tombstone(sp.id, schema.EntityKey(sp.id, id), limiter.RefEntity, generation, expires)))
 		e.refs = append(e.refs, limiter.EntityRef(id))
@@ -140,7 +114,7 @@ func (c *Catalog) deletion(ctx context.Context, sp *space, id string, generation
 	if !known {
 		e.refs = nil // of a name too long to be kept: tell that anything changed
 	}
-	return e, more, nil
+	return e, all, nil
 }
 
 func putItem(table string, item map[string]types.AttributeValue) types.TransactWriteItem {
@@ -149,24 +123,10 @@ func putItem(table string, item map[string]types.AttributeValue) types.TransactW
 
 // PutLimits implements limiter.Catalog.
 func (c *Catalog) PutLimits(ctx context.Context, namespace string, ref limiter.Ref, r limiter.Record) error {
-	if ref.Kind == limiter.RefEntity || r.Entity != nil {
+	if ref.Kind == limiter.RefEntity {
 		return fmt.Errorf("%w: an entity is stored with PutEntity", limiter.ErrInvalid)
 	}
-	if ref.Kind > limiter.RefSystemLimits || r.OnUnavailable > limiter.Local {
-		return fmt.Errorf("%w: there is no record of kind %d, or no policy %d", limiter.ErrInvalid, ref.Kind, r.OnUnavailable)
-	}
-	if ref.Kind != limiter.RefSystemLimits && r.OnUnavailable != limiter.Unset {
-		return fmt.Errorf("%w: only the system's limits carry a policy", limiter.ErrInvalid)
-	}
-	ref.Entity, ref.Resource = strings.Clone(ref.Entity), strings.Clone(ref.Resource)
-	return c.change(ctx, namespace, func(_ context.Context, sp *space, generation uint64) (edit, error) {
-		e := edit{refs: []limiter.Ref{ref}, event: limiter.AuditEvent{Action: limiter.ActionPutLimits, Subject: ref, Detail: r.Detail()}}
-		item := schema.LimitsItem(sp.id, ref, r, generation)
-		if r.Empty() {
-			e.event.Action = limiter.ActionDeleteLimits
-			item = schema.Tombstone(sp.id, schema.KeyOfRef(sp.id, ref), ref.Kind, generation, c.now().Add(schema.ChangeTTL))
-		}
-		e.writes = []types.TransactWriteItem{putItem(c.table.name, item)}
-		return e, nil
-	})
+	put := func(limiter.Record) (limiter.Record, error) { return r, nil }
+	_, err := c.amend(ctx, time.Time{}, namespace, limiter.Edit{Ref: ref, Change: put}, true)
+	return err
 }

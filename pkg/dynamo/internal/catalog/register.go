@@ -30,6 +30,15 @@ func newNamespaceID() string {
 // resolve returns the id of a namespace, which it registers if it is new.
 // Of several that register one at once all get the same id.
 func (t *table) resolve(ctx context.Context, name string, now time.Time) (string, error) {
+	id, err := t.lookup(ctx, name)
+	if err != nil || id != "" {
+		return id, err
+	}
+	return t.register(ctx, name, now)
+}
+
+// lookup returns the id of a namespace, "" for one that is not registered.
+func (t *table) lookup(ctx context.Context, name string) (string, error) {
 	var out *dynamodb.GetItemOutput
 	var err error
 	for try := 0; ; {
@@ -41,10 +50,10 @@ func (t *table) resolve(ctx context.Context, name string, now time.Time) (string
 			return "", fmt.Errorf("namespace %.100q in table %s: %w", name, t.name, err)
 		}
 	}
-	if out.Item != nil {
-		return schema.ParseNamespaceID(t.name, schema.NamespaceKey(name), out.Item)
+	if out.Item == nil {
+		return "", nil
 	}
-	return t.register(ctx, name, now)
+	return schema.ParseNamespaceID(t.name, schema.NamespaceKey(name), out.Item)
 }
 
 // register puts both records of a new namespace, or finds that another

@@ -12,8 +12,11 @@ import (
 
 // Attributes of audit events.
 const (
-	attrAction = "action"
-	attrDetail = "detail"
+	attrAction    = "action"
+	attrDetail    = "detail"
+	attrPrincipal = "principal" // absent = none
+	attrBefore    = "before"    // the record's own attributes; absent = none, or not recorded
+	attrAfter     = "after"
 )
 
 // Subjects of audit events that are no entities. No entity's name in a key has '$'.
@@ -45,7 +48,48 @@ func AuditItem(ns string, e *limiter.AuditEvent) map[string]types.AttributeValue
 	item[AttrCounter] = NumberAttribute(e.Generation)
 	item[attrChangeAt] = NumberAttribute(e.Time.UnixMilli())
 	item[AttrTTL] = NumberAttribute(e.Time.Add(limiter.AuditAge).Unix())
+	if e.Principal != "" {
+		item[attrPrincipal] = TextAttribute(e.Principal)
+	}
+	for name, r := range map[string]limiter.Record{attrBefore: e.Before, attrAfter: e.After} {
+		if !r.Empty() {
+			item[name] = &types.AttributeValueMemberM{Value: nested(e.Subject, r, e.Generation)}
+		}
+	}
 	return item
+}
+
+// nested returns a record as the attributes of its item, without those of keys. Limits carry
+// the generation of the event.
+func nested(ref limiter.Ref, r limiter.Record, generation uint64) map[string]types.AttributeValue {
+	var item map[string]types.AttributeValue
+	if r.Entity != nil {
+		item = EntityItem("", r.Entity)
+	} else {
+		item = LimitsItem("", ref, r, generation)
+	}
+	for _, key := range []string{AttrPK, AttrSK, AttrGSI1PK, AttrGSI1SK, AttrGSI3PK, AttrGSI3SK, AttrGSI4PK, AttrGSI4SK} {
+		delete(item, key)
+	}
+	return item
+}
+
+// nested reads a record of ref from an attribute; an empty one where there is none.
+func (r *Reader) nested(attr string, ref limiter.Ref) limiter.Record {
+	value, found := r.Item[attr]
+	if !found {
+		return limiter.Record{}
+	}
+	m, ok := value.(*types.AttributeValueMemberM)
+	if !ok {
+		r.Fail(attr, "is %s; it must be a map", TypeName(value))
+		return limiter.Record{}
+	}
+	stored, err := ParseRecord(r.table, "", ref, m.Value)
+	if err != nil {
+		r.Fail(attr, "is no record: %v", err)
+	}
+	return stored.Record
 }
 
 // ParseAudit reads an audit event.
@@ -63,7 +107,9 @@ func ParseAudit(table string, item map[string]types.AttributeValue) (limiter.Aud
 		Subject:    limiter.Ref{Kind: kind, Entity: r.optionalText(AttrEntity), Resource: r.optionalText(AttrResource)},
 		Generation: r.Uint(AttrCounter, 1),
 		Detail:     r.Text(attrDetail),
+		Principal:  r.optionalText(attrPrincipal),
 	}
+	e.Before, e.After = r.nested(attrBefore, e.Subject), r.nested(attrAfter, e.Subject)
 	if r.Fault != nil {
 		return limiter.AuditEvent{}, r.Fault
 	}

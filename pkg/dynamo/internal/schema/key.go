@@ -71,7 +71,13 @@ func (k Key) Attributes() map[string]types.AttributeValue {
 	}
 }
 
-func entityPK(ns, entity string) string { return ns + "/ENTITY#" + EscapeName(entity) }
+// The beginnings of partition keys, behind the namespace.
+const (
+	entityPrefix   = "/ENTITY#"
+	resourcePrefix = "/RESOURCE#"
+)
+
+func entityPK(ns, entity string) string { return ns + entityPrefix + EscapeName(entity) }
 func systemPK(ns string) string         { return ns + "/SYSTEM#" }
 
 // AuditPK returns the partition key of the audit events of a subject, which is in the
@@ -87,7 +93,7 @@ func EntityLimitsKey(ns, entity, resource string) Key {
 }
 
 func resourceLimitsKey(ns, resource string) Key {
-	return Key{ns + "/RESOURCE#" + EscapeName(resource), skConfig}
+	return Key{ns + resourcePrefix + EscapeName(resource), skConfig}
 }
 
 func systemLimitsKey(ns string) Key { return Key{systemPK(ns), skConfig} }

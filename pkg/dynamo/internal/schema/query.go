@@ -43,6 +43,16 @@ func QueryCustomLimits(table, ns, resource string) *dynamodb.QueryInput {
 	return query(table, IndexLimits, AttrGSI3PK, customLimitsPK(ns, resource), "", "")
 }
 
+// QueryRecords finds the entities and their limits, or the limits of resources, in one of
+// [IndexPartitions] parts of a namespace.
+func QueryRecords(table, ns string, resources bool, partition int) *dynamodb.QueryInput {
+	prefix := ns + entityPrefix
+	if resources {
+		prefix = ns + resourcePrefix
+	}
+	return query(table, IndexNamespace, AttrGSI4PK, EverythingPK(ns, partition), AttrGSI4SK, prefix)
+}
+
 // QueryNamespace finds everything in a namespace, in one of [IndexPartitions] parts.
 func QueryNamespace(table, ns string, partition int) *dynamodb.QueryInput {
 	return query(table, IndexNamespace, AttrGSI4PK, EverythingPK(ns, partition), "", "")

@@ -45,6 +45,33 @@ func KeyOfRef(ns string, ref limiter.Ref) Key {
 	return EntityKey(ns, ref.Entity)
 }
 
+// RefOfItem returns the ref of a catalog record, by its key and its names. A name that is
+// too long to be an attribute stands as it does in the key.
+func RefOfItem(table string, k Key, item map[string]types.AttributeValue) (limiter.Ref, error) {
+	r := NewReader(table, k, item)
+	name := func(attr, inKey string) string {
+		if item[attr] != nil {
+			return r.Text(attr)
+		}
+		return inKey
+	}
+	_, first, _ := strings.Cut(k.PK, "#")
+	resource, limits := strings.CutPrefix(k.SK, skConfigPrefix)
+	var ref limiter.Ref
+	switch {
+	case limits:
+		ref = limiter.EntityLimitsRef(name(AttrEntity, first), name(AttrResource, resource))
+	case k.SK == skMeta:
+		ref = limiter.EntityRef(name(AttrEntity, first))
+	default:
+		ref = limiter.ResourceLimitsRef(name(AttrResource, first))
+	}
+	if r.Fault != nil {
+		return limiter.Ref{}, r.Fault
+	}
+	return ref, nil
+}
+
 // NewRecord returns an item with its key, the keys of its indexes, and the names
 // that it is about.
 func NewRecord(k Key, indexes map[string]string, ref limiter.Ref) map[string]types.AttributeValue {

@@ -1,0 +1,113 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// errNothing ends a change that is not applied.
+var errNothing = errors.New("nothing to apply")
+
+// Edit implements limiter.Editor.
+func (c *Catalog) Edit(ctx context.Context, now time.Time, namespace string, e limiter.Edit) (limiter.Edited, error) {
+	return c.amend(ctx, now, namespace, e, false)
+}
+
+// amend makes an edit; always says that it is applied also where it alters nothing. An entity
+// with more limits than one change can delete takes several, the entity itself in the last of
+// them, so that a call that failed on the way can be made again.
+func (c *Catalog) amend(ctx context.Context, now time.Time, namespace string, e limiter.Edit, always bool) (limiter.Edited, error) {
+	e.Ref.Entity, e.Ref.Resource = strings.Clone(e.Ref.Entity), strings.Clone(e.Ref.Resource)
+	for deleted := 0; ; deleted += maxDeletes {
+		var done limiter.Edited
+		err := c.change(ctx, namespace, func(ctx context.Context, sp *space, generation uint64) (out edit, err error) {
+			if done, out, err = c.prepare(ctx, sp, now, e, generation); err != nil {
+				return edit{}, err
+			}
+			if e.DryRun || !done.Changed && !always {
+				return edit{}, errNothing
+			}
+			return out, nil
+		})
+		more := done.Limits > maxDeletes
+		done.Limits += deleted
+		switch {
+		case errors.Is(err, errNothing):
+			if !done.Changed {
+				done.After = done.Before
+			}
+			return done, nil
+		case err != nil:
+			return limiter.Edited{}, err
+		case !more:
+			return done, nil
+		}
+	}
+}
+
+// prepare makes an edit of the record as it is.
+func (c *Catalog) prepare(ctx context.Context, sp *space, now time.Time, e limiter.Edit, generation uint64) (done limiter.Edited, out edit, err error) {
+	stored, err := c.table.readRecords(ctx, sp.id, []limiter.Ref{e.Ref})
+	if err != nil {
+		return done, out, err
+	}
+	before := stored[0].Record
+	after, err := e.Change(before)
+	if err == nil {
+		err = after.Check(e.Ref)
+	}
+	if err != nil {
+		return done, out, err
+	}
+	done = limiter.Edited{Before: before, After: after, Changed: !after.Equal(before)}
+	switch {
+	case e.Ref.Kind != limiter.RefEntity:
+		out = c.limitsEdit(sp, e.Ref, after, generation)
+	case after.Entity == nil:
+		out, done.Limits, err = c.deletion(ctx, sp, e.Ref.Entity, generation)
+		done.Changed = done.Changed || done.Limits > 0
+	default:
+		out, done.After, err = c.entityEdit(ctx, sp, now, before.Entity, *after.Entity, generation)
+	}
+	out.event.Before, out.event.After = done.Before, done.After
+	return done, out, err
+}
+
+// entityEdit puts an entity in the place of old, nil for none.
+func (c *Catalog) entityEdit(ctx context.Context, sp *space, now time.Time, old *limiter.Entity, e limiter.Entity, generation uint64) (edit, limiter.Record, error) {
+	if err := c.checkHierarchy(ctx, sp, e); err != nil {
+		return edit{}, limiter.Record{}, err
+	}
+	e.ID, e.Name, e.Parent, e.Metadata = strings.Clone(e.ID), strings.Clone(e.Name), strings.Clone(e.Parent), maps.Clone(e.Metadata)
+	e.CreatedAt, e.Version = time.UnixMilli(now.UnixMilli()).UTC(), generation
+	read := uint64(0)
+	if old != nil {
+		e.CreatedAt, read = old.CreatedAt, old.Version
+	}
+	r, ref := limiter.Record{Entity: &e}, limiter.EntityRef(e.ID)
+	return edit{
+		writes: []types.TransactWriteItem{putEntity(c.table.name, sp.id, &e, read)},
+		refs:   []limiter.Ref{ref},
+		event:  limiter.AuditEvent{Action: limiter.ActionPutEntity, Subject: ref, Detail: r.Detail()},
+	}, r, nil
+}
+
+// limitsEdit puts limits, or deletes them where there are none.
+func (c *Catalog) limitsEdit(sp *space, ref limiter.Ref, r limiter.Record, generation uint64) edit {
+	e := edit{refs: []limiter.Ref{ref}, event: limiter.AuditEvent{Action: limiter.ActionPutLimits, Subject: ref, Detail: r.Detail()}}
+	item := schema.LimitsItem(sp.id, ref, r, generation)
+	if r.Empty() {
+		e.event.Action = limiter.ActionDeleteLimits
+		item = schema.Tombstone(sp.id, schema.KeyOfRef(sp.id, ref), ref.Kind, generation, c.now().Add(schema.ChangeTTL))
+	}
+	e.writes = []types.TransactWriteItem{putItem(c.table.name, item)}
+	return e
+}

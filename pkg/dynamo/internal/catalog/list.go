@@ -1,0 +1,226 @@
+package catalog
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// A list is made in stages, each a query or the read of one record. A page goes on in the
+// stage where the page before ended. Queries find keys in an index, which can miss changes of
+// the last second; the records are then read with strong consistency.
+type stage struct {
+	query *dynamodb.QueryInput // nil = the record of ref
+	ref   limiter.Ref
+}
+
+// ListEntities implements limiter.Directory. An ID of more than 4 KiB stands as it does in
+// keys. A change of the last second may be missing.
+func (c *Catalog) ListEntities(ctx context.Context, namespace string, f limiter.EntityFilter, p limiter.Page) (limiter.PageOf[limiter.Entity], error) {
+	found, err := c.list(ctx, namespace, p, func(ns string) []stage {
+		if f.Parent != "" {
+			return []stage{{query: schema.QueryChildren(c.table.name, ns, f.Parent)}}
+		}
+		return c.partitions(ns, false)
+	}, func(ref limiter.Ref) bool { return ref.Kind == limiter.RefEntity })
+	page := limiter.PageOf[limiter.Entity]{Next: found.Next}
+	for _, stored := range found.Items {
+		page.Items = append(page.Items, *stored.Record.Entity)
+	}
+	return page, err
+}
+
+// ListLimits implements limiter.Directory, as ListEntities does.
+func (c *Catalog) ListLimits(ctx context.Context, namespace string, f limiter.LimitsFilter, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
+	return c.list(ctx, namespace, p, func(ns string) []stage {
+		switch {
+		case f.Entity != "" && f.Resource != "":
+			return []stage{{ref: limiter.EntityLimitsRef(f.Entity, f.Resource)}}
+		case f.Entity != "":
+			return []stage{{query: schema.QueryEntityLimits(c.table.name, ns, f.Entity)}}
+		case f.Resource != "":
+			return []stage{{ref: limiter.ResourceLimitsRef(f.Resource)}, {query: schema.QueryCustomLimits(c.table.name, ns, f.Resource)}}
+		}
+		all := append([]stage{{ref: limiter.SystemLimitsRef()}}, c.partitions(ns, true)...)
+		return append(all, c.partitions(ns, false)...)
+	}, func(ref limiter.Ref) bool { return ref.Kind != limiter.RefEntity })
+}
+
+// partitions are the queries of all entities and their limits, or of the limits of resources.
+func (c *Catalog) partitions(ns string, resources bool) []stage {
+	all := make([]stage, schema.IndexPartitions)
+	for i := range all {
+		all[i].query = schema.QueryRecords(c.table.name, ns, resources, i)
+	}
+	return all
+}
+
+// list returns a page of the records that the stages find and selects wants. A namespace that
+// is not registered has none, and stays so.
+func (c *Catalog) list(ctx context.Context, namespace string, p limiter.Page, stages func(ns string) []stage, selects func(limiter.Ref) bool) (page limiter.PageOf[limiter.Stored], err error) {
+	if p, err = p.Checked(); err != nil {
+		return page, err
+	}
+	at, err := parseCursor(p.After)
+	if err == nil {
+		err = c.usable(ctx)
+	}
+	if err != nil {
+		return page, err
+	}
+	ns, err := c.table.lookup(ctx, namespace)
+	if err != nil || ns == "" {
+		return page, err
+	}
+	all := stages(ns)
+	if err := at.check(ns, all); err != nil {
+		return page, err
+	}
+	for at.Stage < len(all) && len(page.Items) < p.Size {
+		items, next, err := c.step(ctx, ns, all[at.Stage], at.Key, p.Size-len(page.Items), selects)
+		if err != nil {
+			return limiter.PageOf[limiter.Stored]{}, err
+		}
+		page.Items = append(page.Items, items...)
+		if at.Key = next; next == nil {
+			at.Stage++
+		}
+	}
+	if at.Stage < len(all) {
+		page.Next = at.String()
+	}
+	return page, nil
+}
+
+// step returns at most size records of a stage from a key on, and the key to go on from, nil
+// at its end.
+func (c *Catalog) step(ctx context.Context, ns string, s stage, from map[string]string, size int, selects func(limiter.Ref) bool) ([]limiter.Stored, map[string]string, error) {
+	if s.query == nil {
+		stored, err := c.table.readRecords(ctx, ns, []limiter.Ref{s.ref})
+		if err != nil || stored[0].Record.Empty() {
+			return nil, nil, err
+		}
+		return []limiter.Stored{{Ref: s.ref, Record: stored[0].Record}}, nil, nil
+	}
+	found, next, err := c.table.page(ctx, s.query, from, size)
+	if err != nil {
+		return nil, nil, err
+	}
+	keys := make([]schema.Key, len(found))
+	for i, item := range found {
+		if keys[i], err = schema.ItemKey(c.table.name, item); err != nil {
+			return nil, nil, err
+		}
+	}
+	records, err := c.table.read(ctx, keys)
+	if err != nil {
+		return nil, nil, err
+	}
+	var items []limiter.Stored
+	for _, k := range keys {
+		stored, err := c.storedAt(ns, k, records[k])
+		if err != nil {
+			return nil, nil, err
+		}
+		if !stored.Record.Empty() && selects(stored.Ref) {
+			items = append(items, stored)
+		}
+	}
+	return items, next, nil
+}
+
+// storedAt reads the record of a key, an empty one where it is gone.
+func (c *Catalog) storedAt(ns string, k schema.Key, item map[string]types.AttributeValue) (limiter.Stored, error) {
+	if item == nil {
+		return limiter.Stored{}, nil
+	}
+	ref, err := schema.RefOfItem(c.table.name, k, item)
+	if err != nil {
+		return limiter.Stored{}, err
+	}
+	stored, err := schema.ParseRecord(c.table.name, ns, ref, item)
+	return limiter.Stored{Ref: ref, Record: stored.Record}, err
+}
+
+// page makes a query once, from a key on.
+func (t *table) page(ctx context.Context, q *dynamodb.QueryInput, from map[string]string, size int) ([]map[string]types.AttributeValue, map[string]string, error) {
+	in := *q
+	in.Limit = aws.Int32(int32(size)) // #nosec G115 -- at most limiter.MaxPage
+	if len(from) > 0 {
+		in.ExclusiveStartKey = make(map[string]types.AttributeValue, len(from))
+		for name, value := range from {
+			in.ExclusiveStartKey[name] = &types.AttributeValueMemberS{Value: value}
+		}
+	}
+	for try := 0; ; {
+		out, err := t.client.Query(ctx, &in)
+		if err != nil {
+			if err = awsdb.TranslateRead(err); !awsdb.RetryRead(ctx, t.loop, &try, err) {
+				return nil, nil, fmt.Errorf("query of table %s: %w", *q.TableName, err)
+			}
+			continue
+		}
+		var next map[string]string
+		if len(out.LastEvaluatedKey) > 0 {
+			next = make(map[string]string, len(out.LastEvaluatedKey))
+			for name, value := range out.LastEvaluatedKey {
+				if text, ok := value.(*types.AttributeValueMemberS); ok {
+					next[name] = text.Value
+				}
+			}
+		}
+		return out.Items, next, nil
+	}
+}
+
+// cursor is where a page ended. The zero cursor is the beginning.
+type cursor struct {
+	Stage int               `json:"s"`
+	Key   map[string]string `json:"k,omitempty"` // in the stage; empty = its beginning
+}
+
+func (c cursor) String() string {
+	text, _ := json.Marshal(c) // it cannot fail
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+var errCursor = fmt.Errorf("%w: the cursor is none of a page of this list", limiter.ErrInvalid)
+
+func parseCursor(text string) (c cursor, err error) {
+	if text == "" {
+		return c, nil
+	}
+	data, err := base64.RawURLEncoding.DecodeString(text)
+	if err == nil {
+		err = json.Unmarshal(data, &c)
+	}
+	if err != nil {
+		return cursor{}, errors.Join(errCursor, err)
+	}
+	return c, nil
+}
+
+// check refuses a cursor that leads out of the namespace or of the stages.
+func (c cursor) check(ns string, stages []stage) error {
+	if c.Stage < 0 || c.Stage >= len(stages) || len(c.Key) > 0 && stages[c.Stage].query == nil {
+		return errCursor
+	}
+	for name, value := range c.Key {
+		known := name == schema.AttrPK || name == schema.AttrSK || strings.HasPrefix(name, "GSI")
+		if !known || name == schema.AttrPK && !strings.HasPrefix(value, ns+"/") {
+			return errCursor
+		}
+	}
+	return nil
+}
