@@ -1,0 +1,45 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ratelimit/ratelimit/internal/dynamotest"
+)
+
+// A limit that is set through one service of a fleet is in force on all, lists of any service
+// have it, and its audit says who set it.
+func TestOperateAFleet(t *testing.T) {
+	server, table := dynamotest.Start(t), dynamotest.TableName(t)
+	file := write(t, "c.yaml", onTable(server.URL, table, "3/hour"))
+	services := []*running{start(t, "--config", file), start(t, "--config", file), start(t, "--config", file)}
+	on := func(i int, args ...string) string {
+		t.Helper()
+		code, stdout, stderr := output(t, append(args, "--server", services[i].adminURL(t))...)
+		if code != 0 {
+			t.Fatalf("%v: exit code %d\n%s%s", args, code, stdout, stderr)
+		}
+		return stdout
+	}
+	for _, r := range services {
+		r.ask(t, "eve")
+	}
+	on(0, "set", "limits", "--system", "rpm=7/hour", fmt.Sprintf("all=%d/hour", int64(plenty)))
+	obeyed(t, "7 an hour by the command", 7, services...)
+	on(1, "set", "limits", "--system", "rpm=5/hour")
+	obeyed(t, "5 an hour by the command", 5, services...)
+	on(1, "set", "entity", "user/eve", "--parent", "org/acme", "--cascade")
+	eventually(t, "the entity in the list of another service", func() bool {
+		return strings.Contains(on(2, "list", "entities", "--parent", "org/acme"), "user/eve  org/acme  true")
+	})
+	audit := on(2, "list", "audit", "--system")
+	if strings.Count(audit, "socket     limits.put  $SYSTEM") != 2 || strings.Index(audit, "rpm 5/hour") > strings.Index(audit, "rpm 7/hour") {
+		t.Errorf("the audit is\n%s", audit)
+	}
+	if got := on(0, "list", "entities", "-n", "nothing"); got != "ID  PARENT  CASCADE  NAME\n" {
+		t.Errorf("entities of a namespace that nobody uses:\n%s", got)
+	}
+	on(2, "delete", "limits", "--system", "--yes")
+	obeyed(t, "3 an hour by the file", 3, services...)
+}
