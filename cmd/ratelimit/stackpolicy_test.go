@@ -272,12 +272,15 @@ func (g *guarded) administer(t *testing.T, store *dynamo.Store, namespace string
 	_, err = store.PutEntity(ctx, time.Now(), namespace, limiter.Entity{ID: "user/ada", Parent: "team/a"})
 	err = errors.Join(err, store.PutLimits(ctx, namespace, limiter.SystemLimitsRef(), limiter.Record{Limits: limits}))
 	err = errors.Join(err, store.DeleteEntity(ctx, namespace, "user/ada"))
-	for child, failed := range store.Children(ctx, namespace, "team/a") {
-		err = errors.Join(err, failed, fmt.Errorf("a child is left: %s", child))
+	children, failed := store.ListEntities(ctx, namespace, limiter.EntityFilter{Parent: "team/a"}, limiter.Page{})
+	err = errors.Join(err, failed)
+	for _, child := range children.Items {
+		err = errors.Join(err, fmt.Errorf("a child is left: %s", child.ID))
 	}
-	for _, failed := range store.AuditEvents(ctx, namespace, limiter.EntityRef("user/ada")) {
-		err = errors.Join(err, failed)
-	}
+	_, failed = store.ListLimits(ctx, namespace, limiter.LimitsFilter{}, limiter.Page{})
+	err = errors.Join(err, failed)
+	_, failed = store.ListEvents(ctx, namespace, limiter.EntityRef("user/ada"), limiter.Page{})
+	err = errors.Join(err, failed)
 	if err := errors.Join(err, store.Purge(ctx, namespace, func(int) {})); err != nil {
 		t.Errorf("%s: %v", namespace, err)
 	}

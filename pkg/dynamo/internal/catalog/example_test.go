@@ -30,7 +30,8 @@ func Example() {
 	records := make([]limiter.Record, 1)
 	generation, err := reader.Read(ctx, "default", []limiter.Ref{ref}, records)
 	fmt.Println(records[0].Limits.At(0), "at generation", generation, err)
-	for event, err := range reader.AuditEvents(ctx, "default", ref) {
+	events, err := reader.ListEvents(ctx, "default", ref, limiter.Page{})
+	for _, event := range events.Items {
 		fmt.Println(event.Action, err)
 	}
 	fmt.Println(writer.Close(ctx), reader.Close(ctx))
