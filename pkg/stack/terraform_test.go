@@ -1,0 +1,155 @@
+package stack_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo"
+	"github.com/ratelimit/ratelimit/pkg/stack"
+)
+
+var update = flag.Bool("update", false, "write the files of terraform that are made from definitions")
+
+// The module's table and policies are those of the stack.
+func TestTerraform(t *testing.T) {
+	files := map[string]string{"table.tf": terraformTable()}
+	maps.Copy(files, terraformPolicies(t))
+	for name, want := range files {
+		path := filepath.Join("..", "..", "terraform", name)
+		if *update {
+			if err := os.WriteFile(path, []byte(want), 0o644); err != nil { //nolint:gosec // a file of the repository
+				t.Fatal(err)
+			}
+		}
+		got, err := os.ReadFile(path)
+		if err != nil || string(got) != want {
+			t.Errorf("terraform/%s differs from the definition (%v); `go test ./pkg/stack -run TestTerraform -update` writes it", name, err)
+		}
+	}
+	made, err := filepath.Glob(filepath.Join("..", "..", "terraform", "policies", "*"))
+	if err != nil || len(made) != len(files)-1 {
+		t.Errorf("terraform/policies has %d files, want %d: %v", len(made), len(files)-1, err)
+	}
+}
+
+// terraformTable returns the table as a resource of Terraform.
+func terraformTable() string {
+	in := dynamo.TableInput("name")
+	b := new(strings.Builder)
+	fmt.Fprintf(b, `# Made from the program's definition: go test ./pkg/stack -run TestTerraform -update
+
+resource "aws_dynamodb_table" "this" {
+  name         = var.name
+  billing_mode = %q
+  hash_key     = %q
+  range_key    = %q
+
+  stream_enabled   = true
+  stream_view_type = %q
+
+  deletion_protection_enabled = var.deletion_protection
+`, in.BillingMode, aws.ToString(in.KeySchema[0].AttributeName), aws.ToString(in.KeySchema[1].AttributeName), in.StreamSpecification.StreamViewType)
+	for _, a := range in.AttributeDefinitions {
+		fmt.Fprintf(b, "\n  attribute {\n    name = %q\n    type = %q\n  }\n", aws.ToString(a.AttributeName), a.AttributeType)
+	}
+	for i := range in.GlobalSecondaryIndexes {
+		terraformIndex(b, &in.GlobalSecondaryIndexes[i])
+	}
+	fmt.Fprintf(b, `
+  ttl {
+    attribute_name = %q
+    enabled        = true
+  }
+
+  point_in_time_recovery {
+    enabled                 = var.recovery_days > 0
+    recovery_period_in_days = var.recovery_days > 0 ? var.recovery_days : null
+  }
+
+  tags = var.tags
+}
+`, dynamo.TTLAttribute)
+	return b.String()
+}
+
+func terraformIndex(b *strings.Builder, g *types.GlobalSecondaryIndex) {
+	var included []string
+	for _, name := range g.Projection.NonKeyAttributes {
+		included = append(included, fmt.Sprintf("%q", name))
+	}
+	values := [][2]string{
+		{"name", fmt.Sprintf("%q", aws.ToString(g.IndexName))},
+		{"hash_key", fmt.Sprintf("%q", aws.ToString(g.KeySchema[0].AttributeName))},
+		{"range_key", fmt.Sprintf("%q", aws.ToString(g.KeySchema[1].AttributeName))},
+		{"projection_type", fmt.Sprintf("%q", g.Projection.ProjectionType)},
+	}
+	if included != nil {
+		values = append(values, [2]string{"non_key_attributes", "[" + strings.Join(included, ", ") + "]"})
+	}
+	width := 0
+	for _, v := range values {
+		width = max(width, len(v[0]))
+	}
+	b.WriteString("\n  global_secondary_index {\n")
+	for _, v := range values {
+		fmt.Fprintf(b, "    %-*s = %s\n", width, v[0], v[1])
+	}
+	b.WriteString("  }\n")
+}
+
+// terraformPolicies returns the policies of the stack as templates of Terraform.
+func terraformPolicies(t *testing.T) map[string]string {
+	t.Helper()
+	const id = "abcdefghijk"
+	resources := rendered(t, stack.Options{Name: "name", IAM: stack.IAM{Namespaces: []stack.Namespace{{Name: "web", ID: id}}}}).Resources
+	files := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(resources)) {
+		logical, isPolicy := strings.CutSuffix(strings.SplitAfter(name+"Policy", "Policy")[0], "Policy")
+		if !isPolicy || resources[name].Type != "AWS::IAM::ManagedPolicy" {
+			continue
+		}
+		file := map[string]string{"TakeOnly": "take-only", "Full": "full", "ReadOnly": "read-only"}[logical]
+		if name != logical+"Policy" {
+			file += "-namespace"
+		}
+		text, err := json.MarshalIndent(asTerraform(resources[name].Properties["PolicyDocument"], id), "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[filepath.Join("policies", file+".json.tftpl")] = string(text) + "\n"
+	}
+	return files
+}
+
+// asTerraform replaces what a template of CloudFormation refers to.
+func asTerraform(value any, id string) any {
+	switch v := value.(type) {
+	case map[string]any:
+		if _, is := v["Fn::GetAtt"]; is {
+			return "${table}"
+		}
+		if text, is := v["Fn::Sub"].(string); is {
+			return strings.ReplaceAll(text, "${Table.Arn}", "${table}")
+		}
+		for key := range v {
+			v[key] = asTerraform(v[key], id)
+		}
+	case []any:
+		for i := range v {
+			v[i] = asTerraform(v[i], id)
+		}
+	case string:
+		return strings.ReplaceAll(v, id, "${namespace}")
+	}
+	return value
+}
