@@ -142,7 +142,7 @@ func (h *Holder) holders() int { return len(h.view.Others) + 1 }
 // most that the policy lets a process hold.
 func (h *Holder) worth(now int64) bool {
 	const small = 16
-	if !h.demand.frequent(now) {
+	if len(h.limits) == 0 || !h.demand.frequent(now) {
 		return false
 	}
 	requests := h.demand.requests(now)

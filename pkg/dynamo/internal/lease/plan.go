@@ -20,6 +20,7 @@ const (
 // Plan is a lease write. With db = Slot.Room − OldRoom, the centre gives Slot.Rate −
 // OldRate parts of its rate and db parts of its room as of Now, and of each limit Draw
 // millitokens; below zero it gets them. The plan is for the item at the version Pinned.
+// The return of a lease in debt draws the debt, which may be more than the centre has.
 type Plan struct {
 	Kind    Kind
 	Create  bool    // the item is believed not to exist
@@ -54,7 +55,7 @@ func (h *Holder) planWish(p *Plan) bool {
 	return true
 }
 
-// begin sets what all plans have.
+// begin sets the fields that all plans have.
 func (h *Holder) begin(p *Plan, kind Kind, rate, room int) {
 	p.Kind, p.Draw = kind, make([]int64, len(h.limits))
 	if h.view.HasOwn {
@@ -165,7 +166,7 @@ func (h *Holder) hint(p *Plan, s *scene) {
 	p.Slot.Stock = EncodeStock(least)
 }
 
-// scene returns what the share is reckoned from.
+// scene returns the input of the share.
 func (h *Holder) scene(v *View, now int64) scene {
 	s := scene{
 		centreRate: float64(v.Rate) / Parts, centreRoom: float64(v.Room) / Parts,
@@ -202,7 +203,7 @@ func (h *Holder) other(o *Slot, now int64) other {
 	return out
 }
 
-// level returns what is known of a limit.
+// level returns the state of a limit.
 func (h *Holder) level(l int, v *View, now int64) level {
 	p := h.limits[l]
 	return level{

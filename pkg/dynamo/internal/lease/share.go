@@ -18,7 +18,7 @@ const (
 	plentySpan = 500  // the same while there is
 )
 
-// other is what is known of another holder.
+// other is another holder, by its slot.
 type other struct {
 	demand float64
 	rate   float64
@@ -26,8 +26,8 @@ type other struct {
 	stock  float64 // now, of the capacity
 }
 
-// scene is what a share is reckoned from: the centre, the own lease and the hints of the
-// other holders.
+// scene is the input of a share: the centre, the own lease and the hints of the other
+// holders.
 type scene struct {
 	centreRate, centreRoom float64
 	rate, room             float64 // of the own lease
@@ -105,7 +105,7 @@ func maxMin(own float64, others []float64, total float64) float64 {
 	return own
 }
 
-// level is what is known of one limit, in millitokens.
+// level is the state of one limit, in millitokens.
 type level struct {
 	whole  float64 // capacity
 	rate   float64 // refill in a ms
@@ -134,8 +134,8 @@ func (s *scene) plenty(l *level, k float64) wanted {
 }
 
 // scarce returns room and stock while there is less than is asked for. The tokens of the
-// centre and of all holders go to those whose rate is below their demand; the others keep
-// what they need until the next write.
+// centre and of all holders go to those whose rate is below their demand. Each other
+// holder keeps enough until its next write.
 func (s *scene) scarce(l *level, k float64) wanted {
 	own := l.demand / l.rate
 	short := max(0, own-k)
@@ -171,7 +171,7 @@ func (s *scene) enough(l *level) float64 {
 	return soon
 }
 
-// soon is what a demand, in millitokens a ms, needs until the next write, with its noise.
+// soon is the need of a demand, in millitokens a ms, until the next write, with its noise.
 func (s *scene) soon(demand float64, l *level) float64 {
 	cost := 1000.0
 	if s.requests > 0 && l.demand > 0 {

@@ -2,7 +2,7 @@ package lease
 
 import "github.com/ratelimit/ratelimit/pkg/tokenbucket"
 
-// Draw is what one spend of an operation takes of a limit, in millitokens.
+// Draw is a number of millitokens that an operation takes of a limit.
 type Draw struct {
 	Limit int   // index of the limit
 	Need  int64 // balance that must be found; one token for a look
@@ -10,8 +10,8 @@ type Draw struct {
 }
 
 // Stock is the tokens that a lease serves. The first candidate is the lease as the slot is
-// known to be; each other one is that of a lease write without a known outcome. What is
-// served is covered, and paid, by all of them.
+// known to be; each other one is that of a lease write without a known outcome. Each
+// request that is served is covered, and paid, by all of them.
 type Stock struct {
 	limits []tokenbucket.Params // of the whole item, by limit
 	cands  []candidate
@@ -20,8 +20,8 @@ type Stock struct {
 	term   uint64 // changes when a lease begins, and when one is lost
 }
 
-// Covers brings the lease up to a time and reports whether every candidate has what all
-// draws need. Nothing is taken.
+// Covers brings the lease up to a time and reports whether every candidate has the tokens
+// that all draws need. Nothing is taken.
 func (s *Stock) Covers(now int64, draws []Draw) bool {
 	if !s.serves {
 		return false
@@ -91,7 +91,7 @@ func (s *Stock) add(limit int, amount int64) {
 	}
 }
 
-// free returns what the lease can serve of a limit at a time, in millitokens; below zero
+// free returns the millitokens of a limit that the lease can serve at a time. Below zero
 // is debt.
 func (s *Stock) free(now int64, limit int) int64 {
 	least := int64(0)
@@ -113,9 +113,9 @@ type Part struct {
 	term  uint64
 }
 
-// Keep sets aside as much of the draws as the lease has, and returns by limit what is left
-// to take at the centre. It reports false, and does nothing, where the lease has no token
-// for it.
+// Keep sets aside as much of the draws as the lease has, and returns the rest by limit,
+// which is to be taken at the centre. It reports false, and does nothing, where the lease
+// has no token for it.
 func (s *Stock) Keep(now int64, draws []Draw) (p Part, rest []int64, ok bool) {
 	if !s.serves {
 		return Part{}, nil, false
@@ -135,8 +135,8 @@ func (s *Stock) Keep(now int64, draws []Draw) (p Part, rest []int64, ok bool) {
 }
 
 // Settle ends a Keep: the tokens are spent where the request is admitted, and free again
-// otherwise. It reports false where the lease is over: then the request has to be denied,
-// and the centre gets back what it gave.
+// otherwise. It reports false where the lease is over. Then the request has to be denied,
+// and the tokens of the centre have to be refunded.
 func (s *Stock) Settle(now int64, p Part, admitted bool) bool {
 	if p.term != s.term {
 		return !admitted
@@ -161,7 +161,7 @@ func (s *Stock) keeps() bool {
 	return false
 }
 
-// clear forgets the lease and what is kept of it.
+// clear forgets the lease and its tokens that are kept.
 func (s *Stock) clear() {
 	s.cands = append(s.cands[:0], empty(s.limits))
 	clear(s.kept)

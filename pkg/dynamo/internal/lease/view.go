@@ -31,7 +31,7 @@ type View struct {
 	Recall bool
 }
 
-// tokens returns what the centre has of a limit at a time, in millitokens, as far as the
+// tokens returns the millitokens of a limit that the centre has at a time, as far as the
 // view tells. Below zero is debt.
 func (v *View) tokens(l int, now int64) int64 {
 	return v.Centre[l].Available(v.Params[l], now)
