@@ -71,3 +71,41 @@ func (c *candidate) confirm(limits []tokenbucket.Params) {
 func (c *candidate) alive(now Clock) bool {
 	return now.Era == c.sent.Era && now.Mono-c.sent.Mono < Term && now.Wall-c.sent.Wall < Term
 }
+
+// candidates are the leases that the slot may hold. The first is the one that it is known
+// to hold.
+type candidates []candidate
+
+// refill brings all buckets up to a time.
+func (cs candidates) refill(now int64) {
+	for i := range cs {
+		cs[i].refill(now)
+	}
+}
+
+// least returns the millitokens of a limit that every candidate has at a time. Below zero
+// is debt.
+func (cs candidates) least(limit int, now int64) int64 {
+	least := int64(0)
+	for i := range cs {
+		c := &cs[i]
+		c.buckets[limit] = c.buckets[limit].Refill(c.params[limit], now)
+		if n := c.buckets[limit].Tokens; i == 0 || n < least {
+			least = n
+		}
+	}
+	return least
+}
+
+// add changes the balance of every candidate. The buckets are refilled, and have room.
+func (cs candidates) add(limit int, amount int64) {
+	for i := range cs {
+		c := &cs[i]
+		b := &c.buckets[limit]
+		if amount < 0 {
+			*b = b.Subtract(c.params[limit], -amount)
+		} else {
+			b.Tokens += amount
+		}
+	}
+}

@@ -26,7 +26,7 @@ type Demand struct {
 	slow  average   // requests, over a longer time
 }
 
-// average is a sum that fades, and what came since it was last faded.
+// average is a sum that fades, and the amounts since it was last faded.
 type average struct {
 	sum   float64
 	added int64
@@ -70,7 +70,7 @@ func (d *Demand) fold(now int64) {
 // halfFade returns by how much half of a time fades a sum with a memory.
 func halfFade(ms int64, memory float64) float64 { return math.Exp(-float64(max(ms, 0)) / 2 / memory) }
 
-// faded returns the sum after a time; what was added came in the middle of it.
+// faded returns the sum after a time. New requests count as of the middle of it.
 func (a *average) faded(half float64) float64 { return (a.sum*half + float64(a.added)) * half }
 
 // rate returns the millitokens of a limit that are asked for in one ms.

@@ -3,15 +3,15 @@
 // or goroutine: times and random draws are arguments, and the caller's lock guards a
 // [Holder].
 //
-// # What a lease is
+// # Leases
 //
 // The rate and the room (the capacity) of each limit are cut into [Parts]. The bucket in
 // the store is the centre: it has the parts that no holder has. A holder with k parts of
 // the rate and b parts of the room is a token bucket of its own, whose parameters are
 // those of the limit, scaled by [Scale]. It admits and denies in memory until the lease
-// is renewed, returned, or over. A [Term] after the time before the send of the write
-// that granted it, a lease is over, by the monotonic clock or by the wall clock, and when
-// the era of the clock changes.
+// is renewed, returned, or over. It is over a [Term] after the time before the send of
+// its last write, by the monotonic clock or by the wall clock. It is also over when the era
+// of the clock changes.
 //
 // # Lease writes
 //
@@ -43,6 +43,6 @@
 //
 // Slots carry hints: the demand of their holder and the tokens that it has. From these
 // each replica reckons its own max-min fair share. Hints and shares use floating point:
-// they choose how much is asked for. Amounts are integers, and bounded by what the centre
-// has, so that a wrong hint costs fairness and never a token.
+// they choose how much is asked for. Amounts are integers, and bounded by the tokens of the
+// centre. So a wrong hint costs fairness and never a token.
 package lease

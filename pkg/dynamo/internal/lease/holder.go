@@ -1,14 +1,9 @@
 package lease
 
 import (
-	"math"
-
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
-
-// forever is a time that does not come.
-const forever = math.MaxInt64
 
 // Holder is the lease of a replica on one item: its tokens, the demand of the callers, and
 // the writes that change it. Its methods are for one goroutine at a time. Times are Unix
@@ -16,147 +11,104 @@ const forever = math.MaxInt64
 type Holder struct {
 	Stock
 
-	state  State
-	demand Demand
-	policy limiter.LeasePolicy
-	rtt    float64 // ms
-
-	view   View  // of an item that does not exist, before one was seen
-	seen   int64 // time of view
-	asked  int64 // until then the view asks for all leases
-	recall bool  // all is to be returned
-	wish   int64 // until then all holders are asked to return their leases
-
-	pace   pace
-	seq    uint16 // of the last slot that was sent
-	began  int64  // of the lease
-	scarce bool   // there was less than all holders asked for
-	flight flight
-	pull   bool // a request waits for more
-
-	low   []int64 // by limit: with less in stock more is asked for
-	lowAt int64   // time of low
-}
-
-// flight is the lease write in flight.
-type flight struct {
-	plan   Plan
-	brings bool // tokens, or rate
-	change bool // the shares, so that the next renewal is soon
-	scarce bool
+	known  known
+	duties duties
+	life   life
 }
 
 // New returns a holder without a lease on an item whose limits have these parameters. last
 // is the sequence number of the last lease write that the replica sent for the item, as
 // Sequence tells; a random number where there was none.
 func New(limits []tokenbucket.Params, policy limiter.LeasePolicy, last uint16) *Holder {
-	h := &Holder{
-		Stock:  Stock{limits: limits, kept: make([]int64, len(limits))},
-		demand: newDemand(len(limits)), policy: policy, rtt: 5, seq: last,
-		low: make([]int64, len(limits)), view: unseen(limits),
-	}
-	h.clear()
-	h.pace.begin()
+	h := &Holder{Stock: Stock{limits: limits, kept: make([]int64, len(limits))}}
+	h.known = known{stock: &h.Stock, view: unseen(limits), demand: newDemand(len(limits)), policy: policy, rtt: 5}
+	h.duties = duties{stock: &h.Stock, known: &h.known, seq: last, low: make([]int64, len(limits))}
+	h.life = life{stock: &h.Stock, known: &h.known, duties: &h.duties}
+	h.forget()
+	h.duties.pace.begin()
 	return h
 }
 
 // Tune sets the policy of the rules, and the usual time from a send to its reply in ms.
 func (h *Holder) Tune(policy limiter.LeasePolicy, rtt float64) {
-	h.policy, h.rtt = policy, rtt
+	h.known.policy, h.known.rtt = policy, rtt
 	if policy.None {
-		h.hurry()
+		h.duties.hurry()
 	}
 }
 
 // Sequence returns the sequence number of the last lease write.
-func (h *Holder) Sequence() uint16 { return h.seq }
+func (h *Holder) Sequence() uint16 { return h.duties.seq }
 
 // State returns the state of the lease.
-func (h *Holder) State() State { return h.state }
+func (h *Holder) State() State { return h.duties.state }
 
 // Recall has the lease returned, and no other one asked for. It is final: under new limits
 // there is a new holder.
 func (h *Holder) Recall() {
-	h.recall, h.wish = true, 0
-	h.hurry()
+	h.duties.recall, h.duties.wish = true, 0
+	h.duties.hurry()
 }
 
 // Wish asks all holders of the item to return their leases, for some seconds from now on.
 // This holder returns its own, and leaves a slot that says so.
 func (h *Holder) Wish(now int64) {
-	if h.recall {
+	if h.duties.recall {
 		return
 	}
-	h.wish = now + wishLasts
-	h.hurry()
-}
-
-// hurry makes the next lease write due, unless a return was just refused.
-func (h *Holder) hurry() {
-	if h.pace.tries == 0 {
-		h.pace.next = 0
-	}
+	h.duties.wish = now + wishLasts
+	h.duties.hurry()
 }
 
 // Alive reports whether the lease is not over, by a reading of the clocks. It is tested
 // after Spend: a pause of the process in between must not let it serve tokens that
 // another replica reaped.
-func (h *Holder) Alive(c Clock) bool {
-	if !h.serves {
-		return false
+func (h *Holder) Alive(c Clock) bool { return h.life.alive(c) }
+
+// Wake returns when Ask is to be called next, if no request comes. It changes with each
+// call of Ask, Seen, Failed and Settle.
+func (h *Holder) Wake() int64 { return h.duties.wake() }
+
+// Due reports whether Ask is to be called now. It is cheap: it is asked after each request.
+func (h *Holder) Due(now int64) bool { return h.duties.due(now) }
+
+// Ask returns the lease write that is due, if one is. It counts as sent: it must be sent at
+// once, and once, and its end told by Seen or Failed. The clocks are read before. draw is a
+// random number of at least 0 and below 1.
+func (h *Holder) Ask(now int64, c Clock, draw float64) (*Plan, bool) {
+	h.life.alive(c)
+	if h.State().InFlight() || len(h.cands) > mostOpen {
+		return nil, false
 	}
-	if h.cands[0].alive(c) {
-		return true
+	v := &h.known.view
+	now = max(now, v.latest())
+	h.cands.refill(now)
+	p := &Plan{Now: now, Create: !v.Exists, Pinned: v.Version, clock: c, draw: draw}
+	if !h.duties.plan(p) {
+		return nil, false
 	}
-	h.end()
-	return false
+	h.life.sent(p)
+	return p, true
 }
 
-// end ends the term of the lease.
-func (h *Holder) end() {
-	h.happen(expired)
-	h.clear()
-}
+// Failed says that a plan that Ask returned got no reply with an image of the item. Where it
+// was perhaps applied, its candidate stays until an image tells. Otherwise it surely was
+// not, and never will be: it was not sent.
+func (h *Holder) Failed(now int64, p *Plan, perhaps bool) { h.life.fail(now, p, perhaps) }
 
-// happen brings the lease into the state that an event leads to. An event that cannot
-// happen ends the lease: it costs tokens, and never gives any.
-func (h *Holder) happen(e event) {
-	next, ok := h.state.after(e)
-	if !ok {
-		next = Ended
+// Seen takes note of the item as a reply to any request showed it. It settles all lease
+// writes that have no outcome yet: each was planned on the version of an image before, and
+// is applied to no other one. An image that is older than one seen before tells nothing.
+func (h *Holder) Seen(now int64, c Clock, v View) {
+	if !v.Version.after(h.known.view.Version) {
+		return
 	}
-	h.state = next
-	h.serves = next.Serves()
-}
-
-// returning reports whether the lease is to be returned, whatever the demand.
-func (h *Holder) returning(now int64) bool {
-	return h.recall || h.policy.None || now < h.wish || now < h.asked
-}
-
-// holders returns how many replicas have a slot, with this one.
-func (h *Holder) holders() int { return len(h.view.Others) + 1 }
-
-// worth reports whether the demand, the limits and the policy are worth a lease: frequent
-// requests, for amounts that are small beside the capacity, the refill of a second and the
-// most that the policy lets a process hold.
-func (h *Holder) worth(now int64) bool {
-	const small = 16
-	if len(h.limits) == 0 || !h.demand.frequent(now) {
-		return false
+	h.known.view, h.known.seen, h.known.reckoned = v, now, 0
+	h.duties.pull, h.duties.asked = false, v.recalled(now)
+	h.cands.refill(now)
+	h.life.alive(c)
+	h.life.settle(now, c)
+	if h.serves && h.duties.asked > 0 {
+		h.duties.hurry()
 	}
-	requests := h.demand.requests(now)
-	for l, p := range h.limits {
-		if _, ok := Scale(p, Parts, Parts); !ok {
-			return false
-		}
-		mean := h.demand.rate(l, now) / requests
-		if float64(p.Capacity) < small*mean || float64(p.Amount)/float64(p.Period)*1000 < small*mean {
-			return false
-		}
-		if bound := h.policy.Max; bound > 0 && (float64(bound) < mean || bound < p.Capacity/Parts) {
-			return false
-		}
-	}
-	return true
 }

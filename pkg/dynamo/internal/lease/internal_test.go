@@ -38,10 +38,10 @@ func TestStates(t *testing.T) {
 // An event that cannot happen ends the lease: nothing is served.
 func TestImpossibleEvent(t *testing.T) {
 	h := New(nil, limiter.LeasePolicy{}, 0)
-	h.state, h.serves = Held, true
-	h.happen(grantSent)
-	if h.state != Ended || h.serves {
-		t.Errorf("got %v, serves %v, want ended", h.state, h.serves)
+	h.duties.state, h.serves = Held, true
+	h.life.happen(grantSent)
+	if h.State() != Ended || h.serves {
+		t.Errorf("got %v, serves %v, want ended", h.State(), h.serves)
 	}
 }
 
@@ -180,18 +180,21 @@ func TestAge(t *testing.T) {
 
 func TestMaxMin(t *testing.T) {
 	tests := []struct {
-		own    float64
-		others []float64
+		own    claim
+		others []claim
 		want   float64
 	}{
-		{0.2, nil, 0.2},
-		{2, nil, 1},
-		{2, []float64{2}, 0.5},
-		{2, []float64{0.1}, 0.9},
-		{0.1, []float64{2}, 0.1},
-		{0.5, []float64{0.1, 2}, 0.45},
-		{2, []float64{0.1, 0.2, 5}, 0.35},
-		{0, []float64{3}, 0},
+		{claim{0.2, 1}, nil, 0.2},
+		{claim{2, 1}, nil, 1},
+		{claim{2, 1}, []claim{{2, 1}}, 0.5},
+		{claim{2, 1}, []claim{{0.1, 1}}, 0.9},
+		{claim{0.1, 1}, []claim{{2, 1}}, 0.1},
+		{claim{0.5, 1}, []claim{{0.1, 1}, {2, 1}}, 0.45},
+		{claim{2, 1}, []claim{{0.1, 1}, {0.2, 1}, {5, 1}}, 0.35},
+		{claim{0, 1}, []claim{{3, 1}}, 0},
+		{claim{2, 3}, []claim{{2, 1}}, 0.75},
+		{claim{2, 1}, []claim{{0.3, 9}}, 0.7},
+		{claim{2, 1}, []claim{{0.3, 9}, {5, 6}}, 0.1},
 	}
 	for _, tt := range tests {
 		if got := maxMin(tt.own, tt.others, 1); math.Abs(got-tt.want) > 1e-9 {
@@ -200,34 +203,34 @@ func TestMaxMin(t *testing.T) {
 	}
 }
 
-// The shares of all holders add up to the whole at most, and none gets less than another
-// of the same demand or more than it asks for.
+// The shares of all holders add up to the whole at most. None gets more than it asks for,
+// and one that is short gets no less for its weight than any other.
 func TestMaxMinIsFair(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 3))
 	for range 2000 {
-		demands := make([]float64, 1+random.IntN(20))
-		for i := range demands {
-			demands[i] = random.ExpFloat64() * 0.2
+		claims := make([]claim, 1+random.IntN(20))
+		for i := range claims {
+			claims[i] = claim{demand: random.ExpFloat64() * 0.2, weight: 0.1 + random.Float64()}
 		}
 		sum, least := 0.0, math.Inf(1)
-		shares := make([]float64, len(demands))
-		for i, d := range demands {
-			others := append(append([]float64{}, demands[:i]...), demands[i+1:]...)
-			shares[i] = maxMin(d, others, 1)
+		shares := make([]float64, len(claims))
+		for i, c := range claims {
+			others := append(append([]claim{}, claims[:i]...), claims[i+1:]...)
+			shares[i] = maxMin(c, others, 1)
 			sum += shares[i]
-			if shares[i] > d {
-				t.Fatalf("demand %v gets %v", d, shares[i])
+			if shares[i] > c.demand {
+				t.Fatalf("demand %v gets %v", c.demand, shares[i])
 			}
-			if shares[i] < d-1e-9 {
-				least = min(least, shares[i])
+			if shares[i] < c.demand-1e-9 {
+				least = min(least, shares[i]/c.weight)
 			}
 		}
 		if sum > 1+1e-9 {
-			t.Fatalf("shares %v of %v add up to %v", shares, demands, sum)
+			t.Fatalf("shares %v of %v add up to %v", shares, claims, sum)
 		}
-		for _, s := range shares {
-			if s > least+1e-9 {
-				t.Fatalf("shares %v of %v: one that is short has less than another", shares, demands)
+		for i, s := range shares {
+			if s/claims[i].weight > least+1e-9 {
+				t.Fatalf("shares %v of %v: one that is short has less for its weight than another", shares, claims)
 			}
 		}
 	}

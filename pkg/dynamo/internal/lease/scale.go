@@ -20,6 +20,9 @@ const (
 	MaxHolders = 64
 )
 
+// forever is a time that does not come.
+const forever = math.MaxInt64
+
 // Scale returns the parameters of a share of a bucket with the parameters p: rate parts of
 // its rate and room parts of its capacity, 0 to [Parts] each. A share without rate has
 // Amount 0 and never refills; one without room has Capacity 0. The functions of

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -68,11 +69,11 @@ func (s *scene) share() float64 {
 // fair returns the rate by the demands alone.
 func (s *scene) fair(short bool) float64 {
 	if short {
-		demands := make([]float64, 0, len(s.others))
+		claims := make([]claim, 0, len(s.others))
 		for _, o := range s.others {
-			demands = append(demands, shortRoom*o.demand)
+			claims = append(claims, claim{shortRoom * o.demand, 1})
 		}
-		return maxMin(shortRoom*s.demand, demands, mostShared)
+		return maxMin(claim{shortRoom * s.demand, 1}, claims, mostShared)
 	}
 	want := headroom * s.demand
 	return min(want*min(2, (1-reserve)/max(headroom*s.total(), 1e-9)), 1-reserve)
@@ -90,19 +91,31 @@ func (s *scene) grantable(short bool) float64 {
 	return most
 }
 
-// maxMin returns the max-min fair share of a demand beside the demands of others, when all
-// of them weigh the same and share at most total.
-func maxMin(own float64, others []float64, total float64) float64 {
+// claim is the demand of one holder, and its weight beside others.
+type claim struct {
+	demand float64
+	weight float64 // above 0
+}
+
+// maxMin returns the weighted max-min fair share of a claim beside those of others, when
+// all of them share at most total: each gets its demand, or as much for its weight as any
+// other one gets.
+func maxMin(own claim, others []claim, total float64) float64 {
 	all := append(slices.Clone(others), own)
-	slices.Sort(all)
-	for i, demand := range all {
-		level := total / float64(len(all)-i)
-		if demand > level {
-			return min(own, level)
-		}
-		total -= demand
+	slices.SortFunc(all, func(a, b claim) int { return cmp.Compare(a.demand/a.weight, b.demand/b.weight) })
+	weights := 0.0
+	for _, c := range all {
+		weights += c.weight
 	}
-	return own
+	for _, c := range all {
+		level := total / weights // for a weight of 1
+		if c.demand > level*c.weight {
+			return min(own.demand, level*own.weight)
+		}
+		total -= c.demand
+		weights -= c.weight
+	}
+	return own.demand
 }
 
 // level is the state of one limit, in millitokens.

@@ -14,7 +14,7 @@ type Draw struct {
 // request that is served is covered, and paid, by all of them.
 type Stock struct {
 	limits []tokenbucket.Params // of the whole item, by limit
-	cands  []candidate
+	cands  candidates
 	kept   []int64 // by limit: millitokens in the room of the lease that a large request waits with
 	serves bool
 	term   uint64 // changes when a lease begins, and when one is lost
@@ -63,7 +63,7 @@ func (s *Stock) Refund(now int64, limit int, amount int64) (rest int64) {
 		c.buckets[limit] = c.buckets[limit].Refill(c.params[limit], now)
 		most = min(most, max(c.params[limit].Capacity-c.buckets[limit].Tokens, 0))
 	}
-	s.add(limit, most)
+	s.cands.add(limit, most)
 	return amount - most
 }
 
@@ -73,36 +73,9 @@ func (s *Stock) Charge(now int64, limit int, amount, overdraft int64) (rest int6
 	if !s.serves {
 		return amount
 	}
-	most := min(amount, max(s.free(now, limit)+overdraft, 0))
-	s.add(limit, -most)
+	most := min(amount, max(s.cands.least(limit, now)-s.kept[limit]+overdraft, 0))
+	s.cands.add(limit, -most)
 	return amount - most
-}
-
-// add changes the balance of every candidate. The buckets are refilled, and have room.
-func (s *Stock) add(limit int, amount int64) {
-	for i := range s.cands {
-		c := &s.cands[i]
-		b := &c.buckets[limit]
-		if amount < 0 {
-			*b = b.Subtract(c.params[limit], -amount)
-		} else {
-			b.Tokens += amount
-		}
-	}
-}
-
-// free returns the millitokens of a limit that the lease can serve at a time. Below zero
-// is debt.
-func (s *Stock) free(now int64, limit int) int64 {
-	least := int64(0)
-	for i := range s.cands {
-		c := &s.cands[i]
-		c.buckets[limit] = c.buckets[limit].Refill(c.params[limit], now)
-		if n := c.buckets[limit].Tokens; i == 0 || n < least {
-			least = n
-		}
-	}
-	return least - s.kept[limit]
 }
 
 // Part is the part of a large request that a lease keeps while the centre is asked for
@@ -122,7 +95,7 @@ func (s *Stock) Keep(now int64, draws []Draw) (p Part, rest []int64, ok bool) {
 	}
 	p, rest = Part{term: s.term}, make([]int64, len(s.limits))
 	for _, d := range draws {
-		n := min(d.Take, max(s.free(now, d.Limit), 0))
+		n := min(d.Take, max(s.cands.least(d.Limit, now)-s.kept[d.Limit], 0))
 		rest[d.Limit] = d.Take - n
 		if n > 0 {
 			p.draws = append(p.draws, Draw{Limit: d.Limit, Need: n, Take: n})
@@ -144,25 +117,15 @@ func (s *Stock) Settle(now int64, p Part, admitted bool) bool {
 	for _, d := range p.draws {
 		s.kept[d.Limit] -= d.Take
 		if admitted {
-			s.free(now, d.Limit)
-			s.add(d.Limit, -d.Take)
+			s.cands.least(d.Limit, now)
+			s.cands.add(d.Limit, -d.Take)
 		}
 	}
 	return s.serves || !admitted
 }
 
-// keeps reports whether a large request waits.
-func (s *Stock) keeps() bool {
-	for _, n := range s.kept {
-		if n > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// clear forgets the lease and its tokens that are kept.
-func (s *Stock) clear() {
+// forget drops the lease, and the tokens of it that are kept.
+func (s *Stock) forget() {
 	s.cands = append(s.cands[:0], empty(s.limits))
 	clear(s.kept)
 	s.serves = false

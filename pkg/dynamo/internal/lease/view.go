@@ -52,6 +52,15 @@ func (v *View) recalled(now int64) int64 {
 	return until
 }
 
+// latest returns the latest time that the centre was refilled to: no plan is earlier.
+func (v *View) latest() int64 {
+	at := int64(0)
+	for _, b := range v.Centre {
+		at = max(at, b.Refilled)
+	}
+	return at
+}
+
 // unseen returns the view of an item that was never written: all parts are the centre's,
 // and it is full.
 func unseen(limits []tokenbucket.Params) View {

@@ -1,0 +1,35 @@
+package lease
+
+// without decides a request while no lease is served. Where a lease is worth it, it
+// waits for one: plain takes would refuse the grant. Tokens that the centre was seen
+// without are not waited for.
+func (d *duties) without(now int64, draws []Draw) Verdict {
+	if d.state == Returning || d.state == Clearing {
+		return Wait
+	}
+	if d.state != Granting && !d.known.worth(now) {
+		return Centre
+	}
+	verdict := Wait
+	if d.state != Granting && now >= d.pace.next {
+		d.pull, verdict = true, Pull
+	}
+	for _, draw := range draws {
+		if v := &d.known.view; v.Exists && v.tokens(draw.Limit, now) < draw.Need {
+			return Denied
+		}
+	}
+	return verdict
+}
+
+// wait returns in how many milliseconds the lease may cover a request: by its own refill,
+// or where that never does, after the next renewal.
+func (d *duties) wait(l int, now, need int64) int64 {
+	c := &d.stock.cands[0]
+	if own := c.params[l]; own.Amount > 0 {
+		if ms, ok := c.buckets[l].RetryAfter(own, need+d.stock.kept[l], now); ok {
+			return max(ms, 1)
+		}
+	}
+	return max(d.pace.next-now, 1)
+}

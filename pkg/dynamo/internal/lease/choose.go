@@ -1,0 +1,70 @@
+package lease
+
+// plan fills in the lease write that is due, and reports whether one is.
+func (d *duties) plan(p *Plan) bool {
+	due := p.Now >= d.pace.next
+	if p.Now >= d.wish {
+		d.wish = 0
+	}
+	if p.Now >= d.asked {
+		d.asked = 0
+	}
+	switch {
+	case d.returning(p.Now):
+		return d.planRecall(p)
+	case d.stock.serves && p.Now >= d.idleAt() && !d.keeps():
+		return d.planReturn(p)
+	case d.stock.serves && (due || p.Now >= d.fallsAt() || d.pull || d.short(p.Now)):
+		return d.planShare(p, Renew)
+	case !d.stock.serves && due && d.known.worth(p.Now) && len(d.known.view.Others) < MaxHolders:
+		return d.planShare(p, Grant)
+	case !d.stock.serves && due && d.known.view.HasOwn:
+		return d.planReturn(p)
+	}
+	return false
+}
+
+// planRecall plans the return of the lease, or the wish that all are returned.
+func (d *duties) planRecall(p *Plan) bool {
+	if p.Now < d.pace.next || d.keeps() {
+		return false
+	}
+	if p.Now < d.wish && !d.recall {
+		wished := !d.stock.serves && d.known.view.HasOwn && d.known.view.Own.wishes(p.Now)
+		return !wished && d.planWish(p)
+	}
+	return (d.stock.serves || d.known.view.HasOwn) && d.planReturn(p)
+}
+
+// planReturn plans the return of all parts and of the tokens, or of the debt. Without a
+// lease there are none: those of the slot count as spent.
+func (d *duties) planReturn(p *Plan) bool {
+	d.begin(p, Return)
+	for l, b := range d.stock.cands[0].buckets {
+		p.Draw[l] = -b.Tokens
+	}
+	return true
+}
+
+// planWish plans the return of all parts, and the slot that asks for those of others.
+func (d *duties) planWish(p *Plan) bool {
+	d.planReturn(p)
+	p.Kind, p.Slot.Demand = WishBack, Wish
+	return true
+}
+
+// begin sets the fields that all plans have.
+func (d *duties) begin(p *Plan, kind Kind) {
+	p.Kind, p.Draw = kind, make([]int64, len(d.stock.limits))
+	if d.known.view.HasOwn {
+		p.OldRate, p.OldRoom = d.known.view.Own.Rate, d.known.view.Own.Room
+	}
+	p.Slot = Slot{Seq: d.seq + 1, At: encodeAt(p.Now)}
+}
+
+// planShare plans a grant or a renewal.
+func (d *duties) planShare(p *Plan, kind Kind) bool {
+	d.begin(p, kind)
+	d.known.share(p)
+	return true
+}

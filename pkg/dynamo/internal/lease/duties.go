@@ -1,0 +1,135 @@
+package lease
+
+import (
+	"math"
+	"slices"
+)
+
+// mostOpen is how many lease writes may be without an outcome: until an image tells, no
+// further one is planned.
+const mostOpen = 4
+
+// duties says which lease write is due, and when.
+type duties struct {
+	stock *Stock
+	known *known
+	state State
+	pace  pace
+	seq   uint16 // of the last slot that was sent
+
+	asked  int64 // until then the view asks for all leases
+	wish   int64 // until then all holders are asked to return their leases
+	recall bool  // all is to be returned
+	pull   bool  // a request waits for more
+
+	low   []int64 // by limit: with less in stock more is asked for
+	lowAt int64   // time of low
+}
+
+// wake returns when Ask is to be called next, if no request comes. It changes with each
+// call of Ask, Seen, Failed and Settle.
+func (d *duties) wake() int64 {
+	switch {
+	case d.state.InFlight() || len(d.stock.cands) > mostOpen:
+		return forever
+	case d.stock.serves && d.keeps() && d.recalled(): // the return waits for Settle
+		return forever
+	case d.stock.serves && (d.keeps() || d.recalled()):
+		return d.pace.next
+	case d.stock.serves:
+		return min(d.pace.next, d.idleAt(), d.fallsAt())
+	case d.known.view.HasOwn && d.known.view.Own.Demand == Wish:
+		return max(d.pace.next, d.wish)
+	case d.known.view.HasOwn || d.wish > 0:
+		return d.pace.next
+	default:
+		return forever
+	}
+}
+
+// due reports whether Ask is to be called now. It is cheap: it is asked after each request.
+func (d *duties) due(now int64) bool {
+	if d.state.InFlight() {
+		return false
+	}
+	return d.pull || d.stock.serves && (now >= d.pace.next || d.short(now))
+}
+
+// returning reports whether the lease is to be returned, with demand or without.
+func (d *duties) returning(now int64) bool {
+	return d.recall || d.known.policy.None || now < d.wish || now < d.asked
+}
+
+// recalled reports whether the lease is to be returned, as far as the last call told.
+func (d *duties) recalled() bool {
+	return d.recall || d.known.policy.None || d.wish > 0 || d.asked > 0
+}
+
+// hurry makes the next lease write due, unless a return was just refused.
+func (d *duties) hurry() {
+	if d.pace.tries == 0 {
+		d.pace.next = 0
+	}
+}
+
+// short reports whether the stock runs out before a reply could bring more, and more may
+// be asked for.
+func (d *duties) short(now int64) bool {
+	if !d.stock.serves {
+		return false
+	}
+	if now-d.lowAt >= foldEvery {
+		d.lowAt = now
+		for l := range d.low {
+			d.low[l] = millitokens(d.known.demand.rate(l, now)*2.5*d.known.rtt, math.MaxInt64)
+		}
+	}
+	for l := range d.low {
+		if d.stock.cands[0].buckets[l].Tokens < d.low[l] && d.mayPull(l, now) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayPull reports whether there may be something of a limit to get, and it is time to ask.
+func (d *duties) mayPull(l int, now int64) bool {
+	if now >= d.pace.next {
+		return true
+	}
+	demand, requests := d.known.demand.rate(l, now), max(d.known.demand.requests(now), 1e-6)
+	worth := max(8*demand/requests, 0.1*demand*float64(min(d.pace.every, mostScarce)))
+	part := float64(d.known.view.tokens(l, now)) / float64(d.known.holders())
+	return part >= worth && (now-d.pace.asked >= 10 || d.known.seen >= d.pace.asked)
+}
+
+// idleAt returns when the lease is to be returned if no request comes.
+func (d *duties) idleAt() int64 {
+	idle := d.pace.idle(d.known.demand.requests(d.known.demand.last), d.known.holders())
+	return max(d.known.demand.last+idle, d.known.began+leastHeld, d.retryAt())
+}
+
+// retryAt returns when a refused return is tried again.
+func (d *duties) retryAt() int64 {
+	if d.pace.tries > 0 {
+		return d.pace.next
+	}
+	return 0
+}
+
+// fallsAt returns when the rate of the lease is to be cut if no request comes, because the
+// demand has fallen to much less.
+func (d *duties) fallsAt() int64 {
+	rate := float64(d.stock.cands[0].rate) / Parts
+	if rate <= 0.02 {
+		return forever
+	}
+	demand := headroom * 2.5 * d.known.binding(d.known.demand.at)
+	fades := demandMemory * math.Log(max(demand/rate, 1))
+	return max(d.known.demand.at+int64(fades)+1, d.known.began+leastHeld, d.pace.asked+leastHeld)
+}
+
+// keeps reports whether a large request waits: then no return is planned.
+func (d *duties) keeps() bool {
+	return slices.ContainsFunc(d.stock.kept, func(n int64) bool { return n > 0 })
+}
