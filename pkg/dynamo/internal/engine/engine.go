@@ -178,6 +178,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Unlock()
 	e.sweeper()
 	e.swept.Wait()
+	e.lanes.Return(ctx)
 	done := make(chan struct{})
 	go func() { // ends with the lanes' work, which Stop ends
 		e.calls.Wait()

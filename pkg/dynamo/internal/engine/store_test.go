@@ -74,3 +74,23 @@ func newJoined(t *testing.T, change func(*engine.Config)) limiter.Store {
 func TestConformance(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) limiter.Store { return newJoined(t, nil) })
 }
+
+func TestConformanceWithLeases(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) limiter.Store {
+		return newJoined(t, func(cfg *engine.Config) { cfg.Leases = true })
+	})
+}
+
+// op returns an op on the bucket of an entity under one limit.
+func op(t *testing.T, entity string, l limiter.Limit, sp limiter.Spend) limiter.Op {
+	t.Helper()
+	set, err := limiter.NewLimits(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sp.Limit = l.Name
+	return limiter.Op{Bucket: limiter.BucketKey{Namespace: "default", Entity: entity, Resource: "r"}, Limits: set, Generation: 1, Spends: []limiter.Spend{sp}}
+}
+
+// tokens returns n tokens in millitokens.
+func tokens(n int64) int64 { return n * limiter.Milli }

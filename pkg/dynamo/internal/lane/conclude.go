@@ -37,6 +37,9 @@ func (l *Lane) conclude(f *flight, got reply, err error, now time.Time) (again b
 			err = fmt.Errorf("%w: %w: %w", limiter.ErrUncertain, errUnreadable, err)
 		}
 		l.land(f)
+		if f.once {
+			l.concludeLease(f, true, now)
+		}
 		l.view.known = l.view.known && got.refused
 		l.failed(f, err, now)
 		return false
@@ -59,6 +62,10 @@ func (l *Lane) arrived(f *flight, image *schema.Bucket, refused bool, now time.T
 	l.saw(image, f, now)
 	switch {
 	case f.write == nil:
+	case f.once:
+		if !refused {
+			l.host.Counters.Reaped.Add(f.reaps)
+		}
 	case f.asks, refused && f.doubt:
 		l.resolve(f, image, now)
 	case refused:
@@ -125,6 +132,13 @@ func (l *Lane) again(f *flight, open bool) {
 
 // stays reports whether a request that no write was applied for still waits for one.
 func (l *Lane) stays(r *Request) bool {
+	if r.part != nil {
+		if r.claim == detached && !r.undo {
+			l.settle(r, true) // it was admitted late
+		} else {
+			l.release(r)
+		}
+	}
 	switch {
 	case r.claim == left:
 		r.finish(errLeft)
@@ -191,6 +205,14 @@ const (
 // unanswered takes in a write that no reply came for, or one that says it was not applied.
 func (l *Lane) unanswered(f *flight, err error, now time.Time) (again bool) {
 	unknown := errors.Is(err, limiter.ErrUncertain)
+	if f.once {
+		l.land(f)
+		l.concludeLease(f, unknown, now)
+		if errors.Is(err, awsdb.ErrOutage) {
+			l.refuse(err, now)
+		}
+		return false
+	}
 	if unknown && !f.doubt {
 		f.doubt, f.until = true, now.Add(doubtPatience)
 	}
@@ -255,6 +277,7 @@ func (l *Lane) refuse(err error, now time.Time) {
 
 // fail ends a request with an error. What is owed is tried again later.
 func (l *Lane) fail(r *Request, err error, now time.Time) {
+	l.release(r)
 	if r.claim == detached {
 		if l.postpone(r, err, now) {
 			return

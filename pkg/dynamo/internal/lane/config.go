@@ -64,6 +64,10 @@ type Lanes struct {
 	health health
 	table  table
 	halted atomic.Bool // the clock cannot be trusted
+	began  time.Time   // of the monotonic clock of leases
+
+	holding holding
+	closing atomic.Bool // nothing is leased any more
 
 	work    tally // messages, and requests that are owed
 	timers  tally
@@ -75,7 +79,7 @@ type Lanes struct {
 
 // New returns lanes. It sends nothing.
 func New(cfg Config) *Lanes {
-	s := &Lanes{cfg: cfg}
+	s := &Lanes{cfg: cfg, began: cfg.Now()}
 	s.self = identity{by: cfg.Loop, logger: cfg.Logger}
 	s.self.first = drawReplica(cfg.Loop)
 	s.table.init(cfg.MaxLanes)

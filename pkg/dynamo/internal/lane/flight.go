@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lease"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -21,6 +22,8 @@ type flight struct {
 	id     plan.ID
 	actors []*Request
 	exact  bool
+	lease  *lease.Plan // that the write carries out; nil = none
+	reaps  int64       // leases of other replicas that the write ends
 	books  bool
 	once   bool // it is never sent again
 	asks   bool // the item is read to tell what became of the write

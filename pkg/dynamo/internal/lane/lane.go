@@ -30,6 +30,7 @@ type Lane struct {
 	out     []*flight // messages under way, in order of sending
 	pace    pace
 	peers   peers
+	held    held
 	events  uint64    // arrivals and sendings so far
 	running bool      // a runner is about to step
 	timer   time.Time // the first wake; zero = none
@@ -48,7 +49,7 @@ func (l *Lane) idle() (used time.Time, idle bool) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.used, !l.running && len(l.queue)+len(l.later)+len(l.out) == 0
+	return l.used, !l.running && len(l.queue)+len(l.later)+len(l.out) == 0 && !l.held.holds()
 }
 
 // Send hands a request to the lane of its shard, which decides it at once, or later.
@@ -65,11 +66,20 @@ func (s *Lanes) Send(r *Request) {
 // enter puts a request into the queue. The lane is locked.
 func (l *Lane) enter(r *Request, now time.Time) {
 	l.events++
-	r.asked, r.phase, l.used = l.events, queued, now
+	r.asked, r.phase, r.entered, l.used = l.events, queued, now, now
 	r.lane.Store(l)
 	if r.claim == detached {
 		l.host.work.add()
 		l.host.Counters.Owed.Add(1)
+	}
+	l.consult()
+	l.view.advance(r.At)
+	l.view.moved = now
+	if waits, done := l.serve(r, now); done {
+		l.check()
+		return
+	} else if waits {
+		defer l.check()
 	}
 	l.queue = append(l.queue, r)
 	if r.claim == awaited && len(l.out) > 0 && l.host.health.silent(now) {
@@ -78,6 +88,13 @@ func (l *Lane) enter(r *Request, now time.Time) {
 		return
 	}
 	l.start()
+}
+
+// check has the lane stepped if something is due for its lease.
+func (l *Lane) check() {
+	if h := l.held.holder; h != nil && h.Due(l.view.now) {
+		l.start()
+	}
 }
 
 // start has a goroutine step the lane, unless one is about to. The lane is locked.

@@ -28,6 +28,9 @@ func (s *Lanes) DecideLate(requests []*Request, judge func(told []*plan.Request)
 	together(requests, func() {
 		now := s.cfg.Now()
 		for i, r := range requests {
+			if r.phase == queued {
+				r.lane.Load().release(r)
+			}
 			if r.phase != over {
 				told[i] = r.lane.Load().estimate(r)
 			}
@@ -125,7 +128,7 @@ func (l *Lane) endLate(r *Request, told *plan.Request, admitted bool, now time.T
 		r.claim, r.undo = detached, !admitted
 		l.host.work.add()
 		l.host.Counters.Owed.Add(1)
-		r.release()
+		r.Wait = nil
 		return
 	}
 	l.remove(r)
@@ -136,12 +139,6 @@ func (l *Lane) endLate(r *Request, told *plan.Request, admitted bool, now time.T
 	default:
 		rest = withoutTakes(r.Request)
 	}
-	r.phase = over
-	r.release()
+	r.phase, r.Wait = over, nil
 	l.owe(r, rest, now)
-}
-
-// release ends the wait of the call for a request that goes on without it.
-func (r *Request) release() {
-	r.Wait = nil
 }

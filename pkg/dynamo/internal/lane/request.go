@@ -70,7 +70,11 @@ type Request struct {
 	claim   claim
 	undo    bool      // what a write takes for it is given back
 	unsure  bool      // an earlier write may take for it yet
+	part    *part     // what the lease keeps for it; nil = nothing
+	passed  bool      // a write went without it, as the lane's own part of the tokens was too small
+	counted bool      // in the demand of the lease
 	asked   uint64    // the lane's count of events when it arrived
+	entered time.Time // the lane
 	expires time.Time // no write is sent for it later
 	patient time.Time // until when it is tried again, detached; zero = it has not failed yet
 	doubts  int       // replies that it waited for because the clock is not trusted
@@ -90,6 +94,14 @@ func (r *Request) finish(err error) {
 	if r.Wait != nil {
 		r.Wait.end()
 	}
+}
+
+// patience is how long the caller still waits.
+func (r *Request) patience(now time.Time) time.Duration {
+	if r.Deadline.IsZero() {
+		return time.Hour
+	}
+	return max(r.Deadline.Sub(now), 0)
 }
 
 // amounts returns what the request wants of its limits, in millitokens.

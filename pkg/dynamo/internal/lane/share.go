@@ -3,27 +3,37 @@ package lane
 import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
 // share is the lane's own part of the tokens of an item where they are short: replicas that
-// each take all that they see would refuse each other's writes. The zero share allows all.
+// each take all that they see would refuse each other's writes. The zero share is of a lane
+// alone: it has all.
 type share struct {
-	limits []part
-	some   bool // the write has a request: the first is always allowed
+	replicas int
+	trip     int64 // ms
+	limits   []portion
+	some     bool // the write has a request
 }
 
-// part is a share of one limit, in millitokens.
-type part struct {
-	limit string
-	most  int64
-	taken int64
+// portion is a share of one limit, in millitokens.
+type portion struct {
+	limit  string
+	there  int64 // of all replicas
+	most   int64 // of this one
+	asked  int64 // by the requests so far
+	taken  int64
+	params tokenbucket.Params
 }
+
+// drySpan is the time whose refill, for each replica, an item has at most when it counts as
+// nearly dry.
+const drySpan = 10 // ms
 
 // newShare returns the lane's part of an item that n replicas use: all of a limit that has
 // twice what waits here for each of them, else an n-th, less what is under way.
 func (l *Lane) newShare(n int, base *schema.Bucket) share {
-	var s share
-	replicas := int64(n)
+	s, replicas := share{replicas: n, trip: l.pace.roundTrip().Milliseconds()}, int64(n)
 	at := plan.At(base, l.view.now)
 	for i := range at.Limits.Len() {
 		name, waiting := at.Limits.At(i).Name, int64(0)
@@ -34,7 +44,7 @@ func (l *Lane) newShare(n int, base *schema.Bucket) share {
 			waiting = min(waiting+r.wants(name), most)
 		}
 		if there := at.Tokens(i, l.view.now); there/2/replicas < waiting {
-			s.limits = append(s.limits, part{limit: name, most: max(there-(replicas-1)*l.flying(name), 0) / replicas})
+			s.limits = append(s.limits, portion{limit: name, there: there, most: max(there-(replicas-1)*l.flying(name), 0) / replicas, params: at.Params[i]})
 		}
 	}
 	return s
@@ -43,18 +53,49 @@ func (l *Lane) newShare(n int, base *schema.Bucket) share {
 // most keeps sums of what waits in range.
 const most = int64(1) << 60
 
-// allows reports whether a request is within the share.
-func (s *share) allows(r *Request) bool {
-	if !s.some || r.claim == detached || len(s.limits) == 0 {
-		return true
+// short returns a limit of which the share has too little for a request; "" = none. The
+// first request has enough, unless the limit is nearly dry. beyond says that the next state
+// is not worth the wait: those before it ask for all that is there, or the limit is nearly dry.
+func (s *share) short(r *Request) (limit string, beyond bool) {
+	if r.claim == detached {
+		return "", false
 	}
 	for i := range s.limits {
 		p := &s.limits[i]
-		if n := r.wants(p.limit); n > 0 && p.taken+n > p.most {
-			return false
+		n := r.wants(p.limit)
+		if n == 0 {
+			continue
+		}
+		p.asked += n
+		dry := p.dry(n, int64(s.replicas), s.trip)
+		if p.taken+n > p.most && (s.some || dry) {
+			limit, beyond = p.limit, beyond || dry || p.asked > p.there
 		}
 	}
-	return true
+	return limit, beyond
+}
+
+// dry reports whether a limit is so short of tokens that replicas which all wait for some
+// would refuse each other's writes: there is the refill of a few ms for each, and in a round
+// trip comes enough for two requests of each.
+func (p *portion) dry(request, replicas, trip int64) bool {
+	return p.there < p.refill(drySpan*replicas) && p.refill(trip) >= 2*replicas*request
+}
+
+// left returns what the share has of a limit.
+func (s *share) left(limit string) int64 {
+	for i := range s.limits {
+		if p := &s.limits[i]; p.limit == limit {
+			return max(p.most-p.taken, 0)
+		}
+	}
+	return 0
+}
+
+// refill returns the refill of some ms.
+func (p *portion) refill(ms int64) int64 {
+	empty := tokenbucket.Bucket{Tokens: 0}
+	return empty.Refill(p.params, ms).Tokens
 }
 
 // take notes that a request goes into the write.

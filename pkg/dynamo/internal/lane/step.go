@@ -18,47 +18,88 @@ func (l *Lane) step(now time.Time) (f *flight, moved []*Request) {
 	l.consult()
 	l.resume(now)
 	l.expire(now)
-	if len(l.queue) == 0 {
-		return nil, nil
-	}
-	if l.view.elsewhere(l.index) {
+	if len(l.queue) > 0 && l.view.elsewhere(l.index) {
 		return nil, l.leave()
 	}
 	for _, r := range l.queue {
 		l.view.advance(r.At)
 	}
-	if l.waits(now) {
+	if l.blocked() {
 		return nil, nil
 	}
+	held := l.serveAll(now)
+	if len(held) > 0 && len(l.out) == 0 { // the lease's own clock has to go on
+		l.view.drift(now)
+		l.wake(now.Add(heldTick))
+	}
+	if f, waits := l.tend(now); f != nil || waits {
+		l.queue = append(held, l.queue...)
+		return f, nil
+	}
+	if len(l.queue) > 0 && !l.paced(now) {
+		f = l.plan(now)
+	}
+	l.queue = append(held, l.queue...)
+	return f, nil
+}
+
+// heldTick is the time between two looks at requests that wait for a lease.
+const heldTick = 2 * time.Millisecond
+
+// serveAll decides what the lease can decide, and returns the requests that wait for it.
+// The queue is left with those that the item has to decide.
+func (l *Lane) serveAll(now time.Time) (held []*Request) {
+	queue := l.queue
+	l.queue = nil
+	for _, r := range queue {
+		switch waits, done := l.serve(r, now); {
+		case done:
+		case waits:
+			held = append(held, r)
+		default:
+			l.queue = append(l.queue, r)
+		}
+	}
+	return held
+}
+
+// plan returns the message that decides what waits, nil for none.
+func (l *Lane) plan(now time.Time) *flight {
 	g := l.newGroup(now)
 	if g == nil {
-		return l.read(now), nil
+		return l.read(now)
 	}
 	g.fill(l.queue)
 	l.queue = g.left
 	switch {
 	case (len(g.actors) > 0 || g.brings) && !g.held:
-		return l.write(g, now), nil
+		return l.write(g, now)
 	case len(l.out) == 0 && len(l.queue) > 0 && !g.held:
-		return l.read(now), nil
+		return l.read(now)
 	}
-	return nil, nil
+	return nil
 }
 
-// waits reports whether nothing may be planned yet: a message under way is to be waited
-// for, or the pace of the writes.
-func (l *Lane) waits(now time.Time) bool {
-	for _, f := range l.out {
-		if f.exact || f.write == nil {
-			return true
-		}
+// blocked reports whether a message is under way that nothing may be planned before.
+func (l *Lane) blocked() bool {
+	return slices.ContainsFunc(l.out, func(f *flight) bool { return f.exact || f.write == nil })
+}
+
+// paced reports whether the pace of the writes says to wait.
+func (l *Lane) paced(now time.Time) bool {
+	at := l.pace.next(len(l.out), l.replicas(now))
+	if len(l.out) >= maxFlights {
+		return true
 	}
-	if at := l.pace.next(len(l.out), l.replicas(now)); now.Before(at) {
+	if now.Before(at) {
 		l.wake(at)
 		return true
 	}
 	return false
 }
+
+// maxFlights bounds the messages of a lane that are under way. What arrives beyond it waits.
+const maxFlights = 32
 
 // resume puts back what is owed and has waited for capacity long enough.
 func (l *Lane) resume(now time.Time) {
@@ -228,16 +269,20 @@ func (g *group) fill(queue []*Request) {
 
 // include puts a request into the group, decides it, or leaves it for later.
 func (g *group) include(r *Request) {
-	if g.owed && r.claim != detached {
+	if g.owed && r.claim != detached || r.Books() && g.books() {
 		g.left = append(g.left, r)
 		return
 	}
 	switch g.stage.Weigh(r.Request) {
 	case plan.Commutes:
-		if g.share.allows(r) {
+		switch limit, beyond := g.share.short(r); {
+		case limit == "":
 			g.apply(r)
 			return
+		case (beyond || r.passed) && g.deny(r, limit):
+			return
 		}
+		r.passed = true
 	case plan.Exact:
 		if len(g.lane.out) == 0 {
 			g.apply(r)
@@ -257,29 +302,36 @@ func (g *group) include(r *Request) {
 	g.left = append(g.left, r)
 }
 
+// books reports whether a charge or a refund of the lane is under way. Another one has to wait
+// for its end: it would rest on the id of the first, and each could wait for the other.
+func (g *group) books() bool {
+	return slices.ContainsFunc(g.lane.out, func(f *flight) bool { return f.books })
+}
+
 func (g *group) apply(r *Request) {
 	g.stage.Apply(r.Request)
 	g.share.take(r)
 	g.actors = append(g.actors, r)
 }
 
-// answer ends a request that needs no write, if the state may answer it: that alone, not
-// what the lane's own writes make of it, for they may be refused.
+// answer ends a request that needs no write, if what is known may answer it.
+//
+// It is answered by the state alone, where that is enough. A write that the lane itself has
+// under way, or is about to send, may be refused. Where other replicas use the item, a state
+// is never new enough for that: then the tokens that the lane's own writes ask for count as
+// gone. So they do where one write alone is under way, since nothing can come before it.
 func (g *group) answer(r *Request) bool {
 	v := &g.lane.view
-	if g.brings || !v.known || v.asked <= r.asked && (r.Admitted || !v.fresh(r, g.now)) {
+	confirmed := v.asked > r.asked
+	if g.brings || !v.known || !confirmed && (r.Admitted || !v.fresh(r, g.now)) {
 		return false
 	}
-	if g.returns() {
-		return false
-	}
-	if len(g.actors) > 0 || len(g.lane.out) > 0 {
-		if g.bare == nil {
-			g.bare = g.lane.bare(r)
-		}
-		if verdict := g.bare.Weigh(r.Request); verdict != plan.Denied && verdict != plan.Passed || r.Admitted && v.asked <= r.asked {
+	denied, own := !r.Admitted, len(g.lane.out)+min(len(g.actors), 1)
+	if own > 0 && !g.alone(r, confirmed) {
+		if !denied || g.share.replicas <= 1 && (own > 1 || len(g.actors) > 0) {
 			return false
 		}
+		g.stage.Weigh(r.Request)
 	}
 	if !r.Admitted && v.clock.Doubtful {
 		if r.doubts++; r.doubts <= awsdb.JumpReplies {
@@ -290,11 +342,47 @@ func (g *group) answer(r *Request) bool {
 	return true
 }
 
-// returns reports whether the lane gives back tokens that the state is without: what another
-// bucket's denial took is not there for a moment only, and must not be missing to an answer.
-func (g *group) returns() bool {
-	gives := func(r *Request) bool { return r.claim == detached && r.Gives() }
-	return slices.ContainsFunc(g.actors, gives) || slices.ContainsFunc(g.lane.out, func(f *flight) bool { return slices.ContainsFunc(f.actors, gives) })
+// alone reports whether the state alone answers a request, and fills in what it is told.
+func (g *group) alone(r *Request, confirmed bool) bool {
+	if g.bare == nil {
+		g.bare = g.lane.bare(r)
+		g.giveBack()
+	}
+	verdict := g.bare.Weigh(r.Request)
+	return (verdict == plan.Denied || verdict == plan.Passed) && (!r.Admitted || confirmed)
+}
+
+// deny ends a request for which the lane's own part of a limit has too little.
+func (g *group) deny(r *Request, limit string) bool {
+	if r.claim != awaited || r.Books() || !g.lane.view.fresh(r, g.now) {
+		return false
+	}
+	r.Admitted = false
+	for i := range r.Spends {
+		sp := &r.Spends[i]
+		sp.Left.Tokens += sp.Back
+		if sp.Back = 0; sp.Limit == limit {
+			sp.Exceeded = true
+			sp.Left.Tokens = min(sp.Left.Tokens, g.share.left(limit))
+		}
+	}
+	g.lane.decided(r)
+	return true
+}
+
+// giveBack adds to the bare state what the group gives back: what another bucket's denial
+// took must not be missing to an answer.
+func (g *group) giveBack() {
+	for _, r := range g.actors {
+		if r.claim != detached || !r.Gives() {
+			continue
+		}
+		c := *r.Request
+		c.Spends = slices.Clone(r.Spends)
+		if verdict := g.bare.Weigh(&c); verdict == plan.Commutes || verdict == plan.Exact {
+			g.bare.Apply(&c)
+		}
+	}
 }
 
 // bare returns the item as it was last seen, at the lane's time.
@@ -308,6 +396,9 @@ func (l *Lane) bare(r *Request) *plan.Stage {
 
 // decided ends a request that no write was needed for.
 func (l *Lane) decided(r *Request) {
+	if r.part != nil {
+		l.unite(r, l.host.cfg.Now())
+	}
 	l.quit(r)
 	r.finish(nil)
 }

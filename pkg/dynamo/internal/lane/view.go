@@ -21,6 +21,7 @@ type view struct {
 	now   int64          // the lane's clock: the latest of any caller, corrected; never goes back
 	head  *schema.Bucket // state with the lane's own writes under way; nil = no write can be planned on it
 	clock awsdb.Reading
+	moved time.Time      // when now was last known to be the time
 	seen  schema.Version // of the state's limits, with the generation of requests that no write has told the item
 }
 
@@ -39,6 +40,14 @@ func (v *view) advance(at int64) {
 	if !v.clock.Doubtful {
 		v.now = max(v.now, at)
 	}
+}
+
+// drift brings the lane's clock up by the time that passed on the machine's.
+func (v *view) drift(now time.Time) {
+	if !v.moved.IsZero() {
+		v.advance(v.now + now.Sub(v.moved).Milliseconds())
+	}
+	v.moved = now
 }
 
 // newest returns the newest limits of the requests that wait.
@@ -99,6 +108,7 @@ func (l *Lane) saw(image *schema.Bucket, f *flight, now time.Time) {
 	}
 	l.peers.observe(ids[:], now)
 	l.reckon()
+	l.sawLease(now)
 	if l.host.cfg.Seen != nil {
 		l.host.cfg.Seen(&l.site, l.index, Sight{State: image, At: now})
 	}

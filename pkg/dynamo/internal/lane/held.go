@@ -1,0 +1,148 @@
+package lane
+
+import (
+	"slices"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lease"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// held is the lease of a lane: the state machine of package lease, and its place in the
+// item. Without a holder nothing is held.
+type held struct {
+	holder   *lease.Holder
+	hash     uint64 // of the limits that holder is for
+	limits   *limiter.Limits
+	index    []int // of holder's limits among all
+	watch    lease.Watch
+	sequence uint16 // of the last lease write of this replica on the item
+	policy   limiter.LeasePolicy
+	asked    int64 // time of the plan of the last lease write
+	unknown  bool  // a lease write has no reply: the item is to be read
+	listed   bool  // among the lanes that hold something
+}
+
+// begin makes a holder for the limits of a state.
+func (h *held) begin(state *schema.Bucket, policy limiter.LeasePolicy) {
+	h.hash, h.limits, h.index, h.policy = state.Version.Hash, state.Limits, nil, policy
+	var params []tokenbucket.Params
+	for i := range state.Limits.Len() {
+		if state.Limits.Unlimited(i) {
+			continue
+		}
+		h.index = append(h.index, i)
+		params = append(params, state.Balances[state.Find(state.Limits.At(i).Name)].Share)
+	}
+	h.holder = lease.New(params, policy, h.sequence)
+}
+
+// end forgets the holder.
+func (h *held) end() {
+	if h.holder != nil {
+		h.sequence = h.holder.Sequence()
+	}
+	h.holder = nil
+}
+
+// holds reports whether there is a lease, or may be.
+func (h *held) holds() bool { return h.holder != nil && h.holder.State() != lease.None }
+
+// serves reports whether requests under some limits may be served from the lease.
+func (h *held) serves(r *Request) bool {
+	return h.holder != nil && !r.Policy.None && r.Limits.Hash() == h.hash
+}
+
+// of returns the holder's index of a limit, or -1.
+func (h *held) of(limit string) int { return slices.Index(h.index, h.limits.Find(limit)) }
+
+// draws returns what a request draws from the lease, and whether the lease may decide it:
+// not a request that books something beside what it takes.
+func (h *held) draws(r *Request) (draws []lease.Draw, ok bool) {
+	for i := range r.Spends {
+		sp := &r.Spends[i]
+		l := h.of(sp.Limit)
+		if l < 0 {
+			continue // not limited by it
+		}
+		if sp.Usage != sp.Cost-sp.Give || sp.Give > 0 || sp.Cost > 0 && sp.Need > 0 {
+			return nil, false
+		}
+		take := max(sp.Take, sp.Ask)
+		if need := max(sp.Need, take); need > 0 {
+			draws = append(draws, lease.Draw{Limit: l, Need: need, Take: take})
+		} else if sp.Cost == 0 {
+			return nil, false // it is to be told the truth, by the item
+		}
+	}
+	return draws, true
+}
+
+// view returns a state as the holder sees it.
+func (h *held) view(state *schema.Bucket, quick *plan.View, replica uint32) lease.View {
+	v := lease.View{
+		Exists: true, Version: lease.Version{Epoch: state.Shard.Epoch, Serial: state.Serial}, Rate: state.Line.Rate, Room: state.Line.Room,
+		Recall: state.Pending > 0 || state.Shard.Moving || state.Shard.Retired,
+	}
+	for _, i := range h.index {
+		v.Centre, v.Params = append(v.Centre, quick.Centre[i]), append(v.Params, quick.Params[i])
+	}
+	for i := range state.Leases {
+		l := &state.Leases[i]
+		s := lease.Slot{Seq: l.Sequence, Rate: l.Rate, Room: l.Room, Demand: l.Demand, Stock: l.Stock, At: l.At}
+		if l.Replica == replica {
+			v.Own, v.HasOwn = s, true
+		} else {
+			v.Others = append(v.Others, s)
+		}
+	}
+	return v
+}
+
+// write returns the change of a lease that a plan of the holder asks for.
+func (h *held) write(p *lease.Plan, state *schema.Bucket, replica uint32) plan.LeaseWrite {
+	q := plan.LeaseWrite{Replica: replica, Seen: state.Lease(replica), Draw: make([]int64, state.Limits.Len())}
+	for l, i := range h.index {
+		q.Draw[i] = p.Draw[l]
+	}
+	if p.Kind != lease.Return {
+		s := &p.Slot
+		q.Lease = &schema.Lease{Replica: replica, Sequence: s.Seq, Rate: s.Rate, Room: s.Room, Demand: s.Demand, Stock: s.Stock, At: s.At}
+	}
+	return q
+}
+
+// clocks reads the clocks that end a lease.
+func (s *Lanes) clocks(now time.Time) lease.Clock {
+	return lease.Clock{
+		Mono: now.Sub(s.began).Milliseconds(), Wall: now.Round(0).UnixMilli(), Era: s.cfg.Clock.Era() + s.self.renamed.Load(),
+	}
+}
+
+// tell fills in what a request is told that the lease decided.
+func (h *held) tell(r *Request, state *schema.Bucket, now int64, admitted bool) {
+	r.Admitted, r.Under = admitted, state.Limits
+	for i := range r.Spends {
+		sp := &r.Spends[i]
+		l := h.of(sp.Limit)
+		sp.Held, sp.Exceeded, sp.Found, sp.Back, sp.Left = l >= 0, false, 0, 0, tokenbucket.Bucket{}
+		if l < 0 {
+			continue
+		}
+		if sp.Ask > 0 && admitted {
+			sp.Take, sp.Need = sp.Ask, sp.Ask
+		}
+		need := max(sp.Need, sp.Ask)
+		if !admitted && need > 0 {
+			sp.Exceeded = !h.holder.Covers(now, []lease.Draw{{Limit: l, Need: need}})
+		}
+		sp.Left = h.holder.Report(l, now, need, !sp.Exceeded)
+		if sp.Found = sp.Left.Tokens; admitted {
+			sp.Found += sp.Take
+			sp.Back = sp.Take
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package lane
+
+import (
+	"slices"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lease"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
+)
+
+// part is what the lease keeps for a request that the centre gives the rest of.
+type part struct {
+	lease.Part
+
+	spends []plan.Spend // as they were asked for
+}
+
+// soleShare is the part of a capacity that the centre must have, as one in so many, for a
+// request to be worth a write beside the only lease.
+const soleShare = 50
+
+// sole reports whether no other replica has a lease: nothing has to be left to it.
+func (l *Lane) sole() bool {
+	for i := range l.view.state.Leases {
+		if l.view.state.Leases[i].Replica != l.host.self.replica() {
+			return false
+		}
+	}
+	return true
+}
+
+// keep has the lease keep what it has for a request, and the centre asked for the rest. With
+// seen it does so, and reports true, only where the centre was seen with enough.
+func (l *Lane) keep(r *Request, draws []lease.Draw, seen bool) bool {
+	h, v := &l.held, &l.view
+	whole, rest, ok := h.holder.Keep(v.now, draws)
+	for _, d := range draws {
+		i, n := h.index[d.Limit], d.Need
+		if ok && d.Take > 0 {
+			n = rest[d.Limit]
+		}
+		there := v.quick.Tokens(i, v.now) - l.flying(v.state.Limits.At(i).Name)
+		if seen && (there < n || there < v.state.Limits.Params(i).Capacity/soleShare && v.now > h.asked) {
+			h.holder.Settle(v.now, whole, false)
+			return false
+		}
+	}
+	if !ok {
+		return true
+	}
+	r.part = &part{whole, slices.Clone(r.Spends)}
+	for i := range r.Spends {
+		sp := &r.Spends[i]
+		if k := h.of(sp.Limit); k >= 0 && sp.Take > 0 {
+			sp.Need, sp.Take = sp.Need-(sp.Take-rest[k]), rest[k]
+		}
+	}
+	return true
+}
+
+// settle ends what the lease keeps for a request, and reports whether it is spent: only where
+// the request is admitted, and the lease is not over.
+func (l *Lane) settle(r *Request, admitted bool) (spent bool) {
+	p := r.part
+	r.part = nil
+	return l.held.holder != nil && l.held.holder.Settle(l.view.now, p.Part, admitted) && admitted
+}
+
+// release has the lease keep nothing for a request any more, which is as it was before.
+func (l *Lane) release(r *Request) {
+	if r.part != nil {
+		spends := r.part.spends
+		l.settle(r, false)
+		r.Spends = spends
+	}
+}
+
+// unite ends a request that the centre decided and the lease keeps something for: it is spent
+// if the centre gave the rest. Where the lease is over by then the request is denied, and the
+// centre gets that back.
+func (l *Lane) unite(r *Request, now time.Time) {
+	was := r.part.spends
+	lost := r.Admitted && !l.settle(r, true)
+	if r.part != nil {
+		l.settle(r, false)
+	}
+	back := r.Undo()
+	for i := range r.Spends {
+		sp := &r.Spends[i]
+		kept := was[i].Take - sp.Take
+		sp.Need, sp.Take, sp.Found = was[i].Need, was[i].Take, sp.Found+kept
+		switch {
+		case lost:
+			sp.Exceeded = sp.Held && sp.Need > 0
+			sp.Left.Tokens, sp.Back = sp.Left.Tokens+sp.Back, 0
+		case r.Admitted && sp.Held:
+			sp.Back += kept
+		}
+	}
+	if lost {
+		r.Admitted = false
+		l.owe(r, back, now)
+	}
+}
