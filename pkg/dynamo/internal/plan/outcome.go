@@ -41,7 +41,9 @@ func (w *Write) Outcome(image *schema.Bucket) Outcome {
 		return Open
 	case !w.named:
 		return w.leaseOutcome(image)
-	case own == seen:
+	case own == seen && own != "": // an absent id of a take may have been dropped
+		return Dead
+	case own == seen && (w.exact || w.books):
 		return Dead
 	}
 	return Lost

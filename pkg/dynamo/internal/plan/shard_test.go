@@ -128,7 +128,7 @@ func TestShardsOfAllLevelsAreTheBucket(t *testing.T) {
 		of.FullAt = new(big.Int).Add(of.FullAt, new(big.Int).Mul(big.NewInt(used), big.NewInt(of.Share.Period*schema.Parts)))
 		shards := []*schema.Bucket{whole}
 		for len(shards) < schema.MaxShards {
-			var next []*schema.Bucket
+			next := make([]*schema.Bucket, 0, 2*len(shards))
 			for _, b := range shards {
 				w, err := plan.Split(b, epoch, 0)
 				if err != nil {

@@ -24,11 +24,12 @@ type Verdict uint8
 
 // The verdicts.
 const (
-	Denied   Verdict = iota // no write: what it needs is not there
-	Passed                  // no write: it passes, and changes nothing
-	Commutes                // the write commutes, with all that was applied before
-	Exact                   // the write has to be an exact one, with all that was applied before
-	Waits                   // no write can be made while the time is not known
+	Denied    Verdict = iota // no write: what it needs is not there
+	Passed                   // no write: it passes, and changes nothing
+	Commutes                 // the write commutes, with all that was applied before
+	Exact                    // the write has to be an exact one, with all that was applied before
+	Waits                    // no write can be made while the time is not known
+	Elsewhere                // the item is a retired shard: its heir stands for it
 )
 
 // Stage is a bucket at a time in the course of one write. Requests are applied to it
@@ -110,6 +111,8 @@ func (s *Stage) find(limit string) int {
 func (s *Stage) Weigh(r *Request) Verdict {
 	writes := s.weigh(r)
 	switch {
+	case s.base.Shard.Retired:
+		return Elsewhere
 	case !writes && r.Admitted:
 		return Passed
 	case !writes:

@@ -88,6 +88,9 @@ func (s *Stage) Write(id ID, units int64) *Write {
 	after.TTL = s.ttl(&after)
 	if s.exact && s.base.Exists() && restructured(s.base, &after) {
 		after.Shard.Epoch = max(after.Shard.Epoch, s.base.Shard.Epoch+1)
+		if after.Leased() { // no take of an epoch before lands any more, and many leases need the bytes
+			after.Slots = [schema.SlotCount]schema.WriteID{}
+		}
 	}
 	w.after = &after
 	return w

@@ -135,7 +135,7 @@ func (r *Reader) Shard(k Key) Shard {
 		Level: int(r.Int(AttrLevel, 1, MaxShards)),
 		Epoch: r.Int(AttrEpoch, 0, MaxEpoch),
 	}
-	if s.Level&(s.Level-1) != 0 || s.Index >= s.Level {
+	if s.Level > MaxShards || s.Level&(s.Level-1) != 0 || s.Index >= s.Level {
 		r.Fail(AttrLevel, "is %d; for shard %d it must be a larger power of two, up to %d", s.Level, s.Index, MaxShards)
 		s.Level = MaxShards
 	}
