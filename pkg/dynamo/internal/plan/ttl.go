@@ -60,13 +60,16 @@ func (s *Stage) ttl(after *schema.Bucket) int64 {
 // leave of a limit, as far as this one has to care.
 func (s *Stage) lowest(b *schema.Balance) int64 {
 	k := s.find(b.Limit.Name)
-	if k < 0 || !s.staged[k].form.touched {
+	if k < 0 {
 		return tokenbucket.MaxAmount
 	}
-	if s.staged[k].form.debt {
+	switch f := &s.staged[k].form; {
+	case f.debt:
 		return b.Floor
+	case f.lifted || f.offset().Sign() > 0:
+		return 0
 	}
-	return 0
+	return tokenbucket.MaxAmount
 }
 
 // ttlAfter returns the ttl of an item that must be kept for wait ms, in Unix seconds; 0 =

@@ -1,0 +1,110 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// TestATakeIsToldWhatOthersLeft: what lands between a plan and its write is in what the
+// requests of the write are told.
+func TestATakeIsToldWhatOthersLeft(t *testing.T) {
+	b := newBench(t)
+	st := plan.NewStage(b.state, epoch+900, plan.Options{})
+	var requests []*plan.Request
+	for range 2 {
+		_, r := op(t, b.state.Limits, 1, limiter.Spend{Limit: "l", Take: 1000})
+		st.Weigh(r)
+		st.Apply(r)
+		requests = append(requests, r)
+	}
+	w := st.Write(b.id(2), 1)
+	b.land(b.spend(900, 3, limiter.Spend{Take: 500}))
+	b.land(w)
+	w.Settle(b.state)
+	for i, want := range []int64{7500, 6500} {
+		if got := requests[i].Spends[0]; got.Left.Tokens != want || got.Found != want+1000 {
+			t.Errorf("request %d is told that of %d millitokens %d are left, want %d", i, got.Found, got.Left.Tokens, want)
+		}
+	}
+}
+
+// TestOutcomes: what an image tells of a write whose reply is lost.
+func TestOutcomes(t *testing.T) {
+	take := func(b *bench) *plan.Write { return b.spend(500, 2, limiter.Spend{Take: 1000}) }
+	charge := func(b *bench) *plan.Write { return b.spend(500, 2, limiter.Spend{Charge: 1000}) }
+	exact := func(b *bench) *plan.Write { return b.spend(500, 2, limiter.Spend{Charge: 1_000_000}) }
+	grant := func(b *bench) *plan.Write { return b.lease(500, 2, 100, 100, 0) }
+	for _, tt := range []struct {
+		name    string
+		write   func(b *bench) *plan.Write
+		lands   bool
+		between func(b *bench) *plan.Write // after it; nil = nothing
+		want    plan.Outcome
+	}{
+		{"a take under way", take, false, nil, plan.Open},
+		{"a take that landed", take, true, nil, plan.Landed},
+		{"a take under way while another landed", take, false, func(b *bench) *plan.Write { return b.spend(600, 3, limiter.Spend{Take: 1}) }, plan.Open},
+		{"a take whose id was replaced", take, true, func(b *bench) *plan.Write { return b.spend(600, 10, limiter.Spend{Take: 1}) }, plan.Open},
+		{"a take before a grant that drops ids", take, true, func(b *bench) *plan.Write { return b.lease(500, 3, 1, 1, 0) }, plan.Lost},
+		{"a charge under way", charge, false, nil, plan.Open},
+		{"a charge that landed", charge, true, nil, plan.Landed},
+		{"a charge before a grant", charge, true, func(b *bench) *plan.Write { return b.lease(500, 3, 1, 1, 0) }, plan.Landed},
+		{"a charge that a grant refuses", charge, false, func(b *bench) *plan.Write { return b.lease(500, 3, 1, 1, 0) }, plan.Dead},
+		{"a charge whose id was replaced", charge, true, func(b *bench) *plan.Write { return b.spend(600, 10, limiter.Spend{Charge: 1}) }, plan.Lost},
+		{"an exact write under way", exact, false, nil, plan.Open},
+		{"an exact write that landed", exact, true, nil, plan.Landed},
+		{"an exact write that another refuses", exact, false, func(b *bench) *plan.Write { return b.spend(600, 3, limiter.Spend{Take: 1}) }, plan.Dead},
+		{"a grant under way", grant, false, nil, plan.Open},
+		{"a grant that landed", grant, true, nil, plan.Landed},
+		{"a grant that another refuses", grant, false, func(b *bench) *plan.Write { return b.lease(500, 3, 1, 1, 0) }, plan.Dead},
+		{"a grant that was reaped", grant, true, func(b *bench) *plan.Write { return b.lease(500, 2, 0, 0, 0) }, plan.Dead},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t)
+			w := tt.write(b)
+			if tt.lands {
+				b.land(w)
+			}
+			if tt.between != nil {
+				b.land(tt.between(b))
+			}
+			if got := w.Outcome(b.state); got != tt.want {
+				t.Errorf("outcome %d, want %d", got, tt.want)
+			}
+		})
+	}
+	b := newBench(t)
+	created := takes(t, schema.NewBucket(b.state.Limits, 1, epoch), epoch, plan.Options{}, b.id(5), limiter.Spend{Limit: "l", Take: 1})
+	if got := created.Outcome(nil); got != plan.Open {
+		t.Errorf("a creation without an item: outcome %d, want %d", got, plan.Open)
+	}
+	if got := created.Outcome(b.state); got != plan.Dead {
+		t.Errorf("a creation of an item that another one made: outcome %d, want %d", got, plan.Dead)
+	}
+	if got := take(b).Outcome(nil); got != plan.Lost {
+		t.Errorf("a take of an item that is gone: outcome %d, want %d", got, plan.Lost)
+	}
+}
+
+// TestPipelinedWritesReckonWithEachOther: writes that are planned from what the one before
+// leaves take no more than there is, and their charges follow each other.
+func TestPipelinedWritesReckonWithEachOther(t *testing.T) {
+	b := newBench(t)
+	first := b.spend(500, 2, limiter.Spend{Take: 3000})
+	second := b.spendOn(first.After(), 510, 2, limiter.Spend{Charge: 2000})
+	third := b.spendOn(second.After(), 520, 2, limiter.Spend{Refund: 500})
+	st := plan.NewStage(third.After(), epoch+520, plan.Options{})
+	_, r := op(t, b.state.Limits, 1, limiter.Spend{Limit: "l", Take: 701})
+	if got := st.Weigh(r); got != plan.Denied {
+		t.Errorf("a take of more than is left: verdict %d, want %d", got, plan.Denied)
+	}
+	for _, w := range []*plan.Write{first, second, third} {
+		b.land(w)
+	}
+	if got := plan.At(b.state, epoch+520).Tokens(0, epoch+520); got != 700 {
+		t.Errorf("%d millitokens are left, want 700", got)
+	}
+}
