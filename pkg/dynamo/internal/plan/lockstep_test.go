@@ -143,19 +143,3 @@ func (s *lockstep) decide(limits *limiter.Limits, generation uint64, spends []li
 		}
 	}
 }
-
-// sameState wants a write to have left what it said it would.
-func (s *lockstep) sameState(want, got *schema.Bucket) {
-	s.Helper()
-	had, has := want.Attributes(), got.Attributes()
-	for name, v := range has {
-		if had[name] == nil {
-			s.Fatalf("the write leaves %s = %s, want none", name, textOf(v))
-		}
-	}
-	for name, v := range had {
-		if g, w := textOf(has[name]), textOf(v); g != w {
-			s.Fatalf("the write leaves %s = %s, want %s", name, g, w)
-		}
-	}
-}

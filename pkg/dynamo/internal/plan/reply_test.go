@@ -3,6 +3,8 @@ package plan_test
 import (
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -107,4 +109,38 @@ func TestPipelinedWritesReckonWithEachOther(t *testing.T) {
 	if got := plan.At(b.state, epoch+520).Tokens(0, epoch+520); got != 700 {
 		t.Errorf("%d millitokens are left, want 700", got)
 	}
+}
+
+// TestAWriteOnAnotherState: what a write leaves of a state that it was not planned from is what
+// the table makes of it.
+func TestAWriteOnAnotherState(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := newFleet(t)
+		spend := func() *plan.Write {
+			n := rapid.Int64Range(0, f.limits.Params(0).Capacity).Draw(t, "amount")
+			sp := rapid.SampledFrom([]limiter.Spend{{Limit: "a", Take: n}, {Limit: "a", Charge: n}, {Limit: "a", Refund: n}, {Limit: "b", Take: n}}).Draw(t, "spend")
+			lift := rapid.SampledFrom([]int64{0, 20}).Draw(t, "lift")
+			st := plan.NewStage(f.truth, f.now, plan.Options{Lift: lift, Guard: lift / 2})
+			_, r := op(f, f.limits, 1, sp)
+			f.apply(st, r)
+			return st.Write(f.id(uint32(rapid.IntRange(0, 2).Draw(t, "replica"))), 1) // #nosec G115 -- few
+		}
+		for range rapid.IntRange(1, 10).Draw(t, "rounds") {
+			f.now += rapid.SampledFrom([]int64{0, 1, 20, 500}).Draw(t, "elapsed")
+			late, first := spend(), spend()
+			if late == nil || first == nil || late.Exact() {
+				continue
+			}
+			if landed, image := f.send(first, 0); landed {
+				f.truth = image
+			}
+			want := late.On(f.truth)
+			landed, image := f.send(late, 0)
+			if landed != (want != f.truth) {
+				t.Fatalf("the write landed: %t", landed)
+			}
+			f.sameState(want, image)
+			f.truth = image
+		}
+	})
 }

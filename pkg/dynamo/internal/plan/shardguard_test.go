@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -114,15 +115,22 @@ func TestNoPlanIsBeforeTheState(t *testing.T) {
 func TestLimitsChangeWhileAShardIsMade(t *testing.T) {
 	b := newBench(t)
 	b.land(b.must(plan.Split(b.state, epoch, 1))) // both are empty, and have 5 tokens a second
-	b.land(b.bring(1000, 1000))
+	st := plan.NewStage(b.state, epoch+400, plan.Options{})
+	if _, err := st.Bring(limitsOf(t, limiter.Custom("l", 1000, 20, time.Second)), 2); err != nil {
+		t.Fatal(err)
+	}
+	b.land(st.Write(b.id(2), 1))
 	other, err := plan.Make(b.state)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const raised = (1000 - 10) / 2 * tokenbucket.Milli
 	for name, half := range map[string]*schema.Bucket{"the shard": b.state, "the other half": other} {
-		if got := plan.At(half, epoch+1000).Tokens(0, epoch+1000); got != 5000+raised {
-			t.Errorf("%s has %d millitokens, want 5000 and the %d that its capacity was raised by", name, got, raised)
+		if got := plan.At(half, epoch+400).Tokens(0, epoch+400); got != 2000+raised {
+			t.Errorf("%s has %d millitokens, want 2000 and the %d that its capacity was raised by", name, got, raised)
+		}
+		if got := plan.At(half, epoch+500).Tokens(0, epoch+500); got != 3000+raised {
+			t.Errorf("100 ms later %s has %d millitokens, want %d", name, got, 3000+raised)
 		}
 	}
 }

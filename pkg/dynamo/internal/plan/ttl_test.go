@@ -85,9 +85,13 @@ func TestTTLOfWhatIsNotAlone(t *testing.T) {
 	if b.state.TTL != 0 {
 		t.Errorf("one of two shards has ttl %d, want none", b.state.TTL)
 	}
+	b.land(takes(t, b.state, epoch, plan.Options{}, b.id(1), limiter.Spend{Limit: "other", Charge: 1_000_000}))
+	if b.state.TTL != 0 {
+		t.Errorf("after a charge down to its floor one of two shards has ttl %d, want none", b.state.TTL)
+	}
 	forgotten := *daily(t).state
 	forgotten.Forgotten = schema.Forgotten{Until: epoch + 100*hour*1000, Use: 1}
-	w := takes(t, &forgotten, epoch, plan.Options{}, b.id(1), limiter.Spend{Limit: "l", Charge: 1_000_000})
+	w := takes(t, &forgotten, epoch, plan.Options{}, b.id(1), limiter.Spend{Limit: "l", Take: 1000})
 	if got := float64(w.After().TTL-epoch/1000) / hour; got < 101 {
 		t.Errorf("with a forgotten limit the item is kept for %g hours, want 101 at least", got)
 	}

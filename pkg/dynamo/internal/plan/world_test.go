@@ -94,6 +94,22 @@ func (w *world) parse(item map[string]types.AttributeValue, shard int) *schema.B
 	return b
 }
 
+// sameState wants a write to have left what it said it would.
+func (w *world) sameState(want, got *schema.Bucket) {
+	w.Helper()
+	had, has := want.Attributes(), got.Attributes()
+	for name, v := range has {
+		if had[name] == nil {
+			w.Fatalf("the write leaves %s = %s, want none", name, textOf(v))
+		}
+	}
+	for name, v := range had {
+		if got, want := textOf(has[name]), textOf(v); got != want {
+			w.Fatalf("the write leaves %s = %s, want %s", name, got, want)
+		}
+	}
+}
+
 // limitsOf returns a set of limits.
 func limitsOf(t fataler, all ...limiter.Limit) *limiter.Limits {
 	t.Helper()
