@@ -16,7 +16,7 @@ import (
 // readable returns the expressions of an update with names and values in their places.
 func readable(in *dynamodb.UpdateItemInput) string {
 	text := "if " + *in.ConditionExpression + "\n" + *in.UpdateExpression
-	var places []string
+	places := make([]string, 0, len(in.ExpressionAttributeNames)+len(in.ExpressionAttributeValues))
 	for p, name := range in.ExpressionAttributeNames {
 		places = append(places, p+"\x00"+name)
 	}

@@ -200,7 +200,7 @@ func (b *bench) raise(generation uint64) *plan.Write {
 // for all of them, and each is told the rest that it left.
 func TestTakesCommute(t *testing.T) {
 	b := newBench(t)
-	var writes []*plan.Write
+	writes := make([]*plan.Write, 0, 5)
 	for i := range uint32(5) {
 		writes = append(writes, b.spend(500, i, limiter.Spend{Take: 1000}))
 	}

@@ -15,7 +15,7 @@ import (
 func TestATakeIsToldWhatOthersLeft(t *testing.T) {
 	b := newBench(t)
 	st := plan.NewStage(b.state, epoch+900, plan.Options{})
-	var requests []*plan.Request
+	requests := make([]*plan.Request, 0, 2)
 	for range 2 {
 		_, r := op(t, b.state.Limits, 1, limiter.Spend{Limit: "l", Take: 1000})
 		st.Weigh(r)

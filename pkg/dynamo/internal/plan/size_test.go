@@ -64,7 +64,7 @@ func TestABucketNeverBricks(t *testing.T) {
 					t.Fatalf("%v", err)
 				}
 			}
-			var spends []limiter.Spend
+			spends := make([]limiter.Spend, 0, limits.Len())
 			for i := range limits.Len() {
 				l := limits.At(i)
 				spends = append(spends, limiter.Spend{Limit: l.Name, Charge: limiter.Milli * rapid.Int64Range(1, rapid.SampledFrom([]int64{1, 1, 2 * l.Capacity}).Draw(t, "most")).Draw(t, "charge")})
@@ -90,7 +90,7 @@ func TestABucketNeverBricks(t *testing.T) {
 // refund gives a millitoken to each limit and takes it, by a commuting write where there is
 // no debt.
 func (s *sizes) refund(w *world, b *schema.Bucket) *schema.Bucket {
-	var spends []limiter.Spend
+	spends := make([]limiter.Spend, 0, b.Limits.Len())
 	for i := range b.Limits.Len() {
 		spends = append(spends, limiter.Spend{Limit: b.Limits.At(i).Name, Refund: limiter.Milli, Take: 1})
 	}
