@@ -1,43 +1,59 @@
 package plan
 
 import (
-	"math/big"
 	"slices"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
 // On returns the state that a commuting write leaves if it lands on another state than the
-// one that it was planned from. Like After it is for planning other writes while this one
-// is under way. On a state of another epoch it never lands: that is returned as it is.
-func (w *Write) On(state *schema.Bucket) *schema.Bucket {
-	if state.Shard.Epoch != w.base.Shard.Epoch {
-		return state
+// one that it was planned from. Like After it is for planning other writes while this one is
+// under way. A state that the write does not fit is returned as it is: there it is refused.
+func (w *Write) On(image *schema.Bucket) *schema.Bucket {
+	if !w.fits(image) {
+		return image
 	}
-	after := *state
-	after.Serial++
-	if w.books {
-		after.Booked[w.Slot] = w.Write
-	} else {
-		after.Slots[w.Slot] = w.Write
-	}
-	after.Taken = max(after.Taken, w.after.Taken)
-	after.Balances = slices.Clone(state.Balances)
+	next := *image
+	next.Balances = slices.Clone(image.Balances)
 	for i := range w.forms {
 		f := &w.forms[i]
-		if k := state.Find(f.limit); k >= 0 {
-			after.Balances[k].FullAt = f.lands(state.Balances[k].FullAt)
-		}
+		k := image.Find(f.limit)
+		next.Balances[k].FullAt = f.leaves(image.Balances[k].FullAt)
 	}
-	return &after
+	next.Serial++
+	next.Shard.Units += w.units
+	next.Taken = max(next.Taken, w.after.Taken)
+	if w.after.TTL != w.base.TTL {
+		next.TTL = w.after.TTL
+	}
+	next.Version.Generation = max(next.Version.Generation, w.after.Version.Generation)
+	if w.books {
+		next.Booked[w.Slot] = w.Write
+	} else {
+		next.Slots[w.Slot] = w.Write
+	}
+	return &next
 }
 
-// lands returns the number that a commuting write makes of v, or would if a lift passed
-// its bound.
-func (f *form) lands(v *big.Int) *big.Int {
-	n := f.leaves(v)
-	if raised := new(big.Int).Add(v, f.offset()); f.lifted && n.Cmp(raised) < 0 {
-		return raised
+// fits reports whether a commuting write lands on a state.
+func (w *Write) fits(image *schema.Bucket) bool {
+	if w.exact || image.Shard.Epoch != w.base.Shard.Epoch {
+		return false
 	}
-	return n
+	if w.books && image.Booked[w.Slot] != w.base.Booked[w.Slot] || !w.books && image.Slots[w.Slot] == w.Write {
+		return false
+	}
+	if ttl := w.after.TTL; ttl != w.base.TTL && ttl != 0 && (image.TTL == 0 || image.TTL > ttl) {
+		return false
+	}
+	if g := w.after.Version.Generation; g != w.base.Version.Generation && image.Version.Generation > g {
+		return false
+	}
+	for i := range w.forms {
+		f := &w.forms[i]
+		if k := image.Find(f.limit); k < 0 || !f.fits(image.Balances[k].FullAt) {
+			return false
+		}
+	}
+	return true
 }

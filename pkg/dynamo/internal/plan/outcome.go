@@ -2,7 +2,6 @@ package plan
 
 import (
 	"math/big"
-	"slices"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
@@ -68,58 +67,6 @@ func (w *Write) leaseOutcome(image *schema.Bucket) Outcome {
 // sameLease reports whether two leases of a replica are the same one, or none.
 func sameLease(x, y *schema.Lease) bool {
 	return x == nil && y == nil || x != nil && y != nil && x.Sequence == y.Sequence
-}
-
-// On returns the state that the write leaves of another state of the item than the one that
-// it was planned from. Of a state that it does not fit, or that an exact write was not
-// planned from, it is that state: the write will be refused there.
-func (w *Write) On(image *schema.Bucket) *schema.Bucket {
-	if !w.fits(image) {
-		return image
-	}
-	next := *image
-	next.Balances = slices.Clone(image.Balances)
-	for i := range w.forms {
-		f := &w.forms[i]
-		k := image.Find(f.limit)
-		next.Balances[k].FullAt = f.leaves(image.Balances[k].FullAt)
-	}
-	next.Serial++
-	next.Shard.Units += w.units
-	next.Taken = max(next.Taken, w.after.Taken)
-	if w.after.TTL != w.base.TTL {
-		next.TTL = w.after.TTL
-	}
-	next.Version.Generation = max(next.Version.Generation, w.after.Version.Generation)
-	if w.books {
-		next.Booked[w.Slot] = w.Write
-	} else {
-		next.Slots[w.Slot] = w.Write
-	}
-	return &next
-}
-
-// fits reports whether a commuting write lands on a state.
-func (w *Write) fits(image *schema.Bucket) bool {
-	if w.exact || image.Shard.Epoch != w.base.Shard.Epoch {
-		return false
-	}
-	if w.books && image.Booked[w.Slot] != w.base.Booked[w.Slot] || !w.books && image.Slots[w.Slot] == w.Write {
-		return false
-	}
-	if ttl := w.after.TTL; ttl != w.base.TTL && ttl != 0 && (image.TTL == 0 || image.TTL > ttl) {
-		return false
-	}
-	if g := w.after.Version.Generation; g != w.base.Version.Generation && image.Version.Generation > g {
-		return false
-	}
-	for i := range w.forms {
-		f := &w.forms[i]
-		if k := image.Find(f.limit); k < 0 || !f.fits(image.Balances[k].FullAt) {
-			return false
-		}
-	}
-	return true
 }
 
 // Settle corrects what the requests of the write are told by the state that it left:
