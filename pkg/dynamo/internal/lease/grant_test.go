@@ -197,4 +197,8 @@ func TestMostHolders(t *testing.T) {
 	if p, ok := r.h.Ask(r.now, r.clock(), 0.5); ok {
 		t.Errorf("a grant beside %d holders: %+v", lease.MaxHolders, p)
 	}
+	r.verdict(1, lease.Centre)
+	if r.h.Wanted(r.now) {
+		t.Error("plain writes wait for a lease that cannot be had")
+	}
 }

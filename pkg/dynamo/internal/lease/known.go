@@ -25,10 +25,11 @@ func (k *known) holders() int { return len(k.view.Others) + 1 }
 
 // worth reports whether the demand, the limits and the policy are worth a lease: frequent
 // requests, for amounts that are small beside the capacity, the refill of a second and the
-// most that the policy lets a process hold.
+// most that the policy lets a process hold. The item must have a place for a slot.
 func (k *known) worth(now int64) bool {
 	const small = 16
-	if len(k.stock.limits) == 0 || !k.demand.frequent(now) {
+	full := !k.view.HasOwn && len(k.view.Others) >= MaxHolders
+	if full || len(k.stock.limits) == 0 || !k.demand.frequent(now) {
 		return false
 	}
 	requests := k.demand.requests(now)
