@@ -177,6 +177,20 @@ func TestKeep(t *testing.T) {
 		}
 		r.h.Settle(r.now, part, false)
 	})
+	t.Run("two at once", func(t *testing.T) {
+		r := newRig(t)
+		r.grant()
+		stock := r.stock()
+		first, _, _ := r.h.Keep(r.now, one(1))
+		_, rest, _ := r.h.Keep(r.now, one(stock+5))
+		if rest[0] != 6000 {
+			t.Errorf("rest of the second: got %d, want 6 tokens", rest[0])
+		}
+		r.h.Settle(r.now, first, false)
+		if got := r.stock(); got != 1 {
+			t.Errorf("stock: got %d, want the token that the first kept", got)
+		}
+	})
 	t.Run("nothing to keep", func(t *testing.T) {
 		if _, _, ok := newRig(t).h.Keep(r.now, one(5)); ok {
 			t.Error("kept without a lease")
