@@ -92,7 +92,7 @@ service answers.`,
 	root.SetVersionTemplate(versionLine())
 	addGroup(root, "Run a service:", newServe(), newCheck(), newExplain(), newToken())
 	addGroup(root, "Operate a running service:", newGet(), newSet(), newDelete(), newList(), newStatus(), newBackup(), newRestore())
-	addGroup(root, "Install on AWS:", newStack())
+	addGroup(root, "Install on AWS:", newStack(), newCost())
 	root.AddCommand(newVersion())
 	return root
 }

@@ -27,7 +27,7 @@ func TestTerraform(t *testing.T) {
 	for name, want := range files {
 		path := filepath.Join("..", "..", "terraform", name)
 		if *update {
-			if err := os.WriteFile(path, []byte(want), 0o644); err != nil { //nolint:gosec // a file of the repository
+			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -83,7 +83,7 @@ resource "aws_dynamodb_table" "this" {
 }
 
 func terraformIndex(b *strings.Builder, g *types.GlobalSecondaryIndex) {
-	var included []string
+	included := make([]string, 0, len(g.Projection.NonKeyAttributes))
 	for _, name := range g.Projection.NonKeyAttributes {
 		included = append(included, fmt.Sprintf("%q", name))
 	}
@@ -93,7 +93,7 @@ func terraformIndex(b *strings.Builder, g *types.GlobalSecondaryIndex) {
 		{"range_key", fmt.Sprintf("%q", aws.ToString(g.KeySchema[1].AttributeName))},
 		{"projection_type", fmt.Sprintf("%q", g.Projection.ProjectionType)},
 	}
-	if included != nil {
+	if len(included) > 0 {
 		values = append(values, [2]string{"non_key_attributes", "[" + strings.Join(included, ", ") + "]"})
 	}
 	width := 0

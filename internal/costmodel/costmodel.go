@@ -1,0 +1,152 @@
+// Package costmodel estimates the bill of a fleet's table from its traffic. Counts of writes come
+// from measurements of docs/benchmarks.md, which a test compares with the model. Prices are
+// inputs.
+package costmodel
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Writes a second that replicas send for one busy bucket, each replica for itself. Below these
+// rates every call is a write.
+const (
+	leasedWrites  = 6   // with token leases
+	groupedWrites = 180 // without, and with leases while the demand is over the limit
+)
+
+const (
+	secondsInAMonth = 730 * 3600
+	recordsOfAKey   = 3  // the entity, and its limits of the resource and of all; others are shared
+	cacheSeconds    = 60 // cache.ttl
+	pollSeconds     = 2  // between two looks for changes of limits
+	million         = 1e6
+	bytesInAGB      = 1e9
+	bucketBytes     = 1000 // of an item with its keys in the indexes
+)
+
+// Traffic is what a fleet does, as averages of a month.
+type Traffic struct {
+	Calls      float64 `json:"calls_per_second"`
+	Keys       float64 `json:"keys"`        // buckets in use within an hour
+	HotKeys    float64 `json:"hot_keys"`    // of them, those with HotShare of the calls
+	HotShare   float64 `json:"hot_share"`   // 0 to 1
+	Levels     float64 `json:"levels"`      // buckets a call takes from: 1, and one for each parent
+	Settled    float64 `json:"settled"`     // share of calls that reserve, and settle later, 0 to 1
+	WriteUnits float64 `json:"write_units"` // of a write: 1 up to about 5 limits a bucket
+	Replicas   float64 `json:"replicas"`
+	Namespaces float64 `json:"namespaces"`
+	Leases     bool    `json:"leases"`
+}
+
+// Check reports the first number out of its range.
+func (t Traffic) Check() error {
+	for _, n := range []struct {
+		name             string
+		value, low, high float64
+	}{
+		{"calls", t.Calls, 0, 1e9},
+		{"keys", t.Keys, 1, 1e12},
+		{"hot-keys", t.HotKeys, 0, t.Keys},
+		{"hot-share", t.HotShare, 0, 1},
+		{"levels", t.Levels, 1, 8},
+		{"settled", t.Settled, 0, 1},
+		{"write-units", t.WriteUnits, 1, 400},
+		{"replicas", t.Replicas, 1, 10_000},
+		{"namespaces", t.Namespaces, 1, 10_000},
+	} {
+		if math.IsNaN(n.value) || n.value < n.low || n.value > n.high {
+			return fmt.Errorf("%s is %g; it must be %g to %g", n.name, n.value, n.low, n.high)
+		}
+	}
+	if t.HotShare > 0 && t.HotKeys == 0 {
+		return errors.New("hot-share needs hot-keys above 0")
+	}
+	return nil
+}
+
+// Prices are those of DynamoDB on demand, in dollars.
+type Prices struct {
+	Date     string  `json:"date"`     // of the prices
+	Write    float64 `json:"write"`    // of a million write units
+	Read     float64 `json:"read"`     // of a million read units
+	Storage  float64 `json:"storage"`  // of a GB for a month
+	Recovery float64 `json:"recovery"` // of point-in-time recovery, for a GB and a month; 0 = off
+}
+
+// Known returns prices of us-east-1, as published by third parties at their date. Prices of a
+// region and of a day are on AWS's own page.
+func Known() Prices { return Prices{Date: "2026-11-01", Write: 0.625, Read: 0.125, Storage: 0.25} }
+
+// Estimate is a bill.
+type Estimate struct {
+	Writes          float64 `json:"writes_per_second"`
+	WritesPerCall   float64 `json:"writes_per_call"`
+	HottestItem     float64 `json:"hottest_item_writes_per_second"` // DynamoDB takes about 1,000; the store splits before
+	Reads           float64 `json:"read_units_per_second"`          // at most
+	Bytes           float64 `json:"bytes"`
+	WriteDollars    float64 `json:"write_dollars"`
+	ReadDollars     float64 `json:"read_dollars"`
+	StorageDollars  float64 `json:"storage_dollars"`
+	Dollars         float64 `json:"dollars_per_month"`
+	OverLimit       float64 `json:"dollars_per_month_over_limit"` // if all hot keys asked for more than their limits
+	OneWriteDollars float64 `json:"dollars_per_month_one_write"`  // of a limiter that writes once for every bucket of a call
+}
+
+// Of estimates the bill of a traffic.
+func Of(t Traffic, p Prices) Estimate {
+	writes, hottest := t.writes(t.perReplica())
+	e := Estimate{Writes: writes, HottestItem: hottest, Reads: t.reads(), Bytes: t.Keys * t.Levels * bucketBytes}
+	if t.Calls > 0 {
+		e.WritesPerCall = e.Writes / t.Calls
+	}
+	e.WriteDollars = t.dollars(writes, p)
+	e.ReadDollars = e.Reads * secondsInAMonth / million * p.Read
+	e.StorageDollars = e.Bytes / bytesInAGB * (p.Storage + p.Recovery)
+	other := e.ReadDollars + e.StorageDollars
+	e.Dollars = e.WriteDollars + other
+	over, _ := t.writes(groupedWrites)
+	e.OverLimit = t.dollars(over, p) + other
+	e.OneWriteDollars = t.dollars(t.Calls*t.Levels+t.settlements(), p) + other
+	return e
+}
+
+func (t Traffic) perReplica() float64 {
+	if t.Leases {
+		return leasedWrites
+	}
+	return groupedWrites
+}
+
+func (t Traffic) dollars(writes float64, p Prices) float64 {
+	return writes * t.WriteUnits * secondsInAMonth / million * p.Write
+}
+
+// settlements are the marks and the second writes of calls that settle.
+func (t Traffic) settlements() float64 { return t.Calls * t.Settled * (1 + t.Levels) }
+
+// writes returns the writes a second, and those of the busiest bucket, where a replica sends at
+// most so many for one.
+func (t Traffic) writes(perReplica float64) (all, hottest float64) {
+	group := func(calls, keys float64) {
+		if keys == 0 || calls == 0 {
+			return
+		}
+		one := min(calls/keys, perReplica*t.Replicas)
+		all += one * keys * t.Levels
+		hottest = max(hottest, one)
+	}
+	group(t.Calls*t.HotShare, t.HotKeys)
+	group(t.Calls*(1-t.HotShare), t.Keys-t.HotKeys)
+	return all + t.settlements(), hottest
+}
+
+// reads returns the read units a second: looks for changes, and records of keys that the
+// caches do not have. It is an upper bound.
+func (t Traffic) reads() float64 {
+	polls := t.Replicas * (t.Namespaces + 1) / pollSeconds
+	misses := func(calls, keys float64) float64 { return min(calls, keys*t.Replicas/cacheSeconds) }
+	missed := misses(t.Calls*t.HotShare, t.HotKeys) + misses(t.Calls*(1-t.HotShare), t.Keys-t.HotKeys)
+	return polls + missed*recordsOfAKey*t.Levels
+}

@@ -1,0 +1,147 @@
+package costmodel_test
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/ratelimit/ratelimit/internal/costmodel"
+	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/pkg/dynamo"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+func quiet(calls, keys float64) costmodel.Traffic {
+	return costmodel.Traffic{Calls: calls, Keys: keys, Levels: 1, WriteUnits: 1, Replicas: 3, Namespaces: 1, Leases: true}
+}
+
+// The model is at most twice below, and at most ten times above, each measurement of the page.
+func TestModelFollowsMeasurements(t *testing.T) {
+	page, err := os.ReadFile("../../docs/benchmarks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		scenario, mode string
+		calls          float64
+		replicas       float64
+	}{
+		{"A", "auto", 10_000, 3},
+		{"A", "none", 10_000, 3},
+		{"G", "auto", 1000, 3},
+		{"G", "none", 1000, 3},
+		{"J", "auto", 40_000, 10},
+		{"J", "none", 40_000, 10},
+	} {
+		row := regexp.MustCompile(`(?m)^\| ` + test.scenario + ` \| lease: ` + test.mode + ` \| [\d.]+ \| (\d+) \|`).FindSubmatch(page)
+		if row == nil {
+			t.Fatalf("the page has no row of %s, %s", test.scenario, test.mode)
+		}
+		measured, err := strconv.ParseFloat(string(row[1]), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		traffic := quiet(test.calls, 1)
+		traffic.Replicas, traffic.Leases = test.replicas, test.mode == "auto"
+		if got := costmodel.Of(traffic, costmodel.Known()).Writes; got < measured/2 || got > 10*measured {
+			t.Errorf("%s, %s: %g writes a second, measured %g", test.scenario, test.mode, got, measured)
+		}
+	}
+}
+
+// Quiet buckets cost a write for each level, as a store counts them.
+func TestQuietBucketsAreCounted(t *testing.T) {
+	db := dynamofake.New()
+	if err := dynamo.CreateTable(t.Context(), db, "limits"); err != nil {
+		t.Fatal(err)
+	}
+	store, err := dynamo.New(dynamo.Config{Client: db, Table: "limits", Leases: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := limiter.New(limiter.Config{Store: store, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits, err := limiter.NewLimits(limiter.PerMinute("rpm", 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const keys = 50
+	for i := range keys {
+		request := &limiter.Request{}
+		for _, kind := range []string{"key", "team"} {
+			request.Takes = append(request.Takes, limiter.Take{
+				Entity: fmt.Sprintf("%s/%d", kind, i), Resource: "r", Limits: limits, Consume: []limiter.Consumption{{Limit: "rpm", Amount: limiter.Milli}},
+			})
+		}
+		var d limiter.Decision
+		if err := l.Decide(t.Context(), time.Now(), request, &d); err != nil || !d.Admitted {
+			t.Fatalf("%v, %+v", err, d)
+		}
+	}
+	traffic := quiet(keys, keys)
+	traffic.Levels = 2
+	if got, want := float64(store.Stats().Writes), costmodel.Of(traffic, costmodel.Known()).Writes; got != want {
+		t.Errorf("the store wrote %g times, the model says %g", got, want)
+	}
+	if err := store.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDollars(t *testing.T) {
+	traffic := quiet(1000, 1_000_000)
+	e := costmodel.Of(traffic, costmodel.Prices{Write: 1, Read: 0, Storage: 0.25, Recovery: 0.25})
+	if want := 1000 * 730 * 3600 / 1e6; math.Abs(e.WriteDollars-want) > 1e-6 || e.WritesPerCall != 1 {
+		t.Errorf("writes: %g dollars, want %g; %g a call", e.WriteDollars, want, e.WritesPerCall)
+	}
+	if e.StorageDollars != 0.5 || math.Abs(e.Dollars-e.WriteDollars-0.5) > 1e-9 {
+		t.Errorf("a GB: %g dollars of %g", e.StorageDollars, e.Dollars)
+	}
+	hot := traffic
+	hot.HotKeys, hot.HotShare = 10, 1
+	if h := costmodel.Of(hot, costmodel.Known()); h.Writes != 10*3*6 || h.HottestItem != 18 || h.OverLimit <= h.Dollars || h.OneWriteDollars < h.OverLimit {
+		t.Errorf("hot keys: %+v", h)
+	}
+	settled := traffic
+	settled.Settled = 0.5
+	if s := costmodel.Of(settled, costmodel.Known()); s.Writes != 2000 {
+		t.Errorf("half of the calls settle: %g writes, want a mark and a write more for each", s.Writes)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	if err := quiet(1, 1).Check(); err != nil {
+		t.Error(err)
+	}
+	for name, change := range map[string]func(*costmodel.Traffic){
+		"no keys":      func(t *costmodel.Traffic) { t.Keys = 0 },
+		"share":        func(t *costmodel.Traffic) { t.HotShare = 1.1 },
+		"more hot":     func(t *costmodel.Traffic) { t.HotKeys = 2 },
+		"no hot keys":  func(t *costmodel.Traffic) { t.HotShare = 0.5 },
+		"no number":    func(t *costmodel.Traffic) { t.Calls = math.NaN() },
+		"no replica":   func(t *costmodel.Traffic) { t.Replicas = 0 },
+		"levels":       func(t *costmodel.Traffic) { t.Levels = 9 },
+		"negative":     func(t *costmodel.Traffic) { t.Calls = -1 },
+		"settlements":  func(t *costmodel.Traffic) { t.Settled = 2 },
+		"write units":  func(t *costmodel.Traffic) { t.WriteUnits = 0 },
+		"no namespace": func(t *costmodel.Traffic) { t.Namespaces = 0 },
+	} {
+		traffic := quiet(1, 1)
+		change(&traffic)
+		if traffic.Check() == nil {
+			t.Errorf("%s: %+v is not refused", name, traffic)
+		}
+	}
+}
+
+func ExampleOf() {
+	e := costmodel.Of(costmodel.Traffic{Calls: 1000, Keys: 100_000, HotKeys: 10, HotShare: 0.9, Levels: 1, WriteUnits: 1, Replicas: 3, Namespaces: 1, Leases: true}, costmodel.Known())
+	fmt.Printf("%.0f writes a second, %.2f a call\n", e.Writes, e.WritesPerCall)
+	// Output: 280 writes a second, 0.28 a call
+}
