@@ -114,12 +114,17 @@ fuzz: ## Run every fuzz target for FUZZTIME (10s), or those of PKG only
 		done; \
 	done
 
+.PHONY: reproducible
+reproducible: ## Build the program twice, in other directories and with another build cache: both must be the same file
+	@GO="$(GO)" bash scripts/reproducible.sh
+
 .PHONY: lint
 lint: ## Check style, mistakes and imports; the first run builds the linter
 	$(LINT) run ./...
 	cd test/istio && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
 	cd test/chart && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
 	cd test/deploy && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
+	$(GO) tool -modfile=tools/actionlint/go.mod actionlint
 
 .PHONY: fmt
 fmt: ## Format the code

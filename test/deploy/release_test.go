@@ -1,0 +1,79 @@
+package deploy_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"gopkg.in/yaml.v3"
+)
+
+// releases is the configuration of releases, as far as it is tested.
+type releases struct {
+	Builds []struct {
+		Main   string   `yaml:"main"`
+		Env    []string `yaml:"env"`
+		Flags  []string `yaml:"flags"`
+		Linker []string `yaml:"ldflags"`
+		Goos   []string `yaml:"goos"`
+		Goarch []string `yaml:"goarch"`
+		Time   string   `yaml:"mod_timestamp"`
+	} `yaml:"builds"`
+	Archives []struct {
+		Files []struct {
+			Source string `yaml:"src"`
+		} `yaml:"files"`
+	} `yaml:"archives"`
+}
+
+// A release is built of what exists, without C, paths or the time of the build.
+func TestReleases(t *testing.T) {
+	var r releases
+	if err := yaml.Unmarshal([]byte(readFile(t, ".goreleaser.yaml")), &r); err != nil {
+		t.Fatal(err)
+	}
+	build := r.Builds[0]
+	if !slices.Contains(build.Env, "CGO_ENABLED=0") || !slices.Contains(build.Flags, "-trimpath") || build.Time != "{{ .CommitTimestamp }}" || len(build.Goos)*len(build.Goarch) < 4 {
+		t.Errorf("build: %+v", build)
+	}
+	variable := regexp.MustCompile(`-X main\.(\w+)=`).FindStringSubmatch(build.Linker[0])
+	if variable == nil || !strings.Contains(readFile(t, build.Main, "version.go"), "\nvar "+variable[1]+" = ") {
+		t.Errorf("the linker sets %v, which %s does not have", variable, build.Main)
+	}
+	for _, file := range r.Archives[0].Files {
+		readFile(t, file.Source)
+	}
+}
+
+// Forms for issues have fields, each with an id and a label.
+func TestIssueForms(t *testing.T) {
+	for _, name := range []string{"bug.yaml", "feature.yaml"} {
+		var form struct {
+			Name string `yaml:"name"`
+			Body []struct {
+				Type       string `yaml:"type"`
+				ID         string `yaml:"id"`
+				Attributes struct {
+					Label string `yaml:"label"`
+				} `yaml:"attributes"`
+			} `yaml:"body"`
+		}
+		if err := yaml.Unmarshal([]byte(readFile(t, ".github", "ISSUE_TEMPLATE", name)), &form); err != nil {
+			t.Fatal(err)
+		}
+		ids := map[string]bool{}
+		for _, field := range form.Body {
+			if field.Type == "markdown" {
+				continue
+			}
+			if field.ID == "" || field.Attributes.Label == "" || ids[field.ID] {
+				t.Errorf("%s: %+v", name, field)
+			}
+			ids[field.ID] = true
+		}
+		if form.Name == "" || len(ids) < 3 {
+			t.Errorf("%s: %q with %d fields", name, form.Name, len(ids))
+		}
+	}
+}
