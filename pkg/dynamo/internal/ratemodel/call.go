@@ -67,7 +67,7 @@ func (r *replica) resend() {
 }
 
 // answered handles the store's answer to an operation.
-func (r *replica) answered(op *operation, landed bool, now *item) {
+func (r *replica) answered(op *operation, landed bool) {
 	if op.answer != open {
 		return
 	}
@@ -78,7 +78,7 @@ func (r *replica) answered(op *operation, landed bool, now *item) {
 	}
 	switch {
 	case op.kind != kindTake:
-		r.paid(op, now)
+		r.paid(op)
 	case op.other != nil && op.other.answer == open:
 	case op.other != nil:
 		r.conclude(op, op.other)
@@ -134,19 +134,19 @@ func (r *replica) pay() {
 	if len(r.owed) == 0 || r.paying != nil {
 		return
 	}
-	op := r.owed[0]
-	if s := &r.seen[op.item]; op.id == 0 || s[attrEpoch] != op.epoch || r.world.removed == PaidHere {
+	op, g := r.owed[0], r.world.removed
+	if op.id != 0 && r.ended(op) {
+		r.owed = r.owed[1:]
+		return
+	}
+	if op.id == 0 || r.seen[op.item][attrEpoch] != op.epoch || g == PaidHere {
 		op.item = r.beside(op.item)
 	}
 	s := &r.seen[op.item]
 	if !s.live() {
 		return
 	}
-	if op.id != 0 && s[r.paidSlot()] == op.id && s[attrBirth] == op.birth { // a copy has landed since
-		r.owed, op.answer = r.owed[1:], yes
-		return
-	}
-	if op.id == 0 || r.world.removed == PaidSameID {
+	if op.id == 0 {
 		op.id = r.world.newID()
 	}
 	r.owed, r.paying = r.owed[1:], op
@@ -159,21 +159,36 @@ func (r *replica) pay() {
 	}
 }
 
-// paid ends a charge or a refund, or plans it anew: if the item has the id that it was
-// pinned to, it has not landed. If it has that of another replica, or was made anew,
-// nothing tells.
-func (r *replica) paid(op *operation, now *item) {
-	if op != r.paying {
-		return
+// ended reports whether a charge or a refund that was refused needs no new plan: its item
+// shows that a copy has landed since, or does not tell any more.
+func (r *replica) ended(op *operation) bool {
+	s := &r.seen[op.item]
+	last := s[r.paidSlot()]
+	if s[attrBirth] != op.birth && r.world.removed != PaidThisItem {
+		last = unknown
 	}
-	r.paying = nil
-	switch {
-	case op.answer == yes:
-	case now[r.paidSlot()] == op.pinned && (now[attrBirth] == op.birth || r.world.removed == PaidThisItem):
-		r.owed = append([]*operation{op}, r.owed...)
+	switch last {
+	case op.id:
+		op.answer = yes
+	case op.pinned:
+		return false
 	default:
 		op.unsure = true
 		r.world.stats.Unsure++
+	}
+	return true
+}
+
+// unknown is no id.
+const unknown = -1
+
+// paid ends a charge or a refund, or has it planned anew.
+func (r *replica) paid(op *operation) {
+	if op != r.paying {
+		return
+	}
+	if r.paying = nil; op.answer == no {
+		r.owed = append([]*operation{op}, r.owed...)
 	}
 }
 
@@ -218,7 +233,7 @@ func (r *replica) cascade() {
 	child.other, parent.other = parent, child
 	for _, op := range []*operation{child, parent} {
 		if !r.takeFor(op) {
-			r.answered(op, false, &r.seen[op.item]) // more than the room: no write can admit it
+			r.answered(op, false) // more than the room: no write can admit it
 		}
 	}
 }

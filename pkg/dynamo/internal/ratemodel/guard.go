@@ -18,7 +18,6 @@ const (
 	ChargeOnce    Guard = "charge pins its own id"
 	RefundOnce    Guard = "refund pins its own id"
 	PaidSlot      Guard = "charge and refund have an id of their own"
-	PaidSameID    Guard = "charge keeps its id when it is planned anew"
 	PaidThisItem  Guard = "ids of another item tell nothing"
 	PaidHere      Guard = "charge stays at its item while a copy may land"
 	EpochPinned   Guard = "commuting write pins the epoch"
@@ -59,7 +58,7 @@ func pins(k kind) Guard { return Guard(k + " pins n") }
 func Guards() []Guard {
 	return []Guard{
 		BusyFloor, TakeBound, TakeOnce, LiftToBound, CarriedExact,
-		ChargeOnce, RefundOnce, PaidSlot, PaidSameID, PaidThisItem, PaidHere,
+		ChargeOnce, RefundOnce, PaidSlot, PaidThisItem, PaidHere,
 		EpochPinned, EpochLine, EpochRoom, EpochTokens, EpochLimits, ExactEpoch,
 		pins(kindMixed), pins(kindLease), pins(kindReturn), pins(kindReap), pins(kindChange),
 		pins(kindSplit), pins(kindClear), pins(kindRetire), pins(kindAbsorb),

@@ -97,7 +97,7 @@ func (r *replica) receive(m *message) {
 	}
 	r.learn(q.item, &m.image)
 	if q.op != nil && q.op.write == q {
-		r.answered(q.op, m.applied || m.image[r.idOf(q.op.kind)] == q.id, &m.image)
+		r.answered(q.op, m.applied || m.image[r.idOf(q.op.kind)] == q.id)
 	}
 }
 

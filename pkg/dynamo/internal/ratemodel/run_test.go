@@ -66,9 +66,8 @@ const guardSeeds = 300
 // minutes. When the draws of a schedule change, it is to be measured anew.
 func rareFrom(g Guard) uint64 {
 	return map[Guard]uint64{
-		PaidSlot:     900,
-		PaidSameID:   7500,
-		PaidHere:     22_000,
+		PaidSlot:     1300,
+		PaidHere:     110_700,
 		EpochTokens:  64_900,
 		ExactEpoch:   1600,
 		MonotonicEnd: 700,
