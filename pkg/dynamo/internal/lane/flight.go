@@ -84,7 +84,7 @@ func (l *Lane) fly(f *flight) {
 			return
 		}
 		s.Counters.Resent.Add(1)
-		_ = awsdb.Pause(s.stopped, s.cfg.Loop, f.tries) // cut short when the lanes end
+		_ = awsdb.Pause(s.stopped, s.cfg.Loop, max(f.tries, 1)) // cut short when the lanes end
 	}
 }
 

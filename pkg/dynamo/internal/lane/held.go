@@ -14,6 +14,7 @@ import (
 // held is the lease of a lane: the state machine of package lease, and its place in the
 // item. Without a holder nothing is held.
 type held struct {
+	rest     time.Time // no lease write is sent before
 	holder   *lease.Holder
 	hash     uint64 // of the limits that holder is for
 	limits   *limiter.Limits

@@ -157,11 +157,14 @@ func (l *Lane) wake(at time.Time) {
 			return
 		}
 		l.mu.Lock()
-		if l.timer.Equal(at) {
+		due := l.timer.Equal(at)
+		if due {
 			l.timer = time.Time{}
 		}
 		l.mu.Unlock()
-		l.pump()
+		if due { // else an earlier one took its place
+			l.pump()
+		}
 	})
 }
 

@@ -164,7 +164,7 @@ func (l *Lane) payOwed(r *Request, now time.Time) (waits, done bool) {
 func (l *Lane) tend(now time.Time) (f *flight, waits bool) {
 	h, v := &l.held, &l.view
 	defer l.list()
-	if v.state == nil || v.clock.Doubtful {
+	if v.state == nil || v.clock.Doubtful || now.Before(h.rest) {
 		return nil, false
 	}
 	if h.unknown && len(l.out) == 0 {
@@ -291,11 +291,12 @@ func (c *Counters) note(before lease.State, h *held) {
 // again: where it may have been applied, the item is read.
 func (l *Lane) concludeLease(f *flight, perhaps bool, now time.Time) {
 	h := &l.held
+	h.rest = now.Add(leaseRetry) // also of what was not sent, in an outage
+	l.wake(h.rest)
 	if f.lease != nil && h.holder != nil {
 		h.holder.Failed(l.view.now, f.lease, perhaps)
 		h.unknown = h.unknown || perhaps
 		l.list()
-		l.wake(now.Add(leaseRetry))
 	}
 }
 

@@ -104,16 +104,30 @@ const maxFlights = 32
 // resume puts back what is owed and has waited for capacity long enough.
 func (l *Lane) resume(now time.Time) {
 	var wait []*Request
+	var next time.Time
 	for _, r := range l.later {
 		if now.Before(r.expires) {
-			wait = append(wait, r)
-			l.wake(r.expires)
+			if wait = append(wait, r); next.IsZero() || r.expires.Before(next) {
+				next = r.expires
+			}
 			continue
 		}
 		r.expires = now.Add(l.host.cfg.Budget)
 		l.queue = append(l.queue, r)
 	}
-	l.later = wait
+	if l.later = wait; len(wait) > 0 {
+		l.wake(later(next, now.Add(owedGrain)))
+	}
+}
+
+// owedGrain is the least time between two looks at what waits to be tried again.
+const owedGrain = 10 * time.Millisecond
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // expire ends the requests that waited for too long.
