@@ -1,0 +1,274 @@
+package fleetsim_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// history is what a simulation has seen: what callers asked for and were told, and the
+// items after every write.
+type history struct {
+	byKey      map[string]itemOf // buckets and shards by partition key
+	byEntity   map[string]*bucket
+	refundable []taken
+	calls      []*call // under way
+	held       []held
+	released   int64           // when held was looked at
+	applied    map[string]bool // ids of writes
+	again      string          // of the write that landed last, for the second time: where its id is
+
+	admitted, denied, failed, late, policy int
+	writes                                 int
+	seen                                   map[string]int // what happened, by kind
+}
+
+// itemOf says of what an item is.
+type itemOf struct {
+	bucket *bucket
+	shard  int
+}
+
+// limitHistory is a limit of a bucket.
+type limitHistory struct {
+	name     string
+	admitted *tally // decided by the store, in time
+	all      *tally // with charges and late decisions: against it holds what is left at rest
+	lacks    *shortfall
+}
+
+// call is a Take under way.
+type call struct {
+	process  *process
+	from     int64
+	deadline int64
+	canceled bool
+	over     bool
+	ops      []limiter.Op
+	open     []*openCall // two for each spend
+	shares   []openShare // one for each spend
+}
+
+// held is what may be taken for a call that is not admitted, until it is given back.
+type held struct {
+	process *process
+	limit   *limitHistory
+	n       int64
+	since   int64
+}
+
+func (f *fleet) failf(format string, args ...any) {
+	if f.fault == nil {
+		f.fault = fmt.Errorf("after %v: %w", time.Duration(f.now), fmt.Errorf(format, args...))
+	}
+}
+
+func (f *fleet) beginHistory() {
+	f.applied = make(map[string]bool)
+	f.byKey, f.byEntity, f.seen = make(map[string]itemOf), make(map[string]*bucket), make(map[string]int)
+	for _, b := range f.buckets {
+		for i := range b.keys {
+			f.byKey[b.keys[i].PK] = itemOf{b, i}
+		}
+		f.byEntity[b.key.Entity] = b
+		for i := range b.versions[0].Len() {
+			name := b.versions[0].At(i).Name
+			l := &limitHistory{name: name, admitted: newTally(f.spread), all: newTally(f.spread)}
+			l.lacks = &shortfall{leased: f.on.leases && !b.lease.None}
+			b.limits = append(b.limits, l)
+		}
+		b.version(b.versions[0])
+		b.versions = b.versions[:1]
+	}
+}
+
+func (f *fleet) bucket(k limiter.BucketKey) *bucket { return f.byEntity[k.Entity] }
+
+// version takes down that a bucket's limits change.
+func (b *bucket) version(limits *limiter.Limits) {
+	b.versions = append(b.versions, limits)
+	for _, l := range b.limits {
+		if j := limits.Find(l.name); j >= 0 {
+			p := limits.Params(j)
+			l.admitted.under(p)
+			l.all.under(p)
+		}
+	}
+}
+
+// capacity returns the least capacity that a limit of the bucket has.
+func (b *bucket) capacity() int64 {
+	limits := b.versions[len(b.versions)-1]
+	least := limits.Params(0).Capacity
+	for i := range limits.Len() {
+		least = min(least, limits.Params(i).Capacity)
+	}
+	return least
+}
+
+func (b *bucket) limit(name string) *limitHistory {
+	return b.limits[slices.IndexFunc(b.limits, func(l *limitHistory) bool { return l.name == name })]
+}
+
+// asked takes down that a call begins.
+func (f *fleet) asked(p *process, ops []limiter.Op, patience int64) *call {
+	c := &call{process: p, from: f.now, deadline: f.now + patience, ops: ops}
+	for i := range ops {
+		b := f.bucket(ops[i].Bucket)
+		for j := range ops[i].Spends {
+			sp := &ops[i].Spends[j]
+			l := b.limit(sp.Limit)
+			if sp.Refund > 0 {
+				l.gives(sp.Refund)
+			}
+			c.open = append(c.open, l.admitted.begin(f.now), l.all.begin(f.now))
+		}
+	}
+	f.beginShares(c)
+	f.calls = append(f.calls, c)
+	return c
+}
+
+func (l *limitHistory) gives(n int64) { l.admitted.gives(n); l.all.gives(n) }
+func (l *limitHistory) gave(n int64)  { l.admitted.gave(n); l.all.gave(n) }
+
+// answered takes down what a caller was told.
+func (f *fleet) answered(c *call, admitted bool, err error) {
+	c.over = true
+	f.calls = slices.DeleteFunc(f.calls, func(other *call) bool { return other == c })
+	f.count(c, admitted, err)
+	f.tracef("replica %d answers after %v: admitted %t, late %t, %v, %+v", c.process.index, time.Duration(f.now-c.from), admitted, c.ops[0].Late, err, c.ops[0].Spends[0].Take)
+	f.checkAnswer(c, err)
+	n := 0
+	for i := range c.ops {
+		op := &c.ops[i]
+		b := f.bucket(op.Bucket)
+		for j := range op.Spends {
+			f.end(c, b, op, &op.Spends[j], n, admitted, err)
+			n++
+		}
+	}
+}
+
+// end takes down what a caller was told of a spend.
+func (f *fleet) end(c *call, b *bucket, op *limiter.Op, sp *limiter.Spend, n int, admitted bool, err error) {
+	l := b.limit(sp.Limit)
+	took := err == nil && admitted && sp.Held && b.limitedBy(sp.Limit)
+	inTime, all := int64(0), int64(0)
+	if took {
+		if all = sp.Take; !op.Late {
+			inTime = sp.Take
+		}
+	}
+	if err == nil && !op.Late && sp.Held && b.booksAll(sp.Limit) {
+		all += sp.Charge
+	}
+	l.admitted.end(c.open[2*n], inTime)
+	l.all.end(c.open[2*n+1], all)
+	f.endShare(op, sp, &c.shares[n], admitted, err)
+	if took && op.Late {
+		c.process.owes(l, sp.Take)
+	}
+	switch {
+	case sp.Refund > 0 && err == nil && !op.Late:
+		l.gave(sp.Refund)
+	case sp.Refund > 0: // it may be applied later
+		f.held = append(f.held, held{c.process, l, sp.Refund, f.now})
+	case !took && sp.Take > 0 && f.now > c.from: // it may be taken, and given back
+		l.gives(sp.Take)
+		f.held = append(f.held, held{c.process, l, sp.Take, f.now})
+	}
+	if wrong := l.admitted.check(f.now, 0); wrong != nil {
+		f.failf("bucket %d, limit %s: admitted %w", b.index, l.name, wrong)
+	}
+}
+
+// release takes down what is given back for certain by now: its process owes nothing, and
+// no message is that late. It looks now and then.
+func (f *fleet) release() {
+	if f.now-f.released < second/10 && !f.over {
+		return
+	}
+	f.released = f.now
+	late := f.on.lost || f.on.tails || f.on.cut || f.on.outage || f.on.pause || f.on.suspend || f.on.freeze
+	f.held = slices.DeleteFunc(f.held, func(h held) bool {
+		age := f.now - h.since
+		if age < 2*second || age < longestMessage && (late || h.process.ended || h.process.engine.Stats().Owed > 0) {
+			return false
+		}
+		h.limit.gave(h.n)
+		return true
+	})
+	for _, at := range f.replicas {
+		at.process.settled()
+	}
+}
+
+// count counts a decision.
+func (f *fleet) count(c *call, admitted bool, err error) {
+	switch late := c.ops[0].Late; {
+	case err == nil && late:
+		f.late++
+		f.note("late", int64(c.process.index))
+		f.seen[fmt.Sprintf("late, admitted %t", admitted)]++
+	case err == nil && admitted:
+		f.admitted++
+		f.note("admitted", int64(c.process.index))
+		if f.now == c.from {
+			f.seen["call without a message"]++
+		}
+	case err == nil:
+		f.denied++
+		f.note("denied", int64(c.process.index))
+	case errors.Is(err, limiter.ErrUnavailable), errors.Is(err, limiter.ErrUncertain):
+		f.policy++
+		f.note("policy", int64(c.process.index))
+	default:
+		f.failed++
+		f.failf("a call failed with %w", err)
+	}
+}
+
+// checkAnswer requires that a call is answered by its deadline, that it is late only then,
+// and that the store counts as unavailable only in an outage.
+func (f *fleet) checkAnswer(c *call, err error) {
+	p := c.process
+	if f.now > c.deadline+int64(time.Millisecond) && !f.standsStill() {
+		f.failf("replica %d: a call took %v of %v", p.index, time.Duration(f.now-c.from), time.Duration(c.deadline-c.from))
+	}
+	if c.ops[0].Late && err == nil && f.now < c.deadline && !f.standsStill() {
+		f.failf("replica %d: a call was late after %v of %v", p.index, time.Duration(f.now-c.from), time.Duration(c.deadline-c.from))
+	}
+	if err == nil || c.canceled || f.over || f.standsStill() {
+		return
+	}
+	const silence = 900 * int64(time.Millisecond)
+	if f.now-p.replied < silence && !p.engine.Stats().Open && !f.lossy() {
+		f.failf("replica %d: a reply came %v ago, and a call failed after %v: %w", p.index, time.Duration(f.now-p.replied), time.Duration(f.now-c.from), err)
+	}
+}
+
+// standsStill reports whether processes or their clocks may stand still in the run.
+func (f *fleet) standsStill() bool {
+	return f.on.pause || f.on.suspend || f.on.freeze || f.on.steps || f.on.drift
+}
+
+// lossy reports whether messages may be lost in the run.
+func (f *fleet) lossy() bool {
+	return f.on.lost || f.on.cut || f.on.outage || f.on.throttle
+}
+
+// lags takes down that a clock of calls falls behind, and nothing tells before replies do:
+// what a full bucket does not get in that time may be claimed once more.
+func (f *fleet) lags(by int64) {
+	f.spread += by
+	for _, b := range f.buckets {
+		for _, l := range b.limits {
+			l.admitted.lags(by)
+			l.all.lags(by)
+		}
+	}
+}

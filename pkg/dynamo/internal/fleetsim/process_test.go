@@ -1,0 +1,252 @@
+package fleetsim_test
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/ratelimit/ratelimit/internal/clocks"
+	"github.com/ratelimit/ratelimit/internal/clocktest"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/engine"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// replica is a place where processes run, one after the other. Its clocks are its own.
+type replica struct {
+	index   int
+	skew    int64 // ns, of its clock on the wall
+	drift   int64 // of its monotonic clock: ns gained in a million, or lost, by turns
+	phase   int64
+	process *process
+	latest  []int // index of the newest limits that it knows, by bucket
+	cutOff  int64 // until when messages to DynamoDB and replies are lost
+	deaf    bool  // all of them; else half of them
+}
+
+// loses reports whether a message or a reply is lost since the replica is cut off.
+func (at *replica) loses(f *fleet) bool {
+	return at.cutOff > f.now && (at.deaf || f.r.IntN(2) == 0)
+}
+
+// process is a run of a replica: an engine, and what it does. It is the engine's loop.
+type process struct {
+	*replica
+
+	fleet    *fleet
+	engine   *engine.Engine
+	stopped  *simContext
+	tasks    []*task // in order of their beginning
+	waiting  []wait
+	ended    bool
+	drawn    []int64 // the random numbers that it began with
+	copied   []int64 // those of the process that it is a copy of
+	began    bool
+	replied  int64                   // when the last reply came
+	lateOwed map[*limitHistory]int64 // admitted late, and not known to be taken
+
+	clocks *clocks.Clocks // those of the program
+	clock  *awsdb.Clock
+
+	// While it is paused none of its tasks goes on. Its machine may be what stands still:
+	// asleep, with its monotonic clock, or paused as a whole, with both.
+	pausedUntil int64
+	frozen      int64 // ns that its monotonic clock stood still
+	behind      int64 // ns that its wall clock stood still, or was set back
+}
+
+// wait is a task that waits for a channel to be closed.
+type wait struct {
+	task *task
+	stop uint64
+	done <-chan struct{}
+}
+
+// simNamespace is the id of the one namespace.
+const simNamespace = "ns"
+
+// begin starts a process of a replica.
+func (f *fleet) begin(at *replica) {
+	p := &process{replica: at, fleet: f, replied: f.now}
+	p.stopped = p.newContext(context.Background(), never)
+	p.clocks = clocks.New(p.machine)
+	now := p.clocks.Store
+	if f.callClock {
+		now = p.clocks.Call
+	}
+	p.clock = awsdb.NewClock(now, 0)
+	if f.on.copies && f.r.IntN(2) == 0 {
+		p.copied = f.replicas[f.r.IntN(len(f.replicas))].drawnNumbers()
+	}
+	var err error
+	p.engine, err = engine.NewIdle(engine.Config{
+		Client: client{process: p}, Table: simTable, Namespace: func(context.Context, string) (string, error) { return simNamespace, nil },
+		ShardUnits: f.shardUnits, Quiet: f.quiet, Leases: f.on.leases, Now: now, Clock: p.clock, Loop: p, Logger: slog.New(lossLog{slog.DiscardHandler, p}),
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	p.began = true
+	at.process = p
+}
+
+// drawnNumbers are the random numbers that the process of a replica began with, as a copy of
+// its machine has them.
+func (at *replica) drawnNumbers() []int64 {
+	if at.process == nil {
+		return nil
+	}
+	return slices.Clone(at.process.drawn)
+}
+
+// die ends a process in the middle of whatever it does. What it sent is under way.
+func (p *process) die() {
+	p.ended, p.stopped.canceled = true, true
+	tasks := slices.Clone(p.tasks)
+	slices.SortFunc(tasks, func(a, b *task) int { return cmp.Compare(a.begun, b.begun) })
+	for _, t := range tasks {
+		t.dead = true
+		p.fleet.enter(t, t.end)
+	}
+	p.tasks, p.waiting = nil, nil
+	p.fleet.died(p)
+}
+
+// moment is the time that a call of the process brings.
+func (p *process) moment() time.Time { return p.clocks.Call() }
+
+// machine is the time that the process's machine shows.
+func (p *process) machine() time.Time {
+	now := p.fleet.now
+	mono := now - p.frozen + p.swing(now)
+	return clocktest.At(simStart*int64(time.Millisecond)+now+p.skew-p.behind, int64(time.Hour)+mono)
+}
+
+const (
+	// maxSwing is how far the monotonic clock of a machine may be off, and swingTime for
+	// how long it runs too fast, then too slowly: by a part in 50.
+	maxSwing  = int64(200 * time.Millisecond)
+	swingTime = 50 * maxSwing
+)
+
+// swing is how far the monotonic clock is off: it runs too fast for a while, and then too
+// slowly for as long.
+func (p *process) swing(now int64) int64 {
+	at := (now + p.phase) % (2 * swingTime)
+	if at > swingTime {
+		at = 2*swingTime - at
+	}
+	return at * p.drift / 1e6
+}
+
+// pause stops a process for a while.
+func (p *process) pause(d int64) { p.pausedUntil = p.fleet.now + d }
+
+// suspend has a process's machine sleep: its monotonic clock stands still.
+func (p *process) suspend(d int64) {
+	p.pause(d)
+	p.frozen += d
+}
+
+// freeze stops a process's machine, and both of its clocks.
+func (p *process) freeze(d int64) {
+	p.suspend(d)
+	p.behind += d
+	p.fleet.lags(d)
+}
+
+// The methods of a loop follow.
+
+func (p *process) Start(run func()) {
+	if p.ended {
+		return
+	}
+	t := p.fleet.spawn(p, run)
+	t.place, t.begun = len(p.tasks), p.fleet.eventLoop.count
+	p.tasks = append(p.tasks, t)
+	t.wake(p.fleet.now + p.fleet.r.Int64N(int64(20*time.Microsecond)))
+}
+
+// done takes a task out of those of the process.
+func (p *process) done(t *task) {
+	last := len(p.tasks) - 1
+	p.tasks[t.place], p.tasks[last].place = p.tasks[last], t.place
+	p.tasks[last] = nil
+	p.tasks = p.tasks[:last]
+}
+
+func (p *process) Yield() {
+	p.fleet.running.wake(p.fleet.now)
+	p.fleet.park()
+}
+
+func (p *process) Wait(ctx context.Context, done <-chan struct{}) error {
+	for t := p.fleet.running; ; {
+		select {
+		case <-done:
+			return nil
+		default:
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p.waiting = append(p.waiting, wait{t, t.stops, done})
+		if end := endOf(ctx); end != never {
+			t.wake(end)
+		}
+		p.fleet.park()
+	}
+}
+
+// rouse wakes the tasks whose channel was closed.
+func (p *process) rouse() {
+	p.waiting = slices.DeleteFunc(p.waiting, func(w wait) bool {
+		if w.task.stops != w.stop {
+			return true // it ended by its context
+		}
+		select {
+		case <-w.done:
+			w.task.wake(p.fleet.now)
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+func (p *process) Sleep(ctx context.Context, d time.Duration) error {
+	if endOf(ctx)-p.fleet.now <= int64(d) {
+		return context.DeadlineExceeded
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	p.fleet.running.wake(p.fleet.now + int64(d))
+	p.fleet.park()
+	return ctx.Err()
+}
+
+func (p *process) Within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	c := p.newContext(ctx, p.fleet.now+int64(d))
+	return c, func() { c.canceled = true }
+}
+
+func (p *process) Draw(n int64) int64 {
+	if i := len(p.drawn); !p.began && i < len(p.copied) {
+		p.drawn = append(p.drawn, p.copied[i])
+		return p.copied[i] % n
+	}
+	x := p.fleet.r.Int64N(n)
+	if !p.began {
+		p.drawn = append(p.drawn, x)
+	}
+	return x
+}
+
+// knows returns the limits of a bucket as a process knows them.
+func (p *process) knows(b *bucket) (*limiter.Limits, uint64) {
+	i := p.latest[b.index]
+	return b.versions[i], uint64(i) + 1 // #nosec G115 -- few
+}

@@ -1,0 +1,180 @@
+package fleetsim_test
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// shortfall is how much a limit can lack of its capacity, for all that callers were told
+// and all that is counted as lost. It is the other side of a tally: what the items lack
+// must be no more, so that nothing is lost in silence, charged twice or not given back.
+//
+// A take counts from its answer on. What may have been applied, for all that is known, is
+// open: it counts besides. Of a limit that is leased refill counts for nothing: a part
+// that is full loses it.
+type shortfall struct {
+	leased  bool
+	rate    int64 // scaled, in a tick
+	params  tokenbucket.Params
+	at      int64     // tick
+	most    int64     // scaled
+	open    int64     // millitokens: may be taken, or be taken yet
+	later   []delayed // in order
+	unknown bool      // limits or shards changed, so that it is not known
+}
+
+// delayed is what may have been taken, and may be taken until a moment.
+type delayed struct{ until, n int64 }
+
+// longestMessage is how long a message is under way at most.
+const longestMessage = 30 * second
+
+// under has the limit be another one.
+func (y *shortfall) under(p tokenbucket.Params) {
+	y.unknown = y.unknown || y.params.Period != 0 && y.params != p
+	y.params = p
+	y.rate = p.Amount * (60_000 / p.Period)
+}
+
+// advance lets time go by.
+func (y *shortfall) advance(now int64) {
+	tick := now / tallyTick
+	if !y.leased {
+		y.most = max(y.most-(tick-y.at)*y.rate, 0)
+	}
+	y.at = tick
+	for len(y.later) > 0 && y.later[0].until <= now {
+		y.open -= y.later[0].n
+		y.most += y.later[0].n * tallyScale
+		y.later = y.later[1:]
+	}
+}
+
+// mayTake has n millitokens be taken at any time, or not.
+func (y *shortfall) mayTake(now, n int64) {
+	if n > 0 {
+		y.open += n
+		y.later = append(y.later, delayed{now + longestMessage, n})
+	}
+}
+
+// check returns by how many millitokens the limit lacks more than is explained.
+func (y *shortfall) check(now, lacks int64) int64 {
+	y.advance(now)
+	if y.unknown {
+		return 0
+	}
+	// What is rounded, and what a lift leaves out.
+	tolerance := 2*tallyScale + y.rate*(second/tallyTick)/10
+	over := lacks*tallyScale - y.most - y.open*tallyScale - tolerance
+	return max(0, (over+tallyScale-1)/tallyScale)
+}
+
+// openShare is the part of a call that a shortfall knows of.
+type openShare struct {
+	limit  *shortfall
+	took   int64 // millitokens, if the call is admitted
+	booked int64 // charged
+}
+
+// beginShares takes down what a call may do.
+func (f *fleet) beginShares(c *call) {
+	for i := range c.ops {
+		b := f.bucket(c.ops[i].Bucket)
+		for j := range c.ops[i].Spends {
+			sp := &c.ops[i].Spends[j]
+			share := openShare{limit: b.limit(sp.Limit).lacks, took: sp.Take, booked: max(sp.Charge-sp.Refund, 0)}
+			share.limit.advance(f.now)
+			share.limit.open += share.took + share.booked
+			c.shares = append(c.shares, share)
+		}
+	}
+}
+
+// endShare takes down what a caller was told of a spend. Refunds are not counted: they may
+// lie above the capacity.
+func (f *fleet) endShare(op *limiter.Op, sp *limiter.Spend, s *openShare, admitted bool, err error) {
+	y := s.limit
+	y.advance(f.now)
+	y.open -= s.took + s.booked
+	switch {
+	case err != nil && op.KeepTaken:
+		y.mayTake(f.now, s.took)
+	case err == nil && admitted && sp.Held:
+		y.most += s.took * tallyScale
+	default: // given back, within a while
+		y.mayReturn(f.now, s.took)
+	}
+	switch {
+	case err == nil && sp.Held && !op.Late:
+		y.most += s.booked * tallyScale
+	case err == nil && op.Late, errors.Is(err, limiter.ErrUncertain):
+		y.mayTake(f.now, s.booked)
+	}
+}
+
+// mayReturn has n millitokens be taken for a while, and then given back.
+func (y *shortfall) mayReturn(now, n int64) {
+	if n > 0 {
+		y.open += n
+		y.later = append(y.later, delayed{now + longestMessage, n}, delayed{now + longestMessage, -n})
+	}
+}
+
+// died takes down that a process ended: nothing is given back any more that it was to give
+// back, and late admissions are not paid.
+func (f *fleet) died(p *process) {
+	for _, c := range slices.Clone(f.calls) {
+		if c.process != p {
+			continue
+		}
+		c.over = true
+		f.calls = slices.DeleteFunc(f.calls, func(other *call) bool { return other == c })
+		for i := range c.shares {
+			y := c.shares[i].limit
+			y.open -= c.shares[i].took + c.shares[i].booked
+			y.mayTake(f.now, c.shares[i].took+c.shares[i].booked)
+		}
+		n := 0
+		for i := range c.ops {
+			b := f.bucket(c.ops[i].Bucket)
+			for j := range c.ops[i].Spends {
+				sp := &c.ops[i].Spends[j]
+				l := b.limit(sp.Limit)
+				l.admitted.end(c.open[2*n], 0)
+				l.all.end(c.open[2*n+1], 0)
+				if sp.Refund > 0 {
+					f.held = append(f.held, held{p, l, sp.Refund, f.now})
+				}
+				n++
+			}
+		}
+	}
+	for _, h := range f.held {
+		if h.process == p {
+			h.limit.lacks.mayTake(f.now, h.n)
+		}
+	}
+	for l, n := range p.lateOwed {
+		l.all.gives(n)
+	}
+	p.lateOwed = nil
+}
+
+// owes takes down that a process admitted a call late, and has to take its tokens.
+func (p *process) owes(l *limitHistory, n int64) {
+	if p.lateOwed == nil {
+		p.lateOwed = make(map[*limitHistory]int64)
+	}
+	p.lateOwed[l] += n
+}
+
+// settled forgets what a process owed, if it owes nothing now.
+func (p *process) settled() {
+	if len(p.lateOwed) > 0 && p.engine.Stats().Owed == 0 {
+		clear(p.lateOwed)
+	}
+}
