@@ -26,7 +26,7 @@ var (
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	pages := make(map[string]string)
-	read(t, pages, "*.md", "docs/*.md", "examples/*/*.md", "charts/*/*.md", "deploy/*.md", "terraform/*.md")
+	read(t, pages, "*.md", "docs/*.md", "examples/*/*.md", "docs/*/*.md", "charts/*/*.md", "deploy/*.md", "terraform/*.md")
 	if len(pages) < 5 {
 		t.Fatalf("Markdown files: got %d, want more", len(pages))
 	}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Every command of the how-to pages succeeds, on a file in the working directory and a running
+// service.
+func TestHowToCommands(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/how-to/*.md")
+	if err != nil || len(pages) < 4 {
+		t.Fatalf("pages: %v, %v", pages, err)
+	}
+	texts := map[string]string{}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[filepath.Base(page)] = string(text)
+	}
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("ratelimit.yaml", []byte(twoPerMinute), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, "--config", "ratelimit.yaml")
+	const address = "http://127.0.0.1:8080"
+	ran := 0
+	for page, text := range texts {
+		for _, block := range regexp.MustCompile("(?s)```\n(.*?)```").FindAllStringSubmatch(text, -1) {
+			for line := range strings.SplitSeq(strings.TrimSpace(block[1]), "\n") {
+				ran++
+				command, _, _ := strings.Cut(line, " > ")
+				if path, ok := strings.CutPrefix(command, "curl -s "+address); ok {
+					if code, body := r.get(t, path); code != http.StatusOK {
+						t.Errorf("%s: %s: %d %s", page, line, code, body)
+					}
+					continue
+				}
+				args := strings.Fields(strings.ReplaceAll(command, address, "http://"+r.http))
+				if code, _, stderr := output(t, args[1:]...); args[0] != "ratelimit" || code != exitOK {
+					t.Errorf("%s: %s: exit code %d\n%s", page, line, code, stderr)
+				}
+			}
+		}
+	}
+	if ran < 9 {
+		t.Errorf("commands: %d, want more", ran)
+	}
+}
