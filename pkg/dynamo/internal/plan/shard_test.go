@@ -158,3 +158,61 @@ func TestShardsOfAllLevelsAreTheBucket(t *testing.T) {
 		}
 	}
 }
+
+// TestALeaseMovesWhatItSays: the centre and the holder have together as much after a lease
+// write as before, and all parts of the rate and of the room are in one of them.
+func TestALeaseMovesWhatItSays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b, at := drawn(t, epoch), epoch+rapid.Int64Range(0, 3000).Draw(t, "wait")
+		var lease *schema.Lease
+		for sequence := range uint16(rapid.IntRange(1, 6).Draw(t, "writes")) { // #nosec G115 -- few
+			st := plan.NewStage(b, at, plan.Options{})
+			before := plan.At(b, at)
+			had := schema.Lease{}
+			if lease != nil {
+				had = *lease
+			}
+			next := &schema.Lease{Replica: 1, Sequence: sequence}
+			next.Rate = rapid.IntRange(0, b.Line.Rate+had.Rate).Draw(t, "rate")
+			next.Room = rapid.IntRange(0, b.Line.Room+had.Room).Draw(t, "room")
+			if rapid.IntRange(0, 3).Draw(t, "back") == 0 {
+				next = nil
+			}
+			q := plan.LeaseWrite{Replica: 1, Seen: lease, Lease: next, Draw: make([]int64, 2)}
+			for i := range q.Draw {
+				q.Draw[i] = rapid.Int64Range(-1000, max(0, before.Tokens(i, at))).Draw(t, "draw")
+			}
+			if err := st.Lease(q); err != nil {
+				t.Fatal(err)
+			}
+			w := st.Write(plan.ID{Write: schema.NewWriteID(1, uint64(sequence)+1)}, 1)
+			if w == nil {
+				t.Fatal("there is no write")
+			}
+			b, lease = w.After(), next
+			moved(t, before, plan.At(b, at), b, q.Draw, at)
+			at += rapid.Int64Range(0, 1000).Draw(t, "until the next")
+		}
+	})
+}
+
+// moved wants the centre to have what it had, less what was drawn: all of it that it has
+// room for.
+func moved(t *rapid.T, before, after *plan.View, b *schema.Bucket, drawn []int64, at int64) {
+	rate, room := b.Line.Rate, b.Line.Room
+	for _, l := range b.Leases {
+		rate, room = rate+l.Rate, room+l.Room
+	}
+	if rate != schema.Parts || room != schema.Parts {
+		t.Fatalf("all have %d parts of the rate and %d of the room, want %d", rate, room, schema.Parts)
+	}
+	for i, n := range drawn {
+		had, has := before.Centre[i].Refill(before.Params[i], at), after.Centre[i].Refill(after.Params[i], at)
+		if want := min(had.Tokens-n, after.Params[i].Capacity); has.Tokens != want && has.Tokens != want-1 {
+			t.Fatalf("the centre has %d millitokens, want %d less %d, and room for %d", has.Tokens, had.Tokens, n, after.Params[i].Capacity)
+		}
+		if has.Carried > had.Carried {
+			t.Fatalf("the centre carries a use of %d, and had one of %d", has.Carried, had.Carried)
+		}
+	}
+}
