@@ -7,9 +7,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// Absorb returns the write that gives a shard back the part that was split off last, and
-// what the retired shard has of it. found is that one, nil when its item is gone, with all
-// that it had. Its limits must not be newer than those of b.
+// Absorb returns the write that merges into a shard the part that was split off last, with
+// its tokens. found is the retired shard of that part; nil = its item is gone, and its tokens
+// are lost. Its limits must not be newer than those of b.
 //
 // Both are reckoned as of one time, which is not before the retirement: until then the
 // retired shard refilled its part by itself, and from then on this one does.
@@ -48,7 +48,7 @@ func Absorb(b, found *schema.Bucket, now int64, units int64) (*Write, error) {
 	return replacement(b, &after, now, units), nil
 }
 
-// absorb gives a balance the whole share, with what a retired shard has of the limit.
+// absorb gives a balance the whole share, with the tokens of a retired shard.
 func absorb(of *schema.Balance, found *schema.Bucket, whole *schema.Shard, now int64) {
 	own, other := withoutCarry(bucketAt(of, now), of), tokenbucket.Bucket{}
 	if found != nil {
@@ -62,8 +62,8 @@ func setShare(of *schema.Balance, s *schema.Shard) {
 	of.Share, of.Floor = s.Share(of.Whole), s.Floor(of.Limit.DebtFloor())
 }
 
-// sum returns what two halves of a limit have together. Their remainders are in units of
-// a half of the rate.
+// sum returns the balance of two halves of a limit together. Their remainders are in units
+// of a half of the rate.
 func sum(x, y tokenbucket.Bucket, of *schema.Balance, now int64) tokenbucket.Bucket {
 	p := Params(of, schema.WholeLine())
 	both := tokenbucket.Bucket{
@@ -79,8 +79,8 @@ func sum(x, y tokenbucket.Bucket, of *schema.Balance, now int64) tokenbucket.Buc
 	return both
 }
 
-// keeps returns what a retired shard has of a limit at now: all of its share where it does
-// not hold it, as when it had no use, unless it may be one that was forgotten.
+// keeps returns the balance that a retired shard has of a limit at now. A limit that it does
+// not hold had no use and is full, unless it may be one that was forgotten.
 func keeps(found *schema.Bucket, of *schema.Balance, now int64) tokenbucket.Bucket {
 	held := found.Any(of.Limit.Name)
 	share := found.Shard.Share(of.Whole)

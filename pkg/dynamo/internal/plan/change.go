@@ -8,14 +8,14 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// ErrOrder says that a stage was asked for a change behind a request: what changes the
-// bucket comes first.
+// ErrOrder says that a stage was asked for a change behind a request: changes of the bucket
+// come first.
 var ErrOrder = errors.New("a change of a bucket behind a request of the same write")
 
-// Brought says what became of limits that a request brings.
+// Brought is the result of Stage.Bring.
 type Brought uint8
 
-// What becomes of limits.
+// The results of Stage.Bring.
 const (
 	Same    Brought = iota // the bucket is under these, and their generation is raised
 	Older                  // the bucket is under newer ones, and decides under them
@@ -24,8 +24,8 @@ const (
 )
 
 // Bring puts the stage under limits if they are newer than its own, before any request is
-// applied. Limits do not change while parts are out on lease, for their holders serve by the
-// old ones; a return of the own lease by the same stage, before, is no obstacle.
+// applied. Limits do not change while parts are out on lease: their holders serve by the old
+// ones. A return of the last lease by the same stage, before, makes way for the change.
 func (s *Stage) Bring(to *limiter.Limits, generation uint64) (Brought, error) {
 	version, own := schema.Version{Generation: generation, Hash: to.Hash()}, s.next.Version
 	switch {

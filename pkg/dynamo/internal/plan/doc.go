@@ -1,5 +1,5 @@
 // Package plan makes the writes of a bucket's item: pure functions of the item's state,
-// of what is asked of it, and of a time. It reads no clock, takes no lock, sends nothing.
+// of requests, and of a time. It reads no clock, takes no lock, sends nothing.
 //
 // # Two kinds of writes
 //
@@ -27,12 +27,12 @@
 // exact to the unit. Otherwise it keeps takes that land together from meeting a limit
 // that is full for one and not for the other, and costs at most the refill of δ.
 //
-// # What the caller does
+// # Use
 //
 // [NewStage] is the bucket at a time. Requests are weighed and applied one after the
 // other; [Stage.Write] is the write that does all of them. The next write may be planned
 // from [Write.After] while this one is under way. A reply brings a state, and
-// [Write.Settle] corrects by it what the requests are told.
+// [Write.Settle] corrects the results of the requests by it.
 //
 // # A clock that is not trusted
 //

@@ -10,9 +10,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// forget drops of a state what has no use any more of the limits that it is not under,
-// and those of them that are too many: those first that have the least time left. The
-// state's balances are its own.
+// forget drops the dormant limits of a state that have no use any more. Of those that are
+// left and too many it drops the ones with the least time left. The state's balances are its
+// own.
 func forget(b *schema.Bucket, now int64) {
 	if !b.Lasts(now) {
 		b.Forgotten = schema.Forgotten{}
@@ -39,7 +39,7 @@ func forget(b *schema.Bucket, now int64) {
 	})
 }
 
-// standIn returns what stands for one dormant limit, and for both halves of a split.
+// standIn returns the record that stands for one dormant limit, and for both halves of a split.
 func standIn(b *schema.Bucket, of *schema.Balance, now int64) schema.Forgotten {
 	one := func(t tokenbucket.Bucket, p tokenbucket.Params) schema.Forgotten {
 		wait := t.TimeToUnused(p, now)

@@ -17,8 +17,8 @@ type form struct {
 // commutes reports whether a weighed request can be done by a commuting write,
 // together with all that was applied.
 //
-// A request that is denied, and books something, cannot: no condition says that what it
-// needs is still not there.
+// A request that is denied and has a charge or a refund cannot: no condition says that its
+// tokens are still missing.
 func (s *Stage) commutes(r *Request) bool {
 	if !r.Admitted && r.Books() {
 		return false
@@ -110,7 +110,7 @@ func (f *form) take(s *Stage, st *staged, millitokens int64) bool {
 	return true
 }
 
-// cost raises v by what a charge takes of the balance n, which must not come to the floor.
+// cost raises v by a charge to the balance n. It must not come to the debt floor.
 func (f *form) cost(s *Stage, st *staged, sp *Spend, n number) bool {
 	x := st.meter.units(sp.Cost)
 	if st.meter.charged(n, sp.Cost, st.Floor) != sp.Cost {
@@ -131,8 +131,8 @@ func (f *form) cost(s *Stage, st *staged, sp *Spend, n number) bool {
 	return true
 }
 
-// begin makes sure that what v is raised by is taken of a limit that is not full: it was
-// not, or it is lifted first. x is what is taken.
+// begin makes sure that v is raised only where the limit is not full: by a bound from below,
+// or by a lift. x is taken, in units.
 func (f *form) begin(s *Stage, st *staged, x *big.Int) bool {
 	f.touched = true
 	if f.lifted || f.least != nil && f.offset().Sign() >= 0 {
@@ -140,7 +140,7 @@ func (f *form) begin(s *Stage, st *staged, x *big.Int) bool {
 	}
 	m := st.meter
 	gave := f.offset().Sign() < 0
-	if gave && m.full(st.seen) && st.seen.carried == 0 { // it was full, and what was given had no room
+	if gave && m.full(st.seen) && st.seen.carried == 0 { // it was full: a refund had no room
 		f.lifted, f.lift, f.by, f.most = true, m.refilled, nil, m.refilled
 		return true
 	}
@@ -177,7 +177,7 @@ func (s *Stage) lift(st *staged, x *big.Int) *big.Int {
 	return delta.Add(delta, st.meter.refilled)
 }
 
-// refillIn returns what the limit is refilled in ms, in units.
+// refillIn returns the refill of the limit in ms, in units.
 func (st *staged) refillIn(ms int64) *big.Int {
 	n := big.NewInt(ms)
 	return n.Mul(n, big.NewInt(st.meter.params.Amount))

@@ -13,8 +13,8 @@ import (
 // Unix ms, so that offsets stay in range.
 const maxLeaseTime = 1 << 52
 
-// LeaseWrite is what a write does to the lease of one replica: it grants, renews, grows,
-// shrinks or returns it, or reaps that of a holder that is gone.
+// LeaseWrite is the part of a write that grants, renews, grows, shrinks or returns the lease of
+// one replica, or reaps that of a holder that is gone.
 //
 // Of each limit Draw millitokens go from the centre to the holder; below 0 they come back.
 // The room moves with its parts, whether there are tokens in it or not. So a lease without
@@ -31,9 +31,9 @@ type LeaseWrite struct {
 var ErrLease = errors.New("the lease does not fit the state of the bucket")
 
 // Lease has the write change a lease as of the stage's time, before any request is applied.
-// The refill that the centre has until then is reckoned by the parts that it had, and from
-// then on by those that it has: what is given away is gone from the plan on, and what
-// comes back counts from the plan on, for no write lies between the state and this one.
+// The centre refills by its old parts until then, and by its new ones from then on. Parts that
+// are given away are gone from the plan on, and parts that come back count from the plan on:
+// no write lies between the state and this one.
 func (s *Stage) Lease(q LeaseWrite) error {
 	if len(s.results) > 0 {
 		return ErrOrder

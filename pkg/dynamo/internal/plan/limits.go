@@ -7,7 +7,7 @@ import (
 )
 
 // under returns a state under other limits, see limiter.Op, as of now. It has no leases.
-// What was due is refilled under the old numbers, remainders are dropped, and the use is
+// The refill that was due comes under the old numbers. Remainders are dropped, and the use is
 // carried over. A limit that is gone stays dormant while it has use.
 func under(b *schema.Bucket, to *limiter.Limits, generation uint64, now int64) *schema.Bucket {
 	next := *b
@@ -76,8 +76,8 @@ func setBucket(b *schema.Balance, to tokenbucket.Bucket) {
 	b.FullAt, b.Carried = n.v, n.carried
 }
 
-// apart returns the share of a limit that the other half of a split will have, as long
-// as it is not made; else that of none.
+// apart returns the share of a limit that the other half of a split will have; none where no
+// half is to be made.
 func apart(b *schema.Bucket, whole tokenbucket.Params) tokenbucket.Params {
 	if !b.Shard.Moving {
 		return tokenbucket.Params{}
@@ -86,7 +86,7 @@ func apart(b *schema.Bucket, whole tokenbucket.Params) tokenbucket.Params {
 	return other.Share(whole)
 }
 
-// otherHalf returns what the other half of a split has of a limit at now.
+// otherHalf returns the balance of a limit that the other half of a split has at now.
 func otherHalf(b *schema.Bucket, of *schema.Balance, now int64) tokenbucket.Bucket {
 	half := tokenbucket.Bucket{Tokens: of.Moving, Carried: of.Aside, Refilled: b.MovedAt}
 	return half.Refill(apart(b, of.Whole), now)

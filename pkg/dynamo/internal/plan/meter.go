@@ -48,13 +48,13 @@ func (m *meter) units(millitokens int64) *big.Int {
 	return n.Mul(n, m.unit)
 }
 
-// number is a limit's part of a state: FullAt and what is carried there.
+// number is a limit's part of a state: FullAt, and the use that is carried there.
 type number struct {
 	v       *big.Int // never changed
 	carried int64
 }
 
-// use returns what refill has yet to make up for, in units; below 0 is none.
+// use returns the use that refill has yet to make up for, in units; below 0 is none.
 func (m *meter) use(n number) *big.Int {
 	u := m.units(n.carried)
 	u.Add(u, n.v)
@@ -64,7 +64,7 @@ func (m *meter) use(n number) *big.Int {
 // full reports whether the limit is full: it may still carry use.
 func (m *meter) full(n number) bool { return n.v.Cmp(m.refilled) <= 0 }
 
-// missing returns the units that the limit lacks, at most what is told apart.
+// tokens returns the balance of the limit in units, at least m.lowest.
 func (m *meter) tokens(n number) *big.Int {
 	t := new(big.Int).Sub(n.v, m.refilled)
 	if t.Sign() < 0 {

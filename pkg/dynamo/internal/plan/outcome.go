@@ -6,7 +6,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
-// Outcome is what an image of the item tells about a write without a reply.
+// Outcome is the result of a write without a reply, by an image of the item.
 type Outcome uint8
 
 // The outcomes.
@@ -17,7 +17,7 @@ const (
 	Lost                  // it is not to be told, and it will not land any more
 )
 
-// Outcome returns what became of the write by a state of the item that was read after the
+// Outcome returns the result of the write by a state of the item that was read after the
 // write was sent; nil = there is no item.
 func (w *Write) Outcome(image *schema.Bucket) Outcome {
 	if image == nil || !image.Exists() {
@@ -69,9 +69,8 @@ func sameLease(x, y *schema.Lease) bool {
 	return x == nil && y == nil || x != nil && y != nil && x.Sequence == y.Sequence
 }
 
-// Settle corrects what the requests of the write are told by the state that it left:
-// others may have written between the view and it. A state of another epoch corrects
-// nothing.
+// Settle corrects the results of the write's requests by the state that it left: others may
+// have written between the plan and it. A state of another epoch corrects nothing.
 func (w *Write) Settle(image *schema.Bucket) {
 	if w.exact || w.stage == nil || image.Shard.Epoch != w.base.Shard.Epoch {
 		return

@@ -22,16 +22,16 @@ type Request struct {
 	Under    *limiter.Limits // limits that the bucket is under
 }
 
-// Spend is what a request does with one limit. Amounts are millitokens, 0 to
+// Spend is the part of a request that concerns one limit. Amounts are millitokens, 0 to
 // tokenbucket.MaxAmount. At least one of Give and Cost is 0.
 type Spend struct {
 	Limit  string
 	Ask    int64 // above 0: as much of it as is there is needed and taken, instead of Need and Take
 	Need   int64 // balance that must be there; 0 = none
 	Take   int64 // taken if the request is admitted
-	Give   int64 // added whatever the outcome, up to the room, before Need is looked for
-	Cost   int64 // subtracted whatever the outcome, after Take, down to the debt floor
-	Usage  int64 // counted as consumed whatever the outcome, net; what is taken is added to it
+	Give   int64 // added in any outcome, up to the room, before Need is looked for
+	Cost   int64 // subtracted in any outcome, after Take, down to the debt floor
+	Usage  int64 // counted as consumed in any outcome, net; Take is added to it if it is taken
 	Forced bool  // Cost passes the debt floor
 
 	// Set by Stage.Weigh and Stage.Apply, and corrected by Write.Settle:
@@ -40,7 +40,7 @@ type Spend struct {
 	Exceeded bool               // Need was not there
 	Found    int64              // the balance that Need was held against
 	Left     tokenbucket.Bucket // after the decision, at the time of the stage; Remainder in 1/Period of the shard's share
-	Back     int64              // what has to be added to it when the take is given back
+	Back     int64              // to be added to Left when the take is rolled back
 }
 
 // NewRequest returns the request of an op. It refuses amounts out of range with
@@ -91,7 +91,7 @@ func (r *Request) Takes() bool {
 	return r.Admitted && slices.ContainsFunc(r.Spends, func(sp Spend) bool { return sp.Held && sp.Take > 0 })
 }
 
-// Report fills in what limiter.Store promises of an op. stands says that its takes stand.
+// Report fills in the results of an op, see limiter.Store. stands says that its takes stand.
 func (r *Request) Report(op *limiter.Op, stands bool) {
 	for i := range op.Spends {
 		sp, s := &op.Spends[i], &r.Spends[i]
@@ -107,8 +107,8 @@ func (r *Request) Report(op *limiter.Op, stands bool) {
 	}
 }
 
-// Undo returns the request that gives back what this one took, or nil when it took
-// nothing. A charge beside the take that could not book all for want of tokens is
+// Undo returns the request that rolls back the takes of this one; nil = it took nothing. A
+// charge beside the take that could not book all for want of tokens is
 // booked by it.
 func (r *Request) Undo() *Request {
 	if !r.Takes() {
@@ -123,9 +123,8 @@ func (r *Request) Undo() *Request {
 	return u
 }
 
-// Force returns the request that books what this one takes and costs whether it is there
-// or not, also below the debt floor: of a call that was admitted before the store
-// answered. What it gives is given.
+// Force returns the request that charges the takes and the costs of this one in full, also
+// below the debt floor: of a call that was admitted late. Its refunds stay refunds.
 func (r *Request) Force() *Request {
 	f := &Request{Limits: r.Limits, Generation: r.Generation}
 	for i := range r.Spends {

@@ -38,9 +38,8 @@ func Splits(b *schema.Bucket) bool {
 	return !slices.ContainsFunc(b.Balances, func(of schema.Balance) bool { return leaves.Share(of.Whole).Capacity < limiter.Milli })
 }
 
-// Split returns the write that halves a shard as of now. What the other half begins with
-// waits on the item until that is made: about a half of the tokens, and of the use that is
-// carried.
+// Split returns the write that halves a shard as of now. The tokens of the other half wait on
+// the item until that is made: about a half, and a half of the use that is carried.
 func Split(b *schema.Bucket, now int64, units int64) (*Write, error) {
 	if !Splits(b) {
 		return nil, ErrShard
@@ -73,7 +72,7 @@ func split(of *schema.Balance, stays, leaves *schema.Shard, now int64) {
 		of.Moving = min(max(at.Tokens+part-keeps, at.Tokens/2), leaves.Share(of.Whole).Capacity)
 	}
 	at.Tokens -= of.Moving
-	at.Remainder *= 2 // a unit is half of what it was
+	at.Remainder *= 2 // a unit is half as much as before
 	if at.Tokens >= keeps {
 		at.Remainder = 0
 	}
@@ -82,8 +81,8 @@ func split(of *schema.Balance, stays, leaves *schema.Shard, now int64) {
 	setBucket(of, at)
 }
 
-// withoutCarry returns a balance without what refill made up for of a millitoken of use
-// that a full limit carries.
+// withoutCarry returns a balance without the remainder that belongs to the use that a full
+// limit carries.
 func withoutCarry(at tokenbucket.Bucket, of *schema.Balance) tokenbucket.Bucket {
 	if at.Tokens >= of.Share.Capacity {
 		at.Remainder = 0
@@ -146,7 +145,7 @@ func Clear(b *schema.Bucket, units int64) (*Write, error) {
 }
 
 // Retire returns the write by which a shard that is not the first gives no more tokens, as
-// of now. What it has waits for its heir.
+// of now. Its tokens wait for its heir.
 func Retire(b *schema.Bucket, now int64, units int64) (*Write, error) {
 	if !settled(b) || b.Shard.Index == 0 || b.Shard.Epoch >= schema.MaxEpoch || schema.BornAt(b.Shard.Index) != b.Shard.Level {
 		return nil, ErrShard

@@ -9,7 +9,7 @@ import (
 // that no other write is under way for.
 type Options struct {
 	// Lift is δ, in ms, 0 or more: by so much a lift raises a limit beyond the time of
-	// the plan. A lift that leaves no room for what is taken has none.
+	// the plan. A lift that leaves too little room for the take has none.
 	Lift int64
 	// Guard is from 0 to Lift, in ms: a limit that was full up to Guard ago, or sooner,
 	// is lifted too.
@@ -19,12 +19,12 @@ type Options struct {
 	Doubtful bool
 }
 
-// Verdict says what a request needs from a stage.
+// Verdict is the result of Stage.Weigh.
 type Verdict uint8
 
 // The verdicts.
 const (
-	Denied    Verdict = iota // no write: what it needs is not there
+	Denied    Verdict = iota // no write: its tokens are not there
 	Passed                   // no write: it passes, and changes nothing
 	Commutes                 // the write commutes, with all that was applied before
 	Exact                    // the write has to be an exact one, with all that was applied before
@@ -36,7 +36,7 @@ const (
 // one after the other. A Stage belongs to one goroutine.
 type Stage struct {
 	base    *schema.Bucket
-	next    *schema.Bucket // what an exact write leaves, but for the numbers of staged limits
+	next    *schema.Bucket // state that an exact write leaves, but for the numbers of staged limits
 	now     int64
 	options Options
 	staged  []staged // of the limits that are not dormant
@@ -106,8 +106,8 @@ func (s *Stage) find(limit string) int {
 	return -1
 }
 
-// Weigh holds a request against the stage and fills in what it is told if it is
-// answered by this state: charges and refunds are in it, and takes too if it is admitted.
+// Weigh holds a request against the stage and fills in its results. Charges and refunds are
+// in them, and takes if it is admitted.
 func (s *Stage) Weigh(r *Request) Verdict {
 	writes := s.weigh(r)
 	switch {
@@ -162,8 +162,8 @@ func (s *Stage) weigh(r *Request) (writes bool) {
 	return writes
 }
 
-// spend does what a spend asks for and fills in what it is told. It returns the number
-// that is left, and what was consumed.
+// spend carries out a spend and fills in its results. It returns the number that is left, and
+// the millitokens consumed.
 func (st *staged) spend(sp *Spend, admitted bool) (number, int64) {
 	n, usage := st.meter.give(st.number, sp.Give), sp.Usage
 	undone := n
@@ -176,7 +176,7 @@ func (st *staged) spend(sp *Spend, admitted bool) (number, int64) {
 	return n, usage
 }
 
-// cost subtracts what a spend costs.
+// cost subtracts the cost of a spend.
 func (st *staged) cost(n number, sp *Spend) number {
 	if sp.Cost == 0 {
 		return n
@@ -195,8 +195,8 @@ func (st *staged) left(n number) tokenbucket.Bucket {
 	return b
 }
 
-// Apply does what a request asks for that was weighed last, and for which Weigh said
-// Commutes or Exact.
+// Apply adds to the write the request that was weighed last, for which Weigh said Commutes or
+// Exact.
 func (s *Stage) Apply(r *Request) {
 	if !s.exact && !s.commutes(r) {
 		s.exact = true

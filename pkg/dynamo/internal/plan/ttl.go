@@ -22,10 +22,10 @@ const (
 // ttl returns the ttl that a write leaves, 0 = none. No write lowers one.
 //
 // A commuting write has no condition on a ttl that covers it: only writes that raise the
-// epoch lower one. A take leaves 0 or more of what it takes from, whatever others do at
-// the same time, and a charge the floor or more. So an item is kept until the limits that
-// are written to are full from there, and the others from what was seen of them: another
-// write that lowers those raises the ttl by itself.
+// epoch lower one. A take leaves a balance of 0 or more, also with other writes at the same
+// time, and a charge the floor or more. So an item is kept until the limits that are written
+// to are full from there. The others count from their balance as it was seen: another write
+// that lowers one raises the ttl by itself.
 func (s *Stage) ttl(after *schema.Bucket) int64 {
 	if after.Shard.Sharded() || after.Leased() {
 		return 0 // an item that expires would take its tokens with it

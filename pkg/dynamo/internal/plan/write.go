@@ -24,7 +24,7 @@ type Write struct {
 	ID
 
 	base  *schema.Bucket // that it was planned from
-	after *schema.Bucket // what it leaves of that
+	after *schema.Bucket // state that it leaves of that
 	exact bool
 	books bool    // a commuting write that rests on the id of the last charge or refund
 	takes bool    // it takes or charges
@@ -36,7 +36,7 @@ type Write struct {
 	named bool        // it leaves its id on the item
 }
 
-// usage is what a write counts as consumed of a limit, in millitokens.
+// usage is the consumption of a limit that a write counts, in millitokens.
 type usage struct {
 	limit string
 	n     int64
@@ -79,7 +79,7 @@ func (s *Stage) Write(id ID, units int64) *Write {
 		after.At = s.now
 	}
 	switch {
-	case !w.named: // a state tells by itself what became of the write
+	case !w.named: // a state tells by itself whether it landed
 	case s.exact || s.books:
 		after.Booked[id.Slot] = id.Write
 	default:

@@ -5,7 +5,7 @@ import (
 )
 
 // Attributes returns all that an item has of the state, but for its keys, its names, and
-// what is counted only: wcu and the tc of limits.
+// the counters: wcu and the tc of limits.
 func (b *Bucket) Attributes() map[string]types.AttributeValue {
 	item := attributes{
 		AttrSerial: NumberAttribute(b.Serial), AttrAt: NumberAttribute(b.At),
