@@ -127,6 +127,9 @@ func (c *call) send() <-chan struct{} {
 		r.Wait = wait
 	}
 	c.requests = append(c.requests, c.sent...)
+	if c.engine.lanes.ServeTogether(c.sent) {
+		return wait.Done()
+	}
 	for _, r := range c.sent {
 		c.engine.lanes.Send(r)
 	}

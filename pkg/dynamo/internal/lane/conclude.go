@@ -14,8 +14,9 @@ import (
 )
 
 var (
-	errLeft   = fmt.Errorf("%w: the caller has left", limiter.ErrUnavailable)
-	errSilent = fmt.Errorf("%w: no message to DynamoDB was answered for %v", limiter.ErrUnavailable, silence)
+	errLeft    = fmt.Errorf("%w: the caller has left", limiter.ErrUnavailable)
+	errStopped = fmt.Errorf("%w: the store was closed", limiter.ErrUnavailable)
+	errSilent  = fmt.Errorf("%w: no message to DynamoDB was answered for %v", limiter.ErrUnavailable, silence)
 	// errDropped says that the outcome of a write stays unknown: its id is not in the item,
 	// where a replica that shares its slot can have written since.
 	errDropped = fmt.Errorf("%w: the reply was lost", limiter.ErrUncertain)

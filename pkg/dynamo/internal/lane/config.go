@@ -93,9 +93,15 @@ func (s *Lanes) Silent() bool { return s.health.silent(s.cfg.Now()) }
 // Settle waits for messages, and for requests that are owed.
 func (s *Lanes) Settle() { s.work.wait() }
 
-// Stop ends all messages and timers. Then it waits for them.
+// Stop ends all messages and timers, and counts what is owed as lost. Then it waits for them.
 func (s *Lanes) Stop() {
 	s.stop()
+	for _, l := range s.table.all() {
+		l.mu.Lock()
+		l.queue, l.later = append(l.queue, l.later...), nil
+		l.refuse(errStopped, s.cfg.Now())
+		l.mu.Unlock()
+	}
 	s.work.wait()
 	s.timers.wait()
 }

@@ -58,15 +58,13 @@ func (s *Lanes) Send(r *Request) {
 	defer l.holds.Add(-1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := s.cfg.Now()
-	r.expires = now.Add(s.cfg.Budget)
-	l.enter(r, now)
+	l.enter(r, s.cfg.Now())
 }
 
 // enter puts a request into the queue. The lane is locked.
 func (l *Lane) enter(r *Request, now time.Time) {
 	l.events++
-	r.asked, r.phase, r.entered, l.used = l.events, queued, now, now
+	r.asked, r.phase, r.entered, r.expires, l.used = l.events, queued, now, now.Add(l.host.cfg.Budget), now
 	r.lane.Store(l)
 	if r.claim == detached {
 		l.host.work.add()

@@ -100,3 +100,17 @@ func (s *Lanes) Count() int {
 	}
 	return n
 }
+
+// all returns the lanes.
+func (t *table) all() []*Lane {
+	var lanes []*Lane
+	for i := range t.parts {
+		p := &t.parts[i]
+		p.mu.Lock()
+		for _, l := range p.lanes {
+			lanes = append(lanes, l)
+		}
+		p.mu.Unlock()
+	}
+	return lanes
+}

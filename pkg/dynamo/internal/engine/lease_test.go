@@ -1,0 +1,128 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/engine"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+func leased(cfg *engine.Config) { cfg.Attempt, cfg.Budget, cfg.Leases = 0, 0, true }
+
+// mustTake decides ops now and requires the answer.
+func mustTake(t *testing.T, e *engine.Engine, want bool, ops ...limiter.Op) {
+	t.Helper()
+	if got, err := e.Take(t.Context(), time.Now(), ops); err != nil || got != want {
+		t.Fatalf("got %t, %v; want %t", got, err, want)
+	}
+}
+
+func closing(t *testing.T, engines ...*engine.Engine) {
+	t.Helper()
+	for _, e := range engines {
+		if err := e.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// warm asks for ops until their buckets are leased: once each millisecond, for some time.
+func warm(t *testing.T, e *engine.Engine, lasts time.Duration, ops ...limiter.Op) {
+	t.Helper()
+	for began := time.Now(); time.Since(began) < lasts; time.Sleep(time.Millisecond) {
+		mustTake(t, e, true, ops...)
+	}
+}
+
+// chain returns ops on a child and its parent, under limits of their own.
+func chain(t *testing.T, child, parent int64) []limiter.Op {
+	t.Helper()
+	return []limiter.Op{
+		op(t, "child", limiter.PerSecond("l", child), limiter.Spend{Take: tokens(1)}),
+		op(t, "parent", limiter.PerSecond("l", parent), limiter.Spend{Take: tokens(1)}),
+	}
+}
+
+// A call over buckets that are all leased costs no write, whether it is admitted or not.
+func TestACascadeIsDecidedByLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(t, newTable(t), leased)
+		defer closing(t, e)
+		ops := chain(t, 10_000, 20_000)
+		warm(t, e, 500*time.Millisecond, ops...)
+		before := e.Stats()
+		warm(t, e, 100*time.Millisecond, ops...)
+		after := e.Stats()
+		if after.Leases != 2 || after.Writes-before.Writes > 10 || after.Served-before.Served != 200 {
+			t.Errorf("200 ops: %d leases, %d writes, %d served from leases; want 2, at most 10, and 200", after.Leases, after.Writes-before.Writes, after.Served-before.Served)
+		}
+	})
+}
+
+// Close gives everything back, so that another replica finds it at once.
+func TestCloseReturnsLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newTable(t)
+		e := newEngine(t, db, leased)
+		o := op(t, "e", limiter.PerSecond("l", 1000), limiter.Spend{Take: tokens(1)})
+		warm(t, e, time.Second, o)
+		if got := e.Stats().Leases; got != 1 {
+			t.Fatalf("%d leases before Close, want 1", got)
+		}
+		began := time.Now()
+		closing(t, e)
+		if got := e.Stats(); got.Leases != 0 || time.Since(began) > time.Second {
+			t.Errorf("%d leases after Close, which took %v", got.Leases, time.Since(began))
+		}
+		time.Sleep(2 * time.Second) // full again
+		other := newEngine(t, db, nil)
+		defer closing(t, other)
+		all := op(t, "e", limiter.PerSecond("l", 1000), limiter.Spend{Take: tokens(1000)})
+		mustTake(t, other, true, all)
+	})
+}
+
+// The lease of a process that is gone is freed by the others.
+func TestALeaseOfADeadReplicaIsReaped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newTable(t)
+		dead := newEngine(t, db, leased)
+		o := op(t, "e", limiter.PerSecond("l", 1000), limiter.Spend{Take: tokens(1)})
+		warm(t, dead, time.Second, o)
+		cut := newEngine(t, db, leased)
+		defer closing(t, cut)
+		db.SetPlan(func(c dynamofake.Call) dynamofake.Fault { return dynamofake.Fault{Kind: dynamofake.ServerError} })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_ = dead.Close(ctx) // its lease stays in the item
+		db.SetPlan(nil)
+		time.Sleep(10 * time.Second)
+		for range 20 {
+			mustTake(t, cut, true, o)
+			time.Sleep(500 * time.Millisecond)
+		}
+		if got := cut.Stats().Reaped; got != 1 {
+			t.Errorf("%d leases were reaped, want 1", got)
+		}
+		all := op(t, "e", limiter.PerSecond("l", 1000), limiter.Spend{Take: tokens(999)})
+		time.Sleep(2 * time.Second)
+		mustTake(t, cut, true, all)
+	})
+}
+
+// A request that is larger than the lease gets what the lease and the centre have together.
+func TestALargeRequestGetsAllThatIsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(t, newTable(t), leased)
+		defer closing(t, e)
+		o := op(t, "e", limiter.PerSecond("l", 1000), limiter.Spend{Take: tokens(1)})
+		warm(t, e, time.Second, o)
+		time.Sleep(20 * time.Millisecond)
+		mustTake(t, e, true, op(t, "e", limiter.PerSecond("l", 1000), limiter.Spend{Take: tokens(900)}))
+		mustTake(t, e, false, op(t, "e", limiter.PerSecond("l", 1000), limiter.Spend{Take: tokens(900)}))
+	})
+}

@@ -1,0 +1,116 @@
+package lane
+
+import (
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lease"
+)
+
+// maxTogether is of how many lanes a call can be decided at once from leases.
+const maxTogether = 8
+
+// cascade is a call over several lanes that their leases decide in one pass.
+type cascade struct {
+	requests []*Request
+	draws    [maxTogether][]lease.Draw
+	denied   [maxTogether]bool
+	denies   bool // one of them is
+}
+
+// ServeTogether decides the requests of a call over several items by the leases of their
+// lanes, all under the locks of all lanes: every one is covered and all are taken, or one is
+// denied and none is. It reports false, and has done nothing, where the leases do not decide.
+func (s *Lanes) ServeTogether(requests []*Request) bool {
+	if len(requests) < 2 || len(requests) > maxTogether || s.Counters.Leases.Load() == 0 {
+		return false
+	}
+	for _, r := range requests {
+		l := s.hold(r.Site, r.Index)
+		defer l.holds.Add(-1)
+		r.lane.Store(l)
+	}
+	c := cascade{requests: requests}
+	served := false
+	together(requests, func() {
+		if len(lanesOf(requests)) == len(requests) {
+			served = c.decide(s)
+		}
+	})
+	return served
+}
+
+// decide decides the call. The lanes are locked.
+func (c *cascade) decide(s *Lanes) bool {
+	now := s.cfg.Now()
+	for i, r := range c.requests {
+		if !c.weigh(i, r, now) {
+			return false
+		}
+	}
+	if !c.denies && !c.spend(s) {
+		return false
+	}
+	for i, r := range c.requests {
+		l := r.lane.Load()
+		l.used, l.view.moved = now, now
+		l.count(r, c.draws[i])
+		l.held.tell(r, l.view.state, l.view.now, !c.denied[i])
+		if c.denies {
+			r.unspent()
+		}
+		l.served(r)
+		l.check()
+	}
+	return true
+}
+
+// weigh holds a request against the lease of its lane. It reports false where that does not
+// decide it.
+func (c *cascade) weigh(i int, r *Request, now time.Time) bool {
+	l := r.lane.Load()
+	l.consult()
+	l.view.advance(r.At)
+	if !l.leases(r) || !l.held.holder.State().Serves() {
+		return false
+	}
+	draws, ok := l.held.draws(r)
+	if !ok || len(draws) == 0 || r.Books() {
+		return false
+	}
+	c.draws[i] = draws
+	if l.held.holder.Covers(l.view.now, draws) {
+		return true
+	}
+	c.denied[i] = l.held.holder.Miss(l.view.now, r.patience(now).Milliseconds(), draws) == lease.Denied && !l.sole()
+	c.denies = c.denies || c.denied[i]
+	return c.denied[i]
+}
+
+// spend takes all draws. It tests after that whether the leases are still alive, so that no
+// pause of the process comes between.
+func (c *cascade) spend(s *Lanes) bool {
+	for i, r := range c.requests {
+		r.lane.Load().held.holder.Spend(c.draws[i])
+	}
+	clocks, alive := s.clocks(s.cfg.Now()), true
+	for _, r := range c.requests {
+		alive = r.lane.Load().held.holder.Alive(clocks) && alive
+	}
+	if alive {
+		return true
+	}
+	for i, r := range c.requests {
+		l := r.lane.Load()
+		for _, d := range c.draws[i] {
+			l.held.holder.Refund(l.view.now, d.Limit, d.Take)
+		}
+	}
+	return false
+}
+
+// unspent says that a request was told what it would have taken, and nothing was.
+func (r *Request) unspent() {
+	for i := range r.Spends {
+		r.Spends[i].Take, r.Spends[i].Back = 0, 0
+	}
+}
