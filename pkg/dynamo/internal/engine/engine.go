@@ -135,6 +135,7 @@ func New(cfg Config) (*Engine, error) {
 	var sweeping context.Context
 	sweeping, e.sweeper = context.WithCancel(context.Background())
 	e.swept.Go(func() { e.sweepLoop(sweeping) })
+	e.swept.Go(func() { e.tendLoop(sweeping) })
 	return e, nil
 }
 
@@ -149,7 +150,7 @@ func NewIdle(cfg Config) (*Engine, error) {
 	e.prefer = int(cfg.Loop.Draw(schema.MaxShards))
 	e.lanes = lane.New(lane.Config{
 		Client: e.guard, Table: cfg.Table, Loop: cfg.Loop, Now: cfg.Now, Clock: cfg.Clock, Attempt: cfg.Attempt, Budget: cfg.Budget,
-		MaxLanes: cfg.MaxLanes, ShardUnits: cfg.ShardUnits, Leases: cfg.Leases, Logger: cfg.Logger, Seen: e.saw,
+		MaxLanes: cfg.MaxLanes, ShardUnits: cfg.ShardUnits, Quiet: cfg.Quiet, Leases: cfg.Leases, Logger: cfg.Logger, Seen: e.saw,
 	})
 	return e, nil
 }

@@ -218,7 +218,9 @@ func TestAChargeIsBookedOnce(t *testing.T) {
 			one(replicas[len(replicas)-1], limiter.Spend{Take: 1})
 		}
 		lost := false
-		client := &spoiling{DB: db, spoils: func(in *dynamodb.UpdateItemInput) bool { return !lost && strings.Contains(fmt.Sprint(in.ExpressionAttributeNames), "lc") }}
+		client := &spoiling{DB: db, spoils: func(in *dynamodb.UpdateItemInput) bool {
+			return !lost && strings.Contains(fmt.Sprint(in.ExpressionAttributeNames), "lc")
+		}}
 		client.after = func() {
 			lost = true
 			for range 3 {

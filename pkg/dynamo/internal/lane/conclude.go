@@ -27,6 +27,14 @@ var (
 // conclude takes in what came of a copy of a message. It reports whether the same message is
 // to be sent again. The lane is locked.
 func (l *Lane) conclude(f *flight, got reply, err error, now time.Time) (again bool) {
+	switch {
+	case f.put != nil:
+		l.concludeMake(f, got, err, now)
+		return false
+	case f.peek != nil:
+		l.concludePeek(f, got, err, now)
+		return false
+	}
 	if err == nil {
 		l.pace.reply(now.Sub(f.sent))
 		var image *schema.Bucket
@@ -39,7 +47,7 @@ func (l *Lane) conclude(f *flight, got reply, err error, now time.Time) (again b
 		}
 		l.land(f)
 		if f.once {
-			l.concludeLease(f, true, now)
+			l.concludeLease(f, true, err, now)
 		}
 		l.view.known = l.view.known && got.refused
 		l.failed(f, err, now)
@@ -64,15 +72,26 @@ func (l *Lane) arrived(f *flight, image *schema.Bucket, refused bool, now time.T
 	switch {
 	case f.write == nil:
 	case f.once:
-		if !refused {
-			l.host.Counters.Reaped.Add(f.reaps)
-		}
+		l.changed(f, refused)
 	case f.asks, refused && f.doubt:
 		l.resolve(f, image, now)
 	case refused:
 		l.again(f, false)
 	default:
 		l.applied(f, image, now)
+	}
+}
+
+// changed takes in the end of a write of a lease or a shard.
+func (l *Lane) changed(f *flight, refused bool) {
+	if refused {
+		l.unpaid += l.units()
+		return
+	}
+	l.unpaid = 0
+	l.host.Counters.Reaped.Add(f.reaps)
+	if f.done != nil {
+		f.done()
 	}
 }
 
@@ -104,6 +123,7 @@ func (l *Lane) applied(f *flight, image *schema.Bucket, now time.Time) {
 	if image != nil {
 		f.write.Settle(image)
 	}
+	l.unpaid = 0
 	for _, r := range f.actors {
 		back := r.undo
 		l.decided(r)
@@ -116,6 +136,7 @@ func (l *Lane) applied(f *flight, image *schema.Bucket, now time.Time) {
 // again puts the requests of a write that was not applied back into the queue. open says
 // that it may have been applied all the same, or may be yet: its takes are counted then.
 func (l *Lane) again(f *flight, open bool) {
+	l.unpaid += l.units()
 	var wait []*Request
 	for _, r := range f.actors {
 		takes := open && r.claim != detached && r.Takes()
@@ -208,7 +229,7 @@ func (l *Lane) unanswered(f *flight, err error, now time.Time) (again bool) {
 	unknown := errors.Is(err, limiter.ErrUncertain)
 	if f.once {
 		l.land(f)
-		l.concludeLease(f, unknown, now)
+		l.concludeLease(f, unknown, err, now)
 		if errors.Is(err, awsdb.ErrOutage) {
 			l.refuse(err, now)
 		}
@@ -340,12 +361,4 @@ func (s *Lanes) backoff(tries int) time.Duration {
 	const first, longest = 4 * time.Millisecond, 400 * time.Millisecond
 	d := min(first<<min(tries-1, 10), longest)
 	return d/2 + time.Duration(s.cfg.Loop.Draw(int64(d/2)))
-}
-
-// forward hands requests of a shard that is none any more to the shard that stands for it.
-func (s *Lanes) forward(moved []*Request) {
-	for _, r := range moved {
-		r.Index = schema.Heir(r.Index)
-		s.Send(r)
-	}
 }

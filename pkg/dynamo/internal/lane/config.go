@@ -40,6 +40,7 @@ type Config struct {
 	Budget     time.Duration    // how old a plan may be that is sent
 	MaxLanes   int              // lanes remembered; idle ones are dropped above
 	ShardUnits int64            // write units a second that one item is good for
+	Quiet      time.Duration    // how long a shard must be used little before it is merged
 	Leases     bool             // tokens may be leased
 	Logger     *slog.Logger
 	// Seen is told of each state of an item that is newer than the last. It is called

@@ -22,8 +22,12 @@ type flight struct {
 	id     plan.ID
 	actors []*Request
 	exact  bool
-	lease  *lease.Plan // that the write carries out; nil = none
-	reaps  int64       // leases of other replicas that the write ends
+	lease  *lease.Plan            // that the write carries out; nil = none
+	put    *dynamodb.PutItemInput // that makes another shard; nil = none
+	epoch  int64                  // of that
+	peek   *task                  // for which another shard is read; nil = none
+	done   func()                 // called when the write was applied; nil = nothing
+	reaps  int64                  // leases of other replicas that the write ends
 	books  bool
 	once   bool // it is never sent again
 	asks   bool // the item is read to tell what became of the write
@@ -109,9 +113,16 @@ func (s *Lanes) exchange(l *Lane, f *flight) (reply, error) {
 // transmit makes the call of a message.
 func (s *Lanes) transmit(ctx context.Context, l *Lane, f *flight) (reply, error) {
 	switch {
+	case f.put != nil:
+		_, err := s.cfg.Client.PutItem(ctx, f.put)
+		return s.answered(f.put.Item, err)
 	case f.write == nil || f.asks:
 		s.Counters.Reads.Add(1)
-		out, err := s.cfg.Client.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(s.cfg.Table), Key: l.key.Attributes(), ConsistentRead: aws.Bool(true)})
+		key := l.key
+		if f.peek != nil {
+			key = l.site.Key(f.peek.index)
+		}
+		out, err := s.cfg.Client.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(s.cfg.Table), Key: key.Attributes(), ConsistentRead: aws.Bool(true)})
 		if err != nil {
 			return reply{}, err
 		}
@@ -152,8 +163,12 @@ func (l *Lane) parse(item map[string]types.AttributeValue) (*schema.Bucket, erro
 	return schema.ParseBucket(l.host.cfg.Table, l.key, item, known)
 }
 
-// cost is how many write units a write of the lane counts.
-func (l *Lane) cost() int64 {
+// cost is how many write units a write of the lane counts: its own, and those of writes that
+// were refused.
+func (l *Lane) cost() int64 { return l.units() + l.unpaid }
+
+// units is how many write units a write of the item takes.
+func (l *Lane) units() int64 {
 	if l.view.state == nil {
 		return 1
 	}

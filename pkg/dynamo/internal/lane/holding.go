@@ -59,7 +59,7 @@ func (s *Lanes) Return(ctx context.Context) {
 		for _, l := range lanes {
 			l.mu.Lock()
 			l.recall()
-			l.start()
+			l.start() //nolint:contextcheck // a lane works for as long as the lanes do
 			l.mu.Unlock()
 		}
 		if s.cfg.Loop.Sleep(ctx, time.Millisecond) != nil {

@@ -31,6 +31,8 @@ type Lane struct {
 	pace    pace
 	peers   peers
 	held    held
+	tasks   tasks
+	unpaid  int64     // write units of refused writes that the item has not counted
 	events  uint64    // arrivals and sendings so far
 	running bool      // a runner is about to step
 	timer   time.Time // the first wake; zero = none
@@ -49,7 +51,7 @@ func (l *Lane) idle() (used time.Time, idle bool) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.used, !l.running && len(l.queue)+len(l.later)+len(l.out) == 0 && !l.held.holds()
+	return l.used, !l.running && len(l.queue)+len(l.later)+len(l.out)+len(l.tasks.todo) == 0 && !l.held.holds()
 }
 
 // Send hands a request to the lane of its shard, which decides it at once, or later.
@@ -66,9 +68,8 @@ func (l *Lane) enter(r *Request, now time.Time) {
 	l.events++
 	r.asked, r.phase, r.entered, r.expires, l.used = l.events, queued, now, now.Add(l.host.cfg.Budget), now
 	r.lane.Store(l)
-	if r.claim == detached {
-		l.host.work.add()
-		l.host.Counters.Owed.Add(1)
+	if r.claim == detached && !r.owing {
+		l.host.owe(r)
 	}
 	l.consult()
 	l.view.advance(r.At)
@@ -130,9 +131,9 @@ func (l *Lane) gather() {
 func (l *Lane) pump() {
 	for {
 		l.mu.Lock()
-		f, moved := l.step(l.host.cfg.Now())
+		f, left := l.step(l.host.cfg.Now())
 		l.mu.Unlock()
-		l.host.forward(moved)
+		l.host.forward(left)
 		if f == nil {
 			return
 		}
@@ -174,6 +175,13 @@ func (l *Lane) remove(r *Request) {
 			return
 		}
 	}
+}
+
+// owe counts a request that the lanes owe.
+func (s *Lanes) owe(r *Request) {
+	r.owing = true
+	s.work.add()
+	s.Counters.Owed.Add(1)
 }
 
 // owe has the lane write something until it is applied. The lane is locked.

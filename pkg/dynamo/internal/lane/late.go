@@ -126,8 +126,7 @@ func (l *Lane) owes(limit string) int64 {
 func (l *Lane) endLate(r *Request, told *plan.Request, admitted bool, now time.Time) {
 	if r.phase == sent {
 		r.claim, r.undo = detached, !admitted
-		l.host.work.add()
-		l.host.Counters.Owed.Add(1)
+		l.host.owe(r)
 		r.Wait = nil
 		return
 	}

@@ -164,7 +164,11 @@ func (l *Lane) payOwed(r *Request, now time.Time) (waits, done bool) {
 func (l *Lane) tend(now time.Time) (f *flight, waits bool) {
 	h, v := &l.held, &l.view
 	defer l.list()
-	if v.state == nil || v.clock.Doubtful || now.Before(h.rest) {
+	if v.state == nil || v.clock.Doubtful {
+		return nil, false
+	}
+	if now.Before(h.rest) {
+		l.wake(h.rest)
 		return nil, false
 	}
 	if h.unknown && len(l.out) == 0 {
@@ -287,15 +291,17 @@ func (c *Counters) note(before lease.State, h *held) {
 	}
 }
 
-// concludeLease takes in the end of a lease write that brought no image. It is never sent
-// again: where it may have been applied, the item is read.
-func (l *Lane) concludeLease(f *flight, perhaps bool, now time.Time) {
+// concludeLease takes in the end of a write of a lease or a shard that brought no image. It
+// is never sent again: where it may have been applied, the item is read.
+func (l *Lane) concludeLease(f *flight, perhaps bool, err error, now time.Time) {
 	h := &l.held
+	h.unknown = h.unknown || perhaps
 	h.rest = now.Add(leaseRetry) // also of what was not sent, in an outage
 	l.wake(h.rest)
-	if f.lease != nil && h.holder != nil {
+	if f.lease == nil {
+		l.rest("changing a shard", err, now)
+	} else if h.holder != nil {
 		h.holder.Failed(l.view.now, f.lease, perhaps)
-		h.unknown = h.unknown || perhaps
 		l.list()
 	}
 }

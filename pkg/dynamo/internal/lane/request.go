@@ -68,6 +68,7 @@ type Request struct {
 	lane    atomic.Pointer[Lane] // which it is in; another one when its shard is no more
 	phase   phase
 	claim   claim
+	owing   bool      // it is counted as owed
 	undo    bool      // what a write takes for it is given back
 	unsure  bool      // an earlier write may take for it yet
 	part    *part     // what the lease keeps for it; nil = nothing

@@ -11,14 +11,17 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// step decides what can be decided, and returns the message to send, nil for none. moved are
-// requests that another shard has to decide. The lane is locked.
-func (l *Lane) step(now time.Time) (f *flight, moved []*Request) {
+// step decides what can be decided, and returns the message to send, nil for none, and what
+// another shard has to do, nil for nothing. The lane is locked.
+func (l *Lane) step(now time.Time) (f *flight, left *departure) {
 	l.running = false
 	l.consult()
 	l.resume(now)
 	l.expire(now)
-	if len(l.queue) > 0 && l.view.elsewhere(l.index) {
+	if l.view.elsewhere(l.index) {
+		if len(l.out) > 0 {
+			return nil, nil
+		}
 		return nil, l.leave()
 	}
 	for _, r := range l.queue {
@@ -32,7 +35,14 @@ func (l *Lane) step(now time.Time) (f *flight, moved []*Request) {
 		l.view.drift(now)
 		l.wake(now.Add(heldTick))
 	}
-	if f, waits := l.tend(now); f != nil || waits {
+	waits := false
+	if !l.host.closing.Load() {
+		f, waits = l.tidy(now)
+	}
+	if f == nil && !waits {
+		f, waits = l.tend(now)
+	}
+	if f != nil || waits {
 		l.queue = append(held, l.queue...)
 		return f, nil
 	}
@@ -147,14 +157,6 @@ func (l *Lane) expire(now time.Time) {
 			l.queue = append(l.queue, r)
 		}
 	}
-}
-
-// leave empties the lane of a shard that is none any more.
-func (l *Lane) leave() []*Request {
-	moved := l.queue
-	l.queue = nil
-	l.view = view{now: l.view.now, clock: l.view.clock} // it may be made again
-	return moved
 }
 
 // group is what one write is to do.
@@ -419,7 +421,8 @@ func (l *Lane) decided(r *Request) {
 
 // quit notes that the lane owes a request no more.
 func (l *Lane) quit(r *Request) {
-	if r.claim == detached && r.phase != over {
+	if r.owing {
+		r.owing = false
 		l.host.Counters.Owed.Add(-1)
 		l.host.work.done()
 		if r.Wait == nil {

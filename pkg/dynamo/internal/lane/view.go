@@ -109,8 +109,12 @@ func (l *Lane) saw(image *schema.Bucket, f *flight, now time.Time) {
 	l.peers.observe(ids[:], now)
 	l.reckon()
 	l.sawLease(now)
+	if image != nil {
+		l.tasks.load.observe(now, image.Shard.Epoch, image.Shard.Units, l.host.cfg.ShardUnits)
+		l.tasks.made = l.tasks.made && image.Shard.Moving
+	}
 	if l.host.cfg.Seen != nil {
-		l.host.cfg.Seen(&l.site, l.index, Sight{State: image, At: now})
+		l.host.cfg.Seen(&l.site, l.index, Sight{State: image, At: now, Quiet: l.tasks.load.quiet})
 	}
 }
 

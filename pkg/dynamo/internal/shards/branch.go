@@ -210,11 +210,13 @@ func (b *Branch) again(now time.Time) {
 				b.tree.Favor(order[0].Index)
 			}
 		}
-		return
+		if b.rounds < 2 {
+			return
+		}
 	}
-	for i := range leaves {
-		if _, asked := b.states[leaves[i].Index]; !asked {
-			b.ask(leaves[i].Index, b.peek())
+	for i := range order { // what was seen of the leaves was not there: they are asked
+		if _, asked := b.states[order[i].Index]; !asked && (!enough || parts[i] == nil) {
+			b.ask(order[i].Index, b.peek())
 		}
 	}
 }

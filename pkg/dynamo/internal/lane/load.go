@@ -1,4 +1,4 @@
-package shards
+package lane
 
 import "time"
 
@@ -12,21 +12,21 @@ const (
 	quietPercent = 25
 )
 
-// Load is how fast a shard uses write units, all replicas together. The item counts them,
-// so that a lane that sees the item twice knows the rate between. The zero Load knows nothing.
-type Load struct {
+// load is how fast a shard uses write units, all replicas together. The item counts them,
+// so that a lane that sees the item twice knows the rate between. The zero load knows nothing.
+type load struct {
 	epoch int64
 	since time.Time // of the window
 	units int64     // at its beginning
-	Busy  bool      // the last window used enough for a split
-	Quiet time.Time // no window since has used more than a merge allows
+	busy  bool      // the last window used enough for a split
+	quiet time.Time // no window since has used more than a merge allows
 }
 
-// Observe learns from an item as it was seen now, by its epoch of birth and the write units
+// observe learns from an item as it was seen now, by its epoch of birth and the write units
 // that it has used. most is what a shard is good for, in units a second.
-func (o *Load) Observe(now time.Time, level, used, most int64) {
+func (o *load) observe(now time.Time, level, used, most int64) {
 	if o.since.IsZero() || level != o.epoch || used < o.units {
-		*o = Load{epoch: level, since: now, units: used, Quiet: now}
+		*o = load{epoch: level, since: now, units: used, quiet: now}
 		return
 	}
 	elapsed := now.Sub(o.since)
@@ -34,9 +34,9 @@ func (o *Load) Observe(now time.Time, level, used, most int64) {
 		return
 	}
 	percent := (used - o.units) * 100 / max(most*elapsed.Milliseconds()/1000, 1)
-	o.Busy = percent >= splitPercent
+	o.busy = percent >= splitPercent
 	if percent > quietPercent {
-		o.Quiet = now
+		o.quiet = now
 	}
 	o.since, o.units = now, used
 }

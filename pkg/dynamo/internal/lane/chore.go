@@ -1,0 +1,247 @@
+package lane
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+)
+
+// Chore is a kind of maintenance task: something that a lane does for its item, and no
+// request waits for.
+type Chore uint8
+
+// The chores that are given to lanes.
+const (
+	Look   Chore = iota // the item is read, to see how it is used
+	Retire              // the shard is merged into its heir
+	absorb              // the other half of the last split is taken in
+)
+
+// task is a chore of a lane.
+type task struct {
+	Chore
+	index int            // absorb: the shard that is no more
+	found *schema.Bucket // absorb: as it was retired; nil = it is to be read
+	gone  bool           // absorb: there is no item of it
+	tries int
+}
+
+const (
+	// taskTries is how often a task is tried that other writes get in the way of.
+	taskTries = 5
+	// taskRest is how long a lane leaves tasks alone after one failed.
+	taskRest = time.Second
+	// makeView is how old a state may be that another shard is made from: far younger
+	// than a retired one stays, which tells that it was made before.
+	makeView = time.Hour
+)
+
+// tasks are what a lane does for its item.
+type tasks struct {
+	todo []task
+	rest time.Time // nothing is done before
+	made bool      // the other half of the last split is there
+	load load
+}
+
+// departure is what a lane leaves to the shard that stands for its own.
+type departure struct {
+	requests []*Request
+	to       *Site
+	index    int
+	task     task
+}
+
+// Assign gives the lane of a shard a chore.
+func (s *Lanes) Assign(site *Site, index int, c Chore) { s.assign(site, index, task{Chore: c}) }
+
+func (s *Lanes) assign(site *Site, index int, t task) {
+	l := s.hold(site, index)
+	defer l.holds.Add(-1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.used = s.cfg.Now()
+	l.tasks.todo = append(l.tasks.todo, t)
+	l.start()
+}
+
+// forward hands what a lane leaves to the shard that stands for it.
+func (s *Lanes) forward(d *departure) {
+	if d == nil {
+		return
+	}
+	s.assign(d.to, d.index, d.task)
+	for _, r := range d.requests {
+		r.Index = d.index
+		s.Send(r)
+	}
+}
+
+// leave empties the lane of a shard that is none any more.
+func (l *Lane) leave() *departure {
+	d := &departure{requests: l.queue, to: &l.site, index: schema.Heir(l.index), task: task{Chore: absorb, index: l.index, found: l.view.state}}
+	l.queue, l.tasks = nil, tasks{}
+	l.held.end()
+	l.list()
+	l.view = view{now: l.view.now, clock: l.view.clock} // it may be made again
+	for _, r := range d.requests {
+		l.release(r)
+	}
+	return d
+}
+
+// tidy does a task, if there is one and nothing of the lane is under way. It returns the
+// message to send, nil for none, and whether nothing else may be sent before.
+func (l *Lane) tidy(now time.Time) (f *flight, waits bool) {
+	t, v := &l.tasks, &l.view
+	if !v.known || v.state == nil {
+		if len(t.todo) > 0 && !v.known && len(l.out) == 0 {
+			return l.read(now), true
+		}
+		t.todo = nil
+		return nil, false
+	}
+	moving := v.state.Shard.Moving
+	busy := t.load.busy && plan.Splits(v.state)
+	switch {
+	case v.clock.Doubtful || !moving && !busy && len(t.todo) == 0:
+		return nil, false
+	case now.Before(t.rest):
+		l.wake(t.rest)
+		return nil, false
+	case len(l.out) > 0:
+		return nil, true
+	case moving:
+		return l.finish(now), true
+	case len(t.todo) > 0:
+		next := t.todo[0]
+		t.todo = t.todo[1:]
+		f = l.do(next, now)
+		return f, f != nil
+	}
+	t.load.busy = false
+	w, err := plan.Split(v.state, l.lately(now), l.cost())
+	return l.reshape(w, err, func() { l.host.Counters.Splits.Add(1) }, now), true
+}
+
+// lately is the time at which a task changes the item: not before any that something was
+// taken at.
+func (l *Lane) lately(now time.Time) int64 {
+	return max(l.view.now, l.view.state.Time(), l.host.cfg.Clock.Correct(l.host.cfg.Clock.Steady(now)).UnixMilli())
+}
+
+// finish makes the other half of a split, and then notes that it is there.
+func (l *Lane) finish(now time.Time) *flight {
+	v := &l.view
+	if l.tasks.made {
+		w, err := plan.Clear(v.state, l.cost())
+		return l.reshape(w, err, func() {}, now)
+	}
+	if now.Sub(v.sent) > makeView || now.Round(0).Sub(v.sent.Round(0)) > makeView {
+		return l.read(now)
+	}
+	made, err := plan.Make(v.state)
+	if err != nil {
+		return nil
+	}
+	item := schema.NewBucketItem(l.site.Namespace, l.site.Bucket, made.Shard.Index)
+	return l.launch(&flight{exact: true, once: true, put: plan.PutMade(l.host.cfg.Table, made, item), epoch: made.Shard.Epoch}, now)
+}
+
+// do does a task of an item that is known.
+func (l *Lane) do(t task, now time.Time) *flight {
+	v := &l.view
+	switch t.Chore {
+	case Look:
+		return l.read(now)
+	case Retire:
+		if v.state.Shard.Index < max(v.state.Shard.Level/2, 1) || now.Sub(l.tasks.load.quiet) < l.host.cfg.Quiet {
+			return nil
+		}
+		w, err := plan.Retire(v.state, l.lately(now), l.cost())
+		return l.reshape(w, err, func() {}, now)
+	case absorb:
+		return l.absorb(t, now)
+	}
+	return nil
+}
+
+// absorb takes in the other half of the last split, when that is retired or gone.
+func (l *Lane) absorb(t task, now time.Time) *flight {
+	state := l.view.state
+	if !state.Shard.Sharded() || t.tries >= taskTries {
+		return nil
+	}
+	if other := state.Shard.Other(); other.Index != t.index {
+		return nil
+	}
+	t.tries++
+	if t.found == nil && !t.gone { // only what is missing after the state of its heir is missing for good
+		return l.launch(&flight{exact: true, once: true, peek: &t}, now)
+	}
+	l.tasks.todo = append(l.tasks.todo, t) // again, if other writes get in its way
+	if t.found != nil && t.found.Version.Newer(state.Version) {
+		stage := plan.NewStage(state, l.lately(now), plan.Options{})
+		if brought, err := stage.Bring(t.found.Limits, t.found.Version.Generation); err != nil || brought != plan.Newer && brought != plan.Pending {
+			return nil
+		}
+		w := stage.Write(plan.ID{Slot: l.host.self.slotOn(state), Write: l.host.self.next()}, l.cost())
+		return l.reshape(w, nil, func() {}, now)
+	}
+	w, err := plan.Absorb(state, t.found, l.lately(now), l.cost())
+	return l.reshape(w, err, func() { l.host.Counters.Merges.Add(1) }, now)
+}
+
+// reshape returns the message of a write that changes what the item is; nil for none. It is
+// sent once. done is called when it was applied.
+func (l *Lane) reshape(w *plan.Write, err error, done func(), now time.Time) *flight {
+	if err != nil || w == nil {
+		return nil
+	}
+	l.pace.sent = now
+	return l.launch(&flight{write: w, exact: true, once: true, done: done}, now)
+}
+
+// concludeMake takes in the end of the write that makes another shard.
+func (l *Lane) concludeMake(f *flight, got reply, err error, now time.Time) {
+	l.land(f)
+	if err == nil && got.refused {
+		other := l.view.state.Shard.Other()
+		there, unreadable := schema.ParseBucket(l.host.cfg.Table, l.site.Key(other.Index), got.item, nil)
+		if err = unreadable; err == nil && there.Shard.Epoch < f.epoch {
+			err = errors.New("another item is in the place of a new shard")
+		}
+	}
+	if l.tasks.made = err == nil; err != nil {
+		l.rest("making a shard", err, now)
+	}
+}
+
+// concludePeek takes in the other half of a split, as it was read.
+func (l *Lane) concludePeek(f *flight, got reply, err error, now time.Time) {
+	l.land(f)
+	t := *f.peek
+	if err == nil && len(got.item) == 0 {
+		t.gone = true
+	} else if err == nil {
+		t.found, err = schema.ParseBucket(l.host.cfg.Table, l.site.Key(t.index), got.item, nil)
+		if err == nil && !t.found.Shard.Retired {
+			return // it is a shard again, or still
+		}
+	}
+	if err != nil {
+		l.rest("reading a shard", err, now)
+	}
+	l.tasks.todo = append(l.tasks.todo, t)
+}
+
+// rest has the lane leave its tasks alone for a while.
+func (l *Lane) rest(task string, err error, now time.Time) {
+	l.tasks.rest = now.Add(taskRest)
+	l.wake(l.tasks.rest)
+	l.host.cfg.Logger.Warn("a task of a bucket failed, and is done again later", slog.String("task", task), slog.String("item", l.key.String()), slog.Any("error", awsdb.Translate(err)))
+}
