@@ -274,6 +274,15 @@ func TestGivenRateIsGoneFromThePlan(t *testing.T) {
 	}
 }
 
+// TestTokensThatComeBackRaiseTheEpoch: a take that was planned before has none of them.
+func TestTokensThatComeBackRaiseTheEpoch(t *testing.T) {
+	b := newBench(t)
+	b.land(b.lease(500, 2, 400, 400, 2000))
+	early := b.spend(510, 3, limiter.Spend{Take: 1000})
+	b.land(b.lease(600, 2, 400, 400, -1000))
+	b.refused(early)
+}
+
 // TestAReapCountsAsSpent: the room of a dead holder comes back empty, its rate from the plan on.
 func TestAReapCountsAsSpent(t *testing.T) {
 	b := newBench(t)

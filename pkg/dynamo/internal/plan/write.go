@@ -240,5 +240,19 @@ func restructured(was, is *schema.Bucket) bool {
 	}
 	one, other := was.Shard, is.Shard
 	one.Units, other.Units = 0, 0
-	return one != other
+	return one != other || returned(was, is)
+}
+
+// returned reports whether a lease write gave tokens back to the centre. A take that was
+// planned before must not have what was refilled since.
+func returned(was, is *schema.Bucket) bool {
+	if slices.Equal(was.Leases, is.Leases) {
+		return false
+	}
+	for i := range is.Balances {
+		if before := was.Any(is.Balances[i].Limit.Name); before != nil && is.Balances[i].FullAt.Cmp(before.FullAt) < 0 {
+			return true
+		}
+	}
+	return false
 }
