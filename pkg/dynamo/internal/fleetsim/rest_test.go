@@ -35,7 +35,11 @@ func (f *fleet) settleDown() {
 	if f.fault != nil {
 		return
 	}
-	f.rest(f.untilFull())
+	wait := f.untilFull()
+	if wait > longestFill {
+		return
+	}
+	f.rest(wait)
 	for _, b := range f.buckets {
 		p := f.some().process
 		f.want(p, b, true, func(capacity int64) int64 { return capacity })
@@ -125,8 +129,11 @@ func (f *fleet) untilFull() int64 {
 			wait = max(wait, int64(min(float64(lacks)/float64(x.Share.Amount)*float64(x.Share.Period)*1.001+10, 1e14)*1e6)+f.spread)
 		}
 	}
-	return min(wait, 100*365*24*3600*second/10)
+	return wait
 }
+
+// longestFill is how long a bucket may take to fill that is waited for.
+const longestFill = 100 * 24 * 3600 * second
 
 // lossLog is the log of a process, from which the simulation learns what is counted as lost.
 type lossLog struct {
