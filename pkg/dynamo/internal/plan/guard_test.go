@@ -69,11 +69,11 @@ func (b *bench) lease(at int64, replica uint32, rate, room int, millitokens int6
 	return st.Write(b.id(replica), 1)
 }
 
-// bring plans a change of the limit.
-func (b *bench) bring(at, capacity int64) *plan.Write {
+// bring plans a change of the limit to 20 a second.
+func (b *bench) bring(at int64) *plan.Write {
 	b.Helper()
 	st := plan.NewStage(b.state, epoch+at, plan.Options{})
-	got, err := st.Bring(limitsOf(b, limiter.PerSecond("l", capacity)), b.state.Version.Generation+1)
+	got, err := st.Bring(limitsOf(b, limiter.PerSecond("l", 20)), b.state.Version.Generation+1)
 	if err != nil || got != plan.Newer {
 		b.Fatalf("Bring: %d, %v", got, err)
 	}
@@ -144,18 +144,18 @@ func TestWritesThatDoNotFitAreRefused(t *testing.T) {
 		},
 		{
 			"change of limits pins v",
-			func(b *bench) *plan.Write { return b.bring(500, 20) },
+			func(b *bench) *plan.Write { return b.bring(500) },
 			func(b *bench) *plan.Write { return b.spend(500, 3, take(1)) },
 		},
 		{
 			"write pins the version",
 			func(b *bench) *plan.Write { return b.spend(500, 2, take(1)) },
-			func(b *bench) *plan.Write { return b.bring(500, 20) },
+			func(b *bench) *plan.Write { return b.bring(500) },
 		},
 		{
 			"refund pins the version",
 			func(b *bench) *plan.Write { return b.spend(500, 2, limiter.Spend{Refund: 1}) },
-			func(b *bench) *plan.Write { return b.bring(500, 20) },
+			func(b *bench) *plan.Write { return b.bring(500) },
 		},
 		{
 			"split pins v",

@@ -23,17 +23,29 @@ type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
+// client is a DynamoDB: one in memory, or DynamoDB Local.
+type client interface {
+	CreateTable(ctx context.Context, in *dynamodb.CreateTableInput, opts ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
+	PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
+	UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+}
+
 // world is a table that evaluates the conditions of writes, with one bucket.
 type world struct {
 	fataler
-	db     *dynamofake.DB
+	db     client
 	bucket limiter.BucketKey
 	ids    uint64
 }
 
 func newWorld(t fataler) *world {
 	t.Helper()
-	w := &world{fataler: t, db: dynamofake.New(), bucket: limiter.BucketKey{Entity: "user-123456", Resource: "api.requests"}}
+	return newWorldOf(t, dynamofake.New())
+}
+
+func newWorldOf(t fataler, db client) *world {
+	t.Helper()
+	w := &world{fataler: t, db: db, bucket: limiter.BucketKey{Entity: "user-123456", Resource: "api.requests"}}
 	s := types.ScalarAttributeTypeS
 	_, err := w.db.CreateTable(context.Background(), &dynamodb.CreateTableInput{
 		TableName:            aws.String(tableName),
