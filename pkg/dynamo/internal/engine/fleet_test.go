@@ -50,7 +50,7 @@ func (f fleet) run(t *testing.T) outcome {
 	db.SetPlan(slow())
 	engines := make([]*engine.Engine, f.replicas)
 	for i := range engines {
-		engines[i] = newEngine(t, db, func(cfg *engine.Config) { cfg.Attempt, cfg.Budget, cfg.Leases = 0, 0, true })
+		engines[i] = newEngine(t, db, func(cfg *engine.Config) { cfg.Attempt, cfg.Budget, cfg.Leases, cfg.ShardUnits = 0, 0, true, 1_000_000 })
 	}
 	var (
 		mu  sync.Mutex

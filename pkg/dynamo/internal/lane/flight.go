@@ -29,6 +29,8 @@ type flight struct {
 	done   func()                 // called when the write was applied; nil = nothing
 	reaps  int64                  // leases of other replicas that the write ends
 	books  bool
+	solo   bool // no other was under way when it was sent
+	first  bool // no other is sent before its end
 	once   bool // it is never sent again
 	asks   bool // the item is read to tell what became of the write
 	asked  uint64
@@ -69,6 +71,7 @@ func (l *Lane) write(g *group, now time.Time) *flight {
 // launch notes that a message leaves. The lane is locked.
 func (l *Lane) launch(f *flight, now time.Time) *flight {
 	l.events++
+	f.solo = len(l.out) == 0
 	f.asked, f.at, f.sent, f.until = l.events, l.view.now, now, now.Add(l.host.cfg.Budget)
 	l.out = append(l.out, f)
 	l.reckon()

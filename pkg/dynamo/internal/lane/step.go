@@ -276,7 +276,7 @@ func (g *group) fill(queue []*Request) {
 	for _, r := range ordered {
 		g.include(r)
 	}
-	g.held = g.pending && len(g.lane.out) > 0
+	g.held = len(g.lane.out) > 0 && (g.pending || g.first())
 	if g.held {
 		g.left = append(g.actors, g.left...)
 		g.actors = nil
@@ -291,6 +291,9 @@ func (g *group) include(r *Request) {
 	}
 	switch g.stage.Weigh(r.Request) {
 	case plan.Commutes:
+		if g.first() {
+			break // it waits for the end of that write
+		}
 		switch limit, beyond := g.share.short(r); {
 		case limit == "":
 			g.apply(r)
@@ -314,6 +317,7 @@ func (g *group) include(r *Request) {
 		if g.answer(r) {
 			return
 		}
+	case plan.Elsewhere: // seen since: the lane leaves it next
 	}
 	g.left = append(g.left, r)
 }
@@ -335,7 +339,8 @@ func (g *group) apply(r *Request) {
 // It is answered by the state alone, where that is enough. A write that the lane itself has
 // under way, or is about to send, may be refused. Where other replicas use the item, a state
 // is never new enough for that: then the tokens that the lane's own writes ask for count as
-// gone. So they do where one write alone is under way, since nothing can come before it.
+// gone. Of a lane alone they do where nothing can come before its one write: no other was
+// under way when it was sent, and none is sent until its end.
 func (g *group) answer(r *Request) bool {
 	v := &g.lane.view
 	confirmed := v.asked > r.asked
@@ -343,10 +348,12 @@ func (g *group) answer(r *Request) bool {
 		return false
 	}
 	denied, own := !r.Admitted, len(g.lane.out)+min(len(g.actors), 1)
-	if own > 0 && !g.alone(r, confirmed) {
-		if !denied || g.share.replicas <= 1 && (own > 1 || len(g.actors) > 0) {
-			return false
-		}
+	switch {
+	case own == 0 || g.first():
+	case g.alone(r, confirmed):
+	case !denied || g.share.replicas <= 1 && !g.sure():
+		return false
+	default:
 		g.stage.Weigh(r.Request)
 	}
 	if !r.Admitted && v.clock.Doubtful {
@@ -355,6 +362,20 @@ func (g *group) answer(r *Request) bool {
 		}
 	}
 	g.lane.decided(r)
+	return true
+}
+
+// first reports whether requests were told of the one write of the lane that is under way.
+// Then all that follow are.
+func (g *group) first() bool { return len(g.lane.out) > 0 && g.lane.out[0].first }
+
+// sure reports whether the one write of the lane that is under way will be applied, and sees
+// to it that it will.
+func (g *group) sure() bool {
+	if len(g.actors) > 0 || len(g.lane.out) != 1 || !g.lane.out[0].solo || g.lane.out[0].doubt {
+		return false
+	}
+	g.lane.out[0].first = true
 	return true
 }
 
