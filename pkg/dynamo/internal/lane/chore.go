@@ -82,25 +82,25 @@ func (s *Lanes) forward(d *departure) {
 }
 
 // leave empties the lane of a shard that is none any more.
-func (l *Lane) leave() *departure {
+func (l keeper) leave() *departure {
 	d := &departure{requests: l.queue, to: &l.site, index: schema.Heir(l.index), task: task{Chore: absorb, index: l.index, found: l.view.state}}
 	l.queue, l.tasks = nil, tasks{}
 	l.held.end()
-	l.list()
+	l.lessee.list()
 	l.view = view{now: l.view.now, clock: l.view.clock} // it may be made again
 	for _, r := range d.requests {
-		l.release(r)
+		l.lessee.release(r)
 	}
 	return d
 }
 
 // tidy does a task, if there is one and nothing of the lane is under way. It returns the
 // message to send, nil for none, and whether nothing else may be sent before.
-func (l *Lane) tidy(now time.Time) (f *flight, waits bool) {
+func (l keeper) tidy(now time.Time) (f *flight, waits bool) {
 	t, v := &l.tasks, &l.view
 	if !v.known || v.state == nil {
 		if len(t.todo) > 0 && !v.known && len(l.out) == 0 {
-			return l.read(now), true
+			return l.sender.read(now), true
 		}
 		t.todo = nil
 		return nil, false
@@ -124,45 +124,45 @@ func (l *Lane) tidy(now time.Time) (f *flight, waits bool) {
 		return f, f != nil
 	}
 	t.load.busy = false
-	w, err := plan.Split(v.state, l.lately(now), l.cost())
+	w, err := plan.Split(v.state, l.lately(now), l.sender.cost())
 	return l.reshape(w, err, func() { l.host.Counters.Splits.Add(1) }, now), true
 }
 
 // lately is the time at which a task changes the item: not before any that something was
 // taken at.
-func (l *Lane) lately(now time.Time) int64 {
+func (l keeper) lately(now time.Time) int64 {
 	return max(l.view.now, l.view.state.Time(), l.host.cfg.Clock.Correct(l.host.cfg.Clock.Steady(now)).UnixMilli())
 }
 
 // finish makes the other half of a split, and then notes that it is there.
-func (l *Lane) finish(now time.Time) *flight {
+func (l keeper) finish(now time.Time) *flight {
 	v := &l.view
 	if l.tasks.made {
-		w, err := plan.Clear(v.state, l.cost())
+		w, err := plan.Clear(v.state, l.sender.cost())
 		return l.reshape(w, err, func() {}, now)
 	}
 	if now.Sub(v.sent) > makeView || now.Round(0).Sub(v.sent.Round(0)) > makeView {
-		return l.read(now)
+		return l.sender.read(now)
 	}
 	made, err := plan.Make(v.state)
 	if err != nil {
 		return nil
 	}
 	item := schema.NewBucketItem(l.site.Namespace, l.site.Bucket, made.Shard.Index)
-	return l.launch(&flight{exact: true, once: true, put: plan.PutMade(l.host.cfg.Table, made, item), epoch: made.Shard.Epoch}, now)
+	return l.sender.launch(&flight{exact: true, once: true, put: plan.PutMade(l.host.cfg.Table, made, item), epoch: made.Shard.Epoch}, now)
 }
 
 // do does a task of an item that is known.
-func (l *Lane) do(t task, now time.Time) *flight {
+func (l keeper) do(t task, now time.Time) *flight {
 	v := &l.view
 	switch t.Chore {
 	case Look:
-		return l.read(now)
+		return l.sender.read(now)
 	case Retire:
 		if v.state.Shard.Index < max(v.state.Shard.Level/2, 1) || now.Sub(l.tasks.load.quiet) < l.host.cfg.Quiet {
 			return nil
 		}
-		w, err := plan.Retire(v.state, l.lately(now), l.cost())
+		w, err := plan.Retire(v.state, l.lately(now), l.sender.cost())
 		return l.reshape(w, err, func() {}, now)
 	case absorb:
 		return l.absorb(t, now)
@@ -171,7 +171,7 @@ func (l *Lane) do(t task, now time.Time) *flight {
 }
 
 // absorb takes in the other half of the last split, when that is retired or gone.
-func (l *Lane) absorb(t task, now time.Time) *flight {
+func (l keeper) absorb(t task, now time.Time) *flight {
 	state := l.view.state
 	if !state.Shard.Sharded() || t.tries >= taskTries {
 		return nil
@@ -181,7 +181,7 @@ func (l *Lane) absorb(t task, now time.Time) *flight {
 	}
 	t.tries++
 	if t.found == nil && !t.gone { // only what is missing after the state of its heir is missing for good
-		return l.launch(&flight{exact: true, once: true, peek: &t}, now)
+		return l.sender.launch(&flight{exact: true, once: true, peek: &t}, now)
 	}
 	l.tasks.todo = append(l.tasks.todo, t) // again, if other writes get in its way
 	if t.found != nil && t.found.Version.Newer(state.Version) {
@@ -189,26 +189,26 @@ func (l *Lane) absorb(t task, now time.Time) *flight {
 		if brought, err := stage.Bring(t.found.Limits, t.found.Version.Generation); err != nil || brought != plan.Newer && brought != plan.Pending {
 			return nil
 		}
-		w := stage.Write(plan.ID{Slot: l.host.self.slotOn(state), Write: l.host.self.next()}, l.cost())
+		w := stage.Write(plan.ID{Slot: l.host.self.slotOn(state), Write: l.host.self.next()}, l.sender.cost())
 		return l.reshape(w, nil, func() {}, now)
 	}
-	w, err := plan.Absorb(state, t.found, l.lately(now), l.cost())
+	w, err := plan.Absorb(state, t.found, l.lately(now), l.sender.cost())
 	return l.reshape(w, err, func() { l.host.Counters.Merges.Add(1) }, now)
 }
 
 // reshape returns the message of a write that changes what the item is; nil for none. It is
 // sent once. done is called when it was applied.
-func (l *Lane) reshape(w *plan.Write, err error, done func(), now time.Time) *flight {
+func (l keeper) reshape(w *plan.Write, err error, done func(), now time.Time) *flight {
 	if err != nil || w == nil {
 		return nil
 	}
 	l.pace.sent = now
-	return l.launch(&flight{write: w, exact: true, once: true, done: done}, now)
+	return l.sender.launch(&flight{write: w, exact: true, once: true, done: done}, now)
 }
 
 // concludeMake takes in the end of the write that makes another shard.
-func (l *Lane) concludeMake(f *flight, got reply, err error, now time.Time) {
-	l.land(f)
+func (l keeper) concludeMake(f *flight, got reply, err error, now time.Time) {
+	l.sender.land(f)
 	if err == nil && got.refused {
 		other := l.view.state.Shard.Other()
 		there, unreadable := schema.ParseBucket(l.host.cfg.Table, l.site.Key(other.Index), got.item, nil)
@@ -222,8 +222,8 @@ func (l *Lane) concludeMake(f *flight, got reply, err error, now time.Time) {
 }
 
 // concludePeek takes in the other half of a split, as it was read.
-func (l *Lane) concludePeek(f *flight, got reply, err error, now time.Time) {
-	l.land(f)
+func (l keeper) concludePeek(f *flight, got reply, err error, now time.Time) {
+	l.sender.land(f)
 	t := *f.peek
 	if err == nil && len(got.item) == 0 {
 		t.gone = true
@@ -240,7 +240,7 @@ func (l *Lane) concludePeek(f *flight, got reply, err error, now time.Time) {
 }
 
 // rest has the lane leave its tasks alone for a while.
-func (l *Lane) rest(task string, err error, now time.Time) {
+func (l keeper) rest(task string, err error, now time.Time) {
 	l.tasks.rest = now.Add(taskRest)
 	l.wake(l.tasks.rest)
 	l.host.cfg.Logger.Warn("a task of a bucket failed, and is done again later", slog.String("task", task), slog.String("item", l.key.String()), slog.Any("error", awsdb.Translate(err)))

@@ -100,7 +100,7 @@ func (s *Lanes) Stop() {
 	for _, l := range s.table.all() {
 		l.mu.Lock()
 		l.queue, l.later = append(l.queue, l.later...), nil
-		l.refuse(errStopped, s.cfg.Now())
+		l.closer.refuse(errStopped, s.cfg.Now())
 		l.mu.Unlock()
 	}
 	s.work.wait()

@@ -47,12 +47,12 @@ func (f *flight) shown(state *schema.Bucket) bool {
 }
 
 // read returns a read of the item. The lane is locked.
-func (l *Lane) read(now time.Time) *flight {
+func (l sender) read(now time.Time) *flight {
 	return l.launch(&flight{}, now)
 }
 
 // write returns the write of a group. The lane is locked.
-func (l *Lane) write(g *group, now time.Time) *flight {
+func (l sender) write(g *group, now time.Time) *flight {
 	f := &flight{id: plan.ID{Slot: l.host.self.slotOn(l.view.state), Write: l.host.self.next()}, actors: g.actors}
 	f.write = g.stage.Write(f.id, l.cost())
 	if f.write == nil { // nothing changes after all
@@ -69,7 +69,7 @@ func (l *Lane) write(g *group, now time.Time) *flight {
 }
 
 // launch notes that a message leaves. The lane is locked.
-func (l *Lane) launch(f *flight, now time.Time) *flight {
+func (l sender) launch(f *flight, now time.Time) *flight {
 	l.events++
 	f.solo = len(l.out) == 0
 	f.asked, f.at, f.sent, f.until = l.events, l.view.now, now, now.Add(l.host.cfg.Budget)
@@ -79,10 +79,10 @@ func (l *Lane) launch(f *flight, now time.Time) *flight {
 }
 
 // fly sends a message, again where that is right, and concludes it.
-func (l *Lane) fly(f *flight) {
+func (l sender) fly(f *flight) {
 	s := l.host
 	for {
-		got, err := s.exchange(l, f)
+		got, err := l.exchange(f)
 		l.mu.Lock()
 		now := s.cfg.Now()
 		again := l.conclude(f, got, err, now)
@@ -102,23 +102,25 @@ type reply struct {
 }
 
 // exchange sends one copy of a message.
-func (s *Lanes) exchange(l *Lane, f *flight) (reply, error) {
+func (l sender) exchange(f *flight) (reply, error) {
+	s := l.host
 	ctx, cancel := s.cfg.Loop.Within(s.stopped, s.cfg.Attempt)
 	defer cancel()
 	f.tries++
 	f.sent = s.cfg.Now()
 	s.health.sent(f.sent)
-	got, err := s.transmit(ctx, l, f)
+	got, err := l.transmit(ctx, f)
 	s.health.ended(s.cfg.Now(), err == nil || got.refused || errors.Is(awsdb.KindOf(err), limiter.ErrInvalid) || awsdb.Retryable(err))
 	return got, err
 }
 
 // transmit makes the call of a message.
-func (s *Lanes) transmit(ctx context.Context, l *Lane, f *flight) (reply, error) {
+func (l sender) transmit(ctx context.Context, f *flight) (reply, error) {
+	s := l.host
 	switch {
 	case f.put != nil:
 		_, err := s.cfg.Client.PutItem(ctx, f.put)
-		return s.answered(f.put.Item, err)
+		return l.answered(f.put.Item, err)
 	case f.write == nil || f.asks:
 		s.Counters.Reads.Add(1)
 		key := l.key
@@ -133,29 +135,29 @@ func (s *Lanes) transmit(ctx context.Context, l *Lane, f *flight) (reply, error)
 	case f.write.Creates():
 		in := f.write.Put(s.cfg.Table, schema.NewBucketItem(l.site.Namespace, l.site.Bucket, l.index))
 		_, err := s.cfg.Client.PutItem(ctx, in)
-		return s.answered(in.Item, err)
+		return l.answered(in.Item, err)
 	}
 	out, err := s.cfg.Client.UpdateItem(ctx, f.write.Update(s.cfg.Table, l.key))
 	if err != nil {
-		return s.answered(nil, err)
+		return l.answered(nil, err)
 	}
-	return s.answered(out.Attributes, nil)
+	return l.answered(out.Attributes, nil)
 }
 
 // answered is the reply to a write.
-func (s *Lanes) answered(item map[string]types.AttributeValue, err error) (reply, error) {
+func (l sender) answered(item map[string]types.AttributeValue, err error) (reply, error) {
 	if !errors.Is(err, awsdb.ErrOutage) {
-		s.Counters.Writes.Add(1)
+		l.host.Counters.Writes.Add(1)
 	}
 	if found, refused := awsdb.ConditionItem(err); refused {
-		s.Counters.Refused.Add(1)
+		l.host.Counters.Refused.Add(1)
 		return reply{item: found, refused: true}, nil
 	}
 	return reply{item: item}, err
 }
 
 // parse reads an item; nil when there is none.
-func (l *Lane) parse(item map[string]types.AttributeValue) (*schema.Bucket, error) {
+func (l sender) parse(item map[string]types.AttributeValue) (*schema.Bucket, error) {
 	if len(item) == 0 {
 		return nil, nil //nolint:nilnil // no item is a state of the bucket
 	}
@@ -168,10 +170,10 @@ func (l *Lane) parse(item map[string]types.AttributeValue) (*schema.Bucket, erro
 
 // cost is how many write units a write of the lane counts: its own, and those of writes that
 // were refused.
-func (l *Lane) cost() int64 { return l.units() + l.unpaid }
+func (l sender) cost() int64 { return l.units() + l.unpaid }
 
 // units is how many write units a write of the item takes.
-func (l *Lane) units() int64 {
+func (l sender) units() int64 {
 	if l.view.state == nil {
 		return 1
 	}

@@ -58,7 +58,7 @@ func (s *Lanes) Return(ctx context.Context) {
 		}
 		for _, l := range lanes {
 			l.mu.Lock()
-			l.recall()
+			l.lessee.recall()
 			l.start() //nolint:contextcheck // a lane works for as long as the lanes do
 			l.mu.Unlock()
 		}

@@ -20,7 +20,7 @@ type part struct {
 const soleShare = 50
 
 // sole reports whether no other replica has a lease: nothing has to be left to it.
-func (l *Lane) sole() bool {
+func (l lessee) sole() bool {
 	for i := range l.view.state.Leases {
 		if l.view.state.Leases[i].Replica != l.host.self.replica() {
 			return false
@@ -31,7 +31,7 @@ func (l *Lane) sole() bool {
 
 // keep has the lease keep what it has for a request, and the centre asked for the rest. With
 // seen it does so, and reports true, only where the centre was seen with enough.
-func (l *Lane) keep(r *Request, draws []lease.Draw, seen bool) bool {
+func (l lessee) keep(r *Request, draws []lease.Draw, seen bool) bool {
 	h, v := &l.held, &l.view
 	whole, rest, ok := h.holder.Keep(v.now, draws)
 	for _, d := range draws {
@@ -39,7 +39,7 @@ func (l *Lane) keep(r *Request, draws []lease.Draw, seen bool) bool {
 		if ok && d.Take > 0 {
 			n = rest[d.Limit]
 		}
-		there := v.quick.Tokens(i, v.now) - l.flying(v.state.Limits.At(i).Name)
+		there := v.quick.Tokens(i, v.now) - l.estimator.flying(v.state.Limits.At(i).Name)
 		if seen && (there < n || there < v.state.Limits.Params(i).Capacity/soleShare && v.now > h.asked) {
 			h.holder.Settle(v.now, whole, false)
 			return false
@@ -60,14 +60,14 @@ func (l *Lane) keep(r *Request, draws []lease.Draw, seen bool) bool {
 
 // settle ends what the lease keeps for a request, and reports whether it is spent: only where
 // the request is admitted, and the lease is not over.
-func (l *Lane) settle(r *Request, admitted bool) (spent bool) {
+func (l lessee) settle(r *Request, admitted bool) (spent bool) {
 	p := r.part
 	r.part = nil
 	return l.held.holder != nil && l.held.holder.Settle(l.view.now, p.Part, admitted) && admitted
 }
 
 // release has the lease keep nothing for a request any more, which is as it was before.
-func (l *Lane) release(r *Request) {
+func (l lessee) release(r *Request) {
 	if r.part != nil {
 		spends := r.part.spends
 		l.settle(r, false)
@@ -78,7 +78,7 @@ func (l *Lane) release(r *Request) {
 // unite ends a request that the centre decided and the lease keeps something for: it is spent
 // if the centre gave the rest. Where the lease is over by then the request is denied, and the
 // centre gets that back.
-func (l *Lane) unite(r *Request, now time.Time) {
+func (l lessee) unite(r *Request, now time.Time) {
 	was := r.part.spends
 	lost := r.Admitted && !l.settle(r, true)
 	if r.part != nil {
@@ -99,6 +99,6 @@ func (l *Lane) unite(r *Request, now time.Time) {
 	}
 	if lost {
 		r.Admitted = false
-		l.owe(r, back, now)
+		l.closer.owe(r, back, now)
 	}
 }

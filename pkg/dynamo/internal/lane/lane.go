@@ -23,6 +23,14 @@ type Lane struct {
 	order uint64       // in which the locks of several lanes are taken
 	holds atomic.Int32 // callers that are about to use it
 
+	// Its duties, see below.
+	sender    sender
+	closer    closer
+	lessee    lessee
+	keeper    keeper
+	planner   planner
+	estimator estimator
+
 	mu      sync.Mutex
 	queue   []*Request // what waits, in order of arrival
 	later   []*Request // what is owed and was not applied: it waits for capacity
@@ -39,9 +47,22 @@ type Lane struct {
 	used    time.Time // when it last had work
 }
 
-// laneCount numbers lanes.
+// The duties of a lane are types of their own on the same state. The lane is locked
+// wherever they are used, save in [sender.fly].
+type (
+	sender    struct{ *Lane } // sends messages, and takes in their ends
+	closer    struct{ *Lane } // ends requests, or has them written later
+	lessee    struct{ *Lane } // holds the lease
+	keeper    struct{ *Lane } // does maintenance tasks
+	planner   struct{ *Lane } // makes the group of the next write
+	estimator struct{ *Lane } // tells what the lane may believe in
+)
+
 func newLane(s *Lanes, site *Site, index int, key schema.Key) *Lane {
-	return &Lane{host: s, site: *site, key: key, index: index, order: s.table.created.Add(1), view: view{now: schema.MinTime}}
+	l := &Lane{host: s, site: *site, key: key, index: index, order: s.table.created.Add(1), view: view{now: schema.MinTime}}
+	l.sender, l.closer, l.lessee = sender{l}, closer{l}, lessee{l}
+	l.keeper, l.planner, l.estimator = keeper{l}, planner{l}, estimator{l}
+	return l
 }
 
 // idle returns when the lane last had work, and whether it has none.
@@ -74,7 +95,7 @@ func (l *Lane) enter(r *Request, now time.Time) {
 	l.consult()
 	l.view.advance(r.At)
 	l.view.moved = now
-	if waits, done := l.serve(r, now); done {
+	if waits, done := l.lessee.serve(r, now); done {
 		l.check()
 		return
 	} else if waits {
@@ -83,7 +104,7 @@ func (l *Lane) enter(r *Request, now time.Time) {
 	l.queue = append(l.queue, r)
 	if r.claim == awaited && len(l.out) > 0 && l.host.health.silent(now) {
 		l.queue = l.queue[:len(l.queue)-1]
-		l.fail(r, errSilent, now)
+		l.closer.fail(r, errSilent, now)
 		return
 	}
 	l.start()
@@ -137,7 +158,7 @@ func (l *Lane) pump() {
 		if f == nil {
 			return
 		}
-		l.fly(f)
+		l.sender.fly(f)
 		l.gather()
 	}
 }
@@ -185,7 +206,7 @@ func (s *Lanes) owe(r *Request) {
 }
 
 // owe has the lane write something until it is applied. The lane is locked.
-func (l *Lane) owe(of *Request, what *plan.Request, now time.Time) {
+func (l closer) owe(of *Request, what *plan.Request, now time.Time) {
 	if what != nil {
 		l.enter(of.owed(what), now)
 	}

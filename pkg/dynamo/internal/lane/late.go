@@ -29,16 +29,16 @@ func (s *Lanes) DecideLate(requests []*Request, judge func(told []*plan.Request)
 		now := s.cfg.Now()
 		for i, r := range requests {
 			if r.phase == queued {
-				r.lane.Load().release(r)
+				r.lane.Load().lessee.release(r)
 			}
 			if r.phase != over {
-				told[i] = r.lane.Load().estimate(r)
+				told[i] = r.lane.Load().estimator.estimate(r)
 			}
 		}
 		admitted = judge(told)
 		for i, r := range requests {
 			if told[i] != nil {
-				r.lane.Load().endLate(r, told[i], admitted, now)
+				r.lane.Load().closer.endLate(r, told[i], admitted, now)
 			}
 		}
 	})
@@ -50,11 +50,11 @@ func (s *Lanes) DecideLate(requests []*Request, judge func(told []*plan.Request)
 }
 
 // estimate returns a copy of a request with the decision that the lane comes to on its own.
-func (l *Lane) estimate(r *Request) *plan.Request {
+func (l estimator) estimate(r *Request) *plan.Request {
 	l.view.advance(r.At)
 	told := *r.Request
 	told.Spends = append([]plan.Spend(nil), r.Spends...)
-	l.bare(r).Weigh(&told)
+	l.planner.bare(r).Weigh(&told)
 	if r.phase == sent && !r.Admitted {
 		told.Admitted = false // its write denies it
 	}
@@ -78,7 +78,7 @@ func (l *Lane) estimate(r *Request) *plan.Request {
 }
 
 // believed returns the estimate of one limit, in millitokens.
-func (l *Lane) believed(r *Request, limit string) int64 {
+func (l estimator) believed(r *Request, limit string) int64 {
 	spent := l.flying(limit) + l.owes(limit)
 	v := &l.view
 	if v.state == nil {
@@ -104,7 +104,7 @@ func (l *Lane) believed(r *Request, limit string) int64 {
 }
 
 // owes returns what the lane has yet to take of a limit for admitted requests.
-func (l *Lane) owes(limit string) int64 {
+func (l estimator) owes(limit string) int64 {
 	sum := int64(0)
 	for _, queue := range [...][]*Request{l.queue, l.later} {
 		for _, r := range queue {
@@ -123,7 +123,7 @@ func (l *Lane) owes(limit string) int64 {
 
 // endLate ends the wait for a request that was decided late. What it books, and what it takes
 // if it is admitted, is owed. What a write under way takes for a denied one is given back.
-func (l *Lane) endLate(r *Request, told *plan.Request, admitted bool, now time.Time) {
+func (l closer) endLate(r *Request, told *plan.Request, admitted bool, now time.Time) {
 	if r.phase == sent {
 		r.claim, r.undo = detached, !admitted
 		l.host.owe(r)

@@ -80,7 +80,7 @@ func (r *Request) abandon() End {
 	}
 	r.claim = left
 	r.lane.Load().remove(r)
-	r.lane.Load().release(r)
+	r.lane.Load().lessee.release(r)
 	r.finish(errLeft)
 	if r.unsure {
 		return Unknown

@@ -32,7 +32,7 @@ const drySpan = 10 // ms
 
 // newShare returns the lane's part of an item that n replicas use: all of a limit that has
 // twice what waits here for each of them, else an n-th, less what is under way.
-func (l *Lane) newShare(n int, base *schema.Bucket) share {
+func (l estimator) newShare(n int, base *schema.Bucket) share {
 	s, replicas := share{replicas: n, trip: l.pace.roundTrip().Milliseconds()}, int64(n)
 	at := plan.At(base, l.view.now)
 	for i := range at.Limits.Len() {
@@ -108,7 +108,7 @@ func (s *share) take(r *Request) {
 
 // flying returns what the lane's writes under way take of a limit, as far as the state
 // does not show it.
-func (l *Lane) flying(limit string) int64 {
+func (l estimator) flying(limit string) int64 {
 	sum := int64(0)
 	for _, f := range l.out {
 		if f.write == nil || f.shown(l.view.state) {

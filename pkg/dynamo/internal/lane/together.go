@@ -53,12 +53,12 @@ func (c *cascade) decide(s *Lanes) bool {
 	for i, r := range c.requests {
 		l := r.lane.Load()
 		l.used, l.view.moved = now, now
-		l.count(r, c.draws[i])
+		l.lessee.count(r, c.draws[i])
 		l.held.tell(r, l.view.state, l.view.now, !c.denied[i])
 		if c.denies {
 			r.unspent()
 		}
-		l.served(r)
+		l.lessee.served(r)
 		l.check()
 	}
 	return true
@@ -70,7 +70,7 @@ func (c *cascade) weigh(i int, r *Request, now time.Time) bool {
 	l := r.lane.Load()
 	l.consult()
 	l.view.advance(r.At)
-	if !l.leases(r) || !l.held.holder.State().Serves() {
+	if !l.lessee.leases(r) || !l.held.holder.State().Serves() {
 		return false
 	}
 	draws, ok := l.held.draws(r)
@@ -81,7 +81,7 @@ func (c *cascade) weigh(i int, r *Request, now time.Time) bool {
 	if l.held.holder.Covers(l.view.now, draws) {
 		return true
 	}
-	c.denied[i] = l.held.holder.Miss(l.view.now, r.patience(now).Milliseconds(), draws) == lease.Denied && !l.sole()
+	c.denied[i] = l.held.holder.Miss(l.view.now, r.patience(now).Milliseconds(), draws) == lease.Denied && !l.lessee.sole()
 	c.denies = c.denies || c.denied[i]
 	return c.denied[i]
 }

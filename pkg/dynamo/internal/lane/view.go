@@ -108,7 +108,7 @@ func (l *Lane) saw(image *schema.Bucket, f *flight, now time.Time) {
 	}
 	l.peers.observe(ids[:], now)
 	l.reckon()
-	l.sawLease(now)
+	l.lessee.sawLease(now)
 	if image != nil {
 		l.tasks.load.observe(now, image.Shard.Epoch, image.Shard.Units, l.host.cfg.ShardUnits)
 		l.tasks.made = l.tasks.made && image.Shard.Moving

@@ -1,0 +1,257 @@
+package lane
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// applied ends the requests of a write that was applied.
+func (l closer) applied(f *flight, image *schema.Bucket, now time.Time) {
+	if image != nil {
+		f.write.Settle(image)
+	}
+	l.unpaid = 0
+	for _, r := range f.actors {
+		back := r.undo
+		l.decided(r)
+		if back {
+			l.owe(r, r.Undo(), now)
+		}
+	}
+}
+
+// again puts the requests of a write that was not applied back into the queue. open says
+// that it may have been applied all the same, or may be yet: its takes are counted then.
+func (l closer) again(f *flight, open bool) {
+	l.unpaid += l.sender.units()
+	var wait []*Request
+	for _, r := range f.actors {
+		takes := open && r.claim != detached && r.Takes()
+		r.unsure = r.unsure || takes
+		if takes && (r.claim == awaited || !r.Keep) {
+			l.host.lost(r, errDropped)
+		}
+		if r.phase = queued; l.stays(r) {
+			wait = append(wait, r)
+		}
+	}
+	l.queue = append(wait, l.queue...)
+	l.pace.sent = time.Time{} // planned anew at once
+}
+
+// stays reports whether a request that no write was applied for still waits for one.
+func (l closer) stays(r *Request) bool {
+	if r.part != nil {
+		if r.claim == detached && !r.undo {
+			l.lessee.settle(r, true) // it was admitted late
+		} else {
+			l.lessee.release(r)
+		}
+	}
+	switch {
+	case r.claim == left:
+		r.finish(errLeft)
+		return false
+	case r.claim == awaited || !r.Takes() && !r.undo:
+		return true
+	case r.undo: // it was denied late: its charges and refunds are booked alone
+		r.undo = false
+		if r.Request = withoutTakes(r.Request); r.Request == nil {
+			r.Request = &plan.Request{}
+			l.quit(r)
+			return false
+		}
+	default:
+		r.Request = r.Force()
+	}
+	return true
+}
+
+// dropBookings ends the requests of a write with charges or refunds of which it stays
+// unknown what became: those that book something could be booked twice by another write.
+func (l closer) dropBookings(f *flight, now time.Time) {
+	var others []*Request
+	for _, r := range f.actors {
+		if r.Books() {
+			l.uncertain(r, errDropped, now)
+		} else {
+			others = append(others, r)
+		}
+	}
+	f.actors = others
+	l.again(f, true)
+}
+
+// uncertain ends a request that a write may have been applied for.
+func (l closer) uncertain(r *Request, err error, now time.Time) {
+	if r.claim != detached && !r.Keep && r.Takes() {
+		l.host.lost(r, err)
+	}
+	l.fail(r, err, now)
+}
+
+// failed ends the requests of a message that failed for good, and in an outage all that wait.
+func (l closer) failed(f *flight, err error, now time.Time) {
+	for _, r := range f.actors {
+		if errors.Is(err, limiter.ErrUncertain) {
+			l.uncertain(r, err, now)
+		} else {
+			l.fail(r, err, now)
+		}
+	}
+	if errors.Is(err, awsdb.ErrOutage) || f.write == nil || awsdb.IsRefused(err) {
+		l.refuse(err, now)
+	}
+}
+
+// refuse ends all requests that wait.
+func (l closer) refuse(err error, now time.Time) {
+	queue := l.queue
+	l.queue = nil
+	for _, r := range queue {
+		l.fail(r, err, now)
+	}
+}
+
+// fail ends a request with an error. What is owed is tried again later.
+func (l closer) fail(r *Request, err error, now time.Time) {
+	l.lessee.release(r)
+	if r.claim == detached {
+		if l.postpone(r, err, now) {
+			return
+		}
+		l.host.lost(r, err)
+		l.quit(r)
+	}
+	if r.unsure && !errors.Is(err, limiter.ErrUncertain) {
+		err = fmt.Errorf("%w: %w", limiter.ErrUncertain, err)
+	}
+	r.finish(err)
+}
+
+const (
+	// owedPatience is how long what is owed is tried again, about every owedPause.
+	owedPatience = time.Minute
+	owedPause    = time.Second
+	// maxOwed is how many owed requests a process keeps at most.
+	maxOwed = 1 << 16
+)
+
+// postpone has an owed request wait that was certainly not applied. It reports false for
+// one whose outcome is unknown, which must not be sent again, and when it or too many have
+// waited for long enough.
+func (l closer) postpone(r *Request, err error, now time.Time) bool {
+	if errors.Is(err, limiter.ErrUncertain) || !errors.Is(err, limiter.ErrUnavailable) || l.host.stopped.Err() != nil {
+		return false
+	}
+	if r.patient.IsZero() {
+		r.patient = now.Add(owedPatience)
+	}
+	if now.After(r.patient) || l.host.Counters.Owed.Load() > maxOwed {
+		return false
+	}
+	r.phase, r.doubts = queued, 0
+	r.expires = now.Add(owedPause/2 + time.Duration(l.host.cfg.Loop.Draw(int64(owedPause))))
+	l.later = append(l.later, r)
+	l.wake(r.expires)
+	return true
+}
+
+// lost counts tokens that were taken for no admitted request, or may have been, and are not
+// given back; or what an admitted one owed.
+func (s *Lanes) lost(r *Request, err error) {
+	s.Counters.Lost.Add(1)
+	amounts := make([]any, 0, len(r.Spends))
+	for i := range r.Spends {
+		if sp := &r.Spends[i]; r.claim == detached || sp.Held && sp.Take > 0 {
+			amounts = append(amounts, slog.Int64(sp.Limit, sp.Give+sp.Take+sp.Cost))
+		}
+	}
+	s.cfg.Logger.Warn("tokens of a request that was not admitted were not given back, or those of an admitted one not taken",
+		slog.String("entity", r.Site.Bucket.Entity), slog.String("resource", r.Site.Bucket.Resource), slog.Group("millitokens", amounts...), slog.Any("error", err))
+}
+
+// backoff returns how long a lane rests after so many messages in a row that DynamoDB had
+// no capacity for.
+func (s *Lanes) backoff(tries int) time.Duration {
+	const first, longest = 4 * time.Millisecond, 400 * time.Millisecond
+	d := min(first<<min(tries-1, 10), longest)
+	return d/2 + time.Duration(s.cfg.Loop.Draw(int64(d/2)))
+}
+
+// resume puts back what is owed and has waited for capacity long enough.
+func (l closer) resume(now time.Time) {
+	var wait []*Request
+	var next time.Time
+	for _, r := range l.later {
+		if now.Before(r.expires) {
+			if wait = append(wait, r); next.IsZero() || r.expires.Before(next) {
+				next = r.expires
+			}
+			continue
+		}
+		r.expires = now.Add(l.host.cfg.Budget)
+		l.queue = append(l.queue, r)
+	}
+	if l.later = wait; len(wait) > 0 {
+		l.wake(later(next, now.Add(owedGrain)))
+	}
+}
+
+// owedGrain is the least time between two looks at what waits to be tried again.
+const owedGrain = 10 * time.Millisecond
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// expire ends the requests that waited for too long.
+func (l closer) expire(now time.Time) {
+	if !slices.ContainsFunc(l.queue, func(r *Request) bool { return r.claim == left || now.After(r.expires) }) {
+		return
+	}
+	queue := l.queue
+	l.queue = nil
+	for _, r := range queue {
+		switch {
+		case r.claim == left:
+			r.finish(errLeft)
+		case now.After(r.expires):
+			l.fail(r, fmt.Errorf("%w: no decision on the bucket in %v", limiter.ErrUnavailable, l.host.cfg.Budget), now)
+		default:
+			l.queue = append(l.queue, r)
+		}
+	}
+}
+
+// decided ends a request that no write was needed for.
+func (l closer) decided(r *Request) {
+	if r.part != nil {
+		l.lessee.unite(r, l.host.cfg.Now())
+	}
+	l.quit(r)
+	r.finish(nil)
+}
+
+// quit notes that the lane owes a request no more.
+func (l closer) quit(r *Request) {
+	if r.owing {
+		r.owing = false
+		l.host.Counters.Owed.Add(-1)
+		l.host.work.done()
+		if r.Wait == nil {
+			r.phase = over
+		}
+	}
+}

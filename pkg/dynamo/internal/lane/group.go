@@ -1,0 +1,284 @@
+package lane
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// group is what one write is to do.
+type group struct {
+	lane    *Lane
+	now     time.Time
+	stage   *plan.Stage
+	bare    *plan.Stage // the state alone; nil = not needed so far
+	share   share
+	actors  []*Request
+	left    []*Request
+	owed    bool // the write is for what is owed alone
+	brings  bool // the write changes the limits, so that nothing is answered before
+	pending bool // an exact write is wanted once no other is under way
+	held    bool // nothing is sent until then
+}
+
+// newGroup returns the group of the next write; nil when the item has to be read first.
+func (l planner) newGroup(now time.Time) *group {
+	limits, generation := newest(l.queue)
+	base := l.view.head
+	if base == nil {
+		if !l.view.known && l.index > 0 {
+			return nil // only the first shard may be created
+		}
+		base = schema.NewBucket(limits, generation, l.view.now)
+	}
+	g := &group{lane: l.Lane, now: now, stage: plan.NewStage(base, l.view.now, l.options(now))}
+	if base.Exists() {
+		l.bring(g, base, limits, generation)
+	}
+	if n := l.replicas(now); n > 1 && base.Exists() {
+		g.share = l.estimator.newShare(n, base)
+	}
+	return g
+}
+
+// bring has a group be under the newest limits. What the lane itself gives back comes
+// before: it was taken under the old limits, and the new ones may cut it.
+func (l planner) bring(g *group, base *schema.Bucket, limits *limiter.Limits, generation uint64) {
+	v := &l.view
+	if v.seen.Hash == base.Version.Hash { // requests brought it, and no write has told the item
+		_, _ = g.stage.Bring(base.Limits, v.seen.Generation) // fails behind a request only
+	} else {
+		v.seen = base.Version
+	}
+	own := schema.Version{Generation: generation, Hash: limits.Hash()}
+	if own.Newer(v.seen) && slices.ContainsFunc(l.queue, func(r *Request) bool { return r.claim == detached }) {
+		g.owed = true
+		return
+	}
+	brought, _ := g.stage.Bring(limits, generation)
+	switch brought {
+	case plan.Same:
+		v.seen = schema.Version{Generation: max(v.seen.Generation, generation), Hash: own.Hash}
+	case plan.Newer, plan.Pending:
+		g.brings = true
+		g.pending = true
+	case plan.Older:
+	}
+	if brought == plan.Pending {
+		l.lessee.recall()
+	}
+}
+
+// options returns how commuting writes are made.
+func (l planner) options(now time.Time) plan.Options {
+	o := plan.Options{Doubtful: l.view.clock.Doubtful}
+	if l.replicas(now) == 1 {
+		return o // what other writes of this lane do is known
+	}
+	const leastLift = 20 * time.Millisecond
+	lift := max(leastLift, 5*l.pace.roundTrip()/2)
+	o.Lift = lift.Milliseconds()
+	if full := l.shortest(); full > 0 {
+		o.Lift = min(o.Lift, full/liftPart)
+	}
+	if o.Lift > 0 {
+		o.Guard = o.Lift/5 + l.host.cfg.Loop.Draw(max(o.Lift*3/5, 1))
+	}
+	return o
+}
+
+// liftPart bounds a lift: it costs at most one part in so many of the capacity.
+const liftPart = 50
+
+// shortest returns the least time in ms in which a limit of the item is refilled whole.
+func (l planner) shortest() int64 {
+	least := int64(0)
+	if l.view.state == nil {
+		return 0
+	}
+	for i := range l.view.state.Balances {
+		p := l.view.state.Balances[i].Share
+		if full := p.Capacity / p.Amount * p.Period; least == 0 || full < least {
+			least = full
+		}
+	}
+	return least
+}
+
+// fill puts into the group what one write can do, in order of arrival, save that what gives
+// tokens comes first, and then what is owed: all wait at the same time, so that any order
+// is a true one.
+func (g *group) fill(queue []*Request) {
+	rank := func(r *Request) int {
+		switch {
+		case r.Gives():
+			return 0
+		case r.claim == detached:
+			return 1
+		}
+		return 2
+	}
+	ordered := slices.Clone(queue)
+	slices.SortStableFunc(ordered, func(a, b *Request) int { return rank(a) - rank(b) })
+	for _, r := range ordered {
+		g.include(r)
+	}
+	g.held = len(g.lane.out) > 0 && (g.pending || g.first())
+	if g.held {
+		g.left = append(g.actors, g.left...)
+		g.actors = nil
+	}
+}
+
+// include puts a request into the group, decides it, or leaves it for later.
+func (g *group) include(r *Request) {
+	if g.owed && r.claim != detached || r.Books() && g.books() {
+		g.left = append(g.left, r)
+		return
+	}
+	switch g.stage.Weigh(r.Request) {
+	case plan.Commutes:
+		if g.first() {
+			break // it waits for the end of that write
+		}
+		switch limit, beyond := g.share.short(r); {
+		case limit == "":
+			g.apply(r)
+			return
+		case (beyond || r.passed) && g.deny(r, limit):
+			return
+		}
+		r.passed = true
+	case plan.Exact:
+		if len(g.lane.out) == 0 {
+			g.apply(r)
+			return
+		}
+		g.pending = true
+	case plan.Waits:
+		if r.doubts++; r.doubts > awsdb.JumpReplies {
+			g.lane.closer.fail(r, fmt.Errorf("%w: the clock of this machine may be off by %v; it must be set right, or DynamoDB's must", limiter.ErrUnavailable, g.lane.view.clock.Uncertainty), g.now)
+			return
+		}
+	case plan.Denied, plan.Passed:
+		if g.answer(r) {
+			return
+		}
+	case plan.Elsewhere: // seen since: the lane leaves it next
+	}
+	g.left = append(g.left, r)
+}
+
+// books reports whether a charge or a refund of the lane is under way. Another one has to wait
+// for its end: it would rest on the id of the first, and each could wait for the other.
+func (g *group) books() bool {
+	return slices.ContainsFunc(g.lane.out, func(f *flight) bool { return f.books })
+}
+
+func (g *group) apply(r *Request) {
+	g.stage.Apply(r.Request)
+	g.share.take(r)
+	g.actors = append(g.actors, r)
+}
+
+// answer ends a request that needs no write, if what is known may answer it.
+//
+// It is answered by the state alone, where that is enough. A write that the lane itself has
+// under way, or is about to send, may be refused. Where other replicas use the item, a state
+// is never new enough for that: then the tokens that the lane's own writes ask for count as
+// gone. Of a lane alone they do where nothing can come before its one write: no other was
+// under way when it was sent, and none is sent until its end.
+func (g *group) answer(r *Request) bool {
+	v := &g.lane.view
+	confirmed := v.asked > r.asked
+	if g.brings || !v.known || !confirmed && (r.Admitted || !v.fresh(r, g.now)) {
+		return false
+	}
+	denied, own := !r.Admitted, len(g.lane.out)+min(len(g.actors), 1)
+	switch {
+	case own == 0 || g.first():
+	case g.alone(r, confirmed):
+	case !denied || g.share.replicas <= 1 && !g.sure():
+		return false
+	default:
+		g.stage.Weigh(r.Request)
+	}
+	if !r.Admitted && v.clock.Doubtful {
+		if r.doubts++; r.doubts <= awsdb.JumpReplies {
+			return false
+		}
+	}
+	g.lane.closer.decided(r)
+	return true
+}
+
+// first reports whether requests were told of the one write of the lane that is under way.
+// Then all that follow are.
+func (g *group) first() bool { return len(g.lane.out) > 0 && g.lane.out[0].first }
+
+// sure reports whether the one write of the lane that is under way will be applied, and sees
+// to it that it will.
+func (g *group) sure() bool {
+	if len(g.actors) > 0 || len(g.lane.out) != 1 || !g.lane.out[0].solo || g.lane.out[0].doubt {
+		return false
+	}
+	g.lane.out[0].first = true
+	return true
+}
+
+// alone reports whether the state alone answers a request, and fills in what it is told.
+func (g *group) alone(r *Request, confirmed bool) bool {
+	if g.bare == nil {
+		g.bare = g.lane.planner.bare(r)
+		g.giveBack()
+	}
+	verdict := g.bare.Weigh(r.Request)
+	return (verdict == plan.Denied || verdict == plan.Passed) && (!r.Admitted || confirmed)
+}
+
+// deny ends a request for which the lane's own part of a limit has too little.
+func (g *group) deny(r *Request, limit string) bool {
+	if r.claim != awaited || r.Books() || !g.lane.view.fresh(r, g.now) {
+		return false
+	}
+	r.Admitted = false
+	for i := range r.Spends {
+		sp := &r.Spends[i]
+		sp.Left.Tokens += sp.Back
+		if sp.Back = 0; sp.Limit == limit {
+			sp.Exceeded = true
+			sp.Left.Tokens = min(sp.Left.Tokens, g.share.left(limit))
+		}
+	}
+	g.lane.closer.decided(r)
+	return true
+}
+
+// giveBack adds to the bare state what the group gives back: what another bucket's denial
+// took must not be missing to an answer.
+func (g *group) giveBack() {
+	for _, r := range g.actors {
+		if r.claim != detached || !r.Gives() {
+			continue
+		}
+		c := *r.Request
+		c.Spends = slices.Clone(r.Spends)
+		if verdict := g.bare.Weigh(&c); verdict == plan.Commutes || verdict == plan.Exact {
+			g.bare.Apply(&c)
+		}
+	}
+}
+
+// bare returns the item as it was last seen, at the lane's time.
+func (l planner) bare(r *Request) *plan.Stage {
+	state := l.view.state
+	if state == nil {
+		state = schema.NewBucket(r.Limits, r.Generation, l.view.now)
+	}
+	return plan.NewStage(state, l.view.now, plan.Options{})
+}

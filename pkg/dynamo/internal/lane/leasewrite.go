@@ -1,0 +1,173 @@
+package lane
+
+import (
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lease"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
+)
+
+// tend does what is due for the lease. It returns the message to send, nil for none, and
+// whether nothing else may be sent before. The lane is locked.
+func (l lessee) tend(now time.Time) (f *flight, waits bool) {
+	h, v := &l.held, &l.view
+	defer l.list()
+	if v.state == nil || v.clock.Doubtful {
+		return nil, false
+	}
+	if now.Before(h.rest) {
+		l.wake(h.rest)
+		return nil, false
+	}
+	if h.unknown && len(l.out) == 0 {
+		h.unknown = false
+		return l.sender.read(now), true
+	}
+	dead, reaps := h.watch.Dead(l.host.clocks(now).Mono)
+	if h.holder == nil && !reaps {
+		return nil, false
+	}
+	if len(l.out) > 0 {
+		return nil, reaps || h.holder.Due(v.now)
+	}
+	return l.ask(now, dead, reaps)
+}
+
+// ask sends the lease write that is due.
+func (l lessee) ask(now time.Time, dead uint32, reaps bool) (*flight, bool) {
+	h, v := &l.held, &l.view
+	if l.host.closing.Load() && h.holder != nil {
+		h.holder.Recall()
+	}
+	if len(l.queue) == 0 {
+		v.advance(l.host.cfg.Clock.Correct(l.host.cfg.Clock.Steady(now)).UnixMilli())
+	}
+	var p *lease.Plan
+	if h.holder != nil {
+		draw := float64(l.host.cfg.Loop.Draw(1<<20)) / (1 << 20)
+		p, _ = h.holder.Ask(v.now, l.host.clocks(now), draw)
+	}
+	if p == nil && !reaps {
+		l.wakeLease(now)
+		return nil, false
+	}
+	at := v.now
+	if p != nil {
+		at = p.Now
+	}
+	stage := plan.NewStage(v.state, at, plan.Options{})
+	if p != nil {
+		if p.Create || stage.Lease(h.write(p, v.state, l.host.self.replica())) != nil {
+			h.holder.Failed(v.now, p, false)
+			l.wakeLease(now)
+			return nil, false
+		}
+	}
+	f := &flight{exact: true, once: true, lease: p}
+	if gone := v.state.Lease(dead); reaps && gone != nil && stage.Lease(plan.LeaseWrite{Replica: dead, Seen: gone}) == nil {
+		f.reaps = 1
+	}
+	f.id = plan.ID{Slot: l.host.self.slotOn(v.state), Write: l.host.self.next()}
+	f.write = stage.Write(f.id, l.sender.cost())
+	if f.write == nil {
+		return nil, false
+	}
+	l.pace.sent, h.asked = now, at
+	return l.sender.launch(f, now), true
+}
+
+// leastTick is the least time between two looks at a lease that no request causes.
+const leastTick = 10 * time.Millisecond
+
+// wakeLease has the lane stepped when something is due for the lease.
+func (l lessee) wakeLease(now time.Time) {
+	if h := l.held.holder; h != nil {
+		if at := h.Wake(); at < l.view.now+time.Hour.Milliseconds() {
+			l.wake(now.Add(max(time.Duration(at-l.view.now)*time.Millisecond, leastTick)))
+		}
+	}
+}
+
+// sawLease has the holder learn from an image of the item.
+func (l lessee) sawLease(now time.Time) {
+	h, v := &l.held, &l.view
+	if v.state == nil {
+		h.end()
+		l.list()
+		return
+	}
+	self := l.host.self.replica()
+	clocks := l.host.clocks(now)
+	if len(v.state.Leases) > 0 {
+		slots := make([]lease.SlotID, 0, len(v.state.Leases))
+		for i := range v.state.Leases {
+			if o := &v.state.Leases[i]; o.Replica != self {
+				slots = append(slots, lease.SlotID{Replica: o.Replica, Seq: o.Sequence})
+			}
+		}
+		h.watch.Seen(clocks.Mono, slots)
+	} else {
+		h.watch = lease.Watch{}
+	}
+	if h.holder == nil {
+		return
+	}
+	before := h.holder.State()
+	if h.hash == v.state.Version.Hash {
+		h.holder.Seen(v.now, clocks, h.view(v.state, v.quick, self))
+	} else {
+		h.end() // limits change only when no lease is out
+	}
+	l.host.Counters.note(before, h)
+	l.list()
+	l.wakeLease(now)
+}
+
+// note counts what became of a lease.
+func (c *Counters) note(before lease.State, h *held) {
+	after := lease.None
+	if h.holder != nil {
+		after = h.holder.State()
+	}
+	switch {
+	case before == lease.Granting && after == lease.Held:
+		c.Granted.Add(1)
+	case before == lease.Renewing && after == lease.Held:
+		c.Renewed.Add(1)
+	case before == lease.Returning && after == lease.None:
+		c.Returned.Add(1)
+	}
+}
+
+// concludeLease takes in the end of a write of a lease or a shard that brought no image. It
+// is never sent again: where it may have been applied, the item is read.
+func (l lessee) concludeLease(f *flight, perhaps bool, err error, now time.Time) {
+	h := &l.held
+	h.unknown = h.unknown || perhaps
+	h.rest = now.Add(leaseRetry) // also of what was not sent, in an outage
+	l.wake(h.rest)
+	if f.lease == nil {
+		l.keeper.rest("changing a shard", err, now)
+	} else if h.holder != nil {
+		h.holder.Failed(l.view.now, f.lease, perhaps)
+		l.list()
+	}
+}
+
+// leaseRetry is how long a lease is left alone after a write of it had no reply.
+const leaseRetry = 200 * time.Millisecond
+
+// recall has the lane give back what it holds on lease.
+func (l lessee) recall() {
+	if l.held.holder != nil {
+		l.held.holder.Recall()
+	}
+}
+
+// list keeps the lane among those that hold something, or out of them.
+func (l lessee) list() {
+	if holds := l.held.holds(); holds != l.held.listed {
+		l.held.listed = holds
+		l.host.holding.set(l.Lane, holds)
+	}
+}
