@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/promql/promqltest"
 	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/template"
 	"gopkg.in/yaml.v3"
 )
 
@@ -56,7 +57,8 @@ type alertTest struct {
 	At    model.Duration `yaml:"eval_time"`
 	Alert string         `yaml:"alertname"`
 	Want  []struct {
-		Labels map[string]string `yaml:"exp_labels"`
+		Labels      map[string]string `yaml:"exp_labels"`
+		Annotations map[string]string `yaml:"exp_annotations"`
 	} `yaml:"exp_alerts"`
 }
 
@@ -87,7 +89,7 @@ func TestAlerts(t *testing.T) {
 				}
 				want := []string{}
 				for _, w := range alert.Want {
-					want = append(want, labels.FromMap(w.Labels).String())
+					want = append(want, labels.FromMap(w.Labels).String()+" "+w.Annotations["summary"])
 				}
 				slices.Sort(want)
 				got := firing(t, series, rule, time.Duration(file.Interval), time.Duration(alert.At))
@@ -109,7 +111,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// firing returns the labels of the alerts that a rule has raised by a time: those of which
+// firing returns the labels and summaries of the alerts that a rule has raised by a time: those of which
 // each evaluation of the time before, as long as the rule waits, had a value.
 func firing(t *testing.T, series storage.Queryable, rule rulefmt.Rule, step, at time.Duration) []string {
 	t.Helper()
@@ -117,7 +119,7 @@ func firing(t *testing.T, series storage.Queryable, rule rulefmt.Rule, step, at 
 	if at < time.Duration(rule.For) {
 		return nil // the first evaluation is at 0
 	}
-	counts, steps := map[string]int{}, 0
+	counts, steps, last := map[string]int{}, 0, map[string]promql.Sample{}
 	for when := at - time.Duration(rule.For); when <= at; when += step {
 		steps++
 		query, err := engine.NewInstantQuery(context.Background(), series, nil, rule.Expr, time.Unix(0, 0).Add(when))
@@ -129,12 +131,34 @@ func firing(t *testing.T, series storage.Queryable, rule rulefmt.Rule, step, at 
 			t.Fatal(err)
 		}
 		for _, sample := range vector {
-			counts[alertLabels(sample, rule)]++
+			name := alertLabels(sample, rule)
+			counts[name]++
+			last[name] = sample
 		}
 		query.Close()
 	}
-	maps.DeleteFunc(counts, func(_ string, n int) bool { return n < steps })
-	return slices.Sorted(maps.Keys(counts))
+	alerts := []string{}
+	for name, n := range counts {
+		if n == steps {
+			alerts = append(alerts, name+" "+summary(t, last[name], rule, at))
+		}
+	}
+	slices.Sort(alerts)
+	return alerts
+}
+
+// summary returns the text of an alert.
+func summary(t *testing.T, sample promql.Sample, rule rulefmt.Rule, at time.Duration) string {
+	t.Helper()
+	values := map[string]string{}
+	sample.Metric.Range(func(l labels.Label) { values[l.Name] = l.Value })
+	text := "{{$labels := .Labels}}{{$value := .Value}}" + rule.Annotations["summary"]
+	expander := template.NewTemplateExpander(context.Background(), text, rule.Alert, template.AlertTemplateData(values, nil, "", sample), model.TimeFromUnixNano(int64(at)), nil, nil, nil)
+	expanded, err := expander.Expand()
+	if err != nil {
+		t.Fatalf("%s: %v", rule.Alert, err)
+	}
+	return expanded
 }
 
 func alertLabels(sample promql.Sample, rule rulefmt.Rule) string {
