@@ -14,6 +14,7 @@ import (
 	"github.com/ratelimit/ratelimit/internal/controlapi"
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // adminConnections bounds the connections of administration; those that show no principal
@@ -69,14 +70,15 @@ func (s *service) buildAdmin(cfg *config.Config) error {
 // operations returns the endpoints of operators, on the store if that offers control.
 func (s *service) operations() (*controlapi.API, error) {
 	store, _ := s.store.(controlapi.Store) // without, they say so
+	buckets, canAdjust := s.store.(limiter.Buckets)
 	can := s.store.Capabilities()
 	kind := string(s.cfg.Store.Type)
 	if s.durable != nil {
 		kind += " with data"
 	}
 	return controlapi.New(controlapi.Config{
-		Store: store, Now: s.clocks.Call,
-		Status: api.Status{Version: programVersion(), Store: kind, Can: api.Capabilities{Audit: can.AuditLogging, Usage: can.UsageSnapshots}},
+		Store: store, Buckets: buckets, Now: s.clocks.Call,
+		Status: api.Status{Version: programVersion(), Store: kind, Can: api.Capabilities{Audit: can.AuditLogging, Usage: can.UsageSnapshots, Buckets: canAdjust}},
 	})
 }
 

@@ -9,9 +9,9 @@ in force, and where each comes from.`, getEntity, getLimits)
 }
 
 func newSet() *cobra.Command {
-	return newVerb("set", "Create or change an entity or limits", `set creates or changes an entity, or the limits of one level, in a running service. The
+	return newVerb("set", "Create or change an entity or limits, or set a balance", `set creates or changes an entity, or the limits of one level, in a running service. The
 change is in force at once on this node, and within 5 seconds on every other one. It leaves
-an audit event where the store keeps an audit.`, setEntity, setLimits)
+an audit event where the store keeps an audit.`, setEntity, setLimits, setBucket)
 }
 
 func newDelete() *cobra.Command {
@@ -20,5 +20,26 @@ service. It asks first; --yes answers. Balances stay as they are.`, deleteEntity
 }
 
 func newList() *cobra.Command {
-	return newVerb("list", "List entities, limits or the audit", `list shows all that a running service has stored, or a part of it.`, listEntities, listLimits, listAudit)
+	return newVerb("list", "List entities, limits, buckets or the audit", `list shows all that a running service has stored, or a part of it.`, listEntities, listLimits, listBuckets, listAudit)
+}
+
+func newReset() *cobra.Command {
+	return newVerb("reset", "Fill a bucket, as if it had never been used", `reset fills the bucket of an entity and a resource. It is no usage, and leaves an audit event.`,
+		adjustment("reset", "Fill a bucket"))
+}
+
+func newTopUp() *cobra.Command {
+	return newVerb("top-up", "Give tokens to a bucket", `top-up gives tokens to the bucket of an entity and a resource, up to its capacity. With
+--once TEXT it is made once a day, however often it is repeated.`,
+		adjustment("top-up", "Give tokens to a bucket"))
+}
+
+func newTakeOut() *cobra.Command {
+	return newVerb("take-out", "Take tokens out of a bucket", `take-out takes tokens out of the bucket of an entity and a resource, into debt if need be.
+With --once TEXT it is made once a day, however often it is repeated.`,
+		adjustment("take-out", "Take tokens out of a bucket"))
+}
+
+func setBucket(o *operator) *cobra.Command {
+	return adjustment("set", "Set the balance of a bucket")(o)
 }

@@ -18,9 +18,10 @@ type Store interface {
 
 // Config configures an [API]. Now is required.
 type Config struct {
-	Store  Store // nil = the store offers no control: such requests are refused
-	Now    func() time.Time
-	Status api.Status // of the service; Principal and Role are those of each request
+	Store   Store           // nil = the store offers no control: such requests are refused
+	Buckets limiter.Buckets // nil = balances cannot be changed: the same
+	Now     func() time.Time
+	Status  api.Status // of the service; Principal and Role are those of each request
 }
 
 // API has the endpoints of administration.
@@ -78,6 +79,7 @@ func (a *API) endpoints() []endpoint {
 	all := a.generalEndpoints()
 	all = append(all, a.entityEndpoints()...)
 	all = append(all, a.limitsEndpoints()...)
+	all = append(all, a.bucketEndpoints()...)
 	return append(all, a.auditEndpoints()...)
 }
 

@@ -31,6 +31,7 @@ func TestDocument(t *testing.T) {
 		}
 	}
 	checker.ids()
+	s.use(t, "key")
 	for _, call := range []struct{ operation, target, body string }{
 		{"GET /v1/status", "", ""},
 		{"GET /v1/openapi.json", "", ""},
@@ -52,6 +53,13 @@ func TestDocument(t *testing.T) {
 		{"DELETE /v1/namespaces/{namespace}/limits/resources/{resource}", limits + "/resources/gpt-4", ""},
 		{"DELETE /v1/namespaces/{namespace}/limits/entities/{entity}/{resource}", limits + "/entities/org/_default_", ""},
 		{"DELETE /v1/namespaces/{namespace}/entities/{entity}", entities + "/k%FF%2F1", ""},
+		{"GET /v1/namespaces/{namespace}/buckets", "/v1/namespaces/default/buckets?entity=key", ""},
+		{"POST /v1/namespaces/{namespace}/buckets/reset", "/v1/namespaces/default/buckets/reset", `{"entity":"key","resource":"r"}`},
+		{"POST /v1/namespaces/{namespace}/buckets/set", "/v1/namespaces/default/buckets/set", `{"entity":"key","resource":"r","tokens":1.5}`},
+		{"POST /v1/namespaces/{namespace}/buckets/top-up", "/v1/namespaces/default/buckets/top-up", `{"entity":"key","resource":"r","limit":"l","tokens":1,"once":"k"}`},
+		{"POST /v1/namespaces/{namespace}/buckets/top-up", "/v1/namespaces/default/buckets/top-up", `{"entity":"key","resource":"r","limit":"l","tokens":1,"once":"k"}`},
+		{"POST /v1/namespaces/{namespace}/buckets/take-out", "/v1/namespaces/default/buckets/take-out", `{"entity":"key","resource":"r","tokens":0.25}`},
+		{"GET /v1/namespaces/{namespace}/audit", "/v1/namespaces/default/audit?entity=key", ""},
 		{"GET /v1/namespaces/{namespace}/audit", "/v1/namespaces/default/audit?entity=org", ""},
 		{"GET /v1/namespaces/{namespace}/audit", "/v1/namespaces/default/audit", ""},
 	} {
@@ -159,8 +167,8 @@ func (c *checker) fits(schema object, v any) string {
 		return unless(reflect.TypeOf(v) == reflect.TypeFor[string](), fmt.Sprintf("%v is no string", v))
 	case "boolean":
 		return unless(reflect.TypeOf(v) == reflect.TypeFor[bool](), fmt.Sprintf("%v is no boolean", v))
-	case "integer":
-		return unless(reflect.TypeOf(v) == reflect.TypeFor[float64](), fmt.Sprintf("%v is no integer", v))
+	case "integer", "number":
+		return unless(reflect.TypeOf(v) == reflect.TypeFor[float64](), fmt.Sprintf("%v is no number", v))
 	case nil:
 		return ""
 	}

@@ -29,6 +29,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	for i := range 17 {
 		many = append(many, fmt.Sprintf(`"l%d":"1/day"`, i))
 	}
+	s.use(t, "key")
 	before := s.generation(t)
 	for _, test := range []struct {
 		name, method, target, body string
@@ -71,6 +72,16 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"an entity of a resource", "PUT", limits + "/resources/r", `{"entity":"s","limits":{"l":"1/day"}}`, 400, api.Invalid, "resource r"},
 		{"deleting nothing", "DELETE", entities + "/none", "", 404, api.NotFound, "none"},
 		{"deleting no limits", "DELETE", limits + "/resources/none", "", 404, api.NotFound, "none"},
+		{"a bucket of nobody", "POST", "/v1/namespaces/default/buckets/reset", `{"entity":"nobody","resource":"r"}`, 404, api.NotFound, "as good as full"},
+		{"a bucket without a resource", "POST", "/v1/namespaces/default/buckets/reset", `{"entity":"key"}`, 400, api.Invalid, "resource"},
+		{"a variant", "POST", "/v1/namespaces/default/buckets/reset", `{"entity":"key","resource":"r","variant":"x"}`, 400, api.Invalid, "16 hexadecimal digits"},
+		{"a reset with an amount", "POST", "/v1/namespaces/default/buckets/reset", `{"entity":"key","resource":"r","tokens":1}`, 400, api.Invalid, "takes no amount"},
+		{"a top-up without an amount", "POST", "/v1/namespaces/default/buckets/top-up", `{"entity":"key","resource":"r"}`, 400, api.Invalid, "member tokens"},
+		{"an amount of four decimals", "POST", "/v1/namespaces/default/buckets/top-up", `{"entity":"key","resource":"r","tokens":0.0001}`, 400, api.Invalid, "three decimals"},
+		{"an amount as text", "POST", "/v1/namespaces/default/buckets/top-up", `{"entity":"key","resource":"r","tokens":"5"}`, 400, api.Invalid, "three decimals"},
+		{"a negative amount", "POST", "/v1/namespaces/default/buckets/take-out", `{"entity":"key","resource":"r","tokens":-1}`, 400, api.Invalid, "must be 0 to"},
+		{"more than the capacity", "POST", "/v1/namespaces/default/buckets/set", `{"entity":"key","resource":"r","tokens":11}`, 400, api.Invalid, "at most 10 tokens"},
+		{"another limit", "POST", "/v1/namespaces/default/buckets/set", `{"entity":"key","resource":"r","limit":"x","tokens":1}`, 400, api.Invalid, "no limit \"x\""},
 		{"the audit of two", "GET", "/v1/namespaces/default/audit?entity=a&resource=b", "", 400, api.Invalid, "not both"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -31,10 +31,12 @@ func special(t reflect.Type) object {
 	case reflect.TypeFor[api.Limit]():
 		count := object{"type": "integer", "minimum": 0}
 		return object{"description": "A rate, such as 100/minute or unlimited, or an object with more", "oneOf": []any{text, closed(object{"rate": text, "burst": count, "max_debt": count}, "rate")}}
+	case reflect.TypeFor[api.Tokens]():
+		return object{"description": "Tokens, with at most three decimals", "type": "number"}
 	case reflect.TypeFor[api.Level]():
 		return object{"enum": []api.Level{api.LevelSystem, api.LevelResource, api.LevelEntity}}
 	case reflect.TypeFor[api.Result]():
-		return object{"enum": []api.Result{api.Created, api.Changed, api.Unchanged, api.Deleted}}
+		return object{"enum": []api.Result{api.Created, api.Changed, api.Unchanged, api.Deleted, api.Repeated}}
 	}
 	return nil
 }

@@ -36,7 +36,8 @@ func newServer(t *testing.T, store controlapi.Store) *server {
 		t.Cleanup(func() { _ = s.Close(context.Background()) })
 		store, can = s, api.Capabilities{Audit: true, Usage: true}
 	}
-	a, err := controlapi.New(controlapi.Config{Store: store, Now: time.Now, Status: api.Status{Version: "1", Store: "embedded", Can: can}})
+	buckets, _ := store.(limiter.Buckets)
+	a, err := controlapi.New(controlapi.Config{Store: store, Buckets: buckets, Now: time.Now, Status: api.Status{Version: "1", Store: "embedded", Can: can}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,6 +96,26 @@ func (s *server) must(t *testing.T, status int, method, target, body string, hea
 		t.Fatalf("%s %s: %d %s, want %d", method, target, w.Code, w.Body, status)
 	}
 	return w
+}
+
+// use takes 4 of 10 tokens a day of an entity, for resource r.
+func (s *server) use(t *testing.T, entity string) {
+	t.Helper()
+	limits, err := limiter.NewLimits(limiter.PerDay("l", 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	taker, ok := s.store.(limiter.Store)
+	if !ok {
+		t.Fatal("the store takes nothing")
+	}
+	op := limiter.Op{
+		Bucket: limiter.BucketKey{Namespace: limiter.DefaultNamespace, Entity: entity, Resource: "r"},
+		Limits: limits, Generation: 1, Spends: []limiter.Spend{{Limit: "l", Take: 4000}},
+	}
+	if admitted, err := taker.Take(t.Context(), time.Now(), []limiter.Op{op}); !admitted || err != nil {
+		t.Fatal(admitted, err)
+	}
 }
 
 // generation tells whether anything was changed.

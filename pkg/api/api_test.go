@@ -65,3 +65,18 @@ func ExampleParseLimit() {
 	fmt.Println(l.Rate, l.Burst, err)
 	// Output: 40000/minute 60000 <nil>
 }
+
+// Every number of tokens comes back from its text, and no other text is one.
+func TestTokens(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := api.Tokens(rapid.Int64Range(-1<<61, 1<<61).Draw(t, "tokens"))
+		if got, err := api.ParseTokens(want.String()); err != nil || got != want {
+			t.Fatalf("%d became %s and then %d: %v", int64(want), want, int64(got), err)
+		}
+	})
+	for _, text := range []string{"", "-", ".", "1.", ".5", "1.0005", "1e3", "+1", "0x1", "1_0", "99999999999999999999", `"1"`, "1,5"} {
+		if n, err := api.ParseTokens(text); err == nil {
+			t.Errorf("%q is %s", text, n)
+		}
+	}
+}

@@ -61,6 +61,7 @@ const (
 	Changed   Result = "changed"
 	Unchanged Result = "unchanged"
 	Deleted   Result = "deleted"
+	Repeated  Result = "repeated" // of a bucket: a change with the same Once was made before
 )
 
 // AuditEvent is one change of entities or limits.
@@ -68,7 +69,7 @@ type AuditEvent struct {
 	ID        string          `json:"id"`
 	Time      time.Time       `json:"time"`
 	Principal string          `json:"principal,omitempty"` // of the credential; absent = none was recorded
-	Action    string          `json:"action"`              // entity.put, entity.delete, limits.put, limits.delete, namespace.purge
+	Action    string          `json:"action"`              // entity.put, limits.delete, bucket.reset, ...
 	Level     Level           `json:"level"`               // of the subject
 	Entity    *Name           `json:"entity,omitempty"`    // of LevelEntity
 	Resource  *Name           `json:"resource,omitempty"`  // of LevelResource, and of an entity's limits
@@ -88,6 +89,7 @@ type Status struct {
 
 // Capabilities say what the store of a service keeps, beyond entities and limits.
 type Capabilities struct {
-	Audit bool `json:"audit"`
-	Usage bool `json:"usage"`
+	Audit   bool `json:"audit"`
+	Usage   bool `json:"usage"`
+	Buckets bool `json:"buckets"` // balances can be read and changed
 }

@@ -96,3 +96,14 @@ func (n *Namespace) ListAudit(ctx context.Context, of LimitsOf, p Page) (*api.Li
 	q := query(p, map[string]string{"entity": string(of.Entity), "resource": string(of.Resource)})
 	return send[api.List[api.AuditEvent]](ctx, n.client, http.MethodGet, n.path+"/audit", q, nil, Options{})
 }
+
+// ListBuckets lists buckets in use, or only those of an entity, for a resource, or both.
+func (n *Namespace) ListBuckets(ctx context.Context, of LimitsOf, p Page) (*api.List[api.Bucket], error) {
+	q := query(p, map[string]string{"entity": string(of.Entity), "resource": string(of.Resource)})
+	return send[api.List[api.Bucket]](ctx, n.client, http.MethodGet, n.path+"/buckets", q, nil, Options{})
+}
+
+// AdjustBucket changes balances of a bucket. The verb is reset, set, top-up or take-out.
+func (n *Namespace) AdjustBucket(ctx context.Context, verb string, change api.BucketChange) (*api.Change[api.Bucket], error) {
+	return send[api.Change[api.Bucket]](ctx, n.client, http.MethodPost, n.path+"/buckets/"+segment(verb), nil, change, Options{})
+}

@@ -49,3 +49,11 @@ func TestControl(t *testing.T) {
 func TestDurableControl(t *testing.T) {
 	storetest.RunControl(t, func(t *testing.T) storetest.ControlStore { return withFile(t) })
 }
+
+func TestBuckets(t *testing.T) {
+	storetest.RunBuckets(t, func(t *testing.T) storetest.BucketStore { return inMemory(t) })
+}
+
+func TestDurableBuckets(t *testing.T) {
+	storetest.RunBuckets(t, func(t *testing.T) storetest.BucketStore { return withFile(t) })
+}

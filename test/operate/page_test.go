@@ -22,11 +22,19 @@ var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 var (
 	timestamp = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 	goVersion = regexp.MustCompile(`go1\.[\w.]+ \w+/\w+`)
+	refilled  = regexp.MustCompile(`(\d)\.00\d( ?)`) // of a balance, while the commands ran
 )
 
 func stable(text string) string {
 	text = timestamp.ReplaceAllString(text, "2026-11-22T09:00:00Z")
-	return goVersion.ReplaceAllString(text, "go1.26 linux/amd64")
+	text = goVersion.ReplaceAllString(text, "go1.26 linux/amd64")
+	return refilled.ReplaceAllStringFunc(text, func(number string) string {
+		whole, _, _ := strings.Cut(number, ".")
+		if strings.HasSuffix(number, " ") { // in a table
+			return whole + "     "
+		}
+		return whole
+	})
 }
 
 // The page for users is true of a service with a data directory.

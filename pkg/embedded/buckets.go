@@ -1,0 +1,101 @@
+package embedded
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+	"time"
+
+	"github.com/ratelimit/ratelimit/internal/shortname"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// ListBuckets implements limiter.Buckets, shard by shard. A page looks at no more buckets than
+// it takes to fill it. A cursor is good for this store until it is closed.
+func (s *Store) ListBuckets(ctx context.Context, now time.Time, namespace string, f limiter.BucketFilter, p limiter.Page) (page limiter.PageOf[limiter.BucketState], err error) {
+	if p, err = p.Checked(); err != nil {
+		return page, err
+	}
+	at, err := s.bucketCursor(p.After)
+	if err == nil {
+		err = s.usable(ctx)
+	}
+	if err != nil {
+		return page, err
+	}
+	f.Entity, f.Resource = shortname.Of(f.Entity), shortname.Of(f.Resource)
+	for ; at.shard < shardCount; at = (place{shard: at.shard + 1}) {
+		if err := contextErr(ctx); err != nil {
+			return page, err
+		}
+		room := p.Size - len(page.Items)
+		found := s.inShard(at, now.UnixMilli(), namespace, f, room+1)
+		for _, b := range found[:min(len(found), room)] {
+			page.Items = append(page.Items, b.state)
+		}
+		if len(found) > room {
+			last := at.after
+			if room > 0 {
+				last = found[room-1].identity
+			}
+			page.Next = s.cursorOf(place{shard: at.shard, after: last})
+			return page, nil
+		}
+	}
+	return page, nil
+}
+
+// place is where a page of buckets ended: in a shard, after an identity.
+type place struct {
+	shard uint64
+	after string
+}
+
+// identified is a bucket and the identity that it is ordered by.
+type identifiedBucket struct {
+	identity string
+	state    limiter.BucketState
+}
+
+// inShard returns the first buckets of a shard behind a place that are selected, at most most.
+func (s *Store) inShard(at place, now int64, namespace string, f limiter.BucketFilter, most int) []identifiedBucket {
+	first := least[identifiedBucket]{most: most, compare: func(a, b identifiedBucket) int { return cmp.Compare(a.identity, b.identity) }}
+	sh := &s.shards[at.shard]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for _, b := range sh.buckets {
+		for ; b != nil; b = b.next {
+			key := limiter.BucketKey{Namespace: b.namespace.Value(), Entity: b.entity, Resource: b.resource.Value(), Variant: b.variant}
+			if key.Namespace != namespace || f.Entity != "" && key.Entity != f.Entity || f.Resource != "" && key.Resource != f.Resource {
+				continue
+			}
+			if identity := string(b.identity()); identity > at.after {
+				first.add(identifiedBucket{identity, b.state(key, now)})
+			}
+		}
+	}
+	return first.sorted()
+}
+
+// A cursor has a hash by which this store knows its own, the shard, and the identity.
+func (s *Store) cursorOf(at place) string {
+	buf := binary.BigEndian.AppendUint64(nil, maphash.String(s.seed, "cursor"))
+	buf = append(binary.AppendUvarint(buf, at.shard), at.after...)
+	return base64.RawURLEncoding.EncodeToString(buf)
+}
+
+func (s *Store) bucketCursor(text string) (place, error) {
+	if text == "" {
+		return place{}, nil
+	}
+	buf, err := base64.RawURLEncoding.DecodeString(text)
+	if err == nil && len(buf) > 8 && binary.BigEndian.Uint64(buf) == maphash.String(s.seed, "cursor") {
+		if n, size := binary.Uvarint(buf[8:]); size > 0 && n < shardCount {
+			return place{n, string(buf[8+size:])}, nil
+		}
+	}
+	return place{}, fmt.Errorf("%w: %.100q is no cursor of a page of this list; the service may have started again", limiter.ErrInvalid, text)
+}

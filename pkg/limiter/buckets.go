@@ -1,0 +1,106 @@
+package limiter
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// Buckets is the part of a store by which operators read and change balances. A store that
+// cannot do so does not implement it. storetest.RunBuckets holds stores against it. Changes of
+// balances stand outside of the bound on what is admitted, and are no usage.
+type Buckets interface {
+	// ListBuckets lists buckets, as they stand at now. A full bucket may be missing: it is the
+	// same as none. Long names stand as the store keeps them. The order is the store's own.
+	ListBuckets(ctx context.Context, now time.Time, namespace string, f BucketFilter, p Page) (PageOf[BucketState], error)
+
+	// AdjustBucket changes balances of one bucket, and leaves an audit event where the store
+	// keeps them. It refuses with [ErrInvalid] what [Adjustment.Check] refuses, and a limit
+	// that the bucket does not hold. Decisions that begin after it see the change. After
+	// [ErrUncertain] or [ErrUnavailable] an adjustment with a Once may be repeated, and is made
+	// at most once; it may have been given up.
+	AdjustBucket(ctx context.Context, now time.Time, a Adjustment) (Adjusted, error)
+}
+
+// BucketFilter selects buckets. The zero value selects all.
+type BucketFilter struct {
+	Entity   string // only those of this entity; "" = all
+	Resource string // only those for this resource; "" = all
+}
+
+// BucketState is a bucket at a time.
+type BucketState struct {
+	Key    BucketKey
+	Limits []LimitState // in order of names
+}
+
+// LimitState is a limit of a bucket, and its balance.
+type LimitState struct {
+	Limit  Limit
+	Tokens int64 // millitokens; below zero is debt; 0 of an unlimited limit
+}
+
+// Adjustment is a change of balances of a bucket.
+type Adjustment struct {
+	Bucket BucketKey
+	Limit  string // one limit of the bucket; "" = all of them
+	Kind   AdjustKind
+	Tokens int64  // millitokens; not of AdjustReset
+	Once   string // of adjustments with the same Once in a day one is made; "" = each is made
+}
+
+// AdjustKind is a kind of adjustment.
+type AdjustKind uint8
+
+// The kinds of adjustments.
+const (
+	AdjustReset   AdjustKind = iota // full, as if it had never been used
+	AdjustSet                       // to so many tokens, 0 to the capacity of every limit
+	AdjustTopUp                     // so many tokens more, up to the capacity
+	AdjustTakeOut                   // so many tokens fewer, down to the debt floor
+)
+
+// The actions of audit events of buckets, by kind of adjustment.
+const (
+	ActionResetBucket   = "bucket.reset"
+	ActionSetBucket     = "bucket.set"
+	ActionTopUpBucket   = "bucket.top-up"
+	ActionTakeOutBucket = "bucket.take-out"
+)
+
+// Action returns the action of audit events of the kind.
+func (k AdjustKind) Action() string {
+	return [...]string{ActionResetBucket, ActionSetBucket, ActionTopUpBucket, ActionTakeOutBucket}[k]
+}
+
+// OnceAge is how long an Adjustment.Once is remembered.
+const OnceAge = 24 * time.Hour
+
+// MaxOnce is the greatest length of an Adjustment.Once in bytes.
+const MaxOnce = 256
+
+// Check refuses, with [ErrInvalid], a kind that does not exist, an amount out of range, and a
+// Once that is too long.
+func (a Adjustment) Check() error {
+	switch {
+	case a.Kind > AdjustTakeOut:
+		return fmt.Errorf("%w: there is no adjustment of kind %d", ErrInvalid, a.Kind)
+	case a.Kind == AdjustReset && a.Tokens != 0:
+		return fmt.Errorf("%w: a reset takes no amount", ErrInvalid)
+	case a.Tokens < 0 || a.Tokens > tokenbucket.MaxAmount:
+		return fmt.Errorf("%w: the amount is %d millitokens; it must be 0 to %d", ErrInvalid, a.Tokens, int64(tokenbucket.MaxAmount))
+	case len(a.Once) > MaxOnce:
+		return fmt.Errorf("%w: the key of an adjustment has %d bytes; it must have at most %d", ErrInvalid, len(a.Once), MaxOnce)
+	}
+	return nil
+}
+
+// Adjusted is the outcome of an adjustment.
+type Adjusted struct {
+	Found    bool // there is a bucket; else nothing was done, because it is as good as full
+	Repeated bool // an adjustment with the same Once was made before, and this one was not
+	Before   BucketState
+	After    BucketState
+}
