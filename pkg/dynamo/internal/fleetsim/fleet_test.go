@@ -118,9 +118,9 @@ func (f *fleet) createTable() {
 
 // drawSize draws how much there is of everything: of calls, tokens, and time.
 func (f *fleet) drawSize() {
-	f.shardUnits, f.quiet, f.median = 1<<40, time.Minute, 1.2e6
-	if f.on.shards {
-		f.shardUnits, f.quiet = []int64{10, 30, 100}[f.r.IntN(3)], time.Duration(1+f.r.IntN(3))*time.Second
+	f.shardUnits, f.quiet, f.median = 1<<40, time.Duration(1+f.r.IntN(3))*time.Second, 1.2e6
+	if f.on.shards { // else a throttled bucket is split
+		f.shardUnits = []int64{10, 30, 100}[f.r.IntN(3)]
 	}
 	if f.on.far {
 		f.median = 20e6

@@ -90,6 +90,23 @@ func (f *fleet) begin(at *replica) {
 	}
 	p.began = true
 	at.process = p
+	f.after(f.r.Int64N(int64(f.quiet)/4), p.tend)
+}
+
+// tend has the engine tend its shards at intervals.
+func (p *process) tend() {
+	f := p.fleet
+	if p.ended {
+		return
+	}
+	if p.pausedUntil <= f.now {
+		p.Start(func() { p.engine.Tend(p.machine()) })
+	}
+	pause := int64(f.quiet) / 4
+	if f.leaping-f.now > 60*second { // nothing would change
+		pause = 60 * second
+	}
+	f.after(pause, p.tend)
 }
 
 // drawnNumbers are the random numbers that the process of a replica began with, as a copy of

@@ -22,7 +22,11 @@ func (f *fleet) settleDown() {
 		}
 	}
 	f.rest(40 * second) // what is late has come, leases have ended
-	for i := range 12 { // long enough for a lease to be taken for dead
+	rounds := 12 // long enough for a lease to be taken for dead
+	if f.on.shards || f.on.throttle {
+		rounds = 40 // and for all shards to be merged, one after the other
+	}
+	for i := range rounds {
 		for _, b := range f.buckets {
 			f.ask(f.replicas[i%len(f.replicas)].process, b, func(int64) int64 { return 1 })
 		}

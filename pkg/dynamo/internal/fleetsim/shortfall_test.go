@@ -26,8 +26,12 @@ type shortfall struct {
 	unknown bool      // limits or shards changed, so that it is not known
 }
 
-// delayed is what may have been taken, and may be taken until a moment.
-type delayed struct{ until, n int64 }
+// delayed is what may have been taken, and may be taken until a moment. Then it counts, or
+// was given back.
+type delayed struct {
+	until, n int64
+	returned bool
+}
 
 // longestMessage is how long a message is under way at most.
 const longestMessage = 30 * second
@@ -47,9 +51,11 @@ func (y *shortfall) advance(now int64) {
 	}
 	y.at = tick
 	for len(y.later) > 0 && y.later[0].until <= now {
-		y.open -= y.later[0].n
-		y.most += y.later[0].n * tallyScale
+		d := y.later[0]
 		y.later = y.later[1:]
+		if y.open -= d.n; !d.returned {
+			y.most += d.n * tallyScale
+		}
 	}
 }
 
@@ -57,7 +63,7 @@ func (y *shortfall) advance(now int64) {
 func (y *shortfall) mayTake(now, n int64) {
 	if n > 0 {
 		y.open += n
-		y.later = append(y.later, delayed{now + longestMessage, n})
+		y.later = append(y.later, delayed{now + longestMessage, n, false})
 	}
 }
 
@@ -120,7 +126,7 @@ func (f *fleet) endShare(op *limiter.Op, sp *limiter.Spend, s *openShare, admitt
 func (y *shortfall) mayReturn(now, n int64) {
 	if n > 0 {
 		y.open += n
-		y.later = append(y.later, delayed{now + longestMessage, n}, delayed{now + longestMessage, -n})
+		y.later = append(y.later, delayed{now + longestMessage, n, true})
 	}
 }
 
