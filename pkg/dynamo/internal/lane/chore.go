@@ -42,10 +42,11 @@ const (
 
 // tasks are what a lane does for its item.
 type tasks struct {
-	todo []task
-	rest time.Time // nothing is done before
-	made bool      // the other half of the last split is there
-	load load
+	todo   []task
+	rest   time.Time // nothing is done before
+	looked time.Time // the item is not read for them before
+	made   bool      // the other half of the last split is there
+	load   load
 }
 
 // departure is what a lane leaves to the shard that stands for its own.
@@ -100,6 +101,11 @@ func (l keeper) tidy(now time.Time) (f *flight, waits bool) {
 	t, v := &l.tasks, &l.view
 	if !v.known || v.state == nil {
 		if len(t.todo) > 0 && !v.known && len(l.out) == 0 {
+			if now.Before(t.looked) { // the last one was not answered
+				l.wake(t.looked)
+				return nil, false
+			}
+			t.looked = now.Add(taskRest)
 			return l.sender.read(now), true
 		}
 		t.todo = nil
