@@ -53,7 +53,7 @@ func featureTable() []feature {
 		{"leave", 20, func(f *features) *bool { return &f.leave }},         // callers cancel
 		{"impatient", 75, func(f *features) *bool { return &f.impatient }}, // all callers wait for 15 ms, as by default
 		{"adopt", 20, func(f *features) *bool { return &f.adopt }},         // limits change
-		{"shards", 25, func(f *features) *bool { return &f.shards }},        // shards are split and merged, by load
+		{"shards", 25, func(f *features) *bool { return &f.shards }},       // shards are split and merged, by load
 		{"expire", 10, func(f *features) *bool { return &f.expire }},       // there are hours without a call
 		{"parks", 10, func(f *features) *bool { return &f.parks }},         // replicas that are cut off keep still for about a lease's term, and then ask a lot
 		{"restless", 0, func(f *features) *bool { return &f.restless }},    // limits change all the time

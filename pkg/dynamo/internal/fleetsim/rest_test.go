@@ -22,7 +22,7 @@ func (f *fleet) settleDown() {
 		}
 	}
 	f.rest(40 * second) // what is late has come, leases have ended
-	rounds := 12 // long enough for a lease to be taken for dead
+	rounds := 12        // long enough for a lease to be taken for dead
 	if f.on.shards || f.on.throttle {
 		rounds = 40 // and for all shards to be merged, one after the other
 	}
