@@ -13,11 +13,14 @@ func sortedNames(item map[string]types.AttributeValue) []string {
 	return slices.Sorted(maps.Keys(item))
 }
 
-// sameAttribute compares two attributes of a bucket: numbers in their one form, and bytes.
+// sameAttribute compares two attributes of a bucket: numbers in their one form, texts, and bytes.
 func sameAttribute(a, b types.AttributeValue) bool {
 	switch a := a.(type) {
 	case *types.AttributeValueMemberN:
 		b, ok := b.(*types.AttributeValueMemberN)
+		return ok && a.Value == b.Value
+	case *types.AttributeValueMemberS:
+		b, ok := b.(*types.AttributeValueMemberS)
 		return ok && a.Value == b.Value
 	case *types.AttributeValueMemberB:
 		b, ok := b.(*types.AttributeValueMemberB)
