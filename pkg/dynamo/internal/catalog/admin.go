@@ -19,7 +19,8 @@ func (c *Catalog) ListEvents(ctx context.Context, namespace string, subject limi
 	if err := c.usable(ctx); err != nil {
 		return page, err
 	}
-	ns, err := c.table.lookup(ctx, namespace)
+	found, err := c.table.lookup(ctx, namespace)
+	ns := found.ID
 	if err != nil || ns == "" {
 		return page, err
 	}

@@ -79,7 +79,8 @@ func (c *Catalog) list(ctx context.Context, namespace string, p limiter.Page, st
 	if err != nil {
 		return page, err
 	}
-	ns, err := c.table.lookup(ctx, namespace)
+	found, err := c.table.lookup(ctx, namespace)
+	ns := found.ID
 	if err != nil || ns == "" {
 		return page, err
 	}

@@ -25,6 +25,7 @@ const openTimeout = 5 * time.Second
 type space struct {
 	name string
 	id   string
+	form atomic.Int32 // of the items of its buckets, as last read; it only rises
 
 	writing chan struct{} // holds one token while this process changes the namespace
 
@@ -180,11 +181,13 @@ func (n *namespaces) open(ctx context.Context, name string, o *opening) {
 
 // load reads a namespace, which it registers if it is new.
 func (n *namespaces) load(ctx context.Context, name string) (*space, error) {
-	id, err := n.table.resolve(ctx, name, n.now())
+	ns, err := n.table.resolve(ctx, name, n.now())
 	if err != nil {
 		return nil, err
 	}
+	id := ns.ID
 	sp := &space{name: name, id: id, writing: make(chan struct{}, 1)}
+	sp.form.Store(int32(ns.Form)) // #nosec G115 -- 1 or 2
 	all, counters, err := n.table.readCounters(ctx, id)
 	if err == nil {
 		err = counters[0].err

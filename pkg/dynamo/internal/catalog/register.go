@@ -27,18 +27,22 @@ func newNamespaceID() string {
 	}
 }
 
-// resolve returns the id of a namespace, which it registers if it is new.
+// resolve returns a namespace, which it registers if it is new.
 // Of several that register one at once all get the same id.
-func (t *table) resolve(ctx context.Context, name string, now time.Time) (string, error) {
-	id, err := t.lookup(ctx, name)
-	if err != nil || id != "" {
-		return id, err
+func (t *table) resolve(ctx context.Context, name string, now time.Time) (schema.Namespace, error) {
+	ns, err := t.lookup(ctx, name)
+	if err != nil || ns.ID != "" {
+		return ns, err
 	}
-	return t.register(ctx, name, now)
+	form, err := t.newForm(ctx)
+	if err != nil {
+		return schema.Namespace{}, fmt.Errorf("forms of namespaces in table %s: %w", t.name, err)
+	}
+	return t.register(ctx, schema.Namespace{Name: name, Form: form}, now)
 }
 
-// lookup returns the id of a namespace, "" for one that is not registered.
-func (t *table) lookup(ctx context.Context, name string) (string, error) {
+// lookup returns a namespace, the zero one where the name is not registered.
+func (t *table) lookup(ctx context.Context, name string) (schema.Namespace, error) {
 	var out *dynamodb.GetItemOutput
 	var err error
 	for try := 0; ; {
@@ -47,36 +51,52 @@ func (t *table) lookup(ctx context.Context, name string) (string, error) {
 			break
 		}
 		if err = awsdb.TranslateRead(err); !awsdb.RetryRead(ctx, t.loop, &try, err) {
-			return "", fmt.Errorf("namespace %.100q in table %s: %w", name, t.name, err)
+			return schema.Namespace{}, fmt.Errorf("namespace %.100q in table %s: %w", name, t.name, err)
 		}
 	}
 	if out.Item == nil {
-		return "", nil
+		return schema.Namespace{}, nil
 	}
-	return schema.ParseNamespaceID(t.name, schema.NamespaceKey(name), out.Item)
+	return schema.ParseNamespace(t.name, schema.NamespaceKey(name), out.Item)
+}
+
+// newForm returns the form of a new namespace: that of the last one by its key, which is the
+// last one that an upgrade reaches. So replicas of version 1 can read it where they run.
+func (t *table) newForm(ctx context.Context) (int, error) {
+	q := schema.QueryNamespaces(t.name, true)
+	q.Limit = aws.Int32(1)
+	for item, err := range t.scan(ctx, q) {
+		if err != nil {
+			return 0, err
+		}
+		last, err := t.namespaceOf(item)
+		return last.Form, err
+	}
+	return schema.FormNow, nil
 }
 
 // register puts both records of a new namespace, or finds that another
 // has just done so.
-func (t *table) register(ctx context.Context, name string, now time.Time) (string, error) {
+func (t *table) register(ctx context.Context, ns schema.Namespace, now time.Time) (schema.Namespace, error) {
+	name := ns.Name
 	for try := 0; ; {
-		id := newNamespaceID()
+		ns.ID = newNamespaceID()
 		_, err := t.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
-			schema.TransactPutNew(t.name, schema.NamespaceItem(schema.NamespaceKey(name), name, id, now)),
-			schema.TransactPutNew(t.name, schema.NamespaceItem(schema.NamespaceIDKey(id), name, id, now)),
+			schema.TransactPutNew(t.name, schema.NamespaceItem(schema.NamespaceKey(name), ns, now)),
+			schema.TransactPutNew(t.name, schema.NamespaceItem(schema.NamespaceIDKey(ns.ID), ns, now)),
 		}})
 		if err == nil {
-			return id, nil
+			return ns, nil
 		}
 		if code, item := awsdb.ReasonAt(err, 0); code == awsdb.ConditionFailed {
-			return schema.ParseNamespaceID(t.name, schema.NamespaceKey(name), item)
+			return schema.ParseNamespace(t.name, schema.NamespaceKey(name), item)
 		}
 		if code, _ := awsdb.ReasonAt(err, 1); code == awsdb.ConditionFailed {
 			continue // the id is taken: draw another
 		}
 		// One in doubt may be tried again: if it was applied, the name is taken.
 		if err = awsdb.Translate(err); !awsdb.RetryRead(ctx, t.loop, &try, err) {
-			return "", fmt.Errorf("registering namespace %.100q in table %s: %w", name, t.name, err)
+			return schema.Namespace{}, fmt.Errorf("registering namespace %.100q in table %s: %w", name, t.name, err)
 		}
 	}
 }
@@ -84,5 +104,6 @@ func (t *table) register(ctx context.Context, name string, now time.Time) (strin
 // NamespaceID returns the id of a namespace of a table, which it registers if it is new.
 func NamespaceID(ctx context.Context, client awsdb.Client, name, namespace string, now time.Time) (string, error) {
 	t := table{client: client, name: name, loop: awsdb.Goroutines{}}
-	return t.resolve(ctx, namespace, now)
+	ns, err := t.resolve(ctx, namespace, now)
+	return ns.ID, err
 }

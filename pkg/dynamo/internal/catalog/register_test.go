@@ -87,7 +87,7 @@ func TestNamespaceIsLookedUpOnce(t *testing.T) {
 		replica *Catalog
 		want    map[string]int
 	}{
-		{c, map[string]int{"GetItem": 1, "TransactWriteItems": 1, "BatchGetItem": 1}},
+		{c, map[string]int{"GetItem": 1, "Query": 1, "TransactWriteItems": 1, "BatchGetItem": 1}},
 		{c, nil},
 		{openTestCatalog(t, db, c.table.name), map[string]int{"GetItem": 1, "BatchGetItem": 1}},
 	} {

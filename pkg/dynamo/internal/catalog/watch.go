@@ -64,7 +64,7 @@ func (n *namespaces) poll(ctx context.Context) error {
 		return err
 	}
 	n.sawAll(all)
-	var failed error
+	failed := n.readForms(ctx, spaces)
 	for i, sp := range spaces {
 		failed = errors.Join(failed, n.catchUp(ctx, sp, counters[i], all))
 	}

@@ -108,9 +108,13 @@ func TestMarksAndSecretsAreReadAsWritten(t *testing.T) {
 func TestNamespacesAreReadAsWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name, id := anyName().Draw(t, "name"), rapid.StringMatching(`[A-Za-z0-9_-]{11}`).Draw(t, "id")
-		item := NamespaceItem(NamespaceKey(name), name, id, anyTime(t))
-		if got, err := ParseNamespaceID("t", NamespaceKey(name), item); err != nil || got != id {
-			t.Fatalf("id %q, %v; want %q", got, err, id)
+		ns := Namespace{Name: name, ID: id, Form: rapid.IntRange(FormOld, FormNow).Draw(t, "form"), Key: NamespaceKey(name)}
+		item := NamespaceItem(NamespaceKey(name), ns, anyTime(t))
+		if NameAttribute(name) == nil {
+			ns.Name = ""
+		}
+		if got, err := ParseNamespace("t", NamespaceKey(name), item); err != nil || got != ns {
+			t.Fatalf("%+v, %v; want %+v", got, err, ns)
 		}
 		if got := NewReader("t", NamespaceKey(name), item).Text(AttrNamespaceName); got != name {
 			t.Fatalf("name %q, want %q", got, name)
@@ -127,7 +131,7 @@ func TestCorruptRecordsOfOtherKinds(t *testing.T) {
 	counter := func(item record) error { _, err := ParseCounter("t", GenerationKey(someNS), item); return err }
 	mark := func(item record) error { _, err := ParseMark("t", MarkKey(someNS, "r"), item); return err }
 	secret := func(item record) error { _, err := ParseSecret("t", SecretKey("s"), item); return err }
-	namespace := func(item record) error { _, err := ParseNamespaceID("t", NamespaceKey("n"), item); return err }
+	namespace := func(item record) error { _, err := ParseNamespace("t", NamespaceKey("n"), item); return err }
 	list := func(elements ...types.AttributeValue) types.AttributeValue {
 		return &types.AttributeValueMemberL{Value: elements}
 	}
@@ -151,7 +155,8 @@ func TestCorruptRecordsOfOtherKinds(t *testing.T) {
 		{"mark of an empty owner", mark, MarkItem(MarkKey(someNS, "r"), limiter.Mark{Owner: "o"}), attrOwner, str("")},
 		{"secret that is text", secret, SecretKey("s").Attributes(), attrSecret, str("hush")},
 		{"secret that is short", secret, SecretKey("s").Attributes(), attrSecret, &types.AttributeValueMemberB{Value: []byte("hush")}},
-		{"namespace of another id", namespace, NamespaceItem(NamespaceKey("n"), "n", someNS, time.Unix(0, 0)), AttrNamespaceID, str("../etc")},
+		{"namespace of another id", namespace, NamespaceItem(NamespaceKey("n"), Namespace{Name: "n", ID: someNS, Form: FormNow}, time.Unix(0, 0)), AttrNamespaceID, str("../etc")},
+		{"namespace of a later form", namespace, NamespaceItem(NamespaceKey("n"), Namespace{Name: "n", ID: someNS, Form: FormNow}, time.Unix(0, 0)), AttrNamespaceForm, num("3")},
 	} {
 		if test.value == nil {
 			delete(test.item, test.attribute)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
@@ -11,7 +12,22 @@ import (
 const (
 	AttrNamespaceID   = "namespace_id"
 	AttrNamespaceName = "name"
+	AttrNamespaceForm = "form" // of the items of buckets; absent = 1
 )
+
+// Forms of the items of a namespace's buckets, see [Bucket] and [OldForm].
+const (
+	FormOld = 1 // replicas of version 1 may run: items stay in the form that they read
+	FormNow = 2
+)
+
+// Namespace is a record of the registry of namespaces.
+type Namespace struct {
+	Name string // "" where the record has it only as a part of its key
+	ID   string
+	Form int // FormOld or FormNow
+	Key  Key // of the record, where it was read
+}
 
 const (
 	idChars    = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -22,25 +38,49 @@ const (
 func IsNamespaceID(s string) bool { return len(s) == nsIDLength && strings.Trim(s, idChars) == "" }
 
 // NamespaceItem returns a record of the registry of namespaces.
-func NamespaceItem(k Key, name, id string, now time.Time) map[string]types.AttributeValue {
+func NamespaceItem(k Key, ns Namespace, now time.Time) map[string]types.AttributeValue {
 	item := k.Attributes()
-	item[AttrNamespaceID] = &types.AttributeValueMemberS{Value: id}
+	item[AttrNamespaceID] = &types.AttributeValueMemberS{Value: ns.ID}
 	item[attrCreatedAt] = NumberAttribute(now.UnixMilli())
-	if attribute := NameAttribute(name); attribute != nil {
+	if ns.Form != FormOld {
+		item[AttrNamespaceForm] = NumberAttribute(ns.Form)
+	}
+	if attribute := NameAttribute(ns.Name); attribute != nil {
 		item[AttrNamespaceName] = attribute
 	}
 	return item
 }
 
-// ParseNamespaceID reads the id of a namespace from its record.
-func ParseNamespaceID(table string, k Key, item map[string]types.AttributeValue) (string, error) {
+// ParseNamespace reads a record of the registry of namespaces.
+func ParseNamespace(table string, k Key, item map[string]types.AttributeValue) (Namespace, error) {
 	r := NewReader(table, k, item)
-	id := r.Text(AttrNamespaceID)
-	if !IsNamespaceID(id) {
-		r.Fail(AttrNamespaceID, "is %.100q; it must be %d letters, digits, '-' or '_'", id, nsIDLength)
+	ns := Namespace{Name: r.optionalText(AttrNamespaceName), ID: r.Text(AttrNamespaceID), Form: FormOld, Key: k}
+	if !IsNamespaceID(ns.ID) {
+		r.Fail(AttrNamespaceID, "is %.100q; it must be %d letters, digits, '-' or '_'", ns.ID, nsIDLength)
+	}
+	if form, found := r.Optional(AttrNamespaceForm, FormOld, FormNow); found {
+		ns.Form = int(form)
 	}
 	if r.Fault != nil {
-		return "", r.Fault
+		return Namespace{}, r.Fault
 	}
-	return id, nil
+	return ns, nil
+}
+
+// Title returns the name of a namespace that was read by its name: one that the record does
+// not have in full as it stands in the key.
+func (n *Namespace) Title() string {
+	if n.Name == "" {
+		return strings.TrimPrefix(n.Key.SK, skNamespacePrefix)
+	}
+	return n.Name
+}
+
+// RaiseForm returns the update that brings a namespace that was read to [FormNow]. It is
+// refused when the name has another id by now.
+func RaiseForm(table string, ns *Namespace) *dynamodb.UpdateItemInput {
+	e := NewExpression()
+	e.Require(AttrNamespaceID, "=", &types.AttributeValueMemberS{Value: ns.ID})
+	e.Set(AttrNamespaceForm, NumberAttribute(FormNow))
+	return e.Input(table, ns.Key)
 }

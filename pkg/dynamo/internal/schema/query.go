@@ -68,6 +68,14 @@ func QueryEntityLimits(table, ns, entity string) *dynamodb.QueryInput {
 	return query(table, "", AttrPK, entityPK(ns, entity), AttrSK, skConfigPrefix)
 }
 
+// QueryNamespaces finds the records of all namespaces by name, in order of their keys, or in
+// the order against it.
+func QueryNamespaces(table string, backward bool) *dynamodb.QueryInput {
+	q := query(table, "", AttrPK, systemPK(RegistryNS), AttrSK, skNamespacePrefix)
+	q.ScanIndexForward = aws.Bool(!backward)
+	return q
+}
+
 // QueryChanges finds the records of the changes of the generations from first to last.
 func QueryChanges(table, ns string, first, last uint64) *dynamodb.QueryInput {
 	q := query(table, "", AttrPK, systemPK(ns), "", "")
