@@ -111,7 +111,7 @@ func (l keeper) tidy(now time.Time) (f *flight, waits bool) {
 		t.todo = nil
 		return nil, false
 	}
-	moving := v.state.Shard.Moving
+	moving := v.state.Shard.Moving && !v.old() // its replicas finish it
 	busy := t.load.busy && plan.Splits(v.state)
 	switch {
 	case v.clock.Doubtful || !moving && !busy && len(t.todo) == 0:
@@ -161,9 +161,14 @@ func (l keeper) finish(now time.Time) *flight {
 // do does a task of an item that is known.
 func (l keeper) do(t task, now time.Time) *flight {
 	v := &l.view
+	switch {
+	case t.Chore == Look:
+		return l.sender.read(now)
+	case v.old():
+		return l.convert(t, now)
+	}
 	switch t.Chore {
 	case Look:
-		return l.sender.read(now)
 	case Retire:
 		if v.state.Shard.Index < max(v.state.Shard.Level/2, 1) || now.Sub(l.tasks.load.quiet) < l.host.cfg.Quiet {
 			return nil

@@ -68,6 +68,9 @@ func (l sender) land(f *flight) {
 func (l sender) arrived(f *flight, image *schema.Bucket, refused bool, now time.Time) {
 	l.land(f)
 	l.saw(image, f, now)
+	if f.write != nil && !f.once {
+		l.olds.wrote(!refused)
+	}
 	switch {
 	case f.write == nil:
 	case f.once:

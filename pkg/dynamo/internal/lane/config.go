@@ -29,7 +29,7 @@ type Sight struct {
 	Quiet time.Time // since when the item has been used little
 }
 
-// Config is what the lanes of a process share. All fields but Clock, Leases and Seen must be set.
+// Config is what the lanes of a process share. All fields but Clock, Leases, Form and Seen must be set.
 type Config struct {
 	Client     awsdb.Client // guarded by a breaker; it never retries
 	Table      string
@@ -43,6 +43,9 @@ type Config struct {
 	Quiet      time.Duration    // how long a shard must be used little before it is merged
 	Leases     bool             // tokens may be leased
 	Logger     *slog.Logger
+	// Form returns the form of the items of a namespace, by its name: schema.FormOld or
+	// schema.FormNow; nil = FormNow.
+	Form func(namespace string) int
 	// Seen is told of each state of an item that is newer than the last. It is called
 	// under the lane's lock, and must not call the lane; nil = nothing is told.
 	Seen func(site *Site, index int, s Sight)

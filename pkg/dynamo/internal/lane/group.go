@@ -37,6 +37,7 @@ func (l planner) newGroup(now time.Time) *group {
 		base = schema.NewBucket(limits, generation, l.view.now)
 	}
 	g := &group{lane: l.Lane, now: now, stage: plan.NewStage(base, l.view.now, l.options(now))}
+	g.reap()
 	if base.Exists() {
 		l.bring(g, base, limits, generation)
 	}
@@ -76,7 +77,7 @@ func (l planner) bring(g *group, base *schema.Bucket, limits *limiter.Limits, ge
 
 // options returns how commuting writes are made.
 func (l planner) options(now time.Time) plan.Options {
-	o := plan.Options{Doubtful: l.view.clock.Doubtful}
+	o := plan.Options{Doubtful: l.view.clock.Doubtful, Form: l.form()}
 	if l.replicas(now) == 1 {
 		return o // what other writes of this lane do is known
 	}

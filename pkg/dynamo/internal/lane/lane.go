@@ -38,6 +38,7 @@ type Lane struct {
 	out     []*flight // messages under way, in order of sending
 	pace    pace
 	peers   peers
+	olds    olds
 	held    held
 	tasks   tasks
 	unpaid  int64     // write units of refused writes that the item has not counted

@@ -12,7 +12,7 @@ import (
 func (l lessee) tend(now time.Time) (f *flight, waits bool) {
 	h, v := &l.held, &l.view
 	defer l.list()
-	if v.state == nil || v.clock.Doubtful {
+	if v.state == nil || v.old() || v.clock.Doubtful {
 		return nil, false
 	}
 	if now.Before(h.rest) {

@@ -78,7 +78,7 @@ func (l lessee) leases(r *Request) bool {
 			h.holder.Tune(r.Policy, float64(l.pace.roundTrip().Microseconds())/1000)
 		}
 	}
-	if !l.host.cfg.Leases || v.state == nil || v.clock.Doubtful {
+	if !l.host.cfg.Leases || v.state == nil || v.old() || v.clock.Doubtful {
 		return false
 	}
 	if h.holder != nil && h.hash != v.state.Version.Hash && !h.holds() {

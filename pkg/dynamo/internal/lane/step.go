@@ -41,7 +41,9 @@ func (l *Lane) step(now time.Time) (f *flight, left *departure) {
 		return f, nil
 	}
 	if len(l.queue) > 0 && !l.paced(now) {
-		f = l.plan(now)
+		if f = l.planner.turn(now); f == nil {
+			f = l.plan(now)
+		}
 	}
 	l.queue = append(held, l.queue...)
 	return f, nil

@@ -109,6 +109,7 @@ func (l *Lane) saw(image *schema.Bucket, f *flight, now time.Time) {
 	l.peers.observe(ids[:], now)
 	l.reckon()
 	l.lessee.sawLease(now)
+	l.olds.saw(image, l.host.clocks(now).Mono)
 	if image != nil {
 		l.tasks.load.observe(now, image.Shard.Epoch, image.Shard.Units, l.host.cfg.ShardUnits)
 		l.tasks.made = l.tasks.made && image.Shard.Moving

@@ -59,8 +59,9 @@ func (s *Stage) oldBalance(b *schema.Balance) tokenbucket.Bucket {
 	return bucket
 }
 
-// convert brings a state of form 1 into form 2. The ids of its last writes go: conditions on
-// them are those of writes of version 1, which the new epoch ends.
+// convert brings a state of form 1 into form 2. Ids of version 1 go: conditions on them are
+// those of writes of version 1, which the new epoch ends. Others tell of writes whose reply
+// was lost.
 func (s *Stage) convert(after *schema.Bucket) {
 	if after.Shard.Moving {
 		for i := range after.Balances {
@@ -71,7 +72,21 @@ func (s *Stage) convert(after *schema.Bucket) {
 		after.MovedAt = s.now
 	}
 	after.Old = nil
-	after.Slots, after.Booked = [schema.SlotCount]schema.WriteID{}, [schema.SlotCount]schema.WriteID{}
+	for i := range schema.SlotCount {
+		if after.Slots[i].Old() {
+			after.Slots[i] = ""
+		}
+		if after.Booked[i].Old() {
+			after.Booked[i] = ""
+		}
+	}
+}
+
+// Turn returns the write that asks replicas of version 1 to let another one pass: they wait
+// once for each id that they see. It changes nothing else, and lands on any state of the
+// epoch. The reply shows the item.
+func Turn(state *schema.Bucket, id ID, units int64) *Write {
+	return &Write{ID: id, base: state, after: state, units: max(units, 1), turn: true}
 }
 
 // Reform brings an item of form 1 into form 2 by the write, where Options.Form and its

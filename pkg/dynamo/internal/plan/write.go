@@ -34,6 +34,7 @@ type Write struct {
 	stage *Stage      // whose requests it decides; nil = none
 	lease *LeaseWrite // that it carries out; nil = none
 	named bool        // it leaves its id on the item
+	turn  bool        // it asks for a turn, and does nothing else
 }
 
 // usage is the consumption of a limit that a write counts, in millitokens.
@@ -156,9 +157,12 @@ func (w *Write) Put(table string, item map[string]types.AttributeValue) *dynamod
 func (w *Write) Update(table string, k schema.Key) *dynamodb.UpdateItemInput {
 	e := schema.NewExpression()
 	e.Require(schema.AttrEpoch, "=", schema.NumberAttribute(w.base.Shard.Epoch))
-	if w.exact {
+	switch {
+	case w.turn:
+		e.Set(schema.AttrTurn, w.Write.OldAttribute())
+	case w.exact:
 		w.replace(e)
-	} else {
+	default:
 		w.add(e)
 	}
 	e.Add(schema.AttrUnits, w.units)

@@ -119,15 +119,27 @@ func isOldState(attr string) bool {
 const oldNumberBase = 36
 
 // oldID returns the id of a write as form 1 has it: what stands before the colon names the
-// replica. An id that was read from an item of form 1 stays as it is.
+// replica. An id of version 1 stays as it was read.
 func (w WriteID) oldID() string {
-	if strings.Contains(string(w), ":") {
-		return string(w)
+	if w.Old() {
+		return strings.TrimRight(string(w), oldPadding)
 	}
 	return fmt.Sprintf("%08x:%s", w.Replica(), strconv.FormatUint(w.Number(), oldNumberBase))
 }
 
-// readOldID undoes oldID. An id of version 1 becomes one of the same bytes.
+// oldPadding makes an id of version 1 longer than all of this one.
+const oldPadding = "\x00"
+
+// Old reports whether the id was read from an item of form 1, and is of a replica of
+// version 1.
+func (w WriteID) Old() bool { return len(w) > maxWriteID }
+
+// OldAttribute returns the id as an attribute of form 1.
+func (w WriteID) OldAttribute() types.AttributeValue {
+	return &types.AttributeValueMemberS{Value: w.oldID()}
+}
+
+// readOldID undoes oldID. An id of version 1 becomes one of the same bytes, padded.
 func readOldID(text string) WriteID {
 	replica, number, found := strings.Cut(text, ":")
 	if r, err := strconv.ParseUint(replica, 16, 32); found && err == nil && len(replica) == 8 {
@@ -136,5 +148,5 @@ func readOldID(text string) WriteID {
 			return id
 		}
 	}
-	return WriteID(text)
+	return WriteID(text + strings.Repeat(oldPadding, max(0, maxWriteID+1-len(text))))
 }

@@ -38,7 +38,7 @@ func (b *Bucket) oldAttributes() map[string]types.AttributeValue {
 
 func (a attributes) oldID(attr string, id WriteID) {
 	if id != "" {
-		a[attr] = &types.AttributeValueMemberS{Value: id.oldID()}
+		a[attr] = id.OldAttribute()
 	}
 }
 
