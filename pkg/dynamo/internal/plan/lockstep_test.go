@@ -95,8 +95,8 @@ func (s *lockstep) checkForm() {
 	if err != nil {
 		s.Fatalf("%v", err)
 	}
-	if old := s.state.Old != nil; s.state.Exists() && old != (s.form == 1) && !(old && len(out.Item) > 0) {
-		s.Fatalf("the state has form 1: %t, in a namespace of form %d", old, s.form)
+	if s.form == 1 && len(out.Item) > 0 && s.state.Old == nil {
+		s.Fatalf("an item of a namespace of form 1 has form 2")
 	}
 	for attr := range out.Item {
 		switch attr {

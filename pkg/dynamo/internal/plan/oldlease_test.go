@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"context"
+	"maps"
 	"strconv"
 	"testing"
 
@@ -22,14 +23,12 @@ func putLeased(t *testing.T, w *world, limits *limiter.Limits) *schema.Bucket {
 		return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 	}
 	item := schema.NewBucketItem("ns1", w.bucket, 0)
-	for name, v := range map[string]types.AttributeValue{
+	maps.Copy(item, map[string]types.AttributeValue{
 		"rf": number(epoch), "cv": schema.NumberAttribute(limits.Hash()), "cg": number(3), "lvl": number(1), "ep": number(epoch - 5000), "wcu": number(41),
 		"lt": number(epoch), "lw3": text("ABCDEFGHI:1z0k"), "lc3": text("ABCDEFGHI:1y77"), "wt": text("KLMNOPQRS:3aa"),
 		"b_x_tk": number(25_000), "b_x_rm": number(17), "b_x_cp": number(100_000), "b_x_ra": number(60_000), "b_x_rp": number(60_000), "b_x_tc": number(75_000),
 		"b_x_h": number(60_000), "ls_ABCDEFGHI": text("1k8 x=" + strconv.FormatInt(40_000, 36)), "ls_KLMNOPQRS": text("2aa x=" + strconv.FormatInt(20_000, 36)),
-	} {
-		item[name] = v
-	}
+	})
 	if _, err := w.db.PutItem(context.Background(), &dynamodb.PutItemInput{TableName: aws.String(tableName), Item: item}); err != nil {
 		t.Fatalf("%v", err)
 	}

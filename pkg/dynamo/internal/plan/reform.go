@@ -158,8 +158,8 @@ func (w *Write) uncounted() []string {
 	return attrs
 }
 
-// carryBucket returns what a limit has under other numbers. What is out on leases of form 1
-// counts as if it were there.
+// carryBucket returns the balance of a limit under other numbers. Tokens out on leases of
+// form 1 count as if they were there.
 func carryBucket(old, to *schema.Balance, now int64) tokenbucket.Bucket {
 	whole := bucketAt(old, now)
 	whole.Tokens += old.Leased
@@ -176,7 +176,8 @@ func beginEmpty(b *schema.Bucket, to *schema.Balance, now int64) tokenbucket.Buc
 	return empty
 }
 
-// oldLeasedOf returns what is out on leases of form 1 of a limit that the item has forgotten.
+// oldLeasedOf returns the millitokens out on leases of form 1 of a limit that the item has
+// forgotten.
 func oldLeasedOf(b *schema.Bucket, limit string) int64 {
 	if b.Old == nil {
 		return 0

@@ -142,7 +142,7 @@ func (r *bucketReader) balance(limit string) Balance {
 	return b
 }
 
-// numbers reads what a limit has in both forms.
+// numbers reads the numbers of a limit that both forms have.
 func (r *bucketReader) numbers(limit string) Balance {
 	attr := func(suffix string) string { return LimitAttr(limit, suffix) }
 	b := Balance{

@@ -10,8 +10,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// OldForm is what the item of a bucket has in form 1, beside the state that both forms
-// have. Such an item has attribute rf, and no n. It is never changed.
+// OldForm is the part of a state that only the item of a bucket in form 1 has. Such an item has attribute rf, and no n. It is never changed.
 //
 // Attributes of form 1 that form 2 has not, or has differently:
 //
@@ -60,7 +59,7 @@ type OldLease struct {
 	Amounts []OldAmount
 }
 
-// OldAmount is what a lease has of one limit.
+// OldAmount is an amount of one limit on a lease.
 type OldAmount struct {
 	Limit       string
 	Millitokens int64
@@ -118,8 +117,8 @@ func isOldState(attr string) bool {
 // oldNumberBase is the base of the numbers in ids of writes, as version 1 reads them.
 const oldNumberBase = 36
 
-// oldID returns the id of a write as form 1 has it: what stands before the colon names the
-// replica. An id of version 1 stays as it was read.
+// oldID returns the id of a write as form 1 has it: the text before the colon names
+// the replica. An id of version 1 stays as it was read.
 func (w WriteID) oldID() string {
 	if w.Old() {
 		return strings.TrimRight(string(w), oldPadding)

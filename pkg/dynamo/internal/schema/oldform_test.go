@@ -32,8 +32,20 @@ func TestOldLeaseTextIsReadAsWritten(t *testing.T) {
 		text string
 		ok   bool
 	}{
-		{"1k8 x=uv4", true}, {"1k8 a=1 b=zz", true}, {"1k8", false}, {"1k8 ", false}, {" x=1", false}, {"1k8 x=0", false}, {"1k8 x=-1", false},
-		{"1k8 x=UV4", false}, {"1k8 x=+1", false}, {"1k8 x=01", false}, {"1k8 b=1 a=1", false}, {"1k8 a=1 a=1", false}, {"1k8 a=1 ", false}, {"1k8 =1", false},
+		{"1k8 x=uv4", true},
+		{"1k8 a=1 b=zz", true},
+		{"1k8", false},
+		{"1k8 ", false},
+		{" x=1", false},
+		{"1k8 x=0", false},
+		{"1k8 x=-1", false},
+		{"1k8 x=UV4", false},
+		{"1k8 x=+1", false},
+		{"1k8 x=01", false},
+		{"1k8 b=1 a=1", false},
+		{"1k8 a=1 a=1", false},
+		{"1k8 a=1 ", false},
+		{"1k8 =1", false},
 		{"1k8 a=" + strings.Repeat("z", 13), false},
 	} {
 		if l, ok := parseOldLease("R", test.text); ok != test.ok || ok && l.Text != test.text {

@@ -20,7 +20,7 @@ func (l *OldLease) text(id string) string {
 	return b.String()
 }
 
-// parseOldLease reads the text of a slot. It takes only what version 1 writes.
+// parseOldLease reads the text of a slot. Any other text than version 1 writes is refused.
 func parseOldLease(replica, text string) (l OldLease, ok bool) {
 	id, rest, found := strings.Cut(text, " ")
 	if !found || id == "" || replica == "" {
@@ -56,7 +56,7 @@ func (r *oldReader) lease(attr string) {
 	r.old.Leases = append(r.old.Leases, l)
 }
 
-// leased requires of the slots that what they hold is counted as out on lease. A limit
+// leased requires that the tokens of all slots are counted as out on lease. A limit
 // without a balance was forgotten.
 func (r *oldReader) leased() {
 	slices.SortFunc(r.old.Leases, func(x, y OldLease) int { return strings.Compare(x.Replica, y.Replica) })

@@ -51,7 +51,7 @@ func parseOld(table string, k Key, item map[string]types.AttributeValue, known *
 	return b, nil
 }
 
-// keep keeps what a write may change.
+// keep keeps the attributes that a write may change.
 func (r *oldReader) keep() {
 	r.old.Item = make(map[string]types.AttributeValue, len(r.Item))
 	for attr, v := range r.Item {
