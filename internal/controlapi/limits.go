@@ -146,7 +146,7 @@ func sameLimits(body *api.Limits, ref limiter.Ref) error {
 	return nil
 }
 
-// recordOf returns what limits of a body say.
+// recordOf returns the record that a body describes.
 func recordOf(body *api.Limits) (limiter.Record, error) {
 	var r limiter.Record
 	switch body.OnUnavailable {
@@ -173,7 +173,7 @@ func recordOf(body *api.Limits) (limiter.Record, error) {
 	return r, err
 }
 
-// limitOf returns what one limit of a body says.
+// limitOf returns the limit that a body describes.
 func limitOf(name string, in api.Limit) (limiter.Limit, error) {
 	if err := limiter.ValidateLimitName(name); err != nil {
 		return limiter.Limit{}, err

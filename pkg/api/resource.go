@@ -52,7 +52,7 @@ type Change[V any] struct {
 	After  *V     `json:"after,omitempty"`   // absent = there is none
 }
 
-// Result is what a change did.
+// Result is the effect of a change.
 type Result string
 
 // The results of changes.
@@ -78,7 +78,7 @@ type AuditEvent struct {
 	After     json.RawMessage `json:"after,omitempty"`
 }
 
-// Status is what a service says of itself.
+// Status is the version and the store of a service, and the principal of the request.
 type Status struct {
 	Version   string       `json:"version"`
 	Principal string       `json:"principal"` // of the request
@@ -87,7 +87,7 @@ type Status struct {
 	Can       Capabilities `json:"can"`
 }
 
-// Capabilities say what the store of a service keeps, beyond entities and limits.
+// Capabilities are the abilities of a store, beyond entities and limits.
 type Capabilities struct {
 	Audit   bool `json:"audit"`
 	Usage   bool `json:"usage"`

@@ -74,7 +74,7 @@ func Each[V any](list func(Page) (*api.List[V], error)) iter.Seq2[V, error] {
 	}
 }
 
-// Status returns what the service says of itself.
+// Status returns version and store of the service, and the principal of the request.
 func (c *Client) Status(ctx context.Context) (*api.Status, error) {
 	return send[api.Status](ctx, c, http.MethodGet, "/v1/status", nil, nil, Options{})
 }

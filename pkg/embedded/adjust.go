@@ -115,7 +115,7 @@ func (t *adjustment) look(now int64) (out limiter.Adjusted, err error) {
 	return out, err
 }
 
-// spends returns what the adjustment gives to and takes from the limits of a bucket.
+// spends returns the charges and refunds of the limits of a bucket.
 func (t *adjustment) spends(b *bucket, now int64) ([]limiter.Spend, error) {
 	var all []limiter.Spend
 	for i := range b.limits.Len() {
@@ -148,8 +148,8 @@ func (t *adjustment) spends(b *bucket, now int64) ([]limiter.Spend, error) {
 	return all, nil
 }
 
-// try makes the adjustment, unless the file does not cover it yet. Then, and after it, wait is
-// what to wait for.
+// try makes the adjustment, unless the file does not cover it yet. In both cases wait is the
+// commit to wait for, nil for none.
 func (t *adjustment) try(now int64, out *limiter.Adjusted) (done bool, wait *batch, err error) {
 	sh := t.shard()
 	sh.mu.Lock()
@@ -176,7 +176,7 @@ func (t *adjustment) try(now int64, out *limiter.Adjusted) (done bool, wait *bat
 	return true, wait, nil
 }
 
-// account is finish with a file: what is taken must be covered, and none of it is usage.
+// account is finish with a file: the file must cover the tokens that are taken. None is usage.
 func (t *adjustment) account(sh *shard, b *bucket, op *limiter.Op, now int64) (wait *batch, done bool) {
 	if b.block == nil {
 		b.block = storedBlock(b.limits, now)
@@ -202,7 +202,7 @@ func (t *adjustment) account(sh *shard, b *bucket, op *limiter.Op, now int64) (w
 	return t.store.disk.want(sh, t.hash, b), true
 }
 
-// renew forgets what a reset bucket remembers beside its balances.
+// renew forgets the use that a reset bucket remembers beside its balances.
 func (t *adjustment) renew(b *bucket, now int64) {
 	for i := range b.limits.Len() {
 		if name := b.limits.At(i).Name; !b.limits.Unlimited(i) && (t.Limit == "" || t.Limit == name) {

@@ -17,8 +17,8 @@ type Buckets interface {
 	ListBuckets(ctx context.Context, now time.Time, namespace string, f BucketFilter, p Page) (PageOf[BucketState], error)
 
 	// AdjustBucket changes balances of one bucket, and leaves an audit event where the store
-	// keeps them. It refuses with [ErrInvalid] what [Adjustment.Check] refuses, and a limit
-	// that the bucket does not hold. Decisions that begin after it see the change. After
+	// keeps them. It refuses with [ErrInvalid] each adjustment that
+	// [Adjustment.Check] refuses, and a limit that the bucket does not hold. Decisions that begin after it see the change. After
 	// [ErrUncertain] or [ErrUnavailable] an adjustment with a Once may be repeated, and is made
 	// at most once; it may have been given up.
 	AdjustBucket(ctx context.Context, now time.Time, a Adjustment) (Adjusted, error)
