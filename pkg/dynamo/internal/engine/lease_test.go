@@ -119,10 +119,13 @@ func TestALargeRequestGetsAllThatIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, newTable(t), leased)
 		defer closing(t, e)
-		o := op(t, "e", limiter.PerSecond("l", 1000), limiter.Spend{Take: tokens(1)})
-		warm(t, e, time.Second, o)
-		time.Sleep(20 * time.Millisecond)
-		mustTake(t, e, true, op(t, "e", limiter.PerSecond("l", 1000), limiter.Spend{Take: tokens(900)}))
-		mustTake(t, e, false, op(t, "e", limiter.PerSecond("l", 1000), limiter.Spend{Take: tokens(900)}))
+		l := limiter.PerSecond("l", 4000)
+		warm(t, e, time.Second, op(t, "e", l, limiter.Spend{Take: tokens(1)}))
+		large := op(t, "e", l, limiter.Spend{Take: tokens(3000)})
+		mustTake(t, e, true, large)
+		mustTake(t, e, false, large)
+		if got := e.Stats(); got.Leases != 1 {
+			t.Errorf("%d leases, want 1", got.Leases)
+		}
 	})
 }
