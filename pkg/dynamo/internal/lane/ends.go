@@ -21,7 +21,7 @@ func (l closer) applied(f *flight, image *schema.Bucket, now time.Time) {
 	l.unpaid = 0
 	for _, r := range f.actors {
 		back := r.undo
-		l.decided(r)
+		l.byCentre(r)
 		if back {
 			l.owe(r, r.Undo(), now)
 		}
@@ -233,6 +233,21 @@ func (l closer) expire(now time.Time) {
 			l.queue = append(l.queue, r)
 		}
 	}
+}
+
+// byCentre ends a request that the item decided. What it is told is left includes what the
+// lane holds on lease.
+func (l closer) byCentre(r *Request) {
+	if h := &l.held; r.Wait != nil && h.holder != nil && h.holder.State().Serves() && r.Under != nil && r.Under.Hash() == h.hash {
+		for i := range r.Spends {
+			sp := &r.Spends[i]
+			if k := h.of(sp.Limit); sp.Held && k >= 0 {
+				rest := h.holder.Report(k, l.view.now, 0, true).Tokens - l.view.quick.Tokens(h.index[k], l.view.now)
+				sp.Left.Tokens = min(sp.Left.Tokens+max(rest, 0), r.Under.Params(h.index[k]).Capacity)
+			}
+		}
+	}
+	l.decided(r)
 }
 
 // decided ends a request that no write was needed for.

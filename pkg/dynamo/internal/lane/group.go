@@ -214,7 +214,7 @@ func (g *group) answer(r *Request) bool {
 			return false
 		}
 	}
-	g.lane.closer.decided(r)
+	g.lane.closer.byCentre(r)
 	return true
 }
 
@@ -256,7 +256,7 @@ func (g *group) deny(r *Request, limit string) bool {
 			sp.Left.Tokens = min(sp.Left.Tokens, g.share.left(limit))
 		}
 	}
-	g.lane.closer.decided(r)
+	g.lane.closer.byCentre(r)
 	return true
 }
 
