@@ -79,11 +79,11 @@ torture: $(DYNAMODB) ## Run the long form of the tests of a fleet, millions of d
 # Not by go test, which would print how far it is only with the results.
 .PHONY: simulate
 simulate: mutants ## Take each rule of the store away, then simulate SEEDS (1000) fleets on the DynamoDB store, millions of decisions amid faults; a violation comes with the command that shows it again
-	@$(GO) test -c -o bin/simulate ./pkg/dynamo
-	@cd pkg/dynamo && ../../bin/simulate -test.run '^TestSimulate$$' -test.v -test.timeout 0 -seeds $(SEEDS)
+	@$(GO) test -c -o bin/simulate ./pkg/dynamo/internal/fleetsim
+	@bin/simulate -test.run '^TestSimulate$$' -test.v -test.timeout 0 -seeds $(SEEDS)
 
 .PHONY: mutants
-mutants: ## Take the rules of the DynamoDB store away, one at a time: a simulation or a test must miss each
+mutants: ## Take the rules of the DynamoDB store away, one at a time: a test or a simulation must fail without each
 	$(GO) test -tags mutants -count=1 -timeout 30m ./test/mutants
 
 .PHONY: model

@@ -126,7 +126,7 @@ func (f *fleet) drawSize() {
 		f.median = 20e6
 	}
 	f.span = []int64{1, 4, 12, 30}[f.r.IntN(4)] * second
-	calls := []int64{1500, 5000, 15_000, 30_000}[f.r.IntN(4)]
+	calls := []int64{1500, 5000, 20_000, 50_000}[f.r.IntN(4)]
 	if f.on.few {
 		calls = 1500
 	}
