@@ -162,8 +162,7 @@ func (g *group) include(r *Request) {
 		}
 		g.pending = true
 	case plan.Waits:
-		if r.doubts++; r.doubts > awsdb.JumpReplies {
-			g.lane.closer.fail(r, fmt.Errorf("%w: the clock of this machine may be off by %v; it must be set right, or DynamoDB's must", limiter.ErrUnavailable, g.lane.view.clock.Uncertainty), g.now)
+		if g.doubts(r) {
 			return
 		}
 	case plan.Denied, plan.Passed:
@@ -210,11 +209,19 @@ func (g *group) answer(r *Request) bool {
 		g.stage.Weigh(r.Request)
 	}
 	if !r.Admitted && v.clock.Doubtful {
-		if r.doubts++; r.doubts <= awsdb.JumpReplies {
-			return false
-		}
+		return g.doubts(r)
 	}
 	g.lane.closer.byCentre(r)
+	return true
+}
+
+// doubts ends a request that has waited in vain for the time to be known. It reports false
+// for one that goes on waiting.
+func (g *group) doubts(r *Request) bool {
+	if r.doubts++; r.doubts <= awsdb.JumpReplies {
+		return false
+	}
+	g.lane.closer.fail(r, fmt.Errorf("%w: the clock of this machine may be off by %v; it must be set right, or DynamoDB's must", limiter.ErrUnavailable, g.lane.view.clock.Uncertainty), g.now)
 	return true
 }
 
