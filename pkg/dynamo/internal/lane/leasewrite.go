@@ -39,7 +39,7 @@ func (l lessee) ask(now time.Time, dead uint32, reaps bool) (*flight, bool) {
 	if l.host.closing.Load() && h.holder != nil {
 		h.holder.Recall()
 	}
-	if len(l.queue) == 0 {
+	if len(l.queue) == 0 && h.holds() { // no call tells the time
 		v.advance(l.host.cfg.Clock.Correct(l.host.cfg.Clock.Steady(now)).UnixMilli())
 	}
 	var p *lease.Plan
