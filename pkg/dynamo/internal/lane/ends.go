@@ -34,9 +34,9 @@ func (l closer) again(f *flight, open bool) {
 	l.unpaid += l.sender.units()
 	var wait []*Request
 	for _, r := range f.actors {
-		takes := open && r.claim != detached && r.Takes()
+		takes := open && r.Takes()
 		r.unsure = r.unsure || takes
-		if takes && (r.claim == awaited || !r.Keep) {
+		if takes && (r.claim != left || !r.Keep) {
 			l.host.lost(r, errDropped)
 		}
 		if r.phase = queued; l.stays(r) {

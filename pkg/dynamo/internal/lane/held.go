@@ -22,9 +22,11 @@ type held struct {
 	watch    lease.Watch
 	sequence uint16 // of the last lease write of this replica on the item
 	policy   limiter.LeasePolicy
-	asked    int64 // time of the plan of the last lease write
-	unknown  bool  // a lease write has no reply: the item is to be read
-	listed   bool  // among the lanes that hold something
+	asked    int64     // time of the plan of the last lease write
+	issued   [8]uint16 // sequence numbers of the last lease writes
+	writes   int       // lease writes so far
+	unknown  bool      // a lease write has no reply: the item is to be read
+	listed   bool      // among the lanes that hold something
 }
 
 // begin makes a holder for the limits of a state.
@@ -47,6 +49,18 @@ func (h *held) end() {
 		h.sequence = h.holder.Sequence()
 	}
 	h.holder = nil
+}
+
+// issue notes that a lease write with a sequence number leaves.
+func (h *held) issue(sequence uint16) {
+	h.issued[h.writes%len(h.issued)] = sequence
+	h.writes++
+}
+
+// copied reports whether another process wrote a lease under the number of this one: a slot
+// holds one of the last lease writes of its replica, or a later one.
+func (h *held) copied(own *schema.Lease) bool {
+	return own != nil && own.Rate+own.Room > 0 && !slices.Contains(h.issued[:min(h.writes, len(h.issued))], own.Sequence)
 }
 
 // holds reports whether there is a lease, or may be.

@@ -63,6 +63,7 @@ func newLane(s *Lanes, site *Site, index int, key schema.Key) *Lane {
 	l := &Lane{host: s, site: *site, key: key, index: index, order: s.table.created.Add(1), view: view{now: schema.MinTime}}
 	l.sender, l.closer, l.lessee = sender{l}, closer{l}, lessee{l}
 	l.keeper, l.planner, l.estimator = keeper{l}, planner{l}, estimator{l}
+	l.held.sequence = uint16(s.cfg.Loop.Draw(1 << 16)) // #nosec G115 -- in range
 	return l
 }
 

@@ -57,6 +57,7 @@ func (l lessee) ask(now time.Time, dead uint32, reaps bool) (*flight, bool) {
 	}
 	stage := plan.NewStage(v.state, at, plan.Options{})
 	if p != nil {
+		h.issue(p.Slot.Seq)
 		if p.Create || stage.Lease(h.write(p, v.state, l.host.self.replica())) != nil {
 			h.holder.Failed(v.now, p, false)
 			l.wakeLease(now)

@@ -96,6 +96,9 @@ func (l *Lane) saw(image *schema.Bucket, f *flight, now time.Time) {
 	if image != nil {
 		v.quick = plan.At(image, 0)
 		l.host.self.unmask(image)
+		if self := l.host.self.replica(); l.held.copied(image.Lease(self)) {
+			l.host.self.rename(self)
+		}
 		self := l.host.self.replica()
 		for i, id := range image.Slots {
 			if booked := image.Booked[i]; booked != "" && booked.Replica() != self {

@@ -59,8 +59,12 @@ func (d *duties) begin(p *Plan, kind Kind) {
 	if d.known.view.HasOwn {
 		p.OldRate, p.OldRoom = d.known.view.Own.Rate, d.known.view.Own.Room
 	}
-	p.Slot = Slot{Seq: d.seq + 1, At: encodeAt(p.Now)}
+	p.Slot = Slot{Seq: d.seq + 1 + uint16(p.draw*seqSalt), At: encodeAt(p.Now)}
 }
+
+// seqSalt is how far apart two sequence numbers in a row are at most: by chance, so that a
+// copy of the machine goes on by other numbers.
+const seqSalt = 256
 
 // planShare plans a grant or a renewal.
 func (d *duties) planShare(p *Plan, kind Kind) bool {
