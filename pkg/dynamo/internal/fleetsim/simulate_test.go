@@ -19,11 +19,9 @@ import (
 )
 
 var (
-	oneSeed   = flag.Int64("seed", -1, "TestSimulate: run the fleet of this seed only")
 	manySeeds = flag.Int64("seeds", 0, "TestSimulate: run the fleets of so many seeds, and print how far it is")
 	fromSeed  = flag.Int64("from", 0, "TestSimulate: the first seed")
 	only      = flag.String("only", "", "TestSimulate: the features that runs have, and no others, such as leases,lost")
-	traced    = flag.Bool("trace", false, "TestSimulate: with -seed, print each message and each decision")
 	without   = flag.String("without", "", "TestSimulate: features that no run has")
 )
 

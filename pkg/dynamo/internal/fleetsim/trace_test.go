@@ -2,6 +2,7 @@ package fleetsim_test
 
 import (
 	"encoding/hex"
+	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+)
+
+var (
+	oneSeed = flag.Int64("seed", -1, "TestSimulate: run the fleet of this seed only")
+	traced  = flag.Bool("trace", false, "TestSimulate: with -seed, print each message and each decision")
 )
 
 // tracef prints what happens, if it was asked for.
