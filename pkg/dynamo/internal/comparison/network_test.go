@@ -64,15 +64,14 @@ func text(v types.AttributeValue) string {
 	return s.Value
 }
 
-// hottest returns the writes of the item with the most.
-func (t *tally) hottest() int64 {
+// sum returns all writes, those that were refused, and the writes of the item with the most.
+func (t *tally) sum() (writes, refused, hottest int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	most := int64(0)
 	for _, n := range t.items {
-		most = max(most, n)
+		hottest = max(hottest, n)
 	}
-	return most
+	return t.writes, t.refused, hottest
 }
 
 // reset counts from 0.

@@ -129,10 +129,8 @@ func (r *run) ask(ctx context.Context, ask take, c call) {
 // result is what the run has come to.
 func (r *run) result(t *testing.T) comparison.Result {
 	t.Helper()
-	res := comparison.Result{
-		Scenario: r.name, Mode: r.mode, Load: r.load.lasts(), Decisions: int64(len(r.calls)),
-		Writes: r.writes.writes, Refused: r.writes.refused, Hottest: r.writes.hottest(),
-	}
+	res := comparison.Result{Scenario: r.name, Mode: r.mode, Load: r.load.lasts(), Decisions: int64(len(r.calls))}
+	res.Writes, res.Refused, res.Hottest = r.writes.sum()
 	took := make([]time.Duration, 0, len(r.calls))
 	var admitted int64
 	for i := range r.calls {
