@@ -16,16 +16,7 @@ func (s *Store) PutEntity(ctx context.Context, now time.Time, namespace string, 
 	ref := limiter.EntityRef(e.ID)
 	var stored limiter.Entity
 	err := s.change(ctx, namespace, func(c *edit) error {
-		done, err := c.amend(now, ref, func(before limiter.Record) (limiter.Record, error) {
-			version := uint64(0)
-			if before.Entity != nil {
-				version = before.Entity.Version
-			}
-			if e.Version != version {
-				return limiter.Record{}, fmt.Errorf("%w: entity %.100q has version %d, not %d", limiter.ErrConflict, e.ID, version, e.Version)
-			}
-			return limiter.Record{Entity: &e}, nil
-		})
+		done, err := c.amend(now, ref, limiter.ReplaceEntity(e))
 		if err == nil {
 			stored = *done.After.Entity
 		}
@@ -45,11 +36,12 @@ func (s *Store) DeleteEntity(ctx context.Context, namespace, id string) error {
 
 // PutLimits implements limiter.Store.
 func (s *Store) PutLimits(ctx context.Context, namespace string, ref limiter.Ref, r limiter.Record) error {
-	if ref.Kind == limiter.RefEntity {
-		return fmt.Errorf("%w: an entity is stored with PutEntity", limiter.ErrInvalid)
+	put, err := limiter.ReplaceLimits(ref, r)
+	if err != nil {
+		return err
 	}
 	return s.change(ctx, namespace, func(c *edit) error {
-		_, err := c.amend(time.Time{}, ref, func(limiter.Record) (limiter.Record, error) { return r, nil })
+		_, err := c.amend(time.Time{}, ref, put)
 		return err
 	})
 }

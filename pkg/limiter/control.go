@@ -35,6 +35,30 @@ type Edit struct {
 	DryRun bool // every check is made, and nothing is applied
 }
 
+// ReplaceEntity returns the Change of [Catalog.PutEntity]: it stores e where e.Version is that of
+// the stored entity, or 0 where there is none, and fails with [ErrConflict] otherwise.
+func ReplaceEntity(e Entity) func(before Record) (after Record, err error) {
+	return func(before Record) (Record, error) {
+		version := uint64(0)
+		if before.Entity != nil {
+			version = before.Entity.Version
+		}
+		if e.Version != version {
+			return Record{}, fmt.Errorf("%w: entity %.100q has version %d, not %d", ErrConflict, e.ID, version, e.Version)
+		}
+		return Record{Entity: &e}, nil
+	}
+}
+
+// ReplaceLimits returns the Change of [Catalog.PutLimits], which stores r whatever was there. It
+// refuses with [ErrInvalid] an [EntityRef].
+func ReplaceLimits(ref Ref, r Record) (change func(before Record) (after Record, err error), err error) {
+	if ref.Kind == RefEntity {
+		return nil, fmt.Errorf("%w: an entity is stored with PutEntity", ErrInvalid)
+	}
+	return func(Record) (Record, error) { return r, nil }, nil
+}
+
 // Edited is the outcome of an [Edit]. Records are shared and must not be changed.
 type Edited struct {
 	Before, After Record

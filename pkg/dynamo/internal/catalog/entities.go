@@ -21,17 +21,7 @@ const maxDeletes = 96
 // generation that wrote it, so that one which is deleted and created again never
 // has a version that was read before.
 func (c *Catalog) PutEntity(ctx context.Context, now time.Time, namespace string, e limiter.Entity) (limiter.Entity, error) {
-	put := func(before limiter.Record) (limiter.Record, error) {
-		version := uint64(0)
-		if before.Entity != nil {
-			version = before.Entity.Version
-		}
-		if e.Version != version {
-			return limiter.Record{}, fmt.Errorf("%w: entity %.100q has version %d, not %d", limiter.ErrConflict, e.ID, version, e.Version)
-		}
-		return limiter.Record{Entity: &e}, nil
-	}
-	done, err := c.amend(ctx, now, namespace, limiter.Edit{Ref: limiter.EntityRef(e.ID), Change: put}, true)
+	done, err := c.amend(ctx, now, namespace, limiter.Edit{Ref: limiter.EntityRef(e.ID), Change: limiter.ReplaceEntity(e)}, true)
 	if err != nil {
 		return limiter.Entity{}, err
 	}
@@ -123,10 +113,10 @@ func putItem(table string, item map[string]types.AttributeValue) types.TransactW
 
 // PutLimits implements limiter.Catalog.
 func (c *Catalog) PutLimits(ctx context.Context, namespace string, ref limiter.Ref, r limiter.Record) error {
-	if ref.Kind == limiter.RefEntity {
-		return fmt.Errorf("%w: an entity is stored with PutEntity", limiter.ErrInvalid)
+	put, err := limiter.ReplaceLimits(ref, r)
+	if err != nil {
+		return err
 	}
-	put := func(limiter.Record) (limiter.Record, error) { return r, nil }
-	_, err := c.amend(ctx, time.Time{}, namespace, limiter.Edit{Ref: ref, Change: put}, true)
+	_, err = c.amend(ctx, time.Time{}, namespace, limiter.Edit{Ref: ref, Change: put}, true)
 	return err
 }

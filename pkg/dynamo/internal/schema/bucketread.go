@@ -105,16 +105,11 @@ func (r *bucketReader) leases() {
 func (r *bucketReader) limits() {
 	b := &r.bucket
 	for name := range r.Item {
-		rest, ok := strings.CutPrefix(name, LimitPrefix)
+		limit, suffix, ok := r.limitAttr(name)
 		if !ok {
 			continue
 		}
-		end := strings.LastIndexByte(rest, '_')
-		if end < 0 {
-			r.Fail(name, "is of no limit; it must be b_{limit}_{attribute}")
-			continue
-		}
-		switch limit := rest[:end]; rest[end+1:] {
+		switch suffix {
 		case LimitFullAt:
 			b.Balances = append(b.Balances, r.balance(limit))
 		case LimitUnlimited:
@@ -130,6 +125,21 @@ func (r *bucketReader) limits() {
 	}
 	SortBalances(b.Balances)
 	slices.Sort(b.Free)
+}
+
+// limitAttr splits an attribute of a limit into the limit and the suffix. It is false for other
+// attributes. One with the prefix alone is a fault.
+func (r *bucketReader) limitAttr(name string) (limit, suffix string, ok bool) {
+	rest, ok := strings.CutPrefix(name, LimitPrefix)
+	if !ok {
+		return "", "", false
+	}
+	end := strings.LastIndexByte(rest, '_')
+	if end < 0 {
+		r.Fail(name, "is of no limit; it must be b_{limit}_{attribute}")
+		return "", "", false
+	}
+	return rest[:end], rest[end+1:], true
 }
 
 // balance reads one limit.

@@ -83,16 +83,11 @@ func (r *oldReader) limits() {
 			r.lease(name)
 			continue
 		}
-		rest, ok := strings.CutPrefix(name, LimitPrefix)
+		limit, suffix, ok := r.limitAttr(name)
 		if !ok {
 			continue
 		}
-		end := strings.LastIndexByte(rest, '_')
-		if end < 0 {
-			r.Fail(name, "is of no limit; it must be b_{limit}_{attribute}")
-			continue
-		}
-		switch limit := rest[:end]; rest[end+1:] {
+		switch suffix {
 		case LimitTokens:
 			b.Balances = append(b.Balances, r.balance(limit))
 		case LimitUnlimited:
