@@ -75,23 +75,18 @@ func (w *Write) Settle(image *schema.Bucket) {
 	if w.exact || w.stage == nil || image.Shard.Epoch != w.base.Shard.Epoch {
 		return
 	}
-	shift := make([]*big.Int, len(w.stage.staged))
-	for i := range w.stage.staged {
-		st := &w.stage.staged[i]
-		if k := image.Find(st.Limit.Name); k >= 0 {
-			by := new(big.Int).Sub(image.Balances[k].FullAt, st.v)
-			if by.Sign() != 0 {
-				shift[i] = by
-			}
-		}
-	}
 	for _, r := range w.stage.results {
-		if by := shift[r.staged]; by != nil {
-			st := &w.stage.staged[r.staged]
-			before := st.meter.bucket(r.number).Tokens
-			left := st.left(number{new(big.Int).Add(by, r.v), r.carried})
-			r.spend.Found += left.Tokens - before
-			r.spend.Left = left
+		st := &w.stage.staged[r.staged]
+		k := image.Find(st.Limit.Name)
+		if k < 0 {
+			continue
 		}
+		v := new(big.Int).Sub(image.Balances[k].FullAt, w.after.Balances[st.index].FullAt)
+		if v.Add(v, r.leaves).Cmp(r.v) == 0 {
+			continue
+		}
+		before, left := st.meter.bucket(r.number).Tokens, st.left(number{v, r.carried})
+		r.spend.Found += left.Tokens - before
+		r.spend.Left = left
 	}
 }

@@ -33,6 +33,44 @@ func TestATakeIsToldWhatOthersLeft(t *testing.T) {
 	}
 }
 
+// TestRefundsAreToldOfTheCapacity: a refund for which the capacity has too little room changes
+// nothing in what others of its write are told, whatever lands between.
+func TestRefundsAreToldOfTheCapacity(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		between int64   // millitokens that another write takes
+		want    []int64 // left, as the requests are told
+	}{
+		{"alone", 0, []int64{7000, 9000, 10_000}},
+		{"behind a take", 500, []int64{6500, 8500, 10_000}},
+		{"behind a greater take", 4500, []int64{2500, 4500, 6500}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t)
+			b.land(b.spend(900, 3, limiter.Spend{Take: 4000}))
+			st := plan.NewStage(b.state, epoch+900, plan.Options{})
+			requests := make([]*plan.Request, 0, len(tt.want))
+			for range tt.want {
+				_, r := op(t, b.state.Limits, 1, limiter.Spend{Limit: "l", Refund: 2000})
+				st.Weigh(r)
+				st.Apply(r)
+				requests = append(requests, r)
+			}
+			w := st.Write(b.id(2), 1)
+			if tt.between > 0 {
+				b.land(b.spend(900, 3, limiter.Spend{Take: tt.between}))
+			}
+			b.land(w)
+			w.Settle(b.state)
+			for i, want := range tt.want {
+				if got := requests[i].Spends[0]; got.Left.Tokens != want || got.Found != want {
+					t.Errorf("refund %d is told that %d millitokens were found and %d are left, want %d", i, got.Found, got.Left.Tokens, want)
+				}
+			}
+		})
+	}
+}
+
 // TestOutcomes: what an image tells of a write whose reply is lost.
 func TestOutcomes(t *testing.T) {
 	take := func(b *bench) *plan.Write { return b.spend(500, 2, limiter.Spend{Take: 1000}) }

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"math/big"
+
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
@@ -68,7 +70,8 @@ type staged struct {
 type result struct {
 	spend  *Spend
 	staged int
-	number
+	number          // that it was told of
+	leaves *big.Int // v as a commuting write leaves it, with no refund cut to the room; nil = it is exact
 }
 
 // NewStage returns the bucket of a state at now, or at the state's time where that is
@@ -212,13 +215,15 @@ func (s *Stage) Apply(r *Request) {
 		}
 		k := s.find(sp.Limit)
 		st := &s.staged[k]
+		var leaves *big.Int
 		if !s.exact {
 			st.form, _ = s.join(st, sp, r.Admitted)
+			leaves = st.form.leaves(st.seen.v)
 		}
 		n, usage := st.spend(sp, r.Admitted)
 		st.number, st.usage = n, st.usage+usage
 		st.bucket = st.meter.bucket(n)
-		s.results = append(s.results, result{spend: sp, staged: k, number: n})
+		s.results = append(s.results, result{spend: sp, staged: k, number: n, leaves: leaves})
 		s.takes = s.takes || sp.Cost > 0 || r.Admitted && sp.Take > 0
 	}
 	s.books = s.books || r.Books()
