@@ -58,9 +58,11 @@ func (l sender) conclude(f *flight, got reply, err error, now time.Time) (again 
 	return l.unanswered(f, awsdb.Translate(err), now)
 }
 
-// land takes a message out of those under way.
+// land takes a message out of those under way. Its effect counts no more where no state has
+// it: the state of its reply can be older than the last one, and then it is not used.
 func (l sender) land(f *flight) {
 	l.out = slices.DeleteFunc(l.out, func(o *flight) bool { return o == f })
+	l.reckon()
 	l.running = true // the goroutine of the message steps the lane next
 }
 
