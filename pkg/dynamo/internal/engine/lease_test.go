@@ -129,3 +129,33 @@ func TestALargeRequestGetsAllThatIsThere(t *testing.T) {
 		}
 	})
 }
+
+// A call that takes of one limit and charges another is decided by the item: a lease that has
+// tokens of the first gives them, and does not drop the charge.
+func TestAChargeBesideATakeIsBooked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(t, newTable(t), leased)
+		defer closing(t, e)
+		o := op(t, "e", limiter.PerSecond("a", 1000), limiter.Spend{Take: tokens(1)})
+		limits, err := limiter.NewLimits(limiter.PerSecond("a", 1000), limiter.PerSecond("b", 1000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Limits = limits
+		warm(t, e, 500*time.Millisecond, o)
+		if got := e.Stats(); got.Leases != 1 {
+			t.Fatalf("%d leases, want 1", got.Leases)
+		}
+		look := o
+		look.Spends = []limiter.Spend{{Limit: "a"}, {Limit: "b"}}
+		mustTake(t, e, true, look)
+		both := o
+		both.Spends = []limiter.Spend{{Limit: "a", Take: look.Spends[0].Bucket.Tokens}, {Limit: "b", Charge: tokens(300)}}
+		mustTake(t, e, true, both)
+		mustTake(t, e, true, look)
+		a, b := look.Spends[0].Bucket.Tokens/limiter.Milli, look.Spends[1].Bucket.Tokens/limiter.Milli
+		if a != 0 || b < 690 || b > 700 {
+			t.Errorf("%d tokens of a and %d of b are left, want 0, and 700 or a few less", a, b)
+		}
+	})
+}

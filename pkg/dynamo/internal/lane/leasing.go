@@ -25,8 +25,12 @@ func (l lessee) serve(r *Request, now time.Time) (waits, done bool) {
 		return false, l.pay(r, now)
 	}
 	at := l.view.now
-	if r.part != nil {
+	switch {
+	case r.part != nil:
 		return false, false // the centre has to give the rest
+	case r.Books():
+		l.keep(r, draws, false)
+		return false, false // the centre has to book the charge
 	}
 	switch h.holder.Take(at, r.patience(now).Milliseconds(), draws) {
 	case lease.Admitted:
