@@ -159,3 +159,28 @@ func TestAChargeBesideATakeIsBooked(t *testing.T) {
 		}
 	})
 }
+
+// A large request that is denied is told of what the lease and the centre have together, and
+// a smaller one gets that.
+func TestALargeDenialHidesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(t, newTable(t), leased)
+		defer closing(t, e)
+		l := limiter.Custom("l", 1_000_000, 20, time.Second)
+		take := func(n int64) limiter.Op { return op(t, "e", l, limiter.Spend{Take: tokens(n)}) }
+		warm(t, e, time.Second, take(1))
+		look := take(0)
+		mustTake(t, e, true, look)
+		mustTake(t, e, true, take(look.Spends[0].Bucket.Tokens/limiter.Milli-507))
+		for _, step := range []struct {
+			take, left int64
+			admitted   bool
+		}{{600, 507, false}, {2, 505, true}, {506, 505, false}, {490, 15, true}, {16, 15, false}, {15, 0, true}} {
+			o := take(step.take)
+			mustTake(t, e, step.admitted, o)
+			if got := o.Spends[0].Bucket.Tokens / limiter.Milli; got != step.left {
+				t.Errorf("after a take of %d: %d are left, want %d", step.take, got, step.left)
+			}
+		}
+	})
+}

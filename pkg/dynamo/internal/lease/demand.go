@@ -1,6 +1,10 @@
 package lease
 
-import "math"
+import (
+	"math"
+
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
 
 const (
 	demandMemory = 100.0 // ms after which a request counts for 1/e
@@ -11,6 +15,7 @@ const (
 	leastAtOnce  = 2.0 // requests of the last moments that are worth a lease
 	leastSteady  = 8.0 // requests of the last second that are
 	leastAsked   = 3   // requests of a demand that is worth one, at least
+	usual        = 16  // a greater request, in mean ones, counts as so many
 )
 
 // Demand is what callers ask of a bucket, admitted or not: an average that forgets with
@@ -52,8 +57,19 @@ func (d *Demand) count(now int64, draws []Draw) {
 	d.slow.added++
 	for _, draw := range draws {
 		a := &d.sums[draw.Limit]
-		a.added += min(draw.Take, math.MaxInt64-a.added)
+		a.added += min(draw.Take, d.most(draw.Limit), math.MaxInt64-a.added)
 	}
+}
+
+// most returns the most of a limit that one request counts as, so that a single large one does
+// not hide what is usual.
+func (d *Demand) most(limit int) int64 {
+	requests := d.sums[len(d.sums)-1].whole() - 1 // without this one
+	if d.asked < leastAsked || requests <= 0 {
+		return math.MaxInt64
+	}
+	mean := d.sums[limit].whole() / requests
+	return max(millitokens(usual*mean, math.MaxInt64), tokenbucket.Milli)
 }
 
 // fold fades the sums up to a time.
@@ -72,6 +88,9 @@ func halfFade(ms int64, memory float64) float64 { return math.Exp(-float64(max(m
 
 // faded returns the sum after a time. New requests count as of the middle of it.
 func (a *average) faded(half float64) float64 { return (a.sum*half + float64(a.added)) * half }
+
+// whole returns the sum as of when it was last faded.
+func (a *average) whole() float64 { return a.sum + float64(a.added) }
 
 // rate returns the millitokens of a limit that are asked for in one ms.
 func (d *Demand) rate(limit int, now int64) float64 { return d.of(limit, now) }

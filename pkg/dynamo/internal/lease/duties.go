@@ -9,6 +9,9 @@ import (
 // further one is planned.
 const mostOpen = 4
 
+// manyUsual is how many usual requests are worth a lease write.
+const manyUsual = 8
+
 // duties says which lease write is due, and when.
 type duties struct {
 	stock *Stock
@@ -98,7 +101,7 @@ func (d *duties) mayPull(l int, now int64) bool {
 		return true
 	}
 	demand, requests := d.known.demand.rate(l, now), max(d.known.demand.requests(now), 1e-6)
-	worth := max(8*demand/requests, 0.1*demand*float64(min(d.pace.every, mostScarce)))
+	worth := max(manyUsual*demand/requests, 0.1*demand*float64(min(d.pace.every, mostScarce)))
 	part := float64(d.known.view.tokens(l, now)) / float64(d.known.holders())
 	return part >= worth && (now-d.pace.asked >= 10 || d.known.seen >= d.pace.asked)
 }

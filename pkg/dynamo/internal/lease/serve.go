@@ -42,15 +42,15 @@ func (h *Holder) Miss(now, patience int64, draws []Draw) Verdict {
 		if free >= d.Need {
 			continue
 		}
-		whole := h.limits[d.Limit].Capacity
+		whole, there := h.limits[d.Limit].Capacity, free+h.known.view.tokens(d.Limit, now)
 		switch {
-		case d.Need > portion(whole, h.cands[0].room) && free+h.known.view.tokens(d.Limit, now) >= d.Need:
+		case there >= d.Need && h.beyond(d.Limit, d.Need):
 			return Centre // more than the lease holds at once
 		case !inTime || d.Need > whole:
 			return Denied
 		case h.State().InFlight() && h.life.flight.brings:
 			return Wait
-		case !h.duties.mayPull(d.Limit, now):
+		case there < d.Need && now < h.duties.pace.next, !h.duties.mayPull(d.Limit, now):
 			return Denied
 		}
 	}
@@ -61,17 +61,33 @@ func (h *Holder) Miss(now, patience int64, draws []Draw) Verdict {
 	return Pull
 }
 
+// beyond reports whether a need is more than the lease has room for.
+func (h *Holder) beyond(l int, need int64) bool {
+	return need > portion(h.limits[l].Capacity, h.cands[0].room)
+}
+
+// unusual reports whether a need is that of many usual requests.
+func (h *Holder) unusual(l int, now, need int64) bool { return need/manyUsual > h.known.cost(l, now) }
+
 // Report returns the balance of a limit that a caller is told: the stock, the centre as it
 // was seen and refilled since, and the stocks of other holders by their hints, at most the
 // capacity. need is the balance that the request had to find. Where it was denied, the
-// balance is below need by the refill of the whole bucket until the lease may cover it.
+// balance is below need by the refill of the whole bucket until the lease may cover it. It
+// hides nothing that the usual request would get.
 func (h *Holder) Report(l int, now, need int64, admitted bool) tokenbucket.Bucket {
 	p := h.limits[l]
-	stock := h.cands.least(l, now) - h.kept[l]
-	tokens := stock + h.known.view.tokens(l, now) + millitokens(h.known.others(now)*float64(p.Capacity), p.Capacity)
+	stock, centre := h.cands.least(l, now)-h.kept[l], h.known.view.tokens(l, now)
+	tokens := stock + centre + millitokens(h.known.others(now)*float64(p.Capacity), p.Capacity)
 	if !admitted {
 		missing := millitokens(float64(h.duties.wait(l, now, need))*float64(p.Amount)/float64(p.Period), tokenbucket.MaxCapacity)
-		tokens = min(tokens, need-max(missing, 1))
+		told := need - max(missing, 1)
+		if h.beyond(l, need) || h.unusual(l, now, need) { // smaller ones get what the centre has
+			stock += centre
+		}
+		if stock >= h.known.cost(l, now) {
+			told = max(told, min(stock, need-1))
+		}
+		tokens = min(tokens, told)
 	}
 	return tokenbucket.Bucket{Tokens: min(tokens, p.Capacity), Refilled: now}
 }
