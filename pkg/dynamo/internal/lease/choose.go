@@ -16,7 +16,7 @@ func (d *duties) plan(p *Plan) bool {
 		return d.planReturn(p)
 	case d.stock.serves && (due || p.Now >= d.fallsAt() || d.pull || d.short(p.Now)):
 		return d.planShare(p, Renew)
-	case !d.stock.serves && due && d.known.worth(p.Now):
+	case !d.stock.serves && due && d.wants(p.Now):
 		return d.planShare(p, Grant)
 	case !d.stock.serves && due && d.known.view.HasOwn:
 		return d.planReturn(p)

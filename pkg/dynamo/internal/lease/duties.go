@@ -112,6 +112,13 @@ func (d *duties) idleAt() int64 {
 	return max(d.known.demand.last+idle, d.known.began+leastHeld, d.retryAt())
 }
 
+// wants reports whether the demand is worth a lease, and goes on: a lease that was returned
+// as no request came is not asked for again before one does.
+func (d *duties) wants(now int64) bool {
+	idle := d.pace.idle(d.known.demand.requests(d.known.demand.last), d.known.holders())
+	return now < d.known.demand.last+idle && d.known.worth(now)
+}
+
 // retryAt returns when a refused return is tried again.
 func (d *duties) retryAt() int64 {
 	if d.pace.tries > 0 {

@@ -108,5 +108,5 @@ func (h *Holder) Overdraft(l int, now, floor int64) int64 {
 // Wanted reports whether a lease is held, or asked for. Then plain writes should wait, if
 // they can: each one refuses the lease writes of all replicas that are in flight.
 func (h *Holder) Wanted(now int64) bool {
-	return h.State() != None && h.State() != Ended || !h.duties.returning(now) && h.known.worth(now)
+	return h.State() != None && h.State() != Ended || !h.duties.returning(now) && h.duties.wants(now)
 }
