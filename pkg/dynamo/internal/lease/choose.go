@@ -13,10 +13,14 @@ func (d *duties) plan(p *Plan) bool {
 	case d.returning(p.Now):
 		return d.planRecall(p)
 	case d.stock.serves && p.Now >= d.idleAt() && !d.keeps():
+		d.left = p.Now
 		return d.planReturn(p)
-	case d.stock.serves && (due || p.Now >= d.fallsAt() || d.pull || d.short(p.Now)):
+	case d.stock.serves && (due || d.pull || d.short(p.Now)):
 		return d.planShare(p, Renew)
+	case d.stock.serves && p.Now >= d.fallsAt():
+		return d.planFall(p)
 	case !d.stock.serves && due && d.wants(p.Now):
+		d.resume(p.Now)
 		return d.planShare(p, Grant)
 	case !d.stock.serves && due && d.known.view.HasOwn:
 		return d.planReturn(p)
@@ -71,4 +75,13 @@ func (d *duties) planShare(p *Plan, kind Kind) bool {
 	d.begin(p, kind)
 	d.known.share(p)
 	return true
+}
+
+// planFall plans a renewal with less rate, unless the share is no less.
+func (d *duties) planFall(p *Plan) bool {
+	if d.planShare(p, Renew); p.Slot.Rate < p.OldRate {
+		return true
+	}
+	d.firm = d.known.demand.last
+	return false
 }

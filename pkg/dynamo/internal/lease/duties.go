@@ -25,6 +25,10 @@ type duties struct {
 	recall bool  // all is to be returned
 	pull   bool  // a request waits for more
 
+	stays int64 // ms for which the lease is kept without a request, at least
+	left  int64 // time of the last return for want of requests; 0 = a lease was asked for since
+	firm  int64 // time of the last request, where the rate stays though the demand has fallen
+
 	low   []int64 // by limit: with less in stock more is asked for
 	lowAt int64   // time of low
 }
@@ -108,15 +112,30 @@ func (d *duties) mayPull(l int, now int64) bool {
 
 // idleAt returns when the lease is to be returned if no request comes.
 func (d *duties) idleAt() int64 {
-	idle := d.pace.idle(d.known.demand.requests(d.known.demand.last), d.known.holders())
-	return max(d.known.demand.last+idle, d.known.began+leastHeld, d.retryAt())
+	return max(d.quietAt()+d.pace.jitter(d.known.holders()), d.known.began+leastHeld, d.retryAt())
+}
+
+// quietAt returns until when the demand goes on if no request comes.
+func (d *duties) quietAt() int64 {
+	last := d.known.demand.last
+	return last + max(idle(d.known.demand.requests(last)), d.stays)
 }
 
 // wants reports whether the demand is worth a lease, and goes on: a lease that was returned
 // as no request came is not asked for again before one does.
-func (d *duties) wants(now int64) bool {
-	idle := d.pace.idle(d.known.demand.requests(d.known.demand.last), d.known.holders())
-	return now < d.known.demand.last+idle && d.known.worth(now)
+func (d *duties) wants(now int64) bool { return now < d.quietAt() && d.known.worth(now) }
+
+// resume takes note that a lease is asked for. Where one was returned a moment ago, as no
+// request came, the next is kept for longer.
+func (d *duties) resume(now int64) {
+	switch {
+	case d.left == 0:
+	case now-d.left < idleAtMost:
+		d.stays = min(max(2*d.stays, 4*idleAtLeast), idleAtMost)
+	default:
+		d.stays = 0
+	}
+	d.left = 0
 }
 
 // retryAt returns when a refused return is tried again.
@@ -131,7 +150,7 @@ func (d *duties) retryAt() int64 {
 // demand has fallen to much less.
 func (d *duties) fallsAt() int64 {
 	rate := float64(d.stock.cands[0].rate) / Parts
-	if rate <= 0.02 {
+	if rate <= 0.02 || d.firm == d.known.demand.last {
 		return forever
 	}
 	demand := headroom * 2.5 * d.known.binding(d.known.demand.at)

@@ -128,8 +128,8 @@ func TestPolicy(t *testing.T) {
 	small.verdict(1, lease.Centre)
 }
 
-// A lease is worth it where requests are small beside the capacity and the refill of a
-// second, and where the share of each limit is in range.
+// A lease is worth it where requests are small beside the capacity, and beside the refill of a
+// second or the tokens that are left, and where the share of each limit is in range.
 func TestWorth(t *testing.T) {
 	tests := map[string]struct {
 		limit tokenbucket.Params
@@ -139,6 +139,8 @@ func TestWorth(t *testing.T) {
 		"too little capacity":      {tokenbucket.Params{Capacity: 15_999, Amount: 16_000, Period: 1000}, lease.Centre},
 		"too little refill":        {tokenbucket.Params{Capacity: 16_000, Amount: 15_999, Period: 1000}, lease.Centre},
 		"a minute's limit":         {tokenbucket.Params{Capacity: 100_000, Amount: 100_000, Period: 60_000}, lease.Centre},
+		"just enough tokens":       {tokenbucket.Params{Capacity: 1_024_000, Amount: 1000, Period: day}, lease.Pull},
+		"too few tokens":           {tokenbucket.Params{Capacity: 1_023_999, Amount: 1000, Period: day}, lease.Centre},
 		"a large day's limit":      {tokenbucket.Params{Capacity: 1e12, Amount: 1e12, Period: day}, lease.Pull},
 		"a share is just in range": {tokenbucket.Params{Capacity: 1e12, Amount: 1e12 - 1, Period: 1000}, lease.Pull},
 	}

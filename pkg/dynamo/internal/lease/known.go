@@ -23,11 +23,16 @@ type known struct {
 // holders returns how many replicas have a slot, with this one.
 func (k *known) holders() int { return len(k.view.Others) + 1 }
 
+const (
+	small = 16   // usual requests that a limit of which something is leased has room for
+	spare = 1024 // usual requests that the centre has tokens for, where refill brings few
+)
+
 // worth reports whether the demand, the limits and the policy are worth a lease: frequent
-// requests, for amounts that are small beside the capacity, the refill of a second and the
-// most that the policy lets a process hold. The item must have a place for a slot.
+// requests, for amounts that are small. They are held against the capacity, the refill of a
+// second or else the tokens of the centre, and the most that the policy lets a process hold.
+// The item must have a place for a slot.
 func (k *known) worth(now int64) bool {
-	const small = 16
 	full := !k.view.HasOwn && len(k.view.Others) >= MaxHolders
 	if full || len(k.stock.limits) == 0 || !k.demand.frequent(now) {
 		return false
@@ -38,7 +43,8 @@ func (k *known) worth(now int64) bool {
 			return false
 		}
 		mean := k.demand.rate(l, now) / requests
-		if float64(p.Capacity) < small*mean || float64(p.Amount)/float64(p.Period)*1000 < small*mean {
+		slow := float64(p.Amount)/float64(p.Period)*1000 < small*mean
+		if float64(p.Capacity) < small*mean || slow && float64(k.view.tokens(l, now)) < spare*mean {
 			return false
 		}
 		if bound := k.policy.Max; bound > 0 && (float64(bound) < mean || bound < p.Capacity/Parts) {

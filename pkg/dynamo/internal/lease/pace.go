@@ -52,8 +52,12 @@ func (p *pace) returnRefused(now int64) {
 	p.next = now + int64(p.draw*returnWithin*math.Exp2(float64(min(p.tries, mostDoubling))))
 }
 
-// idle returns how long a lease may be without a request, in milliseconds.
-func (p *pace) idle(requests float64, holders int) int64 {
-	gaps := int64(min(idleGaps/max(requests, 1e-4), idleAtMost))
-	return max(idleAtLeast, gaps) + int64(p.draw*2*float64(holders))
+// jitter is how long the return of an idle lease is put off, in milliseconds. Without it
+// holders that fall idle together would refuse each other's returns.
+func (p *pace) jitter(holders int) int64 { return int64(p.draw * 2 * float64(holders)) }
+
+// idle returns how long a demand of so many requests in a ms may be without one until it
+// counts as gone, in milliseconds.
+func idle(requests float64) int64 {
+	return max(idleAtLeast, int64(min(idleGaps/max(requests, 1e-4), idleAtMost)))
 }
