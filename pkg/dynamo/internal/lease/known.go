@@ -29,8 +29,8 @@ const (
 )
 
 // worth reports whether the demand, the limits and the policy are worth a lease: frequent
-// requests, for amounts that are small. They are held against the capacity, the refill of a
-// second or else the tokens of the centre, and the most that the policy lets a process hold.
+// requests, for amounts that are small beside the capacity and the most that the policy lets a
+// process hold. They are small beside the refill of a second, or beside the tokens of the centre.
 // The item must have a place for a slot.
 func (k *known) worth(now int64) bool {
 	full := !k.view.HasOwn && len(k.view.Others) >= MaxHolders
