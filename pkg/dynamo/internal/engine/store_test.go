@@ -75,6 +75,12 @@ func TestConformance(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) limiter.Store { return newJoined(t, nil) })
 }
 
+func TestConformanceWithLeases(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) limiter.Store {
+		return newJoined(t, func(cfg *engine.Config) { cfg.Leases = true })
+	})
+}
+
 // op returns an op on the bucket of an entity under one limit.
 func op(t *testing.T, entity string, l limiter.Limit, sp limiter.Spend) limiter.Op {
 	t.Helper()
