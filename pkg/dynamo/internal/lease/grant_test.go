@@ -154,6 +154,18 @@ func TestWorth(t *testing.T) {
 	}
 }
 
+// Where others lease of a slow limit its last tokens are leased too: the plain writes of one
+// replica would keep the others from them.
+func TestALeaseBesideOthers(t *testing.T) {
+	r := rigOf(t, limiter.LeasePolicy{}, tokenbucket.Params{Capacity: 500_000, Amount: 1000, Period: day})
+	r.load(3, 1)
+	r.verdict(1, lease.Centre)
+	r.item.slots[peer] = lease.Slot{Seq: 1, Rate: 100, Room: 100}
+	r.touch()
+	r.see()
+	r.verdict(1, lease.Pull)
+}
+
 // Requests that come one by one are worth a lease only if many come in a second.
 func TestSteadyDemand(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -30,8 +30,9 @@ const (
 
 // worth reports whether the demand, the limits and the policy are worth a lease: frequent
 // requests, for amounts that are small beside the capacity and the most that the policy lets a
-// process hold. They are small beside the refill of a second, or beside the tokens of the centre.
-// The item must have a place for a slot.
+// process hold. They are small beside the refill of a second, or beside the tokens of the
+// centre, or others hold leases: plain writes would refuse theirs. The item must have a place
+// for a slot.
 func (k *known) worth(now int64) bool {
 	full := !k.view.HasOwn && len(k.view.Others) >= MaxHolders
 	if full || len(k.stock.limits) == 0 || !k.demand.frequent(now) {
@@ -44,7 +45,7 @@ func (k *known) worth(now int64) bool {
 		}
 		mean := k.demand.rate(l, now) / requests
 		slow := float64(p.Amount)/float64(p.Period)*1000 < small*mean
-		if float64(p.Capacity) < small*mean || slow && float64(k.view.tokens(l, now)) < spare*mean {
+		if float64(p.Capacity) < small*mean || slow && len(k.view.Others) == 0 && float64(k.view.tokens(l, now)) < spare*mean {
 			return false
 		}
 		if bound := k.policy.Max; bound > 0 && (float64(bound) < mean || bound < p.Capacity/Parts) {
