@@ -86,7 +86,7 @@ func openSleeper(t *testing.T, m *sleeper, client dynamo.Client, text string) re
 // the bucket is full again. At one moment both admit what the bucket holds, and no more.
 func TestALeaseDoesNotOutliveASleep(t *testing.T) {
 	const text = `
-limits: {system: {rpm: {rate: 10/second, burst: 1000}}}
+limits: {system: {rpm: {rate: 100/second, burst: 1000}}}
 domains:
 - domain: shop
   rules:

@@ -364,9 +364,7 @@ func TestMetricsOfAnOutage(t *testing.T) {
 		r.ask(t, 1)
 		expect("before", "outages_total 0", "unavailable 0")
 		db.SetPlan(func(dynamofake.Call) dynamofake.Fault { return dynamofake.Fault{Kind: dynamofake.ServerError} })
-		for range 20 {
-			r.ask(t, 1)
-		}
+		r.askUntilOutage(t)
 		expect("while nothing is answered", "outages_total 1", "unavailable 1")
 		db.SetPlan(nil)
 		time.Sleep(time.Minute)

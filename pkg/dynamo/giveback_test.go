@@ -92,7 +92,7 @@ func owing(t *testing.T, db *dynamofake.DB, s *dynamo.Store, kind dynamofake.Kin
 			return dynamofake.Fault{}
 		}
 		for name, attr := range in.ExpressionAttributeNames {
-			if attr == "b_l_tk" && strings.Contains(*in.ConditionExpression, name+">=") {
+			if strings.HasPrefix(attr, "lw") && strings.Contains(*in.ConditionExpression, name+"<>") {
 				return dynamofake.Fault{} // it takes
 			}
 		}

@@ -10,37 +10,6 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Where only the child's tokens are held the call costs the parent's write, and what the
-// parent denies goes back into the child's lease: the child's item is asked for nothing.
-func TestALaneServesFromItsLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		db := newTable(t)
-		s, plain := newStore(t, db, withLeases), newStore(t, db, nil)
-		defer closing(t, plain)
-		child := op(t, "child", limiter.PerDay("l", 10_000), limiter.Spend{Take: tokens(1)})
-		parent := op(t, "parent", limiter.PerDay("l", 3), limiter.Spend{Take: tokens(1)})
-		parent.Lease.None = true
-		taken := warm(t, s, t0(), child)
-		for range 20 {
-			mustTake(t, s, t0(), true, child)
-			synctest.Wait()
-		}
-		mustTake(t, s, t0(), true, parent)
-		for range 2 {
-			wantCalls(t, calls(db, func() { mustTake(t, s, t0(), true, child, parent) }), map[string]int{"UpdateItem": 1})
-		}
-		for range 5 {
-			wantCalls(t, calls(db, func() {
-				mustTake(t, s, t0(), false, child, parent)
-				synctest.Wait()
-			}), map[string]int{"GetItem": 1})
-		}
-		closing(t, s)
-		wantBalance(t, plain, t0(), child, 10_000-taken-20-2)
-		wantBalance(t, plain, t0(), parent, 0)
-	})
-}
-
 // Two processes that want all of a bucket get about as much of it each.
 func TestHoldersShareABucket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -80,16 +49,22 @@ func TestHoldersShareABucket(t *testing.T) {
 	})
 }
 
+// daily is a take of a token of a bucket that is not refilled while a test runs.
+func daily(t *testing.T, capacity int64) limiter.Op {
+	t.Helper()
+	return op(t, "e", limiter.PerDay("l", capacity), limiter.Spend{Take: tokens(1)})
+}
+
 // A bucket that is asked for now and then costs what it costs without leases.
 func TestAColdBucketHasNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newTable(t)
 		s := newStore(t, db, withLeases)
 		defer closing(t, s)
-		mustTake(t, s, t0(), true, daily(t, 1000, 1))
+		mustTake(t, s, t0(), true, daily(t, 1000))
 		for i := range 20 {
 			time.Sleep(1100 * time.Millisecond)
-			made := calls(db, func() { mustTake(t, s, after(float64(i)), true, daily(t, 1000, 1)) })
+			made := calls(db, func() { mustTake(t, s, after(float64(i)), true, daily(t, 1000)) })
 			if made["UpdateItem"] != 1 || made["GetItem"] > 0 {
 				t.Errorf("calls: %v, want one write", made)
 			}
@@ -108,7 +83,7 @@ func TestPoliciesOfLeases(t *testing.T) {
 		s := newStore(t, db, withLeases)
 		defer closing(t, s)
 		for i := range 500 {
-			o := daily(t, 100_000, 1)
+			o := daily(t, 100_000)
 			o.Lease.Max = tokens(7)
 			mustTake(t, s, t0(), true, o)
 			synctest.Wait()
@@ -116,7 +91,7 @@ func TestPoliciesOfLeases(t *testing.T) {
 				t.Fatalf("after %d: %s millitokens are counted as out, of 7 tokens and what of 7 was spent", i, h)
 			}
 		}
-		none := daily(t, 100_000, 1)
+		none := daily(t, 100_000)
 		none.Lease.None = true
 		mustTake(t, s, t0(), true, none)
 		synctest.Wait()

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -147,52 +146,4 @@ func (r *renames) later() {
 	if op := r.take(set, limiter.Spend{Limit: "new"}, now); op.Spends[0].Bucket.Tokens != 10*tokenbucket.Milli {
 		r.Fatalf("a limit that never was has %+v in the end", op.Spends[0].Bucket)
 	}
-}
-
-// TestLimitsChangeWithLeasesOut: while one replica holds a lease, another raises the limit,
-// lowers and raises it again. Both together get what the greatest limit has, and all of it
-// once the leases are back.
-func TestLimitsChangeWithLeasesOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		db := newTable(t)
-		holder, other := newStore(t, db, withLeases), newStore(t, db, withLeases)
-		defer closing(t, other)
-		under := func(generation uint64, capacity, take int64) limiter.Op {
-			o := op(t, "e", limiter.PerDay("l", capacity), limiter.Spend{Take: tokens(take)})
-			o.Generation = generation
-			return o
-		}
-		admitted := warm(t, holder, t0(), under(1, 1000, 1))
-		drain := func(s *dynamo.Store, generation uint64, capacity, step int64) {
-			for {
-				ok, err := s.Take(t.Context(), t0(), []limiter.Op{under(generation, capacity, step)})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if !ok {
-					return
-				}
-				admitted += step
-			}
-		}
-		drain(other, 1, 1000, 50)
-		if held := holder.Stats().Leases; held == 0 {
-			t.Fatalf("no lease is out: %+v", holder.Stats())
-		}
-		for i, capacity := range []int64{2000, 100, 2000, 1500} {
-			drain(other, uint64(2+i), capacity, 7) // #nosec G115 -- not below 0
-			drain(holder, 1, 1000, 3)              // it was suspended, and has the first
-		}
-		if admitted > 2000 {
-			t.Errorf("%d tokens were admitted in no time, want 2000 at most", admitted)
-		}
-		if err := holder.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(2 * time.Second) // no test waits in a bubble
-		drain(other, 6, 2000, 1)
-		if admitted != 2000 {
-			t.Errorf("%d tokens were admitted in no time with all leases back, want 2000", admitted)
-		}
-	})
 }

@@ -32,8 +32,9 @@ func decideWithin(t *testing.T, l *limiter.Limiter, req *limiter.Request, d *lim
 	}
 }
 
-// Whatever DynamoDB does instead of answering, every decision comes in its budget,
-// by its policy, for buckets and entities that are known and for others.
+// Whatever DynamoDB does instead of answering, every decision comes in its budget. Once
+// the outage is noticed it is by its policy, for buckets and entities that are known and
+// for others.
 func TestDecisionsInAnOutage(t *testing.T) {
 	for _, kind := range []dynamofake.Kind{dynamofake.HoldReply, dynamofake.HoldRequest, dynamofake.Throttle, dynamofake.ServerError, dynamofake.AppliedError, dynamofake.LoseReply} {
 		t.Run(kind.String(), func(t *testing.T) {
@@ -50,11 +51,22 @@ func TestDecisionsInAnOutage(t *testing.T) {
 					t.Fatalf("before the outage: admitted = %t by %q, %v", d.Admitted, d.Policy, d.Unavailable)
 				}
 				db.SetPlan(func(dynamofake.Call) dynamofake.Fault { return dynamofake.Fault{Kind: kind} })
+				untilOutage(t, l)
 				for _, p := range []limiter.Policy{limiter.Allow, limiter.Deny, limiter.Local} {
 					inOutage(t, l, p)
 				}
 			})
 		})
+	}
+}
+
+// untilOutage asks until a policy decides, for a second at most: silent calls are decided
+// late until then.
+func untilOutage(t *testing.T, l *limiter.Limiter) {
+	t.Helper()
+	for began := time.Now(); time.Since(began) <= time.Second+budget; time.Sleep(10 * time.Millisecond) {
+		var d limiter.Decision
+		decideWithin(t, l, asking("patient", tokens(1), limiter.Deny), &d)
 	}
 }
 

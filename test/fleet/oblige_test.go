@@ -81,7 +81,7 @@ func (r *replica) ask(ctx context.Context, l *limiter.Limiter, call uint16, enti
 		after := r.ahead() // the reply can have corrected the clock
 		rec.Slow, rec.Fast = min(before, after), max(before, after)
 		switch {
-		case d.Policy != limiter.Unset:
+		case d.Policy != limiter.Unset, d.Late: // not by the table, or by an estimate
 			rec.Outcome = unavailable
 		case d.Admitted:
 			rec.Outcome = admitted

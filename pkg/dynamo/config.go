@@ -1,0 +1,85 @@
+package dynamo
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/engine"
+)
+
+const (
+	// DefaultAttempt is how long one message to DynamoDB may take. It is long for
+	// DynamoDB, and short for a caller that waits behind a message that is lost.
+	DefaultAttempt = engine.DefaultAttempt
+	// DefaultBudget is how long a decision may take, and how old a planned write may be
+	// that is sent.
+	DefaultBudget = engine.DefaultBudget
+	// DefaultIdle is how long this process remembers a bucket that is not asked for.
+	DefaultIdle = engine.DefaultIdle
+	// DefaultMaxLanes is how many buckets this process remembers, about 60 MB of memory.
+	DefaultMaxLanes = engine.DefaultMaxLanes
+	// DefaultShardUnits is the number of write units a second that DynamoDB grants one item.
+	DefaultShardUnits = engine.DefaultShardUnits
+	// DefaultQuiet is how long two shards must be used little before they are merged.
+	DefaultQuiet = engine.DefaultQuiet
+)
+
+// Config configures a store. Client and Table must be set.
+type Config struct {
+	// Client must not retry, see [Client].
+	Client Client
+	Table  string
+
+	// Attempt is how long one message may take; 0 = DefaultAttempt, or a tenth of Budget
+	// where that is longer.
+	Attempt time.Duration
+	// Budget is how long a decision takes at most, whatever the caller's context
+	// allows, and how old a planned write may be that is sent; 0 = DefaultBudget, at most
+	// 10 minutes.
+	Budget time.Duration
+	// Idle is how long a bucket is remembered that is not asked for; 0 = DefaultIdle.
+	// The first request after that costs a refused write, or a read.
+	Idle time.Duration
+	// MaxLanes is how many buckets are remembered, each shard for itself;
+	// 0 = DefaultMaxLanes. Those with work are remembered beyond it.
+	MaxLanes int
+	// ShardUnits is how many write units a second one item is good for: a bucket that
+	// uses 80 % of them is split in two, up to 32 shards; 0 = DefaultShardUnits.
+	ShardUnits int64
+	// Quiet is how long two shards must use less than a quarter each before they are
+	// merged; 0 = DefaultQuiet.
+	Quiet time.Duration
+	// Leases lets the store lease shares of a bucket and decide from them in memory, as
+	// the policy of each op says. Without it the store leases nothing, whatever they say.
+	// Leases of other replicas are honoured either way. Replicas with and without leases
+	// may share a table.
+	Leases bool
+	// Now is the machine's clock, with both of its readings; nil = time.Now. Leases end by
+	// either, so a clock whose wall reading is made from the monotonic one hides a sleep of
+	// the machine. Splits, merges and retries go by it, and the times in records, corrected
+	// by Clock. Decisions go by their callers' clocks.
+	Now func() time.Time
+	// Clock corrects the callers' clocks; the client has to tell it of replies, see
+	// [ClientConfig]. While it cannot be trusted nothing is refilled: requests get
+	// what is stored, and those that need more wait for the replies to a few reads,
+	// then fail with limiter.ErrUnavailable. nil = buckets go by their callers' clocks
+	// as they are.
+	Clock *Clock
+	// Observe is told when calls come to be refused because DynamoDB does not answer
+	// them, and when that is over, one after the other. It must not call the store; nil =
+	// changes are not told.
+	Observe func(State)
+	// Logger is told of tokens that were lost, and of a clock that cannot be trusted;
+	// nil = none.
+	Logger *slog.Logger
+}
+
+// engine returns the configuration of the store's engine. namespace returns the id of a
+// namespace.
+func (c *Config) engine(namespace func(ctx context.Context, name string) (id string, err error)) engine.Config {
+	return engine.Config{
+		Client: c.Client, Table: c.Table, Namespace: namespace, Attempt: c.Attempt, Budget: c.Budget, Idle: c.Idle, MaxLanes: c.MaxLanes,
+		ShardUnits: c.ShardUnits, Quiet: c.Quiet, Leases: c.Leases, Now: c.Now, Clock: c.Clock, Observe: c.Observe, Logger: c.Logger,
+	}
+}

@@ -1,0 +1,28 @@
+package dynamo
+
+// Stats counts what a store has done since it was made. Its fields are those of the
+// engine's, in the same order.
+type Stats struct {
+	Writes  int64 // conditional writes sent for buckets
+	Refused int64 // of them, those whose condition did not hold; DynamoDB bills each as a write
+	Resent  int64 // of them, those sent again, after a throttle or a lost reply
+	Reads   int64 // of buckets
+	Lost    int64 // takes for no admitted request that were not, or may not have been, given back; late takes that were not taken
+	Owed    int64 // requests that wait to be written without a caller now: give-backs, late takes and charges
+	Halts   int64 // times that refills stopped, because the clock could not be trusted
+	Lanes   int64 // buckets remembered now, each shard for itself
+	Outages int64 // times that DynamoDB was taken for unavailable, as it did not answer
+	Splits  int64 // shards that this process split in two
+	Merges  int64 // pairs of shards that it merged
+	Open    bool  // a call would be refused now, because of an outage
+
+	LateAdmitted int64 // calls admitted after their deadline, by an estimate of this process
+	LateDenied   int64 // calls denied so
+
+	Leases   int64 // items of which this process holds a lease now, or may hold one
+	Granted  int64 // leases that began
+	Renewed  int64 // times that one was renewed
+	Returned int64 // leases that were given back
+	Reaped   int64 // leases of processes that are no more, freed by this one
+	Served   int64 // ops decided from leases, without a call to DynamoDB
+}
