@@ -14,7 +14,7 @@
 // # Group commit
 //
 // A lane without a write under way sends at once, and what arrives meanwhile is joined into
-// the next write. While a write is under way another one leaves each pace: 4 ms, or 0.8 ms
+// the next write. While a write is under way another one leaves each pace: 4 ms, or 1.06 ms
 // for each replica of the item where that is longer. Writes of takes, charges and refunds
 // commute, so that none waits for another. A write that was refused brings the state that
 // refused it, and its requests are planned anew at once. When tokens are short a lane puts

@@ -1,16 +1,23 @@
 package lane
 
-import "time"
+import (
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+)
 
 const (
 	// leastPace is the least time between two writes of a lane while one of them has no
 	// reply. It is the pace of one replica alone.
 	leastPace = 4 * time.Millisecond
 	// paceEach is the time that each replica of an item leaves to one write: a lane's pace
-	// is at least n times as long, so that n replicas write 1,250 times a second at most.
-	paceEach = 800 * time.Microsecond
+	// is at least n times as long. So n replicas together stay below the 1,000 writes a
+	// second that DynamoDB does for one item, with a part of them refused.
+	paceEach = 1060 * time.Microsecond
 	// peerMemory is for how long a replica counts after its id last changed on an item.
 	peerMemory = 2 * time.Second
+	// mostPeers bounds the replicas that count.
+	mostPeers = 1000
 
 	// firstTrip is the round trip that a lane reckons with before its first reply.
 	firstTrip = 5 * time.Millisecond
@@ -64,35 +71,49 @@ func (p *pace) next(flights, replicas int) time.Time {
 	return at
 }
 
-// peers are the other replicas of an item, by the ids that they leave in its slots.
+// peers are the other replicas of an item, by the ids that they leave in its slots. There may
+// be more of them than slots: the ids of two that share one take turns in it.
 type peers struct {
 	known bool
-	ids   []string
-	seen  []time.Time // when the id changed last
+	of    map[uint32]peer
 }
 
-// observe takes in the ids of an item's slots. Those of this replica are left out, as "".
-func (p *peers) observe(ids []string, now time.Time) {
-	if len(p.ids) != len(ids) {
-		p.ids, p.seen = make([]string, len(ids)), make([]time.Time, len(ids))
+// peer is another replica as the slots showed it.
+type peer struct {
+	last schema.WriteID
+	at   time.Time // when the id changed last; zero = it was there when the item was first seen
+}
+
+// observe takes in the ids of an item's slots. Those of this replica are left out.
+func (p *peers) observe(ids []schema.WriteID, self uint32, now time.Time) {
+	next := make(map[uint32]peer, len(p.of)+1)
+	for id, seen := range p.of {
+		if now.Sub(seen.at) < peerMemory && len(next) < mostPeers {
+			next[id] = seen
+		}
 	}
-	for i, id := range ids {
-		if id == p.ids[i] {
+	for _, id := range ids {
+		replica := id.Replica()
+		if id == "" || replica == self {
 			continue
 		}
-		p.ids[i], p.seen[i] = id, now
-		if id == "" || !p.known {
-			p.seen[i] = time.Time{} // the first state does not tell when it was
+		seen, ok := p.of[replica]
+		switch {
+		case !ok && !p.known:
+			seen.last = id // it does not tell when it was
+		case !ok || seen.last.Number() < id.Number():
+			seen = peer{id, now}
 		}
+		next[replica] = seen
 	}
-	p.known = true
+	p.of, p.known = next, true
 }
 
 // count returns how many other replicas wrote to the item lately.
 func (p *peers) count(now time.Time) int {
 	n := 0
-	for _, at := range p.seen {
-		if !at.IsZero() && now.Sub(at) < peerMemory {
+	for _, seen := range p.of {
+		if !seen.at.IsZero() && now.Sub(seen.at) < peerMemory {
 			n++
 		}
 	}

@@ -92,24 +92,16 @@ func (l *Lane) saw(image *schema.Bucket, f *flight, now time.Time) {
 		return
 	}
 	v.known, v.state, v.quick, v.asked, v.sent, v.at = true, image, nil, f.asked, f.sent, f.at
-	var ids [schema.SlotCount]string
+	var ids []schema.WriteID
 	if image != nil {
 		v.quick = plan.At(image, 0)
 		l.host.self.unmask(image)
 		if self := l.host.self.replica(); l.held.copied(image.Lease(self)) {
 			l.host.self.rename(self)
 		}
-		self := l.host.self.replica()
-		for i, id := range image.Slots {
-			if booked := image.Booked[i]; booked != "" && booked.Replica() != self {
-				ids[i] = string(booked)
-			}
-			if id.Replica() != self {
-				ids[i] += string(id)
-			}
-		}
+		ids = append(append(make([]schema.WriteID, 0, 2*schema.SlotCount), image.Slots[:]...), image.Booked[:]...)
 	}
-	l.peers.observe(ids[:], now)
+	l.peers.observe(ids, l.host.self.replica(), now)
 	l.reckon()
 	l.lessee.sawLease(now)
 	l.olds.saw(image, l.host.clocks(now).Mono)
