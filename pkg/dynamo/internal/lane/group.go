@@ -88,13 +88,22 @@ func (l planner) options(now time.Time) plan.Options {
 		o.Lift = min(o.Lift, full/liftPart)
 	}
 	if o.Lift > 0 {
-		o.Guard = o.Lift/5 + l.host.cfg.Loop.Draw(max(o.Lift*3/5, 1))
+		o.Guard = l.guard(o.Lift, now)
 	}
 	return o
 }
 
+// guard returns how long before a limit is full the lane lifts it. One lift refuses the others
+// that are under way: so one replica lifts early, and the others where it did not.
+func (l planner) guard(lift int64, now time.Time) int64 {
+	if l.peers.first(l.host.self.replica(), now) {
+		return lift * 4 / 5
+	}
+	return lift/5 + l.host.cfg.Loop.Draw(max(lift/5, 1))
+}
+
 // liftPart bounds a lift: it costs at most one part in so many of the capacity.
-const liftPart = 50
+const liftPart = 20
 
 // shortest returns the least time in ms in which a limit of the item is refilled whole.
 func (l planner) shortest() int64 {

@@ -88,7 +88,7 @@ type peer struct {
 func (p *peers) observe(ids []schema.WriteID, self uint32, now time.Time) {
 	next := make(map[uint32]peer, len(p.of)+1)
 	for id, seen := range p.of {
-		if now.Sub(seen.at) < peerMemory && len(next) < mostPeers {
+		if seen.fresh(now) && len(next) < mostPeers {
 			next[id] = seen
 		}
 	}
@@ -109,11 +109,24 @@ func (p *peers) observe(ids []schema.WriteID, self uint32, now time.Time) {
 	p.of, p.known = next, true
 }
 
+// first reports whether no other replica that wrote to the item lately has a lower number.
+func (p *peers) first(self uint32, now time.Time) bool {
+	for id, seen := range p.of {
+		if id < self && seen.fresh(now) {
+			return false
+		}
+	}
+	return true
+}
+
+// fresh reports whether the replica wrote lately.
+func (p peer) fresh(now time.Time) bool { return !p.at.IsZero() && now.Sub(p.at) < peerMemory }
+
 // count returns how many other replicas wrote to the item lately.
 func (p *peers) count(now time.Time) int {
 	n := 0
 	for _, seen := range p.of {
-		if !seen.at.IsZero() && now.Sub(seen.at) < peerMemory {
+		if seen.fresh(now) {
 			n++
 		}
 	}

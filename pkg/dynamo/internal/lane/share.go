@@ -44,7 +44,9 @@ func (l estimator) newShare(n int, base *schema.Bucket) share {
 			waiting = min(waiting+r.wants(name), most)
 		}
 		if there := at.Tokens(i, l.view.now); there/2/replicas < waiting {
-			s.limits = append(s.limits, portion{limit: name, there: there, most: max(there-(replicas-1)*l.flying(name), 0) / replicas, params: at.Params[i]})
+			s.limits = append(s.limits, portion{limit: name, there: there, params: at.Params[i]})
+			p := &s.limits[len(s.limits)-1]
+			p.most = max(there-p.refill(s.trip)-(replicas-1)*l.flying(name), 0) / replicas
 		}
 	}
 	return s
