@@ -42,7 +42,7 @@ func (l planner) newGroup(now time.Time) *group {
 		l.bring(g, base, limits, generation)
 	}
 	if n := l.replicas(now); n > 1 && base.Exists() {
-		g.share = l.estimator.newShare(n, base)
+		g.share = l.estimator.newShare(n, base, l.queue)
 	}
 	return g
 }
@@ -263,15 +263,7 @@ func (g *group) deny(r *Request, limit string) bool {
 	if r.claim != awaited || r.Books() || !g.lane.view.fresh(r, g.now) {
 		return false
 	}
-	r.Admitted = false
-	for i := range r.Spends {
-		sp := &r.Spends[i]
-		sp.Left.Tokens += sp.Back
-		if sp.Back = 0; sp.Limit == limit {
-			sp.Exceeded = true
-			sp.Left.Tokens = min(sp.Left.Tokens, g.share.left(limit))
-		}
-	}
+	g.share.deny(r, limit)
 	g.lane.closer.byCentre(r)
 	return true
 }

@@ -102,6 +102,8 @@ func (l *Lane) enter(r *Request, now time.Time) {
 		return
 	} else if waits {
 		defer l.check()
+	} else if l.closer.turnAway(r, now) {
+		return
 	}
 	l.queue = append(l.queue, r)
 	if r.claim == awaited && len(l.out) > 0 && l.host.health.silent(now) {

@@ -9,14 +9,15 @@ import (
 // A late decision is made when a caller's deadline has passed and DynamoDB answers. It goes
 // by an estimate of the tokens that this process may believe in:
 //
-//	(tokens at the last state, not refilled since − 1.5·rtt·rate) / n − under way − owed
+//	(tokens at the last state, not refilled since − 0.5·rtt·rate) / n − under way − owed
 //
 // and no more than max(B/16, tokens/2n). n is the number of replicas of the item, B the
 // capacity. Of an item that is not known it is B/16 less what is under way and owed. So
 // what all replicas admit late together is in what they have seen. What is admitted is
-// owed: the next writes book it, below the debt floor if need be.
+// owed: the next writes book it, below the debt floor if need be. Of a request that is in a
+// write, what was sent after that write does not count.
 const (
-	lateTrips = 3  // in halves of a round trip
+	lateTrips = 1  // in halves of a round trip
 	lateShare = 16 // of the capacity
 )
 
@@ -79,7 +80,7 @@ func (l estimator) estimate(r *Request) *plan.Request {
 
 // believed returns the estimate of one limit, in millitokens.
 func (l estimator) believed(r *Request, limit string) int64 {
-	spent := l.flying(limit) + l.owes(limit)
+	spent := l.flyingUpTo(r, limit) + l.owes(limit)
 	v := &l.view
 	if v.state == nil {
 		i := r.Limits.Find(limit)

@@ -97,7 +97,10 @@ func (p *peers) observe(ids []schema.WriteID, self uint32, now time.Time) {
 		if id == "" || replica == self {
 			continue
 		}
-		seen, ok := p.of[replica]
+		seen, ok := next[replica]
+		if !ok {
+			seen, ok = p.of[replica]
+		}
 		switch {
 		case !ok && !p.known:
 			seen.last = id // it does not tell when it was

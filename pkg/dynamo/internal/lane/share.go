@@ -1,6 +1,8 @@
 package lane
 
 import (
+	"slices"
+
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
@@ -31,8 +33,9 @@ type portion struct {
 const drySpan = 10 // ms
 
 // newShare returns the lane's part of an item that n replicas use: all of a limit that has
-// twice what waits here for each of them, else an n-th, less what is under way.
-func (l estimator) newShare(n int, base *schema.Bucket) share {
+// twice what waits in its queue for each of them, else an n-th, less what is under way. What
+// is refilled in a round trip counts as taken: writes of others that no state shows take it.
+func (l estimator) newShare(n int, base *schema.Bucket, queue []*Request) share {
 	s, replicas := share{replicas: n, trip: l.pace.roundTrip().Milliseconds()}, int64(n)
 	at := plan.At(base, l.view.now)
 	for i := range at.Limits.Len() {
@@ -40,7 +43,7 @@ func (l estimator) newShare(n int, base *schema.Bucket) share {
 		if at.Free[i] {
 			continue
 		}
-		for _, r := range l.queue {
+		for _, r := range queue {
 			waiting = min(waiting+r.wants(name), most)
 		}
 		if there := at.Tokens(i, l.view.now); there/2/replicas < waiting {
@@ -84,6 +87,19 @@ func (p *portion) dry(request, replicas, trip int64) bool {
 	return p.there < p.refill(drySpan*replicas) && p.refill(trip) >= 2*replicas*request
 }
 
+// deny has a request exceed a limit of which the share has too little.
+func (s *share) deny(r *Request, limit string) {
+	r.Admitted = false
+	for i := range r.Spends {
+		sp := &r.Spends[i]
+		sp.Left.Tokens += sp.Back
+		if sp.Back = 0; sp.Limit == limit {
+			sp.Exceeded = true
+			sp.Left.Tokens = min(sp.Left.Tokens, s.left(limit))
+		}
+	}
+}
+
 // left returns what the share has of a limit.
 func (s *share) left(limit string) int64 {
 	for i := range s.limits {
@@ -110,17 +126,32 @@ func (s *share) take(r *Request) {
 
 // flying returns what the lane's writes under way take of a limit, as far as the state
 // does not show it.
-func (l estimator) flying(limit string) int64 {
+func (l estimator) flying(limit string) int64 { return l.flyingUpTo(nil, limit) }
+
+// flyingUpTo is the same without the writes that were sent after the one of a request.
+func (l estimator) flyingUpTo(last *Request, limit string) int64 {
 	sum := int64(0)
 	for _, f := range l.out {
-		if f.write == nil || f.shown(l.view.state) {
+		if f.write == nil {
 			continue
 		}
-		for _, r := range f.actors {
-			for i := range r.Spends {
-				if sp := &r.Spends[i]; sp.Limit == limit {
-					sum = min(sum+max(sp.Take+sp.Cost-sp.Give, 0), most)
-				}
+		if !f.shown(l.view.state) {
+			sum = min(sum+f.takes(limit), most)
+		}
+		if last != nil && slices.Contains(f.actors, last) {
+			break
+		}
+	}
+	return sum
+}
+
+// takes returns what a write takes of a limit.
+func (f *flight) takes(limit string) int64 {
+	sum := int64(0)
+	for _, r := range f.actors {
+		for i := range r.Spends {
+			if sp := &r.Spends[i]; sp.Limit == limit {
+				sum = min(sum+max(sp.Take+sp.Cost-sp.Give, 0), most)
 			}
 		}
 	}

@@ -105,7 +105,7 @@ func (d *duties) mayPull(l int, now int64) bool {
 		return true
 	}
 	demand, requests := d.known.demand.rate(l, now), max(d.known.demand.requests(now), 1e-6)
-	worth := max(manyUsual*demand/requests, 0.1*demand*float64(min(d.pace.every, mostScarce)))
+	worth := max(manyUsual*demand/requests, demand*max(0.1*float64(min(d.pace.every, mostScarce)), d.known.rtt))
 	part := float64(d.known.view.tokens(l, now)) / float64(d.known.holders())
 	return part >= worth && (now-d.pace.asked >= 10 || d.known.seen >= d.pace.asked)
 }

@@ -216,3 +216,30 @@ func TestMostHolders(t *testing.T) {
 		t.Error("plain writes wait for a lease that cannot be had")
 	}
 }
+
+// A lease that was returned as no request came is not asked for again before one does.
+func TestNoGrantWithoutRequest(t *testing.T) {
+	r := newRig(t)
+	r.grant()
+	r.load(200, 5)
+	r.see()
+	for range 50 {
+		if p, ok := r.h.Ask(r.now, r.clock(), 0.5); ok {
+			r.apply(p)
+			r.see()
+			if p.Kind == lease.Return {
+				break
+			}
+		}
+		r.now += 10
+	}
+	r.state(lease.None)
+	if r.h.Wanted(r.now) {
+		t.Error("a lease is wanted")
+	}
+	if p, ok := r.h.Ask(r.now, r.clock(), 0.5); ok {
+		t.Errorf("got a plan of kind %d, want none", p.Kind)
+	}
+	r.verdict(1, lease.Pull)
+	r.ask(lease.Grant)
+}

@@ -99,7 +99,7 @@ func (l *life) apply(now int64, c Clock, at int) {
 	mine := d.state.InFlight() && won.seq == l.flight.Slot.Seq
 	if !won.leases() { // a slot without parts: the centre has none, or all are asked back
 		l.gone(now)
-		d.pace.applied(now, l.known.holders(), true, true)
+		d.pace.applied(now, l.known.holders(), l.known.rtt, true, true)
 		return
 	}
 	if !won.alive(c) {
@@ -115,7 +115,7 @@ func (l *life) apply(now int64, c Clock, at int) {
 		d.pace.begin()
 	}
 	if mine {
-		d.pace.applied(now, l.known.holders(), l.flight.scarce, l.flight.change)
+		d.pace.applied(now, l.known.holders(), l.known.rtt, l.flight.scarce, l.flight.change)
 	}
 }
 

@@ -5,6 +5,7 @@ import "math"
 const (
 	firstEvery   = 50   // ms from a first grant to its renewal
 	everyHolder  = 10   // ms for each holder: the shortest time between renewals
+	everyTrips   = 1.5  // the same, in round trips: renewals that cross refuse each other
 	mostScarce   = 650  // ms: the longest, while there is less than is asked for
 	mostPlenty   = 2000 // ms: the longest otherwise
 	returnWithin = 4    // ms after which a refused return is tried again
@@ -28,15 +29,15 @@ type pace struct {
 func (p *pace) begin() { p.every, p.tries = firstEvery, 0 }
 
 // applied sets the time of the next renewal: soon after a change, else later each time.
-func (p *pace) applied(now int64, holders int, scarce, changed bool) {
-	least := int64(max(firstEvery, everyHolder*holders))
+func (p *pace) applied(now int64, holders int, rtt float64, scarce, changed bool) {
+	least := max(firstEvery, int64(max(everyHolder, everyTrips*rtt)*float64(holders)))
 	switch {
 	case changed:
 		p.every = max(least, min(p.every, 2*least))
 	case scarce:
-		p.every = min(2*p.every, mostScarce)
+		p.every = max(least, min(2*p.every, mostScarce))
 	default:
-		p.every = min(2*p.every, mostPlenty)
+		p.every = max(least, min(2*p.every, mostPlenty))
 	}
 	p.next = now + int64(float64(p.every)*(0.9+0.2*p.draw))
 }

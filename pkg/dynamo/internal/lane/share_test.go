@@ -1,0 +1,123 @@
+package lane
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+const testTime = 1_800_000_000_000
+
+// bench is a lane that has seen an item with some tokens of 1,000 a second.
+func bench(t *testing.T, tokens, capacity int64) *Lane {
+	t.Helper()
+	limits, err := limiter.NewLimits(limiter.Custom("l", capacity, 1000, time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLane(&Lanes{cfg: Config{Now: func() time.Time { return time.UnixMilli(testTime) }}}, &Site{}, 0, schema.Key{})
+	l.view.now, l.view.at, l.view.known = testTime, testTime, true
+	stage := plan.NewStage(schema.NewBucket(limits, 1, testTime), testTime, plan.Options{})
+	r := ofTokens(limits, capacity-tokens)
+	stage.Weigh(r.Request)
+	stage.Apply(r.Request)
+	l.view.state = stage.Write(plan.ID{Write: schema.NewWriteID(1, 1)}, 1).After()
+	l.view.quick, l.view.head = plan.At(l.view.state, 0), l.view.state
+	l.pace.trip = 4 * time.Millisecond
+	return l
+}
+
+func ofTokens(limits *limiter.Limits, tokens int64) *Request {
+	n := tokens * limiter.Milli
+	return &Request{Request: &plan.Request{Limits: limits, Spends: []plan.Spend{{Limit: "l", Need: n, Take: n}}}}
+}
+
+// wait puts requests for one token into the queue.
+func (l *Lane) wait(n int) (last *Request) {
+	for range n {
+		last = ofTokens(l.view.state.Limits, 1)
+		l.queue = append(l.queue, last)
+	}
+	return last
+}
+
+// fly has a write for one token under way.
+func (l *Lane) fly() *Request {
+	r := ofTokens(l.view.state.Limits, 1)
+	r.phase = sent
+	f := &flight{write: &plan.Write{}, actors: []*Request{r}, id: plan.ID{Write: schema.NewWriteID(1, uint64(len(l.out))+2)}}
+	l.out = append(l.out, f)
+	return r
+}
+
+// A lane leaves to the others their part of the tokens, and what is refilled in a round trip.
+func TestShareLeavesMargin(t *testing.T) {
+	l := bench(t, 34, 1000)
+	l.wait(20)
+	s := l.estimator.newShare(3, l.view.head, l.queue)
+	if got := s.left("l"); got != 10*limiter.Milli {
+		t.Errorf("the part of one of three: got %d, want a third of 34 tokens less the 4 of a round trip", got)
+	}
+}
+
+// A request is turned away at its arrival when those before it ask for all that is there.
+func TestBeyond(t *testing.T) {
+	for waiting, want := range map[int]string{33: "", 34: "l"} {
+		t.Run(fmt.Sprint(waiting), func(t *testing.T) {
+			l := bench(t, 34, 1000)
+			l.wait(waiting)
+			_, got := l.estimator.beyond(ofTokens(l.view.state.Limits, 1), 3)
+			if got != want {
+				t.Errorf("%d requests before: got limit %q, want %q", waiting, got, want)
+			}
+		})
+	}
+}
+
+// A request that will be decided late is turned away at its arrival, if it would be denied.
+func TestLacks(t *testing.T) {
+	now := time.UnixMilli(testTime)
+	for name, tt := range map[string]struct {
+		trip    time.Duration
+		waiting int
+		want    string
+	}{
+		"a reply comes in time":   {10 * time.Millisecond, 500, ""},
+		"its own part covers it":  {40 * time.Millisecond, 99, ""},
+		"those before have it":    {40 * time.Millisecond, 100, "l"},
+		"no tokens are left over": {400 * time.Millisecond, 0, "l"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := bench(t, 120, 1600)
+			l.pace.trip = tt.trip
+			l.wait(tt.waiting)
+			r := ofTokens(l.view.state.Limits, 1)
+			r.Deadline = now.Add(15 * time.Millisecond)
+			if got := l.estimator.lacks(r, now); got != tt.want {
+				t.Errorf("got limit %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// What was sent after a request does not count against it, when it is decided late.
+func TestBelievedCountsWhatWasBefore(t *testing.T) {
+	l := bench(t, 100, 1600)
+	l.pace.trip = 0
+	first := l.fly()
+	for range 8 {
+		l.fly()
+	}
+	last := l.fly()
+	one, ten := l.estimator.believed(first, "l"), l.estimator.believed(last, "l")
+	if one-ten != 9*limiter.Milli {
+		t.Errorf("got %d for the first of ten, %d for the last, want 9 tokens between", one, ten)
+	}
+	if queued := l.estimator.believed(ofTokens(l.view.state.Limits, 1), "l"); queued != ten {
+		t.Errorf("got %d for one that waits, want %d", queued, ten)
+	}
+}
