@@ -66,12 +66,14 @@ func TestRoundTripsAreAveraged(t *testing.T) {
 
 func TestPeersAreThoseWhoseIdsChange(t *testing.T) {
 	var p peers
-	p.observe([]string{"a", "b", ""}, t0)
+	a, b, c := schema.NewWriteID(2, 1), schema.NewWriteID(3, 1), schema.NewWriteID(4, 1)
+	p.observe([]schema.WriteID{a, b, ""}, 1, t0)
 	if got := p.count(t0); got != 0 {
 		t.Errorf("%d peers by the first state, want 0: it does not tell when they wrote", got)
 	}
-	p.observe([]string{"a2", "b", ""}, t0.Add(time.Second))
-	p.observe([]string{"a2", "b", "c"}, t0.Add(2*time.Second))
+	a = schema.NewWriteID(2, 2)
+	p.observe([]schema.WriteID{a, b, ""}, 1, t0.Add(time.Second))
+	p.observe([]schema.WriteID{a, b, c}, 1, t0.Add(2*time.Second))
 	for _, step := range []struct {
 		after time.Duration
 		want  int
