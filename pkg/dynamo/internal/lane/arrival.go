@@ -15,53 +15,53 @@ func (l closer) turnAway(r *Request, now time.Time) bool {
 	case r.claim != awaited || r.part != nil || r.Books() || r.Limits.Hash() != v.head.Version.Hash || !v.fresh(r, now):
 		return false
 	}
-	limit := l.estimator.lacks(r, now)
-	var s share
+	limit, left := l.estimator.lacks(r, now)
 	if limit == "" {
-		s, limit = l.estimator.beyond(r, n)
+		limit, left = l.estimator.beyond(r, n)
 	}
 	if limit == "" {
 		return false
 	}
 	l.planner.bare(r).Weigh(r.Request)
-	s.deny(r, limit)
+	exceed(r, limit, left)
 	l.byCentre(r)
 	return true
 }
 
 // beyond returns a limit of which those that wait before a request ask for all that the lane
-// may have, "" for none, and the lane's share.
-func (l estimator) beyond(r *Request, n int) (s share, limit string) {
+// may have, "" for none, and what they leave of it.
+func (l estimator) beyond(r *Request, n int) (limit string, left int64) {
 	queue := append(slices.Clone(l.queue), r)
-	s = l.newShare(n, l.view.head, queue)
+	s := l.newShare(n, l.view.head, queue)
 	for _, before := range l.queue {
-		_, _ = s.short(before) // it asks
+		s.ask(before)
 		s.take(before)
 	}
 	limit, beyond := s.short(r)
 	if !beyond {
-		limit = ""
+		return "", 0
 	}
-	return s, limit
+	return limit, s.left(limit)
 }
 
-// lacks returns a limit for which a request would be denied late, "" for none. It is asked of
-// requests whose deadline comes before a reply: what their writes took would be given back.
-func (l estimator) lacks(r *Request, now time.Time) string {
+// lacks returns a limit for which a request would be denied late, "" for none, and what those
+// before it leave of that. It is asked of requests whose deadline comes before a reply: what
+// their writes took would be given back.
+func (l estimator) lacks(r *Request, now time.Time) (limit string, left int64) {
 	if l.pace.roundTrip() < r.patience(now) {
-		return ""
+		return "", 0
 	}
 	for i := range r.Spends {
 		sp := &r.Spends[i]
-		waiting := max(sp.Need, sp.Ask)
+		waiting, there := int64(0), l.believed(r, sp.Limit)
 		for _, before := range l.queue {
 			if before.claim != detached {
 				waiting = min(waiting+before.wants(sp.Limit), most)
 			}
 		}
-		if sp.Need+sp.Ask > 0 && l.believed(r, sp.Limit) < waiting {
-			return sp.Limit
+		if need := max(sp.Need, sp.Ask); need > 0 && there-waiting < need {
+			return sp.Limit, max(there-waiting, 0)
 		}
 	}
-	return ""
+	return "", 0
 }

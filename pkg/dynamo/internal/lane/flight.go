@@ -3,6 +3,7 @@ package lane
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -34,16 +35,17 @@ type flight struct {
 	once   bool // it is never sent again
 	asks   bool // the item is read to tell what became of the write
 	asked  uint64
-	at     int64     // the lane's clock when it was planned
-	sent   time.Time // when the last copy was sent
-	until  time.Time // it is sent again until then
+	at     int64         // the lane's clock when it was planned
+	sent   time.Time     // when the last copy was sent
+	until  time.Time     // it is sent again until then
+	within time.Duration // the time of one copy
 	tries  int
 	doubt  bool // it is not known what became of a copy
 }
 
 // shown reports whether a state has the id of the write.
 func (f *flight) shown(state *schema.Bucket) bool {
-	return state != nil && f.write != nil && (state.Slots[f.id.Slot] == f.id.Write || state.Booked[f.id.Slot] == f.id.Write)
+	return state != nil && f.write != nil && (state.Slots[f.id.Slot][f.id.Channel] == f.id.Write || state.Booked[f.id.Slot] == f.id.Write)
 }
 
 // read returns a read of the item. The lane is locked.
@@ -53,7 +55,7 @@ func (l sender) read(now time.Time) *flight {
 
 // write returns the write of a group. The lane is locked.
 func (l sender) write(g *group, now time.Time) *flight {
-	f := &flight{id: plan.ID{Slot: l.host.self.slotOn(l.view.state), Write: l.host.self.next()}, actors: g.actors}
+	f := &flight{id: plan.ID{Slot: l.host.self.slotOn(l.view.state), Channel: l.channel(), Write: l.host.self.next()}, actors: g.actors}
 	f.write = g.stage.Write(f.id, l.cost())
 	if f.write == nil { // nothing changes after all
 		l.queue = append(g.actors, l.queue...)
@@ -68,11 +70,21 @@ func (l sender) write(g *group, now time.Time) *flight {
 	return l.launch(f, now)
 }
 
+// channel returns one that no message under way has. The lane is locked.
+func (l sender) channel() int {
+	taken := [schema.ChannelCount]bool{}
+	for _, f := range l.out {
+		taken[f.id.Channel] = true
+	}
+	return max(slices.Index(taken[:], false), 0)
+}
+
 // launch notes that a message leaves. The lane is locked.
 func (l sender) launch(f *flight, now time.Time) *flight {
 	l.events++
 	f.solo = len(l.out) == 0
 	f.asked, f.at, f.sent, f.until = l.events, l.view.now, now, now.Add(l.host.cfg.Budget)
+	f.within = l.pace.attempt(l.host.cfg.Attempt)
 	l.out = append(l.out, f)
 	l.reckon()
 	return f
@@ -104,7 +116,7 @@ type reply struct {
 // exchange sends one copy of a message.
 func (l sender) exchange(f *flight) (reply, error) {
 	s := l.host
-	ctx, cancel := s.cfg.Loop.Within(s.stopped, s.cfg.Attempt)
+	ctx, cancel := s.cfg.Loop.Within(s.stopped, f.within)
 	defer cancel()
 	f.tries++
 	f.sent = s.cfg.Now()

@@ -164,6 +164,7 @@ func (g *group) include(r *Request) {
 			return
 		}
 		r.passed = true
+		g.share.ask(r)
 	case plan.Exact:
 		if len(g.lane.out) == 0 {
 			g.apply(r)
@@ -191,6 +192,7 @@ func (g *group) books() bool {
 
 func (g *group) apply(r *Request) {
 	g.stage.Apply(r.Request)
+	g.share.ask(r)
 	g.share.take(r)
 	g.actors = append(g.actors, r)
 }
@@ -263,7 +265,7 @@ func (g *group) deny(r *Request, limit string) bool {
 	if r.claim != awaited || r.Books() || !g.lane.view.fresh(r, g.now) {
 		return false
 	}
-	g.share.deny(r, limit)
+	exceed(r, limit, g.share.left(limit))
 	g.lane.closer.byCentre(r)
 	return true
 }

@@ -56,10 +56,10 @@ func (d *identity) slotOn(state *schema.Bucket) int {
 	}
 	for i := range schema.SlotCount {
 		slot := (home + i) % schema.SlotCount
-		switch taken, booked := state.Slots[slot], state.Booked[slot]; {
-		case taken.Replica() == d.replica() || booked.Replica() == d.replica():
+		switch taken, booked := &state.Slots[slot], state.Booked[slot]; {
+		case taken.By(d.replica()) || booked.Replica() == d.replica():
 			return slot
-		case taken == "" && booked == "" && free < 0:
+		case *taken == schema.Takes{} && booked == "" && free < 0:
 			free = slot
 		}
 	}
@@ -73,7 +73,7 @@ func (d *identity) slotOn(state *schema.Bucket) int {
 func (d *identity) unmask(state *schema.Bucket) {
 	self, writes := d.replica(), d.writes.Load()
 	for i := range schema.SlotCount {
-		for _, id := range [...]schema.WriteID{state.Slots[i], state.Booked[i]} {
+		for _, id := range append(state.Slots[i][:], state.Booked[i]) {
 			if id.Replica() == self && id.Number()>>saltBits > writes {
 				d.rename(self)
 				return

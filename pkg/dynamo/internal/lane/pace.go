@@ -25,25 +25,39 @@ const (
 	tripWeight = 10
 	// mostTrip bounds the round trips that a lane reckons with: one lost reply says little.
 	mostTrip = 200 * time.Millisecond
+	// tripAttempts is how many mean round trips a message may take.
+	tripAttempts = 4
+	// mostDoublings bounds how often the time of an attempt is doubled.
+	mostDoublings = 3
 )
 
 // pace is when a lane sends its writes, and what it knows of round trips.
 type pace struct {
 	sent  time.Time     // the last write
 	trip  time.Duration // mean round trip; 0 = no reply yet
+	lost  int           // messages without a reply, less those with one
 	tries int           // messages in a row that were not applied for want of capacity
 	rest  time.Time     // nothing is sent before
 }
 
 // reply takes in the time that a message took.
 func (p *pace) reply(took time.Duration) {
-	p.tries, p.rest = 0, time.Time{}
+	p.tries, p.rest, p.lost = 0, time.Time{}, max(p.lost-1, 0)
 	took = min(max(took, 0), mostTrip)
 	if p.trip == 0 {
 		p.trip = took
 		return
 	}
 	p.trip += (took - p.trip) / tripWeight
+}
+
+// unanswered takes in a message that no reply came for in its time.
+func (p *pace) unanswered() { p.lost = min(p.lost+1, mostDoublings) }
+
+// attempt returns how long a message may take: longer where replies take long, and after
+// messages without one. Else a table that is slow would be asked everything twice.
+func (p *pace) attempt(least time.Duration) time.Duration {
+	return min(max(least<<p.lost, tripAttempts*p.trip), least<<mostDoublings)
 }
 
 // roundTrip returns the time that a write takes, about.
@@ -55,13 +69,15 @@ func (p *pace) roundTrip() time.Duration {
 }
 
 // next returns when a write may be sent, with so many under way and replicas of the item.
-// A lane alone on its item waits for nothing while no write of it is under way.
+// A lane alone on its item waits for nothing while no write of it is under way. Where a reply
+// takes longer than callers wait, more writes under way would answer none of them sooner: there
+// are two, mostly.
 func (p *pace) next(flights, replicas int) time.Time {
 	each := time.Duration(replicas) * paceEach
 	at := time.Time{}
 	switch {
 	case flights > 0:
-		at = p.sent.Add(max(leastPace, each))
+		at = p.sent.Add(max(leastPace, each, p.roundTrip()/2))
 	case replicas > 1:
 		at = p.sent.Add(each)
 	}

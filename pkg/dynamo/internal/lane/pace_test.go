@@ -17,6 +17,30 @@ func TestPaceOfTenReplicas(t *testing.T) {
 	}
 }
 
+// A slow table is given longer for a reply, up to eight times as long, and fewer messages.
+func TestPaceOfASlowTable(t *testing.T) {
+	const least = 100 * time.Millisecond
+	p := pace{sent: time.Unix(1, 0)}
+	want := func(attempt, pause time.Duration) {
+		t.Helper()
+		if got := p.attempt(least); got != attempt {
+			t.Errorf("an attempt of %v, want %v", got, attempt)
+		}
+		if got := p.next(1, 1).Sub(p.sent); got != pause {
+			t.Errorf("a write each %v, want %v", got, pause)
+		}
+	}
+	want(least, leastPace)
+	for _, attempt := range []time.Duration{2, 4, 8, 8} {
+		p.unanswered()
+		want(attempt*least, leastPace)
+	}
+	for range 3 {
+		p.reply(60 * time.Millisecond)
+	}
+	want(4*60*time.Millisecond, 30*time.Millisecond)
+}
+
 // Replicas that share a slot count, each as long as it writes; the first state tells nothing.
 func TestPeers(t *testing.T) {
 	const self, others = 5, 12

@@ -134,7 +134,7 @@ func TestIdentityOfACopyIsDrawnAnew(t *testing.T) {
 		t.Fatalf("the id %x is of replica %d, want 7", own, own.Replica())
 	}
 	state := &schema.Bucket{}
-	state.Slots[3] = own
+	state.Slots[3][1] = own
 	if got := d.slotOn(state); got != 3 {
 		t.Errorf("slot %d, want 3: that of the last write", got)
 	}
@@ -154,7 +154,7 @@ func TestSlotsAreSharedLast(t *testing.T) {
 	var state schema.Bucket
 	for i := range schema.SlotCount {
 		if i != 5 {
-			state.Slots[i] = schema.NewWriteID(uint32(100+i), 1) // #nosec G115 -- a few
+			state.Slots[i][i%schema.ChannelCount] = schema.NewWriteID(uint32(100+i), 1) // #nosec G115 -- a few
 		}
 	}
 	if got := d.slotOn(&state); got != 5 {
@@ -185,7 +185,7 @@ func TestAShareIsTheLanesPart(t *testing.T) {
 		if limit != step.limit || beyond != step.beyond {
 			t.Errorf("request %d for %d: short of %q, beyond %t; want %q, %t", i, step.wants, limit, beyond, step.limit, step.beyond)
 		}
-		if limit == "" {
+		if s.ask(r); limit == "" {
 			s.take(r)
 		}
 	}

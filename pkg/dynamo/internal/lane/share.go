@@ -71,10 +71,9 @@ func (s *share) short(r *Request) (limit string, beyond bool) {
 		if n == 0 {
 			continue
 		}
-		p.asked += n
 		dry := p.dry(n, int64(s.replicas), s.trip)
 		if p.taken+n > p.most && (s.some || dry) {
-			limit, beyond = p.limit, beyond || dry || p.asked > p.there
+			limit, beyond = p.limit, beyond || dry || p.asked+n > p.there
 		}
 	}
 	return limit, beyond
@@ -87,24 +86,38 @@ func (p *portion) dry(request, replicas, trip int64) bool {
 	return p.there < p.refill(drySpan*replicas) && p.refill(trip) >= 2*replicas*request
 }
 
-// deny has a request exceed a limit of which the share has too little.
-func (s *share) deny(r *Request, limit string) {
+// ask notes that a request waits before others. One that asks for more than those before it
+// leave will be denied, and leaves all of that to others.
+func (s *share) ask(r *Request) {
+	for i := range s.limits {
+		if p := &s.limits[i]; r.claim != detached && p.asked+r.wants(p.limit) > p.there {
+			return
+		}
+	}
+	for i := range s.limits {
+		s.limits[i].asked += r.wants(s.limits[i].limit)
+	}
+}
+
+// exceed has a request exceed a limit. It is told what those before it leave: a smaller request
+// may have that.
+func exceed(r *Request, limit string, left int64) {
 	r.Admitted = false
 	for i := range r.Spends {
 		sp := &r.Spends[i]
 		sp.Left.Tokens += sp.Back
 		if sp.Back = 0; sp.Limit == limit {
 			sp.Exceeded = true
-			sp.Left.Tokens = min(sp.Left.Tokens, s.left(limit))
+			sp.Left.Tokens = min(sp.Left.Tokens, left, max(sp.Need, sp.Ask)-1)
 		}
 	}
 }
 
-// left returns what the share has of a limit.
+// left returns what the requests so far leave of a limit.
 func (s *share) left(limit string) int64 {
 	for i := range s.limits {
 		if p := &s.limits[i]; p.limit == limit {
-			return max(p.most-p.taken, 0)
+			return max(p.there-p.asked, 0)
 		}
 	}
 	return 0

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -19,7 +20,7 @@ func bench(t *testing.T, tokens, capacity int64) *Lane {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newLane(&Lanes{cfg: Config{Now: func() time.Time { return time.UnixMilli(testTime) }}}, &Site{}, 0, schema.Key{})
+	l := newLane(&Lanes{cfg: Config{Loop: awsdb.Goroutines{}, Now: func() time.Time { return time.UnixMilli(testTime) }}}, &Site{}, 0, schema.Key{})
 	l.view.now, l.view.at, l.view.known = testTime, testTime, true
 	stage := plan.NewStage(schema.NewBucket(limits, 1, testTime), testTime, plan.Options{})
 	r := ofTokens(limits, capacity-tokens)
@@ -58,8 +59,7 @@ func (l *Lane) fly() *Request {
 func TestShareLeavesMargin(t *testing.T) {
 	l := bench(t, 34, 1000)
 	l.wait(20)
-	s := l.estimator.newShare(3, l.view.head, l.queue)
-	if got := s.left("l"); got != 10*limiter.Milli {
+	if got := l.estimator.newShare(3, l.view.head, l.queue).limits[0].most; got != 10*limiter.Milli {
 		t.Errorf("the part of one of three: got %d, want a third of 34 tokens less the 4 of a round trip", got)
 	}
 }
@@ -70,11 +70,24 @@ func TestBeyond(t *testing.T) {
 		t.Run(fmt.Sprint(waiting), func(t *testing.T) {
 			l := bench(t, 34, 1000)
 			l.wait(waiting)
-			_, got := l.estimator.beyond(ofTokens(l.view.state.Limits, 1), 3)
+			got, _ := l.estimator.beyond(ofTokens(l.view.state.Limits, 1), 3)
 			if got != want {
 				t.Errorf("%d requests before: got limit %q, want %q", waiting, got, want)
 			}
 		})
+	}
+}
+
+// A denial at the arrival tells what is left for a smaller request. What asks for more than
+// there is leaves all to the others.
+func TestBeyondTellsWhatIsLeft(t *testing.T) {
+	l := bench(t, 34, 1000)
+	l.queue = append(l.queue, ofTokens(l.view.state.Limits, 500), ofTokens(l.view.state.Limits, 30))
+	for tokens, want := range map[int64]string{4: "", 5: "l"} {
+		limit, left := l.estimator.beyond(ofTokens(l.view.state.Limits, tokens), 3)
+		if limit != want || want != "" && left != 4*limiter.Milli {
+			t.Errorf("%d tokens: got limit %q with %d left, want %q with 4 tokens", tokens, limit, left, want)
+		}
 	}
 }
 
@@ -97,7 +110,7 @@ func TestLacks(t *testing.T) {
 			l.wait(tt.waiting)
 			r := ofTokens(l.view.state.Limits, 1)
 			r.Deadline = now.Add(15 * time.Millisecond)
-			if got := l.estimator.lacks(r, now); got != tt.want {
+			if got, _ := l.estimator.lacks(r, now); got != tt.want {
 				t.Errorf("got limit %q, want %q", got, tt.want)
 			}
 		})

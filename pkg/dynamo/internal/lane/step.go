@@ -3,6 +3,8 @@ package lane
 import (
 	"slices"
 	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
 // step decides what can be decided, and returns the message to send, nil for none, and what
@@ -105,4 +107,4 @@ func (l *Lane) paced(now time.Time) bool {
 }
 
 // maxFlights bounds the messages of a lane that are under way. What arrives beyond it waits.
-const maxFlights = 32
+const maxFlights = schema.ChannelCount

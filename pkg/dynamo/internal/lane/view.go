@@ -99,7 +99,10 @@ func (l *Lane) saw(image *schema.Bucket, f *flight, now time.Time) {
 		if self := l.host.self.replica(); l.held.copied(image.Lease(self)) {
 			l.host.self.rename(self)
 		}
-		ids = append(append(make([]schema.WriteID, 0, 2*schema.SlotCount), image.Slots[:]...), image.Booked[:]...)
+		ids = append(ids, image.Booked[:]...)
+		for i := range image.Slots {
+			ids = append(ids, image.Slots[i][:]...)
+		}
 	}
 	l.peers.observe(ids, l.host.self.replica(), now)
 	l.reckon()

@@ -30,7 +30,7 @@ func (w *Write) On(image *schema.Bucket) *schema.Bucket {
 	if w.books {
 		next.Booked[w.Slot] = w.Write
 	} else {
-		next.Slots[w.Slot] = w.Write
+		next.Slots[w.Slot][w.Channel] = w.Write
 	}
 	return &next
 }
@@ -40,7 +40,7 @@ func (w *Write) fits(image *schema.Bucket) bool {
 	if w.exact || image.Shard.Epoch != w.base.Shard.Epoch {
 		return false
 	}
-	if w.books && image.Booked[w.Slot] != w.base.Booked[w.Slot] || !w.books && image.Slots[w.Slot] == w.Write {
+	if w.books && image.Booked[w.Slot] != w.base.Booked[w.Slot] || !w.books && image.Slots[w.Slot][w.Channel] == w.Write {
 		return false
 	}
 	if ttl := w.after.TTL; ttl != w.base.TTL && ttl != 0 && (image.TTL == 0 || image.TTL > ttl) {

@@ -26,7 +26,7 @@ func (w *Write) Outcome(image *schema.Bucket) Outcome {
 		}
 		return Lost
 	}
-	own, seen := image.Slots[w.Slot], w.base.Slots[w.Slot]
+	own, seen := image.Slots[w.Slot][w.Channel], w.base.Slots[w.Slot][w.Channel]
 	if w.exact || w.books {
 		own, seen = image.Booked[w.Slot], w.base.Booked[w.Slot]
 	}

@@ -73,8 +73,8 @@ func (s *Stage) convert(after *schema.Bucket) {
 	}
 	after.Old = nil
 	for i := range schema.SlotCount {
-		if after.Slots[i].Old() {
-			after.Slots[i] = ""
+		if after.Slots[i][0].Old() {
+			after.Slots[i][0] = ""
 		}
 		if after.Booked[i].Old() {
 			after.Booked[i] = ""

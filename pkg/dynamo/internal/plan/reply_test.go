@@ -129,6 +129,27 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
+// TestTakesOfOneReplicaLandOnce: of takes that were under way together each tells whether it
+// landed, and no second copy of any lands.
+func TestTakesOfOneReplicaLandOnce(t *testing.T) {
+	b := newBench(t)
+	writes := make([]*plan.Write, 0, schema.ChannelCount)
+	for channel := range schema.ChannelCount {
+		id := b.id(2)
+		id.Channel = channel
+		writes = append(writes, takes(b, b.state, epoch+500, plan.Options{}, id, limiter.Spend{Limit: "l", Take: 1000}))
+	}
+	for _, w := range writes {
+		b.land(w)
+	}
+	for channel, w := range writes {
+		if got := w.Outcome(b.state); got != plan.Landed {
+			t.Errorf("the take of channel %d: outcome %d, want %d", channel, got, plan.Landed)
+		}
+		b.refused(w)
+	}
+}
+
 // TestPipelinedWritesReckonWithEachOther: writes that are planned from what the one before
 // leaves take no more than there is, and their charges follow each other.
 func TestPipelinedWritesReckonWithEachOther(t *testing.T) {

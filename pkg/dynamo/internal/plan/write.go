@@ -12,10 +12,11 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
-// ID is the id of a write and the slot of its replica, 0 to schema.SlotCount-1.
+// ID is the id of a write, the slot of its replica, 0 to schema.SlotCount-1, and the channel
+// of a take in it, 0 to schema.ChannelCount-1. No two takes that are under way share a channel.
 type ID struct {
-	Slot  int
-	Write schema.WriteID
+	Slot, Channel int
+	Write         schema.WriteID
 }
 
 // Write is one conditional write of an item: a PutItem where there is none, else an
@@ -86,17 +87,17 @@ func (s *Stage) Write(id ID, units int64) *Write {
 	switch {
 	case !w.named: // a state tells by itself whether it landed
 	case after.Old != nil: // replicas of version 1 know each other by these
-		after.Slots[id.Slot], after.Booked[id.Slot] = id.Write, id.Write
+		after.Slots[id.Slot][id.Channel], after.Booked[id.Slot] = id.Write, id.Write
 	case s.exact || s.books:
 		after.Booked[id.Slot] = id.Write
 	default:
-		after.Slots[id.Slot] = id.Write
+		after.Slots[id.Slot][id.Channel] = id.Write
 	}
 	after.TTL = s.ttl(&after)
 	if s.exact && s.base.Exists() && after.Old == nil && restructured(s.base, &after) {
 		after.Shard.Epoch = max(after.Shard.Epoch, s.base.Shard.Epoch+1)
 		if after.Leased() { // no take of an epoch before lands any more, and many leases need the bytes
-			after.Slots = [schema.SlotCount]schema.WriteID{}
+			after.Slots = [schema.SlotCount]schema.Takes{}
 		}
 	}
 	w.after = &after
@@ -209,7 +210,7 @@ func (w *Write) add(e *schema.Expression) {
 	}
 	switch seen := w.base.Booked[w.Slot]; {
 	case !w.books: // sent again, it finds its own id
-		attr := schema.SlotAttr(w.Slot)
+		attr := schema.SlotAttr(w.Slot, w.Channel)
 		e.Require(attr, "<>", id)
 		e.Set(attr, id)
 	case seen == "":

@@ -11,7 +11,7 @@ const (
 	AttrRefilled   = "rf"
 	AttrVersion    = "cv"
 	AttrGeneration = "cg"
-	AttrSlot       = "lw" // and a digit
+	AttrSlot       = "lw" // and a digit, and the letter of a channel
 	AttrBooked     = "lc" // and a digit
 	AttrLastTake   = "lt"
 	AttrTTL        = "ttl"
@@ -51,11 +51,21 @@ const (
 // SlotCount is how many replicas can have their last write on an item at once.
 const SlotCount = 8
 
+// ChannelCount is how many takes of one replica can be under way on an item at once. Each
+// leaves its id in a channel of its own, which is free again once its outcome is known.
+const ChannelCount = 4
+
 // LimitAttr returns the name of an attribute of a limit.
 func LimitAttr(limit, attr string) string { return LimitPrefix + limit + "_" + attr }
 
-// SlotAttr returns the name of a slot's attribute.
-func SlotAttr(slot int) string { return AttrSlot + strconv.Itoa(slot) }
+// SlotAttr returns the name of the attribute of a slot's channel. The first one has no letter.
+func SlotAttr(slot, channel int) string {
+	attr := AttrSlot + strconv.Itoa(slot)
+	if channel > 0 {
+		attr += string(rune('a' + channel - 1))
+	}
+	return attr
+}
 
 // BookedAttr returns the name of the attribute with the last charge or refund of a slot.
 func BookedAttr(slot int) string { return AttrBooked + strconv.Itoa(slot) }

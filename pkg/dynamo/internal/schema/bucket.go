@@ -34,7 +34,7 @@ type Bucket struct {
 	Line    Line
 	Leases  []Lease // in order of the replicas
 	Pending uint64  // generation of limits that wait for the leases to end; 0 = none
-	Slots   [SlotCount]WriteID
+	Slots   [SlotCount]Takes
 	Booked  [SlotCount]WriteID // ids of the last charges and refunds
 	Forgotten
 	TTL      int64     // Unix s; 0 = none

@@ -37,7 +37,8 @@ func anyBucket(t *rapid.T) *schema.Bucket {
 	b.Pending = rapid.Uint64().Draw(t, "pending")
 	for i := range schema.SlotCount {
 		if rapid.Bool().Draw(t, "slot") {
-			b.Slots[i] = schema.NewWriteID(rapid.Uint32().Draw(t, "replica"), rapid.Uint64Min(1).Draw(t, "number"))
+			channel := rapid.IntRange(0, schema.ChannelCount-1).Draw(t, "channel")
+			b.Slots[i][channel] = schema.NewWriteID(rapid.Uint32().Draw(t, "replica"), rapid.Uint64Min(1).Draw(t, "number"))
 			b.Booked[i] = schema.NewWriteID(rapid.Uint32().Draw(t, "replica"), rapid.Uint64Min(1).Draw(t, "number"))
 		}
 	}

@@ -1,6 +1,9 @@
 package schema
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // WriteID is the id of a write of an item: four bytes of the replica, and its number
 // without leading zeros. No replica gives one to two writes. "" = there is none.
@@ -36,4 +39,12 @@ func (w WriteID) Number() uint64 {
 		n = n<<8 | uint64(w[i])
 	}
 	return n
+}
+
+// Takes are the ids of the last takes of a slot, by channel.
+type Takes [ChannelCount]WriteID
+
+// By reports whether one of the takes is of a replica.
+func (t *Takes) By(replica uint32) bool {
+	return slices.ContainsFunc(t[:], func(id WriteID) bool { return id != "" && id.Replica() == replica })
 }

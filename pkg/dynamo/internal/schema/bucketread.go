@@ -33,7 +33,10 @@ func ParseBucket(table string, k Key, item map[string]types.AttributeValue, know
 	b.TTL = r.optional(AttrTTL, 0, MaxTime, 0)
 	b.Until, b.Use = r.optional(AttrForgotten, MinTime, MaxTime, 0), r.optional(AttrUseBefore, 0, MaxTime, 0)
 	for i := range SlotCount {
-		b.Slots[i], b.Booked[i] = r.id(SlotAttr(i)), r.id(BookedAttr(i))
+		for c := range ChannelCount {
+			b.Slots[i][c] = r.id(SlotAttr(i, c))
+		}
+		b.Booked[i] = r.id(BookedAttr(i))
 	}
 	b.Shard = r.Shard(k)
 	if b.Shard.Moving {

@@ -18,7 +18,7 @@ import (
 //	cv, cg         hash and generation of the limits that the item is under
 //	at             latest plan of an exact write, Unix ms
 //	lt             latest plan of a take or charge, Unix ms; absent = none
-//	lw0 .. lw7     binary: id of the last take of the replicas of that slot
+//	lw0 .. lw7     binary: id of the last take of the replicas of that slot; lw0a .. lw7c of others that were under way beside it
 //	lc0 .. lc7     binary: id of the last charge, refund or exact write of the replicas of that slot
 //	kc, bc         parts of the rate and of the room that no lease has, of 1000; absent = all
 //	kt             offset of the clock K(t) = kc·t + kt; absent = 0

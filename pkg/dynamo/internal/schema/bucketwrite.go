@@ -21,7 +21,9 @@ func (b *Bucket) Attributes() map[string]types.AttributeValue {
 		item[AttrForgotten], item[AttrUseBefore] = NumberAttribute(b.Until), NumberAttribute(b.Use)
 	}
 	for i := range SlotCount {
-		item.binary(SlotAttr(i), []byte(b.Slots[i]))
+		for c := range ChannelCount {
+			item.binary(SlotAttr(i, c), []byte(b.Slots[i][c]))
+		}
 		item.binary(BookedAttr(i), []byte(b.Booked[i]))
 	}
 	item.leases(b)

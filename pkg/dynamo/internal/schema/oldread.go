@@ -27,7 +27,7 @@ func parseOld(table string, k Key, item map[string]types.AttributeValue, known *
 	b.TTL = r.optional(AttrTTL, 0, MaxTime, 0)
 	b.Until, b.Use = r.optional(AttrForgotten, MinTime, MaxTime, 0), r.optional(AttrUseBefore, 0, MaxTime, 0)
 	for i := range SlotCount {
-		b.Slots[i], b.Booked[i] = r.id(SlotAttr(i)), r.id(BookedAttr(i))
+		b.Slots[i][0], b.Booked[i] = r.id(SlotAttr(i, 0)), r.id(BookedAttr(i))
 	}
 	b.Shard, b.Line = r.Shard(k), WholeLine()
 	if b.Serial = b.Shard.Units + 1; b.Serial <= 0 {

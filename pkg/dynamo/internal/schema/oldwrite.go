@@ -15,7 +15,7 @@ func (b *Bucket) oldAttributes() map[string]types.AttributeValue {
 		item[AttrForgotten], item[AttrUseBefore] = NumberAttribute(b.Until), NumberAttribute(b.Use)
 	}
 	for i := range SlotCount {
-		item.oldID(SlotAttr(i), b.Slots[i])
+		item.oldID(SlotAttr(i, 0), b.Slots[i][0])
 		item.oldID(BookedAttr(i), b.Booked[i])
 	}
 	if turn, found := b.Old.Item[AttrTurn]; found {
