@@ -26,6 +26,8 @@ type entry struct {
 	// Vague says that a reply was lost during the call. Who finds later that his write
 	// was applied is told the balance of that later moment.
 	Vague bool
+	// Beside is what other calls of the replica asked for meanwhile, of a denied one.
+	Beside int64
 }
 
 // chronicleCallers is how many callers a replica has that keeps a chronicle.

@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -14,10 +15,11 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// The decisions of several processes on one bucket are those of one token bucket that
+// The admissions of several processes on one bucket are those of one token bucket that
 // is asked one after the other, with what was lost and refused on the way: with a
-// refill that does not count and refunds, and with time as a part of it. A fleet whose
-// writes are applied twice is found out.
+// refill that does not count and refunds, and with time as a part of it. A denial is by what
+// the calls beside it in its replica leave, as of denialAge ago at most. A fleet whose writes
+// are applied twice is found out.
 func TestLinearizable(t *testing.T) {
 	for _, tt := range []struct {
 		history, defect string
@@ -32,8 +34,13 @@ func TestLinearizable(t *testing.T) {
 				t.Fatal(err)
 			}
 			f.faults.require(t, f.proxy)
-			if got := porcupine.CheckOperationsTimeout(bucketModel(limit), h, 30*time.Second); (got == porcupine.Ok) != tt.want {
-				t.Errorf("seed %d: the history of %d calls is linearizable: %v, want %t", f.seed, len(h), got, tt.want)
+			if got := porcupine.CheckOperationsTimeout(bucketModel(limit), h.granted, 30*time.Second); (got == porcupine.Ok) != tt.want {
+				t.Errorf("seed %d: the history of %d calls is linearizable: %v, want %t", f.seed, len(h.granted), got, tt.want)
+			}
+			for _, e := range h.denied {
+				if least := h.least(limit, &e); tt.want && least-e.Beside >= e.Take {
+					t.Errorf("seed %d: a call for %d millitokens was denied while there were %d at least, and calls beside it asked for %d", f.seed, e.Take, least, e.Beside)
+				}
 			}
 		})
 	}
@@ -42,7 +49,7 @@ func TestLinearizable(t *testing.T) {
 // apart runs a fleet whose replicas leave the ids of their writes in slots apart.
 // Slots are drawn by chance, and two replicas in one may take twice what they send
 // again: with few replicas that is rare, and then another fleet is run.
-func apart(t *testing.T, s scenario) (*fleet, []porcupine.Operation) {
+func apart(t *testing.T, s scenario) (*fleet, chronicles) {
 	t.Helper()
 	for range 12 {
 		f := newFleet(t, s)
@@ -52,7 +59,7 @@ func apart(t *testing.T, s scenario) (*fleet, []porcupine.Operation) {
 		}
 	}
 	t.Fatal("replicas shared slots twelve times: they are not drawn by chance")
-	return nil, nil
+	return nil, chronicles{}
 }
 
 // slots returns in how many slots of the bucket there are ids of writes.
@@ -73,9 +80,52 @@ func (f *fleet) slots(t *testing.T) int {
 	return n
 }
 
-// chronicle runs the replicas and returns what they wrote down, without what was
-// certainly not applied.
-func (f *fleet) chronicle(t *testing.T) []porcupine.Operation {
+// chronicles are what replicas wrote down, without what was certainly not applied.
+type chronicles struct {
+	granted []porcupine.Operation
+	denied  []entry
+}
+
+// denialAge is how old the state may be that a request is denied by: what other replicas
+// gave back since is missing to it.
+const denialAge = 100 * time.Millisecond
+
+// least returns the least that the bucket can have had, without the calls beside a denied
+// one, when that was decided. The bucket is full before the first call, and never again.
+func (h *chronicles) least(l limiter.Limit, d *entry) int64 {
+	first := int64(math.MaxInt64)
+	for _, o := range h.granted {
+		first = min(first, o.Return)
+	}
+	p := l.Params()
+	refilled := tokenbucket.Bucket{Tokens: -p.Capacity, Refilled: first / int64(time.Millisecond)}
+	refill := refilled.Refill(p, max(d.Bucket.Refilled, refilled.Refilled)).Tokens - refilled.Tokens
+	sum := p.Capacity + refill
+	for _, o := range h.granted {
+		e, _ := o.Input.(entry)
+		if e.From <= d.To {
+			sum -= e.Take
+		}
+		if e.To < d.From-int64(denialAge) && e.Outcome == admitted {
+			sum += e.Refund
+		}
+	}
+	return sum
+}
+
+// beside returns what the calls of a replica asked for that overlap one of them.
+func beside(all []entry, k int) int64 {
+	sum := int64(0)
+	for i := range all {
+		if i != k && all[i].From <= all[k].To && all[i].To >= all[k].From {
+			sum += all[i].Take
+		}
+	}
+	return sum
+}
+
+// chronicle runs the replicas and returns what they wrote down.
+func (f *fleet) chronicle(t *testing.T) chronicles {
 	t.Helper()
 	if err := f.each(t.Context(), func(ctx context.Context, i int) error {
 		j := f.job("history", i, 0)
@@ -84,20 +134,25 @@ func (f *fleet) chronicle(t *testing.T) []porcupine.Operation {
 	}); err != nil {
 		t.Fatalf("seed %d: %v", f.seed, err)
 	}
-	var h []porcupine.Operation
+	var h chronicles
 	var n [4]int
 	for i := range f.skews {
 		all, err := readChronicle(f.job("history", i, 0).History)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, e := range all {
+		for k, e := range all {
 			n[e.Outcome]++
-			if e.Outcome == unavailable {
+			switch e.Outcome {
+			case unavailable:
+				continue
+			case denied:
+				e.Beside = beside(all, k)
+				h.denied = append(h.denied, e)
 				continue
 			}
 			e.Vague = e.Outcome == admitted && f.held.lostIn(e.From, e.To)
-			h = append(h, porcupine.Operation{ClientId: i*chronicleCallers + e.Client, Input: e, Call: e.From, Output: e, Return: e.To})
+			h.granted = append(h.granted, porcupine.Operation{ClientId: i*chronicleCallers + e.Client, Input: e, Call: e.From, Output: e, Return: e.To})
 		}
 	}
 	if n[admitted] == 0 || n[denied] == 0 {
@@ -131,7 +186,7 @@ func bucketModel(l limiter.Limit) porcupine.Model {
 			}
 			at := e.Bucket.Refilled
 			after, told, ok := decide(p, b, e, at)
-			if at < e.From/int64(time.Millisecond) || at > e.To/int64(time.Millisecond) || ok != (e.Outcome == admitted) || told != e.Bucket.Tokens && !e.Vague {
+			if at < e.From/int64(time.Millisecond) || at > e.To/int64(time.Millisecond) || !ok || told != e.Bucket.Tokens && !e.Vague {
 				return nil
 			}
 			return []any{after}
