@@ -106,6 +106,7 @@ func (r replica) askUntilOutage(t *testing.T) {
 	t.Helper()
 	for began := time.Now(); time.Since(began) < 3*time.Second; time.Sleep(10 * time.Millisecond) {
 		if _, answer := r.ask(t, 1); answer.DynamicMetadata["degraded"] != nil {
+			synctest.Wait() // the outage is told of beside the call
 			return
 		}
 	}

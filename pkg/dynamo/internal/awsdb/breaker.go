@@ -192,6 +192,22 @@ func (b *breaker) failed(now time.Time, isBusy bool, err error, r uint16) {
 	b.cause, b.busy = err, isBusy
 }
 
+// silent begins an outage unless there is one: calls wait, and none has been answered for long.
+// It reports whether it does.
+func (b *breaker) silent(now, since time.Time, cause error, r uint16) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.open {
+		return false
+	}
+	if b.failures == 0 || since.Before(b.failing) {
+		b.failing = since
+	}
+	b.failures = outageFailures
+	b.failed(now, false, cause, r)
+	return true
+}
+
 // enter changes the state, and drops the counts of the state before.
 func (b *breaker) enter(open bool) {
 	b.epoch++

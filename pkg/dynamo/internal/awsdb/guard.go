@@ -32,6 +32,15 @@ func (g *Guard) FailingSince() time.Time { return g.breaker.failingSince() }
 // Outages returns how many outages there were, and whether a call would be refused now.
 func (g *Guard) Outages() (n int64, refused bool) { return g.breaker.counted(g.now()) }
 
+// Silent begins an outage unless there is one: calls wait since a time, and no call has been
+// answered for so long that DynamoDB counts as unavailable.
+func (g *Guard) Silent(since time.Time, cause error) {
+	if g.breaker.silent(g.now(), since, cause, uint16(g.loop.Draw(1<<16))) { // #nosec G115 -- in range
+		g.herald.changed.Store(true)
+	}
+	g.herald.announce(&g.breaker)
+}
+
 // guarded makes a call if the breaker allows it.
 func guarded[I, O any](ctx context.Context, g *Guard, call func(context.Context, *I, ...func(*dynamodb.Options)) (*O, error), in *I, opts []func(*dynamodb.Options)) (*O, error) {
 	start := g.now()

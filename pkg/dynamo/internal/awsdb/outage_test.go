@@ -102,6 +102,26 @@ func TestBreakerOpensAndCloses(t *testing.T) {
 	s.expect(1, false)
 }
 
+// A silence opens the breaker once, since the first call that waits.
+func TestSilenceOpensTheBreaker(t *testing.T) {
+	s := newBreakerScript(t)
+	began := s.now
+	s.end(down, s.allow(1)...)
+	s.now = s.now.Add(time.Second)
+	for _, want := range []bool{true, false} {
+		if got := s.breaker.silent(s.now, began.Add(-time.Second), errCause, math.MaxUint16); got != want {
+			t.Errorf("it opened is %t, want %t", got, want)
+		}
+		s.expect(1, true)
+	}
+	if got := s.breaker.look(); got.Condition != Unavailable || !got.Since.Equal(began.Add(-time.Second)) {
+		t.Errorf("got %+v, want unavailable since the first call", got)
+	}
+	s.now = s.now.Add(firstOutage)
+	s.end(answered, s.allow(1)...)
+	s.expect(1, false)
+}
+
 // After an outage calls come back one by one, then more, then all.
 func TestBreakerRecoversWithoutAStampede(t *testing.T) {
 	s := newBreakerScript(t)

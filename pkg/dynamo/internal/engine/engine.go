@@ -154,7 +154,7 @@ func NewIdle(cfg Config) (*Engine, error) {
 	e.prefer = int(cfg.Loop.Draw(schema.MaxShards))
 	e.lanes = lane.New(lane.Config{
 		Client: e.guard, Table: cfg.Table, Loop: cfg.Loop, Now: cfg.Now, Clock: cfg.Clock, Attempt: cfg.Attempt, Budget: cfg.Budget,
-		MaxLanes: cfg.MaxLanes, ShardUnits: cfg.ShardUnits, Quiet: cfg.Quiet, Leases: cfg.Leases, Logger: cfg.Logger, Form: cfg.Form, Seen: e.saw,
+		MaxLanes: cfg.MaxLanes, ShardUnits: cfg.ShardUnits, Quiet: cfg.Quiet, Leases: cfg.Leases, Logger: cfg.Logger, Form: cfg.Form, Silence: e.guard.Silent, Seen: e.saw,
 	})
 	return e, nil
 }

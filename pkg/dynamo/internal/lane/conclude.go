@@ -1,7 +1,6 @@
 package lane
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -52,10 +51,6 @@ func (l sender) conclude(f *flight, got reply, err error, now time.Time) (again 
 		l.view.known = l.view.known && got.refused
 		l.closer.failed(f, err, now)
 		return false
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		l.pace.unanswered()
-		f.within = l.pace.attempt(l.host.cfg.Attempt)
 	}
 	if f.write == nil || f.asks {
 		return l.unread(f, awsdb.TranslateRead(err), now)

@@ -29,7 +29,8 @@ type Sight struct {
 	Quiet time.Time // since when the item has been used little
 }
 
-// Config is what the lanes of a process share. All fields but Clock, Leases, Form and Seen must be set.
+// Config is what the lanes of a process share. All fields but Clock, Leases, Form, Silence and Seen
+// must be set.
 type Config struct {
 	Client     awsdb.Client // guarded by a breaker; it never retries
 	Table      string
@@ -46,6 +47,9 @@ type Config struct {
 	// Form returns the form of the items of a namespace, by its name: schema.FormOld or
 	// schema.FormNow; nil = FormNow.
 	Form func(namespace string) int
+	// Silence is told when no message has had a reply for a second, with the time of the first
+	// and an error; nil = nothing is told.
+	Silence func(since time.Time, err error)
 	// Seen is told of each state of an item that is newer than the last. It is called
 	// under the lane's lock, and must not call the lane; nil = nothing is told.
 	Seen func(site *Site, index int, s Sight)
@@ -92,7 +96,19 @@ func New(cfg Config) *Lanes {
 }
 
 // Silent reports whether DynamoDB counts as down, because no message had a reply for a second.
-func (s *Lanes) Silent() bool { return s.health.silent(s.cfg.Now()) }
+func (s *Lanes) Silent() bool { return s.silent(s.cfg.Now()) }
+
+// silent is Silent at a time. A silence that begins is told to the observer, without a lock.
+func (s *Lanes) silent(now time.Time) bool {
+	if since, begins := s.health.begins(now); begins && s.cfg.Silence != nil {
+		s.timers.add()
+		s.cfg.Loop.Start(func() {
+			defer s.timers.done()
+			s.cfg.Silence(since, errSilent)
+		})
+	}
+	return s.health.silent(now)
+}
 
 // Settle waits for messages, and for requests that are owed.
 func (s *Lanes) Settle() { s.work.wait() }

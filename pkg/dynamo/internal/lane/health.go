@@ -13,6 +13,7 @@ type health struct {
 	mu      sync.Mutex
 	waiting int       // messages under way
 	since   time.Time // of the oldest of them since the last reply; zero = none
+	told    bool      // of the silence since then
 }
 
 // sent notes that a message leaves now.
@@ -32,9 +33,9 @@ func (h *health) ended(now time.Time, answered bool) {
 	h.waiting--
 	switch {
 	case answered && h.waiting > 0:
-		h.since = now
+		h.since, h.told = now, false
 	case answered:
-		h.since = time.Time{}
+		h.since, h.told = time.Time{}, false
 	}
 }
 
@@ -43,4 +44,13 @@ func (h *health) silent(now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return !h.since.IsZero() && now.Sub(h.since) >= silence
+}
+
+// begins returns since when DynamoDB has been silent, once for each silence.
+func (h *health) begins(now time.Time) (since time.Time, begins bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	begins = !h.told && !h.since.IsZero() && now.Sub(h.since) >= silence
+	h.told = h.told || begins
+	return h.since, begins
 }

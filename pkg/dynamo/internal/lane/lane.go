@@ -106,7 +106,7 @@ func (l *Lane) enter(r *Request, now time.Time) {
 		return
 	}
 	l.queue = append(l.queue, r)
-	if r.claim == awaited && len(l.out) > 0 && l.host.health.silent(now) {
+	if r.claim == awaited && len(l.out) > 0 && l.host.silent(now) {
 		l.queue = l.queue[:len(l.queue)-1]
 		l.closer.fail(r, errSilent, now)
 		return

@@ -27,22 +27,19 @@ const (
 	mostTrip = 200 * time.Millisecond
 	// tripAttempts is how many mean round trips a message may take.
 	tripAttempts = 4
-	// mostDoublings bounds how often the time of an attempt is doubled.
-	mostDoublings = 3
 )
 
 // pace is when a lane sends its writes, and what it knows of round trips.
 type pace struct {
 	sent  time.Time     // the last write
 	trip  time.Duration // mean round trip; 0 = no reply yet
-	lost  int           // messages without a reply, less those with one
 	tries int           // messages in a row that were not applied for want of capacity
 	rest  time.Time     // nothing is sent before
 }
 
 // reply takes in the time that a message took.
 func (p *pace) reply(took time.Duration) {
-	p.tries, p.rest, p.lost = 0, time.Time{}, max(p.lost-1, 0)
+	p.tries, p.rest = 0, time.Time{}
 	took = min(max(took, 0), mostTrip)
 	if p.trip == 0 {
 		p.trip = took
@@ -51,13 +48,10 @@ func (p *pace) reply(took time.Duration) {
 	p.trip += (took - p.trip) / tripWeight
 }
 
-// unanswered takes in a message that no reply came for in its time.
-func (p *pace) unanswered() { p.lost = min(p.lost+1, mostDoublings) }
-
-// attempt returns how long a message may take: longer where replies take long, and after
-// messages without one. Else a table that is slow would be asked everything twice.
+// attempt returns how long a message may take: longer where replies take long, or a table that
+// is slow would be asked everything twice.
 func (p *pace) attempt(least time.Duration) time.Duration {
-	return min(max(least<<p.lost, tripAttempts*p.trip), least<<mostDoublings)
+	return max(least, tripAttempts*p.trip)
 }
 
 // roundTrip returns the time that a write takes, about.

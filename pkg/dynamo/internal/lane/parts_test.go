@@ -92,6 +92,11 @@ func TestSilenceIsASecondWithoutAReply(t *testing.T) {
 	if h.silent(at(999)) || !h.silent(at(1000)) {
 		t.Error("it is not silent after exactly a second")
 	}
+	for _, want := range []bool{true, false} {
+		if since, begins := h.begins(at(1001)); begins != want || !since.Equal(at(0)) {
+			t.Errorf("a silence since %v begins is %t, want %t", since, begins, want)
+		}
+	}
 	h.ended(at(1100), true) // the other message waits since now
 	if h.silent(at(2000)) || !h.silent(at(2100)) {
 		t.Error("a reply does not end the silence for a second")
