@@ -3,79 +3,105 @@
 package mutants_test
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
-	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-const dynamo = "../../pkg/dynamo"
-
-// fleets is the simulation of fleets, and seeds is how many of them are run.
-const (
-	fleets = "TestSimulate"
-	seeds  = 100
-)
+// internal is the folder of the packages of the store.
+const internal = "../../pkg/dynamo/internal"
 
 // patience is how long the tests of one mutant may run.
-const patience = 5 * time.Minute
+const patience = 2 * time.Minute
 
-// Every rule that is taken away is missed by a test. The store as it is passes the
-// same tests.
+// mutant is the store without one of its rules.
+type mutant struct {
+	name    string
+	file    string // in the folder of its package
+	rule    string // text that stands in the file once
+	without string // text in its place
+	tested  string // the package of the tests; "" = its own
+	found   string // the tests that fail without the rule, a pattern
+	flags   string // of the simulation: its seed and features
+
+	pkg string
+}
+
+// in says of which package mutants are.
+func in(pkg string, mutants []mutant) []mutant {
+	for i := range mutants {
+		m := &mutants[i]
+		if m.pkg = pkg; m.tested == "" {
+			m.tested = pkg
+		}
+	}
+	return mutants
+}
+
+// Each rule that is taken away is missed by a named test, or by a simulation of one seed.
+// The store as it is passes the same tests.
 func TestEveryRuleIsHeld(t *testing.T) {
-	all := mutants()
-	patterns := make(map[string]bool) // those of the simulation of fleets are run by make test
-	for _, m := range all {
-		patterns[m.found] = m.found != fleets
-	}
-	whole := build(t, nil)
-	for pattern, due := range patterns {
-		if !due {
-			continue
-		}
-		if out, failed := run(t, whole, pattern); failed {
-			t.Fatalf("%s fails on the store as it is:\n%s", pattern, out)
-		}
+	all := slices.Concat(planRules(), leaseRules(), laneRules())
+	for _, pkg := range []string{"plan", "lease", "lane", "engine", "fleetsim"} {
+		holds(t, pkg, all)
 	}
 	for _, m := range all {
-		t.Run(m.name, func(t *testing.T) {
-			began := time.Now()
-			out, failed := run(t, build(t, &m), m.found)
-			if !failed {
-				t.Fatalf("%s passes without the rule", m.found)
+		t.Run(m.pkg+"/"+m.name, func(t *testing.T) {
+			t.Parallel()
+			binary := build(t, m.tested, overlay(t, &m))
+			out, passed := run(t, binary, m.tested, m.found, m.flags)
+			if passed {
+				t.Fatalf("%s %s passes without the rule", m.found, m.flags)
 			}
-			t.Logf("found by %s in %v", firstFailure(out), time.Since(began).Round(100*time.Millisecond))
+			t.Logf("found by %s", firstFailure(out))
 		})
 	}
 }
 
-// build compiles the tests of the store without a rule; nil takes none away.
-func build(t *testing.T, m *mutant) string {
+// holds requires that the tests of a package that find mutants pass on the store as it is.
+func holds(t *testing.T, pkg string, all []mutant) {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "dynamo.test")
-	args := []string{"test", "-c", "-o", binary}
-	if m != nil {
-		args = append(args, "-overlay", overlay(t, m))
+	binary := build(t, pkg, "")
+	patterns := make(map[string][]string) // by flags
+	for _, m := range all {
+		if m.tested == pkg && !slices.Contains(patterns[m.flags], m.found) {
+			patterns[m.flags] = append(patterns[m.flags], m.found)
+		}
+	}
+	for flags, found := range patterns {
+		pattern := strings.Join(found, "|")
+		if out, passed := run(t, binary, pkg, pattern, flags); !passed {
+			t.Fatalf("%s %s fails on the store as it is:\n%s", pattern, flags, out)
+		}
+	}
+}
+
+// build compiles the tests of a package, with files replaced as a list says; "" = none.
+func build(t *testing.T, pkg, replaced string) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), pkg+".test")
+	args := []string{"test", "-c", "-ldflags=-s -w", "-o", binary}
+	if replaced != "" {
+		args = append(args, "-overlay", replaced)
 	}
 	cmd := exec.CommandContext(t.Context(), "go", append(args, ".")...)
-	cmd.Dir = dynamo
+	cmd.Dir = filepath.Join(internal, pkg)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("the tests do not compile: %v\n%s", err, out)
 	}
 	return binary
 }
 
-// overlay writes the file that makes the go command read a file without the rule.
+// overlay writes the list that makes the go command read a file without the rule.
 func overlay(t *testing.T, m *mutant) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join(dynamo, m.file))
+	path, err := filepath.Abs(filepath.Join(internal, m.pkg, m.file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,43 +126,24 @@ func overlay(t *testing.T, m *mutant) string {
 	return list
 }
 
-// run runs the tests that match a pattern, up to the first failure. The simulation of
-// fleets runs so many that only a few schedules need to miss a rule.
-func run(t *testing.T, binary, pattern string) (out string, failed bool) {
+// run runs the tests that match a pattern, up to the first failure, and reports whether
+// all passed.
+func run(t *testing.T, binary, pkg, pattern, flags string) (out string, passed bool) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^("+pattern+")$", "-test.v", "-test.failfast", "-test.timeout", patience.String())
-	if pattern == fleets {
-		cmd.Args = append(cmd.Args, "-seeds", strconv.Itoa(seeds))
+	cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^("+pattern+")$", "-test.v", "-test.failfast", "-test.timeout", patience.String(), "-rapid.nofailfile")
+	if pkg != "plan" {
+		cmd.Args = cmd.Args[:len(cmd.Args)-1]
 	}
-	cmd.Dir = dynamo
-	reader, writer := io.Pipe()
-	cmd.Stdout, cmd.Stderr = writer, writer
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	cmd.Args = append(cmd.Args, strings.Fields(flags)...)
+	cmd.Dir = filepath.Join(internal, pkg)
+	text, err := cmd.CombinedOutput()
+	if !bytes.Contains(text, []byte("=== RUN ")) {
+		t.Fatalf("no test of %s matches %s:\n%s", pkg, pattern, text)
 	}
-	ended := make(chan error, 1)
-	go func() { // ends with the program
-		err := cmd.Wait()
-		_ = writer.Close() // never fails
-		ended <- err
-	}()
-	var all strings.Builder
-	for lines := bufio.NewScanner(reader); lines.Scan(); {
-		fmt.Fprintln(&all, lines.Text())
-		if strings.Contains(lines.Text(), "it happens again with:") && !failed {
-			failed = true
-			_ = cmd.Process.Kill() // fails if it has ended
-		}
-	}
-	err := <-ended
-	if !strings.Contains(all.String(), "=== RUN ") {
-		t.Fatalf("no test matches %s:\n%s", pattern, all.String())
-	}
-	return all.String(), failed || err != nil
+	return string(text), err == nil
 }
 
-// firstFailure returns the name of the first test that failed; the simulation of fleets
-// is ended before it says that it did.
+// firstFailure returns the name of the first test that failed.
 func firstFailure(out string) string {
 	for line := range strings.Lines(out) {
 		if _, name, ok := strings.Cut(line, "--- FAIL: "); ok {
@@ -144,5 +151,5 @@ func firstFailure(out string) string {
 			return name
 		}
 	}
-	return "TestSimulate"
+	return "a test that did not end"
 }

@@ -2,86 +2,53 @@
 
 package mutants_test
 
-// mutant is the store without one of its rules.
-type mutant struct {
-	name    string
-	file    string
-	rule    string // text that stands in the file once
-	without string // text in its place
-	found   string // the tests that miss it, a pattern
-}
-
-func mutants() []mutant {
-	return []mutant{
+// laneRules are the rules of package lane. Most need several messages in an order that is
+// rare, so that the simulation finds them: by the seed and the features that are named.
+func laneRules() []mutant {
+	return in("lane", []mutant{
 		{
-			name: "a dead lease is freed only after its term and an eighth", file: "holder.go",
-			rule: "leaseEbb  = leaseTerm + leaseTerm/8", without: "leaseEbb  = leaseTerm",
-			found: "TestACrashedHolder.*",
+			name: "a lease ends by the wall clock of the machine", file: "held.go", found: "TestClocksOfALease",
+			rule: "Wall: now.Round(0).UnixMilli()", without: "Wall: now.Sub(s.began).Milliseconds()",
 		},
 		{
-			name: "a change refills under the old limits", file: "adopt.go",
-			rule: "at := refilled(old, max(now, old.state.Refilled))", without: "fresh := next\n\tfresh.state = old.state\n\tat := refilled(&fresh, max(now, old.state.Refilled))",
-			found: "TestRemainderOfASlowRate",
+			name: "a jump of the clock is another era", file: "held.go", found: "TestClocksOfALease",
+			rule: "s.cfg.Clock.Era() + s.self.renamed.Load()", without: "s.self.renamed.Load()",
 		},
 		{
-			name: "only a later refill shows that a lease write is gone", file: "holder.go",
-			rule: "f.refilled < v.refilled", without: "f.refilled <= v.refilled",
-			found: "TestARenewalLandsWhenItIsSeen",
+			name: "another number of the process is another era", file: "held.go", found: "TestClocksOfALease",
+			rule: "s.cfg.Clock.Era() + s.self.renamed.Load()", without: "s.cfg.Clock.Era()",
 		},
 		{
-			name: "a refund into a lease keeps within the part not reported", file: "holder.go",
-			rule: "left <= p.quantity-p.reported", without: "left <= p.quantity",
-			found: "TestARenewalLandsWhenItIsSeen",
+			name: "a lease of a copy is not the own one", file: "held.go", found: "TestALeaseOfACopyIsNotTheOwn",
+			rule: "!slices.Contains(h.issued[:min(h.writes, len(h.issued))], own.Sequence)", without: "h.writes < 0",
 		},
 		{
-			name: "a dead lease counts as spent", file: "leasestep.go",
-			rule: "\t\t\tp.stage.report(a, false)\n", without: "\t\t\tp.stage.lease(a.limit).giveBack(a.tokens)\n",
-			found: fleets,
+			name: "a take in doubt that is made again is counted as lost", file: "ends.go", found: "TestTakesInDoubtAreCounted",
+			rule: "takes := open && r.Takes()", without: "takes := open && r.claim != detached && r.Takes()",
 		},
 		{
-			name: "a write is gone only if its slot is unchanged", file: "lane.go",
-			rule: "\tcase image.slots[w.slot] != w.base.slots[w.slot], image.booked[w.slot] != w.base.booked[w.slot]:\n\t\treturn false\n", without: "",
-			found: "TestAGiftThatCannotArrive.*",
+			name: "an outage is a second without a reply", file: "health.go", found: "TestSilenceIsASecondWithoutAReply",
+			rule: "now.Sub(h.since) >= silence", without: "now.Sub(h.since) >= silence/2",
 		},
 		{
-			name: "a shard with leases out is neither split nor merged", file: "shape.go",
-			rule: "if v.shard.Moving || v.shard.Retired || len(v.leases) > 0 {", without: "if !v.shard.Moving && !v.shard.Retired {\n\t\treturn true\n\t}\n\tif v.shard.Moving || v.shard.Retired {",
-			found: "TestDeadLeasesMakeWayForAMerge",
+			name: "nothing is planned while an exact write is under way", file: "step.go", tested: "engine", found: "TestAnOutageIsNotLate",
+			rule: "return f.exact || f.write == nil", without: "return f.write == nil",
 		},
 		{
-			name: "a report is not planned before the decisions that it reports", file: "lease.go",
-			rule: "\tk.now = max(k.now, h.clock)\n", without: "",
-			found: "TestAReportIsNotBeforeWhatWasServed",
+			name: "a late denial gives back what its write takes", file: "late.go", tested: "engine", found: "TestALateCascadeIsAllOrNothing",
+			rule: "r.claim, r.undo = detached, !admitted", without: "r.claim, r.undo = detached, false",
 		},
 		{
-			name: "maintenance is not planned before the last take", file: "chore.go",
-			rule: "v.refilled, v.taken, ", without: "v.refilled, ",
-			found: "TestMaintenanceIsNotBeforeTheLastTake",
+			name: "a copy that is refused does not tell that no copy landed", file: "conclude.go", tested: "engine", found: "TestCallersWhoLeave",
+			rule: "\tcase f.asks, refused && f.doubt:\n", without: "\tcase f.asks:\n",
 		},
 		{
-			name: "the ttl covers dormant limits", file: "write.go",
-			rule: "b := &s.base.balances[i]; b.dormant {", without: "b := &s.base.balances[i]; b == nil {",
-			found: "TestTheTTLCoversDormantLimits",
+			name: "a charge in doubt is not booked again", file: "conclude.go", tested: "engine", found: "TestAChargeIsBookedOnce",
+			rule: "\tcase f.books:\n", without: "\tcase f.books && l.Lane == nil:\n",
 		},
 		{
-			name: "a full refill bounds the tokens out on lease", file: "write.go",
-			rule: "if b.lease && b.mostHeld != noUpperBound {", without: "if b.lease && b.mostHeld < 0 {",
-			found: "TestHoles",
+			name: "a call that leaves gets back what its write takes", file: "leave.go", tested: "engine", found: "TestCallersWhoLeave",
+			rule: "r.claim, r.undo = left, !r.Keep", without: "r.claim, r.undo = left, false",
 		},
-		{
-			name: "a lease that is being returned is not served", file: "holder.go",
-			rule: " && !h.returning()", without: "",
-			found: "TestSimulation",
-		},
-		{
-			name: "a refill that counts on a remainder pins it", file: "write.go",
-			rule: "if b.state.Remainder > 0 && (", without: "if b.state.Remainder < 0 && (",
-			found: "TestHoles",
-		},
-		{
-			name: "a change of limits pins the time of the last refill", file: "swap.go",
-			rule: "\te.Require(schema.AttrRefilled, \"=\", schema.NumberAttribute(v.refilled))\n", without: "",
-			found: "TestHoles",
-		},
-	}
+	})
 }

@@ -133,6 +133,11 @@ func TestWritesThatDoNotFitAreRefused(t *testing.T) {
 			func(b *bench) *plan.Write { return b.lease(100, 3, 0, 500, 0) },
 		},
 		{
+			"take holds the room that goes with its tokens",
+			func(b *bench) *plan.Write { return b.spend(500, 2, take(3000)) },
+			func(b *bench) *plan.Write { return b.lease(600, 3, 0, 500, 5000) },
+		},
+		{
 			"lease write pins the line and its slot",
 			func(b *bench) *plan.Write { return b.lease(500, 2, 800, 800, 1000) },
 			func(b *bench) *plan.Write { return b.lease(500, 3, 100, 100, 1000) },
