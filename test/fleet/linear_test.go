@@ -143,12 +143,11 @@ func (f *fleet) chronicle(t *testing.T) chronicles {
 		}
 		for k, e := range all {
 			n[e.Outcome]++
-			switch e.Outcome {
-			case unavailable:
-				continue
-			case denied:
+			if e.Outcome == denied {
 				e.Beside = beside(all, k)
 				h.denied = append(h.denied, e)
+			}
+			if e.Outcome == denied || e.Outcome == unavailable {
 				continue
 			}
 			e.Vague = e.Outcome == admitted && f.held.lostIn(e.From, e.To)

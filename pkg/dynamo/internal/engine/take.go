@@ -63,7 +63,7 @@ func (e *Engine) Take(ctx context.Context, now time.Time, ops []limiter.Op) (boo
 	}
 	defer c.leave()
 	for c.next() {
-		done := c.send()
+		done := c.send() //nolint:contextcheck // a lane works for as long as the lanes do
 		if e.cfg.Loop.Wait(ctx, done) != nil {
 			return c.unanswered(ctx, now, ops)
 		}

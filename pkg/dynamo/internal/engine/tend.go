@@ -21,7 +21,7 @@ func (e *Engine) tendLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			e.Tend(e.cfg.Now()) //nolint:contextcheck // a lane works for as long as the lanes do
+			e.Tend(e.cfg.Now())
 		}
 	}
 }

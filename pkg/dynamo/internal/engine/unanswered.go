@@ -20,7 +20,7 @@ func (c *call) unanswered(ctx context.Context, now time.Time, ops []limiter.Op) 
 		return false, c.abandon(ctx)
 	}
 	defer e.byCaller(now, ops)
-	return c.decideLate(ops)
+	return c.decideLate(ops) //nolint:contextcheck // a lane works for as long as the lanes do
 }
 
 // decideLate decides a call by what its lanes believe. What has an end already stands.

@@ -1,7 +1,7 @@
 package lane
 
 import (
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -38,12 +38,10 @@ func ofTokens(limits *limiter.Limits, tokens int64) *Request {
 }
 
 // wait puts requests for one token into the queue.
-func (l *Lane) wait(n int) (last *Request) {
+func (l *Lane) wait(n int) {
 	for range n {
-		last = ofTokens(l.view.state.Limits, 1)
-		l.queue = append(l.queue, last)
+		l.queue = append(l.queue, ofTokens(l.view.state.Limits, 1))
 	}
-	return last
 }
 
 // fly has a write for one token under way.
@@ -67,7 +65,7 @@ func TestShareLeavesMargin(t *testing.T) {
 // A request is turned away at its arrival when those before it ask for all that is there.
 func TestBeyond(t *testing.T) {
 	for waiting, want := range map[int]string{33: "", 34: "l"} {
-		t.Run(fmt.Sprint(waiting), func(t *testing.T) {
+		t.Run(strconv.Itoa(waiting), func(t *testing.T) {
 			l := bench(t, 34, 1000)
 			l.wait(waiting)
 			got, _ := l.estimator.beyond(ofTokens(l.view.state.Limits, 1), 3)

@@ -60,9 +60,10 @@ func LimitAttr(limit, attr string) string { return LimitPrefix + limit + "_" + a
 
 // SlotAttr returns the name of the attribute of a slot's channel. The first one has no letter.
 func SlotAttr(slot, channel int) string {
+	const letters = "abcdefgh"
 	attr := AttrSlot + strconv.Itoa(slot)
 	if channel > 0 {
-		attr += string(rune('a' + channel - 1))
+		attr += letters[channel-1 : channel]
 	}
 	return attr
 }
