@@ -133,6 +133,30 @@ const oldPadding = "\x00"
 // version 1.
 func (w WriteID) Old() bool { return len(w) > maxWriteID }
 
+// OldReplica returns the name of the replica of version 1 whose id it is.
+func (w WriteID) OldReplica() string {
+	replica, _, _ := strings.Cut(w.oldID(), ":")
+	return replica
+}
+
+// OldWriters returns the ids of the last writes of an item of form 1, by slot, those of
+// charges and refunds behind the others; nil for an item of form 2. An id that cannot be
+// read is "".
+func OldWriters(item map[string]types.AttributeValue) []WriteID {
+	if _, old := item[AttrRefilled]; !old {
+		return nil
+	}
+	ids := make([]WriteID, 2*SlotCount)
+	for i := range SlotCount {
+		for j, attr := range [...]string{SlotAttr(i), BookedAttr(i)} {
+			if s, ok := item[attr].(*types.AttributeValueMemberS); ok {
+				ids[i+j*SlotCount] = readOldID(s.Value)
+			}
+		}
+	}
+	return ids
+}
+
 // OldAttribute returns the id as an attribute of form 1.
 func (w WriteID) OldAttribute() types.AttributeValue {
 	return &types.AttributeValueMemberS{Value: w.oldID()}

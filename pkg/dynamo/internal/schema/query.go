@@ -68,6 +68,11 @@ func QueryEntityLimits(table, ns, entity string) *dynamodb.QueryInput {
 	return query(table, "", AttrPK, entityPK(ns, entity), AttrSK, skConfigPrefix)
 }
 
+// QueryBuckets finds the keys of the buckets in a namespace, in one of [IndexPartitions] parts.
+func QueryBuckets(table, ns string, partition int) *dynamodb.QueryInput {
+	return query(table, IndexNamespace, AttrGSI4PK, EverythingPK(ns, partition), AttrGSI4SK, ns+"/BUCKET#")
+}
+
 // QueryNamespaces finds the records of all namespaces by name, in order of their keys, or in
 // the order against it.
 func QueryNamespaces(table string, backward bool) *dynamodb.QueryInput {
