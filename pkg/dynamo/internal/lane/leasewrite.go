@@ -143,6 +143,9 @@ func (c *Counters) note(before lease.State, h *held) {
 // concludeLease takes in the end of a write of a lease or a shard that brought no image. It
 // is never sent again: where it may have been applied, the item is read.
 func (l lessee) concludeLease(f *flight, perhaps bool, err error, now time.Time) {
+	if f.turn { // the next write is tried without it
+		return
+	}
 	h := &l.held
 	h.unknown = h.unknown || perhaps
 	h.rest = now.Add(leaseRetry) // also of what was not sent, in an outage

@@ -99,7 +99,7 @@ func (l planner) turn(now time.Time) *flight {
 	}
 	l.olds.asked = l.olds.lost
 	id := plan.ID{Slot: l.host.self.slotOn(l.view.state), Write: l.host.self.next()}
-	return l.sender.launch(&flight{write: plan.Turn(l.view.state, id, l.sender.cost()), exact: true, once: true, done: func() {}}, now)
+	return l.sender.launch(&flight{write: plan.Turn(l.view.state, id, l.sender.cost()), exact: true, once: true, turn: true}, now)
 }
 
 // convert returns the message that brings an item of form 1 into form 2 for a task, which is
