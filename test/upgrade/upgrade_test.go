@@ -1,5 +1,3 @@
-//go:build upgrade
-
 package upgrade_test
 
 import (

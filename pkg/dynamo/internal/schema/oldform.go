@@ -148,7 +148,7 @@ func OldWriters(item map[string]types.AttributeValue) []WriteID {
 	}
 	ids := make([]WriteID, 2*SlotCount)
 	for i := range SlotCount {
-		for j, attr := range [...]string{SlotAttr(i), BookedAttr(i)} {
+		for j, attr := range [...]string{SlotAttr(i, 0), BookedAttr(i)} {
 			if s, ok := item[attr].(*types.AttributeValueMemberS); ok {
 				ids[i+j*SlotCount] = readOldID(s.Value)
 			}
