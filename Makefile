@@ -53,10 +53,11 @@ image: ## Build the container image ratelimit:VERSION
 # Tests of a built program run once: the race detector sees only the test.
 .PHONY: test
 test: test-short $(ENVOY) $(DYNAMODB) $(AWSTOOLS) ## Run every test of the program, also with the race detector, a real Envoy and DynamoDB Local, which it installs itself
-	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -vE '/test/(bounds|docs|durable|envoytest|fleet|reload)$$')
+	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -vE '/test/(bounds|docs|durable|envoytest|fleet|reload|upgrade)$$')
 	$(GO) test -race -timeout 9m ./test/envoytest
 	cd test/istio && $(GO) test -race -timeout 9m ./...
 	$(GO) test -timeout 25m ./test/fleet
+	$(GO) test -timeout 5m ./test/upgrade
 	$(GO) test -timeout 9m ./test/durable
 
 # Tests of allocations run here: the race detector allocates, so it leaves them out.
