@@ -1,5 +1,3 @@
-//go:build ontime
-
 package fleet_test
 
 import (
