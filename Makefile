@@ -86,7 +86,7 @@ simulate: mutants ## Take each rule of the store away, then simulate SEEDS (1000
 	@bin/simulate -test.run '^TestSimulate$$' -test.v -test.timeout 0 -seeds $(SEEDS)
 
 .PHONY: mutants
-mutants: ## Take the rules of the DynamoDB store away, one at a time: a test or a simulation must fail without each
+mutants: ## Take the rules of the DynamoDB store away, one at a time: a named test must fail without each
 	$(GO) test -tags mutants -count=1 -timeout 30m ./test/mutants
 
 .PHONY: model

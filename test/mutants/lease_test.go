@@ -122,7 +122,7 @@ func leaseRules() []mutant {
 			rule: "-s.kept[limit]+overdraft", without: "-s.kept[limit]",
 		},
 		{
-			name: "each lease write has a sequence number of its own", file: "choose.go", found: "TestGrant|TestReturn|TestServedByAllCandidates|TestNewRateCountsFromTheReply",
+			name: "each lease write has a sequence number of its own", file: "choose.go", found: "TestServedByAllCandidates",
 			rule: "d.seq + 1 + uint16(p.draw*seqSalt)", without: "d.seq",
 		},
 		{
@@ -136,6 +136,26 @@ func leaseRules() []mutant {
 		{
 			name: "a renewed lease is not dead", file: "watch.go", found: "TestWatch",
 			rule: "!ok || old.seq != s.Seq", without: "!ok",
+		},
+		{
+			name: "a lease is returned when none is wanted", file: "duties.go", found: "TestPolicy",
+			rule: "return d.recall || d.known.policy.None || now < d.wish", without: "return d.recall || now < d.wish",
+		},
+		{
+			name: "a lease is returned when another replica asks for it", file: "duties.go", found: "TestRecall",
+			rule: " || now < d.asked\n", without: "\n",
+		},
+		{
+			name: "a lease is returned while all holders are asked to", file: "duties.go", found: "TestWish",
+			rule: " || now < d.wish || ", without: " || ",
+		},
+		{
+			name: "no lease is asked for after the demand has ended", file: "duties.go", found: "TestNoGrantWithoutRequest",
+			rule: "return now < d.quietAt() && d.known.worth(now)", without: "return d.known.worth(now)",
+		},
+		{
+			name: "no lease is asked for without enough demand", file: "duties.go", found: "TestSteadyDemand",
+			rule: "return now < d.quietAt() && d.known.worth(now)", without: "return now < d.quietAt()",
 		},
 	})
 }

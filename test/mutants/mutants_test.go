@@ -27,8 +27,7 @@ type mutant struct {
 	rule    string // text that stands in the file once
 	without string // text in its place
 	tested  string // the package of the tests; "" = its own
-	found   string // the tests that fail without the rule, a pattern
-	flags   string // of the simulation: its seed and features
+	found   string // the test that fails without the rule
 
 	pkg string
 }
@@ -44,22 +43,27 @@ func in(pkg string, mutants []mutant) []mutant {
 	return mutants
 }
 
-// Each rule that is taken away is missed by a named test, or by a simulation of one seed.
+// Each rule that is taken away is missed by a named test.
 // The store as it is passes the same tests.
 func TestEveryRuleIsHeld(t *testing.T) {
-	all := slices.Concat(planRules(), leaseRules(), laneRules())
-	for _, pkg := range []string{"plan", "lease", "lane", "engine", "fleetsim"} {
+	t.Parallel()
+	all := slices.Concat(planRules(), leaseRules(), laneRules(), shareRules(), breakerRules())
+	for _, pkg := range []string{"plan", "lease", "lane", "awsdb", "engine"} {
 		holds(t, pkg, all)
 	}
 	for _, m := range all {
 		t.Run(m.pkg+"/"+m.name, func(t *testing.T) {
 			t.Parallel()
 			binary := build(t, m.tested, overlay(t, &m))
-			out, passed := run(t, binary, m.tested, m.found, m.flags)
+			out, passed := run(t, binary, m.tested, m.found)
 			if passed {
-				t.Fatalf("%s %s passes without the rule", m.found, m.flags)
+				t.Fatalf("%s passes without the rule", m.found)
 			}
-			t.Logf("found by %s", firstFailure(out))
+			test := firstFailure(out)
+			if test == "" {
+				t.Fatalf("%s ends without a failed test:\n%s", m.found, out)
+			}
+			t.Logf("found by %s", test)
 		})
 	}
 }
@@ -68,16 +72,20 @@ func TestEveryRuleIsHeld(t *testing.T) {
 func holds(t *testing.T, pkg string, all []mutant) {
 	t.Helper()
 	binary := build(t, pkg, "")
-	patterns := make(map[string][]string) // by flags
+	var found []string
 	for _, m := range all {
-		if m.tested == pkg && !slices.Contains(patterns[m.flags], m.found) {
-			patterns[m.flags] = append(patterns[m.flags], m.found)
+		if m.tested == pkg && !slices.Contains(found, m.found) {
+			found = append(found, m.found)
 		}
 	}
-	for flags, found := range patterns {
-		pattern := strings.Join(found, "|")
-		if out, passed := run(t, binary, pkg, pattern, flags); !passed {
-			t.Fatalf("%s %s fails on the store as it is:\n%s", pattern, flags, out)
+	pattern := strings.Join(found, "|")
+	out, passed := run(t, binary, pkg, pattern)
+	if !passed {
+		t.Fatalf("%s fails on the store as it is:\n%s", pattern, out)
+	}
+	for _, test := range found {
+		if !strings.Contains(out, "=== RUN   "+test+"\n") {
+			t.Errorf("package %s has no %s", pkg, test)
 		}
 	}
 }
@@ -126,15 +134,14 @@ func overlay(t *testing.T, m *mutant) string {
 	return list
 }
 
-// run runs the tests that match a pattern, up to the first failure, and reports whether
+// run runs the tests of a pattern, up to the first failure, and reports whether
 // all passed.
-func run(t *testing.T, binary, pkg, pattern, flags string) (out string, passed bool) {
+func run(t *testing.T, binary, pkg, pattern string) (out string, passed bool) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^("+pattern+")$", "-test.v", "-test.failfast", "-test.timeout", patience.String(), "-rapid.nofailfile")
-	if pkg != "plan" {
-		cmd.Args = cmd.Args[:len(cmd.Args)-1]
+	cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^("+pattern+")$", "-test.v", "-test.failfast", "-test.timeout", patience.String())
+	if pkg == "plan" { // the one with tests of rapid
+		cmd.Args = append(cmd.Args, "-rapid.nofailfile")
 	}
-	cmd.Args = append(cmd.Args, strings.Fields(flags)...)
 	cmd.Dir = filepath.Join(internal, pkg)
 	text, err := cmd.CombinedOutput()
 	if !bytes.Contains(text, []byte("=== RUN ")) {
@@ -143,7 +150,7 @@ func run(t *testing.T, binary, pkg, pattern, flags string) (out string, passed b
 	return string(text), err == nil
 }
 
-// firstFailure returns the name of the first test that failed.
+// firstFailure returns the name of the first test that failed, "" = none.
 func firstFailure(out string) string {
 	for line := range strings.Lines(out) {
 		if _, name, ok := strings.Cut(line, "--- FAIL: "); ok {
@@ -151,5 +158,5 @@ func firstFailure(out string) string {
 			return name
 		}
 	}
-	return "a test that did not end"
+	return ""
 }

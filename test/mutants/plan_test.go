@@ -63,6 +63,10 @@ func planRules() []mutant {
 		},
 		{
 			name: "a dead lease counts as spent", file: "lease.go", found: "TestAReapCountsAsSpent",
+			rule: "\tn.v = v.Sub(v, roomOf(st.Balance, parts))", without: "\tif n.v = v; parts > 0 {\n\t\tn.v = v.Sub(v, roomOf(st.Balance, parts))\n\t}",
+		},
+		{
+			name: "the room of a lease leaves the centre without its tokens", file: "lease.go", found: "TestAReapCountsAsSpent",
 			rule: "\tn.v = v.Sub(v, roomOf(st.Balance, parts))", without: "\tn.v = v",
 		},
 		{
@@ -151,7 +155,15 @@ func planRules() []mutant {
 		},
 		{
 			name: "a take is told what others left", file: "outcome.go", found: "TestATakeIsToldWhatOthersLeft",
-			rule: "\t\tif by := shift[r.staged]; by != nil {", without: "\t\tif by := shift[r.staged]; by != nil && w.exact {",
+			rule: "if v.Add(v, r.leaves).Cmp(r.v) == 0 {", without: "if v.Add(v, r.leaves) != nil {",
+		},
+		{
+			name: "a take leaves its id in its channel", file: "write.go", found: "TestTakesOfOneReplicaLandOnce",
+			rule: "schema.SlotAttr(w.Slot, w.Channel)", without: "schema.SlotAttr(w.Slot, 0)",
+		},
+		{
+			name: "the id in its channel tells of a take", file: "outcome.go", found: "TestTakesOfOneReplicaLandOnce",
+			rule: "image.Slots[w.Slot][w.Channel]", without: "image.Slots[w.Slot][0]",
 		},
 		{
 			name: "an id that is gone tells nothing", file: "outcome.go", found: "TestOutcomes",

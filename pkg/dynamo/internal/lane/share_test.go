@@ -9,6 +9,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
 const testTime = 1_800_000_000_000
@@ -85,6 +86,38 @@ func TestBeyondTellsWhatIsLeft(t *testing.T) {
 		limit, left := l.estimator.beyond(ofTokens(l.view.state.Limits, tokens), 3)
 		if limit != want || want != "" && left != 4*limiter.Milli {
 			t.Errorf("%d tokens: got limit %q with %d left, want %q with 4 tokens", tokens, limit, left, want)
+		}
+	}
+}
+
+// A denial for want of the lane's own part tells the lesser of what the item has and what those
+// before leave, less than the request asks for, and nothing as given back.
+func TestADenialTellsWhatIsLeft(t *testing.T) {
+	const milli = int64(limiter.Milli)
+	for name, tt := range map[string]struct{ left, want int64 }{
+		"less than the item has": {4 * milli, 4 * milli},
+		"more than the item has": {8 * milli, 6 * milli},
+		"nothing":                {0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Request{Request: &plan.Request{Admitted: true, Spends: []plan.Spend{
+				{Limit: "l", Need: 7 * milli, Take: 7 * milli, Left: tokenbucket.Bucket{Tokens: 6 * milli}},
+				{Limit: "other", Need: milli, Take: milli, Back: milli, Left: tokenbucket.Bucket{Tokens: 2 * milli}},
+			}}}
+			exceed(r, "l", tt.left)
+			if sp := r.Spends[0]; r.Admitted || !sp.Exceeded || sp.Left.Tokens != tt.want {
+				t.Errorf("admitted %t, exceeded %t with %d left, want a denial with %d", r.Admitted, sp.Exceeded, sp.Left.Tokens, tt.want)
+			}
+			if sp := r.Spends[1]; sp.Exceeded || sp.Back != 0 || sp.Left.Tokens != 3*milli {
+				t.Errorf("the other limit: exceeded %t, %d given back, %d left, want %d left", sp.Exceeded, sp.Back, sp.Left.Tokens, 3*milli)
+			}
+		})
+	}
+	for _, kind := range []plan.Spend{{Limit: "l", Need: 5 * milli}, {Limit: "l", Ask: 5 * milli}} {
+		kind.Left.Tokens = 6 * milli
+		r := &Request{Request: &plan.Request{Spends: []plan.Spend{kind}}}
+		if exceed(r, "l", 6*milli); r.Spends[0].Left.Tokens != 5*milli-1 {
+			t.Errorf("%d left of a denied 5 tokens, want less than those", r.Spends[0].Left.Tokens)
 		}
 	}
 }

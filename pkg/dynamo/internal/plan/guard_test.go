@@ -292,6 +292,9 @@ func TestTokensThatComeBackRaiseTheEpoch(t *testing.T) {
 func TestAReapCountsAsSpent(t *testing.T) {
 	b := newBench(t)
 	b.land(b.lease(500, 2, 400, 400, 2000))
+	if got := plan.At(b.state, epoch+600).Tokens(0, epoch+600); got != 3600 {
+		t.Errorf("beside the lease the centre has %d millitokens, want 3600", got)
+	}
 	st := plan.NewStage(b.state, epoch+600, plan.Options{})
 	if err := st.Lease(plan.LeaseWrite{Replica: 2, Seen: b.state.Lease(2)}); err != nil {
 		t.Fatal(err)
