@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// docs/guarantees.md quotes constants of the clock.
+// docs/guarantees.md quotes constants of the clock and of the circuit breaker.
 func TestTheGuaranteesQuoteWhatIsTrue(t *testing.T) {
 	text, err := os.ReadFile("../../../../docs/guarantees.md")
 	if err != nil {
@@ -20,12 +20,13 @@ func TestTheGuaranteesQuoteWhatIsTrue(t *testing.T) {
 		fmt.Sprintf("when the correction jumps by more than %s,", seconds(correctionJump)),
 		fmt.Sprintf("From a difference of %s on nothing is refilled", seconds(DefaultClockTolerance)),
 		fmt.Sprintf("with an ε of at most %s.", seconds(DefaultClockTolerance)),
+		fmt.Sprintf("%d calls in a row have failed", outageFailures),
 	} {
 		if !strings.Contains(guarantees, want) {
 			t.Errorf("docs/guarantees.md does not say %q", want)
 		}
 	}
-	if JumpReplies != 3 {
-		t.Error("docs/guarantees.md says: three replies")
+	if JumpReplies != 3 || throttlePatience != time.Second/2 {
+		t.Error("docs/guarantees.md says: three replies, and half a second of throttles")
 	}
 }

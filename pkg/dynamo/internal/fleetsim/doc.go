@@ -6,7 +6,7 @@
 // It runs one task at a time, in a time that is a number, so that a seed is a history.
 //
 // Messages are lost, late, doubled and reordered, throttled and cut off. Processes crash, pause,
-// end in order, and are copied. Machines sleep, stand still, drift, and have their time set.
+// and are copied. Machines sleep, stand still, drift, and have their time set.
 //
 // What callers are told is held against the promises, from two sides:
 //

@@ -81,8 +81,7 @@ func (l planner) options(now time.Time) plan.Options {
 	if l.replicas(now) == 1 {
 		return o // what other writes of this lane do is known
 	}
-	const leastLift = 20 * time.Millisecond
-	lift := max(leastLift, 5*l.pace.roundTrip()/2)
+	lift := max(leastLift, liftHalves*l.pace.roundTrip()/2)
 	o.Lift = lift.Milliseconds()
 	if full := l.shortest(); full > 0 {
 		o.Lift = min(o.Lift, full/liftPart)
@@ -102,8 +101,14 @@ func (l planner) guard(lift int64, now time.Time) int64 {
 	return lift/5 + l.host.cfg.Loop.Draw(max(lift/5, 1))
 }
 
-// liftPart bounds a lift: it costs at most one part in so many of the capacity.
-const liftPart = 20
+const (
+	// leastLift is how far a limit is lifted at least, beside other replicas.
+	leastLift = 20 * time.Millisecond
+	// liftHalves is the same in halves of a round trip, where that is longer.
+	liftHalves = 5
+	// liftPart bounds a lift: it costs at most one part in so many of the capacity.
+	liftPart = 20
+)
 
 // shortest returns the least time in ms in which a limit of the item is refilled whole.
 func (l planner) shortest() int64 {

@@ -1,0 +1,67 @@
+package lane
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+)
+
+// The pages of docs quote constants of lanes.
+func TestThePagesQuoteWhatIsTrue(t *testing.T) {
+	ms := func(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }
+	lift := fmt.Sprintf("max(%s, %.1f round trips)", ms(leastLift), liftHalves/2.0)
+	late := fmt.Sprintf("max(B/%d, T/2n)", lateShare)
+	pace := fmt.Sprintf("%s, half a round trip, or %.2f ms for each replica of the item", ms(leastPace), paceEach.Seconds()*1000)
+	for page, quotes := range map[string][]string{
+		"guarantees.md": {
+			fmt.Sprintf("a state of the item that is at most %s old", ms(Freshness)),
+			fmt.Sprintf("min(%s, 1/%d of the time to refill whole)", lift, liftPart),
+			fmt.Sprintf("holds less than %d ms of refill for each of them, a replica denies beyond its part", drySpan),
+			fmt.Sprintf("At one time at most %s tokens of a limit are admitted late", late),
+			fmt.Sprintf("that the replica has not seen yet it is B/%d.", lateShare),
+			fmt.Sprintf("A replica has %d channels for the ids of its takes", schema.ChannelCount),
+			fmt.Sprintf("no message has had a reply for %d s", silence/time.Second),
+			fmt.Sprintf("for %d s after its last write", peerMemory/time.Second),
+			"others each " + pace,
+			fmt.Sprintf("beyond %d,%d requests owed", maxOwed/1000, maxOwed%1000),
+			fmt.Sprintf("%d bits of each write's id are drawn", saltBits),
+			fmt.Sprintf("one in 1,%03d of those with the same number", 1<<saltBits-1000),
+		},
+		"configuration.md": {
+			fmt.Sprintf("no message has had a reply for %d s", silence/time.Second),
+			fmt.Sprintf("%d s without a reply to any message", silence/time.Second),
+			fmt.Sprintf("denials go by a state at most %s old", ms(Freshness)),
+		},
+		"architecture.md": {
+			fmt.Sprintf("Denials go by a state at most %s old", ms(Freshness)),
+			fmt.Sprintf("at most %s of refill, and 1/%d of the capacity", lift, liftPart),
+			fmt.Sprintf("one of %d for each replica", schema.ChannelCount),
+			"the next follows after " + pace,
+		},
+		"rate-leases.md": {fmt.Sprintf("A replica has %d takes of an item under way at most", schema.ChannelCount)},
+	} {
+		text := read(t, page)
+		for _, want := range quotes {
+			if !strings.Contains(text, want) {
+				t.Errorf("docs/%s does not say %q", page, want)
+			}
+		}
+	}
+	if lateTrips != 1 || owedPatience != time.Minute || makeView != time.Hour || maxFlights != schema.ChannelCount {
+		t.Error("docs/guarantees.md says: half a round trip, a minute, an hour, and as many writes as channels")
+	}
+}
+
+// read returns a page of docs, with single spaces.
+func read(t *testing.T, page string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../../../docs/" + page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(strings.Fields(string(text)), " ")
+}
