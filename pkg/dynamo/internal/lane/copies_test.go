@@ -32,6 +32,16 @@ func TestALeaseOfACopyIsNotTheOwn(t *testing.T) {
 			t.Errorf("%s: copied %t, want %t", name, got, tc.want)
 		}
 	}
+	h.showed(&schema.Lease{Sequence: 128, Rate: 1})
+	for n := range uint16(20) {
+		h.issue(200 + 7*n)
+	}
+	if h.copied(&schema.Lease{Sequence: 128, Rate: 1}) {
+		t.Error("the own lease is a copy's after twenty lease writes that were refused")
+	}
+	if h.showed(nil); !h.copied(&schema.Lease{Sequence: 128, Rate: 1}) {
+		t.Error("a lease that was gone is the own")
+	}
 	var fresh held
 	if !fresh.copied(&schema.Lease{Rate: 1, Room: 1}) {
 		t.Error("a lane that has written none holds a lease")

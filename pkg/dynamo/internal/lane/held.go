@@ -25,6 +25,7 @@ type held struct {
 	asked    int64     // time of the plan of the last lease write
 	issued   [8]uint16 // sequence numbers of the last lease writes
 	writes   int       // lease writes so far
+	shown    []uint16  // sequence number of the own slot as the item last had it; empty = it had none
 	unknown  bool      // a lease write has no reply: the item is to be read
 	listed   bool      // among the lanes that hold something
 }
@@ -58,9 +59,20 @@ func (h *held) issue(sequence uint16) {
 }
 
 // copied reports whether another process wrote a lease under the number of this one: a slot
-// holds one of the last lease writes of its replica, or a later one.
+// holds one of the last lease writes of its replica, or the same as before, however many lease
+// writes were refused since.
 func (h *held) copied(own *schema.Lease) bool {
-	return own != nil && own.Rate+own.Room > 0 && !slices.Contains(h.issued[:min(h.writes, len(h.issued))], own.Sequence)
+	if own == nil || own.Rate+own.Room == 0 || slices.Contains(h.shown, own.Sequence) {
+		return false
+	}
+	return !slices.Contains(h.issued[:min(h.writes, len(h.issued))], own.Sequence)
+}
+
+// showed notes the own slot of an item.
+func (h *held) showed(own *schema.Lease) {
+	if h.shown = h.shown[:0]; own != nil {
+		h.shown = append(h.shown, own.Sequence)
+	}
 }
 
 // holds reports whether there is a lease, or may be.

@@ -96,8 +96,12 @@ func (l *Lane) saw(image *schema.Bucket, f *flight, now time.Time) {
 	if image != nil {
 		v.quick = plan.At(image, 0)
 		l.host.self.unmask(image)
-		if self := l.host.self.replica(); l.held.copied(image.Lease(self)) {
+		self := l.host.self.replica()
+		own := image.Lease(self)
+		if l.held.copied(own) {
 			l.host.self.rename(self)
+		} else {
+			l.held.showed(own)
 		}
 		ids = append(ids, image.Booked[:]...)
 		for i := range image.Slots {
