@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 
@@ -85,6 +86,9 @@ func (ch *changing) version(r *rand.Rand) version {
 	return ch.versions[last]
 }
 
+// errHangs says that the time of within ended before a decision.
+var errHangs = errors.New("a call was decided late, long after any sound store would have decided it")
+
 // call is one caller.
 func (ch *changing) call(ctx context.Context, r *rand.Rand) error {
 	for range 60 {
@@ -97,6 +101,9 @@ func (ch *changing) call(ctx context.Context, r *rand.Rand) error {
 		admitted, err := ch.store.Take(ctx, at(ch.clock.unsteady(r, 2, 50)), ops)
 		if err != nil {
 			return err
+		}
+		if ops[0].Late {
+			return errHangs
 		}
 		if got := ops[0].Spends[0]; admitted && got.Held && got.Limit == "l" {
 			ms := got.Bucket.Refilled - epoch

@@ -71,7 +71,7 @@ func (l planner) bring(g *group, base *schema.Bucket, limits *limiter.Limits, ge
 	case plan.Older:
 	}
 	if brought == plan.Pending {
-		l.lessee.recall()
+		l.lessee.cede()
 	}
 }
 

@@ -168,6 +168,15 @@ func (l lessee) recall() {
 	}
 }
 
+// cede has the lane give back its lease for a change of the limits. Requests that wait for the
+// change keep nothing of it.
+func (l lessee) cede() {
+	for _, r := range l.queue {
+		l.release(r)
+	}
+	l.recall()
+}
+
 // list keeps the lane among those that hold something, or out of them.
 func (l lessee) list() {
 	if holds := l.held.holds(); holds != l.held.listed {

@@ -30,7 +30,7 @@ func (l lessee) serve(r *Request, now time.Time) (waits, done bool) {
 		return false, false // the centre has to give the rest
 	case r.Books():
 		l.keep(r, draws, false)
-		return false, false // the centre has to book the charge
+		return l.cedes(), false // the centre has to book the charge
 	}
 	switch h.holder.Take(at, r.patience(now).Milliseconds(), draws) {
 	case lease.Admitted:
@@ -54,6 +54,7 @@ func (l lessee) serve(r *Request, now time.Time) (waits, done bool) {
 		return true, false
 	case lease.Centre:
 		l.keep(r, draws, false)
+		return l.cedes(), false
 	}
 	return false, false
 }
