@@ -85,6 +85,7 @@ func (p *pace) next(flights, replicas int) time.Time {
 // be more of them than slots: the ids of two that share one take turns in it.
 type peers struct {
 	known bool
+	seen  time.Time // when the slots were last seen
 	of    map[uint32]peer
 }
 
@@ -92,11 +93,13 @@ type peers struct {
 type peer struct {
 	last schema.WriteID
 	at   time.Time // when the id changed last; zero = it was there when the item was first seen
+	long bool      // it changed after the slots had not been seen for peerMemory: it may have been long ago
 }
 
 // observe takes in the ids of an item's slots. Those of this replica are left out.
 func (p *peers) observe(ids []schema.WriteID, self uint32, now time.Time) {
 	next := make(map[uint32]peer, len(p.of)+1)
+	long := now.Sub(p.seen) >= peerMemory
 	for id, seen := range p.of {
 		if seen.fresh(now) && len(next) < mostPeers {
 			next[id] = seen
@@ -115,11 +118,11 @@ func (p *peers) observe(ids []schema.WriteID, self uint32, now time.Time) {
 		case !ok && !p.known:
 			seen.last = id // it does not tell when it was
 		case !ok || seen.last.Number() < id.Number():
-			seen = peer{id, now}
+			seen = peer{id, now, long}
 		}
 		next[replica] = seen
 	}
-	p.of, p.known = next, true
+	p.of, p.known, p.seen = next, true, now
 }
 
 // first reports whether no other replica that wrote to the item lately has a lower number.
@@ -135,7 +138,18 @@ func (p *peers) first(self uint32, now time.Time) bool {
 // fresh reports whether the replica wrote lately.
 func (p peer) fresh(now time.Time) bool { return !p.at.IsZero() && now.Sub(p.at) < peerMemory }
 
-// count returns how many other replicas wrote to the item lately.
+// active returns how many other replicas are known to have written to the item lately.
+func (p *peers) active(now time.Time) int {
+	n := 0
+	for _, seen := range p.of {
+		if seen.fresh(now) && !seen.long {
+			n++
+		}
+	}
+	return n
+}
+
+// count returns how many other replicas wrote to the item lately, as far as the ids can tell.
 func (p *peers) count(now time.Time) int {
 	n := 0
 	for _, seen := range p.of {

@@ -84,6 +84,33 @@ func TestPeersAreThoseWhoseIdsChange(t *testing.T) {
 	}
 }
 
+// An id that changed while the lane did not look counts as a replica, and leaves no time to it:
+// it may have written long ago.
+func TestPeersOfLongAgoDoNotSlowALane(t *testing.T) {
+	var p peers
+	slots := func(n uint64) []schema.WriteID {
+		return []schema.WriteID{schema.NewWriteID(2, n), schema.NewWriteID(3, n)}
+	}
+	p.observe(slots(1), 1, t0)
+	p.observe(slots(2), 1, t0.Add(time.Second))
+	for i, step := range []struct {
+		at            time.Duration
+		write         uint64
+		count, active int
+	}{
+		{1500 * time.Millisecond, 2, 2, 2},
+		{3500 * time.Millisecond, 2, 0, 0},
+		{5500 * time.Millisecond, 3, 2, 0}, // at any time of the last 2 s
+		{5600 * time.Millisecond, 3, 2, 0},
+		{5700 * time.Millisecond, 4, 2, 2}, // within the last 100 ms
+	} {
+		p.observe(slots(step.write), 1, t0.Add(step.at))
+		if count, active := p.count(t0.Add(step.at)), p.active(t0.Add(step.at)); count != step.count || active != step.active {
+			t.Errorf("look %d: %d replicas, %d of them active; want %d and %d", i, count, active, step.count, step.active)
+		}
+	}
+}
+
 func TestSilenceIsASecondWithoutAReply(t *testing.T) {
 	var h health
 	at := func(ms int) time.Time { return t0.Add(time.Duration(ms) * time.Millisecond) }
