@@ -70,11 +70,13 @@ func (c client) leave(moment int, ops ...limiter.Op) (admitted bool, err error) 
 	return admitted, err
 }
 
-// comesTo requires that a balance comes to be between two amounts in the end.
+// comesTo requires that a balance comes to be between two amounts in the end. What is on lease
+// has to come back for that.
 func (c client) comesTo(least, most int64, op limiter.Op) {
 	c.Helper()
 	ctx, cancel := within(c)
 	defer cancel()
+	op.Lease.None = true
 	got := c.balance(0, op)
 	for ; ctx.Err() == nil && (got < least || got > most); got = c.balance(0, op) {
 		select {

@@ -12,7 +12,6 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/engine"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
-	"github.com/ratelimit/ratelimit/pkg/limiter/storetest"
 )
 
 // joined is a store whose buckets are an engine's, and whose records and marks are those of
@@ -69,16 +68,6 @@ func newJoined(t *testing.T, change func(*engine.Config)) limiter.Store {
 		t.Fatal(err)
 	}
 	return joined{records, newEngine(t, db, change)}
-}
-
-func TestConformance(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) limiter.Store { return newJoined(t, nil) })
-}
-
-func TestConformanceWithLeases(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) limiter.Store {
-		return newJoined(t, func(cfg *engine.Config) { cfg.Leases = true })
-	})
 }
 
 // op returns an op on the bucket of an entity under one limit.
