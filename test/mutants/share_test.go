@@ -64,7 +64,7 @@ func shareRules() []mutant {
 		},
 		{
 			name: "the first state tells of no other replica", file: "pace.go", found: "TestPeersAreThoseWhoseIdsChange",
-			rule: "seen.last = id //", without: "seen = peer{id, now} //",
+			rule: "seen.last = id //", without: "seen = peer{last: id, at: now} //",
 		},
 	})
 }
