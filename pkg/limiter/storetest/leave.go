@@ -59,6 +59,10 @@ func (l *leaving) Err() error {
 // leavers is how many callers of a check leave.
 const leavers = 400
 
+// slow returns a limit that refills nothing in a check: the time of a bucket can go on by that of
+// the machine while a lease is waited for.
+func slow(capacity int64) limiter.Limit { return limiter.Custom("l", capacity, 1, 24*time.Hour) }
+
 // leave makes a call whose caller leaves, if the store waits for anything. It requires an
 // answer or an error of the contract.
 func (c client) leave(moment int, ops ...limiter.Op) (admitted bool, err error) {
@@ -94,8 +98,8 @@ func (c client) comesTo(least, most int64, op limiter.Op) {
 func checkLeaversTakeNothing(t T, s limiter.Store) {
 	const capacity = 1_000_000
 	c := newClient(t, s)
-	key := c.one("key", limiter.PerDay("l", capacity), limiter.Spend{Take: tokens(1)})
-	org := c.one("org", limiter.PerDay("l", capacity), limiter.Spend{Take: tokens(1)})
+	key := c.one("key", slow(capacity), limiter.Spend{Take: tokens(1)})
+	org := c.one("org", slow(capacity), limiter.Spend{Take: tokens(1)})
 	c.want(true, 0, key, org)
 	taken := tokens(1)
 	for i := range leavers {
@@ -113,7 +117,7 @@ func checkLeaversTakeNothing(t T, s limiter.Store) {
 func checkLeaversAreChargedOnce(t T, s limiter.Store) {
 	const capacity = 1_000_000
 	c := newClient(t, s)
-	op := c.one("key", limiter.PerDay("l", capacity), limiter.Spend{Charge: tokens(1)})
+	op := c.one("key", slow(capacity), limiter.Spend{Charge: tokens(1)})
 	c.want(true, 0, op)
 	booked, perhaps := tokens(1), int64(0)
 	for i := range leavers {
