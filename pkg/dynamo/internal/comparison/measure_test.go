@@ -42,9 +42,7 @@ func compare(t *testing.T, long bool) (results []comparison.Result) {
 			t.Run(sc.name+"/"+mode, func(t *testing.T) {
 				r := measure(t, &sc, mode, long)
 				results = append(results, r)
-				for _, fault := range faults(&sc, r, long) {
-					report(t, fault)
-				}
+				report(t, &sc, r, long)
 			})
 		}
 	}
