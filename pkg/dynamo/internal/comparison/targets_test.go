@@ -73,9 +73,9 @@ func bounds(sc *scenario, mode string, long bool) target {
 	case "E lease: auto long":
 		t.undecided = 0.002
 	case "E lease: auto short", "J lease: auto short", "I lease: auto short":
-		t.undecided = 0.004
+		t.undecided = 0.005
 	case "L lease: auto short":
-		t.share = 0.96
+		t.writes, t.share = 0.005, 0.96
 	case "H lease: auto long":
 		t.undecided, t.share = 0.003, 0.93
 	case "M lease: auto short":
