@@ -89,10 +89,9 @@ writes	$%.2f a month
 reads	$%.2f a month
 storage	$%.2f a month
 total	$%.2f a month
-if all hot keys were over their limits	$%.2f a month
 one write for each bucket of a call	$%.2f a month
 prices	of %s: $%g a million writes, $%g a million reads, $%g a GB
-`, e.Writes, e.WritesPerCall, e.HottestItem, e.Reads, e.Bytes/1e9, e.WriteDollars, e.ReadDollars, e.StorageDollars, e.Dollars, e.OverLimit, e.OneWriteDollars,
+`, e.Writes, e.WritesPerCall, e.HottestItem, e.Reads, e.Bytes/1e9, e.WriteDollars, e.ReadDollars, e.StorageDollars, e.Dollars, e.OneWriteDollars,
 		r.Prices.Date, r.Prices.Write, r.Prices.Read, r.Prices.Storage)
 	if err != nil {
 		return err

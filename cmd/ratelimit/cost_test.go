@@ -14,7 +14,7 @@ func TestCost(t *testing.T) {
 	}{
 		{"", 0, []string{"writes a second ", "1000.0 (1.0000 a call)", "$1642.50 a month", "of 2026-11-01"}, ""},
 		{"--hot-keys 10 --hot-share 1 --calls 100000", 0, []string{"180.0 (0.0018 a call)", "18 writes a second"}, ""},
-		{"--hot-keys 10 --hot-share 1 --calls 100000 --no-leases", 0, []string{"5400.0"}, ""},
+		{"--hot-keys 10 --hot-share 1 --calls 100000 --no-leases", 0, []string{"8400.0"}, ""},
 		{"--write-price 1", 0, []string{"$2628.00 a month", "of given"}, ""},
 		{"-o json", 0, []string{`"writes_per_second": 1000`, `"leases": true`}, ""},
 		{"--hot-share 2", 2, nil, "--hot-share is 2; it must be 0 to 1"},

@@ -40,7 +40,7 @@ func newTableMetrics(store *dynamo.Store, clock *dynamo.Clock) *tableMetrics {
 	m.count("late_admissions_total", "Calls admitted after their deadline by an estimate, while DynamoDB was slow; their tokens are taken later.", func(s *tableState) int64 { return s.LateAdmitted })
 	m.count("late_denials_total", "Calls denied after their deadline by an estimate, while DynamoDB was slow.", func(s *tableState) int64 { return s.LateDenied })
 	m.gauge("owed", "Requests that wait to be written after their callers left: tokens to give back, and those of late calls.", func(s *tableState) float64 { return float64(s.Owed) })
-	m.count("lost_give_backs_total", "Takes for requests that were not admitted that were not given back, or may not have been.", func(s *tableState) int64 { return s.Lost })
+	m.count("lost_give_backs_total", "Takes for requests that were not admitted that were not given back, or may not have been, and takes of admitted requests that were never made.", func(s *tableState) int64 { return s.Lost })
 	m.count("splits_total", "Buckets, or shards of one, that were split in two because they were written too often for one item.", func(s *tableState) int64 { return s.Splits })
 	m.count("merges_total", "Pairs of shards that were made one again after a quiet time.", func(s *tableState) int64 { return s.Merges })
 	m.count("halts_total", "Times that refills stopped because the clock could not be trusted.", func(s *tableState) int64 { return s.Halts })

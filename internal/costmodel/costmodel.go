@@ -9,11 +9,15 @@ import (
 	"math"
 )
 
+// mostWrites is how many writes a second replicas send for one bucket together, about what
+// DynamoDB does for one item.
+const mostWrites = 1000
+
 // Writes a second that replicas send for one busy bucket, each replica for itself. Below these
 // rates every call is a write.
 const (
-	leasedWrites  = 6   // with token leases
-	groupedWrites = 180 // without, and with leases while the demand is over the limit
+	leasedWrites  = 6   // with leases, also while the demand is over the limit
+	groupedWrites = 280 // without; all replicas together stay below mostWrites
 )
 
 const (
@@ -90,7 +94,6 @@ type Estimate struct {
 	ReadDollars     float64 `json:"read_dollars"`
 	StorageDollars  float64 `json:"storage_dollars"`
 	Dollars         float64 `json:"dollars_per_month"`
-	OverLimit       float64 `json:"dollars_per_month_over_limit"` // if all hot keys asked for more than their limits
 	OneWriteDollars float64 `json:"dollars_per_month_one_write"`  // of a limiter that writes once for every bucket of a call
 }
 
@@ -106,8 +109,6 @@ func Of(t Traffic, p Prices) Estimate {
 	e.StorageDollars = e.Bytes / bytesInAGB * (p.Storage + p.Recovery)
 	other := e.ReadDollars + e.StorageDollars
 	e.Dollars = e.WriteDollars + other
-	over, _ := t.writes(groupedWrites)
-	e.OverLimit = t.dollars(over, p) + other
 	e.OneWriteDollars = t.dollars(t.Calls*t.Levels+t.settlements(), p) + other
 	return e
 }
@@ -133,7 +134,7 @@ func (t Traffic) writes(perReplica float64) (all, hottest float64) {
 		if keys == 0 || calls == 0 {
 			return
 		}
-		one := min(calls/keys, perReplica*t.Replicas)
+		one := min(calls/keys, perReplica*t.Replicas, mostWrites)
 		all += one * keys * t.Levels
 		hottest = max(hottest, one)
 	}

@@ -80,7 +80,7 @@
 //	ep                  epoch: raised by each write that changes anything but the balances
 //	at                  plan time of the last write that rests on n, Unix ms, never moves back
 //	cv, cg              hash and generation of the limits that the item is under
-//	lw0 .. lw7          id of the last write of the replicas of that slot
+//	lw0 .. lw7          id of the last take of the replicas of that slot; lw0a .. lw7c of those that were under way beside it
 //	lc0 .. lc7          id of the last charge or refund of the replicas of that slot
 //	ls                  leases, packed: replica, sequence, rate, room, and hints of demand and stock
 //	kt, kc, bc          the part of rate and room that is not leased, and since when; absent = nothing is leased
