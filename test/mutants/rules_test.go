@@ -40,7 +40,11 @@ func laneRules() []mutant {
 		},
 		{
 			name: "a copy that is refused does not tell that no copy landed", file: "conclude.go", tested: "engine", found: "TestCallersWhoLeave",
-			rule: "\tcase f.asks, refused && f.doubt:\n", without: "\tcase f.asks:\n",
+			rule: "refused && (f.doubt || f.shown(image))", without: "refused && f.shown(image)",
+		},
+		{
+			name: "a refusal by the own id is no refusal", file: "conclude.go", tested: "engine", found: "TestARefusedCopyOfATakeOfACallerWhoLeft",
+			rule: "refused && (f.doubt || f.shown(image))", without: "refused && f.doubt",
 		},
 		{
 			name: "a charge in doubt is not booked again", file: "conclude.go", tested: "engine", found: "TestAChargeIsBookedOnce",

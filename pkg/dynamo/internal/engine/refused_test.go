@@ -1,10 +1,14 @@
 package engine_test
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -45,5 +49,60 @@ func TestARefusedTakeTakesNothing(t *testing.T) {
 			t.Errorf("%d writes were refused, want 1: the take that came before the refund", got)
 		}
 		wantBalance(t, e, op(t, "e", l, limiter.Spend{}), 2)
+	})
+}
+
+// twice sends each update a second time, and hands on the reply to that: a proxy in between may
+// do so, and the reply to the copy may overtake the other.
+type twice struct{ *dynamofake.DB }
+
+func (c twice) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	_, _ = c.DB.UpdateItem(ctx, in, opts...)
+	return c.DB.UpdateItem(ctx, in, opts...)
+}
+
+// A copy of a write is refused since the write was applied. That is no refusal: nothing is taken,
+// charged or refunded once more, and what a caller has left is given back.
+func TestARefusedCopyOfAWriteThatWasApplied(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		spend limiter.Spend
+		left  int64 // of 900
+	}{
+		{"take", limiter.Spend{Take: tokens(100)}, 800},
+		{"charge", limiter.Spend{Charge: tokens(100)}, 800},
+		{"refund", limiter.Spend{Refund: tokens(50)}, 950},
+		{"take with a charge", limiter.Spend{Take: tokens(100), Charge: tokens(50)}, 750},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				db := newTable(t)
+				e := newEngine(t, twice{db}, nil)
+				defer closing(t, e)
+				l := limiter.PerDay("l", 1000)
+				mustTake(t, e, true, op(t, "e", l, limiter.Spend{Take: tokens(100)})) // creates the item
+				mustTake(t, e, true, op(t, "e", l, tc.spend))
+				wantBalance(t, e, op(t, "e", l, limiter.Spend{}), tc.left)
+			})
+		})
+	}
+}
+
+// The same for a caller that leaves before the reply.
+func TestARefusedCopyOfATakeOfACallerWhoLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newTable(t)
+		e := newEngine(t, twice{db}, nil)
+		defer closing(t, e)
+		l := limiter.PerDay("l", 1000)
+		mustTake(t, e, true, op(t, "e", l, limiter.Spend{Take: tokens(100)}))
+		db.SetPlan(func(dynamofake.Call) dynamofake.Fault { return dynamofake.Fault{Latency: 20 * time.Millisecond} })
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(5*time.Millisecond, cancel)
+		if admitted, err := e.Take(ctx, time.Now(), []limiter.Op{op(t, "e", l, limiter.Spend{Take: tokens(100)})}); admitted || !errors.Is(err, limiter.ErrUncertain) {
+			t.Errorf("got %t, %v; want %v", admitted, err, limiter.ErrUncertain)
+		}
+		time.Sleep(time.Second)
+		wantBalance(t, e, op(t, "e", l, limiter.Spend{}), 900)
 	})
 }

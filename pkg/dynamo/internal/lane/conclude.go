@@ -77,7 +77,7 @@ func (l sender) arrived(f *flight, image *schema.Bucket, refused bool, now time.
 	case f.write == nil:
 	case f.once:
 		l.changed(f, refused)
-	case f.asks, refused && f.doubt:
+	case f.asks, refused && (f.doubt || f.shown(image)): // a copy can be refused since the write was applied
 		l.resolve(f, image, now)
 	case refused:
 		l.closer.again(f, false)
