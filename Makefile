@@ -74,12 +74,12 @@ torture: $(DYNAMODB) ## Run the long form of the tests of a fleet, millions of d
 	$(GO) test -tags torture -timeout 30m ./test/fleet
 	$(GO) test -tags torture -timeout 30m ./test/durable
 	$(GO) test -tags torture -timeout 30m -run TestCrashes ./pkg/embedded
-	$(MAKE) simulate
+	$(MAKE) mutants simulate
 	$(MAKE) model
 
 # Not by go test, which would print how far it is only with the results.
 .PHONY: simulate
-simulate: mutants ## Take each rule of the store away, then simulate SEEDS (1000) fleets on the DynamoDB store, millions of decisions amid faults; a violation comes with the command that shows it again
+simulate: ## Simulate SEEDS (1000) fleets on the DynamoDB store, millions of decisions amid faults; a violation comes with the command that shows it again
 	@$(GO) test -c -o bin/simulate ./pkg/dynamo/internal/fleetsim
 	@bin/simulate -test.run '^TestSimulate$$' -test.v -test.timeout 0 -seeds $(SEEDS)
 
