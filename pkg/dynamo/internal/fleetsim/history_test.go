@@ -20,6 +20,7 @@ type history struct {
 	held       []held
 	released   int64           // when held was looked at
 	applied    map[string]bool // ids of writes
+	writer     *process        // that sent the last update
 	again      string          // of the write that landed last, for the second time: where its id is
 
 	admitted, denied, failed, late, policy int

@@ -118,9 +118,15 @@ func (f *fleet) compareLeases(b *bucket, before, after *schema.Bucket) {
 		switch was := before.Lease(l.Replica); {
 		case was == nil:
 			f.seen["lease granted"]++
-		case was.Sequence != l.Sequence:
+		case was.Sequence == l.Sequence:
+			continue
+		case f.writer.lapsed[b]: // it takes the place of one that ended, with its stock
+			f.seen["lease replaced"]++
+			b.losesRoom(after, was)
+		default:
 			f.seen["lease renewed"]++
 		}
+		delete(f.writer.lapsed, b)
 	}
 	for i := range before.Leases {
 		l := &before.Leases[i]
@@ -128,12 +134,8 @@ func (f *fleet) compareLeases(b *bucket, before, after *schema.Bucket) {
 			continue
 		}
 		f.seen["lease closed"]++
-		if !f.dies() {
-			continue
-		}
-		for j := range after.Balances { // the stock of a dead lease is lost
-			x := &after.Balances[j]
-			b.limit(x.Limit.Name).lacks.most += x.Share.Capacity * int64(l.Room) / schema.Parts * tallyScale
+		if f.dies() {
+			b.losesRoom(after, l)
 		}
 	}
 	switch {
@@ -143,6 +145,14 @@ func (f *fleet) compareLeases(b *bucket, before, after *schema.Bucket) {
 		f.seen["merge"]++
 	case before.Version.Hash != after.Version.Hash:
 		f.seen["limits changed"]++
+	}
+}
+
+// losesRoom takes down that what a lease held is lost: its room at most.
+func (b *bucket) losesRoom(it *schema.Bucket, l *schema.Lease) {
+	for i := range it.Balances {
+		x := &it.Balances[i]
+		b.limit(x.Limit.Name).lacks.most += x.Share.Capacity * int64(l.Room) / schema.Parts * tallyScale
 	}
 }
 

@@ -38,6 +38,7 @@ func (c client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ 
 	f.traceUpdate(c.process, in)
 	return sendTo(ctx, c.process, "UpdateItem", in.Key, func(ctx context.Context) (*dynamodb.UpdateItemOutput, error) {
 		out, err := f.db.UpdateItem(ctx, in)
+		f.writer = c.process
 		f.did(in, err)
 		return out, err
 	})

@@ -46,6 +46,7 @@ type process struct {
 	began    bool
 	replied  int64                   // when the last reply came
 	lateOwed map[*limitHistory]int64 // admitted late, and not known to be taken
+	lapsed   map[*bucket]bool        // a lease ended without a return, and no lease write was applied since
 
 	clocks *clocks.Clocks // those of the program
 	clock  *awsdb.Clock
@@ -69,7 +70,7 @@ const simNamespace = "ns"
 
 // begin starts a process of a replica.
 func (f *fleet) begin(at *replica) {
-	p := &process{replica: at, fleet: f, replied: f.now}
+	p := &process{replica: at, fleet: f, replied: f.now, lapsed: make(map[*bucket]bool)}
 	p.stopped = p.newContext(context.Background(), never)
 	p.clocks = clocks.New(p.machine)
 	now := p.clocks.Store

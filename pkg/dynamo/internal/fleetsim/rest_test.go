@@ -3,6 +3,7 @@ package fleetsim_test
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
@@ -156,6 +157,11 @@ func (h lossLog) Handle(_ context.Context, r slog.Record) error {
 		}
 		return true
 	})
+	if b != nil && strings.HasPrefix(r.Message, "a lease ended") {
+		h.process.lapsed[b] = true
+		h.process.fleet.seen["lease ended"]++
+		return nil
+	}
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Key != "millitokens" || b == nil {
 			return true

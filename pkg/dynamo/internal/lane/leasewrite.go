@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lease"
@@ -177,8 +178,15 @@ func (l lessee) cede() {
 	l.recall()
 }
 
+// lapsed is logged of a lease that ended without a return. One line for each is too much for an
+// outage, so it is for debugging.
+const lapsed = "a lease ended before it was returned: its tokens count as spent"
+
 // list keeps the lane among those that hold something, or out of them.
 func (l lessee) list() {
+	if h := l.held.holder; h != nil && h.Lapsed() {
+		l.host.cfg.Logger.Debug(lapsed, slog.String("entity", l.site.Bucket.Entity), slog.String("resource", l.site.Bucket.Resource))
+	}
 	if holds := l.held.holds(); holds != l.held.listed {
 		l.held.listed = holds
 		l.host.holding.set(l.Lane, holds)

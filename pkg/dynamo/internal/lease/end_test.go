@@ -35,6 +35,12 @@ func TestEnd(t *testing.T) {
 			if !covered {
 				t.Error("the lease had no token: the test shows nothing")
 			}
+			if got := r.h.Lapsed(); got == tt.alive {
+				t.Errorf("lapsed: got %v, want %v", got, !tt.alive)
+			}
+			if r.h.Lapsed() {
+				t.Error("it lapsed twice")
+			}
 			if !tt.alive {
 				r.state(lease.Ended)
 				if r.h.Covers(r.now, one(1)) {
@@ -54,6 +60,31 @@ func TestUnknownRenewalDoesNotLengthenTheTerm(t *testing.T) {
 	r.now += lease.Term - 1004 + 1
 	if r.h.Alive(r.clock()) {
 		t.Error("the lease lives on")
+	}
+}
+
+// A return without a reply may not have been applied: then the tokens are lost. One that was
+// applied, or was refused, has lost none.
+func TestLapsedAfterAReturn(t *testing.T) {
+	tests := map[string]struct {
+		end    func(r *rig, p *lease.Plan)
+		lapsed bool
+	}{
+		"applied":    {func(r *rig, p *lease.Plan) { r.apply(p); r.see() }, false},
+		"refused":    {func(r *rig, _ *lease.Plan) { r.touch(); r.see() }, false},
+		"not sent":   {func(r *rig, p *lease.Plan) { r.h.Failed(r.now, p, false) }, false},
+		"unanswered": {func(r *rig, p *lease.Plan) { r.h.Failed(r.now, p, true) }, true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.grant()
+			r.h.Recall()
+			tt.end(r, r.ask(lease.Return))
+			if got := r.h.Lapsed(); got != tt.lapsed {
+				t.Errorf("lapsed: got %v, want %v", got, tt.lapsed)
+			}
+		})
 	}
 }
 

@@ -65,6 +65,14 @@ func (h *Holder) Wish(now int64) {
 // another replica reaped.
 func (h *Holder) Alive(c Clock) bool { return h.life.alive(c) }
 
+// Lapsed reports whether a lease ended without a return that is known to be applied, since the
+// last call. If its slot is in the item, the next lease write counts the tokens as spent.
+func (h *Holder) Lapsed() bool {
+	lapsed := h.lapsed
+	h.lapsed = false
+	return lapsed
+}
+
 // Wake returns when Ask is to be called next, if no request comes. It changes with each
 // call of Ask, Seen, Failed and Settle.
 func (h *Holder) Wake() int64 { return h.duties.wake() }

@@ -22,6 +22,7 @@ func (l *life) happen(e event) {
 // end ends the term of the lease.
 func (l *life) end() {
 	l.happen(expired)
+	l.stock.lapsed = true
 	l.stock.forget()
 }
 
@@ -68,6 +69,7 @@ func (l *life) fail(now int64, p *Plan, perhaps bool) {
 	}
 	l.happen(unanswered)
 	if d.state == Ended {
+		l.stock.lapsed = true
 		l.stock.forget()
 	}
 	d.pace.next = now + d.pace.every

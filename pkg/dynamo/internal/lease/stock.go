@@ -18,6 +18,7 @@ type Stock struct {
 	kept   []int64 // by limit: millitokens in the room of the lease that a large request waits with
 	serves bool
 	term   uint64 // changes when a lease begins, and when one is lost
+	lapsed bool   // a lease ended without a return since that was last asked
 }
 
 // Covers brings the lease up to a time and reports whether every candidate has the tokens
