@@ -14,8 +14,8 @@
 //
 // What looks is tested too: it finds replicas whose writes lack a condition.
 //
-// With the build tag ontime three real programs, with the shipped defaults, are asked for
-// three times the limit from a cold start:
+// Three real programs, with the shipped defaults, are asked for three times the limit from a
+// cold start:
 //
-//	go test -tags ontime ./test/fleet -run TestColdAtThreeTimesTheLimit -v
+//	go test ./test/fleet -run TestColdAtThreeTimesTheLimit -v
 package fleet
