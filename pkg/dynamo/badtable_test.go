@@ -193,7 +193,7 @@ func TestUnreachableEndpoint(t *testing.T) {
 	}
 	s := newStore(t, client, nil)
 	defer closing(t, s)
-	l := decider(t, s, time.Second)
+	l := decider(t, s, 10*time.Second)
 	var d limiter.Decision
 	for _, p := range []limiter.Policy{limiter.Allow, limiter.Deny, limiter.Allow} {
 		if err := l.Decide(t.Context(), t0(), asking("e", tokens(1), p), &d); err != nil || d.Admitted != (p == limiter.Allow) || d.Policy != p || !errors.Is(d.Unavailable, limiter.ErrUnavailable) {

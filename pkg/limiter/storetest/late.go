@@ -41,9 +41,9 @@ const deadlines = 200
 func checkLateIsTaken(t T, s limiter.Store) {
 	const capacity = 1_000_000
 	c := newClient(t, s)
-	key := c.one("key", limiter.PerDay("l", capacity), limiter.Spend{Take: tokens(1)})
-	org := c.one("org", limiter.PerDay("l", 150), limiter.Spend{Take: tokens(1)}) // denies some
-	job := c.one("job", limiter.PerDay("l", capacity), limiter.Spend{Charge: tokens(1)})
+	key := c.one("key", slow(capacity), limiter.Spend{Take: tokens(1)})
+	org := c.one("org", slow(150), limiter.Spend{Take: tokens(1)}) // denies some
+	job := c.one("job", slow(capacity), limiter.Spend{Charge: tokens(1)})
 	c.want(true, 0, key, org, job)
 	taken, booked, perhaps := tokens(1), tokens(1), int64(0)
 	for i := range deadlines {
