@@ -39,7 +39,7 @@ func laneRules() []mutant {
 			rule: "r.claim, r.undo = detached, !admitted", without: "r.claim, r.undo = detached, false",
 		},
 		{
-			name: "a copy that is refused does not tell that no copy landed", file: "conclude.go", tested: "engine", found: "TestCallersWhoLeave",
+			name: "a copy that is refused does not tell that no copy landed", file: "conclude.go", tested: "engine", found: "TestAChargeIsBookedOnce",
 			rule: "refused && (f.doubt || f.shown(image))", without: "refused && f.shown(image)",
 		},
 		{
