@@ -1,5 +1,11 @@
 package ratemodel
 
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
 const (
 	maxLimits   = 2
 	maxReplicas = 3
@@ -47,109 +53,48 @@ func slotRoom(s int) attr { return slotID(s) + 2 }
 // item is one item of the table: all its attributes.
 type item [attrs]int64
 
-// comparison is an operator of a condition.
-type comparison string
+// live reports that an item gives tokens.
+func (it *item) live() bool { return it[attrCreated] == 1 && it[attrRetired] == 0 }
 
-const (
-	equal   comparison = "="
-	differs comparison = "<>"
-	atMost  comparison = "<="
-	atLeast comparison = ">="
-)
-
-// test is a condition as DynamoDB has them: an attribute against a constant.
-type test struct {
-	attr  attr
-	is    comparison
-	value int64
+// alone reports that nothing of an item is leased.
+func (it *item) alone(parts int64) bool {
+	return it[attrCreated] == 1 && it[attrRate] == parts && it[attrRoom] == parts
 }
 
-func (c test) holds(it *item) bool {
-	v := it[c.attr]
-	switch c.is {
-	case equal:
-		return v == c.value
-	case differs:
-		return v != c.value
-	case atMost:
-		return v <= c.value
-	case atLeast:
-		return v >= c.value
+// newer reports whether a state is of a later time than another one of the same item.
+func (it *item) newer(than *item) bool {
+	return cmp.Or(cmp.Compare(it[attrEpoch], than[attrEpoch]), cmp.Compare(it[attrCount], than[attrCount])) >= 0
+}
+
+// refill raises v to the refill R(t). Refill that a full centre has no room for
+// makes up for carried use.
+func (it *item) refill(l int, refilled int64) {
+	if over := refilled - it[deficit(l)]; over > 0 {
+		it[deficit(l)] = refilled
+		it[carried(l)] = max(0, it[carried(l)]-over)
 	}
-	return false
 }
 
-// change is an update as DynamoDB has them: SET to a constant, or ADD one.
-type change struct {
-	attr  attr
-	add   bool
-	value int64
+// give adds parts to the centre. Its clock K has no jump at t.
+func (it *item) give(rate, room, t int64) {
+	it[attrRate] += rate
+	it[attrLine] -= rate * t
+	it[attrRoom] += room
 }
 
-// kind is the purpose of a write.
-type kind = string
-
-// Takes, charges and refunds commute; they may be exact too. All others are exact.
-const (
-	kindTake   kind = "take"
-	kindCharge kind = "charge"
-	kindRefund kind = "refund"
-
-	kindCreate kind = "create"
-	kindMixed  kind = "mixed"
-	kindLease  kind = "lease"
-	kindReturn kind = "return"
-	kindReap   kind = "reap"
-	kindChange kind = "change of limits"
-	kindSplit  kind = "split"
-	kindChild  kind = "create child"
-	kindClear  kind = "clear"
-	kindRetire kind = "retire"
-	kindAbsorb kind = "absorb"
-)
-
-// write is one conditional UpdateItem.
-type write struct {
-	kind    kind
-	item    int
-	tests   []test
-	changes []change
-	at      int64 // the planner's clock
-	id      int64
-	state   item  // of an exact write: the item as it is to be
-	serial  int64 // of an exact write: n of the state that it was planned from
-
-	// The rest is for the oracles; the store does not see it.
-	op     *operation
-	named  attr             // of a request: where its id goes
-	intent [maxLimits]int64 // by so much v is to rise, from its floor
-	floor  [maxLimits]int64 // a v below it is raised to it first; noFloor: it is not
-	next   *candidate       // the lease that this write makes
-	slot   int              // of a reap, a return and a lease write
+func (it *item) slot(n int, id, rate, room int64) {
+	it[slotID(n)], it[slotRate(n)], it[slotRoom(n)] = id, rate, room
 }
 
-const noFloor = -1 << 62
-
-func (w *write) require(a attr, is comparison, v int64) {
-	w.tests = append(w.tests, test{a, is, v})
-}
-func (w *write) set(a attr, v int64) { w.changes = append(w.changes, change{a, false, v}) }
-func (w *write) add(a attr, v int64) { w.changes = append(w.changes, change{a, true, v}) }
-
-// apply is the store: all conditions hold and all changes are made, or nothing is.
-func (w *write) apply(it *item) bool {
-	for _, c := range w.tests {
-		if !c.holds(it) {
-			return false
+func describe(it *item) string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "n %d kc %d kt %d bc %d v %v cu %v ep %d lvl %d mv %d rt %d own %v paid %v",
+		it[attrCount], it[attrRate], it[attrLine], it[attrRoom], it[attrDeficit:attrCarried], it[attrCarried:attrOwn],
+		it[attrEpoch], it[attrLevel], it[attrMove], it[attrRetired], it[attrOwn:attrPaid], it[attrPaid:attrSlot])
+	for i := range maxSlots {
+		if it[slotID(i)] != 0 {
+			fmt.Fprintf(&s, " slot%d %v", i, it[slotID(i):slotID(i)+3])
 		}
 	}
-	for _, c := range w.changes {
-		if c.add {
-			it[c.attr] += c.value
-		} else {
-			it[c.attr] = c.value
-		}
-	}
-	it[attrCount]++
-	return true
+	return s.String()
 }

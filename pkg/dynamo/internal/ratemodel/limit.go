@@ -56,3 +56,18 @@ func (l limit) convert(units int64, to limit) int64 {
 	}
 	return n / l.period
 }
+
+// moveTo is the tokens and the use of a state, brought to t, under other limits.
+func (l limit) moveTo(to limit, it *item, n int, t int64) (tokens, use int64) {
+	has, room := l.tokens(it, n, t), to.room(it[attrRoom])
+	use = -l.convert(has-l.room(it[attrRoom])-it[carried(n)], to)
+	tokens = min(room, max(l.convert(has, to), room-use))
+	return tokens, use
+}
+
+// sum is the units of a limit that the units of its two halves make.
+func (l limit) sum(a, b int64) int64 {
+	half := l
+	half.period *= 2
+	return min(half.convert(a+b, l), l.room(l.parts))
+}

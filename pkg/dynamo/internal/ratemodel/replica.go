@@ -1,15 +1,17 @@
 package ratemodel
 
-import "cmp"
-
 // sighting is a lease id and the own monotonic time at which it was first seen.
 type sighting struct{ id, mono int64 }
 
+// replica is the state of one replica. Its duties are types of their own on it: requester,
+// taker, payer, leaser, reaper, shaper and changer plan writes, caller and writer send them,
+// server serves from a lease, and faults disturb it.
 type replica struct {
 	world   *world
+	book    *ledger
 	n, life int
-	seen    [maxItems]item // the newest state that a reply or a read brought
-	holders [maxItems]*holder
+	seen    [maxItems]item     // the newest state that a reply or a read brought
+	holders *[maxItems]*holder // of world.leases
 	slots   [maxItems][maxSlots]sighting
 	given   []*operation // admitted takes that a refund may give back
 	pending []*operation // asked of the store, without an answer
@@ -23,13 +25,9 @@ type replica struct {
 	last   int64 // the corrected clock never goes back
 }
 
-func (r *replica) mono() int64    { return r.world.now - r.lag }
-func (r *replica) wallNow() int64 { return r.world.now + r.wall }
-
-// clock is the corrected clock: within the skew of true time, and never back.
-func (r *replica) clock() int64 {
-	r.last = max(r.last, r.world.now+r.offset)
-	return r.last
+// newReplica returns a replica that has just started.
+func newReplica(w *world, book *ledger, n int) *replica {
+	return &replica{world: w, book: book, holders: &w.leases[n], n: n}
 }
 
 // slot is the slot of this life of the replica.
@@ -61,11 +59,6 @@ func (r *replica) idOf(k kind) attr {
 	return r.own()
 }
 
-// newer reports whether a state is of a later time than another one of the same item.
-func (it *item) newer(than *item) bool {
-	return cmp.Or(cmp.Compare(it[attrEpoch], than[attrEpoch]), cmp.Compare(it[attrCount], than[attrCount])) >= 0
-}
-
 // learn takes over a state of an item, unless a newer one is known. An item that is
 // absent has no number, and no lease.
 func (r *replica) learn(i int, it *item) {
@@ -75,7 +68,11 @@ func (r *replica) learn(i int, it *item) {
 	}
 	r.seen[i] = *it
 	h := r.holders[i]
-	if h != nil && h.settle(r, it) {
+	if h == nil {
+		return
+	}
+	r.refill(h)
+	if h.settle(it) {
 		r.holders[i] = nil
 		r.world.tracef("r%d holds nothing of item %d", r.n, i)
 	}
@@ -89,56 +86,16 @@ func (r *replica) read() {
 	}
 }
 
-// receive handles a reply. Only the last write of an operation answers it.
-func (r *replica) receive(m *message) {
-	q := m.write
-	if q.next != nil {
-		q.next.confirmedAt(r, m.applied)
-	}
-	r.learn(q.item, &m.image)
-	if q.op != nil && q.op.write == q {
-		r.answered(q.op, m.applied || m.image[r.idOf(q.op.kind)] == q.id)
-	}
-}
-
-// crash loses all that is in memory; the slot stays.
-func (r *replica) crash() {
+// send puts a write on its way to the store, sometimes twice.
+func (r *replica) send(q *write) {
 	w := r.world
-	for _, h := range r.holders {
-		if h != nil {
-			w.dead = append(w.dead, h)
-		}
+	m := &message{from: r.n, life: r.life, write: q, sent: w.now}
+	m.lost = w.shape.lose && w.chance(8)
+	w.tracef("r%d plans %s at %d item %d: %s", r.n, q.kind, q.at, q.item, q)
+	w.net = append(w.net, m)
+	doubled := q.op != nil || w.chance(4)
+	if doubled && w.chance(5) {
+		twice := *m
+		w.net = append(w.net, &twice)
 	}
-	*r = replica{world: w, n: r.n, life: r.life + 1, lag: r.lag, wall: r.wall, offset: r.offset}
-	r.read()
-	w.tracef("r%d crashes", r.n)
-}
-
-// sleep stops the replica, and sometimes its monotonic clock.
-func (r *replica) sleep() {
-	d := r.world.upTo(100)
-	r.asleep = r.world.now + d
-	if r.wall == 0 && r.world.chance(2) {
-		r.lag += d
-	}
-	r.world.tracef("r%d sleeps %d, lag %d", r.n, d, r.lag)
-}
-
-// setBack sets the wall clock back. A replica whose monotonic clock stood still keeps
-// a right wall clock: with both wrong nothing tells that a lease is over.
-func (r *replica) setBack(most int64) {
-	if r.lag == 0 {
-		r.wall -= r.world.upTo(most)
-	}
-}
-
-// disturb moves the clocks: the correction within the skew, the wall clock anywhere.
-func (r *replica) disturb() {
-	w := r.world
-	if w.chance(2) {
-		r.offset = w.upTo(2*w.shape.skew) - w.shape.skew
-	} else {
-		r.setBack(200)
-	}
-	w.tracef("r%d clocks: offset %d wall %d", r.n, r.offset, r.wall)
 }

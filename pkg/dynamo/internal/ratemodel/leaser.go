@@ -12,8 +12,11 @@ type share struct {
 func (s *share) rateUp() int64 { return s.nextRate - s.rate }
 func (s *share) roomUp() int64 { return s.nextRoom - s.room }
 
+// leaser writes the lease of a replica.
+type leaser struct{ *replica }
+
 // lease grants, grows, renews, shrinks or returns.
-func (r *replica) lease(back bool) {
+func (r leaser) lease(back bool) {
 	w := r.world
 	i := r.pick()
 	s, h := &r.seen[i], r.holders[i]
@@ -27,23 +30,23 @@ func (r *replica) lease(back bool) {
 	if len(h.cands) > 3 || len(h.cands) > 1 && !w.chance(3) || back && h.held != [maxLimits]int64{} {
 		return
 	}
-	h.refill(r)
+	r.refill(h)
 	if s[slotID(h.slot)] != h.cands[0].id || back && h.cands[0].id == 0 {
 		return
 	}
 	sh := r.shares(s, h, back)
-	q := r.exact(kindLease, i, r.clock())
+	q := writer(r).exact(kindLease, i, r.clock())
 	if !r.planLease(q, s, h, &sh) {
 		return
 	}
 	r.holders[i] = h
 	h.cands = append(h.cands, r.candidate(q, s, h, &sh))
 	w.stats.Leases++
-	r.sendExact(q)
+	writer(r).sendExact(q)
 }
 
 // shares draws the next shares.
-func (r *replica) shares(s *item, h *holder, back bool) share {
+func (r leaser) shares(s *item, h *holder, back bool) share {
 	w := r.world
 	rate, room := h.cands[0].granted, h.cands[0].room
 	sh := share{rate: rate, room: room, back: back}
@@ -66,7 +69,7 @@ func (r *replica) shares(s *item, h *holder, back bool) share {
 	return sh
 }
 
-func (r *replica) planLease(q *write, s *item, h *holder, sh *share) bool {
+func (r leaser) planLease(q *write, s *item, h *holder, sh *share) bool {
 	for l := range r.world.shape.limits {
 		if !r.drawPull(q, s, h, sh, l) {
 			return false
@@ -83,20 +86,9 @@ func (r *replica) planLease(q *write, s *item, h *holder, sh *share) bool {
 	return true
 }
 
-// give adds parts to the centre. Its clock K has no jump at t.
-func (it *item) give(rate, room, t int64) {
-	it[attrRate] += rate
-	it[attrLine] -= rate * t
-	it[attrRoom] += room
-}
-
-func (it *item) slot(n int, id, rate, room int64) {
-	it[slotID(n)], it[slotRate(n)], it[slotRoom(n)] = id, rate, room
-}
-
 // drawPull draws the tokens that move with the shares: no more than there are, and no
 // more than there is room for on the other side.
-func (r *replica) drawPull(q *write, s *item, h *holder, sh *share, l int) bool {
+func (r leaser) drawPull(q *write, s *item, h *holder, sh *share, l int) bool {
 	w := r.world
 	lim := w.limitOf(s, q.item, l)
 	y := sh.stock[l]
@@ -124,7 +116,7 @@ func (r *replica) drawPull(q *write, s *item, h *holder, sh *share, l int) bool 
 
 // candidate is the lease that the write makes. It is one from the plan on: the write is
 // as if done then, or it is refused.
-func (r *replica) candidate(q *write, s *item, h *holder, sh *share) *candidate {
+func (r leaser) candidate(q *write, s *item, h *holder, sh *share) *candidate {
 	w, base := r.world, h.cands[0]
 	c := &candidate{
 		id: q.id, serial: q.serial, epoch: s[attrEpoch], granted: sh.nextRate, room: sh.nextRoom, rate: sh.nextRate, at: base.at,
@@ -146,45 +138,4 @@ func (r *replica) candidate(q *write, s *item, h *holder, sh *share) *candidate 
 	}
 	q.next = c
 	return c
-}
-
-// reap frees a slot whose id was seen for longer than a term.
-func (r *replica) reap() {
-	w, g := r.world, r.world.removed
-	i := w.rng.IntN(maxItems)
-	s := &r.seen[i]
-	for slot := range maxSlots {
-		id, seen := s[slotID(slot)], &r.slots[i][slot]
-		if id == 0 || slot == r.slot() && r.holders[i] != nil {
-			continue
-		}
-		if seen.id != id {
-			*seen = sighting{id, r.mono()}
-			continue
-		}
-		wait := w.shape.term + w.shape.term/8 + 1
-		if g == ReapAfterTerm {
-			wait = w.shape.term / 2
-		}
-		if r.mono() >= seen.mono+wait {
-			r.reapSlot(i, slot)
-			return
-		}
-	}
-}
-
-func (r *replica) reapSlot(i, slot int) {
-	w, s := r.world, &r.seen[i]
-	q := r.exact(kindReap, i, r.clock())
-	q.slot = slot
-	rate, room := s[slotRate(slot)], s[slotRoom(slot)]
-	for l := range w.shape.limits {
-		if w.removed != ReapSpent {
-			q.raise(l, w.limitOf(s, i, l).room(room))
-		}
-	}
-	q.state.give(rate, room, q.at)
-	q.state.slot(slot, 0, 0, 0)
-	w.stats.Reaps++
-	r.sendExact(q)
 }

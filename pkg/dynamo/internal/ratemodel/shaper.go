@@ -1,21 +1,10 @@
 package ratemodel
 
-import "math/bits"
-
-// A bucket is a tree of shards. Shard i at level n has half of what it had at level n/2;
-// the other half is shard i+n/2. Each item has its own level.
-
-// childOf is the other half of a shard's last split.
-func childOf(i int, level int64) int { return i + int(level)/2 }
-
-// bornAt is the level at which a shard is made, and at which it retires.
-func bornAt(i int) int64 { return 1 << bits.Len(uint(i)) } // #nosec G115 -- not below 0
-
-// birthOf is the attribute with the birth of the shard that was split off at a level.
-func birthOf(level int64) attr { return attrChildren + attr(bits.Len(uint(level))-2) } // #nosec G115 -- at least 2
+// shaper splits and merges shards.
+type shaper struct{ *replica }
 
 // reshape takes the next step of a split or a merge, whichever the states allow.
-func (r *replica) reshape() {
+func (r shaper) reshape() {
 	i := r.sharded()
 	s := &r.seen[i]
 	if !s.live() {
@@ -41,7 +30,7 @@ func (r *replica) reshape() {
 }
 
 // finish makes the other half of a split, or notes that it is made.
-func (r *replica) finish(i, child int) {
+func (r shaper) finish(i, child int) {
 	s, c := &r.seen[i], &r.seen[child]
 	made := c[attrEpoch] >= s[attrMove]
 	if r.world.removed == ChildOnce {
@@ -55,14 +44,14 @@ func (r *replica) finish(i, child int) {
 }
 
 // split halves the limits of an item. The tokens of the child wait on the item.
-func (r *replica) split(i int) {
+func (r shaper) split(i int) {
 	w, parts := r.world, r.world.shape.parts
 	s := &r.seen[i]
 	if w.removed != SplitAlone && !s.alone(parts) {
 		return
 	}
 	level := 2 * s[attrLevel]
-	q := r.exact(kindSplit, i, r.clock())
+	q := writer(r).exact(kindSplit, i, r.clock())
 	for l := range w.shape.limits {
 		lim := w.limitOf(s, i, l)
 		whole := w.limits[s[attrVersion]][l]
@@ -77,15 +66,15 @@ func (r *replica) split(i int) {
 	q.state[attrEpoch]++
 	q.state[birthOf(level)] = q.state[attrEpoch]
 	q.state[attrMove], q.state[attrMoveAt] = q.state[attrEpoch], q.at
-	r.sendExact(q)
+	writer(r).sendExact(q)
 }
 
 // createChild makes the other half of a split, as of the time of the split. All replicas
 // make the same item.
-func (r *replica) createChild(i, child int) {
+func (r shaper) createChild(i, child int) {
 	w, parts := r.world, r.world.shape.parts
 	s := &r.seen[i]
-	q := r.exact(kindChild, child, s[attrMoveAt])
+	q := writer(r).exact(kindChild, child, s[attrMoveAt])
 	q.state = item{}
 	q.state[attrCreated], q.state[attrVersion] = 1, s[attrVersion]
 	q.state[attrEpoch], q.state[attrBirth] = s[attrMove], s[attrMove]
@@ -99,35 +88,35 @@ func (r *replica) createChild(i, child int) {
 		}
 		q.state[deficit(l)] = lim.amount*parts*q.at + lim.room(parts) - x
 	}
-	r.sendExact(q)
+	writer(r).sendExact(q)
 }
 
 // clear says that the child is there.
-func (r *replica) clear(i int) {
-	q := r.exact(kindClear, i, r.clock())
+func (r shaper) clear(i int) {
+	q := writer(r).exact(kindClear, i, r.clock())
 	q.state[attrMove] = 0
-	r.sendExact(q)
+	writer(r).sendExact(q)
 }
 
 // retire ends a shard. Its tokens wait on it.
-func (r *replica) retire(i int) {
+func (r shaper) retire(i int) {
 	w := r.world
 	s := &r.seen[i]
 	if !s.live() || s[attrLevel] != bornAt(i) || s[attrMove] != 0 || w.removed != RetireAlone && !s.alone(w.shape.parts) {
 		return
 	}
-	q := r.exact(kindRetire, i, r.clock())
+	q := writer(r).exact(kindRetire, i, r.clock())
 	for l := range w.shape.limits {
 		q.state[moved(l)] = w.limitOf(s, i, l).tokens(&q.state, l, q.at)
 	}
 	q.state[attrMoveAt], q.state[attrRetired] = q.at, 1
 	q.state[attrEpoch]++
-	r.sendExact(q)
+	writer(r).sendExact(q)
 }
 
 // absorb doubles the limits of an item and adds the tokens of the retired shard that
 // was split off last, refilled up to now.
-func (r *replica) absorb(i, other int) {
+func (r shaper) absorb(i, other int) {
 	w, g := r.world, r.world.removed
 	s, child := &r.seen[i], &r.seen[other]
 	if !s.alone(w.shape.parts) || child[attrLevel] != s[attrLevel] {
@@ -140,7 +129,7 @@ func (r *replica) absorb(i, other int) {
 	if g != AbsorbAfter {
 		at = max(at, child[attrMoveAt])
 	}
-	q := r.exact(kindAbsorb, i, at)
+	q := writer(r).exact(kindAbsorb, i, at)
 	level := s[attrLevel] / 2
 	for l := range w.shape.limits {
 		own := w.limitOf(s, i, l)
@@ -151,19 +140,5 @@ func (r *replica) absorb(i, other int) {
 	q.state[birthOf(s[attrLevel])] = 0
 	q.state[attrLevel] = level
 	q.state[attrEpoch] = max(s[attrEpoch], child[attrEpoch]) + 1
-	r.sendExact(q)
-}
-
-// absorbed is the units of a retired shard at t.
-func absorbed(w *world, child *item, i, l int, t int64) int64 {
-	lim := w.limitOf(child, i, l)
-	due := lim.amount * w.shape.parts * max(0, t-child[attrMoveAt])
-	return min(lim.room(w.shape.parts), child[moved(l)]+due)
-}
-
-// sum is the units of a limit that the units of its two halves make.
-func (l limit) sum(a, b int64) int64 {
-	half := l
-	half.period *= 2
-	return min(half.convert(a+b, l), l.room(l.parts))
+	writer(r).sendExact(q)
 }
