@@ -38,14 +38,14 @@ func (s *Stage) join(st *staged, sp *Spend, admitted bool) (form, bool) {
 	f := st.form
 	ok := f.give(st, sp.Give)
 	if admitted {
-		ok = ok && f.need(st, sp.Need) && f.take(s, st, sp.Take)
+		ok = ok && f.need(st, sp.Need) && f.take(s.options, st, sp.Take)
 	}
 	if ok && sp.Cost > 0 {
 		n := st.meter.give(st.number, sp.Give)
 		if admitted {
 			n = st.meter.take(n, sp.Take)
 		}
-		ok = f.cost(s, st, sp, n)
+		ok = f.cost(s.options, st, sp, n)
 	}
 	return f, ok && f.fits(st.seen.v)
 }
@@ -98,12 +98,12 @@ func (f *form) bound(st *staged, units *big.Int) bool {
 }
 
 // take raises v by tokens that need found.
-func (f *form) take(s *Stage, st *staged, millitokens int64) bool {
+func (f *form) take(o Options, st *staged, millitokens int64) bool {
 	if millitokens == 0 {
 		return true
 	}
 	x := st.meter.units(millitokens)
-	if !f.begin(s, st, x) {
+	if !f.begin(o, st, x) {
 		return false
 	}
 	f.by = x.Add(x, f.offset())
@@ -111,12 +111,12 @@ func (f *form) take(s *Stage, st *staged, millitokens int64) bool {
 }
 
 // cost raises v by a charge to the balance n. It must not come to the debt floor.
-func (f *form) cost(s *Stage, st *staged, sp *Spend, n number) bool {
+func (f *form) cost(o Options, st *staged, sp *Spend, n number) bool {
 	x := st.meter.units(sp.Cost)
 	if st.meter.charged(n, sp.Cost, st.Floor) != sp.Cost {
 		return false
 	}
-	if !f.begin(s, st, x) {
+	if !f.begin(o, st, x) {
 		return false
 	}
 	bound := x
@@ -133,7 +133,7 @@ func (f *form) cost(s *Stage, st *staged, sp *Spend, n number) bool {
 
 // begin makes sure that v is raised only where the limit is not full: by a bound from below,
 // or by a lift. x is taken, in units.
-func (f *form) begin(s *Stage, st *staged, x *big.Int) bool {
+func (f *form) begin(o Options, st *staged, x *big.Int) bool {
 	f.touched = true
 	if f.lifted || f.least != nil && f.offset().Sign() >= 0 {
 		return true
@@ -144,7 +144,7 @@ func (f *form) begin(s *Stage, st *staged, x *big.Int) bool {
 		f.lifted, f.lift, f.by, f.most = true, m.refilled, nil, m.refilled
 		return true
 	}
-	if gave || !s.lifts(st) { // R ≤ v as the write has it by now
+	if gave || !st.lifts(o.Guard) { // R ≤ v as the write has it by now
 		least := new(big.Int).Sub(m.refilled, f.offset())
 		if f.least == nil || least.Cmp(f.least) > 0 {
 			f.least = least
@@ -154,7 +154,7 @@ func (f *form) begin(s *Stage, st *staged, x *big.Int) bool {
 	if st.seen.carried > 0 {
 		return false
 	}
-	lift := s.lift(st, x)
+	lift := st.lift(o.Lift, x)
 	if f.most != nil && f.most.Cmp(lift) < 0 {
 		lift = m.refilled
 	}
@@ -162,15 +162,15 @@ func (f *form) begin(s *Stage, st *staged, x *big.Int) bool {
 	return true
 }
 
-// lifts reports whether a limit was full, or nearly so.
-func (s *Stage) lifts(st *staged) bool {
-	guard := st.refillIn(s.options.Guard)
+// lifts reports whether a limit was full, or lacks less than the refill of ms.
+func (st *staged) lifts(ms int64) bool {
+	guard := st.refillIn(ms)
 	return st.seen.v.Cmp(guard.Add(guard, st.meter.refilled)) < 0
 }
 
-// lift returns R(now) + δ: no δ where that leaves no room for x.
-func (s *Stage) lift(st *staged, x *big.Int) *big.Int {
-	delta := st.refillIn(s.options.Lift)
+// lift returns R(now) + δ, with δ in ms: no δ where that leaves no room for x.
+func (st *staged) lift(ms int64, x *big.Int) *big.Int {
+	delta := st.refillIn(ms)
 	if new(big.Int).Add(delta, x).Cmp(st.meter.room) > 0 {
 		delta.SetInt64(0)
 	}

@@ -23,7 +23,7 @@ func (s *Stage) reform(after *schema.Bucket) {
 	switch {
 	case s.base.Old == nil && !created:
 	case s.options.Form != 1 && after.Converts():
-		s.convert(after)
+		convert(after, s.now)
 	default:
 		s.keepForm(after)
 	}
@@ -37,18 +37,18 @@ func (s *Stage) keepForm(after *schema.Bucket) {
 	}
 	for i := range after.Balances {
 		b := &after.Balances[i]
-		old.Balances[b.Limit.Name] = s.oldBalance(b)
+		old.Balances[b.Limit.Name] = oldBalance(s.base, b, s.now)
 	}
 	after.Old = &old
 	after.Serial = after.Shard.Units + 1
 }
 
-// oldBalance returns a limit as form 1 has it. A part of a millitoken that form 1 has no
-// place for is lost to the bucket.
-func (s *Stage) oldBalance(b *schema.Balance) tokenbucket.Bucket {
-	at := s.now
-	if was := s.base.Any(b.Limit.Name); b.Dormant && was != nil && was.Dormant {
-		stored := s.base.Old.Balances[b.Limit.Name]
+// oldBalance returns a limit at now as form 1 has it, of an item that had the state base. A
+// part of a millitoken that form 1 has no place for is lost to the bucket.
+func oldBalance(base *schema.Bucket, b *schema.Balance, now int64) tokenbucket.Bucket {
+	at := now
+	if was := base.Any(b.Limit.Name); b.Dormant && was != nil && was.Dormant {
+		stored := base.Old.Balances[b.Limit.Name]
 		if was.FullAt == b.FullAt && was.Carried == b.Carried && was.Leased == b.Leased {
 			return stored
 		}
@@ -59,17 +59,17 @@ func (s *Stage) oldBalance(b *schema.Balance) tokenbucket.Bucket {
 	return bucket
 }
 
-// convert brings a state of form 1 into form 2. Ids of version 1 go: conditions on them are
-// those of writes of version 1, which the new epoch ends. Others tell of writes whose reply
-// was lost.
-func (s *Stage) convert(after *schema.Bucket) {
+// convert brings a state of form 1 into form 2, as of now. Ids of version 1 go: conditions
+// on them are those of writes of version 1, which the new epoch ends. Others tell of writes
+// whose reply was lost.
+func convert(after *schema.Bucket, now int64) {
 	if after.Shard.Moving {
 		for i := range after.Balances {
 			b := &after.Balances[i]
-			half := otherHalf(after, b, s.now)
+			half := otherHalf(after, b, now)
 			b.Moving, b.Aside = half.Tokens, half.Carried
 		}
-		after.MovedAt = s.now
+		after.MovedAt = now
 	}
 	after.Old = nil
 	for i := range schema.SlotCount {
@@ -119,20 +119,20 @@ func (s *Stage) ReapOld(dead []schema.OldLease) error {
 	old.Leases = slices.DeleteFunc(slices.Clone(old.Leases), gone)
 	for i := range next.Balances {
 		b := &next.Balances[i]
-		s.spend(b, next.Old.LeasedOf(b.Limit.Name)-old.LeasedOf(b.Limit.Name))
+		spendOld(b, s.now, next.Old.LeasedOf(b.Limit.Name)-old.LeasedOf(b.Limit.Name))
 	}
 	next.Old = &old
 	s.restage()
 	return nil
 }
 
-// spend takes millitokens from what is out on leases of form 1: the room grows by them, and
-// the tokens stay.
-func (s *Stage) spend(b *schema.Balance, millitokens int64) {
+// spendOld takes millitokens at now from those that are out on leases of form 1: the room
+// grows by them, and the tokens stay.
+func spendOld(b *schema.Balance, now, millitokens int64) {
 	if millitokens == 0 {
 		return
 	}
-	m := newMeter(b, schema.WholeLine(), s.now)
+	m := newMeter(b, schema.WholeLine(), now)
 	n := number{b.FullAt, b.Carried}
 	if m.full(n) {
 		n = number{m.refilled, m.bucket(n).Carried}

@@ -47,7 +47,7 @@ func (s *Stage) ttl(after *schema.Bucket) int64 {
 	if after.Lasts(s.now) {
 		wait = max(wait, after.Until-max(s.now, after.Until-tokenbucket.Forever))
 	}
-	needed := s.ttlAfter(wait)
+	needed := ttlAfter(s.now, wait)
 	switch {
 	case needed == 0:
 		return 0
@@ -73,13 +73,13 @@ func (s *Stage) lowest(b *schema.Balance) int64 {
 	return tokenbucket.MaxAmount
 }
 
-// ttlAfter returns the ttl of an item that must be kept for wait ms, in Unix seconds; 0 =
-// it can have none.
-func (s *Stage) ttlAfter(wait int64) int64 {
-	if wait >= tokenbucket.Forever || s.now > math.MaxInt64-tokenbucket.Forever-ttlMargin {
+// ttlAfter returns the ttl of an item that must be kept for wait ms from now on, in Unix
+// seconds; 0 = it can have none.
+func ttlAfter(now, wait int64) int64 {
+	if wait >= tokenbucket.Forever || now > math.MaxInt64-tokenbucket.Forever-ttlMargin {
 		return 0
 	}
-	ttl := (s.now + wait + ttlMargin + limiter.Milli - 1) / limiter.Milli
+	ttl := (now + wait + ttlMargin + limiter.Milli - 1) / limiter.Milli
 	if ttl <= 0 || ttl > schema.MaxTTL-ttlSlack {
 		return 0
 	}
