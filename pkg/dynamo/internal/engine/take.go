@@ -70,7 +70,7 @@ func (e *Engine) Take(ctx context.Context, now time.Time, ops []limiter.Op) (boo
 		c.harvest()
 	}
 	defer e.byCaller(now, ops)
-	return c.decide(ops)
+	return c.decide(ops) //nolint:contextcheck // a lane works for as long as the lanes do
 }
 
 // newCall turns ops into branches. It refuses amounts that are out of range.

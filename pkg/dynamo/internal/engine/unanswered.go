@@ -71,7 +71,7 @@ func (c *call) abandon(ctx context.Context) error {
 			kind = limiter.ErrUncertain
 		case lane.Decided:
 			if !r.Keep {
-				c.engine.lanes.GiveBack(r)
+				c.engine.lanes.GiveBack(r) //nolint:contextcheck // a lane works for as long as the lanes do
 			}
 			if errors.Is(r.Err, limiter.ErrUncertain) || r.Err == nil && r.Books() {
 				kind = limiter.ErrUncertain

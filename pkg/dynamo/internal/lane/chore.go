@@ -70,15 +70,27 @@ func (s *Lanes) assign(site *Site, index int, t task) {
 	l.start()
 }
 
-// forward hands what a lane leaves to the shard that stands for it.
-func (s *Lanes) forward(d *departure) {
+// forward hands what a lane leaves to the shard that stands for it. A request whose caller
+// gets a decision on the way, or leaves, is not handed on: the lane has the tokens that it owes.
+func (s *Lanes) forward(from *Lane, d *departure) {
 	if d == nil {
 		return
 	}
 	s.assign(d.to, d.index, d.task)
+	heir := s.hold(d.to, d.index)
+	defer heir.holds.Add(-1)
+	from.mu.Lock()
 	for _, r := range d.requests {
 		r.Index = d.index
-		s.Send(r)
+		r.lane.Store(heir) // its lock guards the request from now on
+	}
+	from.mu.Unlock()
+	heir.mu.Lock()
+	defer heir.mu.Unlock()
+	for _, r := range d.requests {
+		if r.phase != over {
+			heir.enter(r, s.cfg.Now())
+		}
 	}
 }
 

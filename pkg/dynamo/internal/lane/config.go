@@ -118,8 +118,7 @@ func (s *Lanes) Stop() {
 	s.stop()
 	for _, l := range s.table.all() {
 		l.mu.Lock()
-		l.queue, l.later = append(l.queue, l.later...), nil
-		l.closer.refuse(errStopped, s.cfg.Now())
+		l.closer.stop(s.cfg.Now())
 		l.mu.Unlock()
 	}
 	s.work.wait()

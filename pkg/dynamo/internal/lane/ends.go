@@ -121,6 +121,12 @@ func (l closer) refuse(err error, now time.Time) {
 	}
 }
 
+// stop ends all requests that wait, those for capacity included, as the lanes end.
+func (l closer) stop(now time.Time) {
+	l.queue, l.later = append(l.queue, l.later...), nil
+	l.refuse(errStopped, now)
+}
+
 // fail ends a request with an error. What is owed is tried again later.
 func (l closer) fail(r *Request, err error, now time.Time) {
 	l.lessee.release(r)

@@ -9,6 +9,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
 // group is what one write is to do.
@@ -117,8 +118,7 @@ func (l planner) shortest() int64 {
 		return 0
 	}
 	for i := range l.view.state.Balances {
-		p := l.view.state.Balances[i].Share
-		if full := p.Capacity / p.Amount * p.Period; least == 0 || full < least {
+		if full := (tokenbucket.Bucket{}).TimeToFull(l.view.state.Balances[i].Share, 0); least == 0 || full < least {
 			least = full
 		}
 	}

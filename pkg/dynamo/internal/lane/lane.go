@@ -158,7 +158,7 @@ func (l *Lane) pump() {
 		l.mu.Lock()
 		f, left := l.step(l.host.cfg.Now())
 		l.mu.Unlock()
-		l.host.forward(left)
+		l.host.forward(l, left)
 		if f == nil {
 			return
 		}

@@ -12,6 +12,10 @@ import (
 func (l *Lane) step(now time.Time) (f *flight, left *departure) {
 	l.running = false
 	l.consult()
+	if l.host.stopped.Err() != nil { // no time wakes the lane any more
+		l.closer.stop(now)
+		return nil, nil
+	}
 	l.closer.resume(now)
 	l.closer.expire(now)
 	if l.view.elsewhere(l.index) {

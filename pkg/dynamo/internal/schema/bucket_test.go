@@ -150,6 +150,7 @@ func TestABrokenBucketIsNamed(t *testing.T) {
 		{"lvl", number(64), ""},
 		{"mv", number(1), ""},
 		{"rt", number(2), ""},
+		{"rt", number(1), ""}, // of the first shard
 		{"be", text, ""},
 		{"kc", number(1000), ""},
 		{"bc", number(1000), ""},

@@ -142,7 +142,10 @@ func (r *Reader) Shard(k Key) Shard {
 	s.Birth, _ = r.Optional(AttrBirth, 0, MaxEpoch)
 	s.Units, _ = r.Optional(AttrUnits, 0, MaxTime)
 	_, s.Moving = r.Optional(AttrMoving, 1, 1)
-	_, s.Retired = r.Optional(AttrRetired, 1, 1)
+	if _, s.Retired = r.Optional(AttrRetired, 1, 1); s.Retired && s.Index == 0 {
+		r.Fail(AttrRetired, "is there, and the shard is the first: no other one stands for it")
+		s.Retired = false
+	}
 	for level := 2; level <= s.Level; level *= 2 {
 		if s.Index < level/2 {
 			s.Births[BirthSlot(level)], _ = r.Optional(ChildAttr(s.Index+level/2), 0, MaxEpoch)
