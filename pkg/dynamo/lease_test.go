@@ -109,10 +109,11 @@ func TestAParkedLeaseThenABurst(t *testing.T) {
 		for range worth { // so that the lease is worth something
 			mustTake(t, a, t0(), true, o)
 		}
-		later, admitted := after(1000), 0
-		for _, s := range []*dynamo.Store{b, a, b, a} {
+		admitted := 0
+		for round, s := range []*dynamo.Store{b, a, b, a, b, a} {
+			synctest.Wait() // for the lease writes of the other
 			for range 2 * capacity {
-				ok, err := s.Take(t.Context(), later, []limiter.Op{op(t, "e", l, limiter.Spend{Take: tokens(1)})})
+				ok, err := s.Take(t.Context(), after(1000+0.02*float64(round)), []limiter.Op{op(t, "e", l, limiter.Spend{Take: tokens(1)})})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -121,8 +122,9 @@ func TestAParkedLeaseThenABurst(t *testing.T) {
 				}
 			}
 		}
-		if least := capacity - spent; admitted > capacity || admitted < least { // what was spent of the lease was not reported
-			t.Errorf("%d admitted at one moment, want %d to %d", admitted, least, capacity)
+		const refill = 10                                                              // of 100 ms
+		if least := capacity - spent; admitted > capacity+refill || admitted < least { // what was spent of the lease was not reported
+			t.Errorf("%d admitted in 100 ms, want %d to %d", admitted, least, capacity+refill)
 		}
 	})
 }
