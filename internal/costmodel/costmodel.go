@@ -94,7 +94,7 @@ type Estimate struct {
 	ReadDollars     float64 `json:"read_dollars"`
 	StorageDollars  float64 `json:"storage_dollars"`
 	Dollars         float64 `json:"dollars_per_month"`
-	OneWriteDollars float64 `json:"dollars_per_month_one_write"`  // of a limiter that writes once for every bucket of a call
+	OneWriteDollars float64 `json:"dollars_per_month_one_write"` // of a limiter that writes once for every bucket of a call
 }
 
 // Of estimates the bill of a traffic.
