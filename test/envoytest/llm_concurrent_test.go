@@ -106,6 +106,7 @@ func concurrent(t *testing.T, g *gateway, exact bool) {
 	if got, denied := int(requests.passed.Load()), int(requests.denied.Load()); got != passed || denied != 200-passed || passed > 100 {
 		t.Errorf("of 200 requests: got %d passed and %d denied, want %d, at most 100, and %d", got, denied, passed, 200-passed)
 	}
+	g.awaitReturns(t)
 	awaitAndStay(t, "each is settled once", func() error {
 		if err := g.wantCalls(t, 200+passed); err != nil {
 			return err
@@ -113,6 +114,22 @@ func concurrent(t *testing.T, g *gateway, exact bool) {
 		return g.wantSettled(t, passed)
 	})
 	wantNothingLost(t, g.envoy, 200)
+}
+
+// awaitReturns waits until the replicas have held nothing on lease for a second: one does not
+// see what another holds.
+func (g *gateway) awaitReturns(t *testing.T) {
+	t.Helper()
+	var since time.Time
+	envoytest.Await(t, "all leases are returned", func() error {
+		if leases := g.counted(t, "ratelimit_dynamodb_leases"); leases > 0 || since.IsZero() {
+			since = time.Now()
+		}
+		if held := time.Since(since); held < time.Second {
+			return fmt.Errorf("without a lease: got %v, want a second", held)
+		}
+		return nil
+	})
 }
 
 // wantSettled returns an error unless so many reservations of 1,000 tokens are settled to

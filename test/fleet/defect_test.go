@@ -23,10 +23,8 @@ func defectOf(name string, c dynamo.Client) (dynamo.Client, error) {
 	switch name {
 	case "":
 		return c, nil
-	case "refill of another's time":
-		return defective{c, "rf", "="}, nil
 	case "tokens that are gone":
-		return defective{c, "_tk", ">="}, nil
+		return defective{c, "_v", "<="}, nil
 	case "a write that was applied before":
 		return defective{c, "", "<>"}, nil
 	default:
