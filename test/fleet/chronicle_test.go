@@ -66,6 +66,9 @@ func (r *replica) chronicle(ctx context.Context) error {
 	var g errgroup.Group
 	for caller := range chronicleCallers {
 		c := chronicler{r: r, op: op, limit: limit.Name, rnd: rand.New(rand.NewPCG(r.Seed, uint64(caller))), refunds: r.Load == "taken and given back"}
+		if r.Load == "refilled" {
+			c.first = 100 * token // a bucket that is nearly full loses some of its refill
+		}
 		g.Go(func() error {
 			for range r.Decisions / chronicleCallers {
 				e, err := c.call(ctx)
@@ -93,11 +96,15 @@ type chronicler struct {
 	limit   string
 	rnd     *rand.Rand
 	refunds bool
+	first   int64 // millitokens of the first call; 0 = as of all others
 	got     int64
 }
 
 func (c *chronicler) call(ctx context.Context) (entry, error) {
 	e := entry{Take: 1 + c.rnd.Int64N(8*token)}
+	if c.first > 0 {
+		e.Take, c.first = c.first, 0
+	}
 	if c.refunds && c.got > 0 && c.rnd.IntN(2) == 0 {
 		e.Take, e.Refund = 0, 1+c.rnd.Int64N(c.got)
 		c.got -= e.Refund // for good: one in doubt may be applied
