@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +13,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/internal/quoted"
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/ledger"
@@ -182,16 +182,7 @@ func TestOutagesAreDocumented(t *testing.T) {
 		quotes["configuration.md"] = append(quotes["configuration.md"], "`"+c.String()+"`")
 	}
 	for name, wants := range quotes {
-		page, err := os.ReadFile("../../docs/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := strings.Join(strings.Fields(string(page)), " ")
-		for _, want := range wants {
-			if !strings.Contains(text, want) {
-				t.Errorf("docs/%s lacks %q", name, want)
-			}
-		}
+		quoted.Require(t, "../../docs/"+name, wants...)
 	}
 }
 

@@ -2,11 +2,10 @@ package lane
 
 import (
 	"fmt"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/ratelimit/ratelimit/internal/quoted"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
@@ -44,24 +43,9 @@ func TestThePagesQuoteWhatIsTrue(t *testing.T) {
 		},
 		"rate-leases.md": {fmt.Sprintf("A replica has %d takes of an item under way at most", schema.ChannelCount)},
 	} {
-		text := read(t, page)
-		for _, want := range quotes {
-			if !strings.Contains(text, want) {
-				t.Errorf("docs/%s does not say %q", page, want)
-			}
-		}
+		quoted.Require(t, "../../../../docs/"+page, quotes...)
 	}
 	if lateTrips != 1 || owedPatience != time.Minute || makeView != time.Hour || maxFlights != schema.ChannelCount {
 		t.Error("docs/guarantees.md says: half a round trip, a minute, an hour, and as many writes as channels")
 	}
-}
-
-// read returns a page of docs, with single spaces.
-func read(t *testing.T, page string) string {
-	t.Helper()
-	text, err := os.ReadFile("../../../../docs/" + page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.Join(strings.Fields(string(text)), " ")
 }

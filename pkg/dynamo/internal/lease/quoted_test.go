@@ -2,19 +2,14 @@ package lease
 
 import (
 	"fmt"
-	"os"
-	"strings"
 	"testing"
+
+	"github.com/ratelimit/ratelimit/internal/quoted"
 )
 
 // docs/guarantees.md quotes constants of leases.
 func TestTheGuaranteesQuoteWhatIsTrue(t *testing.T) {
-	text, err := os.ReadFile("../../../../docs/guarantees.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	guarantees := strings.Join(strings.Fields(string(text)), " ")
-	for _, want := range []string{
+	quoted.Require(t, "../../../../docs/guarantees.md",
 		fmt.Sprintf("A holder stops %d s after it asked", Term/1000),
 		fmt.Sprintf("unchanged for %d s and an eighth on its own clock, %.1f s.", Term/1000, ReapAfter/1000.0),
 		fmt.Sprintf("At most %d replicas hold leases of one item", MaxHolders),
@@ -32,9 +27,5 @@ func TestTheGuaranteesQuoteWhatIsTrue(t *testing.T) {
 		fmt.Sprintf("worth less than %d usual requests", small),
 		fmt.Sprintf("tokens for 1,%03d usual requests", spare-1000),
 		fmt.Sprintf("when %v requests come at once, or %v in a second", leastAtOnce, leastSteady),
-	} {
-		if !strings.Contains(guarantees, want) {
-			t.Errorf("docs/guarantees.md does not say %q", want)
-		}
-	}
+	)
 }
