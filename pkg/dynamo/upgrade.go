@@ -44,21 +44,13 @@ func (u *Upgrade) Pending() (names []string, done int) {
 	return names, done
 }
 
-// OldReplicas says which replicas of the version before wrote to buckets of a table.
-type OldReplicas struct {
-	Looked   int      // buckets that were looked at, at most 1,024 of a namespace
-	Old      int      // of them, buckets in form 1
-	Replicas []string // names under which replicas of the version before wrote meanwhile
-}
+// OldReplicas says which replicas of version 1, the one before this, wrote to buckets of a table.
+type OldReplicas = catalog.OldReplicas
 
 // Watch looks for replicas of the version before for a time, above 0, in the namespaces that
 // have form 1. A replica that wrote to none of the buckets in that time is not seen.
 func (u *Upgrade) Watch(ctx context.Context, d time.Duration) (OldReplicas, error) {
-	seen, err := catalog.WatchOld(ctx, u.client, u.table, u.namespaces, catalog.Wait(d))
-	if err != nil {
-		return OldReplicas{}, err
-	}
-	return OldReplicas{Looked: seen.Buckets, Old: seen.Old, Replicas: seen.Replicas}, nil
+	return catalog.WatchOld(ctx, u.client, u.table, u.namespaces, catalog.Wait(d))
 }
 
 // Run raises each namespace that has form 1, and calls raised after each. From then on each

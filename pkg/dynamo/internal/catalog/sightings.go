@@ -13,11 +13,11 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
-// Sightings says which replicas of version 1 wrote to buckets of a table.
-type Sightings struct {
-	Buckets  int      // that were looked at
-	Old      int      // of them in form 1
-	Replicas []string // names of replicas of version 1 that wrote meanwhile, in order
+// OldReplicas says which replicas of version 1 wrote to buckets of a table.
+type OldReplicas struct {
+	Looked   int      // buckets that were looked at, at most 1,024 of a namespace
+	Old      int      // of them, buckets in form 1
+	Replicas []string // names under which replicas of version 1 wrote meanwhile, in order
 }
 
 // sampleOf is the number of buckets that are looked at in each part of a namespace.
@@ -26,7 +26,7 @@ const sampleOf = 64
 // WatchOld looks for replicas of version 1: it reads up to 1,024 buckets of each namespace
 // that is not raised, waits, and reads them again. A replica that wrote to none of them in
 // between is not seen. wait may end early with an error. Errors are those of [Catalog.Read].
-func WatchOld(ctx context.Context, client awsdb.Client, name string, all []schema.Namespace, wait func(context.Context) error) (Sightings, error) {
+func WatchOld(ctx context.Context, client awsdb.Client, name string, all []schema.Namespace, wait func(context.Context) error) (OldReplicas, error) {
 	t := table{client: client, name: name, loop: awsdb.Goroutines{}}
 	var keys []schema.Key
 	for _, ns := range all {
@@ -36,21 +36,21 @@ func WatchOld(ctx context.Context, client awsdb.Client, name string, all []schem
 		for part := range schema.IndexPartitions {
 			found, err := t.sample(ctx, ns.ID, part)
 			if err != nil {
-				return Sightings{}, fmt.Errorf("buckets of namespace %.100q: %w", ns.Title(), err)
+				return OldReplicas{}, fmt.Errorf("buckets of namespace %.100q: %w", ns.Title(), err)
 			}
 			keys = append(keys, found...)
 		}
 	}
 	before, err := t.writers(ctx, keys)
 	if err != nil || len(before) == 0 {
-		return Sightings{Buckets: len(keys)}, err
+		return OldReplicas{Looked: len(keys)}, err
 	}
 	if err = wait(ctx); err != nil {
-		return Sightings{}, err
+		return OldReplicas{}, err
 	}
 	after, err := t.writers(ctx, slices.Collect(maps.Keys(before)))
 	if err != nil {
-		return Sightings{}, err
+		return OldReplicas{}, err
 	}
 	replicas := make(map[string]struct{})
 	for k, ids := range after {
@@ -60,7 +60,7 @@ func WatchOld(ctx context.Context, client awsdb.Client, name string, all []schem
 			}
 		}
 	}
-	return Sightings{Buckets: len(keys), Old: len(before), Replicas: slices.Sorted(maps.Keys(replicas))}, nil
+	return OldReplicas{Looked: len(keys), Old: len(before), Replicas: slices.Sorted(maps.Keys(replicas))}, nil
 }
 
 // sample returns the keys of some buckets in a part of a namespace.

@@ -63,7 +63,7 @@ func TestReplicasOfVersionOneAreSeen(t *testing.T) {
 		}, []string{"AAAAAAAAA", "DDDDDDDDD"}},
 	} {
 		got, err := WatchOld(t.Context(), db, c.table.name, all, test.wait)
-		if err != nil || got.Buckets != 3 || got.Old != 2 || !slices.Equal(got.Replicas, test.want) {
+		if err != nil || got.Looked != 3 || got.Old != 2 || !slices.Equal(got.Replicas, test.want) {
 			t.Errorf("%s: %+v, %v; want %q in 2 of 3 buckets", test.name, got, err, test.want)
 		}
 	}
