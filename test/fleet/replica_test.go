@@ -50,10 +50,7 @@ type event struct {
 
 const (
 	attempt = 300 * time.Millisecond
-	// unhurried is attempt where each decision counts: a message that is given up while it
-	// waits in a busy DynamoDB Local is applied late, and can take once more.
-	unhurried = 1500 * time.Millisecond
-	budget    = time.Second
+	budget  = time.Second
 	// sharpClock is how well a replica knows the time before it decides anything, if
 	// it can.
 	sharpClock = 60 * time.Millisecond
@@ -146,12 +143,8 @@ func (r *replica) run(ctx context.Context) (err error) {
 	if client, err = defectOf(r.Defect, client); err != nil {
 		return err
 	}
-	each := attempt
-	if r.Work == "history" {
-		each = unhurried
-	}
 	//nolint:contextcheck // the store's own work outlives the call
-	if r.store, err = dynamo.New(dynamo.Config{Client: client, Table: r.Table, Attempt: each, Budget: budget, ShardUnits: r.Units, Quiet: r.Quiet, Now: r.now, Clock: r.clock}); err != nil {
+	if r.store, err = dynamo.New(dynamo.Config{Client: client, Table: r.Table, Attempt: attempt, Budget: budget, ShardUnits: r.Units, Quiet: r.Quiet, Now: r.now, Clock: r.clock}); err != nil {
 		return err
 	}
 	defer func() {
