@@ -100,6 +100,9 @@ func (s *Lanes) Silent() bool { return s.silent(s.cfg.Now()) }
 
 // silent is Silent at a time. A silence that begins is told to the observer, without a lock.
 func (s *Lanes) silent(now time.Time) bool {
+	if !s.health.silent(now) {
+		return false
+	}
 	if since, begins := s.health.begins(now); begins && s.cfg.Silence != nil {
 		s.timers.add()
 		s.cfg.Loop.Start(func() {
@@ -107,7 +110,7 @@ func (s *Lanes) silent(now time.Time) bool {
 			s.cfg.Silence(since, errSilent)
 		})
 	}
-	return s.health.silent(now)
+	return true
 }
 
 // Settle waits for messages, and for requests that are owed.

@@ -72,12 +72,10 @@ func (d *identity) slotOn(state *schema.Bucket) int {
 // unmask draws another number when an item shows that another process writes under this one's.
 func (d *identity) unmask(state *schema.Bucket) {
 	self, writes := d.replica(), d.writes.Load()
-	for i := range schema.SlotCount {
-		for _, id := range append(state.Slots[i][:], state.Booked[i]) {
-			if id.Replica() == self && id.Number()>>saltBits > writes {
-				d.rename(self)
-				return
-			}
+	for id := range state.WriteIDs() {
+		if id.Replica() == self && id.Number()>>saltBits > writes {
+			d.rename(self)
+			return
 		}
 	}
 }

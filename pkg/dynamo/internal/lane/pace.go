@@ -138,24 +138,16 @@ func (p *peers) first(self uint32, now time.Time) bool {
 // fresh reports whether the replica wrote lately.
 func (p peer) fresh(now time.Time) bool { return !p.at.IsZero() && now.Sub(p.at) < peerMemory }
 
-// active returns how many other replicas are known to have written to the item lately.
-func (p *peers) active(now time.Time) int {
-	n := 0
+// count returns how many other replicas wrote to the item lately, as far as the ids can tell,
+// and how many of them are known to have.
+func (p *peers) count(now time.Time) (all, active int) {
 	for _, seen := range p.of {
-		if seen.fresh(now) && !seen.long {
-			n++
+		if !seen.fresh(now) {
+			continue
+		}
+		if all++; !seen.long {
+			active++
 		}
 	}
-	return n
-}
-
-// count returns how many other replicas wrote to the item lately, as far as the ids can tell.
-func (p *peers) count(now time.Time) int {
-	n := 0
-	for _, seen := range p.of {
-		if seen.fresh(now) {
-			n++
-		}
-	}
-	return n
+	return all, active
 }

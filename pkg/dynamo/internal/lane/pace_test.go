@@ -51,7 +51,7 @@ func TestPeers(t *testing.T) {
 		t.Helper()
 		now = now.Add(10 * time.Millisecond)
 		p.observe(slots, self, now)
-		if got := p.count(now); got != want {
+		if got, _ := p.count(now); got != want {
 			t.Errorf("after %v: got %d peers, want %d", now.Sub(time.Unix(1, 0)), got, want)
 		}
 	}
@@ -78,7 +78,7 @@ func TestPeersOfTwoIDs(t *testing.T) {
 	for number := range uint64(4) {
 		now = now.Add(peerMemory - time.Millisecond)
 		p.observe([]schema.WriteID{schema.NewWriteID(2, 10+number), schema.NewWriteID(2, 5)}, 1, now)
-		if got := p.count(now); got != 1 {
+		if got, _ := p.count(now); got != 1 {
 			t.Fatalf("write %d: got %d peers, want 1", number, got)
 		}
 	}

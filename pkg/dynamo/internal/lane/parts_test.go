@@ -68,7 +68,7 @@ func TestPeersAreThoseWhoseIdsChange(t *testing.T) {
 	var p peers
 	a, b, c := schema.NewWriteID(2, 1), schema.NewWriteID(3, 1), schema.NewWriteID(4, 1)
 	p.observe([]schema.WriteID{a, b, ""}, 1, t0)
-	if got := p.count(t0); got != 0 {
+	if got, _ := p.count(t0); got != 0 {
 		t.Errorf("%d peers by the first state, want 0: it does not tell when they wrote", got)
 	}
 	a = schema.NewWriteID(2, 2)
@@ -78,7 +78,7 @@ func TestPeersAreThoseWhoseIdsChange(t *testing.T) {
 		after time.Duration
 		want  int
 	}{{2 * time.Second, 2}, {3500 * time.Millisecond, 1}, {5 * time.Second, 0}} {
-		if got := p.count(t0.Add(step.after)); got != step.want {
+		if got, _ := p.count(t0.Add(step.after)); got != step.want {
 			t.Errorf("after %v: %d peers, want %d", step.after, got, step.want)
 		}
 	}
@@ -105,7 +105,7 @@ func TestPeersOfLongAgoDoNotSlowALane(t *testing.T) {
 		{5700 * time.Millisecond, 4, 2, 2}, // within the last 100 ms
 	} {
 		p.observe(slots(step.write), 1, t0.Add(step.at))
-		if count, active := p.count(t0.Add(step.at)), p.active(t0.Add(step.at)); count != step.count || active != step.active {
+		if count, active := p.count(t0.Add(step.at)); count != step.count || active != step.active {
 			t.Errorf("look %d: %d replicas, %d of them active; want %d and %d", i, count, active, step.count, step.active)
 		}
 	}

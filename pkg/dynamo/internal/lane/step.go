@@ -99,7 +99,8 @@ func (l *Lane) blocked() bool {
 
 // paced reports whether the pace of the writes says to wait.
 func (l *Lane) paced(now time.Time) bool {
-	at := l.pace.next(len(l.out), 1+l.peers.active(now))
+	_, active := l.peers.count(now)
+	at := l.pace.next(len(l.out), 1+active)
 	if len(l.out) >= maxFlights {
 		return true
 	}

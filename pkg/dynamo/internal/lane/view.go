@@ -2,6 +2,7 @@ package lane
 
 import (
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
@@ -103,10 +104,7 @@ func (l *Lane) saw(image *schema.Bucket, f *flight, now time.Time) {
 		} else {
 			l.held.showed(own)
 		}
-		ids = append(ids, image.Booked[:]...)
-		for i := range image.Slots {
-			ids = append(ids, image.Slots[i][:]...)
-		}
+		ids = slices.Collect(image.WriteIDs())
 	}
 	l.peers.observe(ids, l.host.self.replica(), now)
 	l.reckon()
@@ -137,4 +135,7 @@ func (l *Lane) reckon() {
 }
 
 // replicas returns how many replicas use the item, this one included.
-func (l *Lane) replicas(now time.Time) int { return 1 + l.peers.count(now) }
+func (l *Lane) replicas(now time.Time) int {
+	others, _ := l.peers.count(now)
+	return 1 + others
+}

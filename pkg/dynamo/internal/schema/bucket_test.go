@@ -275,3 +275,28 @@ func TestFiftyHoldersFitAWriteUnit(t *testing.T) {
 		t.Errorf("the item has %d bytes, want 1024 at most", size)
 	}
 }
+
+// WriteIDs are all ids that a state shows, and nothing else.
+func TestWriteIDs(t *testing.T) {
+	b, want := schema.Bucket{}, map[schema.WriteID]bool{}
+	for i := range schema.SlotCount {
+		for c := range schema.ChannelCount {
+			b.Slots[i][c] = schema.NewWriteID(uint32(i+1), uint64(c+1)) // #nosec G115 -- a few
+			want[b.Slots[i][c]] = true
+		}
+		b.Booked[i] = schema.NewWriteID(uint32(i+1), 100) // #nosec G115 -- a few
+		want[b.Booked[i]] = true
+	}
+	b.Slots[2][1], b.Booked[3] = "", ""
+	delete(want, schema.NewWriteID(3, 2))
+	delete(want, schema.NewWriteID(4, 100))
+	for id := range b.WriteIDs() {
+		if !want[id] {
+			t.Errorf("the id %x is not of the state, or comes twice", id)
+		}
+		delete(want, id)
+	}
+	if len(want) > 0 {
+		t.Errorf("%d ids are missing", len(want))
+	}
+}

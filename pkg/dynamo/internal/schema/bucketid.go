@@ -2,6 +2,7 @@ package schema
 
 import (
 	"encoding/binary"
+	"iter"
 	"slices"
 )
 
@@ -47,4 +48,20 @@ type Takes [ChannelCount]WriteID
 // By reports whether one of the takes is of a replica.
 func (t *Takes) By(replica uint32) bool {
 	return slices.ContainsFunc(t[:], func(id WriteID) bool { return id != "" && id.Replica() == replica })
+}
+
+// WriteIDs returns the ids of all writes that a state shows.
+func (b *Bucket) WriteIDs() iter.Seq[WriteID] {
+	return func(yield func(WriteID) bool) {
+		for i := range b.Slots {
+			for _, id := range b.Slots[i] {
+				if id != "" && !yield(id) {
+					return
+				}
+			}
+			if id := b.Booked[i]; id != "" && !yield(id) {
+				return
+			}
+		}
+	}
 }
