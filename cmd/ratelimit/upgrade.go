@@ -102,7 +102,7 @@ func (f *upgradeFlags) run(ctx context.Context, cfg *config.Config, in io.Reader
 	return f.raise(ctx, u, len(names), out)
 }
 
-// describeUpgrade says what upgrade found, and what it will do.
+// describeUpgrade tells of the buckets that were found, and of the namespaces to upgrade.
 func describeUpgrade(out io.Writer, table string, names []string, done int, seen *dynamo.OldReplicas, watch time.Duration) error {
 	_, err := fmt.Fprintf(out, `table %s: %s to upgrade, %d upgraded already
 looked at %s for %v: %d in the form before, %s of the version before wrote to them

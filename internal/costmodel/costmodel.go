@@ -9,8 +9,8 @@ import (
 	"math"
 )
 
-// mostWrites is how many writes a second replicas send for one bucket together, about what
-// DynamoDB does for one item.
+// mostWrites is how many writes a second replicas send for one bucket together: DynamoDB does about
+// as many for one item.
 const mostWrites = 1000
 
 // Writes a second that replicas send for one busy bucket, each replica for itself. Below these

@@ -34,9 +34,8 @@ type Config struct {
 	// Attempt is how long one message may take; 0 = DefaultAttempt, or a tenth of Budget
 	// where that is longer.
 	Attempt time.Duration
-	// Budget is how long a decision takes at most, whatever the caller's context
-	// allows, and how old a planned write may be that is sent; 0 = DefaultBudget, at most
-	// 10 minutes.
+	// Budget is the longest time of a decision, also where the caller's context allows
+	// more. No planned write is sent that is older. 0 = DefaultBudget; at most 10 minutes.
 	Budget time.Duration
 	// Idle is how long a bucket is remembered that is not asked for; 0 = DefaultIdle.
 	// The first request after that costs a refused write, or a read.

@@ -50,20 +50,21 @@
 //
 // A process leases a share of an item: a part of its rate and a part of its room, with
 // tokens in it. A lease is a token bucket of its own, and decides in memory. Shares follow
-// the demand, max-min fair. A lease ends 5 s after the sending of the write that granted or
-// renewed it, by the wall clock and by the monotonic one; other processes free one that they
-// saw unchanged for an eighth more, as spent. It is given back when it is idle, when limits
-// change, when its shard is split or merged, when an op's policy forbids leases, and at Close.
+// the demand, max-min fair. A lease ends 5 s after its last write was sent, by the wall clock
+// or by the monotonic one. Other processes free a lease that stayed unchanged for an eighth
+// more, and count it as spent. A lease is given back when it is idle, when limits change, and
+// when its shard is split or merged. It is also given back at Close, and when an op's policy
+// forbids leases.
 //
 // # Packages
 //
 //	internal/awsdb    clients that never retry, errors, the clock, the circuit breaker, goroutines and timers
 //	internal/schema   keys and attributes of every record; records as items; the tree of shards
 //	internal/catalog  namespaces, entities, limits, audit events, settlements; the table created and checked
-//	internal/plan     pure: a state of an item and requests make a write; what a reply says of it
+//	internal/plan     pure: a state of an item and requests make a write; the meaning of a reply
 //	internal/lease    pure: the life of a lease, the demand, the shares
 //	internal/lane     the requests of one process for one item
-//	internal/shards   what this process knows of the trees of shards; one op over several shards
+//	internal/shards   the trees of shards, as this process knows them; one op over several shards
 //	internal/engine   calls over several buckets; Take
 //
 // This package puts them together: [Store] is the catalog, the settlements and the engine.

@@ -67,7 +67,7 @@ domains:
 
 // TestFleetIsUpgraded: a table that only programs of version 1 used is shared by both versions
 // under load, then used by the present one alone, and brought to form 2; a program is
-// killed in the middle of that. What clients are let through is at most what the limits
+// killed in the middle of that. Clients are let through at most as the limits
 // allow, and no use of before is lost.
 func TestFleetIsUpgraded(t *testing.T) {
 	f := newFleet(t)

@@ -34,7 +34,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// report fails the test for what is out of bounds, and tells of the targets that are missed.
+// report fails the test for figures out of bounds, and tells of the targets that are missed.
 func report(t *testing.T, sc *scenario, r comparison.Result, long bool) {
 	t.Helper()
 	for _, fault := range faults(sc, r, bounds(sc, r.Mode, long)) {

@@ -55,8 +55,8 @@ func targetOf(sc *scenario, mode string, long bool) target {
 	return t
 }
 
-// bounds returns what a run fails beyond: its target, or a bound about what was measured for
-// a target that is missed. docs/benchmarks.md says which these are, and why.
+// bounds returns the figures that a run must not pass: its targets, and a bound about the
+// measured figure where a target is missed. docs/benchmarks.md says which these are, and why.
 func bounds(sc *scenario, mode string, long bool) target {
 	t := targetOf(sc, mode, long)
 	length := "long"

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// turnAway denies a request at its arrival where what waits before it asks for all that the lane
-// may have. It reports whether it did: such a request is not worth the wait for a write.
+// turnAway denies a request at its arrival where those before it ask for all tokens that the
+// lane may have. It reports whether it did: such a request is not worth the wait for a write.
 func (l closer) turnAway(r *Request, now time.Time) bool {
 	v, n := &l.view, l.replicas(now)
 	switch {
@@ -28,8 +28,8 @@ func (l closer) turnAway(r *Request, now time.Time) bool {
 	return true
 }
 
-// beyond returns a limit of which those that wait before a request ask for all that the lane
-// may have, "" for none, and what they leave of it.
+// beyond returns a limit that those before a request use up, with the tokens that they leave
+// of it. They use it up when they ask for all that the lane may have. "" = there is none.
 func (l estimator) beyond(r *Request, n int) (limit string, left int64) {
 	queue := append(slices.Clone(l.queue), r)
 	s := l.newShare(n, l.view.head, queue)
@@ -44,9 +44,9 @@ func (l estimator) beyond(r *Request, n int) (limit string, left int64) {
 	return limit, s.left(limit)
 }
 
-// lacks returns a limit for which a request would be denied late, "" for none, and what those
-// before it leave of that. It is asked of requests whose deadline comes before a reply: what
-// their writes took would be given back.
+// lacks returns a limit for which a request would be denied late, with the tokens that those
+// before it leave of it; "" = there is none. It is for requests whose deadline comes before a
+// reply: the tokens of their writes would be given back.
 func (l estimator) lacks(r *Request, now time.Time) (limit string, left int64) {
 	if l.pace.roundTrip() < r.patience(now) {
 		return "", 0

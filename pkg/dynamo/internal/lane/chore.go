@@ -70,7 +70,7 @@ func (s *Lanes) assign(site *Site, index int, t task) {
 	l.start()
 }
 
-// forward hands what a lane leaves to the shard that stands for it. A request whose caller
+// forward hands the requests that a lane leaves to the shard that stands for it. A request whose caller
 // gets a decision on the way, or leaves, is not handed on: the lane has the tokens that it owes.
 func (s *Lanes) forward(from *Lane, d *departure) {
 	if d == nil {

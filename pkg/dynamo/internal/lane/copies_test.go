@@ -48,7 +48,7 @@ func TestALeaseOfACopyIsNotTheOwn(t *testing.T) {
 	}
 }
 
-// What a write may have taken is counted as lost when another write takes it once more, or
+// The tokens that a write may have taken are counted as lost when another write takes it once more, or
 // none does. Only a caller that is admitted all the same may have it.
 func TestTakesInDoubtAreCounted(t *testing.T) {
 	for name, tc := range map[string]struct {

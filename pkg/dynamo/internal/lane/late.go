@@ -15,7 +15,7 @@ import (
 // capacity. Of an item that is not known it is B/16 less what is under way and owed. So
 // what all replicas admit late together is in what they have seen. What is admitted is
 // owed: the next writes book it, below the debt floor if need be. Of a request that is in a
-// write, what was sent after that write does not count.
+// write, later writes do not count.
 const (
 	lateTrips = 1  // in halves of a round trip
 	lateShare = 16 // of the capacity

@@ -32,9 +32,9 @@ type portion struct {
 // nearly dry.
 const drySpan = 10 // ms
 
-// newShare returns the lane's part of an item that n replicas use: all of a limit that has
-// twice what waits in its queue for each of them, else an n-th, less what is under way. What
-// is refilled in a round trip counts as taken: writes of others that no state shows take it.
+// newShare returns the lane's part of an item that n replicas use. That is all of a limit with
+// twice the tokens that the queue asks for, for each replica. Else it is an n-th, less the
+// tokens under way. The refill of a round trip counts as taken by writes that no state shows.
 func (l estimator) newShare(n int, base *schema.Bucket, queue []*Request) share {
 	s, replicas := share{replicas: n, trip: l.pace.roundTrip().Milliseconds()}, int64(n)
 	at := plan.At(base, l.view.now)
@@ -99,8 +99,8 @@ func (s *share) ask(r *Request) {
 	}
 }
 
-// exceed has a request exceed a limit. It is told what those before it leave: a smaller request
-// may have that.
+// exceed has a request exceed a limit. It is told the tokens that those before it leave, as a
+// smaller request may have them.
 func exceed(r *Request, limit string, left int64) {
 	r.Admitted = false
 	for i := range r.Spends {
@@ -113,7 +113,7 @@ func exceed(r *Request, limit string, left int64) {
 	}
 }
 
-// left returns what the requests so far leave of a limit.
+// left returns the tokens of a limit that the requests so far leave.
 func (s *share) left(limit string) int64 {
 	for i := range s.limits {
 		if p := &s.limits[i]; p.limit == limit {
@@ -158,7 +158,7 @@ func (l estimator) flyingUpTo(last *Request, limit string) int64 {
 	return sum
 }
 
-// takes returns what a write takes of a limit.
+// takes returns the tokens of a limit that a write takes.
 func (f *flight) takes(limit string) int64 {
 	sum := int64(0)
 	for _, r := range f.actors {

@@ -54,7 +54,7 @@ func (l *Lane) fly() *Request {
 	return r
 }
 
-// A lane leaves to the others their part of the tokens, and what is refilled in a round trip.
+// A lane leaves to the others their part of the tokens, and the refill of a round trip.
 func TestShareLeavesMargin(t *testing.T) {
 	l := bench(t, 34, 1000)
 	l.wait(20)
@@ -148,7 +148,7 @@ func TestLacks(t *testing.T) {
 	}
 }
 
-// What was sent after a request does not count against it, when it is decided late.
+// A write that was sent after a request does not count against it, when it is decided late.
 func TestBelievedCountsWhatWasBefore(t *testing.T) {
 	l := bench(t, 100, 1600)
 	l.pace.trip = 0

@@ -62,7 +62,7 @@ func (d *Demand) count(now int64, draws []Draw) {
 }
 
 // most returns the most of a limit that one request counts as, so that a single large one does
-// not hide what is usual.
+// not hide the usual ones.
 func (d *Demand) most(limit int) int64 {
 	requests := d.sums[len(d.sums)-1].whole() - 1 // without this one
 	if d.asked < leastAsked || requests <= 0 {

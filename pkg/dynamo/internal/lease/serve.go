@@ -81,7 +81,7 @@ func (h *Holder) Report(l int, now, need int64, admitted bool) tokenbucket.Bucke
 	if !admitted {
 		missing := millitokens(float64(h.duties.wait(l, now, need))*float64(p.Amount)/float64(p.Period), tokenbucket.MaxCapacity)
 		told := need - max(missing, 1)
-		if h.beyond(l, need) || h.unusual(l, now, need) { // smaller ones get what the centre has
+		if h.beyond(l, need) || h.unusual(l, now, need) { // smaller ones get the tokens of the centre
 			stock += centre
 		}
 		if stock >= h.known.cost(l, now) {
