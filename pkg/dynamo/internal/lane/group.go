@@ -275,10 +275,16 @@ func (g *group) deny(r *Request, limit string) bool {
 	return true
 }
 
-// giveBack adds to the bare state what the group gives back: what another bucket's denial
-// took must not be missing to an answer.
+// giveBack adds to the bare state the tokens that the group gives back, and those that writes
+// under way do: the tokens that another bucket's denial took must not be missing to an answer.
 func (g *group) giveBack() {
-	for _, r := range g.actors {
+	back := g.actors
+	for _, f := range g.lane.out {
+		if !f.shown(g.lane.view.state) {
+			back = append(slices.Clip(back), f.actors...)
+		}
+	}
+	for _, r := range back {
 		if r.claim != detached || !r.Gives() {
 			continue
 		}
