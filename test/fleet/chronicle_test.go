@@ -63,15 +63,20 @@ func (r *replica) chronicle(ctx context.Context) error {
 	op := limiter.Op{Bucket: limiter.BucketKey{Namespace: limiter.DefaultNamespace, Entity: "chronicle", Resource: "model"}, Limits: limits, Generation: 1}
 	var mu sync.Mutex
 	var all []entry
+	if r.Load == "refilled" { // while the bucket is nearly full, its refill is lost to lifts
+		c := chronicler{r: r, op: op, limit: limit.Name}
+		e, err := c.call(ctx, entry{Take: 500 * token})
+		if err != nil {
+			return err
+		}
+		all = append(all, e)
+	}
 	var g errgroup.Group
 	for caller := range chronicleCallers {
 		c := chronicler{r: r, op: op, limit: limit.Name, rnd: rand.New(rand.NewPCG(r.Seed, uint64(caller))), refunds: r.Load == "taken and given back"}
-		if r.Load == "refilled" {
-			c.first = 100 * token // a bucket that is nearly full loses some of its refill
-		}
 		g.Go(func() error {
 			for range r.Decisions / chronicleCallers {
-				e, err := c.call(ctx)
+				e, err := c.call(ctx, c.next())
 				if err != nil {
 					return err
 				}
@@ -96,19 +101,21 @@ type chronicler struct {
 	limit   string
 	rnd     *rand.Rand
 	refunds bool
-	first   int64 // millitokens of the first call; 0 = as of all others
 	got     int64
 }
 
-func (c *chronicler) call(ctx context.Context) (entry, error) {
+// next returns the next call that it makes.
+func (c *chronicler) next() entry {
 	e := entry{Take: 1 + c.rnd.Int64N(8*token)}
-	if c.first > 0 {
-		e.Take, c.first = c.first, 0
-	}
 	if c.refunds && c.got > 0 && c.rnd.IntN(2) == 0 {
 		e.Take, e.Refund = 0, 1+c.rnd.Int64N(c.got)
 		c.got -= e.Refund // for good: one in doubt may be applied
 	}
+	return e
+}
+
+// call makes a call, and returns it with its answer.
+func (c *chronicler) call(ctx context.Context, e entry) (entry, error) {
 	op := c.op
 	op.Spends = []limiter.Spend{{Limit: c.limit, Take: e.Take, Refund: e.Refund}}
 	ops := []limiter.Op{op}
