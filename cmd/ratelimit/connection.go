@@ -16,7 +16,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -28,12 +30,19 @@ import (
 // tokenVariable is the environment variable that commands take a token from.
 const tokenVariable = "RATELIMIT_TOKEN"
 
+// idleConnections bounds the connections that a command keeps from one request to the next.
+const idleConnections = 8
+
 // connection is how a command reaches a running service.
 type connection struct {
 	server    string // its address; "" = the socket that find finds
 	ca        string // file of the authorities to trust; "" = those of the system
 	cert, key string // files of the certificate to show, if any
 	tokenFile string // of the token to show; "" = that of tokenVariable, if any
+
+	opening sync.Once
+	opened  *http.Transport // of all requests, made by the first
+	failure error           // of making it
 }
 
 func (c *connection) flags(flags *pflag.FlagSet, usage string) {
@@ -138,7 +147,8 @@ func (c *connection) refused(req *http.Request, status int, why string) error {
 
 // Do sends a request with the credential of the flags, and returns the answer as it is.
 func (c *connection) Do(req *http.Request) (*http.Response, error) {
-	transport, err := c.transport()
+	c.opening.Do(func() { c.opened, c.failure = c.transport() })
+	err := c.failure
 	if err == nil {
 		err = c.authorize(req)
 	}
@@ -147,7 +157,7 @@ func (c *connection) Do(req *http.Request) (*http.Response, error) {
 	}
 	// A redirect would show the token to another service.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	resp, err := (&http.Client{Transport: transport, CheckRedirect: stay}).Do(req)
+	resp, err := (&http.Client{Transport: c.opened, CheckRedirect: stay}).Do(req)
 	if err != nil {
 		if isRefusal(err) {
 			return nil, failed(c.unreachable(err))
@@ -211,8 +221,10 @@ func (c *connection) socket() (path string, ok bool) {
 }
 
 func (c *connection) transport() (*http.Transport, error) {
-	// One request: no connection is worth keeping.
-	t := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
+	t := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+		MaxIdleConnsPerHost: idleConnections, IdleConnTimeout: time.Second, // a service closes idle ones after 30 s or more
+	}
 	if path, ok := c.socket(); ok {
 		t.Proxy = nil
 		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {

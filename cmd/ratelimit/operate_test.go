@@ -33,6 +33,13 @@ func TestOperateAFleet(t *testing.T) {
 	eventually(t, "the entity in the list of another service", func() bool {
 		return strings.Contains(on(2, "list", "entities", "--parent", "org/acme"), "user/eve  org/acme  true")
 	})
+	manifest := write(t, "m.yaml", "manifest: fleet\nlimits: {resources: {gpt: {rpm: 9/minute}}, entities: {key/k: {parent: org/acme, limits: {_default_: {rpm: 8/minute}}}}}\n")
+	if got := on(0, "apply", "-f", manifest); !strings.HasSuffix(got, "3 created, 0 unchanged\n") {
+		t.Errorf("apply: %s", got)
+	}
+	if got := on(1, "apply", "-f", write(t, "none.yaml", "manifest: fleet"), "--prune", "--yes"); !strings.HasSuffix(got, "0 unchanged, 3 deleted\n") {
+		t.Errorf("prune: %s", got)
+	}
 	audit := on(2, "list", "audit", "--system")
 	if strings.Count(audit, "socket     limits.put  $SYSTEM") != 2 || strings.Index(audit, "rpm 5/hour") > strings.Index(audit, "rpm 7/hour") {
 		t.Errorf("the audit is\n%s", audit)

@@ -111,7 +111,7 @@ func (o *operator) inNamespace(ctx context.Context) (*client.Namespace, error) {
 // refusal is the error of a command for the error of a client.
 func (o *operator) refusal(err error) error {
 	if p, ok := errors.AsType[*api.Problem](err); ok {
-		text := p.Detail
+		text := strings.Replace(err.Error(), p.Error(), p.Detail, 1)
 		if p.Type == api.Unauthorized && o.tokenFile == "" && os.Getenv(tokenVariable) == "" {
 			text += "; this command takes one from --token-file, or from " + tokenVariable
 		}

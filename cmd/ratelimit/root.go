@@ -29,6 +29,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
+	if silent, ok := errors.AsType[exitError](err); ok {
+		return silent.code
+	}
 	if problems, ok := errors.AsType[config.Problems](err); ok {
 		root.PrintErrln(problems)
 		return exitUsage
@@ -52,6 +55,11 @@ func (e silenceError) Unwrap() error { return e.error }
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
+
+// exitError ends the program with a code; the output has said why.
+type exitError struct{ code int }
+
+func (e exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
 // failureError is an error that is not the command line's fault.
 type failureError struct{ error }
@@ -78,6 +86,7 @@ program itself, or in a DynamoDB table that a fleet of them shares.
   ratelimit check --config F                 is the file right?
   ratelimit explain DOMAIN KEY=VALUE...      which rule, which limits, and why
   ratelimit get|set|delete|list NOUN         entities, limits and audit of a running service
+  ratelimit apply|diff -f MANIFEST           entities and limits from files
   ratelimit backup                           copy what a running service keeps (--data)
 
 Exit codes: 0 done; 1 refused or failed; 2 wrong command line or configuration; 3 no
@@ -91,7 +100,7 @@ service answers.`,
 	})
 	root.SetVersionTemplate(versionLine())
 	addGroup(root, "Run a service:", newServe(), newCheck(), newExplain(), newToken())
-	addGroup(root, "Operate a running service:", newGet(), newSet(), newDelete(), newList(), newReset(), newTopUp(), newTakeOut(), newStatus(), newBackup(), newRestore(), newUpgrade())
+	addGroup(root, "Operate a running service:", newGet(), newSet(), newDelete(), newList(), newApply(), newDiff(), newExport(), newReset(), newTopUp(), newTakeOut(), newStatus(), newBackup(), newRestore(), newUpgrade())
 	addGroup(root, "Install on AWS:", newStack(), newCost())
 	root.AddCommand(newVersion())
 	return root

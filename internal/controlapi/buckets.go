@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/ratelimit/ratelimit/internal/limitjson"
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -134,7 +135,7 @@ func bucketOf(b *limiter.BucketState) *api.Bucket {
 		out.Variant = fmt.Sprintf("%016x", b.Key.Variant)
 	}
 	for i, l := range b.Limits {
-		out.Limits[i] = api.BucketLimit{Name: l.Limit.Name, Limit: limitJSON(l.Limit)}
+		out.Limits[i] = api.BucketLimit{Name: l.Limit.Name, Limit: limitjson.Of(l.Limit)}
 		if tokens := api.Tokens(l.Tokens); !l.Limit.Unlimited {
 			out.Limits[i].Available = &tokens
 		}

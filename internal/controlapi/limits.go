@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/internal/limitjson"
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -212,12 +213,8 @@ func (a *API) deleteLimits(c *call, ref limiter.Ref) (any, error) {
 
 // limitsOf returns the limits of a record as JSON.
 func limitsOf(ref limiter.Ref, r limiter.Record) *api.Limits {
-	out := &api.Limits{Limits: make(map[string]api.Limit, r.Limits.Len()), OnUnavailable: r.OnUnavailable.String(), ETag: etagOf(r)}
+	out := &api.Limits{Limits: limitjson.All(r.Limits), OnUnavailable: r.OnUnavailable.String(), ETag: etagOf(r)}
 	out.Level, out.Entity, out.Resource = levelOf(ref)
-	for i := range r.Limits.Len() {
-		l := r.Limits.At(i)
-		out.Limits[l.Name] = limitJSON(l)
-	}
 	return out
 }
 
@@ -234,18 +231,4 @@ func levelOf(ref limiter.Ref) (level api.Level, entity, resource *api.Name) {
 	case limiter.RefEntity:
 	}
 	return api.LevelEntity, &e, nil
-}
-
-func limitJSON(l limiter.Limit) api.Limit {
-	if l.Unlimited {
-		return api.Limit{Rate: l.String()}
-	}
-	out := api.Limit{Rate: l.WithBurst(l.RefillAmount).String()}
-	if l.Capacity != l.RefillAmount {
-		out.Burst = l.Capacity
-	}
-	if debt := max(l.MaxDebt, 0); l.MaxDebt != 0 { // limiter.NoDebt is 0 in JSON
-		out.MaxDebt = &debt
-	}
-	return out
 }

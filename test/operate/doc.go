@@ -1,6 +1,7 @@
-// Package operate holds pages of commands against the program: docs/operate.md, and those in
+// Package operate holds pages of commands against the program: pages of docs/, and those in
 // testdata. A page is Markdown. Its first YAML block is the configuration of the service that
-// the commands meet. Each line of a console block that begins with "$ " is run by a shell, and
+// the commands meet. A block after a line that ends in its name in backquotes and a colon is
+// a file beside it. Each line of a console block that begins with "$ " is run by a shell, and
 // the lines behind it are its output, on both streams. `go test ./test/operate -update` writes
 // the output of this run into the pages.
 package operate

@@ -15,6 +15,9 @@ import (
 // update has the pages rewritten with the output of this run.
 var update = flag.Bool("update", false, "write the output of this run into the pages")
 
+// namedBlock is a file of a page, with its name.
+var namedBlock = regexp.MustCompile("(?s)`([a-z./-]+)`[^`\n]*:\n\n```(?:yaml|json)\n(.*?)```")
+
 // yamlBlock is a file of configuration in a page.
 var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
@@ -37,9 +40,11 @@ func stable(text string) string {
 	})
 }
 
-// The page for users is true of a service with a data directory.
+// The pages for users are true of a service with a data directory.
 func TestOperate(t *testing.T) {
-	runPage(t, filepath.Join("..", "..", "docs", "operate.md"), "--data", "data")
+	for _, page := range []string{"operate.md", "manifests.md"} {
+		t.Run(page, func(t *testing.T) { runPage(t, filepath.Join("..", "..", "docs", page), "--data", "data") })
+	}
 }
 
 // What commands say, of a service in memory and of one with a data directory.
@@ -73,6 +78,11 @@ func runPage(t *testing.T, path string, flags ...string) {
 		t.Fatalf("%s has no configuration", path)
 	}
 	s := startService(t, string(config[1]), flags...)
+	for _, block := range namedBlock.FindAllSubmatch(text, -1) {
+		if err := os.WriteFile(filepath.Join(s.dir, string(block[1])), block[2], 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	got := replay(string(text), func(command string) string {
 		return stable(s.shell(t, command))
 	})

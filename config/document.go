@@ -1,0 +1,150 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Documents reads a file of another kind than a configuration with the same care: every
+// mistake is reported with its line and path, unknown keys with the key that was meant. It
+// calls read for each YAML document that is not empty. Problems are sorted; none = the file is
+// sound.
+func Documents(file string, data []byte, read func(Node)) Problems {
+	d := &decoder{report: newReport(), file: file, hidden: make(map[*yaml.Node]bool)}
+	d.places[""] = place{file: file}
+	d.budget = len(data) + aliasBudget
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	for {
+		var doc yaml.Node
+		err := dec.Decode(&doc)
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				d.syntax(data, err)
+			}
+			return d.all()
+		}
+		if n := (Node{d, d.value(doc.Content[0], "")}); !n.Empty() {
+			read(n)
+		}
+	}
+}
+
+// Node is a value in a document. Its methods report what is wrong with it.
+type Node struct {
+	d *decoder
+	v value
+}
+
+// Field is a known key of a mapping, and the reader of its value.
+type Field struct {
+	Name string
+	Read func(Node)
+}
+
+// Line is where the value stands, from 1.
+func (n Node) Line() int { return n.v.node.Line }
+
+// Failf reports a mistake of the value.
+func (n Node) Failf(format string, args ...any) { n.d.failf(n.v, format, args...) }
+
+// Empty reports whether there is no value, or null.
+func (n Node) Empty() bool { return isNull(n.v.node) }
+
+// IsList reports whether the value is a list.
+func (n Node) IsList() bool { return n.v.node.Kind == yaml.SequenceNode }
+
+// IsScalar reports whether the value is text, a number or the like.
+func (n Node) IsScalar() bool { return n.v.node.Kind == yaml.ScalarNode && !n.Empty() }
+
+// Has reports whether the value is a mapping with one of the keys.
+func (n Node) Has(keys ...string) bool {
+	for i := 0; n.v.node.Kind == yaml.MappingNode && i < len(n.v.node.Content); i += 2 {
+		if slices.Contains(keys, n.v.node.Content[i].Value) {
+			return true
+		}
+	}
+	return false
+}
+
+// Fields reads a mapping of known keys. Other keys are mistakes.
+func (n Node) Fields(fields ...Field) {
+	o := object{keys: make([]key, len(fields))}
+	for i, f := range fields {
+		o.keys[i] = key{f.Name, n.reader(f.Read)}
+	}
+	o.decode(n.d, n.v)
+}
+
+func (Node) reader(read func(Node)) schema {
+	return scalar(func(d *decoder, v value) { read(Node{d, v}) })
+}
+
+// Entries reads a mapping whose keys are names that the user chooses, in the order of the
+// file. thing is what they name, such as "an entity".
+func (n Node) Entries(thing string, each func(name string, value Node)) {
+	pairs, _ := n.d.mapping(n.v)
+	for _, p := range pairs {
+		if p.name == "" {
+			n.d.failf(p.key, "the name of %s must not be empty", thing)
+			continue
+		}
+		each(p.name, Node{n.d, n.d.value(p.node, p.key.path)})
+	}
+}
+
+// Items reads a list.
+func (n Node) Items(each func(Node)) {
+	items, _ := n.d.sequence(n.v)
+	for _, item := range items {
+		each(Node{n.d, item})
+	}
+}
+
+// Text reads text, also an empty one.
+func (n Node) Text(out *string) { text(out).decode(n.d, n.v) }
+
+// Name reads text that is not empty.
+func (n Node) Name(out *string) { name(out).decode(n.d, n.v) }
+
+// Scalar reads text, a number, true or false as it is written.
+func (n Node) Scalar(out *string) { literal(out).decode(n.d, n.v) }
+
+// OneOf reads one of some words.
+func (n Node) OneOf(out *string, words ...string) {
+	all := make([]word[string], len(words))
+	for i, w := range words {
+		all[i] = word[string]{w, w}
+	}
+	oneOf(out, all...).decode(n.d, n.v)
+}
+
+// Bool reads true or false.
+func (n Node) Bool(out *bool) { boolean(out).decode(n.d, n.v) }
+
+// Integer reads a whole number within bounds.
+func (n Node) Integer(out *int64, least, most int64) { integer(out, least, most).decode(n.d, n.v) }
+
+// Duration reads a duration within bounds, such as 1h30m.
+func (n Node) Duration(out *time.Duration, least, most time.Duration) {
+	duration(out, least, most).decode(n.d, n.v)
+}
+
+// Policy reads allow, deny or local.
+func (n Node) Policy(out *limiter.Policy) { policy(out).decode(n.d, n.v) }
+
+// Limits reads limits by name as the configuration has them.
+func (n Node) Limits(out **limiter.Limits) { limits(out).decode(n.d, n.v) }
+
+// At is where the value stands, for a message about another place: "file:line".
+func (n Node) At() string {
+	return strings.Join([]string{n.d.file, strconv.Itoa(n.Line())}, ":")
+}

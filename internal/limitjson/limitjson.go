@@ -1,0 +1,32 @@
+// Package limitjson writes limits in the form of the API.
+package limitjson
+
+import (
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Of returns a limit in the form of the API. Members that have their default are left out.
+func Of(l limiter.Limit) api.Limit {
+	if l.Unlimited {
+		return api.Limit{Rate: l.String()}
+	}
+	out := api.Limit{Rate: l.WithBurst(l.RefillAmount).String()}
+	if l.Capacity != l.RefillAmount {
+		out.Burst = l.Capacity
+	}
+	if debt := max(l.MaxDebt, 0); l.MaxDebt != 0 { // limiter.NoDebt is 0 in JSON
+		out.MaxDebt = &debt
+	}
+	return out
+}
+
+// All returns limits by name.
+func All(limits *limiter.Limits) map[string]api.Limit {
+	out := make(map[string]api.Limit, limits.Len())
+	for i := range limits.Len() {
+		l := limits.At(i)
+		out[l.Name] = Of(l)
+	}
+	return out
+}

@@ -1,0 +1,152 @@
+package manifest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/client"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Progress is told how many of the changes are done. Calls come one after the other.
+type Progress func(done, of int)
+
+// Size is the number of changes that the plan makes.
+func (p *Plan) Size() int {
+	n := 0
+	for i := range p.Changes {
+		if p.Changes[i].Makes() {
+			n++
+		}
+	}
+	return n
+}
+
+// Check has the service check every change, and changes nothing.
+func (p *Plan) Check(ctx context.Context) error {
+	return p.each(ctx, func(*Change) bool { return true }, func(ctx context.Context, c *Change) error {
+		return p.send(ctx, c, client.Options{DryRun: true})
+	})
+}
+
+// Apply makes the changes: entities, limits, and then deletions. A record that was changed
+// since the plan was made is not overwritten. After an error, the changes that are Done were
+// made; the same manifest makes the others.
+func (p *Plan) Apply(ctx context.Context, progress Progress) error {
+	if err := p.claim(ctx); err != nil {
+		return err
+	}
+	var mu sync.Mutex // of done
+	done, size := 0, p.Size()
+	err := p.phases(ctx, func(ctx context.Context, c *Change) error {
+		if err := p.send(ctx, c, client.Options{}); err != nil {
+			return err
+		}
+		c.Done = true
+		mu.Lock()
+		defer mu.Unlock()
+		done++
+		progress(done, size)
+		return nil
+	})
+	if err == nil {
+		err = p.disown(ctx)
+	}
+	if err != nil && done > 0 {
+		err = fmt.Errorf("%w; %d of %d changes were made, and the same command makes the others", err, done, size)
+	}
+	return err
+}
+
+// phases runs the changes in an order that leaves no entity without its limits for long.
+func (p *Plan) phases(ctx context.Context, run func(context.Context, *Change) error) error {
+	for _, phase := range []func(*Change) bool{
+		func(c *Change) bool { return c.Result != api.Deleted && c.Ref.Kind == limiter.RefEntity },
+		func(c *Change) bool { return c.Result != api.Deleted && c.Ref.Kind != limiter.RefEntity },
+		func(c *Change) bool { return c.Result == api.Deleted && c.Ref.Kind != limiter.RefEntity },
+		func(c *Change) bool { return c.Result == api.Deleted && c.Ref.Kind == limiter.RefEntity },
+	} {
+		if err := p.each(ctx, phase, run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// each runs the changes that are selected, some at a time.
+func (p *Plan) each(ctx context.Context, selected func(*Change) bool, run func(context.Context, *Change) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for i := range p.Changes {
+		c := &p.Changes[i]
+		if !c.Makes() || !selected(c) {
+			continue
+		}
+		group.Go(func() error {
+			if ctx.Err() != nil { // another one failed
+				return context.Cause(ctx)
+			}
+			return run(ctx, c)
+		})
+	}
+	return group.Wait()
+}
+
+// claim stores that the manifest owns its records, before they are made.
+func (p *Plan) claim(ctx context.Context) error {
+	if p.own == nil {
+		return nil
+	}
+	for i := range p.Changes {
+		c := &p.Changes[i]
+		if c.after.content() == nil {
+			continue
+		}
+		digest, err := c.after.digest()
+		if err != nil {
+			return err
+		}
+		p.own.set(keyOf(c.Ref), digest)
+	}
+	return p.own.save(ctx, p.namespace)
+}
+
+// disown takes the deleted records out of the inventory.
+func (p *Plan) disown(ctx context.Context) error {
+	if p.own == nil {
+		return nil
+	}
+	for _, key := range p.drop {
+		p.own.remove(key)
+	}
+	return p.own.save(ctx, p.namespace)
+}
+
+// send makes one change, of the record as the plan found it.
+func (p *Plan) send(ctx context.Context, c *Change, o client.Options) error {
+	o.IfMatch = c.before.etag()
+	o.IfNoneMatch = o.IfMatch == ""
+	var err error
+	switch {
+	case c.Result == api.Deleted && c.Ref.Kind == limiter.RefEntity:
+		_, err = p.namespace.DeleteEntity(ctx, api.Name(c.Ref.Entity), o)
+	case c.Result == api.Deleted:
+		_, err = p.namespace.DeleteLimits(ctx, limitsOf(c.Ref), o)
+	case c.after.Entity != nil:
+		_, err = p.namespace.PutEntity(ctx, *c.after.Entity, o)
+	default:
+		_, err = p.namespace.PutLimits(ctx, limitsOf(c.Ref), *c.after.Limits, o)
+	}
+	switch {
+	case err == nil, c.Result == api.Deleted && isNotFound(err):
+		return nil
+	case isPrecondition(err):
+		return fmt.Errorf("%s was changed by another while this command ran: run it again: %w", Subject(c.Ref), err)
+	default:
+		return fmt.Errorf("%s: %w", Subject(c.Ref), err)
+	}
+}
