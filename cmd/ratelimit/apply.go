@@ -105,7 +105,9 @@ func (f *manifestFlags) plan(cmd *cobra.Command) (*manifest.Plan, error) {
 	case m.Namespace != "" && cmd.Flags().Changed("namespace") && m.Namespace != f.namespace:
 		return nil, fmt.Errorf("the manifest is of namespace %.100q, and --namespace is %.100q", m.Namespace, f.namespace)
 	case m.Namespace != "":
-		f.namespace = m.Namespace
+		if err := cmd.Flags().Set("namespace", m.Namespace); err != nil { // as if it were given
+			return nil, err
+		}
 	}
 	n, err := f.inNamespace(cmd.Context())
 	if err != nil {

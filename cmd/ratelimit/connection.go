@@ -38,7 +38,11 @@ type connection struct {
 	server    string // its address; "" = the socket that find finds
 	ca        string // file of the authorities to trust; "" = those of the system
 	cert, key string // files of the certificate to show, if any
-	tokenFile string // of the token to show; "" = that of tokenVariable, if any
+	tokenFile string // of the token to show; "" = that of tokenEnv
+	tokenEnv  string // variable with the token to show; "" = tokenVariable
+
+	context   string // name of the context to use; "" = none was named
+	namespace string // of the context that is used; "" = the default
 
 	opening sync.Once
 	opened  *http.Transport // of all requests, made by the first
@@ -47,6 +51,7 @@ type connection struct {
 
 func (c *connection) flags(flags *pflag.FlagSet, usage string) {
 	flags.StringVar(&c.server, "server", "", usage)
+	flags.StringVar(&c.context, "context", "", "context of the service to ask, see ratelimit context (default: the environment variable "+contextVariable+"; else the one in use)")
 	flags.StringVar(&c.ca, "ca", "", "PEM file of the authorities that the service's certificate may be of (default: those of the system)")
 	flags.StringVar(&c.cert, "cert", "", "PEM file of the certificate to show to a service that wants one")
 	flags.StringVar(&c.key, "key", "", "PEM file of its private key")
@@ -64,13 +69,10 @@ const adminUsage = "admin listener of a running service: unix:///PATH or https:/
 // with a data directory or a configuration, else the only one in the run directory. Like
 // serve it reads the file in the working directory where no other is named.
 func (c *connection) find(ctx context.Context, data, file string) error {
-	if c.server != "" {
-		return nil
+	if done, err := c.findNamed(data != "" || file != ""); done || err != nil {
+		return err
 	}
 	if data == "" && file == "" {
-		if c.server = os.Getenv(serverVariable); c.server != "" {
-			return nil
-		}
 		if _, err := os.Stat(defaultFile); err != nil {
 			return c.findRunning(ctx)
 		}
@@ -97,6 +99,25 @@ func (c *connection) find(ctx context.Context, data, file string) error {
 	default:
 		return fmt.Errorf("the configuration has administration at %s: name the service with --server", cfg.Server.Admin.Address)
 	}
+}
+
+// findNamed sets the server that a flag, the environment or a context names, if one does. Here
+// says that flags name a service of this machine, which wins over the environment.
+func (c *connection) findNamed(here bool) (bool, error) {
+	switch {
+	case c.server != "" && c.context != "":
+		return false, errors.New("--server and --context both name a service: leave one of them out")
+	case c.server != "":
+		return true, nil
+	case c.context != "":
+		return c.useContext(c.context)
+	case here:
+		return false, nil
+	}
+	if c.server = os.Getenv(serverVariable); c.server != "" {
+		return true, nil
+	}
+	return c.useContext("")
 }
 
 func (c *connection) findRunning(ctx context.Context) error {
@@ -192,7 +213,7 @@ func (c *connection) unreachable(err error) error {
 
 // authorize shows the token, if there is one; not where it could be read on the network.
 func (c *connection) authorize(req *http.Request) error {
-	token := os.Getenv(tokenVariable)
+	token := os.Getenv(cmp.Or(c.tokenEnv, tokenVariable))
 	if c.tokenFile != "" {
 		text, err := regular.Read(c.tokenFile, maxPEM)
 		if err != nil {

@@ -83,8 +83,13 @@ func (f *explainFlags) explain(ctx context.Context, q *admin.Question, out io.Wr
 		return fmt.Errorf("--output is %q; it must be table or json", f.output)
 	}
 	ask := f.ask
-	if f.server == "" {
+	switch {
+	case f.server == "" && f.context == "":
 		ask = f.compute
+	case f.context != "":
+		if _, err := f.findNamed(false); err != nil {
+			return err
+		}
 	}
 	x, err := ask(ctx, q)
 	if err != nil {

@@ -25,6 +25,7 @@ type operator struct {
 	data      string // directory of the service to find
 	config    string // file of the service to find
 	output    string
+	given     func(flag string) bool // whether the command line has a flag
 
 	dryRun bool
 	etag   string
@@ -64,8 +65,10 @@ func (o *operator) flags(cmd *cobra.Command) {
 	o.connection.flags(flags, adminUsage)
 	flags.StringVarP(&o.config, "config", "c", "", "configuration file of the service to ask (default: "+defaultFile+" in the working directory, if it exists)")
 	flags.StringVar(&o.data, "data", "", "data directory of the service to ask")
+	o.given = func(flag string) bool { return flags.Lookup(flag).Changed }
 	flags.StringVarP(&o.namespace, "namespace", "n", limiter.DefaultNamespace, "namespace of the request")
 	flags.StringVarP(&o.output, "output", "o", outputTable, "table, wide, json or yaml")
+	_ = cmd.RegisterFlagCompletionFunc("context", completeContext)                                                      // the same
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputs(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 }
 
@@ -104,6 +107,9 @@ func (o *operator) inNamespace(ctx context.Context) (*client.Namespace, error) {
 	c, err := o.connect(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if !o.given("namespace") && o.connection.namespace != "" {
+		o.namespace = o.connection.namespace
 	}
 	return c.Namespace(o.namespace), nil
 }
