@@ -77,7 +77,7 @@ func (s *service) operations() (*controlapi.API, error) {
 		kind += " with data"
 	}
 	return controlapi.New(controlapi.Config{
-		Store: store, Buckets: buckets, Now: s.clocks.Call,
+		Store: store, Buckets: buckets, Now: s.clocks.Call, Activity: s.activity.shown(s.rls.Decided),
 		Status: api.Status{Version: programVersion(), Store: kind, Can: api.Capabilities{Audit: can.AuditLogging, Usage: can.UsageSnapshots, Buckets: canAdjust}},
 	})
 }

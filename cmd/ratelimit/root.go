@@ -87,6 +87,7 @@ program itself, or in a DynamoDB table that a fleet of them shares.
   ratelimit explain DOMAIN KEY=VALUE...      which rule, which limits, and why
   ratelimit get|set|delete|list NOUN         entities, limits and audit of a running service
   ratelimit apply|diff -f MANIFEST           entities and limits from files
+  ratelimit top                              which entities are limited now
   ratelimit backup                           copy what a running service keeps (--data)
 
 Exit codes: 0 done; 1 refused or failed; 2 wrong command line or configuration; 3 no
@@ -100,7 +101,7 @@ service answers.`,
 	})
 	root.SetVersionTemplate(versionLine())
 	addGroup(root, "Run a service:", newServe(), newCheck(), newExplain(), newToken())
-	addGroup(root, "Operate a running service:", newGet(), newSet(), newDelete(), newList(), newApply(), newDiff(), newExport(), newReset(), newTopUp(), newTakeOut(), newStatus(), newContext(), newBackup(), newRestore(), newUpgrade())
+	addGroup(root, "Operate a running service:", newGet(), newSet(), newDelete(), newList(), newApply(), newDiff(), newExport(), newReset(), newTopUp(), newTakeOut(), newTop(), newStatus(), newContext(), newBackup(), newRestore(), newUpgrade())
 	addGroup(root, "Install on AWS:", newStack(), newCost())
 	root.AddCommand(newVersion())
 	return root

@@ -44,6 +44,7 @@ type service struct {
 	ledger    *ledger.Ledger
 	stored    atomic.Pointer[reservation.Keyring] // of the key in the store; nil = not read yet
 	rls       *rls.Service
+	activity  *activity
 	inForce   atomic.Pointer[admin.InForce]
 	startBy   time.Time // when the start gives up on the store; zero = it has not asked yet
 	health    admin.Health
@@ -71,6 +72,7 @@ func newService(ctx context.Context, cfg *config.Config, log *slog.Logger) (*ser
 // newServiceOn is newService on the store that open sets.
 func newServiceOn(ctx context.Context, cfg *config.Config, log *slog.Logger, open func(*service, context.Context) error) (*service, error) {
 	s := &service{cfg: cfg, log: log, clocks: clocks.New(nil), registry: prometheus.NewRegistry(), quiet: 5 * time.Second, untold: make(chan struct{}, 1)}
+	s.activity = newActivity(s.clocks.Call())
 	s.fallback = embedded.New(s.fallbackConfig())
 	s.outages = &outages{log: log}
 	s.outages.configured(cfg) // the store may fail before it is in force
@@ -117,7 +119,7 @@ func (s *service) build(cfg *config.Config) error {
 		return err
 	}
 	s.rls, err = rls.New(rls.Config{
-		Decider: s.ledger, Settler: s.ledger, Now: s.clocks.Call, Registerer: s.registry, Logger: s.log, OnFallback: s.outages.fallback,
+		Decider: s.ledger, Settler: s.ledger, Now: s.clocks.Call, Registerer: s.registry, Logger: s.log, OnFallback: s.outages.fallback, Observe: s.activity.observe,
 		MaxInFlight: cfg.Server.GRPC.MaxInFlight, MaxBytes: bytesIn(memoryLimit()),
 	})
 	if err != nil {

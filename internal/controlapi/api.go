@@ -18,10 +18,11 @@ type Store interface {
 
 // Config configures an [API]. Now is required.
 type Config struct {
-	Store   Store           // nil = the store offers no control: such requests are refused
-	Buckets limiter.Buckets // nil = balances cannot be changed: the same
-	Now     func() time.Time
-	Status  api.Status // of the service; Principal and Role are those of each request
+	Store    Store           // nil = the store offers no control: such requests are refused
+	Buckets  limiter.Buckets // nil = balances cannot be changed: the same
+	Now      func() time.Time
+	Status   api.Status // of the service; Principal and Role are those of each request
+	Activity Activity   // the zero value = none is counted: requests for it are refused
 }
 
 // API has the endpoints of administration.
@@ -51,6 +52,7 @@ type endpoint struct {
 	body         any // a value of the type of the body; nil = none
 	result       any // a value of the type of the answer; nil = any JSON
 	run          func(*call) (any, error)
+	polled       bool // by pages that show what happens
 }
 
 // param is a parameter of a query.
@@ -70,13 +72,13 @@ func (a *API) Routes() []admin.Route {
 	all := a.endpoints()
 	routes := make([]admin.Route, 0, len(all))
 	for _, e := range all {
-		routes = append(routes, admin.Route{Pattern: e.method + " " + e.path, Role: e.role, MaxBody: maxBody, Handler: a.handler(e)})
+		routes = append(routes, admin.Route{Pattern: e.method + " " + e.path, Role: e.role, MaxBody: maxBody, Handler: a.handler(e), Polled: e.polled})
 	}
 	return routes
 }
 
 func (a *API) endpoints() []endpoint {
-	all := a.generalEndpoints()
+	all := append(a.generalEndpoints(), a.activityEndpoints()...)
 	all = append(all, a.entityEndpoints()...)
 	all = append(all, a.limitsEndpoints()...)
 	all = append(all, a.bucketEndpoints()...)

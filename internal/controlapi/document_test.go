@@ -9,6 +9,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/ratelimit/ratelimit/internal/topk"
 )
 
 type object = map[string]any
@@ -32,9 +35,13 @@ func TestDocument(t *testing.T) {
 	}
 	checker.ids()
 	s.use(t, "key")
+	s.denied.Add(time.Now(), topk.Key{Namespace: "default", Entity: "\xff", Resource: "r", Limit: "l"}, 1500)
 	for _, call := range []struct{ operation, target, body string }{
 		{"GET /v1/status", "", ""},
 		{"GET /v1/openapi.json", "", ""},
+		{"GET /v1/top", "/v1/top?by=denied&size=5&namespace=default&resource=r&limit=l", ""},
+		{"GET /v1/top", "/v1/top?by=busiest", ""},
+		{"GET /v1/decisions", "", ""},
 		{"PUT /v1/namespaces/{namespace}/entities/{entity}", entities + "/org", `{"name":"Org","metadata":{"a":"b"}}`},
 		{"PUT /v1/namespaces/{namespace}/entities/{entity}", entities + "/k%FF%2F1", `{"parent":"org","cascade":true}`},
 		{"PUT /v1/namespaces/{namespace}/entities/{entity}", entities + "/org?dryRun=true", `{"name":"Other"}`},

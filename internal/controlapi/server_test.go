@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/internal/controlapi"
+	"github.com/ratelimit/ratelimit/internal/topk"
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
@@ -22,6 +23,7 @@ type server struct {
 	store   controlapi.Store
 	control *admin.Control
 	tokens  map[admin.Role]string
+	denied  *topk.Counter
 }
 
 // newServer serves a store with a file, or store where it is not nil.
@@ -37,11 +39,16 @@ func newServer(t *testing.T, store controlapi.Store) *server {
 		store, can = s, api.Capabilities{Audit: true, Usage: true}
 	}
 	buckets, _ := store.(limiter.Buckets)
-	a, err := controlapi.New(controlapi.Config{Store: store, Buckets: buckets, Now: time.Now, Status: api.Status{Version: "1", Store: "embedded", Can: can}})
+	denied := topk.New()
+	activity := controlapi.Activity{
+		Denied: denied, Busiest: topk.New(), Since: time.Unix(1, 0),
+		Decided: func() map[string]int64 { return map[string]int64{"allowed": 7, "denied": 0} },
+	}
+	a, err := controlapi.New(controlapi.Config{Store: store, Buckets: buckets, Now: time.Now, Status: api.Status{Version: "1", Store: "embedded", Can: can}, Activity: activity})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{store: store, tokens: map[admin.Role]string{}}
+	s := &server{store: store, tokens: map[admin.Role]string{}, denied: denied}
 	access := new(admin.Access)
 	tokens := make([]admin.Token, 0, 3)
 	for _, role := range []admin.Role{admin.RoleRead, admin.RoleOperate, admin.RoleAdminister} {

@@ -42,6 +42,7 @@ type Route struct {
 	Role    Role   // the least that may ask
 	MaxBody int64  // the largest body, in bytes
 	Handler http.Handler
+	Polled  bool // it is asked every second or so, and logged at the level debug only
 }
 
 // NewControl returns the handler of the listener of administration.
@@ -52,9 +53,9 @@ func NewControl(cfg ControlConfig) *Control {
 	}
 	copies := newArchive(cfg.Archive)
 	own := []Route{
-		{"POST /v1/explain", RoleRead, maxControlBody, jsonOnly(cfg.Explainer)},
-		{"GET /v1/backup", RoleAdminister, 0, http.HandlerFunc(copies.backup)},
-		{"POST /v1/restore", RoleAdminister, maxRestore, http.HandlerFunc(copies.restore)},
+		{Pattern: "POST /v1/explain", Role: RoleRead, MaxBody: maxControlBody, Handler: jsonOnly(cfg.Explainer)},
+		{Pattern: "GET /v1/backup", Role: RoleAdminister, Handler: http.HandlerFunc(copies.backup)},
+		{Pattern: "POST /v1/restore", Role: RoleAdminister, MaxBody: maxRestore, Handler: http.HandlerFunc(copies.restore)},
 	}
 	for _, r := range slices.Concat(own, cfg.Routes) {
 		c.mux.Handle(r.Pattern, c.guarded(r))
@@ -120,7 +121,11 @@ func (c *Control) guarded(to Route) http.Handler {
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, to.MaxBody)
-		c.log.InfoContext(r.Context(), "administration", "request", to.Pattern, "principal", p.Name, "role", p.Role.String())
+		level := slog.LevelInfo
+		if to.Polled {
+			level = slog.LevelDebug
+		}
+		c.log.Log(r.Context(), level, "administration", "request", to.Pattern, "principal", p.Name, "role", p.Role.String())
 		to.Handler.ServeHTTP(w, r)
 	})
 }

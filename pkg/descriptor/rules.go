@@ -109,6 +109,12 @@ func (r *Rule) Path() string { return r.path }
 // Shadow reports whether the rule is in shadow mode: it never denies.
 func (r *Rule) Shadow() bool { return r.shadow }
 
+// Unlimited reports whether the rule admits every descriptor and takes nothing.
+func (r *Rule) Unlimited() bool { return r.unlimited }
+
+// Settles reports whether the rule settles reservations.
+func (r *Rule) Settles() bool { return r.settle }
+
 // Limits returns the names of the limits that the rule consumes, each once, in
 // the order of the file. The slice is shared.
 func (r *Rule) Limits() []string { return r.limits }

@@ -52,6 +52,10 @@ type Config struct {
 	// OnFallback is called for each call that a policy decided because the Decider's
 	// store gave no decision; nil = nothing is.
 	OnFallback func()
+	// Observe is told of each limit of a bucket that an admitted call took from, and of each
+	// that denied one, at the time of the call. It is called while a call waits; nil =
+	// nothing is.
+	Observe func(now time.Time, o Observation)
 	// Logger says what went wrong, at most once a second for each kind of event;
 	// nil = nobody.
 	Logger *slog.Logger
@@ -104,16 +108,16 @@ type Service struct {
 	metrics  *metrics
 	log      *throttledLog
 	fellBack func() // a policy decided
+	observer func(now time.Time, o Observation)
 }
 
 // state is what calls see of the configuration: all of one, or all of the next.
 type state struct {
-	rules     *descriptor.Rules
-	options   Options
-	matched   []*ruleMetrics // by Rule.Index
-	unmatched map[*descriptor.Domain]*ruleMetrics
-	asked     *descriptor.AskedRules
-	log       *unmatchedLog
+	rules   *descriptor.Rules
+	options Options
+	series  *series
+	asked   *descriptor.AskedRules
+	log     *unmatchedLog
 }
 
 // New returns a service without rules: to it every domain is unknown. It fails
@@ -147,8 +151,9 @@ func New(cfg Config) (*Service, error) {
 		calls:    sync.Pool{New: func() any { return new(call) }},
 		log:      &throttledLog{logger: cfg.Logger},
 		fellBack: cfg.OnFallback,
+		observer: cfg.Observe,
 	}
-	s.metrics = newMetrics(s.inFlight.Load)
+	s.metrics = newMetrics(cfg.Now, s.inFlight.Load)
 	if err := s.metrics.register(cfg.Registerer); err != nil {
 		return nil, err
 	}
@@ -173,10 +178,15 @@ func (s *Service) Reload(rules *descriptor.Rules, options Options) {
 }
 
 func (s *Service) replace(rules *descriptor.Rules, options Options) {
-	st := &state{rules: rules, options: options, asked: s.asked.Of(rules), log: newUnmatchedLog(s.log.logger)}
-	st.matched, st.unmatched = s.metrics.forRules(rules)
-	s.state.Store(st)
+	s.state.Store(&state{
+		rules: rules, options: options, series: s.metrics.rules.replace(rules),
+		asked: s.asked.Of(rules), log: newUnmatchedLog(s.log.logger),
+	})
 }
+
+// Decided returns the number of descriptors that were decided since the service was made, by
+// result as the metric ratelimit_decisions_total has it. No number ever becomes smaller.
+func (s *Service) Decided() map[string]int64 { return s.metrics.rules.decided() }
 
 // serve answers a decoded call. Its errors are those of gRPC, and for what the
 // gateway's configuration got wrong only.
@@ -198,6 +208,7 @@ func (s *Service) serve(ctx context.Context, now time.Time, c *call) (*answer, e
 	}
 	c.encode()
 	s.metrics.count(st, c)
+	s.account(now, st, c)
 	st.log.warn(ctx, now, c, st.rules)
 	return c.answer(), nil
 }

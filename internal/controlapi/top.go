@@ -1,0 +1,87 @@
+package controlapi
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/ratelimit/ratelimit/internal/topk"
+	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Activity is what the service decides.
+type Activity struct {
+	Denied, Busiest *topk.Counter           // of limits, by what decisions did; nil = not counted
+	Decided         func() map[string]int64 // descriptors since Since, by result; nil = not counted
+	Since           time.Time
+}
+
+// topSize is the most items of a top without the parameter size.
+const topSize = 20
+
+func (a *API) activityEndpoints() []endpoint {
+	return []endpoint{
+		{
+			method: http.MethodGet, path: "/v1/top", role: admin.RoleRead, result: api.Top{}, polled: true,
+			query: []param{
+				{"by", "denied: the most denials; busiest: the most decisions that took or charged. denied without it"},
+				{"namespace", "only of this namespace"},
+				{"resource", "only for this resource"},
+				{"limit", "only of limits of this name"},
+				{"size", "most items, 1 to 1000; 20 without it"},
+			},
+			summary: "List the entities with the most denials, or the most decisions, in the last minute on this replica", run: a.top,
+		},
+		{
+			method: http.MethodGet, path: "/v1/decisions", role: admin.RoleRead, result: api.Decisions{}, polled: true,
+			summary: "Count the descriptors that this replica has decided since its start, by result", run: a.decisions,
+		},
+	}
+}
+
+func (a *API) top(c *call) (any, error) {
+	by, size := api.TopDenied, topSize
+	counter := a.cfg.Activity.Denied
+	switch text := c.query.Get("by"); text {
+	case "", api.TopDenied:
+	case api.TopBusiest:
+		by, counter = text, a.cfg.Activity.Busiest
+	default:
+		return nil, invalid("the parameter by is %.100q; it must be %s or %s", text, api.TopDenied, api.TopBusiest)
+	}
+	if counter == nil {
+		return nil, errNoActivity()
+	}
+	if text := c.query.Get("size"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > limiter.MaxPage {
+			return nil, invalid("the parameter size is %.100q; it must be 1 to %d", text, limiter.MaxPage)
+		}
+		size = n
+	}
+	namespace, resource, limit := c.query.Get("namespace"), c.query.Get("resource"), c.query.Get("limit")
+	rows := counter.Top(a.cfg.Now(), size, func(k *topk.Key) bool {
+		return (namespace == "" || k.Namespace == namespace) && (resource == "" || k.Resource == resource) && (limit == "" || k.Limit == limit)
+	})
+	out := api.Top{By: by, Seconds: int(topk.Window / time.Second), Items: make([]api.TopRow, 0, len(rows))}
+	for _, r := range rows {
+		out.Items = append(out.Items, api.TopRow{
+			Namespace: api.Name(r.Namespace), Entity: api.Name(r.Entity), Resource: api.Name(r.Resource), Limit: r.Limit,
+			Decisions: r.Events, Tokens: api.Tokens(r.Amount),
+		})
+	}
+	return out, nil
+}
+
+func (a *API) decisions(*call) (any, error) {
+	if a.cfg.Activity.Decided == nil {
+		return nil, errNoActivity()
+	}
+	return api.Decisions{Since: a.cfg.Activity.Since.UTC(), Time: a.cfg.Now().UTC(), Results: a.cfg.Activity.Decided()}, nil
+}
+
+func errNoActivity() error {
+	return problem(http.StatusNotImplemented, api.Unsupported, "this service does not count its decisions")
+}

@@ -1,0 +1,34 @@
+package api
+
+import "time"
+
+// Orders of a [Top].
+const (
+	TopDenied  = "denied"  // the most decisions that the limit denied
+	TopBusiest = "busiest" // the most decisions that took from the limit, or charged it
+)
+
+// Top has the limits of entities with the most decisions of the last minute on the replica
+// that answers.
+type Top struct {
+	By      string   `json:"by"`      // denied or busiest
+	Seconds int      `json:"seconds"` // the time that the numbers are about
+	Items   []TopRow `json:"items"`   // the most decisions first
+}
+
+// TopRow is one limit of an entity for a resource.
+type TopRow struct {
+	Namespace Name   `json:"namespace"`
+	Entity    Name   `json:"entity"`
+	Resource  Name   `json:"resource"`
+	Limit     string `json:"limit"`
+	Decisions int64  `json:"decisions"` // at least so many
+	Tokens    Tokens `json:"tokens"`    // that they took or charged; of denials, that they asked for
+}
+
+// Decisions has the number of descriptors that the replica that answers has decided.
+type Decisions struct {
+	Since   time.Time        `json:"since"` // start of the process
+	Time    time.Time        `json:"time"`  // of the answer; the difference of two answers is a rate
+	Results map[string]int64 `json:"results"`
+}

@@ -1,0 +1,150 @@
+package rls
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// ruleCollector shows the series of the rules in force.
+type ruleCollector struct {
+	now     func() time.Time
+	current atomic.Pointer[series]
+
+	decisions, denials, charges, settlements, tokens, utilization *prometheus.Desc
+}
+
+// series are those of all rules of a configuration.
+type series struct {
+	matched   []*ruleSeries          // by Rule.Index
+	unmatched map[string]*ruleSeries // by domain
+	unknown   *ruleSeries            // descriptors of unknown domains
+	gone      [results]int64         // decisions of rules that are configured no more
+}
+
+func newRuleCollector(now func() time.Time) ruleCollector {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, labels, nil)
+	}
+	return ruleCollector{
+		now:         now,
+		decisions:   desc("ratelimit_decisions_total", "Descriptors decided. withheld: would have passed, but the call was denied. fallback: admitted by a policy, as the store is unavailable.", "domain", "rule", "result"),
+		denials:     desc("ratelimit_denials_total", "Limits that denied a descriptor.", "domain", "rule", "limit", "reason"),
+		charges:     desc("ratelimit_charges_total", "Descriptors that charged or refunded. kept: to be booked when the store answers again.", "domain", "rule", "kind", "result"),
+		settlements: desc("ratelimit_settlements_total", "Descriptors that settle a reservation, by what became of it.", "domain", "rule", "result"),
+		tokens:      desc("ratelimit_tokens_total", "Tokens by kind. taken: by admitted descriptors. denied: asked of limits that denied them. charged, refunded: after the fact. Ancestors of an entity are not counted again, nor calls that a policy answered.", "domain", "rule", "limit", "kind"),
+		utilization: desc("ratelimit_highest_utilization_ratio", "Greatest share of its capacity that a bucket had in use after a decision of the last 30 to 60 seconds; above 1 it is in debt.", "domain", "rule", "limit"),
+	}
+}
+
+// replace puts the series of rules in the place of those before. Counters of rules and
+// limits that were there before go on.
+func (k *ruleCollector) replace(rules *descriptor.Rules) *series {
+	before := k.current.Load()
+	if before == nil {
+		before = new(series)
+	}
+	type name struct{ domain, rule string }
+	known := make(map[name]*ruleSeries, len(before.matched))
+	for _, s := range before.matched {
+		known[name{s.domain, s.rule}] = s
+	}
+	next := &series{
+		matched: make([]*ruleSeries, rules.Len()), unmatched: make(map[string]*ruleSeries),
+		unknown: unmatchedSeries("", before.unknown), gone: before.gone,
+	}
+	for _, d := range rules.Domains() {
+		next.unmatched[d.Name()] = unmatchedSeries(d.Name(), before.unmatched[d.Name()])
+		for _, r := range d.Rules() {
+			next.matched[r.Index()] = seriesOf(r, known[name{d.Name(), r.Name()}])
+			delete(known, name{d.Name(), r.Name()})
+		}
+	}
+	for _, s := range known {
+		s.addTo(&next.gone)
+	}
+	for domain, s := range before.unmatched {
+		if next.unmatched[domain] == nil {
+			s.addTo(&next.gone)
+		}
+	}
+	k.current.Store(next)
+	return next
+}
+
+// each calls f for the series of every rule.
+func (k *ruleCollector) each(f func(*ruleSeries)) {
+	all := k.current.Load()
+	for _, s := range all.matched {
+		f(s)
+	}
+	for _, s := range all.unmatched {
+		f(s)
+	}
+	f(all.unknown)
+}
+
+// decided returns the number of descriptors that were decided, by result; those of earlier
+// rules too.
+func (k *ruleCollector) decided() map[string]int64 {
+	sums := k.current.Load().gone
+	k.each(func(s *ruleSeries) { s.addTo(&sums) })
+	all := make(map[string]int64, results)
+	for result, name := range resultNames() {
+		all[name] = sums[result]
+	}
+	return all
+}
+
+// Describe implements prometheus.Collector.
+func (k *ruleCollector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{k.decisions, k.denials, k.charges, k.settlements, k.tokens, k.utilization} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (k *ruleCollector) Collect(out chan<- prometheus.Metric) {
+	now := k.now()
+	k.each(func(s *ruleSeries) {
+		k.collectRule(out, s)
+		for _, l := range s.limits {
+			for kind, name := range tokenKindNames() {
+				out <- constant(k.tokens, prometheus.CounterValue, float64(l.tokens[kind].Load())/limiter.Milli, s.domain, s.rule, l.limit, name)
+			}
+			out <- constant(k.utilization, prometheus.GaugeValue, float64(l.peak.at(now))/1000, s.domain, s.rule, l.limit)
+		}
+	})
+}
+
+func (k *ruleCollector) collectRule(out chan<- prometheus.Metric, s *ruleSeries) {
+	count := func(d *prometheus.Desc, n int64, labels ...string) {
+		out <- constant(d, prometheus.CounterValue, float64(n), append([]string{s.domain, s.rule}, labels...)...)
+	}
+	for result, name := range resultNames() {
+		if n := s.results[result].Load(); n > 0 || slices.Contains(s.expected, result) {
+			count(k.decisions, n, name)
+		}
+	}
+	s.denials.each(func(key denialKey, n int64) {
+		if key.limit == "" || s.limit(key.limit) != nil {
+			count(k.denials, n, key.limit, key.reason)
+		}
+	})
+	s.charges.each(func(key chargeKey, n int64) { count(k.charges, n, key.kind, key.result) })
+	s.settlements.each(func(result string, n int64) { count(k.settlements, n, result) })
+}
+
+// constant returns a metric of this moment.
+func constant(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) prometheus.Metric {
+	m, err := prometheus.NewConstMetric(d, kind, value, labels...)
+	if err != nil { // a name in the configuration is not UTF-8
+		return prometheus.NewInvalidMetric(d, err)
+	}
+	return m
+}
