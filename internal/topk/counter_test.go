@@ -3,6 +3,7 @@ package topk_test
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -71,7 +72,7 @@ func TestTopOfMatchingKeys(t *testing.T) {
 	c, now := topk.New(), start()
 	for i := range 5 {
 		for range i + 1 {
-			c.Add(now, topk.Key{Entity: fmt.Sprint(i), Resource: fmt.Sprint(i % 2), Limit: "rpm"}, 0)
+			c.Add(now, topk.Key{Entity: strconv.Itoa(i), Resource: strconv.Itoa(i % 2), Limit: "rpm"}, 0)
 		}
 	}
 	got := c.Top(now, 2, func(k *topk.Key) bool { return k.Resource == "0" })
