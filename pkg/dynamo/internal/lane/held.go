@@ -108,11 +108,11 @@ func (h *held) draws(r *Request) (draws []lease.Draw, ok bool) {
 	return draws, true
 }
 
-// view returns a state as the holder sees it.
-func (h *held) view(state *schema.Bucket, quick *plan.View, replica uint32) lease.View {
+// view returns a state of an item that so many replicas use, as the holder sees it.
+func (h *held) view(state *schema.Bucket, quick *plan.View, replica uint32, replicas int) lease.View {
 	v := lease.View{
 		Exists: true, Version: lease.Version{Epoch: state.Shard.Epoch, Serial: state.Serial}, Rate: state.Line.Rate, Room: state.Line.Room,
-		Recall: state.Pending > 0 || state.Shard.Moving || state.Shard.Retired,
+		Recall: state.Pending > 0 || state.Shard.Moving || state.Shard.Retired, Replicas: replicas,
 	}
 	for _, i := range h.index {
 		v.Centre, v.Params = append(v.Centre, quick.Centre[i]), append(v.Params, quick.Params[i])

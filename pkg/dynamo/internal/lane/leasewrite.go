@@ -100,23 +100,19 @@ func (l lessee) sawLease(now time.Time) {
 	}
 	self := l.host.self.replica()
 	clocks := l.host.clocks(now)
-	if len(v.state.Leases) > 0 {
-		slots := make([]lease.SlotID, 0, len(v.state.Leases))
-		for i := range v.state.Leases {
-			if o := &v.state.Leases[i]; o.Replica != self {
-				slots = append(slots, lease.SlotID{Replica: o.Replica, Seq: o.Sequence})
-			}
+	slots := make([]lease.SlotID, 0, len(v.state.Leases))
+	for i := range v.state.Leases {
+		if o := &v.state.Leases[i]; o.Replica != self {
+			slots = append(slots, lease.SlotID{Replica: o.Replica, Seq: o.Sequence})
 		}
-		h.watch.Seen(clocks.Mono, slots)
-	} else {
-		h.watch = lease.Watch{}
 	}
+	h.watch.Seen(clocks.Mono, slots)
 	if h.holder == nil {
 		return
 	}
 	before := h.holder.State()
 	if h.hash == v.state.Version.Hash {
-		h.holder.Seen(v.now, clocks, h.view(v.state, v.quick, self))
+		h.holder.Seen(v.now, clocks, h.view(v.state, v.quick, self, l.users(now)))
 	} else {
 		h.end() // limits change only when no lease is out
 	}

@@ -91,7 +91,7 @@ func (l lessee) leases(r *Request) bool {
 	}
 	if h.holder == nil && !r.Policy.None && !v.state.Shard.Retired {
 		h.begin(v.state, h.policy)
-		h.holder.Seen(v.now, l.host.clocks(l.host.cfg.Now()), h.view(v.state, v.quick, l.host.self.replica()))
+		h.holder.Seen(v.now, l.host.clocks(l.host.cfg.Now()), h.view(v.state, v.quick, l.host.self.replica(), l.users(l.host.cfg.Now())))
 	}
 	return h.serves(r)
 }

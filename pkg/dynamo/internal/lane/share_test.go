@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lease"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -52,6 +53,19 @@ func (l *Lane) fly() *Request {
 	f := &flight{write: &plan.Write{}, actors: []*Request{r}, id: plan.ID{Write: schema.NewWriteID(1, uint64(len(l.out))+2)}}
 	l.out = append(l.out, f)
 	return r
+}
+
+// The users of an item are those that wrote to it lately, and those that had a lease.
+func TestUsers(t *testing.T) {
+	l := bench(t, 34, 1000)
+	now, ids := l.host.cfg.Now(), []schema.WriteID{schema.NewWriteID(7, 1)}
+	l.peers.observe(nil, 5, now)
+	l.peers.observe(ids, 5, now)
+	l.held.watch.Seen(l.host.clocks(now).Mono, []lease.SlotID{{Replica: 7, Seq: 1}, {Replica: 8, Seq: 1}})
+	l.held.watch.Seen(l.host.clocks(now).Mono, nil)
+	if got := l.users(now); got != 3 {
+		t.Errorf("got %d users, want 7, 8 and this one", got)
+	}
 }
 
 // A lane leaves to the others their part of the tokens, and the refill of a round trip.

@@ -134,6 +134,17 @@ func (l *Lane) reckon() {
 	}
 }
 
+// users returns how many replicas wrote to the item lately or had a lease, this one included.
+func (l *Lane) users(now time.Time) int {
+	n := l.replicas(now)
+	for id := range l.held.watch.Users(l.host.clocks(now).Mono) {
+		if !l.peers.of[id].fresh(now) {
+			n++
+		}
+	}
+	return n
+}
+
 // replicas returns how many replicas use the item, this one included.
 func (l *Lane) replicas(now time.Time) int {
 	others, _ := l.peers.count(now)

@@ -10,7 +10,7 @@ const (
 	demandMemory = 100.0 // ms after which a request counts for 1/e
 	foldEvery    = 10    // ms
 	shortestAge  = 5.0   // ms that the first requests are taken to have come in
-	forgetAfter  = 1000  // ms without a request after which the demand is a new one
+	forgetAfter  = 500   // ms without a request after which the demand is a new one
 	slowMemory   = 1000.0
 	leastAtOnce  = 2.0 // requests of the last moments that are worth a lease
 	leastSteady  = 8.0 // requests of the last second that are

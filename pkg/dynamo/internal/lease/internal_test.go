@@ -3,6 +3,7 @@ package lease
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -257,10 +258,10 @@ func TestDemand(t *testing.T) {
 	if got, want := d.requests(start+1000), 1.0; math.Abs(got-want) > 0.05 {
 		t.Errorf("requests: got %v in a ms, want %v", got, want)
 	}
-	d.count(start+5000, draws)
-	if got := d.rate(0, start+5000); got > 2000/shortestAge*1.1 {
-		t.Errorf("after a pause the demand is %v: it is to begin anew", got)
+	for at := start + 1900; at < start+1920; at++ {
+		d.count(at, draws)
 	}
+	near(start+1920, 2000, 0.2) // it began anew: nothing of the pause is in the mean
 	if got := (&Demand{sums: make([]average, 2)}).rate(0, start); got != 0 {
 		t.Errorf("no demand: got %v", got)
 	}
@@ -284,5 +285,59 @@ func TestWatch(t *testing.T) {
 	w.Seen(9600, []SlotID{{1, 6}}) // it was away in between
 	if id, ok := w.Dead(9600 + ReapAfter - 1); ok {
 		t.Errorf("replica %d is dead too early", id)
+	}
+}
+
+// A replica whose slot is gone is a user of the item for a while.
+func TestWatchOfUsers(t *testing.T) {
+	var w Watch
+	want := func(mono int64, want ...uint32) {
+		t.Helper()
+		if got := slices.Sorted(w.Users(mono)); !slices.Equal(got, want) {
+			t.Errorf("users at %d: got %v, want %v", mono, got, want)
+		}
+	}
+	want(1000)
+	w.Seen(1000, []SlotID{{1, 5}, {2, 7}})
+	w.Seen(2000, []SlotID{{2, 7}})
+	w.Seen(3000, nil)
+	want(3000, 1, 2)
+	w.Seen(4000, []SlotID{{1, 8}, {3, 1}})
+	want(2000+userMemory, 1, 2, 3)
+	want(3000+userMemory, 1, 3)
+}
+
+// The users that are remembered are bounded.
+func TestWatchForgetsUsers(t *testing.T) {
+	var w Watch
+	for id := range uint32(3 * MaxHolders) {
+		w.Seen(int64(id), []SlotID{{id, 1}})
+	}
+	if got := len(w.gone); got != MaxHolders {
+		t.Errorf("%d are remembered, want %d", got, MaxHolders)
+	}
+	w.Seen(2*userMemory, nil)
+	if got := len(w.gone); got != 1 {
+		t.Errorf("%d are remembered, want the last one", got)
+	}
+}
+
+// While tokens are short a first grant leaves the other replicas without a lease their part.
+func TestFirstGrantLeavesForOthers(t *testing.T) {
+	l := level{whole: 5_000_000, rate: 1000, centre: 900_000, demand: 3300}
+	for name, tt := range map[string]struct {
+		scene scene
+		want  float64
+	}{
+		"alone, as far as is known": {scene{}, 450_000},
+		"two wait":                  {scene{waiting: 2}, 300_000},
+		"one waits":                 {scene{waiting: 1, others: []other{{demand: 3.3}}}, 450_000},
+		"none waits":                {scene{others: []other{{demand: 0.01, rate: 0.01, stock: 0.001}}}, 825_000}, // the demand of 250 ms
+	} {
+		s := tt.scene
+		s.age, s.centreRate, s.centreRoom, s.demand, s.requests, s.rtt = -1, 1, 1, 3.3, 3.3, 5
+		if got := s.scarce(&l, 0.05).stock; math.Abs(got-tt.want) > tt.want/100 {
+			t.Errorf("%s: a stock of %v, want %v", name, got, tt.want)
+		}
 	}
 }

@@ -38,6 +38,7 @@ type scene struct {
 	rtt                    float64
 	span                   float64 // that a lease is to cover by the policy; 0 = by the demand
 	others                 []other
+	waiting                int // other replicas that use the item and have no lease yet
 }
 
 // total returns the demand of all holders.
@@ -166,6 +167,9 @@ func (s *scene) scarce(l *level, k float64) wanted {
 	if s.age < 2*settled { // what it will need is not known yet
 		target = max(target, min(max(l.centre, 0)/2, k*l.whole))
 	}
+	if s.age < 0 {
+		target = min(target, max(l.centre, 0)/s.newcomers())
+	}
 	span := s.spanOf(scarceSpan)
 	most := s.room + max(s.centreRoom/2, min(s.centreRoom, 0.04))
 	target = min(target, max(l.demand*span, min(l.own, l.demand*span*1.2)), most*l.whole*0.98)
@@ -206,6 +210,15 @@ func (s *scene) shortage(l *level) (all, stock float64) {
 		stock += tokens
 	}
 	return all, stock
+}
+
+// newcomers returns how many replicas are to find tokens in the centre, this one included:
+// those that have no lease, and one more that is not known yet where there is no other one.
+func (s *scene) newcomers() float64 {
+	if len(s.others)+s.waiting == 0 {
+		return 2
+	}
+	return float64(1 + s.waiting)
 }
 
 // spanOf returns the ms of demand that a stock is for.

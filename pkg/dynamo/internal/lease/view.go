@@ -27,6 +27,9 @@ type View struct {
 	HasOwn bool
 	Others []Slot // of the other replicas
 
+	// Replicas is how many replicas use the item, as far as is known, with this one.
+	Replicas int
+
 	// Recall says that the item waits for all leases to be returned: none is asked for.
 	Recall bool
 }
