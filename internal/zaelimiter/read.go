@@ -1,0 +1,193 @@
+package zaelimiter
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/ratelimit/ratelimit/internal/migration"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Options say what is read of a table. Now is required.
+type Options struct {
+	Namespace string // only this one; "" = all
+	As        string // another name of that one in the set; "" = the same
+	Now       time.Time
+	Progress  func(items int) // called after each page of items; nil = not told
+}
+
+// Read reads a table whole, and returns the version of its schema, and its content as a
+// checked set. A table without namespaces is one that is called default. Deleted namespaces,
+// usage and audit are left behind. The records and the balances that are not full stand in
+// memory, at about 1 KB each.
+//
+// Errors wrap [ErrTable], or are those of the SDK; [migration.Set.Losses] has the rest.
+func Read(ctx context.Context, client Client, table string, o Options) (version string, set *migration.Set, err error) {
+	version, minor, err := schemaOf(ctx, client, table)
+	if err != nil {
+		return "", nil, err
+	}
+	r := &reader{buckets: bucket, spaces: make(map[string]*space), names: make(map[string]string)}
+	if minor < shardSchema {
+		r.buckets = oldBucket
+	}
+	for items, err := range scan(ctx, client, table) {
+		if err != nil {
+			return "", nil, fmt.Errorf("reading table %s: %w", table, err)
+		}
+		for _, i := range items {
+			r.add(i)
+		}
+		if r.items += len(items); o.Progress != nil {
+			o.Progress(r.items)
+		}
+	}
+	set, err = r.set(o)
+	return version, set, err
+}
+
+// scan returns the items of a table, page by page.
+func scan(ctx context.Context, client Client, table string) iter.Seq2[[]item, error] {
+	return func(yield func([]item, error) bool) {
+		in := &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)}
+		for {
+			out, err := client.Scan(ctx, in, retrying)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			page := make([]item, len(out.Items))
+			for i := range page {
+				page[i] = out.Items[i]
+			}
+			if !yield(page, nil) || len(out.LastEvaluatedKey) == 0 {
+				return
+			}
+			in.ExclusiveStartKey = out.LastEvaluatedKey
+		}
+	}
+}
+
+// reader is a table on its way into a set.
+type reader struct {
+	buckets kind // of items with the buckets of this schema
+	items   int
+	spaces  map[string]*space // by id
+	names   map[string]string // of namespaces that are not deleted, by id
+
+	usage, audit, orphans, unknown int
+}
+
+// space is a namespace that was read so far.
+type space struct {
+	records []limiter.Stored
+	losses  []migration.Loss // without the name of the namespace
+	buckets map[bucketName]*state
+}
+
+type bucketName struct{ entity, resource string }
+
+func (r *reader) space(id string) *space {
+	s := r.spaces[id]
+	if s == nil {
+		s = &space{buckets: make(map[bucketName]*state)}
+		r.spaces[id] = s
+	}
+	return s
+}
+
+// add sorts one item in.
+func (r *reader) add(i item) {
+	k := parseKey(i.text("PK"), i.text("SK"))
+	switch k.kind {
+	case entity:
+		r.space(k.namespace).addEntity(k, i)
+	case entityLimits, resourceLimits, systemLimits:
+		r.space(k.namespace).addLimits(k, i)
+	case bucket, oldBucket:
+		if k.kind == r.buckets { // else one of before an upgrade, that nothing reads
+			r.space(k.namespace).addBucket(k, i)
+		}
+	case registry:
+		if i.text("status") != "deleted" {
+			r.names[k.namespace] = i.text("namespace_name")
+		}
+	case usage:
+		r.usage++
+	case audit:
+		r.audit++
+	case bookkeeping:
+	case unknown:
+		r.unknown++
+	}
+}
+
+func (s *space) addEntity(k key, i item) {
+	ref := limiter.EntityRef(k.entity)
+	e := limiter.Entity{ID: k.entity, Name: i.text("name"), Parent: i.text("parent_id"), Cascade: i.flag("cascade")}
+	if e.Name == e.ID { // which the package writes where there is none
+		e.Name = ""
+	}
+	var others []string
+	if e.Metadata, others = i.stringMap("metadata"); len(others) > 0 {
+		s.lose(ref, "", fmt.Sprintf("has metadata that is no text, which is left out: %.200q", others))
+	}
+	if e.Cascade && e.Parent == "" {
+		e.Cascade = false // it means nothing
+	}
+	s.records = append(s.records, limiter.Stored{Ref: ref, Record: limiter.Record{Entity: &e}})
+}
+
+func (s *space) addLimits(k key, i item) {
+	var ref limiter.Ref
+	switch k.kind {
+	case entityLimits:
+		ref = limiter.EntityLimitsRef(k.entity, k.resource)
+	case resourceLimits:
+		ref = limiter.ResourceLimitsRef(k.resource)
+	default:
+		ref = limiter.SystemLimitsRef()
+	}
+	for _, what := range flagsOf(i) {
+		s.lose(ref, "", what)
+	}
+	limits, problems := limitsOf(i)
+	for _, p := range problems {
+		s.lose(ref, p.limit, p.what)
+	}
+	r := limiter.Record{}
+	if limits.Len() > 0 {
+		r.Limits = limits
+	}
+	if k.kind == systemLimits {
+		policy, what := policyOf(i)
+		if r.OnUnavailable = policy; what != "" {
+			s.lose(ref, "", what)
+		}
+	}
+	if !r.Empty() {
+		s.records = append(s.records, limiter.Stored{Ref: ref, Record: r})
+	}
+}
+
+func (s *space) addBucket(k key, i item) {
+	name := bucketName{k.entity, k.resource}
+	if s.buckets[name] == nil {
+		s.buckets[name] = new(state)
+	}
+	s.buckets[name].add(i)
+}
+
+// lose notes a loss of a record, or of one of its limits.
+func (s *space) lose(ref limiter.Ref, limit, what string) {
+	subject := migration.Subject(ref)
+	if limit != "" {
+		subject = fmt.Sprintf("limit %.100q of %s", limit, subject)
+	}
+	s.losses = append(s.losses, migration.Loss{Subject: subject, Problem: what})
+}
