@@ -20,6 +20,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 ENVOY   := .cache/envoy/bin/envoy
 DYNAMODB := .cache/dynamodb/.installed
 AWSTOOLS := .cache/aws/.installed
+ZAELIMITER := .cache/zae-limiter/.installed
 LINT    := $(GO) tool -modfile=tools/go.mod golangci-lint
 
 .PHONY: help
@@ -52,7 +53,7 @@ image: ## Build the container image ratelimit:VERSION
 # and those that kill a process under load.
 # Tests of a built program run once: the race detector sees only the test.
 .PHONY: test
-test: test-short $(ENVOY) $(DYNAMODB) $(AWSTOOLS) ## Run every test of the program, also with the race detector, a real Envoy and DynamoDB Local, which it installs itself
+test: test-short $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) ## Run every test of the program, also with the race detector, a real Envoy and DynamoDB Local, which it installs itself
 	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -vE '/test/(bounds|docs|durable|envoytest|fleet|reload|upgrade)$$')
 	$(GO) test -race -timeout 9m ./test/envoytest
 	cd test/istio && $(GO) test -race -timeout 9m ./...
@@ -132,7 +133,7 @@ fmt: ## Format the code
 	$(LINT) fmt ./...
 
 .PHONY: tools
-tools: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) ## Install what the tests need and build the linter
+tools: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) ## Install what the tests need and build the linter
 	$(LINT) version
 
 .PHONY: clean
@@ -152,6 +153,17 @@ $(AWSTOOLS): tools/aws-requirements.txt
 	@rm -rf .cache/aws && mkdir -p .cache
 	@$(PYTHON) -m venv .cache/aws
 	@.cache/aws/bin/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+# Versions that made a layout which the newest one does not make stand in folders of their own.
+$(ZAELIMITER): tools/zae-limiter-requirements.txt
+	@echo "installing zae-limiter into .cache/zae-limiter"
+	@rm -rf .cache/zae-limiter && mkdir -p .cache
+	@$(PYTHON) -m venv .cache/zae-limiter
+	@.cache/zae-limiter/bin/pip install --quiet --disable-pip-version-check -r $<
+	@for version in 0.9.0 0.10.0 0.10.1; do \
+		.cache/zae-limiter/bin/pip install --quiet --disable-pip-version-check --no-deps --target .cache/zae-limiter/$$version zae-limiter==$$version; \
+	done
 	@touch $@
 
 $(DYNAMODB): test/dynamodb/pom.xml
