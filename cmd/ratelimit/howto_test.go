@@ -22,7 +22,9 @@ func TestHowToCommands(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		texts[filepath.Base(page)] = string(text)
+		if !strings.Contains(string(text), "```console\n") { // those are run with their output, in test/migrate
+			texts[filepath.Base(page)] = string(text)
+		}
 	}
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("ratelimit.yaml", []byte(twoPerMinute), 0o600); err != nil {

@@ -101,7 +101,7 @@ service answers.`,
 	})
 	root.SetVersionTemplate(versionLine())
 	addGroup(root, "Run a service:", newServe(), newCheck(), newExplain(), newToken())
-	addGroup(root, "Operate a running service:", newGet(), newSet(), newDelete(), newList(), newApply(), newDiff(), newExport(), newReset(), newTopUp(), newTakeOut(), newTop(), newStatus(), newContext(), newBackup(), newRestore(), newUpgrade())
+	addGroup(root, "Operate a running service:", newGet(), newSet(), newDelete(), newList(), newApply(), newDiff(), newExport(), newReset(), newTopUp(), newTakeOut(), newTop(), newStatus(), newContext(), newBackup(), newRestore(), newUpgrade(), newMigrate())
 	addGroup(root, "Install on AWS:", newStack(), newCost())
 	root.AddCommand(newVersion())
 	return root

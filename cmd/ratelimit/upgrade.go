@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -95,7 +94,7 @@ func (f *upgradeFlags) run(ctx context.Context, cfg *config.Config, in io.Reader
 		_, err = fmt.Fprintln(out, "dry run: nothing was changed")
 		return failed(err)
 	case !f.yes:
-		if err = confirmUpgrade(in, out); err != nil {
+		if err = confirmYes(in, out, "Replicas of the version before cannot read the buckets from then on. Type yes to go on: "); err != nil {
 			return err
 		}
 	}
@@ -114,26 +113,6 @@ looked at %s for %v: %d in the form before, %s of the version before wrote to th
 		}
 		_, each := fmt.Fprintf(out, "  %q\n", name)
 		err = errors.Join(err, each)
-	}
-	return err
-}
-
-// confirmUpgrade asks for a yes.
-func confirmUpgrade(in io.Reader, out io.Writer) error {
-	_, err := fmt.Fprint(out, "Replicas of the version before cannot read the buckets from then on. Type yes to go on: ")
-	if err != nil {
-		return failed(err)
-	}
-	line, err := bufio.NewReader(io.LimitReader(in, 100)).ReadString('\n')
-	if strings.TrimSpace(line) != "yes" {
-		return failed(errors.Join(errors.New("not confirmed; nothing was changed. --yes does not ask"), ignoreEOF(err)))
-	}
-	return nil
-}
-
-func ignoreEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return nil
 	}
 	return err
 }

@@ -36,7 +36,7 @@ func TestUpgradeIsForTables(t *testing.T) {
 func TestUpgradeAsks(t *testing.T) {
 	for answer, want := range map[string]bool{"yes\n": true, "yes": true, "y\n": false, "": false, "no\nyes\n": false} {
 		var out bytes.Buffer
-		if err := confirmUpgrade(strings.NewReader(answer), &out); (err == nil) != want {
+		if err := confirmYes(strings.NewReader(answer), &out, "?"); (err == nil) != want {
 			t.Errorf("%q: %v, want %t", answer, err, want)
 		}
 	}

@@ -235,7 +235,7 @@ func TestCheck(t *testing.T) {
 	}
 	set := &migration.Set{Namespaces: []migration.Namespace{ns}}
 	set.Check()
-	var lost []string
+	lost := make([]string, 0, len(set.Losses))
 	for _, l := range set.Losses {
 		lost = append(lost, l.Subject)
 	}

@@ -69,7 +69,7 @@ func (s *state) balance(entity, resource string, now int64) (b migration.Balance
 	b = migration.Balance{Entity: entity, Resource: resource}
 	for _, name := range slices.Sorted(maps.Keys(s.limits)) {
 		l := s.limits[name]
-		whole := l.whole(s.shards, now)
+		whole := l.whole(s.shards)
 		if !whole.Unused(l.params, now) {
 			b.Limits = append(b.Limits, migration.LimitBalance{Name: name, Params: l.params, Bucket: whole})
 		}
@@ -77,17 +77,21 @@ func (s *state) balance(entity, resource string, now int64) (b migration.Balance
 	return b, len(b.Limits) > 0
 }
 
-// whole returns the limit as one bucket. Each of n shards has an equal share; one that does
-// not exist yet has all of it.
-func (l *share) whole(n int, now int64) tokenbucket.Bucket {
+// whole returns the limit as one bucket, as it stands at the latest refill of a shard. Each
+// of n shards has an equal share; one that does not exist yet has all of it.
+func (l *share) whole(n int) tokenbucket.Bucket {
 	if n == 1 && len(l.tokens) == 1 {
-		return l.tokens[0].Refill(l.params, now)
+		return l.tokens[0]
 	}
 	each := l.params
 	each.Capacity, each.Amount = max(1, each.Capacity/int64(n)), max(1, each.Amount/int64(n))
+	latest := l.tokens[0].Refilled
+	for _, b := range l.tokens {
+		latest = max(latest, b.Refilled)
+	}
 	tokens := int64(max(0, n-len(l.tokens))) * each.Capacity
 	for _, b := range l.tokens {
-		tokens = max(tokens+b.Refill(each, now).Tokens, -tokenbucket.MaxAmount)
+		tokens = max(tokens+b.Refill(each, latest).Tokens, -tokenbucket.MaxAmount)
 	}
-	return tokenbucket.Bucket{Tokens: min(tokens, l.params.Capacity), Refilled: now}
+	return tokenbucket.Bucket{Tokens: min(tokens, l.params.Capacity), Refilled: latest}
 }

@@ -144,14 +144,11 @@ func (s *space) addEntity(k key, i item) {
 }
 
 func (s *space) addLimits(k key, i item) {
-	var ref limiter.Ref
-	switch k.kind {
-	case entityLimits:
+	ref := limiter.SystemLimitsRef()
+	if k.kind == entityLimits {
 		ref = limiter.EntityLimitsRef(k.entity, k.resource)
-	case resourceLimits:
+	} else if k.kind == resourceLimits {
 		ref = limiter.ResourceLimitsRef(k.resource)
-	default:
-		ref = limiter.SystemLimitsRef()
 	}
 	for _, what := range flagsOf(i) {
 		s.lose(ref, "", what)

@@ -28,12 +28,12 @@ async def take(limiter, entity, resource, consume):
 
 async def records(repo, users):
     """Entities and limits of every level."""
-    await repo.set_system_defaults([Limit.per_minute("rpm", 100, 150)], on_unavailable="block")
+    await repo.set_system_defaults([Limit.per_hour("rpm", 100, 150)], on_unavailable="block")
     await repo.set_resource_defaults("gpt-4", [Limit.per_minute("rpm", 50), Limit.per_hour("tpm", 10_000)])
     await repo.create_entity("acme", name="Acme, Inc.", metadata={"team": "search", "plan": "gold"})
     await repo.create_entity("acme-key", parent_id="acme", cascade=True)
     await repo.create_entity("lonely", parent_id="never-made")
-    await repo.set_limits("acme", [Limit.per_hour("rpm", 500)], resource="gpt-4")
+    await repo.set_limits("acme", [Limit.per_day("rpm", 500)], resource="gpt-4")
     await repo.set_limits("acme", [Limit.per_minute("rpm", 40)])
     for i in range(users):
         await repo.create_entity(f"user-{i}")

@@ -26,7 +26,7 @@ func Versions() []string { return []string{"0.9.0", "0.10.0", "0.10.1", Newest} 
 func MakeTable(tb testing.TB, version, endpoint, table string, users int) {
 	tb.Helper()
 	root := installed(tb)
-	cmd := exec.CommandContext(tb.Context(), filepath.Join(root, "bin", "python"), "-W", "ignore", "-", endpoint, table, strconv.Itoa(users))
+	cmd := exec.CommandContext(tb.Context(), filepath.Join(root, "bin", "python"), "-W", "ignore", "-", endpoint, table, strconv.Itoa(users)) // #nosec G204 -- of the tests
 	cmd.Stdin = strings.NewReader(script)
 	cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "AWS_EC2_METADATA_DISABLED=true")
 	if version != Newest {

@@ -1,0 +1,10 @@
+package migrate_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/ratelimit/ratelimit/test/envoytest"
+)
+
+func TestMain(m *testing.M) { os.Exit(envoytest.Main(m)) }
