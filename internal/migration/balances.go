@@ -80,7 +80,7 @@ func (r *run) limitsOf(ctx context.Context, namespace string, b *Balance) (*limi
 	return nil, generation, nil
 }
 
-// charges returns what lowers each balance to the one of the set, as that stands now.
+// charges returns the spends that lower each balance to the one of the set, refilled to now.
 func (r *run) charges(b *Balance, have []limiter.Spend) []limiter.Spend {
 	var charges []limiter.Spend
 	now := r.o.Now().UnixMilli()

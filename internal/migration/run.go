@@ -25,7 +25,7 @@ type Options struct {
 	Progress  func(Tally) // called after each batch of records or balances; nil = not told
 }
 
-// Tally counts what a run did, or in a dry run would do.
+// Tally counts the changes of a run; of a dry run, those that it would make.
 type Tally struct {
 	Done, Of int // records and balances
 
@@ -60,7 +60,7 @@ type run struct {
 
 // Run writes a checked set to a store. It may end at any point, and be made again: records
 // that are there and balances that are low enough stay as they are. Errors are those of the
-// store, and the outcome counts what was done before.
+// store, and the outcome counts the changes before it.
 func Run(ctx context.Context, to Target, set *Set, o Options) (Outcome, error) {
 	r := &run{to: to, o: o}
 	for i := range set.Namespaces {

@@ -3,6 +3,8 @@ package zaelimiter
 import (
 	"strconv"
 	"strings"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // kind is a kind of items.
@@ -59,6 +61,18 @@ func parseKey(pk, sk string) key {
 		k.kind = audit
 	}
 	return k
+}
+
+// limitsRef returns the record of limits that the key stands for.
+func (k *key) limitsRef() limiter.Ref {
+	switch {
+	case k.entity != "":
+		return limiter.EntityLimitsRef(k.entity, k.resource)
+	case k.resource != "":
+		return limiter.ResourceLimitsRef(k.resource)
+	default:
+		return limiter.SystemLimitsRef()
+	}
 }
 
 func (k *key) ofEntity(name, sk string) {

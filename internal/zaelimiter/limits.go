@@ -57,8 +57,8 @@ func names(i item, prefix, suffix string) []string {
 	return found
 }
 
-// limitOf returns one limit; what is the problem with it, "" for none, and keep says whether
-// the limit stands all the same.
+// limitOf returns one limit and the problem with it, "" for none. keep reports whether the
+// limit stands all the same.
 func limitOf(i item, prefix, name string) (l limiter.Limit, what string, keep bool) {
 	attr := func(field string) string { return prefix + name + "_" + field }
 	capacity, ok := i.number(attr("cp"))

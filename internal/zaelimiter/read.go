@@ -13,7 +13,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Options say what is read of a table. Now is required.
+// Options select a part of a table. Now is required.
 type Options struct {
 	Namespace string // only this one; "" = all
 	As        string // another name of that one in the set; "" = the same
@@ -144,12 +144,7 @@ func (s *space) addEntity(k key, i item) {
 }
 
 func (s *space) addLimits(k key, i item) {
-	ref := limiter.SystemLimitsRef()
-	if k.kind == entityLimits {
-		ref = limiter.EntityLimitsRef(k.entity, k.resource)
-	} else if k.kind == resourceLimits {
-		ref = limiter.ResourceLimitsRef(k.resource)
-	}
+	ref := k.limitsRef()
 	for _, what := range flagsOf(i) {
 		s.lose(ref, "", what)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// set returns what was read as a checked set.
+// set returns the content of the table as a checked set.
 func (r *reader) set(o Options) (*migration.Set, error) {
 	set := &migration.Set{}
 	now := o.Now.UnixMilli()
