@@ -99,6 +99,10 @@ func TestExplain(t *testing.T) {
 		rate := map[string]string{"rpm": "10/minute", "tpm": "100/minute"}[name]
 		return admin.Limit{Entity: entity, Level: level, Resource: "api", Name: name, Rate: rate, Source: "system (file)", Action: action, Amount: amount, Available: available, Enough: enough}
 	}
+	short := func(l admin.Limit) admin.Limit {
+		l.RetryAfter = "3s" // half a token of 10 a minute
+		return l
+	}
 	miss := []admin.Missed{{Rule: "admins", Why: `user "ada" does not match "admin-*"`}}
 	for _, test := range []struct {
 		name string
@@ -106,11 +110,11 @@ func TestExplain(t *testing.T) {
 		want admin.Explanation
 	}{
 		{"too little left, for the parent too", admin.Question{Domain: "shop", Entries: entries("user", "ada")}, admin.Explanation{
-			Domain: "shop", Namespace: "default", Outcome: "takes", Rule: "requests", Missed: miss,
-			Limits: []admin.Limit{row("user/ada", "rpm", "take", "1", "0.500", 0, false), row("org/acme", "rpm", "take", "1", "0.500", 1, false)},
+			Domain: "shop", Namespace: "default", Outcome: "takes", Rule: "requests", Missed: miss, RetryAfter: "3s", OnUnavailable: "allow",
+			Limits: []admin.Limit{short(row("user/ada", "rpm", "take", "1", "0.500", 0, false)), short(row("org/acme", "rpm", "take", "1", "0.500", 1, false))},
 		}},
 		{"a look", admin.Question{Domain: "shop", Entries: entries("user", "bob"), Hits: hits(0)}, admin.Explanation{
-			Domain: "shop", Namespace: "default", Outcome: "takes", Rule: "requests", Admitted: true,
+			Domain: "shop", Namespace: "default", Outcome: "takes", Rule: "requests", Admitted: true, OnUnavailable: "allow",
 			Missed: []admin.Missed{{Rule: "admins", Why: `user "bob" does not match "admin-*"`}},
 			Limits: []admin.Limit{row("user/bob", "rpm", "look", "0", "10", 0, true)},
 		}},
@@ -348,7 +352,9 @@ func TestExplainShadowMode(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want.Shadows = []admin.Shadow{{Rule: "database_trial", WouldDeny: true, Limits: row("0", false)}}
+	empty := row("0", false)
+	empty[0].RetryAfter = "30s" // of a rate of 2 a minute
+	want.Shadows = []admin.Shadow{{Rule: "database_trial", WouldDeny: true, Limits: empty}}
 	if diff := cmp.Diff(want, ask(t, e, q)); diff != "" {
 		t.Errorf("empty (-want +got)\n%s", diff)
 	}

@@ -1,11 +1,13 @@
 package admin
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -14,7 +16,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
-	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+	"github.com/ratelimit/ratelimit/pkg/rls"
 )
 
 // Decider decides requests; *limiter.Limiter does.
@@ -64,9 +66,14 @@ type Explanation struct {
 	Missed    []Missed `json:"missed,omitempty"`
 	Shadows   []Shadow `json:"shadows,omitempty"`
 	Limits    []Limit  `json:"limits,omitempty"`
-	Admitted  bool     `json:"admitted"`           // as things stand now
-	Late      bool     `json:"late,omitempty"`     // limits and balances are those last seen, as the store is slow
-	Fallback  string   `json:"fallback,omitempty"` // the policy that answers, as the store is unavailable
+	Admitted  bool     `json:"admitted"` // as things stand now
+	// RetryAfter is a duration: the same request passes then if no other takes meanwhile. It is
+	// never if it never passes, and absent if it is admitted or the time is unknown.
+	RetryAfter string `json:"retry_after,omitempty"`
+	// OnUnavailable is the policy that would answer if the store did not: allow, deny or local.
+	OnUnavailable string `json:"on_unavailable,omitempty"`
+	Late          bool   `json:"late,omitempty"`     // limits and balances are those last seen, as the store is slow
+	Fallback      string `json:"fallback,omitempty"` // the policy that answers, as the store is unavailable
 
 	// Unlisted are values of resources that the rule does not list by name, so that another
 	// resource stands in their place.
@@ -107,7 +114,9 @@ type Limit struct {
 	Action    string `json:"action"` // take, look, charge, refund
 	Amount    string `json:"amount"`
 	Available string `json:"available"`
-	Enough    bool   `json:"enough"` // for all that the descriptor takes of it
+	Enough    bool   `json:"enough"` // for all that the request takes of it
+	// RetryAfter is when there is enough, as Explanation.RetryAfter has it.
+	RetryAfter string `json:"retry_after,omitempty"`
 }
 
 // maxQuestion bounds the body of a request, in bytes: it is one descriptor, and Envoy
@@ -116,16 +125,10 @@ const maxQuestion = 64 << 10
 
 // ServeHTTP answers POST /v1/explain.
 func (e *Explainer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var q Question
-	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxQuestion))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(&q)
+	x, err := e.answer(r.Context(), http.MaxBytesReader(w, r.Body, maxQuestion))
 	if err == nil {
-		var x *Explanation
-		if x, err = e.Explain(r.Context(), &q); err == nil {
-			writeJSON(w, http.StatusOK, x)
-			return
-		}
+		writeJSON(w, http.StatusOK, x)
+		return
 	}
 	if errors.Is(err, limiter.ErrClosed) { // while the service stops
 		writeJSON(w, http.StatusServiceUnavailable, map[string]string{"error": err.Error()})
@@ -133,8 +136,31 @@ func (e *Explainer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	writeJSON(w, http.StatusBadRequest, map[string]string{
 		"error": err.Error(),
-		"hint":  `send {"domain": "…", "entries": [{"key": "…", "value": "…"}], "hits": 1}`,
+		"hint":  `send {"domain": "…", "entries": [{"key": "…", "value": "…"}], "hits": 1}, or a RateLimitRequest with its descriptors`,
 	})
+}
+
+// answer reads a question, or a whole call, and explains it.
+func (e *Explainer) answer(ctx context.Context, body io.Reader) (any, error) {
+	text, err := io.ReadAll(body)
+	if err != nil {
+		return nil, err
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(text, &members) == nil && members["descriptors"] != nil {
+		call, err := rls.ParseCall(text)
+		if err != nil {
+			return nil, err
+		}
+		return e.ExplainCall(ctx, call)
+	}
+	var q Question
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&q); err != nil {
+		return nil, err
+	}
+	return e.Explain(ctx, &q)
 }
 
 // Explain answers a question. It fails for one without a domain or entries.
@@ -152,7 +178,20 @@ func (e *Explainer) Explain(ctx context.Context, q *Question) (*Explanation, err
 	cfg := e.InForce()
 	found := cfg.Rules.Explain(q.Domain, &desc)
 	found.Plan.Request.Snapshot = cfg.Snapshot
-	x := &Explanation{Domain: printable(q.Domain), Admitted: true}
+	outcome := found.Plan.Outcomes[0]
+	x := describe(cfg, q.Domain, &found, &outcome)
+	for _, u := range found.Plan.Unlisted {
+		x.Unlisted = append(x.Unlisted, printable(u.Value))
+	}
+	if err := e.peek(ctx, &found.Plan.Request, found.Plans, outcome.Answers, x); err != nil {
+		return nil, err
+	}
+	return x, e.shadows(ctx, cfg, found.Plan.Shadows, x)
+}
+
+// describe returns the rule that a descriptor meets, and its outcome.
+func describe(cfg *InForce, domain string, found *descriptor.Explanation, outcome *descriptor.Outcome) *Explanation {
+	x := &Explanation{Domain: printable(domain), Admitted: true, Outcome: outcomeName(*outcome), Why: outcome.Why}
 	if found.Domain != nil {
 		x.Namespace = found.Domain.Namespace()
 	}
@@ -165,21 +204,13 @@ func (e *Explainer) Explain(ctx context.Context, q *Question) (*Explanation, err
 	for _, m := range found.Missed {
 		x.Missed = append(x.Missed, Missed{Rule: m.Rule.Name(), Why: m.Why})
 	}
-	outcome := found.Plan.Outcomes[0]
-	x.Outcome, x.Why = outcomeName(outcome), outcome.Why
 	if outcome.Deny || outcome.Kind == descriptor.Denied || found.Domain == nil && cfg.UnmatchedDeny {
 		x.Admitted = false
 	}
-	for _, u := range found.Plan.Unlisted {
-		x.Unlisted = append(x.Unlisted, printable(u.Value))
-	}
 	if found.Rule == nil {
-		x.suggest(cfg.Rules, q.Domain, &found)
+		x.suggest(cfg.Rules, domain, found)
 	}
-	if err := e.peek(ctx, &found.Plan.Request, found.Plans, outcome.Answers, x); err != nil {
-		return nil, err
-	}
-	return x, e.shadows(ctx, cfg, &found.Plan, x)
+	return x
 }
 
 // suggest adds the names that a descriptor without a rule comes close to.
@@ -201,9 +232,9 @@ func (x *Explanation) suggest(rules *descriptor.Rules, domain string, found *des
 }
 
 // shadows adds the decisions that rules in shadow mode would make.
-func (e *Explainer) shadows(ctx context.Context, cfg *InForce, plan *descriptor.Plan, x *Explanation) error {
-	for i := range plan.Shadows {
-		s := &plan.Shadows[i]
+func (e *Explainer) shadows(ctx context.Context, cfg *InForce, shadows []descriptor.Shadow, x *Explanation) error {
+	for i := range shadows {
+		s := &shadows[i]
 		s.Request.Snapshot = cfg.Snapshot
 		of := Explanation{Admitted: s.Why == "", Why: s.Why}
 		if err := e.peek(ctx, &s.Request, nil, s.Answers, &of); err != nil {
@@ -233,112 +264,6 @@ func outcomeName(o descriptor.Outcome) string {
 	default:
 		return "unknown"
 	}
-}
-
-// peek adds the limits that a request takes from, with their balances, and whether they
-// have enough. plans name the plans of the takes; answers says that a charge denies when
-// it is more than the tokens left.
-func (e *Explainer) peek(ctx context.Context, planned *limiter.Request, plans []string, answers bool, x *Explanation) error {
-	takes := planned.Takes
-	if len(takes) == 0 {
-		return nil
-	}
-	var d limiter.Decision
-	if err := e.Decider.Decide(ctx, e.Now(), peeks(planned), &d); err != nil {
-		return fmt.Errorf("reading the balances: %w", err)
-	}
-	x.Late = d.Late
-	if d.Policy != limiter.Unset {
-		x.Fallback = d.Policy.String()
-	}
-	if d.Reason != limiter.ReasonNone && d.Reason != limiter.ReasonExhausted {
-		x.Admitted, x.Why = takes[0].Mode != limiter.Consume, d.Reason.String() // a charge denies nobody
-		if d.Reason == limiter.ReasonNotConfigured {
-			x.Why += ": " + d.MissingLimit
-		}
-	}
-	needs := make(map[bucketLimit]int64) // of all takes: they are decided together
-	for i := range d.Statuses {
-		s := &d.Statuses[i]
-		if t := &takes[s.Take]; t.Mode == limiter.Consume || answers {
-			b := bucketLimitOf(t, s)
-			needs[b] = min(needs[b]+amountOf(t, s.Limit.Name), tokenbucket.MaxAmount)
-		}
-	}
-	for i := range d.Statuses {
-		s := &d.Statuses[i]
-		l := limitOf(&takes[s.Take], s, answers, needs)
-		if s.Take < len(plans) && s.Level == 0 {
-			l.Plan = plans[s.Take]
-		}
-		x.Limits = append(x.Limits, l)
-		x.Admitted = x.Admitted && l.Enough
-	}
-	return nil
-}
-
-// peeks returns the request that asks the buckets of a request, and takes nothing.
-func peeks(planned *limiter.Request) *limiter.Request {
-	req := *planned
-	req.Takes = make([]limiter.Take, len(planned.Takes))
-	for i, t := range planned.Takes {
-		t.Mode = limiter.Consume
-		consume := t.Consume
-		t.Consume = make([]limiter.Consumption, len(consume))
-		for j, c := range consume {
-			t.Consume[j].Limit = c.Limit
-		}
-		req.Takes[i] = t
-	}
-	return &req
-}
-
-// bucketLimit identifies a limit of a bucket among the takes of one descriptor.
-type bucketLimit struct {
-	entity, resource, limit string
-	own                     uint64 // the hash of the take's own limits, which have buckets apart,
-	of                      string // and what they belong to
-}
-
-func bucketLimitOf(t *limiter.Take, s *limiter.LimitStatus) bucketLimit {
-	b := bucketLimit{entity: s.Entity, resource: s.Resource, limit: s.Limit.Name}
-	if s.Level == 0 {
-		b.own, b.of = t.Limits.Hash(), t.LimitsOf
-	}
-	return b
-}
-
-// amountOf returns how much a take asks of a limit, in millitokens.
-func amountOf(t *limiter.Take, limit string) int64 {
-	var amount int64
-	for _, c := range t.Consume {
-		if c.Limit == limit {
-			amount = min(amount+c.Amount, tokenbucket.MaxAmount)
-		}
-	}
-	return amount
-}
-
-// limitOf describes one limit, and whether the takes would find what they need there.
-func limitOf(t *limiter.Take, s *limiter.LimitStatus, answers bool, needs map[bucketLimit]int64) Limit {
-	amount := amountOf(t, s.Limit.Name)
-	l := Limit{
-		Entity: printable(s.Entity), Level: s.Level, Resource: printable(s.Resource),
-		Name: s.Limit.Name, Rate: s.Limit.String(), Source: s.Source.String(),
-		Amount: tokens(amount), Available: tokens(s.Available), Enough: true,
-	}
-	switch {
-	case t.Mode == limiter.Charge:
-		l.Action = "charge"
-		l.Enough = !answers || s.Available >= needs[bucketLimitOf(t, s)]
-	case t.Mode == limiter.Refund:
-		l.Action = "refund"
-	case amount == 0:
-		l.Action, l.Enough = "look", s.Available >= limiter.Milli
-	default:
-		l.Action, l.Enough = "take", s.Available >= needs[bucketLimitOf(t, s)]
-	}
-	return l
 }
 
 // tokens writes millitokens as tokens, with decimals only where there are some.

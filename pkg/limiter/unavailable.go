@@ -27,6 +27,10 @@ func (l *Limiter) policy(req *Request, d *Decision) Policy {
 	return Allow
 }
 
+// OnUnavailable returns the policy that would answer a request if the store did not. d is the
+// decision of the same request, made before.
+func (l *Limiter) OnUnavailable(req *Request, d *Decision) Policy { return l.policy(req, d) }
+
 // decideLocally decides by a share of the limits, in the fallback's memory, with
 // the records that were last seen and the static configuration.
 func (l *Limiter) decideLocally(ctx context.Context, now time.Time, req *Request, d *Decision) {

@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
 // MaxJSON is the greatest size of a JSON request that is read, in bytes: 1 MiB. A larger
@@ -132,6 +134,24 @@ func parseJSON(text []byte) ([]byte, error) {
 		return nil, err
 	}
 	return proto.Marshal(&m)
+}
+
+// ParseCall reads a RateLimitRequest in protobuf's JSON. It refuses the requests that the
+// service refuses.
+func ParseCall(text []byte) (*descriptor.Call, error) {
+	if bytes.Count(text, []byte("{")) > maxBraces {
+		return nil, fmt.Errorf("%w: more than %d braces", errLarge, maxBraces)
+	}
+	wire, err := parseJSON(text)
+	if err != nil {
+		return nil, fmt.Errorf("not a RateLimitRequest in JSON: %w", err)
+	}
+	r := new(request)
+	r.decode(wire)
+	if r.problem != nil {
+		return nil, r.problem
+	}
+	return &r.in, nil
 }
 
 func toJSON(wire []byte) ([]byte, error) {

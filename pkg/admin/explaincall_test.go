@@ -1,0 +1,124 @@
+package admin_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/rls"
+)
+
+// post sends a body to a handler, and reads the answer into out.
+func post(t interface{ Fatalf(string, ...any) }, h http.Handler, body string, out any) int {
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	h.ServeHTTP(w, r)
+	if err := json.Unmarshal(w.Body.Bytes(), out); err != nil {
+		t.Fatalf("%s: %v", w.Body, err)
+	}
+	return w.Code
+}
+
+// callText is a RateLimitRequest in JSON.
+func callText(descriptors ...string) string {
+	return `{"domain": "shop", "descriptors": [` + strings.Join(descriptors, ",") + `]}`
+}
+
+func descriptorText(user, more string) string {
+	return fmt.Sprintf(`{"entries": [{"key": "user", "value": %q}]%s}`, user, more)
+}
+
+// The explanation of a call foretells the answer of the service: whatever descriptors it has,
+// whatever was taken before, refunds and charges included.
+func TestExplainCallForetells(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		charge := users("tokens", "tokens", consume("tpm", 0, 20_000))
+		charge.Overdraw = true
+		e, l := newExplainer(t,
+			descriptor.RuleSpec{Name: "admins", Match: []descriptor.MatchSpec{{Key: "user", Value: "admin-*"}}, Unlimited: true},
+			users("requests", "", consume("rpm", 0, 1000)), charge)
+		s, err := rls.New(rls.Config{Decider: l, Now: e.Now, Options: rls.Options{JSON: rls.JSONOptions{Refunds: true, Charges: true}}})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		s.SetRules(e.InForce().Rules)
+		one := rapid.Custom(func(t *rapid.T) string {
+			user := rapid.SampledFrom([]string{"ada", "bob", "admin-1"}).Draw(t, "user")
+			hits := rapid.IntRange(0, 6).Draw(t, "hits")
+			return descriptorText(user, rapid.SampledFrom([]string{
+				"", fmt.Sprintf(`, "hits_addend": "%d"`, hits), fmt.Sprintf(`, "hits_addend": "%d", "is_negative_hits": true`, hits),
+				fmt.Sprintf(`, "limit": {"requests_per_unit": %d, "unit": "HOUR"}`, hits),
+			}).Draw(t, "more"))
+		})
+		for range 5 {
+			text := callText(rapid.SliceOfN(one, 1, 4).Draw(rt, "call")...)
+			var x admin.CallExplanation
+			if code := post(rt, e, text, &x); code != http.StatusOK {
+				rt.Fatalf("explain of %s: %d", text, code)
+			}
+			var answer struct {
+				OverallCode string `json:"overallCode"`
+			}
+			post(rt, s.JSONHandler(), text, &answer)
+			if admitted := answer.OverallCode == "OK"; admitted != x.Admitted {
+				rt.Fatalf("%s: explained %+v, answered %s", text, x, answer.OverallCode)
+			}
+		}
+	})
+}
+
+// A call that is denied says which descriptors deny it, and when it passes: not before.
+func TestExplainCallWhen(t *testing.T) {
+	e, l := newExplainer(t, users("requests", "", consume("rpm", 0, 1000)))
+	req := &limiter.Request{Takes: []limiter.Take{{Entity: "user/bob", Resource: "api", Consume: []limiter.Consumption{{Limit: "rpm", Amount: 9000}}}}}
+	if err := l.Decide(t.Context(), t0, req, new(limiter.Decision)); err != nil {
+		t.Fatal(err)
+	}
+	text := callText(descriptorText("eve", ""), descriptorText("bob", `, "hits_addend": "2"`), descriptorText("bob", ""))
+	now := t0
+	e.Now = func() time.Time { return now }
+	var x admin.CallExplanation
+	post(t, e, text, &x)
+	if x.Admitted || x.Why != "descriptor 2, 3" || x.RetryAfter != "12s" { // 2 more tokens of 10 a minute
+		t.Fatalf("got %+v", x)
+	}
+	now = t0.Add(12*time.Second - time.Millisecond)
+	if post(t, e, text, &x); x.Admitted {
+		t.Errorf("a millisecond before: %+v", x)
+	}
+	now, x = t0.Add(12*time.Second), admin.CallExplanation{}
+	if post(t, e, text, &x); !x.Admitted || x.RetryAfter != "" {
+		t.Errorf("at that time: %+v", x)
+	}
+	x = admin.CallExplanation{}
+	if post(t, e, callText(descriptorText("bob", `, "hits_addend": "11"`)), &x); x.RetryAfter != "never" {
+		t.Errorf("more than the capacity: %+v", x)
+	}
+}
+
+// Calls that the service refuses are refused, with the reason.
+func TestExplainCallMistakes(t *testing.T) {
+	e, _ := newExplainer(t, users("requests", "", consume("rpm", 1000, 0)))
+	for body, want := range map[string]string{
+		`{"descriptors": []}`:                          "domain is empty",
+		`{"domain": "shop", "descriptors": []}`:        "no descriptors",
+		`{"domain": "shop", "descriptors": [{"x":1}]}`: `unknown field`,
+		`{"domain": "shop", "descriptors": 1}`:         "not a RateLimitRequest in JSON",
+		`{"domain": "shop"`:                            "unexpected EOF",
+	} {
+		var problem struct{ Error string }
+		if code := post(t, e, body, &problem); code != http.StatusBadRequest || !strings.Contains(problem.Error, want) {
+			t.Errorf("%s: %d %s, want %s", body, code, problem.Error, want)
+		}
+	}
+}

@@ -1,0 +1,198 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// never is the time to wait for a request that never passes.
+const never = "never"
+
+// balances are the limits that a request takes from, as they stand.
+type balances struct {
+	takes    []limiter.Take
+	decision limiter.Decision
+	needs    map[bucketLimit]int64 // of all takes: they are decided together
+	answers  func(take int) bool   // a charge denies when it is more than the tokens left
+	policy   limiter.Policy        // that would answer if the store did not
+	now      time.Time
+}
+
+// look reads the balances of the limits that a request takes from.
+func (e *Explainer) look(ctx context.Context, planned *limiter.Request, answers func(take int) bool) (*balances, error) {
+	b := &balances{takes: planned.Takes, needs: make(map[bucketLimit]int64), answers: answers, now: e.Now()}
+	req := peeks(planned)
+	if err := e.Decider.Decide(ctx, b.now, req, &b.decision); err != nil {
+		return nil, fmt.Errorf("reading the balances: %w", err)
+	}
+	if p, ok := e.Decider.(interface {
+		OnUnavailable(req *limiter.Request, d *limiter.Decision) limiter.Policy
+	}); ok {
+		b.policy = p.OnUnavailable(req, &b.decision)
+	}
+	for i := range b.decision.Statuses {
+		s := &b.decision.Statuses[i]
+		t := &b.takes[s.Take]
+		at, amount := bucketLimitOf(t, s), amountOf(t, s.Limit.Name)
+		if t.Mode == limiter.Refund { // of the same call, made before it takes
+			amount = -amount
+		}
+		b.needs[at] = min(b.needs[at]+amount, tokenbucket.MaxAmount)
+	}
+	return b, nil
+}
+
+// refusal is the reason of a denial that no balance changes; "" = there is none.
+func (b *balances) refusal() string {
+	d := &b.decision
+	switch {
+	case d.Reason == limiter.ReasonNone || d.Reason == limiter.ReasonExhausted:
+		return ""
+	case d.Reason == limiter.ReasonNotConfigured:
+		return d.Reason.String() + ": " + d.MissingLimit
+	}
+	return d.Reason.String()
+}
+
+// limit describes one limit, and whether it has enough for the takes.
+func (b *balances) limit(s *limiter.LimitStatus) Limit {
+	t := &b.takes[s.Take]
+	amount := amountOf(t, s.Limit.Name)
+	l := Limit{
+		Entity: printable(s.Entity), Level: s.Level, Resource: printable(s.Resource),
+		Name: s.Limit.Name, Rate: s.Limit.String(), Source: s.Source.String(),
+		Amount: tokens(amount), Available: tokens(s.Available), Enough: true,
+	}
+	need := b.needs[bucketLimitOf(t, s)]
+	switch {
+	case t.Mode == limiter.Charge:
+		l.Action = "charge"
+		l.Enough = !b.answers(s.Take) || s.Available >= need
+	case t.Mode == limiter.Refund:
+		l.Action = "refund"
+	case amount == 0:
+		l.Action, l.Enough = "look", s.Available >= limiter.Milli
+	default:
+		l.Action, l.Enough = "take", s.Available >= need
+	}
+	if !l.Enough {
+		l.RetryAfter = b.wait(s, need)
+	}
+	return l
+}
+
+// wait is the time until a limit has so much, if no other takes from it.
+func (b *balances) wait(s *limiter.LimitStatus, need int64) string {
+	now := b.now.UnixMilli()
+	bucket := tokenbucket.Bucket{Tokens: s.Available, Refilled: now}
+	ms, ok := bucket.RetryAfter(s.Limit.Params(), need, now)
+	if !ok {
+		return never
+	}
+	return (time.Duration(min(ms, int64(maxWait/time.Millisecond))) * time.Millisecond).String()
+}
+
+// maxWait bounds a time to wait: a duration has 292 years.
+const maxWait = 100 * 366 * 24 * time.Hour
+
+// later returns the longer of two waits; "" is none.
+func later(a, b string) string {
+	if a == never || b == "" {
+		return a
+	}
+	x, errA := time.ParseDuration(a)
+	y, errB := time.ParseDuration(b)
+	if errB != nil || errA == nil && x > y {
+		if errB != nil {
+			return b
+		}
+		return a
+	}
+	return b
+}
+
+// peek adds the limits that a request takes from, with their balances, and whether they
+// have enough. plans name the plans of the takes; answers says that a charge denies when
+// it is more than the tokens left.
+func (e *Explainer) peek(ctx context.Context, planned *limiter.Request, plans []string, answers bool, x *Explanation) error {
+	if len(planned.Takes) == 0 {
+		return nil
+	}
+	b, err := e.look(ctx, planned, func(int) bool { return answers })
+	if err != nil {
+		return err
+	}
+	x.Late, x.OnUnavailable = b.decision.Late, b.policy.String()
+	if b.decision.Policy != limiter.Unset {
+		x.Fallback = b.decision.Policy.String()
+	}
+	if why := b.refusal(); why != "" {
+		x.Admitted, x.Why = planned.Takes[0].Mode != limiter.Consume, why // a charge denies no request
+	}
+	x.addLimits(b, 0, len(planned.Takes), plans)
+	return nil
+}
+
+// addLimits adds the limits of takes, from the first up to before the last. plans name the
+// plans of the takes.
+func (x *Explanation) addLimits(b *balances, first, last int, plans []string) {
+	for i := range b.decision.Statuses {
+		s := &b.decision.Statuses[i]
+		if s.Take < first || s.Take >= last {
+			continue
+		}
+		l := b.limit(s)
+		if s.Take-first < len(plans) && s.Level == 0 {
+			l.Plan = plans[s.Take-first]
+		}
+		x.Limits = append(x.Limits, l)
+		x.Admitted = x.Admitted && l.Enough
+		x.RetryAfter = later(x.RetryAfter, l.RetryAfter)
+	}
+}
+
+// peeks returns the request that asks the buckets of a request, and takes nothing.
+func peeks(planned *limiter.Request) *limiter.Request {
+	req := *planned
+	req.Takes = make([]limiter.Take, len(planned.Takes))
+	for i, t := range planned.Takes {
+		t.Mode = limiter.Consume
+		consume := t.Consume
+		t.Consume = make([]limiter.Consumption, len(consume))
+		for j, c := range consume {
+			t.Consume[j].Limit = c.Limit
+		}
+		req.Takes[i] = t
+	}
+	return &req
+}
+
+// bucketLimit identifies a limit of a bucket among the takes of one request.
+type bucketLimit struct {
+	entity, resource, limit string
+	own                     uint64 // the hash of the take's own limits, which have buckets apart,
+	of                      string // and what they belong to
+}
+
+func bucketLimitOf(t *limiter.Take, s *limiter.LimitStatus) bucketLimit {
+	b := bucketLimit{entity: s.Entity, resource: s.Resource, limit: s.Limit.Name}
+	if s.Level == 0 {
+		b.own, b.of = t.Limits.Hash(), t.LimitsOf
+	}
+	return b
+}
+
+// amountOf returns how much a take asks of a limit, in millitokens.
+func amountOf(t *limiter.Take, limit string) int64 {
+	var amount int64
+	for _, c := range t.Consume {
+		if c.Limit == limit {
+			amount = min(amount+c.Amount, tokenbucket.MaxAmount)
+		}
+	}
+	return amount
+}
