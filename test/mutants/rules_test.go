@@ -7,19 +7,19 @@ package mutants_test
 func laneRules() []mutant {
 	return in("lane", []mutant{
 		{
-			name: "a lease ends by the wall clock of the machine", file: "held.go", found: "TestClocksOfALease",
+			name: "a lease ends by the wall clock of the machine", file: "host.go", found: "TestClocksOfALease",
 			rule: "Wall: now.Round(0).UnixMilli()", without: "Wall: now.Sub(s.began).Milliseconds()",
 		},
 		{
-			name: "a jump of the clock is another era", file: "held.go", found: "TestClocksOfALease",
+			name: "a jump of the clock is another era", file: "host.go", found: "TestClocksOfALease",
 			rule: "s.cfg.Clock.Era() + s.self.renamed.Load()", without: "s.self.renamed.Load()",
 		},
 		{
-			name: "another number of the process is another era", file: "held.go", found: "TestClocksOfALease",
+			name: "another number of the process is another era", file: "host.go", found: "TestClocksOfALease",
 			rule: "s.cfg.Clock.Era() + s.self.renamed.Load()", without: "s.cfg.Clock.Era()",
 		},
 		{
-			name: "a lease of a copy is not the own one", file: "held.go", found: "TestALeaseOfACopyIsNotTheOwn",
+			name: "a lease of a copy is not the own one", file: "lease_state.go", found: "TestALeaseOfACopyIsNotTheOwn",
 			rule: "!slices.Contains(h.issued[:min(h.writes, len(h.issued))], own.Sequence)", without: "h.writes < 0",
 		},
 		{
@@ -35,7 +35,7 @@ func laneRules() []mutant {
 			rule: "return f.exact || f.write == nil", without: "return f.write == nil",
 		},
 		{
-			name: "a late denial gives back what its write takes", file: "late.go", tested: "engine", found: "TestALateCascadeIsAllOrNothing",
+			name: "a late denial gives back what its write takes", file: "deadline.go", tested: "engine", found: "TestALateCascadeIsAllOrNothing",
 			rule: "r.claim, r.undo = detached, !admitted", without: "r.claim, r.undo = detached, false",
 		},
 		{

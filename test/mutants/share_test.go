@@ -7,11 +7,11 @@ package mutants_test
 func shareRules() []mutant {
 	return in("lane", []mutant{
 		{
-			name: "takes under way have channels of their own", file: "flight.go", found: "TestTakesUnderWayHaveTheirOwnChannels",
+			name: "takes under way have channels of their own", file: "launch.go", found: "TestTakesUnderWayHaveTheirOwnChannels",
 			rule: "taken[f.id.Channel] = true", without: "taken[f.id.Channel] = f.write == nil",
 		},
 		{
-			name: "a write is in a free channel", file: "flight.go", found: "TestTakesUnderWayHaveTheirOwnChannels",
+			name: "a write is in a free channel", file: "launch.go", found: "TestTakesUnderWayHaveTheirOwnChannels",
 			rule: "Channel: l.channel(), ", without: "",
 		},
 		{
@@ -35,11 +35,11 @@ func shareRules() []mutant {
 			rule: "p.taken+n > p.most && (s.some || dry)", without: "p.taken+n > p.most",
 		},
 		{
-			name: "the refill of a round trip belongs to the others", file: "share.go", found: "TestShareLeavesMargin",
+			name: "the refill of a round trip belongs to the others", file: "estimate.go", found: "TestShareLeavesMargin",
 			rule: "there-p.refill(s.trip)-(replicas-1)", without: "there-(replicas-1)",
 		},
 		{
-			name: "later takes do not count against a late decision", file: "share.go", found: "TestBelievedCountsWhatWasBefore",
+			name: "later takes do not count against a late decision", file: "estimate.go", found: "TestBelievedCountsWhatWasBefore",
 			rule: "slices.Contains(f.actors, last)", without: "slices.Contains(f.actors[:0], last)",
 		},
 		{

@@ -5,6 +5,34 @@ import (
 	"time"
 )
 
+// enter puts a request into the queue, or ends it at once.
+func (l closer) enter(r *Request, now time.Time) {
+	l.events++
+	r.asked, r.phase, r.entered, r.expires, l.used = l.events, queued, now, now.Add(l.host.cfg.Budget), now
+	r.lane.Store(l.Lane)
+	if r.claim == detached && !r.owing {
+		l.owes(r)
+	}
+	l.consult()
+	l.view.advance(r.At)
+	l.view.moved = now
+	if waits, done := l.lessee.serve(r, now); done {
+		l.lessee.check()
+		return
+	} else if waits {
+		defer l.lessee.check()
+	} else if l.turnAway(r, now) {
+		return
+	}
+	l.queue = append(l.queue, r)
+	if r.claim == awaited && len(l.out) > 0 && l.host.silent(now) {
+		l.queue = l.queue[:len(l.queue)-1]
+		l.fail(r, errSilent, now)
+		return
+	}
+	l.start()
+}
+
 // turnAway denies a request at its arrival where those before it ask for all tokens that the
 // lane may have. It reports whether it did: such a request is not worth the wait for a write.
 func (l closer) turnAway(r *Request, now time.Time) bool {
@@ -12,7 +40,7 @@ func (l closer) turnAway(r *Request, now time.Time) bool {
 	switch {
 	case n == 1 || v.head == nil || !v.head.Exists() || v.clock.Doubtful || v.elsewhere(l.index):
 		return false
-	case r.claim != awaited || r.part != nil || r.Books() || r.Limits.Hash() != v.head.Version.Hash || !v.fresh(r, now):
+	case r.claim != awaited || r.part != nil || r.Books() || r.Limits.Hash() != v.head.Version.Hash || !v.fresh(r.asked, now):
 		return false
 	}
 	limit, left := l.estimator.lacks(r, now)
@@ -22,7 +50,7 @@ func (l closer) turnAway(r *Request, now time.Time) bool {
 	if limit == "" {
 		return false
 	}
-	l.planner.bare(r).Weigh(r.Request)
+	l.view.bare(r.Request).Weigh(r.Request)
 	exceed(r, limit, left)
 	l.byCentre(r)
 	return true

@@ -13,7 +13,7 @@ import (
 // with the correction of the clock and with the number of the process.
 func TestClocksOfALease(t *testing.T) {
 	machine := clocktest.Machine{Wall: 1_800_000_000_000_000_000, Mono: int64(time.Hour)}
-	s := &Lanes{cfg: Config{Clock: awsdb.NewClock(machine.Now, 0), Loop: awsdb.Goroutines{}}, began: machine.Now()}
+	s := &host{cfg: Config{Clock: awsdb.NewClock(machine.Now, 0), Loop: awsdb.Goroutines{}}, began: machine.Now()}
 	s.self.by, s.self.logger, s.self.first = awsdb.Goroutines{}, slog.New(slog.DiscardHandler), 7
 	before := s.clocks(machine.Now())
 	machine.Pass(time.Second)

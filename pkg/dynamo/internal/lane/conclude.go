@@ -3,24 +3,14 @@ package lane
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
-)
-
-var (
-	errLeft    = fmt.Errorf("%w: the caller has left", limiter.ErrUnavailable)
-	errStopped = fmt.Errorf("%w: the store was closed", limiter.ErrUnavailable)
-	errSilent  = fmt.Errorf("%w: no message to DynamoDB was answered for %v", limiter.ErrUnavailable, silence)
-	// errDropped says that the outcome of a write stays unknown: its id is not in the item,
-	// where a replica that shares its slot can have written since.
-	errDropped = fmt.Errorf("%w: the reply was lost", limiter.ErrUncertain)
-	// errUnreadable says that a write was applied to an item that cannot be read.
-	errUnreadable = errors.New("the item after the write")
 )
 
 // conclude takes in what came of a copy of a message. It reports whether the same message is
@@ -46,7 +36,7 @@ func (l sender) conclude(f *flight, got reply, err error, now time.Time) (again 
 		}
 		l.land(f)
 		if f.once {
-			l.lessee.concludeLease(f, true, err, now)
+			l.concludeOnce(f, true, err, now)
 		}
 		l.view.known = l.view.known && got.refused
 		l.closer.failed(f, err, now)
@@ -56,14 +46,6 @@ func (l sender) conclude(f *flight, got reply, err error, now time.Time) (again 
 		return l.unread(f, awsdb.TranslateRead(err), now)
 	}
 	return l.unanswered(f, awsdb.Translate(err), now)
-}
-
-// land takes a message out of those under way. Its effect counts no more where no state has
-// it: the state of its reply can be older than the last one, and then it is not used.
-func (l sender) land(f *flight) {
-	l.out = slices.DeleteFunc(l.out, func(o *flight) bool { return o == f })
-	l.reckon()
-	l.running = true // the goroutine of the message steps the lane next
 }
 
 // arrived takes in an image of the item that a message brought.
@@ -82,14 +64,14 @@ func (l sender) arrived(f *flight, image *schema.Bucket, refused bool, now time.
 	case refused:
 		l.closer.again(f, false)
 	default:
-		l.closer.applied(f, image, now)
+		l.closer.applied(f, image)
 	}
 }
 
 // changed takes in the end of a write of a lease or a shard.
 func (l sender) changed(f *flight, refused bool) {
 	if refused {
-		l.unpaid += l.units()
+		l.unpaid += l.view.units()
 		return
 	}
 	l.unpaid = 0
@@ -99,12 +81,24 @@ func (l sender) changed(f *flight, refused bool) {
 	}
 }
 
+// concludeOnce takes in the end of a write of a lease or a shard that brought no image. perhaps
+// says that it may have been applied.
+func (l sender) concludeOnce(f *flight, perhaps bool, err error, now time.Time) {
+	if f.turn { // the next write is tried without it
+		return
+	}
+	l.lessee.concludeLease(f.lease, perhaps, now)
+	if f.lease == nil {
+		l.keeper.rest("changing a shard", err, now)
+	}
+}
+
 // resolve ends a write that was sent more than once, by an image that refused a copy or
 // was read.
 func (l sender) resolve(f *flight, image *schema.Bucket, now time.Time) {
 	switch outcome := f.outcome(image); {
 	case outcome == plan.Landed:
-		l.closer.applied(f, image, now)
+		l.closer.applied(f, image)
 	case outcome == plan.Dead:
 		l.closer.again(f, false)
 	case f.books:
@@ -112,14 +106,6 @@ func (l sender) resolve(f *flight, image *schema.Bucket, now time.Time) {
 	default:
 		l.closer.again(f, true)
 	}
-}
-
-// outcome returns what an image of the item tells of a write.
-func (f *flight) outcome(image *schema.Bucket) plan.Outcome {
-	if image == nil {
-		return plan.Open
-	}
-	return f.write.Outcome(image)
 }
 
 // unread takes in a read that failed.
@@ -148,7 +134,7 @@ func (l sender) unanswered(f *flight, err error, now time.Time) (again bool) {
 	unknown := errors.Is(err, limiter.ErrUncertain)
 	if f.once {
 		l.land(f)
-		l.lessee.concludeLease(f, unknown, err, now)
+		l.concludeOnce(f, unknown, err, now)
 		if errors.Is(err, awsdb.ErrOutage) {
 			l.closer.refuse(err, now)
 		}
@@ -188,7 +174,14 @@ func (l sender) unanswered(f *flight, err error, now time.Time) (again bool) {
 	return false
 }
 
-// wanted reports whether a write would be sent again for any of its requests.
-func (f *flight) wanted() bool {
-	return slices.ContainsFunc(f.actors, func(r *Request) bool { return r.claim != left || r.undo })
+// parse reads an item; nil when there is none.
+func (l sender) parse(item map[string]types.AttributeValue) (*schema.Bucket, error) {
+	if len(item) == 0 {
+		return nil, nil //nolint:nilnil // no item is a state of the bucket
+	}
+	var known *limiter.Limits
+	if l.view.state != nil {
+		known = l.view.state.Limits
+	}
+	return schema.ParseBucket(l.host.cfg.Table, l.key, item, known)
 }

@@ -70,8 +70,8 @@ func TestTakesInDoubtAreCounted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &Lanes{cfg: Config{Loop: awsdb.Goroutines{}, Logger: slog.New(slog.DiscardHandler)}}
-			l := newLane(s, &Site{}, 0, schema.Key{})
+			s := &host{cfg: Config{Loop: awsdb.Goroutines{}, Logger: slog.New(slog.DiscardHandler)}}
+			l := newLane(s, new(set[*Lane]), &Site{}, 0, schema.Key{}, 0)
 			r := &Request{Request: &plan.Request{Limits: limits, Admitted: true, Spends: []plan.Spend{{Limit: "l", Need: 5, Take: 5, Held: true}}}, Site: &l.site, phase: sent, claim: tc.claim, undo: tc.undo, Keep: tc.keep}
 			l.closer.again(&flight{actors: []*Request{r}}, tc.open)
 			if got := s.Counters.Lost.Load(); got != tc.lost {

@@ -2,8 +2,9 @@
 //
 // All requests of a process for an item go through its lane. A lane is a state machine
 // under a lock: a request arrives, a message ends, or a time comes, and the lane decides
-// what it can, and says which messages to send. No lock is held while a message is under
-// way, and messages run in goroutines of the [Lanes] that own the lane.
+// what it can, and says which messages to send. A decision changes the lane alone. The
+// [Lanes] that own it carry out the rest: they start its goroutines and timers, and send its
+// messages. No lock is held while a message is under way.
 //
 //	Arrive ──► queue ──► step ──► decided: from the lease, or denied by the last state
 //	                      │
@@ -30,5 +31,20 @@
 // # Late decisions
 //
 // A caller's deadline ends its wait, and not the work. The lane then decides by its own
-// estimate, see [Lane] in late.go. What is admitted so is booked later, in full.
+// estimate, see late.go. What is admitted so is booked later, in full.
+//
+// # Files
+//
+// A file uses those above it in this list.
+//
+//	state         lane.go, request.go, flight.go (a message under way), view.go (the last state), lease_state.go,
+//	              tasks.go, pace.go (round trips and other replicas), load.go, olds.go (items of version 1)
+//	process       config.go, host.go (shared by all lanes), identity.go, health.go
+//	estimates     estimate.go, late.go, share.go (the lane's part where tokens are short)
+//	a request     lease_keep.go (a part of it from the lease), ends.go, lease_serve.go, arrival.go
+//	messages      launch.go, exchange.go
+//	what is due   lease_write.go, maintain.go (splits and merges), lift.go, group.go, step.go
+//	replies       saw.go (an image of the item), conclude.go
+//	all lanes     table.go, lanes.go, runner.go (goroutines and timers), locks.go
+//	calls         lease_calls.go (at once, from leases), deadline.go, leave.go, close.go
 package lane

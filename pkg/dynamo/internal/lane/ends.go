@@ -14,7 +14,7 @@ import (
 )
 
 // applied ends the requests of a write that was applied.
-func (l closer) applied(f *flight, image *schema.Bucket, now time.Time) {
+func (l closer) applied(f *flight, image *schema.Bucket) {
 	if image != nil {
 		f.write.Settle(image)
 	}
@@ -23,7 +23,7 @@ func (l closer) applied(f *flight, image *schema.Bucket, now time.Time) {
 		back := r.undo
 		l.byCentre(r)
 		if back {
-			l.owe(r, r.Undo(), now)
+			l.owe(r, r.Undo())
 		}
 	}
 }
@@ -31,13 +31,13 @@ func (l closer) applied(f *flight, image *schema.Bucket, now time.Time) {
 // again puts the requests of a write that was not applied back into the queue. open says
 // that it may have been applied all the same, or may be yet: its takes are counted then.
 func (l closer) again(f *flight, open bool) {
-	l.unpaid += l.sender.units()
+	l.unpaid += l.view.units()
 	var wait []*Request
 	for _, r := range f.actors {
 		takes := open && r.Takes()
 		r.unsure = r.unsure || takes
 		if takes && (r.claim != left || !r.Keep) {
-			l.host.lost(r, errDropped)
+			l.lost(r, errDropped)
 		}
 		if r.phase = queued; l.stays(r) {
 			wait = append(wait, r)
@@ -93,7 +93,7 @@ func (l closer) dropBookings(f *flight, now time.Time) {
 // uncertain ends a request that a write may have been applied for.
 func (l closer) uncertain(r *Request, err error, now time.Time) {
 	if r.claim != detached && !r.Keep && r.Takes() {
-		l.host.lost(r, err)
+		l.lost(r, err)
 	}
 	l.fail(r, err, now)
 }
@@ -134,7 +134,7 @@ func (l closer) fail(r *Request, err error, now time.Time) {
 		if l.postpone(r, err, now) {
 			return
 		}
-		l.host.lost(r, err)
+		l.lost(r, err)
 		l.quit(r)
 	}
 	if r.unsure && !errors.Is(err, limiter.ErrUncertain) {
@@ -173,24 +173,16 @@ func (l closer) postpone(r *Request, err error, now time.Time) bool {
 
 // lost counts tokens that were taken for no admitted request, or may have been, and are not
 // given back; or what an admitted one owed.
-func (s *Lanes) lost(r *Request, err error) {
-	s.Counters.Lost.Add(1)
+func (l closer) lost(r *Request, err error) {
+	l.host.Counters.Lost.Add(1)
 	amounts := make([]any, 0, len(r.Spends))
 	for i := range r.Spends {
 		if sp := &r.Spends[i]; r.claim == detached || sp.Held && sp.Take > 0 {
 			amounts = append(amounts, slog.Int64(sp.Limit, sp.Give+sp.Take+sp.Cost))
 		}
 	}
-	s.cfg.Logger.Warn("tokens of a request that was not admitted were not given back, or those of an admitted one not taken",
+	l.host.cfg.Logger.Warn("tokens of a request that was not admitted were not given back, or those of an admitted one not taken",
 		slog.String("entity", r.Site.Bucket.Entity), slog.String("resource", r.Site.Bucket.Resource), slog.Group("millitokens", amounts...), slog.Any("error", err))
-}
-
-// backoff returns how long a lane rests after so many messages in a row that DynamoDB had
-// no capacity for.
-func (s *Lanes) backoff(tries int) time.Duration {
-	const first, longest = 4 * time.Millisecond, 400 * time.Millisecond
-	d := min(first<<min(tries-1, 10), longest)
-	return d/2 + time.Duration(s.cfg.Loop.Draw(int64(d/2)))
 }
 
 // resume puts back what is owed and has waited for capacity long enough.
@@ -259,7 +251,7 @@ func (l closer) byCentre(r *Request) {
 // decided ends a request that no write was needed for.
 func (l closer) decided(r *Request) {
 	if r.part != nil {
-		l.lessee.unite(r, l.host.cfg.Now())
+		l.lessee.unite(r)
 	}
 	l.quit(r)
 	r.finish(nil)
@@ -275,4 +267,11 @@ func (l closer) quit(r *Request) {
 			r.phase = over
 		}
 	}
+}
+
+// owes counts a request that the lane owes.
+func (l closer) owes(r *Request) {
+	r.owing = true
+	l.host.work.add()
+	l.host.Counters.Owed.Add(1)
 }

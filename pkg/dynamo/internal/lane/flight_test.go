@@ -16,7 +16,7 @@ func send(t *testing.T, l *Lane) *flight {
 	g := l.planner.newGroup(now)
 	g.fill(l.queue)
 	l.queue = g.left
-	f := l.sender.write(g, now)
+	f := l.sender.write(g.stage, g.actors, now)
 	if f.write == nil || f.write.Exact() {
 		t.Fatal("the request is not a commuting write")
 	}

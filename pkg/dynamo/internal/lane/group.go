@@ -9,7 +9,6 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
-	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
 // group is what one write is to do.
@@ -74,55 +73,6 @@ func (l planner) bring(g *group, base *schema.Bucket, limits *limiter.Limits, ge
 	if brought == plan.Pending {
 		l.lessee.cede()
 	}
-}
-
-// options returns how commuting writes are made.
-func (l planner) options(now time.Time) plan.Options {
-	o := plan.Options{Doubtful: l.view.clock.Doubtful, Form: l.form()}
-	if l.replicas(now) == 1 {
-		return o // what other writes of this lane do is known
-	}
-	lift := max(leastLift, liftHalves*l.pace.roundTrip()/2)
-	o.Lift = lift.Milliseconds()
-	if full := l.shortest(); full > 0 {
-		o.Lift = min(o.Lift, full/liftPart)
-	}
-	if o.Lift > 0 {
-		o.Guard = l.guard(o.Lift, now)
-	}
-	return o
-}
-
-// guard returns how long before a limit is full the lane lifts it. One lift refuses the others
-// that are under way: so one replica lifts early, and the others where it did not.
-func (l planner) guard(lift int64, now time.Time) int64 {
-	if l.peers.first(l.host.self.replica(), now) {
-		return lift * 4 / 5
-	}
-	return lift/5 + l.host.cfg.Loop.Draw(max(lift/5, 1))
-}
-
-const (
-	// leastLift is how far a limit is lifted at least, beside other replicas.
-	leastLift = 20 * time.Millisecond
-	// liftHalves is the same in halves of a round trip, where that is longer.
-	liftHalves = 5
-	// liftPart bounds a lift: it costs at most one part in so many of the capacity.
-	liftPart = 20
-)
-
-// shortest returns the least time in ms in which a limit of the item is refilled whole.
-func (l planner) shortest() int64 {
-	least := int64(0)
-	if l.view.state == nil {
-		return 0
-	}
-	for i := range l.view.state.Balances {
-		if full := (tokenbucket.Bucket{}).TimeToFull(l.view.state.Balances[i].Share, 0); least == 0 || full < least {
-			least = full
-		}
-	}
-	return least
 }
 
 // fill puts into the group what one write can do, in order of arrival, save that what gives
@@ -212,7 +162,7 @@ func (g *group) apply(r *Request) {
 func (g *group) answer(r *Request) bool {
 	v := &g.lane.view
 	confirmed := v.asked > r.asked
-	if g.brings || !v.known || !confirmed && (r.Admitted || !v.fresh(r, g.now)) {
+	if g.brings || !v.known || !confirmed && (r.Admitted || !v.fresh(r.asked, g.now)) {
 		return false
 	}
 	denied, own := !r.Admitted, len(g.lane.out)+min(len(g.actors), 1)
@@ -258,7 +208,7 @@ func (g *group) sure() bool {
 // alone reports whether the state alone answers a request, and fills in what it is told.
 func (g *group) alone(r *Request, confirmed bool) bool {
 	if g.bare == nil {
-		g.bare = g.lane.planner.bare(r)
+		g.bare = g.lane.view.bare(r.Request)
 		g.giveBack()
 	}
 	verdict := g.bare.Weigh(r.Request)
@@ -267,7 +217,7 @@ func (g *group) alone(r *Request, confirmed bool) bool {
 
 // deny ends a request for which the lane's own part of a limit has too little.
 func (g *group) deny(r *Request, limit string) bool {
-	if r.claim != awaited || r.Books() || !g.lane.view.fresh(r, g.now) {
+	if r.claim != awaited || r.Books() || !g.lane.view.fresh(r.asked, g.now) {
 		return false
 	}
 	exceed(r, limit, g.share.left(limit))
@@ -296,11 +246,12 @@ func (g *group) giveBack() {
 	}
 }
 
-// bare returns the item as it was last seen, at the lane's time.
-func (l planner) bare(r *Request) *plan.Stage {
-	state := l.view.state
-	if state == nil {
-		state = schema.NewBucket(r.Limits, r.Generation, l.view.now)
+// reap has a group end the leases of form 1 that are over.
+func (g *group) reap() {
+	l := g.lane
+	dead := l.olds.dead(l.host.clocks(g.now).Mono)
+	if len(dead) > 0 && g.stage.ReapOld(dead) == nil {
+		g.brings, g.pending = true, true
+		l.host.Counters.Reaped.Add(int64(len(dead)))
 	}
-	return plan.NewStage(state, l.view.now, plan.Options{})
 }

@@ -1,10 +1,6 @@
 package lane
 
-import (
-	"time"
-
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
-)
+import "github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 
 // A late decision is made when a caller's deadline has passed and DynamoDB answers. It goes
 // by an estimate of the tokens that this process may believe in:
@@ -21,41 +17,12 @@ const (
 	lateShare = 16 // of the capacity
 )
 
-// DecideLate ends the wait for the requests of a call that have no end yet. judge is given
-// what their callers are to be told, nil for those that had an end before, and returns
-// whether the call is admitted. It is called under locks of the lanes.
-func (s *Lanes) DecideLate(requests []*Request, judge func(told []*plan.Request) bool) {
-	told, admitted := make([]*plan.Request, len(requests)), false
-	together(requests, func() {
-		now := s.cfg.Now()
-		for i, r := range requests {
-			if r.phase == queued {
-				r.lane.Load().lessee.release(r)
-			}
-			if r.phase != over {
-				told[i] = r.lane.Load().estimator.estimate(r)
-			}
-		}
-		admitted = judge(told)
-		for i, r := range requests {
-			if told[i] != nil {
-				r.lane.Load().closer.endLate(r, told[i], admitted, now)
-			}
-		}
-	})
-	if admitted {
-		s.Counters.LateAdmitted.Add(1)
-	} else {
-		s.Counters.LateDenied.Add(1)
-	}
-}
-
 // estimate returns a copy of a request with the decision that the lane comes to on its own.
 func (l estimator) estimate(r *Request) *plan.Request {
 	l.view.advance(r.At)
 	told := *r.Request
 	told.Spends = append([]plan.Spend(nil), r.Spends...)
-	l.planner.bare(r).Weigh(&told)
+	l.view.bare(r.Request).Weigh(&told)
 	if r.phase == sent && !r.Admitted {
 		told.Admitted = false // its write denies it
 	}
@@ -120,25 +87,4 @@ func (l estimator) owes(limit string) int64 {
 		}
 	}
 	return sum
-}
-
-// endLate ends the wait for a request that was decided late. What it books, and what it takes
-// if it is admitted, is owed. What a write under way takes for a denied one is given back.
-func (l closer) endLate(r *Request, told *plan.Request, admitted bool, now time.Time) {
-	if r.phase == sent {
-		r.claim, r.undo = detached, !admitted
-		l.host.owe(r)
-		r.Wait = nil
-		return
-	}
-	l.remove(r)
-	var rest *plan.Request
-	switch {
-	case admitted && told.Takes():
-		rest = told.Force()
-	default:
-		rest = withoutTakes(r.Request)
-	}
-	r.phase, r.Wait = over, nil
-	l.owe(r, rest, now)
 }

@@ -1,50 +1,5 @@
 package lane
 
-import (
-	"slices"
-)
-
-// together locks the lanes of some requests, does something, and unlocks them. Requests may
-// have an end before or while it waits for the locks; only later ones can come to none.
-func together(requests []*Request, do func()) {
-	for {
-		lanes := lanesOf(requests)
-		for _, l := range lanes {
-			l.mu.Lock()
-		}
-		still := slices.Equal(lanes, lanesOf(requests))
-		if still {
-			do()
-		}
-		for _, l := range lanes {
-			l.mu.Unlock()
-		}
-		if still {
-			return
-		}
-	}
-}
-
-// lanesOf returns the lanes of requests, each once, in the order of their locks.
-func lanesOf(requests []*Request) []*Lane {
-	lanes := make([]*Lane, 0, len(requests))
-	for _, r := range requests {
-		if l := r.lane.Load(); l != nil {
-			lanes = append(lanes, l)
-		}
-	}
-	slices.SortFunc(lanes, func(a, b *Lane) int {
-		switch {
-		case a.order < b.order:
-			return -1
-		case a.order > b.order:
-			return 1
-		}
-		return 0
-	})
-	return slices.Compact(lanes)
-}
-
 // End is how a request stood when its caller left.
 type End uint8
 
@@ -60,16 +15,16 @@ const (
 // unless the caller is admitted all the same.
 func (s *Lanes) Abandon(requests []*Request) []End {
 	ends := make([]End, len(requests))
-	together(requests, func() {
+	s.together(requests, func() {
 		for i, r := range requests {
-			ends[i] = r.abandon()
+			ends[i] = r.lane.Load().closer.abandon(r)
 		}
 	})
 	return ends
 }
 
-// abandon ends the wait for one request. Its lane is locked.
-func (r *Request) abandon() End {
+// abandon ends the wait for one request.
+func (l closer) abandon(r *Request) End {
 	switch r.phase {
 	case over:
 		return Decided
@@ -79,8 +34,8 @@ func (r *Request) abandon() End {
 	case queued:
 	}
 	r.claim = left
-	r.lane.Load().remove(r)
-	r.lane.Load().lessee.release(r)
+	l.remove(r)
+	l.lessee.release(r)
 	r.finish(errLeft)
 	if r.unsure {
 		return Unknown

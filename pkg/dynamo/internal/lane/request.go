@@ -4,9 +4,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/limiter"
-
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lease"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // Wait is a call that waits for its requests.
@@ -81,7 +82,14 @@ type Request struct {
 	doubts  int       // replies that it waited for because the clock is not trusted
 }
 
-// NewRequest returns a request of the store itself, for which no caller waits.
+// part is the part of a request that the lease keeps; the centre gives the rest.
+type part struct {
+	lease.Part
+
+	spends []plan.Spend // as they were asked for
+}
+
+// owed returns a request of the store itself, for which no caller waits.
 func (r *Request) owed(of *plan.Request) *Request {
 	return &Request{Request: of, Site: r.Site, Index: r.Index, At: r.At, claim: detached}
 }
@@ -105,7 +113,7 @@ func (r *Request) patience(now time.Time) time.Duration {
 	return max(r.Deadline.Sub(now), 0)
 }
 
-// amounts returns what the request wants of its limits, in millitokens.
+// wants returns how much the request wants of a limit, in millitokens.
 func (r *Request) wants(limit string) int64 {
 	for i := range r.Spends {
 		if sp := &r.Spends[i]; sp.Limit == limit {
@@ -127,4 +135,22 @@ func withoutTakes(r *plan.Request) *plan.Request {
 		}
 	}
 	return c
+}
+
+// most bounds sums of tokens, so that they stay in range.
+const most = int64(1) << 60
+
+// newest returns the newest limits of the requests that wait.
+func newest(queue []*Request) (limits *limiter.Limits, generation uint64) {
+	var newest schema.Version
+	for _, r := range queue {
+		own := schema.Version{Generation: r.Generation, Hash: r.Limits.Hash()}
+		switch {
+		case limits == nil || own.Newer(newest):
+			limits, newest = r.Limits, own
+		case own.Hash == newest.Hash:
+			newest.Generation = max(newest.Generation, own.Generation)
+		}
+	}
+	return limits, newest.Generation
 }

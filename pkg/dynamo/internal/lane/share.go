@@ -1,12 +1,6 @@
 package lane
 
-import (
-	"slices"
-
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
-	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
-)
+import "github.com/ratelimit/ratelimit/pkg/tokenbucket"
 
 // share is the lane's own part of the tokens of an item where they are short: replicas that
 // each take all that they see would refuse each other's writes. The zero share is of a lane
@@ -31,32 +25,6 @@ type portion struct {
 // drySpan is the time whose refill, for each replica, an item has at most when it counts as
 // nearly dry.
 const drySpan = 10 // ms
-
-// newShare returns the lane's part of an item that n replicas use. That is all of a limit with
-// twice the tokens that the queue asks for, for each replica. Else it is an n-th, less the
-// tokens under way. The refill of a round trip counts as taken by writes that no state shows.
-func (l estimator) newShare(n int, base *schema.Bucket, queue []*Request) share {
-	s, replicas := share{replicas: n, trip: l.pace.roundTrip().Milliseconds()}, int64(n)
-	at := plan.At(base, l.view.now)
-	for i := range at.Limits.Len() {
-		name, waiting := at.Limits.At(i).Name, int64(0)
-		if at.Free[i] {
-			continue
-		}
-		for _, r := range queue {
-			waiting = min(waiting+r.wants(name), most)
-		}
-		if there := at.Tokens(i, l.view.now); there/2/replicas < waiting {
-			s.limits = append(s.limits, portion{limit: name, there: there, params: at.Params[i]})
-			p := &s.limits[len(s.limits)-1]
-			p.most = max(there-p.refill(s.trip)-(replicas-1)*l.flying(name), 0) / replicas
-		}
-	}
-	return s
-}
-
-// most keeps sums of what waits in range.
-const most = int64(1) << 60
 
 // short returns a limit of which the share has too little for a request; "" = none. The
 // first request has enough, unless the limit is nearly dry. beyond says that the next state
@@ -135,38 +103,4 @@ func (s *share) take(r *Request) {
 	for i := range s.limits {
 		s.limits[i].taken += r.wants(s.limits[i].limit)
 	}
-}
-
-// flying returns what the lane's writes under way take of a limit, as far as the state
-// does not show it.
-func (l estimator) flying(limit string) int64 { return l.flyingUpTo(nil, limit) }
-
-// flyingUpTo is the same without the writes that were sent after the one of a request.
-func (l estimator) flyingUpTo(last *Request, limit string) int64 {
-	sum := int64(0)
-	for _, f := range l.out {
-		if f.write == nil {
-			continue
-		}
-		if !f.shown(l.view.state) {
-			sum = min(sum+f.takes(limit), most)
-		}
-		if last != nil && slices.Contains(f.actors, last) {
-			break
-		}
-	}
-	return sum
-}
-
-// takes returns the tokens of a limit that a write takes.
-func (f *flight) takes(limit string) int64 {
-	sum := int64(0)
-	for _, r := range f.actors {
-		for i := range r.Spends {
-			if sp := &r.Spends[i]; sp.Limit == limit {
-				sum = min(sum+max(sp.Take+sp.Cost-sp.Give, 0), most)
-			}
-		}
-	}
-	return sum
 }

@@ -22,7 +22,7 @@ func bench(t *testing.T, tokens, capacity int64) *Lane {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newLane(&Lanes{cfg: Config{Loop: awsdb.Goroutines{}, Now: func() time.Time { return time.UnixMilli(testTime) }}}, &Site{}, 0, schema.Key{})
+	l := newLane(&host{cfg: Config{Loop: awsdb.Goroutines{}, Now: func() time.Time { return time.UnixMilli(testTime) }}}, new(set[*Lane]), &Site{}, 0, schema.Key{}, 0)
 	l.view.now, l.view.at, l.view.known = testTime, testTime, true
 	stage := plan.NewStage(schema.NewBucket(limits, 1, testTime), testTime, plan.Options{})
 	r := ofTokens(limits, capacity-tokens)

@@ -4,8 +4,20 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
+
+// turn returns the message that asks the replicas of version 1 for a turn, when it is time;
+// nil for none. The lane is locked.
+func (l planner) turn(now time.Time) *flight {
+	if !l.view.old() || len(l.out) > 0 || l.olds.lost < l.olds.asked+turnAfter {
+		return nil
+	}
+	l.olds.asked = l.olds.lost
+	id := plan.ID{Slot: l.host.self.slotOn(l.view.state), Write: l.host.self.next()}
+	return l.sender.launch(&flight{write: plan.Turn(l.view.state, id, l.sender.cost()), exact: true, once: true, turn: true}, now)
+}
 
 // step decides what can be decided, and returns the message to send, nil for none, and what
 // another shard has to do, nil for nothing. The lane is locked.
@@ -85,7 +97,7 @@ func (l *Lane) plan(now time.Time) *flight {
 	l.queue = g.left
 	switch {
 	case (len(g.actors) > 0 || g.brings) && !g.held:
-		return l.sender.write(g, now)
+		return l.sender.write(g.stage, g.actors, now)
 	case len(l.out) == 0 && len(l.queue) > 0 && !g.held:
 		return l.sender.read(now)
 	}

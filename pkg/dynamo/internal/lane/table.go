@@ -37,25 +37,6 @@ func (t *table) init(most int) {
 	}
 }
 
-// Lane returns the lane of a shard, which is created if there is none. It is held until
-// release: a held lane is not dropped.
-func (s *Lanes) hold(site *Site, index int) *Lane {
-	key := site.Key(index)
-	p := &s.table.parts[maphash.String(s.table.seed, key.PK)%tableParts]
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	l, ok := p.lanes[key.PK]
-	if !ok {
-		if len(p.lanes) >= s.table.most {
-			p.evict()
-		}
-		l = newLane(s, site, index, key)
-		p.lanes[key.PK] = l
-	}
-	l.holds.Add(1)
-	return l
-}
-
 // evict drops the longest idle of a few lanes. The part must be locked.
 func (p *tablePart) evict() {
 	var oldest *Lane
@@ -72,33 +53,6 @@ func (p *tablePart) evict() {
 	if oldest != nil {
 		delete(p.lanes, oldest.key.PK)
 	}
-}
-
-// Sweep drops the lanes of some parts of the table, of which there are of, that have been
-// idle since before.
-func (s *Lanes) Sweep(part, of int, before time.Time) {
-	for i := part; i < tableParts; i += of {
-		p := &s.table.parts[i]
-		p.mu.Lock()
-		for pk, l := range p.lanes {
-			if used, idle := l.idle(); idle && used.Before(before) {
-				delete(p.lanes, pk)
-			}
-		}
-		p.mu.Unlock()
-	}
-}
-
-// Count returns the number of lanes held now.
-func (s *Lanes) Count() int {
-	n := 0
-	for i := range s.table.parts {
-		p := &s.table.parts[i]
-		p.mu.Lock()
-		n += len(p.lanes)
-		p.mu.Unlock()
-	}
-	return n
 }
 
 // all returns the lanes.

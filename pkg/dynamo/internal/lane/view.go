@@ -1,15 +1,16 @@
 package lane
 
 import (
-	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
-	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
+
+// Freshness is how old a state may be that a request is denied by: tokens that other
+// replicas gave back can be missed for so long.
+const Freshness = 100 * time.Millisecond
 
 // view is what a lane knows of its item.
 type view struct {
@@ -26,9 +27,10 @@ type view struct {
 	seen  schema.Version // of the state's limits, with the generation of requests that no write has told the item
 }
 
-// fresh reports whether a request may be denied by the state now.
-func (v *view) fresh(r *Request, now time.Time) bool {
-	return v.asked > r.asked || now.Sub(v.sent) <= Freshness
+// fresh reports whether a request may be denied by the state now, by the lane's count of events
+// when it arrived.
+func (v *view) fresh(asked uint64, now time.Time) bool {
+	return v.asked > asked || now.Sub(v.sent) <= Freshness
 }
 
 // elsewhere reports whether another shard stands for this one: it is none, or no more.
@@ -51,102 +53,23 @@ func (v *view) drift(now time.Time) {
 	v.moved = now
 }
 
-// newest returns the newest limits of the requests that wait.
-func newest(queue []*Request) (limits *limiter.Limits, generation uint64) {
-	var newest schema.Version
-	for _, r := range queue {
-		own := schema.Version{Generation: r.Generation, Hash: r.Limits.Hash()}
-		switch {
-		case limits == nil || own.Newer(newest):
-			limits, newest = r.Limits, own
-		case own.Hash == newest.Hash:
-			newest.Generation = max(newest.Generation, own.Generation)
-		}
+// old reports whether the item has form 1.
+func (v *view) old() bool { return v.state != nil && v.state.Old != nil }
+
+// bare returns the item as it was last seen, at the lane's time.
+func (v *view) bare(r *plan.Request) *plan.Stage {
+	state := v.state
+	if state == nil {
+		state = schema.NewBucket(r.Limits, r.Generation, v.now)
 	}
-	return limits, newest.Generation
+	return plan.NewStage(state, v.now, plan.Options{})
 }
 
-// consult brings what the lane knows of the clock up to date, and logs a change of trust.
-func (l *Lane) consult() {
-	s := l.host
-	if s.cfg.Clock == nil {
-		return
+// units is how many write units a write of the item takes.
+func (v *view) units() int64 {
+	if v.state == nil {
+		return 1
 	}
-	r := s.cfg.Clock.Reading()
-	l.view.clock = r
-	if s.halted.Load() == r.Doubtful || !s.halted.CompareAndSwap(!r.Doubtful, r.Doubtful) {
-		return
-	}
-	if r.Doubtful {
-		s.Counters.Halts.Add(1)
-		s.cfg.Logger.Error("the clock cannot be trusted: nothing is refilled", slog.Duration("offset", r.Correction), slog.Duration("uncertainty", r.Uncertainty))
-	} else {
-		s.cfg.Logger.Info("the clock can be trusted: refills go on", slog.Duration("offset", r.Correction), slog.Duration("uncertainty", r.Uncertainty))
-	}
-}
-
-// saw takes an image of the item for its state, unless a newer one is known. The lane is locked.
-func (l *Lane) saw(image *schema.Bucket, f *flight, now time.Time) {
-	v := &l.view
-	older := v.known && (f.asked < v.asked && (image == nil || v.state == nil) || image != nil && v.state != nil && v.state.Newer(image))
-	if older {
-		return
-	}
-	v.known, v.state, v.quick, v.asked, v.sent, v.at = true, image, nil, f.asked, f.sent, f.at
-	var ids []schema.WriteID
-	if image != nil {
-		v.quick = plan.At(image, 0)
-		l.host.self.unmask(image)
-		self := l.host.self.replica()
-		own := image.Lease(self)
-		if l.held.copied(own) {
-			l.host.self.rename(self)
-		} else {
-			l.held.showed(own)
-		}
-		ids = slices.Collect(image.WriteIDs())
-	}
-	l.peers.observe(ids, l.host.self.replica(), now)
-	l.reckon()
-	l.lessee.sawLease(now)
-	l.olds.saw(image, l.host.clocks(now).Mono)
-	if image != nil {
-		l.tasks.load.observe(now, image.Shard.Epoch, image.Shard.Units, l.host.cfg.ShardUnits)
-		l.tasks.made = l.tasks.made && image.Shard.Moving
-	}
-	if l.host.cfg.Seen != nil {
-		l.host.cfg.Seen(&l.site, l.index, Sight{State: image, At: now, Quiet: l.tasks.load.quiet})
-	}
-}
-
-// reckon brings the state that the next write is planned on up to date.
-func (l *Lane) reckon() {
-	v := &l.view
-	v.head = v.state
-	for _, f := range l.out {
-		switch {
-		case f.write == nil:
-		case v.head == nil, f.exact:
-			v.head = f.write.After()
-		case !f.shown(v.state):
-			v.head = f.write.On(v.head)
-		}
-	}
-}
-
-// users returns how many replicas wrote to the item lately or had a lease, this one included.
-func (l *Lane) users(now time.Time) int {
-	n := l.replicas(now)
-	for id := range l.held.watch.Users(l.host.clocks(now).Mono) {
-		if !l.peers.of[id].fresh(now) {
-			n++
-		}
-	}
-	return n
-}
-
-// replicas returns how many replicas use the item, this one included.
-func (l *Lane) replicas(now time.Time) int {
-	others, _ := l.peers.count(now)
-	return 1 + others
+	const unit = 1024
+	return int64(v.state.Size+unit-1) / unit
 }

@@ -2,18 +2,9 @@ package lane
 
 import (
 	"slices"
-	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lease"
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 )
-
-// part is what the lease keeps for a request that the centre gives the rest of.
-type part struct {
-	lease.Part
-
-	spends []plan.Spend // as they were asked for
-}
 
 // soleShare is the part of a capacity that the centre must have, as one in so many, for a
 // request to be worth a write beside the only lease.
@@ -88,7 +79,7 @@ func (l lessee) release(r *Request) {
 // unite ends a request that the centre decided and the lease keeps something for: it is spent
 // if the centre gave the rest. Where the lease is over by then the request is denied, and the
 // centre gets that back.
-func (l lessee) unite(r *Request, now time.Time) {
+func (l lessee) unite(r *Request) {
 	was := r.part.spends
 	lost := r.Admitted && !l.settle(r, true)
 	if r.part != nil {
@@ -109,6 +100,6 @@ func (l lessee) unite(r *Request, now time.Time) {
 	}
 	if lost {
 		r.Admitted = false
-		l.closer.owe(r, back, now)
+		l.owe(r, back)
 	}
 }

@@ -6,6 +6,13 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lease"
 )
 
+// check has the lane stepped if something is due for its lease.
+func (l lessee) check() {
+	if h := l.held.holder; h != nil && h.Due(l.view.now) {
+		l.start()
+	}
+}
+
 // serve decides a request from the lease, if it can. It reports whether the request is to
 // wait for a lease write, and whether it has an end. The lane is locked.
 func (l lessee) serve(r *Request, now time.Time) (waits, done bool) {
@@ -16,7 +23,7 @@ func (l lessee) serve(r *Request, now time.Time) (waits, done bool) {
 	if r.claim == detached {
 		return l.payOwed(r, now)
 	}
-	draws, ok := h.draws(r)
+	draws, ok := h.draws(r.Request)
 	if !ok {
 		return false, false
 	}
@@ -37,14 +44,14 @@ func (l lessee) serve(r *Request, now time.Time) (waits, done bool) {
 		if !h.holder.Alive(l.host.clocks(l.host.cfg.Now())) {
 			return false, false
 		}
-		h.tell(r, l.view.state, at, true)
+		h.tell(r.Request, l.view.state, at, true)
 		l.served(r)
 		return false, true
 	case lease.Denied:
 		if l.sole() && l.keep(r, draws, true) {
 			return false, false
 		}
-		h.tell(r, l.view.state, at, false)
+		h.tell(r.Request, l.view.state, at, false)
 		if r.Admitted = false; !exceeds(r) {
 			return true, false
 		}
@@ -93,7 +100,7 @@ func (l lessee) leases(r *Request) bool {
 		h.begin(v.state, h.policy)
 		h.holder.Seen(v.now, l.host.clocks(l.host.cfg.Now()), h.view(v.state, v.quick, l.host.self.replica(), l.users(l.host.cfg.Now())))
 	}
-	return h.serves(r)
+	return h.serves(r.Limits, r.Policy)
 }
 
 // count counts a request in the demand, once.
@@ -125,7 +132,7 @@ func (l lessee) pay(r *Request, now time.Time) bool {
 		return false
 	}
 	h.holder.Spend(draws)
-	h.tell(r, l.view.state, at, true)
+	h.tell(r.Request, l.view.state, at, true)
 	l.served(r)
 	return true
 }

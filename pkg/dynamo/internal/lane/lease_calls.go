@@ -31,7 +31,7 @@ func (s *Lanes) ServeTogether(requests []*Request) bool {
 	}
 	c := cascade{requests: requests}
 	served := false
-	together(requests, func() {
+	s.together(requests, func() {
 		if len(lanesOf(requests)) == len(requests) {
 			served = c.decide(s)
 		}
@@ -54,12 +54,12 @@ func (c *cascade) decide(s *Lanes) bool {
 		l := r.lane.Load()
 		l.used, l.view.moved = now, now
 		l.lessee.count(r, c.draws[i])
-		l.held.tell(r, l.view.state, l.view.now, !c.denied[i])
+		l.held.tell(r.Request, l.view.state, l.view.now, !c.denied[i])
 		if c.denies {
 			r.unspent()
 		}
 		l.lessee.served(r)
-		l.check()
+		l.lessee.check()
 	}
 	return true
 }
@@ -73,7 +73,7 @@ func (c *cascade) weigh(i int, r *Request, now time.Time) bool {
 	if !l.lessee.leases(r) || !l.held.holder.State().Serves() {
 		return false
 	}
-	draws, ok := l.held.draws(r)
+	draws, ok := l.held.draws(r.Request)
 	if !ok || len(draws) == 0 || r.Books() {
 		return false
 	}

@@ -78,9 +78,9 @@ func (h *held) showed(own *schema.Lease) {
 // holds reports whether there is a lease, or may be.
 func (h *held) holds() bool { return h.holder != nil && h.holder.State() != lease.None }
 
-// serves reports whether requests under some limits may be served from the lease.
-func (h *held) serves(r *Request) bool {
-	return h.holder != nil && !r.Policy.None && r.Limits.Hash() == h.hash
+// serves reports whether requests under some limits and a policy may be served from the lease.
+func (h *held) serves(limits *limiter.Limits, policy limiter.LeasePolicy) bool {
+	return h.holder != nil && !policy.None && limits.Hash() == h.hash
 }
 
 // of returns the holder's index of a limit, or -1.
@@ -88,7 +88,7 @@ func (h *held) of(limit string) int { return slices.Index(h.index, h.limits.Find
 
 // draws returns what a request draws from the lease, and whether the lease may decide it:
 // not a request that books something beside what it takes.
-func (h *held) draws(r *Request) (draws []lease.Draw, ok bool) {
+func (h *held) draws(r *plan.Request) (draws []lease.Draw, ok bool) {
 	for i := range r.Spends {
 		sp := &r.Spends[i]
 		l := h.of(sp.Limit)
@@ -142,15 +142,8 @@ func (h *held) write(p *lease.Plan, state *schema.Bucket, replica uint32) plan.L
 	return q
 }
 
-// clocks reads the clocks that end a lease.
-func (s *Lanes) clocks(now time.Time) lease.Clock {
-	return lease.Clock{
-		Mono: now.Sub(s.began).Milliseconds(), Wall: now.Round(0).UnixMilli(), Era: s.cfg.Clock.Era() + s.self.renamed.Load(),
-	}
-}
-
 // tell fills in what a request is told that the lease decided.
-func (h *held) tell(r *Request, state *schema.Bucket, now int64, admitted bool) {
+func (h *held) tell(r *plan.Request, state *schema.Bucket, now int64, admitted bool) {
 	r.Admitted, r.Under = admitted, state.Limits
 	for i := range r.Spends {
 		sp := &r.Spends[i]

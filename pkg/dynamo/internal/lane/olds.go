@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
@@ -68,51 +67,4 @@ func (o *olds) wrote(applied bool) {
 	if o.lost++; applied {
 		o.lost, o.asked = 0, 0
 	}
-}
-
-// old reports whether the item has form 1.
-func (v *view) old() bool { return v.state != nil && v.state.Old != nil }
-
-// form returns the form of the items of the lane's namespace.
-func (l *Lane) form() int {
-	if l.host.cfg.Form == nil {
-		return schema.FormNow
-	}
-	return l.host.cfg.Form(l.site.Bucket.Namespace)
-}
-
-// reap has a group end the leases of form 1 that are over.
-func (g *group) reap() {
-	l := g.lane
-	dead := l.olds.dead(l.host.clocks(g.now).Mono)
-	if len(dead) > 0 && g.stage.ReapOld(dead) == nil {
-		g.brings, g.pending = true, true
-		l.host.Counters.Reaped.Add(int64(len(dead)))
-	}
-}
-
-// turn returns the message that asks the replicas of version 1 for a turn, when it is time;
-// nil for none. The lane is locked.
-func (l planner) turn(now time.Time) *flight {
-	if !l.view.old() || len(l.out) > 0 || l.olds.lost < l.olds.asked+turnAfter {
-		return nil
-	}
-	l.olds.asked = l.olds.lost
-	id := plan.ID{Slot: l.host.self.slotOn(l.view.state), Write: l.host.self.next()}
-	return l.sender.launch(&flight{write: plan.Turn(l.view.state, id, l.sender.cost()), exact: true, once: true, turn: true}, now)
-}
-
-// convert returns the message that brings an item of form 1 into form 2 for a task, which is
-// done after it; nil where that cannot be.
-func (l keeper) convert(t task, now time.Time) *flight {
-	if t.tries++; t.tries >= taskTries {
-		return nil
-	}
-	stage := plan.NewStage(l.view.state, l.lately(now), plan.Options{Form: l.form()})
-	if stage.ReapOld(l.olds.dead(l.host.clocks(now).Mono)) != nil || !stage.Reform() {
-		return nil
-	}
-	l.tasks.todo = append(l.tasks.todo, t)
-	w := stage.Write(plan.ID{Slot: l.host.self.slotOn(l.view.state), Write: l.host.self.next()}, l.sender.cost())
-	return l.reshape(w, nil, func() {}, now)
 }

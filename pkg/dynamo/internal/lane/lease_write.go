@@ -137,20 +137,15 @@ func (c *Counters) note(before lease.State, h *held) {
 	}
 }
 
-// concludeLease takes in the end of a write of a lease or a shard that brought no image. It
-// is never sent again: where it may have been applied, the item is read.
-func (l lessee) concludeLease(f *flight, perhaps bool, err error, now time.Time) {
-	if f.turn { // the next write is tried without it
-		return
-	}
+// concludeLease takes in the end of a write of the lease that brought no image. It is never sent
+// again: where it may have been applied, the item is read. p is nil where it was a write of a shard.
+func (l lessee) concludeLease(p *lease.Plan, perhaps bool, now time.Time) {
 	h := &l.held
 	h.unknown = h.unknown || perhaps
 	h.rest = now.Add(leaseRetry) // also of what was not sent, in an outage
 	l.wake(h.rest)
-	if f.lease == nil {
-		l.keeper.rest("changing a shard", err, now)
-	} else if h.holder != nil {
-		h.holder.Failed(l.view.now, f.lease, perhaps)
+	if p != nil && h.holder != nil {
+		h.holder.Failed(l.view.now, p, perhaps)
 		l.list()
 	}
 }
@@ -185,6 +180,11 @@ func (l lessee) list() {
 	}
 	if holds := l.held.holds(); holds != l.held.listed {
 		l.held.listed = holds
-		l.host.holding.set(l.Lane, holds)
+		l.holding.put(l.Lane, holds)
+		if holds {
+			l.host.Counters.Leases.Add(1)
+		} else {
+			l.host.Counters.Leases.Add(-1)
+		}
 	}
 }

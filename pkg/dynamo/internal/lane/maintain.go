@@ -10,88 +10,12 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
-// Chore is a kind of maintenance task: something that a lane does for its item, and no
-// request waits for.
-type Chore uint8
-
-// The chores that are given to lanes.
-const (
-	Look   Chore = iota // the item is read, to see how it is used
-	Retire              // the shard is merged into its heir
-	absorb              // the other half of the last split is taken in
-)
-
-// task is a chore of a lane.
-type task struct {
-	Chore
-	index int            // absorb: the shard that is no more
-	found *schema.Bucket // absorb: as it was retired; nil = it is to be read
-	gone  bool           // absorb: there is no item of it
-	tries int
-}
-
-const (
-	// taskTries is how often a task is tried that other writes get in the way of.
-	taskTries = 5
-	// taskRest is how long a lane leaves tasks alone after one failed.
-	taskRest = time.Second
-	// makeView is how old a state may be that another shard is made from: far younger
-	// than a retired one stays, which tells that it was made before.
-	makeView = time.Hour
-)
-
-// tasks are what a lane does for its item.
-type tasks struct {
-	todo   []task
-	rest   time.Time // nothing is done before
-	looked time.Time // the item is not read for them before
-	made   bool      // the other half of the last split is there
-	load   load
-}
-
 // departure is what a lane leaves to the shard that stands for its own.
 type departure struct {
 	requests []*Request
 	to       *Site
 	index    int
 	task     task
-}
-
-// Assign gives the lane of a shard a chore.
-func (s *Lanes) Assign(site *Site, index int, c Chore) { s.assign(site, index, task{Chore: c}) }
-
-func (s *Lanes) assign(site *Site, index int, t task) {
-	l := s.hold(site, index)
-	defer l.holds.Add(-1)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.used = s.cfg.Now()
-	l.tasks.todo = append(l.tasks.todo, t)
-	l.start()
-}
-
-// forward hands the requests that a lane leaves to the shard that stands for it. A request whose caller
-// gets a decision on the way, or leaves, is not handed on: the lane has the tokens that it owes.
-func (s *Lanes) forward(from *Lane, d *departure) {
-	if d == nil {
-		return
-	}
-	s.assign(d.to, d.index, d.task)
-	heir := s.hold(d.to, d.index)
-	defer heir.holds.Add(-1)
-	from.mu.Lock()
-	for _, r := range d.requests {
-		r.Index = d.index
-		r.lane.Store(heir) // its lock guards the request from now on
-	}
-	from.mu.Unlock()
-	heir.mu.Lock()
-	defer heir.mu.Unlock()
-	for _, r := range d.requests {
-		if r.phase != over {
-			heir.enter(r, s.cfg.Now())
-		}
-	}
 }
 
 // leave empties the lane of a shard that is none any more.
@@ -260,6 +184,21 @@ func (l keeper) concludePeek(f *flight, got reply, err error, now time.Time) {
 		l.rest("reading a shard", err, now)
 	}
 	l.tasks.todo = append(l.tasks.todo, t)
+}
+
+// convert returns the message that brings an item of form 1 into form 2 for a task, which is
+// done after it; nil where that cannot be.
+func (l keeper) convert(t task, now time.Time) *flight {
+	if t.tries++; t.tries >= taskTries {
+		return nil
+	}
+	stage := plan.NewStage(l.view.state, l.lately(now), plan.Options{Form: l.form()})
+	if stage.ReapOld(l.olds.dead(l.host.clocks(now).Mono)) != nil || !stage.Reform() {
+		return nil
+	}
+	l.tasks.todo = append(l.tasks.todo, t)
+	w := stage.Write(plan.ID{Slot: l.host.self.slotOn(l.view.state), Write: l.host.self.next()}, l.sender.cost())
+	return l.reshape(w, nil, func() {}, now)
 }
 
 // rest has the lane leave its tasks alone for a while.

@@ -1,0 +1,55 @@
+package lane
+
+import (
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
+)
+
+// DecideLate ends the wait for the requests of a call that have no end yet. judge is given
+// what their callers are to be told, nil for those that had an end before, and returns
+// whether the call is admitted. It is called under locks of the lanes.
+func (s *Lanes) DecideLate(requests []*Request, judge func(told []*plan.Request) bool) {
+	told, admitted := make([]*plan.Request, len(requests)), false
+	s.together(requests, func() {
+		for i, r := range requests {
+			if r.phase == queued {
+				r.lane.Load().lessee.release(r)
+			}
+			if r.phase != over {
+				told[i] = r.lane.Load().estimator.estimate(r)
+			}
+		}
+		admitted = judge(told)
+		for i, r := range requests {
+			if told[i] != nil {
+				r.lane.Load().closer.endLate(r, told[i], admitted)
+			}
+		}
+	})
+	if admitted {
+		s.Counters.LateAdmitted.Add(1)
+	} else {
+		s.Counters.LateDenied.Add(1)
+	}
+}
+
+// endLate ends the wait for a request that was decided late. The lane
+// owes its bookings, and its takes if it is admitted. The takes of a write under way for a denied
+// one are given back.
+func (l closer) endLate(r *Request, told *plan.Request, admitted bool) {
+	if r.phase == sent {
+		r.claim, r.undo = detached, !admitted
+		l.owes(r)
+		r.Wait = nil
+		return
+	}
+	l.remove(r)
+	var rest *plan.Request
+	switch {
+	case admitted && told.Takes():
+		rest = told.Force()
+	default:
+		rest = withoutTakes(r.Request)
+	}
+	r.phase, r.Wait = over, nil
+	l.owe(r, rest)
+}

@@ -1,0 +1,19 @@
+package lane
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+var (
+	errLeft    = fmt.Errorf("%w: the caller has left", limiter.ErrUnavailable)
+	errStopped = fmt.Errorf("%w: the store was closed", limiter.ErrUnavailable)
+	errSilent  = fmt.Errorf("%w: no message to DynamoDB was answered for %v", limiter.ErrUnavailable, silence)
+	// errDropped says that the outcome of a write stays unknown: its id is not in the item,
+	// where a replica that shares its slot can have written since.
+	errDropped = fmt.Errorf("%w: the reply was lost", limiter.ErrUncertain)
+	// errUnreadable says that a write was applied to an item that cannot be read.
+	errUnreadable = errors.New("the item after the write")
+)

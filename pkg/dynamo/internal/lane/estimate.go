@@ -1,0 +1,52 @@
+package lane
+
+import (
+	"slices"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+)
+
+// newShare returns the lane's part of an item that n replicas use. That is all of a limit with
+// twice the tokens that the queue asks for, for each replica. Else it is an n-th, less the
+// tokens under way. The refill of a round trip counts as taken by writes that no state shows.
+func (l estimator) newShare(n int, base *schema.Bucket, queue []*Request) share {
+	s, replicas := share{replicas: n, trip: l.pace.roundTrip().Milliseconds()}, int64(n)
+	at := plan.At(base, l.view.now)
+	for i := range at.Limits.Len() {
+		name, waiting := at.Limits.At(i).Name, int64(0)
+		if at.Free[i] {
+			continue
+		}
+		for _, r := range queue {
+			waiting = min(waiting+r.wants(name), most)
+		}
+		if there := at.Tokens(i, l.view.now); there/2/replicas < waiting {
+			s.limits = append(s.limits, portion{limit: name, there: there, params: at.Params[i]})
+			p := &s.limits[len(s.limits)-1]
+			p.most = max(there-p.refill(s.trip)-(replicas-1)*l.flying(name), 0) / replicas
+		}
+	}
+	return s
+}
+
+// flying returns what the lane's writes under way take of a limit, as far as the state
+// does not show it.
+func (l estimator) flying(limit string) int64 { return l.flyingUpTo(nil, limit) }
+
+// flyingUpTo is the same without the writes that were sent after the one of a request.
+func (l estimator) flyingUpTo(last *Request, limit string) int64 {
+	sum := int64(0)
+	for _, f := range l.out {
+		if f.write == nil {
+			continue
+		}
+		if !f.shown(l.view.state) {
+			sum = min(sum+f.takes(limit), most)
+		}
+		if last != nil && slices.Contains(f.actors, last) {
+			break
+		}
+	}
+	return sum
+}

@@ -1,0 +1,69 @@
+package lane
+
+import (
+	"context"
+	"errors"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// exchange sends one copy of a message.
+func (l sender) exchange(f *flight) (reply, error) {
+	s := l.host
+	ctx, cancel := s.cfg.Loop.Within(s.stopped, f.within)
+	defer cancel()
+	f.tries++
+	f.sent = s.cfg.Now()
+	s.health.sent(f.sent)
+	got, err := l.transmit(ctx, f)
+	s.health.ended(s.cfg.Now(), err == nil || got.refused || errors.Is(awsdb.KindOf(err), limiter.ErrInvalid) || awsdb.Retryable(err))
+	return got, err
+}
+
+// transmit makes the call of a message.
+func (l sender) transmit(ctx context.Context, f *flight) (reply, error) {
+	s := l.host
+	switch {
+	case f.put != nil:
+		_, err := s.cfg.Client.PutItem(ctx, f.put)
+		return l.answered(f.put.Item, err)
+	case f.write == nil || f.asks:
+		s.Counters.Reads.Add(1)
+		key := l.key
+		if f.peek != nil {
+			key = l.site.Key(f.peek.index)
+		}
+		out, err := s.cfg.Client.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(s.cfg.Table), Key: key.Attributes(), ConsistentRead: aws.Bool(true)})
+		if err != nil {
+			return reply{}, err
+		}
+		return reply{item: out.Item}, nil
+	case f.write.Creates():
+		in := f.write.Put(s.cfg.Table, schema.NewBucketItem(l.site.Namespace, l.site.Bucket, l.index))
+		_, err := s.cfg.Client.PutItem(ctx, in)
+		return l.answered(in.Item, err)
+	}
+	out, err := s.cfg.Client.UpdateItem(ctx, f.write.Update(s.cfg.Table, l.key))
+	if err != nil {
+		return l.answered(nil, err)
+	}
+	return l.answered(out.Attributes, nil)
+}
+
+// answered is the reply to a write.
+func (l sender) answered(item map[string]types.AttributeValue, err error) (reply, error) {
+	if !errors.Is(err, awsdb.ErrOutage) {
+		l.host.Counters.Writes.Add(1)
+	}
+	if found, refused := awsdb.ConditionItem(err); refused {
+		l.host.Counters.Refused.Add(1)
+		return reply{item: found, refused: true}, nil
+	}
+	return reply{item: item}, err
+}
