@@ -59,7 +59,8 @@ func (c *Config) remember(r *report) {
 		{path: "decision.timeout", value: c.Decision.Timeout},
 		{path: "cache", value: c.Cache},
 		{path: "drain", value: c.Drain},
-		{path: "log", value: c.Log},
+		{path: "log.level", value: c.Log.Level},
+		{path: "log.format", value: c.Log.Format},
 	} {
 		at, ok := r.places[s.path]
 		if !ok { // it is the default
@@ -165,6 +166,14 @@ type Cache struct {
 type Log struct {
 	Level  slog.Level // default slog.LevelInfo
 	Format LogFormat  // default LogText
+
+	Denials LogDenials
+}
+
+// LogDenials says which denials are logged.
+type LogDenials struct {
+	PerSecond int  // the most lines a second, 0 to 1,000; default 0: none is logged
+	Whole     bool // entities are written whole, and not masked; default false
 }
 
 // LogFormat is how log lines are written.

@@ -112,6 +112,10 @@ func (l *Log) schema() schema {
 		{"level", oneOf(&l.Level, word[slog.Level]{"info", slog.LevelInfo}, word[slog.Level]{"debug", slog.LevelDebug},
 			word[slog.Level]{"warn", slog.LevelWarn}, word[slog.Level]{"error", slog.LevelError})},
 		{"format", oneOf(&l.Format, word[LogFormat]{"text", LogText}, word[LogFormat]{"json", LogJSON})},
+		{"denials", object{keys: []key{
+			{"per_second", count(&l.Denials.PerSecond, 0, 1000)},
+			{"entity", oneOf(&l.Denials.Whole, word[bool]{"masked", false}, word[bool]{"whole", true})},
+		}}},
 	}}
 }
 

@@ -22,14 +22,14 @@ type durableMetric struct {
 func newDurableMetrics(store *embedded.Store) *durableMetrics {
 	m := &durableMetrics{store: store}
 	r := store.Recovery()
-	m.add(prometheus.GaugeValue, "recovered_buckets", "Buckets that the file had when the store was opened.", constant(float64(r.Buckets)))
-	m.add(prometheus.GaugeValue, "open_blocks", "Blocks of limits that were being handed out when the process before ended; 0 after one that ended in order.", constant(float64(r.Blocks)))
-	m.add(prometheus.GaugeValue, "lost_tokens", "Tokens in those blocks: at most so many were not taken, and are lost.", constant(float64(r.Lost)/limiter.Milli))
+	m.add(prometheus.GaugeValue, "recovered_buckets", "Buckets in the file when the store was opened.", constant(float64(r.Buckets)))
+	m.add(prometheus.GaugeValue, "open_blocks", "Blocks of tokens that were open when the previous process ended; 0 after a clean shutdown.", constant(float64(r.Blocks)))
+	m.add(prometheus.GaugeValue, "lost_tokens", "Tokens in those blocks: the most that a crash can have lost.", constant(float64(r.Lost)/limiter.Milli))
 	m.add(prometheus.GaugeValue, "file_bytes", "Size of the data file.", func(s *embedded.Stats) float64 { return float64(s.Bytes) })
-	m.add(prometheus.GaugeValue, "file_free_bytes", "Free space within the data file, for changes to come.", func(s *embedded.Stats) float64 { return float64(s.FreeBytes) })
-	m.add(prometheus.CounterValue, "commits_total", "Transactions that are in the data file.", func(s *embedded.Stats) float64 { return float64(s.Commits) })
-	m.add(prometheus.CounterValue, "commit_errors_total", "Transactions that could not be written; what they were to cover was not given.", func(s *embedded.Stats) float64 { return float64(s.CommitErrors) })
-	m.add(prometheus.GaugeValue, "last_commit_seconds", "How long the last transaction took, the disk included.", func(s *embedded.Stats) float64 { return s.LastCommit.Seconds() })
+	m.add(prometheus.GaugeValue, "file_free_bytes", "Free space within the data file.", func(s *embedded.Stats) float64 { return float64(s.FreeBytes) })
+	m.add(prometheus.CounterValue, "commits_total", "Transactions written to the data file.", func(s *embedded.Stats) float64 { return float64(s.Commits) })
+	m.add(prometheus.CounterValue, "commit_errors_total", "Transactions that could not be written; their tokens were not given.", func(s *embedded.Stats) float64 { return float64(s.CommitErrors) })
+	m.add(prometheus.GaugeValue, "last_commit_seconds", "Duration of the last transaction, fsync included.", func(s *embedded.Stats) float64 { return s.LastCommit.Seconds() })
 	return m
 }
 

@@ -22,17 +22,17 @@ type serviceMetrics struct {
 func newServiceMetrics(reg prometheus.Registerer) (*serviceMetrics, error) {
 	m := &serviceMetrics{
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "ratelimit_config_loads_total", Help: "Configurations read, by result: ok or error.",
+			Name: "ratelimit_config_loads_total", Help: "Loads of the configuration, by result: ok or error.",
 		}, []string{"result"}),
 		successful: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "ratelimit_config_last_load_successful", Help: "1 when the newest configuration files are in force, 0 when they are wrong and older ones are.",
+			Name: "ratelimit_config_last_load_successful", Help: "1 while the newest configuration files are in force, 0 while they are wrong and earlier ones stay in force.",
 		}),
 		loadedAt: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "ratelimit_config_loaded_timestamp_seconds", Help: "When the configuration in force was loaded, Unix time.",
+			Name: "ratelimit_config_loaded_timestamp_seconds", Help: "Time at which the configuration in force was loaded, in Unix time.",
 		}),
 	}
 	build := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "ratelimit_build_info", Help: "Always 1; the label says which version runs.",
+		Name: "ratelimit_build_info", Help: "Always 1; the label is the version of the program.",
 		ConstLabels: prometheus.Labels{"version": programVersion()},
 	}, func() float64 { return 1 })
 	for _, c := range []prometheus.Collector{
@@ -52,13 +52,13 @@ func newServiceMetrics(reg prometheus.Registerer) (*serviceMetrics, error) {
 func registerCacheMetrics(reg prometheus.Registerer, stats func() limiter.CacheStats) error {
 	return errors.Join(
 		reg.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "ratelimit_cache_hits_total", Help: "Records of limits and entities that the cache had.",
+			Name: "ratelimit_cache_hits_total", Help: "Reads of limits and entities that the cache answered.",
 		}, func() float64 { return float64(stats().Hits) })),
 		reg.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "ratelimit_cache_misses_total", Help: "Records of limits and entities that had to be read from the store.",
+			Name: "ratelimit_cache_misses_total", Help: "Reads of limits and entities that the store answered.",
 		}, func() float64 { return float64(stats().Misses) })),
 		reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "ratelimit_cache_records", Help: "Records in the cache, also those that say that there is none.",
+			Name: "ratelimit_cache_records", Help: "Records in the cache, with those of limits and entities that do not exist.",
 		}, func() float64 { return float64(stats().Size) })),
 	)
 }
@@ -67,16 +67,16 @@ func registerCacheMetrics(reg prometheus.Registerer, stats func() limiter.CacheS
 func registerBucketMetrics(reg prometheus.Registerer, store *embedded.Store) error {
 	return errors.Join(
 		reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "ratelimit_store_buckets", Help: "Buckets that the embedded store holds; full ones are not held.",
+			Name: "ratelimit_store_buckets", Help: "Buckets in the embedded store; full buckets are not stored.",
 		}, func() float64 { return float64(store.Buckets()) })),
 		reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "ratelimit_store_overflow_buckets", Help: "Buckets shared by keys that the full store has no room for.",
+			Name: "ratelimit_store_overflow_buckets", Help: "Shared buckets, for keys without room in the full store.",
 		}, func() float64 { return float64(store.Overflow().Buckets) })),
 		reg.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "ratelimit_store_overflow_decisions_total", Help: "Parts of decisions that a shared bucket made because the store was full.",
+			Name: "ratelimit_store_overflow_decisions_total", Help: "Decisions of shared buckets, because the store was full.",
 		}, func() float64 { return float64(store.Overflow().Decisions) })),
 		reg.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "ratelimit_store_overflow_refused_total", Help: "Those of them that were denied because there was no room for another shared bucket either.",
+			Name: "ratelimit_store_overflow_refused_total", Help: "Decisions denied without a bucket: the store had no room for another shared bucket.",
 		}, func() float64 { return float64(store.Overflow().Refused) })),
 	)
 }

@@ -49,15 +49,15 @@ func (s *service) keyring(ctx context.Context, cfg config.Reservation) (*reserva
 func registerLedgerMetrics(reg prometheus.Registerer, stats func() ledger.Stats) error {
 	errs := make([]error, 0, 4)
 	errs = append(errs, reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "ratelimit_kept_bookings", Help: "Charges, refunds and settlements that wait for the store to answer.",
+		Name: "ratelimit_kept_bookings", Help: "Charges, refunds and settlements in the queue, until the store answers.",
 	}, func() float64 { return float64(stats().Kept) })))
 	for _, c := range []struct {
 		name, help string
 		value      func(ledger.Stats) int64
 	}{
-		{"ratelimit_kept_bookings_booked_total", "Kept charges, refunds and settlements that were booked later.", func(s ledger.Stats) int64 { return s.Booked }},
-		{"ratelimit_kept_bookings_lost_total", "Charges, refunds and settlements that were lost: too many were kept, or the process ended.", func(s ledger.Stats) int64 { return s.Lost }},
-		{"ratelimit_uncertain_bookings_total", "Charges, refunds and settlements of which nobody knows whether they were booked; they are not booked again.", func(s ledger.Stats) int64 { return s.Uncertain }},
+		{"ratelimit_kept_bookings_booked_total", "Charges, refunds and settlements of the queue that were recorded later.", func(s ledger.Stats) int64 { return s.Booked }},
+		{"ratelimit_kept_bookings_lost_total", "Charges, refunds and settlements lost: the queue was full, or the process ended.", func(s ledger.Stats) int64 { return s.Lost }},
+		{"ratelimit_uncertain_bookings_total", "Charges, refunds and settlements with an unknown outcome; they are not recorded again.", func(s ledger.Stats) int64 { return s.Uncertain }},
 	} {
 		errs = append(errs, reg.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: c.name, Help: c.help}, func() float64 { return float64(c.value(stats())) })))
 	}

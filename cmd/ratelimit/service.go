@@ -245,6 +245,7 @@ func (s *service) apply(ctx context.Context, cfg *config.Config) error {
 		UnmatchedDeny: cfg.DenyUnknown,
 		OnUnavailable: cfg.Static.OnUnavailable,
 		Snapshot:      snapshot,
+		Denials:       rls.DenialLog{PerSecond: cfg.Log.Denials.PerSecond, WholeEntity: cfg.Log.Denials.Whole},
 		JSON:          rls.JSONOptions{Refunds: s.cfg.Server.HTTP.Refunds, Charges: s.cfg.Server.HTTP.Charges},
 	})
 	s.inForce.Store(&admin.InForce{Rules: cfg.Rules, UnmatchedDeny: cfg.DenyUnknown, Snapshot: snapshot})

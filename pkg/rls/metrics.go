@@ -36,18 +36,18 @@ func newMetrics(now func() time.Time, inFlight func() int64) *metrics {
 	}
 	return &metrics{
 		rules:        newRuleCollector(now),
-		reservations: vec("ratelimit_reservations_total", "Calls that reserved something: issued an id for it, or why there was none.", "result", reservationIssued),
-		late:         vec("ratelimit_late_decisions_total", "Calls decided by the limits and balances last seen, as the store is slow. What they were allowed is taken later.", "result", "allowed", "denied"),
-		degraded:     vec("ratelimit_degraded_total", "Calls answered by a policy, as the store is unavailable or the call could not be decided.", "policy", limiter.Allow.String(), limiter.Deny.String(), limiter.Local.String()),
-		invalid:      vec("ratelimit_invalid_requests_total", "Calls refused because the gateway's configuration is wrong, or /json does not allow them.", "reason", "malformed", errNoDomain.reason, errNoDescriptors.reason, "unknown_unit"),
-		errors:       vec("ratelimit_errors_total", "Calls that went wrong; none ends in an error.", "kind", "other", "invalid", "closed", "overloaded", "panic", reasonTooLarge),
+		reservations: vec("ratelimit_reservations_total", "Calls that reserved tokens, by result: issued, or the reason for no id.", "result", reservationIssued),
+		late:         vec("ratelimit_late_decisions_total", "Calls decided by the limits and balances last seen, because the store is slow; their tokens are taken later.", "result", "allowed", "denied"),
+		degraded:     vec("ratelimit_degraded_total", "Calls answered by a fallback policy: the store is unavailable, or the call could not be decided.", "policy", limiter.Allow.String(), limiter.Deny.String(), limiter.Local.String()),
+		invalid:      vec("ratelimit_invalid_requests_total", "Calls refused: the gateway's configuration is wrong, or /json does not allow them.", "reason", "malformed", errNoDomain.reason, errNoDescriptors.reason, "unknown_unit"),
+		errors:       vec("ratelimit_errors_total", "Internal errors while calls were handled; callers still get a decision.", "kind", "other", "invalid", "closed", "overloaded", "panic", reasonTooLarge),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "ratelimit_request_duration_seconds",
 			Help:    "Time from the decoding of a call to its encoded answer.",
 			Buckets: []float64{10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 15e-3, 20e-3, 50e-3, 100e-3},
 		}),
 		inFlight: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "ratelimit_requests_in_flight", Help: "Calls in hand now.",
+			Name: "ratelimit_requests_in_flight", Help: "Calls in progress.",
 		}, func() float64 { return float64(inFlight()) }),
 	}
 }
@@ -78,11 +78,14 @@ func (s *ruleSeries) result(result int) { s.results[result].Add(1) }
 func (s *ruleSeries) denied(limit, reason string) { s.denials.add(denialKey{limit, reason}, 1) }
 
 func (s *ruleSeries) charge(mode limiter.Mode, result string) {
-	kind := "charge"
+	s.charges.add(chargeKey{chargeKind(mode), result}, 1)
+}
+
+func chargeKind(mode limiter.Mode) string {
 	if mode == limiter.Refund {
-		kind = "refund"
+		return "refund"
 	}
-	s.charges.add(chargeKey{kind, result}, 1)
+	return "charge"
 }
 
 // of returns the series of an outcome.

@@ -117,6 +117,10 @@ func seriesOf(r *descriptor.Rule, before *ruleSeries) *ruleSeries {
 	if r.Settles() {
 		s.settlements.add(settledNow, 0)
 	}
+	if r.Overdraws() && !r.Shadow() {
+		s.charges.add(chargeKey{chargeKind(limiter.Charge), bookingDone}, 0)
+		s.charges.add(chargeKey{chargeKind(limiter.Refund), bookingDone}, 0)
+	}
 	if r.Shadow() { // which takes from buckets of its own
 		return s
 	}

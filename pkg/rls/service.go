@@ -81,6 +81,8 @@ type Options struct {
 	Lifetime time.Duration
 	// JSON says which effects calls over JSONHandler may have.
 	JSON JSONOptions
+	// Denials says which denials are logged.
+	Denials DenialLog
 }
 
 // Settler settles reservations, see [ledger.Ledger.Settle]. It must be safe for
@@ -107,6 +109,7 @@ type Service struct {
 	calls    sync.Pool  // of *call
 	metrics  *metrics
 	log      *throttledLog
+	denials  denialLog
 	fellBack func() // a policy decided
 	observer func(now time.Time, o Observation)
 }
@@ -150,6 +153,7 @@ func New(cfg Config) (*Service, error) {
 		max:     int64(cfg.MaxInFlight), maxBytes: cfg.MaxBytes,
 		calls:    sync.Pool{New: func() any { return new(call) }},
 		log:      &throttledLog{logger: cfg.Logger},
+		denials:  denialLog{logger: cfg.Logger},
 		fellBack: cfg.OnFallback,
 		observer: cfg.Observe,
 	}
@@ -209,6 +213,7 @@ func (s *Service) serve(ctx context.Context, now time.Time, c *call) (*answer, e
 	c.encode()
 	s.metrics.count(st, c)
 	s.account(now, st, c)
+	s.denials.log(ctx, now, c)
 	st.log.warn(ctx, now, c, st.rules)
 	return c.answer(), nil
 }

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// update has pages of docs/ written anew.
+var update = flag.Bool("update", false, "write the generated parts of docs/metrics.md")
+
+// metricsPage is the page that lists all metrics.
+const metricsPage = "../../docs/metrics.md"
+
+// everyMetric is a configuration whose service has all metrics of a service.
+const everyMetric = `
+limits: {system: {rpm: 2/minute, tpm: 10/minute}}
+domains:
+- domain: shop
+  rules:
+  - {name: tokens, match: {user: "*", meter: tokens}, entity: "user/{user}", resource: api, consume: {tpm: hits}, overdraw: true}
+  - {name: settle, match: {reservation_id: "*"}, settle: {tpm: hits}}
+  - {name: users, match: {user: "*"}, entity: "user/{user}", resource: api, consume: {rpm: hits}}
+`
+
+// metricRows returns a row of the page for each metric of a service, by its name. A metric
+// that is registered and has no series from the start is an error.
+func metricRows(t *testing.T, s *service) map[string]string {
+	t.Helper()
+	labels := map[string][]string{}
+	describe(t, labels, s)
+	families, err := s.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{}
+	for _, f := range families {
+		name := f.GetName()
+		if !strings.HasPrefix(name, "ratelimit_") {
+			continue
+		}
+		quoted := make([]string, 0, len(labels[name]))
+		for _, label := range labels[name] {
+			if label != "" {
+				quoted = append(quoted, "`"+label+"`")
+			}
+		}
+		rows[name] = fmt.Sprintf("| `%s` | %s | %s | %s |\n", name, strings.ToLower(f.GetType().String()), strings.Join(quoted, ", "), f.GetHelp())
+	}
+	for name := range labels {
+		if strings.HasPrefix(name, "ratelimit_") && rows[name] == "" {
+			t.Errorf("%s has no series from the start", name)
+		}
+	}
+	return rows
+}
+
+// metricTables returns the tables of the page, by the service that has the metrics.
+func metricTables(t *testing.T) map[string]string {
+	t.Helper()
+	var memory, data, dynamodb map[string]string
+	cfg := parsed(t, everyMetric)
+	for _, rows := range []*map[string]string{&memory, &data} {
+		s, err := newService(t.Context(), cfg, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		*rows = metricRows(t, s)
+		s.close(t.Context())
+		cfg.Store.Embedded.Data = filepath.Join(t.TempDir(), "data")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := startReplica(t, newTable(t), everyMetric)
+		defer r.stop()
+		dynamodb = metricRows(t, r.service)
+	})
+	common := func(name, _ string) bool { return memory[name] != "" && dynamodb[name] != "" }
+	every := maps.Clone(memory)
+	maps.DeleteFunc(every, func(name, row string) bool { return !common(name, row) })
+	maps.DeleteFunc(data, func(name, _ string) bool { return memory[name] != "" })
+	maps.DeleteFunc(memory, common)
+	maps.DeleteFunc(dynamodb, func(name, _ string) bool { return every[name] != "" })
+	tables := map[string]string{}
+	for of, rows := range map[string]map[string]string{"every service": every, "embedded": memory, "data": data, "dynamodb": dynamodb} {
+		if len(rows) < 3 {
+			t.Errorf("%s: %d metrics", of, len(rows))
+		}
+		var table strings.Builder
+		table.WriteString("| metric | type | labels | meaning |\n| --- | --- | --- | --- |\n")
+		for _, name := range slices.Sorted(maps.Keys(rows)) {
+			table.WriteString(rows[name])
+		}
+		tables[of] = table.String()
+	}
+	return tables
+}
+
+// The page has every metric of the program, and no other.
+func TestMetricsPage(t *testing.T) {
+	text, err := os.ReadFile(metricsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	for of, table := range metricTables(t) {
+		begin, end := "<!-- "+of+": generated -->\n", "<!-- end -->"
+		before, rest, ok := strings.Cut(page, begin)
+		_, after, closed := strings.Cut(rest, end)
+		if !ok || !closed {
+			t.Fatalf("%s has no place for %q", metricsPage, begin)
+		}
+		page = before + begin + table + end + after
+	}
+	switch diff := cmp.Diff(strings.Split(string(text), "\n"), strings.Split(page, "\n")); {
+	case diff == "":
+	case *update:
+		if err := os.WriteFile(metricsPage, []byte(page), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("%s differs from the registry (-page +program); `go test ./cmd/ratelimit -run TestMetricsPage -update` writes it:\n%s", metricsPage, diff)
+	}
+}
+
+// The page explains the results of decisions.
+func TestMetricsPageExplainsResults(t *testing.T) {
+	text, err := os.ReadFile(metricsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := newService(t.Context(), parsed(t, everyMetric), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close(t.Context())
+	for result := range s.rls.Decided() {
+		if !strings.Contains(string(text), "`"+result+"`") {
+			t.Errorf("%s does not explain the result %s", metricsPage, result)
+		}
+	}
+}
