@@ -115,7 +115,7 @@ func (r *Rule) Unlimited() bool { return r.unlimited }
 // Settles reports whether the rule settles reservations.
 func (r *Rule) Settles() bool { return r.settle }
 
-// Overdraws reports whether the rule charges what descriptors with a number say, into debt.
+// Overdraws reports whether the rule charges the numbers of descriptors, into debt.
 func (r *Rule) Overdraws() bool { return r.overdraw }
 
 // Limits returns the names of the limits that the rule consumes, each once, in

@@ -19,9 +19,9 @@ type DenialLog struct {
 	// PerSecond is the most lines a second, 0 or above; the next line says how many denials
 	// had none.
 	PerSecond int
-	// WholeEntity has lines name entities as they are. Else what follows the kind of an
-	// entity, which may be a credential, is cut where it is longer than 8 bytes, and ends in
-	// part of the SHA-256 of the entity.
+	// WholeEntity has lines name entities as they are. Otherwise a name of more than 8 bytes
+	// behind the kind of the entity is cut, as it may be a credential. It then ends in a part
+	// of the SHA-256 of the entity.
 	WholeEntity bool
 }
 

@@ -19,7 +19,7 @@ func logged(t *testing.T, denials rls.DenialLog) (*env, func() []map[string]any)
 	t.Helper()
 	var text bytes.Buffer
 	e := newEnv(t, func(c *rls.Config) {
-		c.Options.Denials = denials
+		c.Denials = denials
 		c.Logger = slog.New(slog.NewJSONHandler(&text, nil))
 	})
 	return e, func() (lines []map[string]any) {
@@ -93,8 +93,9 @@ func TestRateOfLoggedDenials(t *testing.T) {
 		}
 		e.clock.advance(time.Second)
 	}
-	var suppressed []any
-	for _, line := range lines() {
+	all := lines()
+	suppressed := make([]any, 0, len(all))
+	for _, line := range all {
 		suppressed = append(suppressed, line["suppressed"])
 		if line["entity"] != "key/sk-secret-key-1" {
 			t.Errorf("entity %v", line["entity"])
