@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -23,8 +25,8 @@ type entry struct {
 	Take, Refund int64
 	Outcome      outcome
 	Bucket       tokenbucket.Bucket // as it was told; of an outcome that is not known, nothing
-	// Vague says that a reply was lost during the call. Who finds later that his write
-	// was applied is told the balance of that later moment.
+	// Vague says that a reply was lost during the call, or took longer than an attempt. A
+	// caller whose write is found to be applied later is told the balance of that moment.
 	Vague bool
 	// Beside is what other calls of the replica asked for meanwhile, of a denied one.
 	Beside int64
@@ -33,8 +35,8 @@ type entry struct {
 // chronicleCallers is how many callers a replica has that keeps a chronicle.
 const chronicleCallers = 4
 
-// chronicleLimit is the limit of the bucket. It is taken from faster than it refills,
-// and not full again after the beginning.
+// chronicleLimit is the limit of the bucket. It is taken from faster than it refills, and
+// not full again after the beginning, however slowly the replicas start.
 func chronicleLimit(name string) (limiter.Limit, error) {
 	const never = 366 * 24 * time.Hour // for a token: less than a millitoken in eight hours
 	switch name {
@@ -43,10 +45,15 @@ func chronicleLimit(name string) (limiter.Limit, error) {
 	case "taken and given back":
 		return limiter.Custom("l", 100, 1, never), nil
 	case "refilled":
-		return limiter.Custom("l", 2000, 330, 1100*time.Millisecond), nil
+		return limiter.Custom("l", 20_000, 330, 1100*time.Millisecond), nil
 	default:
 		return limiter.Limit{}, fmt.Errorf("there is no chronicle %q", name)
 	}
+}
+
+// chronicleOp is an op on the bucket of a chronicle.
+func chronicleOp(limits *limiter.Limits) limiter.Op {
+	return limiter.Op{Bucket: limiter.BucketKey{Namespace: limiter.DefaultNamespace, Entity: "chronicle", Resource: "model"}, Limits: limits, Generation: 1}
 }
 
 // chronicle makes the replica's share of the calls on one bucket, and writes down
@@ -60,17 +67,14 @@ func (r *replica) chronicle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	op := limiter.Op{Bucket: limiter.BucketKey{Namespace: limiter.DefaultNamespace, Entity: "chronicle", Resource: "model"}, Limits: limits, Generation: 1}
+	op := chronicleOp(limits)
 	var mu sync.Mutex
-	var all []entry
-	if r.Load == "refilled" { // while the bucket is nearly full, its refill is lost to lifts
-		c := chronicler{r: r, op: op, limit: limit.Name}
-		e, err := c.call(ctx, entry{Take: 500 * token})
-		if err != nil {
-			return err
-		}
-		all = append(all, e)
+	c := chronicler{r: r, op: op, limit: limit.Name}
+	e, err := c.alone(ctx)
+	if err != nil {
+		return err
 	}
+	all := []entry{e}
 	var g errgroup.Group
 	for caller := range chronicleCallers {
 		c := chronicler{r: r, op: op, limit: limit.Name, rnd: rand.New(rand.NewPCG(r.Seed, uint64(caller))), refunds: r.Load == "taken and given back"}
@@ -102,6 +106,21 @@ type chronicler struct {
 	rnd     *rand.Rand
 	refunds bool
 	got     int64
+}
+
+// alone makes a first call while no other replica makes its first one. So it sees the slots
+// of the others and takes a free one: two replicas in one slot may take twice what they send
+// again.
+func (c *chronicler) alone(ctx context.Context) (e entry, err error) {
+	turn, err := os.Create(filepath.Join(filepath.Dir(c.r.History), "turn"))
+	if err != nil {
+		return e, err
+	}
+	defer func() { err = errors.Join(err, turn.Close()) }()
+	if err := syscall.Flock(int(turn.Fd()), syscall.LOCK_EX); err != nil { // #nosec G115 -- a descriptor
+		return e, err
+	}
+	return c.call(ctx, entry{Take: token})
 }
 
 // next returns the next call that it makes.

@@ -47,26 +47,40 @@ func (d *identity) next() schema.WriteID {
 }
 
 // slotOn returns the slot of an item that the process leaves its ids in: the one of its
-// last write, else a free one. Where no slot is free it is one by chance, so that of two
-// processes that share a slot one moves to that of a process which is no more.
+// last write, else a free one. Two processes whose first writes go to one slot see each
+// other there: the one with the lower number stays. Where no slot is free it is one by
+// chance, so that of two processes that share a slot one moves to that of a process which
+// is no more.
 func (d *identity) slotOn(state *schema.Bucket) int {
-	home, free := int(d.first%schema.SlotCount), -1
+	home, free, shared := int(d.first%schema.SlotCount), -1, -1
 	if state == nil {
 		return home
 	}
+	self := d.replica()
 	for i := range schema.SlotCount {
 		slot := (home + i) % schema.SlotCount
-		switch taken, booked := &state.Slots[slot], state.Booked[slot]; {
-		case taken.By(d.replica()) || booked.Replica() == d.replica():
+		own, lowest := false, self
+		for id := range state.SlotIDs(slot) {
+			own = own || id.Replica() == self
+			lowest = min(lowest, id.Replica())
+		}
+		switch {
+		case own && lowest == self:
 			return slot
-		case *taken == schema.Takes{} && booked == "" && free < 0:
+		case own && shared < 0:
+			shared = slot
+		case state.Vacant(slot) && free < 0:
 			free = slot
 		}
 	}
-	if free < 0 {
+	switch {
+	case free >= 0:
+		return free
+	case shared >= 0:
+		return shared
+	default:
 		return int(d.by.Draw(schema.SlotCount))
 	}
-	return free
 }
 
 // unmask draws another number when an item shows that another process writes under this one's.

@@ -194,6 +194,31 @@ func TestSlotsAreSharedLast(t *testing.T) {
 	}
 }
 
+func TestOneOfTwoLeavesASharedSlot(t *testing.T) {
+	var state schema.Bucket
+	state.Slots[1][0], state.Slots[1][2] = schema.NewWriteID(9, 1), schema.NewWriteID(17, 1)
+	low := &identity{by: awsdb.Goroutines{}, first: 9}
+	high := &identity{by: awsdb.Goroutines{}, first: 17}
+	if got := low.slotOn(&state); got != 1 {
+		t.Errorf("the replica with the lower number goes to slot %d, want 1, where it is", got)
+	}
+	if got := high.slotOn(&state); got != 2 {
+		t.Errorf("the replica with the higher number goes to slot %d, want the free one, 2", got)
+	}
+	state.Slots[2][0] = schema.NewWriteID(17, 2)
+	if got := high.slotOn(&state); got != 2 {
+		t.Errorf("the replica with the higher number goes on to slot %d, want 2, which it has alone", got)
+	}
+	for i := range schema.SlotCount {
+		if i != 1 {
+			state.Slots[i][0] = schema.NewWriteID(uint32(100+i), 1) // #nosec G115 -- a few
+		}
+	}
+	if got := high.slotOn(&state); got != 1 {
+		t.Errorf("with no slot free it goes to slot %d, want 1, where it is", got)
+	}
+}
+
 // asking returns a request for so many millitokens.
 func asking(n int64) *Request {
 	return &Request{Request: &plan.Request{Spends: []plan.Spend{{Limit: "l", Need: n, Take: n}}}}

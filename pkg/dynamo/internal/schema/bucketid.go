@@ -3,7 +3,6 @@ package schema
 import (
 	"encoding/binary"
 	"iter"
-	"slices"
 )
 
 // WriteID is the id of a write of an item: four bytes of the replica, and its number
@@ -45,22 +44,31 @@ func (w WriteID) Number() uint64 {
 // Takes are the ids of the last takes of a slot, by channel.
 type Takes [ChannelCount]WriteID
 
-// By reports whether one of the takes is of a replica.
-func (t *Takes) By(replica uint32) bool {
-	return slices.ContainsFunc(t[:], func(id WriteID) bool { return id != "" && id.Replica() == replica })
+// Vacant reports whether no write left an id in a slot.
+func (b *Bucket) Vacant(slot int) bool { return b.Slots[slot] == Takes{} && b.Booked[slot] == "" }
+
+// SlotIDs returns the ids of a slot.
+func (b *Bucket) SlotIDs(slot int) iter.Seq[WriteID] {
+	return func(yield func(WriteID) bool) {
+		for _, id := range b.Slots[slot] {
+			if id != "" && !yield(id) {
+				return
+			}
+		}
+		if id := b.Booked[slot]; id != "" {
+			yield(id)
+		}
+	}
 }
 
 // WriteIDs returns the ids of all writes that a state shows.
 func (b *Bucket) WriteIDs() iter.Seq[WriteID] {
 	return func(yield func(WriteID) bool) {
 		for i := range b.Slots {
-			for _, id := range b.Slots[i] {
-				if id != "" && !yield(id) {
+			for id := range b.SlotIDs(i) {
+				if !yield(id) {
 					return
 				}
-			}
-			if id := b.Booked[i]; id != "" && !yield(id) {
-				return
 			}
 		}
 	}
