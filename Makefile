@@ -48,20 +48,30 @@ build: ## Build the program: bin/ratelimit
 image: ## Build the container image ratelimit:VERSION
 	docker build --build-arg VERSION=$(VERSION) -t ratelimit:$(VERSION) .
 
-# The tests with Envoy run alone: what they wait for takes time, not processors. So do
-# those of a fleet, which take all processors, for as many decisions as they can get,
-# and those that kill a process under load.
-# Tests of a built program run once: the race detector sees only the test.
+# Tests of a built program run once: the race detector sees only the test. It allocates, so
+# packages with tests of allocations run a second time without it. Those of a fleet run
+# alone: they take all processors, for as many decisions as they can get.
 .PHONY: test
-test: test-short $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) ## Run every test of the program, also with the race detector, a real Envoy and DynamoDB Local, which it installs itself
+test: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) ## Run every test of the program, also with the race detector, a real Envoy and DynamoDB Local, which it installs itself
+	$(GO) vet ./...
 	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -vE '/test/(bounds|docs|durable|envoytest|fleet|reload|upgrade)$$')
-	$(GO) test -race -timeout 9m ./test/envoytest
-	cd test/istio && $(GO) test -race -timeout 9m ./...
+	$(GO) test -short -timeout 9m ./test/bounds ./test/docs ./test/reload $$(grep -rl --include='*_test.go' '^//go:build !race' cmd config internal pkg | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+	$(MAKE) --no-print-directory -j 2 -O test-envoy test-lives test-manifests
 	$(GO) test -timeout 25m ./test/fleet
-	$(GO) test -timeout 5m ./test/upgrade
-	$(GO) test -timeout 9m ./test/durable
 
-# Tests of allocations run here: the race detector allocates, so it leaves them out.
+# What these wait for takes time, not processors.
+.PHONY: test-envoy test-lives test-manifests
+test-envoy: $(ENVOY)
+	$(GO) test -race -timeout 9m ./test/envoytest
+
+test-lives: $(DYNAMODB)
+	$(GO) test -timeout 9m ./test/upgrade ./test/durable
+
+test-manifests: $(ENVOY)
+	cd test/istio && $(GO) vet ./... && $(GO) test -race -timeout 9m ./...
+	cd test/chart && $(GO) vet ./... && $(GO) test -timeout 9m ./...
+	cd test/deploy && $(GO) vet ./... && $(GO) test -timeout 9m ./...
+
 .PHONY: test-short
 test-short: ## Run the tests that need nothing but Go
 	$(GO) vet ./...
