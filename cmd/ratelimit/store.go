@@ -89,6 +89,9 @@ func (s *service) useTable(ctx context.Context, client dynamo.Client, clock *dyn
 		prepare = dynamo.CreateTable
 	}
 	err := s.await(ctx, "the table", func(ctx context.Context) error { return prepare(ctx, client, cfg.Table) })
+	if err == nil {
+		err = s.await(ctx, "the versions of the table", func(ctx context.Context) error { return s.offerUpgrade(ctx, client) })
+	}
 	if err != nil {
 		return err
 	}
@@ -99,6 +102,20 @@ func (s *service) useTable(ctx context.Context, client dynamo.Client, clock *dyn
 	s.store = store
 	s.outages.use(store)
 	return errors.Join(s.registry.Register(newTableMetrics(store, clock)), s.outages.register(s.registry))
+}
+
+// offerUpgrade says where the table is of an older version than the program.
+func (s *service) offerUpgrade(ctx context.Context, client dynamo.Client) error {
+	versions, err := dynamo.ComponentVersions(ctx, client, s.cfg.Store.DynamoDB.Table)
+	if err != nil {
+		return err
+	}
+	for _, v := range versions {
+		if v.Older() {
+			s.log.WarnContext(ctx, "the table is of an older version, and is used as it is: when no older replica runs, run ratelimit upgrade", "part", v.Name, "version", v.Table, "upgrade_to", v.Known)
+		}
+	}
+	return nil
 }
 
 // tableConfig configures the store of a fleet.

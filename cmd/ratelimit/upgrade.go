@@ -75,7 +75,7 @@ func (f *upgradeFlags) run(ctx context.Context, cfg *config.Config, in io.Reader
 		return failed(fmt.Errorf("store.dynamodb: %w", err))
 	}
 	names, done := u.Pending()
-	if len(names) == 0 {
+	if len(names) == 0 && len(u.Older()) == 0 {
 		_, err = fmt.Fprintf(out, "table %s: all of %s have the form of this version; there is nothing to do\n", at.Table, count(done, "namespace"))
 		return failed(err)
 	}
@@ -85,6 +85,11 @@ func (f *upgradeFlags) run(ctx context.Context, cfg *config.Config, in io.Reader
 	}
 	if err = describeUpgrade(out, at.Table, names, done, &seen, f.watch); err != nil {
 		return failed(err)
+	}
+	for _, v := range u.Older() {
+		if _, err = fmt.Fprintln(out, v); err != nil {
+			return failed(err)
+		}
 	}
 	if n := len(seen.Replicas); n > 0 {
 		return failed(fmt.Errorf("%s of the version before wrote to this table: %s; stop all such replicas, and try again", count(n, "replica"), strings.Join(seen.Replicas[:min(n, 10)], ", ")))

@@ -72,6 +72,16 @@ type CorruptError = schema.CorruptError
 // SchemaVersion is the version of the table's layout that this program reads and writes.
 const SchemaVersion = catalog.SchemaVersion
 
+// ComponentVersion is the version of a part of the table's layout.
+type ComponentVersion = catalog.ComponentVersion
+
+// ComponentVersions returns the versions of the parts of a table's layout, by name. Those
+// that are older than the program's are used as they are, and raised by an [Upgrade]; newer
+// ones are refused. Errors are those of [CheckTable].
+func ComponentVersions(ctx context.Context, client Client, table string) ([]ComponentVersion, error) {
+	return catalog.ComponentVersions(ctx, client, table)
+}
+
 // TableInput describes the table: what [CreateTable] creates and [CheckTable] wants.
 func TableInput(table string) *dynamodb.CreateTableInput { return catalog.TableInput(table) }
 

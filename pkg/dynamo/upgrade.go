@@ -3,6 +3,7 @@ package dynamo
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/catalog"
@@ -16,6 +17,7 @@ type Upgrade struct {
 	client     Client
 	table      string
 	namespaces []schema.Namespace
+	versions   []ComponentVersion
 }
 
 // NewUpgrade reads which namespaces a table has. It changes nothing. The table must be as
@@ -28,7 +30,11 @@ func NewUpgrade(ctx context.Context, client Client, table string) (*Upgrade, err
 	if err != nil {
 		return nil, err
 	}
-	return &Upgrade{client: client, table: table, namespaces: all}, nil
+	versions, err := catalog.ComponentVersions(ctx, client, table)
+	if err != nil {
+		return nil, err
+	}
+	return &Upgrade{client: client, table: table, namespaces: all, versions: versions}, nil
 }
 
 // Pending returns the names of the namespaces that have form 1, in the order in which Run
@@ -44,6 +50,11 @@ func (u *Upgrade) Pending() (names []string, done int) {
 	return names, done
 }
 
+// Older returns the parts of the table's layout whose version Run raises.
+func (u *Upgrade) Older() []ComponentVersion {
+	return slices.DeleteFunc(slices.Clone(u.versions), func(v ComponentVersion) bool { return !v.Older() })
+}
+
 // OldReplicas says which replicas of version 1, the one before this, wrote to buckets of a table.
 type OldReplicas = catalog.OldReplicas
 
@@ -53,10 +64,14 @@ func (u *Upgrade) Watch(ctx context.Context, d time.Duration) (OldReplicas, erro
 	return catalog.WatchOld(ctx, u.client, u.table, u.namespaces, catalog.Wait(d))
 }
 
-// Run raises each namespace that has form 1, and calls raised after each. From then on each
+// Run records the versions of this program in the table, so that older programs refuse it.
+// Then it raises each namespace that has form 1, and calls raised after each. From then on each
 // item comes into form 2 by the first write that touches it, once no lease of the version
 // before is out. Run can be interrupted at any point and run again.
 func (u *Upgrade) Run(ctx context.Context, raised func(name string)) error {
+	if err := catalog.RaiseComponents(ctx, u.client, u.table); err != nil {
+		return err
+	}
 	for i := range u.namespaces {
 		ns := &u.namespaces[i]
 		if ns.Form != schema.FormOld {

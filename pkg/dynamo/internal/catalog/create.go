@@ -17,9 +17,6 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// SchemaVersion is the version of the table's layout that this program reads and writes.
-const SchemaVersion = 1
-
 // indexSpec is an index of the table.
 type indexSpec struct {
 	name, pk, sk string
@@ -243,39 +240,3 @@ func describeKeys(schema []types.KeySchemaElement, attributes map[string]types.S
 }
 
 func stringKeys(pk, sk string) string { return fmt.Sprintf("HASH %s S, RANGE %s S", pk, sk) }
-
-// checkVersion compares the table's schema version with the program's, and puts
-// the latter where there is none.
-func checkVersion(ctx context.Context, client awsdb.Client, table string) error {
-	out, err := client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: schema.VersionKey().Attributes(), ConsistentRead: aws.Bool(true)})
-	if err != nil {
-		return tableError(table, "dynamodb:GetItem", err)
-	}
-	stored := out.Item
-	if stored == nil {
-		if stored, err = putVersion(ctx, client, table); err != nil {
-			return tableError(table, "dynamodb:PutItem", err)
-		}
-	}
-	r := schema.NewReader(table, schema.VersionKey(), stored)
-	found := r.Uint(schema.AttrSchemaVersion, 1)
-	if r.Fault != nil {
-		return r.Fault
-	}
-	if found > SchemaVersion {
-		return fmt.Errorf("%w: table %s has schema version %d, and this program knows %d: use a newer version of the program", limiter.ErrInvalid, table, found, SchemaVersion)
-	}
-	return nil
-}
-
-// putVersion puts the program's schema version unless there is one, and returns
-// the record that is there then.
-func putVersion(ctx context.Context, client awsdb.Client, table string) (map[string]types.AttributeValue, error) {
-	record := schema.VersionKey().Attributes()
-	record[schema.AttrSchemaVersion] = schema.NumberAttribute(SchemaVersion)
-	_, err := client.PutItem(ctx, schema.PutNew(table, record))
-	if stored, exists := awsdb.ConditionItem(err); exists {
-		return stored, nil
-	}
-	return record, err
-}

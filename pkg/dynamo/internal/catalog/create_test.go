@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -215,45 +216,90 @@ func wantTableError(t *testing.T, err, kind error, mentions ...string) {
 	}
 }
 
+// TestCheckTableOfAVersion: a table without versions gets those of the program. Older ones
+// are allowed and stay; newer ones, unknown parts and broken records are refused.
 func TestCheckTableOfAVersion(t *testing.T) {
 	client := dynamotest.Start(t).Client(t)
+	table := dynamotest.TableName(t)
+	if _, err := client.CreateTable(t.Context(), TableInput(table)); err != nil {
+		t.Fatalf("CreateTable: %v", err)
+	}
+	key := schema.VersionKey().Attributes()
 	for _, test := range []struct {
-		stored types.AttributeValue // nil = no record
+		stored attributes // nil = no record
 		want   error
 		says   string
 	}{
 		{nil, nil, ""},
-		{avN("1"), nil, ""},
-		{avN("2"), limiter.ErrInvalid, "schema version 2, and this program knows 1"},
-		{avN("0"), limiter.ErrInvalid, "schema_version is 0"},
-		{avN("-3"), limiter.ErrInvalid, "schema_version is -3"},
-		{avS("1"), limiter.ErrInvalid, "schema_version is a string"},
+		{attributes{"schema_version": avN("1")}, nil, ""},
+		{attributes{"schema_version": avN("1"), "component_buckets": avN("1")}, nil, ""},
+		{attributes{"schema_version": avN("1"), "component_buckets": avN("2"), "component_records": avN("1")}, nil, ""},
+		{attributes{"schema_version": avN("2")}, limiter.ErrInvalid, "schema version 2, and this program knows 1"},
+		{attributes{"schema_version": avN("1"), "component_buckets": avN("3")}, limiter.ErrInvalid, "buckets of version 3, and this program knows 2: use a newer version"},
+		{attributes{"schema_version": avN("1"), "component_clouds": avN("1")}, limiter.ErrInvalid, `"clouds" of version 1, which this program does not know: use a newer version`},
+		{attributes{"schema_version": avN("1"), "component_buckets": avN("0")}, limiter.ErrInvalid, "component_buckets is 0"},
+		{attributes{"schema_version": avN("1"), "component_buckets": avS("2")}, limiter.ErrInvalid, "component_buckets is a string"},
+		{attributes{"schema_version": avN("0")}, limiter.ErrInvalid, "schema_version is 0"},
+		{attributes{"schema_version": avN("-3")}, limiter.ErrInvalid, "schema_version is -3"},
+		{attributes{"schema_version": avS("1")}, limiter.ErrInvalid, "schema_version is a string"},
 	} {
-		table := dynamotest.TableName(t)
-		if _, err := client.CreateTable(t.Context(), TableInput(table)); err != nil {
-			t.Fatalf("CreateTable: %v", err)
-		}
-		record := schema.VersionKey().Attributes()
-		if record[schema.AttrSchemaVersion] = test.stored; test.stored != nil {
+		record := schema.VersionItem(schema.Versions{Table: SchemaVersion, Components: components()})
+		if test.stored != nil {
+			record = maps.Clone(test.stored)
+			maps.Copy(record, key)
 			if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: record}); err != nil {
 				t.Fatalf("PutItem: %v", err)
 			}
 		}
 		err := CheckTable(t.Context(), client, table)
-		if test.want == nil {
-			if record[schema.AttrSchemaVersion] = avN("1"); err != nil {
-				t.Errorf("version %#v: %v", test.stored, err)
-			}
-		} else {
+		if test.want != nil {
 			wantTableError(t, err, test.want, test.says, table)
+		} else if err != nil {
+			t.Errorf("version %#v: %v", test.stored, err)
 		}
-		out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: schema.VersionKey().Attributes()})
+		out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: key})
 		if err != nil {
 			t.Fatalf("GetItem: %v", err)
 		}
 		if diff := cmp.Diff(fmt.Sprint(attributeText(record)), fmt.Sprint(attributeText(out.Item))); diff != "" {
 			t.Errorf("version %#v: the record (-want +got):\n%s", test.stored, diff)
 		}
+	}
+}
+
+// TestRaiseComponents: the versions of an older table rise to those of the program, and
+// never fall.
+func TestRaiseComponents(t *testing.T) {
+	db := dynamofake.New()
+	const table = "versions"
+	if _, err := db.CreateTable(t.Context(), TableInput(table)); err != nil {
+		t.Fatal(err)
+	}
+	put := func(record attributes) {
+		t.Helper()
+		maps.Copy(record, schema.VersionKey().Attributes())
+		if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: record}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(attributes{"schema_version": avN("1")})
+	check := func(want ...ComponentVersion) {
+		t.Helper()
+		got, err := ComponentVersions(t.Context(), db, table)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%v\n%s", err, diff)
+		}
+	}
+	check(ComponentVersion{"buckets", 1, 2}, ComponentVersion{"records", 1, 1})
+	for range 2 {
+		if err := RaiseComponents(t.Context(), db, table); err != nil {
+			t.Fatal(err)
+		}
+		check(ComponentVersion{"buckets", 2, 2}, ComponentVersion{"records", 1, 1})
+	}
+	put(attributes{"schema_version": avN("1"), "component_records": avN("7")})
+	if err := RaiseComponents(t.Context(), db, table); !errors.Is(err, limiter.ErrInvalid) {
+		t.Errorf("a newer table: %v", err)
 	}
 }
 
