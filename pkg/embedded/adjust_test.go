@@ -25,13 +25,16 @@ func TestAdjustmentsAreNoUsage(t *testing.T) {
 	}
 	mustTake(t, s, now.Add(5*time.Minute), true, op)
 	for _, w := range []struct {
-		window Window
+		window limiter.UsageWindow
 		at     time.Time
 		want   int64
-	}{{Hour, now, 40_000}, {Hour, now.Add(time.Hour), 40_000}, {Day, now, 80_000}, {Month, now, 80_000}} {
-		got, err := s.Usage(t.Context(), op.Bucket.Namespace, "e", op.Bucket.Resource, w.window, w.at)
-		if diff := cmp.Diff(map[string]int64{"l": w.want}, got); err != nil || diff != "" {
-			t.Errorf("%c at %v: %v (-want +got):\n%s", w.window, w.at, err, diff)
+	}{
+		{limiter.UsageHour, now, 40_000}, {limiter.UsageHour, now.Add(time.Hour), 40_000},
+		{limiter.UsageDay, now, 80_000}, {limiter.UsageMonth, now, 80_000},
+	} {
+		got := usageOf(t, s, op.Bucket.Namespace, "e", op.Bucket.Resource, w.window, w.at)
+		if diff := cmp.Diff(map[string]int64{"l": w.want}, got); diff != "" {
+			t.Errorf("%v at %v (-want +got):\n%s", w.window, w.at, diff)
 		}
 	}
 }

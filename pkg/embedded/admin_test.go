@@ -56,9 +56,9 @@ func TestPurge(t *testing.T) {
 			continue
 		}
 		for ns, want := range map[string]map[string]int64{"gone": {"l": 10_000}, "kept": {"l": 10_000}} {
-			got, err := s.Usage(ctx, ns, "e1", "r", Month, now) // of namespace gone what was taken since
-			if diff := cmp.Diff(want, got); err != nil || diff != "" {
-				t.Errorf("%s: usage of %s: %v (-want +got):\n%s", name, ns, err, diff)
+			got := usageOf(t, s, ns, "e1", "r", limiter.UsageMonth, now) // of namespace gone what was taken since
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: usage of %s (-want +got):\n%s", name, ns, diff)
 			}
 		}
 		events := eventsOf(t, s, "gone", limiter.SystemLimitsRef())

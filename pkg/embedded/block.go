@@ -223,7 +223,7 @@ func (b *bucket) account(op *limiter.Op, now int64, admitted bool) (low, over bo
 		}
 		s := k.span(sp.Index)
 		if !b.shared { // usage is asked for by key
-			s.used = plus(s.used, takes-gives)
+			s.used = limiter.SaturatingSum(s.used, takes-gives)
 		}
 		if gives > 0 {
 			over = over || gives > min(s.spent, s.nextSpent) && (k.stored || k.flying) || k.unsure

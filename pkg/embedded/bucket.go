@@ -235,7 +235,7 @@ func (b *bucket) remember(all []dormant, f forgotten, now int64) {
 		})
 		for i := range extra {
 			p := all[i].limit.Params()
-			f = f.with(forgotten{until: plus(now, all[i].bucket.TimeToUnused(p, now)), use: all[i].bucket.Use(p, now)})
+			f = f.with(forgotten{until: limiter.SaturatingSum(now, all[i].bucket.TimeToUnused(p, now)), use: all[i].bucket.Use(p, now)})
 		}
 		all = slices.Clone(all[extra:])
 	}

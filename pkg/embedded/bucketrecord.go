@@ -317,7 +317,7 @@ func (r *restored) recover(now int64) (lost int64) {
 		carries := t.Carried > 0
 		*t = settle(*t, r.limits.Params(i), now)
 		taken(t, r.limits.At(i), size, carries)
-		lost = plus(lost, size)
+		lost = limiter.SaturatingSum(lost, size)
 	}
 	if r.rest != nil {
 		for i := range r.rest.dormant {

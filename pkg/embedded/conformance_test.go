@@ -2,7 +2,10 @@ package embedded_test
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/embedded"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -56,4 +59,32 @@ func TestBuckets(t *testing.T) {
 
 func TestDurableBuckets(t *testing.T) {
 	storetest.RunBuckets(t, func(t *testing.T) storetest.BucketStore { return withFile(t) })
+}
+
+func TestUsageConformance(t *testing.T) {
+	storetest.RunUsage(t, func(t *testing.T) storetest.UsageStore {
+		now := func() time.Time { return time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC) }
+		s, err := embedded.Open(t.TempDir(), embedded.Config{Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed(t, s)
+		return storetest.UsageStore{Usage: s, Consume: func(t *testing.T, at time.Time, bucket limiter.BucketKey, amounts map[string]int64) {
+			t.Helper()
+			op := limiter.Op{Bucket: bucket, Generation: 1}
+			var all []limiter.Limit
+			for _, name := range slices.Sorted(maps.Keys(amounts)) {
+				all = append(all, limiter.PerDay(name, 1_000_000))
+				op.Spends = append(op.Spends, limiter.Spend{Limit: name, Charge: max(amounts[name], 0), Refund: max(-amounts[name], 0)})
+			}
+			limits, err := limiter.NewLimits(all...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			op.Limits = limits
+			if ok, err := s.Take(t.Context(), at, []limiter.Op{op}); err != nil || !ok {
+				t.Fatalf("a charge: %t, %v", ok, err)
+			}
+		}}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // checkUsage holds what a life found of all consumption against what there was. Only a
@@ -32,7 +33,7 @@ func (w *world) usage(s *Store) map[string]int64 {
 	w.t.Helper()
 	all := make(map[string]int64)
 	err := s.disk.file.View(func(tx *datafile.Tx) error {
-		return tx.Each(datafile.Usage, []byte{byte(Hour)}, func(key, value []byte) error {
+		return tx.Each(datafile.Usage, []byte{usageTag(limiter.UsageHour)}, func(key, value []byte) error {
 			r := &reader{buf: key[1+8:]}
 			_, entity, _, limit := r.text(), r.text(), r.text(), r.text()
 			n, err := usageValue(value)

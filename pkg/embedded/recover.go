@@ -91,7 +91,7 @@ func (s *Store) loadBuckets(tx *datafile.Tx, now int64) error {
 				s.recovery.Blocks++
 			}
 		}
-		s.recovery.Lost = plus(s.recovery.Lost, r.recover(now))
+		s.recovery.Lost = limiter.SaturatingSum(s.recovery.Lost, r.recover(now))
 		hash, sh := s.hashOf(r.bucket)
 		r.next = sh.buckets[hash]
 		sh.buckets[hash] = r.bucket

@@ -144,9 +144,8 @@ func TestRestoreWhileServing(t *testing.T) {
 			t.Errorf("the secret is %q, %v; want %q as before", got, err, secret)
 		}
 		for entity, want := range map[string]int64{"less in memory": 6, "less in the backup": 7, "only in the backup": 4, "only in memory": 3} {
-			used, err := s.Usage(t.Context(), "default", entity, "r", Day, t0)
-			if err != nil || used["rpm"] != want*limiter.Milli {
-				t.Errorf("%s: used %v, %v; want %d", entity, used, err, want)
+			if used := usageOf(t, s, "default", entity, "r", limiter.UsageDay, t0); used["rpm"] != want*limiter.Milli {
+				t.Errorf("%s: used %v; want %d", entity, used, want)
 			}
 		}
 	}

@@ -52,6 +52,8 @@ type Config struct {
 	// NewFile has Open make an empty file also in a directory that had one, which is
 	// missing: all buckets are full then.
 	NewFile bool
+	// AuditRetention is how long audit events are kept; 0 = limiter.AuditRetention.
+	AuditRetention time.Duration
 	// Logger is told what a crash has lost, and that the file cannot be written; nil = none.
 	Logger *slog.Logger
 }
@@ -105,6 +107,9 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.SweepInterval <= 0 {
 		cfg.SweepInterval = DefaultSweepInterval
+	}
+	if cfg.AuditRetention <= 0 {
+		cfg.AuditRetention = limiter.AuditRetention
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

@@ -124,12 +124,6 @@ func (s *Store) retire(sh *shard, hash uint64, b *bucket, now int64, how leaving
 	}
 }
 
-// How long rows of usage are kept. Those of months are kept for good.
-const (
-	hourAge = 14 * 24 * time.Hour
-	dayAge  = 400 * 24 * time.Hour
-)
-
 // sweepRows has the file forget usage and audit events that are too old, as many as
 // sweptRows at a time. It returns the batch that does, nil for none.
 func (d *disk) sweepRows(now time.Time) *batch {
@@ -146,11 +140,15 @@ func (d *disk) sweepRows(now time.Time) *batch {
 			})
 			return enough(err)
 		}
-		return errors.Join(
-			old(datafile.Usage, []byte{byte(Hour)}, now.Add(-hourAge).Unix()),
-			old(datafile.Usage, []byte{byte(Day)}, now.Add(-dayAge).Unix()),
+		var err error
+		for _, w := range limiter.UsageWindows() {
+			if age := w.Retention(); age > 0 {
+				err = errors.Join(err, old(datafile.Usage, []byte{usageTag(w)}, now.Add(-age).Unix()))
+			}
+		}
+		return errors.Join(err,
 			tx.Each(datafile.Namespaces, nil, func(_, value []byte) error {
-				return old(datafile.Audit, auditPrefix(namespaceIn(value)), now.Add(-limiter.AuditAge).UnixMilli())
+				return old(datafile.Audit, auditPrefix(namespaceIn(value)), now.Add(-d.store.cfg.AuditRetention).UnixMilli())
 			}))
 	})
 	if err != nil {

@@ -2,14 +2,13 @@ package embedded
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/ratelimit/ratelimit/internal/shortname"
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // Usage in the file: for every hour, day and month (UTC) what was consumed of a limit,
@@ -28,28 +27,8 @@ type usageRow struct {
 	namespace, entity, resource string
 }
 
-// Window is a kind of usage snapshot.
-type Window byte
-
-// The windows, of UTC.
-const (
-	Hour  Window = 'h'
-	Day   Window = 'd'
-	Month Window = 'm'
-)
-
-// begin returns when the window began that a time is in.
-func (w Window) begin(t time.Time) time.Time {
-	t = t.UTC()
-	switch w {
-	case Day:
-		return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
-	case Month:
-		return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC)
-	case Hour:
-	}
-	return t.Truncate(time.Hour)
-}
+// usageTag is the first byte of the keys of a window's rows.
+func usageTag(w limiter.UsageWindow) byte { return "hdm"[w] }
 
 const hourMs = 60 * 60 * 1000
 
@@ -62,8 +41,13 @@ func hourOf(ms int64) int64 {
 	return h
 }
 
-func usageKey(w Window, begin time.Time, r *usageRow) []byte {
-	buf := binary.BigEndian.AppendUint64([]byte{byte(w)}, uint64(begin.Unix())) // #nosec G115 -- sorts all times that count
+// usageBegin returns the beginning of the keys of a window's rows that start at a time.
+func usageBegin(w limiter.UsageWindow, start time.Time) []byte {
+	return binary.BigEndian.AppendUint64([]byte{usageTag(w)}, uint64(start.Unix())) // #nosec G115 -- sorts all times that count
+}
+
+func usageKey(w limiter.UsageWindow, start time.Time, r *usageRow) []byte {
+	buf := usageBegin(w, start)
 	for _, s := range []string{shortname.Of(r.namespace), r.entity, r.resource, r.limit} {
 		buf = appendText(buf, s)
 	}
@@ -125,31 +109,18 @@ func (b *bucket) rows(rows []usageRow) []usageRow {
 	return rows
 }
 
-// plus adds, and stops at the ends of the numbers.
-func plus(a, b int64) int64 {
-	sum := a + b
-	switch {
-	case (a^sum)&(b^sum) >= 0: // mostly
-		return sum
-	case a > 0:
-		return math.MaxInt64
-	default:
-		return math.MinInt64
-	}
-}
-
 // addUsage adds rows to their hour, day and month.
 func addUsage(tx *datafile.Tx, rows []usageRow) error {
 	for i := range rows {
 		r := &rows[i]
 		at := time.Unix(r.hour*hourMs/1000, 0)
-		for _, w := range []Window{Hour, Day, Month} {
-			key := usageKey(w, w.begin(at), r)
+		for _, w := range limiter.UsageWindows() {
+			key := usageKey(w, w.Start(at), r)
 			total, err := usageValue(tx.Get(datafile.Usage, key))
 			if err != nil {
 				return err
 			}
-			if err := tx.Put(datafile.Usage, key, binary.AppendVarint(nil, plus(total, r.amount))); err != nil {
+			if err := tx.Put(datafile.Usage, key, binary.AppendVarint(nil, limiter.SaturatingSum(total, r.amount))); err != nil {
 				return err
 			}
 		}
@@ -168,45 +139,6 @@ func usageValue(value []byte) (int64, error) {
 	return n, nil
 }
 
-// Usage returns what was consumed of every limit of an entity and a resource in the
-// window that a time is in, net of what was given back, in millitokens, up to now. A
-// store without a file keeps none.
-func (s *Store) Usage(ctx context.Context, namespace, entity, resource string, w Window, at time.Time) (map[string]int64, error) {
-	if err := contextErr(ctx); err != nil || s.disk == nil {
-		return nil, err
-	}
-	entity, resource = shortname.Of(entity), shortname.Of(resource)
-	begin := w.begin(at)
-	used := make(map[string]int64)
-	add := func(c consumed) {
-		if w.begin(time.UnixMilli(c.hour * hourMs)).Equal(begin) {
-			used[c.limit] = plus(used[c.limit], c.amount)
-		}
-	}
-	prefix := usageKey(w, begin, &usageRow{namespace: namespace, entity: entity, resource: resource})
-	prefix = prefix[:len(prefix)-1] // the length of the limit's name
-	found := s.find(namespace, entity, resource)
-
-	// What is in rows is in no bucket any more.
-	s.disk.turning.Lock()
-	defer s.disk.turning.Unlock()
-	for _, a := range found {
-		a.shard.mu.Lock()
-		a.bucket.consumption(add)
-		a.shard.mu.Unlock()
-	}
-	err := s.disk.file.View(func(tx *datafile.Tx) error {
-		return tx.Each(datafile.Usage, prefix, func(key, value []byte) error {
-			amount, err := usageValue(value)
-			r := &reader{buf: key[len(prefix):]}
-			limit := r.text()
-			used[limit] = plus(used[limit], amount)
-			return err
-		})
-	})
-	return used, unavailable(err)
-}
-
 // consumption calls fn for what rows do not have. The shard must be locked.
 func (b *bucket) consumption(fn func(consumed)) {
 	k := b.block
@@ -221,23 +153,6 @@ func (b *bucket) consumption(fn func(consumed)) {
 			fn(c)
 		}
 	}
-}
-
-// find returns the buckets of an entity and a resource.
-func (s *Store) find(namespace, entity, resource string) (found []asked) {
-	for i := range s.shards {
-		sh := &s.shards[i]
-		sh.mu.Lock()
-		for hash, b := range sh.buckets {
-			for ; b != nil; b = b.next {
-				if b.entity == entity && b.resource.Value() == resource && b.namespace.Value() == namespace {
-					found = append(found, asked{sh, hash, b})
-				}
-			}
-		}
-		sh.mu.Unlock()
-	}
-	return found
 }
 
 // usageIn reports whether a row is of a namespace.

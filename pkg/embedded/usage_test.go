@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"errors"
-	"math"
 	"strconv"
 	"testing"
 	"time"
@@ -13,20 +12,29 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// uses checks what was used of entity a and resource r in the window of a time.
-func (l *life) uses(when string, w Window, at time.Time, want map[string]int64) {
-	l.t.Helper()
-	got, err := l.store.Usage(l.t.Context(), "default", "a", "r", w, at)
-	if err != nil {
-		l.t.Fatal(err)
+// usageOf returns what was used of an entity and a resource in the window of a time, by limit.
+func usageOf(t *testing.T, s *Store, namespace, entity, resource string, w limiter.UsageWindow, at time.Time) map[string]int64 {
+	t.Helper()
+	start := w.Start(at)
+	f := limiter.UsageFilter{Entity: entity, Resource: resource, Window: w, From: start, To: w.End(start)}
+	page, err := s.ListUsage(t.Context(), namespace, f, limiter.Page{})
+	if err != nil || len(page.Items) > 1 {
+		t.Fatalf("usage of %s: %+v, %v", entity, page, err)
 	}
-	for limit, n := range got {
-		if n == 0 {
-			delete(got, limit)
+	used := map[string]int64{}
+	for _, u := range page.Items {
+		for _, l := range u.Limits {
+			used[l.Limit] = l.Tokens
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		l.t.Errorf("%s, window %c of %v (-want +got):\n%s", when, w, at, diff)
+	return used
+}
+
+// uses checks what was used of entity a and resource r in the window of a time.
+func (l *life) uses(when string, w limiter.UsageWindow, at time.Time, want map[string]int64) {
+	l.t.Helper()
+	if diff := cmp.Diff(want, usageOf(l.t, l.store, "default", "a", "r", w, at)); diff != "" {
+		l.t.Errorf("%s, %v of %v (-want +got):\n%s", when, w, at, diff)
 	}
 }
 
@@ -39,11 +47,11 @@ func (l *life) usesBy(when string, begin time.Time, hours ...int64) {
 		if n == 0 {
 			want = map[string]int64{}
 		}
-		l.uses(when, Hour, begin.Add(time.Duration(i)*time.Hour+17*time.Minute), want)
+		l.uses(when, limiter.UsageHour, begin.Add(time.Duration(i)*time.Hour+17*time.Minute), want)
 		sum += n * limiter.Milli
 	}
-	l.uses(when, Day, begin, map[string]int64{"l": sum})
-	l.uses(when, Month, begin, map[string]int64{"l": sum})
+	l.uses(when, limiter.UsageDay, begin, map[string]int64{"l": sum})
+	l.uses(when, limiter.UsageMonth, begin, map[string]int64{"l": sum})
 }
 
 func TestUsageByHourDayAndMonth(t *testing.T) {
@@ -83,8 +91,8 @@ func TestUsageByHourDayAndMonth(t *testing.T) {
 	}
 	l.usesBy("when the buckets are gone", begin, 10, 109, 0, 0, 2)
 	take(4)
-	l.uses("the next month but one", Month, l.now, map[string]int64{"l": 4000})
-	l.uses("of nobody", Month, begin.Add(-40*24*time.Hour), map[string]int64{})
+	l.uses("the next month but one", limiter.UsageMonth, l.now, map[string]int64{"l": 4000})
+	l.uses("of nobody", limiter.UsageMonth, begin.Add(-40*24*time.Hour), map[string]int64{})
 }
 
 // A crash loses of the usage no more than the block, and nothing is counted twice.
@@ -135,13 +143,13 @@ func TestUsageOfALimitThatIsGone(t *testing.T) {
 	op.Generation = 2
 	l.take(true, op)
 	want := map[string]int64{"old": 10_000, "new": 5000}
-	l.uses("at once", Hour, l.now, want)
+	l.uses("at once", limiter.UsageHour, l.now, want)
 	l.kill(0)
-	l.uses("after a crash", Hour, l.now, want)
+	l.uses("after a crash", limiter.UsageHour, l.now, want)
 	l.stop(48 * time.Hour)
 	l.store.sweep(0, shardCount, l.now.Add(time.Hour).UnixMilli())
 	l.write()
-	l.uses("when the bucket is gone", Month, t0, want)
+	l.uses("when the bucket is gone", limiter.UsageMonth, t0, want)
 }
 
 // A refund to a bucket that nobody has leaves a bucket until it is counted.
@@ -156,18 +164,18 @@ func TestUsageOfARefundAlone(t *testing.T) {
 
 func TestUsageOfAStoreInMemory(t *testing.T) {
 	s := newStore(t, Config{})
-	if got, err := s.Usage(t.Context(), "default", "a", "r", Hour, t0); err != nil || got != nil {
-		t.Errorf("got %v, %v; want none", got, err)
+	if got := usageOf(t, s, "default", "a", "r", limiter.UsageHour, t0); len(got) > 0 {
+		t.Errorf("got %v; want none", got)
 	}
 }
 
 func TestDamagedUsageIsAnError(t *testing.T) {
 	l := newLife(t)
-	key := usageKey(Hour, Hour.begin(l.now), &usageRow{consumed: consumed{limit: "l"}, namespace: "default", entity: "a", resource: "r"})
+	key := usageKey(limiter.UsageHour, limiter.UsageHour.Start(l.now), &usageRow{consumed: consumed{limit: "l"}, namespace: "default", entity: "a", resource: "r"})
 	if err := l.disk.file.Update(func(tx *datafile.Tx) error { return tx.Put(datafile.Usage, key, []byte{1, 2, 3}) }); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.store.Usage(t.Context(), "default", "a", "r", Hour, l.now); !errors.Is(err, errRecord) {
+	if _, err := l.store.ListUsage(t.Context(), "default", limiter.UsageFilter{}, limiter.Page{}); !errors.Is(err, errRecord) {
 		t.Errorf("got %v, want errRecord", err)
 	}
 }
@@ -192,10 +200,10 @@ func TestOldUsageIsSwept(t *testing.T) {
 		l.write()
 	}
 	for _, tt := range []struct {
-		w    Window
+		w    limiter.UsageWindow
 		at   int // days after begin
 		want int64
-	}{{Hour, 435, 0}, {Hour, 436, 1}, {Day, 49, 0}, {Day, 50, 1}, {Month, 0, 31}} {
+	}{{limiter.UsageHour, 435, 0}, {limiter.UsageHour, 436, 1}, {limiter.UsageDay, 49, 0}, {limiter.UsageDay, 50, 1}, {limiter.UsageMonth, 0, 31}} {
 		want := map[string]int64{}
 		if tt.want > 0 {
 			want["l"] = tt.want
@@ -225,19 +233,5 @@ func TestASweepDropsAllOldUsage(t *testing.T) {
 	s.sweepPart(0, nil)
 	if got, want := before-s.disk.file.Stats().Records[datafile.Usage], sweptRows+100; int(got) != want {
 		t.Errorf("%d rows of hours were dropped, want %d", got, want)
-	}
-}
-
-func TestUsageStopsAtTheEndsOfTheNumbers(t *testing.T) {
-	for _, tt := range []struct{ a, b, want int64 }{
-		{1, -3, -2},
-		{math.MaxInt64, 1, math.MaxInt64},
-		{math.MinInt64, -1, math.MinInt64},
-		{math.MinInt64, math.MinInt64, math.MinInt64},
-		{math.MaxInt64, math.MinInt64, -1},
-	} {
-		if got := plus(tt.a, tt.b); got != tt.want {
-			t.Errorf("%d + %d: got %d, want %d", tt.a, tt.b, got, tt.want)
-		}
 	}
 }

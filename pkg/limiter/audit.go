@@ -8,7 +8,7 @@ import (
 
 // AuditEvent says what a change of entities or limits did. Stores that keep such
 // events (see BackendCapabilities.AuditLogging) write each in its change's own
-// transaction, and keep it for AuditAge.
+// transaction, and keep it for AuditRetention or as long as they are configured to.
 type AuditEvent struct {
 	ID         string    // of AuditID
 	Time       time.Time // UTC, whole milliseconds
@@ -21,8 +21,8 @@ type AuditEvent struct {
 	After      Record
 }
 
-// AuditAge is how long audit events are kept.
-const AuditAge = 90 * 24 * time.Hour
+// AuditRetention is how long a store keeps audit events that has no setting of its own.
+const AuditRetention = 90 * 24 * time.Hour
 
 // The actions of audit events.
 const (

@@ -227,12 +227,20 @@ func (tx *Tx) without(t Table, key []byte) (digest, error) {
 // of their bytes, until fn returns an error, which it returns. Key and value are as
 // from Get; fn must not change the table.
 func (tx *Tx) Each(t Table, prefix []byte, fn func(key, value []byte) error) error {
+	return tx.EachFrom(t, prefix, prefix, fn)
+}
+
+// EachFrom is Each for the keys that are not below from.
+func (tx *Tx) EachFrom(t Table, prefix, from []byte, fn func(key, value []byte) error) error {
 	b, err := tx.bucket(t)
 	if err != nil {
 		return err
 	}
+	if bytes.Compare(from, prefix) < 0 {
+		from = prefix
+	}
 	c := b.Cursor()
-	key, value, err := tx.step(t, func() ([]byte, []byte) { return c.Seek(prefix) })
+	key, value, err := tx.step(t, func() ([]byte, []byte) { return c.Seek(from) })
 	for ; err == nil && key != nil && bytes.HasPrefix(key, prefix); key, value, err = tx.step(t, c.Next) {
 		if err := fn(key, value); err != nil {
 			return err
