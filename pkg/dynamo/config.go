@@ -54,6 +54,8 @@ type Config struct {
 	// Leases of other replicas are honoured either way. Replicas with and without leases
 	// may share a table.
 	Leases bool
+	// AuditRetention is how long audit events are kept; 0 = limiter.AuditRetention.
+	AuditRetention time.Duration
 	// Now is the machine's clock, with both of its readings; nil = time.Now. Leases end by
 	// either, so a clock whose wall reading is made from the monotonic one hides a sleep of
 	// the machine. Splits, merges and retries go by it, and the times in records, corrected

@@ -49,7 +49,7 @@ func New(cfg Config) (*Store, error) {
 	attempt, budget := s.engine.Timeouts()
 	s.budget = budget
 	s.Catalog = catalog.New(catalog.Config{
-		Client: s.engine.Client(), Table: cfg.Table, Logger: cfg.Logger,
+		Client: s.engine.Client(), Table: cfg.Table, Logger: cfg.Logger, AuditRetention: cfg.AuditRetention,
 		Now: func() time.Time { return cfg.Clock.Correct(cfg.Now()) },
 	})
 	s.settlements = catalog.NewSettlements(catalog.SettlementsConfig{
@@ -61,7 +61,7 @@ func New(cfg Config) (*Store, error) {
 
 // Capabilities implements limiter.Store.
 func (s *Store) Capabilities() limiter.BackendCapabilities {
-	return limiter.BackendCapabilities{AuditLogging: true, BatchOperations: true}
+	return limiter.BackendCapabilities{AuditLogging: true, UsageSnapshots: true, BatchOperations: true}
 }
 
 // Take implements limiter.Store. All buckets are taken from at once; what was taken is

@@ -118,15 +118,15 @@ func (s UsageStore) list(t *testing.T, size int, f limiter.UsageFilter) []limite
 func usageFilters() (all []limiter.UsageFilter) {
 	begin := limiter.UsageHour.Start(usageBegin())
 	for _, w := range limiter.UsageWindows() {
-		for _, entity := range []string{"", "e1", "none"} {
-			for _, resource := range []string{"", "r1", "none"} {
-				for _, span := range [][2]time.Time{{}, {begin.Add(time.Hour)}, {{}, begin.Add(2 * time.Hour)}, {begin, begin.Add(time.Hour)}, {begin, begin}} {
+		for _, entity := range []string{"", "e1"} {
+			for _, resource := range []string{"", "r1"} {
+				for _, span := range [][2]time.Time{{}, {begin.Add(time.Hour)}, {{}, begin.Add(2 * time.Hour)}, {begin, begin.Add(time.Hour)}} {
 					all = append(all, limiter.UsageFilter{Entity: entity, Resource: resource, Window: w, From: span[0], To: span[1]})
 				}
 			}
 		}
 	}
-	return all
+	return append(all, limiter.UsageFilter{Entity: "none"}, limiter.UsageFilter{Resource: "none"}, limiter.UsageFilter{From: begin, To: begin})
 }
 
 // checkUsageListed: for each filter and size of a page, each snapshot is on one page, with the
@@ -138,8 +138,8 @@ func checkUsageListed(t *testing.T, s UsageStore) {
 	}
 	for _, f := range usageFilters() {
 		for _, size := range []int{1, 5, limiter.MaxPage} {
-			if size == 1 && f.Entity == "" && f.Resource == "" {
-				continue // the same as size 5, at length
+			if size == 1 && (f.Entity == "" || f.Resource == "") || size == 5 && !f.To.IsZero() {
+				continue // tells no more than the others
 			}
 			found := s.list(t, size, f)
 			got := make([]string, 0, len(found))

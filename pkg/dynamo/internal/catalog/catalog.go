@@ -17,10 +17,13 @@ const maxFreeReads = 3
 type Config struct {
 	Client awsdb.Client
 	Table  string
-	Logger *slog.Logger     // nil = none
-	Now    func() time.Time // the wall clock; nil = time.Now
-	Loop   awsdb.Loop       // by which it waits; nil = awsdb.Goroutines
-	Ticks  <-chan time.Time // when to read the changes of others; nil = every pollInterval
+	Logger *slog.Logger // nil = none
+
+	AuditRetention time.Duration // how long audit events are kept; 0 = limiter.AuditRetention
+
+	Now   func() time.Time // the wall clock; nil = time.Now
+	Loop  awsdb.Loop       // by which it waits; nil = awsdb.Goroutines
+	Ticks <-chan time.Time // when to read the changes of others; nil = every pollInterval
 }
 
 // Catalog is limiter.Catalog in a table. Besides, it has the ids of namespaces, and the
@@ -41,6 +44,8 @@ type Config struct {
 // after a change for a minute: an old record would be kept, too.
 type Catalog struct {
 	namespaces
+
+	auditRetention time.Duration
 }
 
 // New returns a catalog and starts its watcher, which Close stops. It makes no call.
@@ -55,7 +60,7 @@ func New(cfg Config) *Catalog {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	c := &Catalog{namespaces{
+	c := &Catalog{auditRetention: cfg.AuditRetention, namespaces: namespaces{
 		table: table{client: cfg.Client, name: cfg.Table, loop: cfg.Loop},
 		now:   cfg.Now, log: cfg.Logger, opening: make(map[string]*opening), stop: stop,
 	}}

@@ -86,7 +86,7 @@ func (c *Catalog) transaction(sp *space, base uint64, e edit) *dynamodb.Transact
 		TransactItems: slices.Concat([]types.TransactWriteItem{
 			raiseCounter(c.table.name, sp.id, base),
 			putItem(c.table.name, schema.ChangeItem(sp.id, base+1, now, e.refs)),
-			putItem(c.table.name, schema.AuditItem(sp.id, &e.event)),
+			putItem(c.table.name, schema.AuditItem(sp.id, &e.event, c.auditRetention)),
 		}, e.writes),
 		ClientRequestToken: aws.String(rand.Text()),
 	}

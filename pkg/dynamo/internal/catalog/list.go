@@ -66,9 +66,20 @@ func (c *Catalog) partitions(ns string, resources bool) []stage {
 	return all
 }
 
-// list returns a page of the records that the stages find and selects wants. A namespace that
-// is not registered has none, and stays so.
+// list returns a page of the records that the stages find and selects wants.
 func (c *Catalog) list(ctx context.Context, namespace string, p limiter.Page, stages func(ns string) []stage, selects func(limiter.Ref) bool) (page limiter.PageOf[limiter.Stored], err error) {
+	return inStages(ctx, c, namespace, p, stages, func(ns string, s stage, from map[string]string, size int) ([]limiter.Stored, map[string]string, error) {
+		return c.step(ctx, ns, s, from, size, selects)
+	})
+}
+
+// inStages returns a page of the items that step finds in stages. It calls step with a key to go
+// on from and a number of items, and gets the key where the rest of the stage begins. A
+// namespace that is not registered has no items, and stays so.
+func inStages[V any](
+	ctx context.Context, c *Catalog, namespace string, p limiter.Page, stages func(ns string) []stage,
+	step func(ns string, s stage, from map[string]string, size int) ([]V, map[string]string, error),
+) (page limiter.PageOf[V], err error) {
 	if p, err = p.Checked(); err != nil {
 		return page, err
 	}
@@ -85,13 +96,16 @@ func (c *Catalog) list(ctx context.Context, namespace string, p limiter.Page, st
 		return page, err
 	}
 	all := stages(ns)
+	if len(all) == 0 {
+		return page, nil
+	}
 	if err := at.check(ns, all); err != nil {
 		return page, err
 	}
 	for at.Stage < len(all) && len(page.Items) < p.Size {
-		items, next, err := c.step(ctx, ns, all[at.Stage], at.Key, p.Size-len(page.Items), selects)
+		items, next, err := step(ns, all[at.Stage], at.Key, p.Size-len(page.Items))
 		if err != nil {
-			return limiter.PageOf[limiter.Stored]{}, err
+			return limiter.PageOf[V]{}, err
 		}
 		page.Items = append(page.Items, items...)
 		if at.Key = next; next == nil {
@@ -114,17 +128,7 @@ func (c *Catalog) step(ctx context.Context, ns string, s stage, from map[string]
 		}
 		return []limiter.Stored{{Ref: s.ref, Record: stored[0].Record}}, nil, nil
 	}
-	found, next, err := c.table.page(ctx, s.query, from, size)
-	if err != nil {
-		return nil, nil, err
-	}
-	keys := make([]schema.Key, len(found))
-	for i, item := range found {
-		if keys[i], err = schema.ItemKey(c.table.name, item); err != nil {
-			return nil, nil, err
-		}
-	}
-	records, err := c.table.read(ctx, keys)
+	keys, records, next, err := c.behind(ctx, s, from, size)
 	if err != nil {
 		return nil, nil, err
 	}

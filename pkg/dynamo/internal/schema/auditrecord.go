@@ -38,16 +38,19 @@ func AuditSubject(ref limiter.Ref) string {
 	return EscapeName(ref.Entity)
 }
 
-// AuditItem returns an audit event as an item.
-func AuditItem(ns string, e *limiter.AuditEvent) map[string]types.AttributeValue {
+// AuditItem returns an audit event as an item that is kept for a time; 0 = limiter.AuditRetention.
+func AuditItem(ns string, e *limiter.AuditEvent, retention time.Duration) map[string]types.AttributeValue {
 	k := AuditKey(ns, AuditSubject(e.Subject), e.ID)
+	if retention <= 0 {
+		retention = limiter.AuditRetention
+	}
 	item := NewRecord(k, NamespaceIndex(ns, k), e.Subject)
 	item[attrRefKind] = NumberAttribute(int(e.Subject.Kind))
 	item[attrAction] = &types.AttributeValueMemberS{Value: e.Action}
 	item[attrDetail] = &types.AttributeValueMemberS{Value: e.Detail}
 	item[AttrCounter] = NumberAttribute(e.Generation)
 	item[attrChangeAt] = NumberAttribute(e.Time.UnixMilli())
-	item[AttrTTL] = NumberAttribute(e.Time.Add(limiter.AuditAge).Unix())
+	item[AttrTTL] = NumberAttribute(e.Time.Add(retention).Unix())
 	if e.Principal != "" {
 		item[attrPrincipal] = TextAttribute(e.Principal)
 	}

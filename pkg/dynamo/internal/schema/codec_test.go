@@ -40,7 +40,7 @@ func TestAuditEventsAreReadAsWritten(t *testing.T) {
 			Generation: rapid.Uint64Min(1).Draw(t, "generation"), Detail: rapid.String().Draw(t, "detail"),
 		}
 		want.ID = limiter.AuditID(want.Time, want.Generation)
-		item := AuditItem(someNS, &want)
+		item := AuditItem(someNS, &want, time.Hour)
 		sameKey(t, item, AuditKey(someNS, AuditSubject(want.Subject), want.ID))
 		got, err := ParseAudit("t", item)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
@@ -142,10 +142,10 @@ func TestCorruptRecordsOfOtherKinds(t *testing.T) {
 		attribute string
 		value     types.AttributeValue // nil = missing
 	}{
-		{"audit without a kind", audit, AuditItem(someNS, &event), attrRefKind, nil},
-		{"audit of no kind", audit, AuditItem(someNS, &event), attrRefKind, num("4")},
-		{"audit without a generation", audit, AuditItem(someNS, &event), AttrCounter, num("0")},
-		{"audit without a key", audit, AuditItem(someNS, &event), AttrSK, nil},
+		{"audit without a kind", audit, AuditItem(someNS, &event, 0), attrRefKind, nil},
+		{"audit of no kind", audit, AuditItem(someNS, &event, 0), attrRefKind, num("4")},
+		{"audit without a generation", audit, AuditItem(someNS, &event, 0), AttrCounter, num("0")},
+		{"audit without a key", audit, AuditItem(someNS, &event, 0), AttrSK, nil},
 		{"change of a text", change, ChangeItem(someNS, 1, time.Unix(0, 0), nil), AttrRefs, str("e")},
 		{"change of texts", change, ChangeItem(someNS, 1, time.Unix(0, 0), nil), AttrRefs, list(str("e"))},
 		{"change without kinds", change, ChangeItem(someNS, 1, time.Unix(0, 0), nil), AttrRefs, list(&types.AttributeValueMemberM{Value: record{}})},

@@ -61,6 +61,13 @@ func (e *Expression) RequireAbsent(attr string) {
 	join(&e.condition, " AND ", "attribute_not_exists(", e.name(attr), ")")
 }
 
+// RequireAbsentOrBelow adds to the condition that there is no such attribute, or that it is
+// below a value.
+func (e *Expression) RequireAbsentOrBelow(attr string, v types.AttributeValue) {
+	p := e.name(attr)
+	join(&e.condition, " AND ", "(attribute_not_exists(", p, ") OR ", p, "<", e.value(v), ")")
+}
+
 // Set sets an attribute.
 func (e *Expression) Set(attr string, v types.AttributeValue) {
 	join(&e.set, ", ", e.name(attr), "=", e.value(v))

@@ -156,7 +156,12 @@ func customLimitsPK(ns, resource string) string { return ns + "/ENTITY_CONFIG#" 
 
 // resourcePK returns one of the [IndexPartitions] partition keys of a resource in GSI2.
 func resourcePK(ns, resource string, partition int) string {
-	return fmt.Sprintf("%s/RESOURCE#%s#%d", ns, EscapeName(resource), partition)
+	return resourceKeyPK(ns, EscapeName(resource), partition)
+}
+
+// resourceKeyPK is resourcePK of a name that has the form of keys.
+func resourceKeyPK(ns, resource string, partition int) string {
+	return fmt.Sprintf("%s/RESOURCE#%s#%d", ns, resource, partition)
 }
 
 // EverythingPK returns one of the [IndexPartitions] partition keys of a namespace in GSI4.

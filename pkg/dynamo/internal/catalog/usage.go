@@ -1,0 +1,92 @@
+package catalog
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// ListUsage implements limiter.Usage. It reads the snapshots that an aggregator wrote; without
+// one there are none. A snapshot of the last second may be missing, unless both its entity and its resource are named.
+func (c *Catalog) ListUsage(ctx context.Context, namespace string, f limiter.UsageFilter, p limiter.Page) (limiter.PageOf[limiter.UsageSnapshot], error) {
+	if err := f.Check(); err != nil {
+		return limiter.PageOf[limiter.UsageSnapshot]{}, err
+	}
+	stages := func(ns string) (all []stage) {
+		for _, q := range schema.QueriesUsage(c.table.name, ns, f) {
+			all = append(all, stage{query: q})
+		}
+		return all
+	}
+	return inStages(ctx, c, namespace, p, stages, func(_ string, s stage, from map[string]string, size int) ([]limiter.UsageSnapshot, map[string]string, error) {
+		if s.query.IndexName != nil {
+			return c.usageByIndex(ctx, s, from, size)
+		}
+		return c.usageOfEntity(ctx, s, f, from, size)
+	})
+}
+
+// usageOfEntity returns the snapshots of a query of the table that a filter selects. The query
+// finds the snapshots themselves, also of other windows.
+func (c *Catalog) usageOfEntity(ctx context.Context, s stage, f limiter.UsageFilter, from map[string]string, size int) (found []limiter.UsageSnapshot, next map[string]string, err error) {
+	read := size
+	if f.Resource == "" {
+		read = limiter.MaxPage
+	}
+	items, next, err := c.table.page(ctx, s.query, from, read)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, item := range items {
+		u, err := schema.ParseUsage(c.table.name, item)
+		if err != nil {
+			return nil, nil, err
+		}
+		if u.Window == f.Window && f.Selects(u.Start) {
+			found = append(found, u)
+		}
+		if len(found) == size && i < len(items)-1 {
+			k, err := schema.ItemKey(c.table.name, item)
+			return found, map[string]string{schema.AttrPK: k.PK, schema.AttrSK: k.SK}, err
+		}
+	}
+	return found, next, nil
+}
+
+// usageByIndex returns the snapshots whose keys a query of an index finds.
+func (c *Catalog) usageByIndex(ctx context.Context, s stage, from map[string]string, size int) (found []limiter.UsageSnapshot, next map[string]string, err error) {
+	keys, records, next, err := c.behind(ctx, s, from, size)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, k := range keys {
+		if records[k] == nil { // it has expired since
+			continue
+		}
+		u, err := schema.ParseUsage(c.table.name, records[k])
+		if err != nil {
+			return nil, nil, err
+		}
+		found = append(found, u)
+	}
+	return found, next, nil
+}
+
+// behind returns the keys that a query of an index finds, and their items.
+func (c *Catalog) behind(ctx context.Context, s stage, from map[string]string, size int) (keys []schema.Key, items map[schema.Key]map[string]types.AttributeValue, next map[string]string, err error) {
+	found, next, err := c.table.page(ctx, s.query, from, size)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	keys = make([]schema.Key, len(found))
+	for i, item := range found {
+		if keys[i], err = schema.ItemKey(c.table.name, item); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	items, err = c.table.read(ctx, keys)
+	return keys, items, next, err
+}

@@ -1,0 +1,49 @@
+package catalog
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/limiter/storetest"
+)
+
+func TestUsage(t *testing.T) {
+	storetest.RunUsage(t, func(t *testing.T) storetest.UsageStore { return withUsage(t, dynamofake.New()) })
+}
+
+// TestUsageOnDynamoDB: the same with the indexes of DynamoDB Local.
+func TestUsageOnDynamoDB(t *testing.T) {
+	storetest.RunUsage(t, func(t *testing.T) storetest.UsageStore { return withUsage(t, dynamotest.Start(t).Client(t)) })
+}
+
+// withUsage returns a catalog, and writes of snapshots as an aggregator makes them.
+func withUsage(t *testing.T, client awsdb.Client) storetest.UsageStore {
+	t.Helper()
+	c := newTestCatalog(t, client)
+	sequence := 0
+	return storetest.UsageStore{Usage: c, Consume: func(t *testing.T, at time.Time, bucket limiter.BucketKey, amounts map[string]int64) {
+		t.Helper()
+		ns, err := c.NamespaceID(t.Context(), bucket.Namespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sequence++
+		position, _ := schema.NewPosition(fmt.Sprint(sequence))
+		for _, w := range limiter.UsageWindows() {
+			change := schema.UsageChange{
+				Of:   schema.UsageOf{Entity: schema.EscapeName(bucket.Entity), Resource: schema.EscapeName(bucket.Resource), Window: w, Start: w.Start(at)},
+				Used: amounts, Events: 1, Shard: "s", First: position, Last: position,
+				Names: schema.UsageNames(bucket.Entity, bucket.Resource),
+			}
+			if _, err := client.UpdateItem(t.Context(), change.Input(c.table.name, ns)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}}
+}

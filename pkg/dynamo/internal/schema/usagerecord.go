@@ -1,0 +1,234 @@
+package schema
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Attributes of usage snapshots. Those of limits and of positions begin with a prefix that
+// no other attribute has.
+const (
+	attrWindow      = "window" // hour, day or month
+	attrWindowStart = "window_start"
+	attrWindowEnd   = "window_end"
+	attrEvents      = "total_events"
+
+	usedPrefix     = "u_" // and a limit: net millitokens
+	positionPrefix = "p_" // and a shard of the stream: the last sequence number of it that is counted
+)
+
+const (
+	skUsagePrefix = "#USAGE#"
+	// usageTime is the form of starts in keys. It has a fixed length, so keys sort by time.
+	usageTime = "2006-01-02T15:04:05Z"
+)
+
+// UsageOf names a usage snapshot. Entity and Resource have the form that they have in keys.
+type UsageOf struct {
+	Entity, Resource string
+	Window           limiter.UsageWindow
+	Start            time.Time
+}
+
+func (u *UsageOf) at() string { return u.Window.String() + "#" + u.Start.UTC().Format(usageTime) }
+
+// Key returns the key of the snapshot.
+func (u *UsageOf) Key(ns string) Key {
+	return Key{ns + entityPrefix + u.Entity, skUsagePrefix + u.Resource + "#" + u.at()}
+}
+
+// indexes returns the index keys of the snapshot. The one of the whole namespace does not begin
+// as those of entities, so that lists of entities do not meet snapshots.
+func (u *UsageOf) indexes(ns string) map[string]string {
+	partition := IndexPartition(u.Key(ns).PK)
+	return map[string]string{
+		AttrGSI2PK: resourceKeyPK(ns, u.Resource, partition), AttrGSI2SK: "USAGE#" + u.at() + "#" + u.Entity,
+		AttrGSI4PK: EverythingPK(ns, partition), AttrGSI4SK: ns + "/USAGE#" + u.at() + "#" + u.Entity + "#" + u.Resource,
+	}
+}
+
+// UsageChange adds to a snapshot what part of a stream's shard tells, each record once: the
+// position in the shard rises in the same write.
+type UsageChange struct {
+	Of     UsageOf
+	Names  map[string]types.AttributeValue // entity_id and resource in full, as far as known
+	Used   map[string]int64                // net millitokens by limit
+	Events int64
+	TTL    int64 // Unix s; 0 = none
+
+	Shard       string   // of the stream
+	First, Last Position // of the records that are counted
+	Done        []string // shards of the stream that will never be read again
+}
+
+// Position is a place in a shard of a stream: a sequence number, filled up with zeros in front
+// so that positions are in order as texts.
+type Position string
+
+// maxSequence is the greatest length of a sequence number.
+const maxSequence = 40
+
+// NewPosition returns the position of a sequence number: 1 to 40 decimal digits.
+func NewPosition(sequence string) (Position, bool) {
+	if sequence == "" || len(sequence) > maxSequence || strings.Trim(sequence, "0123456789") != "" {
+		return "", false
+	}
+	return Position(strings.Repeat("0", maxSequence-len(sequence)) + sequence), true
+}
+
+// Input returns the write. Its condition is that the snapshot has nothing of the records yet.
+func (c *UsageChange) Input(table, ns string) *dynamodb.UpdateItemInput {
+	e := NewExpression()
+	position := positionPrefix + c.Shard
+	e.RequireAbsentOrBelow(position, &types.AttributeValueMemberS{Value: string(c.First)})
+	e.Set(position, &types.AttributeValueMemberS{Value: string(c.Last)})
+	for attr, v := range c.Names {
+		e.Set(attr, v)
+	}
+	for attr, v := range c.Of.indexes(ns) {
+		e.Set(attr, &types.AttributeValueMemberS{Value: v})
+	}
+	for attr, v := range map[string]string{
+		attrWindow: c.Of.Window.String(), attrWindowStart: c.Of.Start.UTC().Format(usageTime),
+		attrWindowEnd: c.Of.Window.End(c.Of.Start).Format(usageTime),
+	} {
+		e.Set(attr, &types.AttributeValueMemberS{Value: v})
+	}
+	if c.TTL > 0 {
+		e.Set(AttrTTL, NumberAttribute(c.TTL))
+	}
+	for limit, n := range c.Used {
+		e.AddValue(usedPrefix+limit, NumberAttribute(n)) // 0, too: the limit was in use
+	}
+	e.Add(attrEvents, c.Events)
+	for _, shard := range c.Done {
+		if shard != c.Shard {
+			e.Remove(positionPrefix + shard)
+		}
+	}
+	return e.Input(table, c.Of.Key(ns))
+}
+
+// UsagePositions returns the positions that a snapshot has, by shard of the stream.
+func UsagePositions(item map[string]types.AttributeValue) map[string]Position {
+	positions := make(map[string]Position)
+	for attr, v := range item {
+		if shard, ok := strings.CutPrefix(attr, positionPrefix); ok {
+			if s, ok := v.(*types.AttributeValueMemberS); ok {
+				positions[shard] = Position(s.Value)
+			}
+		}
+	}
+	return positions
+}
+
+// IsUsage reports whether a key is of a usage snapshot.
+func IsUsage(k Key) bool { return strings.HasPrefix(k.SK, skUsagePrefix) }
+
+// ParseUsage reads a usage snapshot.
+func ParseUsage(table string, item map[string]types.AttributeValue) (limiter.UsageSnapshot, error) {
+	var u limiter.UsageSnapshot
+	k, err := ItemKey(table, item)
+	if err != nil {
+		return u, err
+	}
+	r := NewReader(table, k, item)
+	if u.Window, err = limiter.ParseUsageWindow(r.Text(attrWindow)); err != nil {
+		r.Fail(attrWindow, "is none: %v", err)
+	}
+	if u.Start, err = time.Parse(usageTime, r.Text(attrWindowStart)); err != nil {
+		r.Fail(attrWindowStart, "is no time in the form %s", usageTime)
+	}
+	u.Events = r.Int(attrEvents, math.MinInt64, math.MaxInt64)
+	_, entity, _ := strings.Cut(k.PK, "#")
+	resource, _, _ := strings.Cut(strings.TrimPrefix(k.SK, skUsagePrefix), "#")
+	u.Entity, u.Resource = r.nameOr(AttrEntity, entity), r.nameOr(AttrResource, resource)
+	for attr := range item {
+		if limit, ok := strings.CutPrefix(attr, usedPrefix); ok {
+			u.Limits = append(u.Limits, limiter.LimitUsage{Limit: limit, Tokens: r.Int(attr, math.MinInt64, math.MaxInt64)})
+		}
+	}
+	slices.SortFunc(u.Limits, func(a, b limiter.LimitUsage) int { return strings.Compare(a.Limit, b.Limit) })
+	if r.Fault != nil {
+		return limiter.UsageSnapshot{}, r.Fault
+	}
+	return u, nil
+}
+
+// nameOr returns a name in full: the attribute, or the name that the key has, if that is in
+// full. Else it is the form that the name has in keys.
+func (r *Reader) nameOr(attr, inKey string) string {
+	if r.Item[attr] != nil {
+		return r.Text(attr)
+	}
+	name, err := unescapeAll(inKey)
+	if err != nil || EscapeName(name) != inKey {
+		return inKey
+	}
+	return name
+}
+
+// QueriesUsage returns queries that together find the snapshots that a filter selects, or for an
+// entity without a resource all of that entity. A query of an index finds their keys alone.
+func QueriesUsage(table, ns string, f limiter.UsageFilter) []*dynamodb.QueryInput {
+	if !f.From.IsZero() && !f.To.IsZero() && !ceil(f.From).Before(ceil(f.To)) {
+		return nil // DynamoDB refuses a range that ends before it begins
+	}
+	switch {
+	case f.Entity != "" && f.Resource != "":
+		return []*dynamodb.QueryInput{usageRange(query(table, "", AttrPK, entityPK(ns, f.Entity), "", ""), AttrSK, skUsagePrefix+EscapeName(f.Resource)+"#", f)}
+	case f.Entity != "":
+		return []*dynamodb.QueryInput{query(table, "", AttrPK, entityPK(ns, f.Entity), AttrSK, skUsagePrefix)}
+	}
+	all := make([]*dynamodb.QueryInput, IndexPartitions)
+	for i := range all {
+		if f.Resource != "" {
+			all[i] = usageRange(query(table, IndexResources, AttrGSI2PK, resourcePK(ns, f.Resource, i), "", ""), AttrGSI2SK, "USAGE#", f)
+		} else {
+			all[i] = usageRange(query(table, IndexNamespace, AttrGSI4PK, EverythingPK(ns, i), "", ""), AttrGSI4SK, ns+"/USAGE#", f)
+		}
+	}
+	return all
+}
+
+// usageRange narrows a query down to the sort keys with a prefix whose window a filter selects.
+func usageRange(q *dynamodb.QueryInput, attr, prefix string, f limiter.UsageFilter) *dynamodb.QueryInput {
+	const last = "\x7f" // sorts behind all that follows a prefix
+	prefix += f.Window.String() + "#"
+	first, end := prefix, prefix+last
+	if !f.From.IsZero() {
+		first += ceil(f.From).Format(usageTime)
+	}
+	if !f.To.IsZero() {
+		end = prefix + ceil(f.To).Add(-time.Second).Format(usageTime) + last
+	}
+	q.KeyConditionExpression = aws.String("#pk = :pk AND #sk BETWEEN :first AND :last")
+	q.ExpressionAttributeNames["#sk"] = attr
+	q.ExpressionAttributeValues[":first"] = &types.AttributeValueMemberS{Value: first}
+	q.ExpressionAttributeValues[":last"] = &types.AttributeValueMemberS{Value: end}
+	return q
+}
+
+// ceil returns the first whole second that is not before a time.
+func ceil(t time.Time) time.Time {
+	return t.UTC().Add(time.Second - 1).Truncate(time.Second)
+}
+
+// UsageNames returns the attributes of names that keys do not have in full.
+func UsageNames(entity, resource string) map[string]types.AttributeValue {
+	names := make(map[string]types.AttributeValue)
+	for attr, name := range map[string]string{AttrEntity: entity, AttrResource: resource} {
+		if v := NameAttribute(name); v != nil && IsHashed(name) {
+			names[attr] = v
+		}
+	}
+	return names
+}
