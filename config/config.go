@@ -16,6 +16,7 @@ type Config struct {
 	Decision Decision
 	Headers  Headers
 	Cache    Cache
+	Audit    Audit
 
 	Reservation Reservation
 
@@ -58,6 +59,7 @@ func (c *Config) remember(r *report) {
 		{path: "store", value: c.Store},
 		{path: "decision.timeout", value: c.Decision.Timeout},
 		{path: "cache", value: c.Cache},
+		{path: "audit", value: c.Audit},
 		{path: "drain", value: c.Drain},
 		{path: "log.level", value: c.Log.Level},
 		{path: "log.format", value: c.Log.Format},
@@ -162,6 +164,11 @@ type Cache struct {
 	TTL time.Duration // 1s to 24h; default 60s
 }
 
+// Audit is the record of changes by operators.
+type Audit struct {
+	Retention time.Duration // how long an event is kept, 24h to 87600h; default limiter.AuditRetention
+}
+
 // Log is what is logged.
 type Log struct {
 	Level  slog.Level // default slog.LevelInfo
@@ -198,6 +205,7 @@ func defaults(o Options) *Config {
 		Decision:    Decision{Timeout: 15 * time.Millisecond},
 		Headers:     Headers{RetryAfter: true, XRateLimit: true},
 		Cache:       Cache{TTL: time.Minute},
+		Audit:       Audit{Retention: limiter.AuditRetention},
 		Reservation: Reservation{TTL: 10 * time.Minute},
 		Drain:       10 * time.Second,
 		Log:         Log{Level: slog.LevelInfo, Format: LogText},

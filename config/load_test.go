@@ -20,7 +20,7 @@ import (
 // settings are what a Config says apart from rules, limits and where it is from.
 func settings(c *config.Config) config.Config {
 	return config.Config{
-		Server: c.Server, Store: c.Store, Decision: c.Decision, Headers: c.Headers, Cache: c.Cache,
+		Server: c.Server, Store: c.Store, Decision: c.Decision, Headers: c.Headers, Cache: c.Cache, Audit: c.Audit,
 		Drain: c.Drain, Log: c.Log, DenyUnknown: c.DenyUnknown,
 	}
 }
@@ -38,6 +38,7 @@ func defaults() config.Config {
 		Decision: config.Decision{Timeout: 15 * time.Millisecond},
 		Headers:  config.Headers{RetryAfter: true, XRateLimit: true},
 		Cache:    config.Cache{TTL: time.Minute},
+		Audit:    config.Audit{Retention: 90 * 24 * time.Hour},
 		Drain:    10 * time.Second,
 		Log:      config.Log{Level: slog.LevelInfo, Format: config.LogText},
 	}
@@ -128,6 +129,7 @@ decision: {timeout: 1s, on_unavailable: local, local: {share: 0.25}}
 headers: [x-ratelimit]
 unmatched: deny
 cache: {ttl: 1h30m}
+audit: {retention: 8760h}
 drain: 1m
 log: {level: debug, format: json}
 `)
@@ -144,6 +146,7 @@ log: {level: debug, format: json}
 		Decision:    config.Decision{Timeout: time.Second},
 		Headers:     config.Headers{XRateLimit: true},
 		Cache:       config.Cache{TTL: 90 * time.Minute},
+		Audit:       config.Audit{Retention: 8760 * time.Hour},
 		Drain:       time.Minute,
 		Log:         config.Log{Level: slog.LevelDebug, Format: config.LogJSON},
 		DenyUnknown: true,

@@ -37,6 +37,7 @@ func (f *file) schema() schema {
 		{"unmatched", unmatched(&c.DenyUnknown)},
 		{"domains", domains(&f.domains)},
 		{"cache", object{keys: []key{{"ttl", duration(&c.Cache.TTL, time.Second, day)}}}},
+		{"audit", object{keys: []key{{"retention", duration(&c.Audit.Retention, day, 3650*day)}}}},
 		{"reservation", f.reservation.schema()},
 		{"drain", duration(&c.Drain, 0, time.Hour)},
 		{"log", c.Log.schema()},

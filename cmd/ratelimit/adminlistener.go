@@ -71,13 +71,14 @@ func (s *service) buildAdmin(cfg *config.Config) error {
 func (s *service) operations() (*controlapi.API, error) {
 	store, _ := s.store.(controlapi.Store) // without, they say so
 	buckets, canAdjust := s.store.(limiter.Buckets)
+	usage, _ := s.store.(limiter.Usage)
 	can := s.store.Capabilities()
 	kind := string(s.cfg.Store.Type)
 	if s.durable != nil {
 		kind += " with data"
 	}
 	return controlapi.New(controlapi.Config{
-		Store: store, Buckets: buckets, Now: s.clocks.Call, Activity: s.activity.shown(s.rls.Decided),
+		Store: store, Buckets: buckets, Usage: usage, Now: s.clocks.Call, Activity: s.activity.shown(s.rls.Decided),
 		Status: api.Status{Version: programVersion(), Store: kind, Can: api.Capabilities{Audit: can.AuditLogging, Usage: can.UsageSnapshots, Buckets: canAdjust}},
 	})
 }

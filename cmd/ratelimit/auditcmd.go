@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,9 +39,9 @@ func compact(text json.RawMessage) string {
 func subjectOf(e api.AuditEvent) string {
 	switch e.Level {
 	case api.LevelSystem:
-		return "$SYSTEM"
+		return subjectSystem
 	case api.LevelResource:
-		return "$RESOURCE:" + named(e.Resource)
+		return subjectResource + named(e.Resource)
 	case api.LevelEntity:
 	}
 	if e.Resource != nil {
@@ -48,17 +50,48 @@ func subjectOf(e api.AuditEvent) string {
 	return named(e.Entity)
 }
 
+// Subjects of the audit that are no entities.
+const (
+	subjectSystem   = "$SYSTEM"
+	subjectResource = "$RESOURCE:"
+)
+
+// subjectFrom sets the flags that the argument SUBJECT stands for.
+func (f *levelFlags) subjectFrom(args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if f.system || f.entity != "" || f.resource != "" {
+		return errors.New("say the subject once: as an argument, or with --system, --resource or --entity")
+	}
+	resource, isResource := strings.CutPrefix(args[0], subjectResource)
+	switch {
+	case args[0] == subjectSystem:
+		f.system = true
+	case isResource:
+		f.resource = resource
+	default:
+		f.entity = args[0]
+	}
+	return nil
+}
+
 func listAudit(o *operator) *cobra.Command {
 	var f levelFlags
 	var limit int
 	cmd := &cobra.Command{
-		Use: "audit", Short: "List who changed an entity or limits", Args: noArgs,
+		Use: "audit [SUBJECT]", Short: "List who changed an entity or limits", Args: cobra.MaximumNArgs(1),
 		Long: `list audit shows the changes of an entity and its limits (--entity), of the limits of a
 resource (--resource), or of those of the system (--system), the newest first: when, by
-which credential, and the record before and after.`,
+which credential, and the record before and after. SUBJECT says the same in one word, as the
+column SUBJECT does: an entity, '$RESOURCE:name' or '$SYSTEM'.`,
 		Example: `  ratelimit list audit --entity key/k-123
+  ratelimit list audit '$RESOURCE:gpt-4'
   ratelimit list audit --system --limit 10 -o json`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.subjectFrom(args); err != nil {
+				return err
+			}
 			of, err := f.of()
 			if err != nil {
 				return err

@@ -49,7 +49,7 @@ func memoryLimit() int64 {
 // store of a fleet does not answer.
 func (s *service) embeddedConfig() embedded.Config {
 	memory := memoryLimit()
-	cfg := embedded.Config{MaxBuckets: int64(s.cfg.Store.Embedded.MaxBuckets), MaxMarks: marksIn(memory), Now: s.clocks.Call, Logger: s.log}
+	cfg := embedded.Config{MaxBuckets: int64(s.cfg.Store.Embedded.MaxBuckets), MaxMarks: marksIn(memory), Now: s.clocks.Call, Logger: s.log, AuditRetention: s.cfg.Audit.Retention}
 	if cfg.MaxBuckets == 0 {
 		cfg.MaxBuckets = bucketsIn(memory)
 	}

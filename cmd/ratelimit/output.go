@@ -20,6 +20,7 @@ const (
 	outputWide  = "wide"
 	outputJSON  = "json"
 	outputYAML  = "yaml"
+	outputCSV   = "csv" // of list usage
 )
 
 func outputs() []string { return []string{outputTable, outputWide, outputJSON, outputYAML} }
@@ -75,7 +76,7 @@ func writeTable[V any](w io.Writer, wide bool, columns []column[V], rows []V) er
 			titles = append(titles, c.title)
 		}
 	}
-	_, _ = fmt.Fprintln(tw, strings.Join(titles, "\t")) // Flush has the error
+	_, _ = fmt.Fprintln(tw, strings.TrimRight(strings.Join(titles, "\t"), "\t")) // Flush has the error
 	for _, row := range rows {
 		cells := make([]string, 0, len(titles))
 		for _, c := range columns {

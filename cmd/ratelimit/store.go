@@ -122,7 +122,7 @@ func (s *service) offerUpgrade(ctx context.Context, client dynamo.Client) error 
 func (s *service) tableConfig(client dynamo.Client, clock *dynamo.Clock) dynamo.Config {
 	return dynamo.Config{
 		Client: client, Table: s.cfg.Store.DynamoDB.Table, Now: s.clocks.Store, Clock: clock, Leases: true, Logger: s.log, Observe: s.outages.observe,
-		Budget: max(dynamo.DefaultBudget, s.cfg.Decision.Timeout),
+		Budget: max(dynamo.DefaultBudget, s.cfg.Decision.Timeout), AuditRetention: s.cfg.Audit.Retention,
 	}
 }
 

@@ -5,7 +5,7 @@ import "github.com/spf13/cobra"
 func newGet() *cobra.Command {
 	return newVerb("get", "Show one stored record", `get shows an entity, or the limits of one level, as a running service has them stored.
 Limits of the configuration file are not stored: ratelimit explain shows which limits are
-in force, and where each comes from.`, getEntity, getLimits)
+in force, and where each comes from.`, getEntity, getLimits, getUsage)
 }
 
 func newSet() *cobra.Command {
@@ -20,7 +20,7 @@ service. It asks first; --yes answers. Balances stay as they are.`, deleteEntity
 }
 
 func newList() *cobra.Command {
-	return newVerb("list", "List entities, limits, buckets or the audit", `list shows all that a running service has stored, or a part of it.`, listEntities, listLimits, listBuckets, listAudit)
+	return newVerb("list", "List entities, limits, buckets, usage or the audit", `list shows all that a running service has stored, or a part of it.`, listEntities, listLimits, listBuckets, listUsage, listAudit)
 }
 
 func newReset() *cobra.Command {

@@ -20,6 +20,7 @@ type Store interface {
 type Config struct {
 	Store    Store           // nil = the store offers no control: such requests are refused
 	Buckets  limiter.Buckets // nil = balances cannot be changed: the same
+	Usage    limiter.Usage   // nil = the store keeps no usage: the same
 	Now      func() time.Time
 	Status   api.Status // of the service; Principal and Role are those of each request
 	Activity Activity   // the zero value = none is counted: requests for it are refused
@@ -82,6 +83,7 @@ func (a *API) endpoints() []endpoint {
 	all = append(all, a.entityEndpoints()...)
 	all = append(all, a.limitsEndpoints()...)
 	all = append(all, a.bucketEndpoints()...)
+	all = append(all, a.usageEndpoints()...)
 	return append(all, a.auditEndpoints()...)
 }
 

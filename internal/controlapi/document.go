@@ -31,7 +31,7 @@ func document(endpoints []endpoint, version string) ([]byte, error) {
 		"info": object{
 			"title":       "ratelimit administration",
 			"version":     cmp.Or(version, "dev"),
-			"description": "Entities, limits and audit of a rate limit service, on its admin listener. Names in paths are percent-encoded, the slash too.",
+			"description": "Entities, limits, buckets, usage and audit of a rate limit service, on its admin listener. Names in paths are percent-encoded, the slash too.",
 		},
 		"paths":      paths,
 		"components": object{"schemas": s.components, "securitySchemes": object{"token": object{"type": "http", "scheme": "bearer"}}},

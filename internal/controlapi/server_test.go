@@ -39,12 +39,13 @@ func newServer(t *testing.T, store controlapi.Store) *server {
 		store, can = s, api.Capabilities{Audit: true, Usage: true}
 	}
 	buckets, _ := store.(limiter.Buckets)
+	usage, _ := store.(limiter.Usage)
 	denied := topk.New()
 	activity := controlapi.Activity{
 		Denied: denied, Busiest: topk.New(), Since: time.Unix(1, 0),
 		Decided: func() map[string]int64 { return map[string]int64{"allowed": 7, "denied": 0} },
 	}
-	a, err := controlapi.New(controlapi.Config{Store: store, Buckets: buckets, Now: time.Now, Status: api.Status{Version: "1", Store: "embedded", Can: can}, Activity: activity})
+	a, err := controlapi.New(controlapi.Config{Store: store, Buckets: buckets, Usage: usage, Now: time.Now, Status: api.Status{Version: "1", Store: "embedded", Can: can}, Activity: activity})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ratelimit/ratelimit/internal/usageview"
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/client"
+)
+
+const (
+	usageBar      = 30     // width of the longest bar, in characters
+	usageProgress = 10_000 // windows of an export between two messages
+	maxPage       = 1000   // of the API
+)
+
+// usageFlags say which usage is meant.
+type usageFlags struct {
+	entity, resource, window, from, to string
+}
+
+func (f *usageFlags) flags(o *operator, cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.entity, "entity", "", "only usage of this entity")
+	cmd.Flags().StringVar(&f.resource, "resource", "", "only usage of this resource")
+	cmd.Flags().StringVar(&f.window, "window", string(api.Hour), "hour, day or month, of UTC")
+	cmd.Flags().StringVar(&f.from, "from", "", "only windows that start at this time or later, such as 2026-11-22T09:00:00Z, 2026-11-22 or 2026-11")
+	cmd.Flags().StringVar(&f.to, "to", "", "only windows that start before this time")
+	_ = cmd.RegisterFlagCompletionFunc("window", cobra.FixedCompletions([]string{string(api.Hour), string(api.Day), string(api.Month)}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("entity", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return o.completeEntity(cmd, nil, typed)
+	})
+}
+
+func (f *usageFlags) of() (of client.UsageOf, err error) {
+	of = client.UsageOf{Entity: api.Name(f.entity), Resource: api.Name(f.resource), Window: api.Window(f.window)}
+	if of.From, err = usageview.ParseTime(f.from); err != nil {
+		return of, fmt.Errorf("--from: %w", err)
+	}
+	if of.To, err = usageview.ParseTime(f.to); err != nil {
+		return of, fmt.Errorf("--to: %w", err)
+	}
+	return of, nil
+}
+
+func usageColumns() []column[usageview.Row] {
+	return []column[usageview.Row]{
+		{title: "ENTITY", value: func(r usageview.Row) string { return r.Entity.String() }},
+		{title: "RESOURCE", value: func(r usageview.Row) string { return r.Resource.String() }},
+		{title: "LIMIT", value: func(r usageview.Row) string { return r.Limit }},
+		{title: "START", value: func(r usageview.Row) string { return r.Start.UTC().Format(time.RFC3339) }},
+		{title: "END", wide: true, value: func(r usageview.Row) string { return r.End.UTC().Format(time.RFC3339) }},
+		{title: "EVENTS", wide: true, value: func(r usageview.Row) string { return orNone(r.Events) }},
+		{title: "USED", value: func(r usageview.Row) string { return r.Amount.String() }},
+		{title: "", value: func(r usageview.Row) string { return r.Bar }},
+	}
+}
+
+func listUsage(o *operator) *cobra.Command {
+	var f usageFlags
+	var limit int
+	var after string
+	cmd := &cobra.Command{
+		Use: "usage", Short: "List what was consumed by hour, day or month", Args: noArgs,
+		Long: `list usage shows what entities consumed of resources, net of refunds, by hour, day or month,
+with a bar for each window. -o csv writes every page as it comes and reports progress; an
+export that was cut off goes on with --after.`,
+		Example: `  ratelimit list usage --entity key/k-123 --window day --from 2026-11
+  ratelimit list usage --window month -o csv > usage.csv`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			of, err := f.of()
+			if err != nil {
+				return err
+			}
+			if o.output == outputCSV {
+				return o.exportUsage(cmd, of, after)
+			}
+			if after != "" {
+				return errors.New("--after belongs to -o csv")
+			}
+			n, err := o.inNamespace(cmd.Context())
+			if err != nil {
+				return err
+			}
+			list := api.List[api.Usage]{Items: []api.Usage{}}
+			for u, err := range client.Each(func(p client.Page) (*api.List[api.Usage], error) { return n.ListUsage(cmd.Context(), of, p) }) {
+				if err != nil {
+					return o.refusal(err)
+				}
+				if list.Items = append(list.Items, u); len(list.Items) == limit {
+					break
+				}
+			}
+			return writeOne(cmd.OutOrStdout(), o.output, usageColumns(), usageview.Rows(list.Items, usageBar), list)
+		},
+	}
+	f.flags(o, cmd)
+	limitFlag(cmd, &limit)
+	cmd.Flags().StringVar(&after, "after", "", "with -o csv: the cursor where an export was cut off")
+	return cmd
+}
+
+// exportUsage writes all usage as CSV, page by page.
+func (o *operator) exportUsage(cmd *cobra.Command, of client.UsageOf, after string) error {
+	o.output = outputTable
+	n, err := o.inNamespace(cmd.Context())
+	if err != nil {
+		return err
+	}
+	w := usageview.ContinueCSV(cmd.OutOrStdout())
+	if after == "" {
+		if w, err = usageview.NewCSV(cmd.OutOrStdout()); err != nil {
+			return failed(err)
+		}
+	}
+	for done, told := 0, 0; ; {
+		page, err := n.ListUsage(cmd.Context(), of, client.Page{After: after, Size: maxPage})
+		if err != nil {
+			if done > 0 {
+				cmd.PrintErrf("%d windows were written; go on with --after %s\n", done, after)
+			}
+			return o.refusal(err)
+		}
+		if err := w.Write(page.Items); err != nil {
+			return failed(err)
+		}
+		done += len(page.Items)
+		if after = page.Next; after == "" {
+			return nil
+		}
+		if done >= told+usageProgress {
+			told = done
+			cmd.PrintErrf("%d windows so far\n", done)
+		}
+	}
+}
+
+// usageTotal is the use of one limit in a summary, as a table shows it.
+type usageTotal struct {
+	of    *api.UsageSummary
+	limit string
+}
+
+func usageTotalColumns() []column[usageTotal] {
+	return []column[usageTotal]{
+		{title: "LIMIT", value: func(r usageTotal) string { return r.limit }},
+		{title: "TOTAL", value: func(r usageTotal) string { return r.of.Limits[r.limit].Total.String() }},
+		{title: "AVERAGE", value: func(r usageTotal) string { return r.of.Limits[r.limit].Average.String() }},
+		{title: "WINDOWS", value: func(r usageTotal) string { return strconv.FormatInt(r.of.Snapshots, 10) }},
+		{title: "FIRST", value: func(r usageTotal) string { return r.of.First.UTC().Format(time.RFC3339) }},
+		{title: "LAST", value: func(r usageTotal) string { return r.of.Last.UTC().Format(time.RFC3339) }},
+	}
+}
+
+func getUsage(o *operator) *cobra.Command {
+	var f usageFlags
+	cmd := &cobra.Command{
+		Use: "usage", Short: "Sum usage up", Args: noArgs,
+		Long: `get usage sums up what list usage lists: the total of each limit, the average of a window,
+and the first and the last window. A window of two entities or resources counts twice.`,
+		Example: `  ratelimit get usage --entity key/k-123 --window day --from 2026-11-01 --to 2026-12-01`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			of, err := f.of()
+			if err != nil {
+				return err
+			}
+			n, err := o.inNamespace(cmd.Context())
+			if err != nil {
+				return err
+			}
+			sum, err := n.SumUsage(cmd.Context(), of)
+			if err != nil {
+				return o.refusal(err)
+			}
+			rows := make([]usageTotal, 0, len(sum.Limits))
+			for _, limit := range slices.Sorted(maps.Keys(sum.Limits)) {
+				rows = append(rows, usageTotal{sum, limit})
+			}
+			return writeOne(cmd.OutOrStdout(), o.output, usageTotalColumns(), rows, sum)
+		},
+	}
+	f.flags(o, cmd)
+	return cmd
+}

@@ -1,0 +1,128 @@
+package controlapi
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+const usagePath = "/v1/namespaces/{namespace}/usage"
+
+func (a *API) usageEndpoints() []endpoint {
+	filter := []param{
+		{"entity", "only usage of this entity"},
+		{"resource", "only usage of this resource"},
+		{"window", "hour, day or month; hour without it"},
+		{"from", "only windows that start at this time or later, as in RFC 3339"},
+		{"to", "only windows that start before this time, as in RFC 3339"},
+	}
+	return []endpoint{
+		{
+			method: http.MethodGet, path: usagePath, role: admin.RoleRead, result: api.List[api.Usage]{}, query: pageParams(filter...),
+			summary: "List usage by hour, day or month", run: a.listUsage,
+		},
+		{
+			method: http.MethodGet, path: usagePath + "/summary", role: admin.RoleRead, result: api.UsageSummary{}, query: filter,
+			summary: fmt.Sprintf("Sum usage up, of at most %d windows", maxSummary), run: a.sumUsage,
+		},
+	}
+}
+
+// maxSummary bounds the snapshots that one request sums up.
+const maxSummary = 100_000
+
+// usageFilter reads the parameters of usage.
+func (a *API) usageFilter(c *call) (f limiter.UsageFilter, err error) {
+	if a.cfg.Usage == nil || !a.cfg.Status.Can.Usage {
+		return f, problem(http.StatusNotImplemented, api.Unsupported, "this service keeps no usage: a store in memory has none; serve --data DIR keeps it")
+	}
+	f.Entity, f.Resource = c.query.Get("entity"), c.query.Get("resource")
+	if text := c.query.Get("window"); text != "" {
+		if f.Window, err = limiter.ParseUsageWindow(text); err != nil {
+			return f, invalid("the parameter window is %.100q; it must be hour, day or month", text)
+		}
+	}
+	if f.From, err = c.time("from"); err == nil {
+		f.To, err = c.time("to")
+	}
+	return f, err
+}
+
+// time reads a parameter that is a time, or absent.
+func (c *call) time(name string) (time.Time, error) {
+	text := c.query.Get(name)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, invalid("the parameter %s is %.100q; it must be a time such as 2026-11-22T09:00:00Z", name, text)
+	}
+	return at, nil
+}
+
+func (a *API) listUsage(c *call) (any, error) {
+	f, err := a.usageFilter(c)
+	if err != nil {
+		return nil, err
+	}
+	p, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	page, err := a.cfg.Usage.ListUsage(c.ctx(), c.namespace(), f, p)
+	if err != nil {
+		return nil, err
+	}
+	list := api.List[api.Usage]{Items: make([]api.Usage, 0, len(page.Items)), Next: page.Next}
+	for i := range page.Items {
+		list.Items = append(list.Items, usageOf(&page.Items[i]))
+	}
+	return list, nil
+}
+
+func usageOf(u *limiter.UsageSnapshot) api.Usage {
+	out := api.Usage{
+		Entity: api.Name(u.Entity), Resource: api.Name(u.Resource), Window: api.Window(u.Window.String()),
+		Start: u.Start, End: u.Window.End(u.Start), Used: make(map[string]api.Tokens, len(u.Limits)), Events: u.Events,
+	}
+	for _, l := range u.Limits {
+		out.Used[l.Limit] = api.Tokens(l.Tokens)
+	}
+	return out
+}
+
+func (a *API) sumUsage(c *call) (any, error) {
+	f, err := a.usageFilter(c)
+	if err != nil {
+		return nil, err
+	}
+	var sum limiter.UsageSummary
+	for p := (limiter.Page{Size: limiter.MaxPage}); ; {
+		page, err := a.cfg.Usage.ListUsage(c.ctx(), c.namespace(), f, p)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			sum.Add(&page.Items[i])
+		}
+		if p.After = page.Next; p.After == "" {
+			return summaryOf(f.Window, &sum), nil
+		}
+		if sum.Snapshots >= maxSummary {
+			return nil, invalid("there are more than %d windows: name an entity or a resource, or shorten the time with from and to", maxSummary)
+		}
+	}
+}
+
+func summaryOf(w limiter.UsageWindow, s *limiter.UsageSummary) api.UsageSummary {
+	out := api.UsageSummary{Window: api.Window(w.String()), Snapshots: s.Snapshots, First: s.First, Last: s.Last, Limits: make(map[string]api.UsedTotal, len(s.Limits))}
+	for _, l := range s.Limits {
+		out.Limits[l.Limit] = api.UsedTotal{Total: api.Tokens(l.Total), Average: api.Tokens(s.Average(l))}
+	}
+	return out
+}

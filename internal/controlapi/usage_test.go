@@ -1,0 +1,80 @@
+package controlapi_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+const usage = "/v1/namespaces/default/usage"
+
+func TestUsage(t *testing.T) {
+	s := newServer(t, nil)
+	for _, key := range []string{"a", "b", "a"} {
+		s.use(t, key)
+	}
+	start := limiter.UsageDay.Start(time.Now())
+	one := func(entity api.Name, used api.Tokens) api.Usage {
+		return api.Usage{Entity: entity, Resource: "r", Window: api.Day, Start: start, End: start.AddDate(0, 0, 1), Used: map[string]api.Tokens{"l": used}}
+	}
+	var list api.List[api.Usage]
+	var got []api.Usage
+	for target := usage + "?window=day&size=1"; ; target = usage + "?window=day&size=1&after=" + list.Next {
+		list = api.List[api.Usage]{}
+		if err := json.Unmarshal(s.as(t, admin.RoleRead, http.MethodGet, target, "").Body.Bytes(), &list); err != nil {
+			t.Fatal(err)
+		}
+		if got = append(got, list.Items...); list.Next == "" {
+			break
+		}
+	}
+	if diff := cmp.Diff([]api.Usage{one("a", 8000), one("b", 4000)}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for target, want := range map[string]api.UsageSummary{
+		usage + "/summary?window=day": {
+			Window: api.Day, Snapshots: 2, First: start, Last: start, Limits: map[string]api.UsedTotal{"l": {Total: 12_000, Average: 6000}},
+		},
+		usage + "/summary?window=day&entity=none": {Window: api.Day, Limits: map[string]api.UsedTotal{}},
+	} {
+		var sum api.UsageSummary
+		if err := json.Unmarshal(s.must(t, 200, http.MethodGet, target, "").Body.Bytes(), &sum); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, sum); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", target, diff)
+		}
+	}
+}
+
+func TestUsageRefused(t *testing.T) {
+	with, without := newServer(t, nil), newServer(t, inMemory(t))
+	for _, tt := range []struct {
+		s      *server
+		target string
+		status int
+		says   string
+	}{
+		{with, usage + "?window=week", 400, "hour, day or month"},
+		{with, usage + "?from=yesterday", 400, "2026-11-22T09:00:00Z"},
+		{with, usage + "?from=2026-11-22T09:00:00Z&to=2026-11-21T09:00:00Z", 400, "before it begins"},
+		{with, usage + "?after=x", 400, "cursor"},
+		{with, usage + "?untill=x", 400, `unknown parameter "untill"`},
+		{with, usage + "/summary?size=5", 400, `unknown parameter "size"`},
+		{without, usage, 501, "keeps no usage"},
+		{without, usage + "/summary", 501, "keeps no usage"},
+	} {
+		p := problemOf(t, tt.s.must(t, tt.status, http.MethodGet, tt.target, ""))
+		if !strings.Contains(p.Detail, tt.says) {
+			t.Errorf("%s: %q does not tell of %q", tt.target, p.Detail, tt.says)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package usageview
+
+import (
+	"encoding/csv"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/api"
+)
+
+// CSV writes usage as comma-separated values (RFC 4180): a line of titles, and a line for each
+// limit of each window. Names of bytes that are no UTF-8 stand as in Go.
+type CSV struct{ w *csv.Writer }
+
+// NewCSV returns a writer that has written the titles.
+func NewCSV(w io.Writer) (*CSV, error) {
+	c := ContinueCSV(w)
+	return c, c.line("window", "start", "end", "entity", "resource", "limit", "used", "events")
+}
+
+// ContinueCSV returns a writer that goes on with what another one has written.
+func ContinueCSV(w io.Writer) *CSV { return &CSV{csv.NewWriter(w)} }
+
+// Write writes the lines of a page.
+func (c *CSV) Write(page []api.Usage) error {
+	for _, u := range page {
+		for _, limit := range slices.Sorted(maps.Keys(u.Used)) {
+			err := c.w.Write([]string{
+				string(u.Window), u.Start.UTC().Format(time.RFC3339), u.End.UTC().Format(time.RFC3339),
+				u.Entity.String(), u.Resource.String(), limit, u.Used[limit].String(), strconv.FormatInt(u.Events, 10),
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	c.w.Flush()
+	return c.w.Error()
+}
+
+func (c *CSV) line(cells ...string) error {
+	if err := c.w.Write(cells); err != nil {
+		return err
+	}
+	c.w.Flush()
+	return c.w.Error()
+}

@@ -1,0 +1,2 @@
+// Package usageview shows usage to people and to spreadsheets: as rows with bars, and as CSV.
+package usageview

@@ -1,0 +1,20 @@
+package usageview
+
+import (
+	"fmt"
+	"time"
+)
+
+// ParseTime reads a time of RFC 3339, or a day (2026-11-22) or month (2026-11) of UTC, which is its
+// beginning. "" is the zero time.
+func ParseTime(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, form := range []string{time.RFC3339, time.DateOnly, "2006-01"} {
+		if at, err := time.Parse(form, text); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%.100q is no time: it is such as 2026-11-22T09:00:00Z, 2026-11-22 or 2026-11", text)
+}

@@ -1,0 +1,40 @@
+package api
+
+import "time"
+
+// Usage is what an entity consumed of a resource in one window.
+type Usage struct {
+	Entity   Name      `json:"entity"`
+	Resource Name      `json:"resource"`
+	Window   Window    `json:"window"`
+	Start    time.Time `json:"start"`
+	End      time.Time `json:"end"` // the start of the next window
+	// Used is by limit, net of refunds; below zero where more was refunded than consumed.
+	Used   map[string]Tokens `json:"used"`
+	Events int64             `json:"events,omitempty"` // number of writes that were counted; absent = the store does not count them
+}
+
+// Window is the length of the time that usage is summed up for, in UTC.
+type Window string
+
+// The windows.
+const (
+	Hour  Window = "hour"
+	Day   Window = "day"
+	Month Window = "month"
+)
+
+// UsageSummary sums usage up, over entities, resources and windows.
+type UsageSummary struct {
+	Window    Window               `json:"window"`
+	Snapshots int64                `json:"snapshots"`      // number of windows of an entity and a resource
+	First     time.Time            `json:"first,omitzero"` // start of the first window; absent = there is no usage
+	Last      time.Time            `json:"last,omitzero"`  // start of the last one
+	Limits    map[string]UsedTotal `json:"limits"`
+}
+
+// UsedTotal is the use of one limit.
+type UsedTotal struct {
+	Total   Tokens `json:"total"`
+	Average Tokens `json:"average"` // for each of UsageSummary.Snapshots
+}

@@ -1,0 +1,38 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/api"
+)
+
+// UsageOf selects usage. The zero value selects all of hours.
+type UsageOf struct {
+	Entity   api.Name   // only of this entity; "" = of all
+	Resource api.Name   // only of this resource; "" = of all
+	Window   api.Window // "" = api.Hour
+	From, To time.Time  // only windows that start at From or later, and before To; zero = without a bound
+}
+
+func (u UsageOf) query(p Page) url.Values {
+	params := map[string]string{"entity": string(u.Entity), "resource": string(u.Resource), "window": string(u.Window)}
+	for name, at := range map[string]time.Time{"from": u.From, "to": u.To} {
+		if !at.IsZero() {
+			params[name] = at.Format(time.RFC3339Nano)
+		}
+	}
+	return query(p, params)
+}
+
+// ListUsage lists usage, of one entity and resource in order of time.
+func (n *Namespace) ListUsage(ctx context.Context, of UsageOf, p Page) (*api.List[api.Usage], error) {
+	return send[api.List[api.Usage]](ctx, n.client, http.MethodGet, n.path+"/usage", of.query(p), nil, Options{})
+}
+
+// SumUsage sums usage up. The service refuses to sum up too many windows.
+func (n *Namespace) SumUsage(ctx context.Context, of UsageOf) (*api.UsageSummary, error) {
+	return send[api.UsageSummary](ctx, n.client, http.MethodGet, n.path+"/usage/summary", of.query(Page{}), nil, Options{})
+}
