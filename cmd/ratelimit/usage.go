@@ -67,8 +67,8 @@ func listUsage(o *operator) *cobra.Command {
 	var limit int
 	var after string
 	cmd := &cobra.Command{
-		Use: "usage", Short: "List what was consumed by hour, day or month", Args: noArgs,
-		Long: `list usage shows what entities consumed of resources, net of refunds, by hour, day or month,
+		Use: "usage", Short: "List consumption by hour, day or month", Args: noArgs,
+		Long: `list usage shows the consumption of entities, net of refunds, by hour, day or month,
 with a bar for each window. -o csv writes every page as it comes and reports progress; an
 export that was cut off goes on with --after.`,
 		Example: `  ratelimit list usage --entity key/k-123 --window day --from 2026-11

@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// Usage is what an entity consumed of a resource in one window.
+// Usage is the consumption of an entity and a resource in one window.
 type Usage struct {
 	Entity   Name      `json:"entity"`
 	Resource Name      `json:"resource"`

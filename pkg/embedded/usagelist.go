@@ -159,7 +159,7 @@ func (s *Store) collectUsage(l *usageList) error {
 	})
 }
 
-// bucket adds what a bucket has that no row has. The shard must be locked.
+// bucket adds the consumption of a bucket that no row has. The shard must be locked.
 func (l *usageList) bucket(b *bucket) {
 	if l.Entity != "" && b.entity != l.Entity || b.namespace.Value() != l.namespace || l.Resource != "" && b.resource.Value() != l.Resource {
 		return

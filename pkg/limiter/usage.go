@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Usage is the part of a store by which operators read what was consumed in hours, days and
+// Usage is the part of a store by which operators read the consumption of hours, days and
 // months. Consumption is net of refunds. A store keeps usage where its capabilities have
 // UsageSnapshots; of any other the list is empty. storetest.RunUsage holds stores against it.
 type Usage interface {
@@ -120,7 +120,7 @@ func (f UsageFilter) Selects(start time.Time) bool {
 	return (f.From.IsZero() || !start.Before(f.From)) && (f.To.IsZero() || start.Before(f.To))
 }
 
-// UsageSnapshot is what an entity consumed of a resource in a window.
+// UsageSnapshot is the consumption of an entity and a resource in a window.
 type UsageSnapshot struct {
 	Entity, Resource string
 	Window           UsageWindow
@@ -129,7 +129,7 @@ type UsageSnapshot struct {
 	Events           int64        // number of writes that were counted; 0 = the store does not count them
 }
 
-// LimitUsage is what was consumed of one limit.
+// LimitUsage is the consumption of one limit.
 type LimitUsage struct {
 	Limit  string
 	Tokens int64 // millitokens, net of refunds; below zero where more was refunded than consumed

@@ -72,7 +72,7 @@ func usageHistory() (all []consumption) {
 	return append(all, other)
 }
 
-// wantUsage is what a filter selects of a history, as text, in no order.
+// wantUsage returns the snapshots of a history that a filter selects, as text, in no order.
 func wantUsage(history []consumption, f limiter.UsageFilter) []string {
 	type key struct {
 		entity, resource string
