@@ -67,7 +67,7 @@ func TestUsageRefused(t *testing.T) {
 		{with, usage + "?from=yesterday", 400, "2026-11-22T09:00:00Z"},
 		{with, usage + "?from=2026-11-22T09:00:00Z&to=2026-11-21T09:00:00Z", 400, "before it begins"},
 		{with, usage + "?after=x", 400, "cursor"},
-		{with, usage + "?untill=x", 400, `unknown parameter "untill"`},
+		{with, usage + "?form=x", 400, `unknown parameter "form"`},
 		{with, usage + "/summary?size=5", 400, `unknown parameter "size"`},
 		{without, usage, 501, "keeps no usage"},
 		{without, usage + "/summary", 501, "keeps no usage"},

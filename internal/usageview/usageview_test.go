@@ -49,7 +49,7 @@ func TestRowsAreBySeriesAndTime(t *testing.T) {
 		usage("a", 2, map[string]api.Tokens{"rpm": 1000}),
 		usage("a", 1, map[string]api.Tokens{"rpm": 1}),
 	}, 10)
-	var got []string
+	got := make([]string, 0, len(rows))
 	for _, r := range rows {
 		got = append(got, fmt.Sprintf("%s %s %d %s%s", r.Entity, r.Limit, r.Start.Hour(), r.Amount, r.Bar))
 	}

@@ -29,8 +29,10 @@ func TestAdjustmentsAreNoUsage(t *testing.T) {
 		at     time.Time
 		want   int64
 	}{
-		{limiter.UsageHour, now, 40_000}, {limiter.UsageHour, now.Add(time.Hour), 40_000},
-		{limiter.UsageDay, now, 80_000}, {limiter.UsageMonth, now, 80_000},
+		{limiter.UsageHour, now, 40_000},
+		{limiter.UsageHour, now.Add(time.Hour), 40_000},
+		{limiter.UsageDay, now, 80_000},
+		{limiter.UsageMonth, now, 80_000},
 	} {
 		got := usageOf(t, s, op.Bucket.Namespace, "e", op.Bucket.Resource, w.window, w.at)
 		if diff := cmp.Diff(map[string]int64{"l": w.want}, got); diff != "" {

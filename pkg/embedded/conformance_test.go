@@ -72,7 +72,7 @@ func TestUsageConformance(t *testing.T) {
 		return storetest.UsageStore{Usage: s, Consume: func(t *testing.T, at time.Time, bucket limiter.BucketKey, amounts map[string]int64) {
 			t.Helper()
 			op := limiter.Op{Bucket: bucket, Generation: 1}
-			var all []limiter.Limit
+			all := make([]limiter.Limit, 0, len(amounts))
 			for _, name := range slices.Sorted(maps.Keys(amounts)) {
 				all = append(all, limiter.PerDay(name, 1_000_000))
 				op.Spends = append(op.Spends, limiter.Spend{Limit: name, Charge: max(amounts[name], 0), Refund: max(-amounts[name], 0)})

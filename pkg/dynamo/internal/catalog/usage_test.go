@@ -1,7 +1,7 @@
 package catalog
 
 import (
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -34,7 +34,7 @@ func withUsage(t *testing.T, client awsdb.Client) storetest.UsageStore {
 			t.Fatal(err)
 		}
 		sequence++
-		position, _ := schema.NewPosition(fmt.Sprint(sequence))
+		position, _ := schema.NewPosition(strconv.Itoa(sequence))
 		for _, w := range limiter.UsageWindows() {
 			change := schema.UsageChange{
 				Of:   schema.UsageOf{Entity: schema.EscapeName(bucket.Entity), Resource: schema.EscapeName(bucket.Resource), Window: w, Start: w.Start(at)},
