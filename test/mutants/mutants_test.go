@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -48,7 +49,7 @@ func in(pkg string, mutants []mutant) []mutant {
 func TestEveryRuleIsHeld(t *testing.T) {
 	t.Parallel()
 	all := slices.Concat(planRules(), leaseRules(), laneRules(), shareRules(), breakerRules())
-	for _, pkg := range []string{"plan", "lease", "lane", "awsdb", "engine"} {
+	for _, pkg := range []string{"plan", "lease", "lane", "lane/internal/share", "lane/internal/pacing", "awsdb", "engine"} {
 		holds(t, pkg, all)
 	}
 	for _, m := range all {
@@ -93,7 +94,7 @@ func holds(t *testing.T, pkg string, all []mutant) {
 // build compiles the tests of a package, with files replaced as a list says; "" = none.
 func build(t *testing.T, pkg, replaced string) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), pkg+".test")
+	binary := filepath.Join(t.TempDir(), path.Base(pkg)+".test")
 	args := []string{"test", "-c", "-ldflags=-s -w", "-o", binary}
 	if replaced != "" {
 		args = append(args, "-overlay", replaced)
@@ -109,11 +110,11 @@ func build(t *testing.T, pkg, replaced string) string {
 // overlay writes the list that makes the go command read a file without the rule.
 func overlay(t *testing.T, m *mutant) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join(internal, m.pkg, m.file))
+	source, err := filepath.Abs(filepath.Join(internal, m.pkg, m.file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(source)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +123,7 @@ func overlay(t *testing.T, m *mutant) string {
 	}
 	dir := t.TempDir()
 	without, list := filepath.Join(dir, "without.go"), filepath.Join(dir, "overlay.json")
-	replaced, err := json.Marshal(map[string]map[string]string{"Replace": {path: without}})
+	replaced, err := json.Marshal(map[string]map[string]string{"Replace": {source: without}})
 	if err != nil {
 		t.Fatal(err)
 	}

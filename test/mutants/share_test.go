@@ -2,10 +2,12 @@
 
 package mutants_test
 
+import "slices"
+
 // shareRules are the rules of package lane on its takes under way, and on its part of the
 // tokens where other replicas use the item.
 func shareRules() []mutant {
-	return in("lane", []mutant{
+	return slices.Concat(in("lane", []mutant{
 		{
 			name: "takes under way have channels of their own", file: "launch.go", found: "TestTakesUnderWayHaveTheirOwnChannels",
 			rule: "taken[f.id.Channel] = true", without: "taken[f.id.Channel] = f.write == nil",
@@ -13,30 +15,6 @@ func shareRules() []mutant {
 		{
 			name: "a write is in a free channel", file: "launch.go", found: "TestTakesUnderWayHaveTheirOwnChannels",
 			rule: "Channel: l.channel(), ", without: "",
-		},
-		{
-			name: "a denial tells what is left", file: "share.go", found: "TestADenialTellsWhatIsLeft",
-			rule: "min(sp.Left.Tokens, left, max(sp.Need, sp.Ask)-1)", without: "0",
-		},
-		{
-			name: "a denied request is told of less than it asks for", file: "share.go", found: "TestADenialTellsWhatIsLeft",
-			rule: "min(sp.Left.Tokens, left, max(sp.Need, sp.Ask)-1)", without: "min(sp.Left.Tokens, left)",
-		},
-		{
-			name: "a request that does not fit asks for nothing", file: "share.go", found: "TestBeyondTellsWhatIsLeft",
-			rule: "p.asked+r.wants(p.limit) > p.there {", without: "p.asked < 0 {",
-		},
-		{
-			name: "a request beyond what is there is denied at once", file: "share.go", found: "TestBeyond",
-			rule: "beyond || dry || p.asked+n > p.there", without: "beyond || dry",
-		},
-		{
-			name: "the first request has enough", file: "share.go", found: "TestTheFirstRequestHasEnough",
-			rule: "p.taken+n > p.most && (s.some || dry)", without: "p.taken+n > p.most",
-		},
-		{
-			name: "the refill of a round trip belongs to the others", file: "estimate.go", found: "TestShareLeavesMargin",
-			rule: "there-p.refill(s.trip)-(replicas-1)", without: "there-(replicas-1)",
 		},
 		{
 			name: "later takes do not count against a late decision", file: "estimate.go", found: "TestBelievedCountsWhatWasBefore",
@@ -48,23 +26,49 @@ func shareRules() []mutant {
 		},
 		{
 			name: "a request that is decided in time waits for it", file: "arrival.go", found: "TestLacks",
-			rule: "if l.pace.roundTrip() < r.patience(now) {", without: "if l.pace.roundTrip() < 0 {",
+			rule: "if l.pace.RoundTrip() < r.patience(now) {", without: "if l.pace.RoundTrip() < 0 {",
+		},
+	}), in("lane/internal/share", []mutant{
+		{
+			name: "a denial tells what is left", file: "share.go", found: "TestADenialTellsWhatIsLeft",
+			rule: "min(sp.Left.Tokens, left, max(sp.Need, sp.Ask)-1)", without: "0",
 		},
 		{
+			name: "a denied request is told of less than it asks for", file: "share.go", found: "TestADenialTellsWhatIsLeft",
+			rule: "min(sp.Left.Tokens, left, max(sp.Need, sp.Ask)-1)", without: "min(sp.Left.Tokens, left)",
+		},
+		{
+			name: "a request that does not fit asks for nothing", file: "share.go", found: "TestAskingForMoreThanThereIs",
+			rule: "p.asked+r.Wants(p.limit) > p.there {", without: "p.asked < 0 {",
+		},
+		{
+			name: "a request beyond what is there is denied at once", file: "share.go", found: "TestAShareIsTheLanesPart",
+			rule: "beyond || dry || p.asked+n > p.there", without: "beyond || dry",
+		},
+		{
+			name: "the first request has enough", file: "share.go", found: "TestTheFirstRequestHasEnough",
+			rule: "p.taken+n > p.most && (s.some || dry)", without: "p.taken+n > p.most",
+		},
+		{
+			name: "the refill of a round trip belongs to the others", file: "share.go", found: "TestShareLeavesMargin",
+			rule: "there-p.refill(s.trip)-(replicas-1)", without: "there-(replicas-1)",
+		},
+	}), in("lane/internal/pacing", []mutant{
+		{
 			name: "many replicas write more slowly", file: "pace.go", found: "TestPaceOfTenReplicas",
-			rule: "max(leastPace, each, p.roundTrip()/2)", without: "max(leastPace, p.roundTrip()/2)",
+			rule: "max(Least, each, p.RoundTrip()/2)", without: "max(Least, p.RoundTrip()/2)",
 		},
 		{
 			name: "a slow table is sent two writes at a time", file: "pace.go", found: "TestPaceOfASlowTable",
-			rule: "max(leastPace, each, p.roundTrip()/2)", without: "max(leastPace, each)",
+			rule: "max(Least, each, p.RoundTrip()/2)", without: "max(Least, each)",
 		},
 		{
 			name: "a slow table has longer for a reply", file: "pace.go", found: "TestPaceOfASlowTable",
 			rule: "return max(least, tripAttempts*p.trip)", without: "return least",
 		},
 		{
-			name: "the first state tells of no other replica", file: "pace.go", found: "TestPeersAreThoseWhoseIdsChange",
+			name: "the first state tells of no other replica", file: "peers.go", found: "TestPeersAreThoseWhoseIdsChange",
 			rule: "seen.last = id //", without: "seen = peer{last: id, at: now} //",
 		},
-	})
+	}))
 }

@@ -3,6 +3,8 @@ package lane
 import (
 	"slices"
 	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lane/internal/share"
 )
 
 // enter puts a request into the queue, or ends it at once.
@@ -51,7 +53,7 @@ func (l closer) turnAway(r *Request, now time.Time) bool {
 		return false
 	}
 	l.view.bare(r.Request).Weigh(r.Request)
-	exceed(r, limit, left)
+	share.Exceed(r.Request, limit, left)
 	l.byCentre(r)
 	return true
 }
@@ -62,21 +64,21 @@ func (l estimator) beyond(r *Request, n int) (limit string, left int64) {
 	queue := append(slices.Clone(l.queue), r)
 	s := l.newShare(n, l.view.head, queue)
 	for _, before := range l.queue {
-		s.ask(before)
-		s.take(before)
+		asks(&s, before)
+		s.Take(before.Request)
 	}
-	limit, beyond := s.short(r)
+	limit, beyond := s.Short(r.Request)
 	if !beyond {
 		return "", 0
 	}
-	return limit, s.left(limit)
+	return limit, s.Left(limit)
 }
 
 // lacks returns a limit for which a request would be denied late, with the tokens that those
 // before it leave of it; "" = there is none. It is for requests whose deadline comes before a
 // reply: the tokens of their writes would be given back.
 func (l estimator) lacks(r *Request, now time.Time) (limit string, left int64) {
-	if l.pace.roundTrip() < r.patience(now) {
+	if l.pace.RoundTrip() < r.patience(now) {
 		return "", 0
 	}
 	for i := range r.Spends {
@@ -84,7 +86,7 @@ func (l estimator) lacks(r *Request, now time.Time) (limit string, left int64) {
 		waiting, there := int64(0), l.believed(r, sp.Limit)
 		for _, before := range l.queue {
 			if before.claim != detached {
-				waiting = min(waiting+before.wants(sp.Limit), most)
+				waiting = min(waiting+before.Wants(sp.Limit), most)
 			}
 		}
 		if need := max(sp.Need, sp.Ask); need > 0 && there-waiting < need {

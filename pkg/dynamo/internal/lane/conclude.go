@@ -25,7 +25,7 @@ func (l sender) conclude(f *flight, got reply, err error, now time.Time) (again 
 		return false
 	}
 	if err == nil {
-		l.pace.reply(now.Sub(f.sent))
+		l.pace.Reply(now.Sub(f.sent))
 		var image *schema.Bucket
 		if image, err = l.parse(got.item); err == nil {
 			l.arrived(f, image, got.refused, now)
@@ -147,8 +147,7 @@ func (l sender) unanswered(f *flight, err error, now time.Time) (again bool) {
 	switch {
 	case !f.doubt && awsdb.Retryable(err):
 		l.land(f)
-		l.pace.tries++
-		l.pace.rest = now.Add(l.host.backoff(l.pace.tries))
+		l.pace.Throttled(now, l.host.cfg.Loop.Draw)
 		l.closer.again(f, false)
 		return false
 	case !f.doubt:

@@ -38,13 +38,16 @@
 // A file uses those above it in this list.
 //
 //	state         lane.go, request.go, flight.go (a message under way), view.go (the last state), lease_state.go,
-//	              tasks.go, pace.go (round trips and other replicas), load.go, olds.go (items of version 1)
+//	              tasks.go, olds.go (items of version 1)
 //	process       config.go, host.go (shared by all lanes), identity.go, health.go
-//	estimates     estimate.go, late.go, share.go (the lane's part where tokens are short)
+//	estimates     estimate.go, late.go
 //	a request     lease_keep.go (a part of it from the lease), ends.go, lease_serve.go, arrival.go
 //	messages      launch.go, exchange.go
 //	what is due   lease_write.go, maintain.go (splits and merges), lift.go, group.go, step.go
 //	replies       saw.go (an image of the item), conclude.go
 //	all lanes     table.go, lanes.go, runner.go (goroutines and timers), locks.go
 //	calls         lease_calls.go (at once, from leases), deadline.go, leave.go, close.go
+//
+// Two packages below have the arithmetic of a lane beside other replicas: internal/pacing tells when
+// a write may leave, and internal/share which part of scarce tokens is the lane's.
 package lane

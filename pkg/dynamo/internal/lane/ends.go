@@ -44,7 +44,7 @@ func (l closer) again(f *flight, open bool) {
 		}
 	}
 	l.queue = append(wait, l.queue...)
-	l.pace.sent = time.Time{} // planned anew at once
+	l.pace.Again() // planned anew at once
 }
 
 // stays reports whether a request that no write was applied for still waits for one.

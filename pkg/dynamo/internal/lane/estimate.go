@@ -3,15 +3,15 @@ package lane
 import (
 	"slices"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lane/internal/share"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
 // newShare returns the lane's part of an item that n replicas use. That is all of a limit with
-// twice the tokens that the queue asks for, for each replica. Else it is an n-th, less the
-// tokens under way. The refill of a round trip counts as taken by writes that no state shows.
-func (l estimator) newShare(n int, base *schema.Bucket, queue []*Request) share {
-	s, replicas := share{replicas: n, trip: l.pace.roundTrip().Milliseconds()}, int64(n)
+// twice the tokens that the queue asks for, for each replica.
+func (l estimator) newShare(n int, base *schema.Bucket, queue []*Request) share.Share {
+	s := share.New(n, l.pace.RoundTrip().Milliseconds())
 	at := plan.At(base, l.view.now)
 	for i := range at.Limits.Len() {
 		name, waiting := at.Limits.At(i).Name, int64(0)
@@ -19,15 +19,22 @@ func (l estimator) newShare(n int, base *schema.Bucket, queue []*Request) share 
 			continue
 		}
 		for _, r := range queue {
-			waiting = min(waiting+r.wants(name), most)
+			waiting = min(waiting+r.Wants(name), most)
 		}
-		if there := at.Tokens(i, l.view.now); there/2/replicas < waiting {
-			s.limits = append(s.limits, portion{limit: name, there: there, params: at.Params[i]})
-			p := &s.limits[len(s.limits)-1]
-			p.most = max(there-p.refill(s.trip)-(replicas-1)*l.flying(name), 0) / replicas
+		if there := at.Tokens(i, l.view.now); there/2/int64(n) < waiting {
+			s.Add(name, at.Params[i], there, l.flying(name))
 		}
 	}
 	return s
+}
+
+// asks notes in a share that a request waits before others.
+func asks(s *share.Share, r *Request) {
+	if r.claim == detached {
+		s.Owe(r.Request)
+	} else {
+		s.Ask(r.Request)
+	}
 }
 
 // flying returns what the lane's writes under way take of a limit, as far as the state

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lane/internal/share"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -17,7 +18,7 @@ type group struct {
 	now     time.Time
 	stage   *plan.Stage
 	bare    *plan.Stage // the state alone; nil = not needed so far
-	share   share
+	share   share.Share
 	actors  []*Request
 	left    []*Request
 	owed    bool // the write is for what is owed alone
@@ -111,7 +112,7 @@ func (g *group) include(r *Request) {
 		if g.first() {
 			break // it waits for the end of that write
 		}
-		switch limit, beyond := g.share.short(r); {
+		switch limit, beyond := g.short(r); {
 		case limit == "":
 			g.apply(r)
 			return
@@ -119,7 +120,7 @@ func (g *group) include(r *Request) {
 			return
 		}
 		r.passed = true
-		g.share.ask(r)
+		asks(&g.share, r)
 	case plan.Exact:
 		if len(g.lane.out) == 0 {
 			g.apply(r)
@@ -139,6 +140,15 @@ func (g *group) include(r *Request) {
 	g.left = append(g.left, r)
 }
 
+// short returns a limit of which the lane's part has too little for a request, see
+// [share.Share.Short]. What the lane owes is written whatever it has.
+func (g *group) short(r *Request) (limit string, beyond bool) {
+	if r.claim == detached {
+		return "", false
+	}
+	return g.share.Short(r.Request)
+}
+
 // books reports whether a charge or a refund of the lane is under way. Another one has to wait
 // for its end: it would rest on the id of the first, and each could wait for the other.
 func (g *group) books() bool {
@@ -147,8 +157,8 @@ func (g *group) books() bool {
 
 func (g *group) apply(r *Request) {
 	g.stage.Apply(r.Request)
-	g.share.ask(r)
-	g.share.take(r)
+	asks(&g.share, r)
+	g.share.Take(r.Request)
 	g.actors = append(g.actors, r)
 }
 
@@ -169,7 +179,7 @@ func (g *group) answer(r *Request) bool {
 	switch {
 	case own == 0 || g.first():
 	case g.alone(r, confirmed):
-	case !denied || g.share.replicas <= 1 && !g.sure():
+	case !denied || g.share.Alone() && !g.sure():
 		return false
 	default:
 		g.stage.Weigh(r.Request)
@@ -220,7 +230,7 @@ func (g *group) deny(r *Request, limit string) bool {
 	if r.claim != awaited || r.Books() || !g.lane.view.fresh(r.asked, g.now) {
 		return false
 	}
-	exceed(r, limit, g.share.left(limit))
+	share.Exceed(r.Request, limit, g.share.Left(limit))
 	g.lane.closer.byCentre(r)
 	return true
 }

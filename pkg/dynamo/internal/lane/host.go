@@ -46,14 +46,6 @@ func (s *host) silent(now time.Time) bool {
 	return true
 }
 
-// backoff returns how long a lane rests after so many messages in a row that DynamoDB had
-// no capacity for.
-func (s *host) backoff(tries int) time.Duration {
-	const first, longest = 4 * time.Millisecond, 400 * time.Millisecond
-	d := min(first<<min(tries-1, 10), longest)
-	return d/2 + time.Duration(s.cfg.Loop.Draw(int64(d/2)))
-}
-
 // clocks reads the clocks that end a lease.
 func (s *host) clocks(now time.Time) lease.Clock {
 	return lease.Clock{

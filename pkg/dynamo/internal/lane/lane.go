@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lane/internal/pacing"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
@@ -33,8 +34,8 @@ type Lane struct {
 	later   []*Request // what is owed and was not applied: it waits for capacity
 	view    view
 	out     []*flight // messages under way, in order of sending
-	pace    pace
-	peers   peers
+	pace    pacing.Pace
+	peers   pacing.Peers
 	olds    olds
 	held    held
 	tasks   tasks
@@ -121,7 +122,7 @@ func (l *Lane) form() int { return l.host.form(l.site.Bucket.Namespace) }
 func (l *Lane) users(now time.Time) int {
 	n := l.replicas(now)
 	for id := range l.held.watch.Users(l.host.clocks(now).Mono) {
-		if !l.peers.of[id].fresh(now) {
+		if !l.peers.Has(id, now) {
 			n++
 		}
 	}
@@ -130,6 +131,6 @@ func (l *Lane) users(now time.Time) int {
 
 // replicas returns how many replicas use the item, this one included.
 func (l *Lane) replicas(now time.Time) int {
-	others, _ := l.peers.count(now)
+	others, _ := l.peers.Count(now)
 	return 1 + others
 }

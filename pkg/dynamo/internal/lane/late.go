@@ -66,7 +66,7 @@ func (l estimator) believed(r *Request, limit string) int64 {
 	}
 	n := int64(l.replicas(l.host.cfg.Now()))
 	tokens := v.quick.Tokens(i, v.at)
-	refill := max(v.quick.Tokens(i, v.at+l.pace.roundTrip().Milliseconds()*lateTrips/2)-tokens, 0)
+	refill := max(v.quick.Tokens(i, v.at+l.pace.RoundTrip().Milliseconds()*lateTrips/2)-tokens, 0)
 	est := min((tokens-refill)/n, max(v.quick.Params[i].Capacity/lateShare, tokens/2/n))
 	return est - spent
 }

@@ -13,7 +13,7 @@ func (l sender) launch(f *flight, now time.Time) *flight {
 	l.events++
 	f.solo = len(l.out) == 0
 	f.asked, f.at, f.sent, f.until = l.events, l.view.now, now, now.Add(l.host.cfg.Budget)
-	f.within = l.pace.attempt(l.host.cfg.Attempt)
+	f.within = l.pace.Attempt(l.host.cfg.Attempt)
 	l.out = append(l.out, f)
 	l.reckon()
 	return f
@@ -37,7 +37,7 @@ func (l sender) write(stage *plan.Stage, actors []*Request, now time.Time) *flig
 		r.phase = sent
 		f.books = f.books || r.Books()
 	}
-	l.pace.sent = now
+	l.pace.Sent(now)
 	return l.launch(f, now)
 }
 

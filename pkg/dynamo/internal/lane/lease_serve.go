@@ -87,7 +87,7 @@ func (l lessee) leases(r *Request) bool {
 	h, v := &l.held, &l.view
 	if r.Asks && r.claim == awaited {
 		if h.policy = r.Policy; h.holder != nil {
-			h.holder.Tune(r.Policy, float64(l.pace.roundTrip().Microseconds())/1000)
+			h.holder.Tune(r.Policy, float64(l.pace.RoundTrip().Microseconds())/1000)
 		}
 	}
 	if !l.host.cfg.Leases || v.state == nil || v.old() || v.clock.Doubtful {

@@ -74,7 +74,8 @@ func (l lessee) ask(now time.Time, dead uint32, reaps bool) (*flight, bool) {
 	if f.write == nil {
 		return nil, false
 	}
-	l.pace.sent, h.asked = now, at
+	l.pace.Sent(now)
+	h.asked = at
 	return l.sender.launch(f, now), true
 }
 

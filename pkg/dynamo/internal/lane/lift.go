@@ -13,7 +13,7 @@ func (l planner) options(now time.Time) plan.Options {
 	if l.replicas(now) == 1 {
 		return o // what other writes of this lane do is known
 	}
-	lift := max(leastLift, liftHalves*l.pace.roundTrip()/2)
+	lift := max(leastLift, liftHalves*l.pace.RoundTrip()/2)
 	o.Lift = lift.Milliseconds()
 	if full := l.shortest(); full > 0 {
 		o.Lift = min(o.Lift, full/liftPart)
@@ -27,7 +27,7 @@ func (l planner) options(now time.Time) plan.Options {
 // guard returns how long before a limit is full the lane lifts it. One lift refuses the others
 // that are under way: so one replica lifts early, and the others where it did not.
 func (l planner) guard(lift int64, now time.Time) int64 {
-	if l.peers.first(l.host.self.replica(), now) {
+	if l.peers.First(l.host.self.replica(), now) {
 		return lift * 4 / 5
 	}
 	return lift/5 + l.host.cfg.Loop.Draw(max(lift/5, 1))

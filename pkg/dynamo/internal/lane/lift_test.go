@@ -29,7 +29,8 @@ func TestALiftIsAPartOfTheRefill(t *testing.T) {
 			l := bench(t, 500, 1000)
 			l.view.state = schema.NewBucket(limits, 1, testTime)
 			now := time.UnixMilli(testTime)
-			l.peers.of = map[uint32]peer{9: {at: now}}
+			l.peers.Observe(nil, 1, now)
+			l.peers.Observe([]schema.WriteID{schema.NewWriteID(9, 1)}, 1, now)
 			if got := l.planner.options(now).Lift; got != tc.want {
 				t.Errorf("got a lift of %d ms, want %d", got, tc.want)
 			}

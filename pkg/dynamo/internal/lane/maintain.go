@@ -48,7 +48,7 @@ func (l keeper) tidy(now time.Time) (f *flight, waits bool) {
 		return nil, false
 	}
 	moving := v.state.Shard.Moving && !v.old() // its replicas finish it
-	busy := t.load.busy && plan.Splits(v.state)
+	busy := t.load.Busy && plan.Splits(v.state)
 	switch {
 	case v.clock.Doubtful || !moving && !busy && len(t.todo) == 0:
 		return nil, false
@@ -65,7 +65,7 @@ func (l keeper) tidy(now time.Time) (f *flight, waits bool) {
 		f = l.do(next, now)
 		return f, f != nil
 	}
-	t.load.busy = false
+	t.load.Busy = false
 	w, err := plan.Split(v.state, l.lately(now), l.sender.cost())
 	return l.reshape(w, err, func() { l.host.Counters.Splits.Add(1) }, now), true
 }
@@ -106,7 +106,7 @@ func (l keeper) do(t task, now time.Time) *flight {
 	switch t.Chore {
 	case Look:
 	case Retire:
-		if v.state.Shard.Index < max(v.state.Shard.Level/2, 1) || now.Sub(l.tasks.load.quiet) < l.host.cfg.Quiet {
+		if v.state.Shard.Index < max(v.state.Shard.Level/2, 1) || now.Sub(l.tasks.load.Quiet) < l.host.cfg.Quiet {
 			return nil
 		}
 		w, err := plan.Retire(v.state, l.lately(now), l.sender.cost())
@@ -149,7 +149,7 @@ func (l keeper) reshape(w *plan.Write, err error, done func(), now time.Time) *f
 	if err != nil || w == nil {
 		return nil
 	}
-	l.pace.sent = now
+	l.pace.Sent(now)
 	return l.sender.launch(&flight{write: w, exact: true, once: true, done: done}, now)
 }
 

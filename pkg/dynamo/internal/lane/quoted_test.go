@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/internal/quoted"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lane/internal/pacing"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lane/internal/share"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
@@ -14,17 +16,17 @@ func TestThePagesQuoteWhatIsTrue(t *testing.T) {
 	ms := func(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }
 	lift := fmt.Sprintf("max(%s, %.1f round trips)", ms(leastLift), liftHalves/2.0)
 	late := fmt.Sprintf("max(B/%d, T/2n)", lateShare)
-	pace := fmt.Sprintf("%s, half a round trip, or %.2f ms for each replica of the item", ms(leastPace), paceEach.Seconds()*1000)
+	pace := fmt.Sprintf("%s, half a round trip, or %.2f ms for each replica of the item", ms(pacing.Least), pacing.Each.Seconds()*1000)
 	for page, quotes := range map[string][]string{
 		"guarantees.md": {
 			fmt.Sprintf("a state of the item that is at most %s old", ms(Freshness)),
 			fmt.Sprintf("min(%s, 1/%d of the time to refill whole)", lift, liftPart),
-			fmt.Sprintf("holds less than %d ms of refill for each of them, a replica denies beyond its part", drySpan),
+			fmt.Sprintf("holds less than %d ms of refill for each of them, a replica denies beyond its part", share.DrySpan),
 			fmt.Sprintf("At one time at most %s tokens of a limit are admitted late", late),
 			fmt.Sprintf("that the replica has not seen yet it is B/%d.", lateShare),
 			fmt.Sprintf("A replica has %d channels for the ids of its takes", schema.ChannelCount),
 			fmt.Sprintf("no message has had a reply for %d s", silence/time.Second),
-			fmt.Sprintf("for %d s after its last write", peerMemory/time.Second),
+			fmt.Sprintf("for %d s after its last write", pacing.PeerMemory/time.Second),
 			"others each " + pace,
 			fmt.Sprintf("beyond %d,%d requests owed", maxOwed/1000, maxOwed%1000),
 			fmt.Sprintf("%d bits of each write's id are drawn", saltBits),

@@ -113,16 +113,6 @@ func (r *Request) patience(now time.Time) time.Duration {
 	return max(r.Deadline.Sub(now), 0)
 }
 
-// wants returns how much the request wants of a limit, in millitokens.
-func (r *Request) wants(limit string) int64 {
-	for i := range r.Spends {
-		if sp := &r.Spends[i]; sp.Limit == limit {
-			return max(sp.Take, sp.Ask) + sp.Cost
-		}
-	}
-	return 0
-}
-
 // withoutTakes returns the request that charges and refunds alone, nil when there is nothing.
 func withoutTakes(r *plan.Request) *plan.Request {
 	if !r.Books() {

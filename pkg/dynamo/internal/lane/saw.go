@@ -29,15 +29,15 @@ func (l *Lane) saw(image *schema.Bucket, f *flight, now time.Time) {
 		}
 		ids = slices.Collect(image.WriteIDs())
 	}
-	l.peers.observe(ids, l.host.self.replica(), now)
+	l.peers.Observe(ids, l.host.self.replica(), now)
 	l.reckon()
 	l.lessee.sawLease(now)
 	l.olds.saw(image, l.host.clocks(now).Mono)
 	if image != nil {
-		l.tasks.load.observe(now, image.Shard.Epoch, image.Shard.Units, l.host.cfg.ShardUnits)
+		l.tasks.load.Observe(now, image.Shard.Epoch, image.Shard.Units, l.host.cfg.ShardUnits)
 		l.tasks.made = l.tasks.made && image.Shard.Moving
 	}
 	if l.host.cfg.Seen != nil {
-		l.host.cfg.Seen(&l.site, l.index, Sight{State: image, At: now, Quiet: l.tasks.load.quiet})
+		l.host.cfg.Seen(&l.site, l.index, Sight{State: image, At: now, Quiet: l.tasks.load.Quiet})
 	}
 }

@@ -111,8 +111,8 @@ func (l *Lane) blocked() bool {
 
 // paced reports whether the pace of the writes says to wait.
 func (l *Lane) paced(now time.Time) bool {
-	_, active := l.peers.count(now)
-	at := l.pace.next(len(l.out), 1+active)
+	_, active := l.peers.Count(now)
+	at := l.pace.Next(len(l.out), 1+active)
 	if len(l.out) >= maxFlights {
 		return true
 	}

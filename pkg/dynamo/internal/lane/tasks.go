@@ -3,6 +3,7 @@ package lane
 import (
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lane/internal/pacing"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
@@ -42,5 +43,5 @@ type tasks struct {
 	rest   time.Time // nothing is done before
 	looked time.Time // the item is not read for them before
 	made   bool      // the other half of the last split is there
-	load   load
+	load   pacing.Load
 }

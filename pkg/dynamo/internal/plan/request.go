@@ -86,6 +86,16 @@ func (r *Request) Books() bool {
 	return slices.ContainsFunc(r.Spends, func(sp Spend) bool { return sp.Give > 0 || sp.Cost > 0 })
 }
 
+// Wants returns how much the request wants of a limit, in millitokens.
+func (r *Request) Wants(limit string) int64 {
+	for i := range r.Spends {
+		if sp := &r.Spends[i]; sp.Limit == limit {
+			return max(sp.Take, sp.Ask) + sp.Cost
+		}
+	}
+	return 0
+}
+
 // Takes reports whether the request takes tokens, as it was last weighed.
 func (r *Request) Takes() bool {
 	return r.Admitted && slices.ContainsFunc(r.Spends, func(sp Spend) bool { return sp.Held && sp.Take > 0 })

@@ -1,4 +1,4 @@
-package lane
+package pacing
 
 import "time"
 
@@ -12,21 +12,21 @@ const (
 	quietPercent = 25
 )
 
-// load is how fast a shard uses write units, all replicas together. The item counts them,
-// so that a lane that sees the item twice knows the rate between. The zero load knows nothing.
-type load struct {
+// Load is how fast a shard uses write units, all replicas together. The item counts them,
+// so that a lane that sees the item twice knows the rate between. The zero Load knows nothing.
+type Load struct {
 	epoch int64
 	since time.Time // of the window
 	units int64     // at its beginning
-	busy  bool      // the last window used enough for a split
-	quiet time.Time // no window since has used more than a merge allows
+	Busy  bool      // the last window used enough for a split
+	Quiet time.Time // no window since has used more than a merge allows
 }
 
-// observe learns from an item as it was seen now, by its epoch of birth and the write units
+// Observe learns from an item as it was seen now, by its epoch of birth and the write units
 // that it has used. most is what a shard is good for, in units a second.
-func (o *load) observe(now time.Time, level, used, most int64) {
+func (o *Load) Observe(now time.Time, level, used, most int64) {
 	if o.since.IsZero() || level != o.epoch || used < o.units {
-		*o = load{epoch: level, since: now, units: used, quiet: now}
+		*o = Load{epoch: level, since: now, units: used, Quiet: now}
 		return
 	}
 	elapsed := now.Sub(o.since)
@@ -34,9 +34,9 @@ func (o *load) observe(now time.Time, level, used, most int64) {
 		return
 	}
 	percent := (used - o.units) * 100 / max(most*elapsed.Milliseconds()/1000, 1)
-	o.busy = percent >= splitPercent
+	o.Busy = percent >= splitPercent
 	if percent > quietPercent {
-		o.quiet = now
+		o.Quiet = now
 	}
 	o.since, o.units = now, used
 }

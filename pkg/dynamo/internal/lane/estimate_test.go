@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lane/internal/pacing"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lease"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
-	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
 const testTime = 1_800_000_000_000
@@ -30,7 +30,7 @@ func bench(t *testing.T, tokens, capacity int64) *Lane {
 	stage.Apply(r.Request)
 	l.view.state = stage.Write(plan.ID{Write: schema.NewWriteID(1, 1)}, 1).After()
 	l.view.quick, l.view.head = plan.At(l.view.state, 0), l.view.state
-	l.pace.trip = 4 * time.Millisecond
+	l.pace.Reply(4 * time.Millisecond)
 	return l
 }
 
@@ -59,8 +59,8 @@ func (l *Lane) fly() *Request {
 func TestUsers(t *testing.T) {
 	l := bench(t, 34, 1000)
 	now, ids := l.host.cfg.Now(), []schema.WriteID{schema.NewWriteID(7, 1)}
-	l.peers.observe(nil, 5, now)
-	l.peers.observe(ids, 5, now)
+	l.peers.Observe(nil, 5, now)
+	l.peers.Observe(ids, 5, now)
 	l.held.watch.Seen(l.host.clocks(now).Mono, []lease.SlotID{{Replica: 7, Seq: 1}, {Replica: 8, Seq: 1}})
 	l.held.watch.Seen(l.host.clocks(now).Mono, nil)
 	if got := l.users(now); got != 3 {
@@ -69,11 +69,16 @@ func TestUsers(t *testing.T) {
 }
 
 // A lane leaves to the others their part of the tokens, and the refill of a round trip.
-func TestShareLeavesMargin(t *testing.T) {
+func TestTheLanesPart(t *testing.T) {
 	l := bench(t, 34, 1000)
 	l.wait(20)
-	if got := l.estimator.newShare(3, l.view.head, l.queue).limits[0].most; got != 10*limiter.Milli {
-		t.Errorf("the part of one of three: got %d, want a third of 34 tokens less the 4 of a round trip", got)
+	s := l.estimator.newShare(3, l.view.head, l.queue)
+	for i, r := range l.queue[:11] {
+		limit, _ := s.Short(r.Request)
+		if want := map[bool]string{true: "l"}[i == 10]; limit != want {
+			t.Errorf("request %d is short of %q, want %q: a third of 34 tokens less the 4 of a round trip", i, limit, want)
+		}
+		s.Take(r.Request)
 	}
 }
 
@@ -104,54 +109,24 @@ func TestBeyondTellsWhatIsLeft(t *testing.T) {
 	}
 }
 
-// A denial for want of the lane's own part tells the lesser of what the item has and what those
-// before leave, less than the request asks for, and nothing as given back.
-func TestADenialTellsWhatIsLeft(t *testing.T) {
-	const milli = int64(limiter.Milli)
-	for name, tt := range map[string]struct{ left, want int64 }{
-		"less than the item has": {4 * milli, 4 * milli},
-		"more than the item has": {8 * milli, 6 * milli},
-		"nothing":                {0, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := &Request{Request: &plan.Request{Admitted: true, Spends: []plan.Spend{
-				{Limit: "l", Need: 7 * milli, Take: 7 * milli, Left: tokenbucket.Bucket{Tokens: 6 * milli}},
-				{Limit: "other", Need: milli, Take: milli, Back: milli, Left: tokenbucket.Bucket{Tokens: 2 * milli}},
-			}}}
-			exceed(r, "l", tt.left)
-			if sp := r.Spends[0]; r.Admitted || !sp.Exceeded || sp.Left.Tokens != tt.want {
-				t.Errorf("admitted %t, exceeded %t with %d left, want a denial with %d", r.Admitted, sp.Exceeded, sp.Left.Tokens, tt.want)
-			}
-			if sp := r.Spends[1]; sp.Exceeded || sp.Back != 0 || sp.Left.Tokens != 3*milli {
-				t.Errorf("the other limit: exceeded %t, %d given back, %d left, want %d left", sp.Exceeded, sp.Back, sp.Left.Tokens, 3*milli)
-			}
-		})
-	}
-	for _, kind := range []plan.Spend{{Limit: "l", Need: 5 * milli}, {Limit: "l", Ask: 5 * milli}} {
-		kind.Left.Tokens = 6 * milli
-		r := &Request{Request: &plan.Request{Spends: []plan.Spend{kind}}}
-		if exceed(r, "l", 6*milli); r.Spends[0].Left.Tokens != 5*milli-1 {
-			t.Errorf("%d left of a denied 5 tokens, want less than those", r.Spends[0].Left.Tokens)
-		}
-	}
-}
-
 // A request that will be decided late is turned away at its arrival, if it would be denied.
 func TestLacks(t *testing.T) {
 	now := time.UnixMilli(testTime)
 	for name, tt := range map[string]struct {
+		tokens  int64
 		trip    time.Duration
 		waiting int
 		want    string
 	}{
-		"a reply comes in time":   {10 * time.Millisecond, 500, ""},
-		"its own part covers it":  {40 * time.Millisecond, 99, ""},
-		"those before have it":    {40 * time.Millisecond, 100, "l"},
-		"no tokens are left over": {400 * time.Millisecond, 0, "l"},
+		"a reply comes in time":   {120, 10 * time.Millisecond, 500, ""},
+		"its own part covers it":  {120, 40 * time.Millisecond, 99, ""},
+		"those before have it":    {120, 40 * time.Millisecond, 100, "l"},
+		"no tokens are left over": {100, 200 * time.Millisecond, 0, "l"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := bench(t, 120, 1600)
-			l.pace.trip = tt.trip
+			l := bench(t, tt.tokens, 1600)
+			l.pace = pacing.Pace{}
+			l.pace.Reply(tt.trip)
 			l.wait(tt.waiting)
 			r := ofTokens(l.view.state.Limits, 1)
 			r.Deadline = now.Add(15 * time.Millisecond)
@@ -165,7 +140,7 @@ func TestLacks(t *testing.T) {
 // A write that was sent after a request does not count against it, when it is decided late.
 func TestBelievedCountsWhatWasBefore(t *testing.T) {
 	l := bench(t, 100, 1600)
-	l.pace.trip = 0
+	l.pace = pacing.Pace{}
 	first := l.fly()
 	for range 8 {
 		l.fly()
