@@ -109,6 +109,13 @@ func (n Node) Items(each func(Node)) {
 	}
 }
 
+// Value reads any value, as encoding/json would read the same in JSON.
+func (n Node) Value(out *any) {
+	if err := n.v.node.Decode(out); err != nil {
+		n.Failf("%s", strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+}
+
 // Text reads text, also an empty one.
 func (n Node) Text(out *string) { text(out).decode(n.d, n.v) }
 

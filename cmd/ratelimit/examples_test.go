@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -41,5 +42,21 @@ func TestExampleOfTheFleet(t *testing.T) {
 	}
 	if cfg.Store.Type != config.StoreDynamoDB || len(cfg.Warnings) > 0 {
 		t.Errorf("store %s, warnings %v", cfg.Store.Type, cfg.Warnings)
+	}
+}
+
+// The cases of examples/test hold.
+func TestExampleOfCases(t *testing.T) {
+	if code, stdout, stderr := output(t, "test", "../../examples/test"); code != exitUsage || stdout != "" {
+		t.Errorf("a directory with a configuration in it: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	code, stdout, stderr := output(t, "test", "../../examples/test/cases.yaml")
+	if code != exitOK || !strings.Contains(stdout, "5 cases, 0 failed") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	for _, args := range [][]string{{"test"}, {"test", "nowhere"}, {"test", "../../examples/test/cases.yaml", "-o", "xml"}, {"test", "../../examples/test/ratelimit.yaml"}, {"test", "../../examples/test/cases.yaml", "-c", "nowhere"}} {
+		if code, _, stderr := output(t, args...); code != exitUsage || stderr == "" {
+			t.Errorf("%v: exit code %d\n%s", args, code, stderr)
+		}
 	}
 }

@@ -167,10 +167,10 @@ func (f *explainFlags) show(ctx context.Context, ask func(context.Context) (any,
 		if err == nil {
 			err = f.write(out, x)
 		}
-		switch {
-		case f.watch && ctx.Err() != nil:
-			return nil // an interrupt is how it ends
-		case err != nil || !f.watch:
+		if f.watch && ctx.Err() != nil { // an interrupt is how it ends
+			err = nil
+		}
+		if err != nil || !f.watch || ctx.Err() != nil {
 			return err
 		}
 		select {

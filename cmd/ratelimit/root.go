@@ -85,6 +85,7 @@ program itself, or in a DynamoDB table that a fleet of them shares.
   ratelimit serve --demo                     start it with example rules, to try it
   ratelimit check --config F                 is the file right?
   ratelimit explain DOMAIN KEY=VALUE...      which rule, which limits, and why
+  ratelimit test cases.yaml                  do calls get the answers that you expect?
   ratelimit get|set|delete|list NOUN         entities, limits and audit of a running service
   ratelimit apply|diff -f MANIFEST           entities and limits from files
   ratelimit top                              which entities are limited now
@@ -100,7 +101,7 @@ service answers.`,
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
 	root.SetVersionTemplate(versionLine())
-	addGroup(root, "Run a service:", newServe(), newCheck(), newExplain(), newToken())
+	addGroup(root, "Run a service:", newServe(), newCheck(), newExplain(), newTest(), newToken())
 	addGroup(root, "Operate a running service:", newGet(), newSet(), newDelete(), newList(), newApply(), newDiff(), newExport(), newReset(), newTopUp(), newTakeOut(), newTop(), newStatus(), newContext(), newBackup(), newRestore(), newUpgrade(), newMigrate())
 	addGroup(root, "Install on AWS:", newStack(), newCost())
 	root.AddCommand(newVersion())

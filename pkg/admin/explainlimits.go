@@ -49,10 +49,10 @@ func (e *Explainer) look(ctx context.Context, planned *limiter.Request, answers 
 // refusal is the reason of a denial that no balance changes; "" = there is none.
 func (b *balances) refusal() string {
 	d := &b.decision
-	switch {
-	case d.Reason == limiter.ReasonNone || d.Reason == limiter.ReasonExhausted:
+	if d.Reason == limiter.ReasonNone || d.Reason == limiter.ReasonExhausted {
 		return ""
-	case d.Reason == limiter.ReasonNotConfigured:
+	}
+	if d.Reason == limiter.ReasonNotConfigured {
 		return d.Reason.String() + ": " + d.MissingLimit
 	}
 	return d.Reason.String()

@@ -42,7 +42,7 @@ func stable(text string) string {
 
 // The pages for users are true of a service with a data directory.
 func TestOperate(t *testing.T) {
-	for _, page := range []string{"operate.md", "manifests.md"} {
+	for _, page := range []string{"operate.md", "manifests.md", "test-rules.md"} {
 		t.Run(page, func(t *testing.T) { runPage(t, filepath.Join("..", "..", "docs", page), "--data", "data") })
 	}
 }

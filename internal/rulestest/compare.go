@@ -1,0 +1,81 @@
+package rulestest
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// compare returns the members of an answer that are not as expected. Amounts and times are
+// those of the last call of a step.
+func (e *Expect) compare(got *answer, last bool) (wrong []Mismatch) {
+	check := func(member, want, got string) {
+		if want != "" && want != got {
+			wrong = append(wrong, Mismatch{member, want, got})
+		}
+	}
+	check("answer", e.Answer, verdict(got.OverallCode))
+	check("limit", e.Limit, got.Metadata.Limit)
+	check("entity", e.Entity, got.Metadata.Entity)
+	check("rule", e.Rule, got.Metadata.Rule)
+	check("reason", e.Reason, got.Metadata.Reason)
+	check("each", strings.Join(e.Each, " "), got.each())
+	if e.Remaining != nil && last {
+		check("remaining", strconv.FormatInt(*e.Remaining, 10), got.remaining())
+	}
+	if e.RetryAfter != nil && last {
+		check("retry_after", e.RetryAfter.String(), (time.Duration(got.Metadata.RetryAfter) * time.Second).String())
+	}
+	if len(wrong) > 0 { // with all that tells why
+		wrong = got.explain(wrong)
+	}
+	return wrong
+}
+
+func verdict(code string) string {
+	if code == "OVER_LIMIT" {
+		return denied
+	}
+	return allowed
+}
+
+// each has the verdict of each descriptor.
+func (a *answer) each() string {
+	all := make([]string, len(a.Statuses))
+	for i, s := range a.Statuses {
+		all[i] = verdict(s.Code)
+	}
+	return strings.Join(all, " ")
+}
+
+// remaining is the fewest tokens of the descriptors that a limit spoke for; none = no limit did.
+func (a *answer) remaining() string {
+	text, least := "none", int64(0)
+	for _, s := range a.Statuses {
+		if s.CurrentLimit != nil && (text == "none" || s.LimitRemaining < least) {
+			least = s.LimitRemaining
+			text = strconv.FormatInt(least, 10)
+		}
+	}
+	return text
+}
+
+// explain adds the members of a denial that were not compared.
+func (a *answer) explain(wrong []Mismatch) []Mismatch {
+	have := make(map[string]bool)
+	for _, m := range wrong {
+		have[m.Member] = true
+	}
+	for _, m := range []Mismatch{
+		{"limit", "", a.Metadata.Limit},
+		{"entity", "", a.Metadata.Entity},
+		{"rule", "", a.Metadata.Rule},
+		{"reason", "", a.Metadata.Reason},
+		{"remaining", "", a.remaining()},
+	} {
+		if !have[m.Member] && m.Got != "" && m.Got != "none" {
+			wrong = append(wrong, m)
+		}
+	}
+	return wrong
+}
