@@ -12,10 +12,11 @@ const (
 	shortestAge  = 5.0   // ms that the first requests are taken to have come in
 	forgetAfter  = 500   // ms without a request after which the demand is a new one
 	slowMemory   = 1000.0
-	leastAtOnce  = 2.0 // requests of the last moments that are worth a lease
-	leastSteady  = 8.0 // requests of the last second that are
-	leastAsked   = 3   // requests of a demand that is worth one, at least
-	usual        = 16  // a greater request, in mean ones, counts as so many
+	leastAtOnce  = 2.0            // requests of the last moments that are worth a lease
+	leastSteady  = 8.0            // requests of the last second that are
+	leastAsked   = 3              // requests of a demand that is worth one, at least
+	mostAsked    = 2 * leastAsked // that a demand is taken to be as the one before
+	usual        = 16             // a greater request, in mean ones, counts as so many
 )
 
 // Demand is what callers ask of a bucket, admitted or not: an average that forgets with
@@ -23,12 +24,13 @@ const (
 //
 // It is an estimate in floating point, for the shares alone: no balance is reckoned with it.
 type Demand struct {
-	began int64     // time of the first request
-	last  int64     // of the last one
-	at    int64     // up to which sums are faded
-	asked int       // requests since began, at most leastAsked
-	sums  []average // by limit, and the requests at the end
-	slow  average   // requests, over a longer time
+	began  int64     // time of the first request
+	last   int64     // of the last one
+	at     int64     // up to which sums are faded
+	asked  int       // requests since began, at most mostAsked
+	before []float64 // rates as they were when the demand before ended, if it was frequent; else 0
+	sums   []average // by limit, and the requests at the end
+	slow   average   // requests, over a longer time
 }
 
 // average is a sum that fades, and the amounts since it was last faded.
@@ -39,26 +41,39 @@ type average struct {
 
 // newDemand returns the demand on a bucket with a number of limits.
 func newDemand(limits int) Demand {
-	return Demand{sums: make([]average, limits+1)}
+	return Demand{sums: make([]average, limits+1), before: make([]float64, limits+1)}
 }
 
 // count counts an operation.
 func (d *Demand) count(now int64, draws []Draw) {
 	if d.asked == 0 || now-d.last > forgetAfter {
-		clear(d.sums)
-		d.slow = average{}
-		d.began, d.at, d.asked = now, now, 0
+		d.renew(now)
 	}
 	if now-d.at >= foldEvery {
 		d.fold(now)
 	}
-	d.last, d.asked = max(d.last, now), min(d.asked+1, leastAsked)
+	d.last, d.asked = max(d.last, now), min(d.asked+1, mostAsked)
 	d.sums[len(d.sums)-1].added++
 	d.slow.added++
 	for _, draw := range draws {
 		a := &d.sums[draw.Limit]
 		a.added += min(draw.Take, d.most(draw.Limit), math.MaxInt64-a.added)
 	}
+}
+
+// renew begins a new demand. One that was frequent is taken to come back as it was, until a
+// few requests tell.
+func (d *Demand) renew(now int64) {
+	again := d.asked >= leastAsked && d.frequent(d.last)
+	for i := range d.sums {
+		rate := d.of(i, d.last)
+		if d.before[i] = 0; again {
+			d.before[i] = rate
+		}
+	}
+	clear(d.sums)
+	d.slow = average{}
+	d.began, d.at, d.asked = now, now, 0
 }
 
 // most returns the most of a limit that one request counts as, so that a single large one does
@@ -102,6 +117,9 @@ func (d *Demand) of(i int, now int64) float64 {
 	if d.asked == 0 {
 		return 0
 	}
+	if d.asked < mostAsked && d.before[i] > 0 {
+		return d.before[i]
+	}
 	sum := d.sums[i].faded(halfFade(now-d.at, demandMemory))
 	age := max(float64(now-d.began), shortestAge)
 	return sum / (demandMemory * (1 - math.Exp(-age/demandMemory)))
@@ -111,7 +129,7 @@ func (d *Demand) of(i int, now int64) float64 {
 // second: a lease then costs fewer writes than it saves.
 func (d *Demand) frequent(now int64) bool {
 	if d.asked < leastAsked {
-		return false
+		return d.asked > 0 && d.before[len(d.before)-1] > 0
 	}
 	atOnce := d.sums[len(d.sums)-1].faded(halfFade(now-d.at, demandMemory))
 	return atOnce >= leastAtOnce || d.slow.faded(halfFade(now-d.at, slowMemory)) >= leastSteady

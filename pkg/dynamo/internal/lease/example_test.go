@@ -29,6 +29,6 @@ func Example() {
 	fmt.Println(h.State(), h.Take(now, 15, request) == lease.Admitted && h.Alive(clock))
 	// Output:
 	// worth a lease: true
-	// granting of 50 parts of the rate
+	// granting of 485 parts of the rate
 	// held true
 }

@@ -30,8 +30,8 @@ func TestGrant(t *testing.T) {
 	if !r.h.Alive(r.clock()) {
 		t.Error("the lease is over at once")
 	}
-	if p.Slot.Rate > 50 || p.Slot.Room > 500 || p.Slot.Room < 1 {
-		t.Errorf("a first grant is small: got rate %d, room %d", p.Slot.Rate, p.Slot.Room)
+	if p.Slot.Rate > 500 || p.Slot.Room > 500 || p.Slot.Room < 1 {
+		t.Errorf("a first grant is half at most: got rate %d, room %d", p.Slot.Rate, p.Slot.Room)
 	}
 }
 

@@ -88,6 +88,7 @@ func (k *known) scene(now int64) scene {
 	if k.stock.serves {
 		s.age = float64(now - k.began)
 	}
+	s.full = v.full(now)
 	s.waiting = max(v.Replicas-1-len(v.Others), 0)
 	for i := range v.Others {
 		s.others = append(s.others, k.other(&v.Others[i], now))

@@ -38,7 +38,8 @@ type scene struct {
 	rtt                    float64
 	span                   float64 // that a lease is to cover by the policy; 0 = by the demand
 	others                 []other
-	waiting                int // other replicas that use the item and have no lease yet
+	full                   bool // the centre has no room for refill
+	waiting                int  // other replicas that use the item and have no lease yet
 }
 
 // total returns the demand of all holders.
@@ -86,10 +87,14 @@ func (s *scene) grantable(short bool) float64 {
 	if !short {
 		most = max(0, most-reserve)
 	}
-	if s.age < settled { // the first demand is a guess
+	switch {
+	case s.age >= settled:
+		return most
+	case s.full: // the centre's rate brings nothing
+		return most / 2
+	default: // the first demand is a guess
 		return min(most/2, firstRate)
 	}
-	return most
 }
 
 // claim is the demand of one holder, and its weight beside others.
@@ -166,9 +171,7 @@ func (s *scene) scarce(l *level, k float64) wanted {
 	}
 	if s.age < 2*settled { // what it will need is not known yet
 		target = max(target, min(max(l.centre, 0)/2, k*l.whole))
-	}
-	if s.age < 0 {
-		target = min(target, max(l.centre, 0)/s.newcomers())
+		target = min(target, stock/s.users())
 	}
 	span := s.spanOf(scarceSpan)
 	most := s.room + max(s.centreRoom/2, min(s.centreRoom, 0.04))
@@ -212,14 +215,9 @@ func (s *scene) shortage(l *level) (all, stock float64) {
 	return all, stock
 }
 
-// newcomers returns how many replicas are to find tokens in the centre, this one included:
-// those that have no lease, and one more that is not known yet where there is no other one.
-func (s *scene) newcomers() float64 {
-	if len(s.others)+s.waiting == 0 {
-		return 2
-	}
-	return float64(1 + s.waiting)
-}
+// users returns how many replicas use the item, this one included, and one more that is not
+// known yet where there is no other one.
+func (s *scene) users() float64 { return float64(max(1+len(s.others)+s.waiting, 2)) }
 
 // spanOf returns the ms of demand that a stock is for.
 func (s *scene) spanOf(usual float64) float64 {

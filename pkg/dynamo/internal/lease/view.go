@@ -40,6 +40,16 @@ func (v *View) tokens(l int, now int64) int64 {
 	return v.Centre[l].Available(v.Params[l], now)
 }
 
+// full reports whether the centre has no room for more of any limit at a time.
+func (v *View) full(now int64) bool {
+	for l := range v.Centre {
+		if v.tokens(l, now) < v.Params[l].Capacity {
+			return false
+		}
+	}
+	return true
+}
+
 // recalled returns until when all leases are to be returned, as a view of now tells; 0
 // where they are not.
 func (v *View) recalled(now int64) int64 {
