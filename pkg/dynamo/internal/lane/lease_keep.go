@@ -24,7 +24,7 @@ func (l lessee) sole() bool {
 // seen it does so, and reports true, only where the centre was seen with enough.
 func (l lessee) keep(r *Request, draws []lease.Draw, seen bool) bool {
 	h, v := &l.held, &l.view
-	if l.cedes() {
+	if v.state == nil || l.cedes() {
 		return false
 	}
 	whole, rest, ok := h.holder.Keep(v.now, draws)
@@ -56,7 +56,7 @@ func (l lessee) keep(r *Request, draws []lease.Draw, seen bool) bool {
 // is kept: a request that the lease keeps something for would wait for the change, and the
 // return for that request.
 func (l lessee) cedes() bool {
-	return l.view.state.Pending > 0 && l.held.holder.State().Serves()
+	return l.view.state != nil && l.view.state.Pending > 0 && l.held.holder.State().Serves()
 }
 
 // settle ends what the lease keeps for a request, and reports whether it is spent: only where

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lease"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // check has the lane stepped if something is due for its lease.
@@ -58,12 +60,18 @@ func (l lessee) serve(r *Request, now time.Time) (waits, done bool) {
 		l.served(r)
 		return false, true
 	case lease.Wait, lease.Pull:
-		return true, false
+		return !l.rests(now), false
 	case lease.Centre:
 		l.keep(r, draws, false)
 		return l.cedes(), false
 	}
 	return false, false
+}
+
+// rests reports whether no lease is asked for so soon after a write of one had no reply. Until
+// then the item decides.
+func (l lessee) rests(now time.Time) bool {
+	return now.Before(l.held.rest) && !l.held.holder.State().Serves()
 }
 
 // exceeds reports whether a request was found to exceed a limit.
@@ -90,17 +98,41 @@ func (l lessee) leases(r *Request) bool {
 			h.holder.Tune(r.Policy, float64(l.pace.RoundTrip().Microseconds())/1000)
 		}
 	}
-	if !l.host.cfg.Leases || v.state == nil || v.old() || v.clock.Doubtful {
+	if !l.host.cfg.Leases || v.state == nil && !l.creates() || v.old() || v.clock.Doubtful {
 		return false
 	}
-	if h.holder != nil && h.hash != v.state.Version.Hash && !h.holds() {
+	hash := r.Limits.Hash()
+	if v.state != nil {
+		hash = v.state.Version.Hash
+	}
+	if h.holder != nil && h.hash != hash && !h.holds() {
 		h.end()
 	}
-	if h.holder == nil && !r.Policy.None && !v.state.Shard.Retired {
-		h.begin(v.state, h.policy)
-		h.holder.Seen(v.now, l.host.clocks(l.host.cfg.Now()), h.view(v.state, v.quick, l.host.self.replica(), l.users(l.host.cfg.Now())))
+	if h.holder == nil && !r.Policy.None && (v.state == nil || !v.state.Shard.Retired) {
+		h.begin(l.base(r.Limits, r.Generation, v.now), h.policy)
+		l.show(l.host.cfg.Now())
 	}
 	return h.serves(r.Limits, r.Policy)
+}
+
+// creates reports whether a lease write may create the item. It is believed not to exist.
+func (l lessee) creates() bool {
+	return l.view.state == nil && l.index == 0 && l.form() == schema.FormNow
+}
+
+// base returns the state that a lease write is planned on: a new item where there is none.
+func (l lessee) base(limits *limiter.Limits, generation uint64, at int64) *schema.Bucket {
+	if l.view.state != nil {
+		return l.view.state
+	}
+	return schema.NewBucket(limits, generation, at)
+}
+
+// show shows the holder the item, if there is one.
+func (l lessee) show(now time.Time) {
+	if h, v := &l.held, &l.view; v.state != nil {
+		h.holder.Seen(v.now, l.host.clocks(now), h.view(v.state, v.quick, l.host.self.replica(), l.users(now)))
+	}
 }
 
 // count counts a request in the demand, once.
@@ -141,12 +173,17 @@ func (l lessee) pay(r *Request, now time.Time) bool {
 // the lease writes of all replicas that are under way.
 const owedWait = time.Second
 
+// newWait is how long an owed request waits before it creates an item. No caller waits for it.
+// The next calls may be worth a lease, and then one write does both.
+const newWait = 2 * time.Millisecond
+
 // payOwed moves what is owed to the lease, as far as it has the tokens or the room. It
 // reports whether the rest waits for more, and whether there is none.
 func (l lessee) payOwed(r *Request, now time.Time) (waits, done bool) {
 	h, rest := &l.held, false
 	if !h.holder.State().Serves() || !h.holder.Alive(l.host.clocks(now)) {
-		return !r.Gives() && h.holder.Wanted(l.view.now) && now.Sub(r.entered) < owedWait, false
+		waited := now.Sub(r.entered)
+		return !r.Gives() && !l.rests(now) && (h.holder.Wanted(l.view.now) && waited < owedWait || l.view.state == nil && waited < newWait), false
 	}
 	at := l.view.now
 	for i := range r.Spends {

@@ -14,25 +14,26 @@ import (
 // held is the lease of a lane: the state machine of package lease, and its place in the
 // item. Without a holder nothing is held.
 type held struct {
-	rest     time.Time // no lease write is sent before
-	holder   *lease.Holder
-	hash     uint64 // of the limits that holder is for
-	limits   *limiter.Limits
-	index    []int // of holder's limits among all
-	watch    lease.Watch
-	sequence uint16 // of the last lease write of this replica on the item
-	policy   limiter.LeasePolicy
-	asked    int64     // time of the plan of the last lease write
-	issued   [8]uint16 // sequence numbers of the last lease writes
-	writes   int       // lease writes so far
-	shown    []uint16  // sequence number of the own slot as the item last had it; empty = it had none
-	unknown  bool      // a lease write has no reply: the item is to be read
-	listed   bool      // among the lanes that hold something
+	rest       time.Time // no lease write is sent before
+	holder     *lease.Holder
+	hash       uint64 // of the limits that holder is for
+	generation uint64 // of them, when holder was made
+	limits     *limiter.Limits
+	index      []int // of holder's limits among all
+	watch      lease.Watch
+	sequence   uint16 // of the last lease write of this replica on the item
+	policy     limiter.LeasePolicy
+	asked      int64     // time of the plan of the last lease write
+	issued     [8]uint16 // sequence numbers of the last lease writes
+	writes     int       // lease writes so far
+	shown      []uint16  // sequence number of the own slot as the item last had it; empty = it had none
+	unknown    bool      // a lease write has no reply: the item is to be read
+	listed     bool      // among the lanes that hold something
 }
 
 // begin makes a holder for the limits of a state.
 func (h *held) begin(state *schema.Bucket, policy limiter.LeasePolicy) {
-	h.hash, h.limits, h.index, h.policy = state.Version.Hash, state.Limits, nil, policy
+	h.hash, h.generation, h.limits, h.index, h.policy = state.Version.Hash, state.Version.Generation, state.Limits, nil, policy
 	var params []tokenbucket.Params
 	for i := range state.Limits.Len() {
 		if state.Limits.Unlimited(i) {

@@ -13,16 +13,16 @@ import (
 func (l lessee) tend(now time.Time) (f *flight, waits bool) {
 	h, v := &l.held, &l.view
 	defer l.list()
-	if v.state == nil || v.old() || v.clock.Doubtful {
+	if v.state == nil && (!l.creates() || len(l.queue) > 0) || v.old() || v.clock.Doubtful {
 		return nil, false
+	}
+	if h.unknown && len(l.out) == 0 {
+		h.unknown, h.rest = false, time.Time{}
+		return l.sender.read(now), true
 	}
 	if now.Before(h.rest) {
 		l.wake(h.rest)
 		return nil, false
-	}
-	if h.unknown && len(l.out) == 0 {
-		h.unknown = false
-		return l.sender.read(now), true
 	}
 	dead, reaps := h.watch.Dead(l.host.clocks(now).Mono)
 	if h.holder == nil && !reaps {
@@ -56,17 +56,18 @@ func (l lessee) ask(now time.Time, dead uint32, reaps bool) (*flight, bool) {
 	if p != nil {
 		at = p.Now
 	}
-	stage := plan.NewStage(v.state, at, plan.Options{})
+	base := l.base(h.limits, h.generation, at)
+	stage := plan.NewStage(base, at, plan.Options{})
 	if p != nil {
 		h.issue(p.Slot.Seq)
-		if p.Create || stage.Lease(h.write(p, v.state, l.host.self.replica())) != nil {
+		if p.Create == base.Exists() || stage.Lease(h.write(p, base, l.host.self.replica())) != nil {
 			h.holder.Failed(v.now, p, false)
 			l.wakeLease(now)
 			return nil, false
 		}
 	}
 	f := &flight{exact: true, once: true, lease: p}
-	if gone := v.state.Lease(dead); reaps && gone != nil && stage.Lease(plan.LeaseWrite{Replica: dead, Seen: gone}) == nil {
+	if gone := base.Lease(dead); reaps && gone != nil && stage.Lease(plan.LeaseWrite{Replica: dead, Seen: gone}) == nil {
 		f.reaps = 1
 	}
 	f.id = plan.ID{Slot: l.host.self.slotOn(v.state), Write: l.host.self.next()}
@@ -113,7 +114,7 @@ func (l lessee) sawLease(now time.Time) {
 	}
 	before := h.holder.State()
 	if h.hash == v.state.Version.Hash {
-		h.holder.Seen(v.now, clocks, h.view(v.state, v.quick, self, l.users(now)))
+		l.show(now)
 	} else {
 		h.end() // limits change only when no lease is out
 	}

@@ -66,7 +66,7 @@ func (s *Stage) Lease(q LeaseWrite) error {
 // leaseParts returns the parts of a lease before and after a write.
 func (s *Stage) leaseParts(q LeaseWrite) (was, is schema.Lease, err error) {
 	held := s.next.Lease(q.Replica)
-	if !s.base.Exists() || s.next.Old != nil || s.next.Shard.Retired || s.now > maxLeaseTime || s.now < -maxLeaseTime {
+	if !s.base.Exists() && s.options.Form == schema.FormOld || s.next.Old != nil || s.next.Shard.Retired || s.now > maxLeaseTime || s.now < -maxLeaseTime {
 		return was, is, ErrLease
 	}
 	if (held == nil) != (q.Seen == nil) || held != nil && *held != *q.Seen {

@@ -94,7 +94,7 @@ func (s *Stage) Write(id ID, units int64) *Write {
 		after.Slots[id.Slot][id.Channel] = id.Write
 	}
 	after.TTL = s.ttl(&after)
-	if s.exact && s.base.Exists() && after.Old == nil && restructured(s.base, &after) {
+	if s.exact && after.Old == nil && restructured(s.base, &after) {
 		after.Shard.Epoch = max(after.Shard.Epoch, s.base.Shard.Epoch+1)
 		if after.Leased() { // no take of an epoch before lands any more, and many leases need the bytes
 			after.Slots = [schema.SlotCount]schema.Takes{}
