@@ -22,6 +22,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/clocks"
+	"github.com/ratelimit/ratelimit/internal/tracing"
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
 	"github.com/ratelimit/ratelimit/pkg/ledger"
@@ -45,6 +46,7 @@ type service struct {
 	stored    atomic.Pointer[reservation.Keyring] // of the key in the store; nil = not read yet
 	rls       *rls.Service
 	activity  *activity
+	tracing   *tracing.Tracing // nil = off
 	inForce   atomic.Pointer[admin.InForce]
 	startBy   time.Time // when the start gives up on the store; zero = it has not asked yet
 	health    admin.Health
@@ -77,7 +79,11 @@ func newServiceOn(ctx context.Context, cfg *config.Config, log *slog.Logger, ope
 	s.outages = &outages{log: log}
 	s.outages.configured(cfg) // the store may fail before it is in force
 	s.health.Store = s.outages.state
-	err := open(s, ctx)
+	var err error
+	s.tracing, err = tracing.New(ctx, programVersion(), log)
+	if err == nil {
+		err = open(s, ctx)
+	}
 	if err == nil {
 		err = s.build(cfg) //nolint:contextcheck // what it makes outlives the start
 	}
@@ -94,7 +100,7 @@ func newServiceOn(ctx context.Context, cfg *config.Config, log *slog.Logger, ope
 func (s *service) build(cfg *config.Config) error {
 	var err error
 	s.limiter, err = limiter.New(limiter.Config{
-		Store: s.store, Fallback: s.fallback,
+		Store: s.tracing.Store(s.store), Fallback: s.fallback,
 		Timeout: cfg.Decision.Timeout, CacheTTL: cfg.Cache.TTL,
 	})
 	if err != nil {
@@ -168,6 +174,7 @@ func (s *service) buildGRPC(cfg config.GRPC) error {
 		opts = append(opts, grpc.Creds(credentials.NewTLS(tls)))
 	}
 	opts = append(opts, boundOptions(cfg.MaxConnectionAge)...)
+	opts = append(opts, s.tracing.ServerOptions()...)
 	s.grpcServer = grpc.NewServer(append(opts, s.guards.grpc.Option())...)
 	watched := s.guards.grpc.Server(s.grpcServer)
 	s.grpcHealth = health.NewServer()
@@ -404,6 +411,9 @@ func (s *service) close(ctx context.Context) {
 		if err := store.Close(ctx); err != nil {
 			s.log.ErrorContext(ctx, "closing the store", "error", err)
 		}
+	}
+	if err := s.tracing.Close(ctx); err != nil {
+		s.log.ErrorContext(ctx, "closing the exporter of traces", "error", err)
 	}
 }
 

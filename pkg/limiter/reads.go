@@ -78,7 +78,7 @@ func (r *reads) once(ctx context.Context, now time.Time, key readKey, refs []Ref
 		if !r.enter(ctx) {
 			return nil, ctx.Err()
 		}
-		one = r.begin(now, key, refs) //nolint:contextcheck // it may outlive the call
+		one = r.begin(ctx, now, key, refs)
 	}
 	select {
 	case <-one.done:
@@ -115,8 +115,9 @@ func (r *reads) find(key readKey) *read {
 	return r.underWay[key]
 }
 
-// begin begins a read, for which there is room, unless there is one under way.
-func (r *reads) begin(now time.Time, key readKey, refs []Ref) *read {
+// begin begins a read, for which there is room, unless there is one under way. It has the
+// values of ctx, such as the span of its first caller, and may outlive it.
+func (r *reads) begin(ctx context.Context, now time.Time, key readKey, refs []Ref) *read {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if one := r.underWay[key]; one != nil {
@@ -132,8 +133,9 @@ func (r *reads) begin(now time.Time, key readKey, refs []Ref) *read {
 	}
 	r.underWay[key] = one
 	r.running.Go(func() {
-		reading, stop := context.WithTimeout(r.ctx, readBudget)
+		reading, stop := context.WithTimeout(context.WithoutCancel(ctx), readBudget)
 		defer stop()
+		defer context.AfterFunc(r.ctx, stop)() //nolint:contextcheck // the end of the limiter ends it too
 		one.generation, one.err = r.store.Read(reading, key.namespace, refs, one.records)
 		r.end(now, key, refs, one)
 	})

@@ -35,6 +35,10 @@ type request struct {
 // WireSize returns how many bytes the request had on the wire.
 func (r *request) WireSize() int { return r.size }
 
+// LoggedDomain returns the domain of the request as a log may have it: printable, and cut
+// when it is long.
+func (r *request) LoggedDomain() string { return shown(r.in.Domain) }
+
 // invalidError says what the gateway's configuration got wrong.
 type invalidError struct {
 	reason string // label of a metric

@@ -125,6 +125,9 @@ type answer struct {
 	denied bool
 }
 
+// Denied reports whether the answer is a denial.
+func (a *answer) Denied() bool { return a.denied }
+
 // answer returns a copy of what was encoded: the call is used again before grpc
 // has sent the answer.
 func (c *call) answer() *answer {
