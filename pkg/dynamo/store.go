@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/balances"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/catalog"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/engine"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -19,6 +20,7 @@ type Store struct {
 
 	engine      *engine.Engine // buckets
 	settlements *catalog.Settlements
+	balances    *balances.Balances
 	budget      time.Duration // of a settlement
 
 	mu      sync.Mutex
@@ -54,6 +56,9 @@ func New(cfg Config) (*Store, error) {
 	})
 	s.settlements = catalog.NewSettlements(catalog.SettlementsConfig{
 		Client: s.engine.Client(), Table: cfg.Table, Now: cfg.Now, Attempt: attempt, NamespaceID: namespaceID,
+	})
+	s.balances = balances.New(balances.Config{
+		Client: s.engine.Client(), Table: cfg.Table, Buckets: catalog.NewBuckets(s.Catalog), Changed: s.engine.Changed, Clock: cfg.Clock, Now: cfg.Now,
 	})
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	return s, nil

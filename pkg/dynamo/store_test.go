@@ -39,3 +39,11 @@ func TestConformanceInMemory(t *testing.T) {
 func TestControlInMemory(t *testing.T) {
 	storetest.RunControl(t, func(t *testing.T) storetest.ControlStore { return newStore(t, newTable(t), nil) })
 }
+
+func TestBucketsInMemory(t *testing.T) {
+	storetest.RunBuckets(t, func(t *testing.T) storetest.BucketStore { return newStore(t, newTable(t), nil) })
+}
+
+func TestBucketsWithLeases(t *testing.T) {
+	storetest.RunBuckets(t, func(t *testing.T) storetest.BucketStore { return newStore(t, newTable(t), withLeases) })
+}

@@ -73,15 +73,8 @@ func (t *adjustment) tell(ctx context.Context) error {
 	if t.store.disk == nil {
 		return nil
 	}
-	what := "every limit"
-	if t.Limit != "" {
-		what = "limit " + t.Limit
-	}
-	if t.Kind != limiter.AdjustReset {
-		what += fmt.Sprintf(", %d.%03d tokens", t.Tokens/limiter.Milli, t.Tokens%limiter.Milli)
-	}
 	return t.store.change(ctx, t.Bucket.Namespace, func(c *edit) error {
-		c.say(t.Kind.Action(), limiter.EntityLimitsRef(t.Bucket.Entity, t.Bucket.Resource), what)
+		c.say(t.Kind.Action(), limiter.EntityLimitsRef(t.Bucket.Entity, t.Bucket.Resource), t.Detail(&limiter.Adjusted{}))
 		return nil
 	})
 }

@@ -18,9 +18,14 @@ type Buckets interface {
 
 	// AdjustBucket changes balances of one bucket, and leaves an audit event where the store
 	// keeps them. It refuses with [ErrInvalid] each adjustment that
-	// [Adjustment.Check] refuses, and a limit that the bucket does not hold. Decisions that begin after it see the change. After
+	// [Adjustment.Check] refuses, and a limit that the bucket does not hold. Decisions that begin after it see the change; in a
+	// fleet those of other replicas, and of leases, within 5 s. After
 	// [ErrUncertain] or [ErrUnavailable] an adjustment with a Once may be repeated, and is made
 	// at most once; it may have been given up.
+	//
+	// From a reset or a set on no more is admitted than the new balance and the refill since. A
+	// top-up raises the bound of each interval that contains it by its amount, and a take-out
+	// raises none. Tokens that come back later, of requests before, count as refunds.
 	AdjustBucket(ctx context.Context, now time.Time, a Adjustment) (Adjusted, error)
 }
 
@@ -39,7 +44,8 @@ type BucketState struct {
 // LimitState is a limit of a bucket, and its balance.
 type LimitState struct {
 	Limit  Limit
-	Tokens int64 // millitokens; below zero is debt; 0 of an unlimited limit
+	Tokens int64 // millitokens that the store has; below zero is debt; 0 of an unlimited limit
+	Leased int64 // millitokens that replicas may have on lease besides, at most; 0 = none
 }
 
 // Adjustment is a change of balances of a bucket.
@@ -95,6 +101,33 @@ func (a Adjustment) Check() error {
 		return fmt.Errorf("%w: the key of an adjustment has %d bytes; it must have at most %d", ErrInvalid, len(a.Once), MaxOnce)
 	}
 	return nil
+}
+
+// Detail returns the text of the audit event of an adjustment: what it is about, and the
+// balances that differ before and after it, as far as they are known.
+func (a *Adjustment) Detail(done *Adjusted) string {
+	text := "every limit"
+	if a.Limit != "" {
+		text = "limit " + a.Limit
+	}
+	if a.Kind != AdjustReset {
+		text += ", " + tokensText(a.Tokens) + " tokens"
+	}
+	for i, was := range done.Before.Limits {
+		if i < len(done.After.Limits) && done.After.Limits[i].Tokens != was.Tokens {
+			text += fmt.Sprintf("; %s from %s to %s", was.Limit.Name, tokensText(was.Tokens), tokensText(done.After.Limits[i].Tokens))
+		}
+	}
+	return text
+}
+
+// tokensText returns millitokens as tokens with three decimals.
+func tokensText(millitokens int64) string {
+	sign := ""
+	if millitokens < 0 {
+		sign, millitokens = "-", -millitokens
+	}
+	return fmt.Sprintf("%s%d.%03d", sign, millitokens/Milli, millitokens%Milli)
 }
 
 // Adjusted is the outcome of an adjustment.

@@ -78,6 +78,9 @@ func boundChange(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, ChangeTimeout)
 }
 
+// firstWrite is the place of the first write of an edit in its transaction.
+const firstWrite = 3
+
 // transaction returns the request that applies an edit, if the counter is base.
 func (c *Catalog) transaction(sp *space, base uint64, e edit) *dynamodb.TransactWriteItemsInput {
 	now := c.now()

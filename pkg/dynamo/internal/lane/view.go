@@ -25,12 +25,13 @@ type view struct {
 	clock awsdb.Reading
 	moved time.Time      // when now was last known to be the time
 	seen  schema.Version // of the state's limits, with the generation of requests that no write has told the item
+	since time.Time      // a state that was asked for before is not fresh: the item was changed beside the lane
 }
 
 // fresh reports whether a request may be denied by the state now, by the lane's count of events
 // when it arrived.
 func (v *view) fresh(asked uint64, now time.Time) bool {
-	return v.asked > asked || now.Sub(v.sent) <= Freshness
+	return v.asked > asked || now.Sub(v.sent) <= Freshness && !v.sent.Before(v.since)
 }
 
 // elsewhere reports whether another shard stands for this one: it is none, or no more.

@@ -69,6 +69,12 @@ func (s *Slot) age(now int64) int64 {
 	return int64(units) * atUnit
 }
 
+// WishSlot returns the slot of a replica without a lease that asks all holders to return theirs,
+// from now on.
+func WishSlot(now int64, sequence uint16) Slot {
+	return Slot{Seq: sequence, Demand: Wish, At: encodeAt(now)}
+}
+
 // wishes reports whether the slot asks for all leases back at a time.
 func (s *Slot) wishes(now int64) bool {
 	return s.Demand == Wish && s.age(now) < wishLasts

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
@@ -115,6 +116,11 @@ func shardTail(variant uint64, shard int) string {
 	return fmt.Sprintf("#%016x#%d", variant, shard)
 }
 
+// ShardKey returns the key of a shard of the bucket that another shard's key is of.
+func ShardKey(k Key, index int) Key {
+	return Key{k.PK[:strings.LastIndexByte(k.PK, '#')+1] + strconv.Itoa(index), k.SK}
+}
+
 // AuditKey returns the key of an audit event of a subject, which is in the form of
 // [AuditSubject].
 func AuditKey(ns, subject, id string) Key { return Key{AuditPK(ns, subject), skAuditPrefix + id} }
@@ -130,6 +136,9 @@ func ChangeKey(ns string, generation uint64) Key {
 // MarkKey returns the key of the mark of a settled reservation. No id that a mark can have
 // is so long that its hash stands here.
 func MarkKey(ns, id string) Key { return Key{ns + "/SETTLED#" + EscapeName(id), skMark} }
+
+// OnceKey returns the key of the record of an adjustment that is made once.
+func OnceKey(ns, once string) Key { return Key{ns + "/ONCE#" + EscapeName(once), skMark} }
 
 // SecretKey returns the key of a secret. limiter.CheckSecret must allow the name.
 func SecretKey(name string) Key { return Key{RegistryNS + "/SECRET#" + name, skSecret} }

@@ -73,6 +73,22 @@ func QueryBuckets(table, ns string, partition int) *dynamodb.QueryInput {
 	return query(table, IndexNamespace, AttrGSI4PK, EverythingPK(ns, partition), AttrGSI4SK, ns+"/BUCKET#")
 }
 
+// QueryEntityBuckets finds the keys of the buckets of an entity, or of that for one resource;
+// "" = all. Shards of a bucket follow each other.
+func QueryEntityBuckets(table, ns, entity, resource string) *dynamodb.QueryInput {
+	prefix := "BUCKET#"
+	if resource != "" {
+		prefix += EscapeName(resource) + "#"
+	}
+	return query(table, IndexLimits, AttrGSI3PK, entityPK(ns, entity), AttrGSI3SK, prefix)
+}
+
+// QueryResourceBuckets finds the keys of the buckets for a resource, in one of
+// [IndexPartitions] parts.
+func QueryResourceBuckets(table, ns, resource string, partition int) *dynamodb.QueryInput {
+	return query(table, IndexResources, AttrGSI2PK, resourcePK(ns, resource, partition), AttrGSI2SK, "BUCKET#")
+}
+
 // QueryNamespaces finds the records of all namespaces by name, in order of their keys, or in
 // the order against it.
 func QueryNamespaces(table string, backward bool) *dynamodb.QueryInput {

@@ -1,0 +1,136 @@
+package balances
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// adjustment is one that is under way. It belongs to one goroutine.
+type adjustment struct {
+	*Balances
+	*limiter.Adjustment
+
+	ns    schema.Namespace
+	now   time.Time // the caller's, when it began
+	began time.Time // the same by the machine's clock
+	wish  wish
+	tries int
+}
+
+func newAdjustment(b *Balances, ns schema.Namespace, now time.Time, a *limiter.Adjustment) *adjustment {
+	return &adjustment{Balances: b, Adjustment: a, ns: ns, now: now, began: b.cfg.Now(), wish: newWish(b.cfg.Loop)}
+}
+
+// at returns the time of the buckets now.
+func (t *adjustment) at() int64 { return t.time(t.now.Add(t.passed())) }
+
+// passed returns how long the adjustment is under way.
+func (t *adjustment) passed() time.Duration { return t.cfg.Now().Sub(t.began) }
+
+// run makes the adjustment: it is planned anew for as long as other changes come between.
+func (t *adjustment) run(ctx context.Context) (limiter.Adjusted, error) {
+	for {
+		items, err := t.cfg.Buckets.Read(ctx, t.ns.ID, t.Bucket)
+		if err != nil || items[0] == nil {
+			return limiter.Adjusted{}, err
+		}
+		leaves, settled := schema.Leaves(items)
+		if !settled {
+			err = plan.ErrShard
+		}
+		var changes []*plan.Adjusted
+		if err == nil {
+			changes, err = plan.Adjust(leaves, t.at(), t.Adjustment, t.wish.replica, t.wish.over(t.passed()))
+		}
+		switch {
+		case errors.Is(err, plan.ErrLent):
+			err = t.recall(ctx, leaves)
+		case errors.Is(err, plan.ErrShard):
+			err = t.tend(ctx, items)
+		case err == nil:
+			out, done, failed := t.commit(ctx, changes)
+			if done || failed != nil {
+				return out, failed
+			}
+			err = t.pause(ctx)
+		}
+		if err != nil {
+			return limiter.Adjusted{}, err
+		}
+	}
+}
+
+// pause waits before another try.
+func (t *adjustment) pause(ctx context.Context) error {
+	t.tries++
+	if awsdb.Pause(ctx, t.cfg.Loop, t.tries) != nil {
+		return fmt.Errorf("%w: other changes of the bucket came before this one for %v; make it again", limiter.ErrUnavailable, t.passed().Round(time.Millisecond))
+	}
+	return nil
+}
+
+// commit applies the changes together with the audit event and the record of the key. It
+// reports false where another change of the bucket came between.
+func (t *adjustment) commit(ctx context.Context, changes []*plan.Adjusted) (out limiter.Adjusted, done bool, err error) {
+	writes := make([]types.TransactWriteItem, 0, len(changes)+1)
+	before, after := make([]*schema.Bucket, len(changes)), make([]*schema.Bucket, len(changes))
+	for i, w := range changes {
+		before[i], after[i] = w.Before(), w.After()
+		writes = append(writes, w.Update(t.cfg.Table, t.key(before[i].Shard.Index)))
+	}
+	at := changes[0].Now()
+	out = limiter.Adjusted{Found: true, Before: limiter.BucketState{Key: t.Bucket, Limits: plan.Balances(before, at)}}
+	out.After = limiter.BucketState{Key: t.Bucket, Limits: plan.Balances(after, at)}
+	once := len(writes)
+	if t.Once != "" {
+		writes = append(writes, schema.TransactOnce(t.cfg.Table, schema.OnceKey(t.ns.ID, t.Once), t.cfg.Clock.Correct(t.cfg.Now())))
+	}
+	event := limiter.AuditEvent{
+		Action: t.Kind.Action(), Subject: limiter.EntityLimitsRef(t.Bucket.Entity, t.Bucket.Resource), Detail: t.Detail(&out),
+	}
+	refused, err := t.cfg.Buckets.Commit(ctx, t.Bucket.Namespace, event, writes)
+	switch {
+	case err != nil:
+		return limiter.Adjusted{}, false, err
+	case t.Once != "" && len(refused) > once && refused[once]:
+		out.Repeated, out.After = true, out.Before
+		return out, true, nil
+	case slices.Contains(refused, true):
+		return limiter.Adjusted{}, false, nil
+	}
+	for _, b := range after {
+		t.cfg.Changed(t.ns.ID, t.Bucket, b.Shard.Index)
+	}
+	return out, true, nil
+}
+
+// key returns the key of a shard.
+func (t *adjustment) key(shard int) schema.Key {
+	return schema.BucketKey(t.ns.ID, t.Bucket.Entity, t.Bucket.Resource, t.Bucket.Variant, shard)
+}
+
+// tend has the shards of a split or a merge finished, or an item brought into the present
+// form, and waits a moment.
+func (t *adjustment) tend(ctx context.Context, items map[int]*schema.Bucket) error {
+	for index, b := range items {
+		if b.Old != nil && t.ns.Form == schema.FormOld {
+			return fmt.Errorf("%w: the buckets of namespace %.100q have the form of version 1; bring the table to the present one with ratelimit upgrade", limiter.ErrInvalid, t.Bucket.Namespace)
+		}
+		if b.Old != nil {
+			t.reform(ctx, b)
+			continue
+		}
+		t.cfg.Changed(t.ns.ID, t.Bucket, index)
+	}
+	return t.pause(ctx)
+}

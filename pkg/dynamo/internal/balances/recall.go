@@ -1,0 +1,114 @@
+package balances
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lease"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+const (
+	// recallTime is how long leases are waited for. A slot that asks for them does so for
+	// 4 s, and an adjustment is to hold within 5 s.
+	recallTime = 3500 * time.Millisecond
+	// recallPause is the time between two reads of the item meanwhile.
+	recallPause = 50 * time.Millisecond
+	// dismissTime bounds the removal of a slot that asks for leases in vain.
+	dismissTime = time.Second
+	// dismissTries bounds its tries: other writes can come between.
+	dismissTries = 5
+)
+
+// wish is the slot by which an adjustment asks for leases.
+type wish struct {
+	replica  uint32
+	sequence uint16
+	since    time.Duration // of the adjustment, when it was first written; 0 = it was not
+	out      map[int]bool  // the shards that it was written to
+}
+
+func newWish(by awsdb.Loop) wish {
+	return wish{
+		replica:  uint32(by.Draw(1<<32-1)) + 1, // #nosec G115 -- in range
+		sequence: uint16(by.Draw(1 << 16)),     // #nosec G115 -- in range
+		out:      make(map[int]bool),
+	}
+}
+
+// over reports whether leases were waited for as long as they are.
+func (w *wish) over(passed time.Duration) bool { return w.since > 0 && passed-w.since >= recallTime }
+
+// recall asks for the leases of all shards, unless it was done, and waits a moment.
+func (t *adjustment) recall(ctx context.Context, leaves []*schema.Bucket) error {
+	if t.wish.since == 0 {
+		t.wish.since = max(t.passed(), 1)
+	}
+	for _, b := range leaves {
+		if b.Line == schema.WholeLine() || b.Lease(t.wish.replica) != nil {
+			continue
+		}
+		at := max(t.at(), b.Time())
+		slot := lease.WishSlot(at, t.wish.sequence)
+		t.wish.out[b.Shard.Index] = true
+		t.lease(ctx, b, at, &schema.Lease{Replica: t.wish.replica, Sequence: slot.Seq, Demand: slot.Demand, At: slot.At})
+	}
+	if t.cfg.Loop.Sleep(ctx, recallPause) != nil {
+		return fmt.Errorf("%w: the leases of the bucket were not back when the call ended; make it again", limiter.ErrUnavailable)
+	}
+	return nil
+}
+
+// lease changes the lease of the wish in a shard; nil removes it. A write that is refused or
+// lost is of no matter: the item is read again.
+func (t *adjustment) lease(ctx context.Context, b *schema.Bucket, at int64, to *schema.Lease) {
+	stage := plan.NewStage(b, at, plan.Options{})
+	if stage.Lease(plan.LeaseWrite{Replica: t.wish.replica, Seen: b.Lease(t.wish.replica), Lease: to}) != nil {
+		return // there is no place for a slot
+	}
+	t.send(ctx, stage, b.Shard.Index)
+}
+
+// send sends the write of a stage once.
+func (t *adjustment) send(ctx context.Context, stage *plan.Stage, shard int) {
+	if w := stage.Write(plan.ID{}, 1); w != nil {
+		_, _ = t.cfg.Client.UpdateItem(ctx, w.Update(t.cfg.Table, t.key(shard)))
+	}
+}
+
+// reform brings an item into the present form, once no lease of version 1 is out.
+func (t *adjustment) reform(ctx context.Context, b *schema.Bucket) {
+	if stage := plan.NewStage(b, t.at(), plan.Options{}); stage.Reform() {
+		t.send(ctx, stage, b.Shard.Index)
+	}
+}
+
+// dismiss removes the slots of the wish that are left. Those that it does not reach other
+// replicas free, as they free the leases of a replica that is gone.
+func (t *adjustment) dismiss(ctx context.Context) {
+	if len(t.wish.out) == 0 {
+		return
+	}
+	ctx, cancel := t.cfg.Loop.Within(context.WithoutCancel(ctx), dismissTime)
+	defer cancel()
+	for range dismissTries {
+		items, err := t.cfg.Buckets.Read(ctx, t.ns.ID, t.Bucket)
+		if err != nil {
+			return
+		}
+		left := 0
+		for index := range t.wish.out {
+			if b := items[index]; b != nil && b.Lease(t.wish.replica) != nil {
+				t.lease(ctx, b, t.at(), nil)
+				left++
+			}
+		}
+		if left == 0 {
+			return
+		}
+	}
+}

@@ -1,0 +1,25 @@
+package schema
+
+import (
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// TransactOnce returns the part of a transaction that remembers an adjustment that is made
+// once. It is refused while one of the last [limiter.OnceAge] is remembered. The record is in no
+// index, and DynamoDB deletes it after an hour more, for clocks that differ.
+func TransactOnce(table string, k Key, now time.Time) types.TransactWriteItem {
+	item := k.Attributes()
+	item[attrCreatedAt] = NumberAttribute(now.UnixMilli())
+	item[AttrTTL] = NumberAttribute(now.Add(limiter.OnceAge + time.Hour).Unix())
+	return types.TransactWriteItem{Put: &types.Put{
+		TableName: &table, Item: item,
+		ConditionExpression:       aws.String("attribute_not_exists(#pk) OR #at <= :old"),
+		ExpressionAttributeNames:  map[string]string{"#pk": AttrPK, "#at": attrCreatedAt},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":old": NumberAttribute(now.Add(-limiter.OnceAge).UnixMilli())},
+	}}
+}
