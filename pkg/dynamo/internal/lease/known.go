@@ -40,8 +40,8 @@ func (k *known) worth(now int64) bool {
 	}
 	requests := k.demand.requests(now)
 	for l, p := range k.stock.limits {
-		if _, ok := Scale(p, Parts, Parts); !ok {
-			return false
+		if _, ok := Scale(p, Parts, Parts); !ok || k.view.Exists && k.view.tokens(l, now) < 0 {
+			return false // debt is made up for by the whole rate
 		}
 		mean := k.demand.rate(l, now) / requests
 		slow := float64(p.Amount)/float64(p.Period)*1000 < small*mean

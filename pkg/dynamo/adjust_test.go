@@ -1,0 +1,248 @@
+package dynamo_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/pkg/dynamo"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// adjusted is a fleet under load, whose bucket is adjusted.
+type adjusted struct {
+	*testing.T
+
+	db       *dynamofake.DB
+	stores   []*dynamo.Store
+	links    []*link
+	op       func() limiter.Op
+	began    time.Time
+	load     sync.WaitGroup
+	stop     chan struct{}
+	mu       sync.Mutex
+	admitted []admission
+	commits  []time.Time // of transactions
+}
+
+// admission is a token that was given.
+type admission struct {
+	store        int
+	asked, given time.Time
+}
+
+// link is the way of a store to the table. Once it is cut no call is answered.
+type link struct {
+	dynamo.Client
+
+	cut atomic.Bool
+}
+
+func (l *link) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	if l.cut.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return l.Client.UpdateItem(ctx, in, opts...)
+}
+
+func (l *link) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	if l.cut.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return l.Client.GetItem(ctx, in, opts...)
+}
+
+// newAdjusted returns three stores on one table, with callers who ask each for much more than
+// the limit. Replies take 4 ms.
+func newAdjusted(t *testing.T, l limiter.Limit, leases bool) *adjusted {
+	f := &adjusted{T: t, db: newTable(t), began: time.Now(), stop: make(chan struct{})}
+	f.op = func() limiter.Op { return op(t, "e", l, limiter.Spend{Take: tokens(1)}) }
+	f.db.SetPlan(func(c dynamofake.Call) dynamofake.Fault {
+		if c.Op == "TransactWriteItems" {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.commits = append(f.commits, time.Now())
+		}
+		return dynamofake.Fault{Latency: 4 * time.Millisecond}
+	})
+	for i := range 3 {
+		f.links = append(f.links, &link{Client: f.db})
+		f.stores = append(f.stores, newStore(t, f.links[i], func(c *dynamo.Config) { c.Leases, c.Attempt, c.Budget = leases, 0, 0 }))
+		mustTake(t, f.stores[i], time.Now(), true, f.op()) // it finds the namespace
+		for j := range 3 {
+			f.load.Go(func() { f.call(i, time.Duration(1700+311*i+97*j)*time.Microsecond) })
+		}
+	}
+	return f
+}
+
+// call asks a store for tokens, one after the other, until the load stops.
+func (f *adjusted) call(store int, pause time.Duration) {
+	for {
+		select {
+		case <-f.stop:
+			return
+		case <-time.After(pause):
+		}
+		asked := time.Now()
+		ctx, cancel := context.WithTimeout(f.Context(), 15*time.Millisecond)
+		ok, err := f.stores[store].Take(ctx, asked, []limiter.Op{f.op()})
+		cancel()
+		if err != nil && !f.links[store].cut.Load() {
+			f.Error(err)
+		}
+		if ok {
+			f.mu.Lock()
+			f.admitted = append(f.admitted, admission{store, asked, time.Now()})
+			f.mu.Unlock()
+		}
+	}
+}
+
+// adjust makes an adjustment through the first store, and returns when it was committed.
+func (f *adjusted) adjust(a limiter.Adjustment) (limiter.Adjusted, time.Time) {
+	f.Helper()
+	a.Bucket = f.op().Bucket
+	began := time.Now()
+	out, err := f.stores[0].AdjustBucket(f.Context(), began, a)
+	if err != nil || !out.Found {
+		f.Fatalf("%s: %+v, %v", a.Kind.Action(), out, err)
+	}
+	if took := time.Since(began); took > 4500*time.Millisecond {
+		f.Errorf("%s took %v, want less than 4.5 s", a.Kind.Action(), took)
+	}
+	f.Logf("%s took %v: %d to %d", a.Kind.Action(), time.Since(began), out.Before.Limits[0].Tokens, out.After.Limits[0].Tokens)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return out, f.commits[len(f.commits)-1]
+}
+
+// since returns how many tokens were asked for and given after a time, up to another.
+func (f *adjusted) since(from, to time.Time, stores ...int) (n int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, a := range f.admitted {
+		if a.asked.After(from) && !a.given.After(to) && (len(stores) == 0 || slices.Contains(stores, a.store)) {
+			n++
+		}
+	}
+	return n
+}
+
+// bounded requires that at any time after the commit no more was given than the balance and the refill.
+func (f *adjusted) bounded(commit time.Time, balance, rate int64) {
+	f.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := int64(0)
+	for _, a := range f.admitted {
+		if !a.asked.After(commit) {
+			continue
+		}
+		n++
+		if most := balance + rate*a.given.Sub(commit).Milliseconds(); tokens(n) > most+limiter.Milli {
+			f.Fatalf("%d tokens were given in %v from the adjustment on, want at most %d millitokens", n, a.given.Sub(commit), most)
+		}
+	}
+}
+
+// end stops the load and the stores.
+func (f *adjusted) end() {
+	close(f.stop)
+	f.load.Wait()
+	for _, l := range f.links {
+		l.cut.Store(false)
+	}
+	closing(f.T, f.stores...)
+}
+
+const adjustedRate = 100 // millitokens in a ms, and tokens in a second
+
+func adjustedLimit() limiter.Limit { return limiter.Custom("l", 1000, adjustedRate, time.Second) }
+
+// A reset or a set through one replica is obeyed by all within 5 s, and what they admit
+// together from it on is at most the new balance and the refill.
+func TestResetsUnderLoad(t *testing.T) {
+	for name, leases := range map[string]bool{"leases": true, "no leases": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newAdjusted(t, adjustedLimit(), leases)
+				defer f.end()
+				time.Sleep(3 * time.Second) // the bucket is used up
+				for _, a := range []limiter.Adjustment{{Kind: limiter.AdjustReset}, {Kind: limiter.AdjustSet, Tokens: tokens(700)}, {Kind: limiter.AdjustSet}} {
+					began := time.Now()
+					out, commit := f.adjust(a)
+					time.Sleep(time.Until(began.Add(5 * time.Second)))
+					f.bounded(commit, out.After.Limits[0].Tokens, adjustedRate)
+					want := out.After.Limits[0].Tokens / limiter.Milli
+					if got := f.since(commit, time.Now()); got < want*9/10 {
+						t.Errorf("%s: %d tokens were given within 5 s of the call, want nearly %d", a.Kind.Action(), got, want)
+					}
+					for i := range f.stores {
+						if want > 0 && f.since(commit, time.Now(), i) == 0 {
+							t.Errorf("%s: store %d gave no token within 5 s", a.Kind.Action(), i)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// A top-up is given once, also while leases are out, and a take-out is taken from what the
+// replicas have: over all time they give what the bucket had, the refill and the difference.
+func TestTopUpsUnderLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newAdjusted(t, adjustedLimit(), true)
+		defer f.end()
+		time.Sleep(3 * time.Second)
+		have := int64(1000)
+		total := func() int64 { return f.since(time.Time{}, time.Now()) + 3 } // three were taken before
+		for _, step := range []struct {
+			kind   limiter.AdjustKind
+			tokens int64
+			gained int64
+		}{{limiter.AdjustTopUp, 300, 300}, {limiter.AdjustTopUp, 900, 900}, {limiter.AdjustTakeOut, 250, -250}} {
+			began := time.Now()
+			f.adjust(limiter.Adjustment{Kind: step.kind, Tokens: tokens(step.tokens), Once: time.Now().String()})
+			have += step.gained
+			time.Sleep(time.Until(began.Add(5 * time.Second)))
+			most := have + adjustedRate*time.Since(f.began).Milliseconds()/1000
+			if got := total(); got > most || got < most*97/100 {
+				t.Errorf("%s of %d: %d tokens were given in all, want nearly %d", step.kind.Action(), step.tokens, got, most)
+			}
+		}
+	})
+}
+
+// The leases of a replica that is gone count as full: a reset does not wait for their end, and
+// what their holder still gives is within the bound.
+func TestResetBesideADeadHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newAdjusted(t, adjustedLimit(), true)
+		defer f.end()
+		time.Sleep(3 * time.Second)
+		f.links[2].cut.Store(true)
+		began := time.Now()
+		out, commit := f.adjust(limiter.Adjustment{})
+		time.Sleep(time.Until(began.Add(5 * time.Second)))
+		balance := out.After.Limits[0]
+		if balance.Leased == 0 || balance.Tokens+balance.Leased != tokens(1000) {
+			t.Errorf("the balance is %+v, want 1000 tokens with those of the lease", balance)
+		}
+		if got := f.since(commit, time.Now(), 0, 1); got < balance.Tokens/limiter.Milli*9/10 {
+			t.Errorf("%d tokens were given within 5 s of the call, want nearly %d", got, balance.Tokens/limiter.Milli)
+		}
+		time.Sleep(8 * time.Second)
+		f.bounded(commit, tokens(1000), adjustedRate)
+	})
+}
