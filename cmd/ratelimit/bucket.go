@@ -31,6 +31,7 @@ func bucketColumns() []column[bucketRow] {
 			}
 			return r.limit.Available.String()
 		}},
+		{title: "LEASED", wide: true, value: func(r bucketRow) string { return r.limit.Leased.String() }},
 		{title: "VARIANT", wide: true, value: func(r bucketRow) string { return dash(r.of.Variant) }},
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -47,6 +48,47 @@ func TestOperateAFleet(t *testing.T) {
 	if got := on(0, "list", "entities", "-n", "nothing"); got != "ID  PARENT  CASCADE  NAME\n" {
 		t.Errorf("entities of a namespace that nobody uses:\n%s", got)
 	}
+	adjustEve(t, on, services)
 	on(2, "delete", "limits", "--system", "--yes")
 	obeyed(t, "3 an hour by the file", 3, services...)
+}
+
+// adjustEve changes the balances of a bucket in use: a change through one service is listed and
+// obeyed by all, is made once for a key, and is in the audit.
+func adjustEve(t *testing.T, on func(i int, args ...string) string, services []*running) {
+	t.Helper()
+	bucket := []string{"bucket", "--entity", "user/eve", "--resource", "api", "--limit", "rpm"}
+	adjust := func(i int, verb string, args ...string) string { return on(i, append(append([]string{verb}, bucket...), args...)...) }
+	for i, step := range []struct {
+		verb, balance string
+		args          []string
+	}{
+		{"reset", "5", nil},
+		{"take-out", "2", []string{"3"}},
+		{"top-up", "3", []string{"1", "--once", "ticket 1"}},
+		{"top-up", "3", []string{"1", "--once", "ticket 1"}},
+		{"set", "0", []string{"0"}},
+	} {
+		if got := adjust(i%3, step.verb, step.args...); !strings.HasSuffix(strings.TrimSpace(got), " "+step.balance) {
+			t.Errorf("%s %v: %q, want a balance of %s", step.verb, step.args, got, step.balance)
+		}
+		if got := on((i+1)%3, "list", "buckets", "--entity", "user/eve"); !strings.Contains(got, "-      "+step.balance) {
+			t.Errorf("the list of another service after %s is\n%s", step.verb, got)
+		}
+	}
+	for _, want := range []struct {
+		what string
+		code int
+	}{{"a denial by each service", http.StatusTooManyRequests}, {"an admission by each service after the reset", http.StatusOK}} {
+		for _, r := range services {
+			eventually(t, want.what, func() bool {
+				code, _ := r.ask(t, "eve")
+				return code == want.code
+			})
+		}
+		adjust(0, "reset")
+	}
+	if audit := on(1, "list", "audit", "--entity", "user/eve"); !strings.Contains(audit, "limit rpm, 3.000 tokens; rpm from 5.000 to 2.000") || strings.Count(audit, "bucket.top-up") != 1 {
+		t.Errorf("the audit is\n%s", audit)
+	}
 }

@@ -40,7 +40,7 @@ func (a *API) bucketEndpoints() []endpoint {
 
 // errNoBuckets refuses what the store cannot do.
 func errNoBuckets() error {
-	return problem(http.StatusNotImplemented, api.Unsupported, "the store of this service cannot read or change balances yet; ratelimit explain --server shows those of a descriptor")
+	return problem(http.StatusNotImplemented, api.Unsupported, "the store of this service cannot read or change balances; ratelimit explain --server shows those of a descriptor")
 }
 
 func (a *API) listBuckets(c *call) (any, error) {
@@ -137,7 +137,7 @@ func bucketOf(b *limiter.BucketState) *api.Bucket {
 	for i, l := range b.Limits {
 		out.Limits[i] = api.BucketLimit{Name: l.Limit.Name, Limit: limitjson.Of(l.Limit)}
 		if tokens := api.Tokens(l.Tokens); !l.Limit.Unlimited {
-			out.Limits[i].Available = &tokens
+			out.Limits[i].Available, out.Limits[i].Leased = &tokens, api.Tokens(l.Leased)
 		}
 	}
 	return out

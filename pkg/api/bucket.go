@@ -14,6 +14,8 @@ type BucketLimit struct {
 	Limit Limit  `json:"limit"`
 	// Available is the balance; below zero is debt. Absent of an unlimited limit.
 	Available *Tokens `json:"available,omitempty"`
+	// Leased is how many tokens replicas of a fleet have on lease besides, at most. Absent = none.
+	Leased Tokens `json:"leased,omitempty"`
 }
 
 // BucketChange is the body of a change of balances.

@@ -103,7 +103,7 @@ func (a Adjustment) Check() error {
 	return nil
 }
 
-// Detail returns the text of the audit event of an adjustment: what it is about, and the
+// Detail returns the text of the audit event of an adjustment: the limit, the amount, and the
 // balances that differ before and after it, as far as they are known.
 func (a *Adjustment) Detail(done *Adjusted) string {
 	text := "every limit"

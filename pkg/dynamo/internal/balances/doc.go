@@ -18,6 +18,6 @@
 //	3  when no part is out the adjustment is made, and the slot goes with it.
 //
 // After [recallTime] the adjustment is made in any case. Leases that are still out, of
-// replicas that are gone, then count as full: what their holders can still serve is not in the
-// new balance. So the bound holds from the adjustment on, and the call ends within 5 s.
+// replicas that are gone, then count as full: the tokens that their holders can still serve are
+// not in the new balance. So the bound holds from the adjustment on, and the call ends within 5 s.
 package balances

@@ -96,7 +96,7 @@ func (b *Buckets) Read(ctx context.Context, ns string, of limiter.BucketKey) (ma
 }
 
 // shards returns the shards of a bucket by index, of which the first, at k, is known. All are
-// read at once, whatever shape the tree has.
+// read at once, for a tree of any shape.
 func (b *Buckets) shards(ctx context.Context, k schema.Key, first *schema.Bucket) (map[int]*schema.Bucket, error) {
 	shards := map[int]*schema.Bucket{0: first}
 	if !first.Shard.Sharded() {

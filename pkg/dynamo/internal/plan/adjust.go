@@ -21,17 +21,17 @@ var ErrLent = errors.New("parts of the bucket are out on lease")
 //
 // The balances of the shards add up to those of the bucket:
 //
-//	reset     each shard is full
-//	set       each shard has its part of the amount
-//	top-up    each shard gets its part, as far as it has room; the others get the rest
-//	take-out  each shard gives its part, as far as it has it; the others give the rest, into
-//	          debt where none has any left, and down to the debt floors
+//	reset     each shard is full.
+//	set       each shard has its part of the amount.
+//	top-up    each shard gets its part, as far as it has room. The others get the rest.
+//	take-out  each shard gives its part, as far as it has it. The others give the rest.
+//	          Where none has any left, all go into debt, down to the debt floors.
 //
 // While parts are out on lease only a top-up that the centre has room for, and a take-out that
 // it has the tokens for, are made; the others are [ErrLent]. With force they are made all the
-// same: leases count as full, so that at most the new balance is there, and a top-up loses
-// what the centre has no room for. The slot of the replica wish has no parts: it goes with the
-// change where it is the last one.
+// same: leases count as full, so that at most the new balance is there. A top-up then loses the
+// excess above the room of the centre. The slot of the replica wish has no parts. It goes with
+// the change where it is the last one.
 //
 // Errors of the caller wrap limiter.ErrInvalid. A state that has to change before is ErrShard.
 func Adjust(leaves []*schema.Bucket, now int64, a *limiter.Adjustment, wish uint32, force bool) ([]*Adjusted, error) {
@@ -113,8 +113,8 @@ func adjust(items []*Adjusted, limit string, a *limiter.Adjustment, force bool) 
 	return nil
 }
 
-// spread divides an amount by what each shard can bear: to each its part, and the rest to
-// the first that can bear it. rest is what none can.
+// spread divides an amount among shards: to each its part, as far as the shard bears it, and
+// the others to the first shards that bear more. rest is the amount that is left.
 func spread(amount int64, parts []*portion, bears func(*portion) int64) (amounts []int64, rest int64) {
 	amounts, rest = make([]int64, len(parts)), amount
 	for i, p := range parts {
@@ -152,7 +152,7 @@ func (p *portion) stock() int64 { return max(p.tokens(), 0) }
 // credit returns the millitokens of debt that are left down to the floor.
 func (p *portion) credit() int64 { return max(min(p.tokens(), 0)-p.Floor, 0) }
 
-// set gives the limit a balance, whatever it had. Leases count as full.
+// set gives the limit a balance that does not depend on the one before. Leases count as full.
 func (p *portion) set(a *limiter.Adjustment) {
 	target := p.Share.Capacity
 	if a.Kind == limiter.AdjustSet {

@@ -158,7 +158,7 @@ func (w *Adjusted) Update(table string, k schema.Key) types.TransactWriteItem {
 	}}
 }
 
-// conditions adds what the change rests on, but for balances. The epoch pins the limits,
+// conditions adds the conditions of the change, but for those of balances. The epoch pins the limits,
 // the line and the shard.
 func (w *Adjusted) conditions(e *schema.Expression, had map[string]types.AttributeValue) {
 	e.Require(schema.AttrEpoch, "=", schema.NumberAttribute(w.base.Shard.Epoch))
