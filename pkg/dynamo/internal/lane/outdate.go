@@ -6,7 +6,7 @@ func (s *Lanes) Outdate(site *Site, index int) {
 	l := s.hold(site, index)
 	l.mu.Lock()
 	l.view.since = s.cfg.Now()
-	l.mu.Unlock()
+	s.unlock(l)
 	l.holds.Add(-1)
 	s.Assign(site, index, Look)
 }
