@@ -3,6 +3,7 @@ package limiter
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
@@ -106,19 +107,20 @@ func (a Adjustment) Check() error {
 // Detail returns the text of the audit event of an adjustment: the limit, the amount, and the
 // balances that differ before and after it, as far as they are known.
 func (a *Adjustment) Detail(done *Adjusted) string {
-	text := "every limit"
-	if a.Limit != "" {
-		text = "limit " + a.Limit
+	var text strings.Builder
+	if text.WriteString("every limit"); a.Limit != "" {
+		text.Reset()
+		text.WriteString("limit " + a.Limit)
 	}
 	if a.Kind != AdjustReset {
-		text += ", " + tokensText(a.Tokens) + " tokens"
+		text.WriteString(", " + tokensText(a.Tokens) + " tokens")
 	}
 	for i, was := range done.Before.Limits {
 		if i < len(done.After.Limits) && done.After.Limits[i].Tokens != was.Tokens {
-			text += fmt.Sprintf("; %s from %s to %s", was.Limit.Name, tokensText(was.Tokens), tokensText(done.After.Limits[i].Tokens))
+			fmt.Fprintf(&text, "; %s from %s to %s", was.Limit.Name, tokensText(was.Tokens), tokensText(done.After.Limits[i].Tokens))
 		}
 	}
-	return text
+	return text.String()
 }
 
 // tokensText returns millitokens as tokens with three decimals.

@@ -31,6 +31,7 @@ func RunBuckets(t *testing.T, open func(t *testing.T) BucketStore) {
 		{"buckets/reset gives the capacity and no more", checkReset},
 		{"buckets/one limit of several", checkAdjustOneLimit},
 		{"buckets/once", checkAdjustOnce},
+		{"buckets/settled after a reset", checkSettledAfterReset},
 		{"buckets/refused", checkAdjustRefused},
 		{"buckets/audited", checkAdjustAudited},
 	} {
@@ -189,6 +190,22 @@ func checkAdjustOnce(t T, s BucketStore) {
 	a.Once = "invoice 2"
 	adjust(t, s, a)
 	c.wantBalance(tokens(14), 0, op)
+}
+
+// checkSettledAfterReset: what was taken before a reset and is settled after it is booked as
+// always. What comes back has no room, and what was used beyond is charged.
+func checkSettledAfterReset(t T, s BucketStore) {
+	c := newClient(t, s)
+	op := c.one("user", limiter.PerDay("l", 10), limiter.Spend{Take: tokens(6)})
+	c.want(true, 0, op)
+	adjust(t, s, limiter.Adjustment{Bucket: op.Bucket})
+	c.want(true, 0, spending(op, limiter.Spend{Limit: "l", Refund: tokens(2)}))
+	c.wantBalance(tokens(10), 0, op)
+	c.want(true, 0, spending(op, limiter.Spend{Limit: "l", Charge: tokens(3)}))
+	c.wantBalance(tokens(7), 0, op)
+	adjust(t, s, limiter.Adjustment{Bucket: op.Bucket, Kind: limiter.AdjustSet, Tokens: tokens(1)})
+	c.want(true, 0, spending(op, limiter.Spend{Limit: "l", Refund: tokens(2)}))
+	c.wantBalance(tokens(3), 0, op)
 }
 
 // checkAdjustRefused: what cannot be changes nothing.

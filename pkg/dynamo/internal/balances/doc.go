@@ -1,10 +1,10 @@
 // Package balances reads and changes balances of buckets for operators: limiter.Buckets on
 // a DynamoDB table.
 //
-// An adjustment is one transaction of a write for each shard of the bucket, the audit event,
-// and the record of its key where it has one. The writes are those of plan.Adjust. They rest on
-// the epochs of the items and not on their serial numbers, so that replicas that take from the
-// bucket meanwhile do not refuse them.
+// An adjustment is one transaction: a write for each shard of the bucket, the audit event, and
+// the record of its key where it has one. The writes are those of plan.Adjust. They rest on the
+// epochs of the items and not on their serial numbers, so that takes of replicas do not refuse
+// them.
 //
 // # Leases
 //

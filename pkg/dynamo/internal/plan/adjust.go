@@ -14,10 +14,10 @@ import (
 // recalled before.
 var ErrLent = errors.New("parts of the bucket are out on lease")
 
-// Adjust returns the changes of all shards of a bucket by an adjustment as of now, or as of
-// the latest time of a shard where that is later. The shards are the leaves of the tree, in
-// order, none of them retired or in a split. Changes come in their order, and are to be
-// applied all or none.
+// Adjust returns the changes of all shards of a bucket by an adjustment as of now. Where the
+// time of a shard is later, it is as of that. The shards are the leaves of the tree, in order,
+// none of them retired or in a split. Changes come in their order, and are to be applied all or
+// none.
 //
 // The balances of the shards add up to those of the bucket:
 //
@@ -27,8 +27,8 @@ var ErrLent = errors.New("parts of the bucket are out on lease")
 //	take-out  each shard gives its part, as far as it has it. The others give the rest.
 //	          Where none has any left, all go into debt, down to the debt floors.
 //
-// While parts are out on lease only a top-up that the centre has room for, and a take-out that
-// it has the tokens for, are made; the others are [ErrLent]. With force they are made all the
+// While parts are out on lease, a top-up is made if the centre has room for it, and a take-out if
+// the centre has the tokens. The others are [ErrLent]. With force they are made all the
 // same: leases count as full, so that at most the new balance is there. A top-up then loses the
 // excess above the room of the centre. The slot of the replica wish has no parts. It goes with
 // the change where it is the last one.

@@ -3,6 +3,7 @@ package plan_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -20,7 +21,8 @@ const wisher = 0xabcdef01
 
 // grown returns the shards of a bucket that was split some times.
 func grown(t *rapid.T, now int64) []*schema.Bucket {
-	leaves := []*schema.Bucket{drawn(t, now)}
+	leaves := make([]*schema.Bucket, 1, 4)
+	leaves[0] = drawn(t, now)
 	for range rapid.IntRange(0, 3).Draw(t, "splits") {
 		i := rapid.IntRange(0, len(leaves)-1).Draw(t, "leaf")
 		split, err := plan.Split(leaves[i], now, 1)
@@ -117,9 +119,7 @@ func TestAdjustmentsAreApplied(t *testing.T) {
 		leaves := grown(t, epoch)
 		for _, b := range leaves {
 			item := schema.NewBucketItem("ns1", w.bucket, b.Shard.Index)
-			for name, v := range b.Attributes() {
-				item[name] = v
-			}
+			maps.Copy(item, b.Attributes())
 			table := tableName
 			if _, err := w.db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: item}); err != nil {
 				t.Fatal(err)

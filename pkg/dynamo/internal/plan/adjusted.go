@@ -185,9 +185,8 @@ func (w *Adjusted) expire(e *schema.Expression) {
 	}
 }
 
-// Balances returns the balances of a bucket of these shards at now, those of the shards
-// together, in the order of the limits of the newest version. A shard that does not hold a limit counts
-// for nothing.
+// Balances returns the balances of a bucket at now, those of its shards together. Limits are in
+// the order of their newest version. A shard that does not hold a limit counts for nothing.
 func Balances(leaves []*schema.Bucket, now int64) []limiter.LimitState {
 	newest := leaves[0]
 	for _, b := range leaves {
