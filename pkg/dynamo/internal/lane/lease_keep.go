@@ -52,11 +52,12 @@ func (l lessee) keep(r *Request, draws []lease.Draw, seen bool) bool {
 	return true
 }
 
-// cedes reports whether a change of the limits waits for the return of the lease. Then nothing
-// is kept: a request that the lease keeps something for would wait for the change, and the
-// return for that request.
+// cedes reports whether a change of the limits waits for the return of the lease, or another
+// replica asks for it. Then nothing is kept: a request that the lease keeps something for would
+// wait for the change, and the return for that request.
 func (l lessee) cedes() bool {
-	return l.view.state != nil && l.view.state.Pending > 0 && l.held.holder.State().Serves()
+	h := l.held.holder
+	return l.view.state != nil && h.State().Serves() && (l.view.state.Pending > 0 || h.Asked(l.view.now))
 }
 
 // settle ends what the lease keeps for a request, and reports whether it is spent: only where

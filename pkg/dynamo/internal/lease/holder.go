@@ -60,6 +60,9 @@ func (h *Holder) Wish(now int64) {
 	h.duties.hurry()
 }
 
+// Asked reports whether another replica asks for all leases at a time.
+func (h *Holder) Asked(now int64) bool { return now < h.duties.asked && !h.known.view.Recall }
+
 // Alive reports whether the lease is not over, by a reading of the clocks. It is tested
 // after Spend: a pause of the process in between must not let it serve tokens that
 // another replica reaped.
