@@ -105,7 +105,7 @@ column SUBJECT does: an entity, '$RESOURCE:name' or '$SYSTEM'.`,
 			}))
 		},
 	}
-	f.flags(o, cmd)
+	f.flags(cmd)
 	limitFlag(cmd, &limit)
 	return cmd
 }

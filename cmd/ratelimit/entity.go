@@ -200,25 +200,3 @@ func deleteEntity(o *operator) *cobra.Command {
 	o.deleteFlags(cmd)
 	return cmd
 }
-
-// completeEntity completes the ID of an entity.
-func (o *operator) completeEntity(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	n, err := o.inNamespace(cmd.Context())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	page, err := n.ListEntities(cmd.Context(), "", client.Page{Size: 1000})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var ids []string
-	for _, e := range page.Items {
-		if strings.HasPrefix(string(e.ID), typed) {
-			ids = append(ids, string(e.ID))
-		}
-	}
-	return ids, cobra.ShellCompDirectiveNoFileComp
-}

@@ -76,13 +76,10 @@ type levelFlags struct {
 	entity, resource string
 }
 
-func (f *levelFlags) flags(o *operator, cmd *cobra.Command) {
+func (f *levelFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.system, "system", false, "the limits of all that has no others")
 	cmd.Flags().StringVar(&f.entity, "entity", "", "the limits of this entity, for --resource, or for every resource without")
 	cmd.Flags().StringVar(&f.resource, "resource", "", "the limits of this resource, of --entity or in general")
-	_ = cmd.RegisterFlagCompletionFunc("entity", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-		return o.completeEntity(cmd, nil, typed)
-	})
 }
 
 // of returns the one level that the flags name.
@@ -128,7 +125,7 @@ func getLimits(o *operator) *cobra.Command {
 			return writeOne(cmd.OutOrStdout(), o.output, limitColumns(), rowsOf([]api.Limits{*l}), l)
 		},
 	}
-	f.flags(o, cmd)
+	f.flags(cmd)
 	return cmd
 }
 
@@ -177,11 +174,21 @@ unlimited, and can be followed by "burst TOKENS" and "max_debt TOKENS".`,
   ratelimit set limits --resource gpt-4 rpm=60/minute "tpm=40000/minute burst 60000"
   ratelimit set limits --entity org/acme tpm=2000000/minute rpm=unlimited
   ratelimit set limits --entity org/acme --resource gpt-4 --remove rpm`,
+		ValidArgsFunction: func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+			names, directive := f.completeLimit(o, cmd, typed)
+			for i := range names {
+				names[i] += "="
+			}
+			return names, directive | cobra.ShellCompDirectiveNoSpace
+		},
 		RunE: func(cmd *cobra.Command, args []string) error { return o.setLimits(cmd, &f, args) },
 	}
-	f.flags(o, cmd)
+	f.flags(cmd)
 	cmd.Flags().BoolVar(&f.replace, "replace", false, "drop limits of the level that are not named")
 	cmd.Flags().StringSliceVar(&f.remove, "remove", nil, "NAME of a limit to drop")
+	_ = cmd.RegisterFlagCompletionFunc("remove", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return f.completeLimit(o, cmd, typed)
+	}) // the flag is there
 	cmd.Flags().StringVar(&f.onUnavailable, "on-unavailable", "", "of --system: allow, deny or local, the answer while the store does not answer; empty = that of the configuration")
 	o.changeFlags(cmd)
 	return cmd
@@ -289,7 +296,7 @@ func deleteLimits(o *operator) *cobra.Command {
 			return report(cmd.OutOrStdout(), o.output, f.subject(), change)
 		},
 	}
-	f.flags(o, cmd)
+	f.flags(cmd)
 	o.deleteFlags(cmd)
 	return cmd
 }

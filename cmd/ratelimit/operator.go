@@ -38,7 +38,9 @@ func newVerb(use, short, long string, nouns ...func(*operator) *cobra.Command) *
 	cmd := &cobra.Command{Use: use + " NOUN", Short: short, Long: long, RunE: unknownNoun}
 	o.flags(cmd)
 	for _, noun := range nouns {
-		cmd.AddCommand(noun(o))
+		sub := noun(o)
+		o.completeFlags(sub)
+		cmd.AddCommand(sub)
 	}
 	return cmd
 }

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/client"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// completionTime bounds how long a shell waits for values.
+const completionTime = 2 * time.Second
+
+// completionItems bounds how many records are read for values.
+const completionItems = 1000
+
+// complete offers the names that values yields of a service and that begin with the typed text.
+func (o *operator) complete(cmd *cobra.Command, typed string, values func(context.Context, *client.Namespace) iter.Seq2[api.Name, error]) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+	defer cancel()
+	n, err := o.inNamespace(ctx)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	read := 0
+	for name, err := range values(ctx, n) {
+		if read++; err != nil || read > completionItems {
+			break
+		}
+		if strings.HasPrefix(string(name), typed) {
+			names = append(names, string(name))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeEntity completes the ID of an entity.
+func (o *operator) completeEntity(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return o.complete(cmd, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
+		return func(yield func(api.Name, error) bool) {
+			for e, err := range client.Each(func(p client.Page) (*api.List[api.Entity], error) {
+				p.Size = completionItems
+				return n.ListEntities(ctx, "", p)
+			}) {
+				if !yield(e.ID, err) {
+					return
+				}
+			}
+		}
+	})
+}
+
+// completeResource completes the name of a resource that has limits.
+func (o *operator) completeResource(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return o.complete(cmd, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
+		return func(yield func(api.Name, error) bool) {
+			for l, err := range eachLimits(ctx, n, client.LimitsOf{}) {
+				if err == nil && (l.Resource == nil || *l.Resource == limiter.DefaultResource) {
+					continue
+				}
+				var name api.Name
+				if err == nil {
+					name = *l.Resource
+				}
+				if !yield(name, err) {
+					return
+				}
+			}
+		}
+	})
+}
+
+// completeLimit completes the NAME= of limits of the level that the flags name.
+func (f *levelFlags) completeLimit(o *operator, cmd *cobra.Command, typed string) ([]string, cobra.ShellCompDirective) {
+	of, err := f.of()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return o.complete(cmd, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
+		return func(yield func(api.Name, error) bool) {
+			l, err := n.Limits(ctx, of)
+			if err != nil {
+				yield("", err)
+				return
+			}
+			for name := range l.Limits {
+				if !yield(api.Name(name), nil) {
+					return
+				}
+			}
+		}
+	})
+}
+
+// eachLimits yields stored limits.
+func eachLimits(ctx context.Context, n *client.Namespace, of client.LimitsOf) iter.Seq2[api.Limits, error] {
+	return client.Each(func(p client.Page) (*api.List[api.Limits], error) {
+		p.Size = completionItems
+		return n.ListLimits(ctx, of, p)
+	})
+}
+
+// completeFlag is a completion of a flag's value by that of an argument.
+func completeFlag(argument func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return argument(cmd, nil, typed)
+	}
+}
+
+// completeFlags registers the completion of the flags of a command that name records.
+func (o *operator) completeFlags(cmd *cobra.Command) {
+	for flag, argument := range map[string]func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective){
+		"entity": o.completeEntity, "parent": o.completeEntity, "resource": o.completeResource,
+	} {
+		if cmd.Flags().Lookup(flag) != nil {
+			_ = cmd.RegisterFlagCompletionFunc(flag, completeFlag(argument)) // the flag is there
+		}
+	}
+}
