@@ -54,13 +54,13 @@ func newLoad(tb testing.TB, register func(grpc.ServiceRegistrar), options ...grp
 	return l
 }
 
-// newLoads returns a load on the service, and one on the yardstick, which gives
-// the same statuses and headers.
-func newLoads(tb testing.TB) (service, yardstick *load) {
+// newServiceLoad returns a load on a service whose decisions are observed; nil = by nothing.
+func newServiceLoad(tb testing.TB, observe func(time.Time, rls.Observation)) *load {
 	tb.Helper()
 	s, err := rls.New(rls.Config{
 		Decider: newLimiter(tb, time.Now),
 		Options: rls.Options{Headers: rls.Headers{RetryAfter: true, XRateLimit: true}},
+		Observe: observe,
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -69,7 +69,14 @@ func newLoads(tb testing.TB) (service, yardstick *load) {
 	s.SetRules(compile(tb, []descriptor.DomainSpec{{Domain: "bench", Rules: []descriptor.RuleSpec{
 		{Name: "requests", Match: match("api_key", "*", "model", "*"), Takes: takes("key/{api_key}", "{model}", own, "rpm")},
 	}}}))
-	service = newLoad(tb, s.Register, rls.ServerOptions()...)
+	return newLoad(tb, s.Register, rls.ServerOptions()...)
+}
+
+// newLoads returns a load on the service, and one on the yardstick, which gives
+// the same statuses and headers.
+func newLoads(tb testing.TB) (service, yardstick *load) {
+	tb.Helper()
+	service = newServiceLoad(tb, nil)
 	answer, err := service.clients[0].ShouldRateLimit(tb.Context(), service.requests[0])
 	if err != nil || len(answer.GetResponseHeadersToAdd()) != 3 || len(answer.GetStatuses()) != 1 {
 		tb.Fatalf("got %v, %v", answer, err)
