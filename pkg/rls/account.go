@@ -20,6 +20,9 @@ type Observation struct {
 // account counts the tokens of a call by rule and limit, and tells Config.Observe of each
 // bucket.
 func (s *Service) account(now time.Time, st *state, c *call) {
+	for i := range c.settlements {
+		c.countAdjusted(st, i)
+	}
 	for i := range c.plan.Outcomes {
 		o := &c.plan.Outcomes[i]
 		if o.Kind != descriptor.Takes || o.Count == 0 {
@@ -79,6 +82,23 @@ func (c *call) countTokens(o *descriptor.Outcome, series *ruleSeries) {
 			if counted && l != nil && consumed.Amount > 0 {
 				l.tokens[kind].Add(consumed.Amount)
 			}
+		}
+	}
+}
+
+// countAdjusted counts the tokens by which a settlement corrects a reservation. The rule is the
+// first of those that settle the reservation and name the limit.
+func (c *call) countAdjusted(st *state, settlement int) {
+	of := c.plan.Settlements[settlement].ID
+	for _, adjusted := range c.settlements[settlement].adjusted {
+		for _, s := range c.plan.Settlements[settlement:] {
+			l := st.of(c, &c.plan.Outcomes[s.Descriptor]).limit(adjusted.Limit)
+			if s.ID != of || l == nil {
+				continue
+			}
+			l.tokens[tokensCharged].Add(max(adjusted.Amount, 0))
+			l.tokens[tokensRefunded].Add(max(-adjusted.Amount, 0))
+			break
 		}
 	}
 }

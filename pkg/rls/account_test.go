@@ -56,6 +56,26 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// A reservation takes, and its settlement corrects what it took.
+func TestTokensOfSettlements(t *testing.T) {
+	e := replicas(t, 1)[0]
+	for _, used := range []int{150, 30, 100} {
+		id := e.reserve(t, 100, "key", "a", "org", "o")
+		for range 2 { // the second changes nothing
+			e.settle(t, "llm", addend(used), id)
+		}
+	}
+	want := map[string]float64{
+		`{domain="llm",kind="taken",limit="rpm",rule="reserve"}`:   3,
+		`{domain="llm",kind="taken",limit="tpm",rule="reserve"}`:   300,
+		`{domain="llm",kind="charged",limit="tpm",rule="settle"}`:  50,
+		`{domain="llm",kind="refunded",limit="tpm",rule="settle"}`: 70,
+	}
+	if diff := cmp.Diff(want, tokens(t, e)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 // An ancestor that consumes too is another bucket, and no other tokens.
 func TestTokensOfAncestorsAreCountedOnce(t *testing.T) {
 	var seen []rls.Observation

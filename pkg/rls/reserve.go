@@ -24,8 +24,9 @@ type reserved struct {
 
 // settlement is what became of one descriptor that settles.
 type settlement struct {
-	result string
-	done   bool
+	result   string
+	done     bool
+	adjusted []limiter.Consumption // what was used beyond what was reserved; below 0 is given back
 }
 
 // What becomes of a settlement beside the reasons of descriptor and reservation.
@@ -107,30 +108,33 @@ func (s *Service) settle(ctx context.Context, now time.Time, c *call) {
 				}
 			}
 		}
+		var adjusted []limiter.Consumption
 		if why == "" {
-			why = s.settleOne(ctx, now, c, all[i].ID, used)
+			why, adjusted = s.settleOne(ctx, now, c, all[i].ID, used)
 		}
 		for j := i; j < len(all); j++ {
 			if all[j].ID == all[i].ID {
 				c.settlements[j] = settlement{result: why, done: true}
 			}
 		}
+		c.settlements[i].adjusted = adjusted
 	}
 }
 
-// settleOne settles one reservation, and returns what became of it.
-func (s *Service) settleOne(ctx context.Context, now time.Time, c *call, id string, used []limiter.Consumption) string {
+// settleOne settles one reservation. It returns what became of it, and what was used beyond
+// what was reserved.
+func (s *Service) settleOne(ctx context.Context, now time.Time, c *call, id string, used []limiter.Consumption) (result string, adjusted []limiter.Consumption) {
 	if c.options.Keyring == nil || s.settler == nil {
-		return settledOff
+		return settledOff, nil
 	}
 	r, err := c.options.Keyring.Open(id, now)
 	if err != nil {
 		s.log.error(ctx, eventReservation, slog.Any("error", err))
-		return reservation.Reason(err)
+		return reservation.Reason(err), nil
 	}
 	if r.Namespace != c.plan.Request.Namespace {
 		s.log.error(ctx, eventReservation, slog.String("error", "a reservation of namespace "+r.Namespace+" in a call to "+c.plan.Request.Namespace))
-		return settledElsewhere
+		return settledElsewhere, nil
 	}
 	outcome, err := s.settler.Settle(ctx, now, ledger.Settlement{
 		Mark:     limiter.Mark{Namespace: r.Namespace, ID: r.ID, Owner: rand.Text(), Expires: r.Expires},
@@ -138,15 +142,20 @@ func (s *Service) settleOne(ctx context.Context, now time.Time, c *call, id stri
 	})
 	if err != nil {
 		s.failed(ctx, err)
-		return settledFailed
+		return settledFailed, nil
 	}
+	if outcome == ledger.Settled || outcome == ledger.Kept {
+		adjusted = s.observe(r.Holdings, used)
+	}
+	return settledAs(outcome), adjusted
+}
+
+func settledAs(outcome ledger.Outcome) string {
 	switch outcome {
-	case ledger.Settled, ledger.Kept:
-		s.observe(r.Holdings, used)
-		if outcome == ledger.Kept {
-			return bookingKept
-		}
+	case ledger.Settled:
 		return settledNow
+	case ledger.Kept:
+		return bookingKept
 	case ledger.Repeated:
 		return settledBefore
 	case ledger.Uncertain:
@@ -158,8 +167,9 @@ func (s *Service) settleOne(ctx context.Context, now time.Time, c *call, id stri
 	}
 }
 
-// observe remembers what was used of a reservation, for the next estimate.
-func (s *Service) observe(holdings []limiter.Holding, used []limiter.Consumption) {
+// observe remembers what was used of a reservation, for the next estimate, and returns by how
+// much it differs from what was reserved.
+func (s *Service) observe(holdings []limiter.Holding, used []limiter.Consumption) (adjusted []limiter.Consumption) {
 	for i := range holdings {
 		h := &holdings[i]
 		if h.Level > 0 {
@@ -174,9 +184,11 @@ func (s *Service) observe(holdings []limiter.Holding, used []limiter.Consumption
 			}
 			if known {
 				s.used.Observe(reservation.Key{Namespace: h.Bucket.Namespace, Entity: h.Bucket.Entity, Resource: h.Bucket.Resource, Limit: t.Limit}, amount)
+				adjusted = append(adjusted, limiter.Consumption{Limit: t.Limit, Amount: amount - t.Amount})
 			}
 		}
 	}
+	return adjusted
 }
 
 // learn remembers what refunds and charges of one call settled.
