@@ -47,23 +47,58 @@ func (l closer) turnAway(r *Request, now time.Time) bool {
 	}
 	limit, left := l.estimator.lacks(r, now)
 	if limit == "" {
-		limit, left = l.estimator.beyond(r, n)
+		limit, left = l.estimator.beyond(r, l.queue, n)
 	}
 	if limit == "" {
 		return false
 	}
+	old := l.estimator.outlived(r, n, now)
+	if old != nil {
+		l.remove(old)
+		l.refuseFor(old, limit, left)
+		return false
+	}
+	l.refuseFor(r, limit, left)
+	return true
+}
+
+// refuseFor denies a request for which a limit has too little.
+func (l closer) refuseFor(r *Request, limit string, left int64) {
 	l.view.bare(r.Request).Weigh(r.Request)
 	share.Exceed(r.Request, limit, left)
 	l.byCentre(r)
-	return true
+}
+
+// outlivedTrips is in how many mean round trips most replies come.
+const outlivedTrips = 3
+
+// outlived returns the oldest request that waits, if a reply may come after its deadline and a
+// newer request has enough in its place; nil = there is none. All of them wait at the same time,
+// so that any one may be denied: for this one alone a decision could come too late.
+func (l estimator) outlived(r *Request, n int, now time.Time) *Request {
+	if len(l.queue) == 0 {
+		return nil
+	}
+	old := l.queue[0]
+	sends := l.pace.Next(len(l.out), n)
+	switch {
+	case old.claim != awaited || old.part != nil || old.Books() || !l.view.fresh(old.asked, now):
+		return nil
+	case old.Limits.Hash() != r.Limits.Hash() || old.patience(sends) >= outlivedTrips*l.pace.RoundTrip():
+		return nil
+	}
+	limit, _ := l.beyond(r, l.queue[1:], n)
+	if limit != "" {
+		return nil
+	}
+	return old
 }
 
 // beyond returns a limit that those before a request use up, with the tokens that they leave
 // of it. They use it up when they ask for all that the lane may have. "" = there is none.
-func (l estimator) beyond(r *Request, n int) (limit string, left int64) {
-	queue := append(slices.Clone(l.queue), r)
-	s := l.newShare(n, l.view.head, queue)
-	for _, before := range l.queue {
+func (l estimator) beyond(r *Request, queue []*Request, n int) (limit string, left int64) {
+	s := l.newShare(n, l.view.head, append(slices.Clone(queue), r))
+	for _, before := range queue {
 		asks(&s, before)
 		s.Take(before.Request)
 	}

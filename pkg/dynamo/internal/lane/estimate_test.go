@@ -88,7 +88,7 @@ func TestBeyond(t *testing.T) {
 		t.Run(strconv.Itoa(waiting), func(t *testing.T) {
 			l := bench(t, 34, 1000)
 			l.wait(waiting)
-			got, _ := l.estimator.beyond(ofTokens(l.view.state.Limits, 1), 3)
+			got, _ := l.estimator.beyond(ofTokens(l.view.state.Limits, 1), l.queue, 3)
 			if got != want {
 				t.Errorf("%d requests before: got limit %q, want %q", waiting, got, want)
 			}
@@ -102,7 +102,7 @@ func TestBeyondTellsWhatIsLeft(t *testing.T) {
 	l := bench(t, 34, 1000)
 	l.queue = append(l.queue, ofTokens(l.view.state.Limits, 500), ofTokens(l.view.state.Limits, 30))
 	for tokens, want := range map[int64]string{4: "", 5: "l"} {
-		limit, left := l.estimator.beyond(ofTokens(l.view.state.Limits, tokens), 3)
+		limit, left := l.estimator.beyond(ofTokens(l.view.state.Limits, tokens), l.queue, 3)
 		if limit != want || want != "" && left != 4*limiter.Milli {
 			t.Errorf("%d tokens: got limit %q with %d left, want %q with 4 tokens", tokens, limit, left, want)
 		}
