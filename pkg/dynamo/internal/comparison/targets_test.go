@@ -65,28 +65,26 @@ func bounds(sc *scenario, mode string, long bool) target {
 		t.writes *= 1.25 // a start has a part of chance in so few writes
 	}
 	switch sc.name + " " + mode + " " + length {
-	case "J lease: none short", "J lease: none long", "I lease: none short", "I lease: none long", "L lease: none short", "L lease: none long":
+	case "J lease: none short", "J lease: none long":
 		t.undecided = 0.065
+	case "I lease: none short", "I lease: none long", "L lease: none short", "L lease: none long":
+		t.undecided = 0.036
 	case "O lease: none short", "O lease: none long":
 		t.writes = 0.55
+	case "M lease: none short":
+		t.share = 0.94
 	case "P lease: none short":
 		t.share = 0.98
-	case "E lease: auto long":
-		t.undecided = 0.002
-	case "E lease: auto short", "J lease: auto short", "I lease: auto short":
-		t.undecided = 0.005
-	case "L lease: auto short":
-		t.share = 0.96
-	case "H lease: auto long":
-		t.undecided, t.share = 0.003, 0.93
+	case "E lease: auto long", "H lease: auto long":
+		t.undecided = 0.0015
+	case "I lease: auto short", "J lease: auto short", "L lease: auto short":
+		t.undecided = 0.0035
 	case "M lease: auto short":
-		t.writes, t.undecided, t.share = 0.003, 0.04, 0.90
-	case "M lease: auto long":
-		t.share = 0.96
+		t.undecided, t.share = 0.04, 0.965
 	case "P lease: auto short":
-		t.undecided, t.share = 0.04, 0.85
+		t.undecided, t.share = 0.035, 0.96
 	case "P lease: auto long":
-		t.share = 0.94
+		t.share = 0.985
 	}
 	return t
 }

@@ -118,10 +118,10 @@ func TestLacks(t *testing.T) {
 		waiting int
 		want    string
 	}{
-		"a reply comes in time":   {120, 10 * time.Millisecond, 500, ""},
-		"its own part covers it":  {120, 40 * time.Millisecond, 99, ""},
-		"those before have it":    {120, 40 * time.Millisecond, 100, "l"},
-		"no tokens are left over": {100, 200 * time.Millisecond, 0, "l"},
+		"a reply comes in time":   {160, 10 * time.Millisecond, 500, ""},
+		"its own part covers it":  {160, 40 * time.Millisecond, 99, ""},
+		"those before have it":    {160, 40 * time.Millisecond, 100, "l"},
+		"no tokens are left over": {300, 200 * time.Millisecond, 0, "l"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := bench(t, tt.tokens, 1600)

@@ -5,7 +5,7 @@ import "github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 // A late decision is made when a caller's deadline has passed and DynamoDB answers. It goes
 // by an estimate of the tokens that this process may believe in:
 //
-//	(tokens at the last state, not refilled since − 0.5·rtt·rate) / n − under way − owed
+//	(tokens at the last state, not refilled since − 1.5·rtt·rate) / n − under way − owed
 //
 // and no more than max(B/16, tokens/2n). n is the number of replicas of the item, B the
 // capacity. Of an item that is not known it is B/16 less what is under way and owed. So
@@ -13,7 +13,7 @@ import "github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 // owed: the next writes book it, below the debt floor if need be. Of a request that is in a
 // write, later writes do not count.
 const (
-	lateTrips = 1  // in halves of a round trip
+	lateTrips = 3  // in halves of a round trip
 	lateShare = 16 // of the capacity
 )
 
