@@ -42,7 +42,7 @@ func subjectOf(e api.AuditEvent) string {
 		return subjectSystem
 	case api.LevelResource:
 		return subjectResource + named(e.Resource)
-	case api.LevelEntity:
+	case api.LevelEntity, api.LevelNamespace:
 	}
 	if e.Resource != nil {
 		return named(e.Entity) + " for " + named(e.Resource)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
 )
@@ -49,6 +50,13 @@ func TestOperateAFleet(t *testing.T) {
 		t.Errorf("entities of a namespace that nobody uses:\n%s", got)
 	}
 	adjustEve(t, on, services)
+	on(0, "disable", "entity", "org/acme") // the parent of eve
+	refused(t, "disabled", services...)
+	if got := on(1, "list", "disabled"); got != "LEVEL   ENTITY    RESOURCE\nentity  org/acme  -\n" {
+		t.Errorf("disabled:\n%s", got)
+	}
+	on(1, "enable", "entity", "org/acme")
+	obeyed(t, "5 an hour again", 5, services...)
 	on(2, "delete", "limits", "--system", "--yes")
 	obeyed(t, "3 an hour by the file", 3, services...)
 }
@@ -58,7 +66,9 @@ func TestOperateAFleet(t *testing.T) {
 func adjustEve(t *testing.T, on func(i int, args ...string) string, services []*running) {
 	t.Helper()
 	bucket := []string{"bucket", "--entity", "user/eve", "--resource", "api", "--limit", "rpm"}
-	adjust := func(i int, verb string, args ...string) string { return on(i, append(append([]string{verb}, bucket...), args...)...) }
+	adjust := func(i int, verb string, args ...string) string {
+		return on(i, append(append([]string{verb}, bucket...), args...)...)
+	}
 	for i, step := range []struct {
 		verb, balance string
 		args          []string
@@ -91,5 +101,20 @@ func adjustEve(t *testing.T, on func(i int, args ...string) string, services []*
 	}
 	if audit := on(1, "list", "audit", "--entity", "user/eve"); !strings.Contains(audit, "limit rpm, 3.000 tokens; rpm from 5.000 to 2.000") || strings.Count(audit, "bucket.top-up") != 1 {
 		t.Errorf("the audit is\n%s", audit)
+	}
+}
+
+// refused requires that every service denies user eve for a reason within 5 seconds.
+func refused(t *testing.T, reason string, services ...*running) {
+	t.Helper()
+	began := time.Now()
+	for _, r := range services {
+		eventually(t, reason, func() bool {
+			code, answer := r.ask(t, "eve")
+			return code == http.StatusTooManyRequests && answer.DynamicMetadata["reason"] == reason
+		})
+	}
+	if took := time.Since(began); took > told {
+		t.Errorf("%s after %v, want at most %v", reason, took, told)
 	}
 }

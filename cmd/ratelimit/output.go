@@ -118,11 +118,15 @@ func plain(node *yaml.Node) {
 
 // report says for people what a change did to a record.
 func report[V any](w io.Writer, form, subject string, change *api.Change[V]) error {
+	return reportAs(w, form, subject+" "+string(change.Result), change)
+}
+
+// reportAs is report with a text of its own.
+func reportAs[V any](w io.Writer, form, text string, change *api.Change[V]) error {
 	switch form {
 	case outputJSON, outputYAML:
 		return writeOne[V](w, form, nil, nil, change)
 	}
-	text := subject + " " + string(change.Result)
 	if change.DryRun {
 		text += " (dry run: nothing was changed)"
 	}

@@ -89,6 +89,7 @@ program itself, or in a DynamoDB table that a fleet of them shares.
   ratelimit get|set|delete|list NOUN         entities, limits and audit of a running service
   ratelimit apply|diff -f MANIFEST           entities and limits from files
   ratelimit top                              which entities are limited now
+  ratelimit disable|enable NOUN              deny requests of an entity, a resource or a namespace
   ratelimit backup                           copy what a running service keeps (--data)
 
 Exit codes: 0 done; 1 refused or failed; 2 wrong command line or configuration; 3 no
@@ -102,7 +103,7 @@ service answers.`,
 	})
 	root.SetVersionTemplate(versionLine())
 	addGroup(root, "Run a service:", newServe(), newCheck(), newExplain(), newTest(), newToken())
-	addGroup(root, "Operate a running service:", newGet(), newSet(), newDelete(), newList(), newApply(), newDiff(), newExport(), newCapacity(), newReset(), newTopUp(), newTakeOut(), newTop(), newStatus(), newContext(), newBackup(), newRestore(), newUpgrade(), newMigrate())
+	addGroup(root, "Operate a running service:", newGet(), newSet(), newDelete(), newList(), newApply(), newDiff(), newExport(), newCapacity(), newReset(), newTopUp(), newTakeOut(), newDisable(), newEnable(), newTop(), newStatus(), newContext(), newBackup(), newRestore(), newUpgrade(), newMigrate())
 	addGroup(root, "Install on AWS:", newStack(), newCost())
 	root.AddCommand(newVersion())
 	return root

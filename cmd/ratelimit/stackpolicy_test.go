@@ -275,7 +275,7 @@ func (g *guarded) administer(t *testing.T, store *dynamo.Store, namespace string
 	children, failed := store.ListEntities(ctx, namespace, limiter.EntityFilter{Parent: "team/a"}, limiter.Page{})
 	err = errors.Join(err, failed)
 	for _, child := range children.Items {
-		err = errors.Join(err, fmt.Errorf("a child is left: %s", child.ID))
+		err = errors.Join(err, fmt.Errorf("a child is left: %s", child.Ref.Entity))
 	}
 	_, failed = store.ListLimits(ctx, namespace, limiter.LimitsFilter{}, limiter.Page{})
 	err = errors.Join(err, failed)

@@ -1,7 +1,6 @@
 package controlapi
 
 import (
-	"context"
 	"net/http"
 	"time"
 
@@ -11,10 +10,7 @@ import (
 )
 
 // Store is the store that operators ask.
-type Store interface {
-	limiter.Control
-	Read(ctx context.Context, namespace string, refs []limiter.Ref, records []limiter.Record) (generation uint64, err error)
-}
+type Store = limiter.Control
 
 // Config configures an [API]. Now is required.
 type Config struct {
@@ -50,8 +46,9 @@ type endpoint struct {
 	role         admin.Role
 	summary      string
 	query        []param
-	body         any // a value of the type of the body; nil = none
-	result       any // a value of the type of the answer; nil = any JSON
+	body         any  // a value of the type of the body; nil = none
+	result       any  // a value of the type of the answer; nil = any JSON
+	bare         bool // a PUT or DELETE without preconditions
 	run          func(*call) (any, error)
 	polled       bool // by pages that show what happens
 }
@@ -82,6 +79,7 @@ func (a *API) endpoints() []endpoint {
 	all := append(a.generalEndpoints(), a.activityEndpoints()...)
 	all = append(all, a.entityEndpoints()...)
 	all = append(all, a.limitsEndpoints()...)
+	all = append(all, a.disabledEndpoints()...)
 	all = append(all, a.bucketEndpoints()...)
 	all = append(all, a.usageEndpoints()...)
 	return append(all, a.auditEndpoints()...)

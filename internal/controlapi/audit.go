@@ -71,6 +71,8 @@ func recordJSON(ref limiter.Ref, r limiter.Record) (json.RawMessage, error) {
 		return nil, nil
 	case r.Entity != nil:
 		return json.Marshal(entityOf(r))
+	case !r.Stored():
+		return json.Marshal(disabledOf(ref, true))
 	default:
 		return json.Marshal(limitsOf(ref, r))
 	}

@@ -61,6 +61,9 @@ func (c *call) answer(e endpoint) (any, error) {
 	if err := c.checkQuery(e.query); err != nil {
 		return nil, err
 	}
+	if e.bare && (c.r.Header.Get("If-Match") != "" || c.r.Header.Get("If-None-Match") != "") {
+		return nil, invalid("this request takes no If-Match and no If-None-Match: it can be repeated, and does the same")
+	}
 	if c.store == nil && strings.Contains(e.path, "{namespace}") {
 		return nil, problem(http.StatusNotImplemented, api.Unsupported, "the store of this service offers no administration yet")
 	}

@@ -83,7 +83,7 @@ func parameters(e endpoint) []object {
 	for _, p := range e.query {
 		all = append(all, parameter("query", p.name, p.about))
 	}
-	if e.method == http.MethodPut || e.method == http.MethodDelete {
+	if (e.method == http.MethodPut || e.method == http.MethodDelete) && !e.bare {
 		all = append(all, parameter("header", "If-Match", "an etag: the change is made only to what has it"))
 		all = append(all, parameter("header", "If-None-Match", "*: the change is made only where nothing is stored"))
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // edit changes the record of ref as the request says: its preconditions, and dryRun. after is
-// the record to store, an empty one to delete. bodyTag is the member etag of the body, "" for
-// none.
+// the record to store, an empty one to delete; its switch must be off, or that of the record.
+// bodyTag is the member etag of the body, "" for none.
 func (c *call) edit(now time.Time, ref limiter.Ref, after limiter.Record, bodyTag string) (limiter.Edited, bool, error) {
 	dry, err := c.flag("dryRun")
 	if err != nil {
@@ -20,7 +20,12 @@ func (c *call) edit(now time.Time, ref limiter.Ref, after limiter.Record, bodyTa
 	}
 	done, err := c.store.Edit(c.ctx(), now, c.namespace(), limiter.Edit{
 		Ref: ref, DryRun: dry,
-		Change: func(before limiter.Record) (limiter.Record, error) { return after, c.precondition(before, bodyTag) },
+		Change: func(before limiter.Record) (limiter.Record, error) {
+			if after.Disabled && !before.Disabled {
+				return after, invalid("the member disabled is true, and this is enabled: disable it with PUT of %s/disabled/...", namespacePath)
+			}
+			return after, c.precondition(before, bodyTag)
+		},
 	})
 	return done, dry, err
 }
@@ -65,7 +70,7 @@ func stale(where, got, stored string) error {
 // of limits does when the same limits do.
 func etagOf(r limiter.Record) string {
 	switch {
-	case r.Empty() || r.Entity != nil && r.Entity.Version == 0:
+	case !r.Stored() || r.Entity != nil && r.Entity.Version == 0:
 		return ""
 	case r.Entity != nil:
 		return fmt.Sprintf(`"v%d"`, r.Entity.Version)
@@ -79,10 +84,10 @@ func etagOf(r limiter.Record) string {
 // changeOf is the outcome of an edit as JSON.
 func changeOf[V any](c *call, done limiter.Edited, dry bool, resource func(limiter.Record) *V) api.Change[V] {
 	change := api.Change[V]{Result: api.Changed, DryRun: dry}
-	if !done.Before.Empty() {
+	if done.Before.Stored() {
 		change.Before = resource(done.Before)
 	}
-	if !done.After.Empty() {
+	if done.After.Stored() {
 		after := done.After
 		if e := after.Entity; e != nil && dry && done.Changed { // the version is not given yet
 			draft := *e
@@ -108,8 +113,7 @@ func changeOf[V any](c *call, done limiter.Edited, dry bool, resource func(limit
 
 // get reads the record of ref.
 func (c *call) get(ref limiter.Ref) (limiter.Record, error) {
-	records := make([]limiter.Record, 1)
-	_, err := c.store.Read(c.ctx(), c.namespace(), []limiter.Ref{ref}, records)
-	c.etag = etagOf(records[0])
-	return records[0], err
+	r, err := c.store.Get(c.ctx(), c.namespace(), ref)
+	c.etag = etagOf(r)
+	return r, err
 }

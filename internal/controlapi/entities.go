@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	entitiesPath = "/v1/namespaces/{namespace}/entities"
-	entityPath   = entitiesPath + "/{entity}"
+	namespacePath = "/v1/namespaces/{namespace}"
+	entitiesPath  = namespacePath + "/entities"
+	entityPath    = entitiesPath + "/{entity}"
 )
 
 func (a *API) entityEndpoints() []endpoint {
@@ -47,8 +48,8 @@ func listEntities(c *call) (any, error) {
 		return nil, err
 	}
 	list := api.List[api.Entity]{Items: make([]api.Entity, 0, len(page.Items)), Next: page.Next}
-	for i := range page.Items {
-		list.Items = append(list.Items, *entityOf(limiter.Record{Entity: &page.Items[i]}))
+	for _, stored := range page.Items {
+		list.Items = append(list.Items, *entityOf(stored.Record))
 	}
 	return list, nil
 }
@@ -56,8 +57,12 @@ func listEntities(c *call) (any, error) {
 func getEntity(c *call) (any, error) {
 	id := c.r.PathValue("entity")
 	r, err := c.get(limiter.EntityRef(id))
-	if err == nil && r.Empty() {
-		err = notFound("no entity %s is stored in namespace %s", api.Name(id), api.Name(c.namespace()))
+	if err == nil && r.Entity == nil {
+		detail := ""
+		if r.Disabled {
+			detail = ", and it is disabled"
+		}
+		err = notFound("no entity %s is stored in namespace %s%s", api.Name(id), api.Name(c.namespace()), detail)
 	}
 	if err != nil {
 		return nil, err
@@ -78,7 +83,7 @@ func (a *API) putEntity(c *call) (any, error) {
 	if e.Cascade && e.Parent == "" {
 		return nil, invalid("the member cascade is true, and there is no parent that could consume: give parent too")
 	}
-	done, dry, err := c.edit(a.cfg.Now(), limiter.EntityRef(id), limiter.Record{Entity: &e}, body.ETag)
+	done, dry, err := c.edit(a.cfg.Now(), limiter.EntityRef(id), limiter.Record{Entity: &e, Disabled: body.Disabled}, body.ETag)
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +107,6 @@ func entityOf(r limiter.Record) *api.Entity {
 	e := r.Entity
 	return &api.Entity{
 		ID: api.Name(e.ID), Name: e.Name, Parent: api.Name(e.Parent), Cascade: e.Cascade,
-		Metadata: e.Metadata, CreatedAt: e.CreatedAt, ETag: etagOf(r),
+		Metadata: e.Metadata, CreatedAt: e.CreatedAt, Disabled: r.Disabled, ETag: etagOf(r),
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-const limitsPath = "/v1/namespaces/{namespace}/limits"
+const limitsPath = namespacePath + "/limits"
 
 // limitsLevel is a path of limits, and the record that it names.
 type limitsLevel struct {
@@ -86,7 +86,7 @@ func listLimits(c *call) (any, error) {
 
 func getLimits(c *call, ref limiter.Ref) (any, error) {
 	r, err := c.get(ref)
-	if err == nil && r.Empty() {
+	if err == nil && !r.Stored() {
 		err = noLimits(c, ref)
 	}
 	if err != nil {
@@ -126,6 +126,7 @@ func (a *API) putLimits(c *call, ref limiter.Ref) (any, error) {
 	if after.Empty() {
 		return nil, invalid("the member limits has no limit: use DELETE to have none")
 	}
+	after.Disabled = body.Disabled
 	done, dry, err := c.edit(a.cfg.Now(), ref, after, body.ETag)
 	if err != nil {
 		return nil, err
@@ -213,7 +214,7 @@ func (a *API) deleteLimits(c *call, ref limiter.Ref) (any, error) {
 
 // limitsOf returns the limits of a record as JSON.
 func limitsOf(ref limiter.Ref, r limiter.Record) *api.Limits {
-	out := &api.Limits{Limits: limitjson.All(r.Limits), OnUnavailable: r.OnUnavailable.String(), ETag: etagOf(r)}
+	out := &api.Limits{Limits: limitjson.All(r.Limits), OnUnavailable: r.OnUnavailable.String(), Disabled: r.Disabled, ETag: etagOf(r)}
 	out.Level, out.Entity, out.Resource = levelOf(ref)
 	return out
 }

@@ -18,6 +18,7 @@ import (
 const (
 	entities = "/v1/namespaces/default/entities"
 	limits   = "/v1/namespaces/default/limits"
+	disabled = "/v1/namespaces/default/disabled"
 )
 
 // What is wrong with a request is a problem that names it, and nothing is changed.
@@ -82,6 +83,12 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"a negative amount", "POST", "/v1/namespaces/default/buckets/take-out", `{"entity":"key","resource":"r","tokens":-1}`, 400, api.Invalid, "must be 0 to"},
 		{"more than the capacity", "POST", "/v1/namespaces/default/buckets/set", `{"entity":"key","resource":"r","tokens":11}`, 400, api.Invalid, "at most 10 tokens"},
 		{"another limit", "POST", "/v1/namespaces/default/buckets/set", `{"entity":"key","resource":"r","limit":"x","tokens":1}`, 400, api.Invalid, "no limit \"x\""},
+		{"disabling nothing", "PUT", disabled + "/entities/", "", 404, api.NotFound, "/v1/openapi.json"},
+		{"disabling limits of an entity", "PUT", disabled + "/entities/e/r", "", 404, api.NotFound, "/v1/openapi.json"},
+		{"disabling by the entity", "PUT", entities + "/here", `{"disabled":true}`, 400, api.Invalid, "/disabled/"},
+		{"disabling by the limits", "PUT", limits + "/resources/r", `{"disabled":true,"limits":{"l":"1/day"}}`, 400, api.Invalid, "/disabled/"},
+		{"posting a switch", "POST", disabled + "/namespace", "{}", 405, api.Method, "DELETE, GET, HEAD, PUT"},
+		{"a dry run of a switch", "PUT", disabled + "/namespace?dryRun=1", "", 400, api.Invalid, "true or false"},
 		{"the audit of two", "GET", "/v1/namespaces/default/audit?entity=a&resource=b", "", 400, api.Invalid, "not both"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

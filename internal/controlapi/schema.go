@@ -34,7 +34,7 @@ func special(t reflect.Type) object {
 	case reflect.TypeFor[api.Tokens]():
 		return object{"description": "Tokens, with at most three decimals", "type": "number"}
 	case reflect.TypeFor[api.Level]():
-		return object{"enum": []api.Level{api.LevelSystem, api.LevelResource, api.LevelEntity}}
+		return object{"enum": []api.Level{api.LevelSystem, api.LevelResource, api.LevelEntity, api.LevelNamespace}}
 	case reflect.TypeFor[api.Window]():
 		return object{"enum": []api.Window{api.Hour, api.Day, api.Month}}
 	case reflect.TypeFor[api.Result]():

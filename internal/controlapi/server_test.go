@@ -129,7 +129,7 @@ func (s *server) use(t *testing.T, entity string) {
 // generation tells whether anything was changed.
 func (s *server) generation(t *testing.T) uint64 {
 	t.Helper()
-	g, err := s.store.Read(t.Context(), limiter.DefaultNamespace, nil, nil)
+	g, err := s.store.(limiter.Store).Read(t.Context(), limiter.DefaultNamespace, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

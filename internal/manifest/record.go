@@ -120,14 +120,14 @@ func (r Record) content() any {
 	switch {
 	case r.Entity != nil:
 		e := *r.Entity
-		e.ETag, e.CreatedAt = "", time.Time{}
+		e.ETag, e.CreatedAt, e.Disabled = "", time.Time{}, false
 		if len(e.Metadata) == 0 {
 			e.Metadata = nil
 		}
 		return e
 	case r.Limits != nil:
 		l := *r.Limits
-		l.ETag = ""
+		l.ETag, l.Disabled = "", false
 		return l
 	}
 	return nil

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -15,6 +16,7 @@ const never = "never"
 // balances are the limits that a request takes from, as they stand.
 type balances struct {
 	takes    []limiter.Take
+	space    string // the namespace
 	decision limiter.Decision
 	needs    map[bucketLimit]int64 // of all takes: they are decided together
 	answers  func(take int) bool   // a charge denies when it is more than the tokens left
@@ -24,14 +26,14 @@ type balances struct {
 
 // look reads the balances of the limits that a request takes from.
 func (e *Explainer) look(ctx context.Context, planned *limiter.Request, answers func(take int) bool) (*balances, error) {
-	b := &balances{takes: planned.Takes, needs: make(map[bucketLimit]int64), answers: answers, now: e.Now()}
+	b := &balances{takes: planned.Takes, space: cmp.Or(planned.Namespace, limiter.DefaultNamespace), needs: make(map[bucketLimit]int64), answers: answers, now: e.Now()}
 	req := peeks(planned)
 	if err := e.Decider.Decide(ctx, b.now, req, &b.decision); err != nil {
 		return nil, fmt.Errorf("reading the balances: %w", err)
 	}
 	if p, ok := e.Decider.(interface {
 		OnUnavailable(req *limiter.Request, d *limiter.Decision) limiter.Policy
-	}); ok {
+	}); ok && b.decision.Reason != limiter.ReasonDisabled { // which no policy admits
 		b.policy = p.OnUnavailable(req, &b.decision)
 	}
 	for i := range b.decision.Statuses {
@@ -55,7 +57,21 @@ func (b *balances) refusal() string {
 	if d.Reason == limiter.ReasonNotConfigured {
 		return d.Reason.String() + ": " + d.MissingLimit
 	}
+	if d.Reason == limiter.ReasonDisabled && b.takes[d.Disabled.Take].Mode != limiter.Consume {
+		return "" // it is booked
+	}
+	if d.Reason == limiter.ReasonDisabled {
+		return d.Reason.String() + ": " + d.Disabled.Kind() + " " + printable(b.disabled())
+	}
 	return d.Reason.String()
+}
+
+// disabled is the name of the disabled subject.
+func (b *balances) disabled() string {
+	if subject := &b.decision.Disabled.Subject; subject.Kind != limiter.RefSystemLimits {
+		return cmp.Or(subject.Entity, subject.Resource)
+	}
+	return b.space
 }
 
 // limit describes one limit, and whether it has enough for the takes.

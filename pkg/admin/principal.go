@@ -9,7 +9,7 @@ type Role int
 const (
 	RoleNone       Role = iota
 	RoleRead            // reads all but secrets
-	RoleOperate         // changes balances
+	RoleOperate         // changes balances, disables and enables
 	RoleAdminister      // changes limits and entities, and copies everything, secrets too
 )
 

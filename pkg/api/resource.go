@@ -13,6 +13,7 @@ type Entity struct {
 	Cascade   bool              `json:"cascade,omitempty"`  // the parent consumes what the entity consumes
 	Metadata  map[string]string `json:"metadata,omitempty"` // not interpreted
 	CreatedAt time.Time         `json:"created_at,omitzero"`
+	Disabled  bool              `json:"disabled,omitempty"` // see [Disabled]; not changed by a PUT of the entity
 	ETag      string            `json:"etag,omitempty"`
 }
 
@@ -25,7 +26,19 @@ type Limits struct {
 	Limits map[string]Limit `json:"limits"`
 	// OnUnavailable is allow, deny or local, and only of LevelSystem; absent = the configuration's.
 	OnUnavailable string `json:"on_unavailable,omitempty"`
-	ETag          string `json:"etag,omitempty"`
+	// Disabled is the state of the resource, or of LevelSystem the namespace, see [Disabled]. A
+	// PUT of the limits does not change it.
+	Disabled bool   `json:"disabled,omitempty"`
+	ETag     string `json:"etag,omitempty"`
+}
+
+// Disabled says whether an entity, a resource or a namespace is disabled: every request that
+// would take from it is denied, and charges are booked.
+type Disabled struct {
+	Level    Level `json:"level"`              // LevelNamespace, LevelResource or LevelEntity
+	Entity   *Name `json:"entity,omitempty"`   // of LevelEntity
+	Resource *Name `json:"resource,omitempty"` // of LevelResource
+	Disabled bool  `json:"disabled"`
 }
 
 // Level says whose limits are meant.
@@ -36,6 +49,8 @@ const (
 	LevelSystem   Level = "system"
 	LevelResource Level = "resource"
 	LevelEntity   Level = "entity"
+	// LevelNamespace is a level of [Disabled] alone.
+	LevelNamespace Level = "namespace"
 )
 
 // List is one page of a list.

@@ -30,7 +30,7 @@ func (e *edit) changes(now time.Time) []change {
 		c := change{table: datafile.Records}
 		var head []byte
 		if c.key, head = identified(p.key.identity()); !p.record.Empty() {
-			c.value = appendRecord(head, p.record)
+			c.value = appendRecord(head, p.key.ref, p.record)
 		}
 		all = append(all, c)
 	}
@@ -66,7 +66,7 @@ func appendEvent(buf []byte, e *limiter.AuditEvent) []byte {
 	for _, r := range []limiter.Record{e.Before, e.After} {
 		var value []byte
 		if !r.Empty() {
-			value = appendRecord(nil, r)
+			value = appendRecord(nil, e.Subject, r)
 		}
 		buf = appendText(buf, string(value))
 	}

@@ -11,21 +11,36 @@ import (
 )
 
 // ListEntities implements limiter.Directory, in order of IDs.
-func (s *Store) ListEntities(ctx context.Context, namespace string, f limiter.EntityFilter, p limiter.Page) (limiter.PageOf[limiter.Entity], error) {
-	found, err := s.list(ctx, namespace, p, func(ref limiter.Ref, r limiter.Record) bool {
-		return ref.Kind == limiter.RefEntity && (f.Parent == "" || r.Entity.Parent == f.Parent)
+func (s *Store) ListEntities(ctx context.Context, namespace string, f limiter.EntityFilter, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
+	return s.list(ctx, namespace, p, func(_ limiter.Ref, r limiter.Record) bool {
+		return r.Entity != nil && (f.Parent == "" || r.Entity.Parent == f.Parent)
 	})
-	page := limiter.PageOf[limiter.Entity]{Next: found.Next}
-	for _, stored := range found.Items {
-		page.Items = append(page.Items, *stored.Record.Entity)
-	}
-	return page, err
 }
 
 // ListLimits implements limiter.Directory: those of the system, of resources and of
 // entities, each in order of names.
 func (s *Store) ListLimits(ctx context.Context, namespace string, f limiter.LimitsFilter, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
-	return s.list(ctx, namespace, p, func(ref limiter.Ref, _ limiter.Record) bool { return f.Selects(ref) })
+	return s.list(ctx, namespace, p, func(ref limiter.Ref, r limiter.Record) bool { return r.Stored() && f.Selects(ref) })
+}
+
+// ListDisabled implements limiter.Directory, in the order of ListLimits; entities are the last.
+func (s *Store) ListDisabled(ctx context.Context, namespace string, p limiter.Page) (limiter.PageOf[limiter.Ref], error) {
+	found, err := s.list(ctx, namespace, p, func(_ limiter.Ref, r limiter.Record) bool { return r.Disabled })
+	page := limiter.PageOf[limiter.Ref]{Next: found.Next}
+	for _, stored := range found.Items {
+		page.Items = append(page.Items, stored.Ref)
+	}
+	return page, err
+}
+
+// Get implements limiter.Directory.
+func (s *Store) Get(ctx context.Context, namespace string, ref limiter.Ref) (limiter.Record, error) {
+	if err := s.usable(ctx); err != nil {
+		return limiter.Record{}, err
+	}
+	s.catalog.mu.RLock()
+	defer s.catalog.mu.RUnlock()
+	return s.catalog.records[recordKey{namespace, ref}], nil
 }
 
 // list returns a page of the records that are selected.

@@ -16,7 +16,7 @@ func (s *Store) PutEntity(ctx context.Context, now time.Time, namespace string, 
 	ref := limiter.EntityRef(e.ID)
 	var stored limiter.Entity
 	err := s.change(ctx, namespace, func(c *edit) error {
-		done, err := c.amend(now, ref, limiter.ReplaceEntity(e))
+		done, err := c.amend(now, limiter.Edit{Ref: ref, Change: limiter.ReplaceEntity(e)})
 		if err == nil {
 			stored = *done.After.Entity
 		}
@@ -41,7 +41,7 @@ func (s *Store) PutLimits(ctx context.Context, namespace string, ref limiter.Ref
 		return err
 	}
 	return s.change(ctx, namespace, func(c *edit) error {
-		_, err := c.amend(time.Time{}, ref, put)
+		_, err := c.amend(time.Time{}, limiter.Edit{Ref: ref, Change: put})
 		return err
 	})
 }
@@ -52,7 +52,7 @@ var errNothing = errors.New("nothing to apply")
 // Edit implements limiter.Editor.
 func (s *Store) Edit(ctx context.Context, now time.Time, namespace string, e limiter.Edit) (done limiter.Edited, err error) {
 	err = s.change(ctx, namespace, func(c *edit) error {
-		done, err = c.amend(now, e.Ref, e.Change)
+		done, err = c.amend(now, e)
 		switch {
 		case err != nil:
 			return err
@@ -108,39 +108,42 @@ func (e *edit) say(action string, subject limiter.Ref, detail string) {
 	e.action, e.subject, e.detail = action, subject, detail
 }
 
-// amend puts the record that change makes of the one of ref, and says so.
-func (e *edit) amend(now time.Time, ref limiter.Ref, change func(limiter.Record) (limiter.Record, error)) (limiter.Edited, error) {
+// amend puts the record that an edit leads to, and says so.
+func (e *edit) amend(now time.Time, asked limiter.Edit) (limiter.Edited, error) {
+	ref := asked.Ref
 	ref.Entity, ref.Resource = strings.Clone(ref.Entity), strings.Clone(ref.Resource)
 	before := e.get(ref)
-	after, err := change(before)
-	if err == nil {
-		err = after.Check(ref)
-	}
+	after, err := asked.Apply(before)
 	if err != nil {
 		return limiter.Edited{}, err
 	}
 	done := limiter.Edited{Before: before, After: after, Changed: !after.Equal(before)}
 	switch {
-	case ref.Kind == limiter.RefEntity && after.Entity == nil:
+	case asked.Deletes(after):
 		done.Limits = e.deleteEntity(ref)
 		done.Changed = done.Changed || done.Limits > 0
 		return done, nil
-	case ref.Kind == limiter.RefEntity:
-		done.After, err = e.entity(now, before, *after.Entity)
-		return done, err
-	case after.Empty():
+	case after.Entity != nil:
+		e.say(limiter.ActionPutEntity, ref, after.Detail())
+		done.After, err = e.entity(now, before, after)
+	case !after.Stored():
 		e.say(limiter.ActionDeleteLimits, ref, "")
 	default:
 		e.say(limiter.ActionPutLimits, ref, after.Detail())
 	}
-	e.put(ref, after)
-	e.before, e.after = before, after
-	return done, nil
+	if asked.Switch != limiter.Leave {
+		e.say(asked.Switch.Action(ref), ref, after.Detail())
+	}
+	e.put(ref, done.After)
+	e.before, e.after = before, done.After
+	return done, err
 }
 
-// entity puts an entity in the place of the one before, if there was one. Its version is the
-// generation that wrote it: one that is deleted and created again has another.
-func (e *edit) entity(now time.Time, before limiter.Record, put limiter.Entity) (limiter.Record, error) {
+// entity returns the record of an entity that takes the place of the one before, if there was
+// one. Its version is the generation that wrote it: one that is deleted and created again has
+// another.
+func (e *edit) entity(now time.Time, before, after limiter.Record) (limiter.Record, error) {
+	put := *after.Entity
 	err := limiter.CheckHierarchy(put, func(id string) (limiter.Entity, bool) {
 		r := e.get(limiter.EntityRef(id))
 		if r.Entity == nil {
@@ -157,18 +160,15 @@ func (e *edit) entity(now time.Time, before limiter.Record, put limiter.Entity) 
 	if before.Entity != nil {
 		put.CreatedAt = before.Entity.CreatedAt
 	}
-	r := limiter.Record{Entity: &put}
-	ref := limiter.EntityRef(put.ID)
-	e.put(ref, r)
-	e.say(limiter.ActionPutEntity, ref, r.Detail())
-	e.before, e.after = before, r
-	return r, nil
+	after.Entity = &put
+	return after, nil
 }
 
 // deleteEntity deletes an entity and its limits, and returns how many those are.
 func (e *edit) deleteEntity(ref limiter.Ref) int {
 	e.before = e.get(ref)
-	e.put(ref, limiter.Record{})
+	e.after = limiter.Record{Disabled: e.before.Disabled}
+	e.put(ref, e.after)
 	limits := e.catalog.refs(e.namespace, func(r limiter.Ref, _ limiter.Record) bool {
 		return r.Kind == limiter.RefEntityLimits && r.Entity == ref.Entity
 	})

@@ -18,15 +18,34 @@ import (
 //	key    namespace, with its length before it; kind, 1 byte; entity and resource, each
 //	       with its length before it
 //	value  version 1; policy; limits, where there are any; else, for an entity, its fields
-const recordVersion = 1
+//
+// A disabled record has version 2, and the same behind it. An entity that is not stored and is
+// disabled has version 3, and no fields.
+const (
+	recordVersion   = 1
+	disabledVersion = 2
+	bareVersion     = 3
+)
+
+// versionOf returns the version of the record's value.
+func versionOf(ref limiter.Ref, r limiter.Record) byte {
+	switch {
+	case !r.Disabled:
+		return recordVersion
+	case ref.Kind == limiter.RefEntity && r.Entity == nil:
+		return bareVersion
+	default:
+		return disabledVersion
+	}
+}
 
 func (k recordKey) identity() []byte {
 	buf := append(appendText(nil, k.namespace), byte(k.ref.Kind))
 	return appendText(appendText(buf, k.ref.Entity), k.ref.Resource)
 }
 
-func appendRecord(buf []byte, r limiter.Record) []byte {
-	buf = append(buf, recordVersion, byte(r.OnUnavailable))
+func appendRecord(buf []byte, ref limiter.Ref, r limiter.Record) []byte {
+	buf = append(buf, versionOf(ref, r), byte(r.OnUnavailable))
 	buf = appendLimits(buf, r.Limits)
 	if r.Entity == nil {
 		return buf
@@ -68,13 +87,11 @@ func parseRecord(key, value []byte) (recordKey, limiter.Record, error) {
 
 // parseValue is the inverse of appendRecord.
 func parseValue(ref limiter.Ref, value []byte) (limiter.Record, bool) {
-	if len(value) == 0 || value[0] != recordVersion {
-		return limiter.Record{}, false
-	}
-	r := &reader{buf: value[1:]}
-	out := limiter.Record{OnUnavailable: limiter.Policy(r.byte(byte(limiter.Local)))}
+	r := &reader{buf: value}
+	version := r.byte(bareVersion)
+	out := limiter.Record{Disabled: version >= disabledVersion, OnUnavailable: limiter.Policy(r.byte(byte(limiter.Local)))}
 	out.Limits = r.someLimits()
-	if ref.Kind == limiter.RefEntity {
+	if ref.Kind == limiter.RefEntity && version != bareVersion {
 		e := &limiter.Entity{ID: ref.Entity, Name: r.text(), Parent: r.text(), Cascade: r.uint() == 1, Version: r.uint()}
 		seconds := r.int(math.MinInt64, math.MaxInt64)
 		e.CreatedAt = time.Unix(seconds, int64(r.uint()%1e9)).UTC() // #nosec G115 -- below 1e9
@@ -87,7 +104,7 @@ func parseValue(ref limiter.Ref, value []byte) (limiter.Record, bool) {
 		}
 		out.Entity = e
 	}
-	return out, !r.fault && len(r.buf) == 0
+	return out, !r.fault && len(r.buf) == 0 && version >= recordVersion
 }
 
 // byte reads a byte from 0 to most.

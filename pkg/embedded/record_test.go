@@ -209,10 +209,14 @@ func TestDamagedBucketsAreRefused(t *testing.T) {
 func anyRecord(t *rapid.T) (recordKey, limiter.Record) {
 	k := recordKey{namespace: names().Draw(t, "namespace")}
 	id, resource := names().Draw(t, "entity"), names().Draw(t, "resource")
-	switch rapid.IntRange(0, 3).Draw(t, "kind") {
+	disabled := rapid.Bool().Draw(t, "disabled")
+	switch rapid.IntRange(0, 4).Draw(t, "kind") {
+	case 4:
+		k.ref = limiter.EntityRef(id)
+		return k, limiter.Record{Disabled: true}
 	case 0:
 		k.ref = limiter.EntityRef(id)
-		return k, limiter.Record{Entity: &limiter.Entity{
+		return k, limiter.Record{Disabled: disabled, Entity: &limiter.Entity{
 			ID: id, Name: names().Draw(t, "name"), Parent: names().Draw(t, "parent"), Cascade: rapid.Bool().Draw(t, "cascade"),
 			Version: rapid.Uint64().Draw(t, "version"), Metadata: rapid.MapOfN(names(), names(), 0, 3).Draw(t, "metadata"),
 			CreatedAt: time.Unix(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "created"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")),
@@ -223,7 +227,7 @@ func anyRecord(t *rapid.T) (recordKey, limiter.Record) {
 		k.ref = limiter.ResourceLimitsRef(resource)
 	default:
 		k.ref = limiter.SystemLimitsRef()
-		return k, limiter.Record{Limits: someLimits(0).Draw(t, "limits"), OnUnavailable: limiter.Policy(rapid.ByteRange(0, byte(limiter.Local)).Draw(t, "policy"))}
+		return k, limiter.Record{Disabled: disabled, Limits: someLimits(0).Draw(t, "limits"), OnUnavailable: limiter.Policy(rapid.ByteRange(0, byte(limiter.Local)).Draw(t, "policy"))}
 	}
 	return k, limiter.Record{Limits: someLimits(1).Draw(t, "limits")}
 }
@@ -232,7 +236,7 @@ func TestRecordsComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k, want := anyRecord(t)
 		key, head := identified(k.identity())
-		value := appendRecord(head, want)
+		value := appendRecord(head, k.ref, want)
 		gotKey, got, err := parseRecord(key, value)
 		if err != nil || gotKey != k {
 			t.Fatalf("got %+v, %v; want %+v", gotKey, err, k)

@@ -49,13 +49,16 @@ func (r Ref) AuditSubject() Ref {
 
 // Detail writes a record as people read it, for an audit event.
 func (r Record) Detail() string {
-	if e := r.Entity; e != nil {
-		return fmt.Sprintf("name %.100q, parent %.100q, cascade %t, metadata of %d", e.Name, e.Parent, e.Cascade, len(e.Metadata))
-	}
 	var parts []string
+	if e := r.Entity; e != nil {
+		parts = append(parts, fmt.Sprintf("name %.100q, parent %.100q, cascade %t, metadata of %d", e.Name, e.Parent, e.Cascade, len(e.Metadata)))
+	}
 	for i := range r.Limits.Len() {
 		l := r.Limits.At(i)
 		parts = append(parts, l.Name+" "+l.String())
+	}
+	if r.Disabled {
+		parts = append(parts, "disabled")
 	}
 	if r.OnUnavailable != Unset {
 		parts = append(parts, "on_unavailable "+r.OnUnavailable.String())

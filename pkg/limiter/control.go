@@ -30,9 +30,11 @@ type Editor interface {
 type Edit struct {
 	Ref Ref
 	// Change returns the record to store, an empty one to delete. It must neither block nor
-	// alter before. A store may call it several times, and returns its error unchanged.
+	// alter before. A store may call it several times, and returns its error unchanged. It
+	// does not change Record.Disabled.
 	Change func(before Record) (after Record, err error)
-	DryRun bool // every check is made, and nothing is applied
+	Switch Switch // other than Leave: Record.Disabled alone is changed, and Change is not called
+	DryRun bool   // every check is made, and nothing is applied
 }
 
 // ReplaceEntity returns the Change of [Catalog.PutEntity]: it stores e where e.Version is that of
@@ -71,9 +73,15 @@ type Edited struct {
 // on both or on neither.
 type Directory interface {
 	// ListEntities lists the stored entities that f selects.
-	ListEntities(ctx context.Context, namespace string, f EntityFilter, p Page) (PageOf[Entity], error)
+	ListEntities(ctx context.Context, namespace string, f EntityFilter, p Page) (PageOf[Stored], error)
 	// ListLimits lists the stored limits that f selects.
 	ListLimits(ctx context.Context, namespace string, f LimitsFilter, p Page) (PageOf[Stored], error)
+	// ListDisabled lists the disabled subjects: entities, resources as [ResourceLimitsRef], and
+	// the namespace as [SystemLimitsRef].
+	ListDisabled(ctx context.Context, namespace string, p Page) (PageOf[Ref], error)
+	// Get returns the record of ref, an empty one where there is none. Unlike Read it brings
+	// no namespace into use.
+	Get(ctx context.Context, namespace string, ref Ref) (Record, error)
 }
 
 // AuditLog lists the audit events of a store whose capabilities have AuditLogging; of any
@@ -141,11 +149,13 @@ func (r Record) Check(ref Ref) error {
 	switch {
 	case ref.Kind > RefSystemLimits || r.OnUnavailable > Local:
 		return fmt.Errorf("%w: there is no record of kind %d, or no policy %d", ErrInvalid, ref.Kind, r.OnUnavailable)
+	case ref.Kind == RefEntityLimits && r.Disabled:
+		return fmt.Errorf("%w: limits of an entity cannot be disabled", ErrInvalid)
 	case ref.Kind != RefSystemLimits && r.OnUnavailable != Unset:
 		return fmt.Errorf("%w: only the system's limits carry a policy", ErrInvalid)
 	case ref.Kind != RefEntity && r.Entity != nil:
 		return fmt.Errorf("%w: an entity cannot be stored as limits", ErrInvalid)
-	case ref.Kind == RefEntity && ref.Entity == "" && r.Entity != nil:
+	case ref.Kind == RefEntity && ref.Entity == "" && !r.Empty():
 		return fmt.Errorf("%w: an entity needs an id", ErrInvalid)
 	case ref.Kind == RefEntity && (r.Limits.Len() > 0 || r.Entity != nil && r.Entity.ID != ref.Entity):
 		return fmt.Errorf("%w: the record is not one of entity %.100q", ErrInvalid, ref.Entity)
@@ -157,7 +167,7 @@ func (r Record) Check(ref Ref) error {
 // count.
 func (r Record) Equal(other Record) bool {
 	a, b := r.Entity, other.Entity
-	if (a == nil) != (b == nil) {
+	if (a == nil) != (b == nil) || r.Disabled != other.Disabled {
 		return false
 	}
 	if a != nil && (a.ID != b.ID || a.Name != b.Name || a.Parent != b.Parent || a.Cascade != b.Cascade || !maps.Equal(a.Metadata, b.Metadata)) {

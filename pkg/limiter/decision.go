@@ -31,6 +31,9 @@ type Decision struct {
 	MissingTake  int
 	MissingLimit string
 
+	// Disabled names the subject that denied the request, of ReasonDisabled.
+	Disabled Disabled
+
 	// Late reports that the store is slow: its answer did not come within the budget, and
 	// this process decided by the limits and balances that it last saw. Tokens that it
 	// admitted are taken later, see Op.Late. Statuses hold estimates. Policy is Unset.
@@ -59,6 +62,7 @@ const (
 	ReasonNotConfigured          // a limit that the request consumes is configured nowhere
 	ReasonHierarchy              // the chain of ancestors is longer than MaxLevels
 	ReasonUnavailable            // the store is unavailable and the policy is to deny
+	ReasonDisabled               // an operator disabled the entity, an ancestor, the resource or the namespace
 )
 
 // String returns the reason as answers and metrics write it.
@@ -76,6 +80,8 @@ func (r Reason) String() string {
 		return "hierarchy_too_deep"
 	case ReasonUnavailable:
 		return "store_unavailable"
+	case ReasonDisabled:
+		return "disabled"
 	default:
 		return "unknown"
 	}

@@ -134,7 +134,7 @@ func (l *Limiter) Decide(ctx context.Context, now time.Time, req *Request, d *De
 // decide is Decide of a valid request, within the time that ctx has.
 func (l *Limiter) decide(ctx context.Context, now time.Time, req *Request, d *Decision) error {
 	if err := l.resolve(ctx, now, req, d); err != nil {
-		return l.unanswered(ctx, now, req, d, err)
+		return l.unresolved(ctx, now, req, d, err)
 	}
 	d.Late = d.scratch.late
 	if d.Reason != ReasonNone {
@@ -221,6 +221,25 @@ func (l *Limiter) unanswered(ctx context.Context, now time.Time, req *Request, d
 		l.decideLocally(context.WithoutCancel(ctx), now, req, d)
 	case Deny, Unset:
 		d.Admitted, d.Reason = false, ReasonUnavailable
+	}
+	return nil
+}
+
+// unresolved decides by policy when records could not be read. A request that takes from a
+// subject last seen as disabled is denied by any policy.
+func (l *Limiter) unresolved(ctx context.Context, now time.Time, req *Request, d *Decision, cause error) error {
+	err := l.unanswered(ctx, now, req, d, cause)
+	if err != nil || d.Policy != Allow || l.cache == nil {
+		return err
+	}
+	policy, unavailable := d.Policy, d.Unavailable
+	d.reset()
+	d.scratch.offline = true
+	err = l.resolve(ctx, now, req, d)
+	disabled := err == nil && d.Reason == ReasonDisabled
+	d.Admitted, d.Policy, d.Unavailable = !disabled, policy, unavailable
+	if !disabled {
+		d.Reason, d.MissingLimit = ReasonNone, ""
 	}
 	return nil
 }

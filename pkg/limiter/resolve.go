@@ -108,6 +108,7 @@ func (l *Limiter) resolveRound(ctx context.Context, now time.Time, req *Request,
 		lv := &sc.levels[i]
 		lv.limits, lv.source = snapshot.static.limitsOf(&req.Takes[lv.take], lv, records)
 		sc.policy = records[4].OnUnavailable
+		d.noteDisabled(&req.Takes[lv.take], lv, records)
 		sc.addOp(req, i, generation)
 		d.appendParent(i, &snapshot.static, records[0].Entity)
 	}
@@ -151,7 +152,9 @@ func (d *Decision) appendParent(i int, static *Static, stored *Entity) {
 	switch {
 	case parent == "" || sc.inChain(lv.take, parent):
 	case lv.depth+1 == MaxLevels:
-		d.Reason = ReasonHierarchy
+		if d.Reason == ReasonNone {
+			d.Reason = ReasonHierarchy
+		}
 	default:
 		sc.addAbove(i, parent)
 	}

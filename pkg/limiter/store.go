@@ -254,7 +254,8 @@ type Catalog interface {
 	DeleteEntity(ctx context.Context, namespace, id string) error
 
 	// PutLimits sets what ref holds: Record.Limits, and for SystemRef also
-	// Record.OnUnavailable. An empty record deletes it. ref must not be an EntityRef.
+	// Record.OnUnavailable. An empty record deletes it. ref must not be an EntityRef. No
+	// method but Edit changes Record.Disabled.
 	PutLimits(ctx context.Context, namespace string, ref Ref, r Record) error
 
 	// RaiseGeneration raises the generation of every namespace: the configuration
@@ -312,11 +313,12 @@ type Record struct {
 	Entity        *Entity // for RefEntity
 	Limits        *Limits // for the others
 	OnUnavailable Policy  // for RefSystemLimits; Unset = not stored
+	Disabled      bool    // for RefEntity, RefResourceLimits and RefSystemLimits, see [Switch]
 }
 
 // Empty reports whether nothing is stored.
 func (r Record) Empty() bool {
-	return r.Entity == nil && r.Limits.Len() == 0 && r.OnUnavailable == Unset
+	return !r.Stored() && !r.Disabled
 }
 
 // BackendCapabilities says what a store can do beyond the contract.

@@ -134,7 +134,7 @@ func (c *call) over(o *descriptor.Outcome) bool {
 		return o.Answers && c.exceeded(o)
 	case c.verdict.blanket:
 		return true
-	case c.missing(o):
+	case c.missing(o) || c.disabled(o):
 		return true
 	}
 	return c.exceeded(o)
@@ -154,6 +154,13 @@ func (c *call) missing(o *descriptor.Outcome) bool {
 	d := &c.decision
 	return d.MissingLimit != "" && o.Kind == descriptor.Takes &&
 		o.First <= d.MissingTake && d.MissingTake < o.First+o.Count
+}
+
+// disabled reports whether the descriptor takes from a disabled subject.
+func (c *call) disabled(o *descriptor.Outcome) bool {
+	d := &c.decision
+	return d.Reason == limiter.ReasonDisabled && o.Kind == descriptor.Takes && o.Mode == limiter.Consume &&
+		(d.Disabled.Subject.Kind == limiter.RefSystemLimits || o.First <= d.Disabled.Take && d.Disabled.Take < o.First+o.Count)
 }
 
 // tightest returns the status that speaks for all: among the exceeded ones the

@@ -1,6 +1,7 @@
 package rls
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
@@ -41,6 +42,8 @@ func (c *call) appendDenial(b []byte) []byte {
 	switch s := c.denier(); {
 	case s != nil:
 		b = c.appendStatusMetadata(b, s)
+	case c.decision.Reason == limiter.ReasonDisabled:
+		b = c.appendDisabled(b)
 	case c.decision.Reason == limiter.ReasonNotConfigured:
 		t := &c.plan.Request.Takes[c.decision.MissingTake]
 		b = appendRule(b, c.outcomeOf(c.decision.MissingTake))
@@ -49,6 +52,24 @@ func (c *call) appendDenial(b []byte) []byte {
 		b = appendText(b, "limit", c.decision.MissingLimit)
 	default:
 		b = appendRule(b, c.firstOver())
+	}
+	return b
+}
+
+// appendDisabled appends the kind and the name of the disabled subject.
+func (c *call) appendDisabled(b []byte) []byte {
+	d := &c.decision.Disabled
+	b = appendRule(b, c.outcomeOf(d.Take))
+	b = appendText(b, "disabled", d.Kind())
+	switch d.Subject.Kind {
+	case limiter.RefEntity:
+		b = appendText(b, "entity", d.Subject.Entity)
+		b = appendNumber(b, "level", int64(d.Level))
+	case limiter.RefResourceLimits:
+		b = appendText(b, "resource", d.Subject.Resource)
+	case limiter.RefSystemLimits:
+		b = appendText(b, "namespace", cmp.Or(c.plan.Request.Namespace, limiter.DefaultNamespace))
+	case limiter.RefEntityLimits: // cannot be
 	}
 	return b
 }

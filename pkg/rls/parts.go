@@ -44,7 +44,7 @@ func (s *Service) takeInParts(ctx context.Context, now time.Time, c *call) {
 		if !s.askPart(ctx, now, c, func(o *descriptor.Outcome) bool { return o.Mode == limiter.Consume && !c.exceeded(o) }) {
 			break
 		}
-		if !c.verdict.denied || c.verdict.blanket || c.decision.MissingLimit != "" || c.concludes() {
+		if !c.verdict.denied || c.verdict.blanket || c.decision.MissingLimit != "" || c.decision.Reason == limiter.ReasonDisabled || c.concludes() {
 			break
 		}
 	}
@@ -85,6 +85,9 @@ func (s *Service) askPart(ctx context.Context, now time.Time, c *call, pick func
 	}
 	if d.MissingLimit != "" {
 		d.MissingTake = p.index[d.MissingTake]
+	}
+	if d.Reason == limiter.ReasonDisabled {
+		d.Disabled.Take = p.index[d.Disabled.Take]
 	}
 	d.Statuses = append(d.Statuses, p.kept...)
 	slices.SortStableFunc(d.Statuses, func(a, b limiter.LimitStatus) int { return cmp.Compare(a.Take, b.Take) })

@@ -20,12 +20,17 @@ type controlCheck struct {
 	run   func(t T, s ControlStore)
 }
 
+// controlThemes are the cases of RunControl, in the order in which they run.
+func controlThemes() [][]controlCheck {
+	return [][]controlCheck{editChecks(), directoryChecks(), auditChecks(), disableChecks()}
+}
+
 // RunControl holds the stores that open returns against the contract of limiter.Control,
 // each case with a fresh store, which is closed after it. A case is skipped only where the
 // store's capabilities say that its subject is not kept.
 func RunControl(t *testing.T, open func(t *testing.T) ControlStore) {
 	t.Helper()
-	for _, theme := range [][]controlCheck{editChecks(), directoryChecks(), auditChecks()} {
+	for _, theme := range controlThemes() {
 		for _, c := range theme {
 			t.Run(c.name, func(t *testing.T) {
 				s := open(t)

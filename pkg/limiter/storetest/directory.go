@@ -44,13 +44,14 @@ func checkListEntities(t T, s ControlStore) {
 		want              []string
 	}{{"ns", "", want}, {"ns", "org", children}, {"other", "", []string{"elsewhere"}}, {"other", "org", []string{"elsewhere"}}, {"empty", "", nil}, {"ns", "e", nil}} {
 		for _, size := range []int{1, 4, 23, 1000} {
-			got := all(t, size, func(p limiter.Page) (limiter.PageOf[limiter.Entity], error) {
+			got := all(t, size, func(p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
 				return s.ListEntities(t.Context(), test.namespace, limiter.EntityFilter{Parent: test.parent}, p)
 			})
 			ids := make([]string, 0, len(got))
-			for _, e := range got {
+			for _, stored := range got {
+				e := stored.Record.Entity
 				ids = append(ids, e.ID)
-				if diff := cmp.Diff(&e, o.read(test.namespace, limiter.EntityRef(e.ID))[0].Entity); diff != "" {
+				if diff := cmp.Diff(e, o.read(test.namespace, limiter.EntityRef(e.ID))[0].Entity); diff != "" {
 					t.Errorf("%q (-listed +stored):\n%s", e.ID, diff)
 				}
 			}

@@ -34,7 +34,8 @@ type reference struct {
 	records    map[recordKey]limiter.Record
 	marks      map[markKey]string // owners
 	secrets    map[string][]byte  // by name
-	generation uint64             // of every namespace
+	events     []eventIn
+	generation uint64 // of every namespace
 	subscriber func(limiter.Change)
 }
 

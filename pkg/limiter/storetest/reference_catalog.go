@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strings"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -30,32 +29,12 @@ func (r *reference) Read(ctx context.Context, namespace string, refs []limiter.R
 
 // PutEntity implements limiter.Store.
 func (r *reference) PutEntity(ctx context.Context, now time.Time, namespace string, e limiter.Entity) (limiter.Entity, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := r.usable(ctx); err != nil {
+	done, err := r.amend(ctx, now, namespace, limiter.Edit{Ref: limiter.EntityRef(e.ID), Change: limiter.ReplaceEntity(e)}, true)
+	if err != nil {
 		return limiter.Entity{}, err
 	}
-	if e.ID == "" {
-		return limiter.Entity{}, fmt.Errorf("%w: an entity needs an ID", limiter.ErrInvalid)
-	}
-	key := recordKey{strings.Clone(namespace), limiter.EntityRef(strings.Clone(e.ID))}
-	stored := limiter.Entity{CreatedAt: now}
-	if old := r.records[key].Entity; old != nil {
-		stored = *old
-	}
-	if e.Version != stored.Version {
-		return limiter.Entity{}, fmt.Errorf("%w: entity %q is at version %d, not %d", limiter.ErrConflict, e.ID, stored.Version, e.Version)
-	}
-	if err := r.checkChain(namespace, e); err != nil {
-		return limiter.Entity{}, err
-	}
-	e.ID, e.Name, e.Parent = key.ref.Entity, strings.Clone(e.Name), strings.Clone(e.Parent)
-	e.CreatedAt, e.Version = stored.CreatedAt, stored.Version+1
-	e.Metadata = maps.Clone(e.Metadata)
-	r.records[key] = limiter.Record{Entity: &e}
-	r.changed(key.namespace, key.ref)
-	answer := e
-	answer.Metadata = maps.Clone(e.Metadata)
+	answer := *done.After.Entity
+	answer.Metadata = maps.Clone(answer.Metadata)
 	return answer, nil
 }
 
@@ -78,45 +57,17 @@ func (r *reference) checkChain(namespace string, e limiter.Entity) error {
 
 // DeleteEntity implements limiter.Store.
 func (r *reference) DeleteEntity(ctx context.Context, namespace, id string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := r.usable(ctx); err != nil {
-		return err
-	}
-	refs := []limiter.Ref{limiter.EntityRef(strings.Clone(id))}
-	for key := range r.records {
-		if key.namespace == namespace && key.ref.Kind == limiter.RefEntityLimits && key.ref.Entity == id {
-			refs = append(refs, key.ref)
-		}
-	}
-	for _, ref := range refs {
-		delete(r.records, recordKey{namespace, ref})
-	}
-	r.changed(strings.Clone(namespace), refs...)
-	return nil
+	_, err := r.amend(ctx, time.Time{}, namespace, limiter.Edit{Ref: limiter.EntityRef(id), Change: to(limiter.Record{})}, true)
+	return err
 }
 
 // PutLimits implements limiter.Store.
 func (r *reference) PutLimits(ctx context.Context, namespace string, ref limiter.Ref, rec limiter.Record) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := r.usable(ctx); err != nil {
-		return err
-	}
-	if ref.Kind == limiter.RefEntity || rec.Entity != nil {
+	if ref.Kind == limiter.RefEntity {
 		return fmt.Errorf("%w: an entity is not stored by PutLimits", limiter.ErrInvalid)
 	}
-	if ref.Kind != limiter.RefSystemLimits && rec.OnUnavailable != limiter.Unset {
-		return fmt.Errorf("%w: only the system's limits carry a policy", limiter.ErrInvalid)
-	}
-	namespace, ref.Entity, ref.Resource = strings.Clone(namespace), strings.Clone(ref.Entity), strings.Clone(ref.Resource)
-	if rec.Empty() {
-		delete(r.records, recordKey{namespace, ref})
-	} else {
-		r.records[recordKey{namespace, ref}] = rec
-	}
-	r.changed(namespace, ref)
-	return nil
+	_, err := r.amend(ctx, time.Time{}, namespace, limiter.Edit{Ref: ref, Change: to(rec)}, true)
+	return err
 }
 
 // RaiseGeneration implements limiter.Store.
@@ -145,8 +96,10 @@ func (r *reference) changed(namespace string, refs ...limiter.Ref) {
 	}
 }
 
-// Capabilities implements limiter.Store: none.
-func (r *reference) Capabilities() limiter.BackendCapabilities { return limiter.BackendCapabilities{} }
+// Capabilities implements limiter.Store.
+func (r *reference) Capabilities() limiter.BackendCapabilities {
+	return limiter.BackendCapabilities{AuditLogging: true}
+}
 
 // Close implements limiter.Store.
 func (r *reference) Close(context.Context) error {

@@ -45,7 +45,7 @@ func children(t *testing.T, c *Catalog, parent string) []string {
 	}
 	ids := make([]string, 0, len(page.Items))
 	for _, e := range page.Items {
-		ids = append(ids, e.ID)
+		ids = append(ids, e.Ref.Entity)
 	}
 	return sorted(ids)
 }

@@ -45,12 +45,20 @@ func (s catalogOnly) Edit(ctx context.Context, now time.Time, namespace string, 
 	return s.Catalog.Edit(ctx, now, namespace, e)
 }
 
-func (s catalogOnly) ListEntities(ctx context.Context, namespace string, f limiter.EntityFilter, p limiter.Page) (limiter.PageOf[limiter.Entity], error) {
+func (s catalogOnly) ListEntities(ctx context.Context, namespace string, f limiter.EntityFilter, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
 	return s.Catalog.ListEntities(ctx, namespace, f, p)
 }
 
 func (s catalogOnly) ListLimits(ctx context.Context, namespace string, f limiter.LimitsFilter, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
 	return s.Catalog.ListLimits(ctx, namespace, f, p)
+}
+
+func (s catalogOnly) ListDisabled(ctx context.Context, namespace string, p limiter.Page) (limiter.PageOf[limiter.Ref], error) {
+	return s.Catalog.ListDisabled(ctx, namespace, p)
+}
+
+func (s catalogOnly) Get(ctx context.Context, namespace string, ref limiter.Ref) (limiter.Record, error) {
+	return s.Catalog.Get(ctx, namespace, ref)
 }
 
 func (s catalogOnly) ListEvents(ctx context.Context, namespace string, subject limiter.Ref, p limiter.Page) (limiter.PageOf[limiter.AuditEvent], error) {

@@ -449,7 +449,7 @@ func TestCorruptRecordIsNotOverlooked(t *testing.T) {
 	if err != nil {
 		t.Fatalf("use: %v", err)
 	}
-	broken := schema.EntityItem(sp.id, &limiter.Entity{ID: "e", Version: 1})
+	broken := schema.EntityItem(sp.id, limiter.Record{Entity: &limiter.Entity{ID: "e", Version: 1}})
 	broken[schema.AttrEntityVersion] = avS("one")
 	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &c.table.name, Item: broken}); err != nil {
 		t.Fatalf("PutItem: %v", err)

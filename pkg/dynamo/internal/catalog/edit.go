@@ -60,10 +60,7 @@ func (c *Catalog) prepare(ctx context.Context, sp *space, now time.Time, e limit
 		return done, out, err
 	}
 	before := stored[0].Record
-	after, err := e.Change(before)
-	if err == nil {
-		err = after.Check(e.Ref)
-	}
+	after, err := e.Apply(before)
 	if err != nil {
 		return done, out, err
 	}
@@ -71,18 +68,24 @@ func (c *Catalog) prepare(ctx context.Context, sp *space, now time.Time, e limit
 	switch {
 	case e.Ref.Kind != limiter.RefEntity:
 		out = c.limitsEdit(sp, e.Ref, after, generation)
-	case after.Entity == nil:
-		out, done.Limits, err = c.deletion(ctx, sp, e.Ref.Entity, generation)
+	case e.Deletes(after):
+		out, done.Limits, err = c.deletion(ctx, sp, e.Ref.Entity, after, generation)
 		done.Changed = done.Changed || done.Limits > 0
+	case after.Entity == nil:
+		out = edit{writes: []types.TransactWriteItem{c.putBare(sp, e.Ref, after, generation)}, refs: []limiter.Ref{e.Ref}, event: limiter.AuditEvent{Subject: e.Ref, Detail: after.Detail()}}
 	default:
-		out, done.After, err = c.entityEdit(ctx, sp, now, before.Entity, *after.Entity, generation)
+		out, done.After, err = c.entityEdit(ctx, sp, now, before.Entity, after, generation)
+	}
+	if e.Switch != limiter.Leave {
+		out.event.Action = e.Switch.Action(e.Ref)
 	}
 	out.event.Before, out.event.After = done.Before, done.After
 	return done, out, err
 }
 
 // entityEdit puts an entity in the place of old, nil for none.
-func (c *Catalog) entityEdit(ctx context.Context, sp *space, now time.Time, old *limiter.Entity, e limiter.Entity, generation uint64) (edit, limiter.Record, error) {
+func (c *Catalog) entityEdit(ctx context.Context, sp *space, now time.Time, old *limiter.Entity, r limiter.Record, generation uint64) (edit, limiter.Record, error) {
+	e := *r.Entity
 	if err := c.checkHierarchy(ctx, sp, e); err != nil {
 		return edit{}, limiter.Record{}, err
 	}
@@ -92,9 +95,10 @@ func (c *Catalog) entityEdit(ctx context.Context, sp *space, now time.Time, old 
 	if old != nil {
 		e.CreatedAt, read = old.CreatedAt, old.Version
 	}
-	r, ref := limiter.Record{Entity: &e}, limiter.EntityRef(e.ID)
+	r.Entity = &e
+	ref := limiter.EntityRef(e.ID)
 	return edit{
-		writes: []types.TransactWriteItem{putEntity(c.table.name, sp.id, &e, read)},
+		writes: []types.TransactWriteItem{putEntity(c.table.name, sp.id, r, read)},
 		refs:   []limiter.Ref{ref},
 		event:  limiter.AuditEvent{Action: limiter.ActionPutEntity, Subject: ref, Detail: r.Detail()},
 	}, r, nil
@@ -104,8 +108,10 @@ func (c *Catalog) entityEdit(ctx context.Context, sp *space, now time.Time, old 
 func (c *Catalog) limitsEdit(sp *space, ref limiter.Ref, r limiter.Record, generation uint64) edit {
 	e := edit{refs: []limiter.Ref{ref}, event: limiter.AuditEvent{Action: limiter.ActionPutLimits, Subject: ref, Detail: r.Detail()}}
 	item := schema.LimitsItem(sp.id, ref, r, generation)
-	if r.Empty() {
+	if !r.Stored() {
 		e.event.Action = limiter.ActionDeleteLimits
+	}
+	if r.Empty() {
 		item = schema.Tombstone(sp.id, schema.KeyOfRef(sp.id, ref), ref.Kind, generation, c.now().Add(schema.ChangeTTL))
 	}
 	e.writes = []types.TransactWriteItem{putItem(c.table.name, item)}

@@ -49,11 +49,11 @@ func (c *Catalog) checkHierarchy(ctx context.Context, sp *space, e limiter.Entit
 
 // putEntity puts an entity over the version that was read. The change's own
 // condition implies this one, among programs that make changes as this one does.
-func putEntity(table, ns string, e *limiter.Entity, read uint64) types.TransactWriteItem {
+func putEntity(table, ns string, r limiter.Record, read uint64) types.TransactWriteItem {
 	put := &types.Put{
-		TableName: &table, Item: schema.EntityItem(ns, e),
-		ConditionExpression:      aws.String("attribute_not_exists(#pk) OR attribute_exists(#deleted)"),
-		ExpressionAttributeNames: map[string]string{"#pk": schema.AttrPK, "#deleted": schema.AttrDeleted},
+		TableName: &table, Item: schema.EntityItem(ns, r),
+		ConditionExpression:      aws.String("attribute_not_exists(#created)"),
+		ExpressionAttributeNames: map[string]string{"#created": schema.AttrCreatedAt},
 	}
 	if read != 0 {
 		put.ConditionExpression = aws.String("#version = :version AND attribute_not_exists(#deleted)")
@@ -71,8 +71,9 @@ func (c *Catalog) DeleteEntity(ctx context.Context, namespace, id string) error 
 }
 
 // deletion deletes an entity and its limits, or, if there are more, the first
-// maxDeletes of those. It returns the number of all limits.
-func (c *Catalog) deletion(ctx context.Context, sp *space, id string, generation uint64) (e edit, all int, err error) {
+// maxDeletes of those. left is the record that stays. It returns the number of all
+// limits.
+func (c *Catalog) deletion(ctx context.Context, sp *space, id string, left limiter.Record, generation uint64) (e edit, all int, err error) {
 	e.event = limiter.AuditEvent{Action: limiter.ActionDeleteEntity, Subject: limiter.EntityRef(id)}
 	expires := c.now().Add(schema.ChangeTTL)
 	known := true // the resources of all limits
@@ -98,13 +99,21 @@ func (c *Catalog) deletion(ctx context.Context, sp *space, id string, generation
 	e.event.Detail = fmt.Sprintf("%d limits, more to follow", len(e.writes))
 	if all <= maxDeletes {
 		e.event.Detail = fmt.Sprintf("the entity and %d limits", len(e.writes))
-		e.writes = append(e.writes, putItem(c.table.name, schema.Tombstone(sp.id, schema.EntityKey(sp.id, id), limiter.RefEntity, generation, expires)))
+		e.writes = append(e.writes, c.putBare(sp, limiter.EntityRef(id), left, generation))
 		e.refs = append(e.refs, limiter.EntityRef(id))
 	}
 	if !known {
 		e.refs = nil // of a name too long to be kept: tell that anything changed
 	}
 	return e, all, nil
+}
+
+// putBare puts the record of an entity that is not stored: whether it is disabled.
+func (c *Catalog) putBare(sp *space, ref limiter.Ref, r limiter.Record, generation uint64) types.TransactWriteItem {
+	if r.Disabled {
+		return putItem(c.table.name, schema.DisabledItem(sp.id, ref.Entity, generation))
+	}
+	return putItem(c.table.name, schema.Tombstone(sp.id, schema.KeyOfRef(sp.id, ref), ref.Kind, generation, c.now().Add(schema.ChangeTTL)))
 }
 
 func putItem(table string, item map[string]types.AttributeValue) types.TransactWriteItem {

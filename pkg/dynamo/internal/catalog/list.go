@@ -27,18 +27,13 @@ type stage struct {
 
 // ListEntities implements limiter.Directory. An ID of more than 4 KiB stands as it does in
 // keys. A change of the last second may be missing.
-func (c *Catalog) ListEntities(ctx context.Context, namespace string, f limiter.EntityFilter, p limiter.Page) (limiter.PageOf[limiter.Entity], error) {
-	found, err := c.list(ctx, namespace, p, func(ns string) []stage {
+func (c *Catalog) ListEntities(ctx context.Context, namespace string, f limiter.EntityFilter, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
+	return c.list(ctx, namespace, p, func(ns string) []stage {
 		if f.Parent != "" {
 			return []stage{{query: schema.QueryChildren(c.table.name, ns, f.Parent)}}
 		}
 		return c.partitions(ns, false)
-	}, func(ref limiter.Ref) bool { return ref.Kind == limiter.RefEntity })
-	page := limiter.PageOf[limiter.Entity]{Next: found.Next}
-	for _, stored := range found.Items {
-		page.Items = append(page.Items, *stored.Record.Entity)
-	}
-	return page, err
+	}, func(s limiter.Stored) bool { return s.Record.Entity != nil })
 }
 
 // ListLimits implements limiter.Directory, as ListEntities does.
@@ -52,9 +47,41 @@ func (c *Catalog) ListLimits(ctx context.Context, namespace string, f limiter.Li
 		case f.Resource != "":
 			return []stage{{ref: limiter.ResourceLimitsRef(f.Resource)}, {query: schema.QueryCustomLimits(c.table.name, ns, f.Resource)}}
 		}
-		all := append([]stage{{ref: limiter.SystemLimitsRef()}}, c.partitions(ns, true)...)
-		return append(all, c.partitions(ns, false)...)
-	}, func(ref limiter.Ref) bool { return ref.Kind != limiter.RefEntity })
+		return c.everything(ns)
+	}, func(s limiter.Stored) bool { return s.Ref.Kind != limiter.RefEntity && s.Record.Stored() })
+}
+
+// ListDisabled implements limiter.Directory, as ListEntities does. It reads every record of the
+// namespace.
+func (c *Catalog) ListDisabled(ctx context.Context, namespace string, p limiter.Page) (limiter.PageOf[limiter.Ref], error) {
+	found, err := c.list(ctx, namespace, p, c.everything, func(s limiter.Stored) bool { return s.Record.Disabled })
+	page := limiter.PageOf[limiter.Ref]{Next: found.Next}
+	for _, stored := range found.Items {
+		page.Items = append(page.Items, stored.Ref)
+	}
+	return page, err
+}
+
+// everything is the stages of all records of a namespace.
+func (c *Catalog) everything(ns string) []stage {
+	all := append([]stage{{ref: limiter.SystemLimitsRef()}}, c.partitions(ns, true)...)
+	return append(all, c.partitions(ns, false)...)
+}
+
+// Get implements limiter.Directory.
+func (c *Catalog) Get(ctx context.Context, namespace string, ref limiter.Ref) (limiter.Record, error) {
+	if err := c.usable(ctx); err != nil {
+		return limiter.Record{}, err
+	}
+	found, err := c.table.lookup(ctx, namespace)
+	if err != nil || found.ID == "" {
+		return limiter.Record{}, err
+	}
+	stored, err := c.table.readRecords(ctx, found.ID, []limiter.Ref{ref})
+	if err != nil {
+		return limiter.Record{}, err
+	}
+	return stored[0].Record, nil
 }
 
 // partitions are the queries of all entities and their limits, or of the limits of resources.
@@ -67,7 +94,7 @@ func (c *Catalog) partitions(ns string, resources bool) []stage {
 }
 
 // list returns a page of the records that the stages find and selects wants.
-func (c *Catalog) list(ctx context.Context, namespace string, p limiter.Page, stages func(ns string) []stage, selects func(limiter.Ref) bool) (page limiter.PageOf[limiter.Stored], err error) {
+func (c *Catalog) list(ctx context.Context, namespace string, p limiter.Page, stages func(ns string) []stage, selects func(limiter.Stored) bool) (page limiter.PageOf[limiter.Stored], err error) {
 	return inStages(ctx, c, namespace, p, stages, func(ns string, s stage, from map[string]string, size int) ([]limiter.Stored, map[string]string, error) {
 		return c.step(ctx, ns, s, from, size, selects)
 	})
@@ -120,13 +147,17 @@ func inStages[V any](
 
 // step returns at most size records of a stage from a key on, and the key to go on from, nil
 // at its end.
-func (c *Catalog) step(ctx context.Context, ns string, s stage, from map[string]string, size int, selects func(limiter.Ref) bool) ([]limiter.Stored, map[string]string, error) {
+func (c *Catalog) step(ctx context.Context, ns string, s stage, from map[string]string, size int, selects func(limiter.Stored) bool) ([]limiter.Stored, map[string]string, error) {
 	if s.query == nil {
 		stored, err := c.table.readRecords(ctx, ns, []limiter.Ref{s.ref})
-		if err != nil || stored[0].Record.Empty() {
+		if err != nil {
 			return nil, nil, err
 		}
-		return []limiter.Stored{{Ref: s.ref, Record: stored[0].Record}}, nil, nil
+		found := limiter.Stored{Ref: s.ref, Record: stored[0].Record}
+		if found.Record.Empty() || !selects(found) {
+			return nil, nil, nil
+		}
+		return []limiter.Stored{found}, nil, nil
 	}
 	keys, records, next, err := c.behind(ctx, s, from, size)
 	if err != nil {
@@ -138,7 +169,7 @@ func (c *Catalog) step(ctx context.Context, ns string, s stage, from map[string]
 		if err != nil {
 			return nil, nil, err
 		}
-		if !stored.Record.Empty() && selects(stored.Ref) {
+		if !stored.Record.Empty() && selects(stored) {
 			items = append(items, stored)
 		}
 	}

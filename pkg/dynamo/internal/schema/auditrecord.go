@@ -66,9 +66,12 @@ func AuditItem(ns string, e *limiter.AuditEvent, retention time.Duration) map[st
 // the generation of the event.
 func nested(ref limiter.Ref, r limiter.Record, generation uint64) map[string]types.AttributeValue {
 	var item map[string]types.AttributeValue
-	if r.Entity != nil {
-		item = EntityItem("", r.Entity)
-	} else {
+	switch {
+	case r.Entity != nil:
+		item = EntityItem("", r)
+	case ref.Kind == limiter.RefEntity:
+		item = DisabledItem("", ref.Entity, generation)
+	default:
 		item = LimitsItem("", ref, r, generation)
 	}
 	for _, key := range []string{AttrPK, AttrSK, AttrGSI1PK, AttrGSI1SK, AttrGSI3PK, AttrGSI3SK, AttrGSI4PK, AttrGSI4SK} {

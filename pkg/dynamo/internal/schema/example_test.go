@@ -12,7 +12,7 @@ import (
 func Example() {
 	const ns = "AbCdEfGhIj0"
 	e := limiter.Entity{ID: "org/acme", Parent: "org", Version: 3}
-	item := schema.EntityItem(ns, &e)
+	item := schema.EntityItem(ns, limiter.Record{Entity: &e})
 	key, err := schema.ItemKey("ratelimit", item)
 	fmt.Println(key, err)
 

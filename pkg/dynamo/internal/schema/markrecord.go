@@ -48,7 +48,7 @@ func ParseMark(table string, k Key, item map[string]types.AttributeValue) (strin
 func SecretItem(k Key, secret []byte, now time.Time) map[string]types.AttributeValue {
 	item := k.Attributes()
 	item[attrSecret] = &types.AttributeValueMemberB{Value: secret}
-	item[attrCreatedAt] = NumberAttribute(now.UnixMilli())
+	item[AttrCreatedAt] = NumberAttribute(now.UnixMilli())
 	return item
 }
 

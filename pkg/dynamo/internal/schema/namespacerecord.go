@@ -41,7 +41,7 @@ func IsNamespaceID(s string) bool { return len(s) == nsIDLength && strings.Trim(
 func NamespaceItem(k Key, ns Namespace, now time.Time) map[string]types.AttributeValue {
 	item := k.Attributes()
 	item[AttrNamespaceID] = &types.AttributeValueMemberS{Value: ns.ID}
-	item[attrCreatedAt] = NumberAttribute(now.UnixMilli())
+	item[AttrCreatedAt] = NumberAttribute(now.UnixMilli())
 	if ns.Form != FormOld {
 		item[AttrNamespaceForm] = NumberAttribute(ns.Form)
 	}

@@ -14,12 +14,12 @@ import (
 // index, and DynamoDB deletes it after an hour more, for clocks that differ.
 func TransactOnce(table string, k Key, now time.Time) types.TransactWriteItem {
 	item := k.Attributes()
-	item[attrCreatedAt] = NumberAttribute(now.UnixMilli())
+	item[AttrCreatedAt] = NumberAttribute(now.UnixMilli())
 	item[AttrTTL] = NumberAttribute(now.Add(limiter.OnceAge + time.Hour).Unix())
 	return types.TransactWriteItem{Put: &types.Put{
 		TableName: &table, Item: item,
 		ConditionExpression:       aws.String("attribute_not_exists(#pk) OR #at <= :old"),
-		ExpressionAttributeNames:  map[string]string{"#pk": AttrPK, "#at": attrCreatedAt},
+		ExpressionAttributeNames:  map[string]string{"#pk": AttrPK, "#at": AttrCreatedAt},
 		ExpressionAttributeValues: map[string]types.AttributeValue{":old": NumberAttribute(now.Add(-limiter.OnceAge).UnixMilli())},
 	}}
 }

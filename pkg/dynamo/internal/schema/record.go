@@ -22,8 +22,9 @@ const (
 	attrParent        = "parent_id"
 	attrCascade       = "cascade"
 	attrMetadata      = "metadata"
-	attrCreatedAt     = "created_at" // Unix ms
+	AttrCreatedAt     = "created_at" // Unix ms
 	attrOnUnavailable = "on_unavailable"
+	attrDisabled      = "disabled" // true; absent = no
 )
 
 // NumberAttribute returns a whole number as an attribute.
@@ -116,12 +117,14 @@ func Tombstone(ns string, k Key, kind limiter.RefKind, generation uint64, expire
 	return item
 }
 
-// EntityItem returns an entity as an item.
-func EntityItem(ns string, e *limiter.Entity) map[string]types.AttributeValue {
+// EntityItem returns the record of an entity as an item.
+func EntityItem(ns string, rec limiter.Record) map[string]types.AttributeValue {
+	e := rec.Entity
 	item := NewRecord(EntityKey(ns, e.ID), EntityIndexes(ns, e.ID, e.Parent), limiter.EntityRef(e.ID))
 	item[AttrEntityVersion] = NumberAttribute(e.Version)
-	item[attrCreatedAt] = NumberAttribute(e.CreatedAt.UnixMilli())
+	item[AttrCreatedAt] = NumberAttribute(e.CreatedAt.UnixMilli())
 	item[attrCascade] = &types.AttributeValueMemberBOOL{Value: e.Cascade}
+	markDisabled(item, rec.Disabled)
 	if e.Name != "" {
 		item[attrName] = TextAttribute(e.Name)
 	}
@@ -136,6 +139,21 @@ func EntityItem(ns string, e *limiter.Entity) map[string]types.AttributeValue {
 		item[attrMetadata] = &types.AttributeValueMemberM{Value: metadata}
 	}
 	return item
+}
+
+// DisabledItem returns the record of an entity that was never stored, or was deleted, and is
+// disabled.
+func DisabledItem(ns, entity string, generation uint64) map[string]types.AttributeValue {
+	item := NewRecord(EntityKey(ns, entity), EntityIndexes(ns, entity, ""), limiter.EntityRef(entity))
+	item[AttrEntityVersion] = NumberAttribute(generation)
+	markDisabled(item, true)
+	return item
+}
+
+func markDisabled(item map[string]types.AttributeValue, disabled bool) {
+	if disabled {
+		item[attrDisabled] = &types.AttributeValueMemberBOOL{Value: true}
+	}
 }
 
 // StoredRecord is a catalog record as read.
@@ -153,15 +171,11 @@ func ParseRecord(table, ns string, ref limiter.Ref, item map[string]types.Attrib
 	}
 	r := NewReader(table, KeyOfRef(ns, ref), item)
 	stored := StoredRecord{Generation: r.Uint(versionAttr(ref.Kind), 1)}
-	switch _, deleted := item[AttrDeleted]; {
+	deleted := r.flag(AttrDeleted)
+	stored.Record.Disabled = !deleted && r.flag(attrDisabled)
+	switch {
 	case deleted:
-		if !r.bool(AttrDeleted) {
-			r.Fail(AttrDeleted, "is false; it must be true or absent")
-		}
-	case ref.Kind == limiter.RefEntity:
-		stored.Record.Entity = r.entity(ref.Entity)
-		stored.Record.Entity.Version = stored.Generation
-	default:
+	case ref.Kind != limiter.RefEntity:
 		stored.Record.Limits = r.limits()
 		if ref.Kind == limiter.RefSystemLimits {
 			stored.Record.OnUnavailable = r.policy()
@@ -169,11 +183,25 @@ func ParseRecord(table, ns string, ref limiter.Ref, item map[string]types.Attrib
 		if stored.Record.Empty() {
 			r.Fail(storedPrefix+"{limit}_"+storedCapacity, "is missing; there must be at least one limit")
 		}
+	case !stored.Record.Disabled || item[AttrCreatedAt] != nil:
+		stored.Record.Entity = r.entity(ref.Entity)
+		stored.Record.Entity.Version = stored.Generation
 	}
 	if r.Fault != nil {
 		return StoredRecord{}, r.Fault
 	}
 	return stored, nil
+}
+
+// flag reads an attribute that is true or absent.
+func (r *Reader) flag(attr string) bool {
+	if _, found := r.Item[attr]; !found {
+		return false
+	}
+	if !r.bool(attr) {
+		r.Fail(attr, "is false; it must be true or absent")
+	}
+	return true
 }
 
 func (r *Reader) entity(id string) *limiter.Entity {
@@ -184,7 +212,7 @@ func (r *Reader) entity(id string) *limiter.Entity {
 	}
 	e := &limiter.Entity{
 		ID: strings.Clone(id), Name: r.optionalText(attrName), Parent: r.optionalText(attrParent), Cascade: r.bool(attrCascade),
-		CreatedAt: time.UnixMilli(r.Int(attrCreatedAt, math.MinInt64, math.MaxInt64)).UTC(),
+		CreatedAt: time.UnixMilli(r.Int(AttrCreatedAt, math.MinInt64, math.MaxInt64)).UTC(),
 	}
 	metadata, found := r.Item[attrMetadata]
 	if !found {

@@ -44,11 +44,12 @@ func TestEntitiesAreReadAsWritten(t *testing.T) {
 		if n := rapid.IntRange(0, 3).Draw(t, "metadata"); n > 0 {
 			want.Metadata = rapid.MapOfN(anyName(), anyName(), n, n).Draw(t, "of")
 		}
-		got, err := ParseRecord("t", someNS, limiter.EntityRef(want.ID), EntityItem(someNS, &want))
+		record := limiter.Record{Entity: &want, Disabled: rapid.Bool().Draw(t, "disabled")}
+		got, err := ParseRecord("t", someNS, limiter.EntityRef(want.ID), EntityItem(someNS, record))
 		if err != nil {
 			t.Fatalf("parseRecord: %v", err)
 		}
-		if diff := cmp.Diff(&want, got.Record.Entity); diff != "" || got.Generation != want.Version {
+		if diff := cmp.Diff(&want, got.Record.Entity); diff != "" || got.Generation != want.Version || got.Record.Disabled != record.Disabled {
 			t.Fatalf("generation %d; (-written +read):\n%s", got.Generation, diff)
 		}
 	})
@@ -124,7 +125,7 @@ func TestWrittenLimits(t *testing.T) {
 // TestCorruptRecords: an item that is not as it should be is an error that names
 // the item and the attribute, and never an absent record.
 func TestCorruptRecords(t *testing.T) {
-	entity := EntityItem(someNS, &limiter.Entity{ID: "e", Name: "n", Parent: "p", Version: 3, Metadata: map[string]string{"k": "v"}})
+	entity := EntityItem(someNS, limiter.Record{Entity: &limiter.Entity{ID: "e", Name: "n", Parent: "p", Version: 3, Metadata: map[string]string{"k": "v"}}})
 	limitsRef, systemRef := limiter.EntityLimitsRef("e", "r"), limiter.SystemLimitsRef()
 	limits := LimitsItem(someNS, limitsRef, limiter.Record{Limits: limitsFrom(t, limiter.PerMinute("rpm", 100).WithMaxDebt(5), limiter.Unlimited("tpm"))}, 3)
 	system := LimitsItem(someNS, systemRef, limiter.Record{OnUnavailable: limiter.Deny}, 3)
@@ -203,7 +204,7 @@ func TestCorruptMetadataIsNamed(t *testing.T) {
 	for what, metadata := range map[string]record{
 		"metadata.a": {"a": num("1")}, "metadata.%6": {"%6": str("v")},
 	} {
-		item := EntityItem(someNS, &limiter.Entity{ID: "e", Version: math.MaxUint64})
+		item := EntityItem(someNS, limiter.Record{Entity: &limiter.Entity{ID: "e", Version: math.MaxUint64}})
 		item[attrMetadata] = &types.AttributeValueMemberM{Value: metadata}
 		_, err := ParseRecord("limits", someNS, limiter.EntityRef("e"), item)
 		if corrupt, ok := errors.AsType[*CorruptError](err); !ok || corrupt.Attribute != what {
@@ -219,7 +220,7 @@ func TestLongNamesAreCut(t *testing.T) {
 	if item[AttrEntity] != nil || item[AttrResource] != nil {
 		t.Errorf("an item holds names of %d bytes", len(long))
 	}
-	item = EntityItem(someNS, &limiter.Entity{ID: long[1:], Version: 1})
+	item = EntityItem(someNS, limiter.Record{Entity: &limiter.Entity{ID: long[1:], Version: 1}})
 	if item[AttrEntity] == nil {
 		t.Errorf("an item does not hold a name of %d bytes", len(long)-1)
 	}

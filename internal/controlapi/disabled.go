@@ -1,0 +1,95 @@
+package controlapi
+
+import (
+	"net/http"
+
+	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+const disabledPath = namespacePath + "/disabled"
+
+// disabledLevels are the paths of subjects that can be disabled.
+func disabledLevels() []limitsLevel {
+	return []limitsLevel{
+		{disabledPath + "/namespace", "the namespace", func(*http.Request) limiter.Ref { return limiter.SystemLimitsRef() }},
+		{disabledPath + "/resources/{resource}", "a resource", func(r *http.Request) limiter.Ref {
+			return limiter.ResourceLimitsRef(r.PathValue("resource"))
+		}},
+		{disabledPath + "/entities/{entity}", "an entity", func(r *http.Request) limiter.Ref { return limiter.EntityRef(r.PathValue("entity")) }},
+	}
+}
+
+func (a *API) disabledEndpoints() []endpoint {
+	list := endpoint{
+		method: http.MethodGet, path: disabledPath, role: admin.RoleRead, result: api.List[api.Disabled]{},
+		query: pageParams(), summary: "List disabled entities, resources and namespaces", run: listDisabled,
+	}
+	var all []endpoint
+	for _, level := range disabledLevels() {
+		all = append(all, endpoint{
+			method: http.MethodGet, path: level.path, role: admin.RoleRead, result: api.Disabled{},
+			summary: "Read whether " + level.of + " is disabled",
+			run: func(c *call) (any, error) {
+				r, err := c.store.Get(c.ctx(), c.namespace(), level.ref(c.r))
+				return disabledOf(level.ref(c.r), r.Disabled), err
+			},
+		}, a.switchEndpoint(http.MethodPut, level, limiter.Disable, "Disable "+level.of+": requests that would take from it are denied"),
+			a.switchEndpoint(http.MethodDelete, level, limiter.Enable, "Enable "+level.of))
+	}
+	return append(all, list)
+}
+
+func (a *API) switchEndpoint(method string, level limitsLevel, to limiter.Switch, summary string) endpoint {
+	return endpoint{
+		method: method, path: level.path, role: admin.RoleOperate, result: api.Change[api.Disabled]{}, bare: true,
+		query: []param{dryRun()}, summary: summary,
+		run: func(c *call) (any, error) { return a.flip(c, level.ref(c.r), to) },
+	}
+}
+
+func listDisabled(c *call) (any, error) {
+	p, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	page, err := c.store.ListDisabled(c.ctx(), c.namespace(), p)
+	if err != nil {
+		return nil, err
+	}
+	list := api.List[api.Disabled]{Items: make([]api.Disabled, 0, len(page.Items)), Next: page.Next}
+	for _, ref := range page.Items {
+		list.Items = append(list.Items, *disabledOf(ref, true))
+	}
+	return list, nil
+}
+
+// flip disables or enables the subject that ref names.
+func (a *API) flip(c *call, ref limiter.Ref, to limiter.Switch) (any, error) {
+	dry, err := c.flag("dryRun")
+	if err != nil {
+		return nil, err
+	}
+	done, err := c.store.Edit(c.ctx(), a.cfg.Now(), c.namespace(), limiter.Edit{Ref: ref, Switch: to, DryRun: dry})
+	if err != nil {
+		return nil, err
+	}
+	change := api.Change[api.Disabled]{
+		Result: api.Unchanged, DryRun: dry,
+		Before: disabledOf(ref, done.Before.Disabled), After: disabledOf(ref, done.After.Disabled),
+	}
+	if done.Changed {
+		change.Result = api.Changed
+	}
+	return change, nil
+}
+
+// disabledOf returns the state of the subject that ref names as JSON.
+func disabledOf(ref limiter.Ref, disabled bool) *api.Disabled {
+	out := &api.Disabled{Disabled: disabled}
+	if out.Level, out.Entity, out.Resource = levelOf(ref); out.Level == api.LevelSystem {
+		out.Level = api.LevelNamespace
+	}
+	return out
+}

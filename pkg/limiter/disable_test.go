@@ -1,0 +1,52 @@
+package limiter_test
+
+import (
+	"testing"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/limiter/storetest"
+)
+
+// What was last seen as disabled stays so while the store is unavailable, whatever the policy,
+// and nothing else is denied for it.
+func TestDisabledDuringAnOutage(t *testing.T) {
+	reference := storetest.NewReference()
+	faulty := storetest.NewFaulty(reference, nil)
+	l := newLimiter(t, limiter.Config{Store: faulty, CacheTTL: 1}, limiter.Static{System: set(t, limiter.PerMinute("rpm", 100))})
+	flip := func(s limiter.Switch) {
+		t.Helper()
+		if _, err := reference.(limiter.Editor).Edit(t.Context(), t0, limiter.DefaultNamespace, limiter.Edit{Ref: limiter.EntityRef("a"), Switch: s}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask := func(entity string, policy limiter.Policy, mode limiter.Mode) *limiter.Decision {
+		req := take(entity, "m", "rpm", 1)
+		req.OnUnavailable, req.Takes[0].Mode = policy, mode
+		return decide(t, l, t0, req)
+	}
+	flip(limiter.Disable)
+	if d := ask("a", limiter.Allow, limiter.Consume); d.Reason != limiter.ReasonDisabled || d.Policy != limiter.Unset {
+		t.Fatalf("before the outage: %v", brief(d))
+	}
+	if d := ask("b", limiter.Allow, limiter.Consume); !d.Admitted {
+		t.Fatalf("another entity: %v", brief(d))
+	}
+	faulty.Use(storetest.Always(storetest.FailBefore))
+	for _, policy := range []limiter.Policy{limiter.Allow, limiter.Local, limiter.Deny} {
+		d := ask("a", policy, limiter.Consume)
+		if d.Admitted || policy == limiter.Allow && (d.Reason != limiter.ReasonDisabled || d.Disabled.Subject != limiter.EntityRef("a")) {
+			t.Errorf("policy %v: %v", policy, brief(d))
+		}
+	}
+	if d := ask("b", limiter.Allow, limiter.Consume); !d.Admitted || d.Policy != limiter.Allow {
+		t.Errorf("another entity in the outage: %v", brief(d))
+	}
+	if d := ask("a", limiter.Allow, limiter.Charge); !d.Admitted || d.Policy != limiter.Allow || d.Unavailable == nil {
+		t.Errorf("a charge in the outage: %v", brief(d))
+	}
+	faulty.Use(nil)
+	flip(limiter.Enable)
+	if d := ask("a", limiter.Deny, limiter.Consume); !d.Admitted {
+		t.Errorf("after the outage: %v", brief(d))
+	}
+}

@@ -1,0 +1,198 @@
+package storetest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// eventIn is an audit event of a namespace.
+type eventIn struct {
+	namespace string
+	limiter.AuditEvent
+}
+
+// Edit implements limiter.Editor.
+func (r *reference) Edit(ctx context.Context, now time.Time, namespace string, e limiter.Edit) (limiter.Edited, error) {
+	return r.amend(ctx, now, namespace, e, false)
+}
+
+// amend makes an edit; always says that it is a change also where it alters nothing.
+func (r *reference) amend(ctx context.Context, now time.Time, namespace string, e limiter.Edit, always bool) (limiter.Edited, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.usable(ctx); err != nil {
+		return limiter.Edited{}, err
+	}
+	namespace, e.Ref.Entity, e.Ref.Resource = strings.Clone(namespace), strings.Clone(e.Ref.Entity), strings.Clone(e.Ref.Resource)
+	before := r.records[recordKey{namespace, e.Ref}]
+	after, err := e.Apply(before)
+	if err != nil {
+		return limiter.Edited{}, err
+	}
+	done := limiter.Edited{Before: before, After: after, Changed: !after.Equal(before)}
+	refs := []limiter.Ref{e.Ref}
+	if e.Deletes(after) {
+		refs = append(refs, r.limitsOf(namespace, e.Ref.Entity)...)
+		done.Limits = len(refs) - 1
+		done.Changed = done.Changed || done.Limits > 0
+	}
+	if after.Entity != nil {
+		if err := r.checkChain(namespace, *after.Entity); err != nil {
+			return limiter.Edited{}, err
+		}
+	}
+	switch {
+	case !done.Changed && !always:
+		done.After = before
+		return done, nil
+	case e.DryRun:
+		return done, nil
+	case after.Entity != nil:
+		done.After.Entity = r.version(now, before, *after.Entity)
+	}
+	for _, ref := range refs {
+		delete(r.records, recordKey{namespace, ref})
+	}
+	if !done.After.Empty() {
+		r.records[recordKey{namespace, e.Ref}] = done.After
+	}
+	r.changed(namespace, refs...)
+	r.audit(ctx, now, namespace, actionOf(e, done.After), e.Ref, done)
+	return done, nil
+}
+
+// limitsOf returns the refs of the limits of an entity.
+func (r *reference) limitsOf(namespace, entity string) (refs []limiter.Ref) {
+	for key := range r.records {
+		if key.namespace == namespace && key.ref.Kind == limiter.RefEntityLimits && key.ref.Entity == entity {
+			refs = append(refs, key.ref)
+		}
+	}
+	return refs
+}
+
+// version returns the entity to store in the place of the one before.
+func (r *reference) version(now time.Time, before limiter.Record, e limiter.Entity) *limiter.Entity {
+	e.ID, e.Name, e.Parent, e.Metadata = strings.Clone(e.ID), strings.Clone(e.Name), strings.Clone(e.Parent), maps.Clone(e.Metadata)
+	e.CreatedAt, e.Version = now, r.generation+1
+	if before.Entity != nil {
+		e.CreatedAt = before.Entity.CreatedAt
+	}
+	return &e
+}
+
+// actionOf returns the action of the audit event of an edit.
+func actionOf(e limiter.Edit, after limiter.Record) string {
+	switch entity := e.Ref.Kind == limiter.RefEntity; {
+	case e.Switch != limiter.Leave:
+		return e.Switch.Action(e.Ref)
+	case entity && after.Entity == nil:
+		return limiter.ActionDeleteEntity
+	case entity:
+		return limiter.ActionPutEntity
+	case !after.Stored():
+		return limiter.ActionDeleteLimits
+	}
+	return limiter.ActionPutLimits
+}
+
+// audit keeps an event of a change that was applied.
+func (r *reference) audit(ctx context.Context, now time.Time, namespace, action string, subject limiter.Ref, done limiter.Edited) {
+	r.events = append(r.events, eventIn{namespace, limiter.AuditEvent{
+		ID: limiter.AuditID(now, r.generation), Time: now.UTC(), Principal: limiter.PrincipalFrom(ctx), Action: action,
+		Subject: subject, Generation: r.generation, Before: done.Before, After: done.After,
+	}})
+}
+
+// Get implements limiter.Directory.
+func (r *reference) Get(ctx context.Context, namespace string, ref limiter.Ref) (limiter.Record, error) {
+	records := make([]limiter.Record, 1)
+	_, err := r.Read(ctx, namespace, []limiter.Ref{ref}, records)
+	return records[0], err
+}
+
+// ListEntities implements limiter.Directory.
+func (r *reference) ListEntities(ctx context.Context, namespace string, f limiter.EntityFilter, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
+	return listOf(ctx, r, namespace, p, func(s limiter.Stored) (limiter.Stored, bool) {
+		return s, s.Record.Entity != nil && (f.Parent == "" || s.Record.Entity.Parent == f.Parent)
+	})
+}
+
+// ListLimits implements limiter.Directory.
+func (r *reference) ListLimits(ctx context.Context, namespace string, f limiter.LimitsFilter, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
+	return listOf(ctx, r, namespace, p, func(s limiter.Stored) (limiter.Stored, bool) { return s, s.Record.Stored() && f.Selects(s.Ref) })
+}
+
+// ListDisabled implements limiter.Directory.
+func (r *reference) ListDisabled(ctx context.Context, namespace string, p limiter.Page) (limiter.PageOf[limiter.Ref], error) {
+	return listOf(ctx, r, namespace, p, func(s limiter.Stored) (limiter.Ref, bool) { return s.Ref, s.Record.Disabled })
+}
+
+// ListEvents implements limiter.AuditLog.
+func (r *reference) ListEvents(ctx context.Context, namespace string, subject limiter.Ref, p limiter.Page) (limiter.PageOf[limiter.AuditEvent], error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.usable(ctx); err != nil {
+		return limiter.PageOf[limiter.AuditEvent]{}, err
+	}
+	var found []limiter.AuditEvent
+	for _, e := range slices.Backward(r.events) {
+		if e.namespace == namespace && e.Subject.AuditSubject() == subject.AuditSubject() {
+			found = append(found, e.AuditEvent)
+		}
+	}
+	return pageOf(found, p)
+}
+
+// listOf returns a page of the records of a namespace that pick picks, in its form.
+func listOf[V any](ctx context.Context, r *reference, namespace string, p limiter.Page, pick func(limiter.Stored) (V, bool)) (limiter.PageOf[V], error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.usable(ctx); err != nil {
+		return limiter.PageOf[V]{}, err
+	}
+	var all []limiter.Stored
+	for key, record := range r.records {
+		if key.namespace == namespace {
+			all = append(all, limiter.Stored{Ref: key.ref, Record: record})
+		}
+	}
+	slices.SortFunc(all, func(a, b limiter.Stored) int {
+		return cmp.Or(cmp.Compare(a.Ref.Kind, b.Ref.Kind), cmp.Compare(a.Ref.Entity, b.Ref.Entity), cmp.Compare(a.Ref.Resource, b.Ref.Resource))
+	})
+	var found []V
+	for _, stored := range all {
+		if v, ok := pick(stored); ok {
+			found = append(found, v)
+		}
+	}
+	return pageOf(found, p)
+}
+
+// pageOf cuts a page out of a list; a cursor is the number of items before it.
+func pageOf[V any](all []V, p limiter.Page) (page limiter.PageOf[V], err error) {
+	if p, err = p.Checked(); err != nil {
+		return page, err
+	}
+	begin := 0
+	if p.After != "" {
+		if begin, err = strconv.Atoi(p.After); err != nil || begin < 0 {
+			return page, fmt.Errorf("%w: %.100q is no cursor", limiter.ErrInvalid, p.After)
+		}
+	}
+	begin = min(begin, len(all))
+	end := min(begin+p.Size, len(all))
+	page.Items = all[begin:end]
+	if end < len(all) {
+		page.Next = strconv.Itoa(end)
+	}
+	return page, nil
+}
