@@ -11,6 +11,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/adminsocket"
+	"github.com/ratelimit/ratelimit/internal/console"
 	"github.com/ratelimit/ratelimit/internal/controlapi"
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/api"
@@ -44,10 +45,14 @@ func (s *service) buildAdmin(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
+	page, err := console.New()
+	if err != nil {
+		return err
+	}
 	http1 := new(http.Protocols)
 	http1.SetHTTP1(true) // one request a connection at a time: its deadlines are the connection's
 	s.admin.server = &http.Server{
-		Handler:           admin.NewControl(admin.ControlConfig{Access: &s.admin.access, Explainer: s.explainer(), Archive: archive, Routes: operations.Routes(), Logger: s.log}),
+		Handler:           admin.NewControl(admin.ControlConfig{Access: &s.admin.access, Explainer: s.explainer(), Archive: archive, Routes: operations.Routes(), Console: page, Logger: s.log}),
 		Protocols:         http1,
 		ReadHeaderTimeout: httpReadTimeout,
 		ReadTimeout:       admin.ControlTimeout,

@@ -74,7 +74,7 @@ func (a *Access) SetTokens(tokens []Token) { a.tokens.Store(&tokens) }
 
 // principal returns the principal of a request, or why it has none.
 func (a *Access) principal(r *http.Request) (Principal, error) {
-	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && local.Network() == "unix" {
+	if overSocket(r) {
 		return Principal{Name: SocketPrincipal, Role: RoleAdminister}, nil
 	}
 	if tokens := a.tokens.Load(); tokens != nil && len(*tokens) > 0 {
@@ -84,6 +84,12 @@ func (a *Access) principal(r *http.Request) (Principal, error) {
 		return Principal{Name: subject(r.TLS.VerifiedChains[0][0]), Role: RoleAdminister}, nil
 	}
 	return Principal{}, errors.New("a client certificate is needed")
+}
+
+// overSocket reports whether a request came over a Unix socket.
+func overSocket(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return ok && local.Network() == "unix"
 }
 
 // byToken compares with every hash, however soon one is the same, in constant time.

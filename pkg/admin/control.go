@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -17,6 +18,7 @@ type ControlConfig struct {
 	Explainer *Explainer   // answers /v1/explain
 	Archive   Archive      // answers /v1/backup and /v1/restore; nil = nothing to copy
 	Routes    []Route      // that are answered besides
+	Console   Console      // a page that is answered to anyone; nil = none
 	Logger    *slog.Logger // gets each request and its principal; nil = no log
 }
 
@@ -31,9 +33,17 @@ const (
 // route names the least role that may ask for it; a request without a principal learns
 // nothing, not even which routes there are.
 type Control struct {
-	access *Access
-	log    *slog.Logger
-	mux    http.ServeMux
+	access  *Access
+	console Console
+	log     *slog.Logger
+	mux     http.ServeMux
+}
+
+// Console answers requests for a page and its files. They are the same for anyone, with a
+// principal or without: they have no secret, and change nothing.
+type Console interface {
+	Has(r *http.Request) bool
+	http.Handler
 }
 
 // Route is an endpoint of a [Control].
@@ -47,7 +57,7 @@ type Route struct {
 
 // NewControl returns the handler of the listener of administration.
 func NewControl(cfg ControlConfig) *Control {
-	c := &Control{access: cfg.Access, log: cfg.Logger}
+	c := &Control{access: cfg.Access, log: cfg.Logger, console: cfg.Console}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
@@ -67,6 +77,25 @@ func NewControl(cfg ControlConfig) *Control {
 func (c *Control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := new(http.CrossOriginProtection).Check(r); err != nil { // a browser shows a certificate for any page
 		writeProblem(w, http.StatusForbidden, "pages of another site are not answered: "+err.Error())
+		return
+	}
+	if overSocket(r) && named(r.Host) {
+		writeProblem(w, http.StatusForbidden, "the Host of a request over the socket is a name with a domain: a page of that domain may have made it resolve to this machine; use localhost")
+		return
+	}
+	c.answer(w, r)
+}
+
+// named reports whether a Host is a name that someone else can give to an address.
+func named(host string) bool {
+	return strings.Contains(host, ".") && !guard{loopback: true}.knows(host)
+}
+
+// answer answers a request that no page of another site has made.
+func (c *Control) answer(w http.ResponseWriter, r *http.Request) {
+	if c.console != nil && c.console.Has(r) {
+		w.Header().Set("Connection", "close") // no stranger keeps one of the few
+		c.console.ServeHTTP(w, r)
 		return
 	}
 	p, err := c.access.principal(r)

@@ -1,0 +1,108 @@
+// Package console serves the page by which people watch and operate a service in a browser.
+// The page is HTML, CSS and JavaScript in the binary. It asks /v1 of the same listener, with
+// a token that the person gives it, and has no rights of its own: the files are the same for
+// everyone, and have no secret.
+package console
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+)
+
+//go:embed files
+var files embed.FS
+
+// policy is the Content-Security-Policy of every file. Nothing comes from another host, no
+// script or style stands in the page, and no page frames this one.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// Prefix is the path below which the files of the page are. The page itself is at /.
+const Prefix = "/console/"
+
+// file is a file of the page.
+type file struct {
+	kind, etag string
+	content    []byte
+}
+
+// Handler answers requests for the page and its files, to anyone.
+type Handler struct {
+	files map[string]file // by path of the URL
+}
+
+// New returns the handler.
+func New() (*Handler, error) {
+	h := &Handler{files: make(map[string]file)}
+	err := fs.WalkDir(files, "files", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := files.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		hash := sha256.Sum256(content)
+		at := Prefix + strings.TrimPrefix(name, "files/")
+		if path.Base(name) == "index.html" {
+			at = "/"
+		}
+		h.files[at] = file{kindOf(name), `"` + base64.RawURLEncoding.EncodeToString(hash[:12]) + `"`, content}
+		return nil
+	})
+	return h, err
+}
+
+// kindOf returns the media type of a file, which does not depend on the machine.
+func kindOf(name string) string {
+	switch path.Ext(name) {
+	case ".html":
+		return "text/html; charset=utf-8"
+	case ".js":
+		return "text/javascript; charset=utf-8"
+	case ".css":
+		return "text/css; charset=utf-8"
+	case ".svg":
+		return "image/svg+xml"
+	default:
+		return mime.TypeByExtension(path.Ext(name))
+	}
+}
+
+// Has reports whether the handler answers a request.
+func (h *Handler) Has(r *http.Request) bool {
+	_, found := h.files[r.URL.Path]
+	return found && (r.Method == http.MethodGet || r.Method == http.MethodHead)
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f, found := h.files[r.URL.Path]
+	if !found {
+		http.NotFound(w, r)
+		return
+	}
+	for name, value := range map[string]string{
+		"Content-Type":                 f.kind,
+		"Content-Security-Policy":      policy,
+		"X-Content-Type-Options":       "nosniff",
+		"Referrer-Policy":              "no-referrer",
+		"Cross-Origin-Opener-Policy":   "same-origin",
+		"Cross-Origin-Resource-Policy": "same-origin",
+		"Cache-Control":                "no-cache",
+		"ETag":                         f.etag,
+	} {
+		w.Header().Set(name, value)
+	}
+	if r.Header.Get("If-None-Match") == f.etag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	_, _ = w.Write(f.content) // the client went away
+}

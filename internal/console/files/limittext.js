@@ -1,0 +1,27 @@
+// Limits as people write them: RATE, burst TOKENS, max_debt TOKENS.
+
+// limitText returns a limit of the API as text.
+export function limitText(limit) {
+  if (typeof limit === "string") return limit;
+  return limit.rate + (limit.burst ? ` burst ${limit.burst}` : "") + (limit.max_debt !== undefined ? ` max_debt ${limit.max_debt}` : "");
+}
+
+// linesOf returns limits by name as lines.
+export const linesOf = (limits) => Object.entries(limits).map(([name, limit]) => `${name}: ${limitText(limit)}`).join("\n");
+
+// parseLines is the inverse of linesOf. It fails with the line that is no limit; the service
+// checks rates and names itself.
+export function parseLines(text) {
+  const limits = {};
+  for (const line of text.split("\n").map((l) => l.trim()).filter(Boolean)) {
+    const match = /^([^\s:]+)\s*:\s*(\S+)((?:\s+(?:burst|max_debt)\s+\d+)*)$/.exec(line);
+    if (!match) throw new Error(`“${line}” is no limit: write NAME: RATE, such as rpm: 100/minute burst 150`);
+    const [, name, rate, more] = match;
+    if (Object.hasOwn(limits, name)) throw new Error(`the limit ${name} is given twice`);
+    const words = more.trim().split(/\s+/).filter(Boolean);
+    const limit = { rate };
+    for (let i = 0; i < words.length; i += 2) limit[words[i]] = Number(words[i + 1]);
+    limits[name] = words.length > 0 ? limit : rate;
+  }
+  return limits;
+}
