@@ -21,6 +21,7 @@ ENVOY   := .cache/envoy/bin/envoy
 DYNAMODB := .cache/dynamodb/.installed
 AWSTOOLS := .cache/aws/.installed
 ZAELIMITER := .cache/zae-limiter/.installed
+CHROMIUM := .cache/chromium/.installed
 LINT    := $(GO) tool -modfile=tools/go.mod golangci-lint
 
 .PHONY: help
@@ -56,16 +57,19 @@ test: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) ## Run every test of the pr
 	$(GO) vet ./...
 	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -vE '/test/(bounds|docs|durable|envoytest|fleet|reload|upgrade)$$')
 	$(GO) test -short -timeout 9m ./test/bounds ./test/docs ./test/reload $$(grep -rl --include='*_test.go' '^//go:build !race' cmd config internal pkg | xargs -n 1 dirname | sort -u | sed 's|^|./|')
-	$(MAKE) --no-print-directory -j 2 -O test-envoy test-lives test-manifests
+	$(MAKE) --no-print-directory -j 2 -O test-envoy test-lives test-manifests test-console
 	$(GO) test -timeout 25m ./test/fleet
 
 # What these wait for takes time, not processors.
-.PHONY: test-envoy test-lives test-manifests
+.PHONY: test-envoy test-lives test-manifests test-console
 test-envoy: $(ENVOY)
 	$(GO) test -race -timeout 9m ./test/envoytest
 
 test-lives: $(DYNAMODB)
 	$(GO) test -timeout 9m ./test/upgrade ./test/durable
+
+test-console: $(CHROMIUM)
+	cd test/console && $(GO) vet ./... && $(GO) test -timeout 4m ./...
 
 test-manifests: $(ENVOY)
 	cd test/istio && $(GO) vet ./... && $(GO) test -race -timeout 9m ./...
@@ -135,6 +139,7 @@ lint: ## Check style, mistakes and imports; the first run builds the linter
 	$(LINT) run ./...
 	cd test/istio && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
 	cd test/chart && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
+	cd test/console && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
 	cd test/deploy && $(GO) tool -modfile=../../tools/go.mod golangci-lint run ./...
 	$(GO) tool -modfile=tools/actionlint/go.mod actionlint
 
@@ -143,7 +148,7 @@ fmt: ## Format the code
 	$(LINT) fmt ./...
 
 .PHONY: tools
-tools: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) ## Install what the tests need and build the linter
+tools: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) $(CHROMIUM) ## Install what the tests need and build the linter
 	$(LINT) version
 
 .PHONY: clean
@@ -163,6 +168,11 @@ $(AWSTOOLS): tools/aws-requirements.txt
 	@rm -rf .cache/aws && mkdir -p .cache
 	@$(PYTHON) -m venv .cache/aws
 	@.cache/aws/bin/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+$(CHROMIUM): scripts/chromium.sh
+	@echo "installing Chromium into .cache/chromium"
+	@bash $< .cache/chromium
 	@touch $@
 
 # Versions that made a layout which the newest one does not make stand in folders of their own.

@@ -39,6 +39,7 @@ func (c *copier) Restore(_ context.Context, from io.Reader) error {
 // overSocket sends a request as one that came over a Unix socket.
 func overSocket(c *admin.Control, r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
+	r.Host = "localhost"
 	c.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, &net.UnixAddr{Net: "unix"})))
 	return w
 }

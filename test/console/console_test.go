@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write docs/console.png")
 
 // browser is a tab of a Chromium, and the errors that it reported.
 type browser struct {
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // the tab itself, as chromedp has it
 	errors *[]string
 }
 
@@ -49,7 +49,7 @@ func startBrowser(t *testing.T) context.Context {
 }
 
 // openTab opens a tab that shares nothing with others.
-func openTab(t *testing.T, all context.Context) browser {
+func openTab(all context.Context, t *testing.T) browser {
 	t.Helper()
 	ctx, closeTab := chromedp.NewContext(all, chromedp.WithNewBrowserContext())
 	t.Cleanup(closeTab)
@@ -65,9 +65,9 @@ func openTab(t *testing.T, all context.Context) browser {
 
 func TestConsole(t *testing.T) {
 	s, all := startService(t), startBrowser(t)
-	t.Run("operate", func(t *testing.T) { testOperate(t, s, openTab(t, all)) })
-	t.Run("screens", func(t *testing.T) { testScreens(t, s, openTab(t, all)) })
-	t.Run("mistakes", func(t *testing.T) { testMistakes(t, s, openTab(t, all)) })
+	t.Run("operate", func(t *testing.T) { testOperate(t, s, openTab(all, t)) }) //nolint:contextcheck // a tab is a context of its own
+	t.Run("screens", func(t *testing.T) { testScreens(t, s, openTab(all, t)) }) //nolint:contextcheck // a tab is a context of its own
+	t.Run("mistakes", func(t *testing.T) { testMistakes(t, s, openTab(all, t)) }) //nolint:contextcheck // a tab is a context of its own
 }
 
 // listen keeps the errors of the page, such as what its policy refused.
@@ -157,19 +157,27 @@ func testOperate(t *testing.T, s *service, b browser) {
 	}
 	b.run(t, "balance follows", says("#balances", "burst 150"), says("#entity-limits", "burst 150"))
 	if *update {
-		b.picture(t)
+		b.picture(t, s)
 	}
 }
 
 // picture takes the picture of the documentation, with traffic of some seconds.
-func (b browser) picture(t *testing.T) {
+func (b browser) picture(t *testing.T, s *service) {
 	t.Helper()
-	b.run(t, "picture", evaluate("scrollTo(0, 0); document.activeElement.blur()"), chromedp.Sleep(3*time.Second))
+	for i := range 20 {
+		for key, n := range map[string]int{"key-1": 2 + i%3, "key-2": 3 * (i % 4), "key-3": 1} {
+			if _, err := s.decide(t.Context(), n, key); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.run(t, "a second", chromedp.Sleep(time.Second))
+	}
+	b.run(t, "picture", chromedp.EmulateViewport(1000, 1250), evaluate("scrollTo(0, 0); document.activeElement.blur()"), chromedp.Sleep(2*time.Second))
 	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join("..", "..", "docs", "console.png"), png, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join("..", "..", "docs", "console.png"), png, 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

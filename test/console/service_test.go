@@ -47,8 +47,9 @@ func startService(t *testing.T) *service {
 	t.Helper()
 	program, dir := build(t), t.TempDir()
 	s := &service{tokens: map[string]string{}}
-	var hashes []any
-	for _, name := range []string{"ada", "rob"} {
+	names := []string{"ada", "rob"}
+	hashes := make([]any, 0, len(names))
+	for _, name := range names {
 		token, hash := newToken(t, program)
 		s.tokens[name] = token
 		hashes = append(hashes, hash)
@@ -70,7 +71,11 @@ func startService(t *testing.T) *service {
 		var all strings.Builder
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			all.WriteString(lines.Text() + "\n")
-			var entry struct{ Msg, HTTP, Admin string }
+			var entry struct {
+				Msg   string `json:"msg"`
+				HTTP  string `json:"http"`
+				Admin string `json:"admin"`
+			}
 			if json.Unmarshal(lines.Bytes(), &entry) == nil && entry.Msg == "serving" {
 				s.http, s.admin = entry.HTTP, entry.Admin
 				close(ready)
@@ -113,7 +118,7 @@ func newToken(t *testing.T, program string) (token, hash string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, word := range strings.Fields(string(out)) {
+	for _, word := range strings.FieldsSeq(string(out)) {
 		word = strings.Trim(word, `",;}`)
 		if strings.HasPrefix(word, "rlt_") {
 			token = word

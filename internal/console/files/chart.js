@@ -1,4 +1,6 @@
-import { draw, number } from "./dom.js";
+import { draw } from "./dom.js";
+
+const rounded = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 
 // Chart draws numbers over time as lines. series are arrays of {time, value}, in ms; names of
 // classes give them colours.
@@ -24,8 +26,8 @@ export class Chart {
         class: "series " + s.class,
         points: s.points.filter((p) => now - p.time <= this.span).map((p) => `${x(p.time).toFixed(1)},${y(p.value).toFixed(1)}`).join(" "),
       })),
-      draw("text", { class: "scale", x: 2, y: y(high) + 12 }, number.format(high)),
-      draw("text", { class: "scale", x: 2, y: y(low) - 3 }, number.format(low)),
+      draw("text", { class: "scale", x: 2, y: y(high) + 12 }, rounded.format(high)),
+      draw("text", { class: "scale", x: 2, y: y(low) - 3 }, rounded.format(low)),
     );
   }
 
