@@ -65,8 +65,8 @@ func openTab(all context.Context, t *testing.T) browser {
 
 func TestConsole(t *testing.T) {
 	s, all := startService(t), startBrowser(t)
-	t.Run("operate", func(t *testing.T) { testOperate(t, s, openTab(all, t)) }) //nolint:contextcheck // a tab is a context of its own
-	t.Run("screens", func(t *testing.T) { testScreens(t, s, openTab(all, t)) }) //nolint:contextcheck // a tab is a context of its own
+	t.Run("operate", func(t *testing.T) { testOperate(t, s, openTab(all, t)) })   //nolint:contextcheck // a tab is a context of its own
+	t.Run("screens", func(t *testing.T) { testScreens(t, s, openTab(all, t)) })   //nolint:contextcheck // a tab is a context of its own
 	t.Run("mistakes", func(t *testing.T) { testMistakes(t, s, openTab(all, t)) }) //nolint:contextcheck // a tab is a context of its own
 }
 

@@ -118,7 +118,7 @@ func newToken(t *testing.T, program string) (token, hash string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, word := range strings.FieldsSeq(string(out)) {
+	for word := range strings.FieldsSeq(string(out)) {
 		word = strings.Trim(word, `",;}`)
 		if strings.HasPrefix(word, "rlt_") {
 			token = word
