@@ -2,6 +2,7 @@ package dynamo_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,13 +65,16 @@ func TestAdjustmentsOfShards(t *testing.T) {
 func TestAdjustmentsAreMadeOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newTable(t)
-		s := newStore(t, db, nil)
+		var later atomic.Int64
+		s := newStore(t, db, func(cfg *dynamo.Config) {
+			cfg.Now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+		})
 		defer closing(t, s)
 		o := op(t, "e", limiter.Custom("l", 1000, 1, 24*time.Hour), limiter.Spend{Take: tokens(900)})
-		mustTake(t, s, time.Now(), true, o)
+		mustTake(t, s, t0(), true, o)
 		adjust := func(repeated bool, want int64) {
 			t.Helper()
-			out, err := s.AdjustBucket(t.Context(), time.Now(), limiter.Adjustment{Bucket: o.Bucket, Kind: limiter.AdjustTopUp, Tokens: tokens(10), Once: "k"})
+			out, err := s.AdjustBucket(t.Context(), t0(), limiter.Adjustment{Bucket: o.Bucket, Kind: limiter.AdjustTopUp, Tokens: tokens(10), Once: "k"})
 			if got := out.After.Limits; err != nil || out.Repeated != repeated || got[0].Tokens/limiter.Milli != want {
 				t.Fatalf("%+v, %v; want a balance of %d", out, err, want)
 			}
@@ -84,14 +88,13 @@ func TestAdjustmentsAreMadeOnce(t *testing.T) {
 				left--
 				return f
 			})
-			adjust(false, int64(110+11*i))
+			adjust(false, int64(110+10*i))
 			if left > 0 {
 				t.Errorf("fault %d did not happen", i)
 			}
-			adjust(true, int64(110+11*i))
-			time.Sleep(limiter.OnceAge - time.Minute)
-			adjust(true, int64(110+11*i))
-			time.Sleep(time.Minute + time.Second)
+			later.Add(int64(limiter.OnceAge - time.Minute))
+			adjust(true, int64(110+10*i))
+			later.Add(int64(time.Minute + time.Second))
 		}
 	})
 }

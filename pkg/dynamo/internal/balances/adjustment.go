@@ -31,8 +31,13 @@ func newAdjustment(b *Balances, ns schema.Namespace, now time.Time, a *limiter.A
 	return &adjustment{Balances: b, Adjustment: a, ns: ns, now: now, began: b.cfg.Now(), wish: newWish(b.cfg.Loop)}
 }
 
-// at returns the time of the buckets now.
-func (t *adjustment) at() int64 { return t.time(t.now.Add(t.passed())) }
+// at returns the time of the buckets: the caller's, and the time that leases were waited for.
+func (t *adjustment) at() int64 {
+	if t.wish.since == 0 {
+		return t.time(t.now)
+	}
+	return t.time(t.now.Add(t.passed()))
+}
 
 // passed returns how long the adjustment is under way.
 func (t *adjustment) passed() time.Duration { return t.cfg.Now().Sub(t.began) }
@@ -45,7 +50,13 @@ func (t *adjustment) run(ctx context.Context) (limiter.Adjusted, error) {
 			return limiter.Adjusted{}, err
 		}
 		leaves, settled := schema.Leaves(items)
-		if !settled {
+		if t.wish.since == 0 {
+			err = t.unmade(ctx)
+		}
+		if errors.Is(err, errMade) {
+			return t.repeated(leaves), nil
+		}
+		if err == nil && !settled {
 			err = plan.ErrShard
 		}
 		var changes []*plan.Adjusted
@@ -93,18 +104,18 @@ func (t *adjustment) commit(ctx context.Context, changes []*plan.Adjusted) (out 
 	out.After = limiter.BucketState{Key: t.Bucket, Limits: plan.Balances(after, at)}
 	once := len(writes)
 	if t.Once != "" {
-		writes = append(writes, schema.TransactOnce(t.cfg.Table, schema.OnceKey(t.ns.ID, t.Once), t.cfg.Clock.Correct(t.cfg.Now())))
+		writes = append(writes, schema.TransactOnce(t.cfg.Table, schema.OnceKey(t.ns.ID, t.Once), t.wall()))
 	}
 	event := limiter.AuditEvent{
 		Action: t.Kind.Action(), Subject: limiter.EntityLimitsRef(t.Bucket.Entity, t.Bucket.Resource), Detail: t.Detail(&out),
 	}
-	refused, err := t.cfg.Buckets.Commit(ctx, t.Bucket.Namespace, event, writes)
+	refused, err := t.cfg.Buckets.Commit(ctx, t.Bucket.Namespace, event, writes, t.unmade)
 	switch {
-	case err != nil:
-		return limiter.Adjusted{}, false, err
-	case t.Once != "" && len(refused) > once && refused[once]:
+	case errors.Is(err, errMade), err == nil && len(refused) > once && refused[once]:
 		out.Repeated, out.After = true, out.Before
 		return out, true, nil
+	case err != nil:
+		return limiter.Adjusted{}, false, err
 	case slices.Contains(refused, true):
 		return limiter.Adjusted{}, false, nil
 	}
@@ -112,6 +123,31 @@ func (t *adjustment) commit(ctx context.Context, changes []*plan.Adjusted) (out 
 		t.cfg.Changed(t.ns.ID, t.Bucket, b.Shard.Index)
 	}
 	return out, true, nil
+}
+
+// errMade ends an adjustment whose key was used before.
+var errMade = errors.New("the adjustment was made before")
+
+// unmade returns errMade where an adjustment with the key was made before. It is asked before
+// leases are recalled, and with the commit.
+func (t *adjustment) unmade(ctx context.Context) error {
+	if t.Once == "" {
+		return nil
+	}
+	made, err := t.cfg.Buckets.Made(ctx, schema.OnceKey(t.ns.ID, t.Once), t.wall())
+	if err == nil && made {
+		err = errMade
+	}
+	return err
+}
+
+// wall returns the time by which keys are remembered.
+func (t *adjustment) wall() time.Time { return t.cfg.Clock.Correct(t.cfg.Now()) }
+
+// repeated is the outcome of an adjustment that was made before.
+func (t *adjustment) repeated(leaves []*schema.Bucket) limiter.Adjusted {
+	state := limiter.BucketState{Key: t.Bucket, Limits: plan.Balances(leaves, t.at())}
+	return limiter.Adjusted{Found: true, Repeated: true, Before: state, After: state}
 }
 
 // key returns the key of a shard.

@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -131,11 +132,22 @@ func (b *Buckets) Namespace(ctx context.Context, name string) (schema.Namespace,
 	return b.catalog.table.lookup(ctx, name)
 }
 
+// Made reports whether an adjustment with the record k was made in the last limiter.OnceAge.
+func (b *Buckets) Made(ctx context.Context, k schema.Key, now time.Time) (bool, error) {
+	found, err := b.catalog.table.read(ctx, []schema.Key{k})
+	if err != nil {
+		return false, err
+	}
+	return schema.IsOnce(b.catalog.table.name, k, found[k], now)
+}
+
 // Commit applies writes and the audit event that tells of them in one transaction. The writes
-// are at most 97. Where conditions of writes do not hold nothing is applied, and refused says of which.
-func (b *Buckets) Commit(ctx context.Context, namespace string, event limiter.AuditEvent, writes []types.TransactWriteItem) (refused []bool, err error) {
-	err = b.catalog.change(ctx, namespace, func(context.Context, *space, uint64) (edit, error) {
-		return edit{writes: writes, refs: []limiter.Ref{}, event: event}, nil
+// are at most 97. check is called before, while this process makes no other change of the
+// namespace, and its error is returned. Where conditions of writes do not hold nothing is
+// applied, and refused says of which.
+func (b *Buckets) Commit(ctx context.Context, namespace string, event limiter.AuditEvent, writes []types.TransactWriteItem, check func(ctx context.Context) error) (refused []bool, err error) {
+	err = b.catalog.change(ctx, namespace, func(ctx context.Context, _ *space, _ uint64) (edit, error) {
+		return edit{writes: writes, refs: []limiter.Ref{}, event: event}, check(ctx)
 	})
 	refused = make([]bool, len(writes))
 	for i := range writes {

@@ -117,14 +117,7 @@ func TestAdjustmentsAreApplied(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		leaves := grown(t, epoch)
-		for _, b := range leaves {
-			item := schema.NewBucketItem("ns1", w.bucket, b.Shard.Index)
-			maps.Copy(item, b.Attributes())
-			table := tableName
-			if _, err := w.db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: item}); err != nil {
-				t.Fatal(err)
-			}
-		}
+		w.put(leaves)
 		before := stateOf(leaves, epoch)
 		capacity := before.Limit.Capacity * limiter.Milli
 		a := drawAdjustment(t, capacity)
@@ -166,6 +159,19 @@ func TestAdjustmentsAreApplied(t *testing.T) {
 			}
 		}
 	})
+}
+
+// put puts the items of shards.
+func (w *world) put(leaves []*schema.Bucket) {
+	w.Helper()
+	table := tableName
+	for _, b := range leaves {
+		item := schema.NewBucketItem("ns1", w.bucket, b.Shard.Index)
+		maps.Copy(item, b.Attributes())
+		if _, err := w.db.PutItem(context.Background(), &dynamodb.PutItemInput{TableName: &table, Item: item}); err != nil {
+			w.Fatalf("%v", err)
+		}
+	}
 }
 
 // takes returns a commuting write that takes a millitoken of limit a, nil where there is none.

@@ -9,6 +9,20 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
+// IsOnce reports whether an item is the record of an adjustment of the last [limiter.OnceAge]; nil
+// is no record.
+func IsOnce(table string, k Key, item map[string]types.AttributeValue, now time.Time) (bool, error) {
+	if item == nil {
+		return false, nil
+	}
+	r := NewReader(table, k, item)
+	at := r.Int(attrCreatedAt, MinTime, MaxTime)
+	if r.Fault != nil {
+		return false, r.Fault
+	}
+	return at > now.Add(-limiter.OnceAge).UnixMilli(), nil
+}
+
 // TransactOnce returns the part of a transaction that remembers an adjustment that is made
 // once. It is refused while one of the last [limiter.OnceAge] is remembered. The record is in no
 // index, and DynamoDB deletes it after an hour more, for clocks that differ.
