@@ -16,7 +16,7 @@ func IsOnce(table string, k Key, item map[string]types.AttributeValue, now time.
 		return false, nil
 	}
 	r := NewReader(table, k, item)
-	at := r.Int(attrCreatedAt, MinTime, MaxTime)
+	at := r.Int(AttrCreatedAt, MinTime, MaxTime)
 	if r.Fault != nil {
 		return false, r.Fault
 	}
