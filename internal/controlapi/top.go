@@ -61,9 +61,8 @@ func (a *API) top(c *call) (any, error) {
 		}
 		size = n
 	}
-	namespace, resource, limit := c.query.Get("namespace"), c.query.Get("resource"), c.query.Get("limit")
-	rows := counter.Top(a.cfg.Now(), size, func(k *topk.Key) bool {
-		return (namespace == "" || k.Namespace == namespace) && (resource == "" || k.Resource == resource) && (limit == "" || k.Limit == limit)
+	rows := counter.Top(a.cfg.Now(), size, topk.Filter{
+		Namespace: c.query.Get("namespace"), Resource: c.query.Get("resource"), Limit: c.query.Get("limit"),
 	})
 	out := api.Top{By: by, Seconds: int(topk.Window / time.Second), Items: make([]api.TopRow, 0, len(rows))}
 	for _, r := range rows {

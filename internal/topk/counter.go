@@ -44,22 +44,20 @@ func (c *Counter) Add(now time.Time, k Key, amount int64) {
 	c.shards[hash%shards].add(at, hash, k, amount)
 }
 
-// Top returns the rows of the keys with the most events, at most n, in order. match picks
-// the keys; nil = all.
+// Filter picks keys: of a namespace, a resource and a limit, where they are not "".
+type Filter struct {
+	Namespace, Resource, Limit string
+}
+
+// Top returns the rows of the picked keys with the most events, at most n, in order.
 //
 // The last half minute is exact. Of the one before, events count in the proportion in which
 // the last minute overlaps the half minute, by the clock, that they were counted in.
-func (c *Counter) Top(now time.Time, n int, match func(*Key) bool) []Row {
-	sums := make(map[Key]Row)
+func (c *Counter) Top(now time.Time, n int, f Filter) []Row {
 	at, rest := stepOf(now)
+	rows := []Row{}
 	for i := range c.shards {
-		c.shards[i].read(at, rest, sums)
-	}
-	rows := make([]Row, 0, len(sums))
-	for _, r := range sums {
-		if r.Events > 0 && (match == nil || match(&r.Key)) {
-			rows = append(rows, r)
-		}
+		rows = append(rows, c.shards[i].read(at, rest, n, &f)...)
 	}
 	slices.SortFunc(rows, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(b.Events, a.Events), cmp.Compare(b.Amount, a.Amount), a.compare(&b.Key))

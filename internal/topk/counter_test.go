@@ -29,7 +29,7 @@ func Example() {
 		c.Add(now, topk.Key{Namespace: "default", Entity: "key/a", Resource: "gpt-4", Limit: "rpm"}, 1000)
 	}
 	c.Add(now, topk.Key{Namespace: "default", Entity: "key/b", Resource: "gpt-4", Limit: "rpm"}, 1000)
-	for _, row := range c.Top(now, 10, nil) {
+	for _, row := range c.Top(now, 10, topk.Filter{}) {
 		fmt.Println(row.Entity, row.Events, row.Amount)
 	}
 	// Output:
@@ -57,13 +57,13 @@ func TestWindow(t *testing.T) {
 		{119 * time.Second, []topk.Row{{key("a"), 1, 10}}},
 		{120 * time.Second, []topk.Row{}},
 	} {
-		if diff := cmp.Diff(test.want, c.Top(now.Add(test.at), 10, nil)); diff != "" {
+		if diff := cmp.Diff(test.want, c.Top(now.Add(test.at), 10, topk.Filter{})); diff != "" {
 			t.Errorf("after %v (-want +got)\n%s", test.at, diff)
 		}
 	}
 	c.Add(now.Add(121*time.Second), key("c"), 1)
 	c.Add(now, key("c"), 1) // the clock went back
-	if got, want := c.Top(now.Add(121*time.Second), 10, nil), []topk.Row{{key("c"), 2, 2}}; !cmp.Equal(got, want) {
+	if got, want := c.Top(now.Add(121*time.Second), 10, topk.Filter{}), []topk.Row{{key("c"), 2, 2}}; !cmp.Equal(got, want) {
 		t.Errorf("after a pause: got %v, want %v", got, want)
 	}
 }
@@ -75,7 +75,7 @@ func TestTopOfMatchingKeys(t *testing.T) {
 			c.Add(now, topk.Key{Entity: strconv.Itoa(i), Resource: strconv.Itoa(i % 2), Limit: "rpm"}, 0)
 		}
 	}
-	got := c.Top(now, 2, func(k *topk.Key) bool { return k.Resource == "0" })
+	got := c.Top(now, 2, topk.Filter{Resource: "0", Limit: "rpm"})
 	want := []topk.Row{{topk.Key{Entity: "4", Resource: "0", Limit: "rpm"}, 5, 0}, {topk.Key{Entity: "2", Resource: "0", Limit: "rpm"}, 3, 0}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -103,7 +103,7 @@ func TestHeavyHittersAreFound(t *testing.T) {
 			}
 		}
 		total *= 2
-		rows := c.Top(now, math.MaxInt, nil)
+		rows := c.Top(now, math.MaxInt, topk.Filter{})
 		if len(rows) > 1024 {
 			t.Fatalf("%d rows", len(rows))
 		}
@@ -131,7 +131,7 @@ func TestStrangersDoNotHideHeavyKeys(t *testing.T) {
 			c.Add(now, key("heavy"), 1)
 		}
 	}
-	top := c.Top(now, 1, nil)
+	top := c.Top(now, 1, topk.Filter{})
 	if len(top) != 1 || top[0].Entity != "heavy" || top[0].Events < 4500 || top[0].Events > 5000 {
 		t.Errorf("got %v, want heavy with 4500 to 5000 events", top)
 	}
@@ -143,7 +143,7 @@ func TestLongNames(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	c.Add(now, key(long+"a"), 1)
 	c.Add(now, key(long+"b"), 1)
-	rows := c.Top(now, 10, nil)
+	rows := c.Top(now, 10, topk.Filter{})
 	if len(rows) != 2 || len(rows[0].Entity) > 257 || rows[0].Entity == rows[1].Entity {
 		t.Errorf("got %d rows", len(rows))
 	}
@@ -157,7 +157,7 @@ func TestAmountsDoNotOverflow(t *testing.T) {
 		c.Add(now, key("b"), -5)
 	}
 	c.Add(now.Add(topk.Window), key("a"), math.MaxInt64)
-	got := c.Top(now.Add(topk.Window), 10, nil)
+	got := c.Top(now.Add(topk.Window), 10, topk.Filter{})
 	want := []topk.Row{{key("a"), 4, math.MaxInt64}, {key("b"), 3, 0}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -172,18 +172,29 @@ func TestConcurrentUse(t *testing.T) {
 			for i := range 2000 {
 				c.Add(now.Add(time.Duration(i)*time.Millisecond), key(fmt.Sprint(w, i%3)), 1)
 				if i%100 == 0 {
-					c.Top(now, 10, nil)
+					c.Top(now, 10, topk.Filter{})
 				}
 			}
 		})
 	}
 	wg.Wait()
 	sum := int64(0)
-	for _, r := range c.Top(now.Add(2*time.Second), 100, nil) {
+	for _, r := range c.Top(now.Add(2*time.Second), 100, topk.Filter{}) {
 		sum += r.Events
 	}
 	if sum != 16_000 {
 		t.Errorf("got %d events, want 16000", sum)
+	}
+}
+
+func BenchmarkTop(b *testing.B) {
+	c, now := topk.New(), start()
+	for i := range 100_000 {
+		c.Add(now.Add(time.Duration(i)*time.Millisecond), key(strconv.Itoa(i%5000)), 1)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		c.Top(now.Add(100*time.Second), 20, topk.Filter{})
 	}
 }
 

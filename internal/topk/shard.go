@@ -1,7 +1,9 @@
 package topk
 
 import (
+	"maps"
 	"math/bits"
+	"slices"
 	"sync"
 	"time"
 )
@@ -42,16 +44,24 @@ func (s *shard) turn(at int64) {
 	s.at = at
 }
 
-// read adds the events of the last Window to sums: those of the oldest step in the
-// proportion in which it overlaps. rest is how much of the step at hand is to come.
-func (s *shard) read(at int64, rest time.Duration, sums map[Key]Row) {
+// read returns the rows of the last Window with the most events, at most n. Those of the
+// oldest step count in the proportion in which it overlaps; rest is how much of the step at
+// hand is to come.
+func (s *shard) read(at int64, rest time.Duration, n int, f *Filter) []Row {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.turn(at)
-	for n := range int64(steps) {
-		s.table(s.at-n).read(sums, func(n int64) int64 { return n })
+	byHash := make(map[uint64]sum, shardKeys)
+	for step := range int64(steps) {
+		s.table(s.at-step).read(byHash, f, func(n int64) int64 { return n })
 	}
-	s.table(s.at-steps).read(sums, func(n int64) int64 { return share(n, rest, step) })
+	s.table(s.at-steps).read(byHash, f, func(n int64) int64 { return share(n, rest, step) })
+	sums := slices.SortedFunc(maps.Values(byHash), compareSums)
+	rows := make([]Row, 0, min(n, len(sums)))
+	for _, sum := range sums[:cap(rows)] {
+		rows = append(rows, Row{Key: sum.of.key(), Events: sum.events, Amount: sum.amount})
+	}
+	return rows
 }
 
 // share returns n × part / whole, for 0 to whole; of a number below 0 it is 0.

@@ -1,6 +1,8 @@
 package topk
 
 import (
+	"bytes"
+	"cmp"
 	"math"
 
 	"github.com/ratelimit/ratelimit/internal/shortname"
@@ -40,7 +42,7 @@ func (t *table) add(hash uint64, k Key, amount int64) {
 		t.byHash[hash] = e
 	}
 	e.events++
-	e.amount = sum(e.amount, max(amount, 0))
+	e.amount = plus(e.amount, max(amount, 0))
 	t.down(e)
 }
 
@@ -109,17 +111,43 @@ func (t *table) clear() {
 	t.heap = t.heap[:0]
 }
 
-// read adds what was counted, as scaled, to sums.
-func (t *table) read(sums map[Key]Row, scaled func(int64) int64) {
+// sum is what was counted of a key in several steps.
+type sum struct {
+	of             *counted
+	events, amount int64
+}
+
+// read adds what was counted of picked keys, as scaled, to sums by hash.
+func (t *table) read(sums map[uint64]sum, f *Filter, scaled func(int64) int64) {
 	for _, e := range t.heap {
-		k := Key{string(e.namespace), string(e.entity), string(e.resource), string(e.limit)}
-		r := sums[k]
-		r.Key = k
-		r.Events += scaled(e.events - e.before)
-		r.Amount = sum(r.Amount, scaled(e.amount))
-		sums[k] = r
+		events := scaled(e.events - e.before)
+		if events == 0 || !e.matches(f) {
+			continue
+		}
+		s := sums[e.hash]
+		sums[e.hash] = sum{e, s.events + events, plus(s.amount, scaled(e.amount))}
 	}
 }
 
-// sum returns the sum of two numbers of 0 or above, or the greatest number where it does not fit.
-func sum(a, b int64) int64 { return min(a, math.MaxInt64-b) + b }
+func (e *counted) matches(f *Filter) bool {
+	return (f.Namespace == "" || string(e.namespace) == f.Namespace) &&
+		(f.Resource == "" || string(e.resource) == f.Resource) &&
+		(f.Limit == "" || string(e.limit) == f.Limit)
+}
+
+// key returns the names, which are not used again.
+func (e *counted) key() Key {
+	return Key{string(e.namespace), string(e.entity), string(e.resource), string(e.limit)}
+}
+
+// compareSums orders the most events first, and equal ones by their names.
+func compareSums(a, b sum) int {
+	return cmp.Or(
+		cmp.Compare(b.events, a.events), cmp.Compare(b.amount, a.amount),
+		bytes.Compare(a.of.namespace, b.of.namespace), bytes.Compare(a.of.entity, b.of.entity),
+		bytes.Compare(a.of.resource, b.of.resource), bytes.Compare(a.of.limit, b.of.limit),
+	)
+}
+
+// plus returns the sum of two numbers of 0 or above, or the greatest number where it does not fit.
+func plus(a, b int64) int64 { return min(a, math.MaxInt64-b) + b }

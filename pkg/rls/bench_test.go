@@ -32,6 +32,7 @@ func (n *noop) ShouldRateLimit(context.Context, *rlsv3.RateLimitRequest) (*rlsv3
 type load struct {
 	requests []*rlsv3.RateLimitRequest
 	clients  []rlsv3.RateLimitServiceClient
+	calls    int // of the last round
 }
 
 // Workers and connections of a load: an Envoy of two threads under pressure.
@@ -54,8 +55,8 @@ func newLoad(tb testing.TB, register func(grpc.ServiceRegistrar), options ...grp
 	return l
 }
 
-// newServiceLoad returns a load on a service whose decisions are observed; nil = by nothing.
-func newServiceLoad(tb testing.TB, observe func(time.Time, rls.Observation)) *load {
+// newBenchService returns a service whose decisions are observed; nil = by nothing.
+func newBenchService(tb testing.TB, observe func(time.Time, rls.Observation)) *rls.Service {
 	tb.Helper()
 	s, err := rls.New(rls.Config{
 		Decider: newLimiter(tb, time.Now),
@@ -69,14 +70,14 @@ func newServiceLoad(tb testing.TB, observe func(time.Time, rls.Observation)) *lo
 	s.SetRules(compile(tb, []descriptor.DomainSpec{{Domain: "bench", Rules: []descriptor.RuleSpec{
 		{Name: "requests", Match: match("api_key", "*", "model", "*"), Takes: takes("key/{api_key}", "{model}", own, "rpm")},
 	}}}))
-	return newLoad(tb, s.Register, rls.ServerOptions()...)
+	return s
 }
 
 // newLoads returns a load on the service, and one on the yardstick, which gives
 // the same statuses and headers.
 func newLoads(tb testing.TB) (service, yardstick *load) {
 	tb.Helper()
-	service = newServiceLoad(tb, nil)
+	service = newLoad(tb, newBenchService(tb, nil).Register, rls.ServerOptions()...)
 	answer, err := service.clients[0].ShouldRateLimit(tb.Context(), service.requests[0])
 	if err != nil || len(answer.GetResponseHeadersToAdd()) != 3 || len(answer.GetStatuses()) != 1 {
 		tb.Fatalf("got %v, %v", answer, err)
@@ -116,6 +117,7 @@ func (l *load) round(tb testing.TB) (rate, p99 float64) {
 		tb.Fatal("no call was answered")
 	}
 	slices.Sort(took)
+	l.calls = len(took)
 	return float64(len(took)) / elapsed.Seconds(), took[len(took)*99/100].Seconds()
 }
 
