@@ -55,7 +55,7 @@ type Filter struct {
 // the last minute overlaps the half minute, by the clock, that they were counted in.
 func (c *Counter) Top(now time.Time, n int, f Filter) []Row {
 	at, rest := stepOf(now)
-	rows := []Row{}
+	rows := make([]Row, 0, shards*min(n, shardKeys))
 	for i := range c.shards {
 		rows = append(rows, c.shards[i].read(at, rest, n, &f)...)
 	}

@@ -52,8 +52,8 @@ func (s *shard) read(at int64, rest time.Duration, n int, f *Filter) []Row {
 	defer s.mu.Unlock()
 	s.turn(at)
 	byHash := make(map[uint64]sum, shardKeys)
-	for step := range int64(steps) {
-		s.table(s.at-step).read(byHash, f, func(n int64) int64 { return n })
+	for ago := range int64(steps) {
+		s.table(s.at-ago).read(byHash, f, func(n int64) int64 { return n })
 	}
 	s.table(s.at-steps).read(byHash, f, func(n int64) int64 { return share(n, rest, step) })
 	sums := slices.SortedFunc(maps.Values(byHash), compareSums)
