@@ -250,7 +250,7 @@ func TestStrangersMakeRoomForAdministration(t *testing.T) {
 		if err := conn.SetDeadline(time.Now().Add(httpReadTimeout * 9 / 10)); err != nil { // then strangers leave by themselves
 			t.Fatal(err)
 		}
-		_, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+token+"\r\n\r\n")
+		_, err := io.WriteString(conn, "GET /v1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+token+"\r\n\r\n")
 		answer := make([]byte, 12)
 		if err == nil {
 			_, err = io.ReadFull(conn, answer)

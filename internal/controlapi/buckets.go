@@ -15,7 +15,7 @@ const bucketsPath = "/v1/namespaces/{namespace}/buckets"
 
 func (a *API) bucketEndpoints() []endpoint {
 	list := endpoint{
-		method: http.MethodGet, path: bucketsPath, role: admin.RoleRead, result: api.List[api.Bucket]{},
+		method: http.MethodGet, path: bucketsPath, role: admin.RoleRead, result: api.List[api.Bucket]{}, polled: true,
 		query:   pageParams(param{"entity", "only buckets of this entity"}, param{"resource", "only buckets for this resource"}),
 		summary: "List buckets in use and their balances", run: a.listBuckets,
 	}
