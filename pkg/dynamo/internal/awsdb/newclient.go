@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -52,29 +53,10 @@ type ClientConfig struct {
 // It reads the environment and shared files, and contacts no server. Errors wrap
 // limiter.ErrInvalid.
 func NewClient(ctx context.Context, cfg ClientConfig) (*dynamodb.Client, error) {
-	if cfg.MaxConnections <= 0 {
-		cfg.MaxConnections = DefaultMaxConnections
-	}
-	if cfg.ConnectTimeout <= 0 {
-		cfg.ConnectTimeout = DefaultConnectTimeout
-	}
-	if err := checkEndpoint(cfg.Endpoint); err != nil {
+	loaded, local, err := load(ctx, &cfg)
+	if err != nil {
 		return nil, err
 	}
-	local := IsLocalEndpoint(cfg.Endpoint)
-	loaded, err := config.LoadDefaultConfig(ctx, loadOptions(cfg, local)...)
-	if err != nil {
-		return nil, fmt.Errorf("%w: AWS configuration: %w", limiter.ErrInvalid, err)
-	}
-	if loaded.Region == "" {
-		return nil, fmt.Errorf("%w: no AWS region: set store.dynamodb.region, or AWS_REGION in the environment", limiter.ErrInvalid)
-	}
-	if local {
-		if _, err := loaded.Credentials.Retrieve(ctx); err != nil {
-			loaded.Credentials = credentials.NewStaticCredentialsProvider("local", "local", "")
-		}
-	}
-	loaded.Credentials = markedCredentials{loaded.Credentials}
 	return dynamodb.NewFromConfig(loaded, func(o *dynamodb.Options) {
 		if cfg.Endpoint != "" {
 			o.BaseEndpoint = &cfg.Endpoint
@@ -89,6 +71,48 @@ func NewClient(ctx context.Context, cfg ClientConfig) (*dynamodb.Client, error) 
 			return s.Initialize.Add(sendTracker{}, middleware.Before)
 		})
 	}), nil
+}
+
+// NewStreamsClient returns a client of the streams of tables. It retries as the SDK does:
+// its calls change nothing. Else it is as [NewClient].
+func NewStreamsClient(ctx context.Context, cfg ClientConfig) (*dynamodbstreams.Client, error) {
+	loaded, _, err := load(ctx, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	return dynamodbstreams.NewFromConfig(loaded, func(o *dynamodbstreams.Options) {
+		if cfg.Endpoint != "" {
+			o.BaseEndpoint = &cfg.Endpoint
+		}
+		o.HTTPClient = plainBodies{o.HTTPClient}
+	}), nil
+}
+
+// load fills in the defaults of a configuration, and loads that of the SDK.
+func load(ctx context.Context, cfg *ClientConfig) (loaded aws.Config, local bool, err error) {
+	if cfg.MaxConnections <= 0 {
+		cfg.MaxConnections = DefaultMaxConnections
+	}
+	if cfg.ConnectTimeout <= 0 {
+		cfg.ConnectTimeout = DefaultConnectTimeout
+	}
+	if err := checkEndpoint(cfg.Endpoint); err != nil {
+		return aws.Config{}, false, err
+	}
+	local = IsLocalEndpoint(cfg.Endpoint)
+	if loaded, err = config.LoadDefaultConfig(ctx, loadOptions(*cfg, local)...); err != nil {
+		return aws.Config{}, false, fmt.Errorf("%w: AWS configuration: %w", limiter.ErrInvalid, err)
+	}
+	if loaded.Region == "" {
+		return aws.Config{}, false, fmt.Errorf("%w: no AWS region: set store.dynamodb.region, or AWS_REGION in the environment", limiter.ErrInvalid)
+	}
+	if local {
+		if _, err := loaded.Credentials.Retrieve(ctx); err != nil {
+			loaded.Credentials = credentials.NewStaticCredentialsProvider("local", "local", "")
+		}
+	}
+	loaded.Credentials = markedCredentials{loaded.Credentials}
+	return loaded, local, nil
 }
 
 // plainBodies hides from net/http that bodies of the SDK can write themselves. A

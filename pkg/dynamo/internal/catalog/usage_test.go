@@ -7,6 +7,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/pkg/aggregator"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -34,14 +35,20 @@ func withUsage(t *testing.T, client awsdb.Client) storetest.UsageStore {
 			t.Fatal(err)
 		}
 		sequence++
-		position, _ := schema.NewPosition(strconv.Itoa(sequence))
-		for _, w := range limiter.UsageWindows() {
-			change := schema.UsageChange{
-				Of:   schema.UsageOf{Entity: schema.EscapeName(bucket.Entity), Resource: schema.EscapeName(bucket.Resource), Window: w, Start: w.Start(at)},
-				Used: amounts, Events: 1, Shard: "s", First: position, Last: position,
-				Names: schema.UsageNames(bucket.Entity, bucket.Resource),
+		names := aggregator.Names{}
+		for full, name := range map[*string]string{&names.Entity: bucket.Entity, &names.Resource: bucket.Resource} {
+			if schema.IsHashed(name) {
+				*full = name
 			}
-			if _, err := client.UpdateItem(t.Context(), change.Input(c.table.name, ns)); err != nil {
+		}
+		of := aggregator.Bucket{Namespace: ns, Entity: schema.EscapeName(bucket.Entity), Resource: schema.EscapeName(bucket.Resource)}
+		position := aggregator.Sequence(strconv.Itoa(sequence))
+		for _, w := range limiter.UsageWindows() {
+			change, _ := schema.NewUsageChange(&aggregator.Change{
+				Snapshot: aggregator.Snapshot{Bucket: of, Window: w, Start: w.Start(at)},
+				Names:    names, Used: amounts, Events: 1, Shard: "s", First: position, Last: position,
+			})
+			if _, err := client.UpdateItem(t.Context(), change.Input(c.table.name)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/ratelimit/ratelimit/pkg/aggregator"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -55,18 +56,20 @@ func (u *UsageOf) indexes(ns string) map[string]string {
 	}
 }
 
-// UsageChange adds to a snapshot what part of a stream's shard tells, each record once: the
-// position in the shard rises in the same write.
+// UsageChange is a change of a snapshot, as an aggregator makes it.
 type UsageChange struct {
-	Of     UsageOf
-	Names  map[string]types.AttributeValue // entity_id and resource in full, as far as known
-	Used   map[string]int64                // net millitokens by limit
-	Events int64
-	TTL    int64 // Unix s; 0 = none
+	*aggregator.Change
 
-	Shard       string   // of the stream
-	First, Last Position // of the records that are counted
-	Done        []string // shards of the stream that will never be read again
+	Of UsageOf
+}
+
+// NewUsageChange returns the write of a change. It is false for positions that are no sequence
+// numbers.
+func NewUsageChange(c *aggregator.Change) (change UsageChange, ok bool) {
+	_, first := NewPosition(c.First)
+	_, last := NewPosition(c.Last)
+	s := &c.Snapshot
+	return UsageChange{c, UsageOf{Entity: s.Bucket.Entity, Resource: s.Bucket.Resource, Window: s.Window, Start: s.Start}}, first && last
 }
 
 // Position is a place in a shard of a stream: a sequence number, filled up with zeros in front
@@ -77,21 +80,26 @@ type Position string
 const maxSequence = 40
 
 // NewPosition returns the position of a sequence number: 1 to 40 decimal digits.
-func NewPosition(sequence string) (Position, bool) {
+func NewPosition(s aggregator.Sequence) (Position, bool) {
+	sequence := string(s)
 	if sequence == "" || len(sequence) > maxSequence || strings.Trim(sequence, "0123456789") != "" {
 		return "", false
 	}
 	return Position(strings.Repeat("0", maxSequence-len(sequence)) + sequence), true
 }
 
-// Input returns the write. Its condition is that the snapshot has nothing of the records yet.
-func (c *UsageChange) Input(table, ns string) *dynamodb.UpdateItemInput {
-	e := NewExpression()
-	position := positionPrefix + c.Shard
-	e.RequireAbsentOrBelow(position, &types.AttributeValueMemberS{Value: string(c.First)})
-	e.Set(position, &types.AttributeValueMemberS{Value: string(c.Last)})
-	for attr, v := range c.Names {
-		e.Set(attr, v)
+// Input returns the write. Its condition is that the snapshot has nothing of the records yet. It
+// answers with the snapshot as it is afterwards, or as it is when the condition does not hold.
+func (c *UsageChange) Input(table string) *dynamodb.UpdateItemInput {
+	ns, e := c.Snapshot.Bucket.Namespace, NewExpression()
+	first, _ := NewPosition(c.First)
+	last, _ := NewPosition(c.Last)
+	e.RequireAbsentOrBelow(positionPrefix+c.Shard, &types.AttributeValueMemberS{Value: string(first)})
+	e.Set(positionPrefix+c.Shard, &types.AttributeValueMemberS{Value: string(last)})
+	for attr, name := range map[string]string{AttrEntity: c.Names.Entity, AttrResource: c.Names.Resource} {
+		if name != "" {
+			e.Set(attr, TextAttribute(name))
+		}
 	}
 	for attr, v := range c.Of.indexes(ns) {
 		e.Set(attr, &types.AttributeValueMemberS{Value: v})
@@ -102,19 +110,25 @@ func (c *UsageChange) Input(table, ns string) *dynamodb.UpdateItemInput {
 	} {
 		e.Set(attr, &types.AttributeValueMemberS{Value: v})
 	}
-	if c.TTL > 0 {
-		e.Set(AttrTTL, NumberAttribute(c.TTL))
+	if ttl := c.Expires.Unix(); ttl > 0 {
+		e.Set(AttrTTL, NumberAttribute(ttl))
 	}
 	for limit, n := range c.Used {
 		e.AddValue(usedPrefix+limit, NumberAttribute(n)) // 0, too: the limit was in use
 	}
 	e.Add(attrEvents, c.Events)
-	for _, shard := range c.Done {
-		if shard != c.Shard {
-			e.Remove(positionPrefix + shard)
-		}
-	}
 	return e.Input(table, c.Of.Key(ns))
+}
+
+// ForgetPositions returns the write that drops the positions of a snapshot in shards of the
+// stream that will never be read again.
+func ForgetPositions(table, ns string, of *UsageOf, shards []string) *dynamodb.UpdateItemInput {
+	e := NewExpression()
+	e.Require(attrWindow, "=", TextAttribute(of.Window.String())) // it makes no item
+	for _, shard := range shards {
+		e.Remove(positionPrefix + shard)
+	}
+	return e.Input(table, of.Key(ns))
 }
 
 // UsagePositions returns the positions that a snapshot has, by shard of the stream.
@@ -220,15 +234,4 @@ func usageRange(q *dynamodb.QueryInput, attr, prefix string, f limiter.UsageFilt
 // ceil returns the first whole second that is not before a time.
 func ceil(t time.Time) time.Time {
 	return t.UTC().Add(time.Second - 1).Truncate(time.Second)
-}
-
-// UsageNames returns the attributes of names that keys do not have in full.
-func UsageNames(entity, resource string) map[string]types.AttributeValue {
-	names := make(map[string]types.AttributeValue)
-	for attr, name := range map[string]string{AttrEntity: entity, AttrResource: resource} {
-		if v := NameAttribute(name); v != nil && IsHashed(name) {
-			names[attr] = v
-		}
-	}
-	return names
 }

@@ -1,0 +1,19 @@
+// Package aggregator turns the change stream of a table into usage by hour, day and month.
+//
+//   - A [Record] is one write of a bucket's item, with the counters before and after it. The
+//     difference is what the write consumed. Counters of an item that is created begin at 0,
+//     so the shards of a bucket add up: a shard that is split off brings no consumption with
+//     it, and one that is absorbed leaves its counters behind.
+//   - A [Batch] sums records up by snapshot: entity, resource and window. A flush makes one
+//     write for each snapshot. Every write carries the position in the stream, and a snapshot
+//     refuses records that it has: repeated records count once.
+//   - A [Poller] reads the shards of a stream, parents before children, and saves its position
+//     when the work is done. A lease with a fencing number has one process work on a shard of
+//     the stream, and another one take over.
+//
+// The package knows no AWS: [Source], [Snapshots] and [Leases] are the parts of a database
+// that it needs. Package dynamo has those of DynamoDB. Consumption is booked to the time of
+// its decision, as far as the item tells, else to that of the write.
+//
+// The files rest on each other in this order: record.go, batch.go, tree.go, worker.go, poller.go.
+package aggregator

@@ -1,0 +1,233 @@
+package aggregator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Defaults of a [Config].
+const (
+	DefaultTerm         = 30 * time.Second
+	DefaultRescan       = 20 * time.Second
+	DefaultIdle         = time.Second
+	DefaultFlushAfter   = 10 * time.Second
+	DefaultFlushRecords = 5000
+)
+
+// Config configures a poller. Source, Snapshots, Leases and Owner must be set.
+type Config struct {
+	Source    Source
+	Snapshots Snapshots
+	Leases    Leases
+	Owner     string // name of this process: another process never has it
+
+	Windows      []limiter.UsageWindow                   // nil = all
+	Retention    func(limiter.UsageWindow) time.Duration // how long a snapshot is kept, 0 = for good; nil = as the window says
+	Term         time.Duration                           // after which another process takes over; 0 = DefaultTerm
+	Rescan       time.Duration                           // between two looks at the shards of the stream; 0 = DefaultRescan
+	Idle         time.Duration                           // between two reads of a shard that has nothing new; 0 = DefaultIdle
+	FlushAfter   time.Duration                           // records wait so long for others of their snapshot; 0 = DefaultFlushAfter
+	FlushRecords int                                     // most records that wait; 0 = DefaultFlushRecords
+	Logger       *slog.Logger                            // nil = none
+}
+
+// Poller reads the shards of a stream. Several pollers of a stream share its shards.
+type Poller struct {
+	cfg      Config
+	counters counters
+
+	seen    map[string]sighting // leases of other processes
+	working map[string]bool     // shards of this process; mu guards it
+	mu      sync.Mutex
+	wake    chan struct{} // holds one token when a shard has ended
+}
+
+// sighting is a lease, and since when it is seen unchanged.
+type sighting struct {
+	fence, beat int64
+	since       time.Time
+}
+
+// New returns a poller. Its errors wrap limiter.ErrInvalid.
+func New(cfg Config) (*Poller, error) {
+	if cfg.Source == nil || cfg.Snapshots == nil || cfg.Leases == nil || cfg.Owner == "" {
+		return nil, fmt.Errorf("%w: an aggregator needs a stream, snapshots, leases and a name", limiter.ErrInvalid)
+	}
+	if cfg.Windows == nil {
+		cfg.Windows = limiter.UsageWindows()
+	}
+	for _, d := range []struct {
+		of       *time.Duration
+		standard time.Duration
+	}{{&cfg.Term, DefaultTerm}, {&cfg.Rescan, DefaultRescan}, {&cfg.Idle, DefaultIdle}, {&cfg.FlushAfter, DefaultFlushAfter}} {
+		if *d.of <= 0 {
+			*d.of = d.standard
+		}
+	}
+	if cfg.FlushRecords <= 0 {
+		cfg.FlushRecords = DefaultFlushRecords
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Poller{cfg: cfg, seen: make(map[string]sighting), working: make(map[string]bool), wake: make(chan struct{}, 1)}, nil
+}
+
+// Stats returns what the poller has done so far.
+func (p *Poller) Stats() Stats { return p.counters.stats() }
+
+// Run works until ctx is done, and then writes what was read. It returns the error of the first
+// look at the stream if that wraps limiter.ErrInvalid, and else nil. It is called once.
+func (p *Poller) Run(ctx context.Context) error {
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	for first := true; ctx.Err() == nil; first = false {
+		if err := p.round(ctx, &workers); err != nil && ctx.Err() == nil {
+			if first && errors.Is(err, limiter.ErrInvalid) {
+				return err
+			}
+			p.counters.failures.Add(1)
+			p.cfg.Logger.WarnContext(ctx, "the shards of the stream cannot be listed", slog.Any("error", err))
+		}
+		timer := time.NewTimer(p.cfg.Rescan)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-p.wake:
+		}
+		timer.Stop()
+	}
+	return nil
+}
+
+// round looks at the shards of the stream, and begins to work on those that are free. The leases
+// come first: a shard that has a lease then, and is not in the later list, is dropped.
+func (p *Poller) round(ctx context.Context, workers *sync.WaitGroup) error {
+	all, err := p.cfg.Leases.List(ctx)
+	if err != nil {
+		return err
+	}
+	shards, err := p.cfg.Source.Shards(ctx)
+	if err != nil {
+		return err
+	}
+	leases := make(map[string]Lease, len(all))
+	for _, l := range all {
+		leases[l.Shard] = l
+	}
+	p.observe(leases)
+	for _, l := range lost(shards, leases) {
+		if p.free(l) {
+			p.abandon(ctx, l)
+		}
+	}
+	for _, s := range ready(shards, leases) {
+		l := leases[s.ID]
+		l.Shard = s.ID
+		if p.free(l) {
+			p.begin(ctx, l, workers)
+		}
+	}
+	return nil
+}
+
+// observe notes which leases have changed.
+func (p *Poller) observe(leases map[string]Lease) {
+	for id := range p.seen {
+		if _, found := leases[id]; !found {
+			delete(p.seen, id)
+		}
+	}
+	for id, l := range leases {
+		if s := p.seen[id]; s.fence != l.Fence || s.beat != l.Beat {
+			p.seen[id] = sighting{l.Fence, l.Beat, time.Now()}
+		}
+	}
+}
+
+// free reports whether this process may take a lease: it has no owner, or the owner has not
+// written it for a term.
+func (p *Poller) free(l Lease) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.working[l.Shard] && (l.Owner == "" || time.Since(p.seen[l.Shard].since) >= p.cfg.Term)
+}
+
+// begin takes the lease of a shard and works on it.
+func (p *Poller) begin(ctx context.Context, before Lease, workers *sync.WaitGroup) {
+	h := &holding{leases: p.cfg.Leases, term: p.cfg.Term, lease: before}
+	err := h.write(ctx, func(l *Lease) { l.Owner, l.Fence = p.cfg.Owner, l.Fence+1 })
+	if err != nil {
+		if !errors.Is(err, ErrConflict) { // else another process was faster
+			p.fail(ctx, "a lease of the stream cannot be taken", err)
+		}
+		return
+	}
+	p.mark(before.Shard, true)
+	p.counters.shards.Add(1)
+	w := &worker{Poller: p, holding: h, shard: before.Shard, batch: NewBatch(before.Shard, p.cfg.Windows, p.cfg.Retention)}
+	workers.Go(func() {
+		if err := w.work(ctx); err != nil {
+			p.cfg.Logger.WarnContext(ctx, "a lease of the stream is lost", "shard", w.shard, slog.Any("error", err))
+		}
+		p.counters.shards.Add(-1)
+		p.mark(w.shard, false)
+		select {
+		case p.wake <- struct{}{}:
+		default:
+		}
+	})
+}
+
+func (p *Poller) mark(shard string, working bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if working {
+		p.working[shard] = true
+	} else {
+		delete(p.working, shard)
+	}
+}
+
+// abandon ends the work on a shard that the stream has dropped.
+func (p *Poller) abandon(ctx context.Context, before Lease) {
+	after := before
+	after.Owner, after.Fence, after.Beat, after.Done = "", before.Fence+1, before.Beat+1, true
+	switch err := p.cfg.Leases.Write(ctx, before, after); {
+	case err == nil:
+		p.lose(before.Shard, before.Position)
+	case !errors.Is(err, ErrConflict):
+		p.fail(ctx, "a lease of the stream cannot be ended", err)
+	}
+}
+
+// lose tells of records that the stream has dropped.
+func (p *Poller) lose(shard string, after Sequence) {
+	p.counters.losses.Add(1)
+	p.cfg.Logger.Error("the stream has dropped records before they were counted: their usage is lost", "shard", shard, "after", string(after))
+}
+
+// bury tells of records that could not be counted. A letter has the key of the item, and nothing
+// else of it.
+func (p *Poller) bury(letters []Letter) {
+	for _, l := range letters {
+		p.counters.deadLetters.Add(1)
+		p.cfg.Logger.Error("a record of the stream cannot be counted", "key", l.Key, "shard", l.Shard, "sequence", string(l.Sequence), slog.Any("error", l.Problem))
+	}
+}
+
+// fail tells of a call that failed, and waits before the next one.
+func (p *Poller) fail(ctx context.Context, what string, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	p.counters.failures.Add(1)
+	p.cfg.Logger.WarnContext(ctx, "the aggregator waits", "for", what, slog.Any("error", err))
+	pause(ctx, p.cfg.Idle)
+}

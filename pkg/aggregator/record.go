@@ -1,0 +1,95 @@
+package aggregator
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Sequence is a position in one shard of a stream: a decimal number of any length. "" is in
+// front of all.
+type Sequence string
+
+// Compare orders positions of one shard.
+func (s Sequence) Compare(other Sequence) int {
+	a, b := strings.TrimLeft(string(s), "0"), strings.TrimLeft(string(other), "0")
+	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+}
+
+// Bucket names the entity and the resource of a bucket, for which all its shards and variants
+// count together. The names have the form that they have in keys of the table.
+type Bucket struct {
+	Namespace        string // id of the namespace
+	Entity, Resource string
+}
+
+// Image is the part of a bucket's item that usage is made of.
+type Image struct {
+	Consumed map[string]int64 // by limit: net millitokens since the item was made
+	Taken    int64            // time of the latest take or charge, Unix ms; 0 = none
+	Exact    int64            // time of the latest other write, Unix ms; 0 = none
+}
+
+// Record is one write of an item, as a stream tells it.
+type Record struct {
+	Sequence Sequence
+	Key      string    // of the item, for people
+	Time     time.Time // of the write, to the second
+	Bucket   Bucket
+	Names    Names
+	Old, New *Image // nil = there was, or is, no item
+	Other    bool   // of another item than a bucket's: there is nothing to count
+	Problem  error  // not nil = the record cannot be read
+}
+
+// Names are the names of a bucket in full, where its item has them; "" = it has not.
+type Names struct{ Entity, Resource string }
+
+// Years that usage is booked to. A time out of them is taken for none.
+const (
+	minYear = 1970
+	maxYear = 9999
+)
+
+// used returns the millitokens that the write consumed, by limit; nil = none. An item that is gone
+// has consumed nothing more, and so has a limit that its item forgot.
+func (r *Record) used() map[string]int64 {
+	if r.New == nil {
+		return nil
+	}
+	var used map[string]int64
+	for limit, now := range r.New.Consumed {
+		before := int64(0)
+		if r.Old != nil {
+			before = r.Old.Consumed[limit]
+		}
+		if now == before {
+			continue
+		}
+		if used == nil {
+			used = make(map[string]int64, len(r.New.Consumed))
+		}
+		used[limit] = limiter.SaturatingSum(now, -before)
+	}
+	return used
+}
+
+// at returns the time that the consumption is booked to: that of the decision where the item
+// tells it, else that of the write.
+func (r *Record) at() time.Time {
+	old := r.Old
+	if old == nil {
+		old = &Image{}
+	}
+	for _, ms := range []struct{ now, before int64 }{{r.New.Taken, old.Taken}, {r.New.Exact, old.Exact}} {
+		if ms.now == ms.before {
+			continue
+		}
+		if at := time.UnixMilli(ms.now).UTC(); at.Year() >= minYear && at.Year() <= maxYear {
+			return at
+		}
+	}
+	return r.Time.UTC()
+}

@@ -1,0 +1,36 @@
+package aggregator
+
+import (
+	"context"
+	"errors"
+)
+
+var (
+	// ErrTrimmed says that the stream does not have the records any more that come next.
+	ErrTrimmed = errors.New("the stream has dropped records")
+	// ErrExpired says that an iterator is too old. Another one of the same place is good.
+	ErrExpired = errors.New("the iterator has expired")
+	// ErrConflict says that another process has written a lease.
+	ErrConflict = errors.New("another process has written the lease")
+)
+
+// Source is a stream.
+type Source interface {
+	// Shards lists the shards that the stream has.
+	Shards(ctx context.Context) ([]Shard, error)
+	// Open returns an iterator of the records of a shard behind a position, or of all that the
+	// stream has of it. It fails with ErrTrimmed where records behind the position are gone.
+	Open(ctx context.Context, shard string, after Sequence) (iterator string, err error)
+	// Read returns the next records, which can be none, and the iterator of those behind them; ""
+	// = the shard ends. It fails with ErrExpired or ErrTrimmed.
+	Read(ctx context.Context, iterator string) (records []Record, next string, err error)
+}
+
+// Leases keeps the leases of the shards of a stream.
+type Leases interface {
+	List(ctx context.Context) ([]Lease, error)
+	// Write replaces a lease, or creates it where before.Beat is 0. It fails with ErrConflict
+	// where the stored lease has another fence. Where after has another fence than before, the
+	// stored lease must have the beat of before, too.
+	Write(ctx context.Context, before, after Lease) error
+}

@@ -1,0 +1,46 @@
+package aggregator
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Stats says what a poller has done since it was made.
+type Stats struct {
+	Records     int64     // of the stream, those of other items too
+	Snapshots   int64     // writes of snapshots
+	Repeated    int64     // records that a snapshot had already, once for each of its windows
+	Losses      int64     // gaps: records that the stream dropped before they were read
+	DeadLetters int64     // records that could not be counted
+	Failures    int64     // calls that failed, and were or will be made again
+	Shards      int64     // of the stream that this process works on now
+	Newest      time.Time // write of the newest record that is done; zero = none yet
+}
+
+// counters are the stats of a poller that runs.
+type counters struct {
+	records, snapshots, repeated, losses, deadLetters, failures, shards atomic.Int64
+
+	newest atomic.Int64 // Unix ms; 0 = none yet
+}
+
+func (c *counters) stats() Stats {
+	s := Stats{
+		Records: c.records.Load(), Snapshots: c.snapshots.Load(), Repeated: c.repeated.Load(), Losses: c.losses.Load(),
+		DeadLetters: c.deadLetters.Load(), Failures: c.failures.Load(), Shards: c.shards.Load(),
+	}
+	if ms := c.newest.Load(); ms > 0 {
+		s.Newest = time.UnixMilli(ms).UTC()
+	}
+	return s
+}
+
+// saw notes the write of a record that is done.
+func (c *counters) saw(at time.Time) {
+	for ms := at.UnixMilli(); ; {
+		old := c.newest.Load()
+		if ms <= old || c.newest.CompareAndSwap(old, ms) {
+			return
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package aggregator
+
+// Shard is a shard of a stream.
+type Shard struct {
+	ID     string
+	Parent string // the shard whose records come before its own; "" = none
+}
+
+// Lease says which process works on a shard, and how far the work is.
+type Lease struct {
+	Shard    string
+	Owner    string   // "" = no process
+	Fence    int64    // rises with each owner
+	Beat     int64    // rises with each write of the lease; 0 = there is no lease yet
+	Position Sequence // of the last record that is done; "" = none
+	Done     bool     // all records of the shard are
+}
+
+// ready returns the shards that can be worked on, in the order of the list: they are not done, and
+// their parent is done, or not to be found any more.
+func ready(shards []Shard, leases map[string]Lease) []Shard {
+	listed := make(map[string]bool, len(shards))
+	for _, s := range shards {
+		listed[s.ID] = true
+	}
+	var found []Shard
+	for _, s := range shards {
+		if !leases[s.ID].Done && (s.Parent == "" || !listed[s.Parent] || leases[s.Parent].Done) {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// lost returns the leases of shards that the stream has dropped before they were done.
+func lost(shards []Shard, leases map[string]Lease) []Lease {
+	listed := make(map[string]bool, len(shards))
+	for _, s := range shards {
+		listed[s.ID] = true
+	}
+	var found []Lease
+	for id, l := range leases {
+		if !l.Done && !listed[id] {
+			found = append(found, l)
+		}
+	}
+	return found
+}

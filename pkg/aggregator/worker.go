@@ -1,0 +1,216 @@
+package aggregator
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// holding is the lease of a shard, as long as this process has it.
+type holding struct {
+	leases Leases
+	term   time.Duration
+
+	mu    sync.Mutex // held while the lease is written
+	lease Lease
+	until time.Time // when another process may take it
+}
+
+// write writes the lease with a change.
+func (h *holding) write(ctx context.Context, change func(*Lease)) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	begun := time.Now()
+	after := h.lease
+	after.Beat++
+	change(&after)
+	if err := h.leases.Write(ctx, h.lease, after); err != nil {
+		return err
+	}
+	h.lease, h.until = after, begun.Add(h.term)
+	return nil
+}
+
+// keep renews the lease until ctx is done. It returns ErrConflict, or the error of a renewal when
+// the lease has run out for it.
+func (h *holding) keep(ctx context.Context) error {
+	for pause(ctx, h.term/3) {
+		err := h.write(ctx, func(*Lease) {})
+		h.mu.Lock()
+		out := !time.Now().Before(h.until)
+		h.mu.Unlock()
+		if errors.Is(err, ErrConflict) || err != nil && out {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// pause waits for a time, more or less by a fifth, and reports whether ctx is not done.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d*4/5 + rand.N(d*2/5+1)) // #nosec G404 -- no secret
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// worker reads one shard of the stream, from the position of its lease to its end.
+type worker struct {
+	*Poller
+	*holding
+
+	shard    string
+	batch    *Batch
+	begun    time.Time // when the first record came that is not done
+	position Sequence  // of the last record in the batch
+	newest   time.Time // its write
+	pending  int       // records in the batch, of any item
+}
+
+// work works until the shard ends or ctx is done. An error says that the lease is lost.
+func (w *worker) work(ctx context.Context) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	kept := make(chan error, 1)
+	go func() {
+		err := w.keep(ctx)
+		stop(err)
+		kept <- err
+	}()
+	w.read(ctx)
+	stop(nil)
+	if err := <-kept; !errors.Is(err, context.Canceled) {
+		return err
+	}
+	w.leave(ctx)
+	return nil
+}
+
+// read reads the shard until it ends or ctx is done.
+func (w *worker) read(ctx context.Context) {
+	iterator := w.open(ctx, w.lease.Position)
+	for ctx.Err() == nil {
+		records, next, err := w.cfg.Source.Read(ctx, iterator)
+		if err != nil {
+			iterator = w.reopen(ctx, iterator, err)
+			continue
+		}
+		for i := range records {
+			w.take(&records[i])
+		}
+		end := next == ""
+		if end || w.pending >= w.cfg.FlushRecords || w.pending > 0 && time.Since(w.begun) >= w.cfg.FlushAfter {
+			if !w.flush(ctx, end) || end {
+				return
+			}
+		}
+		if iterator = next; len(records) == 0 {
+			pause(ctx, w.cfg.Idle)
+		}
+	}
+}
+
+// take adds a record to the batch.
+func (w *worker) take(r *Record) {
+	if w.pending == 0 {
+		w.begun = time.Now()
+	}
+	w.pending++
+	w.batch.Add(r)
+	w.position, w.newest = r.Sequence, r.Time
+}
+
+// open returns an iterator behind a position, or "" when ctx is done.
+func (w *worker) open(ctx context.Context, after Sequence) string {
+	for ctx.Err() == nil {
+		iterator, err := w.cfg.Source.Open(ctx, w.shard, after)
+		if err == nil {
+			return iterator
+		}
+		if errors.Is(err, ErrTrimmed) && after != "" {
+			w.lose(w.shard, after)
+			after = ""
+			continue
+		}
+		w.fail(ctx, "a shard of the stream cannot be opened", err)
+	}
+	return ""
+}
+
+// reopen returns an iterator to go on with after a read that failed.
+func (w *worker) reopen(ctx context.Context, iterator string, err error) string {
+	after := w.position
+	if after == "" {
+		after = w.lease.Position
+	}
+	switch {
+	case errors.Is(err, ErrExpired):
+		return w.open(ctx, after)
+	case errors.Is(err, ErrTrimmed):
+		w.lose(w.shard, after)
+		return w.open(ctx, "")
+	}
+	w.fail(ctx, "a shard of the stream cannot be read", err)
+	return iterator
+}
+
+// flush writes the batch and then the position. It reports whether both are done.
+func (w *worker) flush(ctx context.Context, end bool) bool {
+	for {
+		done, err := w.batch.Flush(ctx, w.cfg.Snapshots)
+		w.counters.snapshots.Add(int64(done.Written))
+		w.counters.repeated.Add(int64(done.Repeated))
+		w.bury(w.batch.Letters())
+		if err == nil {
+			break
+		}
+		if w.fail(ctx, "usage cannot be written", err); ctx.Err() != nil {
+			return false
+		}
+	}
+	for {
+		err := w.write(ctx, func(l *Lease) {
+			if w.position != "" {
+				l.Position = w.position
+			}
+			if l.Done = end; end {
+				l.Owner = ""
+			}
+		})
+		if err == nil {
+			break
+		}
+		if w.fail(ctx, "the position in the stream cannot be saved", err); ctx.Err() != nil || errors.Is(err, ErrConflict) {
+			return false
+		}
+	}
+	w.counters.records.Add(int64(w.pending))
+	if w.pending > 0 {
+		w.counters.saw(w.newest)
+	}
+	w.pending = 0
+	return true
+}
+
+// leave ends the work in order: it writes what was read, and gives the lease back. The time for
+// it is bounded by the term of the lease.
+func (w *worker) leave(ctx context.Context) {
+	if w.lease.Done {
+		return
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), w.term/3)
+	defer stop()
+	if w.pending > 0 && !w.flush(ctx, false) {
+		return // another process goes on when the lease has run out
+	}
+	if err := w.write(ctx, func(l *Lease) { l.Owner = "" }); err != nil {
+		w.cfg.Logger.WarnContext(ctx, "a lease of the stream cannot be given back", "shard", w.shard, slog.Any("error", err))
+	}
+}

@@ -1,0 +1,83 @@
+package changestream
+
+import (
+	"errors"
+
+	table "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+
+	"github.com/ratelimit/ratelimit/pkg/aggregator"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+)
+
+var (
+	errNoContent = errors.New("the record has no content")
+	errNoImage   = errors.New("the record lacks an image of the item")
+)
+
+// record reads a record. One that cannot be read has a problem, and the key as far as it is there.
+func (s *Stream) record(from *types.Record) aggregator.Record {
+	d := from.Dynamodb
+	if d == nil {
+		return aggregator.Record{Problem: errNoContent}
+	}
+	r := aggregator.Record{Sequence: aggregator.Sequence(text(d.SequenceNumber))}
+	if d.ApproximateCreationDateTime != nil {
+		r.Time = d.ApproximateCreationDateTime.UTC()
+	}
+	k, err := schema.ItemKey(s.table, attributes(d.Keys))
+	r.Key = k.String()
+	switch {
+	case err != nil:
+		r.Problem = err
+	case !schema.IsBucket(k):
+		r.Other = true
+	default:
+		r.Problem = s.bucket(&r, k, from)
+	}
+	return r
+}
+
+// bucket reads a record of a bucket's item.
+func (s *Stream) bucket(r *aggregator.Record, k schema.Key, from *types.Record) (err error) {
+	if r.Bucket, err = schema.BucketOf(k); err != nil {
+		return err
+	}
+	if (from.EventName == types.OperationTypeRemove) != (len(from.Dynamodb.NewImage) == 0) || (from.EventName == types.OperationTypeInsert) != (len(from.Dynamodb.OldImage) == 0) {
+		return errNoImage
+	}
+	for _, image := range []struct {
+		from map[string]types.AttributeValue
+		to   **aggregator.Image
+	}{{from.Dynamodb.OldImage, &r.Old}, {from.Dynamodb.NewImage, &r.New}} {
+		if len(image.from) == 0 {
+			continue
+		}
+		item := attributes(image.from)
+		if *image.to, err = schema.BucketImage(s.table, k, item); err != nil {
+			return err
+		}
+		if r.Names, err = schema.BucketNames(s.table, k, item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attributes returns the attributes of a record that are numbers, strings or binary.
+func attributes(from map[string]types.AttributeValue) map[string]table.AttributeValue {
+	to := make(map[string]table.AttributeValue, len(from))
+	for name, v := range from {
+		switch v := v.(type) {
+		case *types.AttributeValueMemberS:
+			to[name] = &table.AttributeValueMemberS{Value: v.Value}
+		case *types.AttributeValueMemberN:
+			to[name] = &table.AttributeValueMemberN{Value: v.Value}
+		case *types.AttributeValueMemberB:
+			to[name] = &table.AttributeValueMemberB{Value: v.Value}
+		default:
+			to[name] = &table.AttributeValueMemberNULL{Value: true}
+		}
+	}
+	return to
+}

@@ -1,0 +1,154 @@
+package changestream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+
+	"github.com/ratelimit/ratelimit/pkg/aggregator"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Client is the part of DynamoDB Streams that is needed; *dynamodbstreams.Client is one.
+type Client interface {
+	DescribeStream(context.Context, *dynamodbstreams.DescribeStreamInput, ...func(*dynamodbstreams.Options)) (*dynamodbstreams.DescribeStreamOutput, error)
+	GetShardIterator(context.Context, *dynamodbstreams.GetShardIteratorInput, ...func(*dynamodbstreams.Options)) (*dynamodbstreams.GetShardIteratorOutput, error)
+	GetRecords(context.Context, *dynamodbstreams.GetRecordsInput, ...func(*dynamodbstreams.Options)) (*dynamodbstreams.GetRecordsOutput, error)
+}
+
+// callTimeout bounds each call.
+const callTimeout = 10 * time.Second
+
+// Stream is the stream of a table, and an aggregator's part of the table. It is safe for concurrent use.
+type Stream struct {
+	client awsdb.Client
+	stream Client
+	table  string
+	arn    string
+	label  string
+	now    func() time.Time
+
+	mu   sync.Mutex
+	done map[string]bool // shards that are done, as last listed
+	gone map[string]bool // those of them that the stream has dropped since
+}
+
+var (
+	_ aggregator.Source    = (*Stream)(nil)
+	_ aggregator.Snapshots = (*Stream)(nil)
+	_ aggregator.Leases    = (*Stream)(nil)
+)
+
+// Open finds the stream of a table. It fails with limiter.ErrInvalid where the table has none, or
+// one without both images. now is the clock for the ends of leases; nil = time.Now.
+func Open(ctx context.Context, client awsdb.Client, stream Client, table string, now func() time.Time) (*Stream, error) {
+	if now == nil {
+		now = time.Now
+	}
+	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
+	if err != nil {
+		return nil, fmt.Errorf("table %s: %w", table, awsdb.TranslateRead(err))
+	}
+	t := out.Table
+	if t.LatestStreamArn == nil || t.LatestStreamLabel == nil || t.StreamSpecification == nil {
+		return nil, fmt.Errorf("%w: table %s has no stream: ratelimit stack deploy makes one", limiter.ErrInvalid, table)
+	}
+	if view := string(t.StreamSpecification.StreamViewType); view != string(types.StreamViewTypeNewAndOldImages) {
+		return nil, fmt.Errorf("%w: the stream of table %s has the view %s; it must be %s", limiter.ErrInvalid, table, view, types.StreamViewTypeNewAndOldImages)
+	}
+	return &Stream{client: client, stream: stream, table: table, arn: *t.LatestStreamArn, label: *t.LatestStreamLabel, now: now}, nil
+}
+
+// Shards implements aggregator.Source.
+func (s *Stream) Shards(ctx context.Context) ([]aggregator.Shard, error) {
+	in := &dynamodbstreams.DescribeStreamInput{StreamArn: &s.arn}
+	var all []aggregator.Shard
+	for {
+		ctx, stop := context.WithTimeout(ctx, callTimeout)
+		out, err := s.stream.DescribeStream(ctx, in)
+		stop()
+		if err != nil {
+			return nil, translate("the stream of table "+s.table, err)
+		}
+		for i := range out.StreamDescription.Shards {
+			sh := &out.StreamDescription.Shards[i]
+			if sh.ShardId != nil {
+				all = append(all, aggregator.Shard{ID: *sh.ShardId, Parent: text(sh.ParentShardId)})
+			}
+		}
+		if in.ExclusiveStartShardId = out.StreamDescription.LastEvaluatedShardId; in.ExclusiveStartShardId == nil {
+			s.listed(all)
+			return all, nil
+		}
+	}
+}
+
+// listed notes which of the shards that are done the stream has dropped.
+func (s *Stream) listed(shards []aggregator.Shard) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gone := make(map[string]bool, len(s.done))
+	for id := range s.done {
+		gone[id] = true
+	}
+	for _, sh := range shards {
+		delete(gone, sh.ID)
+	}
+	s.gone = gone
+}
+
+// Open implements aggregator.Source.
+func (s *Stream) Open(ctx context.Context, shard string, after aggregator.Sequence) (string, error) {
+	in := &dynamodbstreams.GetShardIteratorInput{StreamArn: &s.arn, ShardId: &shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon}
+	if after != "" {
+		sequence := string(after)
+		in.ShardIteratorType, in.SequenceNumber = types.ShardIteratorTypeAfterSequenceNumber, &sequence
+	}
+	ctx, stop := context.WithTimeout(ctx, callTimeout)
+	defer stop()
+	out, err := s.stream.GetShardIterator(ctx, in)
+	if err != nil {
+		return "", translate("shard "+shard+" of the stream", err)
+	}
+	return text(out.ShardIterator), nil
+}
+
+// Read implements aggregator.Source.
+func (s *Stream) Read(ctx context.Context, iterator string) (records []aggregator.Record, next string, err error) {
+	ctx, stop := context.WithTimeout(ctx, callTimeout)
+	defer stop()
+	out, err := s.stream.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: &iterator})
+	if err != nil {
+		return nil, "", translate("records of the stream", err)
+	}
+	records = make([]aggregator.Record, len(out.Records))
+	for i := range out.Records {
+		records[i] = s.record(&out.Records[i])
+	}
+	return records, text(out.NextShardIterator), nil
+}
+
+// translate returns an error of package aggregator for one of the SDK.
+func translate(of string, err error) error {
+	if _, trimmed := errors.AsType[*types.TrimmedDataAccessException](err); trimmed {
+		return fmt.Errorf("%s: %w: %w", of, aggregator.ErrTrimmed, err)
+	}
+	if _, expired := errors.AsType[*types.ExpiredIteratorException](err); expired {
+		return fmt.Errorf("%s: %w: %w", of, aggregator.ErrExpired, err)
+	}
+	return fmt.Errorf("%s: %w: %w", of, limiter.ErrUnavailable, err)
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

@@ -1,0 +1,112 @@
+package changestream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/aggregator"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// manyPositions is how many positions a snapshot may have before those of shards that the stream
+// has dropped are removed.
+const manyPositions = 4
+
+// Add implements aggregator.Snapshots by one conditional write.
+func (s *Stream) Add(ctx context.Context, c *aggregator.Change) (aggregator.Sequence, error) {
+	change, ok := schema.NewUsageChange(c)
+	if !ok {
+		return "", fmt.Errorf("%w: %.100q or %.100q is no sequence number", limiter.ErrInvalid, string(c.First), string(c.Last))
+	}
+	ctx, stop := context.WithTimeout(ctx, callTimeout)
+	defer stop()
+	out, err := s.client.UpdateItem(ctx, change.Input(s.table))
+	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
+		has, found := schema.UsagePositions(failed.Item)[c.Shard]
+		if !found {
+			return "", fmt.Errorf("%w: %s was refused, and has no position", limiter.ErrUnavailable, change.Of.Key(c.Snapshot.Bucket.Namespace))
+		}
+		return aggregator.Sequence(has), nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", change.Of.Key(c.Snapshot.Bucket.Namespace), awsdb.Translate(err))
+	}
+	s.forget(ctx, &change, out.Attributes)
+	return "", nil
+}
+
+// forget removes positions of a snapshot in shards that the stream has dropped. One that fails is
+// made by a later write.
+func (s *Stream) forget(ctx context.Context, change *schema.UsageChange, item map[string]types.AttributeValue) {
+	positions := schema.UsagePositions(item)
+	if len(positions) <= manyPositions {
+		return
+	}
+	var gone []string
+	s.mu.Lock()
+	for shard := range positions {
+		if s.gone[shard] {
+			gone = append(gone, shard)
+		}
+	}
+	s.mu.Unlock()
+	if len(gone) > 0 {
+		_, _ = s.client.UpdateItem(ctx, schema.ForgetPositions(s.table, change.Snapshot.Bucket.Namespace, &change.Of, gone))
+	}
+}
+
+// List implements aggregator.Leases.
+func (s *Stream) List(ctx context.Context) ([]aggregator.Lease, error) {
+	in := schema.QueryStreamLeases(s.table, s.label)
+	var all []aggregator.Lease
+	for {
+		ctx, stop := context.WithTimeout(ctx, callTimeout)
+		out, err := s.client.Query(ctx, in)
+		stop()
+		if err != nil {
+			return nil, fmt.Errorf("leases in table %s: %w", s.table, awsdb.TranslateRead(err))
+		}
+		for _, item := range out.Items {
+			l, err := schema.ParseStreamLease(s.table, item)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, l)
+		}
+		if in.ExclusiveStartKey = out.LastEvaluatedKey; len(in.ExclusiveStartKey) == 0 {
+			s.finished(all)
+			return all, nil
+		}
+	}
+}
+
+// finished notes the shards that are done.
+func (s *Stream) finished(leases []aggregator.Lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done = make(map[string]bool)
+	for _, l := range leases {
+		if l.Done {
+			s.done[l.Shard] = true
+		}
+	}
+}
+
+// Write implements aggregator.Leases by one conditional write.
+func (s *Stream) Write(ctx context.Context, before, after aggregator.Lease) error {
+	ctx, stop := context.WithTimeout(ctx, callTimeout)
+	defer stop()
+	_, err := s.client.PutItem(ctx, schema.PutStreamLease(s.table, s.label, &before, &after, s.now().Unix()))
+	if _, failed := errors.AsType[*types.ConditionalCheckFailedException](err); failed {
+		return fmt.Errorf("shard %s: %w", after.Shard, aggregator.ErrConflict)
+	}
+	if err != nil {
+		return fmt.Errorf("lease of shard %s: %w", after.Shard, awsdb.Translate(err))
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package schema
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/ratelimit/ratelimit/pkg/aggregator"
+)
+
+// Attributes of the leases of the shards of the table's stream. The owner has that of marks.
+const (
+	attrFence    = "fence"
+	attrBeat     = "beat"
+	attrPosition = "position" // the sequence number of the last record that is done; absent = none
+	attrDone     = "done"     // 1: all records of the shard are done
+)
+
+// LeaseAge is how long a lease stays that is not written any more, in seconds. A stream
+// drops its shards after a day.
+const LeaseAge = 3 * 24 * 60 * 60
+
+const skShardPrefix = "#SHARD#"
+
+// streamPK returns the partition key of the leases of a stream. A table has a stream with a new
+// label each time that it is switched on.
+func streamPK(label string) string { return RegistryNS + "/STREAM#" + EscapeName(label) }
+
+// StreamLeaseKey returns the key of the lease of a shard of a stream.
+func StreamLeaseKey(label, shard string) Key {
+	return Key{streamPK(label), skShardPrefix + EscapeName(shard)}
+}
+
+// QueryStreamLeases finds the leases of a stream.
+func QueryStreamLeases(table, label string) *dynamodb.QueryInput {
+	return query(table, "", AttrPK, streamPK(label), AttrSK, skShardPrefix)
+}
+
+// StreamLeaseItem returns a lease as an item, which expires LeaseAge after now, Unix s.
+func StreamLeaseItem(label string, l *aggregator.Lease, now int64) map[string]types.AttributeValue {
+	item := StreamLeaseKey(label, l.Shard).Attributes()
+	item[attrFence], item[attrBeat] = NumberAttribute(l.Fence), NumberAttribute(l.Beat)
+	item[AttrTTL] = NumberAttribute(now + LeaseAge)
+	for attr, text := range map[string]string{attrOwner: l.Owner, attrPosition: string(l.Position)} {
+		if text != "" {
+			item[attr] = TextAttribute(text)
+		}
+	}
+	if l.Done {
+		item[attrDone] = NumberAttribute(1)
+	}
+	return item
+}
+
+// PutStreamLease returns the PutItem of [aggregator.Leases.Write].
+func PutStreamLease(table, label string, before, after *aggregator.Lease, now int64) *dynamodb.PutItemInput {
+	item := StreamLeaseItem(label, after, now)
+	if before.Beat == 0 {
+		return PutNew(table, item)
+	}
+	e := NewExpression()
+	e.Require(attrFence, "=", NumberAttribute(before.Fence))
+	if after.Fence != before.Fence {
+		e.Require(attrBeat, "=", NumberAttribute(before.Beat))
+	}
+	in := e.Input(table, Key{})
+	return &dynamodb.PutItemInput{
+		TableName: &table, Item: item, ConditionExpression: in.ConditionExpression,
+		ExpressionAttributeNames: in.ExpressionAttributeNames, ExpressionAttributeValues: in.ExpressionAttributeValues,
+	}
+}
+
+// ParseStreamLease reads a lease.
+func ParseStreamLease(table string, item map[string]types.AttributeValue) (aggregator.Lease, error) {
+	k, err := ItemKey(table, item)
+	if err != nil {
+		return aggregator.Lease{}, err
+	}
+	r := NewReader(table, k, item)
+	l := aggregator.Lease{
+		Owner: r.optionalText(attrOwner), Fence: r.Int(attrFence, 1, MaxTime), Beat: r.Int(attrBeat, 1, MaxTime),
+		Position: aggregator.Sequence(r.optionalText(attrPosition)),
+	}
+	_, l.Done = r.Optional(attrDone, 1, 1)
+	if l.Shard, err = unescapeAll(strings.TrimPrefix(k.SK, skShardPrefix)); err != nil {
+		r.Fail(AttrSK, "is no key of a lease: %v", err)
+	}
+	if r.Fault != nil {
+		return aggregator.Lease{}, r.Fault
+	}
+	return l, nil
+}
+
+// IsBucket reports whether a key is of a bucket's item.
+func IsBucket(k Key) bool { return k.SK == skState && strings.Contains(k.PK, bucketPrefix) }
+
+const bucketPrefix = "/BUCKET#"
+
+// BucketOf returns the bucket that a key is of a shard of.
+func BucketOf(k Key) (aggregator.Bucket, error) {
+	ns, rest, _ := strings.Cut(k.PK, bucketPrefix)
+	parts := strings.Split(rest, "#") // entity, resource, the variant unless it is 0, shard
+	if ns == "" || k.SK != skState || len(parts) < 3 || len(parts) > 4 || parts[0] == "" || parts[1] == "" {
+		return aggregator.Bucket{}, fmt.Errorf("%s is no key of a bucket", k)
+	}
+	return aggregator.Bucket{Namespace: ns, Entity: parts[0], Resource: parts[1]}, nil
+}
+
+// BucketImage reads the part of a bucket's item that usage is made of.
+func BucketImage(table string, k Key, item map[string]types.AttributeValue) (*aggregator.Image, error) {
+	r := &bucketReader{Reader: NewReader(table, k, item)}
+	image := &aggregator.Image{Consumed: make(map[string]int64)}
+	image.Taken, _ = r.Optional(AttrLastTake, MinTime, MaxTime)
+	image.Exact, _ = r.Optional(AttrAt, MinTime, MaxTime)
+	for name := range item {
+		limit, suffix, ok := r.limitAttr(name)
+		if ok && suffix == LimitConsumed {
+			image.Consumed[limit] = r.Int(name, MinTime, MaxTime)
+		}
+	}
+	if r.Fault != nil {
+		return nil, r.Fault
+	}
+	return image, nil
+}
+
+// BucketNames returns the names that a bucket's item has in full.
+func BucketNames(table string, k Key, item map[string]types.AttributeValue) (aggregator.Names, error) {
+	r := NewReader(table, k, item)
+	names := aggregator.Names{Entity: r.optionalText(AttrEntity), Resource: r.optionalText(AttrResource)}
+	if r.Fault != nil {
+		return aggregator.Names{}, r.Fault
+	}
+	return names, nil
+}
