@@ -90,7 +90,7 @@ func metricTables(t *testing.T) map[string]string {
 	maps.DeleteFunc(memory, common)
 	maps.DeleteFunc(dynamodb, func(name, _ string) bool { return every[name] != "" })
 	tables := map[string]string{}
-	for of, rows := range map[string]map[string]string{"every service": every, "embedded": memory, "data": data, "dynamodb": dynamodb} {
+	for of, rows := range map[string]map[string]string{"every service": every, "embedded": memory, "data": data, "dynamodb": dynamodb, "aggregate": aggregateRows(t)} {
 		if len(rows) < 3 {
 			t.Errorf("%s: %d metrics", of, len(rows))
 		}

@@ -83,6 +83,7 @@ program itself, or in a DynamoDB table that a fleet of them shares.
 
   ratelimit serve --config F                 start the service
   ratelimit serve --demo                     start it with example rules, to try it
+  ratelimit aggregate --config F             write the usage of a fleet into its table
   ratelimit check --config F                 is the file right?
   ratelimit explain DOMAIN KEY=VALUE...      which rule, which limits, and why
   ratelimit test cases.yaml                  do calls get the answers that you expect?
@@ -102,7 +103,7 @@ service answers.`,
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
 	root.SetVersionTemplate(versionLine())
-	addGroup(root, "Run a service:", newServe(), newCheck(), newExplain(), newTest(), newToken())
+	addGroup(root, "Run a service:", newServe(), newAggregate(), newCheck(), newExplain(), newTest(), newToken())
 	addGroup(root, "Operate a running service:", newGet(), newSet(), newDelete(), newList(), newApply(), newDiff(), newExport(), newCapacity(), newReset(), newTopUp(), newTakeOut(), newDisable(), newEnable(), newTop(), newStatus(), newContext(), newBackup(), newRestore(), newUpgrade(), newMigrate())
 	addGroup(root, "Install on AWS:", newStack(), newCost())
 	root.AddCommand(newVersion())

@@ -90,7 +90,7 @@ func (f *fleet) write(shard, key string, of Bucket, at time.Time, limit string, 
 func (f *fleet) put(shard, key string, of Bucket, old, now *Image) {
 	f.written++
 	sequence := strconv.Itoa(1_000_000 * f.written) // numbers grow longer
-	f.shards[shard] = append(f.shards[shard], Record{Sequence: Sequence(sequence), Key: key, Time: time.Unix(0, 0), Bucket: of, Old: old, New: now})
+	f.shards[shard] = append(f.shards[shard], Record{Sequence: Sequence(sequence), Key: key, Time: begin(), Bucket: of, Old: old, New: now})
 	if f.items[key] = now; now == nil {
 		delete(f.items, key)
 	}

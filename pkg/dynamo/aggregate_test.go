@@ -122,8 +122,8 @@ func (b *book) add(op *limiter.Op) {
 	}
 }
 
-// load has stores take, charge and give back, and books what was admitted.
-func load(t *testing.T, calls int, b *book, stores ...*dynamo.Store) {
+// loadStores has stores take, charge and give back, and books what was admitted.
+func loadStores(t *testing.T, calls int, b *book, stores ...*dynamo.Store) {
 	t.Helper()
 	limits := limitsOf(t, limiter.PerMinute("rpm", 1000), limiter.PerDay("tpd", 200_000))
 	var work sync.WaitGroup
@@ -219,7 +219,7 @@ func TestUsageIsWhatWasAdmitted(t *testing.T) {
 			}
 		})
 	}
-	load(t, 60, &want, stores...)
+	loadStores(t, 60, &want, stores...)
 	closing(t, stores[1:]...)
 	waitFor(t, func() bool { return maps.Equal(want.used[limiter.UsageHour], listed(t, stores[0], limiter.UsageHour)) })
 	stop()

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/pkg/aggregator"
+	"github.com/ratelimit/ratelimit/pkg/dynamo"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+type aggregateFlags struct {
+	source
+
+	address string
+	windows []string
+	keep    map[string]string
+	flush   time.Duration
+}
+
+func newAggregate() *cobra.Command {
+	var f aggregateFlags
+	cmd := &cobra.Command{
+		Use:   "aggregate",
+		Short: "Write the usage of a fleet into its table",
+		Long: `aggregate reads the change stream of the table that the configuration names, and writes
+usage by hour, day and month into the table, which list usage and get usage show. Run one
+process or more: each shard of the stream is read by one of them, and another one goes on
+when it ends. Each record counts once. A stream keeps records for 24 hours.
+
+It serves /metrics and /healthz on the address of --http-address, or of server.http.`,
+		Example: `  ratelimit aggregate --config ratelimit.yaml
+  ratelimit aggregate --http-address 0.0.0.0:8080 --windows hour,day --keep hour=720h`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := f.load()
+			if err != nil {
+				return err
+			}
+			if cfg.Store.Type != config.StoreDynamoDB {
+				return usageError{fmt.Errorf("store.type is %s: a stream is there only with dynamodb; a data directory keeps usage by itself", cfg.Store.Type)}
+			}
+			if f.flush < 100*time.Millisecond || f.flush > time.Minute {
+				return usageError{fmt.Errorf("--flush is %v; it must be 100ms to 1m", f.flush)}
+			}
+			windows, keep, err := f.kept()
+			if err != nil {
+				return usageError{err}
+			}
+			return f.run(cmd.Context(), cfg, windows, keep, cmd.ErrOrStderr())
+		},
+	}
+	f.flags(cmd)
+	cmd.Flags().StringVar(&f.address, "http-address", "", "host:port of /metrics and /healthz (default: server.http.address)")
+	cmd.Flags().StringSliceVar(&f.windows, "windows", []string{"hour", "day", "month"}, "windows to write")
+	cmd.Flags().StringToStringVar(&f.keep, "keep", nil, "how long to keep a window, such as hour=720h; 0 = for good (default hour=336h,day=9600h,month=0)")
+	cmd.Flags().DurationVar(&f.flush, "flush", aggregator.DefaultFlushAfter, "how long records wait for others, to be written together; 100ms to 1m")
+	return cmd
+}
+
+// kept returns the windows of the flags, and how long each is kept.
+func (f *aggregateFlags) kept() (windows []limiter.UsageWindow, keep map[limiter.UsageWindow]time.Duration, err error) {
+	for _, text := range f.windows {
+		w, err := limiter.ParseUsageWindow(text)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--windows: %q is none of hour, day and month", text)
+		}
+		if !slices.Contains(windows, w) {
+			windows = append(windows, w)
+		}
+	}
+	if len(windows) == 0 {
+		return nil, nil, errors.New("--windows is empty; it must have some of hour, day and month")
+	}
+	keep = make(map[limiter.UsageWindow]time.Duration)
+	for _, w := range windows {
+		keep[w] = w.Retention()
+	}
+	for text, age := range f.keep {
+		w, err := limiter.ParseUsageWindow(text)
+		if err != nil || !slices.Contains(windows, w) {
+			return nil, nil, fmt.Errorf("--keep: %q is none of --windows", text)
+		}
+		if keep[w], err = time.ParseDuration(age); err != nil || keep[w] < 0 || keep[w] > 0 && keep[w] < time.Hour {
+			return nil, nil, fmt.Errorf("--keep: %s=%q must be 0, or a duration of 1h or more, such as 720h", text, age)
+		}
+	}
+	return windows, keep, nil
+}
+
+// run aggregates until the context is done.
+func (f *aggregateFlags) run(ctx context.Context, cfg *config.Config, windows []limiter.UsageWindow, keep map[limiter.UsageWindow]time.Duration, stderr io.Writer) error {
+	log := newLogger(stderr, cfg.Log)
+	stream, err := openStream(ctx, cfg.Store.DynamoDB)
+	if err != nil {
+		return failed(fmt.Errorf("store.dynamodb: %w", err))
+	}
+	host, _ := os.Hostname() // "" is fine: the rest is unique
+	p, err := aggregator.New(aggregator.Config{
+		Source: stream, Snapshots: stream, Leases: stream, Owner: host + "/" + rand.Text()[:8], Logger: log,
+		Windows: windows, FlushAfter: f.flush, Retention: func(w limiter.UsageWindow) time.Duration { return keep[w] },
+	})
+	if err != nil {
+		return failed(err)
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cmp.Or(f.address, cfg.Server.HTTP.Address))
+	if err != nil {
+		return failed(fmt.Errorf("--http-address: %w", err))
+	}
+	log.InfoContext(ctx, "aggregating", "table", cfg.Store.DynamoDB.Table, "windows", strings.Join(f.windows, ","), "http", listener.Addr().String())
+	return failed(serveBeside(ctx, p, listener, log))
+}
+
+// openStream finds the stream of the table of a configuration.
+func openStream(ctx context.Context, at config.DynamoDB) (*dynamo.Stream, error) {
+	ctx, stop := context.WithTimeout(ctx, startTimeout)
+	defer stop()
+	cfg := dynamo.ClientConfig{Region: at.Region, Endpoint: at.Endpoint}
+	client, err := dynamo.NewClient(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	streams, err := dynamo.NewStreamsClient(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := dynamo.CheckTable(ctx, client, at.Table); err != nil {
+		return nil, err
+	}
+	return dynamo.OpenStream(ctx, client, streams, at.Table, nil)
+}
+
+// serveBeside runs a poller, and serves its metrics and its health until it ends.
+func serveBeside(ctx context.Context, p *aggregator.Poller, listener net.Listener, log *slog.Logger) error {
+	registry := prometheus.NewRegistry()
+	if err := registry.Register(newAggregateMetrics(p.Stats)); err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	server := &http.Server{
+		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	g.Go(func() error {
+		defer func() { _ = server.Close() }() // nothing that it serves is worth a wait
+		return p.Run(ctx)
+	})
+	return g.Wait()
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/pkg/aggregator"
+)
+
+// aggregateRows returns a row of the page of metrics for each metric of an aggregator.
+func aggregateRows(t *testing.T) map[string]string {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(newAggregateMetrics(func() aggregator.Stats { return aggregator.Stats{} }))
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{}
+	for _, f := range families {
+		rows[f.GetName()] = fmt.Sprintf("| `%s` | %s |  | %s |\n", f.GetName(), strings.ToLower(f.GetType().String()), f.GetHelp())
+	}
+	return rows
+}
+
+func TestAggregateRefuses(t *testing.T) {
+	embedded := write(t, "embedded.yaml", twoPerMinute)
+	table := write(t, "table.yaml", "store: {type: dynamodb, dynamodb: {table: none, endpoint: 'http://127.0.0.1:1', create_table: true}}"+twoPerMinute)
+	for name, tt := range map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"an embedded store":    {[]string{"-c", embedded}, 2, "store.type is embedded"},
+		"no such window":       {[]string{"-c", table, "--windows", "week"}, 2, "hour, day and month"},
+		"no window":            {[]string{"-c", table, "--windows", ""}, 2, "--windows"},
+		"a window not written": {[]string{"-c", table, "--windows", "day", "--keep", "hour=5h"}, 2, "none of --windows"},
+		"an age that is none":  {[]string{"-c", table, "--keep", "hour=1d"}, 2, "720h"},
+		"an age too short":     {[]string{"-c", table, "--keep", "hour=1m"}, 2, "720h"},
+		"a wait too long":      {[]string{"-c", table, "--flush", "1h"}, 2, "100ms to 1m"},
+		"an argument":          {[]string{"-c", table, "now"}, 2, "flags only"},
+	} {
+		var stdout, stderr strings.Builder
+		if code := run(t.Context(), append([]string{"aggregate"}, tt.args...), &stdout, &stderr); code != tt.code || !strings.Contains(stderr.String(), tt.says) {
+			t.Errorf("%s: exit code %d, %q; want %d and %q", name, code, stderr.String(), tt.code, tt.says)
+		}
+	}
+}
+
+// The usage of a service on a table is listed as soon as an aggregator has read it, and the
+// aggregator's metrics tell of its work.
+func TestAggregate(t *testing.T) {
+	server := dynamotest.Start(t)
+	file := write(t, "c.yaml", onTable(server.URL, dynamotest.TableName(t), "100/minute"))
+	service := start(t, "--config", file)
+	for range 7 {
+		service.ask(t, "ada")
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	stderr, log := io.Pipe()
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, []string{"aggregate", "-c", file, "--http-address", "127.0.0.1:0", "--flush", "100ms"}, io.Discard, log)
+		_ = log.Close()
+	}()
+	line, err := bufio.NewReader(stderr).ReadString('\n')
+	address := regexp.MustCompile(`http=(\S+)`).FindStringSubmatch(line)
+	if err != nil || address == nil {
+		t.Fatalf("%q, %v", line, err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, stderr) }() // ends with the pipe
+	eventually(t, "7 requests in the usage", func() bool {
+		code, list, _ := output(t, "list", "usage", "--window", "month", "-o", "csv", "--server", service.adminURL(t))
+		return code == 0 && strings.Contains(list, ",7,")
+	})
+	aggregating := &running{http: address[1]}
+	_, metrics := aggregating.get(t, "/metrics")
+	for _, want := range []string{"losses_total 0", "dead_letters_total 0", "shards 1"} {
+		if !strings.Contains(metrics, "ratelimit_aggregate_"+want+"\n") {
+			t.Errorf("no %s in\n%s", want, metrics)
+		}
+	}
+	if code, body := aggregating.get(t, "/healthz"); code != 200 {
+		t.Errorf("/healthz: %d %s", code, body)
+	}
+	stop()
+	if code := <-ended; code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
