@@ -6,7 +6,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
 )
 
-// aggregateMetrics reports what an aggregator has done.
+// aggregateMetrics reports the work of an aggregator.
 type aggregateMetrics struct {
 	stats   func() aggregator.Stats
 	metrics []aggregateMetric

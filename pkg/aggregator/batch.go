@@ -18,7 +18,7 @@ type Snapshot struct {
 	Start  time.Time // UTC
 }
 
-// Change is what a snapshot gains from records of one shard of a stream.
+// Change is the gain of a snapshot from records of one shard of a stream.
 type Change struct {
 	Snapshot    Snapshot
 	Names       Names

@@ -79,10 +79,10 @@ func New(cfg Config) (*Poller, error) {
 	return &Poller{cfg: cfg, seen: make(map[string]sighting), working: make(map[string]bool), wake: make(chan struct{}, 1)}, nil
 }
 
-// Stats returns what the poller has done so far.
+// Stats counts the work of the poller so far.
 func (p *Poller) Stats() Stats { return p.counters.stats() }
 
-// Run works until ctx is done, and then writes what was read. It returns the error of the first
+// Run works until ctx is done, and then writes the records that were read. It returns the error of the first
 // look at the stream if that wraps limiter.ErrInvalid, and else nil. It is called once.
 func (p *Poller) Run(ctx context.Context) error {
 	var workers sync.WaitGroup

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Stats says what a poller has done since it was made.
+// Stats counts the work of a poller since it was made.
 type Stats struct {
 	Records     int64     // of the stream, those of other items too
 	Snapshots   int64     // writes of snapshots

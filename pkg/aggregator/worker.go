@@ -199,7 +199,7 @@ func (w *worker) flush(ctx context.Context, end bool) bool {
 	return true
 }
 
-// leave ends the work in order: it writes what was read, and gives the lease back. The time for
+// leave ends the work in order: it writes the records that were read, and gives the lease back. The time for
 // it is bounded by the term of the lease.
 func (w *worker) leave(ctx context.Context) {
 	if w.lease.Done {

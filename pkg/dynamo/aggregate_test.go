@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/limiter/storetest"
 )
 
 // fed is a table whose stream aggregators read.
@@ -199,16 +201,17 @@ func TestUsageIsWhatWasAdmitted(t *testing.T) {
 	f := newFed(t)
 	stores := make([]*dynamo.Store, 3)
 	for i := range stores {
-		stores[i] = newStore(t, f.client, func(cfg *dynamo.Config) { cfg.Table, cfg.ShardUnits = f.table, 30 })
+		stores[i] = newStore(t, f.client, func(cfg *dynamo.Config) { cfg.Table, cfg.ShardUnits, cfg.Quiet = f.table, 5, time.Second })
 	}
 	want := book{used: map[limiter.UsageWindow]map[string]int64{}}
 	ctx, stop := context.WithCancel(t.Context())
 	var processes sync.WaitGroup
+	var repeated atomic.Int64
 	for i := range 2 {
 		processes.Go(func() {
 			for life := 0; ctx.Err() == nil; life++ {
 				alive, die := context.WithCancel(ctx)
-				f.aggregate(alive, t, fmt.Sprintf("process %d life %d", i, life), func(cfg *aggregator.Config) {
+				p := f.aggregate(alive, t, fmt.Sprintf("process %d life %d", i, life), func(cfg *aggregator.Config) {
 					bad := &faults{Snapshots: f.stream, Leases: f.stream, dice: rand.New(rand.NewPCG(uint64(i), uint64(life)))} // #nosec G404 -- of a test
 					if life < 5 {
 						bad.crash = die
@@ -216,6 +219,7 @@ func TestUsageIsWhatWasAdmitted(t *testing.T) {
 					cfg.Snapshots, cfg.Leases = bad, bad
 				})
 				die()
+				repeated.Add(p.Stats().Repeated)
 			}
 		})
 	}
@@ -229,7 +233,70 @@ func TestUsageIsWhatWasAdmitted(t *testing.T) {
 			t.Errorf("%v (-admitted +usage):\n%s", w, diff)
 		}
 	}
+	var splits int64
+	for _, s := range stores {
+		splits += s.Stats().Splits
+	}
+	if splits == 0 || repeated.Load() == 0 {
+		t.Errorf("%d splits, %d repeated records: the test shows nothing of them", splits, repeated.Load())
+	}
 	closing(t, stores[0])
+}
+
+// drained is a store whose usage is read from the stream before it is listed.
+type drained struct {
+	*dynamo.Store
+
+	stream    *dynamo.Stream
+	positions map[string]aggregator.Sequence
+}
+
+func (d *drained) ListUsage(ctx context.Context, namespace string, f limiter.UsageFilter, p limiter.Page) (page limiter.PageOf[limiter.UsageSnapshot], err error) {
+	shards, err := d.stream.Shards(ctx)
+	for i := 0; err == nil && i < len(shards); i++ {
+		err = d.drain(ctx, shards[i].ID)
+	}
+	if err != nil {
+		return page, err
+	}
+	return d.Store.ListUsage(ctx, namespace, f, p)
+}
+
+// drain counts the records of a shard up to now.
+func (d *drained) drain(ctx context.Context, shard string) error {
+	b := aggregator.NewBatch(shard, limiter.UsageWindows(), func(limiter.UsageWindow) time.Duration { return 0 })
+	iterator, err := d.stream.Open(ctx, shard, d.positions[shard])
+	for err == nil && iterator != "" {
+		var records []aggregator.Record
+		if records, iterator, err = d.stream.Read(ctx, iterator); len(records) == 0 {
+			break
+		}
+		for i := range records {
+			b.Add(&records[i])
+			d.positions[shard] = records[i].Sequence
+		}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = b.Flush(ctx, d.stream)
+	return err
+}
+
+// The usage that comes through the stream answers the same queries as that of the embedded store.
+func TestUsageOfTheStream(t *testing.T) {
+	storetest.RunUsage(t, func(t *testing.T) storetest.UsageStore {
+		f := newFed(t)
+		s := newStore(t, f.client, func(cfg *dynamo.Config) { cfg.Table = f.table })
+		t.Cleanup(func() { closing(t, s) })
+		return storetest.UsageStore{
+			Usage: &drained{s, f.stream, map[string]aggregator.Sequence{}},
+			Consume: func(t *testing.T, at time.Time, bucket limiter.BucketKey, amounts map[string]int64) {
+				t.Helper()
+				storetest.Consume(t, s, at, bucket, amounts)
+			},
+		}
+	})
 }
 
 // waitFor waits until a condition holds, for as long as the test may.

@@ -2,8 +2,6 @@ package embedded_test
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"testing"
 	"time"
 
@@ -71,20 +69,7 @@ func TestUsageConformance(t *testing.T) {
 		closed(t, s)
 		return storetest.UsageStore{Usage: s, Consume: func(t *testing.T, at time.Time, bucket limiter.BucketKey, amounts map[string]int64) {
 			t.Helper()
-			op := limiter.Op{Bucket: bucket, Generation: 1}
-			all := make([]limiter.Limit, 0, len(amounts))
-			for _, name := range slices.Sorted(maps.Keys(amounts)) {
-				all = append(all, limiter.PerDay(name, 1_000_000))
-				op.Spends = append(op.Spends, limiter.Spend{Limit: name, Charge: max(amounts[name], 0), Refund: max(-amounts[name], 0)})
-			}
-			limits, err := limiter.NewLimits(all...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			op.Limits = limits
-			if ok, err := s.Take(t.Context(), at, []limiter.Op{op}); err != nil || !ok {
-				t.Fatalf("a charge: %t, %v", ok, err)
-			}
+			storetest.Consume(t, s, at, bucket, amounts)
 		}}
 	})
 }

@@ -39,6 +39,24 @@ func RunUsage(t *testing.T, open func(t *testing.T) UsageStore) {
 	}
 }
 
+// Consume has a bucket consume millitokens of limits by charges, and below zero give them back by refunds.
+func Consume(t *testing.T, s limiter.Store, at time.Time, bucket limiter.BucketKey, amounts map[string]int64) {
+	t.Helper()
+	op := limiter.Op{Bucket: bucket, Generation: 1}
+	all := make([]limiter.Limit, 0, len(amounts))
+	for _, name := range slices.Sorted(maps.Keys(amounts)) {
+		all = append(all, limiter.PerDay(name, 1_000_000))
+		op.Spends = append(op.Spends, limiter.Spend{Limit: name, Charge: max(amounts[name], 0), Refund: max(-amounts[name], 0)})
+	}
+	var err error
+	if op.Limits, err = limiter.NewLimits(all...); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := s.Take(t.Context(), at, []limiter.Op{op}); err != nil || !ok {
+		t.Fatalf("a charge: %t, %v", ok, err)
+	}
+}
+
 // consumption is one of a history.
 type consumption struct {
 	at      time.Time
