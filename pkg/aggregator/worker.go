@@ -19,6 +19,13 @@ type holding struct {
 	until time.Time // when another process may take it
 }
 
+// held returns the lease as it was written last.
+func (h *holding) held() Lease {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.lease
+}
+
 // write writes the lease with a change.
 func (h *holding) write(ctx context.Context, change func(*Lease)) error {
 	h.mu.Lock()
@@ -95,7 +102,7 @@ func (w *worker) work(ctx context.Context) error {
 
 // read reads the shard until it ends or ctx is done.
 func (w *worker) read(ctx context.Context) {
-	iterator := w.open(ctx, w.lease.Position)
+	iterator := w.open(ctx, w.held().Position)
 	for ctx.Err() == nil {
 		records, next, err := w.cfg.Source.Read(ctx, iterator)
 		if err != nil {
@@ -148,7 +155,7 @@ func (w *worker) open(ctx context.Context, after Sequence) string {
 func (w *worker) reopen(ctx context.Context, iterator string, err error) string {
 	after := w.position
 	if after == "" {
-		after = w.lease.Position
+		after = w.held().Position
 	}
 	switch {
 	case errors.Is(err, ErrExpired):
@@ -202,7 +209,7 @@ func (w *worker) flush(ctx context.Context, end bool) bool {
 // leave ends the work in order: it writes the records that were read, and gives the lease back. The time for
 // it is bounded by the term of the lease.
 func (w *worker) leave(ctx context.Context) {
-	if w.lease.Done {
+	if w.held().Done {
 		return
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), w.term/3)

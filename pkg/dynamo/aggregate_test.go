@@ -223,7 +223,7 @@ func TestUsageIsWhatWasAdmitted(t *testing.T) {
 			}
 		})
 	}
-	loadStores(t, 60, &want, stores...)
+	loadStores(t, 25, &want, stores...)
 	closing(t, stores[1:]...)
 	waitFor(t, func() bool { return maps.Equal(want.used[limiter.UsageHour], listed(t, stores[0], limiter.UsageHour)) })
 	stop()
