@@ -133,10 +133,7 @@ func history(t *rapid.T) *fleet {
 }
 
 // wantSame compares usage without regard to zeros.
-func wantSame(t interface {
-	Helper()
-	Fatalf(string, ...any)
-}, want, got map[string]int64) {
+func wantSame(t rapid.TB, want, got map[string]int64) {
 	t.Helper()
 	zero := func(_ string, n int64) bool { return n == 0 }
 	maps.DeleteFunc(want, zero)

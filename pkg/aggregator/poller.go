@@ -93,7 +93,7 @@ func (p *Poller) Run(ctx context.Context) error {
 				return err
 			}
 			p.counters.failures.Add(1)
-			p.cfg.Logger.WarnContext(ctx, "the shards of the stream cannot be listed", slog.Any("error", err))
+			p.cfg.Logger.WarnContext(ctx, "the shards of the stream cannot be listed", "error", err)
 		}
 		timer := time.NewTimer(p.cfg.Rescan)
 		select {
@@ -174,7 +174,7 @@ func (p *Poller) begin(ctx context.Context, before Lease, workers *sync.WaitGrou
 	w := &worker{Poller: p, holding: h, shard: before.Shard, batch: NewBatch(before.Shard, p.cfg.Windows, p.cfg.Retention)}
 	workers.Go(func() {
 		if err := w.work(ctx); err != nil {
-			p.cfg.Logger.WarnContext(ctx, "a lease of the stream is lost", "shard", w.shard, slog.Any("error", err))
+			p.cfg.Logger.WarnContext(ctx, "a lease of the stream is lost", "shard", w.shard, "error", err)
 		}
 		p.counters.shards.Add(-1)
 		p.mark(w.shard, false)
@@ -218,7 +218,7 @@ func (p *Poller) lose(shard string, after Sequence) {
 func (p *Poller) bury(letters []Letter) {
 	for _, l := range letters {
 		p.counters.deadLetters.Add(1)
-		p.cfg.Logger.Error("a record of the stream cannot be counted", "key", l.Key, "shard", l.Shard, "sequence", string(l.Sequence), slog.Any("error", l.Problem))
+		p.cfg.Logger.Error("a record of the stream cannot be counted", "key", l.Key, "shard", l.Shard, "sequence", string(l.Sequence), "error", l.Problem)
 	}
 }
 
@@ -228,6 +228,6 @@ func (p *Poller) fail(ctx context.Context, what string, err error) {
 		return
 	}
 	p.counters.failures.Add(1)
-	p.cfg.Logger.WarnContext(ctx, "the aggregator waits", "for", what, slog.Any("error", err))
+	p.cfg.Logger.WarnContext(ctx, "the aggregator waits", "for", what, "error", err)
 	pause(ctx, p.cfg.Idle)
 }

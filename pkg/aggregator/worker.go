@@ -3,7 +3,6 @@ package aggregator
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -218,6 +217,6 @@ func (w *worker) leave(ctx context.Context) {
 		return // another process goes on when the lease has run out
 	}
 	if err := w.write(ctx, func(l *Lease) { l.Owner = "" }); err != nil {
-		w.cfg.Logger.WarnContext(ctx, "a lease of the stream cannot be given back", "shard", w.shard, slog.Any("error", err))
+		w.cfg.Logger.WarnContext(ctx, "a lease of the stream cannot be given back", "shard", w.shard, "error", err)
 	}
 }
