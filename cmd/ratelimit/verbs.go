@@ -20,7 +20,7 @@ service. It asks first; --yes answers. Balances stay as they are.`, deleteEntity
 }
 
 func newList() *cobra.Command {
-	return newVerb("list", "List entities, limits, buckets, usage, disabled subjects or the audit", `list shows all that a running service has stored, or a part of it.`, listEntities, listLimits, listBuckets, listDisabled, listUsage, listAudit)
+	return newVerb("list", "List entities, limits, buckets, usage, disabled subjects or the audit", `list shows all that a running service has stored, or a part of it.`, listEntities, listLimits, listBuckets, listDisabled, listNamespaces, listUsage, listAudit)
 }
 
 func newReset() *cobra.Command {

@@ -77,6 +77,7 @@ func (a *API) Routes() []admin.Route {
 
 func (a *API) endpoints() []endpoint {
 	all := append(a.generalEndpoints(), a.activityEndpoints()...)
+	all = append(all, namespaceEndpoints()...)
 	all = append(all, a.entityEndpoints()...)
 	all = append(all, a.limitsEndpoints()...)
 	all = append(all, a.disabledEndpoints()...)

@@ -65,7 +65,7 @@ func (c *call) answer(e endpoint) (any, error) {
 		return nil, invalid("this request takes no If-Match and no If-None-Match: it can be repeated, and does the same")
 	}
 	if c.store == nil && strings.Contains(e.path, "{namespace}") {
-		return nil, problem(http.StatusNotImplemented, api.Unsupported, "the store of this service offers no administration yet")
+		return nil, errNoStore()
 	}
 	return e.run(c)
 }
@@ -171,4 +171,9 @@ func mistake(err error, body reflect.Type) string {
 		name = text
 	}
 	return fmt.Sprintf("unknown member %.100q%s", name, didYouMean(name, known))
+}
+
+// errNoStore refuses a request where the store offers no control.
+func errNoStore() error {
+	return problem(http.StatusNotImplemented, api.Unsupported, "the store of this service offers no administration yet")
 }

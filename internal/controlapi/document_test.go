@@ -60,6 +60,7 @@ func TestDocument(t *testing.T) {
 		{"DELETE /v1/namespaces/{namespace}/limits/resources/{resource}", limits + "/resources/gpt-4", ""},
 		{"DELETE /v1/namespaces/{namespace}/limits/entities/{entity}/{resource}", limits + "/entities/org/_default_", ""},
 		{"DELETE /v1/namespaces/{namespace}/entities/{entity}", entities + "/k%FF%2F1", ""},
+		{"GET /v1/namespaces", "/v1/namespaces?size=1", ""},
 		{"PUT /v1/namespaces/{namespace}/disabled/namespace", disabled + "/namespace", ""},
 		{"PUT /v1/namespaces/{namespace}/disabled/resources/{resource}", disabled + "/resources/gpt-4?dryRun=true", ""},
 		{"PUT /v1/namespaces/{namespace}/disabled/resources/{resource}", disabled + "/resources/gpt-4", ""},

@@ -83,6 +83,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"a negative amount", "POST", "/v1/namespaces/default/buckets/take-out", `{"entity":"key","resource":"r","tokens":-1}`, 400, api.Invalid, "must be 0 to"},
 		{"more than the capacity", "POST", "/v1/namespaces/default/buckets/set", `{"entity":"key","resource":"r","tokens":11}`, 400, api.Invalid, "at most 10 tokens"},
 		{"another limit", "POST", "/v1/namespaces/default/buckets/set", `{"entity":"key","resource":"r","limit":"x","tokens":1}`, 400, api.Invalid, "no limit \"x\""},
+		{"a cursor of namespaces", "GET", "/v1/namespaces?after=*", "", 400, api.Invalid, "cursor"},
 		{"disabling nothing", "PUT", disabled + "/entities/", "", 404, api.NotFound, "/v1/openapi.json"},
 		{"disabling limits of an entity", "PUT", disabled + "/entities/e/r", "", 404, api.NotFound, "/v1/openapi.json"},
 		{"disabling by the entity", "PUT", entities + "/here", `{"disabled":true}`, 400, api.Invalid, "/disabled/"},

@@ -5,6 +5,13 @@ import (
 	"time"
 )
 
+// Namespace is a namespace in use: of a decision or a change, ever.
+type Namespace struct {
+	Name      Name      `json:"name"`
+	ID        string    `json:"id,omitempty"` // of a DynamoDB table: the beginning of its keys
+	CreatedAt time.Time `json:"created_at,omitzero"`
+}
+
 // Entity is a stored entity: a user, an API key, a project.
 type Entity struct {
 	ID        Name              `json:"id"`

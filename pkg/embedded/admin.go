@@ -4,14 +4,16 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"unique"
 
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // Namespaces yields the names of the namespaces that buckets, entities or limits were
-// ever kept in, in order; one that was purged stays. A store without a file knows those of
-// entities and limits. After an error, the last that it yields, there may be more.
+// ever kept in, in order; one that was purged stays. A store without a file knows those that
+// have buckets, entities or limits now. After an error, the last that it yields, there may be
+// more.
 func (s *Store) Namespaces(ctx context.Context) iter.Seq2[string, error] {
 	return s.names(ctx, func() ([]string, error) {
 		var names []string
@@ -29,8 +31,28 @@ func (s *Store) Namespaces(ctx context.Context) iter.Seq2[string, error] {
 		for k := range s.catalog.records {
 			names = append(names, k.namespace)
 		}
-		return names, nil
+		return append(names, s.namesOfBuckets()...), nil
 	})
+}
+
+// namesOfBuckets returns the names of the namespaces that have buckets, each once.
+func (s *Store) namesOfBuckets() []string {
+	seen := make(map[unique.Handle[string]]bool)
+	for i := range s.shards {
+		sh := &s.shards[i]
+		sh.mu.Lock()
+		for _, b := range sh.buckets {
+			for ; b != nil; b = b.next {
+				seen[b.namespace] = true
+			}
+		}
+		sh.mu.Unlock()
+	}
+	names := make([]string, 0, len(seen))
+	for name := range seen {
+		names = append(names, name.Value())
+	}
+	return names
 }
 
 // names yields what find finds, each once and in order.

@@ -76,6 +76,9 @@ type Directory interface {
 	ListEntities(ctx context.Context, namespace string, f EntityFilter, p Page) (PageOf[Stored], error)
 	// ListLimits lists the stored limits that f selects.
 	ListLimits(ctx context.Context, namespace string, f LimitsFilter, p Page) (PageOf[Stored], error)
+	// ListNamespaces lists the namespaces in use: those of a decision or a change, ever. A read
+	// of a record by an operator brings none into use.
+	ListNamespaces(ctx context.Context, p Page) (PageOf[Namespace], error)
 	// ListDisabled lists the disabled subjects: entities, resources as [ResourceLimitsRef], and
 	// the namespace as [SystemLimitsRef].
 	ListDisabled(ctx context.Context, namespace string, p Page) (PageOf[Ref], error)
@@ -106,6 +109,13 @@ type LimitsFilter struct {
 func (f LimitsFilter) Selects(ref Ref) bool {
 	return ref.Kind != RefEntity && (f.Entity == "" || ref.Kind == RefEntityLimits && ref.Entity == f.Entity) &&
 		(f.Resource == "" || ref.Kind != RefSystemLimits && ref.Resource == f.Resource)
+}
+
+// Namespace is a namespace in use.
+type Namespace struct {
+	Name      string    // any bytes
+	ID        string    // opaque, of a store that has one; "" = none
+	CreatedAt time.Time // zero = not recorded
 }
 
 // Stored is a record and its name.

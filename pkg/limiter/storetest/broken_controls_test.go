@@ -131,8 +131,19 @@ func (s anyPage) ListEntities(ctx context.Context, namespace string, f limiter.E
 	return page, err
 }
 
+// registers brings a namespace into use by reading a record of it.
+type registers struct{ *reference }
+
+func (s registers) Get(ctx context.Context, namespace string, ref limiter.Ref) (limiter.Record, error) {
+	s.mu.Lock()
+	s.buckets[limiter.BucketKey{Namespace: namespace}] = &refBucket{}
+	s.mu.Unlock()
+	return s.reference.Get(ctx, namespace, ref)
+}
+
 func brokenLists() []broken {
 	return []broken{
+		{"brings a namespace into use by a read", func(r *reference) limiter.Store { return registers{r} }, []string{"directory/namespaces"}},
 		{"knows no filter", func(r *reference) limiter.Store { return oneKind{r} }, []string{"directory/entities", "directory/limits"}},
 		{"takes any cursor", func(r *reference) limiter.Store { return anyPage{r} }, []string{"directory/pages that cannot be"}},
 	}

@@ -15,6 +15,7 @@ func directoryChecks() []controlCheck {
 	return []controlCheck{
 		{name: "directory/entities", run: checkListEntities},
 		{name: "directory/limits", run: checkListLimits},
+		{name: "directory/namespaces", run: checkListNamespaces},
 		{name: "directory/pages that cannot be", run: checkPagesRefused},
 	}
 }
@@ -108,8 +109,39 @@ func checkPagesRefused(t T, s ControlStore) {
 	for _, p := range []limiter.Page{{Size: -1}, {Size: limiter.MaxPage + 1}, {After: "not a cursor"}, {After: "AAAAAAAA"}} {
 		_, err := s.ListEntities(t.Context(), "ns", limiter.EntityFilter{}, p)
 		_, other := s.ListLimits(t.Context(), "ns", limiter.LimitsFilter{}, p)
+		_, third := s.ListNamespaces(t.Context(), p)
+		if !errors.Is(third, limiter.ErrInvalid) {
+			t.Errorf("page %+v of namespaces: error %v, want %q", p, third, limiter.ErrInvalid)
+		}
 		if !errors.Is(err, limiter.ErrInvalid) || !errors.Is(other, limiter.ErrInvalid) {
 			t.Errorf("page %+v: errors %v and %v, want %q", p, err, other, limiter.ErrInvalid)
 		}
+	}
+}
+
+// checkListNamespaces: a change brings a namespace into use, of any name, and it is on one page.
+// No read or list by an operator does so.
+func checkListNamespaces(t T, s ControlStore) {
+	o := newOperator(t, s)
+	want := []string{"a/b#c", "k\xff", "~", "plain", "sp ace"}
+	for _, name := range want {
+		o.putLimits(name, limiter.SystemLimitsRef(), limiter.PerDay("l", 1))
+	}
+	for _, ref := range []limiter.Ref{limiter.EntityRef("e"), limiter.SystemLimitsRef()} {
+		if r, err := s.Get(t.Context(), "read alone", ref); err != nil || !r.Empty() {
+			t.Errorf("a record of a namespace not in use: %+v, %v", r, err)
+		}
+	}
+	if page, err := s.ListLimits(t.Context(), "listed alone", limiter.LimitsFilter{}, limiter.Page{}); err != nil || len(page.Items) > 0 {
+		t.Errorf("limits of a namespace not in use: %+v, %v", page, err)
+	}
+	for _, size := range []int{1, 2, 100} {
+		got := make([]string, 0, len(want))
+		for _, ns := range all(t, size, func(p limiter.Page) (limiter.PageOf[limiter.Namespace], error) {
+			return s.ListNamespaces(t.Context(), p)
+		}) {
+			got = append(got, ns.Name)
+		}
+		wantSame(t, fmt.Sprintf("namespaces, pages of %d", size), want, got)
 	}
 }

@@ -131,6 +131,27 @@ func (r *reference) ListLimits(ctx context.Context, namespace string, f limiter.
 	return listOf(ctx, r, namespace, p, func(s limiter.Stored) (limiter.Stored, bool) { return s, s.Record.Stored() && f.Selects(s.Ref) })
 }
 
+// ListNamespaces implements limiter.Directory.
+func (r *reference) ListNamespaces(ctx context.Context, p limiter.Page) (limiter.PageOf[limiter.Namespace], error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.usable(ctx); err != nil {
+		return limiter.PageOf[limiter.Namespace]{}, err
+	}
+	names := make(map[string]bool)
+	for key := range r.records {
+		names[key.namespace] = true
+	}
+	for key := range r.buckets {
+		names[key.Namespace] = true
+	}
+	all := make([]limiter.Namespace, 0, len(names))
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		all = append(all, limiter.Namespace{Name: name})
+	}
+	return pageOf(all, p)
+}
+
 // ListDisabled implements limiter.Directory.
 func (r *reference) ListDisabled(ctx context.Context, namespace string, p limiter.Page) (limiter.PageOf[limiter.Ref], error) {
 	return listOf(ctx, r, namespace, p, func(s limiter.Stored) (limiter.Ref, bool) { return s.Ref, s.Record.Disabled })

@@ -53,6 +53,10 @@ func (s catalogOnly) ListLimits(ctx context.Context, namespace string, f limiter
 	return s.Catalog.ListLimits(ctx, namespace, f, p)
 }
 
+func (s catalogOnly) ListNamespaces(ctx context.Context, p limiter.Page) (limiter.PageOf[limiter.Namespace], error) {
+	return s.Catalog.ListNamespaces(ctx, p)
+}
+
 func (s catalogOnly) ListDisabled(ctx context.Context, namespace string, p limiter.Page) (limiter.PageOf[limiter.Ref], error) {
 	return s.Catalog.ListDisabled(ctx, namespace, p)
 }

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"math"
 	"strings"
 	"time"
 
@@ -27,6 +28,8 @@ type Namespace struct {
 	ID   string
 	Form int // FormOld or FormNow
 	Key  Key // of the record, where it was read
+
+	CreatedAt time.Time // zero where it was not read
 }
 
 const (
@@ -60,6 +63,9 @@ func ParseNamespace(table string, k Key, item map[string]types.AttributeValue) (
 	}
 	if form, found := r.Optional(AttrNamespaceForm, FormOld, FormNow); found {
 		ns.Form = int(form)
+	}
+	if created, found := r.Optional(AttrCreatedAt, 0, math.MaxInt64); found {
+		ns.CreatedAt = time.UnixMilli(created).UTC()
 	}
 	if r.Fault != nil {
 		return Namespace{}, r.Fault
