@@ -192,10 +192,10 @@ func (e *Engine) Close(ctx context.Context) error {
 	}()
 	select {
 	case <-done:
-		e.lanes.Stop()
+		e.lanes.Stop() //nolint:contextcheck // a lane works for as long as the lanes do
 		return nil
 	case <-ctx.Done():
-		e.lanes.Stop()
+		e.lanes.Stop() //nolint:contextcheck // a lane works for as long as the lanes do
 		<-done
 		return awsdb.ContextError(ctx)
 	}

@@ -63,7 +63,7 @@ func (c *call) judge(told []*plan.Request) bool {
 // be applied: the lane gives back the tokens that it takes.
 func (c *call) abandon(ctx context.Context) error {
 	kind := limiter.ErrUnavailable
-	for i, end := range c.engine.lanes.Abandon(c.requests) {
+	for i, end := range c.engine.lanes.Abandon(c.requests) { //nolint:contextcheck // a lane works for as long as the lanes do
 		r := c.requests[i]
 		switch end {
 		case lane.Unsent:

@@ -1,17 +1,17 @@
 package lease
 
-// without decides a request while no lease is served. Where a lease is worth it, it
-// waits for one: plain takes would refuse the grant. Tokens that the centre was seen
+// without decides a request while no lease is served. Where a grant is in flight or due, it
+// waits for that: plain takes would refuse the grant. Tokens that the centre was seen
 // without are not waited for.
 func (d *duties) without(now int64, draws []Draw) Verdict {
 	if d.state == Returning || d.state == Clearing {
 		return Wait
 	}
-	if d.state != Granting && !d.known.worth(now) {
-		return Centre
-	}
 	verdict := Wait
-	if d.state != Granting && now >= d.pace.next {
+	if d.state != Granting {
+		if now < d.pace.next || !d.wants(now) { // no grant is planned
+			return Centre
+		}
 		d.pull, verdict = true, Pull
 	}
 	for _, draw := range draws {

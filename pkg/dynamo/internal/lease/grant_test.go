@@ -64,13 +64,31 @@ func TestGrantUnanswered(t *testing.T) {
 			p := r.ask(lease.Grant)
 			r.h.Failed(r.now, p, true)
 			r.state(lease.None)
-			r.verdict(1, lease.Wait)
+			r.verdict(1, lease.Centre) // the next grant is not due
 			r.apply(p)
 			r.now += tt.later
 			r.see()
 			r.state(tt.want)
 		})
 	}
+}
+
+// A request waits for a grant that is due, and for no other one: its caller may have no deadline,
+// and be the only one.
+func TestNoRequestWaitsForAGrantThatIsNotPlanned(t *testing.T) {
+	r := newRig(t)
+	r.load(50, 1)
+	r.verdict(1, lease.Pull)
+	r.h.Failed(r.now, r.ask(lease.Grant), true)
+	r.touch()
+	r.see()
+	r.state(lease.None)
+	r.now += 60 // no request came since
+	if got := r.h.Take(r.now, 1000, []lease.Draw{{Need: 1000, Take: 1000}}); got != lease.Centre {
+		t.Errorf("the request that waits alone: got verdict %d, want %d", got, lease.Centre)
+	}
+	r.load(5, 1)
+	r.verdict(1, lease.Pull)
 }
 
 func TestGrantUnansweredAndNotApplied(t *testing.T) {
