@@ -27,6 +27,18 @@ func laneRules() []mutant {
 			rule: "takes := open && r.Takes()", without: "takes := open && r.claim != detached && r.Takes()",
 		},
 		{
+			name: "calls over several buckets count what leases served", file: "lease_calls.go", tested: "engine", found: "TestWhatLeasesServeIsCounted",
+			rule: "\t\t\tl.held.ledger.Draw(c.draws[i])\n", without: "",
+		},
+		{
+			name: "the part that a lease kept counts", file: "lease_keep.go", tested: "engine", found: "TestWhatLeasesServeIsCounted",
+			rule: "\t\tl.consume(r, kept)\n", without: "",
+		},
+		{
+			name: "a request waits for no lease write that is not sent", file: "lease_serve.go", tested: "engine", found: "TestWhatLeasesServeIsCounted",
+			rule: "return !now.Before(h.rest), false", without: "return true, false",
+		},
+		{
 			name: "an outage is a second without a reply", file: "health.go", found: "TestSilenceIsASecondWithoutAReply",
 			rule: "return !h.since.IsZero() && now.Sub(h.since) >= silence\n", without: "return !h.since.IsZero() && now.Sub(h.since) >= silence/2\n",
 		},
@@ -48,7 +60,7 @@ func laneRules() []mutant {
 		},
 		{
 			name: "a charge in doubt is not booked again", file: "conclude.go", tested: "engine", found: "TestAChargeIsBookedOnce",
-			rule: "\tcase f.books:\n", without: "\tcase f.books && l.Lane == nil:\n",
+			rule: "\tcase f.books || f.counts():\n", without: "\tcase f.counts():\n",
 		},
 		{
 			name: "a call that leaves gets back what its write takes", file: "leave.go", tested: "engine", found: "TestCallersWhoLeave",

@@ -87,6 +87,9 @@ func (l sender) concludeOnce(f *flight, perhaps bool, err error, now time.Time) 
 	if f.turn { // the next write is tried without it
 		return
 	}
+	if !perhaps {
+		l.lessee.unsent(f)
+	}
 	l.lessee.concludeLease(f.lease, perhaps, now)
 	if f.lease == nil {
 		l.keeper.rest("changing a shard", err, now)
@@ -101,7 +104,7 @@ func (l sender) resolve(f *flight, image *schema.Bucket, now time.Time) {
 		l.closer.applied(f, image)
 	case outcome == plan.Dead:
 		l.closer.again(f, false)
-	case f.books:
+	case f.books || f.counts():
 		l.closer.dropBookings(f, now)
 	default:
 		l.closer.again(f, true)

@@ -48,6 +48,7 @@
 //	all lanes     table.go, lanes.go, runner.go (goroutines and timers), locks.go
 //	calls         lease_calls.go (at once, from leases), deadline.go, leave.go, close.go
 //
-// Two packages below have the arithmetic of a lane beside other replicas: internal/pacing tells when
-// a write may leave, and internal/share which part of scarce tokens is the lane's.
+// The packages below need no lane: internal/pacing tells when a write may leave, internal/share which
+// part of scarce tokens is the lane's, and internal/usage keeps the consumption from leases until the
+// item counts it.
 package lane

@@ -51,7 +51,9 @@ func (l closer) again(f *flight, open bool) {
 func (l closer) stays(r *Request) bool {
 	if r.part != nil {
 		if r.claim == detached && !r.undo {
+			kept := r.part
 			l.lessee.settle(r, true) // it was admitted late
+			l.lessee.consume(r, kept)
 		} else {
 			l.lessee.release(r)
 		}
@@ -75,14 +77,18 @@ func (l closer) stays(r *Request) bool {
 	return true
 }
 
-// dropBookings ends the requests of a write with charges or refunds of which it stays
-// unknown what became: those that book something could be booked twice by another write.
+// dropBookings ends requests of a write with charges, refunds or counts whose outcome stays
+// unknown: those that book or count something could do it twice by another write.
 func (l closer) dropBookings(f *flight, now time.Time) {
 	var others []*Request
 	for _, r := range f.actors {
-		if r.Books() {
+		switch {
+		case r.Books():
 			l.uncertain(r, errDropped, now)
-		} else {
+		case r.Counts(): // no tokens are lost, and no caller waits
+			l.quit(r)
+			r.finish(nil)
+		default:
 			others = append(others, r)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lane/internal/usage"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lease"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
@@ -19,6 +20,7 @@ type flight struct {
 	actors []*Request
 	exact  bool
 	lease  *lease.Plan            // that the write carries out; nil = none
+	report *usage.Report          // of what the lease served, in the same write; nil = none
 	put    *dynamodb.PutItemInput // that makes another shard; nil = none
 	epoch  int64                  // of that
 	peek   *task                  // for which another shard is read; nil = none
@@ -48,6 +50,11 @@ type reply struct {
 // shown reports whether a state has the id of the write.
 func (f *flight) shown(state *schema.Bucket) bool {
 	return state != nil && f.write != nil && (state.Slots[f.id.Slot][f.id.Channel] == f.id.Write || state.Booked[f.id.Slot] == f.id.Write)
+}
+
+// counts reports whether a write counts a consumption beside the takes of its requests.
+func (f *flight) counts() bool {
+	return slices.ContainsFunc(f.actors, func(r *Request) bool { return r.Counts() })
 }
 
 // outcome returns what an image of the item tells of a write.

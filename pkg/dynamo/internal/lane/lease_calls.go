@@ -54,6 +54,9 @@ func (c *cascade) decide(s *Lanes) bool {
 		l := r.lane.Load()
 		l.used, l.view.moved = now, now
 		l.lessee.count(r, c.draws[i])
+		if !c.denies {
+			l.held.ledger.Draw(c.draws[i])
+		}
 		l.held.tell(r.Request, l.view.state, l.view.now, !c.denied[i])
 		if c.denies {
 			r.unspent()

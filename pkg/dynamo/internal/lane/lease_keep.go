@@ -68,6 +68,15 @@ func (l lessee) settle(r *Request, admitted bool) (spent bool) {
 	return l.held.holder != nil && l.held.holder.Settle(l.view.now, p.Part, admitted) && admitted
 }
 
+// consume notes the part of a request that the lease kept as consumed.
+func (l lessee) consume(r *Request, p *part) {
+	for i := range r.Spends {
+		if k := l.held.of(r.Spends[i].Limit); k >= 0 {
+			l.held.ledger.Add(k, p.spends[i].Take-r.Spends[i].Take)
+		}
+	}
+}
+
 // release has the lease keep nothing for a request any more, which is as it was before.
 func (l lessee) release(r *Request) {
 	if r.part != nil {
@@ -81,10 +90,14 @@ func (l lessee) release(r *Request) {
 // if the centre gave the rest. Where the lease is over by then the request is denied, and the
 // centre gets that back.
 func (l lessee) unite(r *Request) {
-	was := r.part.spends
-	lost := r.Admitted && !l.settle(r, true)
+	kept := r.part
+	was := kept.spends
+	lost := r.Admitted && !l.settle(r, true) && (r.claim != detached || r.undo) // an admission made late stands
 	if r.part != nil {
 		l.settle(r, false)
+	}
+	if r.Admitted && !lost {
+		l.consume(r, kept)
 	}
 	back := r.Undo()
 	for i := range r.Spends {

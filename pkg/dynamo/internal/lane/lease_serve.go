@@ -46,6 +46,7 @@ func (l lessee) serve(r *Request, now time.Time) (waits, done bool) {
 		if !h.holder.Alive(l.host.clocks(l.host.cfg.Now())) {
 			return false, false
 		}
+		h.ledger.Draw(draws)
 		h.tell(r.Request, l.view.state, at, true)
 		l.served(r)
 		return false, true
@@ -164,6 +165,7 @@ func (l lessee) pay(r *Request, now time.Time) bool {
 		return false
 	}
 	h.holder.Spend(draws)
+	h.ledger.Draw(draws)
 	h.tell(r.Request, l.view.state, at, true)
 	l.served(r)
 	return true
@@ -201,6 +203,11 @@ func (l lessee) payOwed(r *Request, now time.Time) (waits, done bool) {
 		rest = rest || sp.Give > 0 || sp.Cost > 0
 	}
 	if !rest {
+		for i := range r.Spends {
+			if k := h.of(r.Spends[i].Limit); k >= 0 {
+				h.ledger.Add(k, r.Spends[i].Usage)
+			}
+		}
 		l.closer.decided(r)
 		return false, true
 	}

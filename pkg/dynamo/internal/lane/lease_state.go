@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lane/internal/usage"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lease"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
@@ -20,6 +21,7 @@ type held struct {
 	generation uint64 // of them, when holder was made
 	limits     *limiter.Limits
 	index      []int // of holder's limits among all
+	ledger     usage.Ledger
 	watch      lease.Watch
 	sequence   uint16 // of the last lease write of this replica on the item
 	policy     limiter.LeasePolicy
@@ -43,6 +45,7 @@ func (h *held) begin(state *schema.Bucket, policy limiter.LeasePolicy) {
 		params = append(params, state.Balances[state.Find(state.Limits.At(i).Name)].Share)
 	}
 	h.holder = lease.New(params, policy, h.sequence)
+	h.ledger.Begin(h.limits, state.Version.Generation, h.index)
 }
 
 // end forgets the holder.

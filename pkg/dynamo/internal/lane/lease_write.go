@@ -6,6 +6,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lease"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
 // tend does what is due for the lease. It returns the message to send, nil for none, and
@@ -57,27 +58,58 @@ func (l lessee) ask(now time.Time, dead uint32, reaps bool) (*flight, bool) {
 		at = p.Now
 	}
 	base := l.base(h.limits, h.generation, at)
-	stage := plan.NewStage(base, at, plan.Options{})
-	if p != nil {
-		h.issue(p.Slot.Seq)
-		if p.Create == base.Exists() || stage.Lease(h.write(p, base, l.host.self.replica())) != nil {
-			h.holder.Failed(v.now, p, false)
-			l.wakeLease(now)
-			return nil, false
-		}
+	stage, f := plan.NewStage(base, at, plan.Options{}), &flight{exact: true, once: true, lease: p}
+	if p != nil && !l.change(stage, base, f) {
+		h.holder.Failed(v.now, p, false)
+		l.wakeLease(now)
+		return nil, false
 	}
-	f := &flight{exact: true, once: true, lease: p}
 	if gone := base.Lease(dead); reaps && gone != nil && stage.Lease(plan.LeaseWrite{Replica: dead, Seen: gone}) == nil {
 		f.reaps = 1
 	}
 	f.id = plan.ID{Slot: l.host.self.slotOn(v.state), Write: l.host.self.next()}
 	f.write = stage.Write(f.id, l.sender.cost())
 	if f.write == nil {
+		l.unsent(f)
 		return nil, false
+	}
+	if f.report != nil {
+		h.ledger.Sent(f.report, base, f.write)
 	}
 	l.pace.Sent(now)
 	h.asked = at
 	return l.sender.launch(f, now), true
+}
+
+// change stages the plan of a lease write, with a report of the consumption from the lease. It reports
+// false where the state does not allow the plan.
+func (l lessee) change(stage *plan.Stage, base *schema.Bucket, f *flight) bool {
+	h := &l.held
+	h.issue(f.lease.Slot.Seq)
+	if f.lease.Create == base.Exists() {
+		return false
+	}
+	q := h.write(f.lease, base, l.host.self.replica())
+	f.report, q.Usage = h.ledger.Report()
+	if stage.Lease(q) != nil {
+		l.unsent(f)
+		return false
+	}
+	return true
+}
+
+// unsent takes back the report of a lease write that was certainly not sent.
+func (l lessee) unsent(f *flight) {
+	if f.report != nil {
+		l.held.ledger.Unsent(f.report)
+	}
+}
+
+// oweRests has the lane owe the consumption that no lease write will count.
+func (l lessee) oweRests() {
+	for _, rest := range l.held.ledger.Rests(!l.held.holds()) {
+		l.owed = append(l.owed, &Request{Request: rest, Site: &l.site, Index: l.index, At: l.view.now, claim: detached})
+	}
 }
 
 // leastTick is the least time between two looks at a lease that no request causes.
@@ -95,6 +127,7 @@ func (l lessee) wakeLease(now time.Time) {
 // sawLease has the holder learn from an image of the item.
 func (l lessee) sawLease(now time.Time) {
 	h, v := &l.held, &l.view
+	h.ledger.Saw(v.state)
 	if v.state == nil {
 		h.end()
 		l.list()

@@ -11,7 +11,7 @@ import (
 
 // unlock carries out the effects of the decisions of a lane, and unlocks it.
 func (s *Lanes) unlock(l *Lane) {
-	for len(l.owed) > 0 {
+	for l.lessee.oweRests(); len(l.owed) > 0; l.lessee.oweRests() {
 		owed := l.owed
 		l.owed = nil
 		for _, r := range owed {

@@ -24,6 +24,9 @@ type LeaseWrite struct {
 	Seen    *schema.Lease // that the state must have; nil = none
 	Lease   *schema.Lease // that the write leaves; nil = none. Its Replica is not looked at
 	Draw    []int64       // by index of the limits that the bucket is under, unlimited ones included; nil = nothing
+	// Usage is the net consumption that the write counts, in millitokens, by index as Draw: the
+	// holder served it, and no write has counted it; nil = nothing.
+	Usage []int64
 }
 
 // ErrLease says that a lease cannot be written on a state: parts or tokens are not there,
@@ -45,7 +48,7 @@ func (s *Stage) Lease(q LeaseWrite) error {
 	drawn := make([]number, len(s.staged))
 	for i := range s.staged {
 		st := &s.staged[i]
-		millitokens := q.draw(s.next, st)
+		millitokens := amountOf(q.Draw, s.next, st)
 		if millitokens > max(st.bucket.Tokens, 0) {
 			return ErrLease
 		}
@@ -53,13 +56,18 @@ func (s *Stage) Lease(q LeaseWrite) error {
 	}
 	next := s.change()
 	for i, n := range drawn {
-		of := &next.Balances[s.staged[i].index]
-		of.FullAt, of.Carried = n.v, n.carried
+		balance := &next.Balances[s.staged[i].index]
+		balance.FullAt, balance.Carried = n.v, n.carried
 	}
 	setLease(next, q)
 	reline(next, s.now, is.Rate-was.Rate, is.Room-was.Room)
-	s.lease = &q
+	if s.lease == nil { // the outcome of the write is that of its first lease
+		s.lease = &q
+	}
 	s.restage()
+	for i := range s.staged {
+		s.staged[i].usage += amountOf(q.Usage, s.next, &s.staged[i])
+	}
 	return nil
 }
 
@@ -88,10 +96,11 @@ func (s *Stage) leaseParts(q LeaseWrite) (was, is schema.Lease, err error) {
 	return was, is, nil
 }
 
-// draw returns the millitokens that a write draws of a limit.
-func (q *LeaseWrite) draw(b *schema.Bucket, st *staged) int64 {
-	if i := b.Limits.Find(st.Limit.Name); i >= 0 && i < len(q.Draw) {
-		return q.Draw[i]
+// amountOf returns the millitokens of a staged limit in a list by index of the limits. It is 0 where
+// the bucket or the list does not have the limit.
+func amountOf(amounts []int64, b *schema.Bucket, st *staged) int64 {
+	if i := b.Limits.Find(st.Limit.Name); i >= 0 && i < len(amounts) {
+		return amounts[i]
 	}
 	return 0
 }

@@ -86,6 +86,11 @@ func (r *Request) Books() bool {
 	return slices.ContainsFunc(r.Spends, func(sp Spend) bool { return sp.Give > 0 || sp.Cost > 0 })
 }
 
+// Counts reports whether the request counts a consumption in any outcome.
+func (r *Request) Counts() bool {
+	return slices.ContainsFunc(r.Spends, func(sp Spend) bool { return sp.Usage != 0 })
+}
+
 // Wants returns how much the request wants of a limit, in millitokens.
 func (r *Request) Wants(limit string) int64 {
 	for i := range r.Spends {

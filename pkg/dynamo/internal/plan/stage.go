@@ -2,6 +2,7 @@ package plan
 
 import (
 	"math/big"
+	"slices"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
@@ -82,8 +83,9 @@ func NewStage(base *schema.Bucket, now int64, o Options) *Stage {
 	return s
 }
 
-// restage makes the staged limits those of s.next.
+// restage makes the staged limits those of s.next. The consumption that a lease write counts stays.
 func (s *Stage) restage() {
+	before := s.staged
 	s.staged = make([]staged, 0, len(s.next.Balances))
 	for i := range s.next.Balances {
 		b := &s.next.Balances[i]
@@ -93,6 +95,9 @@ func (s *Stage) restage() {
 		st := staged{Balance: b, index: i, meter: newMeter(b, s.next.Line, s.now), seen: number{b.FullAt, b.Carried}}
 		st.number = st.seen
 		st.bucket = st.meter.bucket(st.number)
+		if k := slices.IndexFunc(before, func(was staged) bool { return was.Limit.Name == b.Limit.Name }); k >= 0 {
+			st.usage = before[k].usage
+		}
 		s.staged = append(s.staged, st)
 	}
 }
