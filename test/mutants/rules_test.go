@@ -35,7 +35,7 @@ func laneRules() []mutant {
 			rule: "\t\tl.consume(r, kept)\n", without: "",
 		},
 		{
-			name: "a request waits for no lease write that is not sent", file: "lease_serve.go", tested: "engine", found: "TestWhatLeasesServeIsCounted",
+			name: "a request waits for no lease write that is not sent", file: "lease_serve.go", found: "TestNoRequestWaitsForARestingLease",
 			rule: "return !now.Before(h.rest), false", without: "return true, false",
 		},
 		{
