@@ -36,7 +36,7 @@ func laneRules() []mutant {
 		},
 		{
 			name: "a request waits for no lease write that is not sent", file: "lease_serve.go", found: "TestNoRequestWaitsForARestingLease",
-			rule: "return !now.Before(h.rest), false", without: "return true, false",
+			rule: "return !l.rests(now), false", without: "return true, false",
 		},
 		{
 			name: "an outage is a second without a reply", file: "health.go", found: "TestSilenceIsASecondWithoutAReply",
