@@ -78,6 +78,8 @@ func newAdjusted(t *testing.T, l limiter.Limit, leases bool) *adjusted {
 		f.links = append(f.links, &link{Client: f.db})
 		f.stores = append(f.stores, newStore(t, f.links[i], func(c *dynamo.Config) { c.Leases, c.Attempt, c.Budget = leases, 0, 0 }))
 		mustTake(t, f.stores[i], time.Now(), true, f.op()) // it finds the namespace
+	}
+	for i := range f.stores {
 		for j := range 3 {
 			f.load.Go(func() { f.call(i, time.Duration(1700+311*i+97*j)*time.Microsecond) })
 		}
