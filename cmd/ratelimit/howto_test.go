@@ -34,8 +34,11 @@ func TestHowToCommands(t *testing.T) {
 	const address = "http://127.0.0.1:8080"
 	ran := 0
 	for page, text := range texts {
-		for _, block := range regexp.MustCompile("(?s)```\n(.*?)```").FindAllStringSubmatch(text, -1) {
-			for line := range strings.SplitSeq(strings.TrimSpace(block[1]), "\n") {
+		for _, block := range regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```").FindAllStringSubmatch(text, -1) {
+			if block[1] != "" { // it has a language: no commands
+				continue
+			}
+			for line := range strings.SplitSeq(strings.TrimSpace(block[2]), "\n") {
 				ran++
 				command, _, _ := strings.Cut(line, " > ")
 				if path, ok := strings.CutPrefix(command, "curl -s "+address); ok {
