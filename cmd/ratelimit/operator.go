@@ -20,6 +20,7 @@ import (
 // operator has the flags that commands for a running service share.
 type operator struct {
 	connection
+	tableFlags
 
 	namespace string
 	data      string // directory of the service to find
@@ -65,6 +66,7 @@ func unknownNoun(cmd *cobra.Command, args []string) error {
 func (o *operator) flags(cmd *cobra.Command) {
 	flags := cmd.PersistentFlags()
 	o.connection.flags(flags, adminUsage)
+	o.tableFlags.flags(flags)
 	flags.StringVarP(&o.config, "config", "c", "", "configuration file of the service to ask (default: "+defaultFile+" in the working directory, if it exists)")
 	flags.StringVar(&o.data, "data", "", "data directory of the service to ask")
 	o.given = func(flag string) bool { return flags.Lookup(flag).Changed }
@@ -95,10 +97,25 @@ func (o *operator) connect(ctx context.Context) (*client.Client, error) {
 	if err := checkOutput(o.output); err != nil {
 		return nil, err
 	}
+	if o.tableFlags.given() {
+		return o.onTable(ctx)
+	}
 	if err := o.find(ctx, o.data, o.config); err != nil {
 		return nil, err
 	}
 	return client.New(&o.connection, o.url("")), nil
+}
+
+// onTable returns a client of a table that no service is asked for.
+func (o *operator) onTable(ctx context.Context) (*client.Client, error) {
+	if err := o.check(&o.connection, o.data, o.config); err != nil {
+		return nil, err
+	}
+	s, err := o.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return client.New(s, "http://localhost"), nil
 }
 
 // inNamespace is connect for the namespace of the flags.

@@ -25,6 +25,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	ctx, end := withEnd(ctx)
+	defer end()
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK

@@ -1,15 +1,12 @@
 package admin
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // ControlConfig configures a [Control]. Access and Explainer are required.
@@ -106,7 +103,7 @@ func (c *Control) answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	introduce(r.Context())
-	r = r.WithContext(limiter.WithPrincipal(context.WithValue(r.Context(), principalKey{}, p), p.Name))
+	r = r.WithContext(WithPrincipal(r.Context(), p))
 	if h, pattern := c.mux.Handler(r); pattern == "" {
 		refuse(w, r, h)
 		return

@@ -1,6 +1,10 @@
 package admin
 
-import "context"
+import (
+	"context"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
 
 // Role says which requests a principal may make. Each role includes the ones before it.
 type Role int
@@ -37,6 +41,12 @@ type Principal struct {
 const SocketPrincipal = "socket"
 
 type principalKey struct{}
+
+// WithPrincipal returns a context of a request that a principal makes. Its changes are audited
+// under the principal's name.
+func WithPrincipal(ctx context.Context, p Principal) context.Context {
+	return limiter.WithPrincipal(context.WithValue(ctx, principalKey{}, p), p.Name)
+}
 
 // PrincipalFrom returns the principal of a request that a [Control] serves, by the
 // request's context; false for any other.
