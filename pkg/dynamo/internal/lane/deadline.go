@@ -12,7 +12,7 @@ func (s *Lanes) DecideLate(requests []*Request, judge func(told []*plan.Request)
 	s.together(requests, func() {
 		for i, r := range requests {
 			if r.phase == queued {
-				r.lane.Load().lessee.release(r)
+				r.lane.Load().divider.release(r)
 			}
 			if r.phase != over {
 				told[i] = r.lane.Load().estimator.estimate(r)

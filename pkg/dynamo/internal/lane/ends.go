@@ -52,10 +52,10 @@ func (l closer) stays(r *Request) bool {
 	if r.part != nil {
 		if r.claim == detached && !r.undo {
 			kept := r.part
-			l.lessee.settle(r, true) // it was admitted late
-			l.lessee.consume(r, kept)
+			l.divider.settle(r, true) // it was admitted late
+			l.divider.consume(r, kept)
 		} else {
-			l.lessee.release(r)
+			l.divider.release(r)
 		}
 	}
 	switch {
@@ -135,7 +135,7 @@ func (l closer) stop(now time.Time) {
 
 // fail ends a request with an error. What is owed is tried again later.
 func (l closer) fail(r *Request, err error, now time.Time) {
-	l.lessee.release(r)
+	l.divider.release(r)
 	if r.claim == detached {
 		if l.postpone(r, err, now) {
 			return
@@ -257,7 +257,7 @@ func (l closer) byCentre(r *Request) {
 // decided ends a request that no write was needed for.
 func (l closer) decided(r *Request) {
 	if r.part != nil {
-		l.lessee.unite(r)
+		l.divider.unite(r)
 	}
 	l.quit(r)
 	r.finish(nil)

@@ -25,6 +25,7 @@ type Lane struct {
 	sender    sender
 	closer    closer
 	lessee    lessee
+	divider   divider
 	keeper    keeper
 	planner   planner
 	estimator estimator
@@ -57,6 +58,7 @@ type (
 	sender    struct{ *Lane } // makes messages, and takes in their ends
 	closer    struct{ *Lane } // lets requests in, and ends them or has them written later
 	lessee    struct{ *Lane } // holds the lease
+	divider   struct{ *Lane } // divides a large request between the lease and the item
 	keeper    struct{ *Lane } // does maintenance tasks
 	planner   struct{ *Lane } // makes the group of the next write
 	estimator struct{ *Lane } // tells what the lane may believe in
@@ -64,7 +66,7 @@ type (
 
 func newLane(s *host, holding *set[*Lane], site *Site, index int, key schema.Key, order uint64) *Lane {
 	l := &Lane{host: s, holding: holding, site: *site, key: key, index: index, order: order, view: view{now: schema.MinTime}}
-	l.sender, l.closer, l.lessee = sender{l}, closer{l}, lessee{l}
+	l.sender, l.closer, l.lessee, l.divider = sender{l}, closer{l}, lessee{l}, divider{l}
 	l.keeper, l.planner, l.estimator = keeper{l}, planner{l}, estimator{l}
 	l.held.sequence = uint16(s.cfg.Loop.Draw(1 << 16)) // #nosec G115 -- in range
 	return l

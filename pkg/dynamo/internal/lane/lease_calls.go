@@ -84,7 +84,7 @@ func (c *cascade) weigh(i int, r *Request, now time.Time) bool {
 	if l.held.holder.Covers(l.view.now, draws) {
 		return true
 	}
-	c.denied[i] = l.held.holder.Miss(l.view.now, r.patience(now).Milliseconds(), draws) == lease.Denied && !l.lessee.sole()
+	c.denied[i] = l.held.holder.Miss(l.view.now, r.patience(now).Milliseconds(), draws) == lease.Denied && !l.divider.sole()
 	c.denies = c.denies || c.denied[i]
 	return c.denied[i]
 }

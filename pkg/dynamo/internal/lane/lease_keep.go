@@ -11,7 +11,7 @@ import (
 const soleShare = 50
 
 // sole reports whether no other replica has a lease: nothing has to be left to it.
-func (l lessee) sole() bool {
+func (l divider) sole() bool {
 	for i := range l.view.state.Leases {
 		if l.view.state.Leases[i].Replica != l.host.self.replica() {
 			return false
@@ -22,7 +22,7 @@ func (l lessee) sole() bool {
 
 // keep has the lease keep what it has for a request, and the centre asked for the rest. With
 // seen it does so, and reports true, only where the centre was seen with enough.
-func (l lessee) keep(r *Request, draws []lease.Draw, seen bool) bool {
+func (l divider) keep(r *Request, draws []lease.Draw, seen bool) bool {
 	h, v := &l.held, &l.view
 	if v.state == nil || l.cedes() {
 		return false
@@ -55,21 +55,21 @@ func (l lessee) keep(r *Request, draws []lease.Draw, seen bool) bool {
 // cedes reports whether a change of the limits waits for the return of the lease, or another
 // replica asks for it. Then nothing is kept: a request that the lease keeps something for would
 // wait for the change, and the return for that request.
-func (l lessee) cedes() bool {
+func (l divider) cedes() bool {
 	h := l.held.holder
 	return l.view.state != nil && h.State().Serves() && (l.view.state.Pending > 0 || h.Asked(l.view.now))
 }
 
 // settle ends what the lease keeps for a request, and reports whether it is spent: only where
 // the request is admitted, and the lease is not over.
-func (l lessee) settle(r *Request, admitted bool) (spent bool) {
+func (l divider) settle(r *Request, admitted bool) (spent bool) {
 	p := r.part
 	r.part = nil
 	return l.held.holder != nil && l.held.holder.Settle(l.view.now, p.Part, admitted) && admitted
 }
 
 // consume notes the part of a request that the lease kept as consumed.
-func (l lessee) consume(r *Request, p *part) {
+func (l divider) consume(r *Request, p *part) {
 	for i := range r.Spends {
 		if k := l.held.of(r.Spends[i].Limit); k >= 0 {
 			l.held.ledger.Add(k, p.spends[i].Take-r.Spends[i].Take)
@@ -78,7 +78,7 @@ func (l lessee) consume(r *Request, p *part) {
 }
 
 // release has the lease keep nothing for a request any more, which is as it was before.
-func (l lessee) release(r *Request) {
+func (l divider) release(r *Request) {
 	if r.part != nil {
 		spends := r.part.spends
 		l.settle(r, false)
@@ -89,7 +89,7 @@ func (l lessee) release(r *Request) {
 // unite ends a request that the centre decided and the lease keeps something for: it is spent
 // if the centre gave the rest. Where the lease is over by then the request is denied, and the
 // centre gets that back.
-func (l lessee) unite(r *Request) {
+func (l divider) unite(r *Request) {
 	kept := r.part
 	was := kept.spends
 	lost := r.Admitted && !l.settle(r, true) && (r.claim != detached || r.undo) // an admission made late stands

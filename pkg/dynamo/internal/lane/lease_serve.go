@@ -38,8 +38,8 @@ func (l lessee) serve(r *Request, now time.Time) (waits, done bool) {
 	case r.part != nil:
 		return false, false // the centre has to give the rest
 	case r.Books():
-		l.keep(r, draws, false)
-		return l.cedes(), false // the centre has to book the charge
+		l.divider.keep(r, draws, false)
+		return l.divider.cedes(), false // the centre has to book the charge
 	}
 	switch h.holder.Take(at, r.patience(now).Milliseconds(), draws) {
 	case lease.Admitted:
@@ -51,7 +51,7 @@ func (l lessee) serve(r *Request, now time.Time) (waits, done bool) {
 		l.served(r)
 		return false, true
 	case lease.Denied:
-		if l.sole() && l.keep(r, draws, true) {
+		if l.divider.sole() && l.divider.keep(r, draws, true) {
 			return false, false
 		}
 		h.tell(r.Request, l.view.state, at, false)
@@ -63,8 +63,8 @@ func (l lessee) serve(r *Request, now time.Time) (waits, done bool) {
 	case lease.Wait, lease.Pull:
 		return !l.rests(now), false
 	case lease.Centre:
-		l.keep(r, draws, false)
-		return l.cedes(), false
+		l.divider.keep(r, draws, false)
+		return l.divider.cedes(), false
 	}
 	return false, false
 }

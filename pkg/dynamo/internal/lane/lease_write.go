@@ -199,7 +199,7 @@ func (l lessee) recall() {
 // change keep nothing of it.
 func (l lessee) cede() {
 	for _, r := range l.queue {
-		l.release(r)
+		l.divider.release(r)
 	}
 	l.recall()
 }

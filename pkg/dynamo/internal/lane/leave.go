@@ -35,7 +35,7 @@ func (l closer) abandon(r *Request) End {
 	}
 	r.claim = left
 	l.remove(r)
-	l.lessee.release(r)
+	l.divider.release(r)
 	r.finish(errLeft)
 	if r.unsure {
 		return Unknown

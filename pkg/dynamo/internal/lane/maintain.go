@@ -26,7 +26,7 @@ func (l keeper) leave() *departure {
 	l.lessee.list()
 	l.view = view{now: l.view.now, clock: l.view.clock} // it may be made again
 	for _, r := range d.requests {
-		l.lessee.release(r)
+		l.divider.release(r)
 	}
 	return d
 }
