@@ -16,7 +16,7 @@ func (p *parser) item(n config.Node) {
 	}
 	var e api.Entity
 	n.Fields(append([]config.Field{{Name: "id", Read: func(n config.Node) { name(n, &e.ID) }}},
-		append(entityFields(&e), ignored("created_at"), ignored("etag"))...)...)
+		append(entityFields(&e), ignored("created_at"), ignored("disabled"), ignored("etag"))...)...)
 	if e.ID == "" {
 		if !n.Has("id") {
 			n.Failf("needs id, the ID of an entity, or level and limits")
@@ -45,7 +45,7 @@ func (p *parser) limitsItem(n config.Node) {
 		config.Field{Name: "on_unavailable", Read: func(n config.Node) {
 			n.OneOf(&policy, limiter.Allow.String(), limiter.Deny.String(), limiter.Local.String())
 		}},
-		ignored("etag"),
+		ignored("disabled"), ignored("etag"),
 	)
 	ref := limiter.SystemLimitsRef()
 	switch {

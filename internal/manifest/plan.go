@@ -279,7 +279,9 @@ func List(ctx context.Context, n *client.Namespace) ([]Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, ofLimits(l))
+		if r := ofLimits(l); r.content() != nil {
+			all = append(all, r)
+		}
 	}
 	slices.SortFunc(all, func(a, b Record) int { return order(a.Ref, b.Ref) })
 	return all, nil

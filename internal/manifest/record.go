@@ -128,6 +128,9 @@ func (r Record) content() any {
 	case r.Limits != nil:
 		l := *r.Limits
 		l.ETag, l.Disabled = "", false
+		if len(l.Limits) == 0 && l.OnUnavailable == "" { // it is disabled, and has no more
+			return nil
+		}
 		return l
 	}
 	return nil
