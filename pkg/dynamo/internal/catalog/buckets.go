@@ -31,7 +31,7 @@ func (b *Buckets) List(ctx context.Context, namespace string, f limiter.BucketFi
 	c := b.catalog
 	stages := func(ns string) []stage { return bucketStages(c.table.name, ns, f) }
 	return inStages(ctx, c, namespace, p, stages, func(_ string, s stage, from map[string]string, size int) ([]StoredBucket, map[string]string, error) {
-		keys, items, next, err := c.behind(ctx, s, from, size)
+		keys, items, next, err := lists{&c.table}.behind(ctx, s, from, size)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -32,7 +32,7 @@ func (c *Catalog) ListEntities(ctx context.Context, namespace string, f limiter.
 		if f.Parent != "" {
 			return []stage{{query: schema.QueryChildren(c.table.name, ns, f.Parent)}}
 		}
-		return c.partitions(ns, false)
+		return lists{&c.table}.partitions(ns, false)
 	}, func(s limiter.Stored) bool { return s.Record.Entity != nil })
 }
 
@@ -47,14 +47,14 @@ func (c *Catalog) ListLimits(ctx context.Context, namespace string, f limiter.Li
 		case f.Resource != "":
 			return []stage{{ref: limiter.ResourceLimitsRef(f.Resource)}, {query: schema.QueryCustomLimits(c.table.name, ns, f.Resource)}}
 		}
-		return c.everything(ns)
+		return lists{&c.table}.everything(ns)
 	}, func(s limiter.Stored) bool { return s.Ref.Kind != limiter.RefEntity && s.Record.Stored() })
 }
 
 // ListDisabled implements limiter.Directory, as ListEntities does. It reads every record of the
 // namespace.
 func (c *Catalog) ListDisabled(ctx context.Context, namespace string, p limiter.Page) (limiter.PageOf[limiter.Ref], error) {
-	found, err := c.list(ctx, namespace, p, c.everything, func(s limiter.Stored) bool { return s.Record.Disabled })
+	found, err := c.list(ctx, namespace, p, lists{&c.table}.everything, func(s limiter.Stored) bool { return s.Record.Disabled })
 	page := limiter.PageOf[limiter.Ref]{Next: found.Next}
 	for _, stored := range found.Items {
 		page.Items = append(page.Items, stored.Ref)
@@ -62,10 +62,13 @@ func (c *Catalog) ListDisabled(ctx context.Context, namespace string, p limiter.
 	return page, err
 }
 
+// lists makes the queries of lists.
+type lists struct{ *table }
+
 // everything is the stages of all records of a namespace.
-func (c *Catalog) everything(ns string) []stage {
-	all := append([]stage{{ref: limiter.SystemLimitsRef()}}, c.partitions(ns, true)...)
-	return append(all, c.partitions(ns, false)...)
+func (t lists) everything(ns string) []stage {
+	all := append([]stage{{ref: limiter.SystemLimitsRef()}}, t.partitions(ns, true)...)
+	return append(all, t.partitions(ns, false)...)
 }
 
 // Get implements limiter.Directory.
@@ -85,10 +88,10 @@ func (c *Catalog) Get(ctx context.Context, namespace string, ref limiter.Ref) (l
 }
 
 // partitions are the queries of all entities and their limits, or of the limits of resources.
-func (c *Catalog) partitions(ns string, resources bool) []stage {
+func (t lists) partitions(ns string, resources bool) []stage {
 	all := make([]stage, schema.IndexPartitions)
 	for i := range all {
-		all[i].query = schema.QueryRecords(c.table.name, ns, resources, i)
+		all[i].query = schema.QueryRecords(t.name, ns, resources, i)
 	}
 	return all
 }
@@ -96,7 +99,7 @@ func (c *Catalog) partitions(ns string, resources bool) []stage {
 // list returns a page of the records that the stages find and selects wants.
 func (c *Catalog) list(ctx context.Context, namespace string, p limiter.Page, stages func(ns string) []stage, selects func(limiter.Stored) bool) (page limiter.PageOf[limiter.Stored], err error) {
 	return inStages(ctx, c, namespace, p, stages, func(ns string, s stage, from map[string]string, size int) ([]limiter.Stored, map[string]string, error) {
-		return c.step(ctx, ns, s, from, size, selects)
+		return lists{&c.table}.step(ctx, ns, s, from, size, selects)
 	})
 }
 
@@ -147,9 +150,9 @@ func inStages[V any](
 
 // step returns at most size records of a stage from a key on, and the key to go on from, nil
 // at its end.
-func (c *Catalog) step(ctx context.Context, ns string, s stage, from map[string]string, size int, selects func(limiter.Stored) bool) ([]limiter.Stored, map[string]string, error) {
+func (t lists) step(ctx context.Context, ns string, s stage, from map[string]string, size int, selects func(limiter.Stored) bool) ([]limiter.Stored, map[string]string, error) {
 	if s.query == nil {
-		stored, err := c.table.readRecords(ctx, ns, []limiter.Ref{s.ref})
+		stored, err := t.readRecords(ctx, ns, []limiter.Ref{s.ref})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -159,13 +162,13 @@ func (c *Catalog) step(ctx context.Context, ns string, s stage, from map[string]
 		}
 		return []limiter.Stored{found}, nil, nil
 	}
-	keys, records, next, err := c.behind(ctx, s, from, size)
+	keys, records, next, err := t.behind(ctx, s, from, size)
 	if err != nil {
 		return nil, nil, err
 	}
 	var items []limiter.Stored
 	for _, k := range keys {
-		stored, err := c.storedAt(ns, k, records[k])
+		stored, err := t.storedAt(ns, k, records[k])
 		if err != nil {
 			return nil, nil, err
 		}
@@ -177,15 +180,15 @@ func (c *Catalog) step(ctx context.Context, ns string, s stage, from map[string]
 }
 
 // storedAt reads the record of a key, an empty one where it is gone.
-func (c *Catalog) storedAt(ns string, k schema.Key, item map[string]types.AttributeValue) (limiter.Stored, error) {
+func (t lists) storedAt(ns string, k schema.Key, item map[string]types.AttributeValue) (limiter.Stored, error) {
 	if item == nil {
 		return limiter.Stored{}, nil
 	}
-	ref, err := schema.RefOfItem(c.table.name, k, item)
+	ref, err := schema.RefOfItem(t.name, k, item)
 	if err != nil {
 		return limiter.Stored{}, err
 	}
-	stored, err := schema.ParseRecord(c.table.name, ns, ref, item)
+	stored, err := schema.ParseRecord(t.name, ns, ref, item)
 	return limiter.Stored{Ref: ref, Record: stored.Record}, err
 }
 

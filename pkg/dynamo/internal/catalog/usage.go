@@ -23,25 +23,25 @@ func (c *Catalog) ListUsage(ctx context.Context, namespace string, f limiter.Usa
 	}
 	return inStages(ctx, c, namespace, p, stages, func(_ string, s stage, from map[string]string, size int) ([]limiter.UsageSnapshot, map[string]string, error) {
 		if s.query.IndexName != nil {
-			return c.usageByIndex(ctx, s, from, size)
+			return lists{&c.table}.usageByIndex(ctx, s, from, size)
 		}
-		return c.usageOfEntity(ctx, s, f, from, size)
+		return lists{&c.table}.usageOfEntity(ctx, s, f, from, size)
 	})
 }
 
 // usageOfEntity returns the snapshots of a query of the table that a filter selects. The query
 // finds the snapshots themselves, also of other windows.
-func (c *Catalog) usageOfEntity(ctx context.Context, s stage, f limiter.UsageFilter, from map[string]string, size int) (found []limiter.UsageSnapshot, next map[string]string, err error) {
+func (t lists) usageOfEntity(ctx context.Context, s stage, f limiter.UsageFilter, from map[string]string, size int) (found []limiter.UsageSnapshot, next map[string]string, err error) {
 	read := size
 	if f.Resource == "" {
 		read = limiter.MaxPage
 	}
-	items, next, err := c.table.page(ctx, s.query, from, read)
+	items, next, err := t.page(ctx, s.query, from, read)
 	if err != nil {
 		return nil, nil, err
 	}
 	for i, item := range items {
-		u, err := schema.ParseUsage(c.table.name, item)
+		u, err := schema.ParseUsage(t.name, item)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -49,7 +49,7 @@ func (c *Catalog) usageOfEntity(ctx context.Context, s stage, f limiter.UsageFil
 			found = append(found, u)
 		}
 		if len(found) == size && i < len(items)-1 {
-			k, err := schema.ItemKey(c.table.name, item)
+			k, err := schema.ItemKey(t.name, item)
 			return found, map[string]string{schema.AttrPK: k.PK, schema.AttrSK: k.SK}, err
 		}
 	}
@@ -57,8 +57,8 @@ func (c *Catalog) usageOfEntity(ctx context.Context, s stage, f limiter.UsageFil
 }
 
 // usageByIndex returns the snapshots whose keys a query of an index finds.
-func (c *Catalog) usageByIndex(ctx context.Context, s stage, from map[string]string, size int) (found []limiter.UsageSnapshot, next map[string]string, err error) {
-	keys, records, next, err := c.behind(ctx, s, from, size)
+func (t lists) usageByIndex(ctx context.Context, s stage, from map[string]string, size int) (found []limiter.UsageSnapshot, next map[string]string, err error) {
+	keys, records, next, err := t.behind(ctx, s, from, size)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -66,7 +66,7 @@ func (c *Catalog) usageByIndex(ctx context.Context, s stage, from map[string]str
 		if records[k] == nil { // it has expired since
 			continue
 		}
-		u, err := schema.ParseUsage(c.table.name, records[k])
+		u, err := schema.ParseUsage(t.name, records[k])
 		if err != nil {
 			return nil, nil, err
 		}
@@ -76,17 +76,17 @@ func (c *Catalog) usageByIndex(ctx context.Context, s stage, from map[string]str
 }
 
 // behind returns the keys that a query of an index finds, and their items.
-func (c *Catalog) behind(ctx context.Context, s stage, from map[string]string, size int) (keys []schema.Key, items map[schema.Key]map[string]types.AttributeValue, next map[string]string, err error) {
-	found, next, err := c.table.page(ctx, s.query, from, size)
+func (t lists) behind(ctx context.Context, s stage, from map[string]string, size int) (keys []schema.Key, items map[schema.Key]map[string]types.AttributeValue, next map[string]string, err error) {
+	found, next, err := t.page(ctx, s.query, from, size)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	keys = make([]schema.Key, len(found))
 	for i, item := range found {
-		if keys[i], err = schema.ItemKey(c.table.name, item); err != nil {
+		if keys[i], err = schema.ItemKey(t.name, item); err != nil {
 			return nil, nil, nil, err
 		}
 	}
-	items, err = c.table.read(ctx, keys)
+	items, err = t.read(ctx, keys)
 	return keys, items, next, err
 }
