@@ -12,14 +12,14 @@ func (d *duties) plan(p *Plan) bool {
 	switch {
 	case d.returning(p.Now):
 		return d.planRecall(p)
-	case d.stock.serves && p.Now >= d.idleAt() && !d.keeps():
+	case d.stock.serves && p.local >= d.idleAt() && !d.keeps():
 		d.left = p.Now
 		return d.planReturn(p)
-	case d.stock.serves && (due || d.pull || d.short(p.Now)):
+	case d.stock.serves && (due || d.pull || d.short(p.local)):
 		return d.planShare(p, Renew)
-	case d.stock.serves && p.Now >= d.fallsAt():
+	case d.stock.serves && p.local >= d.fallsAt():
 		return d.planFall(p)
-	case !d.stock.serves && due && d.wants(p.Now):
+	case !d.stock.serves && due && d.wants(p.local):
 		d.resume(p.Now)
 		return d.planShare(p, Grant)
 	case !d.stock.serves && due && d.known.view.HasOwn:

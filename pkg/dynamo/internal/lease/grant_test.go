@@ -91,6 +91,23 @@ func TestNoRequestWaitsForAGrantThatIsNotPlanned(t *testing.T) {
 	r.verdict(1, lease.Pull)
 }
 
+// Another replica's clock is ahead, so the item was refilled later than this replica's now. The
+// demand goes on by the replica's own clock: a request that waits for a grant gets it.
+func TestGrantBehindTheClockOfTheItem(t *testing.T) {
+	r := newRig(t)
+	r.item.take(r.item.version, r.now+60_000, 1000, 0)
+	r.see()
+	r.load(50, 1)
+	r.verdict(1, lease.Pull)
+	r.apply(r.ask(lease.Grant))
+	r.see()
+	r.state(lease.Held)
+	r.verdict(1, lease.Admitted)
+	if p, ok := r.h.Ask(r.now, r.clock(), 0.5); ok && p.Kind == lease.Return {
+		r.t.Error("the lease is returned at once, while requests come")
+	}
+}
+
 func TestGrantUnansweredAndNotApplied(t *testing.T) {
 	r := newRig(t)
 	r.load(5, 1)

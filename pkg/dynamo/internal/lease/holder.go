@@ -92,9 +92,8 @@ func (h *Holder) Ask(now int64, c Clock, draw float64) (*Plan, bool) {
 		return nil, false
 	}
 	v := &h.known.view
-	now = max(now, v.latest())
-	h.cands.refill(now)
-	p := &Plan{Now: now, Create: !v.Exists, Pinned: v.Version, clock: c, draw: draw}
+	p := &Plan{Now: max(now, v.latest()), Create: !v.Exists, Pinned: v.Version, local: now, clock: c, draw: draw}
+	h.cands.refill(p.Now)
 	if !h.duties.plan(p) {
 		return nil, false
 	}

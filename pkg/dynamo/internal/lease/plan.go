@@ -25,6 +25,7 @@ type Plan struct {
 	Slot    Slot    // to be written; in a Return it has no parts, and is removed
 	Draw    []int64 // by limit
 
+	local  int64 // time of this replica, which the demand is known by
 	clock  Clock
 	draw   float64
 	brings bool
