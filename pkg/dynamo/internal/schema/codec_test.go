@@ -108,8 +108,8 @@ func TestMarksAndSecretsAreReadAsWritten(t *testing.T) {
 func TestNamespacesAreReadAsWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name, id := anyName().Draw(t, "name"), rapid.StringMatching(`[A-Za-z0-9_-]{11}`).Draw(t, "id")
-		ns := Namespace{Name: name, ID: id, Form: rapid.IntRange(FormOld, FormNow).Draw(t, "form"), Key: NamespaceKey(name)}
-		item := NamespaceItem(NamespaceKey(name), ns, anyTime(t))
+		ns := Namespace{Name: name, ID: id, Form: rapid.IntRange(FormOld, FormNow).Draw(t, "form"), Key: NamespaceKey(name), CreatedAt: anyTime(t)}
+		item := NamespaceItem(NamespaceKey(name), ns, ns.CreatedAt)
 		if NameAttribute(name) == nil {
 			ns.Name = ""
 		}
