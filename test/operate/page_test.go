@@ -1,6 +1,8 @@
 package operate_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"flag"
 	"os"
 	"os/exec"
@@ -28,7 +30,17 @@ var (
 	refilled  = regexp.MustCompile(`(\d)\.00\d( ?)`) // of a balance, while the commands ran
 )
 
+// jsonLine is a line of JSON, in which protojson puts spaces by the build of a program.
+var jsonLine = regexp.MustCompile(`(?m)^\{.*\}$`)
+
 func stable(text string) string {
+	text = jsonLine.ReplaceAllStringFunc(text, func(line string) string {
+		var compact bytes.Buffer
+		if json.Compact(&compact, []byte(line)) != nil {
+			return line
+		}
+		return compact.String()
+	})
 	text = timestamp.ReplaceAllString(text, "2026-11-22T09:00:00Z")
 	text = goVersion.ReplaceAllString(text, "go1.26 linux/amd64")
 	return refilled.ReplaceAllStringFunc(text, func(number string) string {

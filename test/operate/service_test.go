@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -90,7 +91,14 @@ func (s *service) local(command string) string {
 	return strings.ReplaceAll(command, publicAddress, s.http)
 }
 
-// public is the inverse of local, and hides the directory.
+// gap is the space between two columns of a table.
+var gap = regexp.MustCompile(` {2,}`)
+
+// public is the inverse of local, and hides the directory. Its length is by chance, and with it
+// the width of a column: columns are two spaces apart there.
 func (s *service) public(output string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(output, s.http, publicAddress), s.dir, "/srv")
+	if strings.Contains(output, s.dir) {
+		output = gap.ReplaceAllString(strings.ReplaceAll(output, s.dir, "/srv"), "  ")
+	}
+	return strings.ReplaceAll(output, s.http, publicAddress)
 }
