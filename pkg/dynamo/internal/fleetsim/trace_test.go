@@ -16,7 +16,7 @@ import (
 
 var (
 	oneSeed = flag.Int64("seed", -1, "TestSimulate: run the fleet of this seed only")
-	traced  = flag.Bool("trace", false, "TestSimulate: with -seed, print each message and each decision")
+	traced  = flag.Bool("messages", false, "TestSimulate: with -seed, print each message and each decision")
 )
 
 // tracef prints what happens, if it was asked for.
