@@ -82,6 +82,9 @@ func (w *watched) left(t *testing.T) int64 {
 // A bucket that is written too often is split by its load, gives all that its shards
 // have, and is one again after a quiet time.
 func TestLoadSplitsABucket(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of processor time")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		db := &watched{DB: newTable(t), keys: make(map[string]bool)}
 		stores := make([]*dynamo.Store, 4)

@@ -13,6 +13,9 @@ import (
 // TestConformanceInFormOne: beside replicas of version 1 a store keeps all its promises, on
 // items of form 1.
 func TestConformanceInFormOne(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of processor time")
+	}
 	storetest.Run(t, func(t *testing.T) limiter.Store {
 		return newJoined(t, func(cfg *engine.Config) {
 			cfg.Leases = true
@@ -24,6 +27,9 @@ func TestConformanceInFormOne(t *testing.T) {
 // TestConformanceWhileItemsComeIntoFormTwo: the same while items are brought into form 2, at
 // some point of each test.
 func TestConformanceWhileItemsComeIntoFormTwo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds of processor time")
+	}
 	storetest.Run(t, func(t *testing.T) limiter.Store {
 		var asked atomic.Int64
 		return newJoined(t, func(cfg *engine.Config) {
