@@ -11,9 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/internal/pagetest"
 	"github.com/ratelimit/ratelimit/internal/zaetest"
 	"github.com/ratelimit/ratelimit/test/envoytest"
 )
@@ -62,42 +61,13 @@ func TestPage(t *testing.T) {
 	_, config, _ := strings.Cut(string(text), "```yaml\n")
 	config, _, _ = strings.Cut(config, "```")
 	p := newPlace(t, config+"domains: [{domain: edge}]\n", "rate-limits", zaetest.Newest, 50)
-	got := replay(string(text), func(line string) string {
+	pagetest.Check(t, page, *update, func(line string) string {
 		out, err := p.command(t.Context(), line).CombinedOutput()
 		if err != nil {
 			t.Errorf("%s: %v\n%s", line, err, out)
 		}
 		return string(out)
 	})
-	switch diff := cmp.Diff(strings.Split(string(text), "\n"), strings.Split(got, "\n")); {
-	case diff == "":
-	case *update:
-		if err := os.WriteFile(page, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	default:
-		t.Errorf("%s (-page +run; -update rewrites it):\n%s", page, diff)
-	}
-}
-
-// replay returns a page with the output that run gives for each command.
-func replay(text string, run func(line string) string) string {
-	var out strings.Builder
-	console := false
-	for line := range strings.SplitAfterSeq(text, "\n") {
-		command, isCommand := strings.CutPrefix(line, "$ ")
-		switch {
-		case strings.HasPrefix(line, "```"):
-			console = line == "```console\n"
-			out.WriteString(line)
-		case console && isCommand:
-			out.WriteString(line)
-			out.WriteString(run(strings.TrimSpace(command)))
-		case !console:
-			out.WriteString(line)
-		}
-	}
-	return out.String()
 }
 
 // A run that is killed on its way, and made again, leads to what a whole run leads to. A third

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/ratelimit/ratelimit/internal/pagetest"
 )
 
 // update has the pages rewritten with the output of this run.
@@ -95,38 +95,9 @@ func runPage(t *testing.T, path string, flags ...string) {
 			t.Fatal(err)
 		}
 	}
-	got := replay(string(text), func(command string) string {
+	pagetest.Check(t, path, *update, func(command string) string {
 		return stable(s.shell(t, command))
 	})
-	switch diff := cmp.Diff(strings.Split(string(text), "\n"), strings.Split(got, "\n")); {
-	case diff == "":
-	case *update:
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	default:
-		t.Errorf("%s (-page +run; -update rewrites it):\n%s", path, diff)
-	}
-}
-
-// replay returns a page with the output that run gives for each command.
-func replay(page string, run func(command string) string) string {
-	var out strings.Builder
-	console := false
-	for line := range strings.SplitAfterSeq(page, "\n") {
-		command, isCommand := strings.CutPrefix(line, "$ ")
-		switch {
-		case strings.HasPrefix(line, "```"):
-			console = line == "```console\n"
-			out.WriteString(line)
-		case console && isCommand:
-			out.WriteString(line)
-			out.WriteString(run(command))
-		case !console:
-			out.WriteString(line)
-		}
-	}
-	return out.String()
 }
 
 // shell runs a command in the directory of the service and returns what it writes.
