@@ -133,21 +133,8 @@ func (w *Adjusted) Update(table string, k schema.Key) types.TransactWriteItem {
 		delete(has, name)
 		delete(had, name)
 	}
-	for _, name := range sortedNames(has) {
-		if !sameAttribute(had[name], has[name]) {
-			e.Set(name, has[name])
-		}
-	}
-	for _, name := range sortedNames(had) {
-		if _, stays := has[name]; !stays {
-			e.Remove(name)
-		}
-	}
-	for i := range w.base.Balances {
-		if name := w.base.Balances[i].Limit.Name; w.after.Any(name) == nil {
-			e.Remove(schema.LimitAttr(name, schema.LimitConsumed))
-		}
-	}
+	differ(e, had, has)
+	forgetUsage(e, w.base, w.after)
 	e.Add(schema.AttrSerial, 1)
 	e.Add(schema.AttrUnits, transactionUnits)
 	in := e.Input(table, k)

@@ -185,6 +185,12 @@ func (w *Write) replace(e *schema.Expression) {
 	for _, attr := range w.uncounted() {
 		e.Set(attr, schema.NumberAttribute(0))
 	}
+	differ(e, had, has)
+	forgetUsage(e, w.base, w.after)
+}
+
+// differ makes the update of all attributes that differ.
+func differ(e *schema.Expression, had, has map[string]types.AttributeValue) {
 	for _, name := range sortedNames(has) {
 		if !sameAttribute(had[name], has[name]) {
 			e.Set(name, has[name])
@@ -195,8 +201,12 @@ func (w *Write) replace(e *schema.Expression) {
 			e.Remove(name)
 		}
 	}
-	for i := range w.base.Balances {
-		if name := w.base.Balances[i].Limit.Name; w.after.Any(name) == nil {
+}
+
+// forgetUsage removes the counters of limits that are gone.
+func forgetUsage(e *schema.Expression, base, after *schema.Bucket) {
+	for i := range base.Balances {
+		if name := base.Balances[i].Limit.Name; after.Any(name) == nil {
 			e.Remove(schema.LimitAttr(name, schema.LimitConsumed))
 		}
 	}
