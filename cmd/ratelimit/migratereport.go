@@ -20,7 +20,7 @@ func (l *lines) printf(format string, args ...any) {
 	}
 }
 
-// describeSet tells what a table of zae-limiter has, and what cannot be taken over.
+// describeSet lists the records of a table of zae-limiter, and those that cannot be taken over.
 func describeSet(w io.Writer, table, schema string, set *migration.Set) error {
 	out := lines{w: w}
 	out.printf("table %s: of zae-limiter, schema %s", table, schema)

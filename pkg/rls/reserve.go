@@ -121,8 +121,8 @@ func (s *Service) settle(ctx context.Context, now time.Time, c *call) {
 	}
 }
 
-// settleOne settles one reservation. It returns what became of it, and what was used beyond
-// what was reserved.
+// settleOne settles one reservation. It returns the outcome, and by how much the use differs
+// from the reserved amounts.
 func (s *Service) settleOne(ctx context.Context, now time.Time, c *call, id string, used []limiter.Consumption) (result string, adjusted []limiter.Consumption) {
 	if c.options.Keyring == nil || s.settler == nil {
 		return settledOff, nil
@@ -167,8 +167,8 @@ func settledAs(outcome ledger.Outcome) string {
 	}
 }
 
-// observe remembers what was used of a reservation, for the next estimate, and returns by how
-// much it differs from what was reserved.
+// observe remembers the use of a reservation, for the next estimate, and returns by how much it
+// differs from the reserved amounts.
 func (s *Service) observe(holdings []limiter.Holding, used []limiter.Consumption) (adjusted []limiter.Consumption) {
 	for i := range holdings {
 		h := &holdings[i]

@@ -192,8 +192,8 @@ func checkAdjustOnce(t T, s BucketStore) {
 	c.wantBalance(tokens(14), 0, op)
 }
 
-// checkSettledAfterReset: what was taken before a reset and is settled after it is booked as
-// always. What comes back has no room, and what was used beyond is charged.
+// checkSettledAfterReset: a reservation from before a reset that is settled after it is booked
+// as always. A refund has no room, and use beyond the reserved amount is charged.
 func checkSettledAfterReset(t T, s BucketStore) {
 	c := newClient(t, s)
 	op := c.one("user", limiter.PerDay("l", 10), limiter.Spend{Take: tokens(6)})

@@ -141,7 +141,7 @@ func (g *group) include(r *Request) {
 }
 
 // short returns a limit of which the lane's part has too little for a request, see
-// [share.Share.Short]. What the lane owes is written whatever it has.
+// [share.Share.Short]. Requests that the lane owes are written in any case.
 func (g *group) short(r *Request) (limit string, beyond bool) {
 	if r.claim == detached {
 		return "", false
