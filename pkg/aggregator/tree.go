@@ -16,16 +16,22 @@ type Lease struct {
 	Done     bool     // all records of the shard are
 }
 
+// listed returns the ids of shards.
+func listed(shards []Shard) map[string]bool {
+	ids := make(map[string]bool, len(shards))
+	for _, s := range shards {
+		ids[s.ID] = true
+	}
+	return ids
+}
+
 // ready returns the shards that can be worked on, in the order of the list: they are not done, and
 // their parent is done, or not to be found any more.
 func ready(shards []Shard, leases map[string]Lease) []Shard {
-	listed := make(map[string]bool, len(shards))
-	for _, s := range shards {
-		listed[s.ID] = true
-	}
+	there := listed(shards)
 	var found []Shard
 	for _, s := range shards {
-		if !leases[s.ID].Done && (s.Parent == "" || !listed[s.Parent] || leases[s.Parent].Done) {
+		if !leases[s.ID].Done && (s.Parent == "" || !there[s.Parent] || leases[s.Parent].Done) {
 			found = append(found, s)
 		}
 	}
@@ -34,13 +40,10 @@ func ready(shards []Shard, leases map[string]Lease) []Shard {
 
 // lost returns the leases of shards that the stream has dropped before they were done.
 func lost(shards []Shard, leases map[string]Lease) []Lease {
-	listed := make(map[string]bool, len(shards))
-	for _, s := range shards {
-		listed[s.ID] = true
-	}
+	there := listed(shards)
 	var found []Lease
 	for id, l := range leases {
-		if !l.Done && !listed[id] {
+		if !l.Done && !there[id] {
 			found = append(found, l)
 		}
 	}

@@ -60,7 +60,7 @@ func laneRules() []mutant {
 		},
 		{
 			name: "a charge in doubt is not booked again", file: "conclude.go", tested: "engine", found: "TestAChargeIsBookedOnce",
-			rule: "\tcase f.books || f.counts():\n", without: "\tcase false:\n",
+			rule: "\t\tl.closer.dropBookings(f, now)\n", without: "\t\tl.closer.again(f, true)\n",
 		},
 		{
 			name: "a call that leaves gets back what its write takes", file: "leave.go", tested: "engine", found: "TestCallersWhoLeave",

@@ -16,10 +16,7 @@ func (c *Catalog) ListEvents(ctx context.Context, namespace string, subject limi
 	if p, err = p.Checked(); err != nil {
 		return page, err
 	}
-	if err := c.usable(ctx); err != nil {
-		return page, err
-	}
-	found, err := c.table.lookup(ctx, namespace)
+	found, err := c.registered(ctx, namespace)
 	ns := found.ID
 	if err != nil || ns == "" {
 		return page, err

@@ -47,8 +47,10 @@ func bucketStages(table, ns string, f limiter.BucketFilter) []stage {
 	}
 	all := make([]stage, schema.IndexPartitions)
 	for i := range all {
-		if all[i].query = schema.QueryBuckets(table, ns, i); f.Resource != "" {
+		if f.Resource != "" {
 			all[i].query = schema.QueryResourceBuckets(table, ns, f.Resource, i)
+		} else {
+			all[i].query = schema.QueryBuckets(table, ns, i)
 		}
 	}
 	return all
@@ -99,9 +101,8 @@ func (b *Buckets) Read(ctx context.Context, ns string, of limiter.BucketKey) (ma
 // shards returns the shards of a bucket by index, of which the first, at k, is known. All are
 // read at once, for a tree of any shape.
 func (b *Buckets) shards(ctx context.Context, k schema.Key, first *schema.Bucket) (map[int]*schema.Bucket, error) {
-	shards := map[int]*schema.Bucket{0: first}
 	if !first.Shard.Sharded() {
-		return shards, nil
+		return map[int]*schema.Bucket{0: first}, nil
 	}
 	t := &b.catalog.table
 	keys := make([]schema.Key, 0, schema.MaxShards)
@@ -112,7 +113,7 @@ func (b *Buckets) shards(ctx context.Context, k schema.Key, first *schema.Bucket
 	if err != nil {
 		return nil, err
 	}
-	delete(shards, 0)
+	shards := make(map[int]*schema.Bucket)
 	for i, k := range keys {
 		if items[k] == nil {
 			continue
@@ -126,10 +127,7 @@ func (b *Buckets) shards(ctx context.Context, k schema.Key, first *schema.Bucket
 
 // Namespace returns a namespace, the zero one where the name is not registered.
 func (b *Buckets) Namespace(ctx context.Context, name string) (schema.Namespace, error) {
-	if err := b.catalog.usable(ctx); err != nil {
-		return schema.Namespace{}, err
-	}
-	return b.catalog.table.lookup(ctx, name)
+	return b.catalog.registered(ctx, name)
 }
 
 // Made reports whether an adjustment with the record k was made in the last limiter.OnceAge.

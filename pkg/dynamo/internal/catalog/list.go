@@ -73,10 +73,7 @@ func (t lists) everything(ns string) []stage {
 
 // Get implements limiter.Directory.
 func (c *Catalog) Get(ctx context.Context, namespace string, ref limiter.Ref) (limiter.Record, error) {
-	if err := c.usable(ctx); err != nil {
-		return limiter.Record{}, err
-	}
-	found, err := c.table.lookup(ctx, namespace)
+	found, err := c.registered(ctx, namespace)
 	if err != nil || found.ID == "" {
 		return limiter.Record{}, err
 	}
@@ -114,13 +111,10 @@ func inStages[V any](
 		return page, err
 	}
 	at, err := parseCursor(p.After)
-	if err == nil {
-		err = c.usable(ctx)
-	}
 	if err != nil {
 		return page, err
 	}
-	found, err := c.table.lookup(ctx, namespace)
+	found, err := c.registered(ctx, namespace)
 	ns := found.ID
 	if err != nil || ns == "" {
 		return page, err

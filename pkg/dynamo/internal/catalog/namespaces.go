@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -91,6 +92,14 @@ func (n *namespaces) usable(ctx context.Context) error {
 		return limiter.ErrClosed
 	}
 	return awsdb.ContextError(ctx)
+}
+
+// registered returns a namespace, the zero one where the name is not registered.
+func (n *namespaces) registered(ctx context.Context, name string) (schema.Namespace, error) {
+	if err := n.usable(ctx); err != nil {
+		return schema.Namespace{}, err
+	}
+	return n.table.lookup(ctx, name)
 }
 
 // sawAll notes a value of the table's counter.

@@ -2,7 +2,6 @@ package changestream
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -26,8 +25,8 @@ func (s *Stream) Add(ctx context.Context, c *aggregator.Change) (aggregator.Sequ
 	ctx, stop := context.WithTimeout(ctx, callTimeout)
 	defer stop()
 	out, err := s.client.UpdateItem(ctx, change.Input(s.table))
-	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
-		has, found := schema.UsagePositions(failed.Item)[c.Shard]
+	if item, refused := awsdb.ConditionItem(err); refused {
+		has, found := schema.UsagePositions(item)[c.Shard]
 		if !found {
 			return "", fmt.Errorf("%w: %s was refused, and has no position", limiter.ErrUnavailable, change.Of.Key(c.Snapshot.Bucket.Namespace))
 		}
@@ -102,7 +101,7 @@ func (s *Stream) Write(ctx context.Context, before, after aggregator.Lease) erro
 	ctx, stop := context.WithTimeout(ctx, callTimeout)
 	defer stop()
 	_, err := s.client.PutItem(ctx, schema.PutStreamLease(s.table, s.label, &before, &after, s.now().Unix()))
-	if _, failed := errors.AsType[*types.ConditionalCheckFailedException](err); failed {
+	if _, refused := awsdb.ConditionItem(err); refused {
 		return fmt.Errorf("shard %s: %w", after.Shard, aggregator.ErrConflict)
 	}
 	if err != nil {

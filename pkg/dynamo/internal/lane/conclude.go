@@ -104,10 +104,8 @@ func (l sender) resolve(f *flight, image *schema.Bucket, now time.Time) {
 		l.closer.applied(f, image)
 	case outcome == plan.Dead:
 		l.closer.again(f, false)
-	case f.books || f.counts():
-		l.closer.dropBookings(f, now)
 	default:
-		l.closer.again(f, true)
+		l.closer.dropBookings(f, now)
 	}
 }
 

@@ -78,7 +78,8 @@ func (l closer) stays(r *Request) bool {
 }
 
 // dropBookings ends requests of a write with charges, refunds or counts whose outcome stays
-// unknown: those that book or count something could do it twice by another write.
+// unknown: those that book or count something could do it twice by another write. The
+// others go back into the queue.
 func (l closer) dropBookings(f *flight, now time.Time) {
 	var others []*Request
 	for _, r := range f.actors {

@@ -52,11 +52,6 @@ func (f *flight) shown(state *schema.Bucket) bool {
 	return state != nil && f.write != nil && (state.Slots[f.id.Slot][f.id.Channel] == f.id.Write || state.Booked[f.id.Slot] == f.id.Write)
 }
 
-// counts reports whether a write counts a consumption beside the takes of its requests.
-func (f *flight) counts() bool {
-	return slices.ContainsFunc(f.actors, func(r *Request) bool { return r.Counts() })
-}
-
 // outcome returns what an image of the item tells of a write.
 func (f *flight) outcome(image *schema.Bucket) plan.Outcome {
 	if image == nil {

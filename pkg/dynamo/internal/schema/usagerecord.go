@@ -60,16 +60,18 @@ func (u *UsageOf) indexes(ns string) map[string]string {
 type UsageChange struct {
 	*aggregator.Change
 
-	Of UsageOf
+	Of          UsageOf
+	first, last Position
 }
 
 // NewUsageChange returns the write of a change. It is false for positions that are no sequence
 // numbers.
 func NewUsageChange(c *aggregator.Change) (change UsageChange, ok bool) {
-	_, first := NewPosition(c.First)
-	_, last := NewPosition(c.Last)
+	first, begins := NewPosition(c.First)
+	last, ends := NewPosition(c.Last)
 	s := &c.Snapshot
-	return UsageChange{c, UsageOf{Entity: s.Bucket.Entity, Resource: s.Bucket.Resource, Window: s.Window, Start: s.Start}}, first && last
+	of := UsageOf{Entity: s.Bucket.Entity, Resource: s.Bucket.Resource, Window: s.Window, Start: s.Start}
+	return UsageChange{c, of, first, last}, begins && ends
 }
 
 // Position is a place in a shard of a stream: a sequence number, filled up with zeros in front
@@ -92,10 +94,8 @@ func NewPosition(s aggregator.Sequence) (Position, bool) {
 // answers with the snapshot as it is afterwards, or as it is when the condition does not hold.
 func (c *UsageChange) Input(table string) *dynamodb.UpdateItemInput {
 	ns, e := c.Snapshot.Bucket.Namespace, NewExpression()
-	first, _ := NewPosition(c.First)
-	last, _ := NewPosition(c.Last)
-	e.RequireAbsentOrBelow(positionPrefix+c.Shard, &types.AttributeValueMemberS{Value: string(first)})
-	e.Set(positionPrefix+c.Shard, &types.AttributeValueMemberS{Value: string(last)})
+	e.RequireAbsentOrBelow(positionPrefix+c.Shard, &types.AttributeValueMemberS{Value: string(c.first)})
+	e.Set(positionPrefix+c.Shard, &types.AttributeValueMemberS{Value: string(c.last)})
 	for attr, name := range map[string]string{AttrEntity: c.Names.Entity, AttrResource: c.Names.Resource} {
 		if name != "" {
 			e.Set(attr, TextAttribute(name))
@@ -143,9 +143,6 @@ func UsagePositions(item map[string]types.AttributeValue) map[string]Position {
 	}
 	return positions
 }
-
-// IsUsage reports whether a key is of a usage snapshot.
-func IsUsage(k Key) bool { return strings.HasPrefix(k.SK, skUsagePrefix) }
 
 // ParseUsage reads a usage snapshot.
 func ParseUsage(table string, item map[string]types.AttributeValue) (limiter.UsageSnapshot, error) {
