@@ -1,16 +1,6 @@
 package main
 
-import (
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/ratelimit/ratelimit/pkg/dynamo"
-)
-
-// tableMetrics reports what a DynamoDB store has done, and on its clock.
-type tableMetrics struct {
-	look    func() tableState
-	metrics []tableMetric
-}
+import "github.com/ratelimit/ratelimit/pkg/dynamo"
 
 // tableState is one look at a store.
 type tableState struct {
@@ -19,14 +9,9 @@ type tableState struct {
 	clock dynamo.ClockState
 }
 
-type tableMetric struct {
-	desc  *prometheus.Desc
-	kind  prometheus.ValueType
-	value func(*tableState) float64
-}
-
-func newTableMetrics(store *dynamo.Store, clock *dynamo.Clock) *tableMetrics {
-	m := &tableMetrics{look: func() tableState { return tableState{store.Stats(), clock.State()} }}
+// newTableMetrics reports what a DynamoDB store has done, and on its clock.
+func newTableMetrics(store *dynamo.Store, clock *dynamo.Clock) *statsMetrics[tableState] {
+	m := &statsMetrics[tableState]{prefix: "ratelimit_dynamodb_", look: func() tableState { return tableState{store.Stats(), clock.State()} }}
 	m.count("writes_total", "Conditional writes of buckets.", func(s *tableState) int64 { return s.Writes })
 	m.count("refused_writes_total", "Writes of buckets whose condition did not hold; DynamoDB bills each.", func(s *tableState) int64 { return s.Refused })
 	m.count("resent_writes_total", "Writes of buckets that were sent again, after a throttle or a lost reply.", func(s *tableState) int64 { return s.Resent })
@@ -59,31 +44,4 @@ func truth(b bool) float64 {
 		return 1
 	}
 	return 0
-}
-
-func (m *tableMetrics) count(name, help string, value func(*tableState) int64) {
-	m.add(prometheus.CounterValue, name, help, func(s *tableState) float64 { return float64(value(s)) })
-}
-
-func (m *tableMetrics) gauge(name, help string, value func(*tableState) float64) {
-	m.add(prometheus.GaugeValue, name, help, value)
-}
-
-func (m *tableMetrics) add(kind prometheus.ValueType, name, help string, value func(*tableState) float64) {
-	m.metrics = append(m.metrics, tableMetric{prometheus.NewDesc("ratelimit_dynamodb_"+name, help, nil, nil), kind, value})
-}
-
-// Describe implements prometheus.Collector.
-func (m *tableMetrics) Describe(out chan<- *prometheus.Desc) {
-	for i := range m.metrics {
-		out <- m.metrics[i].desc
-	}
-}
-
-// Collect implements prometheus.Collector: all numbers are of one look.
-func (m *tableMetrics) Collect(out chan<- prometheus.Metric) {
-	state := m.look()
-	for i := range m.metrics {
-		out <- prometheus.MustNewConstMetric(m.metrics[i].desc, m.metrics[i].kind, m.metrics[i].value(&state))
-	}
 }

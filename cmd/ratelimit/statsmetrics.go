@@ -1,0 +1,43 @@
+package main
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// statsMetrics reports numbers that are all of one look.
+type statsMetrics[S any] struct {
+	prefix  string
+	look    func() S
+	metrics []statsMetric[S]
+}
+
+type statsMetric[S any] struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(*S) float64
+}
+
+func (m *statsMetrics[S]) count(name, help string, value func(*S) int64) {
+	m.add(prometheus.CounterValue, name, help, func(s *S) float64 { return float64(value(s)) })
+}
+
+func (m *statsMetrics[S]) gauge(name, help string, value func(*S) float64) {
+	m.add(prometheus.GaugeValue, name, help, value)
+}
+
+func (m *statsMetrics[S]) add(kind prometheus.ValueType, name, help string, value func(*S) float64) {
+	m.metrics = append(m.metrics, statsMetric[S]{prometheus.NewDesc(m.prefix+name, help, nil, nil), kind, value})
+}
+
+// Describe implements prometheus.Collector.
+func (m *statsMetrics[S]) Describe(out chan<- *prometheus.Desc) {
+	for i := range m.metrics {
+		out <- m.metrics[i].desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *statsMetrics[S]) Collect(out chan<- prometheus.Metric) {
+	state := m.look()
+	for i := range m.metrics {
+		out <- prometheus.MustNewConstMetric(m.metrics[i].desc, m.metrics[i].kind, m.metrics[i].value(&state))
+	}
+}
