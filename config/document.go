@@ -122,9 +122,6 @@ func (n Node) Text(out *string) { text(out).decode(n.d, n.v) }
 // Name reads text that is not empty.
 func (n Node) Name(out *string) { name(out).decode(n.d, n.v) }
 
-// Scalar reads text, a number, true or false as it is written.
-func (n Node) Scalar(out *string) { literal(out).decode(n.d, n.v) }
-
 // OneOf reads one of some words.
 func (n Node) OneOf(out *string, words ...string) {
 	all := make([]word[string], len(words))
@@ -145,13 +142,10 @@ func (n Node) Duration(out *time.Duration, least, most time.Duration) {
 	duration(out, least, most).decode(n.d, n.v)
 }
 
-// Policy reads allow, deny or local.
-func (n Node) Policy(out *limiter.Policy) { policy(out).decode(n.d, n.v) }
-
 // Limits reads limits by name as the configuration has them.
 func (n Node) Limits(out **limiter.Limits) { limits(out).decode(n.d, n.v) }
 
 // At is where the value stands, for a message about another place: "file:line".
 func (n Node) At() string {
-	return strings.Join([]string{n.d.file, strconv.Itoa(n.Line())}, ":")
+	return n.d.file + ":" + strconv.Itoa(n.Line())
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"time"
 
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/adminsocket"
@@ -74,18 +75,25 @@ func (s *service) buildAdmin(cfg *config.Config) error {
 
 // operations returns the endpoints of operators, on the store if that offers control.
 func (s *service) operations() (*controlapi.API, error) {
-	store, _ := s.store.(controlapi.Store) // without, they say so
-	buckets, canAdjust := s.store.(limiter.Buckets)
-	usage, _ := s.store.(limiter.Usage)
-	can := s.store.Capabilities()
 	kind := string(s.cfg.Store.Type)
 	if s.durable != nil {
 		kind += " with data"
 	}
-	return controlapi.New(controlapi.Config{
-		Store: store, Buckets: buckets, Usage: usage, Now: s.clocks.Call, Activity: s.activity.shown(s.rls.Decided),
+	cfg := controlConfig(s.store, kind, s.clocks.Call)
+	cfg.Activity = s.activity.shown(s.rls.Decided)
+	return controlapi.New(cfg)
+}
+
+// controlConfig configures the endpoints of operators on a store of a kind.
+func controlConfig(store limiter.Store, kind string, now func() time.Time) controlapi.Config {
+	control, _ := store.(controlapi.Store) // without, they say so
+	buckets, canAdjust := store.(limiter.Buckets)
+	usage, _ := store.(limiter.Usage)
+	can := store.Capabilities()
+	return controlapi.Config{
+		Store: control, Buckets: buckets, Usage: usage, Now: now,
 		Status: api.Status{Version: programVersion(), Store: kind, Can: api.Capabilities{Audit: can.AuditLogging, Usage: can.UsageSnapshots, Buckets: canAdjust}},
-	})
+	}
 }
 
 // setTokens puts the tokens of a configuration in force.

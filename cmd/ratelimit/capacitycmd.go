@@ -26,12 +26,7 @@ that are left, and how many are empty or in debt. It also shows the entities tha
 greatest part of a limit. It reads every bucket of the resource, page by page.`,
 		Example: `  ratelimit capacity gpt-4
   ratelimit capacity gpt-4 --busiest 50 -o json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 || args[0] == "" {
-				return fmt.Errorf("%s needs the name of one resource, such as gpt-4", cmd.CommandPath())
-			}
-			return nil
-		},
+		Args:              oneName("one resource, such as gpt-4"),
 		ValidArgsFunction: o.completeResource,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if busiest < 0 || busiest > maxBusiest {

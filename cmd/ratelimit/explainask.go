@@ -17,7 +17,6 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/manifest"
 	"github.com/ratelimit/ratelimit/pkg/admin"
-	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/rls"
@@ -72,7 +71,8 @@ func (f *explainFlags) callAsker(stdin io.Reader) (func(context.Context) (any, e
 		return nil, fmt.Errorf("%s has %d files: name one", f.file, len(sources))
 	}
 	text := sources[0].Data
-	if _, err := rls.ParseCall(text); err != nil {
+	call, err := rls.ParseCall(text)
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.file, err)
 	}
 	if f.server != "" {
@@ -82,14 +82,7 @@ func (f *explainFlags) callAsker(stdin io.Reader) (func(context.Context) (any, e
 		}, nil
 	}
 	return func(ctx context.Context) (any, error) {
-		return f.compute(ctx, func(e *admin.Explainer) (any, error) {
-			var call *descriptor.Call
-			call, err := rls.ParseCall(text)
-			if err != nil {
-				return nil, err
-			}
-			return e.ExplainCall(ctx, call)
-		})
+		return f.compute(ctx, func(e *admin.Explainer) (any, error) { return e.ExplainCall(ctx, call) })
 	}, nil
 }
 

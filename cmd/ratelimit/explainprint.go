@@ -18,8 +18,13 @@ func writeExplanation(w io.Writer, x *admin.Explanation, live bool) error {
 	for _, s := range x.Shadows {
 		writeLimits(&text, "shadow rule "+s.Rule, s.Limits, live)
 	}
+	return writeAligned(w, text.String())
+}
+
+// writeAligned writes text whose cells end with tabs, in columns.
+func writeAligned(w io.Writer, text string) error {
 	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	if _, err := io.WriteString(tw, text.String()); err != nil {
+	if _, err := io.WriteString(tw, text); err != nil {
 		return err
 	}
 	return tw.Flush()
@@ -52,11 +57,7 @@ func writeCall(w io.Writer, x *admin.CallExplanation, live bool) error {
 			writeLimits(&text, "shadow rule "+s.Rule, s.Limits, live)
 		}
 	}
-	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	if _, err := io.WriteString(tw, text.String()); err != nil {
-		return err
-	}
-	return tw.Flush()
+	return writeAligned(w, text.String())
 }
 
 func writeAnswer(tw *strings.Builder, x *admin.Explanation, live bool) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,13 +118,7 @@ func (f *migrateFlags) run(ctx context.Context, cfg *config.Config, in io.Reader
 
 // read reads the table of zae-limiter and reports what cannot be taken over.
 func (f *migrateFlags) read(ctx context.Context, to *config.DynamoDB, out io.Writer) (*migration.Set, error) {
-	from := dynamo.ClientConfig{Region: to.Region, Endpoint: to.Endpoint}
-	if f.fromRegion != "" {
-		from.Region = f.fromRegion
-	}
-	if f.fromEndpoint != "" {
-		from.Endpoint = f.fromEndpoint
-	}
+	from := dynamo.ClientConfig{Region: cmp.Or(f.fromRegion, to.Region), Endpoint: cmp.Or(f.fromEndpoint, to.Endpoint)}
 	client, err := dynamo.NewClient(ctx, from)
 	if err != nil {
 		return nil, fmt.Errorf("--from-endpoint: %w", err)

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"time"
-
 	"github.com/spf13/cobra"
 
 	"github.com/ratelimit/ratelimit/pkg/api"
@@ -13,12 +11,7 @@ func namespaceColumns() []column[api.Namespace] {
 	return []column[api.Namespace]{
 		{title: "NAME", value: func(n api.Namespace) string { return n.Name.String() }},
 		{title: "ID", value: func(n api.Namespace) string { return dash(n.ID) }},
-		{title: "CREATED", value: func(n api.Namespace) string {
-			if n.CreatedAt.IsZero() {
-				return "-"
-			}
-			return n.CreatedAt.UTC().Format(time.RFC3339)
-		}},
+		{title: "CREATED", value: func(n api.Namespace) string { return dash(moment(n.CreatedAt)) }},
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/controlapi"
 	"github.com/ratelimit/ratelimit/pkg/admin"
-	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -75,15 +74,8 @@ func (f *tableFlags) open(ctx context.Context) (*tableService, error) {
 	if err != nil {
 		return nil, failed(err)
 	}
-	atEnd(ctx, func(ctx context.Context) { _ = store.Close(ctx) }) // nothing is under way
-	can := store.Capabilities()
-	var all any = store
-	buckets, canAdjust := all.(limiter.Buckets)
-	usage, _ := all.(limiter.Usage)
-	operations, err := controlapi.New(controlapi.Config{ //nolint:contextcheck // requests have contexts of their own
-		Store: unregistered{store}, Buckets: buckets, Usage: usage, Now: time.Now,
-		Status: api.Status{Version: programVersion(), Store: "dynamodb", Can: api.Capabilities{Audit: can.AuditLogging, Usage: can.UsageSnapshots, Buckets: canAdjust}},
-	})
+	atEnd(ctx, func(ctx context.Context) { _ = store.Close(ctx) })                                  // nothing is under way
+	operations, err := controlapi.New(controlConfig(store, string(config.StoreDynamoDB), time.Now)) //nolint:contextcheck // requests have contexts of their own
 	if err != nil {
 		return nil, failed(err)
 	}
@@ -92,23 +84,6 @@ func (f *tableFlags) open(ctx context.Context) (*tableService, error) {
 		s.mux.Handle(route.Pattern, route.Handler)
 	}
 	return s, nil
-}
-
-// unregistered reads no namespace that has no record: a read would register it.
-type unregistered struct{ *dynamo.Store }
-
-// Read implements controlapi.Store.
-func (u unregistered) Read(ctx context.Context, namespace string, refs []limiter.Ref, records []limiter.Record) (uint64, error) {
-	entities, err := u.ListEntities(ctx, namespace, limiter.EntityFilter{}, limiter.Page{Size: 1})
-	if err != nil {
-		return 0, err
-	}
-	limits, err := u.ListLimits(ctx, namespace, limiter.LimitsFilter{}, limiter.Page{Size: 1})
-	if err != nil || len(entities.Items)+len(limits.Items) == 0 && entities.Next+limits.Next == "" {
-		clear(records)
-		return 0, err
-	}
-	return u.Store.Read(ctx, namespace, refs, records)
 }
 
 // tableService answers requests of the API in this process. It is a client.Doer.

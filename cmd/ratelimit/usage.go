@@ -13,12 +13,12 @@ import (
 	"github.com/ratelimit/ratelimit/internal/usageview"
 	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/client"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 const (
 	usageBar      = 30     // width of the longest bar, in characters
 	usageProgress = 10_000 // windows of an export between two messages
-	maxPage       = 1000   // of the API
 )
 
 // usageFlags say which usage is meant.
@@ -26,16 +26,13 @@ type usageFlags struct {
 	entity, resource, window, from, to string
 }
 
-func (f *usageFlags) flags(o *operator, cmd *cobra.Command) {
+func (f *usageFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.entity, "entity", "", "only usage of this entity")
 	cmd.Flags().StringVar(&f.resource, "resource", "", "only usage of this resource")
 	cmd.Flags().StringVar(&f.window, "window", string(api.Hour), "hour, day or month, of UTC")
 	cmd.Flags().StringVar(&f.from, "from", "", "only windows that start at this time or later, such as 2026-11-22T09:00:00Z, 2026-11-22 or 2026-11")
 	cmd.Flags().StringVar(&f.to, "to", "", "only windows that start before this time")
 	_ = cmd.RegisterFlagCompletionFunc("window", cobra.FixedCompletions([]string{string(api.Hour), string(api.Day), string(api.Month)}, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("entity", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-		return o.completeEntity(cmd, nil, typed)
-	})
 }
 
 func (f *usageFlags) of() (of client.UsageOf, err error) {
@@ -100,7 +97,7 @@ export that was cut off goes on with --after.`,
 			return writeOne(cmd.OutOrStdout(), o.output, usageColumns(), usageview.Rows(list.Items, usageBar), list)
 		},
 	}
-	f.flags(o, cmd)
+	f.flags(cmd)
 	limitFlag(cmd, &limit)
 	cmd.Flags().StringVar(&after, "after", "", "with -o csv: the cursor where an export was cut off")
 	return cmd
@@ -120,7 +117,7 @@ func (o *operator) exportUsage(cmd *cobra.Command, of client.UsageOf, after stri
 		}
 	}
 	for done, told := 0, 0; ; {
-		page, err := n.ListUsage(cmd.Context(), of, client.Page{After: after, Size: maxPage})
+		page, err := n.ListUsage(cmd.Context(), of, client.Page{After: after, Size: limiter.MaxPage})
 		if err != nil {
 			if done > 0 {
 				cmd.PrintErrf("%d windows were written; go on with --after %s\n", done, after)
@@ -185,6 +182,6 @@ and the first and the last window. A window of two entities or resources counts 
 			return writeOne(cmd.OutOrStdout(), o.output, usageTotalColumns(), rows, sum)
 		},
 	}
-	f.flags(o, cmd)
+	f.flags(cmd)
 	return cmd
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-const bucketsPath = "/v1/namespaces/{namespace}/buckets"
+const bucketsPath = namespacePath + "/buckets"
 
 func (a *API) bucketEndpoints() []endpoint {
 	list := endpoint{

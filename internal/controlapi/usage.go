@@ -10,7 +10,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-const usagePath = "/v1/namespaces/{namespace}/usage"
+const usagePath = namespacePath + "/usage"
 
 func (a *API) usageEndpoints() []endpoint {
 	filter := []param{
