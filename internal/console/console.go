@@ -9,7 +9,6 @@ import (
 	"embed"
 	"encoding/base64"
 	"io/fs"
-	"mime"
 	"net/http"
 	"path"
 	"strings"
@@ -71,7 +70,7 @@ func kindOf(name string) string {
 	case ".svg":
 		return "image/svg+xml"
 	default:
-		return mime.TypeByExtension(path.Ext(name))
+		return "application/octet-stream"
 	}
 }
 

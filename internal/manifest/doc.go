@@ -1,5 +1,5 @@
-// Package manifest keeps the entities and limits of a namespace as files have them. [Load] reads
-// and checks the files, [NewPlan] compares them with a service, and [Plan.Apply] makes the
+// Package manifest keeps the entities and limits of a namespace as files have them. [Read] reads
+// the files, [Parse] checks them, [NewPlan] compares them with a service, and [Plan.Apply] makes the
 // changes.
 //
 // A manifest with a name owns the records that it made. The inventory of them is stored in

@@ -112,7 +112,7 @@ func owner(ref limiter.Ref, inventories map[string]*inventory) string {
 	return ""
 }
 
-// compare returns the change from a stored record to another. Either can be empty.
+// compare returns the change from a stored record, which can be empty, to another.
 func compare(ref limiter.Ref, before, after Record) (Change, error) {
 	c := Change{Ref: ref, Result: api.Changed, before: before, after: after}
 	old, err := before.digest()
@@ -121,8 +121,6 @@ func compare(ref limiter.Ref, before, after Record) (Change, error) {
 	}
 	wanted, err := after.digest()
 	switch {
-	case after.content() == nil:
-		c.Result = api.Deleted
 	case before.content() == nil:
 		c.Result = api.Created
 	case old == wanted:
@@ -169,10 +167,7 @@ func (p *Plan) leaveOne(ctx context.Context, ref limiter.Ref, stored Record, oth
 		p.drop = append(p.drop, keyOf(ref))
 		return nil
 	}
-	c, err := compare(ref, stored, Record{})
-	if err != nil {
-		return err
-	}
+	c := Change{Ref: ref, Result: api.Deleted, before: stored}
 	digest, err := stored.digest()
 	if err != nil {
 		return err

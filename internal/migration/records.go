@@ -87,8 +87,10 @@ func (r *run) record(ctx context.Context, namespace string, want limiter.Stored,
 	case before.Equal(want.Record):
 		r.out.Same++
 	default:
-		if r.out.Kept++; r.o.Overwrite {
-			r.out.Kept, r.out.Replaced = r.out.Kept-1, r.out.Replaced+1
+		if r.o.Overwrite {
+			r.out.Replaced++
+		} else {
+			r.out.Kept++
 		}
 		if len(r.out.Differ) < MaxDiffer {
 			r.out.Differ = append(r.out.Differ, want.Ref)

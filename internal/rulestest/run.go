@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -188,9 +189,8 @@ func (p *player) call(ctx context.Context, text string) (*answer, error) {
 	}
 	req := (&http.Request{
 		Method: http.MethodPost, URL: &url.URL{Path: "/json"}, Header: http.Header{"Content-Type": {"application/json"}},
-		Body: http.NoBody,
+		Body: io.NopCloser(strings.NewReader(text)),
 	}).WithContext(ctx)
-	req.Body = body{strings.NewReader(text)}
 	w := &recorder{header: make(http.Header), code: http.StatusOK}
 	p.handler.ServeHTTP(w, req)
 	if w.code != http.StatusOK && w.code != http.StatusTooManyRequests {
@@ -205,7 +205,3 @@ func (p *player) call(ctx context.Context, text string) (*answer, error) {
 	}
 	return a, nil
 }
-
-type body struct{ *strings.Reader }
-
-func (body) Close() error { return nil }

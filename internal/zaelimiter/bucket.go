@@ -38,7 +38,8 @@ func (s *state) add(i item) {
 	for _, name := range names(i, "b_", "_tk") {
 		attr := func(field string) string { return "b_" + name + "_" + field }
 		tokens, _ := i.number(attr("tk"))
-		params := paramsOf(i, attr)
+		var params tokenbucket.Params
+		params.Capacity, params.Amount, params.Period, _ = rateOf(i, attr)
 		if name == "wcu" || params.Validate() != nil || tokens < -tokenbucket.MaxAmount || tokens > tokenbucket.MaxAmount {
 			continue
 		}
@@ -51,17 +52,6 @@ func (s *state) add(i item) {
 		l := s.limits[name]
 		l.tokens = append(l.tokens, tokenbucket.Bucket{Tokens: tokens, Refilled: refilled})
 	}
-}
-
-func paramsOf(i item, attr func(field string) string) tokenbucket.Params {
-	var p tokenbucket.Params
-	p.Capacity, _ = i.number(attr("cp"))
-	if burst, found := i.number(attr("bx")); found {
-		p.Capacity = burst
-	}
-	p.Amount, _ = i.number(attr("ra"))
-	p.Period, _ = i.number(attr("rp"))
-	return p
 }
 
 // balance returns the bucket at now; ok is false for one that is full.

@@ -61,14 +61,9 @@ func names(i item, prefix, suffix string) []string {
 // limit stands all the same.
 func limitOf(i item, prefix, name string) (l limiter.Limit, what string, keep bool) {
 	attr := func(field string) string { return prefix + name + "_" + field }
-	capacity, ok := i.number(attr("cp"))
-	if burst, found := i.number(attr("bx")); found { // before package 0.10 cp was the rate
-		capacity = burst
-	}
-	amount, hasAmount := i.number(attr("ra"))
-	period, hasPeriod := i.number(attr("rp"))
+	capacity, amount, period, ok := rateOf(i, attr)
 	switch {
-	case !ok || !hasAmount || !hasPeriod:
+	case !ok:
 		return l, fmt.Sprintf("is left out: %s, %s and %s must be whole numbers", attr("cp"), attr("ra"), attr("rp")), false
 	case i.has(attr("rsched")) || i.has(attr("rsa")) || amount == 0:
 		return l, "is left out: it is a quota that is reset at a time, and limits here refill all the time", false
@@ -84,6 +79,17 @@ func limitOf(i item, prefix, name string) (l limiter.Limit, what string, keep bo
 		return l, "stands at all hours with the numbers outside of its schedule: there are no schedules here", true
 	}
 	return l, "", true
+}
+
+// rateOf returns the capacity and the refill of a limit, and whether all are whole numbers.
+func rateOf(i item, attr func(field string) string) (capacity, amount, period int64, ok bool) {
+	capacity, hasCapacity := i.number(attr("cp"))
+	if burst, found := i.number(attr("bx")); found { // before package 0.10 cp was the rate
+		capacity = burst
+	}
+	amount, hasAmount := i.number(attr("ra"))
+	period, hasPeriod := i.number(attr("rp"))
+	return capacity, amount, period, hasCapacity && hasAmount && hasPeriod
 }
 
 // seconds returns a number of seconds; one that is too long as an invalid period.

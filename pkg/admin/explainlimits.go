@@ -122,13 +122,10 @@ func later(a, b string) string {
 	}
 	x, errA := time.ParseDuration(a)
 	y, errB := time.ParseDuration(b)
-	if errB != nil || errA == nil && x > y {
-		if errB != nil {
-			return b
-		}
+	if errA == nil && errB == nil && x > y {
 		return a
 	}
-	return b
+	return b // also never
 }
 
 // peek adds the limits that a request takes from, with their balances, and whether they

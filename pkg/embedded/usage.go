@@ -157,6 +157,5 @@ func (b *bucket) consumption(fn func(consumed)) {
 
 // usageIn reports whether a row is of a namespace.
 func usageIn(key []byte, namespace string) bool {
-	const head = 1 + 8 // the window, and when it began
-	return len(key) > head && bytes.HasPrefix(key[head:], appendText(nil, shortname.Of(namespace)))
+	return len(key) > usageHead && bytes.HasPrefix(key[usageHead:], appendText(nil, shortname.Of(namespace)))
 }

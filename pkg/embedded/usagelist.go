@@ -85,7 +85,7 @@ func (l *usageList) parse(key []byte) (u limiter.UsageSnapshot, err error) {
 	return u, nil
 }
 
-// usageHead is the length of the part of a key in front of its names.
+// usageHead is the length of the part of a key in front of its names: the window, and its start.
 const usageHead = 1 + 8
 
 // usageStart returns the start of the window that a key is of.

@@ -107,11 +107,12 @@ func (a Adjustment) Check() error {
 // Detail returns the text of the audit event of an adjustment: the limit, the amount, and the
 // balances that differ before and after it, as far as they are known.
 func (a *Adjustment) Detail(done *Adjusted) string {
-	var text strings.Builder
-	if text.WriteString("every limit"); a.Limit != "" {
-		text.Reset()
-		text.WriteString("limit " + a.Limit)
+	limit := "every limit"
+	if a.Limit != "" {
+		limit = "limit " + a.Limit
 	}
+	var text strings.Builder
+	text.WriteString(limit)
 	if a.Kind != AdjustReset {
 		text.WriteString(", " + tokensText(a.Tokens) + " tokens")
 	}

@@ -2,9 +2,9 @@ package rls_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,19 +22,9 @@ func logged(t *testing.T, denials rls.DenialLog) (*env, func() []map[string]any)
 		c.Denials = denials
 		c.Logger = slog.New(slog.NewJSONHandler(&text, nil))
 	})
-	return e, func() (lines []map[string]any) {
+	return e, func() []map[string]any {
 		t.Helper()
-		for line := range strings.Lines(text.String()) {
-			m := map[string]any{}
-			if err := json.Unmarshal([]byte(line), &m); err != nil {
-				t.Fatal(err)
-			}
-			delete(m, "time")
-			if m["msg"] == "request denied" {
-				lines = append(lines, m)
-			}
-		}
-		return lines
+		return slices.DeleteFunc(lines(t, &text), func(m map[string]any) bool { return m["msg"] != "request denied" })
 	}
 }
 

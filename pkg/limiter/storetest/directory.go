@@ -107,14 +107,13 @@ func checkListLimits(t T, s ControlStore) {
 // checkPagesRefused: a size out of range, and text that is no cursor, are invalid.
 func checkPagesRefused(t T, s ControlStore) {
 	for _, p := range []limiter.Page{{Size: -1}, {Size: limiter.MaxPage + 1}, {After: "not a cursor"}, {After: "AAAAAAAA"}} {
-		_, err := s.ListEntities(t.Context(), "ns", limiter.EntityFilter{}, p)
-		_, other := s.ListLimits(t.Context(), "ns", limiter.LimitsFilter{}, p)
-		_, third := s.ListNamespaces(t.Context(), p)
-		if !errors.Is(third, limiter.ErrInvalid) {
-			t.Errorf("page %+v of namespaces: error %v, want %q", p, third, limiter.ErrInvalid)
-		}
-		if !errors.Is(err, limiter.ErrInvalid) || !errors.Is(other, limiter.ErrInvalid) {
-			t.Errorf("page %+v: errors %v and %v, want %q", p, err, other, limiter.ErrInvalid)
+		_, entities := s.ListEntities(t.Context(), "ns", limiter.EntityFilter{}, p)
+		_, limits := s.ListLimits(t.Context(), "ns", limiter.LimitsFilter{}, p)
+		_, namespaces := s.ListNamespaces(t.Context(), p)
+		for list, err := range map[string]error{"entities": entities, "limits": limits, "namespaces": namespaces} {
+			if !errors.Is(err, limiter.ErrInvalid) {
+				t.Errorf("page %+v of %s: error %v, want %q", p, list, err, limiter.ErrInvalid)
+			}
 		}
 	}
 }
