@@ -99,12 +99,12 @@ func (l sender) concludeOnce(f *flight, perhaps bool, err error, now time.Time) 
 // resolve ends a write that was sent more than once, by an image that refused a copy or
 // was read.
 func (l sender) resolve(f *flight, image *schema.Bucket, now time.Time) {
-	switch outcome := f.outcome(image); {
-	case outcome == plan.Landed:
+	switch f.outcome(image) {
+	case plan.Landed:
 		l.closer.applied(f, image)
-	case outcome == plan.Dead:
+	case plan.Dead:
 		l.closer.again(f, false)
-	default:
+	case plan.Open:
 		l.closer.dropBookings(f, now)
 	}
 }
