@@ -67,11 +67,13 @@ func (r *run) read(ctx context.Context, namespace string, chunk []limiter.Stored
 	return err
 }
 
-// record writes one record, of which before was read.
+// record writes one record, of which before was read. Whether the subject is disabled stays as
+// it is, and makes no difference.
 func (r *run) record(ctx context.Context, namespace string, want limiter.Stored, before limiter.Record) error {
+	before.Disabled = false
 	if !r.o.DryRun && (before.Empty() || r.o.Overwrite && !before.Equal(want.Record)) {
 		done, err := r.to.Edit(ctx, r.o.Now(), namespace, limiter.Edit{Ref: want.Ref, Change: func(stored limiter.Record) (limiter.Record, error) {
-			if stored.Empty() || r.o.Overwrite {
+			if !stored.Stored() || r.o.Overwrite {
 				return replacing(stored, want.Record), nil
 			}
 			return stored, nil
@@ -80,6 +82,7 @@ func (r *run) record(ctx context.Context, namespace string, want limiter.Stored,
 			return err
 		}
 		before = done.Before // which another caller may have written since it was read
+		before.Disabled = false
 	}
 	switch {
 	case before.Empty():

@@ -250,3 +250,34 @@ func TestCheck(t *testing.T) {
 		t.Errorf("the first and the third are %s", got)
 	}
 }
+
+// Whether a subject is disabled is no part of a set: it stays as it is, and makes no difference.
+func TestDisabledSubjects(t *testing.T) {
+	ctx := t.Context()
+	store := embedded.New(embedded.Config{})
+	disable := func(ref limiter.Ref) {
+		t.Helper()
+		if _, err := store.Edit(ctx, start, "default", limiter.Edit{Ref: ref, Switch: limiter.Disable}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set := example(t)
+	disable(limiter.EntityRef("org")) // before it is stored
+	first, err := migration.Run(ctx, store, set, at(start))
+	if err != nil || first.Made != 6 || first.Kept != 0 {
+		t.Fatalf("first run: %+v, %v; want 6 records made", first, err)
+	}
+	disable(limiter.EntityRef("team"))
+	o := at(start)
+	o.Overwrite = true
+	again, err := migration.Run(ctx, store, set, o)
+	if err != nil || again.Same != 6 || again.Replaced != 0 || len(again.Differ) != 0 {
+		t.Errorf("second run: %+v, %v; want 6 records that are the same", again, err)
+	}
+	for _, id := range []string{"org", "team"} {
+		r, err := store.Get(ctx, "default", limiter.EntityRef(id))
+		if err != nil || !r.Disabled || r.Entity == nil {
+			t.Errorf("%s: %+v, %v; want it stored and disabled", id, r, err)
+		}
+	}
+}
