@@ -104,7 +104,7 @@ func (l sender) resolve(f *flight, image *schema.Bucket, now time.Time) {
 		l.closer.applied(f, image)
 	case plan.Dead:
 		l.closer.again(f, false)
-	case plan.Open:
+	case plan.Open, plan.Lost:
 		l.closer.dropBookings(f, now)
 	}
 }
