@@ -66,7 +66,8 @@ are admitted together or not at all.`,
 	cmd.Flags().StringVarP(&f.file, "filename", "f", "", "file with a RateLimitRequest in JSON, or - for the standard input")
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "ask a running service again and again, until the command is interrupted")
 	cmd.Flags().DurationVar(&f.every, "interval", 2*time.Second, "time from one answer of --watch to the next, at least 100ms")
-	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "table or json")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "table, wide or json; wide shows the shards of each bucket")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(explainOutputs(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	return cmd
 }
 

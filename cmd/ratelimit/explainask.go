@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -25,11 +26,14 @@ import (
 // minInterval is the least time between two answers of --watch.
 const minInterval = 100 * time.Millisecond
 
+// explainOutputs are the forms of an explanation.
+func explainOutputs() []string { return []string{"table", "wide", "json"} }
+
 // asker returns the question that the command line asks: of a running service, or of the
 // configuration. The answer is an explanation of a descriptor or of a call.
 func (f *explainFlags) asker(cmd *cobra.Command, args []string) (func(context.Context) (any, error), error) {
-	if f.output != "table" && f.output != "json" {
-		return nil, fmt.Errorf("--output is %q; it must be table or json", f.output)
+	if !slices.Contains(explainOutputs(), f.output) {
+		return nil, fmt.Errorf("--output is %q; it must be table, wide or json", f.output)
 	}
 	if f.context != "" {
 		if _, err := f.findNamed(false); err != nil {
@@ -181,8 +185,9 @@ func (f *explainFlags) write(out io.Writer, x any) error {
 		enc.SetIndent("", "  ")
 		return failed(enc.Encode(x))
 	}
+	p := printer{live: f.server != "", wide: f.output == "wide"}
 	if call, ok := x.(*admin.CallExplanation); ok {
-		return failed(writeCall(out, call, f.server != ""))
+		return failed(p.writeCall(out, call))
 	}
-	return failed(writeExplanation(out, x.(*admin.Explanation), f.server != ""))
+	return failed(p.writeExplanation(out, x.(*admin.Explanation)))
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -10,13 +12,19 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/admin"
 )
 
-// writeExplanation writes an explanation for people.
-func writeExplanation(w io.Writer, x *admin.Explanation, live bool) error {
+// printer writes explanations for people.
+type printer struct {
+	live bool // the balances are those of a running service
+	wide bool // with the shards of each bucket
+}
+
+// writeExplanation writes the explanation of a descriptor.
+func (p printer) writeExplanation(w io.Writer, x *admin.Explanation) error {
 	var text strings.Builder
-	writeAnswer(&text, x, live)
-	writeLimits(&text, "", x.Limits, live)
+	writeAnswer(&text, x, p.live)
+	p.writeLimits(&text, "", x.Limits)
 	for _, s := range x.Shadows {
-		writeLimits(&text, "shadow rule "+s.Rule, s.Limits, live)
+		p.writeLimits(&text, "shadow rule "+s.Rule, s.Limits)
 	}
 	return writeAligned(w, text.String())
 }
@@ -30,11 +38,11 @@ func writeAligned(w io.Writer, text string) error {
 	return tw.Flush()
 }
 
-// writeCall writes the explanation of a call for people.
-func writeCall(w io.Writer, x *admin.CallExplanation, live bool) error {
+// writeCall writes the explanation of a call.
+func (p printer) writeCall(w io.Writer, x *admin.CallExplanation) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "domain\t%s\n", x.Domain)
-	writeVerdict(&text, x.Admitted, x.Why, x.RetryAfter, x.OnUnavailable, live)
+	writeVerdict(&text, x.Admitted, x.Why, x.RetryAfter, x.OnUnavailable, p.live)
 	writeStore(&text, x.Late, x.Fallback)
 	for i := range x.Descriptors {
 		d := &x.Descriptors[i]
@@ -52,9 +60,9 @@ func writeCall(w io.Writer, x *admin.CallExplanation, live bool) error {
 			fmt.Fprintf(&text, "verdict\t%s\n", verdict)
 		}
 		writeMissed(&text, &d.Explanation)
-		writeLimits(&text, "", d.Limits, live)
+		p.writeLimits(&text, "", d.Limits)
 		for _, s := range d.Shadows {
-			writeLimits(&text, "shadow rule "+s.Rule, s.Limits, live)
+			p.writeLimits(&text, "shadow rule "+s.Rule, s.Limits)
 		}
 	}
 	return writeAligned(w, text.String())
@@ -179,23 +187,48 @@ func wouldDo(s *admin.Shadow) string {
 	}
 }
 
-func writeLimits(tw *strings.Builder, title string, limits []admin.Limit, live bool) {
+// writeLimits writes a table of limits. The shards are shown where they were asked for, or a
+// bucket has several.
+func (p printer) writeLimits(tw *strings.Builder, title string, limits []admin.Limit) {
 	if len(limits) == 0 {
 		return
 	}
 	available := "WHEN FULL"
-	if live {
+	if p.live {
 		available = "AVAILABLE"
 	}
 	if title != "" {
 		title = "\n" + title
 	}
-	fmt.Fprintf(tw, "%s\nENTITY\tRESOURCE\tLIMIT\tRATE\tFROM\tACTION\tAMOUNT\t%s\tENOUGH\n", title, available)
-	for _, l := range limits {
+	sharded := p.wide || slices.ContainsFunc(limits, func(l admin.Limit) bool { return l.Shards != nil && len(l.Shards.All) > 1 })
+	fmt.Fprintf(tw, "%s\nENTITY\tRESOURCE\tLIMIT\tRATE\tFROM\tACTION\tAMOUNT\t%s\tENOUGH", title, available)
+	if sharded {
+		fmt.Fprint(tw, "\tSHARDS\tTAKES FROM")
+	}
+	fmt.Fprintln(tw)
+	for i := range limits {
+		l := &limits[i]
 		from := l.Source
 		if l.Plan != "" {
 			from = "plan " + l.Plan
 		}
-		fmt.Fprintf(tw, "%s%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%t\n", strings.Repeat("^ ", l.Level), l.Entity, l.Resource, l.Name, l.Rate, from, l.Action, l.Amount, l.Available, l.Enough)
+		fmt.Fprintf(tw, "%s%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%t", strings.Repeat("^ ", l.Level), l.Entity, l.Resource, l.Name, l.Rate, from, l.Action, l.Amount, l.Available, l.Enough)
+		if sharded {
+			fmt.Fprintf(tw, "\t%s", shardsText(l.Shards))
+		}
+		fmt.Fprintln(tw)
 	}
+}
+
+// shardsText writes the shards of a bucket as two cells: all of them, and the one that the
+// replica takes from first.
+func shardsText(s *admin.Shards) string {
+	if s == nil {
+		return "-\t-"
+	}
+	all := make([]string, len(s.All))
+	for i, index := range s.All {
+		all[i] = strconv.Itoa(index)
+	}
+	return strings.Join(all, ",") + "\t" + strconv.Itoa(s.First)
 }

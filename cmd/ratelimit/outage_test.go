@@ -149,7 +149,7 @@ func (r replica) seenInOutage(t *testing.T, state string, began time.Time, byPol
 		t.Errorf("explained as %s", text)
 	}
 	var table strings.Builder
-	if err := writeExplanation(&table, &x, true); err != nil || !strings.Contains(table.String(), "fallback  allow: the store is unavailable") {
+	if err := (printer{live: true}).writeExplanation(&table, &x); err != nil || !strings.Contains(table.String(), "fallback  allow: the store is unavailable") {
 		t.Errorf("explained as\n%s", table.String())
 	}
 }

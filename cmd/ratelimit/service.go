@@ -222,7 +222,8 @@ func (s *service) buildHTTP(cfg config.HTTP) error {
 }
 
 func (s *service) explainer() *admin.Explainer {
-	return &admin.Explainer{InForce: s.inForce.Load, Decider: s.limiter, Now: s.clocks.Call}
+	shards, _ := s.store.(admin.Sharder)
+	return &admin.Explainer{InForce: s.inForce.Load, Decider: s.limiter, Now: s.clocks.Call, Shards: shards}
 }
 
 // untoldError says that a configuration is in force and the store could not be told

@@ -29,6 +29,7 @@ type Explainer struct {
 	InForce func() *InForce // the configuration to explain
 	Decider Decider
 	Now     func() time.Time
+	Shards  Sharder // nil = the store keeps each bucket in one piece
 }
 
 // InForce is what a configuration says of decisions, all of one.
@@ -117,6 +118,8 @@ type Limit struct {
 	Enough    bool   `json:"enough"` // for all that the request takes of it
 	// RetryAfter is when there is enough, as Explanation.RetryAfter has it.
 	RetryAfter string `json:"retry_after,omitempty"`
+	// Shards are those of the bucket; absent where the store keeps each bucket in one piece.
+	Shards *Shards `json:"shards,omitempty"`
 }
 
 // maxQuestion bounds the body of a request, in bytes: it is one descriptor, and Envoy

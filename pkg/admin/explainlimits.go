@@ -21,6 +21,7 @@ type balances struct {
 	needs    map[bucketLimit]int64 // of all takes: they are decided together
 	answers  func(take int) bool   // a charge denies when it is more than the tokens left
 	policy   limiter.Policy        // that would answer if the store did not
+	shards   map[bucketLimit]*Shards
 	now      time.Time
 }
 
@@ -44,6 +45,12 @@ func (e *Explainer) look(ctx context.Context, planned *limiter.Request, answers 
 			amount = -amount
 		}
 		b.needs[at] = min(b.needs[at]+amount, tokenbucket.MaxAmount)
+	}
+	if b.decision.Policy != limiter.Unset { // the store does not answer: it knows of no shard
+		return b, nil
+	}
+	if err := b.addShards(ctx, e.Shards); err != nil {
+		return nil, fmt.Errorf("finding the shards: %w", err)
 	}
 	return b, nil
 }
@@ -83,7 +90,9 @@ func (b *balances) limit(s *limiter.LimitStatus) Limit {
 		Name: s.Limit.Name, Rate: s.Limit.String(), Source: s.Source.String(),
 		Amount: tokens(amount), Available: tokens(s.Available), Enough: true,
 	}
-	need := b.needs[bucketLimitOf(t, s)]
+	at := bucketLimitOf(t, s)
+	need := b.needs[at]
+	l.Shards = b.shards[at]
 	switch {
 	case t.Mode == limiter.Charge:
 		l.Action = "charge"

@@ -2,6 +2,7 @@ package dynamo_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -302,4 +303,24 @@ func TestShardsDecideAsOne(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A store names the shards of a bucket, and the one that it takes from next.
+func TestShardsAreNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := splitStore(t, limiter.PerDay("a", 1000))
+		defer closing(t, s)
+		o := opOf(t, []limiter.Limit{limiter.PerDay("a", 1000)}, limiter.Spend{Limit: "a", Take: tokens(1)})
+		all, first, err := s.Shards(t.Context(), o.Bucket)
+		if err != nil || len(all) < 4 || !slices.IsSorted(all) || !slices.Contains(all, first) {
+			t.Fatalf("shards %v, first %d, %v", all, first, err)
+		}
+		if done := takes(t, s, true, o); done.Shard != first+1 {
+			t.Errorf("the request was sent to shard %d, want %d", done.Shard-1, first)
+		}
+		o.Bucket.Entity = "other"
+		if all, first, err = s.Shards(t.Context(), o.Bucket); err != nil || len(all) != 1 || all[0] != 0 || first != 0 {
+			t.Errorf("a bucket that nothing was asked of: shards %v, first %d, %v", all, first, err)
+		}
+	})
 }
