@@ -89,6 +89,7 @@ torture: $(DYNAMODB) ## Run the long form of the tests of a fleet, millions of d
 	$(GO) test -tags torture -timeout 30m ./test/fleet
 	$(GO) test -tags torture -timeout 30m ./test/durable
 	$(GO) test -tags torture -timeout 30m -run TestCrashes ./pkg/embedded
+	$(GO) test -tags torture -timeout 30m -run TestTenThousandEntities ./pkg/dynamo/internal/catalog
 	$(MAKE) mutants simulate
 	$(MAKE) model
 

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"iter"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -53,21 +52,7 @@ func writeOne[V any](w io.Writer, form string, columns []column[V], rows []V, wh
 	}
 }
 
-// writeList writes every item of a list, at most the first limit unless it is 0.
-func writeList[V any](o *operator, w io.Writer, limit int, columns []column[V], items iter.Seq2[V, error]) error {
-	list := api.List[V]{Items: []V{}}
-	for v, err := range items {
-		if err != nil {
-			return o.refusal(err)
-		}
-		list.Items = append(list.Items, v)
-		if len(list.Items) == limit {
-			break
-		}
-	}
-	return writeOne(w, o.output, columns, list.Items, list)
-}
-
+// writeTable writes rows below the titles of their columns.
 func writeTable[V any](w io.Writer, wide bool, columns []column[V], rows []V) error {
 	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	var titles []string
