@@ -30,7 +30,10 @@ func TestListsAsOne(t *testing.T) {
 	for _, n := range []int{0, 1, listBlock - 1, listBlock, listBlock + 1, 3 * listBlock} {
 		for _, form := range outputs() {
 			list := api.List[api.Entity]{Items: []api.Entity{}}
-			for v := range numbered(n, nil) {
+			for v, err := range numbered(n, nil) {
+				if err != nil {
+					t.Fatal(err)
+				}
 				list.Items = append(list.Items, v)
 			}
 			var got, want bytes.Buffer

@@ -9,7 +9,7 @@ import (
 // Sharder is a store that keeps a bucket in one shard or in several; *dynamo.Store is one.
 type Sharder interface {
 	// Shards returns the indexes of the shards of a bucket, in order, as far as this process
-	// knows, and the index of the shard that its next request is sent to.
+	// knows. First is the one that its next request is sent to.
 	Shards(ctx context.Context, bucket limiter.BucketKey) (all []int, first int, err error)
 }
 

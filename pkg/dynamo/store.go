@@ -80,8 +80,8 @@ func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 	return s.engine.Take(ctx, now, ops)
 }
 
-// Shards returns the indexes of the shards of a bucket, in order, as far as this process knows,
-// and the index of the shard that its next request is sent to. A bucket that was never split has
+// Shards returns the indexes of the shards of a bucket, in order, as far as this process knows.
+// First is the one that its next request is sent to. A bucket that was never split has
 // the shard 0 alone, as has one that nothing was asked of. Errors are those of Take.
 func (s *Store) Shards(ctx context.Context, bucket limiter.BucketKey) (all []int, first int, err error) {
 	return s.engine.Shards(ctx, bucket)
