@@ -124,10 +124,10 @@ func (b *book) add(op *limiter.Op) {
 	}
 }
 
-// loadStores has stores take, charge and give back, and books what was admitted.
-func loadStores(t *testing.T, calls int, b *book, stores ...*dynamo.Store) {
+// loadStores has stores take, charge and give back under a policy of leases, and books what was admitted.
+func loadStores(t *testing.T, calls int, lease limiter.LeasePolicy, b *book, stores ...*dynamo.Store) {
 	t.Helper()
-	limits := limitsOf(t, limiter.PerMinute("rpm", 1000), limiter.PerDay("tpd", 200_000))
+	limits := limitsOf(t, limiter.PerMinute("rpm", 20_000), limiter.PerHour("tph", 20_000_000))
 	var work sync.WaitGroup
 	for i, s := range stores {
 		for range 4 {
@@ -136,13 +136,14 @@ func loadStores(t *testing.T, calls int, b *book, stores ...*dynamo.Store) {
 				for range calls {
 					op := limiter.Op{
 						Bucket: limiter.BucketKey{Namespace: "default", Entity: fmt.Sprint("key/", r.IntN(3)), Resource: "gpt-4", Variant: r.Uint64N(2)},
-						Limits: limits, Generation: 1, Spends: []limiter.Spend{{Limit: "rpm", Take: tokens(1)}, {Limit: "tpd", Take: tokens(1 + r.Int64N(400))}},
+						Limits: limits, Generation: 1, Spends: []limiter.Spend{{Limit: "rpm", Take: tokens(1)}, {Limit: "tph", Take: tokens(1 + r.Int64N(400))}},
+						Lease: lease,
 					}
 					switch r.IntN(5) {
 					case 0:
-						op.Spends = []limiter.Spend{{Limit: "tpd", Charge: tokens(r.Int64N(50))}}
+						op.Spends = []limiter.Spend{{Limit: "tph", Charge: tokens(r.Int64N(50))}}
 					case 1:
-						op.Spends = []limiter.Spend{{Limit: "tpd", Refund: tokens(r.Int64N(20))}}
+						op.Spends = []limiter.Spend{{Limit: "tph", Refund: tokens(r.Int64N(20))}}
 					}
 					admitted, err := s.Take(t.Context(), time.Now(), []limiter.Op{op})
 					if err != nil {
@@ -201,7 +202,9 @@ func TestUsageIsWhatWasAdmitted(t *testing.T) {
 	f := newFed(t)
 	stores := make([]*dynamo.Store, 3)
 	for i := range stores {
-		stores[i] = newStore(t, f.client, func(cfg *dynamo.Config) { cfg.Table, cfg.ShardUnits, cfg.Quiet = f.table, 5, time.Second })
+		stores[i] = newStore(t, f.client, func(cfg *dynamo.Config) {
+			cfg.Table, cfg.ShardUnits, cfg.Quiet, cfg.Leases = f.table, 5, time.Second, true
+		})
 	}
 	want := book{used: map[limiter.UsageWindow]map[string]int64{}}
 	ctx, stop := context.WithCancel(t.Context())
@@ -223,7 +226,8 @@ func TestUsageIsWhatWasAdmitted(t *testing.T) {
 			}
 		})
 	}
-	loadStores(t, 25, &want, stores...)
+	loadStores(t, 20, limiter.LeasePolicy{None: true}, &want, stores...) // shards are split
+	loadStores(t, 100, limiter.LeasePolicy{}, &want, stores...)
 	closing(t, stores[1:]...)
 	waitFor(t, func() bool { return maps.Equal(want.used[limiter.UsageHour], listed(t, stores[0], limiter.UsageHour)) })
 	stop()
@@ -233,13 +237,15 @@ func TestUsageIsWhatWasAdmitted(t *testing.T) {
 			t.Errorf("%v (-admitted +usage):\n%s", w, diff)
 		}
 	}
-	var splits int64
+	var splits, served int64
 	for _, s := range stores {
 		splits += s.Stats().Splits
+		served += s.Stats().Served
 	}
-	if splits == 0 || repeated.Load() == 0 {
-		t.Errorf("%d splits, %d repeated records: the test shows nothing of them", splits, repeated.Load())
+	if splits == 0 || served == 0 || repeated.Load() == 0 {
+		t.Errorf("%d splits, %d decisions from leases, %d repeated records: the test needs some of each", splits, served, repeated.Load())
 	}
+	t.Logf("%d splits, %d decisions from leases, %d repeated records", splits, served, repeated.Load())
 	closing(t, stores[0])
 }
 
