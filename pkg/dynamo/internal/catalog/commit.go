@@ -60,12 +60,11 @@ func (t *table) raiseAll(ctx context.Context) (uint64, error) {
 	}
 }
 
-// claim puts an item unless there is one with its key. It returns that the item was made,
-// or the item that it found. The put is sent again until its outcome is known, as long as
-// the context allows; a put whose reply was lost finds its own item. Each message may take
+// claim makes a put such as [schema.PutNew], whose condition its own item does not meet. It returns
+// that the item was made, or the item that it found. The put is sent again until its outcome is known,
+// as long as the context allows; a put whose reply was lost finds its own item. Each message may take
 // attempt.
-func (t *table) claim(ctx context.Context, item map[string]types.AttributeValue, attempt time.Duration) (made bool, found map[string]types.AttributeValue, err error) {
-	in := schema.PutNew(t.name, item)
+func (t *table) claim(ctx context.Context, in *dynamodb.PutItemInput, attempt time.Duration) (made bool, found map[string]types.AttributeValue, err error) {
 	inDoubt := false
 	for try := 1; ; try++ {
 		err := t.putOnce(ctx, in, attempt)

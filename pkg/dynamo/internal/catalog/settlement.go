@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
@@ -62,7 +61,7 @@ func (s *Settlements) Settle(ctx context.Context, now time.Time, m limiter.Mark)
 		return false, err
 	}
 	k := schema.MarkKey(ns, m.ID)
-	made, found, err := s.table.claim(ctx, schema.MarkItem(k, m), s.cfg.Attempt)
+	made, found, err := s.table.claim(ctx, schema.PutNew(s.cfg.Table, schema.MarkItem(k, m)), s.cfg.Attempt)
 	if err != nil {
 		return false, fmt.Errorf("settling a reservation, item %v of table %s: %w", k, s.cfg.Table, err)
 	}
@@ -71,21 +70,4 @@ func (s *Settlements) Settle(ctx context.Context, now time.Time, m limiter.Mark)
 	}
 	owner, err := schema.ParseMark(s.cfg.Table, k, found)
 	return err == nil && owner == m.Owner, err
-}
-
-// Secret implements limiter.Settlements by one conditional write, whose refusal brings the
-// secret that is there. One message may take all of the time that a change may take.
-func (s *Settlements) Secret(ctx context.Context, name string, candidate []byte) ([]byte, error) {
-	if err := limiter.CheckSecret(name, candidate); err != nil {
-		return nil, err
-	}
-	k, secret := schema.SecretKey(name), slices.Clone(candidate)
-	made, found, err := s.table.claim(ctx, schema.SecretItem(k, secret, s.cfg.Now()), ChangeTimeout)
-	if err != nil {
-		return nil, fmt.Errorf("secret %s, item %v of table %s: %w", name, k, s.cfg.Table, err)
-	}
-	if made {
-		return secret, nil
-	}
-	return schema.ParseSecret(s.cfg.Table, k, found)
 }

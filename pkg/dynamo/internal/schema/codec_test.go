@@ -97,10 +97,17 @@ func TestMarksAndSecretsAreReadAsWritten(t *testing.T) {
 		if ttl := NewReader("t", k, item).Int(AttrTTL, 0, MaxTTL); ttl < m.Expires.Add(markMargin).Unix() {
 			t.Fatalf("ttl %d of a mark that expires at %v", ttl, m.Expires)
 		}
-		secret := bytesOf("secret", limiter.MinSecretLength, limiter.MaxSecretLength)
-		got, err := ParseSecret("t", SecretKey("s"), SecretItem(SecretKey("s"), secret, anyTime(t)))
-		if err != nil || !slices.Equal(got, secret) {
-			t.Fatalf("a secret of %d bytes is read as %d bytes, %v", len(secret), len(got), err)
+		sealed := bytesOf("sealed", limiter.MinSecretLength+sealedOverhead, limiter.MaxSecretLength+sealedOverhead)
+		got, err := ParseSecret("t", SecretKey("s"), SecretItem(SecretKey("s"), sealed, anyTime(t)))
+		if err != nil || !slices.Equal(got.Sealed, sealed) || got.Clear != nil {
+			t.Fatalf("a secret of %d encrypted bytes is read as %d, and %d in clear text, %v", len(sealed), len(got.Sealed), len(got.Clear), err)
+		}
+		stored := bytesOf("clear", limiter.MinSecretLength, limiter.MaxSecretLength)
+		item = SecretKey("s").Attributes()
+		item[attrSecret] = &types.AttributeValueMemberB{Value: stored}
+		got, err = ParseSecret("t", SecretKey("s"), item)
+		if err != nil || !slices.Equal(got.Clear, stored) || got.Sealed != nil {
+			t.Fatalf("a secret of %d bytes in clear text is read as %d, and %d encrypted, %v", len(stored), len(got.Clear), len(got.Sealed), err)
 		}
 	})
 }
@@ -154,6 +161,8 @@ func TestCorruptRecordsOfOtherKinds(t *testing.T) {
 		{"mark without an owner", mark, MarkItem(MarkKey(someNS, "r"), limiter.Mark{Owner: "o"}), attrOwner, nil},
 		{"mark of an empty owner", mark, MarkItem(MarkKey(someNS, "r"), limiter.Mark{Owner: "o"}), attrOwner, str("")},
 		{"secret that is text", secret, SecretKey("s").Attributes(), attrSecret, str("hush")},
+		{"sealed secret that is text", secret, SecretKey("s").Attributes(), attrSealed, str("hush")},
+		{"sealed secret that is short", secret, SecretKey("s").Attributes(), attrSealed, &types.AttributeValueMemberB{Value: make([]byte, limiter.MinSecretLength)}},
 		{"secret that is short", secret, SecretKey("s").Attributes(), attrSecret, &types.AttributeValueMemberB{Value: []byte("hush")}},
 		{"namespace of another id", namespace, NamespaceItem(NamespaceKey("n"), Namespace{Name: "n", ID: someNS, Form: FormNow}, time.Unix(0, 0)), AttrNamespaceID, str("../etc")},
 		{"namespace of a later form", namespace, NamespaceItem(NamespaceKey("n"), Namespace{Name: "n", ID: someNS, Form: FormNow}, time.Unix(0, 0)), AttrNamespaceForm, num("3")},

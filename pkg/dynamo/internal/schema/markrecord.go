@@ -9,11 +9,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Attributes of marks and secrets.
-const (
-	attrOwner  = "owner"  // of a settlement; binary where it is not UTF-8
-	attrSecret = "secret" // binary
-)
+const attrOwner = "owner" // of a settlement; binary where it is not UTF-8
 
 // markMargin is how long a mark is kept after its reservation has expired. DynamoDB
 // deletes an item late, but never before its ttl has passed by its own clock. One hour
@@ -42,27 +38,4 @@ func ParseMark(table string, k Key, item map[string]types.AttributeValue) (strin
 		return "", r.Fault
 	}
 	return owner, nil
-}
-
-// SecretItem returns the record of a secret.
-func SecretItem(k Key, secret []byte, now time.Time) map[string]types.AttributeValue {
-	item := k.Attributes()
-	item[attrSecret] = &types.AttributeValueMemberB{Value: secret}
-	item[AttrCreatedAt] = NumberAttribute(now.UnixMilli())
-	return item
-}
-
-// ParseSecret returns a secret. Its errors do not tell it.
-func ParseSecret(table string, k Key, item map[string]types.AttributeValue) ([]byte, error) {
-	r := NewReader(table, k, item)
-	b, ok := r.Item[attrSecret].(*types.AttributeValueMemberB)
-	if !ok {
-		r.Fail(attrSecret, "is %s; it must be binary", TypeName(r.Item[attrSecret]))
-		return nil, r.Fault
-	}
-	if n := len(b.Value); n < limiter.MinSecretLength || n > limiter.MaxSecretLength {
-		r.Fail(attrSecret, "has %d bytes; it must have %d to %d", n, limiter.MinSecretLength, limiter.MaxSecretLength)
-		return nil, r.Fault
-	}
-	return b.Value, nil
 }
