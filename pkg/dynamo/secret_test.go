@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +38,7 @@ func (c identified) DescribeTable(ctx context.Context, in *dynamodb.DescribeTabl
 // with a sort key.
 func streamed(t *testing.T, endpoint, table, sk string) (all string, images []map[string]streamtypes.AttributeValue) {
 	t.Helper()
+	var text strings.Builder
 	client, err := dynamo.NewStreamsClient(t.Context(), dynamo.ClientConfig{Endpoint: endpoint})
 	if err != nil {
 		t.Fatal(err)
@@ -62,9 +65,9 @@ func streamed(t *testing.T, endpoint, table, sk string) (all string, images []ma
 			for _, r := range out.Records {
 				for _, image := range []map[string]streamtypes.AttributeValue{r.Dynamodb.OldImage, r.Dynamodb.NewImage} {
 					for name, v := range image {
-						all += fmt.Sprintf("%s %q\n", name, fmt.Sprintf("%s", v))
+						_, _ = fmt.Fprintf(&text, "%s %v\n", name, v)
 						if b, ok := v.(*streamtypes.AttributeValueMemberB); ok {
-							all += string(b.Value) + "\n"
+							_, _ = text.Write(b.Value)
 						}
 					}
 					if v, ok := image["SK"].(*streamtypes.AttributeValueMemberS); ok && v.Value == sk {
@@ -77,7 +80,7 @@ func streamed(t *testing.T, endpoint, table, sk string) (all string, images []ma
 			}
 		}
 	}
-	return all, images
+	return text.String(), images
 }
 
 // The real stream of a table has a record of the reservation key's item, and the key in no image.
@@ -112,7 +115,7 @@ func TestSecretsOfEarlierReleases(t *testing.T) {
 	key := bytes.Repeat([]byte("0123456789abcdef"), 2)
 	if _, err := f.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &f.table, Item: map[string]types.AttributeValue{
 		"PK": &types.AttributeValueMemberS{Value: "_/SECRET#reservation-key"}, "SK": &types.AttributeValueMemberS{Value: "#SECRET"},
-		"secret": &types.AttributeValueMemberB{Value: key}, "created_at": &types.AttributeValueMemberN{Value: fmt.Sprint(time.Now().UnixMilli())},
+		"secret": &types.AttributeValueMemberB{Value: key}, "created_at": &types.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().UnixMilli(), 10)},
 	}}); err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ func (t *table) raiseAll(ctx context.Context) (uint64, error) {
 
 // claim makes a put such as [schema.PutNew], whose condition its own item does not meet. It returns
 // that the item was made, or the item that it found. The put is sent again until its outcome is known,
-// as long as the context allows; a put whose reply was lost finds its own item. Each message may take
+// as long as the context allows. A put whose reply was lost finds its own item. Each message may take
 // attempt.
 func (t *table) claim(ctx context.Context, in *dynamodb.PutItemInput, attempt time.Duration) (made bool, found map[string]types.AttributeValue, err error) {
 	inDoubt := false

@@ -50,7 +50,7 @@ func (s *Settlements) secret(ctx context.Context, k schema.Key, candidate []byte
 		return nil, err
 	}
 	bound := []byte(k.String())
-	item := schema.SecretItem(k, aead.Seal(nil, nil, candidate, bound), s.cfg.Now())
+	item := schema.SecretItem(k, aead.Seal(nil, nil, candidate, bound), s.cfg.Now()) // #nosec G407 -- the cipher draws its nonce
 	put := schema.PutNew(s.cfg.Table, item)
 	for range secretTries {
 		made, found, err := s.table.claim(ctx, put, ChangeTimeout)
