@@ -66,6 +66,7 @@ func openTab(all context.Context, t *testing.T) browser {
 func TestConsole(t *testing.T) {
 	s, all := startService(t), startBrowser(t)
 	t.Run("operate", func(t *testing.T) { testOperate(t, s, openTab(all, t)) })   //nolint:contextcheck // a tab is a context of its own
+	t.Run("balances", func(t *testing.T) { testBalances(t, s, openTab(all, t)) }) //nolint:contextcheck // a tab is a context of its own
 	t.Run("screens", func(t *testing.T) { testScreens(t, s, openTab(all, t)) })   //nolint:contextcheck // a tab is a context of its own
 	t.Run("mistakes", func(t *testing.T) { testMistakes(t, s, openTab(all, t)) }) //nolint:contextcheck // a tab is a context of its own
 }
@@ -156,9 +157,44 @@ func testOperate(t *testing.T, s *service, b browser) {
 		t.Errorf("admitted %d, %v; want 3 under the new limit", n, err)
 	}
 	b.run(t, "balance follows", says("#balances", "burst 150"), says("#entity-limits", "burst 150"))
+	b.run(t, "usage", chromedp.Click("#usage input[value=day]"), says("#usages", "gpt-4 rpm 8 in the last 30 days"),
+		holds(`document.querySelectorAll("#usages rect").length === 30`), holds(`[...document.querySelectorAll("#usages title")].at(-1).textContent.endsWith("UTC: 8")`),
+		chromedp.Click("#usage input[value=hour]"), says("#usages", "gpt-4 rpm 8 in the last 24 hours"), holds(`document.querySelectorAll("#usages rect").length === 24`))
 	if *update {
 		b.picture(t, s)
 	}
+}
+
+// A person with the role operate changes a balance, and nothing else. Each change is confirmed.
+func testBalances(t *testing.T, s *service, b browser) {
+	t.Helper()
+	if n, err := s.decide(t.Context(), 7, "key-7"); n != 5 || err != nil {
+		t.Fatalf("admitted %d, %v; want 5", n, err)
+	}
+	b.login(t, s, "olga")
+	verb := func(name string) step {
+		return chromedp.Steps(chromedp.Click("#balances button[data-verb="+name+"]"), chromedp.WaitVisible("#adjust"))
+	}
+	confirm := func(amount string) step {
+		return chromedp.Steps(chromedp.SetValue("#adjust-amount", amount), chromedp.Click("#adjust-do"))
+	}
+	b.run(t, "find", chromedp.SendKeys("#query", "key-7"), chromedp.Click("#search button"), says("#balances strong", "0"))
+	b.run(t, "a change that is not confirmed", verb("reset"), says("#adjust-about", "of 5/hour"), chromedp.Click("#adjust-cancel"), chromedp.WaitNotVisible("#adjust"),
+		verb("set"), chromedp.SendKeys("#adjust-amount", "3"), chromedp.KeyEvent(kb.Escape), chromedp.WaitNotVisible("#adjust"), says("#balances strong", "0"))
+	if n, err := s.decide(t.Context(), 1, "key-7"); n != 0 || err != nil {
+		t.Errorf("admitted %d, %v; want 0", n, err)
+	}
+	b.run(t, "set", verb("set"), confirm("2"), says("#adjusted", "gpt-4 rpm changed: 2"), chromedp.WaitNotVisible("#adjust"), says("#balances strong", "2"))
+	b.run(t, "top up", verb("top-up"), confirm("1.5"), says("#adjusted", "changed: 3.5"))
+	if n, err := s.decide(t.Context(), 9, "key-7"); n != 3 || err != nil {
+		t.Errorf("admitted %d, %v; want 3", n, err)
+	}
+	b.run(t, "an amount that the service refuses", verb("set"), confirm("1e30"), says("#adjust .problem", "tokens"), chromedp.Click("#adjust-cancel"))
+	b.run(t, "reset", verb("reset"), says("#adjust-title", "Reset rpm of key-7 for gpt-4?"), chromedp.Click("#adjust-do"), says("#adjusted", "changed: 5"))
+	if n, err := s.decide(t.Context(), 9, "key-7"); n != 5 || err != nil {
+		t.Errorf("admitted %d, %v; want 5", n, err)
+	}
+	b.run(t, "limits are not hers", holds(`document.querySelector("#save").disabled`))
 }
 
 // picture takes the picture of the documentation, with traffic of some seconds.
@@ -172,7 +208,7 @@ func (b browser) picture(t *testing.T, s *service) {
 		}
 		b.run(t, "a second", chromedp.Sleep(time.Second))
 	}
-	b.run(t, "picture", chromedp.EmulateViewport(1000, 1250), evaluate("scrollTo(0, 0); document.activeElement.blur()"), chromedp.Sleep(2*time.Second))
+	b.run(t, "picture", chromedp.EmulateViewport(1000, 1310), evaluate("scrollTo(0, 0); document.activeElement.blur()"), chromedp.Sleep(2*time.Second))
 	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 	if err != nil {
 		t.Fatal(err)
@@ -207,7 +243,9 @@ func testMistakes(t *testing.T, s *service, b browser) {
 	b.run(t, "no such domain", chromedp.SendKeys("#domain", "shpo"), chromedp.SendKeys("#entries", "a=b"), chromedp.Click("#question button"), says("#explanation", "shop"))
 	b.run(t, "log out", chromedp.Click("#leave"), chromedp.WaitVisible("#login"), holds("sessionStorage.length === 0"))
 	b.login(t, s, "rob")
-	b.run(t, "a reader cannot save", holds(`document.querySelector("#save").disabled`))
+	b.run(t, "a reader cannot change anything", holds(`document.querySelector("#save").disabled`),
+		chromedp.SetValue("#query", "key-1"), chromedp.Click("#search button"), says("#balances", "gpt-4 rpm"),
+		holds(`[...document.querySelectorAll("#balances button")].every((b) => !b.checkVisibility())`))
 }
 
 // On a phone nothing is wider than the screen; in the dark the page is dark; the keyboard

@@ -23,6 +23,7 @@ server:
     tokens:
       ada: {role: administer, hash: "%s"}
       rob: {role: read, hash: "%s"}
+      olga: {role: operate, hash: "%s"}
 store: {embedded: {data: data}}
 drain: 0s
 log: {format: json}
@@ -47,7 +48,7 @@ func startService(t *testing.T) *service {
 	t.Helper()
 	program, dir := build(t), t.TempDir()
 	s := &service{tokens: map[string]string{}}
-	names := []string{"ada", "rob"}
+	names := []string{"ada", "rob", "olga"}
 	hashes := make([]any, 0, len(names))
 	for _, name := range names {
 		token, hash := newToken(t, program)

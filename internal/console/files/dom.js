@@ -30,7 +30,7 @@ export const isPlain = (name) => typeof name === "string" && name !== "";
 
 // show writes a problem, or nothing, into the element for problems of a part of the page.
 export function show(part, error) {
-  const at = [...part.querySelectorAll(".problem")].find((e) => e.closest("section, form#login, article") === part);
+  const at = [...part.querySelectorAll(".problem")].find((e) => e.closest("section, form#login, article, dialog") === part);
   const text = error ? String(error.message || error) : "";
   if (at && at.textContent !== text) at.textContent = text;
 }

@@ -1,17 +1,22 @@
-import { ask, every, inNamespace } from "./api.js";
-import { Chart } from "./chart.js";
-import { byID, isPlain, make, nameText, number, show } from "./dom.js";
+import { ask, inNamespace } from "./api.js";
+import { watchBalances } from "./balances.js";
+import { byID, isPlain, make, nameText, show } from "./dom.js";
 import { limitText } from "./limittext.js";
+import { watchUsage } from "./usage.js";
 
 const most = 20; // entities that a search shows
 const pages = 10; // that a search reads, of 1000 entities each
-const span = 120_000; // ms
 
-let stop = () => {};
+let stops = []; // what runs while an entity is open
 let reread = async () => {};
 
 // rereadEntity shows the entity as it is now, after a change.
 export const rereadEntity = () => reread();
+
+function stop() {
+  stops.forEach((end) => end());
+  stops = [];
+}
 
 // closeEntity ends the view of an entity.
 export function closeEntity() {
@@ -59,13 +64,12 @@ export async function openEntity(id, change) {
   byID("entity-title").textContent = id;
   byID("entity-facts").replaceChildren();
   byID("entity-limits").replaceChildren();
-  byID("balances").replaceChildren();
   show(part);
   const on = () => byID("entity-title").textContent === id && !part.hidden;
   reread = () => read(id, part, on, change);
   await reread();
   if (on()) part.querySelector("h3").focus();
-  watchBalances(id, on);
+  if (on()) stops = [watchBalances(id, on), watchUsage(id, on)];
 }
 
 // read shows the record and the limits of an entity.
@@ -94,52 +98,3 @@ function facts(entity) {
     ...Object.entries(entity.metadata || {}), ["created", entity.created_at]];
   return all.filter(([, value]) => value).flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, String(value))]);
 }
-
-// watchBalances draws the balance of each limit of each bucket of an entity, each second.
-function watchBalances(id, on) {
-  const part = byID("bucket");
-  show(part);
-  const lines = new Map(); // by bucket and limit
-  stop = every(1000, on, async () => {
-    try {
-      const answer = await ask(inNamespace("buckets") + "?" + new URLSearchParams({ entity: id, size: 20 }));
-      if (on()) render(lines, answer.items, Date.now());
-      show(part);
-    } catch (error) {
-      show(part, error);
-      if (error.status === 501) stop(); // the store of this service cannot
-    }
-  });
-}
-
-function render(lines, buckets, now) {
-  for (const bucket of buckets) {
-    for (const limit of bucket.limits) {
-      if (limit.available === undefined) continue;
-      const key = JSON.stringify([bucket.resource, bucket.variant, limit.name]);
-      if (!lines.has(key)) lines.set(key, newLine(bucket, limit));
-      const line = lines.get(key);
-      line.points.push({ time: now, value: limit.available });
-      while (now - line.points[0].time > span) line.points.shift();
-      line.value.textContent = number.format(limit.available);
-      line.of.textContent = ` of ${limitText(limit.limit)}`;
-      line.chart.render([{ class: limit.available < 0 ? "s1" : "s2", points: line.points }], now, 0, capacityOf(limit.limit));
-    }
-  }
-  if (lines.size === 0) byID("balances").replaceChildren(make("p", { class: "about" }, "no bucket in use: each one is full"));
-}
-
-function newLine(bucket, limit) {
-  const value = make("strong");
-  const of = make("span");
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", `Balance of ${limit.name} for ${nameText(bucket.resource)} in the last two minutes`);
-  if (byID("balances").querySelector("p.about")) byID("balances").replaceChildren();
-  byID("balances").append(make("div", { "data-limit": limit.name },
-    make("p", { class: "legend" }, make("span", {}, `${nameText(bucket.resource)} ${limit.name} `, value, of)), svg));
-  return { value, of, points: [], chart: new Chart(svg, span) };
-}
-
-// capacityOf returns the most tokens that a limit holds.
-const capacityOf = (limit) => limit.burst || parseInt(typeof limit === "string" ? limit : limit.rate, 10) || 1;

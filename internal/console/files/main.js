@@ -1,3 +1,4 @@
+import { closeAdjust, startAdjust } from "./adjust.js";
 import { ask, onLeft, setToken, token } from "./api.js";
 import { byID, show } from "./dom.js";
 import { closeEntity, openEntity, rereadEntity, search } from "./entities.js";
@@ -22,6 +23,7 @@ async function enter() {
   byID("main").hidden = false;
   byID("leave").hidden = !token();
   startLimits(status.role === "administer", rereadEntity);
+  startAdjust(status.role === "operate" || status.role === "administer");
   startExplain();
   stops = [watchDecisions(), watchTop((id) => { openEntity(id, chooseLimits); byID("entities").scrollIntoView(); })];
 }
@@ -32,6 +34,7 @@ function leave(error) {
   stops = [];
   setToken("");
   byID("main").hidden = true;
+  closeAdjust();
   closeEntity();
   byID("leave").hidden = true;
   byID("service").textContent = "";

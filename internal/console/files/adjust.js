@@ -1,0 +1,68 @@
+import { ask, inNamespace } from "./api.js";
+import { byID, nameText, number, show } from "./dom.js";
+import { limitText } from "./limittext.js";
+
+// Changes of balances. A dialog says what will happen, and nothing happens without its button.
+const verbs = {
+  reset: { button: "Reset", about: "The bucket becomes full, as if it had never been used." },
+  set: { button: "Set", about: "The bucket gets this balance, at most its capacity. Below zero is debt.", least: "", amount: "Balance, in tokens" },
+  "top-up": { button: "Top up", about: "The bucket gets these tokens, up to its capacity.", least: "0", amount: "Tokens to add" },
+};
+
+let open; // the change that the dialog is about: verb, body
+
+// startAdjust makes the dialog work. may says whether the principal may change balances.
+export function startAdjust(may) {
+  byID("main").classList.toggle("watches", !may);
+  byID("adjust-cancel").onclick = closeAdjust;
+  byID("adjust-form").onsubmit = async (event) => {
+    event.preventDefault();
+    await adjust();
+  };
+}
+
+// closeAdjust closes the dialog, and changes nothing.
+export function closeAdjust() {
+  open = undefined;
+  if (byID("adjust").open) byID("adjust").close();
+}
+
+// openAdjust asks for the confirmation of a verb on a limit of a bucket, and for its amount.
+export function openAdjust(verb, bucket, limit, balance) {
+  const { button, about, least, amount } = verbs[verb];
+  open = { verb, body: { entity: bucket.entity, resource: bucket.resource, variant: bucket.variant, limit: limit.name, once: once() } };
+  byID("adjust-title").textContent = `${button} ${limit.name} of ${nameText(bucket.entity)} for ${nameText(bucket.resource)}?`;
+  byID("adjust-about").textContent = `It has ${balance} of ${limitText(limit.limit)}. ${about} The change is in the audit.`;
+  byID("adjust-amount-label").hidden = amount === undefined;
+  byID("adjust-amount-text").textContent = amount || "";
+  byID("adjust-amount").required = amount !== undefined;
+  byID("adjust-amount").min = least || "";
+  byID("adjust-amount").value = "";
+  byID("adjust-do").textContent = button;
+  show(byID("adjust"));
+  byID("adjust").showModal();
+  byID(amount === undefined ? "adjust-cancel" : "adjust-amount").focus();
+}
+
+// once is a text that no other change has, so that a change which is sent again is made once.
+function once() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return "console " + [...bytes].map((b) => b.toString(16).padStart(2, "0")).join("");
+}
+
+// adjust makes the change that the dialog is about.
+async function adjust() {
+  const { verb, body } = open;
+  if (byID("adjust-amount").required) body.tokens = byID("adjust-amount").valueAsNumber;
+  byID("adjust-do").disabled = true;
+  try {
+    const done = await ask(inNamespace("buckets", verb), { method: "POST", body });
+    const limit = done.after?.limits.find((l) => l.name === body.limit);
+    byID("adjusted").textContent = `${nameText(body.resource)} ${body.limit} ${done.result}: ${number.format(limit?.available ?? 0)}, in force on every replica within 5 s.`;
+    closeAdjust();
+  } catch (error) {
+    show(byID("adjust"), error);
+  } finally {
+    byID("adjust-do").disabled = false;
+  }
+}
