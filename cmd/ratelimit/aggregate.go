@@ -33,6 +33,8 @@ type aggregateFlags struct {
 	windows []string
 	keep    map[string]string
 	flush   time.Duration
+	lambda  bool
+	table   string // of lambda
 }
 
 func newAggregate() *cobra.Command {
@@ -50,21 +52,7 @@ It serves /metrics and /healthz on the address of --http-address, or of server.h
   ratelimit aggregate --http-address 0.0.0.0:8080 --windows hour,day --keep hour=720h`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := f.load()
-			if err != nil {
-				return err
-			}
-			if cfg.Store.Type != config.StoreDynamoDB {
-				return usageError{fmt.Errorf("store.type is %s: a stream is there only with dynamodb; a data directory keeps usage by itself", cfg.Store.Type)}
-			}
-			if f.flush < 100*time.Millisecond || f.flush > time.Minute {
-				return usageError{fmt.Errorf("--flush is %v; it must be 100ms to 1m", f.flush)}
-			}
-			windows, keep, err := f.kept()
-			if err != nil {
-				return usageError{err}
-			}
-			return f.run(cmd.Context(), cfg, windows, keep, cmd.ErrOrStderr())
+			return f.start(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	f.flags(cmd)
@@ -72,7 +60,37 @@ It serves /metrics and /healthz on the address of --http-address, or of server.h
 	cmd.Flags().StringSliceVar(&f.windows, "windows", []string{"hour", "day", "month"}, "windows to write")
 	cmd.Flags().StringToStringVar(&f.keep, "keep", nil, "how long to keep a window, such as hour=720h; 0 = for good (default hour=336h,day=9600h,month=0)")
 	cmd.Flags().DurationVar(&f.flush, "flush", aggregator.DefaultFlushAfter, "how long records wait for others, to be written together; 100ms to 1m")
+	cmd.Flags().BoolVar(&f.lambda, "lambda", false, "answer calls of the runtime of AWS Lambda, which starts the program so by itself")
+	cmd.Flags().StringVar(&f.table, "table", "", "table of --lambda, which has no configuration file")
 	return cmd
+}
+
+// start checks the flags and aggregates.
+func (f *aggregateFlags) start(ctx context.Context, stdout, stderr io.Writer) error {
+	windows, keep, err := f.kept()
+	if err != nil {
+		return usageError{err}
+	}
+	if f.lambda {
+		if err := f.checkLambda(); err != nil {
+			return usageError{err}
+		}
+		return f.runLambda(ctx, windows, keep, stdout, stderr)
+	}
+	if f.table != "" {
+		return usageError{errors.New("--table is of --lambda; else the configuration names the table")}
+	}
+	cfg, err := f.load()
+	if err != nil {
+		return err
+	}
+	if cfg.Store.Type != config.StoreDynamoDB {
+		return usageError{fmt.Errorf("store.type is %s: a stream is there only with dynamodb; a data directory keeps usage by itself", cfg.Store.Type)}
+	}
+	if f.flush < 100*time.Millisecond || f.flush > time.Minute {
+		return usageError{fmt.Errorf("--flush is %v; it must be 100ms to 1m", f.flush)}
+	}
+	return f.run(ctx, cfg, windows, keep, stderr)
 }
 
 // kept returns the windows of the flags, and how long each is kept.

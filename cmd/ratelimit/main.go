@@ -29,5 +29,5 @@ func main() {
 			cancel(errTerminated)
 		}
 	}()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(ctx, arguments(os.Args[1:], os.Getenv), os.Stdout, os.Stderr))
 }

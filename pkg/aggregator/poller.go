@@ -216,9 +216,9 @@ func (p *Poller) lose(shard string, after Sequence) {
 // bury tells of records that could not be counted. A letter has the key of the item, and nothing
 // else of it.
 func (p *Poller) bury(letters []Letter) {
-	for _, l := range letters {
+	for i := range letters {
 		p.counters.deadLetters.Add(1)
-		p.cfg.Logger.Error("a record of the stream cannot be counted", "key", l.Key, "shard", l.Shard, "sequence", string(l.Sequence), "error", l.Problem)
+		letters[i].Log(p.cfg.Logger)
 	}
 }
 

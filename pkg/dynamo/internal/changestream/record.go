@@ -15,8 +15,8 @@ var (
 	errNoImage   = errors.New("the record lacks an image of the item")
 )
 
-// record reads a record. One that cannot be read has a problem, and the key as far as it is there.
-func (s *Stream) record(from *types.Record) aggregator.Record {
+// Record reads a record. One that cannot be read has a problem, and the key as far as it is there.
+func (s *Stream) Record(from *types.Record) aggregator.Record {
 	d := from.Dynamodb
 	if d == nil {
 		return aggregator.Record{Problem: errNoContent}

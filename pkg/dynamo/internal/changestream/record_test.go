@@ -52,7 +52,7 @@ func TestRecordsOfBuckets(t *testing.T) {
 		if tt.now == nil {
 			want.New = nil
 		}
-		if diff := cmp.Diff(want, s.record(change(tt.event, k, tt.old, tt.now)), cmpopts.EquateErrors()); diff != "" {
+		if diff := cmp.Diff(want, s.Record(change(tt.event, k, tt.old, tt.now)), cmpopts.EquateErrors()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -80,7 +80,7 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 		"a fraction":            {change(types.OperationTypeInsert, k, nil, image{"b_rpm_tc": num("0.5")}), "b_rpm_tc"},
 		"a time of text":        {change(types.OperationTypeInsert, k, nil, image{"lt": str("now")}), "lt"},
 	} {
-		r := s.record(tt.from)
+		r := s.Record(tt.from)
 		if r.Problem == nil || !strings.Contains(r.Problem.Error(), tt.says) {
 			t.Errorf("%s: %+v, want %q", name, r, tt.says)
 		}
@@ -112,7 +112,7 @@ func TestSecretsArePassedOnToNoAggregator(t *testing.T) {
 	}
 	for _, from := range []*types.Record{change(types.OperationTypeInsert, k, nil, item), change(types.OperationTypeModify, k, item, item), change(types.OperationTypeRemove, k, item, nil)} {
 		want := aggregator.Record{Sequence: "000000000000000000007", Key: k.String(), Time: time.Unix(1_700_000_000, 0).UTC(), Other: true}
-		if diff := cmp.Diff(want, s.record(from)); diff != "" {
+		if diff := cmp.Diff(want, s.Record(from)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", from.EventName, diff)
 		}
 	}

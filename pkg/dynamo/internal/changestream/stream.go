@@ -35,9 +35,10 @@ type Stream struct {
 	label  string
 	now    func() time.Time
 
-	mu   sync.Mutex
-	done map[string]bool // shards that are done, as last listed
-	gone map[string]bool // those of them that the stream has dropped since
+	mu    sync.Mutex
+	done  map[string]bool // shards that are done, as last listed
+	gone  map[string]bool // those of them that the stream has dropped since
+	there map[string]bool // shards that the stream had, as last listed; nil = not listed yet
 }
 
 var (
@@ -90,18 +91,20 @@ func (s *Stream) Shards(ctx context.Context) ([]aggregator.Shard, error) {
 	}
 }
 
-// listed notes which of the shards that are done the stream has dropped.
+// listed notes which shards the stream has, and which of the shards that are done it has dropped.
 func (s *Stream) listed(shards []aggregator.Shard) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	gone := make(map[string]bool, len(s.done))
-	for id := range s.done {
-		gone[id] = true
-	}
+	s.there = make(map[string]bool, len(shards))
 	for _, sh := range shards {
-		delete(gone, sh.ID)
+		s.there[sh.ID] = true
 	}
-	s.gone = gone
+	s.gone = make(map[string]bool)
+	for id := range s.done {
+		if !s.there[id] {
+			s.gone[id] = true
+		}
+	}
 }
 
 // Open implements aggregator.Source.
@@ -130,7 +133,7 @@ func (s *Stream) Read(ctx context.Context, iterator string) (records []aggregato
 	}
 	records = make([]aggregator.Record, len(out.Records))
 	for i := range out.Records {
-		records[i] = s.record(&out.Records[i])
+		records[i] = s.Record(&out.Records[i])
 	}
 	return records, text(out.NextShardIterator), nil
 }

@@ -3,6 +3,9 @@ package changestream
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -46,17 +49,35 @@ func (s *Stream) forget(ctx context.Context, change *schema.UsageChange, item ma
 	if len(positions) <= manyPositions {
 		return
 	}
-	var gone []string
+	if gone := s.dropped(positions); len(gone) > 0 {
+		_, _ = s.client.UpdateItem(ctx, schema.ForgetPositions(s.table, change.Snapshot.Bucket.Namespace, &change.Of, gone))
+	}
+}
+
+// shardAge is how old a shard is that the stream cannot have any more where its list lacks it.
+// Records stay for a day, and a list may be a little old.
+const shardAge = 48 * time.Hour
+
+// dropped returns those of the shards that the stream has dropped: shards that are done, and old
+// ones. An aggregator without leases knows no shard that is done.
+func (s *Stream) dropped(positions map[string]schema.Position) []string {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	var gone []string
 	for shard := range positions {
-		if s.gone[shard] {
+		if s.gone[shard] || s.there != nil && !s.there[shard] && old(shard, s.now()) {
 			gone = append(gone, shard)
 		}
 	}
-	s.mu.Unlock()
-	if len(gone) > 0 {
-		_, _ = s.client.UpdateItem(ctx, schema.ForgetPositions(s.table, change.Snapshot.Bucket.Namespace, &change.Of, gone))
-	}
+	return gone
+}
+
+// old reports whether a shard is older than shardAge, by the time in its id: "shardId-", Unix
+// milliseconds in 20 digits, "-", and more. A shard with another id is not.
+func old(shard string, now time.Time) bool {
+	digits, _, _ := strings.Cut(strings.TrimPrefix(shard, "shardId-"), "-")
+	ms, err := strconv.ParseInt(digits, 10, 64)
+	return err == nil && len(digits) == 20 && now.Sub(time.UnixMilli(ms)) > shardAge
 }
 
 // List implements aggregator.Leases.

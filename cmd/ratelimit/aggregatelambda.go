@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/pkg/aggregator/awslambda"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// runtimeVariable is set where the runtime of AWS Lambda starts a program.
+const runtimeVariable = "AWS_LAMBDA_RUNTIME_API"
+
+// arguments returns the arguments of the program. The runtime of Lambda gives none: then they
+// are those of the aggregator, with a flag for each variable of the function.
+func arguments(args []string, variable func(string) string) []string {
+	if len(args) > 0 || variable(runtimeVariable) == "" {
+		return args
+	}
+	args = []string{"aggregate", "--lambda"}
+	for _, of := range []struct{ variable, flag string }{
+		{"RATELIMIT_TABLE", "--table"}, {"RATELIMIT_WINDOWS", "--windows"}, {"RATELIMIT_KEEP", "--keep"},
+	} {
+		if value := variable(of.variable); value != "" {
+			args = append(args, of.flag+"="+value)
+		}
+	}
+	return args
+}
+
+// checkLambda refuses flags that do not fit together.
+func (f *aggregateFlags) checkLambda() error {
+	switch {
+	case f.file != "" || f.demo || len(f.rules) > 0 || f.address != "":
+		return errors.New("--lambda reads no configuration and serves no address: it has --table, --windows and --keep")
+	case os.Getenv(runtimeVariable) == "":
+		return fmt.Errorf("--lambda answers calls of AWS Lambda, and %s names no runtime", runtimeVariable)
+	case f.table == "":
+		return errors.New("--lambda needs --table, or RATELIMIT_TABLE in the function's environment")
+	}
+	return (&config.DynamoDB{Table: f.table}).Check()
+}
+
+// runLambda answers calls of the runtime of Lambda. It returns only when it cannot start.
+func (f *aggregateFlags) runLambda(ctx context.Context, windows []limiter.UsageWindow, keep map[limiter.UsageWindow]time.Duration, stdout, stderr io.Writer) error {
+	log := newLogger(stderr, config.Log{Format: config.LogJSON})
+	stream, err := openStream(ctx, config.DynamoDB{Table: f.table})
+	if err != nil {
+		return failed(fmt.Errorf("table %s: %w", f.table, err))
+	}
+	function, err := awslambda.New(awslambda.Config{
+		Stream: stream, Windows: windows, Retention: func(w limiter.UsageWindow) time.Duration { return keep[w] },
+		Logger: log, Metrics: stdout, Table: f.table,
+	})
+	if err != nil {
+		return failed(err)
+	}
+	function.Run(ctx)
+	return nil
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/internal/dynamotest"
+)
+
+func TestArgumentsOfAFunction(t *testing.T) {
+	variables := map[string]string{"RATELIMIT_TABLE": "limits", "RATELIMIT_WINDOWS": "hour,day", "RATELIMIT_KEEP": "hour=720h"}
+	get := func(name string) string { return variables[name] }
+	if got := arguments(nil, get); len(got) != 0 {
+		t.Errorf("without a runtime: %q", got)
+	}
+	variables["AWS_LAMBDA_RUNTIME_API"] = "127.0.0.1:9001"
+	want := []string{"aggregate", "--lambda", "--table=limits", "--windows=hour,day", "--keep=hour=720h"}
+	if diff := cmp.Diff(want, arguments(nil, get)); diff != "" {
+		t.Errorf("of a function (-want +got):\n%s", diff)
+	}
+	if got := arguments([]string{"version"}, get); !slices.Equal(got, []string{"version"}) {
+		t.Errorf("with arguments: %q", got)
+	}
+}
+
+// poisoned returns records with two among them that cannot be counted: a bucket's with a counter
+// that is no number, and one that is in no form.
+func poisoned(t *testing.T, records []json.RawMessage) []json.RawMessage {
+	t.Helper()
+	for i, r := range records {
+		if !strings.Contains(string(r), `"#STATE"`) {
+			continue
+		}
+		bad := strings.NewReplacer(`/BUCKET#user%2Fada#`, `/BUCKET#user%2Fpoison#`, `_tc":{"N":"`, `_tc":{"N":"x`).Replace(string(r))
+		if bad == string(r) {
+			t.Fatalf("the record has no counter: %s", r)
+		}
+		return slices.Insert(slices.Clone(records), i, json.RawMessage(bad), json.RawMessage(`{"dynamodb":{"SequenceNumber":"7","Keys":"none"}}`))
+	}
+	t.Fatal("no record of a bucket")
+	return nil
+}
+
+// firstOfBuckets returns the sequence number of the first record of a bucket.
+func firstOfBuckets(t *testing.T, records []json.RawMessage) string {
+	t.Helper()
+	for _, r := range records {
+		var of events.DynamoDBEventRecord
+		if err := json.Unmarshal(r, &of); err != nil {
+			t.Fatal(err)
+		}
+		if of.Change.Keys["SK"].String() == "#STATE" {
+			return of.Change.SequenceNumber
+		}
+	}
+	t.Fatal("no record of a bucket")
+	return ""
+}
+
+// The program as the runtime of Lambda starts it counts the records of a table's stream. A record
+// that cannot be counted stops no other, one that is repeated counts once, and after a write that
+// failed the function says from which record on it must be called again.
+func TestLambda(t *testing.T) {
+	server, table := dynamotest.Start(t), dynamotest.TableName(t)
+	proxy := dynamotest.NewProxy(t, server.URL, nil)
+	service := start(t, "--config", write(t, "c.yaml", onTable(server.URL, table, "100/minute")))
+	for range 7 {
+		service.ask(t, "ada")
+	}
+	usage := func() string {
+		_, list, _ := output(t, "list", "usage", "--window", "hour", "-o", "csv", "--server", service.adminURL(t))
+		return list
+	}
+	function := startLambda(t, map[string]string{
+		"AWS_ENDPOINT_URL_DYNAMODB": proxy.URL, "AWS_ENDPOINT_URL_DYNAMODB_STREAMS": server.URL,
+		"RATELIMIT_TABLE": table, "RATELIMIT_WINDOWS": "hour",
+	})
+	var shard string
+	var records []json.RawMessage
+	eventually(t, "the decisions in the stream", func() bool {
+		shard, records = streamOf(t, server, table)
+		return strings.Contains(string(records[len(records)-1]), `_tc":{"N":"7000"}`)
+	})
+
+	if answer := function.call(t, map[string]any{"Records": records}); !answer.failed || !strings.Contains(answer.body, "TumblingWindowInSeconds") {
+		t.Errorf("a call without a shard: %+v", answer)
+	}
+	proxy.SetPlan(func(c dynamofake.Call) dynamofake.Fault {
+		if body, _ := c.Input.([]byte); c.Op == "UpdateItem" && strings.Contains(string(body), "#USAGE#") {
+			return dynamofake.Fault{Kind: dynamofake.ServerError}
+		}
+		return dynamofake.Fault{}
+	})
+	if failed := function.failures(t, shard, records); !slices.Equal(failed, []string{firstOfBuckets(t, records)}) {
+		t.Errorf("writes fail, and the function reports %q, want the first record of a bucket", failed)
+	}
+	proxy.SetPlan(nil)
+	if list := usage(); strings.Contains(list, "ada") {
+		t.Errorf("usage that is not written: %s", list)
+	}
+	for range 2 {
+		if failed := function.failures(t, shard, poisoned(t, records)); len(failed) != 0 {
+			t.Errorf("the function reports %q", failed)
+		}
+		if list := usage(); !strings.Contains(list, ",7,") || strings.Contains(list, "poison") {
+			t.Errorf("7 requests, and the usage is\n%s", list)
+		}
+	}
+	if failed := function.failures(t, shard, nil); len(failed) != 0 {
+		t.Errorf("at the end of a window: %q", failed)
+	}
+	for _, want := range []string{`/BUCKET#user%2Fpoison#api#0\" SK=\"#STATE\"","shard":"` + shard, `"sequence":"7"`} {
+		if log := function.log.String(); strings.Count(log, want) != 2 {
+			t.Errorf("the log has not two letters with %s:\n%s", want, log)
+		}
+	}
+	for _, want := range []string{`"DeadLetters":2`, `"RepeatedRecords":`, `"Table":"` + table, `"Failures":1`} {
+		if metrics := function.out.String(); !strings.Contains(metrics, want) {
+			t.Errorf("no %s in the metrics\n%s", want, metrics)
+		}
+	}
+}
+
+func TestLambdaRefuses(t *testing.T) {
+	t.Setenv("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:1")
+	file := write(t, "c.yaml", twoPerMinute)
+	for name, tt := range map[string]struct {
+		args []string
+		says string
+	}{
+		"no table":             {[]string{"--lambda"}, "RATELIMIT_TABLE"},
+		"no name of a table":   {[]string{"--lambda", "--table", "x"}, "store.dynamodb.table"},
+		"a configuration":      {[]string{"--lambda", "--table", "limits", "-c", file}, "reads no configuration"},
+		"an address":           {[]string{"--lambda", "--table", "limits", "--http-address", "127.0.0.1:0"}, "serves no address"},
+		"no such window":       {[]string{"--lambda", "--table", "limits", "--windows", "hourly"}, "hour, day and month"},
+		"a table with no mode": {[]string{"--table", "limits"}, "--table is of --lambda"},
+	} {
+		if code, _, stderr := output(t, append([]string{"aggregate"}, tt.args...)...); code != 2 || !strings.Contains(stderr, tt.says) {
+			t.Errorf("%s: exit code %d, %q; want 2 and %q", name, code, stderr, tt.says)
+		}
+	}
+	t.Setenv("AWS_LAMBDA_RUNTIME_API", "")
+	if code, _, stderr := output(t, "aggregate", "--lambda", "--table", "limits"); code != 2 || !strings.Contains(stderr, "names no runtime") {
+		t.Errorf("without a runtime: exit code %d, %q", code, stderr)
+	}
+}

@@ -1,0 +1,57 @@
+package awslambda
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// metricsNamespace is that of the metrics in CloudWatch.
+const metricsNamespace = "Ratelimit/Aggregator"
+
+// counts are the metrics of a call.
+type counts struct {
+	Records         int     `json:"Records"`         // of the stream, those of other items too
+	Snapshots       int     `json:"Snapshots"`       // writes of snapshots
+	RepeatedRecords int     `json:"RepeatedRecords"` // that a snapshot had already, once for each of its windows
+	DeadLetters     int     `json:"DeadLetters"`     // records that cannot be counted
+	Failures        int     `json:"Failures"`        // writes that failed, for which records are repeated
+	AgeSeconds      float64 `json:"AgeSeconds"`      // of the newest record
+}
+
+// line is a line of the log in CloudWatch's embedded metric format.
+type line struct {
+	counts
+
+	AWS   metadata `json:"_aws"`
+	Table string   `json:"Table"`
+}
+
+// metadata tells CloudWatch which members of a line are metrics.
+type metadata struct {
+	Timestamp         int64       `json:"Timestamp"` // Unix ms
+	CloudWatchMetrics []directive `json:"CloudWatchMetrics"`
+}
+
+type directive struct {
+	Namespace  string     `json:"Namespace"`
+	Dimensions [][]string `json:"Dimensions"`
+	Metrics    []metric   `json:"Metrics"`
+}
+
+type metric struct {
+	Name string `json:"Name"`
+	Unit string `json:"Unit"`
+}
+
+// report writes the metrics of the call.
+func (c *call) report() {
+	now := c.cfg.Now()
+	c.counts.AgeSeconds = max(now.Sub(c.newest), 0).Round(time.Millisecond).Seconds()
+	text, err := json.Marshal(line{c.counts, metadata{now.UnixMilli(), []directive{{metricsNamespace, [][]string{{"Table"}}, []metric{
+		{"Records", "Count"}, {"Snapshots", "Count"}, {"RepeatedRecords", "Count"}, {"DeadLetters", "Count"}, {"Failures", "Count"}, {"AgeSeconds", "Seconds"},
+	}}}}, c.cfg.Table})
+	if err != nil {
+		return // numbers and texts can always be written
+	}
+	_, _ = c.cfg.Metrics.Write(append(text, '\n')) // a lost line of metrics stops no record
+}
