@@ -20,8 +20,9 @@ type history struct {
 	held       []held
 	released   int64           // when held was looked at
 	applied    map[string]bool // ids of writes
+	refused    map[string]bool // ids of writes whose sender was told that they were not applied
 	writer     *process        // that sent the last update
-	again      string          // of the write that landed last, for the second time: where its id is
+	again      string          // of the write that landed last, though it had landed or was refused: where its id is
 
 	admitted, denied, failed, late, policy int
 	writes                                 int
@@ -69,7 +70,7 @@ func (f *fleet) failf(format string, args ...any) {
 }
 
 func (f *fleet) beginHistory() {
-	f.applied = make(map[string]bool)
+	f.applied, f.refused = make(map[string]bool), make(map[string]bool)
 	f.byKey, f.byEntity, f.seen = make(map[string]itemOf), make(map[string]*bucket), make(map[string]int)
 	for _, b := range f.buckets {
 		for i := range b.keys {

@@ -36,23 +36,30 @@ func (c client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ 
 		f.mutation(in)
 	}
 	f.traceUpdate(c.process, in)
-	return sendTo(ctx, c.process, "UpdateItem", in.Key, func(ctx context.Context) (*dynamodb.UpdateItemOutput, error) {
+	_, id := idOf(in)
+	delete(f.refused, id)
+	out, err := sendTo(ctx, c.process, "UpdateItem", in.Key, func(ctx context.Context) (*dynamodb.UpdateItemOutput, error) {
 		out, err := f.db.UpdateItem(ctx, in)
 		f.writer = c.process
 		f.did(in, err)
 		return out, err
 	})
+	if _, refused := awsdb.ConditionItem(err); refused || awsdb.Retryable(err) {
+		f.refused[id] = true
+	}
+	return out, err
 }
 
 // did takes down that DynamoDB did what an update asks for, perhaps not for the first time:
-// a copy of a take lands again if another take took the place of its id. What books may not.
+// a copy of a take lands again if another take took the place of its id. A copy also lands
+// after another one was refused, and its take was made anew. What books may do neither.
 func (f *fleet) did(in *dynamodb.UpdateItemInput, err error) {
 	attr, id := idOf(in)
 	f.tracef("%s=%s: applied %t", attr, id, err == nil)
 	if f.again = ""; err != nil || id == "" {
 		return
 	}
-	if f.applied[id] {
+	if f.applied[id] || f.refused[id] {
 		f.again = attr
 	}
 	f.applied[id] = true
