@@ -4,9 +4,9 @@ package fleet_test
 
 import "time"
 
-// How long the tests are: about a minute on two cores that do nothing else.
+// How long the tests are: about two minutes in all on two cores that do nothing else.
 const (
-	exactDecisions = 1_000_000
+	exactDecisions = 400_000
 	exactKills     = 1 // of each replica that is killed
 	exactPatience  = 6 * time.Minute
 )
