@@ -26,11 +26,10 @@ const AuditRetention = 90 * 24 * time.Hour
 
 // The actions of audit events.
 const (
-	ActionPutEntity      = "entity.put"
-	ActionDeleteEntity   = "entity.delete"
-	ActionPutLimits      = "limits.put"
-	ActionDeleteLimits   = "limits.delete"
-	ActionPurgeNamespace = "namespace.purge"
+	ActionPutEntity    = "entity.put"
+	ActionDeleteEntity = "entity.delete"
+	ActionPutLimits    = "limits.put"
+	ActionDeleteLimits = "limits.delete"
 )
 
 // AuditID returns the id of an event: ids sort by time, to the millisecond, and then by generation.
@@ -59,6 +58,9 @@ func (r Record) Detail() string {
 	}
 	if r.Disabled {
 		parts = append(parts, "disabled")
+	}
+	if r.State != NamespaceActive {
+		parts = append(parts, r.State.String())
 	}
 	if r.OnUnavailable != Unset {
 		parts = append(parts, "on_unavailable "+r.OnUnavailable.String())

@@ -14,6 +14,7 @@ type Control interface {
 	Editor
 	Directory
 	AuditLog
+	Purger
 }
 
 // Editor changes entities and limits.
@@ -23,6 +24,9 @@ type Editor interface {
 	// it raises no generation and leaves no audit event. An entity keeps CreatedAt, and
 	// gets a Version that no record of this ID had before; deleting it deletes its limits.
 	// Edit refuses the same records with [ErrInvalid] that PutEntity and PutLimits refuse.
+	//
+	// An edit that deletes or recovers a namespace which was never in use fails with
+	// [ErrNotFound]. One that creates it is a change, and brings it into use.
 	Edit(ctx context.Context, now time.Time, namespace string, e Edit) (Edited, error)
 }
 
@@ -31,9 +35,9 @@ type Edit struct {
 	Ref Ref
 	// Change returns the record to store, an empty one to delete. It must neither block nor
 	// alter before. A store may call it several times, and returns its error unchanged. It
-	// does not change Record.Disabled.
+	// does not change Record.Disabled and Record.State.
 	Change func(before Record) (after Record, err error)
-	Switch Switch // other than Leave: Record.Disabled alone is changed, and Change is not called
+	Switch Switch // other than Leave: what it says is changed, and Change is not called
 	DryRun bool   // every check is made, and nothing is applied
 }
 
@@ -76,9 +80,11 @@ type Directory interface {
 	ListEntities(ctx context.Context, namespace string, f EntityFilter, p Page) (PageOf[Stored], error)
 	// ListLimits lists the stored limits that f selects.
 	ListLimits(ctx context.Context, namespace string, f LimitsFilter, p Page) (PageOf[Stored], error)
-	// ListNamespaces lists the namespaces in use: those of a decision or a change, ever. A read
-	// of a record by an operator brings none into use.
-	ListNamespaces(ctx context.Context, p Page) (PageOf[Namespace], error)
+	// ListNamespaces lists the namespaces that f selects of those in use: those of a decision or
+	// a change, ever. A read of a record by an operator brings none into use.
+	ListNamespaces(ctx context.Context, f NamespaceFilter, p Page) (PageOf[Namespace], error)
+	// GetNamespace returns a namespace, in any state, or [ErrNotFound] where it was never in use.
+	GetNamespace(ctx context.Context, name string) (Namespace, error)
 	// ListDisabled lists the disabled subjects: entities, resources as [ResourceLimitsRef], and
 	// the namespace as [SystemLimitsRef].
 	ListDisabled(ctx context.Context, namespace string, p Page) (PageOf[Ref], error)
@@ -109,13 +115,6 @@ type LimitsFilter struct {
 func (f LimitsFilter) Selects(ref Ref) bool {
 	return ref.Kind != RefEntity && (f.Entity == "" || ref.Kind == RefEntityLimits && ref.Entity == f.Entity) &&
 		(f.Resource == "" || ref.Kind != RefSystemLimits && ref.Resource == f.Resource)
-}
-
-// Namespace is a namespace in use.
-type Namespace struct {
-	Name      string    // any bytes
-	ID        string    // opaque, of a store that has one; "" = none
-	CreatedAt time.Time // zero = not recorded
 }
 
 // Stored is a record and its name.
@@ -161,6 +160,8 @@ func (r Record) Check(ref Ref) error {
 		return fmt.Errorf("%w: there is no record of kind %d, or no policy %d", ErrInvalid, ref.Kind, r.OnUnavailable)
 	case ref.Kind == RefEntityLimits && r.Disabled:
 		return fmt.Errorf("%w: limits of an entity cannot be disabled", ErrInvalid)
+	case ref.Kind != RefSystemLimits && r.State != NamespaceActive:
+		return fmt.Errorf("%w: the record of the system alone has the state of the namespace", ErrInvalid)
 	case ref.Kind != RefSystemLimits && r.OnUnavailable != Unset:
 		return fmt.Errorf("%w: only the system's limits carry a policy", ErrInvalid)
 	case ref.Kind != RefEntity && r.Entity != nil:
@@ -173,11 +174,11 @@ func (r Record) Check(ref Ref) error {
 	return nil
 }
 
-// Equal reports whether two records say the same. Version and CreatedAt of an entity do not
-// count.
+// Equal reports whether two records say the same. Version and CreatedAt of an entity, and
+// Since, do not count.
 func (r Record) Equal(other Record) bool {
 	a, b := r.Entity, other.Entity
-	if (a == nil) != (b == nil) || r.Disabled != other.Disabled {
+	if (a == nil) != (b == nil) || r.Disabled != other.Disabled || r.State != other.State {
 		return false
 	}
 	if a != nil && (a.ID != b.ID || a.Name != b.Name || a.Parent != b.Parent || a.Cascade != b.Cascade || !maps.Equal(a.Metadata, b.Metadata)) {

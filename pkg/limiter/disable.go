@@ -1,8 +1,13 @@
 package limiter
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
-// Switch says whether an [Edit] disables a subject, enables it, or leaves that as it is.
+// Switch says whether an [Edit] disables a subject, enables it, or leaves that as it is, or that
+// it changes the state of the namespace.
 //
 // While an entity, a resource or a namespace is disabled, every request that would take from
 // it is denied with [ReasonDisabled]: a request of the entity, of its cascading descendants,
@@ -16,6 +21,14 @@ const (
 	Leave Switch = iota
 	Disable
 	Enable
+
+	// The switches of the state of the namespace, whose subject is [SystemLimitsRef].
+
+	CreateNamespace  // brings a namespace into use that is not, or was purged
+	DeleteNamespace  // of an active one: nothing of it is lost
+	RecoverNamespace // of a deleted one: it has all it had, and its buckets as they are by now
+	BeginPurge       // for the Purge of stores
+	EndPurge         // the same
 )
 
 // The actions of audit events of switches.
@@ -26,10 +39,23 @@ const (
 	ActionEnableResource   = "resource.enable"
 	ActionDisableNamespace = "namespace.disable"
 	ActionEnableNamespace  = "namespace.enable"
+
+	ActionCreateNamespace  = "namespace.create"
+	ActionDeleteNamespace  = "namespace.delete"
+	ActionRecoverNamespace = "namespace.recover"
+	ActionPurgeNamespace   = "namespace.purge" // at the beginning
+	ActionPurgedNamespace  = "namespace.purged"
 )
+
+// AboutNamespace reports whether an action is about a namespace itself. Such events outlive a
+// purge.
+func AboutNamespace(action string) bool { return strings.HasPrefix(action, "namespace.") }
 
 // Action returns the action of an audit event of the switch, which must not be Leave.
 func (s Switch) Action(ref Ref) string {
+	if s > Enable {
+		return [...]string{ActionCreateNamespace, ActionDeleteNamespace, ActionRecoverNamespace, ActionPurgeNamespace, ActionPurgedNamespace}[s-CreateNamespace]
+	}
 	actions := [...]string{ActionDisableEntity, ActionEnableEntity}
 	switch ref.Kind {
 	case RefResourceLimits:
@@ -41,15 +67,22 @@ func (s Switch) Action(ref Ref) string {
 	return actions[s-Disable]
 }
 
-// Apply returns the record that the edit makes of the one before. Stores call it. It returns
-// the error of Change unchanged, and [ErrInvalid] for a record or a switch that cannot be.
-func (e Edit) Apply(before Record) (after Record, err error) {
+// Apply returns the record that the edit makes at now of the one before, in a namespace in a
+// state. Stores call it. It returns the error of Change unchanged, [ErrState] for what the state
+// does not allow, and [ErrInvalid] for a record or a switch that cannot be.
+func (e Edit) Apply(now time.Time, in NamespaceState, before Record) (after Record, err error) {
 	switch {
+	case in != NamespaceActive && e.Switch <= Enable:
+		err = in.refuses()
 	case e.Switch == Leave:
 		after, err = e.Change(before)
-		after.Disabled = before.Disabled
-	case e.Switch > Enable || e.Ref.Kind == RefEntityLimits:
-		err = fmt.Errorf("%w: an entity, a resource or a namespace is disabled or enabled, not a record of kind %d by switch %d", ErrInvalid, e.Ref.Kind, e.Switch)
+		after.Disabled, after.State, after.Since = before.Disabled, before.State, before.Since
+	case e.Switch > EndPurge || e.Ref.Kind == RefEntityLimits || e.Switch > Enable && e.Ref.Kind != RefSystemLimits:
+		err = fmt.Errorf("%w: there is no switch %d of a record of kind %d", ErrInvalid, e.Switch, e.Ref.Kind)
+	case e.Switch > Enable:
+		var to NamespaceState
+		to, err = e.Switch.transition(before.State)
+		after = before.inState(to, now)
 	default:
 		after = before
 		after.Disabled = e.Switch == Disable
@@ -77,6 +110,9 @@ type Disabled struct {
 	Subject Ref
 	Take    int // index of the take that is denied
 	Level   int // of an entity: 0 for the take's own, 1 for its parent, ...
+	// State is that of the namespace where it is not active: the namespace then denies whether
+	// it is disabled or not.
+	State NamespaceState
 }
 
 // Kind returns the kind of the subject: entity, resource or namespace.
@@ -98,7 +134,7 @@ func (d *Decision) noteDisabled(t *Take, lv *level, records []Record) {
 	switch {
 	case t.Mode != Consume || d.Reason == ReasonDisabled:
 		return
-	case records[4].Disabled:
+	case records[4].Disabled || records[4].State != NamespaceActive:
 		subject = SystemLimitsRef()
 	case records[3].Disabled:
 		subject = ResourceLimitsRef(t.Resource)
@@ -107,5 +143,5 @@ func (d *Decision) noteDisabled(t *Take, lv *level, records []Record) {
 	default:
 		return
 	}
-	d.Reason, d.Disabled = ReasonDisabled, Disabled{Subject: subject, Take: lv.take, Level: lv.depth}
+	d.Reason, d.Disabled = ReasonDisabled, Disabled{Subject: subject, Take: lv.take, Level: lv.depth, State: records[4].State}
 }

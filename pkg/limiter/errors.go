@@ -18,4 +18,9 @@ var (
 	// ErrConflict says that a record changed since it was read (optimistic lock).
 	// Nothing was applied.
 	ErrConflict = errors.New("changed by someone else")
+	// ErrState says that the state of the namespace does not allow the call, see
+	// [NamespaceState]. Nothing was applied.
+	ErrState = errors.New("not in this state")
+	// ErrNotFound says that there is no such namespace. Nothing was applied.
+	ErrNotFound = errors.New("not found")
 )

@@ -38,7 +38,7 @@ import (
 //
 // [ErrInvalid]: can never succeed. [ErrUnavailable]: was not applied.
 // [ErrUncertain]: may have been applied. [ErrClosed]. [ErrConflict] from the
-// catalog. Every error wraps one of them.
+// catalog, and [ErrState]. Every error wraps one of them.
 type Store interface {
 	// Take decides ops all or nothing: when every spend of every op finds what it
 	// needs, all are taken and Take returns true; otherwise none is, in no bucket,
@@ -233,7 +233,8 @@ func CheckSecret(name string, secret []byte) error {
 	return nil
 }
 
-// Catalog is the part of a [Store] that keeps entities and limits.
+// Catalog is the part of a [Store] that keeps entities and limits. In a namespace that is not
+// active its changes fail with [ErrState].
 type Catalog interface {
 	// Read reads the records that refs name into records, which has the same
 	// length: one batch, consistent with itself. What does not exist is the zero
@@ -255,7 +256,7 @@ type Catalog interface {
 
 	// PutLimits sets what ref holds: Record.Limits, and for SystemRef also
 	// Record.OnUnavailable. An empty record deletes it. ref must not be an EntityRef. No
-	// method but Edit changes Record.Disabled.
+	// method but Edit changes Record.Disabled, and none but Edit and Purge Record.State.
 	PutLimits(ctx context.Context, namespace string, ref Ref, r Record) error
 
 	// RaiseGeneration raises the generation of every namespace: the configuration
@@ -314,11 +315,14 @@ type Record struct {
 	Limits        *Limits // for the others
 	OnUnavailable Policy  // for RefSystemLimits; Unset = not stored
 	Disabled      bool    // for RefEntity, RefResourceLimits and RefSystemLimits, see [Switch]
+
+	State NamespaceState // of the namespace, for RefSystemLimits
+	Since time.Time      // of State, UTC, whole milliseconds; zero for NamespaceActive
 }
 
 // Empty reports whether nothing is stored.
 func (r Record) Empty() bool {
-	return !r.Stored() && !r.Disabled
+	return !r.Stored() && !r.Disabled && r.State == NamespaceActive
 }
 
 // BackendCapabilities says what a store can do beyond the contract.

@@ -109,8 +109,9 @@ func checkPagesRefused(t T, s ControlStore) {
 	for _, p := range []limiter.Page{{Size: -1}, {Size: limiter.MaxPage + 1}, {After: "not a cursor"}, {After: "AAAAAAAA"}} {
 		_, entities := s.ListEntities(t.Context(), "ns", limiter.EntityFilter{}, p)
 		_, limits := s.ListLimits(t.Context(), "ns", limiter.LimitsFilter{}, p)
-		_, namespaces := s.ListNamespaces(t.Context(), p)
-		for list, err := range map[string]error{"entities": entities, "limits": limits, "namespaces": namespaces} {
+		_, namespaces := s.ListNamespaces(t.Context(), limiter.NamespaceFilter{}, p)
+		_, orphans := s.ListOrphans(t.Context(), p)
+		for list, err := range map[string]error{"entities": entities, "limits": limits, "namespaces": namespaces, "orphans": orphans} {
 			if !errors.Is(err, limiter.ErrInvalid) {
 				t.Errorf("page %+v of %s: error %v, want %q", p, list, err, limiter.ErrInvalid)
 			}
@@ -137,7 +138,7 @@ func checkListNamespaces(t T, s ControlStore) {
 	for _, size := range []int{1, 2, 100} {
 		got := make([]string, 0, len(want))
 		for _, ns := range all(t, size, func(p limiter.Page) (limiter.PageOf[limiter.Namespace], error) {
-			return s.ListNamespaces(t.Context(), p)
+			return s.ListNamespaces(t.Context(), limiter.NamespaceFilter{}, p)
 		}) {
 			got = append(got, ns.Name)
 		}

@@ -22,6 +22,7 @@ func newReference() *reference {
 	return &reference{
 		buckets: make(map[limiter.BucketKey]*refBucket),
 		records: make(map[recordKey]limiter.Record),
+		names:   make(map[string]bool),
 		marks:   make(map[markKey]string),
 		secrets: make(map[string][]byte),
 	}
@@ -32,6 +33,7 @@ type reference struct {
 	closed     bool
 	buckets    map[limiter.BucketKey]*refBucket
 	records    map[recordKey]limiter.Record
+	names      map[string]bool   // of namespaces that were changed
 	marks      map[markKey]string // owners
 	secrets    map[string][]byte  // by name
 	events     []eventIn

@@ -32,12 +32,16 @@ func (r *reference) amend(ctx context.Context, now time.Time, namespace string, 
 		return limiter.Edited{}, err
 	}
 	namespace, e.Ref.Entity, e.Ref.Resource = strings.Clone(namespace), strings.Clone(e.Ref.Entity), strings.Clone(e.Ref.Resource)
+	used := r.used()[namespace]
+	if !used && (e.Switch == limiter.DeleteNamespace || e.Switch == limiter.RecoverNamespace || e.Switch == limiter.BeginPurge) {
+		return limiter.Edited{}, fmt.Errorf("%w: namespace %q", limiter.ErrNotFound, namespace)
+	}
 	before := r.records[recordKey{namespace, e.Ref}]
-	after, err := e.Apply(before)
+	after, err := e.Apply(now, r.records[recordKey{namespace, limiter.SystemLimitsRef()}].State, before)
 	if err != nil {
 		return limiter.Edited{}, err
 	}
-	done := limiter.Edited{Before: before, After: after, Changed: !after.Equal(before)}
+	done := limiter.Edited{Before: before, After: after, Changed: !after.Equal(before) || e.Switch == limiter.CreateNamespace && !used}
 	refs := []limiter.Ref{e.Ref}
 	if e.Deletes(after) {
 		refs = append(refs, r.limitsOf(namespace, e.Ref.Entity)...)
@@ -64,6 +68,7 @@ func (r *reference) amend(ctx context.Context, now time.Time, namespace string, 
 	if !done.After.Empty() {
 		r.records[recordKey{namespace, e.Ref}] = done.After
 	}
+	r.names[namespace] = true
 	r.changed(namespace, refs...)
 	r.audit(ctx, now, namespace, actionOf(e, done.After), e.Ref, done)
 	return done, nil
@@ -129,27 +134,6 @@ func (r *reference) ListEntities(ctx context.Context, namespace string, f limite
 // ListLimits implements limiter.Directory.
 func (r *reference) ListLimits(ctx context.Context, namespace string, f limiter.LimitsFilter, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
 	return listOf(ctx, r, namespace, p, func(s limiter.Stored) (limiter.Stored, bool) { return s, s.Record.Stored() && f.Selects(s.Ref) })
-}
-
-// ListNamespaces implements limiter.Directory.
-func (r *reference) ListNamespaces(ctx context.Context, p limiter.Page) (limiter.PageOf[limiter.Namespace], error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := r.usable(ctx); err != nil {
-		return limiter.PageOf[limiter.Namespace]{}, err
-	}
-	names := make(map[string]bool)
-	for key := range r.records {
-		names[key.namespace] = true
-	}
-	for key := range r.buckets {
-		names[key.Namespace] = true
-	}
-	all := make([]limiter.Namespace, 0, len(names))
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		all = append(all, limiter.Namespace{Name: name})
-	}
-	return pageOf(all, p)
 }
 
 // ListDisabled implements limiter.Directory.
