@@ -56,6 +56,9 @@ type Config struct {
 	Leases bool
 	// AuditRetention is how long audit events are kept; 0 = limiter.AuditRetention.
 	AuditRetention time.Duration
+	// PurgeWait is how long a purge of a namespace waits before it deletes, so that no replica
+	// has a lease; 0 = 12 s, below 0 = not at all.
+	PurgeWait time.Duration
 	// Now is the machine's clock, with both of its readings; nil = time.Now. Leases end by
 	// either, so a clock whose wall reading is made from the monotonic one hides a sleep of
 	// the machine. Splits, merges and retries go by it, and the times in records, corrected

@@ -313,7 +313,10 @@ func TestItemOfAMark(t *testing.T) {
 func TestMarksOutliveAPurge(t *testing.T) {
 	_, s := settling(t, nil)
 	defer closing(t, s)
-	if err := s.Purge(t.Context(), "default", nil); err != nil {
+	if _, err := s.Edit(t.Context(), t0(), "default", limiter.Edit{Ref: limiter.SystemLimitsRef(), Switch: limiter.DeleteNamespace}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Purge(t.Context(), t0(), "default", nil); err != nil {
 		t.Fatal(err)
 	}
 	wantWon(t, s, false, markOf("first", "b"))

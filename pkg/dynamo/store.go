@@ -51,7 +51,7 @@ func New(cfg Config) (*Store, error) {
 	attempt, budget := s.engine.Timeouts()
 	s.budget = budget
 	s.Catalog = catalog.New(catalog.Config{
-		Client: s.engine.Client(), Table: cfg.Table, Logger: cfg.Logger, AuditRetention: cfg.AuditRetention,
+		Client: s.engine.Client(), Table: cfg.Table, Logger: cfg.Logger, AuditRetention: cfg.AuditRetention, PurgeWait: cfg.PurgeWait,
 		Now: func() time.Time { return cfg.Clock.Correct(cfg.Now()) },
 	})
 	s.settlements = catalog.NewSettlements(catalog.SettlementsConfig{

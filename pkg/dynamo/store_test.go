@@ -12,7 +12,7 @@ import (
 
 func newStore(t *testing.T, client dynamo.Client, change func(*dynamo.Config)) *dynamo.Store {
 	t.Helper()
-	cfg := dynamo.Config{Client: client, Table: "buckets", Attempt: 20 * time.Second, Budget: time.Minute}
+	cfg := dynamo.Config{Client: client, Table: "buckets", Attempt: 20 * time.Second, Budget: time.Minute, PurgeWait: -1}
 	if change != nil {
 		change(&cfg)
 	}

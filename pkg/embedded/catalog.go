@@ -16,6 +16,7 @@ type catalog struct {
 	changing   sync.Mutex    // held for a whole change, also while it is written
 	mu         sync.RWMutex
 	records    map[recordKey]limiter.Record // nil = closed
+	names      map[string]bool              // of namespaces that were changed; not asked where there is a file
 	subscriber func(limiter.Change)
 	closed     atomic.Bool
 }
@@ -25,7 +26,9 @@ type recordKey struct {
 	ref       limiter.Ref
 }
 
-func (c *catalog) init() { c.records = make(map[recordKey]limiter.Record) }
+func (c *catalog) init() {
+	c.records, c.names = make(map[recordKey]limiter.Record), make(map[string]bool)
+}
 
 func (c *catalog) close() {
 	c.closed.Store(true)
@@ -33,6 +36,16 @@ func (c *catalog) close() {
 	defer c.mu.Unlock()
 	c.records = nil
 	c.size.Store(0)
+}
+
+func (s *Store) usable(ctx context.Context) error {
+	if err := contextErr(ctx); err != nil {
+		return err
+	}
+	if s.catalog.closed.Load() {
+		return limiter.ErrClosed
+	}
+	return nil
 }
 
 // Read implements limiter.Store.
@@ -134,6 +147,9 @@ func (c *catalog) apply(e *edit) bool {
 			c.records[p.key] = p.record
 		}
 		refs = append(refs, p.key.ref)
+	}
+	if e.namespace != "" {
+		c.names[e.namespace] = true
 	}
 	c.size.Store(int64(len(c.records)))
 	c.generation.Store(e.generation)

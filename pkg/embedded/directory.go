@@ -23,30 +23,6 @@ func (s *Store) ListLimits(ctx context.Context, namespace string, f limiter.Limi
 	return s.list(ctx, namespace, p, func(ref limiter.Ref, r limiter.Record) bool { return r.Stored() && f.Selects(ref) })
 }
 
-// ListNamespaces implements limiter.Directory, in order of names. A namespace has no ID.
-func (s *Store) ListNamespaces(ctx context.Context, p limiter.Page) (page limiter.PageOf[limiter.Namespace], err error) {
-	if p, err = p.Checked(); err != nil {
-		return page, err
-	}
-	after, err := base64.RawURLEncoding.DecodeString(p.After)
-	if err != nil || p.After != "" && (len(after) == 0 || after[0] != '.') {
-		return page, errCursor(p.After)
-	}
-	for name, err := range s.Namespaces(ctx) {
-		switch {
-		case err != nil:
-			return limiter.PageOf[limiter.Namespace]{}, err
-		case p.After != "" && "."+name <= string(after):
-		case len(page.Items) == p.Size:
-			page.Next = base64.RawURLEncoding.EncodeToString([]byte("." + page.Items[p.Size-1].Name))
-			return page, nil
-		default:
-			page.Items = append(page.Items, limiter.Namespace{Name: name})
-		}
-	}
-	return page, nil
-}
-
 func errCursor(text string) error {
 	return fmt.Errorf("%w: %.100q is no cursor of a page of this list", limiter.ErrInvalid, text)
 }

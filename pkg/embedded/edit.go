@@ -28,9 +28,10 @@ func (s *Store) PutEntity(ctx context.Context, now time.Time, namespace string, 
 
 // DeleteEntity implements limiter.Store.
 func (s *Store) DeleteEntity(ctx context.Context, namespace, id string) error {
+	nothing := func(limiter.Record) (limiter.Record, error) { return limiter.Record{}, nil }
 	return s.change(ctx, namespace, func(c *edit) error {
-		c.deleteEntity(limiter.EntityRef(strings.Clone(id)))
-		return nil
+		_, err := c.amend(time.Time{}, limiter.Edit{Ref: limiter.EntityRef(id), Change: nothing})
+		return err
 	})
 }
 
@@ -52,7 +53,11 @@ var errNothing = errors.New("nothing to apply")
 // Edit implements limiter.Editor.
 func (s *Store) Edit(ctx context.Context, now time.Time, namespace string, e limiter.Edit) (done limiter.Edited, err error) {
 	err = s.change(ctx, namespace, func(c *edit) error {
-		done, err = c.amend(now, e)
+		used, err := s.usedBefore(namespace, e.Switch)
+		if err == nil {
+			done, err = c.amend(now, e)
+			done.Changed = done.Changed || !used
+		}
 		switch {
 		case err != nil:
 			return err
@@ -113,7 +118,7 @@ func (e *edit) amend(now time.Time, asked limiter.Edit) (limiter.Edited, error) 
 	ref := asked.Ref
 	ref.Entity, ref.Resource = strings.Clone(ref.Entity), strings.Clone(ref.Resource)
 	before := e.get(ref)
-	after, err := asked.Apply(before)
+	after, err := asked.Apply(now, e.get(limiter.SystemLimitsRef()).State, before)
 	if err != nil {
 		return limiter.Edited{}, err
 	}

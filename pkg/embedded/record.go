@@ -20,16 +20,20 @@ import (
 //	value  version 1; policy; limits, where there are any; else, for an entity, its fields
 //
 // A disabled record has version 2, and the same behind it. An entity that is not stored and is
-// disabled has version 3, and no fields.
+// disabled has version 3, and no fields. The record of a namespace that is not active has version
+// 4; behind it stand whether it is disabled, 0 or 1, its state, and since when, Unix ms.
 const (
 	recordVersion   = 1
 	disabledVersion = 2
 	bareVersion     = 3
+	stateVersion    = 4
 )
 
 // versionOf returns the version of the record's value.
 func versionOf(ref limiter.Ref, r limiter.Record) byte {
 	switch {
+	case r.State != limiter.NamespaceActive:
+		return stateVersion
 	case !r.Disabled:
 		return recordVersion
 	case ref.Kind == limiter.RefEntity && r.Entity == nil:
@@ -45,7 +49,12 @@ func (k recordKey) identity() []byte {
 }
 
 func appendRecord(buf []byte, ref limiter.Ref, r limiter.Record) []byte {
-	buf = append(buf, versionOf(ref, r), byte(r.OnUnavailable))
+	version := versionOf(ref, r)
+	buf = append(buf, version)
+	if version == stateVersion {
+		buf = binary.AppendVarint(append(buf, byteOf(r.Disabled), byte(r.State)), r.Since.UnixMilli())
+	}
+	buf = append(buf, byte(r.OnUnavailable))
 	buf = appendLimits(buf, r.Limits)
 	if r.Entity == nil {
 		return buf
@@ -54,11 +63,7 @@ func appendRecord(buf []byte, ref limiter.Ref, r limiter.Record) []byte {
 	for _, s := range []string{e.Name, e.Parent} {
 		buf = appendText(buf, s)
 	}
-	var cascade uint64
-	if e.Cascade {
-		cascade = 1
-	}
-	buf = binary.AppendUvarint(buf, cascade)
+	buf = append(buf, byteOf(e.Cascade))
 	buf = binary.AppendUvarint(buf, e.Version)
 	buf = binary.AppendVarint(buf, e.CreatedAt.Unix())
 	buf = binary.AppendUvarint(buf, uint64(e.CreatedAt.Nanosecond())) // #nosec G115 -- not negative
@@ -67,6 +72,14 @@ func appendRecord(buf []byte, ref limiter.Ref, r limiter.Record) []byte {
 		buf = appendText(appendText(buf, k), e.Metadata[k])
 	}
 	return buf
+}
+
+// byteOf returns 1 for true.
+func byteOf(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func parseRecord(key, value []byte) (recordKey, limiter.Record, error) {
@@ -88,8 +101,15 @@ func parseRecord(key, value []byte) (recordKey, limiter.Record, error) {
 // parseValue is the inverse of appendRecord.
 func parseValue(ref limiter.Ref, value []byte) (limiter.Record, bool) {
 	r := &reader{buf: value}
-	version := r.byte(bareVersion)
-	out := limiter.Record{Disabled: version >= disabledVersion, OnUnavailable: limiter.Policy(r.byte(byte(limiter.Local)))}
+	version := r.byte(stateVersion)
+	out := limiter.Record{Disabled: version == disabledVersion || version == bareVersion}
+	if version == stateVersion {
+		out.Disabled = r.byte(1) == 1
+		out.State = limiter.NamespaceState(r.byte(byte(limiter.NamespacePurged)))
+		out.Since = time.UnixMilli(r.int(math.MinInt64, math.MaxInt64)).UTC()
+		r.fault = r.fault || ref.Kind != limiter.RefSystemLimits || out.State == limiter.NamespaceActive
+	}
+	out.OnUnavailable = limiter.Policy(r.byte(byte(limiter.Local)))
 	out.Limits = r.someLimits()
 	if ref.Kind == limiter.RefEntity && version != bareVersion {
 		e := &limiter.Entity{ID: ref.Entity, Name: r.text(), Parent: r.text(), Cascade: r.uint() == 1, Version: r.uint()}

@@ -227,7 +227,11 @@ func anyRecord(t *rapid.T) (recordKey, limiter.Record) {
 		k.ref = limiter.ResourceLimitsRef(resource)
 	default:
 		k.ref = limiter.SystemLimitsRef()
-		return k, limiter.Record{Disabled: disabled, Limits: someLimits(0).Draw(t, "limits"), OnUnavailable: limiter.Policy(rapid.ByteRange(0, byte(limiter.Local)).Draw(t, "policy"))}
+		r := limiter.Record{Disabled: disabled, Limits: someLimits(0).Draw(t, "limits"), OnUnavailable: limiter.Policy(rapid.ByteRange(0, byte(limiter.Local)).Draw(t, "policy"))}
+		if r.State = limiter.NamespaceState(rapid.ByteRange(0, byte(limiter.NamespacePurged)).Draw(t, "state")); r.State != limiter.NamespaceActive {
+			r.Since = time.UnixMilli(rapid.Int64Range(-1<<40, 1<<42).Draw(t, "since")).UTC()
+		}
+		return k, r
 	}
 	return k, limiter.Record{Limits: someLimits(1).Draw(t, "limits")}
 }

@@ -75,6 +75,7 @@ type Store struct {
 	failedAt     atomic.Int64 // Unix s
 	commitErrors atomic.Int64
 	restoring    sync.Mutex    // held by Restore
+	purging      chan struct{} // has an element during a purge
 	stop         func()        // ends the sweeper; may be called again
 	done         chan struct{} // closed when the sweeper has ended
 }
@@ -123,7 +124,7 @@ func (cfg Config) withDefaults() Config {
 // emptyStore returns an empty store that does nothing yet by itself.
 func emptyStore(cfg Config) *Store {
 	s := &Store{
-		cfg: cfg, seed: maphash.MakeSeed(), done: make(chan struct{}),
+		cfg: cfg, seed: maphash.MakeSeed(), done: make(chan struct{}), purging: make(chan struct{}, 1),
 	}
 	for i := range s.shards {
 		s.shards[i].buckets = make(map[uint64]*bucket)

@@ -53,7 +53,7 @@ func AboutNamespace(action string) bool { return strings.HasPrefix(action, "name
 
 // Action returns the action of an audit event of the switch, which must not be Leave.
 func (s Switch) Action(ref Ref) string {
-	if s > Enable {
+	if s.OfNamespace() {
 		return [...]string{ActionCreateNamespace, ActionDeleteNamespace, ActionRecoverNamespace, ActionPurgeNamespace, ActionPurgedNamespace}[s-CreateNamespace]
 	}
 	actions := [...]string{ActionDisableEntity, ActionEnableEntity}
@@ -77,9 +77,9 @@ func (e Edit) Apply(now time.Time, in NamespaceState, before Record) (after Reco
 	case e.Switch == Leave:
 		after, err = e.Change(before)
 		after.Disabled, after.State, after.Since = before.Disabled, before.State, before.Since
-	case e.Switch > EndPurge || e.Ref.Kind == RefEntityLimits || e.Switch > Enable && e.Ref.Kind != RefSystemLimits:
+	case e.Switch > EndPurge || e.Ref.Kind == RefEntityLimits || e.Switch.OfNamespace() && e.Ref.Kind != RefSystemLimits:
 		err = fmt.Errorf("%w: there is no switch %d of a record of kind %d", ErrInvalid, e.Switch, e.Ref.Kind)
-	case e.Switch > Enable:
+	case e.Switch.OfNamespace():
 		var to NamespaceState
 		to, err = e.Switch.transition(before.State)
 		after = before.inState(to, now)

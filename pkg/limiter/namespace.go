@@ -73,6 +73,9 @@ type Purger interface {
 	PurgeOrphan(ctx context.Context, id string, progress func(deleted int)) error
 }
 
+// OfNamespace reports whether the switch changes the state of a namespace.
+func (s Switch) OfNamespace() bool { return s >= CreateNamespace && s <= EndPurge }
+
 // transition returns the state that a switch of a namespace leads to from a state, or [ErrState].
 func (s Switch) transition(from NamespaceState) (NamespaceState, error) {
 	for _, t := range [...]struct {

@@ -37,9 +37,6 @@ func (s forgiving) PutLimits(ctx context.Context, namespace string, ref limiter.
 	return err
 }
 
-// ofState reports whether an edit is one of a namespace's state.
-func ofState(e limiter.Edit) bool { return e.Switch > limiter.Enable }
-
 func brokenNamespaces() []broken {
 	type edit = limiter.Edit
 	return []broken{
@@ -60,10 +57,10 @@ func brokenNamespaces() []broken {
 			return done, err
 		}), []string{"namespaces/recovered"}},
 		{"counts a state that changes nothing", breakEdit(func(ctx context.Context, r *reference, now time.Time, ns string, e edit) (limiter.Edited, error) {
-			return r.amend(ctx, now, ns, e, ofState(e) && !e.DryRun)
+			return r.amend(ctx, now, ns, e, e.Switch.OfNamespace() && !e.DryRun)
 		}), []string{"namespaces/audited"}},
 		{"makes a change of state that is dry", breakEdit(func(ctx context.Context, r *reference, now time.Time, ns string, e edit) (limiter.Edited, error) {
-			e.DryRun = e.DryRun && !ofState(e)
+			e.DryRun = e.DryRun && !e.Switch.OfNamespace()
 			return r.Edit(ctx, now, ns, e)
 		}), []string{"namespaces/to and fro", "namespaces/never in use"}},
 	}

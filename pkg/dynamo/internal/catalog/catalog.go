@@ -20,6 +20,7 @@ type Config struct {
 	Logger *slog.Logger // nil = none
 
 	AuditRetention time.Duration // how long audit events are kept; 0 = limiter.AuditRetention
+	PurgeWait      time.Duration // how long a purge waits; 0 = DefaultPurgeWait, below 0 = not at all
 
 	Now   func() time.Time // the wall clock; nil = time.Now
 	Loop  awsdb.Loop       // by which it waits; nil = awsdb.Goroutines
@@ -46,6 +47,7 @@ type Catalog struct {
 	namespaces
 
 	auditRetention time.Duration
+	purgeWait      time.Duration
 }
 
 // New returns a catalog and starts its watcher, which Close stops. It makes no call.
@@ -56,11 +58,14 @@ func New(cfg Config) *Catalog {
 	if cfg.Loop == nil {
 		cfg.Loop = awsdb.Goroutines{}
 	}
+	if cfg.PurgeWait == 0 {
+		cfg.PurgeWait = DefaultPurgeWait
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	c := &Catalog{auditRetention: cfg.AuditRetention, namespaces: namespaces{
+	c := &Catalog{auditRetention: cfg.AuditRetention, purgeWait: cfg.PurgeWait, namespaces: namespaces{
 		table: table{client: cfg.Client, name: cfg.Table, loop: cfg.Loop},
 		now:   cfg.Now, log: cfg.Logger, opening: make(map[string]*opening), stop: stop,
 	}}

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -53,8 +54,20 @@ func (s catalogOnly) ListLimits(ctx context.Context, namespace string, f limiter
 	return s.Catalog.ListLimits(ctx, namespace, f, p)
 }
 
-func (s catalogOnly) ListNamespaces(ctx context.Context, p limiter.Page) (limiter.PageOf[limiter.Namespace], error) {
-	return s.Catalog.ListNamespaces(ctx, p)
+func (s catalogOnly) ListNamespaces(ctx context.Context, f limiter.NamespaceFilter, p limiter.Page) (limiter.PageOf[limiter.Namespace], error) {
+	return s.Catalog.ListNamespaces(ctx, f, p)
+}
+
+func (s catalogOnly) GetNamespace(ctx context.Context, name string) (limiter.Namespace, error) {
+	return s.Catalog.GetNamespace(ctx, name)
+}
+
+func (s catalogOnly) ListOrphans(ctx context.Context, p limiter.Page) (limiter.PageOf[limiter.Namespace], error) {
+	return s.Catalog.ListOrphans(ctx, p)
+}
+
+func (s catalogOnly) PurgeOrphan(ctx context.Context, id string, progress func(int)) error {
+	return s.Catalog.PurgeOrphan(ctx, id, progress)
 }
 
 func (s catalogOnly) ListDisabled(ctx context.Context, namespace string, p limiter.Page) (limiter.PageOf[limiter.Ref], error) {
@@ -97,6 +110,29 @@ func (s catalogOnly) Close(ctx context.Context) error {
 	return s.Store.Close(ctx)
 }
 
+// Purge purges the records, and then the buckets.
+func (s catalogOnly) Purge(ctx context.Context, now time.Time, namespace string, progress func(int)) error {
+	deleted := 0
+	if err := s.Catalog.Purge(ctx, now, namespace, func(n int) {
+		if deleted = n; progress != nil {
+			progress(n)
+		}
+	}); err != nil {
+		return err
+	}
+	edit := limiter.Edit{Ref: limiter.SystemLimitsRef()}
+	for _, edit.Switch = range []limiter.Switch{limiter.CreateNamespace, limiter.DeleteNamespace} {
+		if _, err := s.Store.Edit(ctx, now, namespace, edit); err != nil && !errors.Is(err, limiter.ErrState) {
+			return err
+		}
+	}
+	return s.Store.Purge(ctx, now, namespace, func(n int) {
+		if progress != nil {
+			progress(deleted + n)
+		}
+	})
+}
+
 // TestCatalogConforms is about the catalog alone; that of the whole store is about both.
 func TestCatalogConforms(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) limiter.Store { return newCatalogOnly(t, dynamofake.New()) })
@@ -131,7 +167,7 @@ func newTestCatalog(t *testing.T, client awsdb.Client) *Catalog {
 // openTestCatalog returns another replica's catalog on a table.
 func openTestCatalog(t *testing.T, client awsdb.Client, table string) *Catalog {
 	t.Helper()
-	c := New(Config{Client: client, Table: table})
+	c := New(Config{Client: client, Table: table, PurgeWait: -1})
 	t.Cleanup(func() {
 		if err := c.Close(context.WithoutCancel(t.Context())); err != nil {
 			t.Errorf("close: %v", err)

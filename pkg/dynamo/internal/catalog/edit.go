@@ -18,7 +18,32 @@ var errNothing = errors.New("nothing to apply")
 
 // Edit implements limiter.Editor.
 func (c *Catalog) Edit(ctx context.Context, now time.Time, namespace string, e limiter.Edit) (limiter.Edited, error) {
+	if e.Switch.OfNamespace() {
+		return c.move(ctx, now, namespace, e)
+	}
 	return c.amend(ctx, now, namespace, e, false)
+}
+
+// move changes the state of a namespace. One that is not registered can be created, and nothing
+// else, and only that registers it.
+func (c *Catalog) move(ctx context.Context, now time.Time, namespace string, e limiter.Edit) (limiter.Edited, error) {
+	ns, err := c.registered(ctx, namespace)
+	switch {
+	case err != nil:
+		return limiter.Edited{}, err
+	case ns.ID != "":
+		return c.amend(ctx, now, namespace, e, false)
+	case e.Switch != limiter.CreateNamespace:
+		return limiter.Edited{}, errUnknown(namespace)
+	}
+	done := limiter.Edited{}
+	if e.DryRun {
+		done.After, err = e.Apply(now, limiter.NamespaceActive, done.Before)
+	} else {
+		done, err = c.amend(ctx, now, namespace, e, true)
+	}
+	done.Changed = err == nil
+	return done, err
 }
 
 // amend makes an edit; always says that it is applied also where it alters nothing. An entity
@@ -55,12 +80,12 @@ func (c *Catalog) amend(ctx context.Context, now time.Time, namespace string, e 
 
 // prepare makes an edit of the record as it is.
 func (c *Catalog) prepare(ctx context.Context, sp *space, now time.Time, e limiter.Edit, generation uint64) (done limiter.Edited, out edit, err error) {
-	stored, err := c.table.readRecords(ctx, sp.id, []limiter.Ref{e.Ref})
+	stored, err := c.table.readRecords(ctx, sp.id, []limiter.Ref{e.Ref, limiter.SystemLimitsRef()})
 	if err != nil {
 		return done, out, err
 	}
 	before := stored[0].Record
-	after, err := e.Apply(before)
+	after, err := e.Apply(now, stored[1].Record.State, before)
 	if err != nil {
 		return done, out, err
 	}
@@ -78,6 +103,9 @@ func (c *Catalog) prepare(ctx context.Context, sp *space, now time.Time, e limit
 	}
 	if e.Switch != limiter.Leave {
 		out.event.Action = e.Switch.Action(e.Ref)
+	}
+	if e.Switch == limiter.BeginPurge || e.Switch == limiter.EndPurge {
+		out.refs = nil // any record may be gone
 	}
 	out.event.Before, out.event.After = done.Before, done.After
 	return done, out, err

@@ -34,6 +34,9 @@ type space struct {
 	known   uint64 // newest value of the namespace's counter that was seen
 	told    uint64 // newest change that the subscriber was told of
 	toldAll uint64 // newest value of the table's counter that the subscriber was told of
+
+	purge     uint64    // generation of the change that began the purge that was seen last
+	purgeSeen time.Time // when it was seen first
 }
 
 // namespaces are the namespaces in use in this process, with the newest values that it saw

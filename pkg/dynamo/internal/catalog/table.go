@@ -86,8 +86,8 @@ func (t *table) delete(ctx context.Context, keys []schema.Key) error {
 	return nil
 }
 
-// deleteAll deletes the items that a query finds, but those that are kept.
-func (t *table) deleteAll(ctx context.Context, q *dynamodb.QueryInput, kept func(schema.Key) bool, deleted func(int)) error {
+// deleteAll deletes the items that a query finds.
+func (t *table) deleteAll(ctx context.Context, q *dynamodb.QueryInput, deleted func(int)) error {
 	var batch []schema.Key
 	flush := func() error {
 		if err := t.delete(ctx, batch); err != nil {
@@ -104,9 +104,6 @@ func (t *table) deleteAll(ctx context.Context, q *dynamodb.QueryInput, kept func
 		k, err := schema.ItemKey(t.name, item)
 		if err != nil {
 			return err
-		}
-		if kept(k) {
-			continue
 		}
 		if batch = append(batch, k); len(batch) == maxBatchWrite {
 			if err := flush(); err != nil {

@@ -137,12 +137,7 @@ func (w *Adjusted) Update(table string, k schema.Key) types.TransactWriteItem {
 	forgetUsage(e, w.base, w.after)
 	e.Add(schema.AttrSerial, 1)
 	e.Add(schema.AttrUnits, transactionUnits)
-	in := e.Input(table, k)
-	return types.TransactWriteItem{Update: &types.Update{
-		TableName: in.TableName, Key: in.Key, ConditionExpression: in.ConditionExpression, UpdateExpression: in.UpdateExpression,
-		ExpressionAttributeNames: in.ExpressionAttributeNames, ExpressionAttributeValues: in.ExpressionAttributeValues,
-		ReturnValuesOnConditionCheckFailure: in.ReturnValuesOnConditionCheckFailure,
-	}}
+	return e.Transact(table, k)
 }
 
 // conditions adds the conditions of the change, but for those of balances. The epoch pins the limits,

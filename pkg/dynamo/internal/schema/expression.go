@@ -128,6 +128,16 @@ func (e *Expression) Input(table string, k Key) *dynamodb.UpdateItemInput {
 	}
 }
 
+// Transact returns the update as a part of a transaction.
+func (e *Expression) Transact(table string, k Key) types.TransactWriteItem {
+	in := e.Input(table, k)
+	return types.TransactWriteItem{Update: &types.Update{
+		TableName: in.TableName, Key: in.Key, ConditionExpression: in.ConditionExpression, UpdateExpression: in.UpdateExpression,
+		ExpressionAttributeNames: in.ExpressionAttributeNames, ExpressionAttributeValues: in.ExpressionAttributeValues,
+		ReturnValuesOnConditionCheckFailure: in.ReturnValuesOnConditionCheckFailure,
+	}}
+}
+
 // textOf returns the text of a section, nil when it is empty: DynamoDB refuses empty ones.
 func textOf(b *strings.Builder) *string {
 	if b.Len() == 0 {

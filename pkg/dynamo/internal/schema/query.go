@@ -97,6 +97,11 @@ func QueryNamespaces(table string, backward bool) *dynamodb.QueryInput {
 	return q
 }
 
+// QueryNamespaceIDs finds the records of all namespaces by ID, in order of IDs.
+func QueryNamespaceIDs(table string) *dynamodb.QueryInput {
+	return query(table, "", AttrPK, systemPK(RegistryNS), AttrSK, skNSIDPrefix)
+}
+
 // QueryChanges finds the records of the changes of the generations from first to last.
 func QueryChanges(table, ns string, first, last uint64) *dynamodb.QueryInput {
 	q := query(table, "", AttrPK, systemPK(ns), "", "")

@@ -179,6 +179,7 @@ func ParseRecord(table, ns string, ref limiter.Ref, item map[string]types.Attrib
 		stored.Record.Limits = r.limits()
 		if ref.Kind == limiter.RefSystemLimits {
 			stored.Record.OnUnavailable = r.policy()
+			stored.Record.State, stored.Record.Since = r.state()
 		}
 		if stored.Record.Empty() {
 			r.Fail(storedPrefix+"{limit}_"+storedCapacity, "is missing; there must be at least one limit")

@@ -32,8 +32,11 @@ func TestPurge(t *testing.T) {
 				}
 			}
 		}
+		if _, err := s.Edit(ctx, now, "gone", limiter.Edit{Ref: limiter.SystemLimitsRef(), Switch: limiter.DeleteNamespace}); err != nil {
+			t.Fatal(err)
+		}
 		var deleted []int
-		if err := s.Purge(ctx, "gone", func(n int) { deleted = append(deleted, n) }); err != nil {
+		if err := s.Purge(ctx, now, "gone", func(n int) { deleted = append(deleted, n) }); err != nil {
 			t.Fatal(err)
 		}
 		least := 40 // buckets and entities
@@ -62,8 +65,8 @@ func TestPurge(t *testing.T) {
 			}
 		}
 		events := eventsOf(t, s, "gone", limiter.SystemLimitsRef())
-		if len(events) != 2 || events[1].Detail != "begun" || events[0].Detail != "ended" || events[0].Action != limiter.ActionPurgeNamespace {
-			t.Errorf("%s: events %+v, want the purge's begin and end", name, events)
+		if len(events) != 3 || events[0].Action != limiter.ActionPurgedNamespace || events[1].Action != limiter.ActionPurgeNamespace {
+			t.Errorf("%s: events %+v, want the deletion, and the purge's begin and end", name, events)
 		}
 		if got := eventsOf(t, s, "gone", limiter.EntityRef("e1")); len(got) != 0 {
 			t.Errorf("%s: events %+v of what was purged", name, got)

@@ -1,0 +1,157 @@
+package embedded
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"unique"
+
+	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Namespaces yields the names of the namespaces that were ever in use, in order; one that was
+// purged stays. A store without a file knows those that were changed or have buckets now. After an error, the last that it yields, there may be
+// more.
+func (s *Store) Namespaces(ctx context.Context) iter.Seq2[string, error] {
+	return s.names(ctx, func() ([]string, error) {
+		var names []string
+		if s.disk != nil {
+			err := s.disk.file.View(func(tx *datafile.Tx) error {
+				return tx.Each(datafile.Namespaces, nil, func(_, value []byte) error {
+					names = append(names, namespaceIn(value))
+					return nil
+				})
+			})
+			return names, unavailable(err)
+		}
+		s.catalog.mu.RLock()
+		defer s.catalog.mu.RUnlock()
+		names = slices.Collect(maps.Keys(s.catalog.names))
+		return append(names, s.namesOfBuckets()...), nil
+	})
+}
+
+// namesOfBuckets returns the names of the namespaces that have buckets, each once.
+func (s *Store) namesOfBuckets() []string {
+	seen := make(map[unique.Handle[string]]bool)
+	for i := range s.shards {
+		sh := &s.shards[i]
+		sh.mu.Lock()
+		for _, b := range sh.buckets {
+			for ; b != nil; b = b.next {
+				seen[b.namespace] = true
+			}
+		}
+		sh.mu.Unlock()
+	}
+	names := make([]string, 0, len(seen))
+	for name := range seen {
+		names = append(names, name.Value())
+	}
+	return names
+}
+
+// names yields what find finds, each once and in order.
+func (s *Store) names(ctx context.Context, find func() ([]string, error)) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		var names []string
+		err := s.usable(ctx)
+		if err == nil {
+			names, err = find()
+		}
+		slices.Sort(names)
+		for _, name := range slices.Compact(names) {
+			if !yield(name, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield("", err)
+		}
+	}
+}
+
+// ListNamespaces implements limiter.Directory, in order of names. A namespace has no ID.
+func (s *Store) ListNamespaces(ctx context.Context, f limiter.NamespaceFilter, p limiter.Page) (page limiter.PageOf[limiter.Namespace], err error) {
+	if p, err = p.Checked(); err != nil {
+		return page, err
+	}
+	after, err := base64.RawURLEncoding.DecodeString(p.After)
+	if err != nil || p.After != "" && (len(after) == 0 || after[0] != '.') {
+		return page, errCursor(p.After)
+	}
+	for name, err := range s.Namespaces(ctx) {
+		switch {
+		case err != nil:
+			return limiter.PageOf[limiter.Namespace]{}, err
+		case p.After != "" && "."+name <= string(after) || !f.Selects(s.namespace(name)):
+		case len(page.Items) == p.Size:
+			page.Next = base64.RawURLEncoding.EncodeToString([]byte("." + page.Items[p.Size-1].Name))
+			return page, nil
+		default:
+			page.Items = append(page.Items, s.namespace(name))
+		}
+	}
+	return page, nil
+}
+
+// GetNamespace implements limiter.Directory.
+func (s *Store) GetNamespace(ctx context.Context, name string) (limiter.Namespace, error) {
+	err := s.usable(ctx)
+	used := false
+	if err == nil {
+		used, err = s.knows(name)
+	}
+	if err == nil && !used {
+		err = errUnknown(name)
+	}
+	if err != nil {
+		return limiter.Namespace{}, err
+	}
+	return s.namespace(name), nil
+}
+
+func errUnknown(name string) error {
+	return fmt.Errorf("%w: namespace %.100q was never in use", limiter.ErrNotFound, name)
+}
+
+// namespace returns a namespace that was in use.
+func (s *Store) namespace(name string) limiter.Namespace {
+	s.catalog.mu.RLock()
+	defer s.catalog.mu.RUnlock()
+	r := s.catalog.records[recordKey{name, limiter.SystemLimitsRef()}]
+	return limiter.Namespace{Name: name, State: r.State, Since: r.Since, Disabled: r.Disabled}
+}
+
+// knows reports whether a namespace was ever in use.
+func (s *Store) knows(name string) (used bool, err error) {
+	if s.disk != nil {
+		row := inUse(name)
+		err := s.disk.file.View(func(tx *datafile.Tx) error {
+			used = tx.Get(row.table, row.key) != nil
+			return nil
+		})
+		return used, unavailable(err)
+	}
+	s.catalog.mu.RLock()
+	used = s.catalog.names[name]
+	s.catalog.mu.RUnlock()
+	return used || slices.Contains(s.namesOfBuckets(), name), nil
+}
+
+// usedBefore reports whether a namespace is in use before an edit, where it matters: an edit that
+// creates one which is not is a change, and others of its state are refused.
+func (s *Store) usedBefore(name string, by limiter.Switch) (bool, error) {
+	if !by.OfNamespace() {
+		return true, nil
+	}
+	used, err := s.knows(name)
+	if err == nil && !used && by != limiter.CreateNamespace {
+		err = errUnknown(name)
+	}
+	return used, err
+}

@@ -1,0 +1,189 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Purge implements limiter.Purger. One purge runs at a time, and others wait for it. What
+// charges and settlements use meanwhile may stay.
+func (s *Store) Purge(ctx context.Context, now time.Time, namespace string, progress func(deleted int)) error {
+	select {
+	case s.purging <- struct{}{}:
+		defer func() { <-s.purging }()
+	case <-ctx.Done():
+		return contextErr(ctx)
+	}
+	edit := limiter.Edit{Ref: limiter.SystemLimitsRef(), Switch: limiter.BeginPurge}
+	if _, err := s.Edit(ctx, now, namespace, edit); err != nil {
+		return err
+	}
+	p := purge{store: s, namespace: namespace, progress: progress}
+	// Usage after the buckets, which leave theirs in rows.
+	for _, part := range []func(context.Context) error{p.records, p.buckets, p.rows} {
+		if err := part(ctx); err != nil {
+			return err
+		}
+	}
+	edit.Switch = limiter.EndPurge
+	_, err := s.Edit(ctx, now, namespace, edit)
+	return err
+}
+
+// ListOrphans implements limiter.Purger: there are no IDs, so there are no orphans.
+func (s *Store) ListOrphans(ctx context.Context, p limiter.Page) (page limiter.PageOf[limiter.Namespace], err error) {
+	if _, err := p.Checked(); err != nil {
+		return page, err
+	}
+	if p.After != "" {
+		return page, errCursor(p.After)
+	}
+	return page, s.usable(ctx)
+}
+
+// PurgeOrphan implements limiter.Purger.
+func (s *Store) PurgeOrphan(ctx context.Context, id string, _ func(deleted int)) error {
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: this store has no namespace with an id, such as %.100q", limiter.ErrNotFound, id)
+}
+
+// purge is one that is under way.
+type purge struct {
+	store     *Store
+	namespace string
+	deleted   int
+	progress  func(int)
+}
+
+// errOver ends a purge of a namespace that was restored from a backup meanwhile.
+var errOver = fmt.Errorf("%w: a restore has replaced the namespace that was being purged", limiter.ErrState)
+
+// goesOn reports whether the namespace is still being purged: a restore can change that.
+func (p *purge) goesOn() bool { return p.store.namespace(p.namespace).State == limiter.NamespacePurging }
+
+func (p *purge) count(n int) {
+	if p.deleted += n; n > 0 && p.progress != nil {
+		p.progress(p.deleted)
+	}
+}
+
+// records deletes entities and limits, a part at a time. The record of the namespace has its
+// state, and stays.
+func (p *purge) records(ctx context.Context) error {
+	all := p.store.catalog.refs(p.namespace, func(ref limiter.Ref, _ limiter.Record) bool { return ref.Kind != limiter.RefSystemLimits })
+	for refs := range slices.Chunk(all, sweptRows) {
+		err := p.store.change(ctx, p.namespace, func(e *edit) error {
+			if !p.goesOn() {
+				return errOver
+			}
+			for _, ref := range refs {
+				e.put(ref, limiter.Record{})
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		p.count(len(refs))
+	}
+	return nil
+}
+
+// buckets drops the buckets, shard by shard.
+func (p *purge) buckets(ctx context.Context) error {
+	s := p.store
+	for i := range s.shards {
+		if err := contextErr(ctx); err != nil {
+			return err
+		}
+		n, last := p.shard(&s.shards[i])
+		if last != nil {
+			if err := last.wait(ctx); err != nil {
+				return err
+			}
+		}
+		p.count(n)
+	}
+	return nil
+}
+
+func (p *purge) shard(sh *shard) (n int, last *batch) {
+	s := p.store
+	now := s.cfg.Now().UnixMilli()
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if !p.goesOn() { // looked at with the lock: a bucket of a life to come is not here yet
+		return 0, nil
+	}
+	for hash, b := range sh.buckets {
+		for b != nil {
+			next := b.next
+			if b.namespace.Value() == p.namespace {
+				n++
+				if pending := s.retire(sh, hash, b, now, purged); pending != nil {
+					last = pending
+				}
+			}
+			b = next
+		}
+	}
+	return n, last
+}
+
+// rows deletes usage and audit events, but those of the namespace itself.
+func (p *purge) rows(ctx context.Context) error {
+	if p.store.disk == nil {
+		return nil
+	}
+	for {
+		if err := contextErr(ctx); err != nil {
+			return err
+		}
+		gone, err := p.found()
+		if err != nil || len(gone) == 0 {
+			return err
+		}
+		if err := p.store.disk.write(ctx, gone...); err != nil {
+			return err
+		}
+		p.count(len(gone))
+	}
+}
+
+// purgedRows is how many rows are looked for at once: to find more, all are read again.
+const purgedRows = 10 * sweptRows
+
+func (p *purge) found() (gone []change, err error) {
+	take := func(t datafile.Table, key []byte) error {
+		if len(gone) == purgedRows {
+			return errEnough
+		}
+		gone = append(gone, change{table: t, key: slices.Clone(key)})
+		return nil
+	}
+	err = p.store.disk.file.View(func(tx *datafile.Tx) error {
+		err := tx.Each(datafile.Audit, auditPrefix(p.namespace), func(key, value []byte) error {
+			if e, err := parseEvent(value); err != nil || limiter.AboutNamespace(e.Action) {
+				return err
+			}
+			return take(datafile.Audit, key)
+		})
+		if err != nil {
+			return err
+		}
+		return tx.Each(datafile.Usage, nil, func(key, _ []byte) error {
+			if !usageIn(key, p.namespace) {
+				return nil
+			}
+			return take(datafile.Usage, key)
+		})
+	})
+	return gone, unavailable(enough(err))
+}
