@@ -61,6 +61,27 @@ func (o *operator) completeEntity(cmd *cobra.Command, args []string, typed strin
 	})
 }
 
+// completeNamespace completes the name of a namespace, in any state.
+func (o *operator) completeNamespace(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return o.complete(cmd, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
+		return func(yield func(api.Name, error) bool) {
+			for _, f := range []client.NamespaceFilter{{}, {Deleted: true}} {
+				for ns, err := range client.Each(func(p client.Page) (*api.List[api.Namespace], error) {
+					p.Size = completionItems
+					return n.Service().ListNamespaces(ctx, f, p)
+				}) {
+					if !yield(ns.Name, err) {
+						return
+					}
+				}
+			}
+		}
+	})
+}
+
 // completeResource completes the name of a resource that has limits.
 func (o *operator) completeResource(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {

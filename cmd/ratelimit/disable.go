@@ -34,7 +34,7 @@ func switchEntity(verb string, on bool) func(*operator) *cobra.Command {
 			Example: "  ratelimit " + verb + " entity key/k-123",
 			RunE: func(cmd *cobra.Command, args []string) error {
 				id := api.Name(args[0])
-				return o.flip(cmd, on, client.Subject{Entity: id}, "entity "+id.String())
+				return o.flipHere(cmd, on, client.Subject{Entity: id}, "entity "+id.String())
 			},
 		}
 		o.switchFlags(cmd)
@@ -49,7 +49,7 @@ func switchResource(verb string, on bool) func(*operator) *cobra.Command {
 			Example: "  ratelimit " + verb + " resource gpt-4",
 			RunE: func(cmd *cobra.Command, args []string) error {
 				name := api.Name(args[0])
-				return o.flip(cmd, on, client.Subject{Resource: name}, "resource "+name.String())
+				return o.flipHere(cmd, on, client.Subject{Resource: name}, "resource "+name.String())
 			},
 		}
 		o.switchFlags(cmd)
@@ -60,14 +60,14 @@ func switchResource(verb string, on bool) func(*operator) *cobra.Command {
 func switchNamespace(verb string, on bool) func(*operator) *cobra.Command {
 	return func(o *operator) *cobra.Command {
 		cmd := &cobra.Command{
-			Use: "namespace NAME", Short: title(verb) + " a namespace", Args: oneName("a namespace, such as default"),
+			Use: "namespace NAME", Short: title(verb) + " a namespace", Args: oneName("a namespace, such as default"), ValidArgsFunction: o.completeNamespace,
 			Example: "  ratelimit " + verb + " namespace tenant-a",
 			RunE: func(cmd *cobra.Command, args []string) error {
-				if cmd.Flags().Changed("namespace") {
-					return fmt.Errorf("%s takes the namespace as its argument: leave --namespace out", cmd.CommandPath())
+				n, err := o.named(cmd, args[0])
+				if err != nil {
+					return err
 				}
-				o.namespace = args[0]
-				return o.flip(cmd, on, client.Subject{}, "namespace "+api.Name(args[0]).String())
+				return o.flip(cmd, n, on, client.Subject{}, "namespace "+api.Name(args[0]).String())
 			},
 		}
 		o.switchFlags(cmd)
@@ -92,12 +92,17 @@ func (o *operator) switchFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "make every check, and change nothing")
 }
 
-// flip disables a subject, or enables it.
-func (o *operator) flip(cmd *cobra.Command, on bool, of client.Subject, subject string) error {
+// flipHere is flip in the namespace of the flags.
+func (o *operator) flipHere(cmd *cobra.Command, on bool, of client.Subject, subject string) error {
 	n, err := o.inNamespace(cmd.Context())
 	if err != nil {
 		return err
 	}
+	return o.flip(cmd, n, on, of, subject)
+}
+
+// flip disables a subject, or enables it.
+func (o *operator) flip(cmd *cobra.Command, n *client.Namespace, on bool, of client.Subject, subject string) error {
 	flip, state := n.Enable, "enabled"
 	if on {
 		flip, state = n.Disable, "disabled"

@@ -73,6 +73,7 @@ func (o *operator) flags(cmd *cobra.Command) {
 	flags.StringVarP(&o.namespace, "namespace", "n", limiter.DefaultNamespace, "namespace of the request")
 	flags.StringVarP(&o.output, "output", "o", outputTable, "table, wide, json or yaml")
 	_ = cmd.RegisterFlagCompletionFunc("context", completeContext)                                                      // the same
+	_ = cmd.RegisterFlagCompletionFunc("namespace", completeFlag(o.completeNamespace))                                  // the same
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputs(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 }
 

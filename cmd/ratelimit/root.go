@@ -93,6 +93,8 @@ program itself, or in a DynamoDB table that a fleet of them shares.
   ratelimit apply|diff -f MANIFEST           entities and limits from files
   ratelimit top                              which entities are limited now
   ratelimit disable|enable NOUN              deny requests of an entity, a resource or a namespace
+  ratelimit create|delete|recover|purge namespace NAME
+                                             end a namespace, and undo that until it is purged
   ratelimit backup                           copy what a running service keeps (--data)
 
 Exit codes: 0 done; 1 refused or failed; 2 wrong command line or configuration; 3 no
@@ -106,7 +108,7 @@ service answers.`,
 	})
 	root.SetVersionTemplate(versionLine())
 	addGroup(root, "Run a service:", newServe(), newAggregate(), newCheck(), newExplain(), newTest(), newToken())
-	addGroup(root, "Operate a running service:", newGet(), newSet(), newDelete(), newList(), newApply(), newDiff(), newExport(), newCapacity(), newReset(), newTopUp(), newTakeOut(), newDisable(), newEnable(), newTop(), newStatus(), newBench(), newContext(), newBackup(), newRestore(), newUpgrade(), newMigrate())
+	addGroup(root, "Operate a running service:", newGet(), newSet(), newDelete(), newCreate(), newRecover(), newPurge(), newList(), newApply(), newDiff(), newExport(), newCapacity(), newReset(), newTopUp(), newTakeOut(), newDisable(), newEnable(), newTop(), newStatus(), newBench(), newContext(), newBackup(), newRestore(), newUpgrade(), newMigrate())
 	addGroup(root, "Install on AWS:", newStack(), newCost())
 	root.AddCommand(newVersion())
 	return root

@@ -249,12 +249,12 @@ func TestFullIsEnough(t *testing.T) {
 		if ofWeb {
 			namespace = "web"
 		}
-		store, err := dynamo.New(dynamo.Config{Client: g.client, Table: g.name})
+		store, err := dynamo.New(dynamo.Config{Client: g.client, Table: g.name, PurgeWait: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		g.administer(t, store, namespace)
-		g.wantAllowed(t, "BatchGetItem", "Query", "PutItem", "UpdateItem", "BatchWriteItem")
+		g.wantAllowed(t, "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem")
 		if err := store.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -281,7 +281,8 @@ func (g *guarded) administer(t *testing.T, store *dynamo.Store, namespace string
 	err = errors.Join(err, failed)
 	_, failed = store.ListEvents(ctx, namespace, limiter.EntityRef("user/ada"), limiter.Page{})
 	err = errors.Join(err, failed)
-	if err := errors.Join(err, store.Purge(ctx, namespace, func(int) {})); err != nil {
+	_, failed = store.Edit(ctx, time.Now(), namespace, limiter.Edit{Ref: limiter.SystemLimitsRef(), Switch: limiter.DeleteNamespace})
+	if err := errors.Join(err, failed, store.Purge(ctx, time.Now(), namespace, func(int) {})); err != nil {
 		t.Errorf("%s: %v", namespace, err)
 	}
 }

@@ -5,7 +5,7 @@ import "github.com/spf13/cobra"
 func newGet() *cobra.Command {
 	return newVerb("get", "Show one stored record", `get shows an entity, or the limits of one level, as a running service has them stored.
 Limits of the configuration file are not stored: ratelimit explain shows which limits are
-in force, and where each comes from.`, getEntity, getLimits, getUsage)
+in force, and where each comes from.`, getEntity, getLimits, getNamespace, getUsage)
 }
 
 func newSet() *cobra.Command {
@@ -15,12 +15,12 @@ an audit event where the store keeps an audit.`, setEntity, setLimits, setBucket
 }
 
 func newDelete() *cobra.Command {
-	return newVerb("delete", "Delete an entity or limits", `delete deletes an entity with its limits, or the limits of one level, from a running
-service. It asks first; --yes answers. Balances stay as they are.`, deleteEntity, deleteLimits)
+	return newVerb("delete", "Delete an entity, limits or a namespace", `delete deletes an entity with its limits, the limits of one level, or a namespace, from a running
+service. It asks first; --yes answers. Balances stay as they are.`, deleteEntity, deleteLimits, deleteNamespace)
 }
 
 func newList() *cobra.Command {
-	return newVerb("list", "List entities, limits, buckets, usage, disabled subjects or the audit", `list shows all that a running service has stored, or a part of it.`, listEntities, listLimits, listBuckets, listDisabled, listNamespaces, listUsage, listAudit)
+	return newVerb("list", "List entities, limits, buckets, usage, disabled subjects or the audit", `list shows all that a running service has stored, or a part of it.`, listEntities, listLimits, listBuckets, listDisabled, listNamespaces, listOrphans, listUsage, listAudit)
 }
 
 func newReset() *cobra.Command {

@@ -77,7 +77,8 @@ func (a *API) Routes() []admin.Route {
 
 func (a *API) endpoints() []endpoint {
 	all := append(a.generalEndpoints(), a.activityEndpoints()...)
-	all = append(all, namespaceEndpoints()...)
+	all = append(all, a.namespaceEndpoints()...)
+	all = append(all, a.purgeEndpoints()...)
 	all = append(all, a.entityEndpoints()...)
 	all = append(all, a.limitsEndpoints()...)
 	all = append(all, a.disabledEndpoints()...)

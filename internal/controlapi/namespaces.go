@@ -5,13 +5,30 @@ import (
 
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-func namespaceEndpoints() []endpoint {
-	return []endpoint{{
-		method: http.MethodGet, path: "/v1/namespaces", role: admin.RoleRead, result: api.List[api.Namespace]{},
-		query: pageParams(), summary: "List the namespaces in use", run: listNamespaces,
-	}}
+func (a *API) namespaceEndpoints() []endpoint {
+	change := endpoint{role: admin.RoleAdminister, result: api.Change[api.Namespace]{}, bare: true, query: []param{dryRun()}}
+	create, remove, recovery := change, change, change
+	create.method, create.path, create.summary = http.MethodPut, namespacePath, "Create a namespace, also one that was purged"
+	create.run = func(c *call) (any, error) { return a.move(c, limiter.CreateNamespace) }
+	remove.method, remove.path, remove.summary = http.MethodDelete, namespacePath, "Delete a namespace: requests that would take from it are denied, and nothing is lost"
+	remove.run = func(c *call) (any, error) { return a.move(c, limiter.DeleteNamespace) }
+	recovery.method, recovery.path, recovery.summary = http.MethodPost, namespacePath+"/recover", "Recover a deleted namespace, with all it had"
+	recovery.run = func(c *call) (any, error) { return a.move(c, limiter.RecoverNamespace) }
+	return []endpoint{
+		{
+			method: http.MethodGet, path: "/v1/namespaces", role: admin.RoleRead, result: api.List[api.Namespace]{},
+			query:   pageParams(param{"deleted", "true lists those that are deleted, being purged or purged, and no others"}),
+			summary: "List the namespaces in use", run: listNamespaces,
+		},
+		{
+			method: http.MethodGet, path: namespacePath, role: admin.RoleRead, result: api.Namespace{},
+			summary: "Read a namespace, in any state", run: getNamespace,
+		},
+		create, remove, recovery,
+	}
 }
 
 func listNamespaces(c *call) (any, error) {
@@ -22,13 +39,61 @@ func listNamespaces(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := c.store.ListNamespaces(c.ctx(), p)
+	deleted, err := c.flag("deleted")
+	if err != nil {
+		return nil, err
+	}
+	page, err := c.store.ListNamespaces(c.ctx(), limiter.NamespaceFilter{Deleted: deleted}, p)
 	if err != nil {
 		return nil, err
 	}
 	list := api.List[api.Namespace]{Items: make([]api.Namespace, 0, len(page.Items)), Next: page.Next}
 	for _, ns := range page.Items {
-		list.Items = append(list.Items, api.Namespace{Name: api.Name(ns.Name), ID: ns.ID, CreatedAt: ns.CreatedAt})
+		list.Items = append(list.Items, *namespaceOf(ns))
 	}
 	return list, nil
+}
+
+func getNamespace(c *call) (any, error) {
+	ns, err := c.store.GetNamespace(c.ctx(), c.namespace())
+	return namespaceOf(ns), err
+}
+
+// move changes the state of a namespace.
+func (a *API) move(c *call, by limiter.Switch) (any, error) {
+	dry, err := c.flag("dryRun")
+	if err != nil {
+		return nil, err
+	}
+	done, err := c.store.Edit(c.ctx(), a.cfg.Now(), c.namespace(), limiter.Edit{Ref: limiter.SystemLimitsRef(), Switch: by, DryRun: dry})
+	if err != nil {
+		return nil, err
+	}
+	stateOf := func(r limiter.Record) *api.Namespace {
+		return namespaceOf(limiter.Namespace{Name: c.namespace(), State: r.State, Since: r.Since, Disabled: r.Disabled})
+	}
+	change := api.Change[api.Namespace]{Result: api.Unchanged, DryRun: dry, Before: stateOf(done.Before), After: stateOf(done.After)}
+	switch {
+	case !done.Changed:
+	case by == limiter.DeleteNamespace:
+		change.Result = api.Deleted
+	case by == limiter.RecoverNamespace:
+		change.Result = api.Changed
+	default:
+		change.Result = api.Created
+		if done.Before.State == limiter.NamespaceActive {
+			change.Before = nil // it was never in use
+		}
+		if !dry {
+			c.code = http.StatusCreated
+		}
+	}
+	return change, nil
+}
+
+// namespaceOf returns a namespace as JSON.
+func namespaceOf(ns limiter.Namespace) *api.Namespace {
+	return &api.Namespace{
+		Name: api.Name(ns.Name), ID: ns.ID, CreatedAt: ns.CreatedAt, State: api.NamespaceState(ns.State.String()), Since: ns.Since, Disabled: ns.Disabled,
+	}
 }

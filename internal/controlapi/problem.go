@@ -32,6 +32,12 @@ func problemOf(err error) api.Problem {
 	case errors.Is(err, limiter.ErrInvalid):
 		p.Status, p.Type = http.StatusBadRequest, api.Invalid
 		p.Detail = strings.TrimPrefix(p.Detail, limiter.ErrInvalid.Error()+": ")
+	case errors.Is(err, limiter.ErrNotFound):
+		p.Status, p.Type = http.StatusNotFound, api.NotFound
+		p.Detail = strings.TrimPrefix(p.Detail, limiter.ErrNotFound.Error()+": ")
+	case errors.Is(err, limiter.ErrState):
+		p.Status, p.Type = http.StatusConflict, api.State
+		p.Detail = strings.TrimPrefix(p.Detail, limiter.ErrState.Error()+": ")
 	case errors.Is(err, limiter.ErrConflict):
 		p.Status, p.Type = http.StatusPreconditionFailed, api.Precondition
 	case errors.Is(err, limiter.ErrUncertain):

@@ -35,6 +35,8 @@ func special(t reflect.Type) object {
 		return object{"description": "Tokens, with at most three decimals", "type": "number"}
 	case reflect.TypeFor[api.Level]():
 		return object{"enum": []api.Level{api.LevelSystem, api.LevelResource, api.LevelEntity, api.LevelNamespace}}
+	case reflect.TypeFor[api.NamespaceState]():
+		return object{"enum": []api.NamespaceState{api.StateActive, api.StateDeleted, api.StatePurging, api.StatePurged}}
 	case reflect.TypeFor[api.Window]():
 		return object{"enum": []api.Window{api.Hour, api.Day, api.Month}}
 	case reflect.TypeFor[api.Result]():

@@ -68,7 +68,11 @@ func (b *balances) refusal() string {
 		return "" // it is booked
 	}
 	if d.Reason == limiter.ReasonDisabled {
-		return d.Reason.String() + ": " + d.Disabled.Kind() + " " + printable(b.disabled())
+		why := d.Reason.String()
+		if d.Disabled.State != limiter.NamespaceActive {
+			why = d.Disabled.State.String()
+		}
+		return why + ": " + d.Disabled.Kind() + " " + printable(b.disabled())
 	}
 	return d.Reason.String()
 }

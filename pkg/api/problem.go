@@ -27,6 +27,7 @@ const (
 	NotFound     Kind = "urn:ratelimit:problem:not-found"
 	Method       Kind = "urn:ratelimit:problem:method"       // the path has other methods
 	Precondition Kind = "urn:ratelimit:problem:precondition" // the etag is not that of what is stored
+	State        Kind = "urn:ratelimit:problem:state"        // the state of the namespace does not allow it
 	TooLarge     Kind = "urn:ratelimit:problem:too-large"
 	MediaType    Kind = "urn:ratelimit:problem:media-type"
 	Unsupported  Kind = "urn:ratelimit:problem:unsupported" // the store of this service cannot do it

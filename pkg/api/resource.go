@@ -7,9 +7,37 @@ import (
 
 // Namespace is a namespace in use: of a decision or a change, ever.
 type Namespace struct {
+	Name      Name           `json:"name"`
+	ID        string         `json:"id,omitempty"` // of a DynamoDB table: the beginning of its keys
+	CreatedAt time.Time      `json:"created_at,omitzero"`
+	State     NamespaceState `json:"state"`
+	Since     time.Time      `json:"since,omitzero"`     // of the state; absent for StateActive
+	Disabled  bool           `json:"disabled,omitempty"` // see [Disabled]
+}
+
+// NamespaceState says whether a namespace is in use. In any state but StateActive requests that
+// would take from it are denied, and its entities and limits cannot be changed.
+type NamespaceState string
+
+// The states of namespaces.
+const (
+	StateActive  NamespaceState = "active"
+	StateDeleted NamespaceState = "deleted" // it has all it had: it can be recovered, or purged
+	StatePurging NamespaceState = "purging" // a purge has begun: it can be purged to the end
+	StatePurged  NamespaceState = "purged"  // it has nothing: it can be created anew
+)
+
+// Orphan is an ID of a DynamoDB table that no namespace has, and the name that had it.
+type Orphan struct {
+	ID        string    `json:"id"`
 	Name      Name      `json:"name"`
-	ID        string    `json:"id,omitempty"` // of a DynamoDB table: the beginning of its keys
 	CreatedAt time.Time `json:"created_at,omitzero"`
+}
+
+// Purged is how far a request to purge has come.
+type Purged struct {
+	Deleted int  `json:"deleted"` // records, by this request
+	Done    bool `json:"done"`    // false: ask again, it goes on
 }
 
 // Entity is a stored entity: a user, an API key, a project.

@@ -19,11 +19,6 @@ func (c *Client) Namespace(name string) *Namespace {
 	return &Namespace{client: c, path: "/v1/namespaces/" + segment(name)}
 }
 
-// ListNamespaces lists the namespaces in use.
-func (c *Client) ListNamespaces(ctx context.Context, p Page) (*api.List[api.Namespace], error) {
-	return send[api.List[api.Namespace]](ctx, c, http.MethodGet, "/v1/namespaces", query(p, nil), nil, Options{})
-}
-
 // segment escapes a name for a path. A name of dots would else be taken for a step.
 func segment(name string) string {
 	if name == "." || name == ".." {

@@ -66,7 +66,9 @@ type purge struct {
 var errOver = fmt.Errorf("%w: a restore has replaced the namespace that was being purged", limiter.ErrState)
 
 // goesOn reports whether the namespace is still being purged: a restore can change that.
-func (p *purge) goesOn() bool { return p.store.namespace(p.namespace).State == limiter.NamespacePurging }
+func (p *purge) goesOn() bool {
+	return p.store.namespace(p.namespace).State == limiter.NamespacePurging
+}
 
 func (p *purge) count(n int) {
 	if p.deleted += n; n > 0 && p.progress != nil {

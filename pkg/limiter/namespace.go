@@ -45,7 +45,9 @@ type NamespaceFilter struct {
 }
 
 // Selects reports whether the filter selects a namespace.
-func (f NamespaceFilter) Selects(ns Namespace) bool { return (ns.State != NamespaceActive) == f.Deleted }
+func (f NamespaceFilter) Selects(ns Namespace) bool {
+	return (ns.State != NamespaceActive) == f.Deleted
+}
 
 // Purger deletes for good.
 //
@@ -120,10 +122,10 @@ func (s NamespaceState) refuses() error {
 // inState returns the record of the namespace with another state. A purge leaves of the record
 // whether the namespace is disabled.
 func (r Record) inState(to NamespaceState, now time.Time) Record {
-	switch {
-	case to == r.State:
+	if to == r.State {
 		return r
-	case to == NamespacePurging:
+	}
+	if to == NamespacePurging {
 		r = Record{Disabled: r.Disabled}
 	}
 	r.State, r.Since = to, time.Time{}

@@ -69,6 +69,9 @@ func (c *call) appendDisabled(b []byte) []byte {
 		b = appendText(b, "resource", d.Subject.Resource)
 	case limiter.RefSystemLimits:
 		b = appendText(b, "namespace", cmp.Or(c.plan.Request.Namespace, limiter.DefaultNamespace))
+		if d.State != limiter.NamespaceActive {
+			b = appendText(b, "state", d.State.String())
+		}
 	case limiter.RefEntityLimits: // cannot be
 	}
 	return b

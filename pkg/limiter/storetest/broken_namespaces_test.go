@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -93,7 +94,9 @@ func (s purging) Purge(ctx context.Context, now time.Time, namespace string, pro
 // breakPurge returns what breaks Purge by a function that gets the reference too.
 func breakPurge(purge func(ctx context.Context, r *reference, now time.Time, ns string, progress func(int)) error) func(*reference) limiter.Store {
 	return func(r *reference) limiter.Store {
-		return purging{r, func(ctx context.Context, now time.Time, ns string, progress func(int)) error { return purge(ctx, r, now, ns, progress) }}
+		return purging{r, func(ctx context.Context, now time.Time, ns string, progress func(int)) error {
+			return purge(ctx, r, now, ns, progress)
+		}}
 	}
 }
 
@@ -128,9 +131,7 @@ func brokenPurges() []broken {
 			err := r.Purge(ctx, now, ns, progress)
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			for key, b := range kept {
-				r.buckets[key] = b
-			}
+			maps.Copy(r.buckets, kept)
 			return err
 		}), []string{"purge/everything goes", "purge/broken off"}},
 		{"forgets generations", breakPurge(func(ctx context.Context, r *reference, now time.Time, ns string, progress func(int)) error {

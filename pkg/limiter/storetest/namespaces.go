@@ -287,7 +287,7 @@ func checkNamespaceAudited(t T, s ControlStore) {
 		"namespace.purged", "namespace.purge", "namespace.purged", "namespace.purge",
 		"namespace.delete", "namespace.recover", "namespace.delete", "namespace.create",
 	}
-	var got []string
+	got := make([]string, 0, len(want))
 	for _, e := range o.events(3, limiter.SystemLimitsRef()) {
 		got = append(got, e.Action)
 		if e.Principal != "alice" || (e.Action == "namespace.delete") != (e.After.State == limiter.NamespaceDeleted) {

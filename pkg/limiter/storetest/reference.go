@@ -33,7 +33,7 @@ type reference struct {
 	closed     bool
 	buckets    map[limiter.BucketKey]*refBucket
 	records    map[recordKey]limiter.Record
-	names      map[string]bool   // of namespaces that were changed
+	names      map[string]bool    // of namespaces that were changed
 	marks      map[markKey]string // owners
 	secrets    map[string][]byte  // by name
 	events     []eventIn

@@ -1,0 +1,84 @@
+package controlapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// purgeSlice is how long a request purges, at most. The caller repeats it.
+const purgeSlice = 5 * time.Second
+
+const orphansPath = "/v1/orphans"
+
+func (a *API) purgeEndpoints() []endpoint {
+	return []endpoint{
+		{
+			method: http.MethodPost, path: namespacePath + "/purge", role: admin.RoleAdminister, result: api.Purged{}, bare: true,
+			summary: "Purge a deleted namespace, for 5 seconds at most: everything in it is deleted for good", run: a.purgeNamespace,
+		},
+		{
+			method: http.MethodGet, path: orphansPath, role: admin.RoleRead, result: api.List[api.Orphan]{},
+			query: pageParams(), summary: "List the IDs of a DynamoDB table that no namespace has", run: listOrphans,
+		},
+		{
+			method: http.MethodPost, path: orphansPath + "/{id}/purge", role: admin.RoleAdminister, result: api.Purged{}, bare: true,
+			summary: "Purge an orphan, for 5 seconds at most: everything under its ID is deleted for good", run: purgeOrphan,
+		},
+	}
+}
+
+func (a *API) purgeNamespace(c *call) (any, error) {
+	return c.slice(func(ctx context.Context, progress func(int)) error {
+		return c.store.Purge(ctx, a.cfg.Now(), c.namespace(), progress)
+	})
+}
+
+func purgeOrphan(c *call) (any, error) {
+	if c.store == nil {
+		return nil, errNoStore()
+	}
+	return c.slice(func(ctx context.Context, progress func(int)) error {
+		return c.store.PurgeOrphan(ctx, c.r.PathValue("id"), progress)
+	})
+}
+
+// slice runs a purge until it is done, or for purgeSlice.
+func (c *call) slice(purge func(ctx context.Context, progress func(int)) error) (any, error) {
+	ctx, stop := context.WithTimeout(c.ctx(), purgeSlice)
+	defer stop()
+	var out api.Purged
+	err := purge(ctx, func(deleted int) { out.Deleted = deleted })
+	switch out.Done = err == nil; {
+	case out.Done, ctx.Err() != nil && c.ctx().Err() == nil: // the end of the slice is no error
+		return out, nil
+	}
+	return nil, err
+}
+
+func listOrphans(c *call) (any, error) {
+	if c.store == nil {
+		return nil, errNoStore()
+	}
+	p, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	page, err := c.store.ListOrphans(c.ctx(), p)
+	if err != nil {
+		return nil, err
+	}
+	list := api.List[api.Orphan]{Items: make([]api.Orphan, 0, len(page.Items)), Next: page.Next}
+	for _, ns := range page.Items {
+		list.Items = append(list.Items, orphanOf(ns))
+	}
+	return list, nil
+}
+
+func orphanOf(ns limiter.Namespace) api.Orphan {
+	return api.Orphan{ID: ns.ID, Name: api.Name(ns.Name), CreatedAt: ns.CreatedAt}
+}
