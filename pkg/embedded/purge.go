@@ -10,8 +10,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Purge implements limiter.Purger. One purge runs at a time, and others wait for it. What
-// charges and settlements use meanwhile may stay.
+// Purge implements limiter.Purger. One purge runs at a time, and others wait for it. Buckets of
+// charges and settlements that come meanwhile may stay.
 func (s *Store) Purge(ctx context.Context, now time.Time, namespace string, progress func(deleted int)) error {
 	select {
 	case s.purging <- struct{}{}:

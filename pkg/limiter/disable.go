@@ -68,8 +68,8 @@ func (s Switch) Action(ref Ref) string {
 }
 
 // Apply returns the record that the edit makes at now of the one before, in a namespace in a
-// state. Stores call it. It returns the error of Change unchanged, [ErrState] for what the state
-// does not allow, and [ErrInvalid] for a record or a switch that cannot be.
+// state. Stores call it. It returns the error of Change unchanged. It returns [ErrState] for an edit
+// that the state does not allow, and [ErrInvalid] for a record or a switch that cannot be.
 func (e Edit) Apply(now time.Time, in NamespaceState, before Record) (after Record, err error) {
 	switch {
 	case in != NamespaceActive && e.Switch <= Enable:

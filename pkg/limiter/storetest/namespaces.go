@@ -161,7 +161,7 @@ func checkNamespaceRecovered(t T, s ControlStore) {
 	o.wantBalance(tokens(6), 0, op)
 }
 
-// refusedChanges are all changes of entities and limits, by what they are.
+// refusedChanges makes every kind of change of entities and limits, and returns the errors.
 func (o operator) refusedChanges(name string) map[string]error {
 	o.Helper()
 	limits := limiter.Record{Limits: o.limits(limiter.PerDay("l", 3))}
@@ -185,7 +185,7 @@ func (o operator) refusedChanges(name string) map[string]error {
 	return errs
 }
 
-// checkNamespaceRefuses: what is not active is not changed, and another namespace is.
+// checkNamespaceRefuses: a namespace that is not active is not changed, and another one is.
 func checkNamespaceRefuses(t T, s ControlStore) {
 	o := newOperator(t, s)
 	refs := []limiter.Ref{limiter.EntityRef("e"), limiter.EntityLimitsRef("e", "r"), limiter.SystemLimitsRef(), limiter.ResourceLimitsRef("r"), limiter.EntityRef("new")}

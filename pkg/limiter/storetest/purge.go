@@ -132,7 +132,7 @@ func checkPurge(t T, s ControlStore) {
 	}
 }
 
-// checkPurgeRefused: what is active is not purged.
+// checkPurgeRefused: an active namespace is not purged.
 func checkPurgeRefused(t T, s ControlStore) {
 	o := newOperator(t, s)
 	o.fill("ns", 2)
@@ -187,8 +187,8 @@ func checkPurgeResumed(t T, s ControlStore) {
 	o.wantNothing("ns", entities)
 }
 
-// checkPurgesAtOnce: purges of several processes beside each other delete nothing of what comes
-// into the namespace after it was created anew.
+// checkPurgesAtOnce: purges of several processes beside each other delete nothing that is stored
+// after the namespace was created anew.
 func checkPurgesAtOnce(t T, s ControlStore) {
 	o := newOperator(t, s)
 	ctx, stop := within(t)

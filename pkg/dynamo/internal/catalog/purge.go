@@ -22,9 +22,9 @@ import (
 const DefaultPurgeWait = 12 * time.Second
 
 // Purge implements limiter.Purger. It waits for Config.PurgeWait before it deletes. Each
-// transaction deletes some items while the namespace is still being purged, so that one that is
-// late deletes nothing of what comes after. Records of charges and usage that come in late may
-// stay, and go with the next purge.
+// transaction rests on the state of the namespace. One that is late is refused, so it deletes
+// nothing that is stored after the purge. Records of charges and usage that come in late may stay,
+// and go with the next purge.
 func (c *Catalog) Purge(ctx context.Context, now time.Time, namespace string, progress func(deleted int)) error {
 	edit := limiter.Edit{Ref: limiter.SystemLimitsRef(), Switch: limiter.BeginPurge}
 	if _, err := c.Edit(ctx, now, namespace, edit); err != nil {
