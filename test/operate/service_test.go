@@ -24,13 +24,15 @@ const publicAddress = "127.0.0.1:8080"
 
 // service is a program that answers the commands of a page.
 type service struct {
-	dir  string   // in which the service and the commands run
-	env  []string // of both
-	http string   // address
+	dir        string   // in which the service and the commands run
+	env        []string // of both
+	http, grpc string   // addresses
+	process    int      // its ID
+	socket     string   // of administration
 }
 
 // startService starts the program with a configuration, in a directory of its own.
-func startService(t *testing.T, config string, flags ...string) *service {
+func startService(t testing.TB, config string, flags ...string) *service {
 	t.Helper()
 	s := &service{dir: t.TempDir()}
 	bin, run := filepath.Join(s.dir, "bin"), filepath.Join(s.dir, "run")
@@ -48,6 +50,7 @@ func startService(t *testing.T, config string, flags ...string) *service {
 	if slices.Contains(flags, "--data") {
 		socket = filepath.Join(s.dir, "data", "admin.sock")
 	}
+	s.socket = socket
 	s.env = append(os.Environ(), "RATELIMIT_SERVER=unix://"+socket, "PATH="+bin+":"+os.Getenv("PATH"), "RATELIMIT_RUN_DIR="+run, "HOME="+s.dir, "XDG_CONFIG_HOME="+s.dir, "TZ=UTC")
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, append([]string{"serve", "--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0"}, flags...)...)
 	cmd.Dir, cmd.Env = s.dir, s.env
@@ -58,7 +61,8 @@ func startService(t *testing.T, config string, flags ...string) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ready, ended := make(chan string, 1), make(chan string, 1)
+	s.process = cmd.Process.Pid
+	ready, ended := make(chan struct{}), make(chan string, 1)
 	go func() {
 		var all strings.Builder
 		for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -66,9 +70,11 @@ func startService(t *testing.T, config string, flags ...string) *service {
 			var entry struct {
 				Message string `json:"msg"`
 				HTTP    string `json:"http"`
+				GRPC    string `json:"grpc"`
 			}
 			if json.Unmarshal(lines.Bytes(), &entry) == nil && entry.Message == "serving" {
-				ready <- entry.HTTP
+				s.http, s.grpc = entry.HTTP, entry.GRPC
+				close(ready)
 			}
 		}
 		_ = cmd.Wait()
@@ -76,7 +82,7 @@ func startService(t *testing.T, config string, flags ...string) *service {
 	}()
 	t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
 	select {
-	case s.http = <-ready:
+	case <-ready:
 	case log := <-ended:
 		ended <- ""
 		t.Fatalf("the program ended:\n%s", log)
