@@ -55,6 +55,7 @@ admin listener on TCP. ratelimit restore puts a copy back.`,
 	cmd.Flags().StringVarP(&f.config, "config", "c", "", "configuration file of the service to ask (default: "+defaultFile+" in the working directory, if it exists)")
 	cmd.Flags().StringVar(&f.data, "data", "", "data directory of the service to ask")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "", "file to write to, which is replaced; - is the standard output (default: ratelimit-TIME.backup)")
+	_ = cmd.RegisterFlagCompletionFunc("output", offerFiles) // the flag is there
 	return cmd
 }
 

@@ -47,13 +47,41 @@ func (o *operator) completeEntity(cmd *cobra.Command, args []string, typed strin
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+	return o.complete(cmd, typed, storedEntities)
+}
+
+// storedEntities yields the IDs of entities.
+func storedEntities(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
+	return func(yield func(api.Name, error) bool) {
+		for e, err := range client.Each(func(p client.Page) (*api.List[api.Entity], error) {
+			p.Size = completionItems
+			return n.ListEntities(ctx, "", p)
+		}) {
+			if !yield(e.ID, err) {
+				return
+			}
+		}
+	}
+}
+
+// completeResource completes the name of a resource that has limits, or buckets of the entity
+// that the flags name.
+func (o *operator) completeResource(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
 	return o.complete(cmd, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
 		return func(yield func(api.Name, error) bool) {
-			for e, err := range client.Each(func(p client.Page) (*api.List[api.Entity], error) {
-				p.Size = completionItems
-				return n.ListEntities(ctx, "", p)
-			}) {
-				if !yield(e.ID, err) {
+			for b, err := range eachBucket(ctx, n, cmd) {
+				if err != nil {
+					break // of a store that cannot list buckets
+				}
+				if !yield(b.Resource, nil) {
+					return
+				}
+			}
+			for name, err := range storedResources(ctx, n) {
+				if !yield(name, err) {
 					return
 				}
 			}
@@ -82,27 +110,22 @@ func (o *operator) completeNamespace(cmd *cobra.Command, args []string, typed st
 	})
 }
 
-// completeResource completes the name of a resource that has limits.
-func (o *operator) completeResource(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return o.complete(cmd, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
-		return func(yield func(api.Name, error) bool) {
-			for l, err := range eachLimits(ctx, n, client.LimitsOf{}) {
-				if err == nil && (l.Resource == nil || *l.Resource == limiter.DefaultResource) {
-					continue
-				}
-				var name api.Name
-				if err == nil {
-					name = *l.Resource
-				}
-				if !yield(name, err) {
-					return
-				}
+// storedResources yields the names of resources that have limits.
+func storedResources(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
+	return func(yield func(api.Name, error) bool) {
+		for l, err := range eachLimits(ctx, n, client.LimitsOf{}) {
+			if err == nil && (l.Resource == nil || *l.Resource == limiter.DefaultResource) {
+				continue
+			}
+			var name api.Name
+			if err == nil {
+				name = *l.Resource
+			}
+			if !yield(name, err) {
+				return
 			}
 		}
-	})
+	}
 }
 
 // completeLimit completes the NAME= of limits of the level that the flags name.
@@ -136,7 +159,7 @@ func eachLimits(ctx context.Context, n *client.Namespace, of client.LimitsOf) it
 }
 
 // completeFlag is a completion of a flag's value by that of an argument.
-func completeFlag(argument func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+func completeFlag(argument completion) completion {
 	return func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return argument(cmd, nil, typed)
 	}
@@ -144,10 +167,10 @@ func completeFlag(argument func(*cobra.Command, []string, string) ([]string, cob
 
 // completeFlags registers the completion of the flags of a command that name records.
 func (o *operator) completeFlags(cmd *cobra.Command) {
-	for flag, argument := range map[string]func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective){
-		"entity": o.completeEntity, "parent": o.completeEntity, "resource": o.completeResource,
+	for flag, argument := range map[string]completion{
+		"entity": o.completeEntity, "parent": o.completeEntity, "resource": o.completeResource, "limit": o.completeLimitName,
 	} {
-		if cmd.Flags().Lookup(flag) != nil {
+		if f := cmd.Flags().Lookup(flag); f != nil && f.Value.Type() == "string" {
 			_ = cmd.RegisterFlagCompletionFunc(flag, completeFlag(argument)) // the flag is there
 		}
 	}

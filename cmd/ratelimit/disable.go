@@ -29,8 +29,12 @@ Balances are as they were left.`, false)
 
 func switchEntity(verb string, on bool) func(*operator) *cobra.Command {
 	return func(o *operator) *cobra.Command {
+		known := completion(o.completeEntity)
+		if !on {
+			known = o.completeDisabled(api.LevelEntity)
+		}
 		cmd := &cobra.Command{
-			Use: "entity ID", Short: title(verb) + " an entity", Args: oneID, ValidArgsFunction: o.completeEntity,
+			Use: "entity ID", Short: title(verb) + " an entity", Args: oneID, ValidArgsFunction: known,
 			Example: "  ratelimit " + verb + " entity key/k-123",
 			RunE: func(cmd *cobra.Command, args []string) error {
 				id := api.Name(args[0])
@@ -44,8 +48,12 @@ func switchEntity(verb string, on bool) func(*operator) *cobra.Command {
 
 func switchResource(verb string, on bool) func(*operator) *cobra.Command {
 	return func(o *operator) *cobra.Command {
+		known := completion(o.completeResource)
+		if !on {
+			known = o.completeDisabled(api.LevelResource)
+		}
 		cmd := &cobra.Command{
-			Use: "resource NAME", Short: title(verb) + " a resource", Args: oneName("a resource, such as gpt-4"),
+			Use: "resource NAME", Short: title(verb) + " a resource", Args: oneName("a resource, such as gpt-4"), ValidArgsFunction: known,
 			Example: "  ratelimit " + verb + " resource gpt-4",
 			RunE: func(cmd *cobra.Command, args []string) error {
 				name := api.Name(args[0])

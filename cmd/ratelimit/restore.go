@@ -26,8 +26,9 @@ type restoreFlags struct {
 func newRestore() *cobra.Command {
 	var f restoreFlags
 	cmd := &cobra.Command{
-		Use:   "restore FILE",
-		Short: "Put a backup in the place of a data directory's file, or into a running service",
+		Use:               "restore FILE",
+		ValidArgsFunction: offerFiles,
+		Short:             "Put a backup in the place of a data directory's file, or into a running service",
 		Long: `restore puts back what ratelimit backup has copied. The copy is checked before anything
 changes.
 

@@ -111,6 +111,7 @@ service answers.`,
 	addGroup(root, "Operate a running service:", newGet(), newSet(), newDelete(), newCreate(), newRecover(), newPurge(), newList(), newApply(), newDiff(), newExport(), newCapacity(), newReset(), newTopUp(), newTakeOut(), newDisable(), newEnable(), newTop(), newStatus(), newBench(), newContext(), newBackup(), newRestore(), newUpgrade(), newMigrate())
 	addGroup(root, "Install on AWS:", newStack(), newCost())
 	root.AddCommand(newVersion())
+	completeFiles(root)
 	return root
 }
 

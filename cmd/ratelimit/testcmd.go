@@ -20,7 +20,7 @@ type testFlags struct {
 func newTest() *cobra.Command {
 	var f testFlags
 	cmd := &cobra.Command{
-		Use: "test FILE...", Short: "Run calls and expected answers against a configuration",
+		Use: "test FILE...", Short: "Run calls and expected answers against a configuration", ValidArgsFunction: offerFiles,
 		Long: `test runs files of cases against a configuration, in memory and without a service. A case
 is a list of steps: calls with the answers that they should have, and times to move on by.
 It exits with 0 if every answer is as expected, 1 if one is not, and 2 if a file is wrong.

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"iter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/client"
+)
+
+// completion is a function that completes an argument.
+type completion = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective)
+
+// completeFiles has a shell offer files for the flags that name one, directories for those of
+// a directory, and neither for anything else that is without values of its own.
+func completeFiles(root *cobra.Command) {
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	for all := root.Commands(); len(all) > 0; {
+		cmd := all[0]
+		all = append(all[1:], cmd.Commands()...)
+		for _, name := range []string{"config", "rules", "filename", "ca", "cert", "key", "token-file"} {
+			_ = cmd.RegisterFlagCompletionFunc(name, offerFiles) // where it has the flag
+		}
+		_ = cmd.MarkFlagDirname("data")
+		_ = cmd.MarkPersistentFlagDirname("data")
+		for flag, values := range map[string][]string{"draw": {"even", "zipf"}, "store": {"dynamodb", "embedded"}} {
+			_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // the same
+		}
+	}
+}
+
+// offerFiles completes an argument that names a file.
+func offerFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveDefault
+}
+
+// flagOf returns the value of a flag that a command may have.
+func flagOf(cmd *cobra.Command, name string) string {
+	if f := cmd.Flags().Lookup(name); f != nil {
+		return f.Value.String()
+	}
+	return ""
+}
+
+// eachBucket yields the buckets that the flags entity and resource of a command name: none
+// without an entity, since a fleet has millions.
+func eachBucket(ctx context.Context, n *client.Namespace, cmd *cobra.Command) iter.Seq2[api.Bucket, error] {
+	of := client.LimitsOf{Entity: api.Name(flagOf(cmd, "entity")), Resource: api.Name(flagOf(cmd, "resource"))}
+	return func(yield func(api.Bucket, error) bool) {
+		if of.Entity == "" {
+			return
+		}
+		for b, err := range client.Each(func(p client.Page) (*api.List[api.Bucket], error) { return n.ListBuckets(ctx, of, p) }) {
+			if !yield(b, err) {
+				return
+			}
+		}
+	}
+}
+
+// completeLimitName completes the name of a limit: of the buckets that the flags name, else of
+// those that are stored.
+func (o *operator) completeLimitName(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return o.complete(cmd, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
+		return func(yield func(api.Name, error) bool) {
+			for b, err := range eachBucket(ctx, n, cmd) {
+				if err != nil {
+					break // of a store that cannot list buckets
+				}
+				for _, l := range b.Limits {
+					if !yield(api.Name(l.Name), nil) {
+						return
+					}
+				}
+			}
+			if flagOf(cmd, "entity") != "" {
+				return
+			}
+			for l, err := range eachLimits(ctx, n, client.LimitsOf{}) {
+				if err != nil {
+					yield("", err)
+					return
+				}
+				for name := range l.Limits {
+					if !yield(api.Name(name), nil) {
+						return
+					}
+				}
+			}
+		}
+	})
+}
+
+// completeDisabled completes the name of an entity that is disabled, or of a resource.
+func (o *operator) completeDisabled(level api.Level) completion {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return o.complete(cmd, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
+			return func(yield func(api.Name, error) bool) {
+				for d, err := range client.Each(func(p client.Page) (*api.List[api.Disabled], error) { return n.ListDisabled(ctx, p) }) {
+					name := d.Entity
+					if level == api.LevelResource {
+						name = d.Resource
+					}
+					if err == nil && (d.Level != level || name == nil) {
+						continue
+					}
+					if err != nil {
+						yield("", err)
+						return
+					}
+					if !yield(*name, nil) {
+						return
+					}
+				}
+			}
+		})
+	}
+}
+
+// completeSubject completes a subject of the audit.
+func (o *operator) completeSubject(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return o.complete(cmd, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
+		return func(yield func(api.Name, error) bool) {
+			if !yield(subjectSystem, nil) {
+				return
+			}
+			for name, err := range storedResources(ctx, n) {
+				if !yield(subjectResource+name, err) {
+					return
+				}
+			}
+			for name, err := range storedEntities(ctx, n) {
+				if !yield(name, err) {
+					return
+				}
+			}
+		}
+	})
+}
