@@ -29,7 +29,7 @@ Balances are as they were left.`, false)
 
 func switchEntity(verb string, on bool) func(*operator) *cobra.Command {
 	return func(o *operator) *cobra.Command {
-		known := completion(o.completeEntity)
+		known := o.completeEntity
 		if !on {
 			known = o.completeDisabled(api.LevelEntity)
 		}
@@ -48,7 +48,7 @@ func switchEntity(verb string, on bool) func(*operator) *cobra.Command {
 
 func switchResource(verb string, on bool) func(*operator) *cobra.Command {
 	return func(o *operator) *cobra.Command {
-		known := completion(o.completeResource)
+		known := o.completeResource
 		if !on {
 			known = o.completeDisabled(api.LevelResource)
 		}

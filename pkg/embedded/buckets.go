@@ -68,8 +68,11 @@ func (s *Store) inShard(at place, now int64, namespace string, f limiter.BucketF
 	defer sh.mu.Unlock()
 	for _, b := range sh.buckets {
 		for ; b != nil; b = b.next {
+			if f.Entity != "" && b.entity != f.Entity { // first, as it is no more than the bucket
+				continue
+			}
 			key := limiter.BucketKey{Namespace: b.namespace.Value(), Entity: b.entity, Resource: b.resource.Value(), Variant: b.variant}
-			if key.Namespace != namespace || f.Entity != "" && key.Entity != f.Entity || f.Resource != "" && key.Resource != f.Resource {
+			if key.Namespace != namespace || f.Resource != "" && key.Resource != f.Resource {
 				continue
 			}
 			if identity := string(b.identity()); identity > at.after {

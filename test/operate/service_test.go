@@ -32,9 +32,9 @@ type service struct {
 }
 
 // startService starts the program with a configuration, in a directory of its own.
-func startService(t testing.TB, config string, flags ...string) *service {
-	t.Helper()
-	s := &service{dir: t.TempDir()}
+func startService(tb testing.TB, config string, flags ...string) *service {
+	tb.Helper()
+	s := &service{dir: tb.TempDir()}
 	bin, run := filepath.Join(s.dir, "bin"), filepath.Join(s.dir, "run")
 	program := os.Getenv(envoytest.ProgramVariable)
 	for _, err := range []error{
@@ -43,7 +43,7 @@ func startService(t testing.TB, config string, flags ...string) *service {
 		os.Symlink(program, filepath.Join(bin, "ratelimit")),
 	} {
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	socket := filepath.Join(run, "admin.sock")
@@ -52,14 +52,14 @@ func startService(t testing.TB, config string, flags ...string) *service {
 	}
 	s.socket = socket
 	s.env = append(os.Environ(), "RATELIMIT_SERVER=unix://"+socket, "PATH="+bin+":"+os.Getenv("PATH"), "RATELIMIT_RUN_DIR="+run, "HOME="+s.dir, "XDG_CONFIG_HOME="+s.dir, "TZ=UTC")
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, append([]string{"serve", "--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0"}, flags...)...)
+	cmd := exec.CommandContext(context.WithoutCancel(tb.Context()), program, append([]string{"serve", "--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0"}, flags...)...)
 	cmd.Dir, cmd.Env = s.dir, s.env
 	out, err := cmd.StderrPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	s.process = cmd.Process.Pid
 	ready, ended := make(chan struct{}), make(chan string, 1)
@@ -80,14 +80,14 @@ func startService(t testing.TB, config string, flags ...string) *service {
 		_ = cmd.Wait()
 		ended <- all.String()
 	}()
-	t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
+	tb.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
 	select {
 	case <-ready:
 	case log := <-ended:
 		ended <- ""
-		t.Fatalf("the program ended:\n%s", log)
+		tb.Fatalf("the program ended:\n%s", log)
 	case <-time.After(patience):
-		t.Fatalf("the program did not start within %v", patience)
+		tb.Fatalf("the program did not start within %v", patience)
 	}
 	return s
 }

@@ -8,27 +8,21 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/status"
-
-	"github.com/ratelimit/ratelimit/internal/loadgen"
-	"github.com/ratelimit/ratelimit/pkg/descriptor"
-	"github.com/ratelimit/ratelimit/pkg/rls"
+	"github.com/ratelimit/ratelimit/test/envoytest"
 )
 
 const (
-	watchedKeys    = 10_000
-	watchedCallers = 64
-	watchedSlice   = 2 * time.Second
-	watchers       = 3 // people with the console open at an entity, and as many with ratelimit top
+	watchedKeys  = 10_000
+	watchedSlice = 2 * time.Second
+	watchers     = 3 // people with the console open at an entity, and as many with ratelimit top
 )
 
 // watchedConfig is the service of BenchmarkWatched. Half of the decisions are denied.
@@ -59,27 +53,21 @@ var polls = []struct {
 // that some people watch. Each iteration is a slice of time of either, in turns.
 func BenchmarkWatched(b *testing.B) {
 	s := startService(b, watchedConfig)
-	conn, err := grpc.NewClient(s.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	load := func(seed int) int64 { return s.load(b, rls.NewClient(conn), seed) }
-	load(0)
+	s.load(b)
 	var n [2]int64
 	var cpu [2]float64
-	slice := func(i, watched int) {
+	slice := func(watched int) {
 		before := s.cpu(b)
 		if watched == 1 {
 			stop := s.watch(b)
 			defer stop()
 		}
-		n[watched] += load(i)
+		n[watched] += s.load(b)
 		cpu[watched] += s.cpu(b) - before
 	}
 	for i := 0; b.Loop(); i++ {
-		slice(i, i%2)
-		slice(i, 1-i%2)
+		slice(i % 2)
+		slice(1 - i%2)
 	}
 	seconds := float64(b.N) * watchedSlice.Seconds()
 	unwatched, watched := cpu[0]/float64(n[0]), cpu[1]/float64(n[1])
@@ -92,23 +80,24 @@ func BenchmarkWatched(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
+// answers is how many answers ratelimit bench counted.
+var answers = regexp.MustCompile(`(?m)^(\d+) answers in `)
+
 // load asks for as many decisions as the service makes in a slice of time, and returns how many.
-func (s *service) load(b *testing.B, client *rls.Client, seed int) int64 {
+func (s *service) load(b *testing.B) int64 {
 	b.Helper()
-	result := loadgen.Run(b.Context(), loadgen.Config{
-		Workers: watchedCallers, For: watchedSlice, Keys: watchedKeys,
-		Call: func(ctx context.Context, _, key int) string {
-			d := descriptor.Descriptor{Entries: []descriptor.Entry{{Key: "api_key", Value: "k-" + strconv.Itoa((key+seed)%watchedKeys)}}}
-			if _, err := client.Ask(ctx, &descriptor.Call{Domain: "shop", Descriptors: []descriptor.Descriptor{d}}); err != nil && status.Code(err) != codes.DeadlineExceeded { // at the end of the slice
-				return "error"
-			}
-			return "decided"
-		},
-	})
-	if result.Codes["error"] > 0 {
-		b.Fatalf("%d errors", result.Codes["error"])
+	cmd := exec.CommandContext(b.Context(), os.Getenv(envoytest.ProgramVariable), "bench", "shop", "api_key=k-{n}", "--address", s.grpc,
+		"--keys", strconv.Itoa(watchedKeys), "--workers", "64", "--duration", watchedSlice.String())
+	out, err := cmd.Output()
+	found := answers.FindSubmatch(out)
+	if err != nil || found == nil {
+		b.Fatalf("%v:\n%s", err, out)
 	}
-	return result.Codes["decided"]
+	n, err := strconv.ParseInt(string(found[1]), 10, 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return n
 }
 
 // cpu returns the processor time of the service, in seconds, as Linux counts it.

@@ -2,6 +2,7 @@
 
 const stored = "ratelimit-token";
 const patience = 10_000; // ms
+const rest = 40; // times as long as an answer took, to the next request
 let left = () => {};
 
 export const token = () => sessionStorage.getItem(stored) || "";
@@ -47,13 +48,15 @@ export function inNamespace(...parts) {
 }
 
 // every calls fn now and each interval of ms, while the page is seen and on() is true, and
-// never twice at once. It returns a function that ends it.
+// never twice at once. After an answer that took long it waits longer: what is slow to find
+// costs the service much. It returns a function that ends it.
 export function every(ms, on, fn) {
   let timer;
   let ended = false;
   const turn = async () => {
+    const began = performance.now();
     if (!document.hidden && on()) await fn();
-    if (!ended) timer = setTimeout(turn, ms);
+    if (!ended) timer = setTimeout(turn, Math.max(ms, rest * (performance.now() - began)));
   };
   turn();
   return () => { ended = true; clearTimeout(timer); };
