@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/internal/auditline"
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -33,6 +34,7 @@ type aggregateFlags struct {
 	windows []string
 	keep    map[string]string
 	flush   time.Duration
+	archive string
 	lambda  bool
 	table   string // of lambda
 }
@@ -60,6 +62,7 @@ It serves /metrics and /healthz on the address of --http-address, or of server.h
 	cmd.Flags().StringSliceVar(&f.windows, "windows", []string{"hour", "day", "month"}, "windows to write")
 	cmd.Flags().StringToStringVar(&f.keep, "keep", nil, "how long to keep a window, such as hour=720h; 0 = for good (default hour=336h,day=9600h,month=0)")
 	cmd.Flags().DurationVar(&f.flush, "flush", aggregator.DefaultFlushAfter, "how long records wait for others, to be written together; 100ms to 1m")
+	cmd.Flags().StringVar(&f.archive, "archive", "", "where audit events go when they expire, such as s3://bucket/audit (default: nowhere)")
 	cmd.Flags().BoolVar(&f.lambda, "lambda", false, "answer calls of the runtime of AWS Lambda, which starts the program so by itself")
 	cmd.Flags().StringVar(&f.table, "table", "", "table of --lambda, which has no configuration file")
 	return cmd
@@ -126,6 +129,10 @@ func (f *aggregateFlags) kept() (windows []limiter.UsageWindow, keep map[limiter
 // run aggregates until the context is done.
 func (f *aggregateFlags) run(ctx context.Context, cfg *config.Config, windows []limiter.UsageWindow, keep map[limiter.UsageWindow]time.Duration, stderr io.Writer) error {
 	log := newLogger(stderr, cfg.Log)
+	archive, err := f.openArchive(ctx, log)
+	if err != nil {
+		return err
+	}
 	stream, err := openStream(ctx, cfg.Store.DynamoDB)
 	if err != nil {
 		return failed(fmt.Errorf("store.dynamodb: %w", err))
@@ -134,6 +141,7 @@ func (f *aggregateFlags) run(ctx context.Context, cfg *config.Config, windows []
 	p, err := aggregator.New(aggregator.Config{
 		Source: stream, Snapshots: stream, Leases: stream, Owner: host + "/" + rand.Text()[:8], Logger: log,
 		Windows: windows, FlushAfter: f.flush, Retention: func(w limiter.UsageWindow) time.Duration { return keep[w] },
+		Archive: archive, Encode: auditline.Encode,
 	})
 	if err != nil {
 		return failed(err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/internal/auditline"
 	"github.com/ratelimit/ratelimit/pkg/aggregator/awslambda"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -24,7 +25,10 @@ func arguments(args []string, variable func(string) string) []string {
 	}
 	args = []string{"aggregate", "--lambda"}
 	for _, of := range []struct{ variable, flag string }{
-		{"RATELIMIT_TABLE", "--table"}, {"RATELIMIT_WINDOWS", "--windows"}, {"RATELIMIT_KEEP", "--keep"},
+		{"RATELIMIT_TABLE", "--table"},
+		{"RATELIMIT_WINDOWS", "--windows"},
+		{"RATELIMIT_KEEP", "--keep"},
+		{"RATELIMIT_ARCHIVE", "--archive"},
 	} {
 		if value := variable(of.variable); value != "" {
 			args = append(args, of.flag+"="+value)
@@ -37,7 +41,7 @@ func arguments(args []string, variable func(string) string) []string {
 func (f *aggregateFlags) checkLambda() error {
 	switch {
 	case f.file != "" || f.demo || len(f.rules) > 0 || f.address != "":
-		return errors.New("--lambda reads no configuration and serves no address: it has --table, --windows and --keep")
+		return errors.New("--lambda reads no configuration and serves no address: it has --table, --windows, --keep and --archive")
 	case os.Getenv(runtimeVariable) == "":
 		return fmt.Errorf("--lambda answers calls of AWS Lambda, and %s names no runtime", runtimeVariable)
 	case f.table == "":
@@ -49,13 +53,17 @@ func (f *aggregateFlags) checkLambda() error {
 // runLambda answers calls of the runtime of Lambda. It returns only when it cannot start.
 func (f *aggregateFlags) runLambda(ctx context.Context, windows []limiter.UsageWindow, keep map[limiter.UsageWindow]time.Duration, stdout, stderr io.Writer) error {
 	log := newLogger(stderr, config.Log{Format: config.LogJSON})
+	archive, err := f.openArchive(ctx, log)
+	if err != nil {
+		return err
+	}
 	stream, err := openStream(ctx, config.DynamoDB{Table: f.table})
 	if err != nil {
 		return failed(fmt.Errorf("table %s: %w", f.table, err))
 	}
 	function, err := awslambda.New(awslambda.Config{
 		Stream: stream, Windows: windows, Retention: func(w limiter.UsageWindow) time.Duration { return keep[w] },
-		Logger: log, Metrics: stdout, Table: f.table,
+		Archive: archive, Encode: auditline.Encode, Logger: log, Metrics: stdout, Table: f.table,
 	})
 	if err != nil {
 		return failed(err)

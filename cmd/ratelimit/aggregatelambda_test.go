@@ -14,13 +14,13 @@ import (
 )
 
 func TestArgumentsOfAFunction(t *testing.T) {
-	variables := map[string]string{"RATELIMIT_TABLE": "limits", "RATELIMIT_WINDOWS": "hour,day", "RATELIMIT_KEEP": "hour=720h"}
+	variables := map[string]string{"RATELIMIT_TABLE": "limits", "RATELIMIT_WINDOWS": "hour,day", "RATELIMIT_KEEP": "hour=720h", "RATELIMIT_ARCHIVE": "s3://audit-events"}
 	get := func(name string) string { return variables[name] }
 	if got := arguments(nil, get); len(got) != 0 {
 		t.Errorf("without a runtime: %q", got)
 	}
 	variables["AWS_LAMBDA_RUNTIME_API"] = "127.0.0.1:9001"
-	want := []string{"aggregate", "--lambda", "--table=limits", "--windows=hour,day", "--keep=hour=720h"}
+	want := []string{"aggregate", "--lambda", "--table=limits", "--windows=hour,day", "--keep=hour=720h", "--archive=s3://audit-events"}
 	if diff := cmp.Diff(want, arguments(nil, get)); diff != "" {
 		t.Errorf("of a function (-want +got):\n%s", diff)
 	}

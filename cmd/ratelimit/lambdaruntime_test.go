@@ -59,7 +59,7 @@ func (l *lambdaRuntime) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // buildProgram builds the program as a release has it.
 func buildProgram(t *testing.T, path string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", path, ".")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, ".")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

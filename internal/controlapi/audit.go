@@ -45,7 +45,7 @@ func (a *API) listAudit(c *call) (any, error) {
 	}
 	list := api.List[api.AuditEvent]{Items: make([]api.AuditEvent, 0, len(page.Items)), Next: page.Next}
 	for i := range page.Items {
-		e, err := eventOf(&page.Items[i])
+		e, err := AuditEvent(&page.Items[i])
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +54,8 @@ func (a *API) listAudit(c *call) (any, error) {
 	return list, nil
 }
 
-func eventOf(e *limiter.AuditEvent) (api.AuditEvent, error) {
+// AuditEvent returns an event in the form of the API.
+func AuditEvent(e *limiter.AuditEvent) (api.AuditEvent, error) {
 	out := api.AuditEvent{ID: e.ID, Time: e.Time, Principal: e.Principal, Action: e.Action, Detail: e.Detail}
 	out.Level, out.Entity, out.Resource = levelOf(e.Subject)
 	var err error

@@ -34,6 +34,8 @@ type Config struct {
 	Idle         time.Duration                           // between two reads of a shard that has nothing new; 0 = DefaultIdle
 	FlushAfter   time.Duration                           // records wait so long for others of their snapshot; 0 = DefaultFlushAfter
 	FlushRecords int                                     // most records that wait; 0 = DefaultFlushRecords
+	Archive      Archive                                 // of audit events that expire; nil = none
+	Encode       func(*Expired) ([]byte, error)          // writes an event of the archive as a line; needed with Archive
 	Logger       *slog.Logger                            // nil = none
 }
 
@@ -58,6 +60,9 @@ type sighting struct {
 func New(cfg Config) (*Poller, error) {
 	if cfg.Source == nil || cfg.Snapshots == nil || cfg.Leases == nil || cfg.Owner == "" {
 		return nil, fmt.Errorf("%w: an aggregator needs a stream, snapshots, leases and a name", limiter.ErrInvalid)
+	}
+	if cfg.Archive != nil && cfg.Encode == nil {
+		return nil, fmt.Errorf("%w: an archive needs a form of its lines", limiter.ErrInvalid)
 	}
 	if cfg.Windows == nil {
 		cfg.Windows = limiter.UsageWindows()
@@ -172,6 +177,9 @@ func (p *Poller) begin(ctx context.Context, before Lease, workers *sync.WaitGrou
 	p.mark(before.Shard, true)
 	p.counters.shards.Add(1)
 	w := &worker{Poller: p, holding: h, shard: before.Shard, batch: NewBatch(before.Shard, p.cfg.Windows, p.cfg.Retention)}
+	if p.cfg.Archive != nil {
+		w.lines = NewLines(w.shard, p.cfg.Encode)
+	}
 	workers.Go(func() {
 		if err := w.work(ctx); err != nil {
 			p.cfg.Logger.WarnContext(ctx, "a lease of the stream is lost", "shard", w.shard, "error", err)

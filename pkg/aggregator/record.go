@@ -39,9 +39,10 @@ type Record struct {
 	Time     time.Time // of the write, to the second
 	Bucket   Bucket
 	Names    Names
-	Old, New *Image // nil = there was, or is, no item
-	Other    bool   // of another item than a bucket's: there is nothing to count
-	Problem  error  // not nil = the record cannot be read
+	Old, New *Image   // nil = there was, or is, no item
+	Other    bool     // of another item than a bucket's: there is nothing to count
+	Expired  *Expired // an audit event whose time is over, of another item than a bucket's; nil = none
+	Problem  error    // not nil = the record cannot be read
 }
 
 // Names are the names of a bucket in full, where its item has them; "" = it has not.

@@ -12,6 +12,7 @@ type Stats struct {
 	Repeated    int64     // records that a snapshot had already, once for each of its windows
 	Losses      int64     // gaps: records that the stream dropped before they were read
 	DeadLetters int64     // records that could not be counted
+	Archived    int64     // audit events that are in the archive
 	Failures    int64     // calls that failed, and were or will be made again
 	Shards      int64     // of the stream that this process works on now
 	Newest      time.Time // write of the newest record that is done; zero = none yet
@@ -19,7 +20,7 @@ type Stats struct {
 
 // counters are the stats of a poller that runs.
 type counters struct {
-	records, snapshots, repeated, losses, deadLetters, failures, shards atomic.Int64
+	records, snapshots, repeated, losses, deadLetters, archived, failures, shards atomic.Int64
 
 	newest atomic.Int64 // Unix ms; 0 = none yet
 }
@@ -27,7 +28,7 @@ type counters struct {
 func (c *counters) stats() Stats {
 	s := Stats{
 		Records: c.records.Load(), Snapshots: c.snapshots.Load(), Repeated: c.repeated.Load(), Losses: c.losses.Load(),
-		DeadLetters: c.deadLetters.Load(), Failures: c.failures.Load(), Shards: c.shards.Load(),
+		DeadLetters: c.deadLetters.Load(), Archived: c.archived.Load(), Failures: c.failures.Load(), Shards: c.shards.Load(),
 	}
 	if ms := c.newest.Load(); ms > 0 {
 		s.Newest = time.UnixMilli(ms).UTC()

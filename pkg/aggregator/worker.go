@@ -74,6 +74,7 @@ type worker struct {
 
 	shard    string
 	batch    *Batch
+	lines    *Lines    // nil = there is no archive
 	begun    time.Time // when the first record came that is not done
 	position Sequence  // of the last record in the batch
 	newest   time.Time // its write
@@ -112,7 +113,7 @@ func (w *worker) read(ctx context.Context) {
 			w.take(&records[i])
 		}
 		end := next == ""
-		if end || w.pending >= w.cfg.FlushRecords || w.pending > 0 && time.Since(w.begun) >= w.cfg.FlushAfter {
+		if end || w.full() || w.pending > 0 && time.Since(w.begun) >= w.cfg.FlushAfter {
 			if !w.flush(ctx, end) || end {
 				return
 			}
@@ -130,6 +131,9 @@ func (w *worker) take(r *Record) {
 	}
 	w.pending++
 	w.batch.Add(r)
+	if w.lines != nil {
+		w.lines.Add(r)
+	}
 	w.position, w.newest = r.Sequence, r.Time
 }
 
@@ -167,7 +171,28 @@ func (w *worker) reopen(ctx context.Context, iterator string, err error) string 
 	return iterator
 }
 
-// flush writes the batch and then the position. It reports whether both are done.
+// full reports whether enough records wait to be written.
+func (w *worker) full() bool {
+	return w.pending >= w.cfg.FlushRecords || w.lines != nil && w.lines.Full()
+}
+
+// archive puts the events that wait into the archive. It reports whether it is done.
+func (w *worker) archive(ctx context.Context) bool {
+	for w.lines != nil {
+		done, err := w.lines.Flush(ctx, w.cfg.Archive)
+		w.counters.archived.Add(int64(done.Events))
+		w.bury(w.lines.Letters())
+		if err == nil {
+			break
+		}
+		if w.fail(ctx, "audit events cannot be archived", err); ctx.Err() != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// flush writes the batch, the archive and then the position. It reports whether all are done.
 func (w *worker) flush(ctx context.Context, end bool) bool {
 	for {
 		done, err := w.batch.Flush(ctx, w.cfg.Snapshots)
@@ -180,6 +205,9 @@ func (w *worker) flush(ctx context.Context, end bool) bool {
 		if w.fail(ctx, "usage cannot be written", err); ctx.Err() != nil {
 			return false
 		}
+	}
+	if !w.archive(ctx) {
+		return false
 	}
 	for {
 		err := w.write(ctx, func(l *Lease) {

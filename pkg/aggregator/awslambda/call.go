@@ -13,6 +13,7 @@ type call struct {
 	*Function
 
 	batch  *aggregator.Batch
+	lines  *aggregator.Lines // nil = there is no archive
 	newest time.Time
 	counts counts
 }
@@ -29,9 +30,12 @@ func (c *call) take(raw json.RawMessage) {
 		c.newest = r.Time
 	}
 	c.batch.Add(&r)
+	if c.lines != nil {
+		c.lines.Add(&r)
+	}
 }
 
-// flush writes the batch, and returns the first record that is not done; "" = all are.
+// flush writes the batch and the archive, and returns the first record that is not done; "" = all are.
 func (c *call) flush(ctx context.Context) aggregator.Sequence {
 	done, err := c.batch.Flush(ctx, c.cfg.Stream)
 	c.counts.Snapshots, c.counts.RepeatedRecords = done.Written, done.Repeated
@@ -39,9 +43,33 @@ func (c *call) flush(ctx context.Context) aggregator.Sequence {
 		c.counts.Failures++
 		c.cfg.Logger.WarnContext(ctx, "usage cannot be written: the records are repeated", "from", string(done.Failed), "error", err)
 	}
-	for _, l := range c.batch.Letters() {
-		c.counts.DeadLetters++
-		l.Log(c.cfg.Logger)
+	c.bury(c.batch.Letters())
+	unarchived := c.archive(ctx)
+	if done.Failed == "" || unarchived != "" && unarchived.Compare(done.Failed) < 0 {
+		return unarchived
 	}
 	return done.Failed
+}
+
+// archive writes the archive, and returns the first event that is not there; "" = all are.
+func (c *call) archive(ctx context.Context) aggregator.Sequence {
+	if c.lines == nil {
+		return ""
+	}
+	done, err := c.lines.Flush(ctx, c.cfg.Archive)
+	c.counts.ArchivedEvents = done.Events
+	c.bury(c.lines.Letters())
+	if err != nil {
+		c.counts.Failures++
+		c.cfg.Logger.WarnContext(ctx, "audit events cannot be archived: the records are repeated", "from", string(done.Failed), "error", err)
+	}
+	return done.Failed
+}
+
+// bury tells of records that cannot be counted.
+func (c *call) bury(letters []aggregator.Letter) {
+	for i := range letters {
+		c.counts.DeadLetters++
+		letters[i].Log(c.cfg.Logger)
+	}
 }

@@ -35,13 +35,15 @@ type Stream interface {
 // Config configures a function. Stream must be set.
 type Config struct {
 	Stream    Stream
-	Windows   []limiter.UsageWindow                   // nil = all
-	Retention func(limiter.UsageWindow) time.Duration // how long a snapshot is kept, 0 = for good; nil = as the window says
-	Margin    time.Duration                           // how long before the end of its time a call stops to write; 0 = DefaultMargin
-	Logger    *slog.Logger                            // nil = none
-	Metrics   io.Writer                               // a line for each call, in CloudWatch's embedded metric format; nil = none
-	Table     string                                  // dimension of the metrics
-	Now       func() time.Time                        // clock of the metrics; nil = time.Now
+	Windows   []limiter.UsageWindow                     // nil = all
+	Retention func(limiter.UsageWindow) time.Duration   // how long a snapshot is kept, 0 = for good; nil = as the window says
+	Archive   aggregator.Archive                        // of audit events that expire; nil = none
+	Encode    func(*aggregator.Expired) ([]byte, error) // writes an event of the archive as a line; needed with Archive
+	Margin    time.Duration                             // how long before the end of its time a call stops to write; 0 = DefaultMargin
+	Logger    *slog.Logger                              // nil = none
+	Metrics   io.Writer                                 // a line for each call, in CloudWatch's embedded metric format; nil = none
+	Table     string                                    // dimension of the metrics
+	Now       func() time.Time                          // clock of the metrics; nil = time.Now
 }
 
 // Function aggregates the records of its calls. Lambda makes one call at a time.
@@ -56,6 +58,9 @@ type Function struct {
 func New(cfg Config) (*Function, error) {
 	if cfg.Stream == nil {
 		return nil, fmt.Errorf("%w: an aggregator needs a stream", limiter.ErrInvalid)
+	}
+	if cfg.Archive != nil && cfg.Encode == nil {
+		return nil, fmt.Errorf("%w: an archive needs a form of its lines", limiter.ErrInvalid)
 	}
 	if cfg.Windows == nil {
 		cfg.Windows = limiter.UsageWindows()
@@ -95,6 +100,9 @@ func (f *Function) Handle(ctx context.Context, e Event) (Response, error) {
 	}
 	f.relist(ctx)
 	c := &call{Function: f, batch: aggregator.NewBatch(e.ShardID, f.cfg.Windows, f.cfg.Retention)}
+	if f.cfg.Archive != nil {
+		c.lines = aggregator.NewLines(e.ShardID, f.cfg.Encode)
+	}
 	for _, raw := range e.Records {
 		c.take(raw)
 	}

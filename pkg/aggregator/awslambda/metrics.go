@@ -14,6 +14,7 @@ type counts struct {
 	Snapshots       int     `json:"Snapshots"`       // writes of snapshots
 	RepeatedRecords int     `json:"RepeatedRecords"` // that a snapshot had already, once for each of its windows
 	DeadLetters     int     `json:"DeadLetters"`     // records that cannot be counted
+	ArchivedEvents  int     `json:"ArchivedEvents"`  // audit events
 	Failures        int     `json:"Failures"`        // writes that failed, for which records are repeated
 	AgeSeconds      float64 `json:"AgeSeconds"`      // of the newest record
 }
@@ -48,7 +49,7 @@ func (c *call) report() {
 	now := c.cfg.Now()
 	c.counts.AgeSeconds = max(now.Sub(c.newest), 0).Round(time.Millisecond).Seconds()
 	text, err := json.Marshal(line{c.counts, metadata{now.UnixMilli(), []directive{{metricsNamespace, [][]string{{"Table"}}, []metric{
-		{"Records", "Count"}, {"Snapshots", "Count"}, {"RepeatedRecords", "Count"}, {"DeadLetters", "Count"}, {"Failures", "Count"}, {"AgeSeconds", "Seconds"},
+		{"Records", "Count"}, {"Snapshots", "Count"}, {"RepeatedRecords", "Count"}, {"DeadLetters", "Count"}, {"ArchivedEvents", "Count"}, {"Failures", "Count"}, {"AgeSeconds", "Seconds"},
 	}}}}, c.cfg.Table})
 	if err != nil {
 		return // numbers and texts can always be written

@@ -31,7 +31,7 @@ func (s *Stream) Record(from *types.Record) aggregator.Record {
 	case err != nil:
 		r.Problem = err
 	case !schema.IsBucket(k):
-		r.Other = true
+		r.Other, r.Expired = true, s.expired(k, from)
 	default:
 		r.Problem = s.bucket(&r, k, from)
 	}

@@ -98,6 +98,13 @@ func (r *Reader) nested(attr string, ref limiter.Ref) limiter.Record {
 	return stored.Record
 }
 
+// AuditOf returns the namespace's id and the event's id of the key of an audit event.
+func AuditOf(k Key) (ns, id string, ok bool) {
+	ns, _, inAudit := strings.Cut(k.PK, auditPrefix)
+	id, isEvent := strings.CutPrefix(k.SK, skAuditPrefix)
+	return ns, id, inAudit && isEvent
+}
+
 // ParseAudit reads an audit event.
 func ParseAudit(table string, item map[string]types.AttributeValue) (limiter.AuditEvent, error) {
 	k, err := ItemKey(table, item)

@@ -76,6 +76,7 @@ func (k Key) Attributes() map[string]types.AttributeValue {
 const (
 	entityPrefix   = "/ENTITY#"
 	resourcePrefix = "/RESOURCE#"
+	auditPrefix    = "/AUDIT#"
 )
 
 func entityPK(ns, entity string) string { return ns + entityPrefix + EscapeName(entity) }
@@ -83,7 +84,7 @@ func systemPK(ns string) string         { return ns + "/SYSTEM#" }
 
 // AuditPK returns the partition key of the audit events of a subject, which is in the
 // form of [AuditSubject].
-func AuditPK(ns, subject string) string { return ns + "/AUDIT#" + subject }
+func AuditPK(ns, subject string) string { return ns + auditPrefix + subject }
 
 // EntityKey returns the key of an entity.
 func EntityKey(ns, entity string) Key { return Key{entityPK(ns, entity), skMeta} }
