@@ -231,9 +231,10 @@ func TestAggregateArchives(t *testing.T) {
 	a.wantArchived(t, lines, names)
 }
 
-// The function does the same, and a call that Lambda repeats makes the same object again. While S3
+// The function archives as a process does, and a call that Lambda repeats makes the same object again. While S3
 // fails, the function says from which record on it must be called again.
-func TestLambdaArchives(t *testing.T) {
+func testLambdaArchives(t *testing.T, program string) {
+	t.Helper()
 	bucket := newBucket(t, "audit-events")
 	a := newAudited(t)
 	shard, records := streamOf(t, a.server, a.table)
@@ -252,7 +253,7 @@ func TestLambdaArchives(t *testing.T) {
 		forward.ServeHTTP(w, r)
 	}))
 	t.Cleanup(door.Close)
-	function := startLambda(t, map[string]string{
+	function := startLambda(t, program, map[string]string{
 		"AWS_ENDPOINT_URL_DYNAMODB": a.server.URL, "AWS_ENDPOINT_URL_DYNAMODB_STREAMS": a.server.URL, "AWS_ENDPOINT_URL_S3": door.URL,
 		"RATELIMIT_TABLE": a.table, "RATELIMIT_ARCHIVE": "s3://audit-events/audit",
 	})

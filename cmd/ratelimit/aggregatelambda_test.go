@@ -63,10 +63,18 @@ func firstOfBuckets(t *testing.T, records []json.RawMessage) string {
 	return ""
 }
 
-// The program as the runtime of Lambda starts it counts the records of a table's stream. A record
+// The program as the runtime of Lambda starts it.
+func TestLambda(t *testing.T) {
+	program := bootstrap(t)
+	t.Run("usage", func(t *testing.T) { testLambdaCounts(t, program) })
+	t.Run("archive", func(t *testing.T) { testLambdaArchives(t, program) })
+}
+
+// The function counts the records of a table's stream. A record
 // that cannot be counted stops no other, one that is repeated counts once, and after a write that
 // failed the function says from which record on it must be called again.
-func TestLambda(t *testing.T) {
+func testLambdaCounts(t *testing.T, program string) {
+	t.Helper()
 	server, table := dynamotest.Start(t), dynamotest.TableName(t)
 	proxy := dynamotest.NewProxy(t, server.URL, nil)
 	service := start(t, "--config", write(t, "c.yaml", onTable(server.URL, table, "100/minute")))
@@ -77,7 +85,7 @@ func TestLambda(t *testing.T) {
 		_, list, _ := output(t, "list", "usage", "--window", "hour", "-o", "csv", "--server", service.adminURL(t))
 		return list
 	}
-	function := startLambda(t, map[string]string{
+	function := startLambda(t, program, map[string]string{
 		"AWS_ENDPOINT_URL_DYNAMODB": proxy.URL, "AWS_ENDPOINT_URL_DYNAMODB_STREAMS": server.URL,
 		"RATELIMIT_TABLE": table, "RATELIMIT_WINDOWS": "hour",
 	})

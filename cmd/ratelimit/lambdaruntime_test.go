@@ -56,23 +56,23 @@ func (l *lambdaRuntime) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// buildProgram builds the program as a release has it.
-func buildProgram(t *testing.T, path string) {
+// bootstrap builds the program as the archive of a function has it.
+func bootstrap(t *testing.T) string {
 	t.Helper()
+	path := filepath.Join(t.TempDir(), "bootstrap")
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, ".")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	return path
 }
 
-// startLambda starts the program as the runtime of Lambda does, with the variables of a function.
-func startLambda(t *testing.T, variables map[string]string) *lambdaRuntime {
+// startLambda starts a program as the runtime of Lambda does, with the variables of a function.
+func startLambda(t *testing.T, program string, variables map[string]string) *lambdaRuntime {
 	t.Helper()
 	l := &lambdaRuntime{events: make(chan string), answers: make(chan lambdaAnswer), log: new(logBuffer), out: new(logBuffer)}
 	api := httptest.NewServer(l)
-	bootstrap := filepath.Join(t.TempDir(), "bootstrap")
-	buildProgram(t, bootstrap)
-	cmd := exec.CommandContext(t.Context(), bootstrap)
+	cmd := exec.CommandContext(t.Context(), program)
 	cmd.Env = []string{
 		"AWS_LAMBDA_RUNTIME_API=" + strings.TrimPrefix(api.URL, "http://"), "AWS_REGION=eu-central-1",
 		"AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local",
