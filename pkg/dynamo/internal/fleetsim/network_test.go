@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -52,14 +53,14 @@ func (c client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ 
 
 // did takes down that DynamoDB did what an update asks for, perhaps not for the first time:
 // a copy of a take lands again if another take took the place of its id. A copy also lands
-// after another one was refused, and its take was made anew. What books may do neither.
+// after another one was refused, and its take was made anew. What books may not land again.
 func (f *fleet) did(in *dynamodb.UpdateItemInput, err error) {
 	attr, id := idOf(in)
 	f.tracef("%s=%s: applied %t", attr, id, err == nil)
 	if f.again = ""; err != nil || id == "" {
 		return
 	}
-	if f.applied[id] || f.refused[id] {
+	if f.applied[id] || f.refused[id] && strings.HasPrefix(attr, schema.AttrSlot) {
 		f.again = attr
 	}
 	f.applied[id] = true
