@@ -63,6 +63,10 @@ func laneRules() []mutant {
 			rule: "\t\tl.closer.dropBookings(f, now)\n", without: "\t\tl.closer.again(f, true)\n",
 		},
 		{
+			name: "a write that was refused is watched for copies", file: "conclude.go", tested: "engine", found: "TestACopyThatIsAppliedAfterARefusal",
+			rule: "\tl.closer.find(image)\n", without: "",
+		},
+		{
 			name: "a call that leaves gets back what its write takes", file: "leave.go", tested: "engine", found: "TestCallersWhoLeave",
 			rule: "r.claim, r.undo = left, !r.Keep", without: "r.claim, r.undo = left, false",
 		},

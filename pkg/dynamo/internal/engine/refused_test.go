@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -105,4 +106,74 @@ func TestARefusedCopyOfATakeOfACallerWhoLeft(t *testing.T) {
 		time.Sleep(time.Second)
 		wantBalance(t, e, op(t, "e", l, limiter.Spend{}), 900)
 	})
+}
+
+// stray refuses an update, and applies a copy of it just before one that is planned in its place.
+type stray struct {
+	*dynamofake.DB
+
+	refuse func(in *dynamodb.UpdateItemInput) error // the next update; nil = none
+	held   *dynamodb.UpdateItemInput
+}
+
+func (c *stray) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	switch {
+	case c.refuse != nil:
+		err := c.refuse(in)
+		c.held, c.refuse = in, nil
+		return nil, err
+	case c.held != nil:
+		if _, err := c.DB.UpdateItem(ctx, c.held, opts...); err != nil {
+			return nil, err
+		}
+		c.held = nil
+	}
+	return c.DB.UpdateItem(ctx, in, opts...)
+}
+
+// throttled answers that there is no capacity.
+func (*stray) throttled(*dynamodb.UpdateItemInput) error {
+	return dynamofake.Fault{Kind: dynamofake.Throttle}.Before("UpdateItem")
+}
+
+// unmet answers that the item does not meet the condition, as for a bound that another write moves.
+func (c *stray) unmet(in *dynamodb.UpdateItemInput) error {
+	out, err := c.GetItem(context.Background(), &dynamodb.GetItemInput{TableName: in.TableName, Key: in.Key})
+	if err != nil {
+		return err
+	}
+	return dynamofake.Fault{Kind: dynamofake.Fail, Err: &types.ConditionalCheckFailedException{Item: out.Item}}.Before("UpdateItem")
+}
+
+// A copy of a write is applied after another copy of it was refused: a proxy in between may double
+// a message. What it charges and refunds is booked once, and the calls are told so.
+func TestACopyThatIsAppliedAfterARefusal(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		spend  limiter.Spend
+		refuse func(*stray, *dynamodb.UpdateItemInput) error
+		left   int64 // of 900
+	}{
+		{"charge, throttled", limiter.Spend{Charge: tokens(100)}, (*stray).throttled, 800},
+		{"charge, unmet", limiter.Spend{Charge: tokens(100)}, (*stray).unmet, 800},
+		{"refund, throttled", limiter.Spend{Refund: tokens(50)}, (*stray).throttled, 950},
+		{"refund, unmet", limiter.Spend{Refund: tokens(50)}, (*stray).unmet, 950},
+		{"take with a charge", limiter.Spend{Take: tokens(100), Charge: tokens(50)}, (*stray).throttled, 750},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				db := &stray{DB: newTable(t)}
+				e := newEngine(t, db, nil)
+				defer closing(t, e)
+				l := limiter.PerDay("l", 1000)
+				mustTake(t, e, true, op(t, "e", l, limiter.Spend{Take: tokens(100)})) // creates the item
+				db.refuse = func(in *dynamodb.UpdateItemInput) error { return tc.refuse(db, in) }
+				mustTake(t, e, true, op(t, "e", l, tc.spend))
+				wantBalance(t, e, op(t, "e", l, limiter.Spend{}), tc.left)
+				if s := e.Stats(); s.Owed != 0 || s.Lost != 0 {
+					t.Errorf("%d requests are owed and %d lost, want none", s.Owed, s.Lost)
+				}
+			})
+		})
+	}
 }

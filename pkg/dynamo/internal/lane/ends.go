@@ -20,11 +20,16 @@ func (l closer) applied(f *flight, image *schema.Bucket) {
 	}
 	l.unpaid = 0
 	for _, r := range f.actors {
-		back := r.undo
-		l.byCentre(r)
-		if back {
-			l.owe(r, r.Undo())
-		}
+		l.done(r)
+	}
+}
+
+// done ends a request that a write was applied for.
+func (l closer) done(r *Request) {
+	back := r.undo
+	l.byCentre(r)
+	if back {
+		l.owe(r, r.Undo())
 	}
 }
 
@@ -34,6 +39,10 @@ func (l closer) again(f *flight, open bool) {
 	l.unpaid += l.view.units()
 	var wait []*Request
 	for _, r := range f.actors {
+		if r.booked {
+			l.done(r)
+			continue
+		}
 		takes := open && r.Takes()
 		r.unsure = r.unsure || takes
 		if takes && (r.claim != left || !r.Keep) {
@@ -84,6 +93,8 @@ func (l closer) dropBookings(f *flight, now time.Time) {
 	var others []*Request
 	for _, r := range f.actors {
 		switch {
+		case r.booked:
+			l.done(r)
 		case r.Books():
 			l.uncertain(r, errDropped, now)
 		case r.Counts(): // no tokens are lost, and no caller waits

@@ -40,6 +40,7 @@ type Lane struct {
 	olds    olds
 	held    held
 	tasks   tasks
+	strays  []stray
 	unpaid  int64     // write units of refused writes that the item has not counted
 	events  uint64    // arrivals and sendings so far
 	running bool      // a runner is about to step

@@ -75,6 +75,7 @@ type Request struct {
 	part    *part     // what the lease keeps for it; nil = nothing
 	passed  bool      // a write went without it, as the lane's own part of the tokens was too small
 	counted bool      // in the demand of the lease
+	booked  bool      // by an earlier write, so that the one it is in will be refused
 	asked   uint64    // the lane's count of events when it arrived
 	entered time.Time // the lane
 	expires time.Time // no write is sent for it later
