@@ -39,6 +39,9 @@ func confidentialPlaces() map[string]string {
 		"reservation.ttl":  "reservation: {ttl: VALUE}\n",
 		"key.file":         "reservation: {keys: [{file: VALUE}]}\n",
 		"keys[0]":          "reservation: {keys: [VALUE]}\n",
+		"budgets.webhook":  "budgets: {webhook: VALUE}\n",
+		"webhook.url":      "budgets: {webhook: {url: VALUE}}\n",
+		"webhook.key":      "budgets: {webhook: {url: 'http://a/b', key: VALUE}}\n",
 	}
 	for _, listener := range []string{"grpc", "http", "admin"} {
 		places["server."+listener+".tls"] = "server: {" + listener + ": {tls: VALUE}}\n"
@@ -132,7 +135,7 @@ func TestFilesThatAreNoneAreNotRepeated(t *testing.T) {
 // TestConfidentialPlacesAreComplete finds keys that look like those of secrets, for
 // which confidentialPlaces has no document.
 func TestConfidentialPlacesAreComplete(t *testing.T) {
-	secret := regexp.MustCompile(`^(reservation|.*\b(tls|keys?|tokens?|secrets?|passwords?|credentials?|client_ca)|(tls|key|token)\..*)(\..*|$)`)
+	secret := regexp.MustCompile(`^(reservation|webhook|.*\b(tls|webhook|keys?|tokens?|secrets?|passwords?|credentials?|client_ca)|(tls|key|token|webhook)\..*)(\..*|$)`)
 	places := confidentialPlaces()
 	found := 0
 	for _, key := range schemaKeys() {

@@ -19,6 +19,7 @@ type Config struct {
 	Audit    Audit
 
 	Reservation Reservation
+	Budgets     Budgets
 
 	Drain time.Duration // how long to answer on after SIGTERM while not ready, 0 to 1h; default 10s
 	Log   Log
@@ -60,6 +61,7 @@ func (c *Config) remember(r *report) {
 		{path: "decision.timeout", value: c.Decision.Timeout},
 		{path: "cache", value: c.Cache},
 		{path: "audit", value: c.Audit},
+		{path: "budgets.webhook", value: c.Budgets.Webhook},
 		{path: "drain", value: c.Drain},
 		{path: "log.level", value: c.Log.Level},
 		{path: "log.format", value: c.Log.Format},

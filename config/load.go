@@ -125,6 +125,7 @@ func load(fsys fs.FS, main string, data []byte, o Options) loaded {
 	l := loaded{cfg: f.cfg, includes: f.allIncludes(main, own, r, o)}
 	found := readIncludes(in, main, l.includes)
 	keys := f.reservation.read(&in, main, &f.cfg.Reservation, r)
+	keys = append(keys, f.budgets.read(&in, main, &f.cfg.Budgets, r)...)
 	for _, k := range keys {
 		l.keys = append(l.keys, k.name)
 	}

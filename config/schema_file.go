@@ -15,6 +15,7 @@ type file struct {
 	plans       []entry[*limiter.Limits]
 	limits      limitsSection
 	reservation reservation
+	budgets     budgets
 	domains     []domain
 	openAI      string // where headers has openai, "" = nowhere
 }
@@ -39,6 +40,7 @@ func (f *file) schema() schema {
 		{"cache", object{keys: []key{{"ttl", duration(&c.Cache.TTL, time.Second, day)}}}},
 		{"audit", object{keys: []key{{"retention", duration(&c.Audit.Retention, day, 3650*day)}}}},
 		{"reservation", f.reservation.schema()},
+		{"budgets", f.budgets.schema()},
 		{"drain", duration(&c.Drain, 0, time.Hour)},
 		{"log", c.Log.schema()},
 	}}

@@ -67,19 +67,10 @@ func (s sealingKeySchema) walk(path string, visit func(string)) { s.object().wal
 func (r *reservation) read(in *reader, main string, out *Reservation, report *report) []source {
 	var sources []source
 	for _, s := range r.keys {
-		text := s.text
-		if s.file != "" {
-			file := s.file
-			if !filepath.IsAbs(file) {
-				file = path.Join(path.Dir(main), filepath.ToSlash(file))
-			}
-			read := in.key(file)
-			sources = append(sources, read)
-			if read.err != nil {
-				report.fail(s.at, "the key file %s", unreadable(read.err))
-				continue
-			}
-			text = strings.TrimSpace(string(read.data))
+		text, read := s.read(in, main, report)
+		sources = append(sources, read...)
+		if len(read) > 0 && read[0].err != nil {
+			continue
 		}
 		if text != "" || s.file != "" { // otherwise it is reported
 			out.add(text, s.at, report)
@@ -89,6 +80,23 @@ func (r *reservation) read(in *reader, main string, out *Reservation, report *re
 		report.fail(r.keys[maxKeys].at, "is the key number %d; there are at most %d: remove those that are older than reservation.ttl", maxKeys+1, maxKeys)
 	}
 	return sources
+}
+
+// read returns the text of a key, and its file as a source where it is in one. It reports a file that
+// cannot be read.
+func (s *sealingKey) read(in *reader, main string, report *report) (text string, sources []source) {
+	if s.file == "" {
+		return s.text, nil
+	}
+	file := s.file
+	if !filepath.IsAbs(file) {
+		file = path.Join(path.Dir(main), filepath.ToSlash(file))
+	}
+	read := in.key(file)
+	if read.err != nil {
+		report.fail(s.at, "the key file %s", unreadable(read.err))
+	}
+	return strings.TrimSpace(string(read.data)), []source{read}
 }
 
 // add adds a key that is given as text.

@@ -41,6 +41,9 @@ func (f *file) warnings(r *report, specs []descriptor.DomainSpec) {
 	w.takes(specs, func(t *descriptor.TakeSpec) { w.budgets(t.Path+".limits", t.Limits) })
 	f.unheard(r)
 	f.leases(r, specs)
+	if s := f.cfg.Store; f.cfg.Budgets.Set.Len() > 0 && s.Type == StoreEmbedded && s.Embedded.Data == "" {
+		r.warn(r.find("budgets"), "are not watched: usage is kept with store.embedded.data, and in a table by ratelimit aggregate")
+	}
 	if s := f.cfg.Store; s.Type != StoreEmbedded && s.Embedded.Data != "" {
 		r.warn(r.find("store.embedded.data"), "is not used: the store is %s", s.Type)
 	}

@@ -36,9 +36,10 @@ type Stream struct {
 	now    func() time.Time
 
 	mu    sync.Mutex
-	done  map[string]bool // shards that are done, as last listed
-	gone  map[string]bool // those of them that the stream has dropped since
-	there map[string]bool // shards that the stream had, as last listed; nil = not listed yet
+	done  map[string]bool   // shards that are done, as last listed
+	gone  map[string]bool   // those of them that the stream has dropped since
+	there map[string]bool   // shards that the stream had, as last listed; nil = not listed yet
+	names map[string]string // of namespaces, by id, as last read; "" = it is gone
 }
 
 var (

@@ -21,9 +21,26 @@ const manyPositions = 4
 
 // Add implements aggregator.Snapshots by one conditional write.
 func (s *Stream) Add(ctx context.Context, c *aggregator.Change) (aggregator.Sequence, error) {
+	has, _, err := s.post(ctx, c)
+	return has, err
+}
+
+// Post implements aggregator.Standings by the same write. A snapshot that cannot be read has reached
+// nothing: to refuse the change would hold up the records behind it.
+func (s *Stream) Post(ctx context.Context, c *aggregator.Change) (aggregator.Sequence, aggregator.Standing, error) {
+	has, item, err := s.post(ctx, c)
+	if err != nil {
+		return "", aggregator.Standing{}, err
+	}
+	standing, _ := schema.ParseStanding(s.table, item)
+	return has, standing, nil
+}
+
+// post makes the write of a change, and returns the snapshot as it is then.
+func (s *Stream) post(ctx context.Context, c *aggregator.Change) (aggregator.Sequence, map[string]types.AttributeValue, error) {
 	change, ok := schema.NewUsageChange(c)
 	if !ok {
-		return "", fmt.Errorf("%w: %.100q or %.100q is no sequence number", limiter.ErrInvalid, string(c.First), string(c.Last))
+		return "", nil, fmt.Errorf("%w: %.100q or %.100q is no sequence number", limiter.ErrInvalid, string(c.First), string(c.Last))
 	}
 	ctx, stop := context.WithTimeout(ctx, callTimeout)
 	defer stop()
@@ -31,15 +48,15 @@ func (s *Stream) Add(ctx context.Context, c *aggregator.Change) (aggregator.Sequ
 	if item, refused := awsdb.ConditionItem(err); refused {
 		has, found := schema.UsagePositions(item)[c.Shard]
 		if !found {
-			return "", fmt.Errorf("%w: %s was refused, and has no position", limiter.ErrUnavailable, change.Of.Key(c.Snapshot.Bucket.Namespace))
+			return "", nil, fmt.Errorf("%w: %s was refused, and has no position", limiter.ErrUnavailable, change.Of.Key(c.Snapshot.Bucket.Namespace))
 		}
-		return aggregator.Sequence(has), nil
+		return aggregator.Sequence(has), item, nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", change.Of.Key(c.Snapshot.Bucket.Namespace), awsdb.Translate(err))
+		return "", nil, fmt.Errorf("%s: %w", change.Of.Key(c.Snapshot.Bucket.Namespace), awsdb.Translate(err))
 	}
 	s.forget(ctx, &change, out.Attributes)
-	return "", nil
+	return "", out.Attributes, nil
 }
 
 // forget removes positions of a snapshot in shards that the stream has dropped. One that fails is

@@ -1,0 +1,9 @@
+// Package alert tells operators of events of budgets: in the log, and by calls of a webhook.
+//
+// A [Webhook] has a queue of bounded length, and one goroutine that sends. A call is signed with
+// HMAC-SHA256 over a timestamp and the body. It is made again with growing pauses while the
+// receiver fails. An event that finds the queue full, that the receiver refuses, or that no call
+// has delivered in the end is dropped: that is counted, and logged.
+//
+// The files rest on each other in this order: body.go, webhook.go, alerts.go.
+package alert

@@ -1,0 +1,222 @@
+package alert
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/budget"
+)
+
+// Defaults of a [WebhookConfig].
+const (
+	DefaultQueue   = 1000
+	DefaultCalls   = 8
+	DefaultTimeout = 10 * time.Second
+	DefaultPause   = time.Second
+	longestPause   = time.Minute
+)
+
+// lastCalls bounds the time in which the calls of a queue are made once Run is to end.
+const lastCalls = 5 * time.Second
+
+// mostReply is how much of an answer is read, so that the connection can be used again.
+const mostReply = 64 << 10
+
+// WebhookConfig configures a webhook. URL and Key must be set.
+type WebhookConfig struct {
+	URL       string
+	Key       []byte            // signs calls
+	Transport http.RoundTripper // nil = http.DefaultTransport
+	Queue     int               // most events that wait; 0 = DefaultQueue
+	Calls     int               // most calls for an event; 0 = DefaultCalls
+	Timeout   time.Duration     // of a call; 0 = DefaultTimeout
+	Pause     time.Duration     // after the first call that failed; it doubles, up to a minute; 0 = DefaultPause
+	Logger    *slog.Logger      // is told of events that are dropped; nil = none
+}
+
+// Webhook sends events. It is safe for concurrent use.
+type Webhook struct {
+	cfg    WebhookConfig
+	client *http.Client
+	queue  chan budget.Event
+
+	sent, failed, dropped atomic.Int64
+}
+
+// Stats counts the calls of a webhook since it was made.
+type Stats struct {
+	Sent    int64 // events that the receiver has accepted
+	Failed  int64 // calls that failed
+	Dropped int64 // events that were not delivered, and will not be
+	Queued  int64 // events that wait now
+}
+
+// NewWebhook returns a webhook, which sends while [Webhook.Run] runs.
+func NewWebhook(cfg WebhookConfig) *Webhook {
+	if cfg.Queue <= 0 {
+		cfg.Queue = DefaultQueue
+	}
+	if cfg.Calls <= 0 {
+		cfg.Calls = DefaultCalls
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = DefaultTimeout
+	}
+	if cfg.Pause <= 0 {
+		cfg.Pause = DefaultPause
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	client := &http.Client{
+		Transport: cfg.Transport, Timeout: cfg.Timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the signature is for one receiver
+	}
+	return &Webhook{cfg: cfg, client: client, queue: make(chan budget.Event, cfg.Queue)}
+}
+
+// Stats counts the calls so far. A nil webhook has none.
+func (w *Webhook) Stats() Stats {
+	if w == nil {
+		return Stats{}
+	}
+	return Stats{Sent: w.sent.Load(), Failed: w.failed.Load(), Dropped: w.dropped.Load(), Queued: int64(len(w.queue))}
+}
+
+// Send puts an event in the queue, or drops it where the queue is full. It does not wait.
+func (w *Webhook) Send(e budget.Event) {
+	select {
+	case w.queue <- e:
+	default:
+		w.drop(&e, errors.New("the queue is full"))
+	}
+}
+
+// Run sends events until ctx is done. Then it makes one call for each event of the queue, for at most 5 s in
+// all, and drops the rest. It is called once.
+func (w *Webhook) Run(ctx context.Context) {
+	calls, end := outliving(ctx)
+	defer end()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case e := <-w.queue:
+			w.deliver(ctx, calls, &e)
+		}
+	}
+	for {
+		select {
+		case e := <-w.queue:
+			w.deliver(ctx, calls, &e)
+		default:
+			return
+		}
+	}
+}
+
+// outliving returns a context that ends some time after another one.
+func outliving(ctx context.Context) (outlives context.Context, end func()) {
+	outlives, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	unhook := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(lastCalls)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel()
+		case <-outlives.Done():
+		}
+	})
+	return outlives, func() {
+		unhook()
+		cancel()
+	}
+}
+
+// deliver calls until the receiver accepts or refuses the event, or the calls are used up, or ctx is done. It
+// makes one call at least.
+func (w *Webhook) deliver(ctx, calls context.Context, e *budget.Event) {
+	pause := w.cfg.Pause
+	for call := 1; ; call++ {
+		last := call == w.cfg.Calls || ctx.Err() != nil
+		again, err := w.call(calls, e)
+		if err == nil {
+			w.sent.Add(1)
+			return
+		}
+		if !again || last {
+			w.drop(e, err)
+			return
+		}
+		w.cfg.Logger.WarnContext(calls, "a webhook call failed and is made again", "event", e.ID(), "call", call, "pause", pause, "error", err)
+		wait(ctx, pause)
+		pause = min(2*pause, longestPause)
+	}
+}
+
+// call makes a call. again says whether another one may help.
+func (w *Webhook) call(ctx context.Context, e *budget.Event) (again bool, err error) {
+	defer func() {
+		if err != nil {
+			w.failed.Add(1)
+		}
+	}()
+	body, err := encode(e)
+	if err != nil {
+		return false, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.cfg.URL, bytes.NewReader(body))
+	if err != nil {
+		return false, errors.New("the URL is none") // the error would have it, and it may be a secret
+	}
+	timestamp := strconv.FormatInt(time.Now().Unix(), 10)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", "ratelimit")
+	r.Header.Set(TimestampHeader, timestamp)
+	r.Header.Set(SignatureHeader, "v1="+Sign(w.cfg.Key, timestamp, body))
+	reply, err := w.client.Do(r)
+	if err != nil {
+		return true, reason(err)
+	}
+	defer func() { _ = reply.Body.Close() }()
+	_, _ = io.CopyN(io.Discard, reply.Body, mostReply)
+	code := reply.StatusCode
+	if code/100 == 2 {
+		return false, nil
+	}
+	again = code >= http.StatusInternalServerError || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout
+	return again, fmt.Errorf("the receiver answered %d", code)
+}
+
+// reason returns an error without the URL, which may be a secret.
+func reason(err error) error {
+	if at, ok := errors.AsType[*url.Error](err); ok {
+		return at.Err
+	}
+	return err
+}
+
+// drop notes that an event is not delivered.
+func (w *Webhook) drop(e *budget.Event, err error) {
+	w.dropped.Add(1)
+	w.cfg.Logger.Error("a budget event is dropped and not sent to the webhook", "event", e.ID(), "error", err)
+}
+
+// wait waits until ctx is done, or a pause is over: that or up to a fifth more.
+func wait(ctx context.Context, pause time.Duration) {
+	timer := time.NewTimer(pause + rand.N(pause/5+1)) // #nosec G404 -- no secret
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,159 @@
+package aggregator
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+
+	"github.com/ratelimit/ratelimit/pkg/budget"
+)
+
+// Standing is a snapshot as it is after a write.
+type Standing struct {
+	Entity, Resource string           // in full
+	Used             map[string]int64 // millitokens by limit
+	Told             map[Mark]string  // the write that has noted a mark; no two writes have the same name
+}
+
+// Mark says that a threshold of a budget was told. A budget that is changed has other marks.
+type Mark struct {
+	Limit   string
+	Tokens  int64
+	Percent int
+}
+
+// Standings keeps snapshots, and which thresholds of budgets were told of them.
+type Standings interface {
+	Snapshots
+	// Post is Add, and returns the snapshot as it is then: also where it has the records.
+	Post(ctx context.Context, c *Change) (has Sequence, s Standing, err error)
+	// Note notes marks in a snapshot, in the name of a write. It is not done where the snapshot has
+	// one of them. It returns the snapshot as it is then. On an error the outcome may be unknown.
+	Note(ctx context.Context, s *Snapshot, marks []Mark, by string) (done bool, now Standing, err error)
+	// NamespaceName returns the name of the namespace with an id; "" = there is none any more.
+	NamespaceName(ctx context.Context, id string) (string, error)
+}
+
+// Thresholds are snapshots whose usage is compared with budgets. Each threshold is told once: by
+// the process whose conditional write has noted it in the snapshot. A process that dies between that
+// write and Tell has told nothing. It is safe for concurrent use.
+type Thresholds struct {
+	Standings
+
+	budgets *budget.Set
+	tell    func(budget.Event)
+
+	mu      sync.Mutex
+	unknown map[string]bool // writes of Note whose outcome is not known
+}
+
+// maxUnknown bounds the writes of unknown outcome that are remembered. The events of others may be
+// lost.
+const maxUnknown = 10_000
+
+// NewThresholds returns snapshots that compare usage with budgets. tell is called for each event,
+// by several goroutines at once, and must not block.
+func NewThresholds(to Standings, budgets *budget.Set, tell func(budget.Event)) *Thresholds {
+	return &Thresholds{Standings: to, budgets: budgets, tell: tell, unknown: make(map[string]bool)}
+}
+
+// Add implements Snapshots. On an error the change may have been applied, and the same change is
+// to be sent again: then its snapshot is compared again.
+func (t *Thresholds) Add(ctx context.Context, c *Change) (has Sequence, err error) {
+	if !t.concerns(c) {
+		return t.Standings.Add(ctx, c)
+	}
+	has, standing, err := t.Post(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	namespace, err := t.NamespaceName(ctx, c.Snapshot.Bucket.Namespace)
+	if err != nil {
+		return "", err
+	}
+	if namespace == "" {
+		return has, nil
+	}
+	of := budget.Selector{Namespace: namespace, Entity: standing.Entity, Resource: standing.Resource}
+	for limit := range c.Used {
+		if b, ok := t.budgets.Of(of, limit, c.Snapshot.Window); ok {
+			if err := t.compare(ctx, &c.Snapshot, of, &b, standing); err != nil {
+				return "", err
+			}
+		}
+	}
+	return has, nil
+}
+
+// concerns reports whether there may be a budget for something of a change.
+func (t *Thresholds) concerns(c *Change) bool {
+	for _, w := range t.budgets.Windows() {
+		if w != c.Snapshot.Window {
+			continue
+		}
+		for limit := range c.Used {
+			if t.budgets.Has(limit) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// compare notes and tells the thresholds of a budget that usage has reached.
+func (t *Thresholds) compare(ctx context.Context, s *Snapshot, of budget.Selector, b *budget.Budget, now Standing) error {
+	for {
+		var missing []Mark
+		var reached []budget.Event
+		for _, p := range budget.Thresholds() {
+			m, e := Mark{b.Limit, b.Tokens, p}, b.Event(of, s.Start, p, now.Used[b.Limit])
+			switch by := now.Told[m]; {
+			case by != "" && t.own(by):
+				t.tell(e)
+			case by == "" && p <= b.Reached(e.Used):
+				missing, reached = append(missing, m), append(reached, e)
+			}
+		}
+		t.known(b, now)
+		if len(missing) == 0 {
+			return nil
+		}
+		by := rand.Text()
+		done, then, err := t.Note(ctx, s, missing, by)
+		if err != nil {
+			t.remember(by)
+			return err
+		}
+		if done {
+			for _, e := range reached {
+				t.tell(e)
+			}
+			return nil
+		}
+		now = then
+	}
+}
+
+// own reports whether a write of this process with an unknown outcome has the name.
+func (t *Thresholds) own(by string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.unknown[by]
+}
+
+// known forgets the writes that are seen in a snapshot, of marks of a budget.
+func (t *Thresholds) known(b *budget.Budget, s Standing) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, p := range budget.Thresholds() {
+		delete(t.unknown, s.Told[Mark{b.Limit, b.Tokens, p}])
+	}
+}
+
+func (t *Thresholds) remember(by string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.unknown) < maxUnknown {
+		t.unknown[by] = true
+	}
+}

@@ -1,0 +1,198 @@
+package aggregator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ratelimit/ratelimit/pkg/budget"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// standings are snapshots of one shard in memory, whose calls fail before or after they are applied.
+type standings struct {
+	mu   sync.Mutex
+	has  map[Snapshot]Sequence
+	all  map[Snapshot]Standing
+	dice *rand.Rand // nil = no call fails
+}
+
+var errTold = errors.New("no answer")
+
+// fails reports whether a call is not made, and whether its answer is lost.
+func (s *standings) fails() (before, after bool) {
+	if s.dice == nil {
+		return false, false
+	}
+	n := s.dice.IntN(6)
+	return n == 0, n == 1
+}
+
+func (s *standings) Add(ctx context.Context, c *Change) (Sequence, error) {
+	has, _, err := s.Post(ctx, c)
+	return has, err
+}
+
+func (s *standings) Post(_ context.Context, c *Change) (Sequence, Standing, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, after := s.fails()
+	if before {
+		return "", Standing{}, errTold
+	}
+	now := s.standing(c.Snapshot)
+	if has := s.has[c.Snapshot]; has != "" && has.Compare(c.First) >= 0 {
+		return has, now, nil
+	}
+	s.has[c.Snapshot] = c.Last
+	for limit, n := range c.Used {
+		now.Used[limit] += n
+	}
+	s.all[c.Snapshot] = now
+	if after {
+		return "", Standing{}, errTold
+	}
+	return "", s.standing(c.Snapshot), nil
+}
+
+// standing returns a copy of a snapshot. s.mu must be locked.
+func (s *standings) standing(of Snapshot) Standing {
+	now := Standing{Entity: of.Bucket.Entity, Resource: of.Bucket.Resource, Used: map[string]int64{}, Told: map[Mark]string{}}
+	for limit, n := range s.all[of].Used {
+		now.Used[limit] = n
+	}
+	for m, told := range s.all[of].Told {
+		now.Told[m] = told
+	}
+	return now
+}
+
+func (s *standings) Note(_ context.Context, of *Snapshot, marks []Mark, by string) (bool, Standing, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, after := s.fails()
+	if before {
+		return false, Standing{}, errTold
+	}
+	now := s.standing(*of)
+	for _, m := range marks {
+		if now.Told[m] != "" {
+			return false, now, nil
+		}
+	}
+	for _, m := range marks {
+		now.Told[m] = by
+	}
+	s.all[*of] = now
+	if after {
+		return false, Standing{}, errTold
+	}
+	return true, s.standing(*of), nil
+}
+
+func (s *standings) NamespaceName(_ context.Context, id string) (string, error) {
+	return map[string]string{"id": "default"}[id], nil
+}
+
+func newStandings(seed uint64) *standings {
+	s := &standings{has: map[Snapshot]Sequence{}, all: map[Snapshot]Standing{}}
+	if seed > 0 {
+		s.dice = rand.New(rand.NewPCG(seed, 1)) // #nosec G404 -- of a test
+	}
+	return s
+}
+
+func budgets(t *testing.T, all ...budget.Budget) *budget.Set {
+	t.Helper()
+	set, err := budget.NewSet(all...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// told collects events as text.
+type told struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (c *told) tell(e budget.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, fmt.Sprint(e.Namespace, "/", e.Entity, "/", e.Resource, " ", e.Limit, " ", e.Window, " ", e.Percent, "% of ", e.Tokens))
+}
+
+// take is a record in which an entity uses tokens of the limit tpm.
+func take(n int, entity string, tokens int64) *Record {
+	return &Record{
+		Sequence: Sequence(fmt.Sprint(n)), Time: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC),
+		Bucket: Bucket{Namespace: "id", Entity: entity, Resource: "r"}, New: &Image{Consumed: map[string]int64{"tpm": tokens * limiter.Milli}},
+	}
+}
+
+// Each threshold is told once for a window, a limit and an entity, by one of two processes whose calls fail
+// before and after they were applied, and who see each record twice.
+func TestEachThresholdIsToldOnce(t *testing.T) {
+	for seed := range uint64(30) {
+		var events told
+		s := newStandings(seed)
+		set := budgets(t, budget.Budget{Limit: "tpm", Window: limiter.UsageHour, Tokens: 1000}, budget.Budget{Limit: "tpm", Window: limiter.UsageMonth, Tokens: 2000})
+		var processes sync.WaitGroup
+		for range 2 {
+			processes.Go(func() {
+				b, to := NewBatch("s", limiter.UsageWindows(), nil), NewThresholds(s, set, events.tell)
+				for i := range 110 {
+					b.Add(take(2*i, "a", 10))
+					b.Add(take(2*i+1, "b", 4))
+					for _, err := b.Flush(t.Context(), to); err != nil; {
+						_, err = b.Flush(t.Context(), to)
+					}
+				}
+			})
+		}
+		processes.Wait()
+		slices.Sort(events.all)
+		want := []string{"default/a/r tpm hour 100% of 1000", "default/a/r tpm hour 80% of 1000", "default/a/r tpm hour 95% of 1000"}
+		if diff := cmp.Diff(want, events.all); diff != "" {
+			t.Fatalf("seed %d (-want +got):\n%s", seed, diff)
+		}
+	}
+}
+
+// One write that passes all thresholds tells each of them, a refund below one tells none, and a budget
+// that is changed is told anew. A namespace that is gone has no events.
+func TestThresholdsOfChanges(t *testing.T) {
+	var events told
+	s := newStandings(0)
+	add := func(tokens int64, r *Record) {
+		t.Helper()
+		b := NewBatch("s", []limiter.UsageWindow{limiter.UsageDay}, nil)
+		b.Add(r)
+		set := budgets(t, budget.Budget{Limit: "tpm", Window: limiter.UsageDay, Tokens: tokens, Selector: budget.Selector{Namespace: "default", Entity: "a"}})
+		if _, err := b.Flush(t.Context(), NewThresholds(s, set, events.tell)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone := take(5, "a", 5000)
+	gone.Bucket.Namespace = "gone"
+	add(100, take(1, "a", 500))
+	add(100, take(2, "a", -450))
+	add(100, take(3, "a", 50))
+	add(100, take(4, "b", 500))
+	add(100, gone)
+	add(110, take(6, "a", -5)) // 95 of 110
+	want := []string{
+		"default/a/r tpm day 80% of 100", "default/a/r tpm day 95% of 100", "default/a/r tpm day 100% of 100", "default/a/r tpm day 80% of 110",
+	}
+	if diff := cmp.Diff(want, events.all); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,47 @@
+package budget
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Event says that usage has reached a threshold of a budget.
+type Event struct {
+	Namespace, Entity, Resource, Limit string
+
+	Window limiter.UsageWindow
+	Start  time.Time // of the window, UTC
+	// Percent is one of [Thresholds].
+	Percent int
+	Tokens  int64 // the budget
+	Used    int64 // millitokens in the window, when the threshold was seen to be reached
+}
+
+// Event returns the event of one threshold.
+func (b *Budget) Event(of Selector, start time.Time, percent int, used int64) Event {
+	return Event{
+		Namespace: of.Namespace, Entity: of.Entity, Resource: of.Resource, Limit: b.Limit,
+		Window: b.Window, Start: start.UTC(), Percent: percent, Tokens: b.Tokens, Used: used,
+	}
+}
+
+// Events returns the events of the thresholds above told, up to the one that usage has reached.
+func (b *Budget) Events(of Selector, start time.Time, told int, used int64) []Event {
+	crossed := Crossed(told, b.Reached(used))
+	events := make([]Event, len(crossed))
+	for i, p := range crossed {
+		events[i] = b.Event(of, start, p, used)
+	}
+	return events
+}
+
+// ID returns the name of the event: the same for the same namespace, entity, resource, limit,
+// window, budget and threshold, 32 hexadecimal digits.
+func (e *Event) ID() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %v %d %d %d", e.Namespace, e.Entity, e.Resource, e.Limit, e.Window, e.Start.Unix(), e.Tokens, e.Percent))
+	return hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,79 @@
+package changestream
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ratelimit/ratelimit/pkg/aggregator"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+)
+
+var _ aggregator.Standings = (*Stream)(nil)
+
+// Note implements aggregator.Standings by one conditional write.
+func (s *Stream) Note(ctx context.Context, of *aggregator.Snapshot, marks []aggregator.Mark, by string) (done bool, now aggregator.Standing, err error) {
+	ctx, stop := context.WithTimeout(ctx, callTimeout)
+	defer stop()
+	ns, usage := of.Bucket.Namespace, schema.UsageOf{Entity: of.Bucket.Entity, Resource: of.Bucket.Resource, Window: of.Window, Start: of.Start}
+	out, err := s.client.UpdateItem(ctx, schema.NoteTold(s.table, ns, &usage, marks, by))
+	if item, refused := awsdb.ConditionItem(err); refused {
+		if len(item) == 0 { // it has expired, or was purged
+			return false, aggregator.Standing{}, nil
+		}
+		now, err = schema.ParseStanding(s.table, item)
+		return false, now, err
+	}
+	if err != nil {
+		return false, now, fmt.Errorf("%s: %w", usage.Key(ns), awsdb.Translate(err))
+	}
+	now, err = schema.ParseStanding(s.table, out.Attributes)
+	return true, now, err
+}
+
+// NamespaceName implements aggregator.Standings. It reads all names where it does not have the one that is asked
+// for: a namespace is registered before its first bucket is made. One that is gone stays so.
+func (s *Stream) NamespaceName(ctx context.Context, id string) (string, error) {
+	s.mu.Lock()
+	name, known := s.names[id]
+	s.mu.Unlock()
+	if known {
+		return name, nil
+	}
+	names, err := s.namespaces(ctx)
+	if err != nil {
+		return "", err
+	}
+	names[id] += "" // also where it is gone
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.names = names
+	return names[id], nil
+}
+
+// namespaces reads the names of all namespaces, by id.
+func (s *Stream) namespaces(ctx context.Context) (map[string]string, error) {
+	names := make(map[string]string)
+	for in := schema.QueryNamespaces(s.table, false); ; {
+		ctx, stop := context.WithTimeout(ctx, callTimeout)
+		out, err := s.client.Query(ctx, in)
+		stop()
+		if err != nil {
+			return nil, fmt.Errorf("namespaces of table %s: %w", s.table, awsdb.TranslateRead(err))
+		}
+		for _, item := range out.Items {
+			k, err := schema.ItemKey(s.table, item)
+			if err != nil {
+				return nil, err
+			}
+			ns, err := schema.ParseNamespace(s.table, k, item)
+			if err != nil {
+				return nil, err
+			}
+			names[ns.ID] = ns.Title()
+		}
+		if in.ExclusiveStartKey = out.LastEvaluatedKey; len(in.ExclusiveStartKey) == 0 {
+			return names, nil
+		}
+	}
+}
