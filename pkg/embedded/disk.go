@@ -28,6 +28,7 @@ type disk struct {
 	last    []map[uint64]*bucket // that Close took from the shards
 
 	turning sync.Mutex // held while usage moves from buckets to rows
+	moved   moved      // rows since usage was compared with budgets
 	// namespaces that the file knows are in use. The writer owns it.
 	namespaces map[unique.Handle[string]]bool
 
@@ -228,6 +229,7 @@ func (d *disk) commit(n *batch) {
 		d.turning.Lock()
 		w := d.depart(n)
 		d.land(n, w.save(d.file))
+		d.moved.note(w.used)
 		d.turning.Unlock()
 	}
 	close(n.done)

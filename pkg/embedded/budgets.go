@@ -1,0 +1,285 @@
+package embedded
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/ratelimit/ratelimit/internal/shortname"
+	"github.com/ratelimit/ratelimit/pkg/budget"
+	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Thresholds of budgets in the file, of the table of usage:
+//
+//	key    kind, 1 byte; begin of the window, Unix s, 8 bytes; namespace, entity, resource
+//	       and limit, each with its length before it; tokens of the budget, 8 bytes
+//	value  the highest threshold that was told, in percent, 1 byte
+
+// BudgetPause is how long usage is not compared with budgets after it was.
+const BudgetPause = 10 * time.Second
+
+const (
+	// budgetShare is the part of the time that comparisons take at most.
+	budgetShare = 20
+	// maxMoved bounds the rows that are remembered for the next comparison. Beyond it all rows of
+	// the windows are compared.
+	maxMoved = 100_000
+)
+
+// budgetTag is the first byte of the keys of what was told of a window.
+func budgetTag(w limiter.UsageWindow) byte { return "HDM"[w] }
+
+// toldFor is how long the file keeps what was told, from the start of the window: longer than a month.
+const toldFor = 62 * 24 * time.Hour
+
+// moved are rows of usage that were written since usage was compared with budgets the last time.
+type moved struct {
+	mu   sync.Mutex
+	set  *budget.Set // of whose limits rows are remembered; nil = none
+	rows map[usageRow]bool
+	all  bool // there were too many
+}
+
+// note remembers rows that were written.
+func (m *moved) note(rows []usageRow) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range rows {
+		if !m.set.Has(r.limit) {
+			continue
+		}
+		if len(m.rows) >= maxMoved {
+			m.all = true
+			return
+		}
+		r.amount = 0
+		m.rows[r] = true
+	}
+}
+
+// take returns what was noted, and begins anew for the limits of a set. all says that rows are missing.
+func (m *moved) take(set *budget.Set) (rows map[usageRow]bool, all bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	rows, all = m.rows, m.all || m.set != set
+	m.set, m.rows, m.all = set, make(map[usageRow]bool), false
+	return rows, all
+}
+
+// WatchBudgets compares usage with budgets until ctx is done, again and again after a pause, and calls tell for
+// each threshold that usage has reached: once, also across restarts. budgets returns the budgets in
+// force. pause 0 = BudgetPause. A process that dies after it has written that a threshold was told, and
+// before tell, has told nothing. A store without a file keeps no usage, and returns at once. It is
+// called once, and ends before Close.
+func (s *Store) WatchBudgets(ctx context.Context, pause time.Duration, budgets func() *budget.Set, tell func(budget.Event)) {
+	if s.disk == nil {
+		return
+	}
+	if pause <= 0 {
+		pause = BudgetPause
+	}
+	w := budgetWatch{store: s, tell: tell, unknown: make(map[string]crossing)}
+	for ctx.Err() == nil {
+		began := time.Now()
+		if err := w.compare(ctx, budgets()); err != nil && ctx.Err() == nil {
+			s.cfg.Logger.WarnContext(ctx, "usage cannot be compared with budgets; it is tried again", slog.Any("error", err))
+		}
+		timer := time.NewTimer(max(pause, (budgetShare-1)*time.Since(began)))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// budgetWatch compares usage with budgets. It is of one goroutine.
+type budgetWatch struct {
+	store   *Store
+	tell    func(budget.Event)
+	unknown map[string]crossing // what may have been written as told, by key
+}
+
+// counted is usage of a limit in a window that no row has.
+type counted struct {
+	namespace, entity, resource, limit string
+
+	window limiter.UsageWindow
+	start  int64 // Unix s
+}
+
+// crossing is a budget of which more is to be told.
+type crossing struct {
+	key    []byte
+	events []budget.Event
+	told   int  // before them
+	value  byte // after them
+}
+
+// compare compares all usage that may have changed since the last time.
+func (w *budgetWatch) compare(ctx context.Context, set *budget.Set) error {
+	if set.Len() == 0 {
+		w.store.disk.moved.take(nil)
+		return nil
+	}
+	found, err := w.crossings(ctx, set)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	changes := make([]change, len(found))
+	for i, c := range found {
+		changes[i] = change{datafile.Usage, c.key, []byte{c.value}}
+	}
+	if err := w.store.disk.write(ctx, changes...); err != nil {
+		for _, c := range found {
+			w.unknown[string(c.key)] = c
+		}
+		return err
+	}
+	for _, c := range found {
+		for _, e := range c.events {
+			w.tell(e)
+		}
+	}
+	return nil
+}
+
+// crossings returns the budgets whose usage has reached a threshold that was not told yet. It sees buckets and
+// rows as of one moment.
+func (w *budgetWatch) crossings(ctx context.Context, set *budget.Set) (found []crossing, err error) {
+	d := w.store.disk
+	d.turning.Lock()
+	release := sync.OnceFunc(d.turning.Unlock)
+	defer release()
+	used, err := w.store.inBuckets(ctx, set)
+	if err != nil {
+		return nil, err
+	}
+	rows, all := d.moved.take(set)
+	defer func() {
+		if err != nil {
+			d.moved.again()
+		}
+	}()
+	for r := range rows {
+		addCounted(used, set, shortname.Of(r.namespace), r.entity, r.resource, r.consumed)
+	}
+	err = d.file.View(func(tx *datafile.Tx) error {
+		release()
+		if all {
+			if err := addCurrent(ctx, tx, used, set, w.store.cfg.Now()); err != nil {
+				return err
+			}
+		}
+		for of, amount := range used {
+			c, err := w.crossing(tx, set, &of, amount)
+			if err != nil {
+				return err
+			}
+			if c.key != nil {
+				found = append(found, c)
+			}
+		}
+		return ctx.Err()
+	})
+	return found, err
+}
+
+// again has the next comparison see all rows.
+func (m *moved) again() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.all = true
+}
+
+// inBuckets adds up the usage that buckets have and no row.
+func (s *Store) inBuckets(ctx context.Context, set *budget.Set) (map[counted]int64, error) {
+	used := make(map[counted]int64)
+	for i := range s.shards {
+		if err := contextErr(ctx); err != nil {
+			return nil, err
+		}
+		sh := &s.shards[i]
+		sh.mu.Lock()
+		for _, b := range sh.buckets {
+			for ; b != nil; b = b.next {
+				b.consumption(func(c consumed) {
+					if c.amount != 0 && set.Has(c.limit) {
+						addCounted(used, set, shortname.Of(b.namespace.Value()), b.entity, b.resource.Value(), c)
+					}
+				})
+			}
+		}
+		sh.mu.Unlock()
+	}
+	return used, nil
+}
+
+// addCounted adds consumption to the windows of the budgets.
+func addCounted(used map[counted]int64, set *budget.Set, namespace, entity, resource string, c consumed) {
+	at := time.UnixMilli(c.hour * hourMs)
+	for _, w := range set.Windows() {
+		of := counted{namespace, entity, resource, c.limit, w, w.Start(at).Unix()}
+		used[of] = limiter.SaturatingSum(used[of], c.amount)
+	}
+}
+
+// addCurrent adds the windows of a time that have rows of the limits.
+func addCurrent(ctx context.Context, tx *datafile.Tx, used map[counted]int64, set *budget.Set, now time.Time) error {
+	for _, w := range set.Windows() {
+		start := w.Start(now)
+		prefix := usageBegin(w, start)
+		err := tx.Each(datafile.Usage, prefix, func(key, _ []byte) error {
+			r := &reader{buf: key[len(prefix):]}
+			of := counted{namespace: r.text(), entity: r.text(), resource: r.text(), limit: r.text(), window: w, start: start.Unix()}
+			if r.fault {
+				return fmt.Errorf("a row of usage: %w", errRecord)
+			}
+			if set.Has(of.limit) {
+				used[of] += 0
+			}
+			return ctx.Err()
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// crossing compares usage of one limit in one window; the key is nil where there is nothing to tell.
+func (w *budgetWatch) crossing(tx *datafile.Tx, set *budget.Set, of *counted, amount int64) (crossing, error) {
+	selector := budget.Selector{Namespace: of.namespace, Entity: of.entity, Resource: of.resource}
+	b, ok := set.Of(selector, of.limit, of.window)
+	if !ok {
+		return crossing{}, nil
+	}
+	start := time.Unix(of.start, 0).UTC()
+	row := usageKey(of.window, start, &usageRow{consumed{limit: of.limit}, of.namespace, of.entity, of.resource})
+	before, err := usageValue(tx.Get(datafile.Usage, row))
+	if err != nil {
+		return crossing{}, err
+	}
+	total := limiter.SaturatingSum(before, amount)
+	key := row
+	key[0] = budgetTag(of.window)
+	key = binary.BigEndian.AppendUint64(key, uint64(b.Tokens)) // #nosec G115 -- above 0
+	told := 0
+	if value := tx.Get(datafile.Usage, key); len(value) == 1 {
+		told = int(value[0])
+	}
+	if own, ok := w.unknown[string(key)]; ok && int(own.value) == told { // that write was made, and nothing was told
+		told = own.told
+	}
+	delete(w.unknown, string(key))
+	events := b.Events(selector, start, told, total)
+	if len(events) == 0 {
+		return crossing{}, nil
+	}
+	return crossing{key: key, events: events, told: told, value: byte(events[len(events)-1].Percent)}, nil // #nosec G115 -- at most 100
+}

@@ -1,0 +1,150 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ratelimit/ratelimit/pkg/budget"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// budgetLife is one process after another, whose usage is compared with budgets when a test says so.
+type budgetLife struct {
+	*life
+
+	set   *budget.Set
+	watch *budgetWatch
+	told  []string
+}
+
+func newBudgetLife(t *testing.T, budgets ...budget.Budget) *budgetLife {
+	t.Helper()
+	set, err := budget.NewSet(budgets...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &budgetLife{life: newLife(t), set: set}
+	l.now = time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC)
+	l.again()
+	return l
+}
+
+// again has the store of this life be watched.
+func (l *budgetLife) again() {
+	l.watch = &budgetWatch{store: l.store, unknown: map[string]crossing{}, tell: func(e budget.Event) {
+		l.told = append(l.told, fmt.Sprint(e.Entity, " ", e.Window, " ", e.Start.Format("02T15"), " ", e.Percent))
+	}}
+}
+
+// compare compares usage, with a writer that writes what it asks for, and requires the events.
+func (l *budgetLife) compare(when string, want ...string) {
+	l.t.Helper()
+	var compared sync.WaitGroup
+	l.told = nil
+	ended := make(chan struct{})
+	compared.Go(func() {
+		defer close(ended)
+		if err := l.watch.compare(l.t.Context(), l.set); err != nil {
+			l.t.Errorf("%s: %v", when, err)
+		}
+	})
+	for done := false; !done; {
+		select {
+		case <-ended:
+			done = true
+		case <-l.disk.wake:
+			l.disk.writeNext()
+		}
+	}
+	compared.Wait()
+	slices.Sort(l.told)
+	if diff := cmp.Diff(want, l.told); diff != "" {
+		l.t.Errorf("%s (-want +got):\n%s", when, diff)
+	}
+}
+
+// Each threshold is told once, for usage of buckets and of rows, of all variants, across restarts and
+// crashes, and anew in the next window.
+func TestThresholdsAreToldOnce(t *testing.T) {
+	l := newBudgetLife(t, budget.Budget{Limit: "l", Window: limiter.UsageDay, Tokens: 100}, budget.Budget{Limit: "l", Window: limiter.UsageHour, Tokens: 60, Selector: budget.Selector{Entity: "a"}})
+	limits := limitsOf(t, limiter.PerDay("l", 10_000))
+	take := func(entity string, n int64) { l.take(true, opOf(entity, limits, n)) }
+	l.compare("at first")
+	take("a", 47)
+	take("b", 79)
+	l.compare("below all thresholds")
+	take("a", 1)
+	variant := opOf("b", limits, 1)
+	variant.Bucket.Variant = 7
+	l.take(true, variant)
+	l.compare("at 80 %", "a hour 21T09 80", "b day 21T00 80")
+	l.compare("with nothing new")
+	refund := opOf("a", limits, 0)
+	refund.Spends[0].Refund = 20 * limiter.Milli
+	l.take(true, refund)
+	take("a", 20)
+	l.compare("after a refund that is used again")
+	l.stop(time.Minute)
+	l.again()
+	l.compare("in the next life")
+	take("b", 500)
+	take("a", 31)
+	l.compare("above all at once", "a hour 21T09 100", "a hour 21T09 95", "b day 21T00 100", "b day 21T00 95")
+	l.kill(time.Minute)
+	l.again()
+	l.compare("after a crash")
+	l.now = l.now.Add(24 * time.Hour)
+	take("b", 100)
+	l.compare("on the next day", "b day 22T00 100", "b day 22T00 80", "b day 22T00 95")
+}
+
+// Usage that moves to rows between two comparisons is compared, also that of a window that is over.
+func TestThresholdsOfRows(t *testing.T) {
+	l := newBudgetLife(t, budget.Budget{Limit: "l", Window: limiter.UsageHour, Tokens: 100})
+	limits := limitsOf(t, limiter.PerDay("l", 10_000))
+	l.compare("at first")
+	l.take(true, opOf("a", limits, 85))
+	l.now = l.now.Add(time.Hour)
+	l.take(true, opOf("a", limits, 5))
+	l.store.sweep(0, shardCount, l.now.UnixMilli())
+	l.write()
+	l.compare("in the next hour", "a hour 21T09 80")
+	l.take(true, opOf("b", limits, 96))
+	l.stop(time.Minute) // moves nothing: the bucket is not full
+	l.again()
+	l.compare("in the next life", "b hour 21T10 80", "b hour 21T10 95")
+}
+
+// A store that runs tells by itself, and stops when it is told to. Without a file there is nothing to watch.
+func TestWatchBudgets(t *testing.T) {
+	set, err := budget.NewSet(budget.Budget{Limit: "l", Window: limiter.UsageMonth, Tokens: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := openTest(t, t.TempDir(), Config{})
+	ctx, stop := context.WithCancel(t.Context())
+	events := make(chan budget.Event)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		s.WatchBudgets(ctx, time.Millisecond, func() *budget.Set { return set }, func(e budget.Event) { events <- e })
+	})
+	if _, err := s.Take(t.Context(), time.Now(), []limiter.Op{opOf("a", limitsOf(t, limiter.PerDay("l", 1000)), 9)}); err != nil {
+		t.Fatal(err)
+	}
+	if e := <-events; e.Percent != 80 || e.Entity != "a" || e.Tokens != 10 || e.Used != 9000 {
+		t.Errorf("%+v", e)
+	}
+	stop()
+	watching.Wait()
+	memory := New(Config{})
+	memory.WatchBudgets(t.Context(), 0, nil, nil)
+	if err := memory.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
