@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/internal/alert"
 	"github.com/ratelimit/ratelimit/internal/auditline"
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
@@ -138,8 +139,9 @@ func (f *aggregateFlags) run(ctx context.Context, cfg *config.Config, windows []
 		return failed(fmt.Errorf("store.dynamodb: %w", err))
 	}
 	host, _ := os.Hostname() // "" is fine: the rest is unique
+	alerts := newAlerts(cfg.Budgets.Webhook, log)
 	p, err := aggregator.New(aggregator.Config{
-		Source: stream, Snapshots: stream, Leases: stream, Owner: host + "/" + rand.Text()[:8], Logger: log,
+		Source: stream, Snapshots: aggregator.NewThresholds(stream, cfg.Budgets.Set, alerts.Tell), Leases: stream, Owner: host + "/" + rand.Text()[:8], Logger: log,
 		Windows: windows, FlushAfter: f.flush, Retention: func(w limiter.UsageWindow) time.Duration { return keep[w] },
 		Archive: archive, Encode: auditline.Encode,
 	})
@@ -151,7 +153,7 @@ func (f *aggregateFlags) run(ctx context.Context, cfg *config.Config, windows []
 		return failed(fmt.Errorf("--http-address: %w", err))
 	}
 	log.InfoContext(ctx, "aggregating", "table", cfg.Store.DynamoDB.Table, "windows", strings.Join(f.windows, ","), "http", listener.Addr().String())
-	return failed(serveBeside(ctx, p, listener, log))
+	return failed(serveBeside(ctx, p, alerts, listener, log))
 }
 
 // openStream finds the stream of the table of a configuration.
@@ -174,9 +176,9 @@ func openStream(ctx context.Context, at config.DynamoDB) (*dynamo.Stream, error)
 }
 
 // serveBeside runs a poller, and serves its metrics and its health until it ends.
-func serveBeside(ctx context.Context, p *aggregator.Poller, listener net.Listener, log *slog.Logger) error {
+func serveBeside(ctx context.Context, p *aggregator.Poller, alerts *alert.Alerts, listener net.Listener, log *slog.Logger) error {
 	registry := prometheus.NewRegistry()
-	if err := registry.Register(newAggregateMetrics(p.Stats)); err != nil {
+	if err := errors.Join(registry.Register(newAggregateMetrics(p.Stats)), registry.Register(newBudgetMetrics(alerts))); err != nil {
 		return err
 	}
 	mux := http.NewServeMux()
@@ -195,7 +197,7 @@ func serveBeside(ctx context.Context, p *aggregator.Poller, listener net.Listene
 	})
 	g.Go(func() error {
 		defer func() { _ = server.Close() }() // nothing that it serves is worth a wait
-		return p.Run(ctx)
+		return alerts.Run(ctx, p.Run)
 	})
 	return g.Wait()
 }

@@ -5,12 +5,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
 )
@@ -19,7 +21,7 @@ import (
 func aggregateRows(t *testing.T) map[string]string {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(newAggregateMetrics(func() aggregator.Stats { return aggregator.Stats{} }))
+	registry.MustRegister(newAggregateMetrics(func() aggregator.Stats { return aggregator.Stats{} }), newBudgetMetrics(newAlerts(config.Webhook{}, slog.New(slog.DiscardHandler))))
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

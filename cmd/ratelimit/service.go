@@ -21,9 +21,11 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/ratelimit/ratelimit/config"
+	"github.com/ratelimit/ratelimit/internal/alert"
 	"github.com/ratelimit/ratelimit/internal/clocks"
 	"github.com/ratelimit/ratelimit/internal/tracing"
 	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/budget"
 	"github.com/ratelimit/ratelimit/pkg/embedded"
 	"github.com/ratelimit/ratelimit/pkg/ledger"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -39,6 +41,8 @@ type service struct {
 	store     limiter.Store
 	dataWatch *dataWatch      // nil without a file
 	durable   *embedded.Store // the store, if it keeps a file; else nil
+	alerts    *alert.Alerts   // of budgets; nil without a file
+	budgets   atomic.Pointer[budget.Set]
 	fallback  *embedded.Store // decides by limiter.Local while the store does not answer
 	untold    chan struct{}   // holds a token when the store is to be told again, see tell
 	limiter   *limiter.Limiter
@@ -257,6 +261,7 @@ func (s *service) apply(ctx context.Context, cfg *config.Config) error {
 		JSON:          rls.JSONOptions{Refunds: s.cfg.Server.HTTP.Refunds, Charges: s.cfg.Server.HTTP.Charges},
 	})
 	s.inForce.Store(&admin.InForce{Rules: cfg.Rules, UnmatchedDeny: cfg.DenyUnknown, Snapshot: snapshot})
+	s.budgets.Store(cfg.Budgets.Set)
 	s.outages.configured(cfg)
 	now := time.Now()
 	s.health.Loaded(cfg.Files, cfg.Hash, now)
@@ -305,6 +310,7 @@ func (s *service) run(ctx context.Context, file string, opts config.Options, han
 	group.Go(func() error { return s.obey(groupCtx, hangups, asked) })
 	group.Go(func() error { return s.tell(groupCtx) })
 	group.Go(func() error { return s.dataWatch.run(groupCtx) })
+	group.Go(func() error { return s.watchBudgets(groupCtx) })
 	group.Go(func() error {
 		<-groupCtx.Done()
 		s.drain(ctx)

@@ -46,10 +46,10 @@ func (s *service) openDurable(ctx context.Context, dir string) error {
 	if err != nil {
 		return fmt.Errorf("store.embedded.data, or --data: %w", err)
 	}
-	s.durable = store
+	s.durable, s.alerts = store, newAlerts(s.cfg.Budgets.Webhook, s.log)
 	s.log.InfoContext(ctx, "using a data directory", "directory", dir, "buckets", store.Recovery().Buckets, "bytes", store.Stats().Bytes)
 	s.dataWatch = &dataWatch{present: store.Present, health: &s.health, log: s.log}
-	return errors.Join(s.useEmbedded(store), s.registry.Register(newDurableMetrics(store)), s.dataWatch.register(s.registry))
+	return errors.Join(s.useEmbedded(store), s.registry.Register(newDurableMetrics(store)), s.registry.Register(newBudgetMetrics(s.alerts)), s.dataWatch.register(s.registry))
 }
 
 func (s *service) useEmbedded(store *embedded.Store) error {

@@ -151,7 +151,7 @@ func TestEventsAreDropped(t *testing.T) {
 // A receiver that is not there: the queue is bounded, and no error has the address.
 func TestTheQueueIsBounded(t *testing.T) {
 	var log bytes.Buffer
-	w := alert.NewWebhook(alert.WebhookConfig{URL: "http://127.0.0.1:1/hush", Queue: 2, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	w := alert.NewWebhook(alert.WebhookConfig{URL: "http://127.0.0.1:1/hush", Queue: 2, Calls: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	alerts := alert.New(slog.New(slog.NewTextHandler(&log, nil)), w)
 	for _, entity := range []string{"a", "b", "c", "d"} {
 		alerts.Tell(event(entity))

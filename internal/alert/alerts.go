@@ -1,7 +1,9 @@
 package alert
 
 import (
+	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 
 	"github.com/ratelimit/ratelimit/pkg/budget"
@@ -25,6 +27,21 @@ func (a *Alerts) Tell(e budget.Event) {
 	if a.webhook != nil {
 		a.webhook.Send(e)
 	}
+}
+
+// Run runs watch, which calls Tell and ends with ctx, and has events sent meanwhile, and those that wait at its
+// end. It returns the error of watch.
+func (a *Alerts) Run(ctx context.Context, watch func(context.Context) error) error {
+	if a.webhook == nil {
+		return watch(ctx)
+	}
+	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var sender sync.WaitGroup
+	sender.Go(func() { a.webhook.Run(sending) })
+	err := watch(ctx)
+	stop()
+	sender.Wait()
+	return err
 }
 
 // Events returns the number of events that were told.

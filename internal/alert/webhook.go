@@ -26,8 +26,12 @@ const (
 	longestPause   = time.Minute
 )
 
-// lastCalls bounds the time in which the calls of a queue are made once Run is to end.
-const lastCalls = 5 * time.Second
+const (
+	// lastCalls bounds the time in which the calls of a queue are made once Run is to end.
+	lastCalls = 5 * time.Second
+	// lastPause is the longest pause then.
+	lastPause = 200 * time.Millisecond
+)
 
 // mostReply is how much of an answer is read, so that the connection can be used again.
 const mostReply = 64 << 10
@@ -102,8 +106,8 @@ func (w *Webhook) Send(e budget.Event) {
 	}
 }
 
-// Run sends events until ctx is done. Then it makes one call for each event of the queue, for at most 5 s in
-// all, and drops the rest. It is called once.
+// Run sends events until ctx is done, and then those of the queue, for at most 5 s in all. It drops the
+// rest. It is called once.
 func (w *Webhook) Run(ctx context.Context) {
 	calls, end := outliving(ctx)
 	defer end()
@@ -142,24 +146,27 @@ func outliving(ctx context.Context) (outlives context.Context, end func()) {
 	}
 }
 
-// deliver calls until the receiver accepts or refuses the event, or the calls are used up, or ctx is done. It
-// makes one call at least.
+// deliver calls until the receiver accepts or refuses the event, or the calls are used up, or their context is
+// done. It makes one call at least. Once ctx is done the pauses are short.
 func (w *Webhook) deliver(ctx, calls context.Context, e *budget.Event) {
 	pause := w.cfg.Pause
 	for call := 1; ; call++ {
-		last := call == w.cfg.Calls || ctx.Err() != nil
 		again, err := w.call(calls, e)
 		if err == nil {
 			w.sent.Add(1)
 			return
 		}
-		if !again || last {
+		if !again || call == w.cfg.Calls || calls.Err() != nil {
 			w.drop(e, err)
 			return
 		}
 		w.cfg.Logger.WarnContext(calls, "a webhook call failed and is made again", "event", e.ID(), "call", call, "pause", pause, "error", err)
-		wait(ctx, pause)
-		pause = min(2*pause, longestPause)
+		if ctx.Err() == nil {
+			wait(ctx, pause)
+			pause = min(2*pause, longestPause)
+		} else {
+			wait(calls, min(pause, lastPause))
+		}
 	}
 }
 

@@ -26,6 +26,8 @@ const BudgetPause = 10 * time.Second
 const (
 	// budgetShare is the part of the time that comparisons take at most.
 	budgetShare = 20
+	// lastComparison bounds the comparison at the end.
+	lastComparison = 2 * time.Second
 	// maxMoved bounds the rows that are remembered for the next comparison. Beyond it all rows of
 	// the windows are compared.
 	maxMoved = 100_000
@@ -71,8 +73,8 @@ func (m *moved) take(set *budget.Set) (rows map[usageRow]bool, all bool) {
 	return rows, all
 }
 
-// WatchBudgets compares usage with budgets until ctx is done, again and again after a pause, and calls tell for
-// each threshold that usage has reached: once, also across restarts. budgets returns the budgets in
+// WatchBudgets compares usage with budgets until ctx is done, again and again after a pause, and once more at the
+// end. It calls tell for each threshold that usage has reached: once, also across restarts. budgets returns the budgets in
 // force. pause 0 = BudgetPause. A process that dies after it has written that a threshold was told, and
 // before tell, has told nothing. A store without a file keeps no usage, and returns at once. It is
 // called once, and ends before Close.
@@ -84,11 +86,14 @@ func (s *Store) WatchBudgets(ctx context.Context, pause time.Duration, budgets f
 		pause = BudgetPause
 	}
 	w := budgetWatch{store: s, tell: tell, unknown: make(map[string]crossing)}
-	for ctx.Err() == nil {
-		began := time.Now()
+	compare := func(ctx context.Context) {
 		if err := w.compare(ctx, budgets()); err != nil && ctx.Err() == nil {
 			s.cfg.Logger.WarnContext(ctx, "usage cannot be compared with budgets; it is tried again", slog.Any("error", err))
 		}
+	}
+	for ctx.Err() == nil {
+		began := time.Now()
+		compare(ctx)
 		timer := time.NewTimer(max(pause, (budgetShare-1)*time.Since(began)))
 		select {
 		case <-timer.C:
@@ -96,6 +101,9 @@ func (s *Store) WatchBudgets(ctx context.Context, pause time.Duration, budgets f
 		}
 		timer.Stop()
 	}
+	last, stop := context.WithTimeout(context.WithoutCancel(ctx), lastComparison)
+	defer stop()
+	compare(last)
 }
 
 // budgetWatch compares usage with budgets. It is of one goroutine.

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ratelimit/ratelimit/internal/alert"
+	"github.com/ratelimit/ratelimit/internal/dynamotest"
+)
+
+// alarms is a receiver of a webhook whose first calls fail.
+type alarms struct {
+	*httptest.Server
+
+	mu    sync.Mutex
+	fails int
+	got   []string
+	bad   []string
+}
+
+const webhookKey = "0123456789abcdef0123456789abcdef"
+
+func newAlarms(t *testing.T, fails int) *alarms {
+	t.Helper()
+	a := &alarms{fails: fails}
+	a.Server = httptest.NewServer(a)
+	t.Cleanup(a.Close)
+	return a
+}
+
+func (a *alarms) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if want := "v1=" + alert.Sign([]byte(webhookKey), r.Header.Get(alert.TimestampHeader), body); r.Header.Get(alert.SignatureHeader) != want {
+		a.bad = append(a.bad, string(body))
+	}
+	if a.fails--; a.fails >= 0 {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	var e struct {
+		Entity, Limit, Window string
+		Percent, Budget       int
+	}
+	if err := json.Unmarshal(body, &e); err != nil {
+		a.bad = append(a.bad, err.Error())
+	}
+	a.got = append(a.got, fmt.Sprintf("%s %s %s %d%% of %d", e.Entity, e.Limit, e.Window, e.Percent, e.Budget))
+}
+
+// wants requires the events that were accepted, in any order.
+func (a *alarms) wants(t *testing.T, when string, want ...string) {
+	t.Helper()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	slices.Sort(a.got)
+	if diff := cmp.Diff(want, a.got); diff != "" || len(a.bad) > 0 {
+		t.Errorf("%s: %q, events (-want +got):\n%s", when, a.bad, diff)
+	}
+}
+
+// config is a configuration of budgets with the receiver.
+func (a *alarms) config() string {
+	return fmt.Sprintf(`
+budgets:
+  limits:
+    - {limit: rpm, window: month, amount: 10}
+    - {limit: rpm, window: month, amount: 1000, entity: user/rich}
+  webhook: {url: '%s', key: MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=}
+`, a.URL)
+}
+
+// A service with a data directory calls the webhook once for each threshold, across restarts, also where
+// calls fail at first.
+func TestBudgetsOfAService(t *testing.T) {
+	receiver := newAlarms(t, 1)
+	file, dir := write(t, "c.yaml", hundredPerDay+receiver.config()), filepath.Join(t.TempDir(), "data")
+	for life, asked := range []int{8, 0, 2} {
+		r := start(t, "--config", file, "--data", dir)
+		for range asked {
+			r.ask(t, "ada")
+			r.ask(t, "rich")
+		}
+		r.end(t)
+		if log := r.log.String(); strings.Contains(log, "a budget is used to a threshold") != (asked > 0) || strings.Contains(log, receiver.URL) {
+			t.Errorf("life %d:\n%s", life, log)
+		}
+		if life < 2 {
+			receiver.wants(t, fmt.Sprint("life ", life), "user/ada rpm month 80% of 10")
+		}
+	}
+	receiver.wants(t, "at the end", "user/ada rpm month 100% of 10", "user/ada rpm month 80% of 10", "user/ada rpm month 95% of 10")
+}
+
+// An aggregator does the same for a fleet, and another one tells nothing again.
+func TestBudgetsOfAFleet(t *testing.T) {
+	server, receiver := dynamotest.Start(t), newAlarms(t, 1)
+	file := write(t, "c.yaml", onTable(server.URL, dynamotest.TableName(t), "100/minute")+receiver.config())
+	service := start(t, "--config", file)
+	for range 12 {
+		service.ask(t, "ada")
+	}
+	for life := range 2 {
+		ctx, stop := context.WithCancel(t.Context())
+		log := new(logBuffer)
+		ended := make(chan int, 1)
+		go func() {
+			ended <- run(ctx, []string{"aggregate", "-c", file, "--http-address", "127.0.0.1:0", "--flush", "100ms"}, io.Discard, log)
+		}()
+		if life == 0 {
+			eventually(t, "the thresholds in the log", func() bool { return strings.Count(log.String(), "a budget is used to a threshold") == 3 })
+		} else {
+			service.ask(t, "ada")
+			eventually(t, "13 requests in the usage", func() bool {
+				code, list, _ := output(t, "list", "usage", "--window", "month", "-o", "csv", "--server", service.adminURL(t))
+				return code == 0 && strings.Contains(list, ",13,")
+			})
+		}
+		stop()
+		if code := <-ended; code != 0 {
+			t.Errorf("life %d: exit code %d\n%s", life, code, log)
+		}
+		receiver.wants(t, fmt.Sprint("life ", life), "user/ada rpm month 100% of 10", "user/ada rpm month 80% of 10", "user/ada rpm month 95% of 10")
+	}
+}
