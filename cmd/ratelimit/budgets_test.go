@@ -51,8 +51,11 @@ func (a *alarms) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var e struct {
-		Entity, Limit, Window string
-		Percent, Budget       int
+		Entity  string `json:"entity"`
+		Limit   string `json:"limit"`
+		Window  string `json:"window"`
+		Percent int    `json:"percent"`
+		Budget  int    `json:"budget"`
 	}
 	if err := json.Unmarshal(body, &e); err != nil {
 		a.bad = append(a.bad, err.Error())

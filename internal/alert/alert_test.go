@@ -67,7 +67,9 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	code := r.answer(r.calls)
 	w.WriteHeader(code)
 	if code/100 == 2 {
-		var e struct{ Entity string }
+		var e struct {
+			Entity string `json:"entity"`
+		}
 		_ = json.Unmarshal(body, &e)
 		r.got <- e.Entity
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -65,12 +67,8 @@ func (s *standings) Post(_ context.Context, c *Change) (Sequence, Standing, erro
 // standing returns a copy of a snapshot. s.mu must be locked.
 func (s *standings) standing(of Snapshot) Standing {
 	now := Standing{Entity: of.Bucket.Entity, Resource: of.Bucket.Resource, Used: map[string]int64{}, Told: map[Mark]string{}}
-	for limit, n := range s.all[of].Used {
-		now.Used[limit] = n
-	}
-	for m, told := range s.all[of].Told {
-		now.Told[m] = told
-	}
+	maps.Copy(now.Used, s.all[of].Used)
+	maps.Copy(now.Told, s.all[of].Told)
 	return now
 }
 
@@ -133,7 +131,7 @@ func (c *told) tell(e budget.Event) {
 // take is a record in which an entity uses tokens of the limit tpm.
 func take(n int, entity string, tokens int64) *Record {
 	return &Record{
-		Sequence: Sequence(fmt.Sprint(n)), Time: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC),
+		Sequence: Sequence(strconv.Itoa(n)), Time: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC),
 		Bucket: Bucket{Namespace: "id", Entity: entity, Resource: "r"}, New: &Image{Consumed: map[string]int64{"tpm": tokens * limiter.Milli}},
 	}
 }

@@ -57,9 +57,10 @@ func TestCrossed(t *testing.T) {
 }
 
 func TestTheMostSpecificBudgetHolds(t *testing.T) {
-	all := []budget.Budget{{Limit: "tpm", Window: limiter.UsageMonth, Tokens: 1}}
-	for i, s := range []budget.Selector{{Namespace: "n"}, {Resource: "r"}, {Resource: "r", Namespace: "n"}, {Entity: "e"}, {Entity: "e", Resource: "r"}} {
-		all = append(all, budget.Budget{Limit: "tpm", Window: limiter.UsageMonth, Tokens: int64(i + 2), Selector: s})
+	selectors := []budget.Selector{{}, {Namespace: "n"}, {Resource: "r"}, {Resource: "r", Namespace: "n"}, {Entity: "e"}, {Entity: "e", Resource: "r"}}
+	all := make([]budget.Budget, len(selectors))
+	for i, s := range selectors {
+		all[i] = budget.Budget{Limit: "tpm", Window: limiter.UsageMonth, Tokens: int64(i + 1), Selector: s}
 	}
 	set, err := budget.NewSet(all...)
 	if err != nil {
