@@ -138,6 +138,8 @@ func (a *API) putLimits(c *call, ref limiter.Ref) (any, error) {
 func sameLimits(body *api.Limits, ref limiter.Ref) error {
 	want := limitsOf(ref, limiter.Record{})
 	switch {
+	case ref.Kind == limiter.RefResourceLimits && ref.Resource == limiter.DefaultResource:
+		return invalid("%s stands for every other resource of an entity, and is none itself: name an entity, or set the limits of the system", limiter.DefaultResource)
 	case body.Level != "" && body.Level != want.Level:
 		return invalid("the member level is %.100q; the path says %s", body.Level, want.Level)
 	case body.Entity != nil && (want.Entity == nil || *body.Entity != *want.Entity):

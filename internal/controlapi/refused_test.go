@@ -67,6 +67,8 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"a filter of namespaces", "GET", "/v1/namespaces?deleted=yes", "", 400, api.Invalid, "true or false"},
 		{"a precondition of a namespace", "PUT", "/v1/namespaces/none?dryRun=maybe", "", 400, api.Invalid, "true or false"},
 		{"no limits", "PUT", limits + "/system", `{"limits":{}}`, 400, api.Invalid, "DELETE"},
+		{"the default of no entity", "PUT", limits + "/resources/_default_", `{"limits":{"rpm":"5/day"}}`, 400, api.Invalid, "name an entity"},
+		{"a cursor of the audit", "GET", "/v1/namespaces/default/audit?after=x", "", 400, api.Invalid, "no cursor"},
 		{"a rate", "PUT", limits + "/system", `{"limits":{"rpm":"5/fortnight"}}`, 400, api.Invalid, "limit rpm: a period must be"},
 		{"a limit's name", "PUT", limits + "/system", `{"limits":{"9":"5/day"}}`, 400, api.Invalid, `limit name "9"`},
 		{"wcu", "PUT", limits + "/system", `{"limits":{"wcu":"5/day"}}`, 400, api.Invalid, "reserved"},

@@ -1,6 +1,7 @@
 package controlapi
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"time"
@@ -32,8 +33,12 @@ func (a *API) usageEndpoints() []endpoint {
 	}
 }
 
-// maxSummary bounds the snapshots that one request sums up.
-const maxSummary = 100_000
+// Bounds of a request that sums usage up: the snapshots that it reads, and its time, which is
+// shorter than that of the answer.
+const (
+	maxSummary  = 100_000
+	summaryTime = 20 * time.Second
+)
 
 // usageFilter reads the parameters of usage.
 func (a *API) usageFilter(c *call) (f limiter.UsageFilter, err error) {
@@ -101,9 +106,14 @@ func (a *API) sumUsage(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(c.ctx(), summaryTime)
+	defer cancel()
 	var sum limiter.UsageSummary
 	for p := (limiter.Page{Size: limiter.MaxPage}); ; {
-		page, err := a.cfg.Usage.ListUsage(c.ctx(), c.namespace(), f, p)
+		page, err := a.cfg.Usage.ListUsage(ctx, c.namespace(), f, p)
+		if ctx.Err() != nil && c.ctx().Err() == nil {
+			return nil, invalid("the windows take more than %v to sum up: name an entity or a resource, or shorten the time with from and to", summaryTime)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -232,7 +232,7 @@ func TestHandler(t *testing.T) {
 		{"GET", "/v1/explain", "", false, http.StatusMethodNotAllowed, ""},
 		{"POST", "/v1/explain", `{"domain":"shop","entries":[{"key":"user","value":"eve"}]}`, false, http.StatusOK, `"rule": "requests"`},
 		{"POST", "/v1/explain", `{"domain":"shop"}`, false, http.StatusBadRequest, "at least one entry"},
-		{"POST", "/v1/explain", `{"domain":`, false, http.StatusBadRequest, "hint"},
+		{"POST", "/v1/explain", `{"domain":`, false, http.StatusBadRequest, "send {"},
 		{"POST", "/v1/explain", `{"domian":"shop"}`, false, http.StatusBadRequest, "domian"},
 		{"GET", "/v1/backup", "", false, http.StatusNotFound, "server.admin"},
 		{"POST", "/v1/restore", "", false, http.StatusNotFound, "server.admin"},

@@ -14,6 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/rls"
@@ -133,15 +134,19 @@ func (e *Explainer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, x)
 		return
 	}
-	if errors.Is(err, limiter.ErrClosed) { // while the service stops
-		writeJSON(w, http.StatusServiceUnavailable, map[string]string{"error": err.Error()})
-		return
+	tooLarge, isTooLarge := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case errors.Is(err, limiter.ErrClosed): // while the service stops
+		writeProblem(w, http.StatusServiceUnavailable, err.Error())
+	case isTooLarge:
+		WriteProblem(w, api.Problem{Type: api.TooLarge, Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit)})
+	default:
+		writeProblem(w, http.StatusBadRequest, err.Error()+questionForm)
 	}
-	writeJSON(w, http.StatusBadRequest, map[string]string{
-		"error": err.Error(),
-		"hint":  `send {"domain": "…", "entries": [{"key": "…", "value": "…"}], "hits": 1}, or a RateLimitRequest with its descriptors`,
-	})
 }
+
+// questionForm tells the form of a question.
+const questionForm = `; send {"domain": "…", "entries": [{"key": "…", "value": "…"}], "hits": 1}, or a RateLimitRequest with its descriptors`
 
 // answer reads a question, or a whole call, and explains it.
 func (e *Explainer) answer(ctx context.Context, body io.Reader) (any, error) {

@@ -45,7 +45,7 @@ func (e *Explainer) ExplainCall(ctx context.Context, call *descriptor.Call) (*Ca
 	var b *balances
 	if len(plan.Request.Takes) > 0 {
 		var err error
-		if b, err = e.look(ctx, &plan.Request, func(take int) bool { return answersOf(&plan, take) }); err != nil {
+		if b, err = e.look(ctx, &plan.Request, func(take int) bool { return answersOf(&plan, take) }, plan.Answers || plan.Quota); err != nil {
 			return nil, err
 		}
 		x.Late, x.OnUnavailable = b.decision.Late, b.policy.String()

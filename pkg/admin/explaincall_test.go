@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/rls"
@@ -116,9 +117,9 @@ func TestExplainCallMistakes(t *testing.T) {
 		`{"domain": "shop", "descriptors": 1}`:         "not a RateLimitRequest in JSON",
 		`{"domain": "shop"`:                            "unexpected EOF",
 	} {
-		var problem struct{ Error string }
-		if code := post(t, e, body, &problem); code != http.StatusBadRequest || !strings.Contains(problem.Error, want) {
-			t.Errorf("%s: %d %s, want %s", body, code, problem.Error, want)
+		var problem api.Problem
+		if code := post(t, e, body, &problem); code != http.StatusBadRequest || !strings.Contains(problem.Detail, want) {
+			t.Errorf("%s: %d %s, want %s", body, code, problem.Detail, want)
 		}
 	}
 }

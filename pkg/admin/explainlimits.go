@@ -18,16 +18,19 @@ type balances struct {
 	takes    []limiter.Take
 	space    string // the namespace
 	decision limiter.Decision
-	needs    map[bucketLimit]int64 // of all takes: they are decided together
-	answers  func(take int) bool   // a charge denies when it is more than the tokens left
-	policy   limiter.Policy        // that would answer if the store did not
+	needs    map[bucketLimit]need // of all takes
+	first    bool                 // charges and refunds are booked before takes are decided
+	answers  func(take int) bool  // a charge denies when it is more than the tokens left
+	policy   limiter.Policy       // that would answer if the store did not
 	shards   map[bucketLimit]*Shards
 	now      time.Time
 }
 
 // look reads the balances of the limits that a request takes from.
-func (e *Explainer) look(ctx context.Context, planned *limiter.Request, answers func(take int) bool) (*balances, error) {
-	b := &balances{takes: planned.Takes, space: cmp.Or(planned.Namespace, limiter.DefaultNamespace), needs: make(map[bucketLimit]int64), answers: answers, now: e.Now()}
+// chargesFirst says that charges and refunds are booked before takes are decided; else all of
+// them are decided together.
+func (e *Explainer) look(ctx context.Context, planned *limiter.Request, answers func(take int) bool, chargesFirst bool) (*balances, error) {
+	b := &balances{takes: planned.Takes, space: cmp.Or(planned.Namespace, limiter.DefaultNamespace), needs: make(map[bucketLimit]need), answers: answers, first: chargesFirst, now: e.Now()}
 	req := peeks(planned)
 	if err := e.Decider.Decide(ctx, b.now, req, &b.decision); err != nil {
 		return nil, fmt.Errorf("reading the balances: %w", err)
@@ -40,11 +43,10 @@ func (e *Explainer) look(ctx context.Context, planned *limiter.Request, answers 
 	for i := range b.decision.Statuses {
 		s := &b.decision.Statuses[i]
 		t := &b.takes[s.Take]
-		at, amount := bucketLimitOf(t, s), amountOf(t, s.Limit.Name)
-		if t.Mode == limiter.Refund { // of the same call, made before it takes
-			amount = -amount
-		}
-		b.needs[at] = min(b.needs[at]+amount, tokenbucket.MaxAmount)
+		at := bucketLimitOf(t, s)
+		n := b.needs[at]
+		n.add(t.Mode, amountOf(t, s.Limit.Name))
+		b.needs[at] = n
 	}
 	if b.decision.Policy != limiter.Unset { // the store does not answer: it knows of no shard
 		return b, nil
@@ -95,21 +97,25 @@ func (b *balances) limit(s *limiter.LimitStatus) Limit {
 		Amount: tokens(amount), Available: tokens(s.Available), Enough: true,
 	}
 	at := bucketLimitOf(t, s)
-	need := b.needs[at]
+	n, balance := b.needs[at], int64(0)
 	l.Shards = b.shards[at]
 	switch {
 	case t.Mode == limiter.Charge:
 		l.Action = "charge"
-		l.Enough = !b.answers(s.Take) || s.Available >= need
+		if b.answers(s.Take) {
+			balance, l.Enough = n.debt(s)
+		}
 	case t.Mode == limiter.Refund:
 		l.Action = "refund"
 	case amount == 0:
-		l.Action, l.Enough = "look", s.Available >= limiter.Milli
+		l.Action = "look"
+		balance, l.Enough = n.missing(s, true, b.first)
 	default:
-		l.Action, l.Enough = "take", s.Available >= need
+		l.Action = "take"
+		balance, l.Enough = n.missing(s, false, b.first)
 	}
 	if !l.Enough {
-		l.RetryAfter = b.wait(s, need)
+		l.RetryAfter = b.wait(s, balance)
 	}
 	return l
 }
@@ -148,7 +154,7 @@ func (e *Explainer) peek(ctx context.Context, planned *limiter.Request, plans []
 	if len(planned.Takes) == 0 {
 		return nil
 	}
-	b, err := e.look(ctx, planned, func(int) bool { return answers })
+	b, err := e.look(ctx, planned, func(int) bool { return answers }, answers)
 	if err != nil {
 		return err
 	}

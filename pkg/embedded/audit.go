@@ -104,7 +104,10 @@ func (r *reader) record(ref limiter.Ref) limiter.Record {
 
 // ListEvents implements limiter.AuditLog. A store without a file keeps no events.
 func (s *Store) ListEvents(ctx context.Context, namespace string, subject limiter.Ref, p limiter.Page) (page limiter.PageOf[limiter.AuditEvent], err error) {
-	if p, err = p.Checked(); err != nil {
+	if p, err = p.Checked(); err == nil && p.After != "" {
+		err = limiter.CheckAuditID(p.After)
+	}
+	if err != nil {
 		return page, err
 	}
 	if err := s.usable(ctx); err != nil || s.disk == nil {

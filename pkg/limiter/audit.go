@@ -2,6 +2,7 @@ package limiter
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -34,7 +35,29 @@ const (
 
 // AuditID returns the id of an event: ids sort by time, to the millisecond, and then by generation.
 func AuditID(at time.Time, generation uint64) string {
-	return at.UTC().Format("2006-01-02T15:04:05.000Z") + fmt.Sprintf("-%016x", generation)
+	return at.UTC().Format(auditTime) + fmt.Sprintf("-%016x", generation)
+}
+
+// auditTime is the form of the time in an id.
+const auditTime = "2006-01-02T15:04:05.000Z"
+
+// CheckAuditID refuses, with [ErrInvalid], text that is no id of [AuditID]. Stores hold the
+// cursors of their events against it.
+func CheckAuditID(id string) error {
+	at, generation, ok := cutAt(id, len(auditTime))
+	_, timeErr := time.Parse(auditTime, at)
+	if _, err := strconv.ParseUint(strings.TrimPrefix(generation, "-"), 16, 64); !ok || timeErr != nil || err != nil || len(generation) != 17 || generation[0] != '-' {
+		return fmt.Errorf("%w: %.100q is no cursor of a page of this list", ErrInvalid, id)
+	}
+	return nil
+}
+
+// cutAt cuts text behind its first bytes; it is false where there are fewer.
+func cutAt(text string, bytes int) (before, after string, ok bool) {
+	if len(text) < bytes {
+		return text, "", false
+	}
+	return text[:bytes], text[bytes:], true
 }
 
 // AuditSubject returns under what the events of a record are found: the entity, also

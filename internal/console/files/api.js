@@ -36,7 +36,7 @@ export async function ask(path, options = {}) {
   }
   const answer = await response.json().catch(() => ({}));
   if (response.ok) return answer;
-  const detail = answer.detail || [answer.error, answer.hint].filter(Boolean).join("; ") || response.statusText;
+  const detail = answer.detail || answer.error || response.statusText;
   if (response.status === 401) left(detail);
   throw new Problem(response.status, detail);
 }

@@ -111,7 +111,11 @@ func checkPagesRefused(t T, s ControlStore) {
 		_, limits := s.ListLimits(t.Context(), "ns", limiter.LimitsFilter{}, p)
 		_, namespaces := s.ListNamespaces(t.Context(), limiter.NamespaceFilter{}, p)
 		_, orphans := s.ListOrphans(t.Context(), p)
-		for list, err := range map[string]error{"entities": entities, "limits": limits, "namespaces": namespaces, "orphans": orphans} {
+		lists := map[string]error{"entities": entities, "limits": limits, "namespaces": namespaces, "orphans": orphans}
+		if s.Capabilities().AuditLogging {
+			_, lists["events"] = s.ListEvents(t.Context(), "ns", limiter.EntityRef("e"), p)
+		}
+		for list, err := range lists {
 			if !errors.Is(err, limiter.ErrInvalid) {
 				t.Errorf("page %+v of %s: error %v, want %q", p, list, err, limiter.ErrInvalid)
 			}

@@ -11,7 +11,10 @@ import (
 
 // ListEvents implements limiter.AuditLog.
 func (c *Catalog) ListEvents(ctx context.Context, namespace string, subject limiter.Ref, p limiter.Page) (page limiter.PageOf[limiter.AuditEvent], err error) {
-	if p, err = p.Checked(); err != nil {
+	if p, err = p.Checked(); err == nil && p.After != "" {
+		err = limiter.CheckAuditID(p.After)
+	}
+	if err != nil {
 		return page, err
 	}
 	found, err := c.registered(ctx, namespace)

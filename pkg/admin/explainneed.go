@@ -1,0 +1,57 @@
+package admin
+
+import (
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
+// need is what the takes of a call want of one limit of a bucket, in millitokens.
+type need struct {
+	take, charge, refund int64
+}
+
+// add adds the amount of a take.
+func (n *need) add(mode limiter.Mode, amount int64) {
+	of := &n.take
+	switch mode {
+	case limiter.Charge:
+		of = &n.charge
+	case limiter.Refund:
+		of = &n.refund
+	case limiter.Consume:
+	}
+	*of = min(*of+amount, tokenbucket.MaxAmount)
+}
+
+// given is how many tokens charges and refunds of the call add before its takes are decided.
+// Where charges are booked first they can be below zero; else a charge follows the takes.
+func (n *need) given(chargesFirst bool) int64 {
+	given := n.refund - n.charge
+	if given < 0 && !chargesFirst {
+		return 0
+	}
+	return given
+}
+
+// missing returns the balance that a limit has to have for the takes of the call, and whether
+// it has it. A look needs one whole token.
+func (n *need) missing(s *limiter.LimitStatus, look, chargesFirst bool) (balance int64, enough bool) {
+	want, given, capacity := n.take, n.given(chargesFirst), s.Limit.Params().Capacity
+	if look {
+		want = max(want, limiter.Milli)
+	}
+	if want > capacity { // whatever is given, no more is held
+		return want, false
+	}
+	return want - given, min(s.Available+given, capacity) >= want
+}
+
+// debt returns the balance that a limit has to have for the charges of the call not to lead
+// below zero, and whether it has it.
+func (n *need) debt(s *limiter.LimitStatus) (balance int64, enough bool) {
+	after := s.Available + n.refund - n.charge
+	if floor := s.Limit.DebtFloor(); after < floor {
+		after = min(s.Available, floor)
+	}
+	return n.charge - n.refund, after >= 0
+}
