@@ -438,7 +438,7 @@ func TestLargeQuestions(t *testing.T) {
 	}{
 		{"many entries", many, http.StatusOK},
 		{"a long domain", `{"domain":"` + strings.Repeat("D", 60_000) + `","entries":[{"key":"a","value":""}]}`, http.StatusOK},
-		{"too long", `{"domain":"` + strings.Repeat("D", 64<<10) + `","entries":[{"key":"a","value":""}]}`, http.StatusBadRequest},
+		{"too long", `{"domain":"` + strings.Repeat("D", 64<<10) + `","entries":[{"key":"a","value":""}]}`, http.StatusRequestEntityTooLarge},
 	} {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodPost, "/v1/explain", strings.NewReader(test.body))
