@@ -61,9 +61,27 @@ func (l *link) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...f
 	return l.Client.GetItem(ctx, in, opts...)
 }
 
+func (l *link) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+	if l.cut.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return l.Client.BatchGetItem(ctx, in, opts...)
+}
+
 // newAdjusted returns three stores on one table, with callers who ask each for much more than
 // the limit. Replies take 4 ms.
 func newAdjusted(t *testing.T, l limiter.Limit, leases bool) *adjusted {
+	return newLoaded(t, l, leases, func(f *adjusted, s *dynamo.Store) asker {
+		return func(ctx context.Context, now time.Time) (bool, error) { return s.Take(ctx, now, []limiter.Op{f.op()}) }
+	})
+}
+
+// asker asks a store for a token.
+type asker func(ctx context.Context, now time.Time) (bool, error)
+
+// newLoaded is newAdjusted with callers who ask in another way.
+func newLoaded(t *testing.T, l limiter.Limit, leases bool, by func(*adjusted, *dynamo.Store) asker) *adjusted {
 	f := &adjusted{T: t, db: newTable(t), began: time.Now(), stop: make(chan struct{})}
 	f.op = func() limiter.Op { return op(t, "e", l, limiter.Spend{Take: tokens(1)}) }
 	f.db.SetPlan(func(c dynamofake.Call) dynamofake.Fault {
@@ -76,19 +94,20 @@ func newAdjusted(t *testing.T, l limiter.Limit, leases bool) *adjusted {
 	})
 	for i := range 3 {
 		f.links = append(f.links, &link{Client: f.db})
-		f.stores = append(f.stores, newStore(t, f.links[i], func(c *dynamo.Config) { c.Leases, c.Attempt, c.Budget = leases, 0, 0 }))
+		f.stores = append(f.stores, newStore(t, f.links[i], func(c *dynamo.Config) { c.Leases, c.Attempt, c.Budget, c.PurgeWait = leases, 0, 0, 0 }))
 		mustTake(t, f.stores[i], time.Now(), true, f.op()) // it finds the namespace
 	}
 	for i := range f.stores {
+		ask := by(f, f.stores[i])
 		for j := range 3 {
-			f.load.Go(func() { f.call(i, time.Duration(1700+311*i+97*j)*time.Microsecond) })
+			f.load.Go(func() { f.call(i, ask, time.Duration(1700+311*i+97*j)*time.Microsecond) })
 		}
 	}
 	return f
 }
 
 // call asks a store for tokens, one after the other, until the load stops.
-func (f *adjusted) call(store int, pause time.Duration) {
+func (f *adjusted) call(store int, ask asker, pause time.Duration) {
 	for {
 		select {
 		case <-f.stop:
@@ -97,7 +116,7 @@ func (f *adjusted) call(store int, pause time.Duration) {
 		}
 		asked := time.Now()
 		ctx, cancel := context.WithTimeout(f.Context(), 15*time.Millisecond)
-		ok, err := f.stores[store].Take(ctx, asked, []limiter.Op{f.op()})
+		ok, err := ask(ctx, asked)
 		cancel()
 		if err != nil && !f.links[store].cut.Load() {
 			f.Error(err)
