@@ -1,6 +1,9 @@
 package embedded
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -74,5 +77,87 @@ func TestPurge(t *testing.T) {
 		if diff := cmp.Diff([]string{"gone", "kept"}, collect(t, s.Namespaces(ctx))); diff != "" {
 			t.Errorf("%s: namespaces (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// deleteNamespace deletes namespace "n" of a store, with entities and buckets in it.
+func deleteNamespace(t *testing.T, s *Store, now time.Time) {
+	t.Helper()
+	for i := range 5 {
+		op := opOf(fmt.Sprint("e", i), limitsOf(t, limiter.PerDay("l", 10)), 10)
+		op.Bucket.Namespace = "n"
+		mustTake(t, s, now, true, op)
+		if _, err := s.PutEntity(t.Context(), now, "n", limiter.Entity{ID: fmt.Sprint("e", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Edit(t.Context(), now, "n", limiter.Edit{Ref: limiter.SystemLimitsRef(), Switch: limiter.DeleteNamespace}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A purge that ends at any point, with its process, goes on in the next one.
+func TestPurgesOutliveRestarts(t *testing.T) {
+	now, dir := time.Now(), t.TempDir()
+	s := openTest(t, dir, Config{})
+	deleteNamespace(t, s, now)
+	for lives := 1; ; lives++ {
+		if err := s.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s = openTest(t, dir, Config{})
+		before, err := s.GetNamespace(t.Context(), "n")
+		want := limiter.NamespacePurging
+		if lives == 1 {
+			want = limiter.NamespaceDeleted
+		}
+		if err != nil || before.State != want || before.Since.IsZero() {
+			t.Fatalf("in life %d: %+v, %v; want it %s", lives, before, err, want)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		err = s.Purge(ctx, now, "n", func(int) { stop() })
+		stop()
+		if err == nil {
+			if lives < 3 {
+				t.Errorf("purged in %d lives, want more", lives)
+			}
+			break
+		}
+	}
+	ns, err := s.GetNamespace(t.Context(), "n")
+	if err != nil || ns.State != limiter.NamespacePurged {
+		t.Errorf("in the end: %+v, %v", ns, err)
+	}
+	op := opOf("e1", limitsOf(t, limiter.PerDay("l", 10)), 10)
+	op.Bucket.Namespace = "n"
+	mustTake(t, s, now, true, op)
+}
+
+// A restore into a running store ends a purge of what it brings back: nothing of that is deleted.
+func TestARestoreEndsAPurge(t *testing.T) {
+	now := time.Now()
+	s := openTest(t, t.TempDir(), Config{})
+	if _, err := s.PutEntity(t.Context(), now, "n", limiter.Entity{ID: "back"}); err != nil {
+		t.Fatal(err)
+	}
+	var backup bytes.Buffer
+	if _, err := s.Backup(&backup); err != nil {
+		t.Fatal(err)
+	}
+	deleteNamespace(t, s, now)
+	err := s.Purge(t.Context(), now, "n", func(deleted int) {
+		if deleted == 6 { // the entities
+			if err := s.Restore(t.Context(), bytes.NewReader(backup.Bytes())); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if !errors.Is(err, limiter.ErrState) {
+		t.Errorf("Purge: error %v, want %v", err, limiter.ErrState)
+	}
+	ns, err := s.GetNamespace(t.Context(), "n")
+	r, failed := s.Get(t.Context(), "n", limiter.EntityRef("back"))
+	if err := errors.Join(err, failed); err != nil || ns.State != limiter.NamespaceActive || r.Entity == nil {
+		t.Errorf("after the restore: %+v, %+v, %v", ns, r, err)
 	}
 }

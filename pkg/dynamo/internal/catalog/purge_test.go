@@ -1,10 +1,14 @@
 package catalog
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -73,6 +77,114 @@ func TestPurge(t *testing.T) {
 	}
 	if err := c.Purge(t.Context(), time.Unix(3, 0), ns, nil); err != nil {
 		t.Errorf("Purge of nothing: %v", err)
+	}
+}
+
+// TestALatePurgeDeletesNothing: a transaction of a purge that is applied when the namespace has
+// been created anew is refused, and so is one of an earlier purge during a later one.
+func TestALatePurgeDeletesNothing(t *testing.T) {
+	db := dynamofake.New()
+	c := newTestCatalog(t, db)
+	other := openTestCatalog(t, db, c.table.name)
+	move := func(c *Catalog, by limiter.Switch) {
+		t.Helper()
+		if _, err := c.Edit(t.Context(), time.Unix(0, 0), ns, limiter.Edit{Ref: limiter.SystemLimitsRef(), Switch: by}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, again := range []bool{false, true} {
+		putPerDay(t, c, limiter.ResourceLimitsRef("r"), 1)
+		move(c, limiter.DeleteNamespace) // so that it knows the generation, and begins at once
+		gate := dynamofake.NewGate()
+		begin := dynamofake.Step{Op: "TransactWriteItems"}
+		db.SetPlan(dynamofake.Script(begin, dynamofake.Step{Op: "TransactWriteItems", Fault: dynamofake.Fault{Kind: dynamofake.HoldRequest, Gate: gate}}))
+		late := make(chan error)
+		go func() { late <- c.Purge(t.Context(), time.Unix(0, 0), ns, nil) }()
+		<-gate.Arrived()
+		db.SetPlan(nil)
+		if err := other.Purge(t.Context(), time.Unix(0, 0), ns, nil); err != nil {
+			t.Fatal(err)
+		}
+		move(other, limiter.CreateNamespace)
+		putPerDay(t, other, limiter.ResourceLimitsRef("r"), 2)
+		if again {
+			move(other, limiter.DeleteNamespace)
+			move(other, limiter.BeginPurge)
+		}
+		gate.Release()
+		if err := <-late; !errors.Is(err, limiter.ErrState) {
+			t.Errorf("a late purge: error %v, want %v", err, limiter.ErrState)
+		}
+		if r, err := other.Get(t.Context(), ns, limiter.ResourceLimitsRef("r")); err != nil || capacityOf(r) != 2 {
+			t.Errorf("of what was stored after the purge there is %+v, %v", r, err)
+		}
+	}
+}
+
+// TestPurgeWaits: a purge waits once from when the process first saw its beginning, over calls that
+// end before.
+func TestPurgeWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := dynamofake.New()
+		if err := CreateTable(t.Context(), db, "buckets"); err != nil {
+			t.Fatal(err)
+		}
+		c := New(Config{Client: db, Table: "buckets"})
+		defer func() {
+			if err := c.Close(context.WithoutCancel(t.Context())); err != nil {
+				t.Error(err)
+			}
+		}()
+		for _, by := range []limiter.Switch{limiter.CreateNamespace, limiter.DeleteNamespace} {
+			if _, err := c.Edit(t.Context(), time.Now(), ns, limiter.Edit{Ref: limiter.SystemLimitsRef(), Switch: by}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 { // a purge anew waits anew
+			began, calls := time.Now(), 0
+			for done := false; !done; calls++ {
+				ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
+				err := c.Purge(ctx, time.Now(), ns, nil)
+				if done = err == nil; !done && (ctx.Err() == nil || !errors.Is(err, context.DeadlineExceeded)) {
+					t.Fatalf("Purge: %v", err)
+				}
+				stop()
+			}
+			if took := time.Since(began); calls != 3 || took < DefaultPurgeWait || took > DefaultPurgeWait+time.Second {
+				t.Errorf("purged in %d calls and %v, want 3 calls, and the last after %v", calls, took, DefaultPurgeWait)
+			}
+		}
+	})
+}
+
+// TestCorruptState: a namespace whose state is none of those that there are denies nothing and
+// admits nothing: its record cannot be read.
+func TestCorruptState(t *testing.T) {
+	for name, item := range map[string]attributes{
+		"unknown": {"state": avS("deleeted"), "state_at": avN("1")}, "a number": {"state": avN("1"), "state_at": avN("1")}, "without a time": {"state": avS("deleted")},
+	} {
+		db := dynamofake.New()
+		c := newTestCatalog(t, db)
+		id, err := c.NamespaceID(t.Context(), ns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := schema.LimitsItem(id, limiter.SystemLimitsRef(), limiter.Record{OnUnavailable: limiter.Deny}, 1)
+		maps.Copy(all, item)
+		if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &c.table.name, Item: all}); err != nil {
+			t.Fatal(err)
+		}
+		records := make([]limiter.Record, 1)
+		_, read := c.Read(t.Context(), ns, []limiter.Ref{limiter.SystemLimitsRef()}, records)
+		_, got := c.GetNamespace(t.Context(), ns)
+		_, listed := c.ListNamespaces(t.Context(), limiter.NamespaceFilter{}, limiter.Page{})
+		_, put := c.PutEntity(t.Context(), time.Unix(0, 0), ns, limiter.Entity{ID: "e"})
+		purged := c.Purge(t.Context(), time.Unix(0, 0), ns, nil)
+		for call, err := range map[string]error{"Read": read, "GetNamespace": got, "ListNamespaces": listed, "PutEntity": put, "Purge": purged} {
+			if bad, ok := errors.AsType[*schema.CorruptError](err); !ok || !strings.HasPrefix(bad.Attribute, "state") {
+				t.Errorf("%s, %s: error %v, want one that names the attribute", name, call, err)
+			}
+		}
 	}
 }
 
