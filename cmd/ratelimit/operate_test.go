@@ -57,6 +57,13 @@ func TestOperateAFleet(t *testing.T) {
 	}
 	on(1, "enable", "entity", "org/acme")
 	obeyed(t, "5 an hour again", 5, services...)
+	on(1, "delete", "namespace", "default", "--yes")
+	refused(t, "disabled", services...)
+	if got := on(2, "list", "namespaces", "--deleted", "-o", "json"); !strings.Contains(got, `"state": "deleted"`) {
+		t.Errorf("deleted namespaces:\n%s", got)
+	}
+	on(2, "recover", "namespace", "default")
+	obeyed(t, "5 an hour after the recovery", 5, services...)
 	on(2, "delete", "limits", "--system", "--yes")
 	obeyed(t, "3 an hour by the file", 3, services...)
 }

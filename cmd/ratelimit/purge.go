@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -59,8 +58,8 @@ func (o *operator) purge(cmd *cobra.Command, subject string, slice func(context.
 		part, err := slice(cmd.Context())
 		if err != nil {
 			line.end()
-			if err = o.refusal(err); all.Deleted > 0 || errors.Is(err, context.Canceled) {
-				err = fmt.Errorf("%d records are deleted, and the same command goes on: %w", all.Deleted, err)
+			if err = o.refusal(err); all.Deleted > 0 || cmd.Context().Err() != nil {
+				err = fmt.Errorf("%s is purged in part, and the same command goes on: %w", subject, err)
 			}
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
@@ -39,6 +40,10 @@ func TestATableWithoutAService(t *testing.T) {
 	on(1, "no limits of the system", "get", "limits", "--system", "-n", "nothing")
 	on(0, "ID  PARENT", "list", "entities")
 	on(0, "administer", "status")
+	on(1, `namespace "tenant" was never in use`, "get", "namespace", "tenant")
+	on(1, `namespace "tenant" was never in use`, "purge", "namespace", "tenant", "--yes")
+	on(0, "namespace tenant created (dry run: nothing was changed)", "create", "namespace", "tenant", "--dry-run")
+	on(0, "ID  NAME  CREATED", "list", "orphans")
 	if n := items(); n != empty {
 		t.Errorf("commands that read made %d items", n-empty)
 	}
@@ -47,6 +52,8 @@ func TestATableWithoutAService(t *testing.T) {
 	on(0, "entity a unchanged", "apply", "-f", write(t, "m.yaml", "manifest: m\nlimits: {entities: {a: {limits: {_default_: {rpm: 1/minute}}}}}"))
 	on(0, "\na                 -          false    -\n", "list", "entities")
 	on(0, "table:", "list", "audit", "--system")
+	manageNamespaces(t, on)
+	purgeAnOrphan(t, db, table, on)
 	on(2, "leave out --server", "list", "entities", "--server", "https://h")
 	on(2, `--store is "redis"`, "list", "entities", "--store", "redis")
 	if code, _, stderr := output(t, "list", "entities", "--store", "dynamodb"); code != exitUsage || !strings.Contains(stderr, "--table is missing") {
@@ -58,4 +65,39 @@ func TestATableWithoutAService(t *testing.T) {
 	if code, _, stderr := output(t, "list", "entities", "--table", "limits", "--endpoint", "http://127.0.0.1:1"); code != exitSilence {
 		t.Errorf("no DynamoDB: exit code %d, %s", code, stderr)
 	}
+}
+
+// manageNamespaces moves a namespace of a table through its states. Purges wait for leases, so
+// this one is refused.
+func manageNamespaces(t *testing.T, on func(code int, want string, args ...string)) {
+	t.Helper()
+	on(0, "namespace tenant created", "create", "namespace", "tenant")
+	on(0, "namespace tenant exists already", "create", "namespace", "tenant")
+	on(0, "entity a created", "set", "entity", "a", "-n", "tenant")
+	on(1, "the namespace is active: delete it first", "purge", "namespace", "tenant", "--yes")
+	on(0, "namespace tenant deleted", "delete", "namespace", "tenant", "--yes")
+	on(1, "the namespace is deleted: recover it, or purge it", "set", "entity", "a", "-n", "tenant", "--name", "A")
+	on(0, "tenant  deleted  20", "list", "namespaces", "--deleted")
+	on(0, "a   -       false    -", "list", "entities", "-n", "tenant")
+	on(0, "namespace tenant recovered", "recover", "namespace", "tenant")
+	on(0, "namespace.recover  $SYSTEM", "list", "audit", "--system", "-n", "tenant")
+	on(0, "there are no orphans", "purge", "orphans", "--yes")
+}
+
+// purgeAnOrphan takes a namespace's name away, and purges what is left.
+func purgeAnOrphan(t *testing.T, db *dynamodb.Client, table string, on func(code int, want string, args ...string)) {
+	t.Helper()
+	on(0, "entity a created", "set", "entity", "a", "-n", "lost")
+	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+	key := map[string]types.AttributeValue{"PK": text("_/SYSTEM#"), "SK": text("#NAMESPACE#lost")}
+	out, err := db.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &table, Key: key, ReturnValues: types.ReturnValueAllOld})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := out.Attributes["namespace_id"].(*types.AttributeValueMemberS).Value
+	on(0, id+"  lost  20", "list", "orphans")
+	on(1, "is no id of an orphan", "purge", "orphans", "AAAAAAAAAAA", "--yes")
+	on(2, "there is no terminal: add --yes", "purge", "orphans")
+	on(0, "orphan "+id+" purged, 3 records deleted", "purge", "orphans", "--yes") // the entity, its change and its event
+	on(0, "ID  NAME  CREATED\n", "list", "orphans")
 }

@@ -163,7 +163,7 @@ func (f *adjusted) since(from, to time.Time, stores ...int) (n int64) {
 }
 
 // bounded requires that at any time after the commit no more was given than the balance and the refill.
-func (f *adjusted) bounded(commit time.Time, balance, rate int64) {
+func (f *adjusted) bounded(commit time.Time, balance int64) {
 	f.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -173,7 +173,7 @@ func (f *adjusted) bounded(commit time.Time, balance, rate int64) {
 			continue
 		}
 		n++
-		if most := balance + rate*a.given.Sub(commit).Milliseconds(); tokens(n) > most+limiter.Milli {
+		if most := balance + adjustedRate*a.given.Sub(commit).Milliseconds(); tokens(n) > most+limiter.Milli {
 			f.Fatalf("%d tokens were given in %v from the adjustment on, want at most %d millitokens", n, a.given.Sub(commit), most)
 		}
 	}
@@ -210,7 +210,7 @@ func TestResetsUnderLoad(t *testing.T) {
 					began := time.Now()
 					out, commit := f.adjust(a)
 					time.Sleep(time.Until(began.Add(5 * time.Second)))
-					f.bounded(commit, out.After.Limits[0].Tokens, adjustedRate)
+					f.bounded(commit, out.After.Limits[0].Tokens)
 					want := out.After.Limits[0].Tokens / limiter.Milli
 					if got := f.since(commit, time.Now()); got < want*9/10 {
 						t.Errorf("%s: %d tokens were given within 5 s of the call, want nearly %d", a.Kind.Action(), got, want)
@@ -271,6 +271,6 @@ func TestResetBesideADeadHolder(t *testing.T) {
 			t.Errorf("%d tokens were given within 5 s of the call, want nearly %d", got, balance.Tokens/limiter.Milli)
 		}
 		time.Sleep(8 * time.Second)
-		f.bounded(commit, tokens(1000), adjustedRate)
+		f.bounded(commit, tokens(1000))
 	})
 }

@@ -67,7 +67,7 @@ func TestANamespaceIsDeletedAndRecoveredUnderLoad(t *testing.T) {
 						t.Errorf("store %d gave no token within 5 s of the recovery", i)
 					}
 				}
-				f.bounded(f.began, tokens(1000), adjustedRate)
+				f.bounded(f.began, tokens(1000))
 			})
 		})
 	}
@@ -83,7 +83,7 @@ func TestANamespaceIsPurgedUnderLoad(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		f.links[2].cut.Store(true)
 		deleted := f.move(0, limiter.DeleteNamespace)
-		f.bounded(f.began, tokens(1000), adjustedRate)
+		f.bounded(f.began, tokens(1000))
 		if err := f.stores[1].Purge(t.Context(), time.Now(), f.op().Bucket.Namespace, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +101,7 @@ func TestANamespaceIsPurgedUnderLoad(t *testing.T) {
 		}
 		created := f.move(0, limiter.CreateNamespace)
 		time.Sleep(time.Until(created.Add(5 * time.Second)))
-		f.bounded(purged, tokens(1000), adjustedRate)
+		f.bounded(purged, tokens(1000))
 		if n := f.since(purged, time.Now()); n < 1000 {
 			t.Errorf("%d tokens were given from a bucket that is new, want 1000 and the refill", n)
 		}
