@@ -2,6 +2,8 @@ package dynamo_test
 
 import (
 	"context"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,14 +12,21 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// newOwned returns a fleet under load whose replicas decide by limiters: they see the state of the
-// namespace. What a policy admits does not count.
-func newOwned(t *testing.T, leases bool) *adjusted {
+// owned is a fleet under load whose replicas decide by limiters: they see the state of the
+// namespace.
+type owned struct {
+	*adjusted
+
+	denied [3]atomic.Pointer[time.Time] // when the store last denied by the state of the namespace
+}
+
+func newOwned(t *testing.T, leases bool) *owned {
+	fleet := new(owned)
 	limits, err := limiter.NewLimits(adjustedLimit())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newLoaded(t, adjustedLimit(), leases, func(f *adjusted, s *dynamo.Store) asker {
+	fleet.adjusted = newLoaded(t, adjustedLimit(), leases, func(f *adjusted, s *dynamo.Store) asker {
 		l, err := limiter.New(limiter.Config{Store: s})
 		if err == nil {
 			err = l.SetStatic(t.Context(), limiter.Static{System: limits, OnUnavailable: limiter.Deny})
@@ -25,19 +34,23 @@ func newOwned(t *testing.T, leases bool) *adjusted {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bucket := f.op().Bucket
+		bucket, denied := f.op().Bucket, &fleet.denied[slices.Index(f.stores, s)]
 		return func(ctx context.Context, now time.Time) (bool, error) {
 			var d limiter.Decision
 			err := l.Decide(ctx, now, &limiter.Request{Namespace: bucket.Namespace, Takes: []limiter.Take{{
 				Entity: bucket.Entity, Resource: bucket.Resource, Consume: []limiter.Consumption{{Limit: "l", Amount: limiter.Milli}},
 			}}}, &d)
+			if d.Reason == limiter.ReasonDisabled {
+				denied.Store(&now)
+			}
 			return d.Admitted, err
 		}
 	})
+	return fleet
 }
 
 // move changes the state of the namespace through a store, and returns when that was done.
-func (f *adjusted) move(store int, by limiter.Switch) time.Time {
+func (f *owned) move(store int, by limiter.Switch) time.Time {
 	f.Helper()
 	edit := limiter.Edit{Ref: limiter.SystemLimitsRef(), Switch: by}
 	if done, err := f.stores[store].Edit(f.Context(), time.Now(), f.op().Bucket.Namespace, edit); err != nil || !done.Changed {
@@ -62,9 +75,12 @@ func TestANamespaceIsDeletedAndRecoveredUnderLoad(t *testing.T) {
 				}
 				recovered := f.move(1, limiter.RecoverNamespace)
 				time.Sleep(time.Until(recovered.Add(5 * time.Second)))
+				if f.since(recovered, time.Now()) < 1000 {
+					t.Errorf("%d tokens were given after the recovery, want the 1000 of a full bucket", f.since(recovered, time.Now()))
+				}
 				for i := range f.stores {
-					if f.since(recovered, time.Now(), i) == 0 {
-						t.Errorf("store %d gave no token within 5 s of the recovery", i)
+					if last := f.denied[i].Load(); last == nil || !last.After(deleted) || time.Since(*last) < time.Second {
+						t.Errorf("store %d denied until %v, want from %v to %v and 4 s", i, last, deleted, recovered)
 					}
 				}
 				f.bounded(f.began, tokens(1000))
