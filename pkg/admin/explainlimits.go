@@ -190,6 +190,7 @@ func (x *Explanation) addLimits(b *balances, first, last int, plans []string) {
 // peeks returns the request that asks the buckets of a request, and takes nothing.
 func peeks(planned *limiter.Request) *limiter.Request {
 	req := *planned
+	req.Whole = true
 	req.Takes = make([]limiter.Take, len(planned.Takes))
 	for i, t := range planned.Takes {
 		t.Mode = limiter.Consume

@@ -144,7 +144,7 @@ func (l *Limiter) decide(ctx context.Context, now time.Time, req *Request, d *De
 		d.Admitted = true
 		return nil
 	}
-	if l.denials != nil && l.denials.deny(now, d.scratch.ops) {
+	if l.denials != nil && !req.Whole && l.denials.deny(now, d.scratch.ops) {
 		d.fill(now, req, false)
 		return nil
 	}

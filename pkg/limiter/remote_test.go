@@ -132,6 +132,20 @@ func TestDenialsAreRemembered(t *testing.T) {
 			t.Errorf("got %v", brief(d))
 		}
 	})
+	t.Run("a request for the whole state asks the store", func(t *testing.T) {
+		two := take("c", "m", "rpm", 1)
+		two.Takes = append(two.Takes, take("b", "m", "rpm", 1).Takes...)
+		decide(t, l, t0, take("c", "m", "rpm", 60))
+		decide(t, l, t0, take("c", "m", "rpm", 1))
+		calls.Reset()
+		if d := decide(t, l, t0, two); d.Admitted || len(d.Statuses) != 1 {
+			t.Errorf("by memory: %v, %d statuses, want 1", brief(d), len(d.Statuses))
+		}
+		two.Whole = true
+		if d := decide(t, l, t0, two); d.Admitted || len(d.Statuses) != 2 {
+			t.Errorf("by the store: %v, %d statuses, want 2", brief(d), len(d.Statuses))
+		}
+	})
 	t.Run("another's bucket is not denied", func(t *testing.T) {
 		if d := decide(t, l, t0, take("b", "m", "rpm", 1)); !d.Admitted {
 			t.Errorf("got %v", brief(d))

@@ -8,6 +8,10 @@ type Request struct {
 	OnUnavailable Policy // what to answer when the store does not; Unset = as stored or configured
 	LocalShare    int64  // for Local: thousandths of each limit, 1 to 1000; 0 = as configured
 
+	// Whole has every bucket asked, also when another one is known to deny: the decision has
+	// the status of each limit.
+	Whole bool
+
 	// Snapshot holds the configured limits to decide by; nil = those in force. See [Limiter.Use].
 	Snapshot *Snapshot
 }
