@@ -94,7 +94,7 @@ column SUBJECT does: an entity, '$RESOURCE:name' or '$SYSTEM'.`,
 			}
 			of, err := f.of()
 			if err != nil {
-				return err
+				return errors.New("say whose audit: an entity, '$RESOURCE:name' or '$SYSTEM', or --entity ID, --resource NAME or --system")
 			}
 			n, err := o.inNamespace(cmd.Context())
 			if err != nil {

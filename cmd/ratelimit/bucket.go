@@ -50,7 +50,7 @@ func listBuckets(o *operator) *cobra.Command {
 	var entity, resource string
 	var limit int
 	cmd := &cobra.Command{
-		Use: "buckets", Aliases: []string{"bucket"}, Short: "List buckets in use and their balances", Args: noArgs,
+		Use: "buckets", Short: "List buckets in use and their balances", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			n, err := o.inNamespace(cmd.Context())
 			if err != nil {

@@ -76,7 +76,7 @@ func listEntities(o *operator) *cobra.Command {
 	var parent string
 	var limit int
 	cmd := &cobra.Command{
-		Use: "entities", Aliases: []string{"entity"}, Short: "List entities", Args: noArgs,
+		Use: "entities", Short: "List entities", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			n, err := o.inNamespace(cmd.Context())
 			if err != nil {

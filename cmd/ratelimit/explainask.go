@@ -35,14 +35,12 @@ func (f *explainFlags) asker(cmd *cobra.Command, args []string) (func(context.Co
 	if !slices.Contains(explainOutputs(), f.output) {
 		return nil, fmt.Errorf("--output is %q; it must be table, wide or json", f.output)
 	}
-	if f.context != "" {
-		if _, err := f.findNamed(false); err != nil {
-			return nil, err
-		}
+	if err := f.findServer(cmd.Context()); err != nil {
+		return nil, err
 	}
 	switch {
 	case f.watch && f.server == "":
-		return nil, errors.New("--watch asks a running service: name it with --server or --context")
+		return nil, errors.New("--watch asks a running service: find it with --live, or name it with --server or --context")
 	case f.every < minInterval:
 		return nil, fmt.Errorf("--interval is %v; it must be at least %v", f.every, minInterval)
 	case f.file != "" && cmd.Flags().Changed("hits"):
@@ -63,6 +61,18 @@ func (f *explainFlags) asker(cmd *cobra.Command, args []string) (func(context.Co
 	return func(ctx context.Context) (any, error) {
 		return f.compute(ctx, func(e *admin.Explainer) (any, error) { return e.Explain(ctx, q) })
 	}, nil
+}
+
+// findServer finds the service to ask, if the flags want one.
+func (f *explainFlags) findServer(ctx context.Context) error {
+	if f.live {
+		return f.find(ctx, "", f.source.file)
+	}
+	if f.context == "" {
+		return nil
+	}
+	_, err := f.findNamed(false)
+	return err
 }
 
 // callAsker reads a call, and returns the question about it.

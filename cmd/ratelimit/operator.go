@@ -37,13 +37,28 @@ type operator struct {
 func newVerb(use, short, long string, nouns ...func(*operator) *cobra.Command) *cobra.Command {
 	o := new(operator)
 	cmd := &cobra.Command{Use: use + " NOUN", Short: short, Long: long, RunE: unknownNoun}
+	cmd.FParseErrWhitelist.UnknownFlags = true // flags of a noun; without one, that is the mistake to tell
 	o.flags(cmd)
 	for _, noun := range nouns {
 		sub := noun(o)
+		sub.Aliases = append(sub.Aliases, otherNumber(sub.Name()))
 		o.completeFlags(sub)
 		cmd.AddCommand(sub)
 	}
 	return cmd
+}
+
+// otherNumber is the plural of a noun, or the singular of a plural: either is understood.
+func otherNumber(noun string) string {
+	switch {
+	case strings.HasSuffix(noun, "ies"):
+		return strings.TrimSuffix(noun, "ies") + "y"
+	case strings.HasSuffix(noun, "s"):
+		return strings.TrimSuffix(noun, "s")
+	case strings.HasSuffix(noun, "y"):
+		return strings.TrimSuffix(noun, "y") + "ies"
+	}
+	return noun + "s"
 }
 
 // unknownNoun says which nouns a verb has.

@@ -147,7 +147,7 @@ domains:
 		{"explain bytes to a server", []string{"explain", "--server", "http://127.0.0.1:1", "shop", "user=k\xff"}, 2, nil, []string{`user=k\xff`, "UTF-8"}},
 		{"explain as JSON", []string{"explain", "-c", good, "-o", "json", "shop", "user=ada"}, 0, []string{`"rule": "users"`, `"available": "2"`}, nil},
 		{"explain what is no entry", []string{"explain", "-c", good, "shop", "ada"}, 2, nil, []string{`"ada" is not an entry`, "KEY=VALUE"}},
-		{"explain in another form", []string{"explain", "-c", good, "-o", "xml", "shop", "user=ada"}, 2, nil, []string{"table or json"}},
+		{"explain in another form", []string{"explain", "-c", good, "-o", "xml", "shop", "user=ada"}, 2, nil, []string{"table, wide or json"}},
 		{"explain a call that is none", []string{"explain", "-c", good, "-f", bad}, 2, nil, []string{"bad.yaml: not a RateLimitRequest in JSON"}},
 		{"explain a file that is not there", []string{"explain", "-c", good, "-f", "nowhere.json"}, 2, nil, []string{"nowhere.json: no such file"}},
 		{"explain a file and a descriptor", []string{"explain", "-c", good, "-f", bad, "shop"}, 2, nil, []string{"-f has the whole call"}},

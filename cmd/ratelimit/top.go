@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -59,6 +60,9 @@ the replica that answers; clients that invent names can make them too small, nev
 }
 
 func (f *topFlags) top(cmd *cobra.Command) error {
+	if f.tableFlags.given() {
+		return errors.New("top shows the decisions of a running service, and a table has none: leave out --store and --table")
+	}
 	c, err := f.connect(cmd.Context())
 	if err != nil {
 		return err

@@ -20,7 +20,9 @@ service. It asks first; --yes answers. Balances stay as they are.`, deleteEntity
 }
 
 func newList() *cobra.Command {
-	return newVerb("list", "List entities, limits, buckets, usage, disabled subjects or the audit", `list shows all that a running service has stored, or a part of it.`, listEntities, listLimits, listBuckets, listDisabled, listNamespaces, listOrphans, listUsage, listAudit)
+	cmd := newVerb("list", "List entities, limits, buckets, usage, disabled subjects or the audit", `list shows all that a running service has stored, or a part of it.`, listEntities, listLimits, listBuckets, listDisabled, listNamespaces, listOrphans, listUsage, listAudit)
+	cmd.SuggestFor = []string{"entities", "limits", "buckets", "usage", "audit", "namespaces"} // a noun without its verb
+	return cmd
 }
 
 func newReset() *cobra.Command {
