@@ -90,6 +90,9 @@ func TestAlerts(t *testing.T) {
 				want := []string{}
 				for _, w := range alert.Want {
 					want = append(want, labels.FromMap(w.Labels).String()+" "+w.Annotations["summary"])
+					if got := rule.Annotations["runbook_url"]; got != w.Annotations["runbook_url"] {
+						t.Errorf("%s: runbook_url is %s, want %s", alert.Alert, got, w.Annotations["runbook_url"])
+					}
 				}
 				slices.Sort(want)
 				got := firing(t, series, rule, time.Duration(file.Interval), time.Duration(alert.At))
@@ -180,5 +183,23 @@ func TestUnitTestsNameTheirRules(t *testing.T) {
 	}
 	if !slices.Equal(file.RuleFiles, []string{filepath.Base(rulesFile)}) {
 		t.Errorf("rule_files: %v", file.RuleFiles)
+	}
+}
+
+// Each alert leads to a section of the operations guide that names it.
+func TestAlertsHaveRunbooks(t *testing.T) {
+	const guide = "https://github.com/ratelimit/ratelimit/blob/main/docs/operations.md#"
+	sections := map[string]bool{}
+	text := readFile(t, "docs", "operations.md")
+	for line := range strings.Lines(text) {
+		if title, ok := strings.CutPrefix(line, "## "); ok {
+			sections[strings.ReplaceAll(strings.ToLower(strings.TrimSpace(title)), " ", "-")] = true
+		}
+	}
+	for _, r := range rules(t) {
+		section, ok := strings.CutPrefix(r.Annotations["runbook_url"], guide)
+		if !ok || !sections[section] || !strings.Contains(text, "`"+r.Alert+"`") {
+			t.Errorf("%s: runbook_url is %q, of the guide with %v, which names the alert: %v", r.Alert, r.Annotations["runbook_url"], sections, strings.Contains(text, "`"+r.Alert+"`"))
+		}
 	}
 }
