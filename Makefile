@@ -8,6 +8,8 @@ SHELL       := bash
 GO     ?= go
 PYTHON ?= python3
 MVN    ?= mvn
+# The file of the replicas that run-dynamodb starts.
+CONFIG ?= examples/dynamodb/ratelimit.yaml
 # How long each fuzz target runs, and which packages to fuzz.
 FUZZTIME ?= 10s
 PKG      ?= ./...
@@ -38,8 +40,8 @@ demo: build $(ENVOY) ## Start the service, an upstream and a real Envoy to send 
 	@exec bash scripts/demo.sh $(ENVOY)
 
 .PHONY: run-dynamodb
-run-dynamodb: build $(DYNAMODB) ## Start three replicas of the service on one table of DynamoDB Local; needs Java 17 and Maven
-	@exec bash scripts/fleet.sh .cache/dynamodb
+run-dynamodb: build $(DYNAMODB) ## Start three replicas of the service, with CONFIG, on one table of DynamoDB Local; needs Java 17 and Maven
+	@exec bash scripts/fleet.sh .cache/dynamodb "$(CONFIG)"
 
 .PHONY: build
 build: ## Build the program: bin/ratelimit

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Starts DynamoDB Local and three replicas of the service on one table, says what
 # to try, and stops them on Ctrl-C.
-# Usage: scripts/fleet.sh JARS; `make run-dynamodb` builds what it needs and calls it.
+# Usage: scripts/fleet.sh JARS CONFIG; `make run-dynamodb` builds what it needs and calls it.
 set -euo pipefail
 
 jars=$1
+config=$2
+example=examples/dynamodb/ratelimit.yaml
 logs=bin/fleet
 replicas=()
 database=
@@ -53,15 +55,21 @@ database=$!
 await dynamodb "$database" 8000
 
 for n in 0 1 2; do
-  bin/ratelimit serve --config examples/dynamodb/ratelimit.yaml \
+  bin/ratelimit serve --config "$config" --admin-address "unix:$logs/replica-$n.sock" \
     --grpc-address "127.0.0.1:8${n}81" --http-address "127.0.0.1:8${n}80" >"$logs/replica-$n.log" 2>&1 &
   replicas+=($!)
 done
 for n in 0 1 2; do await "replica-$n" "${replicas[n]}" "8${n}80"; done
 
-cat <<'TRY'
+cat <<TRY
 Three replicas answer HTTP on 127.0.0.1:8080, 8180 and 8280, gRPC on 8081, 8181 and 8281.
-Each API key has 10 requests a minute, whichever replica it asks. In another terminal:
+Ctrl-C stops everything. In another terminal, commands such as "ratelimit status" ask the first one after
+
+  export RATELIMIT_SERVER=unix://$PWD/$logs/replica-0.sock
+
+TRY
+[[ $config == "$example" ]] && cat <<'TRY'
+Each API key has 10 requests a minute, whichever replica it asks:
 
   # 12 requests of one key, to each replica in turn: the first ten 200, the rest 429
   for i in 1 2 3 4; do for port in 8080 8180 8280; do
@@ -74,7 +82,7 @@ Each API key has 10 requests a minute, whichever replica it asks. In another ter
   # the writes that the first replica made
   curl -s http://127.0.0.1:8080/metrics | grep '^ratelimit_dynamodb'
 
-Change examples/dynamodb/ratelimit.yaml while it runs: all replicas go by it. Ctrl-C stops everything.
+Change examples/dynamodb/ratelimit.yaml while it runs: all replicas go by it.
 TRY
 
 wait -n "$database" "${replicas[@]}" || true

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"testing"
 )
 
 // ProgramVariable is the environment variable with the service that the tests start. It is
@@ -16,8 +15,9 @@ const ProgramVariable = "RATELIMIT_PROGRAM"
 const upstreamVariable = "RATELIMIT_UPSTREAM"
 
 // Main builds the service, without the race detector, into a directory that every user may
-// read, and runs the tests of a package. It returns the exit code, for TestMain.
-func Main(m *testing.M) int {
+// read, and runs the tests of a package. It returns the exit code, for TestMain. m is a
+// *testing.M, or a value that prepares more and runs one.
+func Main(m interface{ Run() int }) int {
 	dir, err := os.MkdirTemp("", "ratelimit-test-")
 	if err == nil {
 		defer func() { _ = os.RemoveAll(dir) }()

@@ -4,7 +4,13 @@ import (
 	"os"
 	"testing"
 
+	"github.com/ratelimit/ratelimit/internal/dynamotest"
 	"github.com/ratelimit/ratelimit/test/envoytest"
 )
 
-func TestMain(m *testing.M) { os.Exit(envoytest.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(envoytest.Main(onTable{m})) }
+
+// onTable runs the tests beside one DynamoDB Local.
+type onTable struct{ *testing.M }
+
+func (m onTable) Run() int { return dynamotest.Main(m.M) }

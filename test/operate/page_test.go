@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/ratelimit/ratelimit/internal/dynamotest"
 	"github.com/ratelimit/ratelimit/internal/pagetest"
 )
 
@@ -18,7 +19,7 @@ import (
 var update = flag.Bool("update", false, "write the output of this run into the pages")
 
 // namedBlock is a file of a page, with its name.
-var namedBlock = regexp.MustCompile("(?s)`([a-z./-]+)`[^`\n]*:\n\n```(?:yaml|json)\n(.*?)```")
+var namedBlock = regexp.MustCompile("(?s)`([a-z./-]+)`[^`\n]*:\n\n```(?:yaml|json|sh)\n(.*?)```")
 
 // yamlBlock is a file of configuration in a page.
 var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
@@ -27,7 +28,9 @@ var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 var (
 	timestamp = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 	goVersion = regexp.MustCompile(`go1\.[\w.]+ \w+/\w+`)
-	refilled  = regexp.MustCompile(`(\d)\.00\d( ?)`) // of a balance, while the commands ran
+	spaceID   = regexp.MustCompile(`(  |"id": ")[\w-]{11}("|  \d{4}-)`) // the ID of a namespace
+	version   = regexp.MustCompile(`"v[1-9]\d*(\\?)"`)                  // an etag: the stores count differently
+	refilled  = regexp.MustCompile(`(\d)\.00\d( ?)`)                    // of a balance, while the commands ran
 )
 
 // jsonLine is a line of JSON, in which protojson puts spaces by the build of a program.
@@ -43,6 +46,8 @@ func stable(text string) string {
 	})
 	text = timestamp.ReplaceAllString(text, "2026-11-22T09:00:00Z")
 	text = goVersion.ReplaceAllString(text, "go1.26 linux/amd64")
+	text = spaceID.ReplaceAllString(text, "${1}AbCdEfGhIjk${2}")
+	text = version.ReplaceAllString(text, `"v1$1"`)
 	return refilled.ReplaceAllStringFunc(text, func(number string) string {
 		whole, _, _ := strings.Cut(number, ".")
 		if strings.HasSuffix(number, " ") { // in a table
@@ -52,34 +57,69 @@ func stable(text string) string {
 	})
 }
 
-// The pages for users are true of a service with a data directory.
-func TestOperate(t *testing.T) {
-	for _, page := range []string{"operate.md", "manifests.md", "test-rules.md"} {
-		t.Run(page, func(t *testing.T) { runPage(t, filepath.Join("..", "..", "docs", page), "--data", "data") })
+// The pages of a fleet are true of three replicas on one table. They share it: each has entities
+// of its own.
+func TestGuides(t *testing.T) {
+	pages := []string{filepath.Join("..", "..", "docs", "tour.md"), filepath.Join("..", "..", "docs", "operations.md")}
+	f := newFleet(t, pages...)
+	for _, page := range pages {
+		t.Run(filepath.Base(page), func(t *testing.T) { f.runPage(t, page) })
 	}
 }
 
-// What commands say, of a service in memory and of one with a data directory.
+// The pages for users are true of a service with a data directory.
+func TestOperate(t *testing.T) {
+	for _, page := range []string{"operate.md", "manifests.md", "test-rules.md"} {
+		t.Run(page, func(t *testing.T) { runPage(t, filepath.Join("..", "..", "docs", page), "", "--data", "data") })
+	}
+}
+
+// modes are the stores that a page of testdata runs on, by the prefix of its name.
+var modes = map[string][]string{
+	"":         {"data", "memory", "dynamodb"},
+	"data":     {"data"},
+	"embedded": {"data", "memory"},
+	"dynamodb": {"dynamodb"},
+}
+
+// What commands say is the same for a service in memory, with a data directory, and on a table.
 func TestPages(t *testing.T) {
+	t.Parallel()
 	pages, err := filepath.Glob("testdata/*.md")
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("%d pages, %v", len(pages), err)
 	}
 	for _, page := range pages {
-		t.Run(filepath.Base(page), func(t *testing.T) {
-			if strings.HasPrefix(filepath.Base(page), "data-") {
-				runPage(t, page, "--data", "data")
-				return
-			}
-			t.Run("memory", func(t *testing.T) { runPage(t, page) })
-			t.Run("data", func(t *testing.T) { runPage(t, page, "--data", "data") })
-		})
+		prefix, _, _ := strings.Cut(filepath.Base(page), "-")
+		stores, special := modes[prefix]
+		if !special {
+			stores = modes[""]
+		}
+		if *update {
+			stores = stores[:1] // one of them writes the page
+		}
+		for _, store := range stores {
+			t.Run(filepath.Base(page)+"/"+store, func(t *testing.T) {
+				t.Parallel()
+				switch store {
+				case "memory":
+					runPage(t, page, "")
+				case "data":
+					runPage(t, page, "", "--data", "data")
+				case "dynamodb":
+					runPage(t, page, tableStore(t))
+				}
+			})
+		}
 	}
 }
 
-// runPage runs the commands of a page one after the other, against a service that is started
-// with the flags.
-func runPage(t *testing.T, path string, flags ...string) {
+// unhurried is for a DynamoDB Local on a busy machine. A late decision is one by an estimate.
+const unhurried = "\ndecision: {timeout: 5s}\n"
+
+// runPage runs the commands of a page one after the other, against a service. Its configuration
+// is that of the page, and the store if one is given.
+func runPage(t *testing.T, path, store string, flags ...string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -89,29 +129,17 @@ func runPage(t *testing.T, path string, flags ...string) {
 	if config == nil {
 		t.Fatalf("%s has no configuration", path)
 	}
-	s := startService(t, string(config[1]), flags...)
-	for _, block := range namedBlock.FindAllSubmatch(text, -1) {
-		if err := os.WriteFile(filepath.Join(s.dir, string(block[1])), block[2], 0o600); err != nil {
-			t.Fatal(err)
-		}
+	s := startService(t, string(config[1])+unhurried+store, flags...)
+	for _, block := range namedBlock.FindAllStringSubmatch(string(text), -1) {
+		s.write(t, block[1], block[2])
 	}
 	pagetest.Check(t, path, *update, func(command string) string {
-		return stable(s.shell(t, command))
+		return stable(s.run(t, command))
 	})
 }
 
-// shell runs a command in the directory of the service and returns what it writes.
-func (s *service) shell(t *testing.T, command string) string {
+// tableStore is the configuration of a service on a table of its own.
+func tableStore(t *testing.T) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", s.local(command))
-	cmd.Dir, cmd.Env = s.dir, s.env
-	out, err := cmd.CombinedOutput() // the exit code is shown by commands that end in echo $?
-	if len(out) == 0 && err != nil {
-		t.Errorf("%s: %v, without a word", command, err)
-	}
-	text := s.public(string(out))
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		text += "\n"
-	}
-	return text
+	return fmt.Sprintf("store: {type: dynamodb, dynamodb: {table: %q, endpoint: %q, create_table: true}}\n", dynamotest.TableName(t), dynamotest.Start(t).URL)
 }

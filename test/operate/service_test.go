@@ -1,7 +1,6 @@
 package operate_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"os"
@@ -11,100 +10,109 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ratelimit/ratelimit/test/envoytest"
 )
 
-// patience is how long the program may take to start.
-const patience = 20 * time.Second
-
 // publicAddress is the HTTP address that pages write.
 const publicAddress = "127.0.0.1:8080"
 
-// service is a program that answers the commands of a page.
-type service struct {
-	dir        string   // in which the service and the commands run
-	env        []string // of both
-	http, grpc string   // addresses
-	process    int      // its ID
-	socket     string   // of administration
+// place is a directory in which programs and commands run.
+type place struct {
+	dir string
+	env []string // of programs and commands
 }
 
-// startService starts the program with a configuration, in a directory of its own.
-func startService(tb testing.TB, config string, flags ...string) *service {
+// newPlace makes a directory with the program on its path.
+func newPlace(tb testing.TB) *place {
 	tb.Helper()
-	s := &service{dir: tb.TempDir()}
-	bin, run := filepath.Join(s.dir, "bin"), filepath.Join(s.dir, "run")
-	program := os.Getenv(envoytest.ProgramVariable)
+	p := &place{dir: tb.TempDir()}
+	bin, run := filepath.Join(p.dir, "bin"), filepath.Join(p.dir, "run")
 	for _, err := range []error{
-		os.WriteFile(filepath.Join(s.dir, "ratelimit.yaml"), []byte(config), 0o600),
 		os.Mkdir(bin, 0o700), os.Mkdir(run, 0o700),
-		os.Symlink(program, filepath.Join(bin, "ratelimit")),
+		os.Symlink(os.Getenv(envoytest.ProgramVariable), filepath.Join(bin, "ratelimit")),
 	} {
 		if err != nil {
 			tb.Fatal(err)
 		}
 	}
-	socket := filepath.Join(run, "admin.sock")
-	if slices.Contains(flags, "--data") {
-		socket = filepath.Join(s.dir, "data", "admin.sock")
-	}
-	s.socket = socket
-	s.env = append(os.Environ(), "RATELIMIT_SERVER=unix://"+socket, "PATH="+bin+":"+os.Getenv("PATH"), "RATELIMIT_RUN_DIR="+run, "HOME="+s.dir, "XDG_CONFIG_HOME="+s.dir, "TZ=UTC")
-	cmd := exec.CommandContext(context.WithoutCancel(tb.Context()), program, append([]string{"serve", "--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0"}, flags...)...)
-	cmd.Dir, cmd.Env = s.dir, s.env
-	out, err := cmd.StderrPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
+	p.env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "RATELIMIT_RUN_DIR="+run, "HOME="+p.dir, "XDG_CONFIG_HOME="+p.dir, "TZ=UTC", "LC_ALL=C")
+	return p
+}
+
+// write writes a file of the place.
+func (p *place) write(tb testing.TB, name, text string) {
+	tb.Helper()
+	if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	s.process = cmd.Process.Pid
-	ready, ended := make(chan struct{}), make(chan string, 1)
-	go func() {
-		var all strings.Builder
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			all.WriteString(lines.Text() + "\n")
-			var entry struct {
-				Message string `json:"msg"`
-				HTTP    string `json:"http"`
-				GRPC    string `json:"grpc"`
-			}
-			if json.Unmarshal(lines.Bytes(), &entry) == nil && entry.Message == "serving" {
-				s.http, s.grpc = entry.HTTP, entry.GRPC
-				close(ready)
-			}
-		}
-		_ = cmd.Wait()
-		ended <- all.String()
-	}()
-	tb.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
-	select {
-	case <-ready:
-	case log := <-ended:
-		ended <- ""
-		tb.Fatalf("the program ended:\n%s", log)
-	case <-time.After(patience):
-		tb.Fatalf("the program did not start within %v", patience)
+}
+
+// with is the place with another variable of the environment.
+func (p *place) with(variable string) *place {
+	return &place{dir: p.dir, env: append(slices.Clone(p.env), variable)}
+}
+
+// shell runs a command in the place and returns its output, on both streams.
+func (p *place) shell(tb testing.TB, command string) string {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 2*patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", command)
+	cmd.Dir, cmd.Env = p.dir, p.env
+	out, err := cmd.CombinedOutput() // the exit code is shown by commands that end in echo $?
+	if len(out) == 0 && err != nil {
+		tb.Errorf("%s: %v, without a word", command, err)
 	}
+	text := string(out)
+	if strings.Contains(text, p.dir) {
+		text = gap.ReplaceAllString(strings.ReplaceAll(text, p.dir, "/srv"), "  ")
+	}
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text
+}
+
+// gap is the space between two columns of a table. The length of a directory's name is by
+// chance, and with it the width of a column: columns are two spaces apart there.
+var gap = regexp.MustCompile(` {2,}`)
+
+// service is a program that answers the commands of a page.
+type service struct {
+	*place
+
+	http, grpc string // addresses
+	process    int    // its ID
+	socket     string // of administration
+}
+
+// startService starts the program with a configuration, in a directory of its own.
+func startService(tb testing.TB, config string, flags ...string) *service {
+	tb.Helper()
+	s := &service{place: newPlace(tb)}
+	s.write(tb, "ratelimit.yaml", config)
+	s.socket = filepath.Join(s.dir, "run", "admin.sock")
+	if slices.Contains(flags, "--data") {
+		s.socket = filepath.Join(s.dir, "data", "admin.sock")
+	}
+	s.env = append(s.env, "RATELIMIT_SERVER=unix://"+s.socket)
+	var entry struct {
+		Message string `json:"msg"`
+		HTTP    string `json:"http"`
+		GRPC    string `json:"grpc"`
+	}
+	serving := func(line string) bool {
+		return json.Unmarshal([]byte(line), &entry) == nil && entry.Message == "serving"
+	}
+	program := s.startProcess(tb, serving, append([]string{"serve", "--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0"}, flags...)...)
+	tb.Cleanup(program.kill)
+	s.http, s.grpc, s.process = entry.HTTP, entry.GRPC, program.cmd.Process.Pid
 	return s
 }
 
-// local puts the address of the service into a command that has the usual one.
-func (s *service) local(command string) string {
-	return strings.ReplaceAll(command, publicAddress, s.http)
-}
-
-// gap is the space between two columns of a table.
-var gap = regexp.MustCompile(` {2,}`)
-
-// public is the inverse of local, and hides the directory. Its length is by chance, and with it
-// the width of a column: columns are two spaces apart there.
-func (s *service) public(output string) string {
-	if strings.Contains(output, s.dir) {
-		output = gap.ReplaceAllString(strings.ReplaceAll(output, s.dir, "/srv"), "  ")
-	}
-	return strings.ReplaceAll(output, s.http, publicAddress)
+// run runs a command of a page, which has the usual address of the service.
+func (s *service) run(tb testing.TB, command string) string {
+	tb.Helper()
+	return strings.ReplaceAll(s.shell(tb, strings.ReplaceAll(command, publicAddress, s.http)), s.http, publicAddress)
 }
