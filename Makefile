@@ -47,6 +47,16 @@ run-dynamodb: build $(DYNAMODB) ## Start three replicas of the service, with CON
 build: ## Build the program: bin/ratelimit
 	@$(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/ratelimit ./cmd/ratelimit
 
+# A release has the same files. Those of Python's zip keep that the program can be executed.
+.PHONY: lambda
+lambda: ## Build the aggregator for AWS Lambda: bin/lambda-arm64.zip and bin/lambda-amd64.zip
+	@for arch in arm64 amd64; do \
+		mkdir -p bin/lambda-$$arch; \
+		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -trimpath -tags lambda.norpc -ldflags "-s -w -buildid= -X main.version=$(VERSION)" -o bin/lambda-$$arch/bootstrap ./cmd/ratelimit; \
+		rm -f bin/lambda-$$arch.zip; \
+		(cd bin/lambda-$$arch && $(PYTHON) -m zipfile -c ../lambda-$$arch.zip bootstrap); \
+	done
+
 .PHONY: image
 image: ## Build the container image ratelimit:VERSION
 	docker build --build-arg VERSION=$(VERSION) -t ratelimit:$(VERSION) .

@@ -29,9 +29,9 @@ import (
 )
 
 // newBucket makes a bucket of moto, and returns a client of it. The environment names moto as S3.
-func newBucket(t *testing.T, name string) *s3.Client {
+func newBucket(t *testing.T, moto, name string) *s3.Client {
 	t.Helper()
-	t.Setenv("AWS_ENDPOINT_URL_S3", startMoto(t))
+	t.Setenv("AWS_ENDPOINT_URL_S3", moto)
 	cfg, err := config.LoadDefaultConfig(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +203,7 @@ func (a *audited) remove(t *testing.T) {
 // A process puts audit events that expire into the archive, as they were listed. A bucket that
 // does not exist is an error when the process starts.
 func TestAggregateArchives(t *testing.T) {
-	bucket := newBucket(t, "audit-events")
+	bucket := newBucket(t, startMoto(t), "audit-events")
 	a := newAudited(t)
 	file := write(t, "aggregate.yaml", onTable(a.expiring(t), a.table, "100/minute"))
 	if code, _, stderr := output(t, "aggregate", "-c", file, "--archive", "s3://no-such-bucket/audit"); code != 1 || !strings.Contains(stderr, "there is no bucket no-such-bucket") {
@@ -235,7 +235,7 @@ func TestAggregateArchives(t *testing.T) {
 // fails, the function says from which record on it must be called again.
 func testLambdaArchives(t *testing.T, program string) {
 	t.Helper()
-	bucket := newBucket(t, "audit-events")
+	bucket := newBucket(t, startMoto(t), "audit-events")
 	a := newAudited(t)
 	shard, records := streamOf(t, a.server, a.table)
 	expired := a.expire(t, records)

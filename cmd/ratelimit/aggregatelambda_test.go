@@ -11,6 +11,8 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/internal/iamtest"
+	"github.com/ratelimit/ratelimit/pkg/stack"
 )
 
 func TestArgumentsOfAFunction(t *testing.T) {
@@ -70,14 +72,37 @@ func TestLambda(t *testing.T) {
 	t.Run("archive", func(t *testing.T) { testLambdaArchives(t, program) })
 }
 
+// aggregatorRole returns the permissions that the role of a stack's function has on its table.
+func aggregatorRole(t *testing.T, table string) *guarded {
+	t.Helper()
+	template, err := stack.Render(stack.Options{Name: table, Aggregator: stack.Aggregator{On: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := template.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := iamtest.Table{Name: table, ARN: "arn:aws:dynamodb:eu-central-1:123456789012:table/" + table, Key: "PK"}
+	policy, err := iamtest.FromTemplate(text, "AggregatorRole", map[string]string{
+		"Table.Arn": of.ARN, "Table.StreamArn": of.ARN + "/stream/x", "AggregatorLog.Arn": "log", "AggregatorDeadLetters.Arn": "queue", "AuditArchive.Arn": "bucket",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &guarded{name: table, guard: iamtest.NewGuard(of, policy)}
+}
+
 // The function counts the records of a table's stream. A record
 // that cannot be counted stops no other, one that is repeated counts once, and after a write that
-// failed the function says from which record on it must be called again.
+// failed the function says from which record on it must be called again. The role of the stack
+// suffices.
 func testLambdaCounts(t *testing.T, program string) {
 	t.Helper()
 	server, table := dynamotest.Start(t), dynamotest.TableName(t)
-	proxy := dynamotest.NewProxy(t, server.URL, nil)
 	service := start(t, "--config", write(t, "c.yaml", onTable(server.URL, table, "100/minute")))
+	role := aggregatorRole(t, table)
+	proxy := dynamotest.NewProxy(t, server.URL, role.guard.Plan)
 	for range 7 {
 		service.ask(t, "ada")
 	}
@@ -103,12 +128,12 @@ func testLambdaCounts(t *testing.T, program string) {
 		if body, _ := c.Input.([]byte); c.Op == "UpdateItem" && strings.Contains(string(body), "#USAGE#") {
 			return dynamofake.Fault{Kind: dynamofake.ServerError}
 		}
-		return dynamofake.Fault{}
+		return role.guard.Plan(c)
 	})
 	if failed := function.failures(t, shard, records); !slices.Equal(failed, []string{firstOfBuckets(t, records)}) {
 		t.Errorf("writes fail, and the function reports %q, want the first record of a bucket", failed)
 	}
-	proxy.SetPlan(nil)
+	proxy.SetPlan(role.guard.Plan)
 	if list := usage(); strings.Contains(list, "ada") {
 		t.Errorf("usage that is not written: %s", list)
 	}
@@ -120,6 +145,7 @@ func testLambdaCounts(t *testing.T, program string) {
 			t.Errorf("7 requests, and the usage is\n%s", list)
 		}
 	}
+	role.wantAllowed(t, "DescribeTable", "GetItem", "UpdateItem")
 	if failed := function.failures(t, shard, nil); len(failed) != 0 {
 		t.Errorf("at the end of a window: %q", failed)
 	}

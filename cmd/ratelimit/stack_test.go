@@ -1,14 +1,19 @@
 package main
 
 import (
+	"archive/zip"
 	"bufio"
+	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/ratelimit/ratelimit/pkg/stack"
 )
@@ -108,6 +113,20 @@ func wantParts(t *testing.T, what, text string, parts []string) {
 	}
 }
 
+// putCode puts a file with the code of a function into a bucket.
+func putCode(t *testing.T, to *s3.Client, bucket, key string) {
+	t.Helper()
+	var file bytes.Buffer
+	w := zip.NewWriter(&file)
+	_, err := w.Create("bootstrap")
+	if err = errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := to.PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(file.Bytes())}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Every command on stacks of the page succeeds, in the order of the page.
 func TestStackPage(t *testing.T) {
 	url := startMoto(t)
@@ -115,6 +134,11 @@ func TestStackPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	copied := regexp.MustCompile(`(?m)^aws s3 cp (\S+) s3://(\S+)/$`).FindStringSubmatch(string(text))
+	if copied == nil {
+		t.Fatal("docs/aws.md copies no code of a function")
+	}
+	putCode(t, newBucket(t, url, copied[2]), copied[2], copied[1])
 	t.Chdir(t.TempDir()) // where a template is written
 	ran := map[string]bool{}
 	for _, line := range regexp.MustCompile(`(?m)^ratelimit stack .*$`).FindAllString(strings.ReplaceAll(string(text), "\\\n", ""), -1) {
@@ -142,8 +166,8 @@ func TestStackTemplate(t *testing.T) {
 		"--roles", "--trust", "pods", "--permission-boundary", "b", "--role-name-format", "r-{}", "--policy-name-format", "p-{}", "--namespace", "a=b=abcdefghijk",
 		"--alarm-topic", "arn:aws:sns:eu-central-1:123456789012:pages", "--alarm-throttles", "2", "--alarm-duration-percent", "50", "--alarm-lag-seconds", "60",
 		"--aggregator", "--aggregator-code", "s3://code/a/b.zip", "--aggregator-code-version", "v1", "--aggregator-role", "arn:aws:iam::123456789012:role/x",
-		"--aggregator-memory", "512", "--aggregator-timeout", "30", "--log-retention-days", "7", "--tracing", "--usage-windows", "hourly,monthly",
-		"--usage-retention-days", "400", "--audit-retention-days", "30", "--no-archive", "--archive-glacier-days", "10")
+		"--aggregator-memory", "512", "--aggregator-timeout", "30", "--log-retention-days", "7", "--tracing", "--usage-windows", "hour,month",
+		"--usage-retention-days", "400", "--aggregator-architecture", "amd64", "--no-archive", "--archive-glacier-days", "10")
 	if code != exitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
@@ -164,7 +188,7 @@ func TestStackTemplate(t *testing.T) {
 	}
 	for _, name := range []string{
 		"tags", "deletion_protection", "recovery_days", "roles", "trust", "boundary", "role_format", "policy_format", "topic", "throttles", "duration_percent",
-		"lag_seconds", "on", "role_arn", "memory_mib", "timeout_seconds", "log_days", "tracing", "usage_days", "audit_days", "off", "glacier_days",
+		"lag_seconds", "on", "role_arn", "memory_mib", "timeout_seconds", "log_days", "tracing", "usage_days", "architecture", "off", "glacier_days",
 	} {
 		if !strings.Contains(string(text), `"`+name+`":`) {
 			t.Errorf("no flag sets %s in %s", name, text)

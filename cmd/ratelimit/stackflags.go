@@ -103,13 +103,17 @@ func (s *stackOptions) aggregator(cmd *cobra.Command) {
 	s.fields = append(s.fields, stackField{"aggregator-code", s.setCode})
 	option(s, f.StringVar, "aggregator-code-version", func(o *stack.Options) *string { return &o.Aggregator.Code.Version }, "version of that object (default: the newest)")
 	option(s, f.StringVar, "aggregator-role", func(o *stack.Options) *string { return &o.Aggregator.RoleARN }, "ARN of an existing role for the aggregator (default: the stack creates one)")
+	f.StringVar((*string)(&s.given.Aggregator.Architecture), "aggregator-architecture", "", "of the artifact: arm64 or amd64 (default arm64)")
+	s.fields = append(s.fields, stackField{"aggregator-architecture", func(to *stack.Options) error {
+		to.Aggregator.Architecture = s.given.Aggregator.Architecture
+		return nil
+	}})
 	option(s, f.IntVar, "aggregator-memory", func(o *stack.Options) *int { return &o.Aggregator.MemoryMiB }, "its memory in MiB, 128 to 3008 (default 256)")
 	option(s, f.IntVar, "aggregator-timeout", func(o *stack.Options) *int { return &o.Aggregator.TimeoutSeconds }, "its timeout in seconds, 1 to 900 (default 60)")
 	option(s, f.IntVar, "log-retention-days", func(o *stack.Options) *int { return &o.Aggregator.LogDays }, "days that its log is kept (default 30)")
 	option(s, f.BoolVar, "tracing", func(o *stack.Options) *bool { return &o.Aggregator.Tracing }, "have X-Ray trace it")
-	option(s, f.StringSliceVar, "usage-windows", func(o *stack.Options) *[]string { return &o.Aggregator.Windows }, "windows of usage: hourly, daily, monthly (default hourly,daily)")
-	option(s, f.IntVar, "usage-retention-days", func(o *stack.Options) *int { return &o.Aggregator.UsageDays }, "days that usage is kept (default 90)")
-	option(s, f.IntVar, "audit-retention-days", func(o *stack.Options) *int { return &o.Aggregator.AuditDays }, "days that audit events are kept (default 90)")
+	option(s, f.StringSliceVar, "usage-windows", func(o *stack.Options) *[]string { return &o.Aggregator.Windows }, "windows of usage: hour, day, month (default all)")
+	option(s, f.IntVar, "usage-retention-days", func(o *stack.Options) *int { return &o.Aggregator.UsageDays }, "days that usage of every window is kept (default hour=14, day=400, month for good)")
 	option(s, f.BoolVar, "no-archive", func(o *stack.Options) *bool { return &o.Aggregator.Archive.Off }, "create no bucket for expired audit events")
 	option(s, f.IntVar, "archive-glacier-days", func(o *stack.Options) *int { return &o.Aggregator.Archive.GlacierDays }, "days until archived events move to Glacier (default 90)")
 }

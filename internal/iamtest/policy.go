@@ -32,7 +32,7 @@ func (o *oneOrMore) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(o))
 }
 
-// FromTemplate reads the managed policy of a template in JSON. Attributes are those of
+// FromTemplate reads a managed policy of a template in JSON, or the one policy that a role has itself. Attributes are those of
 // resources, as "Table.Arn".
 func FromTemplate(template []byte, logical string, attributes map[string]string) (*Policy, error) {
 	var t struct {
@@ -40,6 +40,9 @@ func FromTemplate(template []byte, logical string, attributes map[string]string)
 			Type       string `json:"Type"`
 			Properties struct {
 				Document json.RawMessage `json:"PolicyDocument"`
+				Policies []struct {
+					Document json.RawMessage `json:"PolicyDocument"`
+				} `json:"Policies"`
 			} `json:"Properties"`
 		} `json:"Resources"`
 	}
@@ -47,6 +50,9 @@ func FromTemplate(template []byte, logical string, attributes map[string]string)
 		return nil, err
 	}
 	r, ok := t.Resources[logical]
+	if ok && r.Type == "AWS::IAM::Role" && len(r.Properties.Policies) == 1 {
+		return Parse(r.Properties.Policies[0].Document, attributes)
+	}
 	if !ok || r.Type != "AWS::IAM::ManagedPolicy" {
 		return nil, fmt.Errorf("the template has no policy %s", logical)
 	}

@@ -2,7 +2,7 @@ package stack
 
 import (
 	"encoding/json"
-	"strconv"
+	"fmt"
 	"strings"
 )
 
@@ -21,9 +21,10 @@ const (
 
 // How the stream is read.
 const (
-	batchRecords    = 1000 // in a call of the function
-	batchSeconds    = 5    // that records wait for a fuller batch
-	batchRetries    = 10   // before a record goes to the dead letters
+	batchRecords    = 1000  // in a call of the function
+	batchSeconds    = 5     // that records wait for a fuller batch
+	recordAge       = 79200 // of a record that goes to the dead letters, in seconds; the stream drops it after 86,400
+	windowSeconds   = 900   // the longest: only calls of a window tell their shard
 	deadLetterDays  = 14
 	secondsInADay   = 24 * 60 * 60
 	visibilityTimes = 6 // the queue's visibility timeout, in timeouts of the function
@@ -65,7 +66,7 @@ func (t *builder) addFunction(role any) {
 	properties := object{
 		"Description":   "Reads the stream of table " + t.o.Name,
 		"Runtime":       "provided.al2023",
-		"Architectures": []string{"arm64"},
+		"Architectures": []string{lambdaArchitecture(a.Architecture)},
 		"Handler":       "bootstrap",
 		"Code":          t.code(),
 		"Role":          role,
@@ -97,15 +98,28 @@ func (t *builder) code() object {
 func (t *builder) environment() object {
 	a := t.o.Aggregator
 	variables := object{
-		"RATELIMIT_TABLE":      ref(logicalTable),
-		"RATELIMIT_WINDOWS":    strings.Join(a.Windows, ","),
-		"RATELIMIT_USAGE_DAYS": strconv.Itoa(a.UsageDays),
-		"RATELIMIT_AUDIT_DAYS": strconv.Itoa(a.AuditDays),
+		"RATELIMIT_TABLE":   ref(logicalTable),
+		"RATELIMIT_WINDOWS": strings.Join(a.Windows, ","),
+	}
+	if a.UsageDays > 0 {
+		keep := make([]string, len(a.Windows))
+		for i, w := range a.Windows {
+			keep[i] = fmt.Sprintf("%s=%dh", w, 24*a.UsageDays)
+		}
+		variables["RATELIMIT_KEEP"] = strings.Join(keep, ",")
 	}
 	if !a.Archive.Off {
-		variables["RATELIMIT_ARCHIVE_BUCKET"] = ref(logicalArchive)
+		variables["RATELIMIT_ARCHIVE"] = sub("s3://${" + logicalArchive + "}/" + archivePrefix)
 	}
 	return variables
+}
+
+// lambdaArchitecture returns the name that Lambda has for an architecture.
+func lambdaArchitecture(a Architecture) string {
+	if a == ArchAMD64 {
+		return "x86_64"
+	}
+	return string(a)
 }
 
 // source connects the function to the stream.
@@ -121,7 +135,9 @@ func (t *builder) source() object {
 		"StartingPosition":               "TRIM_HORIZON", // LATEST may miss records while the mapping is made
 		"BatchSize":                      batchRecords,
 		"MaximumBatchingWindowInSeconds": batchSeconds,
-		"MaximumRetryAttempts":           batchRetries,
+		"MaximumRetryAttempts":           -1, // a call fails only where a later one may succeed
+		"MaximumRecordAgeInSeconds":      recordAge,
+		"TumblingWindowInSeconds":        windowSeconds,
 		"BisectBatchOnFunctionError":     true,
 		"FunctionResponseTypes":          []string{"ReportBatchItemFailures"},
 		"DestinationConfig":              object{"OnFailure": object{"Destination": getAtt(logicalDeadLetters, "Arn")}},
@@ -150,19 +166,21 @@ func StreamFilters(archive bool) []string {
 	return patterns
 }
 
-// addAggregatorRole adds the function's role, which reaches no registry and no secret.
+// addAggregatorRole adds the function's role. It may check the table's version, write usage, and
+// put objects into the archive. It reads no bucket, no limit and no secret of the table.
 func (t *builder) addAggregatorRole() {
 	data := t.scope(anySpace)
 	statements := []statement{
-		allow("Data", []string{"GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem"}, data.table).on(data.of("*")...),
-		data.queryIndexes(),
+		data.describe(),
+		allow("Version", []string{"GetItem"}, data.table).on(registryKeys),
+		allow("Usage", []string{"UpdateItem"}, data.table).on(data.of("ENTITY#*")...),
 		allow("Stream", []string{"DescribeStream", "GetRecords", "GetShardIterator"}, getAtt(logicalTable, "StreamArn")),
 		allow("Streams", []string{"ListStreams"}, "*"), // knows no resource
 		allowed("Log", getAtt(logicalLog, "Arn"), "logs:CreateLogStream", "logs:PutLogEvents"),
 		allowed("DeadLetters", getAtt(logicalDeadLetters, "Arn"), "sqs:SendMessage"),
 	}
 	if !t.o.Aggregator.Archive.Off {
-		statements = append(statements, allowed("Archive", sub("${"+logicalArchive+".Arn}/*"), "s3:PutObject"))
+		statements = append(statements, allowed("Archive", sub("${"+logicalArchive+".Arn}/"+archivePrefix+"/*"), "s3:PutObject"))
 	}
 	if t.o.Aggregator.Tracing {
 		statements = append(statements, allowed("Tracing", "*", "xray:PutTraceSegments", "xray:PutTelemetryRecords"))

@@ -55,12 +55,17 @@ func (t *builder) aggregatorAlarms() []alarm {
 			object{"QueueName": getAtt(logicalDeadLetters, "QueueName")},
 			1, 5,
 		},
+		{
+			"AggregatorUncountedAlarm", "Records of the stream cannot be counted: the aggregator's log has their keys", "Ratelimit/Aggregator", "DeadLetters", "Sum",
+			object{"Table": ref(logicalTable)},
+			1, 5,
+		},
 	}
 }
 
 func (t *builder) alarm(a alarm) {
 	var dimensions []any
-	for _, name := range []string{"TableName", "Operation", "FunctionName", "QueueName"} {
+	for _, name := range []string{"TableName", "Operation", "FunctionName", "QueueName", "Table"} {
 		if value, ok := a.dimensions[name]; ok {
 			dimensions = append(dimensions, object{"Name": name, "Value": value})
 		}

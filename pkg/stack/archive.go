@@ -1,5 +1,8 @@
 package stack
 
+// archivePrefix is where the audit events are in the bucket.
+const archivePrefix = "audit"
+
 // addArchive adds the bucket for audit events that have expired. It is private, encrypted
 // and reached over TLS only.
 func (t *builder) addArchive() {

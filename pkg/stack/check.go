@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // ErrInvalid is wrapped by errors that only other options help against.
@@ -20,14 +22,13 @@ const (
 var logDays = []int{1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653}
 
 var (
-	nameForm      = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{2,127}$`)
-	idForm        = regexp.MustCompile(`^[A-Za-z0-9_-]{11}$`)
-	topicForm     = regexp.MustCompile(`^arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_.-]{1,256}$`)
-	roleForm      = regexp.MustCompile(`^arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]{1,512}$`)
-	policyForm    = regexp.MustCompile(`^arn:aws[a-z-]*:iam::(?:\d{12}|aws):policy/[\w+=,.@/-]{1,512}$`)
-	iamNameForm   = regexp.MustCompile(`^[\w+=,.@-]+$`)
-	bucketForm    = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
-	windowLengths = []string{"hourly", "daily", "monthly"}
+	nameForm    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{2,127}$`)
+	idForm      = regexp.MustCompile(`^[A-Za-z0-9_-]{11}$`)
+	topicForm   = regexp.MustCompile(`^arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_.-]{1,256}$`)
+	roleForm    = regexp.MustCompile(`^arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]{1,512}$`)
+	policyForm  = regexp.MustCompile(`^arn:aws[a-z-]*:iam::(?:\d{12}|aws):policy/[\w+=,.@/-]{1,512}$`)
+	iamNameForm = regexp.MustCompile(`^[\w+=,.@-]+$`)
+	bucketForm  = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 )
 
 // checker collects the mistakes of options.
@@ -85,17 +86,26 @@ func (c *checker) alarms(a Alarms) {
 	c.between("alarms.lag_seconds", a.LagSeconds, 1, 24*60*60)
 }
 
+// windowNames returns the windows of usage.
+func windowNames() []string {
+	var names []string
+	for _, w := range limiter.UsageWindows() {
+		names = append(names, w.String())
+	}
+	return names
+}
+
 func (c *checker) aggregator(o Options) {
 	a := o.Aggregator
 	c.between("aggregator.memory_mib", a.MemoryMiB, 128, 3008)
 	c.between("aggregator.timeout_seconds", a.TimeoutSeconds, 1, 900)
 	c.want(a.LogDays == 0 || slices.Contains(logDays, a.LogDays), "aggregator.log_days is %d; CloudWatch allows %s", a.LogDays, strings.Trim(fmt.Sprint(logDays), "[]"))
 	c.between("aggregator.usage_days", a.UsageDays, 1, maxDays)
-	c.between("aggregator.audit_days", a.AuditDays, 1, maxDays)
 	c.between("aggregator.archive.glacier_days", a.Archive.GlacierDays, 1, maxDays)
 	c.want(a.RoleARN == "" || roleForm.MatchString(a.RoleARN), "aggregator.role_arn is %.200q; it must be the ARN of a role", a.RoleARN)
+	c.want(slices.Contains([]Architecture{"", ArchARM64, ArchAMD64}, a.Architecture), "aggregator.architecture is %.50q; it must be arm64 or amd64", a.Architecture)
 	for i, w := range a.Windows {
-		c.want(slices.Contains(windowLengths, w), "aggregator.windows has %.50q; it must be hourly, daily or monthly", w)
+		c.want(slices.Contains(windowNames(), w), "aggregator.windows has %.50q; it must be hour, day or month", w)
 		c.want(!slices.Contains(a.Windows[:i], w), "aggregator.windows has %.50q twice", w)
 	}
 	c.want((a.Code.Bucket == "") == (a.Code.Key == ""), "aggregator.code needs a bucket and a key, or neither")

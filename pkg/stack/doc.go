@@ -26,6 +26,6 @@
 //
 // # Aggregator
 //
-// [Aggregator] has the resources around a function that reads the table's stream. The function's
-// code is an artifact that the options name; this module does not build it yet.
+// [Aggregator] has the function that reads the table's stream, and the resources around it. The
+// function's code is an artifact of a release, which the options name: the program itself.
 package stack

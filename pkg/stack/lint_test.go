@@ -41,10 +41,11 @@ func switches() map[string]func(*stack.Options) {
 		"role":       func(o *stack.Options) { o.Aggregator.RoleARN = "arn:aws:iam::123456789012:role/x" },
 		"code":       func(o *stack.Options) { o.Aggregator.Code = all.Aggregator.Code },
 		"its memory": func(o *stack.Options) { o.Aggregator.MemoryMiB, o.Aggregator.TimeoutSeconds = 3008, 900 },
+		"amd64":      func(o *stack.Options) { o.Aggregator.Architecture = stack.ArchAMD64 },
 		"tracing":    func(o *stack.Options) { o.Aggregator.Tracing = true },
-		"windows":    func(o *stack.Options) { o.Aggregator.Windows = []string{"hourly", "daily", "monthly"} },
+		"windows":    func(o *stack.Options) { o.Aggregator.Windows = []string{"hour", "month"} },
 		"retention": func(o *stack.Options) {
-			o.Aggregator.LogDays, o.Aggregator.UsageDays, o.Aggregator.AuditDays = 3653, 3650, 1
+			o.Aggregator.LogDays, o.Aggregator.UsageDays = 3653, 3650
 		},
 		"no archive":       func(o *stack.Options) { o.Aggregator.Archive.Off = true },
 		"archive":          func(o *stack.Options) { o.Aggregator.Archive.GlacierDays = 1 },
@@ -77,7 +78,7 @@ func combinations(t *testing.T) map[string]stack.Options {
 		o := stack.Options{Name: "limits"}
 		for _, name := range []string{
 			"no IAM", "deletion protection", "recovery", "roles", "boundary", "names", "no alarms", "alarms", "aggregator", "code",
-			"tracing", "windows", "retention", "no archive", "namespaces",
+			"amd64", "tracing", "windows", "retention", "no archive", "namespaces",
 		} {
 			if random.IntN(2) == 0 {
 				all[name](&o)

@@ -76,6 +76,8 @@ type Aggregator struct {
 	Code Code `json:"code"`
 	// RoleARN is of an existing role for the function; "" = the stack creates one.
 	RoleARN string `json:"role_arn,omitempty"`
+	// Architecture is that of the artifact: [ArchARM64] by default.
+	Architecture Architecture `json:"architecture,omitempty"`
 	// MemoryMiB is 128 to 3008; 0 = 256. TimeoutSeconds is 1 to 900; 0 = 60.
 	MemoryMiB      int `json:"memory_mib,omitempty"`
 	TimeoutSeconds int `json:"timeout_seconds,omitempty"`
@@ -84,22 +86,30 @@ type Aggregator struct {
 	// Tracing has X-Ray trace the function.
 	Tracing bool `json:"tracing,omitempty"`
 
-	// Windows of usage: hourly, daily, monthly; none = hourly and daily.
+	// Windows of usage: hour, day, month; none = all.
 	Windows []string `json:"windows,omitempty"`
-	// UsageDays and AuditDays are how long usage and audit events are kept, 1 to 3650; 0 = 90.
+	// UsageDays is how long usage of every window is kept, 1 to 3650; 0 = as each window's default says.
 	UsageDays int `json:"usage_days,omitempty"`
-	AuditDays int `json:"audit_days,omitempty"`
 
 	Archive Archive `json:"archive"`
 }
 
 // Code is where the function's artifact is: a ZIP file in S3 with an executable bootstrap
-// for Linux on arm64. Where Bucket and Key are empty, they are parameters of the template.
+// for Linux. Where Bucket and Key are empty, they are parameters of the template.
 type Code struct {
 	Bucket  string `json:"bucket,omitempty"`
 	Key     string `json:"key,omitempty"`
 	Version string `json:"version,omitempty"` // of the object; "" = the newest
 }
+
+// Architecture is that of the processors of a function.
+type Architecture string
+
+// The architectures that releases have an artifact for.
+const (
+	ArchARM64 Architecture = "arm64"
+	ArchAMD64 Architecture = "amd64"
+)
 
 // Archive are the options of the bucket for audit events that have expired.
 type Archive struct {
@@ -117,7 +127,6 @@ const (
 	defaultMemoryMiB       = 256
 	defaultTimeoutSeconds  = 60
 	defaultLogDays         = 30
-	defaultKeptDays        = 90
 	defaultGlacierDays     = 90
 )
 
@@ -133,8 +142,6 @@ func (o Options) withDefaults() Options {
 		{&o.Aggregator.MemoryMiB, defaultMemoryMiB},
 		{&o.Aggregator.TimeoutSeconds, defaultTimeoutSeconds},
 		{&o.Aggregator.LogDays, defaultLogDays},
-		{&o.Aggregator.UsageDays, defaultKeptDays},
-		{&o.Aggregator.AuditDays, defaultKeptDays},
 		{&o.Aggregator.Archive.GlacierDays, defaultGlacierDays},
 	} {
 		if *field.value == 0 {
@@ -144,8 +151,11 @@ func (o Options) withDefaults() Options {
 	if o.IAM.Trust == "" {
 		o.IAM.Trust = TrustAccount
 	}
+	if o.Aggregator.Architecture == "" {
+		o.Aggregator.Architecture = ArchARM64
+	}
 	if len(o.Aggregator.Windows) == 0 {
-		o.Aggregator.Windows = []string{"hourly", "daily"}
+		o.Aggregator.Windows = windowNames()
 	}
 	return o
 }

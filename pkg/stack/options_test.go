@@ -46,8 +46,8 @@ func TestCheck(t *testing.T) {
 			[]string{"alarms.throttles", "alarms.duration_percent is 101; it must be 1 to 100", "alarms.lag_seconds"},
 		},
 		"aggregator": {
-			stack.Options{Name: "abc", Aggregator: stack.Aggregator{MemoryMiB: 64, TimeoutSeconds: 901, LogDays: 2, UsageDays: 3651, AuditDays: -1, RoleARN: "r", Windows: []string{"weekly", "daily", "daily"}, Archive: stack.Archive{GlacierDays: 3651}}},
-			[]string{"memory_mib", "timeout_seconds", "log_days is 2; CloudWatch allows 1 3 5", "usage_days", "audit_days", "glacier_days", "role_arn", `"weekly"`, `"daily" twice`},
+			stack.Options{Name: "abc", Aggregator: stack.Aggregator{MemoryMiB: 64, TimeoutSeconds: 901, LogDays: 2, UsageDays: 3651, Architecture: "x86_64", RoleARN: "r", Windows: []string{"week", "day", "day"}, Archive: stack.Archive{GlacierDays: 3651}}},
+			[]string{"memory_mib", "timeout_seconds", "log_days is 2; CloudWatch allows 1 3 5", "usage_days", "architecture", "glacier_days", "role_arn", `"week"`, `"day" twice`},
 		},
 		"code without a key":     {stack.Options{Name: "abc", Aggregator: stack.Aggregator{Code: stack.Code{Bucket: "code"}}}, []string{"aggregator.code"}},
 		"bucket":                 {stack.Options{Name: "abc", Aggregator: stack.Aggregator{Code: stack.Code{Bucket: "Code", Key: "k"}}}, []string{"aggregator.code.bucket"}},

@@ -55,7 +55,7 @@ func everything() stack.Options {
 		Alarms: stack.Alarms{Topic: "arn:aws:sns:eu-central-1:123456789012:pages", Throttles: 10, DurationPercent: 50, LagSeconds: 60},
 		Aggregator: stack.Aggregator{
 			On: true, Code: stack.Code{Bucket: "code", Key: "a.zip", Version: "v1"}, MemoryMiB: 512, TimeoutSeconds: 30, LogDays: 7,
-			Tracing: true, Windows: []string{"monthly"}, UsageDays: 400, AuditDays: 30, Archive: stack.Archive{GlacierDays: 10},
+			Tracing: true, Architecture: stack.ArchAMD64, Windows: []string{"day", "month"}, UsageDays: 400, Archive: stack.Archive{GlacierDays: 10},
 		},
 	}
 }
@@ -146,7 +146,7 @@ func TestAlarms(t *testing.T) {
 		t.Errorf("without alarms: %s", got)
 	}
 	got := rendered(t, everything())
-	const all = "AggregatorDeadLettersAlarm AggregatorDurationAlarm AggregatorErrorsAlarm AggregatorLagAlarm AggregatorThrottlesAlarm " + table
+	const all = "AggregatorDeadLettersAlarm AggregatorDurationAlarm AggregatorErrorsAlarm AggregatorLagAlarm AggregatorThrottlesAlarm AggregatorUncountedAlarm " + table
 	if names := got.names("AWS::CloudWatch::Alarm"); names != all {
 		t.Errorf("got %s, want %s", names, all)
 	}
@@ -202,10 +202,10 @@ func TestAggregator(t *testing.T) {
 		{[]any{"Timeout"}, 30.0},
 		{[]any{"TracingConfig", "Mode"}, "Active"},
 		{[]any{"Code", "S3ObjectVersion"}, "v1"},
-		{[]any{"Environment", "Variables", "RATELIMIT_WINDOWS"}, "monthly"},
-		{[]any{"Environment", "Variables", "RATELIMIT_USAGE_DAYS"}, "400"},
-		{[]any{"Environment", "Variables", "RATELIMIT_AUDIT_DAYS"}, "30"},
-		{[]any{"Environment", "Variables", "RATELIMIT_ARCHIVE_BUCKET", "Ref"}, "AuditArchive"},
+		{[]any{"Environment", "Variables", "RATELIMIT_WINDOWS"}, "day,month"},
+		{[]any{"Environment", "Variables", "RATELIMIT_KEEP"}, "day=9600h,month=9600h"},
+		{[]any{"Environment", "Variables", "RATELIMIT_ARCHIVE", "Fn::Sub"}, "s3://${AuditArchive}/audit"},
+		{[]any{"Architectures", 0}, "x86_64"},
 	} {
 		if got := at(t, function, test.path...); got != test.want {
 			t.Errorf("%v: got %v, want %v", test.path, got, test.want)

@@ -12,6 +12,8 @@ import (
 // releases is the configuration of releases, as far as it is tested.
 type releases struct {
 	Builds []struct {
+		ID     string   `yaml:"id"`
+		Binary string   `yaml:"binary"`
 		Main   string   `yaml:"main"`
 		Env    []string `yaml:"env"`
 		Flags  []string `yaml:"flags"`
@@ -21,9 +23,10 @@ type releases struct {
 		Time   string   `yaml:"mod_timestamp"`
 	} `yaml:"builds"`
 	Archives []struct {
-		Files []struct {
-			Source string `yaml:"src"`
-		} `yaml:"files"`
+		ID      string      `yaml:"id"`
+		Builds  []string    `yaml:"ids"`
+		Formats []string    `yaml:"formats"`
+		Files   []yaml.Node `yaml:"files"`
 	} `yaml:"archives"`
 }
 
@@ -33,16 +36,43 @@ func TestReleases(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(readFile(t, ".goreleaser.yaml")), &r); err != nil {
 		t.Fatal(err)
 	}
-	build := r.Builds[0]
-	if !slices.Contains(build.Env, "CGO_ENABLED=0") || !slices.Contains(build.Flags, "-trimpath") || build.Time != "{{ .CommitTimestamp }}" || len(build.Goos)*len(build.Goarch) < 4 {
+	for i, targets := range []int{4, 2} {
+		build := r.Builds[i]
+		if !slices.Contains(build.Env, "CGO_ENABLED=0") || !slices.Contains(build.Flags, "-trimpath") || build.Time != "{{ .CommitTimestamp }}" || len(build.Goos)*len(build.Goarch) < targets {
+			t.Errorf("build: %+v", build)
+		}
+		variable := regexp.MustCompile(`-X main\.(\w+)=`).FindStringSubmatch(build.Linker[0])
+		if variable == nil || !strings.Contains(readFile(t, build.Main, "version.go"), "\nvar "+variable[1]+" = ") {
+			t.Errorf("the linker sets %v, which %s does not have", variable, build.Main)
+		}
+	}
+	for i := range r.Archives[0].Files {
+		var file struct {
+			Source string `yaml:"src"`
+		}
+		if err := r.Archives[0].Files[i].Decode(&file); err != nil {
+			t.Fatal(err)
+		}
+		readFile(t, file.Source)
+	}
+}
+
+// A release has the code of the aggregator as AWS Lambda takes it: a ZIP file for each architecture
+// with a program bootstrap and nothing else.
+func TestReleasesOfTheFunction(t *testing.T) {
+	var r releases
+	if err := yaml.Unmarshal([]byte(readFile(t, ".goreleaser.yaml")), &r); err != nil {
+		t.Fatal(err)
+	}
+	build, archive := r.Builds[1], r.Archives[1]
+	if build.ID != "lambda" || build.Binary != "bootstrap" || !slices.Equal(build.Goos, []string{"linux"}) || !slices.Equal(build.Goarch, []string{"amd64", "arm64"}) {
 		t.Errorf("build: %+v", build)
 	}
-	variable := regexp.MustCompile(`-X main\.(\w+)=`).FindStringSubmatch(build.Linker[0])
-	if variable == nil || !strings.Contains(readFile(t, build.Main, "version.go"), "\nvar "+variable[1]+" = ") {
-		t.Errorf("the linker sets %v, which %s does not have", variable, build.Main)
+	if !slices.Equal(archive.Builds, []string{"lambda"}) || !slices.Equal(archive.Formats, []string{"zip"}) || len(archive.Files) != 1 || archive.Files[0].Value != "none*" {
+		t.Errorf("archive: %+v", archive)
 	}
-	for _, file := range r.Archives[0].Files {
-		readFile(t, file.Source)
+	if first := r.Archives[0]; !slices.Equal(first.Builds, []string{"ratelimit"}) {
+		t.Errorf("the archive of the program has %q", first.Builds)
 	}
 }
 
