@@ -88,9 +88,10 @@ func (c *checker) alarms(a Alarms) {
 
 // windowNames returns the windows of usage.
 func windowNames() []string {
-	var names []string
-	for _, w := range limiter.UsageWindows() {
-		names = append(names, w.String())
+	windows := limiter.UsageWindows()
+	names := make([]string, len(windows))
+	for i, w := range windows {
+		names[i] = w.String()
 	}
 	return names
 }

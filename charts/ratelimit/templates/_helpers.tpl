@@ -27,6 +27,27 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
+{{/* The aggregator's pods have a name of their own, so that no gateway calls them. */}}
+{{- define "ratelimit.aggregatorSelector" -}}
+app.kubernetes.io/name: {{ include "ratelimit.name" . | trunc 52 | trimSuffix "-" }}-aggregator
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "ratelimit.aggregatorLabels" -}}
+{{- $own := fromYaml (include "ratelimit.aggregatorSelector" .) -}}
+{{- toYaml (mergeOverwrite (fromYaml (include "ratelimit.labels" .)) $own) -}}
+{{- end }}
+
+{{/* Calls of AWS, as rules of egress. */}}
+{{- define "ratelimit.awsEgress" -}}
+- ports: [{protocol: UDP, port: 53}, {protocol: TCP, port: 53}]
+- ports: [{protocol: TCP, port: 443}] # DynamoDB, S3 and STS
+- to: # the agent of EKS Pod Identity
+  - ipBlock: {cidr: 169.254.170.23/32}
+  - ipBlock: {cidr: "fd00:ec2::23/128"}
+  ports: [{protocol: TCP, port: 80}]
+{{- end }}
+
 {{- define "ratelimit.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- default (include "ratelimit.fullname" .) .Values.serviceAccount.name -}}

@@ -1,0 +1,122 @@
+package chart_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	apps "k8s.io/api/apps/v1"
+	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
+)
+
+// aggregating returns the objects that a mode has with an aggregator, and has not without one.
+func aggregating(t *testing.T, mode string, v values) map[string]any {
+	t.Helper()
+	before := rendered(t, modes(t)[mode])
+	v["enabled"] = true
+	added := rendered(t, with(modes(t)[mode], "aggregator", v))
+	maps.DeleteFunc(added, func(name string, _ any) bool { return before[name] != nil })
+	return added
+}
+
+// A fleet with an aggregator has a Deployment of it, and what finds its pods finds no other.
+func TestAggregator(t *testing.T) {
+	for mode, want := range map[string]string{"fleet": "Deployment Service", "fleet-full": "Deployment NetworkPolicy Service ServiceMonitor"} {
+		added := aggregating(t, mode, values{})
+		if got := kinds(added); got != want {
+			t.Errorf("%s: got %s, want %s", mode, got, want)
+		}
+		labels := pod(t, added).Labels
+		for object, selector := range selectors(added) {
+			for key, value := range selector {
+				if labels[key] != value {
+					t.Errorf("%s: %s selects %s=%s, and pods have %v", mode, object, key, value, labels)
+				}
+			}
+		}
+		for object, selector := range selectors(rendered(t, modes(t)[mode])) {
+			if selector["app.kubernetes.io/name"] == labels["app.kubernetes.io/name"] {
+				t.Errorf("%s: %s selects the aggregator's pods", mode, object)
+			}
+		}
+	}
+	full := aggregating(t, "fleet-full", values{})
+	if monitor := get[monitoring.ServiceMonitor](t, full, "ServiceMonitor/limits-aggregator"); monitor.Spec.Selector.MatchLabels["app.kubernetes.io/name"] != "ratelimit-aggregator" {
+		t.Errorf("the monitor selects %v", monitor.Spec.Selector)
+	}
+	if rules := get[networking.NetworkPolicy](t, full, "NetworkPolicy/limits-aggregator").Spec; len(rules.Ingress) != 1 || rules.Ingress[0].Ports[0].Port.StrVal != "http" || len(rules.Egress) != 4 {
+		t.Errorf("the policy: %+v", rules)
+	}
+}
+
+// Its pod reads the fleet's configuration, and has no more rights than the service's.
+func TestAggregatorPod(t *testing.T) {
+	added := aggregating(t, "fleet", values{"windows": []any{"hour", "month"}, "archive": "s3://audit-events/audit", "serviceAccountName": "usage", "replicas": 3})
+	if n := *get[apps.Deployment](t, added, "Deployment/edge-ratelimit-aggregator").Spec.Replicas; n != 3 {
+		t.Errorf("%d replicas", n)
+	}
+	spec := pod(t, added).Spec
+	want := []string{"aggregate", "--config=/etc/ratelimit/ratelimit.yaml", "--windows=hour,month", "--archive=s3://audit-events/audit"}
+	if got := spec.Containers[0].Args; !slices.Equal(got, want) {
+		t.Errorf("arguments %q, want %q", got, want)
+	}
+	if spec.ServiceAccountName != "usage" || spec.Volumes[0].ConfigMap.Name != "edge-ratelimit" {
+		t.Errorf("account %s, volumes %+v", spec.ServiceAccountName, spec.Volumes)
+	}
+	service := pod(t, rendered(t, modes(t)["fleet"])).Spec
+	for name, of := range map[string][2]any{
+		"the container": {spec.Containers[0].SecurityContext.String(), service.Containers[0].SecurityContext.String()},
+		"the token":     {*spec.AutomountServiceAccountToken, *service.AutomountServiceAccountToken},
+		"the user":      {*spec.SecurityContext.RunAsUser, *service.SecurityContext.RunAsUser},
+		"seccomp":       {spec.SecurityContext.SeccompProfile.String(), service.SecurityContext.SeccompProfile.String()},
+		"its memory":    {spec.Containers[0].Resources.Limits.Memory().IsZero(), false},
+		"its image":     {spec.Containers[0].Image, service.Containers[0].Image},
+		"its probe":     {spec.Containers[0].LivenessProbe.HTTPGet.Path, "/healthz"},
+		"its port":      {spec.Containers[0].Ports[0].ContainerPort, int32(8080)},
+		"its account":   {pod(t, aggregating(t, "fleet", values{})).Spec.ServiceAccountName, service.ServiceAccountName},
+		"its user":      {*spec.SecurityContext.RunAsNonRoot, true},
+	} {
+		if of[0] != of[1] {
+			t.Errorf("%s: got %v, want %v", name, of[0], of[1])
+		}
+	}
+	full := pod(t, aggregating(t, "fleet-full", values{})).Spec
+	mounted := func(m core.VolumeMount) bool { return m.MountPath == "/secrets/reservation" }
+	if !slices.ContainsFunc(full.Containers[0].VolumeMounts, mounted) {
+		t.Errorf("the secrets of the configuration are not mounted: %v", full.Containers[0].VolumeMounts)
+	}
+}
+
+// The aggregator restarts with every change of the configuration.
+func TestAggregatorRestarts(t *testing.T) {
+	sum := func(rate string) string {
+		v := with(with(modes(t)["fleet"], "aggregator.enabled", true), "config.limits", values{"system": values{"rpm": rate}})
+		return get[apps.Deployment](t, rendered(t, v), "Deployment/edge-ratelimit-aggregator").Spec.Template.Annotations["checksum/config"]
+	}
+	if a, b := sum("1/minute"), sum("2/minute"); a == "" || a == b || a != sum("1/minute") {
+		t.Errorf("got %q and %q", a, b)
+	}
+}
+
+func TestAggregatorRefusals(t *testing.T) {
+	for _, test := range []struct {
+		mode, path string
+		value      any
+		want       string
+	}{
+		{"memory", "aggregator.enabled", true, "aggregator.enabled: reads the stream of a table"},
+		{"durable", "aggregator.enabled", true, "aggregator.enabled: reads the stream of a table"},
+		{"fleet", "aggregator.windows", []any{"week"}, "at '/aggregator/windows/0'"},
+		{"fleet", "aggregator.windows", []any{}, "at '/aggregator/windows'"},
+		{"fleet", "aggregator.archive", "audit-events", "at '/aggregator/archive'"},
+		{"fleet", "aggregator.replica", 1, "additional properties 'replica' not allowed"},
+	} {
+		_, _, err := render(load(t), with(modes(t)[test.mode], test.path, test.value))
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s with %s %v: got %v, want %q", test.mode, test.path, test.value, err, test.want)
+		}
+	}
+}
