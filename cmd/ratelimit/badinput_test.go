@@ -24,7 +24,7 @@ type operated struct {
 func startOperated(t *testing.T) *operated {
 	t.Helper()
 	o := &operated{tokens: map[string]string{"none": "", "wrong": "rlt_" + strings.Repeat("x", 43)}}
-	var settings []string
+	settings := make([]string, 0, 3)
 	for _, role := range []string{"read", "operate", "administer"} {
 		token, hash := newTokenPair(t)
 		o.tokens[role] = token
