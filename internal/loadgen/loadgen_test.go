@@ -2,6 +2,7 @@ package loadgen_test
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -117,4 +118,22 @@ func TestInterrupted(t *testing.T) {
 			t.Errorf("got %v", r.Codes)
 		}
 	})
+}
+
+// A call that ends after the load is over is not counted, also while the context still lives.
+func TestCallsAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	got := loadgen.Run(t.Context(), loadgen.Config{Workers: 4, For: 20 * time.Millisecond, Call: func(ctx context.Context, _, _ int) string {
+		deadline, _ := ctx.Deadline()
+		if time.Until(deadline) > 5*time.Millisecond {
+			return "in time"
+		}
+		for time.Now().Before(deadline) { // a timer would be as late as that of the context
+			runtime.Gosched()
+		}
+		return "late"
+	}})
+	if got.Codes["late"] > 0 || got.Codes["in time"] == 0 {
+		t.Errorf("got %v", got.Codes)
+	}
 }
