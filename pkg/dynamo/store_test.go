@@ -40,6 +40,10 @@ func TestControlInMemory(t *testing.T) {
 	storetest.RunControl(t, func(t *testing.T) storetest.ControlStore { return newStore(t, newTable(t), nil) })
 }
 
+func TestControlWithLeases(t *testing.T) {
+	storetest.RunControl(t, func(t *testing.T) storetest.ControlStore { return newStore(t, newTable(t), withLeases) })
+}
+
 func TestBucketsInMemory(t *testing.T) {
 	storetest.RunBuckets(t, func(t *testing.T) storetest.BucketStore { return newStore(t, newTable(t), nil) })
 }

@@ -46,6 +46,22 @@ func TestDisabledDuringAnOutage(t *testing.T) {
 	}
 	faulty.Use(nil)
 	flip(limiter.Enable)
+	move := func(by limiter.Switch) {
+		t.Helper()
+		if _, err := reference.(limiter.Editor).Edit(t.Context(), t0, limiter.DefaultNamespace, limiter.Edit{Ref: limiter.SystemLimitsRef(), Switch: by}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	move(limiter.DeleteNamespace)
+	if d := ask("b", limiter.Allow, limiter.Consume); d.Reason != limiter.ReasonDisabled || d.Disabled.State != limiter.NamespaceDeleted {
+		t.Errorf("of a deleted namespace: %v", brief(d))
+	}
+	faulty.Use(storetest.Always(storetest.FailBefore))
+	if d := ask("b", limiter.Allow, limiter.Consume); d.Admitted || d.Reason != limiter.ReasonDisabled || d.Disabled.State != limiter.NamespaceDeleted {
+		t.Errorf("of a deleted namespace in the outage: %v", brief(d))
+	}
+	faulty.Use(nil)
+	move(limiter.RecoverNamespace)
 	if d := ask("a", limiter.Deny, limiter.Consume); !d.Admitted {
 		t.Errorf("after the outage: %v", brief(d))
 	}

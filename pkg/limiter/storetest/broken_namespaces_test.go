@@ -140,7 +140,7 @@ func brokenPurges() []broken {
 			defer r.mu.Unlock()
 			r.generation = 0
 			return err
-		}), []string{"purge/everything goes"}},
+		}), []string{"purge/everything goes", "purge/open reservations"}},
 		{"purges what is active", breakPurge(func(ctx context.Context, r *reference, now time.Time, ns string, progress func(int)) error {
 			r.set(ns, limiter.NamespaceDeleted)
 			return r.Purge(ctx, now, ns, progress)

@@ -17,6 +17,7 @@ func purgeChecks() []controlCheck {
 		{name: "purge/of an active namespace", run: checkPurgeRefused},
 		{name: "purge/broken off", run: checkPurgeResumed},
 		{name: "purge/beside another", run: checkPurgesAtOnce},
+		{name: "purge/open reservations", run: checkPurgeOfReservations},
 		{name: "purge/orphans", run: checkNoOrphans},
 	}
 }
@@ -244,4 +245,48 @@ func checkNoOrphans(t T, s ControlStore) {
 			t.Errorf("PurgeOrphan of %q: error %v, want %v", id, err, limiter.ErrNotFound)
 		}
 	}
+}
+
+// checkPurgeOfReservations: a reservation is settled while its namespace is deleted. One that is
+// settled after a purge gives nothing to the new buckets, nor brings back its limits.
+func checkPurgeOfReservations(t T, s ControlStore) {
+	o := newOperator(t, s)
+	l, err := limiter.New(limiter.Config{Store: s, CacheTTL: -1, Timeout: reach})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for range 9 { // holdings have a greater generation than a count anew would reach
+		o.putLimits("ns", limiter.SystemLimitsRef(), limiter.PerDay("l", 10))
+	}
+	reserve := func(amount int64) []limiter.Holding {
+		var d limiter.Decision
+		req := limiter.Request{Namespace: "ns", Takes: asking("e", tokens(amount)).Takes}
+		if err := l.Decide(t.Context(), at(0), &req, &d); err != nil || !d.Admitted {
+			t.Fatalf("Decide: %+v, %v", d, err)
+		}
+		return d.Holdings(nil, &req, 0)
+	}
+	settle := func(id string, held []limiter.Holding, used int64) {
+		m := limiter.Mark{Namespace: "ns", ID: id, Owner: "a", Expires: at(3_600_000)}
+		if won, err := l.Settle(t.Context(), at(0), m, held, []limiter.Consumption{{Limit: "l", Amount: tokens(used)}}); err != nil || !won {
+			t.Fatalf("Settle: %t, %v", won, err)
+		}
+	}
+	balance := func(want, capacity int64) {
+		t.Helper()
+		op := o.one("e", limiter.PerDay("l", capacity), limiter.Spend{})
+		op.Bucket.Namespace = "ns"
+		_, op.Generation = o.readAt("ns")
+		o.wantBalance(tokens(want), 0, op)
+	}
+	first, second := reserve(4), reserve(3)
+	o.move("ns", limiter.DeleteNamespace)
+	settle("first", first, 6)
+	balance(1, 10)
+	o.purge("ns")
+	o.move("ns", limiter.CreateNamespace)
+	settle("second", second, 1)
+	o.putLimits("ns", limiter.SystemLimitsRef(), limiter.PerDay("l", 20))
+	balance(20, 20)
 }
