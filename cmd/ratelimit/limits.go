@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -232,26 +231,6 @@ func (o *operator) setLimits(cmd *cobra.Command, f *setLimitsFlags, args []strin
 		return o.refusal(err)
 	}
 	return report(cmd.OutOrStdout(), o.output, f.subject(), change)
-}
-
-// parseLimits reads NAME=RATE...
-func parseLimits(args []string) (map[string]api.Limit, error) {
-	all := make(map[string]api.Limit, len(args))
-	for _, arg := range args {
-		name, text, ok := strings.Cut(arg, "=")
-		if !ok || name == "" {
-			return nil, fmt.Errorf("%q is no limit: write NAME=RATE, such as rpm=600/minute", arg)
-		}
-		if _, twice := all[name]; twice {
-			return nil, fmt.Errorf("limit %s is given twice", name)
-		}
-		l, err := api.ParseLimit(text)
-		if err != nil {
-			return nil, fmt.Errorf("limit %s: %w", name, err)
-		}
-		all[name] = l
-	}
-	return all, nil
 }
 
 // apply returns the limits of a level with the changes of the flags.

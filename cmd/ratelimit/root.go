@@ -129,6 +129,8 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
 		return nil
+	case cmd.Flags().Lookup("entity") != nil:
+		return fmt.Errorf("%s takes flags only, not %q; an entity is named with --entity", cmd.CommandPath(), args[0])
 	case cmd.Flags().Lookup("config") != nil:
 		return fmt.Errorf("%s takes flags only, not %q; a configuration file is named with --config", cmd.CommandPath(), args[0])
 	default:
