@@ -11,7 +11,7 @@ type Stats struct {
 	Owed    int64 // requests that wait to be written without a caller now: give-backs, late takes and charges
 	Halts   int64 // times that refills stopped, because the clock could not be trusted
 	Lanes   int64 // buckets remembered now, each shard for itself
-	Outages int64 // times that DynamoDB was taken for unavailable, as it did not answer
+	Outages int64 // times that DynamoDB was marked unavailable, as it did not answer
 	Splits  int64 // shards that this process split in two
 	Merges  int64 // pairs of shards that it merged
 	Open    bool  // a call would be refused now, because of an outage

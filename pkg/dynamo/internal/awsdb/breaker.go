@@ -42,7 +42,7 @@ const (
 )
 
 // ErrOutage is of calls that are not made because of an outage.
-var ErrOutage = errors.New("DynamoDB is taken for unavailable")
+var ErrOutage = errors.New("DynamoDB is marked unavailable")
 
 // verdict is the meaning of the end of a call for the state of DynamoDB.
 type verdict uint8

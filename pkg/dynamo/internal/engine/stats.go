@@ -10,7 +10,7 @@ type Stats struct {
 	Owed    int64 // requests that wait now to be written without a caller: give-backs, late takes
 	Halts   int64 // times that refills stopped, because the clock could not be trusted
 	Lanes   int64 // items remembered now
-	Outages int64 // times that DynamoDB was taken for unavailable
+	Outages int64 // times that DynamoDB was marked unavailable
 	Splits  int64 // shards that this process split in two
 	Merges  int64 // pairs of shards that it made one again
 	Open    bool  // a call would be refused now, because of an outage
