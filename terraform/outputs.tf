@@ -22,3 +22,13 @@ output "namespace_policy_arns" {
   description = "ARNs of the policies of namespaces, by access/name."
   value       = { for name, policy in aws_iam_policy.namespace : name => policy.arn }
 }
+
+output "aggregator_arn" {
+  description = "ARN of the aggregator; null without one."
+  value       = one([for function in aws_lambda_function.aggregator : function.arn])
+}
+
+output "archive_bucket" {
+  description = "Bucket of audit events that have expired; null without one."
+  value       = one([for bucket in aws_s3_bucket.archive : bucket.bucket])
+}

@@ -42,3 +42,31 @@ variable "tags" {
   type        = map(string)
   default     = {}
 }
+
+variable "aggregator" {
+  description = "The function that writes usage, with its code in S3: the file ratelimit_VERSION_lambda_ARCHITECTURE.zip of a release; null = none."
+  type = object({
+    s3_bucket         = string
+    s3_key            = string
+    s3_object_version = optional(string)
+    architecture      = optional(string, "arm64")
+    windows           = optional(list(string), ["hour", "day", "month"])
+    keep              = optional(map(string), {})
+    memory_mib        = optional(number, 256)
+    timeout_seconds   = optional(number, 60)
+    log_days          = optional(number, 30)
+    archive           = optional(bool, true)
+    glacier_days      = optional(number, 90)
+  })
+  default = null
+
+  validation {
+    condition     = var.aggregator == null ? true : contains(["arm64", "amd64"], var.aggregator.architecture)
+    error_message = "The architecture must be arm64 or amd64."
+  }
+
+  validation {
+    condition     = var.aggregator == null ? true : length(setsubtract(var.aggregator.windows, ["hour", "day", "month"])) == 0 && length(var.aggregator.windows) > 0
+    error_message = "The windows must be some of hour, day and month."
+  }
+}

@@ -24,6 +24,11 @@ var update = flag.Bool("update", false, "write the files of terraform that are m
 func TestTerraform(t *testing.T) {
 	files := map[string]string{"table.tf": terraformTable()}
 	maps.Copy(files, terraformPolicies(t))
+	filters, err := json.MarshalIndent(stack.StreamFilters(true), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files["stream-filters.json"] = string(filters) + "\n"
 	for name, want := range files {
 		path := filepath.Join("..", "..", "terraform", name)
 		if *update {
@@ -37,8 +42,8 @@ func TestTerraform(t *testing.T) {
 		}
 	}
 	made, err := filepath.Glob(filepath.Join("..", "..", "terraform", "policies", "*"))
-	if err != nil || len(made) != len(files)-1 {
-		t.Errorf("terraform/policies has %d files, want %d: %v", len(made), len(files)-1, err)
+	if err != nil || len(made) != len(files)-2 {
+		t.Errorf("terraform/policies has %d files, want %d: %v", len(made), len(files)-2, err)
 	}
 }
 
@@ -111,8 +116,19 @@ func terraformIndex(b *strings.Builder, g *types.GlobalSecondaryIndex) {
 func terraformPolicies(t *testing.T) map[string]string {
 	t.Helper()
 	const id = "abcdefghijk"
-	resources := rendered(t, stack.Options{Name: "name", IAM: stack.IAM{Namespaces: []stack.Namespace{{Name: "web", ID: id}}}}).Resources
+	resources := rendered(t, stack.Options{
+		Name: "name", IAM: stack.IAM{Namespaces: []stack.Namespace{{Name: "web", ID: id}}},
+		Aggregator: stack.Aggregator{On: true, Archive: stack.Archive{Off: true}},
+	}).Resources
 	files := map[string]string{}
+	add := func(file string, policy any) {
+		text, err := json.MarshalIndent(asTerraform(t, policy, id), "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[filepath.Join("policies", file+".json.tftpl")] = string(text) + "\n"
+	}
+	add("aggregator", at(t, resources["AggregatorRole"].Properties, "Policies", 0, "PolicyDocument"))
 	for _, name := range slices.Sorted(maps.Keys(resources)) {
 		logical, isPolicy := strings.CutSuffix(strings.SplitAfter(name+"Policy", "Policy")[0], "Policy")
 		if !isPolicy || resources[name].Type != "AWS::IAM::ManagedPolicy" {
@@ -122,31 +138,35 @@ func terraformPolicies(t *testing.T) map[string]string {
 		if name != logical+"Policy" {
 			file += "-namespace"
 		}
-		text, err := json.MarshalIndent(asTerraform(resources[name].Properties["PolicyDocument"], id), "", "  ")
-		if err != nil {
-			t.Fatal(err)
-		}
-		files[filepath.Join("policies", file+".json.tftpl")] = string(text) + "\n"
+		add(file, resources[name].Properties["PolicyDocument"])
 	}
 	return files
 }
 
 // asTerraform replaces what a template of CloudFormation refers to.
-func asTerraform(value any, id string) any {
+func asTerraform(t *testing.T, value any, id string) any {
+	t.Helper()
 	switch v := value.(type) {
 	case map[string]any:
-		if _, is := v["Fn::GetAtt"]; is {
-			return "${table}"
+		if attribute, is := v["Fn::GetAtt"]; is {
+			name := fmt.Sprint(attribute)
+			variable, known := map[string]string{
+				"[Table Arn]": "${table}", "[Table StreamArn]": "${stream}", "[AggregatorLog Arn]": "${log}", "[AggregatorDeadLetters Arn]": "${queue}",
+			}[name]
+			if !known {
+				t.Errorf("a policy refers to %s, which no variable has", name)
+			}
+			return variable
 		}
 		if text, is := v["Fn::Sub"].(string); is {
 			return strings.ReplaceAll(text, "${Table.Arn}", "${table}")
 		}
 		for key := range v {
-			v[key] = asTerraform(v[key], id)
+			v[key] = asTerraform(t, v[key], id)
 		}
 	case []any:
 		for i := range v {
-			v[i] = asTerraform(v[i], id)
+			v[i] = asTerraform(t, v[i], id)
 		}
 	case string:
 		return strings.ReplaceAll(v, id, "${namespace}")
