@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -172,4 +173,38 @@ func asTerraform(t *testing.T, value any, id string) any {
 		return strings.ReplaceAll(v, id, "${namespace}")
 	}
 	return value
+}
+
+// The module's event source and function have the settings of the stack's.
+func TestTerraformAggregator(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "terraform", "aggregator.tf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resources := rendered(t, stack.Options{Name: "name", Aggregator: stack.Aggregator{On: true}}).Resources
+	source, function := resources["AggregatorSource"].Properties, resources["Aggregator"].Properties
+	for attribute, value := range map[string]any{
+		"starting_position":                  fmt.Sprintf("%q", source["StartingPosition"]),
+		"batch_size":                         source["BatchSize"],
+		"maximum_batching_window_in_seconds": source["MaximumBatchingWindowInSeconds"],
+		"maximum_retry_attempts":             source["MaximumRetryAttempts"],
+		"maximum_record_age_in_seconds":      source["MaximumRecordAgeInSeconds"],
+		"tumbling_window_in_seconds":         source["TumblingWindowInSeconds"],
+		"bisect_batch_on_function_error":     source["BisectBatchOnFunctionError"],
+		"function_response_types":            fmt.Sprintf("%q", source["FunctionResponseTypes"]),
+		"runtime":                            fmt.Sprintf("%q", function["Runtime"]),
+		"handler":                            fmt.Sprintf("%q", function["Handler"]),
+		"message_retention_seconds":          fmt.Sprintf("%.0f", resources["AggregatorDeadLetters"].Properties["MessageRetentionPeriod"]),
+	} {
+		found := regexp.MustCompile(`(?m)^\s*` + attribute + `\s*= (.*)$`).FindStringSubmatch(string(text))
+		if found == nil || found[1] != fmt.Sprint(value) {
+			t.Errorf("%s: got %q, want %v", attribute, found, value)
+		}
+	}
+	variables, _ := at(t, function, "Environment", "Variables").(map[string]any)
+	for _, name := range append(slices.Sorted(maps.Keys(variables)), "RATELIMIT_KEEP") {
+		if !strings.Contains(string(text), name+" ") {
+			t.Errorf("the module sets no %s", name)
+		}
+	}
 }
