@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ratelimit/ratelimit/internal/usageview"
 	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/client"
 )
@@ -78,6 +79,7 @@ func (f *levelFlags) subjectFrom(args []string) error {
 
 func listAudit(o *operator) *cobra.Command {
 	var f levelFlags
+	var from, to string
 	var limit int
 	cmd := &cobra.Command{
 		Use: "audit [SUBJECT]", Short: "List who changed an entity or limits", Args: cobra.MaximumNArgs(1), ValidArgsFunction: o.completeSubject,
@@ -87,7 +89,8 @@ which credential, and the record before and after. SUBJECT says the same in one 
 column SUBJECT does: an entity, '$RESOURCE:name' or '$SYSTEM'.`,
 		Example: `  ratelimit list audit --entity key/k-123
   ratelimit list audit '$RESOURCE:gpt-4'
-  ratelimit list audit --system --limit 10 -o json`,
+  ratelimit list audit --system --limit 10 -o json
+  ratelimit list audit key/k-123 --from 2026-11-22 --to 2026-11-23`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.subjectFrom(args); err != nil {
 				return err
@@ -96,16 +99,22 @@ column SUBJECT does: an entity, '$RESOURCE:name' or '$SYSTEM'.`,
 			if err != nil {
 				return errors.New("say whose audit: an entity, '$RESOURCE:name' or '$SYSTEM', or --entity ID, --resource NAME or --system")
 			}
+			events := client.AuditOf{Entity: of.Entity, Resource: of.Resource}
+			if events.From, events.To, err = usageview.ParseTimes(from, to); err != nil {
+				return err
+			}
 			n, err := o.inNamespace(cmd.Context())
 			if err != nil {
 				return err
 			}
 			return writeList(o, cmd.OutOrStdout(), limit, auditColumns(), client.Each(func(p client.Page) (*api.List[api.AuditEvent], error) {
-				return n.ListAudit(cmd.Context(), of, p)
+				return n.ListAudit(cmd.Context(), events, p)
 			}))
 		},
 	}
 	f.flags(cmd)
+	cmd.Flags().StringVar(&from, "from", "", "only events at this time or later, such as 2026-11-22T09:00:00Z, 2026-11-22 or 2026-11")
+	cmd.Flags().StringVar(&to, "to", "", "only events before this time")
 	limitFlag(cmd, &limit)
 	return cmd
 }

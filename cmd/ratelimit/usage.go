@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -37,13 +36,8 @@ func (f *usageFlags) flags(cmd *cobra.Command) {
 
 func (f *usageFlags) of() (of client.UsageOf, err error) {
 	of = client.UsageOf{Entity: api.Name(f.entity), Resource: api.Name(f.resource), Window: api.Window(f.window)}
-	if of.From, err = usageview.ParseTime(f.from); err != nil {
-		return of, fmt.Errorf("--from: %w", err)
-	}
-	if of.To, err = usageview.ParseTime(f.to); err != nil {
-		return of, fmt.Errorf("--to: %w", err)
-	}
-	return of, nil
+	of.From, of.To, err = usageview.ParseTimes(f.from, f.to)
+	return of, err
 }
 
 func usageColumns() []column[usageview.Row] {

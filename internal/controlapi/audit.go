@@ -3,6 +3,8 @@ package controlapi
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
+	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/api"
@@ -15,6 +17,8 @@ func (a *API) auditEndpoints() []endpoint {
 		query: pageParams(
 			param{"entity", "events of this entity and of its limits"},
 			param{"resource", "events of the limits of this resource"},
+			param{"from", "only events at this time or later, as in RFC 3339"},
+			param{"to", "only events before this time, as in RFC 3339"},
 		),
 		summary: "List the audit events of an entity, of a resource, or of the system without either; the newest first",
 		run:     a.listAudit,
@@ -29,19 +33,20 @@ func (a *API) listAudit(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	subject := limiter.SystemLimitsRef()
-	entity, resource := c.query.Get("entity"), c.query.Get("resource")
-	switch {
-	case entity != "" && resource != "":
-		return nil, invalid("give the parameter entity or resource, not both: the audit of an entity has that of all its limits")
-	case entity != "":
-		subject = limiter.EntityRef(entity)
-	case resource != "":
-		subject = limiter.ResourceLimitsRef(resource)
+	subject, err := c.auditSubject()
+	if err != nil {
+		return nil, err
+	}
+	from, err := c.auditTimes(&p)
+	if err != nil {
+		return nil, err
 	}
 	page, err := c.store.ListEvents(c.ctx(), c.namespace(), subject, p)
 	if err != nil {
 		return nil, err
+	}
+	if first := slices.IndexFunc(page.Items, func(e limiter.AuditEvent) bool { return e.Time.Before(from) }); first >= 0 {
+		page.Items, page.Next = page.Items[:first], "" // older ones follow
 	}
 	list := api.List[api.AuditEvent]{Items: make([]api.AuditEvent, 0, len(page.Items)), Next: page.Next}
 	for i := range page.Items {
@@ -52,6 +57,40 @@ func (a *API) listAudit(c *call) (any, error) {
 		list.Items = append(list.Items, e)
 	}
 	return list, nil
+}
+
+// auditSubject reads whose events are meant.
+func (c *call) auditSubject() (limiter.Ref, error) {
+	switch entity, resource := c.query.Get("entity"), c.query.Get("resource"); {
+	case entity != "" && resource != "":
+		return limiter.Ref{}, invalid("give the parameter entity or resource, not both: the audit of an entity has that of all its limits")
+	case entity != "":
+		return limiter.EntityRef(entity), nil
+	case resource != "":
+		return limiter.ResourceLimitsRef(resource), nil
+	}
+	return limiter.SystemLimitsRef(), nil
+}
+
+// auditTimes reads the time of the events that are meant. It moves the page to where that
+// ends, and returns where it begins.
+func (c *call) auditTimes(p *limiter.Page) (from time.Time, err error) {
+	from, err = c.time("from")
+	if err != nil {
+		return from, err
+	}
+	to, err := c.time("to")
+	switch {
+	case err != nil || to.IsZero():
+		return from, err
+	case to.Before(from):
+		return from, invalid("the time ends at %s, before it begins at %s", to.Format(time.RFC3339), from.Format(time.RFC3339))
+	}
+	end := limiter.AuditID(to.Add(time.Millisecond-1), 0) // events have whole milliseconds
+	if p.After == "" || p.After > end {
+		p.After = end
+	}
+	return from, nil
 }
 
 // AuditEvent returns an event in the form of the API.

@@ -29,14 +29,17 @@ type server struct {
 // newServer serves a store with a file, or store where it is not nil.
 func newServer(t *testing.T, store controlapi.Store) *server {
 	t.Helper()
-	can := api.Capabilities{}
 	if store == nil {
 		s, err := embedded.Open(t.TempDir(), embedded.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = s.Close(context.Background()) })
-		store, can = s, api.Capabilities{Audit: true, Usage: true}
+		store = s
+	}
+	can := api.Capabilities{}
+	if s, ok := store.(limiter.Store); ok {
+		can.Audit, can.Usage = s.Capabilities().AuditLogging, s.Capabilities().UsageSnapshots
 	}
 	buckets, _ := store.(limiter.Buckets)
 	usage, _ := store.(limiter.Usage)

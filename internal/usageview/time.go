@@ -18,3 +18,14 @@ func ParseTime(text string) (time.Time, error) {
 	}
 	return time.Time{}, fmt.Errorf("%.100q is no time: it is such as 2026-11-22T09:00:00Z, 2026-11-22 or 2026-11", text)
 }
+
+// ParseTimes reads the values of the flags --from and --to, each as ParseTime does.
+func ParseTimes(from, to string) (first, last time.Time, err error) {
+	if first, err = ParseTime(from); err != nil {
+		return first, last, fmt.Errorf("--from: %w", err)
+	}
+	if last, err = ParseTime(to); err != nil {
+		return first, last, fmt.Errorf("--to: %w", err)
+	}
+	return first, last, nil
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/api"
 )
@@ -90,10 +91,16 @@ func (n *Namespace) DeleteLimits(ctx context.Context, of LimitsOf, o Options) (*
 	return send[api.Change[api.Limits]](ctx, n.client, http.MethodDelete, n.limits(of), nil, nil, o)
 }
 
-// ListAudit lists the audit events of an entity and its limits, of a resource, or of the
-// system, the newest first.
-func (n *Namespace) ListAudit(ctx context.Context, of LimitsOf, p Page) (*api.List[api.AuditEvent], error) {
-	q := query(p, map[string]string{"entity": string(of.Entity), "resource": string(of.Resource)})
+// AuditOf says whose audit events are meant: those of an entity and its limits, of the limits
+// of a resource, or of the system without either.
+type AuditOf struct {
+	Entity, Resource api.Name
+	From, To         time.Time // only events at From or later, and before To; zero = without a bound
+}
+
+// ListAudit lists audit events, the newest first.
+func (n *Namespace) ListAudit(ctx context.Context, of AuditOf, p Page) (*api.List[api.AuditEvent], error) {
+	q := query(p, between(of.From, of.To, map[string]string{"entity": string(of.Entity), "resource": string(of.Resource)}))
 	return send[api.List[api.AuditEvent]](ctx, n.client, http.MethodGet, n.path+"/audit", q, nil, Options{})
 }
 

@@ -19,12 +19,17 @@ type UsageOf struct {
 
 func (u UsageOf) query(p Page) url.Values {
 	params := map[string]string{"entity": string(u.Entity), "resource": string(u.Resource), "window": string(u.Window)}
-	for name, at := range map[string]time.Time{"from": u.From, "to": u.To} {
+	return query(p, between(u.From, u.To, params))
+}
+
+// between adds the bounds of a time to the parameters of a query.
+func between(from, to time.Time, params map[string]string) map[string]string {
+	for name, at := range map[string]time.Time{"from": from, "to": to} {
 		if !at.IsZero() {
 			params[name] = at.Format(time.RFC3339Nano)
 		}
 	}
-	return query(p, params)
+	return params
 }
 
 // ListUsage lists usage, of one entity and resource in order of time.

@@ -1,0 +1,84 @@
+package controlapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/embedded"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Events are listed of a time that is given, the newest first, in pages of any size.
+func TestAuditOfATime(t *testing.T) {
+	var clock atomic.Int64 // Unix ms
+	store, err := embedded.Open(t.TempDir(), embedded.Config{Now: func() time.Time { return time.UnixMilli(clock.Load()) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close(context.Background()) })
+	s := newServer(t, store)
+	began := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
+	for i := range 10 {
+		limits, err := limiter.NewLimits(limiter.PerDay("l", int64(i+1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := began.Add(time.Duration(i) * time.Minute)
+		clock.Store(now.UnixMilli())
+		edit := limiter.Edit{Ref: limiter.SystemLimitsRef(), Change: func(limiter.Record) (limiter.Record, error) { return limiter.Record{Limits: limits}, nil }}
+		if _, err := s.store.Edit(t.Context(), now, limiter.DefaultNamespace, edit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		name        string
+		from, to    time.Duration // after the beginning; -1 = none
+		first, last int           // minutes of the events, the newest first; -1 = none
+	}{
+		{"all", -1, -1, 9, 0},
+		{"from the time of an event", 4 * time.Minute, -1, 9, 4},
+		{"from after an event", 4*time.Minute + time.Nanosecond, -1, 9, 5},
+		{"before the time of an event", -1, 4 * time.Minute, 3, 0},
+		{"before a time after an event", -1, 4*time.Minute + time.Nanosecond, 4, 0},
+		{"between", 2 * time.Minute, 5 * time.Minute, 4, 2},
+		{"before all", -1, 0, -1, -1},
+		{"after all", time.Hour, -1, -1, -1},
+	} {
+		for _, size := range []string{"1", "3", "100"} {
+			query := url.Values{"size": {size}}
+			if test.from >= 0 {
+				query.Set("from", began.Add(test.from).Format(time.RFC3339Nano))
+			}
+			if test.to >= 0 {
+				query.Set("to", began.Add(test.to).Format(time.RFC3339Nano))
+			}
+			var got []int
+			for again := true; again; again = query.Get("after") != "" {
+				var page api.List[api.AuditEvent]
+				w := s.must(t, http.StatusOK, http.MethodGet, "/v1/namespaces/default/audit?"+query.Encode(), "")
+				if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil {
+					t.Fatal(err)
+				}
+				for _, e := range page.Items {
+					got = append(got, int(e.Time.Sub(began)/time.Minute))
+				}
+				query.Set("after", page.Next)
+			}
+			want := test.first - test.last + 1
+			if test.first < 0 {
+				want = 0
+			}
+			if len(got) != want || want > 0 && (got[0] != test.first || got[len(got)-1] != test.last) {
+				t.Errorf("%s, pages of %s: %v, want %d to %d", test.name, size, got, test.first, test.last)
+			}
+		}
+	}
+	s.must(t, http.StatusBadRequest, http.MethodGet, "/v1/namespaces/default/audit?from=2026-11-23T00:00:00Z&to=2026-11-22T00:00:00Z", "")
+	s.must(t, http.StatusBadRequest, http.MethodGet, "/v1/namespaces/default/audit?from=yesterday", "")
+}
