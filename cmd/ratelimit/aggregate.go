@@ -48,11 +48,13 @@ func newAggregate() *cobra.Command {
 		Long: `aggregate reads the change stream of the table that the configuration names, and writes
 usage by hour, day and month into the table, which list usage and get usage show. Run one
 process or more: each shard of the stream is read by one of them, and another one goes on
-when it ends. Each record counts once. A stream keeps records for 24 hours.
+when it ends. Each record counts once. A stream keeps records for 24 hours. With --archive,
+audit events that expire go to S3 as lines of JSON.
 
 It serves /metrics and /healthz on the address of --http-address, or of server.http.`,
 		Example: `  ratelimit aggregate --config ratelimit.yaml
-  ratelimit aggregate --http-address 0.0.0.0:8080 --windows hour,day --keep hour=720h`,
+  ratelimit aggregate --http-address 0.0.0.0:8080 --windows hour,day --keep hour=720h
+  ratelimit aggregate --config ratelimit.yaml --archive s3://audit-events/audit`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.start(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())

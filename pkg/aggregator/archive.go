@@ -57,9 +57,10 @@ func NewLines(shard string, encode func(*Expired) ([]byte, error)) *Lines {
 	return &Lines{shard: shard, encode: encode}
 }
 
-// Add adds the event of a record, if it has one, behind those that are there.
+// Add adds the event of a record, if it has one, behind those that are there. A record that cannot
+// be read has none.
 func (l *Lines) Add(r *Record) {
-	if r.Expired == nil {
+	if r.Expired == nil || r.Problem != nil {
 		return
 	}
 	line, err := l.encode(r.Expired)
