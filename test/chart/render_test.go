@@ -57,9 +57,14 @@ func readValues(t *testing.T, file string) values {
 	return v
 }
 
-// render returns the documents that Helm makes of the chart, and its notes.
+// render returns the documents that Helm makes of the chart for the release edge, and its notes.
 func render(c *chart.Chart, v values) (documents []string, notes string, err error) {
-	release := chartutil.ReleaseOptions{Name: "edge", Namespace: "ratelimit", IsInstall: true, Revision: 1}
+	return renderAs("edge", c, v)
+}
+
+// renderAs is render for a release of another name.
+func renderAs(name string, c *chart.Chart, v values) (documents []string, notes string, err error) {
+	release := chartutil.ReleaseOptions{Name: name, Namespace: "ratelimit", IsInstall: true, Revision: 1}
 	all, err := chartutil.ToRenderValues(c, v, release, chartutil.DefaultCapabilities)
 	if err != nil {
 		return nil, "", err
