@@ -14,12 +14,13 @@ import (
 )
 
 var (
-	link      = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)                         // links within the repository
-	goTest    = regexp.MustCompile("go test (?:-[a-z]+ )*\\./(\\S+) -run '?([^'`\\s]+)") // package, pattern
-	target    = regexp.MustCompile("(?m)(?:^|`)make ([a-z-]+)")
-	rule      = regexp.MustCompile(`(?m)^([a-z-]+):`)
-	yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
-	function  = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w*)\(`)
+	link         = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)                         // links within the repository
+	goTest       = regexp.MustCompile("go test (?:-[a-z]+ )*\\./(\\S+) -run '?([^'`\\s]+)") // package, pattern
+	target       = regexp.MustCompile("(?m)(?:^|`)make ([a-z-]+)")
+	rule         = regexp.MustCompile(`(?m)^([a-z-]+):`)
+	commandBlock = regexp.MustCompile("(?ms)^```(?:sh|console)?\n(.*?)^```")
+	yamlBlock    = regexp.MustCompile("(?s)```yaml\n(.*?)```")
+	function     = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w*)\(`)
 )
 
 // pages returns the Markdown files of the repository, by path from its root.
@@ -81,6 +82,45 @@ func TestCommandsRunTests(t *testing.T) {
 	}
 	if commands < 10 {
 		t.Errorf("commands found: got %d, want more", commands)
+	}
+}
+
+// commandFile is a file or directory of the repository that a command names.
+var commandFile = regexp.MustCompile(`(?m)(?:^|[ =])((?:examples|charts|config|deploy|terraform)/[\w./-]+)`)
+
+// Files of the repository that commands read are there.
+func TestFilesOfCommandsExist(t *testing.T) {
+	found := 0
+	for page, text := range pages(t) {
+		for _, block := range commandBlock.FindAllStringSubmatch(text, -1) {
+			for _, m := range commandFile.FindAllStringSubmatch(block[1], -1) {
+				found++
+				_, err := os.Stat(filepath.Join("..", "..", m[1]))
+				if err != nil {
+					t.Errorf("%s: a command names %s: %v", page, m[1], err)
+				}
+			}
+		}
+	}
+	if found < 5 {
+		t.Errorf("files in commands: got %d, want more", found)
+	}
+}
+
+// Each how-to page has a link in the README, which is the index.
+func TestHowToPagesAreLinked(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	howTo, err := filepath.Glob("../../docs/how-to/*.md")
+	if err != nil || len(howTo) < 8 {
+		t.Fatalf("how-to pages: %v, %v", howTo, err)
+	}
+	for _, page := range howTo {
+		if target := "(docs/how-to/" + filepath.Base(page) + ")"; !strings.Contains(string(readme), target) {
+			t.Errorf("the README has no link to %s", target)
+		}
 	}
 }
 
