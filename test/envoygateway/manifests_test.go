@@ -53,6 +53,28 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// The SecurityPolicy asks for the key in the header that the patches read, at the same Gateway.
+func TestSecurityPolicy(t *testing.T) {
+	security, patches := new(egv1a1.SecurityPolicy), new(egv1a1.EnvoyPatchPolicy)
+	for name, policy := range map[string]any{"security.yaml": security, "policy.yaml": patches} {
+		err := yaml.UnmarshalStrict([]byte(read(t, name)), policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	targets := security.Spec.TargetRefs
+	if len(targets) != 1 || targets[0].LocalPolicyTargetReference != patches.Spec.TargetRef || security.Namespace != patches.Namespace {
+		t.Errorf("got %+v in %s, want %+v in %s", targets, security.Namespace, patches.Spec.TargetRef, patches.Namespace)
+	}
+	keys := security.Spec.APIKeyAuth
+	if len(keys.ExtractFrom) != 1 || len(keys.ExtractFrom[0].Headers) != 1 {
+		t.Fatalf("keys are read from %+v, want one header", keys.ExtractFrom)
+	}
+	if header := "header_name: " + keys.ExtractFrom[0].Headers[0] + ","; !strings.Contains(read(t, "policy.yaml"), header) {
+		t.Errorf("policy.yaml has no %s", header)
+	}
+}
+
 // A policy with a mistake is refused, or finds no place for a patch.
 func TestMistakes(t *testing.T) {
 	text := read(t, "policy.yaml")
