@@ -42,7 +42,7 @@ func (f *file) warnings(r *report, specs []descriptor.DomainSpec) {
 	f.unheard(r)
 	f.leases(r, specs)
 	if s := f.cfg.Store; f.cfg.Budgets.Set.Len() > 0 && s.Type == StoreEmbedded && s.Embedded.Data == "" {
-		r.warn(r.find("budgets"), "are not watched: usage is kept with store.embedded.data, and in a table by ratelimit aggregate")
+		r.warn(r.find("budgets"), "are watched with a data directory only (store.embedded.data, or --data), and in a table by ratelimit aggregate")
 	}
 	if s := f.cfg.Store; s.Type != StoreEmbedded && s.Embedded.Data != "" {
 		r.warn(r.find("store.embedded.data"), "is not used: the store is %s", s.Type)

@@ -15,5 +15,5 @@
 // that it needs. Package dynamo has those of DynamoDB. Consumption is booked to the time of
 // its decision, as far as the item tells, else to that of the write.
 //
-// The files rest on each other in this order: record.go, batch.go, tree.go, worker.go, poller.go.
+// The files rest on each other in this order: record.go, batch.go, thresholds.go, tree.go, balance.go, worker.go, poller.go.
 package aggregator

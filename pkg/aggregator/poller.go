@@ -111,8 +111,9 @@ func (p *Poller) Run(ctx context.Context) error {
 	return nil
 }
 
-// round looks at the shards of the stream, and begins to work on those that are free. The leases
-// come first: a shard that has a lease then, and is not in the later list, is dropped.
+// round looks at the shards of the stream, and begins to work on those that are free, or else on one of a
+// process that has more. The leases come first: a shard that has a lease then, and is not in the later
+// list, is dropped.
 func (p *Poller) round(ctx context.Context, workers *sync.WaitGroup) error {
 	all, err := p.cfg.Leases.List(ctx)
 	if err != nil {
@@ -132,12 +133,20 @@ func (p *Poller) round(ctx context.Context, workers *sync.WaitGroup) error {
 			p.abandon(ctx, l)
 		}
 	}
-	for _, s := range ready(shards, leases) {
+	begun, open := 0, ready(shards, leases)
+	for _, s := range open {
 		l := leases[s.ID]
 		l.Shard = s.ID
 		if p.free(l) {
 			p.begin(ctx, l, workers)
+			begun++
 		}
+	}
+	if begun > 0 {
+		return nil // the leases are others now
+	}
+	if l, ok := surplus(p.cfg.Owner, open, leases); ok {
+		p.begin(ctx, l, workers)
 	}
 	return nil
 }
@@ -181,7 +190,9 @@ func (p *Poller) begin(ctx context.Context, before Lease, workers *sync.WaitGrou
 		w.lines = NewLines(w.shard, p.cfg.Encode)
 	}
 	workers.Go(func() {
-		if err := w.work(ctx); err != nil {
+		if err := w.work(ctx); errors.Is(err, ErrConflict) {
+			p.cfg.Logger.InfoContext(ctx, "another process goes on with a shard of the stream", "shard", w.shard)
+		} else if err != nil {
 			p.cfg.Logger.WarnContext(ctx, "a lease of the stream is lost", "shard", w.shard, "error", err)
 		}
 		p.counters.shards.Add(-1)
