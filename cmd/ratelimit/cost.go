@@ -68,6 +68,7 @@ func costFlags(cmd *cobra.Command, r *costReport) {
 		{&r.Traffic.WriteUnits, "write-units", "write units of a write: 1 up to about 5 limits a bucket, then 2"},
 		{&r.Traffic.Replicas, "replicas", "replicas of the service"},
 		{&r.Traffic.Namespaces, "namespaces", "namespaces that the rules name"},
+		{&r.Traffic.UsageWindows, "usage-windows", "windows of usage that an aggregator writes: 0 without one, else 1 to 3"},
 		{&r.Prices.Write, "write-price", "dollars for a million write units"},
 		{&r.Prices.Read, "read-price", "dollars for a million read units"},
 		{&r.Prices.Storage, "storage-price", "dollars for a GB and a month"},
@@ -85,13 +86,15 @@ func printCost(out io.Writer, r costReport) error {
 busiest item	%.0f writes a second; about 1000 are possible, and a bucket is split before
 read units a second	%.1f at most
 stored	%.2f GB
+usage	%.1f writes a second at most, by an aggregator
 writes	$%.2f a month
+usage	$%.2f a month
 reads	$%.2f a month
 storage	$%.2f a month
 total	$%.2f a month
 one write for each bucket of a call	$%.2f a month
 prices	of %s: $%g a million writes, $%g a million reads, $%g a GB
-`, e.Writes, e.WritesPerCall, e.HottestItem, e.Reads, e.Bytes/1e9, e.WriteDollars, e.ReadDollars, e.StorageDollars, e.Dollars, e.OneWriteDollars,
+`, e.Writes, e.WritesPerCall, e.HottestItem, e.Reads, e.Bytes/1e9, e.UsageWrites, e.WriteDollars, e.UsageDollars, e.ReadDollars, e.StorageDollars, e.Dollars, e.OneWriteDollars,
 		r.Prices.Date, r.Prices.Write, r.Prices.Read, r.Prices.Storage)
 	if err != nil {
 		return err

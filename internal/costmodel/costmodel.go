@@ -25,6 +25,7 @@ const (
 	recordsOfAKey   = 3  // the entity, and its limits of the resource and of all; others are shared
 	cacheSeconds    = 60 // cache.ttl
 	pollSeconds     = 2  // between two looks for changes of limits
+	flushSeconds    = 10 // between two writes of a snapshot by an aggregator
 	million         = 1e6
 	bytesInAGB      = 1e9
 	bucketBytes     = 1000 // of an item with its keys in the indexes
@@ -42,6 +43,8 @@ type Traffic struct {
 	Replicas   float64 `json:"replicas"`
 	Namespaces float64 `json:"namespaces"`
 	Leases     bool    `json:"leases"`
+	// UsageWindows is how many of hour, day and month an aggregator writes; 0 = there is none.
+	UsageWindows float64 `json:"usage_windows"`
 }
 
 // Check reports the first number out of its range.
@@ -59,6 +62,7 @@ func (t Traffic) Check() error {
 		{"write-units", t.WriteUnits, 1, 400},
 		{"replicas", t.Replicas, 1, 10_000},
 		{"namespaces", t.Namespaces, 1, 10_000},
+		{"usage-windows", t.UsageWindows, 0, 3},
 	} {
 		if math.IsNaN(n.value) || n.value < n.low || n.value > n.high {
 			return fmt.Errorf("%s is %g; it must be %g to %g", n.name, n.value, n.low, n.high)
@@ -88,9 +92,11 @@ type Estimate struct {
 	Writes          float64 `json:"writes_per_second"`
 	WritesPerCall   float64 `json:"writes_per_call"`
 	HottestItem     float64 `json:"hottest_item_writes_per_second"` // DynamoDB takes about 1,000; the store splits before
+	UsageWrites     float64 `json:"usage_writes_per_second"`        // of the aggregator, at most
 	Reads           float64 `json:"read_units_per_second"`          // at most
 	Bytes           float64 `json:"bytes"`
 	WriteDollars    float64 `json:"write_dollars"`
+	UsageDollars    float64 `json:"usage_dollars"`
 	ReadDollars     float64 `json:"read_dollars"`
 	StorageDollars  float64 `json:"storage_dollars"`
 	Dollars         float64 `json:"dollars_per_month"`
@@ -100,14 +106,15 @@ type Estimate struct {
 // Of estimates the bill of a traffic.
 func Of(t Traffic, p Prices) Estimate {
 	writes, hottest := t.writes(t.perReplica())
-	e := Estimate{Writes: writes, HottestItem: hottest, Reads: t.reads(), Bytes: t.Keys * t.Levels * bucketBytes}
+	e := Estimate{Writes: writes, UsageWrites: t.usageWrites(t.perReplica()), HottestItem: hottest, Reads: t.reads(), Bytes: t.Keys * t.Levels * bucketBytes}
 	if t.Calls > 0 {
 		e.WritesPerCall = e.Writes / t.Calls
 	}
 	e.WriteDollars = t.dollars(writes, p)
 	e.ReadDollars = e.Reads * secondsInAMonth / million * p.Read
 	e.StorageDollars = e.Bytes / bytesInAGB * (p.Storage + p.Recovery)
-	other := e.ReadDollars + e.StorageDollars
+	e.UsageDollars = e.UsageWrites * secondsInAMonth / million * p.Write
+	other := e.ReadDollars + e.StorageDollars + e.UsageDollars
 	e.Dollars = e.WriteDollars + other
 	e.OneWriteDollars = t.dollars(t.Calls*t.Levels+t.settlements(), p) + other
 	return e
@@ -141,6 +148,19 @@ func (t Traffic) writes(perReplica float64) (all, hottest float64) {
 	group(t.Calls*t.HotShare, t.HotKeys)
 	group(t.Calls*(1-t.HotShare), t.Keys-t.HotKeys)
 	return all + t.settlements(), hottest
+}
+
+// usageWrites returns the writes of an aggregator a second: each flush writes the snapshots of the buckets
+// that were written since the last one. It is an upper bound, since variants of a bucket have one snapshot.
+func (t Traffic) usageWrites(perReplica float64) (all float64) {
+	group := func(calls, keys float64) {
+		if keys > 0 {
+			all += keys * min(calls/keys, perReplica*t.Replicas, 1.0/flushSeconds) * t.Levels * t.UsageWindows
+		}
+	}
+	group(t.Calls*t.HotShare, t.HotKeys)
+	group(t.Calls*(1-t.HotShare), t.Keys-t.HotKeys)
+	return all
 }
 
 // reads returns the read units a second: looks for changes, and records of keys that the

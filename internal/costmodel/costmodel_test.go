@@ -145,3 +145,23 @@ func ExampleOf() {
 	fmt.Printf("%.0f writes a second, %.2f a call\n", e.Writes, e.WritesPerCall)
 	// Output: 280 writes a second, 0.28 a call
 }
+
+// An aggregator writes each window of a busy bucket once in 10 seconds, and of a quiet one at most once for each call.
+func TestUsageIsBilled(t *testing.T) {
+	for name, tt := range map[string]struct {
+		calls, keys, windows, want float64
+	}{
+		"none":           {10_000, 1, 0, 0},
+		"a busy bucket":  {10_000, 1, 3, 0.3},
+		"busy buckets":   {10_000, 100, 1, 10},
+		"quiet buckets":  {10, 1000, 3, 30},
+		"without a call": {0, 1000, 3, 0},
+	} {
+		traffic := quiet(tt.calls, tt.keys)
+		traffic.UsageWindows = tt.windows
+		e := costmodel.Of(traffic, costmodel.Prices{Write: 1})
+		if math.Abs(e.UsageWrites-tt.want) > 1e-9 || math.Abs(e.Dollars-e.WriteDollars-e.ReadDollars-e.StorageDollars-e.UsageDollars) > 1e-9 {
+			t.Errorf("%s: %+v, want %g writes of usage", name, e, tt.want)
+		}
+	}
+}
