@@ -82,20 +82,28 @@ func measureAggregation(b *testing.B, entities int, lease limiter.LeasePolicy) (
 	running, stop := context.WithCancel(b.Context())
 	var aggregates sync.WaitGroup
 	aggregates.Go(func() { _ = p.Run(running) })
+	decisions, writes = loadReplicas(b, server, table, entities, lease)
+	stop()
+	aggregates.Wait()
+	return decisions, writes, meter.writes.Load()
+}
+
+// loadReplicas has three replicas decide for some seconds. It returns their decisions and their writes.
+func loadReplicas(b *testing.B, server *dynamotest.Server, table string, entities int, lease limiter.LeasePolicy) (decisions, writes int64) {
+	b.Helper()
 	limits, err := limiter.NewLimits(limiter.PerSecond("rps", 1_000_000), limiter.PerMinute("tpm", 1_000_000_000))
 	if err != nil {
 		b.Fatal(err)
 	}
 	var made atomic.Int64
-	var stores []*dynamo.Store
 	var load sync.WaitGroup
-	end := time.Now().Add(4 * time.Second)
-	for i := range 3 {
+	stores, end := make([]*dynamo.Store, 3), time.Now().Add(4*time.Second)
+	for i := range stores {
 		s, err := dynamo.New(dynamo.Config{Client: server.Client(b), Table: table, Leases: true, Attempt: 5 * time.Second, Budget: 20 * time.Second})
 		if err != nil {
 			b.Fatal(err)
 		}
-		stores = append(stores, s)
+		stores[i] = s
 		for range 4 {
 			load.Go(func() {
 				r := rand.New(rand.NewPCG(uint64(i), 1)) // #nosec G404 -- of a test
@@ -118,7 +126,5 @@ func measureAggregation(b *testing.B, entities int, lease limiter.LeasePolicy) (
 			b.Error(err)
 		}
 	}
-	stop()
-	aggregates.Wait()
-	return made.Load(), writes, meter.writes.Load()
+	return made.Load(), writes
 }
