@@ -7,17 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
-
-// Expired is an audit event that the database removed because its time was over.
-type Expired struct {
-	Namespace string             // id
-	Event     limiter.AuditEvent // with a problem, only its ID
-	Problem   error              // not nil = the event cannot be read; Item has it
-	Item      map[string]any     // all attributes, with a problem
-}
 
 // Archive keeps audit events for good.
 type Archive interface {

@@ -7,13 +7,17 @@
 //   - A [Batch] sums records up by snapshot: entity, resource and window. A flush makes one
 //     write for each snapshot. Every write carries the position in the stream, and a snapshot
 //     refuses records that it has: repeated records count once.
+//   - [Lines] are audit events that expire. A flush puts them into an [Archive], in objects
+//     whose names have the place in the stream: a repeated batch makes the same objects.
 //   - A [Poller] reads the shards of a stream, parents before children, and saves its position
 //     when the work is done. A lease with a fencing number has one process work on a shard of
 //     the stream, and another one take over.
 //
 // The package knows no AWS: [Source], [Snapshots] and [Leases] are the parts of a database
-// that it needs. Package dynamo has those of DynamoDB. Consumption is booked to the time of
-// its decision, as far as the item tells, else to that of the write.
+// that it needs. Package dynamo has those of DynamoDB. Package awslambda has calls of AWS
+// Lambda take the place of a poller, and package s3archive is an archive. Consumption is
+// booked to the time of its decision, as far as the item tells, else to that of the write.
 //
-// The files rest on each other in this order: record.go, batch.go, thresholds.go, tree.go, balance.go, worker.go, poller.go.
+// The files rest on each other in this order: record.go, batch.go, letters.go, archive.go,
+// thresholds.go, tree.go, balance.go, worker.go, poller.go.
 package aggregator

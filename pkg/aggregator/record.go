@@ -45,6 +45,14 @@ type Record struct {
 	Problem  error    // not nil = the record cannot be read
 }
 
+// Expired is an audit event that the database removed because its time was over.
+type Expired struct {
+	Namespace string             // id
+	Event     limiter.AuditEvent // with a problem, only its ID
+	Problem   error              // not nil = the event cannot be read; Item has it
+	Item      map[string]any     // all attributes, with a problem
+}
+
 // Names are the names of a bucket in full, where its item has them; "" = it has not.
 type Names struct{ Entity, Resource string }
 
