@@ -10,8 +10,7 @@ import (
 
 // call is one call of a function.
 type call struct {
-	*Function
-
+	cfg    *Config
 	batch  *aggregator.Batch
 	lines  *aggregator.Lines // nil = there is no archive
 	newest time.Time
@@ -33,6 +32,13 @@ func (c *call) take(raw json.RawMessage) {
 	if c.lines != nil {
 		c.lines.Add(&r)
 	}
+}
+
+// report writes the metrics of the call.
+func (c *call) report() {
+	now := c.cfg.Now()
+	c.counts.AgeSeconds = max(now.Sub(c.newest), 0).Round(time.Millisecond).Seconds()
+	c.counts.write(c.cfg.Metrics, c.cfg.Table, now)
 }
 
 // flush writes the batch and the archive, and returns the first record that is not done; "" = all are.

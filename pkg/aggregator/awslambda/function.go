@@ -1,50 +1,17 @@
 package awslambda
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"io"
-	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
-	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-const (
-	// DefaultMargin is how long before the end of its time a call stops to write.
-	DefaultMargin = time.Second
-	// relist is how long a list of the shards of the stream is good for.
-	relist = time.Hour
-)
-
-// Stream is the stream of a table, and the usage in the table; *dynamo.Stream is one.
-type Stream interface {
-	aggregator.Snapshots
-	// Record reads a record. One that cannot be read has a problem.
-	Record(*types.Record) aggregator.Record
-	// Shards lists the shards that the stream has. Positions of others can be forgotten then.
-	Shards(context.Context) ([]aggregator.Shard, error)
-}
-
-// Config configures a function. Stream must be set.
-type Config struct {
-	Stream    Stream
-	Windows   []limiter.UsageWindow                     // nil = all
-	Retention func(limiter.UsageWindow) time.Duration   // how long a snapshot is kept, 0 = for good; nil = as the window says
-	Archive   aggregator.Archive                        // of audit events that expire; nil = none
-	Encode    func(*aggregator.Expired) ([]byte, error) // writes an event of the archive as a line; needed with Archive
-	Margin    time.Duration                             // how long before the end of its time a call stops to write; 0 = DefaultMargin
-	Logger    *slog.Logger                              // nil = none
-	Metrics   io.Writer                                 // a line for each call, in CloudWatch's embedded metric format; nil = none
-	Table     string                                    // dimension of the metrics
-	Now       func() time.Time                          // clock of the metrics; nil = time.Now
-}
+// relist is how long a list of the shards of the stream is good for.
+const relist = time.Hour
 
 // Function aggregates the records of its calls. Lambda makes one call at a time.
 type Function struct {
@@ -56,25 +23,9 @@ type Function struct {
 
 // New returns a function. Its error wraps limiter.ErrInvalid.
 func New(cfg Config) (*Function, error) {
-	if cfg.Stream == nil {
-		return nil, fmt.Errorf("%w: an aggregator needs a stream", limiter.ErrInvalid)
+	if err := cfg.complete(); err != nil {
+		return nil, err
 	}
-	if cfg.Archive != nil && cfg.Encode == nil {
-		return nil, fmt.Errorf("%w: an archive needs a form of its lines", limiter.ErrInvalid)
-	}
-	if cfg.Windows == nil {
-		cfg.Windows = limiter.UsageWindows()
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Metrics == nil {
-		cfg.Metrics = io.Discard
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	cfg.Margin = cmp.Or(max(cfg.Margin, 0), DefaultMargin)
 	return &Function{cfg: cfg}, nil
 }
 
@@ -99,7 +50,7 @@ func (f *Function) Handle(ctx context.Context, e Event) (Response, error) {
 		defer stop()
 	}
 	f.relist(ctx)
-	c := &call{Function: f, batch: aggregator.NewBatch(e.ShardID, f.cfg.Windows, f.cfg.Retention)}
+	c := &call{cfg: &f.cfg, batch: aggregator.NewBatch(e.ShardID, f.cfg.Windows, f.cfg.Retention)}
 	if f.cfg.Archive != nil {
 		c.lines = aggregator.NewLines(e.ShardID, f.cfg.Encode)
 	}

@@ -2,6 +2,7 @@ package awslambda
 
 import (
 	"encoding/json"
+	"io"
 	"time"
 )
 
@@ -44,15 +45,14 @@ type metric struct {
 	Unit string `json:"Unit"`
 }
 
-// report writes the metrics of the call.
-func (c *call) report() {
-	now := c.cfg.Now()
-	c.counts.AgeSeconds = max(now.Sub(c.newest), 0).Round(time.Millisecond).Seconds()
-	text, err := json.Marshal(line{c.counts, metadata{now.UnixMilli(), []directive{{metricsNamespace, [][]string{{"Table"}}, []metric{
-		{"Records", "Count"}, {"Snapshots", "Count"}, {"RepeatedRecords", "Count"}, {"DeadLetters", "Count"}, {"ArchivedEvents", "Count"}, {"Failures", "Count"}, {"AgeSeconds", "Seconds"},
-	}}}}, c.cfg.Table})
+// write writes the metrics of a call at a time as a line of the log.
+func (c counts) write(to io.Writer, table string, at time.Time) {
+	text, err := json.Marshal(line{c, metadata{at.UnixMilli(), []directive{{metricsNamespace, [][]string{{"Table"}}, []metric{
+		{"Records", "Count"}, {"Snapshots", "Count"}, {"RepeatedRecords", "Count"}, {"DeadLetters", "Count"}, {"ArchivedEvents", "Count"}, {"Failures", "Count"},
+		{"AgeSeconds", "Seconds"},
+	}}}}, table})
 	if err != nil {
 		return // numbers and texts can always be written
 	}
-	_, _ = c.cfg.Metrics.Write(append(text, '\n')) // a lost line of metrics stops no record
+	_, _ = to.Write(append(text, '\n')) // a lost line of metrics stops no record
 }

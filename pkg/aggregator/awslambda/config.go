@@ -1,0 +1,65 @@
+package awslambda
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+
+	"github.com/ratelimit/ratelimit/pkg/aggregator"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// DefaultMargin is how long before the end of its time a call stops to write.
+const DefaultMargin = time.Second
+
+// Stream is the stream of a table, and the usage in the table; *dynamo.Stream is one.
+type Stream interface {
+	aggregator.Snapshots
+	// Record reads a record. One that cannot be read has a problem.
+	Record(*types.Record) aggregator.Record
+	// Shards lists the shards that the stream has. Positions of others can be forgotten then.
+	Shards(context.Context) ([]aggregator.Shard, error)
+}
+
+// Config configures a function. Stream must be set.
+type Config struct {
+	Stream    Stream
+	Windows   []limiter.UsageWindow                     // nil = all
+	Retention func(limiter.UsageWindow) time.Duration   // how long a snapshot is kept, 0 = for good; nil = as the window says
+	Archive   aggregator.Archive                        // of audit events that expire; nil = none
+	Encode    func(*aggregator.Expired) ([]byte, error) // writes an event of the archive as a line; needed with Archive
+	Margin    time.Duration                             // how long before the end of its time a call stops to write; 0 = DefaultMargin
+	Logger    *slog.Logger                              // nil = none
+	Metrics   io.Writer                                 // a line for each call, in CloudWatch's embedded metric format; nil = none
+	Table     string                                    // dimension of the metrics
+	Now       func() time.Time                          // clock of the metrics; nil = time.Now
+}
+
+// complete fills in the defaults.
+func (cfg *Config) complete() error {
+	if cfg.Stream == nil {
+		return fmt.Errorf("%w: an aggregator needs a stream", limiter.ErrInvalid)
+	}
+	if cfg.Archive != nil && cfg.Encode == nil {
+		return fmt.Errorf("%w: an archive needs a form of its lines", limiter.ErrInvalid)
+	}
+	if cfg.Windows == nil {
+		cfg.Windows = limiter.UsageWindows()
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Metrics == nil {
+		cfg.Metrics = io.Discard
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	cfg.Margin = cmp.Or(max(cfg.Margin, 0), DefaultMargin)
+	return nil
+}
