@@ -48,7 +48,12 @@ type metric struct {
 // write writes the metrics of a call at a time as a line of the log.
 func (c counts) write(to io.Writer, table string, at time.Time) {
 	text, err := json.Marshal(line{c, metadata{at.UnixMilli(), []directive{{metricsNamespace, [][]string{{"Table"}}, []metric{
-		{"Records", "Count"}, {"Snapshots", "Count"}, {"RepeatedRecords", "Count"}, {"DeadLetters", "Count"}, {"ArchivedEvents", "Count"}, {"Failures", "Count"},
+		{"Records", "Count"},
+		{"Snapshots", "Count"},
+		{"RepeatedRecords", "Count"},
+		{"DeadLetters", "Count"},
+		{"ArchivedEvents", "Count"},
+		{"Failures", "Count"},
 		{"AgeSeconds", "Seconds"},
 	}}}}, table})
 	if err != nil {
