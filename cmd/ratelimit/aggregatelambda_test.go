@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
@@ -124,14 +125,19 @@ func testLambdaCounts(t *testing.T, program string) {
 	if answer := function.call(t, map[string]any{"Records": records}); !answer.failed || !strings.Contains(answer.body, "TumblingWindowInSeconds") {
 		t.Errorf("a call without a shard: %+v", answer)
 	}
-	proxy.SetPlan(func(c dynamofake.Call) dynamofake.Fault {
-		if body, _ := c.Input.([]byte); c.Op == "UpdateItem" && strings.Contains(string(body), "#USAGE#") {
-			return dynamofake.Fault{Kind: dynamofake.ServerError}
+	for _, fault := range []dynamofake.Fault{
+		{Kind: dynamofake.ServerError},
+		{Kind: dynamofake.Fail, Err: &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "no permission yet"}},
+	} {
+		proxy.SetPlan(func(c dynamofake.Call) dynamofake.Fault {
+			if body, _ := c.Input.([]byte); c.Op == "UpdateItem" && strings.Contains(string(body), "#USAGE#") {
+				return fault
+			}
+			return role.guard.Plan(c)
+		})
+		if failed := function.failures(t, shard, records); !slices.Equal(failed, []string{firstOfBuckets(t, records)}) {
+			t.Errorf("writes end with %v, and the function reports %q, want the first record of a bucket", fault, failed)
 		}
-		return role.guard.Plan(c)
-	})
-	if failed := function.failures(t, shard, records); !slices.Equal(failed, []string{firstOfBuckets(t, records)}) {
-		t.Errorf("writes fail, and the function reports %q, want the first record of a bucket", failed)
 	}
 	proxy.SetPlan(role.guard.Plan)
 	if list := usage(); strings.Contains(list, "ada") {
@@ -154,7 +160,7 @@ func testLambdaCounts(t *testing.T, program string) {
 			t.Errorf("the log has not two letters with %s:\n%s", want, log)
 		}
 	}
-	for _, want := range []string{`"DeadLetters":2`, `"RepeatedRecords":`, `"Table":"` + table, `"Failures":1`} {
+	for _, want := range []string{`"DeadLetters":2`, `"RepeatedRecords":`, `"Table":"` + table, `"Failures":1`, `"DeadLetters":0,"ArchivedEvents":0,"Failures":1`} {
 		if metrics := function.out.String(); !strings.Contains(metrics, want) {
 			t.Errorf("no %s in the metrics\n%s", want, metrics)
 		}

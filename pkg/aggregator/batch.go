@@ -91,7 +91,11 @@ func (b *Batch) Add(r *Record) bool {
 	if len(used) == 0 {
 		return false
 	}
-	at := r.at()
+	at, ok := r.at()
+	if !ok {
+		b.letters = append(b.letters, Letter{b.shard, r.Sequence, r.Key, errNoTime})
+		return false
+	}
 	for _, w := range b.windows {
 		s := Snapshot{Bucket: r.Bucket, Window: w, Start: w.Start(at)}
 		p := b.parts[s]

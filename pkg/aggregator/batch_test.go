@@ -259,8 +259,8 @@ func TestBookedToTheDecision(t *testing.T) {
 		"a time out of all years":       {&Image{}, &Image{Taken: -1 << 62}, write},
 	} {
 		r := Record{Time: write, Old: tt.old, New: tt.now}
-		if got := r.at(); !got.Equal(tt.want) {
-			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		if got, ok := r.at(); !got.Equal(tt.want) || !ok {
+			t.Errorf("%s: %v, %t; want %v", name, got, ok, tt.want)
 		}
 	}
 }

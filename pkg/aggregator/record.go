@@ -2,6 +2,7 @@ package aggregator
 
 import (
 	"cmp"
+	"errors"
 	"strings"
 	"time"
 
@@ -62,6 +63,8 @@ const (
 	maxYear = 9999
 )
 
+func booked(at time.Time) bool { return at.Year() >= minYear && at.Year() <= maxYear }
+
 // used returns the millitokens that the write consumed, by limit; nil = none. An item that is gone
 // has consumed nothing more, and so has a limit that its item forgot.
 func (r *Record) used() map[string]int64 {
@@ -85,9 +88,12 @@ func (r *Record) used() map[string]int64 {
 	return used
 }
 
+// errNoTime says that neither the item nor the record has a time to book to.
+var errNoTime = errors.New("the record has no time of a write")
+
 // at returns the time that the consumption is booked to: that of the decision where the item
-// tells it, else that of the write.
-func (r *Record) at() time.Time {
+// tells it, else that of the write. It is false where both are none.
+func (r *Record) at() (at time.Time, ok bool) {
 	old := r.Old
 	if old == nil {
 		old = &Image{}
@@ -96,9 +102,10 @@ func (r *Record) at() time.Time {
 		if ms.now == ms.before {
 			continue
 		}
-		if at := time.UnixMilli(ms.now).UTC(); at.Year() >= minYear && at.Year() <= maxYear {
-			return at
+		if at := time.UnixMilli(ms.now).UTC(); booked(at) {
+			return at, true
 		}
 	}
-	return r.Time.UTC()
+	at = r.Time.UTC()
+	return at, booked(at)
 }

@@ -37,7 +37,9 @@ func (c *call) take(raw json.RawMessage) {
 // report writes the metrics of the call.
 func (c *call) report() {
 	now := c.cfg.Now()
-	c.counts.AgeSeconds = max(now.Sub(c.newest), 0).Round(time.Millisecond).Seconds()
+	if !c.newest.IsZero() { // else no record has a time
+		c.counts.AgeSeconds = max(now.Sub(c.newest), 0).Round(time.Millisecond).Seconds()
+	}
 	c.counts.write(c.cfg.Metrics, c.cfg.Table, now)
 }
 

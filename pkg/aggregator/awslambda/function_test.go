@@ -91,7 +91,13 @@ func raw(sequence int, entity, amount string) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"eventName":"MODIFY","dynamodb":{"SequenceNumber":"%d","Keys":{"PK":{"S":%q},"SK":{"S":%q}}}}`, sequence, entity, amount))
 }
 
-func newFunction(t interface{ Fatalf(string, ...any) }, to *table, ids map[string]int, metrics io.Writer) *Function {
+// store is a stream, its usage and an archive.
+type store interface {
+	Stream
+	aggregator.Archive
+}
+
+func newFunction(t interface{ Fatalf(string, ...any) }, to store, ids map[string]int, metrics io.Writer) *Function {
 	f, err := New(Config{
 		Stream: to, Archive: to, Windows: []limiter.UsageWindow{limiter.UsageHour}, Metrics: metrics, Table: "limits",
 		Encode: func(e *aggregator.Expired) ([]byte, error) {
@@ -220,6 +226,27 @@ func TestMetricsOfACall(t *testing.T) {
 			t.Errorf("the line has no %s: %v", name, slices.Sorted(maps.Keys(line)))
 		}
 	}
+}
+
+// A call of records without a time has no age, which would be one of 292 years.
+func TestACallWithoutATimeHasNoAge(t *testing.T) {
+	var out strings.Builder
+	f := newFunction(t, timeless{newTable()}, map[string]int{}, &out)
+	if _, err := f.Handle(t.Context(), Event{ShardID: shard, Records: []json.RawMessage{json.RawMessage(`7`)}}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), `"AgeSeconds":0,`) {
+		t.Error(out.String())
+	}
+}
+
+// timeless reads records without their times.
+type timeless struct{ *table }
+
+func (t timeless) Record(from *types.Record) aggregator.Record {
+	r := t.table.Record(from)
+	r.Time = time.Time{}
+	return r
 }
 
 func TestNewNeeds(t *testing.T) {

@@ -2,12 +2,14 @@ package changestream
 
 import (
 	"encoding/json"
+	"errors"
 
 	table "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // The identity of DynamoDB where it removes an item because its time is over.
@@ -15,6 +17,9 @@ const (
 	serviceType      = "Service"
 	servicePrincipal = "dynamodb.amazonaws.com"
 )
+
+// errNoLine says that a line of JSON cannot have the time of an event.
+var errNoLine = errors.New("the event's time is out of the years 0 to 9999")
 
 // expired returns the audit event that DynamoDB removed with a record; nil = it removed none. An
 // event that a caller removed has not expired.
@@ -29,8 +34,11 @@ func (s *Stream) expired(k schema.Key, from *types.Record) *aggregator.Expired {
 	}
 	e := &aggregator.Expired{Namespace: ns}
 	e.Event, e.Problem = schema.ParseAudit(s.table, nested(from.Dynamodb.OldImage))
+	if year := e.Event.Time.Year(); e.Problem == nil && (year < 0 || year > 9999) {
+		e.Problem = errNoLine
+	}
 	if e.Problem != nil {
-		e.Event.ID = id
+		e.Event = limiter.AuditEvent{ID: id}
 		e.Item = plain(from.Dynamodb.OldImage)
 	}
 	return e

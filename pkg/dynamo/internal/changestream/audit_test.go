@@ -108,3 +108,19 @@ func TestExpiredEventsOfANewerVersion(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// An event at a time that no line can have is passed on as it was stored, too.
+func TestExpiredEventsOfNoTime(t *testing.T) {
+	event := limiter.AuditEvent{ID: "id-1", Action: limiter.ActionPutLimits, Subject: limiter.EntityLimitsRef("team/a", "gpt-4"), Generation: 7, Detail: "x"}
+	k := schema.AuditKey(ns, schema.AuditSubject(event.Subject), event.ID)
+	for ms, bad := range map[string]bool{"9223372036854775807": true, "-9223372036854775808": true, "253402300800000": true, "253402300799999": false, "0": false} {
+		old := streamedItem(schema.AuditItem(ns, &event, 0))
+		old["at"] = num(ms)
+		from := change(types.OperationTypeRemove, k, old, nil)
+		from.UserIdentity = identity("Service", "dynamodb.amazonaws.com")
+		e := (&Stream{table: "t"}).Record(from).Expired
+		if e == nil || (e.Problem != nil) != bad || (len(e.Item) > 0) != bad {
+			t.Errorf("at %s: %+v", ms, e)
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 var (
 	errNoContent = errors.New("the record has no content")
 	errNoImage   = errors.New("the record lacks an image of the item")
+	errNoPlace   = errors.New("the record has no sequence number")
 )
 
 // Record reads a record. One that cannot be read has a problem, and the key as far as it is there.
@@ -45,6 +46,9 @@ func (s *Stream) bucket(r *aggregator.Record, k schema.Key, from *types.Record) 
 	}
 	if (from.EventName == types.OperationTypeRemove) != (len(from.Dynamodb.NewImage) == 0) || (from.EventName == types.OperationTypeInsert) != (len(from.Dynamodb.OldImage) == 0) {
 		return errNoImage
+	}
+	if _, ok := schema.NewPosition(r.Sequence); !ok {
+		return errNoPlace
 	}
 	for _, image := range []struct {
 		from map[string]types.AttributeValue

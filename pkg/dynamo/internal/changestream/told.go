@@ -25,7 +25,7 @@ func (s *Stream) Note(ctx context.Context, of *aggregator.Snapshot, marks []aggr
 		return false, now, err
 	}
 	if err != nil {
-		return false, now, fmt.Errorf("%s: %w", usage.Key(ns), awsdb.Translate(err))
+		return false, now, fmt.Errorf("%s: %w", usage.Key(ns), translateCall(err))
 	}
 	now, err = schema.ParseStanding(s.table, out.Attributes)
 	return true, now, err
@@ -59,18 +59,14 @@ func (s *Stream) namespaces(ctx context.Context) (map[string]string, error) {
 		out, err := s.client.Query(ctx, in)
 		stop()
 		if err != nil {
-			return nil, fmt.Errorf("namespaces of table %s: %w", s.table, awsdb.TranslateRead(err))
+			return nil, fmt.Errorf("namespaces of table %s: %w", s.table, translateCall(err))
 		}
 		for _, item := range out.Items {
-			k, err := schema.ItemKey(s.table, item)
-			if err != nil {
-				return nil, err
-			}
+			k, keyErr := schema.ItemKey(s.table, item)
 			ns, err := schema.ParseNamespace(s.table, k, item)
-			if err != nil {
-				return nil, err
+			if keyErr == nil && err == nil { // else the names of the others are good still
+				names[ns.ID] = ns.Title()
 			}
-			names[ns.ID] = ns.Title()
 		}
 		if in.ExclusiveStartKey = out.LastEvaluatedKey; len(in.ExclusiveStartKey) == 0 {
 			return names, nil

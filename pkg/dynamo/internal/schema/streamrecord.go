@@ -102,7 +102,7 @@ const bucketPrefix = "/BUCKET#"
 func BucketOf(k Key) (aggregator.Bucket, error) {
 	ns, rest, _ := strings.Cut(k.PK, bucketPrefix)
 	parts := strings.Split(rest, "#") // entity, resource, the variant unless it is 0, shard
-	if ns == "" || k.SK != skState || len(parts) < 3 || len(parts) > 4 || parts[0] == "" || parts[1] == "" {
+	if !IsNamespaceID(ns) || k.SK != skState || len(parts) < 3 || len(parts) > 4 || parts[0] == "" || parts[1] == "" {
 		return aggregator.Bucket{}, fmt.Errorf("%s is no key of a bucket", k)
 	}
 	return aggregator.Bucket{Namespace: ns, Entity: parts[0], Resource: parts[1]}, nil

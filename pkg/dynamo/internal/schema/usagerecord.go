@@ -1,8 +1,9 @@
 package schema
 
 import (
-	"math"
+	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -158,13 +159,13 @@ func ParseUsage(table string, item map[string]types.AttributeValue) (limiter.Usa
 	if u.Start, err = time.Parse(usageTime, r.Text(attrWindowStart)); err != nil {
 		r.Fail(attrWindowStart, "is no time in the form %s", usageTime)
 	}
-	u.Events = r.Int(attrEvents, math.MinInt64, math.MaxInt64)
+	u.Events = r.saturated(attrEvents)
 	_, entity, _ := strings.Cut(k.PK, "#")
 	resource, _, _ := strings.Cut(strings.TrimPrefix(k.SK, skUsagePrefix), "#")
 	u.Entity, u.Resource = r.nameOr(AttrEntity, entity), r.nameOr(AttrResource, resource)
 	for attr := range item {
 		if limit, ok := strings.CutPrefix(attr, usedPrefix); ok {
-			u.Limits = append(u.Limits, limiter.LimitUsage{Limit: limit, Tokens: r.Int(attr, math.MinInt64, math.MaxInt64)})
+			u.Limits = append(u.Limits, limiter.LimitUsage{Limit: limit, Tokens: r.saturated(attr)})
 		}
 	}
 	slices.SortFunc(u.Limits, func(a, b limiter.LimitUsage) int { return strings.Compare(a.Limit, b.Limit) })
@@ -172,6 +173,16 @@ func ParseUsage(table string, item map[string]types.AttributeValue) (limiter.Usa
 		return limiter.UsageSnapshot{}, r.Fault
 	}
 	return u, nil
+}
+
+// saturated returns a sum, which DynamoDB makes without bounds: the nearest number of 64 bits.
+func (r *Reader) saturated(attr string) int64 {
+	text := r.Number(attr)
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		r.Fail(attr, "is %s; it must be a whole number", text)
+	}
+	return n
 }
 
 // nameOr returns a name in full: the attribute, or the name that the key has, if that is in
