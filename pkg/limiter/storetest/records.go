@@ -156,7 +156,7 @@ func checkGenerationRule(t T, s limiter.Store) {
 	limited, cancel := within(t)
 	defer cancel()
 	run := replacing{store: s, refs: []limiter.Ref{limiter.ResourceLimitsRef("first"), limiter.ResourceLimitsRef("second")}}
-	sights := make([][]sight, 8)
+	sights := make([][]sight, 4)
 	done := make(chan struct{})
 	var started sync.WaitGroup
 	started.Add(len(sights))
@@ -189,7 +189,7 @@ func checkGenerationRule(t T, s limiter.Store) {
 	}
 }
 
-const replacements = 150
+const replacements = 50
 
 // replacing are two records whose limits one writer replaces, by the number of the
 // replacement, the first record before the second.

@@ -75,9 +75,11 @@ func (r *reference) Purge(ctx context.Context, now time.Time, namespace string, 
 func (r *reference) deleteOne(namespace string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.namespace(namespace).State != limiter.NamespacePurging {
-		return false
-	}
+	return r.namespace(namespace).State == limiter.NamespacePurging && r.deleteFirst(namespace)
+}
+
+// deleteFirst is deleteOne of a namespace in any state. The lock must be held.
+func (r *reference) deleteFirst(namespace string) bool {
 	for key := range r.records {
 		if key.namespace == namespace && key.ref.Kind != limiter.RefSystemLimits {
 			delete(r.records, key)

@@ -275,30 +275,37 @@ func TestChangesUnderFaults(t *testing.T) {
 // next change goes on from what there is.
 func TestChangeInDoubt(t *testing.T) {
 	for _, kind := range []dynamofake.Kind{dynamofake.AppliedError, dynamofake.LoseReply, dynamofake.Throttle} {
-		db := dynamofake.New()
-		c := newTestCatalog(t, db)
-		read(t, c)
-		db.SetPlan(func(call dynamofake.Call) dynamofake.Fault {
-			if call.Op != "TransactWriteItems" {
-				return dynamofake.Fault{}
-			}
-			return dynamofake.Fault{Kind: kind}
+		synctest.Test(t, func(t *testing.T) { // where no call takes so long that it is in doubt
+			changeInDoubt(t, kind)
 		})
-		ctx, stop := context.WithTimeout(t.Context(), 30*time.Millisecond)
-		err := c.PutLimits(ctx, ns, limiter.SystemLimitsRef(), limiter.Record{OnUnavailable: limiter.Deny})
-		stop()
-		want := limiter.ErrUncertain
-		if kind == dynamofake.Throttle {
-			want = limiter.ErrUnavailable
+	}
+}
+
+func changeInDoubt(t *testing.T, kind dynamofake.Kind) {
+	t.Helper()
+	db := dynamofake.New()
+	c := newTestCatalog(t, db)
+	read(t, c)
+	db.SetPlan(func(call dynamofake.Call) dynamofake.Fault {
+		if call.Op != "TransactWriteItems" {
+			return dynamofake.Fault{}
 		}
-		if !errors.Is(err, want) {
-			t.Errorf("%v: error = %v, want %q", kind, err, want)
-		}
-		db.SetPlan(nil)
-		putPerDay(t, c, limiter.SystemLimitsRef(), 7)
-		if records, _ := read(t, c, limiter.SystemLimitsRef()); capacityOf(records[0]) != 7 {
-			t.Errorf("%v: the change after it is not there", kind)
-		}
+		return dynamofake.Fault{Kind: kind}
+	})
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	err := c.PutLimits(ctx, ns, limiter.SystemLimitsRef(), limiter.Record{OnUnavailable: limiter.Deny})
+	stop()
+	want := limiter.ErrUncertain
+	if kind == dynamofake.Throttle {
+		want = limiter.ErrUnavailable
+	}
+	if !errors.Is(err, want) {
+		t.Errorf("%v: error = %v, want %q", kind, err, want)
+	}
+	db.SetPlan(nil)
+	putPerDay(t, c, limiter.SystemLimitsRef(), 7)
+	if records, _ := read(t, c, limiter.SystemLimitsRef()); capacityOf(records[0]) != 7 {
+		t.Errorf("%v: the change after it is not there", kind)
 	}
 }
 
