@@ -101,11 +101,11 @@ func adjustment(verb, short string) func(*operator) *cobra.Command {
 			cmd.Use = "bucket"
 			cmd.Example = "  ratelimit reset bucket --entity key/k-123 --resource gpt-4"
 		}
-		cmd.Flags().StringVar(&entity, "entity", "", "entity of the bucket")
-		cmd.Flags().StringVar(&resource, "resource", "", "resource of the bucket")
-		cmd.Flags().StringVar(&change.Limit, "limit", "", "NAME of the limit whose balance changes (default: every limit of the bucket)")
-		cmd.Flags().StringVar(&change.Variant, "variant", "", "variant of the bucket, which list buckets -o wide shows (default: the ordinary one)")
-		cmd.Flags().StringVar(&change.Once, "once", "", "TEXT of which one change is made in a day, such as the number of an invoice")
+		filledVar(cmd.Flags(), &entity, "entity", "entity of the bucket")
+		filledVar(cmd.Flags(), &resource, "resource", "resource of the bucket")
+		filledVar(cmd.Flags(), &change.Limit, "limit", "NAME of the limit whose balance changes (default: every limit of the bucket)")
+		filledVar(cmd.Flags(), &change.Variant, "variant", "variant of the bucket, which list buckets -o wide shows (default: the ordinary one)")
+		filledVar(cmd.Flags(), &change.Once, "once", "TEXT of which one change is made in a day, such as the number of an invoice")
 		return cmd
 	}
 }

@@ -77,8 +77,8 @@ type levelFlags struct {
 
 func (f *levelFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.system, "system", false, "the limits of all that has no others")
-	cmd.Flags().StringVar(&f.entity, "entity", "", "the limits of this entity, for --resource, or for every resource without")
-	cmd.Flags().StringVar(&f.resource, "resource", "", "the limits of this resource, of --entity or in general")
+	filledVar(cmd.Flags(), &f.entity, "entity", "the limits of this entity, for --resource, or for every resource without")
+	filledVar(cmd.Flags(), &f.resource, "resource", "the limits of this resource, of --entity or in general")
 }
 
 // of returns the one level that the flags name.

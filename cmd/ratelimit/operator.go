@@ -95,7 +95,7 @@ func (o *operator) flags(cmd *cobra.Command) {
 // changeFlags are those of commands that change something.
 func (o *operator) changeFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "make every check, and change nothing")
-	cmd.Flags().StringVar(&o.etag, "etag", "", "change only the record that has this etag, which -o wide shows")
+	filledVar(cmd.Flags(), &o.etag, "etag", "change only the record that has this etag, which -o wide shows")
 }
 
 // deleteFlags are those of commands that delete something.

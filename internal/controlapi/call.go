@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -61,6 +62,11 @@ func (c *call) answer(e endpoint) (any, error) {
 	if err := c.checkQuery(e.query); err != nil {
 		return nil, err
 	}
+	for _, name := range []string{"If-Match", "If-None-Match"} {
+		if len(c.r.Header.Values(name)) > 0 && strings.TrimSpace(c.r.Header.Get(name)) == "" {
+			return nil, invalid("the header %s is empty: leave it out, or give an etag or *", name)
+		}
+	}
 	if e.bare && (c.r.Header.Get("If-Match") != "" || c.r.Header.Get("If-None-Match") != "") {
 		return nil, invalid("this request takes no If-Match and no If-None-Match: it can be repeated, and does the same")
 	}
@@ -76,8 +82,8 @@ func (c *call) checkQuery(known []param) error {
 	for i, p := range known {
 		names[i] = p.name
 	}
-	for name, values := range c.query {
-		switch {
+	for _, name := range slices.Sorted(maps.Keys(c.query)) {
+		switch values := c.query[name]; {
 		case !slices.Contains(names, name):
 			return invalid("unknown parameter %.100q%s", name, didYouMean(name, names))
 		case len(values) > 1:

@@ -39,10 +39,12 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		detail                     string
 	}{
 		{"no such path", "GET", "/v1/entities", "", 404, api.NotFound, "/v1/openapi.json"},
+		{"a path above the files", "GET", "/files/../../etc/passwd", "", 404, api.NotFound, "/v1/openapi.json"},
 		{"no such method", "POST", entities + "/here", "{}", 405, api.Method, "DELETE, GET, HEAD, PUT"},
 		{"no such entity", "GET", entities + "/none", "", 404, api.NotFound, "no entity none"},
 		{"no such limits", "GET", limits + "/system", "", 404, api.NotFound, "the system"},
 		{"an unknown parameter", "GET", entities + "?parnt=a", "", 400, api.Invalid, `did you mean "parent"?`},
+		{"unknown parameters", "GET", entities + "?zz=1&yy=1&xx=1&ww=1&vv=1&uu=1", "", 400, api.Invalid, `unknown parameter "uu"`},
 		{"a parameter twice", "GET", entities + "?parent=a&parent=b", "", 400, api.Invalid, "2 times"},
 		{"a query that is none", "GET", entities + "?parent=%zz", "", 400, api.Invalid, "query"},
 		{"a size", "GET", entities + "?size=1001", "", 400, api.Invalid, "1 to 1000"},
@@ -208,6 +210,8 @@ func TestPreconditions(t *testing.T) {
 		{entities + "/e", `{"name":"first"}`, `{"name":"second"}`},
 		{limits + "/resources/r", `{"limits":{"l":"1/day"}}`, `{"limits":{"l":"2/day"}}`},
 	} {
+		s.must(t, 400, http.MethodPut, test.path, test.first, "If-Match", "")
+		s.must(t, 400, http.MethodPut, test.path, test.first, "If-None-Match", " ")
 		s.must(t, 412, http.MethodPut, test.path, test.first, "If-Match", "*")
 		old := s.must(t, 201, http.MethodPut, test.path, test.first, "If-None-Match", "*").Header().Get("ETag")
 		s.must(t, 412, http.MethodPut, test.path, test.second, "If-None-Match", "*")

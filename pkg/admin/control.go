@@ -113,14 +113,14 @@ func (c *Control) answer(w http.ResponseWriter, r *http.Request) {
 
 // refuse answers a request that has no route as its handler would, by a problem.
 func refuse(w http.ResponseWriter, r *http.Request, h http.Handler) {
-	answer := muted{header: http.Header{}, code: http.StatusNotFound}
+	answer := muted{header: http.Header{}}
 	h.ServeHTTP(&answer, r)
-	text := fmt.Sprintf("there is no %.100s; /v1/openapi.json describes every path", r.URL.Path)
 	if answer.code == http.StatusMethodNotAllowed {
 		w.Header().Set("Allow", answer.header.Get("Allow"))
-		text = fmt.Sprintf("%.100s is for %s", r.URL.Path, answer.header.Get("Allow"))
+		writeProblem(w, answer.code, fmt.Sprintf("%.100s is for %s", r.URL.Path, answer.header.Get("Allow")))
+		return
 	}
-	writeProblem(w, answer.code, text)
+	writeProblem(w, http.StatusNotFound, fmt.Sprintf("there is no %.100s; /v1/openapi.json describes every path", r.URL.Path))
 }
 
 // muted keeps the header and the code of an answer.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -36,7 +37,10 @@ func ParseTokens(text string) (Tokens, error) {
 	digits, negative := strings.CutPrefix(text, "-")
 	whole, decimals, point := strings.Cut(digits, ".")
 	n, err := strconv.ParseUint(whole+(decimals + "000")[:3], 10, 63)
-	if err != nil || whole == "" || len(decimals) > 3 || point && decimals == "" || n > math.MaxInt64/2 {
+	if errors.Is(err, strconv.ErrRange) || err == nil && n > math.MaxInt64/2 {
+		return 0, fmt.Errorf("%.100q is too large: at most 1000000000000000 tokens are possible", text)
+	}
+	if err != nil || whole == "" || len(decimals) > 3 || point && decimals == "" {
 		return 0, fmt.Errorf("%.100q is no number of tokens: it is a number with at most three decimals, such as 5 or 0.5", text)
 	}
 	if negative {

@@ -97,9 +97,9 @@ func (a Adjustment) Check() error {
 	case a.Kind == AdjustReset && a.Tokens != 0:
 		return fmt.Errorf("%w: a reset takes no amount", ErrInvalid)
 	case a.Tokens < 0 || a.Tokens > tokenbucket.MaxAmount:
-		return fmt.Errorf("%w: the amount is %d millitokens; it must be 0 to %d", ErrInvalid, a.Tokens, int64(tokenbucket.MaxAmount))
+		return fmt.Errorf("%w: the amount is %s tokens; it must be 0 to %d", ErrInvalid, strings.TrimSuffix(tokensText(a.Tokens), ".000"), int64(tokenbucket.MaxAmount/tokenbucket.Milli))
 	case len(a.Once) > MaxOnce:
-		return fmt.Errorf("%w: the key of an adjustment has %d bytes; it must have at most %d", ErrInvalid, len(a.Once), MaxOnce)
+		return fmt.Errorf("%w: the text of once has %d bytes; it must have at most %d", ErrInvalid, len(a.Once), MaxOnce)
 	}
 	return nil
 }
