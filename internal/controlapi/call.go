@@ -2,6 +2,7 @@ package controlapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -159,11 +160,27 @@ func (c *call) decode(v any) error {
 	return nil
 }
 
+// inJSON returns the form in JSON of values of a kind.
+func inJSON(k reflect.Kind) string {
+	switch {
+	case k == reflect.Struct || k == reflect.Map:
+		return "an object"
+	case k == reflect.Slice:
+		return "an array"
+	case k == reflect.String:
+		return "text"
+	case k == reflect.Bool:
+		return "true or false"
+	default:
+		return "a number"
+	}
+}
+
 // mistake says what is wrong with a body of a type, with the member that was meant.
 func mistake(err error, body reflect.Type) string {
 	name, unknown := strings.CutPrefix(err.Error(), "json: unknown field ")
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Sprintf("%s is a %s; it must be of type %s", wrong.Field, wrong.Value, wrong.Type)
+		return fmt.Sprintf("%s is of type %s; it must be %s", cmp.Or(wrong.Field, "it"), wrong.Value, inJSON(wrong.Type.Kind()))
 	}
 	if !unknown {
 		return strings.TrimPrefix(err.Error(), "json: ")
