@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// filled is the value of a flag whose absence widens what a command changes. It refuses an empty
-// text, which is that of a variable of a script that is not set.
+// filled is the value of a flag that narrows a change. It refuses an empty text: a script passes
+// that where a variable is not set, and the change would be a wider one.
 type filled struct{ to *string }
 
 // filledVar adds a flag that takes a text, and no empty one.

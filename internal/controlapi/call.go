@@ -162,18 +162,10 @@ func (c *call) decode(v any) error {
 
 // inJSON returns the form in JSON of values of a kind.
 func inJSON(k reflect.Kind) string {
-	switch {
-	case k == reflect.Struct || k == reflect.Map:
-		return "an object"
-	case k == reflect.Slice:
-		return "an array"
-	case k == reflect.String:
-		return "text"
-	case k == reflect.Bool:
-		return "true or false"
-	default:
-		return "a number"
+	forms := map[reflect.Kind]string{
+		reflect.Struct: "an object", reflect.Map: "an object", reflect.Slice: "an array", reflect.String: "text", reflect.Bool: "true or false",
 	}
+	return cmp.Or(forms[k], "a number")
 }
 
 // mistake says what is wrong with a body of a type, with the member that was meant.
