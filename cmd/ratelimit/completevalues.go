@@ -78,7 +78,7 @@ func (o *operator) completeLimitName(cmd *cobra.Command, _ []string, typed strin
 			if flagOf(cmd, "entity") != "" {
 				return
 			}
-			for l, err := range eachLimits(ctx, n, client.LimitsOf{}) {
+			for l, err := range eachLimits(ctx, n) {
 				if err != nil {
 					yield("", err)
 					return

@@ -113,7 +113,7 @@ func (o *operator) completeNamespace(cmd *cobra.Command, args []string, typed st
 // storedResources yields the names of resources that have limits.
 func storedResources(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
 	return func(yield func(api.Name, error) bool) {
-		for l, err := range eachLimits(ctx, n, client.LimitsOf{}) {
+		for l, err := range eachLimits(ctx, n) {
 			if err == nil && (l.Resource == nil || *l.Resource == limiter.DefaultResource) {
 				continue
 			}
@@ -151,10 +151,10 @@ func (f *levelFlags) completeLimit(o *operator, cmd *cobra.Command, typed string
 }
 
 // eachLimits yields stored limits.
-func eachLimits(ctx context.Context, n *client.Namespace, of client.LimitsOf) iter.Seq2[api.Limits, error] {
+func eachLimits(ctx context.Context, n *client.Namespace) iter.Seq2[api.Limits, error] {
 	return client.Each(func(p client.Page) (*api.List[api.Limits], error) {
 		p.Size = completionItems
-		return n.ListLimits(ctx, of, p)
+		return n.ListLimits(ctx, client.LimitsFilter{}, p)
 	})
 }
 

@@ -130,15 +130,18 @@ func getLimits(o *operator) *cobra.Command {
 
 func listLimits(o *operator) *cobra.Command {
 	var entity, resource string
+	var entities bool
 	cmd := &cobra.Command{
 		Use: "limits", Short: "List the stored limits of every level", Args: noArgs,
+		Example: `  ratelimit list limits --entities    # the entities that have limits of their own
+  ratelimit list limits --resource gpt-4 -o wide`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			n, err := o.inNamespace(cmd.Context())
 			if err != nil {
 				return err
 			}
 			list := api.List[api.Limits]{Items: []api.Limits{}}
-			of := client.LimitsOf{Entity: api.Name(entity), Resource: api.Name(resource)}
+			of := client.LimitsFilter{Entity: api.Name(entity), Resource: api.Name(resource), Entities: entities}
 			for l, err := range client.Each(func(p client.Page) (*api.List[api.Limits], error) { return n.ListLimits(cmd.Context(), of, p) }) {
 				if err != nil {
 					return o.refusal(err)
@@ -150,6 +153,7 @@ func listLimits(o *operator) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&entity, "entity", "", "only limits of this entity")
 	cmd.Flags().StringVar(&resource, "resource", "", "only limits for this resource")
+	cmd.Flags().BoolVar(&entities, "entities", false, "only limits of entities: those that have limits of their own")
 	return cmd
 }
 

@@ -35,7 +35,7 @@ func limitsLevels() []limitsLevel {
 func (a *API) limitsEndpoints() []endpoint {
 	list := endpoint{
 		method: http.MethodGet, path: limitsPath, role: admin.RoleRead, result: api.List[api.Limits]{},
-		query:   pageParams(param{"entity", "only limits of this entity"}, param{"resource", "only limits for this resource"}),
+		query:   pageParams(param{"entity", "only limits of this entity"}, param{"resource", "only limits for this resource"}, param{"entities", "true lists the limits of entities, and no others"}),
 		summary: "List stored limits of every level", run: listLimits,
 	}
 	var levels []endpoint
@@ -73,6 +73,9 @@ func listLimits(c *call) (any, error) {
 		return nil, err
 	}
 	f := limiter.LimitsFilter{Entity: c.query.Get("entity"), Resource: c.query.Get("resource")}
+	if f.Entities, err = c.flag("entities"); err != nil {
+		return nil, err
+	}
 	page, err := c.store.ListLimits(c.ctx(), c.namespace(), f, p)
 	if err != nil {
 		return nil, err

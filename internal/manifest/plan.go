@@ -193,8 +193,8 @@ func (p *Plan) leaveOne(ctx context.Context, ref limiter.Ref, stored Record, oth
 
 // staying names limits that the deletion of an entity would delete with it.
 func (p *Plan) staying(ctx context.Context, entity limiter.Ref, going map[limiter.Ref]bool) (string, error) {
-	of := client.LimitsOf{Entity: api.Name(entity.Entity)}
-	list := func(page client.Page) (*api.List[api.Limits], error) { return p.namespace.ListLimits(ctx, of, page) }
+	f := client.LimitsFilter{Entity: api.Name(entity.Entity)}
+	list := func(page client.Page) (*api.List[api.Limits], error) { return p.namespace.ListLimits(ctx, f, page) }
 	for l, err := range client.Each(list) {
 		if err != nil {
 			return "", err
@@ -268,7 +268,7 @@ func List(ctx context.Context, n *client.Namespace) ([]Record, error) {
 	}
 	limits := func(p client.Page) (*api.List[api.Limits], error) {
 		p.Size = limiter.MaxPage
-		return n.ListLimits(ctx, client.LimitsOf{}, p)
+		return n.ListLimits(ctx, client.LimitsFilter{}, p)
 	}
 	for l, err := range client.Each(limits) {
 		if err != nil {

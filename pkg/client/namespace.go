@@ -75,9 +75,20 @@ func (n *Namespace) Limits(ctx context.Context, of LimitsOf) (*api.Limits, error
 	return send[api.Limits](ctx, n.client, http.MethodGet, n.limits(of), nil, nil, Options{})
 }
 
-// ListLimits lists the limits of every level, or those of an entity, for a resource, or both.
-func (n *Namespace) ListLimits(ctx context.Context, of LimitsOf, p Page) (*api.List[api.Limits], error) {
-	q := query(p, map[string]string{"entity": string(of.Entity), "resource": string(of.Resource)})
+// LimitsFilter selects limits of a list. The zero value selects those of every level.
+type LimitsFilter struct {
+	Entity   api.Name // only limits of this entity; "" = all
+	Resource api.Name // only limits for this resource; "" = all
+	Entities bool     // only limits of entities
+}
+
+// ListLimits lists limits.
+func (n *Namespace) ListLimits(ctx context.Context, f LimitsFilter, p Page) (*api.List[api.Limits], error) {
+	params := map[string]string{"entity": string(f.Entity), "resource": string(f.Resource)}
+	if f.Entities {
+		params["entities"] = "true"
+	}
+	q := query(p, params)
 	return send[api.List[api.Limits]](ctx, n.client, http.MethodGet, n.path+"/limits", q, nil, Options{})
 }
 

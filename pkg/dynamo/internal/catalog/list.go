@@ -47,8 +47,11 @@ func (c *Catalog) ListLimits(ctx context.Context, namespace string, f limiter.Li
 		case f.Resource != "":
 			return []stage{{ref: limiter.ResourceLimitsRef(f.Resource)}, {query: schema.QueryCustomLimits(c.table.name, ns, f.Resource)}}
 		}
+		if f.Entities {
+			return lists{&c.table}.partitions(ns, false)
+		}
 		return lists{&c.table}.everything(ns)
-	}, func(s limiter.Stored) bool { return s.Ref.Kind != limiter.RefEntity && s.Record.Stored() })
+	}, func(s limiter.Stored) bool { return f.Selects(s.Ref) && s.Record.Stored() })
 }
 
 // ListDisabled implements limiter.Directory, as ListEntities does. It reads every record of the
