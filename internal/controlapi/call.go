@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/ratelimit/ratelimit/internal/nearname"
@@ -33,10 +34,16 @@ type call struct {
 	etag  string // of the answer; "" = none
 }
 
+// callTime bounds a request. It is longer than a change may take, and leaves time to write the
+// answer within [admin.ControlTimeout].
+const callTime = 25 * time.Second
+
 // handler answers the requests of an endpoint.
 func (a *API) handler(e endpoint) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := &call{r: r, store: a.cfg.Store}
+		ctx, stop := context.WithTimeout(r.Context(), callTime)
+		defer stop()
+		c := &call{r: r.WithContext(ctx), store: a.cfg.Store}
 		answer, err := c.answer(e)
 		if err != nil {
 			admin.WriteProblem(w, problemOf(err))

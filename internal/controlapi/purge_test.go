@@ -64,3 +64,27 @@ func TestPurgesAreSliced(t *testing.T) {
 		}
 	})
 }
+
+// hanging is a store that answers no change before its caller gives up.
+type hanging struct{ controlapi.Store }
+
+func (hanging) Edit(ctx context.Context, _ time.Time, _ string, _ limiter.Edit) (limiter.Edited, error) {
+	<-ctx.Done()
+	return limiter.Edited{}, fmt.Errorf("%w: %w", limiter.ErrUncertain, ctx.Err())
+}
+
+// A change is answered also where the store hangs, before the listener cuts the connection.
+func TestAStoreThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, hanging{inMemory(t)})
+		began := time.Now()
+		w := s.do(t, http.MethodDelete, "/v1/namespaces/n", "")
+		var p api.Problem
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Code != http.StatusServiceUnavailable || p.Type != api.Uncertain {
+			t.Errorf("%d %s, %v; want 503, and that the outcome is uncertain", w.Code, w.Body, err)
+		}
+		if took := time.Since(began); took >= admin.ControlTimeout {
+			t.Errorf("it took %v, want less than %v", took, admin.ControlTimeout)
+		}
+	})
+}
