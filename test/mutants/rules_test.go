@@ -64,7 +64,7 @@ func laneRules() []mutant {
 		},
 		{
 			name: "a write that was refused is watched for copies", file: "conclude.go", tested: "engine", found: "TestACopyThatIsAppliedAfterARefusal",
-			rule: "\tl.closer.find(image)\n", without: "",
+			rule: "\tl.finder.find(image)\n", without: "",
 		},
 		{
 			name: "a call that leaves gets back what its write takes", file: "leave.go", tested: "engine", found: "TestCallersWhoLeave",

@@ -13,6 +13,11 @@ import (
 // maxFreeReads is how often records are read beside changes of this process.
 const maxFreeReads = 3
 
+// DefaultPurgeWait is how long a process waits, from when it first saw that a purge has begun,
+// until it deletes. A replica knows within 5 s that the namespace denies; leases that it has then
+// end within 5.6 s more, for their holder and for all others.
+const DefaultPurgeWait = 12 * time.Second
+
 // Config configures a catalog. Client and Table must be set.
 type Config struct {
 	Client awsdb.Client

@@ -16,17 +16,20 @@ import (
 // errNothing ends a change that is not applied.
 var errNothing = errors.New("nothing to apply")
 
+// editor makes the changes of records.
+type editor struct{ *Catalog }
+
 // Edit implements limiter.Editor.
 func (c *Catalog) Edit(ctx context.Context, now time.Time, namespace string, e limiter.Edit) (limiter.Edited, error) {
 	if e.Switch.OfNamespace() {
-		return c.move(ctx, now, namespace, e)
+		return editor{c}.move(ctx, now, namespace, e)
 	}
-	return c.amend(ctx, now, namespace, e, false)
+	return editor{c}.amend(ctx, now, namespace, e, false)
 }
 
 // move changes the state of a namespace. One that is not registered can be created, and nothing
 // else, and only that registers it.
-func (c *Catalog) move(ctx context.Context, now time.Time, namespace string, e limiter.Edit) (limiter.Edited, error) {
+func (c editor) move(ctx context.Context, now time.Time, namespace string, e limiter.Edit) (limiter.Edited, error) {
 	ns, err := c.registered(ctx, namespace)
 	switch {
 	case err != nil:
@@ -49,7 +52,7 @@ func (c *Catalog) move(ctx context.Context, now time.Time, namespace string, e l
 // amend makes an edit; always says that it is applied also where it alters nothing. An entity
 // with more limits than one change can delete takes several, the entity itself in the last of
 // them, so that a call that failed on the way can be made again.
-func (c *Catalog) amend(ctx context.Context, now time.Time, namespace string, e limiter.Edit, always bool) (limiter.Edited, error) {
+func (c editor) amend(ctx context.Context, now time.Time, namespace string, e limiter.Edit, always bool) (limiter.Edited, error) {
 	e.Ref.Entity, e.Ref.Resource = strings.Clone(e.Ref.Entity), strings.Clone(e.Ref.Resource)
 	for deleted := 0; ; deleted += maxDeletes {
 		var done limiter.Edited
@@ -79,7 +82,7 @@ func (c *Catalog) amend(ctx context.Context, now time.Time, namespace string, e 
 }
 
 // prepare makes an edit of the record as it is.
-func (c *Catalog) prepare(ctx context.Context, sp *space, now time.Time, e limiter.Edit, generation uint64) (done limiter.Edited, out edit, err error) {
+func (c editor) prepare(ctx context.Context, sp *space, now time.Time, e limiter.Edit, generation uint64) (done limiter.Edited, out edit, err error) {
 	stored, err := c.table.readRecords(ctx, sp.id, []limiter.Ref{e.Ref, limiter.SystemLimitsRef()})
 	if err != nil {
 		return done, out, err
@@ -112,7 +115,7 @@ func (c *Catalog) prepare(ctx context.Context, sp *space, now time.Time, e limit
 }
 
 // entityEdit puts an entity in the place of old, nil for none.
-func (c *Catalog) entityEdit(ctx context.Context, sp *space, now time.Time, old *limiter.Entity, r limiter.Record, generation uint64) (edit, limiter.Record, error) {
+func (c editor) entityEdit(ctx context.Context, sp *space, now time.Time, old *limiter.Entity, r limiter.Record, generation uint64) (edit, limiter.Record, error) {
 	e := *r.Entity
 	if err := c.checkHierarchy(ctx, sp, e); err != nil {
 		return edit{}, limiter.Record{}, err
@@ -133,7 +136,7 @@ func (c *Catalog) entityEdit(ctx context.Context, sp *space, now time.Time, old 
 }
 
 // limitsEdit puts limits, or deletes them where there are none.
-func (c *Catalog) limitsEdit(sp *space, ref limiter.Ref, r limiter.Record, generation uint64) edit {
+func (c editor) limitsEdit(sp *space, ref limiter.Ref, r limiter.Record, generation uint64) edit {
 	e := edit{refs: []limiter.Ref{ref}, event: limiter.AuditEvent{Action: limiter.ActionPutLimits, Subject: ref, Detail: r.Detail()}}
 	item := schema.LimitsItem(sp.id, ref, r, generation)
 	if !r.Stored() {

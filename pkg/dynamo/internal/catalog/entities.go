@@ -21,7 +21,7 @@ const maxDeletes = 96
 // generation that wrote it, so that one which is deleted and created again never
 // has a version that was read before.
 func (c *Catalog) PutEntity(ctx context.Context, now time.Time, namespace string, e limiter.Entity) (limiter.Entity, error) {
-	done, err := c.amend(ctx, now, namespace, limiter.Edit{Ref: limiter.EntityRef(e.ID), Change: limiter.ReplaceEntity(e)}, true)
+	done, err := editor{c}.amend(ctx, now, namespace, limiter.Edit{Ref: limiter.EntityRef(e.ID), Change: limiter.ReplaceEntity(e)}, true)
 	if err != nil {
 		return limiter.Entity{}, err
 	}
@@ -31,7 +31,7 @@ func (c *Catalog) PutEntity(ctx context.Context, now time.Time, namespace string
 }
 
 // checkHierarchy refuses a cycle, and a chain that is too long.
-func (c *Catalog) checkHierarchy(ctx context.Context, sp *space, e limiter.Entity) error {
+func (c editor) checkHierarchy(ctx context.Context, sp *space, e limiter.Entity) error {
 	var failed error
 	err := limiter.CheckHierarchy(e, func(id string) (limiter.Entity, bool) {
 		parent, err := c.table.entity(ctx, sp.id, id)
@@ -66,14 +66,14 @@ func putEntity(table, ns string, r limiter.Record, read uint64) types.TransactWr
 // DeleteEntity implements limiter.Catalog.
 func (c *Catalog) DeleteEntity(ctx context.Context, namespace, id string) error {
 	nothing := func(limiter.Record) (limiter.Record, error) { return limiter.Record{}, nil }
-	_, err := c.amend(ctx, time.Time{}, namespace, limiter.Edit{Ref: limiter.EntityRef(id), Change: nothing}, true)
+	_, err := editor{c}.amend(ctx, time.Time{}, namespace, limiter.Edit{Ref: limiter.EntityRef(id), Change: nothing}, true)
 	return err
 }
 
 // deletion deletes an entity and its limits, or, if there are more, the first
 // maxDeletes of those. left is the record that stays. It returns the number of all
 // limits.
-func (c *Catalog) deletion(ctx context.Context, sp *space, id string, left limiter.Record, generation uint64) (e edit, all int, err error) {
+func (c editor) deletion(ctx context.Context, sp *space, id string, left limiter.Record, generation uint64) (e edit, all int, err error) {
 	e.event = limiter.AuditEvent{Action: limiter.ActionDeleteEntity, Subject: limiter.EntityRef(id)}
 	expires := c.now().Add(schema.ChangeTTL)
 	known := true // the resources of all limits
@@ -109,7 +109,7 @@ func (c *Catalog) deletion(ctx context.Context, sp *space, id string, left limit
 }
 
 // putBare puts the record of an entity that is not stored: whether it is disabled.
-func (c *Catalog) putBare(sp *space, ref limiter.Ref, r limiter.Record, generation uint64) types.TransactWriteItem {
+func (c editor) putBare(sp *space, ref limiter.Ref, r limiter.Record, generation uint64) types.TransactWriteItem {
 	if r.Disabled {
 		return putItem(c.table.name, schema.DisabledItem(sp.id, ref.Entity, generation))
 	}
@@ -126,6 +126,6 @@ func (c *Catalog) PutLimits(ctx context.Context, namespace string, ref limiter.R
 	if err != nil {
 		return err
 	}
-	_, err = c.amend(ctx, time.Time{}, namespace, limiter.Edit{Ref: ref, Change: put}, true)
+	_, err = editor{c}.amend(ctx, time.Time{}, namespace, limiter.Edit{Ref: ref, Change: put}, true)
 	return err
 }

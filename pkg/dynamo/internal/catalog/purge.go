@@ -16,11 +16,6 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// DefaultPurgeWait is how long a process waits, from when it first saw that a purge has begun,
-// until it deletes. A replica knows within 5 s that the namespace denies; leases that it has then
-// end within 5.6 s more, for their holder and for all others.
-const DefaultPurgeWait = 12 * time.Second
-
 // Purge implements limiter.Purger. It waits for Config.PurgeWait before it deletes. Each
 // transaction rests on the state of the namespace. One that is late is refused, so it deletes
 // nothing that is stored after the purge. Records of charges and usage that come in late may stay,

@@ -52,7 +52,7 @@ func (l sender) conclude(f *flight, got reply, err error, now time.Time) (again 
 func (l sender) arrived(f *flight, image *schema.Bucket, refused bool, now time.Time) {
 	l.land(f)
 	l.saw(image, f, now)
-	l.closer.find(image)
+	l.finder.find(image)
 	if f.write != nil && !f.once {
 		l.olds.wrote(!refused)
 	}
@@ -63,7 +63,7 @@ func (l sender) arrived(f *flight, image *schema.Bucket, refused bool, now time.
 	case f.asks, refused && (f.doubt || f.shown(image)): // a copy can be refused since the write was applied
 		l.resolve(f, image, now)
 	case refused:
-		l.closer.watch(f, image)
+		l.finder.watch(f, image)
 		l.closer.again(f, false)
 	default:
 		l.closer.applied(f, image)
@@ -151,7 +151,7 @@ func (l sender) unanswered(f *flight, err error, now time.Time) (again bool) {
 	case !f.doubt && awsdb.Retryable(err):
 		l.land(f)
 		l.pace.Throttled(now, l.host.cfg.Loop.Draw)
-		l.closer.watch(f, nil)
+		l.finder.watch(f, nil)
 		l.closer.again(f, false)
 		return false
 	case !f.doubt:

@@ -77,3 +77,15 @@ func (f *flight) takes(limit string) int64 {
 	}
 	return sum
 }
+
+// maxStrays bounds the strays of a lane. The oldest is forgotten beyond it.
+const maxStrays = 8
+
+// stray is a write with charges or refunds of which a copy was refused, while another copy may be
+// applied yet: a proxy may double a message. Its requests are planned anew. Each write that books
+// something is pinned to the one before it. So the item takes one of them at most.
+type stray struct {
+	*flight
+
+	actors []*Request // without those that the lease keeps a part for
+}

@@ -24,6 +24,7 @@ type Lane struct {
 	// Its duties, see below.
 	sender    sender
 	closer    closer
+	finder    finder
 	lessee    lessee
 	divider   divider
 	keeper    keeper
@@ -57,6 +58,7 @@ type Lane struct {
 // wherever they are used, save in [sender.exchange].
 type (
 	sender    struct{ *Lane } // makes messages, and takes in their ends
+	finder    struct{ *Lane } // finds writes that were applied though a copy was refused
 	closer    struct{ *Lane } // lets requests in, and ends them or has them written later
 	lessee    struct{ *Lane } // holds the lease
 	divider   struct{ *Lane } // divides a large request between the lease and the item
@@ -67,7 +69,8 @@ type (
 
 func newLane(s *host, holding *set[*Lane], site *Site, index int, key schema.Key, order uint64) *Lane {
 	l := &Lane{host: s, holding: holding, site: *site, key: key, index: index, order: order, view: view{now: schema.MinTime}}
-	l.sender, l.closer, l.lessee, l.divider = sender{l}, closer{l}, lessee{l}, divider{l}
+	l.sender, l.closer, l.finder = sender{l}, closer{l}, finder{l}
+	l.lessee, l.divider = lessee{l}, divider{l}
 	l.keeper, l.planner, l.estimator = keeper{l}, planner{l}, estimator{l}
 	l.held.sequence = uint16(s.cfg.Loop.Draw(1 << 16)) // #nosec G115 -- in range
 	return l

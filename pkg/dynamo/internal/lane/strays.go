@@ -7,21 +7,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
-// maxStrays bounds the strays of a lane. The oldest is forgotten beyond it.
-const maxStrays = 8
-
-// stray is a write with charges or refunds of which a copy was refused, while another copy may be
-// applied yet: a proxy may double a message. Its requests are planned anew. Each write that books
-// something is pinned to the one before it. So the item takes one of them at most.
-type stray struct {
-	*flight
-
-	actors []*Request // without those that the lease keeps a part for
-}
-
 // watch has a write watched whose requests are planned anew. image is the item as it refused the
 // write; nil = it is not known.
-func (l closer) watch(f *flight, image *schema.Bucket) {
+func (l finder) watch(f *flight, image *schema.Bucket) {
 	if !f.books || image != nil && f.outcome(image) != plan.Open {
 		return
 	}
@@ -38,7 +26,7 @@ func (l closer) watch(f *flight, image *schema.Bucket) {
 
 // find ends the requests of a stray that was applied, as an image of the item shows. Those in a write
 // under way end with its refusal.
-func (l closer) find(image *schema.Bucket) {
+func (l finder) find(image *schema.Bucket) {
 	if len(l.strays) == 0 || image == nil {
 		return
 	}
@@ -56,7 +44,7 @@ func (l closer) find(image *schema.Bucket) {
 }
 
 // came ends the requests of a stray that was applied.
-func (l closer) came(s stray) {
+func (l finder) came(s stray) {
 	for _, r := range s.actors {
 		switch {
 		case r.lane.Load() != l.Lane || r.phase == over:
@@ -65,7 +53,7 @@ func (l closer) came(s stray) {
 		default:
 			is := func(o *Request) bool { return o == r }
 			l.queue, l.later = slices.DeleteFunc(l.queue, is), slices.DeleteFunc(l.later, is)
-			l.done(r)
+			l.closer.done(r)
 		}
 	}
 }
