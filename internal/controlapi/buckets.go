@@ -13,11 +13,14 @@ import (
 
 const bucketsPath = namespacePath + "/buckets"
 
+// balances lists buckets and changes their balances.
+type balances struct{ *API }
+
 func (a *API) bucketEndpoints() []endpoint {
 	list := endpoint{
 		method: http.MethodGet, path: bucketsPath, role: admin.RoleRead, result: api.List[api.Bucket]{}, polled: true,
 		query:   pageParams(param{"entity", "only buckets of this entity"}, param{"resource", "only buckets for this resource"}),
-		summary: "List buckets in use and their balances", run: a.listBuckets,
+		summary: "List buckets in use and their balances", run: balances{a}.list,
 	}
 	var verbs []endpoint
 	for _, verb := range []struct {
@@ -32,7 +35,7 @@ func (a *API) bucketEndpoints() []endpoint {
 		verbs = append(verbs, endpoint{
 			method: http.MethodPost, path: bucketsPath + "/" + verb.name, role: admin.RoleOperate, result: api.Change[api.Bucket]{}, body: api.BucketChange{},
 			summary: verb.summary,
-			run:     func(c *call) (any, error) { return a.adjust(c, verb.kind) },
+			run:     func(c *call) (any, error) { return balances{a}.adjust(c, verb.kind) },
 		})
 	}
 	return append(verbs, list)
@@ -43,7 +46,7 @@ func errNoBuckets() error {
 	return problem(http.StatusNotImplemented, api.Unsupported, "the store of this service cannot read or change balances; ratelimit explain --server shows those of a descriptor")
 }
 
-func (a *API) listBuckets(c *call) (any, error) {
+func (a balances) list(c *call) (any, error) {
 	if a.cfg.Buckets == nil {
 		return nil, errNoBuckets()
 	}
@@ -63,7 +66,7 @@ func (a *API) listBuckets(c *call) (any, error) {
 	return list, nil
 }
 
-func (a *API) adjust(c *call, kind limiter.AdjustKind) (any, error) {
+func (a balances) adjust(c *call, kind limiter.AdjustKind) (any, error) {
 	if a.cfg.Buckets == nil {
 		return nil, errNoBuckets()
 	}

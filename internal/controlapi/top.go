@@ -18,6 +18,9 @@ type Activity struct {
 	Since           time.Time
 }
 
+// observer answers what the service does now.
+type observer struct{ *API }
+
 // topSize is the most items of a top without the parameter size.
 const topSize = 20
 
@@ -32,16 +35,16 @@ func (a *API) activityEndpoints() []endpoint {
 				{"limit", "only of limits of this name"},
 				{"size", "most items, 1 to 1000; 20 without it"},
 			},
-			summary: "List the entities with the most denials, or the most decisions, in the last minute on this replica", run: a.top,
+			summary: "List the entities with the most denials, or the most decisions, in the last minute on this replica", run: observer{a}.top,
 		},
 		{
 			method: http.MethodGet, path: "/v1/decisions", role: admin.RoleRead, result: api.Decisions{}, polled: true,
-			summary: "Count the descriptors that this replica has decided since its start, by result", run: a.decisions,
+			summary: "Count the descriptors that this replica has decided since its start, by result", run: observer{a}.decisions,
 		},
 	}
 }
 
-func (a *API) top(c *call) (any, error) {
+func (a observer) top(c *call) (any, error) {
 	by, size := api.TopDenied, topSize
 	counter := a.cfg.Activity.Denied
 	switch text := c.query.Get("by"); text {
@@ -74,7 +77,7 @@ func (a *API) top(c *call) (any, error) {
 	return out, nil
 }
 
-func (a *API) decisions(*call) (any, error) {
+func (a observer) decisions(*call) (any, error) {
 	if a.cfg.Activity.Decided == nil {
 		return nil, errNoActivity()
 	}

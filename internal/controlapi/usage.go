@@ -13,6 +13,9 @@ import (
 
 const usagePath = namespacePath + "/usage"
 
+// usageReader answers what was used.
+type usageReader struct{ *API }
+
 func (a *API) usageEndpoints() []endpoint {
 	filter := []param{
 		{"entity", "only usage of this entity"},
@@ -24,11 +27,11 @@ func (a *API) usageEndpoints() []endpoint {
 	return []endpoint{
 		{
 			method: http.MethodGet, path: usagePath, role: admin.RoleRead, result: api.List[api.Usage]{}, query: pageParams(filter...),
-			summary: "List usage by hour, day or month", run: a.listUsage,
+			summary: "List usage by hour, day or month", run: usageReader{a}.list,
 		},
 		{
 			method: http.MethodGet, path: usagePath + "/summary", role: admin.RoleRead, result: api.UsageSummary{}, query: filter,
-			summary: fmt.Sprintf("Sum usage up, of at most %d windows", maxSummary), run: a.sumUsage,
+			summary: fmt.Sprintf("Sum usage up, of at most %d windows", maxSummary), run: usageReader{a}.sum,
 		},
 	}
 }
@@ -40,8 +43,8 @@ const (
 	summaryTime = 20 * time.Second
 )
 
-// usageFilter reads the parameters of usage.
-func (a *API) usageFilter(c *call) (f limiter.UsageFilter, err error) {
+// filter reads the parameters of usage.
+func (a usageReader) filter(c *call) (f limiter.UsageFilter, err error) {
 	if a.cfg.Usage == nil || !a.cfg.Status.Can.Usage {
 		return f, problem(http.StatusNotImplemented, api.Unsupported, "this service keeps no usage: a store in memory has none; serve --data DIR keeps it")
 	}
@@ -70,8 +73,8 @@ func (c *call) time(name string) (time.Time, error) {
 	return at, nil
 }
 
-func (a *API) listUsage(c *call) (any, error) {
-	f, err := a.usageFilter(c)
+func (a usageReader) list(c *call) (any, error) {
+	f, err := a.filter(c)
 	if err != nil {
 		return nil, err
 	}
@@ -101,8 +104,8 @@ func usageOf(u *limiter.UsageSnapshot) api.Usage {
 	return out
 }
 
-func (a *API) sumUsage(c *call) (any, error) {
-	f, err := a.usageFilter(c)
+func (a usageReader) sum(c *call) (any, error) {
+	f, err := a.filter(c)
 	if err != nil {
 		return nil, err
 	}
