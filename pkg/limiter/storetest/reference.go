@@ -29,6 +29,7 @@ func newReference() *reference {
 }
 
 type reference struct {
+	purging    sync.Mutex // is held by the one purge at a time, and taken before mu
 	mu         sync.Mutex
 	closed     bool
 	buckets    map[limiter.BucketKey]*refBucket

@@ -55,6 +55,8 @@ func (r *reference) namespace(name string) limiter.Namespace {
 
 // Purge implements limiter.Purger.
 func (r *reference) Purge(ctx context.Context, now time.Time, namespace string, progress func(int)) error {
+	r.purging.Lock() // else it could end a purge that has begun after it
+	defer r.purging.Unlock()
 	if _, err := r.Edit(ctx, now, namespace, limiter.Edit{Ref: limiter.SystemLimitsRef(), Switch: limiter.BeginPurge}); err != nil {
 		return err
 	}

@@ -17,14 +17,18 @@ import (
 var errNothing = errors.New("nothing to apply")
 
 // editor makes the changes of records.
-type editor struct{ *Catalog }
+type editor struct {
+	*Catalog
+
+	begun uint64 // by the change of this generation the purge began that may end; 0 = any
+}
 
 // Edit implements limiter.Editor.
 func (c *Catalog) Edit(ctx context.Context, now time.Time, namespace string, e limiter.Edit) (limiter.Edited, error) {
 	if e.Switch.OfNamespace() {
-		return editor{c}.move(ctx, now, namespace, e)
+		return editor{Catalog: c}.move(ctx, now, namespace, e)
 	}
-	return editor{c}.amend(ctx, now, namespace, e, false)
+	return editor{Catalog: c}.amend(ctx, now, namespace, e, false)
 }
 
 // move changes the state of a namespace. One that is not registered can be created, and nothing
@@ -88,6 +92,9 @@ func (c editor) prepare(ctx context.Context, sp *space, now time.Time, e limiter
 		return done, out, err
 	}
 	before := stored[0].Record
+	if e.Switch == limiter.EndPurge && c.begun > 0 && before.State == limiter.NamespacePurging && stored[0].Generation != c.begun {
+		return done, out, errAnotherPurge
+	}
 	after, err := e.Apply(now, stored[1].Record.State, before)
 	if err != nil {
 		return done, out, err

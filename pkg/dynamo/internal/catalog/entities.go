@@ -21,7 +21,7 @@ const maxDeletes = 96
 // generation that wrote it, so that one which is deleted and created again never
 // has a version that was read before.
 func (c *Catalog) PutEntity(ctx context.Context, now time.Time, namespace string, e limiter.Entity) (limiter.Entity, error) {
-	done, err := editor{c}.amend(ctx, now, namespace, limiter.Edit{Ref: limiter.EntityRef(e.ID), Change: limiter.ReplaceEntity(e)}, true)
+	done, err := editor{Catalog: c}.amend(ctx, now, namespace, limiter.Edit{Ref: limiter.EntityRef(e.ID), Change: limiter.ReplaceEntity(e)}, true)
 	if err != nil {
 		return limiter.Entity{}, err
 	}
@@ -66,7 +66,7 @@ func putEntity(table, ns string, r limiter.Record, read uint64) types.TransactWr
 // DeleteEntity implements limiter.Catalog.
 func (c *Catalog) DeleteEntity(ctx context.Context, namespace, id string) error {
 	nothing := func(limiter.Record) (limiter.Record, error) { return limiter.Record{}, nil }
-	_, err := editor{c}.amend(ctx, time.Time{}, namespace, limiter.Edit{Ref: limiter.EntityRef(id), Change: nothing}, true)
+	_, err := editor{Catalog: c}.amend(ctx, time.Time{}, namespace, limiter.Edit{Ref: limiter.EntityRef(id), Change: nothing}, true)
 	return err
 }
 
@@ -126,6 +126,6 @@ func (c *Catalog) PutLimits(ctx context.Context, namespace string, ref limiter.R
 	if err != nil {
 		return err
 	}
-	_, err = editor{c}.amend(ctx, time.Time{}, namespace, limiter.Edit{Ref: ref, Change: put}, true)
+	_, err = editor{Catalog: c}.amend(ctx, time.Time{}, namespace, limiter.Edit{Ref: ref, Change: put}, true)
 	return err
 }

@@ -50,9 +50,11 @@ func (c *Catalog) Purge(ctx context.Context, now time.Time, namespace string, pr
 		}
 	}
 	edit.Switch = limiter.EndPurge
-	_, err = c.Edit(ctx, now, namespace, edit)
+	_, err = editor{Catalog: c, begun: p.generation}.amend(ctx, now, namespace, edit, false)
 	return err
 }
+
+var errAnotherPurge = fmt.Errorf("%w: another purge of the namespace has ended, or another has begun", limiter.ErrState)
 
 // purge is one that is under way.
 type purge struct {
@@ -162,7 +164,7 @@ func (p *purge) delete(ctx context.Context, keys []schema.Key) error {
 	}
 	err := p.table.commit(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes, ClientRequestToken: aws.String(rand.Text())})
 	if code, _ := awsdb.ReasonAt(err, 0); code == awsdb.ConditionFailed {
-		return fmt.Errorf("%w: another purge of the namespace has ended, or another has begun", limiter.ErrState)
+		return errAnotherPurge
 	}
 	if err != nil {
 		return fmt.Errorf("deleting %d items of table %s: %w", len(keys), p.table.name, awsdb.Translate(err))

@@ -213,3 +213,40 @@ func wantLeft(t *testing.T, client *dynamodb.Client, table, id string, want map[
 		t.Errorf("left, by kind (-want +got):\n%s", diff)
 	}
 }
+
+// TestAPurgeEndsNoOther: a purge that is late does not end one that has begun after it.
+func TestAPurgeEndsNoOther(t *testing.T) {
+	c := newTestCatalog(t, dynamofake.New())
+	read(t, c)
+	system := limiter.SystemLimitsRef()
+	purge := func() uint64 {
+		for _, to := range []limiter.Switch{limiter.DeleteNamespace, limiter.BeginPurge} {
+			if _, err := c.Edit(t.Context(), time.Unix(1, 0), ns, limiter.Edit{Ref: system, Switch: to}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, generation := read(t, c)
+		return generation
+	}
+	end := func(begun uint64) error {
+		_, err := editor{Catalog: c, begun: begun}.amend(t.Context(), time.Unix(2, 0), ns, limiter.Edit{Ref: system, Switch: limiter.EndPurge}, false)
+		return err
+	}
+	first := purge()
+	if err := end(first); err != nil {
+		t.Fatalf("the end of a purge: %v", err)
+	}
+	if err := end(first); err != nil {
+		t.Errorf("the end once more: %v", err)
+	}
+	if _, err := c.Edit(t.Context(), time.Unix(3, 0), ns, limiter.Edit{Ref: system, Switch: limiter.CreateNamespace}); err != nil {
+		t.Fatal(err)
+	}
+	second := purge()
+	if err := end(first); !errors.Is(err, limiter.ErrState) {
+		t.Errorf("the end of the purge before: error %v, want %v", err, limiter.ErrState)
+	}
+	if err := end(second); err != nil {
+		t.Errorf("the end of the purge: %v", err)
+	}
+}
