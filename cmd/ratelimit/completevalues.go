@@ -96,10 +96,7 @@ func (o *operator) completeLimitName(cmd *cobra.Command, _ []string, typed strin
 // completeDisabled completes the name of an entity that is disabled, or of a resource.
 func (o *operator) completeDisabled(level api.Level) completion {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return o.complete(cmd, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
+		return o.completeFirst(cmd, args, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
 			return func(yield func(api.Name, error) bool) {
 				for d, err := range client.Each(func(p client.Page) (*api.List[api.Disabled], error) { return n.ListDisabled(ctx, p) }) {
 					name := d.Entity
@@ -124,10 +121,7 @@ func (o *operator) completeDisabled(level api.Level) completion {
 
 // completeSubject completes a subject of the audit.
 func (o *operator) completeSubject(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return o.complete(cmd, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
+	return o.completeFirst(cmd, args, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
 		return func(yield func(api.Name, error) bool) {
 			if !yield(subjectSystem, nil) {
 				return

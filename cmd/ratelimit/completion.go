@@ -42,12 +42,17 @@ func (o *operator) complete(cmd *cobra.Command, typed string, values func(contex
 	return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeEntity completes the ID of an entity.
-func (o *operator) completeEntity(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+// completeFirst is complete for the one argument that a command takes.
+func (o *operator) completeFirst(cmd *cobra.Command, args []string, typed string, values func(context.Context, *client.Namespace) iter.Seq2[api.Name, error]) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return o.complete(cmd, typed, storedEntities)
+	return o.complete(cmd, typed, values)
+}
+
+// completeEntity completes the ID of an entity.
+func (o *operator) completeEntity(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return o.completeFirst(cmd, args, typed, storedEntities)
 }
 
 // storedEntities yields the IDs of entities.
@@ -67,10 +72,7 @@ func storedEntities(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name
 // completeResource completes the name of a resource that has limits, or buckets of the entity
 // that the flags name.
 func (o *operator) completeResource(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return o.complete(cmd, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
+	return o.completeFirst(cmd, args, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
 		return func(yield func(api.Name, error) bool) {
 			for b, err := range eachBucket(ctx, n, cmd) {
 				if err != nil {
@@ -91,10 +93,7 @@ func (o *operator) completeResource(cmd *cobra.Command, args []string, typed str
 
 // completeNamespace completes the name of a namespace, in any state.
 func (o *operator) completeNamespace(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return o.complete(cmd, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
+	return o.completeFirst(cmd, args, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
 		return func(yield func(api.Name, error) bool) {
 			for _, f := range []client.NamespaceFilter{{}, {Deleted: true}} {
 				for ns, err := range client.Each(func(p client.Page) (*api.List[api.Namespace], error) {

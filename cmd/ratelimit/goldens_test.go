@@ -70,7 +70,7 @@ func TestCommandsHaveGoldenOutput(t *testing.T) {
 	}
 	for first, e := range elsewhere {
 		dir, name, _ := strings.Cut(e.test, ".")
-		if !used[first] || !hasTest(t, dir, name) {
+		if !used[first] || !pagetest.HasTest(t, filepath.Join("..", ".."), dir, "^"+name+"$") {
 			t.Errorf("elsewhere has %s: is there such a command: %v; it names %s", first, used[first], e.test)
 		}
 	}
@@ -159,23 +159,4 @@ func leaves(cmd *cobra.Command) []string {
 	}
 	slices.Sort(all)
 	return all
-}
-
-// hasTest reports whether a package of the repository has a test.
-func hasTest(t *testing.T, dir, name string) bool {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "..", dir, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(text), "\nfunc "+name+"(") {
-			return true
-		}
-	}
-	return false
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/ratelimit/ratelimit/internal/pagetest"
 )
 
 var (
@@ -20,7 +22,6 @@ var (
 	rule         = regexp.MustCompile(`(?m)^([a-z-]+):`)
 	commandBlock = regexp.MustCompile("(?ms)^```(?:sh|console)?\n(.*?)^```")
 	yamlBlock    = regexp.MustCompile("(?s)```yaml\n(.*?)```")
-	function     = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w*)\(`)
 )
 
 // pages returns the Markdown files of the repository, by path from its root.
@@ -74,7 +75,7 @@ func TestCommandsRunTests(t *testing.T) {
 			commands++
 			for pattern := range strings.SplitSeq(m[2], "|") {
 				name, _, _ := strings.Cut(pattern, "/") // the rest names a subtest
-				if !hasTest(t, m[1], name) {
+				if !pagetest.HasTest(t, filepath.Join("..", ".."), m[1], name) {
 					t.Errorf("%s: %s: no test in %s matches %s", file, m[0], m[1], name)
 				}
 			}
@@ -140,31 +141,6 @@ func TestMakeTargetsExist(t *testing.T) {
 			}
 		}
 	}
-}
-
-// hasTest reports whether a package has a test whose name matches the pattern.
-func hasTest(t *testing.T, dir, pattern string) bool {
-	t.Helper()
-	expression, err := regexp.Compile(pattern)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob(filepath.Join("..", "..", dir, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range function.FindAllSubmatch(text, -1) {
-			if expression.Match(m[1]) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // setByGateway are the keys of descriptors that no client can choose, in the shipped and

@@ -2,10 +2,12 @@ package envoytest
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"testing"
 )
 
 // ProgramVariable is the environment variable with the service that the tests start. It is
@@ -18,13 +20,28 @@ const upstreamVariable = "RATELIMIT_UPSTREAM"
 // read, and runs the tests of a package. It returns the exit code, for TestMain. m is a
 // *testing.M, or a value that prepares more and runs one.
 func Main(m interface{ Run() int }) int {
+	return mainWith(m, func(ctx context.Context, dir string) error { return buildService(ctx, dir) })
+}
+
+// MainOfGateways is Main for tests that send requests through a gateway: it builds all programs,
+// and the service with the race detector when the tests have it. With -short, which leaves such
+// tests out, it builds nothing.
+func MainOfGateways(m interface{ Run() int }) int {
+	flag.Parse()
+	if testing.Short() {
+		return m.Run()
+	}
+	return mainWith(m, BuildPrograms)
+}
+
+func mainWith(m interface{ Run() int }, build func(ctx context.Context, dir string) error) int {
 	dir, err := os.MkdirTemp("", "ratelimit-test-")
 	if err == nil {
 		defer func() { _ = os.RemoveAll(dir) }()
 		err = os.Chmod(dir, 0o755) // for a service that runs as another user
 	}
 	if err == nil {
-		err = buildService(context.Background(), dir)
+		err = build(context.Background(), dir)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -35,7 +52,7 @@ func Main(m interface{ Run() int }) int {
 
 // BuildPrograms builds the programs into dir and has [StartService] and
 // [StartUpstream] start them; the service with the race detector when the tests have
-// it, and not when RATELIMIT_PROGRAM names another one to test. It is for TestMain.
+// it, and not when RATELIMIT_PROGRAM names another one to test.
 func BuildPrograms(ctx context.Context, dir string) error {
 	var flags []string
 	if raceDetector {

@@ -1,9 +1,6 @@
 package envoytest_test
 
 import (
-	"context"
-	"flag"
-	"fmt"
 	"os"
 	"testing"
 
@@ -11,25 +8,9 @@ import (
 	"github.com/ratelimit/ratelimit/test/envoytest"
 )
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	os.Exit(run(m))
-}
+func TestMain(m *testing.M) { os.Exit(envoytest.MainOfGateways(onTable{m})) }
 
-// run builds the programs that the tests start, and runs them.
-func run(m *testing.M) int {
-	if testing.Short() {
-		return m.Run() // they leave themselves out
-	}
-	dir, err := os.MkdirTemp("", "ratelimit-envoytest-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	if err := envoytest.BuildPrograms(context.Background(), dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return dynamotest.Main(m)
-}
+// onTable keeps DynamoDB Local between the tests.
+type onTable struct{ m *testing.M }
+
+func (t onTable) Run() int { return dynamotest.Main(t.m) }

@@ -3,7 +3,6 @@ package istio_test
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"maps"
 	"net/http"
@@ -22,28 +21,7 @@ import (
 	"github.com/ratelimit/ratelimit/test/envoytest"
 )
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	os.Exit(run(m))
-}
-
-// run builds the programs that the tests start, and runs them.
-func run(m *testing.M) int {
-	if testing.Short() {
-		return m.Run() // they leave themselves out
-	}
-	dir, err := os.MkdirTemp("", "ratelimit-istio-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	if err := envoytest.BuildPrograms(context.Background(), dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(envoytest.MainOfGateways(m)) }
 
 // fromYAML decodes a message from YAML, strictly.
 func fromYAML(text []byte, message proto.Message) error {
