@@ -11,15 +11,22 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Budgets and the key of the webhook are loaded; the key's file is one of those that are watched.
+// Budgets of limits and the key of the webhook are loaded; the key's file is one of those that are watched.
 func TestBudgets(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"ratelimit.yaml": `
+limits:
+  system: {tokens: {rate: 1000/day, burst: 10, budget: {month: 50_000_000, hour: 7}}, requests: 100/minute}
+  resources:
+    gpt-4: {tokens: {rate: 1000/day, burst: 10, budget: {month: 5}}}
+  entities:
+    team-a:
+      limits:
+        _default_: {tokens: {rate: 1000/day, burst: 10, budget: {month: 8}}}
+        gpt-4: {tokens: {rate: 1000/day, burst: 10, budget: {month: 9}}}
+        gpt-5: {tokens: {rate: 1000/day, burst: 10}}
 budgets:
-  limits:
-    - {limit: tokens, window: month, amount: 50_000_000}
-    - {limit: tokens, window: month, amount: 9, namespace: prod, entity: team-a, resource: gpt-4}
   webhook: {url: "https://alerts.example.com/x?token=hush", key: {file: webhook.key}}
 domains: [{domain: d}]
 `,
@@ -36,10 +43,22 @@ domains: [{domain: d}]
 	if w := c.Budgets.Webhook; w.URL != "https://alerts.example.com/x?token=hush" || string(w.Key) != "0123456789abcdef0123456789abcdef" {
 		t.Errorf("webhook %q with a key of %d bytes", w.URL, len(w.Key))
 	}
-	if b, ok := c.Budgets.Set.Of(budget.Selector{Namespace: "prod", Entity: "team-a", Resource: "gpt-4"}, "tokens", limiter.UsageMonth); !ok || b.Tokens != 9 || c.Budgets.Set.Len() != 2 {
-		t.Errorf("%+v, %t, %d budgets", b, ok, c.Budgets.Set.Len())
+	for of, want := range map[budget.Bucket]int64{
+		{Entity: "x", Resource: "y"}: 50_000_000, {Entity: "x", Resource: "gpt-4"}: 5,
+		{Entity: "team-a", Resource: "y"}: 8, {Entity: "team-a", Resource: "gpt-5"}: 8, {Entity: "team-a", Resource: "gpt-4"}: 9,
+	} {
+		if b, ok := c.Budgets.Set.Of(of, "tokens", limiter.UsageMonth, &budget.Stored{}); !ok || b.Tokens != want {
+			t.Errorf("%+v: %+v, %t; want %d", of, b, ok, want)
+		}
 	}
-	if text := c.Warnings.Error(); !strings.Contains(text, "budgets") || !strings.Contains(text, "store.embedded.data") || strings.Contains(text, "hush") {
+	if n := c.Budgets.Set.Len(); n != 5 {
+		t.Errorf("%d budgets, want 5", n)
+	}
+	if text := c.Warnings.Error(); !strings.Contains(text, "limits: have budgets") || !strings.Contains(text, "store.embedded.data") || strings.Contains(text, "hush") {
 		t.Errorf("warnings %q", text)
+	}
+	without, err := config.Parse("", []byte("limits: {system: {tokens: 10/day}}"), nil)
+	if err != nil || without.Budgets.Set != nil {
+		t.Errorf("%+v, %v", without, err)
 	}
 }

@@ -194,6 +194,7 @@ func (f *file) allIncludes(main string, own bool, r *report, o Options) []includ
 func (f *file) finish(d *decoder) {
 	c := f.cfg
 	f.limits.static(&c.Static)
+	c.Budgets.Set = f.limits.budgets()
 	checkHierarchy(d, f.limits.entities)
 	f.checkListeners(d)
 	specs := f.specs(d.report)

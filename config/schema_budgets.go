@@ -5,12 +5,11 @@ import (
 	"net/url"
 
 	"github.com/ratelimit/ratelimit/pkg/budget"
-	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Budgets are amounts of usage at whose thresholds there are events.
+// Budgets are the budgets of limits, and how to tell of them.
 type Budgets struct {
-	Set     *budget.Set // nil = none
+	Set     *budget.Set // of the limits of the file; nil = none
 	Webhook Webhook
 }
 
@@ -22,64 +21,29 @@ type Webhook struct {
 
 // budgets is the section as the file has it.
 type budgets struct {
-	limits []budgetSpec
 	url    string
 	key    sealingKey
 	called bool // the webhook is there, and sound but for its key
 }
 
-// budgetSpec is a budget as the file has it, and where.
-type budgetSpec struct {
-	budget.Budget
+func (b *budgets) schema() schema { return budgetsSchema{b} }
 
-	at    place
-	sound bool
+// budgetsSchema is the section. Budgets themselves stand on limits.
+type budgetsSchema struct{ out *budgets }
+
+func (s budgetsSchema) decode(d *decoder, v value) {
+	o := s.object()
+	o.keys = append(o.keys, key{"limits", scalar(func(d *decoder, v value) {
+		d.failf(v, "are not given here: a budget stands on its limit, such as limits: {system: {tokens: {rate: 100/minute, budget: {month: 50_000_000}}}}")
+	})})
+	o.decode(d, v)
 }
 
-func (b *budgets) schema() schema {
-	return object{keys: []key{
-		{"limits", list[budgetSpec]{out: &b.limits, item: func(s *budgetSpec) schema { return budgetSchema{s} }}},
-		{"webhook", confidential{webhookSchema{b}}},
-	}}
+func (s budgetsSchema) object() object {
+	return object{keys: []key{{"webhook", confidential{webhookSchema(s)}}}}
 }
 
-type budgetSchema struct{ out *budgetSpec }
-
-func (s budgetSchema) decode(d *decoder, v value) {
-	var window, tokens bool
-	before := d.failures()
-	s.object(&window, &tokens).decode(d, v)
-	s.out.at = d.at(v)
-	if d.failures() > before {
-		return
-	}
-	if s.out.Limit == "" || !window || !tokens {
-		d.failf(v, "needs limit, window and amount, such as {limit: tokens, window: month, amount: 50_000_000}")
-		return
-	}
-	if err := limiter.ValidateLimitName(s.out.Limit); err != nil {
-		d.failf(v, "%s", reason(err))
-		return
-	}
-	s.out.sound = true
-}
-
-func (s budgetSchema) object(window, tokens *bool) object {
-	b := &s.out.Budget
-	return object{title: "budget", keys: []key{
-		{"limit", name(&b.Limit)},
-		{"window", given{oneOf(&b.Window, word[limiter.UsageWindow]{"hour", limiter.UsageHour}, word[limiter.UsageWindow]{"day", limiter.UsageDay},
-			word[limiter.UsageWindow]{"month", limiter.UsageMonth}), window}},
-		{"amount", given{integer(&b.Tokens, 1, limiter.MaxTokens), tokens}},
-		{"namespace", name(&b.Selector.Namespace)},
-		{"entity", name(&b.Selector.Entity)},
-		{"resource", name(&b.Selector.Resource)},
-	}}
-}
-
-func (s budgetSchema) walk(path string, visit func(string)) {
-	s.object(new(bool), new(bool)).walk(path, visit)
-}
+func (s budgetsSchema) walk(path string, visit func(string)) { s.object().walk(path, visit) }
 
 // webhookSchema takes a URL and a key.
 type webhookSchema struct{ out *budgets }
@@ -109,27 +73,8 @@ func isWebhook(text string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.User == nil && u.Fragment == ""
 }
 
-// read puts the section together, and returns the file of the key as a source.
+// read puts the webhook together, and returns the file of the key as a source.
 func (b *budgets) read(in *reader, main string, out *Budgets, report *report) []source {
-	all := make([]budget.Budget, 0, len(b.limits))
-	seen := make(map[budget.Budget]place, len(b.limits))
-	for _, s := range b.limits {
-		if !s.sound {
-			continue
-		}
-		all = append(all, s.Budget)
-		of := s.Budget
-		of.Tokens = 0
-		if at, twice := seen[of]; twice {
-			report.fail(s.at, "has the limit, the window and the buckets of the budget in line %d: give one of them", at.line)
-		}
-		seen[of] = s.at
-	}
-	if set, err := budget.NewSet(all...); err == nil {
-		out.Set = set
-	} else if len(all) > budget.MaxBudgets {
-		report.fail(b.limits[budget.MaxBudgets].at, "%s", reason(err))
-	}
 	if !b.called {
 		return nil
 	}

@@ -8,20 +8,31 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// limits is a mapping of names to limits. After a mistake every name stands for
+// limits is a mapping of names to limits without budgets. After a mistake every name stands for
 // something unlimited, so that what refers to it is not reported too.
-func limits(out **limiter.Limits) schema { return limitsSchema{out} }
+func limits(out **limiter.Limits) schema { return limitsSchema{out: out} }
 
-type limitsSchema struct{ out **limiter.Limits }
+// limitsSchema is a mapping of names to limits.
+type limitsSchema struct {
+	out     **limiter.Limits
+	budgets **limiter.Budgets // nil = budgets cannot stand here
+}
+
+// namedLimit is one limit as the file has it.
+type namedLimit struct {
+	limiter.Limit
+
+	budgets []limiter.Budget // without its name
+}
 
 func (s limitsSchema) decode(d *decoder, v value) {
-	var entries []entry[limiter.Limit]
+	var entries []entry[namedLimit]
 	before := d.failures()
 	s.dict(&entries).decode(d, v)
 	sound := d.failures() == before
 	set := make([]limiter.Limit, len(entries))
 	for i, e := range entries {
-		set[i] = e.value
+		set[i] = e.value.Limit
 		set[i].Name = e.name
 		if !sound {
 			set[i] = limiter.Unlimited(e.name)
@@ -33,35 +44,43 @@ func (s limitsSchema) decode(d *decoder, v value) {
 		limits = &limiter.Limits{}
 	}
 	*s.out = limits
+	if sound && s.budgets != nil {
+		*s.budgets = budgetsOf(entries)
+	}
 }
 
 func (s limitsSchema) walk(path string, visit func(string)) {
-	var entries []entry[limiter.Limit]
+	var entries []entry[namedLimit]
 	s.dict(&entries).walk(path, visit)
 }
 
-func (limitsSchema) dict(out *[]entry[limiter.Limit]) schema {
-	return dict[limiter.Limit]{out: out, what: "a limit", name: limiter.ValidateLimitName, item: func(l *limiter.Limit) schema {
-		return limitSchema{l}
+func (s limitsSchema) dict(out *[]entry[namedLimit]) schema {
+	return dict[namedLimit]{out: out, what: "a limit", name: limiter.ValidateLimitName, item: func(l *namedLimit) schema {
+		return limitSchema{out: l, budgets: s.budgets != nil}
 	}}
 }
 
 // limitSchema is a rate, or a mapping of a rate with more to it.
-type limitSchema struct{ out *limiter.Limit }
+type limitSchema struct {
+	out     *namedLimit
+	budgets bool // can stand here
+}
 
 func (s limitSchema) decode(d *decoder, v value) {
 	if v.node.Kind != yaml.MappingNode {
-		rate(s.out).decode(d, v)
+		rate(&s.out.Limit).decode(d, v)
 		return
 	}
 	before := d.failures()
 	var burst, debt int64 = 0, -1
 	s.object(&burst, &debt).decode(d, v)
-	l := s.out
+	l := &s.out.Limit
 	switch {
 	case d.failures() > before:
 	case l.Unlimited && (burst > 0 || debt >= 0):
 		d.failf(v, "what is unlimited has neither burst nor max_debt: leave them out")
+	case l.Unlimited && len(s.out.budgets) > 0:
+		d.failf(v, "is unlimited, and usage of such a limit is not counted: leave budget out, or give a high rate, such as 1_000_000_000/second")
 	case !l.Unlimited && l.RefillAmount == 0:
 		d.failf(v, "needs rate, such as {rate: 100/minute, burst: 200}")
 	}
@@ -78,9 +97,10 @@ func (s limitSchema) decode(d *decoder, v value) {
 
 func (s limitSchema) object(burst, debt *int64) object {
 	return object{title: "limit", keys: []key{
-		{"rate", rate(s.out)},
+		{"rate", rate(&s.out.Limit)},
 		{"burst", integer(burst, 1, limiter.MaxTokens)},
 		{"max_debt", integer(debt, 0, limiter.MaxTokens)},
+		{"budget", budgetSchema{out: &s.out.budgets, allowed: s.budgets}},
 	}}
 }
 

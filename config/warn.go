@@ -42,7 +42,7 @@ func (f *file) warnings(r *report, specs []descriptor.DomainSpec) {
 	f.unheard(r)
 	f.leases(r, specs)
 	if s := f.cfg.Store; f.cfg.Budgets.Set.Len() > 0 && s.Type == StoreEmbedded && s.Embedded.Data == "" {
-		r.warn(r.find("budgets"), "are watched with a data directory only (store.embedded.data, or --data), and in a table by ratelimit aggregate")
+		r.warn(r.find("limits"), "have budgets, which are watched with a data directory only (store.embedded.data, or --data), and in a table by ratelimit aggregate")
 	}
 	if s := f.cfg.Store; s.Type != StoreEmbedded && s.Embedded.Data != "" {
 		r.warn(r.find("store.embedded.data"), "is not used: the store is %s", s.Type)
@@ -100,10 +100,9 @@ func (w warner) budgets(path string, limits *limiter.Limits) {
 
 // levels returns the limits at every level, with where they stand.
 func (s *limitsSection) levels() []entry[*limiter.Limits] {
-	all := []entry[*limiter.Limits]{{path: "limits.system", value: s.system}}
-	all = append(all, s.resources...)
+	all := limitsOf(append([]entry[level]{{path: "limits.system", value: s.system}}, s.resources...))
 	for _, e := range s.entities {
-		all = append(all, e.value.limits...)
+		all = append(all, limitsOf(e.value.limits)...)
 	}
 	return all
 }

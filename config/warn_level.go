@@ -62,7 +62,7 @@ func (f *file) holders(d *descriptor.DomainSpec, t *descriptor.TakeSpec) (all []
 	}
 	for _, e := range f.limits.entities {
 		if mayBe(t.Entity, e.name) || slices.ContainsFunc(t.Parents, func(p string) bool { return mayBe(p, e.name) }) {
-			for _, l := range e.value.limits {
+			for _, l := range limitsOf(e.value.limits) {
 				if l.name == limiter.DefaultResource || isResource(d, t, l.name) {
 					all = append(all, l)
 				}
@@ -70,14 +70,14 @@ func (f *file) holders(d *descriptor.DomainSpec, t *descriptor.TakeSpec) (all []
 		}
 	}
 	known := false // whether the one resource of the take has limits of its own
-	for _, l := range f.limits.resources {
+	for _, l := range limitsOf(f.limits.resources) {
 		if isResource(d, t, l.name) {
 			all = append(all, l)
 			known = known || l.name == t.Resource
 		}
 	}
 	if !known {
-		all = append(all, entry[*limiter.Limits]{path: "limits.system", value: f.limits.system})
+		all = append(all, entry[*limiter.Limits]{path: "limits.system", value: f.limits.system.limits})
 	}
 	return all
 }

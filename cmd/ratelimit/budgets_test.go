@@ -74,13 +74,17 @@ func (a *alarms) wants(t *testing.T, when string, want ...string) {
 	}
 }
 
-// config is a configuration of budgets with the receiver.
-func (a *alarms) config() string {
-	return fmt.Sprintf(`
+// config adds the receiver, and budgets of its limit rpm, to a configuration. The limit has the rate.
+func (a *alarms) config(t *testing.T, file, rate string) string {
+	t.Helper()
+	system := "limits: {system: {rpm: " + rate
+	if !strings.Contains(file, system) {
+		t.Fatalf("%s is not in\n%s", system, file)
+	}
+	const entities = "limits: {entities: {user/rich: {limits: {_default_: {rpm: {rate: 1000/day, budget: {month: 1000}}}}}}, "
+	file = strings.Replace(file, system, entities+"system: {rpm: {rate: "+rate+", budget: {month: 10}}", 1)
+	return file + fmt.Sprintf(`
 budgets:
-  limits:
-    - {limit: rpm, window: month, amount: 10}
-    - {limit: rpm, window: month, amount: 1000, entity: user/rich}
   webhook: {url: '%s', key: MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=}
 `, a.URL)
 }
@@ -89,7 +93,7 @@ budgets:
 // calls fail at first.
 func TestBudgetsOfAService(t *testing.T) {
 	receiver := newAlarms(t, 1)
-	file, dir := write(t, "c.yaml", hundredPerDay+receiver.config()), filepath.Join(t.TempDir(), "data")
+	file, dir := write(t, "c.yaml", receiver.config(t, hundredPerDay, "100/day")), filepath.Join(t.TempDir(), "data")
 	for life, asked := range []int{8, 0, 2} {
 		r := start(t, "--config", file, "--data", dir)
 		for range asked {
@@ -110,7 +114,7 @@ func TestBudgetsOfAService(t *testing.T) {
 // An aggregator does the same for a fleet, and another one tells nothing again.
 func TestBudgetsOfAFleet(t *testing.T) {
 	server, receiver := dynamotest.Start(t), newAlarms(t, 1)
-	file := write(t, "c.yaml", onTable(server.URL, dynamotest.TableName(t), "100/minute")+receiver.config())
+	file := write(t, "c.yaml", receiver.config(t, onTable(server.URL, dynamotest.TableName(t), "100/minute"), "100/minute"))
 	service := start(t, "--config", file)
 	for range 12 {
 		service.ask(t, "ada")

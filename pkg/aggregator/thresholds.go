@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/ratelimit/ratelimit/pkg/budget"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // Standing is a snapshot as it is after a write.
@@ -60,7 +61,7 @@ func NewThresholds(to Standings, budgets *budget.Set, tell func(budget.Event)) *
 // Add implements Snapshots. On an error the change may have been applied, and the same change is
 // to be sent again: then its snapshot is compared again.
 func (t *Thresholds) Add(ctx context.Context, c *Change) (has Sequence, err error) {
-	if !t.concerns(c) {
+	if t.budgets.Len() == 0 {
 		return t.Standings.Add(ctx, c)
 	}
 	has, standing, err := t.Post(ctx, c)
@@ -74,10 +75,10 @@ func (t *Thresholds) Add(ctx context.Context, c *Change) (has Sequence, err erro
 	if namespace == "" {
 		return has, nil
 	}
-	of := budget.Selector{Namespace: namespace, Entity: standing.Entity, Resource: standing.Resource}
+	of := budget.Bucket{Namespace: namespace, Entity: standing.Entity, Resource: standing.Resource}
 	for limit := range c.Used {
-		if b, ok := t.budgets.Of(of, limit, c.Snapshot.Window); ok {
-			if err := t.compare(ctx, &c.Snapshot, of, &b, standing); err != nil {
+		if b, ok := t.budgets.Of(of, limit, c.Snapshot.Window, &budget.Stored{}); ok {
+			if err := t.compare(ctx, &c.Snapshot, of, b, standing); err != nil {
 				return "", err
 			}
 		}
@@ -85,32 +86,17 @@ func (t *Thresholds) Add(ctx context.Context, c *Change) (has Sequence, err erro
 	return has, nil
 }
 
-// concerns reports whether there may be a budget for something of a change.
-func (t *Thresholds) concerns(c *Change) bool {
-	for _, w := range t.budgets.Windows() {
-		if w != c.Snapshot.Window {
-			continue
-		}
-		for limit := range c.Used {
-			if t.budgets.Has(limit) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // compare notes and tells the thresholds of a budget that usage has reached.
-func (t *Thresholds) compare(ctx context.Context, s *Snapshot, of budget.Selector, b *budget.Budget, now Standing) error {
+func (t *Thresholds) compare(ctx context.Context, s *Snapshot, of budget.Bucket, b limiter.Budget, now Standing) error {
 	for {
 		var missing []Mark
 		var reached []budget.Event
 		for _, p := range budget.Thresholds() {
-			m, e := Mark{b.Limit, b.Tokens, p}, b.Event(of, s.Start, p, now.Used[b.Limit])
+			m, e := Mark{b.Limit, b.Tokens, p}, budget.NewEvent(of, b, s.Start, p, now.Used[b.Limit])
 			switch by := now.Told[m]; {
 			case by != "" && t.own(by):
 				t.tell(e)
-			case by == "" && p <= b.Reached(e.Used):
+			case by == "" && p <= budget.Reached(b.Tokens, e.Used):
 				missing, reached = append(missing, m), append(reached, e)
 			}
 		}
@@ -142,7 +128,7 @@ func (t *Thresholds) own(by string) bool {
 }
 
 // known forgets the writes that are seen in a snapshot, of marks of a budget.
-func (t *Thresholds) known(b *budget.Budget, s Standing) {
+func (t *Thresholds) known(b limiter.Budget, s Standing) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, p := range budget.Thresholds() {

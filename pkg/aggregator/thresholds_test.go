@@ -107,13 +107,14 @@ func newStandings(seed uint64) *standings {
 	return s
 }
 
-func budgets(t *testing.T, all ...budget.Budget) *budget.Set {
+// budgets returns budgets that stand at a place.
+func budgets(t *testing.T, at limiter.Ref, all ...limiter.Budget) *budget.Set {
 	t.Helper()
-	set, err := budget.NewSet(all...)
+	set, err := limiter.NewBudgets(all...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return set
+	return budget.NewSet(map[limiter.Ref]*limiter.Budgets{at: set})
 }
 
 // told collects events as text.
@@ -142,7 +143,7 @@ func TestEachThresholdIsToldOnce(t *testing.T) {
 	for seed := range uint64(30) {
 		var events told
 		s := newStandings(seed)
-		set := budgets(t, budget.Budget{Limit: "tpm", Window: limiter.UsageHour, Tokens: 1000}, budget.Budget{Limit: "tpm", Window: limiter.UsageMonth, Tokens: 2000})
+		set := budgets(t, limiter.SystemLimitsRef(), limiter.Budget{Limit: "tpm", Window: limiter.UsageHour, Tokens: 1000}, limiter.Budget{Limit: "tpm", Window: limiter.UsageMonth, Tokens: 2000})
 		var processes sync.WaitGroup
 		for range 2 {
 			processes.Go(func() {
@@ -174,7 +175,7 @@ func TestThresholdsOfChanges(t *testing.T) {
 		t.Helper()
 		b := NewBatch("s", []limiter.UsageWindow{limiter.UsageDay}, nil)
 		b.Add(r)
-		set := budgets(t, budget.Budget{Limit: "tpm", Window: limiter.UsageDay, Tokens: tokens, Selector: budget.Selector{Namespace: "default", Entity: "a"}})
+		set := budgets(t, limiter.EntityLimitsRef("a", limiter.DefaultResource), limiter.Budget{Limit: "tpm", Window: limiter.UsageDay, Tokens: tokens})
 		if _, err := b.Flush(t.Context(), NewThresholds(s, set, events.tell)); err != nil {
 			t.Fatal(err)
 		}

@@ -21,8 +21,8 @@ type Event struct {
 	Used    int64 // millitokens in the window, when the threshold was seen to be reached
 }
 
-// Event returns the event of one threshold.
-func (b *Budget) Event(of Selector, start time.Time, percent int, used int64) Event {
+// NewEvent returns the event of one threshold of the budget of a bucket. used is in millitokens.
+func NewEvent(of Bucket, b limiter.Budget, start time.Time, percent int, used int64) Event {
 	return Event{
 		Namespace: of.Namespace, Entity: of.Entity, Resource: of.Resource, Limit: b.Limit,
 		Window: b.Window, Start: start.UTC(), Percent: percent, Tokens: b.Tokens, Used: used,
@@ -30,11 +30,11 @@ func (b *Budget) Event(of Selector, start time.Time, percent int, used int64) Ev
 }
 
 // Events returns the events of the thresholds above told, up to the one that usage has reached.
-func (b *Budget) Events(of Selector, start time.Time, told int, used int64) []Event {
-	crossed := Crossed(told, b.Reached(used))
+func Events(of Bucket, b limiter.Budget, start time.Time, told int, used int64) []Event {
+	crossed := Crossed(told, Reached(b.Tokens, used))
 	events := make([]Event, len(crossed))
 	for i, p := range crossed {
-		events[i] = b.Event(of, start, p, used)
+		events[i] = NewEvent(of, b, start, p, used)
 	}
 	return events
 }

@@ -1,88 +1,80 @@
 package budget
 
 import (
-	"fmt"
-	"slices"
+	"maps"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// MaxBudgets is the greatest number of budgets of a set.
-const MaxBudgets = 100_000
+// Bucket is the bucket whose usage is compared. No part is "".
+type Bucket struct{ Namespace, Entity, Resource string }
 
-// Set is an immutable set of budgets. A nil Set is empty.
+// Places returns the places where the limits of an entity for a resource can stand, the most
+// specific first: of the entity for the resource, of the entity, of the resource, of the system.
+func Places(entity, resource string) [4]limiter.Ref {
+	return [...]limiter.Ref{
+		limiter.EntityLimitsRef(entity, resource), limiter.EntityLimitsRef(entity, limiter.DefaultResource),
+		limiter.ResourceLimitsRef(resource), limiter.SystemLimitsRef(),
+	}
+}
+
+// Stored are the limits that are stored at each of the [Places] of a bucket. The zero value is that of
+// none.
+type Stored [4]StoredLimits
+
+// StoredLimits are the limits that are stored at one place.
+type StoredLimits struct {
+	There   bool             // else there are none
+	Budgets *limiter.Budgets // of them
+}
+
+// Set is an immutable set of the budgets of a configuration, by the place of their limits. A nil
+// Set is empty.
 type Set struct {
-	budgets map[place]int64 // tokens
-	limits  map[string]bool
-	windows []limiter.UsageWindow // in order
+	at map[limiter.Ref]*limiter.Budgets
 }
 
-// place is all of a budget but its amount.
-type place struct {
-	limit  string
-	window limiter.UsageWindow
-	Selector
+// NewSet returns the set of the budgets at some places.
+func NewSet(at map[limiter.Ref]*limiter.Budgets) *Set {
+	return &Set{maps.Clone(at)}
 }
 
-// NewSet returns a set. It refuses with [limiter.ErrInvalid] a budget that [Budget.Check] refuses,
-// two for the same window and buckets, and more than [MaxBudgets].
-func NewSet(budgets ...Budget) (*Set, error) {
-	if len(budgets) > MaxBudgets {
-		return nil, fmt.Errorf("%w: %d budgets; there are at most %d", limiter.ErrInvalid, len(budgets), MaxBudgets)
-	}
-	s := &Set{budgets: make(map[place]int64, len(budgets)), limits: make(map[string]bool)}
-	for i := range budgets {
-		b := &budgets[i]
-		if err := b.Check(); err != nil {
-			return nil, err
-		}
-		at := place{b.Limit, b.Window, b.Selector}
-		if s.budgets[at] != 0 {
-			return nil, fmt.Errorf("%w: limit %s has two budgets for each %v of the same buckets", limiter.ErrInvalid, b.Limit, b.Window)
-		}
-		s.budgets[at], s.limits[b.Limit] = b.Tokens, true
-		if !slices.Contains(s.windows, b.Window) {
-			s.windows = append(s.windows, b.Window)
-		}
-	}
-	slices.Sort(s.windows)
-	return s, nil
-}
-
-// Len returns the number of budgets.
-func (s *Set) Len() int {
-	if s == nil {
-		return 0
-	}
-	return len(s.budgets)
-}
-
-// Windows returns the windows of the budgets, the shortest first.
-func (s *Set) Windows() []limiter.UsageWindow {
+// At returns the budgets of a place; nil = none.
+func (s *Set) At(place limiter.Ref) *limiter.Budgets {
 	if s == nil {
 		return nil
 	}
-	return s.windows
+	return s.at[place]
 }
 
-// Has reports whether there is a budget for a limit of the name at all.
-func (s *Set) Has(limit string) bool { return s != nil && s.limits[limit] }
-
-// Of returns the budget of a limit of a bucket in a window: of those that are for the bucket, one for
-// its entity stands before one for its resource, and that before one for its namespace. of has no part that is "".
-func (s *Set) Of(of Selector, limit string, w limiter.UsageWindow) (b Budget, ok bool) {
-	if !s.Has(limit) {
-		return Budget{}, false
+// Len returns the number of budgets.
+func (s *Set) Len() (n int) {
+	for _, budgets := range s.All() {
+		n += budgets.Len()
 	}
-	for _, entity := range [...]string{of.Entity, ""} {
-		for _, resource := range [...]string{of.Resource, ""} {
-			for _, namespace := range [...]string{of.Namespace, ""} {
-				selector := Selector{namespace, entity, resource}
-				if tokens := s.budgets[place{limit, w, selector}]; tokens != 0 {
-					return Budget{limit, w, tokens, selector}, true
-				}
-			}
+	return n
+}
+
+// All returns the places and their budgets, in no order.
+func (s *Set) All() func(yield func(limiter.Ref, *limiter.Budgets) bool) {
+	if s == nil {
+		return func(func(limiter.Ref, *limiter.Budgets) bool) {}
+	}
+	return maps.All(s.at)
+}
+
+// Of returns the budget of a limit of a bucket in a window: that of the most specific of the
+// [Places] that has one. At each place stored limits replace those of the configuration, with
+// their budgets.
+func (s *Set) Of(of Bucket, limit string, w limiter.UsageWindow, stored *Stored) (b limiter.Budget, ok bool) {
+	for i, place := range Places(of.Entity, of.Resource) {
+		budgets := stored[i].Budgets
+		if !stored[i].There {
+			budgets = s.At(place)
+		}
+		if b, ok := budgets.Of(limit, w); ok {
+			return b, true
 		}
 	}
-	return Budget{}, false
+	return limiter.Budget{}, false
 }

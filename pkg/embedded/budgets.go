@@ -42,7 +42,7 @@ const toldFor = 62 * 24 * time.Hour
 // moved are rows of usage that were written since usage was compared with budgets the last time.
 type moved struct {
 	mu   sync.Mutex
-	set  *budget.Set // of whose limits rows are remembered; nil = none
+	set  *inForce // of whose limits rows are remembered; nil = none
 	rows map[usageRow]bool
 	all  bool // there were too many
 }
@@ -52,7 +52,7 @@ func (m *moved) note(rows []usageRow) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range rows {
-		if !m.set.Has(r.limit) {
+		if !m.set.has(r.limit) {
 			continue
 		}
 		if len(m.rows) >= maxMoved {
@@ -65,7 +65,7 @@ func (m *moved) note(rows []usageRow) {
 }
 
 // take returns what was noted, and begins anew for the limits of a set. all says that rows are missing.
-func (m *moved) take(set *budget.Set) (rows map[usageRow]bool, all bool) {
+func (m *moved) take(set *inForce) (rows map[usageRow]bool, all bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	rows, all = m.rows, m.all || m.set != set
@@ -110,6 +110,7 @@ func (s *Store) WatchBudgets(ctx context.Context, pause time.Duration, budgets f
 type budgetWatch struct {
 	store   *Store
 	tell    func(budget.Event)
+	set     *inForce            // of the last comparison
 	unknown map[string]crossing // what may have been written as told, by key
 }
 
@@ -121,6 +122,10 @@ type counted struct {
 	start  int64 // Unix s
 }
 
+func (c *counted) bucket() budget.Bucket {
+	return budget.Bucket{Namespace: c.namespace, Entity: c.entity, Resource: c.resource}
+}
+
 // crossing is a budget of which more is to be told.
 type crossing struct {
 	key    []byte
@@ -129,13 +134,17 @@ type crossing struct {
 	value  byte // after them
 }
 
-// compare compares all usage that may have changed since the last time.
-func (w *budgetWatch) compare(ctx context.Context, set *budget.Set) error {
-	if set.Len() == 0 {
+// compare compares all usage that may have changed since the last time. given are the budgets of the
+// configuration.
+func (w *budgetWatch) compare(ctx context.Context, given *budget.Set) error {
+	if w.set == nil || w.set.given != given {
+		w.set = newInForce(given)
+	}
+	if w.set == nil {
 		w.store.disk.moved.take(nil)
 		return nil
 	}
-	found, err := w.crossings(ctx, set)
+	found, err := w.crossings(ctx, w.set)
 	if err != nil || len(found) == 0 {
 		return err
 	}
@@ -159,7 +168,7 @@ func (w *budgetWatch) compare(ctx context.Context, set *budget.Set) error {
 
 // crossings returns the budgets whose usage has reached a threshold that was not told yet. It sees buckets and
 // rows as of one moment.
-func (w *budgetWatch) crossings(ctx context.Context, set *budget.Set) (found []crossing, err error) {
+func (w *budgetWatch) crossings(ctx context.Context, set *inForce) (found []crossing, err error) {
 	d := w.store.disk
 	d.turning.Lock()
 	release := sync.OnceFunc(d.turning.Unlock)
@@ -206,7 +215,7 @@ func (m *moved) again() {
 }
 
 // inBuckets adds up the usage that buckets have and no row.
-func (s *Store) inBuckets(ctx context.Context, set *budget.Set) (map[counted]int64, error) {
+func (s *Store) inBuckets(ctx context.Context, set *inForce) (map[counted]int64, error) {
 	used := make(map[counted]int64)
 	for i := range s.shards {
 		if err := contextErr(ctx); err != nil {
@@ -217,7 +226,7 @@ func (s *Store) inBuckets(ctx context.Context, set *budget.Set) (map[counted]int
 		for _, b := range sh.buckets {
 			for ; b != nil; b = b.next {
 				b.consumption(func(c consumed) {
-					if c.amount != 0 && set.Has(c.limit) {
+					if c.amount != 0 && set.has(c.limit) {
 						addCounted(used, set, shortname.Of(b.namespace.Value()), b.entity, b.resource.Value(), c)
 					}
 				})
@@ -229,17 +238,17 @@ func (s *Store) inBuckets(ctx context.Context, set *budget.Set) (map[counted]int
 }
 
 // addCounted adds consumption to the windows of the budgets.
-func addCounted(used map[counted]int64, set *budget.Set, namespace, entity, resource string, c consumed) {
+func addCounted(used map[counted]int64, set *inForce, namespace, entity, resource string, c consumed) {
 	at := time.UnixMilli(c.hour * hourMs)
-	for _, w := range set.Windows() {
+	for _, w := range set.windows {
 		of := counted{namespace, entity, resource, c.limit, w, w.Start(at).Unix()}
 		used[of] = limiter.SaturatingSum(used[of], c.amount)
 	}
 }
 
 // addCurrent adds the windows of a time that have rows of the limits.
-func addCurrent(ctx context.Context, tx *datafile.Tx, used map[counted]int64, set *budget.Set, now time.Time) error {
-	for _, w := range set.Windows() {
+func addCurrent(ctx context.Context, tx *datafile.Tx, used map[counted]int64, set *inForce, now time.Time) error {
+	for _, w := range set.windows {
 		start := w.Start(now)
 		prefix := usageBegin(w, start)
 		err := tx.Each(datafile.Usage, prefix, func(key, _ []byte) error {
@@ -248,7 +257,7 @@ func addCurrent(ctx context.Context, tx *datafile.Tx, used map[counted]int64, se
 			if r.fault {
 				return fmt.Errorf("a row of usage: %w", errRecord)
 			}
-			if set.Has(of.limit) {
+			if set.has(of.limit) {
 				used[of] += 0
 			}
 			return ctx.Err()
@@ -261,9 +270,8 @@ func addCurrent(ctx context.Context, tx *datafile.Tx, used map[counted]int64, se
 }
 
 // crossing compares usage of one limit in one window; the key is nil where there is nothing to tell.
-func (w *budgetWatch) crossing(tx *datafile.Tx, set *budget.Set, of *counted, amount int64) (crossing, error) {
-	selector := budget.Selector{Namespace: of.namespace, Entity: of.entity, Resource: of.resource}
-	b, ok := set.Of(selector, of.limit, of.window)
+func (w *budgetWatch) crossing(tx *datafile.Tx, set *inForce, of *counted, amount int64) (crossing, error) {
+	b, ok := set.of(of)
 	if !ok {
 		return crossing{}, nil
 	}
@@ -285,7 +293,7 @@ func (w *budgetWatch) crossing(tx *datafile.Tx, set *budget.Set, of *counted, am
 		told = own.told
 	}
 	delete(w.unknown, string(key))
-	events := b.Events(selector, start, told, total)
+	events := budget.Events(of.bucket(), b, start, told, total)
 	if len(events) == 0 {
 		return crossing{}, nil
 	}

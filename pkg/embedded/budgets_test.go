@@ -23,13 +23,23 @@ type budgetLife struct {
 	told  []string
 }
 
-func newBudgetLife(t *testing.T, budgets ...budget.Budget) *budgetLife {
+// budgetsAt returns budgets that stand at a place.
+func budgetsAt(t *testing.T, at map[limiter.Ref]limiter.Budget) *budget.Set {
 	t.Helper()
-	set, err := budget.NewSet(budgets...)
-	if err != nil {
-		t.Fatal(err)
+	set := make(map[limiter.Ref]*limiter.Budgets)
+	for ref, b := range at {
+		budgets, err := limiter.NewBudgets(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set[ref] = budgets
 	}
-	l := &budgetLife{life: newLife(t), set: set}
+	return budget.NewSet(set)
+}
+
+func newBudgetLife(t *testing.T, at map[limiter.Ref]limiter.Budget) *budgetLife {
+	t.Helper()
+	l := &budgetLife{life: newLife(t), set: budgetsAt(t, at)}
 	l.now = time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC)
 	l.again()
 	return l
@@ -72,7 +82,10 @@ func (l *budgetLife) compare(when string, want ...string) {
 // Each threshold is told once, for usage of buckets and of rows, of all variants, across restarts and
 // crashes, and anew in the next window.
 func TestThresholdsAreToldOnce(t *testing.T) {
-	l := newBudgetLife(t, budget.Budget{Limit: "l", Window: limiter.UsageDay, Tokens: 100}, budget.Budget{Limit: "l", Window: limiter.UsageHour, Tokens: 60, Selector: budget.Selector{Entity: "a"}})
+	l := newBudgetLife(t, map[limiter.Ref]limiter.Budget{
+		limiter.SystemLimitsRef():                             {Limit: "l", Window: limiter.UsageDay, Tokens: 100},
+		limiter.EntityLimitsRef("a", limiter.DefaultResource): {Limit: "l", Window: limiter.UsageHour, Tokens: 60},
+	})
 	limits := limitsOf(t, limiter.PerDay("l", 10_000))
 	take := func(entity string, n int64) { l.take(true, opOf(entity, limits, n)) }
 	l.compare("at first")
@@ -106,7 +119,7 @@ func TestThresholdsAreToldOnce(t *testing.T) {
 
 // Usage that moves to rows between two comparisons is compared, also that of a window that is over.
 func TestThresholdsOfRows(t *testing.T) {
-	l := newBudgetLife(t, budget.Budget{Limit: "l", Window: limiter.UsageHour, Tokens: 100})
+	l := newBudgetLife(t, map[limiter.Ref]limiter.Budget{limiter.SystemLimitsRef(): {Limit: "l", Window: limiter.UsageHour, Tokens: 100}})
 	limits := limitsOf(t, limiter.PerDay("l", 10_000))
 	l.compare("at first")
 	l.take(true, opOf("a", limits, 85))
@@ -123,10 +136,7 @@ func TestThresholdsOfRows(t *testing.T) {
 
 // A store that runs tells by itself, and stops when it is told to. Without a file there is nothing to watch.
 func TestWatchBudgets(t *testing.T) {
-	set, err := budget.NewSet(budget.Budget{Limit: "l", Window: limiter.UsageMonth, Tokens: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := budgetsAt(t, map[limiter.Ref]limiter.Budget{limiter.SystemLimitsRef(): {Limit: "l", Window: limiter.UsageMonth, Tokens: 10}})
 	s := openTest(t, t.TempDir(), Config{})
 	ctx, stop := context.WithCancel(t.Context())
 	events := make(chan budget.Event)

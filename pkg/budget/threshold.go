@@ -1,0 +1,41 @@
+package budget
+
+import (
+	"math/bits"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Thresholds returns the parts of a budget, in percent and in order, at which there is an event.
+func Thresholds() []int { return []int{80, 95, 100} }
+
+// Reached returns the highest threshold of an amount of tokens that usage in millitokens has
+// reached; 0 = none.
+func Reached(tokens, used int64) (percent int) {
+	for _, p := range Thresholds() {
+		if reaches(used, tokens*limiter.Milli, p) {
+			percent = p
+		}
+	}
+	return percent
+}
+
+// reaches reports whether used is at least a percentage of an amount. It is exact for all numbers.
+func reaches(used, amount int64, percent int) bool {
+	if used < 0 {
+		return false
+	}
+	usedHigh, usedLow := bits.Mul64(uint64(used), 100)
+	high, low := bits.Mul64(uint64(amount), uint64(percent)) // #nosec G115 -- neither is below 0
+	return usedHigh > high || usedHigh == high && usedLow >= low
+}
+
+// Crossed returns the thresholds above the one that was told last, up to the one that is reached.
+func Crossed(told, reached int) (percents []int) {
+	for _, p := range Thresholds() {
+		if p > told && p <= reached {
+			percents = append(percents, p)
+		}
+	}
+	return percents
+}
