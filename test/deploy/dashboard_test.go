@@ -22,9 +22,17 @@ type board struct {
 			W int `json:"w"`
 			H int `json:"h"`
 		} `json:"gridPos"`
+		FieldConfig struct {
+			Defaults struct {
+				Thresholds struct {
+					Steps []json.RawMessage `json:"steps"`
+				} `json:"thresholds"`
+			} `json:"defaults"`
+		} `json:"fieldConfig"`
 		Targets []struct {
 			RefID      string    `json:"refId"`
 			Expr       string    `json:"expr"`
+			Legend     string    `json:"legendFormat"`
 			Datasource reference `json:"datasource"`
 		} `json:"targets"`
 	} `json:"panels"`
