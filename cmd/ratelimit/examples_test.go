@@ -35,13 +35,15 @@ func TestExampleOfTheTable(t *testing.T) {
 	}
 }
 
-func TestExampleOfTheFleet(t *testing.T) {
-	cfg, err := config.Load("../../examples/dynamodb/ratelimit.yaml", config.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if cfg.Store.Type != config.StoreDynamoDB || len(cfg.Warnings) > 0 {
-		t.Errorf("store %s, warnings %v", cfg.Store.Type, cfg.Warnings)
+func TestExamplesOfFleets(t *testing.T) {
+	for _, file := range []string{"examples/dynamodb/ratelimit.yaml", "scripts/dashboard/fleet.yaml"} {
+		cfg, err := config.Load("../../"+file, config.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cfg.Store.Type != config.StoreDynamoDB || len(cfg.Warnings) > 0 {
+			t.Errorf("%s: store %s, warnings %v", file, cfg.Store.Type, cfg.Warnings)
+		}
 	}
 }
 
