@@ -11,7 +11,7 @@ type Usage struct {
 	End      time.Time `json:"end"` // the start of the next window
 	// Used is by limit, net of refunds; below zero where more was refunded than consumed.
 	Used   map[string]Tokens `json:"used"`
-	Events int64             `json:"events,omitempty"` // number of writes that were counted; absent = the store does not count them
+	Events int64             `json:"events,omitempty"` // number of records of the consumption; absent = none was counted
 }
 
 // Window is the length of the time that usage is summed up for, in UTC.

@@ -169,7 +169,7 @@ func (t *adjustment) try(now int64, out *limiter.Adjusted) (done bool, wait *bat
 	return true, wait, nil
 }
 
-// account is finish with a file: the file must cover the tokens that are taken. None is usage.
+// account is finish with a file: the file must cover the tokens that are taken. None is usage, nor an event.
 func (t *adjustment) account(sh *shard, b *bucket, op *limiter.Op, now int64) (wait *batch, done bool) {
 	if b.block == nil {
 		b.block = storedBlock(b.limits, now)
@@ -181,11 +181,12 @@ func (t *adjustment) account(sh *shard, b *bucket, op *limiter.Op, now int64) (w
 	if now >= (k.hour+1)*hourMs {
 		b.turn(hourOf(now)) // what was used so far is of the hours before
 	}
-	used := make([]int64, b.limits.Len())
+	used, events := make([]int64, b.limits.Len()), k.events
 	for i := range used {
 		used[i] = k.span(i).used
 	}
 	b.account(op, now, true)
+	k.events = events
 	for i := range used {
 		s := k.span(i)
 		s.used = used[i]

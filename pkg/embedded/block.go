@@ -41,10 +41,11 @@ type block struct {
 	vacated leaving // or rather, none: the file is forgetting the bucket
 	unsure  bool    // a commit of it ended nobody knows how
 
-	hour  int64 // that span.used counts, hours since 1970
-	first span
-	since int64    // when the newest state was taken, Unix ms
-	rest  *backlog // nil for a block of one limit with nothing past
+	hour   int64 // that span.used and events count, hours since 1970
+	events int64 // of usage in the hour, see limiter.Usage
+	first  span
+	since  int64    // when the newest state was taken, Unix ms
+	rest   *backlog // nil for a block of one limit with nothing past
 }
 
 // leaving says whether the file, and then the memory, is to forget the bucket by the
@@ -207,6 +208,7 @@ func (s *span) covers(gives, takes int64) bool {
 // much was given back that a crash would lose more than a block, until the file has one.
 func (b *bucket) account(op *limiter.Op, now int64, admitted bool) (low, over bool) {
 	k := b.block
+	used := false
 	for i := range op.Spends {
 		sp := &op.Spends[i]
 		if !sp.Held {
@@ -222,8 +224,9 @@ func (b *bucket) account(op *limiter.Op, now int64, admitted bool) (low, over bo
 			b.turn(hourOf(now))
 		}
 		s := k.span(sp.Index)
-		if !b.shared { // usage is asked for by key
+		if takes != gives && !b.shared { // usage is asked for by key
 			s.used = limiter.SaturatingSum(s.used, takes-gives)
+			used = true
 		}
 		if gives > 0 {
 			over = over || gives > min(s.spent, s.nextSpent) && (k.stored || k.flying) || k.unsure
@@ -237,6 +240,9 @@ func (b *bucket) account(op *limiter.Op, now int64, admitted bool) (low, over bo
 			}
 			low = low || s.spent > s.ask && !k.queued && !k.flying && b.low(sp.Index, now)
 		}
+	}
+	if used {
+		k.events++
 	}
 	return low, over
 }

@@ -248,12 +248,17 @@ func (p *proof) use(t *rapid.T) {
 	low, over := b.account(&op, now, admitted)
 	b.block.queued = b.block.queued || low || over
 	p.gave = p.gave || over
+	event := int64(0)
 	for i := range op.Spends {
 		if sp := &op.Spends[i]; sp.Held {
 			gives, takes := flow(sp, admitted)
 			p.used[consumed{hour: hour, limit: sp.Limit}] += takes - gives
+			if takes != gives {
+				event = 1
+			}
 		}
 	}
+	p.used[consumed{hour: hour, limit: eventsLimit}] += event
 }
 
 // change brings the bucket under other limits.

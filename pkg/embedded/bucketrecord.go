@@ -22,9 +22,11 @@ import (
 //
 // Numbers are varints, but for the variant. Version 2 has besides, with each balance,
 // the use that it carries, and at the end the forgotten limits: until when, and their use.
+// Version 3 is version 2 with the events of the hour behind the hour.
 const (
-	bucketVersion = 1 // of a bucket that carries no use and has forgotten nothing
-	carryVersion  = 2
+	bucketVersion = 1 // of a bucket that carries no use, has forgotten nothing and counts no event
+	carryVersion  = 2 // of one that counts no event
+	eventsVersion = 3
 )
 
 // sharedKey ends the key of an overflow bucket.
@@ -63,6 +65,9 @@ func appendBalance(buf []byte, version byte, t tokenbucket.Bucket) []byte {
 
 // version returns the version of the bucket's record.
 func (b *bucket) version() byte {
+	if b.block != nil && b.block.events != 0 {
+		return eventsVersion
+	}
 	carries := b.rest != nil && (b.rest.forgotten != forgotten{} || slices.ContainsFunc(b.rest.dormant, func(d dormant) bool { return d.bucket.Carried != 0 }))
 	for i := range b.limits.Len() {
 		carries = carries || b.balance(i).Carried != 0
@@ -104,6 +109,9 @@ func (b *bucket) record(buf []byte, exact bool) []byte {
 		hour = b.block.hour
 	}
 	buf = binary.AppendVarint(buf, hour)
+	if version >= eventsVersion {
+		buf = binary.AppendVarint(buf, b.block.events)
+	}
 	buf = appendLimits(buf, b.limits)
 	for i := range b.limits.Len() {
 		if b.limits.Unlimited(i) {
@@ -249,19 +257,25 @@ func parseBucket(key, value []byte, shared map[string]*limiter.Limits) (restored
 		return restored{}, fmt.Errorf("key %x: %w", key, errRecord)
 	}
 	b.variant = binary.BigEndian.Uint64(r.buf)
-	if len(value) == 0 || value[0] != bucketVersion && value[0] != carryVersion {
+	if len(value) == 0 || value[0] < bucketVersion || value[0] > eventsVersion {
 		return restored{}, fmt.Errorf("bucket of %q: %w", b.entity, errRecord)
 	}
 	version := value[0]
 	r = &reader{buf: value[1:]}
 	b.generation = r.uint()
-	hour := r.int(hourOf(math.MinInt64), hourOf(math.MaxInt64))
+	hour, events := r.int(hourOf(math.MinInt64), hourOf(math.MaxInt64)), int64(0)
+	if version >= eventsVersion {
+		events = r.int(0, math.MaxInt64)
+	}
 	if b.limits = r.limits(shared); r.fault {
 		return restored{}, fmt.Errorf("bucket of %q: %w", b.entity, errRecord)
 	}
 	out := restored{bucket: b, sizes: make([]int64, b.limits.Len())}
 	k := newBlock(b.limits, 0)
-	k.hour, k.stored, k.clean = hour, true, true
+	k.hour, k.events, k.stored, k.clean = hour, events, true, true
+	if events > 0 {
+		b.block = k
+	}
 	b.balances()
 	for i := range b.limits.Len() {
 		if b.limits.Unlimited(i) {

@@ -259,6 +259,7 @@ func (w *world) compare(ops, whole []limiter.Op) {
 // tally counts what was consumed.
 func (w *world) tally(op *limiter.Op, admitted bool) {
 	tn := w.tenant(&op.Bucket)
+	event := int64(0)
 	for i := range op.Spends {
 		sp := &op.Spends[i]
 		if !sp.Held {
@@ -271,7 +272,11 @@ func (w *world) tally(op *limiter.Op, admitted bool) {
 		_, takes := flow(sp, admitted)
 		tn.taken, tn.given = tn.taken || sp.Charge > 0 || takes > 0, tn.given || takes > 0
 		w.used[op.Bucket.Entity+"/"+sp.Limit] += n
+		if n != 0 {
+			event = 1
+		}
 	}
+	w.used[op.Bucket.Entity+"/"+eventsLimit] += event
 }
 
 // gift is what was given back to a limit, which a crash may lose.

@@ -9,7 +9,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// checkUsage holds what a life found of all consumption against what there was. Only a
+// checkUsage holds what a life found of all consumption, and of events, against what there was. Only a
 // crash loses some, what was taken and what was given back, and never counts twice.
 func (w *world) checkUsage(now *Store, crashed bool) {
 	w.t.Helper()
@@ -51,6 +51,7 @@ func (w *world) usage(s *Store) map[string]int64 {
 		for i := range b.limits.Len() {
 			all[b.entity+"/"+b.limits.At(i).Name] += b.block.span(i).used
 		}
+		all[b.entity+"/"+eventsLimit] += b.block.events
 		if b.block.rest != nil {
 			for _, c := range b.block.rest.past {
 				all[b.entity+"/"+c.limit] += c.amount

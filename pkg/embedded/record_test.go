@@ -3,6 +3,7 @@ package embedded
 import (
 	"encoding/hex"
 	"errors"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -71,6 +72,7 @@ func anyBucket(t *rapid.T) *bucket {
 	b := newBucket(&limiter.Op{Bucket: key, Limits: limits, Generation: rapid.Uint64().Draw(t, "generation")}, 0)
 	b.block = newBlock(limits, 0)
 	b.block.hour = hourOf(rapid.Int64().Draw(t, "time"))
+	b.block.events = rapid.SampledFrom([]int64{0, 0, 1, math.MaxInt64}).Draw(t, "events")
 	for i := range limits.Len() {
 		if limits.Unlimited(i) {
 			*b.balance(i) = tokenbucket.Bucket{}
@@ -98,7 +100,7 @@ type kept struct {
 	Limits                      []limiter.Limit
 	Balances                    []tokenbucket.Bucket
 	Sizes, Used                 []int64
-	Hour                        int64
+	Hour, Events                int64
 	Dormant                     []dormant
 	Forgotten                   forgotten
 }
@@ -117,7 +119,7 @@ func keptOf(b *bucket, size func(int) int64) kept {
 		k.Used = append(k.Used, used)
 	}
 	if b.block != nil && b.block.unsaved() {
-		k.Hour = b.block.hour
+		k.Hour, k.Events = b.block.hour, b.block.events
 	}
 	if b.rest != nil {
 		k.Dormant, k.Forgotten = b.rest.dormant, b.rest.forgotten

@@ -11,11 +11,11 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Usage in the file: for every hour, day and month (UTC) what was consumed of a limit,
-// net of what was given back, in millitokens.
+// Usage in the file: for every hour, day and month (UTC) the consumption of a limit,
+// net of refunds, in millitokens. A row without a limit counts the events, see limiter.Usage.
 //
 //	key    kind, 1 byte; begin of the window, Unix s, 8 bytes; namespace, entity,
-//	       resource and limit, each with its length before it
+//	       resource and limit, each with its length before it; no limit has length 0
 //	value  a varint
 //
 // Consumption is counted in the bucket's record until its hour is over, and moves to
@@ -54,14 +54,17 @@ func usageKey(w limiter.UsageWindow, start time.Time, r *usageRow) []byte {
 	return buf
 }
 
-// consumed is usage of a limit that is not counted any more, and not in a row yet.
+// eventsLimit stands for a limit where events are counted. No limit has this name.
+const eventsLimit = ""
+
+// consumed is usage of a limit, or events, of an hour.
 type consumed struct {
 	hour   int64
-	limit  string
-	amount int64
+	limit  string // eventsLimit for events
+	amount int64  // millitokens, or events
 }
 
-// put notes what was used of a limit in the hour.
+// put notes the usage of a limit in the hour, or its events.
 func (k *block) put(limit string, amount int64) {
 	if amount != 0 {
 		past := k.backlog()
@@ -77,12 +80,13 @@ func (b *bucket) turn(hour int64) {
 		k.put(b.limits.At(i).Name, s.used)
 		s.used = 0
 	}
-	k.hour = hour
+	k.put(eventsLimit, k.events)
+	k.hour, k.events = hour, 0
 }
 
 // unsaved reports whether anything was used that no row has.
 func (k *block) unsaved() bool {
-	if k.first.used != 0 {
+	if k.first.used != 0 || k.events != 0 {
 		return true
 	}
 	if k.rest == nil {
@@ -148,6 +152,7 @@ func (b *bucket) consumption(fn func(consumed)) {
 	for i := range b.limits.Len() {
 		fn(consumed{k.hour, b.limits.At(i).Name, k.span(i).used})
 	}
+	fn(consumed{k.hour, eventsLimit, k.events})
 	if k.rest != nil {
 		for _, c := range k.rest.past {
 			fn(c)

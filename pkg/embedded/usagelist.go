@@ -56,7 +56,7 @@ type usageList struct {
 	namespace string
 	after     string // key of the last snapshot of the page before; "" = none
 	most      int
-	found     map[string]map[string]int64 // millitokens by key and limit, of hardly more than most keys
+	found     map[string]map[string]int64 // amounts of consumed by key and limit, of hardly more than most keys
 	last      string                      // no key above it is on the page; "" = not known yet
 }
 
@@ -98,6 +98,10 @@ func (l *usageList) snapshot(key string) limiter.UsageSnapshot {
 	u, _ := l.parse([]byte(key)) // add has parsed or made it
 	limits := l.found[key]
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		if name == eventsLimit {
+			u.Events = limits[name]
+			continue
+		}
 		u.Limits = append(u.Limits, limiter.LimitUsage{Limit: name, Tokens: limits[name]})
 	}
 	return u

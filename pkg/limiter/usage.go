@@ -11,6 +11,13 @@ import (
 // Usage is the part of a store by which operators read the consumption of hours, days and
 // months. Consumption is net of refunds. A store keeps usage where its capabilities have
 // UsageSnapshots; of any other the list is empty. storetest.RunUsage holds stores against it.
+//
+// A snapshot counts events too: the records of its consumption. An [Op] that changes the
+// consumption of its bucket is one event, however many limits it is of, where it is recorded
+// alone. Its net amount of at least one limit is not 0, so a denial without a charge is none.
+// A store that records several ops by one write counts that write, as of a lease's report. One
+// that spreads an op over the shards of a bucket counts each shard. A change of a balance by an
+// operator is neither consumption nor an event.
 type Usage interface {
 	// ListUsage lists the snapshots that f selects. Those of one entity and one resource are
 	// in order of their start. A snapshot may be missing while its net consumption is 0. Long
@@ -126,7 +133,7 @@ type UsageSnapshot struct {
 	Window           UsageWindow
 	Start            time.Time    // UTC
 	Limits           []LimitUsage // in order of names
-	Events           int64        // number of writes that were counted; 0 = the store does not count them
+	Events           int64        // number of records, see [Usage]; those of a program that did not count them are missing
 }
 
 // LimitUsage is the consumption of one limit.

@@ -102,11 +102,14 @@ func (c *checker) state(roots map[Table][]byte) (state, error) {
 	if len(format) != 4 {
 		return state{}, damaged("it does not say its format: not a data file of this program")
 	}
-	if v := binary.LittleEndian.Uint32(format); v > formatVersion {
+	v := binary.LittleEndian.Uint32(format)
+	if v > formatVersion {
 		return state{}, fmt.Errorf("%w, %d; this program reads up to %d: run the newer program, or restore an older backup",
 			ErrVersion, v, formatVersion)
 	}
-	return decodeState(values[string(stateKey())])
+	s, err := decodeState(values[string(stateKey())])
+	s.format = v
+	return s, err
 }
 
 // digest sums up the records of a table that are there.

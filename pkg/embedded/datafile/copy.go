@@ -135,11 +135,7 @@ func (w *rebuild) run() (err error) {
 		return err
 	}
 	defer func() { rollback(w.tx) }()
-	b, err := w.tx.CreateBucket([]byte(reserved))
-	if err != nil {
-		return err
-	}
-	if err := b.Put(formatKey(), w.seal(reserved, formatKey(), []byte{formatVersion, 0, 0, 0})); err != nil {
+	if _, err := w.tx.CreateBucket([]byte(reserved)); err != nil {
 		return err
 	}
 	for i, t := range tables() {

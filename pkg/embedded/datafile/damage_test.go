@@ -233,8 +233,8 @@ func TestFilesThatAreNoDataFiles(t *testing.T) {
 	whole := history(t, random(t), 3)[3].image
 	newer := bytes.Clone(whole)
 	var s sealer
-	was := s.seal(reserved, formatKey(), []byte{formatVersion, 0, 0, 0})
-	is := s.seal(reserved, formatKey(), []byte{formatVersion + 1, 0, 0, 0})
+	was := s.seal(reserved, formatKey(), formatBytes())
+	is := s.seal(reserved, formatKey(), []byte{99, 0, 0, 0})
 	newer = bytes.ReplaceAll(newer, was, is)
 
 	tests := []struct {
@@ -245,7 +245,7 @@ func TestFilesThatAreNoDataFiles(t *testing.T) {
 	}{
 		{"empty", nil, ErrCorrupt, []string{"0 bytes", "restore a backup"}},
 		{"text", bytes.Repeat([]byte("text\n"), 2000), ErrCorrupt, []string{"no meta page", "restore a backup"}},
-		{"newer format", newer, ErrVersion, []string{"newer format, 2", "up to 1"}},
+		{"newer format", newer, ErrVersion, []string{"newer format, 99", "up to 2"}},
 		{"cut off", whole[:3*pageSize], ErrCorrupt, []string{"cut off: 3 of"}},
 	}
 	for _, test := range tests {

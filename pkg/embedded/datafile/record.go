@@ -25,8 +25,10 @@ const (
 	tableCount = 7
 	// reserved is the bucket of this package: the format and the state.
 	reserved Table = "datafile"
-	// formatVersion is raised by a change that an older program would misread.
-	formatVersion = 1
+	// formatVersion is raised by a change that an older program would misread. Version 2 has
+	// rows of usage without a limit, which count events. A program reads all versions up to its
+	// own, and its first change of a file raises the file's version to that.
+	formatVersion = 2
 
 	checksumSize = 4
 )
@@ -43,6 +45,9 @@ func indexOf(t Table) int {
 
 func formatKey() []byte { return []byte("format") }
 func stateKey() []byte  { return []byte("state") }
+
+// formatBytes is the value of formatKey that this program writes.
+func formatBytes() []byte { return binary.LittleEndian.AppendUint32(nil, formatVersion) }
 
 // fingerprint is the first half of a record's SHA-256. Sums of fingerprints do not
 // depend on the order, so one can be kept up to date record by record.
@@ -113,6 +118,7 @@ func (d *digest) remove(f fingerprint) {
 
 // state is written by every transaction: its own number, and what the tables hold.
 type state struct {
+	format  uint32 // of the file, a record of its own
 	commit  uint64
 	digests [tableCount]digest
 }

@@ -17,8 +17,9 @@ import (
 type UsageStore struct {
 	limiter.Usage
 
-	// Consume has a bucket consume at a time, below zero = refund, millitokens of limits. The
-	// usage that the store lists after it has that. Calls are in order of time, in the autumn of 2026.
+	// Consume has a bucket consume at a time, below zero = refund, millitokens of limits. It is
+	// recorded alone, and the usage that the store lists after it has that. Calls are in order of
+	// time, in the autumn of 2026.
 	Consume func(t *testing.T, at time.Time, bucket limiter.BucketKey, amounts map[string]int64)
 }
 
@@ -97,6 +98,7 @@ func wantUsage(history []consumption, f limiter.UsageFilter) []string {
 		start            time.Time
 	}
 	sums := map[key]map[string]int64{}
+	events := map[key]int64{}
 	for _, c := range history {
 		k := key{c.bucket.Entity, c.bucket.Resource, f.Window.Start(c.at)}
 		if c.bucket.Namespace != "ns" || f.Entity != "" && k.entity != f.Entity || f.Resource != "" && k.resource != f.Resource || !f.Selects(k.start) {
@@ -108,10 +110,11 @@ func wantUsage(history []consumption, f limiter.UsageFilter) []string {
 		for limit, n := range c.amounts {
 			sums[k][limit] += n
 		}
+		events[k]++
 	}
 	all := make([]string, 0, len(sums))
 	for k, limits := range sums {
-		u := limiter.UsageSnapshot{Entity: k.entity, Resource: k.resource, Window: f.Window, Start: k.start}
+		u := limiter.UsageSnapshot{Entity: k.entity, Resource: k.resource, Window: f.Window, Start: k.start, Events: events[k]}
 		for _, limit := range slices.Sorted(maps.Keys(limits)) {
 			u.Limits = append(u.Limits, limiter.LimitUsage{Limit: limit, Tokens: limits[limit]})
 		}
@@ -121,7 +124,7 @@ func wantUsage(history []consumption, f limiter.UsageFilter) []string {
 }
 
 func usageText(u limiter.UsageSnapshot) string {
-	return fmt.Sprintf("%q %q %v %v %+v", u.Entity, u.Resource, u.Window, u.Start, u.Limits)
+	return fmt.Sprintf("%q %q %v %v %+v %d", u.Entity, u.Resource, u.Window, u.Start, u.Limits, u.Events)
 }
 
 // list returns all snapshots of "ns", in pages of a size.
@@ -148,7 +151,7 @@ func usageFilters() (all []limiter.UsageFilter) {
 }
 
 // checkUsageListed: for each filter and size of a page, each snapshot is on one page, with the
-// net sum of its window.
+// net sum of its window, and the number of events.
 func checkUsageListed(t *testing.T, s UsageStore) {
 	history := usageHistory()
 	for _, c := range history {
@@ -205,6 +208,7 @@ func checkUsageNames(t *testing.T, s UsageStore) {
 		resource := names[len(names)-1-i]
 		want := []limiter.UsageSnapshot{{
 			Entity: name, Resource: resource, Start: limiter.UsageHour.Start(at), Limits: []limiter.LimitUsage{{Limit: limits[i], Tokens: int64(i + 1)}},
+			Events: 1,
 		}}
 		for _, f := range []limiter.UsageFilter{{Entity: name}, {Resource: resource}, {Entity: name, Resource: resource}} {
 			if got := s.list(t, 10, f); len(got) != 1 || usageText(got[0]) != usageText(want[0]) {
