@@ -49,6 +49,8 @@ type Options struct {
 	// Poll is, for Watch, how often the contents are compared, in case a change
 	// gives no sign, as on network file systems; default 3s.
 	Poll time.Duration
+
+	budgets bool // only for the sake of budgets
 }
 
 // Load reads a configuration and the files that it includes. With path "" there is no file:
@@ -124,7 +126,10 @@ func load(fsys fs.FS, main string, data []byte, o Options) loaded {
 
 	l := loaded{cfg: f.cfg, includes: f.allIncludes(main, own, r, o)}
 	found := readIncludes(in, main, l.includes)
-	keys := f.reservation.read(&in, main, &f.cfg.Reservation, r)
+	var keys []source
+	if !o.budgets {
+		keys = f.reservation.read(&in, main, &f.cfg.Reservation, r)
+	}
 	keys = append(keys, f.budgets.read(&in, main, &f.cfg.Budgets, r)...)
 	for _, k := range keys {
 		l.keys = append(l.keys, k.name)
@@ -141,7 +146,10 @@ func load(fsys fs.FS, main string, data []byte, o Options) loaded {
 		f.domains = append(f.domains, included(r, s)...)
 	}
 	f.finish(d)
-	if inFile && len(r.errors) == 0 && len(f.domains) == 0 {
+	if o.budgets && !own {
+		f.unread(r)
+	}
+	if inFile && !o.budgets && len(r.errors) == 0 && len(f.domains) == 0 {
 		r.fail(place{file: main}, "has no domain, nor has a file that it includes: nothing would be limited; the domains stand under domains, or in files under include")
 	}
 	l.problems = r.all()

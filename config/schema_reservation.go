@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/base64"
+	"io/fs"
 	"path"
 	"path/filepath"
 	"slices"
@@ -87,6 +88,10 @@ func (r *reservation) read(in *reader, main string, out *Reservation, report *re
 func (s *sealingKey) read(in *reader, main string, report *report) (text string, sources []source) {
 	if s.file == "" {
 		return s.text, nil
+	}
+	if in.fsys == nil {
+		report.fail(s.at, "names a file, and this configuration has no files beside it: give the key itself, in base64")
+		return "", []source{{err: fs.ErrNotExist}}
 	}
 	file := s.file
 	if !filepath.IsAbs(file) {

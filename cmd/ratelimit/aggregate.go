@@ -24,6 +24,7 @@ import (
 	"github.com/ratelimit/ratelimit/internal/alert"
 	"github.com/ratelimit/ratelimit/internal/auditline"
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
+	"github.com/ratelimit/ratelimit/pkg/budget"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -142,8 +143,9 @@ func (f *aggregateFlags) run(ctx context.Context, cfg *config.Config, windows []
 	}
 	host, _ := os.Hostname() // "" is fine: the rest is unique
 	alerts := newAlerts(cfg.Budgets.Webhook, log)
+	snapshots := aggregator.NewThresholds(stream, func() *budget.Set { return cfg.Budgets.Set }, alerts.Tell)
 	p, err := aggregator.New(aggregator.Config{
-		Source: stream, Snapshots: aggregator.NewThresholds(stream, cfg.Budgets.Set, alerts.Tell), Leases: stream, Owner: host + "/" + rand.Text()[:8], Logger: log,
+		Source: stream, Snapshots: snapshots, Leases: stream, Owner: host + "/" + rand.Text()[:8], Logger: log,
 		Windows: windows, FlushAfter: f.flush, Retention: func(w limiter.UsageWindow) time.Duration { return keep[w] },
 		Archive: archive, Encode: auditline.Encode,
 	})

@@ -41,7 +41,7 @@ type Standings interface {
 type Thresholds struct {
 	Standings
 
-	budgets *budget.Set
+	budgets func() *budget.Set
 	tell    func(budget.Event)
 
 	mu      sync.Mutex
@@ -52,16 +52,17 @@ type Thresholds struct {
 // lost.
 const maxUnknown = 10_000
 
-// NewThresholds returns snapshots that compare usage with budgets. tell is called for each event,
-// by several goroutines at once, and must not block.
-func NewThresholds(to Standings, budgets *budget.Set, tell func(budget.Event)) *Thresholds {
+// NewThresholds returns snapshots that compare usage with the budgets that are in force then. tell is called
+// for each event. Both are called by several goroutines at once, and must not block.
+func NewThresholds(to Standings, budgets func() *budget.Set, tell func(budget.Event)) *Thresholds {
 	return &Thresholds{Standings: to, budgets: budgets, tell: tell, unknown: make(map[string]bool)}
 }
 
 // Add implements Snapshots. On an error the change may have been applied, and the same change is
 // to be sent again: then its snapshot is compared again.
 func (t *Thresholds) Add(ctx context.Context, c *Change) (has Sequence, err error) {
-	if t.budgets.Len() == 0 {
+	budgets := t.budgets()
+	if budgets.Len() == 0 {
 		return t.Standings.Add(ctx, c)
 	}
 	has, standing, err := t.Post(ctx, c)
@@ -77,7 +78,7 @@ func (t *Thresholds) Add(ctx context.Context, c *Change) (has Sequence, err erro
 	}
 	of := budget.Bucket{Namespace: namespace, Entity: standing.Entity, Resource: standing.Resource}
 	for limit := range c.Used {
-		if b, ok := t.budgets.Of(of, limit, c.Snapshot.Window, &budget.Stored{}); ok {
+		if b, ok := budgets.Of(of, limit, c.Snapshot.Window, &budget.Stored{}); ok {
 			if err := t.compare(ctx, &c.Snapshot, of, b, standing); err != nil {
 				return "", err
 			}

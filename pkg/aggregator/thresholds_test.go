@@ -147,7 +147,7 @@ func TestEachThresholdIsToldOnce(t *testing.T) {
 		var processes sync.WaitGroup
 		for range 2 {
 			processes.Go(func() {
-				b, to := NewBatch("s", limiter.UsageWindows(), nil), NewThresholds(s, set, events.tell)
+				b, to := NewBatch("s", limiter.UsageWindows(), nil), NewThresholds(s, func() *budget.Set { return set }, events.tell)
 				for i := range 110 {
 					b.Add(take(2*i, "a", 10))
 					b.Add(take(2*i+1, "b", 4))
@@ -176,7 +176,7 @@ func TestThresholdsOfChanges(t *testing.T) {
 		b := NewBatch("s", []limiter.UsageWindow{limiter.UsageDay}, nil)
 		b.Add(r)
 		set := budgets(t, limiter.EntityLimitsRef("a", limiter.DefaultResource), limiter.Budget{Limit: "tpm", Window: limiter.UsageDay, Tokens: tokens})
-		if _, err := b.Flush(t.Context(), NewThresholds(s, set, events.tell)); err != nil {
+		if _, err := b.Flush(t.Context(), NewThresholds(s, func() *budget.Set { return set }, events.tell)); err != nil {
 			t.Fatal(err)
 		}
 	}

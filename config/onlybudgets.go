@@ -1,0 +1,30 @@
+package config
+
+import (
+	"cmp"
+	"path/filepath"
+
+	"github.com/ratelimit/ratelimit/internal/regular"
+)
+
+// LoadBudgets is [Load] for a program that only watches budgets. The files with keys of reservations
+// need not be there, and Config.Reservation has none. The configuration may be without a domain.
+func LoadBudgets(path string) (*Config, error) {
+	return load(regular.Host{}, filepath.ToSlash(path), nil, Options{budgets: true}).result()
+}
+
+// ParseBudgets is [LoadBudgets] for a configuration that is in memory. It reads no file: the key of
+// the webhook must be text, and files that the configuration includes are left out, with a warning.
+func ParseBudgets(name string, data []byte) (*Config, error) {
+	if data == nil {
+		data = []byte{}
+	}
+	return load(nil, cmp.Or(name, "ratelimit.yaml"), data, Options{budgets: true}).result()
+}
+
+// unread warns of files that the configuration includes, where there are none.
+func (f *file) unread(r *report) {
+	for _, i := range f.includes {
+		r.warn(i.at, "is not read: this configuration has no files beside it; budgets in that file are not watched")
+	}
+}
