@@ -2,6 +2,7 @@
 
 locals {
   aggregators = var.aggregator == null ? {} : { this = var.aggregator }
+  configured  = { for key, options in local.aggregators : key => options if options.config != null }
   archives    = { for key, options in local.aggregators : key => options if options.archive }
 
   # Made from the program's definition. The first is of buckets, the second of audit events that expire.
@@ -53,6 +54,17 @@ resource "aws_iam_role_policy" "aggregator" {
   })
 }
 
+# The function's configuration, whose budgets it watches.
+resource "aws_iam_role_policy" "aggregator_config" {
+  for_each = local.configured
+
+  role = aws_iam_role.aggregator[each.key].id
+  policy = templatefile("${path.module}/policies/aggregator-config.json.tftpl", {
+    table  = aws_dynamodb_table.this.arn
+    object = "arn:${split(":", aws_dynamodb_table.this.arn)[1]}:s3:::${trimprefix(each.value.config, "s3://")}"
+  })
+}
+
 resource "aws_lambda_function" "aggregator" {
   for_each = local.aggregators
 
@@ -77,6 +89,7 @@ resource "aws_lambda_function" "aggregator" {
       },
       length(each.value.keep) > 0 ? { RATELIMIT_KEEP = join(",", [for window, age in each.value.keep : "${window}=${age}"]) } : {},
       each.value.archive ? { RATELIMIT_ARCHIVE = "s3://${aws_s3_bucket.archive[each.key].bucket}/audit" } : {},
+      each.value.config != null ? { RATELIMIT_CONFIG = each.value.config } : {},
     )
   }
 
@@ -85,7 +98,7 @@ resource "aws_lambda_function" "aggregator" {
     log_group  = aws_cloudwatch_log_group.aggregator[each.key].name
   }
 
-  depends_on = [aws_iam_role_policy.aggregator]
+  depends_on = [aws_iam_role_policy.aggregator, aws_iam_role_policy.aggregator_config]
 }
 
 resource "aws_lambda_event_source_mapping" "aggregator" {

@@ -57,6 +57,7 @@ variable "aggregator" {
     log_days          = optional(number, 30)
     archive           = optional(bool, true)
     glacier_days      = optional(number, 90)
+    config            = optional(string)
   })
   default = null
 
@@ -68,5 +69,10 @@ variable "aggregator" {
   validation {
     condition     = var.aggregator == null ? true : length(setsubtract(var.aggregator.windows, ["hour", "day", "month"])) == 0 && length(var.aggregator.windows) > 0
     error_message = "The windows must be some of hour, day and month."
+  }
+
+  validation {
+    condition     = try(var.aggregator.config, null) == null ? true : can(regex("^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/[A-Za-z0-9._=/-]{0,511}[A-Za-z0-9._=-]$", var.aggregator.config))
+    error_message = "The config must be an object of S3, such as s3://bucket/ratelimit.yaml, of letters, digits and . _ = / -."
   }
 }

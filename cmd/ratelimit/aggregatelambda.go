@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"time"
 
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/auditline"
+	"github.com/ratelimit/ratelimit/internal/budgetwatch"
 	"github.com/ratelimit/ratelimit/pkg/aggregator/awslambda"
+	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -29,6 +32,7 @@ func arguments(args []string, variable func(string) string) []string {
 		{"RATELIMIT_WINDOWS", "--windows"},
 		{"RATELIMIT_KEEP", "--keep"},
 		{"RATELIMIT_ARCHIVE", "--archive"},
+		{"RATELIMIT_CONFIG", "--config"},
 	} {
 		if value := variable(of.variable); value != "" {
 			args = append(args, of.flag+"="+value)
@@ -40,8 +44,8 @@ func arguments(args []string, variable func(string) string) []string {
 // checkLambda refuses flags that do not fit together.
 func (f *aggregateFlags) checkLambda() error {
 	switch {
-	case f.file != "" || f.demo || len(f.rules) > 0 || f.address != "":
-		return errors.New("--lambda reads no configuration and serves no address: it has --table, --windows, --keep and --archive")
+	case f.demo || len(f.rules) > 0 || f.address != "":
+		return errors.New("--lambda reads no rules and serves no address: it has --table, --windows, --keep, --archive, and --config for budgets")
 	case os.Getenv(runtimeVariable) == "":
 		return fmt.Errorf("--lambda answers calls of AWS Lambda, and %s names no runtime", runtimeVariable)
 	case f.table == "":
@@ -61,13 +65,35 @@ func (f *aggregateFlags) runLambda(ctx context.Context, windows []limiter.UsageW
 	if err != nil {
 		return failed(fmt.Errorf("table %s: %w", f.table, err))
 	}
+	budgets, err := f.openBudgets(ctx, stream, log)
+	if err != nil {
+		return err
+	}
 	function, err := awslambda.New(awslambda.Config{
 		Stream: stream, Windows: windows, Retention: func(w limiter.UsageWindow) time.Duration { return keep[w] },
-		Archive: archive, Encode: auditline.Encode, Logger: log, Metrics: stdout, Table: f.table,
+		Archive: archive, Encode: auditline.Encode, Budgets: budgets, Logger: log, Metrics: stdout, Table: f.table,
 	})
 	if err != nil {
 		return failed(err)
 	}
 	function.Run(ctx)
 	return nil
+}
+
+// openBudgets reads the configuration of --lambda for the sake of its budgets; nil = there is none.
+func (f *aggregateFlags) openBudgets(ctx context.Context, stream *dynamo.Stream, log *slog.Logger) (awslambda.Budgets, error) {
+	if f.file == "" {
+		return nil, nil
+	}
+	ctx, stop := context.WithTimeout(ctx, startTimeout)
+	defer stop()
+	source, err := budgetwatch.OpenSource(ctx, f.file)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--config: %w", err)}
+	}
+	watch, err := budgetwatch.Open(ctx, budgetwatch.Config{Source: source, Standings: stream, Logger: log})
+	if err != nil {
+		return nil, failed(fmt.Errorf("--config: %w", err))
+	}
+	return watch, nil
 }

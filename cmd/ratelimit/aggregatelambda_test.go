@@ -17,13 +17,13 @@ import (
 )
 
 func TestArgumentsOfAFunction(t *testing.T) {
-	variables := map[string]string{"RATELIMIT_TABLE": "limits", "RATELIMIT_WINDOWS": "hour,day", "RATELIMIT_KEEP": "hour=720h", "RATELIMIT_ARCHIVE": "s3://audit-events"}
+	variables := map[string]string{"RATELIMIT_TABLE": "limits", "RATELIMIT_WINDOWS": "hour,day", "RATELIMIT_KEEP": "hour=720h", "RATELIMIT_ARCHIVE": "s3://audit-events", "RATELIMIT_CONFIG": "s3://fleet/ratelimit.yaml"}
 	get := func(name string) string { return variables[name] }
 	if got := arguments(nil, get); len(got) != 0 {
 		t.Errorf("without a runtime: %q", got)
 	}
 	variables["AWS_LAMBDA_RUNTIME_API"] = "127.0.0.1:9001"
-	want := []string{"aggregate", "--lambda", "--table=limits", "--windows=hour,day", "--keep=hour=720h", "--archive=s3://audit-events"}
+	want := []string{"aggregate", "--lambda", "--table=limits", "--windows=hour,day", "--keep=hour=720h", "--archive=s3://audit-events", "--config=s3://fleet/ratelimit.yaml"}
 	if diff := cmp.Diff(want, arguments(nil, get)); diff != "" {
 		t.Errorf("of a function (-want +got):\n%s", diff)
 	}
@@ -71,12 +71,15 @@ func TestLambda(t *testing.T) {
 	program := bootstrap(t)
 	t.Run("usage", func(t *testing.T) { testLambdaCounts(t, program) })
 	t.Run("archive", func(t *testing.T) { testLambdaArchives(t, program) })
+	t.Run("budgets", func(t *testing.T) { testLambdaBudgets(t, program) })
+	t.Run("budgets of another home", func(t *testing.T) { testLambdaBeside(t, program) })
 }
 
-// aggregatorRole returns the permissions that the role of a stack's function has on its table.
-func aggregatorRole(t *testing.T, table string) *guarded {
+// aggregatorRole returns the permissions that the role of a stack's function has on its table. config is that of
+// the function; "" = none.
+func aggregatorRole(t *testing.T, table, config string) *guarded {
 	t.Helper()
-	template, err := stack.Render(stack.Options{Name: table, Aggregator: stack.Aggregator{On: true}})
+	template, err := stack.Render(stack.Options{Name: table, Aggregator: stack.Aggregator{On: true, Config: config}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +89,7 @@ func aggregatorRole(t *testing.T, table string) *guarded {
 	}
 	of := iamtest.Table{Name: table, ARN: "arn:aws:dynamodb:eu-central-1:123456789012:table/" + table, Key: "PK"}
 	policy, err := iamtest.FromTemplate(text, "AggregatorRole", map[string]string{
-		"Table.Arn": of.ARN, "Table.StreamArn": of.ARN + "/stream/x", "AggregatorLog.Arn": "log", "AggregatorDeadLetters.Arn": "queue", "AuditArchive.Arn": "bucket",
+		"Table.Arn": of.ARN, "Table.StreamArn": of.ARN + "/stream/x", "AggregatorLog.Arn": "log", "AggregatorDeadLetters.Arn": "queue", "AuditArchive.Arn": "bucket", "AWS::Partition": "aws",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +105,7 @@ func testLambdaCounts(t *testing.T, program string) {
 	t.Helper()
 	server, table := dynamotest.Start(t), dynamotest.TableName(t)
 	service := start(t, "--config", write(t, "c.yaml", onTable(server.URL, table, "100/minute")))
-	role := aggregatorRole(t, table)
+	role := aggregatorRole(t, table, "")
 	proxy := dynamotest.NewProxy(t, server.URL, role.guard.Plan)
 	for range 7 {
 		service.ask(t, "ada")
@@ -176,7 +179,7 @@ func TestLambdaRefuses(t *testing.T) {
 	}{
 		"no table":             {[]string{"--lambda"}, "RATELIMIT_TABLE"},
 		"no name of a table":   {[]string{"--lambda", "--table", "x"}, "store.dynamodb.table"},
-		"a configuration":      {[]string{"--lambda", "--table", "limits", "-c", file}, "reads no configuration"},
+		"rules":                {[]string{"--lambda", "--table", "limits", "--rules", file}, "reads no rules"},
 		"an address":           {[]string{"--lambda", "--table", "limits", "--http-address", "127.0.0.1:0"}, "serves no address"},
 		"no such window":       {[]string{"--lambda", "--table", "limits", "--windows", "hourly"}, "hour, day and month"},
 		"a table with no mode": {[]string{"--table", "limits"}, "--table is of --lambda"},

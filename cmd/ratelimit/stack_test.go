@@ -167,7 +167,7 @@ func TestStackTemplate(t *testing.T) {
 		"--alarm-topic", "arn:aws:sns:eu-central-1:123456789012:pages", "--alarm-throttles", "2", "--alarm-duration-percent", "50", "--alarm-lag-seconds", "60",
 		"--aggregator", "--aggregator-code", "s3://code/a/b.zip", "--aggregator-code-version", "v1", "--aggregator-role", "arn:aws:iam::123456789012:role/x",
 		"--aggregator-memory", "512", "--aggregator-timeout", "30", "--log-retention-days", "7", "--tracing", "--usage-windows", "hour,month",
-		"--usage-retention-days", "400", "--aggregator-architecture", "amd64", "--no-archive", "--archive-glacier-days", "10")
+		"--usage-retention-days", "400", "--aggregator-architecture", "amd64", "--aggregator-config", "s3://fleet/a.yaml", "--no-archive", "--archive-glacier-days", "10")
 	if code != exitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
@@ -188,18 +188,19 @@ func TestStackTemplate(t *testing.T) {
 	}
 	for _, name := range []string{
 		"tags", "deletion_protection", "recovery_days", "roles", "trust", "boundary", "role_format", "policy_format", "topic", "throttles", "duration_percent",
-		"lag_seconds", "on", "role_arn", "memory_mib", "timeout_seconds", "log_days", "tracing", "usage_days", "architecture", "off", "glacier_days",
+		"lag_seconds", "on", "role_arn", "memory_mib", "timeout_seconds", "log_days", "tracing", "usage_days", "architecture", "off", "glacier_days", "config",
 	} {
 		if !strings.Contains(string(text), `"`+name+`":`) {
 			t.Errorf("no flag sets %s in %s", name, text)
 		}
 	}
 	for args, want := range map[string]string{
-		"--trust lambda":                "iam.trust",
-		"--aggregator-code code/a.zip":  "s3://BUCKET/KEY",
-		"--no-iam --roles":              "iam.off",
-		"--namespace a --namespace a":   "twice",
-		"--aggregator-code-version abc": "aggregator.code.version",
+		"--trust lambda":                               "iam.trust",
+		"--aggregator-code code/a.zip":                 "s3://BUCKET/KEY",
+		"--no-iam --roles":                             "iam.off",
+		"--namespace a --namespace a":                  "twice",
+		"--aggregator-code-version abc":                "aggregator.code.version",
+		"--aggregator --aggregator-config /opt/c.yaml": "s3://bucket/ratelimit.yaml",
 	} {
 		if code, _, stderr := output(t, append([]string{"stack", "template"}, strings.Fields(args)...)...); code != exitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d\n%s", args, code, stderr)

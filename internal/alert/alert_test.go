@@ -91,6 +91,41 @@ func (r *receiver) run(t *testing.T, change func(*alert.WebhookConfig)) (w *aler
 	return w, stop
 }
 
+// A flush has sent the events of the queue when it returns. It makes calls again only while it has time.
+func TestFlush(t *testing.T) {
+	r := newReceiver(t, func(call int) int { return map[bool]int{true: 503, false: 204}[call%2 == 1] })
+	w := alert.NewWebhook(alert.WebhookConfig{URL: r.URL, Key: r.key, Pause: time.Millisecond})
+	w.Flush(t.Context())
+	for range 20 {
+		w.Send(event("a"))
+	}
+	w.Flush(t.Context())
+	if s := w.Stats(); s.Sent != 20 || s.Failed == 0 || s.Dropped != 0 || s.Queued != 0 || len(r.bad) > 0 {
+		t.Errorf("%+v, %q", s, r.bad)
+	}
+
+	hang := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only then the server sees that the caller has gone
+		<-r.Context().Done()
+	}))
+	defer hang.Close()
+	var log bytes.Buffer
+	w = alert.NewWebhook(alert.WebhookConfig{URL: hang.URL + "/hush", Key: r.key, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	for range 20 {
+		w.Send(event("a"))
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	begun := time.Now()
+	w.Flush(ctx)
+	if s := w.Stats(); s.Dropped != 20 || s.Queued != 0 || time.Since(begun) > 5*time.Second {
+		t.Errorf("a receiver that hangs: %+v after %v", s, time.Since(begun))
+	}
+	if text := log.String(); strings.Count(text, "level=ERROR") != 20 || strings.Contains(text, "hush") {
+		t.Errorf("log:\n%s", text)
+	}
+}
+
 // A call that failed is made again, with the same event and a signature that holds.
 func TestCallsAreMadeAgain(t *testing.T) {
 	r := newReceiver(t, func(call int) int { return []int{500, 503, 429, 204}[call-1] })

@@ -44,6 +44,13 @@ func (a *Alerts) Run(ctx context.Context, watch func(context.Context) error) err
 	return err
 }
 
+// Flush has the events that were told sent before it returns, within the time of ctx. It takes the place of Run.
+func (a *Alerts) Flush(ctx context.Context) {
+	if a.webhook != nil {
+		a.webhook.Flush(ctx)
+	}
+}
+
 // Events returns the number of events that were told.
 func (a *Alerts) Events() int64 { return a.events.Load() }
 

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,6 +33,9 @@ const (
 	// lastPause is the longest pause then.
 	lastPause = 200 * time.Millisecond
 )
+
+// flushers is how many events Flush sends at once.
+const flushers = 8
 
 // mostReply is how much of an answer is read, so that the connection can be used again.
 const mostReply = 64 << 10
@@ -128,6 +132,25 @@ func (w *Webhook) Run(ctx context.Context) {
 	}
 }
 
+// Flush sends the events of the queue, several at once, and drops those that are not delivered when ctx is
+// done. It takes the place of [Webhook.Run] in a program that may not go on behind its back.
+func (w *Webhook) Flush(ctx context.Context) {
+	var senders sync.WaitGroup
+	for range min(flushers, len(w.queue)) {
+		senders.Go(func() {
+			for {
+				select {
+				case e := <-w.queue:
+					w.deliver(ctx, ctx, &e)
+				default:
+					return
+				}
+			}
+		})
+	}
+	senders.Wait()
+}
+
 // outliving returns a context that ends some time after another one.
 func outliving(ctx context.Context) (outlives context.Context, end func()) {
 	outlives, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -166,6 +189,10 @@ func (w *Webhook) deliver(ctx, calls context.Context, e *budget.Event) {
 			pause = min(2*pause, longestPause)
 		} else {
 			wait(calls, min(pause, lastPause))
+		}
+		if calls.Err() != nil {
+			w.drop(e, err)
+			return
 		}
 	}
 }

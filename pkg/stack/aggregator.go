@@ -111,6 +111,9 @@ func (t *builder) environment() object {
 	if !a.Archive.Off {
 		variables["RATELIMIT_ARCHIVE"] = sub("s3://${" + logicalArchive + "}/" + archivePrefix)
 	}
+	if a.Config != "" {
+		variables["RATELIMIT_CONFIG"] = a.Config
+	}
 	return variables
 }
 
@@ -167,7 +170,8 @@ func StreamFilters(archive bool) []string {
 }
 
 // addAggregatorRole adds the function's role. It may check the table's version, write usage, and
-// put objects into the archive. It reads no bucket, no limit and no secret of the table.
+// put objects into the archive. With a configuration it may read that object, and the names of namespaces. It
+// reads no bucket, no limit and no secret of the table.
 func (t *builder) addAggregatorRole() {
 	data := t.scope(anySpace)
 	statements := []statement{
@@ -181,6 +185,11 @@ func (t *builder) addAggregatorRole() {
 	}
 	if !t.o.Aggregator.Archive.Off {
 		statements = append(statements, allowed("Archive", sub("${"+logicalArchive+".Arn}/"+archivePrefix+"/*"), "s3:PutObject"))
+	}
+	if object, ok := strings.CutPrefix(t.o.Aggregator.Config, "s3://"); ok {
+		statements = append(statements,
+			allow("Names", []string{"Query"}, data.table).on(registryKeys),
+			allowed("Config", sub("arn:${AWS::Partition}:s3:::"+object), "s3:GetObject"))
 	}
 	if t.o.Aggregator.Tracing {
 		statements = append(statements, allowed("Tracing", "*", "xray:PutTraceSegments", "xray:PutTelemetryRecords"))

@@ -28,7 +28,9 @@ var (
 	roleForm    = regexp.MustCompile(`^arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]{1,512}$`)
 	policyForm  = regexp.MustCompile(`^arn:aws[a-z-]*:iam::(?:\d{12}|aws):policy/[\w+=,.@/-]{1,512}$`)
 	iamNameForm = regexp.MustCompile(`^[\w+=,.@-]+$`)
-	bucketForm  = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+	// configForm has no characters that a policy's resource takes for more than themselves.
+	configForm = regexp.MustCompile(`^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/[A-Za-z0-9._=/-]{0,511}[A-Za-z0-9._=-]$`)
+	bucketForm = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 )
 
 // checker collects the mistakes of options.
@@ -113,5 +115,8 @@ func (c *checker) aggregator(o Options) {
 	c.want(a.Code.Bucket == "" || bucketForm.MatchString(a.Code.Bucket), "aggregator.code.bucket is %.100q; it must be the name of a bucket of S3", a.Code.Bucket)
 	c.want(len(a.Code.Key) <= 1024 && len(a.Code.Version) <= 1024, "aggregator.code: key and version must be at most 1024 bytes")
 	c.want(a.Code.Version == "" || a.Code.Key != "", "aggregator.code.version needs a bucket and a key")
+	c.want(a.Config == "" || configForm.MatchString(a.Config),
+		"aggregator.config is %.200q; it must be an object of S3, such as s3://bucket/ratelimit.yaml, of letters, digits and . _ = / -", a.Config)
+	c.want(a.Config == "" || a.On, "aggregator.config is for the function: it needs aggregator.on")
 	c.want(!a.On || !o.IAM.Off || a.RoleARN != "", "aggregator.on with iam.off needs aggregator.role_arn, a role that exists")
 }

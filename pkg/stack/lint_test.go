@@ -47,8 +47,11 @@ func switches() map[string]func(*stack.Options) {
 		"retention": func(o *stack.Options) {
 			o.Aggregator.LogDays, o.Aggregator.UsageDays = 3653, 3650
 		},
-		"no archive":       func(o *stack.Options) { o.Aggregator.Archive.Off = true },
-		"archive":          func(o *stack.Options) { o.Aggregator.Archive.GlacierDays = 1 },
+		"no archive": func(o *stack.Options) { o.Aggregator.Archive.Off = true },
+		"archive":    func(o *stack.Options) { o.Aggregator.Archive.GlacierDays = 1 },
+		"config": func(o *stack.Options) {
+			o.Aggregator.On, o.Aggregator.Config = true, all.Aggregator.Config
+		},
 		"namespaces":       func(o *stack.Options) { o.IAM.Namespaces = namespacesIf(!o.IAM.Off) },
 		"a namespace only": func(o *stack.Options) { o.IAM.Namespaces = namespacesIf(!o.IAM.Off)[:0] },
 	}
@@ -78,7 +81,7 @@ func combinations(t *testing.T) map[string]stack.Options {
 		o := stack.Options{Name: "limits"}
 		for _, name := range []string{
 			"no IAM", "deletion protection", "recovery", "roles", "boundary", "names", "no alarms", "alarms", "aggregator", "code",
-			"amd64", "tracing", "windows", "retention", "no archive", "namespaces",
+			"amd64", "tracing", "windows", "retention", "no archive", "config", "namespaces",
 		} {
 			if random.IntN(2) == 0 {
 				all[name](&o)

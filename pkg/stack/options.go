@@ -92,6 +92,10 @@ type Aggregator struct {
 	UsageDays int `json:"usage_days,omitempty"`
 
 	Archive Archive `json:"archive"`
+
+	// Config is an object of S3 with a configuration, whose budgets the function watches, such as
+	// s3://bucket/ratelimit.yaml; "" = it watches none.
+	Config string `json:"config,omitempty"`
 }
 
 // Code is where the function's artifact is: a ZIP file in S3 with an executable bootstrap

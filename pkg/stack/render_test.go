@@ -56,6 +56,7 @@ func everything() stack.Options {
 		Aggregator: stack.Aggregator{
 			On: true, Code: stack.Code{Bucket: "code", Key: "a.zip", Version: "v1"}, MemoryMiB: 512, TimeoutSeconds: 30, LogDays: 7,
 			Tracing: true, Architecture: stack.ArchAMD64, Windows: []string{"day", "month"}, UsageDays: 400, Archive: stack.Archive{GlacierDays: 10},
+			Config: "s3://fleet/a/ratelimit.yaml",
 		},
 	}
 }
@@ -205,6 +206,7 @@ func TestAggregator(t *testing.T) {
 		{[]any{"Environment", "Variables", "RATELIMIT_WINDOWS"}, "day,month"},
 		{[]any{"Environment", "Variables", "RATELIMIT_KEEP"}, "day=9600h,month=9600h"},
 		{[]any{"Environment", "Variables", "RATELIMIT_ARCHIVE", "Fn::Sub"}, "s3://${AuditArchive}/audit"},
+		{[]any{"Environment", "Variables", "RATELIMIT_CONFIG"}, "s3://fleet/a/ratelimit.yaml"},
 		{[]any{"Architectures", 0}, "x86_64"},
 	} {
 		if got := at(t, function, test.path...); got != test.want {
@@ -223,6 +225,27 @@ func TestAggregator(t *testing.T) {
 	got = rendered(t, o)
 	if len(got.Parameters) != 2 || got.names("AWS::S3::Bucket") != "" || len(at(t, got.Resources["AggregatorSource"].Properties, "FilterCriteria", "Filters").([]any)) != 1 {
 		t.Errorf("without code and archive: %v, %s", got.Parameters, got.names("AWS::S3::Bucket"))
+	}
+}
+
+// The function's role reads one object of the configuration's bucket, and none without a configuration.
+func TestAggregatorReadsItsConfiguration(t *testing.T) {
+	policy := func(config string) string {
+		o := stack.Options{Name: "limits", Aggregator: stack.Aggregator{On: true, Config: config}}
+		text, err := json.Marshal(at(t, rendered(t, o).Resources["AggregatorRole"].Properties, "Policies", 0, "PolicyDocument"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	got := policy("s3://fleet/a/ratelimit.yaml")
+	for _, want := range []string{`"Action":["s3:GetObject"]`, `"Resource":[{"Fn::Sub":"arn:${AWS::Partition}:s3:::fleet/a/ratelimit.yaml"}]`, `"dynamodb:Query"`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s in\n%s", want, got)
+		}
+	}
+	if got := policy(""); strings.Contains(got, "s3:GetObject") || strings.Contains(got, "dynamodb:Query") {
+		t.Errorf("without a configuration:\n%s", got)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/stack"
@@ -129,6 +130,7 @@ func terraformPolicies(t *testing.T) map[string]string {
 		}
 		files[filepath.Join("policies", file+".json.tftpl")] = string(text) + "\n"
 	}
+	add("aggregator-config", terraformConfigPolicy(t))
 	add("aggregator", at(t, resources["AggregatorRole"].Properties, "Policies", 0, "PolicyDocument"))
 	for _, name := range slices.Sorted(maps.Keys(resources)) {
 		logical, isPolicy := strings.CutSuffix(strings.SplitAfter(name+"Policy", "Policy")[0], "Policy")
@@ -142,6 +144,20 @@ func terraformPolicies(t *testing.T) map[string]string {
 		add(file, resources[name].Properties["PolicyDocument"])
 	}
 	return files
+}
+
+// terraformConfigPolicy returns the policy that a function has for its configuration alone.
+func terraformConfigPolicy(t *testing.T) any {
+	t.Helper()
+	policy := func(config string) map[string]any {
+		o := stack.Options{Name: "name", Aggregator: stack.Aggregator{On: true, Config: config, Archive: stack.Archive{Off: true}}}
+		return at(t, rendered(t, o).Resources["AggregatorRole"].Properties, "Policies", 0, "PolicyDocument").(map[string]any)
+	}
+	without, with := policy("")["Statement"].([]any), policy("s3://fleet/a.yaml")
+	with["Statement"] = slices.DeleteFunc(with["Statement"].([]any), func(s any) bool {
+		return slices.ContainsFunc(without, func(other any) bool { return cmp.Equal(s, other) })
+	})
+	return with
 }
 
 // asTerraform replaces what a template of CloudFormation refers to.
@@ -160,7 +176,7 @@ func asTerraform(t *testing.T, value any, id string) any {
 			return variable
 		}
 		if text, is := v["Fn::Sub"].(string); is {
-			return strings.ReplaceAll(text, "${Table.Arn}", "${table}")
+			return strings.NewReplacer("${Table.Arn}", "${table}", "arn:${AWS::Partition}:s3:::fleet/a.yaml", "${object}").Replace(text)
 		}
 		for key := range v {
 			v[key] = asTerraform(t, v[key], id)

@@ -91,7 +91,7 @@ func TestTerraformReferences(t *testing.T) {
 			maps.Copy(used, found)
 		}
 	}
-	ofTerraform := []string{"each.key", "each.value", "path.module", "policy.arn", "function.arn", "bucket.bucket", "filter.value", "options.archive"} // from policy.arn on, of loops
+	ofTerraform := []string{"each.key", "each.value", "path.module", "policy.arn", "function.arn", "bucket.bucket", "filter.value", "options.archive", "options.config"} // from policy.arn on, of loops
 	for name, where := range used {
 		if !declared[name] && !slices.Contains(ofTerraform, name) {
 			t.Errorf("%v: %s is not declared", where, name)
@@ -108,7 +108,7 @@ func TestTerraformReferences(t *testing.T) {
 // Each template of a policy gives a document of IAM for a table and a namespace.
 func TestTerraformPolicies(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(root, "terraform", "policies", "*.tftpl"))
-	if err != nil || len(files) != 7 {
+	if err != nil || len(files) != 8 {
 		t.Fatalf("templates: %v, %v", files, err)
 	}
 	const arn, id = "arn:aws:dynamodb:eu-central-1:123456789012:table/limits", "abcdefghijk"
@@ -122,9 +122,9 @@ func TestTerraformPolicies(t *testing.T) {
 			t.Fatal(problems)
 		}
 		values := map[string]cty.Value{"table": cty.StringVal(arn)}
-		ofAggregator := strings.HasSuffix(file, "aggregator.json.tftpl")
+		ofAggregator := strings.Contains(filepath.Base(file), "aggregator")
 		if ofAggregator {
-			for variable, value := range map[string]string{"stream": arn + "/stream/x", "log": "arn:aws:logs:x", "queue": "arn:aws:sqs:x"} {
+			for variable, value := range map[string]string{"object": "arn:aws:s3:::fleet/ratelimit.yaml", "stream": arn + "/stream/x", "log": "arn:aws:logs:x", "queue": "arn:aws:sqs:x"} {
 				values[variable] = cty.StringVal(value)
 			}
 		}

@@ -3,6 +3,7 @@ package awslambda
 import (
 	"context"
 	"encoding/json"
+	"sync"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
@@ -11,6 +12,7 @@ import (
 // call is one call of a function.
 type call struct {
 	cfg    *Config
+	to     aggregator.Snapshots
 	batch  *aggregator.Batch
 	lines  *aggregator.Lines // nil = there is no archive
 	newest time.Time
@@ -43,28 +45,41 @@ func (c *call) report() {
 	c.counts.write(c.cfg.Metrics, c.cfg.Table, now)
 }
 
-// flush writes the batch and the archive, and returns the first record that is not done; "" = all are.
+// flush writes the batch and the archive at once, so that neither takes the time of the other. It returns
+// the first record that is not done; "" = all are.
 func (c *call) flush(ctx context.Context) aggregator.Sequence {
-	done, err := c.batch.Flush(ctx, c.cfg.Stream)
+	var archived aggregator.Archived
+	var archiveErr error
+	var archiving sync.WaitGroup
+	if c.lines != nil {
+		archiving.Go(func() { archived, archiveErr = c.lines.Flush(ctx, c.cfg.Archive) })
+	}
+	uncounted := c.count(ctx)
+	archiving.Wait()
+	unarchived := c.archived(ctx, archived, archiveErr)
+	if uncounted == "" || unarchived != "" && unarchived.Compare(uncounted) < 0 {
+		return unarchived
+	}
+	return uncounted
+}
+
+// count writes the batch, and returns the first record that is not counted; "" = all are.
+func (c *call) count(ctx context.Context) aggregator.Sequence {
+	done, err := c.batch.Flush(ctx, c.to)
 	c.counts.Snapshots, c.counts.RepeatedRecords = done.Written, done.Repeated
 	if err != nil {
 		c.counts.Failures++
 		c.cfg.Logger.WarnContext(ctx, "usage cannot be written: the records are repeated", "from", string(done.Failed), "error", err)
 	}
 	c.bury(c.batch.Letters())
-	unarchived := c.archive(ctx)
-	if done.Failed == "" || unarchived != "" && unarchived.Compare(done.Failed) < 0 {
-		return unarchived
-	}
 	return done.Failed
 }
 
-// archive writes the archive, and returns the first event that is not there; "" = all are.
-func (c *call) archive(ctx context.Context) aggregator.Sequence {
+// archived tells of a flush of the archive, and returns the first event that is not there; "" = all are.
+func (c *call) archived(ctx context.Context, done aggregator.Archived, err error) aggregator.Sequence {
 	if c.lines == nil {
 		return ""
 	}
-	done, err := c.lines.Flush(ctx, c.cfg.Archive)
 	c.counts.ArchivedEvents = done.Events
 	c.bury(c.lines.Letters())
 	if err != nil {

@@ -33,6 +33,7 @@ type Config struct {
 	Retention func(limiter.UsageWindow) time.Duration   // how long a snapshot is kept, 0 = for good; nil = as the window says
 	Archive   aggregator.Archive                        // of audit events that expire; nil = none
 	Encode    func(*aggregator.Expired) ([]byte, error) // writes an event of the archive as a line; needed with Archive
+	Budgets   Budgets                                   // are compared with usage; nil = none
 	Margin    time.Duration                             // how long before the end of its time a call stops to write; 0 = DefaultMargin
 	Logger    *slog.Logger                              // nil = none
 	Metrics   io.Writer                                 // a line for each call, in CloudWatch's embedded metric format; nil = none

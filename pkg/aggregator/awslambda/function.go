@@ -50,14 +50,17 @@ func (f *Function) Handle(ctx context.Context, e Event) (Response, error) {
 		defer stop()
 	}
 	f.relist(ctx)
-	c := &call{cfg: &f.cfg, batch: aggregator.NewBatch(e.ShardID, f.cfg.Windows, f.cfg.Retention)}
+	c := &call{cfg: &f.cfg, to: f.begin(ctx), batch: aggregator.NewBatch(e.ShardID, f.cfg.Windows, f.cfg.Retention)}
 	if f.cfg.Archive != nil {
 		c.lines = aggregator.NewLines(e.ShardID, f.cfg.Encode)
 	}
 	for _, raw := range e.Records {
 		c.take(raw)
 	}
-	failed := c.flush(ctx)
+	writing, written := f.writing(ctx)
+	failed := c.flush(writing)
+	written()
+	c.counts.Told = f.end(ctx)
 	c.report()
 	return respond(string(failed)), nil
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,6 +33,8 @@ type table struct {
 	positions map[aggregator.Bucket]aggregator.Sequence
 	archive   map[string]bool // ids of events
 	fault     func() (applied bool, err error)
+
+	mu sync.Mutex
 }
 
 func newTable() *table {
@@ -65,6 +68,8 @@ func (t *table) Record(from *types.Record) aggregator.Record {
 }
 
 func (t *table) Add(_ context.Context, c *aggregator.Change) (aggregator.Sequence, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	applied, err := t.fault()
 	if !applied {
 		return "", err
@@ -79,6 +84,8 @@ func (t *table) Add(_ context.Context, c *aggregator.Change) (aggregator.Sequenc
 }
 
 func (t *table) Put(_ context.Context, name string, _ []byte) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	applied, err := t.fault()
 	if applied {
 		t.archive[name] = true

@@ -18,6 +18,8 @@ type counts struct {
 	ArchivedEvents  int     `json:"ArchivedEvents"`  // audit events
 	Failures        int     `json:"Failures"`        // writes that failed, for which records are repeated
 	AgeSeconds      float64 `json:"AgeSeconds"`      // of the newest record
+
+	*Told // nil = there are no budgets
 }
 
 // line is a line of the log in CloudWatch's embedded metric format.
@@ -47,15 +49,15 @@ type metric struct {
 
 // write writes the metrics of a call at a time as a line of the log.
 func (c counts) write(to io.Writer, table string, at time.Time) {
-	text, err := json.Marshal(line{c, metadata{at.UnixMilli(), []directive{{metricsNamespace, [][]string{{"Table"}}, []metric{
-		{"Records", "Count"},
-		{"Snapshots", "Count"},
-		{"RepeatedRecords", "Count"},
-		{"DeadLetters", "Count"},
-		{"ArchivedEvents", "Count"},
-		{"Failures", "Count"},
-		{"AgeSeconds", "Seconds"},
-	}}}}, table})
+	metrics := []metric{{"AgeSeconds", "Seconds"}}
+	names := []string{"Records", "Snapshots", "RepeatedRecords", "DeadLetters", "ArchivedEvents", "Failures"}
+	if c.Told != nil {
+		names = append(names, "BudgetEvents", "WebhookSent", "WebhookFailures", "WebhookDropped", "ConfigurationFailures")
+	}
+	for _, name := range names {
+		metrics = append(metrics, metric{name, "Count"})
+	}
+	text, err := json.Marshal(line{c, metadata{at.UnixMilli(), []directive{{metricsNamespace, [][]string{{"Table"}}, metrics}}}, table})
 	if err != nil {
 		return // numbers and texts can always be written
 	}

@@ -10,16 +10,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
+	"github.com/ratelimit/ratelimit/pkg/aggregator/internal/s3client"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -28,8 +27,6 @@ const callTimeout = 20 * time.Second
 
 // maxPrefix bounds the beginning of the names of objects, in bytes. S3 allows names of 1,024.
 const maxPrefix = 512
-
-var bucketForm = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 
 // Place is where an archive is.
 type Place struct {
@@ -42,7 +39,7 @@ func Parse(url string) (Place, error) {
 	rest, ok := strings.CutPrefix(url, "s3://")
 	bucket, prefix, _ := strings.Cut(rest, "/")
 	prefix = strings.Trim(prefix, "/")
-	if !ok || !bucketForm.MatchString(bucket) || len(prefix) > maxPrefix || strings.ContainsAny(prefix, "?#\\") {
+	if !ok || !s3client.IsBucket(bucket) || len(prefix) > maxPrefix || strings.ContainsAny(prefix, "?#\\") {
 		return Place{}, fmt.Errorf("%w: %.200q is no place of an archive; it must be like s3://bucket or s3://bucket/audit", limiter.ErrInvalid, url)
 	}
 	if prefix != "" {
@@ -64,16 +61,10 @@ var _ aggregator.Archive = (*Archive)(nil)
 
 // Open returns the archive at a place. It makes no call. Its errors wrap limiter.ErrInvalid.
 func Open(ctx context.Context, at Place) (*Archive, error) {
-	cfg, err := config.LoadDefaultConfig(ctx)
+	client, err := s3client.New(ctx, "the archive")
 	if err != nil {
-		return nil, fmt.Errorf("%w: AWS configuration: %w", limiter.ErrInvalid, err)
+		return nil, err
 	}
-	if cfg.Region == "" {
-		return nil, fmt.Errorf("%w: no AWS region for the archive: set AWS_REGION", limiter.ErrInvalid)
-	}
-	client := s3.NewFromConfig(cfg, func(o *s3.Options) {
-		o.UsePathStyle = o.BaseEndpoint != nil // another server than AWS has no domain for each bucket
-	})
 	return &Archive{client, at}, nil
 }
 

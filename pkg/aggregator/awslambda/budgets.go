@@ -1,0 +1,70 @@
+package awslambda
+
+import (
+	"context"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/aggregator"
+)
+
+// Bounds of a call's time for budgets. Each is also at most a third of the time that is left.
+const (
+	mostBegin = 5 * time.Second
+	mostEnd   = 10 * time.Second
+)
+
+// Budgets are compared with the usage that calls write.
+type Budgets interface {
+	// Begin begins a call, and returns the snapshots that it writes to.
+	Begin(ctx context.Context) aggregator.Snapshots
+	// End sends the events that the call noted, and drops those that are not sent when ctx is done.
+	End(ctx context.Context) Told
+}
+
+// Told counts the events of a call.
+type Told struct {
+	Events                int64 `json:"BudgetEvents"`
+	WebhookSent           int64 `json:"WebhookSent"`           // events that the receiver has accepted
+	WebhookFailures       int64 `json:"WebhookFailures"`       // calls of the webhook that failed
+	WebhookDropped        int64 `json:"WebhookDropped"`        // events that were not delivered, and will not be
+	ConfigurationFailures int64 `json:"ConfigurationFailures"` // reads of the configuration
+}
+
+// part returns a time, but at most a third of what ctx leaves.
+func part(ctx context.Context, most time.Duration) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return most
+	}
+	return max(min(most, time.Until(deadline)/3), 0)
+}
+
+// begin returns the snapshots that a call writes to.
+func (f *Function) begin(ctx context.Context) aggregator.Snapshots {
+	if f.cfg.Budgets == nil {
+		return f.cfg.Stream
+	}
+	ctx, stop := context.WithTimeout(ctx, part(ctx, mostBegin))
+	defer stop()
+	return f.cfg.Budgets.Begin(ctx)
+}
+
+// end sends the events of a call.
+func (f *Function) end(ctx context.Context) *Told {
+	if f.cfg.Budgets == nil {
+		return nil
+	}
+	ctx, stop := context.WithTimeout(ctx, mostEnd)
+	defer stop()
+	told := f.cfg.Budgets.End(ctx)
+	return &told
+}
+
+// writing returns a context for the writes of a call, which leaves time to send its events.
+func (f *Function) writing(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if f.cfg.Budgets == nil || !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, deadline.Add(-part(ctx, mostEnd)))
+}
