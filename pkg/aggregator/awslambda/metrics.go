@@ -49,11 +49,12 @@ type metric struct {
 
 // write writes the metrics of a call at a time as a line of the log.
 func (c counts) write(to io.Writer, table string, at time.Time) {
-	metrics := []metric{{"AgeSeconds", "Seconds"}}
 	names := []string{"Records", "Snapshots", "RepeatedRecords", "DeadLetters", "ArchivedEvents", "Failures"}
 	if c.Told != nil {
 		names = append(names, "BudgetEvents", "WebhookSent", "WebhookFailures", "WebhookDropped", "ConfigurationFailures")
 	}
+	metrics := make([]metric, 0, 1+len(names))
+	metrics = append(metrics, metric{"AgeSeconds", "Seconds"})
 	for _, name := range names {
 		metrics = append(metrics, metric{name, "Count"})
 	}
