@@ -48,7 +48,7 @@ func testLambdaBudgets(t *testing.T, program string) {
 	bucket, receiver := newBucket(t, startMoto(t), "fleet"), newAlarms(t, 2)
 	server, table, shard, records := asked(t, 12)
 	const place = "s3://fleet/ratelimit.yaml"
-	put(t, bucket, "fleet", "ratelimit.yaml", onTable(server.URL, table, "100/minute")+receiver.config()+"\nreservation: {keys: [{file: of-the-replicas.key}]}\n")
+	put(t, bucket, "fleet", "ratelimit.yaml", receiver.config(t, onTable(server.URL, table, "100/minute"), "100/minute")+"\nreservation: {keys: [{file: of-the-replicas.key}]}\n")
 	role := aggregatorRole(t, table, place)
 	variables := map[string]string{
 		"AWS_ENDPOINT_URL_DYNAMODB": dynamotest.NewProxy(t, server.URL, role.guard.Plan).URL, "AWS_ENDPOINT_URL_DYNAMODB_STREAMS": server.URL,
@@ -95,7 +95,7 @@ func testLambdaBeside(t *testing.T, program string) {
 		t.Errorf("metrics of budgets without a configuration: %s", out)
 	}
 	receiver.wants(t, "of the function")
-	file := write(t, "aggregate.yaml", onTable(server.URL, table, "100/minute")+receiver.config())
+	file := write(t, "aggregate.yaml", receiver.config(t, onTable(server.URL, table, "100/minute"), "100/minute"))
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	log, ended := new(logBuffer), make(chan int, 1)
@@ -114,7 +114,7 @@ func testLambdaBeside(t *testing.T, program string) {
 // last good one in force.
 func TestBudgetsAreReadAgain(t *testing.T) {
 	bucket := newBucket(t, startMoto(t), "fleet")
-	const one, two = "budgets: {limits: [{limit: rpm, window: day, amount: 10}]}", "budgets: {limits: [{limit: rpm, window: day, amount: 20}, {limit: tpm, window: day, amount: 9}]}"
+	const one, two = "limits: {system: {rpm: {rate: 1/day, budget: {day: 10}}}}", "limits: {system: {rpm: {rate: 1/day, budget: {day: 20, month: 90}}}}"
 	put(t, bucket, "fleet", "c.yaml", one)
 	source, err := budgetwatch.OpenSource(t.Context(), "s3://fleet/c.yaml")
 	if err != nil {
@@ -137,7 +137,7 @@ func TestBudgetsAreReadAgain(t *testing.T) {
 		{two, 59 * time.Second, 0, `"budgets":1`},
 		{two, time.Second, 0, `"budgets":2`},
 		{two, time.Minute, 0, ""},
-		{"budgets: {limits: [{limit: hush}]}", time.Minute, 1, "the last good one stay"},
+		{"budgets: {webhook: {url: hush}}", time.Minute, 1, "the last good one stay"},
 		{"", time.Minute, 1, "there is no such object"},
 		{one, time.Minute, 0, `"budgets":1`},
 		{two, -time.Hour, 0, `"budgets":2`},

@@ -25,8 +25,8 @@ func (s text) Read(context.Context, string) (*config.Config, string, error) {
 }
 
 const watched = `
+limits: {system: {rpm: {rate: 1/day, budget: {day: 10}}}}
 budgets:
-  limits: [{limit: rpm, window: day, amount: 10}]
   webhook: {url: "http://alerts.example.com/x", key: MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=}
 `
 
@@ -109,7 +109,7 @@ func TestOpenNeedsAConfiguration(t *testing.T) {
 
 func ExampleOpen() {
 	w, err := budgetwatch.Open(context.Background(), budgetwatch.Config{
-		Source: text("budgets: {limits: [{limit: rpm, window: day, amount: 10}]}"), Standings: full{},
+		Source: text("limits: {system: {rpm: {rate: 1/day, budget: {day: 10}}}}"), Standings: full{},
 	})
 	if err != nil {
 		fmt.Println(err)
