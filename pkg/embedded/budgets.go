@@ -74,10 +74,10 @@ func (m *moved) take(set *inForce) (rows map[usageRow]bool, all bool) {
 }
 
 // WatchBudgets compares usage with budgets until ctx is done, again and again after a pause, and once more at the
-// end. It calls tell for each threshold that usage has reached: once, also across restarts. budgets returns the budgets in
-// force. pause 0 = BudgetPause. A process that dies after it has written that a threshold was told, and
-// before tell, has told nothing. A store without a file keeps no usage, and returns at once. It is
-// called once, and ends before Close.
+// end. It calls tell for each threshold that usage has reached: once, also across restarts. budgets returns those of the
+// configuration in force; stored limits have budgets too, see [budget.Set.Of]. pause 0 = BudgetPause. A process that
+// dies after it has written that a threshold was told, and before tell, has told nothing. A store without a file keeps
+// no usage, and returns at once. It is called once, and ends before Close.
 func (s *Store) WatchBudgets(ctx context.Context, pause time.Duration, budgets func() *budget.Set, tell func(budget.Event)) {
 	if s.disk == nil {
 		return
@@ -110,8 +110,12 @@ func (s *Store) WatchBudgets(ctx context.Context, pause time.Duration, budgets f
 type budgetWatch struct {
 	store   *Store
 	tell    func(budget.Event)
-	set     *inForce            // of the last comparison
 	unknown map[string]crossing // what may have been written as told, by key
+
+	set        *inForce // of the last comparison
+	read       bool     // set was read, from the two below
+	given      *budget.Set
+	generation uint64 // of the stored limits
 }
 
 // counted is usage of a limit in a window that no row has.
@@ -137,9 +141,7 @@ type crossing struct {
 // compare compares all usage that may have changed since the last time. given are the budgets of the
 // configuration.
 func (w *budgetWatch) compare(ctx context.Context, given *budget.Set) error {
-	if w.set == nil || w.set.given != given {
-		w.set = newInForce(given)
-	}
+	w.refresh(given)
 	if w.set == nil {
 		w.store.disk.moved.take(nil)
 		return nil

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ratelimit/ratelimit/internal/shortname"
 	"github.com/ratelimit/ratelimit/pkg/budget"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -52,15 +54,14 @@ func (l *budgetLife) again() {
 	}}
 }
 
-// compare compares usage, with a writer that writes what it asks for, and requires the events.
-func (l *budgetLife) compare(when string, want ...string) {
+// written does what waits for the file, with a writer that writes what it asks for.
+func (l *budgetLife) written(when string, do func() error) {
 	l.t.Helper()
-	var compared sync.WaitGroup
-	l.told = nil
+	var doing sync.WaitGroup
 	ended := make(chan struct{})
-	compared.Go(func() {
+	doing.Go(func() {
 		defer close(ended)
-		if err := l.watch.compare(l.t.Context(), l.set); err != nil {
+		if err := do(); err != nil {
 			l.t.Errorf("%s: %v", when, err)
 		}
 	})
@@ -72,7 +73,14 @@ func (l *budgetLife) compare(when string, want ...string) {
 			l.disk.writeNext()
 		}
 	}
-	compared.Wait()
+	doing.Wait()
+}
+
+// compare compares usage, and requires the events.
+func (l *budgetLife) compare(when string, want ...string) {
+	l.t.Helper()
+	l.told = nil
+	l.written(when, func() error { return l.watch.compare(l.t.Context(), l.set) })
 	slices.Sort(l.told)
 	if diff := cmp.Diff(want, l.told); diff != "" {
 		l.t.Errorf("%s (-want +got):\n%s", when, diff)
@@ -132,6 +140,48 @@ func TestThresholdsOfRows(t *testing.T) {
 	l.stop(time.Minute) // moves nothing: the bucket is not full
 	l.again()
 	l.compare("in the next life", "b hour 21T10 80", "b hour 21T10 95")
+}
+
+// put stores limits with a budget of l for each day; 0 = without one.
+func (l *budgetLife) put(namespace string, ref limiter.Ref, tokens int64) {
+	l.t.Helper()
+	r := limiter.Record{Limits: limitsOf(l.t, limiter.PerDay("l", 10_000))}
+	if tokens > 0 {
+		r.Budgets = budgetsAt(l.t, map[limiter.Ref]limiter.Budget{ref: {Limit: "l", Window: limiter.UsageDay, Tokens: tokens}}).At(ref)
+	}
+	l.written("limits", func() error { return l.store.PutLimits(l.t.Context(), namespace, ref, r) })
+}
+
+// Budgets of stored limits hold as soon as they are stored, in the next life too, and for long names. At
+// their place they replace those of the configuration, also where they have none.
+func TestThresholdsOfStoredLimits(t *testing.T) {
+	l := newBudgetLife(t, map[limiter.Ref]limiter.Budget{
+		limiter.ResourceLimitsRef("r"): {Limit: "l", Window: limiter.UsageDay, Tokens: 100},
+	})
+	long := strings.Repeat("e", 2*shortname.Max)
+	limits := limitsOf(t, limiter.PerDay("l", 10_000))
+	for _, entity := range []string{"a", "b", long} {
+		l.take(true, opOf(entity, limits, 50))
+	}
+	l.compare("below the budget of the configuration")
+	namespace := opOf("a", limits, 0).Bucket.Namespace
+	l.put(namespace, limiter.EntityLimitsRef("a", "r"), 60)
+	l.put("another", limiter.EntityLimitsRef("b", "r"), 10)
+	l.put(namespace, limiter.EntityLimitsRef(long, limiter.DefaultResource), 50)
+	short := shortname.Of(long)
+	l.compare("with stored budgets", "a day 21T00 80", short+" day 21T00 100", short+" day 21T00 80", short+" day 21T00 95")
+	l.compare("the same again")
+	l.take(true, opOf("b", limits, 35))
+	l.compare("by the configuration", "b day 21T00 80")
+	l.put(namespace, limiter.ResourceLimitsRef("r"), 0)
+	l.take(true, opOf("b", limits, 35))
+	l.compare("with stored limits in the place of the configuration's")
+	l.stop(time.Minute)
+	l.again()
+	l.take(true, opOf("a", limits, 7))
+	l.compare("in the next life", "a day 21T00 95")
+	l.put(namespace, limiter.ResourceLimitsRef("r"), 120)
+	l.compare("with another budget", "b day 21T00 100", "b day 21T00 80", "b day 21T00 95")
 }
 
 // A store that runs tells by itself, and stops when it is told to. Without a file there is nothing to watch.

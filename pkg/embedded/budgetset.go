@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/ratelimit/ratelimit/internal/shortname"
@@ -11,24 +12,46 @@ import (
 // inForce are the budgets that hold, under the short names that usage has. It is immutable; nil =
 // there are none.
 type inForce struct {
-	given   *budget.Set // the configuration's, in full
-	set     *budget.Set // the same
+	set     *budget.Set                    // of the configuration
+	stored  map[recordKey]*limiter.Budgets // of stored limits; without budgets, where the configuration has some at their place
 	limits  map[string]bool
 	windows []limiter.UsageWindow // in order
 }
 
-// newInForce returns the budgets of a configuration; nil where there are none.
-func newInForce(given *budget.Set) *inForce {
-	if given.Len() == 0 {
-		return nil
+// refresh puts the budgets of a configuration and of stored limits in force, where they have changed.
+func (w *budgetWatch) refresh(given *budget.Set) {
+	generation := w.store.catalog.generation.Load() // before the records
+	same := w.read && w.given == given
+	if same && w.generation == generation {
+		return
 	}
-	f := &inForce{given: given, limits: make(map[string]bool)}
+	next := w.store.budgetsInForce(given)
+	if !same || next == nil || w.set == nil || !maps.EqualFunc(w.set.stored, next.stored, (*limiter.Budgets).Equal) {
+		w.set = next
+	}
+	w.read, w.given, w.generation = true, given, generation
+}
+
+// budgetsInForce returns the budgets of a configuration and of stored limits; nil = there are none.
+func (s *Store) budgetsInForce(given *budget.Set) *inForce {
+	f := &inForce{stored: make(map[recordKey]*limiter.Budgets), limits: make(map[string]bool)}
 	at := make(map[limiter.Ref]*limiter.Budgets)
 	for ref, budgets := range given.All() {
 		at[shortRef(ref)] = budgets
 		f.add(budgets)
 	}
 	f.set = budget.NewSet(at)
+	s.catalog.mu.RLock()
+	defer s.catalog.mu.RUnlock()
+	for k, r := range s.catalog.records {
+		if r.Limits.Len() > 0 && (r.Budgets != nil || given.At(k.ref) != nil) {
+			f.stored[recordKey{shortname.Of(k.namespace), shortRef(k.ref)}] = r.Budgets
+			f.add(r.Budgets)
+		}
+	}
+	if len(f.limits) == 0 {
+		return nil
+	}
 	slices.Sort(f.windows)
 	return f
 }
@@ -55,5 +78,11 @@ func (f *inForce) has(limit string) bool { return f != nil && f.limits[limit] }
 
 // of returns the budget of usage in a window.
 func (f *inForce) of(c *counted) (limiter.Budget, bool) {
-	return f.set.Of(c.bucket(), c.limit, c.window, &budget.Stored{})
+	var stored budget.Stored
+	if len(f.stored) > 0 {
+		for i, place := range budget.Places(c.entity, c.resource) {
+			stored[i].Budgets, stored[i].There = f.stored[recordKey{c.namespace, place}]
+		}
+	}
+	return f.set.Of(c.bucket(), c.limit, c.window, &stored)
 }

@@ -21,17 +21,22 @@ import (
 //
 // A disabled record has version 2, and the same behind it. An entity that is not stored and is
 // disabled has version 3, and no fields. The record of a namespace that is not active has version
-// 4; behind it stand whether it is disabled, 0 or 1, its state, and since when, Unix ms.
+// 4; behind it stand whether it is disabled, 0 or 1, its state, and since when, Unix ms. A record with
+// budgets has version 5, and the same behind it, also in an active namespace. Behind its limits stand the number of
+// budgets, and of each the limit, the window and the tokens.
 const (
 	recordVersion   = 1
 	disabledVersion = 2
 	bareVersion     = 3
 	stateVersion    = 4
+	budgetVersion   = 5
 )
 
 // versionOf returns the version of the record's value.
 func versionOf(ref limiter.Ref, r limiter.Record) byte {
 	switch {
+	case r.Budgets.Len() > 0:
+		return budgetVersion
 	case r.State != limiter.NamespaceActive:
 		return stateVersion
 	case !r.Disabled:
@@ -51,11 +56,18 @@ func (k recordKey) identity() []byte {
 func appendRecord(buf []byte, ref limiter.Ref, r limiter.Record) []byte {
 	version := versionOf(ref, r)
 	buf = append(buf, version)
-	if version == stateVersion {
-		buf = binary.AppendVarint(append(buf, byteOf(r.Disabled), byte(r.State)), r.Since.UnixMilli())
+	if version >= stateVersion {
+		since := int64(0)
+		if r.State != limiter.NamespaceActive {
+			since = r.Since.UnixMilli()
+		}
+		buf = binary.AppendVarint(append(buf, byteOf(r.Disabled), byte(r.State)), since)
 	}
 	buf = append(buf, byte(r.OnUnavailable))
 	buf = appendLimits(buf, r.Limits)
+	if version == budgetVersion {
+		buf = appendBudgets(buf, r.Budgets)
+	}
 	if r.Entity == nil {
 		return buf
 	}
@@ -101,16 +113,23 @@ func parseRecord(key, value []byte) (recordKey, limiter.Record, error) {
 // parseValue is the inverse of appendRecord.
 func parseValue(ref limiter.Ref, value []byte) (limiter.Record, bool) {
 	r := &reader{buf: value}
-	version := r.byte(stateVersion)
+	version := r.byte(budgetVersion)
 	out := limiter.Record{Disabled: version == disabledVersion || version == bareVersion}
-	if version == stateVersion {
+	if version >= stateVersion {
 		out.Disabled = r.byte(1) == 1
 		out.State = limiter.NamespaceState(r.byte(byte(limiter.NamespacePurged)))
-		out.Since = time.UnixMilli(r.int(math.MinInt64, math.MaxInt64)).UTC()
-		r.fault = r.fault || ref.Kind != limiter.RefSystemLimits || out.State == limiter.NamespaceActive
+		since := r.int(math.MinInt64, math.MaxInt64)
+		active := out.State == limiter.NamespaceActive
+		if !active {
+			out.Since = time.UnixMilli(since).UTC()
+		}
+		r.fault = r.fault || active && (version == stateVersion || since != 0) || !active && ref.Kind != limiter.RefSystemLimits
 	}
 	out.OnUnavailable = limiter.Policy(r.byte(byte(limiter.Local)))
 	out.Limits = r.someLimits()
+	if version == budgetVersion {
+		out.Budgets = r.budgets(out.Limits)
+	}
 	if ref.Kind == limiter.RefEntity && version != bareVersion {
 		e := &limiter.Entity{ID: ref.Entity, Name: r.text(), Parent: r.text(), Cascade: r.uint() == 1, Version: r.uint()}
 		seconds := r.int(math.MinInt64, math.MaxInt64)

@@ -230,12 +230,32 @@ func anyRecord(t *rapid.T) (recordKey, limiter.Record) {
 	default:
 		k.ref = limiter.SystemLimitsRef()
 		r := limiter.Record{Disabled: disabled, Limits: someLimits(0).Draw(t, "limits"), OnUnavailable: limiter.Policy(rapid.ByteRange(0, byte(limiter.Local)).Draw(t, "policy"))}
+		r.Budgets = someBudgets(t, r.Limits)
 		if r.State = limiter.NamespaceState(rapid.ByteRange(0, byte(limiter.NamespacePurged)).Draw(t, "state")); r.State != limiter.NamespaceActive {
 			r.Since = time.UnixMilli(rapid.Int64Range(-1<<40, 1<<42).Draw(t, "since")).UTC()
 		}
 		return k, r
 	}
-	return k, limiter.Record{Limits: someLimits(1).Draw(t, "limits")}
+	r := limiter.Record{Limits: someLimits(1).Draw(t, "limits")}
+	r.Budgets = someBudgets(t, r.Limits)
+	return k, r
+}
+
+// someBudgets draws budgets of limits.
+func someBudgets(t *rapid.T, limits *limiter.Limits) *limiter.Budgets {
+	var all []limiter.Budget
+	for i := range limits.Len() {
+		for _, w := range limiter.UsageWindows() {
+			if !limits.Unlimited(i) && rapid.IntRange(0, 3).Draw(t, "budget") == 0 {
+				all = append(all, limiter.Budget{Limit: limits.At(i).Name, Window: w, Tokens: rapid.Int64Range(1, limiter.MaxTokens).Draw(t, "budget's tokens")})
+			}
+		}
+	}
+	budgets, err := limiter.NewBudgets(all...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return budgets
 }
 
 func TestRecordsComeBack(t *testing.T) {
@@ -249,6 +269,9 @@ func TestRecordsComeBack(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got, sameLimits(), cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
+		}
+		if version := value[len(head)]; (version == budgetVersion) != (want.Budgets.Len() > 0) {
+			t.Fatalf("a record of %d budgets has version %d", want.Budgets.Len(), version)
 		}
 		refusesDamage(t, value, func(v []byte) error { _, _, err := parseRecord(key, v); return err })
 	})

@@ -77,7 +77,7 @@ func (r Record) Detail() string {
 	}
 	for i := range r.Limits.Len() {
 		l := r.Limits.At(i)
-		parts = append(parts, l.Name+" "+l.String())
+		parts = append(parts, l.Name+" "+l.String()+r.Budgets.detail(l.Name))
 	}
 	if r.Disabled {
 		parts = append(parts, "disabled")

@@ -95,3 +95,17 @@ func (s *Budgets) CheckLimits(limits *Limits) error {
 	}
 	return nil
 }
+
+// detail returns the budgets of a limit for people: " budget day=2000000 month=20000000"; "" = none.
+func (s *Budgets) detail(limit string) string {
+	var text strings.Builder
+	for i := range s.Len() {
+		if b := s.budgets[i]; b.Limit == limit {
+			fmt.Fprintf(&text, " %v=%d", b.Window, b.Tokens)
+		}
+	}
+	if text.Len() == 0 {
+		return ""
+	}
+	return " budget" + text.String()
+}

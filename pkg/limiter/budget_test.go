@@ -64,6 +64,22 @@ func TestBudgetsEqual(t *testing.T) {
 	}
 }
 
+// The text of an audit event has the budgets of each limit.
+func TestBudgetsInDetail(t *testing.T) {
+	limits, err := limiter.NewLimits(limiter.PerDay("a", 10), limiter.PerDay("b", 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	budgets, err := limiter.NewBudgets(limiter.Budget{Limit: "a", Window: limiter.UsageMonth, Tokens: 9}, limiter.Budget{Limit: "a", Window: limiter.UsageHour, Tokens: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "a 10/day budget hour=1 month=9, b 10/day"
+	if got := (limiter.Record{Limits: limits, Budgets: budgets}).Detail(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func ExampleBudgets_Of() {
 	budgets, err := limiter.NewBudgets(
 		limiter.Budget{Limit: "tokens", Window: limiter.UsageMonth, Tokens: 20_000_000},

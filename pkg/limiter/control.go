@@ -172,7 +172,7 @@ func (r Record) Check(ref Ref) error {
 	case ref.Kind == RefEntity && (r.Limits.Len() > 0 || r.Entity != nil && r.Entity.ID != ref.Entity):
 		return fmt.Errorf("%w: the record is not one of entity %.100q", ErrInvalid, ref.Entity)
 	}
-	return nil
+	return r.Budgets.CheckLimits(r.Limits)
 }
 
 // Equal reports whether two records say the same. Version and CreatedAt of an entity, and
@@ -186,7 +186,7 @@ func (r Record) Equal(other Record) bool {
 		return false
 	}
 	same := r.Limits.Len() == 0 && other.Limits.Len() == 0 || r.Limits.Hash() == other.Limits.Hash()
-	return same && r.OnUnavailable == other.OnUnavailable
+	return same && r.OnUnavailable == other.OnUnavailable && r.Budgets.Equal(other.Budgets)
 }
 
 // MaxPrincipal is the greatest length of a principal's name in an audit event, in bytes.

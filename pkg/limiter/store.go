@@ -311,10 +311,11 @@ func SystemLimitsRef() Ref { return Ref{Kind: RefSystemLimits} }
 
 // Record is what a Ref holds; the zero Record says that there is none.
 type Record struct {
-	Entity        *Entity // for RefEntity
-	Limits        *Limits // for the others
-	OnUnavailable Policy  // for RefSystemLimits; Unset = not stored
-	Disabled      bool    // for RefEntity, RefResourceLimits and RefSystemLimits, see [Switch]
+	Entity        *Entity  // for RefEntity
+	Limits        *Limits  // for the others
+	OnUnavailable Policy   // for RefSystemLimits; Unset = not stored
+	Budgets       *Budgets // of the Limits; nil = none
+	Disabled      bool     // for RefEntity, RefResourceLimits and RefSystemLimits, see [Switch]
 
 	State NamespaceState // of the namespace, for RefSystemLimits
 	Since time.Time      // of State, UTC, whole milliseconds; zero for NamespaceActive

@@ -39,7 +39,7 @@ func TestBrokenControlsFail(t *testing.T) {
 }
 
 func brokenControls() []broken {
-	return slices.Concat(brokenEdits(), brokenLists(), brokenSwitches(), brokenNamespaces(), brokenPurges())
+	return slices.Concat(brokenEdits(), brokenBudgets(), brokenLists(), brokenSwitches(), brokenNamespaces(), brokenPurges())
 }
 
 // editing is a store with another Edit.

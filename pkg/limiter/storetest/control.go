@@ -22,7 +22,7 @@ type controlCheck struct {
 
 // controlThemes are the cases of RunControl, in the order in which they run.
 func controlThemes() [][]controlCheck {
-	return [][]controlCheck{editChecks(), directoryChecks(), auditChecks(), disableChecks(), namespaceChecks(), purgeChecks()}
+	return [][]controlCheck{editChecks(), budgetChecks(), directoryChecks(), auditChecks(), disableChecks(), namespaceChecks(), purgeChecks()}
 }
 
 // RunControl holds the stores that open returns against the contract of limiter.Control,

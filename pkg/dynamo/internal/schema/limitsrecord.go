@@ -40,6 +40,7 @@ func LimitsItem(ns string, ref limiter.Ref, rec limiter.Record, generation uint6
 	if rec.OnUnavailable != limiter.Unset {
 		item[attrOnUnavailable] = &types.AttributeValueMemberS{Value: rec.OnUnavailable.String()}
 	}
+	setBudgets(item, rec.Budgets)
 	for i := range rec.Limits.Len() {
 		l := rec.Limits.At(i)
 		if l.Unlimited {

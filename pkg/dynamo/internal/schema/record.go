@@ -177,6 +177,7 @@ func ParseRecord(table, ns string, ref limiter.Ref, item map[string]types.Attrib
 	case deleted:
 	case ref.Kind != limiter.RefEntity:
 		stored.Record.Limits = r.limits()
+		stored.Record.Budgets = r.budgets(stored.Record.Limits)
 		if ref.Kind == limiter.RefSystemLimits {
 			stored.Record.OnUnavailable = r.policy()
 			stored.Record.State, stored.Record.Since = r.state()

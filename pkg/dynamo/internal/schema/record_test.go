@@ -70,7 +70,7 @@ func TestLimitsAreReadAsWritten(t *testing.T) {
 				all[i].MaxDebt = rapid.Int64Range(limiter.NoDebt, limiter.MaxTokens).Draw(t, "debt")
 			}
 		}
-		want.Limits = limitsFrom(t, all...)
+		want.Limits, want.Budgets = limitsFrom(t, all...), budgetsOf(t, all)
 		if ref.Kind == limiter.RefSystemLimits {
 			want.OnUnavailable = limiter.Policy(rapid.IntRange(0, 3).Draw(t, "policy"))
 		}
@@ -83,10 +83,27 @@ func TestLimitsAreReadAsWritten(t *testing.T) {
 				t.Fatalf("limit %d: written %+v, read %+v", i, w, g)
 			}
 		}
-		if got.Record.Limits.Len() != want.Limits.Len() || got.Record.OnUnavailable != want.OnUnavailable || got.Generation != 7 {
+		if !got.Record.Budgets.Equal(want.Budgets) || got.Record.Limits.Len() != want.Limits.Len() || got.Record.OnUnavailable != want.OnUnavailable || got.Generation != 7 {
 			t.Fatalf("written %+v at 7, read %+v at %d", want, got.Record, got.Generation)
 		}
 	})
+}
+
+// budgetsOf draws budgets of limits.
+func budgetsOf(t *rapid.T, limits []limiter.Limit) *limiter.Budgets {
+	var all []limiter.Budget
+	for _, l := range limits {
+		for _, w := range limiter.UsageWindows() {
+			if !l.Unlimited && rapid.Bool().Draw(t, "budget") {
+				all = append(all, limiter.Budget{Limit: l.Name, Window: w, Tokens: rapid.Int64Range(1, limiter.MaxTokens).Draw(t, "budget's tokens")})
+			}
+		}
+	}
+	budgets, err := limiter.NewBudgets(all...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return budgets
 }
 
 func TestSecondsInItems(t *testing.T) {
@@ -109,13 +126,18 @@ func TestSecondsInItems(t *testing.T) {
 func TestWrittenLimits(t *testing.T) {
 	ref := limiter.EntityLimitsRef("org/acme", "k\xff")
 	limits := limitsFrom(t, limiter.PerMinute("tpm", 100).WithBurst(150), limiter.Custom("rps", 5, 5, 1500*time.Millisecond).WithMaxDebt(limiter.NoDebt), limiter.Unlimited("rpd"))
-	got := LimitsItem(someNS, ref, limiter.Record{Limits: limits}, 42)
+	budgets, err := limiter.NewBudgets(limiter.Budget{Limit: "tpm", Window: limiter.UsageDay, Tokens: 7}, limiter.Budget{Limit: "tpm", Window: limiter.UsageMonth, Tokens: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := LimitsItem(someNS, ref, limiter.Record{Limits: limits, Budgets: budgets}, 42)
 	want := record{
 		"PK": str(someNS + "/ENTITY#org%2Facme"), "SK": str("#CONFIG#k%FF"), "entity_id": str("org/acme"), "resource": &types.AttributeValueMemberB{Value: []byte("k\xff")},
 		"GSI3PK": str(someNS + "/ENTITY_CONFIG#k%FF"), "GSI3SK": str("org%2Facme"),
 		"GSI4PK": str(EverythingPK(someNS, IndexPartition(someNS+"/ENTITY#org%2Facme"))), "GSI4SK": str(someNS + "/ENTITY#org%2Facme"),
 		"config_version": num("42"), "l_tpm_cp": num("150"), "l_tpm_ra": num("100"), "l_tpm_rp": num("60"),
 		"l_rps_cp": num("5"), "l_rps_ra": num("5"), "l_rps_rp": num("1.5"), "l_rps_md": num("-1"), "l_rpd_un": boolean(true),
+		"b_tpm_day": num("7"), "b_tpm_month": num("9"),
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(types.AttributeValueMemberS{}, types.AttributeValueMemberN{}, types.AttributeValueMemberB{}, types.AttributeValueMemberBOOL{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -173,6 +195,13 @@ func TestCorruptRecords(t *testing.T) {
 		{limitsRef, limits, "l_tpm_cp", num("1")},
 		{limitsRef, limits, "l_more_cp", num("1")},
 		{limitsRef, limits, "l_bad name_un", boolean(true)},
+		{limitsRef, limits, "b_rpm_week", num("1")},
+		{limitsRef, limits, "b_rpm", num("1")},
+		{limitsRef, limits, "b_rpm_day", num("0")},
+		{limitsRef, limits, "b_rpm_day", num("1000000000001")},
+		{limitsRef, limits, "b_rpm_day", str("1")},
+		{limitsRef, limits, "b_tpm_day", num("1")},
+		{limitsRef, limits, "b_more_day", num("1")},
 		{limitsRef, deleted, "deleted", boolean(false)},
 		{limitsRef, deleted, "deleted", num("1")},
 		{limitsRef, deleted, "deleted", nil},
