@@ -12,24 +12,22 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-var _ limiter.Buckets = (*Store)(nil)
-
 // AdjustBucket implements limiter.Buckets. With a file it returns when the file has the new
 // balance. The event is written before the balance: a crash can leave one without a change.
-func (s *Store) AdjustBucket(ctx context.Context, now time.Time, a limiter.Adjustment) (limiter.Adjusted, error) {
+func (b *balances) AdjustBucket(ctx context.Context, now time.Time, a limiter.Adjustment) (limiter.Adjusted, error) {
 	if err := a.Check(); err != nil {
 		return limiter.Adjusted{}, err
 	}
-	if err := s.usable(ctx); err != nil {
+	if err := b.catalog.usable(ctx); err != nil {
 		return limiter.Adjusted{}, err
 	}
-	t := adjustment{Adjustment: a, store: s, hash: s.hash(&a.Bucket)}
+	t := adjustment{Adjustment: a, balances: b, hash: b.table.hash(&a.Bucket)}
 	out, err := t.look(now.UnixMilli())
 	if err != nil || !out.Found {
 		return out, err
 	}
 	if a.Once != "" {
-		if won, err := s.Settle(ctx, now, t.mark(now)); err != nil || !won {
+		if won, err := b.settlements.Settle(ctx, now, t.mark(now)); err != nil || !won {
 			out.Repeated, out.After = err == nil, out.Before
 			return out, err
 		}
@@ -55,8 +53,8 @@ func (s *Store) AdjustBucket(ctx context.Context, now time.Time, a limiter.Adjus
 type adjustment struct {
 	limiter.Adjustment
 
-	store *Store
-	hash  uint64
+	balances *balances
+	hash     uint64
 }
 
 // mark returns the mark by which one adjustment of a Once is made. Its owner is this call.
@@ -70,10 +68,10 @@ func (t *adjustment) mark(now time.Time) limiter.Mark {
 
 // tell writes the audit event. A store without a file keeps none.
 func (t *adjustment) tell(ctx context.Context) error {
-	if t.store.disk == nil {
+	if t.balances.disk == nil {
 		return nil
 	}
-	return t.store.change(ctx, t.Bucket.Namespace, func(c *edit) error {
+	return t.balances.catalog.change(ctx, t.Bucket.Namespace, func(c *edit) error {
 		c.say(t.Kind.Action(), limiter.EntityLimitsRef(t.Bucket.Entity, t.Bucket.Resource), t.Detail(&limiter.Adjusted{}))
 		return nil
 	})
@@ -92,7 +90,7 @@ func (t *adjustment) bucket(sh *shard) (*bucket, error) {
 	return nil, nil
 }
 
-func (t *adjustment) shard() *shard { return &t.store.shards[t.hash%shardCount] }
+func (t *adjustment) shard() *shard { return &t.balances.table.shards[t.hash%shardCount] }
 
 // look returns the bucket as it is, and refuses an adjustment that it cannot have.
 func (t *adjustment) look(now int64) (out limiter.Adjusted, err error) {
@@ -157,7 +155,7 @@ func (t *adjustment) try(now int64, out *limiter.Adjusted) (done bool, wait *bat
 		return false, nil, err
 	}
 	out.Before = b.state(t.Bucket, now)
-	if b.prepare(&op, now); t.store.disk == nil {
+	if b.prepare(&op, now); t.balances.disk == nil {
 		b.finish(&op, true)
 	} else if wait, done = t.account(sh, b, &op, now); !done {
 		return false, wait, nil
@@ -175,7 +173,7 @@ func (t *adjustment) account(sh *shard, b *bucket, op *limiter.Op, now int64) (w
 		b.block = storedBlock(b.limits, now)
 	}
 	if !b.covers(op, true) {
-		return t.store.disk.want(sh, t.hash, b), false
+		return t.balances.disk.want(sh, t.hash, b), false
 	}
 	k := b.block
 	if now >= (k.hour+1)*hourMs {
@@ -193,7 +191,7 @@ func (t *adjustment) account(sh *shard, b *bucket, op *limiter.Op, now int64) (w
 		s.last, s.need, s.kept = 0, 0, 0
 		s.size = min(s.size, s.spent) // the next block is a small one: a crash must not cost what was given
 	}
-	return t.store.disk.want(sh, t.hash, b), true
+	return t.balances.disk.want(sh, t.hash, b), true
 }
 
 // renew forgets the use that a reset bucket remembers beside its balances.

@@ -102,20 +102,26 @@ func (r *reader) record(ref limiter.Ref) limiter.Record {
 	return out
 }
 
+// auditLog implements limiter.AuditLog.
+type auditLog struct {
+	catalog *catalog
+	disk    *disk // nil without a file
+}
+
 // ListEvents implements limiter.AuditLog. A store without a file keeps no events.
-func (s *Store) ListEvents(ctx context.Context, namespace string, subject limiter.Ref, p limiter.Page) (page limiter.PageOf[limiter.AuditEvent], err error) {
+func (a *auditLog) ListEvents(ctx context.Context, namespace string, subject limiter.Ref, p limiter.Page) (page limiter.PageOf[limiter.AuditEvent], err error) {
 	if p, err = p.Checked(); err == nil && p.After != "" {
 		err = limiter.CheckAuditID(p.After)
 	}
 	if err != nil {
 		return page, err
 	}
-	if err := s.usable(ctx); err != nil || s.disk == nil {
+	if err := a.catalog.usable(ctx); err != nil || a.disk == nil {
 		return page, err
 	}
 	subject = subject.AuditSubject()
 	first := least[limiter.AuditEvent]{most: p.Size + 1, compare: func(a, b limiter.AuditEvent) int { return strings.Compare(b.ID, a.ID) }}
-	err = s.disk.events(ctx, namespace, func(e limiter.AuditEvent) {
+	err = a.disk.events(ctx, namespace, func(e limiter.AuditEvent) {
 		if e.Subject.AuditSubject() == subject && (p.After == "" || e.ID < p.After) {
 			first.add(e)
 		}

@@ -13,15 +13,25 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
+// balances implements limiter.Buckets.
+type balances struct {
+	table       *table
+	catalog     *catalog
+	settlements *settlements
+	disk        *disk // nil without a file
+}
+
+var _ limiter.Buckets = (*balances)(nil)
+
 // ListBuckets implements limiter.Buckets, shard by shard. A page looks at no more buckets than
 // it takes to fill it. A cursor is good for this store until it is closed.
-func (s *Store) ListBuckets(ctx context.Context, now time.Time, namespace string, f limiter.BucketFilter, p limiter.Page) (page limiter.PageOf[limiter.BucketState], err error) {
+func (b *balances) ListBuckets(ctx context.Context, now time.Time, namespace string, f limiter.BucketFilter, p limiter.Page) (page limiter.PageOf[limiter.BucketState], err error) {
 	if p, err = p.Checked(); err != nil {
 		return page, err
 	}
-	at, err := s.bucketCursor(p.After)
+	at, err := b.bucketCursor(p.After)
 	if err == nil {
-		err = s.usable(ctx)
+		err = b.catalog.usable(ctx)
 	}
 	if err != nil {
 		return page, err
@@ -32,7 +42,7 @@ func (s *Store) ListBuckets(ctx context.Context, now time.Time, namespace string
 			return page, err
 		}
 		room := p.Size - len(page.Items)
-		found := s.inShard(at, now.UnixMilli(), namespace, f, room+1)
+		found := b.inShard(at, now.UnixMilli(), namespace, f, room+1)
 		for _, b := range found[:min(len(found), room)] {
 			page.Items = append(page.Items, b.state)
 		}
@@ -41,7 +51,7 @@ func (s *Store) ListBuckets(ctx context.Context, now time.Time, namespace string
 			if room > 0 {
 				last = found[room-1].identity
 			}
-			page.Next = s.cursorOf(place{shard: at.shard, after: last})
+			page.Next = b.cursorOf(place{shard: at.shard, after: last})
 			return page, nil
 		}
 	}
@@ -61,9 +71,9 @@ type identifiedBucket struct {
 }
 
 // inShard returns the first buckets of a shard behind a place that are selected, at most most.
-func (s *Store) inShard(at place, now int64, namespace string, f limiter.BucketFilter, most int) []identifiedBucket {
+func (b *balances) inShard(at place, now int64, namespace string, f limiter.BucketFilter, most int) []identifiedBucket {
 	first := least[identifiedBucket]{most: most, compare: func(a, b identifiedBucket) int { return cmp.Compare(a.identity, b.identity) }}
-	sh := &s.shards[at.shard]
+	sh := &b.table.shards[at.shard]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	for _, b := range sh.buckets {
@@ -84,18 +94,18 @@ func (s *Store) inShard(at place, now int64, namespace string, f limiter.BucketF
 }
 
 // A cursor has a hash by which this store knows its own, the shard, and the identity.
-func (s *Store) cursorOf(at place) string {
-	buf := binary.BigEndian.AppendUint64(nil, maphash.String(s.seed, "cursor"))
+func (b *balances) cursorOf(at place) string {
+	buf := binary.BigEndian.AppendUint64(nil, maphash.String(b.table.seed, "cursor"))
 	buf = append(binary.AppendUvarint(buf, at.shard), at.after...)
 	return base64.RawURLEncoding.EncodeToString(buf)
 }
 
-func (s *Store) bucketCursor(text string) (place, error) {
+func (b *balances) bucketCursor(text string) (place, error) {
 	if text == "" {
 		return place{}, nil
 	}
 	buf, err := base64.RawURLEncoding.DecodeString(text)
-	if err == nil && len(buf) > 8 && binary.BigEndian.Uint64(buf) == maphash.String(s.seed, "cursor") {
+	if err == nil && len(buf) > 8 && binary.BigEndian.Uint64(buf) == maphash.String(b.table.seed, "cursor") {
 		if n, size := binary.Uvarint(buf[8:]); size > 0 && n < shardCount {
 			return place{n, string(buf[8+size:])}, nil
 		}

@@ -78,17 +78,17 @@ func (m *moved) take(set *inForce) (rows map[usageRow]bool, all bool) {
 // configuration in force; stored limits have budgets too, see [budget.Set.Of]. pause 0 = BudgetPause. A process that
 // dies after it has written that a threshold was told, and before tell, has told nothing. A store without a file keeps
 // no usage, and returns at once. It is called once, and ends before Close.
-func (s *Store) WatchBudgets(ctx context.Context, pause time.Duration, budgets func() *budget.Set, tell func(budget.Event)) {
-	if s.disk == nil {
+func (u *usageLog) WatchBudgets(ctx context.Context, pause time.Duration, budgets func() *budget.Set, tell func(budget.Event)) {
+	if u.disk == nil {
 		return
 	}
 	if pause <= 0 {
 		pause = BudgetPause
 	}
-	w := budgetWatch{store: s, tell: tell, unknown: make(map[string]crossing)}
+	w := budgetWatch{usage: u, tell: tell, unknown: make(map[string]crossing)}
 	compare := func(ctx context.Context) {
 		if err := w.compare(ctx, budgets()); err != nil && ctx.Err() == nil {
-			s.cfg.Logger.WarnContext(ctx, "usage cannot be compared with budgets; it is tried again", slog.Any("error", err))
+			u.disk.cfg.Logger.WarnContext(ctx, "usage cannot be compared with budgets; it is tried again", slog.Any("error", err))
 		}
 	}
 	for ctx.Err() == nil {
@@ -108,7 +108,7 @@ func (s *Store) WatchBudgets(ctx context.Context, pause time.Duration, budgets f
 
 // budgetWatch compares usage with budgets. It is of one goroutine.
 type budgetWatch struct {
-	store   *Store
+	usage   *usageLog
 	tell    func(budget.Event)
 	unknown map[string]crossing // what may have been written as told, by key
 
@@ -143,7 +143,7 @@ type crossing struct {
 func (w *budgetWatch) compare(ctx context.Context, given *budget.Set) error {
 	w.refresh(given)
 	if w.set == nil {
-		w.store.disk.moved.take(nil)
+		w.usage.disk.moved.take(nil)
 		return nil
 	}
 	found, err := w.crossings(ctx, w.set)
@@ -154,7 +154,7 @@ func (w *budgetWatch) compare(ctx context.Context, given *budget.Set) error {
 	for i, c := range found {
 		changes[i] = change{datafile.Usage, c.key, []byte{c.value}}
 	}
-	if err := w.store.disk.write(ctx, changes...); err != nil {
+	if err := w.usage.disk.write(ctx, changes...); err != nil {
 		for _, c := range found {
 			w.unknown[string(c.key)] = c
 		}
@@ -171,11 +171,11 @@ func (w *budgetWatch) compare(ctx context.Context, given *budget.Set) error {
 // crossings returns the budgets whose usage has reached a threshold that was not told yet. It sees buckets and
 // rows as of one moment.
 func (w *budgetWatch) crossings(ctx context.Context, set *inForce) (found []crossing, err error) {
-	d := w.store.disk
+	d := w.usage.disk
 	d.turning.Lock()
 	release := sync.OnceFunc(d.turning.Unlock)
 	defer release()
-	used, err := w.store.inBuckets(ctx, set)
+	used, err := w.usage.inBuckets(ctx, set)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +191,7 @@ func (w *budgetWatch) crossings(ctx context.Context, set *inForce) (found []cros
 	err = d.file.View(func(tx *datafile.Tx) error {
 		release()
 		if all {
-			if err := addCurrent(ctx, tx, used, set, w.store.cfg.Now()); err != nil {
+			if err := addCurrent(ctx, tx, used, set, w.usage.disk.cfg.Now()); err != nil {
 				return err
 			}
 		}
@@ -217,13 +217,13 @@ func (m *moved) again() {
 }
 
 // inBuckets adds up the usage that buckets have and no row.
-func (s *Store) inBuckets(ctx context.Context, set *inForce) (map[counted]int64, error) {
+func (u *usageLog) inBuckets(ctx context.Context, set *inForce) (map[counted]int64, error) {
 	used := make(map[counted]int64)
-	for i := range s.shards {
+	for i := range u.table.shards {
 		if err := contextErr(ctx); err != nil {
 			return nil, err
 		}
-		sh := &s.shards[i]
+		sh := &u.table.shards[i]
 		sh.mu.Lock()
 		for _, b := range sh.buckets {
 			for ; b != nil; b = b.next {

@@ -49,7 +49,7 @@ func newBudgetLife(t *testing.T, at map[limiter.Ref]limiter.Budget) *budgetLife 
 
 // again has the store of this life be watched.
 func (l *budgetLife) again() {
-	l.watch = &budgetWatch{store: l.store, unknown: map[string]crossing{}, tell: func(e budget.Event) {
+	l.watch = &budgetWatch{usage: l.store.usageLog, unknown: map[string]crossing{}, tell: func(e budget.Event) {
 		l.told = append(l.told, fmt.Sprint(e.Entity, " ", e.Window, " ", e.Start.Format("02T15"), " ", e.Percent))
 	}}
 }

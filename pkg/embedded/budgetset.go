@@ -20,20 +20,20 @@ type inForce struct {
 
 // refresh puts the budgets of a configuration and of stored limits in force, where they have changed.
 func (w *budgetWatch) refresh(given *budget.Set) {
-	generation := w.store.catalog.generation.Load() // before the records
+	generation := w.usage.catalog.generation.Load() // before the records
 	same := w.read && w.given == given
 	if same && w.generation == generation {
 		return
 	}
-	next := w.store.budgetsInForce(given)
+	next := newInForce(given, w.usage.catalog)
 	if !same || next == nil || w.set == nil || !maps.EqualFunc(w.set.stored, next.stored, (*limiter.Budgets).Equal) {
 		w.set = next
 	}
 	w.read, w.given, w.generation = true, given, generation
 }
 
-// budgetsInForce returns the budgets of a configuration and of stored limits; nil = there are none.
-func (s *Store) budgetsInForce(given *budget.Set) *inForce {
+// newInForce returns the budgets of a configuration and of stored limits; nil = there are none.
+func newInForce(given *budget.Set, c *catalog) *inForce {
 	f := &inForce{stored: make(map[recordKey]*limiter.Budgets), limits: make(map[string]bool)}
 	at := make(map[limiter.Ref]*limiter.Budgets)
 	for ref, budgets := range given.All() {
@@ -41,9 +41,9 @@ func (s *Store) budgetsInForce(given *budget.Set) *inForce {
 		f.add(budgets)
 	}
 	f.set = budget.NewSet(at)
-	s.catalog.mu.RLock()
-	defer s.catalog.mu.RUnlock()
-	for k, r := range s.catalog.records {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for k, r := range c.records {
 		if r.Limits.Len() > 0 && (r.Budgets != nil || given.At(k.ref) != nil) {
 			f.stored[recordKey{shortname.Of(k.namespace), shortRef(k.ref)}] = r.Budgets
 			f.add(r.Budgets)

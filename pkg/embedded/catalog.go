@@ -19,6 +19,9 @@ type catalog struct {
 	names      map[string]bool              // of namespaces that were changed; not asked where there is a file
 	subscriber func(limiter.Change)
 	closed     atomic.Bool
+
+	cfg  *Config
+	disk *disk // nil without a file
 }
 
 type recordKey struct {
@@ -26,8 +29,9 @@ type recordKey struct {
 	ref       limiter.Ref
 }
 
-func (c *catalog) init() {
-	c.records, c.names = make(map[recordKey]limiter.Record), make(map[string]bool)
+// newCatalog returns an empty catalog. Without a file the disk is nil.
+func newCatalog(cfg *Config, d *disk) *catalog {
+	return &catalog{records: make(map[recordKey]limiter.Record), names: make(map[string]bool), cfg: cfg, disk: d}
 }
 
 func (c *catalog) close() {
@@ -38,22 +42,21 @@ func (c *catalog) close() {
 	c.size.Store(0)
 }
 
-func (s *Store) usable(ctx context.Context) error {
+func (c *catalog) usable(ctx context.Context) error {
 	if err := contextErr(ctx); err != nil {
 		return err
 	}
-	if s.catalog.closed.Load() {
+	if c.closed.Load() {
 		return limiter.ErrClosed
 	}
 	return nil
 }
 
 // Read implements limiter.Store.
-func (s *Store) Read(ctx context.Context, namespace string, refs []limiter.Ref, records []limiter.Record) (uint64, error) {
+func (c *catalog) Read(ctx context.Context, namespace string, refs []limiter.Ref, records []limiter.Record) (uint64, error) {
 	if ctx.Err() != nil {
 		return 0, contextErr(ctx)
 	}
-	c := &s.catalog
 	if c.closed.Load() {
 		return 0, limiter.ErrClosed
 	}
@@ -72,33 +75,31 @@ func (s *Store) Read(ctx context.Context, namespace string, refs []limiter.Ref, 
 
 // Bare reports whether there are no records in any namespace, and the generation as it
 // was before.
-func (s *Store) Bare() (generation uint64, ok bool) {
-	c := &s.catalog
+func (c *catalog) Bare() (generation uint64, ok bool) {
 	generation = c.generation.Load()
 	return generation, c.size.Load() == 0 && !c.closed.Load()
 }
 
 // RaiseGeneration implements limiter.Store.
-func (s *Store) RaiseGeneration(ctx context.Context) error {
-	return s.change(ctx, "", func(*edit) error { return nil })
+func (c *catalog) RaiseGeneration(ctx context.Context) error {
+	return c.change(ctx, "", func(*edit) error { return nil })
 }
 
 // Subscribe implements limiter.Store.
-func (s *Store) Subscribe(fn func(limiter.Change)) {
-	s.catalog.mu.Lock()
-	defer s.catalog.mu.Unlock()
-	s.catalog.subscriber = fn
+func (c *catalog) Subscribe(fn func(limiter.Change)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.subscriber = fn
 }
 
 // change runs one change of a namespace's records, alone, raises the generation
 // when it returns no error, and tells the subscriber. With a file the change, its
 // audit event and the generation are in it before anybody sees the change; what was
 // given to the file is not called back, so that it has and the memory shows the same.
-func (s *Store) change(ctx context.Context, namespace string, fn func(*edit) error) error {
+func (c *catalog) change(ctx context.Context, namespace string, fn func(*edit) error) error {
 	if err := contextErr(ctx); err != nil {
 		return err
 	}
-	c := &s.catalog
 	c.changing.Lock()
 	defer c.changing.Unlock()
 	if c.closed.Load() {
@@ -108,12 +109,12 @@ func (s *Store) change(ctx context.Context, namespace string, fn func(*edit) err
 	if err := fn(&e); err != nil {
 		return err
 	}
-	if s.disk != nil {
-		if err := s.disk.write(context.WithoutCancel(ctx), e.changes(s.cfg.Now())...); err != nil {
+	if c.disk != nil {
+		if err := c.disk.write(context.WithoutCancel(ctx), e.changes(c.cfg.Now())...); err != nil {
 			return err
 		}
 	}
-	if !c.apply(&e) && s.disk == nil {
+	if !c.apply(&e) && c.disk == nil {
 		return limiter.ErrClosed
 	}
 	return nil

@@ -101,13 +101,12 @@ func (w *world) begin(dir string) *Store {
 	if err != nil {
 		w.fatalf("opening the store: %v", err)
 	}
-	s := emptyStore(Config{Now: func() time.Time { return time.UnixMilli(w.clock()) }}.withDefaults())
+	s := assemble(Config{Now: func() time.Time { return time.UnixMilli(w.clock()) }}.withDefaults(), file)
 	s.stop = func() {}
 	close(s.done)
-	if err := s.load(file); err != nil {
+	if err := s.load(); err != nil {
 		w.fatalf("opening the store: %v", err)
 	}
-	s.disk = newDisk(s, file)
 	w.reconsider(s)
 	return s
 }

@@ -10,17 +10,20 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
+// directory implements limiter.Directory, but for the namespaces.
+type directory struct{ catalog *catalog }
+
 // ListEntities implements limiter.Directory, in order of IDs.
-func (s *Store) ListEntities(ctx context.Context, namespace string, f limiter.EntityFilter, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
-	return s.list(ctx, namespace, p, func(_ limiter.Ref, r limiter.Record) bool {
+func (d *directory) ListEntities(ctx context.Context, namespace string, f limiter.EntityFilter, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
+	return d.list(ctx, namespace, p, func(_ limiter.Ref, r limiter.Record) bool {
 		return r.Entity != nil && (f.Parent == "" || r.Entity.Parent == f.Parent)
 	})
 }
 
 // ListLimits implements limiter.Directory: those of the system, of resources and of
 // entities, each in order of names.
-func (s *Store) ListLimits(ctx context.Context, namespace string, f limiter.LimitsFilter, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
-	return s.list(ctx, namespace, p, func(ref limiter.Ref, r limiter.Record) bool { return r.Stored() && f.Selects(ref) })
+func (d *directory) ListLimits(ctx context.Context, namespace string, f limiter.LimitsFilter, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
+	return d.list(ctx, namespace, p, func(ref limiter.Ref, r limiter.Record) bool { return r.Stored() && f.Selects(ref) })
 }
 
 func errCursor(text string) error {
@@ -28,8 +31,8 @@ func errCursor(text string) error {
 }
 
 // ListDisabled implements limiter.Directory, in the order of ListLimits; entities are the last.
-func (s *Store) ListDisabled(ctx context.Context, namespace string, p limiter.Page) (limiter.PageOf[limiter.Ref], error) {
-	found, err := s.list(ctx, namespace, p, func(_ limiter.Ref, r limiter.Record) bool { return r.Disabled })
+func (d *directory) ListDisabled(ctx context.Context, namespace string, p limiter.Page) (limiter.PageOf[limiter.Ref], error) {
+	found, err := d.list(ctx, namespace, p, func(_ limiter.Ref, r limiter.Record) bool { return r.Disabled })
 	page := limiter.PageOf[limiter.Ref]{Next: found.Next}
 	for _, stored := range found.Items {
 		page.Items = append(page.Items, stored.Ref)
@@ -38,17 +41,17 @@ func (s *Store) ListDisabled(ctx context.Context, namespace string, p limiter.Pa
 }
 
 // Get implements limiter.Directory.
-func (s *Store) Get(ctx context.Context, namespace string, ref limiter.Ref) (limiter.Record, error) {
-	if err := s.usable(ctx); err != nil {
+func (d *directory) Get(ctx context.Context, namespace string, ref limiter.Ref) (limiter.Record, error) {
+	if err := d.catalog.usable(ctx); err != nil {
 		return limiter.Record{}, err
 	}
-	s.catalog.mu.RLock()
-	defer s.catalog.mu.RUnlock()
-	return s.catalog.records[recordKey{namespace, ref}], nil
+	d.catalog.mu.RLock()
+	defer d.catalog.mu.RUnlock()
+	return d.catalog.records[recordKey{namespace, ref}], nil
 }
 
 // list returns a page of the records that are selected.
-func (s *Store) list(ctx context.Context, namespace string, p limiter.Page, selects func(limiter.Ref, limiter.Record) bool) (page limiter.PageOf[limiter.Stored], err error) {
+func (d *directory) list(ctx context.Context, namespace string, p limiter.Page, selects func(limiter.Ref, limiter.Record) bool) (page limiter.PageOf[limiter.Stored], err error) {
 	if p, err = p.Checked(); err != nil {
 		return page, err
 	}
@@ -56,17 +59,17 @@ func (s *Store) list(ctx context.Context, namespace string, p limiter.Page, sele
 	if err != nil {
 		return page, err
 	}
-	if err := s.usable(ctx); err != nil {
+	if err := d.catalog.usable(ctx); err != nil {
 		return page, err
 	}
 	first := least[limiter.Stored]{most: p.Size + 1, compare: func(a, b limiter.Stored) int { return compareRefs(a.Ref, b.Ref) }}
-	s.catalog.mu.RLock()
-	for k, r := range s.catalog.records {
+	d.catalog.mu.RLock()
+	for k, r := range d.catalog.records {
 		if k.namespace == namespace && (p.After == "" || compareRefs(k.ref, after) > 0) && selects(k.ref, r) {
 			first.add(limiter.Stored{Ref: k.ref, Record: r})
 		}
 	}
-	s.catalog.mu.RUnlock()
+	d.catalog.mu.RUnlock()
 	if page.Items = first.sorted(); len(page.Items) > p.Size {
 		page.Items = page.Items[:p.Size]
 		page.Next = cursor(page.Items[p.Size-1].Ref)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unique"
 
@@ -19,8 +20,12 @@ const patience = 10 * time.Millisecond
 // disk writes to the file, in groups: whatever is asked for while one transaction is
 // under way goes into the next, which begins at once if anybody waits for it.
 type disk struct {
-	store *Store
+	cfg   *Config
+	table *table
 	file  *datafile.File
+
+	failedAt     atomic.Int64 // Unix s
+	commitErrors atomic.Int64
 
 	mu      sync.Mutex
 	next    *batch // nil = nothing is asked for
@@ -61,9 +66,9 @@ type change struct {
 	value []byte
 }
 
-func newDisk(s *Store, file *datafile.File) *disk {
+func newDisk(t *table, file *datafile.File) *disk {
 	return &disk{
-		store: s, file: file, namespaces: make(map[unique.Handle[string]]bool),
+		cfg: t.cfg, table: t, file: file, namespaces: make(map[unique.Handle[string]]bool),
 		wake: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 }
@@ -243,7 +248,7 @@ type writing struct {
 
 // depart takes the states of the buckets of a batch.
 func (d *disk) depart(n *batch) writing {
-	now := d.store.cfg.Now().UnixMilli()
+	now := d.cfg.Now().UnixMilli()
 	w := writing{changes: n.changes}
 	for _, a := range n.buckets {
 		a.shard.mu.Lock()
@@ -306,14 +311,14 @@ func (d *disk) land(n *batch, err error) {
 	case err != nil:
 		how = notMade
 	}
-	now := d.store.cfg.Now().UnixMilli()
+	now := d.cfg.Now().UnixMilli()
 	for _, a := range n.buckets {
 		a.shard.mu.Lock()
 		b, k := a.bucket, a.bucket.block
 		purge := k.vacated == purged
 		left := b.land(how) && !k.queued && !k.unsaved() && a.shard.buckets != nil
 		if left && (purge || b.full(now)) { // it is not where a limit was raised meanwhile, which fills nothing
-			d.store.drop(a.shard, a.hash, b)
+			d.table.drop(a.shard, a.hash, b)
 		}
 		a.shard.mu.Unlock()
 		if err == nil {
@@ -322,6 +327,6 @@ func (d *disk) land(n *batch, err error) {
 	}
 	if err != nil {
 		n.err = err
-		d.store.failed(err)
+		d.failed(err)
 	}
 }

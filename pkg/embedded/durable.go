@@ -9,15 +9,15 @@ import (
 
 // takeDurably is Take where a file bounds what may be given: what the blocks of the
 // buckets do not cover waits until the file has newer ones, with nothing changed.
-func (s *Store) takeDurably(ctx context.Context, now int64, ops []limiter.Op) (bool, error) {
+func (k *taker) takeDurably(ctx context.Context, now int64, ops []limiter.Op) (bool, error) {
 	for {
 		var t try
 		var err error
 		if len(ops) == 1 {
-			t, err = s.tryOne(now, &ops[0])
+			t, err = k.tryOne(now, &ops[0])
 		}
 		if len(ops) > 1 || t.none {
-			t, err = s.tryAll(now, ops)
+			t, err = k.tryAll(now, ops)
 		}
 		if err != nil {
 			return t.admitted, err
@@ -26,7 +26,7 @@ func (s *Store) takeDurably(ctx context.Context, now int64, ops []limiter.Op) (b
 			err = t.wait.wait(ctx)
 		}
 		if t.done { // whatever the file says: it is taken
-			return t.admitted, s.bookLater(ctx, now, ops, t.later)
+			return t.admitted, k.bookLater(ctx, now, ops, t.later)
 		}
 		if err == nil { // its caller may have left meanwhile
 			err = contextErr(ctx)
@@ -38,9 +38,9 @@ func (s *Store) takeDurably(ctx context.Context, now int64, ops []limiter.Op) (b
 }
 
 // bookLater books the ops that are for later, also for a caller that has left.
-func (s *Store) bookLater(ctx context.Context, now int64, ops []limiter.Op, later []int) error {
+func (k *taker) bookLater(ctx context.Context, now int64, ops []limiter.Op, later []int) error {
 	for _, i := range later {
-		if _, err := s.takeDurably(context.WithoutCancel(ctx), now, ops[i:i+1]); err != nil {
+		if _, err := k.takeDurably(context.WithoutCancel(ctx), now, ops[i:i+1]); err != nil {
 			return fmt.Errorf("%w: a charge: %w", limiter.ErrUncertain, err)
 		}
 	}
@@ -57,51 +57,51 @@ type try struct {
 }
 
 // tryOne is takeOne with a file.
-func (s *Store) tryOne(now int64, op *limiter.Op) (t try, err error) {
-	hash := s.hash(&op.Bucket)
-	sh := &s.shards[hash%shardCount]
+func (k *taker) tryOne(now int64, op *limiter.Op) (t try, err error) {
+	hash := k.hash(&op.Bucket)
+	sh := &k.shards[hash%shardCount]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	b, created, err := s.open(sh, hash, now, op)
+	b, created, err := k.open(sh, hash, now, op)
 	if b == nil {
 		return try{none: err == nil}, err
 	}
 	t.admitted = b.prepare(op, now)
 	if !b.covers(op, t.admitted) {
-		return try{wait: s.disk.want(sh, hash, b)}, nil
+		return try{wait: k.disk.want(sh, hash, b)}, nil
 	}
 	t.done = true
 	if low, over := b.account(op, now, t.admitted); low || over {
-		t.wait = s.more(&opened{shard: sh, hash: hash, bucket: b}, over)
+		t.wait = k.more(&opened{shard: sh, hash: hash, bucket: b}, over)
 	}
 	if created && b.unused(now) {
-		s.drop(sh, hash, b)
+		k.drop(sh, hash, b)
 	}
 	return t, nil
 }
 
 // more asks for the next block in time. Where the answer must wait for the file it
 // returns for what.
-func (s *Store) more(h *opened, over bool) *batch {
+func (k *taker) more(h *opened, over bool) *batch {
 	if over {
-		return s.wantHeld(h)
+		return k.wantHeld(h)
 	}
-	s.disk.renew(h.shard, h.hash, h.bucket)
+	k.disk.renew(h.shard, h.hash, h.bucket)
 	return nil
 }
 
 // tryAll is takeAll with a file, like tryOne.
-func (s *Store) tryAll(now int64, ops []limiter.Op) (t try, err error) {
+func (k *taker) tryAll(now int64, ops []limiter.Op) (t try, err error) {
 	var fixed [16]opened
 	held := fixed[:0]
 	for i := range ops {
-		held = append(held, opened{hash: s.hash(&ops[i].Bucket)})
+		held = append(held, opened{hash: k.hash(&ops[i].Bucket)})
 	}
 	var few [17]uint16
-	indices, err := s.openAll(few[:0], held, ops, now)
-	defer s.unlock(indices)
+	indices, err := k.openAll(few[:0], held, ops, now)
+	defer k.unlock(indices)
 	if err != nil {
-		s.dropUnused(held, now)
+		k.dropUnused(held, now)
 		return try{}, err
 	}
 	t.admitted = true
@@ -112,7 +112,7 @@ func (s *Store) tryAll(now int64, ops []limiter.Op) (t try, err error) {
 	}
 	for i := range ops {
 		if !held[i].none && !held[i].bucket.covers(&ops[i], t.admitted) {
-			t.wait = s.wantHeld(&held[i])
+			t.wait = k.wantHeld(&held[i])
 		}
 	}
 	if t.wait != nil {
@@ -127,11 +127,11 @@ func (s *Store) tryAll(now int64, ops []limiter.Op) (t try, err error) {
 		if !low && !over {
 			continue
 		}
-		if wait := s.more(&held[i], over); wait != nil {
+		if wait := k.more(&held[i], over); wait != nil {
 			t.wait = wait
 		}
 	}
-	s.dropUnused(held, now)
+	k.dropUnused(held, now)
 	t.later = booksLater(held)
 	return t, nil
 }
@@ -139,15 +139,15 @@ func (s *Store) tryAll(now int64, ops []limiter.Op) (t try, err error) {
 // wantHeld asks for a block. All that are asked for while the locks are held are in
 // one batch, or the later ones are in a later one: waiting for the last is enough to
 // look again.
-func (s *Store) wantHeld(h *opened) *batch {
-	return s.disk.want(h.shard, h.hash, h.bucket)
+func (k *taker) wantHeld(h *opened) *batch {
+	return k.disk.want(h.shard, h.hash, h.bucket)
 }
 
 // dropUnused removes the buckets that this decision created and left full.
-func (s *Store) dropUnused(held []opened, now int64) {
+func (t *table) dropUnused(held []opened, now int64) {
 	for _, h := range held {
 		if h.created && h.bucket.unused(now) {
-			s.drop(h.shard, h.hash, h.bucket)
+			t.drop(h.shard, h.hash, h.bucket)
 		}
 	}
 }

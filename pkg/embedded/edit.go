@@ -12,10 +12,10 @@ import (
 )
 
 // PutEntity implements limiter.Store.
-func (s *Store) PutEntity(ctx context.Context, now time.Time, namespace string, e limiter.Entity) (limiter.Entity, error) {
+func (d *editor) PutEntity(ctx context.Context, now time.Time, namespace string, e limiter.Entity) (limiter.Entity, error) {
 	ref := limiter.EntityRef(e.ID)
 	var stored limiter.Entity
-	err := s.change(ctx, namespace, func(c *edit) error {
+	err := d.catalog.change(ctx, namespace, func(c *edit) error {
 		done, err := c.amend(now, limiter.Edit{Ref: ref, Change: limiter.ReplaceEntity(e)})
 		if err == nil {
 			stored = *done.After.Entity
@@ -27,21 +27,21 @@ func (s *Store) PutEntity(ctx context.Context, now time.Time, namespace string, 
 }
 
 // DeleteEntity implements limiter.Store.
-func (s *Store) DeleteEntity(ctx context.Context, namespace, id string) error {
+func (d *editor) DeleteEntity(ctx context.Context, namespace, id string) error {
 	nothing := func(limiter.Record) (limiter.Record, error) { return limiter.Record{}, nil }
-	return s.change(ctx, namespace, func(c *edit) error {
+	return d.catalog.change(ctx, namespace, func(c *edit) error {
 		_, err := c.amend(time.Time{}, limiter.Edit{Ref: limiter.EntityRef(id), Change: nothing})
 		return err
 	})
 }
 
 // PutLimits implements limiter.Store.
-func (s *Store) PutLimits(ctx context.Context, namespace string, ref limiter.Ref, r limiter.Record) error {
+func (d *editor) PutLimits(ctx context.Context, namespace string, ref limiter.Ref, r limiter.Record) error {
 	put, err := limiter.ReplaceLimits(ref, r)
 	if err != nil {
 		return err
 	}
-	return s.change(ctx, namespace, func(c *edit) error {
+	return d.catalog.change(ctx, namespace, func(c *edit) error {
 		_, err := c.amend(time.Time{}, limiter.Edit{Ref: ref, Change: put})
 		return err
 	})
@@ -51,9 +51,9 @@ func (s *Store) PutLimits(ctx context.Context, namespace string, ref limiter.Ref
 var errNothing = errors.New("nothing to apply")
 
 // Edit implements limiter.Editor.
-func (s *Store) Edit(ctx context.Context, now time.Time, namespace string, e limiter.Edit) (done limiter.Edited, err error) {
-	err = s.change(ctx, namespace, func(c *edit) error {
-		used, err := s.usedBefore(namespace, e.Switch)
+func (d *editor) Edit(ctx context.Context, now time.Time, namespace string, e limiter.Edit) (done limiter.Edited, err error) {
+	err = d.catalog.change(ctx, namespace, func(c *edit) error {
+		used, err := d.namespaces.usedBefore(namespace, e.Switch)
 		if err == nil {
 			done, err = c.amend(now, e)
 			done.Changed = done.Changed || !used
@@ -76,6 +76,12 @@ func (s *Store) Edit(ctx context.Context, now time.Time, namespace string, e lim
 		return limiter.Edited{}, err
 	}
 	return done, nil
+}
+
+// editor implements limiter.Editor, and the changes of limiter.Store.
+type editor struct {
+	catalog    *catalog
+	namespaces *namespaces
 }
 
 // edit is a change on its way.

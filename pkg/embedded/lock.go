@@ -13,14 +13,14 @@ func shardsOf(indices []uint16, held []opened) []uint16 {
 	return slices.Compact(indices)
 }
 
-func (s *Store) lock(indices []uint16) {
+func (t *table) lock(indices []uint16) {
 	for _, i := range indices {
-		s.shards[i].mu.Lock()
+		t.shards[i].mu.Lock()
 	}
 }
 
-func (s *Store) unlock(indices []uint16) {
+func (t *table) unlock(indices []uint16) {
 	for _, i := range indices {
-		s.shards[i].mu.Unlock()
+		t.shards[i].mu.Unlock()
 	}
 }

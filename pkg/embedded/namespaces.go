@@ -13,14 +13,21 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
+// namespaces implements limiter.Directory for the namespaces.
+type namespaces struct {
+	catalog *catalog
+	table   *table
+	disk    *disk // nil without a file
+}
+
 // Namespaces yields the names of the namespaces that were ever in use, in order; one that was
 // purged stays. A store without a file knows those that were changed or have buckets now. After an error, the last that it yields, there may be
 // more.
-func (s *Store) Namespaces(ctx context.Context) iter.Seq2[string, error] {
-	return s.names(ctx, func() ([]string, error) {
+func (n *namespaces) Namespaces(ctx context.Context) iter.Seq2[string, error] {
+	return n.each(ctx, func() ([]string, error) {
 		var names []string
-		if s.disk != nil {
-			err := s.disk.file.View(func(tx *datafile.Tx) error {
+		if n.disk != nil {
+			err := n.disk.file.View(func(tx *datafile.Tx) error {
 				return tx.Each(datafile.Namespaces, nil, func(_, value []byte) error {
 					names = append(names, namespaceIn(value))
 					return nil
@@ -28,18 +35,18 @@ func (s *Store) Namespaces(ctx context.Context) iter.Seq2[string, error] {
 			})
 			return names, unavailable(err)
 		}
-		s.catalog.mu.RLock()
-		defer s.catalog.mu.RUnlock()
-		names = slices.Collect(maps.Keys(s.catalog.names))
-		return append(names, s.namesOfBuckets()...), nil
+		n.catalog.mu.RLock()
+		defer n.catalog.mu.RUnlock()
+		names = slices.Collect(maps.Keys(n.catalog.names))
+		return append(names, n.table.namesOfBuckets()...), nil
 	})
 }
 
 // namesOfBuckets returns the names of the namespaces that have buckets, each once.
-func (s *Store) namesOfBuckets() []string {
+func (t *table) namesOfBuckets() []string {
 	seen := make(map[unique.Handle[string]]bool)
-	for i := range s.shards {
-		sh := &s.shards[i]
+	for i := range t.shards {
+		sh := &t.shards[i]
 		sh.mu.Lock()
 		for _, b := range sh.buckets {
 			for ; b != nil; b = b.next {
@@ -55,11 +62,11 @@ func (s *Store) namesOfBuckets() []string {
 	return names
 }
 
-// names yields what find finds, each once and in order.
-func (s *Store) names(ctx context.Context, find func() ([]string, error)) iter.Seq2[string, error] {
+// each yields what find finds, each once and in order.
+func (n *namespaces) each(ctx context.Context, find func() ([]string, error)) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		var names []string
-		err := s.usable(ctx)
+		err := n.catalog.usable(ctx)
 		if err == nil {
 			names, err = find()
 		}
@@ -76,7 +83,7 @@ func (s *Store) names(ctx context.Context, find func() ([]string, error)) iter.S
 }
 
 // ListNamespaces implements limiter.Directory, in order of names. A namespace has no ID.
-func (s *Store) ListNamespaces(ctx context.Context, f limiter.NamespaceFilter, p limiter.Page) (page limiter.PageOf[limiter.Namespace], err error) {
+func (n *namespaces) ListNamespaces(ctx context.Context, f limiter.NamespaceFilter, p limiter.Page) (page limiter.PageOf[limiter.Namespace], err error) {
 	if p, err = p.Checked(); err != nil {
 		return page, err
 	}
@@ -84,27 +91,27 @@ func (s *Store) ListNamespaces(ctx context.Context, f limiter.NamespaceFilter, p
 	if err != nil || p.After != "" && (len(after) == 0 || after[0] != '.') {
 		return page, errCursor(p.After)
 	}
-	for name, err := range s.Namespaces(ctx) {
+	for name, err := range n.Namespaces(ctx) {
 		switch {
 		case err != nil:
 			return limiter.PageOf[limiter.Namespace]{}, err
-		case p.After != "" && "."+name <= string(after) || !f.Selects(s.namespace(name)):
+		case p.After != "" && "."+name <= string(after) || !f.Selects(n.namespace(name)):
 		case len(page.Items) == p.Size:
 			page.Next = base64.RawURLEncoding.EncodeToString([]byte("." + page.Items[p.Size-1].Name))
 			return page, nil
 		default:
-			page.Items = append(page.Items, s.namespace(name))
+			page.Items = append(page.Items, n.namespace(name))
 		}
 	}
 	return page, nil
 }
 
 // GetNamespace implements limiter.Directory.
-func (s *Store) GetNamespace(ctx context.Context, name string) (limiter.Namespace, error) {
-	err := s.usable(ctx)
+func (n *namespaces) GetNamespace(ctx context.Context, name string) (limiter.Namespace, error) {
+	err := n.catalog.usable(ctx)
 	used := false
 	if err == nil {
-		used, err = s.knows(name)
+		used, err = n.knows(name)
 	}
 	if err == nil && !used {
 		err = errUnknown(name)
@@ -112,7 +119,7 @@ func (s *Store) GetNamespace(ctx context.Context, name string) (limiter.Namespac
 	if err != nil {
 		return limiter.Namespace{}, err
 	}
-	return s.namespace(name), nil
+	return n.namespace(name), nil
 }
 
 func errUnknown(name string) error {
@@ -120,36 +127,36 @@ func errUnknown(name string) error {
 }
 
 // namespace returns a namespace that was in use.
-func (s *Store) namespace(name string) limiter.Namespace {
-	s.catalog.mu.RLock()
-	defer s.catalog.mu.RUnlock()
-	r := s.catalog.records[recordKey{name, limiter.SystemLimitsRef()}]
+func (n *namespaces) namespace(name string) limiter.Namespace {
+	n.catalog.mu.RLock()
+	defer n.catalog.mu.RUnlock()
+	r := n.catalog.records[recordKey{name, limiter.SystemLimitsRef()}]
 	return limiter.Namespace{Name: name, State: r.State, Since: r.Since, Disabled: r.Disabled}
 }
 
 // knows reports whether a namespace was ever in use.
-func (s *Store) knows(name string) (used bool, err error) {
-	if s.disk != nil {
+func (n *namespaces) knows(name string) (used bool, err error) {
+	if n.disk != nil {
 		row := inUse(name)
-		err := s.disk.file.View(func(tx *datafile.Tx) error {
+		err := n.disk.file.View(func(tx *datafile.Tx) error {
 			used = tx.Get(row.table, row.key) != nil
 			return nil
 		})
 		return used, unavailable(err)
 	}
-	s.catalog.mu.RLock()
-	used = s.catalog.names[name]
-	s.catalog.mu.RUnlock()
-	return used || slices.Contains(s.namesOfBuckets(), name), nil
+	n.catalog.mu.RLock()
+	used = n.catalog.names[name]
+	n.catalog.mu.RUnlock()
+	return used || slices.Contains(n.table.namesOfBuckets(), name), nil
 }
 
 // usedBefore reports whether a namespace is in use before an edit, where it matters: an edit that
 // creates one which is not is a change, and others of its state are refused.
-func (s *Store) usedBefore(name string, by limiter.Switch) (bool, error) {
+func (n *namespaces) usedBefore(name string, by limiter.Switch) (bool, error) {
 	if !by.OfNamespace() {
 		return true, nil
 	}
-	used, err := s.knows(name)
+	used, err := n.knows(name)
 	if err == nil && !used && by != limiter.CreateNamespace {
 		err = errUnknown(name)
 	}

@@ -53,20 +53,20 @@ type Overflow struct {
 }
 
 // Overflow returns how much the store does for keys that it has no room for.
-func (s *Store) Overflow() Overflow {
-	o := &s.overflow
+func (t *table) Overflow() Overflow {
+	o := &t.overflow
 	return Overflow{Buckets: o.held.Load(), Decisions: o.decisions.Load(), Refused: o.refused.Load()}
 }
 
 // slotOf returns the slot of a key. It is the same in every process, because the file keeps
 // overflow buckets. A client that finds keys of one slot gains nothing: to use up all slots
 // is less work than to fill the store.
-func (s *Store) slotOf(k *limiter.BucketKey) string {
-	return s.slotKept(shortname.Of(k.Entity), shortname.Of(k.Resource))
+func (o *overflow) slotOf(k *limiter.BucketKey) string {
+	return o.slotKept(shortname.Of(k.Entity), shortname.Of(k.Resource))
 }
 
 // slotKept is slotOf of names as buckets keep them.
-func (s *Store) slotKept(entity, resource string) string {
+func (o *overflow) slotKept(entity, resource string) string {
 	const prime = 1099511628211 // of FNV-1a
 	h := uint64(14695981039346656037)
 	for _, name := range [...]string{entity, resource} {
@@ -75,22 +75,22 @@ func (s *Store) slotKept(entity, resource string) string {
 		}
 		h = (h ^ 0x100) * prime // no byte: parts the names
 	}
-	h ^= h >> 32                                                                  // the low bits alone are poor
-	return string(binary.BigEndian.AppendUint32(nil, uint32(h)%s.overflow.slots)) // #nosec G115 -- the low bits
+	h ^= h >> 32                                                         // the low bits alone are poor
+	return string(binary.BigEndian.AppendUint32(nil, uint32(h)%o.slots)) // #nosec G115 -- the low bits
 }
 
 // openShared returns the overflow bucket of an op. When there is none and no room for it,
 // or when it is one of held, it returns one that only denies. The overflow shard must be
 // locked.
-func (s *Store) openShared(now int64, op *limiter.Op, held []opened) (opened, error) {
-	sh := &s.shards[overflowShard]
+func (t *table) openShared(now int64, op *limiter.Op, held []opened) (opened, error) {
+	sh := &t.shards[overflowShard]
 	if sh.buckets == nil {
 		return opened{}, limiter.ErrClosed
 	}
-	s.overflow.decisions.Add(1)
-	s.sayFull(now)
-	slot := s.slotOf(&op.Bucket)
-	h := opened{shard: sh, hash: s.hashKept(op.Bucket.Namespace, slot, "", op.Bucket.Variant)}
+	t.overflow.decisions.Add(1)
+	t.sayFull(now)
+	slot := t.overflow.slotOf(&op.Bucket)
+	h := opened{shard: sh, hash: t.hashKept(op.Bucket.Namespace, slot, "", op.Bucket.Variant)}
 	for h.bucket = sh.buckets[h.hash]; h.bucket != nil; h.bucket = h.bucket.next {
 		if h.bucket.inSlot(&op.Bucket, slot) && h.bucket.limits.Hash() == op.Limits.Hash() {
 			break
@@ -100,14 +100,14 @@ func (s *Store) openShared(now int64, op *limiter.Op, held []opened) (opened, er
 	case h.bucket != nil && slices.ContainsFunc(held, func(o opened) bool { return o.bucket == h.bucket }) && onlyBooks(op):
 		h.bucket, h.none, h.later = emptyBucket(op, now), true, true
 		return h, nil
-	case h.bucket == nil && s.overflow.held.Load() >= s.cfg.MaxOverflow,
+	case h.bucket == nil && t.overflow.held.Load() >= t.cfg.MaxOverflow,
 		h.bucket != nil && slices.ContainsFunc(held, func(o opened) bool { return o.bucket == h.bucket }):
-		s.overflow.refused.Add(1)
+		t.overflow.refused.Add(1)
 		h.bucket, h.none = emptyBucket(op, now), true
 		return h, nil
 	case h.bucket == nil:
-		h.bucket, h.created = s.newShared(sh, h.hash, slot, now, op), true
-	case s.disk != nil && h.bucket.block == nil:
+		h.bucket, h.created = t.newShared(sh, h.hash, slot, now, op), true
+	case t.durable && h.bucket.block == nil:
 		h.bucket.block = storedBlock(h.bucket.limits, now)
 	}
 	h.bucket.share(sh.buckets[h.hash], op, slot, now)
@@ -120,12 +120,12 @@ func onlyBooks(op *limiter.Op) bool {
 }
 
 // newShared adds a full overflow bucket. Its generation stays that of its first op.
-func (s *Store) newShared(sh *shard, hash uint64, slot string, now int64, op *limiter.Op) *bucket {
-	b := s.newBucket(op, now)
+func (t *table) newShared(sh *shard, hash uint64, slot string, now int64, op *limiter.Op) *bucket {
+	b := t.newBucket(op, now)
 	b.shared, b.entity, b.resource = true, slot, unique.Make(sharedResource(op.Limits))
 	b.next = sh.buckets[hash]
 	sh.buckets[hash] = b
-	s.overflow.held.Add(1)
+	t.overflow.held.Add(1)
 	return b
 }
 
@@ -155,23 +155,23 @@ func (b *bucket) share(first *bucket, op *limiter.Op, slot string, now int64) {
 
 // inherit lowers the new bucket of a key to the balances of its overflow buckets. The key's shard
 // must be locked.
-func (s *Store) inherit(b *bucket, op *limiter.Op, now int64) {
-	sh := &s.shards[overflowShard]
+func (t *table) inherit(b *bucket, op *limiter.Op, now int64) {
+	sh := &t.shards[overflowShard]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	slot := s.slotOf(&op.Bucket)
-	b.share(sh.buckets[s.hashKept(op.Bucket.Namespace, slot, "", op.Bucket.Variant)], op, slot, now)
+	slot := t.overflow.slotOf(&op.Bucket)
+	b.share(sh.buckets[t.hashKept(op.Bucket.Namespace, slot, "", op.Bucket.Variant)], op, slot, now)
 }
 
 // inheritAll is inherit of a bucket of a backup: its generation says nothing here, and its
 // limits are none that those here were raised to.
-func (s *Store) inheritAll(b *bucket, now int64) {
-	sh := &s.shards[overflowShard]
+func (t *table) inheritAll(b *bucket, now int64) {
+	sh := &t.shards[overflowShard]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	namespace, slot := b.namespace.Value(), s.slotKept(b.entity, b.resource.Value())
+	namespace, slot := b.namespace.Value(), t.overflow.slotKept(b.entity, b.resource.Value())
 	key := limiter.BucketKey{Namespace: namespace, Variant: b.variant}
-	for other := sh.buckets[s.hashKept(namespace, slot, "", b.variant)]; other != nil; other = other.next {
+	for other := sh.buckets[t.hashKept(namespace, slot, "", b.variant)]; other != nil; other = other.next {
 		if other.inSlot(&key, slot) {
 			b.lower(other, false, now)
 		}
@@ -188,12 +188,12 @@ func emptyBucket(op *limiter.Op, now int64) *bucket {
 }
 
 // sayFull says once a minute that the store is full.
-func (s *Store) sayFull(now int64) {
+func (t *table) sayFull(now int64) {
 	at := now / 1000
-	last := s.overflow.saidAt.Load()
-	if last != 0 && at-last < overflowSaid || !s.overflow.saidAt.CompareAndSwap(last, at) {
+	last := t.overflow.saidAt.Load()
+	if last != 0 && at-last < overflowSaid || !t.overflow.saidAt.CompareAndSwap(last, at) {
 		return
 	}
-	s.cfg.Logger.Warn("the embedded store is full: keys without a bucket share overflow buckets, and may be denied needlessly",
-		slog.Int64("max_buckets", s.cfg.MaxBuckets), slog.Int64("overflow_buckets", s.overflow.held.Load()), slog.Int64("decisions", s.overflow.decisions.Load()))
+	t.cfg.Logger.Warn("the embedded store is full: keys without a bucket share overflow buckets, and may be denied needlessly",
+		slog.Int64("max_buckets", t.cfg.MaxBuckets), slog.Int64("overflow_buckets", t.overflow.held.Load()), slog.Int64("decisions", t.overflow.decisions.Load()))
 }

@@ -10,20 +10,31 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
+// purger implements limiter.Purger.
+type purger struct {
+	editor  *editor
+	sweeper *sweeper
+	purging chan struct{} // has an element during a purge
+}
+
+func newPurger(e *editor, s *sweeper) *purger {
+	return &purger{editor: e, sweeper: s, purging: make(chan struct{}, 1)}
+}
+
 // Purge implements limiter.Purger. One purge runs at a time, and others wait for it. Buckets of
 // charges and settlements that come meanwhile may stay.
-func (s *Store) Purge(ctx context.Context, now time.Time, namespace string, progress func(deleted int)) error {
+func (r *purger) Purge(ctx context.Context, now time.Time, namespace string, progress func(deleted int)) error {
 	select {
-	case s.purging <- struct{}{}:
-		defer func() { <-s.purging }()
+	case r.purging <- struct{}{}:
+		defer func() { <-r.purging }()
 	case <-ctx.Done():
 		return contextErr(ctx)
 	}
 	edit := limiter.Edit{Ref: limiter.SystemLimitsRef(), Switch: limiter.BeginPurge}
-	if _, err := s.Edit(ctx, now, namespace, edit); err != nil {
+	if _, err := r.editor.Edit(ctx, now, namespace, edit); err != nil {
 		return err
 	}
-	p := purge{store: s, namespace: namespace, progress: progress}
+	p := purge{purger: r, namespace: namespace, progress: progress}
 	// Usage after the buckets, which leave theirs in rows.
 	for _, part := range []func(context.Context) error{p.records, p.buckets, p.rows} {
 		if err := part(ctx); err != nil {
@@ -31,24 +42,24 @@ func (s *Store) Purge(ctx context.Context, now time.Time, namespace string, prog
 		}
 	}
 	edit.Switch = limiter.EndPurge
-	_, err := s.Edit(ctx, now, namespace, edit)
+	_, err := r.editor.Edit(ctx, now, namespace, edit)
 	return err
 }
 
 // ListOrphans implements limiter.Purger: there are no IDs, so there are no orphans.
-func (s *Store) ListOrphans(ctx context.Context, p limiter.Page) (page limiter.PageOf[limiter.Namespace], err error) {
+func (r *purger) ListOrphans(ctx context.Context, p limiter.Page) (page limiter.PageOf[limiter.Namespace], err error) {
 	if _, err := p.Checked(); err != nil {
 		return page, err
 	}
 	if p.After != "" {
 		return page, errCursor(p.After)
 	}
-	return page, s.usable(ctx)
+	return page, r.editor.catalog.usable(ctx)
 }
 
 // PurgeOrphan implements limiter.Purger.
-func (s *Store) PurgeOrphan(ctx context.Context, id string, _ func(deleted int)) error {
-	if err := s.usable(ctx); err != nil {
+func (r *purger) PurgeOrphan(ctx context.Context, id string, _ func(deleted int)) error {
+	if err := r.editor.catalog.usable(ctx); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: this store has no namespace with an id, such as %.100q", limiter.ErrNotFound, id)
@@ -56,7 +67,8 @@ func (s *Store) PurgeOrphan(ctx context.Context, id string, _ func(deleted int))
 
 // purge is one that is under way.
 type purge struct {
-	store     *Store
+	*purger
+
 	namespace string
 	deleted   int
 	progress  func(int)
@@ -67,7 +79,7 @@ var errOver = fmt.Errorf("%w: a restore has replaced the namespace that was bein
 
 // goesOn reports whether the namespace is still being purged: a restore can change that.
 func (p *purge) goesOn() bool {
-	return p.store.namespace(p.namespace).State == limiter.NamespacePurging
+	return p.editor.namespaces.namespace(p.namespace).State == limiter.NamespacePurging
 }
 
 func (p *purge) count(n int) {
@@ -79,9 +91,9 @@ func (p *purge) count(n int) {
 // records deletes entities and limits, a part at a time. The record of the namespace has its
 // state, and stays.
 func (p *purge) records(ctx context.Context) error {
-	all := p.store.catalog.refs(p.namespace, func(ref limiter.Ref, _ limiter.Record) bool { return ref.Kind != limiter.RefSystemLimits })
+	all := p.editor.catalog.refs(p.namespace, func(ref limiter.Ref, _ limiter.Record) bool { return ref.Kind != limiter.RefSystemLimits })
 	for refs := range slices.Chunk(all, sweptRows) {
-		err := p.store.change(ctx, p.namespace, func(e *edit) error {
+		err := p.editor.catalog.change(ctx, p.namespace, func(e *edit) error {
 			if !p.goesOn() {
 				return errOver
 			}
@@ -100,7 +112,7 @@ func (p *purge) records(ctx context.Context) error {
 
 // buckets drops the buckets, shard by shard.
 func (p *purge) buckets(ctx context.Context) error {
-	s := p.store
+	s := p.sweeper
 	for i := range s.shards {
 		if err := contextErr(ctx); err != nil {
 			return err
@@ -117,7 +129,7 @@ func (p *purge) buckets(ctx context.Context) error {
 }
 
 func (p *purge) shard(sh *shard) (n int, last *batch) {
-	s := p.store
+	s := p.sweeper
 	now := s.cfg.Now().UnixMilli()
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -141,7 +153,7 @@ func (p *purge) shard(sh *shard) (n int, last *batch) {
 
 // rows deletes usage and audit events, but those of the namespace itself.
 func (p *purge) rows(ctx context.Context) error {
-	if p.store.disk == nil {
+	if p.sweeper.disk == nil {
 		return nil
 	}
 	for {
@@ -152,7 +164,7 @@ func (p *purge) rows(ctx context.Context) error {
 		if err != nil || len(gone) == 0 {
 			return err
 		}
-		if err := p.store.disk.write(ctx, gone...); err != nil {
+		if err := p.sweeper.disk.write(ctx, gone...); err != nil {
 			return err
 		}
 		p.count(len(gone))
@@ -170,7 +182,7 @@ func (p *purge) found() (gone []change, err error) {
 		gone = append(gone, change{table: t, key: slices.Clone(key)})
 		return nil
 	}
-	err = p.store.disk.file.View(func(tx *datafile.Tx) error {
+	err = p.sweeper.disk.file.View(func(tx *datafile.Tx) error {
 		err := tx.Each(datafile.Audit, auditPrefix(p.namespace), func(key, value []byte) error {
 			if e, err := parseEvent(value); err != nil || limiter.AboutNamespace(e.Action) {
 				return err

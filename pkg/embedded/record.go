@@ -207,7 +207,7 @@ func namespaceIn(value []byte) string { return strings.TrimSuffix(string(value),
 
 // load reads the marks that have not expired. The file keeps the others until they
 // are swept.
-func (k *marks) load(tx *datafile.Tx, s *Store) error {
+func (k *marks) load(tx *datafile.Tx) error {
 	return tx.Each(datafile.Settled, nil, func(key, value []byte) error {
 		name, value, ok := identityOf(key, value)
 		r := &reader{buf: value, fault: !ok}
@@ -215,7 +215,7 @@ func (k *marks) load(tx *datafile.Tx, s *Store) error {
 		if r.fault || len(r.buf) > 0 || len(name) == 0 || int(name[0]) > len(name)-1 {
 			return fmt.Errorf("mark %x: %w", key, errRecord)
 		}
-		s.markShard(string(name[1 : 1+name[0]])).marks[string(name)] = m
+		k.markShard(string(name[1 : 1+name[0]])).marks[string(name)] = m
 		k.count.Add(1)
 		return nil
 	})

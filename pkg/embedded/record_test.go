@@ -54,7 +54,7 @@ func oneLimit(t *rapid.T, name string) limiter.Limit {
 	return l.WithMaxDebt(rapid.SampledFrom([]int64{0, limiter.NoDebt, 1, 1000, limiter.MaxTokens}).Draw(t, "debt"))
 }
 
-func balances() *rapid.Generator[tokenbucket.Bucket] {
+func anyBalance() *rapid.Generator[tokenbucket.Bucket] {
 	return rapid.Custom(func(t *rapid.T) tokenbucket.Bucket {
 		return tokenbucket.Bucket{
 			Carried:   rapid.SampledFrom([]int64{0, 0, 0, 1, tokenbucket.MaxCapacity}).Draw(t, "carried"),
@@ -78,14 +78,14 @@ func anyBucket(t *rapid.T) *bucket {
 			*b.balance(i) = tokenbucket.Bucket{}
 			continue
 		}
-		*b.balance(i) = balances().Draw(t, "balance")
+		*b.balance(i) = anyBalance().Draw(t, "balance")
 		s := b.block.span(i)
 		s.nextSize, s.used = rapid.Int64Range(0, maxFlow).Draw(t, "size"), rapid.Int64().Draw(t, "used")
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "dormant") {
 		l := limiter.PerHour("dormant", rapid.Int64Range(1, limiter.MaxTokens).Draw(t, "rate"))
 		more := b.more()
-		more.dormant = append(more.dormant, dormant{limit: l, bucket: balances().Draw(t, "asleep")})
+		more.dormant = append(more.dormant, dormant{limit: l, bucket: anyBalance().Draw(t, "asleep")})
 	}
 	if rapid.IntRange(0, 3).Draw(t, "forgotten") == 0 {
 		b.more().forgotten = forgotten{until: rapid.Int64().Draw(t, "until"), use: rapid.Int64Range(1, tokenbucket.MaxAmount).Draw(t, "use")}

@@ -35,11 +35,10 @@ func Open(dir string, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := emptyStore(cfg)
-	if err := s.load(file); err != nil {
+	s := assemble(cfg, file)
+	if err := s.load(); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	s.disk = newDisk(s, file)
 	go s.disk.run()
 	s.start()
 	if r := s.recovery; r.Crashed {
@@ -63,11 +62,14 @@ func (s *Store) Present() error {
 func (s *Store) Recovery() Recovery { return s.recovery }
 
 // load reads the file, and notes in it that a life has begun.
-func (s *Store) load(file *datafile.File) error {
+func (s *Store) load() error {
+	file := s.disk.file
 	now := s.cfg.Now().UnixMilli()
 	err := file.View(func(tx *datafile.Tx) error {
+		found, err := s.table.load(tx, now)
+		s.recovery = found
 		s.recovery.Crashed = tx.Get(datafile.Meta, []byte(metaRunning)) != nil
-		return errors.Join(s.loadBuckets(tx, now), s.catalog.load(tx), s.marks.load(tx, s), s.secrets.load(tx))
+		return errors.Join(err, s.catalog.load(tx), s.marks.load(tx), s.secrets.load(tx))
 	})
 	if err == nil {
 		err = file.Update(func(tx *datafile.Tx) error { return tx.Put(datafile.Meta, []byte(metaRunning), []byte{1}) })
@@ -78,26 +80,28 @@ func (s *Store) load(file *datafile.File) error {
 	return nil
 }
 
-func (s *Store) loadBuckets(tx *datafile.Tx, now int64) error {
+// load reads the buckets, as they may be now.
+func (t *table) load(tx *datafile.Tx, now int64) (found Recovery, err error) {
 	shared := make(map[string]*limiter.Limits)
-	return tx.Each(datafile.Buckets, nil, func(key, value []byte) error {
+	err = tx.Each(datafile.Buckets, nil, func(key, value []byte) error {
 		r, err := parseBucket(key, value, shared)
 		if err != nil {
 			return err
 		}
-		s.recovery.Buckets++
+		found.Buckets++
 		for _, size := range r.sizes {
 			if size > 0 {
-				s.recovery.Blocks++
+				found.Blocks++
 			}
 		}
-		s.recovery.Lost = limiter.SaturatingSum(s.recovery.Lost, r.recover(now))
-		hash, sh := s.hashOf(r.bucket)
+		found.Lost = limiter.SaturatingSum(found.Lost, r.recover(now))
+		hash, sh := t.hashOf(r.bucket)
 		r.next = sh.buckets[hash]
 		sh.buckets[hash] = r.bucket
-		s.count(r.bucket, 1)
+		t.count(r.bucket, 1)
 		return nil
 	})
+	return found, err
 }
 
 // finishBatch is how many buckets go into one transaction at the end.
@@ -107,7 +111,7 @@ const finishBatch = 10_000
 // ended in order, and closes the file.
 func (d *disk) finish() error {
 	d.close()
-	now := d.store.cfg.Now().UnixMilli()
+	now := d.cfg.Now().UnixMilli()
 	var w writing
 	var err error
 	for _, buckets := range d.last {
@@ -153,11 +157,11 @@ func (w *writing) finish(b *bucket, now int64) {
 }
 
 // failed counts that a transaction failed, and says so once a second.
-func (s *Store) failed(err error) {
-	s.commitErrors.Add(1)
-	now := s.cfg.Now().Unix()
-	if last := s.failedAt.Swap(now); last == now {
+func (d *disk) failed(err error) {
+	d.commitErrors.Add(1)
+	now := d.cfg.Now().Unix()
+	if last := d.failedAt.Swap(now); last == now {
 		return
 	}
-	s.cfg.Logger.LogAttrs(context.Background(), slog.LevelError, "the data file cannot be written: what it does not cover is not given", slog.Any("error", err))
+	d.cfg.Logger.LogAttrs(context.Background(), slog.LevelError, "the data file cannot be written: what it does not cover is not given", slog.Any("error", err))
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -23,6 +24,15 @@ const (
 	// actionRestore is that of the audit event of a restore.
 	actionRestore = "store.restore"
 )
+
+// restorer puts backups into a store that serves.
+type restorer struct {
+	table       *table
+	catalog     *catalog
+	settlements *settlements
+	disk        *disk      // nil without a file
+	restoring   sync.Mutex // held by Restore
+}
 
 // Restore puts what a backup holds in the place of what the store has, while it serves:
 //
@@ -41,18 +51,18 @@ const (
 // Errors: limiter.ErrInvalid without a file, or when the backup is none, is damaged, of a
 // newer format or larger than MaxBuckets; limiter.ErrUnavailable, also when another is being
 // restored; limiter.ErrClosed.
-func (s *Store) Restore(ctx context.Context, from io.Reader) error {
-	if s.disk == nil {
+func (r *restorer) Restore(ctx context.Context, from io.Reader) error {
+	if r.disk == nil {
 		return errNoFile()
 	}
-	if !s.restoring.TryLock() {
+	if !r.restoring.TryLock() {
 		return fmt.Errorf("%w: another backup is being restored", limiter.ErrUnavailable)
 	}
-	defer s.restoring.Unlock()
-	if err := s.usable(ctx); err != nil {
+	defer r.restoring.Unlock()
+	if err := r.catalog.usable(ctx); err != nil {
 		return err
 	}
-	dir := filepath.Join(s.disk.file.Dir(), receivedName)
+	dir := filepath.Join(r.disk.file.Dir(), receivedName)
 	if err := os.RemoveAll(dir); err != nil { // of a process that was killed
 		return unavailable(err)
 	}
@@ -64,7 +74,7 @@ func (s *Store) Restore(ctx context.Context, from io.Reader) error {
 	if err != nil {
 		return refused(err)
 	}
-	err = file.View(func(tx *datafile.Tx) error { return s.replace(context.WithoutCancel(ctx), tx) })
+	err = file.View(func(tx *datafile.Tx) error { return r.replace(context.WithoutCancel(ctx), tx) })
 	return errors.Join(err, file.Close())
 }
 
@@ -76,40 +86,50 @@ func refused(err error) error {
 	return unavailable(err)
 }
 
-// readBackup returns a store in memory with what a backup holds, that does nothing by
-// itself; buckets are as they would be now.
-func (s *Store) readBackup(tx *datafile.Tx, now int64) (*Store, error) {
-	b := emptyStore(s.cfg)
-	if err := errors.Join(b.loadBuckets(tx, now), b.catalog.load(tx), b.marks.load(tx, b)); err != nil {
+// backup is what a backup holds, in memory. Buckets are as they would be now.
+type backup struct {
+	table       *table
+	catalog     *catalog
+	settlements *settlements
+	found       Recovery
+}
+
+// readBackup reads a backup.
+func (r *restorer) readBackup(tx *datafile.Tx, now int64) (*backup, error) {
+	cfg := r.table.cfg
+	b := &backup{table: newTable(cfg, false), catalog: newCatalog(cfg, nil), settlements: newSettlements(cfg, nil)}
+	var err error
+	b.found, err = b.table.load(tx, now)
+	if err = errors.Join(err, b.catalog.load(tx), b.settlements.marks.load(tx)); err != nil {
 		return nil, fmt.Errorf("%w: the backup: %w", limiter.ErrInvalid, err)
 	}
-	if n := b.Buckets(); n > s.cfg.MaxBuckets {
-		return nil, fmt.Errorf("%w: the backup has %d buckets, and the store holds %d at most; raise max_buckets", limiter.ErrInvalid, n, s.cfg.MaxBuckets)
+	if n := b.table.Buckets(); n > r.table.cfg.MaxBuckets {
+		return nil, fmt.Errorf("%w: the backup has %d buckets, and the store holds %d at most; raise max_buckets", limiter.ErrInvalid, n, r.table.cfg.MaxBuckets)
 	}
 	return b, nil
 }
 
 // replace restores in an order in which a crash gives nobody tokens: buckets hold less
 // before limits can be higher.
-func (s *Store) replace(ctx context.Context, from *datafile.Tx) error {
-	now := s.cfg.Now()
-	b, err := s.readBackup(from, now.UnixMilli())
+func (r *restorer) replace(ctx context.Context, from *datafile.Tx) error {
+	now := r.table.cfg.Now()
+	b, err := r.readBackup(from, now.UnixMilli())
 	if err != nil {
 		return err
 	}
-	c := &s.catalog
+	c := r.catalog
 	c.changing.Lock()
 	defer c.changing.Unlock()
-	used, err := s.lower(ctx, b, now.UnixMilli())
+	used, err := r.lower(ctx, b.table, now.UnixMilli())
 	if err != nil {
 		return err
 	}
 	e := edit{catalog: c, namespace: limiter.DefaultNamespace, generation: max(c.generation.Load(), b.catalog.generation.Load()) + 1}
 	e.say(actionRestore, limiter.SystemLimitsRef(), fmt.Sprintf("%d entities and limits", len(b.catalog.records)))
-	changes := append(s.unite(&b.marks), e.changes(now)...)
-	s.disk.turning.Lock()
-	defer s.disk.turning.Unlock()
-	err = s.disk.file.Update(func(to *datafile.Tx) error {
+	changes := append(r.unite(&b.settlements.marks), e.changes(now)...)
+	r.disk.turning.Lock()
+	defer r.disk.turning.Unlock()
+	err = r.disk.file.Update(func(to *datafile.Tx) error {
 		for _, t := range []datafile.Table{datafile.Records, datafile.Audit, datafile.Usage} {
 			if err := clearOthers(to, from, t); err != nil {
 				return err
@@ -130,8 +150,8 @@ func (s *Store) replace(ctx context.Context, from *datafile.Tx) error {
 	if err != nil {
 		return unavailable(err)
 	}
-	s.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "a backup is in force", slog.Int("entities_and_limits", len(b.catalog.records)),
-		slog.Int("buckets", b.recovery.Buckets), slog.Uint64("generation", e.generation))
+	r.table.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "a backup is in force", slog.Int("entities_and_limits", len(b.catalog.records)),
+		slog.Int("buckets", b.found.Buckets), slog.Uint64("generation", e.generation))
 	return c.become(b.catalog.records, e.generation)
 }
 
@@ -167,15 +187,15 @@ func (c *catalog) become(records map[recordKey]limiter.Record, generation uint64
 }
 
 // unite adds marks to those of the store, and returns what writes them.
-func (s *Store) unite(with *marks) []change {
+func (r *restorer) unite(with *marks) []change {
 	var added []change
 	for i := range with.shards {
 		for name, m := range with.shards[i].marks {
-			sh := s.markShard(name[1 : 1+name[0]])
+			sh := r.settlements.marks.markShard(name[1 : 1+name[0]])
 			sh.mu.Lock()
 			if _, found := sh.marks[name]; !found && sh.marks != nil {
 				sh.marks[name] = m
-				s.marks.count.Add(1)
+				r.settlements.marks.count.Add(1)
 				added = append(added, m.put(name))
 			}
 			sh.mu.Unlock()
@@ -187,13 +207,13 @@ func (s *Store) unite(with *marks) []change {
 // lower brings the buckets of the store down to those of a backup, which it takes, and
 // returns when the file has them so. It returns what the backup's buckets have used and those
 // of the store do not count.
-func (s *Store) lower(ctx context.Context, backup *Store, now int64) (used []usageRow, err error) {
+func (r *restorer) lower(ctx context.Context, backup *table, now int64) (used []usageRow, err error) {
 	var last *batch
 	for i := range backup.shards {
 		for _, b := range backup.shards[i].buckets {
 			for b != nil {
 				next := b.next
-				hash, sh := s.hashOf(b)
+				hash, sh := r.table.hashOf(b)
 				sh.mu.Lock()
 				if sh.buckets == nil {
 					sh.mu.Unlock()
@@ -201,7 +221,7 @@ func (s *Store) lower(ctx context.Context, backup *Store, now int64) (used []usa
 				}
 				held := sh.sameAs(hash, b)
 				used = b.surplus(used, held)
-				if n := s.lowerOne(sh, hash, held, b, now); n != nil {
+				if n := r.lowerOne(sh, hash, held, b, now); n != nil {
 					last = n
 				}
 				sh.mu.Unlock()
@@ -218,7 +238,7 @@ func (s *Store) lower(ctx context.Context, backup *Store, now int64) (used []usa
 // lowerOne brings a bucket down to that of a backup; where there is none, it is full or an
 // overflow bucket stands for it, and the backup's takes its place. It returns the batch that writes it, nil for none. The shard
 // must be locked.
-func (s *Store) lowerOne(sh *shard, hash uint64, b, to *bucket, now int64) *batch {
+func (r *restorer) lowerOne(sh *shard, hash uint64, b, to *bucket, now int64) *batch {
 	switch {
 	case b != nil && !b.lower(to, false, now), b == nil && to.full(now):
 		return nil
@@ -226,12 +246,12 @@ func (s *Store) lowerOne(sh *shard, hash uint64, b, to *bucket, now int64) *batc
 		b = to
 		b.block, b.next = newBlock(b.limits, now), sh.buckets[hash]
 		if !b.shared {
-			s.inheritAll(b, now)
+			r.table.inheritAll(b, now)
 		}
 		sh.buckets[hash] = b
-		s.count(b, 1)
+		r.table.count(b, 1)
 	}
-	return s.disk.want(sh, hash, b)
+	return r.disk.want(sh, hash, b)
 }
 
 // sameAs returns the bucket of the same names, nil for none. The shard must be locked.

@@ -20,9 +20,31 @@ const markShards = 256
 
 // marks are who settled which reservation.
 type marks struct {
+	seed   maphash.Seed
 	latest atomic.Int64 // time of a call, Unix ms
 	count  atomic.Int64
 	shards [markShards]markShard
+}
+
+// settlements are the marks and secrets of a store.
+type settlements struct {
+	cfg     *Config
+	disk    *disk // nil without a file
+	marks   marks
+	secrets secrets
+}
+
+// newSettlements returns none. Without a file the disk is nil.
+func newSettlements(cfg *Config, d *disk) *settlements {
+	s := &settlements{cfg: cfg, disk: d}
+	s.marks.init()
+	s.secrets.init()
+	return s
+}
+
+func (s *settlements) close() {
+	s.marks.close()
+	s.secrets.close()
 }
 
 // markShard is a part of the marks, found by hash of the ID. A nil map says that the
@@ -45,7 +67,7 @@ func markName(m *limiter.Mark) string {
 }
 
 // Settle implements limiter.Store. Times count to the millisecond.
-func (s *Store) Settle(ctx context.Context, now time.Time, m limiter.Mark) (bool, error) {
+func (s *settlements) Settle(ctx context.Context, now time.Time, m limiter.Mark) (bool, error) {
 	if err := contextErr(ctx); err != nil {
 		return false, err
 	}
@@ -63,14 +85,14 @@ func (s *Store) Settle(ctx context.Context, now time.Time, m limiter.Mark) (bool
 	return err == nil, err
 }
 
-func (s *Store) markShard(id string) *markShard {
-	return &s.marks.shards[maphash.String(s.seed, id)%markShards]
+func (k *marks) markShard(id string) *markShard {
+	return &k.shards[maphash.String(k.seed, id)%markShards]
 }
 
 // claim makes the mark in memory, and reports whether it is its owner's.
-func (s *Store) claim(m *limiter.Mark) (bool, error) {
+func (s *settlements) claim(m *limiter.Mark) (bool, error) {
 	name, expires := markName(m), m.Expires.UnixMilli()
-	sh := s.markShard(m.ID)
+	sh := s.marks.markShard(m.ID)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if sh.marks == nil {
@@ -92,9 +114,10 @@ func (s *Store) claim(m *limiter.Mark) (bool, error) {
 }
 
 // Marks returns the number of marks held now.
-func (s *Store) Marks() int64 { return s.marks.count.Load() }
+func (s *settlements) Marks() int64 { return s.marks.count.Load() }
 
 func (k *marks) init() {
+	k.seed = maphash.MakeSeed()
 	k.latest.Store(math.MinInt64)
 	for i := range k.shards {
 		k.shards[i].marks = make(map[string]mark)
@@ -117,7 +140,7 @@ const markSlack = 2 * time.Hour
 
 // sweepMarks drops the marks, in the shards from first up to end, that have expired. It
 // returns the batch that the file forgets them in, nil for none.
-func (s *Store) sweepMarks(first, end int) *batch {
+func (s *settlements) sweepMarks(first, end int) *batch {
 	var slack int64
 	if s.disk != nil {
 		slack = markSlack.Milliseconds()
@@ -174,7 +197,7 @@ func (k *secrets) close() {
 }
 
 // Secret implements limiter.Store. The secret lives as long as the store.
-func (s *Store) Secret(ctx context.Context, name string, candidate []byte) ([]byte, error) {
+func (s *settlements) Secret(ctx context.Context, name string, candidate []byte) ([]byte, error) {
 	if err := contextErr(ctx); err != nil {
 		return nil, err
 	}

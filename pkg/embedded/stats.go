@@ -16,5 +16,5 @@ func (s *Store) Stats() Stats {
 	if s.disk == nil {
 		return Stats{}
 	}
-	return Stats{Stats: s.disk.file.Stats(), CommitErrors: s.commitErrors.Load()}
+	return Stats{Stats: s.disk.file.Stats(), CommitErrors: s.disk.commitErrors.Load()}
 }

@@ -20,11 +20,10 @@ func openStill(tb testing.TB, dir string, cfg Config) (*Store, *disk) {
 			tb.Error(err)
 		}
 	})
-	s := emptyStore(cfg.withDefaults())
-	if err := s.load(file); err != nil {
+	s := assemble(cfg.withDefaults(), file)
+	if err := s.load(); err != nil {
 		tb.Fatal(err)
 	}
-	s.disk = newDisk(s, file)
 	return s, s.disk
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/internal/shortname"
+	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -58,26 +59,26 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Store is a limiter.Store, in memory or with a file. Create it with [New] or [Open].
+// Store is a limiter.Store, in memory or with a file. Create it with [New] or [Open]. Each of its
+// parts implements a part of the contract.
 type Store struct {
-	cfg     Config
-	seed    maphash.Seed
-	buckets atomic.Int64          // without overflow buckets
-	shards  [shardCount + 1]shard // the last has the overflow buckets
-	catalog catalog
-	marks   marks
-	secrets secrets
-	disk    *disk // nil without a file
+	*table       // buckets
+	*taker       // decisions
+	*catalog     // entities and limits, read
+	*editor      // and changed
+	*directory   // and listed
+	*namespaces  // in use
+	*purger      // of namespaces
+	*auditLog    // of changes
+	*usageLog    // by hour, day and month
+	*balances    // listed and adjusted
+	*settlements // marks and secrets
+	*sweeper     // drops what is over
+	*restorer    // of backups
 
-	overflow overflow
-
-	recovery     Recovery
-	failedAt     atomic.Int64 // Unix s
-	commitErrors atomic.Int64
-	restoring    sync.Mutex    // held by Restore
-	purging      chan struct{} // has an element during a purge
-	stop         func()        // ends the sweeper; may be called again
-	done         chan struct{} // closed when the sweeper has ended
+	cfg      *Config // shared by all parts
+	disk     *disk   // nil without a file
+	recovery Recovery
 }
 
 var _ limiter.Store = (*Store)(nil)
@@ -91,7 +92,7 @@ type shard struct {
 
 // New returns an empty store and starts its sweeper, which Close stops.
 func New(cfg Config) *Store {
-	s := emptyStore(cfg.withDefaults())
+	s := assemble(cfg.withDefaults(), nil)
 	s.start()
 	return s
 }
@@ -121,26 +122,26 @@ func (cfg Config) withDefaults() Config {
 	return cfg
 }
 
-// emptyStore returns an empty store that does nothing yet by itself.
-func emptyStore(cfg Config) *Store {
-	s := &Store{
-		cfg: cfg, seed: maphash.MakeSeed(), done: make(chan struct{}), purging: make(chan struct{}, 1),
+// assemble returns an empty store that does nothing yet by itself, with a file or nil.
+func assemble(cfg Config, file *datafile.File) *Store {
+	s := &Store{cfg: &cfg}
+	s.table = newTable(s.cfg, file != nil)
+	if file != nil {
+		s.disk = newDisk(s.table, file)
 	}
-	for i := range s.shards {
-		s.shards[i].buckets = make(map[uint64]*bucket)
-	}
-	s.overflow.slots = OverflowSlots
-	s.catalog.init()
-	s.marks.init()
-	s.secrets.init()
+	s.catalog = newCatalog(s.cfg, s.disk)
+	s.settlements = newSettlements(s.cfg, s.disk)
+	s.taker = &taker{s.table, s.disk}
+	s.directory = &directory{s.catalog}
+	s.namespaces = &namespaces{s.catalog, s.table, s.disk}
+	s.editor = &editor{s.catalog, s.namespaces}
+	s.auditLog = &auditLog{s.catalog, s.disk}
+	s.usageLog = &usageLog{s.table, s.catalog, s.disk}
+	s.balances = &balances{s.table, s.catalog, s.settlements, s.disk}
+	s.sweeper = newSweeper(s.table, s.settlements, s.disk)
+	s.purger = newPurger(s.editor, s.sweeper)
+	s.restorer = &restorer{table: s.table, catalog: s.catalog, settlements: s.settlements, disk: s.disk}
 	return s
-}
-
-// start starts the sweeper, which Close stops.
-func (s *Store) start() {
-	stop := make(chan struct{})
-	s.stop = sync.OnceFunc(func() { close(stop) })
-	go s.sweepLoop(stop)
 }
 
 // Capabilities implements limiter.Store.
@@ -150,29 +151,15 @@ func (s *Store) Capabilities() limiter.BackendCapabilities {
 }
 
 // Buckets returns the number of buckets held now, without overflow buckets.
-func (s *Store) Buckets() int64 { return s.buckets.Load() }
+func (t *table) Buckets() int64 { return t.buckets.Load() }
 
 // Close implements limiter.Store: it stops the sweeper, has the file hold the exact
 // balances, and forgets everything. One that fails for its context can be called again.
 func (s *Store) Close(ctx context.Context) error {
 	s.stop()
-	for i := range s.shards {
-		sh := &s.shards[i]
-		sh.mu.Lock()
-		if i == overflowShard {
-			s.overflow.held.Store(0)
-		} else {
-			s.buckets.Add(-int64(len(sh.buckets)))
-		}
-		if s.disk != nil && sh.buckets != nil { // another Close has kept them, and may be reading
-			s.disk.keep(sh.buckets)
-		}
-		sh.buckets = nil
-		sh.mu.Unlock()
-	}
+	s.table.close(s.disk)
 	s.catalog.close()
-	s.marks.close()
-	s.secrets.close()
+	s.settlements.close()
 	select {
 	case <-s.done:
 	case <-ctx.Done():
@@ -186,64 +173,109 @@ func (s *Store) Close(ctx context.Context) error {
 	return err
 }
 
+// table is the buckets in memory. It knows nothing of the file, but that there is one.
+type table struct {
+	cfg      *Config
+	durable  bool // each bucket has a block
+	seed     maphash.Seed
+	buckets  atomic.Int64          // without overflow buckets
+	shards   [shardCount + 1]shard // the last has the overflow buckets
+	overflow overflow
+}
+
+// newTable returns an empty table.
+func newTable(cfg *Config, durable bool) *table {
+	t := &table{cfg: cfg, durable: durable, seed: maphash.MakeSeed()}
+	for i := range t.shards {
+		t.shards[i].buckets = make(map[uint64]*bucket)
+	}
+	t.overflow.slots = OverflowSlots
+	return t
+}
+
+// close forgets everything. The disk has it, unless it is nil.
+func (t *table) close(d *disk) {
+	for i := range t.shards {
+		sh := &t.shards[i]
+		sh.mu.Lock()
+		if i == overflowShard {
+			t.overflow.held.Store(0)
+		} else {
+			t.buckets.Add(-int64(len(sh.buckets)))
+		}
+		if d != nil && sh.buckets != nil { // another Close has kept them, and may be reading
+			d.keep(sh.buckets)
+		}
+		sh.buckets = nil
+		sh.mu.Unlock()
+	}
+}
+
+// taker decides: it takes from buckets, and waits for the file where it has to.
+type taker struct {
+	*table
+
+	disk *disk // nil without a file
+}
+
 // hash finds a bucket. The seed is random for each store, so that nobody can
 // choose names that collide; bucket.is settles the rest.
-func (s *Store) hash(k *limiter.BucketKey) uint64 {
-	return s.hashKept(k.Namespace, shortname.Of(k.Entity), shortname.Of(k.Resource), k.Variant)
+func (t *table) hash(k *limiter.BucketKey) uint64 {
+	return t.hashKept(k.Namespace, shortname.Of(k.Entity), shortname.Of(k.Resource), k.Variant)
 }
 
 // hashOf is hash of the names that a bucket keeps.
-func (s *Store) hashOf(b *bucket) (uint64, *shard) {
+func (t *table) hashOf(b *bucket) (uint64, *shard) {
 	if b.shared {
-		return s.hashKept(b.namespace.Value(), b.entity, "", b.variant), &s.shards[overflowShard]
+		return t.hashKept(b.namespace.Value(), b.entity, "", b.variant), &t.shards[overflowShard]
 	}
-	hash := s.hashKept(b.namespace.Value(), b.entity, b.resource.Value(), b.variant)
-	return hash, &s.shards[hash%shardCount]
+	hash := t.hashKept(b.namespace.Value(), b.entity, b.resource.Value(), b.variant)
+	return hash, &t.shards[hash%shardCount]
 }
 
 // hashKept is hash of names as buckets keep them.
-func (s *Store) hashKept(namespace, entity, resource string, variant uint64) uint64 {
+func (t *table) hashKept(namespace, entity, resource string, variant uint64) uint64 {
 	const odd = 0x9e3779b97f4a7c15 // 2^64/φ: spreads the parts, so that they do not cancel out
-	h := maphash.String(s.seed, entity)
-	h = h*odd + maphash.String(s.seed, resource)
+	h := maphash.String(t.seed, entity)
+	h = h*odd + maphash.String(t.seed, resource)
 	if namespace != limiter.DefaultNamespace { // most installations have no other
-		h = h*odd + maphash.String(s.seed, namespace)
+		h = h*odd + maphash.String(t.seed, namespace)
 	}
 	h = (h + variant) * odd
 	return h ^ h>>32
 }
 
 // Take implements limiter.Store.
-func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool, error) {
+func (k *taker) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool, error) {
 	if ctx.Err() != nil {
 		return false, contextErr(ctx)
 	}
-	if s.disk != nil {
-		return s.takeDurably(ctx, now.UnixMilli(), ops)
+	if k.disk != nil {
+		return k.takeDurably(ctx, now.UnixMilli(), ops)
 	}
 	if len(ops) == 1 {
-		if admitted, done, err := s.takeOne(now.UnixMilli(), &ops[0]); done || err != nil {
+		if admitted, done, err := k.takeOne(now.UnixMilli(), &ops[0]); done || err != nil {
 			return admitted, err
 		}
 	}
-	return s.takeAll(now.UnixMilli(), ops)
+	return k.takeAll(now.UnixMilli(), ops)
 }
 
 // takeOne is takeAll for the common case of one bucket, without its bookkeeping. It does
 // nothing when the key has no bucket and there is no room for one.
-func (s *Store) takeOne(now int64, op *limiter.Op) (admitted, done bool, err error) {
-	hash := s.hash(&op.Bucket)
-	sh := &s.shards[hash%shardCount]
+func (k *taker) takeOne(now int64, op *limiter.Op) (admitted, done bool, err error) {
+	hash := k.hash(&op.Bucket)
+	sh := &k.shards[hash%shardCount]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	b, created, err := s.open(sh, hash, now, op)
+	b, created, err := k.open(sh, hash, now, op)
 	if b == nil {
 		return false, false, err
 	}
 	admitted = b.prepare(op, now)
 	b.finish(op, admitted)
 	if created && b.full(now) {
-		s.drop(sh, hash, b)
+		k.drop(sh, hash, b)
 	}
 	return admitted, true, nil
 }
@@ -259,27 +291,27 @@ type opened struct {
 }
 
 // takeAll decides over several buckets while it holds the locks of all of them.
-func (s *Store) takeAll(now int64, ops []limiter.Op) (bool, error) {
-	admitted, later, err := s.takeTogether(now, ops)
+func (k *taker) takeAll(now int64, ops []limiter.Op) (bool, error) {
+	admitted, later, err := k.takeTogether(now, ops)
 	for _, i := range later {
-		_, _, failed := s.takeTogether(now, ops[i:i+1])
+		_, _, failed := k.takeTogether(now, ops[i:i+1])
 		err = errors.Join(err, failed)
 	}
 	return admitted, err
 }
 
 // takeTogether is takeAll, without the ops whose indices it returns.
-func (s *Store) takeTogether(now int64, ops []limiter.Op) (admitted bool, later []int, err error) {
+func (k *taker) takeTogether(now int64, ops []limiter.Op) (admitted bool, later []int, err error) {
 	var fixed [16]opened
 	held := fixed[:0]
 	for i := range ops {
-		held = append(held, opened{hash: s.hash(&ops[i].Bucket)})
+		held = append(held, opened{hash: k.hash(&ops[i].Bucket)})
 	}
 	var few [17]uint16
-	indices, err := s.openAll(few[:0], held, ops, now)
-	defer s.unlock(indices)
+	indices, err := k.openAll(few[:0], held, ops, now)
+	defer k.unlock(indices)
 	if err != nil {
-		s.dropFull(held, now) // nothing was applied: buckets that were created are full
+		k.dropFull(held, now) // nothing was applied: buckets that were created are full
 		return false, nil, err
 	}
 	admitted = true
@@ -293,7 +325,7 @@ func (s *Store) takeTogether(now int64, ops []limiter.Op) (admitted bool, later 
 			held[i].bucket.finish(&ops[i], admitted)
 		}
 	}
-	s.dropFull(held, now)
+	k.dropFull(held, now)
 	return admitted, booksLater(held), nil
 }
 
@@ -309,15 +341,15 @@ func booksLater(held []opened) (all []int) {
 
 // openAll locks the shards of the buckets of ops and opens the buckets, also after an
 // error. It appends the indices of the shards that it has locked.
-func (s *Store) openAll(indices []uint16, held []opened, ops []limiter.Op, now int64) ([]uint16, error) {
+func (t *table) openAll(indices []uint16, held []opened, ops []limiter.Op, now int64) ([]uint16, error) {
 	indices = shardsOf(indices, held)
-	s.lock(indices)
+	t.lock(indices)
 	missing := false
 	for i := range ops {
 		h := &held[i]
 		var err error
-		h.shard = &s.shards[h.hash%shardCount]
-		if h.bucket, h.created, err = s.open(h.shard, h.hash, now, &ops[i]); err != nil {
+		h.shard = &t.shards[h.hash%shardCount]
+		if h.bucket, h.created, err = t.open(h.shard, h.hash, now, &ops[i]); err != nil {
 			return indices, err
 		}
 		missing = missing || h.bucket == nil
@@ -325,13 +357,13 @@ func (s *Store) openAll(indices []uint16, held []opened, ops []limiter.Op, now i
 	if !missing {
 		return indices, nil
 	}
-	s.lock([]uint16{overflowShard})
+	t.lock([]uint16{overflowShard})
 	indices = append(indices, overflowShard)
 	for i := range ops {
 		if held[i].bucket != nil {
 			continue
 		}
-		h, err := s.openShared(now, &ops[i], held[:i])
+		h, err := t.openShared(now, &ops[i], held[:i])
 		if held[i] = h; err != nil {
 			return indices, err
 		}
@@ -340,10 +372,10 @@ func (s *Store) openAll(indices []uint16, held []opened, ops []limiter.Op, now i
 }
 
 // dropFull removes the buckets that this decision created and left full.
-func (s *Store) dropFull(held []opened, now int64) {
+func (t *table) dropFull(held []opened, now int64) {
 	for _, h := range held {
 		if h.created && h.bucket.full(now) {
-			s.drop(h.shard, h.hash, h.bucket)
+			t.drop(h.shard, h.hash, h.bucket)
 		}
 	}
 }
@@ -351,14 +383,14 @@ func (s *Store) dropFull(held []opened, now int64) {
 // open returns the bucket of op, under op's limits if they are the newer ones,
 // and creates it when there is none; nil when there is no room for it. The shard must be
 // locked.
-func (s *Store) open(sh *shard, hash uint64, now int64, op *limiter.Op) (b *bucket, created bool, err error) {
+func (t *table) open(sh *shard, hash uint64, now int64, op *limiter.Op) (b *bucket, created bool, err error) {
 	if sh.buckets == nil {
 		return nil, false, limiter.ErrClosed
 	}
 	first := sh.buckets[hash]
 	for b = first; b != nil; b = b.next {
 		if b.is(&op.Bucket) {
-			if s.disk != nil && b.block == nil {
+			if t.durable && b.block == nil {
 				b.block = storedBlock(b.limits, now)
 			}
 			if b.limits != op.Limits || b.generation < op.Generation {
@@ -367,13 +399,13 @@ func (s *Store) open(sh *shard, hash uint64, now int64, op *limiter.Op) (b *buck
 			return b, false, nil
 		}
 	}
-	if n := s.buckets.Add(1); n > s.cfg.MaxBuckets {
-		s.buckets.Add(-1)
+	if n := t.buckets.Add(1); n > t.cfg.MaxBuckets {
+		t.buckets.Add(-1)
 		return nil, false, nil
 	}
-	b = s.newBucket(op, now)
-	if s.overflow.held.Load() > 0 {
-		s.inherit(b, op, now)
+	b = t.newBucket(op, now)
+	if t.overflow.held.Load() > 0 {
+		t.inherit(b, op, now)
 	}
 	b.next = first
 	sh.buckets[hash] = b
@@ -381,15 +413,15 @@ func (s *Store) open(sh *shard, hash uint64, now int64, op *limiter.Op) (b *buck
 }
 
 // newBucket returns the full bucket of an op.
-func (s *Store) newBucket(op *limiter.Op, now int64) *bucket {
-	if s.disk != nil {
+func (t *table) newBucket(op *limiter.Op, now int64) *bucket {
+	if t.durable {
 		return newDurableBucket(op, now)
 	}
 	return newBucket(op, now)
 }
 
 // drop removes a bucket. The shard must be locked.
-func (s *Store) drop(sh *shard, hash uint64, b *bucket) {
+func (t *table) drop(sh *shard, hash uint64, b *bucket) {
 	first := sh.buckets[hash]
 	switch {
 	case first == b && b.next == nil:
@@ -402,15 +434,15 @@ func (s *Store) drop(sh *shard, hash uint64, b *bucket) {
 		}
 		first.next = b.next
 	}
-	s.count(b, -1)
+	t.count(b, -1)
 }
 
 // count counts n more buckets of a kind.
-func (s *Store) count(b *bucket, n int64) {
+func (t *table) count(b *bucket, n int64) {
 	if b.shared {
-		s.overflow.held.Add(n)
+		t.overflow.held.Add(n)
 	} else {
-		s.buckets.Add(n)
+		t.buckets.Add(n)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
@@ -20,15 +21,36 @@ const (
 	grace = time.Minute
 )
 
+// sweeper drops what is over: buckets that are full, marks that have expired, and old rows of the file.
+type sweeper struct {
+	*table
+
+	settlements *settlements
+	disk        *disk         // nil without a file
+	stop        func()        // ends the sweeper; may be called again
+	done        chan struct{} // closed when the sweeper has ended
+}
+
+func newSweeper(t *table, s *settlements, d *disk) *sweeper {
+	return &sweeper{table: t, settlements: s, disk: d, done: make(chan struct{})}
+}
+
+// start starts the sweeper. stop ends it.
+func (w *sweeper) start() {
+	stop := make(chan struct{})
+	w.stop = sync.OnceFunc(func() { close(stop) })
+	go w.sweepLoop(stop)
+}
+
 // sweepLoop looks at every shard of buckets and of marks, and at the file, once in each
 // sweep interval, until stop is closed.
-func (s *Store) sweepLoop(stop <-chan struct{}) {
-	defer close(s.done)
-	ticker := time.NewTicker(max(s.cfg.SweepInterval/sweepsPerInterval, time.Millisecond))
+func (w *sweeper) sweepLoop(stop <-chan struct{}) {
+	defer close(w.done)
+	ticker := time.NewTicker(max(w.cfg.SweepInterval/sweepsPerInterval, time.Millisecond))
 	defer ticker.Stop()
 	var space *compaction
-	if s.disk != nil {
-		space = &compaction{file: s.disk.file, log: s.cfg.Logger}
+	if w.disk != nil {
+		space = &compaction{file: w.disk.file, log: w.cfg.Logger}
 	}
 	for next := 0; ; next = (next + 1) % sweepsPerInterval {
 		select {
@@ -36,16 +58,16 @@ func (s *Store) sweepLoop(stop <-chan struct{}) {
 			return
 		case <-ticker.C:
 		}
-		s.sweepPart(next, stop)
+		w.sweepPart(next, stop)
 		if space != nil && next == sweepsPerInterval-1 { // after what was dropped
-			space.run(s.cfg.Now())
+			space.run(w.cfg.Now())
 		}
 	}
 }
 
 // sweepPart sweeps one part of all, shard by shard. It waits until the file has forgotten
 // what was in a shard, so that no commit is long for its sake, until stop is closed.
-func (s *Store) sweepPart(part int, stop <-chan struct{}) {
+func (w *sweeper) sweepPart(part int, stop <-chan struct{}) {
 	settled := func(n *batch) bool {
 		if n == nil {
 			return true
@@ -60,21 +82,21 @@ func (s *Store) sweepPart(part int, stop <-chan struct{}) {
 	const buckets, marks = shardCount / sweepsPerInterval, markShards / sweepsPerInterval
 	end := (part + 1) * buckets
 	if part == sweepsPerInterval-1 {
-		end = len(s.shards) // with the overflow buckets
+		end = len(w.shards) // with the overflow buckets
 	}
 	for i := part * buckets; i < end; i++ {
-		if !settled(s.sweep(i, i+1, s.cfg.Now().UnixMilli())) {
+		if !settled(w.sweep(i, i+1, w.cfg.Now().UnixMilli())) {
 			return
 		}
 	}
 	for i := part * marks; i < (part+1)*marks; i++ {
-		if !settled(s.sweepMarks(i, i+1)) {
+		if !settled(w.settlements.sweepMarks(i, i+1)) {
 			return
 		}
 	}
-	if part == 0 && s.disk != nil {
-		for n := s.disk.sweepRows(s.cfg.Now()); n != nil && settled(n) && n.err == nil; {
-			n = s.disk.sweepRows(s.cfg.Now())
+	if part == 0 && w.disk != nil {
+		for n := w.disk.sweepRows(w.cfg.Now()); n != nil && settled(n) && n.err == nil; {
+			n = w.disk.sweepRows(w.cfg.Now())
 		}
 	}
 }
@@ -82,15 +104,15 @@ func (s *Store) sweepPart(part int, stop <-chan struct{}) {
 // sweep drops the buckets, in the shards from first up to end, that are full and
 // idle for as long as grace says. It returns a batch when the file forgets some of them: all
 // are out of it when the batch is written.
-func (s *Store) sweep(first, end int, now int64) (last *batch) {
+func (w *sweeper) sweep(first, end int, now int64) (last *batch) {
 	for i := first; i < end; i++ {
-		sh := &s.shards[i]
+		sh := &w.shards[i]
 		sh.mu.Lock()
 		for hash, b := range sh.buckets {
 			for b != nil {
 				next := b.next
 				if b.idle(now - grace.Milliseconds()) {
-					if n := s.retire(sh, hash, b, now, whenIdle); n != nil {
+					if n := w.retire(sh, hash, b, now, whenIdle); n != nil {
 						last = n
 					}
 				}
@@ -104,9 +126,9 @@ func (s *Store) sweep(first, end int, now int64) (last *batch) {
 
 // retire drops a bucket, at once or when the batch that it returns is written and so the
 // file has forgotten it. The shard must be locked.
-func (s *Store) retire(sh *shard, hash uint64, b *bucket, now int64, how leaving) *batch {
-	if s.disk == nil {
-		s.drop(sh, hash, b)
+func (w *sweeper) retire(sh *shard, hash uint64, b *bucket, now int64, how leaving) *batch {
+	if w.disk == nil {
+		w.drop(sh, hash, b)
 		return nil
 	}
 	if b.block == nil {
@@ -117,9 +139,9 @@ func (s *Store) retire(sh *shard, hash uint64, b *bucket, now int64, how leaving
 		return nil // somebody uses it
 	case k.stored || k.queued || k.flying || k.unsaved():
 		k.leaving = how
-		return s.disk.want(sh, hash, b)
+		return w.disk.want(sh, hash, b)
 	default:
-		s.drop(sh, hash, b)
+		w.drop(sh, hash, b)
 		return nil
 	}
 }
@@ -149,11 +171,11 @@ func (d *disk) sweepRows(now time.Time) *batch {
 		}
 		return errors.Join(err,
 			tx.Each(datafile.Namespaces, nil, func(_, value []byte) error {
-				return old(datafile.Audit, auditPrefix(namespaceIn(value)), now.Add(-d.store.cfg.AuditRetention).UnixMilli())
+				return old(datafile.Audit, auditPrefix(namespaceIn(value)), now.Add(-d.cfg.AuditRetention).UnixMilli())
 			}))
 	})
 	if err != nil {
-		d.store.cfg.Logger.Warn("old usage and audit events cannot be found in the data file, and stay", slog.Any("error", err))
+		d.cfg.Logger.Warn("old usage and audit events cannot be found in the data file, and stay", slog.Any("error", err))
 		return nil
 	}
 	if len(gone) == 0 {

@@ -16,9 +16,16 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
+// usageLog implements limiter.Usage, and tells of budgets.
+type usageLog struct {
+	table   *table
+	catalog *catalog
+	disk    *disk // nil without a file
+}
+
 // ListUsage implements limiter.Usage, in order of starts, up to now. A store without a file
 // keeps none. Commits wait while a page looks at the buckets.
-func (s *Store) ListUsage(ctx context.Context, namespace string, f limiter.UsageFilter, p limiter.Page) (page limiter.PageOf[limiter.UsageSnapshot], err error) {
+func (u *usageLog) ListUsage(ctx context.Context, namespace string, f limiter.UsageFilter, p limiter.Page) (page limiter.PageOf[limiter.UsageSnapshot], err error) {
 	if p, err = p.Checked(); err == nil {
 		err = f.Check()
 	}
@@ -30,10 +37,10 @@ func (s *Store) ListUsage(ctx context.Context, namespace string, f limiter.Usage
 	if l.after, err = l.cursor(p.After); err != nil {
 		return page, err
 	}
-	if err := s.usable(ctx); err != nil || s.disk == nil {
+	if err := u.catalog.usable(ctx); err != nil || u.disk == nil {
 		return page, err
 	}
-	if err := s.collectUsage(l); err != nil {
+	if err := u.collectUsage(l); err != nil {
 		return page, unavailable(err)
 	}
 	keys := l.trim()
@@ -140,15 +147,15 @@ func (l *usageList) trim() []string {
 
 // collectUsage adds the consumption that buckets have and that of rows, as of one moment:
 // consumption moves from buckets to rows by a commit.
-func (s *Store) collectUsage(l *usageList) error {
-	s.disk.turning.Lock()
-	release := sync.OnceFunc(s.disk.turning.Unlock)
+func (u *usageLog) collectUsage(l *usageList) error {
+	u.disk.turning.Lock()
+	release := sync.OnceFunc(u.disk.turning.Unlock)
 	defer release()
-	for i := range s.shards {
+	for i := range u.table.shards {
 		if err := contextErr(l.ctx); err != nil {
 			return err
 		}
-		sh := &s.shards[i]
+		sh := &u.table.shards[i]
 		sh.mu.Lock()
 		for _, b := range sh.buckets {
 			for ; b != nil; b = b.next {
@@ -157,7 +164,7 @@ func (s *Store) collectUsage(l *usageList) error {
 		}
 		sh.mu.Unlock()
 	}
-	return s.disk.file.View(func(tx *datafile.Tx) error {
+	return u.disk.file.View(func(tx *datafile.Tx) error {
 		release()
 		return l.rows(tx)
 	})
