@@ -15,17 +15,23 @@ import (
 // 256 MiB, so it holds little: names that repeat are shared, and most buckets
 // have one limit. Its shard's lock guards it.
 type bucket struct {
-	namespace  unique.Handle[string]
-	resource   unique.Handle[string]
-	entity     string
-	variant    uint64
-	next       *bucket         // of the same hash
+	contents
+
+	namespace unique.Handle[string]
+	resource  unique.Handle[string]
+	entity    string
+	variant   uint64
+	next      *bucket // of the same hash
+	block     *block  // nil in a store without a file
+	shared    bool    // an overflow bucket: entity is its slot, resource its limits
+}
+
+// contents are the limits of a bucket and their balances.
+type contents struct {
 	limits     *limiter.Limits // that the bucket is under
 	generation uint64          // of those limits
 	first      tokenbucket.Bucket
-	rest       *rest  // nil for a bucket of one limit with nothing dormant or forgotten
-	block      *block // nil in a store without a file
-	shared     bool   // an overflow bucket: entity is its slot, resource its limits
+	rest       *rest // nil for a bucket of one limit with nothing dormant or forgotten
 }
 
 // rest is what only some buckets have.
@@ -85,16 +91,13 @@ func newDurableBucket(op *limiter.Op, now int64) *bucket {
 func (b *bucket) init(op *limiter.Op, now int64) {
 	entity, resource := shortname.Of(op.Bucket.Entity), shortname.Of(op.Bucket.Resource)
 	*b = bucket{
-		namespace:  unique.Make(op.Bucket.Namespace),
-		resource:   unique.Make(resource),
-		entity:     strings.Clone(entity),
-		variant:    op.Bucket.Variant,
-		limits:     op.Limits,
-		generation: op.Generation,
+		namespace: unique.Make(op.Bucket.Namespace),
+		resource:  unique.Make(resource),
+		entity:    strings.Clone(entity),
+		variant:   op.Bucket.Variant,
+		contents:  contents{limits: op.Limits, generation: op.Generation},
 	}
-	if n := op.Limits.Len(); n > 1 {
-		b.rest = &rest{balances: make([]tokenbucket.Bucket, n-1)}
-	}
+	b.makeBalances()
 	for i := range op.Limits.Len() {
 		*b.balance(i) = tokenbucket.Full(op.Limits.Params(i), now)
 	}
@@ -107,82 +110,86 @@ func (b *bucket) is(k *limiter.BucketKey) bool {
 }
 
 // balance returns the balance of the i-th limit of b.limits.
-func (b *bucket) balance(i int) *tokenbucket.Bucket {
+func (c *contents) balance(i int) *tokenbucket.Bucket {
 	if i == 0 {
-		return &b.first
+		return &c.first
 	}
-	return &b.rest.balances[i-1]
+	return &c.rest.balances[i-1]
 }
 
 // full reports whether the bucket is as good as none.
-func (b *bucket) full(now int64) bool {
-	for i := range b.limits.Len() {
-		if !b.limits.Unlimited(i) && !b.balance(i).Unused(b.limits.Params(i), now) {
+func (c *contents) full(now int64) bool {
+	for i := range c.limits.Len() {
+		if !c.limits.Unlimited(i) && !c.balance(i).Unused(c.limits.Params(i), now) {
 			return false
 		}
 	}
-	if b.rest == nil {
+	if c.rest == nil {
 		return true
 	}
-	for _, d := range b.rest.dormant {
+	for _, d := range c.rest.dormant {
 		if !d.bucket.Unused(d.limit.Params(), now) {
 			return false
 		}
 	}
-	return !b.rest.forgotten.lasts(now)
+	return !c.rest.forgotten.lasts(now)
 }
 
 // idle reports whether the bucket was full at a time and not touched since.
-func (b *bucket) idle(since int64) bool {
-	for i := range b.limits.Len() {
-		if b.balance(i).Refilled > since {
+func (c *contents) idle(since int64) bool {
+	for i := range c.limits.Len() {
+		if c.balance(i).Refilled > since {
 			return false
 		}
 	}
-	return b.full(since)
+	return c.full(since)
 }
 
 // adopt brings the bucket under other limits if they are newer than its own, see
 // limiter.Op.
 func (b *bucket) adopt(to *limiter.Limits, generation uint64, now int64) {
 	from := b.limits
+	if b.contents.adopt(to, generation, now) && b.block != nil {
+		b.block.uncover(from, to)
+	}
+}
+
+// adopt is bucket.adopt without a block. It reports whether other limits are in force.
+func (c *contents) adopt(to *limiter.Limits, generation uint64, now int64) bool {
+	from := c.limits
 	if from == to || from.Hash() == to.Hash() {
-		b.generation = max(b.generation, generation)
-		return
+		c.generation = max(c.generation, generation)
+		return false
 	}
-	if generation < b.generation || generation == b.generation && to.Hash() < from.Hash() {
-		return
+	if generation < c.generation || generation == c.generation && to.Hash() < from.Hash() {
+		return false
 	}
-	old := *b
-	b.limits, b.generation, b.rest = to, generation, nil
-	if to.Len() > 1 {
-		b.rest = &rest{balances: make([]tokenbucket.Bucket, to.Len()-1)}
-	}
+	old := *c
+	*c = contents{limits: to, generation: generation}
+	c.makeBalances()
 	for i := range to.Len() {
-		*b.balance(i) = old.carry(to.At(i), now)
+		*c.balance(i) = old.carry(to.At(i), now)
 	}
-	b.keepDormant(&old, now)
-	if b.block != nil {
-		b.block.uncover(old.limits, to)
-	}
+	c.keepDormant(&old, now)
+	return true
 }
 
 // carry returns the balance that the old bucket has for a limit under new numbers.
-func (b *bucket) carry(to limiter.Limit, now int64) tokenbucket.Bucket {
+func (c *contents) carry(to limiter.Limit, now int64) tokenbucket.Bucket {
 	p := to.Params()
-	if l, t, ok := b.held(to.Name); ok {
+	if l, t, ok := c.held(to.Name); ok {
 		return t.Reparameterize(l.Params(), p, now)
 	}
-	return b.unknown(p, now)
+	return c.unknown(p, now)
 }
 
 // held returns the limit of a name and its balance, dormant or not.
-func (b *bucket) held(name string) (l limiter.Limit, t tokenbucket.Bucket, ok bool) {
-	if i := b.limits.Find(name); i >= 0 && !b.limits.Unlimited(i) {
-		return b.limits.At(i), *b.balance(i), true
+func (c *contents) held(name string) (l limiter.Limit, t tokenbucket.Bucket, ok bool) {
+	if i := c.limits.Find(name); i >= 0 && !c.limits.Unlimited(i) {
+		return c.limits.At(i), *c.balance(i), true
 	}
-	if b.rest != nil {
-		for _, d := range b.rest.dormant {
+	if c.rest != nil {
+		for _, d := range c.rest.dormant {
 			if d.limit.Name == name {
 				return d.limit, d.bucket, true
 			}
@@ -193,18 +200,18 @@ func (b *bucket) held(name string) (l limiter.Limit, t tokenbucket.Bucket, ok bo
 
 // unknown returns the balance of a limit that is not held: full, unless it may be one
 // that was forgotten.
-func (b *bucket) unknown(p tokenbucket.Params, now int64) tokenbucket.Bucket {
-	if b.rest != nil && b.rest.forgotten.lasts(now) {
-		return tokenbucket.Empty(p, b.rest.forgotten.use, now)
+func (c *contents) unknown(p tokenbucket.Params, now int64) tokenbucket.Bucket {
+	if c.rest != nil && c.rest.forgotten.lasts(now) {
+		return tokenbucket.Empty(p, c.rest.forgotten.use, now)
 	}
 	return tokenbucket.Full(p, now)
 }
 
 // keepDormant keeps the balances of old that have no place in b and have use.
-func (b *bucket) keepDormant(old *bucket, now int64) {
+func (c *contents) keepDormant(old *contents, now int64) {
 	var kept []dormant
 	keep := func(l limiter.Limit, t tokenbucket.Bucket) {
-		if i := b.limits.Find(l.Name); l.Unlimited || i >= 0 && !b.limits.Unlimited(i) {
+		if i := c.limits.Find(l.Name); l.Unlimited || i >= 0 && !c.limits.Unlimited(i) {
 			return
 		}
 		if t = t.Refill(l.Params(), now); !t.Unused(l.Params(), now) {
@@ -221,11 +228,11 @@ func (b *bucket) keepDormant(old *bucket, now int64) {
 		}
 		f = old.rest.forgotten
 	}
-	b.remember(kept, f, now)
+	c.remember(kept, f, now)
 }
 
 // remember sets the dormant limits of the bucket, and forgets those that are too many.
-func (b *bucket) remember(all []dormant, f forgotten, now int64) {
+func (c *contents) remember(all []dormant, f forgotten, now int64) {
 	if !f.lasts(now) {
 		f = forgotten{}
 	}
@@ -239,23 +246,23 @@ func (b *bucket) remember(all []dormant, f forgotten, now int64) {
 		}
 		all = slices.Clone(all[extra:])
 	}
-	if b.rest == nil {
+	if c.rest == nil {
 		if len(all) == 0 && f == (forgotten{}) {
 			return
 		}
-		b.rest = &rest{}
+		c.rest = &rest{}
 	}
-	b.rest.dormant, b.rest.forgotten = all, f
+	c.rest.dormant, c.rest.forgotten = all, f
 }
 
 // forget drops the dormant limits that have no use any more.
-func (b *bucket) forget(now int64) {
-	if b.rest == nil {
+func (c *contents) forget(now int64) {
+	if c.rest == nil {
 		return
 	}
-	b.rest.dormant = slices.DeleteFunc(b.rest.dormant, func(d dormant) bool { return d.bucket.Unused(d.limit.Params(), now) })
-	if !b.rest.forgotten.lasts(now) {
-		b.rest.forgotten = forgotten{}
+	c.rest.dormant = slices.DeleteFunc(c.rest.dormant, func(d dormant) bool { return d.bucket.Unused(d.limit.Params(), now) })
+	if !c.rest.forgotten.lasts(now) {
+		c.rest.forgotten = forgotten{}
 	}
 }
 
@@ -284,31 +291,31 @@ func (b *bucket) prepare(op *limiter.Op, now int64) bool {
 
 // finish takes what was prepared if the decision admits, books charges, and
 // reports the state.
-func (b *bucket) finish(op *limiter.Op, admitted bool) {
+func (c *contents) finish(op *limiter.Op, admitted bool) {
 	for i := range op.Spends {
 		if sp := &op.Spends[i]; sp.Held {
-			b.spend(sp, admitted)
+			c.spend(sp, admitted)
 		}
 	}
 }
 
 // spend is finish of one limit. It returns what it took of the balance.
-func (b *bucket) spend(sp *limiter.Spend, admitted bool) (took int64) {
+func (c *contents) spend(sp *limiter.Spend, admitted bool) (took int64) {
 	before := sp.Bucket.Tokens
 	if admitted {
-		sp.Bucket = sp.Bucket.Subtract(b.limits.Params(sp.Index), sp.Take)
+		sp.Bucket = sp.Bucket.Subtract(c.limits.Params(sp.Index), sp.Take)
 	}
 	if sp.Charge > sp.Refund {
-		b.charge(sp)
+		c.charge(sp)
 	}
-	*b.balance(sp.Index) = sp.Bucket
+	*c.balance(sp.Index) = sp.Bucket
 	return before - sp.Bucket.Tokens
 }
 
 // charge books what a spend costs, down to the debt floor.
-func (b *bucket) charge(sp *limiter.Spend) {
+func (c *contents) charge(sp *limiter.Spend) {
 	tokens := sp.Bucket.Tokens
-	floor := min(tokens, b.limits.At(sp.Index).DebtFloor())
+	floor := min(tokens, c.limits.At(sp.Index).DebtFloor())
 	left := max(tokens-(sp.Charge-sp.Refund), floor)
-	sp.Bucket = sp.Bucket.Subtract(b.limits.Params(sp.Index), tokens-left)
+	sp.Bucket = sp.Bucket.Subtract(c.limits.Params(sp.Index), tokens-left)
 }

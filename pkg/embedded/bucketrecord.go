@@ -276,7 +276,7 @@ func parseBucket(key, value []byte, shared map[string]*limiter.Limits) (restored
 	if events > 0 {
 		b.block = k
 	}
-	b.balances()
+	b.makeBalances()
 	for i := range b.limits.Len() {
 		if b.limits.Unlimited(i) {
 			continue
@@ -302,18 +302,18 @@ func parseBucket(key, value []byte, shared map[string]*limiter.Limits) (restored
 	return out, nil
 }
 
-// more returns the part of the bucket that only some have.
-func (b *bucket) more() *rest {
-	if b.rest == nil {
-		b.rest = &rest{}
+// more returns the part of the contents that only some have.
+func (c *contents) more() *rest {
+	if c.rest == nil {
+		c.rest = &rest{}
 	}
-	return b.rest
+	return c.rest
 }
 
-// balances makes room for the balances of the bucket's limits.
-func (b *bucket) balances() {
-	if n := b.limits.Len(); n > 1 {
-		b.rest = &rest{balances: make([]tokenbucket.Bucket, n-1)}
+// makeBalances makes room for the balances of the limits, where there are none.
+func (c *contents) makeBalances() {
+	if n := c.limits.Len(); n > 1 {
+		c.rest = &rest{balances: make([]tokenbucket.Bucket, n-1)}
 	}
 }
 

@@ -286,6 +286,19 @@ func (b *bucket) surplus(rows []usageRow, other *bucket) []usageRow {
 // of this one, which may have been raised; else a raise adds nothing. The shard must be
 // locked.
 func (b *bucket) lower(to *bucket, carry bool, now int64) (lowered bool) {
+	if !b.contents.lower(&to.contents, carry, now) {
+		return false
+	}
+	if b.block == nil {
+		b.block = newBlock(b.limits, now)
+		b.block.stored = true
+	}
+	b.block.uncover(b.limits, b.limits)
+	return true
+}
+
+// lower is bucket.lower without a block.
+func (c *contents) lower(to *contents, carry bool, now int64) (lowered bool) {
 	lower := func(l limiter.Limit, t *tokenbucket.Bucket) {
 		p := l.Params()
 		is, most, under := t.Refill(p, now), to.carry(l, now), p
@@ -300,40 +313,29 @@ func (b *bucket) lower(to *bucket, carry bool, now int64) (lowered bool) {
 		}
 	}
 	var known []string
-	for i := range b.limits.Len() {
-		if l := b.limits.At(i); !l.Unlimited {
-			lower(l, b.balance(i))
+	for i := range c.limits.Len() {
+		if l := c.limits.At(i); !l.Unlimited {
+			lower(l, c.balance(i))
 			known = append(known, l.Name)
 		}
 	}
-	if b.rest != nil {
-		for i := range b.rest.dormant {
-			d := &b.rest.dormant[i]
+	if c.rest != nil {
+		for i := range c.rest.dormant {
+			d := &c.rest.dormant[i]
 			lower(d.limit, &d.bucket)
 			known = append(known, d.limit.Name)
 		}
 	}
-	if b.keepOthers(to, known, now) {
-		lowered = true
-	}
-	if !lowered {
-		return false
-	}
-	if b.block == nil {
-		b.block = newBlock(b.limits, now)
-		b.block.stored = true
-	}
-	b.block.uncover(b.limits, b.limits)
-	return true
+	return c.keepOthers(to, known, now) || lowered
 }
 
 // keepOthers keeps, as dormant, the balances of another bucket that have use and whose
 // limits have none of these names, and those that it has forgotten.
-func (b *bucket) keepOthers(of *bucket, names []string, now int64) (kept bool) {
+func (c *contents) keepOthers(of *contents, names []string, now int64) (kept bool) {
 	var all []dormant
 	var f forgotten
-	if b.rest != nil {
-		all, f = b.rest.dormant, b.rest.forgotten
+	if c.rest != nil {
+		all, f = c.rest.dormant, c.rest.forgotten
 	}
 	keep := func(l limiter.Limit, t tokenbucket.Bucket) {
 		if !l.Unlimited && !slices.Contains(names, l.Name) && !t.Unused(l.Params(), now) {
@@ -353,7 +355,7 @@ func (b *bucket) keepOthers(of *bucket, names []string, now int64) (kept bool) {
 		}
 	}
 	if kept {
-		b.remember(all, f, now)
+		c.remember(all, f, now)
 	}
 	return kept
 }
