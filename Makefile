@@ -63,31 +63,31 @@ image: ## Build the container image ratelimit:VERSION
 
 # Tests of a built program run once: the race detector sees only the test. It allocates, so
 # packages with tests of allocations run a second time without it. Those of a fleet run
-# alone: they take all processors, for as many decisions as they can get.
+# alone: they take all processors, for as many decisions as they can get. make lint runs every
+# check of go vet, which would read all dependencies here once more for each build.
 .PHONY: test
 test: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) ## Run every test of the program, also with the race detector, a real Envoy and DynamoDB Local, which it installs itself
-	$(GO) vet ./...
-	$(GO) test -race -timeout 15m $$($(GO) list ./... | grep -vE '/test/(bounds|docs|durable|envoytest|fleet|reload|upgrade)$$')
-	$(GO) test -short -timeout 9m ./test/bounds ./test/docs ./test/reload $$(grep -rl --include='*_test.go' '^//go:build !race' cmd config internal pkg | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+	$(GO) test -vet=off -race -timeout 15m $$($(GO) list ./... | grep -vE '/test/(bounds|docs|durable|envoytest|fleet|reload|upgrade)$$')
+	$(GO) test -vet=off -short -timeout 9m ./test/bounds ./test/docs ./test/reload $$(grep -rl --include='*_test.go' '^//go:build !race' cmd config internal pkg | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 	$(MAKE) --no-print-directory -j 2 -O test-envoy test-lives test-manifests test-console
-	$(GO) test -timeout 25m ./test/fleet
+	$(GO) test -vet=off -timeout 25m ./test/fleet
 
 # What these wait for takes time, not processors.
 .PHONY: test-envoy test-lives test-manifests test-console
 test-envoy: $(ENVOY)
-	$(GO) test -race -timeout 9m ./test/envoytest
+	$(GO) test -vet=off -race -timeout 9m ./test/envoytest
 
 test-lives: $(DYNAMODB)
-	$(GO) test -timeout 9m ./test/upgrade ./test/durable
+	$(GO) test -vet=off -timeout 9m ./test/upgrade ./test/durable
 
 test-console: $(CHROMIUM)
-	cd test/console && $(GO) vet ./... && $(GO) test -timeout 4m ./...
+	cd test/console && $(GO) test -vet=off -timeout 4m ./...
 
 test-manifests: $(ENVOY)
-	cd test/istio && $(GO) vet ./... && $(GO) test -timeout 9m ./...
-	cd test/envoygateway && $(GO) vet ./... && $(GO) test -timeout 9m ./...
-	cd test/chart && $(GO) vet ./... && $(GO) test -timeout 9m ./...
-	cd test/deploy && $(GO) vet ./... && $(GO) test -timeout 9m ./...
+	cd test/istio && $(GO) test -vet=off -timeout 9m ./...
+	cd test/envoygateway && $(GO) test -vet=off -timeout 9m ./...
+	cd test/chart && $(GO) test -vet=off -timeout 9m ./...
+	cd test/deploy && $(GO) test -vet=off -timeout 9m ./...
 
 .PHONY: test-short
 test-short: ## Run the tests that need nothing but Go

@@ -42,9 +42,10 @@ func buildPrograms(t *testing.T) programs {
 	return p
 }
 
+// build compiles without -trimpath, with which nothing that other tests compiled could be used.
 func build(t *testing.T, source, program string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, "./cmd/ratelimit")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/ratelimit")
 	cmd.Dir = source
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build in %s: %v\n%s", source, err, out)
