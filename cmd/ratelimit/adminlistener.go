@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -62,10 +61,10 @@ func (s *service) buildAdmin(cfg *config.Config) error {
 		MaxHeaderBytes:    admin.ControlMaxHeader,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
-	if _, socket := cfg.Server.Admin.Socket(); socket || cfg.Server.Admin.Address == "" || !cfg.Server.Admin.TLS.Enabled() {
+	if _, socket := cfg.Server.Admin.Socket(); socket || cfg.Server.Admin.Address == "" {
 		return nil
 	}
-	tls, err := s.serverTLS("server.admin.tls", cfg.Server.Admin.TLS)
+	tls, err := s.certificates.serverTLS("server.admin.tls", cfg.Server.Admin.TLS)
 	if err != nil {
 		return err
 	}
@@ -183,14 +182,5 @@ func (a *adminSide) serve() error {
 	if a.listener == nil {
 		return nil
 	}
-	var err error
-	if a.server.TLSConfig != nil {
-		err = a.server.ServeTLS(a.listener, "", "")
-	} else {
-		err = a.server.Serve(a.listener)
-	}
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return err
+	return serveHTTP(a.server, a.listener)
 }

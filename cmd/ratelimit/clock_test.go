@@ -18,7 +18,7 @@ import (
 // The callers' clock does not follow it.
 func TestTheStoreSeesTheWallClock(t *testing.T) {
 	m := clocktest.Machine{Wall: 1_800_000_000e9, Mono: 5e9}
-	s := &service{cfg: parsed(t, twoPerMinute), clocks: clocks.New(m.Now)}
+	s := &backend{cfg: parsed(t, twoPerMinute), clocks: clocks.New(m.Now)}
 	cfg, call := s.tableConfig(nil, nil), s.embeddedConfig().Now
 	before, called := cfg.Now(), call()
 	m.Pass(time.Second)

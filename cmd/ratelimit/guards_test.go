@@ -34,10 +34,10 @@ func inBubble(t *testing.T, test func(t *testing.T, s *service, dial func() *raw
 			t.Fatal(err)
 		}
 		pipe := bufconn.Listen(1 << 20)
-		s.grpcListener = pipe
+		s.grpc.listener = pipe
 		ctx, stop := context.WithCancel(t.Context())
 		go func() { _ = s.guards.run(ctx) }()
-		go func() { _ = s.serveGRPC() }()
+		go func() { _ = s.grpc.serve(s.guards.grpc) }()
 		var conns []net.Conn
 		test(t, s, func() *rawgrpc.Conn {
 			conn, err := pipe.Dial()

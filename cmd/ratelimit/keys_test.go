@@ -94,7 +94,7 @@ func startHalf(t *testing.T, file string) *running {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.close(context.Background()) })
-	server := httptest.NewServer(s.httpServer.Handler)
+	server := httptest.NewServer(s.http.server.Handler)
 	t.Cleanup(server.Close)
 	return &running{http: strings.TrimPrefix(server.URL, "http://")}
 }

@@ -103,7 +103,7 @@ func (s *stream) ask(t *testing.T, all []*common.RateLimitDescriptor) *rls.RateL
 	r := httptest.NewRequest(http.MethodPost, "/json", strings.NewReader(string(body)))
 	r.Host = "localhost"
 	r.Header.Set("Content-Type", "application/json")
-	s.service.httpServer.Handler.ServeHTTP(w, r)
+	s.service.http.server.Handler.ServeHTTP(w, r)
 	answer := new(rls.RateLimitResponse)
 	if err := protojson.Unmarshal(w.Body.Bytes(), answer); err != nil {
 		t.Fatalf("%d: %v in %s", w.Code, err, w.Body)

@@ -47,9 +47,9 @@ func memoryLimit() int64 {
 
 // embeddedConfig is that of the embedded store, or of the memory that decides while the
 // store of a fleet does not answer.
-func (s *service) embeddedConfig() embedded.Config {
+func (b *backend) embeddedConfig() embedded.Config {
 	memory := memoryLimit()
-	cfg := embedded.Config{MaxBuckets: int64(s.cfg.Store.Embedded.MaxBuckets), MaxMarks: marksIn(memory), Now: s.clocks.Call, Logger: s.log, AuditRetention: s.cfg.Audit.Retention}
+	cfg := embedded.Config{MaxBuckets: int64(b.cfg.Store.Embedded.MaxBuckets), MaxMarks: marksIn(memory), Now: b.clocks.Call, Logger: b.log, AuditRetention: b.cfg.Audit.Retention}
 	if cfg.MaxBuckets == 0 {
 		cfg.MaxBuckets = bucketsIn(memory)
 	}
@@ -57,9 +57,9 @@ func (s *service) embeddedConfig() embedded.Config {
 }
 
 // fallbackConfig is that of the memory which decides while the store does not answer.
-func (s *service) fallbackConfig() embedded.Config {
-	cfg := s.embeddedConfig()
-	if s.cfg.Store.Type == config.StoreEmbedded && s.cfg.Store.Embedded.MaxBuckets == 0 {
+func (b *backend) fallbackConfig() embedded.Config {
+	cfg := b.embeddedConfig()
+	if b.cfg.Store.Type == config.StoreEmbedded && b.cfg.Store.Embedded.MaxBuckets == 0 {
 		cfg.MaxBuckets = max(cfg.MaxBuckets/spareShare, leastBuckets)
 	}
 	return cfg

@@ -40,7 +40,7 @@ func TestMemoryIsDocumented(t *testing.T) {
 }
 
 func TestBucketsFollowTheMemory(t *testing.T) {
-	s := &service{cfg: parsed(t, twoPerMinute)}
+	s := &backend{cfg: parsed(t, twoPerMinute)}
 	most := s.embeddedConfig().MaxBuckets
 	if spare := s.fallbackConfig().MaxBuckets; most < leastBuckets || spare*spareShare > most && spare > leastBuckets {
 		t.Errorf("%d buckets, and %d beside them", most, spare)

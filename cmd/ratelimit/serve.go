@@ -195,15 +195,15 @@ func (s *service) greeting() string {
 	if s.cfg.Server.GRPC.TLS.Enabled() {
 		grpcurl = "grpcurl -insecure"
 	}
-	base := scheme + "://" + reachable(s.httpListener.Addr())
+	base := scheme + "://" + reachable(s.http.listener.Addr())
 	body := sample(s.inForce.Load().Rules)
 	return fmt.Sprintf(`ratelimit %s answers gRPC on %s and HTTP on %s
 try:
   %s -i -H 'content-type: application/json' %s/json -d '%s'
   %s -d '%s' %s envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit
   %s %s/metrics
-`, programVersion(), s.grpcListener.Addr(), s.httpListener.Addr(),
-		curl, base, body, grpcurl, body, reachable(s.grpcListener.Addr()), curl, base)
+`, programVersion(), s.grpc.listener.Addr(), s.http.listener.Addr(),
+		curl, base, body, grpcurl, body, reachable(s.grpc.listener.Addr()), curl, base)
 }
 
 // reachable returns an address to call a listener at from this machine.

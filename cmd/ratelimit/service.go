@@ -14,14 +14,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/reflection"
 
 	"github.com/ratelimit/ratelimit/config"
-	"github.com/ratelimit/ratelimit/internal/alert"
 	"github.com/ratelimit/ratelimit/internal/clocks"
 	"github.com/ratelimit/ratelimit/internal/tracing"
 	"github.com/ratelimit/ratelimit/pkg/admin"
@@ -35,52 +30,41 @@ import (
 
 // service is everything that serve starts, from the store up to the listeners.
 type service struct {
-	cfg       *config.Config // it was started with this
-	log       *slog.Logger
-	clocks    *clocks.Clocks
-	store     limiter.Store
-	dataWatch *dataWatch      // nil without a file
-	durable   *embedded.Store // the store, if it keeps a file; else nil
-	alerts    *alert.Alerts   // of budgets; nil without a file
-	budgets   atomic.Pointer[budget.Set]
-	fallback  *embedded.Store // decides by limiter.Local while the store does not answer
-	untold    chan struct{}   // holds a token when the store is to be told again, see tell
-	limiter   *limiter.Limiter
-	ledger    *ledger.Ledger
-	stored    atomic.Pointer[reservation.Keyring] // of the key in the store; nil = not read yet
-	rls       *rls.Service
-	activity  *activity
-	tracing   *tracing.Tracing // nil = off
-	inForce   atomic.Pointer[admin.InForce]
-	startBy   time.Time // when the start gives up on the store; zero = it has not asked yet
-	health    admin.Health
-	outages   *outages // of the store, if it is a table
-	metrics   *serviceMetrics
-	registry  *prometheus.Registry
+	backend
 
-	grpcServer   *grpc.Server
-	grpcHealth   *health.Server
-	grpcListener net.Listener
-	httpServer   *http.Server
-	httpListener net.Listener
+	budgets  atomic.Pointer[budget.Set]
+	fallback *embedded.Store // decides by limiter.Local while the store does not answer
+	untold   chan struct{}   // holds a token when the store is to be told again, see tell
+	limiter  *limiter.Limiter
+	ledger   *ledger.Ledger
+	stored   atomic.Pointer[reservation.Keyring] // of the key in the store; nil = not read yet
+	rls      *rls.Service
+	activity *activity
+	tracing  *tracing.Tracing // nil = off
+	inForce  atomic.Pointer[admin.InForce]
+	health   admin.Health
+	metrics  *serviceMetrics
+
+	grpc         grpcSide
+	http         httpSide
 	admin        adminSide
 	guards       guards
-	quiet        time.Duration   // how long each side may take to end its last answers
-	pairs        []*reloadedPair // the certificates of the listeners
+	certificates certificates
+	quiet        time.Duration // how long each side may take to end its last answers
 }
 
 // newService builds the service bottom up; nothing listens yet. When it returns
 // without an error the store is ready: the first request pays for nothing.
 func newService(ctx context.Context, cfg *config.Config, log *slog.Logger) (*service, error) {
-	return newServiceOn(ctx, cfg, log, (*service).openStore)
+	return newServiceOn(ctx, cfg, log, func(s *service, ctx context.Context) error { return s.openStore(ctx) })
 }
 
 // newServiceOn is newService on the store that open sets.
 func newServiceOn(ctx context.Context, cfg *config.Config, log *slog.Logger, open func(*service, context.Context) error) (*service, error) {
-	s := &service{cfg: cfg, log: log, clocks: clocks.New(nil), registry: prometheus.NewRegistry(), quiet: 5 * time.Second, untold: make(chan struct{}, 1)}
+	s := &service{quiet: 5 * time.Second, untold: make(chan struct{}, 1), certificates: certificates{log: log}}
+	s.backend = backend{cfg: cfg, log: log, clocks: clocks.New(nil), registry: prometheus.NewRegistry(), outages: &outages{log: log}, ready: &s.health, starting: starting{log: log}}
 	s.activity = newActivity(s.clocks.Call())
 	s.fallback = embedded.New(s.fallbackConfig())
-	s.outages = &outages{log: log}
 	s.outages.configured(cfg) // the store may fail before it is in force
 	s.health.Store = s.outages.state
 	var err error
@@ -139,22 +123,41 @@ func (s *service) build(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	if err := s.buildGRPC(cfg.Server.GRPC); err != nil {
+	return s.buildListeners(cfg)
+}
+
+// buildListeners makes what answers at each listener.
+func (s *service) buildListeners(cfg *config.Config) error {
+	secure, err := s.certificates.serverTLS("server.grpc.tls", cfg.Server.GRPC.TLS)
+	if err != nil {
 		return err
 	}
-	if err := s.buildHTTP(cfg.Server.HTTP); err != nil {
+	opts := append(grpcOptions(cfg.Server.GRPC, secure), s.tracing.ServerOptions()...)
+	s.grpc.build(opts, s.guards.grpc, s.rls)
+	secure, err = s.certificates.serverTLS("server.http.tls", cfg.Server.HTTP.TLS)
+	if err != nil {
 		return err
 	}
+	host, _, _ := net.SplitHostPort(cfg.Server.HTTP.Address) // it was checked
+	s.http.build(secure, s.log, admin.Handler(admin.Config{
+		JSON:      s.rls.JSONHandler(),
+		Explainer: s.explainer(),
+		Health:    &s.health,
+		Gatherer:  s.registry,
+		PProf:     cfg.Server.HTTP.PProf,
+		Hosts:     cfg.Server.HTTP.Hosts,
+		Loopback:  config.IsLoopback(host),
+	}))
 	return s.buildAdmin(cfg)
 }
 
 // begin puts the configuration in force that the service starts with.
 func (s *service) begin(ctx context.Context, cfg *config.Config) error {
-	err := s.await(ctx, "the namespaces", func(ctx context.Context) error { return s.openNamespaces(ctx, cfg.Rules) })
+	err := s.starting.await(ctx, "the namespaces", func(ctx context.Context) error { return s.openNamespaces(ctx, cfg.Rules) })
 	if err != nil {
 		return fmt.Errorf("the store: %w", err)
 	}
-	err = s.await(ctx, "the key of reservations", func(ctx context.Context) error {
+	err = s.starting.await(ctx, "the key of reservations", func(ctx context.Context) error {
 		_, err := s.keyring(ctx, cfg.Reservation)
 		return err
 	})
@@ -163,66 +166,9 @@ func (s *service) begin(ctx context.Context, cfg *config.Config) error {
 	}
 	err = s.apply(ctx, cfg)
 	if _, untold := errors.AsType[untoldError](err); untold && (errors.Is(err, limiter.ErrUnavailable) || errors.Is(err, limiter.ErrUncertain)) {
-		return s.await(ctx, "the generation of limits", s.store.RaiseGeneration)
+		return s.starting.await(ctx, "the generation of limits", s.store.RaiseGeneration)
 	}
 	return err
-}
-
-func (s *service) buildGRPC(cfg config.GRPC) error {
-	opts := rls.ServerOptions()
-	if cfg.TLS.Enabled() {
-		tls, err := s.serverTLS("server.grpc.tls", cfg.TLS)
-		if err != nil {
-			return err
-		}
-		opts = append(opts, grpc.Creds(credentials.NewTLS(tls)))
-	}
-	opts = append(opts, boundOptions(cfg.MaxConnectionAge)...)
-	opts = append(opts, s.tracing.ServerOptions()...)
-	s.grpcServer = grpc.NewServer(append(opts, s.guards.grpc.Option())...)
-	watched := s.guards.grpc.Server(s.grpcServer)
-	s.grpcHealth = health.NewServer()
-	s.setGRPCHealth(grpc_health_v1.HealthCheckResponse_NOT_SERVING)
-	grpc_health_v1.RegisterHealthServer(watched, s.grpcHealth)
-	s.rls.Register(watched)
-	reflection.Register(watched)
-	return nil
-}
-
-func (s *service) setGRPCHealth(status grpc_health_v1.HealthCheckResponse_ServingStatus) {
-	for _, name := range []string{"", "ratelimit", rls.ServiceName} {
-		s.grpcHealth.SetServingStatus(name, status)
-	}
-}
-
-func (s *service) buildHTTP(cfg config.HTTP) error {
-	host, _, _ := net.SplitHostPort(cfg.Address) // it was checked
-	s.httpServer = &http.Server{
-		Handler: admin.Handler(admin.Config{
-			JSON:      s.rls.JSONHandler(),
-			Explainer: s.explainer(),
-			Health:    &s.health,
-			Gatherer:  s.registry,
-			PProf:     cfg.PProf,
-			Hosts:     cfg.Hosts,
-			Loopback:  config.IsLoopback(host),
-		}),
-		ReadHeaderTimeout: httpReadTimeout,
-		ReadTimeout:       httpReadTimeout,
-		WriteTimeout:      httpWriteTimeout,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    httpMaxHeader,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-	}
-	if !cfg.TLS.Enabled() {
-		return nil
-	}
-	tls, err := s.serverTLS("server.http.tls", cfg.TLS)
-	if err != nil {
-		return err
-	}
-	s.httpServer.TLSConfig = tls
-	return nil
 }
 
 func (s *service) explainer() *admin.Explainer {
@@ -280,15 +226,15 @@ func responseHeaders(h config.Headers) rls.Headers {
 func (s *service) listen(ctx context.Context) error {
 	var lc net.ListenConfig
 	var err error
-	if s.grpcListener, err = lc.Listen(ctx, "tcp", s.cfg.Server.GRPC.Address); err != nil {
+	if s.grpc.listener, err = lc.Listen(ctx, "tcp", s.cfg.Server.GRPC.Address); err != nil {
 		return fmt.Errorf("server.grpc.address, or --grpc-address: %w", err)
 	}
-	if s.httpListener, err = lc.Listen(ctx, "tcp", s.cfg.Server.HTTP.Address); err != nil {
-		_ = s.grpcListener.Close() // the other error is the one to report
+	if s.http.listener, err = lc.Listen(ctx, "tcp", s.cfg.Server.HTTP.Address); err != nil {
+		_ = s.grpc.listener.Close() // the other error is the one to report
 		return fmt.Errorf("server.http.address, or --http-address: %w", err)
 	}
 	if err := s.admin.listen(ctx, s.cfg, s.log); err != nil {
-		_, _ = s.grpcListener.Close(), s.httpListener.Close() // the same
+		_, _ = s.grpc.listener.Close(), s.http.listener.Close() // the same
 		return err
 	}
 	return nil
@@ -299,10 +245,10 @@ func (s *service) listen(ctx context.Context) error {
 func (s *service) run(ctx context.Context, file string, opts config.Options, hangups <-chan os.Signal) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	s.health.SetReady() // before anything can end: drain has the last word
-	s.setGRPCHealth(grpc_health_v1.HealthCheckResponse_SERVING)
+	s.grpc.setHealth(grpc_health_v1.HealthCheckResponse_SERVING)
 	group.Go(func() error { return s.guards.run(groupCtx) })
-	group.Go(s.serveGRPC)
-	group.Go(s.serveHTTP)
+	group.Go(func() error { return s.grpc.serve(s.guards.grpc) })
+	group.Go(func() error { return s.http.serve(s.guards.http) })
 	group.Go(s.admin.serve)
 	asked := make(chan struct{})
 	opts.Reload = asked
@@ -316,30 +262,9 @@ func (s *service) run(ctx context.Context, file string, opts config.Options, han
 		s.drain(ctx)
 		return nil
 	})
-	s.log.InfoContext(ctx, "serving", "grpc", s.grpcListener.Addr().String(), "http", s.httpListener.Addr().String(), "admin", cmp.Or(s.admin.name, config.AdminOff), "version", programVersion())
+	s.log.InfoContext(ctx, "serving", "grpc", s.grpc.listener.Addr().String(), "http", s.http.listener.Addr().String(), "admin", cmp.Or(s.admin.name, config.AdminOff), "version", programVersion())
 	err := group.Wait()
 	s.close(context.WithoutCancel(ctx))
-	return err
-}
-
-func (s *service) serveGRPC() error {
-	err := s.grpcServer.Serve(s.guards.grpc.Listener(s.grpcListener))
-	if errors.Is(err, grpc.ErrServerStopped) { // before it began
-		return nil
-	}
-	return err
-}
-
-func (s *service) serveHTTP() error {
-	var err error
-	if s.httpServer.TLSConfig != nil {
-		err = s.httpServer.ServeTLS(s.guards.http.Listener(s.httpListener), "", "")
-	} else {
-		err = s.httpServer.Serve(s.guards.http.Listener(s.httpListener))
-	}
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
 	return err
 }
 
@@ -347,54 +272,26 @@ func (s *service) serveHTTP() error {
 // HTTP side last, so that its health can be read to the end.
 func (s *service) drain(ctx context.Context) {
 	s.health.SetNotReady("shutting down")
-	s.setGRPCHealth(grpc_health_v1.HealthCheckResponse_NOT_SERVING)
-	patience := s.patience(ctx)
+	s.grpc.setHealth(grpc_health_v1.HealthCheckResponse_NOT_SERVING)
+	patience := drainTime(ctx, s.cfg)
 	s.log.InfoContext(ctx, "draining", "reason", context.Cause(ctx), "patience", patience)
 	ctx = context.WithoutCancel(ctx)
 	waited, stop := context.WithTimeout(ctx, patience)
 	defer stop()
 	<-waited.Done()
-	s.stopGRPC(ctx)
-	s.stopHTTP(ctx, s.admin.server)
-	s.stopHTTP(ctx, s.httpServer)
-}
-
-// stopGRPC lets the calls in hand end. Streams that stay open, such as those that
-// watch the health, are cut.
-func (s *service) stopGRPC(ctx context.Context) {
-	ctx, stop := context.WithTimeout(ctx, s.quiet)
-	defer stop()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		s.grpcServer.GracefulStop()
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
-		s.grpcServer.Stop()
-		<-done
+	s.grpc.stop(ctx, s.quiet)
+	for _, server := range []*http.Server{s.admin.server, s.http.server} {
+		if err := stopHTTP(ctx, server, s.quiet); err != nil {
+			s.log.WarnContext(ctx, "connections were cut", "error", err)
+		}
 	}
 }
 
-// stopHTTP lets the requests in hand end, of a server that there may be.
-func (s *service) stopHTTP(ctx context.Context, server *http.Server) {
-	if server == nil {
-		return
-	}
-	ctx, stop := context.WithTimeout(ctx, s.quiet)
-	defer stop()
-	if err := server.Shutdown(ctx); err != nil {
-		s.log.WarnContext(ctx, "connections were cut", "error", err)
-		_ = server.Close() // Shutdown has left them; a backup must not hold up the store's end
-	}
-}
-
-// patience is how long the service goes on answering while it says that it is
+// drainTime is how long the service goes on answering while it says that it is
 // not ready. Only an orchestrator's SIGTERM has others look where to go instead.
-func (s *service) patience(ctx context.Context) time.Duration {
+func drainTime(ctx context.Context, cfg *config.Config) time.Duration {
 	if errors.Is(context.Cause(ctx), errTerminated) {
-		return s.cfg.Drain
+		return cfg.Drain
 	}
 	return 0
 }
@@ -402,8 +299,8 @@ func (s *service) patience(ctx context.Context) time.Duration {
 // close frees what newService made, also what of it there was before it failed.
 // Nobody is answered any more.
 func (s *service) close(ctx context.Context) {
-	if s.grpcServer != nil {
-		s.grpcServer.Stop()
+	if s.grpc.server != nil {
+		s.grpc.server.Stop()
 	}
 	s.closeLedger(ctx)
 	if s.limiter != nil {

@@ -57,7 +57,7 @@ func TestDrainOfOpenStreams(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- s.run(ctx, "", config.Options{Demo: true}, nil) }()
 
-	watch, err := grpc_health_v1.NewHealthClient(dialPlain(t, s.grpcListener.Addr().String())).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+	watch, err := grpc_health_v1.NewHealthClient(dialPlain(t, s.grpc.listener.Addr().String())).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestDrainOfOpenStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A request whose body has only begun.
-	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.httpListener.Addr().String())
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.http.listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -92,7 +92,7 @@ func (r replica) do(t *testing.T, method, path, body string) (code int, text str
 	req := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 	req.Host = "localhost"
 	req.Header.Set("Content-Type", "application/json")
-	r.httpServer.Handler.ServeHTTP(w, req)
+	r.http.server.Handler.ServeHTTP(w, req)
 	return w.Code, w.Body.String()
 }
 

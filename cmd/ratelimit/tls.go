@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/regular"
@@ -14,16 +15,25 @@ import (
 // maxPEM bounds a file with certificates or a key: 1 MiB.
 const maxPEM = 1 << 20
 
+// certificates are those of the listeners.
+type certificates struct {
+	log   *slog.Logger
+	pairs []*reloadedPair
+}
+
 // serverTLS returns the TLS configuration of a listener, section being its keys in the
-// configuration. The certificate is read again for each connection that finds the file
+// configuration; nil = plain text. The certificate is read again for each connection that finds the file
 // changed, so that a renewed one needs no restart; the authorities of clients are
 // read once.
-func (s *service) serverTLS(section string, cfg config.TLS) (*tls.Config, error) {
-	pair := &reloadedPair{section: section, cfg: cfg, log: s.log}
+func (c *certificates) serverTLS(section string, cfg config.TLS) (*tls.Config, error) {
+	if !cfg.Enabled() {
+		return nil, nil //nolint:nilnil // plain text
+	}
+	pair := &reloadedPair{section: section, cfg: cfg, log: c.log}
 	if _, err := pair.certificate(nil); err != nil {
 		return nil, err
 	}
-	s.pairs = append(s.pairs, pair)
+	c.pairs = append(c.pairs, pair)
 	out := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: pair.certificate}
 	if cfg.ClientCA == "" {
 		return out, nil

@@ -65,7 +65,7 @@ func (s *service) obey(ctx context.Context, hangups <-chan os.Signal, ask chan<-
 		case <-hangups:
 		}
 		s.log.InfoContext(ctx, "reading the configuration and the certificates again: SIGHUP")
-		for _, pair := range s.pairs {
+		for _, pair := range s.certificates.pairs {
 			pair.read(ctx)
 		}
 		select {
