@@ -82,7 +82,7 @@ func listAudit(o *operator) *cobra.Command {
 	var from, to string
 	var limit int
 	cmd := &cobra.Command{
-		Use: "audit [SUBJECT]", Short: "List who changed an entity or limits", Args: cobra.MaximumNArgs(1), ValidArgsFunction: o.completeSubject,
+		Use: "audit [SUBJECT]", Short: "List who changed an entity or limits", Args: cobra.MaximumNArgs(1), ValidArgsFunction: completer{o}.subject,
 		Long: `list audit shows the changes of an entity and its limits (--entity), of the limits of a
 resource (--resource), or of those of the system (--system), the newest first: when, by
 which credential, and the record before and after. SUBJECT says the same in one word, as the

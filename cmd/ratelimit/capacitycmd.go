@@ -27,7 +27,7 @@ greatest part of a limit. It reads every bucket of the resource, page by page.`,
 		Example: `  ratelimit capacity gpt-4
   ratelimit capacity gpt-4 --busiest 50 -o json`,
 		Args:              oneName("one resource, such as gpt-4"),
-		ValidArgsFunction: o.completeResource,
+		ValidArgsFunction: completer{&o}.resource,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if busiest < 0 || busiest > maxBusiest {
 				return fmt.Errorf("--busiest is %d; it must be 0 to %d", busiest, maxBusiest)

@@ -60,10 +60,10 @@ func eachBucket(ctx context.Context, n *client.Namespace, cmd *cobra.Command) it
 	}
 }
 
-// completeLimitName completes the name of a limit: of the buckets that the flags name, else of
+// limitName completes the name of a limit: of the buckets that the flags name, else of
 // those that are stored.
-func (o *operator) completeLimitName(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return o.complete(cmd, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
+func (c completer) limitName(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return c.values(cmd, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
 		return func(yield func(api.Name, error) bool) {
 			for b, err := range eachBucket(ctx, n, cmd) {
 				if err != nil {
@@ -93,10 +93,10 @@ func (o *operator) completeLimitName(cmd *cobra.Command, _ []string, typed strin
 	})
 }
 
-// completeDisabled completes the name of an entity that is disabled, or of a resource.
-func (o *operator) completeDisabled(level api.Level) completion {
+// disabled completes the name of an entity that is disabled, or of a resource.
+func (c completer) disabled(level api.Level) completion {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		return o.completeFirst(cmd, args, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
+		return c.first(cmd, args, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
 			return func(yield func(api.Name, error) bool) {
 				for d, err := range client.Each(func(p client.Page) (*api.List[api.Disabled], error) { return n.ListDisabled(ctx, p) }) {
 					name := d.Entity
@@ -119,9 +119,9 @@ func (o *operator) completeDisabled(level api.Level) completion {
 	}
 }
 
-// completeSubject completes a subject of the audit.
-func (o *operator) completeSubject(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return o.completeFirst(cmd, args, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
+// subject completes a subject of the audit.
+func (c completer) subject(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return c.first(cmd, args, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
 		return func(yield func(api.Name, error) bool) {
 			if !yield(subjectSystem, nil) {
 				return

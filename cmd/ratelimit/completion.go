@@ -20,11 +20,14 @@ const completionTime = 2 * time.Second
 // completionItems bounds how many records are read for values.
 const completionItems = 1000
 
-// complete offers the names that values yields of a service and that begin with the typed text.
-func (o *operator) complete(cmd *cobra.Command, typed string, values func(context.Context, *client.Namespace) iter.Seq2[api.Name, error]) ([]string, cobra.ShellCompDirective) {
+// completer completes arguments and flags with the names that a service has.
+type completer struct{ operator *operator }
+
+// values offers the names that values yields of a service and that begin with the typed text.
+func (c completer) values(cmd *cobra.Command, typed string, values func(context.Context, *client.Namespace) iter.Seq2[api.Name, error]) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()
-	n, err := o.inNamespace(ctx)
+	n, err := c.operator.inNamespace(ctx)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -42,17 +45,17 @@ func (o *operator) complete(cmd *cobra.Command, typed string, values func(contex
 	return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeFirst is complete for the one argument that a command takes.
-func (o *operator) completeFirst(cmd *cobra.Command, args []string, typed string, values func(context.Context, *client.Namespace) iter.Seq2[api.Name, error]) ([]string, cobra.ShellCompDirective) {
+// first is complete for the one argument that a command takes.
+func (c completer) first(cmd *cobra.Command, args []string, typed string, values func(context.Context, *client.Namespace) iter.Seq2[api.Name, error]) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return o.complete(cmd, typed, values)
+	return c.values(cmd, typed, values)
 }
 
-// completeEntity completes the ID of an entity.
-func (o *operator) completeEntity(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return o.completeFirst(cmd, args, typed, storedEntities)
+// entity completes the ID of an entity.
+func (c completer) entity(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return c.first(cmd, args, typed, storedEntities)
 }
 
 // storedEntities yields the IDs of entities.
@@ -69,10 +72,10 @@ func storedEntities(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name
 	}
 }
 
-// completeResource completes the name of a resource that has limits, or buckets of the entity
+// resource completes the name of a resource that has limits, or buckets of the entity
 // that the flags name.
-func (o *operator) completeResource(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return o.completeFirst(cmd, args, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
+func (c completer) resource(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return c.first(cmd, args, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
 		return func(yield func(api.Name, error) bool) {
 			for b, err := range eachBucket(ctx, n, cmd) {
 				if err != nil {
@@ -91,9 +94,9 @@ func (o *operator) completeResource(cmd *cobra.Command, args []string, typed str
 	})
 }
 
-// completeNamespace completes the name of a namespace, in any state.
-func (o *operator) completeNamespace(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return o.completeFirst(cmd, args, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
+// namespace completes the name of a namespace, in any state.
+func (c completer) namespace(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return c.first(cmd, args, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
 		return func(yield func(api.Name, error) bool) {
 			for _, f := range []client.NamespaceFilter{{}, {Deleted: true}} {
 				for ns, err := range client.Each(func(p client.Page) (*api.List[api.Namespace], error) {
@@ -133,7 +136,7 @@ func (f *levelFlags) completeLimit(o *operator, cmd *cobra.Command, typed string
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return o.complete(cmd, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
+	return completer{o}.values(cmd, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
 		return func(yield func(api.Name, error) bool) {
 			l, err := n.Limits(ctx, of)
 			if err != nil {
@@ -164,10 +167,10 @@ func completeFlag(argument completion) completion {
 	}
 }
 
-// completeFlags registers the completion of the flags of a command that name records.
-func (o *operator) completeFlags(cmd *cobra.Command) {
+// flags registers the completion of the flags of a command that name records.
+func (c completer) flags(cmd *cobra.Command) {
 	for flag, argument := range map[string]completion{
-		"entity": o.completeEntity, "parent": o.completeEntity, "resource": o.completeResource, "limit": o.completeLimitName,
+		"entity": c.entity, "parent": c.entity, "resource": c.resource, "limit": c.limitName,
 	} {
 		if f := cmd.Flags().Lookup(flag); f != nil && f.Value.Type() == "string" {
 			_ = cmd.RegisterFlagCompletionFunc(flag, completeFlag(argument)) // the flag is there

@@ -29,9 +29,9 @@ Balances are as they were left.`, false)
 
 func switchEntity(verb string, on bool) func(*operator) *cobra.Command {
 	return func(o *operator) *cobra.Command {
-		known := o.completeEntity
+		known := completer{o}.entity
 		if !on {
-			known = o.completeDisabled(api.LevelEntity)
+			known = completer{o}.disabled(api.LevelEntity)
 		}
 		cmd := &cobra.Command{
 			Use: "entity ID", Short: title(verb) + " an entity", Args: oneID, ValidArgsFunction: known,
@@ -48,9 +48,9 @@ func switchEntity(verb string, on bool) func(*operator) *cobra.Command {
 
 func switchResource(verb string, on bool) func(*operator) *cobra.Command {
 	return func(o *operator) *cobra.Command {
-		known := o.completeResource
+		known := completer{o}.resource
 		if !on {
-			known = o.completeDisabled(api.LevelResource)
+			known = completer{o}.disabled(api.LevelResource)
 		}
 		cmd := &cobra.Command{
 			Use: "resource NAME", Short: title(verb) + " a resource", Args: oneName("a resource, such as gpt-4"), ValidArgsFunction: known,
@@ -68,7 +68,7 @@ func switchResource(verb string, on bool) func(*operator) *cobra.Command {
 func switchNamespace(verb string, on bool) func(*operator) *cobra.Command {
 	return func(o *operator) *cobra.Command {
 		cmd := &cobra.Command{
-			Use: "namespace NAME", Short: title(verb) + " a namespace", Args: oneName("a namespace, such as default"), ValidArgsFunction: o.completeNamespace,
+			Use: "namespace NAME", Short: title(verb) + " a namespace", Args: oneName("a namespace, such as default"), ValidArgsFunction: completer{o}.namespace,
 			Example: "  ratelimit " + verb + " namespace tenant-a",
 			RunE: func(cmd *cobra.Command, args []string) error {
 				n, err := o.named(cmd, args[0])

@@ -57,7 +57,7 @@ func oneID(cmd *cobra.Command, args []string) error {
 
 func getEntity(o *operator) *cobra.Command {
 	return &cobra.Command{
-		Use: "entity ID", Short: "Show an entity", Args: oneID, ValidArgsFunction: o.completeEntity,
+		Use: "entity ID", Short: "Show an entity", Args: oneID, ValidArgsFunction: completer{o}.entity,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := o.inNamespace(cmd.Context())
 			if err != nil {
@@ -106,7 +106,7 @@ type entityFlags struct {
 func setEntity(o *operator) *cobra.Command {
 	var f entityFlags
 	cmd := &cobra.Command{
-		Use: "entity ID", Short: "Create or change an entity", Args: oneID, ValidArgsFunction: o.completeEntity,
+		Use: "entity ID", Short: "Create or change an entity", Args: oneID, ValidArgsFunction: completer{o}.entity,
 		Long: `set entity creates an entity, or changes the fields whose flags are given. An empty
 value removes a field.`,
 		Example: `  ratelimit set entity org/acme --name "Acme Inc."
@@ -180,7 +180,7 @@ func (f *entityFlags) apply(cmd *cobra.Command, e *api.Entity) {
 
 func deleteEntity(o *operator) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "entity ID", Short: "Delete an entity and its limits", Args: oneID, ValidArgsFunction: o.completeEntity,
+		Use: "entity ID", Short: "Delete an entity and its limits", Args: oneID, ValidArgsFunction: completer{o}.entity,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id := api.Name(args[0])
 			if err := o.confirm(cmd, "entity "+id.String()+" and its limits"); err != nil {

@@ -58,7 +58,7 @@ const oneNamespace = "a namespace, such as tenant-a"
 
 func getNamespace(o *operator) *cobra.Command {
 	return &cobra.Command{
-		Use: "namespace NAME", Short: "Show a namespace and its state", Args: oneName(oneNamespace), ValidArgsFunction: o.completeNamespace,
+		Use: "namespace NAME", Short: "Show a namespace and its state", Args: oneName(oneNamespace), ValidArgsFunction: completer{o}.namespace,
 		Example: "  ratelimit get namespace tenant-a",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := o.named(cmd, args[0])
@@ -90,7 +90,7 @@ so too, but for one that was purged.`,
 
 func recoverNamespace(o *operator) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "namespace NAME", Short: "Recover a deleted namespace", Args: oneName(oneNamespace), ValidArgsFunction: o.completeNamespace,
+		Use: "namespace NAME", Short: "Recover a deleted namespace", Args: oneName(oneNamespace), ValidArgsFunction: completer{o}.namespace,
 		Long: `recover namespace undoes delete namespace: entities, limits and balances are as they were. One
 whose purge has begun cannot be recovered.`,
 		Example: "  ratelimit recover namespace tenant-a",
@@ -104,7 +104,7 @@ whose purge has begun cannot be recovered.`,
 
 func deleteNamespace(o *operator) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "namespace NAME", Short: "Delete a namespace, which can be recovered", Args: oneName(oneNamespace), ValidArgsFunction: o.completeNamespace,
+		Use: "namespace NAME", Short: "Delete a namespace, which can be recovered", Args: oneName(oneNamespace), ValidArgsFunction: completer{o}.namespace,
 		Long: `delete namespace has every request denied that would take from the namespace. Nothing is lost:
 recover namespace undoes it. purge namespace deletes what is in it for good.`,
 		Example: "  ratelimit delete namespace tenant-a --yes",

@@ -42,7 +42,7 @@ func newVerb(use, short, long string, nouns ...func(*operator) *cobra.Command) *
 	for _, noun := range nouns {
 		sub := noun(o)
 		sub.Aliases = append(sub.Aliases, otherNumber(sub.Name()))
-		o.completeFlags(sub)
+		completer{o}.flags(sub)
 		cmd.AddCommand(sub)
 	}
 	return cmd
@@ -88,7 +88,7 @@ func (o *operator) flags(cmd *cobra.Command) {
 	flags.StringVarP(&o.namespace, "namespace", "n", limiter.DefaultNamespace, "namespace of the request")
 	flags.StringVarP(&o.output, "output", "o", outputTable, "table, wide, json or yaml")
 	_ = cmd.RegisterFlagCompletionFunc("context", completeContext)                                                      // the same
-	_ = cmd.RegisterFlagCompletionFunc("namespace", completeFlag(o.completeNamespace))                                  // the same
+	_ = cmd.RegisterFlagCompletionFunc("namespace", completeFlag(completer{o}.namespace))                               // the same
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputs(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 }
 

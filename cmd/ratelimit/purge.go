@@ -29,7 +29,7 @@ func (o *operator) yesFlag(cmd *cobra.Command) {
 
 func purgeNamespace(o *operator) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "namespace NAME", Short: "Delete everything in a deleted namespace for good", Args: oneName(oneNamespace), ValidArgsFunction: o.completeNamespace,
+		Use: "namespace NAME", Short: "Delete everything in a deleted namespace for good", Args: oneName(oneNamespace), ValidArgsFunction: completer{o}.namespace,
 		Long: `purge namespace deletes entities, limits, balances, usage and audit events of a deleted namespace
 for good. The audit events of the namespace itself stay. From its beginning on the namespace cannot be
 recovered. It can be interrupted at any time: the same command goes on. In a fleet it waits 12 seconds

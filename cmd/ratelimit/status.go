@@ -21,14 +21,14 @@ func newStatus() *cobra.Command {
 			if err != nil {
 				return o.refusal(err)
 			}
-			return writeOne(cmd.OutOrStdout(), o.output, o.statusColumns(), []api.Status{*s}, s)
+			return writeOne(cmd.OutOrStdout(), o.output, statusColumns(o.server), []api.Status{*s}, s)
 		},
 	}
 	o.flags(cmd)
 	return cmd
 }
 
-func (o *operator) statusColumns() []column[api.Status] {
+func statusColumns(server string) []column[api.Status] {
 	return []column[api.Status]{
 		{title: "VERSION", value: func(s api.Status) string { return s.Version }},
 		{title: "STORE", value: func(s api.Status) string { return s.Store }},
@@ -36,6 +36,6 @@ func (o *operator) statusColumns() []column[api.Status] {
 		{title: "USAGE", value: func(s api.Status) string { return strconv.FormatBool(s.Can.Usage) }},
 		{title: "PRINCIPAL", value: func(s api.Status) string { return dash(s.Principal) }},
 		{title: "ROLE", value: func(s api.Status) string { return s.Role }},
-		{title: "SERVER", wide: true, value: func(api.Status) string { return o.server }},
+		{title: "SERVER", wide: true, value: func(api.Status) string { return server }},
 	}
 }

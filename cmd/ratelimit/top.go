@@ -54,7 +54,7 @@ the replica that answers; clients that invent names can make them too small, nev
 	cmd.Flags().IntVar(&f.of.Size, "size", 20, "most rows, 1 to 1000")
 	cmd.Flags().BoolVar(&f.once, "once", false, "show it once, also on a terminal")
 	cmd.Flags().DurationVar(&f.every, "every", time.Second, "time from one table to the next on a terminal")
-	f.completeFlags(cmd)
+	completer{&f.operator}.flags(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions([]string{api.TopDenied, api.TopBusiest}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	return cmd
 }
