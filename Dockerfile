@@ -1,15 +1,24 @@
-# A static binary, and nothing else, for a user without rights.
-FROM golang:1.26 AS build
+# A static binary and certificates, for a user without rights.
+#
+# The base is empty by default: the program needs no file of a base. BASE names another one, such as
+# a mirror of distroless static (user 65532 too), for scanners that expect a distribution.
+ARG BASE=scratch
+
+# The compiler runs on the machine's own platform, and builds for the target's.
+FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG VERSION=dev
-RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X main.version=${VERSION}" -o /ratelimit ./cmd/ratelimit \
+ARG TARGETOS
+ARG TARGETARCH
+RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
+    go build -trimpath -ldflags="-s -w -buildid= -X main.version=$VERSION" -o /ratelimit ./cmd/ratelimit \
     && mkdir -p /empty/ratelimit
 
-FROM scratch
-# whom to trust: DynamoDB is asked over TLS
+FROM $BASE
+# the authorities that DynamoDB's certificates come from
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /ratelimit /bin/ratelimit
 # where --data can be: a volume mounted here begins with this owner

@@ -57,9 +57,12 @@ lambda: ## Build the aggregator for AWS Lambda: bin/lambda-arm64.zip and bin/lam
 		(cd bin/lambda-$$arch && $(PYTHON) -m zipfile -c ../lambda-$$arch.zip bootstrap); \
 	done
 
-.PHONY: image
+.PHONY: image images
 image: ## Build the container image ratelimit:VERSION
 	docker build --build-arg VERSION=$(VERSION) -t ratelimit:$(VERSION) .
+
+images: ## Build the image for each platform of a release, and keep none
+	docker buildx build --build-arg VERSION=$(VERSION) --platform linux/amd64,linux/arm64 .
 
 # Tests of a built program run once: the race detector sees only the test. It allocates, so
 # packages with tests of allocations run a second time without it. Those of a fleet run

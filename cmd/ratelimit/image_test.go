@@ -66,6 +66,13 @@ func TestImage(t *testing.T) {
 	if cmd == nil || json.Unmarshal(cmd[1], &args) != nil {
 		t.Fatalf("no CMD in\n%s", text)
 	}
+	cfg := parsed(t, twoPerMinute)
+	for _, address := range []string{cfg.Server.GRPC.Address, cfg.Server.HTTP.Address} {
+		_, port, _ := strings.Cut(address, ":")
+		if !regexp.MustCompile(`(?m)^EXPOSE .*\b` + port + `\b`).Match(text) {
+			t.Errorf("the Dockerfile does not expose the port of %s", address)
+		}
+	}
 	t.Chdir(t.TempDir())
 	if code, _, stderr := output(t, args...); code != exitUsage || !strings.Contains(stderr, "--demo") {
 		t.Errorf("%v: exit code %d\n%s", args, code, stderr)
