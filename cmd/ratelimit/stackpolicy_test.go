@@ -295,12 +295,13 @@ func TestPoliciesRefuse(t *testing.T) {
 		calls  map[string]bool // of refusals; false = it is allowed
 	}{
 		{"TakeOnlyPolicy", false, map[string]bool{
-			"put a bucket of web": false, "put a bucket of other": false, "put the reservation key": false, "raise the table's generation": false,
-			"put limits of web": true, "raise web's generation": true, "put an entity of web": true, "delete a bucket of web": true, "read an audit of web": true,
+			"put a bucket of web": false, "put a bucket of other": false, "put the reservation key": false, "raise web's configuration": false, "raise other's configuration": false,
+			"raise the table's generation": true, "raise the generation beside web's configuration": true, "put limits of web": true, "raise web's generation": true, "put an entity of web": true, "delete a bucket of web": true, "read an audit of web": true,
 			"read the reservation key": true, "put the version": true, "change the version": true, "register a namespace": true, "query an index of web": true, "scan": true, "write a batch of web": true, "delete the table": true,
 		}},
 		{"TakeOnlyPolicy", true, map[string]bool{
-			"put a bucket of web": false, "read limits of web": false,
+			"put a bucket of web": false, "read limits of web": false, "raise web's configuration": false, "read web's configuration": false,
+			"raise other's configuration": true, "raise the table's generation": true, "raise the generation beside web's configuration": true, "read other's configuration": true,
 			"put a bucket of other": true, "read limits of other": true, "raise other's generation": true, "put the reservation key": true, "read the reservation key": true,
 			"put limits of web": true, "put the version": true, "register a namespace": true, "scan": true,
 		}},
@@ -309,7 +310,8 @@ func TestPoliciesRefuse(t *testing.T) {
 			"scan": true, "delete the table": true,
 		}},
 		{"FullPolicy", true, map[string]bool{
-			"put limits of web": false, "raise web's generation": false, "query an index of web": false, "delete a bucket of web": false,
+			"put limits of web": false, "raise web's generation": false, "raise web's configuration": false, "query an index of web": false, "delete a bucket of web": false,
+			"raise other's configuration": true, "raise the table's generation": true,
 			"put limits of other": true, "raise other's generation": true, "query an index of other": true, "put the reservation key": true, "read the reservation key": true, "put the version": true, "scan": true,
 		}},
 		{"ReadOnlyPolicy", false, map[string]bool{
@@ -382,6 +384,9 @@ func (g *guarded) calls(ctx context.Context) map[string]func(*dynamodb.Client) e
 		"read limits of web": get(web+"/SYSTEM#", "#CONFIG"), "read limits of other": get(other+"/SYSTEM#", "#CONFIG"),
 		"read an audit of web": get(web+"/AUDIT#a", "#AUDIT#x"), "read the reservation key": get("_/SECRET#reservation-key", "#SECRET"),
 		"raise web's generation": raise(web+"/SYSTEM#", "#GENERATION", "generation"), "raise other's generation": raise(other+"/SYSTEM#", "#GENERATION", "generation"),
+		"raise web's configuration": raise(web+"/CONFIGURATION#", "#GENERATION", "configuration"), "raise other's configuration": raise(other+"/CONFIGURATION#", "#GENERATION", "configuration"),
+		"read web's configuration": get(web+"/CONFIGURATION#", "#GENERATION"), "read other's configuration": get(other+"/CONFIGURATION#", "#GENERATION"),
+		"raise the generation beside web's configuration": raise(web+"/CONFIGURATION#", "#GENERATION", "generation"),
 		"raise the table's generation": raise("_/SYSTEM#", "#GENERATION", "generation"), "change the version": raise("_/SYSTEM#", "#VERSION", "schema_version"),
 		"query an index of web": query(web + "#3"), "query an index of other": query(other + "#3"),
 		"delete a bucket of web": func(c *dynamodb.Client) error {

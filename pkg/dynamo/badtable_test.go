@@ -210,13 +210,20 @@ func TestUnreachableEndpoint(t *testing.T) {
 func TestCorruptItemsAdmitNobody(t *testing.T) {
 	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 	number := func(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
-	for _, item := range []struct{ name, suffix, sort, attribute string }{
-		{"the bucket", "/BUCKET#e#r#0", "#STATE", "b_l_cp"},
-		{"the limits", "/RESOURCE#r", "#CONFIG", "config_version"},
-		{"the limit", "/RESOURCE#r", "#CONFIG", "l_l_cp"},
-		{"the generation", "/SYSTEM#", "#GENERATION", "generation"},
+	for _, item := range []struct {
+		name, suffix, sort, attribute string
+		optional                      bool
+	}{
+		{name: "the bucket", suffix: "/BUCKET#e#r#0", sort: "#STATE", attribute: "b_l_cp"},
+		{name: "the limits", suffix: "/RESOURCE#r", sort: "#CONFIG", attribute: "config_version"},
+		{name: "the limit", suffix: "/RESOURCE#r", sort: "#CONFIG", attribute: "l_l_cp"},
+		{name: "the generation", suffix: "/SYSTEM#", sort: "#GENERATION", attribute: "generation"},
+		{name: "the watched generation", suffix: "/CONFIGURATION#", sort: "#GENERATION", attribute: "generation", optional: true},
 	} {
 		for _, value := range []types.AttributeValue{nil, text("1"), number("-1"), number("1.5")} {
+			if value == nil && item.optional {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s %T", item.name, value), func(t *testing.T) {
 				db, s := ready(t)
 				closing(t, s)

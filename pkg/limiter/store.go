@@ -259,8 +259,9 @@ type Catalog interface {
 	// method but Edit changes Record.Disabled, and none but Edit and Purge Record.State.
 	PutLimits(ctx context.Context, namespace string, ref Ref, r Record) error
 
-	// RaiseGeneration raises the generation of every namespace: the configuration
-	// file changed, and limits resolved from now on are newer than all before. The
+	// RaiseGeneration raises the generation of every namespace that this store has
+	// read, and of each other one before its first Read: the configuration file
+	// changed, and limits resolved from now on are newer than all before. The
 	// changes of PutEntity, DeleteEntity and PutLimits raise it by themselves.
 	RaiseGeneration(ctx context.Context) error
 

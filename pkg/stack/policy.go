@@ -12,9 +12,12 @@ const anySpace = "???????????"
 
 // Partition keys outside of namespaces.
 const (
-	registryKeys    = "_/SYSTEM#"                // version, registry of namespaces, generation of the table
+	registryKeys    = "_/SYSTEM#"                // version, registry of namespaces
 	reservationKeys = "_/SECRET#reservation-key" // the key that seals reservations
 )
+
+// configurationKeys is the kind of the item with the counter that replicas raise.
+const configurationKeys = "CONFIGURATION#"
 
 // policyDocument is a policy of IAM.
 type policyDocument struct {
@@ -72,17 +75,17 @@ func document(statements ...statement) policyDocument {
 func (s scope) describe() statement { return allow("Describe", []string{"DescribeTable"}, s.table) }
 
 // takeOnly allows the calls of a replica that decides. The table must have its schema version
-// and the namespaces of the replica's rules. A replica raises the table's generation when its
-// configuration changes. It shares the key of reservations, unless it is for one namespace:
-// then its configuration has a key.
+// and the namespaces of the replica's rules, in the present form. A replica raises a counter of
+// each namespace of its rules when its configuration changes. It shares the key of reservations,
+// unless it is for one namespace: then its configuration has a key.
 func takeOnly(s scope) policyDocument {
 	statements := []statement{
 		s.describe(),
 		allow("Read", []string{"GetItem", "BatchGetItem", "Query"}, s.table).
-			on(append(s.of("SYSTEM#", "ENTITY#*", "RESOURCE#*", "BUCKET#*"), registryKeys)...),
+			on(append(s.of("SYSTEM#", configurationKeys, "ENTITY#*", "RESOURCE#*", "BUCKET#*"), registryKeys)...),
 		allow("Take", []string{"PutItem", "UpdateItem"}, s.table).on(s.of("BUCKET#*")...),
 		allow("Settle", []string{"PutItem"}, s.table).on(s.of("SETTLED#*")...),
-		allow("Generation", []string{"UpdateItem"}, s.table).on(registryKeys).only("PK", "SK", "generation"),
+		allow("Configuration", []string{"UpdateItem"}, s.table).on(s.of(configurationKeys)...).only("PK", "SK", "configuration"),
 	}
 	if s.whole() {
 		statements = append(statements, allow("ReservationKey", []string{"PutItem"}, s.table).on(reservationKeys))
@@ -100,7 +103,6 @@ func fullAccess(s scope) policyDocument {
 		s.describe(),
 		allow("Read", reads, s.table).on(append(s.of("*"), registryKeys)...),
 		allow("Write", writes, s.table).on(s.of("*")...),
-		allow("Generation", []string{"UpdateItem"}, s.table).on(registryKeys).only("PK", "SK", "generation"),
 		s.queryIndexes(),
 	)
 }

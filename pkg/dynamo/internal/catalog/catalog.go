@@ -38,13 +38,17 @@ type Config struct {
 // # Consistency
 //
 // Every change of a namespace is one transaction that raises the namespace's
-// counter, on the condition that it has the value that the change was made from.
+// counter of changes, on the condition that it has the value that the change was made from.
 // Every record carries the value that wrote it. So changes have one order, and
 // Read needs neither a transaction nor a read of the counter, which would make
 // it the hottest item of the table. Read knows a value from before, and reads the
 // records with strong consistency. Where none of them is newer they all are as they
 // were at that value; a newer one says which value to try next. A deleted record
 // leaves a tombstone with its generation, for [schema.ChangeTTL].
+//
+// A second counter of the namespace is of the configurations of replicas. The generation is the
+// sum of both. An item has the second counter, and the first once more: replicas read it
+// again and again, one item of each namespace that they use.
 //
 // Reads are strongly consistent because a replica keeps the records that it reads
 // after a change for a minute: an old record would be kept, too.
@@ -109,7 +113,7 @@ func (c *Catalog) readAt(ctx context.Context, sp *space, refs []limiter.Ref) (ui
 			}
 			defer sp.end()
 		}
-		all, known := c.all.Load(), sp.newest() // before the records
+		known := sp.newest() // before the records
 		stored, err := c.table.readRecords(ctx, sp.id, refs)
 		if err != nil {
 			return 0, nil, err
@@ -118,9 +122,9 @@ func (c *Catalog) readAt(ctx context.Context, sp *space, refs []limiter.Ref) (ui
 		for i := range stored {
 			newest = max(newest, stored[i].Generation)
 		}
-		if newest <= known {
-			return known + all, stored, nil
+		if newest <= known.Changes {
+			return known.Generation(), stored, nil
 		}
-		sp.saw(newest)
+		sp.saw(schema.Counters{Changes: newest})
 	}
 }

@@ -22,13 +22,13 @@ const ChangeTimeout = 10 * time.Second
 
 // edit is the content of a change at a generation.
 type edit struct {
-	writes []types.TransactWriteItem // at most 97
+	writes []types.TransactWriteItem // at most 96
 	refs   []limiter.Ref             // the records that it changes; nil = any
 	event  limiter.AuditEvent
 }
 
 // change applies one change of a namespace: its writes, the raised counter, the
-// record that tells other replicas, and the audit event, in one transaction.
+// record and the counter that tell other replicas, and the audit event, in one transaction.
 // prepare makes the content for the generation that the change will have. When another
 // change comes between its reads and the transaction, the transaction is refused and
 // prepare is called again.
@@ -47,7 +47,7 @@ func (c *Catalog) change(ctx context.Context, namespace string, prepare func(ctx
 	}
 	defer sp.end()
 	principal := strings.Clone(limiter.PrincipalFrom(ctx))
-	for base := sp.newest(); ; {
+	for base := sp.newest().Changes; ; {
 		e, err := prepare(ctx, sp, base+1)
 		if err != nil {
 			return err
@@ -57,8 +57,8 @@ func (c *Catalog) change(ctx context.Context, namespace string, prepare func(ctx
 		code, item := awsdb.ReasonAt(err, 0)
 		switch {
 		case err == nil:
-			sp.saw(base + 1)
-			c.tell(sp, base, base+1, c.all.Load(), e.refs)
+			seen := sp.saw(schema.Counters{Changes: base + 1})
+			c.tell(sp, base, schema.Counters{Changes: base + 1, Configuration: seen.Configuration}, e.refs)
 			return nil
 		case code != awsdb.ConditionFailed:
 			return fmt.Errorf("changing namespace %.100q in table %s: %w", namespace, c.table.name, awsdb.Translate(err))
@@ -66,7 +66,7 @@ func (c *Catalog) change(ctx context.Context, namespace string, prepare func(ctx
 		if base, err = schema.ParseCounter(c.table.name, schema.GenerationKey(sp.id), item); err != nil {
 			return err
 		}
-		sp.saw(base)
+		sp.saw(schema.Counters{Changes: base})
 	}
 }
 
@@ -79,7 +79,7 @@ func boundChange(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // firstWrite is the place of the first write of an edit in its transaction.
-const firstWrite = 3
+const firstWrite = 4
 
 // transaction returns the request that applies an edit, if the counter is base.
 func (c *Catalog) transaction(sp *space, base uint64, e edit) *dynamodb.TransactWriteItemsInput {
@@ -87,53 +87,11 @@ func (c *Catalog) transaction(sp *space, base uint64, e edit) *dynamodb.Transact
 	e.event.Generation, e.event.Time, e.event.ID = base+1, now, limiter.AuditID(now, base+1)
 	return &dynamodb.TransactWriteItemsInput{
 		TransactItems: slices.Concat([]types.TransactWriteItem{
-			raiseCounter(c.table.name, sp.id, base),
+			schema.RaiseCounter(c.table.name, sp.id, base),
 			putItem(c.table.name, schema.ChangeItem(sp.id, base+1, now, e.refs)),
 			putItem(c.table.name, schema.AuditItem(sp.id, &e.event, c.auditRetention)),
+			schema.TellCounter(c.table.name, sp.id, base+1),
 		}, e.writes),
 		ClientRequestToken: aws.String(rand.Text()),
 	}
-}
-
-// raiseCounter raises a namespace's counter from base.
-func raiseCounter(table, ns string, base uint64) types.TransactWriteItem {
-	condition := "#generation = :base"
-	values := map[string]types.AttributeValue{":base": schema.NumberAttribute(base), ":next": schema.NumberAttribute(base + 1)}
-	if base == 0 {
-		condition = "attribute_not_exists(#generation)"
-		delete(values, ":base")
-	}
-	return types.TransactWriteItem{Update: &types.Update{
-		TableName:                           &table,
-		Key:                                 schema.GenerationKey(ns).Attributes(),
-		UpdateExpression:                    aws.String("SET #generation = :next"),
-		ConditionExpression:                 &condition,
-		ExpressionAttributeNames:            map[string]string{"#generation": schema.AttrCounter},
-		ExpressionAttributeValues:           values,
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	}}
-}
-
-// RaiseGeneration implements limiter.Catalog: it raises the table's counter, which
-// is part of every namespace's generation. Other replicas learn that the
-// generation alone rose: the records that they have read stay good.
-func (c *Catalog) RaiseGeneration(ctx context.Context) error {
-	if err := c.usable(ctx); err != nil {
-		return err
-	}
-	ctx, cancel := boundChange(ctx)
-	defer cancel()
-	raised, err := c.table.raiseAll(ctx)
-	if err != nil {
-		return fmt.Errorf("raising the generation in table %s: %w", c.table.name, err)
-	}
-	c.sawAll(raised)
-	c.spaces.Range(func(_, v any) bool {
-		sp := v.(*space)
-		sp.mu.Lock()
-		defer sp.mu.Unlock()
-		c.announce(sp, 0, raised, nil)
-		return true
-	})
-	return nil
 }

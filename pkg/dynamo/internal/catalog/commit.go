@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -36,27 +34,6 @@ func (t *table) commit(ctx context.Context, in *dynamodb.TransactWriteItemsInput
 			return fmt.Errorf("%w: %w", limiter.ErrUncertain, err)
 		}
 		return err
-	}
-}
-
-// raiseAll raises the table's counter. One in doubt is raised again, which does
-// no harm.
-func (t *table) raiseAll(ctx context.Context) (uint64, error) {
-	for try := 1; ; try++ {
-		out, err := t.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-			TableName:                 &t.name,
-			Key:                       schema.AllGenerationKey().Attributes(),
-			UpdateExpression:          aws.String("ADD #generation :one"),
-			ExpressionAttributeNames:  map[string]string{"#generation": schema.AttrCounter},
-			ExpressionAttributeValues: map[string]types.AttributeValue{":one": schema.NumberAttribute(1)},
-			ReturnValues:              types.ReturnValueUpdatedNew,
-		})
-		if err == nil {
-			return schema.ParseCounter(t.name, schema.AllGenerationKey(), out.Attributes)
-		}
-		if err = awsdb.Translate(err); !awsdb.MayPass(err) || awsdb.IsRefused(err) || awsdb.Pause(ctx, t.loop, try) != nil {
-			return 0, err
-		}
 	}
 }
 

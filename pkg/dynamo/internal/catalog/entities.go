@@ -14,8 +14,8 @@ import (
 )
 
 // maxDeletes is how many limits one change deletes: a transaction holds 100
-// items, and four of them are the entity and the change's own.
-const maxDeletes = 96
+// items, and five of them are the entity and the change's own.
+const maxDeletes = 95
 
 // PutEntity implements limiter.Catalog. The version of an entity is the
 // generation that wrote it, so that one which is deleted and created again never

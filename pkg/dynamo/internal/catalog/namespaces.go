@@ -20,20 +20,18 @@ const openTimeout = 5 * time.Second
 
 // space is a namespace in use.
 //
-// Two counters make its generation: its own, raised by each of its changes, and
-// the table's, raised for all namespaces at once. The generation is their sum:
-// both only rise, so whichever rises, it does.
+// Two counters make its generation: one of its changes, and one of the configurations of replicas.
 type space struct {
 	name string
 	id   string
 	form atomic.Int32 // of the items of its buckets, as last read; it only rises
+	all  uint64       // the table's counter, when the namespace was loaded
 
 	writing chan struct{} // holds one token while this process changes the namespace
 
-	mu      sync.Mutex
-	known   uint64 // newest value of the namespace's counter that was seen
-	told    uint64 // newest change that the subscriber was told of
-	toldAll uint64 // newest value of the table's counter that the subscriber was told of
+	mu    sync.Mutex
+	known schema.Counters // newest values that were seen
+	told  schema.Counters // newest values that the subscriber was told of
 
 	purge     uint64    // generation of the change that began the purge that was seen last
 	purgeSeen time.Time // when it was seen first
@@ -46,13 +44,13 @@ type namespaces struct {
 	now   func() time.Time
 	log   *slog.Logger
 
-	spaces sync.Map      // of *space by name
-	all    atomic.Uint64 // newest value of the table's counter that was seen
+	spaces sync.Map // of *space by name
 
 	mu         sync.Mutex
 	closed     bool
 	opening    map[string]*opening
-	loadFailed error // the error of the last first read of a namespace; nil = none
+	raises     uint64 // how often RaiseGeneration was called
+	loadFailed error  // the error of the last first read of a namespace; nil = none
 	subscriber func(limiter.Change)
 
 	work sync.WaitGroup // the watcher, and first reads of namespaces
@@ -105,14 +103,14 @@ func (n *namespaces) registered(ctx context.Context, name string) (schema.Namesp
 	return n.table.lookup(ctx, name)
 }
 
-// sawAll notes a value of the table's counter.
-func (n *namespaces) sawAll(generation uint64) {
-	for {
-		old := n.all.Load()
-		if old >= generation || n.all.CompareAndSwap(old, generation) {
-			return
-		}
-	}
+// inUse returns the namespaces in use.
+func (n *namespaces) inUse() []*space {
+	var spaces []*space
+	n.spaces.Range(func(_, v any) bool {
+		spaces = append(spaces, v.(*space))
+		return true
+	})
+	return spaces
 }
 
 // Subscribe implements limiter.Catalog.
@@ -176,16 +174,16 @@ func (n *namespaces) notFound(ctx context.Context, name string) error {
 	return err
 }
 
-// open loads a namespace, and ends the wait of the calls for it.
+// open loads a namespace, puts it in use, and ends the wait of the calls for it.
 func (n *namespaces) open(ctx context.Context, name string, o *opening) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	o.sp, o.err = n.load(ctx, name)
+	if o.err == nil {
+		o.err = n.enter(ctx, o.sp)
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if o.err == nil {
-		n.spaces.Store(name, o.sp)
-	}
 	n.loadFailed = o.err
 	delete(n.opening, name)
 	close(o.done)
@@ -197,30 +195,29 @@ func (n *namespaces) load(ctx context.Context, name string) (*space, error) {
 	if err != nil {
 		return nil, err
 	}
-	id := ns.ID
-	sp := &space{name: name, id: id, writing: make(chan struct{}, 1)}
-	sp.form.Store(int32(ns.Form)) // #nosec G115 -- 1 or 2
-	all, counters, err := n.table.readCounters(ctx, id)
+	sp := &space{name: name, id: ns.ID, writing: make(chan struct{}, 1)}
+	sp.form.Store(int32(ns.Form))                                          // #nosec G115 -- 1 or 2
+	found, err := n.table.readCounters(ctx, watched{id: ns.ID, old: true}) // of any form, once
 	if err == nil {
-		err = counters[0].err
+		err = found[0].err
 	}
 	if err != nil {
 		return nil, err
 	}
-	n.sawAll(all)
-	sp.known, sp.told, sp.toldAll = counters[0].value, counters[0].value, all
+	sp.all, sp.known, sp.told = found[0].all, found[0].Counters, found[0].Counters
 	return sp, nil
 }
 
-// saw notes a value of the namespace's counter.
-func (sp *space) saw(generation uint64) {
+// saw notes values of the counters, and returns the newest that were seen.
+func (sp *space) saw(c schema.Counters) schema.Counters {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
-	sp.known = max(sp.known, generation)
+	sp.known = sp.known.Newest(c)
+	return sp.known
 }
 
-// newest returns the newest value of the namespace's counter that was seen.
-func (sp *space) newest() uint64 {
+// newest returns the newest values of the counters that were seen.
+func (sp *space) newest() schema.Counters {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
 	return sp.known

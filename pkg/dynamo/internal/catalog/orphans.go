@@ -73,8 +73,7 @@ func (t *table) orphans(ctx context.Context, ids []schema.Namespace) ([]limiter.
 	return all, nil
 }
 
-// PurgeOrphan implements limiter.Purger. The counter of generations stays, as an item that
-// nothing leads to.
+// PurgeOrphan implements limiter.Purger. The counters go, too: no name leads to them.
 func (c *Catalog) PurgeOrphan(ctx context.Context, id string, progress func(deleted int)) error {
 	if err := c.usable(ctx); err != nil {
 		return err
@@ -106,7 +105,7 @@ func (c *Catalog) PurgeOrphan(ctx context.Context, id string, progress func(dele
 	return c.table.purgeID(ctx, id, progress)
 }
 
-// purgeID deletes everything under an ID, and its record last.
+// purgeID deletes everything under an ID, then its counters, which no index has, and its record last.
 func (t *table) purgeID(ctx context.Context, id string, progress func(deleted int)) error {
 	deleted := 0
 	count := func(n int) {
@@ -118,6 +117,9 @@ func (t *table) purgeID(ctx context.Context, id string, progress func(deleted in
 		if err := t.deleteAll(ctx, schema.QueryNamespace(t.name, id, partition), count); err != nil {
 			return err
 		}
+	}
+	if err := t.delete(ctx, []schema.Key{schema.ConfigurationKey(id), schema.GenerationKey(id)}); err != nil {
+		return err
 	}
 	return t.delete(ctx, []schema.Key{schema.NamespaceIDKey(id)})
 }

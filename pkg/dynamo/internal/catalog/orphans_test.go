@@ -83,6 +83,10 @@ func TestOrphans(t *testing.T) {
 				t.Errorf("left: %v, %v", item, err)
 			}
 		}
+		counters := []schema.Key{schema.GenerationKey(id), schema.ConfigurationKey(id)}
+		if left, err := second.table.read(t.Context(), counters); err != nil || len(left) > 0 {
+			t.Errorf("left of the counters: %v, %v", left, err)
+		}
 		if err := second.PurgeOrphan(t.Context(), id, nil); !errors.Is(err, limiter.ErrNotFound) {
 			t.Errorf("PurgeOrphan once more: error %v, want %v", err, limiter.ErrNotFound)
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -48,28 +50,57 @@ func (t *table) entity(ctx context.Context, ns, id string) (*limiter.Entity, err
 	return stored[0].Record.Entity, nil
 }
 
-// counter is the value of a namespace's counter, or why it cannot be read.
-type counter struct {
-	value uint64
-	err   error
+// watched is a namespace whose counters are to be read.
+type watched struct {
+	id  string
+	old bool // a replica of version 1 may raise counters, which are elsewhere
 }
 
-// readCounters reads the table's counter and those of namespaces, by their ids.
-func (t *table) readCounters(ctx context.Context, namespaces ...string) (all uint64, counters []counter, err error) {
-	keys := make([]schema.Key, 0, len(namespaces)+1)
+// counters are those of a namespace, or why they cannot be read.
+type counters struct {
+	schema.Counters
+
+	all uint64 // the table's counter, where it was read
+	err error
+}
+
+// readCounters reads the counters of namespaces: an item of each. Of an old one it also reads the
+// counter of changes itself, and with that the table's.
+func (t *table) readCounters(ctx context.Context, namespaces ...watched) ([]counters, error) {
+	keys := make([]schema.Key, 0, len(namespaces))
 	for _, ns := range namespaces {
-		keys = append(keys, schema.GenerationKey(ns))
+		keys = append(keys, schema.ConfigurationKey(ns.id))
+		if ns.old {
+			keys = append(keys, schema.GenerationKey(ns.id))
+		}
 	}
-	found, err := t.read(ctx, append(keys, schema.AllGenerationKey()))
+	if len(keys) > len(namespaces) {
+		keys = append(keys, schema.AllGenerationKey())
+	}
+	found, err := t.read(ctx, keys)
 	if err != nil {
-		return 0, nil, fmt.Errorf("generations: %w", err)
+		return nil, fmt.Errorf("generations: %w", err)
 	}
-	if all, err = schema.ParseCounter(t.name, schema.AllGenerationKey(), found[schema.AllGenerationKey()]); err != nil {
-		return 0, nil, err
+	k := schema.AllGenerationKey()
+	all, err := schema.ParseCounter(t.name, k, found[k])
+	if err != nil {
+		return nil, err
 	}
-	counters = make([]counter, len(keys))
-	for i, k := range keys {
-		counters[i].value, counters[i].err = schema.ParseCounter(t.name, k, found[k])
+	read := make([]counters, len(namespaces))
+	for i, ns := range namespaces {
+		read[i] = t.countersOf(ns, found)
+		read[i].all = all
 	}
-	return all, counters, nil
+	return read, nil
+}
+
+// countersOf returns the counters of a namespace among items.
+func (t *table) countersOf(ns watched, found map[schema.Key]map[string]types.AttributeValue) (c counters) {
+	c.Counters, c.err = schema.ParseCounters(t.name, ns.id, found[schema.ConfigurationKey(ns.id)])
+	if c.err == nil && ns.old {
+		var changes uint64
+		changes, c.err = schema.ParseCounter(t.name, schema.GenerationKey(ns.id), found[schema.GenerationKey(ns.id)])
+		c.Changes = max(c.Changes, changes)
+	}
+	return c
 }

@@ -49,40 +49,37 @@ func (n *namespaces) watch(ctx context.Context, ticks <-chan time.Time) {
 func (n *namespaces) poll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, pollInterval)
 	defer cancel()
-	var spaces []*space
-	var ids []string
-	n.spaces.Range(func(_, v any) bool {
-		sp := v.(*space)
-		spaces, ids = append(spaces, sp), append(ids, sp.id)
-		return true
-	})
+	spaces := n.inUse()
 	if len(spaces) == 0 {
 		return nil
 	}
-	all, counters, err := n.table.readCounters(ctx, ids...)
+	namespaces := make([]watched, len(spaces))
+	for i, sp := range spaces {
+		namespaces[i] = watched{id: sp.id, old: sp.form.Load() == schema.FormOld}
+	}
+	counters, err := n.table.readCounters(ctx, namespaces...)
 	if err != nil {
 		return err
 	}
-	n.sawAll(all)
 	failed := n.readForms(ctx, spaces)
 	for i, sp := range spaces {
-		failed = errors.Join(failed, n.catchUp(ctx, sp, counters[i], all))
+		failed = errors.Join(failed, n.catchUp(ctx, sp, counters[i]))
 	}
 	return failed
 }
 
 // catchUp tells the subscriber of a namespace's changes.
-func (n *namespaces) catchUp(ctx context.Context, sp *space, counter counter, all uint64) error {
-	if counter.err != nil {
-		return counter.err
+func (n *namespaces) catchUp(ctx context.Context, sp *space, found counters) error {
+	if found.err != nil {
+		return found.err
 	}
-	sp.saw(counter.value)
+	sp.saw(found.Counters)
 	from := sp.lastTold()
-	refs, err := n.changes(ctx, sp, from, counter.value)
+	refs, err := n.changes(ctx, sp, from, found.Changes)
 	if err != nil && awsdb.MayPass(err) {
 		return err // the next look tells of it
 	}
-	n.tell(sp, from, counter.value, all, refs)
+	n.tell(sp, from, found.Counters, refs)
 	return err
 }
 
@@ -120,32 +117,32 @@ func (n *namespaces) changes(ctx context.Context, sp *space, from, to uint64) ([
 func (sp *space) lastTold() uint64 {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
-	return sp.told
+	return sp.told.Changes
 }
 
-// tell tells the subscriber that the counter went from from to to by changes of
-// refs, and that the table's counter is all. A change that he was told of in the
+// tell tells the subscriber that the counter of changes went from from to a value by changes of
+// refs, and of the counter of configurations. A change that he was told of in the
 // meantime may be among them. If the subscriber was last told of an earlier generation
 // than from, refs are not all. An empty refs that is not nil says that the generation alone rose.
-func (n *namespaces) tell(sp *space, from, to, all uint64, refs []limiter.Ref) {
+func (n *namespaces) tell(sp *space, from uint64, to schema.Counters, refs []limiter.Ref) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
-	if to <= sp.told && all <= sp.toldAll {
+	if sp.told == sp.told.Newest(to) {
 		return
 	}
-	if from > sp.told {
+	if from > sp.told.Changes {
 		refs = nil
 	}
-	n.announce(sp, to, all, refs)
+	n.announce(sp, to, refs)
 }
 
 // announce calls the subscriber; sp.mu is held.
-func (n *namespaces) announce(sp *space, to, all uint64, refs []limiter.Ref) {
-	sp.told, sp.toldAll = max(sp.told, to), max(sp.toldAll, all)
+func (n *namespaces) announce(sp *space, to schema.Counters, refs []limiter.Ref) {
+	sp.told = sp.told.Newest(to)
 	n.mu.Lock()
 	subscriber := n.subscriber
 	n.mu.Unlock()
 	if subscriber != nil {
-		subscriber(limiter.Change{Namespace: sp.name, Generation: sp.told + n.all.Load(), Refs: refs})
+		subscriber(limiter.Change{Namespace: sp.name, Generation: sp.told.Generation(), Refs: refs})
 	}
 }

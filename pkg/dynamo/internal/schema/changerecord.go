@@ -8,9 +8,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Attributes of generation records, changes and audit events.
+// Attributes of changes and audit events.
 const (
-	AttrCounter  = "generation"
 	AttrRefs     = "refs" // of a change: the records that it changed; absent = any
 	attrRefKind  = "kind"
 	attrChangeAt = "at" // Unix ms
@@ -23,19 +22,6 @@ const (
 	// MaxChangeRefs keeps the record of a change small; one of more says that anything changed.
 	MaxChangeRefs = 100
 )
-
-// ParseCounter reads a generation record; there may be none.
-func ParseCounter(table string, k Key, item map[string]types.AttributeValue) (uint64, error) {
-	if item == nil {
-		return 0, nil
-	}
-	r := NewReader(table, k, item)
-	n := r.Uint(AttrCounter, 1)
-	if r.Fault != nil {
-		return 0, r.Fault
-	}
-	return n, nil
-}
 
 // ChangeItem returns the record of a change, from which other replicas know which of
 // their records are old. refs nil = any record may be.

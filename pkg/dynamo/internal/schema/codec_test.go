@@ -136,6 +136,7 @@ func TestCorruptRecordsOfOtherKinds(t *testing.T) {
 	audit := func(item record) error { _, err := ParseAudit("t", item); return err }
 	change := func(item record) error { _, err := ParseChange("t", someNS, 1, item); return err }
 	counter := func(item record) error { _, err := ParseCounter("t", GenerationKey(someNS), item); return err }
+	counters := func(item record) error { _, err := ParseCounters("t", someNS, item); return err }
 	mark := func(item record) error { _, err := ParseMark("t", MarkKey(someNS, "r"), item); return err }
 	secret := func(item record) error { _, err := ParseSecret("t", SecretKey("s"), item); return err }
 	namespace := func(item record) error { _, err := ParseNamespace("t", NamespaceKey("n"), item); return err }
@@ -158,6 +159,8 @@ func TestCorruptRecordsOfOtherKinds(t *testing.T) {
 		{"change without kinds", change, ChangeItem(someNS, 1, time.Unix(0, 0), nil), AttrRefs, list(&types.AttributeValueMemberM{Value: record{}})},
 		{"counter of a text", counter, GenerationKey(someNS).Attributes(), AttrCounter, str("1")},
 		{"counter below its range", counter, GenerationKey(someNS).Attributes(), AttrCounter, num("-1")},
+		{"counters of a text", counters, ConfigurationKey(someNS).Attributes(), AttrConfiguration, str("1")},
+		{"counters with one below its range", counters, ConfigurationKey(someNS).Attributes(), AttrCounter, num("0")},
 		{"mark without an owner", mark, MarkItem(MarkKey(someNS, "r"), limiter.Mark{Owner: "o"}), attrOwner, nil},
 		{"mark of an empty owner", mark, MarkItem(MarkKey(someNS, "r"), limiter.Mark{Owner: "o"}), attrOwner, str("")},
 		{"secret that is text", secret, SecretKey("s").Attributes(), attrSecret, str("hush")},

@@ -126,8 +126,13 @@ func ShardKey(k Key, index int) Key {
 // [AuditSubject].
 func AuditKey(ns, subject, id string) Key { return Key{AuditPK(ns, subject), skAuditPrefix + id} }
 
-// GenerationKey returns the key of the counter of a namespace.
+// GenerationKey returns the key of the counter of a namespace's changes.
 func GenerationKey(ns string) Key { return Key{systemPK(ns), skGeneration} }
+
+// ConfigurationKey returns the key of the item that replicas watch: it has the counter of
+// configurations, and the counter of changes once more. Nothing else has its partition key, so
+// that a policy can allow to raise the one counter and nothing besides.
+func ConfigurationKey(ns string) Key { return Key{ns + "/CONFIGURATION#", skGeneration} }
 
 // ChangeKey returns the key of the record of one change. Keys sort as generations do.
 func ChangeKey(ns string, generation uint64) Key {
@@ -147,7 +152,8 @@ func SecretKey(name string) Key { return Key{RegistryNS + "/SECRET#" + name, skS
 // VersionKey returns the key of the record of the table's version.
 func VersionKey() Key { return Key{systemPK(RegistryNS), skVersion} }
 
-// AllGenerationKey returns the key of the counter of all namespaces together.
+// AllGenerationKey returns the key of the counter of all namespaces together, which replicas of
+// version 1 have in place of [ConfigurationKey].
 func AllGenerationKey() Key { return GenerationKey(RegistryNS) }
 
 // NamespaceKey returns the key of the record that gives a namespace's name an id.

@@ -96,14 +96,15 @@ func kinds() map[string]func(s subject) Key {
 		"audit of the system": func(s subject) Key {
 			return AuditKey(s.ns, AuditSubject(limiter.SystemLimitsRef()), s.id)
 		},
-		"generation":   func(s subject) Key { return GenerationKey(s.ns) },
-		"change":       func(s subject) Key { return ChangeKey(s.ns, s.generation) },
-		"mark":         func(s subject) Key { return MarkKey(s.ns, s.entity) },
-		"namespace":    func(s subject) Key { return NamespaceKey(s.entity) },
-		"namespace id": func(s subject) Key { return NamespaceIDKey(s.ns) },
-		"secret":       func(s subject) Key { return SecretKey(s.id) },
-		"version":      func(subject) Key { return VersionKey() },
-		"generations":  func(subject) Key { return AllGenerationKey() },
+		"generation":    func(s subject) Key { return GenerationKey(s.ns) },
+		"configuration": func(s subject) Key { return ConfigurationKey(s.ns) },
+		"change":        func(s subject) Key { return ChangeKey(s.ns, s.generation) },
+		"mark":          func(s subject) Key { return MarkKey(s.ns, s.entity) },
+		"namespace":     func(s subject) Key { return NamespaceKey(s.entity) },
+		"namespace id":  func(s subject) Key { return NamespaceIDKey(s.ns) },
+		"secret":        func(s subject) Key { return SecretKey(s.id) },
+		"version":       func(subject) Key { return VersionKey() },
+		"generations":   func(subject) Key { return AllGenerationKey() },
 	}
 }
 
@@ -151,7 +152,7 @@ func (s subject) bare() subject {
 		b.ns, b.generation = s.ns, s.generation
 	case "namespace":
 		b.entity = s.entity
-	case "system limits", "generation", "namespace id":
+	case "system limits", "generation", "configuration", "namespace id":
 		b.ns = s.ns
 	case "secret":
 		b.id = s.id
@@ -199,6 +200,7 @@ func TestKeysOfTheSchema(t *testing.T) {
 		{AuditKey(ns, EscapeName("$SYSTEM"), limiter.AuditID(at, 0)), ns + "/AUDIT#%24SYSTEM", "#AUDIT#2024-01-31T14:59:00.000Z-0000000000000000"},
 		{VersionKey(), "_/SYSTEM#", "#VERSION"},
 		{GenerationKey(ns), ns + "/SYSTEM#", "#GENERATION"},
+		{ConfigurationKey(ns), ns + "/CONFIGURATION#", "#GENERATION"},
 		{ChangeKey(ns, 42), ns + "/SYSTEM#", "#CHANGE#00000000000000000042"},
 		{NamespaceKey("team/a"), "_/SYSTEM#", "#NAMESPACE#team%2Fa"},
 		{NamespaceIDKey(ns), "_/SYSTEM#", "#NSID#" + ns},
