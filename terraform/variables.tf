@@ -72,6 +72,16 @@ variable "aggregator" {
   }
 
   validation {
+    condition     = var.aggregator == null ? true : length(setsubtract(keys(var.aggregator.keep), var.aggregator.windows)) == 0
+    error_message = "The keys of keep must be some of the windows."
+  }
+
+  validation {
+    condition     = var.aggregator == null ? true : alltrue([for age in values(var.aggregator.keep) : can(regex("^(0|[0-9]{1,6}h)$", age)) && (age == "0" || try(tonumber(trimsuffix(age, "h")), 0) >= 24)])
+    error_message = "A time of keep must be 0, for good, or 24 hours or more, such as 720h: it counts from the end of the window, and records come up to a day late."
+  }
+
+  validation {
     condition     = try(var.aggregator.config, null) == null ? true : can(regex("^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/[A-Za-z0-9._=/-]{0,511}[A-Za-z0-9._=-]$", var.aggregator.config))
     error_message = "The config must be an object of S3, such as s3://bucket/ratelimit.yaml, of letters, digits and . _ = / -."
   }

@@ -64,7 +64,7 @@ It serves /metrics and /healthz on the address of --http-address, or of server.h
 	f.flags(cmd)
 	cmd.Flags().StringVar(&f.address, "http-address", "", "host:port of /metrics and /healthz (default: server.http.address)")
 	cmd.Flags().StringSliceVar(&f.windows, "windows", []string{"hour", "day", "month"}, "windows to write")
-	cmd.Flags().StringToStringVar(&f.keep, "keep", nil, "how long to keep a window, such as hour=720h; 0 = for good (default hour=336h,day=9600h,month=0)")
+	cmd.Flags().StringToStringVar(&f.keep, "keep", nil, "how long to keep a window after its end, such as hour=720h; 24h or more, 0 = for good (default hour=336h,day=9600h,month=0)")
 	cmd.Flags().DurationVar(&f.flush, "flush", aggregator.DefaultFlushAfter, "how long records wait for others, to be written together; 100ms to 1m")
 	cmd.Flags().StringVar(&f.archive, "archive", "", "where audit events go when they expire, such as s3://bucket/audit (default: nowhere)")
 	cmd.Flags().BoolVar(&f.lambda, "lambda", false, "answer calls of the runtime of AWS Lambda, which starts the program so by itself")
@@ -123,8 +123,8 @@ func (f *aggregateFlags) kept() (windows []limiter.UsageWindow, keep map[limiter
 		if err != nil || !slices.Contains(windows, w) {
 			return nil, nil, fmt.Errorf("--keep: %q is none of --windows", text)
 		}
-		if keep[w], err = time.ParseDuration(age); err != nil || keep[w] < 0 || keep[w] > 0 && keep[w] < time.Hour {
-			return nil, nil, fmt.Errorf("--keep: %s=%q must be 0, or a duration of 1h or more, such as 720h", text, age)
+		if keep[w], err = time.ParseDuration(age); err != nil || aggregator.CheckRetention(w, keep[w]) != nil {
+			return nil, nil, fmt.Errorf("--keep: %s=%.50q must be 0, for good, or a duration of 24h or more, such as 720h: it counts from the end of the %v, and records come up to a day late", text, age, w)
 		}
 	}
 	return windows, keep, nil

@@ -46,7 +46,8 @@ func TestAggregateRefuses(t *testing.T) {
 		"no window":            {[]string{"-c", table, "--windows", ""}, 2, "--windows"},
 		"a window not written": {[]string{"-c", table, "--windows", "day", "--keep", "hour=5h"}, 2, "none of --windows"},
 		"an age that is none":  {[]string{"-c", table, "--keep", "hour=1d"}, 2, "720h"},
-		"an age too short":     {[]string{"-c", table, "--keep", "hour=1m"}, 2, "720h"},
+		"an age too short":     {[]string{"-c", table, "--keep", "month=23h59m"}, 2, "24h or more"},
+		"an age below 0":       {[]string{"-c", table, "--keep", "hour=-720h"}, 2, "24h or more"},
 		"a wait too long":      {[]string{"-c", table, "--flush", "1h"}, 2, "100ms to 1m"},
 		"an argument":          {[]string{"-c", table, "now"}, 2, "flags only"},
 	} {

@@ -113,7 +113,7 @@ func (s *stackOptions) aggregator(cmd *cobra.Command) {
 	option(s, f.IntVar, "log-retention-days", func(o *stack.Options) *int { return &o.Aggregator.LogDays }, "days that its log is kept (default 30)")
 	option(s, f.BoolVar, "tracing", func(o *stack.Options) *bool { return &o.Aggregator.Tracing }, "have X-Ray trace it")
 	option(s, f.StringSliceVar, "usage-windows", func(o *stack.Options) *[]string { return &o.Aggregator.Windows }, "windows of usage: hour, day, month (default all)")
-	option(s, f.IntVar, "usage-retention-days", func(o *stack.Options) *int { return &o.Aggregator.UsageDays }, "days that usage of every window is kept (default hour=14, day=400, month for good)")
+	option(s, f.IntVar, "usage-retention-days", func(o *stack.Options) *int { return &o.Aggregator.UsageDays }, "days that usage of every window is kept after its end (default hour=14, day=400, month for good)")
 	option(s, f.StringVar, "aggregator-config", func(o *stack.Options) *string { return &o.Aggregator.Config }, "s3://BUCKET/KEY of a configuration, whose budgets it watches (default: none)")
 	option(s, f.BoolVar, "no-archive", func(o *stack.Options) *bool { return &o.Aggregator.Archive.Off }, "create no bucket for expired audit events")
 	option(s, f.IntVar, "archive-glacier-days", func(o *stack.Options) *int { return &o.Aggregator.Archive.GlacierDays }, "days until archived events move to Glacier (default 90)")

@@ -68,8 +68,8 @@ type counted struct {
 	used     map[string]int64
 }
 
-// NewBatch returns an empty batch of a shard for windows. Snapshots are kept as long as keep says,
-// 0 = for good; nil = as limiter.UsageWindow.Retention says.
+// NewBatch returns an empty batch of a shard for windows. A snapshot is kept as long after the end of its window
+// as keep says, 0 = for good; nil = as limiter.UsageWindow.Retention says.
 func NewBatch(shard string, windows []limiter.UsageWindow, keep func(limiter.UsageWindow) time.Duration) *Batch {
 	if keep == nil {
 		keep = limiter.UsageWindow.Retention
@@ -207,7 +207,7 @@ func (b *Batch) change(s Snapshot, p *part) *Change {
 		}
 	}
 	if age := b.keep(s.Window); age > 0 {
-		c.Expires = s.Start.Add(age)
+		c.Expires = s.Window.End(s.Start).Add(age)
 	}
 	return c
 }

@@ -283,7 +283,7 @@ func TestSnapshotsExpire(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[limiter.UsageWindow]time.Time{
-		limiter.UsageHour: time.Date(2026, 11, 14, 23, 0, 0, 0, time.UTC), limiter.UsageDay: time.Date(2027, 12, 5, 0, 0, 0, 0, time.UTC), limiter.UsageMonth: {},
+		limiter.UsageHour: time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC), limiter.UsageDay: time.Date(2027, 12, 6, 0, 0, 0, 0, time.UTC), limiter.UsageMonth: {},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -28,7 +28,7 @@ type Config struct {
 	Owner     string // name of this process: another process never has it
 
 	Windows      []limiter.UsageWindow                   // nil = all
-	Retention    func(limiter.UsageWindow) time.Duration // how long a snapshot is kept, 0 = for good; nil = as the window says
+	Retention    func(limiter.UsageWindow) time.Duration // how long a snapshot is kept after its window, MinRetention or more, 0 = for good; nil = as the window says
 	Term         time.Duration                           // after which another process takes over; 0 = DefaultTerm
 	Rescan       time.Duration                           // between two looks at the shards of the stream; 0 = DefaultRescan
 	Idle         time.Duration                           // between two reads of a shard that has nothing new; 0 = DefaultIdle
@@ -66,6 +66,9 @@ func New(cfg Config) (*Poller, error) {
 	}
 	if cfg.Windows == nil {
 		cfg.Windows = limiter.UsageWindows()
+	}
+	if err := CheckRetentions(cfg.Windows, cfg.Retention); err != nil {
+		return nil, err
 	}
 	for _, d := range []struct {
 		of       *time.Duration

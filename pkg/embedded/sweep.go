@@ -166,7 +166,7 @@ func (d *disk) sweepRows(now time.Time) *batch {
 		for _, w := range limiter.UsageWindows() {
 			err = errors.Join(err, old(datafile.Usage, []byte{budgetTag(w)}, now.Add(-toldFor).Unix()))
 			if age := w.Retention(); age > 0 {
-				err = errors.Join(err, old(datafile.Usage, []byte{usageTag(w)}, now.Add(-age).Unix()))
+				err = errors.Join(err, old(datafile.Usage, []byte{usageTag(w)}, w.Start(now.Add(-age)).Unix())) // those of earlier windows
 			}
 		}
 		return errors.Join(err,

@@ -82,7 +82,7 @@ func (w UsageWindow) End(start time.Time) time.Time {
 	return start.UTC().Add(time.Hour)
 }
 
-// Retention returns how long a snapshot is kept, from its start; 0 = for good.
+// Retention returns how long a snapshot is kept after the end of its window; 0 = for good.
 func (w UsageWindow) Retention() time.Duration {
 	switch w {
 	case UsageHour:

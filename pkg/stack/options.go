@@ -88,7 +88,7 @@ type Aggregator struct {
 
 	// Windows of usage: hour, day, month; none = all.
 	Windows []string `json:"windows,omitempty"`
-	// UsageDays is how long usage of every window is kept, 1 to 3650; 0 = as each window's default says.
+	// UsageDays is how long usage is kept after the end of its window, 1 to 3650; 0 = as each window's default says.
 	UsageDays int `json:"usage_days,omitempty"`
 
 	Archive Archive `json:"archive"`

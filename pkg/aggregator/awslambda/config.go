@@ -30,7 +30,7 @@ type Stream interface {
 type Config struct {
 	Stream    Stream
 	Windows   []limiter.UsageWindow                     // nil = all
-	Retention func(limiter.UsageWindow) time.Duration   // how long a snapshot is kept, 0 = for good; nil = as the window says
+	Retention func(limiter.UsageWindow) time.Duration   // how long a snapshot is kept after its window, aggregator.MinRetention or more, 0 = for good; nil = as the window says
 	Archive   aggregator.Archive                        // of audit events that expire; nil = none
 	Encode    func(*aggregator.Expired) ([]byte, error) // writes an event of the archive as a line; needed with Archive
 	Budgets   Budgets                                   // are compared with usage; nil = none
@@ -51,6 +51,9 @@ func (cfg *Config) complete() error {
 	}
 	if cfg.Windows == nil {
 		cfg.Windows = limiter.UsageWindows()
+	}
+	if err := aggregator.CheckRetentions(cfg.Windows, cfg.Retention); err != nil {
+		return err
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
