@@ -13,6 +13,7 @@ import (
 	"github.com/ratelimit/ratelimit/internal/budgetwatch"
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
 	"github.com/ratelimit/ratelimit/pkg/aggregator/awslambda"
+	"github.com/ratelimit/ratelimit/pkg/budget"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -42,6 +43,10 @@ func (full) Note(context.Context, *aggregator.Snapshot, []aggregator.Mark, strin
 }
 
 func (full) NamespaceName(context.Context, string) (string, error) { return "default", nil }
+
+func (full) StoredBudgets(context.Context, aggregator.Bucket) (budget.Stored, error) {
+	return budget.Stored{}, nil
+}
 
 // receiver answers calls of a webhook.
 type receiver func(*http.Request) (int, error)

@@ -33,6 +33,9 @@ type Standings interface {
 	Note(ctx context.Context, s *Snapshot, marks []Mark, by string) (done bool, now Standing, err error)
 	// NamespaceName returns the name of the namespace with an id; "" = there is none any more.
 	NamespaceName(ctx context.Context, id string) (string, error)
+	// StoredBudgets returns the limits that are stored at the places of a bucket. They may be a minute
+	// old.
+	StoredBudgets(ctx context.Context, of Bucket) (budget.Stored, error)
 }
 
 // Thresholds are snapshots whose usage is compared with budgets. Each threshold is told once: by
@@ -52,8 +55,9 @@ type Thresholds struct {
 // lost.
 const maxUnknown = 10_000
 
-// NewThresholds returns snapshots that compare usage with the budgets that are in force then. tell is called
-// for each event. Both are called by several goroutines at once, and must not block.
+// NewThresholds returns snapshots that compare usage with the budgets of a configuration that are in force
+// then, and with those of stored limits. tell is called for each event. Both are called by several goroutines at
+// once, and must not block.
 func NewThresholds(to Standings, budgets func() *budget.Set, tell func(budget.Event)) *Thresholds {
 	return &Thresholds{Standings: to, budgets: budgets, tell: tell, unknown: make(map[string]bool)}
 }
@@ -61,27 +65,26 @@ func NewThresholds(to Standings, budgets func() *budget.Set, tell func(budget.Ev
 // Add implements Snapshots. On an error the change may have been applied, and the same change is
 // to be sent again: then its snapshot is compared again.
 func (t *Thresholds) Add(ctx context.Context, c *Change) (has Sequence, err error) {
-	budgets := t.budgets()
-	if budgets.Len() == 0 {
-		return t.Standings.Add(ctx, c)
-	}
 	has, standing, err := t.Post(ctx, c)
 	if err != nil {
 		return "", err
 	}
-	namespace, err := t.NamespaceName(ctx, c.Snapshot.Bucket.Namespace)
+	stored, err := t.StoredBudgets(ctx, c.Snapshot.Bucket)
 	if err != nil {
 		return "", err
 	}
-	if namespace == "" {
-		return has, nil
-	}
-	of := budget.Bucket{Namespace: namespace, Entity: standing.Entity, Resource: standing.Resource}
+	of, budgets := budget.Bucket{Entity: standing.Entity, Resource: standing.Resource}, t.budgets()
 	for limit := range c.Used {
-		if b, ok := budgets.Of(of, limit, c.Snapshot.Window, &budget.Stored{}); ok {
-			if err := t.compare(ctx, &c.Snapshot, of, b, standing); err != nil {
-				return "", err
-			}
+		b, ok := budgets.Of(of, limit, c.Snapshot.Window, &stored)
+		if !ok {
+			continue
+		}
+		of.Namespace, err = t.NamespaceName(ctx, c.Snapshot.Bucket.Namespace)
+		if err == nil && of.Namespace != "" { // else it is gone
+			err = t.compare(ctx, &c.Snapshot, of, b, standing)
+		}
+		if err != nil {
+			return "", err
 		}
 	}
 	return has, nil

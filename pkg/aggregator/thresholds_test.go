@@ -24,6 +24,8 @@ type standings struct {
 	has  map[Snapshot]Sequence
 	all  map[Snapshot]Standing
 	dice *rand.Rand // nil = no call fails
+
+	stored map[string]budget.Stored // by entity
 }
 
 var errTold = errors.New("no answer")
@@ -97,6 +99,15 @@ func (s *standings) Note(_ context.Context, of *Snapshot, marks []Mark, by strin
 
 func (s *standings) NamespaceName(_ context.Context, id string) (string, error) {
 	return map[string]string{"id": "default"}[id], nil
+}
+
+func (s *standings) StoredBudgets(_ context.Context, of Bucket) (budget.Stored, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if before, after := s.fails(); before || after {
+		return budget.Stored{}, errTold
+	}
+	return s.stored[of.Entity], nil
 }
 
 func newStandings(seed uint64) *standings {
@@ -190,6 +201,40 @@ func TestThresholdsOfChanges(t *testing.T) {
 	add(110, take(6, "a", -5)) // 95 of 110
 	want := []string{
 		"default/a/r tpm day 80% of 100", "default/a/r tpm day 95% of 100", "default/a/r tpm day 100% of 100", "default/a/r tpm day 80% of 110",
+	}
+	if diff := cmp.Diff(want, events.all); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Budgets of stored limits are compared too, without any in the configuration, and replace those of the
+// configuration at their place.
+func TestThresholdsOfStoredLimits(t *testing.T) {
+	day := func(tokens int64) budget.StoredLimits {
+		at := limiter.SystemLimitsRef()
+		return budget.StoredLimits{There: true, Budgets: budgets(t, at, limiter.Budget{Limit: "tpm", Window: limiter.UsageDay, Tokens: tokens}).At(at)}
+	}
+	var events told
+	s := newStandings(0)
+	s.stored = map[string]budget.Stored{"a": {0: day(10)}, "b": {3: day(20)}, "c": {3: {There: true}}}
+	add := func(set *budget.Set, entity string, n int) {
+		t.Helper()
+		b := NewBatch("s", []limiter.UsageWindow{limiter.UsageDay}, nil)
+		b.Add(take(n, entity, 16))
+		if _, err := b.Flush(t.Context(), NewThresholds(s, func() *budget.Set { return set }, events.tell)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, entity := range []string{"a", "b", "c", "d"} {
+		add(nil, entity, i)
+	}
+	system := budgets(t, limiter.SystemLimitsRef(), limiter.Budget{Limit: "tpm", Window: limiter.UsageDay, Tokens: 40})
+	for i, entity := range []string{"a", "b", "c", "d"} {
+		add(system, entity, i+4)
+	}
+	want := []string{
+		"default/a/r tpm day 80% of 10", "default/a/r tpm day 95% of 10", "default/a/r tpm day 100% of 10",
+		"default/b/r tpm day 80% of 20", "default/b/r tpm day 95% of 20", "default/b/r tpm day 100% of 20", "default/d/r tpm day 80% of 40",
 	}
 	if diff := cmp.Diff(want, events.all); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -170,8 +170,8 @@ func StreamFilters(archive bool) []string {
 }
 
 // addAggregatorRole adds the function's role. It may check the table's version, write usage, and
-// put objects into the archive. With a configuration it may read that object, and the names of namespaces. It
-// reads no bucket, no limit and no secret of the table.
+// put objects into the archive. With a configuration it may read that object, the names of namespaces, and stored
+// limits. It reads no bucket and no secret of the table.
 func (t *builder) addAggregatorRole() {
 	data := t.scope(anySpace)
 	statements := []statement{
@@ -189,6 +189,7 @@ func (t *builder) addAggregatorRole() {
 	if object, ok := strings.CutPrefix(t.o.Aggregator.Config, "s3://"); ok {
 		statements = append(statements,
 			allow("Names", []string{"Query"}, data.table).on(registryKeys),
+			allow("Limits", []string{"BatchGetItem"}, data.table).on(data.of("SYSTEM#", "ENTITY#*", "RESOURCE#*")...),
 			allowed("Config", sub("arn:${AWS::Partition}:s3:::"+object), "s3:GetObject"))
 	}
 	if t.o.Aggregator.Tracing {

@@ -34,6 +34,7 @@ type Stream struct {
 	arn    string
 	label  string
 	now    func() time.Time
+	stored storedCache
 
 	mu    sync.Mutex
 	done  map[string]bool   // shards that are done, as last listed

@@ -51,3 +51,32 @@ func (r *Reader) budgets(limits *limiter.Limits) *limiter.Budgets {
 	}
 	return budgets
 }
+
+// LimitsKeys returns the keys of the places of limits that budget.Places names. The names have the form that they
+// have in keys.
+func LimitsKeys(ns, entity, resource string) [4]Key {
+	return [...]Key{
+		{ns + entityPrefix + entity, skConfigPrefix + resource},
+		{ns + entityPrefix + entity, skConfigPrefix + EscapeName(limiter.DefaultResource)},
+		{ns + resourcePrefix + resource, skConfig},
+		systemLimitsKey(ns),
+	}
+}
+
+// ParseLimits reads an item of one of LimitsKeys, by its own key.
+func ParseLimits(table string, item map[string]types.AttributeValue) (Key, limiter.Record, error) {
+	k, err := ItemKey(table, item)
+	if err != nil {
+		return Key{}, limiter.Record{}, err
+	}
+	ref := limiter.Ref{Kind: limiter.RefEntityLimits}
+	if k.SK == skConfig {
+		ref.Kind = limiter.RefResourceLimits
+		if strings.HasSuffix(k.PK, "/SYSTEM#") {
+			ref.Kind = limiter.RefSystemLimits
+		}
+	}
+	ns, _, _ := strings.Cut(k.PK, "/")
+	stored, err := ParseRecord(table, ns, ref, item)
+	return k, stored.Record, err
+}

@@ -1,0 +1,29 @@
+package changestream
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/budget"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
+)
+
+// The places that are remembered are bounded, however many there are.
+func TestStoredCacheIsBounded(t *testing.T) {
+	var c storedCache
+	now := time.Unix(1_800_000_000, 0)
+	for i := range 3 * maxStored {
+		c.put(now, map[schema.Key]budget.StoredLimits{{PK: fmt.Sprint(i)}: {There: true}})
+		if len(c.at) > maxStored {
+			t.Fatalf("%d places after %d", len(c.at), i+1)
+		}
+		if i == maxStored {
+			now = now.Add(storedFor) // what there is goes when there is no room
+		}
+	}
+	var stored budget.Stored
+	if missing := c.get(now, []schema.Key{{PK: fmt.Sprint(3*maxStored - 1)}, {PK: "other"}}, &stored); len(missing) != 1 || !stored[0].There {
+		t.Errorf("%v are missing, stored %v", missing, stored)
+	}
+}
