@@ -205,15 +205,3 @@ func (t *adjustment) renew(b *bucket, now int64) {
 		b.rest.dormant, b.rest.forgotten = nil, forgotten{}
 	}
 }
-
-// state returns the bucket as it stands at now.
-func (b *bucket) state(key limiter.BucketKey, now int64) limiter.BucketState {
-	out := limiter.BucketState{Key: key, Limits: make([]limiter.LimitState, b.limits.Len())}
-	for i := range out.Limits {
-		out.Limits[i].Limit = b.limits.At(i)
-		if !b.limits.Unlimited(i) {
-			out.Limits[i].Tokens = b.balance(i).Refill(b.limits.Params(i), now).Tokens
-		}
-	}
-	return out
-}

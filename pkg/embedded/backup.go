@@ -1,12 +1,7 @@
 package embedded
 
 import (
-	"errors"
-	"fmt"
 	"io"
-
-	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
-	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // Backup writes a copy of the file, as it is between two transactions, that Restore
@@ -20,19 +15,4 @@ func (s *Store) Backup(w io.Writer) (int64, error) {
 	}
 	n, err := s.disk.file.WriteTo(w)
 	return n, unavailable(err)
-}
-
-func errNoFile() error {
-	return fmt.Errorf("%w: this store keeps nothing in a file", limiter.ErrInvalid)
-}
-
-// unavailable is what an error of the file means to callers.
-func unavailable(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, datafile.ErrClosed):
-		return fmt.Errorf("%w: %w", limiter.ErrClosed, err)
-	}
-	return fmt.Errorf("%w: %w", limiter.ErrUnavailable, err)
 }

@@ -171,98 +171,8 @@ func flow(sp *limiter.Spend, admitted bool) (gives, takes int64) {
 	return gives, takes
 }
 
-// flow is flow of a spend of this bucket: nothing is given to an overflow bucket.
-func (b *bucket) flow(sp *limiter.Spend, admitted bool) (gives, takes int64) {
-	if gives, takes = flow(sp, admitted); b.shared {
-		gives = 0
-	}
-	return gives, takes
-}
-
-// covers reports whether the file has what op takes, and notes what is missing. The
-// op must be prepared.
-func (b *bucket) covers(op *limiter.Op, admitted bool) bool {
-	covered := true
-	for i := range op.Spends {
-		sp := &op.Spends[i]
-		if !sp.Held {
-			continue
-		}
-		s := b.block.span(sp.Index)
-		if gives, takes := b.flow(sp, admitted); !s.covers(gives, takes) {
-			// The sum of what those who wait want, as long as it is there and no large part.
-			sum := min(s.need+takes, b.limits.Params(sp.Index).Capacity/nextShare, sp.Bucket.Tokens)
-			s.need = max(s.need, takes, sum)
-			covered = false
-		}
-	}
-	return covered
-}
-
 func (s *span) covers(gives, takes int64) bool {
 	return takes == 0 || max(s.spent-gives, 0)+takes <= s.size && max(s.nextSpent-gives, 0)+takes <= s.nextSize
-}
-
-// account is finish with a file, of an op that is covered: it counts what was given and
-// taken. It reports whether it is time for a newer state in the file; and whether so
-// much was given back that a crash would lose more than a block, until the file has one.
-func (b *bucket) account(op *limiter.Op, now int64, admitted bool) (low, over bool) {
-	k := b.block
-	used := false
-	for i := range op.Spends {
-		sp := &op.Spends[i]
-		if !sp.Held {
-			continue
-		}
-		took := b.spend(sp, admitted)
-		gives, takes := b.flow(sp, admitted)
-		if gives == 0 && takes == 0 {
-			continue
-		}
-		k.clean = false
-		if now >= (k.hour+1)*hourMs {
-			b.turn(hourOf(now))
-		}
-		s := k.span(sp.Index)
-		if takes != gives && !b.shared { // usage is asked for by key
-			s.used = limiter.SaturatingSum(s.used, takes-gives)
-			used = true
-		}
-		if gives > 0 {
-			over = over || gives > min(s.spent, s.nextSpent) && (k.stored || k.flying) || k.unsure
-			s.spent, s.nextSpent = max(s.spent-gives, 0), max(s.nextSpent-gives, 0)
-		}
-		if took > 0 {
-			s.spent += took
-			s.nextSpent += took
-			if s.last = takes; takes >= s.kept {
-				s.kept = 0
-			}
-			low = low || s.spent > s.ask && !k.queued && !k.flying && b.low(sp.Index, now)
-		}
-	}
-	if used {
-		k.events++
-	}
-	return low, over
-}
-
-// low reports whether a block is so far used up that the next one would be larger than
-// the rest of it, and cover a request like the last; if not, it says when to ask again.
-func (b *bucket) low(i int, now int64) bool {
-	s := b.block.span(i)
-	left := s.size - s.spent
-	if b.nextSize(i, now) > max(left, s.last-1) {
-		return true
-	}
-	s.ask = s.spent + left/2
-	return false
-}
-
-// nextSize is span.next of the i-th limit.
-func (b *bucket) nextSize(i int, now int64) int64 {
-	p := b.limits.Params(i)
-	return b.block.span(i).next(p.Capacity, b.balance(i).Available(p, now+2*blockLasts), now-b.block.since)
 }
 
 // next chooses the size of the next block of a limit: what was taken in the time that
@@ -282,32 +192,6 @@ func (s *span) next(capacity, available, elapsed int64) int64 {
 	return max(min(max(ahead, s.size-s.spent), available), s.need, 0)
 }
 
-// launch takes the state of the bucket that is to be written, with the next sizes.
-func (b *bucket) launch(now int64) {
-	b.forget(now)
-	k := b.block
-	k.flying, k.clean = true, false
-	for i := range b.limits.Len() {
-		if b.limits.Unlimited(i) {
-			continue
-		}
-		s := k.span(i)
-		s.nextSize, s.nextSpent = max(b.nextSize(i, now), s.kept), 0
-		s.need, s.kept = 0, s.need
-	}
-	k.since = now
-}
-
-// vacate covers nothing: the file is to forget the bucket.
-func (b *bucket) vacate(how leaving) {
-	k := b.block
-	k.flying, k.vacated, k.clean = true, how, false
-	for i := range b.limits.Len() {
-		s := k.span(i)
-		*s = span{used: s.used, last: s.last}
-	}
-}
-
 // outcome is how a commit ended.
 type outcome uint8
 
@@ -316,27 +200,6 @@ const (
 	notMade         // the file is as it was before
 	unknown         // or it has what was to be written
 )
-
-// land puts the state that was written in force. It reports whether the file has
-// forgotten the bucket.
-func (b *bucket) land(how outcome) (left bool) {
-	k := b.block
-	left = k.vacated != stays && how == made
-	k.flying, k.vacated, k.unsure = false, stays, k.unsure || how == unknown
-	for i := range b.limits.Len() {
-		k.span(i).land(how)
-	}
-	if k.rest != nil {
-		if how == made {
-			k.rest.past = k.rest.past[k.rest.flying:]
-		}
-		k.rest.flying = 0
-	}
-	if how == made {
-		k.stored = !left
-	}
-	return left
-}
 
 // land settles on one state. Of a file that has the state before or the next one no more is covered
 // than each of them covers, now and after whatever is given back and taken.
@@ -351,4 +214,28 @@ func (s *span) land(how outcome) {
 	case notMade:
 	}
 	s.nextSize, s.nextSpent = s.size, s.spent
+}
+
+// put notes the usage of a limit in the hour, or its events.
+func (k *block) put(limit string, amount int64) {
+	if amount != 0 {
+		past := k.backlog()
+		past.past = append(past.past, consumed{k.hour, limit, amount})
+	}
+}
+
+// unsaved reports whether anything was used that no row has.
+func (k *block) unsaved() bool {
+	if k.first.used != 0 || k.events != 0 {
+		return true
+	}
+	if k.rest == nil {
+		return false
+	}
+	for i := range k.rest.spans {
+		if k.rest.spans[i].used != 0 {
+			return true
+		}
+	}
+	return len(k.rest.past) > 0
 }

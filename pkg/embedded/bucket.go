@@ -1,8 +1,7 @@
 package embedded
 
 import (
-	"cmp"
-	"slices"
+	"encoding/binary"
 	"strings"
 	"unique"
 
@@ -24,48 +23,6 @@ type bucket struct {
 	next      *bucket // of the same hash
 	block     *block  // nil in a store without a file
 	shared    bool    // an overflow bucket: entity is its slot, resource its limits
-}
-
-// contents are the limits of a bucket and their balances.
-type contents struct {
-	limits     *limiter.Limits // that the bucket is under
-	generation uint64          // of those limits
-	first      tokenbucket.Bucket
-	rest       *rest // nil for a bucket of one limit with nothing dormant or forgotten
-}
-
-// rest is what only some buckets have.
-type rest struct {
-	balances  []tokenbucket.Bucket // of the second limit and on
-	dormant   []dormant            // limiter.MaxDormant at most
-	forgotten forgotten
-}
-
-// dormant is the balance of a limit that was taken away while it had use: were
-// it forgotten, taking a limit away and putting it back would fill the bucket.
-type dormant struct {
-	limit  limiter.Limit
-	bucket tokenbucket.Bucket
-}
-
-// forgotten stands for dormant limits that were too many, see limiter.Op.
-type forgotten struct {
-	until int64 // when the last of them would be without use, Unix ms
-	use   int64 // the greatest when they were forgotten, millitokens; 0 = there is none
-}
-
-// lasts reports whether a limit of which nothing is known may have use at now.
-func (f forgotten) lasts(now int64) bool { return f.use > 0 && f.until > now }
-
-// with returns the one that stands for both.
-func (f forgotten) with(g forgotten) forgotten {
-	switch {
-	case f.use == 0:
-		return g
-	case g.use == 0:
-		return f
-	}
-	return forgotten{until: max(f.until, g.until), use: max(f.use, g.use)}
 }
 
 // newBucket returns the full bucket of an op. It keeps no string of the op.
@@ -109,160 +66,12 @@ func (b *bucket) is(k *limiter.BucketKey) bool {
 		b.resource.Value() == shortname.Of(k.Resource) && b.namespace.Value() == k.Namespace
 }
 
-// balance returns the balance of the i-th limit of b.limits.
-func (c *contents) balance(i int) *tokenbucket.Bucket {
-	if i == 0 {
-		return &c.first
-	}
-	return &c.rest.balances[i-1]
-}
-
-// full reports whether the bucket is as good as none.
-func (c *contents) full(now int64) bool {
-	for i := range c.limits.Len() {
-		if !c.limits.Unlimited(i) && !c.balance(i).Unused(c.limits.Params(i), now) {
-			return false
-		}
-	}
-	if c.rest == nil {
-		return true
-	}
-	for _, d := range c.rest.dormant {
-		if !d.bucket.Unused(d.limit.Params(), now) {
-			return false
-		}
-	}
-	return !c.rest.forgotten.lasts(now)
-}
-
-// idle reports whether the bucket was full at a time and not touched since.
-func (c *contents) idle(since int64) bool {
-	for i := range c.limits.Len() {
-		if c.balance(i).Refilled > since {
-			return false
-		}
-	}
-	return c.full(since)
-}
-
 // adopt brings the bucket under other limits if they are newer than its own, see
 // limiter.Op.
 func (b *bucket) adopt(to *limiter.Limits, generation uint64, now int64) {
 	from := b.limits
 	if b.contents.adopt(to, generation, now) && b.block != nil {
 		b.block.uncover(from, to)
-	}
-}
-
-// adopt is bucket.adopt without a block. It reports whether other limits are in force.
-func (c *contents) adopt(to *limiter.Limits, generation uint64, now int64) bool {
-	from := c.limits
-	if from == to || from.Hash() == to.Hash() {
-		c.generation = max(c.generation, generation)
-		return false
-	}
-	if generation < c.generation || generation == c.generation && to.Hash() < from.Hash() {
-		return false
-	}
-	old := *c
-	*c = contents{limits: to, generation: generation}
-	c.makeBalances()
-	for i := range to.Len() {
-		*c.balance(i) = old.carry(to.At(i), now)
-	}
-	c.keepDormant(&old, now)
-	return true
-}
-
-// carry returns the balance that the old bucket has for a limit under new numbers.
-func (c *contents) carry(to limiter.Limit, now int64) tokenbucket.Bucket {
-	p := to.Params()
-	if l, t, ok := c.held(to.Name); ok {
-		return t.Reparameterize(l.Params(), p, now)
-	}
-	return c.unknown(p, now)
-}
-
-// held returns the limit of a name and its balance, dormant or not.
-func (c *contents) held(name string) (l limiter.Limit, t tokenbucket.Bucket, ok bool) {
-	if i := c.limits.Find(name); i >= 0 && !c.limits.Unlimited(i) {
-		return c.limits.At(i), *c.balance(i), true
-	}
-	if c.rest != nil {
-		for _, d := range c.rest.dormant {
-			if d.limit.Name == name {
-				return d.limit, d.bucket, true
-			}
-		}
-	}
-	return limiter.Limit{}, tokenbucket.Bucket{}, false
-}
-
-// unknown returns the balance of a limit that is not held: full, unless it may be one
-// that was forgotten.
-func (c *contents) unknown(p tokenbucket.Params, now int64) tokenbucket.Bucket {
-	if c.rest != nil && c.rest.forgotten.lasts(now) {
-		return tokenbucket.Empty(p, c.rest.forgotten.use, now)
-	}
-	return tokenbucket.Full(p, now)
-}
-
-// keepDormant keeps the balances of old that have no place in b and have use.
-func (c *contents) keepDormant(old *contents, now int64) {
-	var kept []dormant
-	keep := func(l limiter.Limit, t tokenbucket.Bucket) {
-		if i := c.limits.Find(l.Name); l.Unlimited || i >= 0 && !c.limits.Unlimited(i) {
-			return
-		}
-		if t = t.Refill(l.Params(), now); !t.Unused(l.Params(), now) {
-			kept = append(kept, dormant{limit: l, bucket: t})
-		}
-	}
-	for i := range old.limits.Len() {
-		keep(old.limits.At(i), *old.balance(i))
-	}
-	var f forgotten
-	if old.rest != nil {
-		for _, d := range old.rest.dormant {
-			keep(d.limit, d.bucket)
-		}
-		f = old.rest.forgotten
-	}
-	c.remember(kept, f, now)
-}
-
-// remember sets the dormant limits of the bucket, and forgets those that are too many.
-func (c *contents) remember(all []dormant, f forgotten, now int64) {
-	if !f.lasts(now) {
-		f = forgotten{}
-	}
-	if extra := len(all) - limiter.MaxDormant; extra > 0 {
-		slices.SortStableFunc(all, func(x, y dormant) int {
-			return cmp.Compare(x.bucket.TimeToUnused(x.limit.Params(), now), y.bucket.TimeToUnused(y.limit.Params(), now))
-		})
-		for i := range extra {
-			p := all[i].limit.Params()
-			f = f.with(forgotten{until: limiter.SaturatingSum(now, all[i].bucket.TimeToUnused(p, now)), use: all[i].bucket.Use(p, now)})
-		}
-		all = slices.Clone(all[extra:])
-	}
-	if c.rest == nil {
-		if len(all) == 0 && f == (forgotten{}) {
-			return
-		}
-		c.rest = &rest{}
-	}
-	c.rest.dormant, c.rest.forgotten = all, f
-}
-
-// forget drops the dormant limits that have no use any more.
-func (c *contents) forget(now int64) {
-	if c.rest == nil {
-		return
-	}
-	c.rest.dormant = slices.DeleteFunc(c.rest.dormant, func(d dormant) bool { return d.bucket.Unused(d.limit.Params(), now) })
-	if !c.rest.forgotten.lasts(now) {
-		c.rest.forgotten = forgotten{}
 	}
 }
 
@@ -289,33 +98,43 @@ func (b *bucket) prepare(op *limiter.Op, now int64) bool {
 	return enough
 }
 
-// finish takes what was prepared if the decision admits, books charges, and
-// reports the state.
-func (c *contents) finish(op *limiter.Op, admitted bool) {
-	for i := range op.Spends {
-		if sp := &op.Spends[i]; sp.Held {
-			c.spend(sp, admitted)
+// state returns the bucket as it stands at now.
+func (b *bucket) state(key limiter.BucketKey, now int64) limiter.BucketState {
+	out := limiter.BucketState{Key: key, Limits: make([]limiter.LimitState, b.limits.Len())}
+	for i := range out.Limits {
+		out.Limits[i].Limit = b.limits.At(i)
+		if !b.limits.Unlimited(i) {
+			out.Limits[i].Tokens = b.balance(i).Refill(b.limits.Params(i), now).Tokens
 		}
 	}
+	return out
 }
 
-// spend is finish of one limit. It returns what it took of the balance.
-func (c *contents) spend(sp *limiter.Spend, admitted bool) (took int64) {
-	before := sp.Bucket.Tokens
-	if admitted {
-		sp.Bucket = sp.Bucket.Subtract(c.limits.Params(sp.Index), sp.Take)
-	}
-	if sp.Charge > sp.Refund {
-		c.charge(sp)
-	}
-	*c.balance(sp.Index) = sp.Bucket
-	return before - sp.Bucket.Tokens
+// inSlot reports whether this is an overflow bucket of the key, under any limits.
+func (b *bucket) inSlot(k *limiter.BucketKey, slot string) bool {
+	return b.shared && b.variant == k.Variant && b.entity == slot && b.namespace.Value() == k.Namespace
 }
 
-// charge books what a spend costs, down to the debt floor.
-func (c *contents) charge(sp *limiter.Spend) {
-	tokens := sp.Bucket.Tokens
-	floor := min(tokens, c.limits.At(sp.Index).DebtFloor())
-	left := max(tokens-(sp.Charge-sp.Refund), floor)
-	sp.Bucket = sp.Bucket.Subtract(c.limits.Params(sp.Index), tokens-left)
+// sharedKey ends the key of an overflow bucket.
+const sharedKey = 1
+
+// identity returns what the bucket in the file is found by.
+func (b *bucket) identity() []byte {
+	namespace, resource := b.namespace.Value(), b.resource.Value()
+	buf := make([]byte, 0, len(namespace)+len(b.entity)+len(resource)+3*binary.MaxVarintLen16+8+1)
+	buf = appendText(buf, namespace)
+	buf = appendText(buf, b.entity)
+	buf = appendText(buf, resource)
+	buf = binary.BigEndian.AppendUint64(buf, b.variant)
+	if b.shared {
+		buf = append(buf, sharedKey)
+	}
+	return buf
+}
+
+// unused reports whether nothing is known of a bucket, here or in the file, that a
+// new one would not have.
+func (b *bucket) unused(now int64) bool {
+	k := b.block
+	return !k.stored && !k.queued && !k.flying && !k.unsaved() && b.full(now)
 }

@@ -2,11 +2,9 @@ package embedded
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"time"
 	"unique"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -28,30 +26,6 @@ const (
 	carryVersion  = 2 // of one that counts no event
 	eventsVersion = 3
 )
-
-// sharedKey ends the key of an overflow bucket.
-const sharedKey = 1
-
-// maxFields bounds what a record may say that it has.
-const maxFields = 1 << 10
-
-func appendText(buf []byte, s string) []byte {
-	return append(binary.AppendUvarint(buf, uint64(len(s))), s...)
-}
-
-// identity returns what the bucket in the file is found by.
-func (b *bucket) identity() []byte {
-	namespace, resource := b.namespace.Value(), b.resource.Value()
-	buf := make([]byte, 0, len(namespace)+len(b.entity)+len(resource)+3*binary.MaxVarintLen16+8+1)
-	buf = appendText(buf, namespace)
-	buf = appendText(buf, b.entity)
-	buf = appendText(buf, resource)
-	buf = binary.BigEndian.AppendUint64(buf, b.variant)
-	if b.shared {
-		buf = append(buf, sharedKey)
-	}
-	return buf
-}
 
 func appendBalance(buf []byte, version byte, t tokenbucket.Bucket) []byte {
 	buf = binary.AppendVarint(buf, t.Tokens)
@@ -76,25 +50,6 @@ func (b *bucket) version() byte {
 		return carryVersion
 	}
 	return bucketVersion
-}
-
-func appendLimit(buf []byte, l limiter.Limit) []byte {
-	buf = appendText(buf, l.Name)
-	if l.Unlimited {
-		return binary.AppendVarint(buf, 0)
-	}
-	buf = binary.AppendVarint(buf, l.Capacity)
-	buf = binary.AppendVarint(buf, l.RefillAmount)
-	buf = binary.AppendVarint(buf, l.RefillPeriod.Milliseconds())
-	return binary.AppendVarint(buf, l.MaxDebt)
-}
-
-func appendLimits(buf []byte, s *limiter.Limits) []byte {
-	buf = binary.AppendUvarint(buf, uint64(s.Len())) // #nosec G115 -- a length
-	for i := range s.Len() {
-		buf = appendLimit(buf, s.At(i))
-	}
-	return buf
 }
 
 // record appends the bucket in the file: its state as it is now, and the sizes of
@@ -143,56 +98,6 @@ func (b *bucket) record(buf []byte, exact bool) []byte {
 	return buf
 }
 
-// errRecord says that a record is not what this package writes.
-var errRecord = errors.New("not a record of this version")
-
-// reader reads what append functions wrote. After a fault everything is zero.
-type reader struct {
-	buf   []byte
-	fault bool
-}
-
-func (r *reader) uint() uint64 {
-	n, size := binary.Uvarint(r.buf)
-	if size <= 0 {
-		r.buf, r.fault = nil, true
-		return 0
-	}
-	r.buf = r.buf[size:]
-	return n
-}
-
-// int reads a number from least to most.
-func (r *reader) int(least, most int64) int64 {
-	n, size := binary.Varint(r.buf)
-	if size <= 0 || n < least || n > most {
-		r.buf, r.fault = nil, true
-		return 0
-	}
-	r.buf = r.buf[size:]
-	return n
-}
-
-func (r *reader) text() string {
-	n := r.uint()
-	if n > uint64(len(r.buf)) {
-		r.buf, r.fault = nil, true
-		return ""
-	}
-	s := string(r.buf[:n])
-	r.buf = r.buf[n:]
-	return s
-}
-
-func (r *reader) count() int {
-	n := r.uint()
-	if n > maxFields {
-		r.buf, r.fault = nil, true
-		return 0
-	}
-	return int(n)
-}
-
 func (r *reader) balance(version byte) tokenbucket.Bucket {
 	t := tokenbucket.Bucket{
 		Tokens:    r.int(-tokenbucket.MaxAmount, tokenbucket.MaxAmount),
@@ -203,41 +108,6 @@ func (r *reader) balance(version byte) tokenbucket.Bucket {
 		t.Carried = r.int(0, tokenbucket.MaxCapacity)
 	}
 	return t
-}
-
-func (r *reader) limit() limiter.Limit {
-	l := limiter.Limit{Name: r.text(), Capacity: r.int(0, limiter.MaxTokens)}
-	if l.Capacity == 0 {
-		l.Unlimited = true
-		return l
-	}
-	l.RefillAmount = r.int(1, limiter.MaxTokens)
-	l.RefillPeriod = time.Duration(r.int(tokenbucket.MinPeriod, tokenbucket.MaxPeriod)) * time.Millisecond
-	l.MaxDebt = r.int(limiter.NoDebt, limiter.MaxTokens)
-	return l
-}
-
-// limits reads limits. Those that were read before are shared: most buckets have the same.
-func (r *reader) limits(shared map[string]*limiter.Limits) *limiter.Limits {
-	begin := r.buf
-	all := make([]limiter.Limit, r.count())
-	for i := range all {
-		all[i] = r.limit()
-	}
-	if r.fault {
-		return nil
-	}
-	text := begin[:len(begin)-len(r.buf)]
-	if found, ok := shared[string(text)]; ok {
-		return found
-	}
-	set, err := limiter.NewLimits(all...)
-	if err != nil || set.Len() == 0 {
-		r.fault = true
-		return nil
-	}
-	shared[string(text)] = set
-	return set
 }
 
 // restored is a bucket as the file has it.
@@ -300,21 +170,6 @@ func parseBucket(key, value []byte, shared map[string]*limiter.Limits) (restored
 		return restored{}, fmt.Errorf("bucket of %q: %w", b.entity, errRecord)
 	}
 	return out, nil
-}
-
-// more returns the part of the contents that only some have.
-func (c *contents) more() *rest {
-	if c.rest == nil {
-		c.rest = &rest{}
-	}
-	return c.rest
-}
-
-// makeBalances makes room for the balances of the limits, where there are none.
-func (c *contents) makeBalances() {
-	if n := c.limits.Len(); n > 1 {
-		c.rest = &rest{balances: make([]tokenbucket.Bucket, n-1)}
-	}
 }
 
 // recover brings a bucket that was written to what it may hold at now: it is refilled

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -28,9 +29,6 @@ const (
 	budgetShare = 20
 	// lastComparison bounds the comparison at the end.
 	lastComparison = 2 * time.Second
-	// maxMoved bounds the rows that are remembered for the next comparison. Beyond it all rows of
-	// the windows are compared.
-	maxMoved = 100_000
 )
 
 // budgetTag is the first byte of the keys of what was told of a window.
@@ -38,40 +36,6 @@ func budgetTag(w limiter.UsageWindow) byte { return "HDM"[w] }
 
 // toldFor is how long the file keeps what was told, from the start of the window: longer than a month.
 const toldFor = 62 * 24 * time.Hour
-
-// moved are rows of usage that were written since usage was compared with budgets the last time.
-type moved struct {
-	mu   sync.Mutex
-	set  *inForce // of whose limits rows are remembered; nil = none
-	rows map[usageRow]bool
-	all  bool // there were too many
-}
-
-// note remembers rows that were written.
-func (m *moved) note(rows []usageRow) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, r := range rows {
-		if !m.set.has(r.limit) {
-			continue
-		}
-		if len(m.rows) >= maxMoved {
-			m.all = true
-			return
-		}
-		r.amount = 0
-		m.rows[r] = true
-	}
-}
-
-// take returns what was noted, and begins anew for the limits of a set. all says that rows are missing.
-func (m *moved) take(set *inForce) (rows map[usageRow]bool, all bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	rows, all = m.rows, m.all || m.set != set
-	m.set, m.rows, m.all = set, make(map[usageRow]bool), false
-	return rows, all
-}
 
 // WatchBudgets compares usage with budgets until ctx is done, again and again after a pause, and once more at the
 // end. It calls tell for each threshold that usage has reached: once, also across restarts. budgets returns those of the
@@ -116,18 +80,6 @@ type budgetWatch struct {
 	read       bool     // set was read, from the two below
 	given      *budget.Set
 	generation uint64 // of the stored limits
-}
-
-// counted is usage of a limit in a window that no row has.
-type counted struct {
-	namespace, entity, resource, limit string
-
-	window limiter.UsageWindow
-	start  int64 // Unix s
-}
-
-func (c *counted) bucket() budget.Bucket {
-	return budget.Bucket{Namespace: c.namespace, Entity: c.entity, Resource: c.resource}
 }
 
 // crossing is a budget of which more is to be told.
@@ -207,13 +159,6 @@ func (w *budgetWatch) crossings(ctx context.Context, set *inForce) (found []cros
 		return ctx.Err()
 	})
 	return found, err
-}
-
-// again has the next comparison see all rows.
-func (m *moved) again() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.all = true
 }
 
 // inBuckets adds up the usage that buckets have and no row.
@@ -300,4 +245,18 @@ func (w *budgetWatch) crossing(tx *datafile.Tx, set *inForce, of *counted, amoun
 		return crossing{}, nil
 	}
 	return crossing{key: key, events: events, told: told, value: byte(events[len(events)-1].Percent)}, nil // #nosec G115 -- at most 100
+}
+
+// refresh puts the budgets of a configuration and of stored limits in force, where they have changed.
+func (w *budgetWatch) refresh(given *budget.Set) {
+	generation := w.usage.catalog.generation.Load() // before the records
+	same := w.read && w.given == given
+	if same && w.generation == generation {
+		return
+	}
+	next := newInForce(given, &w.usage.catalog.recordSet)
+	if !same || next == nil || w.set == nil || !maps.EqualFunc(w.set.stored, next.stored, (*limiter.Budgets).Equal) {
+		w.set = next
+	}
+	w.read, w.given, w.generation = true, given, generation
 }

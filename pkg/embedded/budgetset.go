@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/ratelimit/ratelimit/internal/shortname"
@@ -18,22 +17,8 @@ type inForce struct {
 	windows []limiter.UsageWindow // in order
 }
 
-// refresh puts the budgets of a configuration and of stored limits in force, where they have changed.
-func (w *budgetWatch) refresh(given *budget.Set) {
-	generation := w.usage.catalog.generation.Load() // before the records
-	same := w.read && w.given == given
-	if same && w.generation == generation {
-		return
-	}
-	next := newInForce(given, w.usage.catalog)
-	if !same || next == nil || w.set == nil || !maps.EqualFunc(w.set.stored, next.stored, (*limiter.Budgets).Equal) {
-		w.set = next
-	}
-	w.read, w.given, w.generation = true, given, generation
-}
-
 // newInForce returns the budgets of a configuration and of stored limits; nil = there are none.
-func newInForce(given *budget.Set, c *catalog) *inForce {
+func newInForce(given *budget.Set, records *recordSet) *inForce {
 	f := &inForce{stored: make(map[recordKey]*limiter.Budgets), limits: make(map[string]bool)}
 	at := make(map[limiter.Ref]*limiter.Budgets)
 	for ref, budgets := range given.All() {
@@ -41,9 +26,9 @@ func newInForce(given *budget.Set, c *catalog) *inForce {
 		f.add(budgets)
 	}
 	f.set = budget.NewSet(at)
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	for k, r := range c.records {
+	records.mu.RLock()
+	defer records.mu.RUnlock()
+	for k, r := range records.records {
 		if r.Limits.Len() > 0 && (r.Budgets != nil || given.At(k.ref) != nil) {
 			f.stored[recordKey{shortname.Of(k.namespace), shortRef(k.ref)}] = r.Budgets
 			f.add(r.Budgets)
@@ -85,4 +70,16 @@ func (f *inForce) of(c *counted) (limiter.Budget, bool) {
 		}
 	}
 	return f.set.Of(c.bucket(), c.limit, c.window, &stored)
+}
+
+// counted is usage of a limit in a window that no row has.
+type counted struct {
+	namespace, entity, resource, limit string
+
+	window limiter.UsageWindow
+	start  int64 // Unix s
+}
+
+func (c *counted) bucket() budget.Bucket {
+	return budget.Bucket{Namespace: c.namespace, Entity: c.entity, Resource: c.resource}
 }

@@ -2,36 +2,34 @@ package embedded
 
 import (
 	"context"
+	"encoding/binary"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
 
+	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // catalog keeps entities and limits. One generation counts for every namespace.
 type catalog struct {
-	generation atomic.Uint64 // raised after a change is visible
-	size       atomic.Int64  // number of records: most installations keep none here
-	changing   sync.Mutex    // held for a whole change, also while it is written
-	mu         sync.RWMutex
-	records    map[recordKey]limiter.Record // nil = closed
-	names      map[string]bool              // of namespaces that were changed; not asked where there is a file
-	subscriber func(limiter.Change)
+	recordSet
+
+	generation atomic.Uint64        // raised after a change is visible
+	changing   sync.Mutex           // held for a whole change, also while it is written
+	subscriber func(limiter.Change) // guarded by mu
 	closed     atomic.Bool
 
 	cfg  *Config
 	disk *disk // nil without a file
 }
 
-type recordKey struct {
-	namespace string
-	ref       limiter.Ref
-}
-
 // newCatalog returns an empty catalog. Without a file the disk is nil.
 func newCatalog(cfg *Config, d *disk) *catalog {
-	return &catalog{records: make(map[recordKey]limiter.Record), names: make(map[string]bool), cfg: cfg, disk: d}
+	c := &catalog{cfg: cfg, disk: d}
+	c.records, c.names = make(map[recordKey]limiter.Record), make(map[string]bool)
+	return c
 }
 
 func (c *catalog) close() {
@@ -105,7 +103,7 @@ func (c *catalog) change(ctx context.Context, namespace string, fn func(*edit) e
 	if c.closed.Load() {
 		return limiter.ErrClosed
 	}
-	e := edit{catalog: c, namespace: strings.Clone(namespace), generation: c.generation.Load() + 1, principal: strings.Clone(limiter.PrincipalFrom(ctx))}
+	e := edit{set: &c.recordSet, namespace: strings.Clone(namespace), generation: c.generation.Load() + 1, principal: strings.Clone(limiter.PrincipalFrom(ctx))}
 	if err := fn(&e); err != nil {
 		return err
 	}
@@ -118,19 +116,6 @@ func (c *catalog) change(ctx context.Context, namespace string, fn func(*edit) e
 		return limiter.ErrClosed
 	}
 	return nil
-}
-
-// refs returns which records of a namespace fn selects.
-func (c *catalog) refs(namespace string, fn func(limiter.Ref, limiter.Record) bool) []limiter.Ref {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	var found []limiter.Ref
-	for k, r := range c.records {
-		if k.namespace == namespace && fn(k.ref, r) {
-			found = append(found, k.ref)
-		}
-	}
-	return found
 }
 
 // apply makes a change visible, unless the store is closed.
@@ -158,4 +143,40 @@ func (c *catalog) apply(e *edit) bool {
 		c.subscriber(limiter.Change{Namespace: e.namespace, Generation: e.generation, Refs: refs})
 	}
 	return true
+}
+
+// load reads the catalog.
+func (c *catalog) load(tx *datafile.Tx) error {
+	if value := tx.Get(datafile.Meta, []byte(metaGeneration)); value != nil {
+		n, size := binary.Uvarint(value)
+		if size != len(value) {
+			return fmt.Errorf("the generation of limits: %w", errRecord)
+		}
+		c.generation.Store(n)
+	}
+	err := tx.Each(datafile.Records, nil, func(key, value []byte) error {
+		k, r, err := parseRecord(key, value)
+		if err == nil {
+			c.records[k] = r
+		}
+		return err
+	})
+	c.size.Store(int64(len(c.records)))
+	return err
+}
+
+// become puts other records in force.
+func (c *catalog) become(records map[recordKey]limiter.Record, generation uint64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.records == nil {
+		return limiter.ErrClosed
+	}
+	c.records = records
+	c.size.Store(int64(len(records)))
+	c.generation.Store(generation)
+	if c.subscriber != nil {
+		c.subscriber(limiter.Change{Generation: generation})
+	}
+	return nil
 }

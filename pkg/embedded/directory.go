@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
-	"fmt"
-	"slices"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -26,10 +24,6 @@ func (d *directory) ListLimits(ctx context.Context, namespace string, f limiter.
 	return d.list(ctx, namespace, p, func(ref limiter.Ref, r limiter.Record) bool { return r.Stored() && f.Selects(ref) })
 }
 
-func errCursor(text string) error {
-	return fmt.Errorf("%w: %.100q is no cursor of a page of this list", limiter.ErrInvalid, text)
-}
-
 // ListDisabled implements limiter.Directory, in the order of ListLimits; entities are the last.
 func (d *directory) ListDisabled(ctx context.Context, namespace string, p limiter.Page) (limiter.PageOf[limiter.Ref], error) {
 	found, err := d.list(ctx, namespace, p, func(_ limiter.Ref, r limiter.Record) bool { return r.Disabled })
@@ -45,9 +39,7 @@ func (d *directory) Get(ctx context.Context, namespace string, ref limiter.Ref) 
 	if err := d.catalog.usable(ctx); err != nil {
 		return limiter.Record{}, err
 	}
-	d.catalog.mu.RLock()
-	defer d.catalog.mu.RUnlock()
-	return d.catalog.records[recordKey{namespace, ref}], nil
+	return d.catalog.get(namespace, ref), nil
 }
 
 // list returns a page of the records that are selected.
@@ -100,22 +92,4 @@ func parseCursor(text string) (ref limiter.Ref, err error) {
 		return limiter.Ref{}, errCursor(text)
 	}
 	return ref, nil
-}
-
-// least keeps the first values of many, in an order, and not much more.
-type least[V any] struct {
-	most    int
-	compare func(a, b V) int
-	kept    []V
-}
-
-func (l *least[V]) add(v V) {
-	if l.kept = append(l.kept, v); len(l.kept) == 2*l.most {
-		l.kept = l.sorted()
-	}
-}
-
-func (l *least[V]) sorted() []V {
-	slices.SortFunc(l.kept, l.compare)
-	return l.kept[:min(len(l.kept), l.most)]
 }

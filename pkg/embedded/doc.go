@@ -47,4 +47,22 @@
 //
 // Store.Backup copies the file and Store.Restore puts a copy back while the store serves;
 // the sweeper has the file compacted.
+//
+// # Parts
+//
+// A Store is made of parts, each of which implements a part of the contract. A file uses
+// only files of the lines above it and of its own line, never in a circle:
+//
+//	encoding, identity, limitsrecord, ...   records as bytes, keys, errors, pages
+//	contents, block, bucket, account        one bucket: its limits and balances; its block
+//	table, shared, open, load               all buckets in memory, overflow buckets
+//	recordset, record, edit, auditrecord    entities and limits, and changes of them
+//	batch, disk, commit, finish             the writer of the file
+//	take, decide                            decisions: Take
+//	catalog, directory, namespaces, editor  entities, limits and namespaces: read, listed, changed
+//	settlements, marks, secrets             settlements and secrets
+//	usagelist, budgets, auditlog            usage, budgets and audit, listed and told
+//	balances, adjust                        balances, listed and adjusted
+//	sweep, purge, compact, restore          what drops, replaces and shrinks
+//	store, recover, backup, stats           the store
 package embedded

@@ -1,8 +1,6 @@
 package embedded
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -11,82 +9,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// PutEntity implements limiter.Store.
-func (d *editor) PutEntity(ctx context.Context, now time.Time, namespace string, e limiter.Entity) (limiter.Entity, error) {
-	ref := limiter.EntityRef(e.ID)
-	var stored limiter.Entity
-	err := d.catalog.change(ctx, namespace, func(c *edit) error {
-		done, err := c.amend(now, limiter.Edit{Ref: ref, Change: limiter.ReplaceEntity(e)})
-		if err == nil {
-			stored = *done.After.Entity
-		}
-		return err
-	})
-	stored.Metadata = maps.Clone(stored.Metadata)
-	return stored, err
-}
-
-// DeleteEntity implements limiter.Store.
-func (d *editor) DeleteEntity(ctx context.Context, namespace, id string) error {
-	nothing := func(limiter.Record) (limiter.Record, error) { return limiter.Record{}, nil }
-	return d.catalog.change(ctx, namespace, func(c *edit) error {
-		_, err := c.amend(time.Time{}, limiter.Edit{Ref: limiter.EntityRef(id), Change: nothing})
-		return err
-	})
-}
-
-// PutLimits implements limiter.Store.
-func (d *editor) PutLimits(ctx context.Context, namespace string, ref limiter.Ref, r limiter.Record) error {
-	put, err := limiter.ReplaceLimits(ref, r)
-	if err != nil {
-		return err
-	}
-	return d.catalog.change(ctx, namespace, func(c *edit) error {
-		_, err := c.amend(time.Time{}, limiter.Edit{Ref: ref, Change: put})
-		return err
-	})
-}
-
-// errNothing ends a change that is not applied.
-var errNothing = errors.New("nothing to apply")
-
-// Edit implements limiter.Editor.
-func (d *editor) Edit(ctx context.Context, now time.Time, namespace string, e limiter.Edit) (done limiter.Edited, err error) {
-	err = d.catalog.change(ctx, namespace, func(c *edit) error {
-		used, err := d.namespaces.usedBefore(namespace, e.Switch)
-		if err == nil {
-			done, err = c.amend(now, e)
-			done.Changed = done.Changed || !used
-		}
-		switch {
-		case err != nil:
-			return err
-		case !done.Changed:
-			done.After = done.Before
-			return errNothing
-		case e.DryRun:
-			return errNothing
-		}
-		return nil
-	})
-	if errors.Is(err, errNothing) {
-		err = nil
-	}
-	if err != nil {
-		return limiter.Edited{}, err
-	}
-	return done, nil
-}
-
-// editor implements limiter.Editor, and the changes of limiter.Store.
-type editor struct {
-	catalog    *catalog
-	namespaces *namespaces
-}
-
 // edit is a change on its way.
 type edit struct {
-	catalog    *catalog
+	set        *recordSet // as it is before the edit
 	namespace  string
 	principal  string
 	generation uint64
@@ -104,9 +29,7 @@ type put struct {
 }
 
 func (e *edit) get(ref limiter.Ref) limiter.Record {
-	e.catalog.mu.RLock()
-	defer e.catalog.mu.RUnlock()
-	return e.catalog.records[recordKey{e.namespace, ref}]
+	return e.set.get(e.namespace, ref)
 }
 
 // put stores a record, or deletes it if it is empty.
@@ -180,7 +103,7 @@ func (e *edit) deleteEntity(ref limiter.Ref) int {
 	e.before = e.get(ref)
 	e.after = limiter.Record{Disabled: e.before.Disabled}
 	e.put(ref, e.after)
-	limits := e.catalog.refs(e.namespace, func(r limiter.Ref, _ limiter.Record) bool {
+	limits := e.set.refs(e.namespace, func(r limiter.Ref, _ limiter.Record) bool {
 		return r.Kind == limiter.RefEntityLimits && r.Entity == ref.Entity
 	})
 	for _, r := range limits {

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"unique"
 
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -40,26 +39,6 @@ func (n *namespaces) Namespaces(ctx context.Context) iter.Seq2[string, error] {
 		names = slices.Collect(maps.Keys(n.catalog.names))
 		return append(names, n.table.namesOfBuckets()...), nil
 	})
-}
-
-// namesOfBuckets returns the names of the namespaces that have buckets, each once.
-func (t *table) namesOfBuckets() []string {
-	seen := make(map[unique.Handle[string]]bool)
-	for i := range t.shards {
-		sh := &t.shards[i]
-		sh.mu.Lock()
-		for _, b := range sh.buckets {
-			for ; b != nil; b = b.next {
-				seen[b.namespace] = true
-			}
-		}
-		sh.mu.Unlock()
-	}
-	names := make([]string, 0, len(seen))
-	for name := range seen {
-		names = append(names, name.Value())
-	}
-	return names
 }
 
 // each yields what find finds, each once and in order.
@@ -128,9 +107,7 @@ func errUnknown(name string) error {
 
 // namespace returns a namespace that was in use.
 func (n *namespaces) namespace(name string) limiter.Namespace {
-	n.catalog.mu.RLock()
-	defer n.catalog.mu.RUnlock()
-	r := n.catalog.records[recordKey{name, limiter.SystemLimitsRef()}]
+	r := n.catalog.get(name, limiter.SystemLimitsRef())
 	return limiter.Namespace{Name: name, State: r.State, Since: r.Since, Disabled: r.Disabled}
 }
 

@@ -6,10 +6,8 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -48,11 +46,6 @@ func versionOf(ref limiter.Ref, r limiter.Record) byte {
 	}
 }
 
-func (k recordKey) identity() []byte {
-	buf := append(appendText(nil, k.namespace), byte(k.ref.Kind))
-	return appendText(appendText(buf, k.ref.Entity), k.ref.Resource)
-}
-
 func appendRecord(buf []byte, ref limiter.Ref, r limiter.Record) []byte {
 	version := versionOf(ref, r)
 	buf = append(buf, version)
@@ -84,14 +77,6 @@ func appendRecord(buf []byte, ref limiter.Ref, r limiter.Record) []byte {
 		buf = appendText(appendText(buf, k), e.Metadata[k])
 	}
 	return buf
-}
-
-// byteOf returns 1 for true.
-func byteOf(b bool) byte {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 func parseRecord(key, value []byte) (recordKey, limiter.Record, error) {
@@ -144,87 +129,4 @@ func parseValue(ref limiter.Ref, value []byte) (limiter.Record, bool) {
 		out.Entity = e
 	}
 	return out, !r.fault && len(r.buf) == 0 && version >= recordVersion
-}
-
-// byte reads a byte from 0 to most.
-func (r *reader) byte(most byte) byte {
-	if len(r.buf) == 0 || r.buf[0] > most {
-		r.buf, r.fault = nil, true
-		return 0
-	}
-	b := r.buf[0]
-	r.buf = r.buf[1:]
-	return b
-}
-
-// someLimits reads limits, nil for none.
-func (r *reader) someLimits() *limiter.Limits {
-	if len(r.buf) > 0 && r.buf[0] == 0 {
-		r.buf = r.buf[1:]
-		return nil
-	}
-	return r.limits(make(map[string]*limiter.Limits))
-}
-
-// load reads the catalog.
-func (c *catalog) load(tx *datafile.Tx) error {
-	if value := tx.Get(datafile.Meta, []byte(metaGeneration)); value != nil {
-		n, size := binary.Uvarint(value)
-		if size != len(value) {
-			return fmt.Errorf("the generation of limits: %w", errRecord)
-		}
-		c.generation.Store(n)
-	}
-	err := tx.Each(datafile.Records, nil, func(key, value []byte) error {
-		k, r, err := parseRecord(key, value)
-		if err == nil {
-			c.records[k] = r
-		}
-		return err
-	})
-	c.size.Store(int64(len(c.records)))
-	return err
-}
-
-// Marks in the file: the key is a mark's name, the value its owner and when it expires.
-
-// put returns what writes a mark.
-func (m mark) put(name string) change {
-	c := change{table: datafile.Settled}
-	c.key, c.value = identified([]byte(name))
-	c.value = appendText(binary.AppendVarint(c.value, m.expires), m.owner)
-	return c
-}
-
-// inUse returns what notes that a namespace is in use. The key is its name with the length
-// before it, the value its name with a dot behind it: no value is empty.
-func inUse(namespace string) change {
-	key, _ := identified(appendText(nil, namespace))
-	return change{datafile.Namespaces, key, []byte(namespace + ".")}
-}
-
-func namespaceIn(value []byte) string { return strings.TrimSuffix(string(value), ".") }
-
-// load reads the marks that have not expired. The file keeps the others until they
-// are swept.
-func (k *marks) load(tx *datafile.Tx) error {
-	return tx.Each(datafile.Settled, nil, func(key, value []byte) error {
-		name, value, ok := identityOf(key, value)
-		r := &reader{buf: value, fault: !ok}
-		m := mark{expires: r.int(math.MinInt64, math.MaxInt64), owner: r.text()}
-		if r.fault || len(r.buf) > 0 || len(name) == 0 || int(name[0]) > len(name)-1 {
-			return fmt.Errorf("mark %x: %w", key, errRecord)
-		}
-		k.markShard(string(name[1 : 1+name[0]])).marks[string(name)] = m
-		k.count.Add(1)
-		return nil
-	})
-}
-
-// load reads the secrets.
-func (k *secrets) load(tx *datafile.Tx) error {
-	return tx.Each(datafile.Meta, []byte(secretPrefix), func(key, value []byte) error {
-		k.byName[string(key[len(secretPrefix):])] = slices.Clone(value)
-		return nil
-	})
 }

@@ -13,13 +13,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-const (
-	// sweepsPerInterval is how many parts a sweep is cut into.
-	sweepsPerInterval = 64
-	// grace is how long a bucket is kept after it was full and last touched. A caller
-	// whose clock is behind by less finds in the new bucket what it would in the old.
-	grace = time.Minute
-)
+// sweepsPerInterval is how many parts a sweep is cut into.
+const sweepsPerInterval = 64
 
 // sweeper drops what is over: buckets that are full, marks that have expired, and old rows of the file.
 type sweeper struct {
@@ -182,18 +177,4 @@ func (d *disk) sweepRows(now time.Time) *batch {
 		return nil
 	}
 	return d.ask(gone...)
-}
-
-// sweptRows keeps the commit that deletes them short.
-const sweptRows = 2000
-
-// errEnough ends an iteration.
-var errEnough = errors.New("enough")
-
-// enough makes nothing of errEnough.
-func enough(err error) error {
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
 }

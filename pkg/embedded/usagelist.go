@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
-	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
@@ -90,14 +89,6 @@ func (l *usageList) parse(key []byte) (u limiter.UsageSnapshot, err error) {
 		return u, errRecord
 	}
 	return u, nil
-}
-
-// usageHead is the length of the part of a key in front of its names: the window, and its start.
-const usageHead = 1 + 8
-
-// usageStart returns the start of the window that a key is of.
-func usageStart(key []byte) time.Time {
-	return time.Unix(int64(binary.BigEndian.Uint64(key[1:usageHead])), 0).UTC() // #nosec G115 -- usageBegin made it of an int64
 }
 
 // snapshot returns the snapshot of a key of found.

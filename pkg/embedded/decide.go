@@ -3,9 +3,26 @@ package embedded
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
+
+// Take implements limiter.Store.
+func (k *taker) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool, error) {
+	if ctx.Err() != nil {
+		return false, contextErr(ctx)
+	}
+	if k.disk != nil {
+		return k.takeDurably(ctx, now.UnixMilli(), ops)
+	}
+	if len(ops) == 1 {
+		if admitted, done, err := k.takeOne(now.UnixMilli(), &ops[0]); done || err != nil {
+			return admitted, err
+		}
+	}
+	return k.takeAll(now.UnixMilli(), ops)
+}
 
 // takeDurably is Take where a file bounds what may be given: what the blocks of the
 // buckets do not cover waits until the file has newer ones, with nothing changed.
@@ -141,20 +158,4 @@ func (k *taker) tryAll(now int64, ops []limiter.Op) (t try, err error) {
 // look again.
 func (k *taker) wantHeld(h *opened) *batch {
 	return k.disk.want(h.shard, h.hash, h.bucket)
-}
-
-// dropUnused removes the buckets that this decision created and left full.
-func (t *table) dropUnused(held []opened, now int64) {
-	for _, h := range held {
-		if h.created && h.bucket.unused(now) {
-			t.drop(h.shard, h.hash, h.bucket)
-		}
-	}
-}
-
-// unused reports whether nothing is known of a bucket, here or in the file, that a
-// new one would not have.
-func (b *bucket) unused(now int64) bool {
-	k := b.block
-	return !k.stored && !k.queued && !k.flying && !k.unsaved() && b.full(now)
 }

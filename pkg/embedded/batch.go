@@ -1,0 +1,50 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// batch is what goes into one transaction.
+type batch struct {
+	done    chan struct{}
+	err     error // set before done is closed
+	waited  bool  // somebody waits, or may
+	buckets []asked
+	changes []change
+}
+
+// asked is a bucket of which the file is to have a newer state.
+type asked struct {
+	shard  *shard
+	hash   uint64
+	bucket *bucket
+}
+
+// add adds a bucket, unless it is in a batch that is not taken up yet.
+func (n *batch) add(sh *shard, hash uint64, b *bucket) {
+	if !b.block.queued {
+		b.block.queued = true
+		n.buckets = append(n.buckets, asked{sh, hash, b})
+	}
+}
+
+// wait waits until the batch is in the file. On an error nothing was taken.
+func (n *batch) wait(ctx context.Context) error {
+	select {
+	case <-n.done:
+		return n.failure()
+	case <-ctx.Done():
+		return fmt.Errorf("%w: waiting for the data file: %w", limiter.ErrUnavailable, ctx.Err())
+	}
+}
+
+func (n *batch) failure() error {
+	if n.err == nil || errors.Is(n.err, limiter.ErrClosed) {
+		return n.err
+	}
+	return fmt.Errorf("%w: %w", limiter.ErrUnavailable, n.err)
+}

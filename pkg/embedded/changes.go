@@ -1,0 +1,40 @@
+package embedded
+
+import (
+	"strings"
+
+	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
+)
+
+// change is a record to write; a nil value deletes it.
+type change struct {
+	table datafile.Table
+	key   []byte
+	value []byte
+}
+
+func (c *change) apply(tx *datafile.Tx) error {
+	if c.value == nil {
+		return tx.Delete(c.table, c.key)
+	}
+	return tx.Put(c.table, c.key, c.value)
+}
+
+// Keys of datafile.Meta.
+const (
+	metaRunning    = "running"    // there since the store was opened, until it is closed in order
+	metaGeneration = "generation" // of the catalog
+	secretPrefix   = "secret/"
+)
+
+// sweptRows keeps the commit that deletes them short.
+const sweptRows = 2000
+
+// inUse returns what notes that a namespace is in use. The key is its name with the length
+// before it, the value its name with a dot behind it: no value is empty.
+func inUse(namespace string) change {
+	key, _ := identified(appendText(nil, namespace))
+	return change{datafile.Namespaces, key, []byte(namespace + ".")}
+}
+
+func namespaceIn(value []byte) string { return strings.TrimSuffix(string(value), ".") }

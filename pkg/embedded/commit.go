@@ -1,0 +1,154 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
+)
+
+// run writes batches until close, and then what is left.
+func (d *disk) run() {
+	defer close(d.ended)
+	patient := true
+	for {
+		d.mu.Lock()
+		n, closing := d.next, d.closing
+		due := n != nil && (n.waited || closing || !patient)
+		if due {
+			d.next = nil
+		}
+		d.mu.Unlock()
+		switch {
+		case due:
+			d.commit(n)
+			patient = true
+		case closing:
+			return
+		case n == nil:
+			<-d.wake
+		default:
+			patient = d.linger()
+		}
+	}
+}
+
+// linger waits until somebody may wait for the next batch, or patience is at an end.
+func (d *disk) linger() (patient bool) {
+	end := time.NewTimer(patience)
+	defer end.Stop()
+	select {
+	case <-d.wake:
+		return true
+	case <-end.C:
+		return false
+	}
+}
+
+// commit writes a batch and tells who waits.
+func (d *disk) commit(n *batch) {
+	if len(n.buckets)+len(n.changes) > 0 { // else who waits has waited for the batch before it
+		d.turning.Lock()
+		w := d.depart(n)
+		d.land(n, w.save(d.file))
+		d.moved.note(w.used)
+		d.turning.Unlock()
+	}
+	close(n.done)
+}
+
+// writing is what a batch writes.
+type writing struct {
+	changes []change
+	used    []usageRow
+}
+
+// depart takes the states of the buckets of a batch.
+func (d *disk) depart(n *batch) writing {
+	now := d.cfg.Now().UnixMilli()
+	w := writing{changes: n.changes}
+	for _, a := range n.buckets {
+		a.shard.mu.Lock()
+		if !d.namespaces[a.bucket.namespace] {
+			w.changes = append(w.changes, inUse(a.bucket.namespace.Value()))
+		}
+		w.depart(a.bucket, now)
+		a.shard.mu.Unlock()
+	}
+	return w
+}
+
+// depart adds what the file is to have of a bucket: its state, or nothing when it is
+// to leave and may. The bucket's shard must be locked.
+func (w *writing) depart(b *bucket, now int64) {
+	k := b.block
+	how := k.leaving
+	if how == whenIdle && !b.idle(now-grace.Milliseconds()) {
+		how = stays
+	}
+	k.queued, k.leaving = false, stays
+	c := change{table: datafile.Buckets}
+	var head []byte
+	c.key, head = identified(b.identity())
+	if how != stays {
+		b.turn(k.hour)
+		b.vacate(how)
+	} else {
+		b.launch(now)
+		c.value = b.record(head, false)
+	}
+	w.changes = append(w.changes, c)
+	w.used = b.rows(w.used)
+}
+
+func (w *writing) save(file *datafile.File) error {
+	return file.Update(func(tx *datafile.Tx) error {
+		for i := range w.changes {
+			if err := w.changes[i].apply(tx); err != nil {
+				return err
+			}
+		}
+		return addUsage(tx, w.used)
+	})
+}
+
+// land puts what was written in force; err says that it was not, or may not be.
+func (d *disk) land(n *batch, err error) {
+	how := made
+	switch {
+	case errors.Is(err, datafile.ErrUncertain), errors.Is(err, datafile.ErrCorrupt):
+		how = unknown
+	case err != nil:
+		how = notMade
+	}
+	now := d.cfg.Now().UnixMilli()
+	for _, a := range n.buckets {
+		a.shard.mu.Lock()
+		b, k := a.bucket, a.bucket.block
+		purge := k.vacated == purged
+		left := b.land(how) && !k.queued && !k.unsaved() && a.shard.buckets != nil
+		if left && (purge || b.full(now)) { // it is not where a limit was raised meanwhile, which fills nothing
+			d.table.drop(a.shard, a.hash, b)
+		}
+		a.shard.mu.Unlock()
+		if err == nil {
+			d.namespaces[b.namespace] = true
+		}
+	}
+	if err != nil {
+		n.err = err
+		d.failed(err)
+	}
+}
+
+// failed counts that a transaction failed, and says so once a second.
+func (d *disk) failed(err error) {
+	d.commitErrors.Add(1)
+	now := d.cfg.Now().Unix()
+	if last := d.failedAt.Swap(now); last == now {
+		return
+	}
+	d.cfg.Logger.LogAttrs(context.Background(), slog.LevelError, "the data file cannot be written: what it does not cover is not given", slog.Any("error", err))
+}

@@ -1,0 +1,50 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// errRecord says that a record is not what this package writes.
+var errRecord = errors.New("not a record of this version")
+
+func contextErr(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return unavailable(err)
+	}
+	return nil
+}
+
+// unavailable is what an error of the file means to callers.
+func unavailable(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, datafile.ErrClosed):
+		return fmt.Errorf("%w: %w", limiter.ErrClosed, err)
+	}
+	return fmt.Errorf("%w: %w", limiter.ErrUnavailable, err)
+}
+
+func errNoFile() error {
+	return fmt.Errorf("%w: this store keeps nothing in a file", limiter.ErrInvalid)
+}
+
+func errCursor(text string) error {
+	return fmt.Errorf("%w: %.100q is no cursor of a page of this list", limiter.ErrInvalid, text)
+}
+
+// errEnough ends an iteration.
+var errEnough = errors.New("enough")
+
+// enough makes nothing of errEnough.
+func enough(err error) error {
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,106 @@
+package embedded
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// markShards keeps a sweep of one shard short: it has some 20,000 marks at most.
+const markShards = 256
+
+// marks are the owners of settled reservations.
+type marks struct {
+	seed   maphash.Seed
+	latest atomic.Int64 // time of a call, Unix ms
+	count  atomic.Int64
+	shards [markShards]markShard
+}
+
+// markShard is a part of the marks, found by hash of the ID. A nil map says that the
+// store is closed.
+type markShard struct {
+	mu    sync.Mutex
+	marks map[string]mark // by markName
+	_     [48]byte        // a cache line of its own
+}
+
+// mark says that a reservation is settled. In the file the key is its name, and the value its
+// owner and when it expires.
+type mark struct {
+	owner   string
+	expires int64 // Unix ms
+}
+
+// markName tells marks apart by ID and namespace, in one string to save memory. The
+// first byte is the ID's length, so that no ID reaches into a namespace.
+func markName(m *limiter.Mark) string {
+	return string([]byte{byte(len(m.ID))}) + m.ID + m.Namespace // #nosec G115 -- at most MaxMarkLength
+}
+
+// put returns what writes a mark.
+func (m mark) put(name string) change {
+	c := change{table: datafile.Settled}
+	c.key, c.value = identified([]byte(name))
+	c.value = appendText(binary.AppendVarint(c.value, m.expires), m.owner)
+	return c
+}
+
+func (k *marks) markShard(id string) *markShard {
+	return &k.shards[maphash.String(k.seed, id)%markShards]
+}
+
+func (k *marks) init() {
+	k.seed = maphash.MakeSeed()
+	k.latest.Store(math.MinInt64)
+	for i := range k.shards {
+		k.shards[i].marks = make(map[string]mark)
+	}
+}
+
+// saw notes the time of a call.
+func (k *marks) saw(now int64) {
+	for {
+		latest := k.latest.Load()
+		if latest >= now || k.latest.CompareAndSwap(latest, now) {
+			return
+		}
+	}
+}
+
+// load reads the marks that have not expired. The file keeps the others until they
+// are swept.
+func (k *marks) load(tx *datafile.Tx) error {
+	return tx.Each(datafile.Settled, nil, func(key, value []byte) error {
+		name, value, ok := identityOf(key, value)
+		r := &reader{buf: value, fault: !ok}
+		m := mark{expires: r.int(math.MinInt64, math.MaxInt64), owner: r.text()}
+		if r.fault || len(r.buf) > 0 || len(name) == 0 || int(name[0]) > len(name)-1 {
+			return fmt.Errorf("mark %x: %w", key, errRecord)
+		}
+		k.markShard(string(name[1 : 1+name[0]])).marks[string(name)] = m
+		k.count.Add(1)
+		return nil
+	})
+}
+
+// markSlack is how much longer than they count marks are kept where the process may
+// begin again by a clock that was set back.
+const markSlack = 2 * time.Hour
+
+func (k *marks) close() {
+	for i := range k.shards {
+		sh := &k.shards[i]
+		sh.mu.Lock()
+		k.count.Add(-int64(len(sh.marks)))
+		sh.marks = nil
+		sh.mu.Unlock()
+	}
+}

@@ -1,0 +1,110 @@
+package embedded
+
+import (
+	"log/slog"
+	"slices"
+	"unique"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// Overflow returns how much the store does for keys that it has no room for.
+func (t *table) Overflow() Overflow {
+	o := &t.overflow
+	return Overflow{Buckets: o.held.Load(), Decisions: o.decisions.Load(), Refused: o.refused.Load()}
+}
+
+// openShared returns the overflow bucket of an op. When there is none and no room for it,
+// or when it is one of held, it returns one that only denies. The overflow shard must be
+// locked.
+func (t *table) openShared(now int64, op *limiter.Op, held []opened) (opened, error) {
+	sh := &t.shards[overflowShard]
+	if sh.buckets == nil {
+		return opened{}, limiter.ErrClosed
+	}
+	t.overflow.decisions.Add(1)
+	t.sayFull(now)
+	slot := t.overflow.slotOf(&op.Bucket)
+	h := opened{shard: sh, hash: t.hashKept(op.Bucket.Namespace, slot, "", op.Bucket.Variant)}
+	for h.bucket = sh.buckets[h.hash]; h.bucket != nil; h.bucket = h.bucket.next {
+		if h.bucket.inSlot(&op.Bucket, slot) && h.bucket.limits.Hash() == op.Limits.Hash() {
+			break
+		}
+	}
+	switch {
+	case h.bucket != nil && slices.ContainsFunc(held, func(o opened) bool { return o.bucket == h.bucket }) && onlyBooks(op):
+		h.bucket, h.none, h.later = emptyBucket(op, now), true, true
+		return h, nil
+	case h.bucket == nil && t.overflow.held.Load() >= t.cfg.MaxOverflow,
+		h.bucket != nil && slices.ContainsFunc(held, func(o opened) bool { return o.bucket == h.bucket }):
+		t.overflow.refused.Add(1)
+		h.bucket, h.none = emptyBucket(op, now), true
+		return h, nil
+	case h.bucket == nil:
+		h.bucket, h.created = t.newShared(sh, h.hash, slot, now, op), true
+	case t.durable && h.bucket.block == nil:
+		h.bucket.block = storedBlock(h.bucket.limits, now)
+	}
+	h.bucket.share(sh.buckets[h.hash], op, slot, now)
+	return h, nil
+}
+
+// newShared adds a full overflow bucket. Its generation stays that of its first op.
+func (t *table) newShared(sh *shard, hash uint64, slot string, now int64, op *limiter.Op) *bucket {
+	b := t.newBucket(op, now)
+	b.shared, b.entity, b.resource = true, slot, unique.Make(sharedResource(op.Limits))
+	b.next = sh.buckets[hash]
+	sh.buckets[hash] = b
+	t.overflow.held.Add(1)
+	return b
+}
+
+// share lowers a bucket of op's key to the balances of the overflow buckets of its slot,
+// brought under its limits. It leaves out those that cannot have had the key. The overflow
+// shard must be locked.
+func (b *bucket) share(first *bucket, op *limiter.Op, slot string, now int64) {
+	for other := first; other != nil; other = other.next {
+		if other == b || !other.inSlot(&op.Bucket, slot) {
+			continue
+		}
+		if other.generation != op.Generation || other.limits.Hash() == op.Limits.Hash() {
+			b.lower(other, true, now)
+		}
+	}
+}
+
+// inherit lowers the new bucket of a key to the balances of its overflow buckets. The key's shard
+// must be locked.
+func (t *table) inherit(b *bucket, op *limiter.Op, now int64) {
+	sh := &t.shards[overflowShard]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	slot := t.overflow.slotOf(&op.Bucket)
+	b.share(sh.buckets[t.hashKept(op.Bucket.Namespace, slot, "", op.Bucket.Variant)], op, slot, now)
+}
+
+// inheritAll is inherit of a bucket of a backup: its generation says nothing here, and its
+// limits are none that those here were raised to.
+func (t *table) inheritAll(b *bucket, now int64) {
+	sh := &t.shards[overflowShard]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	namespace, slot := b.namespace.Value(), t.overflow.slotKept(b.entity, b.resource.Value())
+	key := limiter.BucketKey{Namespace: namespace, Variant: b.variant}
+	for other := sh.buckets[t.hashKept(namespace, slot, "", b.variant)]; other != nil; other = other.next {
+		if other.inSlot(&key, slot) {
+			b.lower(other, false, now)
+		}
+	}
+}
+
+// sayFull says once a minute that the store is full.
+func (t *table) sayFull(now int64) {
+	at := now / 1000
+	last := t.overflow.saidAt.Load()
+	if last != 0 && at-last < overflowSaid || !t.overflow.saidAt.CompareAndSwap(last, at) {
+		return
+	}
+	t.cfg.Logger.Warn("the embedded store is full: keys without a bucket share overflow buckets, and may be denied needlessly",
+		slog.Int64("max_buckets", t.cfg.MaxBuckets), slog.Int64("overflow_buckets", t.overflow.held.Load()), slog.Int64("decisions", t.overflow.decisions.Load()))
+}
