@@ -75,7 +75,7 @@ func TestTerraformKeep(t *testing.T) {
 		"hour=-720h": false, "hour=0h": false, "hour=": false, "day=720h": false, "week=720h": false,
 	} {
 		times := map[string]cty.Value{}
-		for _, of := range strings.FieldsSeq(keep) {
+		for of := range strings.FieldsSeq(keep) {
 			window, age, _ := strings.Cut(of, "=")
 			times[window] = cty.StringVal(age)
 		}
