@@ -106,9 +106,10 @@ func start(ctx context.Context) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{URL: "http://127.0.0.1:" + port, exited: make(chan struct{})}
-	// The server outlives the test that starts it.
+	// The server outlives the test that starts it, by minutes at most: what the second compiler
+	// of Java would gain is less than it costs.
 	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), "sh", "-c", supervise, "sh", //nolint:gosec // of a test, by paths of this machine
-		java, "-XX:+UseSerialGC", "-Djava.library.path="+jars, "-Dsqlite4java.library.path="+jars, "-cp", filepath.Join(jars, "*"),
+		java, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.library.path="+jars, "-Dsqlite4java.library.path="+jars, "-cp", filepath.Join(jars, "*"),
 		"software.amazon.dynamodb.services.local.main.ServerRunner", "-inMemory", "-sharedDb", "-disableTelemetry", "-port", port)
 	s.cmd.Dir = jars // where it may leave files
 	s.cmd.Stdout, s.cmd.Stderr = &s.output, &s.output

@@ -100,7 +100,7 @@ func newLoaded(t *testing.T, l limiter.Limit, leases bool, by func(*adjusted, *d
 	for i := range f.stores {
 		ask := by(f, f.stores[i])
 		for j := range 3 {
-			f.load.Go(func() { f.call(i, ask, time.Duration(1700+311*i+97*j)*time.Microsecond) })
+			f.load.Go(func() { f.call(i, ask, loadPause*time.Duration(1700+311*i+97*j)*time.Microsecond) })
 		}
 	}
 	return f
@@ -162,7 +162,8 @@ func (f *adjusted) since(from, to time.Time, stores ...int) (n int64) {
 	return n
 }
 
-// bounded requires that at any time after the commit no more was given than the balance and the refill.
+// bounded requires that at any time after the commit no more was given than the balance and the
+// refill. The balance is that of a time before the commit, by the few calls between.
 func (f *adjusted) bounded(commit time.Time, balance int64) {
 	f.Helper()
 	f.mu.Lock()
@@ -173,7 +174,8 @@ func (f *adjusted) bounded(commit time.Time, balance int64) {
 			continue
 		}
 		n++
-		if most := balance + adjustedRate*a.given.Sub(commit).Milliseconds(); tokens(n) > most+limiter.Milli {
+		const between = 20 // ms
+		if most := balance + adjustedRate*(a.given.Sub(commit).Milliseconds()+between); tokens(n) > most {
 			f.Fatalf("%d tokens were given in %v from the adjustment on, want at most %d millitokens", n, a.given.Sub(commit), most)
 		}
 	}

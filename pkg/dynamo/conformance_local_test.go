@@ -1,7 +1,8 @@
+//go:build !race
+
 package dynamo_test
 
 import (
-	"flag"
 	"testing"
 
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
@@ -11,19 +12,11 @@ import (
 )
 
 // Every step of a random case costs round trips here; the store in memory runs more of them.
-const localRapidChecks = "25"
+const localRapidChecks = 25
 
 func TestConformanceOnDynamoDBLocal(t *testing.T) {
 	client := dynamotest.Start(t).Client(t)
-	checks := flag.Lookup("rapid.checks").Value.String()
-	if err := flag.Set("rapid.checks", localRapidChecks); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := flag.Set("rapid.checks", checks); err != nil {
-			t.Error(err)
-		}
-	}()
+	rapidChecks(t, localRapidChecks)
 	storetest.Run(t, func(t *testing.T) limiter.Store { return onLocal(t, client) })
 }
 

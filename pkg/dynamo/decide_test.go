@@ -292,7 +292,7 @@ func (answering) PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynam
 
 // Buckets that pass through do not stay in memory.
 func TestIdleBucketsLeaveMemory(t *testing.T) {
-	const most = 1 << 12
+	const most = rememberedBuckets
 	db := newTable(t)
 	s := newStore(t, db, func(cfg *dynamo.Config) { cfg.Client, cfg.MaxLanes = answering{db}, most })
 	defer closing(t, s)
@@ -316,7 +316,7 @@ func TestIdleBucketsLeaveMemory(t *testing.T) {
 	if got := s.Stats().Lanes; got > most {
 		t.Errorf("%d buckets are remembered, want at most %d", got, most)
 	}
-	if grown > 4<<20 {
+	if grown > most<<10 {
 		t.Errorf("%d bytes more after %d buckets", grown, 6*most)
 	}
 }

@@ -53,6 +53,7 @@ func (s *sized) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, op
 // change, with token leases and without. No limit gives at one instant more than its
 // greatest capacity.
 func TestABucketNeverBricks(t *testing.T) {
+	rapidChecks(t, renamedBuckets)
 	for name, change := range map[string]func(*dynamo.Config){"leases": withLeases, "no leases": nil} {
 		client := &sized{DB: newTable(t)}
 		s := newStore(t, client, change)

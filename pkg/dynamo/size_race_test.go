@@ -2,6 +2,11 @@
 
 package dynamo_test
 
-// faultyRounds is how often TestShardsUnderFaults splits and merges a bucket amid faults,
-// with the race detector, in which each round takes several times as long.
-const faultyRounds = 1
+// The tests of this package are this large with the race detector, under which each step takes
+// several times as long. make test runs them in full without it.
+const (
+	faultyRounds      = 1
+	renamedBuckets    = 25
+	rememberedBuckets = 1 << 10
+	loadPause         = 3
+)

@@ -2,5 +2,15 @@
 
 package dynamo_test
 
-// faultyRounds is how often TestShardsUnderFaults splits and merges a bucket amid faults.
-const faultyRounds = 3
+// The tests of this package are this large without the race detector.
+const (
+	// faultyRounds is how often TestShardsUnderFaults splits and merges a bucket amid faults.
+	faultyRounds = 3
+	// renamedBuckets is how many random buckets TestABucketNeverBricks puts under other limits.
+	renamedBuckets = 100
+	// rememberedBuckets is how many buckets the store of TestIdleBucketsLeaveMemory remembers.
+	rememberedBuckets = 1 << 12
+	// loadPause is how long each caller of a fleet under load waits between two calls, as a
+	// multiple of about 2 ms.
+	loadPause = 1
+)

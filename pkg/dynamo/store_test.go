@@ -1,6 +1,8 @@
 package dynamo_test
 
 import (
+	"flag"
+	"strconv"
 	"testing"
 	"time"
 
@@ -21,6 +23,21 @@ func newStore(t *testing.T, client dynamo.Client, change func(*dynamo.Config)) *
 		t.Fatal(err)
 	}
 	return s
+}
+
+// rapidChecks sets how many random cases the test runs.
+func rapidChecks(t *testing.T, n int) {
+	t.Helper()
+	checks := flag.Lookup("rapid.checks").Value
+	before := checks.String()
+	if err := checks.Set(strconv.Itoa(n)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := checks.Set(before); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func newTable(t *testing.T) *dynamofake.DB {
