@@ -118,7 +118,7 @@ func newStackTemplate() *cobra.Command {
 		Short: "Print the template of a stack",
 		Long: `template prints the template that deploy would use. It contacts no server. Replicas with
 take-only policies need a table that deploy, or a replica with full access, has prepared.`,
-		Example: "  ratelimit stack template --recovery-days 7 > ratelimit.yaml",
+		Example: "  ratelimit stack template --recovery-days 7 > stack.yaml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := stack.Options{Name: stackName(args)}

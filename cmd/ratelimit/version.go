@@ -31,11 +31,19 @@ func versionLine() string {
 
 // programVersion is the release, or what the Go toolchain knows of the build.
 func programVersion() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+	info, _ := debug.ReadBuildInfo()
+	return versionOf(version, info)
+}
+
+// versionOf returns the version that the linker set. Without one it is that of the module, which
+// go install and go build record, or "dev". info may be nil.
+func versionOf(linked string, info *debug.BuildInfo) string {
+	switch {
+	case linked != "":
+		return linked
+	case info == nil || info.Main.Version == "" || info.Main.Version == "(devel)":
+		return "dev"
+	default:
 		return info.Main.Version
 	}
-	return "dev"
 }
