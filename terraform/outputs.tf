@@ -18,6 +18,11 @@ output "policy_arns" {
   value       = { for access, policy in aws_iam_policy.table : access => policy.arn }
 }
 
+output "aggregate_policy_arns" {
+  description = "ARNs of the policies of an aggregator that runs as a process; none without `aggregate`."
+  value       = concat([for policy in aws_iam_policy.aggregate : policy.arn], [for policy in aws_iam_policy.aggregate_archive : policy.arn])
+}
+
 output "namespace_policy_arns" {
   description = "ARNs of the policies of namespaces, by access/name."
   value       = { for name, policy in aws_iam_policy.namespace : name => policy.arn }

@@ -37,6 +37,19 @@ variable "namespaces" {
   }
 }
 
+variable "aggregate" {
+  description = "Policies of an aggregator that runs as a process, `ratelimit aggregate`: archive is its --archive, such as s3://bucket/audit; null = none."
+  type = object({
+    archive = optional(string)
+  })
+  default = null
+
+  validation {
+    condition     = try(var.aggregate.archive, null) == null ? true : can(regex("^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9!_.'()/-]{0,200})?$", var.aggregate.archive))
+    error_message = "The archive must be s3://BUCKET or s3://BUCKET/PREFIX."
+  }
+}
+
 variable "tags" {
   description = "Tags of the table and of the policies."
   type        = map(string)

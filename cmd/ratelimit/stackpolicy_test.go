@@ -49,7 +49,7 @@ func guardTable(t *testing.T, policy string, ofWeb bool) *guarded {
 	for _, n := range found {
 		g.namespaces[n.Name] = n.ID
 	}
-	template, err := stack.Render(stack.Options{Name: g.name, IAM: stack.IAM{Namespaces: found[1:2]}})
+	template, err := stack.Render(stack.Options{Name: g.name, IAM: stack.IAM{Namespaces: found[1:2], Process: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,8 @@ func guardTable(t *testing.T, policy string, ofWeb bool) *guarded {
 	table := iamtest.Table{Name: g.name, ARN: "arn:aws:dynamodb:eu-central-1:123456789012:table/" + g.name, Key: "PK", Keys: map[string]string{
 		"GSI1": "GSI1PK", "GSI2": "GSI2PK", "GSI3": "GSI3PK", "GSI4": "GSI4PK",
 	}}
-	p, err := iamtest.FromTemplate(text, policy, map[string]string{"Table.Arn": table.ARN})
+	table.Stream = table.ARN + "/stream/2026-11-22T10:00:00.000"
+	p, err := iamtest.FromTemplate(text, policy, map[string]string{"Table.Arn": table.ARN, "Table.StreamArn": table.Stream})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,6 +319,12 @@ func TestPoliciesRefuse(t *testing.T) {
 			"read limits of web": false, "read limits of other": false, "read an audit of web": false, "query an index of web": false,
 			"put a bucket of web": true, "put limits of web": true, "read the reservation key": true, "raise the table's generation": true, "scan": true,
 		}},
+		{"AggregatePolicy", false, map[string]bool{
+			"write usage of web": false, "read limits of web in a batch": false, "put a lease of the stream": false, "query names of namespaces": false,
+			"read limits of web": true, "put limits of web": true, "put a bucket of web": true, "read a bucket of web": true, "raise web's configuration": true, "raise web's generation": true,
+			"read the reservation key": true, "put the reservation key": true, "put the version": true, "register a namespace": true, "query an index of web": true,
+			"delete a bucket of web": true, "write a batch of web": true, "read an audit of web": true, "scan": true, "delete the table": true,
+		}},
 		{"ReadOnlyPolicy", true, map[string]bool{
 			"read limits of web": false, "query an index of web": false,
 			"read limits of other": true, "query an index of other": true, "read the reservation key": true, "put limits of web": true,
@@ -387,8 +394,20 @@ func (g *guarded) calls(ctx context.Context) map[string]func(*dynamodb.Client) e
 		"raise web's configuration": raise(web+"/CONFIGURATION#", "#GENERATION", "configuration"), "raise other's configuration": raise(other+"/CONFIGURATION#", "#GENERATION", "configuration"),
 		"read web's configuration": get(web+"/CONFIGURATION#", "#GENERATION"), "read other's configuration": get(other+"/CONFIGURATION#", "#GENERATION"),
 		"raise the generation beside web's configuration": raise(web+"/CONFIGURATION#", "#GENERATION", "generation"),
-		"raise the table's generation": raise("_/SYSTEM#", "#GENERATION", "generation"), "change the version": raise("_/SYSTEM#", "#VERSION", "schema_version"),
+		"raise the table's generation":                    raise("_/SYSTEM#", "#GENERATION", "generation"), "change the version": raise("_/SYSTEM#", "#VERSION", "schema_version"),
 		"query an index of web": query(web + "#3"), "query an index of other": query(other + "#3"),
+		"write usage of web": raise(web+"/ENTITY#a", "#USAGE#b#month#2026-11", "total"), "put a lease of the stream": put("_/STREAM#x", "#LEASE#shard"),
+		"read a bucket of web": get(web+"/BUCKET#a#b#0", "#STATE"),
+		"read limits of web in a batch": func(c *dynamodb.Client) error {
+			_, err := c.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
+				g.name: {Keys: []map[string]types.AttributeValue{key(web+"/SYSTEM#", "#CONFIG"), key(web+"/RESOURCE#a", "#CONFIG"), key(web+"/ENTITY#a", "#CONFIG#b")}},
+			}})
+			return err
+		},
+		"query names of namespaces": func(c *dynamodb.Client) error {
+			_, err := c.Query(ctx, &dynamodb.QueryInput{TableName: &g.name, KeyConditionExpression: aws.String("PK = :k"), ExpressionAttributeValues: map[string]types.AttributeValue{":k": s("_/SYSTEM#")}})
+			return err
+		},
 		"delete a bucket of web": func(c *dynamodb.Client) error {
 			_, err := c.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &g.name, Key: key(web+"/BUCKET#a#b#0", "#STATE")})
 			return err

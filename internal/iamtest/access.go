@@ -11,15 +11,17 @@ import (
 
 // Table is the table that calls are about.
 type Table struct {
-	Name string
-	ARN  string
-	Key  string            // its partition key
-	Keys map[string]string // partition keys of indexes, by name
+	Name   string
+	ARN    string
+	Key    string            // its partition key
+	Stream string            // ARN of its stream
+	Keys   map[string]string // partition keys of indexes, by name
 }
 
 // request has what the calls of the API say of keys and attributes.
 type request struct {
 	TableName                 string                     `json:"TableName"`
+	StreamArn                 string                     `json:"StreamArn"`
 	IndexName                 string                     `json:"IndexName"`
 	Key                       map[string]attribute       `json:"Key"`
 	Item                      map[string]attribute       `json:"Item"`
@@ -52,6 +54,10 @@ func Accesses(t Table, operation string, body []byte) ([]Access, error) {
 	case "GetItem", "PutItem", "UpdateItem", "DeleteItem":
 		a, err := t.item(operation, &r)
 		return []Access{a}, err
+	case "DescribeStream", "GetShardIterator":
+		return []Access{{Action: "dynamodb:" + operation, Resource: t.Stream}}, t.ownStream(r.StreamArn)
+	case "GetRecords": // its iterator tells the stream, in a form that nothing but DynamoDB reads
+		return []Access{{Action: "dynamodb:" + operation, Resource: t.Stream}}, nil
 	default: // of the whole table: no keys
 		return []Access{{Action: "dynamodb:" + operation, Resource: t.ARN}}, t.own(r.TableName)
 	}
@@ -61,6 +67,14 @@ func Accesses(t Table, operation string, body []byte) ([]Access, error) {
 func (t Table) own(name string) error {
 	if name != t.Name {
 		return fmt.Errorf("the call is about table %q, not %q", name, t.Name)
+	}
+	return nil
+}
+
+// ownStream refuses calls of streams of other tables. The ARN is of the DynamoDB that is asked.
+func (t Table) ownStream(arn string) error {
+	if !strings.Contains(arn, ":table/"+t.Name+"/stream/") {
+		return fmt.Errorf("the call is about stream %q, not one of table %q", arn, t.Name)
 	}
 	return nil
 }

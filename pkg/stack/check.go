@@ -66,6 +66,7 @@ func (c *checker) iam(o Options) {
 	c.want(i.Boundary == "" || policyForm.MatchString(i.Boundary) || iamNameForm.MatchString(i.Boundary) && len(i.Boundary) <= maxPolicyName,
 		"iam.boundary is %.200q; it must be the name or the ARN of a policy", i.Boundary)
 	c.want(!i.Off || !i.Roles && len(i.Namespaces) == 0, "iam.off creates no roles and policies; iam.roles and iam.namespaces need them")
+	c.process(i)
 	c.format("iam.role_format", i.RoleFormat)
 	c.format("iam.policy_format", i.PolicyFormat)
 	c.want(len(i.Namespaces) <= maxNamespaces, "iam.namespaces has %d; at most %d can have policies", len(i.Namespaces), maxNamespaces)

@@ -19,8 +19,9 @@
 //	take-only   a replica that decides: buckets, settlements, its reservation key
 //	full        a replica or a person that also stores limits and entities
 //	read-only   reads all but secrets
+//	aggregate   the aggregator as a process, on request
 //
-// Each exists for the whole table, and for each namespace of [IAM.Namespaces]. A replica with
+// Each exists for the whole table, and the first three also for each namespace of [IAM.Namespaces]. A replica with
 // take-only cannot register a namespace: [Manager.Deploy] and [Manager.Update] register those
 // that the options name.
 //

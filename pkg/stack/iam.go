@@ -20,6 +20,7 @@ func (t *builder) addIAM() {
 			t.role(a.logical+"Role", a.component, t.trust(), object{"ManagedPolicyArns": []any{ref(policy)}})
 		}
 	}
+	t.addProcess()
 	for _, n := range t.o.IAM.Namespaces {
 		if n.ID == "" {
 			continue

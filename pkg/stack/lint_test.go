@@ -26,10 +26,13 @@ func switches() map[string]func(*stack.Options) {
 			o.IAM = stack.IAM{Off: true}
 			o.Aggregator.RoleARN = "arn:aws:iam::123456789012:role/x"
 		},
-		"roles for ECS":   func(o *stack.Options) { o.IAM.Roles, o.IAM.Trust = !o.IAM.Off, stack.TrustECS },
-		"roles for EC2":   func(o *stack.Options) { o.IAM.Roles, o.IAM.Trust = !o.IAM.Off, stack.TrustEC2 },
-		"roles for pods":  func(o *stack.Options) { o.IAM.Roles, o.IAM.Trust = !o.IAM.Off, stack.TrustPods },
-		"roles":           func(o *stack.Options) { o.IAM.Roles = !o.IAM.Off },
+		"roles for ECS":  func(o *stack.Options) { o.IAM.Roles, o.IAM.Trust = !o.IAM.Off, stack.TrustECS },
+		"roles for EC2":  func(o *stack.Options) { o.IAM.Roles, o.IAM.Trust = !o.IAM.Off, stack.TrustEC2 },
+		"roles for pods": func(o *stack.Options) { o.IAM.Roles, o.IAM.Trust = !o.IAM.Off, stack.TrustPods },
+		"roles":          func(o *stack.Options) { o.IAM.Roles = !o.IAM.Off },
+		"process": func(o *stack.Options) {
+			o.IAM.Process, o.IAM.Roles, o.IAM.ProcessArchive = !o.IAM.Off, !o.IAM.Off, processArchiveIf(!o.IAM.Off)
+		},
 		"boundary":        func(o *stack.Options) { o.IAM.Boundary = all.IAM.Boundary },
 		"boundary by ARN": func(o *stack.Options) { o.IAM.Boundary = "arn:aws:iam::aws:policy/PowerUserAccess" },
 		"names": func(o *stack.Options) {
@@ -55,6 +58,13 @@ func switches() map[string]func(*stack.Options) {
 		"namespaces":       func(o *stack.Options) { o.IAM.Namespaces = namespacesIf(!o.IAM.Off) },
 		"a namespace only": func(o *stack.Options) { o.IAM.Namespaces = namespacesIf(!o.IAM.Off)[:0] },
 	}
+}
+
+func processArchiveIf(on bool) string {
+	if !on {
+		return ""
+	}
+	return everything().IAM.ProcessArchive
 }
 
 func namespacesIf(on bool) []stack.Namespace {

@@ -82,6 +82,12 @@ func (c *checker) names(o Options) {
 			}
 		}
 	}
+	if o.IAM.Process {
+		policy(processComponent)
+		if o.IAM.Roles {
+			role(processComponent)
+		}
+	}
 	if o.Aggregator.On && o.Aggregator.RoleARN == "" {
 		role(aggregatorComponent)
 	}

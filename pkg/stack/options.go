@@ -32,6 +32,10 @@ type IAM struct {
 	// Without one CloudFormation chooses names.
 	RoleFormat   string `json:"role_format,omitempty"`
 	PolicyFormat string `json:"policy_format,omitempty"`
+	// Process creates a policy for an aggregator that runs as a process, and with Roles a role.
+	Process bool `json:"process,omitempty"`
+	// ProcessArchive is where that process puts audit events, its --archive, such as s3://bucket/audit; "" = nowhere.
+	ProcessArchive string `json:"process_archive,omitempty"`
 	// Namespaces have policies of their own, at most 6.
 	Namespaces []Namespace `json:"namespaces,omitempty"`
 }

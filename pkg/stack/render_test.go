@@ -49,7 +49,7 @@ func everything() stack.Options {
 	return stack.Options{
 		Name: "limits", Tags: map[string]string{"team": "edge"}, DeletionProtection: true, RecoveryDays: 7,
 		IAM: stack.IAM{
-			Roles: true, Trust: stack.TrustPods, Boundary: "boundary", RoleFormat: "r-{}", PolicyFormat: "p-{}",
+			Roles: true, Trust: stack.TrustPods, Process: true, ProcessArchive: "s3://audit-events/audit", Boundary: "boundary", RoleFormat: "r-{}", PolicyFormat: "p-{}",
 			Namespaces: []stack.Namespace{{Name: "web", ID: "abcdefghijk"}, {Name: "später", ID: "-_cdefghijk"}},
 		},
 		Alarms: stack.Alarms{Topic: "arn:aws:sns:eu-central-1:123456789012:pages", Throttles: 10, DurationPercent: 50, LagSeconds: 60},
@@ -173,7 +173,7 @@ func TestRoles(t *testing.T) {
 		t.Errorf("without IAM: %v", off.Resources)
 	}
 	all := rendered(t, everything())
-	if got, want := all.names("AWS::IAM::Role"), "AggregatorRole FullRole ReadOnlyRole TakeOnlyRole"; got != want {
+	if got, want := all.names("AWS::IAM::Role"), "AggregateRole AggregatorRole FullRole ReadOnlyRole TakeOnlyRole"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	role := all.Resources["TakeOnlyRole"].Properties
@@ -183,8 +183,33 @@ func TestRoles(t *testing.T) {
 	if got := at(t, role, "AssumeRolePolicyDocument", "Statement", 0, "Principal", "Service"); got != "pods.eks.amazonaws.com" {
 		t.Errorf("it trusts %v", got)
 	}
-	if got := strings.Fields(all.names("AWS::IAM::ManagedPolicy")); len(got) != 9 {
-		t.Errorf("policies: got %v, want three for the table and three for each namespace", got)
+	if got := strings.Fields(all.names("AWS::IAM::ManagedPolicy")); len(got) != 10 {
+		t.Errorf("policies: got %v, want three for the table, three for each namespace and that of the process", got)
+	}
+}
+
+// The policy of an aggregator that runs as a process allows to put objects below the place of its
+// archive, and nothing else of S3.
+func TestProcess(t *testing.T) {
+	for archive, want := range map[string]any{
+		"": nil, "s3://audit-events": "audit-events/*", "s3://audit-events/audit": "audit-events/audit/*", "s3://audit-events/a/b/": "audit-events/a/b/*",
+	} {
+		r := rendered(t, stack.Options{Name: "limits", IAM: stack.IAM{Process: true, ProcessArchive: archive}})
+		var got any
+		for _, s := range at(t, r.Resources["AggregatePolicy"].Properties, "PolicyDocument", "Statement").([]any) {
+			if action := at(t, s, "Action", 0).(string); strings.HasPrefix(action, "s3:") {
+				got = at(t, s, "Resource", 0, "Fn::Sub")
+				if action != "s3:PutObject" {
+					t.Errorf("%s is allowed", action)
+				}
+			}
+		}
+		if want != nil {
+			want = "arn:${AWS::Partition}:s3:::" + want.(string)
+		}
+		if got != want {
+			t.Errorf("archive %q: the policy allows %v, want %v", archive, got, want)
+		}
 	}
 }
 

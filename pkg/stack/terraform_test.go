@@ -119,7 +119,7 @@ func terraformPolicies(t *testing.T) map[string]string {
 	t.Helper()
 	const id = "abcdefghijk"
 	resources := rendered(t, stack.Options{
-		Name: "name", IAM: stack.IAM{Namespaces: []stack.Namespace{{Name: "web", ID: id}}},
+		Name: "name", IAM: stack.IAM{Process: true, Namespaces: []stack.Namespace{{Name: "web", ID: id}}},
 		Aggregator: stack.Aggregator{On: true, Archive: stack.Archive{Off: true}},
 	}).Resources
 	files := map[string]string{}
@@ -137,7 +137,7 @@ func terraformPolicies(t *testing.T) map[string]string {
 		if !isPolicy || resources[name].Type != "AWS::IAM::ManagedPolicy" {
 			continue
 		}
-		file := map[string]string{"TakeOnly": "take-only", "Full": "full", "ReadOnly": "read-only"}[logical]
+		file := map[string]string{"TakeOnly": "take-only", "Full": "full", "ReadOnly": "read-only", "Aggregate": "aggregate"}[logical]
 		if name != logical+"Policy" {
 			file += "-namespace"
 		}
