@@ -131,7 +131,8 @@ const flushers = 16
 
 // Flush makes one write for each snapshot, and more where a snapshot has some of the records.
 // Parts that failed stay in the batch, and the next flush tries them again; the error is that
-// of one of them. A change that can never be applied becomes letters.
+// of the first record that is not counted. A change that can never be applied becomes letters. No write begins
+// when ctx is done.
 func (b *Batch) Flush(ctx context.Context, to Snapshots) (done Flushed, err error) {
 	outcomes := make([]outcome, len(b.order))
 	var g errgroup.Group
@@ -153,10 +154,9 @@ func (b *Batch) Flush(ctx context.Context, to Snapshots) (done Flushed, err erro
 			delete(b.parts, s)
 			continue
 		}
-		err = o.err
 		left = append(left, s)
 		if first := b.parts[s].records[0].sequence; done.Failed == "" || first.Compare(done.Failed) < 0 {
-			done.Failed = first
+			done.Failed, err = first, o.err
 		}
 	}
 	b.order = left
@@ -174,6 +174,9 @@ type outcome struct {
 func (b *Batch) write(ctx context.Context, to Snapshots, s Snapshot) (o outcome) {
 	p := b.parts[s]
 	for len(p.records) > 0 {
+		if o.err = ctx.Err(); o.err != nil {
+			return o
+		}
 		has, err := to.Add(ctx, b.change(s, p))
 		switch {
 		case errors.Is(err, limiter.ErrInvalid):

@@ -208,6 +208,26 @@ func (r *rig) counted(when string, want int64) {
 	}
 }
 
+// A lease that another process takes while records wait is no failure, and the records are not written again.
+func TestALeaseThatIsTakenIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.add("s", "", r.fleet, "k", 5)
+		p, stop := r.start("a", func(c *Config) { c.FlushAfter = 2 * time.Second })
+		time.Sleep(time.Second) // the records are read, and wait
+		r.leases.mu.Lock()
+		l := r.leases.leases["s"]
+		l.Owner, l.Fence, l.Beat = "b", l.Fence+1, l.Beat+1
+		r.leases.leases["s"] = l
+		r.leases.mu.Unlock()
+		time.Sleep(4 * time.Second) // the flush comes before the renewal
+		if s := p.Stats(); s.Failures != 0 || s.Repeated != 0 || s.Shards != 0 {
+			t.Errorf("%+v", s)
+		}
+		stop()
+	})
+}
+
 // A shard is read when its parent is done, also where parents and children come in any order,
 // and where a parent is not in the list any more.
 func TestParentsBeforeChildren(t *testing.T) {

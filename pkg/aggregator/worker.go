@@ -91,17 +91,20 @@ func (w *worker) work(ctx context.Context) error {
 		stop(err)
 		kept <- err
 	}()
-	w.read(ctx)
+	err := w.read(ctx)
 	stop(nil)
-	if err := <-kept; !errors.Is(err, context.Canceled) {
+	if lost := <-kept; !errors.Is(lost, context.Canceled) {
+		return lost
+	}
+	if err != nil {
 		return err
 	}
 	w.leave(ctx)
 	return nil
 }
 
-// read reads the shard until it ends or ctx is done.
-func (w *worker) read(ctx context.Context) {
+// read reads the shard until it ends or ctx is done. It fails with ErrConflict where the lease is lost.
+func (w *worker) read(ctx context.Context) error {
 	iterator := w.open(ctx, w.held().Position)
 	for ctx.Err() == nil {
 		records, next, err := w.cfg.Source.Read(ctx, iterator)
@@ -114,14 +117,19 @@ func (w *worker) read(ctx context.Context) {
 		}
 		end := next == ""
 		if end || w.full() || w.pending > 0 && time.Since(w.begun) >= w.cfg.FlushAfter {
-			if !w.flush(ctx, end) || end {
-				return
+			err := w.flush(ctx, end)
+			if errors.Is(err, ErrConflict) {
+				return err
+			}
+			if err != nil || end {
+				return nil
 			}
 		}
 		if iterator = next; len(records) == 0 {
 			pause(ctx, w.cfg.Idle)
 		}
 	}
+	return nil
 }
 
 // take adds a record to the batch.
@@ -176,8 +184,8 @@ func (w *worker) full() bool {
 	return w.pending >= w.cfg.FlushRecords || w.lines != nil && w.lines.Full()
 }
 
-// archive puts the events that wait into the archive. It reports whether it is done.
-func (w *worker) archive(ctx context.Context) bool {
+// archive puts the events that wait into the archive. Its error is that of ctx.
+func (w *worker) archive(ctx context.Context) error {
 	for w.lines != nil {
 		done, err := w.lines.Flush(ctx, w.cfg.Archive)
 		w.counters.archived.Add(int64(done.Events))
@@ -186,29 +194,51 @@ func (w *worker) archive(ctx context.Context) bool {
 			break
 		}
 		if w.fail(ctx, "audit events cannot be archived", err); ctx.Err() != nil {
-			return false
+			return ctx.Err()
 		}
 	}
-	return true
+	return nil
 }
 
-// flush writes the batch, the archive and then the position. It reports whether all are done.
-func (w *worker) flush(ctx context.Context, end bool) bool {
+// count writes the batch. Its error is that of ctx.
+func (w *worker) count(ctx context.Context) error {
 	for {
 		done, err := w.batch.Flush(ctx, w.cfg.Snapshots)
 		w.counters.snapshots.Add(int64(done.Written))
 		w.counters.repeated.Add(int64(done.Repeated))
 		w.bury(w.batch.Letters())
 		if err == nil {
-			break
+			return nil
 		}
 		if w.fail(ctx, "usage cannot be written", err); ctx.Err() != nil {
-			return false
+			return ctx.Err()
 		}
 	}
-	if !w.archive(ctx) {
-		return false
+}
+
+// flush writes the batch, the archive and then the position. Its error is that of ctx, or ErrConflict where the lease
+// is lost.
+func (w *worker) flush(ctx context.Context, end bool) error {
+	err := w.count(ctx)
+	if err == nil {
+		err = w.archive(ctx)
 	}
+	if err == nil {
+		err = w.save(ctx, end)
+	}
+	if err != nil {
+		return err
+	}
+	w.counters.records.Add(int64(w.pending))
+	if w.pending > 0 {
+		w.counters.saw(w.newest)
+	}
+	w.pending = 0
+	return nil
+}
+
+// save writes the position.
+func (w *worker) save(ctx context.Context, end bool) error {
 	for {
 		err := w.write(ctx, func(l *Lease) {
 			if w.position != "" {
@@ -218,19 +248,13 @@ func (w *worker) flush(ctx context.Context, end bool) bool {
 				l.Owner = ""
 			}
 		})
-		if err == nil {
-			break
+		if err == nil || errors.Is(err, ErrConflict) {
+			return err
 		}
-		if w.fail(ctx, "the position in the stream cannot be saved", err); ctx.Err() != nil || errors.Is(err, ErrConflict) {
-			return false
+		if w.fail(ctx, "the position in the stream cannot be saved", err); ctx.Err() != nil {
+			return ctx.Err()
 		}
 	}
-	w.counters.records.Add(int64(w.pending))
-	if w.pending > 0 {
-		w.counters.saw(w.newest)
-	}
-	w.pending = 0
-	return true
 }
 
 // leave ends the work in order: it writes the records that were read, and gives the lease back. The time for
@@ -241,7 +265,7 @@ func (w *worker) leave(ctx context.Context) {
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), w.term/3)
 	defer stop()
-	if w.pending > 0 && !w.flush(ctx, false) {
+	if w.pending > 0 && w.flush(ctx, false) != nil {
 		return // another process goes on when the lease has run out
 	}
 	if err := w.write(ctx, func(l *Lease) { l.Owner = "" }); err != nil {
