@@ -52,7 +52,7 @@ process or more: each shard of the stream is read by one of them, and another on
 when it ends. Each record counts once. A stream keeps records for 24 hours. With --archive,
 audit events that expire go to S3 as lines of JSON.
 
-It serves /metrics and /healthz on the address of --http-address, or of server.http.`,
+It serves /metrics, /healthz and /readyz on the address of --http-address, or of server.http.`,
 		Example: `  ratelimit aggregate --config ratelimit.yaml
   ratelimit aggregate --http-address 0.0.0.0:8080 --windows hour,day --keep hour=720h
   ratelimit aggregate --config ratelimit.yaml --archive s3://audit-events/audit`,
@@ -62,7 +62,7 @@ It serves /metrics and /healthz on the address of --http-address, or of server.h
 		},
 	}
 	f.flags(cmd)
-	cmd.Flags().StringVar(&f.address, "http-address", "", "host:port of /metrics and /healthz (default: server.http.address)")
+	cmd.Flags().StringVar(&f.address, "http-address", "", "host:port of /metrics, /healthz and /readyz (default: server.http.address)")
 	cmd.Flags().StringSliceVar(&f.windows, "windows", []string{"hour", "day", "month"}, "windows to write")
 	cmd.Flags().StringToStringVar(&f.keep, "keep", nil, "how long to keep a window after its end, such as hour=720h; 24h or more, 0 = for good (default hour=336h,day=9600h,month=0)")
 	cmd.Flags().DurationVar(&f.flush, "flush", aggregator.DefaultFlushAfter, "how long records wait for others, to be written together; 100ms to 1m")
@@ -188,6 +188,14 @@ func serveBeside(ctx context.Context, p *aggregator.Poller, alerts *alert.Alerts
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if p.Stats().Missing {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = io.WriteString(w, "the table has no stream: switch it on with both images\n")
+			return
+		}
+		_, _ = io.WriteString(w, "ok\n")
+	})
 	server := &http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
 		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),

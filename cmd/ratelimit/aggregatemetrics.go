@@ -10,9 +10,16 @@ func newAggregateMetrics(stats func() aggregator.Stats) *statsMetrics[aggregator
 	m.count("repeated_records_total", "Records that a snapshot had already, once for each window.", func(s *aggregator.Stats) int64 { return s.Repeated })
 	m.count("losses_total", "Gaps in the stream: records that it dropped before they were counted.", func(s *aggregator.Stats) int64 { return s.Losses })
 	m.count("dead_letters_total", "Records that cannot be counted; the log has their keys.", func(s *aggregator.Stats) int64 { return s.DeadLetters })
+	m.count("misdated_records_total", "Records that count in the window of their write, since the time of their decision cannot be right.", func(s *aggregator.Stats) int64 { return s.Misdated })
 	m.count("archived_events_total", "Audit events that expired and are in the archive.", func(s *aggregator.Stats) int64 { return s.Archived })
 	m.count("failures_total", "Calls that failed and are made again.", func(s *aggregator.Stats) int64 { return s.Failures })
 	m.gauge("shards", "Shards of the stream that this process reads.", func(s *aggregator.Stats) float64 { return float64(s.Shards) })
+	m.gauge("stream_missing", "1 = the stream has ended, and the table has no other.", func(s *aggregator.Stats) float64 {
+		if s.Missing {
+			return 1
+		}
+		return 0
+	})
 	m.gauge("newest_record_timestamp_seconds", "Time of the write of the newest record that is done, in Unix time; 0 = none yet.", func(s *aggregator.Stats) float64 {
 		if s.Newest.IsZero() {
 			return 0

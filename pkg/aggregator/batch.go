@@ -54,6 +54,8 @@ type Batch struct {
 	parts   map[Snapshot]*part
 	order   []Snapshot // in which the parts began
 	letters []Letter
+
+	misdated int
 }
 
 // part are the records of one snapshot, in order.
@@ -91,7 +93,10 @@ func (b *Batch) Add(r *Record) bool {
 	if len(used) == 0 {
 		return false
 	}
-	at, ok := r.at()
+	at, misdated, ok := r.at()
+	if misdated {
+		b.misdated++
+	}
 	if !ok {
 		b.letters = append(b.letters, Letter{b.shard, r.Sequence, r.Key, errNoTime})
 		return false
@@ -117,6 +122,14 @@ func (b *Batch) Letters() []Letter {
 	letters := b.letters
 	b.letters = nil
 	return letters
+}
+
+// Misdated returns how many records were booked to the time of their write, since that of their decision cannot
+// be right, and forgets the number.
+func (b *Batch) Misdated() int {
+	n := b.misdated
+	b.misdated = 0
+	return n
 }
 
 // Flushed is the outcome of a flush.

@@ -251,18 +251,32 @@ func TestBookedToTheDecision(t *testing.T) {
 	for name, tt := range map[string]struct {
 		old, now *Image
 		want     time.Time
+		misdated bool
 	}{
-		"a take":                        {&Image{Taken: ms - 1}, &Image{Taken: ms}, begin()},
-		"a new item":                    {nil, &Image{Taken: ms}, begin()},
-		"an exact write":                {&Image{Taken: 5, Exact: 7}, &Image{Taken: 5, Exact: ms}, begin()},
-		"a take by an older clock":      {&Image{Taken: ms + 500}, &Image{Taken: ms}, begin()},
-		"a refund, which tells no time": {&Image{Taken: ms}, &Image{Taken: ms}, write},
-		"a time out of all years":       {&Image{}, &Image{Taken: -1 << 62}, write},
+		"a take":                        {&Image{Taken: ms - 1}, &Image{Taken: ms}, begin(), false},
+		"a new item":                    {nil, &Image{Taken: ms}, begin(), false},
+		"an exact write":                {&Image{Taken: 5, Exact: 7}, &Image{Taken: 5, Exact: ms}, begin(), false},
+		"a take by an older clock":      {&Image{Taken: ms + 500}, &Image{Taken: ms}, begin(), false},
+		"a refund, which tells no time": {&Image{Taken: ms}, &Image{Taken: ms}, write, false},
+		"a time out of all years":       {&Image{}, &Image{Taken: -1 << 62}, write, true},
+		"a clock that is fast":          {&Image{}, &Image{Taken: write.Add(mostAhead).UnixMilli()}, write.Add(mostAhead), false},
+		"a clock that is too fast":      {&Image{}, &Image{Taken: write.Add(mostAhead).UnixMilli() + 1}, write, true},
+		"a charge kept in an outage":    {&Image{}, &Image{Taken: write.Add(-mostBehind).UnixMilli()}, write.Add(-mostBehind), false},
+		"a clock that is too slow":      {&Image{}, &Image{Taken: write.Add(-mostBehind).UnixMilli() - 1}, write, true},
 	} {
 		r := Record{Time: write, Old: tt.old, New: tt.now}
-		if got, ok := r.at(); !got.Equal(tt.want) || !ok {
-			t.Errorf("%s: %v, %t; want %v", name, got, ok, tt.want)
+		if got, misdated, ok := r.at(); !got.Equal(tt.want) || misdated != tt.misdated || !ok {
+			t.Errorf("%s: %v, %t, %t; want %v", name, got, misdated, ok, tt.want)
 		}
+		r.Time = time.Time{} // nothing to compare with
+		if got, _, ok := r.at(); ok && tt.now.Taken > 0 && !got.Equal(time.UnixMilli(max(tt.now.Taken, tt.now.Exact))) {
+			t.Errorf("%s, without the time of the write: %v", name, got)
+		}
+	}
+	b := NewBatch("s", limiter.UsageWindows(), nil)
+	b.Add(&Record{Time: write, New: &Image{Consumed: map[string]int64{"rpm": 1}, Taken: write.AddDate(1, 0, 0).UnixMilli()}})
+	if n := b.Misdated(); n != 1 || b.Misdated() != 0 || b.order[0].Start != limiter.UsageHour.Start(write) {
+		t.Errorf("%d records with a wrong time, booked to %v", n, b.order[0].Start)
 	}
 }
 

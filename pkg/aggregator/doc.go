@@ -19,5 +19,6 @@
 // booked to the time of its decision, as far as the item tells, else to that of the write.
 //
 // The files rest on each other in this order: record.go, batch.go, letters.go, archive.go,
-// thresholds.go, tree.go, balance.go, worker.go, poller.go.
+// thresholds.go, tree.go, balance.go, worker.go, poller.go,
+// follow.go.
 package aggregator

@@ -90,45 +90,72 @@ func New(cfg Config) (*Poller, error) {
 // Stats counts the work of the poller so far.
 func (p *Poller) Stats() Stats { return p.counters.stats() }
 
-// Run works until ctx is done, and then writes the records that were read. It returns the error of the first
-// look at the stream if that wraps limiter.ErrInvalid, and else nil. It is called once.
+// Run works until ctx is done, and then writes the records that were read. Where the stream ends it goes on with
+// the one that takes its place. It returns the error of the first look at the stream if that wraps
+// limiter.ErrInvalid, and else nil. It is called once.
 func (p *Poller) Run(ctx context.Context) error {
-	var workers sync.WaitGroup
-	defer workers.Wait()
 	for first := true; ctx.Err() == nil; first = false {
-		if err := p.round(ctx, &workers); err != nil && ctx.Err() == nil {
-			if first && errors.Is(err, limiter.ErrInvalid) {
-				return err
-			}
-			p.counters.failures.Add(1)
-			p.cfg.Logger.WarnContext(ctx, "the shards of the stream cannot be listed", "error", err)
+		if err := p.readStream(ctx); first && errors.Is(err, limiter.ErrInvalid) {
+			return err
 		}
-		timer := time.NewTimer(p.cfg.Rescan)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		case <-p.wake:
+		if ctx.Err() == nil {
+			p.follow(ctx)
 		}
-		timer.Stop()
 	}
 	return nil
 }
 
+// readStream works until the stream ends or ctx is done. It ends with the error of the first look at the stream
+// if that wraps limiter.ErrInvalid.
+func (p *Poller) readStream(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	defer stop()
+	for first := true; ctx.Err() == nil; first = false {
+		ended, err := p.round(ctx, &workers)
+		if first && errors.Is(err, limiter.ErrInvalid) {
+			return err
+		}
+		if err != nil && ctx.Err() == nil {
+			p.counters.failures.Add(1)
+			p.cfg.Logger.WarnContext(ctx, "the shards of the stream cannot be listed", "error", err)
+		}
+		if ended {
+			return nil
+		}
+		p.rest(ctx)
+	}
+	return nil
+}
+
+// rest waits for the next look at the stream.
+func (p *Poller) rest(ctx context.Context) {
+	timer := time.NewTimer(p.cfg.Rescan)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-p.wake:
+	}
+}
+
 // round looks at the shards of the stream, and begins to work on those that are free, or else on one of a
 // process that has more. The leases come first: a shard that has a lease then, and is not in the later
-// list, is dropped.
-func (p *Poller) round(ctx context.Context, workers *sync.WaitGroup) error {
+// list, is dropped. It reports whether the stream has ended.
+func (p *Poller) round(ctx context.Context, workers *sync.WaitGroup) (ended bool, err error) {
 	all, err := p.cfg.Leases.List(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	shards, err := p.cfg.Source.Shards(ctx)
 	if err != nil {
-		return err
+		return errors.Is(err, ErrGone), err
 	}
 	leases := make(map[string]Lease, len(all))
 	for _, l := range all {
 		leases[l.Shard] = l
+		p.check(&l)
 	}
 	p.observe(leases)
 	for _, l := range lost(shards, leases) {
@@ -136,7 +163,13 @@ func (p *Poller) round(ctx context.Context, workers *sync.WaitGroup) error {
 			p.abandon(ctx, l)
 		}
 	}
-	begun, open := 0, ready(shards, leases)
+	p.share(ctx, ready(shards, leases), leases, workers)
+	return finished(shards, leases), nil
+}
+
+// share begins to work on shards that are free, or else on one of a process that has more.
+func (p *Poller) share(ctx context.Context, open []Shard, leases map[string]Lease, workers *sync.WaitGroup) {
+	begun := 0
 	for _, s := range open {
 		l := leases[s.ID]
 		l.Shard = s.ID
@@ -146,12 +179,19 @@ func (p *Poller) round(ctx context.Context, workers *sync.WaitGroup) error {
 		}
 	}
 	if begun > 0 {
-		return nil // the leases are others now
+		return // the leases are others now
 	}
 	if l, ok := surplus(p.cfg.Owner, open, leases); ok {
 		p.begin(ctx, l, workers)
 	}
-	return nil
+}
+
+// check tells of a lease that cannot be read. Its shard waits, and so do the children of that.
+func (p *Poller) check(l *Lease) {
+	if l.Problem != nil {
+		p.counters.failures.Add(1)
+		p.cfg.Logger.Error("a lease of the stream cannot be read: its shard waits until the item is removed", "shard", l.Shard, "error", l.Problem)
+	}
 }
 
 // observe notes which leases have changed.
@@ -173,7 +213,7 @@ func (p *Poller) observe(leases map[string]Lease) {
 func (p *Poller) free(l Lease) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !p.working[l.Shard] && (l.Owner == "" || time.Since(p.seen[l.Shard].since) >= p.cfg.Term)
+	return !p.working[l.Shard] && l.Problem == nil && (l.Owner == "" || time.Since(p.seen[l.Shard].since) >= p.cfg.Term)
 }
 
 // begin takes the lease of a shard and works on it.

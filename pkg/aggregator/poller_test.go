@@ -30,6 +30,9 @@ type stream struct {
 	age     int            // reads that an iterator is good for; 0 = any number
 	reads   int
 	broken  bool
+	gone    bool   // it is not there any more
+	off     bool   // nor is another
+	move    func() // to the stream that took its place; nil = none did
 }
 
 func newStream() *stream {
@@ -44,7 +47,19 @@ func (s *stream) Shards(context.Context) ([]Shard, error) {
 	if s.broken {
 		return nil, errBroken
 	}
+	if s.gone {
+		return nil, ErrGone
+	}
 	return slices.Clone(s.shards), nil
+}
+
+func (s *stream) Follow(context.Context) (func(), error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.off {
+		return nil, ErrGone
+	}
+	return s.move, nil
 }
 
 func (s *stream) Open(_ context.Context, shard string, after Sequence) (string, error) {
@@ -54,6 +69,9 @@ func (s *stream) Open(_ context.Context, shard string, after Sequence) (string, 
 		return "", errBroken
 	}
 	at := s.trimmed[shard]
+	if after == "x" {
+		return "", ErrPosition
+	}
 	if after != "" {
 		if at > 0 && s.records[shard][at-1].Sequence.Compare(after) > 0 {
 			return "", ErrTrimmed

@@ -92,8 +92,9 @@ func (r *Record) used() map[string]int64 {
 var errNoTime = errors.New("the record has no time of a write")
 
 // at returns the time that the consumption is booked to: that of the decision where the item
-// tells it, else that of the write. It is false where both are none.
-func (r *Record) at() (at time.Time, ok bool) {
+// tells it and it can be right, else that of the write. misdated says that the decision's cannot. ok is false
+// where both are none.
+func (r *Record) at() (at time.Time, misdated, ok bool) {
 	old := r.Old
 	if old == nil {
 		old = &Image{}
@@ -102,10 +103,25 @@ func (r *Record) at() (at time.Time, ok bool) {
 		if ms.now == ms.before {
 			continue
 		}
-		if at := time.UnixMilli(ms.now).UTC(); booked(at) {
-			return at, true
+		at := time.UnixMilli(ms.now).UTC()
+		if booked(at) && r.plausible(at) {
+			return at, false, true
 		}
+		misdated = true
 	}
 	at = r.Time.UTC()
-	return at, booked(at)
+	return at, misdated, booked(at)
+}
+
+// Bounds of the time of a decision: how far it may be from that of its write. Clocks of replicas differ a little, and
+// an amount that a replica kept in an outage is written with the time of its decision.
+const (
+	mostAhead  = 10 * time.Minute
+	mostBehind = 24 * time.Hour
+)
+
+// plausible reports whether the time of a decision can be right. Where the write has no time it can.
+func (r *Record) plausible(at time.Time) bool {
+	ahead := at.Sub(r.Time)
+	return !booked(r.Time.UTC()) || r.Time.IsZero() || ahead <= mostAhead && ahead >= -mostBehind
 }

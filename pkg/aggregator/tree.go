@@ -14,6 +14,7 @@ type Lease struct {
 	Beat     int64    // rises with each write of the lease; 0 = there is no lease yet
 	Position Sequence // of the last record that is done; "" = none
 	Done     bool     // all records of the shard are
+	Problem  error    // not nil = the lease cannot be read, and only Shard is known
 }
 
 // listed returns the ids of shards.
@@ -38,12 +39,22 @@ func ready(shards []Shard, leases map[string]Lease) []Shard {
 	return found
 }
 
+// finished reports whether all shards are done.
+func finished(shards []Shard, leases map[string]Lease) bool {
+	for _, s := range shards {
+		if !leases[s.ID].Done {
+			return false
+		}
+	}
+	return true
+}
+
 // lost returns the leases of shards that the stream has dropped before they were done.
 func lost(shards []Shard, leases map[string]Lease) []Lease {
 	there := listed(shards)
 	var found []Lease
 	for id, l := range leases {
-		if !l.Done && !there[id] {
+		if !l.Done && l.Problem == nil && !there[id] {
 			found = append(found, l)
 		}
 	}

@@ -157,9 +157,21 @@ func (w *worker) open(ctx context.Context, after Sequence) string {
 			after = ""
 			continue
 		}
+		if errors.Is(err, ErrPosition) && after != "" {
+			w.reset(after)
+			after = ""
+			continue
+		}
 		w.fail(ctx, "a shard of the stream cannot be opened", err)
 	}
 	return ""
+}
+
+// reset tells that the position of a lease is none of its shard. The shard is read from its first record then:
+// snapshots refuse the records that they have.
+func (w *worker) reset(after Sequence) {
+	w.counters.failures.Add(1)
+	w.cfg.Logger.Error("the position of a lease is not one of its shard, which is read again from its first record", "shard", w.shard, "position", string(after))
 }
 
 // reopen returns an iterator to go on with after a read that failed.
@@ -206,6 +218,7 @@ func (w *worker) count(ctx context.Context) error {
 		done, err := w.batch.Flush(ctx, w.cfg.Snapshots)
 		w.counters.snapshots.Add(int64(done.Written))
 		w.counters.repeated.Add(int64(done.Repeated))
+		w.counters.misdated.Add(int64(w.batch.Misdated()))
 		w.bury(w.batch.Letters())
 		if err == nil {
 			return nil

@@ -278,6 +278,7 @@ func (d *drained) drain(ctx context.Context, shard string) error {
 			break
 		}
 		for i := range records {
+			records[i].Time = time.Time{} // that of the machine, which is not that of the suite
 			b.Add(&records[i])
 			d.positions[shard] = records[i].Sequence
 		}

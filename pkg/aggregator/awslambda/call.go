@@ -66,7 +66,7 @@ func (c *call) flush(ctx context.Context) aggregator.Sequence {
 // count writes the batch, and returns the first record that is not counted; "" = all are.
 func (c *call) count(ctx context.Context) aggregator.Sequence {
 	done, err := c.batch.Flush(ctx, c.to)
-	c.counts.Snapshots, c.counts.RepeatedRecords = done.Written, done.Repeated
+	c.counts.Snapshots, c.counts.RepeatedRecords, c.counts.MisdatedRecords = done.Written, done.Repeated, c.batch.Misdated()
 	if err != nil {
 		c.counts.Failures++
 		c.cfg.Logger.WarnContext(ctx, "usage cannot be written: the records are repeated", "from", string(done.Failed), "error", err)

@@ -14,6 +14,7 @@ type counts struct {
 	Records         int     `json:"Records"`         // of the stream, those of other items too
 	Snapshots       int     `json:"Snapshots"`       // writes of snapshots
 	RepeatedRecords int     `json:"RepeatedRecords"` // that a snapshot had already, once for each of its windows
+	MisdatedRecords int     `json:"MisdatedRecords"` // booked to the time of their write, since that of their decision cannot be right
 	DeadLetters     int     `json:"DeadLetters"`     // records that cannot be counted
 	ArchivedEvents  int     `json:"ArchivedEvents"`  // audit events
 	Failures        int     `json:"Failures"`        // writes that failed, for which records are repeated
@@ -49,7 +50,7 @@ type metric struct {
 
 // write writes the metrics of a call at a time as a line of the log.
 func (c counts) write(to io.Writer, table string, at time.Time) {
-	names := []string{"Records", "Snapshots", "RepeatedRecords", "DeadLetters", "ArchivedEvents", "Failures"}
+	names := []string{"Records", "Snapshots", "RepeatedRecords", "MisdatedRecords", "DeadLetters", "ArchivedEvents", "Failures"}
 	if c.Told != nil {
 		names = append(names, "BudgetEvents", "WebhookSent", "WebhookFailures", "WebhookDropped", "ConfigurationFailures")
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
@@ -31,17 +32,19 @@ type Stream struct {
 	client awsdb.Client
 	stream Client
 	table  string
-	arn    string
-	label  string
 	now    func() time.Time
 	stored storedCache
 
 	mu    sync.Mutex
+	at    place
 	done  map[string]bool   // shards that are done, as last listed
 	gone  map[string]bool   // those of them that the stream has dropped since
 	there map[string]bool   // shards that the stream had, as last listed; nil = not listed yet
 	names map[string]string // of namespaces, by id, as last read; "" = it is gone
 }
+
+// place names a stream. A table has a stream with new names each time that it is switched on.
+type place struct{ arn, label string }
 
 var (
 	_ aggregator.Source    = (*Stream)(nil)
@@ -55,23 +58,58 @@ func Open(ctx context.Context, client awsdb.Client, stream Client, table string,
 	if now == nil {
 		now = time.Now
 	}
+	at, err := find(ctx, client, table)
+	if err != nil {
+		return nil, err
+	}
+	return &Stream{client: client, stream: stream, table: table, at: at, now: now}, nil
+}
+
+// find returns the stream that a table has now.
+func find(ctx context.Context, client awsdb.Client, table string) (place, error) {
+	ctx, stop := context.WithTimeout(ctx, callTimeout)
+	defer stop()
 	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
 	if err != nil {
-		return nil, fmt.Errorf("table %s: %w", table, awsdb.TranslateRead(err))
+		return place{}, fmt.Errorf("table %s: %w", table, awsdb.TranslateRead(err))
 	}
 	t := out.Table
 	if t.LatestStreamArn == nil || t.LatestStreamLabel == nil || t.StreamSpecification == nil {
-		return nil, fmt.Errorf("%w: table %s has no stream: ratelimit stack deploy makes one", limiter.ErrInvalid, table)
+		return place{}, fmt.Errorf("%w: table %s has no stream: ratelimit stack deploy makes one", limiter.ErrInvalid, table)
 	}
 	if view := string(t.StreamSpecification.StreamViewType); view != string(types.StreamViewTypeNewAndOldImages) {
-		return nil, fmt.Errorf("%w: the stream of table %s has the view %s; it must be %s", limiter.ErrInvalid, table, view, types.StreamViewTypeNewAndOldImages)
+		return place{}, fmt.Errorf("%w: the stream of table %s has the view %s; it must be %s", limiter.ErrInvalid, table, view, types.StreamViewTypeNewAndOldImages)
 	}
-	return &Stream{client: client, stream: stream, table: table, arn: *t.LatestStreamArn, label: *t.LatestStreamLabel, now: now}, nil
+	return place{*t.LatestStreamArn, *t.LatestStreamLabel}, nil
+}
+
+// Follow implements aggregator.Source.
+func (s *Stream) Follow(ctx context.Context) (move func(), err error) {
+	at, err := find(ctx, s.client, s.table)
+	if errors.Is(err, limiter.ErrInvalid) {
+		return nil, fmt.Errorf("%w: %w", aggregator.ErrGone, err)
+	}
+	if err != nil || at == s.place() {
+		return nil, err
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.at, s.done, s.gone, s.there = at, nil, nil, nil
+	}, nil
+}
+
+// place returns the stream that is read.
+func (s *Stream) place() place {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.at
 }
 
 // Shards implements aggregator.Source.
 func (s *Stream) Shards(ctx context.Context) ([]aggregator.Shard, error) {
-	in := &dynamodbstreams.DescribeStreamInput{StreamArn: &s.arn}
+	at := s.place()
+	in := &dynamodbstreams.DescribeStreamInput{StreamArn: &at.arn}
 	var all []aggregator.Shard
 	for {
 		ctx, stop := context.WithTimeout(ctx, callTimeout)
@@ -111,7 +149,8 @@ func (s *Stream) listed(shards []aggregator.Shard) {
 
 // Open implements aggregator.Source.
 func (s *Stream) Open(ctx context.Context, shard string, after aggregator.Sequence) (string, error) {
-	in := &dynamodbstreams.GetShardIteratorInput{StreamArn: &s.arn, ShardId: &shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon}
+	at := s.place()
+	in := &dynamodbstreams.GetShardIteratorInput{StreamArn: &at.arn, ShardId: &shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon}
 	if after != "" {
 		sequence := string(after)
 		in.ShardIteratorType, in.SequenceNumber = types.ShardIteratorTypeAfterSequenceNumber, &sequence
@@ -147,6 +186,12 @@ func translate(of string, err error) error {
 	}
 	if _, expired := errors.AsType[*types.ExpiredIteratorException](err); expired {
 		return fmt.Errorf("%s: %w: %w", of, aggregator.ErrExpired, err)
+	}
+	if _, gone := errors.AsType[*types.ResourceNotFoundException](err); gone {
+		return fmt.Errorf("%s: %w: %w", of, aggregator.ErrGone, err)
+	}
+	if fault, ok := errors.AsType[smithy.APIError](err); ok && fault.ErrorCode() == "ValidationException" {
+		return fmt.Errorf("%s: %w: %w", of, aggregator.ErrPosition, err)
 	}
 	return fmt.Errorf("%s: %w: %w", of, limiter.ErrUnavailable, err)
 }

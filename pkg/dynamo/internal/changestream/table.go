@@ -109,7 +109,7 @@ func old(shard string, now time.Time) bool {
 
 // List implements aggregator.Leases.
 func (s *Stream) List(ctx context.Context) ([]aggregator.Lease, error) {
-	in := schema.QueryStreamLeases(s.table, s.label)
+	in := schema.QueryStreamLeases(s.table, s.place().label)
 	var all []aggregator.Lease
 	for {
 		ctx, stop := context.WithTimeout(ctx, callTimeout)
@@ -119,11 +119,7 @@ func (s *Stream) List(ctx context.Context) ([]aggregator.Lease, error) {
 			return nil, fmt.Errorf("leases in table %s: %w", s.table, awsdb.TranslateRead(err))
 		}
 		for _, item := range out.Items {
-			l, err := schema.ParseStreamLease(s.table, item)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, l)
+			all = append(all, schema.ParseStreamLease(s.table, item))
 		}
 		if in.ExclusiveStartKey = out.LastEvaluatedKey; len(in.ExclusiveStartKey) == 0 {
 			s.finished(all)
@@ -148,7 +144,7 @@ func (s *Stream) finished(leases []aggregator.Lease) {
 func (s *Stream) Write(ctx context.Context, before, after aggregator.Lease) error {
 	ctx, stop := context.WithTimeout(ctx, callTimeout)
 	defer stop()
-	_, err := s.client.PutItem(ctx, schema.PutStreamLease(s.table, s.label, &before, &after, s.now().Unix()))
+	_, err := s.client.PutItem(ctx, schema.PutStreamLease(s.table, s.place().label, &before, &after, s.now().Unix()))
 	if _, refused := awsdb.ConditionItem(err); refused {
 		return fmt.Errorf("shard %s: %w", after.Shard, aggregator.ErrConflict)
 	}

@@ -72,11 +72,11 @@ func PutStreamLease(table, label string, before, after *aggregator.Lease, now in
 	}
 }
 
-// ParseStreamLease reads a lease.
-func ParseStreamLease(table string, item map[string]types.AttributeValue) (aggregator.Lease, error) {
+// ParseStreamLease reads a lease. One that cannot be read has a problem.
+func ParseStreamLease(table string, item map[string]types.AttributeValue) aggregator.Lease {
 	k, err := ItemKey(table, item)
 	if err != nil {
-		return aggregator.Lease{}, err
+		return aggregator.Lease{Problem: err}
 	}
 	r := NewReader(table, k, item)
 	l := aggregator.Lease{
@@ -88,9 +88,9 @@ func ParseStreamLease(table string, item map[string]types.AttributeValue) (aggre
 		r.Fail(AttrSK, "is no key of a lease: %v", err)
 	}
 	if r.Fault != nil {
-		return aggregator.Lease{}, r.Fault
+		return aggregator.Lease{Shard: l.Shard, Problem: r.Fault}
 	}
-	return l, nil
+	return l
 }
 
 // IsBucket reports whether a key is of a bucket's item.

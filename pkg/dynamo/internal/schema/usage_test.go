@@ -85,9 +85,12 @@ func TestStreamLeasesAreReadAsWritten(t *testing.T) {
 			Position: aggregator.Sequence(rapid.StringMatching(`[0-9]{0,40}`).Draw(t, "position")),
 		}
 		item := StreamLeaseItem("2026-11-22T09:00:00.000", &want, 1)
-		got, err := ParseStreamLease("t", item)
-		if diff := cmp.Diff(want, got); err != nil || diff != "" {
-			t.Fatalf("error %v; (-written +read):\n%s", err, diff)
+		if diff := cmp.Diff(want, ParseStreamLease("t", item)); diff != "" {
+			t.Fatalf("(-written +read):\n%s", diff)
+		}
+		item[rapid.SampledFrom([]string{attrFence, attrBeat}).Draw(t, "bad")] = TextAttribute("x")
+		if got := ParseStreamLease("t", item); got.Shard != want.Shard || got.Problem == nil {
+			t.Fatalf("a bad item is read as %+v", got)
 		}
 	})
 }

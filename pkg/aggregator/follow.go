@@ -1,0 +1,52 @@
+package aggregator
+
+import (
+	"context"
+	"errors"
+)
+
+// follow goes on with the stream that took the place of one that has ended. It waits until there is one, or ctx is
+// done. No worker runs meanwhile.
+func (p *Poller) follow(ctx context.Context) {
+	defer p.counters.missing.Store(false)
+	for ctx.Err() == nil {
+		move, err := p.cfg.Source.Follow(ctx)
+		switch {
+		case err != nil:
+			if ctx.Err() == nil {
+				p.miss(err)
+			}
+		case move == nil:
+			p.rest(ctx) // its next shards are not listed yet
+			return
+		default:
+			p.cfg.Logger.WarnContext(ctx, "the table has another stream: the aggregator goes on with that one")
+			p.end(ctx)
+			move()
+			clear(p.seen)
+			return
+		}
+		p.rest(ctx)
+	}
+}
+
+// miss tells that the stream has ended, and no other is found.
+func (p *Poller) miss(err error) {
+	p.counters.failures.Add(1)
+	p.counters.missing.Store(errors.Is(err, ErrGone))
+	p.cfg.Logger.Error("the stream has ended, and no other is found: usage and events wait for one", "error", err)
+}
+
+// end counts the records of the stream that is gone as lost, where its shards are not done. Each of its leases
+// is ended by one process.
+func (p *Poller) end(ctx context.Context) {
+	leases, err := p.cfg.Leases.List(ctx)
+	if err != nil {
+		p.fail(ctx, "the leases of the stream that is gone cannot be listed", err)
+	}
+	for _, l := range leases {
+		if !l.Done && l.Problem == nil {
+			p.abandon(ctx, l)
+		}
+	}
+}
