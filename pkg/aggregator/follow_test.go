@@ -11,25 +11,25 @@ import (
 
 // replace ends the stream as switching it off and on does. move gives the rig another one, with leases of its own.
 func (r *rig) replace(gone bool) {
-	r.stream.mu.Lock()
-	defer r.stream.mu.Unlock()
-	r.stream.gone = gone
-	r.stream.off = true
-	r.stream.move = func() {
-		r.stream.mu.Lock()
-		defer r.stream.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.gone = gone
+	r.off = true
+	r.move = func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		r.leases.mu.Lock()
 		defer r.leases.mu.Unlock()
-		r.stream.shards, r.stream.gone, r.stream.move = nil, false, nil
+		r.shards, r.gone, r.move = nil, false, nil
 		r.leases.leases = map[string]Lease{}
 	}
 }
 
 // on has the table have the other stream.
 func (r *rig) on() {
-	r.stream.mu.Lock()
-	defer r.stream.mu.Unlock()
-	r.stream.off = false
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.off = false
 }
 
 // A stream that is switched off is read to its end. Where the table has another one, the process goes on with that, and
@@ -77,9 +77,9 @@ func TestLossesOfAStreamThatIsGone(t *testing.T) {
 		time.Sleep(time.Second)
 		b, stopB := r.start("b", nil)
 		time.Sleep(5 * time.Minute)
-		r.stream.mu.Lock()
-		r.stream.gone, r.stream.off, r.stream.move = true, false, nil
-		r.stream.mu.Unlock()
+		r.mu.Lock()
+		r.gone, r.off, r.move = true, false, nil
+		r.mu.Unlock()
 		time.Sleep(2 * time.Minute)
 		if s, s2 := a.Stats(), b.Stats(); s.Losses+s2.Losses != 0 {
 			t.Errorf("losses of a stream that may come back: %+v, %+v", s, s2)

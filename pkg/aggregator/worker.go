@@ -96,14 +96,14 @@ func (w *worker) work(ctx context.Context) error {
 	if lost := <-kept; !errors.Is(lost, context.Canceled) {
 		return lost
 	}
-	if err != nil {
+	if errors.Is(err, ErrConflict) {
 		return err
 	}
 	w.leave(ctx)
 	return nil
 }
 
-// read reads the shard until it ends or ctx is done. It fails with ErrConflict where the lease is lost.
+// read reads the shard until it ends or ctx is done. Its error is that of a flush.
 func (w *worker) read(ctx context.Context) error {
 	iterator := w.open(ctx, w.held().Position)
 	for ctx.Err() == nil {
@@ -117,12 +117,8 @@ func (w *worker) read(ctx context.Context) error {
 		}
 		end := next == ""
 		if end || w.full() || w.pending > 0 && time.Since(w.begun) >= w.cfg.FlushAfter {
-			err := w.flush(ctx, end)
-			if errors.Is(err, ErrConflict) {
+			if err := w.flush(ctx, end); err != nil || end {
 				return err
-			}
-			if err != nil || end {
-				return nil
 			}
 		}
 		if iterator = next; len(records) == 0 {
