@@ -64,7 +64,7 @@ type place struct {
 	after string
 }
 
-// identified is a bucket and the identity that it is ordered by.
+// record.KeyOf is a bucket and the identity that it is ordered by.
 type identifiedBucket struct {
 	identity string
 	state    limiter.BucketState

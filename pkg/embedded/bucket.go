@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unique"
 
+	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
+
 	"github.com/ratelimit/ratelimit/internal/shortname"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
@@ -122,9 +124,9 @@ const sharedKey = 1
 func (b *bucket) identity() []byte {
 	namespace, resource := b.namespace.Value(), b.resource.Value()
 	buf := make([]byte, 0, len(namespace)+len(b.entity)+len(resource)+3*binary.MaxVarintLen16+8+1)
-	buf = appendText(buf, namespace)
-	buf = appendText(buf, b.entity)
-	buf = appendText(buf, resource)
+	buf = record.AppendText(buf, namespace)
+	buf = record.AppendText(buf, b.entity)
+	buf = record.AppendText(buf, resource)
 	buf = binary.BigEndian.AppendUint64(buf, b.variant)
 	if b.shared {
 		buf = append(buf, sharedKey)

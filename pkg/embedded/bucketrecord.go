@@ -7,6 +7,8 @@ import (
 	"slices"
 	"unique"
 
+	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
+
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
@@ -67,7 +69,7 @@ func (b *bucket) record(buf []byte, exact bool) []byte {
 	if version >= eventsVersion {
 		buf = binary.AppendVarint(buf, b.block.events)
 	}
-	buf = appendLimits(buf, b.limits)
+	buf = record.AppendLimits(buf, b.limits)
 	for i := range b.limits.Len() {
 		if b.limits.Unlimited(i) {
 			continue
@@ -90,7 +92,7 @@ func (b *bucket) record(buf []byte, exact bool) []byte {
 	}
 	buf = binary.AppendUvarint(buf, uint64(len(sleeping)))
 	for _, d := range sleeping {
-		buf = appendBalance(appendLimit(buf, d.limit), version, d.bucket)
+		buf = appendBalance(record.AppendLimit(buf, d.limit), version, d.bucket)
 	}
 	if version >= carryVersion {
 		buf = binary.AppendVarint(binary.AppendVarint(buf, f.until), f.use)
@@ -98,14 +100,15 @@ func (b *bucket) record(buf []byte, exact bool) []byte {
 	return buf
 }
 
-func (r *reader) balance(version byte) tokenbucket.Bucket {
+// readBalance reads a balance.
+func readBalance(r *record.Reader, version byte) tokenbucket.Bucket {
 	t := tokenbucket.Bucket{
-		Tokens:    r.int(-tokenbucket.MaxAmount, tokenbucket.MaxAmount),
-		Remainder: r.int(0, tokenbucket.MaxPeriod),
-		Refilled:  r.int(math.MinInt64, math.MaxInt64),
+		Tokens:    r.Int(-tokenbucket.MaxAmount, tokenbucket.MaxAmount),
+		Remainder: r.Int(0, tokenbucket.MaxPeriod),
+		Refilled:  r.Int(math.MinInt64, math.MaxInt64),
 	}
 	if version >= carryVersion {
-		t.Carried = r.int(0, tokenbucket.MaxCapacity)
+		t.Carried = r.Int(0, tokenbucket.MaxCapacity)
 	}
 	return t
 }
@@ -119,26 +122,26 @@ type restored struct {
 
 // parseBucket reads a bucket. Its state is that of the time when it was written.
 func parseBucket(key, value []byte, shared map[string]*limiter.Limits) (restored, error) {
-	identity, value, ok := identityOf(key, value)
-	r := &reader{buf: identity, fault: !ok}
-	b := &bucket{namespace: unique.Make(r.text()), entity: r.text(), resource: unique.Make(r.text())}
-	b.shared = len(r.buf) == 9 && r.buf[8] == sharedKey
-	if r.fault || len(r.buf) != 8 && !b.shared {
-		return restored{}, fmt.Errorf("key %x: %w", key, errRecord)
+	identity, value, ok := record.IdentityOf(key, value)
+	r := &record.Reader{Rest: identity, Failed: !ok}
+	b := &bucket{namespace: unique.Make(r.Text()), entity: r.Text(), resource: unique.Make(r.Text())}
+	b.shared = len(r.Rest) == 9 && r.Rest[8] == sharedKey
+	if r.Failed || len(r.Rest) != 8 && !b.shared {
+		return restored{}, fmt.Errorf("key %x: %w", key, record.ErrFormat)
 	}
-	b.variant = binary.BigEndian.Uint64(r.buf)
+	b.variant = binary.BigEndian.Uint64(r.Rest)
 	if len(value) == 0 || value[0] < bucketVersion || value[0] > eventsVersion {
-		return restored{}, fmt.Errorf("bucket of %q: %w", b.entity, errRecord)
+		return restored{}, fmt.Errorf("bucket of %q: %w", b.entity, record.ErrFormat)
 	}
 	version := value[0]
-	r = &reader{buf: value[1:]}
-	b.generation = r.uint()
-	hour, events := r.int(hourOf(math.MinInt64), hourOf(math.MaxInt64)), int64(0)
+	r = &record.Reader{Rest: value[1:]}
+	b.generation = r.Uint()
+	hour, events := r.Int(hourOf(math.MinInt64), hourOf(math.MaxInt64)), int64(0)
 	if version >= eventsVersion {
-		events = r.int(0, math.MaxInt64)
+		events = r.Int(0, math.MaxInt64)
 	}
-	if b.limits = r.limits(shared); r.fault {
-		return restored{}, fmt.Errorf("bucket of %q: %w", b.entity, errRecord)
+	if b.limits = r.Limits(shared); r.Failed {
+		return restored{}, fmt.Errorf("bucket of %q: %w", b.entity, record.ErrFormat)
 	}
 	out := restored{bucket: b, sizes: make([]int64, b.limits.Len())}
 	k := newBlock(b.limits, 0)
@@ -151,23 +154,23 @@ func parseBucket(key, value []byte, shared map[string]*limiter.Limits) (restored
 		if b.limits.Unlimited(i) {
 			continue
 		}
-		*b.balance(i) = r.balance(version)
-		out.sizes[i] = r.int(0, maxFlow)
-		k.span(i).used = r.int(math.MinInt64, math.MaxInt64)
+		*b.balance(i) = readBalance(r, version)
+		out.sizes[i] = r.Int(0, maxFlow)
+		k.span(i).used = r.Int(math.MinInt64, math.MaxInt64)
 		if out.sizes[i] > 0 || k.span(i).used != 0 {
 			k.clean, b.block = out.sizes[i] == 0 && k.clean, k
 		}
 	}
-	for range r.count() {
-		b.more().dormant = append(b.more().dormant, dormant{limit: r.limit(), bucket: r.balance(version)})
+	for range r.Count() {
+		b.more().dormant = append(b.more().dormant, dormant{limit: r.Limit(), bucket: readBalance(r, version)})
 	}
 	if version >= carryVersion {
-		if f := (forgotten{until: r.int(math.MinInt64, math.MaxInt64), use: r.int(0, math.MaxInt64)}); f != (forgotten{}) {
+		if f := (forgotten{until: r.Int(math.MinInt64, math.MaxInt64), use: r.Int(0, math.MaxInt64)}); f != (forgotten{}) {
 			b.more().forgotten = f
 		}
 	}
-	if r.fault || len(r.buf) > 0 {
-		return restored{}, fmt.Errorf("bucket of %q: %w", b.entity, errRecord)
+	if r.Failed || len(r.Rest) > 0 {
+		return restored{}, fmt.Errorf("bucket of %q: %w", b.entity, record.ErrFormat)
 	}
 	return out, nil
 }

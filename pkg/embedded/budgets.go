@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
+
 	"github.com/ratelimit/ratelimit/internal/shortname"
 	"github.com/ratelimit/ratelimit/pkg/budget"
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
@@ -199,10 +201,10 @@ func addCurrent(ctx context.Context, tx *datafile.Tx, used map[counted]int64, se
 		start := w.Start(now)
 		prefix := usageBegin(w, start)
 		err := tx.Each(datafile.Usage, prefix, func(key, _ []byte) error {
-			r := &reader{buf: key[len(prefix):]}
-			of := counted{namespace: r.text(), entity: r.text(), resource: r.text(), limit: r.text(), window: w, start: start.Unix()}
-			if r.fault {
-				return fmt.Errorf("a row of usage: %w", errRecord)
+			r := &record.Reader{Rest: key[len(prefix):]}
+			of := counted{namespace: r.Text(), entity: r.Text(), resource: r.Text(), limit: r.Text(), window: w, start: start.Unix()}
+			if r.Failed {
+				return fmt.Errorf("a row of usage: %w", record.ErrFormat)
 			}
 			if set.has(of.limit) {
 				used[of] += 0

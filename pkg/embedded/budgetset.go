@@ -3,6 +3,8 @@ package embedded
 import (
 	"slices"
 
+	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
+
 	"github.com/ratelimit/ratelimit/internal/shortname"
 	"github.com/ratelimit/ratelimit/pkg/budget"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -12,14 +14,14 @@ import (
 // there are none.
 type inForce struct {
 	set     *budget.Set                    // of the configuration
-	stored  map[recordKey]*limiter.Budgets // of stored limits; without budgets, where the configuration has some at their place
+	stored  map[record.ID]*limiter.Budgets // of stored limits; without budgets, where the configuration has some at their place
 	limits  map[string]bool
 	windows []limiter.UsageWindow // in order
 }
 
 // newInForce returns the budgets of a configuration and of stored limits; nil = there are none.
 func newInForce(given *budget.Set, records *recordSet) *inForce {
-	f := &inForce{stored: make(map[recordKey]*limiter.Budgets), limits: make(map[string]bool)}
+	f := &inForce{stored: make(map[record.ID]*limiter.Budgets), limits: make(map[string]bool)}
 	at := make(map[limiter.Ref]*limiter.Budgets)
 	for ref, budgets := range given.All() {
 		at[shortRef(ref)] = budgets
@@ -29,8 +31,8 @@ func newInForce(given *budget.Set, records *recordSet) *inForce {
 	records.mu.RLock()
 	defer records.mu.RUnlock()
 	for k, r := range records.records {
-		if r.Limits.Len() > 0 && (r.Budgets != nil || given.At(k.ref) != nil) {
-			f.stored[recordKey{shortname.Of(k.namespace), shortRef(k.ref)}] = r.Budgets
+		if r.Limits.Len() > 0 && (r.Budgets != nil || given.At(k.Ref) != nil) {
+			f.stored[record.ID{Namespace: shortname.Of(k.Namespace), Ref: shortRef(k.Ref)}] = r.Budgets
 			f.add(r.Budgets)
 		}
 	}
@@ -66,7 +68,7 @@ func (f *inForce) of(c *counted) (limiter.Budget, bool) {
 	var stored budget.Stored
 	if len(f.stored) > 0 {
 		for i, place := range budget.Places(c.entity, c.resource) {
-			stored[i].Budgets, stored[i].There = f.stored[recordKey{c.namespace, place}]
+			stored[i].Budgets, stored[i].There = f.stored[record.ID{Namespace: c.namespace, Ref: place}]
 		}
 	}
 	return f.set.Of(c.bucket(), c.limit, c.window, &stored)

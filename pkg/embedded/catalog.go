@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
+
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -28,7 +30,7 @@ type catalog struct {
 // newCatalog returns an empty catalog. Without a file the disk is nil.
 func newCatalog(cfg *Config, d *disk) *catalog {
 	c := &catalog{cfg: cfg, disk: d}
-	c.records, c.names = make(map[recordKey]limiter.Record), make(map[string]bool)
+	c.records, c.names = make(map[record.ID]limiter.Record), make(map[string]bool)
 	return c
 }
 
@@ -66,7 +68,7 @@ func (c *catalog) Read(ctx context.Context, namespace string, refs []limiter.Ref
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	for i, ref := range refs {
-		records[i] = c.records[recordKey{namespace, ref}]
+		records[i] = c.records[record.ID{Namespace: namespace, Ref: ref}]
 	}
 	return generation, nil
 }
@@ -132,7 +134,7 @@ func (c *catalog) apply(e *edit) bool {
 		} else {
 			c.records[p.key] = p.record
 		}
-		refs = append(refs, p.key.ref)
+		refs = append(refs, p.key.Ref)
 	}
 	if e.namespace != "" {
 		c.names[e.namespace] = true
@@ -150,12 +152,12 @@ func (c *catalog) load(tx *datafile.Tx) error {
 	if value := tx.Get(datafile.Meta, []byte(metaGeneration)); value != nil {
 		n, size := binary.Uvarint(value)
 		if size != len(value) {
-			return fmt.Errorf("the generation of limits: %w", errRecord)
+			return fmt.Errorf("the generation of limits: %w", record.ErrFormat)
 		}
 		c.generation.Store(n)
 	}
 	err := tx.Each(datafile.Records, nil, func(key, value []byte) error {
-		k, r, err := parseRecord(key, value)
+		k, r, err := record.ParseRecord(key, value)
 		if err == nil {
 			c.records[k] = r
 		}
@@ -166,7 +168,7 @@ func (c *catalog) load(tx *datafile.Tx) error {
 }
 
 // become puts other records in force.
-func (c *catalog) become(records map[recordKey]limiter.Record, generation uint64) error {
+func (c *catalog) become(records map[record.ID]limiter.Record, generation uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.records == nil {

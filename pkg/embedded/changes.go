@@ -3,6 +3,8 @@ package embedded
 import (
 	"strings"
 
+	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
+
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 )
 
@@ -33,7 +35,7 @@ const sweptRows = 2000
 // inUse returns what notes that a namespace is in use. The key is its name with the length
 // before it, the value its name with a dot behind it: no value is empty.
 func inUse(namespace string) change {
-	key, _ := identified(appendText(nil, namespace))
+	key, _ := record.KeyOf(record.AppendText(nil, namespace))
 	return change{datafile.Namespaces, key, []byte(namespace + ".")}
 }
 

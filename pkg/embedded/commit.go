@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
+
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 )
 
@@ -91,7 +93,7 @@ func (w *writing) depart(b *bucket, now int64) {
 	k.queued, k.leaving = false, stays
 	c := change{table: datafile.Buckets}
 	var head []byte
-	c.key, head = identified(b.identity())
+	c.key, head = record.KeyOf(b.identity())
 	if how != stays {
 		b.turn(k.hour)
 		b.vacate(how)

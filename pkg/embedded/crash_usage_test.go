@@ -3,6 +3,8 @@ package embedded
 import (
 	"maps"
 
+	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
@@ -34,8 +36,8 @@ func (w *world) usage(s *Store) map[string]int64 {
 	all := make(map[string]int64)
 	err := s.disk.file.View(func(tx *datafile.Tx) error {
 		return tx.Each(datafile.Usage, []byte{usageTag(limiter.UsageHour)}, func(key, value []byte) error {
-			r := &reader{buf: key[1+8:]}
-			_, entity, _, limit := r.text(), r.text(), r.text(), r.text()
+			r := &record.Reader{Rest: key[1+8:]}
+			_, entity, _, limit := r.Text(), r.Text(), r.Text(), r.Text()
 			n, err := usageValue(value)
 			all[entity+"/"+limit] += n
 			return err

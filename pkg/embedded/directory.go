@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/base64"
 
+	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
+
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -57,8 +59,8 @@ func (d *directory) list(ctx context.Context, namespace string, p limiter.Page, 
 	first := least[limiter.Stored]{most: p.Size + 1, compare: func(a, b limiter.Stored) int { return compareRefs(a.Ref, b.Ref) }}
 	d.catalog.mu.RLock()
 	for k, r := range d.catalog.records {
-		if k.namespace == namespace && (p.After == "" || compareRefs(k.ref, after) > 0) && selects(k.ref, r) {
-			first.add(limiter.Stored{Ref: k.ref, Record: r})
+		if k.Namespace == namespace && (p.After == "" || compareRefs(k.Ref, after) > 0) && selects(k.Ref, r) {
+			first.add(limiter.Stored{Ref: k.Ref, Record: r})
 		}
 	}
 	d.catalog.mu.RUnlock()
@@ -76,7 +78,7 @@ func compareRefs(a, b limiter.Ref) int {
 
 // A cursor names the last record of a page: its kind, entity and resource.
 func cursor(ref limiter.Ref) string {
-	buf := appendText(appendText([]byte{byte(ref.Kind)}, ref.Entity), ref.Resource)
+	buf := record.AppendText(record.AppendText([]byte{byte(ref.Kind)}, ref.Entity), ref.Resource)
 	return base64.RawURLEncoding.EncodeToString(buf)
 }
 
@@ -85,10 +87,10 @@ func parseCursor(text string) (ref limiter.Ref, err error) {
 		return ref, nil
 	}
 	buf, err := base64.RawURLEncoding.DecodeString(text)
-	r := &reader{buf: buf, fault: err != nil}
-	ref.Kind = limiter.RefKind(r.byte(byte(limiter.RefSystemLimits)))
-	ref.Entity, ref.Resource = r.text(), r.text()
-	if r.fault || len(r.buf) > 0 {
+	r := &record.Reader{Rest: buf, Failed: err != nil}
+	ref.Kind = limiter.RefKind(r.Byte(byte(limiter.RefSystemLimits)))
+	ref.Entity, ref.Resource = r.Text(), r.Text()
+	if r.Failed || len(r.Rest) > 0 {
 		return limiter.Ref{}, errCursor(text)
 	}
 	return ref, nil

@@ -53,10 +53,11 @@
 // A Store is made of parts, each of which implements a part of the contract. A file uses
 // only files of the lines above it and of its own line, never in a circle:
 //
-//	encoding, identity, limitsrecord, ...   records as bytes, keys, errors, pages
+//	internal/record                         records as bytes, keys
+//	config, errors, page, changes           used by all parts
 //	contents, block, bucket, account        one bucket: its limits and balances; its block
 //	table, shared, open, load               all buckets in memory, overflow buckets
-//	recordset, record, edit, auditrecord    entities and limits, and changes of them
+//	recordset, edit, editrecord             entities and limits, and changes of them
 //	batch, disk, commit, finish             the writer of the file
 //	take, decide                            decisions: Take
 //	catalog, directory, namespaces, editor  entities, limits and namespaces: read, listed, changed

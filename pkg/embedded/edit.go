@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
+
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -24,7 +26,7 @@ type edit struct {
 }
 
 type put struct {
-	key    recordKey
+	key    record.ID
 	record limiter.Record
 }
 
@@ -34,7 +36,7 @@ func (e *edit) get(ref limiter.Ref) limiter.Record {
 
 // put stores a record, or deletes it if it is empty.
 func (e *edit) put(ref limiter.Ref, r limiter.Record) {
-	e.puts = append(e.puts, put{recordKey{e.namespace, ref}, r})
+	e.puts = append(e.puts, put{record.ID{Namespace: e.namespace, Ref: ref}, r})
 }
 
 // say has the change audited.

@@ -9,9 +9,6 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// errRecord says that a record is not what this package writes.
-var errRecord = errors.New("not a record of this version")
-
 func contextErr(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return unavailable(err)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
+
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -51,7 +53,7 @@ func (w *writing) finish(b *bucket, now int64) {
 	}
 	c := change{table: datafile.Buckets}
 	var head []byte
-	if c.key, head = identified(b.identity()); full {
+	if c.key, head = record.KeyOf(b.identity()); full {
 		b.turn(k.hour)
 	} else {
 		c.value = b.record(head, true)

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
+
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -48,8 +50,8 @@ func markName(m *limiter.Mark) string {
 // put returns what writes a mark.
 func (m mark) put(name string) change {
 	c := change{table: datafile.Settled}
-	c.key, c.value = identified([]byte(name))
-	c.value = appendText(binary.AppendVarint(c.value, m.expires), m.owner)
+	c.key, c.value = record.KeyOf([]byte(name))
+	c.value = record.AppendText(binary.AppendVarint(c.value, m.expires), m.owner)
 	return c
 }
 
@@ -79,11 +81,11 @@ func (k *marks) saw(now int64) {
 // are swept.
 func (k *marks) load(tx *datafile.Tx) error {
 	return tx.Each(datafile.Settled, nil, func(key, value []byte) error {
-		name, value, ok := identityOf(key, value)
-		r := &reader{buf: value, fault: !ok}
-		m := mark{expires: r.int(math.MinInt64, math.MaxInt64), owner: r.text()}
-		if r.fault || len(r.buf) > 0 || len(name) == 0 || int(name[0]) > len(name)-1 {
-			return fmt.Errorf("mark %x: %w", key, errRecord)
+		name, value, ok := record.IdentityOf(key, value)
+		r := &record.Reader{Rest: value, Failed: !ok}
+		m := mark{expires: r.Int(math.MinInt64, math.MaxInt64), owner: r.Text()}
+		if r.Failed || len(r.Rest) > 0 || len(name) == 0 || int(name[0]) > len(name)-1 {
+			return fmt.Errorf("mark %x: %w", key, record.ErrFormat)
 		}
 		k.markShard(string(name[1 : 1+name[0]])).marks[string(name)] = m
 		k.count.Add(1)

@@ -4,24 +4,16 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
+
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
-
-type recordKey struct {
-	namespace string
-	ref       limiter.Ref
-}
-
-func (k recordKey) identity() []byte {
-	buf := append(appendText(nil, k.namespace), byte(k.ref.Kind))
-	return appendText(appendText(buf, k.ref.Entity), k.ref.Resource)
-}
 
 // recordSet is the records of all namespaces.
 type recordSet struct {
 	size    atomic.Int64 // number of records: most installations keep none here
 	mu      sync.RWMutex
-	records map[recordKey]limiter.Record // nil = closed
+	records map[record.ID]limiter.Record // nil = closed
 	names   map[string]bool              // of namespaces that were changed; not asked where there is a file
 }
 
@@ -29,7 +21,7 @@ type recordSet struct {
 func (s *recordSet) get(namespace string, ref limiter.Ref) limiter.Record {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.records[recordKey{namespace, ref}]
+	return s.records[record.ID{Namespace: namespace, Ref: ref}]
 }
 
 // refs returns which records of a namespace fn selects.
@@ -38,8 +30,8 @@ func (s *recordSet) refs(namespace string, fn func(limiter.Ref, limiter.Record) 
 	defer s.mu.RUnlock()
 	var found []limiter.Ref
 	for k, r := range s.records {
-		if k.namespace == namespace && fn(k.ref, r) {
-			found = append(found, k.ref)
+		if k.Namespace == namespace && fn(k.Ref, r) {
+			found = append(found, k.Ref)
 		}
 	}
 	return found

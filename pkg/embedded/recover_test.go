@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
+
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -327,8 +329,8 @@ func TestDamagedRecordsAreRefused(t *testing.T) {
 		if err := file.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if s, err := Open(dir, Config{}); !errors.Is(err, errRecord) {
-			t.Errorf("table %s: opened %v, %v; want errRecord", table, s, err)
+		if s, err := Open(dir, Config{}); !errors.Is(err, record.ErrFormat) {
+			t.Errorf("table %s: opened %v, %v; want record.ErrFormat", table, s, err)
 		}
 		again, err := datafile.Open(dir, datafile.Options{})
 		if err != nil {

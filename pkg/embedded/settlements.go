@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
+
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -100,7 +102,7 @@ func (s *settlements) sweepMarks(first, end int) *batch {
 				delete(sh.marks, name)
 				k.count.Add(-1)
 				if s.disk != nil {
-					key, _ := identified([]byte(name))
+					key, _ := record.KeyOf([]byte(name))
 					gone = append(gone, change{table: datafile.Settled, key: key})
 				}
 			}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
+
 	"github.com/ratelimit/ratelimit/internal/shortname"
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -80,13 +82,13 @@ func (l *usageList) cursor(text string) (key string, err error) {
 // parse reads the key of a snapshot.
 func (l *usageList) parse(key []byte) (u limiter.UsageSnapshot, err error) {
 	if len(key) < usageHead || key[0] != usageTag(l.Window) {
-		return u, errRecord
+		return u, record.ErrFormat
 	}
-	r := &reader{buf: key[usageHead:]}
-	_ = r.text() // the namespace
-	u = limiter.UsageSnapshot{Window: l.Window, Start: usageStart(key), Entity: r.text(), Resource: r.text()}
-	if r.fault || len(r.buf) > 0 {
-		return u, errRecord
+	r := &record.Reader{Rest: key[usageHead:]}
+	_ = r.Text() // the namespace
+	u = limiter.UsageSnapshot{Window: l.Window, Start: usageStart(key), Entity: r.Text(), Resource: r.Text()}
+	if r.Failed || len(r.Rest) > 0 {
+		return u, record.ErrFormat
 	}
 	return u, nil
 }
@@ -207,24 +209,24 @@ func (l *usageList) rows(tx *datafile.Tx) error {
 
 // window adds the rows of one window; errEnough says that no later one can be on the page.
 func (l *usageList) window(tx *datafile.Tx, start time.Time) error {
-	prefix := appendText(usageBegin(l.Window, start), shortname.Of(l.namespace))
+	prefix := record.AppendText(usageBegin(l.Window, start), shortname.Of(l.namespace))
 	if l.Entity != "" {
-		prefix = appendText(prefix, l.Entity)
+		prefix = record.AppendText(prefix, l.Entity)
 		if l.Resource != "" {
-			prefix = appendText(prefix, l.Resource)
+			prefix = record.AppendText(prefix, l.Resource)
 		}
 	}
 	return tx.EachFrom(datafile.Usage, prefix, []byte(l.after), func(key, value []byte) error {
 		if err := l.ctx.Err(); err != nil {
 			return err
 		}
-		r := &reader{buf: key[usageHead:]}
-		_, _, resource := r.text(), r.text(), r.text()
-		head := key[:len(key)-len(r.buf)]
-		limit := r.text()
+		r := &record.Reader{Rest: key[usageHead:]}
+		_, _, resource := r.Text(), r.Text(), r.Text()
+		head := key[:len(key)-len(r.Rest)]
+		limit := r.Text()
 		amount, err := usageValue(value)
-		if err != nil || r.fault {
-			return fmt.Errorf("a row of usage: %w", errRecord)
+		if err != nil || r.Failed {
+			return fmt.Errorf("a row of usage: %w", record.ErrFormat)
 		}
 		if l.Resource != "" && resource != l.Resource {
 			return nil

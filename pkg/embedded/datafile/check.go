@@ -7,18 +7,6 @@ import (
 	"io"
 )
 
-// Kinds of pages, and the mark of a bucket in a leaf.
-const (
-	branchPage   = 0x01
-	leafPage     = 0x02
-	freelistPage = 0x10
-	bucketFlag   = 0x01
-
-	elementSize  = 16
-	bucketHeader = 16
-	maxDepth     = 40 // of a tree; two keys a page make more pages than an int64 counts
-)
-
 // checker reads a file with bounds on every step, before bbolt maps it: bbolt
 // follows what a page says, and a wrong page would take the process with it.
 type checker struct {

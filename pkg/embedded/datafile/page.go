@@ -2,6 +2,18 @@ package datafile
 
 import "encoding/binary"
 
+// Kinds of pages, and the mark of a bucket in a leaf.
+const (
+	branchPage   = 0x01
+	leafPage     = 0x02
+	freelistPage = 0x10
+	bucketFlag   = 0x01
+
+	elementSize  = 16
+	bucketHeader = 16
+	maxDepth     = 40 // of a tree; two keys a page make more pages than an int64 counts
+)
+
 // page is a page of bbolt's file, whose elements lie within it.
 type page struct {
 	id    uint64

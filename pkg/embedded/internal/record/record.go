@@ -1,4 +1,4 @@
-package embedded
+package record
 
 import (
 	"encoding/binary"
@@ -30,6 +30,18 @@ const (
 	budgetVersion   = 5
 )
 
+// ID names a record of the catalog.
+type ID struct {
+	Namespace string
+	Ref       limiter.Ref
+}
+
+// Identity returns the identity of the record, see [KeyOf].
+func (k ID) Identity() []byte {
+	buf := append(AppendText(nil, k.Namespace), byte(k.Ref.Kind))
+	return AppendText(AppendText(buf, k.Ref.Entity), k.Ref.Resource)
+}
+
 // versionOf returns the version of the record's value.
 func versionOf(ref limiter.Ref, r limiter.Record) byte {
 	switch {
@@ -46,7 +58,8 @@ func versionOf(ref limiter.Ref, r limiter.Record) byte {
 	}
 }
 
-func appendRecord(buf []byte, ref limiter.Ref, r limiter.Record) []byte {
+// AppendRecord appends the value of a record.
+func AppendRecord(buf []byte, ref limiter.Ref, r limiter.Record) []byte {
 	version := versionOf(ref, r)
 	buf = append(buf, version)
 	if version >= stateVersion {
@@ -57,7 +70,7 @@ func appendRecord(buf []byte, ref limiter.Ref, r limiter.Record) []byte {
 		buf = binary.AppendVarint(append(buf, byteOf(r.Disabled), byte(r.State)), since)
 	}
 	buf = append(buf, byte(r.OnUnavailable))
-	buf = appendLimits(buf, r.Limits)
+	buf = AppendLimits(buf, r.Limits)
 	if version == budgetVersion {
 		buf = appendBudgets(buf, r.Budgets)
 	}
@@ -66,7 +79,7 @@ func appendRecord(buf []byte, ref limiter.Ref, r limiter.Record) []byte {
 	}
 	e := r.Entity
 	for _, s := range []string{e.Name, e.Parent} {
-		buf = appendText(buf, s)
+		buf = AppendText(buf, s)
 	}
 	buf = append(buf, byteOf(e.Cascade))
 	buf = binary.AppendUvarint(buf, e.Version)
@@ -74,59 +87,60 @@ func appendRecord(buf []byte, ref limiter.Ref, r limiter.Record) []byte {
 	buf = binary.AppendUvarint(buf, uint64(e.CreatedAt.Nanosecond())) // #nosec G115 -- not negative
 	buf = binary.AppendUvarint(buf, uint64(len(e.Metadata)))
 	for _, k := range slices.Sorted(maps.Keys(e.Metadata)) {
-		buf = appendText(appendText(buf, k), e.Metadata[k])
+		buf = AppendText(AppendText(buf, k), e.Metadata[k])
 	}
 	return buf
 }
 
-func parseRecord(key, value []byte) (recordKey, limiter.Record, error) {
-	identity, value, ok := identityOf(key, value)
-	r := &reader{buf: identity, fault: !ok}
-	k := recordKey{namespace: r.text()}
-	k.ref.Kind = limiter.RefKind(r.byte(byte(limiter.RefSystemLimits)))
-	k.ref.Entity, k.ref.Resource = r.text(), r.text()
-	if r.fault || len(r.buf) > 0 {
-		return k, limiter.Record{}, fmt.Errorf("record %x: %w", key, errRecord)
+// ParseRecord reads a record by its key and its value.
+func ParseRecord(key, value []byte) (ID, limiter.Record, error) {
+	identity, value, ok := IdentityOf(key, value)
+	r := &Reader{Rest: identity, Failed: !ok}
+	k := ID{Namespace: r.Text()}
+	k.Ref.Kind = limiter.RefKind(r.Byte(byte(limiter.RefSystemLimits)))
+	k.Ref.Entity, k.Ref.Resource = r.Text(), r.Text()
+	if r.Failed || len(r.Rest) > 0 {
+		return k, limiter.Record{}, fmt.Errorf("record %x: %w", key, ErrFormat)
 	}
-	out, ok := parseValue(k.ref, value)
+	out, ok := parseValue(k.Ref, value)
 	if !ok {
-		return k, limiter.Record{}, fmt.Errorf("record of entity %q, resource %q: %w", k.ref.Entity, k.ref.Resource, errRecord)
+		return k, limiter.Record{}, fmt.Errorf("record of entity %q, resource %q: %w", k.Ref.Entity, k.Ref.Resource, ErrFormat)
 	}
 	return k, out, nil
 }
 
-// parseValue is the inverse of appendRecord.
+// parseValue is the inverse of AppendRecord.
 func parseValue(ref limiter.Ref, value []byte) (limiter.Record, bool) {
-	r := &reader{buf: value}
-	version := r.byte(budgetVersion)
+	r := &Reader{Rest: value}
+	version := r.Byte(budgetVersion)
 	out := limiter.Record{Disabled: version == disabledVersion || version == bareVersion}
 	if version >= stateVersion {
-		out.Disabled = r.byte(1) == 1
-		out.State = limiter.NamespaceState(r.byte(byte(limiter.NamespacePurged)))
-		since := r.int(math.MinInt64, math.MaxInt64)
+		out.Disabled = r.Byte(1) == 1
+		out.State = limiter.NamespaceState(r.Byte(byte(limiter.NamespacePurged)))
+		since := r.Int(math.MinInt64, math.MaxInt64)
 		active := out.State == limiter.NamespaceActive
 		if !active {
 			out.Since = time.UnixMilli(since).UTC()
 		}
-		r.fault = r.fault || active && (version == stateVersion || since != 0) || !active && ref.Kind != limiter.RefSystemLimits
+		r.Failed = r.Failed || active && (version == stateVersion || since != 0) || !active && ref.Kind != limiter.RefSystemLimits
 	}
-	out.OnUnavailable = limiter.Policy(r.byte(byte(limiter.Local)))
+	out.OnUnavailable = limiter.Policy(r.Byte(byte(limiter.Local)))
 	out.Limits = r.someLimits()
 	if version == budgetVersion {
 		out.Budgets = r.budgets(out.Limits)
 	}
 	if ref.Kind == limiter.RefEntity && version != bareVersion {
-		e := &limiter.Entity{ID: ref.Entity, Name: r.text(), Parent: r.text(), Cascade: r.uint() == 1, Version: r.uint()}
-		seconds := r.int(math.MinInt64, math.MaxInt64)
-		e.CreatedAt = time.Unix(seconds, int64(r.uint()%1e9)).UTC() // #nosec G115 -- below 1e9
-		if n := r.uint(); n > 0 && !r.fault {
+		e := &limiter.Entity{ID: ref.Entity, Name: r.Text(), Parent: r.Text(), Cascade: r.Uint() == 1, Version: r.Uint()}
+		seconds := r.Int(math.MinInt64, math.MaxInt64)
+		e.CreatedAt = time.Unix(seconds, int64(r.Uint()%1e9)).UTC() // #nosec G115 -- below 1e9
+		if n := r.Uint(); n > 0 && !r.Failed {
 			e.Metadata = make(map[string]string)
-			for ; n > 0 && !r.fault; n-- {
-				name := r.text()
-				e.Metadata[name] = r.text()
+			for ; n > 0 && !r.Failed; n-- {
+				name := r.Text()
+				e.Metadata[name] = r.Text()
 			}
 		}
 		out.Entity = e
 	}
-	return out, !r.fault && len(r.buf) == 0 && version >= recordVersion
+	return out, !r.Failed && len(r.Rest) == 0 && version >= recordVersion
 }

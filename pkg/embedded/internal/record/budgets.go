@@ -1,4 +1,4 @@
-package embedded
+package record
 
 import (
 	"encoding/binary"
@@ -11,32 +11,32 @@ func appendBudgets(buf []byte, budgets *limiter.Budgets) []byte {
 	buf = binary.AppendUvarint(buf, uint64(budgets.Len())) // #nosec G115 -- not negative
 	for i := range budgets.Len() {
 		b := budgets.At(i)
-		buf = append(appendText(buf, b.Limit), byte(b.Window))
+		buf = append(AppendText(buf, b.Limit), byte(b.Window))
 		buf = binary.AppendUvarint(buf, uint64(b.Tokens)) // #nosec G115 -- above 0
 	}
 	return buf
 }
 
 // budgets reads what appendBudgets wrote for limits: one budget at least.
-func (r *reader) budgets(limits *limiter.Limits) *limiter.Budgets {
-	n := r.uint()
+func (r *Reader) budgets(limits *limiter.Limits) *limiter.Budgets {
+	n := r.Uint()
 	var all []limiter.Budget
-	for ; n > 0 && !r.fault; n-- {
-		all = append(all, limiter.Budget{Limit: r.text(), Window: limiter.UsageWindow(r.byte(byte(limiter.UsageMonth))), Tokens: r.amount()})
+	for ; n > 0 && !r.Failed; n-- {
+		all = append(all, limiter.Budget{Limit: r.Text(), Window: limiter.UsageWindow(r.Byte(byte(limiter.UsageMonth))), Tokens: r.amount()})
 	}
 	budgets, err := limiter.NewBudgets(all...)
 	if err == nil {
 		err = budgets.CheckLimits(limits)
 	}
-	r.fault = r.fault || err != nil || len(all) == 0
+	r.Failed = r.Failed || err != nil || len(all) == 0
 	return budgets
 }
 
 // amount reads a number of tokens.
-func (r *reader) amount() int64 {
-	n := r.uint()
+func (r *Reader) amount() int64 {
+	n := r.Uint()
 	if n > limiter.MaxTokens {
-		r.fault = true
+		r.Failed = true
 		return 0
 	}
 	return int64(n) // #nosec G115 -- at most MaxTokens

@@ -1,0 +1,36 @@
+package embedded
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/ratelimit/ratelimit/pkg/embedded/internal/record"
+
+	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// changes returns the changes of the file for an edit.
+func (e *edit) changes(now time.Time) []change {
+	all := []change{{datafile.Meta, []byte(metaGeneration), binary.AppendUvarint(nil, e.generation)}}
+	for _, p := range e.puts {
+		c := change{table: datafile.Records}
+		var head []byte
+		if c.key, head = record.KeyOf(p.key.Identity()); !p.record.Empty() {
+			c.value = record.AppendRecord(head, p.key.Ref, p.record)
+		}
+		all = append(all, c)
+	}
+	if e.action == "" {
+		return all
+	}
+	event := limiter.AuditEvent{
+		ID: limiter.AuditID(now, e.generation), Time: now.UTC().Truncate(time.Millisecond),
+		Principal: e.principal, Action: e.action, Subject: e.subject, Generation: e.generation, Detail: e.detail,
+		Before: e.before, After: e.after,
+	}
+	value := record.AppendEvent(nil, &event)
+	return append(all,
+		change{datafile.Audit, record.AuditKey(e.namespace, now, e.generation), value},
+		inUse(e.namespace))
+}

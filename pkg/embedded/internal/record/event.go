@@ -1,0 +1,78 @@
+package record
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/ratelimit/ratelimit/internal/shortname"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+// AuditKey is the key of an event: namespace, with its length before it; time, Unix
+// ms, and generation, 8 bytes each.
+func AuditKey(namespace string, at time.Time, generation uint64) []byte {
+	buf := AuditPrefix(namespace)
+	buf = binary.BigEndian.AppendUint64(buf, uint64(at.UnixMilli())) // #nosec G115 -- sorts all times that count
+	return binary.BigEndian.AppendUint64(buf, generation)
+}
+
+// AuditPrefix is the beginning of the keys of a namespace.
+func AuditPrefix(namespace string) []byte { return AppendText(nil, shortname.Of(namespace)) }
+
+// An event's value: version; time, Unix ms; action; kind, entity and resource of the
+// subject; generation; detail. From version 2 on also the principal, and the records before
+// and after as values with their length before them, of which 0 is none. Names are any
+// bytes, so it is not JSON.
+const (
+	eventVersion = 2
+	eventBare    = 1 // without principal and records
+)
+
+// AppendEvent appends the value of an event.
+func AppendEvent(buf []byte, e *limiter.AuditEvent) []byte {
+	buf = binary.AppendVarint(append(buf, eventVersion), e.Time.UnixMilli())
+	buf = append(AppendText(buf, e.Action), byte(e.Subject.Kind))
+	buf = AppendText(AppendText(buf, e.Subject.Entity), e.Subject.Resource)
+	buf = AppendText(binary.AppendUvarint(buf, e.Generation), e.Detail)
+	buf = AppendText(buf, e.Principal)
+	for _, r := range []limiter.Record{e.Before, e.After} {
+		var value []byte
+		if !r.Empty() {
+			value = AppendRecord(nil, e.Subject, r)
+		}
+		buf = AppendText(buf, string(value))
+	}
+	return buf
+}
+
+// ParseEvent reads the value of an event.
+func ParseEvent(value []byte) (limiter.AuditEvent, error) {
+	r := &Reader{Rest: value}
+	version := r.Byte(eventVersion)
+	e := limiter.AuditEvent{Time: time.UnixMilli(r.Int(math.MinInt64, math.MaxInt64)).UTC(), Action: r.Text()}
+	e.Subject.Kind = limiter.RefKind(r.Byte(byte(limiter.RefSystemLimits)))
+	e.Subject.Entity, e.Subject.Resource = r.Text(), r.Text()
+	e.Generation, e.Detail = r.Uint(), r.Text()
+	e.ID = limiter.AuditID(e.Time, e.Generation)
+	if version == eventVersion {
+		e.Principal = r.Text()
+		e.Before, e.After = r.record(e.Subject), r.record(e.Subject)
+	}
+	if r.Failed || len(r.Rest) > 0 || version < eventBare {
+		return limiter.AuditEvent{}, fmt.Errorf("an audit event: %w", ErrFormat)
+	}
+	return e, nil
+}
+
+// record reads a record of ref behind its length; an empty one for none.
+func (r *Reader) record(ref limiter.Ref) limiter.Record {
+	value := r.Text()
+	if value == "" {
+		return limiter.Record{}
+	}
+	out, ok := parseValue(ref, []byte(value))
+	r.Failed = r.Failed || !ok
+	return out
+}

@@ -1,0 +1,32 @@
+package record
+
+import "crypto/sha256"
+
+// Names are any bytes of any length, and keys of the file are not. So the identity of a record is
+// its key where it is short. Else the key is a hash of it, and the record begins with the
+// identity itself.
+
+// LongestKey is the greatest length of a key, in bytes.
+const LongestKey = 1024
+
+const hashed = 0xff // the first byte of a key of 33 bytes that is a hash; no identity so short begins with it
+
+// KeyOf returns the key of a record, and the beginning of its value.
+func KeyOf(identity []byte) (key, value []byte) {
+	if len(identity) <= LongestKey {
+		return identity, nil
+	}
+	sum := sha256.Sum256(identity)
+	return append([]byte{hashed}, sum[:]...), AppendText(nil, string(identity))
+}
+
+// IdentityOf returns the identity of a record, and the rest of its value.
+func IdentityOf(key, value []byte) (identity, rest []byte, ok bool) {
+	if len(key) != sha256.Size+1 || key[0] != hashed {
+		return key, value, true
+	}
+	r := &Reader{Rest: value}
+	identity = []byte(r.Text())
+	sum := sha256.Sum256(identity)
+	return identity, r.Rest, !r.Failed && string(sum[:]) == string(key[1:])
+}
