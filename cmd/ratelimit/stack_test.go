@@ -163,7 +163,7 @@ func TestStackPage(t *testing.T) {
 func TestStackTemplate(t *testing.T) {
 	code, stdout, stderr := output(t, "stack", "template", "limits", "-o", "json",
 		"--tag", "team=edge", "--deletion-protection", "--recovery-days", "7",
-		"--roles", "--trust", "pods", "--permission-boundary", "b", "--role-name-format", "r-{}", "--policy-name-format", "p-{}", "--namespace", "a=b=abcdefghijk", "--aggregate-policy", "--aggregate-archive", "s3://audit-events/audit",
+		"--roles", "--trust", "irsa", "--oidc-provider", "https://oidc.example.com/id/1", "--service-account", "ratelimit/edge-ratelimit", "--permission-boundary", "b", "--role-name-format", "r-{}", "--policy-name-format", "p-{}", "--namespace", "a=b=abcdefghijk", "--aggregate-policy", "--aggregate-archive", "s3://audit-events/audit",
 		"--alarm-topic", "arn:aws:sns:eu-central-1:123456789012:pages", "--alarm-throttles", "2", "--alarm-duration-percent", "50", "--alarm-lag-seconds", "60",
 		"--aggregator", "--aggregator-code", "s3://code/a/b.zip", "--aggregator-code-version", "v1", "--aggregator-role", "arn:aws:iam::123456789012:role/x",
 		"--aggregator-memory", "512", "--aggregator-timeout", "30", "--log-retention-days", "7", "--tracing", "--usage-windows", "hour,month",
@@ -187,7 +187,7 @@ func TestStackTemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{
-		"tags", "deletion_protection", "recovery_days", "roles", "trust", "boundary", "process", "process_archive", "role_format", "policy_format", "topic", "throttles", "duration_percent",
+		"tags", "deletion_protection", "recovery_days", "roles", "trust", "oidc_provider", "service_accounts", "boundary", "process", "process_archive", "role_format", "policy_format", "topic", "throttles", "duration_percent",
 		"lag_seconds", "on", "role_arn", "memory_mib", "timeout_seconds", "log_days", "tracing", "usage_days", "architecture", "off", "glacier_days", "config",
 	} {
 		if !strings.Contains(string(text), `"`+name+`":`) {

@@ -75,11 +75,13 @@ func (s *stackOptions) iam(cmd *cobra.Command) {
 	f := cmd.Flags()
 	option(s, f.BoolVar, "no-iam", func(o *stack.Options) *bool { return &o.IAM.Off }, "create no policies and no roles")
 	option(s, f.BoolVar, "roles", func(o *stack.Options) *bool { return &o.IAM.Roles }, "create a role beside each policy of the whole table")
-	f.StringVar((*string)(&s.given.IAM.Trust), "trust", "", "callers that may assume the roles: account, ecs, ec2 or pods (default account)")
+	f.StringVar((*string)(&s.given.IAM.Trust), "trust", "", "callers that may assume the roles: account, ecs, ec2, pods or irsa (default account)")
 	s.fields = append(s.fields, stackField{"trust", func(to *stack.Options) error {
 		to.IAM.Trust = s.given.IAM.Trust
 		return nil
 	}})
+	option(s, f.StringVar, "oidc-provider", func(o *stack.Options) *string { return &o.IAM.Provider }, "of the cluster, for the trust irsa: ARN of the provider, or URL of its issuer")
+	option(s, f.StringSliceVar, "service-account", func(o *stack.Options) *[]string { return &o.IAM.ServiceAccounts }, "NAMESPACE/NAME of a ServiceAccount that may assume the roles, for the trust irsa; repeatable; they replace those it has")
 	option(s, f.StringVar, "permission-boundary", func(o *stack.Options) *string { return &o.IAM.Boundary }, "name or ARN of the permission boundary of the roles")
 	option(s, f.StringVar, "role-name-format", func(o *stack.Options) *string { return &o.IAM.RoleFormat }, "names of roles, with {} for the default name (default: CloudFormation chooses)")
 	option(s, f.StringVar, "policy-name-format", func(o *stack.Options) *string { return &o.IAM.PolicyFormat }, "names of policies, with {} for the default name (default: CloudFormation chooses)")

@@ -62,7 +62,7 @@ func (o Options) Check() error {
 
 func (c *checker) iam(o Options) {
 	i := o.IAM
-	c.want(slices.Contains([]Trust{"", TrustAccount, TrustECS, TrustEC2, TrustPods}, i.Trust), "iam.trust is %.50q; it must be account, ecs, ec2 or pods", i.Trust)
+	c.trust(i)
 	c.want(i.Boundary == "" || policyForm.MatchString(i.Boundary) || iamNameForm.MatchString(i.Boundary) && len(i.Boundary) <= maxPolicyName,
 		"iam.boundary is %.200q; it must be the name or the ARN of a policy", i.Boundary)
 	c.want(!i.Off || !i.Roles && len(i.Namespaces) == 0, "iam.off creates no roles and policies; iam.roles and iam.namespaces need them")

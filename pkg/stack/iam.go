@@ -78,24 +78,3 @@ func (t *builder) role(logical, component string, trust policyStatement, propert
 
 // policyStatement is one that says which callers may assume a role.
 type policyStatement = object
-
-// trust returns which callers may assume the roles.
-func (t *builder) trust() policyStatement {
-	switch t.o.IAM.Trust {
-	case TrustECS:
-		return assumedBy("ecs-tasks.amazonaws.com", "sts:AssumeRole")
-	case TrustEC2:
-		return assumedBy("ec2.amazonaws.com", "sts:AssumeRole")
-	case TrustPods:
-		return assumedBy("pods.eks.amazonaws.com", "sts:AssumeRole", "sts:TagSession")
-	case TrustAccount:
-	}
-	return policyStatement{
-		"Effect": "Allow", "Action": []string{"sts:AssumeRole"},
-		"Principal": object{"AWS": sub("arn:${AWS::Partition}:iam::${AWS::AccountId}:root")},
-	}
-}
-
-func assumedBy(service string, actions ...string) policyStatement {
-	return policyStatement{"Effect": "Allow", "Action": actions, "Principal": object{"Service": service}}
-}

@@ -15,89 +15,118 @@ import (
 // cfnLint is where make installs it.
 var cfnLint = filepath.Join("..", "..", ".cache", "aws", "bin", "cfn-lint")
 
-// switches are the options, each by what it changes.
-func switches() map[string]func(*stack.Options) {
+// choice is a value of an option; nil leaves the default.
+type choice func(*stack.Options)
+
+// choices are the values of each option that make a template differ. The first is the default.
+func choices() [][]choice {
 	all := everything()
-	return map[string]func(*stack.Options){
-		"tags":                func(o *stack.Options) { o.Tags = all.Tags },
-		"deletion protection": func(o *stack.Options) { o.DeletionProtection = true },
-		"recovery":            func(o *stack.Options) { o.RecoveryDays = 35 },
-		"no IAM": func(o *stack.Options) {
-			o.IAM = stack.IAM{Off: true}
-			o.Aggregator.RoleARN = "arn:aws:iam::123456789012:role/x"
-		},
-		"roles for ECS":  func(o *stack.Options) { o.IAM.Roles, o.IAM.Trust = !o.IAM.Off, stack.TrustECS },
-		"roles for EC2":  func(o *stack.Options) { o.IAM.Roles, o.IAM.Trust = !o.IAM.Off, stack.TrustEC2 },
-		"roles for pods": func(o *stack.Options) { o.IAM.Roles, o.IAM.Trust = !o.IAM.Off, stack.TrustPods },
-		"roles":          func(o *stack.Options) { o.IAM.Roles = !o.IAM.Off },
-		"process": func(o *stack.Options) {
-			o.IAM.Process, o.IAM.Roles, o.IAM.ProcessArchive = !o.IAM.Off, !o.IAM.Off, processArchiveIf(!o.IAM.Off)
-		},
-		"boundary":        func(o *stack.Options) { o.IAM.Boundary = all.IAM.Boundary },
-		"boundary by ARN": func(o *stack.Options) { o.IAM.Boundary = "arn:aws:iam::aws:policy/PowerUserAccess" },
-		"names": func(o *stack.Options) {
-			o.IAM.RoleFormat, o.IAM.PolicyFormat = all.IAM.RoleFormat, all.IAM.PolicyFormat
-		},
-		"no alarms":  func(o *stack.Options) { o.Alarms.Off = true },
-		"alarms":     func(o *stack.Options) { o.Alarms = all.Alarms },
-		"aggregator": func(o *stack.Options) { o.Aggregator.On = true },
-		"role":       func(o *stack.Options) { o.Aggregator.RoleARN = "arn:aws:iam::123456789012:role/x" },
-		"code":       func(o *stack.Options) { o.Aggregator.Code = all.Aggregator.Code },
-		"its memory": func(o *stack.Options) { o.Aggregator.MemoryMiB, o.Aggregator.TimeoutSeconds = 3008, 900 },
-		"amd64":      func(o *stack.Options) { o.Aggregator.Architecture = stack.ArchAMD64 },
-		"tracing":    func(o *stack.Options) { o.Aggregator.Tracing = true },
-		"windows":    func(o *stack.Options) { o.Aggregator.Windows = []string{"hour", "month"} },
-		"retention": func(o *stack.Options) {
-			o.Aggregator.LogDays, o.Aggregator.UsageDays = 3653, 3650
-		},
-		"no archive": func(o *stack.Options) { o.Aggregator.Archive.Off = true },
-		"archive":    func(o *stack.Options) { o.Aggregator.Archive.GlacierDays = 1 },
-		"config": func(o *stack.Options) {
+	role := func(o *stack.Options) { o.Aggregator.RoleARN = "arn:aws:iam::123456789012:role/x" }
+	roles := func(trust stack.Trust) choice {
+		return func(o *stack.Options) { o.IAM.Roles, o.IAM.Trust = true, trust }
+	}
+	return [][]choice{
+		{nil, roles(""), roles(stack.TrustECS), roles(stack.TrustEC2), roles(stack.TrustPods), func(o *stack.Options) {
+			o.IAM.Roles, o.IAM.Trust = true, stack.TrustIRSA
+			o.IAM.Provider, o.IAM.ServiceAccounts = "https://"+issuer, []string{"ratelimit/edge-ratelimit"}
+		}, func(o *stack.Options) { o.IAM.Off = true; role(o) }},
+		{nil, func(o *stack.Options) { o.Aggregator.On = true }, func(o *stack.Options) {
 			o.Aggregator.On, o.Aggregator.Config = true, all.Aggregator.Config
-		},
-		"namespaces":       func(o *stack.Options) { o.IAM.Namespaces = namespacesIf(!o.IAM.Off) },
-		"a namespace only": func(o *stack.Options) { o.IAM.Namespaces = namespacesIf(!o.IAM.Off)[:0] },
+		}},
+		{nil, func(o *stack.Options) { o.DeletionProtection = true }},
+		{nil, func(o *stack.Options) { o.RecoveryDays = 35 }},
+		{nil, func(o *stack.Options) { o.IAM.Boundary = all.IAM.Boundary }, func(o *stack.Options) { o.IAM.Boundary = "arn:aws:iam::aws:policy/PowerUserAccess" }},
+		{nil, func(o *stack.Options) {
+			o.IAM.RoleFormat, o.IAM.PolicyFormat = all.IAM.RoleFormat, all.IAM.PolicyFormat
+		}},
+		{nil, func(o *stack.Options) { o.IAM.Namespaces = all.IAM.Namespaces }},
+		{nil, func(o *stack.Options) { o.IAM.Process = true }, func(o *stack.Options) { o.IAM.Process, o.IAM.ProcessArchive = true, all.IAM.ProcessArchive }},
+		{nil, func(o *stack.Options) { o.Alarms = all.Alarms }, func(o *stack.Options) { o.Alarms.Off = true }},
+		{nil, role},
+		{nil, func(o *stack.Options) { o.Aggregator.Code = all.Aggregator.Code }},
+		{nil, func(o *stack.Options) { o.Aggregator.MemoryMiB, o.Aggregator.TimeoutSeconds = 3008, 900 }},
+		{nil, func(o *stack.Options) { o.Aggregator.Architecture = stack.ArchAMD64 }},
+		{nil, func(o *stack.Options) { o.Aggregator.Tracing = true }},
+		{nil, func(o *stack.Options) { o.Aggregator.Windows = []string{"hour", "month"} }},
+		{nil, func(o *stack.Options) { o.Aggregator.LogDays, o.Aggregator.UsageDays = 3653, 3650 }},
+		{nil, func(o *stack.Options) { o.Aggregator.Archive.GlacierDays = 1 }, func(o *stack.Options) { o.Aggregator.Archive.Off = true }},
 	}
 }
 
-func processArchiveIf(on bool) string {
-	if !on {
-		return ""
+// pair is two values of two options: their positions in choices.
+type pair struct{ option, value, other, with int }
+
+// pairs returns the pairs of a row, which has a value of each option.
+func pairs(row []int) []pair {
+	var found []pair
+	for i := range row {
+		for j := range i {
+			found = append(found, pair{j, row[j], i, row[i]})
+		}
 	}
-	return everything().IAM.ProcessArchive
+	return found
 }
 
-func namespacesIf(on bool) []stack.Namespace {
-	if !on {
-		return nil
-	}
-	return everything().IAM.Namespaces
-}
-
-// combinations returns option sets: none, all, each option alone and with the aggregator,
-// and some at random, the same in every run.
-func combinations(t *testing.T) map[string]stack.Options {
-	t.Helper()
-	all := switches()
-	sets := map[string]stack.Options{"none": {Name: "limits"}, "all": everything()}
-	for name, set := range all {
-		o := stack.Options{Name: "limits"}
-		o.Aggregator.On = strings.HasPrefix(name, "no ") || len(name)%2 == 0
-		set(&o)
-		sets[name] = o
-	}
-	random := rand.New(rand.NewPCG(1, 2)) // the same in every run
-	for i := range 6 {
-		o := stack.Options{Name: "limits"}
-		for _, name := range []string{
-			"no IAM", "deletion protection", "recovery", "roles", "boundary", "names", "no alarms", "alarms", "aggregator", "code",
-			"amd64", "tracing", "windows", "retention", "no archive", "config", "namespaces",
-		} {
-			if random.IntN(2) == 0 {
-				all[name](&o)
+// everyPair returns rows of values so that each value of each option stands in a row with each
+// value of every other option. Of some random rows the one with the most new pairs is
+// next. The rows are the same in every run.
+func everyPair(options [][]choice) [][]int {
+	open := map[pair]bool{}
+	for i := range options {
+		for j := range i {
+			for v := range options[j] {
+				for w := range options[i] {
+					open[pair{j, v, i, w}] = true
+				}
 			}
 		}
-		sets[fmt.Sprint("random ", i)] = o
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	var rows [][]int
+	for len(open) > 0 {
+		var best []int
+		most := 0
+		for range 200 {
+			row, n := make([]int, len(options)), 0
+			for i := range row {
+				row[i] = random.IntN(len(options[i]))
+			}
+			for _, p := range pairs(row) {
+				if open[p] {
+					n++
+				}
+			}
+			if n > most {
+				best, most = row, n
+			}
+		}
+		for _, p := range pairs(best) {
+			delete(open, p)
+		}
+		if best != nil {
+			rows = append(rows, best)
+		}
+	}
+	return rows
+}
+
+// combinations returns option sets by name: none, all, and sets that have every pair of values
+// of two options. So each option is there with the aggregator on and off.
+func combinations(t *testing.T) map[string]stack.Options {
+	t.Helper()
+	sets := map[string]stack.Options{"none": {Name: "limits"}, "all": everything()}
+	options := choices()
+	for n, row := range everyPair(options) {
+		o := stack.Options{Name: "limits"}
+		for i, value := range row {
+			if set := options[i][value]; set != nil {
+				set(&o)
+			}
+		}
+		if o.IAM.Off {
+			o.IAM = stack.IAM{Off: true} // goes with no other option of IAM
+		}
+		sets[fmt.Sprint("pairs ", n)] = o
 	}
 	return sets
 }

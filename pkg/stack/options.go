@@ -26,6 +26,10 @@ type IAM struct {
 	Roles bool `json:"roles,omitempty"`
 	// Trust says which callers may assume the roles: [TrustAccount] by default.
 	Trust Trust `json:"trust,omitempty"`
+	// Provider is the provider of OpenID Connect of an EKS cluster, and ServiceAccounts are those
+	// of its pods that may assume the roles: with [TrustIRSA], which needs both.
+	Provider        string   `json:"oidc_provider,omitempty"`    // ARN, or URL of the issuer: then a provider of the account
+	ServiceAccounts []string `json:"service_accounts,omitempty"` // NAMESPACE/NAME, as many as fit into 2,048 characters
 	// Boundary is the permission boundary of all roles: the name of a policy, or its ARN.
 	Boundary string `json:"boundary,omitempty"`
 	// RoleFormat and PolicyFormat name roles and policies; {} stands for the default name.
@@ -57,7 +61,10 @@ const (
 	TrustECS     Trust = "ecs"     // tasks of ECS
 	TrustEC2     Trust = "ec2"     // instances of EC2
 	TrustPods    Trust = "pods"    // pods of EKS, by Pod Identity
+	TrustIRSA    Trust = "irsa"    // pods of EKS, by tokens of their ServiceAccounts
 )
+
+func trusts() []Trust { return []Trust{TrustAccount, TrustECS, TrustEC2, TrustPods, TrustIRSA} }
 
 // Alarms are the options of CloudWatch's alarms.
 type Alarms struct {

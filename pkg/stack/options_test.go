@@ -24,7 +24,7 @@ func TestCheck(t *testing.T) {
 		"longest name":      {stack.Options{Name: strings.Repeat("a", 128)}, nil},
 		"recovery":          {stack.Options{Name: "abc", RecoveryDays: 36}, []string{"recovery_days is 36; it must be 1 to 35"}},
 		"recovery below":    {stack.Options{Name: "abc", RecoveryDays: -1}, []string{"recovery_days"}},
-		"trust":             {stack.Options{Name: "abc", IAM: stack.IAM{Trust: "lambda"}}, []string{"account, ecs, ec2 or pods"}},
+		"trust":             {stack.Options{Name: "abc", IAM: stack.IAM{Trust: "lambda"}}, []string{"account, ecs, ec2, pods or irsa"}},
 		"boundary":          {stack.Options{Name: "abc", IAM: stack.IAM{Boundary: "a b"}}, []string{"iam.boundary"}},
 		"boundary, a role":  {stack.Options{Name: "abc", IAM: stack.IAM{Boundary: "arn:aws:iam::123456789012:role/x"}}, []string{"iam.boundary"}},
 		"boundary by ARN":   {stack.Options{Name: "abc", IAM: stack.IAM{Boundary: "arn:aws-cn:iam::123456789012:policy/x/y"}}, nil},
