@@ -145,7 +145,7 @@ func (f *aggregateFlags) run(ctx context.Context, cfg *config.Config, windows []
 	alerts := newAlerts(cfg.Budgets.Webhook, log)
 	snapshots := aggregator.NewThresholds(stream, func() *budget.Set { return cfg.Budgets.Set }, alerts.Tell)
 	p, err := aggregator.New(aggregator.Config{
-		Source: stream, Snapshots: snapshots, Leases: stream, Owner: host + "/" + rand.Text()[:8], Logger: log,
+		Source: stream, Snapshots: snapshots, Splits: stream, Leases: stream, Owner: host + "/" + rand.Text()[:8], Logger: log,
 		Windows: windows, FlushAfter: f.flush, Retention: func(w limiter.UsageWindow) time.Duration { return keep[w] },
 		Archive: archive, Encode: auditline.Encode,
 	})

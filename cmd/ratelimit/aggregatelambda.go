@@ -71,7 +71,7 @@ func (f *aggregateFlags) runLambda(ctx context.Context, windows []limiter.UsageW
 	}
 	function, err := awslambda.New(awslambda.Config{
 		Stream: stream, Windows: windows, Retention: func(w limiter.UsageWindow) time.Duration { return keep[w] },
-		Archive: archive, Encode: auditline.Encode, Budgets: budgets, Logger: log, Metrics: stdout, Table: f.table,
+		Splits: stream, Archive: archive, Encode: auditline.Encode, Budgets: budgets, Logger: log, Metrics: stdout, Table: f.table,
 	})
 	if err != nil {
 		return failed(err)

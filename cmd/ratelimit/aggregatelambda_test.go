@@ -163,7 +163,7 @@ func testLambdaCounts(t *testing.T, program string) {
 			t.Errorf("the log has not two letters with %s:\n%s", want, log)
 		}
 	}
-	for _, want := range []string{`"DeadLetters":2`, `"RepeatedRecords":`, `"Table":"` + table, `"Failures":1`, `"DeadLetters":0,"ArchivedEvents":0,"Failures":1`} {
+	for _, want := range []string{`"DeadLetters":2`, `"RepeatedRecords":`, `"Table":"` + table, `"Failures":1`, `"DeadLetters":0,"ArchivedEvents":0,"Splits":0,"Failures":1`} {
 		if metrics := function.out.String(); !strings.Contains(metrics, want) {
 			t.Errorf("no %s in the metrics\n%s", want, metrics)
 		}

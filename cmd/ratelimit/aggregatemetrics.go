@@ -12,6 +12,7 @@ func newAggregateMetrics(stats func() aggregator.Stats) *statsMetrics[aggregator
 	m.count("dead_letters_total", "Records that cannot be counted; the log has their keys.", func(s *aggregator.Stats) int64 { return s.DeadLetters })
 	m.count("misdated_records_total", "Records that count in the window of their write, since the time of their decision cannot be right.", func(s *aggregator.Stats) int64 { return s.Misdated })
 	m.count("archived_events_total", "Audit events that expired and are in the archive.", func(s *aggregator.Stats) int64 { return s.Archived })
+	m.count("splits_total", "Splits of buckets that were finished in place of a replica.", func(s *aggregator.Stats) int64 { return s.Splits })
 	m.count("failures_total", "Calls that failed and are made again.", func(s *aggregator.Stats) int64 { return s.Failures })
 	m.gauge("shards", "Shards of the stream that this process reads.", func(s *aggregator.Stats) float64 { return float64(s.Shards) })
 	m.gauge("stream_missing", "1 = the stream has ended, and the table has no other.", func(s *aggregator.Stats) float64 {

@@ -34,6 +34,7 @@ type Config struct {
 	Idle         time.Duration                           // between two reads of a shard that has nothing new; 0 = DefaultIdle
 	FlushAfter   time.Duration                           // records wait so long for others of their snapshot; 0 = DefaultFlushAfter
 	FlushRecords int                                     // most records that wait; 0 = DefaultFlushRecords
+	Splits       Splits                                  // finishes splits of buckets; nil = their replicas alone do
 	Archive      Archive                                 // of audit events that expire; nil = none
 	Encode       func(*Expired) ([]byte, error)          // writes an event of the archive as a line; needed with Archive
 	Logger       *slog.Logger                            // nil = none

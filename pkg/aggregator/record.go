@@ -31,6 +31,9 @@ type Image struct {
 	Consumed map[string]int64 // by limit: net millitokens since the item was made
 	Taken    int64            // time of the latest take or charge, Unix ms; 0 = none
 	Exact    int64            // time of the latest other write, Unix ms; 0 = none
+
+	// Splitting says that the shard was split, and that its other half may not be there yet.
+	Splitting bool
 }
 
 // Record is one write of an item, as a stream tells it.
@@ -39,6 +42,7 @@ type Record struct {
 	Key      string    // of the item, for people
 	Time     time.Time // of the write, to the second
 	Bucket   Bucket
+	Item     string // of the shard of the bucket, see [Splits]; "" = the record is not of a bucket
 	Names    Names
 	Old, New *Image   // nil = there was, or is, no item
 	Other    bool     // of another item than a bucket's: there is nothing to count

@@ -74,6 +74,7 @@ type worker struct {
 
 	shard    string
 	batch    *Batch
+	splits   OpenSplits
 	lines    *Lines    // nil = there is no archive
 	begun    time.Time // when the first record came that is not done
 	position Sequence  // of the last record in the batch
@@ -135,6 +136,7 @@ func (w *worker) take(r *Record) {
 	}
 	w.pending++
 	w.batch.Add(r)
+	w.splits.Add(r)
 	if w.lines != nil {
 		w.lines.Add(r)
 	}
@@ -230,6 +232,7 @@ func (w *worker) count(ctx context.Context) error {
 func (w *worker) flush(ctx context.Context, end bool) error {
 	err := w.count(ctx)
 	if err == nil {
+		w.finishSplits(ctx)
 		err = w.archive(ctx)
 	}
 	if err == nil {
@@ -263,6 +266,20 @@ func (w *worker) save(ctx context.Context, end bool) error {
 		if w.fail(ctx, "the position in the stream cannot be saved", err); ctx.Err() != nil {
 			return ctx.Err()
 		}
+	}
+}
+
+// finishSplits finishes the splits that no replica has finished. It holds nothing up: a replica that
+// uses the bucket finishes them, too.
+func (w *worker) finishSplits(ctx context.Context) {
+	if w.cfg.Splits == nil {
+		return
+	}
+	finished, err := w.splits.Finish(ctx, w.cfg.Splits)
+	w.counters.splits.Add(int64(finished))
+	if err != nil {
+		w.counters.failures.Add(1)
+		w.cfg.Logger.WarnContext(ctx, "splits of buckets cannot be finished; replicas that use them will", "error", err)
 	}
 }
 

@@ -69,7 +69,7 @@ func newFed(t *testing.T) *fed {
 func (f *fed) aggregate(ctx context.Context, t *testing.T, owner string, change func(*aggregator.Config)) *aggregator.Poller {
 	t.Helper()
 	cfg := aggregator.Config{
-		Source: f.stream, Snapshots: f.stream, Leases: f.stream, Owner: owner, Logger: slog.New(slog.NewTextHandler(&f.log, nil)),
+		Source: f.stream, Snapshots: f.stream, Splits: f.stream, Leases: f.stream, Owner: owner, Logger: slog.New(slog.NewTextHandler(&f.log, nil)),
 		Term: 600 * time.Millisecond, Rescan: 50 * time.Millisecond, Idle: 10 * time.Millisecond, FlushAfter: 30 * time.Millisecond, FlushRecords: 64,
 	}
 	if change != nil {

@@ -58,6 +58,47 @@ func bucketItems(t *testing.T, client *dynamodb.Client, table string) (items []m
 	return items
 }
 
+// splitHalfway has three replicas of a table split a bucket, and die before its second half is there. It
+// returns the bucket, and the tokens that were admitted.
+func splitHalfway(t *testing.T, server *dynamotest.Server, table string) (of limiter.Op, admitted int64) {
+	t.Helper()
+	network := &halfway{RoundTripper: http.DefaultTransport}
+	firsts := make([]*dynamo.Store, 3)
+	for i := range firsts {
+		firsts[i] = newStore(t, dynamotest.NewClient(server.URL, network), func(cfg *dynamo.Config) {
+			cfg.Table, cfg.ShardUnits, cfg.Attempt, cfg.Budget = table, 5, 200*time.Millisecond, time.Second
+		})
+	}
+	o := op(t, "e", limiter.Custom("l", 1000, 100, time.Second), limiter.Spend{Take: tokens(1)})
+	var load sync.WaitGroup
+	var got atomic.Int64
+	for _, s := range firsts {
+		load.Go(func() {
+			for began := time.Now(); !network.dead.Load() && time.Since(began) < 30*time.Second; {
+				if takeOf(t, s, o, 1) {
+					got.Add(1)
+				}
+			}
+		})
+	}
+	load.Wait()
+	items := bucketItems(t, server.Client(t), table)
+	if len(items) != 1 || items[0][schema.AttrMoving] == nil {
+		t.Fatalf("%d items, want one whose second half is missing", len(items))
+	}
+	return o, got.Load()
+}
+
+// takeOf takes tokens of the limit l of a bucket, and reports whether it got them.
+func takeOf(t *testing.T, s *dynamo.Store, of limiter.Op, n int64) bool {
+	t.Helper()
+	of.Spends = []limiter.Spend{{Limit: "l", Take: tokens(n)}}
+	ctx, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer stop()
+	admitted, err := s.Take(ctx, time.Now(), []limiter.Op{of})
+	return err == nil && admitted
+}
+
 // Without an aggregator a bucket is split by the replica that uses it, and another replica makes the half that the
 // first one owed when it died. Each half has the number of shards in its own item, written with its level, so that
 // nothing is to be passed on to it. The refill comes with the writes of decisions.
@@ -67,39 +108,12 @@ func TestShardsAndRefillNeedNoAggregator(t *testing.T) {
 	if err := dynamo.CreateTable(t.Context(), client, table); err != nil {
 		t.Fatal(err)
 	}
-	network := &halfway{RoundTripper: http.DefaultTransport}
-	firsts := make([]*dynamo.Store, 3)
-	for i := range firsts {
-		firsts[i] = newStore(t, dynamotest.NewClient(server.URL, network), func(cfg *dynamo.Config) {
-			cfg.Table, cfg.ShardUnits, cfg.Attempt, cfg.Budget = table, 5, 200*time.Millisecond, time.Second
-		})
-	}
-	o := op(t, "e", limiter.Custom("l", 1000, 100, time.Second), limiter.Spend{Take: tokens(1)})
-	take := func(s *dynamo.Store, n int64) bool {
-		o := o
-		o.Spends = []limiter.Spend{{Limit: "l", Take: tokens(n)}}
-		ctx, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
-		defer stop()
-		admitted, err := s.Take(ctx, time.Now(), []limiter.Op{o})
-		return err == nil && admitted
-	}
-	var load sync.WaitGroup
-	for _, s := range firsts {
-		load.Go(func() {
-			for began := time.Now(); !network.dead.Load() && time.Since(began) < 30*time.Second; {
-				take(s, 1)
-			}
-		})
-	}
-	load.Wait()
-	items := bucketItems(t, client, table)
-	if len(items) != 1 || items[0][schema.AttrMoving] == nil {
-		t.Fatalf("%d items, want one whose second half is missing", len(items))
-	}
+	o, _ := splitHalfway(t, server, table)
 	second := newStore(t, client, func(cfg *dynamo.Config) { cfg.Table = table })
 	defer closing(t, second)
+	var items []map[string]types.AttributeValue
 	waitFor(t, func() bool {
-		take(second, 1)
+		takeOf(t, second, o, 1)
 		items = bucketItems(t, client, table)
 		return len(items) == 2 && items[0][schema.AttrMoving] == nil && items[1][schema.AttrMoving] == nil
 	})
@@ -109,10 +123,45 @@ func TestShardsAndRefillNeedNoAggregator(t *testing.T) {
 			t.Errorf("an item of two has shard_count %s and level %s", count.Value, level.Value)
 		}
 	}
-	for taken := 0; take(second, 200); taken++ {
+	for taken := 0; takeOf(t, second, o, 200); taken++ {
 		if taken > 20 {
 			t.Fatal("a bucket of 1,000 tokens is not emptied")
 		}
 	}
-	waitFor(t, func() bool { return take(second, 200) }) // after the refill of 2 s at most
+	waitFor(t, func() bool { return takeOf(t, second, o, 200) }) // after the refill of 2 s at most
+}
+
+// An aggregator makes the half that is owed while no replica uses the bucket. Several at once, beside a
+// replica, make it once, and no token more.
+func TestAnAggregatorFinishesASplit(t *testing.T) {
+	began, server, f := time.Now(), dynamotest.Start(t), newFed(t)
+	o, admitted := splitHalfway(t, server, f.table)
+	before := bucketItems(t, server.Client(t), f.table)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var running sync.WaitGroup
+	for _, name := range []string{"a", "b"} {
+		running.Go(func() { f.aggregate(ctx, t, name, nil) })
+	}
+	var items []map[string]types.AttributeValue
+	waitFor(t, func() bool {
+		items = bucketItems(t, server.Client(t), f.table)
+		return len(items) == 2 && items[0][schema.AttrMoving] == nil && items[1][schema.AttrMoving] == nil
+	})
+	stop()
+	running.Wait()
+	pk := before[0]["PK"].(*types.AttributeValueMemberS).Value
+	for range 2 { // late calls
+		if done, err := f.stream.FinishSplit(t.Context(), pk); done || err != nil {
+			t.Errorf("a split that is finished: %t, %v", done, err)
+		}
+	}
+	second := newStore(t, server.Client(t), func(cfg *dynamo.Config) { cfg.Table = f.table })
+	defer closing(t, second)
+	for takeOf(t, second, o, 10) {
+		admitted += 10
+	}
+	if most := 1000 + 100*int64(time.Since(began)/time.Second+1); admitted < 900 || admitted > most {
+		t.Errorf("%d tokens are admitted of a bucket of 1,000, want 900 to %d", admitted, most)
+	}
 }

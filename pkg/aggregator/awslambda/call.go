@@ -14,6 +14,7 @@ type call struct {
 	cfg    *Config
 	to     aggregator.Snapshots
 	batch  *aggregator.Batch
+	splits aggregator.OpenSplits
 	lines  *aggregator.Lines // nil = there is no archive
 	newest time.Time
 	counts counts
@@ -31,6 +32,7 @@ func (c *call) take(raw json.RawMessage) {
 		c.newest = r.Time
 	}
 	c.batch.Add(&r)
+	c.splits.Add(&r)
 	if c.lines != nil {
 		c.lines.Add(&r)
 	}
@@ -56,6 +58,7 @@ func (c *call) flush(ctx context.Context) aggregator.Sequence {
 	}
 	uncounted := c.count(ctx)
 	archiving.Wait()
+	c.finishSplits(ctx)
 	unarchived := c.archived(ctx, archived, archiveErr)
 	if uncounted == "" || unarchived != "" && unarchived.Compare(uncounted) < 0 {
 		return unarchived
@@ -73,6 +76,20 @@ func (c *call) count(ctx context.Context) aggregator.Sequence {
 	}
 	c.bury(c.batch.Letters())
 	return done.Failed
+}
+
+// finishSplits finishes the splits that no replica has finished. No record waits for it: a replica
+// that uses the bucket finishes them, too.
+func (c *call) finishSplits(ctx context.Context) {
+	if c.cfg.Splits == nil {
+		return
+	}
+	finished, err := c.splits.Finish(ctx, c.cfg.Splits)
+	c.counts.Splits = finished
+	if err != nil {
+		c.counts.Failures++
+		c.cfg.Logger.WarnContext(ctx, "splits of buckets cannot be finished; replicas that use them will", "error", err)
+	}
 }
 
 // archived tells of a flush of the archive, and returns the first event that is not there; "" = all are.

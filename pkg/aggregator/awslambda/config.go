@@ -31,6 +31,7 @@ type Config struct {
 	Stream    Stream
 	Windows   []limiter.UsageWindow                     // nil = all
 	Retention func(limiter.UsageWindow) time.Duration   // how long a snapshot is kept after its window, aggregator.MinRetention or more, 0 = for good; nil = as the window says
+	Splits    aggregator.Splits                         // finishes splits of buckets; nil = their replicas alone do
 	Archive   aggregator.Archive                        // of audit events that expire; nil = none
 	Encode    func(*aggregator.Expired) ([]byte, error) // writes an event of the archive as a line; needed with Archive
 	Budgets   Budgets                                   // are compared with usage; nil = none

@@ -17,6 +17,7 @@ type counts struct {
 	MisdatedRecords int     `json:"MisdatedRecords"` // booked to the time of their write, since that of their decision cannot be right
 	DeadLetters     int     `json:"DeadLetters"`     // records that cannot be counted
 	ArchivedEvents  int     `json:"ArchivedEvents"`  // audit events
+	Splits          int     `json:"Splits"`          // of buckets that were finished in place of a replica
 	Failures        int     `json:"Failures"`        // writes that failed, for which records are repeated
 	AgeSeconds      float64 `json:"AgeSeconds"`      // of the newest record
 
@@ -50,7 +51,7 @@ type metric struct {
 
 // write writes the metrics of a call at a time as a line of the log.
 func (c counts) write(to io.Writer, table string, at time.Time) {
-	names := []string{"Records", "Snapshots", "RepeatedRecords", "MisdatedRecords", "DeadLetters", "ArchivedEvents", "Failures"}
+	names := []string{"Records", "Snapshots", "RepeatedRecords", "MisdatedRecords", "DeadLetters", "ArchivedEvents", "Splits", "Failures"}
 	if c.Told != nil {
 		names = append(names, "BudgetEvents", "WebhookSent", "WebhookFailures", "WebhookDropped", "ConfigurationFailures")
 	}

@@ -98,6 +98,9 @@ func IsBucket(k Key) bool { return k.SK == skState && strings.Contains(k.PK, buc
 
 const bucketPrefix = "/BUCKET#"
 
+// StateKey returns the key of the shard of a bucket with a partition key.
+func StateKey(pk string) Key { return Key{pk, skState} }
+
 // BucketOf returns the bucket that a key is of a shard of.
 func BucketOf(k Key) (aggregator.Bucket, error) {
 	ns, rest, _ := strings.Cut(k.PK, bucketPrefix)
@@ -111,7 +114,7 @@ func BucketOf(k Key) (aggregator.Bucket, error) {
 // BucketImage reads the part of a bucket's item that usage is made of.
 func BucketImage(table string, k Key, item map[string]types.AttributeValue) (*aggregator.Image, error) {
 	r := &bucketReader{Reader: NewReader(table, k, item)}
-	image := &aggregator.Image{Consumed: make(map[string]int64)}
+	image := &aggregator.Image{Consumed: make(map[string]int64), Splitting: item[AttrMoving] != nil}
 	image.Taken, _ = r.Optional(AttrLastTake, MinTime, MaxTime)
 	image.Exact, _ = r.Optional(AttrAt, MinTime, MaxTime)
 	for name := range item {
