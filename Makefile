@@ -82,7 +82,7 @@ test-envoy: $(ENVOY)
 	$(GO) test -count=1 -vet=off -race -timeout 9m ./test/envoytest
 
 test-lives: $(DYNAMODB)
-	$(GO) test -vet=off -timeout 9m -run OnDynamoDBLocal ./pkg/dynamo
+	$(GO) test -vet=off -timeout 9m -run OnDynamoDB ./pkg/dynamo ./pkg/dynamo/internal/catalog
 	$(GO) test -count=1 -vet=off -timeout 9m ./test/upgrade ./test/durable
 
 test-console: $(CHROMIUM)

@@ -214,7 +214,7 @@ func TestBreakerBearsFailures(t *testing.T) {
 
 // While hardly any call is answered, few are tried.
 func TestBreakerOpensWhenMostCallsFail(t *testing.T) {
-	const rounds, callers = 6000, 64 // a minute
+	const rounds, callers = 6000, 16 // a minute
 	for seed := range uint64(10) {
 		s := newBreakerScript(t)
 		if refused, _ := s.bear(rounds, callers, 90, seed); refused < rounds*callers*99/100 {

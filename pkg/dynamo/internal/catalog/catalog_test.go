@@ -143,11 +143,6 @@ func TestControl(t *testing.T) {
 	storetest.RunControl(t, func(t *testing.T) storetest.ControlStore { return newCatalogOnly(t, dynamofake.New()) })
 }
 
-// TestControlOnDynamoDB: and of the indexes of DynamoDB Local.
-func TestControlOnDynamoDB(t *testing.T) {
-	storetest.RunControl(t, func(t *testing.T) storetest.ControlStore { return newCatalogOnly(t, dynamotest.Start(t).Client(t)) })
-}
-
 func newCatalogOnly(t *testing.T, client awsdb.Client) catalogOnly {
 	t.Helper()
 	c := newTestCatalog(t, client)
