@@ -22,8 +22,8 @@ func TestUsage(t *testing.T) {
 		s.use(t, key)
 	}
 	start := limiter.UsageDay.Start(time.Now())
-	one := func(entity api.Name, used api.Tokens) api.Usage {
-		return api.Usage{Entity: entity, Resource: "r", Window: api.Day, Start: start, End: start.AddDate(0, 0, 1), Used: map[string]api.Tokens{"l": used}}
+	one := func(entity api.Name, used api.Tokens, events int64) api.Usage {
+		return api.Usage{Entity: entity, Resource: "r", Window: api.Day, Start: start, End: start.AddDate(0, 0, 1), Used: map[string]api.Tokens{"l": used}, Events: events}
 	}
 	var list api.List[api.Usage]
 	var got []api.Usage
@@ -36,7 +36,7 @@ func TestUsage(t *testing.T) {
 			break
 		}
 	}
-	if diff := cmp.Diff([]api.Usage{one("a", 8000), one("b", 4000)}, got); diff != "" {
+	if diff := cmp.Diff([]api.Usage{one("a", 8000, 2), one("b", 4000, 1)}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for target, want := range map[string]api.UsageSummary{
