@@ -17,12 +17,17 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
 )
 
+// aggregateRegistry returns a registry with the metrics of an aggregator.
+func aggregateRegistry() *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(newAggregateMetrics(func() aggregator.Stats { return aggregator.Stats{} }), newBudgetMetrics(newAlerts(config.Webhook{}, slog.New(slog.DiscardHandler))))
+	return registry
+}
+
 // aggregateRows returns a row of the page of metrics for each metric of an aggregator.
 func aggregateRows(t *testing.T) map[string]string {
 	t.Helper()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(newAggregateMetrics(func() aggregator.Stats { return aggregator.Stats{} }), newBudgetMetrics(newAlerts(config.Webhook{}, slog.New(slog.DiscardHandler))))
-	families, err := registry.Gather()
+	families, err := aggregateRegistry().Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

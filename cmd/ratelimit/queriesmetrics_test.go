@@ -15,12 +15,12 @@ import (
 
 var descriptionOf = regexp.MustCompile(`fqName: "([^"]+)".*constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
 
-// describe adds the labels of every metric that a service registers, by its name.
-func describe(t *testing.T, all map[string][]string, s *service) {
+// describe adds the labels of every metric of a registry, by its name.
+func describe(t *testing.T, all map[string][]string, registry *prometheus.Registry) {
 	t.Helper()
 	described := make(chan *prometheus.Desc)
 	go func() {
-		s.registry.Describe(described)
+		registry.Describe(described)
 		close(described)
 	}()
 	for d := range described {
@@ -43,7 +43,7 @@ func TestMetricsOfQueriesExist(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := startReplica(t, newTable(t), twoPerMinute)
 		defer r.stop()
-		describe(t, registered, r.service)
+		describe(t, registered, r.service.registry)
 	})
 	cfg := parsed(t, twoPerMinute)
 	cfg.Store.Embedded.Data = filepath.Join(t.TempDir(), "data")
@@ -52,7 +52,8 @@ func TestMetricsOfQueriesExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.close(t.Context())
-	describe(t, registered, s)
+	describe(t, registered, s.registry)
+	describe(t, registered, aggregateRegistry())
 	text, err := os.ReadFile("../../deploy/metrics.txt")
 	if err != nil {
 		t.Fatal(err)
