@@ -37,7 +37,7 @@ domains:
 func metricRows(t *testing.T, s *service) map[string]string {
 	t.Helper()
 	labels := map[string][]string{}
-	describe(t, labels, s)
+	describe(t, labels, s.registry)
 	families, err := s.registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -54,18 +54,36 @@ func addLabels(metrics map[string]map[string]bool, expr parser.Expr) {
 		for _, m := range selector.LabelMatchers {
 			labels = append(labels, m.Name)
 		}
-		for _, above := range path {
-			if aggregate, ok := above.(*parser.AggregateExpr); ok && !aggregate.Without {
-				labels = append(labels, aggregate.Grouping...)
-			}
-		}
-		for _, label := range labels {
+		for _, label := range append(labels, wanted(path, node)...) {
 			if !slices.Contains(ofPrometheus, label) {
 				metrics[name][label] = true
 			}
 		}
 		return nil
 	})
+}
+
+// wanted returns the labels that the expressions above a selector want of it. Those above an `and` or
+// `unless` want none of its right side.
+func wanted(path []parser.Node, selector parser.Node) []string {
+	var all []string
+	for i, above := range path {
+		below := selector
+		if i+1 < len(path) {
+			below = path[i+1]
+		}
+		switch above := above.(type) {
+		case *parser.AggregateExpr:
+			if !above.Without {
+				all = append(all, above.Grouping...)
+			}
+		case *parser.BinaryExpr:
+			if (above.Op == parser.LAND || above.Op == parser.LUNLESS) && below == above.RHS {
+				all = slices.Clone(above.VectorMatching.MatchingLabels)
+			}
+		}
+	}
+	return all
 }
 
 // histogramOf returns the histogram that a series is of, or the name as it is.
@@ -82,7 +100,7 @@ func histogramOf(name string) string {
 // compares it with the program's registry.
 func TestMetricsAreListed(t *testing.T) {
 	metrics := map[string]map[string]bool{}
-	for _, r := range rules(t) {
+	for _, r := range alertRules(t) {
 		addLabels(metrics, parsed(t, r.Expr))
 	}
 	for _, query := range dashboard(t).queries() {

@@ -4,28 +4,26 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
-	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/promql/promqltest"
-	"github.com/prometheus/prometheus/storage"
-	"github.com/prometheus/prometheus/template"
+	"github.com/prometheus/prometheus/rules"
 	"gopkg.in/yaml.v3"
 )
 
 var rulesFile = filepath.Join(root, "deploy", "prometheus", "ratelimit.rules.yaml")
 
-// rules reads the alerts as Prometheus does, which checks queries and templates.
-func rules(t *testing.T) []rulefmt.Rule {
+// alertRules reads the alerts as Prometheus does, which checks queries and templates.
+func alertRules(t *testing.T) []rulefmt.Rule {
 	t.Helper()
 	groups, errs := rulefmt.ParseFile(rulesFile, false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
 	if len(errs) > 0 {
@@ -40,17 +38,19 @@ func rules(t *testing.T) []rulefmt.Rule {
 
 // unitTests are those of promtool's format.
 type unitTests struct {
-	Tests []struct {
-		Name        string         `yaml:"name"`
-		Interval    model.Duration `yaml:"interval"`
-		InputSeries []struct {
-			Series string `yaml:"series"`
-			Values string `yaml:"values"`
-		} `yaml:"input_series"`
-		Alerts []alertTest `yaml:"alert_rule_test"`
-	} `yaml:"tests"`
+	Tests     []unitTest     `yaml:"tests"`
 	RuleFiles []string       `yaml:"rule_files"`
 	Interval  model.Duration `yaml:"evaluation_interval"`
+}
+
+type unitTest struct {
+	Name        string         `yaml:"name"`
+	Interval    model.Duration `yaml:"interval"`
+	InputSeries []struct {
+		Series string `yaml:"series"`
+		Values string `yaml:"values"`
+	} `yaml:"input_series"`
+	Alerts []alertTest `yaml:"alert_rule_test"`
 }
 
 type alertTest struct {
@@ -62,7 +62,8 @@ type alertTest struct {
 	} `yaml:"exp_alerts"`
 }
 
-// Every alert is raised where it must be, and is silent for a healthy fleet.
+// Every alert is raised where it must be, and is silent for a healthy fleet. Prometheus's own
+// manager evaluates the rules, as for promtool.
 func TestAlerts(t *testing.T) {
 	var file unitTests
 	decoder := yaml.NewDecoder(strings.NewReader(readFile(t, "deploy", "prometheus", "ratelimit.test.yaml")))
@@ -70,34 +71,21 @@ func TestAlerts(t *testing.T) {
 	if err := decoder.Decode(&file); err != nil {
 		t.Fatal(err)
 	}
-	byName, raised, silent := map[string]rulefmt.Rule{}, map[string]bool{}, map[string]bool{}
-	for _, r := range rules(t) {
-		byName[r.Alert] = r
+	known, raised, silent := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, r := range alertRules(t) {
+		known[r.Alert] = true
 	}
-	for _, test := range file.Tests {
+	for i := range file.Tests {
+		test := &file.Tests[i]
 		t.Run(test.Name, func(t *testing.T) {
-			load := new(strings.Builder)
-			fmt.Fprintf(load, "load %s\n", test.Interval)
-			for _, s := range test.InputSeries {
-				fmt.Fprintf(load, "  %s %s\n", s.Series, s.Values)
-			}
-			series := promqltest.LoadedStorage(t, load.String())
+			got := test.firing(t, time.Duration(file.Interval))
 			for _, alert := range test.Alerts {
-				rule, known := byName[alert.Alert]
-				if !known {
-					t.Fatalf("there is no alert %s", alert.Alert)
+				if !known[alert.Alert] {
+					t.Errorf("there is no alert %s", alert.Alert)
 				}
-				want := []string{}
-				for _, w := range alert.Want {
-					want = append(want, labels.FromMap(w.Labels).String()+" "+w.Annotations["summary"])
-					if got := rule.Annotations["runbook_url"]; got != w.Annotations["runbook_url"] {
-						t.Errorf("%s: runbook_url is %s, want %s", alert.Alert, got, w.Annotations["runbook_url"])
-					}
-				}
-				slices.Sort(want)
-				got := firing(t, series, rule, time.Duration(file.Interval), time.Duration(alert.At))
-				if !slices.Equal(got, want) {
-					t.Errorf("%s after %s: got %v, want %v", alert.Alert, alert.At, got, want)
+				want := alert.want()
+				if diff := cmp.Diff(want, got[alert.At][alert.Alert]); diff != "" {
+					t.Errorf("%s after %s (-want +got):\n%s", alert.Alert, alert.At, diff)
 				}
 				if len(want) > 0 {
 					raised[alert.Alert] = true
@@ -107,72 +95,85 @@ func TestAlerts(t *testing.T) {
 			}
 		})
 	}
-	for name := range byName {
+	for name := range known {
 		if !raised[name] || !silent[name] {
 			t.Errorf("%s: tested raised %v and silent %v, want both", name, raised[name], silent[name])
 		}
 	}
 }
 
-// firing returns the labels and summaries of the alerts that a rule has raised by a time: those of which
-// each evaluation of the time before, as long as the rule waits, had a value.
-func firing(t *testing.T, series storage.Queryable, rule rulefmt.Rule, step, at time.Duration) []string {
-	t.Helper()
-	engine := promqltest.NewTestEngine(t, false, 0, promqltest.DefaultMaxSamplesPerQuery)
-	if at < time.Duration(rule.For) {
-		return nil // the first evaluation is at 0
+// want returns the alerts that a test expects, as texts in order.
+func (a *alertTest) want() []string {
+	var all []string
+	for _, w := range a.Want {
+		w.Labels[labels.AlertName] = a.Alert
+		all = append(all, labels.FromMap(w.Labels).String()+labels.FromMap(w.Annotations).String())
 	}
-	counts, steps, last := map[string]int{}, 0, map[string]promql.Sample{}
-	for when := at - time.Duration(rule.For); when <= at; when += step {
-		steps++
-		query, err := engine.NewInstantQuery(context.Background(), series, nil, rule.Expr, time.Unix(0, 0).Add(when))
-		if err != nil {
-			t.Fatal(err)
-		}
-		vector, err := query.Exec(context.Background()).Vector()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, sample := range vector {
-			name := alertLabels(sample, rule)
-			counts[name]++
-			last[name] = sample
-		}
-		query.Close()
-	}
-	alerts := []string{}
-	for name, n := range counts {
-		if n == steps {
-			alerts = append(alerts, name+" "+summary(t, last[name], rule, at))
-		}
-	}
-	slices.Sort(alerts)
-	return alerts
+	slices.Sort(all)
+	return all
 }
 
-// summary returns the text of an alert.
-func summary(t *testing.T, sample promql.Sample, rule rulefmt.Rule, at time.Duration) string {
+// firing returns the alerts that fire at each time of a test, by their names, as texts in order.
+func (u *unitTest) firing(t *testing.T, every time.Duration) map[model.Duration]map[string][]string {
 	t.Helper()
-	values := map[string]string{}
-	sample.Metric.Range(func(l labels.Label) { values[l.Name] = l.Value })
-	text := "{{$labels := .Labels}}{{$value := .Value}}" + rule.Annotations["summary"]
-	expander := template.NewTemplateExpander(context.Background(), text, rule.Alert, template.AlertTemplateData(values, nil, "", sample), model.TimeFromUnixNano(int64(at)), nil, nil, nil)
-	expanded, err := expander.Expand()
+	input := new(strings.Builder)
+	fmt.Fprintf(input, "load %s\n", u.Interval)
+	for _, s := range u.InputSeries {
+		fmt.Fprintf(input, "  %s %s\n", s.Series, s.Values)
+	}
+	suite, err := promqltest.NewLazyLoader(input.String(), promqltest.LazyLoaderOpts{})
 	if err != nil {
-		t.Fatalf("%s: %v", rule.Alert, err)
+		t.Fatal(err)
 	}
-	return expanded
+	defer func() { _ = suite.Close() }()
+	manager := rules.NewManager(&rules.ManagerOptions{
+		QueryFunc: rules.EngineQueryFunc(suite.QueryEngine(), suite.Storage()), Appendable: suite.Storage(), Context: t.Context(),
+		NotifyFunc: func(context.Context, string, ...*rules.Alert) {}, Logger: slog.New(slog.DiscardHandler), Parser: parser.NewParser(parser.Options{}),
+	})
+	groups, errs := manager.LoadGroups(every, labels.EmptyLabels(), "", nil, false, rulesFile)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	all := map[model.Duration]map[string][]string{}
+	for at := time.Duration(0); at <= u.last(); at += every {
+		suite.WithSamplesTill(time.Unix(0, 0).Add(at), func(err error) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[model.Duration(at)] = evaluated(t, groups, time.Unix(0, 0).Add(at))
+		})
+	}
+	return all
 }
 
-func alertLabels(sample promql.Sample, rule rulefmt.Rule) string {
-	all := map[string]string{}
-	sample.Metric.Range(func(l labels.Label) {
-		if l.Name != "__name__" {
-			all[l.Name] = l.Value
+// last returns the last time that a test asks for.
+func (u *unitTest) last() time.Duration {
+	var last time.Duration
+	for _, alert := range u.Alerts {
+		last = max(last, time.Duration(alert.At))
+	}
+	return last
+}
+
+// evaluated evaluates groups of rules, and returns the alerts that fire then, by their names.
+func evaluated(t *testing.T, groups map[string]*rules.Group, at time.Time) map[string][]string {
+	t.Helper()
+	firing := map[string][]string{}
+	for _, group := range groups {
+		group.Eval(t.Context(), at)
+		for _, rule := range group.AlertingRules() {
+			if err := rule.LastError(); err != nil {
+				t.Errorf("%s: %v", rule.Name(), err)
+			}
+			for _, alert := range rule.ActiveAlerts() {
+				if alert.State == rules.StateFiring {
+					firing[rule.Name()] = append(firing[rule.Name()], alert.Labels.String()+alert.Annotations.String())
+				}
+			}
+			slices.Sort(firing[rule.Name()])
 		}
-	})
-	maps.Copy(all, rule.Labels)
-	return labels.FromMap(all).String()
+	}
+	return firing
 }
 
 // The files of a unit test are those that exist.
@@ -196,7 +197,7 @@ func TestAlertsHaveRunbooks(t *testing.T) {
 			sections[strings.ReplaceAll(strings.ToLower(strings.TrimSpace(title)), " ", "-")] = true
 		}
 	}
-	for _, r := range rules(t) {
+	for _, r := range alertRules(t) {
 		section, ok := strings.CutPrefix(r.Annotations["runbook_url"], guide)
 		if !ok || !sections[section] || !strings.Contains(text, "`"+r.Alert+"`") {
 			t.Errorf("%s: runbook_url is %q, of the guide with %v, which names the alert: %v", r.Alert, r.Annotations["runbook_url"], sections, strings.Contains(text, "`"+r.Alert+"`"))
