@@ -142,8 +142,10 @@ func (n Node) Duration(out *time.Duration, least, most time.Duration) {
 	duration(out, least, most).decode(n.d, n.v)
 }
 
-// Limits reads limits by name as the configuration has them.
-func (n Node) Limits(out **limiter.Limits) { limits(out).decode(n.d, n.v) }
+// Limits reads limits by name, and their budgets, as the configuration has them.
+func (n Node) Limits(out **limiter.Limits, budgets **limiter.Budgets) {
+	limitsSchema{out, budgets}.decode(n.d, n.v)
+}
 
 // At is where the value stands, for a message about another place: "file:line".
 func (n Node) At() string {

@@ -89,6 +89,18 @@ budgets:
 `, a.URL)
 }
 
+// stored is an entity whose limits are stored, with a budget.
+const stored = "user/eve"
+
+// store stores limits with a budget, as an operator does.
+func (r *running) store(t *testing.T) {
+	t.Helper()
+	code, out, errOut := output(t, "set", "limits", "--entity", stored, "rpm=1000/day budget 5/month", "all=1000000/day", "--server", r.adminURL(t))
+	if code != 0 {
+		t.Fatalf("exit code %d\n%s%s", code, out, errOut)
+	}
+}
+
 // A service with a data directory calls the webhook once for each threshold, across restarts, also where
 // calls fail at first.
 func TestBudgetsOfAService(t *testing.T) {
@@ -96,19 +108,26 @@ func TestBudgetsOfAService(t *testing.T) {
 	file, dir := write(t, "c.yaml", receiver.config(t, hundredPerDay, "100/day")), filepath.Join(t.TempDir(), "data")
 	for life, asked := range []int{8, 0, 2} {
 		r := start(t, "--config", file, "--data", dir)
+		if life == 0 {
+			r.store(t)
+		}
 		for range asked {
 			r.ask(t, "ada")
 			r.ask(t, "rich")
+		}
+		for range asked / 2 {
+			r.ask(t, "eve")
 		}
 		r.end(t)
 		if log := r.log.String(); strings.Contains(log, "a budget is used to a threshold") != (asked > 0) || strings.Contains(log, receiver.URL) {
 			t.Errorf("life %d:\n%s", life, log)
 		}
 		if life < 2 {
-			receiver.wants(t, fmt.Sprint("life ", life), "user/ada rpm month 80% of 10")
+			receiver.wants(t, fmt.Sprint("life ", life), "user/ada rpm month 80% of 10", "user/eve rpm month 80% of 5")
 		}
 	}
-	receiver.wants(t, "at the end", "user/ada rpm month 100% of 10", "user/ada rpm month 80% of 10", "user/ada rpm month 95% of 10")
+	receiver.wants(t, "at the end", "user/ada rpm month 100% of 10", "user/ada rpm month 80% of 10", "user/ada rpm month 95% of 10",
+		"user/eve rpm month 100% of 5", "user/eve rpm month 80% of 5", "user/eve rpm month 95% of 5")
 }
 
 // An aggregator does the same for a fleet, and another one tells nothing again.
@@ -116,8 +135,12 @@ func TestBudgetsOfAFleet(t *testing.T) {
 	server, receiver := dynamotest.Start(t), newAlarms(t, 1)
 	file := write(t, "c.yaml", receiver.config(t, onTable(server.URL, dynamotest.TableName(t), "100/minute"), "100/minute"))
 	service := start(t, "--config", file)
+	service.store(t)
 	for range 12 {
 		service.ask(t, "ada")
+	}
+	for range 4 {
+		service.ask(t, "eve")
 	}
 	for life := range 2 {
 		ctx, stop := context.WithCancel(t.Context())
@@ -127,7 +150,7 @@ func TestBudgetsOfAFleet(t *testing.T) {
 			ended <- run(ctx, []string{"aggregate", "-c", file, "--http-address", "127.0.0.1:0", "--flush", "100ms"}, io.Discard, log)
 		}()
 		if life == 0 {
-			eventually(t, "the thresholds in the log", func() bool { return strings.Count(log.String(), "a budget is used to a threshold") == 3 })
+			eventually(t, "the thresholds in the log", func() bool { return strings.Count(log.String(), "a budget is used to a threshold") == 4 })
 		} else {
 			service.ask(t, "ada")
 			eventually(t, "13 requests in the usage", func() bool {
@@ -139,6 +162,7 @@ func TestBudgetsOfAFleet(t *testing.T) {
 		if code := <-ended; code != 0 {
 			t.Errorf("life %d: exit code %d\n%s", life, code, log)
 		}
-		receiver.wants(t, fmt.Sprint("life ", life), "user/ada rpm month 100% of 10", "user/ada rpm month 80% of 10", "user/ada rpm month 95% of 10")
+		receiver.wants(t, fmt.Sprint("life ", life), "user/ada rpm month 100% of 10", "user/ada rpm month 80% of 10", "user/ada rpm month 95% of 10",
+			"user/eve rpm month 80% of 5")
 	}
 }

@@ -12,7 +12,7 @@ func parseLimits(args []string) (map[string]api.Limit, error) {
 	all := make(map[string]api.Limit, len(args))
 	for _, arg := range args {
 		name, text, ok := strings.Cut(arg, "=")
-		if name == "burst" || name == "max_debt" {
+		if name == "burst" || name == "max_debt" || name == "budget" {
 			return nil, fmt.Errorf("%q stands outside of its limit: put quotes around both, such as \"rpm=600/minute burst 1000\"", arg)
 		}
 		if !ok || name == "" {

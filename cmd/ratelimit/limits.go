@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +21,9 @@ type limitRow struct {
 	limit api.Limit
 }
 
-func limitColumns() []column[limitRow] {
+// limitColumns returns the columns of rows. Budgets have one where a row has some.
+func limitColumns(rows []limitRow) []column[limitRow] {
+	budgets := slices.ContainsFunc(rows, func(r limitRow) bool { return len(r.limit.Budget) > 0 })
 	return []column[limitRow]{
 		{title: "LEVEL", value: func(r limitRow) string { return string(r.of.Level) }},
 		{title: "ENTITY", value: func(r limitRow) string { return named(r.of.Entity) }},
@@ -28,6 +31,7 @@ func limitColumns() []column[limitRow] {
 		{title: "LIMIT", value: func(r limitRow) string { return dash(r.name) }},
 		{title: "RATE", value: func(r limitRow) string { return dash(r.limit.Rate) }},
 		{title: "BURST", value: func(r limitRow) string { return orNone(r.limit.Burst) }},
+		{title: "BUDGET", wide: !budgets, value: func(r limitRow) string { return dash(strings.Join(r.limit.Budgets(), " ")) }},
 		{title: "MAX DEBT", wide: true, value: func(r limitRow) string {
 			if r.limit.MaxDebt == nil {
 				return "-"
@@ -121,7 +125,8 @@ func getLimits(o *operator) *cobra.Command {
 			if err != nil {
 				return o.refusal(err)
 			}
-			return writeOne(cmd.OutOrStdout(), o.output, limitColumns(), rowsOf([]api.Limits{*l}), l)
+			rows := rowsOf([]api.Limits{*l})
+			return writeOne(cmd.OutOrStdout(), o.output, limitColumns(rows), rows, l)
 		},
 	}
 	f.flags(cmd)
@@ -148,7 +153,8 @@ func listLimits(o *operator) *cobra.Command {
 				}
 				list.Items = append(list.Items, l)
 			}
-			return writeOne(cmd.OutOrStdout(), o.output, limitColumns(), rowsOf(list.Items), list)
+			rows := rowsOf(list.Items)
+			return writeOne(cmd.OutOrStdout(), o.output, limitColumns(rows), rows, list)
 		},
 	}
 	cmd.Flags().StringVar(&entity, "entity", "", "only limits of this entity")
@@ -172,10 +178,14 @@ func setLimits(o *operator) *cobra.Command {
 		Use: "limits [NAME=RATE]...", Short: "Create or change the limits of one level",
 		Long: `set limits creates or changes limits of the system, of a resource, or of an entity. Limits
 that are not named stay as they are; --replace drops them. RATE is 100/minute, 5/30s or
-unlimited, and can be followed by "burst TOKENS" and "max_debt TOKENS".`,
+unlimited, and can be followed by "burst TOKENS", "max_debt TOKENS" and "budget
+TOKENS/WINDOW". A WINDOW is hour, day or month; there are events when usage of it reaches
+80, 95 and 100 % of the budget. A limit that is named is set as a whole: what is not given
+of it goes.`,
 		Example: `  ratelimit set limits --system rpm=600/minute
   ratelimit set limits --resource gpt-4 rpm=60/minute "tpm=40000/minute burst 60000"
   ratelimit set limits --entity org/acme tpm=2000000/minute rpm=unlimited
+  ratelimit set limits --entity org/acme "tpm=2000000/minute budget 50000000/month"
   ratelimit set limits --entity org/acme --resource gpt-4 --remove rpm`,
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 			names, directive := f.completeLimit(o, cmd, typed)

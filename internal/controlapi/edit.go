@@ -74,11 +74,15 @@ func etagOf(r limiter.Record) string {
 		return ""
 	case r.Entity != nil:
 		return fmt.Sprintf(`"v%d"`, r.Entity.Version)
-	case r.OnUnavailable != limiter.Unset:
-		return fmt.Sprintf(`"%016x-%s"`, r.Limits.Hash(), r.OnUnavailable)
-	default:
-		return fmt.Sprintf(`"%016x"`, r.Limits.Hash())
 	}
+	tag := fmt.Sprintf("%016x", r.Limits.Hash())
+	if r.OnUnavailable != limiter.Unset {
+		tag += "-" + r.OnUnavailable.String()
+	}
+	if r.Budgets.Len() > 0 {
+		tag += fmt.Sprintf("-%016x", r.Budgets.Hash())
+	}
+	return `"` + tag + `"`
 }
 
 // changeOf is the outcome of an edit as JSON.

@@ -168,16 +168,46 @@ func recordOf(body *api.Limits) (limiter.Record, error) {
 		return r, invalid("the member on_unavailable is %.100q; it must be allow, deny or local", body.OnUnavailable)
 	}
 	all := make([]limiter.Limit, 0, len(body.Limits))
+	var budgets []limiter.Budget
 	for _, name := range slices.Sorted(maps.Keys(body.Limits)) {
 		l, err := limitOf(name, body.Limits[name])
 		if err != nil {
 			return r, err
 		}
 		all = append(all, l)
+		if budgets, err = appendBudgets(budgets, l, body.Limits[name].Budget); err != nil {
+			return r, err
+		}
 	}
-	limits, err := limiter.NewLimits(all...)
-	r.Limits = limits
+	var err error
+	if r.Limits, err = limiter.NewLimits(all...); err == nil {
+		r.Budgets, err = limiter.NewBudgets(budgets...)
+	}
 	return r, err
+}
+
+// appendBudgets appends the budgets of a limit that a body describes.
+func appendBudgets(all []limiter.Budget, of limiter.Limit, in map[api.Window]int64) ([]limiter.Budget, error) {
+	switch {
+	case in == nil:
+		return all, nil
+	case len(in) == 0:
+		return all, invalid("limit %s: the member budget is empty; it needs hour, day or month, such as {\"month\": 50000000}", of.Name)
+	case of.Unlimited:
+		return all, invalid("limit %s: usage of an unlimited one is not counted: leave budget out, or give a high rate, such as 1000000000/second", of.Name)
+	}
+	for _, window := range slices.Sorted(maps.Keys(in)) {
+		w, err := limiter.ParseUsageWindow(string(window))
+		if err != nil {
+			return all, invalid("limit %s: the window of a budget is %.100q; it must be hour, day or month", of.Name, window)
+		}
+		b := limiter.Budget{Limit: of.Name, Window: w, Tokens: in[window]}
+		if err := b.Check(); err != nil {
+			return all, err
+		}
+		all = append(all, b)
+	}
+	return all, nil
 }
 
 // limitOf returns the limit that a body describes.
@@ -219,7 +249,7 @@ func (a *API) deleteLimits(c *call, ref limiter.Ref) (any, error) {
 
 // limitsOf returns the limits of a record as JSON.
 func limitsOf(ref limiter.Ref, r limiter.Record) *api.Limits {
-	out := &api.Limits{Limits: limitjson.All(r.Limits), OnUnavailable: r.OnUnavailable.String(), Disabled: r.Disabled, ETag: etagOf(r)}
+	out := &api.Limits{Limits: limitjson.All(r.Limits, r.Budgets), OnUnavailable: r.OnUnavailable.String(), Disabled: r.Disabled, ETag: etagOf(r)}
 	out.Level, out.Entity, out.Resource = levelOf(ref)
 	return out
 }

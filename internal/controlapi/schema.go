@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/api"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // schemas makes JSON schemas of Go types, those of structs as components.
@@ -30,7 +31,8 @@ func special(t reflect.Type) object {
 		return object{"description": "Any bytes; an object where they are no UTF-8", "oneOf": []any{text, closed(object{"base64": text}, "base64")}}
 	case reflect.TypeFor[api.Limit]():
 		count := object{"type": "integer", "minimum": 0}
-		return object{"description": "A rate, such as 100/minute or unlimited, or an object with more", "oneOf": []any{text, closed(object{"rate": text, "burst": count, "max_debt": count}, "rate")}}
+		members := object{"rate": text, "burst": count, "max_debt": count, "budget": budgetSchema()}
+		return object{"description": "A rate, such as 100/minute or unlimited, or an object with more", "oneOf": []any{text, closed(members, "rate")}}
 	case reflect.TypeFor[api.Tokens]():
 		return object{"description": "Tokens, with at most three decimals", "type": "number"}
 	case reflect.TypeFor[api.Level]():
@@ -43,6 +45,18 @@ func special(t reflect.Type) object {
 		return object{"enum": []api.Result{api.Created, api.Changed, api.Unchanged, api.Deleted, api.Repeated}}
 	}
 	return nil
+}
+
+// budgetSchema is the schema of the budget of a limit.
+func budgetSchema() object {
+	tokens := object{"type": "integer", "minimum": 1, "maximum": int64(limiter.MaxTokens)}
+	windows := object{}
+	for _, w := range limiter.UsageWindows() {
+		windows[w.String()] = tokens
+	}
+	o := closed(windows)
+	o["description"], o["minProperties"] = "Tokens of usage in each window of UTC, at whose thresholds there are events", 1
+	return o
 }
 
 // closed is the schema of an object that has no other members.

@@ -21,12 +21,21 @@ func Of(l limiter.Limit) api.Limit {
 	return out
 }
 
-// All returns limits by name.
-func All(limits *limiter.Limits) map[string]api.Limit {
+// All returns limits by name, with their budgets.
+func All(limits *limiter.Limits, budgets *limiter.Budgets) map[string]api.Limit {
 	out := make(map[string]api.Limit, limits.Len())
 	for i := range limits.Len() {
 		l := limits.At(i)
-		out[l.Name] = Of(l)
+		limit := Of(l)
+		for _, w := range limiter.UsageWindows() {
+			if b, ok := budgets.Of(l.Name, w); ok {
+				if limit.Budget == nil {
+					limit.Budget = make(map[api.Window]int64)
+				}
+				limit.Budget[api.Window(w.String())] = b.Tokens
+			}
+		}
+		out[l.Name] = limit
 	}
 	return out
 }

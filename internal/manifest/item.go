@@ -35,13 +35,14 @@ func (p *parser) limitsItem(n config.Node) {
 	var level, policy string
 	var entity, resource api.Name
 	var limits *limiter.Limits
+	var budgets *limiter.Budgets
 	n.Fields(
 		config.Field{Name: "level", Read: func(n config.Node) {
 			n.OneOf(&level, string(api.LevelSystem), string(api.LevelResource), string(api.LevelEntity))
 		}},
 		config.Field{Name: "entity", Read: func(n config.Node) { name(n, &entity) }},
 		config.Field{Name: "resource", Read: func(n config.Node) { name(n, &resource) }},
-		config.Field{Name: "limits", Read: func(n config.Node) { n.Limits(&limits) }},
+		config.Field{Name: "limits", Read: func(n config.Node) { n.Limits(&limits, &budgets) }},
 		config.Field{Name: "on_unavailable", Read: func(n config.Node) {
 			n.OneOf(&policy, limiter.Allow.String(), limiter.Deny.String(), limiter.Local.String())
 		}},
@@ -67,7 +68,7 @@ func (p *parser) limitsItem(n config.Node) {
 	case limits.Len() == 0 && policy == "":
 		n.Failf("has no limit: give one, such as limits: {rpm: 600/minute}, or leave it out")
 	default:
-		p.add(n, levelRecord(ref, limits, policy))
+		p.add(n, levelRecord(ref, limits, budgets, policy))
 	}
 }
 

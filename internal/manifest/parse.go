@@ -119,17 +119,18 @@ func (p *parser) sections(n config.Node) {
 // limits reads the limits of one level.
 func (p *parser) limits(n config.Node, ref limiter.Ref) {
 	var limits *limiter.Limits
-	n.Limits(&limits)
+	var budgets *limiter.Budgets
+	n.Limits(&limits, &budgets)
 	if limits.Len() == 0 {
 		n.Failf("has no limit: give one, such as rpm: 600/minute, or leave it out")
 		return
 	}
-	p.add(n, levelRecord(ref, limits, ""))
+	p.add(n, levelRecord(ref, limits, budgets, ""))
 }
 
-func levelRecord(ref limiter.Ref, limits *limiter.Limits, policy string) Record {
+func levelRecord(ref limiter.Ref, limits *limiter.Limits, budgets *limiter.Budgets, policy string) Record {
 	entity, resource := api.Name(ref.Entity), api.Name(ref.Resource)
-	l := &api.Limits{Level: api.LevelSystem, Limits: limitjson.All(limits), OnUnavailable: policy}
+	l := &api.Limits{Level: api.LevelSystem, Limits: limitjson.All(limits, budgets), OnUnavailable: policy}
 	switch ref.Kind {
 	case limiter.RefResourceLimits:
 		l.Level, l.Resource = api.LevelResource, &resource

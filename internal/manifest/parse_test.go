@@ -16,6 +16,7 @@ func TestMistakes(t *testing.T) {
 		"key":           {"limts: {}", `m.yaml:1: limts: unknown key "limts"; did you mean "limits"? (known here: manifest, namespace, limits, items)`},
 		"key of entity": {"limits:\n  entities:\n    a: {parnet: b}", `m.yaml:3: limits.entities.a.parnet: unknown key "parnet"; did you mean "parent"? (known here: name, parent, cascade, metadata, limits)`},
 		"rate":          {"limits: {system: {rpm: 5}}", `m.yaml:1: limits.system.rpm: must be a rate, such as 100/minute, 5/30s or 1000/day, or unlimited: a rate needs a period: write 5/minute`},
+		"budget":        {"limits: {system: {rpm: {rate: 5/day, budget: {week: 5}}}}", `m.yaml:1: limits.system.rpm.budget.week: unknown key "week" (known here: hour, day, month)`},
 		"no limit":      {"limits: {system: {}}", `m.yaml:1: limits.system: has no limit: give one, such as rpm: 600/minute, or leave it out`},
 		"twice":         {"items:\n- {id: a}\n---\n- {id: a}", `m.yaml:4: [0]: entity a stands at m.yaml:2 already: remove one`},
 		"cascade":       {"- {id: a, cascade: true}", `m.yaml:1: [0]: cascade is true, and there is no parent that could consume: give parent too`},
@@ -44,7 +45,7 @@ func TestForms(t *testing.T) {
 limits:
   system: {rpm: 600/minute}
   entities:
-    key/k-1: {parent: org, cascade: true, metadata: {owner: ada}, limits: {_default_: {rpm: unlimited}, gpt: {rpm: {rate: 5/30s, burst: 9, max_debt: 0}}}}
+    key/k-1: {parent: org, cascade: true, metadata: {owner: ada}, limits: {_default_: {rpm: unlimited}, gpt: {rpm: {rate: 5/30s, burst: 9, max_debt: 0, budget: {day: 7, month: 8}}}}}
 ---
 # nothing
 `)}, {Name: "b.json", Data: []byte(`{"items": [{"id": {"base64": "/w=="}, "etag": "x", "created_at": "y"}, {"level": "resource", "resource": "gpt", "limits": {"rpm": "1/second"}}]}`)}})
@@ -62,7 +63,7 @@ limits:
 	if diff := cmp.Diff(want, got); diff != "" || m.Name != "shop" {
 		t.Errorf("%s: %s", m.Name, diff)
 	}
-	if l := m.Records[5].Limits.Limits["rpm"].String(); l != "5/30s burst 9 max_debt 0" {
+	if l := m.Records[5].Limits.Limits["rpm"].String(); l != "5/30s burst 9 max_debt 0 budget 7/day budget 8/month" {
 		t.Errorf("the limit is %s", l)
 	}
 }

@@ -40,6 +40,12 @@ func TestLimits(t *testing.T) {
 			debt := rapid.Int64Range(0, 1<<62).Draw(t, "max_debt")
 			want.MaxDebt = &debt
 		}
+		if windows := rapid.SliceOfDistinct(rapid.SampledFrom([]api.Window{api.Hour, api.Day, api.Month}), rapid.ID[api.Window]).Draw(t, "budget"); len(windows) > 0 {
+			want.Budget = make(map[api.Window]int64)
+			for _, w := range windows {
+				want.Budget[w] = rapid.Int64Range(1, 1<<62).Draw(t, "tokens")
+			}
+		}
 		parsed, err := api.ParseLimit(want.String())
 		if err != nil || parsed.String() != want.String() {
 			t.Fatalf("%s became %s: %v", want, parsed, err)
@@ -53,7 +59,10 @@ func TestLimits(t *testing.T) {
 			t.Fatalf("%s became %s and then %s: %v", want, text, got, err)
 		}
 	})
-	for _, text := range []string{"", "1/minute burst", "1/minute burst 0", "1/minute burst -1", "1/minute burst 1 burst 2", "1/minute max_debt 1 max_debt 1", "1/minute brust 2", "burst 2"} {
+	for _, text := range []string{
+		"", "1/minute burst", "1/minute burst 0", "1/minute burst -1", "1/minute burst 1 burst 2", "1/minute max_debt 1 max_debt 1", "1/minute brust 2", "burst 2", "1/minute budget", "1/minute budget 5",
+		"1/minute budget 0/day", "1/minute budget 5/week", "1/minute budget 5/day budget 6/day", "1/minute budget x/day", "1/minute burst 5/day",
+	} {
 		if l, err := api.ParseLimit(text); err == nil {
 			t.Errorf("%q is the limit %+v", text, l)
 		}

@@ -19,6 +19,9 @@ type Limit struct {
 	// MaxDebt is the number of tokens that charges may go below zero; nil = the default, 10
 	// times the capacity.
 	MaxDebt *int64 `json:"max_debt,omitempty"`
+	// Budget is tokens for each window, 1 to 10^12, at whose thresholds there are events; absent =
+	// none. Only limits of the system, resources and entities have one, and no unlimited limit.
+	Budget map[Window]int64 `json:"budget,omitempty"`
 }
 
 // limitObject is a Limit without its methods.
@@ -26,7 +29,7 @@ type limitObject Limit
 
 // MarshalJSON implements json.Marshaler.
 func (l Limit) MarshalJSON() ([]byte, error) {
-	if l.Burst == 0 && l.MaxDebt == nil {
+	if l.Burst == 0 && l.MaxDebt == nil && len(l.Budget) == 0 {
 		return json.Marshal(l.Rate)
 	}
 	return json.Marshal(limitObject(l))
@@ -41,13 +44,13 @@ func (l *Limit) UnmarshalJSON(text []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode((*limitObject)(l)); err != nil {
-		return fmt.Errorf(`a limit is a rate, such as "100/minute", or {"rate": "100/minute", "burst": 200, "max_debt": 0}: %w`, err)
+		return fmt.Errorf(`a limit is a rate, such as "100/minute", or {"rate": "100/minute", "burst": 200, "max_debt": 0, "budget": {"day": 5000}}: %w`, err)
 	}
 	return nil
 }
 
 // String returns the limit in the form that [ParseLimit] reads: "100/minute",
-// "100/minute burst 200 max_debt 0", "unlimited".
+// "100/minute burst 200 max_debt 0 budget 5000/day", "unlimited".
 func (l Limit) String() string {
 	s := l.Rate
 	if l.Burst != 0 {
@@ -56,10 +59,21 @@ func (l Limit) String() string {
 	if l.MaxDebt != nil {
 		s += " max_debt " + strconv.FormatInt(*l.MaxDebt, 10)
 	}
-	return s
+	return strings.Join(append([]string{s}, l.Budgets()...), " budget ")
 }
 
-var errLimit = errors.New(`a limit is RATE, RATE burst TOKENS, or RATE burst TOKENS max_debt TOKENS, such as "100/minute burst 200"`)
+// Budgets returns the budget of each window as text, such as 5000/day, the shortest window first.
+func (l Limit) Budgets() []string {
+	var all []string
+	for _, w := range []Window{Hour, Day, Month} {
+		if tokens, ok := l.Budget[w]; ok {
+			all = append(all, strconv.FormatInt(tokens, 10)+"/"+string(w))
+		}
+	}
+	return all
+}
+
+var errLimit = errors.New(`a limit is RATE, and then any of burst TOKENS, max_debt TOKENS and budget TOKENS/WINDOW, such as "100/minute burst 200 budget 5000/day"`)
 
 // ParseLimit reads the form of [Limit.String]. The service checks the rate itself.
 func ParseLimit(text string) (Limit, error) {
@@ -69,17 +83,44 @@ func ParseLimit(text string) (Limit, error) {
 	}
 	l := Limit{Rate: fields[0]}
 	for i := 1; i < len(fields); i += 2 {
-		n, err := strconv.ParseInt(fields[i+1], 10, 64)
-		switch {
-		case err != nil || n < 0:
-			return Limit{}, fmt.Errorf("%s is %.100q; it must be a whole number of tokens", fields[i], fields[i+1])
-		case fields[i] == "burst" && l.Burst == 0 && n > 0:
-			l.Burst = n
-		case fields[i] == "max_debt" && l.MaxDebt == nil:
-			l.MaxDebt = &n
-		default:
-			return Limit{}, fmt.Errorf("%w, not %.100q", errLimit, text)
+		if err := l.set(fields[i], fields[i+1]); err != nil {
+			return Limit{}, err
 		}
 	}
 	return l, nil
+}
+
+// set reads a part of a limit that is not there yet.
+func (l *Limit) set(part, text string) error {
+	number, window, slash := strings.Cut(text, "/")
+	n, err := strconv.ParseInt(number, 10, 64)
+	switch {
+	case part == "budget" && (err != nil || n < 1 || !slash):
+		return fmt.Errorf("budget is %.100q; it must be tokens and a window, such as 5000/day", text)
+	case part == "budget":
+		return l.setBudget(Window(window), n)
+	case err != nil || n < 0 || slash:
+		return fmt.Errorf("%.100s is %.100q; it must be a whole number of tokens", part, text)
+	case part == "burst" && l.Burst == 0 && n > 0:
+		l.Burst = n
+	case part == "max_debt" && l.MaxDebt == nil:
+		l.MaxDebt = &n
+	default:
+		return fmt.Errorf("%w, not %.100q", errLimit, part+" "+text)
+	}
+	return nil
+}
+
+func (l *Limit) setBudget(w Window, tokens int64) error {
+	if w != Hour && w != Day && w != Month {
+		return fmt.Errorf("the window of a budget is %.100q; it must be hour, day or month", string(w))
+	}
+	if _, twice := l.Budget[w]; twice {
+		return fmt.Errorf("the budget of each %s is given twice", w)
+	}
+	if l.Budget == nil {
+		l.Budget = make(map[Window]int64)
+	}
+	l.Budget[w] = tokens
+	return nil
 }

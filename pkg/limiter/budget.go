@@ -81,6 +81,18 @@ func (s *Budgets) Equal(other *Budgets) bool {
 	return s.Len() == 0 && other.Len() == 0 || s.Len() == other.Len() && slices.Equal(s.budgets, other.budgets)
 }
 
+// Hash identifies the content of the set, the same in every process. That of the empty set is 0.
+func (s *Budgets) Hash() uint64 {
+	if s.Len() == 0 {
+		return 0
+	}
+	var text strings.Builder
+	for _, b := range s.budgets {
+		fmt.Fprintf(&text, "%s %v %d\n", b.Limit, b.Window, b.Tokens)
+	}
+	return fnv1a(text.String())
+}
+
 // CheckLimits refuses, with [ErrInvalid], a budget of a limit that is not among the limits, or is
 // unlimited: usage of such a limit is not counted.
 func (s *Budgets) CheckLimits(limits *Limits) error {
@@ -96,16 +108,14 @@ func (s *Budgets) CheckLimits(limits *Limits) error {
 	return nil
 }
 
-// detail returns the budgets of a limit for people: " budget day=2000000 month=20000000"; "" = none.
+// detail returns the budgets of a limit for people: " budget 2000000/day budget 20000000/month"; "" =
+// none.
 func (s *Budgets) detail(limit string) string {
 	var text strings.Builder
 	for i := range s.Len() {
 		if b := s.budgets[i]; b.Limit == limit {
-			fmt.Fprintf(&text, " %v=%d", b.Window, b.Tokens)
+			fmt.Fprintf(&text, " budget %d/%v", b.Tokens, b.Window)
 		}
 	}
-	if text.Len() == 0 {
-		return ""
-	}
-	return " budget" + text.String()
+	return text.String()
 }

@@ -61,6 +61,9 @@ func TestBudgetsEqual(t *testing.T) {
 		if got := tt.a.Equal(tt.b); got != tt.want {
 			t.Errorf("%v and %v are equal: %t", tt.a, tt.b, got)
 		}
+		if got := tt.a.Hash() == tt.b.Hash(); got != tt.want {
+			t.Errorf("%v and %v have the same hash: %t", tt.a, tt.b, got)
+		}
 	}
 }
 
@@ -74,7 +77,7 @@ func TestBudgetsInDetail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "a 10/day budget hour=1 month=9, b 10/day"
+	const want = "a 10/day budget 1/hour budget 9/month, b 10/day"
 	if got := (limiter.Record{Limits: limits, Budgets: budgets}).Detail(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
