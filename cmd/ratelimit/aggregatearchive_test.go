@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -204,6 +205,18 @@ func (a *audited) remove(t *testing.T) {
 // does not exist is an error when the process starts.
 func TestAggregateArchives(t *testing.T) {
 	bucket := newBucket(t, startMoto(t), "audit-events")
+	var puts atomic.Int64
+	t.Setenv("AWS_ENDPOINT_URL_S3", newDoor(t, bucket, func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPut || puts.Add(1) > 3 { // as often as the client tries at once
+			return true
+		}
+		select { // it is slow, too
+		case <-time.After(100 * time.Millisecond):
+		case <-r.Context().Done():
+		}
+		w.WriteHeader(http.StatusInternalServerError)
+		return false
+	}))
 	a := newAudited(t)
 	file := write(t, "aggregate.yaml", onTable(a.expiring(t), a.table, "100/minute"))
 	if code, _, stderr := output(t, "aggregate", "-c", file, "--archive", "s3://no-such-bucket/audit"); code != 1 || !strings.Contains(stderr, "there is no bucket no-such-bucket") {
@@ -229,6 +242,26 @@ func TestAggregateArchives(t *testing.T) {
 	}
 	lines, names := archived(t, bucket, "audit-events")
 	a.wantArchived(t, lines, names)
+	if !strings.Contains(log.String(), "audit events cannot be archived") {
+		t.Errorf("S3 has failed %d times, and the log is\n%s", puts.Load(), log)
+	}
+}
+
+// newDoor returns a proxy of the server of a client of S3. pass reports whether a request goes on, or is answered.
+func newDoor(t *testing.T, client *s3.Client, pass func(http.ResponseWriter, *http.Request) bool) string {
+	t.Helper()
+	place, err := url.Parse(aws.ToString(client.Options().BaseEndpoint))
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward := httputil.NewSingleHostReverseProxy(place)
+	door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if pass(w, r) {
+			forward.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(door.Close)
+	return door.URL
 }
 
 // The function archives as a process does, and a call that Lambda repeats makes the same object again. While S3
@@ -240,21 +273,15 @@ func testLambdaArchives(t *testing.T, program string) {
 	shard, records := streamOf(t, a.server, a.table)
 	expired := a.expire(t, records)
 	var denied atomic.Bool
-	place, err := url.Parse(aws.ToString(bucket.Options().BaseEndpoint))
-	if err != nil {
-		t.Fatal(err)
-	}
-	forward := httputil.NewSingleHostReverseProxy(place)
-	door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	door := newDoor(t, bucket, func(w http.ResponseWriter, _ *http.Request) bool {
 		if denied.Load() {
 			w.WriteHeader(http.StatusForbidden)
-			return
+			return false
 		}
-		forward.ServeHTTP(w, r)
-	}))
-	t.Cleanup(door.Close)
+		return true
+	})
 	function := startLambda(t, program, map[string]string{
-		"AWS_ENDPOINT_URL_DYNAMODB": a.server.URL, "AWS_ENDPOINT_URL_DYNAMODB_STREAMS": a.server.URL, "AWS_ENDPOINT_URL_S3": door.URL,
+		"AWS_ENDPOINT_URL_DYNAMODB": a.server.URL, "AWS_ENDPOINT_URL_DYNAMODB_STREAMS": a.server.URL, "AWS_ENDPOINT_URL_S3": door,
 		"RATELIMIT_TABLE": a.table, "RATELIMIT_ARCHIVE": "s3://audit-events/audit",
 	})
 	denied.Store(true)

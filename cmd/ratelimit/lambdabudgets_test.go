@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -108,6 +110,49 @@ func testLambdaBeside(t *testing.T, program string) {
 		t.Errorf("exit code %d\n%s", code, log)
 	}
 	receiver.wants(t, "of the process", allThresholds...)
+}
+
+// A receiver that hangs, and then fails, holds up no usage. It has each event in the end.
+func TestBudgetsWhileTheReceiverHangs(t *testing.T) {
+	receiver := newAlarms(t, 1) // fails after it has hung
+	release := make(chan struct{})
+	hanging := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+		receiver.ServeHTTP(w, r)
+	}))
+	t.Cleanup(hanging.Close)
+	server, table := dynamotest.Start(t), dynamotest.TableName(t)
+	file := strings.ReplaceAll(receiver.config(t, onTable(server.URL, table, "100/minute"), "100/minute"), receiver.URL, hanging.URL)
+	service := start(t, "--config", write(t, "c.yaml", file))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	log, ended := new(logBuffer), make(chan int, 1)
+	go func() {
+		ended <- run(ctx, []string{"aggregate", "-c", write(t, "a.yaml", file), "--http-address", "127.0.0.1:0", "--flush", "100ms"}, io.Discard, log)
+	}()
+	counts := func(n string) {
+		t.Helper()
+		eventually(t, n+" requests in the usage", func() bool {
+			code, list, _ := output(t, "list", "usage", "--window", "month", "-o", "csv", "--server", service.adminURL(t))
+			return code == 0 && strings.Contains(list, ","+n+",")
+		})
+	}
+	for range 10 {
+		service.ask(t, "ada")
+	}
+	eventually(t, "the thresholds in the log", func() bool { return strings.Count(log.String(), "a budget is used to a threshold") == 3 })
+	service.ask(t, "ada")
+	counts("11") // while the first call hangs
+	receiver.wants(t, "while the receiver hangs")
+	close(release)
+	stop()
+	if code := <-ended; code != 0 {
+		t.Errorf("exit code %d\n%s", code, log)
+	}
+	receiver.wants(t, "at the end", allThresholds...)
 }
 
 // A configuration in S3 that has changed is in force within a minute. A bad one, or none, leaves the

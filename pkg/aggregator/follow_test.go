@@ -95,6 +95,27 @@ func TestLossesOfAStreamThatIsGone(t *testing.T) {
 	})
 }
 
+// A lease whose item is removed, as by a ttl that a clock that jumped has written, is taken anew. The shard is read
+// again, and each record counts once.
+func TestALeaseThatIsRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.add("s", "", r.fleet, "k", 5)
+		p, stop := r.start("a", nil)
+		time.Sleep(time.Minute)
+		r.leases.mu.Lock()
+		delete(r.leases.leases, "s")
+		r.leases.mu.Unlock()
+		r.add("s", "", r.fleet, "k", 3)
+		time.Sleep(2 * time.Minute)
+		r.counted("by both", 8)
+		if s := p.Stats(); s.Shards != 1 || s.Losses != 0 || s.Repeated == 0 {
+			t.Errorf("%+v", s)
+		}
+		stop()
+	})
+}
+
 // A lease that cannot be read holds up its own shard, and is told of. A position that is none has its shard read
 // from the first record, which counts nothing twice.
 func TestBadLeases(t *testing.T) {

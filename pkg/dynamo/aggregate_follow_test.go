@@ -2,16 +2,22 @@ package dynamo_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/internal/dynamotest"
+	"github.com/ratelimit/ratelimit/pkg/aggregator"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -78,5 +84,43 @@ func TestAStreamIsSwitchedOffAndOn(t *testing.T) {
 	processes.Wait()
 	if log := f.log.String(); !strings.Contains(log, "read again from its first record") || strings.Contains(log, "were counted: their usage is lost") {
 		t.Error(log)
+	}
+}
+
+// Records that the stream has dropped are one gap that is counted, and those that are there count. DynamoDB Local drops
+// none: a proxy answers as AWS does.
+func TestATrimmedStream(t *testing.T) {
+	f := newFed(t)
+	trim := dynamofake.Fault{Kind: dynamofake.Fail, Err: &smithy.GenericAPIError{Code: "TrimmedDataAccessException", Message: "too old"}}
+	var trims atomic.Int64
+	proxy := dynamotest.NewProxy(t, f.endpoint, func(c dynamofake.Call) dynamofake.Fault {
+		if body, _ := c.Input.([]byte); c.Op == "GetShardIterator" && strings.Contains(string(body), "AFTER_SEQUENCE_NUMBER") {
+			trims.Add(1)
+			return trim
+		}
+		return dynamofake.Fault{}
+	})
+	streams, err := dynamo.NewStreamsClient(t.Context(), dynamo.ClientConfig{Endpoint: proxy.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.stream, err = dynamo.OpenStream(t.Context(), f.client, streams, f.table, nil); err != nil {
+		t.Fatal(err)
+	}
+	s := newStore(t, f.client, func(cfg *dynamo.Config) { cfg.Table = f.table })
+	t.Cleanup(func() { closing(t, s) })
+	want := book{used: map[limiter.UsageWindow]map[string]int64{}}
+	for life := range 2 {
+		loadStores(t, 5, limiter.LeasePolicy{None: true}, &want, s)
+		ctx, stop := context.WithCancel(t.Context())
+		var p *aggregator.Poller
+		var process sync.WaitGroup
+		process.Go(func() { p = f.aggregate(ctx, t, fmt.Sprint("process ", life), nil) })
+		waitFor(t, func() bool { return maps.Equal(want.used[limiter.UsageDay], listed(t, s, limiter.UsageDay)) })
+		stop()
+		process.Wait()
+		if got := p.Stats(); got.Losses != int64(life) || trims.Load() != int64(life) {
+			t.Errorf("life %d: %+v, %d trims", life, got, trims.Load())
+		}
 	}
 }

@@ -24,10 +24,11 @@ import (
 
 // fed is a table whose stream aggregators read.
 type fed struct {
-	client dynamo.Client
-	table  string
-	stream *dynamo.Stream
-	log    lockedText
+	endpoint string
+	client   dynamo.Client
+	table    string
+	stream   *dynamo.Stream
+	log      lockedText
 }
 
 // lockedText is a log that can be read.
@@ -62,6 +63,7 @@ func newFed(t *testing.T) *fed {
 	if f.stream, err = dynamo.OpenStream(t.Context(), f.client, streams, f.table, nil); err != nil {
 		t.Fatal(err)
 	}
+	f.endpoint = server.URL
 	return f
 }
 
