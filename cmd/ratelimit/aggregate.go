@@ -68,7 +68,7 @@ It serves /metrics, /healthz and /readyz on the address of --http-address, or of
 	cmd.Flags().DurationVar(&f.flush, "flush", aggregator.DefaultFlushAfter, "how long records wait for others, to be written together; 100ms to 1m")
 	cmd.Flags().StringVar(&f.archive, "archive", "", "where audit events go when they expire, such as s3://bucket/audit (default: nowhere)")
 	cmd.Flags().BoolVar(&f.lambda, "lambda", false, "answer calls of the runtime of AWS Lambda, which starts the program so by itself")
-	cmd.Flags().StringVar(&f.table, "table", "", "table of --lambda, which has no configuration file")
+	cmd.Flags().StringVar(&f.table, "table", "", "table of --lambda")
 	return cmd
 }
 

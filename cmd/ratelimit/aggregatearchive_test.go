@@ -8,8 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -245,23 +243,6 @@ func TestAggregateArchives(t *testing.T) {
 	if !strings.Contains(log.String(), "audit events cannot be archived") {
 		t.Errorf("S3 has failed %d times, and the log is\n%s", puts.Load(), log)
 	}
-}
-
-// newDoor returns a proxy of the server of a client of S3. pass reports whether a request goes on, or is answered.
-func newDoor(t *testing.T, client *s3.Client, pass func(http.ResponseWriter, *http.Request) bool) string {
-	t.Helper()
-	place, err := url.Parse(aws.ToString(client.Options().BaseEndpoint))
-	if err != nil {
-		t.Fatal(err)
-	}
-	forward := httputil.NewSingleHostReverseProxy(place)
-	door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if pass(w, r) {
-			forward.ServeHTTP(w, r)
-		}
-	}))
-	t.Cleanup(door.Close)
-	return door.URL
 }
 
 // The function archives as a process does, and a call that Lambda repeats makes the same object again. While S3
