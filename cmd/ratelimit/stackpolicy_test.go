@@ -321,7 +321,7 @@ func TestPoliciesRefuse(t *testing.T) {
 		}},
 		{"AggregatePolicy", false, map[string]bool{
 			"write usage of web": false, "read limits of web in a batch": false, "put a lease of the stream": false, "query names of namespaces": false,
-			"read limits of web": true, "put limits of web": true, "put a bucket of web": true, "read a bucket of web": true, "raise web's configuration": true, "raise web's generation": true,
+			"read limits of web": true, "put a bucket of web": false, "read a bucket of web": false, "put limits of web": true, "raise web's configuration": true, "raise web's generation": true,
 			"read the reservation key": true, "put the reservation key": true, "put the version": true, "register a namespace": true, "query an index of web": true,
 			"delete a bucket of web": true, "write a batch of web": true, "read an audit of web": true, "scan": true, "delete the table": true,
 		}},

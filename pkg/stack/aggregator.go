@@ -171,13 +171,14 @@ func StreamFilters(archive bool) []string {
 
 // addAggregatorRole adds the function's role. It may check the table's version, write usage, and
 // put objects into the archive. With a configuration it may read that object, the names of namespaces, and stored
-// limits. It reads no bucket and no secret of the table.
+// limits. Of buckets it finishes splits. It reads no secret of the table.
 func (t *builder) addAggregatorRole() {
 	data := t.scope(anySpace)
 	statements := []statement{
 		data.describe(),
 		allow("Version", []string{"GetItem"}, data.table).on(registryKeys),
 		allow("Usage", []string{"UpdateItem"}, data.table).on(data.of("ENTITY#*")...),
+		allow("Splits", []string{"GetItem", "PutItem", "UpdateItem"}, data.table).on(data.of("BUCKET#*")...),
 		allow("Stream", []string{"DescribeStream", "GetRecords", "GetShardIterator"}, getAtt(logicalTable, "StreamArn")),
 		allow("Streams", []string{"ListStreams"}, "*"), // knows no resource
 		allowed("Log", getAtt(logicalLog, "Arn"), "logs:CreateLogStream", "logs:PutLogEvents"),

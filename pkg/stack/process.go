@@ -31,7 +31,7 @@ func (t *builder) addProcess() {
 
 // process allows the calls of `ratelimit aggregate`. It reads the stream, and shares its shards with
 // others. It writes usage, reads stored limits for their budgets, and puts objects into the
-// archive. It reads no bucket and no secret of the table.
+// archive. Of buckets it finishes splits. It reads no secret of the table.
 func (t *builder) process() policyDocument {
 	data := t.scope(anySpace)
 	statements := []statement{
@@ -39,6 +39,7 @@ func (t *builder) process() policyDocument {
 		allow("Registry", []string{"GetItem", "Query"}, data.table).on(registryKeys),
 		allow("Limits", []string{"BatchGetItem"}, data.table).on(data.of("SYSTEM#", "ENTITY#*", "RESOURCE#*")...),
 		allow("Usage", []string{"UpdateItem"}, data.table).on(data.of("ENTITY#*")...),
+		allow("Splits", []string{"GetItem", "PutItem", "UpdateItem"}, data.table).on(data.of("BUCKET#*")...),
 		allow("Leases", []string{"Query", "PutItem"}, data.table).on(streamKeys),
 		allow("Stream", []string{"DescribeStream", "GetRecords", "GetShardIterator"}, getAtt(logicalTable, "StreamArn")),
 	}
