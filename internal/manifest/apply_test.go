@@ -96,7 +96,7 @@ func (s *site) want(t *testing.T, text string, o Options, want ...string) {
 	}
 }
 
-const shop = `{manifest: shop, limits: {system: {rpm: {rate: 1/minute, budget: {day: 9}}}, entities: {a: {name: A, limits: {_default_: {rpm: 2/minute}}}, b: {parent: a}}}}`
+const shop = `{manifest: shop, limits: {system: {rpm: 1/minute}, entities: {a: {name: A, limits: {_default_: {rpm: {rate: 2/minute, budget: {day: 9}}}}}, b: {parent: a}}}}`
 
 // A manifest creates, changes, and repeats nothing; prune deletes what left it, limits first.
 func TestApply(t *testing.T) {
