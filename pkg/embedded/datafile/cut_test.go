@@ -266,7 +266,7 @@ func overlay(base, from []byte, sectors, set []int) []byte {
 func TestPowerCutAtEveryCommit(t *testing.T) {
 	t.Parallel()
 	r := random(t)
-	snaps := history(t, r, 40)
+	snaps := history(t, r, historyCommits)
 	b := bench{dir: memory(t)}
 	for i, after := range snaps[1:] {
 		before := snaps[i]
