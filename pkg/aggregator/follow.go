@@ -3,7 +3,24 @@ package aggregator
 import (
 	"context"
 	"errors"
+
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
+
+// Run works until ctx is done, and then writes the records that were read. Where the stream ends it goes on with
+// the one that takes its place. It returns the error of the first look at the stream if that wraps
+// limiter.ErrInvalid, and else nil. It is called once.
+func (p *Poller) Run(ctx context.Context) error {
+	for first := true; ctx.Err() == nil; first = false {
+		if err := p.readStream(ctx); first && errors.Is(err, limiter.ErrInvalid) {
+			return err
+		}
+		if ctx.Err() == nil {
+			p.follow(ctx)
+		}
+	}
+	return nil
+}
 
 // follow goes on with the stream that took the place of one that has ended. It waits until there is one, or ctx is
 // done. No worker runs meanwhile.

@@ -91,21 +91,6 @@ func New(cfg Config) (*Poller, error) {
 // Stats counts the work of the poller so far.
 func (p *Poller) Stats() Stats { return p.counters.stats() }
 
-// Run works until ctx is done, and then writes the records that were read. Where the stream ends it goes on with
-// the one that takes its place. It returns the error of the first look at the stream if that wraps
-// limiter.ErrInvalid, and else nil. It is called once.
-func (p *Poller) Run(ctx context.Context) error {
-	for first := true; ctx.Err() == nil; first = false {
-		if err := p.readStream(ctx); first && errors.Is(err, limiter.ErrInvalid) {
-			return err
-		}
-		if ctx.Err() == nil {
-			p.follow(ctx)
-		}
-	}
-	return nil
-}
-
 // readStream works until the stream ends or ctx is done. It ends with the error of the first look at the stream
 // if that wraps limiter.ErrInvalid.
 func (p *Poller) readStream(ctx context.Context) error {

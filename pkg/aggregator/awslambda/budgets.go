@@ -38,33 +38,3 @@ func part(ctx context.Context, most time.Duration) time.Duration {
 	}
 	return max(min(most, time.Until(deadline)/3), 0)
 }
-
-// begin returns the snapshots that a call writes to.
-func (f *Function) begin(ctx context.Context) aggregator.Snapshots {
-	if f.cfg.Budgets == nil {
-		return f.cfg.Stream
-	}
-	ctx, stop := context.WithTimeout(ctx, part(ctx, mostBegin))
-	defer stop()
-	return f.cfg.Budgets.Begin(ctx)
-}
-
-// end sends the events of a call.
-func (f *Function) end(ctx context.Context) *Told {
-	if f.cfg.Budgets == nil {
-		return nil
-	}
-	ctx, stop := context.WithTimeout(ctx, mostEnd)
-	defer stop()
-	told := f.cfg.Budgets.End(ctx)
-	return &told
-}
-
-// writing returns a context for the writes of a call, which leaves time to send its events.
-func (f *Function) writing(ctx context.Context) (context.Context, context.CancelFunc) {
-	deadline, ok := ctx.Deadline()
-	if f.cfg.Budgets == nil || !ok {
-		return context.WithCancel(ctx)
-	}
-	return context.WithDeadline(ctx, deadline.Add(-part(ctx, mostEnd)))
-}
