@@ -166,23 +166,24 @@ func (s *Server) stop() {
 }
 
 // findJars returns the folder where make has put DynamoDB Local: .cache/dynamodb
-// beside go.mod.
+// beside a go.mod. A module of tests inside of another one has none of its own.
 func findJars() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
+	missing := fmt.Errorf("no go.mod above %s", dir)
 	for root := dir; ; root = filepath.Dir(root) {
 		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
 			jars := filepath.Join(root, ".cache", "dynamodb")
 			found, err := filepath.Glob(filepath.Join(jars, "DynamoDBLocal-*.jar"))
-			if err != nil || len(found) == 0 {
-				return "", fmt.Errorf("%s has no DynamoDBLocal-*.jar; `make tools` installs it", jars)
+			if err == nil && len(found) > 0 {
+				return jars, nil
 			}
-			return jars, nil
+			missing = fmt.Errorf("%s has no DynamoDBLocal-*.jar; `make tools` installs it", jars)
 		}
 		if root == filepath.Dir(root) {
-			return "", fmt.Errorf("no go.mod above %s", dir)
+			return "", missing
 		}
 	}
 }

@@ -54,12 +54,12 @@ func TestAggregator(t *testing.T) {
 
 // Its pod reads the fleet's configuration, and has no more rights than the service's.
 func TestAggregatorPod(t *testing.T) {
-	added := aggregating(t, "fleet", values{"windows": []any{"hour", "month"}, "archive": "s3://audit-events/audit", "serviceAccountName": "usage", "replicas": 3})
+	added := aggregating(t, "fleet", values{"windows": []any{"hour", "month"}, "keep": values{"month": 0, "hour": "720h"}, "archive": "s3://audit-events/audit", "serviceAccountName": "usage", "replicas": 3})
 	if n := *get[apps.Deployment](t, added, "Deployment/edge-ratelimit-aggregator").Spec.Replicas; n != 3 {
 		t.Errorf("%d replicas", n)
 	}
 	spec := pod(t, added).Spec
-	want := []string{"aggregate", "--config=/etc/ratelimit/ratelimit.yaml", "--windows=hour,month", "--archive=s3://audit-events/audit"}
+	want := []string{"aggregate", "--config=/etc/ratelimit/ratelimit.yaml", "--windows=hour,month", "--keep=hour=720h", "--keep=month=0", "--flush=10s", "--archive=s3://audit-events/audit"}
 	if got := spec.Containers[0].Args; !slices.Equal(got, want) {
 		t.Errorf("arguments %q, want %q", got, want)
 	}
@@ -111,6 +111,10 @@ func TestAggregatorRefusals(t *testing.T) {
 		{"durable", "aggregator.enabled", true, "aggregator.enabled: reads the stream of a table"},
 		{"fleet", "aggregator.windows", []any{"week"}, "at '/aggregator/windows/0'"},
 		{"fleet", "aggregator.windows", []any{}, "at '/aggregator/windows'"},
+		{"fleet", "aggregator.keep", values{"week": "9h"}, "additional properties 'week' not allowed"},
+		{"fleet", "aggregator.keep", values{"hour": "1d"}, "at '/aggregator/keep/hour'"},
+		{"fleet", "aggregator.keep", values{"hour": 5}, "at '/aggregator/keep/hour'"},
+		{"fleet", "aggregator.flush", "2m", "at '/aggregator/flush'"},
 		{"fleet", "aggregator.archive", "audit-events", "at '/aggregator/archive'"},
 		{"fleet", "aggregator.replica", 1, "additional properties 'replica' not allowed"},
 	} {

@@ -1,6 +1,7 @@
 package chart_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -26,10 +27,11 @@ func kinds(objects map[string]any) string {
 // Each mode has the objects that it needs, and no others.
 func TestObjects(t *testing.T) {
 	want := map[string]string{
-		"memory":     "ConfigMap Deployment Service ServiceAccount",
-		"durable":    "ConfigMap NetworkPolicy PrometheusRule Service ServiceAccount StatefulSet",
-		"fleet":      "ConfigMap Deployment PodDisruptionBudget Service ServiceAccount",
-		"fleet-full": "ConfigMap Deployment HorizontalPodAutoscaler NetworkPolicy PodDisruptionBudget PrometheusRule Service Service ServiceAccount ServiceMonitor",
+		"memory":      "ConfigMap Deployment Service ServiceAccount",
+		"durable":     "ConfigMap NetworkPolicy PrometheusRule Service ServiceAccount StatefulSet",
+		"fleet":       "ConfigMap Deployment PodDisruptionBudget Service ServiceAccount",
+		"fleet-usage": "ConfigMap Deployment Deployment PodDisruptionBudget Service Service ServiceAccount",
+		"fleet-full":  "ConfigMap Deployment HorizontalPodAutoscaler NetworkPolicy PodDisruptionBudget PrometheusRule Service Service ServiceAccount ServiceMonitor",
 	}
 	for name, v := range modes(t) {
 		if got := kinds(rendered(t, v)); got != want[name] {
@@ -38,49 +40,68 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// pod returns the pod that a mode runs.
-func pod(t *testing.T, objects map[string]any) core.PodTemplateSpec {
+// pods returns the pods that a mode runs, by the name of what runs them.
+func pods(t *testing.T, objects map[string]any) map[string]core.PodTemplateSpec {
 	t.Helper()
-	for _, object := range objects {
+	all := make(map[string]core.PodTemplateSpec)
+	for name, object := range objects {
 		switch o := object.(type) {
 		case *apps.Deployment:
-			return o.Spec.Template
+			all[name] = o.Spec.Template
 		case *apps.StatefulSet:
-			return o.Spec.Template
+			all[name] = o.Spec.Template
 		}
 	}
-	t.Fatal("no object runs pods")
-	return core.PodTemplateSpec{}
+	if len(all) == 0 {
+		t.Fatal("no object runs pods")
+	}
+	return all
+}
+
+// pod returns the service's pod, or the aggregator's where there is no other.
+func pod(t *testing.T, objects map[string]any) core.PodTemplateSpec {
+	t.Helper()
+	all := pods(t, objects)
+	first := slices.Sorted(maps.Keys(all))[0] // the aggregator's name is the service's with more behind
+	return all[first]
 }
 
 // Pods have no more rights than they need, in every mode.
 func TestPodsAreRestricted(t *testing.T) {
 	for name, v := range modes(t) {
-		spec := pod(t, rendered(t, v)).Spec
-		s, c := spec.SecurityContext, spec.Containers[0].SecurityContext
-		for rule, holds := range map[string]bool{
-			"not root":           s.RunAsNonRoot != nil && *s.RunAsNonRoot && s.RunAsUser != nil && *s.RunAsUser == 65532,
-			"seccomp":            s.SeccompProfile != nil && s.SeccompProfile.Type == core.SeccompProfileTypeRuntimeDefault,
-			"read-only root":     c.ReadOnlyRootFilesystem != nil && *c.ReadOnlyRootFilesystem,
-			"no escalation":      c.AllowPrivilegeEscalation != nil && !*c.AllowPrivilegeEscalation,
-			"no capabilities":    c.Capabilities != nil && slices.Equal(c.Capabilities.Drop, []core.Capability{"ALL"}) && len(c.Capabilities.Add) == 0,
-			"no token":           spec.AutomountServiceAccountToken != nil && !*spec.AutomountServiceAccountToken,
-			"a limit of memory":  !spec.Containers[0].Resources.Limits.Memory().IsZero(),
-			"no host namespaces": !spec.HostNetwork && !spec.HostPID && !spec.HostIPC,
-		} {
-			if !holds {
-				t.Errorf("%s: %s: does not hold", name, rule)
+		for of, template := range pods(t, rendered(t, v)) {
+			for rule, holds := range restrictions(&template.Spec) {
+				if !holds {
+					t.Errorf("%s, %s: %s: does not hold", name, of, rule)
+				}
 			}
 		}
+	}
+}
+
+// restrictions are the rules for a pod, and whether they hold.
+func restrictions(spec *core.PodSpec) map[string]bool {
+	s, c := spec.SecurityContext, spec.Containers[0].SecurityContext
+	return map[string]bool{
+		"not root":           s.RunAsNonRoot != nil && *s.RunAsNonRoot && s.RunAsUser != nil && *s.RunAsUser == 65532,
+		"seccomp":            s.SeccompProfile != nil && s.SeccompProfile.Type == core.SeccompProfileTypeRuntimeDefault,
+		"read-only root":     c.ReadOnlyRootFilesystem != nil && *c.ReadOnlyRootFilesystem,
+		"no escalation":      c.AllowPrivilegeEscalation != nil && !*c.AllowPrivilegeEscalation,
+		"no capabilities":    c.Capabilities != nil && slices.Equal(c.Capabilities.Drop, []core.Capability{"ALL"}) && len(c.Capabilities.Add) == 0,
+		"no token":           spec.AutomountServiceAccountToken != nil && !*spec.AutomountServiceAccountToken,
+		"a limit of memory":  !spec.Containers[0].Resources.Limits.Memory().IsZero(),
+		"no host namespaces": !spec.HostNetwork && !spec.HostPID && !spec.HostIPC,
 	}
 }
 
 // The configuration is mounted as a directory: a file would never change in a pod.
 func TestConfigIsADirectory(t *testing.T) {
 	for name, v := range modes(t) {
-		for _, mount := range pod(t, rendered(t, v)).Spec.Containers[0].VolumeMounts {
-			if mount.SubPath != "" || mount.SubPathExpr != "" {
-				t.Errorf("%s: %s is mounted by a sub-path", name, mount.Name)
+		for of, template := range pods(t, rendered(t, v)) {
+			for _, mount := range template.Spec.Containers[0].VolumeMounts {
+				if mount.SubPath != "" || mount.SubPathExpr != "" {
+					t.Errorf("%s, %s: %s is mounted by a sub-path", name, of, mount.Name)
+				}
 			}
 		}
 	}
@@ -90,8 +111,12 @@ func TestConfigIsADirectory(t *testing.T) {
 func TestSelectors(t *testing.T) {
 	for name, v := range modes(t) {
 		objects := rendered(t, v)
-		labels := pod(t, objects).Labels
+		service, all := pod(t, objects).Labels, pods(t, objects)
 		for object, selector := range selectors(objects) {
+			labels := service
+			if strings.HasSuffix(object, "-aggregator") {
+				labels = all["Deployment/edge-ratelimit-aggregator"].Labels
+			}
 			if len(selector) < 2 {
 				t.Errorf("%s: %s selects by %v, want two labels", name, object, selector)
 			}

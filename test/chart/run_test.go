@@ -102,9 +102,17 @@ type running struct {
 	log     *os.File
 }
 
-// run starts the container of a mode as Kubernetes would: its arguments, its
-// environment, its volumes.
+// run starts the service of a mode, on ports that are free.
 func run(t *testing.T, program string, objects map[string]any) *running {
+	t.Helper()
+	r := contain(t, program, objects, "--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0")
+	r.start()
+	return r
+}
+
+// contain returns the container of a mode as Kubernetes starts it, with its arguments, its
+// environment and its volumes, and with addresses in place of those of its configuration.
+func contain(t *testing.T, program string, objects map[string]any, addresses ...string) *running {
 	t.Helper()
 	container := pod(t, objects).Spec.Containers[0]
 	r := &running{t: t, root: shortDir(t)}
@@ -121,17 +129,19 @@ func run(t *testing.T, program string, objects map[string]any) *running {
 		}
 	}
 	r.mount("..1", configFiles(t, objects))
-	args := make([]string, 0, len(container.Args)+4)
+	args := make([]string, 0, len(container.Args)+len(addresses))
 	for _, arg := range container.Args {
+		flag, value, found := strings.Cut(arg, "=")
+		if found {
+			arg = flag + "=" + r.path(value)
+		}
 		args = append(args, r.path(arg))
 	}
-	args = append(args, "--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0")
-	r.process = exec.CommandContext(t.Context(), program, args...)
+	r.process = exec.CommandContext(t.Context(), program, append(args, addresses...)...)
 	r.process.Env = append(os.Environ(), "TMPDIR="+filepath.Join(r.root, "none"))
 	for _, variable := range container.Env {
 		r.process.Env = append(r.process.Env, variable.Name+"="+r.path(variable.Value))
 	}
-	r.start()
 	return r
 }
 
@@ -164,27 +174,14 @@ func (r *running) mount(version string, files map[string]string) {
 	mountConfig(r.t, r.config, version, moved)
 }
 
-// start starts the process and waits for the address of its HTTP side.
+// start starts the service and waits for the address of its HTTP side.
 func (r *running) start() {
 	r.t.Helper()
-	log, err := os.Create(filepath.Join(r.root, "log"))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.log = log
-	r.process.Stderr = log
 	out, err := r.process.StdoutPipe()
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if err := r.process.Start(); err != nil {
-		r.t.Fatal(err)
-	}
-	r.t.Cleanup(func() {
-		_ = r.process.Process.Kill()
-		_ = r.process.Wait()
-		_ = log.Close()
-	})
+	r.begin()
 	lines := bufio.NewScanner(out)
 	lines.Scan()
 	found := regexp.MustCompile(`HTTP on (\S+)`).FindStringSubmatch(lines.Text())
@@ -193,6 +190,24 @@ func (r *running) start() {
 	}
 	r.http = found[1]
 	go func() { _, _ = io.Copy(io.Discard, out) }() // ends with the process
+}
+
+// begin starts the process, which ends with the test, with its log in a file.
+func (r *running) begin() {
+	r.t.Helper()
+	log, err := os.Create(filepath.Join(r.root, "log"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.log, r.process.Stderr = log, log
+	if err := r.process.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() {
+		_ = r.process.Process.Kill()
+		_ = r.process.Wait()
+		_ = log.Close()
+	})
 }
 
 func (r *running) logged() string {
@@ -347,8 +362,8 @@ func TestGracePeriod(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// calls, administration, HTTP, the ledger, the store
-	steps := strings.Count(source, "s.stopGRPC(ctx)\n") + strings.Count(source, "s.stopHTTP(ctx, ") + strings.Count(source, "s.closeLedger(ctx)\n") + 1
+	// calls, administration and HTTP in one loop, the ledger, the store
+	steps := strings.Count(source, ", s.quiet)") + strings.Count(source, "[]*http.Server{s.admin.server, s.http.server}")
 	if steps != 5 {
 		t.Errorf("steps of the end: got %d, want 5 as the template's comment has", steps)
 	}
