@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -14,7 +15,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
-	"github.com/ratelimit/ratelimit/pkg/dynamo"
 )
 
 // The containers of a fleet with an aggregator run on a table: the aggregator's has the arguments,
@@ -22,11 +22,10 @@ import (
 // to the service's.
 func TestAggregatorRuns(t *testing.T) {
 	server, table := dynamotest.Start(t), dynamotest.TableName(t)
-	if err := dynamo.CreateTable(t.Context(), server.Client(t), table); err != nil {
-		t.Fatal(err)
-	}
 	v := with(modes(t)["fleet"], "store.dynamodb", values{"table": table, "endpoint": server.URL})
 	program, objects := os.Getenv(programVariable), rendered(t, v)
+	files := configFiles(t, objects)
+	files["ratelimit.yaml"] = strings.Replace(files["ratelimit.yaml"], "    endpoint:", "    create_table: true\n    endpoint:", 1) // as the stack does
 	service := run(t, program, objects)
 	if err := service.ask(7); err != nil {
 		t.Fatal(err)
@@ -68,7 +67,7 @@ func probed(t *testing.T, r *running, objects map[string]any) {
 		t.Fatal(err)
 	}
 	probe, port := container.LivenessProbe.HTTPGet, container.Ports[0]
-	if _, listens, err := net.SplitHostPort(configured.Server.HTTP.Address); err != nil || probe.Port.StrVal != port.Name || listens != fmt.Sprint(port.ContainerPort) {
+	if _, listens, err := net.SplitHostPort(configured.Server.HTTP.Address); err != nil || probe.Port.StrVal != port.Name || listens != strconv.Itoa(int(port.ContainerPort)) {
 		t.Errorf("the probe asks port %s, which is %d, and the process listens on %s (%v)", probe.Port.StrVal, port.ContainerPort, configured.Server.HTTP.Address, err)
 	}
 	if code, body, err := r.get(probe.Path); err != nil || code != http.StatusOK {
