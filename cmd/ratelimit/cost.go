@@ -63,6 +63,7 @@ func costFlags(cmd *cobra.Command, r *costReport) {
 		{&r.Traffic.Keys, "keys", "buckets in use within an hour"},
 		{&r.Traffic.HotKeys, "hot-keys", "busy buckets among them"},
 		{&r.Traffic.HotShare, "hot-share", "share of the calls that is for busy buckets, 0 to 1"},
+		{&r.Traffic.OverLimit, "over-limit", "share of the busy buckets whose demand is over their limits, 0 to 1"},
 		{&r.Traffic.Levels, "levels", "buckets that a call takes from: 1, and one for each parent"},
 		{&r.Traffic.Settled, "settled", "share of the calls that reserve and settle, 0 to 1"},
 		{&r.Traffic.WriteUnits, "write-units", "write units of a write: 1 up to about 5 limits a bucket, then 2"},

@@ -16,7 +16,8 @@ const mostWrites = 1000
 // Writes a second that replicas send for one busy bucket, each replica for itself. Below these
 // rates every call is a write.
 const (
-	leasedWrites  = 6   // with leases, also while the demand is over the limit
+	leasedWrites  = 2   // with leases, while there are tokens for the demand
+	scarceWrites  = 4.3 // with leases, while the demand is over the limit
 	groupedWrites = 280 // without; all replicas together stay below mostWrites
 )
 
@@ -37,6 +38,7 @@ type Traffic struct {
 	Keys       float64 `json:"keys"`        // buckets in use within an hour
 	HotKeys    float64 `json:"hot_keys"`    // of them, those with HotShare of the calls
 	HotShare   float64 `json:"hot_share"`   // 0 to 1
+	OverLimit  float64 `json:"over_limit"`  // share of the hot keys whose demand is over their limits, 0 to 1
 	Levels     float64 `json:"levels"`      // buckets a call takes from: 1, and one for each parent
 	Settled    float64 `json:"settled"`     // share of calls that reserve, and settle later, 0 to 1
 	WriteUnits float64 `json:"write_units"` // of a write: 1 up to about 5 limits a bucket
@@ -57,6 +59,7 @@ func (t Traffic) Check() error {
 		{"keys", t.Keys, 1, 1e12},
 		{"hot-keys", t.HotKeys, 0, t.Keys},
 		{"hot-share", t.HotShare, 0, 1},
+		{"over-limit", t.OverLimit, 0, 1},
 		{"levels", t.Levels, 1, 8},
 		{"settled", t.Settled, 0, 1},
 		{"write-units", t.WriteUnits, 1, 400},
@@ -122,7 +125,7 @@ func Of(t Traffic, p Prices) Estimate {
 
 func (t Traffic) perReplica() float64 {
 	if t.Leases {
-		return leasedWrites
+		return leasedWrites + t.OverLimit*(scarceWrites-leasedWrites)
 	}
 	return groupedWrites
 }

@@ -19,38 +19,62 @@ func quiet(calls, keys float64) costmodel.Traffic {
 	return costmodel.Traffic{Calls: calls, Keys: keys, Levels: 1, WriteUnits: 1, Replicas: 3, Namespaces: 1, Leases: true}
 }
 
-// The model is at most twice below, and at most ten times above, each measurement of the page.
+// The model is within a factor of 1.5 of each measurement of the page. It leaves out buckets that are
+// busy now and then (E, H), those too small for leases (C, D), and without leases a demand that moves (K)
+// and a slow store (M).
 func TestModelFollowsMeasurements(t *testing.T) {
 	page, err := os.ReadFile("../../docs/benchmarks.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
-		scenario, mode string
-		calls          float64
-		replicas       float64
+		scenarios, mode string
+		calls           float64
+		replicas, over  float64
 	}{
-		{"A", "auto", 10_000, 3},
-		{"A", "none", 10_000, 3},
-		{"G", "auto", 1000, 3},
-		{"G", "none", 1000, 3},
-		{"J", "auto", 40_000, 10},
-		{"J", "none", 40_000, 10},
+		{"A", "auto", 10_000, 3, 0},
+		{"G", "auto", 1000, 3, 0},
+		{"K", "auto", 9000, 3, 0},
+		{"J", "auto", 40_000, 10, 0},
+		{"BM", "auto", 10_000, 3, 1},
+		{"N", "auto", 2000, 3, 1},
+		{"O", "auto", 8000, 3, 1},
+		{"P", "auto", 3000, 3, 1},
+		{"I", "auto", 40_000, 10, 1},
+		{"L", "auto", 20_000, 10, 1},
+		{"AB", "none", 10_000, 3, 0},
+		{"G", "none", 1000, 3, 0},
+		{"O", "none", 8000, 3, 0},
+		{"N", "none", 2000, 3, 0},
+		{"P", "none", 3000, 3, 0},
+		{"J", "none", 40_000, 10, 0},
+		{"I", "none", 40_000, 10, 0},
+		{"L", "none", 20_000, 10, 0},
 	} {
-		row := regexp.MustCompile(`(?m)^\| ` + test.scenario + ` \| lease: ` + test.mode + ` \| [\d.]+ \| (\d+) \|`).FindSubmatch(page)
-		if row == nil {
-			t.Fatalf("the page has no row of %s, %s", test.scenario, test.mode)
-		}
-		measured, err := strconv.ParseFloat(string(row[1]), 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		traffic := quiet(test.calls, 1)
-		traffic.Replicas, traffic.Leases = test.replicas, test.mode == "auto"
-		if got := costmodel.Of(traffic, costmodel.Known()).Writes; got < measured/2 || got > 10*measured {
-			t.Errorf("%s, %s: %g writes a second, measured %g", test.scenario, test.mode, got, measured)
+		for _, scenario := range test.scenarios {
+			measured := measuredWrites(t, page, string(scenario), test.mode)
+			traffic := quiet(test.calls, 1)
+			traffic.HotKeys, traffic.HotShare = 1, 1
+			traffic.Replicas, traffic.OverLimit, traffic.Leases = test.replicas, test.over, test.mode == "auto"
+			if got := costmodel.Of(traffic, costmodel.Known()).Writes; got < measured/1.5 || got > 1.5*measured {
+				t.Errorf("%c, %s: %g writes a second, measured %g", scenario, test.mode, got, measured)
+			}
 		}
 	}
+}
+
+// measuredWrites returns the writes a second of the page's row of a scenario and a mode.
+func measuredWrites(t *testing.T, page []byte, scenario, mode string) float64 {
+	t.Helper()
+	row := regexp.MustCompile(`(?m)^\| ` + scenario + ` \| lease: ` + mode + ` \| [\d.]+ \| (\d+) \|`).FindSubmatch(page)
+	if row == nil {
+		t.Fatalf("the page has no row of %s, %s", scenario, mode)
+	}
+	measured, err := strconv.ParseFloat(string(row[1]), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return measured
 }
 
 // Quiet buckets cost a write for each level, as a store counts them.
@@ -105,7 +129,7 @@ func TestDollars(t *testing.T) {
 	}
 	hot := traffic
 	hot.HotKeys, hot.HotShare = 10, 1
-	if h := costmodel.Of(hot, costmodel.Known()); h.Writes != 10*3*6 || h.HottestItem != 18 || h.OneWriteDollars < h.Dollars {
+	if h := costmodel.Of(hot, costmodel.Known()); h.Writes != 10*3*2 || h.HottestItem != 6 || h.OneWriteDollars < h.Dollars {
 		t.Errorf("hot keys: %+v", h)
 	}
 	settled := traffic
@@ -122,6 +146,7 @@ func TestCheck(t *testing.T) {
 	for name, change := range map[string]func(*costmodel.Traffic){
 		"no keys":      func(t *costmodel.Traffic) { t.Keys = 0 },
 		"share":        func(t *costmodel.Traffic) { t.HotShare = 1.1 },
+		"over limit":   func(t *costmodel.Traffic) { t.OverLimit = -0.1 },
 		"more hot":     func(t *costmodel.Traffic) { t.HotKeys = 2 },
 		"no hot keys":  func(t *costmodel.Traffic) { t.HotShare = 0.5 },
 		"no number":    func(t *costmodel.Traffic) { t.Calls = math.NaN() },
@@ -143,7 +168,7 @@ func TestCheck(t *testing.T) {
 func ExampleOf() {
 	e := costmodel.Of(costmodel.Traffic{Calls: 1000, Keys: 100_000, HotKeys: 10, HotShare: 0.9, Levels: 1, WriteUnits: 1, Replicas: 3, Namespaces: 1, Leases: true}, costmodel.Known())
 	fmt.Printf("%.0f writes a second, %.2f a call\n", e.Writes, e.WritesPerCall)
-	// Output: 280 writes a second, 0.28 a call
+	// Output: 160 writes a second, 0.16 a call
 }
 
 // An aggregator writes each window of a busy bucket once in 10 seconds, and of a quiet one at most once for each call.
