@@ -50,7 +50,7 @@ func TestExamplesBehindGateways(t *testing.T) {
 func TestExamplesAreNotDoubled(t *testing.T) {
 	for _, example := range behindGateways {
 		v := values{
-			"image":    values{"repository": "registry.example.com/ratelimit"},
+			"image":    values{"repository": "registry.example.com/ratelimit", "tag": "VERSION"},
 			"config":   readFile(t, "..", "..", "examples", example.folder, "ratelimit.yaml"),
 			"replicas": 2,
 		}

@@ -36,6 +36,7 @@ func TestRefusals(t *testing.T) {
 		{"fleet", "topologySpread.zone", "Always", "at '/topologySpread/zone': value must be one of"},
 		// values without a default
 		{"memory", "image.repository", "", "image.repository: is missing"},
+		{"memory", "image.tag", "", "image.tag: is missing"},
 		{"memory", "config", values{}, "config: has no domains"},
 		{"memory", "config", "a: [", "config: is no YAML"},
 		{"memory", "config.server", "off", "config.server: must be an object"},
@@ -68,5 +69,18 @@ func TestRefusals(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s with %s %v: got %v, want %q", test.mode, test.path, test.value, err, test.want)
 		}
+	}
+}
+
+// The chart of a release names the image of that release.
+func TestImageOfARelease(t *testing.T) {
+	released := load(t)
+	released.Metadata.AppVersion = "v1.2.3"
+	documents, _, err := render(released, with(modes(t)["memory"], "image.tag", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := strings.Join(documents, "\n"); !strings.Contains(text, `image: "registry.example.com/ratelimit:v1.2.3"`) {
+		t.Errorf("the image is not of the release:\n%s", text)
 	}
 }

@@ -57,6 +57,45 @@ func TestReleases(t *testing.T) {
 	}
 }
 
+// extraFiles are files that goreleaser does not make.
+type extraFiles struct {
+	Files []struct {
+		Glob string `yaml:"glob"`
+	} `yaml:"extra_files"`
+}
+
+func (e *extraFiles) globs() []string {
+	all := make([]string, 0, len(e.Files))
+	for _, file := range e.Files {
+		all = append(all, file.Glob)
+	}
+	return all
+}
+
+// A release has the chart, with the version of the release, and its checksum.
+func TestReleasesOfTheChart(t *testing.T) {
+	var r struct {
+		Checksum extraFiles `yaml:"checksum"`
+		Release  extraFiles `yaml:"release"`
+	}
+	if err := yaml.Unmarshal([]byte(readFile(t, ".goreleaser.yaml")), &r); err != nil {
+		t.Fatal(err)
+	}
+	const chart = "./bin/ratelimit-*.tgz"
+	if !slices.Contains(r.Checksum.globs(), chart) || !slices.Contains(r.Release.globs(), chart) {
+		t.Errorf("checksums of %q, files %q; want %s in both", r.Checksum.globs(), r.Release.globs(), chart)
+	}
+	workflow := readFile(t, ".github", "workflows", "release.yaml")
+	packaged, released, both := strings.Cut(workflow, "goreleaser/goreleaser-action")
+	const command = `helm package charts/ratelimit --version "${GITHUB_REF_NAME#v}" --app-version "$GITHUB_REF_NAME" --destination bin`
+	if !both || !strings.Contains(packaged, command) || strings.Contains(released, "helm package") {
+		t.Errorf("the workflow does not package the chart before the release: %s", command)
+	}
+	if !strings.Contains(readFile(t, ".gitignore"), "\n/bin/\n") {
+		t.Error("git sees bin, so that the tree of a release is not clean")
+	}
+}
+
 // A release has the code of the aggregator as AWS Lambda takes it: a ZIP file for each architecture
 // with a program bootstrap and nothing else.
 func TestReleasesOfTheFunction(t *testing.T) {
