@@ -3,8 +3,6 @@ package embedded
 import (
 	"errors"
 	"math"
-	"runtime"
-	"testing"
 
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -150,58 +148,4 @@ func takeItAsMade(err error) error {
 		return nil
 	}
 	return err
-}
-
-// TestMissingRulesAreFound takes away one rule at a time: a test of crashes that passes
-// without a rule says nothing about it.
-func TestMissingRulesAreFound(t *testing.T) {
-	with := func(change func(*ways)) ways {
-		w := asTheyAre()
-		change(&w)
-		return w
-	}
-	for _, tt := range []struct {
-		name string
-		ways ways
-	}{
-		{"recovery refills, and then subtracts", with(func(w *ways) { w.recover = refillLast })},
-		{"recovery subtracts the block", with(func(w *ways) { w.recover = forgetBlocks })},
-		{"what recovery subtracted is not given", with(func(w *ways) { w.recover = handOutAgain })},
-		{"a bucket that the file does not have gives nothing", covering(func(k *block) bool { return !k.stored }, both)},
-		{"while a state is written the one before covers what is taken", covering(func(k *block) bool { return k.flying }, theStateInTheFile)},
-		{"while a state is written it covers what is taken", covering(func(k *block) bool { return k.flying }, theNextState)},
-		{"while the file forgets a bucket that gives nothing", covering(func(k *block) bool { return k.vacated != stays }, both)},
-		{"a state covers nothing under other limits", with(func(w *ways) { w.take = keepCover })},
-		{"what is given back beyond the block is answered when the file has it", with(func(w *ways) { w.take = answerAtOnce })},
-		{"a bucket in use again is not forgotten", with(func(w *ways) { w.sweep = dropAnyway })},
-		{"a commit of unknown outcome may not be made", with(func(w *ways) { w.ended = takeItAsMade })},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			for seed := range uint64(100) {
-				if found := failure(t, seed, tt.ways); found != "" {
-					t.Logf("seed %d: %s", seed, found)
-					return
-				}
-			}
-			t.Error("nothing was found")
-		})
-	}
-}
-
-// failure is what a run finds wrong.
-func failure(t *testing.T, seed uint64, as ways) (found string) {
-	t.Helper()
-	ended := make(chan struct{})
-	w := newWorld(t, seed, as)
-	go func() {
-		defer close(ended)
-		w.fail = func(text string) {
-			found = text
-			runtime.Goexit()
-		}
-		w.run()
-	}()
-	<-ended
-	w.kill(w.life)
-	return found
 }
