@@ -23,15 +23,18 @@ type limitRow struct {
 
 // limitColumns returns the columns of rows. Budgets have one where a row has some.
 func limitColumns(rows []limitRow) []column[limitRow] {
-	budgets := slices.ContainsFunc(rows, func(r limitRow) bool { return len(r.limit.Budget) > 0 })
-	return []column[limitRow]{
+	columns := []column[limitRow]{
 		{title: "LEVEL", value: func(r limitRow) string { return string(r.of.Level) }},
 		{title: "ENTITY", value: func(r limitRow) string { return named(r.of.Entity) }},
 		{title: "RESOURCE", value: func(r limitRow) string { return named(r.of.Resource) }},
 		{title: "LIMIT", value: func(r limitRow) string { return dash(r.name) }},
 		{title: "RATE", value: func(r limitRow) string { return dash(r.limit.Rate) }},
 		{title: "BURST", value: func(r limitRow) string { return orNone(r.limit.Burst) }},
-		{title: "BUDGET", wide: !budgets, value: func(r limitRow) string { return dash(strings.Join(r.limit.Budgets(), " ")) }},
+	}
+	if slices.ContainsFunc(rows, func(r limitRow) bool { return len(r.limit.Budget) > 0 }) {
+		columns = append(columns, column[limitRow]{title: "BUDGET", value: func(r limitRow) string { return dash(strings.Join(r.limit.Budgets(), " ")) }})
+	}
+	return append(columns, []column[limitRow]{
 		{title: "MAX DEBT", wide: true, value: func(r limitRow) string {
 			if r.limit.MaxDebt == nil {
 				return "-"
@@ -40,7 +43,7 @@ func limitColumns(rows []limitRow) []column[limitRow] {
 		}},
 		{title: "ON UNAVAILABLE", wide: true, value: func(r limitRow) string { return dash(r.of.OnUnavailable) }},
 		{title: "ETAG", wide: true, value: func(r limitRow) string { return r.of.ETag }},
-	}
+	}...)
 }
 
 // named is a name that a level may have; one that is empty is shown as "".
