@@ -138,32 +138,6 @@ func (got template) names(kind string) string {
 	return strings.Join(names, " ")
 }
 
-func TestAlarms(t *testing.T) {
-	const table = "ReadThrottlesAlarm SystemErrorsAlarm WriteThrottlesAlarm"
-	if got := rendered(t, stack.Options{Name: "limits"}).names("AWS::CloudWatch::Alarm"); got != table {
-		t.Errorf("by default: got %s, want %s", got, table)
-	}
-	if got := rendered(t, stack.Options{Name: "limits", Alarms: stack.Alarms{Off: true}}).names("AWS::CloudWatch::Alarm"); got != "" {
-		t.Errorf("without alarms: %s", got)
-	}
-	got := rendered(t, everything())
-	const all = "AggregatorDeadLettersAlarm AggregatorDurationAlarm AggregatorErrorsAlarm AggregatorLagAlarm AggregatorThrottlesAlarm AggregatorUncountedAlarm " + table
-	if names := got.names("AWS::CloudWatch::Alarm"); names != all {
-		t.Errorf("got %s, want %s", names, all)
-	}
-	for name, threshold := range map[string]float64{
-		"WriteThrottlesAlarm": 10, "AggregatorDurationAlarm": 15_000, "AggregatorLagAlarm": 60_000, "AggregatorErrorsAlarm": 1,
-	} {
-		properties := got.Resources[name].Properties
-		if properties["Threshold"] != threshold {
-			t.Errorf("%s: threshold %v, want %v", name, properties["Threshold"], threshold)
-		}
-		if diff := cmp.Diff([]any{"arn:aws:sns:eu-central-1:123456789012:pages"}, properties["AlarmActions"]); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
-	}
-}
-
 func TestRoles(t *testing.T) {
 	if got := rendered(t, stack.Options{Name: "limits"}); got.names("AWS::IAM::ManagedPolicy") != "FullPolicy ReadOnlyPolicy TakeOnlyPolicy" || got.names("AWS::IAM::Role") != "" {
 		t.Errorf("by default: %s; %s", got.names("AWS::IAM::ManagedPolicy"), got.names("AWS::IAM::Role"))
