@@ -27,14 +27,14 @@ func startMoto(t *testing.T) string {
 	if testing.Short() {
 		t.Skip("needs moto, which -short leaves out")
 	}
-	program := filepath.Join("..", "..", ".cache", "aws", "bin", "moto_server")
+	program := filepath.Join("..", "..", ".cache", "aws", "bin", "python")
 	if _, err := os.Stat(program); err != nil {
 		t.Fatalf("%v; `make tools` installs it", err)
 	}
 	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "eu-central-1"} {
 		t.Setenv(name, value)
 	}
-	cmd := exec.CommandContext(t.Context(), program, "-H", "127.0.0.1", "-p", "0")
+	cmd := exec.CommandContext(t.Context(), program, filepath.Join("testdata", "motoserver.py"), "-H", "127.0.0.1", "-p", "0")
 	cmd.Env = append(os.Environ(), "PYTHONUNBUFFERED=1", "PYTHONDONTWRITEBYTECODE=1")
 	out, err := cmd.StderrPipe()
 	if err != nil {
@@ -78,8 +78,9 @@ func TestStackCommands(t *testing.T) {
 			"TakeOnlyPolicyArn ", "arn:aws:iam::", "TakeOnlyRoleArn ", "TakeOnlyPolicyweb", "TableName  ", "StreamArn",
 		}, []string{"CREATE_COMPLETE", "ratelimit (AWS::CloudFormation::Stack)", "UPDATE_COMPLETE"}},
 		{"deploy", 1, nil, []string{"stack ratelimit: the stack exists: use update to change it"}},
-		{"deploy limits --deletion-protection --no-iam --no-alarms", 0, []string{"TableName  limits"}, nil},
-		{"list", 0, []string{"limits     healthy  CREATE_COMPLETE", "ratelimit  healthy  UPDATE_COMPLETE", " 1 "}, nil},
+		{"deploy limits --deletion-protection --no-iam --no-alarms", 0, []string{"TableName  limits"}, []string{"UPDATE_COMPLETE"}},
+		{"deploy mine --existing-table", 2, nil, []string{"existing_table: table mine does not exist"}},
+		{"list", 0, []string{"limits     healthy  UPDATE_COMPLETE", "ratelimit  healthy  UPDATE_COMPLETE", " 1 "}, nil},
 		{"status", 0, []string{"health ", "healthy", "schema version", "1 (this program has 1)", "ACTIVE, answered in ", "deletion protection", "off"}, nil},
 		{"status limits", 0, []string{"deletion protection  on"}, nil},
 		{"status -o json", 0, []string{`"health": "healthy"`, `"team": "edge"`, `"deletion_protection": false`}, nil},
@@ -91,8 +92,17 @@ func TestStackCommands(t *testing.T) {
 		{"delete", 2, nil, []string{"say so with --yes"}},
 		{"delete limits --yes", 2, nil, []string{"stack limits has deletion protection"}},
 		{"delete --yes --keep-data", 2, nil, []string{"stack ratelimit has no deletion protection"}},
-		{"delete --yes", 0, []string{"stack ratelimit is deleted"}, []string{"DELETE_COMPLETE"}},
+		{"delete --yes", 0, []string{"stack ratelimit is deleted\n"}, []string{"DELETE_COMPLETE"}},
 		{"list", 0, []string{"limits  healthy"}, nil},
+		{"delete limits --yes --keep-data", 0, []string{"stack limits is deleted; left: table limits"}, []string{"DELETE_COMPLETE"}},
+		{"deploy limits", 2, nil, []string{"table limits exists, and is of no stack: deploy onto it with existing_table"}},
+		{"deploy limits --existing-table --deletion-protection", 2, nil, []string{"deletion_protection and recovery_days must be off"}},
+		{"deploy limits --existing-table", 0, []string{"TakeOnlyPolicyArn", "TableName          limits", "StreamArn", "table/limits/stream/"}, []string{"CREATE_COMPLETE"}},
+		{"status limits", 0, []string{"ACTIVE, answered in ", "deletion protection  on"}, nil},
+		{"update limits --existing-table=false", 2, nil, []string{"existing_table counts at deployment only"}},
+		{"update limits --no-alarms", 0, []string{"StreamArn"}, []string{"UPDATE_COMPLETE"}},
+		{"delete limits --yes", 0, []string{"left: table limits"}, nil},
+		{"deploy limits --existing-table --no-iam", 0, []string{"TableName  limits"}, nil},
 	} {
 		args := append([]string{"stack"}, strings.Fields(step.args)...)
 		code, stdout, stderr := output(t, append(args, "--endpoint", url)...)
@@ -180,6 +190,9 @@ func TestStackTemplate(t *testing.T) {
 	o := got.Metadata["Ratelimit"]["Options"]
 	if o.IAM.Namespaces[0] != (stack.Namespace{Name: "a=b", ID: "abcdefghijk"}) || o.Aggregator.Code != (stack.Code{Bucket: "code", Key: "a/b.zip", Version: "v1"}) || len(o.Aggregator.Windows) != 2 {
 		t.Errorf("got %+v", o)
+	}
+	if _, existing, _ := output(t, "stack", "template", "limits", "-o", "json", "--existing-table"); !strings.Contains(existing, `"existing_table":true`) {
+		t.Errorf("no flag sets existing_table in %s", existing)
 	}
 	unset := strings.Contains(stdout, `"off":false`) // omitted where it is the default
 	text, err := json.Marshal(o)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -84,8 +85,8 @@ func newStackDelete() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete [NAME]",
 		Short: "Delete a stack",
-		Long: `delete deletes a stack and all that is in it, also the table. A stack with deletion
-protection needs --keep-data, and leaves its table and its archive.`,
+		Long: `delete deletes a stack and its table. A stack with deletion protection needs --keep-data,
+and leaves its table. The archive of audit events is always left. The output names both.`,
 		Example: "  ratelimit stack delete --yes",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -97,16 +98,21 @@ protection needs --keep-data, and leaves its table and its archive.`,
 			if err != nil {
 				return err
 			}
-			if err := manager.Delete(cmd.Context(), name, keep); err != nil {
+			left, err := manager.Delete(cmd.Context(), name, keep)
+			if err != nil {
 				return stackFailed(err)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "stack %s is deleted\n", name)
+			message := "stack " + name + " is deleted"
+			if len(left) > 0 {
+				message += "; left: " + strings.Join(left, ", ")
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), message)
 			return failed(err)
 		},
 	}
 	target.flags(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "delete it without a question")
-	cmd.Flags().BoolVar(&keep, "keep-data", false, "leave the table and the archive of a stack with deletion protection")
+	cmd.Flags().BoolVar(&keep, "keep-data", false, "leave the table of a stack with deletion protection")
 	return cmd
 }
 

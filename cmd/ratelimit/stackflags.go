@@ -67,6 +67,7 @@ func option[T any](s *stackOptions, add func(p *T, name string, value T, usage s
 func (s *stackOptions) general(cmd *cobra.Command) {
 	f := cmd.Flags()
 	option(s, f.StringToStringVar, "tag", func(o *stack.Options) *map[string]string { return &o.Tags }, "KEY=VALUE: tags of the stack and of all in it; they replace those it has")
+	option(s, f.BoolVar, "existing-table", func(o *stack.Options) *bool { return &o.ExistingTable }, "at deployment: leave a table that is there as it is, and create the rest")
 	option(s, f.BoolVar, "deletion-protection", func(o *stack.Options) *bool { return &o.DeletionProtection }, "keep the table when the stack is deleted, and have DynamoDB refuse to delete it")
 	option(s, f.IntVar, "recovery-days", func(o *stack.Options) *int { return &o.RecoveryDays }, "days back to which the table can be restored, 1 to 35; 0 = none")
 }

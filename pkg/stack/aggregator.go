@@ -98,7 +98,7 @@ func (t *builder) code() object {
 func (t *builder) environment() object {
 	a := t.o.Aggregator
 	variables := object{
-		"RATELIMIT_TABLE":   ref(logicalTable),
+		"RATELIMIT_TABLE":   t.tableName(),
 		"RATELIMIT_WINDOWS": strings.Join(a.Windows, ","),
 	}
 	if a.UsageDays > 0 {
@@ -133,7 +133,7 @@ func (t *builder) source() object {
 		filters[i] = object{"Pattern": pattern}
 	}
 	return object{
-		"EventSourceArn":                 getAtt(logicalTable, "StreamArn"),
+		"EventSourceArn":                 t.stream(),
 		"FunctionName":                   getAtt(logicalFunction, "Arn"),
 		"StartingPosition":               "TRIM_HORIZON", // LATEST may miss records while the mapping is made
 		"BatchSize":                      batchRecords,
@@ -179,7 +179,7 @@ func (t *builder) addAggregatorRole() {
 		allow("Version", []string{"GetItem"}, data.table).on(registryKeys),
 		allow("Usage", []string{"UpdateItem"}, data.table).on(data.of("ENTITY#*")...),
 		allow("Splits", []string{"GetItem", "PutItem", "UpdateItem"}, data.table).on(data.of("BUCKET#*")...),
-		allow("Stream", []string{"DescribeStream", "GetRecords", "GetShardIterator"}, getAtt(logicalTable, "StreamArn")),
+		allow("Stream", []string{"DescribeStream", "GetRecords", "GetShardIterator"}, t.stream()),
 		allow("Streams", []string{"ListStreams"}, "*"), // knows no resource
 		allowed("Log", getAtt(logicalLog, "Arn"), "logs:CreateLogStream", "logs:PutLogEvents"),
 		allowed("DeadLetters", getAtt(logicalDeadLetters, "Arn"), "sqs:SendMessage"),

@@ -24,8 +24,8 @@ func (t *builder) addAlarms() {
 }
 
 func (t *builder) tableAlarms() []alarm {
-	table := object{"TableName": ref(logicalTable)}
-	update := object{"TableName": ref(logicalTable), "Operation": "UpdateItem"}
+	table := object{"TableName": t.tableName()}
+	update := object{"TableName": t.tableName(), "Operation": "UpdateItem"}
 	return []alarm{
 		{
 			"WriteThrottlesAlarm", "Writes of the table are throttled: decisions wait, then on_unavailable decides",
@@ -57,7 +57,7 @@ func (t *builder) aggregatorAlarms() []alarm {
 		},
 		{
 			"AggregatorUncountedAlarm", "Records of the stream cannot be counted: the aggregator's log has their keys", "Ratelimit/Aggregator", "DeadLetters", "Sum",
-			object{"Table": ref(logicalTable)},
+			object{"Table": t.tableName()},
 			1, 5,
 		},
 	}

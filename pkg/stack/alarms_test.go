@@ -45,7 +45,7 @@ func watches() map[string]watch {
 func (got template) alarms(t *testing.T) map[string]watch {
 	t.Helper()
 	found := map[string]watch{}
-	for _, name := range strings.Fields(got.names("AWS::CloudWatch::Alarm")) {
+	for name := range strings.FieldsSeq(got.names("AWS::CloudWatch::Alarm")) {
 		p := got.Resources[name].Properties
 		for property, want := range map[string]any{
 			"ComparisonOperator": "GreaterThanOrEqualToThreshold", "EvaluationPeriods": 1.0, "TreatMissingData": "notBreaching",

@@ -3,8 +3,12 @@ package stack
 // archivePrefix is where the audit events are in the bucket.
 const archivePrefix = "audit"
 
+// outputArchive names the bucket among the outputs of a stack.
+const outputArchive = "AuditArchiveBucket"
+
 // addArchive adds the bucket for audit events that have expired. It is private, encrypted
-// and reached over TLS only.
+// and reached over TLS only. It outlives the stack with its policy: CloudFormation can delete no
+// bucket with objects.
 func (t *builder) addArchive() {
 	bucket := resource("AWS::S3::Bucket", object{
 		"PublicAccessBlockConfiguration": object{
@@ -20,14 +24,14 @@ func (t *builder) addArchive() {
 			"AbortIncompleteMultipartUpload": object{"DaysAfterInitiation": 7},
 		}}},
 	})
-	t.resources[logicalArchive] = kept(bucket, t.o)
-	t.resources[logicalArchive+"Policy"] = resource("AWS::S3::BucketPolicy", object{
+	t.resources[logicalArchive] = kept(bucket)
+	t.resources[logicalArchive+"Policy"] = kept(resource("AWS::S3::BucketPolicy", object{
 		"Bucket": ref(logicalArchive),
 		"PolicyDocument": object{"Version": "2012-10-17", "Statement": []any{object{
 			"Sid": "TLS", "Effect": "Deny", "Principal": "*", "Action": "s3:*",
 			"Resource":  []any{getAtt(logicalArchive, "Arn"), sub("${" + logicalArchive + ".Arn}/*")},
 			"Condition": object{"Bool": object{"aws:SecureTransport": "false"}},
 		}}},
-	})
-	t.output("AuditArchiveBucket", "Bucket of expired audit events", ref(logicalArchive))
+	}))
+	t.output(outputArchive, "Bucket of expired audit events", ref(logicalArchive))
 }

@@ -27,6 +27,7 @@ var (
 	topicForm   = regexp.MustCompile(`^arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_.-]{1,256}$`)
 	roleForm    = regexp.MustCompile(`^arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]{1,512}$`)
 	policyForm  = regexp.MustCompile(`^arn:aws[a-z-]*:iam::(?:\d{12}|aws):policy/[\w+=,.@/-]{1,512}$`)
+	streamForm  = regexp.MustCompile(`^arn:aws[a-z-]*:dynamodb:[a-z0-9-]+:\d{12}:table/[A-Za-z0-9_.-]+/stream/[0-9T:.-]+$`)
 	iamNameForm = regexp.MustCompile(`^[\w+=,.@-]+$`)
 	// configForm has no characters that a policy's resource takes for more than themselves.
 	configForm = regexp.MustCompile(`^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/[A-Za-z0-9._=/-]{0,511}[A-Za-z0-9._=-]$`)
@@ -53,6 +54,9 @@ func (o Options) Check() error {
 	c := &checker{}
 	c.want(nameForm.MatchString(o.Name), "name is %.150q; it must be 3 to 128 letters, digits and '-', and begin with a letter", o.Name)
 	c.between("recovery_days", o.RecoveryDays, 1, 35)
+	c.want(!o.ExistingTable || !o.DeletionProtection && o.RecoveryDays == 0, "existing_table is for a table that the stack does not change: deletion_protection and recovery_days must be off")
+	c.want(o.StreamARN == "" || o.ExistingTable, "stream_arn is of a table with existing_table")
+	c.want(o.StreamARN == "" || streamForm.MatchString(o.StreamARN), "stream_arn is %.200q; it must be the ARN of a stream of DynamoDB", o.StreamARN)
 	c.tags(o.Tags)
 	c.iam(o)
 	c.alarms(o.Alarms)

@@ -32,7 +32,7 @@ func (t *builder) addIAM() {
 }
 
 func (t *builder) scope(space string) scope {
-	return scope{table: getAtt(logicalTable, "Arn"), indexes: sub("${" + logicalTable + ".Arn}/index/*"), space: space}
+	return scope{table: t.tableARN(""), indexes: t.tableARN("/index/*"), space: space}
 }
 
 // maxLogicalName is how much of a namespace's name stands in logical names.

@@ -127,13 +127,20 @@ func (m *Manager) Options(ctx context.Context, name string) (Options, error) {
 // stackError says of an error of CloudFormation which stack it is about.
 func stackError(name string, err error) error {
 	if _, exists := errors.AsType[*types.AlreadyExistsException](err); exists {
-		return fmt.Errorf("stack %s: %w: use update to change it", name, ErrExists)
+		return errExists(name)
 	}
 	api, ok := errors.AsType[smithy.APIError](err)
 	if ok && api.ErrorCode() == "ValidationError" && strings.Contains(api.ErrorMessage(), "does not exist") {
 		return fmt.Errorf("stack %s: %w in this region and account", name, ErrNotFound)
 	}
+	if ok && api.ErrorCode() == "UnknownError" {
+		return fmt.Errorf("stack %s: the server gives no reason, which its own log may have: %w", name, err)
+	}
 	return fmt.Errorf("stack %s: %w", name, err)
+}
+
+func errExists(name string) error {
+	return fmt.Errorf("stack %s: %w: use update to change it", name, ErrExists)
 }
 
 // unchanged reports whether an update found nothing to do.

@@ -33,7 +33,9 @@ func choices() [][]choice {
 		{nil, func(o *stack.Options) { o.Aggregator.On = true }, func(o *stack.Options) {
 			o.Aggregator.On, o.Aggregator.Config = true, all.Aggregator.Config
 		}},
-		{nil, func(o *stack.Options) { o.DeletionProtection = true }},
+		{nil, func(o *stack.Options) { o.DeletionProtection = true }, func(o *stack.Options) { o.ExistingTable = true }, func(o *stack.Options) {
+			o.ExistingTable, o.StreamARN = true, "arn:aws:dynamodb:eu-central-1:123456789012:table/limits/stream/2026-11-22T20:38:42.002"
+		}},
 		{nil, func(o *stack.Options) { o.RecoveryDays = 35 }},
 		{nil, func(o *stack.Options) { o.IAM.Boundary = all.IAM.Boundary }, func(o *stack.Options) { o.IAM.Boundary = "arn:aws:iam::aws:policy/PowerUserAccess" }},
 		{nil, func(o *stack.Options) {
@@ -125,6 +127,9 @@ func combinations(t *testing.T) map[string]stack.Options {
 		}
 		if o.IAM.Off {
 			o.IAM = stack.IAM{Off: true} // goes with no other option of IAM
+		}
+		if o.ExistingTable {
+			o.RecoveryDays = 0 // of a table that the stack changes
 		}
 		sets[fmt.Sprint("pairs ", n)] = o
 	}

@@ -57,13 +57,35 @@ func (m *Manager) pause(ctx context.Context) error {
 
 // Deploy creates a stack, and prepares its table for replicas that may only take: it puts the
 // schema version, and registers the default namespace and those of the options. Policies of
-// namespaces follow in an update. A stack that cannot be created leaves nothing behind.
+// namespaces and deletion protection follow in an update: CloudFormation could not remove a
+// protected table again. So a stack that cannot be created leaves nothing behind.
 //
 // Errors wrap [ErrInvalid], [ErrExists] or [ErrFailed], or are those of AWS.
 func (m *Manager) Deploy(ctx context.Context, o Options) (Info, error) {
+	if _, err := deployable(o); err != nil {
+		return Info{}, err
+	}
+	if _, err := m.Get(ctx, o.Name); err == nil {
+		return Info{}, errExists(o.Name)
+	} else if !errors.Is(err, ErrNotFound) {
+		return Info{}, err
+	}
+	if err := m.tableFor(ctx, &o); err != nil {
+		return Info{}, err
+	}
+	first := o
+	first.DeletionProtection = false
+	if err := m.create(ctx, first); err != nil {
+		return Info{}, err
+	}
+	return m.completed(ctx, first, o)
+}
+
+// create creates a stack.
+func (m *Manager) create(ctx context.Context, o Options) error {
 	body, err := deployable(o)
 	if err != nil {
-		return Info{}, err
+		return err
 	}
 	out, err := m.cfg.API.CreateStack(ctx, &cloudformation.CreateStackInput{
 		StackName: &o.Name, TemplateBody: &body, Tags: m.tags(o),
@@ -72,17 +94,14 @@ func (m *Manager) Deploy(ctx context.Context, o Options) (Info, error) {
 		ClientRequestToken: aws.String(rand.Text()),
 	})
 	if err != nil {
-		return Info{}, stackError(o.Name, err)
+		return stackError(o.Name, err)
 	}
 	f, err := m.follow(ctx, "")
-	if err == nil {
-		f.id = aws.ToString(out.StackId)
-		err = f.finish(ctx, o.Name, "CREATE_COMPLETE")
-	}
 	if err != nil {
-		return Info{}, err
+		return err
 	}
-	return m.completed(ctx, o)
+	f.id = aws.ToString(out.StackId)
+	return f.finish(ctx, o.Name, "CREATE_COMPLETE")
 }
 
 // Update changes the options of a stack by change, renders its template anew and prepares its
@@ -94,21 +113,30 @@ func (m *Manager) Update(ctx context.Context, name string, change func(*Options)
 	if err != nil {
 		return Info{}, err
 	}
+	existing := o.ExistingTable
 	if err := change(&o); err != nil {
 		return Info{}, err
 	}
-	if o.Name != name {
+	switch {
+	case o.Name != name:
 		return Info{}, fmt.Errorf("%w: a stack cannot be renamed, from %s to %s", ErrInvalid, name, o.Name)
+	case o.ExistingTable != existing:
+		return Info{}, fmt.Errorf("%w: existing_table counts at deployment only: an update with it would delete or replace the table of stack %s", ErrInvalid, name)
+	case existing:
+		err = errors.Join(o.Check(), m.tableFor(ctx, &o))
+	}
+	if err != nil {
+		return Info{}, err
 	}
 	if err := m.put(ctx, o); err != nil {
 		return Info{}, err
 	}
-	return m.completed(ctx, o)
+	return m.completed(ctx, o, o)
 }
 
-// completed prepares the table, gives namespaces that are new their policies, and returns the
-// stack.
-func (m *Manager) completed(ctx context.Context, o Options) (Info, error) {
+// completed prepares the table, brings the stack to the wanted options, with policies for
+// namespaces that are new, and returns it.
+func (m *Manager) completed(ctx context.Context, has, o Options) (Info, error) {
 	names := make([]string, 1, 1+len(o.IAM.Namespaces))
 	names[0] = limiter.DefaultNamespace
 	for _, n := range o.IAM.Namespaces {
@@ -116,13 +144,15 @@ func (m *Manager) completed(ctx context.Context, o Options) (Info, error) {
 	}
 	prepared, err := Prepare(ctx, m.cfg.Table, o.Name, names, m.cfg.Now())
 	if err != nil {
-		return Info{}, fmt.Errorf("the stack is complete, and its table could not be prepared: %w", err)
+		err = fmt.Errorf("the stack is complete, and its table could not be prepared: %w", err)
+	} else {
+		o.IAM.Namespaces = prepared[1:]
 	}
-	if found := prepared[1:]; !slices.Equal(found, o.IAM.Namespaces) {
-		o.IAM.Namespaces = found
-		if err := m.put(ctx, o); err != nil {
-			return Info{}, err
-		}
+	if has.DeletionProtection != o.DeletionProtection || !slices.Equal(has.IAM.Namespaces, o.IAM.Namespaces) {
+		err = errors.Join(err, m.put(ctx, o))
+	}
+	if err != nil {
+		return Info{}, err
 	}
 	return m.Get(ctx, o.Name)
 }
@@ -175,38 +205,4 @@ func (m *Manager) tags(o Options) []types.Tag {
 		tags = append(tags, types.Tag{Key: aws.String(key), Value: aws.String(all[key])})
 	}
 	return tags
-}
-
-// Delete deletes a stack. A stack with deletion protection needs keepData, and leaves its
-// table and its archive; for any other keepData is refused, since all would go.
-//
-// Errors wrap [ErrInvalid], [ErrNotFound] or [ErrFailed], or are those of AWS.
-func (m *Manager) Delete(ctx context.Context, name string, keepData bool) error {
-	o, err := m.Options(ctx, name)
-	if err != nil {
-		return err
-	}
-	switch {
-	case o.DeletionProtection && !keepData:
-		return fmt.Errorf("%w: stack %s has deletion protection: delete it with its data kept, or update it without protection first", ErrInvalid, name)
-	case !o.DeletionProtection && keepData:
-		return fmt.Errorf("%w: stack %s has no deletion protection, and its data would go with it: update it with protection first", ErrInvalid, name)
-	}
-	info, err := m.Get(ctx, name)
-	if err != nil {
-		return err
-	}
-	f, err := m.follow(ctx, info.ID)
-	if err != nil {
-		return err
-	}
-	_, err = m.cfg.API.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: &info.ID, ClientRequestToken: aws.String(rand.Text())})
-	if err != nil {
-		return stackError(name, err)
-	}
-	err = f.finish(ctx, name, "DELETE_COMPLETE")
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	return err
 }

@@ -3,7 +3,6 @@ package stack_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,123 +10,12 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
-	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ratelimit/ratelimit/internal/dynamofake"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/stack"
 )
-
-// cloud acts as CloudFormation with one stack. Each look at a stack takes its next event.
-type cloud struct {
-	stack.API // what is not needed
-
-	stack  *types.Stack
-	body   string
-	events []types.StackEvent // newest first
-	script []types.StackEvent // still to come; the last one gives the stack its status
-	failed []types.StackEvent // the script of the next change, in place of success
-	calls  []string
-}
-
-// happen adds an event, and sets the stack's status if it is about the stack.
-func (c *cloud) happen(e types.StackEvent) {
-	e.EventId = aws.String(fmt.Sprint("event-", len(c.events)))
-	e.Timestamp = aws.Time(time.Now())
-	c.events = slices.Insert(c.events, 0, e)
-	if aws.ToString(e.ResourceType) == "AWS::CloudFormation::Stack" {
-		c.stack.StackStatus = types.StackStatus(e.ResourceStatus)
-	}
-}
-
-func event(kind, name, status, reason string) types.StackEvent {
-	e := types.StackEvent{ResourceType: aws.String(kind), LogicalResourceId: aws.String(name), ResourceStatus: types.ResourceStatus(status)}
-	if reason != "" {
-		e.ResourceStatusReason = aws.String(reason)
-	}
-	return e
-}
-
-func ofStack(status, reason string) types.StackEvent {
-	return event("AWS::CloudFormation::Stack", "limits", status, reason)
-}
-
-// begin starts a change of the stack.
-func (c *cloud) begin(verb string) {
-	c.calls = append(c.calls, verb)
-	c.happen(ofStack(verb+"_IN_PROGRESS", "User Initiated"))
-	c.script = []types.StackEvent{event("AWS::DynamoDB::Table", "Table", verb+"_COMPLETE", ""), ofStack(verb+"_COMPLETE", "")}
-	if c.failed != nil {
-		c.script, c.failed = c.failed, nil
-	}
-}
-
-func (c *cloud) CreateStack(_ context.Context, in *cloudformation.CreateStackInput, _ ...func(*cloudformation.Options)) (*cloudformation.CreateStackOutput, error) {
-	if c.stack != nil {
-		return nil, &types.AlreadyExistsException{}
-	}
-	c.stack = &types.Stack{StackName: in.StackName, StackId: aws.String("id-of-" + *in.StackName), Tags: in.Tags, CreationTime: aws.Time(time.Now())}
-	c.body = *in.TemplateBody
-	c.begin("CREATE")
-	return &cloudformation.CreateStackOutput{StackId: c.stack.StackId}, nil
-}
-
-func (c *cloud) UpdateStack(_ context.Context, in *cloudformation.UpdateStackInput, _ ...func(*cloudformation.Options)) (*cloudformation.UpdateStackOutput, error) {
-	if c.body == *in.TemplateBody && cmp.Equal(c.stack.Tags, in.Tags, cmp.Comparer(func(a, b types.Tag) bool { return *a.Key == *b.Key && *a.Value == *b.Value })) {
-		return nil, &smithy.GenericAPIError{Code: "ValidationError", Message: "No updates are to be performed."}
-	}
-	c.body, c.stack.Tags = *in.TemplateBody, in.Tags
-	c.begin("UPDATE")
-	return &cloudformation.UpdateStackOutput{StackId: c.stack.StackId}, nil
-}
-
-func (c *cloud) DeleteStack(context.Context, *cloudformation.DeleteStackInput, ...func(*cloudformation.Options)) (*cloudformation.DeleteStackOutput, error) {
-	c.begin("DELETE")
-	return &cloudformation.DeleteStackOutput{}, nil
-}
-
-func (c *cloud) DescribeStacks(_ context.Context, in *cloudformation.DescribeStacksInput, _ ...func(*cloudformation.Options)) (*cloudformation.DescribeStacksOutput, error) {
-	foreign := types.Stack{StackName: aws.String("website"), StackStatus: "CREATE_COMPLETE"}
-	switch {
-	case in.StackName != nil && *in.StackName == "website":
-		return &cloudformation.DescribeStacksOutput{Stacks: []types.Stack{foreign}}, nil
-	case c.stack == nil:
-		return nil, &smithy.GenericAPIError{Code: "ValidationError", Message: "Stack with id limits does not exist"}
-	}
-	if len(c.script) > 0 {
-		c.happen(c.script[0])
-		c.script = c.script[1:]
-	}
-	out := &cloudformation.DescribeStacksOutput{Stacks: []types.Stack{*c.stack}}
-	if in.StackName == nil {
-		out.Stacks = append(out.Stacks, foreign)
-	}
-	return out, nil
-}
-
-func (c *cloud) DescribeStackEvents(context.Context, *cloudformation.DescribeStackEventsInput, ...func(*cloudformation.Options)) (*cloudformation.DescribeStackEventsOutput, error) {
-	return &cloudformation.DescribeStackEventsOutput{StackEvents: slices.Clone(c.events)}, nil
-}
-
-func (c *cloud) GetTemplate(context.Context, *cloudformation.GetTemplateInput, ...func(*cloudformation.Options)) (*cloudformation.GetTemplateOutput, error) {
-	return &cloudformation.GetTemplateOutput{TemplateBody: &c.body}, nil
-}
-
-// newManager returns a manager of an empty cloud and a table, and what it tells.
-func newManager(t *testing.T) (*stack.Manager, *cloud, *[]string) {
-	t.Helper()
-	c, told := &cloud{}, &[]string{}
-	db := dynamofake.New()
-	if err := dynamo.CreateTable(t.Context(), db, "limits"); err != nil {
-		t.Fatal(err)
-	}
-	return stack.NewManager(stack.Config{API: c, Table: db, Version: "v1.2.3", Progress: func(e stack.Event) {
-		*told = append(*told, e.Resource+" "+e.Status)
-	}}), c, told
-}
 
 // A stack is created, its table is prepared, and namespaces get their policies.
 func TestDeploy(t *testing.T) {
@@ -237,12 +125,35 @@ func TestDelete(t *testing.T) {
 			if _, err := m.Deploy(t.Context(), stack.Options{Name: "limits", DeletionProtection: test.protected}); err != nil {
 				t.Fatal(err)
 			}
-			err := m.Delete(t.Context(), "limits", test.keep)
+			left, err := m.Delete(t.Context(), "limits", test.keep)
 			if test.deleted != (err == nil) || !test.deleted && !errors.Is(err, stack.ErrInvalid) || test.deleted != slices.Contains(c.calls, "DELETE") {
 				t.Errorf("%+v: %v, %v", test, err, c.calls)
 			}
+			if _, err := m.Table(t.Context(), "limits"); (err == nil) == (test.deleted && !test.protected) {
+				t.Errorf("%+v: the table: %v", test, err)
+			}
+			if test.deleted && test.protected != slices.Contains(left, "table limits") {
+				t.Errorf("%+v: left is %q", test, left)
+			}
 		})
 	}
+}
+
+// The archive stays with the events that are in it: CloudFormation could delete no bucket with
+// objects.
+func TestDeleteLeavesTheArchive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, c, _ := newManager(t)
+		o := stack.Options{Name: "limits", Aggregator: stack.Aggregator{On: true, Code: stack.Code{Bucket: "code", Key: "a.zip"}}}
+		if _, err := m.Deploy(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		c.objects = 7
+		left, err := m.Delete(t.Context(), "limits", false)
+		if err != nil || !cmp.Equal(left, []string{"bucket bucket-of-limits"}) {
+			t.Errorf("left is %q, %v", left, err)
+		}
+	})
 }
 
 func TestDeleteFails(t *testing.T) {
@@ -251,9 +162,97 @@ func TestDeleteFails(t *testing.T) {
 		if _, err := m.Deploy(t.Context(), stack.Options{Name: "limits"}); err != nil {
 			t.Fatal(err)
 		}
-		c.failed = []types.StackEvent{event("AWS::S3::Bucket", "AuditArchive", "DELETE_FAILED", "The bucket is not empty"), ofStack("DELETE_FAILED", "")}
-		if err := m.Delete(t.Context(), "limits", false); err == nil || !strings.Contains(err.Error(), "AuditArchive (AWS::S3::Bucket): The bucket is not empty") {
+		c.failed = []types.StackEvent{event("AWS::IAM::ManagedPolicy", "FullPolicy", "DELETE_FAILED", "Cannot delete a policy attached to entities"), ofStack("DELETE_FAILED", "")}
+		if _, err := m.Delete(t.Context(), "limits", false); err == nil || !strings.Contains(err.Error(), "FullPolicy (AWS::IAM::ManagedPolicy): Cannot delete a policy attached") {
 			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// A deployment that fails after the table leaves no table, also with deletion protection, and the
+// next one succeeds.
+func TestDeployFailsWithProtection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, c, _ := newManager(t)
+		ctx, o := t.Context(), stack.Options{Name: "limits", DeletionProtection: true}
+		c.failed = []types.StackEvent{
+			event("AWS::DynamoDB::Table", "Table", "CREATE_COMPLETE", ""),
+			event("AWS::IAM::ManagedPolicy", "FullPolicy", "CREATE_FAILED", "not authorized"), ofStack("ROLLBACK_IN_PROGRESS", ""),
+		}
+		if _, err := m.Deploy(ctx, o); !errors.Is(err, stack.ErrFailed) || !strings.Contains(err.Error(), "FullPolicy") {
+			t.Errorf("got %v", err)
+		}
+		if _, err := m.Table(ctx, "limits"); err == nil {
+			t.Error("the table is left")
+		}
+		if _, err := m.Deploy(ctx, o); err != nil {
+			t.Fatal(err)
+		}
+		if !c.table().Protected() || !cmp.Equal(c.calls, []string{"CREATE", "CREATE", "UPDATE"}) {
+			t.Errorf("protected: %v, calls %v", c.table().Protected(), c.calls)
+		}
+		if o, err := m.Options(ctx, "limits"); err != nil || !o.DeletionProtection {
+			t.Errorf("options: %+v, %v", o, err)
+		}
+	})
+}
+
+// A table that cannot be prepared is protected nevertheless.
+func TestProtectionOfATableOfANewerProgram(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, c, _ := newManager(t)
+		c.spoil = true
+		if _, err := m.Deploy(t.Context(), stack.Options{Name: "limits", DeletionProtection: true}); err == nil || !strings.Contains(err.Error(), "could not be prepared") {
+			t.Errorf("got %v", err)
+		}
+		if !c.table().Protected() {
+			t.Error("the table is not protected")
+		}
+	})
+}
+
+// An update that would take the table out of the stack, and so delete it, is refused.
+func TestUpdateKeepsTheTableInTheStack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, c, _ := newManager(t)
+		if _, err := m.Deploy(t.Context(), stack.Options{Name: "limits"}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := m.Update(t.Context(), "limits", func(o *stack.Options) error { o.ExistingTable = true; return nil })
+		if !errors.Is(err, stack.ErrInvalid) || len(c.calls) != 1 {
+			t.Errorf("got %v, calls %v", err, c.calls)
+		}
+	})
+}
+
+// A table of no stack is neither taken over nor deleted, unless the options say that it exists.
+func TestExistingTable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, c, _ := newManager(t)
+		ctx := t.Context()
+		existing := stack.Options{Name: "limits", ExistingTable: true, Aggregator: stack.Aggregator{On: true, Code: stack.Code{Bucket: "code", Key: "a.zip"}}}
+		if _, err := m.Deploy(ctx, existing); !errors.Is(err, stack.ErrInvalid) || !strings.Contains(err.Error(), "does not exist") {
+			t.Errorf("no table: %v", err)
+		}
+		if err := dynamo.CreateTable(ctx, c.db, "limits"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Deploy(ctx, stack.Options{Name: "limits"}); !errors.Is(err, stack.ErrInvalid) || !strings.Contains(err.Error(), "is of no stack") || len(c.calls) > 0 {
+			t.Errorf("a table of no stack: %v, %v", err, c.calls)
+		}
+		if _, err := m.Deploy(ctx, existing); err != nil {
+			t.Fatal(err)
+		}
+		o, err := m.Options(ctx, "limits")
+		if err != nil || !strings.Contains(o.StreamARN, "table/limits/stream/") || c.table().Type != "" {
+			t.Errorf("options %+v, %v; the table %+v", o, err, c.table())
+		}
+		if _, err := m.Update(ctx, "limits", func(o *stack.Options) error { o.ExistingTable, o.StreamARN = false, ""; return nil }); !errors.Is(err, stack.ErrInvalid) || !strings.Contains(err.Error(), "at deployment only") {
+			t.Errorf("an update to a table of the stack: %v", err)
+		}
+		left, err := m.Delete(ctx, "limits", false)
+		if _, failed := m.Table(ctx, "limits"); err != nil || failed != nil || left[0] != "table limits" {
+			t.Errorf("left is %q, %v; %v", left, err, failed)
 		}
 	})
 }
@@ -264,7 +263,7 @@ func TestForeignStacks(t *testing.T) {
 	if _, err := m.Get(t.Context(), "limits"); !errors.Is(err, stack.ErrNotFound) {
 		t.Errorf("none: %v", err)
 	}
-	if err := m.Delete(t.Context(), "website", false); !errors.Is(err, stack.ErrInvalid) {
+	if _, err := m.Delete(t.Context(), "website", false); !errors.Is(err, stack.ErrInvalid) {
 		t.Errorf("another's: %v", err)
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -296,7 +295,10 @@ func TestInterrupted(t *testing.T) {
 }
 
 func TestTableState(t *testing.T) {
-	m, _, _ := newManager(t)
+	m, c, _ := newManager(t)
+	if err := dynamo.CreateTable(t.Context(), c.db, "limits"); err != nil {
+		t.Fatal(err)
+	}
 	if state, err := m.Table(t.Context(), "limits"); err != nil || state.Status != "ACTIVE" {
 		t.Errorf("got %+v, %v", state, err)
 	}

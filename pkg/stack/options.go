@@ -7,8 +7,14 @@ type Options struct {
 	Name string `json:"name"`
 	// Tags are put on the stack, and by CloudFormation on all that is in it.
 	Tags map[string]string `json:"tags,omitempty"`
-	// DeletionProtection has DynamoDB refuse to delete the table, and keeps the table and the
-	// archive when the stack is deleted.
+	// ExistingTable is for a table that is there already, such as one that another stack has left:
+	// the stack refers to it, and neither changes nor deletes it.
+	ExistingTable bool `json:"existing_table,omitempty"`
+	// StreamARN is of the stream of an existing table. [Manager.Deploy] and [Manager.Update] look
+	// it up; "" = a parameter of the template.
+	StreamARN string `json:"stream_arn,omitempty"`
+	// DeletionProtection has DynamoDB refuse to delete the table, and keeps the table when the
+	// stack is deleted. The archive is kept anyway.
 	DeletionProtection bool `json:"deletion_protection,omitempty"`
 	// RecoveryDays is how many days back the table can be restored, 1 to 35; 0 = not at all.
 	RecoveryDays int `json:"recovery_days,omitempty"`

@@ -41,7 +41,7 @@ func (t *builder) process() policyDocument {
 		allow("Usage", []string{"UpdateItem"}, data.table).on(data.of("ENTITY#*")...),
 		allow("Splits", []string{"GetItem", "PutItem", "UpdateItem"}, data.table).on(data.of("BUCKET#*")...),
 		allow("Leases", []string{"Query", "PutItem"}, data.table).on(streamKeys),
-		allow("Stream", []string{"DescribeStream", "GetRecords", "GetShardIterator"}, getAtt(logicalTable, "StreamArn")),
+		allow("Stream", []string{"DescribeStream", "GetRecords", "GetShardIterator"}, t.stream()),
 	}
 	if place, ok := strings.CutPrefix(t.o.IAM.ProcessArchive, "s3://"); ok {
 		statements = append(statements, allowed("Archive", sub("arn:${AWS::Partition}:s3:::"+strings.TrimSuffix(place, "/")+"/*"), "s3:PutObject"))

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"gopkg.in/yaml.v3"
 
-	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/stack"
 )
 
@@ -73,58 +72,6 @@ func at(t *testing.T, value any, path ...any) any {
 		}
 	}
 	return value
-}
-
-// The table is the one that the program itself creates.
-func TestTable(t *testing.T) {
-	properties := rendered(t, stack.Options{Name: "limits"}).Resources["Table"].Properties
-	text, err := json.Marshal(dynamo.TableInput("limits"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var want map[string]any
-	if err := json.Unmarshal(text, &want); err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range []string{"TableName", "BillingMode", "AttributeDefinitions", "KeySchema"} {
-		if diff := cmp.Diff(want[key], properties[key]); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", key, diff)
-		}
-	}
-	for i, index := range want["GlobalSecondaryIndexes"].([]any) {
-		for _, key := range []string{"IndexName", "KeySchema"} {
-			if diff := cmp.Diff(at(t, index, key), at(t, properties, "GlobalSecondaryIndexes", i, key)); diff != "" {
-				t.Errorf("index %d, %s (-want +got):\n%s", i, key, diff)
-			}
-		}
-		if want, got := at(t, index, "Projection", "ProjectionType"), at(t, properties, "GlobalSecondaryIndexes", i, "Projection", "ProjectionType"); want != got {
-			t.Errorf("index %d: projection %v, want %v", i, got, want)
-		}
-	}
-	if got := at(t, properties, "StreamSpecification", "StreamViewType"); got != "NEW_AND_OLD_IMAGES" {
-		t.Errorf("stream: %v", got)
-	}
-	if diff := cmp.Diff(map[string]any{"AttributeName": "ttl", "Enabled": true}, properties["TimeToLiveSpecification"]); diff != "" {
-		t.Errorf("time to live:\n%s", diff)
-	}
-	if strings.Contains(fmt.Sprint(properties), "<nil>") {
-		t.Errorf("null in %v", properties)
-	}
-}
-
-// Protection and recovery are off until they are asked for.
-func TestProtection(t *testing.T) {
-	table := rendered(t, stack.Options{Name: "limits"}).Resources["Table"]
-	if _, on := table.Properties["PointInTimeRecoverySpecification"]; on || table.DeletionPolicy != "Delete" || table.Properties["DeletionProtectionEnabled"] != false {
-		t.Errorf("by default: %+v", table)
-	}
-	table = rendered(t, everything()).Resources["Table"]
-	if diff := cmp.Diff(map[string]any{"PointInTimeRecoveryEnabled": true, "RecoveryPeriodInDays": 7.0}, table.Properties["PointInTimeRecoverySpecification"]); diff != "" {
-		t.Errorf("recovery:\n%s", diff)
-	}
-	if table.DeletionPolicy != "RetainExceptOnCreate" || table.Properties["DeletionProtectionEnabled"] != true {
-		t.Errorf("protected: %s, %v", table.DeletionPolicy, table.Properties["DeletionProtectionEnabled"])
-	}
 }
 
 // names returns the logical names of the resources of a type.

@@ -9,6 +9,59 @@ import (
 // logicalTable names the table in a template.
 const logicalTable = "Table"
 
+// parameterStream is of the stream of an existing table.
+const parameterStream = "TableStreamArn"
+
+// addTable adds the table, unless it exists, and outputs of it.
+func (t *builder) addTable() error {
+	if !t.o.ExistingTable {
+		table, err := tableResource(t.o)
+		if err != nil {
+			return err
+		}
+		t.resources[logicalTable] = table
+	}
+	t.output("TableName", "Name of the table: store.dynamodb.table", t.tableName())
+	t.output("TableArn", "ARN of the table", t.tableARN(""))
+	if !t.o.ExistingTable || t.o.StreamARN != "" {
+		t.output("StreamArn", "ARN of the table's stream", t.stream())
+	}
+	return nil
+}
+
+// tableName is the name of the table.
+func (t *builder) tableName() any {
+	if t.o.ExistingTable {
+		return t.o.Name
+	}
+	return ref(logicalTable)
+}
+
+// tableARN is the ARN of the table, or of a part of it.
+func (t *builder) tableARN(part string) any {
+	switch {
+	case t.o.ExistingTable:
+		return sub("arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/" + t.o.Name + part)
+	case part == "":
+		return getAtt(logicalTable, "Arn")
+	default:
+		return sub("${" + logicalTable + ".Arn}" + part)
+	}
+}
+
+// stream is the ARN of the table's stream.
+func (t *builder) stream() any {
+	switch {
+	case !t.o.ExistingTable:
+		return getAtt(logicalTable, "StreamArn")
+	case t.o.StreamARN == "":
+		t.parameters[parameterStream] = object{"Type": "String", "Description": "ARN of the stream of the table " + t.o.Name, "MinLength": 1}
+		return ref(parameterStream)
+	default:
+		return t.o.StreamARN
+	}
+}
+
 // tableResource returns the table as [dynamo.TableInput] describes it. CloudFormation has
 // the API's names for these properties.
 func tableResource(o Options) (object, error) {
@@ -32,14 +85,16 @@ func tableResource(o Options) (object, error) {
 	if o.RecoveryDays > 0 {
 		properties["PointInTimeRecoverySpecification"] = object{"PointInTimeRecoveryEnabled": true, "RecoveryPeriodInDays": o.RecoveryDays}
 	}
-	return kept(resource("AWS::DynamoDB::Table", properties), o), nil
+	table := resource("AWS::DynamoDB::Table", properties)
+	if !o.DeletionProtection {
+		return passing(table), nil
+	}
+	table["DeletionPolicy"], table["UpdateReplacePolicy"] = "Retain", "Retain"
+	return table, nil
 }
 
-// kept says whether a resource with data outlives the stack.
-func kept(r object, o Options) object {
-	if !o.DeletionProtection {
-		return passing(r)
-	}
+// kept has a resource outlive the stack, unless it was made by a change that is rolled back.
+func kept(r object) object {
 	r["DeletionPolicy"], r["UpdateReplacePolicy"] = "RetainExceptOnCreate", "Retain"
 	return r
 }

@@ -32,14 +32,9 @@ func Render(o Options) (*Template, error) {
 		return nil, err
 	}
 	t := &builder{o: o.withDefaults(), parameters: object{}, resources: object{}, outputs: object{}}
-	table, err := tableResource(t.o)
-	if err != nil {
+	if err := t.addTable(); err != nil {
 		return nil, err
 	}
-	t.resources[logicalTable] = table
-	t.output("TableName", "Name of the table: store.dynamodb.table", ref(logicalTable))
-	t.output("TableArn", "ARN of the table", getAtt(logicalTable, "Arn"))
-	t.output("StreamArn", "ARN of the table's stream", getAtt(logicalTable, "StreamArn"))
 	t.addIAM()
 	t.addAggregator()
 	t.addAlarms()
