@@ -55,7 +55,7 @@ func (l *Lines) Add(r *Record) {
 	}
 	line, err := l.encode(r.Expired)
 	if err != nil {
-		l.letters = append(l.letters, Letter{l.shard, r.Sequence, r.Key, fmt.Errorf("the audit event cannot be archived: %w", err)})
+		l.letters = append(l.letters, Letter{l.shard, r.Sequence, r.Key, fmt.Errorf("the audit event cannot be archived: %w", err), nil})
 		return
 	}
 	d := l.of(r)

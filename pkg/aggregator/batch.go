@@ -2,49 +2,12 @@ package aggregator
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
-
-// Snapshot names a usage snapshot.
-type Snapshot struct {
-	Bucket Bucket
-	Window limiter.UsageWindow
-	Start  time.Time // UTC
-}
-
-// Change is the gain of a snapshot from records of one shard of a stream.
-type Change struct {
-	Snapshot    Snapshot
-	Names       Names
-	Shard       string   // of the stream
-	First, Last Sequence // of the records
-	Used        map[string]int64
-	Events      int64     // number of records
-	Expires     time.Time // of the snapshot; zero = never
-}
-
-// Snapshots keeps usage snapshots.
-type Snapshots interface {
-	// Add applies a change whole, or not at all where the snapshot has a position in the shard
-	// that is not below c.First: then it returns that position, and else "". An error wraps
-	// limiter.ErrInvalid where the change can never be applied. Else its outcome may be unknown,
-	// and the same change may be sent again.
-	Add(ctx context.Context, c *Change) (has Sequence, err error)
-}
-
-// Letter is a record that could not be counted.
-type Letter struct {
-	Shard    string
-	Sequence Sequence
-	Key      string // of the item
-	Problem  error
-}
 
 // Batch sums records of one shard of a stream up until they are flushed. It is for one goroutine.
 type Batch struct {
@@ -53,21 +16,9 @@ type Batch struct {
 	keep    func(limiter.UsageWindow) time.Duration
 	parts   map[Snapshot]*part
 	order   []Snapshot // in which the parts began
-	letters []Letter
+	letters letterBox
 
 	misdated int
-}
-
-// part are the records of one snapshot, in order.
-type part struct {
-	names   Names
-	records []counted
-}
-
-type counted struct {
-	sequence Sequence
-	key      string
-	used     map[string]int64
 }
 
 // NewBatch returns an empty batch of a shard for windows. A snapshot is kept as long after the end of its window
@@ -83,7 +34,7 @@ func NewBatch(shard string, windows []limiter.UsageWindow, keep func(limiter.Usa
 // write for its sake.
 func (b *Batch) Add(r *Record) bool {
 	if r.Problem != nil {
-		b.letters = append(b.letters, Letter{b.shard, r.Sequence, r.Key, r.Problem})
+		b.letters.add(Letter{b.shard, r.Sequence, r.Key, r.Problem, nil})
 		return false
 	}
 	if r.Other {
@@ -98,29 +49,40 @@ func (b *Batch) Add(r *Record) bool {
 		b.misdated++
 	}
 	if !ok {
-		b.letters = append(b.letters, Letter{b.shard, r.Sequence, r.Key, errNoTime})
+		b.letters.add(Letter{b.shard, r.Sequence, r.Key, errNoTime, nil})
 		return false
 	}
 	for _, w := range b.windows {
 		s := Snapshot{Bucket: r.Bucket, Window: w, Start: w.Start(at)}
 		p := b.parts[s]
 		if p == nil {
-			p = &part{names: r.Names}
-			b.parts[s] = p
-			b.order = append(b.order, s)
+			p = b.begin(s, r.Names)
 		}
 		p.records = append(p.records, counted{r.Sequence, r.Key, used})
 	}
 	return true
 }
 
+// begin adds a part for a snapshot.
+func (b *Batch) begin(s Snapshot, names Names) *part {
+	p := &part{shard: b.shard, of: s, names: names}
+	if age := b.keep(s.Window); age > 0 {
+		p.expires = s.Window.End(s.Start).Add(age)
+	}
+	b.parts[s] = p
+	b.order = append(b.order, s)
+	return p
+}
+
 // Empty reports whether there is nothing to write.
 func (b *Batch) Empty() bool { return len(b.parts) == 0 }
 
-// Letters returns the records that could not be counted, and forgets them.
+// Letters returns the records that could not be counted, each once, and forgets them.
 func (b *Batch) Letters() []Letter {
-	letters := b.letters
-	b.letters = nil
+	letters := b.letters.take()
+	if b.Empty() {
+		b.letters = letterBox{}
+	}
 	return letters
 }
 
@@ -144,15 +106,15 @@ const flushers = 16
 
 // Flush makes one write for each snapshot, and more where a snapshot has some of the records.
 // Parts that failed stay in the batch, and the next flush tries them again; the error is that
-// of the first record that is not counted. A change that can never be applied becomes letters. No write begins
-// when ctx is done.
+// of the first record that is not counted. A record that can never be applied becomes a letter, and the
+// others of its snapshot are written without it. No write begins when ctx is done.
 func (b *Batch) Flush(ctx context.Context, to Snapshots) (done Flushed, err error) {
 	outcomes := make([]outcome, len(b.order))
 	var g errgroup.Group
 	g.SetLimit(flushers)
 	for i, s := range b.order {
 		g.Go(func() error {
-			outcomes[i] = b.write(ctx, to, s)
+			outcomes[i] = b.parts[s].write(ctx, to)
 			return nil
 		})
 	}
@@ -162,7 +124,7 @@ func (b *Batch) Flush(ctx context.Context, to Snapshots) (done Flushed, err erro
 		o := &outcomes[i]
 		done.Written += o.written
 		done.Repeated += o.repeated
-		b.letters = append(b.letters, o.letters...)
+		b.letters.add(o.letters...)
 		if o.err == nil {
 			delete(b.parts, s)
 			continue
@@ -174,56 +136,4 @@ func (b *Batch) Flush(ctx context.Context, to Snapshots) (done Flushed, err erro
 	}
 	b.order = left
 	return done, err
-}
-
-// outcome is that of one part.
-type outcome struct {
-	written, repeated int
-	letters           []Letter
-	err               error
-}
-
-// write writes one part. It changes nothing of the batch but the part.
-func (b *Batch) write(ctx context.Context, to Snapshots, s Snapshot) (o outcome) {
-	p := b.parts[s]
-	for len(p.records) > 0 {
-		if o.err = ctx.Err(); o.err != nil {
-			return o
-		}
-		has, err := to.Add(ctx, b.change(s, p))
-		switch {
-		case errors.Is(err, limiter.ErrInvalid):
-			for _, r := range p.records {
-				o.letters = append(o.letters, Letter{b.shard, r.sequence, r.key, err})
-			}
-			return o
-		case err != nil:
-			o.err = err
-			return o
-		case has == "":
-			o.written++
-			return o
-		}
-		before := len(p.records)
-		p.records = slices.DeleteFunc(p.records, func(r counted) bool { return r.sequence.Compare(has) <= 0 })
-		o.repeated += before - len(p.records)
-	}
-	return o
-}
-
-// change sums the records of a part up.
-func (b *Batch) change(s Snapshot, p *part) *Change {
-	c := &Change{
-		Snapshot: s, Names: p.names, Shard: b.shard, First: p.records[0].sequence, Last: p.records[len(p.records)-1].sequence,
-		Used: make(map[string]int64), Events: int64(len(p.records)),
-	}
-	for _, r := range p.records {
-		for limit, n := range r.used {
-			c.Used[limit] = limiter.SaturatingSum(c.Used[limit], n)
-		}
-	}
-	if age := b.keep(s.Window); age > 0 {
-		c.Expires = s.Window.End(s.Start).Add(age)
-	}
-	return c
 }

@@ -18,7 +18,7 @@
 // Lambda take the place of a poller, and package s3archive is an archive. Consumption is
 // booked to the time of its decision, as far as the item tells, else to that of the write.
 //
-// The files rest on each other in this order: record.go, batch.go, letters.go, archive.go,
-// thresholds.go, tree.go, balance.go, worker.go, poller.go,
+// The files rest on each other in this order: record.go, snapshots.go, letters.go, part.go,
+// retention.go, batch.go, archive.go, thresholds.go, tree.go, balance.go, worker.go, poller.go,
 // follow.go.
 package aggregator
