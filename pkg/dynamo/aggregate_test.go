@@ -162,14 +162,19 @@ func loadStores(t *testing.T, calls int, lease limiter.LeasePolicy, b *book, sto
 	work.Wait()
 }
 
-// faults make an aggregator fail: calls that are not made, or whose answer is lost.
+// errDead is the error of each call of a process that was killed.
+var errDead = errors.New("the process is dead")
+
+// faults make an aggregator fail: calls that are not made, or whose answer is lost. A process that is killed makes no
+// call any more: its records, its positions and its leases stay as they are.
 type faults struct {
-	aggregator.Snapshots
-	aggregator.Leases
+	*dynamo.Stream
 
 	mu    sync.Mutex
 	dice  *rand.Rand
-	crash func() // ends the process between snapshots and position; nil = it does not
+	kill  func() // ends the process between snapshots and position; nil = it is not killed
+	dead  atomic.Bool
+	after atomic.Int64 // calls that a dead process has tried
 }
 
 func (f *faults) roll(n int) int {
@@ -178,23 +183,39 @@ func (f *faults) roll(n int) int {
 	return f.dice.IntN(n)
 }
 
+// alive returns errDead for a process that was killed.
+func (f *faults) alive() error {
+	if f.dead.Load() {
+		f.after.Add(1)
+		return errDead
+	}
+	return nil
+}
+
 func (f *faults) Add(ctx context.Context, c *aggregator.Change) (aggregator.Sequence, error) {
+	if err := f.alive(); err != nil {
+		return "", err
+	}
 	switch f.roll(8) {
 	case 0:
 		return "", errors.New("not sent")
 	case 1:
-		_, _ = f.Snapshots.Add(ctx, c)
+		_, _ = f.Stream.Add(ctx, c)
 		return "", errors.New("the answer is lost")
 	}
-	return f.Snapshots.Add(ctx, c)
+	return f.Stream.Add(ctx, c)
 }
 
 func (f *faults) Write(ctx context.Context, before, after aggregator.Lease) error {
-	if f.crash != nil && after.Position != before.Position && f.roll(3) == 0 {
-		f.crash()
-		return context.Canceled
+	if err := f.alive(); err != nil {
+		return err
 	}
-	return f.Leases.Write(ctx, before, after)
+	if f.kill != nil && after.Position != before.Position && f.roll(3) == 0 {
+		f.dead.Store(true)
+		f.kill()
+		return errDead
+	}
+	return f.Stream.Write(ctx, before, after)
 }
 
 // Usage is exactly what was admitted, less refunds, for every limit and window: with shards that
@@ -211,19 +232,21 @@ func TestUsageIsWhatWasAdmitted(t *testing.T) {
 	want := book{used: map[limiter.UsageWindow]map[string]int64{}}
 	ctx, stop := context.WithCancel(t.Context())
 	var processes sync.WaitGroup
-	var repeated atomic.Int64
+	var repeated, killed, tried atomic.Int64
 	for i := range 2 {
 		processes.Go(func() {
 			for life := 0; ctx.Err() == nil; life++ {
 				alive, die := context.WithCancel(ctx)
-				p := f.aggregate(alive, t, fmt.Sprintf("process %d life %d", i, life), func(cfg *aggregator.Config) {
-					bad := &faults{Snapshots: f.stream, Leases: f.stream, dice: rand.New(rand.NewPCG(uint64(i), uint64(life)))} // #nosec G404 -- of a test
-					if life < 5 {
-						bad.crash = die
-					}
-					cfg.Snapshots, cfg.Leases = bad, bad
-				})
+				bad := &faults{Stream: f.stream, dice: rand.New(rand.NewPCG(uint64(i), uint64(life)))} // #nosec G404 -- of a test
+				if life < 4 {
+					bad.kill = die
+				}
+				p := f.aggregate(alive, t, fmt.Sprintf("process %d life %d", i, life), func(cfg *aggregator.Config) { cfg.Snapshots, cfg.Leases = bad, bad })
 				die()
+				if bad.dead.Load() {
+					killed.Add(1)
+				}
+				tried.Add(bad.after.Load())
 				repeated.Add(p.Stats().Repeated)
 			}
 		})
@@ -244,10 +267,10 @@ func TestUsageIsWhatWasAdmitted(t *testing.T) {
 		splits += s.Stats().Splits
 		served += s.Stats().Served
 	}
-	if splits == 0 || served == 0 || repeated.Load() == 0 {
-		t.Errorf("%d splits, %d decisions from leases, %d repeated records: the test needs some of each", splits, served, repeated.Load())
+	if splits == 0 || served == 0 || repeated.Load() == 0 || killed.Load() < 2 {
+		t.Errorf("%d splits, %d decisions from leases, %d repeated records, %d processes killed: the test needs some of each", splits, served, repeated.Load(), killed.Load())
 	}
-	t.Logf("%d splits, %d decisions from leases, %d repeated records", splits, served, repeated.Load())
+	t.Logf("%d splits, %d decisions from leases, %d repeated records, %d processes killed, which tried %d calls more", splits, served, repeated.Load(), killed.Load(), tried.Load())
 	closing(t, stores[0])
 }
 
@@ -306,6 +329,14 @@ func TestUsageOfTheStream(t *testing.T) {
 			},
 		}
 	})
+}
+
+// A shard that DynamoDB does not have is told from a stream that it does not have.
+func TestOpenOfAShardThatIsNotThere(t *testing.T) {
+	f := newFed(t)
+	if _, err := f.stream.Open(t.Context(), "shardId-00000001700000000000-0a1b2c3d", ""); !errors.Is(err, aggregator.ErrDropped) {
+		t.Errorf("error %v", err)
+	}
 }
 
 // waitFor waits until a condition holds, for as long as the test may.

@@ -36,7 +36,7 @@ func TestRecordsOfBuckets(t *testing.T) {
 	now := image{"b_rpm_tc": num("3000"), "b_a_b_tc": num("-500"), "lt": num("6"), "at": num("7"), "wcu": num("12"), "b_x_un": num("1"), "entity_id": str("a long name")}
 	want := aggregator.Record{
 		Sequence: "000000000000000000007", Key: k.String(), Time: time.Unix(1_700_000_000, 0).UTC(),
-		Bucket: aggregator.Bucket{Namespace: ns, Entity: "key%2F1", Resource: "gpt-4"}, Names: aggregator.Names{Entity: "a long name"},
+		Bucket: aggregator.Bucket{Namespace: ns, Entity: "key%2F1", Resource: "gpt-4"}, Item: k.PK, Names: aggregator.Names{Entity: "a long name"},
 		Old: &aggregator.Image{Consumed: map[string]int64{"rpm": 1000}, Taken: 5},
 		New: &aggregator.Image{Consumed: map[string]int64{"rpm": 3000, "a_b": -500}, Taken: 6, Exact: 7},
 	}
