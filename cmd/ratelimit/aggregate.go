@@ -182,20 +182,20 @@ func openStream(ctx context.Context, at config.DynamoDB) (*dynamo.Stream, error)
 // serveBeside runs a poller, and serves its metrics and its health until it ends.
 func serveBeside(ctx context.Context, p *aggregator.Poller, alerts *alert.Alerts, listener net.Listener, log *slog.Logger) error {
 	registry := prometheus.NewRegistry()
-	if err := errors.Join(registry.Register(newAggregateMetrics(p.Stats)), registry.Register(newBudgetMetrics(alerts))); err != nil {
-		return err
+	for _, c := range append(programMetrics(), newAggregateMetrics(p.Stats), newBudgetMetrics(alerts)) {
+		if err := registry.Register(c); err != nil {
+			return err
+		}
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET /healthz", answerHealth(p.Alive))
+	mux.HandleFunc("GET /readyz", answerHealth(func() error {
 		if p.Stats().Missing {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			_, _ = io.WriteString(w, "the table has no stream: switch it on with both images\n")
-			return
+			return errors.New("the table has no stream: switch it on with both images")
 		}
-		_, _ = io.WriteString(w, "ok\n")
-	})
+		return p.Ready()
+	}))
 	server := &http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
 		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
@@ -212,4 +212,15 @@ func serveBeside(ctx context.Context, p *aggregator.Poller, alerts *alert.Alerts
 		return alerts.Run(ctx, p.Run)
 	})
 	return g.Wait()
+}
+
+// answerHealth answers 200, or 503 with the error of a check.
+func answerHealth(check func() error) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if err := check(); err != nil {
+			http.Error(w, fmt.Sprintf("%.500s", err.Error()), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = io.WriteString(w, "ok\n")
+	}
 }

@@ -3,12 +3,16 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -20,7 +24,7 @@ import (
 // aggregateRegistry returns a registry with the metrics of an aggregator.
 func aggregateRegistry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(newAggregateMetrics(func() aggregator.Stats { return aggregator.Stats{} }), newBudgetMetrics(newAlerts(config.Webhook{}, slog.New(slog.DiscardHandler))))
+	registry.MustRegister(newAggregateMetrics(func() aggregator.Stats { return aggregator.Stats{Oldest: time.Unix(1, 0)} }), newBudgetMetrics(newAlerts(config.Webhook{}, slog.New(slog.DiscardHandler))))
 	return registry
 }
 
@@ -92,16 +96,40 @@ func TestAggregate(t *testing.T) {
 	})
 	aggregating := &running{http: address[1]}
 	_, metrics := aggregating.get(t, "/metrics")
-	for _, want := range []string{"losses_total 0", "dead_letters_total 0", "shards 1"} {
-		if !strings.Contains(metrics, "ratelimit_aggregate_"+want+"\n") {
+	for _, want := range []string{
+		"\nratelimit_aggregate_losses_total 0\n", "\nratelimit_aggregate_dead_letters_total 0\n", "\nratelimit_aggregate_shards 1\n",
+		"\nratelimit_aggregate_oldest_position_timestamp_seconds 1.", "\nratelimit_build_info{", "\ngo_goroutines ", "\nprocess_open_fds ",
+	} {
+		if !strings.Contains(metrics, want) {
 			t.Errorf("no %s in\n%s", want, metrics)
 		}
 	}
-	if code, body := aggregating.get(t, "/healthz"); code != 200 {
-		t.Errorf("/healthz: %d %s", code, body)
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if code, body := aggregating.get(t, path); code != 200 {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
 	}
 	stop()
 	if code := <-ended; code != 0 {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+// A check of health that fails is told with its reason, which is bounded.
+func TestAnswerHealth(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		code int
+		body string
+	}{
+		{nil, 200, "ok\n"},
+		{errors.New("usage cannot be written"), 503, "usage cannot be written\n"},
+		{errors.New(strings.Repeat("x", 1000)), 503, strings.Repeat("x", 500) + "\n"},
+	} {
+		w := httptest.NewRecorder()
+		answerHealth(func() error { return tt.err })(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))
+		if w.Code != tt.code || w.Body.String() != tt.body {
+			t.Errorf("%v: %d %q", tt.err, w.Code, w.Body.String())
+		}
 	}
 }

@@ -1,6 +1,10 @@
 package main
 
-import "github.com/ratelimit/ratelimit/pkg/aggregator"
+import (
+	"math"
+
+	"github.com/ratelimit/ratelimit/pkg/aggregator"
+)
 
 // newAggregateMetrics reports the work of an aggregator.
 func newAggregateMetrics(stats func() aggregator.Stats) *statsMetrics[aggregator.Stats] {
@@ -8,8 +12,8 @@ func newAggregateMetrics(stats func() aggregator.Stats) *statsMetrics[aggregator
 	m.count("records_total", "Records of the stream that are done, those of other items than buckets too.", func(s *aggregator.Stats) int64 { return s.Records })
 	m.count("snapshots_total", "Writes of usage snapshots.", func(s *aggregator.Stats) int64 { return s.Snapshots })
 	m.count("repeated_records_total", "Records that a snapshot had already, once for each window.", func(s *aggregator.Stats) int64 { return s.Repeated })
-	m.count("losses_total", "Gaps in the stream: records that it dropped before they were counted.", func(s *aggregator.Stats) int64 { return s.Losses })
-	m.count("dead_letters_total", "Records that cannot be counted; the log has their keys.", func(s *aggregator.Stats) int64 { return s.DeadLetters })
+	m.count("losses_total", "Gaps: shards, or parts of them, that the stream dropped before they were read to their end.", func(s *aggregator.Stats) int64 { return s.Losses })
+	m.count("dead_letters_total", "Records that cannot be counted, each once; the log has their keys.", func(s *aggregator.Stats) int64 { return s.DeadLetters })
 	m.count("misdated_records_total", "Records that count in the window of their write, since the time of their decision cannot be right.", func(s *aggregator.Stats) int64 { return s.Misdated })
 	m.count("archived_events_total", "Audit events that expired and are in the archive.", func(s *aggregator.Stats) int64 { return s.Archived })
 	m.count("splits_total", "Splits of buckets that were finished in place of a replica.", func(s *aggregator.Stats) int64 { return s.Splits })
@@ -21,11 +25,11 @@ func newAggregateMetrics(stats func() aggregator.Stats) *statsMetrics[aggregator
 		}
 		return 0
 	})
-	m.gauge("newest_record_timestamp_seconds", "Time of the write of the newest record that is done, in Unix time; 0 = none yet.", func(s *aggregator.Stats) float64 {
-		if s.Newest.IsZero() {
-			return 0
+	m.gauge("oldest_position_timestamp_seconds", "Records of all shards that this process reads are done up to this time, in Unix time; absent where it reads none.", func(s *aggregator.Stats) float64 {
+		if s.Oldest.IsZero() {
+			return math.NaN()
 		}
-		return float64(s.Newest.UnixMilli()) / 1000
+		return float64(s.Oldest.UnixMilli()) / 1000
 	})
 	return m
 }

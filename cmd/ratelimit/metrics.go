@@ -31,14 +31,7 @@ func newServiceMetrics(reg prometheus.Registerer) (*serviceMetrics, error) {
 			Name: "ratelimit_config_loaded_timestamp_seconds", Help: "Time at which the configuration in force was loaded, in Unix time.",
 		}),
 	}
-	build := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "ratelimit_build_info", Help: "Always 1; the label is the version of the program.",
-		ConstLabels: prometheus.Labels{"version": programVersion()},
-	}, func() float64 { return 1 })
-	for _, c := range []prometheus.Collector{
-		m.reloads, m.successful, m.loadedAt, build,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	} {
+	for _, c := range append(programMetrics(), m.reloads, m.successful, m.loadedAt) {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}
@@ -46,6 +39,15 @@ func newServiceMetrics(reg prometheus.Registerer) (*serviceMetrics, error) {
 	m.reloads.WithLabelValues("ok")
 	m.reloads.WithLabelValues("error")
 	return m, nil
+}
+
+// programMetrics returns the metrics of the program's version, of the process and of the Go runtime.
+func programMetrics() []prometheus.Collector {
+	build := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "ratelimit_build_info", Help: "Always 1; the label is the version of the program.",
+		ConstLabels: prometheus.Labels{"version": programVersion()},
+	}, func() float64 { return 1 })
+	return []prometheus.Collector{build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
 }
 
 // registerCacheMetrics registers those of the cache of stored limits and entities.

@@ -1,6 +1,10 @@
 package main
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"math"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // statsMetrics reports numbers that are all of one look.
 type statsMetrics[S any] struct {
@@ -19,6 +23,7 @@ func (m *statsMetrics[S]) count(name, help string, value func(*S) int64) {
 	m.add(prometheus.CounterValue, name, help, func(s *S) float64 { return float64(value(s)) })
 }
 
+// gauge adds a gauge. It is absent while its value is NaN.
 func (m *statsMetrics[S]) gauge(name, help string, value func(*S) float64) {
 	m.add(prometheus.GaugeValue, name, help, value)
 }
@@ -38,6 +43,8 @@ func (m *statsMetrics[S]) Describe(out chan<- *prometheus.Desc) {
 func (m *statsMetrics[S]) Collect(out chan<- prometheus.Metric) {
 	state := m.look()
 	for i := range m.metrics {
-		out <- prometheus.MustNewConstMetric(m.metrics[i].desc, m.metrics[i].kind, m.metrics[i].value(&state))
+		if value := m.metrics[i].value(&state); !math.IsNaN(value) {
+			out <- prometheus.MustNewConstMetric(m.metrics[i].desc, m.metrics[i].kind, value)
+		}
 	}
 }

@@ -27,6 +27,7 @@ func (p *Poller) Run(ctx context.Context) error {
 func (p *Poller) follow(ctx context.Context) {
 	defer p.counters.missing.Store(false)
 	for ctx.Err() == nil {
+		p.health.begin()
 		move, err := p.cfg.Source.Follow(ctx)
 		switch {
 		case err != nil:
@@ -50,6 +51,7 @@ func (p *Poller) follow(ctx context.Context) {
 // miss tells that the stream has ended, and no other is found.
 func (p *Poller) miss(err error) {
 	p.counters.failures.Add(1)
+	p.health.fail("", "the stream has ended, and no other is found", err)
 	p.counters.missing.Store(errors.Is(err, ErrGone))
 	p.cfg.Logger.Error("the stream has ended, and no other is found: usage and events wait for one", "error", err)
 }

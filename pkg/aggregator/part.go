@@ -38,8 +38,8 @@ type outcome struct {
 const maxRefused = 1000
 
 // write writes the records, as many at once as are accepted. A write that is refused for good is tried with half
-// of its records, so that a record that cannot be applied becomes a letter alone. Records that are left with an
-// error can be written later.
+// of its records: a record that cannot be applied becomes a letter alone. Records that are left with an error can be
+// written later.
 func (p *part) write(ctx context.Context, to Snapshots) (o outcome) {
 	for n, refused := len(p.records), 0; len(p.records) > 0; {
 		if o.err = ctx.Err(); o.err != nil {

@@ -44,6 +44,7 @@ type Config struct {
 type Poller struct {
 	cfg      Config
 	counters counters
+	health   *health
 
 	seen    map[string]sighting // leases of other processes
 	working map[string]bool     // shards of this process; mu guards it
@@ -85,11 +86,15 @@ func New(cfg Config) (*Poller, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Poller{cfg: cfg, seen: make(map[string]sighting), working: make(map[string]bool), wake: make(chan struct{}, 1)}, nil
+	return &Poller{cfg: cfg, health: newHealth(), seen: make(map[string]sighting), working: make(map[string]bool), wake: make(chan struct{}, 1)}, nil
 }
 
 // Stats counts the work of the poller so far.
-func (p *Poller) Stats() Stats { return p.counters.stats() }
+func (p *Poller) Stats() Stats {
+	s := p.counters.stats()
+	s.Oldest = p.health.oldest()
+	return s
+}
 
 // readStream works until the stream ends or ctx is done. It ends with the error of the first look at the stream
 // if that wraps limiter.ErrInvalid.
@@ -99,12 +104,15 @@ func (p *Poller) readStream(ctx context.Context) error {
 	defer workers.Wait()
 	defer stop()
 	for first := true; ctx.Err() == nil; first = false {
+		p.health.begin()
 		ended, err := p.round(ctx, &workers)
+		p.health.end(err == nil)
 		if first && errors.Is(err, limiter.ErrInvalid) {
 			return err
 		}
 		if err != nil && ctx.Err() == nil {
 			p.counters.failures.Add(1)
+			p.health.fail("", "the shards of the stream cannot be listed", err)
 			p.cfg.Logger.WarnContext(ctx, "the shards of the stream cannot be listed", "error", err)
 		}
 		if ended {
@@ -204,6 +212,7 @@ func (p *Poller) free(l Lease) bool {
 
 // begin takes the lease of a shard and works on it.
 func (p *Poller) begin(ctx context.Context, before Lease, workers *sync.WaitGroup) {
+	p.health.loop()
 	h := &holding{leases: p.cfg.Leases, term: p.cfg.Term, lease: before}
 	err := h.write(ctx, func(l *Lease) { l.Owner, l.Fence = p.cfg.Owner, l.Fence+1 })
 	if err != nil {
@@ -214,6 +223,7 @@ func (p *Poller) begin(ctx context.Context, before Lease, workers *sync.WaitGrou
 	}
 	p.mark(before.Shard, true)
 	p.counters.shards.Add(1)
+	p.health.reach(before.Shard, time.Now()) // until its first record tells more
 	w := &worker{Poller: p, holding: h, shard: before.Shard, batch: NewBatch(before.Shard, p.cfg.Windows, p.cfg.Retention)}
 	if p.cfg.Archive != nil {
 		w.lines = NewLines(w.shard, p.cfg.Encode)
@@ -225,6 +235,7 @@ func (p *Poller) begin(ctx context.Context, before Lease, workers *sync.WaitGrou
 			p.cfg.Logger.WarnContext(ctx, "a lease of the stream is lost", "shard", w.shard, "error", err)
 		}
 		p.counters.shards.Add(-1)
+		p.health.leave(w.shard)
 		p.mark(w.shard, false)
 		select {
 		case p.wake <- struct{}{}:
@@ -241,41 +252,4 @@ func (p *Poller) mark(shard string, working bool) {
 	} else {
 		delete(p.working, shard)
 	}
-}
-
-// abandon ends the work on a shard that the stream has dropped.
-func (p *Poller) abandon(ctx context.Context, before Lease) {
-	after := before
-	after.Owner, after.Fence, after.Beat, after.Done = "", before.Fence+1, before.Beat+1, true
-	switch err := p.cfg.Leases.Write(ctx, before, after); {
-	case err == nil:
-		p.lose(before.Shard, before.Position)
-	case !errors.Is(err, ErrConflict):
-		p.fail(ctx, "a lease of the stream cannot be ended", err)
-	}
-}
-
-// lose tells of records that the stream has dropped.
-func (p *Poller) lose(shard string, after Sequence) {
-	p.counters.losses.Add(1)
-	p.cfg.Logger.Error("the stream has dropped records before they were counted: their usage is lost", "shard", shard, "after", string(after))
-}
-
-// bury tells of records that could not be counted. A letter has the key of the item, and nothing
-// else of it.
-func (p *Poller) bury(letters []Letter) {
-	for i := range letters {
-		p.counters.deadLetters.Add(1)
-		letters[i].Log(p.cfg.Logger)
-	}
-}
-
-// fail tells of a call that failed, and waits before the next one.
-func (p *Poller) fail(ctx context.Context, what string, err error) {
-	if ctx.Err() != nil {
-		return
-	}
-	p.counters.failures.Add(1)
-	p.cfg.Logger.WarnContext(ctx, "the aggregator waits", "for", what, "error", err)
-	pause(ctx, p.cfg.Idle)
 }

@@ -68,6 +68,9 @@ func (s *stream) Open(_ context.Context, shard string, after Sequence) (string, 
 	if s.broken {
 		return "", errBroken
 	}
+	if !s.has(shard) {
+		return "", ErrDropped
+	}
 	at := s.trimmed[shard]
 	if after == "x" {
 		return "", ErrPosition
@@ -95,6 +98,8 @@ func (s *stream) Read(_ context.Context, iterator string) ([]Record, string, err
 	made, _ := strconv.Atoi(parts[2])
 	s.reads++
 	switch {
+	case !s.has(shard):
+		return nil, "", ErrExpired
 	case at < s.trimmed[shard]:
 		return nil, "", ErrTrimmed
 	case s.age > 0 && s.reads-made > s.age:
@@ -111,11 +116,16 @@ func (s *stream) Read(_ context.Context, iterator string) ([]Record, string, err
 	return slices.Clone(found), fmt.Sprint(shard, " ", at, " ", s.reads), nil
 }
 
+// has reports whether the stream has a shard. s.mu must be locked.
+func (s *stream) has(id string) bool {
+	return slices.ContainsFunc(s.shards, func(sh Shard) bool { return sh.ID == id })
+}
+
 // add adds a shard, and records of one bucket to it, as a fleet makes them.
 func (s *stream) add(id, parent string, f *fleet, key string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !slices.ContainsFunc(s.shards, func(sh Shard) bool { return sh.ID == id }) {
+	if !s.has(id) {
 		s.shards = append(s.shards, Shard{id, parent})
 	}
 	for range n {
@@ -452,7 +462,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-func TestReady(t *testing.T) {
+func TestShardsThatAreReady(t *testing.T) {
 	shards := []Shard{{"a", ""}, {"b", "a"}, {"c", "none"}, {"d", "c"}}
 	leases := map[string]Lease{"a": {Shard: "a", Done: true}, "c": {Shard: "c"}, "old": {Shard: "old", Done: true}, "lost": {Shard: "lost"}}
 	if diff := cmp.Diff([]Shard{{"b", "a"}, {"c", "none"}}, ready(shards, leases)); diff != "" {

@@ -37,6 +37,7 @@ func TestNoSnapshotExpiresBeforeItsRecords(t *testing.T) {
 		f, to := newFleet(), keepFor{}
 		f.write("s", "k", Bucket{"ns", "e", "r"}, at, "rpm", 1)
 		b := NewBatch("s", []limiter.UsageWindow{window}, keep)
+		f.shards["s"][0].Time = at
 		b.Add(&f.shards["s"][0])
 		if _, err := b.Flush(context.Background(), to); err != nil {
 			t.Fatal(err)

@@ -14,6 +14,8 @@ var (
 	ErrGone = errors.New("the stream is gone")
 	// ErrPosition says that a position is not one of the shard.
 	ErrPosition = errors.New("the position is not one of the shard")
+	// ErrDropped says that the stream has dropped a shard, whole.
+	ErrDropped = errors.New("the stream has dropped the shard")
 	// ErrConflict says that another process has written a lease.
 	ErrConflict = errors.New("another process has written the lease")
 )
@@ -24,6 +26,7 @@ type Source interface {
 	Shards(ctx context.Context) ([]Shard, error)
 	// Open returns an iterator of the records of a shard behind a position, or of all that the
 	// stream has of it. It fails with ErrTrimmed where records behind the position are gone, and with ErrPosition.
+	// It fails with ErrDropped where the stream is there and the shard is not.
 	Open(ctx context.Context, shard string, after Sequence) (iterator string, err error)
 	// Read returns the next records, which can be none, and the iterator of those behind them; ""
 	// = the shard ends. It fails with ErrExpired or ErrTrimmed.

@@ -17,7 +17,7 @@ type Stats struct {
 	Splits      int64     // splits of buckets that were finished in place of a replica
 	Failures    int64     // calls that failed, and were or will be made again
 	Shards      int64     // of the stream that this process works on now
-	Newest      time.Time // write of the newest record that is done; zero = none yet
+	Oldest      time.Time // records of all shards that this process works on are done up to then; zero = it has no shard
 	Missing     bool      // the stream has ended, and the table has no other
 }
 
@@ -25,7 +25,6 @@ type Stats struct {
 type counters struct {
 	records, snapshots, repeated, losses, deadLetters, misdated, archived, splits, failures, shards atomic.Int64
 
-	newest  atomic.Int64 // Unix ms; 0 = none yet
 	missing atomic.Bool
 }
 
@@ -35,18 +34,5 @@ func (c *counters) stats() Stats {
 		DeadLetters: c.deadLetters.Load(), Misdated: c.misdated.Load(), Archived: c.archived.Load(), Splits: c.splits.Load(), Failures: c.failures.Load(), Shards: c.shards.Load(),
 		Missing: c.missing.Load(),
 	}
-	if ms := c.newest.Load(); ms > 0 {
-		s.Newest = time.UnixMilli(ms).UTC()
-	}
 	return s
-}
-
-// saw notes the write of a record that is done.
-func (c *counters) saw(at time.Time) {
-	for ms := at.UnixMilli(); ; {
-		old := c.newest.Load()
-		if ms <= old || c.newest.CompareAndSwap(old, ms) {
-			return
-		}
-	}
 }

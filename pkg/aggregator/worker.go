@@ -106,13 +106,14 @@ func (w *worker) work(ctx context.Context) error {
 
 // read reads the shard until it ends or ctx is done. Its error is that of a flush.
 func (w *worker) read(ctx context.Context) error {
-	iterator := w.open(ctx, w.held().Position)
-	for ctx.Err() == nil {
-		records, next, err := w.cfg.Source.Read(ctx, iterator)
-		if err != nil {
-			iterator = w.reopen(ctx, iterator, err)
+	iterator, err := w.open(ctx, w.held().Position)
+	for err == nil && ctx.Err() == nil {
+		records, next, readErr := w.cfg.Source.Read(ctx, iterator)
+		if readErr != nil {
+			iterator, err = w.reopen(ctx, iterator, readErr)
 			continue
 		}
+		w.health.succeed(w.shard)
 		for i := range records {
 			w.take(&records[i])
 		}
@@ -123,16 +124,53 @@ func (w *worker) read(ctx context.Context) error {
 			}
 		}
 		if iterator = next; len(records) == 0 {
-			pause(ctx, w.cfg.Idle)
+			w.idle(ctx)
 		}
 	}
+	if errors.Is(err, ErrDropped) {
+		return w.drop(ctx)
+	}
 	return nil
+}
+
+// idle waits for records after a read that found none. Such a read tells no more than that: the next one may
+// find records that were there.
+func (w *worker) idle(ctx context.Context) {
+	if w.pending == 0 {
+		w.health.reach(w.shard, time.Now())
+	}
+	pause(ctx, w.cfg.Idle)
+}
+
+// drop ends the work on a shard that the stream has dropped: it writes the records that were read, and tells of
+// the gap behind them. Its error is that of the flush.
+func (w *worker) drop(ctx context.Context) error {
+	after := w.after()
+	err := w.flush(ctx, true)
+	if err == nil {
+		w.lose(w.shard, after)
+	}
+	return err
+}
+
+// after returns the position up to which the shard was read.
+func (w *worker) after() Sequence {
+	if w.position != "" {
+		return w.position
+	}
+	return w.held().Position
+}
+
+// fail tells of a call for the shard that failed, and waits before the next one.
+func (w *worker) fail(ctx context.Context, what string, err error) {
+	w.failed(ctx, w.shard, what, err)
 }
 
 // take adds a record to the batch.
 func (w *worker) take(r *Record) {
 	if w.pending == 0 {
 		w.begun = time.Now()
+		w.health.behind(w.shard, r.Time)
 	}
 	w.pending++
 	w.batch.Add(r)
@@ -143,26 +181,24 @@ func (w *worker) take(r *Record) {
 	w.position, w.newest = r.Sequence, r.Time
 }
 
-// open returns an iterator behind a position, or "" when ctx is done.
-func (w *worker) open(ctx context.Context, after Sequence) string {
+// open returns an iterator behind a position. Its error is that of ctx, or ErrDropped.
+func (w *worker) open(ctx context.Context, after Sequence) (string, error) {
 	for ctx.Err() == nil {
 		iterator, err := w.cfg.Source.Open(ctx, w.shard, after)
-		if err == nil {
-			return iterator
-		}
-		if errors.Is(err, ErrTrimmed) && after != "" {
+		switch {
+		case err == nil || errors.Is(err, ErrDropped):
+			return iterator, err
+		case errors.Is(err, ErrTrimmed) && after != "":
 			w.lose(w.shard, after)
 			after = ""
-			continue
-		}
-		if errors.Is(err, ErrPosition) && after != "" {
+		case errors.Is(err, ErrPosition) && after != "":
 			w.reset(after)
 			after = ""
-			continue
+		default:
+			w.fail(ctx, "a shard of the stream cannot be opened", err)
 		}
-		w.fail(ctx, "a shard of the stream cannot be opened", err)
 	}
-	return ""
+	return "", ctx.Err()
 }
 
 // reset tells that the position of a lease is none of its shard. The shard is read from its first record then:
@@ -172,12 +208,9 @@ func (w *worker) reset(after Sequence) {
 	w.cfg.Logger.Error("the position of a lease is not one of its shard, which is read again from its first record", "shard", w.shard, "position", string(after))
 }
 
-// reopen returns an iterator to go on with after a read that failed.
-func (w *worker) reopen(ctx context.Context, iterator string, err error) string {
-	after := w.position
-	if after == "" {
-		after = w.held().Position
-	}
+// reopen returns an iterator to go on with after a read that failed. Its error is that of open.
+func (w *worker) reopen(ctx context.Context, iterator string, err error) (string, error) {
+	after := w.after()
 	switch {
 	case errors.Is(err, ErrExpired):
 		return w.open(ctx, after)
@@ -186,7 +219,10 @@ func (w *worker) reopen(ctx context.Context, iterator string, err error) string 
 		return w.open(ctx, "")
 	}
 	w.fail(ctx, "a shard of the stream cannot be read", err)
-	return iterator
+	if errors.Is(err, ErrGone) || errors.Is(err, ErrDropped) {
+		return w.open(ctx, after)
+	}
+	return iterator, nil
 }
 
 // full reports whether enough records wait to be written.
@@ -243,7 +279,7 @@ func (w *worker) flush(ctx context.Context, end bool) error {
 	}
 	w.counters.records.Add(int64(w.pending))
 	if w.pending > 0 {
-		w.counters.saw(w.newest)
+		w.health.reach(w.shard, w.newest)
 	}
 	w.pending = 0
 	return nil

@@ -75,6 +75,7 @@ func TestAggregatorPod(t *testing.T) {
 		"its memory":    {spec.Containers[0].Resources.Limits.Memory().IsZero(), false},
 		"its image":     {spec.Containers[0].Image, service.Containers[0].Image},
 		"its probe":     {spec.Containers[0].LivenessProbe.HTTPGet.Path, "/healthz"},
+		"its failure":   {spec.Containers[0].ReadinessProbe.HTTPGet.Path, "/readyz"},
 		"its port":      {spec.Containers[0].Ports[0].ContainerPort, int32(8080)},
 		"its account":   {pod(t, aggregating(t, "fleet", values{})).Spec.ServiceAccountName, service.ServiceAccountName},
 		"its user":      {*spec.SecurityContext.RunAsNonRoot, true},

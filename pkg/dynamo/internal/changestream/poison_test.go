@@ -142,3 +142,38 @@ func TestNamesBesideACorruptOne(t *testing.T) {
 		t.Errorf("%q, %v", name, err)
 	}
 }
+
+// A shard that the stream has dropped is told from a stream that is gone, and from calls that fail.
+func TestOpenOfADroppedShard(t *testing.T) {
+	db, from := dynamofake.New(), newStreams(3)
+	if err := dynamo.CreateTable(t.Context(), streaming{db}, "buckets"); err != nil {
+		t.Fatal(err)
+	}
+	s, err := changestream.Open(t.Context(), streaming{db}, from, "buckets", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shard := *from.shards[0].ShardId
+	from.drop(shard)
+	outcomes := map[string]int{}
+	for range 50 { // calls are throttled at random
+		_, err := s.Open(t.Context(), shard, "")
+		switch {
+		case errors.Is(err, aggregator.ErrDropped) && !errors.Is(err, aggregator.ErrGone):
+			outcomes["dropped"]++
+		case errors.Is(err, limiter.ErrUnavailable):
+			outcomes["unavailable"]++
+		default:
+			t.Errorf("error %v", err)
+		}
+	}
+	if outcomes["dropped"] == 0 || outcomes["unavailable"] == 0 {
+		t.Errorf("outcomes %v, want some of both", outcomes)
+	}
+	from.mu.Lock()
+	from.ended = true
+	from.mu.Unlock()
+	if _, err := s.Open(t.Context(), shard, ""); !errors.Is(err, aggregator.ErrGone) {
+		t.Errorf("of a stream that is gone: %v", err)
+	}
+}

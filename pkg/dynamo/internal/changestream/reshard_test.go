@@ -40,6 +40,7 @@ type streams struct {
 	calls  int
 	next   int // number of the next record
 	made   int // number of the next shard
+	ended  bool
 }
 
 func newStreams(seed uint64) *streams {
@@ -74,6 +75,15 @@ func (s *streams) reshard() {
 	s.dice.Shuffle(len(s.shards), func(i, j int) { s.shards[i], s.shards[j] = s.shards[j], s.shards[i] })
 }
 
+// drop removes a shard with its records, as AWS does a day after its end.
+func (s *streams) drop(shard string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, shard)
+	delete(s.items, shard)
+	s.shards = slices.DeleteFunc(s.shards, func(sh types.Shard) bool { return *sh.ShardId == shard })
+}
+
 // write appends a record in which a bucket's count rises, to a shard that is open.
 func (s *streams) write(entity string, before, after int64) {
 	s.mu.Lock()
@@ -98,6 +108,9 @@ func (s *streams) write(entity string, before, after int64) {
 
 // fails counts a call, and reports an error of some of them.
 func (s *streams) fails() error {
+	if s.ended {
+		return &types.ResourceNotFoundException{Message: aws.String("Requested resource not found: Stream does not exist")}
+	}
 	if s.calls++; s.dice.IntN(12) == 0 {
 		return &types.LimitExceededException{Message: aws.String("slow down")}
 	}
@@ -124,6 +137,9 @@ func (s *streams) GetShardIterator(_ context.Context, in *dynamodbstreams.GetSha
 	defer s.mu.Unlock()
 	if err := s.fails(); err != nil {
 		return nil, err
+	}
+	if !slices.ContainsFunc(s.shards, func(sh types.Shard) bool { return *sh.ShardId == *in.ShardId }) {
+		return nil, &types.ResourceNotFoundException{Message: aws.String("Requested resource not found: Shard does not exist")}
 	}
 	at := 0
 	if in.ShardIteratorType == types.ShardIteratorTypeAfterSequenceNumber {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -159,9 +160,25 @@ func (s *Stream) Open(ctx context.Context, shard string, after aggregator.Sequen
 	defer stop()
 	out, err := s.stream.GetShardIterator(ctx, in)
 	if err != nil {
-		return "", translate("shard "+shard+" of the stream", err)
+		return "", s.missing(ctx, shard, translate("shard "+shard+" of the stream", err))
 	}
 	return text(out.ShardIterator), nil
+}
+
+// missing returns the error of a call for a shard. DynamoDB has the same error for a shard that is gone as for a stream that
+// is gone: the list of shards tells them apart.
+func (s *Stream) missing(ctx context.Context, shard string, err error) error {
+	if !errors.Is(err, aggregator.ErrGone) {
+		return err
+	}
+	shards, listErr := s.Shards(ctx)
+	switch {
+	case listErr != nil:
+		return listErr
+	case slices.ContainsFunc(shards, func(sh aggregator.Shard) bool { return sh.ID == shard }):
+		return fmt.Errorf("shard %s is in the list of shards, and not in the stream: %w", shard, limiter.ErrUnavailable)
+	}
+	return fmt.Errorf("shard %s: %w", shard, aggregator.ErrDropped)
 }
 
 // Read implements aggregator.Source.
