@@ -50,9 +50,9 @@ type setting struct {
 	at    place
 }
 
-// remember notes what the files say, and where.
-func (c *Config) remember(r *report) {
-	for _, s := range []setting{
+// startSettings returns the settings that take effect only when the program starts, without their places.
+func (c *Config) startSettings() []setting {
+	return []setting{
 		{path: "server.grpc", value: c.Server.GRPC},
 		{path: "server.http", value: c.Server.HTTP},
 		{path: "server.admin.address", value: c.Server.Admin.Address},
@@ -65,7 +65,24 @@ func (c *Config) remember(r *report) {
 		{path: "drain", value: c.Drain},
 		{path: "log.level", value: c.Log.Level},
 		{path: "log.format", value: c.Log.Format},
-	} {
+	}
+}
+
+// StartOnly returns the keys of the settings that take effect only when the program starts, such as
+// "decision.timeout". What is below a key counts, too. A change of any other setting is
+// taken up while the program runs.
+func StartOnly() []string {
+	settings := new(Config).startSettings()
+	paths := make([]string, len(settings))
+	for i, s := range settings {
+		paths[i] = s.path
+	}
+	return paths
+}
+
+// remember notes what the files say, and where.
+func (c *Config) remember(r *report) {
+	for _, s := range c.startSettings() {
 		at, ok := r.places[s.path]
 		if !ok { // it is the default
 			at = place{file: r.places[""].file, path: s.path}

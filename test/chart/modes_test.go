@@ -1,6 +1,7 @@
 package chart_test
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
+
+	"github.com/ratelimit/ratelimit/config"
 )
 
 // kinds returns the kinds of objects, sorted.
@@ -244,7 +247,7 @@ func TestRestarts(t *testing.T) {
 	before := hash(fleet)
 	for path, value := range map[string]any{
 		"config.headers": []any{}, "config.limits": values{"system": values{"rpm": "60/minute"}},
-		"config.decision.on_unavailable": "deny", "config.server.admin.tokens": values{"ci": values{"role": "read"}},
+		"config.decision.on_unavailable": "deny", "config.log.denials": values{"per_second": 5}, "config.server.admin.tokens": values{"ci": values{"role": "read"}},
 	} {
 		after := hash(with(fleet, path, value))
 		if path == "config.server.admin.tokens" { // the section is new, its tokens do not count
@@ -258,12 +261,24 @@ func TestRestarts(t *testing.T) {
 			t.Errorf("%s: pods are replaced", path)
 		}
 	}
-	for path, value := range map[string]any{
-		"config.decision.timeout": "20ms", "config.log.level": "debug", "config.cache.ttl": "30s",
-		"config.server.http.pprof": true, "store.dynamodb.table": "other", "drainSeconds": 20,
-	} {
-		if hash(with(fleet, path, value)) == before {
-			t.Errorf("%s: pods are not replaced", path)
+	changed := map[string][]string{ // a path of the values, and the value in JSON, for each setting that counts at a start
+		"server.grpc": {"config.server.grpc.max_connections", "7"}, "server.http": {"config.server.http.pprof", "true"},
+		"server.admin.address": {"admin.enabled", "false"}, "server.admin.tls": {"config.server.admin.tls", `{"cert": "a.crt", "key": "a.key"}`},
+		"store": {"store.dynamodb.table", `"other"`}, "decision.timeout": {"config.decision.timeout", `"20ms"`}, "cache": {"config.cache.ttl", `"30s"`},
+		"audit": {"config.audit.retention", `"48h"`}, "budgets.webhook": {"config.budgets.webhook.url", `"https://example.com"`}, "drain": {"drainSeconds", "20"},
+		"log.level": {"config.log.level", `"debug"`}, "log.format": {"config.log.format", `"json"`},
+	}
+	for _, setting := range config.StartOnly() {
+		c, ok := changed[setting]
+		if !ok {
+			t.Fatalf("no change of %s is tried", setting)
+		}
+		var value any
+		if err := json.Unmarshal([]byte(c[1]), &value); err != nil {
+			t.Fatal(err)
+		}
+		if hash(with(fleet, c[0], value)) == before {
+			t.Errorf("%s: pods are not replaced", setting)
 		}
 	}
 }

@@ -127,5 +127,7 @@ volume's own top belongs to root. */}}
 {{- $_ := set $server "admin" (omit $server.admin "tokens") -}}
 {{- end -}}
 {{- $timeout := dig "decision" "timeout" "" $config -}}
-{{- list $server $config.store $timeout (get $config "cache") $config.drain (get $config "log") | toJson | sha256sum -}}
+{{- $webhook := dig "budgets" "webhook" "" $config -}}
+{{- $log := omit (get $config "log" | default dict) "denials" -}}
+{{- list $server $config.store $timeout (get $config "cache") (get $config "audit") $webhook $config.drain $log | toJson | sha256sum -}}
 {{- end }}
