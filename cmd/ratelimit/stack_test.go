@@ -86,6 +86,8 @@ func TestStackCommands(t *testing.T) {
 		{"status -o json", 0, []string{`"health": "healthy"`, `"team": "edge"`, `"deletion_protection": false`}, nil},
 		{"status -o xml", 2, nil, []string{`--output is "xml"; it must be table, json, yaml`}},
 		{"update --namespace web --namespace api", 0, []string{"TakeOnlyPolicyweb", "TakeOnlyPolicyapi"}, []string{"UPDATE_COMPLETE"}},
+		{"update --no-tags --tag a=b", 2, nil, []string{"[no-tags tag]"}},
+		{"update --no-namespaces --no-tags", 0, []string{"TakeOnlyPolicyArn"}, []string{"UPDATE_COMPLETE"}},
 		{"update --aggregator", 2, nil, []string{"aggregator.on needs aggregator.code"}},
 		{"update nowhere", 1, nil, []string{"stack nowhere: no such stack"}},
 		{"prepare limits --namespace shop", 0, []string{"shop="}, nil},

@@ -64,9 +64,22 @@ func option[T any](s *stackOptions, add func(p *T, name string, value T, usage s
 	}})
 }
 
+// none adds a flag that clears an option, in place of the flag that sets it.
+func (s *stackOptions) none(cmd *cobra.Command, flag, other string, take func(*stack.Options), usage string) {
+	given := cmd.Flags().Bool(flag, false, usage)
+	cmd.MarkFlagsMutuallyExclusive(flag, other)
+	s.fields = append(s.fields, stackField{flag, func(to *stack.Options) error {
+		if *given {
+			take(to)
+		}
+		return nil
+	}})
+}
+
 func (s *stackOptions) general(cmd *cobra.Command) {
 	f := cmd.Flags()
 	option(s, f.StringToStringVar, "tag", func(o *stack.Options) *map[string]string { return &o.Tags }, "KEY=VALUE: tags of the stack and of all in it; they replace those it has")
+	s.none(cmd, "no-tags", "tag", func(o *stack.Options) { o.Tags = nil }, "take the tags of the options away")
 	option(s, f.BoolVar, "existing-table", func(o *stack.Options) *bool { return &o.ExistingTable }, "at deployment: leave a table that is there as it is, and create the rest")
 	option(s, f.BoolVar, "deletion-protection", func(o *stack.Options) *bool { return &o.DeletionProtection }, "keep the table when the stack is deleted, and have DynamoDB refuse to delete it")
 	option(s, f.IntVar, "recovery-days", func(o *stack.Options) *int { return &o.RecoveryDays }, "days back to which the table can be restored, 1 to 35; 0 = none")
@@ -90,6 +103,7 @@ func (s *stackOptions) iam(cmd *cobra.Command) {
 	option(s, f.StringVar, "aggregate-archive", func(o *stack.Options) *string { return &o.IAM.ProcessArchive }, "s3://BUCKET/PREFIX: the archive of that process (default: none)")
 	f.StringArrayVar(&s.namespaces, "namespace", nil, "NAME: register it, and create policies for it alone; repeatable; they replace those it has. For template: NAME=ID")
 	s.fields = append(s.fields, stackField{"namespace", s.setNamespaces})
+	s.none(cmd, "no-namespaces", "namespace", func(o *stack.Options) { o.IAM.Namespaces = nil }, "take the policies of all namespaces away; the namespaces stay registered")
 }
 
 func (s *stackOptions) alarms(cmd *cobra.Command) {
@@ -106,7 +120,7 @@ func (s *stackOptions) aggregator(cmd *cobra.Command) {
 	option(s, f.BoolVar, "aggregator", func(o *stack.Options) *bool { return &o.Aggregator.On }, "create the aggregator of the stream; needs --aggregator-code")
 	f.StringVar(&s.code, "aggregator-code", "", "s3://BUCKET/KEY of the aggregator's artifact")
 	s.fields = append(s.fields, stackField{"aggregator-code", s.setCode})
-	option(s, f.StringVar, "aggregator-code-version", func(o *stack.Options) *string { return &o.Aggregator.Code.Version }, "version of that object (default: the newest)")
+	option(s, f.StringVar, "aggregator-code-version", func(o *stack.Options) *string { return &o.Aggregator.Code.Version }, "version of that object (default: the newest at the time; a later one under the same key is not deployed by update)")
 	option(s, f.StringVar, "aggregator-role", func(o *stack.Options) *string { return &o.Aggregator.RoleARN }, "ARN of an existing role for the aggregator (default: the stack creates one)")
 	f.StringVar((*string)(&s.given.Aggregator.Architecture), "aggregator-architecture", "", "of the artifact: arm64 or amd64 (default arm64)")
 	s.fields = append(s.fields, stackField{"aggregator-architecture", func(to *stack.Options) error {

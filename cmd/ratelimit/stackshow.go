@@ -102,7 +102,7 @@ func printReport(out io.Writer, form string, r stackReport) error {
 		{"updated", moment(r.Updated)},
 		{"deployed by version", r.Version + " (this is " + r.ProgramVersion + ")"},
 		{"schema version", fmt.Sprintf("%s (this program has %d)", r.SchemaVersion, r.ProgramSchemaVersion)},
-		{"aggregator", map[bool]string{true: "deployed", false: "none"}[r.Aggregator]},
+		{"aggregator", aggregatorLine(r)},
 		{"error", r.Error},
 	}
 	if t := r.Table; t != nil {
@@ -125,6 +125,14 @@ func printReport(out io.Writer, form string, r stackReport) error {
 		}
 	}
 	return w.Flush()
+}
+
+// aggregatorLine says which code the aggregator has.
+func aggregatorLine(r stackReport) string {
+	if !r.Aggregator {
+		return "none"
+	}
+	return "deployed, " + cmp.Or(r.Info.Aggregator, "code by parameters")
 }
 
 func newStackList() *cobra.Command {

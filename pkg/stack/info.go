@@ -32,10 +32,11 @@ type Info struct {
 	Reason        string            `json:"reason,omitempty"`
 	Health        Health            `json:"health"`
 	Created       time.Time         `json:"created"`
-	Updated       time.Time         `json:"updated,omitzero"` // zero = never
-	Version       string            `json:"version"`          // of the program that deployed it last
-	SchemaVersion string            `json:"schema_version"`   // of the table
-	Tags          map[string]string `json:"tags,omitempty"`   // those of the options
+	Updated       time.Time         `json:"updated,omitzero"`          // zero = never
+	Version       string            `json:"version"`                   // of the program that deployed it last
+	SchemaVersion string            `json:"schema_version"`            // of the table
+	Aggregator    string            `json:"aggregator_code,omitempty"` // of the function; "" = none is deployed
+	Tags          map[string]string `json:"tags,omitempty"`            // those of the options
 	Outputs       map[string]string `json:"outputs,omitempty"`
 }
 
@@ -53,6 +54,8 @@ func newInfo(s *types.Stack) (Info, bool) {
 			info.Version = value
 		case TagSchemaVersion:
 			info.SchemaVersion = value
+		case TagAggregator:
+			info.Aggregator = value
 		case TagName:
 			ours = value == info.Name
 		default:

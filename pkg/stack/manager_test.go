@@ -148,6 +148,9 @@ func TestDeleteLeavesTheArchive(t *testing.T) {
 		if _, err := m.Deploy(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
+		if info, err := m.Get(t.Context(), "limits"); err != nil || info.Aggregator != "s3://code/a.zip" || len(info.Tags) != 0 {
+			t.Errorf("got %+v, %v", info, err)
+		}
 		c.objects = 7
 		left, err := m.Delete(t.Context(), "limits", false)
 		if err != nil || !cmp.Equal(left, []string{"bucket bucket-of-limits"}) {

@@ -123,6 +123,18 @@ type Code struct {
 	Version string `json:"version,omitempty"` // of the object; "" = the newest
 }
 
+// String returns the place of the artifact, with its version if there is one; "" = parameters.
+func (c Code) String() string {
+	switch {
+	case c.Key == "":
+		return ""
+	case c.Version == "":
+		return "s3://" + c.Bucket + "/" + c.Key
+	default:
+		return "s3://" + c.Bucket + "/" + c.Key + " version " + c.Version
+	}
+}
+
 // Architecture is that of the processors of a function.
 type Architecture string
 

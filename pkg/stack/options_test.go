@@ -98,17 +98,17 @@ func wantProblems(t *testing.T, o stack.Options, want []string) {
 	}
 }
 
-// 47 tags are allowed beside those of the stack.
+// 46 tags are allowed beside those of the stack.
 func TestTagsAreCounted(t *testing.T) {
 	o := stack.Options{Name: "abc", Tags: map[string]string{}}
-	for i := range 47 {
+	for i := range 46 {
 		o.Tags[fmt.Sprint("k", i)] = "v"
 	}
 	if err := o.Check(); err != nil {
 		t.Error(err)
 	}
 	o.Tags["more"] = "v"
-	wantProblems(t, o, []string{"there are 48; at most 47"})
+	wantProblems(t, o, []string{"there are 47; at most 46"})
 }
 
 func TestNames(t *testing.T) {

@@ -16,9 +16,11 @@ const (
 	TagVersion       = "ratelimit:version"        // of the program that deployed it last
 	TagSchemaVersion = "ratelimit:schema-version" // of the table's layout
 	TagName          = "ratelimit:name"           // of the table
+	TagAggregator    = "ratelimit:aggregator"     // the code of the aggregator, as [Code.String] has it; only with one
 
 	managedPrefix = "ratelimit:"
-	managedTags   = 3
+	managedTags   = 4
+	maxTagValue   = 256
 	maxTags       = 50
 )
 
@@ -39,6 +41,18 @@ func (c *checker) tags(tags map[string]string) {
 	}
 }
 
+// tagValue returns the end of a text, with '_' for characters that a tag cannot have.
+func tagValue(text string) string {
+	runes := []rune(text)
+	runes = runes[max(0, len(runes)-maxTagValue):]
+	for i, r := range runes {
+		if !tagForm.MatchString(string(r)) {
+			runes[i] = '_'
+		}
+	}
+	return string(runes)
+}
+
 // allTags returns the user's tags and the stack's own.
 func (o Options) allTags(version string) map[string]string {
 	tags := maps.Clone(o.Tags)
@@ -48,5 +62,8 @@ func (o Options) allTags(version string) map[string]string {
 	tags[TagVersion] = version
 	tags[TagSchemaVersion] = strconv.Itoa(dynamo.SchemaVersion)
 	tags[TagName] = o.Name
+	if o.Aggregator.On {
+		tags[TagAggregator] = tagValue(o.Aggregator.Code.String())
+	}
 	return tags
 }
