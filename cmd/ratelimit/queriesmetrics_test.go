@@ -43,7 +43,7 @@ func TestMetricsOfQueriesExist(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := startReplica(t, newTable(t), twoPerMinute)
 		defer r.stop()
-		describe(t, registered, r.service.registry)
+		describe(t, registered, r.registry)
 	})
 	cfg := parsed(t, twoPerMinute)
 	cfg.Store.Embedded.Data = filepath.Join(t.TempDir(), "data")
