@@ -21,8 +21,8 @@ var _ aggregator.Splits = (*Stream)(nil)
 // errPlace says that something else is where the other half of a split belongs.
 var errPlace = errors.New("another item is in the place of a new shard")
 
-// FinishSplit implements aggregator.Splits by the writes with which a replica finishes a split: both
-// are the same whoever makes them, and have conditions.
+// FinishSplit implements aggregator.Splits by the writes with which a replica finishes a split, in one
+// transaction.
 func (s *Stream) FinishSplit(ctx context.Context, item string) (done bool, err error) {
 	ctx, stop := context.WithTimeout(ctx, callTimeout)
 	defer stop()
@@ -53,7 +53,8 @@ func (s *Stream) finishSplit(ctx context.Context, k schema.Key) (done bool, err 
 	if !b.Shard.Moving || b.Old != nil { // replicas finish one of an older form
 		return false, nil
 	}
-	if err := s.makeHalf(ctx, of.Namespace, k, b, out.Item); err != nil {
+	made, err := s.half(of.Namespace, k, b, out.Item)
+	if err != nil {
 		return false, err
 	}
 	const unit = 1024
@@ -61,9 +62,26 @@ func (s *Stream) finishSplit(ctx context.Context, k schema.Key) (done bool, err 
 	if err != nil {
 		return false, fmt.Errorf("%w: %w", limiter.ErrInvalid, err)
 	}
-	_, err = s.client.UpdateItem(ctx, w.Update(s.table, k))
-	if _, refused := awsdb.ConditionItem(err); refused { // a write came between: its record tells of the split again
+	return s.apply(ctx, k, made, w)
+}
+
+// apply makes the other half of a split and notes that it is there, in one transaction. It rests on the
+// state of the first half: a late one is refused, so it makes nothing in a bucket that was purged or
+// merged since. Where the other half is there, only the note is left to write.
+func (s *Stream) apply(ctx context.Context, k schema.Key, made *half, w *plan.Write) (done bool, err error) {
+	put, update := plan.PutMade(s.table, made.state, made.item), w.Update(s.table, k)
+	_, err = s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{transactPut(put), transactUpdate(update)}})
+	if changed, _ := awsdb.ReasonAt(err, 1); changed == awsdb.ConditionFailed { // a write came between: its record tells of the split again
 		return false, nil
+	}
+	if refused, found := awsdb.ReasonAt(err, 0); refused == awsdb.ConditionFailed {
+		if err := s.isMade(made, found); err != nil {
+			return false, err
+		}
+		_, err = s.client.UpdateItem(ctx, update)
+		if _, changed := awsdb.ConditionItem(err); changed {
+			return false, nil
+		}
 	}
 	if err != nil {
 		return false, awsdb.Translate(err)
@@ -71,33 +89,56 @@ func (s *Stream) finishSplit(ctx context.Context, k schema.Key) (done bool, err 
 	return true, nil
 }
 
-// makeHalf makes the other half of a split, unless it is there.
-func (s *Stream) makeHalf(ctx context.Context, ns string, k schema.Key, b *schema.Bucket, item map[string]types.AttributeValue) error {
+// half is the other half of a split, as it is made.
+type half struct {
+	key   schema.Key
+	state *schema.Bucket
+	item  map[string]types.AttributeValue // its keys and names
+}
+
+// half returns the other half of a split.
+func (s *Stream) half(ns string, k schema.Key, b *schema.Bucket, item map[string]types.AttributeValue) (*half, error) {
 	of, index, err := schema.BucketOfItem(s.table, k, item)
 	if err != nil {
-		return fmt.Errorf("%w: %w", limiter.ErrInvalid, err)
+		return nil, fmt.Errorf("%w: %w", limiter.ErrInvalid, err)
 	}
 	if schema.BucketKey(ns, of.Entity, of.Resource, of.Variant, index) != k {
-		return fmt.Errorf("%w: the item lacks its names in full; a replica that uses the bucket finishes it", limiter.ErrInvalid)
+		return nil, fmt.Errorf("%w: the item lacks its names in full; a replica that uses the bucket finishes it", limiter.ErrInvalid)
 	}
 	made, err := plan.Make(b)
 	if err != nil {
-		return fmt.Errorf("%w: %w", limiter.ErrInvalid, err)
+		return nil, fmt.Errorf("%w: %w", limiter.ErrInvalid, err)
 	}
-	_, err = s.client.PutItem(ctx, plan.PutMade(s.table, made, schema.NewBucketItem(ns, of, made.Shard.Index)))
-	found, refused := awsdb.ConditionItem(err)
-	if !refused {
-		if err != nil {
-			return awsdb.Translate(err)
-		}
-		return nil
-	}
-	there, err := schema.ParseBucket(s.table, schema.BucketKey(ns, of.Entity, of.Resource, of.Variant, made.Shard.Index), found, nil)
-	if err == nil && there.Shard.Epoch < made.Shard.Epoch {
+	other := made.Shard.Index
+	return &half{key: schema.BucketKey(ns, of.Entity, of.Resource, of.Variant, other), state: made, item: schema.NewBucketItem(ns, of, other)}, nil
+}
+
+// isMade returns an error unless an item that is in the place of the other half is this one, or came of it.
+func (s *Stream) isMade(made *half, found map[string]types.AttributeValue) error {
+	there, err := schema.ParseBucket(s.table, made.key, found, nil)
+	if err == nil && there.Shard.Epoch < made.state.Shard.Epoch {
 		err = errPlace
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", limiter.ErrInvalid, err)
 	}
 	return nil
+}
+
+// transactPut is a put as a part of a transaction.
+func transactPut(in *dynamodb.PutItemInput) types.TransactWriteItem {
+	return types.TransactWriteItem{Put: &types.Put{
+		TableName: in.TableName, Item: in.Item, ConditionExpression: in.ConditionExpression,
+		ExpressionAttributeNames: in.ExpressionAttributeNames, ExpressionAttributeValues: in.ExpressionAttributeValues,
+		ReturnValuesOnConditionCheckFailure: in.ReturnValuesOnConditionCheckFailure,
+	}}
+}
+
+// transactUpdate is an update as a part of a transaction.
+func transactUpdate(in *dynamodb.UpdateItemInput) types.TransactWriteItem {
+	return types.TransactWriteItem{Update: &types.Update{
+		TableName: in.TableName, Key: in.Key, ConditionExpression: in.ConditionExpression, UpdateExpression: in.UpdateExpression,
+		ExpressionAttributeNames: in.ExpressionAttributeNames, ExpressionAttributeValues: in.ExpressionAttributeValues,
+		ReturnValuesOnConditionCheckFailure: in.ReturnValuesOnConditionCheckFailure,
+	}}
 }
