@@ -144,6 +144,7 @@ func (f *aggregateFlags) run(ctx context.Context, cfg *config.Config, windows []
 	host, _ := os.Hostname() // "" is fine: the rest is unique
 	alerts := newAlerts(cfg.Budgets.Webhook, log)
 	snapshots := aggregator.NewThresholds(stream, func() *budget.Set { return cfg.Budgets.Set }, alerts.Tell)
+	snapshots.Logger = log
 	p, err := aggregator.New(aggregator.Config{
 		Source: stream, Snapshots: snapshots, Splits: stream, Leases: stream, Owner: host + "/" + rand.Text()[:8], Logger: log,
 		Windows: windows, FlushAfter: f.flush, Retention: func(w limiter.UsageWindow) time.Duration { return keep[w] },

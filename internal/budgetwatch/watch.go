@@ -64,6 +64,7 @@ func Open(ctx context.Context, cfg Config) (*Watch, error) {
 	}
 	w := &Watch{cfg: cfg}
 	w.thresholds = aggregator.NewThresholds(cfg.Standings, w.inForce, w.tell)
+	w.thresholds.Logger = cfg.Logger
 	w.read = cfg.Now().Round(0)
 	if err := w.refresh(ctx); err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package aggregator
 import (
 	"context"
 	"crypto/rand"
+	"log/slog"
 	"sync"
 
 	"github.com/ratelimit/ratelimit/pkg/budget"
@@ -31,7 +32,7 @@ type Standings interface {
 	// Note notes marks in a snapshot, in the name of a write. It is not done where the snapshot has
 	// one of them. It returns the snapshot as it is then. On an error the outcome may be unknown.
 	Note(ctx context.Context, s *Snapshot, marks []Mark, by string) (done bool, now Standing, err error)
-	// NamespaceName returns the name of the namespace with an id; "" = there is none any more.
+	// NamespaceName returns the name of the namespace with an id; "" = there is none now, or its record cannot be read.
 	NamespaceName(ctx context.Context, id string) (string, error)
 	// StoredBudgets returns the limits that are stored at the places of a bucket. They may be a minute
 	// old.
@@ -44,11 +45,14 @@ type Standings interface {
 type Thresholds struct {
 	Standings
 
+	Logger *slog.Logger // nil = none; set before the first call
+
 	budgets func() *budget.Set
 	tell    func(budget.Event)
 
-	mu      sync.Mutex
-	unknown map[string]bool // writes of Note whose outcome is not known
+	mu       sync.Mutex
+	unknown  map[string]bool // writes of Note whose outcome is not known
+	nameless map[string]bool // ids of namespaces that the log has as without a name
 }
 
 // maxUnknown bounds the writes of unknown outcome that are remembered. The events of others may be
@@ -59,7 +63,7 @@ const maxUnknown = 10_000
 // then, and with those of stored limits. tell is called for each event. Both are called by several goroutines at
 // once, and must not block.
 func NewThresholds(to Standings, budgets func() *budget.Set, tell func(budget.Event)) *Thresholds {
-	return &Thresholds{Standings: to, budgets: budgets, tell: tell, unknown: make(map[string]bool)}
+	return &Thresholds{Standings: to, budgets: budgets, tell: tell, unknown: make(map[string]bool), nameless: make(map[string]bool)}
 }
 
 // Add implements Snapshots. On an error the change may have been applied, and the same change is
@@ -79,8 +83,8 @@ func (t *Thresholds) Add(ctx context.Context, c *Change) (has Sequence, err erro
 		if !ok {
 			continue
 		}
-		of.Namespace, err = t.NamespaceName(ctx, c.Snapshot.Bucket.Namespace)
-		if err == nil && of.Namespace != "" { // else it is gone
+		of.Namespace, err = t.name(ctx, c.Snapshot.Bucket.Namespace)
+		if err == nil && of.Namespace != "" {
 			err = t.compare(ctx, &c.Snapshot, of, b, standing)
 		}
 		if err != nil {
@@ -88,6 +92,25 @@ func (t *Thresholds) Add(ctx context.Context, c *Change) (has Sequence, err erro
 		}
 	}
 	return has, nil
+}
+
+// name returns the name of a namespace. A namespace without one is told once, until it has one.
+func (t *Thresholds) name(ctx context.Context, id string) (string, error) {
+	name, err := t.NamespaceName(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	told := t.nameless[id]
+	delete(t.nameless, id)
+	if name == "" && len(t.nameless) < maxUnknown {
+		t.nameless[id] = true
+		if !told && t.Logger != nil {
+			t.Logger.WarnContext(ctx, "a namespace is gone, or its record cannot be read: its budgets are not compared", "id", id)
+		}
+	}
+	return name, nil
 }
 
 // compare notes and tells the thresholds of a budget that usage has reached.

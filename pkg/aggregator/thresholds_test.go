@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -238,5 +240,25 @@ func TestThresholdsOfStoredLimits(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, events.all); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Usage of a namespace without a name counts, and the log has the namespace once.
+func TestANamespaceWithoutAName(t *testing.T) {
+	f, s, events := newFleet(), newStandings(0), new(told)
+	set := budgets(t, limiter.SystemLimitsRef(), limiter.Budget{Limit: "rpm", Window: limiter.UsageHour, Tokens: 1})
+	var log strings.Builder
+	to := NewThresholds(s, func() *budget.Set { return set }, events.tell)
+	to.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	for i := range 3 {
+		f.write("s", "k", Bucket{"gone", "e", "r"}, begin(), "rpm", 5000)
+		b := NewBatch("s", []limiter.UsageWindow{limiter.UsageHour}, nil)
+		b.Add(&f.shards["s"][i])
+		if done, err := b.Flush(t.Context(), to); err != nil || done.Written != 1 {
+			t.Errorf("%+v, %v", done, err)
+		}
+	}
+	if strings.Count(log.String(), "its budgets are not compared") != 1 || !strings.Contains(log.String(), "id=gone") || len(events.all) != 0 {
+		t.Errorf("log %q, events %v", log.String(), events.all)
 	}
 }

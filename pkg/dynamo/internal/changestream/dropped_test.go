@@ -2,7 +2,10 @@ package changestream
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,5 +29,23 @@ func TestDroppedShards(t *testing.T) {
 	slices.Sort(got)
 	if want := []string{ancient, done}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// The page about the aggregator has the number of positions from which on dropped ones are removed, and the time until a
+// name is looked up again.
+func TestThePageHasTheNumbers(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "aggregator.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := strings.Join(strings.Fields(string(text)), " ")
+	for _, want := range []string{
+		fmt.Sprintf("When a snapshot has more than %d positions", manyPositions),
+		fmt.Sprintf("is looked up again after %.0f seconds", namelessFor.Seconds()),
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("docs/aggregator.md does not say %q", want)
+		}
 	}
 }

@@ -177,3 +177,45 @@ func TestOpenOfADroppedShard(t *testing.T) {
 		t.Errorf("of a stream that is gone: %v", err)
 	}
 }
+
+// A namespace whose record comes later, or is mended, has its name a minute after it was looked up without one. Its
+// lookups are bounded meanwhile.
+func TestANameThatComesLater(t *testing.T) {
+	db, from := dynamofake.New(), newStreams(1)
+	if err := dynamo.CreateTable(t.Context(), streaming{db}, "buckets"); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1_700_000_000, 0)
+	s, err := changestream.Open(t.Context(), streaming{db}, from, "buckets", func() time.Time { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	queries := 0
+	db.SetPlan(func(c dynamofake.Call) dynamofake.Fault {
+		if c.Op == "Query" {
+			queries++
+		}
+		return dynamofake.Fault{}
+	})
+	named := func(when, want string) {
+		t.Helper()
+		for range 5 {
+			if name, err := s.NamespaceName(t.Context(), "namespaceid"); name != want || err != nil {
+				t.Errorf("%s: %q, %v; want %q", when, name, err, want)
+			}
+		}
+	}
+	named("before", "")
+	item := schema.NamespaceKey("default").Attributes()
+	item[schema.AttrNamespaceID] = schema.TextAttribute("namespaceid")
+	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("buckets"), Item: item}); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(59 * time.Second)
+	named("soon", "")
+	now = now.Add(2 * time.Second)
+	named("later", "default")
+	if queries != 2 {
+		t.Errorf("%d queries, want 2", queries)
+	}
+}

@@ -41,7 +41,9 @@ type Stream struct {
 	done  map[string]bool   // shards that are done, as last listed
 	gone  map[string]bool   // those of them that the stream has dropped since
 	there map[string]bool   // shards that the stream had, as last listed; nil = not listed yet
-	names map[string]string // of namespaces, by id, as last read; "" = it is gone
+	names map[string]string // of namespaces, by id, as last read
+
+	nameless map[string]time.Time // ids without a name, and until when they are not looked up
 }
 
 // place names a stream. A table has a stream with new names each time that it is switched on.

@@ -3,6 +3,8 @@ package changestream
 import (
 	"context"
 	"fmt"
+	"maps"
+	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
@@ -31,11 +33,16 @@ func (s *Stream) Note(ctx context.Context, of *aggregator.Snapshot, marks []aggr
 	return true, now, err
 }
 
+// namelessFor is how long the id of a namespace without a readable record is not looked up again.
+const namelessFor = time.Minute
+
 // NamespaceName implements aggregator.Standings. It reads all names where it does not have the one that is asked
-// for: a namespace is registered before its first bucket is made. One that is gone stays so.
+// for: a namespace is registered before its first bucket is made. One that is gone, or whose record cannot be read, is
+// read again after a minute.
 func (s *Stream) NamespaceName(ctx context.Context, id string) (string, error) {
 	s.mu.Lock()
 	name, known := s.names[id]
+	known = known || s.now().Before(s.nameless[id])
 	s.mu.Unlock()
 	if known {
 		return name, nil
@@ -44,9 +51,16 @@ func (s *Stream) NamespaceName(ctx context.Context, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	names[id] += "" // also where it is gone
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now := s.now()
+	maps.DeleteFunc(s.nameless, func(_ string, until time.Time) bool { return !now.Before(until) })
+	if names[id] == "" {
+		if s.nameless == nil {
+			s.nameless = make(map[string]time.Time)
+		}
+		s.nameless[id] = now.Add(namelessFor)
+	}
 	s.names = names
 	return names[id], nil
 }

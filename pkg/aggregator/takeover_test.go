@@ -1,0 +1,34 @@
+package aggregator
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Whenever a process dies, another one that runs goes on within a minute, as the page says.
+func TestTakeoverWithinAMinute(t *testing.T) {
+	for second := range 30 {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t)
+			r.add("s", "", r.fleet, "k", 10)
+			var mu sync.Mutex
+			dying := &silentLeases{Leases: r.leases, silent: &mu}
+			_, stopOld := r.start("old", func(cfg *Config) { cfg.Leases = dying })
+			time.Sleep(7 * time.Second)
+			_, stopNext := r.start("next", nil)
+			time.Sleep(time.Minute + time.Duration(second)*time.Second)
+			dying.set(true)
+			died := time.Now()
+			for r.leases.get("s").Owner != "next" && time.Since(died) < time.Hour {
+				time.Sleep(time.Second)
+			}
+			if took := time.Since(died); took > time.Minute || took < DefaultTerm-DefaultTerm*2/5-time.Second {
+				t.Errorf("second %d: another process took over after %v, want at most 1m", second, took)
+			}
+			stopOld()
+			stopNext()
+		})
+	}
+}
