@@ -109,6 +109,7 @@ torture: $(DYNAMODB) ## Run the long form of the tests of a fleet, millions of d
 	$(GO) test -tags torture -timeout 30m ./test/durable
 	$(GO) test -tags torture -timeout 30m -run TestCrashes ./pkg/embedded
 	$(GO) test -tags torture -timeout 30m -run TestTenThousandEntities ./pkg/dynamo/internal/catalog
+	$(GO) test -tags torture -timeout 30m -run TestConsumersThatAreKilled ./cmd/ratelimit
 	$(MAKE) mutants simulate
 	$(MAKE) model
 

@@ -36,18 +36,25 @@ func (c *billed) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ..
 }
 
 // BenchmarkAggregation measures the writes of an aggregator beside those of the decisions, for a million
-// decisions: three replicas, DynamoDB Local, some seconds of load, three windows, a flush a second.
+// decisions: three replicas, DynamoDB Local, some seconds of load, three windows, a flush a second. The default is a flush
+// each 10 s, which takes half a minute of load.
 func BenchmarkAggregation(b *testing.B) {
 	for _, tt := range []struct {
 		name     string
 		entities int
 		lease    limiter.LeasePolicy
+		flush    time.Duration
 	}{
-		{"leases/1_key", 1, limiter.LeasePolicy{}}, {"leases/20_keys", 20, limiter.LeasePolicy{}}, {"none/20_keys", 20, limiter.LeasePolicy{None: true}},
+		{"leases/1_key", 1, limiter.LeasePolicy{}, time.Second},
+		{"leases/20_keys", 20, limiter.LeasePolicy{}, time.Second},
+		{"none/20_keys", 20, limiter.LeasePolicy{None: true}, time.Second},
+		{"leases/1_key/default_flush", 1, limiter.LeasePolicy{}, aggregator.DefaultFlushAfter},
+		{"leases/20_keys/default_flush", 20, limiter.LeasePolicy{}, aggregator.DefaultFlushAfter},
+		{"none/20_keys/default_flush", 20, limiter.LeasePolicy{None: true}, aggregator.DefaultFlushAfter},
 	} {
 		b.Run(tt.name, func(b *testing.B) {
 			for b.Loop() {
-				decisions, writes, aggregated := measureAggregation(b, tt.entities, tt.lease)
+				decisions, writes, aggregated := measureAggregation(b, tt.entities, tt.lease, tt.flush)
 				perMillion := 1e6 / float64(decisions)
 				b.ReportMetric(float64(decisions), "decisions")
 				b.ReportMetric(float64(writes)*perMillion, "writes/M")
@@ -59,7 +66,7 @@ func BenchmarkAggregation(b *testing.B) {
 
 // measureAggregation returns how many decisions replicas made in some seconds, their writes, and those of
 // an aggregator.
-func measureAggregation(b *testing.B, entities int, lease limiter.LeasePolicy) (decisions, writes, aggregated int64) {
+func measureAggregation(b *testing.B, entities int, lease limiter.LeasePolicy, flush time.Duration) (decisions, writes, aggregated int64) {
 	b.Helper()
 	server := dynamotest.Start(b)
 	table, client := dynamotest.TableName(b), server.Client(b)
@@ -75,21 +82,21 @@ func measureAggregation(b *testing.B, entities int, lease limiter.LeasePolicy) (
 	if err != nil {
 		b.Fatal(err)
 	}
-	p, err := aggregator.New(aggregator.Config{Source: stream, Snapshots: stream, Leases: stream, Owner: "o", FlushAfter: time.Second, Idle: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+	p, err := aggregator.New(aggregator.Config{Source: stream, Snapshots: stream, Leases: stream, Owner: "o", FlushAfter: flush, Idle: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}
 	running, stop := context.WithCancel(b.Context())
 	var aggregates sync.WaitGroup
 	aggregates.Go(func() { _ = p.Run(running) })
-	decisions, writes = loadReplicas(b, server, table, entities, lease)
+	decisions, writes = loadReplicas(b, server, table, entities, lease, time.Second+3*flush)
 	stop()
 	aggregates.Wait()
 	return decisions, writes, meter.writes.Load()
 }
 
 // loadReplicas has three replicas decide for some seconds. It returns their decisions and their writes.
-func loadReplicas(b *testing.B, server *dynamotest.Server, table string, entities int, lease limiter.LeasePolicy) (decisions, writes int64) {
+func loadReplicas(b *testing.B, server *dynamotest.Server, table string, entities int, lease limiter.LeasePolicy, length time.Duration) (decisions, writes int64) {
 	b.Helper()
 	limits, err := limiter.NewLimits(limiter.PerSecond("rps", 1_000_000), limiter.PerMinute("tpm", 1_000_000_000))
 	if err != nil {
@@ -97,7 +104,7 @@ func loadReplicas(b *testing.B, server *dynamotest.Server, table string, entitie
 	}
 	var made atomic.Int64
 	var load sync.WaitGroup
-	stores, end := make([]*dynamo.Store, 3), time.Now().Add(4*time.Second)
+	stores, end := make([]*dynamo.Store, 3), time.Now().Add(length)
 	for i := range stores {
 		s, err := dynamo.New(dynamo.Config{Client: server.Client(b), Table: table, Leases: true, Attempt: 5 * time.Second, Budget: 20 * time.Second})
 		if err != nil {
