@@ -42,7 +42,7 @@ func TestThePageHasTheNumbers(t *testing.T) {
 	page := strings.Join(strings.Fields(string(text)), " ")
 	for _, want := range []string{
 		fmt.Sprintf("When a snapshot has more than %d positions", manyPositions),
-		fmt.Sprintf("is looked up again after %.0f seconds", namelessFor.Seconds()),
+		fmt.Sprintf("The name is looked up again after %.0f seconds", namelessFor.Seconds()),
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("docs/aggregator.md does not say %q", want)
