@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -273,4 +276,31 @@ func ExampleRender() {
 	text, err := r.YAML()
 	fmt.Println(strings.Contains(string(text), "RecoveryPeriodInDays: 7"), err)
 	// Output: true <nil>
+}
+
+// The page lists the actions that a role for the function needs: all those of the stack's role, and
+// no other.
+func TestPageHasTheActionsOfTheAggregator(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "aws.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "| actions | on |")
+	section, _, found := strings.Cut(section, "\n\n")
+	if !found {
+		t.Fatal("docs/aws.md has no table of actions")
+	}
+	want := map[string]bool{}
+	for _, statement := range at(t, rendered(t, everything()).Resources["AggregatorRole"].Properties, "Policies", 0, "PolicyDocument", "Statement").([]any) {
+		for _, action := range at(t, statement, "Action").([]any) {
+			want[action.(string)] = true
+		}
+	}
+	got := map[string]bool{}
+	for _, action := range regexp.MustCompile("`([a-z0-9]+:[A-Za-z]+)`").FindAllStringSubmatch(section, -1) {
+		got[action[1]] = true
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("actions (-role +page):\n%s", diff)
+	}
 }
