@@ -115,6 +115,14 @@ func TestReleasesOfTheFunction(t *testing.T) {
 	}
 }
 
+// The workflow runs promtool of the version whose parts the tests here use.
+func TestPromtoolIsOfTheSameVersion(t *testing.T) {
+	version := regexp.MustCompile(`(?m)^\tgithub\.com/prometheus/prometheus (v\S+)$`).FindStringSubmatch(readFile(t, "test", "deploy", "go.mod"))
+	if version == nil || !strings.Contains(readFile(t, ".github", "workflows", "ci.yaml"), "github.com/prometheus/prometheus/cmd/promtool@"+version[1]+" test rules deploy/prometheus/ratelimit.test.yaml") {
+		t.Errorf("ci.yaml does not run promtool of %v", version)
+	}
+}
+
 // Forms for issues have fields, each with an id and a label.
 func TestIssueForms(t *testing.T) {
 	for _, name := range []string{"bug.yaml", "feature.yaml"} {
