@@ -56,11 +56,11 @@ func (l *lambdaRuntime) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// bootstrap builds the program as the archive of a function has it.
+// bootstrap builds the program with the tag that the archive of a function has.
 func bootstrap(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bootstrap")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", path, ".")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-tags", "lambda.norpc", "-ldflags=-s -w", "-o", path, ".")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
