@@ -164,8 +164,40 @@ func (g *guarded) use(t *testing.T, namespace, rest string) {
 func TestTakeOnlyIsEnough(t *testing.T) {
 	g := guardTable(t, "TakeOnlyPolicy", false)
 	g.use(t, "web", "")
+	g.reshape(t, "web")
 	g.wantAllowed(t, "DescribeTable", "GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem")
 	g.wantFiltered(t)
+}
+
+// reshape has two replicas split a bucket under load, and merge it when it is quiet.
+func (g *guarded) reshape(t *testing.T, namespace string) {
+	t.Helper()
+	limits, err := limiter.NewLimits(limiter.PerSecond("rpm", 10_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	op := limiter.Op{
+		Bucket: limiter.BucketKey{Namespace: namespace, Entity: "user/busy", Resource: "api"}, Limits: limits, Generation: 1,
+		Spends: []limiter.Spend{{Limit: "rpm", Take: limiter.Milli}}, Lease: limiter.LeasePolicy{None: true},
+	}
+	stores := make([]*dynamo.Store, 2)
+	for i := range stores {
+		if stores[i], err = dynamo.New(dynamo.Config{Client: g.client, Table: g.name, ShardUnits: 5, Quiet: time.Second}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "a split", func() bool {
+		for _, s := range stores {
+			_, _ = s.Take(t.Context(), time.Now(), []limiter.Op{op}) // the proxy has noted what was refused
+		}
+		return stores[0].Stats().Splits+stores[1].Stats().Splits > 0
+	})
+	eventually(t, "a merge", func() bool { return stores[0].Stats().Merges+stores[1].Stats().Merges > 0 })
+	for _, s := range stores {
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // wantFiltered demands that of all records the first filter chooses the buckets, and the
