@@ -146,8 +146,8 @@ func load(fsys fs.FS, main string, data []byte, o Options) loaded {
 		f.domains = append(f.domains, included(r, s)...)
 	}
 	f.finish(d)
-	if o.budgets && !own {
-		f.unread(r)
+	if o.budgets {
+		f.checkOnlyBudgets(main, own, r)
 	}
 	if inFile && !o.budgets && len(r.errors) == 0 && len(f.domains) == 0 {
 		r.fail(place{file: main}, "has no domain, nor has a file that it includes: nothing would be limited; the domains stand under domains, or in files under include")

@@ -8,7 +8,8 @@ import (
 )
 
 // LoadBudgets is [Load] for a program that only watches budgets. The files with keys of reservations
-// need not be there, and Config.Reservation has none. The configuration may be without a domain.
+// need not be there, and Config.Reservation has none. The configuration may be without a domain. One
+// without a domain, a budget and a webhook is an error: it may be written in part.
 func LoadBudgets(path string) (*Config, error) {
 	return load(regular.Host{}, filepath.ToSlash(path), nil, Options{budgets: true}).result()
 }
@@ -20,6 +21,16 @@ func ParseBudgets(name string, data []byte) (*Config, error) {
 		data = []byte{}
 	}
 	return load(nil, cmp.Or(name, "ratelimit.yaml"), data, Options{budgets: true}).result()
+}
+
+// checkOnlyBudgets checks what [Load] does not.
+func (f *file) checkOnlyBudgets(main string, own bool, r *report) {
+	if !own {
+		f.unread(r)
+	}
+	if b := &f.cfg.Budgets; len(r.errors) == 0 && len(f.domains) == 0 && len(f.includes) == 0 && b.Set.Len() == 0 && b.Webhook.URL == "" {
+		r.fail(place{file: main}, "has no domain, no budget and no webhook: there is nothing to watch")
+	}
 }
 
 // unread warns of files that the configuration includes, where there are none.

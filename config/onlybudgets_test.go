@@ -43,6 +43,11 @@ func TestOnlyBudgets(t *testing.T) {
 	if _, err := config.ParseBudgets("x", []byte("budgets: {webhooks: {}}")); err == nil {
 		t.Error("an unknown key is allowed")
 	}
+	for _, cut := range []string{"", "\n", "# a comment\n", "limits:\n", "budgets:\n  webhook:\n"} { // written in part
+		if _, err := config.ParseBudgets("x", []byte(cut)); err == nil || !strings.Contains(err.Error(), "x: has no domain") {
+			t.Errorf("of %q: %v", cut, err)
+		}
+	}
 
 	dir := t.TempDir()
 	for name, text := range map[string]string{
