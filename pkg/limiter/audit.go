@@ -1,6 +1,7 @@
 package limiter
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -60,6 +61,13 @@ func cutAt(text string, bytes int) (before, after string, ok bool) {
 	return text[:bytes], text[bytes:], true
 }
 
+// AuditLog lists the audit events of a store whose capabilities have AuditLogging; of any
+// other the list is empty.
+type AuditLog interface {
+	// ListEvents lists the events of a subject, see [Ref.AuditSubject], the newest first.
+	ListEvents(ctx context.Context, namespace string, subject Ref, p Page) (PageOf[AuditEvent], error)
+}
+
 // AuditSubject returns under what the events of a record are found: the entity, also
 // for its limits; the resource; or the system.
 func (r Ref) AuditSubject() Ref {
@@ -67,26 +75,4 @@ func (r Ref) AuditSubject() Ref {
 		return EntityRef(r.Entity)
 	}
 	return r
-}
-
-// Detail writes a record as people read it, for an audit event.
-func (r Record) Detail() string {
-	var parts []string
-	if e := r.Entity; e != nil {
-		parts = append(parts, fmt.Sprintf("name %.100q, parent %.100q, cascade %t, metadata of %d", e.Name, e.Parent, e.Cascade, len(e.Metadata)))
-	}
-	for i := range r.Limits.Len() {
-		l := r.Limits.At(i)
-		parts = append(parts, l.Name+" "+l.String()+r.Budgets.detail(l.Name))
-	}
-	if r.Disabled {
-		parts = append(parts, "disabled")
-	}
-	if r.State != NamespaceActive {
-		parts = append(parts, r.State.String())
-	}
-	if r.OnUnavailable != Unset {
-		parts = append(parts, "on_unavailable "+r.OnUnavailable.String())
-	}
-	return strings.Join(parts, ", ")
 }

@@ -113,48 +113,16 @@ func (s LimitStatus) Deficit() int64 {
 	return tokenbucket.Need(s.Requested) - s.Available
 }
 
-// Source says at which level of resolution a bucket's limits were found.
-type Source uint8
-
-// The sources, in order of precedence. At each level what is stored wins over
-// what the configuration file says.
-const (
-	SourceNone                Source = iota
-	SourceRequest                    // the request's or rule's own
-	SourceEntity                     // entity and resource, stored
-	SourceEntityConfig               // entity and resource, from the file
-	SourceEntityDefault              // entity, every resource, stored
-	SourceEntityDefaultConfig        // entity, every resource, from the file
-	SourceResource                   // resource, stored
-	SourceResourceConfig             // resource, from the file
-	SourceSystem                     // system, stored
-	SourceSystemConfig               // system, from the file
-)
-
-// String names the source for people.
-func (s Source) String() string {
-	switch s {
-	case SourceNone:
-		return "none"
-	case SourceRequest:
-		return "rule"
-	case SourceEntity:
-		return "entity (stored)"
-	case SourceEntityConfig:
-		return "entity (file)"
-	case SourceEntityDefault:
-		return "entity default (stored)"
-	case SourceEntityDefaultConfig:
-		return "entity default (file)"
-	case SourceResource:
-		return "resource (stored)"
-	case SourceResourceConfig:
-		return "resource (file)"
-	case SourceSystem:
-		return "system (stored)"
-	case SourceSystemConfig:
-		return "system (file)"
-	default:
-		return "unknown"
-	}
+// reset empties the decision and keeps its memory. It sets field by field: this
+// is on the hot path, and copying the whole would cost more than deciding.
+func (d *Decision) reset() {
+	d.Admitted, d.Reason, d.RetryAfter = false, ReasonNone, 0
+	d.MissingTake, d.MissingLimit = 0, ""
+	d.Late, d.Policy, d.Unavailable, d.Kept = false, Unset, nil, false
+	d.Statuses = d.Statuses[:0]
+	sc := &d.scratch
+	sc.offline, sc.late, sc.unread, sc.policy, sc.decides = false, false, false, Unset, Unset
+	sc.levels, sc.bases = sc.levels[:0], sc.bases[:0]
+	sc.refs, sc.records = sc.refs[:0], sc.records[:0]
+	sc.ops, sc.spends = sc.ops[:0], sc.spends[:0]
 }

@@ -22,4 +22,19 @@
 // and requests that carry limits of their own ([Take.Limits]) or limits set with
 // [Limiter.SetStatic]. [Limiter.Acquire] returns a [Lease] for work whose cost
 // is known only when it is done.
+//
+// # Files
+//
+// A file uses only files of the lines above it and of its own line, never in a circle:
+//
+//	errors, entity, limit, leasepolicy, hierarchy, policy   values
+//	hash, grow, page, principal, usage, settlements         values, lists, usage
+//	ref, namespace, switch, budget, record                  records of the catalog
+//	audit, edit, control, catalog                           reading and changing them
+//	op, buckets, store                                      buckets, and the store of it all
+//	source, disabled, static, request                       the question
+//	scratch, levelops, decision, asked, holding, status     the answer, and its memory
+//	config, cache, reads, denycache, shares                 what a limiter remembers
+//	limiter, use, readthrough, resolve, unavailable         the limiter, and its steps
+//	decide, book, lease                                     its calls
 package limiter

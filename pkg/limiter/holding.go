@@ -37,13 +37,3 @@ func (d *Decision) Holdings(dst []Holding, req *Request, take int) []Holding {
 	}
 	return dst
 }
-
-// find returns the op's spend of a limit, nil when it has none.
-func (op *Op) find(limit string) *Spend {
-	for i := range op.Spends {
-		if op.Spends[i].Limit == limit {
-			return &op.Spends[i]
-		}
-	}
-	return nil
-}

@@ -65,20 +65,6 @@ func (l *Limiter) Acquire(ctx context.Context, now time.Time, req *Request) (*Le
 	return lease, d, nil
 }
 
-// consumed returns the names of the limits that the request's takes consume.
-func (r *Request) consumed() map[string]bool {
-	names := make(map[string]bool)
-	for i := range r.Takes {
-		if r.Takes[i].Mode != Consume {
-			continue
-		}
-		for _, c := range r.Takes[i].Consume {
-			names[c.Limit] = true
-		}
-	}
-	return names
-}
-
 // Adjust books, at every level of the chain where the limit was taken, delta
 // millitokens by limit: above 0 more was used than taken, below 0 less. More is
 // booked whatever the balance, into debt if need be, so Adjust never fails for

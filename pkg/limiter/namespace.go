@@ -75,35 +75,6 @@ type Purger interface {
 	PurgeOrphan(ctx context.Context, id string, progress func(deleted int)) error
 }
 
-// OfNamespace reports whether the switch changes the state of a namespace.
-func (s Switch) OfNamespace() bool { return s >= CreateNamespace && s <= EndPurge }
-
-// transition returns the state that a switch of a namespace leads to from a state, or [ErrState].
-func (s Switch) transition(from NamespaceState) (NamespaceState, error) {
-	for _, t := range [...]struct {
-		from NamespaceState
-		by   Switch
-		to   NamespaceState
-	}{
-		{NamespaceActive, CreateNamespace, NamespaceActive},
-		{NamespaceActive, RecoverNamespace, NamespaceActive},
-		{NamespaceActive, DeleteNamespace, NamespaceDeleted},
-		{NamespaceDeleted, DeleteNamespace, NamespaceDeleted},
-		{NamespaceDeleted, RecoverNamespace, NamespaceActive},
-		{NamespaceDeleted, BeginPurge, NamespacePurging},
-		{NamespacePurging, BeginPurge, NamespacePurging},
-		{NamespacePurging, EndPurge, NamespacePurged},
-		{NamespacePurged, BeginPurge, NamespacePurging},
-		{NamespacePurged, EndPurge, NamespacePurged},
-		{NamespacePurged, CreateNamespace, NamespaceActive},
-	} {
-		if t.from == from && t.by == s {
-			return t.to, nil
-		}
-	}
-	return from, from.refuses()
-}
-
 // refuses returns the error of a call that the state does not allow.
 func (s NamespaceState) refuses() error {
 	remedy := "is active: delete it first"
@@ -117,20 +88,4 @@ func (s NamespaceState) refuses() error {
 		remedy = "was purged: create it first"
 	}
 	return fmt.Errorf("%w: the namespace %s", ErrState, remedy)
-}
-
-// inState returns the record of the namespace with another state. A purge leaves of the record
-// whether the namespace is disabled.
-func (r Record) inState(to NamespaceState, now time.Time) Record {
-	if to == r.State {
-		return r
-	}
-	if to == NamespacePurging {
-		r = Record{Disabled: r.Disabled}
-	}
-	r.State, r.Since = to, time.Time{}
-	if to != NamespaceActive {
-		r.Since = time.UnixMilli(now.UnixMilli()).UTC()
-	}
-	return r
 }

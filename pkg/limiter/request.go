@@ -1,5 +1,11 @@
 package limiter
 
+import (
+	"fmt"
+
+	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
+)
+
 // Request is what one call asks for: takes that are decided all or nothing. A
 // request is only read, and may be used for many decisions, also at the same time.
 type Request struct {
@@ -54,29 +60,53 @@ const (
 	Refund
 )
 
-// Policy says what is answered when the store does not answer in time.
-type Policy uint8
-
-// The policies.
-const (
-	Unset Policy = iota // not said here
-	Allow               // admit: availability before exactness; counted and marked
-	Deny                // deny
-	Local               // decide by a share of the limits, in this process's memory; counted and marked
-)
-
-// String returns the policy as a configuration file writes it, "" for Unset.
-func (p Policy) String() string {
-	switch p {
-	case Allow:
-		return "allow"
-	case Deny:
-		return "deny"
-	case Local:
-		return "local"
-	case Unset:
-		return ""
-	default:
-		return "unknown"
+// validate refuses amounts outside of the arithmetic's range.
+func (r *Request) validate() error {
+	for i := range r.Takes {
+		for _, c := range r.Takes[i].Consume {
+			if c.Amount < 0 || c.Amount > tokenbucket.MaxAmount {
+				return fmt.Errorf("%w: take %d asks for %d millitokens of %s; it must be 0 to %d",
+					ErrInvalid, i, c.Amount, c.Limit, int64(tokenbucket.MaxAmount))
+			}
+		}
+		if r.Takes[i].Lease != (LeasePolicy{}) {
+			if err := r.Takes[i].Lease.Check(); err != nil {
+				return fmt.Errorf("take %d: %w", i, err)
+			}
+		}
+		if len(r.Takes[i].Parents) >= MaxLevels {
+			return fmt.Errorf("%w: take %d names %d ancestors; at most %d are allowed", ErrInvalid, i, len(r.Takes[i].Parents), MaxLevels-1)
+		}
 	}
+	return nil
+}
+
+func (r *Request) namespace() string {
+	if r.Namespace == "" {
+		return DefaultNamespace
+	}
+	return r.Namespace
+}
+
+// consumed returns the names of the limits that the request's takes consume.
+func (r *Request) consumed() map[string]bool {
+	names := make(map[string]bool)
+	for i := range r.Takes {
+		if r.Takes[i].Mode != Consume {
+			continue
+		}
+		for _, c := range r.Takes[i].Consume {
+			names[c.Limit] = true
+		}
+	}
+	return names
+}
+
+func (t *Take) consumes(limit string) bool {
+	for i := range t.Consume {
+		if t.Consume[i].Limit == limit {
+			return true
+		}
+	}
+	return false
 }

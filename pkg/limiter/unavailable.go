@@ -2,10 +2,49 @@ package limiter
 
 import (
 	"context"
+	"errors"
 	"time"
-
-	lru "github.com/hashicorp/golang-lru/v2"
 )
+
+// unanswered decides by policy when the store is unavailable. The outage is the store's
+// to tell, by its error.
+func (l *Limiter) unanswered(ctx context.Context, now time.Time, req *Request, d *Decision, cause error) error {
+	if !errors.Is(cause, ErrUnavailable) && !errors.Is(cause, ErrUncertain) {
+		return cause // closed or invalid: never a reason to admit
+	}
+	d.Late, d.Policy, d.Unavailable = false, d.scratch.decides, cause
+	if d.Policy == Unset {
+		d.Policy = l.policy(req, d)
+	}
+	switch d.Policy {
+	case Allow:
+		d.Admitted, d.Reason = true, ReasonNone
+	case Local:
+		l.decideLocally(context.WithoutCancel(ctx), now, req, d)
+	case Deny, Unset:
+		d.Admitted, d.Reason = false, ReasonUnavailable
+	}
+	return nil
+}
+
+// unresolved decides by policy when records could not be read. A request that takes from a
+// subject last seen as disabled is denied by any policy.
+func (l *Limiter) unresolved(ctx context.Context, now time.Time, req *Request, d *Decision, cause error) error {
+	err := l.unanswered(ctx, now, req, d, cause)
+	if err != nil || d.Policy != Allow || l.cache == nil {
+		return err
+	}
+	policy, unavailable := d.Policy, d.Unavailable
+	d.reset()
+	d.scratch.offline = true
+	err = l.resolve(ctx, now, req, d)
+	disabled := err == nil && d.Reason == ReasonDisabled
+	d.Admitted, d.Policy, d.Unavailable = !disabled, policy, unavailable
+	if !disabled {
+		d.Reason, d.MissingLimit = ReasonNone, ""
+	}
+	return nil
+}
 
 // policy returns what decides when the store does not: the request's word, else
 // what is stored for the namespace as last seen, else the configuration's, else Allow.
@@ -65,27 +104,4 @@ func (l *Limiter) decideLocally(ctx context.Context, now time.Time, req *Request
 		return
 	}
 	d.fill(now, req, admitted)
-}
-
-// shareCache keeps the scaled form of limits, which is costly to make.
-type shareCache struct{ sets *lru.Cache[shareKey, *Limits] }
-
-type shareKey struct {
-	hash  uint64
-	share int64
-}
-
-func newShareCache() *shareCache {
-	sets, _ := lru.New[shareKey, *Limits](1024) // fails for a size below 1 only
-	return &shareCache{sets: sets}
-}
-
-func (c *shareCache) of(limits *Limits, share int64) *Limits {
-	key := shareKey{limits.Hash(), share}
-	if s, ok := c.sets.Get(key); ok {
-		return s
-	}
-	s := limits.Scale(share)
-	c.sets.Add(key, s)
-	return s
 }

@@ -1,0 +1,83 @@
+package limiter
+
+// addOp adds what a level's bucket has to give to the ops, joining it with what
+// an earlier take wants of the same bucket.
+func (sc *scratch) addOp(req *Request, i int, generation uint64) {
+	lv := &sc.levels[i]
+	t := &req.Takes[lv.take]
+	lv.complete = true
+	for j := range t.Consume {
+		c := &t.Consume[j]
+		n := lv.limits.Find(c.Limit)
+		if n < 0 {
+			lv.complete = false
+			continue
+		}
+		if lv.limits.Unlimited(n) {
+			continue
+		}
+		op := sc.opOf(req, lv, generation)
+		sp := op.spend(c.Limit)
+		switch t.Mode {
+		case Charge:
+			sp.Charge = saturatingAdd(sp.Charge, c.Amount)
+		case Refund:
+			sp.Refund = saturatingAdd(sp.Refund, c.Amount)
+		case Consume:
+			sp.Take = saturatingAdd(sp.Take, c.Amount)
+			sp.Look = sp.Look || c.Amount == 0
+			if t.Lease != (LeasePolicy{}) {
+				op.Lease = op.Lease.and(t.Lease)
+			}
+		}
+	}
+}
+
+// opOf returns the op of a level's bucket, a new one unless it is there.
+func (sc *scratch) opOf(req *Request, lv *level, generation uint64) *Op {
+	if lv.op >= 0 {
+		return &sc.ops[lv.op]
+	}
+	t := &req.Takes[lv.take]
+	lv.op = len(sc.ops)
+	op := grow(&sc.ops)
+	op.Bucket.Namespace, op.Bucket.Entity, op.Bucket.Resource, op.Bucket.Variant = req.namespace(), lv.entity, t.Resource, variant(t, lv)
+	for i := range sc.ops[:lv.op] {
+		if sc.ops[i].Bucket == op.Bucket {
+			sc.ops = sc.ops[:lv.op]
+			lv.op = i
+			return &sc.ops[i]
+		}
+	}
+	op.Limits, op.Generation, op.Spends, op.Shard, op.KeepTaken, op.Late = lv.limits, generation, sc.cut(lv.limits.Len()), 0, false, false
+	op.Lease.None, op.Lease.Max, op.Lease.For = false, 0, 0
+	return op
+}
+
+// cut returns an empty slice with room for n spends.
+func (sc *scratch) cut(n int) []Spend {
+	if cap(sc.spends)-len(sc.spends) < n {
+		sc.spends = make([]Spend, 0, max(2*cap(sc.spends), n, 4)) // ops keep the old one
+	}
+	end := len(sc.spends) + n
+	cut := sc.spends[len(sc.spends):len(sc.spends):end]
+	sc.spends = sc.spends[:end]
+	return cut
+}
+
+// variant tells buckets of own limits and of labels apart from ordinary ones.
+// Ancestors' limits are never the request's own.
+func variant(t *Take, lv *level) uint64 {
+	var v uint64
+	switch {
+	case t.Limits == nil || lv.depth > 0:
+	case t.LimitsOf != "":
+		v = fnv1a(t.LimitsOf)
+	default:
+		v = t.Limits.Hash()
+	}
+	if t.Label != "" {
+		v = v*31 + fnv1a(t.Label)
+	}
+	return v
+}

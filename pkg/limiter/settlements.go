@@ -1,0 +1,68 @@
+package limiter
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Settlements is the part of a [Store] that has every reservation settled once,
+// whoever tries, and keeps what its processes share to know a reservation again.
+type Settlements interface {
+	// Settle reports whether m.Owner is the one that settles the reservation: the
+	// first whose mark was applied, and the same again when it repeats the call, as
+	// it must when it does not know how an earlier call ended. A mark is kept until
+	// m.Expires has passed on every clock of the fleet, which may differ by an hour
+	// and be set back by as much; until then nobody else wins. At m.Expires and after
+	// it nobody wins, by now or by a later time that the store has seen. It fails with
+	// [ErrInvalid] for what [CheckMark] refuses. On an error nobody may go on to book.
+	Settle(ctx context.Context, now time.Time, m Mark) (won bool, err error)
+
+	// Secret returns the secret of a name, which is the same for every process that
+	// shares the store, for as long as the store keeps what is in it. Where there is
+	// none it stores candidate; of processes that do so at the same time all get the
+	// same. It fails with [ErrInvalid] for what [CheckSecret] refuses. The secret must
+	// not be changed.
+	Secret(ctx context.Context, name string, candidate []byte) ([]byte, error)
+}
+
+// Limits of what a store keeps for settlements, in bytes.
+const (
+	MaxMarkLength       = 64 // of a Mark's ID and Owner
+	MaxSecretNameLength = 64
+	MinSecretLength     = 16
+	MaxSecretLength     = 256
+)
+
+// Mark says who settles a reservation. ID and Owner are any bytes.
+type Mark struct {
+	Namespace string
+	ID        string    // of the reservation, 1 to MaxMarkLength bytes
+	Owner     string    // of this settlement, random, 1 to MaxMarkLength bytes
+	Expires   time.Time // when the reservation can be settled no more; the same for every Mark of an ID
+}
+
+// CheckMark refuses, with ErrInvalid, an ID or Owner that is empty or too long.
+func CheckMark(m Mark) error {
+	for _, part := range [...]struct{ what, value string }{{"id of a reservation", m.ID}, {"owner of a settlement", m.Owner}} {
+		if n := len(part.value); n == 0 || n > MaxMarkLength {
+			return fmt.Errorf("%w: the %s has %d bytes; it must have 1 to %d", ErrInvalid, part.what, n, MaxMarkLength)
+		}
+	}
+	return nil
+}
+
+// CheckSecret refuses, with ErrInvalid, a name that is not 1 to MaxSecretNameLength
+// lower-case letters, digits and hyphens, and a secret of fewer than MinSecretLength
+// or more than MaxSecretLength bytes.
+func CheckSecret(name string, secret []byte) error {
+	const allowed = "abcdefghijklmnopqrstuvwxyz0123456789-"
+	if name == "" || len(name) > MaxSecretNameLength || strings.Trim(name, allowed) != "" {
+		return fmt.Errorf("%w: the name of a secret is %.100q; it must be 1 to %d lower-case letters, digits and hyphens", ErrInvalid, name, MaxSecretNameLength)
+	}
+	if n := len(secret); n < MinSecretLength || n > MaxSecretLength {
+		return fmt.Errorf("%w: secret %s has %d bytes; it must have %d to %d", ErrInvalid, name, n, MinSecretLength, MaxSecretLength)
+	}
+	return nil
+}
