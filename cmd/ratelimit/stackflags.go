@@ -99,7 +99,7 @@ func (s *stackOptions) iam(cmd *cobra.Command) {
 	option(s, f.StringVar, "permission-boundary", func(o *stack.Options) *string { return &o.IAM.Boundary }, "name or ARN of the permission boundary of the roles")
 	option(s, f.StringVar, "role-name-format", func(o *stack.Options) *string { return &o.IAM.RoleFormat }, "names of roles, with {} for the default name (default: CloudFormation chooses)")
 	option(s, f.StringVar, "policy-name-format", func(o *stack.Options) *string { return &o.IAM.PolicyFormat }, "names of policies, with {} for the default name (default: CloudFormation chooses)")
-	option(s, f.BoolVar, "aggregate-policy", func(o *stack.Options) *bool { return &o.IAM.Process }, "create a policy for `ratelimit aggregate` as a process, and with --roles a role")
+	option(s, f.BoolVar, "aggregate-policy", func(o *stack.Options) *bool { return &o.IAM.Process }, "create a policy for the command aggregate as a process, and with --roles a role")
 	option(s, f.StringVar, "aggregate-archive", func(o *stack.Options) *string { return &o.IAM.ProcessArchive }, "s3://BUCKET/PREFIX: the archive of that process (default: none)")
 	f.StringArrayVar(&s.namespaces, "namespace", nil, "NAME: register it, and create policies for it alone; repeatable; they replace those it has. For template: NAME=ID")
 	s.fields = append(s.fields, stackField{"namespace", s.setNamespaces})

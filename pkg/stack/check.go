@@ -14,6 +14,7 @@ import (
 var ErrInvalid = errors.New("invalid")
 
 const (
+	maxNamespace  = 200  // bytes of the name of a namespace
 	maxNamespaces = 6    // with policies of their own; a template has 51,200 bytes
 	maxDays       = 3650 // of retention
 )
@@ -76,7 +77,7 @@ func (c *checker) iam(o Options) {
 	c.want(len(i.Namespaces) <= maxNamespaces, "iam.namespaces has %d; at most %d can have policies", len(i.Namespaces), maxNamespaces)
 	seen := map[string]bool{}
 	for _, n := range i.Namespaces {
-		c.want(n.Name != "" && len(n.Name) <= 200, "iam.namespaces has the name %.200q; it must be 1 to 200 bytes", n.Name)
+		c.want(n.Name != "" && len(n.Name) <= maxNamespace, "iam.namespaces has the name %.200q; it must be 1 to %d bytes", n.Name, maxNamespace)
 		c.want(!seen[n.Name], "iam.namespaces has %.200q twice", n.Name)
 		seen[n.Name] = true
 		c.want(n.ID == "" || idForm.MatchString(n.ID), "iam.namespaces has the id %.50q; it must be 11 letters, digits, '-' and '_'", n.ID)

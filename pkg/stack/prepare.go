@@ -12,8 +12,14 @@ import (
 // and registers namespaces. It returns the namespaces with their ids, in the order of names.
 // Records that are there already stay. It needs the permissions of the policy full.
 //
-// Errors are those of [dynamo.CheckTable] and [dynamo.NamespaceID].
+// A name has 1 to 200 bytes; for others the error is [ErrInvalid], and the table is not asked.
+// Further errors are those of [dynamo.CheckTable] and [dynamo.NamespaceID].
 func Prepare(ctx context.Context, client dynamo.Client, table string, names []string, now time.Time) ([]Namespace, error) {
+	for _, name := range names {
+		if name == "" || len(name) > maxNamespace {
+			return nil, fmt.Errorf("namespace %.200q: %w: it must be 1 to %d bytes", name, ErrInvalid, maxNamespace)
+		}
+	}
 	if err := dynamo.CheckTable(ctx, client, table); err != nil {
 		return nil, err
 	}

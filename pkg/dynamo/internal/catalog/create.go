@@ -119,7 +119,7 @@ func CheckTable(ctx context.Context, client awsdb.Client, table string) error {
 func tableError(table, permission string, err error) error {
 	err = awsdb.TranslateRead(err)
 	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); missing {
-		return fmt.Errorf("table %s does not exist in this region and account: create it as docs/configuration.md says, or for a local endpoint set store.dynamodb.create_table: %w: %v", table, limiter.ErrInvalid, err) //nolint:errorlint // waiting does not make one
+		return fmt.Errorf("table %s does not exist in this region and account: create it by ratelimit stack deploy, or for a local endpoint set store.dynamodb.create_table: %w: %v", table, limiter.ErrInvalid, err) //nolint:errorlint // waiting does not make one
 	}
 	if errors.Is(err, awsdb.ErrDenied) {
 		return fmt.Errorf("table %s: the caller needs the permission %s: %w", table, permission, err)
