@@ -8,19 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"mime"
 	"net/http"
 	"net/url"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/ratelimit/ratelimit/internal/nearname"
-	"github.com/ratelimit/ratelimit/pkg/admin"
 	"github.com/ratelimit/ratelimit/pkg/api"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -32,73 +29,6 @@ type call struct {
 	store Store
 	code  int    // of the answer; 0 = 200
 	etag  string // of the answer; "" = none
-}
-
-// callTime bounds a request. It is longer than a change may take, and leaves time to write the
-// answer within [admin.ControlTimeout].
-const callTime = 25 * time.Second
-
-// handler answers the requests of an endpoint.
-func (a *API) handler(e endpoint) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, stop := context.WithTimeout(r.Context(), callTime)
-		defer stop()
-		c := &call{r: r.WithContext(ctx), store: a.cfg.Store}
-		answer, err := c.answer(e)
-		if err != nil {
-			admin.WriteProblem(w, problemOf(err))
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		if c.etag != "" {
-			w.Header().Set("ETag", c.etag)
-		}
-		if c.code != 0 {
-			w.WriteHeader(c.code)
-		}
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		_ = enc.Encode(answer) // the client went away
-	})
-}
-
-func (c *call) answer(e endpoint) (any, error) {
-	var err error
-	if c.query, err = url.ParseQuery(c.r.URL.RawQuery); err != nil {
-		return nil, invalid("the query is not well formed: %v", err)
-	}
-	if err := c.checkQuery(e.query); err != nil {
-		return nil, err
-	}
-	for _, name := range []string{"If-Match", "If-None-Match"} {
-		if len(c.r.Header.Values(name)) > 0 && strings.TrimSpace(c.r.Header.Get(name)) == "" {
-			return nil, invalid("the header %s is empty: leave it out, or give an etag or *", name)
-		}
-	}
-	if e.bare && (c.r.Header.Get("If-Match") != "" || c.r.Header.Get("If-None-Match") != "") {
-		return nil, invalid("this request takes no If-Match and no If-None-Match: it can be repeated, and does the same")
-	}
-	if c.store == nil && strings.Contains(e.path, "{namespace}") {
-		return nil, errNoStore()
-	}
-	return e.run(c)
-}
-
-// checkQuery refuses parameters that the endpoint does not have, and those given twice.
-func (c *call) checkQuery(known []param) error {
-	names := make([]string, len(known))
-	for i, p := range known {
-		names[i] = p.name
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.query)) {
-		switch values := c.query[name]; {
-		case !slices.Contains(names, name):
-			return invalid("unknown parameter %.100q%s", name, didYouMean(name, names))
-		case len(values) > 1:
-			return invalid("the parameter %s is given %d times", name, len(values))
-		}
-	}
-	return nil
 }
 
 // didYouMean names the known name that is near, or all of them.
@@ -198,4 +128,17 @@ func mistake(err error, body reflect.Type) string {
 // errNoStore refuses a request where the store offers no control.
 func errNoStore() error {
 	return problem(http.StatusNotImplemented, api.Unsupported, "the store of this service offers no administration yet")
+}
+
+// time reads a parameter that is a time, or absent.
+func (c *call) time(name string) (time.Time, error) {
+	text := c.query.Get(name)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, invalid("the parameter %s is %.100q; it must be a time such as 2026-11-22T09:00:00Z", name, text)
+	}
+	return at, nil
 }

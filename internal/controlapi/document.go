@@ -10,9 +10,6 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/api"
 )
 
-// object is an object of the document.
-type object = map[string]any
-
 // document returns the OpenAPI document of endpoints. It is made of the same table as the
 // routes, and of the types that are sent and read, so that it cannot differ from them.
 func document(endpoints []endpoint, version string) ([]byte, error) {

@@ -9,9 +9,8 @@ import (
 )
 
 const (
-	namespacePath = "/v1/namespaces/{namespace}"
-	entitiesPath  = namespacePath + "/entities"
-	entityPath    = entitiesPath + "/{entity}"
+	entitiesPath = namespacePath + "/entities"
+	entityPath   = entitiesPath + "/{entity}"
 )
 
 func (a *API) entityEndpoints() []endpoint {

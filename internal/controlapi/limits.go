@@ -14,12 +14,6 @@ import (
 
 const limitsPath = namespacePath + "/limits"
 
-// limitsLevel is a path of limits, and the record that it names.
-type limitsLevel struct {
-	path, of string
-	ref      func(*http.Request) limiter.Ref
-}
-
 func limitsLevels() []limitsLevel {
 	return []limitsLevel{
 		{limitsPath + "/system", "of the system", func(*http.Request) limiter.Ref { return limiter.SystemLimitsRef() }},
@@ -252,19 +246,4 @@ func limitsOf(ref limiter.Ref, r limiter.Record) *api.Limits {
 	out := &api.Limits{Limits: limitjson.All(r.Limits, r.Budgets), OnUnavailable: r.OnUnavailable.String(), Disabled: r.Disabled, ETag: etagOf(r)}
 	out.Level, out.Entity, out.Resource = levelOf(ref)
 	return out
-}
-
-// levelOf returns the level and the names of a ref as JSON.
-func levelOf(ref limiter.Ref) (level api.Level, entity, resource *api.Name) {
-	e, r := api.Name(ref.Entity), api.Name(ref.Resource)
-	switch ref.Kind {
-	case limiter.RefSystemLimits:
-		return api.LevelSystem, nil, nil
-	case limiter.RefResourceLimits:
-		return api.LevelResource, nil, &r
-	case limiter.RefEntityLimits:
-		return api.LevelEntity, &e, &r
-	case limiter.RefEntity:
-	}
-	return api.LevelEntity, &e, nil
 }

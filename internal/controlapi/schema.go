@@ -10,6 +10,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
+// object is an object of the document.
+type object = map[string]any
+
 // schemas makes JSON schemas of Go types, those of structs as components.
 type schemas struct{ components object }
 

@@ -11,13 +11,6 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Activity is what the service decides.
-type Activity struct {
-	Denied, Busiest *topk.Counter           // of limits, by what decisions did; nil = not counted
-	Decided         func() map[string]int64 // descriptors since Since, by result; nil = not counted
-	Since           time.Time
-}
-
 // observer answers what the service does now.
 type observer struct{ *API }
 

@@ -60,19 +60,6 @@ func (a usageReader) filter(c *call) (f limiter.UsageFilter, err error) {
 	return f, err
 }
 
-// time reads a parameter that is a time, or absent.
-func (c *call) time(name string) (time.Time, error) {
-	text := c.query.Get(name)
-	if text == "" {
-		return time.Time{}, nil
-	}
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return at, invalid("the parameter %s is %.100q; it must be a time such as 2026-11-22T09:00:00Z", name, text)
-	}
-	return at, nil
-}
-
 func (a usageReader) list(c *call) (any, error) {
 	f, err := a.filter(c)
 	if err != nil {

@@ -1,0 +1,31 @@
+package controlapi
+
+import "github.com/ratelimit/ratelimit/pkg/admin"
+
+// namespacePath is the path that the endpoints of a namespace begin with.
+const namespacePath = "/v1/namespaces/{namespace}"
+
+// endpoint is a path and a method, as the router and the document see it.
+type endpoint struct {
+	method, path string
+	role         admin.Role
+	summary      string
+	query        []param
+	body         any  // a value of the type of the body; nil = none
+	result       any  // a value of the type of the answer; nil = any JSON
+	bare         bool // a PUT or DELETE without preconditions
+	run          func(*call) (any, error)
+	polled       bool // by pages that show what happens
+}
+
+// param is a parameter of a query.
+type param struct {
+	name, about string
+}
+
+// The parameters that several endpoints have.
+func pageParams(more ...param) []param {
+	return append(more, param{"after", "the member next of the page before"}, param{"size", "most items of a page, 1 to 1000; 100 without it"})
+}
+
+func dryRun() param { return param{"dryRun", "true makes every check and changes nothing"} }
