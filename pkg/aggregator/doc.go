@@ -19,6 +19,6 @@
 // booked to the time of its decision, as far as the item tells, else to that of the write.
 //
 // The files rest on each other in this order: record.go, snapshots.go, letters.go, part.go,
-// retention.go, batch.go, archive.go, thresholds.go, tree.go, balance.go, worker.go, poller.go,
-// follow.go.
+// retention.go, batch.go, archive.go, thresholds.go, tree.go, balance.go, holding.go, health.go,
+// config.go, poller.go, alive.go, report.go, worker.go, round.go, follow.go.
 package aggregator
