@@ -57,6 +57,10 @@ lambda: ## Build the aggregator for AWS Lambda: bin/lambda-arm64.zip and bin/lam
 		(cd bin/lambda-$$arch && $(PYTHON) -m zipfile -c ../lambda-$$arch.zip bootstrap); \
 	done
 
+.PHONY: check-lambda
+check-lambda: lambda ## Build the aggregator for AWS Lambda, and check that its runtime can start it
+	$(GO) test -tags archive -count=1 ./test/lambda
+
 .PHONY: image images
 image: ## Build the container image ratelimit:VERSION
 	docker build --build-arg VERSION=$(VERSION) -t ratelimit:$(VERSION) .
