@@ -356,3 +356,15 @@ func write(t *testing.T, name, data string) {
 		t.Fatal(err)
 	}
 }
+
+// A table that is configured without the type of the store is not used, and says so.
+func TestUnusedTable(t *testing.T) {
+	const rules = "\ndomains: [{domain: api, rules: [{match: {a: '*'}, unlimited: true}]}]\n"
+	c := parse(t, "store: {dynamodb: {table: limits}}"+rules)
+	if got, want := c.Warnings.Error(), "test.yaml:1: warning: store.dynamodb: is used with store.type: dynamodb, or --store dynamodb, only: without them buckets are in the program itself"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if c := parse(t, "store: {type: dynamodb, dynamodb: {table: limits}}"+rules); len(c.Warnings) > 0 {
+		t.Errorf("a table that is used: %v", c.Warnings)
+	}
+}

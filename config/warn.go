@@ -47,6 +47,10 @@ func (f *file) warnings(r *report, specs []descriptor.DomainSpec) {
 	if s := f.cfg.Store; s.Type != StoreEmbedded && s.Embedded.Data != "" {
 		r.warn(r.find("store.embedded.data"), "is not used: the store is %s", s.Type)
 	}
+	_, typed := r.places["store.type"]
+	if at, ok := r.places["store.dynamodb"]; ok && !typed && f.cfg.Store.Type == StoreEmbedded {
+		r.warn(at, "is used with store.type: dynamodb, or --store dynamodb, only: without them buckets are in the program itself")
+	}
 }
 
 // ruleless warns about domains that limit nothing.
