@@ -460,3 +460,15 @@ func (g *guarded) calls(ctx context.Context) map[string]func(*dynamodb.Client) e
 		},
 	}
 }
+
+// A replica with the policy of a namespace whose rules name another says which at its start.
+func TestTakeOnlyNamesTheNamespaceItLacks(t *testing.T) {
+	g := guardTable(t, "TakeOnlyPolicy", true)
+	s, err := openReplica(t.Context(), parsed(t, g.replica("other", "")), g.client, new(logBuffer))
+	if err == nil {
+		s.close(t.Context())
+	}
+	if err == nil || !strings.Contains(err.Error(), `opening namespace "other": `) || !strings.Contains(err.Error(), "denies access") {
+		t.Errorf("got %v, want the namespace and the reason", err)
+	}
+}

@@ -141,7 +141,7 @@ func (b *backend) tableConfig(client dynamo.Client, clock *dynamo.Clock) dynamo.
 func (b *backend) openNamespaces(ctx context.Context, rules *descriptor.Rules) error {
 	for _, d := range rules.Domains() {
 		if _, err := b.store.Read(ctx, d.Namespace(), nil, nil); err != nil { // one that is open costs nothing
-			return err
+			return fmt.Errorf("opening namespace %.100q: %w", d.Namespace(), err)
 		}
 	}
 	return nil
