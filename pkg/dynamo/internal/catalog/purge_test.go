@@ -70,7 +70,7 @@ func TestPurge(t *testing.T) {
 	if !slices.IsSorted(deleted) || len(deleted) == 0 {
 		t.Errorf("progress %v", deleted)
 	}
-	wantLeft(t, client, c.table.name, sp.id, map[string]int{"GENERATION": 1, "CONFIG": 1, "CHANGE": 1, "AUDIT": 3})
+	wantLeft(t, client, c.table.name, sp.id, map[string]int{"GENERATION": 2, "CONFIG": 1, "CHANGE": 1, "AUDIT": 3})
 	records := make([]limiter.Record, 1)
 	if _, err := c.Read(t.Context(), "other", []limiter.Ref{limiter.SystemLimitsRef()}, records); err != nil || records[0].OnUnavailable != limiter.Deny {
 		t.Errorf("another namespace has lost its limits: %+v, %v", records[0], err)
