@@ -2,6 +2,7 @@ package dynamo_test
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -105,6 +106,9 @@ func TestAnAdjustmentThatIsGivenUp(t *testing.T) {
 		f := newAdjusted(t, adjustedLimit(), true)
 		defer f.end()
 		time.Sleep(3 * time.Second)
+		for slices.ContainsFunc(f.stores, func(s *dynamo.Store) bool { return s.Stats().Leases == 0 }) {
+			time.Sleep(time.Millisecond) // a reset waits for leases only
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		out, err := f.stores[0].AdjustBucket(ctx, time.Now(), limiter.Adjustment{Bucket: f.op().Bucket})
