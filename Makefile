@@ -57,6 +57,11 @@ lambda: ## Build the aggregator for AWS Lambda: bin/lambda-arm64.zip and bin/lam
 		(cd bin/lambda-$$arch && $(PYTHON) -m zipfile -c ../lambda-$$arch.zip bootstrap); \
 	done
 
+.PHONY: check-alerts
+check-alerts: ## Check the alerts with promtool, and that each is raised and silent in time
+	$(GO) tool -modfile=tools/promtool/go.mod promtool check rules deploy/prometheus/ratelimit.rules.yaml
+	$(GO) tool -modfile=tools/promtool/go.mod promtool test rules deploy/prometheus/ratelimit.test.yaml
+
 .PHONY: check-lambda
 check-lambda: lambda ## Build the aggregator for AWS Lambda, and check that its runtime can start it
 	$(GO) test -tags archive -count=1 ./test/lambda
