@@ -68,18 +68,6 @@ func (c *Config) startSettings() []setting {
 	}
 }
 
-// StartOnly returns the keys of the settings that take effect only when the program starts, such as
-// "decision.timeout". What is below a key counts, too. A change of any other setting is
-// taken up while the program runs.
-func StartOnly() []string {
-	settings := new(Config).startSettings()
-	paths := make([]string, len(settings))
-	for i, s := range settings {
-		paths[i] = s.path
-	}
-	return paths
-}
-
 // remember notes what the files say, and where.
 func (c *Config) remember(r *report) {
 	for _, s := range c.startSettings() {

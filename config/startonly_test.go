@@ -1,11 +1,9 @@
-package config_test
+package config
 
 import (
 	"os"
 	"strings"
 	"testing"
-
-	"github.com/ratelimit/ratelimit/config"
 )
 
 // The documentation names each setting that takes effect at a start only, or the section that it is in.
@@ -20,10 +18,10 @@ func TestStartOnlyIsDocumented(t *testing.T) {
 			sentence = line
 		}
 	}
-	for _, path := range config.StartOnly() {
-		section, _, _ := strings.Cut(path, ".")
-		if !strings.Contains(sentence, "`"+path+"`") && !strings.Contains(sentence, "`"+section+"`") {
-			t.Errorf("docs/configuration.md does not say of %s that it takes effect at a start only", path)
+	for _, s := range new(Config).startSettings() {
+		section, _, _ := strings.Cut(s.path, ".")
+		if !strings.Contains(sentence, "`"+s.path+"`") && !strings.Contains(sentence, "`"+section+"`") {
+			t.Errorf("docs/configuration.md does not say of %s that it takes effect at a start only", s.path)
 		}
 	}
 }

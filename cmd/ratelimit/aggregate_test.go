@@ -67,6 +67,40 @@ func TestAggregateRefuses(t *testing.T) {
 	}
 }
 
+// aggregating is a `ratelimit aggregate` that runs.
+type aggregating struct {
+	log   *logBuffer
+	stop  func()
+	ended chan int
+}
+
+// aggregate runs `ratelimit aggregate` with a file, until its end is called.
+func aggregate(t *testing.T, file string, args ...string) *aggregating {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(stop)
+	a := &aggregating{log: new(logBuffer), stop: stop, ended: make(chan int, 1)}
+	go func() {
+		a.ended <- run(ctx, append([]string{"aggregate", "-c", file, "--http-address", "127.0.0.1:0", "--flush", "100ms"}, args...), io.Discard, a.log)
+	}()
+	return a
+}
+
+// told waits until the log has so many thresholds.
+func (a *aggregating) told(t *testing.T, thresholds int) {
+	t.Helper()
+	eventually(t, "the thresholds in the log", func() bool { return strings.Count(a.log.String(), "a budget is used to a threshold") == thresholds })
+}
+
+// end stops the aggregator, which must succeed.
+func (a *aggregating) end(t *testing.T) {
+	t.Helper()
+	a.stop()
+	if code := <-a.ended; code != 0 {
+		t.Errorf("exit code %d\n%s", code, a.log)
+	}
+}
+
 // The usage of a service on a table is listed as soon as an aggregator has read it, and the
 // aggregator's metrics tell of its work.
 func TestAggregate(t *testing.T) {
@@ -94,8 +128,8 @@ func TestAggregate(t *testing.T) {
 		code, list, _ := output(t, "list", "usage", "--window", "month", "-o", "csv", "--server", service.adminURL(t))
 		return code == 0 && strings.Contains(list, ",7,")
 	})
-	aggregating := &running{http: address[1]}
-	_, metrics := aggregating.get(t, "/metrics")
+	process := &running{http: address[1]}
+	_, metrics := process.get(t, "/metrics")
 	for _, want := range []string{
 		"\nratelimit_aggregate_losses_total 0\n", "\nratelimit_aggregate_dead_letters_total 0\n", "\nratelimit_aggregate_shards 1\n",
 		"\nratelimit_aggregate_oldest_position_timestamp_seconds 1.", "\nratelimit_build_info{", "\ngo_goroutines ", "\nprocess_open_fds ",
@@ -105,7 +139,7 @@ func TestAggregate(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/healthz", "/readyz"} {
-		if code, body := aggregating.get(t, path); code != 200 {
+		if code, body := process.get(t, path); code != 200 {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"compress/gzip"
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -224,24 +223,16 @@ func TestAggregateArchives(t *testing.T) {
 		t.Errorf("no place of an archive: %d %s", code, stderr)
 	}
 	a.remove(t)
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	log, ended := new(logBuffer), make(chan int, 1)
-	go func() {
-		ended <- run(ctx, []string{"aggregate", "-c", file, "--http-address", "127.0.0.1:0", "--flush", "100ms", "--archive", "s3://audit-events/audit"}, io.Discard, log)
-	}()
+	process := aggregate(t, file, "--archive", "s3://audit-events/audit")
 	eventually(t, "three events in the archive", func() bool {
 		lines, _ := archived(t, bucket, "audit-events")
 		return len(lines) >= 3
 	})
-	stop()
-	if code := <-ended; code != 0 {
-		t.Errorf("exit code %d: %s", code, log)
-	}
+	process.end(t)
 	lines, names := archived(t, bucket, "audit-events")
 	a.wantArchived(t, lines, names)
-	if !strings.Contains(log.String(), "audit events cannot be archived") {
-		t.Errorf("S3 has failed %d times, and the log is\n%s", puts.Load(), log)
+	if !strings.Contains(process.log.String(), "audit events cannot be archived") {
+		t.Errorf("S3 has failed %d times, and the log is\n%s", puts.Load(), process.log)
 	}
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -143,14 +142,9 @@ func TestBudgetsOfAFleet(t *testing.T) {
 		service.ask(t, "eve")
 	}
 	for life := range 2 {
-		ctx, stop := context.WithCancel(t.Context())
-		log := new(logBuffer)
-		ended := make(chan int, 1)
-		go func() {
-			ended <- run(ctx, []string{"aggregate", "-c", file, "--http-address", "127.0.0.1:0", "--flush", "100ms"}, io.Discard, log)
-		}()
+		a := aggregate(t, file)
 		if life == 0 {
-			eventually(t, "the thresholds in the log", func() bool { return strings.Count(log.String(), "a budget is used to a threshold") == 4 })
+			a.told(t, 4)
 		} else {
 			service.ask(t, "ada")
 			eventually(t, "13 requests in the usage", func() bool {
@@ -158,10 +152,7 @@ func TestBudgetsOfAFleet(t *testing.T) {
 				return code == 0 && strings.Contains(list, ",13,")
 			})
 		}
-		stop()
-		if code := <-ended; code != 0 {
-			t.Errorf("life %d: exit code %d\n%s", life, code, log)
-		}
+		a.end(t)
 		receiver.wants(t, fmt.Sprint("life ", life), "user/ada rpm month 100% of 10", "user/ada rpm month 80% of 10", "user/ada rpm month 95% of 10",
 			"user/eve rpm month 80% of 5")
 	}

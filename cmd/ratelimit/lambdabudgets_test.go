@@ -2,9 +2,7 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -98,17 +96,9 @@ func testLambdaBeside(t *testing.T, program string) {
 	}
 	receiver.wants(t, "of the function")
 	file := write(t, "aggregate.yaml", receiver.config(t, onTable(server.URL, table, "100/minute"), "100/minute"))
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	log, ended := new(logBuffer), make(chan int, 1)
-	go func() {
-		ended <- run(ctx, []string{"aggregate", "-c", file, "--http-address", "127.0.0.1:0", "--flush", "100ms"}, io.Discard, log)
-	}()
-	eventually(t, "the thresholds in the log", func() bool { return strings.Count(log.String(), "a budget is used to a threshold") == 3 })
-	stop()
-	if code := <-ended; code != 0 {
-		t.Errorf("exit code %d\n%s", code, log)
-	}
+	a := aggregate(t, file)
+	a.told(t, 3)
+	a.end(t)
 	receiver.wants(t, "of the process", allThresholds...)
 }
 
@@ -127,12 +117,7 @@ func TestBudgetsWhileTheReceiverHangs(t *testing.T) {
 	server, table := dynamotest.Start(t), dynamotest.TableName(t)
 	file := strings.ReplaceAll(receiver.config(t, onTable(server.URL, table, "100/minute"), "100/minute"), receiver.URL, hanging.URL)
 	service := start(t, "--config", write(t, "c.yaml", file))
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	log, ended := new(logBuffer), make(chan int, 1)
-	go func() {
-		ended <- run(ctx, []string{"aggregate", "-c", write(t, "a.yaml", file), "--http-address", "127.0.0.1:0", "--flush", "100ms"}, io.Discard, log)
-	}()
+	a := aggregate(t, write(t, "a.yaml", file))
 	counts := func(n string) {
 		t.Helper()
 		eventually(t, n+" requests in the usage", func() bool {
@@ -143,15 +128,12 @@ func TestBudgetsWhileTheReceiverHangs(t *testing.T) {
 	for range 10 {
 		service.ask(t, "ada")
 	}
-	eventually(t, "the thresholds in the log", func() bool { return strings.Count(log.String(), "a budget is used to a threshold") == 3 })
+	a.told(t, 3)
 	service.ask(t, "ada")
 	counts("11") // while the first call hangs
 	receiver.wants(t, "while the receiver hangs")
 	close(release)
-	stop()
-	if code := <-ended; code != 0 {
-		t.Errorf("exit code %d\n%s", code, log)
-	}
+	a.end(t)
 	receiver.wants(t, "at the end", allThresholds...)
 }
 

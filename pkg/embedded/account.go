@@ -10,7 +10,7 @@ func (b *bucket) flow(sp *limiter.Spend, admitted bool) (gives, takes int64) {
 	return gives, takes
 }
 
-// covers reports whether the file has what op takes, and notes what is missing. The
+// covers reports whether the block in the file covers the amounts of op, and notes the missing ones. The
 // op must be prepared.
 func (b *bucket) covers(op *limiter.Op, admitted bool) bool {
 	covered := true
@@ -21,7 +21,7 @@ func (b *bucket) covers(op *limiter.Op, admitted bool) bool {
 		}
 		s := b.block.span(sp.Index)
 		if gives, takes := b.flow(sp, admitted); !s.covers(gives, takes) {
-			// The sum of what those who wait want, as long as it is there and no large part.
+			// The sum of the waiting amounts, as long as it is there and no large part.
 			sum := min(s.need+takes, b.limits.Params(sp.Index).Capacity/nextShare, sp.Bucket.Tokens)
 			s.need = max(s.need, takes, sum)
 			covered = false

@@ -1,7 +1,7 @@
 package limiter
 
-// addOp adds what a level's bucket has to give to the ops, joining it with what
-// an earlier take wants of the same bucket.
+// addOp adds the spends of a level's bucket to the ops. Those of an earlier take of the
+// same bucket are joined with them.
 func (sc *scratch) addOp(req *Request, i int, generation uint64) {
 	lv := &sc.levels[i]
 	t := &req.Takes[lv.take]

@@ -38,12 +38,14 @@ type BucketKey struct {
 //
 // # Order within an op
 //
-// For each spend: refill to now; net Refund and Charge; what the net gives is
-// added, up to the capacity; then a Take above 0 finds what it needs if the balance
-// is at least Take, and a Look if it is at least one whole token (a spend with
-// neither always does, also in debt); then what the net costs is subtracted, down
-// to the limit's debt floor and no further, the remainder of the refill kept (a
-// balance that is below the floor already stays).
+// The steps of each spend:
+//
+//  1. The balance is refilled to now.
+//  2. Refund and Charge are netted. A net refund is added, up to the capacity.
+//  3. A Take above 0 is admitted if the balance is at least Take, and a Look if it is at
+//     least one whole token. A spend with neither is always admitted, also in debt.
+//  4. A net charge is subtracted, down to the limit's debt floor and no further. The
+//     remainder of the refill is kept. A balance below the floor stays.
 //
 // # Strings
 //

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// Settlements is the part of a [Store] that has every reservation settled once,
-// whoever tries, and keeps what its processes share to know a reservation again.
+// Settlements is the part of a [Store] by which every reservation is settled once.
+// It also keeps the secrets with which processes know their reservations again.
 type Settlements interface {
 	// Settle reports whether m.Owner is the one that settles the reservation: the
 	// first whose mark was applied, and the same again when it repeats the call, as
 	// it must when it does not know how an earlier call ended. A mark is kept until
-	// m.Expires has passed on every clock of the fleet, which may differ by an hour
-	// and be set back by as much; until then nobody else wins. At m.Expires and after
-	// it nobody wins, by now or by a later time that the store has seen. It fails with
-	// [ErrInvalid] for what [CheckMark] refuses. On an error nobody may go on to book.
+	// m.Expires has passed on every clock of the fleet. These may differ by an hour,
+	// and be set back by as much. Until then no other owner wins. At m.Expires and after
+	// it no owner wins, by now or by a later time that the store has seen. It fails with
+	// [ErrInvalid] where [CheckMark] does. On an error the caller must not book.
 	Settle(ctx context.Context, now time.Time, m Mark) (won bool, err error)
 
-	// Secret returns the secret of a name, which is the same for every process that
-	// shares the store, for as long as the store keeps what is in it. Where there is
+	// Secret returns the secret of a name. It is the same for every process that
+	// shares the store, as long as the store keeps its records. Where there is
 	// none it stores candidate; of processes that do so at the same time all get the
-	// same. It fails with [ErrInvalid] for what [CheckSecret] refuses. The secret must
+	// same. It fails with [ErrInvalid] where [CheckSecret] does. The secret must
 	// not be changed.
 	Secret(ctx context.Context, name string, candidate []byte) ([]byte, error)
 }

@@ -3,8 +3,8 @@ package limiter
 // Source says at which level of resolution a bucket's limits were found.
 type Source uint8
 
-// The sources, in order of precedence. At each level what is stored wins over
-// what the configuration file says.
+// The sources, in order of precedence. At each level stored limits win over
+// those of the configuration file.
 const (
 	SourceNone                Source = iota
 	SourceRequest                    // the request's or rule's own

@@ -57,8 +57,7 @@ func (s *Stream) finishSplit(ctx context.Context, k schema.Key) (done bool, err 
 	if err != nil {
 		return false, err
 	}
-	const unit = 1024
-	w, err := plan.Clear(b, int64(b.Size+unit-1)/unit)
+	w, err := plan.Clear(b, b.WriteUnits())
 	if err != nil {
 		return false, fmt.Errorf("%w: %w", limiter.ErrInvalid, err)
 	}

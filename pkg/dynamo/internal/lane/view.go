@@ -71,6 +71,5 @@ func (v *view) units() int64 {
 	if v.state == nil {
 		return 1
 	}
-	const unit = 1024
-	return int64(v.state.Size+unit-1) / unit
+	return v.state.WriteUnits()
 }

@@ -130,6 +130,12 @@ func (b *Balance) Refilled(line Line, t int64) *big.Int {
 // Exists reports whether there is an item.
 func (b *Bucket) Exists() bool { return b.Serial > 0 }
 
+// writeUnit is how many bytes of an item one write unit of DynamoDB pays for.
+const writeUnit = 1024
+
+// WriteUnits returns how many write units a write of the item takes.
+func (b *Bucket) WriteUnits() int64 { return int64(b.Size+writeUnit-1) / writeUnit }
+
 // Newer reports whether the state is of a later time than another one of the same item.
 func (b *Bucket) Newer(than *Bucket) bool {
 	if b.Shard.Epoch != than.Shard.Epoch {
