@@ -58,10 +58,23 @@ func (b *Balances) ListBuckets(ctx context.Context, now time.Time, namespace str
 	at := b.time(now)
 	for i := range found.Items {
 		if leaves, _ := schema.Leaves(found.Items[i].Items); len(leaves) > 0 {
-			page.Items = append(page.Items, limiter.BucketState{Key: found.Items[i].Key, Limits: plan.Balances(leaves, at)})
+			page.Items = append(page.Items, stateOf(found.Items[i].Key, leaves, at))
 		}
 	}
 	return page, err
+}
+
+// stateOf returns a bucket at a time.
+func stateOf(key limiter.BucketKey, leaves []*schema.Bucket, at int64) limiter.BucketState {
+	state := limiter.BucketState{Key: key, Limits: plan.Balances(leaves, at), Shards: len(leaves)}
+	for _, b := range leaves {
+		for i := range b.Leases {
+			if b.Leases[i].Rate > 0 || b.Leases[i].Room > 0 {
+				state.Leases++
+			}
+		}
+	}
+	return state
 }
 
 // AdjustBucket implements limiter.Buckets by one transaction, after leases were recalled

@@ -13,8 +13,8 @@
 //
 //	1  a slot without parts is written into the item. It asks all holders to return their
 //	   leases, and not to ask for new ones.
-//	2  each holder sees it by the reply to its next write, 2.2 s later at most, and
-//	   returns its lease with the tokens that are left.
+//	2  each holder sees it within half a second, and returns its lease with the tokens that
+//	   are left.
 //	3  when no part is out the adjustment is made, and the slot goes with it.
 //
 // After [recallTime] the adjustment is made in any case. Leases that are still out, of

@@ -15,13 +15,15 @@ import (
 const (
 	// recallTime is how long leases are waited for. A slot that asks for them does so for
 	// 4 s, and an adjustment is to hold within 5 s.
-	recallTime = 3500 * time.Millisecond
+	recallTime = 2 * time.Second
 	// recallPause is the time between two reads of the item meanwhile.
 	recallPause = 50 * time.Millisecond
 	// dismissTime bounds the removal of a slot that asks for leases in vain.
 	dismissTime = time.Second
 	// dismissTries bounds its tries: other writes can come between.
 	dismissTries = 5
+	// leaseTries bounds the tries of one write of a slot, each behind a turn but the first.
+	leaseTries = 3
 )
 
 // wish is the slot by which an adjustment asks for leases.
@@ -63,27 +65,59 @@ func (t *adjustment) recall(ctx context.Context, leaves []*schema.Bucket) error 
 	return nil
 }
 
-// lease changes the lease of the wish in a shard; nil removes it. A write that is refused or
-// lost is of no matter: the item is read again.
+// lease changes the lease of the wish in a shard; nil removes it. Where other writes come before, it
+// asks for a turn. A write that is lost is of no matter: the item is read again.
 func (t *adjustment) lease(ctx context.Context, b *schema.Bucket, at int64, to *schema.Lease) {
-	stage := plan.NewStage(b, at, plan.Options{})
-	if stage.Lease(plan.LeaseWrite{Replica: t.wish.replica, Seen: b.Lease(t.wish.replica), Lease: to}) != nil {
-		return // there is no place for a slot
+	for range leaseTries {
+		stage := plan.NewStage(b, at, plan.Options{})
+		if stage.Lease(plan.LeaseWrite{Replica: t.wish.replica, Seen: b.Lease(t.wish.replica), Lease: to}) != nil {
+			return // there is no place for a slot
+		}
+		image, refused := t.send(ctx, stage.Write(plan.ID{}, 1), b)
+		if !refused || image == nil {
+			return
+		}
+		if b = t.turn(ctx, image); b == nil {
+			return
+		}
 	}
-	t.send(ctx, stage, b.Shard.Index)
 }
 
-// send sends the write of a stage once.
-func (t *adjustment) send(ctx context.Context, stage *plan.Stage, shard int) {
-	if w := stage.Write(plan.ID{}, 1); w != nil {
-		_, _ = t.cfg.Client.UpdateItem(ctx, w.Update(t.cfg.Table, t.key(shard)))
+// turn asks the replicas that write to a shard for a turn. It returns the shard, on which the next write
+// is applied; nil where it is not known.
+func (t *adjustment) turn(ctx context.Context, b *schema.Bucket) *schema.Bucket {
+	t.turns++
+	id := plan.ID{Write: schema.NewWriteID(t.wish.replica, t.turns)}
+	image, _ := t.send(ctx, plan.Turn(b, id, plan.Hold(t.took), 1), b)
+	return image
+}
+
+// send sends a write to a shard once, and returns the item that its reply shows; nil = it is not known.
+func (t *adjustment) send(ctx context.Context, w *plan.Write, b *schema.Bucket) (image *schema.Bucket, refused bool) {
+	if w == nil {
+		return nil, false
 	}
+	key, began := t.key(b.Shard.Index), t.cfg.Now()
+	out, err := t.cfg.Client.UpdateItem(ctx, w.Update(t.cfg.Table, key))
+	t.took = t.cfg.Now().Sub(began)
+	item, refused := awsdb.ConditionItem(err)
+	if err == nil {
+		item = out.Attributes
+	}
+	if len(item) == 0 {
+		return nil, refused
+	}
+	image, err = schema.ParseBucket(t.cfg.Table, key, item, b.Limits)
+	if err != nil {
+		return nil, refused
+	}
+	return image, refused
 }
 
 // reform brings an item into the present form, once no lease of version 1 is out.
 func (t *adjustment) reform(ctx context.Context, b *schema.Bucket) {
 	if stage := plan.NewStage(b, t.at(), plan.Options{}); stage.Reform() {
-		t.send(ctx, stage, b.Shard.Index)
+		t.send(ctx, stage.Write(plan.ID{}, 1), b)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/engine"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -55,6 +56,46 @@ func TestCloseEndsWhatIsToBeWrittenAgain(t *testing.T) {
 		}
 		if err := <-ended; !errors.Is(err, limiter.ErrUnavailable) {
 			t.Errorf("the call: %v, want %v", err, limiter.ErrUnavailable)
+		}
+	})
+}
+
+// Close waits for the calls in flight, which get their decision, and takes no others.
+func TestCloseWaitsForCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{}) // of a call that has no message under way
+		e := newEngine(t, newTable(t), func(cfg *engine.Config) {
+			cfg.Namespace = func(ctx context.Context, name string) (string, error) {
+				<-gate
+				return namespace(ctx, name)
+			}
+		})
+		o := op(t, "e", limiter.PerDay("l", 1000), limiter.Spend{Take: tokens(1)})
+		took, closed := make(chan error, 1), make(chan error, 1)
+		go func() {
+			admitted, err := e.Take(t.Context(), time.Now(), []limiter.Op{o})
+			if err == nil && !admitted {
+				err = errors.New("denied")
+			}
+			took <- err
+		}()
+		synctest.Wait()
+		go func() { closed <- e.Close(t.Context()) }()
+		synctest.Wait()
+		if _, err := e.Take(t.Context(), time.Now(), []limiter.Op{o}); !errors.Is(err, limiter.ErrClosed) {
+			t.Errorf("a call while the engine ends: %v, want %v", err, limiter.ErrClosed)
+		}
+		select {
+		case err := <-closed:
+			t.Errorf("Close ends before a call in flight: %v", err)
+		default:
+		}
+		close(gate)
+		if err := <-took; err != nil {
+			t.Errorf("the call in flight: %v", err)
+		}
+		if err := <-closed; err != nil {
+			t.Errorf("Close: %v", err)
 		}
 	})
 }

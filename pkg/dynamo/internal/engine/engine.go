@@ -150,7 +150,8 @@ func NewIdle(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{cfg: cfg, guard: awsdb.NewGuard(cfg.Client, cfg.Now, cfg.Loop, cfg.Observe), sweeper: func() {}}
+	e := &Engine{cfg: cfg, sweeper: func() {}}
+	e.guard = awsdb.NewGuard(cfg.Client, awsdb.GuardConfig{Now: cfg.Now, Loop: cfg.Loop, Observe: cfg.Observe, Logger: cfg.Logger})
 	e.prefer = int(cfg.Loop.Draw(schema.MaxShards))
 	e.lanes = lane.New(lane.Config{
 		Client: e.guard, Table: cfg.Table, Loop: cfg.Loop, Now: cfg.Now, Clock: cfg.Clock, Attempt: cfg.Attempt, Budget: cfg.Budget,
@@ -175,15 +176,13 @@ func (e *Engine) begin() error {
 	return nil
 }
 
-// Close gives back what is held on lease, and waits for calls in flight and for what is
-// owed, until ctx is done; then it gives up on them, and says so. A second Close waits too.
+// Close gives back what is held on lease. It waits until ctx is done for calls in flight, for what
+// is owed, and for usage that the items do not count. After that it gives up on them, and its error
+// says so. A second Close waits too.
 func (e *Engine) Close(ctx context.Context) error {
-	e.mu.Lock()
-	e.closed = true
-	e.mu.Unlock()
 	e.sweeper()
 	e.swept.Wait()
-	e.lanes.Return(ctx)
+	e.Leave(ctx)
 	done := make(chan struct{})
 	go func() { // ends with the lanes' work, which Stop ends
 		e.calls.Wait()
@@ -193,12 +192,24 @@ func (e *Engine) Close(ctx context.Context) error {
 	select {
 	case <-done:
 		e.lanes.Stop() //nolint:contextcheck // a lane works for as long as the lanes do
+		if lost := e.lanes.Counters.LostUsage.Stop.Load(); lost > 0 {
+			return fmt.Errorf("%w: DynamoDB did not answer, and usage of %d millitokens is not counted", limiter.ErrUnavailable, lost)
+		}
 		return nil
 	case <-ctx.Done():
 		e.lanes.Stop() //nolint:contextcheck // a lane works for as long as the lanes do
 		<-done
 		return awsdb.ContextError(ctx)
 	}
+}
+
+// Leave takes no further call, and gives back what is held on lease, until ctx ends. [Engine.Close]
+// does so, and waits for the rest. A simulation waits by itself.
+func (e *Engine) Leave(ctx context.Context) {
+	e.mu.Lock()
+	e.closed = true
+	e.mu.Unlock()
+	e.lanes.Return(ctx)
 }
 
 // sweepLoop forgets idle lanes, until ctx ends.

@@ -21,6 +21,7 @@ type call struct {
 	sent     []*lane.Request // of this round
 	requests []*lane.Request // of all rounds
 	deadline time.Time       // of the caller; zero = none
+	ahead    int64           // ms that the corrected clock was ahead of the caller's when the call began
 }
 
 // branch is one op of a call.
@@ -65,11 +66,11 @@ func (e *Engine) Take(ctx context.Context, now time.Time, ops []limiter.Op) (boo
 	for c.next() {
 		done := c.send() //nolint:contextcheck // a lane works for as long as the lanes do
 		if e.cfg.Loop.Wait(ctx, done) != nil {
-			return c.unanswered(ctx, now, ops)
+			return c.unanswered(ctx, ops)
 		}
 		c.harvest()
 	}
-	defer e.byCaller(now, ops)
+	defer c.byCaller(ops)
 	return c.decide(ops) //nolint:contextcheck // a lane works for as long as the lanes do
 }
 
@@ -78,6 +79,7 @@ func (e *Engine) newCall(ctx context.Context, now time.Time, ops []limiter.Op) (
 	c := &call{engine: e, branches: make([]*branch, len(ops))}
 	c.deadline, _ = ctx.Deadline()
 	at := e.cfg.Clock.Correct(e.cfg.Clock.Steady(now)).UnixMilli()
+	c.ahead = at - now.UnixMilli()
 	for i := range ops {
 		r, err := plan.NewRequest(&ops[i])
 		if err != nil {
@@ -209,16 +211,13 @@ func (c *call) booked() bool {
 	return false
 }
 
-// byCaller turns the times of what ops report into those of the caller's clock.
-func (e *Engine) byCaller(now time.Time, ops []limiter.Op) {
-	ahead := e.cfg.Clock.Correct(now).UnixMilli() - now.UnixMilli()
-	if ahead == 0 {
-		return
-	}
+// byCaller turns the times of what ops report into those of the caller's clock, by the
+// correction that the call began with: replies can change it meanwhile.
+func (c *call) byCaller(ops []limiter.Op) {
 	for i := range ops {
 		for j := range ops[i].Spends {
 			if sp := &ops[i].Spends[j]; sp.Held {
-				sp.Bucket.Refilled -= ahead
+				sp.Bucket.Refilled -= c.ahead
 			}
 		}
 	}

@@ -4,22 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lane"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// unanswered ends a call whose context is done: late, where its deadline has passed and
-// DynamoDB answers; else with an error.
-func (c *call) unanswered(ctx context.Context, now time.Time, ops []limiter.Op) (bool, error) {
+// unanswered ends a call whose context is done: late, where its deadline has passed, DynamoDB
+// answers, and there is a clock or no need of one; else with an error.
+func (c *call) unanswered(ctx context.Context, ops []limiter.Op) (bool, error) {
 	e := c.engine
 	_, open := e.guard.Outages()
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) || open || e.lanes.Silent() {
-		return false, c.abandon(ctx)
+		return false, c.abandon(ctx.Err()) //nolint:contextcheck // a lane works for as long as the lanes do
 	}
-	defer e.byCaller(now, ops)
+	if err := e.lanes.NeedClock(c.requests); err != nil { //nolint:contextcheck // a lane works for as long as the lanes do
+		return false, c.abandon(err) //nolint:contextcheck // the same
+	}
+	defer c.byCaller(ops)
 	return c.decideLate(ops) //nolint:contextcheck // a lane works for as long as the lanes do
 }
 
@@ -61,9 +63,9 @@ func (c *call) judge(told []*plan.Request) bool {
 // abandon ends a call without a decision. Tokens that were taken are given back, unless the
 // caller is admitted. A write that waits is not sent. One that is under way may or may not
 // be applied: the lane gives back the tokens that it takes.
-func (c *call) abandon(ctx context.Context) error {
+func (c *call) abandon(cause error) error {
 	kind := limiter.ErrUnavailable
-	for i, end := range c.engine.lanes.Abandon(c.requests) { //nolint:contextcheck // a lane works for as long as the lanes do
+	for i, end := range c.engine.lanes.Abandon(c.requests) {
 		r := c.requests[i]
 		switch end {
 		case lane.Unsent:
@@ -71,12 +73,12 @@ func (c *call) abandon(ctx context.Context) error {
 			kind = limiter.ErrUncertain
 		case lane.Decided:
 			if !r.Keep {
-				c.engine.lanes.GiveBack(r) //nolint:contextcheck // a lane works for as long as the lanes do
+				c.engine.lanes.GiveBack(r)
 			}
 			if errors.Is(r.Err, limiter.ErrUncertain) || r.Err == nil && r.Books() {
 				kind = limiter.ErrUncertain
 			}
 		}
 	}
-	return fmt.Errorf("%w: %w", kind, ctx.Err())
+	return fmt.Errorf("%w: %w", kind, cause)
 }

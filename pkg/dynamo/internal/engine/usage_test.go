@@ -20,8 +20,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// consumed returns what the item of a bucket counts as consumed of a limit.
-func consumed(t *testing.T, db *dynamofake.DB, o limiter.Op, limit string) int64 {
+// consumed returns what the item of a bucket counts as consumed of its limit.
+func consumed(t *testing.T, db *dynamofake.DB, o limiter.Op) int64 {
 	t.Helper()
 	id, err := namespace(t.Context(), o.Bucket.Namespace)
 	if err != nil {
@@ -32,7 +32,7 @@ func consumed(t *testing.T, db *dynamofake.DB, o limiter.Op, limit string) int64
 	if err != nil {
 		t.Fatal(err)
 	}
-	number, ok := out.Item[schema.LimitAttr(limit, schema.LimitConsumed)].(*types.AttributeValueMemberN)
+	number, ok := out.Item[schema.LimitAttr("l", schema.LimitConsumed)].(*types.AttributeValueMemberN)
 	if !ok {
 		t.Fatalf("the item of %v counts nothing", o.Bucket)
 	}
@@ -120,7 +120,7 @@ func countsConsumption(t *testing.T, faults dynamofake.Plan, seed uint64) {
 	db.SetPlan(nil)
 	closing(t, engines...)
 	for entity, limit := range map[string]limiter.Limit{"child": child, "parent": parent} {
-		if got, want := consumed(t, db, op(t, entity, limit, limiter.Spend{}), "l"), a.net[entity]; got != want {
+		if got, want := consumed(t, db, op(t, entity, limit, limiter.Spend{})), a.net[entity]; got != want {
 			t.Errorf("the item of %s counts %d millitokens as consumed; %d were", entity, got, want)
 		}
 	}
@@ -140,13 +140,13 @@ func TestCountingCostsNoWrite(t *testing.T) {
 			mustTake(t, e, true, o)
 			time.Sleep(time.Millisecond)
 		}
-		late := tokens(takes) - consumed(t, db, o, "l")
+		late := tokens(takes) - consumed(t, db, o)
 		closing(t, e)
 		s := e.Stats()
 		if most := s.Granted + s.Renewed + s.Returned + takes - s.Served; s.Writes > most || s.Renewed == 0 {
 			t.Errorf("%d writes, want at most %d: %d takes of which %d were served, %d renewals", s.Writes, most, takes, s.Served, s.Renewed)
 		}
-		if got := consumed(t, db, o, "l"); got != tokens(takes) {
+		if got := consumed(t, db, o); got != tokens(takes) {
 			t.Errorf("the item counts %d millitokens, want %d", got, tokens(takes))
 		}
 		if late > tokens(2200) {

@@ -23,6 +23,9 @@ func (l closer) enter(r *Request, now time.Time) {
 		return
 	} else if waits {
 		defer l.lessee.check()
+		if !l.held.holder.State().Serves() && l.turnAway(r, now) {
+			return
+		}
 	} else if l.turnAway(r, now) {
 		return
 	}

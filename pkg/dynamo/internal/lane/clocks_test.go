@@ -32,8 +32,8 @@ func TestClocksOfALease(t *testing.T) {
 	era := s.clocks(machine.Now()).Era
 	for i := range 3 * awsdb.JumpReplies {
 		at := machine.Now()
-		if i > awsdb.JumpReplies { // from now on the clock is an hour behind
-			at = at.Add(time.Hour)
+		if i > awsdb.JumpReplies { // from now on the clock is a minute behind
+			at = at.Add(time.Minute)
 		}
 		s.cfg.Clock.Observe(machine.Now(), machine.Now(), at)
 		machine.Pass(time.Second)

@@ -51,11 +51,13 @@ func (l sender) conclude(f *flight, got reply, err error, now time.Time) (again 
 // arrived takes in an image of the item that a message brought.
 func (l sender) arrived(f *flight, image *schema.Bucket, refused bool, now time.Time) {
 	l.land(f)
+	l.held.issue(f.lease)
+	if f.report != nil && !refused {
+		l.held.ledger.Applied(f.report)
+	}
 	l.saw(image, f, now)
 	l.finder.find(image)
-	if f.write != nil && !f.once {
-		l.olds.wrote(!refused)
-	}
+	l.turns.ended(f, image, refused)
 	switch {
 	case f.write == nil:
 	case f.once:
@@ -87,7 +89,11 @@ func (l sender) changed(f *flight, refused bool) {
 // says that it may have been applied.
 func (l sender) concludeOnce(f *flight, perhaps bool, err error, now time.Time) {
 	if f.turn { // the next write is tried without it
+		l.turns.mine = true
 		return
+	}
+	if perhaps || awsdb.Retryable(err) { // a copy of it may land after one that was throttled
+		l.held.issue(f.lease)
 	}
 	if !perhaps {
 		l.lessee.unsent(f)
@@ -121,6 +127,7 @@ func (l sender) unread(f *flight, err error, now time.Time) (again bool) {
 		l.closer.failed(f, fmt.Errorf("%w: %w", errDropped, err), now)
 		return false
 	}
+	l.lessee.reread(now)
 	l.closer.refuse(err, now)
 	return false
 }

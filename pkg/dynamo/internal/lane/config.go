@@ -41,4 +41,8 @@ type Counters struct {
 	Granted, Renewed, Returned, Reaped, Served  atomic.Int64
 	Leases, Owed                                atomic.Int64 // now
 	Splits, Merges                              atomic.Int64
+	LostUsage                                   LostUsage
+	// Millitokens that are gone for no admitted request, and those of admitted ones that were
+	// not taken, by cause.
+	LostLease, LostUnknown, LostTwice, LostOwed, LostRoom atomic.Int64
 }

@@ -3,8 +3,10 @@ package lane
 import (
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lease"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -15,7 +17,7 @@ import (
 func TestALeaseOfACopyIsNotTheOwn(t *testing.T) {
 	var h held
 	for n := range uint16(12) {
-		h.issue(100 + 7*n)
+		h.issue(&lease.Plan{Kind: lease.Renew, Slot: lease.Slot{Seq: 100 + 7*n}})
 	}
 	for name, tc := range map[string]struct {
 		lease *schema.Lease
@@ -34,7 +36,7 @@ func TestALeaseOfACopyIsNotTheOwn(t *testing.T) {
 	}
 	h.showed(&schema.Lease{Sequence: 128, Rate: 1})
 	for n := range uint16(20) {
-		h.issue(200 + 7*n)
+		h.issue(&lease.Plan{Kind: lease.Renew, Slot: lease.Slot{Seq: 200 + 7*n}})
 	}
 	if h.copied(&schema.Lease{Sequence: 128, Rate: 1}) {
 		t.Error("the own lease is a copy's after twenty lease writes that were refused")
@@ -70,7 +72,7 @@ func TestTakesInDoubtAreCounted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &host{cfg: Config{Loop: awsdb.Goroutines{}, Logger: slog.New(slog.DiscardHandler)}}
+			s := &host{cfg: Config{Loop: awsdb.Goroutines{}, Now: time.Now, Logger: slog.New(slog.DiscardHandler)}}
 			l := newLane(s, new(set[*Lane]), &Site{}, 0, schema.Key{}, 0)
 			r := &Request{Request: &plan.Request{Limits: limits, Admitted: true, Spends: []plan.Spend{{Limit: "l", Need: 5, Take: 5, Held: true}}}, Site: &l.site, phase: sent, claim: tc.claim, undo: tc.undo, Keep: tc.keep}
 			l.closer.again(&flight{actors: []*Request{r}}, tc.open)

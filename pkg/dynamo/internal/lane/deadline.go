@@ -32,6 +32,23 @@ func (s *Lanes) DecideLate(requests []*Request, judge func(told []*plan.Request)
 	}
 }
 
+// NeedClock returns the error of requests that have no end yet, because there is no clock to be
+// trusted: no item is created without, and none refilled. nil = they do not wait for that.
+func (s *Lanes) NeedClock(requests []*Request) (err error) {
+	if !s.reading().Doubtful {
+		return nil
+	}
+	s.together(requests, func() {
+		for _, r := range requests {
+			v := &r.lane.Load().view
+			if r.phase == queued && r.claim == awaited && (r.doubts > 0 || v.known && v.state == nil) {
+				err = clockError(s.reading())
+			}
+		}
+	})
+	return err
+}
+
 // endLate ends the wait for a request that was decided late. The lane
 // owes its bookings, and its takes if it is admitted. The takes of a write under way for a denied
 // one are given back.

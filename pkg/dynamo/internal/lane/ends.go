@@ -17,7 +17,9 @@ import (
 func (l closer) applied(f *flight, image *schema.Bucket) {
 	if image != nil {
 		f.write.Settle(image)
+		l.host.Counters.LostRoom.Add(f.write.Overfilled(image))
 	}
+	l.channels.ended(f, true)
 	l.unpaid = 0
 	for _, r := range f.actors {
 		l.done(r)
@@ -36,7 +38,9 @@ func (l closer) done(r *Request) {
 // again puts the requests of a write that was not applied back into the queue. open says
 // that it may have been applied all the same, or may be yet: its takes are counted then.
 func (l closer) again(f *flight, open bool) {
-	l.unpaid += l.view.units()
+	if l.unpaid += l.view.units(); !open {
+		l.channels.ended(f, false)
+	}
 	var wait []*Request
 	for _, r := range f.actors {
 		if r.booked {
@@ -98,6 +102,7 @@ func (l closer) dropBookings(f *flight, now time.Time) {
 		case r.Books():
 			l.uncertain(r, errDropped, now)
 		case r.Counts(): // no tokens are lost, and no caller waits
+			l.loseUsageOf(r, errDropped)
 			l.quit(r)
 			r.finish(nil)
 		default:
@@ -118,6 +123,7 @@ func (l closer) uncertain(r *Request, err error, now time.Time) {
 
 // failed ends the requests of a message that failed for good, and in an outage all that wait.
 func (l closer) failed(f *flight, err error, now time.Time) {
+	l.newer = wanted{} // the next request that asks for newer limits has them tried again
 	for _, r := range f.actors {
 		if errors.Is(err, limiter.ErrUncertain) {
 			l.uncertain(r, err, now)
@@ -133,7 +139,7 @@ func (l closer) failed(f *flight, err error, now time.Time) {
 // refuse ends all requests that wait.
 func (l closer) refuse(err error, now time.Time) {
 	queue := l.queue
-	l.queue = nil
+	l.queue, l.newer = nil, wanted{}
 	for _, r := range queue {
 		l.fail(r, err, now)
 	}
@@ -152,7 +158,10 @@ func (l closer) fail(r *Request, err error, now time.Time) {
 		if l.postpone(r, err, now) {
 			return
 		}
-		l.lost(r, err)
+		if r.Books() || r.Takes() {
+			l.lost(r, err)
+		}
+		l.loseUsageOf(r, err)
 		l.quit(r)
 	}
 	if r.unsure && !errors.Is(err, limiter.ErrUncertain) {
@@ -193,13 +202,19 @@ func (l closer) postpone(r *Request, err error, now time.Time) bool {
 // given back; or what an admitted one owed.
 func (l closer) lost(r *Request, err error) {
 	l.host.Counters.Lost.Add(1)
-	amounts := make([]any, 0, len(r.Spends))
+	amounts, sum := make([]any, 0, len(r.Spends)), int64(0)
 	for i := range r.Spends {
 		if sp := &r.Spends[i]; r.claim == detached || sp.Held && sp.Take > 0 {
 			amounts = append(amounts, slog.Int64(sp.Limit, sp.Give+sp.Take+sp.Cost))
+			sum = min(sum+sp.Give+sp.Take+sp.Cost, most)
 		}
 	}
-	l.host.cfg.Logger.Warn("tokens of a request that was not admitted were not given back, or those of an admitted one not taken",
+	if r.claim == detached {
+		l.host.Counters.LostOwed.Add(sum)
+	} else {
+		l.host.Counters.LostUnknown.Add(sum)
+	}
+	l.host.warn("lost", "tokens of a request that was not admitted were not given back, or those of an admitted one not taken",
 		slog.String("entity", r.Site.Bucket.Entity), slog.String("resource", r.Site.Bucket.Resource), slog.Group("millitokens", amounts...), slog.Any("error", err))
 }
 

@@ -4,8 +4,14 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
+
+// clockError is of a request that needs a clock, while there is none to be trusted.
+func clockError(r awsdb.Reading) error {
+	return fmt.Errorf("%w: the clock of this machine may be off by %v; it must be set right, or DynamoDB's must", limiter.ErrUnavailable, r.Uncertainty)
+}
 
 var (
 	errLeft    = fmt.Errorf("%w: the caller has left", limiter.ErrUnavailable)

@@ -20,10 +20,18 @@ func (l sender) exchange(f *flight) (reply, error) {
 	defer cancel()
 	f.tries++
 	f.sent = s.cfg.Now()
-	s.health.sent(f.sent)
+	s.health.sent(f.sent, f.within)
 	got, err := l.transmit(ctx, f)
-	s.health.ended(s.cfg.Now(), err == nil || got.refused || errors.Is(awsdb.KindOf(err), limiter.ErrInvalid) || awsdb.Retryable(err))
+	s.health.ended(s.cfg.Now(), got.refused || isAnswer(err))
 	return got, err
+}
+
+// isAnswer reports whether a message that ended in an error, or in none, had an answer of DynamoDB.
+func isAnswer(err error) bool {
+	if errors.Is(err, awsdb.ErrPaced) { // it was not sent
+		return false
+	}
+	return err == nil || errors.Is(awsdb.KindOf(err), limiter.ErrInvalid) || awsdb.Retryable(err)
 }
 
 // transmit makes the call of a message.
@@ -58,7 +66,7 @@ func (l sender) transmit(ctx context.Context, f *flight) (reply, error) {
 
 // answered is the reply to a write.
 func (l sender) answered(item map[string]types.AttributeValue, err error) (reply, error) {
-	if !errors.Is(err, awsdb.ErrOutage) {
+	if !errors.Is(err, awsdb.ErrOutage) && !errors.Is(err, awsdb.ErrPaced) {
 		l.host.Counters.Writes.Add(1)
 	}
 	if found, refused := awsdb.ConditionItem(err); refused {

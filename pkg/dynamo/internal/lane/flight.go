@@ -78,6 +78,20 @@ func (f *flight) takes(limit string) int64 {
 	return sum
 }
 
+// taken returns the tokens of all limits that a write takes, in millitokens.
+func (f *flight) taken() int64 {
+	sum := int64(0)
+	for _, r := range f.actors {
+		if !r.Admitted {
+			continue
+		}
+		for i := range r.Spends {
+			sum = min(sum+r.Spends[i].Take, most)
+		}
+	}
+	return sum
+}
+
 // maxStrays bounds the strays of a lane. The oldest is forgotten beyond it.
 const maxStrays = 8
 

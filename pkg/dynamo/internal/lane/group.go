@@ -1,7 +1,6 @@
 package lane
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -21,15 +20,14 @@ type group struct {
 	share   share.Share
 	actors  []*Request
 	left    []*Request
-	owed    bool // the write is for what is owed alone
-	brings  bool // the write changes the limits, so that nothing is answered before
+	brings  bool // the write changes the limits: nothing is answered by those before
 	pending bool // an exact write is wanted once no other is under way
-	held    bool // nothing is sent until then
+	held    bool // nothing is sent until then, or for the turn of another replica
 }
 
 // newGroup returns the group of the next write; nil when the item has to be read first.
 func (l planner) newGroup(now time.Time) *group {
-	limits, generation := newest(l.queue)
+	limits, generation := l.newer.among(l.queue)
 	base := l.view.head
 	if base == nil {
 		if !l.view.known && l.index > 0 {
@@ -58,22 +56,36 @@ func (l planner) bring(g *group, base *schema.Bucket, limits *limiter.Limits, ge
 		v.seen = base.Version
 	}
 	own := schema.Version{Generation: generation, Hash: limits.Hash()}
-	if own.Newer(v.seen) && slices.ContainsFunc(l.queue, func(r *Request) bool { return r.claim == detached }) {
-		g.owed = true
-		return
+	if g.stage.Older(limits, generation) && !base.Leased() {
+		g.settle(l.queue)
 	}
 	brought, _ := g.stage.Bring(limits, generation)
 	switch brought {
 	case plan.Same:
+		l.newer = wanted{}
 		v.seen = schema.Version{Generation: max(v.seen.Generation, generation), Hash: own.Hash}
-	case plan.Newer, plan.Pending:
-		g.brings = true
-		g.pending = true
-	case plan.Older:
-	}
-	if brought == plan.Pending {
+	case plan.Newer:
+		g.brings, g.pending = true, true
+	case plan.Pending:
 		l.lessee.cede()
+	case plan.Older:
+		l.newer = wanted{}
 	}
+}
+
+// settle has the group write what the lane owes before the limits change: it was decided under the old
+// ones. No limits are brought before it in the same write.
+func (g *group) settle(queue []*Request) {
+	for _, r := range queue {
+		if r.claim != detached {
+			continue
+		}
+		if verdict := g.stage.Weigh(r.Request); verdict == plan.Commutes || verdict == plan.Exact {
+			g.stage.Apply(r.Request)
+			g.actors = append(g.actors, r)
+		}
+	}
+	g.stage.Fold()
 }
 
 // fill puts into the group what one write can do, in order of arrival, save that what gives
@@ -92,9 +104,11 @@ func (g *group) fill(queue []*Request) {
 	ordered := slices.Clone(queue)
 	slices.SortStableFunc(ordered, func(a, b *Request) int { return rank(a) - rank(b) })
 	for _, r := range ordered {
-		g.include(r)
+		if !slices.Contains(g.actors, r) {
+			g.include(r)
+		}
 	}
-	g.held = len(g.lane.out) > 0 && (g.pending || g.first())
+	g.held = g.lane.turns.held(g.now) || len(g.lane.out) > 0 && (g.pending || g.first())
 	if g.held {
 		g.left = append(g.actors, g.left...)
 		g.actors = nil
@@ -103,7 +117,7 @@ func (g *group) fill(queue []*Request) {
 
 // include puts a request into the group, decides it, or leaves it for later.
 func (g *group) include(r *Request) {
-	if g.owed && r.claim != detached || r.Books() && g.books() {
+	if r.Books() && g.books() {
 		g.left = append(g.left, r)
 		return
 	}
@@ -197,7 +211,7 @@ func (g *group) doubts(r *Request) bool {
 	if r.doubts++; r.doubts <= awsdb.JumpReplies {
 		return false
 	}
-	g.lane.closer.fail(r, fmt.Errorf("%w: the clock of this machine may be off by %v; it must be set right, or DynamoDB's must", limiter.ErrUnavailable, g.lane.view.clock.Uncertainty), g.now)
+	g.lane.closer.fail(r, clockError(g.lane.view.clock), g.now)
 	return true
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ratelimit/ratelimit/internal/sampledlog"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lease"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
@@ -18,6 +19,7 @@ type host struct {
 	cfg     Config
 	self    identity
 	health  health
+	samples *sampledlog.Log
 	halted  atomic.Bool // the clock cannot be trusted
 	began   time.Time   // of the monotonic clock of leases
 	closing atomic.Bool // nothing is leased any more
@@ -53,6 +55,11 @@ func (s *host) clocks(now time.Time) lease.Clock {
 	}
 }
 
+// warn logs what a reply or a request can cause: at most one line a second of each kind.
+func (s *host) warn(kind, message string, attrs ...slog.Attr) {
+	s.samples.Write(s.stopped, s.cfg.Now(), slog.LevelWarn, kind, message, attrs...)
+}
+
 // reading returns what is known of the clock, and logs a change of trust.
 func (s *host) reading() awsdb.Reading {
 	if s.cfg.Clock == nil {
@@ -64,7 +71,7 @@ func (s *host) reading() awsdb.Reading {
 	}
 	if r.Doubtful {
 		s.Counters.Halts.Add(1)
-		s.cfg.Logger.Error("the clock cannot be trusted: nothing is refilled", slog.Duration("offset", r.Correction), slog.Duration("uncertainty", r.Uncertainty))
+		s.cfg.Logger.Error("the clock cannot be trusted: nothing is refilled", slog.Duration("offset", r.Correction), slog.Duration("uncertainty", r.Uncertainty), slog.Duration("too_far", r.Far))
 	} else {
 		s.cfg.Logger.Info("the clock can be trusted: refills go on", slog.Duration("offset", r.Correction), slog.Duration("uncertainty", r.Uncertainty))
 	}

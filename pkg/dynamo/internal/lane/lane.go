@@ -31,22 +31,26 @@ type Lane struct {
 	planner   planner
 	estimator estimator
 
-	mu      sync.Mutex
-	queue   []*Request // what waits, in order of arrival
-	later   []*Request // what is owed and was not applied: it waits for capacity
-	view    view
-	out     []*flight // messages under way, in order of sending
-	pace    pacing.Pace
-	peers   pacing.Peers
-	olds    olds
-	held    held
-	tasks   tasks
-	strays  []stray
-	unpaid  int64     // write units of refused writes that the item has not counted
-	events  uint64    // arrivals and sendings so far
-	running bool      // a runner is about to step
-	timer   time.Time // the first wake; zero = none
-	used    time.Time // when it last had work
+	mu    sync.Mutex
+	queue []*Request // what waits, in order of arrival
+	later []*Request // what is owed and was not applied: it waits for capacity
+	view  view
+	out   []*flight // messages under way, in order of sending
+	pace  pacing.Pace
+	peers pacing.Peers
+	olds  olds
+	turns turns
+	newer wanted
+
+	channels channels
+	held     held
+	tasks    tasks
+	strays   []stray
+	unpaid   int64     // write units of refused writes that the item has not counted
+	events   uint64    // arrivals and sendings so far
+	running  bool      // a runner is about to step
+	timer    time.Time // the first wake; zero = none
+	used     time.Time // when it last had work
 
 	// The effects of the decisions since it was locked.
 	owed   []*Request // to be entered: it is written until it is applied
@@ -83,7 +87,7 @@ func (l *Lane) idle() (used time.Time, idle bool) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.used, !l.running && len(l.queue)+len(l.later)+len(l.out)+len(l.tasks.todo) == 0 && !l.held.holds()
+	return l.used, !l.running && len(l.queue)+len(l.later)+len(l.out)+len(l.tasks.todo) == 0 && !l.held.listed
 }
 
 // remove takes a request out of what waits. The lane is locked.

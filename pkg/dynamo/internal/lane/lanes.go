@@ -4,6 +4,8 @@ import (
 	"context"
 	"hash/maphash"
 	"time"
+
+	"github.com/ratelimit/ratelimit/internal/sampledlog"
 )
 
 // Lanes are the lanes of a process, with the messages that they have under way. It is
@@ -17,7 +19,7 @@ type Lanes struct {
 
 // New returns lanes. It sends nothing.
 func New(cfg Config) *Lanes {
-	s := &Lanes{host: host{cfg: cfg, began: cfg.Now()}}
+	s := &Lanes{host: host{cfg: cfg, samples: sampledlog.New(cfg.Logger), began: cfg.Now()}}
 	s.self = identity{by: cfg.Loop, logger: cfg.Logger}
 	s.self.first = drawReplica(cfg.Loop)
 	s.table.init(cfg.MaxLanes)
@@ -28,7 +30,8 @@ func New(cfg Config) *Lanes {
 // Settle waits for messages, and for requests that are owed.
 func (s *Lanes) Settle() { s.work.wait() }
 
-// Stop ends all messages and timers, and counts owed requests as lost. Then it waits for them.
+// Stop ends all messages and timers, and waits for them. Owed requests, and usage that the items do not
+// count, are lost, and counted as such.
 func (s *Lanes) Stop() {
 	s.stop()
 	for _, l := range s.table.all() {
@@ -38,6 +41,11 @@ func (s *Lanes) Stop() {
 	}
 	s.work.wait()
 	s.timers.wait()
+	for _, l := range s.table.all() {
+		l.mu.Lock()
+		l.lessee.dropUsage()
+		l.mu.Unlock()
+	}
 }
 
 // Send hands a request to the lane of its shard, which decides it at once, or later.

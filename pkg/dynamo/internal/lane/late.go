@@ -22,6 +22,11 @@ func (l estimator) estimate(r *Request) *plan.Request {
 	l.view.advance(r.At)
 	told := *r.Request
 	told.Spends = append([]plan.Spend(nil), r.Spends...)
+	for i := range told.Spends {
+		if r.phase == sent { // its write takes what it was planned to
+			told.Spends[i].Ask = 0
+		}
+	}
 	l.view.bare(r.Request).Weigh(&told)
 	if r.phase == sent && !r.Admitted {
 		told.Admitted = false // its write denies it

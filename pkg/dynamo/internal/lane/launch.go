@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
 // launch notes that a message leaves. The lane is locked.
@@ -26,7 +25,7 @@ func (l sender) read(now time.Time) *flight {
 
 // write returns the write of a stage, which holds some requests. The lane is locked.
 func (l sender) write(stage *plan.Stage, actors []*Request, now time.Time) *flight {
-	f := &flight{id: plan.ID{Slot: l.host.self.slotOn(l.view.state), Channel: l.channel(), Write: l.host.self.next()}, actors: actors}
+	f := &flight{id: plan.ID{Slot: l.host.self.slotOn(l.view.state), Channel: l.channels.next(l.out, now), Write: l.host.self.next()}, actors: actors}
 	f.write = stage.Write(f.id, l.cost())
 	if f.write == nil { // nothing changes after all
 		l.queue = append(actors, l.queue...)
@@ -39,15 +38,6 @@ func (l sender) write(stage *plan.Stage, actors []*Request, now time.Time) *flig
 	}
 	l.pace.Sent(now)
 	return l.launch(f, now)
-}
-
-// channel returns one that no message under way has. The lane is locked.
-func (l sender) channel() int {
-	taken := [schema.ChannelCount]bool{}
-	for _, f := range l.out {
-		taken[f.id.Channel] = true
-	}
-	return max(slices.Index(taken[:], false), 0)
 }
 
 // cost is how many write units a write of the lane counts: its own, and those of writes that

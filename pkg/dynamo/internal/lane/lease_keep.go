@@ -42,11 +42,18 @@ func (l divider) keep(r *Request, draws []lease.Draw, seen bool) bool {
 	if !ok {
 		return true
 	}
-	r.part = &part{whole, slices.Clone(r.Spends)}
+	r.part = &part{whole, slices.Clone(r.Spends), make([]int64, len(r.Spends))}
 	for i := range r.Spends {
 		sp := &r.Spends[i]
-		if k := h.of(sp.Limit); k >= 0 && sp.Take > 0 {
-			sp.Need, sp.Take = sp.Need-(sp.Take-rest[k]), rest[k]
+		k := h.of(sp.Limit)
+		switch {
+		case k < 0:
+		case sp.Ask > 0:
+			r.part.kept[i] = sp.Ask - rest[k]
+			sp.Ask, sp.Need, sp.Take = rest[k], 0, 0
+		case sp.Take > 0:
+			r.part.kept[i] = sp.Take - rest[k]
+			sp.Need, sp.Take = sp.Need-r.part.kept[i], rest[k]
 		}
 	}
 	return true
@@ -72,7 +79,7 @@ func (l divider) settle(r *Request, admitted bool) (spent bool) {
 func (l divider) consume(r *Request, p *part) {
 	for i := range r.Spends {
 		if k := l.held.of(r.Spends[i].Limit); k >= 0 {
-			l.held.ledger.Add(k, p.spends[i].Take-r.Spends[i].Take)
+			l.held.ledger.Add(k, p.kept[i])
 		}
 	}
 }
@@ -91,7 +98,6 @@ func (l divider) release(r *Request) {
 // centre gets that back.
 func (l divider) unite(r *Request) {
 	kept := r.part
-	was := kept.spends
 	lost := r.Admitted && !l.settle(r, true) && (r.claim != detached || r.undo) // an admission made late stands
 	if r.part != nil {
 		l.settle(r, false)
@@ -102,14 +108,14 @@ func (l divider) unite(r *Request) {
 	back := r.Undo()
 	for i := range r.Spends {
 		sp := &r.Spends[i]
-		kept := was[i].Take - sp.Take
-		sp.Need, sp.Take, sp.Found = was[i].Need, was[i].Take, sp.Found+kept
+		n := kept.kept[i]
+		sp.Ask, sp.Need, sp.Take, sp.Found = kept.spends[i].Ask, sp.Need+n, sp.Take+n, sp.Found+n
 		switch {
 		case lost:
 			sp.Exceeded = sp.Held && sp.Need > 0
 			sp.Left.Tokens, sp.Back = sp.Left.Tokens+sp.Back, 0
 		case r.Admitted && sp.Held:
-			sp.Back += kept
+			sp.Back += n
 		}
 	}
 	if lost {

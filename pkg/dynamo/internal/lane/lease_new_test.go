@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
@@ -110,5 +112,96 @@ func TestTheFirstWriteOfFormOneLeasesNothing(t *testing.T) {
 	}
 	if f, _ := l.step(*now); f == nil || f.lease != nil {
 		t.Errorf("got the message %+v, want a write without a lease", f)
+	}
+}
+
+// A copy of a lease write may land after another one was throttled. Its slot is not of a copy of the machine.
+func TestACopyOfAThrottledLeaseWrite(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err    error
+		copied bool
+	}{
+		"throttled": {&types.ProvisionedThroughputExceededException{}, false},
+		"no table":  {&types.ResourceNotFoundException{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, l, ask, now := fresh(t)
+			seen := bench(t, 500, 1000).view
+			l.view.known, l.view.state, l.view.quick, l.view.head, l.view.sent = true, seen.state, seen.quick, seen.head, *now
+			for range 3 {
+				ask()
+			}
+			f, _ := l.step(*now)
+			if f == nil || f.lease == nil {
+				t.Fatalf("got the message %+v, want a lease write", f)
+			}
+			l.sender.conclude(f, reply{}, tt.err, *now)
+			if got := l.held.copied(&schema.Lease{Sequence: f.lease.Slot.Seq, Rate: 1}); got != tt.copied {
+				t.Errorf("the slot is one of a copy: %t, want %t", got, tt.copied)
+			}
+		})
+	}
+}
+
+// A split halves the share of an item, and its limits stay. A lease of one half is reckoned by that: it
+// would lose what the centre has no room for, and refill twice as fast as its part.
+func TestALeaseIsOfTheShareOfTheShard(t *testing.T) {
+	_, l, ask, now := fresh(t)
+	at := int64(testTime)
+	shows := func(state *schema.Bucket) {
+		l.view.known, l.view.state, l.view.quick, l.view.head, l.view.sent = true, state, plan.At(state, 0), state, *now
+	}
+	whole := bench(t, 500, 1000).view.state
+	shows(whole)
+	ask() // its lane has a holder, and no lease
+	w, err := plan.Split(whole, at, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := *w.After()
+	half.Shard.Moving = false
+	shows(&half)
+	for range 3 {
+		ask()
+	}
+	f, _ := l.step(*now)
+	if f == nil || f.lease == nil {
+		t.Fatalf("got the message %+v, want a lease write", f)
+	}
+	had, has := plan.At(&half, at).Tokens(0, at), plan.At(f.write.After(), at).Tokens(0, at)+f.lease.Draw[0]
+	if has < had-1 || l.held.level != half.Shard.Level {
+		t.Errorf("the item had %d millitokens, and has %d with its lease; the lease is of a shard of %d, want %d", had, has, l.held.level, half.Shard.Level)
+	}
+}
+
+// While newer limits wait for the leases of others, what the bucket has no tokens for is denied at once. Only
+// a write that makes the change holds answers back.
+func TestWhatIsDeniedIsDeniedWhileLimitsWait(t *testing.T) {
+	for name, tt := range map[string]struct {
+		leased bool
+		denied bool
+	}{"leased": {true, true}, "not leased": {false, false}} {
+		t.Run(name, func(t *testing.T) {
+			s, l, _, now := fresh(t)
+			state := *bench(t, 0, 1000).view.state
+			if tt.leased {
+				state.Line = schema.Line{Rate: 500, Room: 500}
+				state.Leases = []schema.Lease{{Replica: 9, Sequence: 1, Rate: 500, Room: 500}}
+			}
+			l.view.known, l.view.state, l.view.quick, l.view.head = true, &state, plan.At(&state, 0), &state
+			l.view.sent, l.view.at, l.view.now, l.view.asked = *now, testTime, testTime, testTime
+			newer, err := limiter.NewLimits(limiter.Custom("l", 1000, 1001, time.Second))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := ofTokens(newer, 1)
+			r.Site, r.Wait, r.At, r.Asks, r.Generation = &l.site, NewWait(1), testTime, true, 2
+			r.Deadline, r.Policy.None = now.Add(15*time.Millisecond), true
+			s.Send(r)
+			f, _ := l.step(*now)
+			if over := r.phase == over; over != tt.denied || r.Admitted {
+				t.Errorf("denied at once: %t, admitted %t, want %t; message %+v", over, r.Admitted, tt.denied, f)
+			}
+		})
 	}
 }

@@ -102,18 +102,33 @@ func (l lessee) leases(r *Request) bool {
 	if !l.host.cfg.Leases || v.state == nil && !l.creates() || v.old() || v.clock.Doubtful {
 		return false
 	}
-	hash := r.Limits.Hash()
+	hash, level := r.Limits.Hash(), 1 // of the item that a lease write creates
 	if v.state != nil {
-		hash = v.state.Version.Hash
+		hash, level = v.state.Version.Hash, v.state.Shard.Level
+		l.want(r)
 	}
-	if h.holder != nil && h.hash != hash && !h.holds() {
+	if h.holder != nil && !h.fits(hash, level) && !h.holds() {
 		h.end()
 	}
 	if h.holder == nil && !r.Policy.None && (v.state == nil || !v.state.Shard.Retired) {
 		h.begin(l.base(r.Limits, r.Generation, v.now), h.policy)
 		l.show(l.host.cfg.Now())
 	}
-	return h.serves(r.Limits, r.Policy)
+	return h.serves(r)
+}
+
+// want notes the limits of a request that are newer than those of the item. The lease that serves
+// it has to go.
+func (l lessee) want(r *Request) {
+	if r.Limits.Hash() == l.view.state.Version.Hash || r.Limits == l.newer.limits && r.Generation == l.newer.generation {
+		return
+	}
+	own := wanted{r.Limits, r.Generation}
+	if own.newer(l.view.state.Version) && (l.newer.limits == nil || own.newer(l.newer.version())) {
+		l.newer = own
+		l.cede()
+		l.start()
+	}
 }
 
 // creates reports whether a lease write may create the item. It is believed not to exist.
@@ -132,7 +147,7 @@ func (l lessee) base(limits *limiter.Limits, generation uint64, at int64) *schem
 // show shows the holder the item, if there is one.
 func (l lessee) show(now time.Time) {
 	if h, v := &l.held, &l.view; v.state != nil {
-		h.holder.Seen(v.now, l.host.clocks(now), h.view(v.state, v.quick, l.host.self.replica(), l.users(now)))
+		h.holder.Seen(v.now, l.host.clocks(now), h.view(v.state, v.quick, l.host.self.replica(), l.users(now), now))
 	}
 }
 
@@ -173,7 +188,7 @@ func (l lessee) pay(r *Request, now time.Time) bool {
 
 // owedWait is how long what is owed waits for a lease to pay it: each plain write refuses
 // the lease writes of all replicas that are under way.
-const owedWait = time.Second
+const owedWait = 500 * time.Millisecond
 
 // newWait is how long an owed request waits before it creates an item. No caller waits for it.
 // The next calls may be worth a lease, and then one write does both.

@@ -18,6 +18,7 @@ type held struct {
 	rest       time.Time // no lease write is sent before
 	holder     *lease.Holder
 	hash       uint64 // of the limits that holder is for
+	level      int    // of the shard that holder is for
 	generation uint64 // of them, when holder was made
 	limits     *limiter.Limits
 	index      []int // of holder's limits among all
@@ -29,13 +30,53 @@ type held struct {
 	issued     [8]uint16 // sequence numbers of the last lease writes
 	writes     int       // lease writes so far
 	shown      []uint16  // sequence number of the own slot as the item last had it; empty = it had none
+	reread     time.Time // when the item is read again, as a read of it failed; zero = it is not
 	unknown    bool      // a lease write has no reply: the item is to be read
-	listed     bool      // among the lanes that hold something
+	looked     time.Time // the item was read for requests of others
+	counted    bool      // among the leases
+	listed     bool      // among the lanes that hold something, or wait for an image to tell their usage
+	change     change
+	before     *lease.Holder // the one before, while there is none; nil = there was none
+	named      []string      // its limits
 }
+
+// names returns the names of some limits.
+func names(limits *limiter.Limits, index []int) []string {
+	all := make([]string, len(index))
+	for k, i := range index {
+		all[k] = limits.At(i).Name
+	}
+	return all
+}
+
+// changeWait is for how long no lease is asked for after a change of the limits was last seen to
+// wait for leases.
+const changeWait = time.Second
+
+// change is a change of the limits that waits for the leases of an item. The return of the last
+// one leaves no sign of it in the item. Other leases would come before the change again.
+type change struct {
+	generation uint64
+	until      time.Time
+}
+
+// saw takes in an image of the item.
+func (c *change) saw(image *schema.Bucket, now time.Time) {
+	switch {
+	case image.Pending > 0 && image.Leased():
+		c.generation, c.until = image.Pending, now.Add(changeWait)
+	case image.Version.Generation >= c.generation:
+		c.until = time.Time{}
+	}
+}
+
+// waits reports whether a change of the limits waits for leases.
+func (c *change) waits(now time.Time) bool { return now.Before(c.until) }
 
 // begin makes a holder for the limits of a state.
 func (h *held) begin(state *schema.Bucket, policy limiter.LeasePolicy) {
 	h.hash, h.generation, h.limits, h.index, h.policy = state.Version.Hash, state.Version.Generation, state.Limits, nil, policy
+	h.level = state.Shard.Level
 	var params []tokenbucket.Params
 	for i := range state.Limits.Len() {
 		if state.Limits.Unlimited(i) {
@@ -45,20 +86,35 @@ func (h *held) begin(state *schema.Bucket, policy limiter.LeasePolicy) {
 		params = append(params, state.Balances[state.Find(state.Limits.At(i).Name)].Share)
 	}
 	h.holder = lease.New(params, policy, h.sequence)
+	if before := h.before; before != nil && slices.Equal(names(h.limits, h.index), h.named) {
+		h.holder.Follow(before)
+	}
+	h.before = nil
 	h.ledger.Begin(h.limits, state.Version.Generation, h.index)
+}
+
+// fits reports whether the holder is for the share of limits that a shard of a level has. A split or a
+// merge changes that share, and the limits stay.
+func (h *held) fits(hash uint64, level int) bool {
+	return h.hash == hash && h.level == level
 }
 
 // end forgets the holder.
 func (h *held) end() {
 	if h.holder != nil {
 		h.sequence = h.holder.Sequence()
+		h.before, h.named = h.holder, names(h.limits, h.index)
 	}
 	h.holder = nil
 }
 
-// issue notes that a lease write with a sequence number leaves.
-func (h *held) issue(sequence uint16) {
-	h.issued[h.writes%len(h.issued)] = sequence
+// issue notes that a lease write was sent, unless it leaves no slot; nil = it was none. In an outage many
+// are planned that are not sent: they must not drive out one that was applied.
+func (h *held) issue(p *lease.Plan) {
+	if p == nil || p.Kind == lease.Return {
+		return
+	}
+	h.issued[h.writes%len(h.issued)] = p.Slot.Seq
 	h.writes++
 }
 
@@ -82,10 +138,9 @@ func (h *held) showed(own *schema.Lease) {
 // holds reports whether there is a lease, or may be.
 func (h *held) holds() bool { return h.holder != nil && h.holder.State() != lease.None }
 
-// serves reports whether requests under some limits and a policy may be served from the lease.
-func (h *held) serves(limits *limiter.Limits, policy limiter.LeasePolicy) bool {
-	return h.holder != nil && !policy.None && limits.Hash() == h.hash
-}
+// serves reports whether a request may be served from the lease. It may under other limits, too: the
+// bucket decides by its own until it is under newer ones.
+func (h *held) serves(r *Request) bool { return h.holder != nil && !r.Policy.None }
 
 // of returns the holder's index of a limit, or -1.
 func (h *held) of(limit string) int { return slices.Index(h.index, h.limits.Find(limit)) }
@@ -113,10 +168,10 @@ func (h *held) draws(r *plan.Request) (draws []lease.Draw, ok bool) {
 }
 
 // view returns a state of an item that so many replicas use, as the holder sees it.
-func (h *held) view(state *schema.Bucket, quick *plan.View, replica uint32, replicas int) lease.View {
+func (h *held) view(state *schema.Bucket, quick *plan.View, replica uint32, replicas int, now time.Time) lease.View {
 	v := lease.View{
 		Exists: true, Version: lease.Version{Epoch: state.Shard.Epoch, Serial: state.Serial}, Rate: state.Line.Rate, Room: state.Line.Room,
-		Recall: state.Pending > 0 || state.Shard.Moving || state.Shard.Retired, Replicas: replicas,
+		Recall: h.change.waits(now) || state.Shard.Moving || state.Shard.Retired, Replicas: replicas,
 	}
 	for _, i := range h.index {
 		v.Centre, v.Params = append(v.Centre, quick.Centre[i]), append(v.Params, quick.Params[i])

@@ -14,11 +14,14 @@ import (
 func (l lessee) tend(now time.Time) (f *flight, waits bool) {
 	h, v := &l.held, &l.view
 	defer l.list()
-	if v.state == nil && (!l.creates() || len(l.queue) > 0) || v.old() || v.clock.Doubtful {
+	switch {
+	case v.state == nil && (!l.creates() || len(l.queue) > 0), v.old():
 		return nil, false
+	case v.clock.Doubtful: // no write is planned, and replies may tell the time
+		return l.look(now), false
 	}
-	if h.unknown && len(l.out) == 0 {
-		h.unknown, h.rest = false, time.Time{}
+	if len(l.out) == 0 && (h.unknown || !h.reread.IsZero() && !now.Before(h.reread)) {
+		h.unknown, h.rest, h.reread = false, time.Time{}, time.Time{}
 		return l.sender.read(now), true
 	}
 	if now.Before(h.rest) {
@@ -32,17 +35,46 @@ func (l lessee) tend(now time.Time) (f *flight, waits bool) {
 	if len(l.out) > 0 {
 		return nil, reaps || h.holder.Due(v.now)
 	}
-	return l.ask(now, dead, reaps)
+	if f, waits = l.ask(now, dead, reaps); f == nil {
+		f = l.look(now)
+	}
+	return f, waits
+}
+
+// lookEvery is how old the state of the item may be while a lease is served, or the outcome of its
+// return is not known. Others ask for the lease in the item, and wait for its return.
+const lookEvery = 500 * time.Millisecond
+
+// look returns the read of an item that was not seen for a while; nil for none. It ends a lease
+// that is over.
+func (l lessee) look(now time.Time) *flight {
+	if l.held.holder == nil || len(l.out) > 0 {
+		return nil
+	}
+	l.held.holder.Alive(l.host.clocks(now))
+	if s := l.held.holder.State(); !s.Serves() && s != lease.Unsettled {
+		return nil
+	}
+	if at := later(l.view.sent, l.held.looked).Add(lookEvery); now.Before(at) {
+		l.wake(at)
+		return nil
+	}
+	l.held.looked = now // it may have no reply
+	return l.sender.read(now)
 }
 
 // ask sends the lease write that is due.
 func (l lessee) ask(now time.Time, dead uint32, reaps bool) (*flight, bool) {
 	h, v := &l.held, &l.view
 	if l.host.closing.Load() && h.holder != nil {
+		v.drift(now) // the callers' clock may have been ahead of this machine's
 		h.holder.Recall()
 	}
 	if len(l.queue) == 0 && h.holds() { // no call tells the time
 		v.advance(l.host.cfg.Clock.Correct(l.host.cfg.Clock.Steady(now)).UnixMilli())
+	}
+	if l.due(reaps) && l.planner.turnDue(false, now) {
+		return l.planner.turn(now), true
 	}
 	var p *lease.Plan
 	if h.holder != nil {
@@ -64,6 +96,9 @@ func (l lessee) ask(now time.Time, dead uint32, reaps bool) (*flight, bool) {
 		l.wakeLease(now)
 		return nil, false
 	}
+	if p != nil && p.Kind == lease.Return && l.newer.limits != nil { // the last one to return makes the change
+		_, _ = stage.Bring(l.newer.limits, l.newer.generation) // fails behind a request only
+	}
 	if gone := base.Lease(dead); reaps && gone != nil && stage.Lease(plan.LeaseWrite{Replica: dead, Seen: gone}) == nil {
 		f.reaps = 1
 	}
@@ -74,18 +109,23 @@ func (l lessee) ask(now time.Time, dead uint32, reaps bool) (*flight, bool) {
 		return nil, false
 	}
 	if f.report != nil {
-		h.ledger.Sent(f.report, base, f.write)
+		h.ledger.Sent(f.report, f.write)
 	}
 	l.pace.Sent(now)
 	h.asked = at
 	return l.sender.launch(f, now), true
 }
 
+// due reports whether a lease write is to be sent, as far as is known before it is planned.
+func (l lessee) due(reaps bool) bool {
+	h := l.held.holder
+	return reaps || h.Due(l.view.now) || h.Wake() <= l.view.now
+}
+
 // change stages the plan of a lease write, with a report of the consumption from the lease. It reports
 // false where the state does not allow the plan.
 func (l lessee) change(stage *plan.Stage, base *schema.Bucket, f *flight) bool {
 	h := &l.held
-	h.issue(f.lease.Slot.Seq)
 	if f.lease.Create == base.Exists() {
 		return false
 	}
@@ -105,13 +145,6 @@ func (l lessee) unsent(f *flight) {
 	}
 }
 
-// oweRests has the lane owe the consumption that no lease write will count.
-func (l lessee) oweRests() {
-	for _, rest := range l.held.ledger.Rests(!l.held.holds()) {
-		l.owed = append(l.owed, &Request{Request: rest, Site: &l.site, Index: l.index, At: l.view.now, claim: detached})
-	}
-}
-
 // leastTick is the least time between two looks at a lease that no request causes.
 const leastTick = 10 * time.Millisecond
 
@@ -127,7 +160,7 @@ func (l lessee) wakeLease(now time.Time) {
 // sawLease has the holder learn from an image of the item.
 func (l lessee) sawLease(now time.Time) {
 	h, v := &l.held, &l.view
-	h.ledger.Saw(v.state)
+	l.sawUsage(v.state)
 	if v.state == nil {
 		h.end()
 		l.list()
@@ -146,10 +179,11 @@ func (l lessee) sawLease(now time.Time) {
 		return
 	}
 	before := h.holder.State()
-	if h.hash == v.state.Version.Hash {
+	if h.fits(v.state.Version.Hash, v.state.Shard.Level) {
 		l.show(now)
 	} else {
-		h.end() // limits change only when no lease is out
+		l.lapse()
+		h.end() // limits and shards change only when no lease is out
 	}
 	l.host.Counters.note(before, h)
 	l.list()
@@ -208,18 +242,30 @@ func (l lessee) cede() {
 // outage, so it is for debugging.
 const lapsed = "a lease ended before it was returned: its tokens count as spent"
 
+// lapse counts the tokens of a lease that ended without a return.
+func (l lessee) lapse() {
+	if l.held.holder == nil {
+		return
+	}
+	if millitokens, ended := l.held.holder.Lapsed(); ended {
+		l.host.Counters.LostLease.Add(millitokens)
+		l.host.cfg.Logger.Debug(lapsed, slog.String("entity", l.site.Bucket.Entity), slog.String("resource", l.site.Bucket.Resource), slog.Int64("millitokens", millitokens))
+	}
+}
+
 // list keeps the lane among those that hold something, or out of them.
 func (l lessee) list() {
-	if h := l.held.holder; h != nil && h.Lapsed() {
-		l.host.cfg.Logger.Debug(lapsed, slog.String("entity", l.site.Bucket.Entity), slog.String("resource", l.site.Bucket.Resource))
-	}
-	if holds := l.held.holds(); holds != l.held.listed {
-		l.held.listed = holds
-		l.holding.put(l.Lane, holds)
+	l.lapse()
+	if holds := l.held.holds(); holds != l.held.counted {
+		l.held.counted = holds
 		if holds {
 			l.host.Counters.Leases.Add(1)
 		} else {
 			l.host.Counters.Leases.Add(-1)
 		}
+	}
+	if has := l.held.counted || l.held.ledger.Open(); has != l.held.listed {
+		l.held.listed = has
+		l.holding.put(l.Lane, has)
 	}
 }

@@ -57,6 +57,8 @@ func (l keeper) tidy(now time.Time) (f *flight, waits bool) {
 		return nil, false
 	case len(l.out) > 0:
 		return nil, true
+	case (moving || len(t.todo) == 0 || t.todo[0].Chore != Look) && l.planner.turnDue(true, now):
+		return l.planner.turn(now), true
 	case moving:
 		return l.finish(now), true
 	case len(t.todo) > 0:
@@ -65,7 +67,6 @@ func (l keeper) tidy(now time.Time) (f *flight, waits bool) {
 		f = l.do(next, now)
 		return f, f != nil
 	}
-	t.load.Busy = false
 	w, err := plan.Split(v.state, l.lately(now), l.sender.cost())
 	return l.reshape(w, err, func() { l.host.Counters.Splits.Add(1) }, now), true
 }
@@ -205,5 +206,5 @@ func (l keeper) convert(t task, now time.Time) *flight {
 func (l keeper) rest(task string, err error, now time.Time) {
 	l.tasks.rest = now.Add(taskRest)
 	l.wake(l.tasks.rest)
-	l.host.cfg.Logger.Warn("a task of a bucket failed, and is done again later", slog.String("task", task), slog.String("item", l.key.String()), slog.Any("error", awsdb.Translate(err)))
+	l.host.warn(task, "a task of a bucket failed, and is done again later", slog.String("task", task), slog.String("item", l.key.String()), slog.Any("error", awsdb.Translate(err)))
 }

@@ -15,16 +15,11 @@ const (
 	// granted it. One that is unchanged for an eighth longer is over, by any clock.
 	oldTerm = 5 * time.Second
 	oldEbb  = oldTerm + oldTerm/8
-	// turnAfter is after how many writes in a row that were refused a lane asks the replicas
-	// of version 1 to let one pass. They write more often than an exact write takes.
-	turnAfter = 2
 )
 
 // olds is what a lane knows of an item of form 1.
 type olds struct {
 	sights []oldSight
-	lost   int // writes in a row that were refused
-	asked  int // how many were lost when it last asked for a turn
 }
 
 // oldSight is a lease of a replica of version 1.
@@ -60,11 +55,4 @@ func (o *olds) dead(mono int64) []schema.OldLease {
 		}
 	}
 	return dead
-}
-
-// wrote notes whether a write was applied.
-func (o *olds) wrote(applied bool) {
-	if o.lost++; applied {
-		o.lost, o.asked = 0, 0
-	}
 }

@@ -19,8 +19,8 @@ var t0 = time.UnixMilli(1_800_000_000_000)
 func TestSilenceIsASecondWithoutAReply(t *testing.T) {
 	var h health
 	at := func(ms int) time.Time { return t0.Add(time.Duration(ms) * time.Millisecond) }
-	h.sent(at(0))
-	h.sent(at(500))
+	h.sent(at(0), 10*time.Second)
+	h.sent(at(500), 10*time.Second)
 	if h.silent(at(999)) || !h.silent(at(1000)) {
 		t.Error("it is not silent after exactly a second")
 	}
@@ -34,7 +34,7 @@ func TestSilenceIsASecondWithoutAReply(t *testing.T) {
 		t.Error("a reply does not end the silence for a second")
 	}
 	h.ended(at(2200), false)
-	h.sent(at(2300))
+	h.sent(at(2300), 10*time.Second)
 	if !h.silent(at(2300)) {
 		t.Error("a message that ended without a reply ended the silence")
 	}

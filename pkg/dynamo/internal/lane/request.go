@@ -88,6 +88,7 @@ type part struct {
 	lease.Part
 
 	spends []plan.Spend // as they were asked for
+	kept   []int64      // by spend, in millitokens
 }
 
 // owed returns a request of the store itself, for which no caller waits.
@@ -130,6 +131,29 @@ func withoutTakes(r *plan.Request) *plan.Request {
 
 // most bounds sums of tokens, so that they stay in range.
 const most = int64(1) << 60
+
+// wanted are the newest limits that requests asked for while the item is under older ones; the
+// zero wanted is none. A lease under the older ones goes on until the change.
+type wanted struct {
+	limits     *limiter.Limits
+	generation uint64
+}
+
+func (w wanted) version() schema.Version {
+	return schema.Version{Generation: w.generation, Hash: w.limits.Hash()}
+}
+
+// newer reports whether they are newer than a version.
+func (w wanted) newer(than schema.Version) bool { return w.version().Newer(than) }
+
+// among returns the newest limits of those and of the requests that wait.
+func (w wanted) among(queue []*Request) (limits *limiter.Limits, generation uint64) {
+	limits, generation = newest(queue)
+	if limits == nil || w.limits != nil && w.newer(wanted{limits, generation}.version()) {
+		return w.limits, w.generation
+	}
+	return limits, generation
+}
 
 // newest returns the newest limits of the requests that wait.
 func newest(queue []*Request) (limits *limiter.Limits, generation uint64) {

@@ -102,6 +102,14 @@ func (s *Lanes) fly(l *Lane, f *flight) {
 			return
 		}
 		s.Counters.Resent.Add(1)
-		_ = awsdb.Pause(s.stopped, s.cfg.Loop, max(f.tries, 1)) // cut short when the lanes end
+		tries := max(f.tries, 1)
+		if f.doubt {
+			tries = min(tries, doubtTries)
+		}
+		_ = awsdb.Pause(s.stopped, s.cfg.Loop, tries) // cut short when the lanes end
 	}
 }
+
+// doubtTries bounds the pause before a write of unknown outcome is sent again, to about 60 ms.
+// Such writes are what asks a table that stands still, and others wait for their end.
+const doubtTries = 5

@@ -20,6 +20,9 @@ func (l *Lane) saw(image *schema.Bucket, f *flight, now time.Time) {
 	if image != nil {
 		v.quick = plan.At(image, 0)
 		l.host.self.unmask(image)
+		l.turns.saw(image.Turn, l.host.self.replica(), l.pace.RoundTrip(), now)
+		l.held.change.saw(image, now)
+		l.host.Counters.LostTwice.Add(l.channels.twice(image))
 		self := l.host.self.replica()
 		own := image.Lease(self)
 		if l.held.copied(own) {
@@ -34,7 +37,7 @@ func (l *Lane) saw(image *schema.Bucket, f *flight, now time.Time) {
 	l.lessee.sawLease(now)
 	l.olds.saw(image, l.host.clocks(now).Mono)
 	if image != nil {
-		l.tasks.load.Observe(now, image.Shard.Epoch, image.Shard.Units, l.host.cfg.ShardUnits)
+		l.tasks.load.Observe(now, image.Shard.Level, image.Shard.Units, l.host.cfg.ShardUnits)
 		l.tasks.made = l.tasks.made && image.Shard.Moving
 	}
 	if l.host.cfg.Seen != nil {

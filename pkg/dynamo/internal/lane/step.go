@@ -4,20 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
-
-// turn returns the message that asks the replicas of version 1 for a turn, when it is time;
-// nil for none. The lane is locked.
-func (l planner) turn(now time.Time) *flight {
-	if !l.view.old() || len(l.out) > 0 || l.olds.lost < l.olds.asked+turnAfter {
-		return nil
-	}
-	l.olds.asked = l.olds.lost
-	id := plan.ID{Slot: l.host.self.slotOn(l.view.state), Write: l.host.self.next()}
-	return l.sender.launch(&flight{write: plan.Turn(l.view.state, id, l.sender.cost()), exact: true, once: true, turn: true}, now)
-}
 
 // step decides what can be decided, and returns the message to send, nil for none, and what
 // another shard has to do, nil for nothing. The lane is locked.
@@ -47,24 +35,28 @@ func (l *Lane) step(now time.Time) (f *flight, left *departure) {
 		l.view.drift(now)
 		l.wake(now.Add(heldTick))
 	}
-	waits := false
-	if !l.host.closing.Load() {
-		f, waits = l.keeper.tidy(now)
-	}
-	if f == nil && !waits {
-		f, waits = l.lessee.tend(now)
-	}
-	if f != nil || waits {
-		l.queue = append(held, l.queue...)
-		return f, nil
-	}
-	if len(l.queue) > 0 && !l.paced(now) {
-		if f = l.planner.turn(now); f == nil {
-			f = l.plan(now)
-		}
-	}
+	f = l.message(now)
 	l.queue = append(held, l.queue...)
 	return f, nil
+}
+
+// message returns the message that is to be sent next, nil for none.
+func (l *Lane) message(now time.Time) *flight {
+	f, waits := (*flight)(nil), false
+	held := l.turns.held(now)
+	if held {
+		l.wake(l.turns.until)
+	}
+	if !held && !l.host.closing.Load() {
+		f, waits = l.keeper.tidy(now)
+	}
+	if !held && f == nil && !waits {
+		f, waits = l.lessee.tend(now)
+	}
+	if f == nil && !waits && (len(l.queue) > 0 || l.newer.limits != nil) && !l.paced(now) {
+		f = l.plan(now)
+	}
+	return f
 }
 
 // heldTick is the time between two looks at requests that wait for a lease.
@@ -96,9 +88,13 @@ func (l *Lane) plan(now time.Time) *flight {
 	g.fill(l.queue)
 	l.queue = g.left
 	switch {
-	case (len(g.actors) > 0 || g.brings) && !g.held:
+	case g.held:
+	case g.stage.Exact() && l.planner.turnDue(g.brings, now):
+		l.queue = append(g.actors, l.queue...)
+		return l.planner.turn(now)
+	case len(g.actors) > 0 || g.brings || g.stage.Marks():
 		return l.sender.write(g.stage, g.actors, now)
-	case len(l.out) == 0 && len(l.queue) > 0 && !g.held:
+	case len(l.out) == 0 && len(l.queue) > 0:
 		return l.sender.read(now)
 	}
 	return nil

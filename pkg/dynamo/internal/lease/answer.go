@@ -7,6 +7,9 @@ func (d *duties) without(now int64, draws []Draw) Verdict {
 	if d.state == Returning || d.state == Clearing {
 		return Wait
 	}
+	if d.state == Unsettled {
+		return Centre
+	}
 	verdict := Wait
 	if d.state != Granting {
 		if now < d.pace.next || !d.wants(now) { // no grant is planned

@@ -22,8 +22,6 @@ func (c *chaos) step(m *member, busy int) {
 		c.reply(m, view, slots) // a read
 	case c.one(4000):
 		c.pause(m)
-	case c.one(6000):
-		m.holder.Wish(c.now)
 	case c.one(8000):
 		m.holder.Recall()
 	}

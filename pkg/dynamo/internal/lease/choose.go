@@ -3,9 +3,6 @@ package lease
 // plan fills in the lease write that is due, and reports whether one is.
 func (d *duties) plan(p *Plan) bool {
 	due := p.Now >= d.pace.next
-	if p.Now >= d.wish {
-		d.wish = 0
-	}
 	if p.Now >= d.asked {
 		d.asked = 0
 	}
@@ -28,14 +25,10 @@ func (d *duties) plan(p *Plan) bool {
 	return false
 }
 
-// planRecall plans the return of the lease, or the wish that all are returned.
+// planRecall plans the return of the lease.
 func (d *duties) planRecall(p *Plan) bool {
 	if p.Now < d.pace.next || d.keeps() {
 		return false
-	}
-	if p.Now < d.wish && !d.recall {
-		wished := !d.stock.serves && d.known.view.HasOwn && d.known.view.Own.wishes(p.Now)
-		return !wished && d.planWish(p)
 	}
 	return (d.stock.serves || d.known.view.HasOwn) && d.planReturn(p)
 }
@@ -47,13 +40,6 @@ func (d *duties) planReturn(p *Plan) bool {
 	for l, b := range d.stock.cands[0].buckets {
 		p.Draw[l] = -b.Tokens
 	}
-	return true
-}
-
-// planWish plans the return of all parts, and the slot that asks for those of others.
-func (d *duties) planWish(p *Plan) bool {
-	d.planReturn(p)
-	p.Kind, p.Slot.Demand = WishBack, Wish
 	return true
 }
 

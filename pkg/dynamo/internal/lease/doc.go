@@ -30,11 +30,13 @@
 //	Granting   no      first grant      applied → Held; refused or unanswered → None
 //	Held       yes     no               renewal sent → Renewing; return sent → Returning
 //	Renewing   yes     renewal          applied, refused or unanswered → Held
-//	Returning  no      return           applied → None; refused → Held; unanswered → Ended
+//	Returning  no      return           applied → None; refused → Held; unanswered → Unsettled
+//	Unsettled  no      no               slot seen → Held; slot gone → None
 //	Ended      no      no               grant sent → Granting; removal sent → Clearing; slot gone → None
-//	Clearing   no      removal or wish  applied → None; refused or unanswered → Ended
+//	Clearing   no      removal          applied → None; refused or unanswered → Ended
 //
-// The end of the term leads from each state but None to Ended, and a slot that another
+// A return without a reply is settled by the next image of the item: either it was applied, or
+// the lease goes on with all its tokens. The end of the term leads from each state but None to Ended, and a slot that another
 // replica removed to None. In Ended the slot may still be in the item, and so it may in
 // None. The next lease write of the replica takes it over, or removes it, and counts its
 // tokens as spent.

@@ -21,7 +21,6 @@ type duties struct {
 	seq   uint16 // of the last slot that was sent
 
 	asked  int64 // until then the view asks for all leases
-	wish   int64 // until then all holders are asked to return their leases
 	recall bool  // all is to be returned
 	pull   bool  // a request waits for more
 
@@ -37,7 +36,7 @@ type duties struct {
 // call of Ask, Seen, Failed and Settle.
 func (d *duties) wake() int64 {
 	switch {
-	case d.state.InFlight() || len(d.stock.cands) > mostOpen:
+	case d.state.InFlight() || d.state == Unsettled || len(d.stock.cands) > mostOpen:
 		return forever
 	case d.stock.serves && d.keeps() && d.recalled(): // the return waits for Settle
 		return forever
@@ -45,9 +44,7 @@ func (d *duties) wake() int64 {
 		return d.pace.next
 	case d.stock.serves:
 		return min(d.pace.next, d.idleAt(), d.fallsAt())
-	case d.known.view.HasOwn && d.known.view.Own.Demand == Wish:
-		return max(d.pace.next, d.wish)
-	case d.known.view.HasOwn || d.wish > 0:
+	case d.known.view.HasOwn:
 		return d.pace.next
 	default:
 		return forever
@@ -56,28 +53,27 @@ func (d *duties) wake() int64 {
 
 // due reports whether Ask is to be called now. It is cheap: it is asked after each request.
 func (d *duties) due(now int64) bool {
-	if d.state.InFlight() {
+	if d.state.InFlight() || d.state == Unsettled {
 		return false
+	}
+	if !d.stock.serves && d.known.view.HasOwn && d.recalled() { // others wait for the slot to go
+		return now >= d.pace.next
 	}
 	return d.pull || d.stock.serves && (now >= d.pace.next || d.short(now))
 }
 
 // returning reports whether the lease is to be returned, with demand or without.
 func (d *duties) returning(now int64) bool {
-	return d.recall || d.known.policy.None || now < d.wish || now < d.asked
+	return d.recall || d.known.policy.None || now < d.asked
 }
 
 // recalled reports whether the lease is to be returned, as far as the last call told.
 func (d *duties) recalled() bool {
-	return d.recall || d.known.policy.None || d.wish > 0 || d.asked > 0
+	return d.recall || d.known.policy.None || d.asked > 0
 }
 
-// hurry makes the next lease write due, unless a return was just refused.
-func (d *duties) hurry() {
-	if d.pace.tries == 0 {
-		d.pace.next = 0
-	}
-}
+// hurry makes the next lease write due.
+func (d *duties) hurry() { d.pace.next = 0 }
 
 // short reports whether the stock runs out before a reply could bring more, and more may
 // be asked for.
@@ -112,7 +108,7 @@ func (d *duties) mayPull(l int, now int64) bool {
 
 // idleAt returns when the lease is to be returned if no request comes.
 func (d *duties) idleAt() int64 {
-	return max(d.quietAt()+d.pace.jitter(d.known.holders()), d.known.began+leastHeld, d.retryAt())
+	return max(d.quietAt()+d.pace.jitter(d.known.holders()), d.known.began+leastHeld)
 }
 
 // quietAt returns until when the demand goes on if no request comes.
@@ -136,14 +132,6 @@ func (d *duties) resume(now int64) {
 		d.stays = 0
 	}
 	d.left = 0
-}
-
-// retryAt returns when a refused return is tried again.
-func (d *duties) retryAt() int64 {
-	if d.pace.tries > 0 {
-		return d.pace.next
-	}
-	return 0
 }
 
 // fallsAt returns when the rate of the lease is to be cut if no request comes, because the

@@ -35,10 +35,11 @@ func TestEnd(t *testing.T) {
 			if !covered {
 				t.Error("the lease had no token: the test shows nothing")
 			}
-			if got := r.h.Lapsed(); got == tt.alive {
-				t.Errorf("lapsed: got %v, want %v", got, !tt.alive)
+			lost, got := r.h.Lapsed()
+			if got == tt.alive || lost > 0 == tt.alive {
+				t.Errorf("lapsed: got %v with %d millitokens, want %v", got, lost, !tt.alive)
 			}
-			if r.h.Lapsed() {
+			if lost, again := r.h.Lapsed(); again || lost > 0 {
 				t.Error("it lapsed twice")
 			}
 			if !tt.alive {
@@ -63,17 +64,25 @@ func TestUnknownRenewalDoesNotLengthenTheTerm(t *testing.T) {
 	}
 }
 
-// A return without a reply may not have been applied: then the tokens are lost. One that was
-// applied, or was refused, has lost none.
+// A return loses no tokens, whatever its end. Only one without a reply does whose lease is over before an
+// image tells its outcome.
 func TestLapsedAfterAReturn(t *testing.T) {
+	unanswered := func(r *rig, p *lease.Plan) { r.h.Failed(r.now, p, true) }
 	tests := map[string]struct {
 		end    func(r *rig, p *lease.Plan)
 		lapsed bool
 	}{
-		"applied":    {func(r *rig, p *lease.Plan) { r.apply(p); r.see() }, false},
-		"refused":    {func(r *rig, _ *lease.Plan) { r.touch(); r.see() }, false},
-		"not sent":   {func(r *rig, p *lease.Plan) { r.h.Failed(r.now, p, false) }, false},
-		"unanswered": {func(r *rig, p *lease.Plan) { r.h.Failed(r.now, p, true) }, true},
+		"applied":                    {func(r *rig, p *lease.Plan) { r.apply(p); r.see() }, false},
+		"refused":                    {func(r *rig, _ *lease.Plan) { r.touch(); r.see() }, false},
+		"not sent":                   {func(r *rig, p *lease.Plan) { r.h.Failed(r.now, p, false) }, false},
+		"unanswered":                 {unanswered, false},
+		"unanswered and applied":     {func(r *rig, p *lease.Plan) { unanswered(r, p); r.apply(p); r.see() }, false},
+		"unanswered and not applied": {func(r *rig, p *lease.Plan) { unanswered(r, p); r.touch(); r.see() }, false},
+		"unanswered for a term": {func(r *rig, p *lease.Plan) {
+			unanswered(r, p)
+			r.now += lease.Term
+			r.h.Alive(r.clock())
+		}, true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -81,8 +90,8 @@ func TestLapsedAfterAReturn(t *testing.T) {
 			r.grant()
 			r.h.Recall()
 			tt.end(r, r.ask(lease.Return))
-			if got := r.h.Lapsed(); got != tt.lapsed {
-				t.Errorf("lapsed: got %v, want %v", got, tt.lapsed)
+			if lost, got := r.h.Lapsed(); got != tt.lapsed || lost > 0 != tt.lapsed {
+				t.Errorf("lapsed: got %v with %d millitokens, want %v", got, lost, tt.lapsed)
 			}
 		})
 	}
@@ -121,6 +130,9 @@ func TestSlotIsAnother(t *testing.T) {
 		r.item.reap(self, r.now)
 		r.see()
 		r.state(lease.None)
+		if lost, lapsed := r.h.Lapsed(); !lapsed || lost == 0 {
+			t.Errorf("lapsed: %v with %d millitokens, want those of the lease", lapsed, lost)
+		}
 		r.verdict(1, lease.Pull)
 	})
 	t.Run("not its own", func(t *testing.T) {
@@ -178,26 +190,5 @@ func TestRecall(t *testing.T) {
 				r.state(lease.None)
 			}
 		})
-	}
-}
-
-// A wish returns the own lease, and leaves a slot without parts that asks all others.
-func TestWish(t *testing.T) {
-	r := newRig(t)
-	r.grant()
-	r.h.Wish(r.now)
-	r.apply(r.ask(lease.WishBack))
-	r.see()
-	r.state(lease.None)
-	s := r.item.slots[self]
-	if s.Demand != lease.Wish || s.Rate != 0 || s.Room != 0 || r.item.room != lease.Parts {
-		t.Errorf("slot %+v, centre with room %d", s, r.item.room)
-	}
-	if p, ok := r.h.Ask(r.now, r.clock(), 0.5); ok {
-		t.Errorf("it writes again: %+v", p)
-	}
-	r.now += 5000
-	if p := r.ask(lease.Return); p.OldRoom != 0 {
-		t.Errorf("the slot had room %d", p.OldRoom)
 	}
 }

@@ -29,6 +29,9 @@ func New(limits []tokenbucket.Params, policy limiter.LeasePolicy, last uint16) *
 	return h
 }
 
+// Follow has the holder know the demand of the one before it, whose limits had the same names.
+func (h *Holder) Follow(before *Holder) { h.known.demand = before.known.demand }
+
 // Tune sets the policy of the rules, and the usual time from a send to its reply in ms.
 func (h *Holder) Tune(policy limiter.LeasePolicy, rtt float64) {
 	h.known.policy, h.known.rtt = policy, rtt
@@ -46,34 +49,28 @@ func (h *Holder) State() State { return h.duties.state }
 // Recall has the lease returned, and no other one asked for. It is final: under new limits
 // there is a new holder.
 func (h *Holder) Recall() {
-	h.duties.recall, h.duties.wish = true, 0
-	h.duties.hurry()
-}
-
-// Wish asks all holders of the item to return their leases, for some seconds from now on.
-// This holder returns its own, and leaves a slot that says so.
-func (h *Holder) Wish(now int64) {
-	if h.duties.recall {
-		return
-	}
-	h.duties.wish = now + wishLasts
+	h.duties.recall = true
 	h.duties.hurry()
 }
 
 // Asked reports whether another replica asks for all leases at a time.
 func (h *Holder) Asked(now int64) bool { return now < h.duties.asked && !h.known.view.Recall }
 
+// Renews reports whether the next lease write is to renew the lease: it is held, and not recalled.
+func (h *Holder) Renews() bool { return h.serves && !h.duties.recalled() }
+
 // Alive reports whether the lease is not over, by a reading of the clocks. It is tested
 // after Spend: a pause of the process in between must not let it serve tokens that
 // another replica reaped.
 func (h *Holder) Alive(c Clock) bool { return h.life.alive(c) }
 
-// Lapsed reports whether a lease ended without a return that is known to be applied, since the
-// last call. If its slot is in the item, the next lease write counts the tokens as spent.
-func (h *Holder) Lapsed() bool {
-	lapsed := h.lapsed
-	h.lapsed = false
-	return lapsed
+// Lapsed reports whether a lease ended without a return since the last call, and with how many
+// millitokens, those of all limits together. If its slot is in the item, the next lease write
+// counts them as spent.
+func (h *Holder) Lapsed() (millitokens int64, lapsed bool) {
+	millitokens, lapsed = h.lost, h.lapsed
+	h.lost, h.lapsed = 0, false
+	return millitokens, lapsed
 }
 
 // Wake returns when Ask is to be called next, if no request comes. It changes with each
@@ -87,8 +84,9 @@ func (h *Holder) Due(now int64) bool { return h.duties.due(now) }
 // once, and once, and its end told by Seen or Failed. The clocks are read before. draw is a
 // random number of at least 0 and below 1.
 func (h *Holder) Ask(now int64, c Clock, draw float64) (*Plan, bool) {
+	h.cands.refill(now)
 	h.life.alive(c)
-	if h.State().InFlight() || len(h.cands) > mostOpen {
+	if s := h.State(); s.InFlight() || s == Unsettled || len(h.cands) > mostOpen {
 		return nil, false
 	}
 	v := &h.known.view

@@ -146,29 +146,45 @@ func TestReturn(t *testing.T) {
 		r.item.apply(self, p)
 		r.see()
 		r.state(lease.Held)
-		if _, ok := r.h.Ask(r.now, r.clock(), 0.5); ok {
-			t.Error("it is tried again at once: holders that fall idle together refuse each other")
-		}
-		r.now = r.h.Wake()
-		r.apply(r.ask(lease.Return))
+		r.apply(r.ask(lease.Return)) // at once, on the image that refused it
 		r.see()
 		r.state(lease.None)
 	})
 	t.Run("unanswered", func(t *testing.T) {
 		r, p := idle(t)
 		r.h.Failed(r.now, p, true)
-		r.state(lease.Ended)
+		r.state(lease.Unsettled)
 		r.apply(p)
 		r.see()
 		r.state(lease.None)
 	})
 	t.Run("unanswered and not applied", func(t *testing.T) {
 		r, p := idle(t)
+		had := -p.Draw[0]
 		r.h.Failed(r.now, p, true)
+		if _, ok := r.h.Ask(r.now, r.clock(), 0.5); ok || r.h.Due(r.now) {
+			t.Error("a lease write is due before the outcome of the return is known")
+		}
+		r.touch()
+		r.see()
+		r.state(lease.Held)
+		if p = r.ask(lease.Return); -p.Draw[0] < had {
+			t.Errorf("it gives %d back, want the %d that it had at least", -p.Draw[0], had)
+		}
+		r.apply(p)
+		r.see()
+		r.state(lease.None)
+		if r.item.rate != lease.Parts || r.item.room != lease.Parts || r.item.lost != 0 {
+			t.Errorf("centre: rate %d, room %d, %d lost; want all of it", r.item.rate, r.item.room, r.item.lost)
+		}
+	})
+	t.Run("unanswered for a term", func(t *testing.T) {
+		r, p := idle(t)
+		r.h.Failed(r.now, p, true)
+		r.now += lease.Term
 		r.touch()
 		r.see()
 		r.state(lease.Ended)
-		r.now = max(r.now, r.h.Wake())
 		p = r.ask(lease.Return) // of the slot that is not served any more
 		r.state(lease.Clearing)
 		if p.Draw[0] != 0 {

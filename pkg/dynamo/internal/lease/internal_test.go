@@ -10,20 +10,20 @@ import (
 )
 
 func TestStates(t *testing.T) {
-	states := []State{None, Granting, Held, Renewing, Returning, Clearing, Ended}
+	states := []State{None, Granting, Held, Renewing, Returning, Unsettled, Clearing, Ended}
 	const never = 99
 	tests := []struct {
 		event event
-		want  [7]State // by state
+		want  [8]State // by state
 	}{
-		{grantSent, [7]State{Granting, never, never, never, never, never, Granting}},
-		{renewalSent, [7]State{never, never, Renewing, never, never, never, never}},
-		{returnSent, [7]State{Clearing, never, Returning, never, never, never, Clearing}},
-		{applied, [7]State{Held, Held, Held, Held, Held, never, never}},
-		{removed, [7]State{None, None, None, None, None, None, None}},
-		{refused, [7]State{never, None, never, Held, Held, Ended, never}},
-		{unanswered, [7]State{never, None, never, Held, Ended, Ended, never}},
-		{expired, [7]State{never, Ended, Ended, Ended, Ended, Ended, Ended}},
+		{grantSent, [8]State{Granting, never, never, never, never, never, never, Granting}},
+		{renewalSent, [8]State{never, never, Renewing, never, never, never, never, never}},
+		{returnSent, [8]State{Clearing, never, Returning, never, never, never, never, Clearing}},
+		{applied, [8]State{Held, Held, Held, Held, Held, Held, never, never}},
+		{removed, [8]State{None, None, None, None, None, None, None, None}},
+		{refused, [8]State{never, None, never, Held, Held, Held, Ended, never}},
+		{unanswered, [8]State{never, None, never, Held, Unsettled, never, Ended, never}},
+		{expired, [8]State{never, Ended, Ended, Ended, Ended, Ended, Ended, Ended}},
 	}
 	for _, tt := range tests {
 		for i, s := range states {
@@ -54,7 +54,7 @@ func TestStatesThatServe(t *testing.T) {
 }
 
 func TestStateNames(t *testing.T) {
-	want := []string{"none", "granting", "held", "renewing", "returning", "clearing", "ended", "unknown"}
+	want := []string{"none", "granting", "held", "renewing", "returning", "unsettled", "clearing", "ended", "unknown"}
 	for i, name := range want {
 		if got := State(i).String(); got != name { // #nosec G115 -- a small index
 			t.Errorf("state %d: got %q, want %q", i, got, name)

@@ -22,20 +22,19 @@ func (l *life) happen(e event) {
 // end ends the term of the lease.
 func (l *life) end() {
 	l.happen(expired)
-	l.stock.lapsed = true
-	l.stock.forget()
+	l.stock.lapse()
 }
 
 // alive reports whether the lease is served and not over, and ends one that is.
 func (l *life) alive(c Clock) bool {
-	if !l.stock.serves {
+	if !l.stock.serves && l.duties.state != Unsettled {
 		return false
 	}
 	if !l.stock.cands[0].alive(c) {
 		l.end()
 		return false
 	}
-	return true
+	return l.stock.serves
 }
 
 // sent takes note of a plan that is returned to be sent. From then on the parts and the
@@ -51,7 +50,7 @@ func (l *life) sent(p *Plan) {
 		l.happen(grantSent)
 	case Renew:
 		l.happen(renewalSent)
-	case Return, WishBack:
+	case Return:
 		l.happen(returnSent)
 	}
 }
@@ -68,8 +67,7 @@ func (l *life) fail(now int64, p *Plan, perhaps bool) {
 		return
 	}
 	l.happen(unanswered)
-	if d.state == Ended {
-		l.stock.lapsed = true
+	if d.state == Ended { // a removal: there is no lease
 		l.stock.forget()
 	}
 	d.pace.next = now + d.pace.every
@@ -129,21 +127,15 @@ func (l *life) drop(now int64) {
 	switch {
 	case state == Clearing && !has && l.flight.Kind == Return, state == Ended && !has:
 		l.gone(now)
-	case state.InFlight():
+	case state.InFlight(), state == Unsettled:
 		l.refuse(now)
 	}
 }
 
 // refuse lets the write in flight be planned anew, soon.
 func (l *life) refuse(now int64) {
-	d := l.duties
-	returns := d.state == Returning || d.state == Clearing
 	l.happen(refused)
-	if returns {
-		d.pace.returnRefused(now)
-	} else {
-		d.pace.refused(now)
-	}
+	l.duties.pace.refused(now)
 }
 
 // lose says that the lease is not in the item any more: it was returned, or another
@@ -152,6 +144,9 @@ func (l *life) lose(now int64) {
 	if l.known.view.HasOwn {
 		l.end()
 		return
+	}
+	if l.duties.state.Serves() { // another replica removed it
+		l.stock.lapse()
 	}
 	l.gone(now)
 }

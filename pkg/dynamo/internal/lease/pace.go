@@ -1,19 +1,15 @@
 package lease
 
-import "math"
-
 const (
-	firstEvery   = 50   // ms from a first grant to its renewal
-	everyHolder  = 10   // ms for each holder: the shortest time between renewals
-	everyTrips   = 1.5  // the same, in round trips: renewals that cross refuse each other
-	mostScarce   = 650  // ms: the longest, while there is less than is asked for
-	mostPlenty   = 2000 // ms: the longest otherwise
-	returnWithin = 4    // ms after which a refused return is tried again
-	idleAtLeast  = 25   // ms without a request after which a lease is returned
-	idleAtMost   = 1000 // ms
-	idleGaps     = 16   // the same, in mean times between requests
-	leastHeld    = 100  // ms that a lease is held at least, if it is not recalled
-	mostDoubling = 5
+	firstEvery  = 50   // ms from a first grant to its renewal
+	everyHolder = 10   // ms for each holder: the shortest time between renewals
+	everyTrips  = 1.5  // the same, in round trips: renewals that cross refuse each other
+	mostScarce  = 650  // ms: the longest, while there is less than is asked for
+	mostPlenty  = 2000 // ms: the longest otherwise
+	idleAtLeast = 25   // ms without a request after which a lease is returned
+	idleAtMost  = 1000 // ms
+	idleGaps    = 16   // the same, in mean times between requests
+	leastHeld   = 100  // ms that a lease is held at least, if it is not recalled
 )
 
 // pace says when the next lease write is due.
@@ -21,12 +17,11 @@ type pace struct {
 	every int64 // ms between renewals
 	next  int64 // time of the next write; before it only what cannot wait is written
 	asked int64 // time of the last write
-	tries int   // returns that were refused one after the other
 	draw  float64
 }
 
 // begin starts the pace of a new lease.
-func (p *pace) begin() { p.every, p.tries = firstEvery, 0 }
+func (p *pace) begin() { p.every = firstEvery }
 
 // applied sets the time of the next renewal: soon after a change, else later each time.
 func (p *pace) applied(now int64, holders int, rtt float64, scarce, changed bool) {
@@ -45,13 +40,6 @@ func (p *pace) applied(now int64, holders int, rtt float64, scarce, changed bool
 // refused lets the write be planned anew at once: the image that came with the refusal is
 // new, and only a write that no other one comes before is applied.
 func (p *pace) refused(now int64) { p.next = now }
-
-// returnRefused puts the next return off, longer each time: holders that fall idle
-// together refuse each other's returns.
-func (p *pace) returnRefused(now int64) {
-	p.tries++
-	p.next = now + int64(p.draw*returnWithin*math.Exp2(float64(min(p.tries, mostDoubling))))
-}
 
 // jitter is how long the return of an idle lease is put off, in milliseconds. Without it
 // holders that fall idle together would refuse each other's returns.

@@ -5,10 +5,9 @@ type Kind uint8
 
 // The kinds of lease writes.
 const (
-	Grant    Kind = iota // the first of a lease
-	Renew                // of its term, with other parts or the same
-	Return               // of all parts: the slot is removed
-	WishBack             // as Return, and the slot stays without parts and asks all holders to return theirs
+	Grant  Kind = iota // the first of a lease
+	Renew              // of its term, with other parts or the same
+	Return             // of all parts: the slot is removed
 )
 
 // Plan is a lease write. As of Now the centre gives Slot.Rate − OldRate parts of its rate,

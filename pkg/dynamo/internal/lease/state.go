@@ -10,6 +10,7 @@ const (
 	Held                   // the lease is served
 	Renewing               // the lease is served, and a write of it is in flight
 	Returning              // the return is in flight; nothing is served
+	Unsettled              // a return has no reply: an image will tell; nothing is served
 	Clearing               // a write of the own slot is in flight, and there is no lease
 	Ended                  // the term is over; the slot may still be in the item
 )
@@ -27,6 +28,8 @@ func (s State) String() string {
 		return "renewing"
 	case Returning:
 		return "returning"
+	case Unsettled:
+		return "unsettled"
 	case Clearing:
 		return "clearing"
 	case Ended:
@@ -72,13 +75,15 @@ func (s State) after(e event) (State, bool) {
 		return Returning, true
 	case step{None, returnSent}, step{Ended, returnSent}:
 		return Clearing, true
-	case step{None, applied}, step{Granting, applied}, step{Held, applied}, step{Renewing, applied}, step{Returning, applied}:
+	case step{None, applied}, step{Granting, applied}, step{Held, applied}, step{Renewing, applied}, step{Returning, applied}, step{Unsettled, applied}:
 		return Held, true
 	case step{Granting, refused}, step{Granting, unanswered}:
 		return None, true
-	case step{Renewing, refused}, step{Renewing, unanswered}, step{Returning, refused}:
+	case step{Renewing, refused}, step{Renewing, unanswered}, step{Returning, refused}, step{Unsettled, refused}:
 		return Held, true
-	case step{Returning, unanswered}, step{Clearing, unanswered}, step{Clearing, refused}:
+	case step{Returning, unanswered}:
+		return Unsettled, true
+	case step{Clearing, unanswered}, step{Clearing, refused}:
 		return Ended, true
 	}
 	if e == removed {

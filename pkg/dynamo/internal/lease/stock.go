@@ -19,6 +19,7 @@ type Stock struct {
 	serves bool
 	term   uint64 // changes when a lease begins, and when one is lost
 	lapsed bool   // a lease ended without a return since that was last asked
+	lost   int64  // millitokens of all limits that ended with such leases
 }
 
 // Covers brings the lease up to a time and reports whether every candidate has the tokens
@@ -123,6 +124,15 @@ func (s *Stock) Settle(now int64, p Part, admitted bool) bool {
 		}
 	}
 	return s.serves || !admitted
+}
+
+// lapse drops a lease that ended without a return. Its tokens count as spent.
+func (s *Stock) lapse() {
+	s.lapsed = true
+	for _, b := range s.cands[0].buckets {
+		s.lost += max(b.Tokens, 0)
+	}
+	s.forget()
 }
 
 // forget drops the lease, and the tokens of it that are kept.

@@ -98,7 +98,7 @@ func adjust(items []*Adjusted, limit string, a *limiter.Adjustment, force bool) 
 			return ErrLent
 		}
 		for i, p := range parts {
-			p.give(amounts[i], rest == 0 && (lent || len(parts) > 1))
+			p.give(amounts[i])
 		}
 	case limiter.AdjustTakeOut:
 		amounts, rest := spread(a.Tokens, parts, (*portion).stock)
@@ -164,18 +164,16 @@ func (p *portion) set(a *limiter.Adjustment) {
 	p.Carried = 0
 }
 
-// give adds millitokens. Where fits is set they must have their room when the change is
-// applied; else the excess makes up for use that is carried.
-func (p *portion) give(millitokens int64, fits bool) {
+// give adds millitokens. They must have their room when the change is applied: no more is told
+// than was booked.
+func (p *portion) give(millitokens int64) {
 	if millitokens == 0 {
 		return
 	}
 	x := p.meter.units(millitokens)
 	p.form = form{touched: true, by: new(big.Int).Neg(x)}
-	if fits {
-		least := p.meter.units(millitokens - 1) // the last one may have a part of its room
-		p.form.least = least.Add(least, p.meter.refilled)
-	}
+	least := p.meter.units(millitokens - 1) // the last one may have a part of its room
+	p.form.least = least.Add(least, p.meter.refilled)
 }
 
 // take subtracts millitokens, down to the debt floor. Other writes that come before must not

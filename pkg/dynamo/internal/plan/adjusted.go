@@ -71,6 +71,7 @@ func (w *Adjusted) finish() {
 		after.Leases, after.Line, after.Pending = nil, schema.WholeLine(), 0
 	}
 	after.Serial++
+	after.Turn = schema.Turn{}
 	after.At = w.now
 	after.Shard.Epoch++
 	after.Shard.Units += transactionUnits

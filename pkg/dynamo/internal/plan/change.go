@@ -34,18 +34,45 @@ func (s *Stage) Bring(to *limiter.Limits, generation uint64) (Brought, error) {
 	case version.Hash == own.Hash:
 		s.raise = max(s.raise, generation)
 		return Same, nil
-	case !version.Newer(schema.Version{Generation: max(own.Generation, s.raise), Hash: own.Hash}):
+	case !s.Older(to, generation):
 		return Older, nil
 	case s.next.Leased():
 		if s.next.Pending < generation {
-			s.change().Pending = generation
+			next := *s.next
+			next.Pending, s.next, s.marks = generation, &next, true
 		}
 		return Pending, nil
+	}
+	for i := range s.staged {
+		if st := &s.staged[i]; st.usage != 0 && (to.Find(st.Limit.Name) < 0 || to.Unlimited(to.Find(st.Limit.Name))) {
+			s.gone = append(s.gone, usage{st.Limit.Name, st.usage})
+		}
 	}
 	s.next = under(s.next, to, generation, s.now)
 	s.exact = true
 	s.restage()
 	return Newer, nil
+}
+
+// Older reports whether the stage is under older limits.
+func (s *Stage) Older(than *limiter.Limits, generation uint64) bool {
+	own := s.next.Version
+	return schema.Version{Generation: generation, Hash: than.Hash()}.Newer(schema.Version{Generation: max(own.Generation, s.raise), Hash: own.Hash})
+}
+
+// Fold makes all that was applied a part of the state, so that limits can be brought after it. It makes
+// the write an exact one. It is for requests that no caller waits for: they are told nothing more.
+func (s *Stage) Fold() {
+	if len(s.results) == 0 {
+		return
+	}
+	next := s.change()
+	for i := range s.staged {
+		st := &s.staged[i]
+		next.Balances[st.index].FullAt, next.Balances[st.index].Carried = st.v, st.carried
+	}
+	s.results, s.folded = nil, true
+	s.restage()
 }
 
 // Untidy reports whether the item holds limits that have no use any more, which Tidy

@@ -85,8 +85,7 @@ SET lc7=00000007012c
 ADD b_rps_v -300000000, n 1, wcu 1, b_rps_tc -300`},
 		{"grant", leased.Write(id, 1), `if ep=1760000000000 AND n=1
 SET at=1760000000050, b_rps_v=17600000000700000000, bc=750, ep=1760000000001, kc=500, kt=880000000025000, ls=0000000700017d0fa0000000, n=2
-ADD wcu 1
-REMOVE ttl`},
+ADD wcu 1`},
 	} {
 		if got := readable(tt.write.Update(tableName, w.key(0))); got != tt.want {
 			t.Errorf("%s:\n%s\nwant\n%s", tt.name, got, tt.want)

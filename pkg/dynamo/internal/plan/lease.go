@@ -29,6 +29,12 @@ type LeaseWrite struct {
 	Usage []int64
 }
 
+// counts reports whether a write returns a lease and counts its consumption. An item without the slot does not
+// tell whether that was counted: another replica may have freed the slot.
+func (q *LeaseWrite) counts() bool {
+	return q != nil && q.Lease == nil && slices.ContainsFunc(q.Usage, func(n int64) bool { return n != 0 })
+}
+
 // ErrLease says that a lease cannot be written on a state: parts or tokens are not there,
 // another lease is in its place, the item has schema.MaxLeases, or it has form 1. A stage is then as before.
 var ErrLease = errors.New("the lease does not fit the state of the bucket")

@@ -44,14 +44,53 @@ func TestALeaseWriteCountsUsage(t *testing.T) {
 	}
 }
 
+// TestAReturnTellsItsOutcome: an image tells whether a return counted its consumption, also when another
+// replica freed the slot since, and when another one left an id in the same slot of ids.
+func TestAReturnTellsItsOutcome(t *testing.T) {
+	b := newBench(t)
+	b.land(b.lease(500, 2, 400, 400, 2000))
+	b.land(b.lease(600, 3, 100, 100, 0))
+	held := *b.state
+	returned := func(replica uint32) *plan.Write {
+		st := plan.NewStage(&held, epoch+700, plan.Options{})
+		if err := st.Lease(plan.LeaseWrite{Replica: replica, Seen: held.Lease(replica), Usage: []int64{77}}); err != nil {
+			t.Fatal(err)
+		}
+		return st.Write(b.id(3), 1)
+	}
+	first, again, other := returned(3), returned(3), returned(2)
+	freed := *first.After() // by a replica that watched the slot
+	freed.Booked = held.Booked
+	for name, tt := range map[string]struct {
+		image *schema.Bucket
+		want  plan.Outcome
+	}{
+		"as it was":                {&held, plan.Open},
+		"it was applied":           {first.After(), plan.Landed},
+		"another return of it was": {again.After(), plan.Lost},
+		"another replica freed it": {&freed, plan.Dead},
+		"another replica returned": {other.After(), plan.Dead},
+	} {
+		if got := first.Outcome(tt.image); got != tt.want {
+			t.Errorf("%s: outcome %d, want %d", name, got, tt.want)
+		}
+	}
+}
+
 // consumed returns how much of the limit the item counts as consumed, in millitokens.
 func (b *bench) consumed() int64 {
+	b.Helper()
+	return b.consumedOf("l")
+}
+
+// consumedOf is consumed of a limit with a name.
+func (b *bench) consumedOf(limit string) int64 {
 	b.Helper()
 	out, err := b.db.GetItem(b.Context(), &dynamodb.GetItemInput{TableName: aws.String(tableName), Key: b.key(0).Attributes()})
 	if err != nil {
 		b.Fatalf("%v", err)
 	}
-	number, ok := out.Item[schema.LimitAttr("l", schema.LimitConsumed)].(*types.AttributeValueMemberN)
+	number, ok := out.Item[schema.LimitAttr(limit, schema.LimitConsumed)].(*types.AttributeValueMemberN)
 	if !ok {
 		b.Fatalf("the item counts nothing")
 	}

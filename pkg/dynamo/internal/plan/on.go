@@ -27,6 +27,9 @@ func (w *Write) On(image *schema.Bucket) *schema.Bucket {
 		next.TTL = w.after.TTL
 	}
 	next.Version.Generation = max(next.Version.Generation, w.after.Version.Generation)
+	if w.after.Pending != w.base.Pending {
+		next.Pending = w.after.Pending
+	}
 	if w.books {
 		next.Booked[w.Slot] = w.Write
 	} else {
@@ -47,6 +50,9 @@ func (w *Write) fits(image *schema.Bucket) bool {
 		return false
 	}
 	if g := w.after.Version.Generation; g != w.base.Version.Generation && image.Version.Generation > g {
+		return false
+	}
+	if w.after.Pending != w.base.Pending && image.Pending != w.base.Pending {
 		return false
 	}
 	for i := range w.forms {

@@ -41,6 +41,8 @@ func (w *Write) Outcome(image *schema.Bucket) Outcome {
 		return Open
 	case !w.named:
 		return w.leaseOutcome(image)
+	case w.lease.counts() && w.lease.Seen != nil && sameLease(image.Lease(w.lease.Replica), w.lease.Seen): // another replica may have its slot of ids
+		return Dead
 	case own == seen && own != "": // an absent id of a take may have been dropped
 		return Dead
 	case own == seen && (w.exact || w.books):
@@ -69,6 +71,12 @@ func sameLease(x, y *schema.Lease) bool {
 	return x == nil && y == nil || x != nil && y != nil && x.Sequence == y.Sequence
 }
 
+// Overtaken reports whether writes that commute came before an exact one, as the image shows that
+// refused it. Such writes can come before it again and again.
+func (w *Write) Overtaken(image *schema.Bucket) bool {
+	return w.exact && image != nil && image.Shard.Epoch == w.base.Shard.Epoch
+}
+
 // Settle corrects the results of the write's requests by the state that it left: others may
 // have written between the plan and it. A state of another epoch corrects nothing.
 func (w *Write) Settle(image *schema.Bucket) {
@@ -89,4 +97,27 @@ func (w *Write) Settle(image *schema.Bucket) {
 		r.spend.Found += left.Tokens - before
 		r.spend.Left = left
 	}
+}
+
+// Overfilled returns how many of the millitokens that the write gave a shard has no room for, as the
+// state that it left shows. The shard was split since they were taken, and has room for half of
+// what it had then. Or leases have that room, and other tokens.
+func (w *Write) Overfilled(image *schema.Bucket) (sum int64) {
+	if w.stage == nil || !image.Shard.Sharded() && !image.Leased() || image.Shard.Epoch != w.base.Shard.Epoch {
+		return 0
+	}
+	for i := range w.after.Balances {
+		after := &w.after.Balances[i]
+		was, is := w.base.Find(after.Limit.Name), image.Find(after.Limit.Name)
+		if was < 0 || is < 0 || after.FullAt.Cmp(w.base.Balances[was].FullAt) >= 0 {
+			continue
+		}
+		unit := big.NewInt(after.Share.Period * schema.Parts)
+		gave := new(big.Int).Sub(w.base.Balances[was].FullAt, after.FullAt)
+		above := new(big.Int).Sub(image.Balances[is].Refilled(image.LineOf(&image.Balances[is]), w.stage.now), image.Balances[is].FullAt)
+		if above.Sign() > 0 {
+			sum += min(gave.Div(gave, unit).Int64(), above.Div(above, unit).Int64())
+		}
+	}
+	return sum
 }

@@ -82,13 +82,6 @@ func convert(after *schema.Bucket, now int64) {
 	}
 }
 
-// Turn returns the write that asks replicas of version 1 to let another one pass: they wait
-// once for each id that they see. It changes nothing else, and lands on any state of the
-// epoch. The reply shows the item.
-func Turn(state *schema.Bucket, id ID, units int64) *Write {
-	return &Write{ID: id, base: state, after: state, units: max(units, 1), turn: true}
-}
-
 // Reform brings an item of form 1 into form 2 by the write, where Options.Form and its
 // leases allow that, without any request. It reports whether it does.
 func (s *Stage) Reform() bool {

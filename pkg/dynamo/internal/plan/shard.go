@@ -93,6 +93,7 @@ func withoutCarry(at tokenbucket.Bucket, of *schema.Balance) tokenbucket.Bucket 
 // replacement returns the exact write that leaves a state.
 func replacement(base, after *schema.Bucket, now, units int64) *Write {
 	after.Serial++
+	after.Turn = schema.Turn{}
 	after.At = max(after.At, now)
 	after.Shard.Units += units
 	return &Write{base: base, after: after, exact: true, units: units}

@@ -50,7 +50,10 @@ type Stage struct {
 	results []result
 	exact   bool // the write has to be exact
 	takes   bool // it has a take or a cost
+	marks   bool // it says that newer limits wait for leases
 	books   bool
+	folded  bool        // requests were applied under the limits before
+	gone    []usage     // consumption of limits that the bucket is under no more
 	raise   uint64      // generation that the write brings
 	lease   *LeaseWrite // the last one; nil = none
 }
@@ -107,6 +110,9 @@ func (s *Stage) Now() int64 { return s.now }
 
 // Exact reports whether the write that was applied so far has to be an exact one.
 func (s *Stage) Exact() bool { return s.exact }
+
+// Marks reports whether the write says that newer limits wait for leases, and no write did before.
+func (s *Stage) Marks() bool { return s.marks }
 
 // find returns the index of a limit among the staged, or -1.
 func (s *Stage) find(limit string) int {

@@ -12,7 +12,8 @@ import (
 const (
 	// ttlMargin is how long a bucket is kept after it must be full again. It is more
 	// than clocks may differ and longer than any write can be under way, so that no
-	// write meets an item whose ttl, as it was planned, is already over. In ms.
+	// write meets an item whose ttl, as it was planned, is already over. It is also more
+	// than the term of a lease. In ms.
 	ttlMargin = int64(time.Hour / time.Millisecond)
 	// ttlSlack is how much further a ttl is set than it has to be, so that it is not
 	// set with every write. In seconds.
@@ -21,13 +22,13 @@ const (
 
 // ttl returns the ttl that a write leaves, 0 = none. No write lowers one.
 //
-// A commuting write has no condition on a ttl that covers it: only writes that raise the
-// epoch lower one. A take leaves a balance of 0 or more, also with other writes at the same
+// So a commuting write has no condition on a ttl that covers it. A write that takes a ttl away,
+// or sets the first one, raises the epoch. A take leaves a balance of 0 or more, also with other writes at the same
 // time, and a charge the floor or more. So an item is kept until the limits that are written
 // to are full from there. The others count from their balance as it was seen: another write
 // that lowers one raises the ttl by itself.
 func (s *Stage) ttl(after *schema.Bucket) int64 {
-	if after.Shard.Sharded() || after.Leased() {
+	if after.Shard.Sharded() {
 		return 0 // an item that expires would take its tokens with it
 	}
 	if s.base.Exists() && s.base.TTL == 0 && !s.exact {
@@ -41,6 +42,9 @@ func (s *Stage) ttl(after *schema.Bucket) int64 {
 		m.params.Capacity += b.Leased // what is out on leases of form 1 may be spent
 		if !s.exact {
 			left.Tokens = min(left.Tokens, s.lowest(b))
+		}
+		if after.Leased() { // a holder that is no more may have spent all that it held
+			left.Tokens, m.params = min(left.Tokens, 0), Params(b, schema.WholeLine())
 		}
 		wait = max(wait, left.TimeToUnused(m.params, s.now))
 	}

@@ -61,17 +61,17 @@ func TestATTLIsNotLowered(t *testing.T) {
 	b.refused(late)
 }
 
-// TestTTLOfWhatIsNotAlone: an item with leases, or one of several shards, never expires; and
-// one that holds dormant or forgotten limits only once they have no use.
+// TestTTLOfWhatIsNotAlone: an item with leases expires once it is full from nothing, one of several
+// shards never; and one that holds dormant or forgotten limits only once they have no use.
 func TestTTLOfWhatIsNotAlone(t *testing.T) {
 	b := daily(t)
 	b.land(b.lease(0, 2, 100, 100, 0))
-	if b.state.TTL != 0 {
-		t.Errorf("an item with a lease has ttl %d, want none", b.state.TTL)
+	if got := b.ttl(); got != 26 {
+		t.Errorf("with a lease the item is kept for %g hours, want 26", got)
 	}
 	b.land(b.lease(0, 2, 0, 0, 0))
-	if got := b.ttl(); got < 3 || got > 6 {
-		t.Errorf("after a return the item is kept for %g hours, want 3 to 6", got)
+	if got := b.ttl(); got != 26 {
+		t.Errorf("after a return the item is kept for %g hours, want 26 as before", got)
 	}
 	change := plan.NewStage(b.state, epoch, plan.Options{})
 	if _, err := change.Bring(limitsOf(t, limiter.PerSecond("other", 10)), 9); err != nil {

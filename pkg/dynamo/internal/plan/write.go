@@ -35,7 +35,7 @@ type Write struct {
 	stage *Stage      // whose requests it decides; nil = none
 	lease *LeaseWrite // that it carries out; nil = none
 	named bool        // it leaves its id on the item
-	turn  bool        // it asks for a turn, and does nothing else
+	turn  bool        // it asks for a turn, see [Turn]
 }
 
 // usage is the consumption of a limit that a write counts, in millitokens.
@@ -59,7 +59,8 @@ func (s *Stage) Write(id ID, units int64) *Write {
 	if s.base.Old != nil || s.options.Form == 1 {
 		units = max(units, 1) // by them the states of an item are told apart
 	}
-	w := &Write{ID: id, base: s.base, exact: s.exact, books: s.books, takes: s.takes, units: units, stage: s, lease: s.lease, named: len(s.results) > 0}
+	named := len(s.results) > 0 || s.folded || s.marks || s.lease.counts()
+	w := &Write{ID: id, base: s.base, exact: s.exact, books: s.books, takes: s.takes, units: units, stage: s, lease: s.lease, named: named}
 	after := *s.next
 	after.Serial++
 	after.Shard.Units += units
@@ -76,12 +77,17 @@ func (s *Stage) Write(id ID, units int64) *Write {
 			w.usage = append(w.usage, usage{st.Limit.Name, st.usage})
 		}
 	}
+	for _, u := range s.gone {
+		if after.Any(u.limit) != nil { // else its counter goes with it
+			w.usage = append(w.usage, u)
+		}
+	}
 	after.Version.Generation = max(after.Version.Generation, s.raise)
 	if s.takes {
 		after.Taken = max(after.Taken, s.now)
 	}
 	if s.exact {
-		after.At = s.now
+		after.At, after.Turn = s.now, schema.Turn{}
 	}
 	s.reform(&after)
 	switch {
@@ -160,7 +166,7 @@ func (w *Write) Update(table string, k schema.Key) *dynamodb.UpdateItemInput {
 	e.Require(schema.AttrEpoch, "=", schema.NumberAttribute(w.base.Shard.Epoch))
 	switch {
 	case w.turn:
-		e.Set(schema.AttrTurn, w.Write.OldAttribute())
+		w.ask(e)
 	case w.exact:
 		w.replace(e)
 	default:
@@ -237,6 +243,9 @@ func (w *Write) add(e *schema.Expression) {
 		e.Require(schema.AttrGeneration, "<=", schema.NumberAttribute(g))
 		e.Set(schema.AttrGeneration, schema.NumberAttribute(g))
 	}
+	if w.after.Pending != w.base.Pending {
+		w.mark(e)
+	}
 	switch w.after.TTL {
 	case w.base.TTL:
 	case 0:
@@ -245,6 +254,16 @@ func (w *Write) add(e *schema.Expression) {
 		e.RaiseTo(schema.AttrTTL, w.after.TTL)
 	}
 	e.Add(schema.AttrSerial, 1)
+}
+
+// mark says that newer limits wait for leases. The epoch pins that there are some.
+func (w *Write) mark(e *schema.Expression) {
+	if w.base.Pending == 0 {
+		e.RequireAbsent(schema.AttrPending)
+	} else {
+		e.Require(schema.AttrPending, "=", schema.NumberAttribute(w.base.Pending))
+	}
+	e.Set(schema.AttrPending, schema.NumberAttribute(w.after.Pending))
 }
 
 // express adds the conditions and the update of one limit.
@@ -268,6 +287,9 @@ func (c *change) express(e *schema.Expression) {
 // they are of the epoch before, and must not find the state after it.
 func restructured(was, is *schema.Bucket) bool {
 	if was.Old != nil || was.Version.Hash != is.Version.Hash || was.Line.Rate != is.Line.Rate || was.Line.Offset != is.Line.Offset || is.Line.Room < was.Line.Room {
+		return true
+	}
+	if was.Exists() && was.TTL == 0 && is.TTL != 0 { // a write that was planned without one has no condition on it
 		return true
 	}
 	one, other := was.Shard, is.Shard

@@ -23,7 +23,7 @@ const (
 	AttrRetired    = "rt" // present on a shard that is one no more
 	attrChild      = "pe" // and a number: the birth of that shard, on the one it was split from
 	AttrUnits      = "wcu"
-	AttrTurn       = "wt" // id of the last that asked for a turn
+	AttrTurn       = "wt" // the turn that a replica asked for
 	AttrForgotten  = "fz" // until when limits that the item does not hold start empty
 	AttrUseBefore  = "fu" // greatest use of the limits that were forgotten
 )

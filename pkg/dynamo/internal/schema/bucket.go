@@ -36,6 +36,7 @@ type Bucket struct {
 	Pending uint64  // generation of limits that wait for the leases to end; 0 = none
 	Slots   [SlotCount]Takes
 	Booked  [SlotCount]WriteID // ids of the last charges and refunds
+	Turn    Turn               // the last that a replica asked for, since the last exact write
 	Forgotten
 	TTL      int64     // Unix s; 0 = none
 	Balances []Balance // of the limits that are not unlimited, and the dormant ones; by name

@@ -3,6 +3,9 @@ package schema
 import (
 	"encoding/binary"
 	"iter"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 // WriteID is the id of a write of an item: four bytes of the replica, and its number
@@ -39,6 +42,25 @@ func (w WriteID) Number() uint64 {
 		n = n<<8 | uint64(w[i])
 	}
 	return n
+}
+
+// Turn is the wish of a replica to make an exact write. Replicas that see it write nothing for a while.
+// The zero Turn is none.
+type Turn struct {
+	ID   WriteID       // of the write that asked
+	Hold time.Duration // for how long after it no write of others is to land; whole ms, 0 to MaxHold
+}
+
+// MaxHold bounds how long one turn holds back the writes of other replicas.
+const MaxHold = 250 * time.Millisecond
+
+// turnSize is how many bytes of a turn precede its id.
+const turnSize = 2
+
+// Attribute returns the turn as it stands in an item.
+func (t Turn) Attribute() types.AttributeValue {
+	raw := binary.BigEndian.AppendUint16(nil, uint16(t.Hold.Milliseconds())) // #nosec G115 -- at most MaxHold
+	return &types.AttributeValueMemberB{Value: append(raw, t.ID...)}
 }
 
 // Takes are the ids of the last takes of a slot, by channel.

@@ -16,7 +16,7 @@ import (
 func TestNamesOfBucketsComeBack(t *testing.T) {
 	name := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "~", "a#b/c", "%41", "\xff", strings.Repeat("x", 220), strings.Repeat("/", 220)}))
 	rapid.Check(t, func(t *rapid.T) {
-		want := limiter.BucketKey{Entity: name.Draw(t, "entity"), Resource: name.Draw(t, "resource"), Variant: rapid.Uint64().Draw(t, "variant")}
+		want := limiter.BucketKey{Entity: name.Draw(t, "entity"), Resource: name.Draw(t, "resource"), Variant: rapid.OneOf(rapid.Uint64(), rapid.Uint64Min(limiter.ShadowVariants)).Draw(t, "variant")}
 		shard := rapid.IntRange(0, schema.MaxShards-1).Draw(t, "shard")
 		k := schema.BucketKey("ns", want.Entity, want.Resource, want.Variant, shard)
 		got, index, err := schema.BucketOfItem("t", k, schema.NewBucketItem("ns", want, shard))
@@ -31,6 +31,9 @@ func TestNamesOfBucketsComeBack(t *testing.T) {
 		}
 		if got != want || index != shard {
 			t.Fatalf("%+v and %d, want %+v and %d", got, index, want, shard)
+		}
+		if schema.IsShadow(k) != want.Shadow() {
+			t.Fatalf("IsShadow of %v is %t, that of the variant %x is %t", k, schema.IsShadow(k), want.Variant, want.Shadow())
 		}
 		if sibling := schema.ShardKey(k, 31); sibling != schema.BucketKey("ns", want.Entity, want.Resource, want.Variant, 31) {
 			t.Fatalf("the key of shard 31 is %v", sibling)

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"encoding/binary"
 	"math/big"
 	"slices"
 	"strings"
@@ -38,6 +39,7 @@ func ParseBucket(table string, k Key, item map[string]types.AttributeValue, know
 		}
 		b.Booked[i] = r.id(BookedAttr(i))
 	}
+	b.Turn = r.turn()
 	b.Shard = r.Shard(k)
 	if b.Shard.Moving {
 		b.MovedAt = r.Int(AttrMovedAt, MinTime, MaxTime)
@@ -60,9 +62,27 @@ type bucketReader struct {
 	bucket Bucket
 }
 
+// turn reads the turn that a replica asked for.
+func (r *bucketReader) turn() Turn {
+	raw := r.bytes(AttrTurn)
+	if raw == nil {
+		return Turn{}
+	}
+	if len(raw) < turnSize {
+		r.Fail(AttrTurn, "has %d bytes; it must be 2 bytes of milliseconds and the id of a write", len(raw))
+		return Turn{}
+	}
+	hold := time.Duration(binary.BigEndian.Uint16(raw)) * time.Millisecond
+	return Turn{ID: r.writeID(AttrTurn, raw[turnSize:]), Hold: min(hold, MaxHold)}
+}
+
 // id reads the id of a write; "" = there is none.
 func (r *bucketReader) id(attr string) WriteID {
-	raw := r.bytes(attr)
+	return r.writeID(attr, r.bytes(attr))
+}
+
+// writeID returns the id of a write that stands in an attribute.
+func (r *bucketReader) writeID(attr string, raw []byte) WriteID {
 	if raw != nil && (len(raw) <= 4 || len(raw) > maxWriteID || len(raw) > 5 && raw[4] == 0) {
 		r.Fail(attr, "has %d bytes; it must be the 4 bytes of a replica and a number of 1 to 8 bytes without leading zeros", len(raw))
 	}

@@ -29,6 +29,7 @@ import (
 //	mv, ma         1, and the time of a split, Unix ms, while its other half is not made
 //	rt             1: the shard is one no more
 //	wcu            write units used
+//	wt             binary: the turn that a replica asked for, as two bytes of milliseconds and the id of the write; absent = none
 //	nv             generation of limits that wait for the leases to end; absent = none
 //	fz, fu         until when limits that the item does not hold start empty, Unix ms, and their use then
 //	ttl            Unix s, when no limit has use; absent = never

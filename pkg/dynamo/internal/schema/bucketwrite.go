@@ -26,6 +26,9 @@ func (b *Bucket) Attributes() map[string]types.AttributeValue {
 		}
 		item.binary(BookedAttr(i), []byte(b.Booked[i]))
 	}
+	if b.Turn.ID != "" {
+		item[AttrTurn] = b.Turn.Attribute()
+	}
 	item.leases(b)
 	item.shard(&b.Shard, b.MovedAt)
 	for i := range b.Balances {

@@ -9,26 +9,31 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// IsOnce reports whether an item is the record of an adjustment of the last [limiter.OnceAge]; nil
-// is no record.
-func IsOnce(table string, k Key, item map[string]types.AttributeValue, now time.Time) (bool, error) {
+// attrBooked is what limiter.Adjustment.OnceRecord tells of an adjustment.
+const attrBooked = "booked"
+
+// ParseOnce returns what the record of an adjustment tells, and whether the item is the record of
+// one of the last [limiter.OnceAge]; nil is no record.
+func ParseOnce(table string, k Key, item map[string]types.AttributeValue, now time.Time) (booked string, made bool, err error) {
 	if item == nil {
-		return false, nil
+		return "", false, nil
 	}
 	r := NewReader(table, k, item)
 	at := r.Int(AttrCreatedAt, MinTime, MaxTime)
+	booked = r.optionalText(attrBooked) // earlier versions wrote none
 	if r.Fault != nil {
-		return false, r.Fault
+		return "", false, r.Fault
 	}
-	return at > now.Add(-limiter.OnceAge).UnixMilli(), nil
+	return booked, at > now.Add(-limiter.OnceAge).UnixMilli(), nil
 }
 
 // TransactOnce returns the part of a transaction that remembers an adjustment that is made
-// once. It is refused while one of the last [limiter.OnceAge] is remembered. The record is in no
+// once, and what it booked. It is refused while one of the last [limiter.OnceAge] is remembered. The record is in no
 // index, and DynamoDB deletes it after an hour more, for clocks that differ.
-func TransactOnce(table string, k Key, now time.Time) types.TransactWriteItem {
+func TransactOnce(table string, k Key, now time.Time, booked string) types.TransactWriteItem {
 	item := k.Attributes()
 	item[AttrCreatedAt] = NumberAttribute(now.UnixMilli())
+	item[attrBooked] = &types.AttributeValueMemberS{Value: booked}
 	item[AttrTTL] = NumberAttribute(now.Add(limiter.OnceAge + time.Hour).Unix())
 	return types.TransactWriteItem{Put: &types.Put{
 		TableName: &table, Item: item,

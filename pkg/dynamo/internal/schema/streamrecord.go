@@ -2,12 +2,14 @@ package schema
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // Attributes of the leases of the shards of the table's stream. The owner has that of marks.
@@ -109,6 +111,16 @@ func BucketOf(k Key) (aggregator.Bucket, error) {
 		return aggregator.Bucket{}, fmt.Errorf("%s is no key of a bucket", k)
 	}
 	return aggregator.Bucket{Namespace: ns, Entity: parts[0], Resource: parts[1]}, nil
+}
+
+// IsShadow reports whether the key of a bucket is that of a shadow, see [limiter.BucketKey.Shadow].
+func IsShadow(k Key) bool {
+	parts := strings.Split(k.PK, "#") // the namespace, entity, resource, the variant unless it is 0, shard
+	if len(parts) != 5 {
+		return false
+	}
+	variant, err := strconv.ParseUint(parts[3], 16, 64)
+	return err == nil && limiter.BucketKey{Variant: variant}.Shadow()
 }
 
 // BucketImage reads the part of a bucket's item that usage is made of.

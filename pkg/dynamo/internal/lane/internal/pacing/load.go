@@ -15,18 +15,18 @@ const (
 // Load is how fast a shard uses write units, all replicas together. The item counts them,
 // so that a lane that sees the item twice knows the rate between. The zero Load knows nothing.
 type Load struct {
-	epoch int64
+	level int
 	since time.Time // of the window
 	units int64     // at its beginning
 	Busy  bool      // the last window used enough for a split
 	Quiet time.Time // no window since has used more than a merge allows
 }
 
-// Observe learns from an item as it was seen now, by its epoch of birth and the write units
-// that it has used. most is what a shard is good for, in units a second.
-func (o *Load) Observe(now time.Time, level, used, most int64) {
-	if o.since.IsZero() || level != o.epoch || used < o.units {
-		*o = Load{epoch: level, since: now, units: used, Quiet: now}
+// Observe learns from an item as it was seen now, by the level of its shard and the write units
+// that it has used. A split and a merge change the level. most is what a shard is good for, in units a second.
+func (o *Load) Observe(now time.Time, level int, used, most int64) {
+	if o.since.IsZero() || level != o.level || used < o.units {
+		*o = Load{level: level, since: now, units: used, Quiet: now}
 		return
 	}
 	elapsed := now.Sub(o.since)

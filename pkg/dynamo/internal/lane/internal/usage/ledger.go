@@ -12,143 +12,198 @@ import (
 // Ledger is the consumption from the leases of a replica on one item that the item does not count
 // yet: in millitokens, net of refunds. The zero Ledger is empty. It must be locked by its user.
 type Ledger struct {
-	basis basis
-	spent []int64         // by limit of the basis
-	rests []*plan.Request // of limits that a lease is under no more
-	open  []*Report       // of lease writes whose outcome is not known
+	account *account        // of the lease; nil = none so far
+	olds    []*account      // of limits that a lease is under no more, while reports of theirs are open
+	rests   []*plan.Request // of those without
+	open    []*Report       // of lease writes whose outcome is not known; all rest on one state
 }
 
-// basis is the limits of a lease.
-type basis struct {
+// account is the consumption under some limits that no write is known to have counted.
+type account struct {
 	limits     *limiter.Limits
 	generation uint64
 	index      []int // of the leased limits among all
+	spent      []int64
 }
 
-// Report is the consumption that a lease write counts.
+// Report is the consumption that a lease write counts: all that is not known to be counted. So of
+// several reports on one state, of which the item takes one, each has what those before it have.
 type Report struct {
-	basis basis
-	spent []int64
-	base  *schema.Bucket // the state that the write rests on
-	write *plan.Write
+	account *account
+	spent   []int64
+	write   *plan.Write
 }
 
 // Begin has the ledger note consumption of a lease on some limits, given by their index among all.
 func (g *Ledger) Begin(limits *limiter.Limits, generation uint64, index []int) {
-	if limits == g.basis.limits {
+	if g.account != nil && limits == g.account.limits {
 		return
 	}
 	g.retire()
-	g.basis, g.spent = basis{limits, generation, index}, make([]int64, len(index))
+	g.account = &account{limits, generation, index, make([]int64, len(index))}
 }
 
 // Add notes the consumption of a leased limit; below 0 it is refunded.
-func (g *Ledger) Add(limit int, amount int64) { g.spent[limit] += amount }
+func (g *Ledger) Add(limit int, amount int64) { g.account.spent[limit] += amount }
 
 // Draw notes draws as consumed.
 func (g *Ledger) Draw(draws []lease.Draw) {
 	for i := range draws {
-		g.spent[draws[i].Limit] += draws[i].Take
+		g.account.spent[draws[i].Limit] += draws[i].Take
 	}
 }
 
-// Report moves the consumption to a report, and returns it with its amounts by index of the limits, as
-// for [plan.LeaseWrite]; nil = there is none. It is for one lease write: Sent or Unsent follows.
+// Pending reports whether there is a consumption that no write is known to have counted, and no rest
+// that was taken out.
+func (g *Ledger) Pending() bool {
+	return len(g.open)+len(g.olds)+len(g.rests) > 0 || g.account != nil && !g.account.empty()
+}
+
+// Open reports whether only an image of the item can tell what is counted.
+func (g *Ledger) Open() bool { return len(g.open) > 0 }
+
+// Report returns a report with its amounts by index of the limits, as for [plan.LeaseWrite]; nil = there
+// is none. It is for one lease write, see [Ledger.Sent].
 func (g *Ledger) Report() (*Report, []int64) {
-	if g.empty() && len(g.open) == 0 {
+	a := g.account
+	if a.empty() && len(g.open) == 0 {
 		return nil, nil
 	}
-	r := &Report{basis: g.basis, spent: g.spent}
-	g.spent = make([]int64, len(r.spent))
-	amounts := make([]int64, r.basis.limits.Len())
-	for k, i := range r.basis.index {
+	r := &Report{account: a, spent: slices.Clone(a.spent)}
+	amounts := make([]int64, a.limits.Len())
+	for k, i := range a.index {
 		amounts[i] = r.spent[k]
 	}
 	return r, amounts
 }
 
-// Sent says that a report leaves with a write that rests on a state. [Ledger.Saw] tells its outcome.
-func (g *Ledger) Sent(r *Report, base *schema.Bucket, w *plan.Write) {
-	r.base, r.write = base, w
+// Sent says that a report leaves with a write. [Ledger.Applied], [Ledger.Unsent] or [Ledger.Saw] tells
+// its outcome.
+func (g *Ledger) Sent(r *Report, w *plan.Write) {
+	r.write = w
 	g.open = append(g.open, r)
 }
 
-// Unsent says that the write of a report was certainly not sent: its amounts are to be counted yet.
+// Unsent says that the write of a report was certainly not sent.
 func (g *Ledger) Unsent(r *Report) {
 	g.open = slices.DeleteFunc(g.open, func(o *Report) bool { return o == r })
-	if r.basis.limits == g.basis.limits {
-		for k, n := range r.spent {
-			g.spent[k] += n
-		}
-		return
-	}
-	g.rest(r.basis, r.spent)
+	g.settle()
+}
+
+// Applied says that the write of a report was applied, by its own reply. No other one on that state was.
+func (g *Ledger) Applied(r *Report) {
+	g.open = nil
+	r.book()
+	g.settle()
 }
 
 // Saw ends the reports whose outcome a state of the item tells; nil = there is no item. Where no state
-// can tell it any more, the report counts as applied.
-func (g *Ledger) Saw(state *schema.Bucket) {
+// can tell it any more, the report counts as applied. Returned is the consumption that may not be counted.
+func (g *Ledger) Saw(state *schema.Bucket) (doubtful int64) {
 	if state == nil { // its counters are gone with it
-		*g = Ledger{basis: g.basis, spent: make([]int64, len(g.spent))}
-		return
+		lost, perhaps := g.Drop()
+		return lost + perhaps
 	}
-	if len(g.open) == 0 {
-		return
-	}
-	open := g.open
-	landed := slices.IndexFunc(open, func(r *Report) bool { return r.write.Outcome(state) == plan.Landed })
-	g.open = nil
-	for i, r := range open {
-		outcome := r.write.Outcome(state)
-		if landed >= 0 && i != landed && same(r.base, open[landed].base) { // of two on one state one is applied
-			outcome = plan.Dead
-		}
-		switch outcome {
+	var landed, lost *Report
+	for _, r := range g.open {
+		switch r.write.Outcome(state) {
 		case plan.Open:
-			g.open = append(g.open, r)
+			return 0
+		case plan.Landed:
+			landed = r
+		case plan.Lost:
+			lost = r // the last one has what those before it have
 		case plan.Dead:
-			g.Unsent(r)
-		case plan.Landed, plan.Lost:
 		}
 	}
+	g.open = nil
+	switch {
+	case landed != nil:
+		landed.book()
+	case lost != nil:
+		lost.book()
+		doubtful = gross(lost.spent)
+	}
+	g.settle()
+	return doubtful
 }
 
-// same reports whether two states are of one version of an item.
-func same(x, y *schema.Bucket) bool { return x.Serial == y.Serial && x.Shard.Epoch == y.Shard.Epoch }
+// Drop forgets all consumption, and returns how much is certainly not counted, and how much may be.
+func (g *Ledger) Drop() (lost, doubtful int64) {
+	if n := len(g.open); n > 0 {
+		last := g.open[n-1]
+		last.book()
+		doubtful, g.open = gross(last.spent), nil
+	}
+	g.settle()
+	for _, rest := range g.Rests(true) {
+		for i := range rest.Spends {
+			lost += max(rest.Spends[i].Usage, -rest.Spends[i].Usage)
+		}
+	}
+	return lost, doubtful
+}
 
 // Rests takes out the requests that count what no lease write will. over says that no lease is left
 // that could report.
 func (g *Ledger) Rests(over bool) []*plan.Request {
-	if over {
-		g.retire()
+	if over && len(g.open) == 0 && g.account != nil {
+		g.rest(g.account)
 	}
 	rests := g.rests
 	g.rests = nil
 	return rests
 }
 
-// retire makes a rest of the consumption.
+// retire ends the account of the lease.
 func (g *Ledger) retire() {
-	if !g.empty() {
-		g.rest(g.basis, g.spent)
-		clear(g.spent)
+	if g.account != nil {
+		g.olds = append(g.olds, g.account)
 	}
+	g.settle()
 }
 
-// empty reports whether the lease has nothing to count.
-func (g *Ledger) empty() bool {
-	return !slices.ContainsFunc(g.spent, func(n int64) bool { return n != 0 })
+// settle makes rests of the accounts of before, once no report is open.
+func (g *Ledger) settle() {
+	if len(g.open) > 0 {
+		return
+	}
+	for _, a := range g.olds {
+		g.rest(a)
+	}
+	g.olds = nil
 }
 
-// rest adds a request that counts a consumption alone.
-func (g *Ledger) rest(b basis, spent []int64) {
-	r := &plan.Request{Limits: b.limits, Generation: b.generation}
-	for k, i := range b.index {
-		if spent[k] != 0 {
-			r.Spends = append(r.Spends, plan.Spend{Limit: b.limits.At(i).Name, Usage: spent[k]})
+// rest makes a request that counts alone of what an account has.
+func (g *Ledger) rest(a *account) {
+	r := &plan.Request{Limits: a.limits, Generation: a.generation}
+	for k, i := range a.index {
+		if a.spent[k] != 0 {
+			r.Spends = append(r.Spends, plan.Spend{Limit: a.limits.At(i).Name, Usage: a.spent[k]})
 		}
 	}
+	clear(a.spent)
 	if len(r.Spends) > 0 {
 		g.rests = append(g.rests, r)
 	}
+}
+
+// empty reports whether there is nothing to count.
+func (a *account) empty() bool {
+	return !slices.ContainsFunc(a.spent, func(n int64) bool { return n != 0 })
+}
+
+// book takes out what a write has counted.
+func (r *Report) book() {
+	for k, n := range r.spent {
+		r.account.spent[k] -= n
+	}
+}
+
+// gross returns the sum of what was consumed and what was refunded.
+func gross(spent []int64) (total int64) {
+	for _, n := range spent {
+		total += max(n, -n)
+	}
+	return total
 }
