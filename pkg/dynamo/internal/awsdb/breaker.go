@@ -15,12 +15,14 @@ const (
 	// DynamoDB for unavailable. It happens once in two thousand calls of which half
 	// fail, and once in twelve million of which a fifth do.
 	outageFailures = 10
-	// firstOutage is how long calls fail at once before one is tried; it doubles with
-	// every try that fails, up to maxOutage, and is cut by chance to no less than half,
-	// so that replicas do not try together.
+	// firstOutage is how long calls fail at once before one is tried. It is cut by chance to no
+	// less than half, so that replicas do not try together. A replica makes ten calls a second
+	// at most then, so that it finds out soon that DynamoDB answers again.
 	firstOutage = 200 * time.Millisecond
-	maxOutage   = 5 * time.Second
-	// maxBusy is maxOutage while the calls that are tried are throttled: capacity comes
+	// maxOutage is up to what that doubles with each try that is refused, for want of
+	// credentials for instance: a person has to mend something first.
+	maxOutage = 5 * time.Second
+	// maxBusy is the same while the calls that are tried are throttled: capacity comes
 	// back bit by bit.
 	maxBusy = time.Second
 	// recoveredCalls is how many calls at a time there must have been after an outage
@@ -36,6 +38,12 @@ const (
 	// throttlePatience is for how long nothing but throttles must come, and as many as for
 	// an outage: shorter spells are slept through by sending again.
 	throttlePatience = 500 * time.Millisecond
+	// Silence is for how long no call must have an answer in its time, and as many as for an
+	// outage. A pause of the table or of this machine ends many calls at once, and is no outage.
+	Silence = time.Second
+	// standstill is how long after its deadline a call may end on a busy machine. One that ends
+	// later says that the machine or the process stood still, and nothing of DynamoDB.
+	standstill = Silence / 4
 	// hastyCall is how long a call must have waited for an answer for its deadline to
 	// say anything of DynamoDB.
 	hastyCall = 50 * time.Millisecond
@@ -44,6 +52,10 @@ const (
 // ErrOutage is of calls that are not made because of an outage.
 var ErrOutage = errors.New("DynamoDB is marked unavailable")
 
+// ErrPaced is of calls that are not made because DynamoDB has only just begun to answer. They
+// may be made again soon, as those that it throttles.
+var ErrPaced = errors.New("DynamoDB answers again, and few calls at a time are made")
+
 // verdict is the meaning of the end of a call for the state of DynamoDB.
 type verdict uint8
 
@@ -51,11 +63,13 @@ const (
 	unjudged verdict = iota // the caller left
 	answered                // it would answer other calls too
 	busy                    // it has no capacity for the call
-	down                    // no answer, or one that no call gets past
+	late                    // no answer came in the time of the call
+	down                    // the connection broke, or the answer is an error of the server
+	rejected                // no call gets past it until something is mended
 )
 
-// verdictOf judges a call that took some time and ended in an error of the SDK.
-func verdictOf(ctx context.Context, err error, took time.Duration) verdict {
+// verdictOf judges a call that began and ended at some time, the end with an error of the SDK.
+func verdictOf(ctx context.Context, err error, began, ended time.Time) verdict {
 	kind := KindOf(err)
 	if !errors.Is(kind, limiter.ErrUnavailable) && !errors.Is(kind, limiter.ErrUncertain) {
 		return answered
@@ -65,68 +79,88 @@ func verdictOf(ctx context.Context, err error, took time.Duration) verdict {
 		return answered
 	case c == throttled:
 		return busy
-	case errors.Is(ctx.Err(), context.Canceled), ctx.Err() != nil && took < hastyCall:
+	case errors.Is(ctx.Err(), context.Canceled), ctx.Err() != nil && ended.Sub(began) < hastyCall, stoodStill(ctx, began, ended):
 		return unjudged
+	case c == refused:
+		return rejected
+	case ctx.Err() != nil:
+		return late
 	}
 	return down
 }
 
+// stoodStill reports whether a call ended so long after its deadline that nothing ran between.
+func stoodStill(ctx context.Context, began, ended time.Time) bool {
+	deadline, ok := ctx.Deadline()
+	return ok && began.Before(deadline) && ended.Sub(deadline) > standstill
+}
+
 // breaker keeps calls from a DynamoDB that does not answer. It is closed, with any
-// number of calls at a time; open, with none; or recovering, with few: one at
-// first, then one more for each that is answered and fewer for each that is not. Many
-// failures in a row open it, and while it recovers the first call's, too. Throttles
-// count as failures when there is nothing else for throttlePatience. It closes when
-// many calls at a time were answered, or all for a while. The zero
-// breaker is closed. It is safe for concurrent use.
+// number of calls at a time; open, with one try now and then; or recovering, with few at a
+// time. Many failures in a row open it. Throttles count where there is nothing else for
+// throttlePatience, and calls without an answer where there is none for Silence. The first
+// answer ends the outage: one call at a time is made then, one more for each that is answered
+// and fewer for each that is not. It closes when many calls at a time were answered, or all for a
+// while. The zero breaker is closed. It is safe for concurrent use.
 type breaker struct {
 	mu       sync.Mutex
-	epoch    int       // changes with the state: calls of before say nothing of it
-	failures int       // in a row
-	failing  time.Time // when the first of them was, or the first of the outage
-	open     bool      // or recovering
-	relapses int       // since it was closed
-	until    time.Time // when the first call is tried
-	limit    int       // of calls at a time, while recovering
-	running  int       // of them
-	tried    time.Time // when the last of them began
-	mending  time.Time // since when all calls were answered, while recovering; zero = one was not
-	closed   time.Time // when the last outage was over
-	cause    error     // of the outage
-	busy     bool      // the cause is a throttle
-	outages  int64     // since the start
+	epoch    int           // changes with the state: calls of before say nothing of it
+	failures int           // in a row
+	certain  int           // of them, neither late nor throttled
+	row      time.Time     // when the first of them began
+	failing  time.Time     // when it ended, or the first of the outage did
+	open     bool          // or recovering
+	relapses int           // since it was closed
+	wait     time.Duration // between two tries, while open
+	until    time.Time     // when the next call is tried
+	answers  bool          // it is recovering
+	limit    int           // of calls at a time, while recovering
+	running  int           // of them
+	tried    time.Time     // when the last of them began
+	mending  time.Time     // since when all calls were answered, while recovering; zero = one was not
+	closed   time.Time     // when the last outage was over
+	cause    error         // of the outage
+	busy     bool          // the cause is a throttle
+	outages  int64         // since the start
 }
 
 // permit is the leave for one call.
-type permit struct{ epoch int }
+type permit struct {
+	epoch int
+	at    time.Time // when the call began
+}
 
 // allow asks for leave for a call. Without it the error wraps limiter.ErrUnavailable
-// and says why.
+// and says why: [ErrOutage] or [ErrPaced].
 func (b *breaker) allow(now time.Time) (permit, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.open {
-		return permit{b.epoch}, nil
-	}
-	if b.refuses(now) {
+	switch {
+	case !b.open:
+		return permit{b.epoch, now}, nil
+	case b.refuses(now):
 		return permit{}, fmt.Errorf("%w: %w since %s, as calls end in: %v", limiter.ErrUnavailable, ErrOutage, b.failing.UTC().Format(time.RFC3339), b.cause) //nolint:errorlint // of another call
+	case !b.answers: // a try that never ends keeps no other from being made
+		b.until = now.Add(b.wait)
+	case b.running >= b.limit && now.Before(b.tried.Add(Silence)):
+		return permit{}, fmt.Errorf("%w: %w", limiter.ErrUnavailable, ErrPaced)
 	}
 	b.running++
 	b.tried = now
-	return permit{b.epoch}, nil
+	return permit{b.epoch, now}, nil
 }
 
-// refuses reports whether a call would be refused.
+// refuses reports whether a call would be refused because of an outage.
 func (b *breaker) refuses(now time.Time) bool {
-	// A call that never ends must not keep the breaker open.
-	full := b.running >= b.limit && now.Before(b.tried.Add(maxOutage))
-	return b.open && (full || now.Before(b.until))
+	return b.open && !b.answers && now.Before(b.until)
 }
 
-// counted returns how many outages there were, and whether a call would be refused.
-func (b *breaker) counted(now time.Time) (outages int64, unavailable bool) {
+// counted returns how many outages there were, and whether there is one: no call was answered
+// since it began.
+func (b *breaker) counted() (outages int64, unavailable bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.outages, b.refuses(now)
+	return b.outages, b.open && !b.answers
 }
 
 // done ends a call that was allowed, and reports whether the breaker opened or closed.
@@ -143,21 +177,25 @@ func (b *breaker) done(now time.Time, p permit, v verdict, err error, r uint16) 
 	}
 	switch v {
 	case unjudged:
-	case busy, down:
-		b.failed(now, v == busy, err, r)
+		if !b.answers {
+			b.until = now // the try told nothing
+		}
+	case busy, late, down, rejected:
+		b.failed(now, p.at, v, err, r)
 	case answered:
-		b.failures = 0
 		b.answered(now)
 	}
 	return b.open != wasOpen
 }
 
-// answered counts an answer: enough of them end an outage.
+// answered counts an answer: the first ends an outage, and enough of them the recovery.
 func (b *breaker) answered(now time.Time) {
+	b.failures, b.certain = 0, 0
 	b.limit++
 	if !b.open {
 		return
 	}
+	b.answers = true
 	if b.mending.IsZero() {
 		b.mending = now
 	}
@@ -167,29 +205,56 @@ func (b *breaker) answered(now time.Time) {
 	}
 }
 
-// failed counts a failure: too many of them are an outage.
-func (b *breaker) failed(now time.Time, isBusy bool, err error, r uint16) {
+// failed counts the failure of a call that began at a time: too many of them are an outage.
+func (b *breaker) failed(now, began time.Time, v verdict, err error, r uint16) {
 	b.limit, b.mending = max(b.limit-failureCost, 1), time.Time{}
-	if b.failures == 0 && !b.open {
-		b.failing = now
+	if b.failures == 0 {
+		b.row = began
+		if !b.open {
+			b.failing = now
+		}
 	}
-	if b.failures++; b.failures < outageFailures || isBusy && now.Sub(b.failing) < throttlePatience {
-		return
+	b.failures++
+	if v == down || v == rejected {
+		b.certain++
 	}
+	if b.open && !b.answers || b.proven(now, v) {
+		b.begin(now, v, err, r)
+	}
+}
+
+// proven reports whether the failures in a row prove an outage, of which v is the last.
+func (b *breaker) proven(now time.Time, v verdict) bool {
+	switch lasts := now.Sub(b.row); v {
+	case busy:
+		return b.failures >= outageFailures && lasts >= throttlePatience
+	case late:
+		return b.failures >= outageFailures && lasts >= Silence
+	case unjudged, answered, down, rejected:
+	}
+	return b.certain >= outageFailures
+}
+
+// begin begins an outage, or the wait until the next try in one.
+func (b *breaker) begin(now time.Time, v verdict, err error, r uint16) {
 	if b.open {
 		b.relapses++
 	} else {
 		b.outages++
 	}
 	b.enter(true)
-	b.failures = outageFailures - 1 // one more, unless a call is answered first
-	longest := maxOutage
-	if isBusy {
+	longest := firstOutage
+	switch v {
+	case busy:
 		longest = maxBusy
+	case rejected:
+		longest = maxOutage
+	case unjudged, answered, late, down:
 	}
 	wait := min(firstOutage<<min(b.relapses, 16), longest)
-	b.until = now.Add(wait/2 + wait/2*time.Duration(r)>>16)
-	b.cause, b.busy = err, isBusy
+	b.wait = wait/2 + wait/2*time.Duration(r)>>16
+	b.until = now.Add(b.wait)
+	b.cause, b.busy = err, v == busy
 }
 
 // silent begins an outage unless there is one: calls wait, and none has been answered for long.
@@ -197,19 +262,20 @@ func (b *breaker) failed(now time.Time, isBusy bool, err error, r uint16) {
 func (b *breaker) silent(now, since time.Time, cause error, r uint16) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.open {
+	if b.open && !b.answers {
 		return false
 	}
-	if b.failures == 0 || since.Before(b.failing) {
+	wasOpen := b.open
+	if !b.open && (b.failures == 0 || since.Before(b.failing)) {
 		b.failing = since
 	}
-	b.failures = outageFailures
-	b.failed(now, false, cause, r)
-	return true
+	b.begin(now, late, cause, r)
+	return !wasOpen
 }
 
 // enter changes the state, and drops the counts of the state before.
 func (b *breaker) enter(open bool) {
 	b.epoch++
-	b.open, b.failures, b.limit, b.running, b.cause, b.mending = open, 0, 1, 0, nil, time.Time{}
+	b.open, b.answers = open, false
+	b.failures, b.certain, b.limit, b.running, b.cause, b.mending = 0, 0, 1, 0, nil, time.Time{}
 }

@@ -15,6 +15,11 @@ const (
 	// uncertainty of a second and its round trip.
 	DefaultClockTolerance = 2 * time.Second
 
+	// DefaultMaxClockOffset is how far the Date of a reply may be from this machine's clock. A call
+	// whose time is further from that of AWS has no valid signature, so that DynamoDB refuses it:
+	// such a date is that of a proxy, or of another endpoint.
+	DefaultMaxClockOffset = 5 * time.Minute
+
 	// dateStep is the unit of the Date header, which is rounded down.
 	dateStep = time.Second
 	// serverSkew is how far apart the clocks of DynamoDB's servers may be.
@@ -47,6 +52,7 @@ type Clock struct {
 	read      func() time.Time
 	start     time.Time
 	tolerance time.Duration
+	most      time.Duration // that a date may be off
 
 	mu    sync.Mutex
 	ahead span // of the server: the times that all replies allow
@@ -57,7 +63,9 @@ type Clock struct {
 	// By how much the wall clock was set, or moved on in a sleep, from the start to the
 	// last reply.
 	set   time.Duration
+	far   time.Duration // what the last reply's date was off, if it was off by too much; else 0
 	jumps atomic.Uint64 // of the correction
+	fars  atomic.Int64  // replies whose date was off by too much
 }
 
 // span is an interval of durations, as it was known some time after the clock's start.
@@ -75,7 +83,16 @@ func NewClock(now func() time.Time, tolerance time.Duration) *Clock {
 	if tolerance <= 0 {
 		tolerance = DefaultClockTolerance
 	}
-	return &Clock{read: now, start: now(), tolerance: tolerance}
+	return &Clock{read: now, start: now(), tolerance: tolerance, most: DefaultMaxClockOffset}
+}
+
+// WithMaxOffset sets how far the Date of a reply may be from this machine's clock, 0 =
+// DefaultMaxClockOffset, and returns the clock. It must be called before the clock is used.
+func (c *Clock) WithMaxOffset(d time.Duration) *Clock {
+	if c.most = d; d <= 0 {
+		c.most = DefaultMaxClockOffset
+	}
+	return c
 }
 
 // ClockState is the state of a [Clock], as operators see it.
@@ -88,14 +105,22 @@ type ClockState struct {
 	// are 0.
 	Observed bool
 	// Trusted says that refills go by the clock, because its uncertainty is within the
-	// tolerance. It is true before the first reply, too.
+	// tolerance, and its last date was near this machine's time. It is true before the first
+	// reply, too.
 	Trusted bool
+	// Far is how many replies had a date that was further from this machine's clock than the
+	// clock allows. They correct nothing.
+	Far int64
 }
 
 // State returns the state now; that of a nil *Clock is trusted and has no offset.
 func (c *Clock) State() ClockState {
 	r := c.Reading()
-	return ClockState{Offset: r.Correction, Uncertainty: r.Uncertainty, Observed: r.Observed, Trusted: !r.Doubtful}
+	state := ClockState{Offset: r.Correction, Uncertainty: r.Uncertainty, Observed: r.Observed, Trusted: !r.Doubtful}
+	if c != nil {
+		state.Far = c.fars.Load()
+	}
+	return state
 }
 
 // Reading is the state of a [Clock] at a moment.
@@ -104,7 +129,8 @@ type Reading struct {
 	Latest      time.Duration // correction to the latest time that it can be
 	Uncertainty time.Duration
 	Observed    bool
-	Doubtful    bool // it may be off by more than the tolerance
+	Far         time.Duration // what the last date was off, where that was too much; else 0
+	Doubtful    bool          // it may be off by more than the tolerance, or the last date was off by too much
 }
 
 // Reading returns the state of the clock now. Replies that contradict the earlier ones may
@@ -118,7 +144,7 @@ func (c *Clock) Reading() Reading {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.known {
-		return Reading{}
+		return Reading{Observed: c.far != 0, Uncertainty: c.far.Abs(), Far: c.far, Doubtful: c.far != 0}
 	}
 	possible := c.ahead.aged(since)
 	// The two readings of the machine's clock parted since the last reply: it slept, or
@@ -131,7 +157,8 @@ func (c *Clock) Reading() Reading {
 	}
 	r := Reading{Correction: c.correction(), Latest: possible.high, Observed: true}
 	r.Uncertainty = max(possible.high-r.Correction, r.Correction-possible.low)
-	r.Doubtful = r.Uncertainty > c.tolerance
+	r.Uncertainty = max(r.Uncertainty, c.far.Abs())
+	r.Far, r.Doubtful = c.far, r.Uncertainty > c.tolerance || c.far != 0
 	return r
 }
 
@@ -181,6 +208,10 @@ func (c *Clock) Observe(sent, received, date time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.set = c.setBy(received)
+	if c.far = c.offBy(date, received); c.far != 0 {
+		c.fars.Add(1)
+		return
+	}
 	agreed, before := c.ahead.and(seen), c.correction()
 	switch {
 	case !c.known:
@@ -194,6 +225,19 @@ func (c *Clock) Observe(sent, received, date time.Time) {
 	if (c.correction() - before).Abs() > correctionJump {
 		c.jumps.Add(1)
 	}
+}
+
+// offBy returns what a date is off this machine's clock, if that is too much; else 0. It is the
+// lesser amount of the wall clock's and the monotonic one's: the wall clock may just have been set.
+func (c *Clock) offBy(date, received time.Time) time.Duration {
+	off, steady := date.Sub(received.Round(0)), date.Sub(c.Steady(received))
+	if steady.Abs() < off.Abs() {
+		off = steady
+	}
+	if off.Abs() <= c.most+dateStep {
+		return 0
+	}
+	return off
 }
 
 // contradicted counts a reply that the earlier ones rule out: one of the two clocks was

@@ -26,7 +26,9 @@ func (w *skewed) read() time.Time { return w.truth.Add(w.off) }
 
 func uncertainty(c *Clock) (time.Duration, bool) { s := c.State(); return s.Uncertainty, s.Observed }
 
-func (w *skewed) clock() *Clock { return NewClock(w.read, DefaultClockTolerance) }
+func (w *skewed) clock() *Clock {
+	return NewClock(w.read, DefaultClockTolerance).WithMaxOffset(maxAhead)
+}
 
 // reply has the server answer: there is the way there, the way back, and the server's
 // clock between.
@@ -264,6 +266,46 @@ func TestClockDistrustsSlowReplies(t *testing.T) {
 	w.reply(c, 2*time.Second, 2*time.Second)
 	if u, ok := uncertainty(c); !ok || c.State().Trusted {
 		t.Errorf("trusted with an uncertainty of %v, %t", u, ok)
+	}
+}
+
+// A date that is too far from this machine's clock corrects nothing, and the clock is not trusted
+// until one is near it. The wall clock and the monotonic one may tell: either may be right alone.
+func TestFarDatesAreNoClock(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		off        time.Duration // what dates are ahead of the machine as it was started
+		set        time.Duration // the wall clock, before the reply
+		most       time.Duration
+		trusted    bool
+		correction time.Duration
+	}{
+		{"near", 4 * time.Minute, 0, 0, true, 4*time.Minute - serverSkew},
+		{"at the bound", DefaultMaxClockOffset, 0, 0, true, DefaultMaxClockOffset - serverSkew},
+		{"beyond it", DefaultMaxClockOffset + 3*time.Second, 0, 0, false, 0},
+		{"behind", -time.Hour, 0, 0, false, 0},
+		{"by a wide bound", time.Hour, 0, 2 * time.Hour, true, time.Hour - serverSkew},
+		{"the wall clock was put right", time.Hour, time.Hour, 0, true, time.Hour - serverSkew},
+		{"the wall clock was put wrong", 0, time.Hour, 0, true, 0},
+		{"both are wrong", time.Hour, -time.Hour, 0, false, 0},
+	} {
+		m := clocktest.Machine{Wall: 4_102_444_800_000e6, Mono: 1}
+		c := NewClock(m.Now, 0).WithMaxOffset(tt.most)
+		start := m.Now().Round(0)
+		m.Set(tt.set)
+		c.Observe(m.Now(), m.Now(), start.Add(tt.off))
+		far := map[bool]int64{false: 1}[tt.trusted]
+		if got := c.State(); got.Trusted != tt.trusted || got.Offset != tt.correction || got.Far != far || !got.Observed {
+			t.Errorf("%s: %+v, want trusted %t, and a correction of %v", tt.name, got, tt.trusted, tt.correction)
+		}
+		if got := c.Reading(); got.Doubtful == tt.trusted || (got.Far != 0) == tt.trusted {
+			t.Errorf("%s: %+v", tt.name, got)
+		}
+		m.Set(-tt.set)
+		c.Observe(m.Now(), m.Now(), start)
+		if got := c.State(); !tt.trusted && (!got.Trusted || got.Offset != 0) {
+			t.Errorf("%s, and then a right date: %+v", tt.name, got)
+		}
 	}
 }
 

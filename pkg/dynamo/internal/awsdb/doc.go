@@ -3,12 +3,13 @@
 //
 //   - [Client] is the part of DynamoDB's API that the store uses. [NewClient] makes one
 //     that never retries, and that refuses replies which are not DynamoDB's.
-//   - [Guard] is a circuit breaker around a client: in an outage calls fail at once.
+//   - [Guard] is a circuit breaker around a client: in an outage calls fail at once. It
+//     refuses replies that are those to other calls, see [CheckReply].
 //   - [Translate] turns an error of the SDK into one of limiter.Store's errors. One table
 //     of codes decides; see errors.go.
 //   - [Clock] is this machine's clock, corrected by the Date headers of replies.
 //   - [Loop] starts goroutines, waits and draws random numbers. A simulation puts its own
 //     event loop in the place of [Goroutines].
 //
-// The package knows no item and no table layout.
+// The package knows no item, and of the table's layout the names of the key alone.
 package awsdb

@@ -117,6 +117,9 @@ func classOf(err error) class {
 	if err == nil {
 		return unclassed
 	}
+	if errors.Is(err, ErrPaced) {
+		return throttled
+	}
 	if _, ok := errors.AsType[*credentialsError](err); ok { // an answer of their source is none of DynamoDB's
 		return refused
 	}

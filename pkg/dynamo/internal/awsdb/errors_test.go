@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -133,7 +134,7 @@ func TestClassOfCode(t *testing.T) {
 		{throttled, limiter.ErrUnavailable, busy, true, `ProvisionedThroughputExceededException ProvisionedThroughputExceeded ThrottlingException
 			ThrottlingError Throttling ThrottledException RequestLimitExceeded RequestThrottled RequestThrottledException TooManyRequestsException
 			LimitExceededException SlowDown BandwidthLimitExceeded`},
-		{refused, limiter.ErrUnavailable, down, false, `UnrecognizedClientException InvalidClientTokenId InvalidSignatureException
+		{refused, limiter.ErrUnavailable, rejected, false, `UnrecognizedClientException InvalidClientTokenId InvalidSignatureException
 			SignatureDoesNotMatch IncompleteSignature IncompleteSignatureException MissingAuthenticationToken MissingAuthenticationTokenException
 			ExpiredToken ExpiredTokenException RequestExpired RequestTimeTooSkewed OptInRequired AuthFailure
 			InaccessibleEncryptionCredentialsException KMSAccessDenied KMSAccessDeniedException KMSDisabledException KMSInvalidStateException KMSNotFoundException
@@ -156,7 +157,7 @@ func TestClassOfCode(t *testing.T) {
 			if got := Translate(err); !errors.Is(got, test.kind) || errors.Is(got, limiter.ErrInvalid) != (test.class == denied || test.class == wrong) {
 				t.Errorf("%s: translated to %v, want %v", code, got, test.kind)
 			}
-			if got := verdictOf(t.Context(), err, 0); got != test.verdict {
+			if got := verdictOf(t.Context(), err, time.Time{}, time.Time{}); got != test.verdict {
 				t.Errorf("%s: verdict %d, want %d", code, got, test.verdict)
 			}
 			if got := Retryable(err); got != test.retryable {
@@ -244,9 +245,9 @@ func TestTranslateAnswers(t *testing.T) {
 // TestReasonsAndItems: what a condition was not true of stays in reach.
 func TestReasonsAndItems(t *testing.T) {
 	bodies := map[string]string{
-		"UpdateItem": `{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"failed","Item":{"tk":{"N":"7"}}}`,
+		"UpdateItem": `{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"failed","Item":{"PK":{"S":"_/SYSTEM#"},"SK":{"S":"#VERSION"},"tk":{"N":"7"}}}`,
 		"TransactWriteItems": `{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","Message":"cancelled","CancellationReasons":[
-			{"Code":"None"},{"Code":"ConditionalCheckFailed","Message":"failed","Item":{"tk":{"N":"8"}}}]}`,
+			{"Code":"None"},{"Code":"ConditionalCheckFailed","Message":"failed","Item":{"PK":{"S":"_/SYSTEM#"},"SK":{"S":"#VERSION"},"tk":{"N":"8"}}}]}`,
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")

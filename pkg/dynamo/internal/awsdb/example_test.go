@@ -17,7 +17,7 @@ import (
 func ExampleGuard() {
 	db := dynamofake.New()
 	db.SetPlan(func(dynamofake.Call) dynamofake.Fault { return dynamofake.Fault{Kind: dynamofake.LoseReply} })
-	guard := awsdb.NewGuard(db, time.Now, awsdb.Goroutines{}, nil)
+	guard := awsdb.NewGuard(db, awsdb.GuardConfig{Now: time.Now, Loop: awsdb.Goroutines{}})
 	table := "ratelimit"
 	for range 20 {
 		_, err := guard.DescribeTable(context.Background(), &dynamodb.DescribeTableInput{TableName: &table})

@@ -2,24 +2,32 @@ package awsdb
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// Guard is a client that asks a breaker before each call.
+// Guard is a client that asks a breaker before each call, and checks each reply.
 type Guard struct {
 	client  Client
-	now     func() time.Time
-	loop    Loop
+	cfg     GuardConfig
 	breaker breaker
 	herald  herald
+	wrong   wrongReplies
 }
 
-// NewGuard puts a breaker before a client. now is the time; observe is told of outages,
-// nil = they are not told.
-func NewGuard(client Client, now func() time.Time, by Loop, observe func(State)) *Guard {
-	return &Guard{client: client, now: now, loop: by, herald: herald{tell: observe}}
+// GuardConfig configures a guard. Now and Loop must be set.
+type GuardConfig struct {
+	Now     func() time.Time
+	Loop    Loop
+	Observe func(State)  // is told of outages; nil = they are not told
+	Logger  *slog.Logger // is told of replies that DynamoDB never gives; nil = none
+}
+
+// NewGuard puts a breaker before a client.
+func NewGuard(client Client, cfg GuardConfig) *Guard {
+	return &Guard{client: client, cfg: cfg, herald: herald{tell: cfg.Observe}}
 }
 
 // State returns whether DynamoDB answers.
@@ -29,13 +37,16 @@ func (g *Guard) State() State { return g.breaker.look() }
 // the last answer, or of the first of the outage. It is zero while calls are answered.
 func (g *Guard) FailingSince() time.Time { return g.breaker.failingSince() }
 
-// Outages returns how many outages there were, and whether a call would be refused now.
-func (g *Guard) Outages() (n int64, refused bool) { return g.breaker.counted(g.now()) }
+// Outages returns how many outages there were, and whether there is one now.
+func (g *Guard) Outages() (n int64, open bool) { return g.breaker.counted() }
+
+// WrongReplies returns how many replies there were that DynamoDB never gives to their calls.
+func (g *Guard) WrongReplies() int64 { return g.wrong.total() }
 
 // Silent begins an outage unless there is one: calls wait since a time, and no call has been
 // answered for so long that DynamoDB counts as unavailable.
 func (g *Guard) Silent(since time.Time, cause error) {
-	if g.breaker.silent(g.now(), since, cause, uint16(g.loop.Draw(1<<16))) { // #nosec G115 -- in range
+	if g.breaker.silent(g.cfg.Now(), since, cause, uint16(g.cfg.Loop.Draw(1<<16))) { // #nosec G115 -- in range
 		g.herald.changed.Store(true)
 	}
 	g.herald.announce(&g.breaker)
@@ -43,15 +54,16 @@ func (g *Guard) Silent(since time.Time, cause error) {
 
 // guarded makes a call if the breaker allows it.
 func guarded[I, O any](ctx context.Context, g *Guard, call func(context.Context, *I, ...func(*dynamodb.Options)) (*O, error), in *I, opts []func(*dynamodb.Options)) (*O, error) {
-	start := g.now()
+	start := g.cfg.Now()
 	p, err := g.breaker.allow(start)
 	if err != nil {
 		return nil, err
 	}
 	out, err := call(ctx, in, opts...)
 	err = CheckReply(in, out, err)
-	end := g.now()
-	if g.breaker.done(end, p, verdictOf(ctx, err, end.Sub(start)), err, uint16(g.loop.Draw(1<<16))) { // #nosec G115 -- in range
+	end := g.cfg.Now()
+	g.wrong.saw(ctx, g.cfg.Logger, err, end)
+	if g.breaker.done(end, p, verdictOf(ctx, err, start, end), err, uint16(g.cfg.Loop.Draw(1<<16))) { // #nosec G115 -- in range
 		g.herald.changed.Store(true)
 	}
 	g.herald.announce(&g.breaker)

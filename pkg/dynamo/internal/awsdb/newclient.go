@@ -2,6 +2,7 @@ package awsdb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -20,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/smithy-go/logging"
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -47,13 +49,12 @@ type ClientConfig struct {
 
 // NewClient returns a client for the store. It never retries, because a retried
 // write can be applied twice: only the sender knows whether a write may be sent again.
-// For a local endpoint it needs no credentials, and does not validate
-// checksums, which DynamoDB Local does not send with errors.
+// For a local endpoint it needs no credentials.
 //
 // It reads the environment and shared files, and contacts no server. Errors wrap
 // limiter.ErrInvalid.
 func NewClient(ctx context.Context, cfg ClientConfig) (*dynamodb.Client, error) {
-	loaded, local, err := load(ctx, &cfg)
+	loaded, err := load(ctx, &cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -66,9 +67,10 @@ func NewClient(ctx context.Context, cfg ClientConfig) (*dynamodb.Client, error) 
 			o.HTTPClient = datedClient{next: o.HTTPClient, clock: cfg.Clock}
 		}
 		o.Retryer = aws.NopRetryer{}
-		o.DisableValidateResponseChecksum = local
+		o.DisableValidateResponseChecksum = true // genuineClient does
+		o.Logger = logging.Nop{}                 // which has texts of the endpoint, a line for each reply
 		o.APIOptions = append(o.APIOptions, func(s *middleware.Stack) error {
-			return s.Initialize.Add(sendTracker{}, middleware.Before)
+			return errors.Join(s.Initialize.Add(sendTracker{}, middleware.Before), s.Initialize.Add(replyChecker{}, middleware.After))
 		})
 	}), nil
 }
@@ -76,7 +78,7 @@ func NewClient(ctx context.Context, cfg ClientConfig) (*dynamodb.Client, error) 
 // NewStreamsClient returns a client of the streams of tables. It retries as the SDK does:
 // its calls change nothing. Else it is as [NewClient].
 func NewStreamsClient(ctx context.Context, cfg ClientConfig) (*dynamodbstreams.Client, error) {
-	loaded, _, err := load(ctx, &cfg)
+	loaded, err := load(ctx, &cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -84,12 +86,13 @@ func NewStreamsClient(ctx context.Context, cfg ClientConfig) (*dynamodbstreams.C
 		if cfg.Endpoint != "" {
 			o.BaseEndpoint = &cfg.Endpoint
 		}
-		o.HTTPClient = plainBodies{o.HTTPClient}
+		o.HTTPClient = genuineClient{plainBodies{o.HTTPClient}}
+		o.Logger = logging.Nop{} // as above
 	}), nil
 }
 
 // load fills in the defaults of a configuration, and loads that of the SDK.
-func load(ctx context.Context, cfg *ClientConfig) (loaded aws.Config, local bool, err error) {
+func load(ctx context.Context, cfg *ClientConfig) (loaded aws.Config, err error) {
 	if cfg.MaxConnections <= 0 {
 		cfg.MaxConnections = DefaultMaxConnections
 	}
@@ -97,14 +100,14 @@ func load(ctx context.Context, cfg *ClientConfig) (loaded aws.Config, local bool
 		cfg.ConnectTimeout = DefaultConnectTimeout
 	}
 	if err := checkEndpoint(cfg.Endpoint); err != nil {
-		return aws.Config{}, false, err
+		return aws.Config{}, err
 	}
-	local = IsLocalEndpoint(cfg.Endpoint)
+	local := IsLocalEndpoint(cfg.Endpoint)
 	if loaded, err = config.LoadDefaultConfig(ctx, loadOptions(*cfg, local)...); err != nil {
-		return aws.Config{}, false, fmt.Errorf("%w: AWS configuration: %w", limiter.ErrInvalid, err)
+		return aws.Config{}, fmt.Errorf("%w: AWS configuration: %w", limiter.ErrInvalid, err)
 	}
 	if loaded.Region == "" {
-		return aws.Config{}, false, fmt.Errorf("%w: no AWS region: set store.dynamodb.region, or AWS_REGION in the environment", limiter.ErrInvalid)
+		return aws.Config{}, fmt.Errorf("%w: no AWS region: set store.dynamodb.region, or AWS_REGION in the environment", limiter.ErrInvalid)
 	}
 	if local {
 		if _, err := loaded.Credentials.Retrieve(ctx); err != nil {
@@ -112,7 +115,7 @@ func load(ctx context.Context, cfg *ClientConfig) (loaded aws.Config, local bool
 		}
 	}
 	loaded.Credentials = markedCredentials{loaded.Credentials}
-	return loaded, local, nil
+	return loaded, nil
 }
 
 // plainBodies hides from net/http that bodies of the SDK can write themselves. A
@@ -176,6 +179,18 @@ func IsLocalEndpoint(endpoint string) bool {
 		return ip.IsLoopback() || ip.IsPrivate()
 	}
 	return !strings.Contains(host, ".") || strings.HasSuffix(host, ".localhost") || host == "host.docker.internal"
+}
+
+// replyChecker fails calls by [CheckReply], for programs that have no [Guard].
+type replyChecker struct{}
+
+// ID implements middleware.InitializeMiddleware.
+func (replyChecker) ID() string { return "ReplyChecker" }
+
+// HandleInitialize implements middleware.InitializeMiddleware.
+func (replyChecker) HandleInitialize(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+	out, metadata, err := next.HandleInitialize(ctx, in)
+	return out, metadata, CheckReply(in.Parameters, out.Result, err)
 }
 
 // sendTracker marks the errors of requests that got no connection to be written

@@ -56,7 +56,7 @@ func (s *breakerScript) refuse() {
 // expect demands what the breaker says of itself.
 func (s *breakerScript) expect(outages int64, unavailable bool) {
 	s.Helper()
-	if o, u := s.breaker.counted(s.now); o != outages || u != unavailable {
+	if o, u := s.breaker.counted(); o != outages || u != unavailable {
 		s.Errorf("%d outages, unavailable: %t; want %d, %t", o, u, outages, unavailable)
 	}
 }
@@ -90,16 +90,58 @@ func TestBreakerOpensAndCloses(t *testing.T) {
 	s.refuse() // one probe
 	s.end(unjudged, probe...)
 	probe = s.allow(1) // the other said nothing
-	s.end(down, probe...)
+	s.end(rejected, probe...)
 	s.refuse()
 	s.now = s.now.Add(firstOutage) // twice as long by now
 	s.refuse()
 	s.now = s.now.Add(firstOutage)
-	s.expect(1, false)
 	probe = s.allow(1)
 	s.expect(1, true)
 	s.end(answered, probe...)
 	s.expect(1, false)
+}
+
+// Calls that have no answer in their time are an outage after a second of nothing else. Those that
+// end long after their time say that the machine stood still.
+func TestBreakerWaitsForLateAnswers(t *testing.T) {
+	s := newBreakerScript(t)
+	permits := s.allow(5 * outageFailures)
+	s.now = s.now.Add(Silence - 1)
+	s.end(late, permits[:4*outageFailures]...)
+	s.expect(0, false)
+	s.end(down, s.allow(outageFailures-1)...)
+	s.expect(0, false)
+	s.now = s.now.Add(1)
+	s.end(late, permits[4*outageFailures])
+	s.expect(1, true)
+
+	began := time.Now()
+	ctx, cancel := context.WithDeadline(t.Context(), began.Add(100*time.Millisecond))
+	defer cancel()
+	for after, want := range map[time.Duration]verdict{100 * time.Millisecond: late, 300 * time.Millisecond: late, 400 * time.Millisecond: unjudged} {
+		<-ctx.Done()
+		if got := verdictOf(ctx, ctx.Err(), began, began.Add(after)); got != want {
+			t.Errorf("a call that ends after %v: verdict %d, want %d", after, got, want)
+		}
+	}
+}
+
+// Once a call was answered, no other is refused: those beyond the number at a time are to be
+// made again soon, as those that are throttled.
+func TestTheFirstAnswerEndsTheOutage(t *testing.T) {
+	s := newBreakerScript(t)
+	s.end(down, s.allow(outageFailures)...)
+	s.now = s.now.Add(firstOutage)
+	s.end(answered, s.allow(1)...)
+	s.expect(1, false)
+	s.allow(2)
+	_, err := s.breaker.allow(s.now)
+	if !errors.Is(err, ErrPaced) || errors.Is(err, ErrOutage) || !errors.Is(err, limiter.ErrUnavailable) || !Retryable(err) || !Passes(err) {
+		t.Errorf("a call beyond those at a time got %v", err)
+	}
+	if got := s.breaker.look().Condition; got != Recovering {
+		t.Errorf("it is %v, want %v", got, Recovering)
+	}
 }
 
 // A silence opens the breaker once, since the first call that waits.
@@ -113,11 +155,12 @@ func TestSilenceOpensTheBreaker(t *testing.T) {
 			t.Errorf("it opened is %t, want %t", got, want)
 		}
 		s.expect(1, true)
+		s.now = s.now.Add(firstOutage / 4)
 	}
 	if got := s.breaker.look(); got.Condition != Unavailable || !got.Since.Equal(began.Add(-time.Second)) {
 		t.Errorf("got %+v, want unavailable since the first call", got)
 	}
-	s.now = s.now.Add(firstOutage)
+	s.now = s.now.Add(firstOutage / 2) // the second did not put off the try
 	s.end(answered, s.allow(1)...)
 	s.expect(1, false)
 }
@@ -235,44 +278,50 @@ func TestBreakerForgetsCallsOfBefore(t *testing.T) {
 	s.allow(1)
 }
 
-// The wait grows up to a bound, and chance cuts it to no less than half.
+// The wait between two tries grows up to a bound where answers say that it may take long. Chance
+// cuts it to no less than half.
 func TestBreakerWaits(t *testing.T) {
 	for _, tt := range []struct {
-		r    uint16
-		want []int64 // milliseconds
+		verdict verdict
+		r       uint16
+		want    []int64 // milliseconds
 	}{
-		{0, []int64{100, 200, 400, 800, 1600, 2500, 2500}},
-		{1 << 15, []int64{150, 300, 600, 1200, 2400, 3750, 3750}},
+		{rejected, 0, []int64{100, 200, 400, 800, 1600, 2500, 2500}},
+		{rejected, 1 << 15, []int64{150, 300, 600, 1200, 2400, 3750, 3750}},
+		{busy, 0, []int64{100, 200, 400, 500, 500}},
+		{late, 1 << 15, []int64{150, 150, 150, 150}},
+		{down, 0, []int64{100, 100, 100, 100}},
 	} {
 		s := newBreakerScript(t)
 		permits := s.allow(outageFailures)
+		s.now = s.now.Add(Silence)
 		for i, ms := range tt.want {
 			want := time.Duration(ms) * time.Millisecond
 			for _, p := range permits {
-				s.breaker.done(s.now, p, down, errCause, tt.r)
+				s.breaker.done(s.now, p, tt.verdict, errCause, tt.r)
 			}
 			s.now = s.now.Add(want - 1)
 			s.refuse()
 			s.now = s.now.Add(1)
 			permits = s.allow(1)
 			if s.Failed() {
-				t.Fatalf("outage %d", i)
+				t.Fatalf("verdict %d, outage %d", tt.verdict, i)
 			}
 		}
 	}
 }
 
-// A probe that never ends does not keep the breaker open.
+// A probe that never ends does not keep others from being made.
 func TestBreakerOutlivesItsProbe(t *testing.T) {
 	s := newBreakerScript(t)
 	s.end(down, s.allow(outageFailures)...)
-	s.now = s.now.Add(firstOutage)
-	s.allow(1)
-	s.now = s.now.Add(maxOutage - 1)
-	s.refuse()
-	s.now = s.now.Add(1)
-	s.allow(1)
-	s.refuse()
+	for range 3 {
+		s.now = s.now.Add(firstOutage - time.Millisecond)
+		s.refuse()
+		s.now = s.now.Add(time.Millisecond)
+		s.allow(1)
+		s.refuse()
+	}
 }
 
 func TestRetryable(t *testing.T) {
@@ -323,7 +372,7 @@ func fakeGuard(t *testing.T, plan dynamofake.Plan) (*Guard, *dynamofake.DB) {
 		t.Fatal(err)
 	}
 	db.SetPlan(plan)
-	return NewGuard(db, time.Now, Goroutines{}, nil), db
+	return NewGuard(db, GuardConfig{Now: time.Now, Loop: Goroutines{}}), db
 }
 
 func putOne(ctx context.Context, c Client) error {
@@ -424,8 +473,8 @@ func TestGuardInAnOutage(t *testing.T) {
 		for start := time.Now(); time.Since(start) < time.Minute; time.Sleep(10 * time.Millisecond) {
 			_ = call() // refused, or a probe that fails
 		}
-		if calls := db.Count("PutItem") - before; calls < 60/5 || calls > 30 {
-			t.Errorf("%d probes in a minute, want 12 to 30", calls)
+		if calls := db.Count("PutItem") - before; calls < 180 || calls > 600 {
+			t.Errorf("%d probes in a minute, want 180 to 600", calls)
 		}
 		down = false
 		time.Sleep(maxOutage)

@@ -1,17 +1,24 @@
 package awsdb
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
+
+// checksumHeader has the CRC-32 of a reply's body.
+const checksumHeader = "X-Amz-Crc32"
 
 // maxReply bounds the body of a reply: 16 MB of items, in the longest form of JSON.
 const maxReply = 64 << 20
@@ -27,8 +34,8 @@ func (e *strangerError) Error() string {
 	return fmt.Sprintf("something other than DynamoDB answered, with status %d and content of type %.50q", e.status, e.kind)
 }
 
-// genuineClient turns answers that are not DynamoDB's into errors, and cuts those off
-// that are longer than any of its.
+// genuineClient turns answers that are not DynamoDB's into errors, and those that are not as it
+// sent them. It reads each answer whole: the SDK compares checksums when it has used the answer.
 type genuineClient struct{ next aws.HTTPClient }
 
 // Do implements aws.HTTPClient.
@@ -37,20 +44,40 @@ func (c genuineClient) Do(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer func() { _ = response.Body.Close() }() // it was read, or nothing of it is of use
 	if !isGenuine(response) {
-		_ = response.Body.Close() // nothing of it is of use
 		return nil, &strangerError{response.StatusCode, response.Header.Get("Content-Type")}
 	}
-	response.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.LimitReader(response.Body, maxReply), response.Body}
-	return response, nil
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxReply))
+	sum := response.Header.Get(checksumHeader)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(body) == maxReply:
+		return nil, incomplete("a reply", "an end")
+	case sum != "" && sum != strconv.FormatUint(uint64(crc32.ChecksumIEEE(body)), 10):
+		return nil, incomplete("a reply", "a body with the checksum "+strconv.Quote(sum[:min(len(sum), 20)]))
+	case response.StatusCode == http.StatusOK && !isSuccess(body):
+		return nil, incomplete("a reply of status 200", "an object of JSON that is no error")
+	}
+	whole := *response
+	whole.Body = io.NopCloser(bytes.NewReader(body))
+	return &whole, nil
 }
 
-// isGenuine reports whether an answer has the headers that all of DynamoDB's have.
+// isSuccess reports whether a body may be that of a success: of some calls DynamoDB sends an empty
+// object, and the SDK takes an empty body and an error for one as well.
+func isSuccess(body []byte) bool {
+	return bytes.HasPrefix(body, []byte("{")) && !bytes.HasPrefix(body, []byte(`{"__type"`))
+}
+
+// isGenuine reports whether an answer has the headers that all of DynamoDB's have, and a status
+// that it uses.
 func isGenuine(r *http.Response) bool {
-	if r.Header.Get("X-Amzn-Requestid") != "" || r.Header.Get("X-Amz-Crc32") != "" {
+	if r.StatusCode > http.StatusOK && r.StatusCode < http.StatusMultipleChoices {
+		return false
+	}
+	if r.Header.Get("X-Amzn-Requestid") != "" || r.Header.Get(checksumHeader) != "" {
 		return true
 	}
 	return r.StatusCode >= 300 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-amz-json")
@@ -84,36 +111,42 @@ func incomplete(op, missing string) error {
 	return fmt.Errorf("%s: %w: %s", op, errIncomplete, missing)
 }
 
-// CheckReply returns the failure at the end of a call: its error, or that of a
-// reply that proves nothing. Of PutItem, DeleteItem, TransactWriteItems and of an item
-// that does not exist DynamoDB sends nothing that could be missing.
+// CheckReply returns the failure at the end of a call: its error, or that of a reply that proves
+// nothing: it lacks what DynamoDB always sends, or is that to another call. Of an item that does
+// not exist DynamoDB sends nothing that could be missing.
 func CheckReply(in, out any, err error) error {
 	if err != nil {
 		return checkRefusal(in, err)
 	}
-	switch out := out.(type) {
-	case *dynamodb.UpdateItemOutput:
-		if in, ok := in.(*dynamodb.UpdateItemInput); ok && asksForItem(in.ReturnValues) && len(out.Attributes) == 0 {
+	switch in := in.(type) {
+	case *dynamodb.GetItemInput:
+		return checkKey("GetItem", in.Key, out.(*dynamodb.GetItemOutput).Item)
+	case *dynamodb.UpdateItemInput:
+		got := out.(*dynamodb.UpdateItemOutput).Attributes
+		if asksForItem(in.ReturnValues) && len(got) == 0 {
 			return incomplete("UpdateItem", "Attributes")
 		}
-	case *dynamodb.BatchGetItemOutput:
-		if in, ok := in.(*dynamodb.BatchGetItemInput); ok {
-			return checkBatch(in, out)
-		}
-	case *dynamodb.BatchWriteItemOutput:
-		if out.UnprocessedItems == nil {
-			return incomplete("BatchWriteItem", "UnprocessedItems")
-		}
-	case *dynamodb.QueryOutput:
-		if in, ok := in.(*dynamodb.QueryInput); ok && in.Select != types.SelectCount && out.Items == nil {
+		return checkUpdate(in, got)
+	case *dynamodb.PutItemInput:
+		return checkNoItem("PutItem", in.Item, out.(*dynamodb.PutItemOutput).Attributes)
+	case *dynamodb.DeleteItemInput:
+		return checkNoItem("DeleteItem", in.Key, out.(*dynamodb.DeleteItemOutput).Attributes)
+	case *dynamodb.BatchGetItemInput:
+		return checkBatch(in, out.(*dynamodb.BatchGetItemOutput))
+	case *dynamodb.BatchWriteItemInput:
+		return checkBatchWrite(in, out.(*dynamodb.BatchWriteItemOutput))
+	case *dynamodb.QueryInput:
+		found := out.(*dynamodb.QueryOutput)
+		if in.Select != types.SelectCount && found.Items == nil {
 			return incomplete("Query", "Items")
 		}
-	case *dynamodb.CreateTableOutput:
-		if out.TableDescription == nil {
+		return checkQuery(in, found)
+	case *dynamodb.CreateTableInput:
+		if out.(*dynamodb.CreateTableOutput).TableDescription == nil {
 			return incomplete("CreateTable", "TableDescription")
 		}
-	case *dynamodb.DescribeTableOutput:
-		if out.Table == nil {
+	case *dynamodb.DescribeTableInput:
+		if out.(*dynamodb.DescribeTableOutput).Table == nil {
 			return incomplete("DescribeTable", "Table")
 		}
 	}
@@ -125,26 +158,28 @@ func asksForItem(v types.ReturnValue) bool {
 	return v == types.ReturnValueAllNew || v == types.ReturnValueUpdatedNew
 }
 
-// checkBatch demands for each table that was asked for items, or a list of none, or
-// the keys that were left over.
-func checkBatch(in *dynamodb.BatchGetItemInput, out *dynamodb.BatchGetItemOutput) error {
-	for table := range in.RequestItems {
-		if out.Responses[table] == nil && len(out.UnprocessedKeys[table].Keys) == 0 {
-			return incomplete("BatchGetItem", "Responses")
+// checkRefusal returns the error of a call, or that its refusal proves nothing: it shows another
+// item, or none where a put of a new item asks for the one in the way.
+func checkRefusal(in any, err error) error {
+	if canceled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
+		if in, ok := in.(*dynamodb.TransactWriteItemsInput); ok {
+			return cmp.Or(checkReasons(in, canceled.CancellationReasons), err)
 		}
 	}
-	return nil
-}
-
-// checkRefusal returns the error of a call, or that its refusal proves nothing: a put
-// that is for a key without an item is refused because of one, which it asks for.
-func checkRefusal(in any, err error) error {
-	put, ok := in.(*dynamodb.PutItemInput)
-	if !ok || put.ReturnValuesOnConditionCheckFailure != types.ReturnValuesOnConditionCheckFailureAllOld {
+	found, refused := ConditionItem(err)
+	if !refused {
 		return err
 	}
-	if found, refused := ConditionItem(err); refused && len(found) == 0 {
-		return incomplete("PutItem", "the item that is in the way")
+	switch in := in.(type) {
+	case *dynamodb.PutItemInput:
+		if len(found) == 0 && in.ReturnValuesOnConditionCheckFailure == types.ReturnValuesOnConditionCheckFailureAllOld {
+			return incomplete("PutItem", "the item that is in the way")
+		}
+		return cmp.Or(checkKey("PutItem", in.Item, found), err)
+	case *dynamodb.UpdateItemInput:
+		return cmp.Or(checkKey("UpdateItem", in.Key, found), err)
+	case *dynamodb.DeleteItemInput:
+		return cmp.Or(checkKey("DeleteItem", in.Key, found), err)
 	}
 	return err
 }

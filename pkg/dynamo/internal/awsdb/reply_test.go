@@ -3,10 +3,12 @@ package awsdb
 import (
 	"context"
 	"errors"
+	"hash/crc32"
 	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +34,7 @@ func answering(t *testing.T, status int, header http.Header, body string) *Guard
 	if err != nil {
 		t.Fatalf("NewClient: %v", err)
 	}
-	return NewGuard(client, time.Now, Goroutines{}, nil)
+	return NewGuard(client, GuardConfig{Now: time.Now, Loop: Goroutines{}})
 }
 
 // testKey is the key of an item.
@@ -106,7 +108,21 @@ func TestRepliesThatProveNothing(t *testing.T) {
 		bare   bool // what an empty reply is right for succeeds
 	}{
 		{"an empty object", 200, genuine, `{}`, limiter.ErrUncertain, true},
-		{"an empty body", 200, genuine, ``, limiter.ErrUncertain, true},
+		{"an empty body", 200, genuine, ``, limiter.ErrUncertain, false},
+		{"an error as a success", 200, genuine, `{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"failed"}`, limiter.ErrUncertain, false},
+		{"created", 201, genuine, `{}`, limiter.ErrUnavailable, false},
+		{"no content of DynamoDB", 204, genuine, ``, limiter.ErrUnavailable, false},
+		{"not modified", 304, genuine, ``, limiter.ErrUnavailable, false},
+		{"no object", 200, genuine, `[]`, limiter.ErrUncertain, false},
+		{"nothing", 200, genuine, `null`, limiter.ErrUncertain, false},
+		{"no JSON", 200, genuine, `{]`, limiter.ErrUncertain, false},
+		{"more than an object", 200, genuine, `{"x":` + strings.Repeat("[", 20_000), limiter.ErrUncertain, false},
+		{"wrong types", 200, genuine, `{"Attributes":[],"Item":7,"Responses":"x","UnprocessedItems":[],"Items":{},"Table":3,"TableDescription":[],"ConsumedCapacity":7}`, limiter.ErrUncertain, false},
+		{"items of wrong types", 200, genuine, `{"Attributes":{"PK":{"S":7}},"Item":{"PK":[]},"Responses":{"t":[7]},"UnprocessedItems":{"t":7},"Items":[7],"Table":{"ItemCount":"x"},"TableDescription":{"ItemCount":"x"},"ConsumedCapacity":[7],"ItemCollectionMetrics":7}`, limiter.ErrUncertain, false},
+		{"a success as an error", 400, genuine, `{}`, limiter.ErrUnavailable, false},
+		{"an empty error", 400, genuine, ``, limiter.ErrUnavailable, false},
+		{"an error that is cut off", 400, genuine, `{"__type":"com.amazonaws.dynamodb.v20120810#Condi`, limiter.ErrUnavailable, false},
+		{"an error without a code", 500, genuine, `{"message":"oops"}`, limiter.ErrUncertain, false},
 		{"empty attributes", 200, genuine, `{"Attributes":{},"Responses":{}}`, limiter.ErrUncertain, true},
 		{"an empty object of a stranger", 200, stranger, `{}`, limiter.ErrUnavailable, false},
 		{"an empty body of a stranger", 200, stranger, ``, limiter.ErrUnavailable, false},
@@ -146,7 +162,7 @@ func TestRefusalWithoutTheItem(t *testing.T) {
 	t.Parallel()
 	header := http.Header{"Content-Type": {"application/x-amz-json-1.0"}, "X-Amzn-Requestid": {"1"}}
 	const refusal = `{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"failed"`
-	for body, want := range map[string]error{refusal + `}`: limiter.ErrUncertain, refusal + `,"Item":{"tk":{"N":"7"}}}`: limiter.ErrConflict} {
+	for body, want := range map[string]error{refusal + `}`: limiter.ErrUncertain, refusal + `,"Item":{"PK":{"S":"_/SYSTEM#"},"SK":{"S":"#VERSION"},"tk":{"N":"7"}}}`: limiter.ErrConflict} {
 		g := answering(t, http.StatusBadRequest, header, body)
 		wantKinds(t, body, Translate(everyCall()["PutItem"](t.Context(), g)), want)
 	}
@@ -160,27 +176,44 @@ func TestReplyWithoutEnd(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // the client may have gone
 		w.Header().Set("X-Amzn-Requestid", "1")
-		for chunk := strings.Repeat(" ", 1<<20); ; {
+		for chunk := strings.Repeat("{", 1<<20); ; {
 			if _, err := io.WriteString(w, chunk); err != nil {
 				return
 			}
 		}
 	}))
 	defer server.Close()
-	client := genuineClient{http.DefaultClient}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
+	response, err := genuineClient{http.DefaultClient}.Do(request)
+	if !errors.Is(err, errIncomplete) {
+		t.Errorf("got %v, want %v", err, errIncomplete)
 	}
-	n, err := io.Copy(io.Discard, response.Body)
-	if n != maxReply || err != nil {
-		t.Errorf("read %d bytes, %v; want %d", n, err, maxReply)
+	if response != nil {
+		_ = response.Body.Close() // of a reply that is whole
 	}
-	_ = response.Body.Close() // of a reply without end
+}
+
+// A reply that is not as DynamoDB sent it is no outcome, also a refusal.
+func TestChecksums(t *testing.T) {
+	t.Parallel()
+	for status, body := range map[int]string{
+		http.StatusOK:         `{"Attributes":{"PK":{"S":"_/SYSTEM#"},"SK":{"S":"#VERSION"},"tk":{"N":"7"}}}`,
+		http.StatusBadRequest: `{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"failed"}`,
+	} {
+		for sum, right := range map[string]bool{strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(body))), 10): true, "12345": false, "x": false} {
+			g := answering(t, status, http.Header{"Content-Type": {"application/x-amz-json-1.0"}, checksumHeader: {sum}}, body)
+			err := everyCall()["UpdateItem"](t.Context(), g)
+			if wrong := errors.Is(err, errIncomplete) && errors.Is(Translate(err), limiter.ErrUncertain); wrong == right || status == http.StatusOK && right != (err == nil) {
+				t.Errorf("status %d, checksum %s: %v", status, sum, err)
+			}
+			if got := g.WrongReplies(); (got == 0) != right {
+				t.Errorf("status %d, checksum %s: %d wrong replies", status, sum, got)
+			}
+		}
+	}
 }
 
 // noCredentials is a source of credentials that is refused itself, in the words of AWS.
@@ -205,8 +238,8 @@ func TestNoCredentials(t *testing.T) {
 		if _, ok := errors.AsType[*credentialsError](err); !ok {
 			t.Errorf("%s: %v does not say that there are no credentials", code, err)
 		}
-		if got := verdictOf(t.Context(), cause, 0); got != down {
-			t.Errorf("%s: verdict %d, want %d", code, got, down)
+		if got := verdictOf(t.Context(), cause, time.Time{}, time.Time{}); got != rejected {
+			t.Errorf("%s: verdict %d, want %d", code, got, rejected)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (b *breaker) look() State {
 	switch {
 	case !b.open:
 		return State{Since: b.closed}
-	case !b.mending.IsZero():
+	case b.answers:
 		s.Condition = Recovering
 	case b.busy:
 		s.Condition = Throttled
