@@ -46,13 +46,18 @@ const heading = "| scenario | mode | writes a decision | writes a second | refus
 // Table returns results as a table in Markdown, a row each.
 func Table(results []Result) string {
 	var b strings.Builder
-	b.WriteString(heading + "\n" + strings.Repeat("| --- ", strings.Count(heading, "|")-1) + "|\n")
+	b.WriteString(head(heading))
 	for _, r := range results {
 		fmt.Fprintf(&b, "| %s | %s | %s | %.0f | %.0f %% | %s | %s | %s | %.3f | %.1f %% | %s | %s |\n",
 			r.Scenario, r.Mode, figures(r.Cost()), r.PerSecond(), 100*r.RefusedPart(), percent(r.Part(r.Policy)), percent(r.Part(r.Late)),
 			strings.TrimSuffix(fmt.Sprintf("%.3f", float64(r.Over)/1000), ".000"), r.Share, 100*r.Part(r.Needless), millis(r.P50), millis(r.P99))
 	}
 	return b.String()
+}
+
+// head returns the first two lines of a table in Markdown.
+func head(heading string) string {
+	return heading + "\n" + strings.Repeat("| --- ", strings.Count(heading, "|")-1) + "|\n"
 }
 
 // figures writes a number with at least two figures that count.

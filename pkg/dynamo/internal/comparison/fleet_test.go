@@ -38,10 +38,38 @@ type take func(ctx context.Context, key int, amount int64) (answer, error)
 
 // fleet is the replicas of a run. Each has a client of its own.
 type fleet struct {
+	db       *dynamofake.DB
 	networks []*network
 	takes    []take
+	members  []*member // none with one write each
 	writes   *tally
-	close    func()
+}
+
+// member is a replica: a limiter over a store of its own, as the service has it.
+type member struct {
+	limiter *limiter.Limiter
+	store   *dynamo.Store
+	closed  bool
+}
+
+// stop ends a replica in order, unless it was.
+func (r *member) stop(ctx context.Context) error {
+	if r.closed {
+		return nil
+	}
+	r.closed = true
+	r.limiter.Close()
+	return r.store.Close(context.WithoutCancel(ctx))
+}
+
+// close ends the replicas in order.
+func (f *fleet) close(t *testing.T) {
+	t.Helper()
+	for _, r := range f.members {
+		if err := r.stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // newFleet starts the replicas of a scenario, as far as a service does before it is ready.
@@ -51,7 +79,7 @@ func newFleet(t *testing.T, sc *scenario, mode string) *fleet {
 	if _, err := db.CreateTable(t.Context(), dynamo.TableInput(tableName)); err != nil {
 		t.Fatal(err)
 	}
-	f := &fleet{writes: newTally(), close: func() {}}
+	f := &fleet{db: db, writes: newTally()}
 	for i := range sc.replicas {
 		n := &network{Client: db, r: rand.New(rand.NewPCG(seed, uint64(i))), median: sc.latency, tally: f.writes}
 		if n.median == 0 {
@@ -92,13 +120,17 @@ func (f *fleet) writeOnce(t *testing.T, sc *scenario) {
 }
 
 // useLimiters has every replica decide as the service does: a limiter with its defaults,
-// over a store of its own. Buckets are not split: what one item takes is compared.
+// over a store of its own. Buckets are not split, unless the scenario says so: what one item
+// takes is compared.
 func (f *fleet) useLimiters(t *testing.T, sc *scenario, mode string) {
 	t.Helper()
-	static := staticOf(t, sc)
-	ends := make([]func(), 0, len(f.networks))
+	static := staticOf(t, sc, sc.limit)
+	units := sc.units
+	if units == 0 {
+		units = 1 << 40
+	}
 	for _, n := range f.networks {
-		s, err := dynamo.New(dynamo.Config{Client: n, Table: tableName, ShardUnits: 1 << 40, Leases: true})
+		s, err := dynamo.New(dynamo.Config{Client: n, Table: tableName, ShardUnits: units, Leases: true, Logger: sc.logger})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,17 +145,7 @@ func (f *fleet) useLimiters(t *testing.T, sc *scenario, mode string) {
 			t.Fatal(err)
 		}
 		f.takes = append(f.takes, decideBy(l, limiter.LeasePolicy{None: mode == modeGroupCommit}))
-		ends = append(ends, func() {
-			l.Close()
-			if err := s.Close(context.WithoutCancel(t.Context())); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	f.close = func() {
-		for _, end := range ends {
-			end()
-		}
+		f.members = append(f.members, &member{limiter: l, store: s})
 	}
 }
 
@@ -135,8 +157,9 @@ const (
 
 func keyName(i int) string { return fmt.Sprint("key/", i) }
 
-// staticOf returns the limits of a scenario as a configuration file gives them.
-func staticOf(t *testing.T, sc *scenario) limiter.Static {
+// staticOf returns the limits of a scenario as a configuration file gives them, with its
+// limit in place of the scenario's.
+func staticOf(t *testing.T, sc *scenario, limit limiter.Limit) limiter.Static {
 	t.Helper()
 	limits := func(l limiter.Limit) map[string]*limiter.Limits {
 		set, err := limiter.NewLimits(l)
@@ -145,10 +168,10 @@ func staticOf(t *testing.T, sc *scenario) limiter.Static {
 		}
 		return map[string]*limiter.Limits{resource: set}
 	}
-	entities := map[string]limiter.StaticEntity{keyName(0): {Limits: limits(sc.limit)}}
+	entities := map[string]limiter.StaticEntity{keyName(0): {Limits: limits(limit)}}
 	for i := range sc.keys {
 		entities[keyName(i)] = limiter.StaticEntity{Parent: parent, Cascade: true, Limits: limits(sc.own)}
-		entities[parent] = limiter.StaticEntity{Limits: limits(sc.limit)}
+		entities[parent] = limiter.StaticEntity{Limits: limits(limit)}
 	}
 	return limiter.Static{Entities: entities}
 }

@@ -15,19 +15,29 @@ import (
 // missed or only a part was run. make compare runs all of it; a part is run by its names:
 //
 //	go test -tags bench ./pkg/dynamo/internal/comparison -run TestCompare/long/M -v
+//	go test -tags bench ./pkg/dynamo/internal/comparison -run TestCompare/changes/raise -v
 func TestCompare(t *testing.T) {
 	t.Run("short", func(t *testing.T) { compare(t, false) })
 	var results []comparison.Result
 	t.Run("long", func(t *testing.T) { results = compare(t, true) })
-	all := 0
+	var changed []comparison.Change
+	t.Run("changes", func(t *testing.T) { changed = changes(t) })
+	show(t, len(changed), comparison.ChangeTable(changed))
+	all, allChanges := 0, 0
 	for _, sc := range scenarios() {
 		all += len(modesOf(&sc))
+	}
+	for _, ch := range changings() {
+		allChanges += len(ch.modesOf()) * len(latencies())
 	}
 	if t.Failed() {
 		t.Fatal("a target is missed: the documentation is as it was")
 	}
 	if len(results) == all {
 		put(t, comparison.Table(results))
+	}
+	if len(changed) == allChanges {
+		putTable(t, comparison.ChangeTable(changed))
 	}
 }
 
@@ -46,16 +56,36 @@ func compare(t *testing.T, long bool) (results []comparison.Result) {
 			})
 		}
 	}
-	if len(results) > 0 {
-		if _, err := os.Stdout.WriteString(comparison.Table(results) + "\n"); err != nil {
-			t.Fatal(err)
-		}
-	}
+	show(t, len(results), comparison.Table(results))
 	return results
+}
+
+// show prints a table that has rows.
+func show(t *testing.T, rows int, table string) {
+	t.Helper()
+	if rows == 0 {
+		return
+	}
+	if _, err := os.Stdout.WriteString(table + "\n"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // put puts the table in the place of the one in the page, and draws the chart of it.
 func put(t *testing.T, table string) {
+	t.Helper()
+	points, err := comparison.Parse(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	putTable(t, table)
+	if err := os.WriteFile(chart, []byte(comparison.Chart(points)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// putTable puts a table in the place of the one in the page with the same heading.
+func putTable(t *testing.T, table string) {
 	t.Helper()
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -67,13 +97,7 @@ func put(t *testing.T, table string) {
 		t.Fatalf("%s has no table that begins with %q", page, heading)
 	}
 	_, after, _ := strings.Cut(rest, "\n\n")
-	points, err := comparison.Parse(table)
-	if err != nil {
+	if err := os.WriteFile(page, []byte(before+table+"\n"+after), 0o644); err != nil {
 		t.Fatal(err)
-	}
-	for file, content := range map[string]string{page: before + table + "\n" + after, chart: comparison.Chart(points)} {
-		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
 	}
 }

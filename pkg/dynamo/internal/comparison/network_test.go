@@ -28,11 +28,32 @@ type network struct {
 	dynamo.Client
 
 	median time.Duration
-	warm   time.Time // until then it is cold
+	least  time.Duration // a message takes this to twice as long, by chance; 0 = as median says
+	warm   time.Time     // until then it is cold
 	tally  *tally
+	exacts *exacts // that are told of updates; nil = none
+	index  int     // of the replica
 
-	mu sync.Mutex
-	r  *rand.Rand
+	mu   sync.Mutex
+	r    *rand.Rand
+	dead bool // nothing is answered
+}
+
+// cut has no message answered, or messages answered again.
+func (n *network) cut(off bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.dead = off
+}
+
+// half draws half of a latency, and reports whether anything is answered.
+func (n *network) half() (half time.Duration, answers bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.least > 0 {
+		return (n.least + time.Duration(n.r.Int64N(int64(n.least)))) / 2, !n.dead
+	}
+	return time.Duration(float64(n.median) * math.Exp(latencySpread*n.r.NormFloat64()) / 2), !n.dead
 }
 
 // tally counts the writes of all replicas.
@@ -83,9 +104,11 @@ func (t *tally) reset() {
 
 // travel calls something after one half of a latency, and returns after the other.
 func (n *network) travel(ctx context.Context, do func() error) error {
-	n.mu.Lock()
-	half := time.Duration(float64(n.median) * math.Exp(latencySpread*n.r.NormFloat64()) / 2)
-	n.mu.Unlock()
+	half, answers := n.half()
+	if !answers {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	if time.Now().Before(n.warm) {
 		half *= coldFactor
 	}
@@ -107,9 +130,27 @@ func (n *network) draw(most time.Duration) time.Duration {
 }
 
 func (n *network) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (out *dynamodb.UpdateItemOutput, err error) {
+	n.exacts.sent(n.index, in)
 	err = n.travel(ctx, func() (err error) {
 		out, err = n.Client.UpdateItem(ctx, in, opts...)
 		n.tally.wrote(in.Key, err)
+		n.exacts.done(n.index, in, out, err)
+		return err
+	})
+	return out, err
+}
+
+func (n *network) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (out *dynamodb.TransactWriteItemsOutput, err error) {
+	err = n.travel(ctx, func() (err error) {
+		out, err = n.Client.TransactWriteItems(ctx, in, opts...)
+		return err
+	})
+	return out, err
+}
+
+func (n *network) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (out *dynamodb.QueryOutput, err error) {
+	err = n.travel(ctx, func() (err error) {
+		out, err = n.Client.Query(ctx, in, opts...)
 		return err
 	})
 	return out, err

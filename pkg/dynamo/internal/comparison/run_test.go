@@ -36,6 +36,8 @@ type run struct {
 	mode  string
 	began time.Time
 
+	to func(*rand.Rand) int // the replica of a call, where the scenario does not say it; nil = any
+
 	mu    sync.Mutex
 	calls []call
 }
@@ -50,7 +52,7 @@ func measure(t *testing.T, sc *scenario, mode string, long bool) (result compari
 		}
 		r.bear(t.Context())
 		result = r.result(t)
-		r.close()
+		r.close(t)
 	})
 	return result
 }
@@ -94,6 +96,8 @@ func (r *run) bear(ctx context.Context) {
 // replica returns the replica that a call at a time comes to.
 func (r *run) replica(rnd *rand.Rand, at time.Duration) int {
 	switch {
+	case r.to != nil:
+		return r.to(rnd)
 	case r.moves > 0:
 		return int(at/r.moves) % r.replicas
 	case len(r.spread) > 0:

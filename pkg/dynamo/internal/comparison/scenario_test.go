@@ -1,6 +1,7 @@
 package comparison_test
 
 import (
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -25,7 +26,9 @@ type scenario struct {
 	spread  []float64     // the replicas' parts of the calls; none = the same for all
 	moves   time.Duration // all calls come to one replica, to another each time; 0 = never
 	latency time.Duration // half of all messages take less; 0 = medianLatency
+	units   int64         // write units a second from which the bucket is split; 0 = it is not
 	warms   time.Duration // for so long after the start messages take ten times as long
+	logger  *slog.Logger  // of the stores; nil = none
 	tested  bool          // its short load is run with the tests of every change
 }
 

@@ -34,8 +34,11 @@ func (f *fleet) call(p *process) {
 		p.Start(func() { _, _ = f.take(p, []limiter.Op{op}) })
 	default:
 		ops := f.drawTake(p)
+		if f.on.pause && ops[0].Spends[0].Take > f.bucket(ops[0].Bucket).capacity()/2 && f.r.IntN(4) == 0 {
+			f.after(int64(f.median), func() { p.pause(leaseTerm + f.r.Int64N(second)) }) // its lease is over when the item answers
+		}
 		p.Start(func() {
-			if admitted, err := f.take(p, ops); admitted && err == nil && f.on.refund && (f.on.restless || f.r.IntN(8) == 0) {
+			if admitted, err := f.take(p, ops); admitted && err == nil && (f.on.refund || f.on.settle) && (f.on.restless || f.r.IntN(8) == 0) {
 				f.keep(ops)
 			}
 		})
@@ -123,7 +126,11 @@ func (f *fleet) keep(ops []limiter.Op) {
 			t.limits = append(t.limits, op.Spends[i].Limit)
 		}
 	}
-	if len(t.limits) > 0 && t.amount > 0 && !op.Late {
+	switch {
+	case len(t.limits) == 0 || t.amount == 0 || op.Late:
+	case f.on.settle && f.r.IntN(2) == 0:
+		f.reserve(t)
+	default:
 		f.refundable = append(f.refundable, t)
 	}
 }

@@ -15,6 +15,7 @@ type features struct {
 	crash, copies                              bool
 	refund, charge, looks, leave, impatient    bool
 	adopt, restless, shards, expire            bool
+	rollout, settle, adjust                    bool
 	few, long, parks                           bool
 }
 
@@ -57,6 +58,9 @@ func featureTable() []feature {
 		{"expire", 10, func(f *features) *bool { return &f.expire }},       // there are hours without a call
 		{"parks", 10, func(f *features) *bool { return &f.parks }},         // replicas that are cut off keep still for about a lease's term, and then ask a lot
 		{"restless", 0, func(f *features) *bool { return &f.restless }},    // limits change all the time
+		{"rollout", 15, func(f *features) *bool { return &f.rollout }},     // processes end in order while others start in their place
+		{"settle", 20, func(f *features) *bool { return &f.settle }},       // what calls took is trued up once, by one process or by two at a time
+		{"adjust", 20, func(f *features) *bool { return &f.adjust }},       // balances are set, reset, topped up and lowered
 		{"few", 30, func(f *features) *bool { return &f.few }},             // calls
 		{"long", 15, func(f *features) *bool { return &f.long }},           // time, and several replicas
 	}

@@ -39,14 +39,16 @@ type fleet struct {
 	db       *dynamofake.DB
 	buckets  []*bucket // the last one is the others' parent, if calls cascade
 	replicas []*replica
-	ahead    int64   // ns, that a clock of calls is ahead of the truth at most
-	spread   int64   // ns, between two of them
-	median   float64 // ns, of the time of a message one way
+	leaving  []*process // that end in order
+	ahead    int64      // ns, that a clock of calls is ahead of the truth at most
+	spread   int64      // ns, between two of them
+	median   float64    // ns, of the time of a message one way
 
 	span       int64 // ns that there are calls
 	pace       int64 // calls in a second, of all replicas
 	shardUnits int64
 	quiet      time.Duration
+	troubled   int64 // until when a replica has trouble
 	over       bool  // no more calls
 	leaping    int64 // until when there are no calls
 
@@ -61,6 +63,11 @@ type bucket struct {
 	keys     [schema.MaxShards]schema.Key
 	share    int64 // calls in a second
 	lease    limiter.LeasePolicy
+	most     int64             // the greatest capacity of its limits so far
+	changed  int64             // when a write last brought an item under other limits
+	leased   map[uint32]int64  // when leases were last written, by the replicas that items name
+	twins    bool              // processes with the same numbers made calls
+	calls    int               // that were made so far
 	keep     bool              // the policy admits what is not answered
 	versions []*limiter.Limits // by generation less 1
 	limits   []*limitHistory
@@ -71,6 +78,7 @@ func newFleet(t *testing.T, seed uint64, only, without string, s sabotage) *flee
 	r := rand.New(rand.NewPCG(seed, 2))
 	f := &fleet{eventLoop: &eventLoop{r: r}, t: t, db: dynamofake.New(), on: drawFeatures(r, only, without), sabotage: s}
 	f.createTable()
+	f.register()
 	f.drawSize()
 	count := []int{1, 2, 2, 3, 4, 8}[r.IntN(6)]
 	if f.on.long {
@@ -140,7 +148,7 @@ func (f *fleet) drawSize() {
 		count++
 	}
 	for i := range count {
-		b := &bucket{index: i, key: limiter.BucketKey{Namespace: simNamespace, Entity: fmt.Sprint("e", i), Resource: "r"}}
+		b := &bucket{index: i, leased: make(map[uint32]int64), key: limiter.BucketKey{Namespace: simNamespace, Entity: fmt.Sprint("e", i), Resource: "r"}}
 		if b.share = max(f.pace/int64(children), 1); f.on.cascade && i == children {
 			b.share = max(f.pace, 1)
 		}
@@ -222,6 +230,7 @@ func (f *fleet) schedule() {
 		f.every(4*second, func() {
 			at := f.some()
 			at.cutOff, at.deaf = f.now+f.r.Int64N([]int64{second, 15 * second}[f.r.IntN(2)]), f.r.IntN(2) == 0
+			at.suffers(f, at.cutOff-f.now)
 		})
 	}
 	f.scheduleClocks()
@@ -229,7 +238,20 @@ func (f *fleet) schedule() {
 		f.every(4*second, func() {
 			at := f.some()
 			at.process.die()
+			for _, other := range f.replicas { // its leases are out until they are freed
+				other.suffers(f, reapTime)
+			}
 			f.begin(at)
+		})
+	}
+	if f.on.adjust {
+		f.every(f.span/8, func() { f.adjust(f.some().process, f.buckets[f.r.IntN(len(f.buckets))]) })
+	}
+	if f.on.rollout {
+		f.every(3*second, func() {
+			if at := f.some(); f.leaping <= f.now && len(f.leaving) < len(f.replicas) {
+				f.rollout(at)
+			}
 		})
 	}
 	if f.on.expire {
@@ -258,12 +280,19 @@ func (f *fleet) scheduleClocks() {
 		f.every(5*second, func() { f.some().process.suspend(long()) })
 	}
 	if f.on.freeze {
-		f.every(8*second, func() { f.some().process.freeze(long()) })
+		f.every(8*second, func() {
+			if at := f.some(); f.leaping <= f.now { // else it falls behind by more than a clock is trusted
+				at.process.freeze(long())
+			}
+		})
 	}
 	if f.on.steps {
 		f.every(3*second, func() {
 			by := f.r.Int64N([]int64{second, 20 * second, 7200 * second}[f.r.IntN(3)])
-			f.some().process.behind += []int64{by, -by}[f.r.IntN(2)]
+			p := f.some().process
+			p.behind += []int64{by, -by}[f.r.IntN(2)]
+			p.troubles = append(p.troubles, trouble{f.now - leaseTerm, f.now}) // leases end by that at once
+			p.suffers(f, leaseTerm)
 		})
 	}
 }
@@ -292,9 +321,13 @@ func (f *fleet) change(b *bucket) {
 	if f.on.restless {
 		within /= 50
 	}
+	told := f.now
 	for _, at := range f.replicas {
-		f.after(f.r.Int64N(within), func() { at.latest[b.index] = max(at.latest[b.index], newest) })
+		after := f.r.Int64N(within)
+		told = max(told, f.now+after)
+		f.after(after, func() { at.latest[b.index] = max(at.latest[b.index], newest) })
 	}
+	f.at(told, func() { f.expectForce(b, newest, f.now) })
 }
 
 // phase has a replica have calls for a while, or none.
@@ -306,6 +339,7 @@ func (f *fleet) phase(at *replica) {
 	if f.on.parks && f.now > 0 && f.r.IntN(3) == 0 {
 		begin += 4*second + f.r.Int64N(2*second)
 		at.cutOff, at.deaf = begin+second, true
+		at.suffers(f, at.cutOff-f.now)
 		silent, rate, until = false, 5*f.pace, begin+second/5
 	}
 	var again func()
@@ -336,6 +370,9 @@ func (f *fleet) leap() int64 {
 
 // close ends what still runs.
 func (f *fleet) close() {
+	for _, p := range f.leaving {
+		p.die()
+	}
 	for _, at := range f.replicas {
 		at.process.die() // so that nothing begins in its place
 	}

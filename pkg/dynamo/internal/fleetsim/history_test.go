@@ -13,16 +13,20 @@ import (
 // history is what a simulation has seen: what callers asked for and were told, and the
 // items after every write.
 type history struct {
-	byKey      map[string]itemOf // buckets and shards by partition key
-	byEntity   map[string]*bucket
-	refundable []taken
-	calls      []*call // under way
-	held       []held
-	released   int64           // when held was looked at
-	applied    map[string]bool // ids of writes
-	refused    map[string]bool // ids of writes whose sender was told that they were not applied
-	writer     *process        // that sent the last update
-	again      string          // of the write that landed last, though it had landed or was refused: where its id is
+	byKey        map[string]itemOf // buckets and shards by partition key
+	byEntity     map[string]*bucket
+	refundable   []taken
+	adjustments  []*adjusting // under way
+	reserved     int          // reservations so far
+	calls        []*call      // under way
+	held         []held
+	released     int64               // when held was looked at
+	transactions map[string]bool     // tokens of those that were applied
+	applied      map[string]bool     // ids of writes
+	refused      map[string]bool     // ids of writes whose sender was told that they were not applied
+	holders      map[uint32]*process // of leases, by the replicas that items name
+	writer       *process            // that sent the last update
+	again        string              // of the write that landed last, though it had landed or was refused: where its id is
 
 	admitted, denied, failed, late, policy int
 	writes                                 int
@@ -41,6 +45,8 @@ type limitHistory struct {
 	admitted *tally // decided by the store, in time
 	all      *tally // with charges and late decisions: against it holds what is left at rest
 	lacks    *shortfall
+	usage    consumed
+	set      *sinceSet // nil = it was not
 }
 
 // call is a Take under way.
@@ -61,6 +67,8 @@ type held struct {
 	limit   *limitHistory
 	n       int64
 	since   int64
+	usage   bool // it counts as consumed until then
+	paid    bool // its process has ended, and owed nothing
 }
 
 func (f *fleet) failf(format string, args ...any) {
@@ -70,7 +78,8 @@ func (f *fleet) failf(format string, args ...any) {
 }
 
 func (f *fleet) beginHistory() {
-	f.applied, f.refused = make(map[string]bool), make(map[string]bool)
+	f.applied, f.refused, f.transactions = make(map[string]bool), make(map[string]bool), make(map[string]bool)
+	f.holders = make(map[uint32]*process)
 	f.byKey, f.byEntity, f.seen = make(map[string]itemOf), make(map[string]*bucket), make(map[string]int)
 	for _, b := range f.buckets {
 		for i := range b.keys {
@@ -98,6 +107,7 @@ func (b *bucket) version(limits *limiter.Limits) {
 			p := limits.Params(j)
 			l.admitted.under(p)
 			l.all.under(p)
+			b.most = max(b.most, p.Capacity)
 		}
 	}
 }
@@ -121,6 +131,8 @@ func (f *fleet) asked(p *process, ops []limiter.Op, patience int64) *call {
 	c := &call{process: p, from: f.now, deadline: f.now + patience, ops: ops}
 	for i := range ops {
 		b := f.bucket(ops[i].Bucket)
+		b.calls++
+		b.twins = b.twins || p.twin
 		for j := range ops[i].Spends {
 			sp := &ops[i].Spends[j]
 			l := b.limit(sp.Limit)
@@ -135,16 +147,26 @@ func (f *fleet) asked(p *process, ops []limiter.Op, patience int64) *call {
 	return c
 }
 
-func (l *limitHistory) gives(n int64) { l.admitted.gives(n); l.all.gives(n) }
-func (l *limitHistory) gave(n int64)  { l.admitted.gave(n); l.all.gave(n) }
+func (l *limitHistory) gives(n int64) {
+	l.admitted.gives(n)
+	l.all.gives(n)
+	if l.set != nil {
+		l.set.level += n
+	}
+}
+
+func (l *limitHistory) gave(n int64) { l.admitted.gave(n); l.all.gave(n) }
 
 // answered takes down what a caller was told.
 func (f *fleet) answered(c *call, admitted bool, err error) {
 	c.over = true
 	f.calls = slices.DeleteFunc(f.calls, func(other *call) bool { return other == c })
 	f.count(c, admitted, err)
-	f.tracef("replica %d answers after %v: admitted %t, late %t, %v, %+v", c.process.index, time.Duration(f.now-c.from), admitted, c.ops[0].Late, err, c.ops[0].Spends[0].Take)
+	f.tracef("replica %d answers after %v: bucket %s: admitted %t, late %t, %v, %+v", c.process.index, time.Duration(f.now-c.from), c.ops[0].Bucket.Entity, admitted, c.ops[0].Late, err, c.ops[0].Spends)
 	f.checkAnswer(c, err)
+	if admitted && err == nil && f.now == c.from && !c.ops[0].Late {
+		f.checkServed(c)
+	}
 	n := 0
 	for i := range c.ops {
 		op := &c.ops[i]
@@ -169,9 +191,11 @@ func (f *fleet) end(c *call, b *bucket, op *limiter.Op, sp *limiter.Spend, n int
 	if err == nil && !op.Late && sp.Held && b.booksAll(sp.Limit) {
 		all += sp.Charge
 	}
+	l.took(f, b, c, inTime)
 	l.admitted.end(c.open[2*n], inTime)
 	l.all.end(c.open[2*n+1], all)
 	f.endShare(op, sp, &c.shares[n], admitted, err)
+	f.endUsage(c, op, sp, admitted, err)
 	if took && op.Late {
 		c.process.owes(l, sp.Take)
 	}
@@ -179,10 +203,10 @@ func (f *fleet) end(c *call, b *bucket, op *limiter.Op, sp *limiter.Spend, n int
 	case sp.Refund > 0 && err == nil && !op.Late:
 		l.gave(sp.Refund)
 	case sp.Refund > 0: // it may be applied later
-		f.held = append(f.held, held{c.process, l, sp.Refund, f.now})
+		f.held = append(f.held, held{process: c.process, limit: l, n: sp.Refund, since: f.now})
 	case !took && sp.Take > 0 && f.now > c.from: // it may be taken, and given back
 		l.gives(sp.Take)
-		f.held = append(f.held, held{c.process, l, sp.Take, f.now})
+		f.held = append(f.held, held{process: c.process, limit: l, n: sp.Take, since: f.now, usage: true})
 	}
 	if wrong := l.admitted.check(f.now, 0); wrong != nil {
 		f.failf("bucket %d, limit %s: admitted %w", b.index, l.name, wrong)
@@ -226,13 +250,41 @@ func (f *fleet) count(c *call, admitted bool, err error) {
 	case err == nil:
 		f.denied++
 		f.note("denied", int64(c.process.index))
-	case errors.Is(err, limiter.ErrUnavailable), errors.Is(err, limiter.ErrUncertain):
+	case errors.Is(err, limiter.ErrUnavailable), errors.Is(err, limiter.ErrUncertain), c.process.leaves && errors.Is(err, limiter.ErrClosed):
 		f.policy++
 		f.note("policy", int64(c.process.index))
 	default:
 		f.failed++
 		f.failf("a call failed with %w", err)
 	}
+}
+
+// checkServed requires that a call that takes, and was admitted without a message, was so from
+// leases that the items have: none is served that another replica has freed. A machine that stood
+// still with both clocks may serve one until replies tell it.
+func (f *fleet) checkServed(c *call) {
+	for i := range c.ops {
+		b := f.bucket(c.ops[i].Bucket)
+		takes := slices.ContainsFunc(c.ops[i].Spends, func(sp limiter.Spend) bool { return sp.Take > 0 && sp.Held })
+		if takes && !b.twins && !c.process.leasesOf(b) && !c.process.untold.outlives(f.now) {
+			f.failf("bucket %d: replica %d serves a call, and no item has a lease of it", b.index, c.process.index)
+		}
+	}
+}
+
+// leasesOf reports whether an item of a bucket has a lease of the process.
+func (p *process) leasesOf(b *bucket) bool {
+	for _, it := range b.items {
+		if it == nil {
+			continue
+		}
+		for i := range it.Leases {
+			if l := &it.Leases[i]; l.Rate+l.Room > 0 && p.fleet.holders[l.Replica] == p {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // checkAnswer requires that a call is answered by its deadline, that it is late only then,
@@ -245,7 +297,7 @@ func (f *fleet) checkAnswer(c *call, err error) {
 	if c.ops[0].Late && err == nil && f.now < c.deadline && !f.standsStill() {
 		f.failf("replica %d: a call was late after %v of %v", p.index, time.Duration(f.now-c.from), time.Duration(c.deadline-c.from))
 	}
-	if err == nil || c.canceled || f.over || f.standsStill() {
+	if err == nil || c.canceled || f.over || f.standsStill() || c.process.leaves {
 		return
 	}
 	const silence = 900 * int64(time.Millisecond)
@@ -264,7 +316,7 @@ func (f *fleet) standsStill() bool {
 
 // lossy reports whether messages may be lost in the run.
 func (f *fleet) lossy() bool {
-	return f.on.lost || f.on.cut || f.on.outage || f.on.throttle
+	return f.on.lost || f.on.cut || f.on.outage || f.on.throttle || f.on.parks
 }
 
 // lags takes down that a clock of calls falls behind, and nothing tells before replies do:

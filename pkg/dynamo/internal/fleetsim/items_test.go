@@ -3,7 +3,8 @@ package fleetsim_test
 import (
 	"context"
 	"math/big"
-	"strings"
+	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -15,6 +16,10 @@ import (
 
 // arrived takes down that DynamoDB did what a message asks for.
 func (f *fleet) arrived(pk, op string, err error) {
+	if op == "TransactWriteItems" {
+		f.note(op)
+		return
+	}
 	of, ok := f.byKey[pk]
 	_, refused := awsdb.ConditionItem(err)
 	if err != nil && !refused {
@@ -43,6 +48,7 @@ func (f *fleet) look(b *bucket, shard int) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
+	f.counts(b, shard, out.Item)
 	before := b.items[shard]
 	if b.items[shard] = nil; out.Item == nil {
 		return
@@ -85,6 +91,9 @@ func (f *fleet) compare(b *bucket, shard int, op string, before, after *schema.B
 	}
 	b.underLimits(after)
 	if before == nil {
+		for i := range after.Leases {
+			f.holders[after.Leases[i].Replica] = f.writer
+		}
 		f.seen["created"]++
 		return
 	}
@@ -94,27 +103,74 @@ func (f *fleet) compare(b *bucket, shard int, op string, before, after *schema.B
 	if after.Shard.Epoch == before.Shard.Epoch && (after.Line.Rate != before.Line.Rate || after.Line.Offset != before.Line.Offset || after.Line.Room < before.Line.Room || after.Version.Hash != before.Version.Hash) {
 		f.failf("bucket %d, shard %d: what commuting writes rest on changes within epoch %d", b.index, shard, after.Shard.Epoch)
 	}
+	if after.Shard.Epoch == before.Shard.Epoch && (op == "TransactWriteItems" || !slices.Equal(before.Leases, after.Leases)) && givesBack(before, after) {
+		f.failf("bucket %d, shard %d: tokens come back within epoch %d", b.index, shard, after.Shard.Epoch)
+	}
 	f.compareLeases(b, before, after)
+	f.overfilled(b, before, after)
+	if before.Version.Hash != after.Version.Hash {
+		b.changed = f.now
+	}
 	if f.again == "" || op != "UpdateItem" {
 		return
 	}
 	f.seen["landed twice"]++
-	if strings.HasPrefix(f.again, schema.AttrBooked) {
-		f.failf("bucket %d, shard %d: a charge or a refund lands twice", b.index, shard)
-	}
 	for i := range after.Balances {
 		x := &after.Balances[i]
 		if j := before.Find(x.Limit.Name); j >= 0 {
 			lost := max(tokensAt(before, &before.Balances[j], f.lateTime())-tokensAt(after, x, f.lateTime()), 0)
-			b.limit(x.Limit.Name).lacks.most += lost * tallyScale
+			b.limit(x.Limit.Name).lacks.add(lost)
+			b.limit(x.Limit.Name).usage.perhaps(b.limit(x.Limit.Name).usage.last)
 		}
 	}
+}
+
+// overfilled takes down what a shard that is full was given. It was split since the take, so that it has
+// room for the half of what it had. Or leases have that room.
+func (f *fleet) overfilled(b *bucket, before, after *schema.Bucket) {
+	if !after.Shard.Sharded() && !after.Leased() || after.Shard.Epoch != before.Shard.Epoch {
+		return
+	}
+	for i := range after.Balances {
+		x := &after.Balances[i]
+		j := before.Find(x.Limit.Name)
+		if j < 0 {
+			continue
+		}
+		if n := above(after, x, f.lateTime()) - above(before, &before.Balances[j], f.lateTime()); n > 0 {
+			f.seen["given to a full shard"]++
+			b.limit(x.Limit.Name).lacks.add(n)
+		}
+	}
+}
+
+// above returns how many millitokens more than its room an item was given.
+func above(it *schema.Bucket, x *schema.Balance, now int64) int64 {
+	more := new(big.Int).Sub(x.Refilled(it.Line, now), x.FullAt)
+	if more.Sign() <= 0 {
+		return 0
+	}
+	return more.Div(more, big.NewInt(x.Share.Period*schema.Parts)).Int64()
+}
+
+// givesBack reports whether a write lowered a deficit.
+func givesBack(before, after *schema.Bucket) bool {
+	for i := range after.Balances {
+		if j := before.Find(after.Balances[i].Limit.Name); j >= 0 && after.Balances[i].FullAt.Cmp(before.Balances[j].FullAt) < 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // compareLeases counts what a write did to leases, shards and limits.
 func (f *fleet) compareLeases(b *bucket, before, after *schema.Bucket) {
 	for i := range after.Leases {
 		l := &after.Leases[i]
+		if was := before.Lease(l.Replica); was == nil || was.Sequence != l.Sequence {
+			f.holders[l.Replica] = f.writer
+			b.leased[l.Replica] = f.now
+		}
 		switch was := before.Lease(l.Replica); {
 		case was == nil:
 			f.seen["lease granted"]++
@@ -123,6 +179,7 @@ func (f *fleet) compareLeases(b *bucket, before, after *schema.Bucket) {
 		case f.writer.lapsed[b]: // it takes the place of one that ended, with its stock
 			f.seen["lease replaced"]++
 			b.losesRoom(after, was)
+			f.writer.losesReport(b)
 		default:
 			f.seen["lease renewed"]++
 		}
@@ -134,15 +191,14 @@ func (f *fleet) compareLeases(b *bucket, before, after *schema.Bucket) {
 			continue
 		}
 		f.seen["lease closed"]++
-		if f.dies() {
-			b.losesRoom(after, l)
-		}
+		f.reaped(b, after, l)
 	}
 	switch {
 	case after.Shard.Level > before.Shard.Level:
 		f.seen["split"]++
 	case after.Shard.Level < before.Shard.Level:
 		f.seen["merge"]++
+		f.merged(b, before, after)
 	case before.Version.Hash != after.Version.Hash:
 		f.seen["limits changed"]++
 	}
@@ -152,24 +208,70 @@ func (f *fleet) compareLeases(b *bucket, before, after *schema.Bucket) {
 func (b *bucket) losesRoom(it *schema.Bucket, l *schema.Lease) {
 	for i := range it.Balances {
 		x := &it.Balances[i]
-		b.limit(x.Limit.Name).lacks.most += x.Share.Capacity * int64(l.Room) / schema.Parts * tallyScale
+		b.limit(x.Limit.Name).lacks.add(x.Share.Capacity * int64(l.Room) / schema.Parts)
 	}
 }
 
-// dies reports whether leases may end otherwise than in order.
-func (f *fleet) dies() bool {
-	return f.on.crash || f.on.copies || f.on.cut || f.on.outage || f.on.lost || f.on.tails || f.standsStill()
+// reaped takes down that a lease is no more in the item: its holder gave it back, or another
+// replica has freed it. Then the holder must have crashed, or have had trouble for its term.
+func (f *fleet) reaped(b *bucket, after *schema.Bucket, l *schema.Lease) {
+	holder := f.holders[l.Replica]
+	if holder == f.writer && !holder.lapsed[b] || l.Rate+l.Room == 0 {
+		return
+	}
+	b.losesRoom(after, l)
+	holder.losesReport(b)
+	if holder == f.writer {
+		return
+	}
+	f.seen["lease freed by another replica"]++
+	if holder == nil || holder.ended || holder.leaves || holder.twin || holder.lapsed[b] || f.standsStill() {
+		return
+	}
+	since := min(b.leased[l.Replica], f.now-reapTime) - second/2 // its last write
+	if had := holder.suffered(since, f.now); had < leaseTrouble {
+		f.failf("bucket %d: a lease of replica %d is freed by replica %d, though its holder is well: it had trouble for %v of the last %v", b.index, holder.index, f.writer.index, time.Duration(had), time.Duration(f.now-since))
+	}
 }
 
 // underLimits tells the shortfalls which limits the bucket is under.
 func (b *bucket) underLimits(it *schema.Bucket) {
 	for _, l := range b.limits {
 		i := it.Find(l.name)
-		if i < 0 || it.Shard.Sharded() {
+		switch {
+		case i < 0: // it starts with the use of limits that were forgotten
 			l.lacks.unknown = true
+		case it.Shard.Sharded():
+			l.lacks.leased = true // a full shard loses refill
+			l.lacks.moves = true
+			fallthrough
+		default:
+			l.lacks.under(it.Balances[i].Whole)
+		}
+	}
+}
+
+// merged requires that a shard has the tokens of both halves after a merge, and their debt.
+func (f *fleet) merged(b *bucket, before, after *schema.Bucket) {
+	const rounded = 3
+	other := before.Shard.Other()
+	half := b.items[other.Index]
+	if half != nil && half.Version.Hash != before.Version.Hash {
+		b.changed = f.now
+	}
+	if half == nil || !half.Shard.Retired || half.Version.Hash != before.Version.Hash {
+		return
+	}
+	for i := range after.Balances {
+		x := &after.Balances[i]
+		j, k := before.Find(x.Limit.Name), half.Find(x.Limit.Name)
+		if j < 0 || k < 0 || x.Carried > 0 || half.Balances[k].Carried > 0 {
 			continue
 		}
-		l.lacks.under(it.Balances[i].Whole)
+		had := min(tokensAt(before, &before.Balances[j], after.At)+tokensAt(half, &half.Balances[k], after.At), x.Share.Capacity)
+		if has := tokensAt(after, x, after.At); has > had+rounded || has < had-rounded {
+			f.failf("bucket %d, limit %s: shards %d and %d have %d millitokens, and %d when they are one", b.index, x.Limit.Name, before.Shard.Index, other.Index, had, has)
+		}
 	}
 }
 

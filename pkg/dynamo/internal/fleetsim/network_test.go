@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +29,10 @@ func (c client) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...fun
 }
 
 func (c client) PutItem(ctx context.Context, in *dynamodb.PutItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
-	return sendTo(ctx, c.process, "PutItem", in.Item, func(ctx context.Context) (*dynamodb.PutItemOutput, error) { return c.process.fleet.db.PutItem(ctx, in) })
+	return sendTo(ctx, c.process, "PutItem", in.Item, func(ctx context.Context) (*dynamodb.PutItemOutput, error) {
+		c.process.fleet.writer = c.process
+		return c.process.fleet.db.PutItem(ctx, in)
+	})
 }
 
 func (c client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
@@ -39,28 +43,64 @@ func (c client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ 
 	f.traceUpdate(c.process, in)
 	_, id := idOf(in)
 	delete(f.refused, id)
+	kind, pk, sent := exactKind(in), show(in.Key[schema.AttrPK]), f.now
+	if kind != "" {
+		c.process.tries(pk, kind, in)
+	}
+	told, landed := false, false // told: that it was not applied
 	out, err := sendTo(ctx, c.process, "UpdateItem", in.Key, func(ctx context.Context) (*dynamodb.UpdateItemOutput, error) {
 		out, err := f.db.UpdateItem(ctx, in)
+		landed = landed || err == nil
+		if err == nil && told && kind != "" { // the replica does not know the slot: it waits for the term
+			c.process.suffers(f, leaseTerm)
+		}
 		f.writer = c.process
 		f.did(in, err)
+		if item, refused := awsdb.ConditionItem(err); kind != "" && (err == nil || refused) {
+			c.process.tried(pk, kind, sent, err == nil, show(item[schema.AttrEpoch]))
+			if err == nil && slices.Contains(attrsOf(in, in.UpdateExpression), schema.AttrLeases) {
+				delete(c.process.trying, pk+leaseWrite)
+			}
+		}
 		return out, err
 	})
 	if _, refused := awsdb.ConditionItem(err); refused || awsdb.Retryable(err) {
-		f.refused[id] = true
+		f.refused[id], told = true, true
+	}
+	if awsdb.Retryable(err) && landed {
+		f.throttledCopy(in)
+		if kind != "" {
+			c.process.strange[f.byKey[pk].bucket] = f.now
+		}
 	}
 	return out, err
 }
 
+// throttledCopy takes down that one copy of a write was applied, and its sender is told of the other
+// one that it was throttled. Its requests are in a later write too, and so is the report of a lease.
+func (f *fleet) throttledCopy(in *dynamodb.UpdateItemInput) {
+	f.seen["throttled, and a copy landed"]++
+	b := f.byKey[show(in.Key[schema.AttrPK])].bucket
+	for _, l := range b.limits {
+		n := addedBy(in, schema.LimitAttr(l.name, schema.LimitConsumed))
+		l.usage.perhaps(n)
+		l.lacks.add(max(n, 0))
+	}
+}
+
 // did takes down that DynamoDB did what an update asks for, perhaps not for the first time:
-// a copy of a take lands again if another take took the place of its id. A copy also lands
-// after another one was refused, and its take was made anew. What books may not land again.
+// a copy of a take lands again if another take took the place of its id. What books may not land
+// again. A copy also lands after another one was refused, and its requests are in a later write too.
 func (f *fleet) did(in *dynamodb.UpdateItemInput, err error) {
 	attr, id := idOf(in)
 	f.tracef("%s=%s: applied %t", attr, id, err == nil)
 	if f.again = ""; err != nil || id == "" {
 		return
 	}
-	if f.applied[id] || f.refused[id] && strings.HasPrefix(attr, schema.AttrSlot) {
+	if f.applied[id] && strings.HasPrefix(attr, schema.AttrBooked) {
+		f.failf("a charge or a refund lands twice: %s", id)
+	}
+	if f.applied[id] || f.refused[id] {
 		f.again = attr
 	}
 	f.applied[id] = true
@@ -92,8 +132,7 @@ var errReset = errors.New("connection reset by peer")
 // sendTo sends a message of the running task, and waits for its reply until ctx ends.
 func sendTo[O any](ctx context.Context, p *process, op string, k map[string]types.AttributeValue, apply func(context.Context) (*O, error)) (*O, error) {
 	f := p.fleet
-	pk, _ := k[schema.AttrPK].(*types.AttributeValueMemberS)
-	m := &message[O]{process: p, op: op, pk: pk.Value, sent: f.now, from: p.machine(), apply: apply, task: f.running}
+	m := &message[O]{process: p, op: op, pk: show(k[schema.AttrPK]), sent: f.now, from: p.machine(), apply: apply, task: f.running}
 	m.send()
 	for !m.answered {
 		if err := ctx.Err(); err != nil {
@@ -107,6 +146,7 @@ func sendTo[O any](ctx context.Context, p *process, op string, k map[string]type
 	}
 	if !m.date.IsZero() { // as the client does
 		p.clock.Observe(m.from, p.machine(), m.date)
+		p.untold.reply(m.sent)
 	}
 	return m.out, m.err
 }
@@ -116,7 +156,11 @@ func (m *message[O]) send() {
 	f, p := m.process.fleet, m.process
 	there := f.latency()
 	if p.loses(f) {
+		p.suffers(f, answersFor)
 		return
+	}
+	if there > int64(longTrip*f.median) {
+		p.suffers(f, min(there, answersFor))
 	}
 	if !f.on.lost {
 		f.after(there, m.arrive)
@@ -124,11 +168,13 @@ func (m *message[O]) send() {
 	}
 	switch x := f.r.IntN(1000); {
 	case x < 8: // the request is lost
+		p.suffers(f, answersFor)
 		if f.r.IntN(2) == 0 {
 			f.after(there, func() { m.answer(nil, errReset, time.Time{}) })
 		}
 		return
 	case x < 14: // it comes late
+		p.suffers(f, answersFor)
 		there += f.r.Int64N(int64(12 * time.Second))
 	case x < 30: // it comes twice
 		f.after(there+f.r.Int64N([]int64{1e6, 1e9, 15e9}[f.r.IntN(3)]), m.arrive)
@@ -144,17 +190,22 @@ func (m *message[O]) arrive() {
 	kind := dynamofake.None
 	switch {
 	case f.now-m.sent > signatureLife || f.outUntil > f.now:
+		m.process.suffers(f, answersFor)
 		return
 	case f.throttledUntil > f.now && f.r.IntN(3) > 0:
 		kind = dynamofake.Throttle
 	case f.on.lost && f.r.IntN(400) == 0:
 		kind = dynamofake.ServerError
 	}
+	if kind != dynamofake.None {
+		m.process.suffers(f, answersFor)
+	}
 	if err = (dynamofake.Fault{Kind: kind}).Before(m.op); err == nil {
 		out, err = m.apply(context.Background())
-		f.tracef("%s of replica %d, sent %v ago: %v", m.op, m.process.index, time.Duration(f.now-m.sent), err)
+		f.tracef("%s of replica %d to %s, sent %v ago: %v", m.op, m.process.index, m.pk, time.Duration(f.now-m.sent), err)
 		f.arrived(m.pk, m.op, err)
 		if f.on.lost && f.r.IntN(400) == 0 { // applied, and DynamoDB says that it does not know
+			m.process.suffers(f, answersFor)
 			out, err = nil, (dynamofake.Fault{Kind: dynamofake.ServerError}).Before(m.op)
 		}
 	} else {
@@ -162,10 +213,16 @@ func (m *message[O]) arrive() {
 	}
 	date := time.UnixMilli(simStart).Add(time.Duration(f.now)).Truncate(time.Second)
 	back := f.latency()
+	if back > int64(longTrip*f.median) {
+		m.process.suffers(f, min(back, answersFor))
+	}
 	switch lost := m.process.loses(f) || f.on.lost && f.r.IntN(100) == 0; {
 	case lost && f.r.IntN(2) == 0:
+		m.process.suffers(f, answersFor)
 		f.after(back, func() { m.answer(nil, errReset, time.Time{}) })
-	case !lost:
+	case lost:
+		m.process.suffers(f, answersFor)
+	default:
 		f.after(back, func() { m.answer(out, err, date) })
 	}
 }

@@ -24,6 +24,8 @@ type replica struct {
 	latest  []int // index of the newest limits that it knows, by bucket
 	cutOff  int64 // until when messages to DynamoDB and replies are lost
 	deaf    bool  // all of them; else half of them
+
+	troubles []trouble
 }
 
 // loses reports whether a message or a reply is lost since the replica is cut off.
@@ -35,18 +37,25 @@ func (at *replica) loses(f *fleet) bool {
 type process struct {
 	*replica
 
-	fleet    *fleet
-	engine   *engine.Engine
-	stopped  *simContext
-	tasks    []*task // in order of their beginning
-	waiting  []wait
-	ended    bool
-	drawn    []int64 // the random numbers that it began with
-	copied   []int64 // those of the process that it is a copy of
-	began    bool
-	replied  int64                   // when the last reply came
-	lateOwed map[*limitHistory]int64 // admitted late, and not known to be taken
-	lapsed   map[*bucket]bool        // a lease ended without a return, and no lease write was applied since
+	fleet     *fleet
+	engine    *engine.Engine
+	stopped   *simContext
+	tasks     []*task // in order of their beginning
+	waiting   []wait
+	ended     bool
+	leaves    bool    // it ends in order
+	atOnce    bool    // its next task begins at once
+	drawn     []int64 // the random numbers that it began with
+	copied    []int64 // those of the process that it is a copy of
+	began     bool
+	replied   int64                   // when the last reply came
+	lateOwed  map[*limitHistory]int64 // admitted late, and not known to be taken
+	trying    map[string]*streak      // exact writes, by item and kind
+	uncounted map[*consumed]int64     // what its callers consumed, and it may not have counted
+	settles   []*reservation          // that it settles
+	twin      bool                    // another process began with the same numbers
+	strange   map[*bucket]int64       // when it was told last that a lease write was throttled of which a copy had landed
+	lapsed    map[*bucket]bool        // a lease ended without a return, and no lease write was applied since
 
 	clocks *clocks.Clocks // those of the program
 	clock  *awsdb.Clock
@@ -55,7 +64,9 @@ type process struct {
 	// asleep, with its monotonic clock, or paused as a whole, with both.
 	pausedUntil int64
 	frozen      int64 // ns that its monotonic clock stood still
+	awake       int64 // when its machine wakes, or woke last: its leases end, since its clocks differ
 	behind      int64 // ns that its wall clock stood still, or was set back
+	untold      untold
 }
 
 // wait is a task that waits for a channel to be closed.
@@ -66,25 +77,35 @@ type wait struct {
 }
 
 // simNamespace is the id of the one namespace.
-const simNamespace = "ns"
+const simNamespace = "simulation1"
+
+func namespaceID(context.Context, string) (string, error) { return simNamespace, nil }
 
 // begin starts a process of a replica.
 func (f *fleet) begin(at *replica) {
-	p := &process{replica: at, fleet: f, replied: f.now, lapsed: make(map[*bucket]bool)}
+	p := &process{replica: at, fleet: f, replied: f.now, lapsed: make(map[*bucket]bool), strange: make(map[*bucket]int64), trying: make(map[string]*streak)}
 	p.stopped = p.newContext(context.Background(), never)
 	p.clocks = clocks.New(p.machine)
 	now := p.clocks.Store
 	if f.callClock {
 		now = p.clocks.Call
 	}
-	p.clock = awsdb.NewClock(now, 0)
+	p.clock = awsdb.NewClock(now, 0).WithMaxOffset(24 * time.Hour) // steps are of hours
 	if f.on.copies && f.r.IntN(2) == 0 {
-		p.copied = f.replicas[f.r.IntN(len(f.replicas))].drawnNumbers()
+		of := f.replicas[f.r.IntN(len(f.replicas))]
+		if p.copied = of.drawnNumbers(); len(p.copied) > 0 {
+			p.twin, of.process.twin = true, true
+		}
 	}
 	var err error
 	p.engine, err = engine.NewIdle(engine.Config{
-		Client: client{process: p}, Table: simTable, Namespace: func(context.Context, string) (string, error) { return simNamespace, nil },
+		Client: client{process: p}, Table: simTable, Namespace: namespaceID,
 		ShardUnits: f.shardUnits, Quiet: f.quiet, Leases: f.on.leases, Now: now, Clock: p.clock, Loop: p, Logger: slog.New(lossLog{slog.DiscardHandler, p}),
+		Observe: func(s awsdb.State) {
+			if s.Condition != awsdb.Available {
+				p.suffers(f, leaseTerm)
+			}
+		},
 	})
 	if err != nil {
 		f.t.Fatal(err)
@@ -97,7 +118,7 @@ func (f *fleet) begin(at *replica) {
 // tend has the engine tend its shards at intervals.
 func (p *process) tend() {
 	f := p.fleet
-	if p.ended {
+	if p.ended || p.leaves {
 		return
 	}
 	if p.pausedUntil <= f.now {
@@ -121,6 +142,9 @@ func (at *replica) drawnNumbers() []int64 {
 
 // die ends a process in the middle of whatever it does. What it sent is under way.
 func (p *process) die() {
+	if p.ended {
+		return
+	}
 	p.ended, p.stopped.canceled = true, true
 	tasks := slices.Clone(p.tasks)
 	slices.SortFunc(tasks, func(a, b *task) int { return cmp.Compare(a.begun, b.begun) })
@@ -129,6 +153,9 @@ func (p *process) die() {
 		p.fleet.enter(t, t.end)
 	}
 	p.tasks, p.waiting = nil, nil
+	for _, r := range p.settles {
+		r.unknown = true
+	}
 	p.fleet.died(p)
 }
 
@@ -159,19 +186,38 @@ func (p *process) swing(now int64) int64 {
 	return at * p.drift / 1e6
 }
 
-// pause stops a process for a while.
-func (p *process) pause(d int64) { p.pausedUntil = p.fleet.now + d }
+// pause stops a process for a while. Calls that came meanwhile are the first that goes on.
+func (p *process) pause(d int64) {
+	f := p.fleet
+	p.pausedUntil = f.now + d
+	p.suffers(f, d+answersFor)
+	f.at(p.pausedUntil, func() {
+		if p.ended || p.leaves || f.over || p.pausedUntil > f.now || f.leaping > f.now {
+			return
+		}
+		for range 1 + f.r.IntN(maxStalled) {
+			p.atOnce = true
+			f.call(p)
+			p.atOnce = false
+		}
+	})
+}
+
+// maxStalled is how many calls wait at most for a process that stands still.
+const maxStalled = 8
 
 // suspend has a process's machine sleep: its monotonic clock stands still.
 func (p *process) suspend(d int64) {
 	p.pause(d)
 	p.frozen += d
+	p.awake = p.pausedUntil
 }
 
 // freeze stops a process's machine, and both of its clocks.
 func (p *process) freeze(d int64) {
 	p.suspend(d)
 	p.behind += d
+	p.untold = p.untold.and(p.fleet.now, d)
 	p.fleet.lags(d)
 }
 
@@ -184,6 +230,11 @@ func (p *process) Start(run func()) {
 	t := p.fleet.spawn(p, run)
 	t.place, t.begun = len(p.tasks), p.fleet.eventLoop.count
 	p.tasks = append(p.tasks, t)
+	if p.atOnce {
+		p.atOnce = false // its own tasks do not
+		t.goOn(t.stops)
+		return
+	}
 	t.wake(p.fleet.now + p.fleet.r.Int64N(int64(20*time.Microsecond)))
 }
 

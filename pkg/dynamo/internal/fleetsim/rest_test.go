@@ -36,6 +36,7 @@ func (f *fleet) settleDown() {
 	f.rest(40 * second)
 	f.release()
 	f.checkAccount()
+	f.checkUsage()
 	f.checkRest()
 	if f.fault != nil {
 		return
@@ -90,7 +91,7 @@ func (f *fleet) checkAccount() {
 				f.failf("bucket %d, limit %s, at rest: with the %d millitokens that are there, %w", b.index, l.name, there, err)
 			}
 			capacity := l.lacks.params.Capacity
-			if over := l.lacks.check(f.now, capacity-there); over > 0 && !f.on.copies && !f.on.expire {
+			if over := l.lacks.check(f.now, capacity-there); over > 0 && !b.twins {
 				f.failf("bucket %d, limit %s, at rest: it lacks %d millitokens of %d, %d more than is explained", b.index, l.name, capacity-there, capacity, over)
 			}
 		}
@@ -159,10 +160,18 @@ func (h lossLog) Handle(_ context.Context, r slog.Record) error {
 	})
 	if b != nil && strings.HasPrefix(r.Message, "a lease ended") {
 		h.process.lapsed[b] = true
+		h.process.endedInTime(b)
 		h.process.fleet.seen["lease ended"]++
 		return nil
 	}
 	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "usage_millitokens" && b != nil {
+			h.process.fleet.seen["usage counted as lost"]++
+			for _, l := range b.limits { // the line has their sum, and that of consumption and refunds
+				l.usage.perhaps(-a.Value.Int64())
+				l.usage.perhaps(a.Value.Int64())
+			}
+		}
 		if a.Key != "millitokens" || b == nil {
 			return true
 		}
@@ -179,6 +188,8 @@ func (h lossLog) Handle(_ context.Context, r slog.Record) error {
 			l := b.limit(limit.Key)
 			l.lacks.mayTake(h.process.fleet.now, limit.Value.Int64())
 			l.all.gives(limit.Value.Int64())
+			l.usage.perhaps(limit.Value.Int64())
+			l.usage.perhaps(-limit.Value.Int64())
 		}
 		return true
 	})

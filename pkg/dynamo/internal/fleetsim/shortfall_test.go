@@ -21,9 +21,12 @@ type shortfall struct {
 	params  tokenbucket.Params
 	at      int64     // tick
 	most    int64     // scaled
+	added   int64     // all that was added to it so far
 	open    int64     // millitokens: may be taken, or be taken yet
 	later   []delayed // in order
-	unknown bool      // limits or shards changed, so that it is not known
+	unknown bool      // the bucket was without the limit for a while
+	changes int64     // of the limit: each rounds
+	moves   bool      // shards were split or merged: each time a part of a millitoken is rounded
 }
 
 // delayed is what may have been taken, and may be taken until a moment. Then it counts, or
@@ -38,9 +41,17 @@ const longestMessage = 30 * second
 
 // under has the limit be another one.
 func (y *shortfall) under(p tokenbucket.Params) {
-	y.unknown = y.unknown || y.params.Period != 0 && y.params != p
+	if y.params.Period != 0 && y.params != p {
+		y.changes++
+	}
 	y.params = p
 	y.rate = p.Amount * (60_000 / p.Period)
+}
+
+// add takes down that n millitokens more may be missing.
+func (y *shortfall) add(n int64) {
+	y.most += n * tallyScale
+	y.added += n * tallyScale
 }
 
 // advance lets time go by.
@@ -54,7 +65,7 @@ func (y *shortfall) advance(now int64) {
 		d := y.later[0]
 		y.later = y.later[1:]
 		if y.open -= d.n; !d.returned {
-			y.most += d.n * tallyScale
+			y.add(d.n)
 		}
 	}
 }
@@ -74,7 +85,10 @@ func (y *shortfall) check(now, lacks int64) int64 {
 		return 0
 	}
 	// What is rounded, and what a lift leaves out.
-	tolerance := 2*tallyScale + y.rate*(second/tallyTick)/10
+	tolerance := (2+y.changes)*tallyScale + y.rate*(second/tallyTick)/10
+	if y.moves {
+		tolerance += 64 * tallyScale
+	}
 	over := lacks*tallyScale - y.most - y.open*tallyScale - tolerance
 	return max(0, (over+tallyScale-1)/tallyScale)
 }
@@ -110,13 +124,13 @@ func (f *fleet) endShare(op *limiter.Op, sp *limiter.Spend, s *openShare, admitt
 	case err != nil && op.KeepTaken:
 		y.mayTake(f.now, s.took)
 	case err == nil && admitted && sp.Held:
-		y.most += s.took * tallyScale
+		y.add(s.took)
 	default: // given back, within a while
 		y.mayReturn(f.now, s.took)
 	}
 	switch {
 	case err == nil && sp.Held && !op.Late:
-		y.most += s.booked * tallyScale
+		y.add(s.booked)
 	case err == nil && op.Late, errors.Is(err, limiter.ErrUncertain):
 		y.mayTake(f.now, s.booked)
 	}
@@ -144,6 +158,7 @@ func (f *fleet) died(p *process) {
 			y.open -= c.shares[i].took + c.shares[i].booked
 			y.mayTake(f.now, c.shares[i].took+c.shares[i].booked)
 		}
+		f.interrupted(c)
 		n := 0
 		for i := range c.ops {
 			b := f.bucket(c.ops[i].Bucket)
@@ -153,21 +168,26 @@ func (f *fleet) died(p *process) {
 				l.admitted.end(c.open[2*n], 0)
 				l.all.end(c.open[2*n+1], 0)
 				if sp.Refund > 0 {
-					f.held = append(f.held, held{p, l, sp.Refund, f.now})
+					f.held = append(f.held, held{process: p, limit: l, n: sp.Refund, since: f.now})
 				}
 				n++
 			}
 		}
 	}
 	for _, h := range f.held {
-		if h.process == p {
-			h.limit.lacks.mayTake(f.now, h.n)
+		if h.process != p || h.paid {
+			continue
+		}
+		h.limit.lacks.mayTake(f.now, h.n)
+		if h.usage {
+			h.limit.usage.perhaps(h.n)
 		}
 	}
 	for l, n := range p.lateOwed {
 		l.all.gives(n)
 	}
 	p.lateOwed = nil
+	p.forgets()
 }
 
 // owes takes down that a process admitted a call late, and has to take its tokens.
@@ -178,9 +198,23 @@ func (p *process) owes(l *limitHistory, n int64) {
 	p.lateOwed[l] += n
 }
 
+// owed returns what was admitted late of a limit, and is not known to be taken, in millitokens.
+func (f *fleet) owed(l *limitHistory) (sum int64) {
+	for _, at := range f.replicas {
+		sum += at.process.lateOwed[l]
+	}
+	for _, p := range f.leaving {
+		sum += p.lateOwed[l]
+	}
+	return sum
+}
+
 // settled forgets what a process owed, if it owes nothing now.
 func (p *process) settled() {
 	if len(p.lateOwed) > 0 && p.engine.Stats().Owed == 0 {
 		clear(p.lateOwed)
+	}
+	if s := p.engine.Stats(); s.Owed == 0 && s.Leases == 0 {
+		clear(p.uncounted)
 	}
 }

@@ -47,7 +47,7 @@ func (f *fleet) traceUpdate(p *process, in *dynamodb.UpdateItemInput) {
 	for _, i := range order {
 		text = strings.ReplaceAll(text, pairs[i], pairs[i+1])
 	}
-	f.tracef("replica %d sends %s", p.index, text)
+	f.tracef("replica %d sends to %s %s", p.index, show(in.Key[schema.AttrPK]), text)
 }
 
 // show returns a value as text.
@@ -75,4 +75,15 @@ func idOf(in *dynamodb.UpdateItemInput) (attr, id string) {
 		}
 	}
 	return "", ""
+}
+
+// addedBy returns what an update adds to an attribute.
+func addedBy(in *dynamodb.UpdateItemInput, attr string) int64 {
+	for name, is := range in.ExpressionAttributeNames {
+		if _, value, ok := strings.Cut(*in.UpdateExpression, name+" "); ok && is == attr {
+			end := strings.IndexAny(value+" ", ", ")
+			return parseNumber(in.ExpressionAttributeValues[value[:end]])
+		}
+	}
+	return 0
 }
