@@ -130,13 +130,14 @@ func (b *Buckets) Namespace(ctx context.Context, name string) (schema.Namespace,
 	return b.catalog.registered(ctx, name)
 }
 
-// Made reports whether an adjustment with the record k was made in the last limiter.OnceAge.
-func (b *Buckets) Made(ctx context.Context, k schema.Key, now time.Time) (bool, error) {
+// Made returns what the record k of an adjustment tells, and whether one was made in the last
+// limiter.OnceAge.
+func (b *Buckets) Made(ctx context.Context, k schema.Key, now time.Time) (booked string, made bool, err error) {
 	found, err := b.catalog.table.read(ctx, []schema.Key{k})
 	if err != nil {
-		return false, err
+		return "", false, err
 	}
-	return schema.IsOnce(b.catalog.table.name, k, found[k], now)
+	return schema.ParseOnce(b.catalog.table.name, k, found[k], now)
 }
 
 // Commit applies writes and the audit event that tells of them in one transaction. The writes

@@ -34,7 +34,7 @@ func (s *Stream) Record(from *types.Record) aggregator.Record {
 	case !schema.IsBucket(k):
 		r.Other, r.Expired = true, s.expired(k, from)
 	default:
-		r.Item = k.PK
+		r.Item, r.Shadow = k.PK, schema.IsShadow(k)
 		r.Problem = s.bucket(&r, k, from)
 	}
 	return r
