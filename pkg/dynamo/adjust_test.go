@@ -243,7 +243,14 @@ func TestTopUpsUnderLoad(t *testing.T) {
 			gained int64
 		}{{limiter.AdjustTopUp, 300, 300}, {limiter.AdjustTopUp, 900, 900}, {limiter.AdjustTakeOut, 250, -250}} {
 			began := time.Now()
-			f.adjust(limiter.Adjustment{Kind: step.kind, Tokens: tokens(step.tokens), Once: time.Now().String()})
+			a := limiter.Adjustment{Bucket: f.op().Bucket, Kind: step.kind, Tokens: tokens(step.tokens), Once: time.Now().String(), DryRun: true}
+			if out, err := f.stores[0].AdjustBucket(t.Context(), began, a); err != nil || !out.Found || out.Before.Leases == 0 || time.Since(began) > time.Second {
+				t.Errorf("a dry run of %s: %+v, %v after %v; want one beside leases that waits for none", a.Kind.Action(), out, err, time.Since(began))
+			}
+			a.DryRun = false
+			if out, _ := f.adjust(a); !slices.Equal(out.Booked, []limiter.Booking{{Limit: "l", Tokens: tokens(step.gained)}}) {
+				t.Errorf("%s of %d booked %+v", a.Kind.Action(), step.tokens, out.Booked)
+			}
 			have += step.gained
 			time.Sleep(time.Until(began.Add(7 * time.Second))) // a debt is made up for by then
 			most := have + adjustedRate*time.Since(f.began).Milliseconds()/1000

@@ -130,6 +130,7 @@ func (b *book) add(op *limiter.Op) {
 func loadStores(t *testing.T, calls int, lease limiter.LeasePolicy, b *book, stores ...*dynamo.Store) {
 	t.Helper()
 	limits := limitsOf(t, limiter.PerMinute("rpm", 20_000), limiter.PerHour("tph", 20_000_000))
+	variants := []uint64{0, 1, limiter.ShadowVariants + 1}
 	var work sync.WaitGroup
 	for i, s := range stores {
 		for range 4 {
@@ -137,7 +138,7 @@ func loadStores(t *testing.T, calls int, lease limiter.LeasePolicy, b *book, sto
 				r := rand.New(rand.NewPCG(uint64(i), 7)) // #nosec G404 -- of a test
 				for range calls {
 					op := limiter.Op{
-						Bucket: limiter.BucketKey{Namespace: "default", Entity: fmt.Sprint("key/", r.IntN(3)), Resource: "gpt-4", Variant: r.Uint64N(2)},
+						Bucket: limiter.BucketKey{Namespace: "default", Entity: fmt.Sprint("key/", r.IntN(3)), Resource: "gpt-4", Variant: variants[r.IntN(len(variants))]},
 						Limits: limits, Generation: 1, Spends: []limiter.Spend{{Limit: "rpm", Take: tokens(1)}, {Limit: "tph", Take: tokens(1 + r.Int64N(400))}},
 						Lease: lease,
 					}
@@ -152,7 +153,7 @@ func loadStores(t *testing.T, calls int, lease limiter.LeasePolicy, b *book, sto
 						t.Errorf("take: %v", err)
 						return
 					}
-					if admitted {
+					if admitted && !op.Bucket.Shadow() {
 						b.add(&op)
 					}
 				}
@@ -226,7 +227,7 @@ func splitsOf(stores []*dynamo.Store) (splits int64) {
 	return splits
 }
 
-// Usage is exactly what was admitted, less refunds, for every limit and window: with shards that
+// Usage is exactly what was admitted, less refunds, for every limit and window, and nothing of shadows: with shards that
 // split, calls that fail, processes that die between a snapshot and its position, and
 // others that take over.
 func TestUsageIsWhatWasAdmitted(t *testing.T) {
@@ -312,7 +313,10 @@ func (d *drained) drain(ctx context.Context, shard string) error {
 			break
 		}
 		for i := range records {
-			records[i].Time = time.Time{} // that of the machine, which is not that of the suite
+			records[i].Time = time.Time{} // that of the machine is not that of the suite
+			if image := records[i].New; image != nil {
+				records[i].Time = time.UnixMilli(max(image.Taken, image.Exact))
+			}
 			b.Add(&records[i])
 			d.positions[shard] = records[i].Sequence
 		}
@@ -331,6 +335,7 @@ func TestUsageOfTheStream(t *testing.T) {
 		s := newStore(t, f.client, func(cfg *dynamo.Config) { cfg.Table = f.table })
 		t.Cleanup(func() { closing(t, s) })
 		return storetest.UsageStore{
+			Store: s,
 			Usage: &drained{s, f.stream, map[string]aggregator.Sequence{}},
 			Consume: func(t *testing.T, at time.Time, bucket limiter.BucketKey, amounts map[string]int64) {
 				t.Helper()

@@ -40,8 +40,13 @@ const (
 	Unavailable = awsdb.Unavailable // DynamoDB does not answer, or refuses all calls
 )
 
-// DefaultClockTolerance is the tolerance of a [Clock] that sets none.
-const DefaultClockTolerance = awsdb.DefaultClockTolerance
+const (
+	// DefaultClockTolerance is the tolerance of a [Clock] that sets none.
+	DefaultClockTolerance = awsdb.DefaultClockTolerance
+	// DefaultMaxClockOffset is how far the Date of a reply may be from this machine's clock,
+	// where [Clock.WithMaxOffset] says nothing else.
+	DefaultMaxClockOffset = awsdb.DefaultMaxClockOffset
+)
 
 // NewClient returns a client for the store. It never retries, because a retried write
 // can be applied twice. For a local endpoint it needs no credentials. It reads the

@@ -61,7 +61,7 @@ func TestADecisionIsOneWriteUnit(t *testing.T) {
 // DynamoDB Local dates its replies, so that a fleet on it corrects its clocks too.
 func TestDynamoDBLocalCorrectsTheClock(t *testing.T) {
 	server := dynamotest.Start(t)
-	clock := dynamo.NewClock(func() time.Time { return time.Now().Add(-time.Hour) }, 0)
+	clock := dynamo.NewClock(func() time.Time { return time.Now().Add(-time.Hour) }, 0).WithMaxOffset(2 * time.Hour)
 	client, err := dynamo.NewClient(t.Context(), dynamo.ClientConfig{Endpoint: server.URL, Clock: clock})
 	if err != nil {
 		t.Fatal(err)

@@ -12,12 +12,26 @@ type Stats struct {
 	Halts   int64 // times that refills stopped, because the clock could not be trusted
 	Lanes   int64 // buckets remembered now, each shard for itself
 	Outages int64 // times that DynamoDB was marked unavailable, as it did not answer
+	Wrong   int64 // replies that DynamoDB never gives to their calls, such as that to another one; each counts as none
 	Splits  int64 // shards that this process split in two
 	Merges  int64 // pairs of shards that it merged
-	Open    bool  // a call would be refused now, because of an outage
+	Open    bool  // there is an outage, and no call was answered since it began
+
+	// Consumption that is not counted, or may not be, in millitokens of all limits.
+	UsageLostStop    int64 // as the store was closed before DynamoDB answered
+	UsageLostOutage  int64 // as DynamoDB did not answer for a minute
+	UsageLostReply   int64 // as the reply of its write was lost: it may be counted
+	UsageLostDeleted int64 // as the item was deleted before
 
 	LateAdmitted int64 // calls admitted after their deadline, by an estimate of this process
 	LateDenied   int64 // calls denied so
+
+	// Tokens that no admitted request has, in millitokens of all limits together, by cause.
+	LostLease   int64 // leases of this process that ended before they were returned
+	LostUnknown int64 // takes whose outcome stays unknown, and that were not rolled back
+	LostTwice   int64 // takes of which a late copy was applied too
+	LostOwed    int64 // takes of late admissions, charges and refunds that were never applied
+	LostRoom    int64 // given back to a shard that was split or leased since, and had no room for them
 
 	Leases   int64 // items of which this process holds a lease now, or may hold one
 	Granted  int64 // leases that began
