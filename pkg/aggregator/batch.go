@@ -30,14 +30,14 @@ func NewBatch(shard string, windows []limiter.UsageWindow, keep func(limiter.Usa
 	return &Batch{shard: shard, windows: windows, keep: keep, parts: make(map[Snapshot]*part)}
 }
 
-// Add adds a record behind those that the batch has. It reports whether there is something to
+// Add adds a record, at its place among those that the batch has, and once. It reports whether there is something to
 // write for its sake.
 func (b *Batch) Add(r *Record) bool {
 	if r.Problem != nil {
 		b.letters.add(Letter{b.shard, r.Sequence, r.Key, r.Problem, nil})
 		return false
 	}
-	if r.Other {
+	if r.Other || r.Shadow {
 		return false
 	}
 	used := r.used()
@@ -58,7 +58,7 @@ func (b *Batch) Add(r *Record) bool {
 		if p == nil {
 			p = b.begin(s, r.Names)
 		}
-		p.records = append(p.records, counted{r.Sequence, r.Key, used})
+		p.add(counted{r.Sequence, r.Key, used})
 	}
 	return true
 }

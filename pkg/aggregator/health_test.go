@@ -37,6 +37,23 @@ func TestADroppedShardEndsItsWork(t *testing.T) {
 	})
 }
 
+// What was read of a shard that the stream drops counts, also where no flush was due.
+func TestRecordsOfADroppedShardCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.add("s", "", r.fleet, "k", 6)
+		p, stop := r.start("a", func(c *Config) { c.FlushAfter = time.Hour })
+		time.Sleep(10 * time.Second)
+		r.drop("s")
+		time.Sleep(time.Minute)
+		if s := p.Stats(); s.Losses != 1 {
+			t.Errorf("%+v, want the gap behind what was read", s)
+		}
+		r.counted("what was read", 6)
+		stop()
+	})
+}
+
 // The oldest position is that of the shard that is behind the most. A shard without new records is not behind.
 func TestTheOldestPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

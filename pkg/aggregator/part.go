@@ -16,6 +16,21 @@ type part struct {
 	names   Names
 	expires time.Time // zero = never
 	records []counted
+	doubled int // records that came twice
+}
+
+// add adds a record where its sequence number belongs, unless it is there. The position of a
+// snapshot is the last number of a write, so a record behind it would never be counted.
+func (p *part) add(r counted) {
+	i := len(p.records)
+	if i > 0 && r.sequence.Compare(p.records[i-1].sequence) <= 0 {
+		var found bool
+		if i, found = slices.BinarySearchFunc(p.records, r.sequence, func(r counted, of Sequence) int { return r.sequence.Compare(of) }); found {
+			p.doubled++
+			return
+		}
+	}
+	p.records = slices.Insert(p.records, i, r)
 }
 
 // counted is a record that consumed something.
@@ -41,6 +56,7 @@ const maxRefused = 1000
 // of its records: a record that cannot be applied becomes a letter alone. Records that are left with an error can be
 // written later.
 func (p *part) write(ctx context.Context, to Snapshots) (o outcome) {
+	o.repeated, p.doubled = p.doubled, 0
 	for n, refused := len(p.records), 0; len(p.records) > 0; {
 		if o.err = ctx.Err(); o.err != nil {
 			return o

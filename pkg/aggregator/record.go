@@ -46,6 +46,7 @@ type Record struct {
 	Names    Names
 	Old, New *Image   // nil = there was, or is, no item
 	Other    bool     // of another item than a bucket's: there is nothing to count
+	Shadow   bool     // of a bucket on which limits are tried: what it consumes is no usage
 	Expired  *Expired // an audit event whose time is over, of another item than a bucket's; nil = none
 	Problem  error    // not nil = the record cannot be read
 }
@@ -118,7 +119,7 @@ func (r *Record) at() (at time.Time, misdated, ok bool) {
 }
 
 // Bounds of the time of a decision: how far it may be from that of its write. Clocks of replicas differ a little, and
-// an amount that a replica kept in an outage is written with the time of its decision.
+// a late decision is written with its own time.
 const (
 	mostAhead  = 10 * time.Minute
 	mostBehind = 24 * time.Hour

@@ -79,7 +79,7 @@ func (t *Thresholds) Add(ctx context.Context, c *Change) (has Sequence, err erro
 	}
 	of, budgets := budget.Bucket{Entity: standing.Entity, Resource: standing.Resource}, t.budgets()
 	for limit := range c.Used {
-		b, ok := budgets.Of(of, limit, c.Snapshot.Window, &stored)
+		b, ok := budgets.Of(&of, limit, c.Snapshot.Window, &stored)
 		if !ok {
 			continue
 		}

@@ -38,7 +38,7 @@ type Config struct {
 	Margin    time.Duration                             // how long before the end of its time a call stops to write; 0 = DefaultMargin
 	Logger    *slog.Logger                              // nil = none
 	Metrics   io.Writer                                 // a line for each call, in CloudWatch's embedded metric format; nil = none
-	Table     string                                    // dimension of the metrics
+	Table     string                                    // whose records are taken, and dimension of the metrics; "" = those of any
 	Now       func() time.Time                          // clock of the metrics; nil = time.Now
 }
 

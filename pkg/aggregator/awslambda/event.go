@@ -1,8 +1,11 @@
 package awslambda
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
@@ -118,3 +121,22 @@ func attribute(v events.DynamoDBAttributeValue) types.AttributeValue {
 
 // errNoShard says that the event source mapping has no tumbling window.
 var errNoShard = errors.New("the event has records and no shardId: set TumblingWindowInSeconds of the event source mapping")
+
+// errSource says that the event source mapping is for something else than the stream of the table.
+var errSource = errors.New("the event is not of the table's stream: the event source mapping is for another source")
+
+// checkSource requires that a record is of the stream of a table, as far as it says so. All of an
+// event are of one source.
+func checkSource(raw json.RawMessage, table string) error {
+	var from struct {
+		Source string `json:"eventSource"`
+		ARN    string `json:"eventSourceARN"`
+	}
+	_ = json.Unmarshal(raw, &from) // a record in no form becomes a letter, which says so
+	_, resource, _ := strings.Cut(from.ARN, ":table/")
+	of, _, _ := strings.Cut(resource, "/")
+	if from.Source != "" && from.Source != "aws:dynamodb" || from.ARN != "" && table != "" && of != table {
+		return fmt.Errorf("%w: it is of %.200q, and the function counts the records of table %s", errSource, cmp.Or(from.ARN, from.Source), table)
+	}
+	return nil
+}

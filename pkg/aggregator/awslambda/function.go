@@ -44,6 +44,9 @@ func (f *Function) Handle(ctx context.Context, e Event) (Response, error) {
 	if e.ShardID == "" {
 		return Response{}, errNoShard
 	}
+	if err := checkSource(e.Records[0], f.cfg.Table); err != nil {
+		return Response{}, err
+	}
 	if deadline, ok := ctx.Deadline(); ok {
 		var stop context.CancelFunc
 		ctx, stop = context.WithDeadline(ctx, deadline.Add(-f.cfg.Margin))

@@ -178,6 +178,53 @@ func TestCallsAreRepeated(t *testing.T) {
 	})
 }
 
+// Records that come twice count once, and those out of order count too; after a write that failed
+// the first of all is reported.
+func TestRecordsTwiceAndOutOfOrder(t *testing.T) {
+	to := newTable()
+	f := newFunction(t, to, map[string]int{}, nil)
+	e := Event{ShardID: shard, Records: []json.RawMessage{raw(9, "ada", "1"), raw(8, "ada", "2"), raw(10, "ada", "4"), raw(8, "ada", "2"), raw(10, "ada", "4")}}
+	down := true
+	to.fault = func() (bool, error) { return !down, map[bool]error{true: errDown}[down] }
+	if answer, err := f.Handle(t.Context(), e); err != nil || len(answer.BatchItemFailures) != 1 || answer.BatchItemFailures[0].ItemIdentifier != "8" {
+		t.Errorf("%+v, %v; want a failure of 8", answer, err)
+	}
+	down = false
+	for range 2 {
+		if answer, err := f.Handle(t.Context(), e); err != nil || len(answer.BatchItemFailures) != 0 {
+			t.Errorf("%+v, %v", answer, err)
+		}
+	}
+	if answer, err := f.Handle(t.Context(), Event{ShardID: shard, Records: []json.RawMessage{raw(10, "ada", "4"), raw(11, "ada", "8")}}); err != nil || len(answer.BatchItemFailures) != 0 {
+		t.Errorf("%+v, %v", answer, err)
+	}
+	if got := to.used[aggregator.Bucket{Namespace: "ns", Entity: "ada", Resource: "r"}]; got != 1+2+4+8 {
+		t.Errorf("usage %d, want 15", got)
+	}
+}
+
+// The records of another source are not taken: the call fails, and nothing is written.
+func TestOtherSources(t *testing.T) {
+	for source, taken := range map[string]bool{
+		`"eventSource":"aws:dynamodb","eventSourceARN":"arn:aws:dynamodb:eu-central-1:123456789012:table/limits/stream/2026-11-22T10:00:00.000"`:  true,
+		`"eventSource":"aws:dynamodb","eventSourceARN":"arn:aws:dynamodb:eu-central-1:123456789012:table/staging/stream/2026-11-22T10:00:00.000"`: false,
+		`"eventSource":"aws:kinesis","eventSourceARN":"arn:aws:kinesis:eu-central-1:123456789012:stream/limits"`:                                  false,
+		`"eventSource":"aws:sqs"`: false,
+		`"eventSource":7`:         true, // in no form, as a letter says
+	} {
+		to := newTable()
+		f := newFunction(t, to, map[string]int{}, nil)
+		record := json.RawMessage(strings.Replace(string(raw(1, "ada", "1")), "{", "{"+source+",", 1))
+		answer, err := f.Handle(t.Context(), Event{ShardID: shard, Records: []json.RawMessage{record}})
+		if taken != (err == nil) || !taken && !errors.Is(err, errSource) {
+			t.Errorf("%s: %+v, %v", source, answer, err)
+		}
+		if !taken && len(to.used) > 0 {
+			t.Errorf("%s: %v is written", source, to.used)
+		}
+	}
+}
+
 // A call ends with an answer before its time is over: what is not written is reported.
 func TestCallsEndInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
