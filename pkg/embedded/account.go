@@ -51,7 +51,7 @@ func (b *bucket) account(op *limiter.Op, now int64, admitted bool) (low, over bo
 			b.turn(hourOf(now))
 		}
 		s := k.span(sp.Index)
-		if takes != gives && !b.shared { // usage is asked for by key
+		if takes != gives && !b.uncounted() {
 			s.used = limiter.SaturatingSum(s.used, takes-gives)
 			used = true
 		}
@@ -72,6 +72,12 @@ func (b *bucket) account(op *limiter.Op, now int64, admitted bool) (low, over bo
 		k.events++
 	}
 	return low, over
+}
+
+// uncounted reports whether usage leaves the bucket out: a shadow is none, and an overflow bucket has no key
+// that usage could be asked for by.
+func (b *bucket) uncounted() bool {
+	return b.shared || limiter.BucketKey{Variant: b.variant}.Shadow()
 }
 
 // low reports whether a block is so far used up that the next one would be larger than
@@ -108,6 +114,17 @@ func (b *bucket) launch(now int64) {
 	k.since = now
 }
 
+// closeBlock covers nothing: the file is to have the exact state. A take waits then for the next one.
+func (b *bucket) closeBlock(now int64) {
+	b.forget(now)
+	k := b.block
+	k.flying, k.clean, k.since = true, true, now
+	for i := range b.limits.Len() {
+		s := k.span(i)
+		s.nextSize, s.nextSpent, s.kept = 0, 0, 0
+	}
+}
+
 // vacate covers nothing: the file is to forget the bucket.
 func (b *bucket) vacate(how leaving) {
 	k := b.block
@@ -124,14 +141,16 @@ func (b *bucket) land(how outcome) (left bool) {
 	k := b.block
 	left = k.vacated != stays && how == made
 	k.flying, k.vacated, k.unsure = false, stays, k.unsure || how == unknown
+	k.clean = k.clean && how == made
 	for i := range b.limits.Len() {
 		k.span(i).land(how)
 	}
 	if k.rest != nil {
 		if how == made {
 			k.rest.past = k.rest.past[k.rest.flying:]
+			k.rest.marks = k.rest.marks[k.rest.marksFlying:]
 		}
-		k.rest.flying = 0
+		k.rest.flying, k.rest.marksFlying = 0, 0
 	}
 	if how == made {
 		k.stored = !left
@@ -162,6 +181,16 @@ func (b *bucket) rows(rows []usageRow) []usageRow {
 		rows = append(rows, usageRow{consumed: c, namespace: b.namespace.Value(), entity: b.entity, resource: b.resource.Value()})
 	}
 	return rows
+}
+
+// marks appends the marks that are to be in the file from the next commit on.
+func (b *bucket) marks(changes []change) []change {
+	pending := b.block.rest
+	if pending == nil {
+		return changes
+	}
+	pending.marksFlying = len(pending.marks)
+	return append(changes, pending.marks...)
 }
 
 // consumption calls fn for what rows do not have. The shard must be locked.

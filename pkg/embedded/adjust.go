@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -13,7 +14,8 @@ import (
 )
 
 // AdjustBucket implements limiter.Buckets. With a file it returns when the file has the new
-// balance. The event is written before the balance: a crash can leave one without a change.
+// balance. The event is written before the balance: a crash can leave one without a change. The mark of
+// a Once is written with the balance.
 func (b *balances) AdjustBucket(ctx context.Context, now time.Time, a limiter.Adjustment) (limiter.Adjusted, error) {
 	if err := a.Check(); err != nil {
 		return limiter.Adjusted{}, err
@@ -22,31 +24,95 @@ func (b *balances) AdjustBucket(ctx context.Context, now time.Time, a limiter.Ad
 		return limiter.Adjusted{}, err
 	}
 	t := adjustment{Adjustment: a, balances: b, hash: b.table.hash(&a.Bucket)}
-	out, err := t.look(now.UnixMilli())
-	if err != nil || !out.Found {
-		return out, err
-	}
 	if a.Once != "" {
-		if won, err := b.settlements.Settle(ctx, now, t.mark(now)); err != nil || !won {
-			out.Repeated, out.After = err == nil, out.Before
-			return out, err
+		select {
+		case b.once <- struct{}{}: // a repetition waits for the first one's outcome
+			defer func() { <-b.once }()
+		case <-ctx.Done():
+			return limiter.Adjusted{}, contextErr(ctx)
 		}
 	}
-	if err := t.tell(ctx); err != nil {
+	out, err := t.look(now.UnixMilli())
+	if err != nil {
+		return out, err
+	}
+	if first, made, err := t.first(now); err != nil || made {
+		if err == nil {
+			err = t.await(ctx)
+		}
+		return t.repeated(&out, first), err
+	}
+	if !out.Found || t.DryRun || t.Full(out.Booked) {
+		return out, nil
+	}
+	if won, err := t.claim(now, out.Booked); err != nil || !won {
+		return t.repeated(&out, nil), err
+	}
+	done, err := t.make(ctx, now.UnixMilli(), &out)
+	switch {
+	case err != nil && done: // it is made in memory
+		return limiter.Adjusted{}, fmt.Errorf("%w: %w", limiter.ErrUncertain, err)
+	case err != nil, t.Full(out.Booked): // the bucket was filled since look found it
+		t.unclaim()
+	}
+	if err != nil {
 		return limiter.Adjusted{}, err
 	}
+	return out, nil
+}
+
+// make makes the adjustment, and waits until the file has it. It reports whether it is made in memory.
+func (t *adjustment) make(ctx context.Context, now int64, out *limiter.Adjusted) (done bool, err error) {
+	if err := t.tell(ctx); err != nil {
+		return false, err
+	}
 	for {
-		done, wait, err := t.try(now.UnixMilli(), &out)
+		done, wait, err := t.try(now, out)
 		if err == nil && wait != nil {
 			err = wait.wait(ctx)
 		}
-		switch {
-		case err != nil && done: // it is made in memory
-			return limiter.Adjusted{}, fmt.Errorf("%w: %w", limiter.ErrUncertain, err)
-		case err != nil || done:
-			return out, err
+		if err != nil || done {
+			return done, err
 		}
 	}
+}
+
+// claim makes the mark of a Once in memory, which tells of what is foreseen, and reports whether this
+// adjustment is the one that is made. With a file the mark is written with the balance, in one transaction.
+func (t *adjustment) claim(now time.Time, booked []limiter.Booking) (won bool, err error) {
+	if t.Once == "" {
+		return true, nil
+	}
+	t.once = t.mark(now, booked)
+	t.balances.settlements.marks.saw(now.UnixMilli())
+	return t.balances.settlements.claim(&t.once)
+}
+
+// unclaim forgets the mark of an adjustment that was not made.
+func (t *adjustment) unclaim() {
+	if t.Once != "" {
+		t.balances.settlements.unclaim(&t.once)
+	}
+}
+
+// await waits until the file has the marks of the bucket.
+func (t *adjustment) await(ctx context.Context) error {
+	if wait := t.pending(); wait != nil {
+		return wait.wait(ctx)
+	}
+	return nil
+}
+
+// pending returns the commit that has the marks of the bucket, nil where the file has them.
+func (t *adjustment) pending() *batch {
+	sh := t.shard()
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	b, err := t.bucket(sh)
+	if err != nil || b == nil || b.block == nil || b.block.rest == nil || len(b.block.rest.marks) == 0 {
+		return nil
+	}
+	return t.balances.disk.want(sh, t.hash, b)
 }
 
 // adjustment is one that is under way.
@@ -55,15 +121,58 @@ type adjustment struct {
 
 	balances *balances
 	hash     uint64
+
+	limits     *limiter.Limits // of the bucket that look found
+	generation uint64
+
+	once limiter.Mark // of a Once
 }
 
-// mark returns the mark by which one adjustment of a Once is made. Its owner is this call.
-func (t *adjustment) mark(now time.Time) limiter.Mark {
-	sum := sha256.Sum256([]byte(t.Once))
+// mark returns the mark by which one adjustment of a Once is made. Its owner is this call; it
+// tells of what the call books.
+func (t *adjustment) mark(now time.Time, booked []limiter.Booking) limiter.Mark {
 	return limiter.Mark{
-		Namespace: t.Bucket.Namespace, ID: "adjust/" + base64.RawURLEncoding.EncodeToString(sum[:]),
-		Owner: rand.Text(), Expires: now.Add(limiter.OnceAge),
+		Namespace: t.Bucket.Namespace, ID: t.markID(),
+		Owner: rand.Text() + t.OnceRecord(booked), Expires: now.Add(limiter.OnceAge),
 	}
+}
+
+func (t *adjustment) markID() string {
+	sum := sha256.Sum256([]byte(t.Once))
+	return "adjust/" + base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// first returns the adjustment that this one repeats, and whether there is one.
+func (t *adjustment) first(now time.Time) (*limiter.FirstAdjustment, bool, error) {
+	if t.Once == "" {
+		return nil, false, nil
+	}
+	owner, found, err := t.balances.settlements.owner(&limiter.Mark{Namespace: t.Bucket.Namespace, ID: t.markID()}, now.UnixMilli())
+	if !found || len(owner) < len(rand.Text()) {
+		return nil, found, err
+	}
+	return t.FirstOf(owner[len(rand.Text()):]), true, nil
+}
+
+// repeated returns the outcome of an adjustment that was made before.
+func (t *adjustment) repeated(out *limiter.Adjusted, first *limiter.FirstAdjustment) limiter.Adjusted {
+	return limiter.Adjusted{Found: out.Found, Repeated: true, Before: out.Before, After: out.Before, First: first}
+}
+
+// settle has the mark of a Once tell of the bookings, and has it written with the balance. A booking
+// differs from its forecast where the bucket was used in between. Without a booking there is no
+// mark. The shard must be locked.
+func (t *adjustment) settle(b *bucket, booked []limiter.Booking) {
+	if t.Once == "" || t.Full(booked) {
+		return
+	}
+	t.balances.settlements.rewrite(&t.once, t.once.Owner[:len(rand.Text())]+t.OnceRecord(booked))
+	if t.balances.disk == nil {
+		return
+	}
+	kept := mark{owner: t.once.Owner, expires: t.once.Expires.UnixMilli()}
+	k := b.block
+	k.clean, k.backlog().marks = false, append(k.backlog().marks, kept.put(markName(&t.once)))
 }
 
 // tell writes the audit event. A store without a file keeps none.
@@ -102,7 +211,19 @@ func (t *adjustment) look(now int64) (out limiter.Adjusted, err error) {
 		return out, err
 	}
 	out.Found, out.Before = true, b.state(t.Bucket, now)
-	_, err = t.spends(b, now)
+	t.limits, t.generation = b.limits, b.generation
+	spends, err := t.spends(b, now)
+	out.After = out.Before
+	out.After.Limits = slices.Clone(out.Before.Limits)
+	for i := range spends {
+		sp, of := &spends[i], &out.After.Limits[b.limits.Find(spends[i].Limit)]
+		of.Tokens = min(of.Tokens+sp.Refund, of.Limit.Params().Capacity)
+		of.Tokens -= min(sp.Charge, max(of.Tokens-of.Limit.DebtFloor(), 0))
+	}
+	out.Booked = t.Booked(&out.Before, &out.After)
+	if t.Full(out.Booked) {
+		out.After = out.Before
+	}
 	return out, err
 }
 
@@ -146,9 +267,14 @@ func (t *adjustment) try(now int64, out *limiter.Adjusted) (done bool, wait *bat
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	b, err := t.bucket(sh)
-	if err != nil || b == nil { // it was full and idle since it was looked at
-		out.After = out.Before
-		return true, nil, err
+	if err == nil && b == nil { // it was full and idle, and was dropped since look found it
+		again := limiter.Op{Bucket: t.Bucket, Limits: t.limits, Generation: t.generation}
+		if b, _, err = t.balances.table.open(sh, t.hash, now, &again); err == nil && b == nil {
+			err = fmt.Errorf("%w: the store has no room for the bucket", limiter.ErrUnavailable)
+		}
+	}
+	if err != nil {
+		return false, nil, err
 	}
 	op := limiter.Op{Bucket: t.Bucket, Limits: b.limits, Generation: b.generation}
 	if op.Spends, err = t.spends(b, now); err != nil {
@@ -164,6 +290,8 @@ func (t *adjustment) try(now int64, out *limiter.Adjusted) (done bool, wait *bat
 		t.renew(b, now)
 	}
 	out.After = b.state(t.Bucket, now)
+	out.Booked = t.Booked(&out.Before, &out.After)
+	t.settle(b, out.Booked)
 	return true, wait, nil
 }
 

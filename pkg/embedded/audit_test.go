@@ -143,7 +143,7 @@ func TestGenerationsOutliveACrash(t *testing.T) {
 			}
 			last = got
 		}
-		l.disk.close()
+		mustClose(t, l.disk)
 		l.kill(0)
 	}
 }

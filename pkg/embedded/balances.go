@@ -18,7 +18,8 @@ type balances struct {
 	table       *table
 	catalog     *catalog
 	settlements *settlements
-	disk        *disk // nil without a file
+	disk        *disk         // nil without a file
+	once        chan struct{} // holds a token while a change with a key is under way
 }
 
 var _ limiter.Buckets = (*balances)(nil)

@@ -48,12 +48,13 @@ type block struct {
 	rest   *backlog // nil for a block of one limit with nothing past
 }
 
-// leaving says whether the file, and then the memory, is to forget the bucket by the
-// next batch that it is in.
+// leaving says whether the file is to close the block of the bucket, or the file, and then the
+// memory, is to forget the bucket, by the next batch that it is in.
 type leaving uint8
 
 const (
 	stays leaving = iota
+	rests         // stays, with no block, unless it was used meanwhile
 	whenIdle
 	purged // idle or not
 )
@@ -63,6 +64,9 @@ type backlog struct {
 	spans  []span     // of the second limit and on
 	past   []consumed // in earlier hours, and of limits that are gone
 	flying int        // how many of past are being written
+
+	marks       []change // of adjustments that the file has not, to be written with their balance
+	marksFlying int      // how many of them are being written
 }
 
 // span is a block of one limit, in millitokens.
@@ -237,5 +241,5 @@ func (k *block) unsaved() bool {
 			return true
 		}
 	}
-	return len(k.rest.past) > 0
+	return len(k.rest.past) > 0 || len(k.rest.marks) > 0
 }

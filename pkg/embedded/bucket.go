@@ -134,6 +134,16 @@ func (b *bucket) identity() []byte {
 	return buf
 }
 
+// resting reports whether no caller has used the bucket since a time, and none waits for its block.
+func (b *bucket) resting(since int64) bool {
+	for i := range b.limits.Len() {
+		if b.block.span(i).need > 0 {
+			return false
+		}
+	}
+	return !b.touched(since)
+}
+
 // unused reports whether nothing is known of a bucket, here or in the file, that a
 // new one would not have.
 func (b *bucket) unused(now int64) bool {

@@ -1,11 +1,13 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,7 +32,10 @@ const (
 	// budgetShare is the part of the time that comparisons take at most.
 	budgetShare = 20
 	// lastComparison bounds the comparison at the end.
-	lastComparison = 2 * time.Second
+	lastComparison = time.Second
+	// toldTogether is how many budgets are written as told in one transaction: a client that invents names makes any
+	// number, and a stop waits for one transaction at most.
+	toldTogether = 1000
 )
 
 // budgetTag is the first byte of the keys of what was told of a window.
@@ -104,6 +109,21 @@ func (w *budgetWatch) compare(ctx context.Context, given *budget.Set) error {
 	if err != nil || len(found) == 0 {
 		return err
 	}
+	slices.SortStableFunc(found, func(a, b crossing) int { return cmp.Compare(a.rank(), b.rank()) })
+	for part := range slices.Chunk(found, toldTogether) {
+		if err := w.note(ctx, part); err != nil {
+			w.usage.disk.moved.again()
+			return err
+		}
+	}
+	return nil
+}
+
+// note writes that thresholds were told, and tells them.
+func (w *budgetWatch) note(ctx context.Context, found []crossing) error {
+	if err := contextErr(ctx); err != nil {
+		return err
+	}
 	changes := make([]change, len(found))
 	for i, c := range found {
 		changes[i] = change{datafile.Usage, c.key, []byte{c.value}}
@@ -120,6 +140,14 @@ func (w *budgetWatch) compare(ctx context.Context, given *budget.Set) error {
 		}
 	}
 	return nil
+}
+
+// rank is 0 for a budget that the entity has for itself, and else 1: it waits for the others.
+func (c *crossing) rank() int {
+	if c.events[0].Shared {
+		return 1
+	}
+	return 0
 }
 
 // crossings returns the budgets whose usage has reached a threshold that was not told yet. It sees buckets and
@@ -220,7 +248,7 @@ func addCurrent(ctx context.Context, tx *datafile.Tx, used map[counted]int64, se
 
 // crossing compares usage of one limit in one window; the key is nil where there is nothing to tell.
 func (w *budgetWatch) crossing(tx *datafile.Tx, set *inForce, of *counted, amount int64) (crossing, error) {
-	b, ok := set.of(of)
+	bucket, b, ok := set.of(of)
 	if !ok {
 		return crossing{}, nil
 	}
@@ -242,7 +270,7 @@ func (w *budgetWatch) crossing(tx *datafile.Tx, set *inForce, of *counted, amoun
 		told = own.told
 	}
 	delete(w.unknown, string(key))
-	events := budget.Events(of.bucket(), b, start, told, total)
+	events := budget.Events(bucket, b, start, told, total)
 	if len(events) == 0 {
 		return crossing{}, nil
 	}

@@ -87,8 +87,8 @@ func (l *budgetLife) compare(when string, want ...string) {
 	}
 }
 
-// Each threshold is told once, for usage of buckets and of rows, of all variants, across restarts and
-// crashes, and anew in the next window.
+// Each threshold is told once, for usage of buckets and of rows, of all variants but shadows, across restarts
+// and crashes, and anew in the next window.
 func TestThresholdsAreToldOnce(t *testing.T) {
 	l := newBudgetLife(t, map[limiter.Ref]limiter.Budget{
 		limiter.SystemLimitsRef():                             {Limit: "l", Window: limiter.UsageDay, Tokens: 100},
@@ -99,7 +99,10 @@ func TestThresholdsAreToldOnce(t *testing.T) {
 	l.compare("at first")
 	take("a", 47)
 	take("b", 79)
-	l.compare("below all thresholds")
+	shadow := opOf("b", limits, 500)
+	shadow.Bucket.Variant = limiter.ShadowVariants
+	l.take(true, shadow)
+	l.compare("below all thresholds, but for a shadow")
 	take("a", 1)
 	variant := opOf("b", limits, 1)
 	variant.Bucket.Variant = 7

@@ -63,15 +63,17 @@ func shortRef(ref limiter.Ref) limiter.Ref {
 // has reports whether there is a budget of a limit of the name at all.
 func (f *inForce) has(limit string) bool { return f != nil && f.limits[limit] }
 
-// of returns the budget of usage in a window.
-func (f *inForce) of(c *counted) (limiter.Budget, bool) {
+// of returns the budget of usage in a window, and the bucket that has it.
+func (f *inForce) of(c *counted) (budget.Bucket, limiter.Budget, bool) {
 	var stored budget.Stored
 	if len(f.stored) > 0 {
 		for i, place := range budget.Places(c.entity, c.resource) {
 			stored[i].Budgets, stored[i].There = f.stored[record.ID{Namespace: c.namespace, Ref: place}]
 		}
 	}
-	return f.set.Of(c.bucket(), c.limit, c.window, &stored)
+	of := c.bucket()
+	b, ok := f.set.Of(&of, c.limit, c.window, &stored)
+	return of, b, ok
 }
 
 // counted is usage of a limit in a window that no row has.

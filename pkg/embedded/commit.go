@@ -86,22 +86,26 @@ func (d *disk) depart(n *batch) writing {
 // to leave and may. The bucket's shard must be locked.
 func (w *writing) depart(b *bucket, now int64) {
 	k := b.block
-	how := k.leaving
-	if how == whenIdle && !b.idle(now-grace.Milliseconds()) {
+	how, since := k.leaving, now-grace.Milliseconds()
+	if how == whenIdle && !b.idle(since) || how == rests && !b.resting(since) {
 		how = stays
 	}
 	k.queued, k.leaving = false, stays
 	c := change{table: datafile.Buckets}
 	var head []byte
 	c.key, head = record.KeyOf(b.identity())
-	if how != stays {
-		b.turn(k.hour)
-		b.vacate(how)
-	} else {
+	switch how {
+	case stays:
 		b.launch(now)
 		c.value = b.record(head, false)
+	case rests:
+		b.closeBlock(now)
+		c.value = b.record(head, true)
+	case whenIdle, purged:
+		b.turn(k.hour)
+		b.vacate(how)
 	}
-	w.changes = append(w.changes, c)
+	w.changes = b.marks(append(w.changes, c))
 	w.used = b.rows(w.used)
 }
 

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"errors"
 	"log/slog"
 	"time"
 
@@ -22,16 +23,18 @@ type compaction struct {
 	last time.Time // when the last one began
 }
 
-// run compacts the file if it is worth it.
-func (c *compaction) run(now time.Time) {
+// run compacts the file if it is worth it, and gives up when stop is closed.
+func (c *compaction) run(stop <-chan struct{}, now time.Time) {
 	before := c.file.Stats()
 	if before.Bytes <= compactAbove || before.FreeBytes <= before.Bytes/2 || now.Sub(c.last) < compactPause {
 		return
 	}
 	c.last = now
 	begin := time.Now()
-	if err := c.file.Compact(); err != nil {
-		c.log.Warn("the data file was not compacted, and is what it was", slog.Any("error", err))
+	if err := c.file.Compact(stop); err != nil {
+		if !errors.Is(err, datafile.ErrClosed) {
+			c.log.Warn("the data file was not compacted, and is what it was", slog.Any("error", err))
+		}
 		return
 	}
 	c.log.Info("the data file was compacted", slog.Int64("bytes_before", before.Bytes),

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -47,7 +48,7 @@ func TestCompaction(t *testing.T) {
 	} {
 		fill(step.size, step.used)
 		before := s.Stats()
-		c.run(t0.Add(step.after))
+		c.run(nil, t0.Add(step.after))
 		after := s.Stats()
 		if got := after.Bytes < before.Bytes; got != step.want {
 			t.Errorf("%s: compacted is %t, want %t: %d of %d bytes free before, %d of %d after",
@@ -83,6 +84,33 @@ func TestCoveredDecisionsDoNotWaitForTheFile(t *testing.T) {
 	mustTake(t, s, t0, true, opOf("hot", limits, 1))
 	close(release)
 	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// A stop does not wait for a compaction: the file stays what it was.
+func TestCompactionEndsWithAStop(t *testing.T) {
+	_, d := openStill(t, t.TempDir(), Config{})
+	if err := d.file.Update(func(tx *datafile.Tx) error {
+		for i := range 12 {
+			if err := tx.Put(datafile.Audit, fmt.Append(nil, i), make([]byte, 1<<20)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	close(stop)
+	before := d.file.Stats()
+	if err := d.file.Compact(stop); !errors.Is(err, datafile.ErrClosed) {
+		t.Errorf("stopped: %v, want ErrClosed", err)
+	}
+	if after := d.file.Stats(); after.Bytes != before.Bytes || after.Records[datafile.Audit] != 12 {
+		t.Errorf("the file has %d bytes and %d records, want %d and 12", after.Bytes, after.Records[datafile.Audit], before.Bytes)
+	}
+	if err := d.file.Compact(nil); err != nil {
 		t.Error(err)
 	}
 }

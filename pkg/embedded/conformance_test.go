@@ -67,7 +67,7 @@ func TestUsageConformance(t *testing.T) {
 			t.Fatal(err)
 		}
 		closed(t, s)
-		return storetest.UsageStore{Usage: s, Consume: func(t *testing.T, at time.Time, bucket limiter.BucketKey, amounts map[string]int64) {
+		return storetest.UsageStore{Usage: s, Store: s, Consume: func(t *testing.T, at time.Time, bucket limiter.BucketKey, amounts map[string]int64) {
 			t.Helper()
 			storetest.Consume(t, s, at, bucket, amounts)
 		}}

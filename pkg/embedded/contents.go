@@ -93,12 +93,17 @@ func (c *contents) full(now int64) bool {
 
 // idle reports whether the bucket was full at a time and not touched since.
 func (c *contents) idle(since int64) bool {
+	return !c.touched(since) && c.full(since)
+}
+
+// touched reports whether the bucket was used after a time.
+func (c *contents) touched(since int64) bool {
 	for i := range c.limits.Len() {
 		if c.balance(i).Refilled > since {
-			return false
+			return true
 		}
 	}
-	return c.full(since)
+	return false
 }
 
 // adopt is bucket.adopt without a block. It reports whether other limits are in force.

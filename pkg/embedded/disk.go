@@ -126,13 +126,13 @@ func (d *disk) signal() {
 	}
 }
 
-// close ends the writer when it has written all that was asked for.
-func (d *disk) close() {
+// close ends the writer when it has written all that was asked for. After an error it may be called again.
+func (d *disk) close(ctx context.Context) error {
 	d.mu.Lock()
 	d.closing = true
 	d.mu.Unlock()
 	d.signal()
-	<-d.ended
+	return closed(ctx, d.ended)
 }
 
 // keep keeps the buckets of a shard for finish.

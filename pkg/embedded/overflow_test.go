@@ -214,7 +214,7 @@ func newOverflowed(t *testing.T, seed uint64) *overflowed {
 func TestOverflowNeverOverAdmits(t *testing.T) {
 	for seed := range uint64(30) {
 		o := newOverflowed(t, seed)
-		s := newStore(t, Config{MaxBuckets: 8, Now: func() time.Time { return o.now }})
+		s := newStore(t, Config{MaxBuckets: 8, SweepInterval: 24 * time.Hour, Now: func() time.Time { return o.now }})
 		s.overflow.slots = 4 // so that keys meet
 		o.take = func(ops []limiter.Op) bool {
 			ok, err := s.Take(context.Background(), o.now, slices.Clone(ops))

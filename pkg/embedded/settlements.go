@@ -48,10 +48,32 @@ func (s *settlements) Settle(ctx context.Context, now time.Time, m limiter.Mark)
 	if err != nil || !won || s.disk == nil {
 		return won, err
 	}
-	name := markName(&m)
 	kept := mark{owner: m.Owner, expires: m.Expires.UnixMilli()}
-	err = s.disk.write(ctx, kept.put(name))
+	err = s.disk.write(ctx, kept.put(markName(&m)))
 	return err == nil, err
+}
+
+// owner returns the owner of a mark that has not expired, and whether there is one.
+func (s *settlements) owner(m *limiter.Mark, now int64) (string, bool, error) {
+	sh := s.marks.markShard(m.ID)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.marks == nil {
+		return "", false, limiter.ErrClosed
+	}
+	held, found := sh.marks[markName(m)]
+	return held.owner, found && held.expires > now, nil
+}
+
+// rewrite gives a mark that claim has made in memory another owner.
+func (s *settlements) rewrite(m *limiter.Mark, owner string) {
+	name, sh := markName(m), s.marks.markShard(m.ID)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if held, found := sh.marks[name]; found && held.owner == m.Owner {
+		sh.marks[name] = mark{owner: strings.Clone(owner), expires: held.expires}
+	}
+	m.Owner = owner
 }
 
 // claim makes the mark in memory, and reports whether it is its owner's.
@@ -76,6 +98,17 @@ func (s *settlements) claim(m *limiter.Mark) (bool, error) {
 	}
 	sh.marks[name] = mark{owner: strings.Clone(m.Owner), expires: expires}
 	return true, nil
+}
+
+// unclaim forgets a mark that claim has made in memory, and that is not in the file.
+func (s *settlements) unclaim(m *limiter.Mark) {
+	name, sh := markName(m), s.marks.markShard(m.ID)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if held, found := sh.marks[name]; found && held.owner == m.Owner {
+		delete(sh.marks, name)
+		s.marks.count.Add(-1)
+	}
 }
 
 // Marks returns the number of marks held now.

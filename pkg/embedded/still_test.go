@@ -61,6 +61,14 @@ func openTest(tb testing.TB, dir string, cfg Config) *Store {
 	return s
 }
 
+// mustClose ends the writer.
+func mustClose(t *testing.T, d *disk) {
+	t.Helper()
+	if err := d.close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func onlyBucket(t *testing.T, s *Store) *bucket {
 	t.Helper()
 	for i := range s.shards {

@@ -54,7 +54,7 @@ func assemble(cfg Config, file *datafile.File) *Store {
 	s.editor = &editor{s.catalog, s.namespaces}
 	s.auditLog = &auditLog{s.catalog, s.disk}
 	s.usageLog = &usageLog{s.table, s.catalog, s.disk}
-	s.balances = &balances{s.table, s.catalog, s.settlements, s.disk}
+	s.balances = &balances{s.table, s.catalog, s.settlements, s.disk, make(chan struct{}, 1)}
 	s.sweeper = newSweeper(s.table, s.settlements, s.disk)
 	s.purger = newPurger(s.editor, s.sweeper)
 	s.restorer = &restorer{table: s.table, catalog: s.catalog, settlements: s.settlements, disk: s.disk}
@@ -78,15 +78,23 @@ func (s *Store) Close(ctx context.Context) error {
 	s.table.close(keep)
 	s.catalog.close()
 	s.settlements.close()
+	if err := closed(ctx, s.done); err != nil || s.disk == nil {
+		return err
+	}
+	if err := s.disk.close(ctx); err != nil {
+		return err
+	}
+	var err error
+	s.disk.finished.Do(func() { err = s.disk.finish(ctx) })
+	return err
+}
+
+// closed waits until a part of the store has ended.
+func closed(ctx context.Context, ended <-chan struct{}) error {
 	select {
-	case <-s.done:
+	case <-ended:
+		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("%w: closing: %w", limiter.ErrUnavailable, ctx.Err())
 	}
-	if s.disk == nil {
-		return nil
-	}
-	var err error
-	s.disk.finished.Do(func() { err = s.disk.finish() })
-	return err
 }

@@ -57,7 +57,7 @@ func (w *sweeper) sweepLoop(stop <-chan struct{}) {
 		}
 		w.sweepPart(next, stop)
 		if space != nil && next == sweepsPerInterval-1 { // after what was dropped
-			space.run(w.cfg.Now())
+			space.run(stop, w.cfg.Now())
 		}
 	}
 }
@@ -108,10 +108,14 @@ func (w *sweeper) sweep(first, end int, now int64) (last *batch) {
 		for hash, b := range sh.buckets {
 			for b != nil {
 				next := b.next
-				if b.idle(now - grace.Milliseconds()) {
-					if n := w.retire(sh, hash, b, now, whenIdle); n != nil {
-						last = n
-					}
+				var n *batch
+				if since := now - grace.Milliseconds(); b.idle(since) {
+					n = w.retire(sh, hash, b, now, whenIdle)
+				} else if !b.touched(since) {
+					n = w.closeBlock(sh, hash, b)
+				}
+				if n != nil {
+					last = n
 				}
 				b = next
 			}
@@ -141,6 +145,17 @@ func (w *sweeper) retire(sh *shard, hash uint64, b *bucket, now int64, how leavi
 		w.drop(sh, hash, b)
 		return nil
 	}
+}
+
+// closeBlock has the file close the block of a bucket that is not used, so that a stop need not. It
+// returns the batch that does, nil for none. The shard must be locked.
+func (w *sweeper) closeBlock(sh *shard, hash uint64, b *bucket) *batch {
+	k := b.block
+	if w.disk == nil || k == nil || k.clean || !k.stored || k.queued || k.flying {
+		return nil
+	}
+	k.leaving = rests
+	return w.disk.want(sh, hash, b)
 }
 
 // sweepRows has the file forget usage and audit events that are too old, as many as

@@ -75,7 +75,7 @@ func BenchmarkOpen(b *testing.B) {
 	}
 	b.Run("compact", func(b *testing.B) {
 		for b.Loop() {
-			if err := f.Compact(); err != nil {
+			if err := f.Compact(nil); err != nil {
 				b.Fatal(err)
 			}
 		}

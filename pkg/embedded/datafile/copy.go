@@ -42,9 +42,10 @@ func (f *File) WriteTo(w io.Writer) (int64, error) {
 // of a file above some MiB is free; after an error the file is what it was.
 //
 // Errors: as of Update, ErrCorrupt when a record is not as it was written, and ErrGone:
-// the file at the path is another one, and stays.
-func (f *File) Compact() error {
-	old, err := f.compact()
+// the file at the path is another one, and stays. ErrClosed when stop is closed before the copy is made;
+// nil is never.
+func (f *File) Compact(stop <-chan struct{}) error {
+	old, err := f.compact(stop)
 	if err != nil {
 		return err
 	}
@@ -55,7 +56,7 @@ func (f *File) Compact() error {
 }
 
 // compact returns the handle that it replaced.
-func (f *File) compact() (*handle, error) {
+func (f *File) compact(stop <-chan struct{}) (*handle, error) {
 	f.writing.Lock()
 	defer f.writing.Unlock()
 	if f.readOnly {
@@ -73,7 +74,7 @@ func (f *File) compact() (*handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, s, err := build(file, tx)
+	h, s, err := build(stop, file, tx)
 	if err == nil && s.digests != f.state.digests {
 		err = damaged("its records are not those of the last commit")
 	}
@@ -102,7 +103,7 @@ func (f *File) compact() (*handle, error) {
 
 // build makes a whole file out of an empty one, with the records of from when there
 // is one, and returns it when it is on disk.
-func build(file *os.File, from *bbolt.Tx) (_ *handle, _ state, err error) {
+func build(stop <-chan struct{}, file *os.File, from *bbolt.Tx) (_ *handle, _ state, err error) {
 	defer caught(&err)
 	db, err := openDB(file, false)
 	if err != nil {
@@ -110,7 +111,7 @@ func build(file *os.File, from *bbolt.Tx) (_ *handle, _ state, err error) {
 	}
 	db.NoSync, db.NoGrowSync = true, true // until it is complete nobody looks at it
 	w := &rebuild{db: db, from: from}
-	if err := w.run(); err != nil {
+	if err := w.run(stop); err != nil {
 		return nil, state{}, errors.Join(fullOr(err), db.Close())
 	}
 	db.NoSync, db.NoGrowSync = false, false
@@ -130,7 +131,7 @@ type rebuild struct {
 	sealer
 }
 
-func (w *rebuild) run() (err error) {
+func (w *rebuild) run(stop <-chan struct{}) (err error) {
 	if w.tx, err = w.db.Begin(true); err != nil {
 		return err
 	}
@@ -145,7 +146,7 @@ func (w *rebuild) run() (err error) {
 		if w.from == nil {
 			continue
 		}
-		if err := w.table(t, &w.state.digests[i]); err != nil {
+		if err := w.table(stop, t, &w.state.digests[i]); err != nil {
 			return err
 		}
 	}
@@ -155,7 +156,7 @@ func (w *rebuild) run() (err error) {
 	return err
 }
 
-func (w *rebuild) table(t Table, d *digest) error {
+func (w *rebuild) table(stop <-chan struct{}, t Table, d *digest) error {
 	from := w.from.Bucket([]byte(t))
 	if from == nil {
 		return damaged("table %s is missing", t)
@@ -173,6 +174,11 @@ func (w *rebuild) table(t Table, d *digest) error {
 		}
 		if w.size += len(key) + len(sealed); w.size < batch {
 			continue
+		}
+		select {
+		case <-stop:
+			return fmt.Errorf("the copy: %w", ErrClosed)
+		default:
 		}
 		if err := w.turn(); err != nil {
 			return err

@@ -111,7 +111,7 @@ func TestCompactShrinksAndKeepsAll(t *testing.T) {
 	// A reader of the file before goes on; one after sees the same.
 	done := make(chan error, 1)
 	err := f.View(func(tx *Tx) error {
-		go func() { done <- f.Compact() }()
+		go func() { done <- f.Compact(nil) }()
 		for { // until the new file is there
 			if info, err := os.Stat(f.path()); err == nil && info.Size() < before.Bytes {
 				break
@@ -166,7 +166,7 @@ func TestCompactWhileOthersWork(t *testing.T) {
 	})
 	all.Go(func() {
 		for range 30 {
-			if err := f.Compact(); err != nil {
+			if err := f.Compact(nil); err != nil {
 				errs <- err
 				return
 			}
@@ -215,7 +215,7 @@ func TestOpenWhileCompacting(t *testing.T) {
 		}
 	})
 	for range 150 {
-		if err := f.Compact(); err != nil {
+		if err := f.Compact(nil); err != nil {
 			t.Fatal(err)
 		}
 	}

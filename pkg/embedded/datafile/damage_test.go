@@ -223,7 +223,7 @@ func TestDamageWhileOpen(t *testing.T) {
 	write := func(tx *Tx) error { return tx.Put(Buckets, []byte("k"), nil) }
 	for name, err := range map[string]error{
 		"View with Get": f.View(read), "View with Each": f.View(each),
-		"Update with Get": f.Update(read), "Update with Put": f.Update(write), "Compact": f.Compact(),
+		"Update with Get": f.Update(read), "Update with Put": f.Update(write), "Compact": f.Compact(nil),
 	} {
 		if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), `"k"`) {
 			t.Errorf("%s: %v, want ErrCorrupt with the key", name, err)

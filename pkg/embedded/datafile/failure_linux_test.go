@@ -42,7 +42,7 @@ func TestAFailedSyncEndsEverything(t *testing.T) {
 	}
 	_, copyErr := f.WriteTo(io.Discard)
 	for name, err := range map[string]error{
-		"Update": f.Update(change), "View": f.View(func(*Tx) error { return nil }), "WriteTo": copyErr, "Compact": f.Compact(),
+		"Update": f.Update(change), "View": f.View(func(*Tx) error { return nil }), "WriteTo": copyErr, "Compact": f.Compact(nil),
 	} {
 		if !errors.Is(err, ErrUncertain) {
 			t.Errorf("%s afterwards: %v, want ErrUncertain", name, err)

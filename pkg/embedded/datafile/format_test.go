@@ -15,7 +15,7 @@ func ofFormat(t *testing.T, version byte) []byte {
 	t.Helper()
 	f := open(t, t.TempDir())
 	put(t, f, Records, "k", "v")
-	if err := f.Compact(); err != nil { // no page of an earlier state is left
+	if err := f.Compact(nil); err != nil { // no page of an earlier state is left
 		t.Fatal(err)
 	}
 	var s sealer
@@ -49,7 +49,7 @@ func TestTheFirstChangeRaisesTheFormat(t *testing.T) {
 		{"changed", func() error {
 			return f.Update(func(tx *Tx) error { return tx.Put(Records, []byte("l"), []byte("w")) })
 		}, formatVersion},
-		{"compacted", f.Compact, formatVersion},
+		{"compacted", func() error { return f.Compact(nil) }, formatVersion},
 	}
 	for _, step := range steps {
 		if err := step.change(); err != nil {
@@ -75,7 +75,7 @@ func TestCompactRaisesTheFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := open(t, dir)
-	if err := f.Compact(); err != nil {
+	if err := f.Compact(nil); err != nil {
 		t.Fatal(err)
 	}
 	copied := filepath.Join(t.TempDir(), "copy")

@@ -177,7 +177,7 @@ func TestFileThatIsGone(t *testing.T) {
 		})
 	}
 	f := open(t, t.TempDir())
-	if err := errors.Join(f.Compact(), f.Present()); err != nil {
+	if err := errors.Join(f.Compact(nil), f.Present()); err != nil {
 		t.Errorf("after Compact, which replaces the file: %v", err)
 	}
 	if err := f.Close(); err != nil {
@@ -199,7 +199,7 @@ func TestMovedDirectoryLeavesTheNextOneAlone(t *testing.T) {
 	}
 	second := open(t, dir)
 	put(t, second, Meta, "by", "second")
-	if err := first.Compact(); !errors.Is(err, ErrGone) {
+	if err := first.Compact(nil); !errors.Is(err, ErrGone) {
 		t.Errorf("Compact in the directory of another: %v, want ErrGone", err)
 	}
 	if err := first.Close(); err != nil {

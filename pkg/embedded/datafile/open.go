@@ -114,7 +114,7 @@ func (f *File) create() error {
 		_ = unlock(file)
 		return fs.ErrExist
 	}
-	h, s, err := build(file, nil)
+	h, s, err := build(nil, file, nil)
 	if err == nil {
 		if err = install(f.dir); err != nil {
 			_ = h.db.Close()

@@ -149,7 +149,7 @@ func TestLookingTogether(t *testing.T) {
 		if err := look.Update(func(*Tx) error { return nil }); !errors.Is(err, ErrReadOnly) {
 			t.Errorf("Update: %v, want ErrReadOnly", err)
 		}
-		if err := look.Compact(); !errors.Is(err, ErrReadOnly) {
+		if err := look.Compact(nil); !errors.Is(err, ErrReadOnly) {
 			t.Errorf("Compact: %v, want ErrReadOnly", err)
 		}
 	}
@@ -185,7 +185,7 @@ func compactForever(dir string) error {
 		if err := errors.Join(err, out.Encode(n)); err != nil {
 			return err
 		}
-		if err := f.Compact(); err != nil {
+		if err := f.Compact(nil); err != nil {
 			return err
 		}
 	}
