@@ -19,13 +19,16 @@ type Event struct {
 	Percent int
 	Tokens  int64 // the budget
 	Used    int64 // millitokens in the window, when the threshold was seen to be reached
+	// Shared says that the budget is that of a resource or of the system. Then each entity that a client
+	// names has one, and a client that invents names can make any number of events.
+	Shared bool
 }
 
 // NewEvent returns the event of one threshold of the budget of a bucket. used is in millitokens.
 func NewEvent(of Bucket, b limiter.Budget, start time.Time, percent int, used int64) Event {
 	return Event{
 		Namespace: of.Namespace, Entity: of.Entity, Resource: of.Resource, Limit: b.Limit,
-		Window: b.Window, Start: start.UTC(), Percent: percent, Tokens: b.Tokens, Used: used,
+		Window: b.Window, Start: start.UTC(), Percent: percent, Tokens: b.Tokens, Used: used, Shared: of.Shared,
 	}
 }
 

@@ -7,7 +7,11 @@ import (
 )
 
 // Bucket is the bucket whose usage is compared. No part is "".
-type Bucket struct{ Namespace, Entity, Resource string }
+type Bucket struct {
+	Namespace, Entity, Resource string
+
+	Shared bool // its budget is no own one of the entity, see [Event]
+}
 
 // Places returns the places where the limits of an entity for a resource can stand, the most
 // specific first: of the entity for the resource, of the entity, of the resource, of the system.
@@ -65,14 +69,15 @@ func (s *Set) All() func(yield func(limiter.Ref, *limiter.Budgets) bool) {
 
 // Of returns the budget of a limit of a bucket in a window: that of the most specific of the
 // [Places] that has one. At each place stored limits replace those of the configuration, with
-// their budgets.
-func (s *Set) Of(of Bucket, limit string, w limiter.UsageWindow, stored *Stored) (b limiter.Budget, ok bool) {
+// their budgets. Of notes in the bucket whether that is an own one of the entity.
+func (s *Set) Of(of *Bucket, limit string, w limiter.UsageWindow, stored *Stored) (b limiter.Budget, ok bool) {
 	for i, place := range Places(of.Entity, of.Resource) {
 		budgets := stored[i].Budgets
 		if !stored[i].There {
 			budgets = s.At(place)
 		}
 		if b, ok := budgets.Of(limit, w); ok {
+			of.Shared = place.Entity == ""
 			return b, true
 		}
 	}

@@ -20,7 +20,11 @@ func monthly(t *testing.T, tokens int64) *limiter.Budgets {
 // want requires the tokens of the budget of a bucket; 0 = there is none.
 func want(t *testing.T, set *budget.Set, stored budget.Stored, entity, resource string, tokens int64) {
 	t.Helper()
-	b, ok := set.Of(budget.Bucket{Namespace: "n", Entity: entity, Resource: resource}, "tpm", limiter.UsageMonth, &stored)
+	of := budget.Bucket{Namespace: "n", Entity: entity, Resource: resource}
+	b, ok := set.Of(&of, "tpm", limiter.UsageMonth, &stored)
+	if own := entity == "e"; ok && of.Shared == own {
+		t.Errorf("%s for %s: shared is %t", entity, resource, of.Shared)
+	}
 	if b.Tokens != tokens || ok != (tokens > 0) {
 		t.Errorf("%s for %s: budget %d, %t; want %d", entity, resource, b.Tokens, ok, tokens)
 	}
@@ -46,10 +50,10 @@ func TestTheMostSpecificBudgetHolds(t *testing.T) {
 	if set.Len() != 5 || (*budget.Set)(nil).Len() != 0 {
 		t.Errorf("%d budgets", set.Len())
 	}
-	if _, ok := set.Of(budget.Bucket{Namespace: "n", Entity: "e", Resource: "r"}, "tpm", limiter.UsageDay, &none); ok {
+	if _, ok := set.Of(&budget.Bucket{Namespace: "n", Entity: "e", Resource: "r"}, "tpm", limiter.UsageDay, &none); ok {
 		t.Error("there is a budget for the day")
 	}
-	if _, ok := set.Of(budget.Bucket{Namespace: "n", Entity: "e", Resource: "r"}, "rpm", limiter.UsageMonth, &none); ok {
+	if _, ok := set.Of(&budget.Bucket{Namespace: "n", Entity: "e", Resource: "r"}, "rpm", limiter.UsageMonth, &none); ok {
 		t.Error("there is a budget of another limit")
 	}
 }

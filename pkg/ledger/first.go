@@ -52,7 +52,7 @@ func (k *kept) attempt(wait time.Duration, first, again booking) error {
 			result <- err
 			return
 		}
-		k.arrive(ctx, err, again)
+		k.arrive(err, again)
 	})
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -77,7 +77,7 @@ func (k *kept) crowded() bool {
 }
 
 // arrive ends a first try whose caller was told that it is kept.
-func (k *kept) arrive(ctx context.Context, err error, again booking) {
+func (k *kept) arrive(err error, again booking) {
 	switch {
 	case err == nil:
 		k.booked.Add(1)
@@ -88,8 +88,7 @@ func (k *kept) arrive(ctx context.Context, err error, again booking) {
 		k.keep(again)
 		return
 	default:
-		k.lost.Add(1)
-		k.log.ErrorContext(ctx, "what was used cannot be booked", "error", err)
+		k.refused(err)
 	}
 	k.late.Add(-1)
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ratelimit/ratelimit/internal/sampledlog"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -27,7 +28,8 @@ type booking func(ctx context.Context) error
 type kept struct {
 	most   int
 	budget time.Duration
-	log    *slog.Logger
+	log    *sampledlog.Log
+	now    func() time.Time
 
 	booked, lost, uncertain atomic.Int64
 
@@ -47,9 +49,9 @@ type kept struct {
 	ended chan struct{}
 }
 
-func newKept(most int, budget time.Duration, log *slog.Logger) *kept {
+func newKept(most int, budget time.Duration, now func() time.Time, log *slog.Logger) *kept {
 	ctx, stop := context.WithCancel(context.Background())
-	k := &kept{most: most, budget: budget, log: log, ctx: ctx, wake: make(chan struct{}, 1), stop: stop, ended: make(chan struct{})}
+	k := &kept{most: most, budget: budget, now: now, log: sampledlog.New(log), ctx: ctx, wake: make(chan struct{}, 1), stop: stop, ended: make(chan struct{})}
 	go k.run(ctx)
 	return k
 }
@@ -70,8 +72,8 @@ func (k *kept) keep(b booking) bool {
 	full := !k.closed
 	k.mu.Unlock()
 	if !ok {
-		if k.lost.Add(1) == 1 && full {
-			k.log.Error("what was used is not booked: too many bookings wait for the store", "most", k.most)
+		if k.lost.Add(1); full {
+			k.trouble("full", "what was used is not booked: too many bookings wait for the store", slog.Int("most", k.most))
 		}
 		return false
 	}
@@ -175,10 +177,20 @@ func (k *kept) once(ctx context.Context, b booking) (again bool) {
 	case errors.Is(err, limiter.ErrUnavailable):
 		return true
 	default:
-		k.lost.Add(1)
-		k.log.ErrorContext(ctx, "what was used cannot be booked", "error", err)
+		k.refused(err)
 	}
 	return false
+}
+
+// refused counts a booking that the store refuses for good.
+func (k *kept) refused(err error) {
+	k.lost.Add(1)
+	k.trouble("refused", "what was used cannot be booked", slog.Any("error", err))
+}
+
+// trouble logs what calls can cause: at most one line a second of each kind.
+func (k *kept) trouble(kind, message string, attr slog.Attr) {
+	k.log.Write(k.ctx, k.now(), slog.LevelError, kind, message, attr)
 }
 
 // close ends the queue, see Ledger.Close.

@@ -78,7 +78,7 @@ func New(cfg Config) (*Ledger, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Ledger{cfg: cfg, kept: newKept(cfg.MaxKept, cfg.Budget, cfg.Logger)}, nil
+	return &Ledger{cfg: cfg, kept: newKept(cfg.MaxKept, cfg.Budget, cfg.Now, cfg.Logger)}, nil
 }
 
 // Stats are counts since the start, but for Kept.

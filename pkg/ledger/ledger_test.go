@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -538,4 +539,29 @@ func TestNewNeedsALimiter(t *testing.T) {
 	if _, err := ledger.New(ledger.Config{}); !errors.Is(err, limiter.ErrInvalid) {
 		t.Errorf("got %v, want ErrInvalid", err)
 	}
+}
+
+// While bookings are lost there is a line a second, which counts those that had none.
+func TestLossesAreLoggedBySecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		w := newWorld(t, func(cfg *ledger.Config) {
+			cfg.MaxKept, cfg.Logger = 1, slog.New(slog.NewTextHandler(&log, nil))
+		})
+		release := make(chan struct{})
+		w.slow.hangs(release)
+		for range 2 {
+			for range 10 {
+				w.decide(w.request(limiter.Charge, 1))
+			}
+			time.Sleep(time.Second)
+		}
+		close(release)
+		w.close()
+		lost := w.ledger.Stats().Lost
+		lines := strings.Count(log.String(), "too many bookings wait")
+		if lost < 18 || lines == 0 || lines > 4 || !strings.Contains(log.String(), "suppressed=8") {
+			t.Errorf("%d bookings are lost; the log has %d lines:\n%s", lost, lines, &log)
+		}
+	})
 }

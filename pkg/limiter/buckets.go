@@ -3,6 +3,7 @@ package limiter
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,11 @@ type Buckets interface {
 	// [ErrUncertain] or [ErrUnavailable] an adjustment with a Once may be repeated, and is made
 	// at most once; it may have been given up.
 	//
+	// A top-up of which nothing fits is not made: it leaves no event, and does not use its Once.
+	// An adjustment with a Once of an earlier one is not made either, and tells of the earlier
+	// one, also where there is no bucket any more. A dry run makes every check, and changes nothing. It says of an adjustment that
+	// depends on leases what would be if they were full.
+	//
 	// From a reset or a set on no more is admitted than the new balance and the refill since. A
 	// top-up raises the bound of each interval that contains it by its amount, and a take-out
 	// raises none. Tokens that come back later, of requests before, count as refunds.
@@ -40,6 +46,8 @@ type BucketFilter struct {
 type BucketState struct {
 	Key    BucketKey
 	Limits []LimitState // in order of names
+	Shards int          // pieces that the store keeps it in; 0 = one
+	Leases int          // leases on it that replicas may have
 }
 
 // LimitState is a limit of a bucket, and its balance.
@@ -49,6 +57,21 @@ type LimitState struct {
 	Leased int64 // millitokens that replicas may have on lease besides, at most; 0 = none
 }
 
+// FullAt returns when the limit is full if no request takes from it, with what replicas have on
+// lease at now. It is zero where it is full, and where that takes longer than a time can say.
+func (s *LimitState) FullAt(now time.Time) time.Time {
+	if s.Limit.Unlimited {
+		return time.Time{}
+	}
+	p, at := s.Limit.Params(), now.UnixMilli()
+	held := tokenbucket.Bucket{Tokens: min(s.Tokens+s.Leased, p.Capacity), Refilled: at}
+	wait := held.TimeToFull(p, at)
+	if wait == 0 || wait >= tokenbucket.Forever {
+		return time.Time{}
+	}
+	return time.UnixMilli(at + wait).UTC()
+}
+
 // Adjustment is a change of balances of a bucket.
 type Adjustment struct {
 	Bucket BucketKey
@@ -56,6 +79,7 @@ type Adjustment struct {
 	Kind   AdjustKind
 	Tokens int64  // millitokens; not of AdjustReset
 	Once   string // of adjustments with the same Once in a day one is made; "" = each is made
+	DryRun bool
 }
 
 // AdjustKind is a kind of adjustment.
@@ -104,6 +128,53 @@ func (a Adjustment) Check() error {
 	return nil
 }
 
+// Adjusted is the outcome of an adjustment.
+type Adjusted struct {
+	Found    bool // there is a bucket; else nothing was done, because it is as good as full
+	Repeated bool // an adjustment with the same Once was made before, and this one was not
+	Before   BucketState
+	After    BucketState
+	// Booked is what was booked, by limit, in the order of Before: of a dry run what would be.
+	Booked []Booking
+	// First is the adjustment that a repeated one repeats; nil where the store does not know.
+	First *FirstAdjustment
+}
+
+// Booking is the change of the balance of a limit by an adjustment.
+type Booking struct {
+	Limit  string `json:"limit"`
+	Tokens int64  `json:"tokens"` // millitokens that the balance has more; below zero fewer
+}
+
+// Booked returns what an adjustment booked that led from one state of a bucket to another.
+func (a *Adjustment) Booked(before, after *BucketState) []Booking {
+	var all []Booking
+	for i, was := range before.Limits {
+		if i < len(after.Limits) && !was.Limit.Unlimited && (a.Limit == "" || a.Limit == was.Limit.Name) {
+			all = append(all, Booking{was.Limit.Name, after.Limits[i].Tokens - was.Tokens})
+		}
+	}
+	return all
+}
+
+// Full reports whether an adjustment is a top-up of which nothing fits, by what it would book.
+func (a *Adjustment) Full(booked []Booking) bool {
+	return a.Kind == AdjustTopUp && a.Tokens > 0 && !slices.ContainsFunc(booked, func(b Booking) bool { return b.Tokens > 0 })
+}
+
+// Cut returns how many millitokens of a top-up or a take-out a booking leaves out: above the
+// capacity, or below the debt floor.
+func (a *Adjustment) Cut(b Booking) int64 {
+	switch a.Kind {
+	case AdjustTopUp:
+		return a.Tokens - b.Tokens
+	case AdjustTakeOut:
+		return a.Tokens + b.Tokens
+	case AdjustReset, AdjustSet:
+	}
+	return 0
+}
+
 // Detail returns the text of the audit event of an adjustment: the limit, the amount, and the
 // balances that differ before and after it, as far as they are known.
 func (a *Adjustment) Detail(done *Adjusted) string {
@@ -131,12 +202,4 @@ func tokensText(millitokens int64) string {
 		sign, millitokens = "-", -millitokens
 	}
 	return fmt.Sprintf("%s%d.%03d", sign, millitokens/Milli, millitokens%Milli)
-}
-
-// Adjusted is the outcome of an adjustment.
-type Adjusted struct {
-	Found    bool // there is a bucket; else nothing was done, because it is as good as full
-	Repeated bool // an adjustment with the same Once was made before, and this one was not
-	Before   BucketState
-	After    BucketState
 }

@@ -33,3 +33,16 @@ func TestCircleOfNamedAndStoredParents(t *testing.T) {
 	wantBrief(t, decide(t, l, t0, req), "admitted=true none retry=0s",
 		"key/m rpm 99 left exceeded=false", "project/m rpm 99 left exceeded=false", "org/m rpm 99 left exceeded=false")
 }
+
+// The level of a bucket is the first one that has limits, and none where no level has any.
+func TestLevelOf(t *testing.T) {
+	l := newLimiter(t, limiter.Config{}, limiter.Static{
+		Resources: map[string]*limiter.Limits{"m": set(t, limiter.PerMinute("rpm", 100))},
+		Entities:  map[string]limiter.StaticEntity{"key": {Parent: "org", Cascade: true}},
+	})
+	for resource, want := range map[string]limiter.Source{"m": limiter.SourceResourceConfig, "other": limiter.SourceNone} {
+		if got, err := l.LevelOf(t.Context(), t0, limiter.DefaultNamespace, "key", resource); err != nil || got != want {
+			t.Errorf("%s: %v, %v; want %v", resource, got, err, want)
+		}
+	}
+}

@@ -65,19 +65,35 @@ func (sc *scratch) cut(n int) []Spend {
 	return cut
 }
 
-// variant tells buckets of own limits and of labels apart from ordinary ones.
+// variant tells buckets of own limits, of labels, and of shadows apart from ordinary ones.
 // Ancestors' limits are never the request's own.
 func variant(t *Take, lv *level) uint64 {
+	if lv.depth > 0 {
+		return VariantOf(nil, "", t.Label, t.Shadow)
+	}
+	return VariantOf(t.Limits, t.LimitsOf, t.Label, t.Shadow)
+}
+
+// VariantOf returns the variant of the buckets of a [Take] with these limits of its own, which
+// belong to of, and with this label. It is 0 without any of them. Those of shadows are at or above
+// [ShadowVariants], and no others.
+func VariantOf(limits *Limits, of, label string, shadow bool) uint64 {
 	var v uint64
 	switch {
-	case t.Limits == nil || lv.depth > 0:
-	case t.LimitsOf != "":
-		v = fnv1a(t.LimitsOf)
+	case limits == nil:
+	case of != "":
+		v = fnv1a(of)
 	default:
-		v = t.Limits.Hash()
+		v = limits.Hash()
 	}
-	if t.Label != "" {
-		v = v*31 + fnv1a(t.Label)
+	if label != "" {
+		v = v*31 + fnv1a(label)
+	}
+	switch {
+	case shadow:
+		v |= ShadowVariants
+	case v >= ShadowVariants:
+		v ^= 1 << 63
 	}
 	return v
 }

@@ -7,8 +7,16 @@ type BucketKey struct {
 	Namespace string
 	Entity    string // any bytes
 	Resource  string // any bytes
-	Variant   uint64 // 0 for the ordinary bucket; otherwise own limits, or a label, have buckets apart
+	Variant   uint64 // 0 for the ordinary bucket; otherwise own limits, a label, or a shadow have buckets apart
 }
+
+// ShadowVariants is the least variant of buckets that limits are tried on. No other bucket has such
+// a variant, so that the key alone says of a bucket in a store that it is a shadow.
+const ShadowVariants uint64 = 0xffffff << 40
+
+// Shadow reports whether limits are tried on the bucket, see [Take.Shadow]. What it consumes was
+// consumed from other buckets too, and so is no usage.
+func (k BucketKey) Shadow() bool { return k.Variant >= ShadowVariants }
 
 // Op is one bucket's part of a decision.
 //

@@ -33,6 +33,7 @@ type Take struct {
 	// entity and a resource must have the same Limits. "" = by the limits themselves.
 	LimitsOf string
 	Label    string        // buckets of its own, apart from those of other labels; "" = the ordinary ones
+	Shadow   bool          // limits are tried: buckets of its own, which add nothing to usage
 	Consume  []Consumption // what to take, by limit; a name given twice adds up
 	Mode     Mode
 	Lease    LeasePolicy // of all buckets of the chain; of takes of one bucket what all allow

@@ -9,8 +9,9 @@ import (
 )
 
 // Usage is the part of a store by which operators read the consumption of hours, days and
-// months. Consumption is net of refunds. A store keeps usage where its capabilities have
-// UsageSnapshots; of any other the list is empty. storetest.RunUsage holds stores against it.
+// months. Consumption is net of refunds. That of shadows is none, see [BucketKey.Shadow]. A store
+// keeps usage where its capabilities have UsageSnapshots; of any other the list is empty.
+// storetest.RunUsage holds stores against it.
 //
 // A snapshot counts events too: the records of its consumption. An [Op] that changes the
 // consumption of its bucket is one event, however many limits it is of, where it is recorded

@@ -21,6 +21,10 @@ type UsageStore struct {
 	// recorded alone, and the usage that the store lists after it has that. Calls are in order of
 	// time, in the autumn of 2026.
 	Consume func(t *testing.T, at time.Time, bucket limiter.BucketKey, amounts map[string]int64)
+
+	// Store decides, and the usage that is listed after a decision has it; nil = the usage of
+	// decisions is not checked.
+	Store limiter.Store
 }
 
 // RunUsage holds the stores that open returns against the contract of limiter.Usage, each case
@@ -35,6 +39,9 @@ func RunUsage(t *testing.T, open func(t *testing.T) UsageStore) {
 		{"usage/in order", checkUsageInOrder},
 		{"usage/any name", checkUsageNames},
 		{"usage/refused", checkUsageRefused},
+		{"usage/of decisions", checkUsageOfDecisions},
+		{"usage/of reservations", checkUsageOfReservations},
+		{"usage/of late decisions", checkUsageOfLateDecisions},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })
 	}
@@ -85,6 +92,10 @@ func usageHistory() (all []consumption) {
 			c.bucket.Variant = 5
 		}
 		all = append(all, c)
+		if i%4 == 0 { // a rule in shadow mode takes as much beside
+			c.bucket.Variant = limiter.ShadowVariants + 5
+			all = append(all, c)
+		}
 	}
 	other := all[0]
 	other.bucket.Namespace = "other"
@@ -101,7 +112,7 @@ func wantUsage(history []consumption, f limiter.UsageFilter) []string {
 	events := map[key]int64{}
 	for _, c := range history {
 		k := key{c.bucket.Entity, c.bucket.Resource, f.Window.Start(c.at)}
-		if c.bucket.Namespace != "ns" || f.Entity != "" && k.entity != f.Entity || f.Resource != "" && k.resource != f.Resource || !f.Selects(k.start) {
+		if c.bucket.Namespace != "ns" || c.bucket.Shadow() || f.Entity != "" && k.entity != f.Entity || f.Resource != "" && k.resource != f.Resource || !f.Selects(k.start) {
 			continue
 		}
 		if sums[k] == nil {

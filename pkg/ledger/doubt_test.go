@@ -1,0 +1,56 @@
+package ledger_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ratelimit/ratelimit/pkg/ledger"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+	"github.com/ratelimit/ratelimit/pkg/limiter/storetest"
+)
+
+// Of a request that also asks, a charge that may have been booked is not booked again.
+func TestUncertainOfAMixedRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		defer w.close()
+		w.store.Use(storetest.Always(storetest.FailAfter, storetest.Take))
+		req := w.request(limiter.Consume, 50)
+		req.Takes = append(req.Takes, w.request(limiter.Charge, 300).Takes...)
+		if d := w.decide(req); d.Kept {
+			t.Error("a charge is kept that may have been booked")
+		}
+		time.Sleep(time.Minute)
+		if got, want := w.balance(), int64(650); got != want {
+			t.Errorf("balance: got %d, want %d: it was booked once", got, want)
+		}
+		if diff := cmp.Diff(ledger.Stats{Uncertain: 1}, w.ledger.Stats()); diff != "" {
+			t.Errorf("stats (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A first try that ends in doubt after its caller was answered is not made again, and not counted as lost.
+func TestALateTryInDoubt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		defer w.close()
+		w.slow.takes(2 * ledger.DefaultWait)
+		w.store.Use(storetest.Always(storetest.FailAfter, storetest.Take))
+		if d := w.decide(w.request(limiter.Charge, 300)); !d.Kept {
+			t.Error("the caller waits for the end of the try")
+		}
+		time.Sleep(time.Minute)
+		if diff := cmp.Diff(ledger.Stats{Uncertain: 1}, w.ledger.Stats()); diff != "" {
+			t.Errorf("stats (-want +got):\n%s", diff)
+		}
+		if got, want := w.balance(), int64(700); got != want {
+			t.Errorf("balance: got %d, want %d: it was booked once", got, want)
+		}
+	})
+}
