@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -29,7 +30,7 @@ func TestCallsAreWatched(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		server := grpc.NewServer(grpc.Creds(creds[0]), g.Option())
+		server := grpc.NewServer(append(g.Options(creds[0]), grpc.WaitForHandlers(true))...)
 		healthpb.RegisterHealthServer(g.Server(server), health.NewServer())
 		go func() { _ = server.Serve(g.Listener(inner)) }()
 		conn, err := grpc.NewClient(inner.Addr().String(), grpc.WithTransportCredentials(creds[1]))
@@ -55,10 +56,13 @@ func TestCallsAreWatched(t *testing.T) {
 			t.Error(err)
 		}
 		used("a stream")
-		if g.Receiving() != 0 || g.opened.Load() != 0 {
-			t.Errorf("%s: %d messages are awaited of %d calls, want none", name, g.Receiving(), g.opened.Load())
+		for end := time.Now().Add(time.Minute); g.Receiving() != 0 || g.Streams() != 1 || g.stuck() != 0; { // the call has ended here before it does there
+			if time.Now().After(end) {
+				t.Fatalf("%s: %d messages are awaited, %d streams, %d of them stuck; want 0, 1, 0", name, g.Receiving(), g.Streams(), g.stuck())
+			}
 		}
 		_ = conn.Close()
 		server.Stop()
+		atRest(t, g)
 	}
 }

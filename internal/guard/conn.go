@@ -3,26 +3,23 @@ package guard
 import (
 	"net"
 	"sync/atomic"
+	"time"
 )
-
-// slots is how many halves of the receive timeout are told apart; a power of two.
-const slots = 4
 
 // conn is a connection that is watched. Bytes that were read count as pending until the
 // message is whole that they belong to.
 type conn struct {
 	net.Conn
 
-	guard  *Guard
-	remote *remote
-	number int64 // in the order of accepting
-	ended  atomic.Bool
+	guard   *Guard
+	remote  *remote
+	streams streams
+	number  int64 // in the order of accepting
+	since   time.Time
+	ended   atomic.Bool
 
-	opened    atomic.Int64 // calls whose handler has not begun
-	receiving atomic.Int64
-	waiting   [slots]atomic.Int64 // the same by epoch of their begin
-	pending   atomic.Int64
-	used      atomic.Int64 // epoch of the last message that was whole, from 1; 0 = none
+	pending atomic.Int64
+	used    atomic.Int64 // epoch of the last message that was whole, from 1; 0 = none
 }
 
 // remote is the address of a peer, by which calls find their connection.
@@ -30,6 +27,13 @@ type remote struct {
 	net.Addr
 
 	conn *conn
+}
+
+func newConn(inner net.Conn, g *Guard) *conn {
+	c := &conn{Conn: inner, guard: g, since: time.Now()}
+	c.remote = &remote{Addr: inner.RemoteAddr(), conn: c}
+	c.streams = streams{guard: g, all: make(map[uint32]stream), wake: make(chan struct{}, 1), closed: make(chan struct{})}
+	return c
 }
 
 // RemoteAddr implements net.Conn.
@@ -66,8 +70,12 @@ func (c *conn) close() error {
 	c.guard.mu.Lock()
 	delete(c.guard.conns, c)
 	c.guard.mu.Unlock()
+	select {
+	case c.guard.left <- struct{}{}:
+	default:
+	}
 	c.settle()
-	c.forget()
+	c.streams.close()
 	return err
 }
 
@@ -84,50 +92,19 @@ func (c *conn) add(n int64) {
 	case own > g.cfg.MaxPending/2:
 		g.shut(c, Large)
 	case all > g.cfg.MaxPending:
-		g.relieve(Large, g.cfg.MaxPending, func(c *conn) int64 { return c.pending.Load() }, fewPending)
+		g.relieve()
 	}
 }
 
 // settle counts nothing as pending.
 func (c *conn) settle() { c.guard.pending.Add(-c.pending.Swap(0)) }
 
-// open notes that a call was opened. It runs where the connection is read, so that no more
-// calls are opened before there is room.
-func (c *conn) open() {
-	g := c.guard
-	c.opened.Add(1)
-	if g.opened.Add(1)+g.receiving.Load() <= g.cfg.MaxReceiving {
-		return
-	}
-	g.relieve(Many, g.cfg.MaxReceiving, func(c *conn) int64 { return c.opened.Load() + c.receiving.Load() }, fewReceiving)
-}
-
-// begin notes that the message of a call is awaited, and returns in which slot.
-func (c *conn) begin() (slot int64) {
-	g := c.guard
-	slot = g.epoch.Load() & (slots - 1)
-	c.waiting[slot].Add(1)
-	c.receiving.Add(1)
-	g.receiving.Add(1)
-	return slot
-}
-
-// began notes that the handler of a call has begun.
-func (c *conn) began() {
-	c.opened.Add(-1)
-	c.guard.opened.Add(-1)
-}
-
-// forget counts no call as opened: some that were have no handler.
-func (c *conn) forget() { c.guard.opened.Add(-c.opened.Swap(0)) }
-
 // finish notes that a message of so many bytes has come, or none will.
-func (c *conn) finish(slot, size int64, came bool) {
-	c.waiting[slot].Add(-1)
-	c.guard.receiving.Add(-1)
+func (c *conn) finish(size int64, came bool) {
 	c.guard.pending.Add(-size)
 	left := c.pending.Add(-size)
-	if c.receiving.Add(-1) == 0 || left < 0 {
+	c.guard.receiving.Add(-1)
+	if c.streams.receiving.Add(-1) == 0 || left < 0 {
 		c.settle()
 	}
 	if came {

@@ -5,10 +5,10 @@ import "math"
 // Shares is how many connections each listener may have, so that a share of the process's
 // file descriptors is left for its files, its store and its administration.
 type Shares struct {
-	GRPC, HTTP int
+	GRPC, HTTP, Admin int
 }
 
-// MaxHTTP is the most connections for HTTP: 1024.
+// MaxHTTP is the most connections for HTTP, and for administration on TCP: 1024.
 const MaxHTTP = 1024
 
 // Share returns the shares of so many descriptors, 0 = no limit; wanted is how many
@@ -20,5 +20,5 @@ func Share(descriptors uint64, wanted int) Shares {
 	all := int(descriptors) // #nosec G115 -- at most MaxInt32
 	spare := max(all/8, 24)
 	http := min(max(all/16, 4), MaxHTTP)
-	return Shares{GRPC: max(min(all-spare-http, wanted), 1), HTTP: http}
+	return Shares{GRPC: max(min(all-spare-2*http, wanted), 1), HTTP: http, Admin: http}
 }

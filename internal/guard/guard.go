@@ -1,7 +1,10 @@
-// Package guard bounds the resources that strangers can take on a listener: connections,
-// messages that are awaited, and the bytes of those that are not whole yet. Beyond a bound
-// it closes the connection that has most of it, or that was used least, and not the one
-// that came last: so no peer can keep the others out.
+// Package guard bounds the resources that strangers can take on a listener: connections, streams
+// and their handlers, messages that are awaited and the bytes of those that are not whole yet.
+//
+// A stream that has no room is held back: its connection is not read until there is room, and
+// it costs nothing else. A share of the room belongs to each connection, so that no
+// peer can keep the others out. When there are too many connections, the one goes that was used
+// least, after a time in which each can make its first call.
 package guard
 
 import (
@@ -18,15 +21,26 @@ import (
 const (
 	DefaultMaxConnections = 1024
 	DefaultReceiveTimeout = 10 * time.Second
-	DefaultMaxReceiving   = 8192
+	DefaultMaxStreams     = 8192
 	DefaultMaxPending     = 64 << 20
 )
 
 const (
-	// fewReceiving is how many messages a connection may await at a time and never be
-	// closed for it: one in order awaits hardly any, as messages come with their call.
-	fewReceiving = 64
-	// fewPending is the same of bytes.
+	// leastFew and mostFew bound the streams that are always free to a connection.
+	leastFew = 4
+	mostFew  = 16
+	// halfShare is the part of the streams that may await their message, beside those few.
+	halfShare = 4
+	// slots is how many halves of the receive timeout are told apart; a power of two.
+	slots = 4
+	// overdue is after how many of them a peer has had its time.
+	overdue = 2
+	// lookAgain is how often a connection that is held back looks for room which others made.
+	lookAgain = 250 * time.Millisecond
+	// grace is how long a connection may go without a call before another takes its place.
+	grace = 200 * time.Millisecond
+	// fewPending is how many bytes of messages that are not whole a connection may have
+	// and never be closed for it.
 	fewPending = 256 << 10
 	// messageHead is about how many bytes come with a message.
 	messageHead = 128
@@ -43,8 +57,10 @@ type Config struct {
 	// ReceiveTimeout is how long a message may be awaited, from half of it on, before its
 	// connection is closed; 0 = DefaultReceiveTimeout.
 	ReceiveTimeout time.Duration
-	// MaxReceiving is the most messages that are awaited at once; 0 = DefaultMaxReceiving.
-	MaxReceiving int64
+	// MaxStreams is how many streams there may be, counted until their handlers have ended and
+	// their answers are sent. Beyond it each connection may have some, at least 4. A quarter is
+	// for those that await their message. 0 = DefaultMaxStreams.
+	MaxStreams int64
 	// MaxPending is the most bytes of messages that are not whole; 0 = DefaultMaxPending,
 	// below 0 = they are not counted, as for a server that is not watched by its calls. One
 	// connection may have half of them.
@@ -60,8 +76,7 @@ type Reason int
 const (
 	Refused Reason = iota // there were too many, and all were in use
 	Evicted               // there were too many, and it was used least
-	Slow                  // a message did not come in time
-	Many                  // too many messages were awaited, most of them here
+	Slow                  // a message did not come in time, or an answer was not read
 	Large                 // too many bytes were awaited, most of them here
 
 	Reasons // their number
@@ -69,19 +84,27 @@ const (
 
 // String returns the reason as a label of metrics.
 func (r Reason) String() string {
-	return [Reasons]string{"refused", "evicted", "slow", "many", "large"}[r]
+	return [Reasons]string{"refused", "evicted", "slow", "large"}[r]
 }
 
 // Guard watches over the connections of one listener. It is safe for concurrent use.
 // Create it with [New].
 type Guard struct {
-	cfg       Config
-	epoch     atomic.Int64 // counts halves of the receive timeout
-	opened    atomic.Int64 // calls whose handler has not begun
-	receiving atomic.Int64
-	pending   atomic.Int64
-	closed    [Reasons]atomic.Int64
-	saidAt    atomic.Int64 // Unix ns
+	cfg     Config
+	epoch   atomic.Int64 // counts halves of the receive timeout
+	methods map[string]bool
+	few     int64 // streams that are always free to a connection
+
+	// The sums of those in streams, also of connections that were closed.
+	open, live, deciding, receiving atomic.Int64
+	queued                          [slots]atomic.Int64
+
+	pending atomic.Int64
+	held    atomic.Int64 // streams that were held back
+	closed  [Reasons]atomic.Int64
+	saidAt  atomic.Int64 // Unix ns
+
+	left chan struct{} // holds a token when a connection has left
 
 	mu       sync.Mutex
 	conns    map[*conn]struct{}
@@ -92,12 +115,13 @@ type Guard struct {
 func New(cfg Config) *Guard {
 	cfg.MaxConnections = cmp.Or(cfg.MaxConnections, DefaultMaxConnections)
 	cfg.ReceiveTimeout = cmp.Or(cfg.ReceiveTimeout, DefaultReceiveTimeout)
-	cfg.MaxReceiving = cmp.Or(cfg.MaxReceiving, DefaultMaxReceiving)
+	cfg.MaxStreams = cmp.Or(cfg.MaxStreams, DefaultMaxStreams)
 	cfg.MaxPending = cmp.Or(cfg.MaxPending, DefaultMaxPending)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Guard{cfg: cfg, conns: make(map[*conn]struct{})}
+	few := min(max(cfg.MaxStreams/halfShare/int64(cfg.MaxConnections), leastFew), mostFew)
+	return &Guard{cfg: cfg, few: few, methods: make(map[string]bool), left: make(chan struct{}, 1), conns: make(map[*conn]struct{})}
 }
 
 // Connections returns how many connections there are.
@@ -112,6 +136,18 @@ func (g *Guard) MaxConnections() int { return g.cfg.MaxConnections }
 
 // Receiving returns how many messages are awaited now.
 func (g *Guard) Receiving() int64 { return g.receiving.Load() }
+
+// Streams returns how many streams there are, or handlers if there are more of those.
+func (g *Guard) Streams() int64 { return max(g.open.Load(), g.live.Load()) }
+
+// MaxStreams returns how many there may be, with those of each connection.
+func (g *Guard) MaxStreams() int64 { return g.cfg.MaxStreams + int64(g.cfg.MaxConnections)*(g.few+1) }
+
+// Held returns how many streams were held back until their message came.
+func (g *Guard) Held() int64 { return g.held.Load() }
+
+// stuck is that of streams for all connections.
+func (g *Guard) stuck() int64 { return g.Streams() - g.deciding.Load() }
 
 // Closed returns how many connections were closed for a reason.
 func (g *Guard) Closed(r Reason) int64 { return g.closed[r].Load() }
@@ -140,14 +176,16 @@ func (g *Guard) Run(ctx context.Context) {
 // turn begins the next half of the timeout, and closes the connections that await a message
 // since before the one that ends.
 func (g *Guard) turn() {
-	old := (g.epoch.Add(1) - 2) & (slots - 1)
+	before := g.epoch.Add(1) - overdue
+	slot := before & (slots - 1)
+	g.live.Add(-g.queued[slot].Swap(0))
 	for _, c := range g.all() {
+		c.streams.forget(slot)
 		switch {
-		case c.waiting[old].Load() > 0:
+		case c.streams.overdue(before + 1):
 			g.shut(c, Slow)
-		case c.receiving.Load() == 0:
+		case c.streams.receiving.Load() == 0:
 			c.settle()
-			c.forget()
 		}
 	}
 }
@@ -165,24 +203,52 @@ func (g *Guard) all() []*conn {
 // admit counts a new connection. When there are too many it closes the one that was used
 // least, or else the new one, and reports whether that may stay.
 func (g *Guard) admit(c *conn) bool {
-	g.mu.Lock()
-	var victim *conn
-	if len(g.conns) >= g.cfg.MaxConnections {
-		if victim = g.leastUsed(); victim == nil {
-			g.mu.Unlock()
+	for {
+		victim, wait := g.enter(c)
+		switch {
+		case wait > 0:
+			g.awaitPlace(wait) // connections that come meanwhile wait with the system
+		case victim == c:
 			g.shut(c, Refused)
 			return false
+		case victim != nil:
+			g.shut(victim, Evicted)
+			return true
+		default:
+			return true
+		}
+	}
+}
+
+// awaitPlace waits until a connection has left, at most for a time.
+func (g *Guard) awaitPlace(most time.Duration) {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-g.left:
+	case <-timer.C:
+	}
+}
+
+// enter adds a connection, and returns the one to close in its place: itself when it may not
+// stay, nil for none. Where that one is new it does nothing, and returns how long to wait.
+func (g *Guard) enter(c *conn) (victim *conn, wait time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.conns) >= g.cfg.MaxConnections {
+		victim = g.leastUsed()
+		if victim == nil {
+			return c, 0
+		}
+		if age := time.Since(victim.since); age < grace {
+			return nil, grace - age
 		}
 		delete(g.conns, victim)
 	}
 	g.accepted++
 	c.number = g.accepted
 	g.conns[c] = struct{}{}
-	g.mu.Unlock()
-	if victim != nil {
-		g.shut(victim, Evicted)
-	}
-	return true
+	return victim, 0
 }
 
 // leastUsed returns the connection whose last message is longest ago, the oldest of those
@@ -201,19 +267,20 @@ func (g *Guard) leastUsed() *conn {
 	return least
 }
 
-// relieve closes the connection that has most when all together have more than limit of
-// something, unless each has few. Connections that were closed count no more.
-func (g *Guard) relieve(why Reason, limit int64, has func(*conn) int64, few int64) {
+// relieve closes the connection that has most bytes pending when all together have too many,
+// unless each has few. Connections that were closed count no more.
+func (g *Guard) relieve() {
 	var most *conn
 	var sum int64
+	few := int64(fewPending)
 	for _, c := range g.all() {
-		n := has(c)
+		n := c.pending.Load()
 		if sum += n; n > few {
 			most, few = c, n
 		}
 	}
-	if most != nil && sum > limit {
-		g.shut(most, why)
+	if most != nil && sum > g.cfg.MaxPending {
+		g.shut(most, Large)
 	}
 }
 
@@ -251,8 +318,7 @@ func (l *listener) Accept() (net.Conn, error) {
 			}
 			return nil, err
 		}
-		c := &conn{Conn: inner, guard: l.guard}
-		c.remote = &remote{Addr: inner.RemoteAddr(), conn: c}
+		c := newConn(inner, l.guard)
 		if l.guard.admit(c) {
 			return c, nil
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // pipes is a listener whose connections a test makes.
@@ -55,13 +57,24 @@ func (w *world) accept() *conn {
 	return c.(*conn) // what the listener makes
 }
 
+// expect has a handler await a message.
+func (c *conn) expect() {
+	c.streams.receiving.Add(1)
+	c.guard.receiving.Add(1)
+}
+
 // use has a whole message come.
 func (c *conn) use(size int64) {
-	c.open()
-	c.began()
-	slot := c.begin()
+	c.expect()
 	c.add(size)
-	c.finish(slot, size, true)
+	c.finish(size, true)
+}
+
+// age makes the connections as old as one that another may take the place of.
+func (w *world) age() {
+	for _, c := range w.all() {
+		c.since = c.since.Add(-grace)
+	}
 }
 
 func TestTheLeastUsedGoes(t *testing.T) {
@@ -71,6 +84,7 @@ func TestTheLeastUsedGoes(t *testing.T) {
 	idle := w.accept()
 	idler := w.accept()
 	used.use(100)
+	w.age()
 	w.accept()
 	if !idle.ended.Load() || used.ended.Load() || idler.ended.Load() {
 		t.Error("not the oldest of those without a call went")
@@ -120,14 +134,14 @@ func TestNoDescriptorsMakeRoom(t *testing.T) {
 func TestWholeMessagesAreNotPending(t *testing.T) {
 	w := newWorld(t, Config{MaxPending: 1 << 20})
 	c := w.accept()
-	stalled := c.begin() // so that there is no moment without a call
+	c.expect() // so that there is no moment without a call
 	for range 100_000 {
 		c.use(messageHead + 1000)
 	}
 	if c.ended.Load() || w.pending.Load() > fewPending {
 		t.Errorf("closed %t, %d bytes are pending", c.ended.Load(), w.pending.Load())
 	}
-	c.finish(stalled, 0, false)
+	c.finish(0, false)
 	if got := w.pending.Load(); got != 0 {
 		t.Errorf("%d bytes are pending at rest, want none", got)
 	}
@@ -155,25 +169,29 @@ func TestTheLargestGoes(t *testing.T) {
 	}
 }
 
-func TestTheBusiestGoes(t *testing.T) {
-	w := newWorld(t, Config{MaxReceiving: 1000})
-	few := w.accept()
-	for range fewReceiving {
-		few.open()
-	}
-	for range 5 {
-		c := w.accept()
-		for range 400 {
-			if c.open(); c.ended.Load() {
-				break
-			}
-			c.began()
-			c.begin()
+// A new connection has its time, however many others there are.
+func TestANewConnectionHasItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Config{MaxConnections: 8})
+		idle := make([]*conn, 8)
+		for i := range idle {
+			idle[i] = w.accept()
 		}
-	}
-	if few.ended.Load() || w.Closed(Many) < 2 {
-		t.Errorf("a connection with few gone %t, %d closed", few.ended.Load(), w.Closed(Many))
-	}
+		for range 100 {
+			began := time.Now()
+			c := w.accept()
+			if c.ended.Load() || w.Connections() != 8 {
+				t.Fatalf("%d connections, and the new one gone: %t", w.Connections(), c.ended.Load())
+			}
+			if waited := time.Since(began); waited > grace {
+				t.Fatalf("it waited %v, want %v at most", waited, grace)
+			}
+			time.Sleep(grace - time.Millisecond)
+			if c.ended.Load() {
+				t.Fatal("it was closed before it had its time")
+			}
+		}
+	})
 }
 
 func TestShare(t *testing.T) {
@@ -182,12 +200,12 @@ func TestShare(t *testing.T) {
 		wanted      int
 		want        Shares
 	}{
-		{64, 10_000, Shares{GRPC: 36, HTTP: 4}},
-		{1024, 10_000, Shares{GRPC: 832, HTTP: 64}},
-		{1024, 100, Shares{GRPC: 100, HTTP: 64}},
-		{1 << 20, 10_000, Shares{GRPC: 10_000, HTTP: MaxHTTP}},
-		{0, 10_000, Shares{GRPC: 10_000, HTTP: MaxHTTP}},
-		{1, 10_000, Shares{GRPC: 1, HTTP: 4}},
+		{64, 10_000, Shares{GRPC: 32, HTTP: 4, Admin: 4}},
+		{1024, 10_000, Shares{GRPC: 768, HTTP: 64, Admin: 64}},
+		{1024, 100, Shares{GRPC: 100, HTTP: 64, Admin: 64}},
+		{1 << 20, 10_000, Shares{GRPC: 10_000, HTTP: MaxHTTP, Admin: MaxHTTP}},
+		{0, 10_000, Shares{GRPC: 10_000, HTTP: MaxHTTP, Admin: MaxHTTP}},
+		{1, 10_000, Shares{GRPC: 1, HTTP: 4, Admin: 4}},
 	} {
 		if got := Share(tt.descriptors, tt.wanted); got != tt.want {
 			t.Errorf("of %d descriptors: got %+v, want %+v", tt.descriptors, got, tt.want)

@@ -33,7 +33,8 @@ type Conn struct {
 	goaway  atomic.Bool
 	pongs   atomic.Int64
 	answers atomic.Int64  // streams that ended
-	closed  chan struct{} // when the server has closed it
+	stalled atomic.Bool   // the reader ends
+	closed  chan struct{} // when the server has closed it, or nothing is read
 }
 
 // New begins HTTP/2 on a connection, which the caller closes: that ends the reader too.
@@ -52,6 +53,9 @@ func New(conn net.Conn) (*Conn, error) {
 func (r *Conn) read() {
 	defer close(r.closed)
 	for {
+		if r.stalled.Load() {
+			return
+		}
 		f, err := r.framer.ReadFrame()
 		if _, of := errors.AsType[http2.StreamError](err); of {
 			continue
@@ -78,17 +82,18 @@ func (r *Conn) read() {
 	}
 }
 
-// Open begins a call and sends no message. It reports whether the connection still takes it.
-func (r *Conn) Open() (stream uint32, ok bool) {
+// Open begins a call, with further headers, and sends no message. It reports whether the connection
+// still takes it.
+func (r *Conn) Open(more ...[2]string) (stream uint32, ok bool) {
 	r.block.Reset()
-	for _, h := range [][2]string{
+	for _, h := range append([][2]string{
 		{":method", "POST"},
 		{":scheme", "http"},
 		{":path", method},
 		{":authority", "ratelimit"},
 		{"content-type", "application/grpc"},
 		{"te", "trailers"},
-	} {
+	}, more...) {
 		_ = r.coder.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}) // to memory
 	}
 	stream = r.stream
@@ -96,9 +101,47 @@ func (r *Conn) Open() (stream uint32, ok bool) {
 	_ = r.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
 	r.writing.Lock()
 	defer r.writing.Unlock()
-	err := r.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: r.block.Bytes(), EndHeaders: true})
+	const frame = 16 << 10 // the most that a server must take
+	block := r.block.Bytes()
+	first := block[:min(len(block), frame)]
+	err := r.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: first, EndHeaders: len(first) == len(block)})
+	for block = block[len(first):]; err == nil && len(block) > 0; {
+		next := block[:min(len(block), frame)]
+		block = block[len(next):]
+		err = r.framer.WriteContinuation(stream, len(block) == 0, next)
+	}
 	return stream, err == nil
 }
+
+// Begin begins the headers of a call, and does not end them.
+func (r *Conn) Begin() error {
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	return r.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: r.stream})
+}
+
+// Reset ends a stream.
+func (r *Conn) Reset(stream uint32) {
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	_ = r.framer.WriteRSTStream(stream, http2.ErrCodeCancel) // the next Open tells
+}
+
+// Window sets how much of each answer the server may send.
+func (r *Conn) Window(size uint32) error {
+	return r.Settings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: size})
+}
+
+// Settings sends settings, which the server has to acknowledge.
+func (r *Conn) Settings(all ...http2.Setting) error {
+	_ = r.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	return r.framer.WriteSettings(all...)
+}
+
+// Stall has the connection read no more, after the next frame.
+func (r *Conn) Stall() { r.stalled.Store(true) }
 
 // Send sends a part of a message of so many bytes, within the window that every stream has.
 func (r *Conn) Send(stream uint32, size uint32, part []byte, end bool) bool {
@@ -138,6 +181,9 @@ func (r *Conn) Answers() int64 { return r.answers.Load() }
 
 // ToldToGo reports whether the server wants no more calls here.
 func (r *Conn) ToldToGo() bool { return r.goaway.Load() }
+
+// Closed returns a channel that is closed when the server has closed the connection.
+func (r *Conn) Closed() <-chan struct{} { return r.closed }
 
 // Gone reports whether the server has closed the connection.
 func (r *Conn) Gone() bool {

@@ -10,8 +10,11 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
+
+	"github.com/ratelimit/ratelimit/pkg/api"
 )
 
 const (
@@ -114,16 +117,20 @@ func byToken(tokens []Token, header http.Header) (Principal, error) {
 	return found, nil
 }
 
-// subject names the holder of a certificate.
+// subject names the holder of a certificate. A name that does not print, or is that of callers of the
+// Unix socket, is quoted: so the audit tells it from any other.
 func subject(c *x509.Certificate) string {
+	name := "certificate"
 	switch {
 	case c.Subject.CommonName != "":
-		return c.Subject.CommonName
+		name = c.Subject.CommonName
 	case len(c.DNSNames) > 0:
-		return c.DNSNames[0]
+		name = c.DNSNames[0]
 	case len(c.URIs) > 0:
-		return c.URIs[0].String()
-	default:
-		return "certificate"
+		name = c.URIs[0].String()
 	}
+	if name == SocketPrincipal {
+		return strconv.Quote(name)
+	}
+	return api.Name(name).String()
 }

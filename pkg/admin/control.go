@@ -16,7 +16,7 @@ type ControlConfig struct {
 	Archive   Archive      // answers /v1/backup and /v1/restore; nil = nothing to copy
 	Routes    []Route      // that are answered besides
 	Console   Console      // a page that is answered to anyone; nil = none
-	Logger    *slog.Logger // gets each request and its principal; nil = no log
+	Logger    *slog.Logger // gets each request and its principal, those that only read at the level debug; nil = no log
 }
 
 // Bounds of a server of a [Control], for requests that are no backup and no restore.
@@ -49,7 +49,6 @@ type Route struct {
 	Role    Role   // the least that may ask
 	MaxBody int64  // the largest body, in bytes
 	Handler http.Handler
-	Polled  bool // it is asked every second or so, and logged at the level debug only
 }
 
 // NewControl returns the handler of the listener of administration.
@@ -148,7 +147,7 @@ func (c *Control) guarded(to Route) http.Handler {
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, to.MaxBody)
 		level := slog.LevelInfo
-		if to.Polled {
+		if to.Role <= RoleRead { // pages ask again and again
 			level = slog.LevelDebug
 		}
 		c.log.Log(r.Context(), level, "administration", "request", to.Pattern, "principal", p.Name, "role", p.Role.String())

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -81,6 +82,28 @@ func TestTokens(t *testing.T) {
 				t.Errorf("restored %q", a.got)
 			}
 		})
+	}
+}
+
+// Requests that change something are in the log, with the principal. Pages read again and again, and reads are not.
+func TestReadsAreNotLogged(t *testing.T) {
+	access, token := tokenOf(admin.RoleAdminister)
+	var log strings.Builder
+	answer := func(http.ResponseWriter, *http.Request) {}
+	routes := []admin.Route{
+		{Pattern: "GET /v1/read", Role: admin.RoleRead, Handler: http.HandlerFunc(answer)},
+		{Pattern: "POST /v1/change", Role: admin.RoleOperate, Handler: http.HandlerFunc(answer)},
+	}
+	c := admin.NewControl(admin.ControlConfig{
+		Access: access, Explainer: new(admin.Explainer), Archive: &copier{}, Routes: routes, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	for _, call := range []struct{ method, path string }{{http.MethodGet, "/v1/read"}, {http.MethodPost, "/v1/change"}, {http.MethodGet, "/v1/read"}} {
+		r := httptest.NewRequestWithContext(t.Context(), call.method, call.path, nil)
+		r.Header.Set("Authorization", "Bearer "+token)
+		c.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	if lines := strings.Count(log.String(), "\n"); lines != 1 || !strings.Contains(log.String(), `request="POST /v1/change" principal=one role=administer`) {
+		t.Errorf("%d lines, want one of the change:\n%s", lines, &log)
 	}
 }
 

@@ -24,6 +24,13 @@ func TestNames(t *testing.T) {
 			t.Fatalf("%q became %s and then %q: %v", string(want), text, string(got), err)
 		}
 	})
+	seen := map[string]api.Name{}
+	for _, name := range []api.Name{"", `""`, "\xff", `"\xff"`, `"\"\\xff\""`, "a\n", `"a\n"`, "a", `"a"`} {
+		if other, ok := seen[name.String()]; ok {
+			t.Errorf("%q and %q are both shown as %s", string(name), string(other), name)
+		}
+		seen[name.String()] = name
+	}
 	for _, text := range []string{`1`, `{}`, `{"base64":"*"}`, `{"base64":"","x":1}`, `["a"]`} {
 		var n api.Name
 		if err := json.Unmarshal([]byte(text), &n); err == nil {

@@ -43,9 +43,10 @@ func (n *Name) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// String returns plain text as it is, and anything else quoted as in Go.
+// String returns plain text as it is, and anything else quoted as in Go. Text that begins with a quote
+// is quoted too, so that no two names look the same.
 func (n Name) String() string {
-	if n == "" || !utf8.ValidString(string(n)) {
+	if n == "" || n[0] == '"' || !utf8.ValidString(string(n)) {
 		return strconv.QuoteToASCII(string(n))
 	}
 	for _, r := range string(n) {

@@ -11,6 +11,8 @@ type Problem struct { //nolint:errname // it is what RFC 9457 calls it
 	Title  string `json:"title"`
 	Status int    `json:"status"` // of HTTP
 	Detail string `json:"detail"` // where the mistake is, and what would be right
+	// Choices are the buckets that a request of kind Ambiguous may mean.
+	Choices []Bucket `json:"choices,omitempty"`
 }
 
 // Error implements error.
@@ -28,6 +30,9 @@ const (
 	Method       Kind = "urn:ratelimit:problem:method"       // the path has other methods
 	Precondition Kind = "urn:ratelimit:problem:precondition" // the etag is not that of what is stored
 	State        Kind = "urn:ratelimit:problem:state"        // the state of the namespace does not allow it
+	Ambiguous    Kind = "urn:ratelimit:problem:ambiguous"    // several buckets are meant
+	Full         Kind = "urn:ratelimit:problem:full"         // nothing of a top-up fits
+	Reused       Kind = "urn:ratelimit:problem:reused"       // the text of once was used for another bucket
 	TooLarge     Kind = "urn:ratelimit:problem:too-large"
 	MediaType    Kind = "urn:ratelimit:problem:media-type"
 	Unsupported  Kind = "urn:ratelimit:problem:unsupported" // the store of this service cannot do it

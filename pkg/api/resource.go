@@ -98,8 +98,11 @@ type List[V any] struct {
 type Change[V any] struct {
 	Result Result `json:"result"`
 	DryRun bool   `json:"dry_run,omitempty"` // the result is what would have been
-	Before *V     `json:"before,omitempty"`  // absent = there was none
-	After  *V     `json:"after,omitempty"`   // absent = there is none
+	// InMemory says that the store of the service has no data directory: the change ends with
+	// its process.
+	InMemory bool `json:"in_memory,omitempty"`
+	Before   *V   `json:"before,omitempty"` // absent = there was none
+	After    *V   `json:"after,omitempty"`  // absent = there is none
 }
 
 // Result is the effect of a change.

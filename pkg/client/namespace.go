@@ -121,7 +121,22 @@ func (n *Namespace) ListBuckets(ctx context.Context, of LimitsOf, p Page) (*api.
 	return send[api.List[api.Bucket]](ctx, n.client, http.MethodGet, n.path+"/buckets", q, nil, Options{})
 }
 
-// AdjustBucket changes balances of a bucket. The verb is reset, set, top-up or take-out.
-func (n *Namespace) AdjustBucket(ctx context.Context, verb string, change api.BucketChange) (*api.Change[api.Bucket], error) {
-	return send[api.Change[api.Bucket]](ctx, n.client, http.MethodPost, n.path+"/buckets/"+segment(verb), nil, change, Options{})
+// BucketOf names a bucket. Without a variant it is the only one of the entity for the resource, or the
+// only one that has the limit; a refusal of several has them in its Choices.
+type BucketOf struct {
+	Entity, Resource api.Name
+	Limit            string // "" = any
+	Variant          string // "" = the only one; api.OrdinaryVariant = the ordinary one
+}
+
+// Bucket reads a bucket: its balances, where its limits are from, and when each is full.
+func (n *Namespace) Bucket(ctx context.Context, of BucketOf) (*api.Bucket, error) {
+	q := query(Page{}, map[string]string{"entity": string(of.Entity), "resource": string(of.Resource), "limit": of.Limit, "variant": of.Variant})
+	return send[api.Bucket](ctx, n.client, http.MethodGet, n.path+"/bucket", q, nil, Options{})
+}
+
+// AdjustBucket changes balances of a bucket. The verb is reset, set, top-up or take-out. Of the
+// options only DryRun counts.
+func (n *Namespace) AdjustBucket(ctx context.Context, verb string, change api.BucketChange, o Options) (*api.Adjusted, error) {
+	return send[api.Adjusted](ctx, n.client, http.MethodPost, n.path+"/buckets/"+segment(verb), nil, change, Options{DryRun: o.DryRun})
 }

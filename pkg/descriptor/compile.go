@@ -24,7 +24,7 @@ const maxRuleName = 64
 func Compile(domains []DomainSpec, plans map[string]*limiter.Limits) (*Rules, []Problem) {
 	c := &compiler{plans: make(map[string]plan, len(plans)), byName: map[string]*Domain{}}
 	for name, limits := range plans {
-		c.plans[name] = plan{limits: limits, of: "plan/" + name}
+		c.plans[name] = plan{limits: limits, of: planPrefix + name}
 	}
 	paths := map[string]string{}
 	for i := range domains {
@@ -45,6 +45,9 @@ func Compile(domains []DomainSpec, plans map[string]*limiter.Limits) (*Rules, []
 	}
 	return &Rules{domains: c.domains, byName: c.byName, rules: c.rules, plans: c.plans, overrides: overrides}, nil
 }
+
+// planPrefix begins the text by which the buckets of a plan are told apart.
+const planPrefix = "plan/"
 
 // compiler is the state of one Compile.
 type compiler struct {

@@ -234,7 +234,7 @@ func (p *planner) takes(rule *Rule, v *view, q demand, takes []limiter.Take) (al
 			}
 			takes = append(takes, limiter.Take{
 				Entity: entity, Resource: resource, Parents: parents, Limits: part.limits, LimitsOf: part.of,
-				Label: rule.label, Consume: consume, Mode: q.mode, Lease: rule.lease,
+				Label: rule.label, Shadow: rule.shadow, Consume: consume, Mode: q.mode, Lease: rule.lease,
 			})
 		}
 	}

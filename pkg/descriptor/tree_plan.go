@@ -107,7 +107,7 @@ func (p *planner) leafTakes(rule *Rule, q demand, takes []limiter.Take) (all []l
 		if consume := p.consumption(t, q, part, "", ""); len(consume) > 0 {
 			takes = append(takes, limiter.Take{
 				Entity: p.way(rule.leaf), Resource: rule.domain.name, Limits: part.limits, LimitsOf: part.of,
-				Label: rule.label, Consume: consume, Mode: q.mode,
+				Label: rule.label, Shadow: rule.shadow, Consume: consume, Mode: q.mode,
 			})
 		}
 	}

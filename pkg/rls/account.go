@@ -113,7 +113,7 @@ func (c *call) tokenKind(o *descriptor.Outcome, take int, limit string) (kind in
 		}
 		result := c.booking(o)
 		return kind, result == bookingDone || result == bookingKept
-	case !c.verdict.denied:
+	case !c.verdict.denied && (!o.Quota || !c.exceeded(o)):
 		return tokensTaken, c.verdict.policy == limiter.Unset
 	case c.decision.MissingLimit == limit && c.decision.MissingTake == take:
 		return tokensDenied, true

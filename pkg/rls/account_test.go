@@ -56,6 +56,23 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// A quota that is over takes nothing, also where its call is admitted: its tokens are denied ones.
+func TestTokensOfQuotas(t *testing.T) {
+	t.Parallel()
+	e := newTree(t, quotaPerHour("small", 2), quotaPerHour("large", 5))
+	for range 3 {
+		e.wantCode(t, "a quota of 2 an hour beside one of 5", hits("small", "s", noNumber)+","+hits("large", "l", noNumber), isOK)
+	}
+	want := map[string]float64{
+		`{domain="envoy",kind="taken",limit="requests",rule="small"}`:  2,
+		`{domain="envoy",kind="denied",limit="requests",rule="small"}`: 1,
+		`{domain="envoy",kind="taken",limit="requests",rule="large"}`:  3,
+	}
+	if diff := cmp.Diff(want, tokens(t, e)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 // A reservation takes, and its settlement corrects what it took.
 func TestTokensOfSettlements(t *testing.T) {
 	e := replicas(t, 1)[0]

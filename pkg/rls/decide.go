@@ -47,7 +47,7 @@ func (s *Service) decide(ctx context.Context, now time.Time, c *call, st *state)
 	}
 	if c.verdict.late {
 		s.metrics.lateDecision(c.verdict.denied)
-		s.log.debug(ctx, eventLate)
+		s.log.Write(ctx, now, slog.LevelDebug, string(eventLate), "rate limit call", slog.String("event", string(eventLate)))
 	}
 	if !c.verdict.denied {
 		s.reserve(ctx, now, c)
@@ -150,7 +150,7 @@ func (s *Service) failed(ctx context.Context, err error) {
 		kind = "closed"
 	}
 	s.metrics.errors.WithLabelValues(kind).Inc()
-	s.log.error(ctx, eventUndecided, slog.Any("error", err))
+	s.trouble(ctx, eventUndecided, kind, slog.Any("error", err))
 }
 
 // bookOnly books the charges and refunds of a call that is denied whatever the

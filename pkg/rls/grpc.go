@@ -83,7 +83,7 @@ func (s *Service) unary(ctx context.Context, dec func(any) error, interceptor gr
 	switch bytes := s.bytes.Add(size); {
 	case s.inFlight.Add(1) > s.max:
 		s.metrics.errors.WithLabelValues("overloaded").Inc()
-		s.log.error(ctx, eventOverloaded)
+		s.trouble(ctx, eventOverloaded, "")
 		return s.fallback(reasonOverloaded), nil
 	case bytes > s.maxBytes && size > smallMessage:
 		return s.tooLarge(ctx, "too many large requests at a time"), nil
@@ -91,7 +91,7 @@ func (s *Service) unary(ctx context.Context, dec func(any) error, interceptor gr
 	defer func() {
 		if cause := recover(); cause != nil {
 			s.metrics.errors.WithLabelValues("panic").Inc()
-			s.log.error(ctx, eventPanic, slog.Any("cause", cause), slog.String("stack", string(debug.Stack())))
+			s.trouble(ctx, eventPanic, "", slog.Any("cause", cause), slog.String("stack", string(debug.Stack())))
 			out, err = s.fallback(reasonFailed), nil
 		}
 	}()

@@ -83,7 +83,7 @@ func (s *Service) reserve(ctx context.Context, now time.Time, c *call) {
 		c.reserved.result = reservationTooLong
 	default:
 		c.reserved.result = settledFailed
-		s.log.error(ctx, eventReservation, slog.Any("error", err))
+		s.trouble(ctx, eventReservation, settledFailed, slog.Any("error", err))
 	}
 }
 
@@ -129,11 +129,11 @@ func (s *Service) settleOne(ctx context.Context, now time.Time, c *call, id stri
 	}
 	r, err := c.options.Keyring.Open(id, now)
 	if err != nil {
-		s.log.error(ctx, eventReservation, slog.Any("error", err))
+		s.trouble(ctx, eventReservation, reservation.Reason(err), slog.Any("error", err))
 		return reservation.Reason(err), nil
 	}
 	if r.Namespace != c.plan.Request.Namespace {
-		s.log.error(ctx, eventReservation, slog.String("error", "a reservation of namespace "+r.Namespace+" in a call to "+c.plan.Request.Namespace))
+		s.trouble(ctx, eventReservation, settledElsewhere, slog.String("error", "a reservation of namespace "+r.Namespace+" in a call to "+c.plan.Request.Namespace))
 		return settledElsewhere, nil
 	}
 	outcome, err := s.settler.Settle(ctx, now, ledger.Settlement{

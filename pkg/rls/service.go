@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/status"
 
+	"github.com/ratelimit/ratelimit/internal/sampledlog"
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/ledger"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -108,7 +109,7 @@ type Service struct {
 	reload   sync.Mutex // held while state is replaced
 	calls    sync.Pool  // of *call
 	metrics  *metrics
-	log      *throttledLog
+	log      *sampledlog.Log
 	denials  denialLog
 	fellBack func() // a policy decided
 	observer func(now time.Time, o Observation)
@@ -152,7 +153,7 @@ func New(cfg Config) (*Service, error) {
 		now:     cfg.Now,
 		max:     int64(cfg.MaxInFlight), maxBytes: cfg.MaxBytes,
 		calls:    sync.Pool{New: func() any { return new(call) }},
-		log:      &throttledLog{logger: cfg.Logger},
+		log:      sampledlog.New(cfg.Logger),
 		denials:  denialLog{logger: cfg.Logger},
 		fellBack: cfg.OnFallback,
 		observer: cfg.Observe,
@@ -184,7 +185,7 @@ func (s *Service) Reload(rules *descriptor.Rules, options Options) {
 func (s *Service) replace(rules *descriptor.Rules, options Options) {
 	s.state.Store(&state{
 		rules: rules, options: options, series: s.metrics.rules.replace(rules),
-		asked: s.asked.Of(rules), log: newUnmatchedLog(s.log.logger),
+		asked: s.asked.Of(rules), log: newUnmatchedLog(s.denials.logger),
 	})
 }
 
@@ -206,7 +207,7 @@ func (s *Service) serve(ctx context.Context, now time.Time, c *call) (*answer, e
 	if c.problem != nil {
 		s.metrics.invalid.WithLabelValues(c.problem.reason).Inc()
 		if !c.problem.forbidden() { // which says nothing of the gateway
-			s.log.error(ctx, eventInvalid, slog.String("error", c.problem.text))
+			s.trouble(ctx, eventInvalid, c.problem.reason, slog.String("error", c.problem.text))
 		}
 		return nil, status.Error(c.problem.code(), c.problem.text)
 	}
@@ -221,7 +222,7 @@ func (s *Service) serve(ctx context.Context, now time.Time, c *call) (*answer, e
 // tooLarge denies a call that has more than any gateway sends.
 func (s *Service) tooLarge(ctx context.Context, text string) *answer {
 	s.metrics.errors.WithLabelValues(reasonTooLarge).Inc()
-	s.log.error(ctx, eventTooLarge, slog.String("error", text))
+	s.trouble(ctx, eventTooLarge, "", slog.String("error", text))
 	c := call{options: s.state.Load().options}
 	c.verdict = verdict{denied: true, reason: reasonTooLarge, blanket: true, unbooked: bookingLost}
 	c.encode()

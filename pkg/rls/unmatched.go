@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// maxUnmatched is how many unknown domains and sets of keys are named in the log in
-	// unmatchedAgain.
+	// maxUnmatched is how many unknown domains, and how many sets of keys, are named in the log
+	// in unmatchedAgain.
 	maxUnmatched = 100
 	// unmatchedAgain is the time after which a name may be logged again.
 	unmatchedAgain = time.Hour
-	// unmatchedPause is the least time between two lines.
+	// unmatchedPause is the least time between two lines of a kind.
 	unmatchedPause = time.Second
-	// unmatchedSlots is how many names are remembered; a power of two.
+	// unmatchedSlots is how many names of a kind are remembered; a power of two.
 	unmatchedSlots = 256
 	// maxNamed bounds the names in a line, and maxNameLength the bytes of each that tell
 	// names apart.
@@ -31,12 +31,18 @@ const (
 // a configuration and pass in silence otherwise. It names each unknown domain and each
 // set of keys once in an hour; values of descriptors are never logged. A stranger
 // can fill neither the memory nor the log: the names, the lines in a second and those in
-// an hour are bounded.
+// an hour are bounded. Sets of keys, which a client may make up, hide no unknown domain.
 type unmatchedLog struct {
 	logger *slog.Logger
 	seed   maphash.Seed
-	seen   [unmatchedSlots]atomic.Uint64 // hashes of logged names, by their low bits
-	next   atomic.Int64                  // Unix milliseconds; no line before
+
+	domains, keys unmatchedKind
+}
+
+// unmatchedKind is the lines of a kind.
+type unmatchedKind struct {
+	seen [unmatchedSlots]atomic.Uint64 // hashes of logged names, by their low bits
+	next atomic.Int64                  // Unix milliseconds; no line before
 
 	mu     sync.Mutex
 	hour   int64 // at hand, since 1970
@@ -54,13 +60,13 @@ func (l *unmatchedLog) warn(ctx context.Context, now time.Time, c *call, rules *
 		if o.Kind != descriptor.Unmatched {
 			continue
 		}
-		entries := c.in.Descriptors[i].Entries
+		entries, kind := c.in.Descriptors[i].Entries, &l.keys
 		if c.plan.Domain == nil {
-			entries = nil // the domain says it all
+			entries, kind = nil, &l.domains // the domain says it all
 		}
 		hour := now.UnixMilli() / unmatchedAgain.Milliseconds()
-		if l.due(now.UnixMilli(), l.hash(hour, c.in.Domain, entries)) {
-			l.log(ctx, l.line(hour), c, rules, entries, c.unmatchedDenied(o))
+		if kind.due(now.UnixMilli(), l.hash(hour, c.in.Domain, entries)) {
+			l.log(ctx, kind.line(hour), c, rules, entries, c.unmatchedDenied(o))
 		}
 		if c.plan.Domain == nil {
 			return
@@ -79,13 +85,13 @@ func (l *unmatchedLog) hash(hour int64, domain string, entries []descriptor.Entr
 
 // due reports whether a line is to be written, and takes it. It costs a look at one word
 // where the names were logged before.
-func (l *unmatchedLog) due(now int64, hash uint64) bool {
-	slot := &l.seen[hash%unmatchedSlots]
+func (k *unmatchedKind) due(now int64, hash uint64) bool {
+	slot := &k.seen[hash%unmatchedSlots]
 	if slot.Load() == hash {
 		return false
 	}
-	next := l.next.Load()
-	if now < next && next-now <= unmatchedPause.Milliseconds() || !l.next.CompareAndSwap(next, now+unmatchedPause.Milliseconds()) {
+	next := k.next.Load()
+	if now < next && next-now <= unmatchedPause.Milliseconds() || !k.next.CompareAndSwap(next, now+unmatchedPause.Milliseconds()) {
 		return false
 	}
 	slot.Store(hash)
@@ -93,14 +99,14 @@ func (l *unmatchedLog) due(now int64, hash uint64) bool {
 }
 
 // line returns the number of the line in its hour, from 1.
-func (l *unmatchedLog) line(hour int64) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if hour != l.hour {
-		l.hour, l.logged = hour, 0
+func (k *unmatchedKind) line(hour int64) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if hour != k.hour {
+		k.hour, k.logged = hour, 0
 	}
-	l.logged = min(l.logged+1, maxUnmatched+2)
-	return l.logged
+	k.logged = min(k.logged+1, maxUnmatched+2)
+	return k.logged
 }
 
 func (l *unmatchedLog) log(ctx context.Context, line int, c *call, rules *descriptor.Rules, entries []descriptor.Entry, denied bool) {
@@ -110,6 +116,8 @@ func (l *unmatchedLog) log(ctx context.Context, line int, c *call, rules *descri
 	}
 	attrs := []slog.Attr{slog.String("domain", shown(c.in.Domain)), slog.String("answer", answer)}
 	switch {
+	case line == maxUnmatched+1 && c.plan.Domain == nil:
+		l.logger.LogAttrs(ctx, slog.LevelWarn, "many domains are unknown; no more are named for an hour")
 	case line == maxUnmatched+1:
 		l.logger.LogAttrs(ctx, slog.LevelWarn, "many different descriptors match no rule; no more are named for an hour")
 	case line > maxUnmatched:

@@ -91,7 +91,7 @@ func TestUnmatchedIsLogged(t *testing.T) {
 	want("after a reload that denies", unknown)
 }
 
-// However many names a stranger makes up, there is a line a second and a hundred an hour,
+// However many names a stranger makes up, there is a line of each kind a second and a hundred an hour,
 // each short.
 func TestUnmatchedNamesAreBounded(t *testing.T) {
 	t.Parallel()
@@ -120,8 +120,18 @@ func TestUnmatchedNamesAreBounded(t *testing.T) {
 		t.Error("a value of a descriptor is in the log")
 	}
 	size := log.Len()
-	if got := len(lines(t, log)); got != 71 || size > 71*4096 {
-		t.Errorf("lines in the rest of an hour: got %d of %d bytes, want 70 that name something and one that says there are more", got, size)
+	ofKeys := 0
+	all := lines(t, log)
+	for _, line := range all {
+		if line["keys"] != nil {
+			ofKeys++
+		}
+	}
+	if len(all)-ofKeys != 71 || size > len(all)*4096 {
+		t.Errorf("lines in the rest of an hour: got %d of %d bytes, want 70 that name a domain and one that says there are more", len(all)-ofKeys, size)
+	}
+	if ofKeys < 16 || ofKeys > 101 { // 16 sets differ in the first 16 keys
+		t.Errorf("lines that name keys: got %d, want 16 to 101", ofKeys)
 	}
 }
 
@@ -131,4 +141,38 @@ func manyKeys(n int) (pairs []string) {
 		pairs = append(pairs, fmt.Sprintf("key\n%d%s", i, strings.Repeat("y", 200)), "canary")
 	}
 	return pairs
+}
+
+// Descriptors that no rule matches, however many and when, hide no unknown domain.
+func TestUnmatchedKeysHideNoDomain(t *testing.T) {
+	t.Parallel()
+	e, log := newLogged(t)
+	ask := func(domain, key string) {
+		t.Helper()
+		if _, err := e.ask(t, fmt.Sprintf(`{"domain":%q,"descriptors":[%s]}`, domain, descriptorJSON(``, key, "v"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	domains := func() (all []any) {
+		for _, line := range lines(t, log) {
+			if strings.HasPrefix(line["msg"].(string), "unknown domain") {
+				all = append(all, line["domain"])
+			}
+		}
+		return all
+	}
+	ask("shop", "usr")
+	ask("shpo", "user")
+	if diff := cmp.Diff([]any{"shpo"}, domains()); diff != "" {
+		t.Errorf("in one second (-want +got)\n%s", diff)
+	}
+	for i := range 150 {
+		e.clock.advance(time.Second)
+		ask("shop", fmt.Sprint("key", i))
+	}
+	e.clock.advance(time.Second)
+	ask("shopp", "user")
+	if diff := cmp.Diff([]any{"shopp"}, domains()); diff != "" {
+		t.Errorf("after many sets of keys (-want +got)\n%s", diff)
+	}
 }

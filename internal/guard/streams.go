@@ -1,0 +1,169 @@
+package guard
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// stream is a stream that was read.
+type stream struct {
+	epoch int64 // when it was read
+	begun bool  // the server has its headers
+	whole bool  // the peer sends no more on it
+}
+
+// streams are those of a connection, from their headers until an end of them was sent or read.
+type streams struct {
+	guard *Guard
+
+	mu   sync.Mutex
+	all  map[uint32]stream // nil = the connection is closed
+	last uint32            // the greatest stream
+
+	open      atomic.Int64        // streams that have begun and not ended
+	live      atomic.Int64        // calls that the server took, until their handlers have ended
+	deciding  atomic.Int64        // those of them whose message is whole
+	receiving atomic.Int64        // those of them whose handler awaits a message
+	queued    [slots]atomic.Int64 // those of them whose handler has not begun, by epoch
+	held      atomic.Int64        // epoch since when a stream waits for its message, from 1; 0 = none does
+	wake      chan struct{}       // holds a token when there may be room
+	closed    chan struct{}
+}
+
+// read notes a frame that was read, and that the server does not have yet.
+func (s *streams) read(f frame) {
+	if f.kind != kindHeaders && !f.ends() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, ok := s.all[f.stream]
+	switch {
+	case s.all == nil:
+		return
+	case f.kind == kindHeaders && f.stream > s.last:
+		s.last = f.stream
+		known, ok = stream{epoch: s.guard.epoch.Load()}, true
+	}
+	if ok {
+		known.whole = known.whole || f.ends()
+		s.all[f.stream] = known
+	}
+}
+
+// waits reports whether the headers of a stream begin a call, and whether its message is not
+// whole yet.
+func (s *streams) waits(id uint32) (begins, half bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, ok := s.all[id]
+	return ok && !known.begun, !known.whole
+}
+
+// begin notes that the server has the headers of a stream.
+func (s *streams) begin(id uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, ok := s.all[id]
+	if !ok || known.begun {
+		return
+	}
+	known.begun = true
+	s.all[id] = known
+	s.open.Add(1)
+	s.guard.open.Add(1)
+}
+
+// end notes the end of a stream.
+func (s *streams) end(id uint32) {
+	s.mu.Lock()
+	if known, ok := s.all[id]; ok && known.begun {
+		delete(s.all, id)
+		s.open.Add(-1)
+		s.guard.open.Add(-1)
+	}
+	s.mu.Unlock()
+	s.notify()
+}
+
+// close ends all streams. Their handlers may go on.
+func (s *streams) close() {
+	s.mu.Lock()
+	s.all = nil
+	s.guard.open.Add(-s.open.Swap(0))
+	s.mu.Unlock()
+	close(s.closed)
+}
+
+// notify has a reader that waits look again.
+func (s *streams) notify() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// count returns how many streams there are, or handlers if there are more of those.
+func (s *streams) count() int64 { return max(s.open.Load(), s.live.Load()) }
+
+// stuck returns how many of them are not decided: they await their message or their handler, or
+// the peer does not read their answers.
+func (s *streams) stuck() int64 { return s.count() - s.deciding.Load() }
+
+// overdue reports whether a stream waits on its peer since before an epoch.
+func (s *streams) overdue(before int64) bool {
+	if held := s.held.Load(); held > 0 && held <= before {
+		return true
+	}
+	var old int64
+	s.mu.Lock()
+	for _, known := range s.all {
+		if known.begun && known.epoch < before {
+			old++
+		}
+	}
+	s.mu.Unlock()
+	return old > s.live.Load()-s.receiving.Load()
+}
+
+// forget counts calls no longer that the server took in an old epoch and that got no handler,
+// as those with an unknown encoding.
+func (s *streams) forget(slot int64) { s.live.Add(-s.queued[slot].Swap(0)) }
+
+// room reports whether a stream may begin. A stream whose message is here is decided as soon as it
+// has begun. One that is half needs a share of the connection, or much room.
+func (s *streams) room(half, used bool) bool {
+	g := s.guard
+	switch {
+	case g.Streams() >= g.cfg.MaxStreams:
+		return s.count() < g.few
+	case s.stuck() < g.few:
+		return true
+	case half:
+		return used && g.stuck() < g.cfg.MaxStreams/halfShare
+	default:
+		return g.stuck() < g.cfg.MaxStreams/2
+	}
+}
+
+// hold notes that a stream is held back.
+func (s *streams) hold(half bool) {
+	if half && s.held.CompareAndSwap(0, s.guard.epoch.Load()+1) {
+		s.guard.held.Add(1)
+	}
+}
+
+// await waits until there may be room.
+func (s *streams) await() error {
+	timer := time.NewTimer(lookAgain)
+	defer timer.Stop()
+	select {
+	case <-s.wake:
+	case <-timer.C: // other connections may have made room
+	case <-s.closed:
+		return net.ErrClosed
+	}
+	return nil
+}
