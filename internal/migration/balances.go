@@ -38,13 +38,18 @@ func (r *run) balance(ctx context.Context, namespace string, b *Balance) error {
 		Bucket: limiter.BucketKey{Namespace: namespace, Entity: b.Entity, Resource: b.Resource},
 		Limits: limits, Generation: generation,
 	}
+	unplaced := false
 	for i := range b.Limits {
-		if at := limits.Find(b.Limits[i].Name); at >= 0 && !limits.Unlimited(at) {
+		at := limits.Find(b.Limits[i].Name)
+		unplaced = unplaced || at < 0
+		if at >= 0 && !limits.Unlimited(at) {
 			op.Spends = append(op.Spends, limiter.Spend{Limit: b.Limits[i].Name, Look: true})
 		}
 	}
-	if len(op.Spends) == 0 {
+	if unplaced {
 		r.out.Unplaced++
+	}
+	if len(op.Spends) == 0 {
 		return nil
 	}
 	peeked := []limiter.Op{op}

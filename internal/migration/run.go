@@ -36,7 +36,7 @@ type Tally struct {
 
 	Lowered  int // balances that were too high; not counted by a dry run
 	Enough   int // balances that were as low already
-	Unplaced int // balances without stored limits
+	Unplaced int // balances with limits that are not stored
 }
 
 // Outcome is the outcome of a run.

@@ -36,13 +36,16 @@ type LimitBalance struct {
 
 // Loss is content that a store cannot take over.
 type Loss struct {
-	Namespace string
+	Namespace string // "" = the loss is of a namespace as a whole
 	Subject   string // such as: limit rpm of resource "gpt-4"
 	Problem   string // a sentence's end that says what becomes of the subject
 }
 
 // String returns the loss as a line of a report.
 func (l Loss) String() string {
+	if l.Namespace == "" {
+		return l.Subject + " " + l.Problem
+	}
 	return fmt.Sprintf("namespace %.100q, %s %s", l.Namespace, l.Subject, l.Problem)
 }
 

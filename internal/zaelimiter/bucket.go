@@ -1,6 +1,7 @@
 package zaelimiter
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -24,34 +25,67 @@ type share struct {
 	tokens []tokenbucket.Bucket
 }
 
-// add adds the item of a shard. A limit that no bucket can have, such as a quota, is left out.
-func (s *state) add(i item) {
+// add adds the item of a shard, and returns the problems of limits that are taken for full, each
+// with its limit. A quota, which no bucket can have, is left out.
+func (s *state) add(i item) (problems []problem) {
 	count, ok := i.number("shard_count")
 	if !ok || count < 1 || count > maxShards {
+		if i.has("shard_count") {
+			problems = append(problems, problem{"", fmt.Sprintf("is read as one of 1 shard: shard_count must be a whole number from 1 to %d", maxShards)})
+		}
 		count = 1
 	}
 	s.shards = max(s.shards, int(count))
 	refilled, ok := i.number("rf")
 	if !ok {
-		return
+		return append(problems, problem{"", "is taken for full: rf must be a whole number of milliseconds"})
 	}
-	for _, name := range names(i, "b_", "_tk") {
-		attr := func(field string) string { return "b_" + name + "_" + field }
-		tokens, _ := i.number(attr("tk"))
-		var params tokenbucket.Params
-		params.Capacity, params.Amount, params.Period, _ = rateOf(i, attr)
-		if name == "wcu" || params.Validate() != nil || tokens < -tokenbucket.MaxAmount || tokens > tokenbucket.MaxAmount {
+	for _, name := range names(i, "b_", "_tk", "_cp") {
+		if name == "wcu" { // of the package itself
 			continue
 		}
-		if s.limits == nil {
-			s.limits = make(map[string]*share)
+		params, tokens, what := shareOf(i, "b_"+name+"_")
+		switch {
+		case what != "":
+			problems = append(problems, problem{name, "is taken for full: " + what})
+		case params.Amount > 0:
+			l := s.limit(name, params)
+			l.tokens = append(l.tokens, tokenbucket.Bucket{Tokens: tokens, Refilled: refilled})
 		}
-		if s.limits[name] == nil {
-			s.limits[name] = &share{params: params}
-		}
-		l := s.limits[name]
-		l.tokens = append(l.tokens, tokenbucket.Bucket{Tokens: tokens, Refilled: refilled})
 	}
+	return problems
+}
+
+// limit returns a limit of the bucket, which an item brings with params.
+func (s *state) limit(name string, params tokenbucket.Params) *share {
+	if s.limits == nil {
+		s.limits = make(map[string]*share)
+	}
+	if s.limits[name] == nil {
+		s.limits[name] = &share{params: params}
+	}
+	return s.limits[name]
+}
+
+// shareOf returns a limit of a shard and its tokens, or the problem with them. A quota has no
+// refill.
+func shareOf(i item, prefix string) (params tokenbucket.Params, tokens int64, what string) {
+	attr := func(field string) string { return prefix + field }
+	tokens, hasTokens := i.number(attr("tk"))
+	var hasRate bool
+	params.Capacity, params.Amount, params.Period, hasRate = rateOf(i, attr)
+	switch {
+	case !hasTokens || !hasRate:
+		return params, 0, fmt.Sprintf("%s, %s, %s and %s must be whole numbers", attr("tk"), attr("cp"), attr("ra"), attr("rp"))
+	case params.Amount == 0:
+		return params, 0, ""
+	case tokens < -tokenbucket.MaxAmount || tokens > tokenbucket.MaxAmount:
+		return params, 0, fmt.Sprintf("%s is %d; it must be %d to %d", attr("tk"), tokens, -tokenbucket.MaxAmount, int64(tokenbucket.MaxAmount))
+	}
+	if err := params.Validate(); err != nil {
+		return params, 0, err.Error()
+	}
+	return params, tokens, ""
 }
 
 // balance returns the bucket at now; ok is false for one that is full.

@@ -1,6 +1,9 @@
 package zaelimiter
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -13,6 +16,40 @@ type item map[string]types.AttributeValue
 func (i item) text(attr string) string {
 	if s, ok := i[attr].(*types.AttributeValueMemberS); ok {
 		return s.Value
+	}
+	return ""
+}
+
+// Kinds of attributes, as problems name them.
+const (
+	aText     = "a text"
+	aNumber   = "a number"
+	aFlag     = "true or false"
+	aMap      = "a map"
+	otherKind = "of another type"
+)
+
+// kindOf returns the kind of an attribute; "" = it is absent or null.
+func (i item) kindOf(attr string) string {
+	switch i[attr].(type) {
+	case nil, *types.AttributeValueMemberNULL:
+		return ""
+	case *types.AttributeValueMemberS:
+		return aText
+	case *types.AttributeValueMemberN:
+		return aNumber
+	case *types.AttributeValueMemberBOOL:
+		return aFlag
+	case *types.AttributeValueMemberM:
+		return aMap
+	}
+	return otherKind
+}
+
+// misfit returns the problem of an attribute of another kind than the package writes; "" = none.
+func (i item) misfit(attr, want string) string {
+	if got := i.kindOf(attr); got != "" && got != want {
+		return fmt.Sprintf("has %.100q, which is left out: it is %s and must be %s", attr, got, want)
 	}
 	return ""
 }
@@ -45,8 +82,8 @@ func (i item) stringMap(attr string) (texts map[string]string, others []string) 
 	if !ok {
 		return nil, nil
 	}
-	for name, value := range m.Value {
-		s, ok := value.(*types.AttributeValueMemberS)
+	for _, name := range slices.Sorted(maps.Keys(m.Value)) {
+		s, ok := m.Value[name].(*types.AttributeValueMemberS)
 		if !ok {
 			others = append(others, name)
 			continue

@@ -23,7 +23,7 @@ func limitsOf(i item) (*limiter.Limits, []problem) {
 	var all []limiter.Limit
 	var problems []problem
 	for _, prefix := range []string{limitPrefix, windowedPrefix} {
-		for _, name := range names(i, prefix, "_cp") {
+		for _, name := range names(i, prefix, "_cp", "_ra", "_rp") {
 			l, what, keep := limitOf(i, prefix, name)
 			if what != "" {
 				problems = append(problems, problem{name, what})
@@ -43,18 +43,19 @@ func limitsOf(i item) (*limiter.Limits, []problem) {
 // problem is a problem of a limit; "" = of all limits of a level.
 type problem struct{ limit, what string }
 
-// names returns the names between a prefix and a suffix of attributes, in order.
-func names(i item, prefix, suffix string) []string {
+// names returns the names between a prefix and one of the suffixes of attributes, in order.
+func names(i item, prefix string, suffixes ...string) []string {
 	var found []string
 	for attr := range i {
-		if rest, ok := strings.CutPrefix(attr, prefix); ok {
-			if name, ok := strings.CutSuffix(rest, suffix); ok && name != "" {
+		rest, ok := strings.CutPrefix(attr, prefix)
+		for _, suffix := range suffixes {
+			if name, of := strings.CutSuffix(rest, suffix); ok && of && name != "" {
 				found = append(found, name)
 			}
 		}
 	}
 	slices.Sort(found)
-	return found
+	return slices.Compact(found)
 }
 
 // limitOf returns one limit and the problem with it, "" for none. keep reports whether the
@@ -64,7 +65,7 @@ func limitOf(i item, prefix, name string) (l limiter.Limit, what string, keep bo
 	capacity, amount, period, ok := rateOf(i, attr)
 	switch {
 	case !ok:
-		return l, fmt.Sprintf("is left out: %s, %s and %s must be whole numbers", attr("cp"), attr("ra"), attr("rp")), false
+		return l, fmt.Sprintf("is left out: %s, %s, %s and, where it is there, %s must be whole numbers", attr("cp"), attr("ra"), attr("rp"), attr("bx")), false
 	case i.has(attr("rsched")) || i.has(attr("rsa")) || amount == 0:
 		return l, "is left out: it is a quota that is reset at a time, and limits here refill all the time", false
 	}
@@ -75,6 +76,9 @@ func limitOf(i item, prefix, name string) (l limiter.Limit, what string, keep bo
 	if i.flag(attr("soft")) {
 		return limiter.Unlimited(name), "becomes unlimited: it was counted and never enforced", true
 	}
+	if what := i.misfit(attr("soft"), aFlag); what != "" {
+		return l, what, true
+	}
 	if i.has(attr("sched")) {
 		return l, "stands at all hours with the numbers outside of its schedule: there are no schedules here", true
 	}
@@ -84,8 +88,8 @@ func limitOf(i item, prefix, name string) (l limiter.Limit, what string, keep bo
 // rateOf returns the capacity and the refill of a limit, and whether all are whole numbers.
 func rateOf(i item, attr func(field string) string) (capacity, amount, period int64, ok bool) {
 	capacity, hasCapacity := i.number(attr("cp"))
-	if burst, found := i.number(attr("bx")); found { // before package 0.10 cp was the rate
-		capacity = burst
+	if i.kindOf(attr("bx")) != "" { // before package 0.10 cp was the rate
+		capacity, hasCapacity = i.number(attr("bx"))
 	}
 	amount, hasAmount := i.number(attr("ra"))
 	period, hasPeriod := i.number(attr("rp"))
@@ -102,6 +106,9 @@ func seconds(n int64) time.Duration {
 
 // policyOf returns what the system's limits say of decisions without a store.
 func policyOf(i item) (limiter.Policy, string) {
+	if what := i.misfit("on_unavailable", aText); what != "" {
+		return limiter.Unset, what
+	}
 	switch text := i.text("on_unavailable"); text {
 	case "":
 		return limiter.Unset, ""
@@ -122,6 +129,8 @@ func flagsOf(i item) []string {
 		all = append(all, "is disabled, which is not taken over: disable it again")
 	case i.text("disabled") != "":
 		all = append(all, "is exempt from limits (bypass), which is not taken over")
+	case i.misfit("disabled", aFlag) != "":
+		all = append(all, i.misfit("disabled", aFlag))
 	}
 	if i.has("cascade") {
 		all = append(all, "has a cascade of its own, which is not taken over: the entity's stands for each resource")

@@ -2,8 +2,10 @@ package zaelimiter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"reflect"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -32,7 +34,7 @@ func Read(ctx context.Context, client Client, table string, o Options) (version 
 	if err != nil {
 		return "", nil, err
 	}
-	r := &reader{buckets: bucket, spaces: make(map[string]*space), names: make(map[string]string)}
+	r := &reader{buckets: bucket, spaces: make(map[string]*space), names: make(map[string]string), deleted: make(map[string]bool)}
 	if minor < shardSchema {
 		r.buckets = oldBucket
 	}
@@ -56,7 +58,10 @@ func scan(ctx context.Context, client Client, table string) iter.Seq2[[]item, er
 	return func(yield func([]item, error) bool) {
 		in := &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)}
 		for {
-			out, err := client.Scan(ctx, in, retrying)
+			out, err := read(ctx, client.Scan, in)
+			if err == nil && len(out.LastEvaluatedKey) > 0 && reflect.DeepEqual(out.LastEvaluatedKey, in.ExclusiveStartKey) {
+				err = errors.New("a page ends where it began: the endpoint does not answer as DynamoDB does")
+			}
 			if err != nil {
 				yield(nil, err)
 				return
@@ -79,8 +84,10 @@ type reader struct {
 	items   int
 	spaces  map[string]*space // by id
 	names   map[string]string // of namespaces that are not deleted, by id
+	deleted map[string]bool   // namespaces, by id
 
-	usage, audit, orphans, unknown int
+	usage, audit, orphans, outdated, unknown int
+	unknownKey                               [2]string // of the first item of an unknown kind
 }
 
 // space is a namespace that was read so far.
@@ -110,11 +117,15 @@ func (r *reader) add(i item) {
 	case entityLimits, resourceLimits, systemLimits:
 		r.space(k.namespace).addLimits(k, i)
 	case bucket, oldBucket:
-		if k.kind == r.buckets { // else one of before an upgrade, that nothing reads
+		if k.kind == r.buckets {
 			r.space(k.namespace).addBucket(k, i)
+		} else { // one of before an upgrade, that nothing reads
+			r.outdated++
 		}
 	case registry:
-		if i.text("status") != "deleted" {
+		if status := i.text("status"); status == "deleted" || status == "purging" {
+			r.deleted[k.namespace] = true
+		} else {
 			r.names[k.namespace] = i.text("namespace_name")
 		}
 	case usage:
@@ -123,7 +134,9 @@ func (r *reader) add(i item) {
 		r.audit++
 	case bookkeeping:
 	case unknown:
-		r.unknown++
+		if r.unknown++; r.unknown == 1 {
+			r.unknownKey = [2]string{i.text("PK"), i.text("SK")}
+		}
 	}
 }
 
@@ -133,9 +146,14 @@ func (s *space) addEntity(k key, i item) {
 	if e.Name == e.ID { // which the package writes where there is none
 		e.Name = ""
 	}
+	for _, of := range [][2]string{{"name", aText}, {"parent_id", aText}, {"cascade", aFlag}, {"metadata", aMap}} {
+		if what := i.misfit(of[0], of[1]); what != "" {
+			s.lose(migration.Subject(ref), "", what)
+		}
+	}
 	var others []string
 	if e.Metadata, others = i.stringMap("metadata"); len(others) > 0 {
-		s.lose(ref, "", fmt.Sprintf("has metadata that is no text, which is left out: %.200q", others))
+		s.lose(migration.Subject(ref), "", fmt.Sprintf("has metadata that is no text, which is left out: %.200q", others))
 	}
 	if e.Cascade && e.Parent == "" {
 		e.Cascade = false // it means nothing
@@ -145,12 +163,13 @@ func (s *space) addEntity(k key, i item) {
 
 func (s *space) addLimits(k key, i item) {
 	ref := k.limitsRef()
+	subject := migration.Subject(ref)
 	for _, what := range flagsOf(i) {
-		s.lose(ref, "", what)
+		s.lose(subject, "", what)
 	}
 	limits, problems := limitsOf(i)
 	for _, p := range problems {
-		s.lose(ref, p.limit, p.what)
+		s.lose(subject, p.limit, p.what)
 	}
 	r := limiter.Record{}
 	if limits.Len() > 0 {
@@ -159,7 +178,7 @@ func (s *space) addLimits(k key, i item) {
 	if k.kind == systemLimits {
 		policy, what := policyOf(i)
 		if r.OnUnavailable = policy; what != "" {
-			s.lose(ref, "", what)
+			s.lose(subject, "", what)
 		}
 	}
 	if !r.Empty() {
@@ -172,12 +191,13 @@ func (s *space) addBucket(k key, i item) {
 	if s.buckets[name] == nil {
 		s.buckets[name] = new(state)
 	}
-	s.buckets[name].add(i)
+	for _, p := range s.buckets[name].add(i) {
+		s.lose("the balance of "+migration.Subject(limiter.EntityLimitsRef(k.entity, k.resource)), p.limit, p.what)
+	}
 }
 
-// lose notes a loss of a record, or of one of its limits.
-func (s *space) lose(ref limiter.Ref, limit, what string) {
-	subject := migration.Subject(ref)
+// lose notes a loss of a subject, or of one of its limits.
+func (s *space) lose(subject, limit, what string) {
 	if limit != "" {
 		subject = fmt.Sprintf("limit %.100q of %s", limit, subject)
 	}

@@ -13,13 +13,20 @@ import (
 func (r *reader) set(o Options) (*migration.Set, error) {
 	set := &migration.Set{}
 	now := o.Now.UnixMilli()
-	for id, s := range r.spaces {
-		name, found := r.name(id)
-		if !found {
-			r.orphans += len(s.records) + len(s.buckets)
+	for _, id := range slices.Sorted(maps.Keys(r.spaces)) {
+		s := r.spaces[id]
+		name, problem := r.name(id)
+		switch {
+		case r.deleted[id]:
+			r.orphans += s.size()
 			continue
-		}
-		if o.Namespace != "" && name != o.Namespace {
+		case id == "" && problem != "":
+			r.outdated += s.size()
+			continue
+		case o.Namespace != "" && name != o.Namespace:
+			continue
+		case problem != "":
+			set.Losses = append(set.Losses, migration.Loss{Subject: fmt.Sprintf("the namespace with id %.100q", id), Problem: fmt.Sprintf("is left out (records and buckets: %d): %s", s.size(), problem)})
 			continue
 		}
 		if o.As != "" {
@@ -44,28 +51,45 @@ func (r *reader) set(o Options) (*migration.Set, error) {
 		{Kind: "windows of usage", N: r.usage},
 		{Kind: "audit events", N: r.audit},
 		{Kind: "records of deleted namespaces", N: r.orphans},
-		{Kind: "items of an unknown kind", N: r.unknown},
+		{Kind: "records and buckets of before an upgrade of the table", N: r.outdated},
+		{Kind: fmt.Sprintf("items of an unknown kind, the first with the key %.100q", r.unknownKey), N: r.unknown},
 	}
 	set.Ignored = slices.DeleteFunc(set.Ignored, func(c migration.Count) bool { return c.N == 0 })
 	set.Check()
 	return set, nil
 }
 
-// name returns the name of a namespace. Where no namespace is registered as default, items
-// behind that word as an id are its, or else items without a namespace.
-func (r *reader) name(id string) (string, bool) {
-	if name := r.names[id]; name != "" {
-		return name, true
+// size counts what a namespace has.
+func (s *space) size() int { return len(s.records) + len(s.buckets) }
+
+// name returns the name of a namespace, "" for none, and why it cannot be taken over, "" if it
+// can. Where no namespace is registered as default, items behind that word as an id are its, or
+// else items without a namespace.
+func (r *reader) name(id string) (name, problem string) {
+	name, registered := r.names[id]
+	switch {
+	case registered && name == "":
+		return "", "the table has no name for it: namespace_name must be a text"
+	case registered && r.count(name) > 1:
+		return name, fmt.Sprintf("another one has its name %.100q, too", name)
+	case registered:
+		return name, ""
+	case id != "" && id != limiter.DefaultNamespace || r.count(limiter.DefaultNamespace) > 0:
+		return "", "the table does not register it"
+	case id == "" && r.spaces[limiter.DefaultNamespace] != nil:
+		return "", "it is of before an upgrade"
 	}
-	if id != "" && id != limiter.DefaultNamespace {
-		return "", false
-	}
-	for _, name := range r.names {
-		if name == limiter.DefaultNamespace {
-			return "", false
+	return limiter.DefaultNamespace, ""
+}
+
+// count counts the namespaces of a name.
+func (r *reader) count(name string) (n int) {
+	for _, other := range r.names {
+		if other == name {
+			n++
 		}
 	}
-	return limiter.DefaultNamespace, id != "" || r.spaces[limiter.DefaultNamespace] == nil
+	return n
 }
 
 // titles are the names of all namespaces.
@@ -75,7 +99,7 @@ func (r *reader) titles() []string {
 		all[name] = true
 	}
 	for id := range r.spaces {
-		if name, found := r.name(id); found {
+		if name, problem := r.name(id); problem == "" {
 			all[name] = true
 		}
 	}
