@@ -165,16 +165,16 @@ func TestEventsAreDropped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
 			r := newReceiver(t, tt.answer)
-			w, stop := r.run(t, func(cfg *alert.WebhookConfig) {
-				cfg.URL += "/hush"
-				cfg.Calls, cfg.Logger = 3, slog.New(slog.NewTextHandler(&log, nil))
+			w := alert.NewWebhook(alert.WebhookConfig{
+				URL: r.URL + "/hush", Key: r.key, Pause: time.Millisecond, Calls: 3, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			})
 			w.Send(event("a"))
+			w.Flush(t.Context())
 			w.Send(event("b"))
+			w.Flush(t.Context())
 			if got := <-r.got; got != "b" {
 				t.Errorf("the event of %q was accepted", got)
 			}
-			stop()
 			if s := w.Stats(); s.Sent != 1 || s.Dropped != 1 || r.calls != tt.calls {
 				t.Errorf("%+v, %d calls; want %d", s, r.calls, tt.calls)
 			}

@@ -12,18 +12,24 @@ import (
 // Alerts tells of events in the log and by a webhook. It is safe for concurrent use.
 type Alerts struct {
 	log     *slog.Logger
+	lines   sampled
 	webhook *Webhook // nil = none
 	events  atomic.Int64
 }
 
 // New returns alerts; webhook nil = there is none.
-func New(log *slog.Logger, webhook *Webhook) *Alerts { return &Alerts{log: log, webhook: webhook} }
+func New(log *slog.Logger, webhook *Webhook) *Alerts {
+	return &Alerts{log: log, webhook: webhook}
+}
 
 // Tell tells of an event. It does not wait for the webhook.
 func (a *Alerts) Tell(e budget.Event) {
 	a.events.Add(1)
-	a.log.Warn("a budget is used to a threshold", "percent", e.Percent, "limit", e.Limit, "window", e.Window.String(), "start", e.Start,
+	attrs, ok := a.lines.due(e.Shared, "percent", e.Percent, "limit", e.Limit, "window", e.Window.String(), "start", e.Start,
 		"namespace", e.Namespace, "entity", e.Entity, "resource", e.Resource, "budget", e.Tokens, "used", inTokens(e.Used).String(), "event", e.ID())
+	if ok {
+		a.log.Warn("a budget is used to a threshold", attrs...)
+	}
 	if a.webhook != nil {
 		a.webhook.Send(e)
 	}

@@ -20,22 +20,24 @@ import (
 
 // Defaults of a [WebhookConfig].
 const (
-	DefaultQueue   = 1000
-	DefaultCalls   = 8
-	DefaultTimeout = 10 * time.Second
-	DefaultPause   = time.Second
-	longestPause   = time.Minute
+	DefaultQueue    = 1000
+	DefaultCalls    = 8
+	DefaultTimeout  = 10 * time.Second
+	DefaultDelivery = 3 * time.Minute
+	DefaultPause    = time.Second
+	longestPause    = time.Minute
 )
 
 const (
 	// lastCalls bounds the time in which the calls of a queue are made once Run is to end.
-	lastCalls = 5 * time.Second
+	lastCalls = time.Second
 	// lastPause is the longest pause then.
 	lastPause = 200 * time.Millisecond
 )
 
-// flushers is how many events Flush sends at once.
-const flushers = 8
+// senders is how many events are sent at once, so that a call that hangs holds up no other event. Half of them
+// send no shared event while a webhook runs.
+const senders = 8
 
 // mostReply is how much of an answer is read, so that the connection can be used again.
 const mostReply = 64 << 10
@@ -45,9 +47,10 @@ type WebhookConfig struct {
 	URL       string
 	Key       []byte            // signs calls
 	Transport http.RoundTripper // nil = http.DefaultTransport
-	Queue     int               // most events that wait; 0 = DefaultQueue
+	Queue     int               // most events that wait of each kind, shared and own; 0 = DefaultQueue
 	Calls     int               // most calls for an event; 0 = DefaultCalls
 	Timeout   time.Duration     // of a call; 0 = DefaultTimeout
+	Delivery  time.Duration     // of all calls for an event, with their pauses; 0 = DefaultDelivery
 	Pause     time.Duration     // after the first call that failed; it doubles, up to a minute; 0 = DefaultPause
 	Logger    *slog.Logger      // is told of events that are dropped; nil = none
 }
@@ -56,7 +59,9 @@ type WebhookConfig struct {
 type Webhook struct {
 	cfg    WebhookConfig
 	client *http.Client
-	queue  chan budget.Event
+	own    chan budget.Event // of budgets that an entity has for itself
+	shared chan budget.Event // of the others: clients may have invented their entities
+	lines  sampled           // about calls that failed, and events that were dropped
 
 	sent, failed, dropped atomic.Int64
 }
@@ -80,6 +85,9 @@ func NewWebhook(cfg WebhookConfig) *Webhook {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = DefaultTimeout
 	}
+	if cfg.Delivery <= 0 {
+		cfg.Delivery = DefaultDelivery
+	}
 	if cfg.Pause <= 0 {
 		cfg.Pause = DefaultPause
 	}
@@ -90,7 +98,10 @@ func NewWebhook(cfg WebhookConfig) *Webhook {
 		Transport: cfg.Transport, Timeout: cfg.Timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the signature is for one receiver
 	}
-	return &Webhook{cfg: cfg, client: client, queue: make(chan budget.Event, cfg.Queue)}
+	return &Webhook{
+		cfg: cfg, client: client,
+		own: make(chan budget.Event, cfg.Queue), shared: make(chan budget.Event, cfg.Queue),
+	}
 }
 
 // Stats counts the calls so far. A nil webhook has none.
@@ -98,57 +109,71 @@ func (w *Webhook) Stats() Stats {
 	if w == nil {
 		return Stats{}
 	}
-	return Stats{Sent: w.sent.Load(), Failed: w.failed.Load(), Dropped: w.dropped.Load(), Queued: int64(len(w.queue))}
+	return Stats{Sent: w.sent.Load(), Failed: w.failed.Load(), Dropped: w.dropped.Load(), Queued: int64(len(w.own) + len(w.shared))}
 }
 
-// Send puts an event in the queue, or drops it where the queue is full. It does not wait.
+// Send puts an event in its queue, or drops it where the queue is full. It does not wait.
 func (w *Webhook) Send(e budget.Event) {
+	queue := w.own
+	if e.Shared {
+		queue = w.shared
+	}
 	select {
-	case w.queue <- e:
+	case queue <- e:
 	default:
 		w.drop(&e, errors.New("the queue is full"))
 	}
 }
 
-// Run sends events until ctx is done, and then those of the queue, for at most 5 s in all. It drops the
+// Run sends events until ctx is done, and then those of the queues, for at most 1 s in all. It drops the
 // rest. It is called once.
 func (w *Webhook) Run(ctx context.Context) {
 	calls, end := outliving(ctx)
 	defer end()
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case e := <-w.queue:
-			w.deliver(ctx, calls, &e)
+	var all sync.WaitGroup
+	for i := range senders {
+		shared := w.shared
+		if i%2 == 0 {
+			shared = nil
 		}
-	}
-	for {
-		select {
-		case e := <-w.queue:
-			w.deliver(ctx, calls, &e)
-		default:
-			return
-		}
-	}
-}
-
-// Flush sends the events of the queue, several at once, and drops those that are not delivered when ctx is
-// done. It takes the place of [Webhook.Run] in a program that may not go on behind its back.
-func (w *Webhook) Flush(ctx context.Context) {
-	var senders sync.WaitGroup
-	for range min(flushers, len(w.queue)) {
-		senders.Go(func() {
-			for {
+		all.Go(func() {
+			for ctx.Err() == nil {
 				select {
-				case e := <-w.queue:
-					w.deliver(ctx, ctx, &e)
-				default:
-					return
+				case <-ctx.Done():
+				case e := <-w.own:
+					w.deliver(ctx, calls, &e)
+				case e := <-shared:
+					w.deliver(ctx, calls, &e)
 				}
 			}
 		})
 	}
-	senders.Wait()
+	all.Wait()
+	w.empty(ctx, calls)
+}
+
+// Flush sends the events of the queues, and drops those that are not delivered when ctx is done. It takes the place
+// of [Webhook.Run] in a program that may not go on behind its back.
+func (w *Webhook) Flush(ctx context.Context) { w.empty(ctx, ctx) }
+
+// empty sends the events that wait, the own ones first.
+func (w *Webhook) empty(ctx, calls context.Context) {
+	for _, queue := range []chan budget.Event{w.own, w.shared} {
+		var all sync.WaitGroup
+		for range min(senders, len(queue)) {
+			all.Go(func() {
+				for {
+					select {
+					case e := <-queue:
+						w.deliver(ctx, calls, &e)
+					default:
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+	}
 }
 
 // outliving returns a context that ends some time after another one.
@@ -172,6 +197,8 @@ func outliving(ctx context.Context) (outlives context.Context, end func()) {
 // deliver calls until the receiver accepts or refuses the event, or the calls are used up, or their context is
 // done. It makes one call at least. Once ctx is done the pauses are short.
 func (w *Webhook) deliver(ctx, calls context.Context, e *budget.Event) {
+	calls, end := context.WithTimeout(calls, w.cfg.Delivery)
+	defer end()
 	pause := w.cfg.Pause
 	for call := 1; ; call++ {
 		again, err := w.call(calls, e)
@@ -183,12 +210,14 @@ func (w *Webhook) deliver(ctx, calls context.Context, e *budget.Event) {
 			w.drop(e, err)
 			return
 		}
-		w.cfg.Logger.WarnContext(calls, "a webhook call failed and is made again", "event", e.ID(), "call", call, "pause", pause, "error", err)
+		if attrs, ok := w.lines.due(e.Shared, "event", e.ID(), "call", call, "pause", pause, "error", err); ok {
+			w.cfg.Logger.WarnContext(calls, "a webhook call failed and is made again", attrs...)
+		}
 		if ctx.Err() == nil {
-			wait(ctx, pause)
+			wait(ctx, calls, pause)
 			pause = min(2*pause, longestPause)
 		} else {
-			wait(calls, min(pause, lastPause))
+			wait(calls, calls, min(pause, lastPause))
 		}
 		if calls.Err() != nil {
 			w.drop(e, err)
@@ -242,15 +271,18 @@ func reason(err error) error {
 // drop notes that an event is not delivered.
 func (w *Webhook) drop(e *budget.Event, err error) {
 	w.dropped.Add(1)
-	w.cfg.Logger.Error("a budget event is dropped and not sent to the webhook", "event", e.ID(), "error", err)
+	if attrs, ok := w.lines.due(e.Shared, "event", e.ID(), "error", err); ok {
+		w.cfg.Logger.Error("a budget event is dropped and not sent to the webhook", attrs...)
+	}
 }
 
-// wait waits until ctx is done, or a pause is over: that or up to a fifth more.
-func wait(ctx context.Context, pause time.Duration) {
+// wait waits until one of the contexts is done, or a pause is over: that or up to a fifth more.
+func wait(ctx, calls context.Context, pause time.Duration) {
 	timer := time.NewTimer(pause + rand.N(pause/5+1)) // #nosec G404 -- no secret
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
+	case <-calls.Done():
 	}
 }

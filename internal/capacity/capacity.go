@@ -38,6 +38,7 @@ type Limit struct {
 type Bucket struct {
 	Entity    api.Name   `json:"entity"`
 	Variant   string     `json:"variant,omitempty"` // as api.Bucket has it
+	Source    string     `json:"source,omitempty"`  // the same
 	Name      string     `json:"limit"`
 	Rate      string     `json:"rate"`
 	Capacity  api.Tokens `json:"capacity"`
@@ -50,15 +51,18 @@ func New(resource api.Name, busiest int) *Report {
 	return &Report{Resource: resource, Limits: []Limit{}, Busiest: []Bucket{}, most: busiest}
 }
 
-// Add adds a bucket.
+// Add adds a bucket, unless it is of a rule in shadow mode: what it lacks stops nobody.
 func (r *Report) Add(b api.Bucket) {
+	if b.Shadow {
+		return
+	}
 	r.Buckets++
 	for _, l := range b.Limits {
 		capacity, ok := capacityOf(l.Limit)
 		if !ok || l.Available == nil {
 			continue
 		}
-		one := Bucket{Entity: b.Entity, Variant: b.Variant, Name: l.Name, Rate: l.Limit.String(), Capacity: capacity, Available: *l.Available, Used: used(capacity, *l.Available)}
+		one := Bucket{Entity: b.Entity, Variant: b.Variant, Source: b.Source, Name: l.Name, Rate: l.Limit.String(), Capacity: capacity, Available: *l.Available, Used: used(capacity, *l.Available)}
 		r.sum(&one)
 		r.rank(one)
 	}

@@ -25,6 +25,9 @@ func TestReport(t *testing.T) {
 	r.Add(bucket("a", "10/minute", 0, 2500))
 	r.Add(bucket("b", "10/minute", 20, 20_000))
 	r.Add(bucket("c", "10/minute", 0, -5000))
+	tried := bucket("d", "10/minute", 0, 0)
+	tried.Shadow = true
+	r.Add(tried)
 	want := &capacity.Report{
 		Resource: "gpt", Buckets: 3,
 		Limits: []capacity.Limit{{Name: "rpm", Buckets: 3, Capacity: 40_000, Available: 17_500, Empty: 1, InDebt: 1, Used: 562}},

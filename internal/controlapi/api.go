@@ -1,6 +1,7 @@
 package controlapi
 
 import (
+	"context"
 	"time"
 
 	"github.com/ratelimit/ratelimit/internal/topk"
@@ -26,6 +27,16 @@ type Config struct {
 	Now      func() time.Time
 	Status   api.Status // of the service; Principal and Role are those of each request
 	Activity Activity   // the zero value = none is counted: requests for it are refused
+	InMemory bool       // changes end with the process
+	Sources  Sources    // of the limits of buckets
+}
+
+// Sources say where limits of buckets are from. Each may be nil: then it is not known.
+type Sources struct {
+	// Variants names the plans and the rules of a namespace by the variants of their buckets.
+	Variants func(namespace string) map[uint64]string
+	// Level returns the level that has the limits of an ordinary bucket.
+	Level func(ctx context.Context, namespace, entity, resource string) (limiter.Source, error)
 }
 
 // API has the endpoints of administration.

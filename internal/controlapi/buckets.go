@@ -3,7 +3,7 @@ package controlapi
 import (
 	"fmt"
 	"net/http"
-	"strconv"
+	"time"
 
 	"github.com/ratelimit/ratelimit/internal/limitjson"
 	"github.com/ratelimit/ratelimit/pkg/admin"
@@ -18,27 +18,29 @@ type balances struct{ *API }
 
 func (a *API) bucketEndpoints() []endpoint {
 	list := endpoint{
-		method: http.MethodGet, path: bucketsPath, role: admin.RoleRead, result: api.List[api.Bucket]{}, polled: true,
+		method: http.MethodGet, path: bucketsPath, role: admin.RoleRead, result: api.List[api.Bucket]{},
 		query:   pageParams(param{"entity", "only buckets of this entity"}, param{"resource", "only buckets for this resource"}),
 		summary: "List buckets in use and their balances", run: balances{a}.list,
 	}
-	var verbs []endpoint
-	for _, verb := range []struct {
-		name, summary string
-		kind          limiter.AdjustKind
-	}{
-		{"reset", "Fill a bucket, as if it had never been used", limiter.AdjustReset},
-		{"set", "Set the balance of a bucket", limiter.AdjustSet},
-		{"top-up", "Give tokens to a bucket, up to its capacity", limiter.AdjustTopUp},
-		{"take-out", "Take tokens out of a bucket, into debt if need be", limiter.AdjustTakeOut},
-	} {
-		verbs = append(verbs, endpoint{
-			method: http.MethodPost, path: bucketsPath + "/" + verb.name, role: admin.RoleOperate, result: api.Change[api.Bucket]{}, body: api.BucketChange{},
-			summary: verb.summary,
-			run:     func(c *call) (any, error) { return balances{a}.adjust(c, verb.kind) },
+	one := endpoint{
+		method: http.MethodGet, path: namespacePath + "/bucket", role: admin.RoleRead, result: api.Bucket{},
+		query: []param{
+			{"entity", "the entity of the bucket"},
+			{"resource", "its resource"},
+			{"limit", "a limit that it has, where the entity has several buckets for the resource"},
+			{"variant", "its variant, where the entity has several buckets for the resource; " + api.OrdinaryVariant + " is the ordinary one"},
+		},
+		summary: "Read one bucket: its balances, where its limits are from, and when each is full", run: balances{a}.get,
+	}
+	all := append(make([]endpoint, 0, 2+len(verbs())), list, one)
+	for _, verb := range verbs() {
+		all = append(all, endpoint{
+			method: http.MethodPost, path: bucketsPath + "/" + verb.name, role: admin.RoleOperate, result: api.Adjusted{}, body: api.BucketChange{},
+			query: []param{dryRun()}, summary: verb.summary,
+			run: func(c *call) (any, error) { return balances{a}.adjust(c, verb.kind) },
 		})
 	}
-	return append(verbs, list)
+	return all
 }
 
 // errNoBuckets refuses what the store cannot do.
@@ -60,82 +62,98 @@ func (a balances) list(c *call) (any, error) {
 		return nil, err
 	}
 	list := api.List[api.Bucket]{Items: make([]api.Bucket, 0, len(page.Items)), Next: page.Next}
-	for i := range page.Items {
-		list.Items = append(list.Items, *bucketOf(&page.Items[i]))
-	}
+	list.Items = append(list.Items, a.named(c.namespace(), page.Items)...)
 	return list, nil
 }
 
-func (a balances) adjust(c *call, kind limiter.AdjustKind) (any, error) {
+func (a balances) get(c *call) (any, error) {
 	if a.cfg.Buckets == nil {
 		return nil, errNoBuckets()
 	}
-	var body api.BucketChange
-	if err := c.decode(&body); err != nil {
-		return nil, err
-	}
-	adjustment, err := adjustmentOf(c.namespace(), kind, &body)
+	w := wanted{entity: api.Name(c.query.Get("entity")), resource: api.Name(c.query.Get("resource")), limit: c.query.Get("limit"), variant: c.query.Get("variant")}
+	key, err := w.key(c.namespace())
 	if err != nil {
 		return nil, err
 	}
-	done, err := a.cfg.Buckets.AdjustBucket(c.ctx(), a.cfg.Now(), adjustment)
+	now := a.cfg.Now()
+	found, err := a.meant(c, now, &w)
 	if err != nil {
 		return nil, err
 	}
-	if !done.Found {
-		return nil, notFound("entity %s has no bucket for resource %s in namespace %s: it is as good as full", body.Entity, body.Resource, api.Name(c.namespace()))
+	if found == nil { // one of the last second may be missing in the list
+		look := limiter.Adjustment{Bucket: key, Limit: w.limit, Kind: limiter.AdjustTopUp, DryRun: true}
+		done, err := a.cfg.Buckets.AdjustBucket(c.ctx(), now, look)
+		if err != nil {
+			return nil, err
+		}
+		if !done.Found {
+			return nil, a.none(c, &w)
+		}
+		found = &done.Before
 	}
-	change := api.Change[api.Bucket]{Result: api.Changed, Before: bucketOf(&done.Before), After: bucketOf(&done.After)}
-	switch {
-	case done.Repeated:
-		change.Result = api.Repeated
-	case sameBalances(done.Before.Limits, done.After.Limits):
-		change.Result = api.Unchanged
+	if !w.fits(found) {
+		return nil, invalid("the bucket holds no limit %.100q", w.limit)
 	}
-	return change, nil
+	return a.detailed(c, now, found), nil
 }
 
-func sameBalances(a, b []limiter.LimitState) bool {
-	for i := range a {
-		if i >= len(b) || a[i].Tokens != b[i].Tokens {
-			return false
-		}
+// detailed returns a bucket with all that is known of it.
+func (a balances) detailed(c *call, now time.Time, b *limiter.BucketState) *api.Bucket {
+	out := bucketOf(b)
+	out.Source, out.Leases = a.sourceOf(c, b.Key), b.Leases
+	if b.Shards > 1 {
+		out.Shards = b.Shards
 	}
-	return len(a) == len(b)
+	for i := range b.Limits {
+		out.Limits[i].FullAt = b.Limits[i].FullAt(now)
+	}
+	return out
 }
 
-// adjustmentOf returns what a body asks for.
-func adjustmentOf(namespace string, kind limiter.AdjustKind, body *api.BucketChange) (limiter.Adjustment, error) {
-	out := limiter.Adjustment{
-		Bucket: limiter.BucketKey{Namespace: namespace, Entity: string(body.Entity), Resource: string(body.Resource)},
-		Limit:  body.Limit, Kind: kind, Once: body.Once,
+// sourceOf says where the limits of a bucket are from; "" = not known.
+func (a balances) sourceOf(c *call, of limiter.BucketKey) string {
+	if of.Variant != 0 {
+		return a.variants(of.Namespace)[of.Variant]
 	}
-	if body.Entity == "" || body.Resource == "" {
-		return out, invalid("the members entity and resource name the bucket: give both")
+	if a.cfg.Sources.Level == nil {
+		return ""
 	}
-	if body.Variant != "" {
-		n, err := strconv.ParseUint(body.Variant, 16, 64)
-		if err != nil || len(body.Variant) != 16 {
-			return out, invalid("the member variant is %.100q; it must be 16 hexadecimal digits, as the list of buckets has it", body.Variant)
-		}
-		out.Bucket.Variant = n
+	level, err := a.cfg.Sources.Level(c.ctx(), of.Namespace, of.Entity, of.Resource)
+	if err != nil || level == limiter.SourceNone {
+		return ""
 	}
-	if kind != limiter.AdjustReset && body.Tokens == nil {
-		return out, invalid("the member tokens is missing: it says how many")
-	}
-	if body.Tokens != nil {
-		if out.Tokens = int64(*body.Tokens); kind == limiter.AdjustReset {
-			return out, invalid("a reset takes no amount: leave the member tokens out")
-		}
-	}
-	return out, nil
+	return level.String()
 }
+
+// variants names the plans and the rules of a namespace by variants.
+func (a balances) variants(namespace string) map[uint64]string {
+	if a.cfg.Sources.Variants == nil {
+		return nil
+	}
+	return a.cfg.Sources.Variants(namespace)
+}
+
+// named returns buckets with the names of their plans and rules.
+func (a balances) named(namespace string, buckets []limiter.BucketState) []api.Bucket {
+	names := a.variants(namespace)
+	out := make([]api.Bucket, 0, len(buckets))
+	for i := range buckets {
+		b := bucketOf(&buckets[i])
+		b.Source = names[buckets[i].Key.Variant]
+		out = append(out, *b)
+	}
+	return out
+}
+
+func variantText(v uint64) string { return fmt.Sprintf("%016x", v) }
 
 // bucketOf returns a bucket as JSON.
 func bucketOf(b *limiter.BucketState) *api.Bucket {
-	out := &api.Bucket{Entity: api.Name(b.Key.Entity), Resource: api.Name(b.Key.Resource), Limits: make([]api.BucketLimit, len(b.Limits))}
+	out := &api.Bucket{
+		Entity: api.Name(b.Key.Entity), Resource: api.Name(b.Key.Resource), Shadow: b.Key.Shadow(), Limits: make([]api.BucketLimit, len(b.Limits)),
+	}
 	if b.Key.Variant != 0 {
-		out.Variant = fmt.Sprintf("%016x", b.Key.Variant)
+		out.Variant = variantText(b.Key.Variant)
 	}
 	for i, l := range b.Limits {
 		out.Limits[i] = api.BucketLimit{Name: l.Limit.Name, Limit: limitjson.Of(l.Limit)}

@@ -27,6 +27,7 @@ type call struct {
 	r     *http.Request
 	query url.Values
 	store Store
+	kept  bool   // a change outlives the process
 	code  int    // of the answer; 0 = 200
 	etag  string // of the answer; "" = none
 }

@@ -76,7 +76,7 @@ func (a *API) flip(c *call, ref limiter.Ref, to limiter.Switch) (any, error) {
 		return nil, err
 	}
 	change := api.Change[api.Disabled]{
-		Result: api.Unchanged, DryRun: dry,
+		Result: api.Unchanged, DryRun: dry, InMemory: !c.kept,
 		Before: disabledOf(ref, done.Before.Disabled), After: disabledOf(ref, done.After.Disabled),
 	}
 	if done.Changed {

@@ -87,7 +87,7 @@ func etagOf(r limiter.Record) string {
 
 // changeOf is the outcome of an edit as JSON.
 func changeOf[V any](c *call, done limiter.Edited, dry bool, resource func(limiter.Record) *V) api.Change[V] {
-	change := api.Change[V]{Result: api.Changed, DryRun: dry}
+	change := api.Change[V]{Result: api.Changed, DryRun: dry, InMemory: !c.kept}
 	if done.Before.Stored() {
 		change.Before = resource(done.Before)
 	}

@@ -15,7 +15,6 @@ type endpoint struct {
 	result       any  // a value of the type of the answer; nil = any JSON
 	bare         bool // a PUT or DELETE without preconditions
 	run          func(*call) (any, error)
-	polled       bool // by pages that show what happens
 }
 
 // param is a parameter of a query.

@@ -22,7 +22,7 @@ func (a *API) handler(e endpoint) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, stop := context.WithTimeout(r.Context(), callTime)
 		defer stop()
-		c := &call{r: r.WithContext(ctx), store: a.cfg.Store}
+		c := &call{r: r.WithContext(ctx), store: a.cfg.Store, kept: !a.cfg.InMemory}
 		answer, err := c.answer(e)
 		if err != nil {
 			admin.WriteProblem(w, problemOf(err))

@@ -72,7 +72,7 @@ func (a *API) move(c *call, by limiter.Switch) (any, error) {
 	stateOf := func(r limiter.Record) *api.Namespace {
 		return namespaceOf(limiter.Namespace{Name: c.namespace(), State: r.State, Since: r.Since, Disabled: r.Disabled})
 	}
-	change := api.Change[api.Namespace]{Result: api.Unchanged, DryRun: dry, Before: stateOf(done.Before), After: stateOf(done.After)}
+	change := api.Change[api.Namespace]{Result: api.Unchanged, DryRun: dry, InMemory: !c.kept, Before: stateOf(done.Before), After: stateOf(done.After)}
 	switch {
 	case !done.Changed:
 	case by == limiter.DeleteNamespace:

@@ -10,7 +10,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-func problem(status int, kind api.Kind, detail string) error {
+func problem(status int, kind api.Kind, detail string) *api.Problem {
 	return &api.Problem{Type: kind, Status: status, Detail: detail}
 }
 

@@ -94,7 +94,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"an entity of a resource", "PUT", limits + "/resources/r", `{"entity":"s","limits":{"l":"1/day"}}`, 400, api.Invalid, "resource r"},
 		{"deleting nothing", "DELETE", entities + "/none", "", 404, api.NotFound, "none"},
 		{"deleting no limits", "DELETE", limits + "/resources/none", "", 404, api.NotFound, "none"},
-		{"a bucket of nobody", "POST", "/v1/namespaces/default/buckets/reset", `{"entity":"nobody","resource":"r"}`, 404, api.NotFound, "as good as full"},
+		{"a bucket of nobody", "POST", "/v1/namespaces/default/buckets/reset", `{"entity":"nobody","resource":"r"}`, 404, api.NotFound, "none is in use, so a request finds a full one"},
 		{"a bucket without a resource", "POST", "/v1/namespaces/default/buckets/reset", `{"entity":"key"}`, 400, api.Invalid, "resource"},
 		{"a variant", "POST", "/v1/namespaces/default/buckets/reset", `{"entity":"key","resource":"r","variant":"x"}`, 400, api.Invalid, "16 hexadecimal digits"},
 		{"a reset with an amount", "POST", "/v1/namespaces/default/buckets/reset", `{"entity":"key","resource":"r","tokens":1}`, 400, api.Invalid, "takes no amount"},

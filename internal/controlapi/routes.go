@@ -24,7 +24,7 @@ func (a *API) Routes() []admin.Route {
 	all := a.endpoints()
 	routes := make([]admin.Route, 0, len(all))
 	for _, e := range all {
-		routes = append(routes, admin.Route{Pattern: e.method + " " + e.path, Role: e.role, MaxBody: maxBody, Handler: a.handler(e), Polled: e.polled})
+		routes = append(routes, admin.Route{Pattern: e.method + " " + e.path, Role: e.role, MaxBody: maxBody, Handler: a.handler(e)})
 	}
 	return routes
 }

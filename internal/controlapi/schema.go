@@ -102,17 +102,27 @@ func (s *schemas) component(t reflect.Type, body bool) object {
 	if s.components[name] == nil {
 		s.components[name] = object{} // for a type that contains itself
 		members := object{}
-		var required []string
-		for field := range t.Fields() {
-			member, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-			members[member] = s.typ(field.Type, body)
-			if !body && !strings.HasPrefix(options, "omit") {
-				required = append(required, member)
-			}
-		}
+		required := s.members(t, body, members)
 		s.components[name] = closed(members, required...)
 	}
 	return object{"$ref": "#/components/schemas/" + name}
+}
+
+// members adds the members of a struct, also those of structs that it embeds. It returns those
+// that are always there.
+func (s *schemas) members(t reflect.Type, body bool, members object) (required []string) {
+	for field := range t.Fields() {
+		member, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if field.Anonymous {
+			required = append(required, s.members(field.Type, body, members)...)
+			continue
+		}
+		members[member] = s.typ(field.Type, body)
+		if !body && !strings.HasPrefix(options, "omit") {
+			required = append(required, member)
+		}
+	}
+	return required
 }
 
 // componentName is the name of a type; that of List[Entity] is EntityList.

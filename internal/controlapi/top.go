@@ -20,7 +20,7 @@ const topSize = 20
 func (a *API) activityEndpoints() []endpoint {
 	return []endpoint{
 		{
-			method: http.MethodGet, path: "/v1/top", role: admin.RoleRead, result: api.Top{}, polled: true,
+			method: http.MethodGet, path: "/v1/top", role: admin.RoleRead, result: api.Top{},
 			query: []param{
 				{"by", "denied: the most denials; busiest: the most decisions that took or charged. denied without it"},
 				{"namespace", "only of this namespace"},
@@ -31,7 +31,7 @@ func (a *API) activityEndpoints() []endpoint {
 			summary: "List the entities with the most denials, or the most decisions, in the last minute on this replica", run: observer{a}.top,
 		},
 		{
-			method: http.MethodGet, path: "/v1/decisions", role: admin.RoleRead, result: api.Decisions{}, polled: true,
+			method: http.MethodGet, path: "/v1/decisions", role: admin.RoleRead, result: api.Decisions{},
 			summary: "Count the descriptors that this replica has decided since its start, by result", run: observer{a}.decisions,
 		},
 	}

@@ -17,7 +17,7 @@ const mostWrites = 1000
 // rates every call is a write.
 const (
 	leasedWrites  = 2   // with leases, while there are tokens for the demand
-	scarceWrites  = 4.3 // with leases, while the demand is over the limit
+	scarceWrites  = 3.7 // with leases, while the demand is over the limit
 	groupedWrites = 280 // without; all replicas together stay below mostWrites
 )
 
@@ -27,6 +27,7 @@ const (
 	cacheSeconds    = 60 // cache.ttl
 	pollSeconds     = 2  // between two looks for changes of limits
 	flushSeconds    = 10 // between two writes of a snapshot by an aggregator
+	leaseReads      = 2  // a second, of each replica of an item that it leases: others ask for the lease there
 	million         = 1e6
 	bytesInAGB      = 1e9
 	bucketBytes     = 1000 // of an item with its keys in the indexes
@@ -109,17 +110,17 @@ type Estimate struct {
 // Of estimates the bill of a traffic.
 func Of(t Traffic, p Prices) Estimate {
 	writes, hottest := t.writes(t.perReplica())
-	e := Estimate{Writes: writes, UsageWrites: t.usageWrites(t.perReplica()), HottestItem: hottest, Reads: t.reads(), Bytes: t.Keys * t.Levels * bucketBytes}
+	e := Estimate{Writes: writes, UsageWrites: t.usageWrites(t.perReplica()), HottestItem: hottest, Reads: t.lookups() + t.leased(), Bytes: t.Keys * t.Levels * bucketBytes}
 	if t.Calls > 0 {
 		e.WritesPerCall = e.Writes / t.Calls
 	}
 	e.WriteDollars = t.dollars(writes, p)
-	e.ReadDollars = e.Reads * secondsInAMonth / million * p.Read
+	e.ReadDollars = readDollars(e.Reads, p)
 	e.StorageDollars = e.Bytes / bytesInAGB * (p.Storage + p.Recovery)
 	e.UsageDollars = e.UsageWrites * secondsInAMonth / million * p.Write
-	other := e.ReadDollars + e.StorageDollars + e.UsageDollars
-	e.Dollars = e.WriteDollars + other
-	e.OneWriteDollars = t.dollars(t.Calls*t.Levels+t.settlements(), p) + other
+	other := e.StorageDollars + e.UsageDollars
+	e.Dollars = e.WriteDollars + e.ReadDollars + other
+	e.OneWriteDollars = t.dollars(t.Calls*t.Levels+t.settlements(), p) + readDollars(t.lookups(), p) + other
 	return e
 }
 
@@ -166,9 +167,29 @@ func (t Traffic) usageWrites(perReplica float64) (all float64) {
 	return all
 }
 
-// reads returns the read units a second: looks for changes, and records of keys that the
+func readDollars(units float64, p Prices) float64 {
+	return units * secondsInAMonth / million * p.Read
+}
+
+// leased returns the read units a second of the items of leases. A bucket is leased where that saves
+// writes. It is an upper bound, since writes of a lease show the item, too.
+func (t Traffic) leased() (units float64) {
+	if !t.Leases {
+		return 0
+	}
+	group := func(calls, keys float64) {
+		if keys > 0 && calls/keys > leasedWrites*t.Replicas {
+			units += leaseReads * t.Replicas * keys * t.Levels
+		}
+	}
+	group(t.Calls*t.HotShare, t.HotKeys)
+	group(t.Calls*(1-t.HotShare), t.Keys-t.HotKeys)
+	return units
+}
+
+// lookups returns the read units a second of looks for changes, and of records of keys that the
 // caches do not have. It is an upper bound.
-func (t Traffic) reads() float64 {
+func (t Traffic) lookups() float64 {
 	polls := t.Replicas * (t.Namespaces + 1) / pollSeconds
 	misses := func(calls, keys float64) float64 { return min(calls, keys*t.Replicas/cacheSeconds) }
 	missed := misses(t.Calls*t.HotShare, t.HotKeys) + misses(t.Calls*(1-t.HotShare), t.Keys-t.HotKeys)

@@ -190,3 +190,22 @@ func TestUsageIsBilled(t *testing.T) {
 		}
 	}
 }
+
+// A replica reads each item that it leases at most twice a second. Quiet buckets are not leased.
+func TestReadsOfLeases(t *testing.T) {
+	for name, tt := range map[string]struct {
+		calls, keys, levels, want float64
+	}{
+		"a busy bucket":             {10_000, 1, 1, 6},
+		"busy buckets with parents": {10_000, 10, 2, 120},
+		"quiet buckets":             {1000, 1000, 1, 0},
+	} {
+		traffic := quiet(tt.calls, tt.keys)
+		traffic.Replicas, traffic.Levels, traffic.Leases = 3, tt.levels, false
+		without := costmodel.Of(traffic, costmodel.Known())
+		traffic.Leases = true
+		if got := costmodel.Of(traffic, costmodel.Known()).Reads - without.Reads; math.Abs(got-tt.want) > 1e-9 {
+			t.Errorf("%s: %g read units a second, want %g", name, got, tt.want)
+		}
+	}
+}

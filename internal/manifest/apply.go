@@ -77,9 +77,10 @@ func (p *Plan) phases(ctx context.Context, run func(context.Context, *Change) er
 	return nil
 }
 
-// each runs the changes that are selected, some at a time.
+// each runs the changes that are selected, some at a time. None is begun after one failed. Those under way
+// end: what became of a request that is cut off would not be known, and the next run could find its record changed.
 func (p *Plan) each(ctx context.Context, selected func(*Change) bool, run func(context.Context, *Change) error) error {
-	group, ctx := errgroup.WithContext(ctx)
+	group, begin := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	for i := range p.Changes {
 		c := &p.Changes[i]
@@ -87,8 +88,8 @@ func (p *Plan) each(ctx context.Context, selected func(*Change) bool, run func(c
 			continue
 		}
 		group.Go(func() error {
-			if ctx.Err() != nil { // another one failed
-				return context.Cause(ctx)
+			if begin.Err() != nil { // another one failed
+				return context.Cause(begin)
 			}
 			return run(ctx, c)
 		})
@@ -126,6 +127,19 @@ func (p *Plan) disown(ctx context.Context) error {
 	return p.own.save(ctx, p.namespace)
 }
 
+// InMemory reports whether changes that were checked, or made, end with the process of the service.
+func (p *Plan) InMemory() bool { return p.inMemory.Load() }
+
+// note keeps of a change whether it is in memory.
+func note[V any](p *Plan) func(*api.Change[V], error) error {
+	return func(change *api.Change[V], err error) error {
+		if err == nil && change.InMemory {
+			p.inMemory.Store(true)
+		}
+		return err
+	}
+}
+
 // send makes one change, of the record as the plan found it.
 func (p *Plan) send(ctx context.Context, c *Change, o client.Options) error {
 	o.IfMatch = c.before.etag()
@@ -133,13 +147,13 @@ func (p *Plan) send(ctx context.Context, c *Change, o client.Options) error {
 	var err error
 	switch {
 	case c.Result == api.Deleted && c.Ref.Kind == limiter.RefEntity:
-		_, err = p.namespace.DeleteEntity(ctx, api.Name(c.Ref.Entity), o)
+		err = note[api.Entity](p)(p.namespace.DeleteEntity(ctx, api.Name(c.Ref.Entity), o))
 	case c.Result == api.Deleted:
-		_, err = p.namespace.DeleteLimits(ctx, limitsOf(c.Ref), o)
+		err = note[api.Limits](p)(p.namespace.DeleteLimits(ctx, limitsOf(c.Ref), o))
 	case c.after.Entity != nil:
-		_, err = p.namespace.PutEntity(ctx, *c.after.Entity, o)
+		err = note[api.Entity](p)(p.namespace.PutEntity(ctx, *c.after.Entity, o))
 	default:
-		_, err = p.namespace.PutLimits(ctx, limitsOf(c.Ref), *c.after.Limits, o)
+		err = note[api.Limits](p)(p.namespace.PutLimits(ctx, limitsOf(c.Ref), *c.after.Limits, o))
 	}
 	switch {
 	case err == nil, c.Result == api.Deleted && isNotFound(err):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -56,6 +57,7 @@ type Plan struct {
 	namespace *client.Namespace
 	own       *inventory // nil = the manifest has no name
 	drop      []string   // keys that the inventory loses
+	inMemory  atomic.Bool
 }
 
 // NewPlan compares a manifest with the records of a namespace.

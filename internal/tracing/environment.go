@@ -44,6 +44,9 @@ func enabled() (bool, error) {
 	if protocol != "" && protocol != "grpc" {
 		return false, fmt.Errorf("%s is %.50q; it must be grpc", protocolVariable, protocol)
 	}
+	if err := checkVariables(); err != nil {
+		return false, err
+	}
 	return true, checkSampler(os.Getenv(samplerVariable), os.Getenv(samplerArgVariable))
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -296,6 +297,87 @@ func TestEnvironmentIsRefused(t *testing.T) {
 		if _, err := tracing.New(t.Context(), "", slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", name, err, want)
 		}
+	}
+}
+
+// The SDK would panic, or take a default and write the value to the standard error.
+func TestVariablesThatCannotBeObeyed(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "none.pem")
+	for _, v := range []struct{ name, value, want string }{
+		{"OTEL_BSP_MAX_QUEUE_SIZE", "-1", `OTEL_BSP_MAX_QUEUE_SIZE is "-1"; it must be a whole number, 1 to 1000000`},
+		{"OTEL_BSP_MAX_QUEUE_SIZE", "99999999999999", "1 to 1000000"},
+		{"OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "0", "1 to 1000000"},
+		{"OTEL_BSP_SCHEDULE_DELAY", "5s", "1 to 86400000"},
+		{"OTEL_EXPORTER_OTLP_TIMEOUT", "-5", "1 to 86400000"},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT", "::::garbage", "OTEL_EXPORTER_OTLP_ENDPOINT is no address of a collector"},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://bad host:4317", "no address"},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://host:99999", "no address"},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://", "no address"},
+		{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://user:hush@host", "no address"},
+		{"OTEL_EXPORTER_OTLP_HEADERS", "a=hush,b=%zz", "OTEL_EXPORTER_OTLP_HEADERS: header 2 cannot be sent"},
+		{"OTEL_EXPORTER_OTLP_TRACES_HEADERS", "hush", "header 1 cannot be sent"},
+		{"OTEL_EXPORTER_OTLP_HEADERS", "a b=hush", "header 1 cannot be sent"},
+		{"OTEL_EXPORTER_OTLP_CERTIFICATE", missing, "OTEL_EXPORTER_OTLP_CERTIFICATE: open " + missing},
+		{"OTEL_EXPORTER_OTLP_CLIENT_KEY", missing, "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and"},
+		{"OTEL_EXPORTER_OTLP_COMPRESSION", "zip", "it must be gzip or none"},
+	} {
+		t.Run(v.name, func(t *testing.T) {
+			environment(t, map[string]string{"OTEL_TRACES_EXPORTER": "otlp"})
+			t.Setenv(v.name, v.value)
+			tr, err := tracing.New(t.Context(), "", slog.New(slog.DiscardHandler))
+			if err == nil || !strings.Contains(err.Error(), v.want) || strings.Contains(err.Error(), "hush") {
+				t.Errorf("%s: got %v, want %s", v.value, err, v.want)
+			}
+			_ = tr.Close(t.Context())
+		})
+	}
+}
+
+// Addresses and headers that the SDK obeys stay allowed.
+func TestVariablesThatAreObeyed(t *testing.T) {
+	for _, v := range [][2]string{
+		{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://[::1]:4317"},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT", "https://collector"},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4317/v1"},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4317"},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT", "unix:///run/otel.sock"},
+		{"OTEL_EXPORTER_OTLP_HEADERS", "api-key=a%20b, x-tenant = c"},
+		{"OTEL_BSP_MAX_QUEUE_SIZE", "4096"},
+		{"OTEL_EXPORTER_OTLP_COMPRESSION", "gzip"},
+	} {
+		environment(t, map[string]string{"OTEL_TRACES_EXPORTER": "otlp"})
+		t.Setenv(v[0], v[1])
+		tr, err := tracing.New(t.Context(), "", slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Errorf("%s=%s: %v", v[0], v[1], err)
+		}
+		t.Setenv(v[0], "")
+		_ = tr.Close(t.Context())
+	}
+}
+
+// A collector that takes connections and never answers delays no call, and the end for as long as it is told.
+func TestCollectorThatHangs(t *testing.T) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	environment(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + l.Addr().String(), "OTEL_BSP_MAX_QUEUE_SIZE": "10", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "5"})
+	tr, err := tracing.New(t.Context(), "", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := service(t, tr)
+	for range 100 { // many times what waits, and what is sent at once
+		ask(t, conn, "a")
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer stop()
+	began := time.Now()
+	if err := tr.Close(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 5*time.Second {
+		t.Errorf("the end took %v: %v", time.Since(began), err)
 	}
 }
 

@@ -6,13 +6,15 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/api"
 )
 
 // CSV writes usage as comma-separated values (RFC 4180): a line of titles, and a line for each
-// limit of each window. Names of bytes that are no UTF-8 stand as in Go.
+// limit of each window. Names of bytes that are no UTF-8 stand as in Go. A spreadsheet would run names
+// that begin as a formula does: these, and those that begin with an apostrophe, have an apostrophe before them.
 type CSV struct{ w *csv.Writer }
 
 // NewCSV returns a writer that has written the titles.
@@ -30,7 +32,7 @@ func (c *CSV) Write(page []api.Usage) error {
 		for _, limit := range slices.Sorted(maps.Keys(u.Used)) {
 			err := c.w.Write([]string{
 				string(u.Window), u.Start.UTC().Format(time.RFC3339), u.End.UTC().Format(time.RFC3339),
-				u.Entity.String(), u.Resource.String(), limit, u.Used[limit].String(), strconv.FormatInt(u.Events, 10),
+				inert(u.Entity.String()), inert(u.Resource.String()), inert(limit), u.Used[limit].String(), strconv.FormatInt(u.Events, 10),
 			})
 			if err != nil {
 				return err
@@ -39,6 +41,14 @@ func (c *CSV) Write(page []api.Usage) error {
 	}
 	c.w.Flush()
 	return c.w.Error()
+}
+
+// inert returns a cell that no spreadsheet takes for a formula. One apostrophe less is the name.
+func inert(name string) string {
+	if name != "" && strings.ContainsRune("=+-@\t\r\n'", rune(name[0])) {
+		return "'" + name
+	}
+	return name
 }
 
 func (c *CSV) line(cells ...string) error {

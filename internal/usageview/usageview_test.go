@@ -72,11 +72,11 @@ func TestBars(t *testing.T) {
 	})
 }
 
-// Any name is one cell.
+// Any name is one cell, no two have the same one, and none is a formula.
 func TestCSVHasAnyName(t *testing.T) {
 	var b strings.Builder
 	c := usageview.ContinueCSV(&b)
-	names := []api.Name{"a,b", "\"quoted\"\nline", "\xff", "="}
+	names := []api.Name{"a,b", "\"quoted\"\nline", "\xff", `"\xff"`, "=1+1", "'=1+1", "+1", "-1", "@a", "\t=1", "'"}
 	for _, name := range names {
 		if err := c.Write([]api.Usage{usage(name, 1, map[string]api.Tokens{"rpm": 1500})}); err != nil {
 			t.Fatal(err)
@@ -86,10 +86,16 @@ func TestCSVHasAnyName(t *testing.T) {
 	if err != nil || len(lines) != len(names) {
 		t.Fatalf("%d lines, %v", len(lines), err)
 	}
+	seen := map[string]bool{}
 	for i, name := range names {
-		if lines[i][3] != name.String() || lines[i][6] != "1.5" {
+		cell := lines[i][3]
+		if strings.TrimPrefix(cell, "'") != name.String() && cell != "'"+name.String() || lines[i][6] != "1.5" {
 			t.Errorf("%q: %q", name, lines[i])
 		}
+		if seen[cell] || strings.ContainsAny(cell[:1], "=+-@\t\r") {
+			t.Errorf("%q: the cell %q is a formula, or another name's", name, cell)
+		}
+		seen[cell] = true
 	}
 }
 

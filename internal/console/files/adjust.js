@@ -1,4 +1,4 @@
-import { ask, inNamespace } from "./api.js";
+import { ask, endText, inNamespace } from "./api.js";
 import { byID, nameText, number, show } from "./dom.js";
 import { limitText } from "./limittext.js";
 
@@ -9,6 +9,7 @@ const verbs = {
   "top-up": { button: "Top up", about: "The bucket gets these tokens, up to its capacity.", least: "0", amount: "Tokens to add" },
 };
 
+const ordinary = "0000000000000000"; // names the bucket without a variant, where there are others
 let open; // the change that the dialog is about: verb, body
 
 // startAdjust makes the dialog work. may says whether the principal may change balances.
@@ -30,7 +31,7 @@ export function closeAdjust() {
 // openAdjust asks for the confirmation of a verb on a limit of a bucket, and for its amount.
 export function openAdjust(verb, bucket, limit, balance) {
   const { button, about, least, amount } = verbs[verb];
-  open = { verb, body: { entity: bucket.entity, resource: bucket.resource, variant: bucket.variant, limit: limit.name, once: once() } };
+  open = { verb, body: { entity: bucket.entity, resource: bucket.resource, variant: bucket.variant || ordinary, limit: limit.name, once: once() } };
   byID("adjust-title").textContent = `${button} ${limit.name} of ${nameText(bucket.entity)} for ${nameText(bucket.resource)}?`;
   byID("adjust-about").textContent = `It has ${balance} of ${limitText(limit.limit)}. ${about} The change is in the audit.`;
   byID("adjust-amount-label").hidden = amount === undefined;
@@ -58,11 +59,18 @@ async function adjust() {
   try {
     const done = await ask(inNamespace("buckets", verb), { method: "POST", body });
     const limit = done.after?.limits.find((l) => l.name === body.limit);
-    byID("adjusted").textContent = `${nameText(body.resource)} ${body.limit} ${done.result}: ${number.format(limit?.available ?? 0)}, in force on every replica within 5 s.`;
+    byID("adjusted").textContent = `${nameText(body.resource)} ${body.limit} ${done.result}: ${number.format(limit?.available ?? 0)}, in force on every replica within 5 s.${cutText(verb, done)}${endText(done)}`;
     closeAdjust();
   } catch (error) {
     show(byID("adjust"), error);
   } finally {
     byID("adjust-do").disabled = false;
   }
+}
+
+// cutText says which part of an amount was not booked.
+function cutText(verb, done) {
+  const cut = (done.booked || done.first?.booked || []).find((b) => b.cut);
+  if (verb !== "top-up" || !cut) return "";
+  return ` Booked ${number.format(cut.tokens)} tokens; ${number.format(cut.cut)} were cut at the capacity.`;
 }

@@ -41,6 +41,9 @@ export async function ask(path, options = {}) {
   throw new Problem(response.status, detail);
 }
 
+// endText says that a change is not kept, where the store of the service is in memory.
+export const endText = (done) => (done.in_memory ? " It ends with the process: the store is in memory." : "");
+
 // inNamespace returns a path below the namespace that the page is about.
 export function inNamespace(...parts) {
   const namespace = document.getElementById("namespace").value || "default";

@@ -41,7 +41,7 @@ function render(lines, buckets, now) {
       line.chart.render([{ class: limit.available < 0 ? "s1" : "s2", points: line.points }], now, 0, capacityOf(limit.limit));
     }
   }
-  if (lines.size === 0) byID("balances").replaceChildren(make("p", { class: "about" }, "no bucket in use: each one is full"));
+  if (lines.size === 0) byID("balances").replaceChildren(make("p", { class: "about" }, "no bucket of this ID is in use"));
 }
 
 function newLine(bucket, limit) {
@@ -53,7 +53,7 @@ function newLine(bucket, limit) {
   if (byID("balances").querySelector("p.about")) byID("balances").replaceChildren();
   const verbs = ["reset", "set", "top-up"].map((verb) => verbButton(verb, bucket, limit, value));
   byID("balances").append(make("div", { "data-limit": limit.name },
-    make("p", { class: "legend" }, make("span", {}, `${nameText(bucket.resource)} ${limit.name} `, value, of), make("span", { class: "verbs" }, ...verbs)), svg));
+    make("p", { class: "legend" }, make("span", {}, `${nameText(bucket.resource)} ${limit.name}${bucket.source ? ` (${bucket.source})` : ""}${bucket.shadow ? " (shadow)" : ""} `, value, of), make("span", { class: "verbs" }, ...verbs)), svg));
   return { value, of, points: [], chart: new Chart(svg, span) };
 }
 

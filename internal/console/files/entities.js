@@ -85,7 +85,7 @@ async function read(id, part, on, change) {
     const rows = limits.items.map((l) => make("li", {}, `for ${nameText(l.resource)}: `,
       Object.entries(l.limits).map(([name, limit]) => `${name} ${limitText(limit)}`).join(", ") + " ",
       make("button", { type: "button", class: "link", click: () => change("entity", id, nameText(l.resource)) }, "change")));
-    byID("entity-limits").replaceChildren(...(rows.length > 0 ? rows : [make("li", { class: "about" }, "none: those of the resource or of the system apply")]));
+    byID("entity-limits").replaceChildren(...(rows.length > 0 ? rows : [make("li", { class: "about" }, "none are stored: those of a rule, a plan, the file, the resource or the system apply")]));
     show(part);
   } catch (error) {
     show(part, error);
@@ -93,7 +93,7 @@ async function read(id, part, on, change) {
 }
 
 function facts(entity) {
-  if (!entity) return [make("dt", {}, "stored"), make("dd", {}, "no: it has no parent")];
+  if (!entity) return [make("dt", {}, "stored"), make("dd", {}, "no: a parent is one of the file or of a rule")];
   const all = [["name", entity.name], ["parent", nameText(entity.parent)], ["cascade", entity.cascade ? "its parent consumes too" : ""],
     ...Object.entries(entity.metadata || {}), ["created", entity.created_at]];
   return all.filter(([, value]) => value).flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, String(value))]);

@@ -1,4 +1,4 @@
-import { ask, inNamespace } from "./api.js";
+import { ask, endText, inNamespace } from "./api.js";
 import { byID, show } from "./dom.js";
 import { linesOf, parseLines } from "./limittext.js";
 
@@ -77,5 +77,5 @@ async function put(dryRun) {
   const body = { limits: parseLines(byID("limits").value), ...(open.policy && { on_unavailable: open.policy }) };
   const done = await ask(open.path + (dryRun ? "?dryRun=true" : ""), { method: "PUT", headers, body });
   if (!dryRun) open.etag = done.after?.etag || "";
-  byID("changed").textContent = dryRun ? `They are right: ${done.result}, if you save them.` : `${done.result}: in force on every replica within 5 s.`;
+  byID("changed").textContent = dryRun ? `They are right: ${done.result}, if you save them.` : `${done.result}: in force on every replica within 5 s.${endText(done)}`;
 }
