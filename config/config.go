@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
+	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -32,7 +33,8 @@ type Config struct {
 	Files    []string // every file read, in order; the configuration itself first, if it is one
 	Hash     string   // SHA-256 over the names and contents of Files, in hexadecimal
 
-	origin origin
+	origin   origin
+	ruleless map[string]bool // domains without a list of rules, as where a file ends after its first lines
 }
 
 // origin is what the files say, whatever the program then makes of a Config, of
@@ -207,7 +209,7 @@ func defaults(o Options) *Config {
 		},
 		Store: Store{
 			Type:     StoreEmbedded,
-			DynamoDB: DynamoDB{Table: "ratelimit"},
+			DynamoDB: DynamoDB{Table: "ratelimit", MaxClockOffset: dynamo.DefaultMaxClockOffset},
 		},
 		Decision:    Decision{Timeout: 15 * time.Millisecond},
 		Headers:     Headers{RetryAfter: true, XRateLimit: true},

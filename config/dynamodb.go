@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 )
@@ -15,6 +16,9 @@ type DynamoDB struct {
 	Region      string // "" = the environment's, as for every AWS program; default ""
 	Endpoint    string // a URL; "" = that of the region; default ""
 	CreateTable bool   // where there is none, at a local endpoint only; default false
+	// MaxClockOffset is how far the dates of replies may be from this machine's clock, 1 s to
+	// 24 h; default [dynamo.DefaultMaxClockOffset]. 0 is the default, too.
+	MaxClockOffset time.Duration
 }
 
 var (
@@ -85,6 +89,7 @@ func (s dynamoDBSchema) object() object {
 		{"region", text(&s.out.Region)},
 		{"endpoint", text(&s.out.Endpoint)},
 		{"create_table", boolean(&s.out.CreateTable)},
+		{"max_clock_offset", duration(&s.out.MaxClockOffset, time.Second, 24*time.Hour)},
 	}}
 }
 

@@ -20,8 +20,20 @@ func (e *GoneError) Error() string {
 		shorten(strings.Join(e.Domains, ", "), maxText/2), shortDuration(e.After))
 }
 
+// EmptiedError says that the files have domains without a list of rules, which have rules in force. A file
+// that ends after its first lines is so. What is in force stays for as long as they are.
+type EmptiedError struct {
+	Domains []string // sorted
+}
+
+// Error implements error.
+func (e *EmptiedError) Error() string {
+	return fmt.Sprintf("the files have the domain %s without a list of rules, and it has rules in force: is a file cut off? rules: [] says that there are none",
+		shorten(strings.Join(e.Domains, ", "), maxText/2))
+}
+
 // missing follows the domains in force that the files lack. A domain that has lost all its
-// rules counts: a file that ends after its first lines has the domain alone.
+// rules counts.
 type missing struct {
 	inForce map[string]bool      // domains, and whether they have rules
 	since   map[string]time.Time // of the first read without the domain
@@ -35,6 +47,17 @@ func (m *missing) use(c *Config) {
 
 // forget begins anew: a read in which something was wrong tells nothing of domains.
 func (m *missing) forget() { m.since = nil }
+
+// emptied returns the domains with rules in force of which a configuration has no list of rules.
+func (m *missing) emptied(c *Config) (names []string) {
+	for name := range c.ruleless {
+		if m.inForce[name] {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
 
 // look returns the domains in force that a configuration lacks, and when it is right
 // to take them out of force; the zero time when it is.

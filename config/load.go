@@ -231,6 +231,7 @@ func (f *file) finish(d *decoder) {
 func (f *file) specs(r *report) []descriptor.DomainSpec {
 	first := make(map[string]place, len(f.domains))
 	specs := make([]descriptor.DomainSpec, 0, len(f.domains))
+	f.cfg.ruleless = make(map[string]bool)
 	for _, dom := range f.domains {
 		name := dom.spec.Domain
 		at, twice := first[name]
@@ -249,6 +250,9 @@ func (f *file) specs(r *report) []descriptor.DomainSpec {
 		dom.spec.DenyUnknown = f.cfg.DenyUnknown
 		if dom.deny != nil {
 			dom.spec.DenyUnknown = *dom.deny
+		}
+		if !dom.says {
+			f.cfg.ruleless[name] = true
 		}
 		specs = append(specs, dom.spec)
 	}

@@ -33,7 +33,7 @@ func defaults() config.Config {
 		},
 		Store: config.Store{
 			Type:     config.StoreEmbedded,
-			DynamoDB: config.DynamoDB{Table: "ratelimit"},
+			DynamoDB: config.DynamoDB{Table: "ratelimit", MaxClockOffset: 5 * time.Minute},
 		},
 		Decision: config.Decision{Timeout: 15 * time.Millisecond},
 		Headers:  config.Headers{RetryAfter: true, XRateLimit: true},
@@ -62,7 +62,9 @@ func TestShippedConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(defaults(), settings(c), compare()); diff != "" {
+	wantSettings := defaults()
+	wantSettings.DenyUnknown = true // so that a mistake of the gateway's is seen
+	if diff := cmp.Diff(wantSettings, settings(c), compare()); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
 	}
 	limits := func(l ...limiter.Limit) *limiter.Limits {
@@ -124,7 +126,7 @@ server:
 store:
   type: dynamodb
   embedded: {data: /var/lib/ratelimit, max_buckets: 1_000}
-  dynamodb: {table: t_1, region: r, endpoint: "http://localhost:8000", create_table: true}
+  dynamodb: {table: t_1, region: r, endpoint: "http://localhost:8000", create_table: true, max_clock_offset: 1m}
 decision: {timeout: 1s, on_unavailable: local, local: {share: 0.25}}
 headers: [x-ratelimit]
 unmatched: deny
@@ -141,7 +143,7 @@ log: {level: debug, format: json}
 		Store: config.Store{
 			Type:     config.StoreDynamoDB,
 			Embedded: config.Embedded{Data: "/var/lib/ratelimit", MaxBuckets: 1000},
-			DynamoDB: config.DynamoDB{Table: "t_1", Region: "r", Endpoint: "http://localhost:8000", CreateTable: true},
+			DynamoDB: config.DynamoDB{Table: "t_1", Region: "r", Endpoint: "http://localhost:8000", CreateTable: true, MaxClockOffset: time.Minute},
 		},
 		Decision:    config.Decision{Timeout: time.Second},
 		Headers:     config.Headers{XRateLimit: true},

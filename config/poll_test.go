@@ -178,25 +178,35 @@ func TestDomainThatVanishesStaysFor5Seconds(t *testing.T) {
 	})
 }
 
-// A file of which only the first lines are there has a domain and none of its rules.
-func TestDomainThatLosesItsRulesStaysFor5Seconds(t *testing.T) {
-	const rules = "\n  rules: [{match: {a: '*'}, unlimited: true}]\n"
-	for name, domain := range map[string]string{"configuration": "domains:\n- domain: two" + rules, "envoyproxy/ratelimit": "include: [{path: two.yaml}]\n"} {
-		files := map[string]string{"ratelimit.yaml": domain, "two.yaml": "domain: two\ndescriptors: [{key: a, rate_limit: {unlimited: true}}]\n"}
-		cut, end := "ratelimit.yaml", strings.Index(domain, rules)
-		if end < 0 {
-			cut, end = "two.yaml", len("domain: two\n")
-		}
+// A file of which only the first lines are there has a domain and no list of rules: what is in force stays, also
+// when it stays so. An empty list is taken for meant when it is seen twice.
+func TestDomainThatLosesItsRules(t *testing.T) {
+	const (
+		rules   = "  rules: [{match: {a: '*'}, unlimited: true}]\n"
+		emptied = "the files have the domain two without a list of rules, and it has rules in force: is a file cut off? rules: [] says that there are none"
+	)
+	for name, test := range map[string]struct{ domain, cut, end, none string }{
+		"configuration":        {"domains:\n- domain: two\n" + rules, "ratelimit.yaml", rules, "  rules: []\n"},
+		"a key alone":          {"domains:\n- domain: two\n" + rules, "ratelimit.yaml", rules[len("  rules: "):], "[]\n"},
+		"envoyproxy/ratelimit": {"include: [{path: two.yaml}]\n", "two.yaml", "descriptors: [{key: a, rate_limit: {unlimited: true}}]\n", "descriptors: []\n"},
+	} {
+		files := map[string]string{"ratelimit.yaml": test.domain, "two.yaml": "domain: two\ndescriptors: [{key: a, rate_limit: {unlimited: true}}]\n"}
 		t.Run(name, func(t *testing.T) {
 			poll(t, files, func(p *polled) {
-				whole := files[cut]
-				p.write(cut, whole[:end])
-				p.expect(6*time.Second, twoIsGone) // seen at 3s, still at 5s
-				p.write(cut, whole)
+				whole := files[test.cut]
+				begin, ok := strings.CutSuffix(whole, test.end)
+				if !ok {
+					t.Fatal("the file is not that of this test")
+				}
+				p.write(test.cut, begin)
+				p.expect(time.Hour, emptied)
+				p.write(test.cut, whole)
 				p.expect(6*time.Second, "two")
-				p.write(cut, whole[:end])
-				p.expect(6*time.Second, twoIsGone)
-				p.expect(6*time.Second, "two") // meant so
+				p.write(test.cut, begin+test.none)
+				p.expect(6*time.Second, twoIsGone) // seen at 3s, still at 5s
+				p.expect(6*time.Second, "two")     // meant so
+				p.write(test.cut, begin)
+				p.expect(6*time.Second, "two") // it has no rules to lose
 			})
 		})
 	}

@@ -137,6 +137,18 @@ func (g given) decode(d *decoder, v value) {
 	g.schema.decode(d, v)
 }
 
+// listGiven notes whether a list was given, be it empty; a key without a value gives none.
+type listGiven struct {
+	schema
+
+	out *bool
+}
+
+func (g listGiven) decode(d *decoder, v value) {
+	*g.out = !isNull(v.node)
+	g.schema.decode(d, v)
+}
+
 // didYouMean returns a hint when one of the names is close to the given one.
 func didYouMean(name string, known []string) string {
 	best := nearname.Closest(name, known)

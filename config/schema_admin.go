@@ -1,9 +1,13 @@
 package config
 
 import (
+	"errors"
 	"net"
 	"regexp"
 	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 )
@@ -34,10 +38,22 @@ func (s adminSchema) object(tokens *[]entry[AdminToken]) object {
 	return object{keys: []key{
 		{"address", adminAddress(&s.out.Address)},
 		{"tls", confidential{tlsSchema{&s.out.TLS}}},
-		{"tokens", confidential{dict[AdminToken]{out: tokens, what: "a token", item: func(t *AdminToken) schema {
+		{"tokens", confidential{dict[AdminToken]{out: tokens, what: "a token", name: principalName, item: func(t *AdminToken) schema {
 			return object{keys: []key{{"role", adminRole(&t.Role)}, {"hash", tokenHash(&t.Hash)}}}
 		}}}},
 	}}
+}
+
+// principalName refuses a name that the audit could not tell from another. The error does not repeat it: it
+// may be a token in the place of its name.
+func principalName(name string) error {
+	if name == "socket" || name[0] == '"' {
+		return errors.New(`a token must not be called socket, as callers of the Unix socket are, nor begin with a quote`)
+	}
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return errors.New("the name of a token must be of printable characters and spaces: it stands in logs and in the audit")
+	}
+	return nil
 }
 
 func (s adminSchema) walk(path string, visit func(string)) {

@@ -13,6 +13,7 @@ type domain struct {
 	spec descriptor.DomainSpec
 	at   place // of its name
 	deny *bool // nil = as the configuration says for all
+	says bool  // there is a list of rules, be it empty
 }
 
 // domains is a list of domains.
@@ -47,7 +48,7 @@ func (s domainSchema) object(rules *[]rule, deny schema) object {
 		{"namespace", name(&s.out.spec.Namespace)},
 		{"unmatched", deny},
 		{"resources", listed(&s.out.spec.Resources)},
-		{"rules", list[rule]{out: rules, item: func(r *rule) schema { return ruleSchema{r} }}},
+		{"rules", listGiven{list[rule]{out: rules, item: func(r *rule) schema { return ruleSchema{r} }}, &s.out.says}},
 	}}
 }
 

@@ -27,7 +27,7 @@ func (s envoyFile) walk(path string, visit func(string)) { s.object().walk(path,
 func (s envoyFile) object() object {
 	return object{title: "envoyproxy", keys: []key{
 		{"domain", name(&s.out.spec.Domain)},
-		{"descriptors", tree(&s.out.spec.Tree, maxTree)},
+		{"descriptors", listGiven{tree(&s.out.spec.Tree, maxTree), &s.out.says}},
 	}}
 }
 

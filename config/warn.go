@@ -39,6 +39,9 @@ func (f *file) warnings(r *report, specs []descriptor.DomainSpec) {
 		w.budgets(l.path, l.value)
 	}
 	w.takes(specs, func(t *descriptor.TakeSpec) { w.budgets(t.Path+".limits", t.Limits) })
+	for i := range specs {
+		w.treeBudgets(specs[i].Tree)
+	}
 	f.unheard(r)
 	f.leases(r, specs)
 	if s := f.cfg.Store; f.cfg.Budgets.Set.Len() > 0 && s.Type == StoreEmbedded && s.Embedded.Data == "" {
@@ -98,6 +101,23 @@ func (w warner) budgets(path string, limits *limiter.Limits) {
 		if w.consumed[l.Name] && l.RefillPeriod >= budgetPeriod && l.Capacity >= l.RefillAmount {
 			w.warn(w.find(join(path, l.Name)), "%s is no budget that starts anew: within %s up to %d are admitted, the capacity and the refill; a smaller burst lowers that",
 				l, shortDuration(l.RefillPeriod), l.Capacity+l.RefillAmount)
+		}
+	}
+}
+
+// treeBudgets is budgets of limits of envoyproxy/ratelimit, which count anew in each of their units there.
+func (w warner) treeBudgets(tree []descriptor.TreeSpec) {
+	for i := range tree {
+		s := &tree[i]
+		w.treeBudgets(s.Children)
+		if s.Limit == nil || s.Limit.RequestsPerUnit == 0 || s.Limit.Unlimited {
+			continue
+		}
+		switch unit := strings.ToLower(s.Limit.Unit); unit {
+		case "day", "week", "month", "year":
+			n := int64(s.Limit.RequestsPerUnit)
+			w.warn(w.find(s.Path+".rate_limit"), "%d/%s is no counter that starts anew: within a %s up to %d are admitted, the capacity and the refill; a native rule with a smaller burst lowers that",
+				n, unit, unit, 2*n)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package config_test
 import (
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -153,5 +154,30 @@ func TestDomainsWithoutRules(t *testing.T) {
 		if got := all.String(); got != want {
 			t.Errorf("%s: got %q, want %q", data, got, want)
 		}
+	}
+}
+
+// A limit of envoyproxy/ratelimit that is meant as a budget is told like a native one: there it counts anew in each unit.
+func TestWarnsOfBudgetsOfTrees(t *testing.T) {
+	file := `
+domain: shop
+descriptors:
+- key: user
+  rate_limit: {unit: MONTH, requests_per_unit: 1000}
+  descriptors:
+  - {key: plan, value: none, rate_limit: {unit: day, requests_per_unit: 0}}
+  - {key: plan, value: all, rate_limit: {unlimited: true}}
+  - {key: plan, value: small, rate_limit: {unit: day, requests_per_unit: 5}}
+  - {key: plan, rate_limit: {unit: hour, requests_per_unit: 50}}
+`
+	c, err := config.Parse("c.yaml", []byte("include: [{path: envoy.yaml}]\n"), fstest.MapFS{"envoy.yaml": {Data: []byte(file)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.TrimSpace(`
+envoy.yaml:5: warning: descriptors[0].rate_limit: 1000/month is no counter that starts anew: within a month up to 2000 are admitted, the capacity and the refill; a native rule with a smaller burst lowers that
+envoy.yaml:9: warning: descriptors[0].descriptors[2].rate_limit: 5/day is no counter that starts anew: within a day up to 10 are admitted, the capacity and the refill; a native rule with a smaller burst lowers that`)
+	if diff := cmp.Diff(want, c.Warnings.Error()); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 }

@@ -27,7 +27,8 @@ import (
 // error that [Load] returns, once, and what is in force should stay so. When the
 // files are good again it gets a Config, even the one before. Files that lack a domain
 // in force, or all its rules, are wrong in this sense for Options.Gone, with a
-// [GoneError]; then they are taken as they are.
+// [GoneError]; then they are taken as they are. Files with a domain in force that has no list of
+// rules any more are wrong for as long as they are so, with an [EmptiedError].
 //
 // What differs from the configuration that the program started with
 // (Options.Current) and takes effect only at the next start is among the Warnings.
@@ -185,10 +186,15 @@ func (w *watcher) load(now time.Time, asked bool) time.Time {
 }
 
 // lack looks for domains in force that a configuration lacks. While they must stay it
-// puts a GoneError in place of a nil error, and returns when to look again, and whether
+// puts a GoneError or an EmptiedError in place of a nil error, and returns when to look again, and whether
 // to say so.
 func (w *watcher) lack(now time.Time, cfg *Config, isNew bool, err *error) (due time.Time, deliver bool) {
 	if *err != nil {
+		w.missing.forget()
+		return time.Time{}, isNew
+	}
+	if names := w.missing.emptied(cfg); len(names) > 0 {
+		*err = &EmptiedError{Domains: names}
 		w.missing.forget()
 		return time.Time{}, isNew
 	}

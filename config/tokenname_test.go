@@ -1,0 +1,23 @@
+package config_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ratelimit/ratelimit/config"
+)
+
+// The audit has the names of tokens: none forges a line, or is that of callers of the socket.
+func TestNamesOfTokens(t *testing.T) {
+	hash := "sha256:" + strings.Repeat("ab", 32)
+	for name, want := range map[string]string{
+		`ci`: "", `"team a/ci"`: "", `"oper\nator"`: "printable", `"\e[31m"`: "printable", `"a\u202eb"`: "printable",
+		`socket`: "must not be called socket", `'"socket"'`: "nor begin with a quote", `""`: "must not be empty",
+	} {
+		text := "server: {admin: {address: 'localhost:9000', tokens: {? " + name + " : {role: read, hash: '" + hash + "'}}}}\n"
+		_, err := config.Parse("", []byte(text), nil)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %q", name, err, want)
+		}
+	}
+}
