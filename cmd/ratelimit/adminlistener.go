@@ -18,10 +18,6 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// adminConnections bounds the connections of administration; those that show no principal
-// make room.
-const adminConnections = 64
-
 // adminSide is the listener of administration and its service. The zero value listens nowhere.
 type adminSide struct {
 	server   *http.Server // nil = off
@@ -80,6 +76,12 @@ func (s *service) operations() (*controlapi.API, error) {
 	}
 	cfg := controlConfig(s.store, kind, s.clocks.Call)
 	cfg.Activity = s.activity.shown(s.rls.Decided)
+	cfg.Sources = controlapi.Sources{
+		Variants: func(namespace string) map[uint64]string { return s.inForce.Load().Rules.Variants(namespace) },
+		Level: func(ctx context.Context, namespace, entity, resource string) (limiter.Source, error) {
+			return s.limiter.LevelOf(ctx, s.clocks.Call(), namespace, entity, resource)
+		},
+	}
 	return controlapi.New(cfg)
 }
 
@@ -90,7 +92,7 @@ func controlConfig(store limiter.Store, kind string, now func() time.Time) contr
 	usage, _ := store.(limiter.Usage)
 	can := store.Capabilities()
 	return controlapi.Config{
-		Store: control, Buckets: buckets, Usage: usage, Now: now,
+		Store: control, Buckets: buckets, Usage: usage, Now: now, InMemory: kind == string(config.StoreEmbedded),
 		Status: api.Status{Version: programVersion(), Store: kind, Can: api.Capabilities{Audit: can.AuditLogging, Usage: can.UsageSnapshots, Buckets: canAdjust}},
 	}
 }
@@ -123,15 +125,15 @@ func adminRole(r config.AdminRole) admin.Role {
 }
 
 // listen opens the listener. Where the configuration names none and the usual place cannot
-// be used, the service does without: decisions do not need it.
-func (a *adminSide) listen(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
+// be used, the service does without: decisions do not need it. There are at most so many connections.
+func (a *adminSide) listen(ctx context.Context, cfg *config.Config, most int, log *slog.Logger) error {
 	if a.server == nil {
 		return nil
 	}
 	open, err := openAdmin(ctx, cfg)
 	switch {
 	case err == nil:
-		door := admin.NewDoor(open, adminConnections)
+		door := admin.NewDoor(open, most)
 		a.listener, a.name, a.server.ConnContext = door, adminName(open), door.ConnContext
 		return nil
 	case cfg.Server.Admin.Address != "":

@@ -150,6 +150,9 @@ func (f *manifestFlags) apply(cmd *cobra.Command) error {
 		err = f.refusalIn(cmd.Context(), p.Apply(cmd.Context(), line.show))
 		line.end()
 	}
+	if p.InMemory() {
+		noteMemory(cmd)
+	}
 	return errors.Join(err, f.report(cmd.OutOrStdout(), p))
 }
 
@@ -184,14 +187,15 @@ type changeOutput struct {
 }
 
 type planOutput struct {
-	DryRun  bool           `json:"dry_run,omitempty"`
-	Changes []changeOutput `json:"changes"`
-	Left    int            `json:"left,omitempty"` // records that left the manifest and stay
+	DryRun   bool           `json:"dry_run,omitempty"`
+	InMemory bool           `json:"in_memory,omitempty"` // as api.Change has it
+	Changes  []changeOutput `json:"changes"`
+	Left     int            `json:"left,omitempty"` // records that left the manifest and stay
 }
 
 // report writes what was done with each record, or would be.
 func (f *manifestFlags) report(w io.Writer, p *manifest.Plan) error {
-	out := planOutput{DryRun: f.dryRun, Changes: []changeOutput{}, Left: p.Left}
+	out := planOutput{DryRun: f.dryRun, InMemory: p.InMemory(), Changes: []changeOutput{}, Left: p.Left}
 	var text strings.Builder
 	counts := make(map[api.Result]int)
 	for i := range p.Changes {
@@ -230,10 +234,7 @@ func summary(counts map[api.Result]int, dryRun bool) string {
 		}
 	}
 	text := strings.Join(parts, ", ")
-	if dryRun {
-		text += " (dry run: nothing was changed)"
-	}
-	return text
+	return text + dryText(dryRun)
 }
 
 func (f *manifestFlags) diff(cmd *cobra.Command) error {

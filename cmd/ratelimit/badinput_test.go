@@ -174,7 +174,7 @@ func TestBadCommands(t *testing.T) {
 		{"get entity here -n none", exitFailure, "namespace none"},
 		{"list entities -n ", exitUsage, "--namespace is empty"},
 		{"get namespace none", exitFailure, "never in use"},
-		{"reset bucket --entity here --resource r", exitFailure, "as good as full"},
+		{"reset bucket --entity here --resource r", exitFailure, "none is in use, so a request finds a full one"},
 		{"top-up bucket --entity here --resource r many", exitUsage, "many"},
 		{"top-up bucket --entity here --resource r 99999999999999999999", exitUsage, "at most 1000000000000000 tokens"},
 		{"top-up bucket --entity here --resource r --once= 1", exitUsage, `"--once" flag: it is empty`},

@@ -90,6 +90,7 @@ func busiestColumns() []column[capacity.Bucket] {
 		{title: "AVAILABLE", value: func(b capacity.Bucket) string { return b.Available.String() }},
 		{title: "USED", value: func(b capacity.Bucket) string { return percent(b.Used) }},
 		{title: "VARIANT", wide: true, value: func(b capacity.Bucket) string { return dash(b.Variant) }},
+		{title: "FROM", wide: true, value: func(b capacity.Bucket) string { return dash(b.Source) }},
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"iter"
 
@@ -87,6 +88,23 @@ func (c completer) limitName(cmd *cobra.Command, _ []string, typed string) ([]st
 					if !yield(api.Name(name), nil) {
 						return
 					}
+				}
+			}
+		}
+	})
+}
+
+// variant completes the variant of a bucket that the flags name, with where its limits are from.
+func (c completer) variant(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return c.values(cmd, typed, func(ctx context.Context, n *client.Namespace) iter.Seq2[api.Name, error] {
+		return func(yield func(api.Name, error) bool) {
+			for b, err := range eachBucket(ctx, n, cmd) {
+				variant := api.Name(cmp.Or(b.Variant, api.OrdinaryVariant))
+				if b.Source != "" {
+					variant += api.Name("\t" + b.Source)
+				}
+				if !yield(variant, err) {
+					return
 				}
 			}
 		}

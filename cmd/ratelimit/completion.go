@@ -170,7 +170,7 @@ func completeFlag(argument completion) completion {
 // flags registers the completion of the flags of a command that name records.
 func (c completer) flags(cmd *cobra.Command) {
 	for flag, argument := range map[string]completion{
-		"entity": c.entity, "parent": c.entity, "resource": c.resource, "limit": c.limitName,
+		"entity": c.entity, "parent": c.entity, "resource": c.resource, "limit": c.limitName, "variant": c.variant,
 	} {
 		if f := cmd.Flags().Lookup(flag); f != nil && f.Value.Type() == "string" {
 			_ = cmd.RegisterFlagCompletionFunc(flag, completeFlag(argument)) // the flag is there

@@ -18,8 +18,9 @@ func newDisable() *cobra.Command {
 	return newSwitch("disable", "Deny requests of an entity, for a resource or in a namespace", `disable denies every request that would take from an entity, for a resource, or in a
 namespace, and those of children that cascade to the entity. A denial has no retry-after, and
 its reason is disabled. Charges and settlements are booked. It is in force
-at once on this node, and within 5 seconds on every other one, until enable ends it: it
-outlives restarts, and the deletion of the entity or of limits.`, true)
+at once on this node, and within 5 seconds on every other one, until enable ends it. It outlives
+the deletion of the entity or of limits, and restarts where the store does: in a table and in a
+data directory. In a store in memory it ends with the process, and the command says so.`, true)
 }
 
 func newEnable() *cobra.Command {
@@ -122,7 +123,7 @@ func (o *operator) flip(cmd *cobra.Command, n *client.Namespace, on bool, of cli
 	if change.Result == api.Unchanged {
 		state = "was " + state + " already"
 	}
-	return reportAs(cmd.OutOrStdout(), o.output, subject+" "+state, change)
+	return reportAs(cmd, o.output, subject+" "+state, change)
 }
 
 func disabledColumns() []column[api.Disabled] {

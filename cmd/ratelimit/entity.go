@@ -137,7 +137,7 @@ func (o *operator) setEntity(cmd *cobra.Command, id api.Name, f *entityFlags) er
 	if err != nil {
 		return o.refusal(err)
 	}
-	return report(cmd.OutOrStdout(), o.output, "entity "+id.String(), change)
+	return report(cmd, o.output, "entity "+id.String(), change)
 }
 
 // currentEntity returns an entity as it is stored, and the options of a change to it alone.
@@ -194,7 +194,7 @@ func deleteEntity(o *operator) *cobra.Command {
 			if err != nil {
 				return o.refusal(err)
 			}
-			return report(cmd.OutOrStdout(), o.output, "entity "+id.String(), change)
+			return report(cmd, o.output, "entity "+id.String(), change)
 		},
 	}
 	o.deleteFlags(cmd)

@@ -100,7 +100,7 @@ func goldenPages(t *testing.T) []goldenPage {
 	}
 	for _, file := range files {
 		switch prefix, _, _ := strings.Cut(filepath.Base(file), "-"); prefix {
-		case "data", "embedded":
+		case "data", "embedded", "memory":
 			add(file, "embedded")
 		case "dynamodb":
 			add(file, "dynamodb")

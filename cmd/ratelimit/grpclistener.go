@@ -5,10 +5,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
@@ -25,18 +27,19 @@ type grpcSide struct {
 	listener net.Listener
 }
 
-// grpcOptions returns the options of the server. A nil configuration of TLS is plain text.
-func grpcOptions(cfg config.GRPC, secure *tls.Config) []grpc.ServerOption {
-	opts := rls.ServerOptions()
+// grpcOptions returns the options of a server that is watched. A nil configuration of TLS is plain
+// text.
+func grpcOptions(cfg config.GRPC, secure *tls.Config, watch *guard.Guard) []grpc.ServerOption {
+	creds := insecure.NewCredentials()
 	if secure != nil {
-		opts = append(opts, grpc.Creds(credentials.NewTLS(secure)))
+		creds = credentials.NewTLS(secure)
 	}
-	return append(opts, boundOptions(cfg.MaxConnectionAge)...)
+	return slices.Concat(rls.ServerOptions(), watch.Options(creds), boundOptions(cfg.MaxConnectionAge))
 }
 
 // build makes the server, which is not healthy yet.
 func (g *grpcSide) build(opts []grpc.ServerOption, watch *guard.Guard, service *rls.Service) {
-	g.server = grpc.NewServer(append(opts, watch.Option())...)
+	g.server = grpc.NewServer(opts...)
 	watched := watch.Server(g.server)
 	g.health = health.NewServer()
 	g.setHealth(grpc_health_v1.HealthCheckResponse_NOT_SERVING)

@@ -28,7 +28,7 @@ const (
 	silentAfter = time.Minute
 	pingTimeout = 20 * time.Second
 	// maxCallHeaders is the most bytes of headers of a call, with 32 for each.
-	maxCallHeaders = 1 << 20
+	maxCallHeaders = 64 << 10
 )
 
 // Bounds of the HTTP listener.
@@ -41,12 +41,14 @@ const (
 // Parts of the memory that the process may use, and their users.
 const (
 	connectionShare  = 8 // connections for gRPC
-	connectionBytes  = 32 << 10
-	receivingShare   = 8 // calls whose message is awaited
-	receivingBytes   = 16 << 10
+	connectionBytes  = 64 << 10
+	streamShare      = 3 // streams
+	streamBytes      = 14 << 10
+	httpShare        = 16 // connections for HTTP, and for administration
+	httpBytes        = 64 << 10
+	leastHTTP        = 64
 	pendingShare     = 8 // messages that are not whole
-	leastReceiving   = 1024
-	mostReceiving    = 8192
+	leastStreams     = 1024
 	leastPending     = 40 << 20 // half of it is room for the largest message
 	mostPending      = 256 << 20
 	leastConnections = 256
@@ -55,6 +57,7 @@ const (
 // guards watch over the listeners that strangers may reach.
 type guards struct {
 	grpc, http *guard.Guard
+	admin      int // connections there may be for administration
 }
 
 // newGuards returns the guards of a configuration. Their counts are registered.
@@ -65,16 +68,18 @@ func newGuards(cfg *config.Config, log *slog.Logger, reg prometheus.Registerer) 
 		wanted = connectionsIn(memory)
 	}
 	shares := guard.Share(guard.Descriptors(), wanted)
-	if shares.GRPC < cfg.Server.GRPC.MaxConnections {
-		log.Warn("there are too few file descriptors for server.grpc.max_connections", "wanted", wanted, "connections", shares.GRPC)
+	if shares.GRPC < max(cfg.Server.GRPC.MaxConnections, min(wanted, leastConnections)) {
+		log.Warn("there are too few file descriptors: raise ulimit -n", "wanted", wanted, "connections", shares.GRPC)
 	}
 	g.grpc = guard.New(guard.Config{
 		Name: "grpc", MaxConnections: shares.GRPC, Logger: log,
-		MaxReceiving: min(max(memory/receivingShare/receivingBytes, leastReceiving), mostReceiving),
-		MaxPending:   min(max(memory/pendingShare, leastPending), mostPending),
+		MaxStreams: max(memory/streamShare/streamBytes, leastStreams),
+		MaxPending: min(max(memory/pendingShare, leastPending), mostPending),
 	})
-	g.http = guard.New(guard.Config{Name: "http", MaxConnections: shares.HTTP, MaxPending: -1, Logger: log})
-	return g, errors.Join(registerGuard(reg, "grpc", g.grpc), registerGuard(reg, "http", g.http))
+	httpMost := int(min(max(memory/httpShare/httpBytes, leastHTTP), guard.MaxHTTP)) // #nosec G115 -- at most MaxHTTP
+	g.admin = min(shares.Admin, httpMost)
+	g.http = guard.New(guard.Config{Name: "http", MaxConnections: min(shares.HTTP, httpMost), MaxPending: -1, Logger: log})
+	return g, errors.Join(registerGuard(reg, "grpc", g.grpc), registerGuard(reg, "http", g.http), registerStreams(reg, g.grpc))
 }
 
 // connectionsIn returns how many connections there may be in so many bytes of memory.
@@ -119,4 +124,19 @@ func registerGuard(reg prometheus.Registerer, listener string, g *guard.Guard) e
 		}, func() float64 { return float64(g.Closed(r)) })))
 	}
 	return errors.Join(errs...)
+}
+
+// registerStreams registers the counts of the streams of gRPC.
+func registerStreams(reg prometheus.Registerer, g *guard.Guard) error {
+	return errors.Join(
+		reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "ratelimit_streams", Help: "Streams of gRPC, or their handlers if there are more of those.",
+		}, func() float64 { return float64(g.Streams()) })),
+		reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "ratelimit_max_streams", Help: "The most streams of gRPC that there may be.",
+		}, func() float64 { return float64(g.MaxStreams()) })),
+		reg.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "ratelimit_streams_held_total", Help: "Streams of gRPC that were held back because their message had not come and there was no room.",
+		}, func() float64 { return float64(g.Held()) })),
+	)
 }

@@ -176,11 +176,12 @@ func TestBoundsAreDocumented(t *testing.T) {
 		fmt.Sprintf("at most %d calls at a time", maxStreams),
 		fmt.Sprintf("within %v", guard.DefaultReceiveTimeout),
 		fmt.Sprintf("more often than every %v", pingEvery),
-		fmt.Sprintf("at least %d and at most %d", leastReceiving, mostReceiving),
+		fmt.Sprintf("streams of %d KiB and at least %d", streamBytes>>10, leastStreams),
 		fmt.Sprintf("at least %d MiB and at most %d", leastPending>>20, mostPending>>20),
 		fmt.Sprintf("a request must have come within %v", httpReadTimeout),
 		fmt.Sprintf("headers of %d KiB", httpMaxHeader>>10),
-		fmt.Sprintf("With 1024 descriptors gRPC may have %d connections and HTTP %d", shares.GRPC, shares.HTTP),
+		fmt.Sprintf("With 1024 descriptors gRPC may have %d connections HTTP %d and administration %d", shares.GRPC, shares.HTTP, shares.Admin),
+		fmt.Sprintf("headers of a call may have %d KiB", maxCallHeaders>>10),
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("docs/configuration.md does not say: %s", want)

@@ -20,8 +20,11 @@ type httpSide struct {
 
 // build makes the server. A nil configuration of TLS is plain text.
 func (h *httpSide) build(secure *tls.Config, log *slog.Logger, handler http.Handler) {
+	http1 := new(http.Protocols)
+	http1.SetHTTP1(true) // one request a connection at a time: what bounds connections bounds requests
 	h.server = &http.Server{
 		Handler:           handler,
+		Protocols:         http1,
 		TLSConfig:         secure,
 		ReadHeaderTimeout: httpReadTimeout,
 		ReadTimeout:       httpReadTimeout,

@@ -247,7 +247,7 @@ func (o *operator) setLimits(cmd *cobra.Command, f *setLimitsFlags, args []strin
 	if err != nil {
 		return o.refusal(err)
 	}
-	return report(cmd.OutOrStdout(), o.output, f.subject(), change)
+	return report(cmd, o.output, f.subject(), change)
 }
 
 // apply returns the limits of a level with the changes of the flags.
@@ -289,7 +289,7 @@ func deleteLimits(o *operator) *cobra.Command {
 			if err != nil {
 				return o.refusal(err)
 			}
-			return report(cmd.OutOrStdout(), o.output, f.subject(), change)
+			return report(cmd, o.output, f.subject(), change)
 		},
 	}
 	f.flags(cmd)

@@ -101,7 +101,9 @@ func (f *migrateFlags) run(ctx context.Context, cfg *config.Config, in io.Reader
 		if at.CreateTable {
 			prepare = dynamo.CreateTable
 		}
-		err = prepare(ctx, client, at.Table)
+		preparing, stop := context.WithTimeout(ctx, startTimeout)
+		err = prepare(preparing, client, at.Table)
+		stop()
 	}
 	if err != nil {
 		return failed(fmt.Errorf("store.dynamodb: %w", err))

@@ -141,5 +141,5 @@ func (o *operator) move(
 		text = "recovered"
 	case api.Created, api.Deleted, api.Repeated:
 	}
-	return reportAs(cmd.OutOrStdout(), o.output, "namespace "+api.Name(name).String()+" "+text, change)
+	return reportAs(cmd, o.output, "namespace "+api.Name(name).String()+" "+text, change)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/spf13/cobra"
 	"gopkg.in/yaml.v3"
 
 	"github.com/ratelimit/ratelimit/pkg/api"
@@ -102,19 +103,32 @@ func plain(node *yaml.Node) {
 }
 
 // report says for people what a change did to a record.
-func report[V any](w io.Writer, form, subject string, change *api.Change[V]) error {
-	return reportAs(w, form, subject+" "+string(change.Result), change)
+func report[V any](cmd *cobra.Command, form, subject string, change *api.Change[V]) error {
+	return reportAs(cmd, form, subject+" "+string(change.Result), change)
 }
 
 // reportAs is report with a text of its own.
-func reportAs[V any](w io.Writer, form, text string, change *api.Change[V]) error {
+func reportAs[V any](cmd *cobra.Command, form, text string, change *api.Change[V]) error {
+	if change.InMemory && change.Result != api.Unchanged {
+		noteMemory(cmd)
+	}
 	switch form {
 	case outputJSON, outputYAML:
-		return writeOne[V](w, form, nil, nil, change)
+		return writeOne[V](cmd.OutOrStdout(), form, nil, nil, change)
 	}
-	if change.DryRun {
-		text += " (dry run: nothing was changed)"
-	}
-	_, err := fmt.Fprintln(w, text)
+	_, err := fmt.Fprintln(cmd.OutOrStdout(), text+dryText(change.DryRun))
 	return failed(err)
+}
+
+// dryText ends the line that says what a dry run would have done.
+func dryText(dry bool) string {
+	if dry {
+		return " (dry run: nothing was changed)"
+	}
+	return ""
+}
+
+// noteMemory says that a change is not kept.
+func noteMemory(cmd *cobra.Command) {
+	cmd.PrintErrln("note: the store of this service is in memory: the change ends with its process; serve --data DIR keeps changes")
 }

@@ -53,6 +53,13 @@ type service struct {
 	quiet        time.Duration // how long each side may take to end its last answers
 }
 
+const (
+	// storeTime bounds the end of a store: a stop takes 5 s at most where nothing else is slow.
+	storeTime = 4 * time.Second
+	// traceTime bounds the sending of the last spans.
+	traceTime = time.Second
+)
+
 // newService builds the service bottom up; nothing listens yet. When it returns
 // without an error the store is ready: the first request pays for nothing.
 func newService(ctx context.Context, cfg *config.Config, log *slog.Logger) (*service, error) {
@@ -132,7 +139,7 @@ func (s *service) buildListeners(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	opts := append(grpcOptions(cfg.Server.GRPC, secure), s.tracing.ServerOptions()...)
+	opts := append(grpcOptions(cfg.Server.GRPC, secure, s.guards.grpc), s.tracing.ServerOptions()...)
 	s.grpc.build(opts, s.guards.grpc, s.rls)
 	secure, err = s.certificates.serverTLS("server.http.tls", cfg.Server.HTTP.TLS)
 	if err != nil {
@@ -233,7 +240,7 @@ func (s *service) listen(ctx context.Context) error {
 		_ = s.grpc.listener.Close() // the other error is the one to report
 		return fmt.Errorf("server.http.address, or --http-address: %w", err)
 	}
-	if err := s.admin.listen(ctx, s.cfg, s.log); err != nil {
+	if err := s.admin.listen(ctx, s.cfg, s.guards.admin, s.log); err != nil {
 		_, _ = s.grpc.listener.Close(), s.http.listener.Close() // the same
 		return err
 	}
@@ -306,18 +313,23 @@ func (s *service) close(ctx context.Context) {
 	if s.limiter != nil {
 		s.limiter.Close()
 	}
-	ctx, stop := context.WithTimeout(ctx, s.quiet)
-	defer stop()
-	for _, store := range []limiter.Store{s.store, s.fallback} {
-		if store == nil { // it could not be opened
-			continue
-		}
-		if err := store.Close(ctx); err != nil {
-			s.log.ErrorContext(ctx, "closing the store", "error", err)
-		}
+	s.closeStore(ctx, s.fallback)
+	if s.store != nil { // else it could not be opened
+		s.closeStore(ctx, s.store)
 	}
+	ctx, stop := context.WithTimeout(ctx, traceTime)
+	defer stop()
 	if err := s.tracing.Close(ctx); err != nil {
-		s.log.ErrorContext(ctx, "closing the exporter of traces", "error", err)
+		s.log.WarnContext(ctx, "the last spans were not sent", "error", err)
+	}
+}
+
+// closeStore ends a store. Each has a time of its own: one that is slow takes nothing from the next.
+func (s *service) closeStore(ctx context.Context, store limiter.Store) {
+	ctx, stop := context.WithTimeout(ctx, min(s.quiet, storeTime))
+	defer stop()
+	if err := store.Close(ctx); err != nil {
+		s.log.ErrorContext(ctx, "closing the store", "error", err)
 	}
 }
 

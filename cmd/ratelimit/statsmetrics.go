@@ -23,6 +23,11 @@ func (m *statsMetrics[S]) count(name, help string, value func(*S) int64) {
 	m.add(prometheus.CounterValue, name, help, func(s *S) float64 { return float64(value(s)) })
 }
 
+// countBy adds a counter of one value of a label.
+func (m *statsMetrics[S]) countBy(name, help, label, is string, value func(*S) float64) {
+	m.metrics = append(m.metrics, statsMetric[S]{prometheus.NewDesc(m.prefix+name, help, nil, prometheus.Labels{label: is}), prometheus.CounterValue, value})
+}
+
 // gauge adds a gauge. It is absent while its value is NaN.
 func (m *statsMetrics[S]) gauge(name, help string, value func(*S) float64) {
 	m.add(prometheus.GaugeValue, name, help, value)

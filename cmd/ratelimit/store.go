@@ -70,7 +70,7 @@ func (b *backend) useEmbedded(store *embedded.Store) error {
 // openDynamoDB opens the store of a fleet.
 func (b *backend) openDynamoDB(ctx context.Context) error {
 	cfg := b.cfg.Store.DynamoDB
-	clock := dynamo.NewClock(b.clocks.Store, 0)
+	clock := dynamo.NewClock(b.clocks.Store, 0).WithMaxOffset(cfg.MaxClockOffset)
 	client, err := dynamo.NewClient(ctx, dynamo.ClientConfig{Region: cfg.Region, Endpoint: cfg.Endpoint, Clock: clock})
 	if err != nil {
 		return fmt.Errorf("store.dynamodb: %w", err)
@@ -111,7 +111,8 @@ func (b *backend) useTable(ctx context.Context, client dynamo.Client, clock *dyn
 	}
 	b.store = store
 	b.outages.use(store)
-	return errors.Join(b.registry.Register(newTableMetrics(store, clock)), b.outages.register(b.registry))
+	look := func() tableState { return tableState{store.Stats(), clock.State()} }
+	return errors.Join(b.registry.Register(newTableMetrics(look)), b.outages.register(b.registry))
 }
 
 // offerUpgrade says where the table is of an older version than the program.

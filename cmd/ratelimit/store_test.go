@@ -382,7 +382,7 @@ func TestMetricsOfAStore(t *testing.T) {
 		_, text := r.do(t, http.MethodGet, "/metrics", "")
 		for _, want := range []string{
 			"ratelimit_dynamodb_writes_total 1", "ratelimit_dynamodb_refused_writes_total", "ratelimit_dynamodb_resent_writes_total 0",
-			"ratelimit_dynamodb_reads_total", "ratelimit_dynamodb_lost_give_backs_total 0", "ratelimit_dynamodb_halts_total 0", "ratelimit_dynamodb_lanes 1",
+			"ratelimit_dynamodb_reads_total", `ratelimit_dynamodb_lost_tokens_total{cause="lease"} 0`, "ratelimit_dynamodb_halts_total 0", "ratelimit_dynamodb_lanes 1",
 			"ratelimit_dynamodb_leases 0", "ratelimit_dynamodb_lease_grants_total 0", "ratelimit_dynamodb_lease_renewals_total 0",
 			"ratelimit_dynamodb_lease_returns_total 0", "ratelimit_dynamodb_lease_reaps_total 0", "ratelimit_dynamodb_lease_decisions_total 0",
 			"ratelimit_dynamodb_splits_total 0", "ratelimit_dynamodb_merges_total 0",

@@ -1,6 +1,11 @@
 package main
 
-import "github.com/ratelimit/ratelimit/pkg/dynamo"
+import (
+	"github.com/ratelimit/ratelimit/pkg/dynamo"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
+)
+
+const lostHelp = "Tokens that no admitted request has, by cause: a lease that ended before it was returned, a take with an unknown outcome, a late copy of a take, a booking that was owed and never applied, a give-back to a shard without room."
 
 // tableState is one look at a store.
 type tableState struct {
@@ -9,9 +14,9 @@ type tableState struct {
 	clock dynamo.ClockState
 }
 
-// newTableMetrics reports what a DynamoDB store has done, and on its clock.
-func newTableMetrics(store *dynamo.Store, clock *dynamo.Clock) *statsMetrics[tableState] {
-	m := &statsMetrics[tableState]{prefix: "ratelimit_dynamodb_", look: func() tableState { return tableState{store.Stats(), clock.State()} }}
+// newTableMetrics reports what a DynamoDB store has done, and on its clock, by looks at both.
+func newTableMetrics(look func() tableState) *statsMetrics[tableState] {
+	m := &statsMetrics[tableState]{prefix: "ratelimit_dynamodb_", look: look}
 	m.count("writes_total", "Conditional writes of buckets.", func(s *tableState) int64 { return s.Writes })
 	m.count("refused_writes_total", "Writes of buckets whose condition did not hold; DynamoDB bills each.", func(s *tableState) int64 { return s.Refused })
 	m.count("resent_writes_total", "Writes of buckets that were sent again, after a throttle or a lost reply.", func(s *tableState) int64 { return s.Resent })
@@ -25,14 +30,30 @@ func newTableMetrics(store *dynamo.Store, clock *dynamo.Clock) *statsMetrics[tab
 	m.count("late_admissions_total", "Calls admitted at their deadline by an estimate, because DynamoDB was slow; their tokens are taken later.", func(s *tableState) int64 { return s.LateAdmitted })
 	m.count("late_denials_total", "Calls denied at their deadline by an estimate, because DynamoDB was slow.", func(s *tableState) int64 { return s.LateDenied })
 	m.gauge("owed", "Requests to be written after their callers left: refunds, and tokens of late calls.", func(s *tableState) float64 { return float64(s.Owed) })
-	m.count("lost_give_backs_total", "Takes of denied requests that were perhaps not rolled back, and takes of late admissions that failed.", func(s *tableState) int64 { return s.Lost })
+	for cause, lost := range map[string]func(*tableState) int64{
+		"lease":   func(s *tableState) int64 { return s.LostLease },
+		"unknown": func(s *tableState) int64 { return s.LostUnknown },
+		"copy":    func(s *tableState) int64 { return s.LostTwice },
+		"owed":    func(s *tableState) int64 { return s.LostOwed },
+		"room":    func(s *tableState) int64 { return s.LostRoom },
+	} {
+		m.countBy("lost_tokens_total", lostHelp, "cause", cause, func(s *tableState) float64 { return float64(lost(s)) / limiter.Milli })
+	}
+	for cause, lost := range map[string]func(*tableState) int64{
+		"stop": func(s *tableState) int64 { return s.UsageLostStop }, "outage": func(s *tableState) int64 { return s.UsageLostOutage },
+		"reply": func(s *tableState) int64 { return s.UsageLostReply }, "deleted": func(s *tableState) int64 { return s.UsageLostDeleted },
+	} {
+		m.countBy("lost_usage_tokens_total", "Tokens consumed or refunded that are not counted as usage, or with the cause `reply` may not be.", "cause", cause, func(s *tableState) float64 { return float64(lost(s)) / limiter.Milli })
+	}
 	m.count("splits_total", "Buckets or shards split in two, because one item cannot take their writes.", func(s *tableState) int64 { return s.Splits })
 	m.count("merges_total", "Pairs of shards merged after a quiet time.", func(s *tableState) int64 { return s.Merges })
 	m.count("halts_total", "Stops of refills, because the clock could not be trusted.", func(s *tableState) int64 { return s.Halts })
 	m.count("outages_total", "Times that DynamoDB was marked unavailable.", func(s *tableState) int64 { return s.Outages })
-	m.gauge("unavailable", "1 while DynamoDB is marked unavailable and calls are refused at once.", func(s *tableState) float64 { return truth(s.Open) })
+	m.count("wrong_replies_total", "Replies that DynamoDB never gives: to another call, without a part, or of something on the way. Each counts as none.", func(s *tableState) int64 { return s.Wrong })
+	m.gauge("unavailable", "1 while DynamoDB is marked unavailable: from the begin of an outage to the first answer.", func(s *tableState) float64 { return truth(s.Open) })
 	m.gauge("lanes", "Buckets whose state this process has in memory.", func(s *tableState) float64 { return float64(s.Lanes) })
 	m.gauge("clock_offset_seconds", "Correction of this machine's clock by DynamoDB's replies.", func(s *tableState) float64 { return s.clock.Offset.Seconds() })
+	m.count("clock_far_replies_total", "Replies whose date is further from this machine's clock than store.dynamodb.max_clock_offset.", func(s *tableState) int64 { return s.clock.Far })
 	m.gauge("clock_uncertainty_seconds", "Greatest possible error of the corrected clock.", func(s *tableState) float64 { return s.clock.Uncertainty.Seconds() })
 	m.gauge("clock_trusted", "1 while refills go by the clock, 0 while it may be wrong by too much and nothing is refilled.", func(s *tableState) float64 { return truth(s.clock.Trusted) })
 	return m

@@ -16,6 +16,7 @@ import (
 	"github.com/ratelimit/ratelimit/config"
 	"github.com/ratelimit/ratelimit/internal/controlapi"
 	"github.com/ratelimit/ratelimit/pkg/admin"
+	"github.com/ratelimit/ratelimit/pkg/descriptor"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -24,6 +25,7 @@ import (
 type tableFlags struct {
 	store string // dynamodb, or "" = a service
 	at    config.DynamoDB
+	rules *descriptor.Rules // of the configuration that was read, by which buckets have names; nil = none was
 }
 
 func (f *tableFlags) flags(flags *pflag.FlagSet) {
@@ -51,6 +53,7 @@ func (f *tableFlags) check(c *connection, data, file string) error {
 		if cfg.Store.Type != config.StoreDynamoDB {
 			return fmt.Errorf("store.type is %s: name a table with --table, or a configuration with one", cfg.Store.Type)
 		}
+		f.rules = cfg.Rules
 		from := cfg.Store.DynamoDB
 		f.at = config.DynamoDB{Table: cmp.Or(f.at.Table, from.Table), Region: cmp.Or(f.at.Region, from.Region), Endpoint: cmp.Or(f.at.Endpoint, from.Endpoint)}
 	}
@@ -74,8 +77,10 @@ func (f *tableFlags) open(ctx context.Context) (*tableService, error) {
 	if err != nil {
 		return nil, failed(err)
 	}
-	atEnd(ctx, func(ctx context.Context) { _ = store.Close(ctx) })                                  // nothing is under way
-	operations, err := controlapi.New(controlConfig(store, string(config.StoreDynamoDB), time.Now)) //nolint:contextcheck // requests have contexts of their own
+	atEnd(ctx, func(ctx context.Context) { _ = store.Close(ctx) }) // nothing is under way
+	cfg := controlConfig(store, string(config.StoreDynamoDB), time.Now)
+	cfg.Sources.Variants = f.rules.Variants
+	operations, err := controlapi.New(cfg) //nolint:contextcheck // requests have contexts of their own
 	if err != nil {
 		return nil, failed(err)
 	}

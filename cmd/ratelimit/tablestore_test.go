@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -10,6 +13,7 @@ import (
 
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
+	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // Commands work on a table without a service. Those that read write nothing to it.
@@ -100,4 +104,73 @@ func purgeAnOrphan(t *testing.T, db *dynamodb.Client, table string, on func(code
 	on(2, "there is no terminal: add --yes", "purge", "orphans")
 	on(0, "orphan "+id+" purged, 3 records deleted", "purge", "orphans", "--yes") // the entity, its change and its event
 	on(0, "ID  NAME  CREATED\n", "list", "orphans")
+}
+
+// Balances of a table are changed without a service. Buckets of plans are found without a variant,
+// and have their names where a configuration is given.
+func TestBucketsOfATable(t *testing.T) {
+	server, table := dynamotest.Start(t), dynamotest.TableName(t)
+	t.Chdir(t.TempDir())
+	db := server.Client(t)
+	if err := dynamo.CreateTable(t.Context(), db, table); err != nil {
+		t.Fatal(err)
+	}
+	use := plannedTake(t, db, table)
+	use("plan/free", 3)
+	on := func(code int, want string, args ...string) {
+		t.Helper()
+		args = append(args, "--entity", "user/ada", "--resource", "api", "--table", table, "--endpoint", server.URL)
+		var got int
+		var text string
+		eventually(t, "the bucket in the index of the table", func() bool {
+			var stdout, stderr string
+			got, stdout, stderr = output(t, args...)
+			text = stdout + stderr
+			return !strings.Contains(text, "none is in use")
+		})
+		if got != code || !strings.Contains(text, want) {
+			t.Errorf("%v: exit code %d, want %d and %q\n%s", args, got, code, want, text)
+		}
+	}
+	named := write(t, "c.yaml", fmt.Sprintf("store: {type: dynamodb, dynamodb: {table: %q, endpoint: %q}}\nplans: {free: {rpd: 10/day}}\ndomains: [{domain: d, rules: [{match: {user: '*'}, entity: 'user/{user}', resource: api, limits: free, consume: {rpd: 1}}]}]\n", table, server.URL))
+	on(0, "changed (dry run: nothing was changed)", "reset", "bucket", "--dry-run")
+	on(0, "7", "get", "bucket")
+	on(0, "plan free", "get", "bucket", "-c", named)
+	on(0, "note: limit rpd: 3 of 25 tokens were booked, and 22 cut", "top-up", "bucket", "25", "--once", "T")
+	on(0, "repeated: the first time a top-up of 25 booked rpd 3 (22 cut)", "top-up", "bucket", "25", "--once", "T")
+	on(1, "0 of 25 tokens fit: the bucket is full", "top-up", "bucket", "25", "--once", "U")
+	on(0, "changed", "take-out", "bucket", "4")
+	on(0, "note: limit rpd: 4 of 25 tokens were booked, and 21 cut", "top-up", "bucket", "25", "--once", "U")
+	use("", 2)
+	eventually(t, "both buckets in the index of the table", func() bool {
+		code, _, stderr := output(t, "reset", "bucket", "--entity", "user/ada", "--resource", "api", "--store", "dynamodb", "-c", named)
+		return code == 1 && strings.Contains(stderr, "plan free") && strings.Contains(stderr, "--variant 0000000000000000")
+	})
+	on(0, "changed", "reset", "bucket", "--variant", "0000000000000000")
+}
+
+// plannedTake returns a function that takes tokens of 10 for user/ada, of a bucket of limits that
+// belong to something.
+func plannedTake(t *testing.T, db *dynamodb.Client, table string) func(of string, tokens int64) {
+	t.Helper()
+	store, err := dynamo.New(dynamo.Config{Client: db, Table: table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close(context.Background()) })
+	limits, err := limiter.NewLimits(limiter.PerDay("rpd", 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(of string, tokens int64) {
+		t.Helper()
+		key := limiter.BucketKey{Namespace: limiter.DefaultNamespace, Entity: "user/ada", Resource: "api"}
+		if of != "" {
+			key.Variant = limiter.VariantOf(limits, of, "", false)
+		}
+		op := limiter.Op{Bucket: key, Limits: limits, Spends: []limiter.Spend{{Limit: "rpd", Take: tokens * limiter.Milli}}, Lease: limiter.LeasePolicy{None: true}}
+		if admitted, err := store.Take(t.Context(), time.Now(), []limiter.Op{op}); !admitted || err != nil {
+			t.Fatal(admitted, err)
+		}
+	}
 }

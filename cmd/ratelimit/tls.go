@@ -29,7 +29,7 @@ func (c *certificates) serverTLS(section string, cfg config.TLS) (*tls.Config, e
 	if !cfg.Enabled() {
 		return nil, nil //nolint:nilnil // plain text
 	}
-	pair := &reloadedPair{section: section, cfg: cfg, log: c.log}
+	pair := newReloadedPair(section, cfg, c.log)
 	if _, err := pair.certificate(nil); err != nil {
 		return nil, err
 	}

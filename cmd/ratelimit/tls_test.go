@@ -113,7 +113,7 @@ func TestRenewedCertificateIsUsed(t *testing.T) {
 	dir := t.TempDir()
 	id := newIdentity(t, dir, "server")
 	log := new(logBuffer)
-	pair := &reloadedPair{cfg: config.TLS{Cert: id.cert, Key: id.key}, log: slog.New(slog.NewTextHandler(log, nil))}
+	pair := newReloadedPair("server.grpc.tls", config.TLS{Cert: id.cert, Key: id.key}, slog.New(slog.NewTextHandler(log, nil)))
 	serial := func() string {
 		t.Helper()
 		c, err := pair.certificate(nil)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto"
 	"crypto/tls"
 	"log/slog"
 	"os"
@@ -16,11 +17,16 @@ type reloadedPair struct {
 	section string // of the configuration, for errors
 	cfg     config.TLS
 	log     *slog.Logger
+	places  signers
 
 	mu       sync.Mutex
 	modified [2]time.Time // of the files when they were read
 	refused  [2]time.Time // of the files that could not be used and were reported
 	pair     *tls.Certificate
+}
+
+func newReloadedPair(section string, cfg config.TLS, log *slog.Logger) *reloadedPair {
+	return &reloadedPair{section: section, cfg: cfg, log: log, places: newSigners()}
 }
 
 // certificate returns the certificate of the files as they are now; of those that
@@ -63,6 +69,9 @@ func (p *reloadedPair) load(modified [2]time.Time) error {
 	if err != nil {
 		p.refused = modified
 		return err
+	}
+	if key, ok := pair.PrivateKey.(crypto.Signer); ok {
+		pair.PrivateKey = signer{key, p.places}
 	}
 	p.pair, p.modified = pair, modified
 	return nil

@@ -2,9 +2,61 @@ package main
 
 import (
 	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
+
+// firstYAML is the first configuration of a page.
+var firstYAML = regexp.MustCompile("(?s)```yaml\n(.*?)```")
+
+// pageConfig writes the first configuration of a page into a file.
+func pageConfig(t *testing.T, page, section string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../..", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), section)
+	found := firstYAML.FindStringSubmatch(rest)
+	if found == nil {
+		t.Fatalf("%s has no configuration in %s", page, section)
+	}
+	return write(t, "page.yaml", found[1])
+}
+
+// A gateway whose domain is mistyped is denied by the configuration of README.
+func TestAMistypedDomainIsDenied(t *testing.T) {
+	r := start(t, "--config", pageConfig(t, "README.md", "## Configure"))
+	descriptors := `"descriptors":[{"entries":[{"key":"api_key","value":"k-9"},{"key":"model","value":"gpt-4"}]}]}`
+	for domain, want := range map[string]int{"llm-gateway": http.StatusOK, "llm-gatewy": http.StatusTooManyRequests} {
+		if code, answer := r.call(t, `{"domain":"`+domain+`",`+descriptors); code != want {
+			t.Errorf("the domain %s: got %d, want %d: %+v", domain, code, want, answer)
+		}
+	}
+	r.stop(errInterrupted)
+	r.wait(t)
+}
+
+// Configurations that are shown to be copied deny an unknown domain.
+func TestShownConfigurationsDenyUnknownDomains(t *testing.T) {
+	files := map[string][]string{
+		"the reference":             {"--demo"},
+		"the page on configuration": {"-c", pageConfig(t, "docs/configuration.md", "## A first configuration")},
+		"the page on LLM gateways":  {"-c", "../../examples/llm/ratelimit.yaml"},
+	}
+	for _, name := range []string{"compose/rules", "dynamodb", "envoy-gateway", "istio", "kustomize/overlay", "test"} {
+		files["examples/"+name] = []string{"-c", "../../examples/" + name + "/ratelimit.yaml"}
+	}
+	for name, flags := range files {
+		code, stdout, stderr := output(t, append([]string{"explain"}, append(flags, "mistyped", "api_key=k-9")...)...)
+		if code != exitOK || !regexp.MustCompile(`answer +denied\n`).MatchString(stdout) {
+			t.Errorf("%s: exit code %d, %s%s", name, code, stdout, stderr)
+		}
+	}
+}
 
 // A call with a mistyped domain or key is named in the log of the service, without the
 // values of its descriptors.

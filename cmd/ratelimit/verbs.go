@@ -3,9 +3,9 @@ package main
 import "github.com/spf13/cobra"
 
 func newGet() *cobra.Command {
-	return newVerb("get", "Show one stored record", `get shows an entity, or the limits of one level, as a running service has them stored.
-Limits of the configuration file are not stored: ratelimit explain shows which limits are
-in force, and where each comes from.`, getEntity, getLimits, getNamespace, getUsage)
+	return newVerb("get", "Show one stored record, or one bucket", `get shows an entity, or the limits of one level, as a running service has them stored, or a
+bucket as it stands. Limits of the configuration file are not stored: ratelimit explain shows
+which limits are in force, and where each comes from.`, getEntity, getLimits, getBucket, getNamespace, getUsage)
 }
 
 func newSet() *cobra.Command {
@@ -25,20 +25,29 @@ func newList() *cobra.Command {
 	return cmd
 }
 
+// whichBucket is what the verbs that change balances say of the bucket that they change.
+const whichBucket = `
+
+Where the entity has several buckets for the resource, of plans and of rules with limits of
+their own, the command names them, and --variant says which. A bucket that was not used since
+it was last full is not stored: there is nothing to change.`
+
 func newReset() *cobra.Command {
-	return newVerb("reset", "Fill a bucket, as if it had never been used", `reset fills the bucket of an entity and a resource. It is no usage, and leaves an audit event.`,
+	return newVerb("reset", "Fill a bucket, as if it had never been used", `reset fills the bucket of an entity and a resource. It is no usage, and leaves an audit event.`+whichBucket,
 		adjustment("reset", "Fill a bucket"))
 }
 
 func newTopUp() *cobra.Command {
-	return newVerb("top-up", "Give tokens to a bucket", `top-up gives tokens to the bucket of an entity and a resource, up to its capacity. With
---once TEXT it is made once a day, however often it is repeated.`,
+	return newVerb("top-up", "Give tokens to a bucket", `top-up gives tokens to the bucket of an entity and a resource, up to its capacity. It says what
+was booked, and what the capacity cut; a top-up of which nothing fits is refused. With --once TEXT
+it is made once a day, however often it is repeated; a repetition says what was booked the first
+time, and a refusal does not use the text.`+whichBucket,
 		adjustment("top-up", "Give tokens to a bucket"))
 }
 
 func newTakeOut() *cobra.Command {
-	return newVerb("take-out", "Take tokens out of a bucket", `take-out takes tokens out of the bucket of an entity and a resource, into debt if need be.
-With --once TEXT it is made once a day, however often it is repeated.`,
+	return newVerb("take-out", "Take tokens out of a bucket", `take-out takes tokens out of the bucket of an entity and a resource, into debt if need be, down to
+the debt floor. With --once TEXT it is made once a day, however often it is repeated.`+whichBucket,
 		adjustment("take-out", "Take tokens out of a bucket"))
 }
 
