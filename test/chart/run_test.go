@@ -2,6 +2,7 @@ package chart_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -332,26 +333,31 @@ func stops(t *testing.T, r *running) {
 // The grace period of the pods has room for all that the program waits for at its end.
 func TestGracePeriod(t *testing.T) {
 	source := readFile(t, "..", "..", "cmd", "ratelimit", "service.go")
-	quiet := regexp.MustCompile(`quiet: (\d+) \* time\.Second`).FindStringSubmatch(source)
-	if quiet == nil {
-		t.Fatal("cmd/ratelimit/service.go does not say how long an end may take")
+	seconds := func(name string) time.Duration {
+		said := regexp.MustCompile(name + `(\d+ \* )?time\.Second`).FindStringSubmatch(source)
+		if said == nil {
+			t.Fatalf("cmd/ratelimit/service.go does not say %q", name)
+		}
+		step, err := time.ParseDuration(cmp.Or(strings.TrimSuffix(said[1], " * "), "1") + "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return step
 	}
-	step, err := time.ParseDuration(quiet[1] + "s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	// calls, administration and HTTP in one loop, the ledger, the store
+	// calls, administration and HTTP in one loop, the ledger; both stores; the last spans
 	steps := strings.Count(source, ", s.quiet)") + strings.Count(source, "[]*http.Server{s.admin.server, s.http.server}")
-	if steps != 5 {
-		t.Errorf("steps of the end: got %d, want 5 as the template's comment has", steps)
+	stores := strings.Count(source, "s.closeStore(")
+	if steps != 4 || stores != 2 {
+		t.Errorf("the end has %d steps and %d stores, want 4 and 2 as the template's comment has", steps, stores)
 	}
+	all := time.Duration(steps)*seconds(`quiet: `) + time.Duration(stores)*seconds(`storeTime = `) + seconds(`traceTime = `)
 	for _, drain := range []int{0, 10, 45, 3600} {
 		objects := rendered(t, with(modes(t)["memory"], "drainSeconds", drain))
 		if text, want := configFiles(t, objects)["ratelimit.yaml"], fmt.Sprintf("drain: %ds\n", drain); !strings.Contains(text, want) {
 			t.Errorf("the configuration lacks %q:\n%s", want, text)
 		}
 		grace := time.Duration(*pod(t, objects).Spec.TerminationGracePeriodSeconds) * time.Second
-		if need := time.Duration(drain)*time.Second + time.Duration(steps)*step; grace <= need {
+		if need := time.Duration(drain)*time.Second + all; grace <= need {
 			t.Errorf("drain of %d s: the grace period is %v, want more than %v", drain, grace, need)
 		}
 	}

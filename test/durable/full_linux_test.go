@@ -1,6 +1,10 @@
 package durable_test
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -65,5 +69,33 @@ func TestDiskThatIsFull(t *testing.T) {
 	want := float64(10_000_000 - h.spent())
 	if got := p.balance(t, "ledger", "l", "n"); got < want || got > want+0.01 {
 		t.Errorf("in the end: got %v left, want %v", got, want)
+	}
+}
+
+// A stop on a disk that is full writes the exact balances in the space that there is: no block is lost.
+func TestStopOnADiskThatIsFull(t *testing.T) {
+	dir, config := t.TempDir(), configuration(t, fmt.Sprintf(manyRules, hung(t)))
+	p := start(t, dir, config)
+	c, end := newHistory().dial(t, p)
+	const keys = 10_000
+	c.useOnce(t, "slow", keys)
+	end()
+	info, err := os.Stat(filepath.Join(dir, "ratelimit.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	limitFiles(t, p, uint64(info.Size()))
+	p.stop(t)
+	if strings.Contains(p.wrote(), `"level":"ERROR"`) {
+		t.Errorf("the stop:\n%s", p.wrote())
+	}
+	p = start(t, dir, config)
+	if e, crashed := p.said(notInOrder); crashed {
+		t.Errorf("the life before did not end in order: %+v", e)
+	}
+	for i := range 20 {
+		if got := p.balance(t, "slow", fmt.Sprint("k", i), "n"); got < 9 || got > 9.1 {
+			t.Errorf("key %d: %v left, want 9", i, got)
+		}
 	}
 }

@@ -73,13 +73,13 @@ func buildService(ctx context.Context, dir string, flags ...string) error {
 }
 
 // build builds a package of the repository and puts the program's path in a
-// variable.
+// variable. The program's version is "dev", as pages have it, whatever flags the environment has.
 func build(ctx context.Context, variable, program, pkg string, flags ...string) error {
 	root, err := Root()
 	if err != nil {
 		return err
 	}
-	args := append([]string{"build", "-o", program}, flags...)
+	args := append([]string{"build", "-buildvcs=false", "-o", program}, flags...)
 	build := exec.CommandContext(ctx, "go", append(args, pkg)...)
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"testing"
@@ -16,17 +15,17 @@ import (
 // while a test runs.
 func startMoney(t *testing.T) *gateway {
 	t.Helper()
-	root, err := envoytest.Root()
+	return startGatewayWith(t, example(t, "../llm/envoy.yaml"), envoytest.StartService(t, moneyRules(t), "", ""))
+}
+
+// moneyRules returns the rules of examples/llm, whose buckets hold as much and refill nothing.
+func moneyRules(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(example(t, "../llm/ratelimit.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(root, "examples", "llm")
-	text, err := os.ReadFile(filepath.Join(dir, "ratelimit.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	rules := regexp.MustCompile(`rate: [\d_]+/\w+`).ReplaceAllString(string(text), "rate: 1/8784h")
-	return startGatewayWith(t, filepath.Join(dir, "envoy.yaml"), envoytest.StartService(t, writeRules(t, rules), "", ""))
+	return writeRules(t, regexp.MustCompile(`rate: [\d_]+/\w+`).ReplaceAllString(string(text), "rate: 1/8784h"))
 }
 
 // budget is what the budget of a key holds in examples/llm, in thousandths of a

@@ -41,6 +41,15 @@ func startGateway(t *testing.T, file, rules string) *gateway {
 // charged, and no such call is what these tests are about.
 func startGatewayWith(t *testing.T, file string, services ...*envoytest.Service) *gateway {
 	t.Helper()
+	upstream := envoytest.StartUpstream(t)
+	g := startGatewayTo(t, file, upstream.Address, services...)
+	g.upstream = upstream
+	return g
+}
+
+// startGatewayTo is startGatewayWith in front of an upstream of the test's own.
+func startGatewayTo(t *testing.T, file, upstream string, services ...*envoytest.Service) *gateway {
+	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -49,8 +58,8 @@ func startGatewayWith(t *testing.T, file string, services ...*envoytest.Service)
 	if err := os.WriteFile(patient, bytes.ReplaceAll(text, []byte("timeout: 0.25s\n"), []byte("timeout: 10s\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	g := &gateway{service: services[0], replicas: services, upstream: envoytest.StartUpstream(t)}
-	ports := envoytest.Ports{upstreamPort: {g.upstream.Address}}
+	g := &gateway{service: services[0], replicas: services}
+	ports := envoytest.Ports{upstreamPort: {upstream}}
 	for _, service := range services {
 		ports[servicePort] = append(ports[servicePort], service.GRPC)
 	}

@@ -2,6 +2,7 @@ package envoytest_test
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/ratelimit/ratelimit/test/envoytest"
@@ -71,6 +72,8 @@ func TestAIGatewayShape(t *testing.T) {
 		}
 	}
 	// The quota takes 1 before each request, too.
+	backend := []envoytest.Entry{{Key: "backend_name", Value: "default/openai"}, {Key: "model_name_override", Value: "gpt-4o"}}
+	everyone := append(slices.Clone(backend), envoytest.Entry{Key: "rule-1-match--1", Value: "rule-1-match--1"})
 	wantUsed := func(user, quota int) func() error {
 		return func() error {
 			const route = "httproute/default/llm/rule/0/match/0/*"
@@ -78,7 +81,7 @@ func TestAIGatewayShape(t *testing.T) {
 			if err := g.wantLeft(100_000 - user); err != nil {
 				return err
 			}
-			g.domain, g.entries = "ai-gateway-quota", []envoytest.Entry{{Key: "backend_name", Value: "default/openai"}, {Key: "model_name_override", Value: "gpt-4o"}}
+			g.domain, g.entries = "ai-gateway-quota", everyone
 			return g.wantLeft(100_000 - quota)
 		}
 	}
@@ -90,6 +93,21 @@ func TestAIGatewayShape(t *testing.T) {
 	awaitAndStay(t, "the charges came once, and none for what was denied", wantUsed(100_000, 100_002))
 	if got := g.counted(t, "ratelimit_charges_total{", `result="booked"`); got != 4 {
 		t.Errorf("charges that the service booked: got %d, want 4", got)
+	}
+}
+
+// A bucket rule of a QuotaPolicy is charged besides the default bucket.
+func TestAIGatewayBucketRule(t *testing.T) {
+	envoytest.Need(t)
+	g := startGateway(t, "shape-ai-gateway.yaml", "shape.ratelimit.yaml")
+	header := hundred("x-user-id", "bob", "x-ai-eg-model", "gpt-4o", "x-tier", "premium")
+	if answer := g.ask(t, "", question{inJSON, header}); answer.Code != http.StatusOK {
+		t.Fatalf("got %d, want 200", answer.Code)
+	}
+	g.domain = "ai-gateway-quota"
+	for key, want := range map[string]int{"rule-0-x-tier|premium-match-0": 199_899, "rule-1-match--1": 99_899} {
+		g.entries = []envoytest.Entry{{Key: "backend_name", Value: "default/openai"}, {Key: "model_name_override", Value: "gpt-4o"}, {Key: key, Value: key}}
+		envoytest.Await(t, key, func() error { return g.wantLeft(want) })
 	}
 }
 

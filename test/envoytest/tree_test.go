@@ -32,7 +32,10 @@ domain: ai-gateway-quota
 descriptors:
 - key: backend_name
   descriptors:
-  - {key: model_name_override, quota_mode: true, rate_limit: {unit: year, requests_per_unit: 1002, name: tpm}}
+  - key: model_name_override
+    descriptors:
+    - {key: "rule-0-x-tier|premium-match-0", quota_mode: true, rate_limit: {unit: year, requests_per_unit: 2000, name: tpm}}
+    - {key: rule-1-match--1, quota_mode: true, rate_limit: {unit: year, requests_per_unit: 1002, name: tpm}}
 `
 
 // Envoy's charges after the response count in files of envoyproxy/ratelimit: a charge
@@ -47,10 +50,11 @@ func TestEnvoyChargesEnvoyproxyFiles(t *testing.T) {
 	user := func(name string) []envoytest.Entry {
 		return []envoytest.Entry{{Key: route, Value: route}, {Key: "rule-0-match-0", Value: name}, {Key: "rule-0-match-1", Value: "rule-0-match-1"}}
 	}
-	backend := []envoytest.Entry{{Key: "backend_name", Value: "default/openai"}, {Key: "model_name_override", Value: "gpt-4o"}}
-	ask := func(name, total string, want int) {
+	backend := []envoytest.Entry{{Key: "backend_name", Value: "default/openai"}, {Key: "model_name_override", Value: "gpt-4o"}, {Key: "rule-1-match--1", Value: "rule-1-match--1"}}
+	ask := func(name, total string, want int, more ...string) {
 		t.Helper()
-		if answer := g.ask(t, "", question{inJSON, hundred("x-user-id", name, "x-ai-eg-model", "gpt-4o", "x-total-tokens", total)}); answer.Code != want {
+		header := hundred(append([]string{"x-user-id", name, "x-ai-eg-model", "gpt-4o", "x-total-tokens", total}, more...)...)
+		if answer := g.ask(t, "", question{inJSON, header}); answer.Code != want {
 			t.Errorf("%s asks for %s tokens: got %d, want %d", name, total, answer.Code, want)
 		}
 	}
@@ -72,6 +76,8 @@ func TestEnvoyChargesEnvoyproxyFiles(t *testing.T) {
 	ask("alice", "700", http.StatusTooManyRequests)
 	ask("bob", "700", http.StatusTooManyRequests) // by the only quota of the call
 	left("bob", 1000, -400)
+	ask("bob", "100", http.StatusOK, "x-tier", "premium") // one bucket with tokens is enough
+	left("bob", 900, -500)                                // a bucket without tokens takes the charge, and not the 1
 }
 
 // writeBeside writes a file into the directory of another.

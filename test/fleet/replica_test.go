@@ -136,7 +136,7 @@ func (r *replica) setClock(ctx context.Context) error {
 // run opens the store, learns the time and does the work.
 func (r *replica) run(ctx context.Context) (err error) {
 	var client dynamo.Client
-	r.clock = dynamo.NewClock(r.now, 0)
+	r.clock = dynamo.NewClock(r.now, 0).WithMaxOffset(24 * time.Hour) // their clocks are hours off
 	if client, err = dynamo.NewClient(ctx, dynamo.ClientConfig{Endpoint: r.Endpoint, Clock: r.clock}); err != nil {
 		return err
 	}

@@ -139,15 +139,11 @@ func leaseRules() []mutant {
 		},
 		{
 			name: "a lease is returned when none is wanted", file: "duties.go", found: "TestPolicy",
-			rule: "return d.recall || d.known.policy.None || now < d.wish", without: "return d.recall || now < d.wish",
+			rule: "return d.recall || d.known.policy.None || now < d.asked", without: "return d.recall || now < d.asked",
 		},
 		{
 			name: "a lease is returned when another replica asks for it", file: "duties.go", found: "TestRecall",
 			rule: " || now < d.asked\n", without: "\n",
-		},
-		{
-			name: "a lease is returned while all holders are asked to", file: "duties.go", found: "TestWish",
-			rule: " || now < d.wish || ", without: " || ",
 		},
 		{
 			name: "no lease is asked for after the demand has ended", file: "duties.go", found: "TestNoGrantWithoutRequest",

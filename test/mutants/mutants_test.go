@@ -15,8 +15,18 @@ import (
 	"time"
 )
 
-// internal is the folder of the packages of the store.
-const internal = "../../pkg/dynamo/internal"
+// folder returns that of a package: of one of the store's, or with its path from the root of the module.
+func folder(pkg string) string {
+	if strings.HasPrefix(pkg, "pkg/") {
+		return filepath.Join("../..", pkg)
+	}
+	return filepath.Join("../../pkg/dynamo/internal", pkg)
+}
+
+// rapid reports whether tests of a package draw by rapid, which has flags then.
+func rapid(pkg string) bool {
+	return slices.Contains([]string{"plan", "shards", "catalog", "awsdb", "pkg/tokenbucket", "pkg/embedded", "pkg/reservation", "pkg/aggregator"}, pkg)
+}
 
 // patience is how long the tests of one mutant may run.
 const patience = 2 * time.Minute
@@ -48,9 +58,13 @@ func in(pkg string, mutants []mutant) []mutant {
 // The store as it is passes the same tests.
 func TestEveryRuleIsHeld(t *testing.T) {
 	t.Parallel()
-	all := slices.Concat(planRules(), leaseRules(), laneRules(), shareRules(), breakerRules())
-	for _, pkg := range []string{"plan", "lease", "lane", "lane/internal/share", "lane/internal/pacing", "awsdb", "engine"} {
-		holds(t, pkg, all)
+	all := slices.Concat(planRules(), leaseRules(), laneRules(), shareRules(), breakerRules(), auditRules(), kinRules(), turnRules())
+	tested := map[string]bool{}
+	for _, m := range all {
+		if !tested[m.tested] {
+			tested[m.tested] = true
+			holds(t, m.tested, all)
+		}
 	}
 	for _, m := range all {
 		t.Run(m.pkg+"/"+m.name, func(t *testing.T) {
@@ -100,7 +114,7 @@ func build(t *testing.T, pkg, replaced string) string {
 		args = append(args, "-overlay", replaced)
 	}
 	cmd := exec.CommandContext(t.Context(), "go", append(args, ".")...)
-	cmd.Dir = filepath.Join(internal, pkg)
+	cmd.Dir = folder(pkg)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("the tests do not compile: %v\n%s", err, out)
 	}
@@ -110,7 +124,7 @@ func build(t *testing.T, pkg, replaced string) string {
 // overlay writes the list that makes the go command read a file without the rule.
 func overlay(t *testing.T, m *mutant) string {
 	t.Helper()
-	source, err := filepath.Abs(filepath.Join(internal, m.pkg, m.file))
+	source, err := filepath.Abs(filepath.Join(folder(m.pkg), m.file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,10 +154,10 @@ func overlay(t *testing.T, m *mutant) string {
 func run(t *testing.T, binary, pkg, pattern string) (out string, passed bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^("+pattern+")$", "-test.v", "-test.failfast", "-test.timeout", patience.String())
-	if pkg == "plan" { // the one with tests of rapid
+	if rapid(pkg) {
 		cmd.Args = append(cmd.Args, "-rapid.nofailfile")
 	}
-	cmd.Dir = filepath.Join(internal, pkg)
+	cmd.Dir = folder(pkg)
 	text, err := cmd.CombinedOutput()
 	if !bytes.Contains(text, []byte("=== RUN ")) {
 		t.Fatalf("no test of %s matches %s:\n%s", pkg, pattern, text)

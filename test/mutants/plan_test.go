@@ -114,12 +114,12 @@ func planRules() []mutant {
 			rule: "\tif st.seen.carried > 0 {\n\t\treturn false\n\t}\n", without: "",
 		},
 		{
-			name: "a leased item has no ttl", file: "ttl.go", found: "TestTTLOfWhatIsNotAlone",
-			rule: " || after.Leased() {", without: " {",
+			name: "a leased item is kept until it is full from nothing", file: "ttl.go", found: "TestTTLOfWhatIsNotAlone",
+			rule: "\t\tif after.Leased() { //", without: "\t\tif after.Leased() && false { //",
 		},
 		{
 			name: "an item of several has no ttl", file: "ttl.go", found: "TestTTLOfWhatIsNotAlone",
-			rule: "after.Shard.Sharded() || ", without: "",
+			rule: "if after.Shard.Sharded() {", without: "if after.Shard.Retired {",
 		},
 		{
 			name: "a ttl covers the debt that others may add", file: "ttl.go", found: "TestAnItemIsKeptUntilItIsFull",

@@ -43,10 +43,6 @@ func laneRules() []mutant {
 			rule: "return !h.since.IsZero() && now.Sub(h.since) >= silence\n", without: "return !h.since.IsZero() && now.Sub(h.since) >= silence/2\n",
 		},
 		{
-			name: "nothing is planned while an exact write is under way", file: "step.go", tested: "engine", found: "TestAnOutageIsNotLate",
-			rule: "return f.exact || f.write == nil", without: "return f.write == nil",
-		},
-		{
 			name: "a late denial gives back what its write takes", file: "deadline.go", tested: "engine", found: "TestALateCascadeIsAllOrNothing",
 			rule: "r.claim, r.undo = detached, !admitted", without: "r.claim, r.undo = detached, false",
 		},

@@ -9,12 +9,12 @@ import "slices"
 func shareRules() []mutant {
 	return slices.Concat(in("lane", []mutant{
 		{
-			name: "takes under way have channels of their own", file: "launch.go", found: "TestTakesUnderWayHaveTheirOwnChannels",
-			rule: "taken[f.id.Channel] = true", without: "taken[f.id.Channel] = f.write == nil",
+			name: "takes under way have channels of their own", file: "channel.go", found: "TestChannelsRest",
+			rule: "return f.id.Channel == i })", without: "return f == nil })",
 		},
 		{
 			name: "a write is in a free channel", file: "launch.go", found: "TestTakesUnderWayHaveTheirOwnChannels",
-			rule: "Channel: l.channel(), ", without: "",
+			rule: "Channel: l.channels.next(l.out, now), ", without: "",
 		},
 		{
 			name: "later takes do not count against a late decision", file: "estimate.go", found: "TestBelievedCountsWhatWasBefore",

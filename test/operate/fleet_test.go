@@ -85,7 +85,7 @@ func (f *fleet) runPage(t *testing.T, path string) {
 			return ""
 		}
 		began := time.Now()
-		text := stable(f.public(f.shell(t, f.local(command))))
+		text := stable(command, f.public(f.shell(t, f.local(command))))
 		if took := time.Since(began); strings.Contains(command, "timeout 5 ") && took > inForceWithin {
 			t.Errorf("%s took %v, want at most %v", command, took, inForceWithin)
 		}
