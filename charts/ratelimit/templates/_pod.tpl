@@ -26,9 +26,9 @@ spec:
   {{- with .Values.priorityClassName }}
   priorityClassName: {{ . | quote }}
   {{- end }}
-  # the drain, five steps of at most 5s each (calls, administration, HTTP, pending
-  # charges, the store), and 5s to spare
-  terminationGracePeriodSeconds: {{ add (int .Values.drainSeconds) 30 }}
+  # the drain, four steps of at most 5s each (calls, administration, HTTP, pending charges),
+  # two stores of at most 4s each, 1s for the last spans, and some to spare
+  terminationGracePeriodSeconds: {{ add (int .Values.drainSeconds) 35 }}
   securityContext:
     runAsNonRoot: true
     runAsUser: 65532
