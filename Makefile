@@ -81,12 +81,16 @@ images: ## Build the image for each platform of a release, and keep none
 test: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) ## Run every test of the program, also with the race detector, a real Envoy and DynamoDB Local, which it installs itself
 	$(GO) test -vet=off -race -timeout 15m $$($(GO) list ./... | grep -vE '/test/(bounds|docs|durable|envoytest|fleet|reload|upgrade)$$')
 	$(GO) test -vet=off -short -timeout 9m ./test/bounds ./test/docs ./test/reload $$(grep -rl --include='*_test.go' '^//go:build !race' cmd config internal pkg | xargs -n 1 dirname | sort -u | sed 's|^|./|')
-	$(MAKE) --no-print-directory -j 2 -O test-envoy test-lives test-manifests test-console
+	$(MAKE) --no-print-directory -j 2 -O test-changes test-envoy test-lives test-manifests test-console
 	$(GO) test -vet=off -timeout 25m ./test/fleet
 
 # What these wait for takes time, not processors. Results are never taken from Go's cache: it
 # does not know of the files of other modules, and of programs, that these read.
-.PHONY: test-envoy test-lives test-manifests test-console
+.PHONY: test-changes test-envoy test-lives test-manifests test-console
+test-changes:
+	$(GO) test -vet=off -timeout 9m -run TestChanges ./pkg/dynamo/internal/comparison
+	$(GO) test -vet=off -timeout 9m ./pkg/dynamo/internal/fleetsim
+
 test-envoy: $(ENVOY)
 	$(GO) test -count=1 -vet=off -race -timeout 9m ./test/envoytest
 
@@ -119,6 +123,7 @@ torture: $(DYNAMODB) ## Run the long form of the tests of a fleet, millions of d
 	$(GO) test -tags torture -timeout 30m -run TestCrashes ./pkg/embedded
 	$(GO) test -tags torture -timeout 30m -run TestTenThousandEntities ./pkg/dynamo/internal/catalog
 	$(GO) test -tags torture -timeout 30m -run TestConsumersThatAreKilled ./cmd/ratelimit
+	$(GO) test -tags torture -timeout 30m -run TestHeadersWithoutEnd ./test/bounds
 	$(MAKE) mutants simulate
 	$(MAKE) model
 
