@@ -88,8 +88,8 @@ test: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) ## Run every test of the pr
 # does not know of the files of other modules, and of programs, that these read.
 .PHONY: test-changes test-envoy test-lives test-manifests test-console
 test-changes:
-	$(GO) test -vet=off -timeout 9m -run TestChanges ./pkg/dynamo/internal/comparison
-	$(GO) test -vet=off -timeout 9m ./pkg/dynamo/internal/fleetsim
+	$(GO) test -vet=off -timeout 20m -run TestChanges ./pkg/dynamo/internal/comparison
+	$(GO) test -vet=off -timeout 20m ./pkg/dynamo/internal/fleetsim
 
 test-envoy: $(ENVOY)
 	$(GO) test -count=1 -vet=off -race -timeout 9m ./test/envoytest

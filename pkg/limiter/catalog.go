@@ -33,8 +33,10 @@ type Catalog interface {
 
 	// RaiseGeneration raises the generation of every namespace that this store has
 	// read, and of each other one before its first Read: the configuration file
-	// changed, and limits resolved from now on are newer than all before. The
-	// changes of PutEntity, DeleteEntity and PutLimits raise it by themselves.
+	// changed, and limits resolved from now on are newer than all before. The generation
+	// of another process stays below it until that one reads its file again, so that
+	// limits of an older file replace none of a newer one. The changes of
+	// PutEntity, DeleteEntity and PutLimits raise the generation of all processes.
 	RaiseGeneration(ctx context.Context) error
 
 	// Subscribe has fn called after every change of any process, within 5 seconds.

@@ -37,7 +37,7 @@ func Example() {
 	fmt.Println(writer.Close(ctx), reader.Close(ctx))
 	// Output:
 	// <nil>
-	// 100/minute at generation 1 <nil>
+	// 100/minute at generation 4294967296 <nil>
 	// limits.put <nil>
 	// <nil> <nil>
 }

@@ -3,10 +3,12 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 
@@ -38,7 +40,8 @@ func wantGenerations(t *testing.T, what string, c *Catalog, want map[string]uint
 }
 
 // TestRaiseIsOfTheNamespacesInUse: a replica raises the generations of the namespaces that it
-// uses, and writes nothing that another namespace reads. Other replicas see it by their next poll.
+// uses, and writes nothing that another namespace reads. The generation of another replica stays
+// below it until that one raises its own: limits of a file are as new as the file.
 func TestRaiseIsOfTheNamespacesInUse(t *testing.T) {
 	db := dynamofake.New()
 	a := newTestCatalog(t, db)
@@ -48,13 +51,14 @@ func TestRaiseIsOfTheNamespacesInUse(t *testing.T) {
 	raise(t, a)
 	wantGenerations(t, "the caller", a, map[string]uint64{"web": 1})
 	poll(t, both)
-	wantGenerations(t, "after a poll", both, map[string]uint64{"web": 1, "other": 0})
+	wantGenerations(t, "after a poll", both, map[string]uint64{"web": 0, "other": 0})
 	wantGenerations(t, "a replica that starts", fresh, map[string]uint64{"web": 1, "other": 0})
 	raise(t, both)
 	poll(t, a)
-	poll(t, fresh)
-	wantGenerations(t, "of two that one raised", a, map[string]uint64{"web": 2})
-	wantGenerations(t, "of two that one raised", fresh, map[string]uint64{"web": 2, "other": 1})
+	wantGenerations(t, "of the one that raised first", a, map[string]uint64{"web": 1})
+	wantGenerations(t, "of the one that raised last", both, map[string]uint64{"web": 2, "other": 1})
+	raise(t, a)
+	wantGenerations(t, "of the first, again", a, map[string]uint64{"web": 3})
 }
 
 // TestRaiseOfANamespaceOpenedLater: a namespace that is first used after the call is raised by its
@@ -68,7 +72,40 @@ func TestRaiseOfANamespaceOpenedLater(t *testing.T) {
 	wantGenerations(t, "opened after the call", a, map[string]uint64{"web": 1})
 	wantGenerations(t, "opened already", a, map[string]uint64{"web": 1})
 	poll(t, b)
-	wantGenerations(t, "another replica", b, map[string]uint64{"web": 1})
+	wantGenerations(t, "another replica", b, map[string]uint64{"web": 0})
+}
+
+// TestChangesAreAboveConfigurations: stored limits that were replaced never count as newer than
+// those that replaced them, whatever configuration a replica has read since.
+func TestChangesAreAboveConfigurations(t *testing.T) {
+	db := dynamofake.New()
+	stale := newTestCatalog(t, db)
+	generationOf(t, stale, ns)
+	changes := openTestCatalog(t, db, stale.table.name)
+	generationOf(t, changes, ns)
+	for range 3 {
+		raise(t, stale)
+	}
+	putPerDay(t, changes, limiter.SystemLimitsRef(), 1)
+	if old, now := generationOf(t, stale, ns), generationOf(t, changes, ns); now <= old {
+		t.Errorf("the generation of a change is %d, below that of a replica that has not read it, %d", now, old)
+	}
+	poll(t, stale)
+	if old, now := generationOf(t, changes, ns), generationOf(t, stale, ns); now <= old {
+		t.Errorf("the generation of the last configuration is %d, below that of an earlier one, %d", now, old)
+	}
+}
+
+// TestCountersHaveABound: a counter that does not fit into a generation is an error.
+func TestCountersHaveABound(t *testing.T) {
+	for _, attr := range []string{schema.AttrCounter, schema.AttrConfiguration} {
+		for value, ok := range map[uint64]bool{schema.MaxCounter: true, schema.MaxCounter + 1: false} {
+			_, err := schema.ParseCounters("t", "n", map[string]types.AttributeValue{attr: schema.NumberAttribute(value)})
+			if (err == nil) != ok {
+				t.Errorf("%s of %d: %v", attr, value, err)
+			}
+		}
+	}
 }
 
 // TestRaiseWhileANamespaceIsOpened: a call that comes between the first read of a namespace and
@@ -93,106 +130,29 @@ func TestRaiseWhileANamespaceIsOpened(t *testing.T) {
 	wantGenerations(t, "after both", a, map[string]uint64{"web": 1})
 }
 
-// TestRaisesAtOnce: replicas that raise at once all have generations of their own, also the first
-// above the counter of version 1.
+// TestRaisesAtOnce: replicas that raise at once all have generations of their own.
 func TestRaisesAtOnce(t *testing.T) {
-	for _, all := range []int{0, 7} {
-		db := dynamofake.New()
-		first := newTestCatalog(t, db)
-		for range all {
-			version1Raises(t, first)
-		}
-		var g errgroup.Group
-		for range 8 {
-			c := openTestCatalog(t, db, first.table.name)
-			generationOf(t, c, ns)
-			g.Go(func() error { return c.RaiseGeneration(context.WithoutCancel(t.Context())) })
-		}
-		if err := g.Wait(); err != nil {
-			t.Fatal(err)
-		}
-		want := uint64(8)
-		if all > 0 {
-			want = uint64(all) + 8
-		}
-		wantGenerations(t, fmt.Sprintf("after 8 above %d", all), first, map[string]uint64{ns: want})
-	}
-}
-
-// version1Raises raises the table's counter as a replica of version 1 does at its start, and
-// returns the value.
-func version1Raises(t *testing.T, c *Catalog) uint64 {
-	t.Helper()
-	raised, err := c.table.count(t.Context(), schema.RaiseAll(c.table.name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := schema.ParseCounter(c.table.name, schema.AllGenerationKey(), raised)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
-// version1Changes raises a namespace's counter of changes as a change by a replica of version 1
-// does, which leaves the record of the change and nothing else.
-func version1Changes(t *testing.T, c *Catalog, namespace string, base uint64) {
-	t.Helper()
-	id, err := c.NamespaceID(t.Context(), namespace)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := &dynamodb.TransactWriteItemsInput{}
-	in.TransactItems = append(in.TransactItems, schema.RaiseCounter(c.table.name, id, base), putItem(c.table.name, schema.ChangeItem(id, base+1, time.Now(), []limiter.Ref{limiter.SystemLimitsRef()})))
-	if _, err := c.table.client.TransactWriteItems(t.Context(), in); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestRaiseBesideVersion1: in a namespace of form 1 replicas of both versions have one order of
-// generations. Each raise of this version is above those of version 1 before it, and is seen by
-// version 1. Changes of version 1 are seen by a poll. After the upgrade generations go on.
-func TestRaiseBesideVersion1(t *testing.T) {
 	db := dynamofake.New()
-	a := newTestCatalog(t, db)
-	b := openTestCatalog(t, db, a.table.name)
-	if _, err := a.table.register(t.Context(), schema.Namespace{Name: ns, Form: schema.FormOld}, time.Now()); err != nil {
+	first := newTestCatalog(t, db)
+	var g errgroup.Group
+	all := make([]*Catalog, 8)
+	for i := range all {
+		c := openTestCatalog(t, db, first.table.name)
+		generationOf(t, c, ns)
+		all[i] = c
+		g.Go(func() error { return c.RaiseGeneration(context.WithoutCancel(t.Context())) })
+	}
+	if err := g.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	for range 5 {
-		version1Raises(t, a)
+	var got []uint64
+	for _, c := range all {
+		got = append(got, generationOf(t, c, ns))
 	}
-	generationOf(t, a, ns)
-	toB := listen(b)
-	generationOf(t, b, ns)
-	raise(t, a) // to 6, of both counters
-	poll(t, b)
-	toB.want(t, b, "raise beside version 1", toldNothing(6))
-	if got := version1Raises(t, a); got != 7 {
-		t.Errorf("version 1 raises to %d, want 7: it must see raises of this version", got)
+	slices.Sort(got)
+	if diff := cmp.Diff([]uint64{1, 2, 3, 4, 5, 6, 7, 8}, got); diff != "" {
+		t.Errorf("generations (-want +got):\n%s", diff)
 	}
-	raise(t, b)
-	toB.want(t, b, "own raise above that of version 1", told(8))
-	version1Changes(t, a, ns, 0)
-	poll(t, b)
-	toB.want(t, b, "change by version 1", told(9, limiter.SystemLimitsRef()))
-	putPerDay(t, b, limiter.SystemLimitsRef(), 1)
-	toB.want(t, b, "own change above it", told(10, limiter.SystemLimitsRef()))
-
-	all, err := Namespaces(t.Context(), db, a.table.name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := RaiseForm(t.Context(), db, a.table.name, all[0]); err != nil {
-		t.Fatal(err)
-	}
-	poll(t, a)
-	poll(t, b)
-	toB.want(t, b, "the upgrade")
-	wantCalls(t, db, map[string]int{"UpdateItem": 1}, func() { raise(t, b) })
-	toB.want(t, b, "own raise after the upgrade", told(11))
-	poll(t, a)
-	wantGenerations(t, "the other after the upgrade", a, map[string]uint64{ns: 11})
 }
 
 // TestPollReadsOneItemOfEachNamespace: of the present form. One of form 1 has three more, among

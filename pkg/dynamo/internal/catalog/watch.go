@@ -68,11 +68,14 @@ func (n *namespaces) poll(ctx context.Context) error {
 	return failed
 }
 
-// catchUp tells the subscriber of a namespace's changes.
+// catchUp tells the subscriber of a namespace's changes. The counter of configurations stays as this
+// process raised it last: limits of its file are as new as its file, not as one that
+// another replica has read since.
 func (n *namespaces) catchUp(ctx context.Context, sp *space, found counters) error {
 	if found.err != nil {
 		return found.err
 	}
+	found.Configuration = 0
 	sp.saw(found.Counters)
 	from := sp.lastTold()
 	refs, err := n.changes(ctx, sp, from, found.Changes)
@@ -121,9 +124,8 @@ func (sp *space) lastTold() uint64 {
 }
 
 // tell tells the subscriber that the counter of changes went from from to a value by changes of
-// refs, and of the counter of configurations. A change that he was told of in the
-// meantime may be among them. If the subscriber was last told of an earlier generation
-// than from, refs are not all. An empty refs that is not nil says that the generation alone rose.
+// refs. The subscriber may know some of them. Where it knows an earlier generation than from
+// only, refs are not all.
 func (n *namespaces) tell(sp *space, from uint64, to schema.Counters, refs []limiter.Ref) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()

@@ -50,13 +50,15 @@ func (l *listener) want(t *testing.T, c *Catalog, what string, want ...limiter.C
 	}
 }
 
-func told(generation uint64, refs ...limiter.Ref) limiter.Change {
-	return limiter.Change{Namespace: ns, Generation: generation, Refs: refs}
+// told is the change that the subscriber is told of where changes, the counter, has a value
+// and no configuration was raised.
+func told(changes uint64, refs ...limiter.Ref) limiter.Change {
+	return toldRaised(changes, 0, refs...)
 }
 
-// toldNothing is what the subscriber is told of a change of no record.
-func toldNothing(generation uint64) limiter.Change {
-	return limiter.Change{Namespace: ns, Generation: generation, Refs: []limiter.Ref{}}
+// toldRaised is the same after raises of the counter of configurations.
+func toldRaised(changes, configuration uint64, refs ...limiter.Ref) limiter.Change {
+	return limiter.Change{Namespace: ns, Generation: schema.Counters{Changes: changes, Configuration: configuration}.Generation(), Refs: refs}
 }
 
 func poll(t *testing.T, c *Catalog) {
@@ -104,11 +106,11 @@ func TestTold(t *testing.T) {
 	toB.want(t, b, "look after it")
 
 	raise(t, a)
-	toA.want(t, a, "own raise, while a change of another is not known", told(4))
+	toA.want(t, a, "own raise, while a change of another is not known", toldRaised(3, 1))
 	poll(t, a)
-	toA.want(t, a, "change of another", told(5, z))
+	toA.want(t, a, "change of another", toldRaised(4, 1, z))
 	poll(t, b)
-	toB.want(t, b, "raise by another: no record changed", toldNothing(5))
+	toB.want(t, b, "raise by another: no record changed")
 }
 
 // TestToldAfterAGap: where the record of a change is gone, or says nothing, the

@@ -30,7 +30,6 @@ type changing struct {
 	force      time.Duration // new limits are in force within it
 	splits     bool          // the bucket is split
 	kills      bool          // a replica is killed, so that its lease is lost
-	flaps      bool          // replicas with other files change the limits back, until all have read the new ones
 	modes      []string      // none = both
 }
 
@@ -90,7 +89,7 @@ func changings() []changing {
 		{name: "nothing", text: "nothing changes", sc: usual, do: func(*change) {}},
 		{name: "raise", text: "the limit is raised on all replicas at once, at twice the limit", sc: usual, do: all, raised: 200, force: inForce},
 		{name: "raise-half", text: "the same at half of the limit", sc: half, do: all, raised: 200, force: inForce},
-		{name: "rollout", text: "the limit is raised on one replica after the other, each 0.7 s after the one before, at twice the limit", sc: usual, do: rollout, raised: 200, force: inForce, flaps: true},
+		{name: "rollout", text: "the limit is raised on one replica after the other, each 0.7 s after the one before, at twice the limit", sc: usual, do: rollout, raised: 200, force: inForce},
 		{name: "one", text: "the limit is raised on one of three replicas alone, at twice the limit", sc: usual, do: func(c *change) { c.raise(0) }, raised: 200, force: inForce},
 		{name: "reset", text: "the bucket is reset amid twice the limit", sc: usual, do: (*change).resets},
 		{name: "reset-half", text: "the same at half of the limit", sc: half, do: (*change).resets},
@@ -269,9 +268,9 @@ func (c *change) result(ex *exacts) changed {
 	c.count(&r)
 	if !c.kills {
 		r.Missing = c.lacks(forced)
-		if most := c.refill(startLoss + 3*c.trip); !c.flaps && -r.Missing > most {
+		if most := c.refill(startLoss + 3*c.trip); -r.Missing > most {
 			r.fault("%d millitokens are too many, want %d at most", -r.Missing, most)
-		} else if !c.flaps && r.Missing > most {
+		} else if r.Missing > most {
 			r.exceed("%d millitokens are missing, want %d at most", r.Missing, most)
 		}
 		if r.Ended > 0 {
@@ -318,9 +317,6 @@ func (c *change) count(r *changed) {
 	if c.far() {
 		least = 0.95
 	}
-	if c.flaps {
-		least = 0.8
-	}
 	if r.Share < least && !c.kills {
 		r.exceed("%.3f of the ideal is admitted after the change, want %.2f", r.Share, least)
 	}
@@ -356,9 +352,6 @@ func (c *change) lateMost() float64 {
 		most = 0.12
 	case 2*c.trip > limiter.DefaultTimeout:
 		most = 0.0125
-	}
-	if c.flaps { // the limits change up to four times
-		most *= 4
 	}
 	return most
 }

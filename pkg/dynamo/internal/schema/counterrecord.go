@@ -11,15 +11,20 @@ const (
 	AttrConfiguration = "configuration"
 )
 
-// Counters are the two counters that make the generation of a namespace, as far as an item has
-// them. Both only rise.
+// MaxCounter is the greatest value of a counter.
+const MaxCounter = 1<<32 - 1
+
+// Counters are the two counters that make a generation of a namespace, as far as an item has
+// them. Both only rise, to at most MaxCounter.
 type Counters struct {
 	Changes       uint64 // of the stored records; 0 = never changed
 	Configuration uint64 // of the configurations of replicas; 0 = never raised
 }
 
-// Generation returns the generation of the namespace: whichever counter rises, it rises.
-func (c Counters) Generation() uint64 { return c.Changes + c.Configuration }
+// Generation returns the generation of limits that follow from both. Changes come first: records
+// that were replaced never count as newer than those that replaced them, whatever the
+// configuration of the replica that still has them.
+func (c Counters) Generation() uint64 { return c.Changes<<32 | c.Configuration }
 
 // Newest returns the greater value of each counter.
 func (c Counters) Newest(d Counters) Counters {
@@ -32,7 +37,7 @@ func ParseCounter(table string, k Key, item map[string]types.AttributeValue) (ui
 		return 0, nil
 	}
 	r := NewReader(table, k, item)
-	n := r.Uint(AttrCounter, 1)
+	n := r.counter(AttrCounter)
 	if r.Fault != nil {
 		return 0, r.Fault
 	}
@@ -44,10 +49,10 @@ func ParseCounter(table string, k Key, item map[string]types.AttributeValue) (ui
 func ParseCounters(table, ns string, item map[string]types.AttributeValue) (c Counters, err error) {
 	r := NewReader(table, ConfigurationKey(ns), item)
 	if item[AttrCounter] != nil {
-		c.Changes = r.Uint(AttrCounter, 1)
+		c.Changes = r.counter(AttrCounter)
 	}
 	if item[AttrConfiguration] != nil {
-		c.Configuration = r.Uint(AttrConfiguration, 1)
+		c.Configuration = r.counter(AttrConfiguration)
 	}
 	if r.Fault != nil {
 		return Counters{}, r.Fault

@@ -69,6 +69,15 @@ func (r *Reader) Uint(attr string, least uint64) uint64 {
 	return n
 }
 
+// counter returns a counter, from 1 to MaxCounter.
+func (r *Reader) counter(attr string) uint64 {
+	n := r.Uint(attr, 1)
+	if n > MaxCounter {
+		r.Fail(attr, "is %d; it must be at most %d", n, uint64(MaxCounter))
+	}
+	return n
+}
+
 func (r *Reader) bool(attr string) bool {
 	b, ok := r.Item[attr].(*types.AttributeValueMemberBOOL)
 	if !ok {
