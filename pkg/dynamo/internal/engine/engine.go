@@ -33,6 +33,9 @@ const (
 	maxBudget = 10 * time.Minute
 	// sweepsPerIdle is the number of parts that a look at all lanes is cut into.
 	sweepsPerIdle = 16
+	// This does not compile where a charge that waited for a lease has less than half of the
+	// default time left for its write.
+	_ = uint64(DefaultBudget - 2*lane.OwedWait)
 )
 
 // Config configures an engine. Client, Table and Namespace must be set.

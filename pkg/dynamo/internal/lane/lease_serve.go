@@ -186,9 +186,10 @@ func (l lessee) pay(r *Request, now time.Time) bool {
 	return true
 }
 
-// owedWait is how long what is owed waits for a lease to pay it: each plain write refuses
-// the lease writes of all replicas that are under way.
-const owedWait = 500 * time.Millisecond
+// OwedWait is how long what is owed waits for a lease to pay it: each plain write refuses
+// the lease writes of all replicas that are under way. It is at most half of the time that
+// a decision may take, so that the write that follows has a chance.
+const OwedWait = 500 * time.Millisecond
 
 // newWait is how long an owed request waits before it creates an item. No caller waits for it.
 // The next calls may be worth a lease, and then one write does both.
@@ -200,7 +201,7 @@ func (l lessee) payOwed(r *Request, now time.Time) (waits, done bool) {
 	h, rest := &l.held, false
 	if !h.holder.State().Serves() || !h.holder.Alive(l.host.clocks(now)) {
 		waited := now.Sub(r.entered)
-		return !r.Gives() && !l.rests(now) && (h.holder.Wanted(l.view.now) && waited < owedWait || l.view.state == nil && waited < newWait), false
+		return !r.Gives() && !l.rests(now) && (h.holder.Wanted(l.view.now) && waited < OwedWait || l.view.state == nil && waited < newWait), false
 	}
 	at := l.view.now
 	for i := range r.Spends {
@@ -226,5 +227,5 @@ func (l lessee) payOwed(r *Request, now time.Time) (waits, done bool) {
 		l.closer.decided(r)
 		return false, true
 	}
-	return !r.Gives() && now.Sub(r.entered) < owedWait, false
+	return !r.Gives() && now.Sub(r.entered) < OwedWait, false
 }
