@@ -30,7 +30,6 @@ var elsewhere = map[string]struct{ reason, test string }{
 	"stack":      {"it asks AWS", "cmd/ratelimit.TestStackCommands"},
 	"test":       {"it simulates, and asks no service", "test/operate.TestOperate"},
 	"token":      {"its output is by chance", "cmd/ratelimit.TestAdminTokens"},
-	"upgrade":    {"it is for tables of version 1", "cmd/ratelimit.TestUpgradeAsks"},
 	"version":    {"it asks no service", "cmd/ratelimit.TestCommandLine"},
 }
 

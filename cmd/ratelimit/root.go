@@ -108,7 +108,7 @@ service answers.`,
 	})
 	root.SetVersionTemplate(versionLine())
 	addGroup(root, "Run a service:", newServe(), newAggregate(), newCheck(), newExplain(), newTest(), newToken())
-	addGroup(root, "Operate a running service:", newGet(), newSet(), newDelete(), newCreate(), newRecover(), newPurge(), newList(), newApply(), newDiff(), newExport(), newCapacity(), newReset(), newTopUp(), newTakeOut(), newDisable(), newEnable(), newTop(), newStatus(), newBench(), newContext(), newBackup(), newRestore(), newUpgrade(), newMigrate())
+	addGroup(root, "Operate a running service:", newGet(), newSet(), newDelete(), newCreate(), newRecover(), newPurge(), newList(), newApply(), newDiff(), newExport(), newCapacity(), newReset(), newTopUp(), newTakeOut(), newDisable(), newEnable(), newTop(), newStatus(), newBench(), newContext(), newBackup(), newRestore(), newMigrate())
 	addGroup(root, "Install on AWS:", newStack(), newCost())
 	root.AddCommand(newVersion())
 	completeFiles(root)

@@ -99,9 +99,6 @@ func (b *backend) useTable(ctx context.Context, client dynamo.Client, clock *dyn
 		prepare = dynamo.CreateTable
 	}
 	err := b.starting.await(ctx, "the table", func(ctx context.Context) error { return prepare(ctx, client, cfg.Table) })
-	if err == nil {
-		err = b.starting.await(ctx, "the versions of the table", func(ctx context.Context) error { return b.offerUpgrade(ctx, client) })
-	}
 	if err != nil {
 		return err
 	}
@@ -113,20 +110,6 @@ func (b *backend) useTable(ctx context.Context, client dynamo.Client, clock *dyn
 	b.outages.use(store)
 	look := func() tableState { return tableState{store.Stats(), clock.State()} }
 	return errors.Join(b.registry.Register(newTableMetrics(look)), b.outages.register(b.registry))
-}
-
-// offerUpgrade says where the table is of an older version than the program.
-func (b *backend) offerUpgrade(ctx context.Context, client dynamo.Client) error {
-	versions, err := dynamo.ComponentVersions(ctx, client, b.cfg.Store.DynamoDB.Table)
-	if err != nil {
-		return err
-	}
-	for _, v := range versions {
-		if v.Older() {
-			b.log.WarnContext(ctx, "the table is of an older version, and is used as it is: when no older replica runs, run ratelimit upgrade", "part", v.Name, "version", v.Table, "upgrade_to", v.Known)
-		}
-	}
-	return nil
 }
 
 // tableConfig configures the store of a fleet.

@@ -72,7 +72,7 @@ func schemaOf(ctx context.Context, client Client, table string) (version string,
 			continue
 		}
 		if _, own := item(out.Item).number("schema_version"); own {
-			return "", 0, fmt.Errorf("%w: table %s is one of ratelimit itself; ratelimit upgrade brings it to a newer form", ErrTable, table)
+			return "", 0, fmt.Errorf("%w: table %s is one of ratelimit itself: there is nothing to migrate", ErrTable, table)
 		}
 		return checkSchema(table, item(out.Item).text("schema_version"))
 	}

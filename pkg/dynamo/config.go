@@ -80,10 +80,10 @@ type Config struct {
 }
 
 // engine returns the configuration of the store's engine. namespace returns the id of a
-// namespace, and form the form of its items.
-func (c *Config) engine(namespace func(ctx context.Context, name string) (id string, err error), form func(namespace string) int) engine.Config {
+// namespace.
+func (c *Config) engine(namespace func(ctx context.Context, name string) (id string, err error)) engine.Config {
 	return engine.Config{
-		Client: c.Client, Table: c.Table, Namespace: namespace, Form: form, Attempt: c.Attempt, Budget: c.Budget, Idle: c.Idle, MaxLanes: c.MaxLanes,
+		Client: c.Client, Table: c.Table, Namespace: namespace, Attempt: c.Attempt, Budget: c.Budget, Idle: c.Idle, MaxLanes: c.MaxLanes,
 		ShardUnits: c.ShardUnits, Quiet: c.Quiet, Leases: c.Leases, Now: c.Now, Clock: c.Clock, Observe: c.Observe, Logger: c.Logger,
 	}
 }

@@ -77,16 +77,6 @@ type CorruptError = schema.CorruptError
 // SchemaVersion is the version of the table's layout that this program reads and writes.
 const SchemaVersion = catalog.SchemaVersion
 
-// ComponentVersion is the version of a part of the table's layout.
-type ComponentVersion = catalog.ComponentVersion
-
-// ComponentVersions returns the versions of the parts of a table's layout, by name. Those
-// that are older than the program's are used as they are, and raised by an [Upgrade]; newer
-// ones are refused. Errors are those of [CheckTable].
-func ComponentVersions(ctx context.Context, client Client, table string) ([]ComponentVersion, error) {
-	return catalog.ComponentVersions(ctx, client, table)
-}
-
 // TableInput describes the table: what [CreateTable] creates and [CheckTable] wants.
 func TableInput(table string) *dynamodb.CreateTableInput { return catalog.TableInput(table) }
 
@@ -97,7 +87,7 @@ func CreateTable(ctx context.Context, client Client, table string) error {
 }
 
 // CheckTable reports why the table cannot be used: it is missing, not ready, of another
-// shape, or of a newer program. In a table without a schema version it puts its own; it
+// shape, or of another schema version. In a table without a schema version it puts its own; it
 // changes nothing else.
 //
 // Errors wrap limiter.ErrInvalid where only a change of table, permission or program

@@ -44,8 +44,7 @@ func New(cfg Config) (*Store, error) {
 	s := &Store{}
 	namespaceID := func(ctx context.Context, name string) (string, error) { return s.NamespaceID(ctx, name) }
 	var err error
-	form := func(namespace string) int { return s.Form(namespace) }
-	if s.engine, err = engine.New(cfg.engine(namespaceID, form)); err != nil {
+	if s.engine, err = engine.New(cfg.engine(namespaceID)); err != nil {
 		return nil, err
 	}
 	attempt, budget := s.engine.Timeouts()

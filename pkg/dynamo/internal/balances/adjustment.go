@@ -202,17 +202,9 @@ func (t *adjustment) key(shard int) schema.Key {
 	return schema.BucketKey(t.ns.ID, t.Bucket.Entity, t.Bucket.Resource, t.Bucket.Variant, shard)
 }
 
-// tend has the shards of a split or a merge finished, or an item brought into the present
-// form, and waits a moment.
+// tend has the shards of a split or a merge finished, and waits a moment.
 func (t *adjustment) tend(ctx context.Context, items map[int]*schema.Bucket) error {
-	for index, b := range items {
-		if b.Old != nil && t.ns.Form == schema.FormOld {
-			return fmt.Errorf("%w: the buckets of namespace %.100q have the form of version 1; bring the table to the present one with ratelimit upgrade", limiter.ErrInvalid, t.Bucket.Namespace)
-		}
-		if b.Old != nil {
-			t.reform(ctx, b)
-			continue
-		}
+	for index := range items {
 		t.cfg.Changed(t.ns.ID, t.Bucket, index)
 	}
 	return t.pause(ctx)

@@ -114,13 +114,6 @@ func (t *adjustment) send(ctx context.Context, w *plan.Write, b *schema.Bucket) 
 	return image, refused
 }
 
-// reform brings an item into the present form, once no lease of version 1 is out.
-func (t *adjustment) reform(ctx context.Context, b *schema.Bucket) {
-	if stage := plan.NewStage(b, t.at(), plan.Options{}); stage.Reform() {
-		t.send(ctx, stage.Write(plan.ID{}, 1), b)
-	}
-}
-
 // dismiss removes the slots of the wish that are left. Those that it does not reach other
 // replicas free, as they free the leases of a replica that is gone.
 func (t *adjustment) dismiss(ctx context.Context) {

@@ -98,7 +98,7 @@ func CreateTable(ctx context.Context, client awsdb.Client, table string) error {
 }
 
 // CheckTable reports why the table cannot be used: it is missing, not ready, of another
-// shape, or of a newer program. In a table without a schema
+// shape, or of another schema version. In a table without a schema
 // version it puts its own; it changes nothing else.
 //
 // Errors wrap limiter.ErrInvalid where only a change of table, permission or

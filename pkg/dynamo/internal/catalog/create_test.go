@@ -216,8 +216,8 @@ func wantTableError(t *testing.T, err, kind error, mentions ...string) {
 	}
 }
 
-// TestCheckTableOfAVersion: a table without versions gets those of the program. Older ones
-// are allowed and stay; newer ones, unknown parts and broken records are refused.
+// TestCheckTableOfAVersion: a table without a version gets that of the program. Another version
+// and a broken record are refused.
 func TestCheckTableOfAVersion(t *testing.T) {
 	client := dynamotest.Start(t).Client(t)
 	table := dynamotest.TableName(t)
@@ -232,18 +232,12 @@ func TestCheckTableOfAVersion(t *testing.T) {
 	}{
 		{nil, nil, ""},
 		{attributes{"schema_version": avN("1")}, nil, ""},
-		{attributes{"schema_version": avN("1"), "component_buckets": avN("1")}, nil, ""},
-		{attributes{"schema_version": avN("1"), "component_buckets": avN("2"), "component_records": avN("1")}, nil, ""},
-		{attributes{"schema_version": avN("2")}, limiter.ErrInvalid, "schema version 2, and this program knows 1"},
-		{attributes{"schema_version": avN("1"), "component_buckets": avN("3")}, limiter.ErrInvalid, "buckets of version 3, and this program knows 2: use a newer version"},
-		{attributes{"schema_version": avN("1"), "component_clouds": avN("1")}, limiter.ErrInvalid, `"clouds" of version 1, which this program does not know: use a newer version`},
-		{attributes{"schema_version": avN("1"), "component_buckets": avN("0")}, limiter.ErrInvalid, "component_buckets is 0"},
-		{attributes{"schema_version": avN("1"), "component_buckets": avS("2")}, limiter.ErrInvalid, "component_buckets is a string"},
+		{attributes{"schema_version": avN("2")}, limiter.ErrInvalid, "schema version 2, and this program knows 1: use a newer version"},
 		{attributes{"schema_version": avN("0")}, limiter.ErrInvalid, "schema_version is 0"},
 		{attributes{"schema_version": avN("-3")}, limiter.ErrInvalid, "schema_version is -3"},
 		{attributes{"schema_version": avS("1")}, limiter.ErrInvalid, "schema_version is a string"},
 	} {
-		record := schema.VersionItem(schema.Versions{Table: SchemaVersion, Components: components()})
+		record := schema.VersionItem(SchemaVersion)
 		if test.stored != nil {
 			record = maps.Clone(test.stored)
 			maps.Copy(record, key)
@@ -264,42 +258,6 @@ func TestCheckTableOfAVersion(t *testing.T) {
 		if diff := cmp.Diff(fmt.Sprint(attributeText(record)), fmt.Sprint(attributeText(out.Item))); diff != "" {
 			t.Errorf("version %#v: the record (-want +got):\n%s", test.stored, diff)
 		}
-	}
-}
-
-// TestRaiseComponents: the versions of an older table rise to those of the program, and
-// never fall.
-func TestRaiseComponents(t *testing.T) {
-	db := dynamofake.New()
-	const table = "versions"
-	if _, err := db.CreateTable(t.Context(), TableInput(table)); err != nil {
-		t.Fatal(err)
-	}
-	put := func(record attributes) {
-		t.Helper()
-		maps.Copy(record, schema.VersionKey().Attributes())
-		if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: record}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put(attributes{"schema_version": avN("1")})
-	check := func(want ...ComponentVersion) {
-		t.Helper()
-		got, err := ComponentVersions(t.Context(), db, table)
-		if diff := cmp.Diff(want, got); err != nil || diff != "" {
-			t.Errorf("%v\n%s", err, diff)
-		}
-	}
-	check(ComponentVersion{"buckets", 1, 2}, ComponentVersion{"records", 1, 1})
-	for range 2 {
-		if err := RaiseComponents(t.Context(), db, table); err != nil {
-			t.Fatal(err)
-		}
-		check(ComponentVersion{"buckets", 2, 2}, ComponentVersion{"records", 1, 1})
-	}
-	put(attributes{"schema_version": avN("1"), "component_records": avN("7")})
-	if err := RaiseComponents(t.Context(), db, table); !errors.Is(err, limiter.ErrInvalid) {
-		t.Errorf("a newer table: %v", err)
 	}
 }
 

@@ -2,16 +2,13 @@ package catalog
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
-	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
 // RaiseGeneration implements limiter.Catalog. It raises the counter of configurations of each
@@ -49,46 +46,18 @@ func (n *namespaces) enter(ctx context.Context, sp *space) error {
 	}
 }
 
-// raise raises the counters of configurations of namespaces, and tells the subscriber.
+// raise raises the counters of configurations of namespaces by one, and tells the subscriber.
 func (n *namespaces) raise(ctx context.Context, spaces ...*space) error {
-	all, err := n.raiseAll(ctx, spaces)
-	for i := 0; err == nil && i < len(spaces); i++ {
-		err = n.raiseOne(ctx, spaces[i], all)
-	}
-	if err != nil {
-		return fmt.Errorf("raising the generation in table %s: %w", n.table.name, err)
+	for _, sp := range spaces {
+		if err := n.raiseOne(ctx, sp); err != nil {
+			return fmt.Errorf("raising the generation in table %s: %w", n.table.name, err)
+		}
 	}
 	return nil
 }
 
-// raiseAll raises the table's counter where one of the namespaces has form 1: replicas of version 1
-// may run, and read it. It returns the value; 0 where it is not raised.
-func (n *namespaces) raiseAll(ctx context.Context, spaces []*space) (uint64, error) {
-	if !slices.ContainsFunc(spaces, func(sp *space) bool { return sp.form.Load() == schema.FormOld }) {
-		return 0, nil
-	}
-	raised, err := n.table.count(ctx, schema.RaiseAll(n.table.name))
-	if err != nil {
-		return 0, err
-	}
-	return schema.ParseCounter(n.table.name, schema.AllGenerationKey(), raised)
-}
-
-// raiseOne raises a namespace's counter of configurations by one at least, and to all at least: limits
-// of version 1 have the table's counter in their generation. Where all is 0, it rises above the table's
-// counter of when the namespace was loaded. In the present form that one rises no more.
-func (n *namespaces) raiseOne(ctx context.Context, sp *space, all uint64) error {
-	if all == 0 && sp.all > 0 {
-		all = sp.all + 1
-	}
-	err := limiter.ErrConflict // with being as high already
-	var raised map[string]types.AttributeValue
-	if sp.newest().Configuration < all {
-		raised, err = n.table.count(ctx, schema.LiftConfiguration(n.table.name, sp.id, all))
-	}
-	if errors.Is(err, limiter.ErrConflict) {
-		raised, err = n.table.count(ctx, schema.RaiseConfiguration(n.table.name, sp.id))
-	}
+func (n *namespaces) raiseOne(ctx context.Context, sp *space) error {
+	raised, err := n.table.count(ctx, schema.RaiseConfiguration(n.table.name, sp.id))
 	if err != nil {
 		return err
 	}

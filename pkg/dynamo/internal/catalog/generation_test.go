@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -13,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
@@ -155,8 +153,30 @@ func TestRaisesAtOnce(t *testing.T) {
 	}
 }
 
-// TestPollReadsOneItemOfEachNamespace: of the present form. One of form 1 has three more, among
-// them the one with its form, and only until its upgrade.
+// TestRaisesAndChangesHaveOneOrder: the generation rises with an own raise, and with a change of any
+// replica. A raise is one update, and other replicas learn nothing of it.
+func TestRaisesAndChangesHaveOneOrder(t *testing.T) {
+	db := dynamofake.New()
+	a := newTestCatalog(t, db)
+	b := openTestCatalog(t, db, a.table.name)
+	generationOf(t, a, ns)
+	toB := listen(b)
+	generationOf(t, b, ns)
+	wantCalls(t, db, map[string]int{"UpdateItem": 1}, func() { raise(t, a) })
+	poll(t, b)
+	toB.want(t, b, "a raise by another replica")
+	raise(t, b)
+	toB.want(t, b, "an own raise", toldRaised(0, 2))
+	putPerDay(t, a, limiter.SystemLimitsRef(), 1)
+	poll(t, b)
+	toB.want(t, b, "a change by another replica", toldRaised(1, 2, limiter.SystemLimitsRef()))
+	putPerDay(t, b, limiter.SystemLimitsRef(), 2)
+	toB.want(t, b, "an own change", toldRaised(2, 2, limiter.SystemLimitsRef()))
+	poll(t, a)
+	wantGenerations(t, "the other replica", a, map[string]uint64{ns: schema.Counters{Changes: 2, Configuration: 1}.Generation()})
+}
+
+// TestPollReadsOneItemOfEachNamespace: a poll costs one read for each namespace in use.
 func TestPollReadsOneItemOfEachNamespace(t *testing.T) {
 	db := dynamofake.New()
 	c := newTestCatalog(t, db)
@@ -177,13 +197,6 @@ func TestPollReadsOneItemOfEachNamespace(t *testing.T) {
 		}
 		generationOf(t, c, fmt.Sprint("n", want))
 		putPerDayOf(t, c, fmt.Sprint("n", want))
-	}
-	if _, err := c.table.register(t.Context(), schema.Namespace{Name: ns, Form: schema.FormOld}, time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	generationOf(t, c, ns)
-	if got := reads(); got != 5+4 {
-		t.Errorf("of 5 namespaces and one of form 1 a poll reads %d items, want 9", got)
 	}
 }
 

@@ -25,7 +25,7 @@ func (c *Catalog) ListNamespaces(ctx context.Context, f limiter.NamespaceFilter,
 	if err != nil {
 		return page, err
 	}
-	items, next, err := c.table.page(ctx, schema.QueryNamespaces(c.table.name, false), from, p.Size)
+	items, next, err := c.table.page(ctx, schema.QueryNamespaces(c.table.name), from, p.Size)
 	if err != nil {
 		return page, err
 	}

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
@@ -24,8 +23,6 @@ const openTimeout = 5 * time.Second
 type space struct {
 	name string
 	id   string
-	form atomic.Int32 // of the items of its buckets, as last read; it only rises
-	all  uint64       // the table's counter, when the namespace was loaded
 
 	writing chan struct{} // holds one token while this process changes the namespace
 
@@ -196,15 +193,14 @@ func (n *namespaces) load(ctx context.Context, name string) (*space, error) {
 		return nil, err
 	}
 	sp := &space{name: name, id: ns.ID, writing: make(chan struct{}, 1)}
-	sp.form.Store(int32(ns.Form))                                          // #nosec G115 -- 1 or 2
-	found, err := n.table.readCounters(ctx, watched{id: ns.ID, old: true}) // of any form, once
+	found, err := n.table.readCounters(ctx, ns.ID)
 	if err == nil {
 		err = found[0].err
 	}
 	if err != nil {
 		return nil, err
 	}
-	sp.all, sp.known, sp.told = found[0].all, found[0].Counters, found[0].Counters
+	sp.known, sp.told = found[0].Counters, found[0].Counters
 	return sp, nil
 }
 

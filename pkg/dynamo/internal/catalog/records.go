@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
@@ -50,57 +48,26 @@ func (t *table) entity(ctx context.Context, ns, id string) (*limiter.Entity, err
 	return stored[0].Record.Entity, nil
 }
 
-// watched is a namespace whose counters are to be read.
-type watched struct {
-	id  string
-	old bool // a replica of version 1 may raise counters, which are elsewhere
-}
-
 // counters are those of a namespace, or why they cannot be read.
 type counters struct {
 	schema.Counters
 
-	all uint64 // the table's counter, where it was read
 	err error
 }
 
-// readCounters reads the counters of namespaces: an item of each. Of an old one it also reads the
-// counter of changes itself, and with that the table's.
-func (t *table) readCounters(ctx context.Context, namespaces ...watched) ([]counters, error) {
-	keys := make([]schema.Key, 0, len(namespaces))
-	for _, ns := range namespaces {
-		keys = append(keys, schema.ConfigurationKey(ns.id))
-		if ns.old {
-			keys = append(keys, schema.GenerationKey(ns.id))
-		}
-	}
-	if len(keys) > len(namespaces) {
-		keys = append(keys, schema.AllGenerationKey())
+// readCounters reads the counters of namespaces: an item of each.
+func (t *table) readCounters(ctx context.Context, ids ...string) ([]counters, error) {
+	keys := make([]schema.Key, len(ids))
+	for i, id := range ids {
+		keys[i] = schema.ConfigurationKey(id)
 	}
 	found, err := t.read(ctx, keys)
 	if err != nil {
 		return nil, fmt.Errorf("generations: %w", err)
 	}
-	k := schema.AllGenerationKey()
-	all, err := schema.ParseCounter(t.name, k, found[k])
-	if err != nil {
-		return nil, err
-	}
-	read := make([]counters, len(namespaces))
-	for i, ns := range namespaces {
-		read[i] = t.countersOf(ns, found)
-		read[i].all = all
+	read := make([]counters, len(ids))
+	for i, id := range ids {
+		read[i].Counters, read[i].err = schema.ParseCounters(t.name, id, found[keys[i]])
 	}
 	return read, nil
-}
-
-// countersOf returns the counters of a namespace among items.
-func (t *table) countersOf(ns watched, found map[schema.Key]map[string]types.AttributeValue) (c counters) {
-	c.Counters, c.err = schema.ParseCounters(t.name, ns.id, found[schema.ConfigurationKey(ns.id)])
-	if c.err == nil && ns.old {
-		var changes uint64
-		changes, c.err = schema.ParseCounter(t.name, schema.GenerationKey(ns.id), found[schema.GenerationKey(ns.id)])
-		c.Changes = max(c.Changes, changes)
-	}
-	return c
 }

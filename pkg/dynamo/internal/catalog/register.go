@@ -34,11 +34,7 @@ func (t *table) resolve(ctx context.Context, name string, now time.Time) (schema
 	if err != nil || ns.ID != "" {
 		return ns, err
 	}
-	form, err := t.newForm(ctx)
-	if err != nil {
-		return schema.Namespace{}, fmt.Errorf("forms of namespaces in table %s: %w", t.name, err)
-	}
-	return t.register(ctx, schema.Namespace{Name: name, Form: form}, now)
+	return t.register(ctx, name, now)
 }
 
 // lookup returns a namespace, the zero one where the name is not registered.
@@ -60,27 +56,11 @@ func (t *table) lookup(ctx context.Context, name string) (schema.Namespace, erro
 	return schema.ParseNamespace(t.name, schema.NamespaceKey(name), out.Item)
 }
 
-// newForm returns the form of a new namespace: that of the last one by its key, which is the
-// last one that an upgrade reaches. So replicas of version 1 can read it where they run.
-func (t *table) newForm(ctx context.Context) (int, error) {
-	q := schema.QueryNamespaces(t.name, true)
-	q.Limit = aws.Int32(1)
-	for item, err := range t.scan(ctx, q) {
-		if err != nil {
-			return 0, err
-		}
-		last, err := t.namespaceOf(item)
-		return last.Form, err
-	}
-	return schema.FormNow, nil
-}
-
 // register puts both records of a new namespace, or finds that another
 // has just done so.
-func (t *table) register(ctx context.Context, ns schema.Namespace, now time.Time) (schema.Namespace, error) {
-	name := ns.Name
+func (t *table) register(ctx context.Context, name string, now time.Time) (schema.Namespace, error) {
 	for try := 0; ; {
-		ns.ID = newNamespaceID()
+		ns := schema.Namespace{Name: name, ID: newNamespaceID()}
 		_, err := t.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
 			schema.TransactPutNew(t.name, schema.NamespaceItem(schema.NamespaceKey(name), ns, now)),
 			schema.TransactPutNew(t.name, schema.NamespaceItem(schema.NamespaceIDKey(ns.ID), ns, now)),
@@ -99,6 +79,15 @@ func (t *table) register(ctx context.Context, ns schema.Namespace, now time.Time
 			return schema.Namespace{}, fmt.Errorf("registering namespace %.100q in table %s: %w", name, t.name, err)
 		}
 	}
+}
+
+// namespaceOf reads a record of the registry by its own key.
+func (t *table) namespaceOf(item map[string]types.AttributeValue) (schema.Namespace, error) {
+	k, err := schema.ItemKey(t.name, item)
+	if err != nil {
+		return schema.Namespace{}, err
+	}
+	return schema.ParseNamespace(t.name, k, item)
 }
 
 // NamespaceID returns the id of a namespace of a table, which it registers if it is new.

@@ -28,11 +28,6 @@ func TestNamespaceIDs(t *testing.T) {
 		}
 		seen[id] = true
 	}
-	for _, id := range []string{"-bcdefghijk", "_bcdefghijk"} { // of older programs
-		if !schema.IsNamespaceID(id) {
-			t.Errorf("id %q of an older program is refused", id)
-		}
-	}
 }
 
 // TestNamespaceIsRegisteredOnce: replicas that meet a namespace at the same time

@@ -26,9 +26,7 @@ const sealingLabel = "ratelimit secret of a table\x00"
 //
 // The item has the secret encrypted, so that no record of the table's stream shows it. The key is
 // derived from the table's id, which DescribeTable returns, and which no item or record has. A
-// secret that an earlier release stored in clear text stays as it is: its item is never written
-// again, since the record of that write would have the secret as its old image. A secret that was
-// encrypted in another table, as in the copy of a table, is replaced.
+// secret that was encrypted in another table, as in the copy of a table, is replaced.
 func (s *Settlements) Secret(ctx context.Context, name string, candidate []byte) ([]byte, error) {
 	if err := limiter.CheckSecret(name, candidate); err != nil {
 		return nil, err
@@ -60,18 +58,15 @@ func (s *Settlements) secret(ctx context.Context, k schema.Key, candidate []byte
 		if made {
 			return slices.Clone(candidate), nil
 		}
-		stored, err := schema.ParseSecret(s.cfg.Table, k, found)
+		sealed, err := schema.ParseSecret(s.cfg.Table, k, found)
 		if err != nil {
 			return nil, err
 		}
-		if stored.Clear != nil {
-			return stored.Clear, nil
-		}
-		secret, err := aead.Open(nil, nil, stored.Sealed, bound)
+		secret, err := aead.Open(nil, nil, sealed, bound)
 		if err == nil {
 			return secret, nil
 		}
-		put = schema.ReplaceSecret(s.cfg.Table, item, stored.Sealed)
+		put = schema.ReplaceSecret(s.cfg.Table, item, sealed)
 	}
 	return nil, fmt.Errorf("%w: other processes replace it", limiter.ErrUnavailable)
 }

@@ -53,15 +53,15 @@ func (n *namespaces) poll(ctx context.Context) error {
 	if len(spaces) == 0 {
 		return nil
 	}
-	namespaces := make([]watched, len(spaces))
+	ids := make([]string, len(spaces))
 	for i, sp := range spaces {
-		namespaces[i] = watched{id: sp.id, old: sp.form.Load() == schema.FormOld}
+		ids[i] = sp.id
 	}
-	counters, err := n.table.readCounters(ctx, namespaces...)
+	counters, err := n.table.readCounters(ctx, ids...)
 	if err != nil {
 		return err
 	}
-	failed := n.readForms(ctx, spaces)
+	var failed error
 	for i, sp := range spaces {
 		failed = errors.Join(failed, n.catchUp(ctx, sp, counters[i]))
 	}

@@ -50,7 +50,7 @@ func (s *Stream) finishSplit(ctx context.Context, k schema.Key) (done bool, err 
 	if err != nil {
 		return false, fmt.Errorf("%w: %w", limiter.ErrInvalid, err)
 	}
-	if !b.Shard.Moving || b.Old != nil { // replicas finish one of an older form
+	if !b.Shard.Moving {
 		return false, nil
 	}
 	made, err := s.half(of.Namespace, k, b, out.Item)

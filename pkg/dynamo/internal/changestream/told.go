@@ -68,7 +68,7 @@ func (s *Stream) NamespaceName(ctx context.Context, id string) (string, error) {
 // namespaces reads the names of all namespaces, by id.
 func (s *Stream) namespaces(ctx context.Context) (map[string]string, error) {
 	names := make(map[string]string)
-	for in := schema.QueryNamespaces(s.table, false); ; {
+	for in := schema.QueryNamespaces(s.table); ; {
 		ctx, stop := context.WithTimeout(ctx, callTimeout)
 		out, err := s.client.Query(ctx, in)
 		stop()

@@ -46,10 +46,6 @@ type Config struct {
 	// Namespace returns the id of a namespace, which it registers if it is new. Its errors
 	// wrap those of limiter.Store.
 	Namespace func(ctx context.Context, name string) (id string, err error)
-	// Form returns the form of the items of a namespace that Namespace was asked for:
-	// schema.FormOld while replicas of version 1 may use them; nil = schema.FormNow. It must
-	// not block.
-	Form func(namespace string) int
 
 	// Attempt is how long one message may take; 0 = DefaultAttempt, or a tenth of Budget
 	// where that is longer.
@@ -158,7 +154,7 @@ func NewIdle(cfg Config) (*Engine, error) {
 	e.prefer = int(cfg.Loop.Draw(schema.MaxShards))
 	e.lanes = lane.New(lane.Config{
 		Client: e.guard, Table: cfg.Table, Loop: cfg.Loop, Now: cfg.Now, Clock: cfg.Clock, Attempt: cfg.Attempt, Budget: cfg.Budget,
-		MaxLanes: cfg.MaxLanes, ShardUnits: cfg.ShardUnits, Quiet: cfg.Quiet, Leases: cfg.Leases, Logger: cfg.Logger, Form: cfg.Form, Silence: e.guard.Silent, Seen: e.saw,
+		MaxLanes: cfg.MaxLanes, ShardUnits: cfg.ShardUnits, Quiet: cfg.Quiet, Leases: cfg.Leases, Logger: cfg.Logger, Silence: e.guard.Silent, Seen: e.saw,
 	})
 	return e, nil
 }

@@ -280,7 +280,7 @@ func (c client) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWri
 
 // register puts the record of the namespace.
 func (f *fleet) register() {
-	ns := schema.Namespace{Name: simNamespace, ID: simNamespace, Form: schema.FormNow}
+	ns := schema.Namespace{Name: simNamespace, ID: simNamespace}
 	if _, err := f.db.PutItem(f.t.Context(), &dynamodb.PutItemInput{TableName: aws.String(simTable), Item: schema.NamespaceItem(schema.NamespaceKey(simNamespace), ns, time.UnixMilli(simStart))}); err != nil {
 		f.t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
 )
 
-// Config is what the lanes of a process share. All fields but Clock, Leases, Form, Silence and Seen
+// Config is what the lanes of a process share. All fields but Clock, Leases, Silence and Seen
 // must be set.
 type Config struct {
 	Client     awsdb.Client // guarded by a breaker; it never retries
@@ -23,9 +23,6 @@ type Config struct {
 	Quiet      time.Duration    // how long a shard must be used little before it is merged
 	Leases     bool             // tokens may be leased
 	Logger     *slog.Logger
-	// Form returns the form of the items of a namespace, by its name: schema.FormOld or
-	// schema.FormNow; nil = FormNow.
-	Form func(namespace string) int
 	// Silence is told when no message has had a reply for a second, with the time of the first
 	// and an error; nil = nothing is told.
 	Silence func(since time.Time, err error)

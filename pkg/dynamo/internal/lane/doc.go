@@ -38,7 +38,7 @@
 // A file uses those above it in this list.
 //
 //	state         lane.go, request.go, flight.go (a message under way), view.go (the last state), lease_state.go,
-//	              tasks.go, olds.go (items of version 1)
+//	              tasks.go
 //	process       config.go, host.go (shared by all lanes), identity.go, health.go
 //	estimates     estimate.go, late.go
 //	a request     lease_keep.go (a part of it from the lease), ends.go, lease_serve.go, arrival.go

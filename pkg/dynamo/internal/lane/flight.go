@@ -30,7 +30,7 @@ type flight struct {
 	solo   bool // no other was under way when it was sent
 	first  bool // no other is sent before its end
 	once   bool // it is never sent again
-	turn   bool // it asks replicas of version 1 for a turn
+	turn   bool // it asks other replicas for a turn
 	asks   bool // the item is read to tell what became of the write
 	asked  uint64
 	at     int64         // the lane's clock when it was planned

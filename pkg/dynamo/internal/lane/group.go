@@ -36,7 +36,6 @@ func (l planner) newGroup(now time.Time) *group {
 		base = schema.NewBucket(limits, generation, l.view.now)
 	}
 	g := &group{lane: l.Lane, now: now, stage: plan.NewStage(base, l.view.now, l.options(now))}
-	g.reap()
 	if base.Exists() {
 		l.bring(g, base, limits, generation)
 	}
@@ -267,15 +266,5 @@ func (g *group) giveBack() {
 		if verdict := g.bare.Weigh(&c); verdict == plan.Commutes || verdict == plan.Exact {
 			g.bare.Apply(&c)
 		}
-	}
-}
-
-// reap has a group end the leases of form 1 that are over.
-func (g *group) reap() {
-	l := g.lane
-	dead := l.olds.dead(l.host.clocks(g.now).Mono)
-	if len(dead) > 0 && g.stage.ReapOld(dead) == nil {
-		g.brings, g.pending = true, true
-		l.host.Counters.Reaped.Add(int64(len(dead)))
 	}
 }

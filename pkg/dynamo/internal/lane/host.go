@@ -9,7 +9,6 @@ import (
 	"github.com/ratelimit/ratelimit/internal/sampledlog"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lease"
-	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
 // host is what the lanes of a process share. It knows no lane. It is safe for concurrent use.
@@ -76,12 +75,4 @@ func (s *host) reading() awsdb.Reading {
 		s.cfg.Logger.Info("the clock can be trusted: refills go on", slog.Duration("offset", r.Correction), slog.Duration("uncertainty", r.Uncertainty))
 	}
 	return r
-}
-
-// form returns the form of the items of a namespace.
-func (s *host) form(namespace string) int {
-	if s.cfg.Form == nil {
-		return schema.FormNow
-	}
-	return s.cfg.Form(namespace)
 }

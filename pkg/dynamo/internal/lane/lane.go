@@ -38,7 +38,6 @@ type Lane struct {
 	out   []*flight // messages under way, in order of sending
 	pace  pacing.Pace
 	peers pacing.Peers
-	olds  olds
 	turns turns
 	newer wanted
 
@@ -124,9 +123,6 @@ func (l *Lane) wake(at time.Time) {
 
 // consult brings what the lane knows of the clock up to date.
 func (l *Lane) consult() { l.view.clock = l.host.reading() }
-
-// form returns the form of the items of the lane's namespace.
-func (l *Lane) form() int { return l.host.form(l.site.Bucket.Namespace) }
 
 // users returns how many replicas wrote to the item lately or had a lease, this one included.
 func (l *Lane) users(now time.Time) int {

@@ -103,18 +103,6 @@ func TestAfterALostLeaseWrite(t *testing.T) {
 	}
 }
 
-// Items of form 1 are created without leases.
-func TestTheFirstWriteOfFormOneLeasesNothing(t *testing.T) {
-	_, l, ask, now := fresh(t)
-	l.host.cfg.Form = func(string) int { return schema.FormOld }
-	for range 3 {
-		ask()
-	}
-	if f, _ := l.step(*now); f == nil || f.lease != nil {
-		t.Errorf("got the message %+v, want a write without a lease", f)
-	}
-}
-
 // A copy of a lease write may land after another one was throttled. Its slot is not of a copy of the machine.
 func TestACopyOfAThrottledLeaseWrite(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -99,7 +99,7 @@ func (l lessee) leases(r *Request) bool {
 			h.holder.Tune(r.Policy, float64(l.pace.RoundTrip().Microseconds())/1000)
 		}
 	}
-	if !l.host.cfg.Leases || v.state == nil && !l.creates() || v.old() || v.clock.Doubtful {
+	if !l.host.cfg.Leases || v.state == nil && !l.creates() || v.clock.Doubtful {
 		return false
 	}
 	hash, level := r.Limits.Hash(), 1 // of the item that a lease write creates
@@ -133,7 +133,7 @@ func (l lessee) want(r *Request) {
 
 // creates reports whether a lease write may create the item. It is believed not to exist.
 func (l lessee) creates() bool {
-	return l.view.state == nil && l.index == 0 && l.form() == schema.FormNow
+	return l.view.state == nil && l.index == 0
 }
 
 // base returns the state that a lease write is planned on: a new item where there is none.

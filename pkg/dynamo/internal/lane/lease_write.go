@@ -15,7 +15,7 @@ func (l lessee) tend(now time.Time) (f *flight, waits bool) {
 	h, v := &l.held, &l.view
 	defer l.list()
 	switch {
-	case v.state == nil && (!l.creates() || len(l.queue) > 0), v.old():
+	case v.state == nil && (!l.creates() || len(l.queue) > 0):
 		return nil, false
 	case v.clock.Doubtful: // no write is planned, and replies may tell the time
 		return l.look(now), false

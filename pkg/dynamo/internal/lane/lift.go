@@ -9,7 +9,7 @@ import (
 
 // options returns how commuting writes are made.
 func (l planner) options(now time.Time) plan.Options {
-	o := plan.Options{Doubtful: l.view.clock.Doubtful, Form: l.form()}
+	o := plan.Options{Doubtful: l.view.clock.Doubtful}
 	if l.replicas(now) == 1 {
 		return o // what other writes of this lane do is known
 	}

@@ -47,7 +47,7 @@ func (l keeper) tidy(now time.Time) (f *flight, waits bool) {
 		t.todo = nil
 		return nil, false
 	}
-	moving := v.state.Shard.Moving && !v.old() // its replicas finish it
+	moving := v.state.Shard.Moving
 	busy := t.load.Busy && plan.Splits(v.state)
 	switch {
 	case v.clock.Doubtful || !moving && !busy && len(t.todo) == 0:
@@ -98,14 +98,9 @@ func (l keeper) finish(now time.Time) *flight {
 // do does a task of an item that is known.
 func (l keeper) do(t task, now time.Time) *flight {
 	v := &l.view
-	switch {
-	case t.Chore == Look:
-		return l.sender.read(now)
-	case v.old():
-		return l.convert(t, now)
-	}
 	switch t.Chore {
 	case Look:
+		return l.sender.read(now)
 	case Retire:
 		if v.state.Shard.Index < max(v.state.Shard.Level/2, 1) || now.Sub(l.tasks.load.Quiet) < l.host.cfg.Quiet {
 			return nil
@@ -185,21 +180,6 @@ func (l keeper) concludePeek(f *flight, got reply, err error, now time.Time) {
 		l.rest("reading a shard", err, now)
 	}
 	l.tasks.todo = append(l.tasks.todo, t)
-}
-
-// convert returns the message that brings an item of form 1 into form 2 for a task, which is
-// done after it; nil where that cannot be.
-func (l keeper) convert(t task, now time.Time) *flight {
-	if t.tries++; t.tries >= taskTries {
-		return nil
-	}
-	stage := plan.NewStage(l.view.state, l.lately(now), plan.Options{Form: l.form()})
-	if stage.ReapOld(l.olds.dead(l.host.clocks(now).Mono)) != nil || !stage.Reform() {
-		return nil
-	}
-	l.tasks.todo = append(l.tasks.todo, t)
-	w := stage.Write(plan.ID{Slot: l.host.self.slotOn(l.view.state), Write: l.host.self.next()}, l.sender.cost())
-	return l.reshape(w, nil, func() {}, now)
 }
 
 // rest has the lane leave its tasks alone for a while.

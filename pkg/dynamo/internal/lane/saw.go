@@ -35,7 +35,6 @@ func (l *Lane) saw(image *schema.Bucket, f *flight, now time.Time) {
 	l.peers.Observe(ids, l.host.self.replica(), now)
 	l.reckon()
 	l.lessee.sawLease(now)
-	l.olds.saw(image, l.host.clocks(now).Mono)
 	if image != nil {
 		l.tasks.load.Observe(now, image.Shard.Level, image.Shard.Units, l.host.cfg.ShardUnits)
 		l.tasks.made = l.tasks.made && image.Shard.Moving

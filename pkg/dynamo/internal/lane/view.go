@@ -54,9 +54,6 @@ func (v *view) drift(now time.Time) {
 	v.moved = now
 }
 
-// old reports whether the item has form 1.
-func (v *view) old() bool { return v.state != nil && v.state.Old != nil }
-
 // bare returns the item as it was last seen, at the lane's time.
 func (v *view) bare(r *plan.Request) *plan.Stage {
 	state := v.state

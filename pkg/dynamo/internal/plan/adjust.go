@@ -36,7 +36,7 @@ var ErrLent = errors.New("parts of the bucket are out on lease")
 // Errors of the caller wrap limiter.ErrInvalid. A state that has to change before is ErrShard.
 func Adjust(leaves []*schema.Bucket, now int64, a *limiter.Adjustment, wish uint32, force bool) ([]*Adjusted, error) {
 	for _, b := range leaves {
-		if !b.Exists() || b.Old != nil || b.Shard.Moving || b.Shard.Retired || b.Shard.Epoch >= schema.MaxEpoch {
+		if !b.Exists() || b.Shard.Moving || b.Shard.Retired || b.Shard.Epoch >= schema.MaxEpoch {
 			return nil, ErrShard
 		}
 		now = max(now, b.Time())

@@ -29,7 +29,7 @@ func forget(b *schema.Bucket, now int64) {
 		return
 	}
 	slices.SortStableFunc(dormant, func(x, y schema.Balance) int {
-		return cmp.Or(cmp.Compare(min(x.Leased, 1), min(y.Leased, 1)), cmp.Compare(standIn(b, &x, now).Until, standIn(b, &y, now).Until))
+		return cmp.Compare(standIn(b, &x, now).Until, standIn(b, &y, now).Until)
 	})
 	for i := range extra {
 		b.Forgotten = b.With(standIn(b, &dormant[i], now))

@@ -36,7 +36,7 @@ func (q *LeaseWrite) counts() bool {
 }
 
 // ErrLease says that a lease cannot be written on a state: parts or tokens are not there,
-// another lease is in its place, the item has schema.MaxLeases, or it has form 1. A stage is then as before.
+// another lease is in its place, the shard is retired, or the item has schema.MaxLeases. A stage is then as before.
 var ErrLease = errors.New("the lease does not fit the state of the bucket")
 
 // Lease has the write change a lease as of the stage's time, before any request is applied.
@@ -80,7 +80,7 @@ func (s *Stage) Lease(q LeaseWrite) error {
 // leaseParts returns the parts of a lease before and after a write.
 func (s *Stage) leaseParts(q LeaseWrite) (was, is schema.Lease, err error) {
 	held := s.next.Lease(q.Replica)
-	if !s.base.Exists() && s.options.Form == schema.FormOld || s.next.Old != nil || s.next.Shard.Retired || s.now > maxLeaseTime || s.now < -maxLeaseTime {
+	if s.next.Shard.Retired || s.now > maxLeaseTime || s.now < -maxLeaseTime {
 		return was, is, ErrLease
 	}
 	if (held == nil) != (q.Seen == nil) || held != nil && *held != *q.Seen {

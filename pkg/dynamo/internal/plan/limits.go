@@ -48,19 +48,17 @@ func carry(b *schema.Bucket, to limiter.Limit, now int64) schema.Balance {
 	old := b.Any(to.Name)
 	switch {
 	case old != nil:
-		next.Leased = old.Leased
-		setBucket(&next, carryBucket(old, &next, now))
+		setBucket(&next, bucketAt(old, now).Reparameterize(Params(old, schema.WholeLine()), Params(&next, schema.WholeLine()), now))
 		if b.Shard.Moving {
 			half := otherHalf(b, old, now).Reparameterize(apart(b, old.Whole), other, now)
 			next.Moving, next.Aside = half.Tokens, half.Carried
 		}
 	case b.Lasts(now):
-		setBucket(&next, beginEmpty(b, &next, now))
+		setBucket(&next, tokenbucket.Empty(next.Share, b.Use, now)) // it may have been forgotten with use
 		if b.Shard.Moving {
 			next.Aside = tokenbucket.Empty(other, b.Use, now).Carried
 		}
 	default:
-		next.Leased = oldLeasedOf(b, to.Name)
 		next.Moving = other.Capacity
 	}
 	return next

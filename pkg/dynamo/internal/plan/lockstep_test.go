@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"pgregory.net/rapid"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
@@ -26,7 +24,6 @@ type lockstep struct {
 	reference limiter.Store
 	state     *schema.Bucket
 	now       int64
-	form      int    // of the namespace; 0 = 2
 	seen      uint64 // greatest generation of the limits that the bucket is under
 }
 
@@ -63,53 +60,6 @@ func TestChangesOfLimitsAreThoseOfTheReference(t *testing.T) {
 			s.decide(limits, rapid.Uint64Range(1, 6).Draw(t, "generation"), drawSpends(t, limits))
 		}
 	})
-}
-
-// TestItemsOfFormOneAreThoseOfTheReference: the same for an item of form 1, which comes into
-// form 2 on the way: at some step, or never.
-func TestItemsOfFormOneAreThoseOfTheReference(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := &lockstep{T: t, world: newWorld(t), reference: storetest.NewReference(), now: epoch, form: 1}
-		x, y, z := limiter.PerMinute("x", 10), limiter.Custom("y", 100, 7, 1100*time.Millisecond), limiter.PerHour("z", 1000).WithMaxDebt(5)
-		sets := []*limiter.Limits{
-			limitsOf(t, x), limitsOf(t, x, y, z), limitsOf(t, y, z), limitsOf(t, x.WithBurst(4), z.WithMaxDebt(limiter.NoDebt)),
-			limitsOf(t, limiter.Unlimited("x"), y), limitsOf(t, x.WithBurst(30), limiter.Unlimited("y"), z.WithBurst(9)),
-		}
-		steps, upgrade := rapid.IntRange(1, 40).Draw(t, "steps"), rapid.IntRange(0, 40).Draw(t, "upgrade")
-		for i := range steps {
-			if i == upgrade {
-				s.form = 2
-			}
-			s.now += rapid.SampledFrom([]int64{0, 0, 1, 7, 100, 999, 5000, 60_000, 3_600_000}).Draw(t, "elapsed")
-			limits := rapid.SampledFrom(sets).Draw(t, "limits")
-			s.decide(limits, rapid.Uint64Range(1, 6).Draw(t, "generation"), drawSpends(t, limits))
-			s.checkForm()
-		}
-	})
-}
-
-// checkForm checks that the item has one form, whole.
-func (s *lockstep) checkForm() {
-	s.Helper()
-	out, err := s.db.GetItem(context.Background(), &dynamodb.GetItemInput{TableName: aws.String(tableName), Key: s.key(0).Attributes()})
-	if err != nil {
-		s.Fatalf("%v", err)
-	}
-	if s.form == 1 && len(out.Item) > 0 && s.state.Old == nil {
-		s.Fatalf("an item of a namespace of form 1 has form 2")
-	}
-	for attr := range out.Item {
-		switch attr {
-		case schema.AttrSerial, schema.AttrAt:
-			if s.form == 1 {
-				s.Fatalf("an item of form 1 has %s", attr)
-			}
-		case schema.AttrRefilled, schema.LimitAttr("x", schema.LimitTokens), schema.LimitAttr("x", schema.LimitRemainder):
-			if out.Item[schema.AttrSerial] != nil {
-				s.Fatalf("an item of form 2 has %s", attr)
-			}
-		}
-	}
 }
 
 // drawSpends draws spends of some of the limits.
@@ -150,7 +100,7 @@ func (s *lockstep) decide(limits *limiter.Limits, generation uint64, spends []li
 	if s.state == nil {
 		s.state = schema.NewBucket(limits, generation, s.now)
 	}
-	st := plan.NewStage(s.state, s.now, plan.Options{Form: s.form})
+	st := plan.NewStage(s.state, s.now, plan.Options{})
 	s.seen = max(s.seen, s.state.Version.Generation)
 	if _, err := st.Bring(s.state.Limits, s.seen); err != nil { // limits that came back are as new as their last sight
 		s.Fatalf("%v", err)

@@ -23,10 +23,6 @@ func newMeter(b *schema.Balance, line schema.Line, now int64) *meter {
 	m := &meter{now: now, refilled: b.Refilled(line, now), params: Params(b, line)}
 	m.unit = big.NewInt(m.params.Period)
 	m.room = roomOf(b, line.Room)
-	if b.Leased > 0 {
-		m.room.Sub(m.room, m.units(b.Leased))
-		m.params.Capacity -= b.Leased
-	}
 	m.lowest = m.units(-tokenbucket.MaxAmount)
 	return m
 }

@@ -1,7 +1,6 @@
 package plan_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
@@ -37,13 +36,5 @@ func TestALeaseOnANewItem(t *testing.T) {
 	landed, image = w.send(second, 0)
 	if landed || image.Lease(1) == nil || image.Lease(2) != nil {
 		t.Errorf("the second write landed: %v, and left %+v", landed, image.Leases)
-	}
-}
-
-// An item of form 1 is created without leases.
-func TestNoLeaseOnANewItemOfFormOne(t *testing.T) {
-	st := plan.NewStage(schema.NewBucket(limitsOf(t, limiter.PerSecond("l", 10)), 1, epoch), epoch, plan.Options{Form: schema.FormOld})
-	if err := st.Lease(plan.LeaseWrite{Replica: 1, Lease: &schema.Lease{Sequence: 1, Rate: 1, Room: 1}}); !errors.Is(err, plan.ErrLease) {
-		t.Errorf("got %v, want %v", err, plan.ErrLease)
 	}
 }

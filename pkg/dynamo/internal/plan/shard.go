@@ -23,9 +23,9 @@ const tombstoneLife = int64(24 * time.Hour / time.Second)
 var ErrShard = errors.New("the shard is not in a state for this change")
 
 // settled reports whether all of a shard is in its item: no lease is out, and the other
-// half of its last split is made. An item of form 1 has to come into form 2 first.
+// half of its last split is made.
 func settled(b *schema.Bucket) bool {
-	return b.Exists() && b.Old == nil && !b.Shard.Moving && !b.Shard.Retired && !b.Leased()
+	return b.Exists() && !b.Shard.Moving && !b.Shard.Retired && !b.Leased()
 }
 
 // Splits reports whether a shard can be split, and both halves would hold a whole token
@@ -102,7 +102,7 @@ func replacement(base, after *schema.Bucket, now, units int64) *Write {
 // Make returns the state of the other half of a shard's last split, as it was at the
 // split: the same for every replica.
 func Make(b *schema.Bucket) (*schema.Bucket, error) {
-	if !b.Shard.Moving || b.Old != nil {
+	if !b.Shard.Moving {
 		return nil, ErrShard
 	}
 	made := &schema.Bucket{
@@ -133,7 +133,7 @@ func PutMade(table string, made *schema.Bucket, item map[string]types.AttributeV
 // Clear returns the write that notes that the other half of a shard's split is made. It
 // must have been seen, or its PutMade applied, after this state was read.
 func Clear(b *schema.Bucket, units int64) (*Write, error) {
-	if !b.Shard.Moving || b.Old != nil {
+	if !b.Shard.Moving {
 		return nil, ErrShard
 	}
 	after := *b

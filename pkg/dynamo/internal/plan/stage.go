@@ -20,10 +20,6 @@ type Options struct {
 	// Doubtful says that the time is not known for certain, see the package comment: no
 	// item is created.
 	Doubtful bool
-	// Form is the form of the items of the namespace: in form 1 an item is created in form 1
-	// and stays so, and all its writes are exact. 0 and 2 are form 2, which an exact write
-	// brings an item of form 1 into, once no lease of form 1 is out.
-	Form int
 }
 
 // Verdict is the result of Stage.Weigh.
@@ -81,7 +77,7 @@ type result struct {
 // NewStage returns the bucket of a state at now, or at the state's time where that is
 // later.
 func NewStage(base *schema.Bucket, now int64, o Options) *Stage {
-	s := &Stage{base: base, next: base, now: max(now, base.Time()), options: o, exact: !base.Exists() || base.Old != nil}
+	s := &Stage{base: base, next: base, now: max(now, base.Time()), options: o, exact: !base.Exists()}
 	s.restage()
 	return s
 }

@@ -39,7 +39,6 @@ func (s *Stage) ttl(after *schema.Bucket) int64 {
 		b := &after.Balances[i]
 		m := newMeter(b, after.LineOf(b), s.now)
 		left := m.bucket(number{b.FullAt, b.Carried})
-		m.params.Capacity += b.Leased // what is out on leases of form 1 may be spent
 		if !s.exact {
 			left.Tokens = min(left.Tokens, s.lowest(b))
 		}

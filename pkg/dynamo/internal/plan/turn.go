@@ -24,9 +24,6 @@ func Hold(trip time.Duration) time.Duration { return min(max(trip*3/2, leastHold
 // reply shows the item. Of two replicas that ask at the same time the second one is refused.
 func Turn(state *schema.Bucket, id ID, hold time.Duration, units int64) *Write {
 	after := *state
-	if state.Old != nil {
-		return &Write{ID: id, base: state, after: &after, units: max(units, 1), turn: true}
-	}
 	after.Serial++
 	after.Shard.Epoch++
 	after.Shard.Units += units
@@ -36,10 +33,6 @@ func Turn(state *schema.Bucket, id ID, hold time.Duration, units int64) *Write {
 
 // ask makes the update of a turn.
 func (w *Write) ask(e *schema.Expression) {
-	if w.base.Old != nil { // replicas of version 1 wait once for each id that they see
-		e.Set(schema.AttrTurn, w.Write.OldAttribute())
-		return
-	}
 	e.Set(schema.AttrEpoch, schema.NumberAttribute(w.after.Shard.Epoch))
 	e.Set(schema.AttrTurn, w.after.Turn.Attribute())
 	e.Add(schema.AttrSerial, 1)

@@ -145,3 +145,13 @@ func op(t fataler, limits *limiter.Limits, generation uint64, spends ...limiter.
 }
 
 var _ fataler = (*testing.T)(nil)
+
+// read returns the state of the item; nil for none.
+func (w *world) read(shard int) *schema.Bucket {
+	w.Helper()
+	out, err := w.db.GetItem(context.Background(), &dynamodb.GetItemInput{TableName: aws.String(tableName), Key: w.key(shard).Attributes()})
+	if err != nil {
+		w.Fatalf("%v", err)
+	}
+	return w.parse(out.Item, shard)
+}

@@ -56,9 +56,6 @@ func (s *Stage) Write(id ID, units int64) *Write {
 	if len(s.results) == 0 && s.next == s.base {
 		return nil
 	}
-	if s.base.Old != nil || s.options.Form == 1 {
-		units = max(units, 1) // by them the states of an item are told apart
-	}
 	named := len(s.results) > 0 || s.folded || s.marks || s.lease.counts()
 	w := &Write{ID: id, base: s.base, exact: s.exact, books: s.books, takes: s.takes, units: units, stage: s, lease: s.lease, named: named}
 	after := *s.next
@@ -89,18 +86,15 @@ func (s *Stage) Write(id ID, units int64) *Write {
 	if s.exact {
 		after.At, after.Turn = s.now, schema.Turn{}
 	}
-	s.reform(&after)
 	switch {
 	case !w.named: // a state tells by itself whether it landed
-	case after.Old != nil: // replicas of version 1 know each other by these
-		after.Slots[id.Slot][id.Channel], after.Booked[id.Slot] = id.Write, id.Write
 	case s.exact || s.books:
 		after.Booked[id.Slot] = id.Write
 	default:
 		after.Slots[id.Slot][id.Channel] = id.Write
 	}
 	after.TTL = s.ttl(&after)
-	if s.exact && after.Old == nil && restructured(s.base, &after) {
+	if s.exact && restructured(s.base, &after) {
 		after.Shard.Epoch = max(after.Shard.Epoch, s.base.Shard.Epoch+1)
 		if after.Leased() { // no take of an epoch before lands any more, and many leases need the bytes
 			after.Slots = [schema.SlotCount]schema.Takes{}
@@ -147,9 +141,6 @@ func (w *Write) Put(table string, item map[string]types.AttributeValue) *dynamod
 	if w.units > 0 {
 		item[schema.AttrUnits] = schema.NumberAttribute(w.units)
 	}
-	for _, attr := range w.uncounted() {
-		item[attr] = schema.NumberAttribute(0)
-	}
 	return &dynamodb.PutItemInput{
 		TableName:                           aws.String(table),
 		Item:                                item,
@@ -181,17 +172,8 @@ func (w *Write) Update(table string, k schema.Key) *dynamodb.UpdateItemInput {
 
 // replace makes the update of an exact write: all that differs.
 func (w *Write) replace(e *schema.Expression) {
-	had, has := w.base.Attributes(), w.after.Attributes()
-	if old := w.base.Old; old != nil {
-		e.RequireOld(w.base)
-		had = old.Item
-	} else {
-		e.Require(schema.AttrSerial, "=", schema.NumberAttribute(w.base.Serial))
-	}
-	for _, attr := range w.uncounted() {
-		e.Set(attr, schema.NumberAttribute(0))
-	}
-	differ(e, had, has)
+	e.Require(schema.AttrSerial, "=", schema.NumberAttribute(w.base.Serial))
+	differ(e, w.base.Attributes(), w.after.Attributes())
 	forgetUsage(e, w.base, w.after)
 }
 
@@ -286,7 +268,7 @@ func (c *change) express(e *schema.Expression) {
 // restructured reports whether a write changed anything that commuting writes rest on:
 // they are of the epoch before, and must not find the state after it.
 func restructured(was, is *schema.Bucket) bool {
-	if was.Old != nil || was.Version.Hash != is.Version.Hash || was.Line.Rate != is.Line.Rate || was.Line.Offset != is.Line.Offset || is.Line.Room < was.Line.Room {
+	if was.Version.Hash != is.Version.Hash || was.Line.Rate != is.Line.Rate || was.Line.Offset != is.Line.Offset || is.Line.Room < was.Line.Room {
 		return true
 	}
 	if was.Exists() && was.TTL == 0 && is.TTL != 0 { // a write that was planned without one has no condition on it

@@ -8,7 +8,6 @@ import (
 const (
 	AttrEntity     = "entity_id"
 	AttrResource   = "resource"
-	AttrRefilled   = "rf"
 	AttrVersion    = "cv"
 	AttrGeneration = "cg"
 	AttrSlot       = "lw" // and a digit, and the letter of a channel
@@ -32,16 +31,12 @@ const (
 const (
 	LimitPrefix = "b_"
 
-	LimitTokens    = "tk"
-	LimitRemainder = "rm"
 	LimitCapacity  = "cp"
 	LimitAmount    = "ra"
 	LimitPeriod    = "rp"
 	LimitFloor     = "fl"
 	LimitConsumed  = "tc"
-	LimitLeased    = "h"
 	LimitDormant   = "dz"
-	LimitRefilled  = "rf" // of a dormant limit
 	LimitUnlimited = "un" // the limits that the bucket is under have this one as unlimited
 	LimitMoving    = "mv" // tokens on the way to the other half of a split
 	LimitCarried   = "cu" // use that the balance carries, from a greater capacity

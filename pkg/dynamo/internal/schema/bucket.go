@@ -42,8 +42,6 @@ type Bucket struct {
 	Balances []Balance // of the limits that are not unlimited, and the dormant ones; by name
 	Free     []string  // names of the unlimited limits, by name
 	Size     int       // bytes of the item as DynamoDB counts them
-
-	Old *OldForm // the item has, or a write leaves, the form of version 1; nil = the present form
 }
 
 // Balance is the state of one limit.
@@ -57,7 +55,6 @@ type Balance struct {
 	Dormant bool               // not among the limits that the bucket is under; its clock is that of an item without leases
 	Moving  int64              // millitokens on the way to the other half of a split
 	Aside   int64              // use that the other half carries
-	Leased  int64              // millitokens out on leases of form 1: the room is smaller by them
 }
 
 // Line is the part of the rate and of the room that the centre has, and its clock.

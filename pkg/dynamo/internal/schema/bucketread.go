@@ -19,12 +19,8 @@ const maxDigits = 38
 // ParseBucket reads a bucket's item. It takes nothing for granted: an attribute that is
 // missing, of another type or out of range is an error that names the item and the
 // attribute, so that no write is ever planned from it. known are limits that the item
-// may be under, nil if there are none; they are compared with the item. An item of form 1
-// is read, too, see [OldForm].
+// may be under, nil if there are none; they are compared with the item.
 func ParseBucket(table string, k Key, item map[string]types.AttributeValue, known *limiter.Limits) (*Bucket, error) {
-	if _, old := item[AttrRefilled]; old {
-		return parseOld(table, k, item, known)
-	}
 	r := &bucketReader{Reader: NewReader(table, k, item)}
 	b := &r.bucket
 	b.Version = Version{Generation: r.Uint(AttrGeneration, 0), Hash: r.Uint(AttrVersion, 0)}
@@ -167,16 +163,6 @@ func (r *bucketReader) limitAttr(name string) (limit, suffix string, ok bool) {
 
 // balance reads one limit.
 func (r *bucketReader) balance(limit string) Balance {
-	b := r.numbers(limit)
-	b.FullAt = r.big(LimitAttr(limit, LimitFullAt))
-	if consumed := LimitAttr(limit, LimitConsumed); r.Item[consumed] != nil {
-		r.Number(consumed) // of any size: nothing is decided by it
-	}
-	return b
-}
-
-// numbers reads the numbers of a limit that both forms have.
-func (r *bucketReader) numbers(limit string) Balance {
 	attr := func(suffix string) string { return LimitAttr(limit, suffix) }
 	b := Balance{
 		Whole: tokenbucket.Params{
@@ -184,6 +170,7 @@ func (r *bucketReader) numbers(limit string) Balance {
 			Amount:   r.Int(attr(LimitAmount), 1, tokenbucket.MaxCapacity),
 			Period:   r.Int(attr(LimitPeriod), tokenbucket.MinPeriod, tokenbucket.MaxPeriod),
 		},
+		FullAt:  r.big(attr(LimitFullAt)),
 		Carried: r.optional(attr(LimitCarried), 0, tokenbucket.MaxCapacity, 0),
 		Dormant: r.optional(attr(LimitDormant), 1, 1, 0) == 1,
 		Moving:  r.optional(attr(LimitMoving), 0, tokenbucket.MaxCapacity, 0),
@@ -193,6 +180,9 @@ func (r *bucketReader) numbers(limit string) Balance {
 	if r.Fault == nil {
 		b.Limit = limitOf(limit, b.Whole, floor)
 		b.Share, b.Floor = r.bucket.Shard.Share(b.Whole), r.bucket.Shard.Floor(floor)
+	}
+	if consumed := attr(LimitConsumed); r.Item[consumed] != nil {
+		r.Number(consumed) // of any size: nothing is decided by it
 	}
 	return b
 }

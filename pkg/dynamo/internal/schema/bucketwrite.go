@@ -7,9 +7,6 @@ import (
 // Attributes returns all that an item has of the state, but for its keys, its names, and
 // the counters: wcu and the tc of limits.
 func (b *Bucket) Attributes() map[string]types.AttributeValue {
-	if b.Old != nil {
-		return b.oldAttributes()
-	}
 	item := attributes{
 		AttrSerial: NumberAttribute(b.Serial), AttrAt: NumberAttribute(b.At),
 		AttrVersion:    NumberAttribute(b.Version.Hash),

@@ -82,33 +82,11 @@ func TellCounter(table, ns string, changes uint64) types.TransactWriteItem {
 }
 
 // RaiseConfiguration returns the update that raises a namespace's counter of configurations by
-// one. It names no other attribute, so that a policy can allow it alone.
+// one, and answers with its value. It names no other attribute, so that a policy can allow it alone.
 func RaiseConfiguration(table, ns string) *dynamodb.UpdateItemInput {
-	return raise(table, ConfigurationKey(ns), AttrConfiguration)
-}
-
-// LiftConfiguration returns the update that sets a namespace's counter of configurations to a
-// value above it. It is refused where the counter has the value, or a greater one.
-func LiftConfiguration(table, ns string, to uint64) *dynamodb.UpdateItemInput {
 	e := NewExpression()
-	e.RequireAbsentOrBelow(AttrConfiguration, NumberAttribute(to))
-	e.Set(AttrConfiguration, NumberAttribute(to))
+	e.Add(AttrConfiguration, 1)
 	in := e.Input(table, ConfigurationKey(ns))
-	in.ReturnValues = types.ReturnValueUpdatedNew
-	return in
-}
-
-// RaiseAll returns the update that raises the counter of all namespaces by one. Replicas of
-// version 1 raise it when their configuration changes, and read it.
-func RaiseAll(table string) *dynamodb.UpdateItemInput {
-	return raise(table, AllGenerationKey(), AttrCounter)
-}
-
-// raise returns the update that adds one to a counter, and answers with its value.
-func raise(table string, k Key, attr string) *dynamodb.UpdateItemInput {
-	e := NewExpression()
-	e.Add(attr, 1)
-	in := e.Input(table, k)
 	in.ReturnValues, in.ReturnValuesOnConditionCheckFailure = types.ReturnValueUpdatedNew, ""
 	return in
 }

@@ -152,10 +152,6 @@ func SecretKey(name string) Key { return Key{RegistryNS + "/SECRET#" + name, skS
 // VersionKey returns the key of the record of the table's version.
 func VersionKey() Key { return Key{systemPK(RegistryNS), skVersion} }
 
-// AllGenerationKey returns the key of the counter of all namespaces together, which replicas of
-// version 1 have in place of [ConfigurationKey].
-func AllGenerationKey() Key { return GenerationKey(RegistryNS) }
-
 // NamespaceKey returns the key of the record that gives a namespace's name an id.
 func NamespaceKey(name string) Key {
 	return Key{systemPK(RegistryNS), skNamespacePrefix + EscapeName(name)}

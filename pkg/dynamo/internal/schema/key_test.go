@@ -104,7 +104,6 @@ func kinds() map[string]func(s subject) Key {
 		"namespace id":  func(s subject) Key { return NamespaceIDKey(s.ns) },
 		"secret":        func(s subject) Key { return SecretKey(s.id) },
 		"version":       func(subject) Key { return VersionKey() },
-		"generations":   func(subject) Key { return AllGenerationKey() },
 	}
 }
 

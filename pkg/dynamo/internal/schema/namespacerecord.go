@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
@@ -13,20 +12,12 @@ import (
 const (
 	AttrNamespaceID   = "namespace_id"
 	AttrNamespaceName = "name"
-	AttrNamespaceForm = "form" // of the items of buckets; absent = 1
-)
-
-// Forms of the items of a namespace's buckets, see [Bucket] and [OldForm].
-const (
-	FormOld = 1 // replicas of version 1 may run: items stay in the form that they read
-	FormNow = 2
 )
 
 // Namespace is a record of the registry of namespaces.
 type Namespace struct {
 	Name string // "" where the record has it only as a part of its key
 	ID   string
-	Form int // FormOld or FormNow
 	Key  Key // of the record, where it was read
 
 	CreatedAt time.Time // zero where it was not read
@@ -45,9 +36,6 @@ func NamespaceItem(k Key, ns Namespace, now time.Time) map[string]types.Attribut
 	item := k.Attributes()
 	item[AttrNamespaceID] = &types.AttributeValueMemberS{Value: ns.ID}
 	item[AttrCreatedAt] = NumberAttribute(now.UnixMilli())
-	if ns.Form != FormOld {
-		item[AttrNamespaceForm] = NumberAttribute(ns.Form)
-	}
 	if attribute := NameAttribute(ns.Name); attribute != nil {
 		item[AttrNamespaceName] = attribute
 	}
@@ -57,12 +45,9 @@ func NamespaceItem(k Key, ns Namespace, now time.Time) map[string]types.Attribut
 // ParseNamespace reads a record of the registry of namespaces.
 func ParseNamespace(table string, k Key, item map[string]types.AttributeValue) (Namespace, error) {
 	r := NewReader(table, k, item)
-	ns := Namespace{Name: r.optionalText(AttrNamespaceName), ID: r.Text(AttrNamespaceID), Form: FormOld, Key: k}
+	ns := Namespace{Name: r.optionalText(AttrNamespaceName), ID: r.Text(AttrNamespaceID), Key: k}
 	if !IsNamespaceID(ns.ID) {
 		r.Fail(AttrNamespaceID, "is %.100q; it must be %d letters, digits, '-' or '_'", ns.ID, nsIDLength)
-	}
-	if form, found := r.Optional(AttrNamespaceForm, FormOld, FormNow); found {
-		ns.Form = int(form)
 	}
 	if created, found := r.Optional(AttrCreatedAt, 0, math.MaxInt64); found {
 		ns.CreatedAt = time.UnixMilli(created).UTC()
@@ -80,13 +65,4 @@ func (n *Namespace) Title() string {
 		return strings.TrimPrefix(n.Key.SK, skNamespacePrefix)
 	}
 	return n.Name
-}
-
-// RaiseForm returns the update that brings a namespace that was read to [FormNow]. It is
-// refused when the name has another id by now.
-func RaiseForm(table string, ns *Namespace) *dynamodb.UpdateItemInput {
-	e := NewExpression()
-	e.Require(AttrNamespaceID, "=", &types.AttributeValueMemberS{Value: ns.ID})
-	e.Set(AttrNamespaceForm, NumberAttribute(FormNow))
-	return e.Input(table, ns.Key)
 }

@@ -20,7 +20,7 @@ func ParseOnce(table string, k Key, item map[string]types.AttributeValue, now ti
 	}
 	r := NewReader(table, k, item)
 	at := r.Int(AttrCreatedAt, MinTime, MaxTime)
-	booked = r.optionalText(attrBooked) // earlier versions wrote none
+	booked = r.Text(attrBooked)
 	if r.Fault != nil {
 		return "", false, r.Fault
 	}

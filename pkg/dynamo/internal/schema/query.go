@@ -89,12 +89,9 @@ func QueryResourceBuckets(table, ns, resource string, partition int) *dynamodb.Q
 	return query(table, IndexResources, AttrGSI2PK, resourcePK(ns, resource, partition), AttrGSI2SK, "BUCKET#")
 }
 
-// QueryNamespaces finds the records of all namespaces by name, in order of their keys, or in
-// the order against it.
-func QueryNamespaces(table string, backward bool) *dynamodb.QueryInput {
-	q := query(table, "", AttrPK, systemPK(RegistryNS), AttrSK, skNamespacePrefix)
-	q.ScanIndexForward = aws.Bool(!backward)
-	return q
+// QueryNamespaces finds the records of all namespaces by name, in order of their keys.
+func QueryNamespaces(table string) *dynamodb.QueryInput {
+	return query(table, "", AttrPK, systemPK(RegistryNS), AttrSK, skNamespacePrefix)
 }
 
 // QueryNamespaceIDs finds the records of all namespaces by ID, in order of IDs.

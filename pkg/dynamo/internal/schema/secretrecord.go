@@ -10,20 +10,11 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Attributes of secrets. A record has one of the two.
-const (
-	attrSealed = "sealed" // encrypted; binary
-	attrSecret = "secret" // in clear text, as earlier releases stored it; binary
-)
+// attrSealed is the attribute of an encrypted secret; binary.
+const attrSealed = "sealed"
 
 // sealedOverhead is how much longer a secret is when it is encrypted: nonce and tag of AES-GCM.
 const sealedOverhead = 12 + 16
-
-// StoredSecret is a secret as its record has it. One of the two is not nil.
-type StoredSecret struct {
-	Sealed []byte // encrypted
-	Clear  []byte // as earlier releases stored it
-}
 
 // SecretItem returns the record of a secret that is encrypted.
 func SecretItem(k Key, sealed []byte, now time.Time) map[string]types.AttributeValue {
@@ -43,24 +34,18 @@ func ReplaceSecret(table string, item map[string]types.AttributeValue, sealed []
 	return in
 }
 
-// ParseSecret reads the record of a secret. Its errors do not tell it.
-func ParseSecret(table string, k Key, item map[string]types.AttributeValue) (StoredSecret, error) {
+// ParseSecret reads the record of a secret, which is encrypted. Its errors do not tell it.
+func ParseSecret(table string, k Key, item map[string]types.AttributeValue) (sealed []byte, err error) {
 	r := NewReader(table, k, item)
-	attr, overhead := attrSealed, sealedOverhead
-	if item[attrSealed] == nil {
-		attr, overhead = attrSecret, 0
-	}
-	b, ok := item[attr].(*types.AttributeValueMemberB)
+	b, ok := item[attrSealed].(*types.AttributeValueMemberB)
 	if !ok {
-		r.Fail(attr, "is %s; it must be binary", TypeName(item[attr]))
-		return StoredSecret{}, r.Fault
+		r.Fail(attrSealed, "is %s; it must be binary", TypeName(item[attrSealed]))
+		return nil, r.Fault
 	}
-	if n := len(b.Value) - overhead; n < limiter.MinSecretLength || n > limiter.MaxSecretLength {
-		r.Fail(attr, "has %d bytes; it must have %d to %d", len(b.Value), limiter.MinSecretLength+overhead, limiter.MaxSecretLength+overhead)
-		return StoredSecret{}, r.Fault
+	const least, most = limiter.MinSecretLength + sealedOverhead, limiter.MaxSecretLength + sealedOverhead
+	if n := len(b.Value); n < least || n > most {
+		r.Fail(attrSealed, "has %d bytes; it must have %d to %d", n, least, most)
+		return nil, r.Fault
 	}
-	if attr == attrSecret {
-		return StoredSecret{Clear: b.Value}, nil
-	}
-	return StoredSecret{Sealed: b.Value}, nil
+	return b.Value, nil
 }
