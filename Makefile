@@ -79,7 +79,7 @@ images: ## Build the image for each platform of a release, and keep none
 # check of go vet, which would read all dependencies here once more for each build.
 .PHONY: test
 test: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) ## Run every test of the program, also with the race detector, a real Envoy and DynamoDB Local, which it installs itself
-	$(GO) test -vet=off -race -timeout 15m $$($(GO) list ./... | grep -vE '/test/(bounds|docs|durable|envoytest|fleet|reload|upgrade)$$')
+	$(GO) test -vet=off -race -timeout 15m $$($(GO) list ./... | grep -vE '/test/(bounds|docs|durable|envoytest|fleet|reload)$$')
 	$(GO) test -vet=off -short -timeout 9m ./test/bounds ./test/docs ./test/reload $$(grep -rl --include='*_test.go' '^//go:build !race' cmd config internal pkg | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 	$(MAKE) --no-print-directory -j 2 -O test-changes test-envoy test-lives test-manifests test-console
 	$(GO) test -vet=off -timeout 25m ./test/fleet
@@ -96,7 +96,7 @@ test-envoy: $(ENVOY)
 
 test-lives: $(DYNAMODB)
 	$(GO) test -vet=off -timeout 9m -run OnDynamoDB ./pkg/dynamo ./pkg/dynamo/internal/catalog
-	$(GO) test -count=1 -vet=off -timeout 9m ./test/upgrade ./test/durable
+	$(GO) test -count=1 -vet=off -timeout 9m ./test/durable
 
 test-console: $(CHROMIUM)
 	cd test/console && $(GO) test -count=1 -vet=off -timeout 4m ./...

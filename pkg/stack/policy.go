@@ -75,7 +75,7 @@ func document(statements ...statement) policyDocument {
 func (s scope) describe() statement { return allow("Describe", []string{"DescribeTable"}, s.table) }
 
 // takeOnly allows the calls of a replica that decides. The table must have its schema version
-// and the namespaces of the replica's rules, in the present form. A replica raises a counter of
+// and the namespaces of the replica's rules. A replica raises a counter of
 // each namespace of its rules when its configuration changes. It shares the key of reservations,
 // unless it is for one namespace: then its configuration has a key.
 func takeOnly(s scope) policyDocument {

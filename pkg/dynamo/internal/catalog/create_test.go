@@ -63,7 +63,7 @@ func TestDecisionsWriteNoIndex(t *testing.T) {
 	}
 	k := schema.BucketKey(testNS, "org/acme", "gpt-4", 0, 0)
 	item := schema.NewRecord(k, schema.BucketIndexes(testNS, "org/acme", "gpt-4", 0, 0), limiter.EntityLimitsRef("org/acme", "gpt-4"))
-	item["b_rpm_tk"] = avN("1000")
+	item["b_rpm_v"] = avN("1000")
 	created, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: item, ReturnConsumedCapacity: types.ReturnConsumedCapacityIndexes})
 	if err != nil {
 		t.Fatalf("PutItem: %v", err)
@@ -73,9 +73,9 @@ func TestDecisionsWriteNoIndex(t *testing.T) {
 	}
 	out, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
 		TableName: &table, Key: k.Attributes(), ReturnConsumedCapacity: types.ReturnConsumedCapacityIndexes,
-		UpdateExpression:          aws.String("ADD #tk :take SET #rf = :now, #ttl = :now"),
-		ExpressionAttributeNames:  map[string]string{"#tk": "b_rpm_tk", "#rf": "rf", "#ttl": schema.AttrTTL},
-		ExpressionAttributeValues: attributes{":take": avN("-1000"), ":now": avN("1700000000")},
+		UpdateExpression:          aws.String("ADD #v :take SET #lt = :now, #ttl = :now"),
+		ExpressionAttributeNames:  map[string]string{"#v": "b_rpm_v", "#lt": schema.AttrLastTake, "#ttl": schema.AttrTTL},
+		ExpressionAttributeValues: attributes{":take": avN("1000"), ":now": avN("1700000000")},
 	})
 	if err != nil {
 		t.Fatalf("UpdateItem: %v", err)
