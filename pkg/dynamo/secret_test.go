@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
@@ -106,28 +103,6 @@ func TestSecretsAreNotReadableInTheStream(t *testing.T) {
 	defer closing(t, third)
 	wantSecret(t, third, other, other)
 	wantSecret(t, third, key, other)
-}
-
-// A key that an earlier release stored in clear text stays valid, and its item is never written again: the
-// record of such a write would have it.
-func TestSecretsOfEarlierReleases(t *testing.T) {
-	f := newFed(t)
-	key := bytes.Repeat([]byte("0123456789abcdef"), 2)
-	if _, err := f.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &f.table, Item: map[string]types.AttributeValue{
-		"PK": &types.AttributeValueMemberS{Value: "_/SECRET#reservation-key"}, "SK": &types.AttributeValueMemberS{Value: "#SECRET"},
-		"secret": &types.AttributeValueMemberB{Value: key}, "created_at": &types.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().UnixMilli(), 10)},
-	}}); err != nil {
-		t.Fatal(err)
-	}
-	server := dynamotest.Start(t)
-	for range 2 {
-		s := newStore(t, f.client, func(cfg *dynamo.Config) { cfg.Table = f.table })
-		defer closing(t, s)
-		wantSecret(t, s, make([]byte, len(key)), key)
-	}
-	if _, images := streamed(t, server.URL, f.table, "#SECRET"); len(images) != 1 { // that of this test's write
-		t.Errorf("%d images of the key's item, want 1", len(images))
-	}
 }
 
 func wantSecret(t *testing.T, s limiter.Store, candidate, want []byte) {

@@ -62,7 +62,7 @@ func TestAdjustmentsOutliveACrash(t *testing.T) {
 	mustClose(t, l.disk)
 }
 
-// What a text of once booked is known after a restart. A mark of an earlier version tells nothing.
+// What a text of once booked is known after a restart.
 func TestFirstAdjustmentOutlivesARestart(t *testing.T) {
 	now := time.Date(2026, 11, 22, 9, 59, 0, 0, time.UTC)
 	dir := t.TempDir()
@@ -74,12 +74,6 @@ func TestFirstAdjustmentOutlivesARestart(t *testing.T) {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	mustTake(t, s, now, true, op)
-	old := &adjustment{Adjustment: limiter.Adjustment{Bucket: op.Bucket, Once: "old"}}
-	mark := old.mark(now, nil)
-	mark.Owner = mark.Owner[:26]
-	if won, err := s.Settle(t.Context(), now, mark); err != nil || !won {
-		t.Fatal(won, err)
-	}
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -88,10 +82,6 @@ func TestFirstAdjustmentOutlivesARestart(t *testing.T) {
 	want := &limiter.FirstAdjustment{Kind: a.Kind, Tokens: a.Tokens, Booked: []limiter.Booking{{Limit: "l", Tokens: 40_000}}}
 	if diff := cmp.Diff(want, out.First); err != nil || !out.Repeated || diff != "" {
 		t.Errorf("repeated %v, %v (-want +got):\n%s", out.Repeated, err, diff)
-	}
-	a.Once = "old"
-	if out, err := s.AdjustBucket(t.Context(), now, a); err != nil || !out.Repeated || out.First != nil {
-		t.Errorf("a mark of an earlier version: %+v, %v", out, err)
 	}
 }
 

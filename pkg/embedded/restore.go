@@ -46,8 +46,8 @@ type restorer struct {
 // the transaction is written changes wait, and so does what blocks do not cover: some
 // seconds for a million records.
 //
-// Errors: limiter.ErrInvalid without a file, or when the backup is none, is damaged, of a
-// newer format or larger than MaxBuckets; limiter.ErrUnavailable, also when another is being
+// Errors: limiter.ErrInvalid without a file, or when the backup is none, is damaged, of
+// another format or larger than MaxBuckets; limiter.ErrUnavailable, also when another is being
 // restored; limiter.ErrClosed.
 func (r *restorer) Restore(ctx context.Context, from io.Reader) error {
 	if r.disk == nil {

@@ -35,8 +35,7 @@ func (a *Adjustment) OnceRecord(booked []Booking) string {
 	return string(text)
 }
 
-// FirstOf reads the record of the adjustment that this one repeats; nil for a text that is none,
-// as stores of earlier versions have none.
+// FirstOf reads the record of the adjustment that this one repeats; nil for a text that is none.
 func (a *Adjustment) FirstOf(text string) *FirstAdjustment {
 	var r onceRecord
 	if json.Unmarshal([]byte(text), &r) != nil || r.Bucket == "" || r.Kind > AdjustTakeOut {

@@ -75,8 +75,8 @@ func (c *checker) tables() (state, error) {
 	return s, nil
 }
 
-// state reads the bucket of this package, the format first: a newer one may mean
-// anything else.
+// state reads the bucket of this package, the format first: all else may have another meaning
+// in another format.
 func (c *checker) state(roots map[Table][]byte) (state, error) {
 	values := make(map[string][]byte, 2)
 	err := c.bucket(reserved, roots[reserved], func(key, value []byte) error {
@@ -90,14 +90,11 @@ func (c *checker) state(roots map[Table][]byte) (state, error) {
 	if len(format) != 4 {
 		return state{}, damaged("it does not say its format: not a data file of this program")
 	}
-	v := binary.LittleEndian.Uint32(format)
-	if v > formatVersion {
-		return state{}, fmt.Errorf("%w, %d; this program reads up to %d: run the newer program, or restore an older backup",
-			ErrVersion, v, formatVersion)
+	if v := binary.LittleEndian.Uint32(format); v != formatVersion {
+		return state{}, fmt.Errorf("%w, %d; this program reads %d: run the program that wrote it, or restore a backup of format %d",
+			ErrVersion, v, formatVersion, formatVersion)
 	}
-	s, err := decodeState(values[string(stateKey())])
-	s.format = v
-	return s, err
+	return decodeState(values[string(stateKey())])
 }
 
 // digest sums up the records of a table that are there.

@@ -136,7 +136,11 @@ func (w *rebuild) run(stop <-chan struct{}) (err error) {
 		return err
 	}
 	defer func() { rollback(w.tx) }()
-	if _, err := w.tx.CreateBucket([]byte(reserved)); err != nil {
+	b, err := w.tx.CreateBucket([]byte(reserved))
+	if err == nil {
+		err = b.Put(formatKey(), w.seal(reserved, formatKey(), formatBytes()))
+	}
+	if err != nil {
 		return err
 	}
 	for i, t := range tables() {

@@ -340,7 +340,7 @@ func TestVerify(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Summary{Bytes: int64(len(image)), Format: formatVersion, Records: map[Table]uint64{
+	want := Summary{Bytes: int64(len(image)), Records: map[Table]uint64{
 		Buckets: 0, Records: 1, Audit: 0, Usage: 0, Namespaces: 0, Settled: 0, Meta: 0,
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -233,11 +233,11 @@ func TestDamageWhileOpen(t *testing.T) {
 
 func TestFilesThatAreNoDataFiles(t *testing.T) {
 	whole := history(t, random(t), 3)[3].image
-	newer := bytes.Clone(whole)
-	var s sealer
-	was := s.seal(reserved, formatKey(), formatBytes())
-	is := s.seal(reserved, formatKey(), []byte{99, 0, 0, 0})
-	newer = bytes.ReplaceAll(newer, was, is)
+	ofFormat := func(version byte) []byte {
+		var s sealer
+		was := s.seal(reserved, formatKey(), formatBytes())
+		return bytes.ReplaceAll(whole, was, s.seal(reserved, formatKey(), []byte{version, 0, 0, 0}))
+	}
 
 	tests := []struct {
 		name  string
@@ -247,7 +247,8 @@ func TestFilesThatAreNoDataFiles(t *testing.T) {
 	}{
 		{"empty", nil, ErrCorrupt, []string{"0 bytes", "restore a backup"}},
 		{"text", bytes.Repeat([]byte("text\n"), 2000), ErrCorrupt, []string{"no meta page", "restore a backup"}},
-		{"newer format", newer, ErrVersion, []string{"newer format, 99", "up to 2"}},
+		{"newer format", ofFormat(99), ErrVersion, []string{"another format, 99", "reads 1"}},
+		{"format before the first", ofFormat(0), ErrVersion, []string{"another format, 0", "reads 1"}},
 		{"cut off", whole[:3*pageSize], ErrCorrupt, []string{"cut off: 3 of"}},
 	}
 	for _, test := range tests {

@@ -16,8 +16,8 @@ var (
 	// ErrCorrupt: what the file holds is not what was written to it. Nothing of it
 	// is used; a backup has to be restored.
 	ErrCorrupt = errors.New("is damaged")
-	// ErrVersion: the file was written by a newer version of this program.
-	ErrVersion = errors.New("has a newer format")
+	// ErrVersion: the file has another version of the format than this program reads.
+	ErrVersion = errors.New("has another format")
 	// ErrFull: there is no space for a change. It was not made, and may be tried
 	// again. The system's error (syscall.ENOSPC, EDQUOT or EFBIG) is in the chain.
 	ErrFull = errors.New("has no space to grow")

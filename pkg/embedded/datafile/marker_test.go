@@ -53,8 +53,8 @@ func TestMissingFileIsNoNewOne(t *testing.T) {
 	open(t, dir)
 }
 
-// A file from before there were markers is marked, and a backup takes the place of a
-// missing one.
+// A file without a marker gets one when it is opened, and a backup takes the place of a missing
+// file.
 func TestMarkerFollowsTheFile(t *testing.T) {
 	dir := made(t)
 	remove(t, dir, markerName)
@@ -68,7 +68,7 @@ func TestMarkerFollowsTheFile(t *testing.T) {
 	}
 	remove(t, dir, fileName)
 	if _, err := Open(dir, Options{}); !errors.Is(err, ErrMissing) {
-		t.Fatalf("the file of an older program, removed: %v, want ErrMissing", err)
+		t.Fatalf("a file that was marked when it was opened, removed: %v, want ErrMissing", err)
 	}
 	if err := Restore(dir, &backup); err != nil {
 		t.Fatal(err)

@@ -25,10 +25,9 @@ const (
 	tableCount = 7
 	// reserved is the bucket of this package: the format and the state.
 	reserved Table = "datafile"
-	// formatVersion is raised by a change that an older program would misread. Version 2 has
-	// rows of usage without a limit, which count events. A program reads all versions up to its
-	// own, and its first change of a file raises the file's version to that.
-	formatVersion = 2
+	// formatVersion is the version of the format that this program reads and writes. It rises with
+	// each change that a program before the change would misread.
+	formatVersion = 1
 
 	checksumSize = 4
 )
@@ -118,7 +117,6 @@ func (d *digest) remove(f fingerprint) {
 
 // state is written by every transaction: its own number, and what the tables hold.
 type state struct {
-	format  uint32 // of the file, a record of its own
 	commit  uint64
 	digests [tableCount]digest
 }

@@ -14,7 +14,6 @@ import (
 // Summary is what Verify found in a whole file.
 type Summary struct {
 	Bytes   int64
-	Format  int              // version of the format, 1 or above
 	Records map[Table]uint64 // by table, all tables
 }
 
@@ -48,7 +47,7 @@ func verify(file *os.File) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
-	return Summary{Bytes: info.Size(), Format: int(s.format), Records: s.records()}, nil
+	return Summary{Bytes: info.Size(), Records: s.records()}, nil
 }
 
 // Restore puts the backup that from gives in the place of a directory's file. The

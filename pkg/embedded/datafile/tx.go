@@ -129,18 +129,11 @@ func rollback(tx *bbolt.Tx) {
 	_ = tx.Rollback() // it has no error but that it is over
 }
 
-// commit writes the state with the changes, and the format where it is an older one.
+// commit writes the state with the changes.
 func (tx *Tx) commit() (err error) {
 	defer caught(&err)
 	tx.state.commit = uint64(tx.tx.ID()) //nolint:gosec // a transaction id is positive
-	b := tx.tx.Bucket([]byte(reserved))
-	if tx.state.format != formatVersion {
-		if err := b.Put(formatKey(), tx.seal.seal(reserved, formatKey(), formatBytes())); err != nil {
-			return err
-		}
-		tx.state.format = formatVersion
-	}
-	if err := b.Put(stateKey(), tx.seal.seal(reserved, stateKey(), tx.state.encode())); err != nil {
+	if err := tx.tx.Bucket([]byte(reserved)).Put(stateKey(), tx.seal.seal(reserved, stateKey(), tx.state.encode())); err != nil {
 		return err
 	}
 	return tx.tx.Commit()
