@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"testing"
 	"time"
 
@@ -13,22 +12,6 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/engine"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
-
-// joined is a store whose buckets are an engine's, and whose records and marks are those of
-// another store on the same table.
-type joined struct {
-	*dynamo.Store
-
-	engine *engine.Engine
-}
-
-func (j joined) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool, error) {
-	return j.engine.Take(ctx, now, ops)
-}
-
-func (j joined) Close(ctx context.Context) error {
-	return errors.Join(j.engine.Close(ctx), j.Store.Close(ctx))
-}
 
 func newTable(t *testing.T) *dynamofake.DB {
 	t.Helper()
@@ -58,16 +41,6 @@ func newEngine(t *testing.T, client dynamo.Client, change func(*engine.Config)) 
 		t.Fatal(err)
 	}
 	return e
-}
-
-func newJoined(t *testing.T, change func(*engine.Config)) limiter.Store {
-	t.Helper()
-	db := newTable(t)
-	records, err := dynamo.New(dynamo.Config{Client: db, Table: "buckets", Attempt: 20 * time.Second, Budget: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return joined{records, newEngine(t, db, change)}
 }
 
 // op returns an op on the bucket of an entity under one limit.
