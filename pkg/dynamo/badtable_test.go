@@ -217,8 +217,7 @@ func TestCorruptItemsAdmitNobody(t *testing.T) {
 		{name: "the bucket", suffix: "/BUCKET#e#r#0", sort: "#STATE", attribute: "b_l_cp"},
 		{name: "the limits", suffix: "/RESOURCE#r", sort: "#CONFIG", attribute: "config_version"},
 		{name: "the limit", suffix: "/RESOURCE#r", sort: "#CONFIG", attribute: "l_l_cp"},
-		{name: "the generation", suffix: "/SYSTEM#", sort: "#GENERATION", attribute: "generation"},
-		{name: "the watched generation", suffix: "/CONFIGURATION#", sort: "#GENERATION", attribute: "generation", optional: true},
+		{name: "the generation", suffix: "/CONFIGURATION#", sort: "#GENERATION", attribute: "generation", optional: true},
 	} {
 		for _, value := range []types.AttributeValue{nil, text("1"), number("-1"), number("1.5")} {
 			if value == nil && item.optional {

@@ -80,16 +80,22 @@ func TestAColdBucketHasNoLease(t *testing.T) {
 func TestPoliciesOfLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newTable(t)
-		s := newStore(t, db, withLeases)
-		defer closing(t, s)
+		s, another := newStore(t, db, withLeases), newStore(t, db, nil)
+		defer closing(t, s, another)
 		for i := range 500 {
-			o := daily(t, 100_000)
-			o.Lease.Max = tokens(7)
-			mustTake(t, s, t0(), true, o)
+			o, left, now := daily(t, 100_000), daily(t, 100_000), after(float64(i)/1000)
+			o.Lease.Max = tokens(200)
+			left.Spends[0] = limiter.Spend{Limit: "l", Look: true}
+			mustTake(t, s, now, true, o)
 			synctest.Wait()
-			if h := leasedOf(t, db)["b_l_h"]; len(h) > len("14000") || len(h) == len("14000") && h > "14000" {
-				t.Fatalf("after %d: %s millitokens are counted as out, of 7 tokens and what of 7 was spent", i, h)
+			mustTake(t, another, now, true, left)
+			if held := tokens(100_000-1-int64(i)) - left.Spends[0].Bucket.Tokens; held > tokens(200) {
+				t.Fatalf("after %d: %d millitokens are held, want 200 tokens at most", i, held)
 			}
+			time.Sleep(time.Millisecond)
+		}
+		if s.Stats().Leases != 1 {
+			t.Fatalf("%+v, want a lease", s.Stats())
 		}
 		none := daily(t, 100_000)
 		none.Lease.None = true
