@@ -54,7 +54,7 @@ func TestAuditEventsAreReadAsWritten(t *testing.T) {
 func TestChangesAreReadAsWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		refs := rapid.SliceOfN(rapid.Custom(anyRef), 0, MaxChangeRefs+1).Draw(t, "refs")
-		generation := rapid.Uint64Min(1).Draw(t, "generation")
+		generation := rapid.Uint64Range(1, MaxCounter).Draw(t, "generation")
 		item := ChangeItem(someNS, generation, anyTime(t), refs)
 		sameKey(t, item, ChangeKey(someNS, generation))
 		if n, err := ParseCounter("t", ChangeKey(someNS, generation), item); err != nil || n != generation {
@@ -152,6 +152,7 @@ func TestCorruptRecordsOfOtherKinds(t *testing.T) {
 		{"change without kinds", change, ChangeItem(someNS, 1, time.Unix(0, 0), nil), AttrRefs, list(&types.AttributeValueMemberM{Value: record{}})},
 		{"counter of a text", counter, GenerationKey(someNS).Attributes(), AttrCounter, str("1")},
 		{"counter below its range", counter, GenerationKey(someNS).Attributes(), AttrCounter, num("-1")},
+		{"counter above its range", counter, GenerationKey(someNS).Attributes(), AttrCounter, num("4294967296")},
 		{"counters of a text", counters, ConfigurationKey(someNS).Attributes(), AttrConfiguration, str("1")},
 		{"counters with one below its range", counters, ConfigurationKey(someNS).Attributes(), AttrCounter, num("0")},
 		{"mark without an owner", mark, MarkItem(MarkKey(someNS, "r"), limiter.Mark{Owner: "o"}), attrOwner, nil},
