@@ -20,34 +20,30 @@ func TestThePagesQuoteWhatIsTrue(t *testing.T) {
 	for page, quotes := range map[string][]string{
 		"guarantees.md": {
 			fmt.Sprintf("a state of the item that is at most %s old", ms(Freshness)),
-			fmt.Sprintf("min(%s, 1/%d of the time to refill whole)", lift, liftPart),
-			fmt.Sprintf("holds less than %d ms of refill for each of them, a replica denies beyond its part", share.DrySpan),
 			fmt.Sprintf("At one time at most %s tokens of a limit are admitted late", late),
 			fmt.Sprintf("that the replica has not seen yet it is B/%d.", lateShare),
-			fmt.Sprintf("A replica has %d channels for the ids of its takes", schema.ChannelCount),
 			fmt.Sprintf("no message has had a reply for %d s", silence/time.Second),
-			fmt.Sprintf("for %d s after its last write", pacing.PeerMemory/time.Second),
-			"others each " + pace,
 			fmt.Sprintf("beyond %d,%d requests owed", maxOwed/1000, maxOwed%1000),
-			fmt.Sprintf("%d bits of each write's id are drawn", saltBits),
-			fmt.Sprintf("one in 1,%03d of those with the same number", 1<<saltBits-1000),
 		},
 		"configuration.md": {
 			fmt.Sprintf("no message has had a reply for %d s", silence/time.Second),
 			fmt.Sprintf("%d s without a reply to any message", silence/time.Second),
 			fmt.Sprintf("denials go by a state at most %s old", ms(Freshness)),
 		},
-		"architecture.md": {
-			fmt.Sprintf("Denials go by a state at most %s old", ms(Freshness)),
-			fmt.Sprintf("at most %s of refill, and 1/%d of the capacity", lift, liftPart),
-			fmt.Sprintf("one of %d for each replica", schema.ChannelCount),
-			"the next follows after " + pace,
+		"design/fleet.md": {
+			fmt.Sprintf("The state of the item is at most %s old", ms(Freshness)),
+			fmt.Sprintf("min(%s, 1/%d of the time to refill whole)", lift, liftPart),
+			fmt.Sprintf("holds less than %d ms of refill for each of them, a replica denies beyond its part", share.DrySpan),
+			fmt.Sprintf("for %d s after its last write", pacing.PeerMemory/time.Second),
+			"the next one follows after " + pace,
+			fmt.Sprintf("%d bits of each write's id are drawn", saltBits),
+			fmt.Sprintf("one in 1,%03d of those with the same number", 1<<saltBits-1000),
 		},
-		"rate-leases.md": {fmt.Sprintf("A replica has %d takes of an item under way at most", schema.ChannelCount)},
+		"design/leases.md": {fmt.Sprintf("A replica has %d takes of an item under way at most", schema.ChannelCount)},
 	} {
 		quoted.Require(t, "../../../../docs/"+page, quotes...)
 	}
 	if lateTrips != 3 || owedPatience != time.Minute || makeView != time.Hour || maxFlights != schema.ChannelCount {
-		t.Error("docs/guarantees.md says: one and a half round trips, a minute, an hour, and as many writes as channels")
+		t.Error("the pages say: one and a half round trips, a minute, an hour, and as many writes as channels")
 	}
 }

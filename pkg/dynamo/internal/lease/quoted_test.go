@@ -7,12 +7,18 @@ import (
 	"github.com/ratelimit/ratelimit/internal/quoted"
 )
 
-// docs/guarantees.md quotes constants of leases.
-func TestTheGuaranteesQuoteWhatIsTrue(t *testing.T) {
+// docs/guarantees.md and docs/design/leases.md quote constants of leases.
+func TestThePagesQuoteConstants(t *testing.T) {
 	quoted.Require(t, "../../../../docs/guarantees.md",
 		fmt.Sprintf("A holder stops %d s after it asked", Term/1000),
 		fmt.Sprintf("unchanged for %d s and an eighth on its own clock, %.1f s.", Term/1000, ReapAfter/1000.0),
 		fmt.Sprintf("At most %d replicas hold leases of one item", MaxHolders),
+		fmt.Sprintf("limits worth less than %d usual requests", small),
+	)
+	quoted.Require(t, "../../../../docs/design/leases.md",
+		fmt.Sprintf("cut into N = 1,%03d parts", Parts-1000),
+		fmt.Sprintf("a term of %d s after the time before its send", Term/1000),
+		fmt.Sprintf("unchanged for 9/8 of a term, %.1f s.", ReapAfter/1000.0),
 		fmt.Sprintf("up to %v times its demand, and tokens for some %d ms of it", headroom, plentySpan),
 		fmt.Sprintf("%v %% of the rate stay in the table", reserve*100),
 		fmt.Sprintf("Tokens are for some %d ms", scarceSpan),

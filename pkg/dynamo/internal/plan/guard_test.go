@@ -89,7 +89,7 @@ func (b *bench) must(w *plan.Write, err error) *plan.Write {
 }
 
 // TestWritesThatDoNotFitAreRefused: a write lands only on a state that it is right for. Each
-// case is a guard of docs/rate-leases.md.
+// case is a guard of docs/design/leases.md.
 func TestWritesThatDoNotFitAreRefused(t *testing.T) {
 	take := func(n int64) limiter.Spend { return limiter.Spend{Take: n} }
 	for _, tt := range []struct {

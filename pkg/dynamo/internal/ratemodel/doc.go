@@ -1,5 +1,5 @@
 // Package ratemodel checks the writes of rate leases over one number per limit.
-// docs/rate-leases.md has their table.
+// docs/design/leases.md has their table.
 //
 // # State
 //
