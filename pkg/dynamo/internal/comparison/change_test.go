@@ -462,11 +462,24 @@ func (ch *changing) modesOf() []string {
 	return []string{modeGroupCommit, modeLeases}
 }
 
-// The documentation has each change, and a row of each mode and latency.
+// The documentation has each change, the file of changes a row of each mode and latency, and the table of
+// the page is that of the file.
 func TestThePageHasAllChanges(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
+	}
+	measured, err := os.ReadFile(changeCSV)
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, err := comparison.ParseChanges(string(measured))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want []string
+	for _, r := range results {
+		got = append(got, fmt.Sprint(r.Scenario, ", ", r.Mode, ", ", r.Latency))
 	}
 	for _, ch := range changings() {
 		if line := fmt.Sprintf("- **%s** %s.", ch.name, ch.text); !strings.Contains(string(text), line) {
@@ -474,25 +487,41 @@ func TestThePageHasAllChanges(t *testing.T) {
 		}
 		for _, mode := range ch.modesOf() {
 			for _, latency := range latencies() {
-				if row := fmt.Sprintf("\n| %s | %s | %d to %d ms |", ch.name, mode, latency.Milliseconds(), 2*latency.Milliseconds()); strings.Count(string(text), row) != 1 {
-					t.Errorf("%s lacks the row %q, or has it twice", page, row)
-				}
+				want = append(want, fmt.Sprint(ch.name, ", ", mode, ", ", latency))
 			}
 		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rows of %s (-want +got):\n%s", changeCSV, diff)
+	}
+	if table := comparison.ChangeTable(results); !strings.Contains(string(text), table) {
+		t.Errorf("the table in %s is not of %s, which gives\n%s", page, changeCSV, table)
 	}
 }
 
 func TestChangeTable(t *testing.T) {
 	const ms = time.Millisecond
-	table := comparison.ChangeTable([]comparison.Change{
-		{Scenario: "raise", Mode: "m", Latency: 5 * ms, Force: 40 * ms, Exact: 12 * ms, Late: 0.004, Share: 1},
-		{Scenario: "reset", Mode: "m", Latency: ms, Took: time.Second, Share: 0.98765, Ended: 1, Missing: 1500},
-	})
-	want := []string{
-		"| raise | m | 5 to 10 ms | 0.040 s |  | 0.012 s | 0.400 % | 1.000 | 0 | 0.0 |",
-		"| reset | m | 1 to 2 ms |  | 1.000 s |  | 0 | 0.988 | 1 | 1.5 |",
+	results := []comparison.Change{
+		{Scenario: "raise", Mode: "m", Latency: ms, Force: 40 * ms, Exact: 12 * ms, Late: 0.004, Share: 1, Missing: -500},
+		{Scenario: "raise", Mode: "m", Latency: 5 * ms, Force: 50 * ms, Exact: 2 * ms, Late: 0.12345, Share: 0.9, Missing: 2500},
+		{Scenario: "raise", Mode: "m", Latency: 20 * ms, Force: time.Minute, Share: 130.935},
+		{Scenario: "reset", Mode: "m", Latency: ms, Took: time.Second, Share: 0.988, Ended: 1, Missing: 1500},
 	}
-	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(table), "\n")[2:]); diff != "" {
+	want := []string{
+		"| raise | m | 0.050 s |  | 0.012 s | 12.3 % | 0.900 to 1.000 | 0 | 2.5 |",
+		"| reset | m |  | 1.000 s |  | 0 | 0.988 to 0.988 | 1 | 1.5 |",
+	}
+	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(comparison.ChangeTable(results)), "\n")[2:]); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+	text := comparison.ChangeCSV(results)
+	got, err := comparison.ParseChanges(text)
+	if err != nil || comparison.ChangeCSV(got) != text {
+		t.Errorf("the rows\n%sare read as %+v, %v", text, got, err)
+	}
+	for _, bad := range []string{"", "a,b\n", strings.Replace(text, "130.935", "x", 1), text + "raise,m\n"} {
+		if got, err := comparison.ParseChanges(bad); err == nil {
+			t.Errorf("%q is read as %+v", bad, got)
+		}
 	}
 }

@@ -1,7 +1,10 @@
 package comparison
 
 import (
+	"encoding/csv"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -19,17 +22,87 @@ type Change struct {
 	Missing        int64         // millitokens that the bucket lacks, and nothing explains
 }
 
-const changeHeading = "| change | mode | round trip | in force | reset, stop | exact write | late | of the ideal | leases lost | tokens missing |"
+const (
+	changeColumns = "change,mode,round trip from ms,in force s,reset or stop s,exact write s,late %,of the ideal,leases lost,tokens missing"
+	changeHeading = "| change | mode | in force | reset, stop | exact write | late | of the ideal | leases lost | tokens missing |"
+	// nearStore is the longest latency of a store in the table. Messages of others take longer than a call waits.
+	nearStore = 5 * time.Millisecond
+)
 
-// ChangeTable returns results as a table in Markdown, a row each.
+// ChangeCSV returns results as comma-separated values under a heading, a row each.
+func ChangeCSV(results []Change) string {
+	var b strings.Builder
+	b.WriteString(changeColumns + "\n")
+	for _, r := range results {
+		fmt.Fprintf(&b, "%s,%s,%d,%.3f,%.3f,%.3f,%.4g,%.3f,%d,%.1f\n",
+			r.Scenario, r.Mode, r.Latency.Milliseconds(), r.Force.Seconds(), r.Took.Seconds(), r.Exact.Seconds(), 100*r.Late, r.Share, r.Ended, float64(r.Missing)/1000)
+	}
+	return b.String()
+}
+
+// ParseChanges returns the rows of a text that [ChangeCSV] wrote.
+func ParseChanges(text string) ([]Change, error) {
+	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("read the changes: %w", err)
+	}
+	if len(rows) == 0 || strings.Join(rows[0], ",") != changeColumns {
+		return nil, fmt.Errorf("the changes do not begin with %q", changeColumns)
+	}
+	results := make([]Change, 0, len(rows)-1)
+	for _, row := range rows[1:] {
+		r, err := parseChange(row)
+		if err != nil {
+			return nil, fmt.Errorf("row %q: %w", strings.Join(row, ","), err)
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+func parseChange(row []string) (Change, error) {
+	var numbers [8]float64
+	var errs []error
+	for i := range numbers {
+		n, err := strconv.ParseFloat(row[2+i], 64)
+		numbers[i], errs = n, append(errs, err)
+	}
+	seconds := func(x float64) time.Duration { return time.Duration(x*1e6+0.5) * time.Microsecond }
+	return Change{
+		Scenario: row[0], Mode: row[1], Latency: seconds(numbers[0] / 1000), Force: seconds(numbers[1]), Took: seconds(numbers[2]), Exact: seconds(numbers[3]),
+		Late: numbers[4] / 100, Share: numbers[5], Ended: int64(numbers[6]), Missing: int64(numbers[7] * 1000),
+	}, errors.Join(errs...)
+}
+
+// ChangeTable returns a table in Markdown with a row for each change and mode: the worst result of those
+// latencies at which a message takes less time than a call waits.
 func ChangeTable(results []Change) string {
 	var b strings.Builder
 	b.WriteString(head(changeHeading))
-	for _, r := range results {
-		fmt.Fprintf(&b, "| %s | %s | %d to %d ms | %s | %s | %s | %s | %.3f | %d | %.1f |\n",
-			r.Scenario, r.Mode, r.Latency.Milliseconds(), 2*r.Latency.Milliseconds(), since(r.Force), since(r.Took), since(r.Exact), percent(r.Late), r.Share, r.Ended, float64(r.Missing)/1000)
+	for len(results) > 0 {
+		n := 1
+		for n < len(results) && results[n].Scenario == results[0].Scenario && results[n].Mode == results[0].Mode {
+			n++
+		}
+		writeWorst(&b, results[:n])
+		results = results[n:]
 	}
 	return b.String()
+}
+
+// writeWorst writes the row of one change in one mode.
+func writeWorst(b *strings.Builder, results []Change) {
+	worst, least := results[0], results[0].Share
+	for _, r := range results[1:] {
+		if r.Latency > nearStore {
+			continue
+		}
+		worst.Force, worst.Took, worst.Exact = max(worst.Force, r.Force), max(worst.Took, r.Took), max(worst.Exact, r.Exact)
+		worst.Late, worst.Ended, worst.Missing = max(worst.Late, r.Late), max(worst.Ended, r.Ended), max(worst.Missing, r.Missing)
+		worst.Share, least = max(worst.Share, r.Share), min(least, r.Share)
+	}
+	fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %.3f to %.3f | %d | %.1f |\n",
+		worst.Scenario, worst.Mode, since(worst.Force), since(worst.Took), since(worst.Exact), percent(worst.Late), least, worst.Share, worst.Ended, float64(worst.Missing)/1000)
 }
 
 // since writes a time, "" for none.

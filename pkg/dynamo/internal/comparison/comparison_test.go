@@ -14,8 +14,9 @@ import (
 
 // Where make compare puts what it measures.
 const (
-	page  = "../../../../docs/benchmarks.md"
-	chart = "../../../../docs/leases.svg"
+	page      = "../../../../docs/benchmarks.md"
+	chart     = "../../../../docs/leases.svg"
+	changeCSV = "../../../../docs/changes.csv"
 )
 
 // The bound is kept, and targets are met, under those loads that are short enough for a

@@ -11,7 +11,7 @@ import (
 )
 
 // TestCompare measures all modes under all scenarios, for a short time and a longer one, and
-// puts the table of the longer and the chart into the documentation, unless a target is
+// puts the table of the longer, the chart and the changes into the documentation, unless a target is
 // missed or only a part was run. make compare runs all of it; a part is run by its names:
 //
 //	go test -tags bench ./pkg/dynamo/internal/comparison -run TestCompare/long/M -v
@@ -22,7 +22,7 @@ func TestCompare(t *testing.T) {
 	t.Run("long", func(t *testing.T) { results = compare(t, true) })
 	var changed []comparison.Change
 	t.Run("changes", func(t *testing.T) { changed = changes(t) })
-	show(t, len(changed), comparison.ChangeTable(changed))
+	show(t, len(changed), comparison.ChangeCSV(changed))
 	all, allChanges := 0, 0
 	for _, sc := range scenarios() {
 		all += len(modesOf(&sc))
@@ -38,6 +38,9 @@ func TestCompare(t *testing.T) {
 	}
 	if len(changed) == allChanges {
 		putTable(t, comparison.ChangeTable(changed))
+		if err := os.WriteFile(changeCSV, []byte(comparison.ChangeCSV(changed)), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
