@@ -23,8 +23,8 @@ func schemaKeys() []string {
 	return slices.Compact(keys)
 }
 
-// TestEveryKeyIsDocumented holds the schema against docs/configuration.md: a row
-// with effect, default and example for every key, and no row without a key.
+// TestEveryKeyIsDocumented holds the schema against docs/configuration.md: a row with type, default, range
+// and meaning for every key, and no row without a key. Only the range may be empty.
 func TestEveryKeyIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {
@@ -37,8 +37,12 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 	_, tables, _ := strings.Cut(string(page), "\n## Every key\n")
 	rows := regexp.MustCompile("(?m)^\\| `([^`]+)` \\|(.*)\\|$").FindAllStringSubmatch(tables, -1)
 	documented := make(map[string]bool, len(rows))
+	types := map[string]bool{
+		"object": true, "list": true, "list of objects": true, "map": true, "text": true, "address": true, "duration": true,
+		"integer": true, "number": true, "boolean": true, "enum": true, "any": true,
+	}
 	for _, row := range rows {
-		key, cells := row[1], strings.Split(row[2], " | ")
+		key, cells := row[1], strings.Split(row[2], "|")
 		if documented[key] {
 			t.Errorf("%s is described twice", key)
 		}
@@ -46,8 +50,10 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		if !slices.Contains(keys, key) {
 			t.Errorf("%s is described and is no key", key)
 		}
-		if len(cells) != 3 || slices.ContainsFunc(cells, func(c string) bool { return strings.TrimSpace(c) == "" }) {
-			t.Errorf("%s needs an effect, a default and an example; it has %q", key, cells)
+		if len(cells) != 4 || strings.TrimSpace(cells[0]) == "" || strings.TrimSpace(cells[1]) == "" || strings.TrimSpace(cells[3]) == "" {
+			t.Errorf("%s needs a type, a default and a meaning, and a cell for its range; it has %q", key, cells)
+		} else if kind, _, _ := strings.Cut(strings.TrimSpace(cells[0]), " or "); !types[kind] {
+			t.Errorf("%s has the unknown type %q", key, cells[0])
 		}
 	}
 	for _, key := range keys {
