@@ -1,7 +1,6 @@
 package comparison
 
 import (
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"strconv"
@@ -42,15 +41,12 @@ func ChangeCSV(results []Change) string {
 
 // ParseChanges returns the rows of a text that [ChangeCSV] wrote.
 func ParseChanges(text string) ([]Change, error) {
-	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	rows, err := read(text, changeColumns)
 	if err != nil {
-		return nil, fmt.Errorf("read the changes: %w", err)
+		return nil, err
 	}
-	if len(rows) == 0 || strings.Join(rows[0], ",") != changeColumns {
-		return nil, fmt.Errorf("the changes do not begin with %q", changeColumns)
-	}
-	results := make([]Change, 0, len(rows)-1)
-	for _, row := range rows[1:] {
+	results := make([]Change, 0, len(rows))
+	for _, row := range rows {
 		r, err := parseChange(row)
 		if err != nil {
 			return nil, fmt.Errorf("row %q: %w", strings.Join(row, ","), err)
@@ -102,7 +98,7 @@ func writeWorst(b *strings.Builder, results []Change) {
 		worst.Share, least = max(worst.Share, r.Share), min(least, r.Share)
 	}
 	fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %.3f to %.3f | %d | %.1f |\n",
-		worst.Scenario, worst.Mode, since(worst.Force), since(worst.Took), since(worst.Exact), percent(worst.Late), least, worst.Share, worst.Ended, float64(worst.Missing)/1000)
+		worst.Scenario, worst.Mode, since(worst.Force), since(worst.Took), since(worst.Exact), unit(percent(worst.Late), "%"), least, worst.Share, worst.Ended, float64(worst.Missing)/1000)
 }
 
 // since writes a time, "" for none.

@@ -2,11 +2,12 @@
 // DynamoDB, as users meet them: through the limiter, with its deadline and its policy.
 // It measures the cost of a decision, the calls without one in time, the tokens that are
 // let through beyond the bound, and the time that callers wait. make compare measures it,
-// in time that does not pass, and puts it into docs/benchmarks.md as a [Table], with a
-// [Chart].
+// in time that does not pass, and puts it into docs: each figure into a file, a [Table] of the
+// most important ones into docs/benchmarks.md, and a [Chart].
 package comparison
 
 import (
+	"encoding/csv"
 	"fmt"
 	"strings"
 	"time"
@@ -41,18 +42,55 @@ func (r Result) PerSecond() float64 { return float64(r.Hottest) / max(r.Span.Sec
 // RefusedPart is the part of the writes that was refused.
 func (r Result) RefusedPart() float64 { return float64(r.Refused) / float64(max(r.Writes, 1)) }
 
-const heading = "| scenario | mode | writes a decision | writes a second | refused | by policy | late | tokens over | of the ideal | needless | p50 | p99 |"
+const (
+	columns = "scenario,mode,writes a decision,writes a second,refused %,by policy %,late %,tokens over,of the ideal,needless %,p50 ms,p99 ms"
+	heading = "| scenario | mode | writes a decision | writes a second | late | tokens over | of the ideal | p99 |"
+)
 
-// Table returns results as a table in Markdown, a row each.
-func Table(results []Result) string {
+// CSV returns results as comma-separated values under a heading, a row each.
+func CSV(results []Result) string {
 	var b strings.Builder
-	b.WriteString(head(heading))
+	b.WriteString(columns + "\n")
 	for _, r := range results {
-		fmt.Fprintf(&b, "| %s | %s | %s | %.0f | %.0f %% | %s | %s | %s | %.3f | %.1f %% | %s | %s |\n",
+		fmt.Fprintf(&b, "%s,%s,%s,%.0f,%.0f,%s,%s,%s,%.3f,%.1f,%s,%s\n",
 			r.Scenario, r.Mode, figures(r.Cost()), r.PerSecond(), 100*r.RefusedPart(), percent(r.Part(r.Policy)), percent(r.Part(r.Late)),
 			strings.TrimSuffix(fmt.Sprintf("%.3f", float64(r.Over)/1000), ".000"), r.Share, 100*r.Part(r.Needless), millis(r.P50), millis(r.P99))
 	}
 	return b.String()
+}
+
+// read returns the rows of a text that [CSV] wrote, and of [ChangeCSV] with its columns.
+func read(text, columns string) ([][]string, error) {
+	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("read the figures: %w", err)
+	}
+	if len(rows) == 0 || strings.Join(rows[0], ",") != columns {
+		return nil, fmt.Errorf("the figures do not begin with %q", columns)
+	}
+	return rows[1:], nil
+}
+
+// Table returns a table in Markdown of the rows that [CSV] wrote, with the most important figures.
+func Table(text string) (string, error) {
+	rows, err := read(text, columns)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString(head(heading))
+	for _, r := range rows {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s ms |\n", r[0], r[1], r[2], r[3], unit(r[6], "%"), r[7], r[8], r[11])
+	}
+	return b.String(), nil
+}
+
+// unit adds a unit to a number; none is 0.
+func unit(number, of string) string {
+	if number == "0" {
+		return number
+	}
+	return number + " " + of
 }
 
 // head returns the first two lines of a table in Markdown.
@@ -74,49 +112,37 @@ func figures(x float64) string {
 	}
 }
 
-// percent writes a part, with decimals where it is small; none is 0.
+// percent writes a part in percent, with decimals where it is small; none is 0.
 func percent(part float64) string {
 	switch {
 	case part == 0:
 		return "0"
 	case part < 0.01:
-		return fmt.Sprintf("%.3f %%", 100*part)
+		return fmt.Sprintf("%.3f", 100*part)
 	default:
-		return fmt.Sprintf("%.1f %%", 100*part)
+		return fmt.Sprintf("%.1f", 100*part)
 	}
 }
 
-func millis(d time.Duration) string { return fmt.Sprintf("%.1f ms", d.Seconds()*1000) }
+func millis(d time.Duration) string { return fmt.Sprintf("%.1f", d.Seconds()*1000) }
 
-// Point is what a row of a table says of writes.
+// Point is what a row says of writes.
 type Point struct {
 	Scenario, Mode string
 	Cost           float64 // writes a decision
 }
 
-// Parse finds the table in a page and returns its rows. Its errors say which line is
-// none of a table's.
-func Parse(page string) ([]Point, error) {
-	_, after, found := strings.Cut(page, heading+"\n")
-	if !found {
-		return nil, fmt.Errorf("there is no table that begins with %q", heading)
+// Points returns the points of the rows that [CSV] wrote. Its errors say which row is none.
+func Points(text string) ([]Point, error) {
+	rows, err := read(text, columns)
+	if err != nil {
+		return nil, err
 	}
-	var points []Point
-	for i, line := range strings.Split(after, "\n") {
-		if i == 0 { // dashes
-			continue
-		}
-		if !strings.HasPrefix(line, "|") {
-			break
-		}
-		cells := strings.Split(line, "|")
-		var p Point
-		if len(cells) != strings.Count(heading, "|")+1 {
-			return nil, fmt.Errorf("row %q: %d cells, want %d", line, len(cells)-2, strings.Count(heading, "|")-1)
-		}
-		p.Scenario, p.Mode = strings.TrimSpace(cells[1]), strings.TrimSpace(cells[2])
-		if _, err := fmt.Sscan(cells[3], &p.Cost); err != nil || p.Cost <= 0 {
-			return nil, fmt.Errorf("row %q: %q must be a number above 0", line, cells[3])
+	points := make([]Point, 0, len(rows))
+	for _, r := range rows {
+		p := Point{Scenario: r[0], Mode: r[1]}
+		if _, err := fmt.Sscan(r[2], &p.Cost); err != nil || p.Cost <= 0 {
+			return nil, fmt.Errorf("row %q: %q must be a number above 0", strings.Join(r, ","), r[2])
 		}
 		points = append(points, p)
 	}

@@ -34,7 +34,7 @@ func TestCompare(t *testing.T) {
 		t.Fatal("a target is missed: the documentation is as it was")
 	}
 	if len(results) == all {
-		put(t, comparison.Table(results))
+		put(t, comparison.CSV(results))
 	}
 	if len(changed) == allChanges {
 		putTable(t, comparison.ChangeTable(changed))
@@ -59,29 +59,36 @@ func compare(t *testing.T, long bool) (results []comparison.Result) {
 			})
 		}
 	}
-	show(t, len(results), comparison.Table(results))
+	show(t, len(results), comparison.CSV(results))
 	return results
 }
 
-// show prints a table that has rows.
-func show(t *testing.T, rows int, table string) {
+// show prints figures that have rows.
+func show(t *testing.T, rows int, figures string) {
 	t.Helper()
 	if rows == 0 {
 		return
 	}
-	if _, err := os.Stdout.WriteString(table + "\n"); err != nil {
+	if _, err := os.Stdout.WriteString(figures + "\n"); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// put puts the table in the place of the one in the page, and draws the chart of it.
-func put(t *testing.T, table string) {
+// put writes the figures, puts their table in the place of the one in the page, and draws the chart.
+func put(t *testing.T, figures string) {
 	t.Helper()
-	points, err := comparison.Parse(table)
+	points, err := comparison.Points(figures)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := comparison.Table(figures)
 	if err != nil {
 		t.Fatal(err)
 	}
 	putTable(t, table)
+	if err := os.WriteFile(scenarioCSV, []byte(figures), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(chart, []byte(comparison.Chart(points)), 0o644); err != nil {
 		t.Fatal(err)
 	}
