@@ -24,6 +24,7 @@ DYNAMODB := .cache/dynamodb/.installed
 AWSTOOLS := .cache/aws/.installed
 ZAELIMITER := .cache/zae-limiter/.installed
 CHROMIUM := .cache/chromium/.installed
+MKDOCS := .cache/docs/bin/mkdocs
 LINT    := $(GO) tool -modfile=tools/go.mod golangci-lint
 
 .PHONY: help
@@ -183,6 +184,10 @@ lint: ## Check style, mistakes and imports; the first run builds the linter
 fmt: ## Format the code
 	$(LINT) fmt ./...
 
+.PHONY: docs
+docs: $(MKDOCS) ## Build the documentation as a site with search: bin/site; a dead link is an error
+	@NO_MKDOCS_2_WARNING=1 $(MKDOCS) build --strict --quiet
+
 .PHONY: tools
 tools: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) $(CHROMIUM) ## Install what the tests need and build the linter
 	$(LINT) version
@@ -204,6 +209,13 @@ $(AWSTOOLS): tools/aws-requirements.txt
 	@rm -rf .cache/aws && mkdir -p .cache
 	@$(PYTHON) -m venv .cache/aws
 	@.cache/aws/bin/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+$(MKDOCS): tools/docs-requirements.txt
+	@echo "installing MkDocs into .cache/docs"
+	@rm -rf .cache/docs && mkdir -p .cache
+	@$(PYTHON) -m venv .cache/docs
+	@.cache/docs/bin/pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
 $(CHROMIUM): scripts/chromium.sh
