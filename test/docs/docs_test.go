@@ -108,20 +108,100 @@ func TestFilesOfCommandsExist(t *testing.T) {
 	}
 }
 
-// Each how-to page has a link in the README, which is the index.
-func TestHowToPagesAreLinked(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
+// Each page of docs has a link in its index, and a place in the navigation of the site. The README
+// leads to the index.
+func TestPagesAreInTheIndex(t *testing.T) {
+	all := make(map[string]string)
+	read(t, all, "README.md", "mkdocs.yml", "docs/*.md", "docs/*/*.md")
+	docs := filepath.Join("..", "..", "docs")
+	index, navigation := all[filepath.Join(docs, "README.md")], all[filepath.Join("..", "..", "mkdocs.yml")]
+	if !strings.Contains(all[filepath.Join("..", "..", "README.md")], "(docs/README.md)") {
+		t.Error("the README has no link to docs/README.md")
 	}
-	howTo, err := filepath.Glob("../../docs/how-to/*.md")
-	if err != nil || len(howTo) < 8 {
-		t.Fatalf("how-to pages: %v, %v", howTo, err)
-	}
-	for _, page := range howTo {
-		if target := "(docs/how-to/" + filepath.Base(page) + ")"; !strings.Contains(string(readme), target) {
-			t.Errorf("the README has no link to %s", target)
+	pages := 0
+	for file := range all {
+		page, err := filepath.Rel(docs, file)
+		if err != nil {
+			t.Fatal(err)
 		}
+		if page == "README.md" || strings.HasPrefix(page, "..") {
+			continue
+		}
+		pages++
+		if page = filepath.ToSlash(page); !strings.Contains(index, "("+page+")") {
+			t.Errorf("docs/README.md has no link to %s", page)
+		}
+		if !strings.Contains(navigation, ": "+page+"\n") {
+			t.Errorf("the navigation of mkdocs.yml has no %s", page)
+		}
+	}
+	if pages < 20 {
+		t.Errorf("pages: got %d, want more", pages)
+	}
+}
+
+// figure is a number with a unit, or a fraction.
+var figure = regexp.MustCompile(`\d[\d,.]*\d(?:/s| µs)?`)
+
+// The figures that the README shows first are those of the page on benchmarks.
+func TestFiguresOfTheReadme(t *testing.T) {
+	all := make(map[string]string)
+	read(t, all, "README.md", "docs/benchmarks.md")
+	intro, _, _ := strings.Cut(all[filepath.Join("..", "..", "README.md")], "\n## ")
+	benchmarks := all[filepath.Join("..", "..", "docs", "benchmarks.md")]
+	found := 0
+	for line := range strings.Lines(intro) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 4 {
+			continue
+		}
+		for _, want := range figure.FindAllString(cells[2], -1) {
+			found++
+			if !strings.Contains(benchmarks, want) {
+				t.Errorf("the README has %s, docs/benchmarks.md has not", want)
+			}
+		}
+	}
+	if found < 3 {
+		t.Errorf("figures: got %d, want more", found)
+	}
+}
+
+// slugs returns the anchors of a page's headings, as GitHub and the site make them.
+func slugs(page string) map[string]bool {
+	all := make(map[string]bool)
+	for _, m := range title.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {
+		text := strings.ToLower(strings.TrimSpace(linkText.ReplaceAllString(m[1], "$1")))
+		all[strings.ReplaceAll(notInSlug.ReplaceAllString(text, ""), " ", "-")] = true
+	}
+	return all
+}
+
+var (
+	title     = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	fence     = regexp.MustCompile("(?ms)^```.*?^```$")
+	linkText  = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	notInSlug = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	anchor    = regexp.MustCompile(`\]\(([^)#:]*)#([^)]+)\)`)
+)
+
+// Links to a section lead to a heading, also between pages of which one is not in docs/.
+func TestAnchorsExist(t *testing.T) {
+	all, found := pages(t), 0
+	for file, text := range all {
+		for _, m := range anchor.FindAllStringSubmatch(text, -1) {
+			to := file
+			if m[1] != "" {
+				to = filepath.Join(filepath.Dir(file), m[1])
+			}
+			found++
+			if !slugs(all[to])[m[2]] {
+				t.Errorf("%s: %s has no section #%s", file, to, m[2])
+			}
+		}
+	}
+	if found < 50 {
+		t.Errorf("links to sections: got %d, want more", found)
 	}
 }
 
