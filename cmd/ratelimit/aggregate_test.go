@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -37,7 +36,7 @@ func aggregateRows(t *testing.T) map[string]string {
 	}
 	rows := map[string]string{}
 	for _, f := range families {
-		rows[f.GetName()] = fmt.Sprintf("| `%s` | %s |  | %s |\n", f.GetName(), strings.ToLower(f.GetType().String()), f.GetHelp())
+		rows[f.GetName()] = metricRow(t, f.GetName(), f.GetType().String(), f.GetHelp(), nil)
 	}
 	return rows
 }

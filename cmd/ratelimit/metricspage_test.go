@@ -2,7 +2,6 @@ package main
 
 import (
 	"flag"
-	"fmt"
 	"log/slog"
 	"maps"
 	"os"
@@ -48,13 +47,7 @@ func metricRows(t *testing.T, s *service) map[string]string {
 		if !strings.HasPrefix(name, "ratelimit_") {
 			continue
 		}
-		quoted := make([]string, 0, len(labels[name]))
-		for _, label := range labels[name] {
-			if label != "" {
-				quoted = append(quoted, "`"+label+"`")
-			}
-		}
-		rows[name] = fmt.Sprintf("| `%s` | %s | %s | %s |\n", name, strings.ToLower(f.GetType().String()), strings.Join(quoted, ", "), f.GetHelp())
+		rows[name] = metricRow(t, name, f.GetType().String(), f.GetHelp(), labels[name])
 	}
 	for name := range labels {
 		if strings.HasPrefix(name, "ratelimit_") && rows[name] == "" {
@@ -62,6 +55,26 @@ func metricRows(t *testing.T, s *service) map[string]string {
 		}
 	}
 	return rows
+}
+
+// metricRow returns the row of a metric. Its name tells its type, as the page says.
+func metricRow(t *testing.T, name, kind, help string, labels []string) string {
+	t.Helper()
+	want := "gauge"
+	switch {
+	case strings.HasSuffix(name, "_total"):
+		want = "counter"
+	case name == "ratelimit_request_duration_seconds":
+		want = "histogram"
+	}
+	if kind = strings.ToLower(kind); kind != want {
+		t.Errorf("%s is a %s, and its name tells of a %s", name, kind, want)
+	}
+	first := "`" + name + "`"
+	if named := strings.Join(slices.DeleteFunc(labels, func(label string) bool { return label == "" }), ","); named != "" {
+		first += " `{" + named + "}`"
+	}
+	return "| " + first + " | " + help + " |\n"
 }
 
 // metricTables returns the tables of the page, by the service that has the metrics.
@@ -89,13 +102,24 @@ func metricTables(t *testing.T) map[string]string {
 	maps.DeleteFunc(data, func(name, _ string) bool { return memory[name] != "" })
 	maps.DeleteFunc(memory, common)
 	maps.DeleteFunc(dynamodb, func(name, _ string) bool { return every[name] != "" })
+	aggregate, budgets := aggregateRows(t), map[string]string{}
+	for name, row := range data {
+		if aggregate[name] == row {
+			budgets[name] = row
+		}
+	}
+	for _, rows := range []map[string]string{data, aggregate} {
+		maps.DeleteFunc(rows, func(name, _ string) bool { return budgets[name] != "" })
+	}
 	tables := map[string]string{}
-	for of, rows := range map[string]map[string]string{"every service": every, "embedded": memory, "data": data, "dynamodb": dynamodb, "aggregate": aggregateRows(t)} {
+	for of, rows := range map[string]map[string]string{
+		"every service": every, "embedded": memory, "data": data, "dynamodb": dynamodb, "aggregate": aggregate, "budgets": budgets,
+	} {
 		if len(rows) < 3 {
 			t.Errorf("%s: %d metrics", of, len(rows))
 		}
 		var table strings.Builder
-		table.WriteString("| metric | type | labels | meaning |\n| --- | --- | --- | --- |\n")
+		table.WriteString("| metric | meaning |\n| --- | --- |\n")
 		for _, name := range slices.Sorted(maps.Keys(rows)) {
 			table.WriteString(rows[name])
 		}
