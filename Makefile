@@ -184,9 +184,10 @@ lint: ## Check style, mistakes and imports; the first run builds the linter
 fmt: ## Format the code
 	$(LINT) fmt ./...
 
+# With --quiet, --strict would not see the warnings.
 .PHONY: docs
 docs: $(MKDOCS) ## Build the documentation as a site with search: bin/site; a dead link is an error
-	@NO_MKDOCS_2_WARNING=1 $(MKDOCS) build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(MKDOCS) build --strict
 
 .PHONY: tools
 tools: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) $(CHROMIUM) ## Install what the tests need and build the linter
