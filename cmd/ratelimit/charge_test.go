@@ -117,7 +117,7 @@ func TestChargesAreWrittenAtTheEnd(t *testing.T) {
 		log   string
 	}{
 		{"in time", 500 * time.Millisecond, 70_000, ""},
-		{"too late", time.Hour, 100_000, "30 charges, refunds and settlements were not booked, as far as is known"},
+		{"too late", time.Hour, 100_000, "30 charges, refunds and settlements are lost, or their outcome is unknown"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -4,7 +4,8 @@ import "github.com/ratelimit/ratelimit/pkg/limiter"
 
 // flow is flow of a spend of this bucket: nothing is given to an overflow bucket.
 func (b *bucket) flow(sp *limiter.Spend, admitted bool) (gives, takes int64) {
-	if gives, takes = flow(sp, admitted); b.shared {
+	gives, takes = flow(sp, admitted)
+	if b.shared {
 		gives = 0
 	}
 	return gives, takes
@@ -48,7 +49,7 @@ func (b *bucket) account(op *limiter.Op, now int64, admitted bool) (low, over bo
 		}
 		k.clean = false
 		if now >= (k.hour+1)*hourMs {
-			b.turn(hourOf(now))
+			b.endHour(hourOf(now))
 		}
 		s := k.span(sp.Index)
 		if takes != gives && !b.uncounted() {
@@ -56,16 +57,17 @@ func (b *bucket) account(op *limiter.Op, now int64, admitted bool) (low, over bo
 			used = true
 		}
 		if gives > 0 {
-			over = over || gives > min(s.spent, s.nextSpent) && (k.stored || k.flying) || k.unsure
+			over = over || gives > min(s.spent, s.nextSpent) && (k.stored || k.inFlight) || k.unknown
 			s.spent, s.nextSpent = max(s.spent-gives, 0), max(s.nextSpent-gives, 0)
 		}
 		if took > 0 {
 			s.spent += took
 			s.nextSpent += took
-			if s.last = takes; takes >= s.kept {
-				s.kept = 0
+			s.last = takes
+			if takes >= s.lastNeed {
+				s.lastNeed = 0
 			}
-			low = low || s.spent > s.ask && !k.queued && !k.flying && b.low(sp.Index, now)
+			low = low || s.spent > s.renewAt && !k.queued && !k.inFlight && b.low(sp.Index, now)
 		}
 	}
 	if used {
@@ -88,7 +90,7 @@ func (b *bucket) low(i int, now int64) bool {
 	if b.nextSize(i, now) > max(left, s.last-1) {
 		return true
 	}
-	s.ask = s.spent + left/2
+	s.renewAt = s.spent + left/2
 	return false
 }
 
@@ -99,17 +101,17 @@ func (b *bucket) nextSize(i int, now int64) int64 {
 }
 
 // launch takes the state of the bucket that is to be written, with the next sizes.
-func (b *bucket) launch(now int64) {
+func (b *bucket) openBlock(now int64) {
 	b.forget(now)
 	k := b.block
-	k.flying, k.clean = true, false
+	k.inFlight, k.clean = true, false
 	for i := range b.limits.Len() {
 		if b.limits.Unlimited(i) {
 			continue
 		}
 		s := k.span(i)
-		s.nextSize, s.nextSpent = max(b.nextSize(i, now), s.kept), 0
-		s.need, s.kept = 0, s.need
+		s.nextSize, s.nextSpent = max(b.nextSize(i, now), s.lastNeed), 0
+		s.need, s.lastNeed = 0, s.need
 	}
 	k.since = now
 }
@@ -118,17 +120,17 @@ func (b *bucket) launch(now int64) {
 func (b *bucket) closeBlock(now int64) {
 	b.forget(now)
 	k := b.block
-	k.flying, k.clean, k.since = true, true, now
+	k.inFlight, k.clean, k.since = true, true, now
 	for i := range b.limits.Len() {
 		s := k.span(i)
-		s.nextSize, s.nextSpent, s.kept = 0, 0, 0
+		s.nextSize, s.nextSpent, s.lastNeed = 0, 0, 0
 	}
 }
 
 // vacate covers nothing: the file is to forget the bucket.
-func (b *bucket) vacate(how leaving) {
+func (b *bucket) deleteRecord(how commitKind) {
 	k := b.block
-	k.flying, k.vacated, k.clean = true, how, false
+	k.inFlight, k.deleting, k.clean = true, how, false
 	for i := range b.limits.Len() {
 		s := k.span(i)
 		*s = span{used: s.used, last: s.last}
@@ -137,29 +139,29 @@ func (b *bucket) vacate(how leaving) {
 
 // land puts the state that was written in force. It reports whether the file has
 // forgotten the bucket.
-func (b *bucket) land(how outcome) (left bool) {
+func (b *bucket) conclude(how outcome) (left bool) {
 	k := b.block
-	left = k.vacated != stays && how == made
-	k.flying, k.vacated, k.unsure = false, stays, k.unsure || how == unknown
-	k.clean = k.clean && how == made
+	left = k.deleting != commitOpen && how == committed
+	k.inFlight, k.deleting, k.unknown = false, commitOpen, k.unknown || how == unknown
+	k.clean = k.clean && how == committed
 	for i := range b.limits.Len() {
-		k.span(i).land(how)
+		k.span(i).conclude(how)
 	}
 	if k.rest != nil {
-		if how == made {
-			k.rest.past = k.rest.past[k.rest.flying:]
-			k.rest.marks = k.rest.marks[k.rest.marksFlying:]
+		if how == committed {
+			k.rest.past = k.rest.past[k.rest.inFlight:]
+			k.rest.marks = k.rest.marks[k.rest.marksInFlight:]
 		}
-		k.rest.flying, k.rest.marksFlying = 0, 0
+		k.rest.inFlight, k.rest.marksInFlight = 0, 0
 	}
-	if how == made {
+	if how == committed {
 		k.stored = !left
 	}
 	return left
 }
 
 // turn ends the hour that is counted, and counts another.
-func (b *bucket) turn(hour int64) {
+func (b *bucket) endHour(hour int64) {
 	k := b.block
 	for i := range b.limits.Len() {
 		s := k.span(i)
@@ -176,7 +178,7 @@ func (b *bucket) rows(rows []usageRow) []usageRow {
 	if past == nil {
 		return rows
 	}
-	past.flying = len(past.past)
+	past.inFlight = len(past.past)
 	for _, c := range past.past {
 		rows = append(rows, usageRow{consumed: c, namespace: b.namespace.Value(), entity: b.entity, resource: b.resource.Value()})
 	}
@@ -189,7 +191,7 @@ func (b *bucket) marks(changes []change) []change {
 	if pending == nil {
 		return changes
 	}
-	pending.marksFlying = len(pending.marks)
+	pending.marksInFlight = len(pending.marks)
 	return append(changes, pending.marks...)
 }
 

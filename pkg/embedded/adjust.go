@@ -32,7 +32,7 @@ func (b *balances) AdjustBucket(ctx context.Context, now time.Time, a limiter.Ad
 			return limiter.Adjusted{}, contextErr(ctx)
 		}
 	}
-	out, err := t.look(now.UnixMilli())
+	out, err := t.read(now.UnixMilli())
 	if err != nil {
 		return out, err
 	}
@@ -63,7 +63,7 @@ func (b *balances) AdjustBucket(ctx context.Context, now time.Time, a limiter.Ad
 
 // make makes the adjustment, and waits until the file has it. It reports whether it is made in memory.
 func (t *adjustment) make(ctx context.Context, now int64, out *limiter.Adjusted) (done bool, err error) {
-	if err := t.tell(ctx); err != nil {
+	if err := t.writeEvent(ctx); err != nil {
 		return false, err
 	}
 	for {
@@ -84,7 +84,7 @@ func (t *adjustment) claim(now time.Time, booked []limiter.Booking) (won bool, e
 		return true, nil
 	}
 	t.once = t.mark(now, booked)
-	t.balances.settlements.marks.saw(now.UnixMilli())
+	t.balances.settlements.marks.noteTime(now.UnixMilli())
 	return t.balances.settlements.claim(&t.once)
 }
 
@@ -176,12 +176,12 @@ func (t *adjustment) settle(b *bucket, booked []limiter.Booking) {
 }
 
 // tell writes the audit event. A store without a file keeps none.
-func (t *adjustment) tell(ctx context.Context) error {
+func (t *adjustment) writeEvent(ctx context.Context) error {
 	if t.balances.disk == nil {
 		return nil
 	}
 	return t.balances.catalog.change(ctx, t.Bucket.Namespace, func(c *edit) error {
-		c.say(t.Kind.Action(), limiter.EntityLimitsRef(t.Bucket.Entity, t.Bucket.Resource), t.Detail(&limiter.Adjusted{}))
+		c.audit(t.Kind.Action(), limiter.EntityLimitsRef(t.Bucket.Entity, t.Bucket.Resource), t.Detail(&limiter.Adjusted{}))
 		return nil
 	})
 }
@@ -202,7 +202,7 @@ func (t *adjustment) bucket(sh *shard) (*bucket, error) {
 func (t *adjustment) shard() *shard { return &t.balances.table.shards[t.hash%shardCount] }
 
 // look returns the bucket as it is, and refuses an adjustment that it cannot have.
-func (t *adjustment) look(now int64) (out limiter.Adjusted, err error) {
+func (t *adjustment) read(now int64) (out limiter.Adjusted, err error) {
 	sh := t.shard()
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -269,7 +269,8 @@ func (t *adjustment) try(now int64, out *limiter.Adjusted) (done bool, wait *bat
 	b, err := t.bucket(sh)
 	if err == nil && b == nil { // it was full and idle, and was dropped since look found it
 		again := limiter.Op{Bucket: t.Bucket, Limits: t.limits, Generation: t.generation}
-		if b, _, err = t.balances.table.open(sh, t.hash, now, &again); err == nil && b == nil {
+		b, _, err = t.balances.table.open(sh, t.hash, now, &again)
+		if err == nil && b == nil {
 			err = fmt.Errorf("%w: the store has no room for the bucket", limiter.ErrUnavailable)
 		}
 	}
@@ -277,14 +278,19 @@ func (t *adjustment) try(now int64, out *limiter.Adjusted) (done bool, wait *bat
 		return false, nil, err
 	}
 	op := limiter.Op{Bucket: t.Bucket, Limits: b.limits, Generation: b.generation}
-	if op.Spends, err = t.spends(b, now); err != nil {
+	op.Spends, err = t.spends(b, now)
+	if err != nil {
 		return false, nil, err
 	}
 	out.Before = b.state(t.Bucket, now)
-	if b.prepare(&op, now); t.balances.disk == nil {
+	b.prepare(&op, now)
+	if t.balances.disk == nil {
 		b.finish(&op, true)
-	} else if wait, done = t.account(sh, b, &op, now); !done {
-		return false, wait, nil
+	} else {
+		wait, done = t.account(sh, b, &op, now)
+		if !done {
+			return false, wait, nil
+		}
 	}
 	if t.Kind == limiter.AdjustReset {
 		t.renew(b, now)
@@ -305,7 +311,7 @@ func (t *adjustment) account(sh *shard, b *bucket, op *limiter.Op, now int64) (w
 	}
 	k := b.block
 	if now >= (k.hour+1)*hourMs {
-		b.turn(hourOf(now)) // what was used so far is of the hours before
+		b.endHour(hourOf(now)) // what was used so far is of the hours before
 	}
 	used, events := make([]int64, b.limits.Len()), k.events
 	for i := range used {
@@ -316,7 +322,7 @@ func (t *adjustment) account(sh *shard, b *bucket, op *limiter.Op, now int64) (w
 	for i := range used {
 		s := k.span(i)
 		s.used = used[i]
-		s.last, s.need, s.kept = 0, 0, 0
+		s.last, s.need, s.lastNeed = 0, 0, 0
 		s.size = min(s.size, s.spent) // the next block is a small one: a crash must not cost what was given
 	}
 	return t.balances.disk.want(sh, t.hash, b), true

@@ -95,7 +95,7 @@ func TestMarksAreRevised(t *testing.T) {
 			op := opOf(between, limitsOf(t, limiter.PerDay("l", 100)), 40)
 			mustTake(t, s, now, true, op)
 			a := &adjustment{Adjustment: limiter.Adjustment{Bucket: op.Bucket, Kind: limiter.AdjustTopUp, Tokens: 50_000, Once: between}, balances: b, hash: b.table.hash(&op.Bucket)}
-			out, err := a.look(now.UnixMilli())
+			out, err := a.read(now.UnixMilli())
 			if err != nil || out.Booked[0].Tokens != 40_000 {
 				t.Fatalf("%+v, %v; want 40 foreseen", out, err)
 			}
@@ -141,7 +141,7 @@ func TestAdjustABucketThatWasSwept(t *testing.T) {
 		now := l.now.UnixMilli()
 		a := adjustment{Adjustment: tt.a, balances: l.store.balances, hash: l.store.hash(&op.Bucket)}
 		a.Bucket = op.Bucket
-		out, err := a.look(now)
+		out, err := a.read(now)
 		if err != nil || !out.Found {
 			t.Fatal(out, err)
 		}
@@ -151,7 +151,8 @@ func TestAdjustABucketThatWasSwept(t *testing.T) {
 			t.Fatal("the bucket was not swept")
 		}
 		for done := false; !done; l.write() {
-			if done, _, err = a.try(now, &out); err != nil {
+			done, _, err = a.try(now, &out)
+			if err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -107,8 +107,8 @@ func TestAChangeAndItsEventAreOne(t *testing.T) {
 		for n == nil {
 			n = l.disk.take()
 		}
-		l.disk.depart(n)
-		l.disk.land(n, tt.err)
+		l.disk.collect(n)
+		l.disk.conclude(n, tt.err)
 		close(n.done)
 		if err := <-ended; !errors.Is(err, tt.want) {
 			t.Errorf("got %v, want %v", err, tt.want)
@@ -155,7 +155,7 @@ func TestOldEventsAreSwept(t *testing.T) {
 	for i := range 100 {
 		for _, ns := range []string{"a", "default"} {
 			e := edit{namespace: ns, generation: uint64(i + 1)}
-			e.say(limiter.ActionPutLimits, limiter.SystemLimitsRef(), "")
+			e.audit(limiter.ActionPutLimits, limiter.SystemLimitsRef(), "")
 			changes = append(changes, e.changes(begin.Add(time.Duration(i)*24*time.Hour))...)
 		}
 	}

@@ -18,7 +18,8 @@ type auditLog struct {
 
 // ListEvents implements limiter.AuditLog. A store without a file keeps no events.
 func (a *auditLog) ListEvents(ctx context.Context, namespace string, subject limiter.Ref, p limiter.Page) (page limiter.PageOf[limiter.AuditEvent], err error) {
-	if p, err = p.Checked(); err == nil && p.After != "" {
+	p, err = p.Checked()
+	if err == nil && p.After != "" {
 		err = limiter.CheckAuditID(p.After)
 	}
 	if err != nil {
@@ -34,7 +35,8 @@ func (a *auditLog) ListEvents(ctx context.Context, namespace string, subject lim
 			first.add(e)
 		}
 	})
-	if page.Items = first.sorted(); len(page.Items) > p.Size {
+	page.Items = first.sorted()
+	if len(page.Items) > p.Size {
 		page.Items = page.Items[:p.Size]
 		page.Next = page.Items[p.Size-1].ID
 	}

@@ -27,7 +27,8 @@ var _ limiter.Buckets = (*balances)(nil)
 // ListBuckets implements limiter.Buckets, shard by shard. A page looks at no more buckets than
 // it takes to fill it. A cursor is good for this store until it is closed.
 func (b *balances) ListBuckets(ctx context.Context, now time.Time, namespace string, f limiter.BucketFilter, p limiter.Page) (page limiter.PageOf[limiter.BucketState], err error) {
-	if p, err = p.Checked(); err != nil {
+	p, err = p.Checked()
+	if err != nil {
 		return page, err
 	}
 	at, err := b.bucketCursor(p.After)

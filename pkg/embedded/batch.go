@@ -13,12 +13,12 @@ type batch struct {
 	done    chan struct{}
 	err     error // set before done is closed
 	waited  bool  // somebody waits, or may
-	buckets []asked
+	buckets []dirtyBucket
 	changes []change
 }
 
 // asked is a bucket of which the file is to have a newer state.
-type asked struct {
+type dirtyBucket struct {
 	shard  *shard
 	hash   uint64
 	bucket *bucket
@@ -28,7 +28,7 @@ type asked struct {
 func (n *batch) add(sh *shard, hash uint64, b *bucket) {
 	if !b.block.queued {
 		b.block.queued = true
-		n.buckets = append(n.buckets, asked{sh, hash, b})
+		n.buckets = append(n.buckets, dirtyBucket{sh, hash, b})
 	}
 }
 

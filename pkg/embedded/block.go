@@ -5,99 +5,100 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// block is what the file lets a bucket give. For every limit the file has the exact
-// state at some time, and the size of what may be taken since: that much may be lost
-// when the process dies, because recovery subtracts it, and no more may be given
-// before the file has a newer state.
+// block is the part of a bucket's balance that may be taken before the next commit. For
+// every limit the file has the exact state at some time, and the size of the block. Recovery
+// after a crash subtracts the block, so a crash loses at most its size. Tokens beyond it are
+// taken only when the file has a newer state.
 //
-// Why that is exact: let F be how the state in the file refills with nobody taking,
-// and B the true balance. Refilling both keeps F-B as it is, or makes it smaller
-// where F is full already; where B is full and F is not yet it makes it larger, up to
-// 0 only. A take makes it larger by what is taken, and what is given back smaller, or
-// 0 at most where it fills the bucket. So F-B never exceeds what was taken and not
-// given back since, counted from 0 and never below it: span.spent. Before anything is
-// taken it is made sure that spent does not exceed the size in the file. So F less
-// that size never exceeds B. What is given back beyond what was taken is in the file
-// before it is answered: so a crash loses no more than the block.
+// Why that is exact: let F be the state in the file, refilled with no take, and B the true
+// balance. The difference F-B changes as follows:
 //
-// While a newer state is being written, the file has the one or the other, so both
-// must cover what is taken. After a commit that may have failed both go on to count,
-// see span.land.
+//   - Refill of both keeps it, or lowers it where F is full already. Where B is full and F
+//     is not yet, refill raises it, up to 0 only.
+//   - A take raises it by the amount taken.
+//   - A refund lowers it, or sets it to 0 at most where it fills the bucket.
 //
-// The same holds of the use: refill lowers both the file's and the true one, to 0 at
-// least, and a take raises the true one. So the file's use and the block together are
+// So F-B never exceeds the tokens taken and not refunded since, counted from 0 and never
+// below it: span.spent. A take is made only if spent then does not exceed the size in the
+// file. So F less that size never exceeds B. A refund of more than was taken is in the file
+// before it is answered. So a crash loses no more than the block.
+//
+// While a newer state is being written, the file has the one or the other, so both must
+// cover each take. After a commit of unknown outcome both go on to count, see span.conclude.
+//
+// The same holds of the use. Refill lowers the use in the file and the true one, to 0 at
+// least, and a take raises the true one. So the use in the file and the block together are
 // never below the true use, by which a limit is raised.
 //
-// Under other limits a state refills otherwise, and covers nothing. Then nothing is
-// taken before the file has a state under the new ones, nor the tokens that a raise has added.
+// Under other limits a state refills at another rate, and covers nothing. Then no token is
+// taken, and none that a raise added, before the file has a state under the new limits.
 //
 // The shard's lock guards it.
 type block struct {
-	stored  bool // the file has a record of the bucket
-	clean   bool // and nothing has changed since: it is the bucket's state, with no block
-	queued  bool // it is in a batch that is not taken up yet
-	leaving leaving
-	flying  bool    // a newer state is being written
-	vacated leaving // or rather, none: the file is forgetting the bucket
-	unsure  bool    // a commit of it ended nobody knows how
+	stored   bool       // the file has a record of the bucket
+	clean    bool       // the record is the state of the bucket, without a block
+	queued   bool       // the bucket is in a batch that is not begun yet
+	onCommit commitKind // of the next batch that the bucket is in
+	inFlight bool       // a commit of the bucket is under way
+	deleting commitKind // of a commit under way that deletes the record; else commitOpen
+	unknown  bool       // a commit of the bucket had an unknown outcome
 
 	hour   int64 // that span.used and events count, hours since 1970
 	events int64 // of usage in the hour, see limiter.Usage
 	first  span
-	since  int64    // when the newest state was taken, Unix ms
-	rest   *backlog // nil for a block of one limit with nothing past
+	since  int64    // time of the newest state written, Unix ms
+	rest   *backlog // nil for a block of one limit without a backlog
 }
 
-// leaving says whether the file is to close the block of the bucket, or the file, and then the
-// memory, is to forget the bucket, by the next batch that it is in.
-type leaving uint8
+// commitKind says which write of a bucket a commit does.
+type commitKind uint8
 
 const (
-	stays leaving = iota
-	rests         // stays, with no block, unless it was used meanwhile
-	whenIdle
-	purged // idle or not
+	commitOpen  commitKind = iota // write the state, and open a new block
+	commitClose                   // write the state without a block; commitOpen if the bucket was used since
+	commitDrop                    // delete the record, and then the bucket; commitOpen if it is not idle
+	commitPurge                   // delete the record, and then the bucket, idle or not
 )
 
-// backlog is what only some blocks have.
+// backlog is the part of a block that only some blocks need.
 type backlog struct {
-	spans  []span     // of the second limit and on
-	past   []consumed // in earlier hours, and of limits that are gone
-	flying int        // how many of past are being written
+	spans    []span     // of the second limit and on
+	past     []consumed // usage of earlier hours, and of limits that are gone
+	inFlight int        // how many of past are being written
 
-	marks       []change // of adjustments that the file has not, to be written with their balance
-	marksFlying int      // how many of them are being written
+	marks         []change // of adjustments, to be written with their balance
+	marksInFlight int      // how many of marks are being written
 }
 
-// span is a block of one limit, in millitokens.
+// span is the block of one limit, in millitokens.
 type span struct {
-	size  int64 // may be taken since the state in the file
-	spent int64 // was taken since, less what was given back; 0 to size
+	size  int64 // most that may be taken since the state in the file
+	spent int64 // taken since, less refunds; 0 to size
 
-	nextSize  int64 // the same of the state that is being written,
-	nextSpent int64 // or else of the state in the file again
+	nextSize  int64 // the same two of the state that is being written,
+	nextSpent int64 // or else copies of size and spent
 
-	used int64 // net consumption in the hour, for usage
-	ask  int64 // at how much spent to see whether a newer state is due
-	last int64 // what the last one took
+	used    int64 // net consumption in the hour, for usage
+	renewAt int64 // the value of spent at which to check whether a newer state is due
+	last    int64 // the amount of the last take
 
-	kept int64 // the need of the state before, until one took so much: who waits has yet to come back
-	need int64 // what those who wait want to take
+	lastNeed int64 // need at the last commit, until one take was as large: its caller has yet to try again
+	need     int64 // tokens that waiting callers want to take
 }
 
-// Parts of a capacity. A block is what a crash can take from a bucket, so that it is
-// small against the capacity where that does not cost a commit for every request.
+// Parts of a capacity. A crash can cost a bucket its whole block. So a block is small
+// against the capacity where that does not cost a commit for each request.
 const (
-	hotShare  = 16  // that a block is at most for a bucket in demand
-	nextShare = 4   // for those who wait, and so that the next request need not
-	tinyShare = 256 // that a block is at least
+	hotShare  = 16  // the largest block of a bucket in demand
+	nextShare = 4   // the largest block for waiting callers and the request after the last
+	tinyShare = 256 // the smallest block
 )
 
 const (
 	// blockLasts is how long a block should last, in milliseconds.
 	blockLasts = 1000
-	// askShare is the part of a block that is left when the next one is asked for.
-	askShare = 4
+	// renewShare is the part of a block that is left when the next one is asked for.
+	renewShare = 4
 	// maxFlow is the most that one op takes of one limit: its charge and its take.
 	maxFlow = 2 * tokenbucket.MaxAmount
 )
@@ -114,7 +115,7 @@ func (k *block) init(limits *limiter.Limits, now int64) {
 	k.make(limits.Len())
 }
 
-// storedBlock is the block of a bucket that is as the file has it.
+// storedBlock returns the block of a bucket whose record in the file is its state.
 func storedBlock(limits *limiter.Limits, now int64) *block {
 	k := newBlock(limits, now)
 	k.stored, k.clean = true, true
@@ -147,7 +148,7 @@ func (k *block) span(i int) *span {
 }
 
 // uncover turns to other limits than those of the state in the file.
-func (k *block) uncover(from, to *limiter.Limits) {
+func (k *block) replaceLimits(from, to *limiter.Limits) {
 	old := make([]span, from.Len())
 	for i := range old {
 		old[i] = *k.span(i)
@@ -200,22 +201,22 @@ func (s *span) next(capacity, available, elapsed int64) int64 {
 type outcome uint8
 
 const (
-	made    outcome = iota
-	notMade         // the file is as it was before
-	unknown         // or it has what was to be written
+	committed    outcome = iota
+	notCommitted         // the file is as it was before
+	unknown              // or it has what was to be written
 )
 
 // land settles on one state. Of a file that has the state before or the next one no more is covered
 // than each of them covers, now and after whatever is given back and taken.
-func (s *span) land(how outcome) {
+func (s *span) conclude(how outcome) {
 	switch how {
-	case made:
-		s.size, s.spent, s.ask = s.nextSize, s.nextSpent, s.nextSize-s.nextSize/askShare
+	case committed:
+		s.size, s.spent, s.renewAt = s.nextSize, s.nextSpent, s.nextSize-s.nextSize/renewShare
 	case unknown:
 		left := min(s.size-s.spent, s.nextSize-s.nextSpent)
 		s.size = min(s.size, s.nextSize)
 		s.spent = s.size - left
-	case notMade:
+	case notCommitted:
 	}
 	s.nextSize, s.nextSpent = s.size, s.spent
 }

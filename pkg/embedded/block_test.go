@@ -76,7 +76,7 @@ func TestABlockIsRenewedInTime(t *testing.T) {
 		b := newDurableBucket(&op, 0)
 		s := &b.block.first
 		s.nextSize = tt.size * token
-		b.land(made)
+		b.conclude(committed)
 		s.spent, b.first.Tokens = tt.spent*token, tt.tokens*token
 		b.prepare(&op, 500)
 		if got, _ := b.account(&op, 500, true); got != tt.want {
@@ -92,15 +92,15 @@ func TestABlockAsksSeldom(t *testing.T) {
 	b := newDurableBucket(&op, 0)
 	s := &b.block.first
 	s.nextSize = 60_000 * limiter.Milli // of a time when it was in demand
-	b.land(made)
-	asked, last := 0, s.ask
+	b.conclude(committed)
+	asked, last := 0, s.renewAt
 	for range 56_000 {
 		b.prepare(&op, hourMs)
 		if low, _ := b.account(&op, hourMs, true); low {
 			t.Fatalf("asks with %d left of %d", s.size-s.spent, s.size)
 		}
-		if s.ask != last {
-			asked, last = asked+1, s.ask
+		if s.renewAt != last {
+			asked, last = asked+1, s.renewAt
 		}
 	}
 	if asked == 0 || asked > 20 {
@@ -123,7 +123,7 @@ func TestThoseWhoWaitShareABlock(t *testing.T) {
 				t.Errorf("%+v: covered without a block", tt)
 			}
 		}
-		b.launch(0)
+		b.openBlock(0)
 		if got := b.block.first.nextSize; got != tt.want*limiter.Milli {
 			t.Errorf("%+v: a block of %d", tt, got)
 		}
@@ -146,14 +146,14 @@ func TestABlockIsKeptForWhoWaitsForIt(t *testing.T) {
 		}
 	}
 	covers(false)
-	b.launch(0)
-	b.land(made)
-	b.launch(0) // for others, before the caller is back
+	b.openBlock(0)
+	b.conclude(committed)
+	b.openBlock(0) // for others, before the caller is back
 	covers(true)
 	b.account(&charge, 0, true)
-	b.land(made)
-	b.launch(0)
-	b.land(made)
+	b.conclude(committed)
+	b.openBlock(0)
+	b.conclude(committed)
 	if got := b.block.first.size; got != 0 {
 		t.Errorf("a block of %d when all is taken, want none", got)
 	}
@@ -167,10 +167,10 @@ type proof struct {
 	gen    uint64
 	sets   []*limiter.Limits
 
-	held   []held // what the file may hold: one record, or two when a commit failed and nobody knows how
-	flying *held  // and what is being written
-	rows   []usageRow
-	dead   bool // the file takes nothing any more
+	held     []held // what the file may hold: one record, or two when a commit failed and nobody knows how
+	inFlight *held  // and what is being written
+	rows     []usageRow
+	dead     bool // the file takes nothing any more
 
 	gave bool // what was given back is not answered before the file has it
 
@@ -264,34 +264,35 @@ func (p *proof) use(t *rapid.T) {
 // change brings the bucket under other limits.
 func (p *proof) change(t *rapid.T) {
 	b, to := p.bucket, rapid.SampledFrom(p.sets).Draw(t, "limits")
-	if p.gen++; to == b.limits {
+	p.gen++
+	if to == b.limits {
 		return
 	}
 	old := *b
-	b.adopt(to, p.gen, p.now)
+	b.applyLimits(to, p.gen, p.now)
 	p.gave = false
 	for i := range p.held {
 		p.held[i].then = cmp.Or(p.held[i].then, &old)
 	}
-	if p.flying != nil {
-		p.flying.then = cmp.Or(p.flying.then, &old)
+	if p.inFlight != nil {
+		p.inFlight.then = cmp.Or(p.inFlight.then, &old)
 	}
 }
 
 func (p *proof) leave(*rapid.T) {
-	if k := p.bucket.block; !k.queued && !k.flying && p.bucket.idle(p.now-grace.Milliseconds()) {
-		k.leaving, k.queued = whenIdle, true
+	if k := p.bucket.block; !k.queued && !k.inFlight && p.bucket.idle(p.now-grace.Milliseconds()) {
+		k.onCommit, k.queued = commitDrop, true
 	}
 }
 
 // write moves the writer on by one step.
 func (p *proof) write(t *rapid.T) {
 	b := p.bucket
-	if p.flying == nil {
+	if p.inFlight == nil {
 		if b.block.queued {
 			var w writing
-			w.depart(b, p.now)
-			p.flying, p.rows = &held{key: w.changes[0].key, value: w.changes[0].value}, w.used
+			w.add(b, p.now)
+			p.inFlight, p.rows = &held{key: w.changes[0].key, value: w.changes[0].value}, w.used
 		}
 		return
 	}
@@ -300,28 +301,28 @@ func (p *proof) write(t *rapid.T) {
 		how = unknown
 	}
 	switch how {
-	case made:
+	case committed:
 		p.gave = p.gave && b.block.queued
-		p.held = []held{*p.flying}
+		p.held = []held{*p.inFlight}
 		for _, r := range p.rows {
 			p.counted[consumed{hour: r.hour, limit: r.limit}] += r.amount
 		}
 	case unknown:
 		if !p.dead {
-			p.held = append(p.held, *p.flying)
+			p.held = append(p.held, *p.inFlight)
 		}
 		p.dead = true
-	case notMade:
+	case notCommitted:
 	}
-	b.land(how)
-	p.flying = nil
+	b.conclude(how)
+	p.inFlight = nil
 }
 
 // check has the process die at once, in each way that the file may be.
 func (p *proof) check() {
 	records := p.held
-	if p.flying != nil && !p.dead {
-		records = append(slices.Clip(records), *p.flying)
+	if p.inFlight != nil && !p.dead {
+		records = append(slices.Clip(records), *p.inFlight)
 	}
 	for _, h := range records {
 		b := cmp.Or(h.then, p.bucket)
@@ -380,7 +381,7 @@ func TestGivingBackWhileAStateIsWritten(t *testing.T) {
 	b := onlyBucket(t, s)
 	d.want(&s.shards[0], 0, b)
 	n := d.take()
-	w := d.depart(n) // with a block of a quarter
+	w := d.collect(n) // with a block of a quarter
 	refund := opOf("e", limits, 0)
 	refund.Spends[0].Refund = 50 * limiter.Milli
 	if got, err := s.tryOne(t0.UnixMilli(), &refund); err != nil || !got.done || got.wait == nil {
@@ -393,19 +394,20 @@ func TestGivingBackWhileAStateIsWritten(t *testing.T) {
 			t.Errorf("%d tokens while the state is written: covered %t, want %t", take, got, want)
 		}
 	}
-	d.land(n, w.save(d.file))
+	d.conclude(n, w.save(d.file))
 }
 
 // After a commit of unknown outcome both states bound what is taken.
 func TestHowACommitEnds(t *testing.T) {
-	before := span{size: 100, spent: 70, nextSize: 40, nextSpent: 15, used: 1, last: 2, need: 3, ask: 4}
+	before := span{size: 100, spent: 70, nextSize: 40, nextSpent: 15, used: 1, last: 2, need: 3, renewAt: 4}
 	for how, want := range map[outcome]span{
-		made:    {size: 40, spent: 15, nextSize: 40, nextSpent: 15, used: 1, last: 2, need: 3, ask: 30},
-		notMade: {size: 100, spent: 70, nextSize: 100, nextSpent: 70, used: 1, last: 2, need: 3, ask: 4},
-		unknown: {size: 40, spent: 15, nextSize: 40, nextSpent: 15, used: 1, last: 2, need: 3, ask: 4},
+		committed:    {size: 40, spent: 15, nextSize: 40, nextSpent: 15, used: 1, last: 2, need: 3, renewAt: 30},
+		notCommitted: {size: 100, spent: 70, nextSize: 100, nextSpent: 70, used: 1, last: 2, need: 3, renewAt: 4},
+		unknown:      {size: 40, spent: 15, nextSize: 40, nextSpent: 15, used: 1, last: 2, need: 3, renewAt: 4},
 	} {
 		got := before
-		if got.land(how); got != want {
+		got.conclude(how)
+		if got != want {
 			t.Errorf("outcome %d: got %+v, want %+v", how, got, want)
 		}
 	}
@@ -476,9 +478,9 @@ func TestABucketInUseDoesNotLeave(t *testing.T) {
 			t.Fatalf("a full bucket stays: %+v", onlyBucket(t, s).block)
 		}
 		n := d.take()
-		w := d.depart(n)
+		w := d.collect(n)
 		step.during(s, n.buckets[0].bucket)
-		d.land(n, w.save(d.file))
+		d.conclude(n, w.save(d.file))
 		if got := s.Buckets(); got != step.held || n.err != nil {
 			t.Errorf("while it left, %s: %d buckets, want %d; %v", step.what, got, step.held, n.err)
 		}

@@ -70,10 +70,10 @@ func (b *bucket) is(k *limiter.BucketKey) bool {
 
 // adopt brings the bucket under other limits if they are newer than its own, see
 // limiter.Op.
-func (b *bucket) adopt(to *limiter.Limits, generation uint64, now int64) {
+func (b *bucket) applyLimits(to *limiter.Limits, generation uint64, now int64) {
 	from := b.limits
-	if b.contents.adopt(to, generation, now) && b.block != nil {
-		b.block.uncover(from, to)
+	if b.contents.applyLimits(to, generation, now) && b.block != nil {
+		b.block.replaceLimits(from, to)
 	}
 }
 
@@ -85,7 +85,8 @@ func (b *bucket) prepare(op *limiter.Op, now int64) bool {
 		sp := &op.Spends[i]
 		sp.Exceeded, sp.Limits = false, b.limits
 		sp.Index = b.limits.Find(sp.Limit)
-		if sp.Held = sp.Index >= 0 && !b.limits.Unlimited(sp.Index); !sp.Held {
+		sp.Held = sp.Index >= 0 && !b.limits.Unlimited(sp.Index)
+		if !sp.Held {
 			continue
 		}
 		p, t := b.limits.Params(sp.Index), &sp.Bucket
@@ -135,7 +136,7 @@ func (b *bucket) identity() []byte {
 }
 
 // resting reports whether no caller has used the bucket since a time, and none waits for its block.
-func (b *bucket) resting(since int64) bool {
+func (b *bucket) closable(since int64) bool {
 	for i := range b.limits.Len() {
 		if b.block.span(i).need > 0 {
 			return false
@@ -148,5 +149,5 @@ func (b *bucket) resting(since int64) bool {
 // new one would not have.
 func (b *bucket) unused(now int64) bool {
 	k := b.block
-	return !k.stored && !k.queued && !k.flying && !k.unsaved() && b.full(now)
+	return !k.stored && !k.queued && !k.inFlight && !k.unsaved() && b.full(now)
 }

@@ -140,7 +140,8 @@ func parseBucket(key, value []byte, shared map[string]*limiter.Limits) (restored
 	if version >= eventsVersion {
 		events = r.Int(0, math.MaxInt64)
 	}
-	if b.limits = r.Limits(shared); r.Failed {
+	b.limits = r.Limits(shared)
+	if r.Failed {
 		return restored{}, fmt.Errorf("bucket of %q: %w", b.entity, record.ErrFormat)
 	}
 	out := restored{bucket: b, sizes: make([]int64, b.limits.Len())}
@@ -187,14 +188,14 @@ func (r *restored) recover(now int64) (lost int64) {
 		}
 		t := r.balance(i)
 		carries := t.Carried > 0
-		*t = settle(*t, r.limits.Params(i), now)
-		taken(t, r.limits.At(i), size, carries)
+		*t = refillAt(*t, r.limits.Params(i), now)
+		subtractBlock(t, r.limits.At(i), size, carries)
 		lost = limiter.SaturatingSum(lost, size)
 	}
 	if r.rest != nil {
 		for i := range r.rest.dormant {
 			d := &r.rest.dormant[i]
-			d.bucket = settle(d.bucket, d.limit.Params(), now)
+			d.bucket = refillAt(d.bucket, d.limit.Params(), now)
 		}
 	}
 	return lost
@@ -202,7 +203,7 @@ func (r *restored) recover(now int64) (lost int64) {
 
 // taken subtracts a block, down to the debt floor. The rest, which is not subtracted, goes to
 // the use that the balance carries, if it carried any: the true one may carry more.
-func taken(t *tokenbucket.Bucket, l limiter.Limit, size int64, carries bool) {
+func subtractBlock(t *tokenbucket.Bucket, l limiter.Limit, size int64, carries bool) {
 	switch floor := l.DebtFloor(); {
 	case t.Tokens-size >= floor:
 		*t = t.Subtract(l.Params(), size)
@@ -217,7 +218,7 @@ func taken(t *tokenbucket.Bucket, l limiter.Limit, size int64, carries bool) {
 }
 
 // settle refills a balance to now, or brings its time back to now.
-func settle(t tokenbucket.Bucket, p tokenbucket.Params, now int64) tokenbucket.Bucket {
+func refillAt(t tokenbucket.Bucket, p tokenbucket.Params, now int64) tokenbucket.Bucket {
 	if t.Refilled > now {
 		t.Refilled, t.Remainder = now, 0
 		return t

@@ -33,16 +33,16 @@ const (
 	budgetShare = 20
 	// lastComparison bounds the comparison at the end.
 	lastComparison = time.Second
-	// toldTogether is how many budgets are written as told in one transaction: a client that invents names makes any
+	// reportBatch is how many budgets are written as told in one transaction: a client that invents names makes any
 	// number, and a stop waits for one transaction at most.
-	toldTogether = 1000
+	reportBatch = 1000
 )
 
 // budgetTag is the first byte of the keys of what was told of a window.
 func budgetTag(w limiter.UsageWindow) byte { return "HDM"[w] }
 
-// toldFor is how long the file keeps what was told, from the start of the window: longer than a month.
-const toldFor = 62 * 24 * time.Hour
+// reportedAge is how long the file keeps what was told, from the start of the window: longer than a month.
+const reportedAge = 62 * 24 * time.Hour
 
 // WatchBudgets compares usage with budgets until ctx is done, again and again after a pause, and once more at the
 // end. It calls tell for each threshold that usage has reached: once, also across restarts. budgets returns those of the
@@ -59,7 +59,7 @@ func (u *usageLog) WatchBudgets(ctx context.Context, pause time.Duration, budget
 	w := budgetWatch{usage: u, tell: tell, unknown: make(map[string]crossing)}
 	compare := func(ctx context.Context) {
 		if err := w.compare(ctx, budgets()); err != nil && ctx.Err() == nil {
-			u.disk.cfg.Logger.WarnContext(ctx, "usage cannot be compared with budgets; it is tried again", slog.Any("error", err))
+			u.disk.cfg.Logger.WarnContext(ctx, "usage cannot be compared with budgets: retrying", slog.Any("error", err))
 		}
 	}
 	for ctx.Err() == nil {
@@ -110,7 +110,7 @@ func (w *budgetWatch) compare(ctx context.Context, given *budget.Set) error {
 		return err
 	}
 	slices.SortStableFunc(found, func(a, b crossing) int { return cmp.Compare(a.rank(), b.rank()) })
-	for part := range slices.Chunk(found, toldTogether) {
+	for part := range slices.Chunk(found, reportBatch) {
 		if err := w.note(ctx, part); err != nil {
 			w.usage.disk.moved.again()
 			return err
@@ -154,8 +154,8 @@ func (c *crossing) rank() int {
 // rows as of one moment.
 func (w *budgetWatch) crossings(ctx context.Context, set *inForce) (found []crossing, err error) {
 	d := w.usage.disk
-	d.turning.Lock()
-	release := sync.OnceFunc(d.turning.Unlock)
+	d.moving.Lock()
+	release := sync.OnceFunc(d.moving.Unlock)
 	defer release()
 	used, err := w.usage.inBuckets(ctx, set)
 	if err != nil {

@@ -75,7 +75,7 @@ func (c *catalog) Read(ctx context.Context, namespace string, refs []limiter.Ref
 
 // Bare reports whether there are no records in any namespace, and the generation as it
 // was before.
-func (c *catalog) Bare() (generation uint64, ok bool) {
+func (c *catalog) EmptyCatalog() (generation uint64, ok bool) {
 	generation = c.generation.Load()
 	return generation, c.size.Load() == 0 && !c.closed.Load()
 }
@@ -168,7 +168,7 @@ func (c *catalog) load(tx *datafile.Tx) error {
 }
 
 // become puts other records in force.
-func (c *catalog) become(records map[record.ID]limiter.Record, generation uint64) error {
+func (c *catalog) replaceAll(records map[record.ID]limiter.Record, generation uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.records == nil {

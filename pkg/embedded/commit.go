@@ -14,11 +14,11 @@ import (
 // run writes batches until close, and then what is left.
 func (d *disk) run() {
 	defer close(d.ended)
-	patient := true
+	mayWait := true
 	for {
 		d.mu.Lock()
 		n, closing := d.next, d.closing
-		due := n != nil && (n.waited || closing || !patient)
+		due := n != nil && (n.waited || closing || !mayWait)
 		if due {
 			d.next = nil
 		}
@@ -26,20 +26,20 @@ func (d *disk) run() {
 		switch {
 		case due:
 			d.commit(n)
-			patient = true
+			mayWait = true
 		case closing:
 			return
 		case n == nil:
 			<-d.wake
 		default:
-			patient = d.linger()
+			mayWait = d.waitForMore()
 		}
 	}
 }
 
 // linger waits until somebody may wait for the next batch, or patience is at an end.
-func (d *disk) linger() (patient bool) {
-	end := time.NewTimer(patience)
+func (d *disk) waitForMore() (mayWait bool) {
+	end := time.NewTimer(renewDelay)
 	defer end.Stop()
 	select {
 	case <-d.wake:
@@ -52,11 +52,11 @@ func (d *disk) linger() (patient bool) {
 // commit writes a batch and tells who waits.
 func (d *disk) commit(n *batch) {
 	if len(n.buckets)+len(n.changes) > 0 { // else who waits has waited for the batch before it
-		d.turning.Lock()
-		w := d.depart(n)
-		d.land(n, w.save(d.file))
+		d.moving.Lock()
+		w := d.collect(n)
+		d.conclude(n, w.save(d.file))
 		d.moved.note(w.used)
-		d.turning.Unlock()
+		d.moving.Unlock()
 	}
 	close(n.done)
 }
@@ -68,7 +68,7 @@ type writing struct {
 }
 
 // depart takes the states of the buckets of a batch.
-func (d *disk) depart(n *batch) writing {
+func (d *disk) collect(n *batch) writing {
 	now := d.cfg.Now().UnixMilli()
 	w := writing{changes: n.changes}
 	for _, a := range n.buckets {
@@ -76,7 +76,7 @@ func (d *disk) depart(n *batch) writing {
 		if !d.namespaces[a.bucket.namespace] {
 			w.changes = append(w.changes, inUse(a.bucket.namespace.Value()))
 		}
-		w.depart(a.bucket, now)
+		w.add(a.bucket, now)
 		a.shard.mu.Unlock()
 	}
 	return w
@@ -84,26 +84,26 @@ func (d *disk) depart(n *batch) writing {
 
 // depart adds what the file is to have of a bucket: its state, or nothing when it is
 // to leave and may. The bucket's shard must be locked.
-func (w *writing) depart(b *bucket, now int64) {
+func (w *writing) add(b *bucket, now int64) {
 	k := b.block
-	how, since := k.leaving, now-grace.Milliseconds()
-	if how == whenIdle && !b.idle(since) || how == rests && !b.resting(since) {
-		how = stays
+	how, since := k.onCommit, now-grace.Milliseconds()
+	if how == commitDrop && !b.idle(since) || how == commitClose && !b.closable(since) {
+		how = commitOpen
 	}
-	k.queued, k.leaving = false, stays
+	k.queued, k.onCommit = false, commitOpen
 	c := change{table: datafile.Buckets}
 	var head []byte
 	c.key, head = record.KeyOf(b.identity())
 	switch how {
-	case stays:
-		b.launch(now)
+	case commitOpen:
+		b.openBlock(now)
 		c.value = b.record(head, false)
-	case rests:
+	case commitClose:
 		b.closeBlock(now)
 		c.value = b.record(head, true)
-	case whenIdle, purged:
-		b.turn(k.hour)
-		b.vacate(how)
+	case commitDrop, commitPurge:
+		b.endHour(k.hour)
+		b.deleteRecord(how)
 	}
 	w.changes = b.marks(append(w.changes, c))
 	w.used = b.rows(w.used)
@@ -121,20 +121,20 @@ func (w *writing) save(file *datafile.File) error {
 }
 
 // land puts what was written in force; err says that it was not, or may not be.
-func (d *disk) land(n *batch, err error) {
-	how := made
+func (d *disk) conclude(n *batch, err error) {
+	how := committed
 	switch {
 	case errors.Is(err, datafile.ErrUncertain), errors.Is(err, datafile.ErrCorrupt):
 		how = unknown
 	case err != nil:
-		how = notMade
+		how = notCommitted
 	}
 	now := d.cfg.Now().UnixMilli()
 	for _, a := range n.buckets {
 		a.shard.mu.Lock()
 		b, k := a.bucket, a.bucket.block
-		purge := k.vacated == purged
-		left := b.land(how) && !k.queued && !k.unsaved() && a.shard.buckets != nil
+		purge := k.deleting == commitPurge
+		left := b.conclude(how) && !k.queued && !k.unsaved() && a.shard.buckets != nil
 		if left && (purge || b.full(now)) { // it is not where a limit was raised meanwhile, which fills nothing
 			d.table.drop(a.shard, a.hash, b)
 		}
@@ -156,5 +156,5 @@ func (d *disk) failed(err error) {
 	if last := d.failedAt.Swap(now); last == now {
 		return
 	}
-	d.cfg.Logger.LogAttrs(context.Background(), slog.LevelError, "the data file cannot be written: what it does not cover is not given", slog.Any("error", err))
+	d.cfg.Logger.LogAttrs(context.Background(), slog.LevelError, "the data file cannot be written: requests beyond open blocks fail", slog.Any("error", err))
 }

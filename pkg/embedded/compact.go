@@ -33,7 +33,7 @@ func (c *compaction) run(stop <-chan struct{}, now time.Time) {
 	begin := time.Now()
 	if err := c.file.Compact(stop); err != nil {
 		if !errors.Is(err, datafile.ErrClosed) {
-			c.log.Warn("the data file was not compacted, and is what it was", slog.Any("error", err))
+			c.log.Warn("compaction failed: the data file is unchanged", slog.Any("error", err))
 		}
 		return
 	}

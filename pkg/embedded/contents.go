@@ -107,7 +107,7 @@ func (c *contents) touched(since int64) bool {
 }
 
 // adopt is bucket.adopt without a block. It reports whether other limits are in force.
-func (c *contents) adopt(to *limiter.Limits, generation uint64, now int64) bool {
+func (c *contents) applyLimits(to *limiter.Limits, generation uint64, now int64) bool {
 	from := c.limits
 	if from == to || from.Hash() == to.Hash() {
 		c.generation = max(c.generation, generation)
@@ -166,7 +166,8 @@ func (c *contents) keepDormant(old *contents, now int64) {
 		if i := c.limits.Find(l.Name); l.Unlimited || i >= 0 && !c.limits.Unlimited(i) {
 			return
 		}
-		if t = t.Refill(l.Params(), now); !t.Unused(l.Params(), now) {
+		t = t.Refill(l.Params(), now)
+		if !t.Unused(l.Params(), now) {
 			kept = append(kept, dormant{limit: l, bucket: t})
 		}
 	}

@@ -226,7 +226,7 @@ func (w *world) follow(now int64, ops []limiter.Op) {
 			w.resync(b)
 			continue
 		}
-		whole.adopt(ops[i].Limits, ops[i].Generation, now-w.skew)
+		whole.applyLimits(ops[i].Limits, ops[i].Generation, now-w.skew)
 		for j := range b.limits.Len() {
 			if !b.limits.Unlimited(j) {
 				*whole.balance(j) = whole.balance(j).Refill(whole.limits.Params(j), b.balance(j).Refilled-w.skew)

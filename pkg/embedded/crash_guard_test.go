@@ -37,7 +37,7 @@ func refillLast(r *restored, now int64) {
 		if !r.limits.Unlimited(i) {
 			t := r.balance(i)
 			t.Tokens -= size
-			*t = settle(*t, r.limits.Params(i), now)
+			*t = refillAt(*t, r.limits.Params(i), now)
 		}
 	}
 }
@@ -77,9 +77,9 @@ func covering(some func(*block) bool, part func(*span)) ways {
 			}
 			for j := range b.limits.Len() {
 				sp := b.block.span(j)
-				size, nextSize, ask := sp.size, sp.nextSize, sp.ask
+				size, nextSize, ask := sp.size, sp.nextSize, sp.renewAt
 				part(sp)
-				undo = append(undo, func() { sp.size, sp.nextSize, sp.ask = size, nextSize, ask })
+				undo = append(undo, func() { sp.size, sp.nextSize, sp.renewAt = size, nextSize, ask })
 			}
 		}
 		t, err = take(s, now, ops)
@@ -107,7 +107,8 @@ func keepCover(s *Store, now int64, ops []limiter.Op) (try, error) {
 		for j := range from.Len() {
 			old = append(old, *b.block.span(j))
 		}
-		if b.adopt(ops[i].Limits, ops[i].Generation, now); b.limits == from {
+		b.applyLimits(ops[i].Limits, ops[i].Generation, now)
+		if b.limits == from {
 			continue
 		}
 		for j := range from.Len() {
@@ -134,8 +135,8 @@ func dropAnyway(s *Store, now int64) {
 	for i := range s.shards {
 		for _, b := range s.shards[i].buckets {
 			for ; b != nil; b = b.next {
-				if b.block != nil && b.block.leaving == whenIdle {
-					b.block.leaving = purged
+				if b.block != nil && b.block.onCommit == commitDrop {
+					b.block.onCommit = commitPurge
 				}
 			}
 		}

@@ -158,7 +158,7 @@ func (w *world) write() {
 		d.next = nil
 		d.mu.Unlock()
 		if n != nil {
-			w.air = &flight{batch: n, writing: d.depart(n)}
+			w.air = &flight{batch: n, writing: d.collect(n)}
 		}
 		return
 	}
@@ -166,7 +166,7 @@ func (w *world) write() {
 		w.save()
 		return
 	}
-	w.land()
+	w.conclude()
 }
 
 // save writes the batch under way, unless the disk is full, or fails in a way that
@@ -201,9 +201,9 @@ func (w *world) mustSave() {
 	w.counts["commits"]++
 }
 
-func (w *world) land() {
+func (w *world) conclude() {
 	d, n := w.life.disk, w.air.batch
-	d.land(n, w.ways.ended(w.air.err))
+	d.conclude(n, w.ways.ended(w.air.err))
 	close(n.done)
 	w.air = nil
 }
@@ -239,7 +239,7 @@ func (w *world) stop() {
 		if !w.air.saved {
 			w.mustSave()
 		}
-		w.land()
+		w.conclude()
 	}
 	kept := w.life.copies() // Close forgets them
 	was := w.clock()

@@ -43,7 +43,7 @@ func (k *taker) takeDurably(ctx context.Context, now int64, ops []limiter.Op) (b
 			err = t.wait.wait(ctx)
 		}
 		if t.done { // whatever the file says: it is taken
-			return t.admitted, k.bookLater(ctx, now, ops, t.later)
+			return t.admitted, k.chargeDeferred(ctx, now, ops, t.later)
 		}
 		if err == nil { // its caller may have left meanwhile
 			err = contextErr(ctx)
@@ -54,8 +54,8 @@ func (k *taker) takeDurably(ctx context.Context, now int64, ops []limiter.Op) (b
 	}
 }
 
-// bookLater books the ops that are for later, also for a caller that has left.
-func (k *taker) bookLater(ctx context.Context, now int64, ops []limiter.Op, later []int) error {
+// chargeDeferred books the ops that are for later, also for a caller that has left.
+func (k *taker) chargeDeferred(ctx context.Context, now int64, ops []limiter.Op, later []int) error {
 	for _, i := range later {
 		if _, err := k.takeDurably(context.WithoutCancel(ctx), now, ops[i:i+1]); err != nil {
 			return fmt.Errorf("%w: a charge: %w", limiter.ErrUncertain, err)
@@ -149,7 +149,7 @@ func (k *taker) tryAll(now int64, ops []limiter.Op) (t try, err error) {
 		}
 	}
 	k.dropUnused(held, now)
-	t.later = booksLater(held)
+	t.later = deferredOps(held)
 	return t, nil
 }
 

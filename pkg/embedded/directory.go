@@ -46,7 +46,8 @@ func (d *directory) Get(ctx context.Context, namespace string, ref limiter.Ref) 
 
 // list returns a page of the records that are selected.
 func (d *directory) list(ctx context.Context, namespace string, p limiter.Page, selects func(limiter.Ref, limiter.Record) bool) (page limiter.PageOf[limiter.Stored], err error) {
-	if p, err = p.Checked(); err != nil {
+	p, err = p.Checked()
+	if err != nil {
 		return page, err
 	}
 	after, err := parseCursor(p.After)
@@ -64,7 +65,8 @@ func (d *directory) list(ctx context.Context, namespace string, p limiter.Page, 
 		}
 	}
 	d.catalog.mu.RUnlock()
-	if page.Items = first.sorted(); len(page.Items) > p.Size {
+	page.Items = first.sorted()
+	if len(page.Items) > p.Size {
 		page.Items = page.Items[:p.Size]
 		page.Next = cursor(page.Items[p.Size-1].Ref)
 	}

@@ -15,7 +15,7 @@ import (
 
 // patience is how long a batch is kept that nobody waits for, so that a few
 // transactions renew the blocks of many buckets.
-const patience = 10 * time.Millisecond
+const renewDelay = 10 * time.Millisecond
 
 // disk writes to the file, in groups: whatever is asked for while one transaction is
 // under way goes into the next, which begins at once if anybody waits for it.
@@ -32,8 +32,8 @@ type disk struct {
 	closing bool
 	last    []map[uint64]*bucket // that Close took from the shards
 
-	turning sync.Mutex // held while usage moves from buckets to rows
-	moved   moved      // rows since usage was compared with budgets
+	moving sync.Mutex // held while usage moves from buckets to rows
+	moved  moved      // rows since usage was compared with budgets
 	// namespaces that the file knows are in use. The writer owns it.
 	namespaces map[unique.Handle[string]]bool
 

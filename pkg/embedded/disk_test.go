@@ -201,8 +201,8 @@ func TestACommitThatFails(t *testing.T) {
 		d.writeNext() // a block of 20
 		fail := func() {
 			n := d.take()
-			d.depart(n)
-			d.land(n, tt.err)
+			d.collect(n)
+			d.conclude(n, tt.err)
 			close(n.done)
 		}
 		large, change := opOf("a", limits, 50), make(chan error)

@@ -38,10 +38,10 @@ func TestACommitInDoubtCoversTheLess(t *testing.T) {
 			}
 			take(50) // which waits for the next one
 			n := d.take()
-			d.depart(n)
+			d.collect(n)
 			next := n.buckets[0].bucket.block.span(0)
 			next.nextSize, next.nextSpent = 3*limiter.Milli, 0
-			d.land(n, tt.err)
+			d.conclude(n, tt.err)
 			close(n.done)
 			left := int64(0)
 			for take(1) {

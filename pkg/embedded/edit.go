@@ -40,7 +40,7 @@ func (e *edit) put(ref limiter.Ref, r limiter.Record) {
 }
 
 // say has the change audited.
-func (e *edit) say(action string, subject limiter.Ref, detail string) {
+func (e *edit) audit(action string, subject limiter.Ref, detail string) {
 	e.action, e.subject, e.detail = action, subject, detail
 }
 
@@ -60,15 +60,15 @@ func (e *edit) amend(now time.Time, asked limiter.Edit) (limiter.Edited, error) 
 		done.Changed = done.Changed || done.Limits > 0
 		return done, nil
 	case after.Entity != nil:
-		e.say(limiter.ActionPutEntity, ref, after.Detail())
+		e.audit(limiter.ActionPutEntity, ref, after.Detail())
 		done.After, err = e.entity(now, before, after)
 	case !after.Stored():
-		e.say(limiter.ActionDeleteLimits, ref, "")
+		e.audit(limiter.ActionDeleteLimits, ref, "")
 	default:
-		e.say(limiter.ActionPutLimits, ref, after.Detail())
+		e.audit(limiter.ActionPutLimits, ref, after.Detail())
 	}
 	if asked.Switch != limiter.Leave {
-		e.say(asked.Switch.Action(ref), ref, after.Detail())
+		e.audit(asked.Switch.Action(ref), ref, after.Detail())
 	}
 	e.put(ref, done.After)
 	e.before, e.after = before, done.After
@@ -111,6 +111,6 @@ func (e *edit) deleteEntity(ref limiter.Ref) int {
 	for _, r := range limits {
 		e.put(r, limiter.Record{})
 	}
-	e.say(limiter.ActionDeleteEntity, ref, fmt.Sprintf("the entity and %d limits", len(limits)))
+	e.audit(limiter.ActionDeleteEntity, ref, fmt.Sprintf("the entity and %d limits", len(limits)))
 	return len(limits)
 }

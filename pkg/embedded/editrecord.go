@@ -16,7 +16,8 @@ func (e *edit) changes(now time.Time) []change {
 	for _, p := range e.puts {
 		c := change{table: datafile.Records}
 		var head []byte
-		if c.key, head = record.KeyOf(p.key.Identity()); !p.record.Empty() {
+		c.key, head = record.KeyOf(p.key.Identity())
+		if !p.record.Empty() {
 			c.value = record.AppendRecord(head, p.key.Ref, p.record)
 		}
 		all = append(all, c)

@@ -28,7 +28,7 @@ func unavailable(err error) error {
 }
 
 func errNoFile() error {
-	return fmt.Errorf("%w: this store keeps nothing in a file", limiter.ErrInvalid)
+	return fmt.Errorf("%w: this store has no data file", limiter.ErrInvalid)
 }
 
 func errCursor(text string) error {

@@ -40,10 +40,11 @@ func (d *disk) writeLast(ctx context.Context) error {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("the buckets of %d of %d shards are left as after a crash: %w", len(d.last)-i, len(d.last), err)
+			return fmt.Errorf("the buckets of %d of %d shards have open blocks, which are forfeited: %w", len(d.last)-i, len(d.last), err)
 		}
 		var err error
-		if most, err = d.saveAll(ctx, last, most); err != nil {
+		most, err = d.saveAll(ctx, last, most)
+		if err != nil {
 			return err
 		}
 		last = last[:0]
@@ -91,7 +92,8 @@ func (b *bucket) last(now int64) (w writing) {
 	}
 	c := change{table: datafile.Buckets}
 	var head []byte
-	if c.key, head = record.KeyOf(b.identity()); !full || unsaved {
+	c.key, head = record.KeyOf(b.identity())
+	if !full || unsaved {
 		c.value = b.record(head, true)
 	}
 	return writing{changes: b.marks([]change{c}), used: b.rows(nil)}

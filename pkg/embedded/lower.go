@@ -37,7 +37,7 @@ func (b *bucket) lower(to *bucket, carry bool, now int64) (lowered bool) {
 		b.block = newBlock(b.limits, now)
 		b.block.stored = true
 	}
-	b.block.uncover(b.limits, b.limits)
+	b.block.replaceLimits(b.limits, b.limits)
 	return true
 }
 

@@ -68,7 +68,7 @@ func (k *marks) init() {
 }
 
 // saw notes the time of a call.
-func (k *marks) saw(now int64) {
+func (k *marks) noteTime(now int64) {
 	for {
 		latest := k.latest.Load()
 		if latest >= now || k.latest.CompareAndSwap(latest, now) {

@@ -63,7 +63,8 @@ func (n *namespaces) each(ctx context.Context, find func() ([]string, error)) it
 
 // ListNamespaces implements limiter.Directory, in order of names. A namespace has no ID.
 func (n *namespaces) ListNamespaces(ctx context.Context, f limiter.NamespaceFilter, p limiter.Page) (page limiter.PageOf[limiter.Namespace], err error) {
-	if p, err = p.Checked(); err != nil {
+	p, err = p.Checked()
+	if err != nil {
 		return page, err
 	}
 	after, err := base64.RawURLEncoding.DecodeString(p.After)
@@ -90,7 +91,7 @@ func (n *namespaces) GetNamespace(ctx context.Context, name string) (limiter.Nam
 	err := n.catalog.usable(ctx)
 	used := false
 	if err == nil {
-		used, err = n.knows(name)
+		used, err = n.everUsed(name)
 	}
 	if err == nil && !used {
 		err = errUnknown(name)
@@ -112,7 +113,7 @@ func (n *namespaces) namespace(name string) limiter.Namespace {
 }
 
 // knows reports whether a namespace was ever in use.
-func (n *namespaces) knows(name string) (used bool, err error) {
+func (n *namespaces) everUsed(name string) (used bool, err error) {
 	if n.disk != nil {
 		row := inUse(name)
 		err := n.disk.file.View(func(tx *datafile.Tx) error {
@@ -133,7 +134,7 @@ func (n *namespaces) usedBefore(name string, by limiter.Switch) (bool, error) {
 	if !by.OfNamespace() {
 		return true, nil
 	}
-	used, err := n.knows(name)
+	used, err := n.everUsed(name)
 	if err == nil && !used && by != limiter.CreateNamespace {
 		err = errUnknown(name)
 	}

@@ -16,7 +16,7 @@ func (t *table) open(sh *shard, hash uint64, now int64, op *limiter.Op) (b *buck
 				b.block = storedBlock(b.limits, now)
 			}
 			if b.limits != op.Limits || b.generation < op.Generation {
-				b.adopt(op.Limits, op.Generation, now)
+				b.applyLimits(op.Limits, op.Generation, now)
 			}
 			return b, false, nil
 		}
@@ -44,7 +44,8 @@ func (t *table) openAll(indices []uint16, held []opened, ops []limiter.Op, now i
 		h := &held[i]
 		var err error
 		h.shard = &t.shards[h.hash%shardCount]
-		if h.bucket, h.created, err = t.open(h.shard, h.hash, now, &ops[i]); err != nil {
+		h.bucket, h.created, err = t.open(h.shard, h.hash, now, &ops[i])
+		if err != nil {
 			return indices, err
 		}
 		missing = missing || h.bucket == nil
@@ -59,7 +60,8 @@ func (t *table) openAll(indices []uint16, held []opened, ops []limiter.Op, now i
 			continue
 		}
 		h, err := t.openShared(now, &ops[i], held[:i])
-		if held[i] = h; err != nil {
+		held[i] = h
+		if err != nil {
 			return indices, err
 		}
 	}

@@ -16,8 +16,8 @@ const (
 	// DefaultMaxOverflow is the most overflow buckets held at once, about 20 MiB of memory.
 	DefaultMaxOverflow = 65_536
 
-	// overflowSaid is how often a full store is logged, in seconds.
-	overflowSaid = 60
+	// fullLogInterval is how often a full store is logged, in seconds.
+	fullLogInterval = 60
 )
 
 // overflow counts the decisions of a full store. When there are MaxBuckets, a key without a bucket
@@ -38,7 +38,7 @@ type overflow struct {
 	held      atomic.Int64 // overflow buckets
 	decisions atomic.Int64
 	refused   atomic.Int64
-	saidAt    atomic.Int64 // Unix s
+	loggedAt  atomic.Int64 // Unix s
 }
 
 // Overflow counts the work of a store that holds its MaxBuckets.
@@ -52,11 +52,11 @@ type Overflow struct {
 // overflow buckets. A client that finds keys of one slot gains nothing: to use up all slots
 // is less work than to fill the store.
 func (o *overflow) slotOf(k *limiter.BucketKey) string {
-	return o.slotKept(shortname.Of(k.Entity), shortname.Of(k.Resource))
+	return o.slotShort(shortname.Of(k.Entity), shortname.Of(k.Resource))
 }
 
-// slotKept is slotOf of names as buckets keep them.
-func (o *overflow) slotKept(entity, resource string) string {
+// slotShort is slotOf of names as buckets keep them.
+func (o *overflow) slotShort(entity, resource string) string {
 	const prime = 1099511628211 // of FNV-1a
 	h := uint64(14695981039346656037)
 	for _, name := range [...]string{entity, resource} {
@@ -69,8 +69,8 @@ func (o *overflow) slotKept(entity, resource string) string {
 	return string(binary.BigEndian.AppendUint32(nil, uint32(h)%o.slots)) // #nosec G115 -- the low bits
 }
 
-// onlyBooks reports whether an op takes nothing that it could be denied.
-func onlyBooks(op *limiter.Op) bool {
+// onlyCharges reports whether an op takes nothing that it could be denied.
+func onlyCharges(op *limiter.Op) bool {
 	return !slices.ContainsFunc(op.Spends, func(sp limiter.Spend) bool { return sp.Take > 0 || sp.Look })
 }
 

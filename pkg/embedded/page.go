@@ -10,7 +10,8 @@ type least[V any] struct {
 }
 
 func (l *least[V]) add(v V) {
-	if l.kept = append(l.kept, v); len(l.kept) == 2*l.most {
+	l.kept = append(l.kept, v)
+	if len(l.kept) == 2*l.most {
 		l.kept = l.sorted()
 	}
 }

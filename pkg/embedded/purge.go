@@ -85,7 +85,8 @@ func (p *purge) goesOn() bool {
 }
 
 func (p *purge) count(n int) {
-	if p.deleted += n; n > 0 && p.progress != nil {
+	p.deleted += n
+	if n > 0 && p.progress != nil {
 		p.progress(p.deleted)
 	}
 }
@@ -143,7 +144,7 @@ func (p *purge) shard(sh *shard) (n int, last *batch) {
 			next := b.next
 			if b.namespace.Value() == p.namespace {
 				n++
-				if pending := s.retire(sh, hash, b, now, purged); pending != nil {
+				if pending := s.remove(sh, hash, b, now, commitPurge); pending != nil {
 					last = pending
 				}
 			}

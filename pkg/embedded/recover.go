@@ -26,7 +26,7 @@ func Open(dir string, cfg Config) (*Store, error) {
 	go s.disk.run()
 	s.start()
 	if r := s.recovery; r.Crashed {
-		cfg.Logger.Warn("the process before did not end in order: what its blocks held is lost",
+		cfg.Logger.Warn("unclean shutdown: tokens in open blocks are forfeited",
 			slog.Int("buckets", r.Buckets), slog.Int("blocks", r.Blocks), slog.Int64("tokens_at_most", r.Lost/limiter.Milli))
 	}
 	return s, nil

@@ -123,10 +123,10 @@ func (r *restorer) replace(ctx context.Context, from *datafile.Tx) error {
 		return err
 	}
 	e := edit{set: &c.recordSet, namespace: limiter.DefaultNamespace, generation: max(c.generation.Load(), b.catalog.generation.Load()) + 1}
-	e.say(actionRestore, limiter.SystemLimitsRef(), fmt.Sprintf("%d entities and limits", len(b.catalog.records)))
+	e.audit(actionRestore, limiter.SystemLimitsRef(), fmt.Sprintf("%d entities and limits", len(b.catalog.records)))
 	changes := append(r.unite(&b.settlements.marks), e.changes(now)...)
-	r.disk.turning.Lock()
-	defer r.disk.turning.Unlock()
+	r.disk.moving.Lock()
+	defer r.disk.moving.Unlock()
 	err = r.disk.file.Update(func(to *datafile.Tx) error {
 		for _, t := range []datafile.Table{datafile.Records, datafile.Audit, datafile.Usage} {
 			if err := clearOthers(to, from, t); err != nil {
@@ -148,9 +148,9 @@ func (r *restorer) replace(ctx context.Context, from *datafile.Tx) error {
 	if err != nil {
 		return unavailable(err)
 	}
-	r.table.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "a backup is in force", slog.Int("entities_and_limits", len(b.catalog.records)),
+	r.table.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "backup restored", slog.Int("entities_and_limits", len(b.catalog.records)),
 		slog.Int("buckets", b.found.Buckets), slog.Uint64("generation", e.generation))
-	return c.become(b.catalog.records, e.generation)
+	return c.replaceAll(b.catalog.records, e.generation)
 }
 
 // clearOthers deletes the records of a table that another file does not have.

@@ -43,7 +43,7 @@ func (s *settlements) Settle(ctx context.Context, now time.Time, m limiter.Mark)
 	if err := limiter.CheckMark(m); err != nil {
 		return false, err
 	}
-	s.marks.saw(now.UnixMilli())
+	s.marks.noteTime(now.UnixMilli())
 	won, err := s.claim(&m)
 	if err != nil || !won || s.disk == nil {
 		return won, err

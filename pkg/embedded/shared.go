@@ -23,16 +23,16 @@ func (t *table) openShared(now int64, op *limiter.Op, held []opened) (opened, er
 		return opened{}, limiter.ErrClosed
 	}
 	t.overflow.decisions.Add(1)
-	t.sayFull(now)
+	t.logFull(now)
 	slot := t.overflow.slotOf(&op.Bucket)
-	h := opened{shard: sh, hash: t.hashKept(op.Bucket.Namespace, slot, "", op.Bucket.Variant)}
+	h := opened{shard: sh, hash: t.hashShort(op.Bucket.Namespace, slot, "", op.Bucket.Variant)}
 	for h.bucket = sh.buckets[h.hash]; h.bucket != nil; h.bucket = h.bucket.next {
 		if h.bucket.inSlot(&op.Bucket, slot) && h.bucket.limits.Hash() == op.Limits.Hash() {
 			break
 		}
 	}
 	switch {
-	case h.bucket != nil && slices.ContainsFunc(held, func(o opened) bool { return o.bucket == h.bucket }) && onlyBooks(op):
+	case h.bucket != nil && slices.ContainsFunc(held, func(o opened) bool { return o.bucket == h.bucket }) && onlyCharges(op):
 		h.bucket, h.none, h.later = emptyBucket(op, now), true, true
 		return h, nil
 	case h.bucket == nil && t.overflow.held.Load() >= t.cfg.MaxOverflow,
@@ -80,7 +80,7 @@ func (t *table) inherit(b *bucket, op *limiter.Op, now int64) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	slot := t.overflow.slotOf(&op.Bucket)
-	b.share(sh.buckets[t.hashKept(op.Bucket.Namespace, slot, "", op.Bucket.Variant)], op, slot, now)
+	b.share(sh.buckets[t.hashShort(op.Bucket.Namespace, slot, "", op.Bucket.Variant)], op, slot, now)
 }
 
 // inheritAll is inherit of a bucket of a backup: its generation says nothing here, and its
@@ -89,20 +89,20 @@ func (t *table) inheritAll(b *bucket, now int64) {
 	sh := &t.shards[overflowShard]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	namespace, slot := b.namespace.Value(), t.overflow.slotKept(b.entity, b.resource.Value())
+	namespace, slot := b.namespace.Value(), t.overflow.slotShort(b.entity, b.resource.Value())
 	key := limiter.BucketKey{Namespace: namespace, Variant: b.variant}
-	for other := sh.buckets[t.hashKept(namespace, slot, "", b.variant)]; other != nil; other = other.next {
+	for other := sh.buckets[t.hashShort(namespace, slot, "", b.variant)]; other != nil; other = other.next {
 		if other.inSlot(&key, slot) {
 			b.lower(other, false, now)
 		}
 	}
 }
 
-// sayFull says once a minute that the store is full.
-func (t *table) sayFull(now int64) {
+// logFull says once a minute that the store is full.
+func (t *table) logFull(now int64) {
 	at := now / 1000
-	last := t.overflow.saidAt.Load()
-	if last != 0 && at-last < overflowSaid || !t.overflow.saidAt.CompareAndSwap(last, at) {
+	last := t.overflow.loggedAt.Load()
+	if last != 0 && at-last < fullLogInterval || !t.overflow.loggedAt.CompareAndSwap(last, at) {
 		return
 	}
 	t.cfg.Logger.Warn("the embedded store is full: keys without a bucket share overflow buckets, and may be denied needlessly",

@@ -30,7 +30,8 @@ func TestAStopMovesNoUsage(t *testing.T) {
 	l.now = l.now.Add(2 * time.Minute)
 	l.store.sweep(0, shardCount, l.now.UnixMilli())
 	l.write()
-	if records = l.disk.file.Stats().Records; records[datafile.Buckets] != 0 {
+	records = l.disk.file.Stats().Records
+	if records[datafile.Buckets] != 0 {
 		t.Errorf("a sweep leaves %d buckets", records[datafile.Buckets])
 	}
 	for i := range keys {
@@ -82,7 +83,7 @@ func TestABlockIsClosedWhileItIsUsed(t *testing.T) {
 		l.now = l.now.Add(2 * time.Minute)
 		l.store.sweep(0, shardCount, l.now.UnixMilli())
 		n := l.disk.take()
-		w := l.disk.depart(n)
+		w := l.disk.collect(n)
 		op := opOf("a", limits, 1)
 		if got, err := l.store.tryOne(l.now.UnixMilli(), &op); err != nil || got.done || got.wait == nil {
 			t.Errorf("%s: a take meanwhile: %+v, %v; want one that waits", what, got, err)
@@ -90,7 +91,7 @@ func TestABlockIsClosedWhileItIsUsed(t *testing.T) {
 		if fail == nil {
 			fail = w.save(l.disk.file)
 		}
-		l.disk.land(n, fail)
+		l.disk.conclude(n, fail)
 		l.take(true, opOf("a", limits, 1))
 		l.kill(0)
 		op = opOf("a", limits, 0)

@@ -110,7 +110,7 @@ func (w *sweeper) sweep(first, end int, now int64) (last *batch) {
 				next := b.next
 				var n *batch
 				if since := now - grace.Milliseconds(); b.idle(since) {
-					n = w.retire(sh, hash, b, now, whenIdle)
+					n = w.remove(sh, hash, b, now, commitDrop)
 				} else if !b.touched(since) {
 					n = w.closeBlock(sh, hash, b)
 				}
@@ -127,7 +127,7 @@ func (w *sweeper) sweep(first, end int, now int64) (last *batch) {
 
 // retire drops a bucket, at once or when the batch that it returns is written and so the
 // file has forgotten it. The shard must be locked.
-func (w *sweeper) retire(sh *shard, hash uint64, b *bucket, now int64, how leaving) *batch {
+func (w *sweeper) remove(sh *shard, hash uint64, b *bucket, now int64, how commitKind) *batch {
 	if w.disk == nil {
 		w.drop(sh, hash, b)
 		return nil
@@ -136,10 +136,10 @@ func (w *sweeper) retire(sh *shard, hash uint64, b *bucket, now int64, how leavi
 		b.block = storedBlock(b.limits, now)
 	}
 	switch k := b.block; {
-	case how == whenIdle && (k.queued || k.flying):
+	case how == commitDrop && (k.queued || k.inFlight):
 		return nil // somebody uses it
-	case k.stored || k.queued || k.flying || k.unsaved():
-		k.leaving = how
+	case k.stored || k.queued || k.inFlight || k.unsaved():
+		k.onCommit = how
 		return w.disk.want(sh, hash, b)
 	default:
 		w.drop(sh, hash, b)
@@ -151,10 +151,10 @@ func (w *sweeper) retire(sh *shard, hash uint64, b *bucket, now int64, how leavi
 // returns the batch that does, nil for none. The shard must be locked.
 func (w *sweeper) closeBlock(sh *shard, hash uint64, b *bucket) *batch {
 	k := b.block
-	if w.disk == nil || k == nil || k.clean || !k.stored || k.queued || k.flying {
+	if w.disk == nil || k == nil || k.clean || !k.stored || k.queued || k.inFlight {
 		return nil
 	}
-	k.leaving = rests
+	k.onCommit = commitClose
 	return w.disk.want(sh, hash, b)
 }
 
@@ -176,7 +176,7 @@ func (d *disk) sweepRows(now time.Time) *batch {
 		}
 		var err error
 		for _, w := range limiter.UsageWindows() {
-			err = errors.Join(err, old(datafile.Usage, []byte{budgetTag(w)}, now.Add(-toldFor).Unix()))
+			err = errors.Join(err, old(datafile.Usage, []byte{budgetTag(w)}, now.Add(-reportedAge).Unix()))
 			if age := w.Retention(); age > 0 {
 				err = errors.Join(err, old(datafile.Usage, []byte{usageTag(w)}, w.Start(now.Add(-age)).Unix())) // those of earlier windows
 			}
@@ -187,7 +187,7 @@ func (d *disk) sweepRows(now time.Time) *batch {
 			}))
 	})
 	if err != nil {
-		d.cfg.Logger.Warn("old usage and audit events cannot be found in the data file, and stay", slog.Any("error", err))
+		d.cfg.Logger.Warn("the data file cannot be searched for old usage and audit events: they are not deleted", slog.Any("error", err))
 		return nil
 	}
 	if len(gone) == 0 {

@@ -86,20 +86,20 @@ func (t *table) close(keep func(map[uint64]*bucket)) {
 // hash finds a bucket. The seed is random for each store, so that nobody can
 // choose names that collide; bucket.is settles the rest.
 func (t *table) hash(k *limiter.BucketKey) uint64 {
-	return t.hashKept(k.Namespace, shortname.Of(k.Entity), shortname.Of(k.Resource), k.Variant)
+	return t.hashShort(k.Namespace, shortname.Of(k.Entity), shortname.Of(k.Resource), k.Variant)
 }
 
 // hashOf is hash of the names that a bucket keeps.
 func (t *table) hashOf(b *bucket) (uint64, *shard) {
 	if b.shared {
-		return t.hashKept(b.namespace.Value(), b.entity, "", b.variant), &t.shards[overflowShard]
+		return t.hashShort(b.namespace.Value(), b.entity, "", b.variant), &t.shards[overflowShard]
 	}
-	hash := t.hashKept(b.namespace.Value(), b.entity, b.resource.Value(), b.variant)
+	hash := t.hashShort(b.namespace.Value(), b.entity, b.resource.Value(), b.variant)
 	return hash, &t.shards[hash%shardCount]
 }
 
-// hashKept is hash of names as buckets keep them.
-func (t *table) hashKept(namespace, entity, resource string, variant uint64) uint64 {
+// hashShort is hash of names as buckets keep them.
+func (t *table) hashShort(namespace, entity, resource string, variant uint64) uint64 {
 	const odd = 0x9e3779b97f4a7c15 // 2^64/φ: spreads the parts, so that they do not cancel out
 	h := maphash.String(t.seed, entity)
 	h = h*odd + maphash.String(t.seed, resource)

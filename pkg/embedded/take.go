@@ -13,8 +13,8 @@ type taker struct {
 	disk *disk // nil without a file
 }
 
-// booksLater returns the indices of the ops that are for later.
-func booksLater(held []opened) (all []int) {
+// deferredOps returns the indices of the ops that are for later.
+func deferredOps(held []opened) (all []int) {
 	for i := range held {
 		if held[i].later {
 			all = append(all, i)
@@ -78,5 +78,5 @@ func (k *taker) takeTogether(now int64, ops []limiter.Op) (admitted bool, later 
 		}
 	}
 	k.dropFull(held, now)
-	return admitted, booksLater(held), nil
+	return admitted, deferredOps(held), nil
 }

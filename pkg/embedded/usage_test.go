@@ -127,11 +127,11 @@ func TestUsageOfACommitThatFails(t *testing.T) {
 		b := onlyBucket(t, l.store)
 		l.disk.want(&l.store.shards[0], 0, b)
 		n := l.disk.take()
-		w := l.disk.depart(n)
+		w := l.disk.collect(n)
 		if err == nil {
 			err = w.save(l.disk.file)
 		}
-		l.disk.land(n, err)
+		l.disk.conclude(n, err)
 	}
 	l.usesBy("two of three commits failed", begin, 10, 1, 1, 1)
 }

@@ -27,7 +27,8 @@ type usageLog struct {
 // ListUsage implements limiter.Usage, in order of starts, up to now. A store without a file
 // keeps none. Commits wait while a page looks at the buckets.
 func (u *usageLog) ListUsage(ctx context.Context, namespace string, f limiter.UsageFilter, p limiter.Page) (page limiter.PageOf[limiter.UsageSnapshot], err error) {
-	if p, err = p.Checked(); err == nil {
+	p, err = p.Checked()
+	if err == nil {
 		err = f.Check()
 	}
 	if err != nil {
@@ -35,7 +36,8 @@ func (u *usageLog) ListUsage(ctx context.Context, namespace string, f limiter.Us
 	}
 	f.Entity, f.Resource = shortname.Of(f.Entity), shortname.Of(f.Resource)
 	l := &usageList{ctx: ctx, namespace: namespace, UsageFilter: f, most: p.Size + 1, found: make(map[string]map[string]int64)}
-	if l.after, err = l.cursor(p.After); err != nil {
+	l.after, err = l.cursor(p.After)
+	if err != nil {
 		return page, err
 	}
 	if err := u.catalog.usable(ctx); err != nil || u.disk == nil {
@@ -115,7 +117,8 @@ func (l *usageList) add(key string, limit string, amount int64) {
 	limits := l.found[key]
 	if limits == nil {
 		if len(l.found) == 2*l.most {
-			if l.trim(); key > l.last {
+			l.trim()
+			if key > l.last {
 				return
 			}
 		}
@@ -141,8 +144,8 @@ func (l *usageList) trim() []string {
 // collectUsage adds the consumption that buckets have and that of rows, as of one moment:
 // consumption moves from buckets to rows by a commit.
 func (u *usageLog) collectUsage(l *usageList) error {
-	u.disk.turning.Lock()
-	release := sync.OnceFunc(u.disk.turning.Unlock)
+	u.disk.moving.Lock()
+	release := sync.OnceFunc(u.disk.moving.Unlock)
 	defer release()
 	for i := range u.table.shards {
 		if err := contextErr(l.ctx); err != nil {

@@ -37,10 +37,10 @@ type Config struct {
 	// MaxKept is the most bookings that are kept while the store does not answer;
 	// what comes on top is lost, and counted. 0 = DefaultMaxKept.
 	MaxKept int
-	// Wait is how long a call waits for its booking. One that takes longer goes on, and
+	// Wait is how long a call waits for its charge. One that takes longer goes on, and
 	// the call is told that it is kept; 0 = DefaultWait.
 	Wait time.Duration
-	// Budget is how long the store may take for one booking, until it counts as not
+	// Budget is how long the store may take for one charge, until it counts as not
 	// answered; 0 = DefaultBudget. It is long, as no call waits for the answer, and
 	// the longer, the fewer stay uncertain.
 	Budget time.Duration
@@ -53,8 +53,8 @@ type Config struct {
 // Ledger decides like its limiter, and sees to it that what was used is booked. It
 // is safe for concurrent use. Create it with [New], end it with [Ledger.Close].
 type Ledger struct {
-	cfg  Config
-	kept *kept
+	cfg   Config
+	queue *queue
 }
 
 // New returns a ledger, which has one goroutine until it is closed. It fails with
@@ -78,7 +78,7 @@ func New(cfg Config) (*Ledger, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Ledger{cfg: cfg, kept: newKept(cfg.MaxKept, cfg.Budget, cfg.Now, cfg.Logger)}, nil
+	return &Ledger{cfg: cfg, queue: newQueue(cfg.MaxKept, cfg.Budget, cfg.Now, cfg.Logger)}, nil
 }
 
 // Stats are counts since the start, but for Kept.
@@ -90,12 +90,12 @@ type Stats struct {
 }
 
 // Stats returns the counts.
-func (l *Ledger) Stats() Stats { return l.kept.stats() }
+func (l *Ledger) Stats() Stats { return l.queue.stats() }
 
 // Close stops keeping what comes, waits for what is being booked and books what is
 // kept until ctx is done, and reports what is lost then. Call it when no call comes
 // any more, before the store is closed.
-func (l *Ledger) Close(ctx context.Context) error { return l.kept.close(ctx) }
+func (l *Ledger) Close(ctx context.Context) error { return l.queue.close(ctx) }
 
 // Decide decides like limiter.Limiter.Decide. A request of charges and refunds alone
 // waits for Config.Wait at most, also when ctx ends. Where the store does not
@@ -118,22 +118,22 @@ func consumes(t limiter.Take) bool { return t.Mode == limiter.Consume }
 // unanswered keeps what a decided request was to book, when a policy answered in the
 // place of the store.
 func (l *Ledger) unanswered(req *limiter.Request, d *limiter.Decision) {
-	booking := bookings(req)
-	if len(booking.Takes) == 0 {
+	charges := chargesOf(req)
+	if len(charges.Takes) == 0 {
 		return
 	}
 	if errors.Is(d.Unavailable, limiter.ErrUncertain) {
-		l.kept.uncertain.Add(1)
+		l.queue.uncertain.Add(1)
 		return
 	}
-	d.Kept = l.keep(booking)
+	d.Kept = l.queue.add(l.again(charges))
 }
 
 // book books a request that asks for nothing.
 func (l *Ledger) book(now time.Time, req *limiter.Request, d *limiter.Decision) error {
-	used, answer := bookings(req), new(limiter.Decision)
+	used, answer := chargesOf(req), new(limiter.Decision)
 	again := l.again(used)
-	err := l.kept.attempt(l.cfg.Wait, func(ctx context.Context) error { return l.cfg.Limiter.Book(ctx, now, used, answer) }, again)
+	err := l.queue.attempt(l.cfg.Wait, func(ctx context.Context) error { return l.cfg.Limiter.Book(ctx, now, used, answer) }, again)
 	if err == nil {
 		*d = *answer
 		return nil
@@ -144,19 +144,17 @@ func (l *Ledger) book(now time.Time, req *limiter.Request, d *limiter.Decision) 
 		d.Kept = true
 	case errors.Is(err, errLost):
 	case errors.Is(err, limiter.ErrUncertain):
-		l.kept.uncertain.Add(1)
+		l.queue.uncertain.Add(1)
 	case errors.Is(err, limiter.ErrUnavailable):
-		d.Kept = l.kept.keep(again)
+		d.Kept = l.queue.add(again)
 	default:
 		return err
 	}
 	return nil
 }
 
-func (l *Ledger) keep(used *limiter.Request) bool { return l.kept.keep(l.again(used)) }
-
 // again books a request that was kept.
-func (l *Ledger) again(used *limiter.Request) booking {
+func (l *Ledger) again(used *limiter.Request) charge {
 	return func(ctx context.Context) error {
 		return l.cfg.Limiter.Book(ctx, l.cfg.Now(), used, new(limiter.Decision))
 	}
@@ -164,7 +162,7 @@ func (l *Ledger) again(used *limiter.Request) booking {
 
 // bookings returns a copy of the charges and refunds of a request, which shares no
 // memory with the message that it came in.
-func bookings(req *limiter.Request) *limiter.Request {
+func chargesOf(req *limiter.Request) *limiter.Request {
 	out := *req
 	out.Namespace, out.Takes = strings.Clone(req.Namespace), nil
 	for _, t := range req.Takes {
@@ -214,7 +212,7 @@ func (l *Ledger) Settle(ctx context.Context, now time.Time, s Settlement) (Outco
 	if l.cfg.Local { // it never waits
 		err = first(ctx)
 	} else {
-		err = l.kept.attempt(l.cfg.Wait, first, again) //nolint:contextcheck // it may outlive the call
+		err = l.queue.attempt(l.cfg.Wait, first, again) //nolint:contextcheck // it may outlive the call
 	}
 	switch {
 	case errors.Is(err, errLate):
@@ -226,10 +224,10 @@ func (l *Ledger) Settle(ctx context.Context, now time.Time, s Settlement) (Outco
 	case err == nil:
 		return Repeated, nil
 	case errors.Is(err, limiter.ErrUncertain):
-		l.kept.uncertain.Add(1)
+		l.queue.uncertain.Add(1)
 		return Uncertain, nil
 	case errors.Is(err, limiter.ErrUnavailable):
-		if !l.kept.keep(again) {
+		if !l.queue.add(again) {
 			return Lost, nil
 		}
 		return Kept, nil
@@ -239,7 +237,7 @@ func (l *Ledger) Settle(ctx context.Context, now time.Time, s Settlement) (Outco
 }
 
 // settle settles a reservation once. A mark may be written again by its owner, so only
-// a booking that may have been applied is uncertain.
+// a charge that may have been applied is uncertain.
 func (l *Ledger) settle(ctx context.Context, now time.Time, s Settlement) (won bool, err error) {
 	won, err = l.cfg.Limiter.Settle(ctx, now, s.Mark, s.Holdings, s.Used)
 	if errors.Is(err, limiter.ErrUncertain) && !won {

@@ -75,14 +75,16 @@ func newWorld(t *testing.T, change func(*ledger.Config)) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.limits, err = limiter.NewLimits(limiter.PerDay("tpm", 1000)); err != nil {
+	w.limits, err = limiter.NewLimits(limiter.PerDay("tpm", 1000))
+	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := ledger.Config{Limiter: l}
 	if change != nil {
 		change(&cfg)
 	}
-	if w.ledger, err = ledger.New(cfg); err != nil {
+	w.ledger, err = ledger.New(cfg)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -559,7 +561,7 @@ func TestLossesAreLoggedBySecond(t *testing.T) {
 		close(release)
 		w.close()
 		lost := w.ledger.Stats().Lost
-		lines := strings.Count(log.String(), "too many bookings wait")
+		lines := strings.Count(log.String(), "queue of pending charges is full")
 		if lost < 18 || lines == 0 || lines > 4 || !strings.Contains(log.String(), "suppressed=8") {
 			t.Errorf("%d bookings are lost; the log has %d lines:\n%s", lost, lines, &log)
 		}

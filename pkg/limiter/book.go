@@ -49,7 +49,8 @@ func (l *Limiter) Book(ctx context.Context, now time.Time, req *Request, d *Deci
 // [ErrUncertain]: then it may have been booked. Where the process dies in between,
 // nothing more is booked.
 func (l *Limiter) Settle(ctx context.Context, now time.Time, m Mark, holdings []Holding, used []Consumption) (won bool, err error) {
-	if won, err = l.store.Settle(ctx, now, m); err != nil || !won {
+	won, err = l.store.Settle(ctx, now, m)
+	if err != nil || !won {
 		return false, err
 	}
 	ops := settlement(holdings, used)

@@ -100,7 +100,7 @@ func (s *Budgets) CheckLimits(limits *Limits) error {
 		name := s.budgets[i].Limit
 		switch n := limits.Find(name); {
 		case n < 0:
-			return fmt.Errorf("%w: there is a budget of limit %s, which is not there", ErrInvalid, name)
+			return fmt.Errorf("%w: there is a budget of limit %s, which does not exist", ErrInvalid, name)
 		case limits.Unlimited(n):
 			return fmt.Errorf("%w: limit %s is unlimited and has a budget: its usage is not counted; give it a high rate", ErrInvalid, name)
 		}

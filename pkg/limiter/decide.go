@@ -69,11 +69,13 @@ func (l *Limiter) bookOnly(ctx context.Context, now time.Time, req *Request, d *
 	for _, op := range d.scratch.ops {
 		spends := op.Spends[:0]
 		for _, sp := range op.Spends {
-			if sp.Take, sp.Look = 0, false; sp.Charge > 0 || sp.Refund > 0 {
+			sp.Take, sp.Look = 0, false
+			if sp.Charge > 0 || sp.Refund > 0 {
 				spends = append(spends, sp)
 			}
 		}
-		if op.Spends = spends; len(spends) > 0 {
+		op.Spends = spends
+		if len(spends) > 0 {
 			ops = append(ops, op)
 		}
 	}

@@ -17,7 +17,7 @@ var (
 	ErrClosed = errors.New("closed")
 	// ErrConflict says that a record changed since it was read (optimistic lock).
 	// Nothing was applied.
-	ErrConflict = errors.New("changed by someone else")
+	ErrConflict = errors.New("changed since it was read")
 	// ErrState says that the state of the namespace does not allow the call, see
 	// [NamespaceState]. Nothing was applied.
 	ErrState = errors.New("not in this state")

@@ -69,7 +69,8 @@ func (s *slow) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool,
 		ops[i].Late = true
 		for j := range ops[i].Spends {
 			sp := &ops[i].Spends[j]
-			if sp.Exceeded = !s.admit; sp.Exceeded {
+			sp.Exceeded = !s.admit
+			if sp.Exceeded {
 				sp.Bucket.Tokens = 0
 			}
 		}

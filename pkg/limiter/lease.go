@@ -118,7 +118,7 @@ func (l *Lease) Rollback(ctx context.Context, now time.Time) error {
 func (l *Lease) check(delta map[string]int64) error {
 	for limit, n := range delta {
 		if !l.asked[limit] {
-			return fmt.Errorf("%w: the lease holds nothing of limit %q", ErrInvalid, limit)
+			return fmt.Errorf("%w: the request took nothing of limit %q", ErrInvalid, limit)
 		}
 		for i := range l.held {
 			h, ok := l.held[i].held[limit]

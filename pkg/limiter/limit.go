@@ -83,7 +83,7 @@ func (l Limit) Validate() error {
 	}
 	if l.Unlimited {
 		if l.Capacity != 0 || l.RefillAmount != 0 || l.RefillPeriod != 0 || l.MaxDebt != 0 {
-			return fmt.Errorf("%w: limit %s is unlimited and has numbers too", ErrInvalid, l.Name)
+			return fmt.Errorf("%w: limit %s is unlimited and cannot have numbers", ErrInvalid, l.Name)
 		}
 		return nil
 	}

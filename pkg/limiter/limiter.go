@@ -10,8 +10,8 @@ import (
 // Limiter decides requests. It is safe for concurrent use. Create it with [New].
 type Limiter struct {
 	store    Store
-	local    bool // the store is memory of this process
-	bare     bare // nil where the store is not local, or cannot say
+	local    bool         // the store is memory of this process
+	empty    emptyCatalog // nil where the store is not local, or does not implement it
 	fallback Store
 	timeout  time.Duration
 	use      sync.Mutex    // held while the snapshot is replaced
@@ -26,8 +26,8 @@ type Limiter struct {
 // bare is a local store that can say at once whether it keeps no entities and no limits at
 // all, as most of one node do, and of which generation that is. Then no decision has to
 // ask it for its own.
-type bare interface {
-	Bare() (generation uint64, ok bool)
+type emptyCatalog interface {
+	EmptyCatalog() (generation uint64, empty bool)
 }
 
 // New returns a limiter over a store. It fails with [ErrInvalid] when there is none.
@@ -47,7 +47,7 @@ func New(cfg Config) (*Limiter, error) {
 	}
 	l.snapshot.Store(new(Snapshot))
 	if l.local {
-		l.bare, _ = cfg.Store.(bare)
+		l.empty, _ = cfg.Store.(emptyCatalog)
 	} else {
 		l.cache = newRecordCache(cfg.CacheTTL, cfg.CacheSize)
 		l.reads = newReads(cfg.Store, l.cache)

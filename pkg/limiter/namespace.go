@@ -83,7 +83,7 @@ func (s NamespaceState) refuses() error {
 	case NamespaceDeleted:
 		remedy = "is deleted: recover it, or purge it"
 	case NamespacePurging:
-		remedy = "is being purged: purge it to the end, and create it anew"
+		remedy = "is being purged: finish the purge, then create it again"
 	case NamespacePurged:
 		remedy = "was purged: create it first"
 	}

@@ -49,12 +49,13 @@ func (l *Limiter) resolveRound(ctx context.Context, now time.Time, req *Request,
 	sc := &d.scratch
 	var generation uint64
 	none := false
-	if l.bare != nil {
-		generation, none = l.bare.Bare()
+	if l.empty != nil {
+		generation, none = l.empty.EmptyCatalog()
 	}
 	if !none {
 		var err error
-		if generation, err = l.readLevels(ctx, now, req, sc, first, last); err != nil {
+		generation, err = l.readLevels(ctx, now, req, sc, first, last)
+		if err != nil {
 			return err
 		}
 	}

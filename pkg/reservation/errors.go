@@ -28,7 +28,7 @@ type ExpiredError struct {
 
 // Error says since when the id cannot be settled.
 func (e *ExpiredError) Error() string {
-	return ErrExpired.Error() + ": its time was over on " + e.Expired.UTC().Format(time.RFC3339Nano)
+	return ErrExpired.Error() + ": it expired on " + e.Expired.UTC().Format(time.RFC3339Nano)
 }
 
 // Unwrap returns [ErrExpired].

@@ -51,7 +51,8 @@ func (h *histogram) observe(n int64) {
 		h.counts = slices.Insert(h.counts, i, count{bucket: bucket})
 	}
 	h.counts[i].n++
-	if h.total++; h.total == window {
+	h.total++
+	if h.total == window {
 		h.halve()
 	}
 }
@@ -65,7 +66,8 @@ func (h *histogram) halve() {
 	kept := h.counts[:0]
 	for _, c := range h.counts {
 		before += c.n
-		if c.n = before/2 - after; c.n > 0 {
+		c.n = before/2 - after
+		if c.n > 0 {
 			kept = append(kept, c)
 		}
 		after = before / 2
@@ -78,7 +80,8 @@ func (h *histogram) halve() {
 func (h *histogram) quantile() int64 {
 	below := h.total
 	for _, c := range slices.Backward(h.counts) {
-		if below -= int(c.n); 10*below < 9*h.total {
+		below -= int(c.n)
+		if 10*below < 9*h.total {
 			return greatestOf(c.bucket)
 		}
 	}

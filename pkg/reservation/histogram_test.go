@@ -43,7 +43,8 @@ const one = int64(1) << 40
 
 func (e *exact) observe(n int64) {
 	e.seen, e.weight = append(e.seen, n), append(e.weight, one)
-	if e.total += one; e.total == window*one {
+	e.total += one
+	if e.total == window*one {
 		e.total = 0
 		for i := range e.weight {
 			e.weight[i] /= 2
@@ -62,7 +63,8 @@ func (e *exact) quantile(tenths int64) int64 {
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(e.seen[a], e.seen[b]) })
 	upTo := int64(0)
 	for _, i := range order {
-		if upTo += e.weight[i]; 10*upTo >= tenths {
+		upTo += e.weight[i]
+		if 10*upTo >= tenths {
 			return e.seen[i]
 		}
 	}
@@ -95,7 +97,8 @@ func TestCountsFitTheirMemory(t *testing.T) {
 			h.observe(next())
 			sum := 0
 			for i, c := range h.counts {
-				if sum += int(c.n); c.n == 0 || i > 0 && h.counts[i-1].bucket >= c.bucket {
+				sum += int(c.n)
+				if c.n == 0 || i > 0 && h.counts[i-1].bucket >= c.bucket {
 					t.Fatalf("the counts are not in order, or count nothing: %v", h.counts)
 				}
 			}

@@ -154,7 +154,7 @@ func (k *Keyring) Open(id string, now time.Time) (Reservation, error) {
 	}
 	record, err := aead.Open(sealed[:0], onlyNonce(aead), sealed, header)
 	if err != nil {
-		return Reservation{}, fmt.Errorf("%w: it is not as it was sealed", ErrForged)
+		return Reservation{}, fmt.Errorf("%w: its content was altered", ErrForged)
 	}
 	r, err := parseRecord(record)
 	if err != nil {
@@ -180,7 +180,7 @@ func decodeText(id string) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %d characters are too few", ErrMalformed, len(id))
 	}
 	if buf[0] != version {
-		return nil, fmt.Errorf("%w: it is of version %d; this program knows %d", ErrMalformed, buf[0], version)
+		return nil, fmt.Errorf("%w: it has version %d; this program reads version %d", ErrMalformed, buf[0], version)
 	}
 	return buf, nil
 }

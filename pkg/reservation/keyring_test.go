@@ -157,7 +157,7 @@ func TestOpenSaysWhyItRefuses(t *testing.T) {
 		{"too long", strings.Repeat("A", 5000), now, reservation.ErrMalformed, "malformed", "5000 characters; at most 4096"},
 		{"another version", base64.RawURLEncoding.EncodeToString(raw), now, reservation.ErrMalformed, "malformed", "version 2"},
 		{"of another keyring", seal(t, keyring(t, 2), r), now, reservation.ErrForged, "forged", "not in use"},
-		{"altered", id[:len(id)-8] + "AAAAAAAA", now, reservation.ErrForged, "forged", "not as it was sealed"},
+		{"altered", id[:len(id)-8] + "AAAAAAAA", now, reservation.ErrForged, "forged", "its content was altered"},
 		{"just over", id, r.Expires, reservation.ErrExpired, "expired", "2023-11-14T22:23:20.123Z"},
 		{"over for a year", id, r.Expires.AddDate(1, 0, 0), reservation.ErrExpired, "expired", "2023-11-14T22:23:20.123Z"},
 	} {

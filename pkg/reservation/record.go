@@ -52,7 +52,7 @@ func appendRecord(buf []byte, r *Reservation) ([]byte, error) {
 		}
 	}
 	if len(e.buf)-start > maxRecord {
-		return nil, fmt.Errorf("%w: it would have more than %d characters; shorter names or fewer limits fit", ErrTooLong, MaxLength)
+		return nil, fmt.Errorf("%w: it would have more than %d characters; use shorter names or fewer limits", ErrTooLong, MaxLength)
 	}
 	return e.buf, nil
 }
@@ -239,13 +239,15 @@ func (d *decoder) count(what string, most, size int) int {
 func (d *decoder) string() string {
 	n := int(d.number("a string", math.MaxInt32))
 	if n&1 == 1 {
-		if n >>= 1; n < len(d.strings) {
+		n >>= 1
+		if n < len(d.strings) {
 			return d.strings[n]
 		}
 		d.fail("string %d is not there", n)
 		return ""
 	}
-	if n >>= 1; n > len(d.rest) {
+	n >>= 1
+	if n > len(d.rest) {
 		d.fail("a string of %d bytes does not end", n)
 		return ""
 	}
@@ -305,7 +307,8 @@ func (d *decoder) limits() *limiter.Limits {
 
 func (d *decoder) limit() limiter.Limit {
 	l := limiter.Limit{Name: d.string(), Capacity: d.number("a capacity", limiter.MaxTokens)}
-	if l.Unlimited = l.Capacity == 0; l.Unlimited {
+	l.Unlimited = l.Capacity == 0
+	if l.Unlimited {
 		return l
 	}
 	l.RefillAmount = d.number("a refill", limiter.MaxTokens)

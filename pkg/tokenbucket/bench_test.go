@@ -23,7 +23,8 @@ func BenchmarkTryConsume(b *testing.B) {
 			for b.Loop() {
 				now += bm.step
 				var ok bool
-				if bucket, ok = bucket.TryConsume(bm.params, 1000, now); ok {
+				bucket, ok = bucket.TryConsume(bm.params, 1000, now)
+				if ok {
 					admitted++
 				}
 			}
@@ -40,7 +41,8 @@ func BenchmarkRefill(b *testing.B) {
 			empty := tokenbucket.Bucket{Tokens: -tokenbucket.MaxAmount, Refilled: start}
 			bucket := empty
 			for b.Loop() {
-				if bucket = bucket.Refill(bm.params, bucket.Refilled+bm.step); bucket.Tokens >= 0 {
+				bucket = bucket.Refill(bm.params, bucket.Refilled+bm.step)
+				if bucket.Tokens >= 0 {
 					bucket = empty
 				}
 			}

@@ -18,7 +18,8 @@ func Example() {
 	bucket := tokenbucket.Full(hundredAMinute, now)
 	for range 3 {
 		var ok bool
-		if bucket, ok = bucket.TryConsume(hundredAMinute, tokenbucket.Milli, now); ok {
+		bucket, ok = bucket.TryConsume(hundredAMinute, tokenbucket.Milli, now)
+		if ok {
 			fmt.Println("admitted, millitokens left:", bucket.Tokens)
 			continue
 		}

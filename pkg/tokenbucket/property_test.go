@@ -221,7 +221,8 @@ func TestNeverOverGrants(t *testing.T) {
 			latest = max(latest, now)
 			amount := genAmount(p, b.Refill(p, now)).Draw(t, "amount")
 			var ok bool
-			if b, ok = b.TryConsume(p, amount, now); ok {
+			b, ok = b.TryConsume(p, amount, now)
+			if ok {
 				grants = append(grants, grant{latest, amount})
 			}
 		}
@@ -230,7 +231,8 @@ func TestNeverOverGrants(t *testing.T) {
 			for _, g := range grants[i:] {
 				sum.Add(sum, rat(g.amount))
 				bound := granted(p, grants[i].at, g.at)
-				if bound.Add(bound, rat(p.Capacity)); sum.Cmp(bound) > 0 {
+				bound.Add(bound, rat(p.Capacity))
+				if sum.Cmp(bound) > 0 {
 					t.Fatalf("granted %v millitokens in [%d, %d], bound %v", sum, grants[i].at, g.at, bound)
 				}
 			}
@@ -266,7 +268,8 @@ func TestReparameterizeMintsNothing(t *testing.T) {
 			p = to
 			g := grant{amount: genAmount(p, b).Draw(t, "amount"), capacity: p.Capacity, refill: refill}
 			var ok bool
-			if b, ok = b.TryConsume(p, g.amount, now); !ok {
+			b, ok = b.TryConsume(p, g.amount, now)
+			if !ok {
 				g.amount = 0
 			}
 			grants = append(grants, g)
@@ -277,7 +280,8 @@ func TestReparameterizeMintsNothing(t *testing.T) {
 				sum.Add(sum, rat(g.amount))
 				capacity = max(capacity, g.capacity)
 				bound := new(big.Rat).Sub(g.refill, grants[i].refill)
-				if bound.Add(bound, rat(capacity)); sum.Cmp(bound) > 0 {
+				bound.Add(bound, rat(capacity))
+				if sum.Cmp(bound) > 0 {
 					t.Fatalf("%v granted, bound %v, by %+v", sum, bound, grants[i:])
 				}
 			}

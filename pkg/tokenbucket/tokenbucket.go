@@ -191,7 +191,8 @@ func (b Bucket) ForceConsume(p Params, amount, now int64) Bucket {
 	if p.Capacity+b.Carried <= b.Tokens {
 		return Full(p, b.Refilled)
 	}
-	if b = b.clamp(p); b.Tokens < -MaxAmount {
+	b = b.clamp(p)
+	if b.Tokens < -MaxAmount {
 		b.Tokens, b.Remainder = -MaxAmount, 0
 	}
 	return b

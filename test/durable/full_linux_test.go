@@ -57,7 +57,7 @@ func TestDiskThatIsFull(t *testing.T) {
 	if n := p.metric(t, "ratelimit_store_commit_errors_total"); n == 0 {
 		t.Error("no failed commits in the metrics")
 	}
-	if e, ok := p.said("the data file cannot be written: what it does not cover is not given"); !ok || e.Level != "ERROR" || e.Error == "" {
+	if e, ok := p.said("the data file cannot be written: requests beyond open blocks fail"); !ok || e.Level != "ERROR" || e.Error == "" {
 		t.Errorf("the log has %+v, want the error\n%s", e, p.wrote())
 	}
 	limitFiles(t, p, 1<<40)

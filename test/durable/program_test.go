@@ -69,7 +69,7 @@ type entry struct {
 	Tokens  int64  `json:"tokens_at_most"`
 }
 
-const notInOrder = "the process before did not end in order: what its blocks held is lost"
+const notInOrder = "unclean shutdown: tokens in open blocks are forfeited"
 
 // launch starts the program, on a directory and with a configuration, and does not wait
 // for it. It is gone at the end of the test. change changes how it is started.

@@ -119,20 +119,20 @@ func kinRules() []mutant {
 		}),
 		in("pkg/ledger", []mutant{
 			{
-				name: "nothing is kept after the end", file: "kept.go", found: "TestCloseEndsTries",
-				rule: "ok := !k.over && (!k.closed || k.first > 0) &&", without: "ok := (!k.closed || k.first > 0) &&",
+				name: "nothing is kept after the end", file: "queue.go", found: "TestCloseEndsTries",
+				rule: "ok := !q.over && (!q.closed || q.first > 0) &&", without: "ok := (!q.closed || q.first > 0) &&",
 			},
 			{
 				name: "a late try without an answer is kept", file: "first.go", found: "TestChargeIsKept",
-				rule: "\t\tk.late.Add(-1) // before, so that it counts once\n\t\tk.keep(again)\n", without: "\t\tk.late.Add(-1) // before, so that it counts once\n",
+				rule: "\t\tq.late.Add(-1) // before, so that it counts once\n\t\tq.add(again)\n", without: "\t\tq.late.Add(-1) // before, so that it counts once\n",
 			},
 			{
 				name: "a booking in doubt is not kept", file: "ledger.go", found: "TestUncertainOfAMixedRequest",
-				rule: "\tif errors.Is(d.Unavailable, limiter.ErrUncertain) {\n\t\tl.kept.uncertain.Add(1)\n\t\treturn\n\t}\n", without: "",
+				rule: "\tif errors.Is(d.Unavailable, limiter.ErrUncertain) {\n\t\tl.queue.uncertain.Add(1)\n\t\treturn\n\t}\n", without: "",
 			},
 			{
 				name: "a late try in doubt is not tried again", file: "first.go", found: "TestALateTryInDoubt",
-				rule: "\tcase errors.Is(err, limiter.ErrUncertain):\n\t\tk.uncertain.Add(1)\n\tcase errors.Is(err, limiter.ErrUnavailable):\n\t\tk.late", without: "\tcase errors.Is(err, limiter.ErrUnavailable):\n\t\tk.late",
+				rule: "\tcase errors.Is(err, limiter.ErrUncertain):\n\t\tq.uncertain.Add(1)\n\tcase errors.Is(err, limiter.ErrUnavailable):\n\t\tq.late", without: "\tcase errors.Is(err, limiter.ErrUnavailable):\n\t\tq.late",
 			},
 		}),
 		in("pkg/aggregator", []mutant{
@@ -168,7 +168,7 @@ func kinRules() []mutant {
 			},
 			{
 				name: "recovery refills before it subtracts", file: "bucketrecord.go", found: "TestACrashTakesTheBlock",
-				rule: "\t\t*t = settle(*t, r.limits.Params(i), now)\n\t\ttaken(t, r.limits.At(i), size, carries)\n", without: "\t\ttaken(t, r.limits.At(i), size, carries)\n\t\t*t = settle(*t, r.limits.Params(i), now)\n",
+				rule: "\t\t*t = refillAt(*t, r.limits.Params(i), now)\n\t\tsubtractBlock(t, r.limits.At(i), size, carries)\n", without: "\t\tsubtractBlock(t, r.limits.At(i), size, carries)\n\t\t*t = refillAt(*t, r.limits.Params(i), now)\n",
 			},
 			{
 				name: "a clock that is behind refills nothing", file: "bucketrecord.go", found: "TestClocksBetweenLives",

@@ -185,7 +185,8 @@ func (c *checker) branch(p page, low, high []byte, depth int, fn func(key, value
 		}
 		next := high
 		if i+1 < p.count {
-			if next, _, err = p.branchElement(i + 1); err != nil {
+			next, _, err = p.branchElement(i + 1)
+			if err != nil {
 				return err
 			}
 		}

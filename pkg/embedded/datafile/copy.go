@@ -50,7 +50,7 @@ func (f *File) Compact(stop <-chan struct{}) error {
 		return err
 	}
 	if err := old.db.Close(); err != nil {
-		return fmt.Errorf("%s: close the file before: %w", f.path(), err)
+		return fmt.Errorf("%s: closing the old file: %w", f.path(), err)
 	}
 	return nil
 }
@@ -60,7 +60,7 @@ func (f *File) compact(stop <-chan struct{}) (*handle, error) {
 	f.writing.Lock()
 	defer f.writing.Unlock()
 	if f.readOnly {
-		return nil, describe(f.path(), fmt.Errorf("%w: it was opened to look at", ErrReadOnly))
+		return nil, describe(f.path(), fmt.Errorf("%w: the file was opened read-only", ErrReadOnly))
 	}
 	_, tx, err := f.beginView()
 	if err != nil {
@@ -132,7 +132,8 @@ type rebuild struct {
 }
 
 func (w *rebuild) run(stop <-chan struct{}) (err error) {
-	if w.tx, err = w.db.Begin(true); err != nil {
+	w.tx, err = w.db.Begin(true)
+	if err != nil {
 		return err
 	}
 	defer func() { rollback(w.tx) }()
@@ -176,7 +177,8 @@ func (w *rebuild) table(stop <-chan struct{}, t Table, d *digest) error {
 		if err := to.Put(key, sealed); err != nil {
 			return err
 		}
-		if w.size += len(key) + len(sealed); w.size < batch {
+		w.size += len(key) + len(sealed)
+		if w.size < batch {
 			continue
 		}
 		select {

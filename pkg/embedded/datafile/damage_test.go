@@ -85,7 +85,8 @@ func TestDamageIsFoundOrHarmless(t *testing.T) {
 	b := bench{dir: memory(t)}
 	var n, opened int
 	damages(r, snaps, func(name string, image []byte) {
-		if n++; n%damageStep > 0 {
+		n++
+		if n%damageStep > 0 {
 			return
 		}
 		got, err := b.open(t, image)

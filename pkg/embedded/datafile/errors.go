@@ -78,7 +78,7 @@ func describe(path string, err error) error {
 func opening(path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("%s %w by user %d, who needs to read and write it and the directory %s: %w",
+		return fmt.Errorf("%s %w by user %d: give that user read and write access to it and the directory %s: %w",
 			path, ErrReadOnly, os.Geteuid(), filepath.Dir(path), err)
 	case spaceless(err) != nil:
 		return describe(path, fmt.Errorf("%w: %w", ErrFull, err))

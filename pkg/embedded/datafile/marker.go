@@ -41,7 +41,7 @@ func missing(dir string) error {
 	if err != nil {
 		return opening(path, err)
 	}
-	return fmt.Errorf("%s %w, and %s says that there was one: %s, or remove %s to begin with an empty one, in which all buckets are full",
+	return fmt.Errorf("%s %w, and %s says that there was one: %s, or remove %s to start with an empty file, in which all buckets are full",
 		filepath.Join(dir, fileName), ErrMissing, markerName, adviceRestore, path)
 }
 

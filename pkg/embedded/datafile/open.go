@@ -56,10 +56,10 @@ func Open(dir string, o Options) (*File, error) {
 			return nil, err
 		}
 		if err := writePID(dir); err != nil {
-			f.log.Warn("the process id cannot be written: another process will not be told who has the directory open", "error", err)
+			f.log.Warn("the process id cannot be written: other processes cannot report the owner of the directory", "error", err)
 		}
 		if err := mark(dir); err != nil {
-			f.log.Warn("the marker cannot be written: a start will not notice when the data file is missing", "error", err)
+			f.log.Warn("the marker cannot be written: a later start cannot detect a missing data file", "error", err)
 		}
 		return f, nil
 	}

@@ -73,7 +73,7 @@ func Restore(dir string, from io.Reader) error {
 	}
 	defer unlock(file) //nolint:errcheck // synced, or of no use
 	if err := receive(file, from); err != nil {
-		return errors.Join(fmt.Errorf("%s is as it was, the backup cannot be restored: %w", dir, err), os.Remove(file.Name()))
+		return errors.Join(fmt.Errorf("the backup cannot be restored, %s is unchanged: %w", dir, err), os.Remove(file.Name()))
 	}
 	if err := replace(dir, old); err != nil {
 		return errors.Join(fmt.Errorf("restore to %s: %w", dir, err), os.Remove(file.Name()))

@@ -32,7 +32,7 @@ func (f *File) Update(fn func(*Tx) error) error {
 		return err
 	}
 	if f.readOnly {
-		return describe(f.path(), fmt.Errorf("%w: it was opened to look at", ErrReadOnly))
+		return describe(f.path(), fmt.Errorf("%w: the file was opened read-only", ErrReadOnly))
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	h := f.current.Load()
@@ -50,7 +50,7 @@ func (f *File) Update(fn func(*Tx) error) error {
 		return f.lost(err)
 	}
 	if err := writeMark(h.file, tx.state.commit%2, tx.state.commit); err != nil {
-		f.log.Warn("the commit is on disk, but could not be marked as such: damage to it may not be noticed", "error", err)
+		f.log.Warn("the commit is on disk, but its marker cannot be written: damage to it may go undetected", "error", err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -98,7 +98,8 @@ func (s lastWins) PutEntity(ctx context.Context, now time.Time, namespace string
 		if _, err := s.Read(ctx, namespace, []limiter.Ref{limiter.EntityRef(e.ID)}, r[:]); err != nil {
 			return stored, err
 		}
-		if e.Version = 0; r[0].Entity != nil {
+		e.Version = 0
+		if r[0].Entity != nil {
 			e.Version = r[0].Entity.Version
 		}
 	}

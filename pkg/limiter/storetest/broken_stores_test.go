@@ -328,7 +328,8 @@ func brokenUse() []broken {
 	return []broken{
 		{"adds nothing when a limit is raised", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
 			r.eachBalance(ops, func(_ *refBucket, t *refBalance) {
-				if t.refill(now.UnixMilli()); !t.unused() {
+				t.refill(now.UnixMilli())
+				if !t.unused() {
 					t.use.Add(t.use, milli(10_000))
 				}
 			})

@@ -121,7 +121,8 @@ func checkRenames(t T, s limiter.Store) {
 			for i := range op.Spends {
 				asked := spending(op, op.Spends[i])
 				for c.take(0, asked) {
-					if admitted[asked.Spends[0].Limit]++; admitted[asked.Spends[0].Limit] > 10 {
+					admitted[asked.Spends[0].Limit]++
+					if admitted[asked.Spends[0].Limit] > 10 {
 						t.Fatalf("%d limits, round %d: %s gave %d tokens of 10 at one instant", at, round, asked.Spends[0].Limit, admitted[asked.Spends[0].Limit])
 					}
 				}

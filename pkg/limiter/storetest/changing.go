@@ -75,7 +75,8 @@ func (ch *changing) run(t T, seed uint64) {
 func (ch *changing) version(r *rand.Rand) version {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
-	if ch.calls++; ch.calls%30 == 0 && len(ch.sets) > 0 {
+	ch.calls++
+	if ch.calls%30 == 0 && len(ch.sets) > 0 {
 		n := len(ch.versions)
 		ch.versions = append(ch.versions, version{ch.sets[n%len(ch.sets)], uint64(n + 1)}) // #nosec G115 -- above 0
 	}

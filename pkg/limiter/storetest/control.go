@@ -78,7 +78,8 @@ func all[V any](t T, size int, list func(limiter.Page) (limiter.PageOf[V], error
 			t.Fatalf("page %d: %d items, error %v; want at most %d", pages, len(page.Items), err, size)
 		}
 		items = append(items, page.Items...)
-		if p.After = page.Next; p.After == "" {
+		p.After = page.Next
+		if p.After == "" {
 			return items
 		}
 	}

@@ -40,7 +40,8 @@ func checkEntityStored(t T, s limiter.Store) {
 		put.Version = stored.Version
 		put.Cascade = round%2 == 0
 		var err error
-		if stored, err = s.PutEntity(t.Context(), at(int64(5+round)), "ns", put); err != nil {
+		stored, err = s.PutEntity(t.Context(), at(int64(5+round)), "ns", put)
+		if err != nil {
 			t.Fatalf("PutEntity: %v", err)
 		}
 		want.Cascade, want.Version = put.Cascade, stored.Version

@@ -137,7 +137,8 @@ func TestCounting(t *testing.T) {
 	if c.Count(storetest.Take) != 3 || c.Count(storetest.Read) != 0 || c.Total() != 4 {
 		t.Errorf("Take %d, Read %d, total %d; want 3, 0, 4", c.Count(storetest.Take), c.Count(storetest.Read), c.Total())
 	}
-	if c.Reset(); c.Total() != 0 {
+	c.Reset()
+	if c.Total() != 0 {
 		t.Errorf("total = %d after Reset", c.Total())
 	}
 }

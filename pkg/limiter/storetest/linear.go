@@ -169,7 +169,8 @@ func (s linearState) decide(sp limiter.Spend, ms int64) (next linearState, admit
 	if sp.Look {
 		need = max(need, limiter.Milli)
 	}
-	if admitted = need == 0 || found >= need; admitted {
+	admitted = need == 0 || found >= need
+	if admitted {
 		s, found = s.less(sp.Take, ms), found-sp.Take
 	}
 	return s.less(min(max(net, 0), found-min(found, s.floor)), ms), admitted

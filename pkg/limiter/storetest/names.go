@@ -134,7 +134,8 @@ func checkVariants(t T, s limiter.Store) {
 	drained := make(map[limiter.BucketKey]bool)
 	for _, variant := range []uint64{0, 1, 2, hash, hash + 1, 1 << 32, 1 << 63, 1<<64 - 1} {
 		for _, resource := range []string{"r", fmt.Sprint("r", variant), fmt.Sprintf("r#%d", variant), fmt.Sprintf("r#%x", variant), fmt.Sprintf("r/%016x", variant)} {
-			if op.Bucket.Variant, op.Bucket.Resource = variant, resource; !drained[op.Bucket] {
+			op.Bucket.Variant, op.Bucket.Resource = variant, resource
+			if !drained[op.Bucket] {
 				drained[op.Bucket] = true
 				c.want(true, 0, op)
 				c.want(false, 0, op)

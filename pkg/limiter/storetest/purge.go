@@ -165,7 +165,8 @@ func checkPurgeResumed(t T, s ControlStore) {
 		if failed != nil || broken > 1000 {
 			t.Fatalf("after %d purges: %+v, %v", broken, ns, failed)
 		}
-		switch purged = err == nil; {
+		purged = err == nil
+		switch {
 		case purged && ns.State != limiter.NamespacePurged, !purged && ns.State != limiter.NamespacePurging && ns.State != limiter.NamespacePurged:
 			t.Fatalf("Purge: error %v, and the namespace is %s", err, ns.State)
 		case purged:
@@ -217,7 +218,8 @@ func checkPurgesAtOnce(t T, s ControlStore) {
 		o.move("ns", limiter.DeleteNamespace)
 		for created := false; !created; {
 			_, err := s.Edit(ctx, at(7), "ns", limiter.Edit{Ref: limiter.SystemLimitsRef(), Switch: limiter.CreateNamespace})
-			if created = err == nil; !created && !errors.Is(err, limiter.ErrState) {
+			created = err == nil
+			if !created && !errors.Is(err, limiter.ErrState) {
 				t.Fatalf("creation: %v", err)
 			}
 		}

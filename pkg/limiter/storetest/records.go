@@ -214,7 +214,8 @@ func (rp *replacing) write(ctx context.Context) error {
 		if err := rp.store.PutLimits(ctx, "ns", rp.refs[0], limiter.Record{Limits: l}); err != nil {
 			return err
 		}
-		if rp.generations[n], err = rp.store.Read(ctx, "ns", nil, nil); err != nil {
+		rp.generations[n], err = rp.store.Read(ctx, "ns", nil, nil)
+		if err != nil {
 			return err
 		}
 		if err := rp.store.PutLimits(ctx, "ns", rp.refs[1], limiter.Record{Limits: l}); err != nil {

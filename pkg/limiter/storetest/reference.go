@@ -162,7 +162,8 @@ func (b *refBucket) bring(limits *limiter.Limits, generation uint64, now int64) 
 			delete(b.held, name) // as if it had never been there
 			continue
 		}
-		if t.dormant = !ok; ok {
+		t.dormant = !ok
+		if ok {
 			t.reparameterize(l)
 			delete(wanted, name)
 		}
@@ -182,7 +183,8 @@ func (r *reference) idle(key limiter.BucketKey, now int64) (version, bool) {
 		return version{}, false
 	}
 	for _, t := range b.held {
-		if t.refill(now); !t.unused() {
+		t.refill(now)
+		if !t.unused() {
 			return version{}, false
 		}
 	}
@@ -240,7 +242,8 @@ func (t *refBalance) add(n *big.Rat) {
 	if t.full() {
 		t.tokens = milli(t.limit.Capacity)
 	}
-	if t.use.Sub(t.use, n); t.use.Sign() < 0 {
+	t.use.Sub(t.use, n)
+	if t.use.Sign() < 0 {
 		t.use = new(big.Rat)
 	}
 }
@@ -305,7 +308,8 @@ func (t *refBalance) state() tokenbucket.Bucket {
 func balanceOf(l limiter.Limit, b tokenbucket.Bucket) *refBalance {
 	part := big.NewRat(b.Remainder, l.RefillPeriod.Milliseconds())
 	t := &refBalance{limit: l, tokens: new(big.Rat).SetInt64(b.Tokens), use: new(big.Rat).SetInt64(b.Use(l.Params(), b.Refilled)), at: b.Refilled}
-	if t.use.Sub(t.use, part); !t.full() {
+	t.use.Sub(t.use, part)
+	if !t.full() {
 		t.tokens.Add(t.tokens, part)
 	}
 	return t

@@ -184,12 +184,14 @@ func listOf[V any](ctx context.Context, r *reference, namespace string, p limite
 
 // pageOf cuts a page out of a list; a cursor is the number of items before it.
 func pageOf[V any](all []V, p limiter.Page) (page limiter.PageOf[V], err error) {
-	if p, err = p.Checked(); err != nil {
+	p, err = p.Checked()
+	if err != nil {
 		return page, err
 	}
 	begin := 0
 	if p.After != "" {
-		if begin, err = strconv.Atoi(p.After); err != nil || begin < 0 {
+		begin, err = strconv.Atoi(p.After)
+		if err != nil || begin < 0 {
 			return page, fmt.Errorf("%w: %.100q is no cursor", limiter.ErrInvalid, p.After)
 		}
 	}

@@ -57,7 +57,8 @@ func Consume(t *testing.T, s limiter.Store, at time.Time, bucket limiter.BucketK
 		op.Spends = append(op.Spends, limiter.Spend{Limit: name, Charge: max(amounts[name], 0), Refund: max(-amounts[name], 0)})
 	}
 	var err error
-	if op.Limits, err = limiter.NewLimits(all...); err != nil {
+	op.Limits, err = limiter.NewLimits(all...)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if ok, err := s.Take(t.Context(), at, []limiter.Op{op}); err != nil || !ok {

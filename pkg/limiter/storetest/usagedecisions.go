@@ -26,7 +26,8 @@ func newMetered(t *testing.T, s UsageStore) *metered {
 	t.Helper()
 	m := &metered{UsageStore: s, clock: usageBegin(), want: map[string]int64{}}
 	var err error
-	if m.limiter, err = limiter.New(limiter.Config{Store: s.Store, Timeout: time.Minute}); err != nil {
+	m.limiter, err = limiter.New(limiter.Config{Store: s.Store, Timeout: time.Minute})
+	if err != nil {
 		t.Fatal(err)
 	}
 	system, err := limiter.NewLimits(limiter.PerDay("rpm", 10), limiter.PerDay("tpm", 1000).WithMaxDebt(100), limiter.Unlimited("free"))

@@ -36,7 +36,8 @@ func anyRecord(t *rapid.T) (ID, limiter.Record) {
 		k.Ref = limiter.SystemLimitsRef()
 		r := limiter.Record{Disabled: disabled, Limits: recordtest.Limits(0).Draw(t, "limits"), OnUnavailable: limiter.Policy(rapid.ByteRange(0, byte(limiter.Local)).Draw(t, "policy"))}
 		r.Budgets = someBudgets(t, r.Limits)
-		if r.State = limiter.NamespaceState(rapid.ByteRange(0, byte(limiter.NamespacePurged)).Draw(t, "state")); r.State != limiter.NamespaceActive {
+		r.State = limiter.NamespaceState(rapid.ByteRange(0, byte(limiter.NamespacePurged)).Draw(t, "state"))
+		if r.State != limiter.NamespaceActive {
 			r.Since = time.UnixMilli(rapid.Int64Range(-1<<40, 1<<42).Draw(t, "since")).UTC()
 		}
 		return k, r
