@@ -2,7 +2,7 @@ package embedded
 
 import "github.com/ratelimit/ratelimit/pkg/limiter"
 
-// flow is flow of a spend of this bucket: nothing is given to an overflow bucket.
+// flow is flow of a spend of this bucket. An overflow bucket gets no refunds.
 func (b *bucket) flow(sp *limiter.Spend, admitted bool) (gives, takes int64) {
 	gives, takes = flow(sp, admitted)
 	if b.shared {
@@ -11,8 +11,8 @@ func (b *bucket) flow(sp *limiter.Spend, admitted bool) (gives, takes int64) {
 	return gives, takes
 }
 
-// covers reports whether the block in the file covers the amounts of op, and notes the missing ones. The
-// op must be prepared.
+// covers reports whether the block in the file covers the amounts of op, and notes the missing
+// amounts as need. The op must be prepared.
 func (b *bucket) covers(op *limiter.Op, admitted bool) bool {
 	covered := true
 	for i := range op.Spends {
@@ -22,7 +22,7 @@ func (b *bucket) covers(op *limiter.Op, admitted bool) bool {
 		}
 		s := b.block.span(sp.Index)
 		if gives, takes := b.flow(sp, admitted); !s.covers(gives, takes) {
-			// The sum of the waiting amounts, as long as it is there and no large part.
+			// The sum of the waiting amounts, unless the bucket lacks it or it is a large part.
 			sum := min(s.need+takes, b.limits.Params(sp.Index).Capacity/nextShare, sp.Bucket.Tokens)
 			s.need = max(s.need, takes, sum)
 			covered = false
@@ -31,9 +31,9 @@ func (b *bucket) covers(op *limiter.Op, admitted bool) bool {
 	return covered
 }
 
-// account is finish with a file, of an op that is covered: it counts what was given and
-// taken. It reports whether it is time for a newer state in the file; and whether so
-// much was given back that a crash would lose more than a block, until the file has one.
+// account is finish with a file, of an op that is covered. It counts the tokens that were refunded
+// and taken. low reports that a newer state in the file is due. over reports that a crash would now
+// lose more than a block, because of a refund: the answer waits for the file.
 func (b *bucket) account(op *limiter.Op, now int64, admitted bool) (low, over bool) {
 	k := b.block
 	used := false
@@ -76,14 +76,14 @@ func (b *bucket) account(op *limiter.Op, now int64, admitted bool) (low, over bo
 	return low, over
 }
 
-// uncounted reports whether usage leaves the bucket out: a shadow is none, and an overflow bucket has no key
-// that usage could be asked for by.
+// uncounted reports whether usage leaves the bucket out. A shadow has no usage. An overflow bucket
+// has no key under which its usage could be listed.
 func (b *bucket) uncounted() bool {
 	return b.shared || limiter.BucketKey{Variant: b.variant}.Shadow()
 }
 
-// low reports whether a block is so far used up that the next one would be larger than
-// the rest of it, and cover a request like the last; if not, it says when to ask again.
+// low reports whether to renew a block: the next one would be larger than the rest of this one, and
+// cover a request like the last. If not, low sets the time of the next check.
 func (b *bucket) low(i int, now int64) bool {
 	s := b.block.span(i)
 	left := s.size - s.spent
@@ -100,7 +100,7 @@ func (b *bucket) nextSize(i int, now int64) int64 {
 	return b.block.span(i).next(p.Capacity, b.balance(i).Available(p, now+2*blockLasts), now-b.block.since)
 }
 
-// launch takes the state of the bucket that is to be written, with the next sizes.
+// openBlock takes the state of the bucket that is to be written, with the sizes of the next blocks.
 func (b *bucket) openBlock(now int64) {
 	b.forget(now)
 	k := b.block
@@ -116,7 +116,8 @@ func (b *bucket) openBlock(now int64) {
 	k.since = now
 }
 
-// closeBlock covers nothing: the file is to have the exact state. A take waits then for the next one.
+// closeBlock takes the state of the bucket that is to be written without a block. The next take
+// waits for a new block.
 func (b *bucket) closeBlock(now int64) {
 	b.forget(now)
 	k := b.block
@@ -127,7 +128,7 @@ func (b *bucket) closeBlock(now int64) {
 	}
 }
 
-// vacate covers nothing: the file is to forget the bucket.
+// deleteRecord closes the block of a bucket whose record is to be deleted.
 func (b *bucket) deleteRecord(how commitKind) {
 	k := b.block
 	k.inFlight, k.deleting, k.clean = true, how, false
@@ -137,8 +138,7 @@ func (b *bucket) deleteRecord(how commitKind) {
 	}
 }
 
-// land puts the state that was written in force. It reports whether the file has
-// forgotten the bucket.
+// conclude applies the outcome of a commit. It reports whether the file has deleted the record.
 func (b *bucket) conclude(how outcome) (left bool) {
 	k := b.block
 	left = k.deleting != commitOpen && how == committed
@@ -160,7 +160,7 @@ func (b *bucket) conclude(how outcome) (left bool) {
 	return left
 }
 
-// turn ends the hour that is counted, and counts another.
+// endHour ends the hour whose usage is counted, and starts another.
 func (b *bucket) endHour(hour int64) {
 	k := b.block
 	for i := range b.limits.Len() {
@@ -172,7 +172,7 @@ func (b *bucket) endHour(hour int64) {
 	k.hour, k.events = hour, 0
 }
 
-// rows appends what is to be in rows from the next commit on.
+// rows appends the usage that moves to rows with the next commit.
 func (b *bucket) rows(rows []usageRow) []usageRow {
 	past := b.block.rest
 	if past == nil {
@@ -185,7 +185,7 @@ func (b *bucket) rows(rows []usageRow) []usageRow {
 	return rows
 }
 
-// marks appends the marks that are to be in the file from the next commit on.
+// marks appends the marks that are written with the next commit.
 func (b *bucket) marks(changes []change) []change {
 	pending := b.block.rest
 	if pending == nil {
@@ -195,7 +195,7 @@ func (b *bucket) marks(changes []change) []change {
 	return append(changes, pending.marks...)
 }
 
-// consumption calls fn for what rows do not have. The shard must be locked.
+// consumption calls fn for the usage that no row has. The shard must be locked.
 func (b *bucket) consumption(fn func(consumed)) {
 	k := b.block
 	if k == nil {

@@ -14,8 +14,8 @@ import (
 )
 
 // AdjustBucket implements limiter.Buckets. With a file it returns when the file has the new
-// balance. The event is written before the balance: a crash can leave one without a change. The mark of
-// a Once is written with the balance.
+// balance. The event is written before the balance, so a crash can leave an event without a change.
+// The mark of a Once is written with the balance.
 func (b *balances) AdjustBucket(ctx context.Context, now time.Time, a limiter.Adjustment) (limiter.Adjusted, error) {
 	if err := a.Check(); err != nil {
 		return limiter.Adjusted{}, err
@@ -26,7 +26,7 @@ func (b *balances) AdjustBucket(ctx context.Context, now time.Time, a limiter.Ad
 	t := adjustment{Adjustment: a, balances: b, hash: b.table.hash(&a.Bucket)}
 	if a.Once != "" {
 		select {
-		case b.once <- struct{}{}: // a repetition waits for the first one's outcome
+		case b.once <- struct{}{}: // a repetition waits for the outcome of the first call
 			defer func() { <-b.once }()
 		case <-ctx.Done():
 			return limiter.Adjusted{}, contextErr(ctx)
@@ -50,9 +50,9 @@ func (b *balances) AdjustBucket(ctx context.Context, now time.Time, a limiter.Ad
 	}
 	done, err := t.make(ctx, now.UnixMilli(), &out)
 	switch {
-	case err != nil && done: // it is made in memory
+	case err != nil && done: // made in memory
 		return limiter.Adjusted{}, fmt.Errorf("%w: %w", limiter.ErrUncertain, err)
-	case err != nil, t.Full(out.Booked): // the bucket was filled since look found it
+	case err != nil, t.Full(out.Booked): // the bucket was filled after it was read
 		t.unclaim()
 	}
 	if err != nil {
@@ -61,7 +61,8 @@ func (b *balances) AdjustBucket(ctx context.Context, now time.Time, a limiter.Ad
 	return out, nil
 }
 
-// make makes the adjustment, and waits until the file has it. It reports whether it is made in memory.
+// make makes the adjustment, and waits until the file has it. done reports that it was made in
+// memory.
 func (t *adjustment) make(ctx context.Context, now int64, out *limiter.Adjusted) (done bool, err error) {
 	if err := t.writeEvent(ctx); err != nil {
 		return false, err
@@ -77,8 +78,9 @@ func (t *adjustment) make(ctx context.Context, now int64, out *limiter.Adjusted)
 	}
 }
 
-// claim makes the mark of a Once in memory, which tells of what is foreseen, and reports whether this
-// adjustment is the one that is made. With a file the mark is written with the balance, in one transaction.
+// claim makes the mark of a Once in memory, with the bookings that are expected. It reports whether
+// this adjustment is the first of its Once. With a file the mark is written with the balance, in
+// one transaction.
 func (t *adjustment) claim(now time.Time, booked []limiter.Booking) (won bool, err error) {
 	if t.Once == "" {
 		return true, nil
@@ -88,7 +90,7 @@ func (t *adjustment) claim(now time.Time, booked []limiter.Booking) (won bool, e
 	return t.balances.settlements.claim(&t.once)
 }
 
-// unclaim forgets the mark of an adjustment that was not made.
+// unclaim deletes the mark of an adjustment that was not made.
 func (t *adjustment) unclaim() {
 	if t.Once != "" {
 		t.balances.settlements.unclaim(&t.once)
@@ -115,21 +117,21 @@ func (t *adjustment) pending() *batch {
 	return t.balances.disk.want(sh, t.hash, b)
 }
 
-// adjustment is one that is under way.
+// adjustment is an adjustment under way.
 type adjustment struct {
 	limiter.Adjustment
 
 	balances *balances
 	hash     uint64
 
-	limits     *limiter.Limits // of the bucket that look found
+	limits     *limiter.Limits // of the bucket that read found
 	generation uint64
 
 	once limiter.Mark // of a Once
 }
 
-// mark returns the mark by which one adjustment of a Once is made. Its owner is this call; it
-// tells of what the call books.
+// mark returns the mark of a Once. Its owner identifies this call, and records the bookings of the
+// call.
 func (t *adjustment) mark(now time.Time, booked []limiter.Booking) limiter.Mark {
 	return limiter.Mark{
 		Namespace: t.Bucket.Namespace, ID: t.markID(),
@@ -154,14 +156,14 @@ func (t *adjustment) first(now time.Time) (*limiter.FirstAdjustment, bool, error
 	return t.FirstOf(owner[len(rand.Text()):]), true, nil
 }
 
-// repeated returns the outcome of an adjustment that was made before.
+// repeated returns the outcome of an adjustment that repeats an earlier one.
 func (t *adjustment) repeated(out *limiter.Adjusted, first *limiter.FirstAdjustment) limiter.Adjusted {
 	return limiter.Adjusted{Found: out.Found, Repeated: true, Before: out.Before, After: out.Before, First: first}
 }
 
-// settle has the mark of a Once tell of the bookings, and has it written with the balance. A booking
-// differs from its forecast where the bucket was used in between. Without a booking there is no
-// mark. The shard must be locked.
+// settle records the bookings in the mark of a Once, and has it written with the balance. A booking
+// differs from the expected one where a request used the bucket in between. Without a booking there
+// is no mark. The shard must be locked.
 func (t *adjustment) settle(b *bucket, booked []limiter.Booking) {
 	if t.Once == "" || t.Full(booked) {
 		return
@@ -175,7 +177,7 @@ func (t *adjustment) settle(b *bucket, booked []limiter.Booking) {
 	k.clean, k.backlog().marks = false, append(k.backlog().marks, kept.put(markName(&t.once)))
 }
 
-// tell writes the audit event. A store without a file keeps none.
+// writeEvent writes the audit event. A store without a file stores none.
 func (t *adjustment) writeEvent(ctx context.Context) error {
 	if t.balances.disk == nil {
 		return nil
@@ -201,7 +203,7 @@ func (t *adjustment) bucket(sh *shard) (*bucket, error) {
 
 func (t *adjustment) shard() *shard { return &t.balances.table.shards[t.hash%shardCount] }
 
-// look returns the bucket as it is, and refuses an adjustment that it cannot have.
+// read returns the state of the bucket, and refuses an adjustment that the bucket cannot have.
 func (t *adjustment) read(now int64) (out limiter.Adjusted, err error) {
 	sh := t.shard()
 	sh.mu.Lock()
@@ -267,7 +269,7 @@ func (t *adjustment) try(now int64, out *limiter.Adjusted) (done bool, wait *bat
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	b, err := t.bucket(sh)
-	if err == nil && b == nil { // it was full and idle, and was dropped since look found it
+	if err == nil && b == nil { // full and idle, it was dropped after it was read
 		again := limiter.Op{Bucket: t.Bucket, Limits: t.limits, Generation: t.generation}
 		b, _, err = t.balances.table.open(sh, t.hash, now, &again)
 		if err == nil && b == nil {
@@ -301,7 +303,8 @@ func (t *adjustment) try(now int64, out *limiter.Adjusted) (done bool, wait *bat
 	return true, wait, nil
 }
 
-// account is finish with a file: the file must cover the tokens that are taken. None is usage, nor an event.
+// account is finish with a file: the file must cover the tokens that are taken. An adjustment is
+// neither usage nor an event.
 func (t *adjustment) account(sh *shard, b *bucket, op *limiter.Op, now int64) (wait *batch, done bool) {
 	if b.block == nil {
 		b.block = storedBlock(b.limits, now)
@@ -311,7 +314,7 @@ func (t *adjustment) account(sh *shard, b *bucket, op *limiter.Op, now int64) (w
 	}
 	k := b.block
 	if now >= (k.hour+1)*hourMs {
-		b.endHour(hourOf(now)) // what was used so far is of the hours before
+		b.endHour(hourOf(now)) // usage so far belongs to the hours before
 	}
 	used, events := make([]int64, b.limits.Len()), k.events
 	for i := range used {
@@ -323,12 +326,12 @@ func (t *adjustment) account(sh *shard, b *bucket, op *limiter.Op, now int64) (w
 		s := k.span(i)
 		s.used = used[i]
 		s.last, s.need, s.lastNeed = 0, 0, 0
-		s.size = min(s.size, s.spent) // the next block is a small one: a crash must not cost what was given
+		s.size = min(s.size, s.spent) // the next block is small: a crash must not cost the tokens of a top-up
 	}
 	return t.balances.disk.want(sh, t.hash, b), true
 }
 
-// renew forgets the use that a reset bucket remembers beside its balances.
+// renew drops the use that a reset bucket has beside its balances.
 func (t *adjustment) renew(b *bucket, now int64) {
 	for i := range b.limits.Len() {
 		if name := b.limits.At(i).Name; !b.limits.Unlimited(i) && (t.Limit == "" || t.Limit == name) {

@@ -4,9 +4,9 @@ import (
 	"io"
 )
 
-// Backup writes a copy of the file, as it is between two transactions, that Restore
-// and datafile.Restore take. Decisions and changes go on meanwhile. It holds
-// everything, secrets too. It returns how many bytes it wrote.
+// Backup writes a copy of the file, as it is between two transactions. Restore and datafile.Restore
+// read it. Decisions and changes continue. The copy holds everything, including secrets. Backup
+// returns the number of bytes written.
 //
 // Errors: limiter.ErrInvalid without a file, limiter.ErrClosed, limiter.ErrUnavailable.
 func (s *Store) Backup(w io.Writer) (int64, error) {

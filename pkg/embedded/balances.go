@@ -19,13 +19,13 @@ type balances struct {
 	catalog     *catalog
 	settlements *settlements
 	disk        *disk         // nil without a file
-	once        chan struct{} // holds a token while a change with a key is under way
+	once        chan struct{} // has an element while an adjustment with a Once is under way
 }
 
 var _ limiter.Buckets = (*balances)(nil)
 
-// ListBuckets implements limiter.Buckets, shard by shard. A page looks at no more buckets than
-// it takes to fill it. A cursor is good for this store until it is closed.
+// ListBuckets implements limiter.Buckets, shard by shard. A page reads no more buckets than it
+// takes to fill it. A cursor is valid for this store until the store is closed.
 func (b *balances) ListBuckets(ctx context.Context, now time.Time, namespace string, f limiter.BucketFilter, p limiter.Page) (page limiter.PageOf[limiter.BucketState], err error) {
 	p, err = p.Checked()
 	if err != nil {
@@ -66,13 +66,13 @@ type place struct {
 	after string
 }
 
-// record.KeyOf is a bucket and the identity that it is ordered by.
+// identifiedBucket is a bucket and the identity by which it is ordered.
 type identifiedBucket struct {
 	identity string
 	state    limiter.BucketState
 }
 
-// inShard returns the first buckets of a shard behind a place that are selected, at most most.
+// inShard returns the first selected buckets of a shard behind a place, at most so many.
 func (b *balances) inShard(at place, now int64, namespace string, f limiter.BucketFilter, most int) []identifiedBucket {
 	first := least[identifiedBucket]{most: most, compare: func(a, b identifiedBucket) int { return cmp.Compare(a.identity, b.identity) }}
 	sh := &b.table.shards[at.shard]
@@ -80,7 +80,7 @@ func (b *balances) inShard(at place, now int64, namespace string, f limiter.Buck
 	defer sh.mu.Unlock()
 	for _, b := range sh.buckets {
 		for ; b != nil; b = b.next {
-			if f.Entity != "" && b.entity != f.Entity { // first, as it is no more than the bucket
+			if f.Entity != "" && b.entity != f.Entity { // first, because it needs no more memory than the bucket's
 				continue
 			}
 			key := limiter.BucketKey{Namespace: b.namespace.Value(), Entity: b.entity, Resource: b.resource.Value(), Variant: b.variant}
@@ -95,7 +95,7 @@ func (b *balances) inShard(at place, now int64, namespace string, f limiter.Buck
 	return first.sorted()
 }
 
-// A cursor has a hash by which this store knows its own, the shard, and the identity.
+// A cursor has a hash that identifies this store, the shard, and the identity.
 func (b *balances) cursorOf(at place) string {
 	buf := binary.BigEndian.AppendUint64(nil, maphash.String(b.table.seed, "cursor"))
 	buf = append(binary.AppendUvarint(buf, at.shard), at.after...)

@@ -8,23 +8,23 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// batch is what goes into one transaction.
+// batch is the content of one transaction.
 type batch struct {
 	done    chan struct{}
 	err     error // set before done is closed
-	waited  bool  // somebody waits, or may
+	waited  bool  // a caller waits for it, or may
 	buckets []dirtyBucket
 	changes []change
 }
 
-// asked is a bucket of which the file is to have a newer state.
+// dirtyBucket is a bucket whose state in the file is out of date.
 type dirtyBucket struct {
 	shard  *shard
 	hash   uint64
 	bucket *bucket
 }
 
-// add adds a bucket, unless it is in a batch that is not taken up yet.
+// add adds a bucket, unless it is in a batch that is not begun yet.
 func (n *batch) add(sh *shard, hash uint64, b *bucket) {
 	if !b.block.queued {
 		b.block.queued = true

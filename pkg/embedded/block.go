@@ -23,12 +23,12 @@ import (
 // file. So F less that size never exceeds B. A refund of more than was taken is in the file
 // before it is answered. So a crash loses no more than the block.
 //
-// While a newer state is being written, the file has the one or the other, so both must
-// cover each take. After a commit of unknown outcome both go on to count, see span.conclude.
+// While a newer state is being written, the file has the old one or the new one. So both must cover
+// each take. After a commit of unknown outcome both still count, see span.conclude.
 //
-// The same holds of the use. Refill lowers the use in the file and the true one, to 0 at
-// least, and a take raises the true one. So the use in the file and the block together are
-// never below the true use, by which a limit is raised.
+// The same is true of the use. Refill lowers the use in the file and the true one, to 0 at least,
+// and a take raises the true one. So the use in the file and the block together are never below the
+// true use, by which a limit is raised.
 //
 // Under other limits a state refills at another rate, and covers nothing. Then no token is
 // taken, and none that a raise added, before the file has a state under the new limits.
@@ -97,7 +97,7 @@ const (
 const (
 	// blockLasts is how long a block should last, in milliseconds.
 	blockLasts = 1000
-	// renewShare is the part of a block that is left when the next one is asked for.
+	// renewShare is the part of a block that is left when the next one is requested.
 	renewShare = 4
 	// maxFlow is the most that one op takes of one limit: its charge and its take.
 	maxFlow = 2 * tokenbucket.MaxAmount
@@ -147,7 +147,8 @@ func (k *block) span(i int) *span {
 	return &k.rest.spans[i-1]
 }
 
-// uncover turns to other limits than those of the state in the file.
+// replaceLimits closes the block, and starts spans for other limits than those of the state in the
+// file.
 func (k *block) replaceLimits(from, to *limiter.Limits) {
 	old := make([]span, from.Len())
 	for i := range old {
@@ -166,7 +167,7 @@ func (k *block) replaceLimits(from, to *limiter.Limits) {
 	}
 }
 
-// flow is what a spend gives to a bucket, and what it takes from it then.
+// flow returns the amount that a spend adds to a bucket, and the amount that it then takes.
 func flow(sp *limiter.Spend, admitted bool) (gives, takes int64) {
 	net := sp.Charge - sp.Refund
 	gives, takes = max(-net, 0), max(net, 0)
@@ -180,9 +181,9 @@ func (s *span) covers(gives, takes int64) bool {
 	return takes == 0 || max(s.spent-gives, 0)+takes <= s.size && max(s.nextSpent-gives, 0)+takes <= s.nextSize
 }
 
-// next chooses the size of the next block of a limit: what was taken in the time that
-// a block lasts, or what is left, so that it covers what is taken while it is written, but
-// no more than there will be by then; and what is asked for.
+// next returns the size of the next block of a limit. It is the demand of the time that a block
+// lasts, or the rest of this block if that is more. So takes go on during the commit. It is at most
+// the balance at the end of that time, and at least the need.
 func (s *span) next(capacity, available, elapsed int64) int64 {
 	demand := 2 * s.spent
 	if elapsed >= blockLasts {
@@ -191,23 +192,24 @@ func (s *span) next(capacity, available, elapsed int64) int64 {
 	ahead := max(
 		min(demand, capacity/hotShare),
 		min(2*s.last, capacity/nextShare),
-		min(s.last, limiter.Milli), // however small the capacity is
+		min(s.last, limiter.Milli), // one token at least, however small the capacity is
 		capacity/tinyShare,
 	)
 	return max(min(max(ahead, s.size-s.spent), available), s.need, 0)
 }
 
-// outcome is how a commit ended.
+// outcome is the outcome of a commit.
 type outcome uint8
 
 const (
 	committed    outcome = iota
-	notCommitted         // the file is as it was before
-	unknown              // or it has what was to be written
+	notCommitted         // the file is unchanged
+	unknown              // the file is unchanged, or has the new state
 )
 
-// land settles on one state. Of a file that has the state before or the next one no more is covered
-// than each of them covers, now and after whatever is given back and taken.
+// conclude applies the outcome of a commit. If the outcome is unknown, the file has the state
+// before or the next one. Then the span covers no more than either of them covers, now and after
+// any refunds and takes.
 func (s *span) conclude(how outcome) {
 	switch how {
 	case committed:
@@ -221,7 +223,7 @@ func (s *span) conclude(how outcome) {
 	s.nextSize, s.nextSpent = s.size, s.spent
 }
 
-// put notes the usage of a limit in the hour, or its events.
+// put adds usage of a limit in the hour, or its events, to the backlog.
 func (k *block) put(limit string, amount int64) {
 	if amount != 0 {
 		past := k.backlog()
@@ -229,7 +231,7 @@ func (k *block) put(limit string, amount int64) {
 	}
 }
 
-// unsaved reports whether anything was used that no row has.
+// unsaved reports whether there is usage or a mark that the file does not have.
 func (k *block) unsaved() bool {
 	if k.first.used != 0 || k.events != 0 {
 		return true

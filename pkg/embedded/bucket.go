@@ -12,9 +12,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// bucket is one entity's balances for one resource. A million of them fit in
-// 256 MiB, so it holds little: names that repeat are shared, and most buckets
-// have one limit. Its shard's lock guards it.
+// bucket is the balances of one entity for one resource. A million of them fit in 256 MiB: names
+// that repeat are shared, and most buckets have one limit. Its shard's lock guards it.
 type bucket struct {
 	contents
 
@@ -27,15 +26,15 @@ type bucket struct {
 	shared    bool    // an overflow bucket: entity is its slot, resource its limits
 }
 
-// newBucket returns the full bucket of an op. It keeps no string of the op.
+// newBucket returns the full bucket of an op. It retains no string of the op.
 func newBucket(op *limiter.Op, now int64) *bucket {
 	b := &bucket{}
 	b.init(op, now)
 	return b
 }
 
-// newDurableBucket is newBucket for a store with a file, which has no state of it yet.
-// A bucket and its block are in one piece: decisions need both.
+// newDurableBucket is newBucket for a store with a file, which has no state of the bucket yet. A
+// bucket and its block are one allocation, because decisions need both.
 func newDurableBucket(op *limiter.Op, now int64) *bucket {
 	d := &struct {
 		bucket bucket
@@ -68,8 +67,7 @@ func (b *bucket) is(k *limiter.BucketKey) bool {
 		b.resource.Value() == shortname.Of(k.Resource) && b.namespace.Value() == k.Namespace
 }
 
-// adopt brings the bucket under other limits if they are newer than its own, see
-// limiter.Op.
+// applyLimits updates the limits of the bucket if these are newer than its own, see limiter.Op.
 func (b *bucket) applyLimits(to *limiter.Limits, generation uint64, now int64) {
 	from := b.limits
 	if b.contents.applyLimits(to, generation, now) && b.block != nil {
@@ -77,8 +75,8 @@ func (b *bucket) applyLimits(to *limiter.Limits, generation uint64, now int64) {
 	}
 }
 
-// prepare works out the spends of op, refilled and with what they give, and reports
-// whether every one finds what it needs. It changes nothing but op, and may be called again.
+// prepare computes the spends of op after refill and refunds. It reports whether each spend finds
+// the tokens that it needs. It changes nothing but op, and may be called again.
 func (b *bucket) prepare(op *limiter.Op, now int64) bool {
 	enough := true
 	for i := range op.Spends {
@@ -101,7 +99,7 @@ func (b *bucket) prepare(op *limiter.Op, now int64) bool {
 	return enough
 }
 
-// state returns the bucket as it stands at now.
+// state returns the bucket as of now.
 func (b *bucket) state(key limiter.BucketKey, now int64) limiter.BucketState {
 	out := limiter.BucketState{Key: key, Limits: make([]limiter.LimitState, b.limits.Len())}
 	for i := range out.Limits {
@@ -121,7 +119,7 @@ func (b *bucket) inSlot(k *limiter.BucketKey, slot string) bool {
 // sharedKey ends the key of an overflow bucket.
 const sharedKey = 1
 
-// identity returns what the bucket in the file is found by.
+// identity returns the identity of the bucket, by which the file finds it.
 func (b *bucket) identity() []byte {
 	namespace, resource := b.namespace.Value(), b.resource.Value()
 	buf := make([]byte, 0, len(namespace)+len(b.entity)+len(resource)+3*binary.MaxVarintLen16+8+1)
@@ -135,7 +133,8 @@ func (b *bucket) identity() []byte {
 	return buf
 }
 
-// resting reports whether no caller has used the bucket since a time, and none waits for its block.
+// closable reports whether no caller has used the bucket since a time, and none waits for its
+// block.
 func (b *bucket) closable(since int64) bool {
 	for i := range b.limits.Len() {
 		if b.block.span(i).need > 0 {
@@ -145,8 +144,7 @@ func (b *bucket) closable(since int64) bool {
 	return !b.touched(since)
 }
 
-// unused reports whether nothing is known of a bucket, here or in the file, that a
-// new one would not have.
+// unused reports whether the bucket, here and in the file, has no more than a new one would have.
 func (b *bucket) unused(now int64) bool {
 	k := b.block
 	return !k.stored && !k.queued && !k.inFlight && !k.unsaved() && b.full(now)

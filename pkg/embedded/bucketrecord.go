@@ -20,9 +20,9 @@ import (
 //	value  version; generation; hour; limits; of each that is not unlimited its balance,
 //	       the size of its block and what was used in the hour; dormant limits and balances
 //
-// Numbers are varints, but for the variant. Version 2 has besides, with each balance,
-// the use that it carries, and at the end the forgotten limits: until when, and their use.
-// Version 3 is version 2 with the events of the hour behind the hour.
+// Numbers are varints, except the variant. Version 2 has, with each balance, also the use that it
+// carries. At its end it has the forgotten limits: their time and their use. Version 3 is version 2
+// with the events of the hour after the hour.
 const (
 	bucketVersion = 1 // of a bucket that carries no use, has forgotten nothing and counts no event
 	carryVersion  = 2 // of one that counts no event
@@ -54,8 +54,8 @@ func (b *bucket) version() byte {
 	return bucketVersion
 }
 
-// record appends the bucket in the file: its state as it is now, and the sizes of
-// blocks that exact leaves out.
+// record appends the record of the bucket: its state, and the sizes of its blocks. exact leaves the
+// blocks out.
 func (b *bucket) record(buf []byte, exact bool) []byte {
 	const usual = 128 // bytes of a record, for two limits
 	version := b.version()
@@ -113,7 +113,7 @@ func readBalance(r *record.Reader, version byte) tokenbucket.Bucket {
 	return t
 }
 
-// restored is a bucket as the file has it.
+// restored is a bucket as read from the file.
 type restored struct {
 	*bucket
 
@@ -176,11 +176,10 @@ func parseBucket(key, value []byte, shared map[string]*limiter.Limits) (restored
 	return out, nil
 }
 
-// recover brings a bucket that was written to what it may hold at now: it is refilled
-// first, and then what may have been taken since is subtracted. It returns how many
-// millitokens that were, which the bucket may have lost. A clock that is behind the
-// one of the last life refills nothing, and from then on counts by itself: time
-// differs between lives by the clock only.
+// recover computes the balances of a bucket from its record: refill first, and then minus the
+// blocks, whose tokens may have been taken. It returns the sum of the blocks in millitokens, the
+// most that the bucket loses. A clock that is behind that of the last run refills nothing. Refill
+// then follows the new clock.
 func (r *restored) recover(now int64) (lost int64) {
 	for i, size := range r.sizes {
 		if r.limits.Unlimited(i) {
@@ -201,14 +200,14 @@ func (r *restored) recover(now int64) (lost int64) {
 	return lost
 }
 
-// taken subtracts a block, down to the debt floor. The rest, which is not subtracted, goes to
-// the use that the balance carries, if it carried any: the true one may carry more.
+// subtractBlock subtracts a block, down to the debt floor. The rest of the block is added to the
+// use that the balance carries, if it carries any: the true use may be that much more.
 func subtractBlock(t *tokenbucket.Bucket, l limiter.Limit, size int64, carries bool) {
 	switch floor := l.DebtFloor(); {
 	case t.Tokens-size >= floor:
 		*t = t.Subtract(l.Params(), size)
 		return
-	case t.Tokens > floor: // the true balance may have been filled in between, and so have another remainder
+	case t.Tokens > floor: // the true balance may have been full in between, with another remainder since
 		size -= t.Tokens - floor
 		t.Tokens, t.Remainder = floor, 0
 	}
@@ -217,7 +216,7 @@ func subtractBlock(t *tokenbucket.Bucket, l limiter.Limit, size int64, carries b
 	}
 }
 
-// settle refills a balance to now, or brings its time back to now.
+// refillAt refills a balance to now, or sets its time back to now.
 func refillAt(t tokenbucket.Bucket, p tokenbucket.Params, now int64) tokenbucket.Bucket {
 	if t.Refilled > now {
 		t.Refilled, t.Remainder = now, 0

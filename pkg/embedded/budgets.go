@@ -23,40 +23,42 @@ import (
 //
 //	key    kind, 1 byte; begin of the window, Unix s, 8 bytes; namespace, entity, resource
 //	       and limit, each with its length before it; tokens of the budget, 8 bytes
-//	value  the highest threshold that was told, in percent, 1 byte
+//	value  the highest threshold that was reported, in percent, 1 byte
 
-// BudgetPause is how long usage is not compared with budgets after it was.
+// BudgetPause is the default pause between two comparisons of usage with budgets.
 const BudgetPause = 10 * time.Second
 
 const (
-	// budgetShare is the part of the time that comparisons take at most.
+	// budgetShare is the divisor of the share of time that comparisons take at most.
 	budgetShare = 20
 	// lastComparison bounds the comparison at the end.
 	lastComparison = time.Second
-	// reportBatch is how many budgets are written as told in one transaction: a client that invents names makes any
-	// number, and a stop waits for one transaction at most.
+	// reportBatch is the number of budgets that one transaction marks as reported. A client that
+	// invents names can make any number, and a stop waits for one transaction at most.
 	reportBatch = 1000
 )
 
-// budgetTag is the first byte of the keys of what was told of a window.
+// budgetTag is the first byte of the keys of reported thresholds of a window.
 func budgetTag(w limiter.UsageWindow) byte { return "HDM"[w] }
 
-// reportedAge is how long the file keeps what was told, from the start of the window: longer than a month.
+// reportedAge is how long the file keeps reported thresholds, from the start of the window. It is
+// longer than a month.
 const reportedAge = 62 * 24 * time.Hour
 
-// WatchBudgets compares usage with budgets until ctx is done, again and again after a pause, and once more at the
-// end. It calls tell for each threshold that usage has reached: once, also across restarts. budgets returns those of the
-// configuration in force; stored limits have budgets too, see [budget.Set.Of]. pause 0 = BudgetPause. A process that
-// dies after it has written that a threshold was told, and before tell, has told nothing. A store without a file keeps
-// no usage, and returns at once. It is called once, and ends before Close.
-func (u *usageLog) WatchBudgets(ctx context.Context, pause time.Duration, budgets func() *budget.Set, tell func(budget.Event)) {
+// WatchBudgets compares usage with budgets until ctx is done, with a pause between comparisons, and
+// once more at the end. It calls report for each threshold that usage has reached: once, also
+// across restarts. budgets returns those of the configuration in force. Stored limits have budgets
+// too, see [budget.Set.Of]. pause 0 = BudgetPause. A threshold is not reported if the process
+// crashes after it was marked as reported, and before the call. A store without a file has no
+// usage, and returns at once. WatchBudgets is called once, and ends before Close.
+func (u *usageLog) WatchBudgets(ctx context.Context, pause time.Duration, budgets func() *budget.Set, report func(budget.Event)) {
 	if u.disk == nil {
 		return
 	}
 	if pause <= 0 {
 		pause = BudgetPause
 	}
-	w := budgetWatch{usage: u, tell: tell, unknown: make(map[string]crossing)}
+	w := budgetWatch{usage: u, report: report, unknown: make(map[string]crossing)}
 	compare := func(ctx context.Context) {
 		if err := w.compare(ctx, budgets()); err != nil && ctx.Err() == nil {
 			u.disk.cfg.Logger.WarnContext(ctx, "usage cannot be compared with budgets: retrying", slog.Any("error", err))
@@ -77,11 +79,11 @@ func (u *usageLog) WatchBudgets(ctx context.Context, pause time.Duration, budget
 	compare(last)
 }
 
-// budgetWatch compares usage with budgets. It is of one goroutine.
+// budgetWatch compares usage with budgets. One goroutine uses it.
 type budgetWatch struct {
 	usage   *usageLog
-	tell    func(budget.Event)
-	unknown map[string]crossing // what may have been written as told, by key
+	report  func(budget.Event)
+	unknown map[string]crossing // thresholds that may have been marked as reported, by key
 
 	set        *inForce // of the last comparison
 	read       bool     // set was read, from the two below
@@ -89,16 +91,16 @@ type budgetWatch struct {
 	generation uint64 // of the stored limits
 }
 
-// crossing is a budget of which more is to be told.
+// crossing is a budget with thresholds to report.
 type crossing struct {
-	key    []byte
-	events []budget.Event
-	told   int  // before them
-	value  byte // after them
+	key      []byte
+	events   []budget.Event
+	reported int  // before them
+	value    byte // after them
 }
 
-// compare compares all usage that may have changed since the last time. given are the budgets of the
-// configuration.
+// compare compares all usage that may have changed since the last comparison. given are the budgets
+// of the configuration.
 func (w *budgetWatch) compare(ctx context.Context, given *budget.Set) error {
 	w.refresh(given)
 	if w.set == nil {
@@ -119,7 +121,7 @@ func (w *budgetWatch) compare(ctx context.Context, given *budget.Set) error {
 	return nil
 }
 
-// note writes that thresholds were told, and tells them.
+// note marks thresholds as reported, and then reports them.
 func (w *budgetWatch) note(ctx context.Context, found []crossing) error {
 	if err := contextErr(ctx); err != nil {
 		return err
@@ -136,13 +138,13 @@ func (w *budgetWatch) note(ctx context.Context, found []crossing) error {
 	}
 	for _, c := range found {
 		for _, e := range c.events {
-			w.tell(e)
+			w.report(e)
 		}
 	}
 	return nil
 }
 
-// rank is 0 for a budget that the entity has for itself, and else 1: it waits for the others.
+// rank is 0 for a budget of one entity, and 1 for a shared one, which is reported after those.
 func (c *crossing) rank() int {
 	if c.events[0].Shared {
 		return 1
@@ -150,8 +152,8 @@ func (c *crossing) rank() int {
 	return 0
 }
 
-// crossings returns the budgets whose usage has reached a threshold that was not told yet. It sees buckets and
-// rows as of one moment.
+// crossings returns the budgets whose usage has reached a threshold that was not reported yet. It
+// reads buckets and rows as of one moment.
 func (w *budgetWatch) crossings(ctx context.Context, set *inForce) (found []crossing, err error) {
 	d := w.usage.disk
 	d.moving.Lock()
@@ -191,7 +193,7 @@ func (w *budgetWatch) crossings(ctx context.Context, set *inForce) (found []cros
 	return found, err
 }
 
-// inBuckets adds up the usage that buckets have and no row.
+// inBuckets sums the usage that is in buckets and in no row.
 func (u *usageLog) inBuckets(ctx context.Context, set *inForce) (map[counted]int64, error) {
 	used := make(map[counted]int64)
 	for i := range u.table.shards {
@@ -246,7 +248,8 @@ func addCurrent(ctx context.Context, tx *datafile.Tx, used map[counted]int64, se
 	return nil
 }
 
-// crossing compares usage of one limit in one window; the key is nil where there is nothing to tell.
+// crossing compares usage of one limit in one window. The key is nil where there is nothing to
+// report.
 func (w *budgetWatch) crossing(tx *datafile.Tx, set *inForce, of *counted, amount int64) (crossing, error) {
 	bucket, b, ok := set.of(of)
 	if !ok {
@@ -262,22 +265,22 @@ func (w *budgetWatch) crossing(tx *datafile.Tx, set *inForce, of *counted, amoun
 	key := row
 	key[0] = budgetTag(of.window)
 	key = binary.BigEndian.AppendUint64(key, uint64(b.Tokens)) // #nosec G115 -- above 0
-	told := 0
+	reported := 0
 	if value := tx.Get(datafile.Usage, key); len(value) == 1 {
-		told = int(value[0])
+		reported = int(value[0])
 	}
-	if own, ok := w.unknown[string(key)]; ok && int(own.value) == told { // that write was made, and nothing was told
-		told = own.told
+	if own, ok := w.unknown[string(key)]; ok && int(own.value) == reported { // that write was made, and no threshold was reported
+		reported = own.reported
 	}
 	delete(w.unknown, string(key))
-	events := budget.Events(bucket, b, start, told, total)
+	events := budget.Events(bucket, b, start, reported, total)
 	if len(events) == 0 {
 		return crossing{}, nil
 	}
-	return crossing{key: key, events: events, told: told, value: byte(events[len(events)-1].Percent)}, nil // #nosec G115 -- at most 100
+	return crossing{key: key, events: events, reported: reported, value: byte(events[len(events)-1].Percent)}, nil // #nosec G115 -- at most 100
 }
 
-// refresh puts the budgets of a configuration and of stored limits in force, where they have changed.
+// refresh applies the budgets of a configuration and of stored limits, where they have changed.
 func (w *budgetWatch) refresh(given *budget.Set) {
 	generation := w.usage.catalog.generation.Load() // before the records
 	same := w.read && w.given == given

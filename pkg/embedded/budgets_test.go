@@ -20,9 +20,9 @@ import (
 type budgetLife struct {
 	*life
 
-	set   *budget.Set
-	watch *budgetWatch
-	told  []string
+	set      *budget.Set
+	watch    *budgetWatch
+	reported []string
 }
 
 // budgetsAt returns budgets that stand at a place.
@@ -49,8 +49,8 @@ func newBudgetLife(t *testing.T, at map[limiter.Ref]limiter.Budget) *budgetLife 
 
 // again has the store of this life be watched.
 func (l *budgetLife) again() {
-	l.watch = &budgetWatch{usage: l.store.usageLog, unknown: map[string]crossing{}, tell: func(e budget.Event) {
-		l.told = append(l.told, fmt.Sprint(e.Entity, " ", e.Window, " ", e.Start.Format("02T15"), " ", e.Percent))
+	l.watch = &budgetWatch{usage: l.store.usageLog, unknown: map[string]crossing{}, report: func(e budget.Event) {
+		l.reported = append(l.reported, fmt.Sprint(e.Entity, " ", e.Window, " ", e.Start.Format("02T15"), " ", e.Percent))
 	}}
 }
 
@@ -79,10 +79,10 @@ func (l *budgetLife) written(when string, do func() error) {
 // compare compares usage, and requires the events.
 func (l *budgetLife) compare(when string, want ...string) {
 	l.t.Helper()
-	l.told = nil
+	l.reported = nil
 	l.written(when, func() error { return l.watch.compare(l.t.Context(), l.set) })
-	slices.Sort(l.told)
-	if diff := cmp.Diff(want, l.told); diff != "" {
+	slices.Sort(l.reported)
+	if diff := cmp.Diff(want, l.reported); diff != "" {
 		l.t.Errorf("%s (-want +got):\n%s", when, diff)
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// inForce are the budgets that hold, under the short names that usage has. It is immutable; nil =
-// there are none.
+// inForce is the budgets in force, under the short names of usage records. It is immutable; nil =
+// no budgets.
 type inForce struct {
 	set     *budget.Set                    // of the configuration
-	stored  map[record.ID]*limiter.Budgets // of stored limits; without budgets, where the configuration has some at their place
+	stored  map[record.ID]*limiter.Budgets // of stored limits; nil = without budgets, in the place of configured ones
 	limits  map[string]bool
 	windows []limiter.UsageWindow // in order
 }
@@ -54,16 +54,16 @@ func (f *inForce) add(budgets *limiter.Budgets) {
 	}
 }
 
-// shortRef returns a ref under the names that usage has.
+// shortRef returns a ref with the short names of usage records.
 func shortRef(ref limiter.Ref) limiter.Ref {
 	ref.Entity, ref.Resource = shortname.Of(ref.Entity), shortname.Of(ref.Resource)
 	return ref
 }
 
-// has reports whether there is a budget of a limit of the name at all.
+// has reports whether any budget is of a limit with this name.
 func (f *inForce) has(limit string) bool { return f != nil && f.limits[limit] }
 
-// of returns the budget of usage in a window, and the bucket that has it.
+// of returns the budget of usage in a window, and its bucket.
 func (f *inForce) of(c *counted) (budget.Bucket, limiter.Budget, bool) {
 	var stored budget.Stored
 	if len(f.stored) > 0 {
@@ -76,7 +76,7 @@ func (f *inForce) of(c *counted) (budget.Bucket, limiter.Budget, bool) {
 	return of, b, ok
 }
 
-// counted is usage of a limit in a window that no row has.
+// counted identifies usage of a limit in a window that is in no row.
 type counted struct {
 	namespace, entity, resource, limit string
 

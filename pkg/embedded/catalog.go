@@ -14,12 +14,12 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// catalog keeps entities and limits. One generation counts for every namespace.
+// catalog stores entities and limits. One generation counts for every namespace.
 type catalog struct {
 	recordSet
 
-	generation atomic.Uint64        // raised after a change is visible
-	changing   sync.Mutex           // held for a whole change, also while it is written
+	generation atomic.Uint64        // raised when a change is visible
+	changing   sync.Mutex           // locked during a whole change, including its commit
 	subscriber func(limiter.Change) // guarded by mu
 	closed     atomic.Bool
 
@@ -73,8 +73,7 @@ func (c *catalog) Read(ctx context.Context, namespace string, refs []limiter.Ref
 	return generation, nil
 }
 
-// Bare reports whether there are no records in any namespace, and the generation as it
-// was before.
+// EmptyCatalog reports whether no namespace has a record, and the generation before the check.
 func (c *catalog) EmptyCatalog() (generation uint64, ok bool) {
 	generation = c.generation.Load()
 	return generation, c.size.Load() == 0 && !c.closed.Load()
@@ -92,10 +91,10 @@ func (c *catalog) Subscribe(fn func(limiter.Change)) {
 	c.subscriber = fn
 }
 
-// change runs one change of a namespace's records, alone, raises the generation
-// when it returns no error, and tells the subscriber. With a file the change, its
-// audit event and the generation are in it before anybody sees the change; what was
-// given to the file is not called back, so that it has and the memory shows the same.
+// change runs one change of a namespace's records at a time. When fn returns no error, change
+// raises the generation and calls the subscriber. With a file the change, its audit event and the
+// generation are in the file before any reader sees the change. A commit that has begun is not
+// canceled, so the file and the memory agree.
 func (c *catalog) change(ctx context.Context, namespace string, fn func(*edit) error) error {
 	if err := contextErr(ctx); err != nil {
 		return err
@@ -167,7 +166,7 @@ func (c *catalog) load(tx *datafile.Tx) error {
 	return err
 }
 
-// become puts other records in force.
+// replaceAll replaces all records.
 func (c *catalog) replaceAll(records map[record.ID]limiter.Record, generation uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

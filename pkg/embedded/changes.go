@@ -24,7 +24,7 @@ func (c *change) apply(tx *datafile.Tx) error {
 
 // Keys of datafile.Meta.
 const (
-	metaRunning    = "running"    // there since the store was opened, until it is closed in order
+	metaRunning    = "running"    // present from the open of the store to its clean shutdown
 	metaGeneration = "generation" // of the catalog
 	secretPrefix   = "secret/"
 )
@@ -32,8 +32,8 @@ const (
 // sweptRows keeps the commit that deletes them short.
 const sweptRows = 2000
 
-// inUse returns what notes that a namespace is in use. The key is its name with the length
-// before it, the value its name with a dot behind it: no value is empty.
+// inUse returns the change that records a namespace as used. The key is its name with its length in
+// front. The value is its name with a dot at the end, so no value is empty.
 func inUse(namespace string) change {
 	key, _ := record.KeyOf(record.AppendText(nil, namespace))
 	return change{datafile.Namespaces, key, []byte(namespace + ".")}

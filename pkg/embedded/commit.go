@@ -11,7 +11,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 )
 
-// run writes batches until close, and then what is left.
+// run writes batches until close, and then the last one.
 func (d *disk) run() {
 	defer close(d.ended)
 	mayWait := true
@@ -37,7 +37,8 @@ func (d *disk) run() {
 	}
 }
 
-// linger waits until somebody may wait for the next batch, or patience is at an end.
+// waitForMore waits until a caller may wait for the next batch, or renewDelay has passed. It
+// reports whether the batch may wait longer.
 func (d *disk) waitForMore() (mayWait bool) {
 	end := time.NewTimer(renewDelay)
 	defer end.Stop()
@@ -49,9 +50,9 @@ func (d *disk) waitForMore() (mayWait bool) {
 	}
 }
 
-// commit writes a batch and tells who waits.
+// commit writes a batch and wakes its callers.
 func (d *disk) commit(n *batch) {
-	if len(n.buckets)+len(n.changes) > 0 { // else who waits has waited for the batch before it
+	if len(n.buckets)+len(n.changes) > 0 { // else the callers have waited for the batch before it
 		d.moving.Lock()
 		w := d.collect(n)
 		d.conclude(n, w.save(d.file))
@@ -61,13 +62,13 @@ func (d *disk) commit(n *batch) {
 	close(n.done)
 }
 
-// writing is what a batch writes.
+// writing is the changes and the usage that a batch writes.
 type writing struct {
 	changes []change
 	used    []usageRow
 }
 
-// depart takes the states of the buckets of a batch.
+// collect takes the states of the buckets of a batch.
 func (d *disk) collect(n *batch) writing {
 	now := d.cfg.Now().UnixMilli()
 	w := writing{changes: n.changes}
@@ -82,8 +83,8 @@ func (d *disk) collect(n *batch) writing {
 	return w
 }
 
-// depart adds what the file is to have of a bucket: its state, or nothing when it is
-// to leave and may. The bucket's shard must be locked.
+// add adds the change of a bucket: its state, or the deletion of its record. The bucket's shard
+// must be locked.
 func (w *writing) add(b *bucket, now int64) {
 	k := b.block
 	how, since := k.onCommit, now-grace.Milliseconds()
@@ -120,7 +121,7 @@ func (w *writing) save(file *datafile.File) error {
 	})
 }
 
-// land puts what was written in force; err says that it was not, or may not be.
+// conclude applies the outcome of a commit; err is its error.
 func (d *disk) conclude(n *batch, err error) {
 	how := committed
 	switch {
@@ -135,7 +136,7 @@ func (d *disk) conclude(n *batch, err error) {
 		b, k := a.bucket, a.bucket.block
 		purge := k.deleting == commitPurge
 		left := b.conclude(how) && !k.queued && !k.unsaved() && a.shard.buckets != nil
-		if left && (purge || b.full(now)) { // it is not where a limit was raised meanwhile, which fills nothing
+		if left && (purge || b.full(now)) { // a bucket whose limit was raised in between may not be full
 			d.table.drop(a.shard, a.hash, b)
 		}
 		a.shard.mu.Unlock()
@@ -149,7 +150,7 @@ func (d *disk) conclude(n *batch, err error) {
 	}
 }
 
-// failed counts that a transaction failed, and says so once a second.
+// failed counts a failed transaction, and logs at most one a second.
 func (d *disk) failed(err error) {
 	d.commitErrors.Add(1)
 	now := d.cfg.Now().Unix()

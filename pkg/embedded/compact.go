@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// compactAbove is the size of a file, in bytes, up to which free space costs nobody anything.
+	// compactAbove is the size of a file, in bytes, up to which free space does not matter.
 	compactAbove = 16 << 20
-	// compactPause is between two compactions. Each keeps changes waiting, for about a
-	// second for every 75 MiB that are in use, and what blocks cover goes on meanwhile.
+	// compactPause is the time between two compactions. Each delays changes for about a second for
+	// every 75 MiB in use. Takes within blocks continue.
 	compactPause = 10 * time.Minute
 )
 
-// compaction writes the file of a store again when most of it is free. The sweeper owns it.
+// compaction rewrites the file of a store when most of it is free. The sweeper owns it.
 type compaction struct {
 	file *datafile.File
 	log  *slog.Logger
 	last time.Time // when the last one began
 }
 
-// run compacts the file if it is worth it, and gives up when stop is closed.
+// run compacts the file if enough of it is free. It stops when stop is closed.
 func (c *compaction) run(stop <-chan struct{}, now time.Time) {
 	before := c.file.Stats()
 	if before.Bytes <= compactAbove || before.FreeBytes <= before.Bytes/2 || now.Sub(c.last) < compactPause {

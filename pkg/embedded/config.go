@@ -8,42 +8,42 @@ import (
 )
 
 const (
-	// DefaultMaxBuckets is the most buckets held at once, about 1 GiB of memory with short names.
+	// DefaultMaxBuckets is the most buckets in memory, about 1 GiB with short names.
 	DefaultMaxBuckets = 5_000_000
-	// MarkBytes is the memory that a mark of a settlement takes at most.
+	// MarkBytes is the most memory that a mark of a settlement takes.
 	MarkBytes = 1 << 30 / DefaultMaxMarks
-	// BucketBytes is the memory that a bucket takes at most, with the longest names that are
-	// kept and two limits. One with short names and one limit takes a fifth of it.
+	// BucketBytes is the most memory that a bucket takes: with two limits and the longest names
+	// that are stored. A bucket with short names and one limit takes a fifth of it.
 	BucketBytes = 1344
-	// DefaultMaxMarks is the most marks of settlements held at once, about 1 GiB of memory.
+	// DefaultMaxMarks is the most marks of settlements in memory, about 1 GiB.
 	DefaultMaxMarks = 5_000_000
-	// DefaultSweepInterval is how long it takes to look at every bucket once.
+	// DefaultSweepInterval is the time in which the sweeper reads every bucket once.
 	DefaultSweepInterval = time.Minute
 )
 
 // Config configures a store. The zero Config is useful.
 type Config struct {
-	// MaxBuckets is the most buckets held at once; 0 = DefaultMaxBuckets. Buckets
-	// that are full again do not count for longer than a sweep.
+	// MaxBuckets is the most buckets in memory; 0 = DefaultMaxBuckets. A bucket that is full again
+	// stops counting within one sweep.
 	MaxBuckets int64
-	// MaxOverflow is the most overflow buckets, which keys share that have no bucket when
-	// there are MaxBuckets; 0 = DefaultMaxOverflow. Beyond it such keys are denied.
+	// MaxOverflow is the most overflow buckets; 0 = DefaultMaxOverflow. When there are MaxBuckets,
+	// keys without a bucket share them. Beyond MaxOverflow such keys are denied.
 	MaxOverflow int64
-	// MaxMarks is the most marks of settlements held at once; 0 = DefaultMaxMarks.
-	// Marks that have expired do not count for longer than a sweep.
+	// MaxMarks is the most marks of settlements in memory; 0 = DefaultMaxMarks. A mark that has
+	// expired stops counting within one sweep.
 	MaxMarks int64
-	// SweepInterval is how long it takes to look at every bucket and mark once and
-	// drop those that are full or have expired; 0 = DefaultSweepInterval.
+	// SweepInterval is the time in which the sweeper reads every bucket and mark once. It drops
+	// full buckets and expired marks. 0 = DefaultSweepInterval.
 	SweepInterval time.Duration
-	// Now is the clock by which full buckets are found; nil = time.Now. It should be
-	// the clock that callers read.
+	// Now is the clock by which full buckets are found; nil = time.Now. It should be the clock of
+	// the callers.
 	Now func() time.Time
-	// NewFile has Open make an empty file also in a directory that had one, which is
-	// missing: all buckets are full then.
+	// NewFile lets Open create an empty file in a directory whose file is missing. All buckets are
+	// then full.
 	NewFile bool
-	// AuditRetention is how long audit events are kept; 0 = limiter.AuditRetention.
+	// AuditRetention is the age at which audit events are deleted; 0 = limiter.AuditRetention.
 	AuditRetention time.Duration
-	// Logger is told what a crash has lost, and that the file cannot be written; nil = none.
+	// Logger logs losses after a crash and failed writes of the file; nil = no log.
 	Logger *slog.Logger
 }
 

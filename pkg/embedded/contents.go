@@ -10,36 +10,36 @@ import (
 
 // contents are the limits of a bucket and their balances.
 type contents struct {
-	limits     *limiter.Limits // that the bucket is under
+	limits     *limiter.Limits // in force on the bucket
 	generation uint64          // of those limits
 	first      tokenbucket.Bucket
-	rest       *rest // nil for a bucket of one limit with nothing dormant or forgotten
+	rest       *rest // nil for a bucket of one limit without dormant or forgotten limits
 }
 
-// rest is what only some buckets have.
+// rest is the part of the contents that only some buckets have.
 type rest struct {
 	balances  []tokenbucket.Bucket // of the second limit and on
 	dormant   []dormant            // limiter.MaxDormant at most
 	forgotten forgotten
 }
 
-// dormant is the balance of a limit that was taken away while it had use: were
-// it forgotten, taking a limit away and putting it back would fill the bucket.
+// dormant is the balance of a limit that was removed while it had use. If it were dropped, removing
+// a limit and adding it again would fill the bucket.
 type dormant struct {
 	limit  limiter.Limit
 	bucket tokenbucket.Bucket
 }
 
-// forgotten stands for dormant limits that were too many, see limiter.Op.
+// forgotten sums up dormant limits beyond limiter.MaxDormant, see limiter.Op.
 type forgotten struct {
-	until int64 // when the last of them would be without use, Unix ms
-	use   int64 // the greatest when they were forgotten, millitokens; 0 = there is none
+	until int64 // when the last of them has no use, Unix ms
+	use   int64 // the greatest at that time, millitokens; 0 = no limit was forgotten
 }
 
-// lasts reports whether a limit of which nothing is known may have use at now.
+// lasts reports whether a limit without a balance may have use at now.
 func (f forgotten) lasts(now int64) bool { return f.use > 0 && f.until > now }
 
-// with returns the one that stands for both.
+// with returns the sum of both.
 func (f forgotten) with(g forgotten) forgotten {
 	switch {
 	case f.use == 0:
@@ -58,14 +58,14 @@ func (c *contents) balance(i int) *tokenbucket.Bucket {
 	return &c.rest.balances[i-1]
 }
 
-// makeBalances makes room for the balances of the limits, where there are none.
+// makeBalances allocates the balances of the limits, if there are none.
 func (c *contents) makeBalances() {
 	if n := c.limits.Len(); n > 1 {
 		c.rest = &rest{balances: make([]tokenbucket.Bucket, n-1)}
 	}
 }
 
-// more returns the part of the contents that only some have.
+// more returns the rest of the contents, and allocates it if needed.
 func (c *contents) more() *rest {
 	if c.rest == nil {
 		c.rest = &rest{}
@@ -73,7 +73,7 @@ func (c *contents) more() *rest {
 	return c.rest
 }
 
-// full reports whether the bucket is as good as none.
+// full reports whether the bucket is full, so that a new one would be the same.
 func (c *contents) full(now int64) bool {
 	for i := range c.limits.Len() {
 		if !c.limits.Unlimited(i) && !c.balance(i).Unused(c.limits.Params(i), now) {
@@ -91,7 +91,7 @@ func (c *contents) full(now int64) bool {
 	return !c.rest.forgotten.lasts(now)
 }
 
-// idle reports whether the bucket was full at a time and not touched since.
+// idle reports whether the bucket was full at a time and not used since.
 func (c *contents) idle(since int64) bool {
 	return !c.touched(since) && c.full(since)
 }
@@ -106,7 +106,7 @@ func (c *contents) touched(since int64) bool {
 	return false
 }
 
-// adopt is bucket.adopt without a block. It reports whether other limits are in force.
+// applyLimits is bucket.applyLimits without a block. It reports whether the limits changed.
 func (c *contents) applyLimits(to *limiter.Limits, generation uint64, now int64) bool {
 	from := c.limits
 	if from == to || from.Hash() == to.Hash() {
@@ -126,7 +126,7 @@ func (c *contents) applyLimits(to *limiter.Limits, generation uint64, now int64)
 	return true
 }
 
-// carry returns the balance that the old bucket has for a limit under new numbers.
+// carry returns the balance that the old bucket has for a limit with new parameters.
 func (c *contents) carry(to limiter.Limit, now int64) tokenbucket.Bucket {
 	p := to.Params()
 	if l, t, ok := c.held(to.Name); ok {
@@ -150,8 +150,8 @@ func (c *contents) held(name string) (l limiter.Limit, t tokenbucket.Bucket, ok 
 	return limiter.Limit{}, tokenbucket.Bucket{}, false
 }
 
-// unknown returns the balance of a limit that is not held: full, unless it may be one
-// that was forgotten.
+// unknown returns the balance of a limit that the bucket does not have. It is full, unless the
+// limit may be a forgotten one.
 func (c *contents) unknown(p tokenbucket.Params, now int64) tokenbucket.Bucket {
 	if c.rest != nil && c.rest.forgotten.lasts(now) {
 		return tokenbucket.Empty(p, c.rest.forgotten.use, now)
@@ -159,7 +159,7 @@ func (c *contents) unknown(p tokenbucket.Params, now int64) tokenbucket.Bucket {
 	return tokenbucket.Full(p, now)
 }
 
-// keepDormant keeps the balances of old that have no place in b and have use.
+// keepDormant retains, as dormant, the balances of old that have use and whose limits are gone.
 func (c *contents) keepDormant(old *contents, now int64) {
 	var kept []dormant
 	keep := func(l limiter.Limit, t tokenbucket.Bucket) {
@@ -184,7 +184,7 @@ func (c *contents) keepDormant(old *contents, now int64) {
 	c.remember(kept, f, now)
 }
 
-// remember sets the dormant limits of the bucket, and forgets those that are too many.
+// remember sets the dormant limits of the bucket, and sums up those beyond limiter.MaxDormant.
 func (c *contents) remember(all []dormant, f forgotten, now int64) {
 	if !f.lasts(now) {
 		f = forgotten{}
@@ -208,7 +208,7 @@ func (c *contents) remember(all []dormant, f forgotten, now int64) {
 	c.rest.dormant, c.rest.forgotten = all, f
 }
 
-// forget drops the dormant limits that have no use any more.
+// forget drops the dormant limits without use.
 func (c *contents) forget(now int64) {
 	if c.rest == nil {
 		return
@@ -219,8 +219,7 @@ func (c *contents) forget(now int64) {
 	}
 }
 
-// finish takes what was prepared if the decision admits, books charges, and
-// reports the state.
+// finish applies an op: takes if the decision admits, charges always. It sets the new state in op.
 func (c *contents) finish(op *limiter.Op, admitted bool) {
 	for i := range op.Spends {
 		if sp := &op.Spends[i]; sp.Held {
@@ -229,7 +228,7 @@ func (c *contents) finish(op *limiter.Op, admitted bool) {
 	}
 }
 
-// spend is finish of one limit. It returns what it took of the balance.
+// spend is finish of one limit. It returns the amount that left the balance.
 func (c *contents) spend(sp *limiter.Spend, admitted bool) (took int64) {
 	before := sp.Bucket.Tokens
 	if admitted {
@@ -242,7 +241,7 @@ func (c *contents) spend(sp *limiter.Spend, admitted bool) (took int64) {
 	return before - sp.Bucket.Tokens
 }
 
-// charge books what a spend costs, down to the debt floor.
+// charge subtracts the net charge of a spend, down to the debt floor.
 func (c *contents) charge(sp *limiter.Spend) {
 	tokens := sp.Bucket.Tokens
 	floor := min(tokens, c.limits.At(sp.Index).DebtFloor())

@@ -24,8 +24,8 @@ func (k *taker) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 	return k.takeAll(now.UnixMilli(), ops)
 }
 
-// takeDurably is Take where a file bounds what may be given: what the blocks of the
-// buckets do not cover waits until the file has newer ones, with nothing changed.
+// takeDurably is Take with a file. A take beyond the blocks of its buckets waits until the file has
+// newer ones. Until then nothing is changed.
 func (k *taker) takeDurably(ctx context.Context, now int64, ops []limiter.Op) (bool, error) {
 	for {
 		var t try
@@ -42,10 +42,10 @@ func (k *taker) takeDurably(ctx context.Context, now int64, ops []limiter.Op) (b
 		if t.wait != nil {
 			err = t.wait.wait(ctx)
 		}
-		if t.done { // whatever the file says: it is taken
+		if t.done { // also after an error of the file: the tokens are taken
 			return t.admitted, k.chargeDeferred(ctx, now, ops, t.later)
 		}
-		if err == nil { // its caller may have left meanwhile
+		if err == nil { // the caller may have gone in the meantime
 			err = contextErr(ctx)
 		}
 		if err != nil {
@@ -54,7 +54,7 @@ func (k *taker) takeDurably(ctx context.Context, now int64, ops []limiter.Op) (b
 	}
 }
 
-// chargeDeferred books the ops that are for later, also for a caller that has left.
+// chargeDeferred applies the deferred ops, also for a caller that has gone.
 func (k *taker) chargeDeferred(ctx context.Context, now int64, ops []limiter.Op, later []int) error {
 	for _, i := range later {
 		if _, err := k.takeDurably(context.WithoutCancel(ctx), now, ops[i:i+1]); err != nil {
@@ -64,13 +64,13 @@ func (k *taker) chargeDeferred(ctx context.Context, now int64, ops []limiter.Op,
 	return nil
 }
 
-// try is how a decision went: it was made, or nothing was done.
+// try is the outcome of an attempt to decide. Without done nothing was changed.
 type try struct {
 	done     bool
 	admitted bool
-	none     bool   // by tryOne: there is no bucket, and no room for one
-	later    []int  // ops that are still to be booked
-	wait     *batch // before it is answered, or tried again; nil = neither
+	none     bool   // of tryOne: there is no bucket, and no room for one
+	later    []int  // indices of deferred ops, still to be applied
+	wait     *batch // the commit to wait for before the answer or the next attempt; nil = none
 }
 
 // tryOne is takeOne with a file.
@@ -97,8 +97,7 @@ func (k *taker) tryOne(now int64, op *limiter.Op) (t try, err error) {
 	return t, nil
 }
 
-// more asks for the next block in time. Where the answer must wait for the file it
-// returns for what.
+// more requests the next block. It returns the batch that the answer must wait for, nil for none.
 func (k *taker) more(h *opened, over bool) *batch {
 	if over {
 		return k.wantHeld(h)
@@ -153,9 +152,8 @@ func (k *taker) tryAll(now int64, ops []limiter.Op) (t try, err error) {
 	return t, nil
 }
 
-// wantHeld asks for a block. All that are asked for while the locks are held are in
-// one batch, or the later ones are in a later one: waiting for the last is enough to
-// look again.
+// wantHeld requests a block. Requests under the same locks are in one batch, or later ones in a
+// later batch. So it is enough to wait for the last one before the next attempt.
 func (k *taker) wantHeld(h *opened) *batch {
 	return k.disk.want(h.shard, h.hash, h.bucket)
 }

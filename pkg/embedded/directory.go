@@ -10,7 +10,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// directory implements limiter.Directory, but for the namespaces.
+// directory implements limiter.Directory, except for the namespaces.
 type directory struct{ catalog *catalog }
 
 // ListEntities implements limiter.Directory, in order of IDs.
@@ -26,7 +26,7 @@ func (d *directory) ListLimits(ctx context.Context, namespace string, f limiter.
 	return d.list(ctx, namespace, p, func(ref limiter.Ref, r limiter.Record) bool { return r.Stored() && f.Selects(ref) })
 }
 
-// ListDisabled implements limiter.Directory, in the order of ListLimits; entities are the last.
+// ListDisabled implements limiter.Directory, in the order of ListLimits, with entities last.
 func (d *directory) ListDisabled(ctx context.Context, namespace string, p limiter.Page) (limiter.PageOf[limiter.Ref], error) {
 	found, err := d.list(ctx, namespace, p, func(_ limiter.Ref, r limiter.Record) bool { return r.Disabled })
 	page := limiter.PageOf[limiter.Ref]{Next: found.Next}
@@ -44,7 +44,7 @@ func (d *directory) Get(ctx context.Context, namespace string, ref limiter.Ref) 
 	return d.catalog.get(namespace, ref), nil
 }
 
-// list returns a page of the records that are selected.
+// list returns a page of the selected records.
 func (d *directory) list(ctx context.Context, namespace string, p limiter.Page, selects func(limiter.Ref, limiter.Record) bool) (page limiter.PageOf[limiter.Stored], err error) {
 	p, err = p.Checked()
 	if err != nil {
@@ -73,7 +73,7 @@ func (d *directory) list(ctx context.Context, namespace string, p limiter.Page, 
 	return page, nil
 }
 
-// compareRefs orders limits from the general to the special, and then by names.
+// compareRefs orders limits from the general to the specific, and then by names.
 func compareRefs(a, b limiter.Ref) int {
 	return cmp.Or(cmp.Compare(b.Kind, a.Kind), cmp.Compare(a.Entity, b.Entity), cmp.Compare(a.Resource, b.Resource))
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// patience is how long a batch is kept that nobody waits for, so that a few
-// transactions renew the blocks of many buckets.
+// renewDelay is the delay of a batch without waiting callers, so that few transactions renew the
+// blocks of many buckets.
 const renewDelay = 10 * time.Millisecond
 
-// disk writes to the file, in groups: whatever is asked for while one transaction is
-// under way goes into the next, which begins at once if anybody waits for it.
+// disk writes to the file, in groups. Changes that are requested while one transaction is under way
+// go into the next. That one begins at once if a caller waits for it.
 type disk struct {
 	cfg   *Config
 	table *table
@@ -28,16 +28,16 @@ type disk struct {
 	commitErrors atomic.Int64
 
 	mu      sync.Mutex
-	next    *batch // nil = nothing is asked for
+	next    *batch // nil = no write is requested
 	closing bool
-	last    []map[uint64]*bucket // that Close took from the shards
+	last    []map[uint64]*bucket // the buckets of each shard, for finish
 
-	moving sync.Mutex // held while usage moves from buckets to rows
-	moved  moved      // rows since usage was compared with budgets
-	// namespaces that the file knows are in use. The writer owns it.
+	moving sync.Mutex // locked while usage moves from buckets to rows
+	moved  moved      // rows since the last comparison of usage with budgets
+	// namespaces that the file has on record as used. The writer owns it.
 	namespaces map[unique.Handle[string]]bool
 
-	wake  chan struct{} // holds a token when there is a batch, or it is waited for, or none will come
+	wake  chan struct{} // has an element when there is a batch, or a caller waits for it, or the writer shall end
 	ended chan struct{} // closed when the writer has ended
 
 	finished sync.Once
@@ -50,8 +50,8 @@ func newDisk(t *table, file *datafile.File) *disk {
 	}
 }
 
-// want asks for a newer state of a bucket, and returns the batch that it will be in,
-// or a later one. The bucket's shard must be locked.
+// want requests a newer state of a bucket in the file, and returns the batch that it will be in, or
+// a later one. The bucket's shard must be locked.
 func (d *disk) want(sh *shard, hash uint64, b *bucket) *batch {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -60,15 +60,15 @@ func (d *disk) want(sh *shard, hash uint64, b *bucket) *batch {
 	return n
 }
 
-// renew asks for a newer state of a bucket that nobody waits for yet. The bucket's shard
-// must be locked.
+// renew requests a newer state of a bucket that no caller waits for yet. The bucket's shard must be
+// locked.
 func (d *disk) renew(sh *shard, hash uint64, b *bucket) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.batch().add(sh, hash, b)
 }
 
-// ask asks for changes, in this order, and returns the batch that they will be in.
+// ask requests changes, in this order, and returns the batch that they will be in.
 func (d *disk) ask(changes ...change) *batch {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -77,8 +77,8 @@ func (d *disk) ask(changes ...change) *batch {
 	return n
 }
 
-// write has changes written, in this order, and waits until they are. An error that
-// wraps limiter.ErrUncertain leaves open whether they are, now or later.
+// write requests changes, in this order, and waits for their commit. An error that wraps
+// limiter.ErrUncertain leaves open whether they are written, now or later.
 func (d *disk) write(ctx context.Context, changes ...change) error {
 	n := d.ask(changes...)
 	select {
@@ -108,7 +108,7 @@ func (d *disk) batch() *batch {
 	return n
 }
 
-// waited returns the next batch, for somebody who waits for it. d.mu must be locked.
+// waited returns the next batch, for a caller that waits for it. d.mu must be locked.
 func (d *disk) waited() *batch {
 	n := d.batch()
 	if !n.waited {
@@ -118,7 +118,7 @@ func (d *disk) waited() *batch {
 	return n
 }
 
-// signal wakes the writer, unless it is awake already.
+// signal wakes the writer, unless it is already awake.
 func (d *disk) signal() {
 	select {
 	case d.wake <- struct{}{}:
@@ -126,7 +126,7 @@ func (d *disk) signal() {
 	}
 }
 
-// close ends the writer when it has written all that was asked for. After an error it may be called again.
+// close ends the writer after all requested writes. After an error it may be called again.
 func (d *disk) close(ctx context.Context) error {
 	d.mu.Lock()
 	d.closing = true
@@ -135,13 +135,13 @@ func (d *disk) close(ctx context.Context) error {
 	return closed(ctx, d.ended)
 }
 
-// keep keeps the buckets of a shard for finish.
+// keep stores the buckets of a shard for finish.
 func (d *disk) keep(buckets map[uint64]*bucket) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.last = append(d.last, buckets)
 }
 
-// grace is how long a bucket is kept after it was full and last touched. A caller
-// whose clock is behind by less finds in the new bucket what it would in the old.
+// grace is how long a bucket stays after it was full and last used. A caller whose clock is behind
+// by less finds the same balance in a new bucket.
 const grace = time.Minute

@@ -11,9 +11,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// edit is a change on its way.
+// edit is a change under way.
 type edit struct {
-	set        *recordSet // as it is before the edit
+	set        *recordSet // as before the edit
 	namespace  string
 	principal  string
 	generation uint64
@@ -39,12 +39,12 @@ func (e *edit) put(ref limiter.Ref, r limiter.Record) {
 	e.puts = append(e.puts, put{record.ID{Namespace: e.namespace, Ref: ref}, r})
 }
 
-// say has the change audited.
+// audit sets the audit event of the change.
 func (e *edit) audit(action string, subject limiter.Ref, detail string) {
 	e.action, e.subject, e.detail = action, subject, detail
 }
 
-// amend puts the record that an edit leads to, and says so.
+// amend puts the record that an edit leads to, and sets its audit event.
 func (e *edit) amend(now time.Time, asked limiter.Edit) (limiter.Edited, error) {
 	ref := asked.Ref
 	ref.Entity, ref.Resource = strings.Clone(ref.Entity), strings.Clone(ref.Resource)
@@ -75,9 +75,8 @@ func (e *edit) amend(now time.Time, asked limiter.Edit) (limiter.Edited, error) 
 	return done, err
 }
 
-// entity returns the record of an entity that takes the place of the one before, if there was
-// one. Its version is the generation that wrote it: one that is deleted and created again has
-// another.
+// entity returns the record of an entity that replaces the one before, if any. Its version is the
+// generation of the edit, so an entity that is deleted and created again has another version.
 func (e *edit) entity(now time.Time, before, after limiter.Record) (limiter.Record, error) {
 	put := *after.Entity
 	err := limiter.CheckHierarchy(put, func(id string) (limiter.Entity, bool) {
@@ -100,7 +99,7 @@ func (e *edit) entity(now time.Time, before, after limiter.Record) (limiter.Reco
 	return after, nil
 }
 
-// deleteEntity deletes an entity and its limits, and returns how many those are.
+// deleteEntity deletes an entity and its limits, and returns the number of these limits.
 func (e *edit) deleteEntity(ref limiter.Ref) int {
 	e.before = e.get(ref)
 	e.after = limiter.Record{Disabled: e.before.Disabled}

@@ -16,7 +16,7 @@ func contextErr(ctx context.Context) error {
 	return nil
 }
 
-// unavailable is what an error of the file means to callers.
+// unavailable returns the error of the contract for an error of the file.
 func unavailable(err error) error {
 	switch {
 	case err == nil:
@@ -38,7 +38,7 @@ func errCursor(text string) error {
 // errEnough ends an iteration.
 var errEnough = errors.New("enough")
 
-// enough makes nothing of errEnough.
+// enough returns nil for errEnough.
 func enough(err error) error {
 	if errors.Is(err, errEnough) {
 		return nil

@@ -11,11 +11,12 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// finishBatch is how many buckets go into one transaction at the end.
+// finishBatch is the number of buckets in one transaction of finish.
 const finishBatch = 5000
 
-// finish writes the exact state of every bucket, notes that the life ended in order, and closes the
-// file. The writer has ended. What is not written when ctx is done is left as a crash leaves it.
+// finish writes the exact state of every bucket, records the clean shutdown, and closes the file.
+// The writer has ended. Buckets that are not written when ctx is done keep their open blocks, as
+// after a crash.
 func (d *disk) finish(ctx context.Context) error {
 	err := d.writeLast(ctx)
 	if err != nil {
@@ -53,8 +54,9 @@ func (d *disk) writeLast(ctx context.Context) error {
 	return w.save(d.file)
 }
 
-// saveAll writes some, at most so many in one transaction. Where the disk has no room for them it writes fewer at a time: each
-// transaction makes room for the next. It returns how many fit.
+// saveAll writes several changes, at most so many in one transaction. If the disk has no room it
+// writes fewer at a time: each transaction frees space for the next. It returns the number that
+// fit.
 func (d *disk) saveAll(ctx context.Context, all []writing, most int) (int, error) {
 	for len(all) > 0 {
 		var w writing
@@ -67,7 +69,7 @@ func (d *disk) saveAll(ctx context.Context, all []writing, most int) (int, error
 			most = max(n/4, 1)
 			continue
 		}
-		if most < finishBatch { // it goes slowly
+		if most < finishBatch { // the disk is nearly full, which takes long
 			err = errors.Join(err, ctx.Err())
 		}
 		if err != nil {
@@ -78,13 +80,13 @@ func (d *disk) saveAll(ctx context.Context, all []writing, most int) (int, error
 	return most, nil
 }
 
-// last returns what the file is to have of a bucket when all has ended, if it has not: its exact
-// state, or nothing when it is full. Usage stays in the bucket's record: to move it to rows takes
-// several times as long, and is left to the next life.
+// last returns the last write of a bucket, empty if the file has its state. It is the exact state,
+// or the deletion of a full bucket. Usage stays in the bucket's record: moving it to rows takes
+// several times as long, and the next run does it.
 func (b *bucket) last(now int64) (w writing) {
 	k := b.block
 	if k == nil || k.clean {
-		return w // it is as the file has it
+		return w // the file has its state
 	}
 	unsaved, full := k.unsaved(), b.full(now)
 	if full && !unsaved && !k.stored {

@@ -5,15 +5,15 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Recovery is what opening a store found of the life before.
+// Recovery is the result of opening a store.
 type Recovery struct {
-	Buckets int   // that the file had
-	Crashed bool  // the life before did not end in order
-	Blocks  int   // of limits, that were being handed out then
-	Lost    int64 // millitokens in them: at most so many were not taken, and are lost
+	Buckets int   // in the file
+	Crashed bool  // the last shutdown was unclean
+	Blocks  int   // of limits, that were open at that time
+	Lost    int64 // millitokens in these blocks: the most that is lost without having been taken
 }
 
-// load reads the buckets, as they may be now.
+// load reads the buckets, and refills them to now.
 func (t *table) load(tx *datafile.Tx, now int64) (found Recovery, err error) {
 	shared := make(map[string]*limiter.Limits)
 	err = tx.Each(datafile.Buckets, nil, func(key, value []byte) error {

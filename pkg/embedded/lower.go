@@ -7,7 +7,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// surplus appends what a bucket counts of usage and another, of the same names, does not.
+// surplus appends the usage that a bucket counts beyond that of another with the same names.
 func (b *bucket) surplus(rows []usageRow, other *bucket) []usageRow {
 	b.consumption(func(c consumed) {
 		if other != nil {
@@ -24,11 +24,10 @@ func (b *bucket) surplus(rows []usageRow, other *bucket) []usageRow {
 	return rows
 }
 
-// lower brings each balance of a bucket down to that of another, with the use of the one
-// that was used more, and reports whether that changed anything. Then the file has to have
-// it before any more is taken. carry says that the other's limits have changed into those
-// of this one, which may have been raised; else a raise adds nothing. The shard must be
-// locked.
+// lower reduces each balance of a bucket to that of another, with the greater use of the two. It
+// reports whether that changed anything; if so, the file must have it before the next take. carry
+// says that the other's limits were replaced by those of this bucket, which may have raised them.
+// Without carry a raise adds nothing. The shard must be locked.
 func (b *bucket) lower(to *bucket, carry bool, now int64) (lowered bool) {
 	if !b.contents.lower(&to.contents, carry, now) {
 		return false
@@ -73,8 +72,8 @@ func (c *contents) lower(to *contents, carry bool, now int64) (lowered bool) {
 	return c.keepOthers(to, known, now) || lowered
 }
 
-// keepOthers keeps, as dormant, the balances of another bucket that have use and whose
-// limits have none of these names, and those that it has forgotten.
+// keepOthers adds, as dormant, the balances of another bucket that have use and whose limits have
+// none of these names. It adds the other's forgotten limits too.
 func (c *contents) keepOthers(of *contents, names []string, now int64) (kept bool) {
 	var all []dormant
 	var f forgotten

@@ -15,39 +15,38 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// markShards keeps a sweep of one shard short: it has some 20,000 marks at most.
+// markShards keeps a sweep of one shard short: a shard has some 20,000 marks at most.
 const markShards = 256
 
 // marks are the owners of settled reservations.
 type marks struct {
 	seed   maphash.Seed
-	latest atomic.Int64 // time of a call, Unix ms
+	latest atomic.Int64 // latest time of a call, Unix ms
 	count  atomic.Int64
 	shards [markShards]markShard
 }
 
-// markShard is a part of the marks, found by hash of the ID. A nil map says that the
-// store is closed.
+// markShard is a part of the marks, by hash of the ID. A nil map means that the store is closed.
 type markShard struct {
 	mu    sync.Mutex
 	marks map[string]mark // by markName
 	_     [48]byte        // a cache line of its own
 }
 
-// mark says that a reservation is settled. In the file the key is its name, and the value its
-// owner and when it expires.
+// mark records that a reservation is settled. In the file its name is the key. Its owner and its
+// time of expiry are the value.
 type mark struct {
 	owner   string
 	expires int64 // Unix ms
 }
 
-// markName tells marks apart by ID and namespace, in one string to save memory. The
-// first byte is the ID's length, so that no ID reaches into a namespace.
+// markName identifies a mark by ID and namespace, in one string to save memory. The first byte is
+// the ID's length, so that ID and namespace cannot be confused.
 func markName(m *limiter.Mark) string {
 	return string([]byte{byte(len(m.ID))}) + m.ID + m.Namespace // #nosec G115 -- at most MaxMarkLength
 }
 
-// put returns what writes a mark.
+// put returns the change that writes a mark.
 func (m mark) put(name string) change {
 	c := change{table: datafile.Settled}
 	c.key, c.value = record.KeyOf([]byte(name))
@@ -67,7 +66,7 @@ func (k *marks) init() {
 	}
 }
 
-// saw notes the time of a call.
+// noteTime records the time of a call.
 func (k *marks) noteTime(now int64) {
 	for {
 		latest := k.latest.Load()
@@ -77,8 +76,7 @@ func (k *marks) noteTime(now int64) {
 	}
 }
 
-// load reads the marks that have not expired. The file keeps the others until they
-// are swept.
+// load reads the marks. Those that have expired are in the file until they are swept.
 func (k *marks) load(tx *datafile.Tx) error {
 	return tx.Each(datafile.Settled, nil, func(key, value []byte) error {
 		name, value, ok := record.IdentityOf(key, value)
@@ -93,8 +91,7 @@ func (k *marks) load(tx *datafile.Tx) error {
 	})
 }
 
-// markSlack is how much longer than they count marks are kept where the process may
-// begin again by a clock that was set back.
+// markSlack is how long the file keeps expired marks, for a restart with a clock that was set back.
 const markSlack = 2 * time.Hour
 
 func (k *marks) close() {

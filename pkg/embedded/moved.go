@@ -2,19 +2,19 @@ package embedded
 
 import "sync"
 
-// maxMoved bounds the rows that are remembered for the next comparison. Beyond it all rows of
-// the windows are compared.
+// maxMoved bounds the rows that are recorded for the next comparison. Beyond it all rows of the
+// windows are compared.
 const maxMoved = 100_000
 
-// moved are rows of usage that were written since usage was compared with budgets the last time.
+// moved is the rows of usage that were written since the last comparison with budgets.
 type moved struct {
 	mu   sync.Mutex
-	set  *inForce // of whose limits rows are remembered; nil = none
+	set  *inForce // whose limits' rows are recorded; nil = none
 	rows map[usageRow]bool
 	all  bool // there were too many
 }
 
-// note remembers rows that were written.
+// note records rows that were written.
 func (m *moved) note(rows []usageRow) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -31,7 +31,8 @@ func (m *moved) note(rows []usageRow) {
 	}
 }
 
-// take returns what was noted, and begins anew for the limits of a set. all says that rows are missing.
+// take returns the recorded rows, and starts over for the limits of a set. all reports that rows
+// are missing.
 func (m *moved) take(set *inForce) (rows map[usageRow]bool, all bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -40,7 +41,7 @@ func (m *moved) take(set *inForce) (rows map[usageRow]bool, all bool) {
 	return rows, all
 }
 
-// again has the next comparison see all rows.
+// again makes the next comparison read all rows.
 func (m *moved) again() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -19,9 +19,9 @@ type namespaces struct {
 	disk    *disk // nil without a file
 }
 
-// Namespaces yields the names of the namespaces that were ever in use, in order; one that was
-// purged stays. A store without a file knows those that were changed or have buckets now. After an error, the last that it yields, there may be
-// more.
+// Namespaces yields the names of the namespaces that were ever in use, in order, also of those that
+// were purged. Without a file it yields those that were changed, or have buckets now. An error is
+// the last item; more names may follow it.
 func (n *namespaces) Namespaces(ctx context.Context) iter.Seq2[string, error] {
 	return n.each(ctx, func() ([]string, error) {
 		var names []string
@@ -41,7 +41,7 @@ func (n *namespaces) Namespaces(ctx context.Context) iter.Seq2[string, error] {
 	})
 }
 
-// each yields what find finds, each once and in order.
+// each yields the names that find returns, each once and in order.
 func (n *namespaces) each(ctx context.Context, find func() ([]string, error)) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		var names []string
@@ -112,7 +112,7 @@ func (n *namespaces) namespace(name string) limiter.Namespace {
 	return limiter.Namespace{Name: name, State: r.State, Since: r.Since, Disabled: r.Disabled}
 }
 
-// knows reports whether a namespace was ever in use.
+// everUsed reports whether a namespace was ever in use.
 func (n *namespaces) everUsed(name string) (used bool, err error) {
 	if n.disk != nil {
 		row := inUse(name)
@@ -128,8 +128,8 @@ func (n *namespaces) everUsed(name string) (used bool, err error) {
 	return used || slices.Contains(n.table.namesOfBuckets(), name), nil
 }
 
-// usedBefore reports whether a namespace is in use before an edit, where it matters: an edit that
-// creates one which is not is a change, and others of its state are refused.
+// usedBefore reports whether a namespace was in use before an edit, where it matters. An edit that
+// creates an unused namespace is a change; other edits of its state are refused.
 func (n *namespaces) usedBefore(name string, by limiter.Switch) (bool, error) {
 	if !by.OfNamespace() {
 		return true, nil

@@ -2,9 +2,8 @@ package embedded
 
 import "github.com/ratelimit/ratelimit/pkg/limiter"
 
-// open returns the bucket of op, under op's limits if they are the newer ones,
-// and creates it when there is none; nil when there is no room for it. The shard must be
-// locked.
+// open returns the bucket of op, with op's limits if they are newer, and creates it if needed. It
+// returns nil when there is no room. The shard must be locked.
 func (t *table) open(sh *shard, hash uint64, now int64, op *limiter.Op) (b *bucket, created bool, err error) {
 	if sh.buckets == nil {
 		return nil, false, limiter.ErrClosed
@@ -34,8 +33,8 @@ func (t *table) open(sh *shard, hash uint64, now int64, op *limiter.Op) (b *buck
 	return b, true, nil
 }
 
-// openAll locks the shards of the buckets of ops and opens the buckets, also after an
-// error. It appends the indices of the shards that it has locked.
+// openAll locks the shards of the buckets of ops, and opens the buckets. It appends the indices of
+// the locked shards, also on an error.
 func (t *table) openAll(indices []uint16, held []opened, ops []limiter.Op, now int64) ([]uint16, error) {
 	indices = shardsOf(indices, held)
 	t.lock(indices)
@@ -77,7 +76,7 @@ func (t *table) dropFull(held []opened, now int64) {
 	}
 }
 
-// dropUnused removes the buckets that this decision created and left full.
+// dropUnused is dropFull with a file: it removes the created buckets that the file need not have.
 func (t *table) dropUnused(held []opened, now int64) {
 	for _, h := range held {
 		if h.created && h.bucket.unused(now) {

@@ -23,8 +23,8 @@ func newPurger(e *editor, s *sweeper) *purger {
 	return &purger{editor: e, sweeper: s, purging: make(chan struct{}, 1)}
 }
 
-// Purge implements limiter.Purger. One purge runs at a time, and others wait for it. Buckets of
-// charges and settlements that come meanwhile may stay.
+// Purge implements limiter.Purger. One purge runs at a time, and others wait for it. Buckets that a
+// charge or a settlement creates during a purge may remain.
 func (r *purger) Purge(ctx context.Context, now time.Time, namespace string, progress func(deleted int)) error {
 	select {
 	case r.purging <- struct{}{}:
@@ -37,7 +37,7 @@ func (r *purger) Purge(ctx context.Context, now time.Time, namespace string, pro
 		return err
 	}
 	p := purge{purger: r, namespace: namespace, progress: progress}
-	// Usage after the buckets, which leave theirs in rows.
+	// Rows last: the buckets' usage moves to rows.
 	for _, part := range []func(context.Context) error{p.records, p.buckets, p.rows} {
 		if err := part(ctx); err != nil {
 			return err
@@ -48,7 +48,7 @@ func (r *purger) Purge(ctx context.Context, now time.Time, namespace string, pro
 	return err
 }
 
-// ListOrphans implements limiter.Purger: there are no IDs, so there are no orphans.
+// ListOrphans implements limiter.Purger: without IDs there are no orphans.
 func (r *purger) ListOrphans(ctx context.Context, p limiter.Page) (page limiter.PageOf[limiter.Namespace], err error) {
 	if _, err := p.Checked(); err != nil {
 		return page, err
@@ -67,7 +67,7 @@ func (r *purger) PurgeOrphan(ctx context.Context, id string, _ func(deleted int)
 	return fmt.Errorf("%w: this store has no namespace with an id, such as %.100q", limiter.ErrNotFound, id)
 }
 
-// purge is one that is under way.
+// purge is a purge under way.
 type purge struct {
 	*purger
 
@@ -76,7 +76,7 @@ type purge struct {
 	progress  func(int)
 }
 
-// errOver ends a purge of a namespace that was restored from a backup meanwhile.
+// errOver ends a purge of a namespace that a restore has replaced.
 var errOver = fmt.Errorf("%w: a restore has replaced the namespace that was being purged", limiter.ErrState)
 
 // goesOn reports whether the namespace is still being purged: a restore can change that.
@@ -91,8 +91,8 @@ func (p *purge) count(n int) {
 	}
 }
 
-// records deletes entities and limits, a part at a time. The record of the namespace has its
-// state, and stays.
+// records deletes entities and limits, a part at a time. The record of the namespace itself has its
+// state, and is not deleted.
 func (p *purge) records(ctx context.Context) error {
 	all := p.editor.catalog.refs(p.namespace, func(ref limiter.Ref, _ limiter.Record) bool { return ref.Kind != limiter.RefSystemLimits })
 	for refs := range slices.Chunk(all, sweptRows) {
@@ -136,7 +136,7 @@ func (p *purge) shard(sh *shard) (n int, last *batch) {
 	now := s.cfg.Now().UnixMilli()
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if !p.goesOn() { // looked at with the lock: a bucket of a life to come is not here yet
+	if !p.goesOn() { // checked under the lock, so that no bucket of a recreated namespace is dropped
 		return 0, nil
 	}
 	for hash, b := range sh.buckets {
@@ -154,7 +154,7 @@ func (p *purge) shard(sh *shard) (n int, last *batch) {
 	return n, last
 }
 
-// rows deletes usage and audit events, but those of the namespace itself.
+// rows deletes usage and audit events, except those of the namespace itself.
 func (p *purge) rows(ctx context.Context) error {
 	if p.sweeper.disk == nil {
 		return nil
@@ -174,7 +174,8 @@ func (p *purge) rows(ctx context.Context) error {
 	}
 }
 
-// purgedRows is how many rows are looked for at once: to find more, all are read again.
+// purgedRows is the number of rows that one search returns. Each search reads all rows from the
+// start.
 const purgedRows = 10 * sweptRows
 
 func (p *purge) found() (gone []change, err error) {

@@ -9,10 +9,10 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Open returns a store that keeps everything in a directory, which it makes when there
-// is none. After a crash buckets are brought to what they surely have, and the
-// logger is told what was lost. Errors are those of the directory and its file, see
-// package datafile, and wrap limiter.ErrInvalid where only a person can help.
+// Open returns a store that keeps its contents in a directory, which it creates if needed. After a
+// crash each bucket has the tokens that it surely has, and a log line gives the loss. Errors are
+// those of the directory and its file, see package datafile. They wrap limiter.ErrInvalid where an
+// operator must act.
 func Open(dir string, cfg Config) (*Store, error) {
 	cfg = cfg.withDefaults()
 	file, err := datafile.Open(dir, datafile.Options{Logger: cfg.Logger, New: cfg.NewFile})
@@ -32,9 +32,8 @@ func Open(dir string, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// Present returns datafile.ErrGone when the data file is no longer where it was opened:
-// decisions go on and are exact, and all that the store knows is lost at its end. nil
-// without a file.
+// Present returns datafile.ErrGone when the data file is no longer at its path. Decisions are still
+// exact then, but all data is lost when the process ends. It returns nil without a file.
 func (s *Store) Present() error {
 	if s.disk == nil {
 		return nil
@@ -42,10 +41,10 @@ func (s *Store) Present() error {
 	return s.disk.file.Present()
 }
 
-// Recovery returns what opening the store found.
+// Recovery returns the result of opening the store.
 func (s *Store) Recovery() Recovery { return s.recovery }
 
-// load reads the file, and notes in it that a life has begun.
+// load reads the file, and records that the store is running.
 func (s *Store) load() error {
 	file := s.disk.file
 	now := s.cfg.Now().UnixMilli()

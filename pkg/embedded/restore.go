@@ -16,39 +16,37 @@ import (
 )
 
 const (
-	// receivedName is the directory, within that of the store, where a backup lies while
-	// it is restored.
+	// receivedName is the directory, inside that of the store, of a backup that is being restored.
 	receivedName = ".restoring"
-	// actionRestore is that of the audit event of a restore.
+	// actionRestore is the action of the audit event of a restore.
 	actionRestore = "store.restore"
 )
 
-// restorer puts backups into a store that serves.
+// restorer restores backups into a running store.
 type restorer struct {
 	table       *table
 	catalog     *catalog
 	settlements *settlements
 	disk        *disk      // nil without a file
-	restoring   sync.Mutex // held by Restore
+	restoring   sync.Mutex // locked by Restore
 }
 
-// Restore puts what a backup holds in the place of what the store has, while it serves:
+// Restore replaces the contents of the store by those of a backup, while the store serves:
 //
-//   - Entities, limits, audit and usage are those of the backup, by one transaction;
-//     the generation rises, so that live buckets come under the limits as after any
-//     change. What buckets have used in the hour at hand stays counted.
-//   - Buckets keep the lesser of what they hold and what the backup's would hold by now,
-//     so that a restore gives nobody tokens.
+//   - Entities, limits, audit events and usage are those of the backup, in one transaction. The
+//     generation rises, so that buckets get the limits as after any change. The usage of the
+//     current hour is retained.
+//   - Each bucket has the lesser of its own balance and the refilled one of the backup. So a
+//     restore adds no tokens.
 //   - Marks of settlements and names of namespaces are those of both. Secrets stay.
 //
-// The backup is read and checked as a whole before anything changes. After a later error
-// entities, limits, audit and usage are what they were, and buckets may hold less. While
-// the transaction is written changes wait, and so does what blocks do not cover: some
-// seconds for a million records.
+// The backup is read and checked as a whole before anything changes. After a later error entities,
+// limits, audit events and usage are unchanged, and buckets may have less. During the transaction,
+// changes and takes beyond blocks wait: some seconds for a million records.
 //
-// Errors: limiter.ErrInvalid without a file, or when the backup is none, is damaged, of
-// another format or larger than MaxBuckets; limiter.ErrUnavailable, also when another is being
-// restored; limiter.ErrClosed.
+// Errors: limiter.ErrInvalid without a file, and for a backup that is damaged, of another format,
+// larger than MaxBuckets, or no backup. limiter.ErrUnavailable, also while another backup is being
+// restored. limiter.ErrClosed.
 func (r *restorer) Restore(ctx context.Context, from io.Reader) error {
 	if r.disk == nil {
 		return errNoFile()
@@ -61,7 +59,7 @@ func (r *restorer) Restore(ctx context.Context, from io.Reader) error {
 		return err
 	}
 	dir := filepath.Join(r.disk.file.Dir(), receivedName)
-	if err := os.RemoveAll(dir); err != nil { // of a process that was killed
+	if err := os.RemoveAll(dir); err != nil { // left by a process that was killed
 		return unavailable(err)
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // the next restore removes it too
@@ -76,7 +74,7 @@ func (r *restorer) Restore(ctx context.Context, from io.Reader) error {
 	return errors.Join(err, file.Close())
 }
 
-// refused is what it means that a backup could not be received.
+// refused returns the error of a backup that cannot be received.
 func refused(err error) error {
 	if errors.Is(err, datafile.ErrCorrupt) || errors.Is(err, datafile.ErrVersion) {
 		return fmt.Errorf("%w: %w", limiter.ErrInvalid, err)
@@ -84,7 +82,7 @@ func refused(err error) error {
 	return unavailable(err)
 }
 
-// backup is what a backup holds, in memory. Buckets are as they would be now.
+// backup is the contents of a backup, in memory. Buckets are refilled to now.
 type backup struct {
 	table       *table
 	catalog     *catalog
@@ -107,8 +105,8 @@ func (r *restorer) readBackup(tx *datafile.Tx, now int64) (*backup, error) {
 	return b, nil
 }
 
-// replace restores in an order in which a crash gives nobody tokens: buckets hold less
-// before limits can be higher.
+// replace restores in an order in which a crash adds no tokens: buckets are reduced before limits
+// can rise.
 func (r *restorer) replace(ctx context.Context, from *datafile.Tx) error {
 	now := r.table.cfg.Now()
 	b, err := r.readBackup(from, now.UnixMilli())
@@ -168,7 +166,7 @@ func clearOthers(to, from *datafile.Tx, t datafile.Table) error {
 	return err
 }
 
-// unite adds marks to those of the store, and returns what writes them.
+// unite adds marks to those of the store, and returns the changes that write them.
 func (r *restorer) unite(with *marks) []change {
 	var added []change
 	for i := range with.shards {
@@ -186,9 +184,8 @@ func (r *restorer) unite(with *marks) []change {
 	return added
 }
 
-// lower brings the buckets of the store down to those of a backup, which it takes, and
-// returns when the file has them so. It returns what the backup's buckets have used and those
-// of the store do not count.
+// lower reduces the buckets of the store to those of a backup, which it consumes. It returns when
+// the file has them. used is the usage in the backup's buckets that the store's do not count.
 func (r *restorer) lower(ctx context.Context, backup *table, now int64) (used []usageRow, err error) {
 	var last *batch
 	for i := range backup.shards {
@@ -217,9 +214,9 @@ func (r *restorer) lower(ctx context.Context, backup *table, now int64) (used []
 	return used, err
 }
 
-// lowerOne brings a bucket down to that of a backup; where there is none, it is full or an
-// overflow bucket stands for it, and the backup's takes its place. It returns the batch that writes it, nil for none. The shard
-// must be locked.
+// lowerOne reduces a bucket to that of a backup. If the store has no such bucket, it is full or an
+// overflow bucket stands for it; then the backup's takes its place. It returns the batch that
+// writes the bucket, nil for none. The shard must be locked.
 func (r *restorer) lowerOne(sh *shard, hash uint64, b, to *bucket, now int64) *batch {
 	switch {
 	case b != nil && !b.lower(to, false, now), b == nil && to.full(now):

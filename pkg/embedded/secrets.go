@@ -7,7 +7,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 )
 
-// secrets are what Secret returns, by name.
+// secrets are the secrets of a store, by name.
 type secrets struct {
 	mu     sync.Mutex
 	byName map[string][]byte // nil = closed

@@ -22,7 +22,7 @@ type settlements struct {
 	secrets secrets
 }
 
-// newSettlements returns none. Without a file the disk is nil.
+// newSettlements returns empty settlements. Without a file the disk is nil.
 func newSettlements(cfg *Config, d *disk) *settlements {
 	s := &settlements{cfg: cfg, disk: d}
 	s.marks.init()
@@ -65,7 +65,7 @@ func (s *settlements) owner(m *limiter.Mark, now int64) (string, bool, error) {
 	return held.owner, found && held.expires > now, nil
 }
 
-// rewrite gives a mark that claim has made in memory another owner.
+// rewrite changes the owner of a mark that claim has made in memory.
 func (s *settlements) rewrite(m *limiter.Mark, owner string) {
 	name, sh := markName(m), s.marks.markShard(m.ID)
 	sh.mu.Lock()
@@ -76,7 +76,7 @@ func (s *settlements) rewrite(m *limiter.Mark, owner string) {
 	m.Owner = owner
 }
 
-// claim makes the mark in memory, and reports whether it is its owner's.
+// claim makes the mark in memory, and reports whether m.Owner owns it.
 func (s *settlements) claim(m *limiter.Mark) (bool, error) {
 	name, expires := markName(m), m.Expires.UnixMilli()
 	sh := s.marks.markShard(m.ID)
@@ -85,7 +85,7 @@ func (s *settlements) claim(m *limiter.Mark) (bool, error) {
 	if sh.marks == nil {
 		return false, limiter.ErrClosed
 	}
-	// Read under the lock: by any time that a sweep has dropped marks, theirs are over.
+	// latest is read under the lock. A mark that a sweep has dropped had expired by then.
 	if s.marks.latest.Load() >= expires {
 		return false, nil
 	}
@@ -100,7 +100,7 @@ func (s *settlements) claim(m *limiter.Mark) (bool, error) {
 	return true, nil
 }
 
-// unclaim forgets a mark that claim has made in memory, and that is not in the file.
+// unclaim deletes a mark that claim has made in memory, and that is not in the file.
 func (s *settlements) unclaim(m *limiter.Mark) {
 	name, sh := markName(m), s.marks.markShard(m.ID)
 	sh.mu.Lock()
@@ -111,11 +111,11 @@ func (s *settlements) unclaim(m *limiter.Mark) {
 	}
 }
 
-// Marks returns the number of marks held now.
+// Marks returns the number of marks in memory.
 func (s *settlements) Marks() int64 { return s.marks.count.Load() }
 
-// sweepMarks drops the marks, in the shards from first up to end, that have expired. It
-// returns the batch that the file forgets them in, nil for none.
+// sweepMarks drops the expired marks in the shards from first up to end. It returns the batch that
+// deletes them from the file, nil for none.
 func (s *settlements) sweepMarks(first, end int) *batch {
 	var slack int64
 	if s.disk != nil {
@@ -148,7 +148,7 @@ func (s *settlements) sweepMarks(first, end int) *batch {
 	return s.disk.ask(gone...)
 }
 
-// Secret implements limiter.Store. The secret lives as long as the store.
+// Secret implements limiter.Store. The secret is stable as long as the store exists.
 func (s *settlements) Secret(ctx context.Context, name string, candidate []byte) ([]byte, error) {
 	if err := contextErr(ctx); err != nil {
 		return nil, err

@@ -8,15 +8,14 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Overflow returns how much the store does for keys that it has no room for.
+// Overflow returns the work of the overflow buckets.
 func (t *table) Overflow() Overflow {
 	o := &t.overflow
 	return Overflow{Buckets: o.held.Load(), Decisions: o.decisions.Load(), Refused: o.refused.Load()}
 }
 
-// openShared returns the overflow bucket of an op. When there is none and no room for it,
-// or when it is one of held, it returns one that only denies. The overflow shard must be
-// locked.
+// openShared returns the overflow bucket of an op. It returns one that only denies if there is no
+// room, or if the bucket is among held. The overflow shard must be locked.
 func (t *table) openShared(now int64, op *limiter.Op, held []opened) (opened, error) {
 	sh := &t.shards[overflowShard]
 	if sh.buckets == nil {
@@ -49,7 +48,7 @@ func (t *table) openShared(now int64, op *limiter.Op, held []opened) (opened, er
 	return h, nil
 }
 
-// newShared adds a full overflow bucket. Its generation stays that of its first op.
+// newShared adds a full overflow bucket. Its generation remains that of its first op.
 func (t *table) newShared(sh *shard, hash uint64, slot string, now int64, op *limiter.Op) *bucket {
 	b := t.newBucket(op, now)
 	b.shared, b.entity, b.resource = true, slot, unique.Make(sharedResource(op.Limits))
@@ -59,9 +58,9 @@ func (t *table) newShared(sh *shard, hash uint64, slot string, now int64, op *li
 	return b
 }
 
-// share lowers a bucket of op's key to the balances of the overflow buckets of its slot,
-// brought under its limits. It leaves out those that cannot have had the key. The overflow
-// shard must be locked.
+// share reduces a bucket of op's key to the balances of the overflow buckets of its slot, with its
+// limits applied. It leaves out those that cannot have served the key. The overflow shard must be
+// locked.
 func (b *bucket) share(first *bucket, op *limiter.Op, slot string, now int64) {
 	for other := first; other != nil; other = other.next {
 		if other == b || !other.inSlot(&op.Bucket, slot) {
@@ -73,7 +72,7 @@ func (b *bucket) share(first *bucket, op *limiter.Op, slot string, now int64) {
 	}
 }
 
-// inherit lowers the new bucket of a key to the balances of its overflow buckets. The key's shard
+// inherit reduces the new bucket of a key to the balances of its overflow buckets. The key's shard
 // must be locked.
 func (t *table) inherit(b *bucket, op *limiter.Op, now int64) {
 	sh := &t.shards[overflowShard]
@@ -83,8 +82,8 @@ func (t *table) inherit(b *bucket, op *limiter.Op, now int64) {
 	b.share(sh.buckets[t.hashShort(op.Bucket.Namespace, slot, "", op.Bucket.Variant)], op, slot, now)
 }
 
-// inheritAll is inherit of a bucket of a backup: its generation says nothing here, and its
-// limits are none that those here were raised to.
+// inheritAll is inherit of a bucket of a backup. Its generation means nothing here, and its limits
+// were not raised from those of this store.
 func (t *table) inheritAll(b *bucket, now int64) {
 	sh := &t.shards[overflowShard]
 	sh.mu.Lock()
@@ -98,7 +97,7 @@ func (t *table) inheritAll(b *bucket, now int64) {
 	}
 }
 
-// logFull says once a minute that the store is full.
+// logFull logs a full store, once a minute.
 func (t *table) logFull(now int64) {
 	at := now / 1000
 	last := t.overflow.loggedAt.Load()

@@ -13,16 +13,16 @@ import (
 type Store struct {
 	*table       // buckets
 	*taker       // decisions
-	*catalog     // entities and limits, read
-	*editor      // and changed
-	*directory   // and listed
+	*catalog     // entities and limits, reads
+	*editor      // and changes
+	*directory   // and lists
 	*namespaces  // in use
 	*purger      // of namespaces
 	*auditLog    // of changes
 	*usageLog    // by hour, day and month
-	*balances    // listed and adjusted
+	*balances    // lists and adjustments
 	*settlements // marks and secrets
-	*sweeper     // drops what is over
+	*sweeper     // drops full buckets, expired marks and old rows
 	*restorer    // of backups
 
 	cfg      *Config // shared by all parts
@@ -39,7 +39,7 @@ func New(cfg Config) *Store {
 	return s
 }
 
-// assemble returns an empty store that does nothing yet by itself, with a file or nil.
+// assemble returns an empty store without goroutines, with a file or nil.
 func assemble(cfg Config, file *datafile.File) *Store {
 	s := &Store{cfg: &cfg}
 	s.table = newTable(s.cfg, file != nil)
@@ -67,8 +67,8 @@ func (s *Store) Capabilities() limiter.BackendCapabilities {
 	return limiter.BackendCapabilities{Local: true, BatchOperations: true, AuditLogging: durable, UsageSnapshots: durable}
 }
 
-// Close implements limiter.Store: it stops the sweeper, has the file hold the exact
-// balances, and forgets everything. One that fails for its context can be called again.
+// Close implements limiter.Store. It stops the sweeper, writes the exact balances to the file, and
+// drops all memory. After an error of its context it may be called again.
 func (s *Store) Close(ctx context.Context) error {
 	s.stop()
 	keep := func(map[uint64]*bucket) {}

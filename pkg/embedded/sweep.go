@@ -15,10 +15,10 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// sweepsPerInterval is how many parts a sweep is cut into.
+// sweepsPerInterval is the number of parts of a sweep.
 const sweepsPerInterval = 64
 
-// sweeper drops what is over: buckets that are full, marks that have expired, and old rows of the file.
+// sweeper drops full buckets, expired marks, and old rows of the file.
 type sweeper struct {
 	*table
 
@@ -39,8 +39,8 @@ func (w *sweeper) start() {
 	go w.sweepLoop(stop)
 }
 
-// sweepLoop looks at every shard of buckets and of marks, and at the file, once in each
-// sweep interval, until stop is closed.
+// sweepLoop sweeps every shard of buckets and of marks, and the file, once in each sweep interval,
+// until stop is closed.
 func (w *sweeper) sweepLoop(stop <-chan struct{}) {
 	defer close(w.done)
 	ticker := time.NewTicker(max(w.cfg.SweepInterval/sweepsPerInterval, time.Millisecond))
@@ -56,14 +56,14 @@ func (w *sweeper) sweepLoop(stop <-chan struct{}) {
 		case <-ticker.C:
 		}
 		w.sweepPart(next, stop)
-		if space != nil && next == sweepsPerInterval-1 { // after what was dropped
+		if space != nil && next == sweepsPerInterval-1 { // after the other deletions
 			space.run(stop, w.cfg.Now())
 		}
 	}
 }
 
-// sweepPart sweeps one part of all, shard by shard. It waits until the file has forgotten
-// what was in a shard, so that no commit is long for its sake, until stop is closed.
+// sweepPart sweeps one part of all, shard by shard, until stop is closed. It waits for the commit
+// of each shard's deletions, so that no commit takes long.
 func (w *sweeper) sweepPart(part int, stop <-chan struct{}) {
 	settled := func(n *batch) bool {
 		if n == nil {
@@ -98,9 +98,8 @@ func (w *sweeper) sweepPart(part int, stop <-chan struct{}) {
 	}
 }
 
-// sweep drops the buckets, in the shards from first up to end, that are full and
-// idle for as long as grace says. It returns a batch when the file forgets some of them: all
-// are out of it when the batch is written.
+// sweep drops the buckets, in the shards from first up to end, that have been full and idle for
+// grace. It returns the last batch that deletes some of them from the file.
 func (w *sweeper) sweep(first, end int, now int64) (last *batch) {
 	for i := first; i < end; i++ {
 		sh := &w.shards[i]
@@ -125,8 +124,8 @@ func (w *sweeper) sweep(first, end int, now int64) (last *batch) {
 	return last
 }
 
-// retire drops a bucket, at once or when the batch that it returns is written and so the
-// file has forgotten it. The shard must be locked.
+// remove drops a bucket, at once or when the returned batch has deleted its record. The shard must
+// be locked.
 func (w *sweeper) remove(sh *shard, hash uint64, b *bucket, now int64, how commitKind) *batch {
 	if w.disk == nil {
 		w.drop(sh, hash, b)
@@ -137,7 +136,7 @@ func (w *sweeper) remove(sh *shard, hash uint64, b *bucket, now int64, how commi
 	}
 	switch k := b.block; {
 	case how == commitDrop && (k.queued || k.inFlight):
-		return nil // somebody uses it
+		return nil // in use
 	case k.stored || k.queued || k.inFlight || k.unsaved():
 		k.onCommit = how
 		return w.disk.want(sh, hash, b)
@@ -147,7 +146,7 @@ func (w *sweeper) remove(sh *shard, hash uint64, b *bucket, now int64, how commi
 	}
 }
 
-// closeBlock has the file close the block of a bucket that is not used, so that a stop need not. It
+// closeBlock closes the block of an unused bucket in the file, so that a shutdown need not. It
 // returns the batch that does, nil for none. The shard must be locked.
 func (w *sweeper) closeBlock(sh *shard, hash uint64, b *bucket) *batch {
 	k := b.block
@@ -158,8 +157,8 @@ func (w *sweeper) closeBlock(sh *shard, hash uint64, b *bucket) *batch {
 	return w.disk.want(sh, hash, b)
 }
 
-// sweepRows has the file forget usage and audit events that are too old, as many as
-// sweptRows at a time. It returns the batch that does, nil for none.
+// sweepRows deletes old usage and audit events from the file, at most about sweptRows at a time. It
+// returns the batch that does, nil for none.
 func (d *disk) sweepRows(now time.Time) *batch {
 	var gone []change
 	err := d.file.View(func(tx *datafile.Tx) error {

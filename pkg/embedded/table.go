@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// shardCount keeps a sweep of one shard short (some hundred buckets of a
-	// million) and makes it unlikely that two hot buckets share a lock.
+	// shardCount keeps a sweep of one shard short (some hundred buckets of a million), and makes it
+	// unlikely that two hot buckets share a lock.
 	shardCount = 4096
 	// overflowShard is the shard of all overflow buckets. Its lock is taken after all others.
 	overflowShard = shardCount
 )
 
-// shard is a part of the buckets, found by hash. A nil map says that the store is closed.
+// shard is a part of the buckets, by hash. A nil map means that the store is closed.
 type shard struct {
 	mu      sync.Mutex
 	buckets map[uint64]*bucket
@@ -41,11 +41,11 @@ type opened struct {
 	hash    uint64
 	bucket  *bucket
 	created bool
-	none    bool // the store has no such bucket: it only denies
-	later   bool // what the op books is booked after the decision, in the bucket of another
+	none    bool // the bucket is not in the store, and only denies
+	later   bool // the op is deferred: it is applied after the decision, because an earlier op has its bucket
 }
 
-// table is the buckets in memory. It knows nothing of the file, but that there is one.
+// table is the buckets in memory. It knows nothing about the file, except that there is one.
 type table struct {
 	cfg      *Config
 	durable  bool // each bucket has a block
@@ -65,7 +65,7 @@ func newTable(cfg *Config, durable bool) *table {
 	return t
 }
 
-// close forgets everything, and gives it to keep first, shard by shard.
+// close drops all buckets, and passes them to keep first, shard by shard.
 func (t *table) close(keep func(map[uint64]*bucket)) {
 	for i := range t.shards {
 		sh := &t.shards[i]
@@ -75,7 +75,7 @@ func (t *table) close(keep func(map[uint64]*bucket)) {
 		} else {
 			t.buckets.Add(-int64(len(sh.buckets)))
 		}
-		if sh.buckets != nil { // another Close has kept them, and may be reading
+		if sh.buckets != nil { // otherwise an earlier Close has them, and may be reading
 			keep(sh.buckets)
 		}
 		sh.buckets = nil
@@ -83,13 +83,13 @@ func (t *table) close(keep func(map[uint64]*bucket)) {
 	}
 }
 
-// hash finds a bucket. The seed is random for each store, so that nobody can
-// choose names that collide; bucket.is settles the rest.
+// hash finds a bucket. Each store has a random seed, so that no client can choose names that
+// collide; bucket.is compares the names.
 func (t *table) hash(k *limiter.BucketKey) uint64 {
 	return t.hashShort(k.Namespace, shortname.Of(k.Entity), shortname.Of(k.Resource), k.Variant)
 }
 
-// hashOf is hash of the names that a bucket keeps.
+// hashOf is hash of the names in a bucket.
 func (t *table) hashOf(b *bucket) (uint64, *shard) {
 	if b.shared {
 		return t.hashShort(b.namespace.Value(), b.entity, "", b.variant), &t.shards[overflowShard]
@@ -98,7 +98,7 @@ func (t *table) hashOf(b *bucket) (uint64, *shard) {
 	return hash, &t.shards[hash%shardCount]
 }
 
-// hashShort is hash of names as buckets keep them.
+// hashShort is hash of shortened names.
 func (t *table) hashShort(namespace, entity, resource string, variant uint64) uint64 {
 	const odd = 0x9e3779b97f4a7c15 // 2^64/φ: spreads the parts, so that they do not cancel out
 	h := maphash.String(t.seed, entity)
@@ -156,9 +156,8 @@ func (t *table) unlock(indices []uint16) {
 	}
 }
 
-// shardsOf appends the indices of the shards of the given buckets, each once and
-// in ascending order: every decision takes its locks in this order, so none waits
-// for another in a circle.
+// shardsOf appends the indices of the shards of the given buckets, each once and in ascending
+// order. Every decision locks in this order, so no decisions deadlock.
 func shardsOf(indices []uint16, held []opened) []uint16 {
 	for i := range held {
 		indices = append(indices, uint16(held[i].hash%shardCount))
@@ -167,7 +166,7 @@ func shardsOf(indices []uint16, held []opened) []uint16 {
 	return slices.Compact(indices)
 }
 
-// Buckets returns the number of buckets held now, without overflow buckets.
+// Buckets returns the number of buckets in memory, without overflow buckets.
 func (t *table) Buckets() int64 { return t.buckets.Load() }
 
 // namesOfBuckets returns the names of the namespaces that have buckets, each once.

@@ -6,14 +6,14 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// taker decides: it takes from buckets, and waits for the file where it has to.
+// taker decides. It takes from buckets, and waits for the file where needed.
 type taker struct {
 	*table
 
 	disk *disk // nil without a file
 }
 
-// deferredOps returns the indices of the ops that are for later.
+// deferredOps returns the indices of the deferred ops.
 func deferredOps(held []opened) (all []int) {
 	for i := range held {
 		if held[i].later {
@@ -23,8 +23,8 @@ func deferredOps(held []opened) (all []int) {
 	return all
 }
 
-// takeOne is takeAll for the common case of one bucket, without its bookkeeping. It does
-// nothing when the key has no bucket and there is no room for one.
+// takeOne is takeAll for the common case of one bucket, without its bookkeeping. done is false if
+// the key has no bucket and there is no room for one.
 func (k *taker) takeOne(now int64, op *limiter.Op) (admitted, done bool, err error) {
 	hash := k.hash(&op.Bucket)
 	sh := &k.shards[hash%shardCount]
@@ -42,7 +42,7 @@ func (k *taker) takeOne(now int64, op *limiter.Op) (admitted, done bool, err err
 	return admitted, true, nil
 }
 
-// takeAll decides over several buckets while it holds the locks of all of them.
+// takeAll decides over several buckets under the locks of all of them.
 func (k *taker) takeAll(now int64, ops []limiter.Op) (bool, error) {
 	admitted, later, err := k.takeTogether(now, ops)
 	for _, i := range later {
@@ -52,7 +52,7 @@ func (k *taker) takeAll(now int64, ops []limiter.Op) (bool, error) {
 	return admitted, err
 }
 
-// takeTogether is takeAll, without the ops whose indices it returns.
+// takeTogether is takeAll without the deferred ops, whose indices it returns.
 func (k *taker) takeTogether(now int64, ops []limiter.Op) (admitted bool, later []int, err error) {
 	var fixed [16]opened
 	held := fixed[:0]
@@ -63,7 +63,7 @@ func (k *taker) takeTogether(now int64, ops []limiter.Op) (admitted bool, later 
 	indices, err := k.openAll(few[:0], held, ops, now)
 	defer k.unlock(indices)
 	if err != nil {
-		k.dropFull(held, now) // nothing was applied: buckets that were created are full
+		k.dropFull(held, now) // nothing was applied: the created buckets are full
 		return false, nil, err
 	}
 	admitted = true

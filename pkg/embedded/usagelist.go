@@ -17,15 +17,15 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// usageLog implements limiter.Usage, and tells of budgets.
+// usageLog implements limiter.Usage, and compares usage with budgets.
 type usageLog struct {
 	table   *table
 	catalog *catalog
 	disk    *disk // nil without a file
 }
 
-// ListUsage implements limiter.Usage, in order of starts, up to now. A store without a file
-// keeps none. Commits wait while a page looks at the buckets.
+// ListUsage implements limiter.Usage, in order of starts, up to now. A store without a file has no
+// usage. Commits wait while a page reads the buckets.
 func (u *usageLog) ListUsage(ctx context.Context, namespace string, f limiter.UsageFilter, p limiter.Page) (page limiter.PageOf[limiter.UsageSnapshot], err error) {
 	p, err = p.Checked()
 	if err == nil {
@@ -57,8 +57,8 @@ func (u *usageLog) ListUsage(ctx context.Context, namespace string, f limiter.Us
 	return page, nil
 }
 
-// usageList is a page that is being made. A snapshot goes by its key: that of its rows without
-// the limit, so that the order of keys is that of rows.
+// usageList is a page under construction. A snapshot has a key: that of its rows without the limit.
+// So the order of keys is the order of rows.
 type usageList struct {
 	limiter.UsageFilter
 
@@ -66,7 +66,7 @@ type usageList struct {
 	namespace string
 	after     string // key of the last snapshot of the page before; "" = none
 	most      int
-	found     map[string]map[string]int64 // amounts of consumed by key and limit, of hardly more than most keys
+	found     map[string]map[string]int64 // amounts by key and limit, for hardly more than most keys
 	last      string                      // no key above it is on the page; "" = not known yet
 }
 
@@ -141,8 +141,8 @@ func (l *usageList) trim() []string {
 	return keys[:l.most]
 }
 
-// collectUsage adds the consumption that buckets have and that of rows, as of one moment:
-// consumption moves from buckets to rows by a commit.
+// collectUsage adds the consumption of buckets and of rows, as of one moment. Consumption moves
+// from buckets to rows by a commit.
 func (u *usageLog) collectUsage(l *usageList) error {
 	u.disk.moving.Lock()
 	release := sync.OnceFunc(u.disk.moving.Unlock)
@@ -210,7 +210,7 @@ func (l *usageList) rows(tx *datafile.Tx) error {
 	}
 }
 
-// window adds the rows of one window; errEnough says that no later one can be on the page.
+// window adds the rows of one window. errEnough reports that no later window can be on the page.
 func (l *usageList) window(tx *datafile.Tx, start time.Time) error {
 	prefix := record.AppendText(usageBegin(l.Window, start), shortname.Of(l.namespace))
 	if l.Entity != "" {

@@ -13,16 +13,16 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Usage in the file: for every hour, day and month (UTC) the consumption of a limit,
-// net of refunds, in millitokens. A row without a limit counts the events, see limiter.Usage.
+// Usage in the file: for every hour, day and month (UTC) the consumption of a limit, net of
+// refunds, in millitokens. A row without a limit counts the events, see limiter.Usage.
 //
 //	key    kind, 1 byte; begin of the window, Unix s, 8 bytes; namespace, entity,
 //	       resource and limit, each with its length before it; no limit has length 0
 //	value  a varint
 //
-// Consumption is counted in the bucket's record until its hour is over, and moves to
-// rows in the transaction that writes the record without it. So the file has it exactly up to
-// the bucket's state; a crash loses of it what it loses of the balance.
+// Consumption is counted in the bucket's record until its hour has ended. It moves to rows in the
+// transaction that writes the record without it. So the file has it exactly up to the bucket's
+// state. A crash loses as much of it as of the balance.
 
 // usageTag is the first byte of the keys of a window's rows.
 func usageTag(w limiter.UsageWindow) byte { return "hdm"[w] }
@@ -70,15 +70,15 @@ func usageValue(value []byte) (int64, error) {
 	return n, nil
 }
 
-// usageIn reports whether a row is of a namespace.
+// usageIn reports whether a row belongs to a namespace.
 func usageIn(key []byte, namespace string) bool {
 	return len(key) > usageHead && bytes.HasPrefix(key[usageHead:], record.AppendText(nil, shortname.Of(namespace)))
 }
 
-// usageHead is the length of the part of a key in front of its names: the window, and its start.
+// usageHead is the length of the part of a key before its names: the window and its start.
 const usageHead = 1 + 8
 
-// usageStart returns the start of the window that a key is of.
+// usageStart returns the start of the window of a key.
 func usageStart(key []byte) time.Time {
 	return time.Unix(int64(binary.BigEndian.Uint64(key[1:usageHead])), 0).UTC() // #nosec G115 -- usageBegin made it of an int64
 }
