@@ -43,9 +43,9 @@ func TestAdjustmentsAreNoUsage(t *testing.T) {
 	}
 }
 
-// A crash after an adjustment loses of it what a block holds, and no more.
+// A crash after an adjustment loses a block of it at most.
 func TestAdjustmentsOutliveACrash(t *testing.T) {
-	l := newLife(t)
+	l := newNode(t)
 	go l.disk.run()
 	op := opOf("e", limitsOf(t, limiter.PerDay("l", 1000)), 1000)
 	mustTake(t, l.store, l.now, true, op)
@@ -62,7 +62,7 @@ func TestAdjustmentsOutliveACrash(t *testing.T) {
 	mustClose(t, l.disk)
 }
 
-// What a text of once booked is known after a restart.
+// After a restart the bookings under a Once are still on record.
 func TestFirstAdjustmentOutlivesARestart(t *testing.T) {
 	now := time.Date(2026, 11, 22, 9, 59, 0, 0, time.UTC)
 	dir := t.TempDir()
@@ -85,8 +85,8 @@ func TestFirstAdjustmentOutlivesARestart(t *testing.T) {
 	}
 }
 
-// A mark tells of what was booked in the end, also where the bucket was used after it was
-// looked at. Where it was filled, and nothing was booked, the text can be used again.
+// A mark has the bookings that were made, also where the bucket was used after it was read. If the
+// bucket was filled and nothing was booked, the Once can be used again.
 func TestMarksAreRevised(t *testing.T) {
 	now := time.Date(2026, 11, 22, 9, 59, 0, 0, time.UTC)
 	for name, s := range map[string]*Store{"memory": newStore(t, Config{}), "a file": openTest(t, t.TempDir(), Config{Now: func() time.Time { return now }})} {
@@ -124,7 +124,7 @@ func TestMarksAreRevised(t *testing.T) {
 	}
 }
 
-// A bucket that was dropped since the adjustment has looked at it was full, and is adjusted as one that is.
+// A bucket that was dropped after it was read was full, and is adjusted as a full one.
 func TestAdjustABucketThatWasSwept(t *testing.T) {
 	for what, tt := range map[string]struct {
 		a    limiter.Adjustment
@@ -134,7 +134,7 @@ func TestAdjustABucketThatWasSwept(t *testing.T) {
 		"take-out": {limiter.Adjustment{Kind: limiter.AdjustTakeOut, Tokens: 10_000}, 90_000},
 		"top-up":   {limiter.Adjustment{Kind: limiter.AdjustTopUp, Tokens: 10_000}, 100_000},
 	} {
-		l := newLife(t)
+		l := newNode(t)
 		op := opOf("e", limitsOf(t, limiter.PerDay("l", 100)), 1)
 		l.take(true, op)
 		l.now = l.now.Add(25 * time.Hour)
@@ -173,7 +173,7 @@ func TestAChangeWithAKeyIsMadeOnce(t *testing.T) {
 	topUp := limiter.Adjustment{Kind: limiter.AdjustTopUp, Tokens: 100_000, Once: "ticket 4711"}
 	made := 0
 	for commits := range 6 {
-		l := newLife(t)
+		l := newNode(t)
 		op := opOf("e", limitsOf(t, limiter.PerDay("l", 1000)), 1000)
 		l.take(true, op)
 		topUp.Bucket = op.Bucket
@@ -192,7 +192,7 @@ func TestAChangeWithAKeyIsMadeOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		cancel()
-		for len(ended) == 0 { // what is under way fails
+		for len(ended) == 0 { // the write under way fails
 			disk.writeNext()
 			runtime.Gosched()
 		}
@@ -216,14 +216,14 @@ func TestAChangeWithAKeyIsMadeOnce(t *testing.T) {
 
 // A change with a key that could not be made can be made again, by the same process too.
 func TestAChangeWithAKeyThatFails(t *testing.T) {
-	l := newLife(t)
+	l := newNode(t)
 	op := opOf("e", limitsOf(t, limiter.PerDay("l", 1000)), 1000)
 	l.take(true, op)
 	topUp := limiter.Adjustment{Bucket: op.Bucket, Kind: limiter.AdjustTopUp, Tokens: 100_000, Once: "ticket 4711"}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := l.store.AdjustBucket(ctx, l.now, topUp); err == nil {
-		t.Fatal("it was made for a caller who had left")
+		t.Fatal("it was made for a caller that was gone")
 	}
 	go l.disk.run()
 	for _, repeated := range []bool{false, true} {

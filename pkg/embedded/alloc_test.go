@@ -67,8 +67,7 @@ func TestAllocatedMemoryOfDurableBuckets(t *testing.T) {
 	}
 }
 
-// A bucket with the longest names that are kept takes BucketBytes at most, with and without
-// a file.
+// A bucket with the longest stored names takes BucketBytes at most, with and without a file.
 func TestAllocatedMemoryOfLongNames(t *testing.T) {
 	long := strings.Repeat("n", 300)
 	names := func(i int) limiter.BucketKey {
@@ -91,7 +90,7 @@ func TestAllocatedMemoryOfLongNames(t *testing.T) {
 	}
 }
 
-// The marks of five million settlements fit in a GiB, as DefaultMaxMarks says.
+// The marks of five million settlements fit in 1 GiB, as DefaultMaxMarks promises.
 func TestAllocatedMemoryOfMarks(t *testing.T) {
 	const marks, most = 500_000, 1 << 30 / 10
 	store := embedded.New(embedded.Config{})
@@ -111,8 +110,8 @@ func TestAllocatedMemoryOfMarks(t *testing.T) {
 	}
 }
 
-// bytesOfBuckets returns the memory that n buckets of a store hold, taken from by so many callers
-// at once, and closes it. The names of the keys are not shared with the caller.
+// bytesOfBuckets returns the memory of n buckets of a store after takes by so many concurrent
+// callers, and closes the store. The names of the keys are not shared with the caller.
 func bytesOfBuckets(tb testing.TB, store *embedded.Store, n, callers int) uint64 {
 	tb.Helper()
 	limits, err := limiter.NewLimits(limiter.PerDay("rpd", 1000))

@@ -37,7 +37,7 @@ func eventsOf(t *testing.T, s *Store, namespace string, subject limiter.Ref) []l
 	return page.Items
 }
 
-// One event for each change, under what it is about, in order, over lives.
+// There is one event for each change, under its subject, in order, across restarts.
 func TestAuditEvents(t *testing.T) {
 	const ns = "default"
 	now := time.Date(2026, 11, 21, 2, 0, 0, 123e6, time.UTC)
@@ -94,9 +94,9 @@ func TestAuditEvents(t *testing.T) {
 	}
 }
 
-// A change whose commit fails is not made, and leaves no event.
+// A change whose commit fails is not made and has no event.
 func TestAChangeAndItsEventAreOne(t *testing.T) {
-	l := newLife(t)
+	l := newNode(t)
 	for _, tt := range []struct{ err, want error }{{datafile.ErrFull, limiter.ErrUnavailable}, {datafile.ErrUncertain, limiter.ErrUncertain}} {
 		ended := make(chan error)
 		go func() {
@@ -124,9 +124,9 @@ func TestAChangeAndItsEventAreOne(t *testing.T) {
 	}
 }
 
-// Generations never go back, whatever the life.
+// Generations never decrease, also across crashes.
 func TestGenerationsOutliveACrash(t *testing.T) {
-	l := newLife(t)
+	l := newNode(t)
 	var last uint64
 	for i := range 3 {
 		go l.disk.run()
@@ -139,7 +139,7 @@ func TestGenerationsOutliveACrash(t *testing.T) {
 			}
 			got, err := l.store.Read(t.Context(), "default", nil, nil)
 			if err != nil || got != last+1 {
-				t.Errorf("life %d: generation %d, %v; want %d", i, got, err, last+1)
+				t.Errorf("run %d: generation %d, %v; want %d", i, got, err, last+1)
 			}
 			last = got
 		}
@@ -149,7 +149,7 @@ func TestGenerationsOutliveACrash(t *testing.T) {
 }
 
 func TestOldEventsAreSwept(t *testing.T) {
-	l := newLife(t)
+	l := newNode(t)
 	begin := l.now
 	changes := make([]change, 0, 100*2*3)
 	for i := range 100 {

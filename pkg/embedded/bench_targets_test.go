@@ -14,7 +14,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// TestBenchTargets measures what this package promises; make bench runs it.
+// TestBenchTargets measures the performance that this package promises; make bench runs it.
 func TestBenchTargets(t *testing.T) {
 	var table benchtable.Table
 	// Before other stores are there, which drop buckets meanwhile.

@@ -28,14 +28,14 @@ func TestSizeOfTheNextBlock(t *testing.T) {
 		"the first request of a large bucket":      {100_000 * token, 0, 0, span{need: token}, 390_625},
 		"the first request of a small bucket":      {10 * token, 0, 0, span{need: token}, token},
 		"demand doubles within a second":           {100_000 * token, 0, 999, span{size: 1000 * token, spent: 900 * token}, 1800 * token},
-		"then it is what a second takes":           {1_000_000 * token, 0, 2000, span{size: 40_000 * token, spent: 40_000 * token}, 20_000 * token},
+		"then it is the use of a second":           {1_000_000 * token, 0, 2000, span{size: 40_000 * token, spent: 40_000 * token}, 20_000 * token},
 		"no more than a sixteenth for demand":      {1600 * token, 0, 10, span{size: 100 * token, spent: 100 * token}, 100 * token},
 		"slow requests: two, so that none waits":   {100 * token, 0, minute, span{size: 2 * token, spent: 2 * token, last: token}, 2 * token},
 		"two requests of a small bucket":           {10 * token, 0, minute, span{size: 2 * token, spent: 2 * token, last: token}, 2 * token},
 		"one whole request of the smallest bucket": {token, 0, minute, span{size: token, spent: token, last: token}, token},
 		"large requests: at most a quarter ahead":  {100 * token, 0, minute, span{size: 60 * token, spent: 60 * token, last: 60 * token}, 25 * token},
 		"one large request is covered":             {100 * token, 0, minute, span{need: 90 * token}, 90 * token},
-		"what is left is covered while it flies":   {100 * token, 0, minute, span{size: 90 * token, spent: token}, 89 * token},
+		"the rest is covered during the commit":   {100 * token, 0, minute, span{size: 90 * token, spent: token}, 89 * token},
 		"the largest numbers": {
 			tokenbucket.MaxCapacity, 0, 0,
 			span{size: maxFlow, spent: maxFlow, last: maxFlow, need: maxFlow},
@@ -56,7 +56,7 @@ func TestSizeOfTheNextBlock(t *testing.T) {
 	}
 }
 
-// A block asks for the next one when a quarter is left, if that helps.
+// A block is renewed when a quarter is left, if a new one helps.
 func TestABlockIsRenewedInTime(t *testing.T) {
 	const token = limiter.Milli
 	for name, tt := range map[string]struct {
@@ -85,7 +85,7 @@ func TestABlockIsRenewedInTime(t *testing.T) {
 	}
 }
 
-// Where the next block would not help, it is seldom asked for.
+// If the next block would not help, it is rarely requested.
 func TestABlockAsksSeldom(t *testing.T) {
 	limits := limitsOf(t, limiter.PerDay("l", 1_000_000))
 	op := opOf("e", limits, 1)
@@ -104,12 +104,13 @@ func TestABlockAsksSeldom(t *testing.T) {
 		}
 	}
 	if asked == 0 || asked > 20 {
-		t.Errorf("looked %d times in 56,000 takes, want a few", asked)
+		t.Errorf("%d renewal checks in 56,000 takes, want a few", asked)
 	}
 }
 
-// Those who wait get what all of them want, but no more than is there, nor more than a part.
-func TestThoseWhoWaitShareABlock(t *testing.T) {
+// Waiting callers share a block of the sum of their amounts, within the balance and a part of the
+// capacity.
+func TestWaitingCallersShareABlock(t *testing.T) {
 	limits := limitsOf(t, limiter.PerDay("l", 100))
 	for _, tt := range []struct{ tokens, takes, callers, want int64 }{
 		{100, 1, 1, 1}, {100, 1, 7, 7}, {100, 1, 300, 25}, {10, 1, 300, 10}, {100, 60, 1, 60}, {100, 60, 5, 60},
@@ -130,9 +131,9 @@ func TestThoseWhoWaitShareABlock(t *testing.T) {
 	}
 }
 
-// What somebody waits for is there still while the next state is written, however little
-// the bucket has: else nobody could be sure to find it. Who took it has it no more.
-func TestABlockIsKeptForWhoWaitsForIt(t *testing.T) {
+// Tokens for a waiting caller are still there when the next state is written, however few the
+// bucket has. Otherwise no caller could be sure to get them. After its take they are gone.
+func TestABlockLastsUntilItsCallerReturns(t *testing.T) {
 	limits := limitsOf(t, limiter.PerDay("l", 10))
 	charge := opOf("e", limits, 0)
 	charge.Spends[0].Charge = 50 * limiter.Milli
@@ -159,7 +160,7 @@ func TestABlockIsKeptForWhoWaitsForIt(t *testing.T) {
 	}
 }
 
-// proof is one bucket in memory, and what a file may hold of it.
+// proof is one bucket in memory, and its possible records in the file.
 type proof struct {
 	t      *rapid.T
 	now    int64
@@ -167,20 +168,20 @@ type proof struct {
 	gen    uint64
 	sets   []*limiter.Limits
 
-	held     []held // what the file may hold: one record, or two when a commit failed and nobody knows how
-	inFlight *held  // and what is being written
+	held     []held // possible records in the file: one, or two after a commit of unknown outcome
+	inFlight *held  // the record that is being written
 	rows     []usageRow
 	dead     bool // the file takes nothing any more
 
-	gave bool // what was given back is not answered before the file has it
+	gave bool // the answer to a refund waits for the file
 
 	used, counted map[consumed]int64 // expected, and in rows; amounts are 0 in the keys
 }
 
-// held is a record that a file may hold; nil = none.
+// held is a record that a file may have; nil = none.
 type held struct {
 	key, value []byte
-	then       *bucket // the bucket when it came under other limits than these; nil = it did not
+	then       *bucket // the bucket when its limits were replaced; nil = not replaced
 }
 
 // TestBlocksBoundWhatACrashGives: however a bucket is used, and whenever the process
@@ -210,7 +211,7 @@ func (p *proof) wait(t *rapid.T) {
 	p.now += rapid.OneOf(rapid.Int64Range(0, 500), rapid.Int64Range(0, 20_000), rapid.Int64Range(0, 2*hourMs)).Draw(t, "ms")
 }
 
-// spend draws what an op does with a limit: one thing, most often, and a lot now and then.
+// spend draws the spend of a limit: usually one thing, and sometimes a lot.
 func (p *proof) spend(t *rapid.T, l limiter.Limit) limiter.Spend {
 	capacity := max(l.Capacity, 1) * limiter.Milli
 	amount := func() int64 {
@@ -261,7 +262,7 @@ func (p *proof) use(t *rapid.T) {
 	p.used[consumed{hour: hour, limit: eventsLimit}] += event
 }
 
-// change brings the bucket under other limits.
+// change replaces the limits of the bucket.
 func (p *proof) change(t *rapid.T) {
 	b, to := p.bucket, rapid.SampledFrom(p.sets).Draw(t, "limits")
 	p.gen++
@@ -367,8 +368,8 @@ func (p *proof) checkUsage() {
 	}
 }
 
-// What is given back while a state is written does not widen the block of that state:
-// with both the bucket and that state full again there may be no more taken than it says.
+// A refund during a commit does not widen the block of the new state. When the bucket and that
+// state are full again, no more than the block may be taken.
 func TestGivingBackWhileAStateIsWritten(t *testing.T) {
 	limits := limitsOf(t, limiter.PerHour("l", 100))
 	s, d := openStill(t, t.TempDir(), Config{Now: func() time.Time { return t0 }})
@@ -397,7 +398,7 @@ func TestGivingBackWhileAStateIsWritten(t *testing.T) {
 	d.conclude(n, w.save(d.file))
 }
 
-// After a commit of unknown outcome both states bound what is taken.
+// After a commit of unknown outcome both states bound the takes.
 func TestHowACommitEnds(t *testing.T) {
 	before := span{size: 100, spent: 70, nextSize: 40, nextSpent: 15, used: 1, last: 2, need: 3, renewAt: 4}
 	for how, want := range map[outcome]span{
@@ -413,7 +414,7 @@ func TestHowACommitEnds(t *testing.T) {
 	}
 }
 
-// A charge that the debt floor cuts has taken only so much: more than that, given back,
+// A charge that the debt floor cuts has taken less than its amount. A refund of more than it took
 // must be in the file.
 func TestGivingBackAfterAChargeThatWasCut(t *testing.T) {
 	limits := limitsOf(t, limiter.PerHour("l", 10).WithMaxDebt(2))
@@ -432,12 +433,12 @@ func TestGivingBackAfterAChargeThatWasCut(t *testing.T) {
 		op := opOf("e", limits, 0)
 		op.Spends[0].Refund = step.tokens * limiter.Milli
 		if got, err := s.tryOne(t0.UnixMilli(), &op); err != nil || !got.done || got.wait != nil != step.waits {
-			t.Errorf("%d tokens given back: %+v, %v; want waiting %t", step.tokens, got, err, step.waits)
+			t.Errorf("refund of %d tokens: %+v, %v; want waiting %t", step.tokens, got, err, step.waits)
 		}
 	}
 }
 
-// A bucket that is used while the file forgets it is not dropped: it would be full.
+// A bucket that is used while its record is deleted is not dropped: it would be full.
 func TestABucketInUseDoesNotLeave(t *testing.T) {
 	limits := limitsOf(t, limiter.PerSecond("a", 10))
 	for _, step := range []struct {
@@ -446,12 +447,12 @@ func TestABucketInUseDoesNotLeave(t *testing.T) {
 		held   int64
 	}{
 		{"nothing", func(*Store, *bucket) {}, 0},
-		{"somebody wants to take", func(s *Store, _ *bucket) {
+		{"a caller waits to take", func(s *Store, _ *bucket) {
 			if got, err := s.tryOne(t0.UnixMilli(), new(opOf("a", limits, 1))); err != nil || got.done {
-				t.Errorf("what the file forgets is taken from: %+v, %v", got, err)
+				t.Errorf("a take from a bucket whose record is deleted: %+v, %v", got, err)
 			}
 		}, 1},
-		{"something is given back", func(s *Store, _ *bucket) {
+		{"a refund", func(s *Store, _ *bucket) {
 			op := opOf("a", limits, 0)
 			op.Spends[0].Refund = 1
 			if got, err := s.tryOne(t0.UnixMilli(), &op); err != nil || !got.done {

@@ -58,7 +58,7 @@ func anyBucket(t *rapid.T) *bucket {
 	return b
 }
 
-// kept is what a bucket's record keeps.
+// kept is the contents of a bucket's record.
 type kept struct {
 	Namespace, Entity, Resource string
 	Variant, Generation         uint64
@@ -92,8 +92,8 @@ func keptOf(b *bucket, size func(int) int64) kept {
 	return k
 }
 
-// TestRecordsOfVersion1 reads what was written before buckets carried use, and writes
-// the same as long as they carry none.
+// TestRecordsOfVersion1 reads records of the version before buckets carried use. It writes the same
+// as long as a bucket carries none.
 func TestRecordsOfVersion1(t *testing.T) {
 	limits := limitsOf(t, limiter.PerDay("day", 100), limiter.PerMinute("min", 10))
 	op := opOf("ada", limits, 0)
@@ -159,7 +159,7 @@ func TestDamagedBucketsAreRefused(t *testing.T) {
 	})
 }
 
-// What records have in common with others that look alike.
+// A long identity has a key of 33 bytes, and is read from the record.
 func TestLongNamesOfBuckets(t *testing.T) {
 	limits := limitsOf(t, limiter.PerHour("l", 1))
 	long := string(slices.Repeat([]byte("n"), 5000))

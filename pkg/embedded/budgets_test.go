@@ -16,9 +16,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// budgetLife is one process after another, whose usage is compared with budgets when a test says so.
-type budgetLife struct {
-	*life
+// budgetNode is a node whose usage is compared with budgets when a test says so.
+type budgetNode struct {
+	*node
 
 	set      *budget.Set
 	watch    *budgetWatch
@@ -39,23 +39,23 @@ func budgetsAt(t *testing.T, at map[limiter.Ref]limiter.Budget) *budget.Set {
 	return budget.NewSet(set)
 }
 
-func newBudgetLife(t *testing.T, at map[limiter.Ref]limiter.Budget) *budgetLife {
+func newBudgetNode(t *testing.T, at map[limiter.Ref]limiter.Budget) *budgetNode {
 	t.Helper()
-	l := &budgetLife{life: newLife(t), set: budgetsAt(t, at)}
+	l := &budgetNode{node: newNode(t), set: budgetsAt(t, at)}
 	l.now = time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC)
 	l.again()
 	return l
 }
 
-// again has the store of this life be watched.
-func (l *budgetLife) again() {
+// again watches the store of a new run.
+func (l *budgetNode) again() {
 	l.watch = &budgetWatch{usage: l.store.usageLog, unknown: map[string]crossing{}, report: func(e budget.Event) {
 		l.reported = append(l.reported, fmt.Sprint(e.Entity, " ", e.Window, " ", e.Start.Format("02T15"), " ", e.Percent))
 	}}
 }
 
-// written does what waits for the file, with a writer that writes what it asks for.
-func (l *budgetLife) written(when string, do func() error) {
+// written calls do, which waits for the file, and writes its batches.
+func (l *budgetNode) written(when string, do func() error) {
 	l.t.Helper()
 	var doing sync.WaitGroup
 	ended := make(chan struct{})
@@ -77,7 +77,7 @@ func (l *budgetLife) written(when string, do func() error) {
 }
 
 // compare compares usage, and requires the events.
-func (l *budgetLife) compare(when string, want ...string) {
+func (l *budgetNode) compare(when string, want ...string) {
 	l.t.Helper()
 	l.reported = nil
 	l.written(when, func() error { return l.watch.compare(l.t.Context(), l.set) })
@@ -87,10 +87,10 @@ func (l *budgetLife) compare(when string, want ...string) {
 	}
 }
 
-// Each threshold is told once, for usage of buckets and of rows, of all variants but shadows, across restarts
-// and crashes, and anew in the next window.
-func TestThresholdsAreToldOnce(t *testing.T) {
-	l := newBudgetLife(t, map[limiter.Ref]limiter.Budget{
+// Each threshold is reported once in a window, across restarts and crashes. Usage of buckets and of
+// rows counts, of all variants except shadows.
+func TestThresholdsAreReportedOnce(t *testing.T) {
+	l := newBudgetNode(t, map[limiter.Ref]limiter.Budget{
 		limiter.SystemLimitsRef():                             {Limit: "l", Window: limiter.UsageDay, Tokens: 100},
 		limiter.EntityLimitsRef("a", limiter.DefaultResource): {Limit: "l", Window: limiter.UsageHour, Tokens: 60},
 	})
@@ -116,7 +116,7 @@ func TestThresholdsAreToldOnce(t *testing.T) {
 	l.compare("after a refund that is used again")
 	l.stop(time.Minute)
 	l.again()
-	l.compare("in the next life")
+	l.compare("after the restart")
 	take("b", 500)
 	take("a", 31)
 	l.compare("above all at once", "a hour 21T09 100", "a hour 21T09 95", "b day 21T00 100", "b day 21T00 95")
@@ -130,7 +130,7 @@ func TestThresholdsAreToldOnce(t *testing.T) {
 
 // Usage that moves to rows between two comparisons is compared, also that of a window that is over.
 func TestThresholdsOfRows(t *testing.T) {
-	l := newBudgetLife(t, map[limiter.Ref]limiter.Budget{limiter.SystemLimitsRef(): {Limit: "l", Window: limiter.UsageHour, Tokens: 100}})
+	l := newBudgetNode(t, map[limiter.Ref]limiter.Budget{limiter.SystemLimitsRef(): {Limit: "l", Window: limiter.UsageHour, Tokens: 100}})
 	limits := limitsOf(t, limiter.PerDay("l", 10_000))
 	l.compare("at first")
 	l.take(true, opOf("a", limits, 85))
@@ -142,11 +142,11 @@ func TestThresholdsOfRows(t *testing.T) {
 	l.take(true, opOf("b", limits, 96))
 	l.stop(time.Minute) // moves nothing: the bucket is not full
 	l.again()
-	l.compare("in the next life", "b hour 21T10 80", "b hour 21T10 95")
+	l.compare("after the restart", "b hour 21T10 80", "b hour 21T10 95")
 }
 
 // put stores limits with a budget of l for each day; 0 = without one.
-func (l *budgetLife) put(namespace string, ref limiter.Ref, tokens int64) {
+func (l *budgetNode) put(namespace string, ref limiter.Ref, tokens int64) {
 	l.t.Helper()
 	r := limiter.Record{Limits: limitsOf(l.t, limiter.PerDay("l", 10_000))}
 	if tokens > 0 {
@@ -155,10 +155,10 @@ func (l *budgetLife) put(namespace string, ref limiter.Ref, tokens int64) {
 	l.written("limits", func() error { return l.store.PutLimits(l.t.Context(), namespace, ref, r) })
 }
 
-// Budgets of stored limits hold as soon as they are stored, in the next life too, and for long names. At
-// their place they replace those of the configuration, also where they have none.
+// Budgets of stored limits hold as soon as they are stored, also after a restart and for long
+// names. They replace those of the configuration at the same place, also where they are empty.
 func TestThresholdsOfStoredLimits(t *testing.T) {
-	l := newBudgetLife(t, map[limiter.Ref]limiter.Budget{
+	l := newBudgetNode(t, map[limiter.Ref]limiter.Budget{
 		limiter.ResourceLimitsRef("r"): {Limit: "l", Window: limiter.UsageDay, Tokens: 100},
 	})
 	long := strings.Repeat("e", 2*shortname.Max)
@@ -182,12 +182,12 @@ func TestThresholdsOfStoredLimits(t *testing.T) {
 	l.stop(time.Minute)
 	l.again()
 	l.take(true, opOf("a", limits, 7))
-	l.compare("in the next life", "a day 21T00 95")
+	l.compare("after the restart", "a day 21T00 95")
 	l.put(namespace, limiter.ResourceLimitsRef("r"), 120)
 	l.compare("with another budget", "b day 21T00 100", "b day 21T00 80", "b day 21T00 95")
 }
 
-// A store that runs tells by itself, and stops when it is told to. Without a file there is nothing to watch.
+// A running store reports by itself, and stops with its context. Without a file there is no usage.
 func TestWatchBudgets(t *testing.T) {
 	set := budgetsAt(t, map[limiter.Ref]limiter.Budget{limiter.SystemLimitsRef(): {Limit: "l", Window: limiter.UsageMonth, Tokens: 10}})
 	s := openTest(t, t.TempDir(), Config{})

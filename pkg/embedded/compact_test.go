@@ -16,9 +16,9 @@ func TestCompaction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close(t.Context()) //nolint:errcheck // looked at by other tests
+	defer s.Close(t.Context()) //nolint:errcheck // checked by other tests
 	c := &compaction{file: s.disk.file, log: s.cfg.Logger}
-	// fill makes a file of so many MiB and leaves so many in use.
+	// fill makes a file of so many MiB, of which so many are in use.
 	fill := func(size, used int) {
 		t.Helper()
 		for i := range size {
@@ -60,16 +60,16 @@ func TestCompaction(t *testing.T) {
 	}
 }
 
-// What a block covers is given while the file takes no changes, as during a compaction.
+// Takes within a block continue while the file accepts no changes, as during a compaction.
 func TestCoveredDecisionsDoNotWaitForTheFile(t *testing.T) {
 	s, err := Open(t.TempDir(), Config{Now: func() time.Time { return t0 }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close(t.Context()) //nolint:errcheck // looked at by other tests
+	defer s.Close(t.Context()) //nolint:errcheck // checked by other tests
 	limits := limitsOf(t, limiter.PerHour("rpm", 100))
 	mustTake(t, s, t0, true, opOf("hot", limits, 1))
-	if err := s.disk.ask().wait(t.Context()); err != nil { // the block that the take has asked for
+	if err := s.disk.ask().wait(t.Context()); err != nil { // the block that the take has requested
 		t.Fatal(err)
 	}
 	busy, release, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
@@ -88,7 +88,7 @@ func TestCoveredDecisionsDoNotWaitForTheFile(t *testing.T) {
 	}
 }
 
-// A stop does not wait for a compaction: the file stays what it was.
+// A stop does not wait for a compaction: the file is unchanged.
 func TestCompactionEndsWithAStop(t *testing.T) {
 	_, d := openStill(t, t.TempDir(), Config{})
 	if err := d.file.Update(func(tx *datafile.Tx) error {

@@ -15,15 +15,15 @@ type tenant struct {
 	sets       []*limiter.Limits
 	now        int // which of sets
 	generation uint64
-	taken      bool // anything, since it was last seen without a bucket
+	taken      bool // whether any token was taken since the store last had no bucket
 
 	under   uint64 // hash of the limits that the bucket is under
 	since   uint64 // generation of the change to them
-	changed bool   // to them, in this life
-	given   bool   // anything, under them and in this life
+	changed bool   // whether they changed in this run
+	given   bool   // whether any token was taken under them in this run
 }
 
-// see notes what limits the bucket is under; nil is none.
+// see records the limits of the bucket; nil is none.
 func (tn *tenant) see(b *bucket) {
 	if b == nil {
 		tn.under, tn.changed, tn.given = 0, false, false
@@ -59,7 +59,7 @@ func (tn *tenant) change(r *rand.Rand) {
 	tn.generation++
 }
 
-// op draws what a caller does with the bucket.
+// op draws an op on the bucket.
 func (tn *tenant) op(r *rand.Rand) limiter.Op {
 	limits := tn.sets[tn.now]
 	op := limiter.Op{Bucket: tn.key, Limits: limits, Generation: tn.generation}
@@ -69,7 +69,7 @@ func (tn *tenant) op(r *rand.Rand) limiter.Op {
 		}
 	}
 	if len(op.Spends) == 0 {
-		op.Spends = append(op.Spends, limiter.Spend{Limit: "other", Take: 1}) // that the bucket has not
+		op.Spends = append(op.Spends, limiter.Spend{Limit: "other", Take: 1}) // a limit that the bucket does not have
 	}
 	return op
 }
@@ -97,7 +97,7 @@ func spendOf(r *rand.Rand, l limiter.Limit) limiter.Spend {
 	return sp
 }
 
-// caller is somebody with a call under way, or none.
+// caller is a caller, with a call under way or none.
 type caller struct {
 	ops    []limiter.Op
 	wait   *batch
@@ -130,22 +130,22 @@ func (w *world) call(c *caller) {
 	w.try(c)
 }
 
-// try asks the store, and what it gave of the one that never dies.
+// try makes the call, and has the reference store give the same tokens.
 func (w *world) try(c *caller) {
 	late := int64(0)
 	if w.r.IntN(4) == 0 {
 		late = w.r.Int64N([]int64{50, 2000, hourMs}[w.r.IntN(3)])
 	}
 	for i := range c.ops {
-		w.meet(&c.ops[i])
+		w.prepare(&c.ops[i])
 	}
 	now := w.clock() - late
-	t, err := w.ways.take(w.life, now, c.ops)
+	t, err := w.ways.take(w.store, now, c.ops)
 	if err != nil {
 		w.fatalf("taking: %v", err)
 	}
 	for i := range c.ops {
-		w.tenant(&c.ops[i].Bucket).see(bucketOf(w.life, &c.ops[i].Bucket))
+		w.tenant(&c.ops[i].Bucket).see(bucketOf(w.store, &c.ops[i].Bucket))
 	}
 	if !t.done {
 		w.counts["waited"]++
@@ -164,23 +164,23 @@ func (w *world) try(c *caller) {
 		w.tally(&c.ops[i], t.admitted)
 	}
 	if t.wait != nil {
-		w.counts["waited with what it gave"]++
+		w.counts["waited after the decision"]++
 	}
-	w.promise(c.ops, t.wait)
+	w.noteRefunds(c.ops, t.wait)
 	*c = caller{wait: t.wait, booked: t.wait != nil}
 }
 
-// meet prepares the store that never dies for an op. Where the store has no bucket
-// there must have been a full one.
-func (w *world) meet(op *limiter.Op) {
-	if b := bucketOf(w.life, &op.Bucket); b != nil {
-		if bucketOf(w.whole, &op.Bucket) == nil {
-			w.resync(b) // that one is full and may have what this one has
+// prepare prepares the reference store for an op. If the store has no bucket, the reference's must
+// have been full.
+func (w *world) prepare(op *limiter.Op) {
+	if b := bucketOf(w.store, &op.Bucket); b != nil {
+		if bucketOf(w.reference, &op.Bucket) == nil {
+			w.resync(b) // the reference's is full, and may have the tokens of this one
 		}
 		return
 	}
 	tn := w.tenant(&op.Bucket)
-	if mirror := bucketOf(w.whole, &op.Bucket); mirror != nil && tn.taken && !mirror.full(w.real) {
+	if mirror := bucketOf(w.reference, &op.Bucket); mirror != nil && tn.taken && !mirror.full(w.real) {
 		w.fatalf("bucket %s is gone, and was not full: %+v", op.Bucket.Entity, mirror.first)
 	}
 	w.forget(&op.Bucket)
@@ -191,16 +191,15 @@ func (w *world) tenant(k *limiter.BucketKey) *tenant {
 	return w.tenants[slices.IndexFunc(w.tenants, func(tn *tenant) bool { return tn.key == *k })]
 }
 
-// forget removes a bucket from the store that never dies.
+// forget removes a bucket from the reference store.
 func (w *world) forget(k *limiter.BucketKey) {
-	if b := bucketOf(w.whole, k); b != nil {
-		hash := w.whole.hash(k)
-		w.whole.drop(&w.whole.shards[hash%shardCount], hash, b)
+	if b := bucketOf(w.reference, k); b != nil {
+		hash := w.reference.hash(k)
+		w.reference.drop(&w.reference.shards[hash%shardCount], hash, b)
 	}
 }
 
-// mirror does in the store that never dies what was done, with some of it changed. It
-// must give all of it.
+// mirror applies the ops to the reference store, with some spends changed. It must admit all.
 func (w *world) mirror(now int64, ops []limiter.Op, change func(*limiter.Spend)) []limiter.Op {
 	again := make([]limiter.Op, len(ops))
 	for i, op := range ops {
@@ -210,18 +209,18 @@ func (w *world) mirror(now int64, ops []limiter.Op, change func(*limiter.Spend))
 			change(&again[i].Spends[j])
 		}
 	}
-	admitted, err := w.whole.Take(w.t.Context(), time.UnixMilli(now-w.skew), again)
+	admitted, err := w.reference.Take(w.t.Context(), time.UnixMilli(now-w.skew), again)
 	if err != nil || !admitted {
 		w.fatalf("more was given than there is: %+v: %v", ops, err)
 	}
 	return again
 }
 
-// follow does in the store that never dies what a call has done that waits: it brought
-// buckets under other limits, and perhaps up to a time.
+// follow applies to the reference store the effects of a call that waits: an update of limits, and
+// perhaps a refill.
 func (w *world) follow(now int64, ops []limiter.Op) {
 	for i := range ops {
-		b, whole := bucketOf(w.life, &ops[i].Bucket), bucketOf(w.whole, &ops[i].Bucket)
+		b, whole := bucketOf(w.store, &ops[i].Bucket), bucketOf(w.reference, &ops[i].Bucket)
 		if whole == nil {
 			w.resync(b)
 			continue
@@ -235,7 +234,7 @@ func (w *world) follow(now int64, ops []limiter.Op) {
 	}
 }
 
-// compare wants no more left after a decision than there is.
+// compare checks that no balance after a decision is above the reference's.
 func (w *world) compare(ops, whole []limiter.Op) {
 	for i := range ops {
 		for j := range ops[i].Spends {
@@ -243,8 +242,8 @@ func (w *world) compare(ops, whole []limiter.Op) {
 			if got.Held != most.Held || got.Held && got.Limits.Hash() != most.Limits.Hash() {
 				w.fatalf("bucket %s is under other limits than it should be", ops[i].Bucket.Entity)
 			}
-			if got.Held && got.Charge > 0 && got.Bucket.Tokens == most.Bucket.Tokens { // at the debt floor each keeps a remainder of its own
-				if b := bucketOf(w.whole, &ops[i].Bucket); b != nil {
+			if got.Held && got.Charge > 0 && got.Bucket.Tokens == most.Bucket.Tokens { // at the debt floor each has its own remainder
+				if b := bucketOf(w.reference, &ops[i].Bucket); b != nil {
 					t := b.balance(got.Index)
 					t.Remainder = max(t.Remainder, got.Bucket.Remainder)
 				}
@@ -256,7 +255,7 @@ func (w *world) compare(ops, whole []limiter.Op) {
 	}
 }
 
-// tally counts what was consumed.
+// tally counts consumption.
 func (w *world) tally(op *limiter.Op, admitted bool) {
 	tn := w.tenant(&op.Bucket)
 	event := int64(0)
@@ -279,35 +278,36 @@ func (w *world) tally(op *limiter.Op, admitted bool) {
 	w.used[op.Bucket.Entity+"/"+eventsLimit] += event
 }
 
-// gift is what was given back to a limit, which a crash may lose.
-type gift struct {
+// refund is a refund to a limit that a crash may lose.
+type refund struct {
 	batch  *batch // that the answer waits for; nil = none, and it was answered
 	limit  string // entity and limit
 	amount int64
 }
 
-// promise notes what a call gave that the file need not have: while the answer waits, when
-// the file takes nothing more, and of a bucket that it does not know, which is full.
-func (w *world) promise(ops []limiter.Op, n *batch) {
+// noteRefunds records the refunds of a call that the file need not have. These are refunds whose
+// answer waits, refunds after the file accepts no writes, and refunds to a full bucket without a
+// record.
+func (w *world) noteRefunds(ops []limiter.Op, n *batch) {
 	for i := range ops {
 		until := n
-		if b := bucketOf(w.life, &ops[i].Bucket); b == nil || !b.block.stored || w.dead {
+		if b := bucketOf(w.store, &ops[i].Bucket); b == nil || !b.block.stored || w.dead {
 			until = nil
 		} else if n == nil {
 			continue
 		}
 		for _, sp := range ops[i].Spends {
 			if give := sp.Refund - sp.Charge; sp.Held && give > 0 {
-				w.gifts = append(w.gifts, gift{until, ops[i].Bucket.Entity + "/" + sp.Limit, give})
+				w.refunds = append(w.refunds, refund{until, ops[i].Bucket.Entity + "/" + sp.Limit, give})
 			}
 		}
 	}
 }
 
-// unanswered is what of the gifts to a limit the file need not have.
-func (w *world) unanswered(limit string) int64 {
+// openRefunds returns the sum of a limit's refunds that the file need not have.
+func (w *world) openRefunds(limit string) int64 {
 	var sum int64
-	for _, g := range w.gifts {
+	for _, g := range w.refunds {
 		if g.limit == limit && (g.batch == nil || !g.batch.written()) {
 			sum += g.amount
 		}
@@ -315,7 +315,7 @@ func (w *world) unanswered(limit string) int64 {
 	return sum
 }
 
-// written reports whether a batch is known to be in the file.
+// written reports whether a batch is in the file for certain.
 func (n *batch) written() bool {
 	select {
 	case <-n.done:

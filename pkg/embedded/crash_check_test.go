@@ -5,8 +5,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// checkCrash holds a life against the one before, which had everything in memory when
-// it ended, at was by its clock.
+// checkCrash compares a run with the memory of the one before, which ended at was by its clock.
 func (w *world) checkCrash(old, now *Store, was int64, steady bool) {
 	w.t.Helper()
 	before, after := old.copies(), now.copies()
@@ -20,9 +19,9 @@ func (w *world) checkCrash(old, now *Store, was int64, steady bool) {
 			}
 			continue
 		}
-		if !w.heard(n) {
+		if !w.fileHasLimits(n) {
 			if tn := w.tenant(o.key()); tn.given {
-				w.fatalf("bucket %s gave under limits that the file knows nothing of", o.entity)
+				w.fatalf("bucket %s gave tokens under limits that the file does not have", o.entity)
 			}
 			continue
 		}
@@ -41,27 +40,26 @@ func (w *world) checkCrash(old, now *Store, was int64, steady bool) {
 	w.checkReport(now, sizes)
 }
 
-// heard reports whether the file had the limits that the bucket was under in the life
-// before.
-func (w *world) heard(n *bucket) bool {
+// fileHasLimits reports whether the file had the limits of the bucket in the run before.
+func (w *world) fileHasLimits(n *bucket) bool {
 	tn := w.tenant(n.key())
 	return n.generation >= tn.since && n.limits.Hash() == tn.under
 }
 
-// accept has the store that never dies forget what nobody was given: new buckets, and
-// changes of limits.
+// accept removes from the reference store the effects that gave no tokens: new buckets, and updates
+// of limits.
 func (w *world) accept(old, now *Store) {
 	after := now.copies()
 	for id, o := range old.copies() {
 		if n := after[id]; n == nil {
 			w.forget(o.key())
-		} else if !w.heard(n) {
+		} else if !w.fileHasLimits(n) {
 			w.resync(n)
 		}
 	}
 }
 
-// checkBalance holds one limit against what it was.
+// checkBalance compares the balance of one limit with that of the run before.
 func (w *world) checkBalance(o, n *bucket, i int, was int64, steady bool, size int64) {
 	w.t.Helper()
 	p := n.limits.Params(i)
@@ -69,15 +67,15 @@ func (w *world) checkBalance(o, n *bucket, i int, was int64, steady bool, size i
 	if got > most {
 		w.fatalf("bucket %s, limit %v: recovered %d, there were %d", n.entity, n.limits.At(i), got, most)
 	}
-	if least := most - size - w.unanswered(n.entity+"/"+n.limits.At(i).Name); steady && got < least {
+	if least := most - size - w.openRefunds(n.entity+"/"+n.limits.At(i).Name); steady && got < least {
 		w.fatalf("bucket %s, limit %v: recovered %d of %d, and the block was %d", n.entity, n.limits.At(i), got, most, size)
 	}
 }
 
-// checkBelow fails where a bucket has more than the one that never died.
+// checkBelow fails where a bucket has more than the reference's.
 func (w *world) checkBelow(n *bucket) {
 	w.t.Helper()
-	whole := bucketOf(w.whole, n.key())
+	whole := bucketOf(w.reference, n.key())
 	if whole == nil || whole.limits.Hash() != n.limits.Hash() {
 		return
 	}
@@ -92,7 +90,7 @@ func (w *world) checkBelow(n *bucket) {
 	}
 }
 
-// checkStop wants everything as it was.
+// checkStop checks that a clean shutdown lost nothing.
 func (w *world) checkStop(before map[string]*bucket, now *Store, was int64, steady bool) {
 	w.t.Helper()
 	after := now.copies()
@@ -100,13 +98,13 @@ func (w *world) checkStop(before map[string]*bucket, now *Store, was int64, stea
 		n := after[id]
 		if n == nil {
 			if w.tenant(o.key()).taken && !o.full(was) {
-				w.fatalf("stopped in order: bucket %s, which was not full, is gone: %+v", o.entity, o.first)
+				w.fatalf("clean shutdown: bucket %s, which was not full, is missing: %+v", o.entity, o.first)
 			}
 			w.forget(o.key())
 			continue
 		}
 		if n.limits.Hash() != o.limits.Hash() {
-			w.fatalf("stopped in order: bucket %s is under the limits of before", o.entity)
+			w.fatalf("clean shutdown: bucket %s has its old limits", o.entity)
 		}
 		for i := range n.limits.Len() {
 			p := n.limits.Params(i)
@@ -115,12 +113,12 @@ func (w *world) checkStop(before map[string]*bucket, now *Store, was int64, stea
 			}
 			got, want := n.balance(i).Refill(p, w.clock()), o.balance(i).Refill(p, w.clock())
 			if steady && got != want || got.Tokens > want.Tokens {
-				w.fatalf("stopped in order: bucket %s, limit %v: %+v, want %+v", n.entity, n.limits.At(i), got, want)
+				w.fatalf("clean shutdown: bucket %s, limit %v: %+v, want %+v", n.entity, n.limits.At(i), got, want)
 			}
 		}
 	}
 	if r := now.Recovery(); r.Crashed || r.Blocks != 0 || r.Lost != 0 {
-		w.fatalf("stopped in order: found %+v", r)
+		w.fatalf("clean shutdown: found %+v", r)
 	}
 }
 
@@ -141,7 +139,7 @@ func (w *world) sizes(s *Store) map[string][]int64 {
 	return all
 }
 
-// checkReport wants what is said to be lost to be the blocks.
+// checkReport checks that the reported loss is the sum of the blocks.
 func (w *world) checkReport(s *Store, sizes map[string][]int64) {
 	w.t.Helper()
 	want := Recovery{Buckets: len(sizes), Crashed: true}
@@ -158,8 +156,7 @@ func (w *world) checkReport(s *Store, sizes map[string][]int64) {
 	}
 }
 
-// resync has the store that never dies forget a change of limits as well: nothing was
-// given since.
+// resync copies a bucket to the reference store, if no token was given since an update of limits.
 func (w *world) resync(n *bucket) {
 	w.forget(n.key())
 	b := n.copy()
@@ -170,18 +167,18 @@ func (w *world) resync(n *bucket) {
 	for i := range b.sleeping() {
 		b.rest.dormant[i].bucket.Refilled -= w.skew
 	}
-	hash := w.whole.hash(n.key())
-	sh := &w.whole.shards[hash%shardCount]
+	hash := w.reference.hash(n.key())
+	sh := &w.reference.shards[hash%shardCount]
 	b.next = sh.buckets[hash]
 	sh.buckets[hash] = b
-	w.whole.buckets.Add(1)
+	w.reference.buckets.Add(1)
 }
 
 func (b *bucket) key() *limiter.BucketKey {
 	return &limiter.BucketKey{Namespace: b.namespace.Value(), Entity: b.entity, Resource: b.resource.Value(), Variant: b.variant}
 }
 
-// sleeping is what a bucket has dormant.
+// sleeping returns the dormant limits of a bucket.
 func (b *bucket) sleeping() []dormant {
 	if b.rest == nil {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What a disk writes as a whole, and the pages of the data file.
+// The unit in which a disk writes, and the layout of the data file.
 const (
 	sectorSize = 512
 	pageSize   = 4096
@@ -19,8 +19,8 @@ const (
 // dataFile is the file in a data directory.
 func dataFile(dir string) string { return filepath.Join(dir, "ratelimit.db") }
 
-// memory returns a directory without a disk behind it, if there is one: what a disk would
-// be left with is drawn here, and thousands of syncs take long.
+// memory returns a directory without a disk behind it, if there is one. The test draws the state
+// that a disk would have, and thousands of syncs take long.
 func memory(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "embedded") //nolint:usetesting // t.TempDir is on a disk
@@ -48,9 +48,9 @@ func (w *world) put(dir string, image []byte) {
 	}
 }
 
-// lookAfterCuts writes the batch under way, and looks at what a life would find had the
-// power gone meanwhile: that keeps what the world has in memory, and no less than it must.
-func (w *world) lookAfterCuts() {
+// checkCuts writes the batch under way, and checks the recovery from a power cut during the commit.
+// It must have the tokens in memory, and no less than the blocks allow.
+func (w *world) checkCuts() {
 	w.t.Helper()
 	before := w.image()
 	w.mustSave()
@@ -59,26 +59,26 @@ func (w *world) lookAfterCuts() {
 		dir := memory(w.t)
 		w.put(dir, w.cut(before, after))
 		s := w.begin(dir)
-		w.checkCrash(w.life, s, w.clock(), !w.behind)
+		w.checkCrash(w.store, s, w.clock(), !w.behind)
 		w.kill(s)
-		w.counts["looks after a power cut"]++
+		w.counts["checks after a power cut"]++
 	}
 }
 
-// cutPower has the power go while the batch under way is written: the next life begins
-// with what the disk has by then.
+// cutPower simulates a power cut during the commit of the batch under way. The next run starts with
+// the state of the disk at that time.
 func (w *world) cutPower() {
 	w.t.Helper()
 	before := w.image()
 	w.mustSave()
 	after := w.image()
-	w.kill(w.life)
+	w.kill(w.store)
 	w.put(w.dir, w.cut(before, after))
 	w.counts["power cuts"]++
 }
 
-// cut draws a state that a disk can be in when the power goes during a commit. The
-// tests of package datafile list them all, and why there are no others.
+// cut draws a state that a disk can have after a power cut during a commit. The tests of package
+// datafile list all of them, and prove that there are no others.
 func (w *world) cut(before, after []byte) []byte {
 	r := rand.New(rand.NewPCG(w.r.Uint64(), 0)) // how much is drawn depends on the file
 	grown := append(bytes.Clone(before), make([]byte, max(len(after)-len(before), 0))...)

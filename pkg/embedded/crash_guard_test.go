@@ -8,8 +8,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// reconsider has the buckets of a store that begins be as the world's way of recovery has them.
-func (w *world) reconsider(s *Store) {
+// applyRecovery recovers the buckets of a new run by the world's rule.
+func (w *world) applyRecovery(s *Store) {
 	w.t.Helper()
 	if w.ways.recover == nil {
 		return
@@ -31,7 +31,7 @@ func (w *world) reconsider(s *Store) {
 	}
 }
 
-// refillLast subtracts the block from what the file has, and refills that.
+// refillLast subtracts the block from the record, and then refills.
 func refillLast(r *restored, now int64) {
 	for i, size := range r.sizes {
 		if !r.limits.Unlimited(i) {
@@ -48,8 +48,8 @@ func forgetBlocks(r *restored, now int64) {
 	r.recover(now)
 }
 
-// handOutAgain covers by a block what was subtracted for it.
-func handOutAgain(r *restored, now int64) {
+// reopenBlocks opens the blocks that recovery has subtracted.
+func reopenBlocks(r *restored, now int64) {
 	r.recover(now)
 	if r.block == nil {
 		return
@@ -60,7 +60,7 @@ func handOutAgain(r *restored, now int64) {
 	}
 }
 
-// covering takes what the blocks of some buckets do not cover as if a part of them did.
+// covering gives tokens beyond the blocks of some buckets as if one part of the span covered them.
 func covering(some func(*block) bool, part func(*span)) ways {
 	w := asTheyAre()
 	take := w.take
@@ -95,7 +95,7 @@ func theStateInTheFile(s *span) { s.size = math.MaxInt64 }
 func theNextState(s *span)      { s.nextSize = math.MaxInt64 }
 func both(s *span)              { theStateInTheFile(s); theNextState(s) }
 
-// keepCover has what the file covers of a limit cover it under other numbers.
+// keepCover leaves a block open when the parameters of its limit change.
 func keepCover(s *Store, now int64, ops []limiter.Op) (try, error) {
 	for i := range ops {
 		b := bucketOf(s, &ops[i].Bucket)
@@ -120,7 +120,7 @@ func keepCover(s *Store, now int64, ops []limiter.Op) (try, error) {
 	return asTheyAre().take(s, now, ops)
 }
 
-// answerAtOnce has no answer wait for the file.
+// answerAtOnce answers every call without a wait for the file.
 func answerAtOnce(s *Store, now int64, ops []limiter.Op) (try, error) {
 	t, err := asTheyAre().take(s, now, ops)
 	if t.done {
@@ -129,7 +129,7 @@ func answerAtOnce(s *Store, now int64, ops []limiter.Op) (try, error) {
 	return t, err
 }
 
-// dropAnyway has the buckets go that were idle when they were swept.
+// dropAnyway drops buckets that were idle when they were swept, even if they were used since.
 func dropAnyway(s *Store, now int64) {
 	s.sweep(0, shardCount, now)
 	for i := range s.shards {
@@ -143,7 +143,7 @@ func dropAnyway(s *Store, now int64) {
 	}
 }
 
-// takeItAsMade has a store take a commit of unknown outcome as made.
+// takeItAsMade treats a commit of unknown outcome as made.
 func takeItAsMade(err error) error {
 	if errors.Is(err, datafile.ErrUncertain) {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestMissingRulesAreFound takes away one rule at a time: a test of crashes that passes
-// without a rule says nothing about it. With the race detector it would say no more.
+// TestMissingRulesAreFound removes one rule at a time. A crash test that passes without a rule does
+// not test it. With the race detector the test would show no more.
 func TestMissingRulesAreFound(t *testing.T) {
 	with := func(change func(*ways)) ways {
 		w := asTheyAre()
@@ -21,14 +21,14 @@ func TestMissingRulesAreFound(t *testing.T) {
 	}{
 		{"recovery refills, and then subtracts", with(func(w *ways) { w.recover = refillLast })},
 		{"recovery subtracts the block", with(func(w *ways) { w.recover = forgetBlocks })},
-		{"what recovery subtracted is not given", with(func(w *ways) { w.recover = handOutAgain })},
+		{"tokens that recovery subtracted are not given", with(func(w *ways) { w.recover = reopenBlocks })},
 		{"a bucket that the file does not have gives nothing", covering(func(k *block) bool { return !k.stored }, both)},
-		{"while a state is written the one before covers what is taken", covering(func(k *block) bool { return k.inFlight }, theStateInTheFile)},
-		{"while a state is written it covers what is taken", covering(func(k *block) bool { return k.inFlight }, theNextState)},
-		{"while the file forgets a bucket that gives nothing", covering(func(k *block) bool { return k.deleting != commitOpen }, both)},
+		{"during a commit the state before covers each take", covering(func(k *block) bool { return k.inFlight }, theStateInTheFile)},
+		{"during a commit the new state covers each take", covering(func(k *block) bool { return k.inFlight }, theNextState)},
+		{"while its record is deleted a bucket gives nothing", covering(func(k *block) bool { return k.deleting != commitOpen }, both)},
 		{"a state covers nothing under other limits", with(func(w *ways) { w.take = keepCover })},
-		{"what is given back beyond the block is answered when the file has it", with(func(w *ways) { w.take = answerAtOnce })},
-		{"a bucket in use again is not forgotten", with(func(w *ways) { w.sweep = dropAnyway })},
+		{"a refund beyond the block is answered when the file has it", with(func(w *ways) { w.take = answerAtOnce })},
+		{"a bucket in use again is not dropped", with(func(w *ways) { w.sweep = dropAnyway })},
 		{"a commit of unknown outcome may not be made", with(func(w *ways) { w.ended = takeItAsMade })},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestMissingRulesAreFound(t *testing.T) {
 	}
 }
 
-// failure is what a run finds wrong.
+// failure returns the first failure of a run.
 func failure(t *testing.T, seed uint64, as ways) (found string) {
 	t.Helper()
 	ended := make(chan struct{})
@@ -57,6 +57,6 @@ func failure(t *testing.T, seed uint64, as ways) (found string) {
 		w.run()
 	}()
 	<-ended
-	w.kill(w.life)
+	w.kill(w.store)
 	return found
 }

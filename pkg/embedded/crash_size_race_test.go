@@ -2,6 +2,6 @@
 
 package embedded
 
-// How many runs TestCrashes makes with the race detector, in which each takes several
-// times as long.
+// crashSeeds is the number of runs of TestCrashes with the race detector, which is several times
+// slower.
 const crashSeeds = 15

@@ -2,5 +2,5 @@
 
 package embedded
 
-// How many runs TestCrashes makes.
+// crashSeeds is the number of runs of TestCrashes.
 const crashSeeds = 40

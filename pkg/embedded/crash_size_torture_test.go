@@ -2,5 +2,5 @@
 
 package embedded
 
-// How many runs TestCrashes makes in `make torture`.
+// crashSeeds is the number of runs of TestCrashes in `make torture`.
 const crashSeeds = 3000

@@ -11,44 +11,43 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// world is one data directory over many lives of its store. The test is the disk's
-// writer and all of the callers: what happens while a batch is on its way happens
-// because the test does it then, and again with the same seed.
+// world is one data directory, and the runs of its store, each in a new process. The test is the
+// writer of the disk and all callers. It decides each step of a commit under way, and repeats them
+// with the same seed.
 //
-// Beside the store lives another, in memory, that never dies and is asked for all that
-// the first one gave. It does not over-admit (the conformance suite shows that), so as
-// long as it would have given all the same, neither did the lives of the first one
-// together: in no window more than B + r·t.
+// Beside the store there is a reference store in memory, which never crashes. It must be able to
+// give every token that the store gave. The conformance suite shows that it does not over-admit. So
+// the runs of the store together did not either: in no window more than B + r·t.
 type world struct {
 	t    *testing.T
 	fail func(string) // does not return
 	ways ways
 	r    *rand.Rand
 	dir  string
-	real int64 // Unix ms, what a clock says that is never set
-	skew int64 // what the life's clock says more
+	real int64 // Unix ms, by a clock that is never set
+	skew int64 // offset of the run's clock
 
-	latest int64 // that any life's clock said
-	behind bool  // the life's clock began before that
+	latest int64 // latest time by the clock of any run
+	behind bool  // the run's clock began before latest
 
-	life  *Store
-	air   *flight // nil = the writer has nothing under way
-	dead  bool    // the file takes no more writes in this life
-	whole *Store  // the store that never dies
+	store     *Store
+	pending   *pendingBatch // nil = the writer has nothing under way
+	dead      bool          // the file accepts no more writes in this run
+	reference *Store        // never crashes
 
 	tenants []*tenant
 	callers []*caller
-	gifts   []gift
+	refunds []refund
 	used    map[string]int64 // consumption by entity and limit, in millitokens
 	counts  map[string]int
 }
 
-// ways are how a world does what a rule is about: TestMissingRulesAreFound takes one away.
+// ways are the rules of a world, as functions. TestMissingRulesAreFound replaces one.
 type ways struct {
-	recover func(r *restored, now int64) // instead of what load did; nil = as load did
+	recover func(r *restored, now int64) // in place of load's recovery; nil = load's
 	take    func(s *Store, now int64, ops []limiter.Op) (try, error)
 	sweep   func(s *Store, now int64)
-	ended   func(err error) error // what a store is told of its commit
+	ended   func(err error) error // the error that a store gets for a commit
 }
 
 func asTheyAre() ways {
@@ -64,8 +63,8 @@ func asTheyAre() ways {
 	}
 }
 
-// flight is a batch under way.
-type flight struct {
+// pendingBatch is a batch under way.
+type pendingBatch struct {
 	batch   *batch
 	writing writing
 	saved   bool
@@ -79,7 +78,7 @@ func newWorld(t *testing.T, seed uint64, ways ways) *world {
 	t.Helper()
 	w := &world{
 		t: t, fail: func(text string) { t.Helper(); t.Fatal(text) }, ways: ways, r: rand.New(rand.NewPCG(seed, 0)), dir: memory(t), real: start,
-		whole: newStore(t, Config{SweepInterval: time.Hour}), used: make(map[string]int64), counts: make(map[string]int),
+		reference: newStore(t, Config{SweepInterval: time.Hour}), used: make(map[string]int64), counts: make(map[string]int),
 	}
 	for i := range 4 {
 		w.tenants = append(w.tenants, newTenant(t, w.r, i))
@@ -87,8 +86,8 @@ func newWorld(t *testing.T, seed uint64, ways ways) *world {
 	for range 5 {
 		w.callers = append(w.callers, &caller{})
 	}
-	w.life = w.begin(w.dir)
-	t.Cleanup(func() { w.kill(w.life) })
+	w.store = w.begin(w.dir)
+	t.Cleanup(func() { w.kill(w.store) })
 	return w
 }
 
@@ -107,11 +106,11 @@ func (w *world) begin(dir string) *Store {
 	if err := s.load(); err != nil {
 		w.fatalf("opening the store: %v", err)
 	}
-	w.reconsider(s)
+	w.applyRecovery(s)
 	return s
 }
 
-// kill ends a life as SIGKILL does: what is in the file stays.
+// kill ends a run as SIGKILL does: only the file survives.
 func (w *world) kill(s *Store) {
 	w.t.Helper()
 	if err := s.disk.file.Close(); err != nil && !errors.Is(err, datafile.ErrClosed) {
@@ -124,7 +123,7 @@ func (w *world) fatalf(format string, args ...any) {
 	w.fail(fmt.Sprintf("after %v: %s", w.counts, fmt.Sprintf(format, args...)))
 }
 
-// step lets something happen.
+// step draws one event.
 func (w *world) step() {
 	switch n := w.r.IntN(1000); {
 	case n < 550:
@@ -137,9 +136,9 @@ func (w *world) step() {
 		w.real += w.r.Int64N(5_000)
 	case n < 963:
 		w.real += w.r.Int64N(2 * hourMs)
-		w.ways.sweep(w.life, w.clock()) // while somebody may come back
+		w.ways.sweep(w.store, w.clock()) // before the other callers return
 	case n < 975:
-		w.ways.sweep(w.life, w.clock())
+		w.ways.sweep(w.store, w.clock())
 	case n < 980:
 		w.tenants[w.r.IntN(len(w.tenants))].change(w.r)
 	case n < 996:
@@ -151,43 +150,42 @@ func (w *world) step() {
 
 // write moves the writer on by one step.
 func (w *world) write() {
-	d := w.life.disk
-	if w.air == nil {
+	d := w.store.disk
+	if w.pending == nil {
 		d.mu.Lock()
 		n := d.next
 		d.next = nil
 		d.mu.Unlock()
 		if n != nil {
-			w.air = &flight{batch: n, writing: d.collect(n)}
+			w.pending = &pendingBatch{batch: n, writing: d.collect(n)}
 		}
 		return
 	}
-	if !w.air.saved {
+	if !w.pending.saved {
 		w.save()
 		return
 	}
 	w.conclude()
 }
 
-// save writes the batch under way, unless the disk is full, or fails in a way that
-// leaves open what is in the file: then it may be there or not, and nothing more is
-// written until the file is opened again.
+// save writes the batch under way, unless the disk is full or the commit has an unknown outcome. In
+// that case the file has the batch or not, and accepts no writes until it is opened again.
 func (w *world) save() {
-	w.air.saved = true
+	w.pending.saved = true
 	switch n := w.r.IntN(100); {
 	case w.dead:
-		w.air.err = datafile.ErrUncertain
+		w.pending.err = datafile.ErrUncertain
 	case n < 3:
-		w.air.err = datafile.ErrFull
+		w.pending.err = datafile.ErrFull
 		w.counts["disk full"]++
 	case n < 5:
-		w.dead, w.air.err = true, datafile.ErrUncertain
+		w.dead, w.pending.err = true, datafile.ErrUncertain
 		w.counts["uncertain"]++
 		if n == 3 {
 			w.mustSave()
 		}
 	case n < 8:
-		w.lookAfterCuts()
+		w.checkCuts()
 	default:
 		w.mustSave()
 	}
@@ -195,68 +193,67 @@ func (w *world) save() {
 
 func (w *world) mustSave() {
 	w.t.Helper()
-	if err := w.air.writing.save(w.life.disk.file); err != nil {
+	if err := w.pending.writing.save(w.store.disk.file); err != nil {
 		w.fatalf("writing a batch: %v", err)
 	}
 	w.counts["commits"]++
 }
 
 func (w *world) conclude() {
-	d, n := w.life.disk, w.air.batch
-	d.conclude(n, w.ways.ended(w.air.err))
+	d, n := w.store.disk, w.pending.batch
+	d.conclude(n, w.ways.ended(w.pending.err))
 	close(n.done)
-	w.air = nil
+	w.pending = nil
 }
 
-// crash ends the life here and now, and begins another by a clock that may have been
-// set back.
+// crash ends the run at once, and starts another with a clock that may have been set back.
 func (w *world) crash() {
 	w.counts["crashes"]++
-	if w.air != nil {
+	if w.pending != nil {
 		w.counts["crashes with a batch under way"]++
 	}
 	was := w.clock()
-	if w.air != nil && !w.air.saved && !w.dead && w.r.IntN(2) == 0 {
+	if w.pending != nil && !w.pending.saved && !w.dead && w.r.IntN(2) == 0 {
 		w.cutPower()
 	} else {
-		w.kill(w.life)
+		w.kill(w.store)
 	}
-	w.rise(func(old, now *Store, steady bool) {
+	w.restart(func(old, now *Store, steady bool) {
 		w.checkCrash(old, now, was, steady)
 		w.checkUsage(now, true)
 		w.accept(old, now)
 	})
 }
 
-// stop ends the life in order: nothing is lost.
+// stop ends the run with a clean shutdown: nothing is lost.
 func (w *world) stop() {
 	if w.dead {
-		w.crash() // there is nothing to be written to
+		w.crash() // the file accepts no writes
 		return
 	}
 	w.counts["stops"]++
-	if w.air != nil {
-		if !w.air.saved {
+	if w.pending != nil {
+		if !w.pending.saved {
 			w.mustSave()
 		}
 		w.conclude()
 	}
-	kept := w.life.copies() // Close forgets them
+	kept := w.store.copies() // Close drops them
 	was := w.clock()
-	go w.life.disk.run()
-	if err := w.life.Close(w.t.Context()); err != nil {
+	go w.store.disk.run()
+	if err := w.store.Close(w.t.Context()); err != nil {
 		w.fatalf("closing: %v", err)
 	}
-	w.rise(func(_, now *Store, steady bool) {
+	w.restart(func(_, now *Store, steady bool) {
 		w.checkStop(kept, now, was, steady)
 		w.checkUsage(now, false)
 	})
 }
 
-// rise begins the next life, and has it checked against the one before. Where a clock
-// was set back, by it or by the next, what a bucket was refilled in the meantime is lost
-// with a life that did not write it: steady says that there was no such clock.
-func (w *world) rise(check func(old, now *Store, steady bool)) {
+// restart starts the next run, and has it checked against the one before. If the clock was set back
+// before or by this restart, refill that was not written is lost with the earlier run. steady
+// reports that the clock was not set back.
+func (w *world) restart(check func(old, now *Store, steady bool)) {
 	w.t.Helper()
 	w.latest = max(w.latest, w.clock())
 	switch w.r.IntN(20) {
@@ -269,13 +266,13 @@ func (w *world) rise(check func(old, now *Store, steady bool)) {
 	}
 	steady := !w.behind
 	w.behind = w.clock() < w.latest
-	old := w.life
-	w.life, w.air, w.dead = w.begin(w.dir), nil, false
+	old := w.store
+	w.store, w.pending, w.dead = w.begin(w.dir), nil, false
 	w.refill()
-	check(old, w.life, steady && !w.behind)
-	w.gifts = nil
+	check(old, w.store, steady && !w.behind)
+	w.refunds = nil
 	for _, tn := range w.tenants {
-		tn.see(bucketOf(w.life, &tn.key))
+		tn.see(bucketOf(w.store, &tn.key))
 		tn.changed, tn.given = false, false
 	}
 	for _, c := range w.callers {
@@ -283,11 +280,10 @@ func (w *world) rise(check func(old, now *Store, steady bool)) {
 	}
 }
 
-// refill brings the store that never dies to the time at hand, as the life that begins
-// did with its own buckets.
+// refill refills the reference store to the current time, as the new run refilled its buckets.
 func (w *world) refill() {
-	for i := range w.whole.shards {
-		for _, b := range w.whole.shards[i].buckets {
+	for i := range w.reference.shards {
+		for _, b := range w.reference.shards[i].buckets {
 			for ; b != nil; b = b.next {
 				for j := range b.limits.Len() {
 					if !b.limits.Unlimited(j) {
@@ -303,7 +299,7 @@ func (w *world) refill() {
 	}
 }
 
-// A run that fails says its seed: go test ./pkg/embedded -run 'TestCrashes/seed_17$'
+// To repeat a failed run with its seed: go test ./pkg/embedded -run 'TestCrashes/seed_17$'
 func TestCrashes(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(crashSeeds) {
@@ -312,7 +308,7 @@ func TestCrashes(t *testing.T) {
 			w := newWorld(t, seed, asTheyAre())
 			w.run()
 			t.Logf("%v", w.counts)
-			for _, what := range []string{"admitted", "denied", "waited", "crashes", "crashes with a batch under way", "stops", "disk full", "waited with what it gave", "power cuts", "looks after a power cut"} {
+			for _, what := range []string{"admitted", "denied", "waited", "crashes", "crashes with a batch under way", "stops", "disk full", "waited after the decision", "power cuts", "checks after a power cut"} {
 				if w.counts[what] == 0 {
 					t.Errorf("none was %s: the run shows little", what)
 				}
@@ -321,7 +317,7 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-// run lets enough happen for every kind of event.
+// run draws enough events for every kind to occur.
 func (w *world) run() {
 	w.t.Helper()
 	for range 4000 {
@@ -329,7 +325,7 @@ func (w *world) run() {
 	}
 }
 
-// bucketOf returns what a store has in memory of a bucket, nil for none.
+// bucketOf returns the bucket of a store in memory, nil for none.
 func bucketOf(s *Store, k *limiter.BucketKey) *bucket {
 	hash := s.hash(k)
 	for b := s.shards[hash%shardCount].buckets[hash]; b != nil; b = b.next {

@@ -11,19 +11,19 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// checkUsage holds what a life found of all consumption, and of events, against what there was. Only a
-// crash loses some, what was taken and what was given back, and never counts twice.
+// checkUsage compares all usage and events after a restart with the true ones. Only a crash loses
+// some, of takes and of refunds, and none counts twice.
 func (w *world) checkUsage(now *Store, crashed bool) {
 	w.t.Helper()
 	found := w.usage(now)
 	maps.DeleteFunc(w.used, func(_ string, n int64) bool { return n == 0 })
 	if !crashed {
 		if diff := cmp.Diff(w.used, found); diff != "" {
-			w.fatalf("stopped in order: usage (-want +got):\n%s", diff)
+			w.fatalf("clean shutdown: usage (-want +got):\n%s", diff)
 		}
 	}
 	for limit, n := range found {
-		if most := w.used[limit] + w.unanswered(limit); n > most {
+		if most := w.used[limit] + w.openRefunds(limit); n > most {
 			w.fatalf("recovered a usage of %d of limit %s, there was %d", n, limit, most)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// settled waits until all that was asked for is written.
+// settled waits until all requested writes are made.
 func settled(t *testing.T, s *Store) uint64 {
 	t.Helper()
 	for range 2 { // a batch that waits, and one that is being written
@@ -47,7 +47,7 @@ func TestAHotBucketMakesFewCommits(t *testing.T) {
 	}
 }
 
-// Callers that come at once for a bucket that the file has not are in few commits.
+// Concurrent callers of a bucket without a record share few commits.
 func TestCallersAtOnceShareCommits(t *testing.T) {
 	s := openTest(t, t.TempDir(), Config{})
 	limits := limitsOf(t, limiter.PerHour("l", 1000))
@@ -87,7 +87,7 @@ func TestDenialsAndLooksMakeNoCommit(t *testing.T) {
 	}
 }
 
-// A store that nobody uses comes to rest: what is full leaves the file, and that is all.
+// An idle store deletes the records of full buckets, and then makes no more commits.
 func TestAnIdleStoreMakesNoCommit(t *testing.T) {
 	now := t0
 	s, d := openStill(t, t.TempDir(), Config{Now: func() time.Time { return now }})
@@ -157,7 +157,7 @@ func TestASweepIsManyCommits(t *testing.T) {
 }
 
 func TestTakeHonoursItsContextWhileItWaits(t *testing.T) {
-	s, _ := openStill(t, t.TempDir(), Config{}) // nobody writes
+	s, _ := openStill(t, t.TempDir(), Config{}) // no writer runs
 	limits := limitsOf(t, limiter.PerHour("l", 10))
 	for _, ops := range [][]limiter.Op{{opOf("a", limits, 1)}, {opOf("a", limits, 1), opOf("b", limits, 1)}} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -185,7 +185,7 @@ func TestTakeHonoursItsContextWhileItWaits(t *testing.T) {
 	}
 }
 
-// A commit that fails fails those who wait for it; what the block covers goes on.
+// A commit that fails fails its waiting callers. Takes within blocks continue.
 func TestACommitThatFails(t *testing.T) {
 	limits := limitsOf(t, limiter.PerHour("l", 100))
 	for what, tt := range map[string]struct{ err, write error }{
@@ -277,14 +277,14 @@ func TestCloseWhileTakesWait(t *testing.T) {
 	}
 	s = openTest(t, dir, Config{})
 	if r := s.Recovery(); r.Crashed || r.Lost != 0 || r.Blocks != 0 {
-		t.Errorf("closed in order, and found %+v", r)
+		t.Errorf("clean shutdown, and found %+v", r)
 	}
 	op := opOf("a", limits, 0)
 	if _, err := s.Take(t.Context(), time.Now(), []limiter.Op{op}); err != nil {
 		t.Fatal(err)
 	}
 	if got := op.Spends[0].Bucket.Tokens; sum > 0 && (got < (1000-sum)*limiter.Milli || got > (1000-sum+10)*limiter.Milli) {
-		t.Errorf("%d millitokens left after %d takes, want the rest and what was refilled since", got, sum)
+		t.Errorf("%d millitokens left after %d takes, want the rest and the refill", got, sum)
 	}
 }
 

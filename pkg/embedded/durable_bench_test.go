@@ -23,16 +23,15 @@ type durable struct {
 	touchedBy uint64        // and how many commits
 }
 
-// usedBefore is how many tokens the first decision takes for a key, at most: as many of
-// its block as may be used before the next is asked for. So from then on there are as many
-// blocks to write as in a store that has been in use for long.
+// usedBefore is the most tokens that the first decision takes for a key: the part of its block
+// before the next is requested. So there are as many blocks to write as in a store in long use.
 const usedBefore = 2929
 
 // benchLimit admits all that a benchmark takes. A block of it is 1/256 of the capacity.
 func benchLimit() limiter.Limit { return limiter.PerSecond("rpd", 1_000_000) }
 
-// newDurable opens a store in a new directory and takes from a bucket for each key, by so many
-// callers at once as wait for the file together.
+// newDurable opens a store in a new directory, and takes from a bucket for each key. So many
+// callers do so at once as wait for the file together.
 func newDurable(tb testing.TB, keys []string, callers int) *durable {
 	tb.Helper()
 	store := openDurable(tb)

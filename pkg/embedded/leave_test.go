@@ -30,9 +30,9 @@ func (c *expiring) Err() error {
 	return nil
 }
 
-// A caller who left while the file was written takes nothing: nothing is taken before the
-// file covers it, and afterwards nobody is there.
-func TestACallerWhoLeftDuringACommitTakesNothing(t *testing.T) {
+// A caller that is gone during a commit takes nothing. No token is taken before the file covers it,
+// and afterwards the caller is gone.
+func TestACallerGoneDuringACommitTakesNothing(t *testing.T) {
 	s, err := embedded.Open(t.TempDir(), embedded.Config{})
 	if err != nil {
 		t.Fatal(err)

@@ -9,14 +9,14 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// A bucket whose names are kept in their short form is the same bucket in the next life.
+// A bucket with shortened names is the same bucket after a restart.
 func TestLongNamesOutliveTheProcess(t *testing.T) {
 	dir, long := t.TempDir(), strings.Repeat("x", shortname.Max+1)
 	limits, err := limiter.NewLimits(limiter.PerHour("rpm", 10))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for life, want := range []int64{9, 8} {
+	for run, want := range []int64{9, 8} {
 		s, err := Open(dir, Config{Now: func() time.Time { return t0 }})
 		if err != nil {
 			t.Fatal(err)
@@ -26,10 +26,10 @@ func TestLongNamesOutliveTheProcess(t *testing.T) {
 			Limits: limits, Spends: []limiter.Spend{{Limit: "rpm", Take: limiter.Milli}},
 		}}
 		if ok, err := s.Take(t.Context(), t0, ops); !ok || err != nil {
-			t.Fatalf("life %d: %t, %v", life, ok, err)
+			t.Fatalf("run %d: %t, %v", run, ok, err)
 		}
 		if got := ops[0].Spends[0].Bucket.Tokens / limiter.Milli; got != want {
-			t.Errorf("life %d leaves %d tokens, want %d", life, got, want)
+			t.Errorf("run %d leaves %d tokens, want %d", run, got, want)
 		}
 		if err := s.Close(t.Context()); err != nil {
 			t.Fatal(err)

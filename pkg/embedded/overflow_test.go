@@ -15,7 +15,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Full memory takes no limit away from a new key: it has at most its own.
+// In a full store a new key has at most its own limits.
 func TestAFullStoreLimitsNewKeys(t *testing.T) {
 	var log bytes.Buffer
 	s := newStore(t, Config{MaxBuckets: 2, Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -48,7 +48,7 @@ func TestAFullStoreTakesFromParents(t *testing.T) {
 	mustTake(t, s, t0, false, opOf("org", parent, 1), opOf("another", child, 1))
 }
 
-// When there is room again, a key goes on with what the shared bucket left it.
+// When there is room again, a key starts with the balance of its shared bucket.
 func TestAKeyLeavesTheOverflow(t *testing.T) {
 	s := newStore(t, Config{MaxBuckets: 1})
 	limits := limitsOf(t, limiter.PerHour("rph", 5))
@@ -67,7 +67,7 @@ func TestAKeyLeavesTheOverflow(t *testing.T) {
 	}
 }
 
-// What is given back to a shared bucket would be there for others.
+// Refunds to a shared bucket are dropped: other keys could take them.
 func TestNothingIsGivenBackToTheOverflow(t *testing.T) {
 	s := newStore(t, Config{MaxBuckets: 1})
 	limits := limitsOf(t, limiter.PerDay("rpd", 5))
@@ -102,7 +102,7 @@ func TestAFullOverflowDenies(t *testing.T) {
 	}
 }
 
-// Two charges of one call are both booked when their keys share a bucket.
+// Two charges of one call are both applied when their keys share a bucket.
 func TestChargesOnOneSharedBucket(t *testing.T) {
 	limits := limitsOf(t, limiter.PerDay("rpd", 10))
 	durable, err := Open(t.TempDir(), Config{MaxBuckets: 1})
@@ -127,9 +127,9 @@ func TestChargesOnOneSharedBucket(t *testing.T) {
 	}
 }
 
-// overflowed drives a store with few buckets, and beside it one with room for all that is
-// told only of what was admitted, charged and given back: whatever the first admits, the
-// second must admit too, as each key by itself has its own limits there.
+// overflowed drives a store with few buckets, and a second one with room for all. The second gets
+// only the admitted takes, the charges and the refunds. It must admit all that the first admits,
+// because each key has its own limits there.
 type overflowed struct {
 	t         *testing.T
 	rng       *rand.Rand
@@ -239,7 +239,7 @@ func TestOverflowNeverOverAdmits(t *testing.T) {
 func TestDurableOverflowNeverOverAdmits(t *testing.T) {
 	for seed := range uint64(6) {
 		o := newOverflowed(t, seed)
-		l := newLife(t)
+		l := newNode(t)
 		few := func() { l.store.cfg.MaxBuckets, l.store.overflow.slots = 8, 4 }
 		few()
 		o.take = func(ops []limiter.Op) bool {
@@ -283,9 +283,9 @@ func TestDurableOverflowNeverOverAdmits(t *testing.T) {
 	}
 }
 
-// What is given back and dropped covers nothing after a crash.
+// A refund that is dropped covers nothing after a crash.
 func TestACrashOfAnOverflowBucket(t *testing.T) {
-	l := newLife(t)
+	l := newNode(t)
 	l.store.cfg.MaxBuckets = 1
 	limits := limitsOf(t, limiter.PerDay("rpd", 100))
 	l.take(true, opOf("a", limits, 1))

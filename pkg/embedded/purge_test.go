@@ -62,7 +62,7 @@ func TestPurge(t *testing.T) {
 			continue
 		}
 		for ns, want := range map[string]map[string]int64{"gone": {"l": 10_000}, "kept": {"l": 10_000}} {
-			got := usageOf(t, s, ns, "e1", "r", limiter.UsageMonth, now) // of namespace gone what was taken since
+			got := usageOf(t, s, ns, "e1", "r", limiter.UsageMonth, now) // for namespace gone the usage since the purge
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s: usage of %s (-want +got):\n%s", name, ns, diff)
 			}
@@ -72,7 +72,7 @@ func TestPurge(t *testing.T) {
 			t.Errorf("%s: events %+v, want the deletion, and the purge's begin and end", name, events)
 		}
 		if got := eventsOf(t, s, "gone", limiter.EntityRef("e1")); len(got) != 0 {
-			t.Errorf("%s: events %+v of what was purged", name, got)
+			t.Errorf("%s: events %+v of purged records", name, got)
 		}
 		if diff := cmp.Diff([]string{"gone", "kept"}, collect(t, s.Namespaces(ctx))); diff != "" {
 			t.Errorf("%s: namespaces (-want +got):\n%s", name, diff)
@@ -96,30 +96,30 @@ func deleteNamespace(t *testing.T, s *Store, now time.Time) {
 	}
 }
 
-// A purge that ends at any point, with its process, goes on in the next one.
+// A purge that a process ends at any point continues in the next one.
 func TestPurgesOutliveRestarts(t *testing.T) {
 	now, dir := time.Now(), t.TempDir()
 	s := openTest(t, dir, Config{})
 	deleteNamespace(t, s, now)
-	for lives := 1; ; lives++ {
+	for runs := 1; ; runs++ {
 		if err := s.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		s = openTest(t, dir, Config{})
 		before, err := s.GetNamespace(t.Context(), "n")
 		want := limiter.NamespacePurging
-		if lives == 1 {
+		if runs == 1 {
 			want = limiter.NamespaceDeleted
 		}
 		if err != nil || before.State != want || before.Since.IsZero() {
-			t.Fatalf("in life %d: %+v, %v; want it %s", lives, before, err, want)
+			t.Fatalf("in run %d: %+v, %v; want it %s", runs, before, err, want)
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		err = s.Purge(ctx, now, "n", func(int) { stop() })
 		stop()
 		if err == nil {
-			if lives < 3 {
-				t.Errorf("purged in %d lives, want more", lives)
+			if runs < 3 {
+				t.Errorf("purged in %d runs, want more", runs)
 			}
 			break
 		}
@@ -133,7 +133,7 @@ func TestPurgesOutliveRestarts(t *testing.T) {
 	mustTake(t, s, now, true, op)
 }
 
-// A restore into a running store ends a purge of what it brings back: nothing of that is deleted.
+// A restore into a running store ends the purge of a namespace that it restores.
 func TestARestoreEndsAPurge(t *testing.T) {
 	now := time.Now()
 	s := openTest(t, t.TempDir(), Config{})

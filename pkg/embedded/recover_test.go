@@ -16,8 +16,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// life is one process after another on a directory, under a clock of its own.
-type life struct {
+// node is a sequence of processes on one directory, with its own clock.
+type node struct {
 	t     *testing.T
 	dir   string
 	now   time.Time
@@ -25,20 +25,20 @@ type life struct {
 	disk  *disk
 }
 
-func newLife(t *testing.T) *life {
+func newNode(t *testing.T) *node {
 	t.Helper()
-	l := &life{t: t, dir: t.TempDir(), now: t0}
+	l := &node{t: t, dir: t.TempDir(), now: t0}
 	l.begin()
 	return l
 }
 
-func (l *life) begin() {
+func (l *node) begin() {
 	l.t.Helper()
 	l.store, l.disk = openStill(l.t, l.dir, Config{Now: func() time.Time { return l.now }})
 }
 
 // kill ends the process, and begins another d later by its clock.
-func (l *life) kill(d time.Duration) {
+func (l *node) kill(d time.Duration) {
 	l.t.Helper()
 	if err := l.disk.file.Close(); err != nil {
 		l.t.Fatal(err)
@@ -48,7 +48,7 @@ func (l *life) kill(d time.Duration) {
 }
 
 // stop ends the process in order, and begins another d later by its clock.
-func (l *life) stop(d time.Duration) {
+func (l *node) stop(d time.Duration) {
 	l.t.Helper()
 	l.write()
 	if err := l.disk.finishWith(l.store); err != nil {
@@ -58,7 +58,7 @@ func (l *life) stop(d time.Duration) {
 	l.begin()
 }
 
-// finishWith is what Close does with the file.
+// finishWith ends the file as Close does.
 func (d *disk) finishWith(s *Store) error {
 	for i := range s.shards {
 		d.keep(s.shards[i].buckets)
@@ -66,13 +66,13 @@ func (d *disk) finishWith(s *Store) error {
 	return d.finish(context.Background())
 }
 
-func (l *life) write() {
+func (l *node) write() {
 	for l.disk.writeNext() {
 	}
 }
 
-// take makes a decision, and writes what it waits for and asks for.
-func (l *life) take(want bool, ops ...limiter.Op) {
+// take makes a decision, and writes the batches that it waits for and requests.
+func (l *node) take(want bool, ops ...limiter.Op) {
 	l.t.Helper()
 	for range 5 {
 		got, err := l.store.tryAll(l.now.UnixMilli(), ops)
@@ -91,7 +91,7 @@ func (l *life) take(want bool, ops ...limiter.Op) {
 }
 
 // has checks the millitokens of a bucket's one limit.
-func (l *life) has(when string, limits *limiter.Limits, want int64) {
+func (l *node) has(when string, limits *limiter.Limits, want int64) {
 	l.t.Helper()
 	op := opOf("a", limits, 0)
 	l.take(true, op)
@@ -101,7 +101,7 @@ func (l *life) has(when string, limits *limiter.Limits, want int64) {
 }
 
 func TestACrashTakesTheBlock(t *testing.T) {
-	l := newLife(t)
+	l := newNode(t)
 	limits := limitsOf(t, limiter.Custom("l", 100, 1, time.Second))
 	l.take(true, opOf("a", limits, 10)) // and the file gives 20 ahead
 	l.has("before", limits, 90_000)
@@ -111,7 +111,7 @@ func TestACrashTakesTheBlock(t *testing.T) {
 	}
 	l.has("refilled first, then less the block", limits, 75_000)
 	l.kill(0)
-	l.has("a crash of a life that took nothing", limits, 75_000)
+	l.has("a crash of a run that took nothing", limits, 75_000)
 	l.kill(time.Hour)
 	l.has("refilled up to the capacity, and then less the block", limits, 80_000)
 	l.take(true, opOf("a", limits, 80))
@@ -120,7 +120,7 @@ func TestACrashTakesTheBlock(t *testing.T) {
 }
 
 func TestAStopLosesNothing(t *testing.T) {
-	l := newLife(t)
+	l := newNode(t)
 	limits := limitsOf(t, limiter.Custom("l", 100, 1, time.Second))
 	l.take(true, opOf("a", limits, 10))
 	l.stop(5 * time.Second)
@@ -148,7 +148,7 @@ func TestClocksBetweenLives(t *testing.T) {
 		{"crashed, set back", true, -time.Hour, 50_000},
 		{"crashed, set forth", true, 10 * time.Second, 50_000}, // of a state that was full, less the block of 50
 	} {
-		l := newLife(t)
+		l := newNode(t)
 		l.take(true, opOf("a", limits, 50))
 		end := l.stop
 		if tt.crash {
@@ -162,7 +162,7 @@ func TestClocksBetweenLives(t *testing.T) {
 }
 
 func TestDebtOutlivesACrash(t *testing.T) {
-	l := newLife(t)
+	l := newNode(t)
 	limits := limitsOf(t, limiter.Custom("l", 100, 1, time.Second).WithMaxDebt(300))
 	charge := opOf("a", limits, 0)
 	charge.Spends[0].Charge = 1_000_000
@@ -175,21 +175,21 @@ func TestDebtOutlivesACrash(t *testing.T) {
 	l.has("a minute later", limits, -241_000)
 }
 
-// The use that a lowered limit carries is in the file, and a crash makes none of it up,
-// however much a block was refilled and charged again: so a raise adds nothing.
+// The use that a lowered limit carries is in the file. A crash does not reduce it, even after
+// refills and charges of a block. So a raise adds nothing.
 func TestUseOutlivesACrash(t *testing.T) {
 	great := limiter.Custom("l", 10_000, 100, time.Second)
 	greater, small := limitsOf(t, great.WithMaxDebt(300)), limitsOf(t, great.WithBurst(100).WithMaxDebt(300))
 	for _, tc := range []struct {
 		name  string
 		taken int64
-		then  func(l *life, charge limiter.Op)
+		then  func(l *node, charge limiter.Op)
 		low   int64 // balances in millitokens, of the small limit and of the greater one
 		high  int64
 	}{
-		{"a stop", 9950, func(l *life, _ limiter.Op) { l.stop(0) }, 50_000, 50_000},
-		{"a crash before the file has the change", 9000, func(l *life, _ limiter.Op) { l.kill(time.Second) }, 100_000, 1_000_000},
-		{"a block that was used twice", 9950, func(l *life, charge limiter.Op) {
+		{"a stop", 9950, func(l *node, _ limiter.Op) { l.stop(0) }, 50_000, 50_000},
+		{"a crash before the file has the change", 9000, func(l *node, _ limiter.Op) { l.kill(time.Second) }, 100_000, 1_000_000},
+		{"a block that was used twice", 9950, func(l *node, charge limiter.Op) {
 			charge.Spends[0].Charge = 1_000_000
 			l.take(true, charge)
 			l.now = l.now.Add(4 * time.Second)
@@ -198,7 +198,7 @@ func TestUseOutlivesACrash(t *testing.T) {
 			l.kill(0)
 		}, -300_000, -300_000},
 	} {
-		l := newLife(t)
+		l := newNode(t)
 		l.take(true, opOf("a", greater, tc.taken))
 		op := opOf("a", small, 0)
 		op.Generation = 2
@@ -222,7 +222,7 @@ func TestUseOutlivesACrash(t *testing.T) {
 // TestDormantLimitsAreBounded: a bucket has limiter.MaxDormant dormant limits at most, and
 // none that has no use once its state is written.
 func TestDormantLimitsAreBounded(t *testing.T) {
-	l := newLife(t)
+	l := newNode(t)
 	for i := range uint64(3 * limiter.MaxDormant) {
 		op := opOf("a", limitsOf(t, limiter.PerHour(fmt.Sprint("l", i), 10)), 0)
 		op.Generation, op.Spends[0].Charge = i+1, limiter.Milli
@@ -245,7 +245,7 @@ func TestDormantLimitsAreBounded(t *testing.T) {
 
 // Limits that changed are in the file before anything is taken under them.
 func TestChangedLimitsOutliveACrash(t *testing.T) {
-	l := newLife(t)
+	l := newNode(t)
 	day, hour := limiter.PerDay("d", 100), limiter.PerHour("h", 100)
 	op := opOf("a", limitsOf(t, day, hour), 10)
 	l.take(true, op)
@@ -263,7 +263,7 @@ func TestChangedLimitsOutliveACrash(t *testing.T) {
 			t.Errorf("change %d: limits %+v of generation %d", i, b.limits, b.generation)
 		}
 		stale := opOf("a", limitsOf(t, limiter.PerSecond("old", 1)), 1)
-		l.take(true, stale) // not held, and does not bring the old limits back
+		l.take(true, stale) // the spend is not held, and does not restore the old limits
 		if b.limits.Hash() != limits.Hash() {
 			t.Errorf("change %d: an older generation won", i)
 		}
@@ -274,7 +274,7 @@ func TestChangedLimitsOutliveACrash(t *testing.T) {
 }
 
 func TestEveryBucketOfManyComesBack(t *testing.T) {
-	l := newLife(t)
+	l := newNode(t)
 	limits := limitsOf(t, limiter.PerDay("l", 10))
 	ops := make([]limiter.Op, 0, 60)
 	for _, entity := range []string{"a", "b", "", "\xff", strings.Repeat("long", 1000)} {
@@ -302,7 +302,7 @@ func TestEveryBucketOfManyComesBack(t *testing.T) {
 }
 
 func TestMaxBucketsDoesNotForgetWhatTheFileHas(t *testing.T) {
-	l := newLife(t)
+	l := newNode(t)
 	limits := limitsOf(t, limiter.PerDay("l", 10))
 	l.take(true, opOf("a", limits, 1), opOf("b", limits, 1))
 	l.kill(0)
@@ -313,7 +313,7 @@ func TestMaxBucketsDoesNotForgetWhatTheFileHas(t *testing.T) {
 		t.Errorf("%d buckets, want 2", got)
 	}
 	l.kill(0)
-	l.take(false, opOf("c", limits, 1)) // the file has what it took of the overflow
+	l.take(false, opOf("c", limits, 1)) // the file has its takes from the overflow bucket
 }
 
 func TestDamagedRecordsAreRefused(t *testing.T) {
@@ -344,7 +344,7 @@ func TestDamagedRecordsAreRefused(t *testing.T) {
 
 func TestALossIsLogged(t *testing.T) {
 	dir := t.TempDir()
-	l := &life{t: t, dir: dir, now: t0}
+	l := &node{t: t, dir: dir, now: t0}
 	l.begin()
 	l.take(true, opOf("a", limitsOf(t, limiter.PerDay("l", 100)), 10))
 	if err := l.disk.file.Close(); err != nil {

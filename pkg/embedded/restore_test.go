@@ -30,7 +30,7 @@ func openAt(t *testing.T, dir string, now time.Time) *Store {
 	return s
 }
 
-// left returns how many tokens a look finds in every limit of a bucket.
+// left returns the tokens that a peek finds in every limit of a bucket.
 func left(t *testing.T, s *Store, now time.Time, entity string, limits *limiter.Limits, generation uint64) []int64 {
 	t.Helper()
 	op := opOf(entity, limits, 0)
@@ -84,7 +84,7 @@ func backupOf(t *testing.T, dir string, s *Store) []byte {
 	return data
 }
 
-// What is stored becomes that of the backup; no bucket gains by it, and the file says so too.
+// Records become those of the backup. No bucket gains tokens, in memory or in the file.
 func TestRestoreWhileServing(t *testing.T) {
 	hour, day := limitsOf(t, limiter.PerHour("rpm", 10)), limitsOf(t, limiter.PerDay("rpm", 5))
 	dir := t.TempDir()
@@ -156,7 +156,7 @@ func TestRestoreWhileServing(t *testing.T) {
 	check(openAt(t, dir, t0))
 }
 
-// Limits that the live bucket is not under come back as low as the backup has them.
+// Limits that the live bucket does not have return with the balance of the backup at most.
 func TestRestoreOfOtherLimits(t *testing.T) {
 	both := limitsOf(t, limiter.PerHour("rpm", 10), limiter.PerHour("tpm", 100))
 	dir := t.TempDir()
@@ -195,7 +195,7 @@ func TestRestoreOfAnOldBackup(t *testing.T) {
 	}
 }
 
-// A restore amid decisions takes from what is left, and gives nothing.
+// A restore during decisions lowers balances, and raises none.
 func TestRestoreAmidDecisions(t *testing.T) {
 	limits := limitsOf(t, limiter.PerDay("rpm", 5000))
 	dir := t.TempDir()
@@ -252,7 +252,7 @@ func TestRestoreRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close(t.Context()) //nolint:errcheck // looked at by other tests
+	defer s.Close(t.Context()) //nolint:errcheck // checked by other tests
 	putLimits(t, s, "ada", limits)
 	mustTake(t, s, t0, true, opOf("ada", limits, 1))
 	memory := newStore(t, Config{})
@@ -265,10 +265,10 @@ func TestRestoreRefuses(t *testing.T) {
 	}{
 		{"without a file", memory, bytes.NewReader(data), limiter.ErrInvalid, "nothing in a file"},
 		{"nothing", s, strings.NewReader(""), limiter.ErrInvalid, "is damaged"},
-		{"what was cut", s, bytes.NewReader(data[:len(data)-4096]), limiter.ErrInvalid, "is damaged"},
-		{"what was damaged", s, bytes.NewReader(damaged), limiter.ErrInvalid, "is damaged"},
+		{"a cut backup", s, bytes.NewReader(data[:len(data)-4096]), limiter.ErrInvalid, "is damaged"},
+		{"a damaged backup", s, bytes.NewReader(damaged), limiter.ErrInvalid, "is damaged"},
 		{"more buckets than fit", s, bytes.NewReader(data), limiter.ErrInvalid, "raise max_buckets"},
-		{"what breaks off", s, io.MultiReader(bytes.NewReader(data[:100]), broken{}), limiter.ErrUnavailable, "the connection broke"},
+		{"a backup that breaks off", s, io.MultiReader(bytes.NewReader(data[:100]), broken{}), limiter.ErrUnavailable, "the connection broke"},
 	} {
 		if err := test.store.Restore(t.Context(), test.data); !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.text) {
 			t.Errorf("%s: got %v, want %v with %q", test.name, err, test.want, test.text)
@@ -278,15 +278,15 @@ func TestRestoreRefuses(t *testing.T) {
 		t.Errorf("ada has %d tokens, want 9 as before", got)
 	}
 	if got, _ := stored(t, s, "ada"); got != "rpm 10/hour" {
-		t.Errorf("ada has %q, want what was stored", got)
+		t.Errorf("ada has %q, want the stored name", got)
 	}
 	if _, err := os.Stat(filepath.Join(dir, receivedName)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("what was received is still there: %v", err)
+		t.Errorf("the received file still exists: %v", err)
 	}
 }
 
-// One backup at a time is restored.
-// A key that shares a bucket, as the store is full, has no more than that has left.
+// One backup at a time is restored. In a full store a key that shares a bucket has no more than
+// that bucket.
 func TestRestoreIntoAFullStore(t *testing.T) {
 	day, other := limitsOf(t, limiter.PerDay("rpd", 5)), limitsOf(t, limiter.PerDay("rpd", 3))
 	for name, then := range map[string]*limiter.Limits{"the same limits": day, "other limits": other} {
@@ -329,14 +329,14 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, errors.New("the connection broke") }
 
-// What was lowered is not given again before the file knows: else a crash would bring it back.
+// A lowered balance is covered only when the file has it. Otherwise a crash would raise it again.
 func TestLoweredBucketsAreNotCovered(t *testing.T) {
 	limits := limitsOf(t, limiter.PerHour("rpm", 100))
 	s := openAt(t, t.TempDir(), t0)
 	for range 3 {
 		mustTake(t, s, t0, true, opOf("ada", limits, 1))
 	}
-	if err := s.disk.ask().wait(t.Context()); err != nil { // the block that they have asked for
+	if err := s.disk.ask().wait(t.Context()); err != nil { // the block that they have requested
 		t.Fatal(err)
 	}
 	low, full := opOf("ada", limits, 0), opOf("ada", limits, 0)

@@ -34,8 +34,8 @@ func wantMarks(t *testing.T, s *Store, when string, want int64) {
 	}
 }
 
-// A mark is dropped when it has expired by the latest time of a call, however far the
-// sweeper's clock is; nobody settles by an earlier time then.
+// A mark is dropped when it has expired by the latest time of a call, not by the sweeper's clock.
+// No caller settles it by an earlier time then.
 func TestMarksAreKeptUntilTheyExpire(t *testing.T) {
 	s := newStore(t, Config{Now: func() time.Time { return t0.Add(1000 * time.Hour) }})
 	mustSettle(t, s, t0, true, markOf("r", "a", 1000))
@@ -69,8 +69,7 @@ func TestSweeperDropsMarks(t *testing.T) {
 	})
 }
 
-// While marks expire and are swept, and callers' clocks are before and behind,
-// nobody settles a second time.
+// While marks expire and are swept, no reservation is settled twice, with clocks before and behind.
 func TestSettlingAgainstTheSweeper(t *testing.T) {
 	s := newStore(t, Config{})
 	const reservations, callers = 2000, 4
@@ -115,7 +114,7 @@ func TestMaxMarks(t *testing.T) {
 	mustSettle(t, s, t0, true, markOf("r2", "a", 1000))
 	won, err := s.Settle(t.Context(), t0, markOf("r3", "a", 1000))
 	if won || !errors.Is(err, limiter.ErrUnavailable) || !strings.Contains(err.Error(), "maximum of 2 marks") {
-		t.Errorf("got %t, %v; want ErrUnavailable that tells the maximum", won, err)
+		t.Errorf("got %t, %v; want ErrUnavailable with the maximum", won, err)
 	}
 	mustSettle(t, s, t0, true, markOf("r1", "a", 1))
 	mustSettle(t, s, t0, false, markOf("r2", "b", 1000))

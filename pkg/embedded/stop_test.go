@@ -11,10 +11,10 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// A stop writes one record a bucket, also of those that are full again: usage stays in the records,
-// and the next life moves it to rows.
+// A stop writes one record a bucket, also for full ones. Usage stays in the records, and the next
+// run moves it to rows.
 func TestAStopMovesNoUsage(t *testing.T) {
-	l := newLife(t)
+	l := newNode(t)
 	const keys = 100
 	limits := limitsOf(t, limiter.PerSecond("l", 10))
 	for i := range keys {
@@ -44,7 +44,7 @@ func TestAStopMovesNoUsage(t *testing.T) {
 // The block of a bucket that is not used is closed along the way, by one commit: a stop has nothing to write,
 // and a crash loses nothing.
 func TestABlockThatIsNotUsedIsClosed(t *testing.T) {
-	l := newLife(t)
+	l := newNode(t)
 	limits := limitsOf(t, limiter.PerDay("l", 1000))
 	l.take(true, opOf("a", limits, 10))
 	sweep := func() uint64 {
@@ -76,8 +76,8 @@ func TestABlockThatIsNotUsedIsClosed(t *testing.T) {
 
 // A bucket that is used while its block is being closed waits for the next one, and loses nothing.
 func TestABlockIsClosedWhileItIsUsed(t *testing.T) {
-	for what, fail := range map[string]error{"written": nil, "not written": datafile.ErrFull, "nobody knows": datafile.ErrUncertain} {
-		l := newLife(t)
+	for what, fail := range map[string]error{"written": nil, "not written": datafile.ErrFull, "unknown outcome": datafile.ErrUncertain} {
+		l := newNode(t)
 		limits := limitsOf(t, limiter.PerDay("l", 1000))
 		l.take(true, opOf("a", limits, 10))
 		l.now = l.now.Add(2 * time.Minute)
@@ -102,7 +102,7 @@ func TestABlockIsClosedWhileItIsUsed(t *testing.T) {
 	}
 }
 
-// A close returns when its time is over, whatever the disk does, and may be called again.
+// A close returns when its context ends, also if the disk hangs, and may be called again.
 func TestCloseOfADiskThatHangs(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(dir, Config{})
@@ -137,7 +137,7 @@ func TestCloseOfADiskThatHangs(t *testing.T) {
 // However many buckets there are, the work of a stop ends with its time. The rest is as after a crash: never more
 // than it was.
 func TestAStopEndsWithItsTime(t *testing.T) {
-	l := newLife(t)
+	l := newNode(t)
 	const keys = 2*finishBatch + 1
 	limits := limitsOf(t, limiter.PerDay("l", 1000))
 	for i := range keys {
@@ -163,7 +163,7 @@ func TestAStopEndsWithItsTime(t *testing.T) {
 	}
 	l.begin()
 	if r := l.store.Recovery(); !r.Crashed || r.Buckets != keys || r.Lost == 0 {
-		t.Errorf("found %+v, want what a crash leaves", r)
+		t.Errorf("found %+v, want the state after a crash", r)
 	}
 	for i := range keys {
 		op := opOf(fmt.Sprint("a", i), limits, 0)

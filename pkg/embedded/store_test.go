@@ -66,7 +66,7 @@ func TestBucketsThatAreFullAreNotKept(t *testing.T) {
 		want bool
 		held int64
 	}{
-		{"a look", t0, []limiter.Op{{Bucket: limiter.BucketKey{Entity: "look"}, Limits: limits, Spends: []limiter.Spend{{Limit: "rps", Look: true}}}}, true, 0},
+		{"a peek", t0, []limiter.Op{{Bucket: limiter.BucketKey{Entity: "look"}, Limits: limits, Spends: []limiter.Spend{{Limit: "rps", Look: true}}}}, true, 0},
 		{"a denial", t0, []limiter.Op{opOf("a", limits, 3)}, false, 0},
 		{"a take", t0, []limiter.Op{opOf("a", limits, 1)}, true, 1},
 		{"a denial of two", t0, []limiter.Op{opOf("a", limits, 1), opOf("b", limits, 3)}, false, 1},
@@ -87,8 +87,8 @@ func TestBucketsThatAreFullAreNotKept(t *testing.T) {
 	}
 }
 
-// A caller that read its clock before a bucket was full, and comes after the
-// sweep, must not find a full one: the time since would be granted twice.
+// A caller whose clock is behind, and whose bucket was swept, must not find a full one: refill
+// would count twice.
 func TestSweepWaitsForLateCallers(t *testing.T) {
 	s := newStore(t, Config{})
 	limits := limitsOf(t, limiter.PerSecond("rps", 10))

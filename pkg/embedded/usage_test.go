@@ -14,7 +14,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// usageOf returns what was used of an entity and a resource in the window of a time, by limit.
+// usageOf returns the usage of an entity and a resource in the window of a time, by limit.
 func usageOf(t *testing.T, s *Store, namespace, entity, resource string, w limiter.UsageWindow, at time.Time) map[string]int64 {
 	t.Helper()
 	start := w.Start(at)
@@ -32,8 +32,8 @@ func usageOf(t *testing.T, s *Store, namespace, entity, resource string, w limit
 	return used
 }
 
-// uses checks what was used of entity a and resource r in the window of a time.
-func (l *life) uses(when string, w limiter.UsageWindow, at time.Time, want map[string]int64) {
+// uses checks the usage of entity a and resource r in the window of a time.
+func (l *node) uses(when string, w limiter.UsageWindow, at time.Time, want map[string]int64) {
 	l.t.Helper()
 	if diff := cmp.Diff(want, usageOf(l.t, l.store, "default", "a", "r", w, at)); diff != "" {
 		l.t.Errorf("%s, %v of %v (-want +got):\n%s", when, w, at, diff)
@@ -41,7 +41,7 @@ func (l *life) uses(when string, w limiter.UsageWindow, at time.Time, want map[s
 }
 
 // usesBy checks it hour by hour, and in sum, of limit l.
-func (l *life) usesBy(when string, begin time.Time, hours ...int64) {
+func (l *node) usesBy(when string, begin time.Time, hours ...int64) {
 	l.t.Helper()
 	var sum int64
 	for i, n := range hours {
@@ -57,7 +57,7 @@ func (l *life) usesBy(when string, begin time.Time, hours ...int64) {
 }
 
 func TestUsageByHourDayAndMonth(t *testing.T) {
-	l := newLife(t)
+	l := newNode(t)
 	begin := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	l.now = begin.Add(30 * time.Minute)
 	limits := limitsOf(t, limiter.PerDay("l", 10_000))
@@ -77,11 +77,11 @@ func TestUsageByHourDayAndMonth(t *testing.T) {
 	other := opOf("a", limits, 100)
 	other.Bucket.Variant = 1 // another bucket, the same entity and resource
 	l.take(true, other)
-	l.usesBy("charged, given back, denied, and of another variant", begin, 10, 109)
+	l.usesBy("charged, refunded, denied, and of another variant", begin, 10, 109)
 	l.stop(3 * time.Hour)
-	l.usesBy("in the next life", begin, 10, 109, 0)
+	l.usesBy("after the restart", begin, 10, 109, 0)
 	take(1)
-	l.usesBy("in the next life, used", begin, 10, 109, 0, 0, 1)
+	l.usesBy("after the restart, used", begin, 10, 109, 0, 0, 1)
 	l.now = begin.Add(2 * time.Hour) // a caller whose clock is behind
 	take(1)
 	l.usesBy("by a clock that is behind", begin, 10, 109, 0, 0, 2)
@@ -94,12 +94,12 @@ func TestUsageByHourDayAndMonth(t *testing.T) {
 	l.usesBy("when the buckets are gone", begin, 10, 109, 0, 0, 2)
 	take(4)
 	l.uses("the next month but one", limiter.UsageMonth, l.now, map[string]int64{"l": 4000})
-	l.uses("of nobody", limiter.UsageMonth, begin.Add(-40*24*time.Hour), map[string]int64{})
+	l.uses("of an unknown entity", limiter.UsageMonth, begin.Add(-40*24*time.Hour), map[string]int64{})
 }
 
 // A crash loses of the usage no more than the block, and nothing is counted twice.
 func TestUsageOutlivesACrash(t *testing.T) {
-	l := newLife(t)
+	l := newNode(t)
 	begin := l.now.Truncate(time.Hour)
 	limits := limitsOf(t, limiter.PerDay("l", 1000))
 	l.take(true, opOf("a", limits, 10)) // and the file gives 20 ahead, in a state that has these 10
@@ -108,16 +108,16 @@ func TestUsageOutlivesACrash(t *testing.T) {
 	l.usesBy("after a crash", begin, 10)
 	l.take(true, opOf("a", limits, 5))
 	l.now = begin.Add(time.Hour)
-	l.take(true, opOf("a", limits, 30)) // writes the 15, and the 30 in the hour at hand
+	l.take(true, opOf("a", limits, 30)) // writes the 15, and the 30 in the current hour
 	l.kill(0)
 	l.usesBy("after a crash when the hour had turned", begin, 15, 30)
 	l.stop(0)
 	l.usesBy("after a stop", begin, 15, 30)
 }
 
-// A commit that fails leaves usage where it was, in its hour.
+// A commit that fails does not move usage, which stays in its hour.
 func TestUsageOfACommitThatFails(t *testing.T) {
-	l := newLife(t)
+	l := newNode(t)
 	begin := l.now.Truncate(time.Hour)
 	limits := limitsOf(t, limiter.PerDay("l", 1000))
 	l.take(true, opOf("a", limits, 10))
@@ -136,9 +136,9 @@ func TestUsageOfACommitThatFails(t *testing.T) {
 	l.usesBy("two of three commits failed", begin, 10, 1, 1, 1)
 }
 
-// What was used of a limit stays when the limit goes.
+// Usage of a limit remains when the limit is removed.
 func TestUsageOfALimitThatIsGone(t *testing.T) {
-	l := newLife(t)
+	l := newNode(t)
 	old, now := limitsOf(t, limiter.PerDay("old", 1000)), limitsOf(t, limiter.PerDay("new", 1000), limiter.Unlimited("old"))
 	l.take(true, opOf("a", old, 10))
 	op := opOf("a", now, 5)
@@ -154,14 +154,14 @@ func TestUsageOfALimitThatIsGone(t *testing.T) {
 	l.uses("when the bucket is gone", limiter.UsageMonth, t0, want)
 }
 
-// A refund to a bucket that nobody has leaves a bucket until it is counted.
+// A refund to an unused bucket keeps the bucket until its usage is counted.
 func TestUsageOfARefundAlone(t *testing.T) {
-	l := newLife(t)
+	l := newNode(t)
 	refund := opOf("a", limitsOf(t, limiter.PerDay("l", 1000)), 0)
 	refund.Spends[0].Refund = 10 * limiter.Milli
 	l.take(true, refund)
 	l.stop(0)
-	l.usesBy("in the next life", t0.Truncate(time.Hour), -10)
+	l.usesBy("after the restart", t0.Truncate(time.Hour), -10)
 }
 
 func TestUsageOfAStoreInMemory(t *testing.T) {
@@ -172,7 +172,7 @@ func TestUsageOfAStoreInMemory(t *testing.T) {
 }
 
 func TestDamagedUsageIsAnError(t *testing.T) {
-	l := newLife(t)
+	l := newNode(t)
 	key := usageKey(limiter.UsageHour, limiter.UsageHour.Start(l.now), &usageRow{consumed: consumed{limit: "l"}, namespace: "default", entity: "a", resource: "r"})
 	if err := l.disk.file.Update(func(tx *datafile.Tx) error { return tx.Put(datafile.Usage, key, []byte{1, 2, 3}) }); err != nil {
 		t.Fatal(err)
@@ -184,7 +184,7 @@ func TestDamagedUsageIsAnError(t *testing.T) {
 
 // Rows of hours and days are dropped when they are old, a part at a time, and those of months stay.
 func TestOldUsageIsSwept(t *testing.T) {
-	l := newLife(t)
+	l := newNode(t)
 	day := 24 * time.Hour
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	rows := make([]usageRow, 0, 500)
@@ -197,7 +197,7 @@ func TestOldUsageIsSwept(t *testing.T) {
 	if err := l.disk.file.Update(func(tx *datafile.Tx) error { return addUsage(tx, rows) }); err != nil {
 		t.Fatal(err)
 	}
-	now := begin.Add(450*day + 30*time.Minute) // windows are kept from their end
+	now := begin.Add(450*day + 30*time.Minute) // retention counts from the end of a window
 	for l.disk.sweepRows(now) != nil {
 		l.write()
 	}

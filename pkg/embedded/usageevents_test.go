@@ -23,7 +23,7 @@ func eventsIn(t *testing.T, s *Store, entity string, w limiter.UsageWindow, at t
 }
 
 // counts checks the events of entity a, hour by hour and in sum.
-func (l *life) counts(when string, begin time.Time, hours ...int64) {
+func (l *node) counts(when string, begin time.Time, hours ...int64) {
 	l.t.Helper()
 	var sum int64
 	for i, want := range hours {
@@ -39,9 +39,9 @@ func (l *life) counts(when string, begin time.Time, hours ...int64) {
 	}
 }
 
-// An op is one event where it changes the usage of its bucket, whatever the number of its limits.
+// An op is one event if it changes the usage of its bucket, for any number of limits.
 func TestEventsAreOpsThatChangeUsage(t *testing.T) {
-	l := newLife(t)
+	l := newNode(t)
 	begin := l.now.Truncate(time.Hour)
 	limits := limitsOf(t, limiter.PerDay("day", 100), limiter.PerHour("hour", 100))
 	spend := func(change func(day, hour *limiter.Spend)) limiter.Op {
@@ -59,7 +59,7 @@ func TestEventsAreOpsThatChangeUsage(t *testing.T) {
 	}{
 		{"two limits", true, []limiter.Op{opOf("a", limits, 1)}, 1},
 		{"one of two limits", true, []limiter.Op{spend(func(day, _ *limiter.Spend) { day.Take = limiter.Milli })}, 2},
-		{"a look", true, []limiter.Op{spend(func(day, _ *limiter.Spend) { day.Look = true })}, 2},
+		{"a peek", true, []limiter.Op{spend(func(day, _ *limiter.Spend) { day.Look = true })}, 2},
 		{"nothing", true, []limiter.Op{opOf("a", limits, 0)}, 2},
 		{"a denial", false, []limiter.Op{opOf("a", limits, 101)}, 2},
 		{"a denial with a charge", false, []limiter.Op{spend(func(day, hour *limiter.Spend) { day.Take, hour.Charge = 101*limiter.Milli, 1 })}, 3},
@@ -80,18 +80,18 @@ func TestEventsAreOpsThatChangeUsage(t *testing.T) {
 
 // A crash loses events as it loses usage, and none is counted twice.
 func TestEventsOutliveACrash(t *testing.T) {
-	l := newLife(t)
+	l := newNode(t)
 	begin := l.now.Truncate(time.Hour)
 	limits := limitsOf(t, limiter.PerDay("l", 1000))
 	l.take(true, opOf("a", limits, 10)) // and the file gives 20 ahead, in a state that has this event
 	l.take(true, opOf("a", limits, 1))
-	l.counts("in the first life", begin, 2)
+	l.counts("before the restart", begin, 2)
 	l.kill(0)
 	l.counts("after a crash", begin, 1)
 	l.take(true, opOf("a", limits, 5))
 	l.now = begin.Add(time.Hour)
 	l.counts("when the hour has turned", begin, 2, 0)
-	l.take(true, opOf("a", limits, 30)) // writes both, and one in the hour at hand
+	l.take(true, opOf("a", limits, 30)) // writes both, and one in the current hour
 	l.kill(0)
 	l.counts("after a crash when the hour had turned", begin, 2, 1)
 	l.stop(0)
@@ -105,16 +105,16 @@ func TestEventsOutliveACrash(t *testing.T) {
 	l.counts("when the bucket is gone", begin, 2, 1)
 }
 
-// Usage that evens out leaves its events.
+// Usage that sums to 0 has events.
 func TestEventsOfUsageThatEvensOut(t *testing.T) {
-	l := newLife(t)
+	l := newNode(t)
 	limits := limitsOf(t, limiter.PerDay("l", 1000))
 	refund := opOf("a", limits, 0)
 	refund.Spends[0].Refund = 10 * limiter.Milli
 	l.take(true, opOf("a", limits, 10))
 	l.take(true, refund)
 	l.stop(0)
-	l.counts("in the next life", t0.Truncate(time.Hour), 2)
+	l.counts("after the restart", t0.Truncate(time.Hour), 2)
 }
 
 func TestAdjustmentsAreNoEvents(t *testing.T) {
@@ -129,7 +129,8 @@ func TestAdjustmentsAreNoEvents(t *testing.T) {
 	}
 }
 
-// A restore keeps the events of the backup, and of the hour at hand those of the store where these are more.
+// A restore has the events of the backup. In the current hour it keeps those of the store if they
+// are more.
 func TestEventsOfABackup(t *testing.T) {
 	limits := limitsOf(t, limiter.PerDay("l", 1000))
 	take := func(s *Store, entity string, at time.Time, times int) {

@@ -175,7 +175,7 @@ func kinRules() []mutant {
 				rule: "\t\tt.Refilled, t.Remainder = now, 0\n\t\treturn t\n", without: "\t\treturn t\n",
 			},
 			{
-				name: "a corrupt commit is in doubt", file: "commit.go", found: "TestACommitInDoubtCoversTheLess",
+				name: "a corrupt commit has an unknown outcome", file: "commit.go", found: "TestACommitOfUnknownOutcomeCoversTheLess",
 				rule: ", errors.Is(err, datafile.ErrCorrupt):", without: ":",
 			},
 		}),

@@ -8,9 +8,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// After a commit of which it is not known whether the file has it, no more is covered than by the state before and
-// by the one that was written. A file that is found corrupt tells it no more than a failed fsync.
-func TestACommitInDoubtCoversTheLess(t *testing.T) {
+// After a commit of unknown outcome the bucket covers no more than either state, the one before and
+// the one that was written. A file that is found corrupt means the same as a failed fsync.
+func TestACommitOfUnknownOutcomeCoversTheLess(t *testing.T) {
 	limits := limitsOf(t, limiter.PerHour("l", 100))
 	for name, tt := range map[string]struct {
 		err  error
