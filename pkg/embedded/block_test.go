@@ -35,7 +35,7 @@ func TestSizeOfTheNextBlock(t *testing.T) {
 		"one whole request of the smallest bucket": {token, 0, minute, span{size: token, spent: token, last: token}, token},
 		"large requests: at most a quarter ahead":  {100 * token, 0, minute, span{size: 60 * token, spent: 60 * token, last: 60 * token}, 25 * token},
 		"one large request is covered":             {100 * token, 0, minute, span{need: 90 * token}, 90 * token},
-		"the rest is covered during the commit":   {100 * token, 0, minute, span{size: 90 * token, spent: token}, 89 * token},
+		"the rest is covered during the commit":    {100 * token, 0, minute, span{size: 90 * token, spent: token}, 89 * token},
 		"the largest numbers": {
 			tokenbucket.MaxCapacity, 0, 0,
 			span{size: maxFlow, spent: maxFlow, last: maxFlow, need: maxFlow},

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// fill puts n records of about 120 bytes, in the order of nothing.
+// fill puts n records of about 120 bytes, in random order.
 func fill(f *File, n int) error {
 	const step = 20_000
 	for from := 0; from < n; from += step {
@@ -29,7 +29,7 @@ func benchKey(i int) []byte {
 	return fmt.Appendf(binary.BigEndian.AppendUint64(nil, uint64(i)*0x9E3779B97F4A7C15), "/key/%06d", i)
 }
 
-// BenchmarkUpdate shows what a group commit costs: the sync is shared.
+// BenchmarkUpdate shows the cost of a group commit: the sync is shared.
 func BenchmarkUpdate(b *testing.B) {
 	for _, puts := range []int{1, 10, 100, 1000} {
 		b.Run(fmt.Sprintf("puts=%d", puts), func(b *testing.B) {
@@ -37,7 +37,7 @@ func BenchmarkUpdate(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			defer f.Close() //nolint:errcheck // the directory goes
+			defer f.Close() //nolint:errcheck // the directory is removed
 			const records = 100_000
 			if err := fill(f, records); err != nil {
 				b.Fatal(err)

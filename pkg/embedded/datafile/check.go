@@ -7,17 +7,17 @@ import (
 	"io"
 )
 
-// checker reads a file with bounds on every step, before bbolt maps it: bbolt
-// follows what a page says, and a wrong page would take the process with it.
+// checker reads a file with bounds on every step, before bbolt maps it: bbolt trusts the pages, and
+// a damaged page would crash the process.
 type checker struct {
 	r    io.ReaderAt
 	meta meta
-	seen []bool // pages that belong to something
+	seen []bool // pages with a use
 	sealer
 }
 
-// check reads the whole file: the trees are in order, each page belongs to exactly
-// one thing or is free, each value has its checksum, and each table its digest.
+// check reads the whole file. The trees are in order, each page has exactly one use or is free,
+// each value has its checksum, and each table its digest.
 func check(r io.ReaderAt, size int64) (head, state, error) {
 	if size < 2*pageSize {
 		return head{}, state{}, damaged("it has %d bytes, fewer than any data file", size)
@@ -97,7 +97,7 @@ func (c *checker) state(roots map[Table][]byte) (state, error) {
 	return decodeState(values[string(stateKey())])
 }
 
-// digest sums up the records of a table that are there.
+// digest sums up the records of a table in the file.
 func (c *checker) digest(t Table, root []byte) (digest, error) {
 	var d digest
 	err := c.bucket(t, root, func(_, _ []byte) error {
@@ -107,7 +107,7 @@ func (c *checker) digest(t Table, root []byte) (digest, error) {
 	return d, err
 }
 
-// bucket calls fn for each record of a table, the record being in the sealer.
+// bucket calls fn for each record of a table, with the record in the sealer.
 func (c *checker) bucket(t Table, root []byte, fn func(key, value []byte) error) error {
 	if root == nil {
 		return damaged("table %s is missing", t)
@@ -125,7 +125,7 @@ func (c *checker) bucket(t Table, root []byte, fn func(key, value []byte) error)
 	if id := binary.NativeEndian.Uint64(root); id != 0 {
 		return c.tree(id, nil, nil, 0, each)
 	}
-	// A small bucket is a page within its value.
+	// A small bucket is a page inside its value.
 	p, err := parsePage(root[bucketHeader:])
 	if err != nil {
 		return damaged("table %s: %w", t, err)
@@ -136,7 +136,7 @@ func (c *checker) bucket(t Table, root []byte, fn func(key, value []byte) error)
 	return c.leaf(p, nil, nil, each)
 }
 
-// tree walks the pages below id, whose keys are from low on and below high.
+// tree walks the pages below id, whose keys are at least low and below high.
 func (c *checker) tree(id uint64, low, high []byte, depth int, fn func(key, value []byte, flags uint32) error) error {
 	if depth > maxDepth {
 		return damaged("page %d: the tree does not end", id)
@@ -209,7 +209,7 @@ func inOrder(low, key, high []byte, first bool) bool {
 	return len(key) > 0 && (high == nil || bytes.Compare(key, high) < 0)
 }
 
-// freelist reads the list of free pages, and finds that nothing else is left.
+// freelist reads the list of free pages, and checks that every page is in use or free.
 func (c *checker) freelist() error {
 	p, err := c.page(c.meta.freelist)
 	if err != nil {
@@ -232,7 +232,7 @@ func (c *checker) freelist() error {
 	return nil
 }
 
-// take notes that n pages from id on belong to something.
+// take records that n pages from id on have a use.
 func (c *checker) take(id, n uint64) error {
 	if id >= c.meta.pages || n > c.meta.pages-id {
 		return damaged("page %d: beyond the last one, %d", id, c.meta.pages-1)
@@ -246,7 +246,7 @@ func (c *checker) take(id, n uint64) error {
 	return nil
 }
 
-// page reads a page and those it runs over into.
+// page reads a page and its overflow pages.
 func (c *checker) page(id uint64) (page, error) {
 	if id >= c.meta.pages {
 		return page{}, damaged("page %d: beyond the last one, %d", id, c.meta.pages-1)

@@ -13,14 +13,15 @@ import (
 )
 
 const (
-	// batch is how many bytes of records a rewritten file takes at once.
+	// batch is the number of bytes of records in one transaction of a rewrite.
 	batch = 4 << 20
-	// fillShare is how full its pages are, so that the next changes do not split each.
+	// fillShare is the filled part of rewritten pages, so that the next changes do not split each
+	// page.
 	fillShare = 0.9
 )
 
-// WriteTo writes a whole file, as it is between two transactions, that Open and
-// Restore take. Changes go on meanwhile.
+// WriteTo writes a whole file, as it is between two transactions, for Open and Restore. Changes
+// continue during the write.
 func (f *File) WriteTo(w io.Writer) (int64, error) {
 	_, tx, err := f.beginView()
 	if err != nil {
@@ -36,14 +37,14 @@ func (f *File) WriteTo(w io.Writer) (int64, error) {
 	return n, nil
 }
 
-// Compact writes the file again without its free space, and puts that in its place.
-// Changes wait meanwhile, reads do not; it returns when the reads that began before
-// have ended. The disk holds both files for a moment. Worth it when more than half
-// of a file above some MiB is free; after an error the file is what it was.
+// Compact rewrites the file without its free space, and replaces the old one. Changes wait during
+// the rewrite, reads do not. It returns when the reads that began before it have ended. For a
+// moment the disk has both files. It is worth it when more than half of a file above some MiB is
+// free. After an error the file is unchanged.
 //
-// Errors: as of Update, ErrCorrupt when a record is not as it was written, and ErrGone:
-// the file at the path is another one, and stays. ErrClosed when stop is closed before the copy is made;
-// nil is never.
+// Errors: those of Update; ErrCorrupt when a record differs from the one written. ErrGone when
+// another file is at the path, which is not touched. ErrClosed when stop is closed before the copy
+// is made; a nil channel never stops it.
 func (f *File) Compact(stop <-chan struct{}) error {
 	old, err := f.compact(stop)
 	if err != nil {
@@ -67,7 +68,7 @@ func (f *File) compact(stop <-chan struct{}) (*handle, error) {
 		return nil, err
 	}
 	defer rollback(tx)
-	if err := f.present(); err != nil { // the path is another file's
+	if err := f.present(); err != nil { // another file is at the path
 		return nil, err
 	}
 	file, err := lockNew(f.dir)
@@ -78,7 +79,7 @@ func (f *File) compact(stop <-chan struct{}) (*handle, error) {
 	if err == nil && s.digests != f.state.digests {
 		err = damaged("its records are not those of the last commit")
 	}
-	if err == nil { // it may have changed in all that time
+	if err == nil { // the path may have changed during the copy
 		if err = f.present(); err != nil {
 			err = errors.Join(err, h.db.Close())
 		}
@@ -88,7 +89,7 @@ func (f *File) compact(stop <-chan struct{}) (*handle, error) {
 		return nil, errors.Join(describe(f.path(), err), removeNew(f.dir))
 	}
 	if err := install(f.dir); err != nil {
-		// Which of the two files is in place is unknown, but they hold the same.
+		// Either file may be in place, with the same records.
 		err = fmt.Errorf("%w: %w", ErrUncertain, err)
 		f.fail(err)
 		_ = h.db.Close()
@@ -101,15 +102,15 @@ func (f *File) compact(stop <-chan struct{}) (*handle, error) {
 	return old, nil
 }
 
-// build makes a whole file out of an empty one, with the records of from when there
-// is one, and returns it when it is on disk.
+// build turns an empty file into a whole one, and returns it when it is on disk. It has the records
+// of from, if there are any.
 func build(stop <-chan struct{}, file *os.File, from *bbolt.Tx) (_ *handle, _ state, err error) {
 	defer caught(&err)
 	db, err := openDB(file, false)
 	if err != nil {
 		return nil, state{}, fullOr(err)
 	}
-	db.NoSync, db.NoGrowSync = true, true // until it is complete nobody looks at it
+	db.NoSync, db.NoGrowSync = true, true // no process reads it before it is complete
 	w := &rebuild{db: db, from: from}
 	if err := w.run(stop); err != nil {
 		return nil, state{}, errors.Join(fullOr(err), db.Close())
@@ -121,7 +122,7 @@ func build(stop <-chan struct{}, file *os.File, from *bbolt.Tx) (_ *handle, _ st
 	return &handle{db: db, file: file}, w.state, nil
 }
 
-// rebuild copies records into a new file, in steps of which none needs much memory.
+// rebuild copies records into a new file, in steps that need little memory.
 type rebuild struct {
 	db    *bbolt.DB
 	from  *bbolt.Tx
@@ -186,7 +187,7 @@ func (w *rebuild) table(stop <-chan struct{}, t Table, d *digest) error {
 			return fmt.Errorf("the copy: %w", ErrClosed)
 		default:
 		}
-		if err := w.turn(); err != nil {
+		if err := w.nextTx(); err != nil {
 			return err
 		}
 		to = w.tx.Bucket([]byte(t))
@@ -194,8 +195,8 @@ func (w *rebuild) table(stop <-chan struct{}, t Table, d *digest) error {
 	return nil
 }
 
-// turn commits what there is and begins again.
-func (w *rebuild) turn() (err error) {
+// nextTx commits the transaction and begins another.
+func (w *rebuild) nextTx() (err error) {
 	w.size = 0
 	if err := w.tx.Commit(); err != nil {
 		return err
@@ -204,7 +205,7 @@ func (w *rebuild) turn() (err error) {
 	return err
 }
 
-// fullOr makes an error about space ErrFull.
+// fullOr converts an error about space to ErrFull.
 func fullOr(err error) error {
 	if cause := spaceless(err); cause != nil {
 		return fmt.Errorf("%w: %w", ErrFull, cause)
@@ -212,7 +213,7 @@ func fullOr(err error) error {
 	return err
 }
 
-// lockNew makes the file in the making, empty and locked.
+// lockNew creates the file under construction, empty and locked.
 func lockNew(dir string) (*os.File, error) {
 	file, err := lock(dir, newName, os.O_RDWR|os.O_CREATE, syscall.LOCK_EX)
 	if err != nil {
@@ -225,7 +226,7 @@ func lockNew(dir string) (*os.File, error) {
 	return file, nil
 }
 
-// install puts the file in the making in its place.
+// install renames the file under construction to its place.
 func install(dir string) error {
 	if err := os.Rename(filepath.Join(dir, newName), filepath.Join(dir, fileName)); err != nil {
 		return err
@@ -233,7 +234,7 @@ func install(dir string) error {
 	return syncDir(dir)
 }
 
-// removeNew removes a file in the making, unless another process is at it.
+// removeNew removes a file under construction, unless another process has it.
 func removeNew(dir string) error {
 	file, err := lock(dir, newName, os.O_RDWR, syscall.LOCK_EX)
 	var inUse *InUseError

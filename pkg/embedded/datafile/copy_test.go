@@ -108,7 +108,7 @@ func TestCompactShrinksAndKeepsAll(t *testing.T) {
 		t.Errorf("%d of %d bytes are free, want more than half", before.FreeBytes, before.Bytes)
 	}
 
-	// A reader of the file before goes on; one after sees the same.
+	// A reader of the old file continues; a later one sees the same.
 	done := make(chan error, 1)
 	err := f.View(func(tx *Tx) error {
 		go func() { done <- f.Compact(nil) }()
@@ -191,8 +191,7 @@ func TestCompactWhileOthersWork(t *testing.T) {
 	}
 }
 
-// Who opens the directory while the file is replaced must not get the lock of the
-// file that was.
+// A process that opens the directory during the replacement must not get the lock of the old file.
 func TestOpenWhileCompacting(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -296,7 +295,7 @@ func others(t *testing.T, dir string) []string {
 	return paths
 }
 
-// A damaged file is what one restores over, and a new directory has none.
+// A restore replaces a damaged file, and creates the file of a new directory.
 func TestRestoreOverNothingAndOverDamage(t *testing.T) {
 	from := open(t, t.TempDir())
 	put(t, from, Records, "k", "backup")

@@ -16,7 +16,7 @@ import (
 
 const sector = 512
 
-// snapshot is a file between two commits, and what is in it.
+// snapshot is a file between two commits, and its records.
 type snapshot struct {
 	image  []byte
 	dump   map[string]string
@@ -32,7 +32,7 @@ func snap(t *testing.T, f *File) snapshot {
 	return snapshot{image: image, dump: mustDump(t, f), commit: f.state.commit}
 }
 
-// random prints the seed that makes a run happen again.
+// random logs the seed, which reproduces the run.
 func random(t *testing.T) *rand.Rand {
 	t.Helper()
 	seed := rand.Uint64()
@@ -81,8 +81,8 @@ type bench struct {
 	count int
 }
 
-// open returns what Open finds in an image. Some of those that open are read by key,
-// changed and opened again, which fails when pages in use were taken for free.
+// open returns the records that Open finds in an image. Some of the images that open are also read
+// by key, changed and opened again. That fails if pages in use were treated as free.
 func (b *bench) open(t *testing.T, image []byte) (map[string]string, error) {
 	t.Helper()
 	b.count++
@@ -119,8 +119,8 @@ func (b *bench) open(t *testing.T, image []byte) (map[string]string, error) {
 	return found, nil
 }
 
-// memory returns a directory without a disk behind it, if there is one: what a disk
-// would be left with is in the images, and thousands of syncs take long.
+// memory returns a directory without a disk behind it, if there is one. The images have the states
+// that a disk would have, and thousands of syncs take long.
 func memory(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "datafile") //nolint:usetesting // t.TempDir is on a disk
@@ -148,17 +148,16 @@ func get(t *testing.T, f *File, records map[string]string) {
 	}
 }
 
-// cut is a state of the disk after the power went, and what must be in it: what was
-// before the commit, after it, or one of both.
+// cut is a state of the disk after a power cut, and the records that it must have: those before the
+// commit, after it, or either.
 type cut struct {
 	name          string
 	image         []byte
 	before, after bool
 }
 
-// cuts lists states that a power cut during a commit can leave. The unit that a disk
-// writes as a whole is a sector; what was written and not yet synced is there in any
-// part and order. A commit goes
+// cuts lists the states that a power cut during a commit can leave. A disk writes a sector as a
+// whole. Sectors that are written and not yet synced are there in any part and order. A commit goes
 //
 //	truncate to grow, fsync   the file is longer, or not yet
 //	write pages, fdatasync    free ones only: any of their sectors are there

@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// damages calls try with images that are wrong somewhere. Damage that a whole file
-// went back to an older one is not among them: nothing in the file can tell.
+// damages calls try with images that are damaged somewhere. A whole file that was reverted to an
+// older one is not among them: nothing in the file can reveal that.
 func damages(r *rand.Rand, snaps []snapshot, try func(name string, image []byte)) {
 	image := snaps[len(snaps)-1].image
 	with := func(at int, b []byte) []byte {
@@ -61,8 +61,8 @@ func damages(r *rand.Rand, snaps []snapshot, try func(name string, image []byte)
 	}
 }
 
-// olderPages puts pages of one older copy in the newest, never both meta pages: with
-// these and no page of it used again, the older state would be there as a whole.
+// olderPages puts pages of an older copy in the newest, but never both meta pages. With both, and
+// without reuse of a page, the whole older state would be there.
 func olderPages(r *rand.Rand, snaps []snapshot) []byte {
 	image := bytes.Clone(snaps[len(snaps)-1].image)
 	old := snaps[len(snaps)-2-r.IntN(6)].image
@@ -93,7 +93,7 @@ func TestDamageIsFoundOrHarmless(t *testing.T) {
 		switch {
 		case errors.Is(err, ErrCorrupt):
 			if !strings.Contains(err.Error(), "ratelimit restore") {
-				t.Fatalf("%s: %v, want what to do", name, err)
+				t.Fatalf("%s: %v, want a remedy", name, err)
 			}
 		case err != nil:
 			t.Fatalf("%s: %v, want ErrCorrupt", name, err)
@@ -109,7 +109,7 @@ func TestDamageIsFoundOrHarmless(t *testing.T) {
 	}
 }
 
-// What a commit changed must not go back either, when the page is still whole.
+// A page of a commit must not be reverted either, although the page is intact.
 func TestAMetaPageThatWentBackIsFound(t *testing.T) {
 	snaps := history(t, random(t), 20)
 	b := bench{dir: memory(t)}
@@ -123,7 +123,7 @@ func TestAMetaPageThatWentBackIsFound(t *testing.T) {
 	}
 }
 
-// A list of free pages that lies would have pages in use overwritten, later.
+// A false list of free pages would later cause pages in use to be overwritten.
 func TestAWrongListOfFreePagesIsFound(t *testing.T) {
 	snaps := history(t, random(t), 20)
 	image := snaps[len(snaps)-1].image
@@ -157,8 +157,8 @@ func TestAWrongListOfFreePagesIsFound(t *testing.T) {
 	}
 }
 
-// Where only values change, and pages take turns, an older page fits in so well that
-// the sums of the records alone tell.
+// If only values change, and pages are reused in turn, an older page fits so well that only the
+// sums of the records reveal it.
 func TestAPageThatWentBackIsFound(t *testing.T) {
 	t.Parallel()
 	f := open(t, t.TempDir())
@@ -209,7 +209,7 @@ func TestDamageWhileOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for at := 0; ; { // in all pages that hold it, used or not
+	for at := 0; ; { // in all pages that have it, used or not
 		i := bytes.Index(image[at:], []byte(value))
 		if i < 0 {
 			break

@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// The errors of this package, for errors.Is. Each comes wrapped in a message that
-// says where, and what to do.
+// The errors of this package, for errors.Is. Each is wrapped in a message with the path and a
+// remedy.
 var (
-	// ErrCorrupt: what the file holds is not what was written to it. Nothing of it
-	// is used; a backup has to be restored.
+	// ErrCorrupt: the contents of the file differ from those that were written. None of them is
+	// used; a backup must be restored.
 	ErrCorrupt = errors.New("is damaged")
 	// ErrVersion: the file has another version of the format than this program reads.
 	ErrVersion = errors.New("has another format")
@@ -23,12 +23,12 @@ var (
 	ErrFull = errors.New("has no space to grow")
 	// ErrReadOnly: the file or its directory cannot be written by this process.
 	ErrReadOnly = errors.New("cannot be written")
-	// ErrUncertain: a commit failed in a way that leaves open whether it is on
-	// disk, as after a failed fsync. Nothing is answered any more until the file is
-	// opened again, which shows the transaction as a whole or not at all.
+	// ErrUncertain: a commit failed in a way that leaves open whether it is on disk, as after a
+	// failed fsync. All calls fail until the file is opened again, which shows the transaction as a
+	// whole or not at all.
 	ErrUncertain = errors.New("may or may not hold its last transaction")
-	// ErrMissing: the directory has had a file, and has none. An empty one is not made in
-	// silence.
+	// ErrMissing: the directory had a file, and the file is missing. An empty one is not created
+	// silently.
 	ErrMissing = errors.New("is missing")
 	// ErrGone: the file is open, and is no longer at its path.
 	ErrGone = errors.New("is gone")
@@ -36,18 +36,18 @@ var (
 	ErrClosed = errors.New("is closed")
 )
 
-// InUseError says that another process has the directory open.
+// InUseError reports that another process has the directory open.
 type InUseError struct {
 	Dir string
 	PID int // of the other process, 0 when unknown
 }
 
 func (e *InUseError) Error() string {
-	who := "another process"
+	owner := "another process"
 	if e.PID > 0 {
-		who = fmt.Sprintf("process %d", e.PID)
+		owner = fmt.Sprintf("process %d", e.PID)
 	}
-	return fmt.Sprintf("%s is open in %s; one process at a time: stop it, or use a directory of its own", e.Dir, who)
+	return fmt.Sprintf("%s is open in %s; one process at a time: stop it, or use a directory of its own", e.Dir, owner)
 }
 
 const adviceRestore = "restore a backup with `ratelimit restore`"
@@ -57,7 +57,7 @@ func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrCorrupt, fmt.Errorf(format, args...))
 }
 
-// describe puts the path before err, and what to do behind it.
+// describe adds the path before err, and a remedy after it.
 func describe(path string, err error) error {
 	switch {
 	case err == nil:
@@ -74,7 +74,7 @@ func describe(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// opening says what was missing when path could not be opened, made or renamed.
+// opening describes the error when path cannot be opened, created or renamed.
 func opening(path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
@@ -88,9 +88,8 @@ func opening(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// spaceless returns the system's error when err says that a file cannot grow, else
-// nil. bbolt keeps the cause of a failed write, but only the text of a failed
-// truncate.
+// spaceless returns the system's error if err means that a file cannot grow, else nil. bbolt
+// retains the cause of a failed write, but only the text of a failed truncate.
 func spaceless(err error) error {
 	for _, cause := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
 		if errors.Is(err, cause) {
@@ -103,8 +102,8 @@ func spaceless(err error) error {
 	return nil
 }
 
-// caught turns a panic of bbolt, or a page of the mapped file that the disk did not
-// give, into ErrCorrupt. It must be deferred itself.
+// caught converts a panic of bbolt, or a page of the mapped file that cannot be read, into
+// ErrCorrupt. It must be deferred itself.
 func caught(err *error) {
 	if p := recover(); p != nil {
 		*err = damaged("%v", p)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// An fsync that fails leaves open what is on disk. It fails here as the file's
-// descriptor is turned to a device that takes all writes and cannot sync.
+// A failed fsync leaves the state of the disk open. The test makes it fail by a device, in place of
+// the file, that accepts all writes and cannot sync.
 func TestAFailedSyncEndsEverything(t *testing.T) {
 	dir := t.TempDir()
 	f := open(t, dir)

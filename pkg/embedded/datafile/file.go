@@ -14,31 +14,31 @@ import (
 )
 
 const (
-	// mapped is the address space of a file that may change. A file beyond it can
-	// grow only while nobody reads; so can each where the system allows less.
+	// mapped is the address space of a writable file. A larger file can grow only while there is no
+	// reader. The same is true of any file if the system allows less address space.
 	mapped = min(16<<30, math.MaxInt>>2)
 	// growth is the step in which a file grows.
 	growth = 1 << 20
 )
 
-// File is an open data file. It is safe for concurrent use; changes take turns.
+// File is an open data file. It is safe for concurrent use; changes run one after another.
 type File struct {
 	dir      string
 	readOnly bool
 	log      *slog.Logger
 	current  atomic.Pointer[handle] // Compact replaces it
 
-	writing sync.Mutex // held for a change as a whole, and by Compact
+	writing sync.Mutex // locked during a whole change, and by Compact
 	seal    sealer     // of the changes
 
 	mu      sync.Mutex
-	failed  error // why nothing is answered any more
+	failed  error // the error of every further call
 	state   state // of the last commit
 	commits uint64
 	last    time.Duration
 }
 
-// handle is one bbolt database, and the file below it, whose lock it is.
+// handle is one bbolt database and its file, which has the lock.
 type handle struct {
 	db   *bbolt.DB
 	file *os.File
@@ -53,7 +53,7 @@ func openDB(file *os.File, readOnly bool) (db *bbolt.DB, err error) {
 		PreLoadFreelist: true,
 		ReadOnly:        readOnly,
 		OpenFile:        func(string, int, os.FileMode) (*os.File, error) { return file, nil },
-		Timeout:         time.Millisecond, // the lock is ours already
+		Timeout:         time.Millisecond, // this process already has the lock
 	}
 	if !readOnly && canMap(file) {
 		o.InitialMmapSize = mapped
@@ -66,25 +66,25 @@ func openDB(file *os.File, readOnly bool) (db *bbolt.DB, err error) {
 	return db, nil
 }
 
-// canMap reports whether this process may have so much address space.
+// canMap reports whether this process may map so much address space.
 func canMap(file *os.File) bool {
 	b, err := syscall.Mmap(int(file.Fd()), 0, mapped, syscall.PROT_READ, syscall.MAP_SHARED)
 	return err == nil && syscall.Munmap(b) == nil
 }
 
-// Dir returns the directory, as Open was told it.
+// Dir returns the directory, as given to Open.
 func (f *File) Dir() string { return f.dir }
 
 func (f *File) path() string { return filepath.Join(f.dir, fileName) }
 
-// usable returns why nothing is answered any more.
+// usable returns the error of every call after a failure, nil before.
 func (f *File) usable() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return describe(f.path(), f.failed)
 }
 
-// fail makes err the answer to everything, unless there is one already.
+// fail makes err the error of every further call, unless there is one already.
 func (f *File) fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -94,7 +94,7 @@ func TestWhatIsPutIsThere(t *testing.T) {
 	}
 }
 
-// A function that panics changes nothing, and the file goes on.
+// A function that panics changes nothing, and the file is still usable.
 func TestAPanicOfACallerPassesThrough(t *testing.T) {
 	f := open(t, t.TempDir())
 	panics := func(tx *Tx) error {
@@ -126,7 +126,7 @@ func TestWrongKeysAndTables(t *testing.T) {
 		"no table":       func(tx *Tx) error { return tx.Put("other", []byte("k"), nil) },
 		"reserved table": func(tx *Tx) error { return tx.Delete(reserved, stateKey()) },
 	} {
-		// The error is not passed on, and nothing may have changed for it.
+		// The function does not return the error, and nothing may have changed.
 		err := f.Update(func(tx *Tx) error {
 			if err := change(tx); err == nil {
 				t.Errorf("%s: no error", name)

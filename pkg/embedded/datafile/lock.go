@@ -15,13 +15,13 @@ import (
 const (
 	fileName = "ratelimit.db"
 	pidName  = "ratelimit.pid"
-	// newName is a file in the making, when the directory is new, compacted or
-	// restored; who brings a file to fileName holds the lock of this one.
+	// newName is a file under construction, for a directory that is new, compacted or restored. Its
+	// lock belongs to the process that will rename it to fileName.
 	newName = "ratelimit.db.new"
 )
 
-// lock opens a file of dir and locks it. The lock belongs to the open file: it ends
-// when that is closed, or its process. It never waits.
+// lock opens a file of dir and locks it. The lock belongs to the open file: it ends when that is
+// closed, or its process ends. lock never waits.
 func lock(dir, name string, flags, how int) (*os.File, error) {
 	path := filepath.Join(dir, name)
 	for {
@@ -36,8 +36,8 @@ func lock(dir, name string, flags, how int) (*os.File, error) {
 			}
 			return nil, fmt.Errorf("%s: lock: %w", path, err)
 		}
-		// Between opening and locking another file may have been renamed to the path:
-		// then the lock is of a file that nobody finds any more.
+		// Between open and lock another file may have been renamed to the path. Then the lock is on
+		// a file without a name.
 		here, err := file.Stat()
 		if err != nil {
 			_ = file.Close()
@@ -50,14 +50,13 @@ func lock(dir, name string, flags, how int) (*os.File, error) {
 	}
 }
 
-// unlock ends the lock and closes the file. Closing alone is not enough while a child
-// of this process, just forked, has the same open file until it runs its program.
+// unlock releases the lock and closes the file. Close alone is not enough: a child of this process,
+// just forked, has the same open file until it runs its program.
 func unlock(file *os.File) error {
 	return errors.Join(syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close())
 }
 
-// readPID returns the process that last opened dir, 0 when it cannot be known or
-// is gone.
+// readPID returns the process that last opened dir, 0 when it is unknown or has ended.
 func readPID(dir string) int {
 	text, err := os.ReadFile(filepath.Join(dir, pidName)) //nolint:gosec // the path is the operator's
 	if err != nil {
@@ -74,7 +73,7 @@ func writePID(dir string) error {
 	return os.WriteFile(filepath.Join(dir, pidName), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600)
 }
 
-// syncDir makes the names in dir last.
+// syncDir syncs the names in dir to disk.
 func syncDir(dir string) error {
 	d, err := os.Open(dir) //nolint:gosec // the path is the operator's
 	if err != nil {
@@ -87,8 +86,8 @@ func syncDir(dir string) error {
 	return nil
 }
 
-// makeDir makes dir when it is missing, but not its parents: a volume that is not
-// mounted must not look like a new directory.
+// makeDir creates dir if it is missing, but not its parents: a volume that is not mounted must not
+// look like a new directory.
 func makeDir(dir string) error {
 	err := os.Mkdir(dir, 0o700)
 	switch {

@@ -9,15 +9,15 @@ import (
 	"syscall"
 )
 
-// markerName is a file that says that its directory has had a data file. It is made when
-// that is in its place, and never before: a process that is killed leaves a directory
-// that can be opened, at every step.
+// markerName is a file that marks a directory that has had a data file. It is created after the
+// data file is in place. So a process can be killed at any step, and the directory can still be
+// opened.
 const markerName = "ratelimit.made"
 
 const markerText = "This directory has a data file, ratelimit.db. When that is missing, the service does not start:\n" +
 	"restore a backup, or remove this file to begin with an empty one, in which all buckets are full.\n"
 
-// mark leaves the marker, unless it is there.
+// mark creates the marker, unless it exists.
 func mark(dir string) error {
 	path := filepath.Join(dir, markerName)
 	if _, err := os.Lstat(path); err == nil {
@@ -45,8 +45,8 @@ func missing(dir string) error {
 		filepath.Join(dir, fileName), ErrMissing, markerName, adviceRestore, path)
 }
 
-// Present returns ErrGone when the file that is open is no longer at its path: all that
-// is written then is lost at the end. It waits for a change that is under way.
+// Present returns ErrGone when the open file is no longer at its path: all further changes are lost
+// when the process ends. It waits for a change under way.
 //
 // Other errors: ErrClosed, and those of the system.
 func (f *File) Present() error {

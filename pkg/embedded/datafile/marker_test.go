@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// made returns a directory in which a file was made and closed.
+// made returns a directory in which a file was created and closed.
 func made(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -53,7 +53,7 @@ func TestMissingFileIsNoNewOne(t *testing.T) {
 	open(t, dir)
 }
 
-// A file without a marker gets one when it is opened, and a backup takes the place of a missing
+// A file without a marker gets one when it is opened, and a backup replaces a missing
 // file.
 func TestMarkerFollowsTheFile(t *testing.T) {
 	dir := made(t)
@@ -78,7 +78,7 @@ func TestMarkerFollowsTheFile(t *testing.T) {
 	}
 }
 
-// create opens a directory, and says so.
+// create opens a directory, and prints the result.
 func create(dir string) error {
 	fmt.Println("begin")
 	f, err := Open(dir, Options{})
@@ -89,7 +89,7 @@ func create(dir string) error {
 	return f.Update(func(tx *Tx) error { return tx.Put(Meta, []byte("k"), []byte("v")) })
 }
 
-// Whatever the first start was at when it was killed, the next one is not refused.
+// After a first start that was killed at any step, the next start succeeds.
 func TestKillWhileCreating(t *testing.T) {
 	t.Parallel()
 	r := random(t)
@@ -100,7 +100,7 @@ func TestKillWhileCreating(t *testing.T) {
 		if !lines.Scan() {
 			t.Fatal("the process did not begin")
 		}
-		for range r.IntN(20_000) { // anywhere in what comes next
+		for range r.IntN(20_000) { // anywhere in the next steps
 			_ = os.Getppid()
 		}
 		kill(t, cmd)
@@ -122,7 +122,7 @@ func TestKillWhileCreating(t *testing.T) {
 	t.Logf("killed with %v in the directory", states)
 }
 
-// The order of the first start in its steps, each with a kill behind it.
+// The steps of the first start in order, each with a kill after it.
 func TestEveryStateOfTheFirstStartOpens(t *testing.T) {
 	whole := made(t)
 	for _, state := range [][]string{nil, {newName}, {fileName}, {fileName, newName}, {fileName, markerName}, {fileName, markerName, pidName}} {
@@ -188,8 +188,7 @@ func TestFileThatIsGone(t *testing.T) {
 	}
 }
 
-// Of two processes of which the first had its directory moved away, the first leaves the
-// second's files alone.
+// A process whose directory was moved away leaves the files of the next process alone.
 func TestMovedDirectoryLeavesTheNextOneAlone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	first := open(t, dir)

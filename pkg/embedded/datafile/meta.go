@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// pageSize is that of every file, whatever the machine's: a backup moves.
+// pageSize is the size of the pages of every file, on any machine, so that backups can move.
 const pageSize = 4096
 
 const (
@@ -24,8 +24,7 @@ const (
 
 func markMagic() []byte { return []byte("commit\x00\x01") }
 
-// meta is a meta page of bbolt, of which a file has two: a transaction is written
-// to the one that the last but one used.
+// meta is a meta page of bbolt. A file has two, and transactions use them in turn.
 type meta struct {
 	page     uint64 // 0 or 1
 	root     uint64
@@ -34,7 +33,7 @@ type meta struct {
 	commit   uint64 // bbolt's transaction id
 }
 
-// parseMeta reads a meta page; false when it is not whole.
+// parseMeta reads a meta page; false when it is not intact.
 func parseMeta(page []byte) (meta, bool) {
 	b := page[pageHeader : pageHeader+metaSize]
 	u32 := func(at int) uint32 { return binary.NativeEndian.Uint32(b[at:]) }
@@ -47,16 +46,15 @@ func parseMeta(page []byte) (meta, bool) {
 	return meta{root: u64(16), freelist: u64(32), pages: u64(40), commit: u64(48)}, true
 }
 
-// head is what the first two pages of a file say.
+// head is the content of the first two pages of a file.
 type head struct {
-	meta          // the newest whole one
-	newest uint64 // the newest commit that is known to have been finished
+	meta          // the newest intact one
+	newest uint64 // the newest commit that was finished for certain
 }
 
-// readHead finds the newest transaction. bbolt alone would take the older meta page
-// when the newer one is not whole. That is right after a power cut in the middle of
-// a commit, and wrong when the page was damaged afterwards: so each commit, once on
-// disk, is marked beside the other meta page.
+// readHead finds the newest transaction. bbolt alone would take the older meta page when the newer
+// one is not intact. That is right after a power cut during a commit, and wrong when the page was
+// damaged later. So each commit, once on disk, is marked beside the other meta page.
 func readHead(r io.ReaderAt) (head, error) {
 	var h head
 	var whole, broken int
@@ -89,8 +87,7 @@ func readHead(r io.ReaderAt) (head, error) {
 	return h, nil
 }
 
-// parseMark returns the commit of a mark, 0 when there is none; false when it is
-// not whole.
+// parseMark returns the commit of a mark, 0 when there is none; false when it is not intact.
 func parseMark(b []byte) (uint64, bool) {
 	if bytes.Equal(b, make([]byte, markSize)) {
 		return 0, true
@@ -101,8 +98,8 @@ func parseMark(b []byte) (uint64, bool) {
 	return binary.LittleEndian.Uint64(b[8:]), true
 }
 
-// writeMark notes beside the other meta page that the one in metaPage, of this
-// commit, is on disk.
+// writeMark records beside the other meta page that the one in metaPage, of this commit, is on
+// disk.
 func writeMark(w io.WriterAt, metaPage, commit uint64) error {
 	b := append(make([]byte, 0, markSize), markMagic()...)
 	b = binary.LittleEndian.AppendUint64(b, commit)

@@ -12,22 +12,21 @@ import (
 
 // Options of Open; the zero value is useful.
 type Options struct {
-	// ReadOnly is for looking at a file: it must exist, nothing is changed in the
-	// directory, and others may look too.
+	// ReadOnly opens a file for reads only. The file must exist, nothing in the directory is
+	// changed, and several processes may do so at once.
 	ReadOnly bool
-	// New makes an empty file also where the directory has had one.
+	// New creates an empty file also in a directory that has had one.
 	New bool
-	// Logger is told of what needs no answer. nil = none.
+	// Logger logs problems that do not fail Open; nil = none.
 	Logger *slog.Logger
 }
 
-// Open opens the file of a directory, and makes both when they are missing: the
-// directory with mode 0700, its parent not. A file that is missing where there was one is
-// an error. Everything in the file is read and checked, which takes about a second for a
-// million records.
+// Open opens the file of a directory, and creates both if they are missing: the directory with mode
+// 0700, but not its parent. A missing file in a directory that has had one is an error. Open reads
+// and checks the whole file, which takes about a second for a million records.
 //
 // Errors: *InUseError, ErrMissing, ErrCorrupt, ErrVersion, ErrReadOnly, ErrFull; fs.ErrNotExist
-// when there is nothing to look at, or no parent.
+// when a file to read, or the parent, does not exist.
 func Open(dir string, o Options) (*File, error) {
 	f := &File{dir: dir, readOnly: o.ReadOnly, log: o.Logger}
 	if f.log == nil {
@@ -65,20 +64,20 @@ func Open(dir string, o Options) (*File, error) {
 	}
 }
 
-// openExisting locks the file, and checks it before bbolt sees it.
+// openExisting locks the file, and checks it before bbolt reads it.
 func (f *File) openExisting(flags, how int) error {
 	file, err := lock(f.dir, fileName, flags, how)
 	if err != nil {
 		return err
 	}
-	if err := f.adopt(file); err != nil {
+	if err := f.attach(file); err != nil {
 		_ = unlock(file)
 		return describe(f.path(), err)
 	}
 	return nil
 }
 
-func (f *File) adopt(file *os.File) error {
+func (f *File) attach(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {
 		return err
@@ -88,8 +87,8 @@ func (f *File) adopt(file *os.File) error {
 		return err
 	}
 	if !f.readOnly {
-		// What was checked, and its name, may so far be in the kernel's memory only, and
-		// a process that was killed while it made a file left that.
+		// The contents and the name may so far be in the kernel's memory only. A process that was
+		// killed while it created a file leaves it so.
 		if err := errors.Join(writeMark(file, h.page, h.commit), file.Sync(), removeNew(f.dir), syncDir(f.dir)); err != nil {
 			return err
 		}
@@ -103,8 +102,8 @@ func (f *File) adopt(file *os.File) error {
 	return nil
 }
 
-// create makes the file beside its place, with all tables, and moves it there when
-// it is on disk: the place never holds half a file.
+// create builds the file beside its place, with all tables, and renames it when it is on disk: the
+// place never has half a file.
 func (f *File) create() error {
 	file, err := lockNew(f.dir)
 	if err != nil {
@@ -141,14 +140,14 @@ func (f *File) Close() error {
 		return describe(f.path(), ErrClosed)
 	}
 	h := f.current.Load()
-	present := f.present() == nil // else the process id may be another process's
+	present := f.present() == nil // otherwise the process id may be another process's
 	f.mu.Lock()
 	f.failed = ErrClosed
 	f.mu.Unlock()
 	if f.readOnly {
 		_ = syscall.Flock(int(h.file.Fd()), syscall.LOCK_UN) // as unlock; bbolt only closes it
 	} else if present {
-		_ = os.Remove(filepath.Join(f.dir, pidName)) // it only tells who, and nobody has it open now
+		_ = os.Remove(filepath.Join(f.dir, pidName)) // it is for messages only, and no process has the file open now
 	}
 	if err := h.db.Close(); err != nil {
 		return fmt.Errorf("%s: close: %w", f.path(), err)

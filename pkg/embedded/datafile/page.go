@@ -2,7 +2,7 @@ package datafile
 
 import "encoding/binary"
 
-// Kinds of pages, and the mark of a bucket in a leaf.
+// Kinds of pages, and the flag of a bucket in a leaf.
 const (
 	branchPage   = 0x01
 	leafPage     = 0x02
@@ -14,7 +14,7 @@ const (
 	maxDepth     = 40 // of a tree; two keys a page make more pages than an int64 counts
 )
 
-// page is a page of bbolt's file, whose elements lie within it.
+// page is a page of bbolt's file, with all elements inside it.
 type page struct {
 	id    uint64
 	kind  uint16
@@ -69,8 +69,8 @@ func (p page) branchElement(i int) (key []byte, child uint64, err error) {
 	return key, binary.NativeEndian.Uint64(p.bytes[pageHeader+i*elementSize+8:]), nil
 }
 
-// freeIDs returns the ids in a list of free pages, eight bytes each; false when the
-// page is none. A count that does not fit in the header stands before the ids.
+// freeIDs returns the ids in a list of free pages, eight bytes each; false when the page is no such
+// list. A count that does not fit in the header is before the ids.
 func (p page) freeIDs() ([]byte, bool) {
 	if p.kind != freelistPage {
 		return nil, false

@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// TestMain is also the other processes of these tests, by the name of what they do.
+// TestMain also runs the other processes of these tests, by name.
 func TestMain(m *testing.M) {
 	programs := map[string]func(dir string) error{
 		"hold": hold, "create": create, "compact": compactForever, "unprivileged": openUnprivileged, "limited": fillUp,
@@ -64,10 +64,10 @@ func kill(t *testing.T, cmd *exec.Cmd) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // says that it was killed
+	_ = cmd.Wait() // the error is the kill
 }
 
-// hold keeps a directory open until it is killed.
+// hold has a directory open until it is killed.
 func hold(dir string) error {
 	f, err := Open(dir, Options{})
 	if err != nil {
@@ -91,7 +91,7 @@ func TestOneProcessAtATime(t *testing.T) {
 	_, lookErr := Open(dir, Options{ReadOnly: true})
 	_, verifyErr := Verify(filepath.Join(dir, fileName))
 	restoreErr := Restore(dir, strings.NewReader(""))
-	for name, err := range map[string]error{"Open": openErr, "Open to look": lookErr, "Verify": verifyErr, "Restore": restoreErr} {
+	for name, err := range map[string]error{"Open": openErr, "Open read-only": lookErr, "Verify": verifyErr, "Restore": restoreErr} {
 		var inUse *InUseError
 		if !errors.As(err, &inUse) || inUse.PID != first.Process.Pid || inUse.Dir != dir {
 			t.Errorf("%s while process %d has it open: %v", name, first.Process.Pid, err)
@@ -103,14 +103,14 @@ func TestOneProcessAtATime(t *testing.T) {
 	kill(t, first)
 	f := open(t, dir)
 	if got := mustDump(t, f)["meta/by"]; got != "first" {
-		t.Errorf("after the first process was killed: %q, want what it wrote", got)
+		t.Errorf("after the first process was killed: %q, want its records", got)
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, pidName)); err != nil || strings.TrimSpace(string(text)) != strconv.Itoa(os.Getpid()) {
 		t.Errorf("process id after that: %q, %v, want %d", text, err, os.Getpid())
 	}
 }
 
-// Only the lock decides; the file with the process id only tells who.
+// Only the lock decides. The file with the process id is for messages only.
 func TestProcessIDThatCannotBeKnown(t *testing.T) {
 	for _, text := range []string{"", "me", "-1", "999999999"} {
 		dir := t.TempDir()
@@ -159,7 +159,7 @@ func TestLookingTogether(t *testing.T) {
 	}
 }
 
-// compactForever counts up in the file, and says each number when it is on disk.
+// compactForever counts in the file, and prints each number when it is on disk.
 func compactForever(dir string) error {
 	f, err := Open(dir, Options{})
 	if err != nil {
@@ -205,7 +205,7 @@ func TestKillWhileCompacting(t *testing.T) {
 			}
 			said = lines.Text()
 		}
-		for range r.IntN(3000) { // anywhere in what comes next
+		for range r.IntN(3000) { // anywhere in the next steps
 			_ = os.Getppid()
 		}
 		kill(t, cmd)
@@ -235,8 +235,7 @@ type unprivileged struct {
 	Permission bool   `json:"permission"`
 }
 
-// openUnprivileged opens a directory as a user without rights to write it, and
-// prints what that says.
+// openUnprivileged opens a directory as a user without the right to write it, and prints the error.
 func openUnprivileged(dir string) error {
 	if os.Geteuid() == 0 {
 		if err := errors.Join(syscall.Setgroups(nil), syscall.Setgid(65534), syscall.Setuid(65534)); err != nil {
@@ -281,7 +280,7 @@ func TestWithoutRightsToWrite(t *testing.T) {
 			t.Errorf("Open: %+v, want ErrReadOnly and a permission error about %s", got, test.path)
 		}
 		if !strings.Contains(got.Look, test.look) {
-			t.Errorf("Open to look: %s, want %s", got.Look, test.look)
+			t.Errorf("Open read-only: %s, want %s", got.Look, test.look)
 		}
 	}
 }
@@ -322,12 +321,12 @@ type filled struct {
 	Text     string `json:"text"`
 	Full     bool   `json:"full"`
 	Cause    bool   `json:"cause"`
-	Complete bool   `json:"complete"` // all records of before
-	Retry    bool   `json:"retry"`    // a change with space again
+	Complete bool   `json:"complete"` // all records from before
+	Retry    bool   `json:"retry"`    // a change when there is space again
 }
 
-// fillUp makes changes until the limit of the file's size ends them, twice: when the
-// file would have to grow, and when a page would have to be written.
+// fillUp makes changes until the limit of the file's size ends them, twice: when the file must
+// grow, and when a page must be written.
 func fillUp(dir string) error {
 	signal.Ignore(syscall.SIGXFSZ)
 	f, err := Open(dir, Options{})
@@ -374,7 +373,7 @@ func fillUp(dir string) error {
 	return f.Close()
 }
 
-// fillUntil returns how many records went in.
+// fillUntil returns the number of records that were written.
 func fillUntil(f *File, seed int) (int, error) {
 	for n := 0; ; n++ {
 		err := f.Update(func(tx *Tx) error {

@@ -10,7 +10,7 @@ import (
 // Table is a part of the file.
 type Table string
 
-// The tables of a file. All of them are there from the start.
+// The tables of a file. All of them exist from the start.
 const (
 	Buckets    Table = "buckets"
 	Records    Table = "records" // entities and limits
@@ -32,7 +32,7 @@ const (
 	checksumSize = 4
 )
 
-// tables in the order in which the state lists them: a part of the format.
+// tables returns the tables in the order of the state, which is part of the format.
 func tables() [tableCount]Table {
 	return [tableCount]Table{Buckets, Records, Audit, Usage, Namespaces, Settled, Meta}
 }
@@ -48,15 +48,15 @@ func stateKey() []byte  { return []byte("state") }
 // formatBytes is the value of formatKey that this program writes.
 func formatBytes() []byte { return binary.LittleEndian.AppendUint32(nil, formatVersion) }
 
-// fingerprint is the first half of a record's SHA-256. Sums of fingerprints do not
-// depend on the order, so one can be kept up to date record by record.
+// fingerprint is the first half of a record's SHA-256. Sums of fingerprints do not depend on the
+// order, so a sum can be updated record by record.
 type fingerprint [2]uint64
 
-// sealer computes checksums and fingerprints over table, key and value. Its buffer
-// is used again, so it serves one goroutine at a time.
+// sealer computes checksums and fingerprints over table, key and value. Its buffer is reused, so it
+// serves one goroutine at a time.
 type sealer struct{ buf []byte }
 
-// load puts table, key and value in the buffer, so that no two records look alike.
+// load puts table, key and value in the buffer, in a form that is different for any two records.
 func (s *sealer) load(t Table, key, value []byte) {
 	s.buf = append(s.buf[:0], byte(len(t))) //nolint:gosec // names of tables are short
 	s.buf = append(s.buf, t...)
@@ -74,8 +74,8 @@ func (s *sealer) fingerprint() fingerprint {
 	return fingerprint{binary.LittleEndian.Uint64(sum[:8]), binary.LittleEndian.Uint64(sum[8:16])}
 }
 
-// seal returns what is stored for value: its checksum and itself. The record is
-// left in the buffer.
+// seal returns the stored form of a value: its checksum and itself. The record remains in the
+// buffer.
 func (s *sealer) seal(t Table, key, value []byte) []byte {
 	s.load(t, key, value)
 	sealed := make([]byte, 0, checksumSize+len(value))
@@ -83,8 +83,8 @@ func (s *sealer) seal(t Table, key, value []byte) []byte {
 	return append(sealed, value...)
 }
 
-// open returns the value in what is stored, a part of it, or ErrCorrupt. The record
-// is left in the buffer.
+// open returns the value in a stored form, a part of it, or ErrCorrupt. The record remains in the
+// buffer.
 func (s *sealer) open(t Table, key, sealed []byte) ([]byte, error) {
 	if len(sealed) < checksumSize {
 		return nil, damaged("table %s, key %q: the value lost its checksum", t, key)
@@ -115,7 +115,7 @@ func (d *digest) remove(f fingerprint) {
 	d.sum[1] -= f[1]
 }
 
-// state is written by every transaction: its own number, and what the tables hold.
+// state is written by every transaction: its number, and the digests of the tables.
 type state struct {
 	commit  uint64
 	digests [tableCount]digest

@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// Summary is what Verify found in a whole file.
+// Summary is the result of Verify.
 type Summary struct {
 	Bytes   int64
 	Records map[Table]uint64 // by table, all tables
 }
 
-// Verify reads the whole file at path, a backup too, and checks everything that Open
-// does. It changes nothing.
+// Verify reads the whole file at path, which may be a backup, and makes the same checks as Open. It
+// changes nothing.
 //
-// Errors: ErrCorrupt; ErrVersion; *InUseError when a process may be changing it: make
-// a backup, and verify that.
+// Errors: ErrCorrupt; ErrVersion; *InUseError when a process may be changing the file: then make a
+// backup, and verify that.
 func Verify(path string) (Summary, error) {
 	file, err := lock(filepath.Dir(path), filepath.Base(path), os.O_RDONLY, syscall.LOCK_SH)
 	if err != nil {
@@ -29,7 +29,7 @@ func Verify(path string) (Summary, error) {
 	}
 	defer unlock(file) //nolint:errcheck // nothing was written through it
 	s, err := verify(file)
-	if errors.Is(err, ErrCorrupt) { // without the advice to restore what this may be
+	if errors.Is(err, ErrCorrupt) { // without the advice to restore a backup, since this may be one
 		return Summary{}, fmt.Errorf("%s %w", path, err)
 	}
 	if err != nil {
@@ -50,9 +50,9 @@ func verify(file *os.File) (Summary, error) {
 	return Summary{Bytes: info.Size(), Records: s.records()}, nil
 }
 
-// Restore puts the backup that from gives in the place of a directory's file. The
-// old file is kept as ratelimit.db.<time in UTC>. The directory is made when it is
-// missing. After an error everything is as it was.
+// Restore replaces a directory's file by the backup that from reads. The old file is renamed to
+// ratelimit.db.<time in UTC>. The directory is created if it is missing. After an error everything
+// is unchanged.
 //
 // Errors: *InUseError when a process has the directory open; ErrCorrupt and
 // ErrVersion of the backup; ErrFull; ErrReadOnly.
@@ -81,7 +81,7 @@ func Restore(dir string, from io.Reader) error {
 	return nil
 }
 
-// receive writes the backup, and checks it.
+// receive writes the backup to a file, and checks it.
 func receive(file *os.File, from io.Reader) error {
 	if _, err := io.Copy(file, from); err != nil {
 		return fullOr(err)
@@ -93,17 +93,17 @@ func receive(file *os.File, from io.Reader) error {
 	return err
 }
 
-// replace keeps the old file under a name of its own and puts the new one in its
-// place. At no moment is there no file: the next start would make an empty one.
+// replace keeps the old file under another name and puts the new one in its place. The place is
+// never without a file: the next start would create an empty one.
 func replace(dir string, old *os.File) error {
 	path := filepath.Join(dir, fileName)
 	if old != nil {
-		kept := path + "." + time.Now().UTC().Format("20060102T150405.000000Z")
-		if err := os.Link(path, kept); err != nil {
+		backup := path + "." + time.Now().UTC().Format("20060102T150405.000000Z")
+		if err := os.Link(path, backup); err != nil {
 			return err
 		}
 	} else if _, err := os.Lstat(path); err == nil {
-		return &InUseError{Dir: dir, PID: readPID(dir)} // made by another process just now
+		return &InUseError{Dir: dir, PID: readPID(dir)} // another process has just created it
 	}
 	return install(dir)
 }

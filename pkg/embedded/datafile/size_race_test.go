@@ -2,8 +2,8 @@
 
 package datafile
 
-// The tests of damage and of power cuts are this large with the race detector, under which each
-// file that is opened takes several times as long. make test runs them in full without it.
+// The sizes of the tests of damage and of power cuts with the race detector, which opens files
+// several times more slowly. make test runs them in full without it.
 const (
 	historyCommits           = 12
 	staleCommits, staleFound = 9, 40

@@ -2,14 +2,14 @@
 
 package datafile
 
-// The tests of damage and of power cuts are this large without the race detector.
+// The sizes of the tests of damage and of power cuts without the race detector.
 const (
-	// historyCommits is how many commits a file has that is damaged, or cut at each of them.
+	// historyCommits is the number of commits of a file that is damaged, or cut at each of them.
 	historyCommits = 40
-	// staleCommits is how many commits a file has whose pages go back to each of the last
-	// eight, and staleFound how many of these pages must be refused at least: how many there
-	// are depends on where pages come to lie.
+	// staleCommits is the number of commits of a file whose pages are reverted to each of the last
+	// eight. staleFound is the least number of these pages that must be refused: the layout of
+	// pages varies.
 	staleCommits, staleFound = 24, 200
-	// damageStep says that one of so many damaged files is opened.
+	// damageStep: one of so many damaged files is opened.
 	damageStep = 1
 )

@@ -5,13 +5,14 @@ import "time"
 // Stats is about an open file.
 type Stats struct {
 	Bytes      int64            // of the file
-	FreeBytes  int64            // within it, for changes to come: see Compact
+	FreeBytes  int64            // inside it, for later changes
 	Commits    uint64           // since Open
-	LastCommit time.Duration    // how long it took, the disk included
+	LastCommit time.Duration    // its duration, including the disk
 	Records    map[Table]uint64 // by table, all tables
 }
 
-// Stats reads no records. Of a file that answers nothing any more it has no sizes.
+// Stats returns numbers about the file, and reads no records. After a failure, or when closed, it
+// returns no sizes.
 func (f *File) Stats() Stats {
 	f.mu.Lock()
 	s := Stats{Commits: f.commits, LastCommit: f.last, Records: f.state.records()}

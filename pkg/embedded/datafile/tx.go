@@ -16,15 +16,15 @@ type Tx struct {
 	seal     *sealer
 	state    state // with the changes so far
 	writable bool
-	failed   error // damage that Get found, which has no error to return
+	failed   error // damage found by Get, which returns no error
 }
 
-// Update makes the changes of fn. When it returns nil they are on disk, and survive
-// a power cut; else none of them was made, except with ErrUncertain. It must not be
-// called from within a transaction.
+// Update makes the changes of fn. When it returns nil they are on disk, and survive a power cut.
+// Otherwise none of them was made, except with ErrUncertain. It must not be called inside a
+// transaction.
 //
-// Errors: that of fn; ErrFull; ErrUncertain; ErrCorrupt when fn read a value that is
-// not what was written; ErrReadOnly; ErrClosed.
+// Errors: that of fn; ErrFull; ErrUncertain; ErrCorrupt when fn read a value that differs from the
+// one written; ErrReadOnly; ErrClosed.
 func (f *File) Update(fn func(*Tx) error) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
@@ -59,10 +59,9 @@ func (f *File) Update(fn func(*Tx) error) error {
 	return nil
 }
 
-// lost judges a failed commit. Without space, no page of the state before was
-// touched, and bbolt forgets what it wrote beside. Anything else, as an fsync that
-// failed, leaves open what is on disk: the kernel reports that once, and takes the
-// pages for written from then on.
+// lost returns the error of a failed commit. Without space, no page of the state before was
+// changed, and bbolt drops the new pages. Any other failure, such as a failed fsync, leaves the
+// state of the disk open: the kernel reports it once, and then treats the pages as written.
 func (f *File) lost(err error) error {
 	h := f.current.Load()
 	if cause := spaceless(err); cause != nil {
@@ -77,8 +76,8 @@ func (f *File) lost(err error) error {
 	return describe(f.path(), err)
 }
 
-// View calls fn with a state between two transactions, which does not change
-// meanwhile. A long one keeps pages from being used again, so that the file grows.
+// View calls fn with a state between two transactions, which does not change during the call. A
+// long call prevents the reuse of pages, so that the file grows.
 //
 // Errors: that of fn; ErrCorrupt as in Update; ErrUncertain; ErrClosed.
 func (f *File) View(fn func(*Tx) error) error {
@@ -92,7 +91,7 @@ func (f *File) View(fn func(*Tx) error) error {
 	return f.outcome(tx, fn(tx))
 }
 
-// outcome adds to the error of a function the damage that it met.
+// outcome joins the error of a function and the damage that it read.
 func (f *File) outcome(tx *Tx, err error) error {
 	if tx.failed == nil {
 		return err
@@ -100,7 +99,7 @@ func (f *File) outcome(tx *Tx, err error) error {
 	return errors.Join(err, describe(f.path(), tx.failed))
 }
 
-// beginView begins to read from the file that is current when it begins.
+// beginView begins a read of the file that is current at its start.
 func (f *File) beginView() (*handle, *bbolt.Tx, error) {
 	for {
 		if err := f.usable(); err != nil {
@@ -126,7 +125,7 @@ func begin(db *bbolt.DB, writable bool) (tx *bbolt.Tx, err error) {
 func rollback(tx *bbolt.Tx) {
 	var err error
 	defer caught(&err)
-	_ = tx.Rollback() // it has no error but that it is over
+	_ = tx.Rollback() // its only error is that the transaction has ended
 }
 
 // commit writes the state with the changes.
@@ -151,7 +150,7 @@ func (tx *Tx) Get(t Table, key []byte) []byte {
 	return value
 }
 
-// get leaves the record in the sealer.
+// get is Get with an error. The record remains in the sealer.
 func (tx *Tx) get(t Table, key []byte) (value []byte, err error) {
 	defer caught(&err)
 	b, err := tx.bucket(t)
@@ -175,8 +174,8 @@ func (tx *Tx) bucket(t Table) (*bbolt.Bucket, error) {
 	return nil, damaged("table %s is missing", t)
 }
 
-// Put sets the value of a key, of 1 to 32,768 bytes; the value may be empty. Both
-// may be used again afterwards.
+// Put sets the value of a key of 1 to 32,768 bytes; the value may be empty. Both may be reused
+// afterwards.
 func (tx *Tx) Put(t Table, key, value []byte) (err error) {
 	defer caught(&err)
 	d, err := tx.without(t, key)
@@ -192,7 +191,7 @@ func (tx *Tx) Put(t Table, key, value []byte) (err error) {
 	return nil
 }
 
-// Delete removes a key, if it is there.
+// Delete removes a key, if it exists.
 func (tx *Tx) Delete(t Table, key []byte) (err error) {
 	defer caught(&err)
 	d, err := tx.without(t, key)
@@ -222,9 +221,9 @@ func (tx *Tx) without(t Table, key []byte) (digest, error) {
 	return d, nil
 }
 
-// Each calls fn for the records of a table whose keys have the prefix, in the order
-// of their bytes, until fn returns an error, which it returns. Key and value are as
-// from Get; fn must not change the table.
+// Each calls fn for the records of a table whose keys have the prefix, in the order of their bytes.
+// When fn returns an error, Each returns it. Key and value are as from Get; fn must not change the
+// table.
 func (tx *Tx) Each(t Table, prefix []byte, fn func(key, value []byte) error) error {
 	return tx.EachFrom(t, prefix, prefix, fn)
 }

@@ -2,5 +2,5 @@ package record
 
 import "errors"
 
-// ErrFormat says that a record is not as this program writes it.
+// ErrFormat is the error of bytes that are no record of this program.
 var ErrFormat = errors.New("not a record of this version")

@@ -10,20 +10,20 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// AuditKey is the key of an event: namespace, with its length before it; time, Unix
-// ms, and generation, 8 bytes each.
+// AuditKey returns the key of an event: namespace, with its length before it; time in Unix ms, and
+// generation, 8 bytes each.
 func AuditKey(namespace string, at time.Time, generation uint64) []byte {
 	buf := AuditPrefix(namespace)
 	buf = binary.BigEndian.AppendUint64(buf, uint64(at.UnixMilli())) // #nosec G115 -- sorts all times that count
 	return binary.BigEndian.AppendUint64(buf, generation)
 }
 
-// AuditPrefix is the beginning of the keys of a namespace.
+// AuditPrefix returns the beginning of the keys of a namespace.
 func AuditPrefix(namespace string) []byte { return AppendText(nil, shortname.Of(namespace)) }
 
-// An event's value: version; time, Unix ms; action; kind, entity and resource of the
-// subject; generation; detail. From version 2 on also the principal, and the records before
-// and after as values with their length before them, of which 0 is none. Names are any
+// An event's value: version; time, Unix ms; action; kind, entity and resource of the subject;
+// generation; detail. From version 2 on also the principal, and the records before and after. Each
+// of these is a value with its length before it, where length 0 means no record. Names are any
 // bytes, so it is not JSON.
 const (
 	eventVersion = 2
@@ -66,7 +66,7 @@ func ParseEvent(value []byte) (limiter.AuditEvent, error) {
 	return e, nil
 }
 
-// record reads a record of ref behind its length; an empty one for none.
+// record reads a record of ref with its length before it; an empty one for none.
 func (r *Reader) record(ref limiter.Ref) limiter.Record {
 	value := r.Text()
 	if value == "" {

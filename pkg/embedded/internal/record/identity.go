@@ -2,9 +2,9 @@ package record
 
 import "crypto/sha256"
 
-// Names are any bytes of any length, and keys of the file are not. So the identity of a record is
-// its key where it is short. Else the key is a hash of it, and the record begins with the
-// identity itself.
+// Names are any bytes of any length, and keys of the file are not. So the key of a record is its
+// identity, if that is short. Otherwise the key is a hash of the identity, and the record begins
+// with the identity.
 
 // LongestKey is the greatest length of a key, in bytes.
 const LongestKey = 1024

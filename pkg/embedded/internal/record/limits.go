@@ -42,8 +42,8 @@ func (r *Reader) Limit() limiter.Limit {
 	return l
 }
 
-// Limits reads a number of limits, 1 or above, and each. Limits that were read before are shared, since
-// most buckets have the same.
+// Limits reads a number of limits, 1 or above, and each. Limits that were read before are shared,
+// since most buckets have the same ones.
 func (r *Reader) Limits(shared map[string]*limiter.Limits) *limiter.Limits {
 	begin := r.Rest
 	all := make([]limiter.Limit, r.Count())

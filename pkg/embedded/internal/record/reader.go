@@ -18,10 +18,10 @@ func byteOf(b bool) byte {
 	return 0
 }
 
-// Reader reads a record. After a failure everything that it returns is zero.
+// Reader reads a record. After a failure all results are zero.
 type Reader struct {
-	Rest   []byte // that is not read yet
-	Failed bool   // something was not what it had to be
+	Rest   []byte // not read yet
+	Failed bool   // the bytes were not a valid record
 }
 
 // Uint reads a number of 0 or above.

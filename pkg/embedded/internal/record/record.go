@@ -17,11 +17,11 @@ import (
 //	       with its length before it
 //	value  version 1; policy; limits, where there are any; else, for an entity, its fields
 //
-// A disabled record has version 2, and the same behind it. An entity that is not stored and is
+// A disabled record has version 2, and the same contents. An entity that is not stored and is
 // disabled has version 3, and no fields. The record of a namespace that is not active has version
-// 4; behind it stand whether it is disabled, 0 or 1, its state, and since when, Unix ms. A record with
-// budgets has version 5, and the same behind it, also in an active namespace. Behind its limits stand the number of
-// budgets, and of each the limit, the window and the tokens.
+// 4. After the version it has whether it is disabled, 0 or 1, its state, and since when, Unix ms. A
+// record with budgets has version 5 and the same contents, also in an active namespace. After its
+// limits it has the number of budgets, and of each the limit, the window and the tokens.
 const (
 	recordVersion   = 1
 	disabledVersion = 2

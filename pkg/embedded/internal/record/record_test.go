@@ -83,7 +83,7 @@ func TestRecordsComeBack(t *testing.T) {
 	})
 }
 
-// sameLimits compares limits by what they say.
+// sameLimits compares limits by their contents.
 func sameLimits() cmp.Option {
 	return cmp.Comparer(func(a, b *limiter.Limits) bool { return a.Hash() == b.Hash() || a.Len()+b.Len() == 0 })
 }

@@ -50,8 +50,8 @@ func oneLimit(t *rapid.T, name string) limiter.Limit {
 	return l.WithMaxDebt(rapid.SampledFrom([]int64{0, limiter.NoDebt, 1, 1000, limiter.MaxTokens}).Draw(t, "debt"))
 }
 
-// RefusesDamage checks that parse refuses, with the error want, each part of a value from its start, and
-// the value with a byte behind it.
+// RefusesDamage checks that parse refuses, with the error want, each prefix of a value, and the
+// value with an extra byte.
 func RefusesDamage(t *rapid.T, value []byte, want error, parse func([]byte) error) {
 	t.Helper()
 	for n := range value {
