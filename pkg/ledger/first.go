@@ -10,13 +10,13 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// maxLate is how many first tries may go on after their callers were answered. While
-// there are as many, or a full batch waits, the store does not answer: a new charge
-// goes into the queue.
+// maxLate is the most first tries that may continue after their callers were answered. With so
+// many, or with a full batch in the queue, the store counts as not answering: a new charge goes
+// into the queue.
 const maxLate = 16
 
-// errLate says that a charge goes on, or waits to be tried, and is kept. errLost says
-// that there is no room for it.
+// errLate reports that a charge continues, or waits in the queue. errLost reports that there is no
+// room for it.
 var (
 	errLate = fmt.Errorf("%w: no answer to a charge in time", limiter.ErrUnavailable)
 	errLost = fmt.Errorf("%w: the queue of pending charges is full", limiter.ErrUnavailable)
@@ -25,13 +25,13 @@ var (
 // Stages of a first try.
 const (
 	awaited int32 = iota // its caller waits
-	over                 // it has ended, and its caller has the outcome
-	late                 // its caller was told that it is kept
+	over                 // it has ended, and its caller has its outcome
+	late                 // its caller was answered that it is queued
 )
 
-// attempt tries a charge for the first time, and returns the outcome. If that takes
-// longer than wait it returns errLate, and the charge goes on. If many go on already, it
-// is not tried now, and is kept at once. again is tried in its place later.
+// attempt tries a charge for the first time, and returns the outcome. After wait it returns
+// errLate, and the try continues. If too many continue already, the charge goes into the queue at
+// once, where again is tried later.
 func (q *queue) attempt(wait time.Duration, first, again charge) error {
 	q.begin()
 	if q.full() {
@@ -69,14 +69,14 @@ func (q *queue) attempt(wait time.Duration, first, again charge) error {
 	return errLate
 }
 
-// crowded reports whether as many first tries go on as may, or enough others wait.
+// full reports whether too many first tries continue, or a full batch waits.
 func (q *queue) full() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.pending)+q.trying >= together || q.late.Load() >= int64(min(maxLate, q.most))
 }
 
-// arrive ends a first try whose caller was told that it is kept.
+// endLate ends a first try whose caller was answered that it is queued.
 func (q *queue) endLate(err error, again charge) {
 	switch {
 	case err == nil:

@@ -1,11 +1,10 @@
-// Package ledger books what was used: charges, refunds and settlements, which come
-// when the work is done. Nobody can take the work back then, so what was used is
-// never lost for want of tokens, nor because the store does not answer at the
-// moment: it is kept, and booked when the store answers again.
+// Package ledger applies charges, refunds and settlements, which come when the work is done. The
+// work cannot be undone then. So a charge is never lost for lack of tokens, nor because the store
+// does not answer at the time. It waits in a queue, and is applied when the store answers again.
 //
-// What may have been booked already is not booked again: a store that lost a reply
-// and cannot find out says so ([limiter.ErrUncertain]), and using twice what was
-// used once would deny those who have done nothing.
+// A charge that may have been applied is not repeated: the store lost a reply, and reports that the
+// outcome is unknown ([limiter.ErrUncertain]). A repetition could charge twice, and deny requests
+// without cause.
 package ledger
 
 import (
@@ -29,29 +28,29 @@ const (
 
 // Config configures a [Ledger]. Only Limiter is required.
 type Config struct {
-	// Limiter decides and books. The ledger does not close it.
+	// Limiter decides and applies charges. The ledger does not close it.
 	Limiter *limiter.Limiter
-	// Local says that the store is memory of this process: it never waits, so what
-	// it does not book at once it is asked again later.
+	// Local reports that the store is memory of this process. Its calls never wait, so a charge
+	// that it does not apply is tried again later.
 	Local bool
-	// MaxKept is the most bookings that are kept while the store does not answer;
-	// what comes on top is lost, and counted. 0 = DefaultMaxKept.
+	// MaxKept is the most charges in the queue while the store does not answer. More are lost, and
+	// counted. 0 = DefaultMaxKept.
 	MaxKept int
-	// Wait is how long a call waits for its charge. One that takes longer goes on, and
-	// the call is told that it is kept; 0 = DefaultWait.
+	// Wait is how long a call waits for its charge. A charge that takes longer continues, and the
+	// call is answered that it is queued; 0 = DefaultWait.
 	Wait time.Duration
-	// Budget is how long the store may take for one charge, until it counts as not
-	// answered; 0 = DefaultBudget. It is long, as no call waits for the answer, and
-	// the longer, the fewer stay uncertain.
+	// Budget is how long the store may take for one charge before it counts as not answered; 0 =
+	// DefaultBudget. It is long because no call waits for it. With a longer budget fewer outcomes
+	// are unknown.
 	Budget time.Duration
-	// Now is the clock of what is booked later; nil = time.Now.
+	// Now is the clock of queued charges; nil = time.Now.
 	Now func() time.Time
-	// Logger is told of what was lost; nil = nobody.
+	// Logger logs losses; nil = no log.
 	Logger *slog.Logger
 }
 
-// Ledger decides like its limiter, and sees to it that what was used is booked. It
-// is safe for concurrent use. Create it with [New], end it with [Ledger.Close].
+// Ledger decides like its limiter, and ensures that usage is charged. It is safe for concurrent
+// use. Create it with [New], end it with [Ledger.Close].
 type Ledger struct {
 	cfg   Config
 	queue *queue
@@ -81,28 +80,28 @@ func New(cfg Config) (*Ledger, error) {
 	return &Ledger{cfg: cfg, queue: newQueue(cfg.MaxKept, cfg.Budget, cfg.Now, cfg.Logger)}, nil
 }
 
-// Stats are counts since the start, but for Kept.
+// Stats are counts since the start, except Kept.
 type Stats struct {
-	Kept      int   // bookings that wait for the store now
-	Booked    int64 // that were booked after they had waited
-	Lost      int64 // that were dropped: too many waited, or the process ended
-	Uncertain int64 // of which nobody knows whether they were booked
+	Kept      int   // charges in the queue now
+	Booked    int64 // charges applied from the queue
+	Lost      int64 // charges dropped: the queue was full, the store refused them, or the process ended
+	Uncertain int64 // charges of unknown outcome
 }
 
 // Stats returns the counts.
 func (l *Ledger) Stats() Stats { return l.queue.stats() }
 
-// Close stops keeping what comes, waits for what is being booked and books what is
-// kept until ctx is done, and reports what is lost then. Call it when no call comes
-// any more, before the store is closed.
+// Close accepts no more charges, waits for those under way and applies the queue until ctx is done.
+// Its error reports the number that is lost. Call it after the last call, before the store is
+// closed.
 func (l *Ledger) Close(ctx context.Context) error { return l.queue.close(ctx) }
 
-// Decide decides like limiter.Limiter.Decide. A request of charges and refunds alone
-// waits for Config.Wait at most, also when ctx ends. Where the store does not
-// answer by then the amount is kept, and d.Kept says so.
+// Decide decides like limiter.Limiter.Decide. A request of charges and refunds alone waits for
+// Config.Wait at most, also when ctx ends. If the store has not answered by then the request is
+// queued, and d.Kept is true.
 func (l *Ledger) Decide(ctx context.Context, now time.Time, req *limiter.Request, d *limiter.Decision) error {
 	if !l.cfg.Local && len(req.Takes) > 0 && !slices.ContainsFunc(req.Takes, consumes) {
-		return l.book(now, req, d) //nolint:contextcheck // it may outlive the call
+		return l.charge(now, req, d) //nolint:contextcheck // it may outlive the call
 	}
 	if err := l.cfg.Limiter.Decide(ctx, now, req, d); err != nil {
 		return err
@@ -115,8 +114,8 @@ func (l *Ledger) Decide(ctx context.Context, now time.Time, req *limiter.Request
 
 func consumes(t limiter.Take) bool { return t.Mode == limiter.Consume }
 
-// unanswered keeps what a decided request was to book, when a policy answered in the
-// place of the store.
+// unanswered queues the charges and refunds of a request that a policy decided in place of the
+// store.
 func (l *Ledger) unanswered(req *limiter.Request, d *limiter.Decision) {
 	charges := chargesOf(req)
 	if len(charges.Takes) == 0 {
@@ -129,8 +128,8 @@ func (l *Ledger) unanswered(req *limiter.Request, d *limiter.Decision) {
 	d.Kept = l.queue.add(l.again(charges))
 }
 
-// book books a request that asks for nothing.
-func (l *Ledger) book(now time.Time, req *limiter.Request, d *limiter.Decision) error {
+// charge applies a request of charges and refunds alone.
+func (l *Ledger) charge(now time.Time, req *limiter.Request, d *limiter.Decision) error {
 	used, answer := chargesOf(req), new(limiter.Decision)
 	again := l.again(used)
 	err := l.queue.attempt(l.cfg.Wait, func(ctx context.Context) error { return l.cfg.Limiter.Book(ctx, now, used, answer) }, again)
@@ -153,15 +152,15 @@ func (l *Ledger) book(now time.Time, req *limiter.Request, d *limiter.Decision) 
 	return nil
 }
 
-// again books a request that was kept.
+// again applies a request from the queue.
 func (l *Ledger) again(used *limiter.Request) charge {
 	return func(ctx context.Context) error {
 		return l.cfg.Limiter.Book(ctx, l.cfg.Now(), used, new(limiter.Decision))
 	}
 }
 
-// bookings returns a copy of the charges and refunds of a request, which shares no
-// memory with the message that it came in.
+// chargesOf returns a copy of the charges and refunds of a request, which shares no memory with the
+// message of the request.
 func chargesOf(req *limiter.Request) *limiter.Request {
 	out := *req
 	out.Namespace, out.Takes = strings.Clone(req.Namespace), nil
@@ -179,28 +178,28 @@ func chargesOf(req *limiter.Request) *limiter.Request {
 	return &out
 }
 
-// Settlement is a reservation, and what was used of it.
+// Settlement is a reservation, and the actual use.
 type Settlement struct {
 	Mark     limiter.Mark
 	Holdings []limiter.Holding
 	Used     []limiter.Consumption
 }
 
-// Outcome says what became of a settlement.
+// Outcome is the outcome of a settlement.
 type Outcome uint8
 
 // The outcomes.
 const (
-	Settled   Outcome = iota // it was booked
-	Repeated                 // somebody else has settled the reservation
-	Kept                     // it will be settled when the store answers again, unless somebody else was first
-	Uncertain                // nobody knows whether it was booked; it is not booked again
-	Lost                     // it could not be kept: too many are
+	Settled   Outcome = iota // it was applied
+	Repeated                 // another settlement came first
+	Kept                     // it is queued, and applied when the store answers again, unless another comes first
+	Uncertain                // its outcome is unknown, and it is not repeated
+	Lost                     // it is lost: the queue is full
 )
 
-// Settle settles a reservation, see limiter.Limiter.Settle. It waits for Config.Wait at
-// most, also when the caller's context ends. It must own s, which it may keep. An
-// error is limiter.ErrInvalid or limiter.ErrClosed.
+// Settle settles a reservation, see limiter.Limiter.Settle. It waits for Config.Wait at most, also
+// when the caller's context ends. It owns s from then on. An error is limiter.ErrInvalid or
+// limiter.ErrClosed.
 func (l *Ledger) Settle(ctx context.Context, now time.Time, s Settlement) (Outcome, error) {
 	var won bool
 	first := func(ctx context.Context) (err error) {
@@ -236,8 +235,8 @@ func (l *Ledger) Settle(ctx context.Context, now time.Time, s Settlement) (Outco
 	}
 }
 
-// settle settles a reservation once. A mark may be written again by its owner, so only
-// a charge that may have been applied is uncertain.
+// settle settles a reservation once. A mark may be written again by its owner, so only a charge
+// that may have been applied is uncertain.
 func (l *Ledger) settle(ctx context.Context, now time.Time, s Settlement) (won bool, err error) {
 	won, err = l.cfg.Limiter.Settle(ctx, now, s.Mark, s.Holdings, s.Used)
 	if errors.Is(err, limiter.ErrUncertain) && !won {
@@ -246,7 +245,7 @@ func (l *Ledger) settle(ctx context.Context, now time.Time, s Settlement) (won b
 	return won, err
 }
 
-// settleLater settles a reservation that was kept.
+// settleLater settles a reservation from the queue.
 func (l *Ledger) settleLater(ctx context.Context, s Settlement) error {
 	won, err := l.settle(ctx, l.cfg.Now(), s)
 	if err == nil && !won && !l.cfg.Now().Before(s.Mark.Expires) {

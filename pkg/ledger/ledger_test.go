@@ -30,7 +30,7 @@ type world struct {
 	d      limiter.Decision
 }
 
-// slowStore is a store that takes its time for what it takes.
+// slowStore is a store with a delay before each take.
 type slowStore struct {
 	limiter.Store
 
@@ -40,13 +40,13 @@ type slowStore struct {
 	takings atomic.Int64
 }
 
-// takes has it sleep before each take.
+// takes sets a delay before each take.
 func (s *slowStore) takes(d time.Duration) {
 	pause := func() { time.Sleep(d) }
 	s.pause.Store(&pause)
 }
 
-// hangs has it hang before each take, until release is closed.
+// hangs stops each take until release is closed.
 func (s *slowStore) hangs(release <-chan struct{}) {
 	pause := func() { <-release }
 	s.pause.Store(&pause)
@@ -104,13 +104,13 @@ func (w *world) decide(req *limiter.Request) *limiter.Decision {
 	return &w.d
 }
 
-// balance returns the whole tokens that are left.
+// balance returns the whole tokens in the bucket.
 func (w *world) balance() int64 {
 	w.t.Helper()
 	w.store.Use(nil)
 	d := w.decide(w.request(limiter.Consume, 0))
 	if d.Policy != limiter.Unset {
-		w.t.Fatalf("the look was answered by policy: %v", d.Unavailable)
+		w.t.Fatalf("the peek was answered by policy: %v", d.Unavailable)
 	}
 	return d.Statuses[0].Available / limiter.Milli
 }
@@ -129,7 +129,7 @@ func (w *world) closeStore() {
 	}
 }
 
-// reserve takes an estimate, and returns its settlement to what was used.
+// reserve takes an estimate, and returns its settlement to the actual use.
 func (w *world) reserve(estimate, used int64) ledger.Settlement {
 	w.t.Helper()
 	req := w.request(limiter.Consume, estimate)
@@ -152,7 +152,7 @@ func (w *world) settle(s ledger.Settlement) ledger.Outcome {
 	return outcome
 }
 
-// What was used while the store did not answer is booked, once, when it does again.
+// A charge during an outage is applied once, when the store answers again.
 func TestChargeIsKept(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []storetest.Fault{storetest.FailBefore, storetest.Block} {
@@ -163,10 +163,10 @@ func TestChargeIsKept(t *testing.T) {
 				defer w.close()
 				w.store.Use(storetest.Always(fault, storetest.Take))
 				if d := w.decide(w.request(limiter.Charge, 300)); !d.Admitted || !d.Kept || d.Policy != limiter.Allow {
-					t.Errorf("during the outage: got admitted %v, kept %v, policy %v, want an admission by allow that is kept", d.Admitted, d.Kept, d.Policy)
+					t.Errorf("during the outage: got admitted %v, kept %v, policy %v, want an admission by allow, and the charge queued", d.Admitted, d.Kept, d.Policy)
 				}
 				if got := w.ledger.Stats(); got.Kept != 1 {
-					t.Errorf("stats: got %+v, want one kept", got)
+					t.Errorf("stats: got %+v, want one queued", got)
 				}
 				time.Sleep(3 * time.Minute)
 				w.store.Use(nil)
@@ -183,8 +183,8 @@ func TestChargeIsKept(t *testing.T) {
 	}
 }
 
-// A charge waits for a slow store, whatever the budget of a decision, but not for long:
-// then it is kept, and goes on.
+// A charge waits for a slow store, also beyond the budget of a decision, but not for long. Then it
+// continues as queued.
 func TestChargeHasTime(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -221,8 +221,8 @@ func TestChargeHasTime(t *testing.T) {
 	}
 }
 
-// While the store hangs, no call waits for long, few tries are under way, and what is
-// kept is bounded; what was kept is booked once when the store goes on.
+// While the store hangs, no call waits for long, few tries are under way, and the queue is bounded.
+// Queued charges are applied once when the store answers.
 func TestHungStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -244,7 +244,7 @@ func TestHungStore(t *testing.T) {
 			}
 		}
 		if got := w.ledger.Stats(); kept != most || got.Kept != most || got.Lost != calls-most {
-			t.Errorf("%d calls were told that they are kept, of %d; stats: %+v", kept, most, got)
+			t.Errorf("%d of %d calls were answered as queued; stats: %+v", kept, most, got)
 		}
 		if waited > 16 {
 			t.Errorf("%d calls waited, want at most 16", waited)
@@ -264,7 +264,7 @@ func TestHungStore(t *testing.T) {
 	})
 }
 
-// While many bookings wait for a store that fails, what comes is not tried before them.
+// While many charges wait for a store that fails, new ones are not tried before them.
 func TestFailingStoreIsSpared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -273,7 +273,7 @@ func TestFailingStoreIsSpared(t *testing.T) {
 		w.store.Use(storetest.Always(storetest.FailBefore, storetest.Take))
 		for range 200 {
 			if d := w.decide(w.request(limiter.Charge, 1)); !d.Kept {
-				t.Fatal("a charge was not kept")
+				t.Fatal("a charge was not queued")
 			}
 		}
 		before := w.slow.takings.Load()
@@ -291,7 +291,7 @@ func TestFailingStoreIsSpared(t *testing.T) {
 	})
 }
 
-// Many callers at once that a hung store keeps waiting are all answered in time.
+// Many concurrent callers of a hung store are all answered in time.
 func TestHungStoreAndManyCallers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -322,7 +322,7 @@ func TestHungStoreAndManyCallers(t *testing.T) {
 	})
 }
 
-// A try that goes on is ended by Close, which says that it was not booked.
+// Close ends a try under way, and reports it as lost.
 func TestCloseEndsTries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -336,12 +336,12 @@ func TestCloseEndsTries(t *testing.T) {
 			t.Errorf("got %v, want an error that names 1", err)
 		}
 		if got := w.ledger.Stats(); got.Lost != 1 || got.Kept != 0 {
-			t.Errorf("stats: got %+v, want 1 lost and none kept", got)
+			t.Errorf("stats: got %+v, want 1 lost and none queued", got)
 		}
 	})
 }
 
-// What may have been booked is not booked again.
+// A charge that may have been applied is not repeated.
 func TestUncertainIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -357,7 +357,7 @@ func TestUncertainIsNotRepeated(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if got, want := w.balance(), int64(600); got != want {
-			t.Errorf("balance: got %d, want %d: each booked once", got, want)
+			t.Errorf("balance: got %d, want %d: each charged once", got, want)
 		}
 		if diff := cmp.Diff(ledger.Stats{Uncertain: 2}, w.ledger.Stats()); diff != "" {
 			t.Errorf("stats (-want +got):\n%s", diff)
@@ -365,7 +365,7 @@ func TestUncertainIsNotRepeated(t *testing.T) {
 	})
 }
 
-// Of a request that also asks, only the charges are kept.
+// Of a request with a take, only the charges are queued.
 func TestMixedRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -375,10 +375,10 @@ func TestMixedRequest(t *testing.T) {
 		req := w.request(limiter.Consume, 50)
 		req.Takes = append(req.Takes, w.request(limiter.Charge, 300).Takes...)
 		if d := w.decide(req); !d.Kept {
-			t.Error("the charge was not kept")
+			t.Error("the charge was not queued")
 		}
 		if d := w.decide(w.request(limiter.Consume, 50)); d.Kept {
-			t.Error("a request without a charge was kept")
+			t.Error("a request without a charge was queued")
 		}
 		w.store.Use(nil)
 		time.Sleep(time.Minute)
@@ -388,7 +388,7 @@ func TestMixedRequest(t *testing.T) {
 	})
 }
 
-// A settlement is booked once, whatever answers are lost and whoever repeats it.
+// A settlement is applied once, after any lost answer and any repetition.
 func TestSettleOnce(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -399,7 +399,7 @@ func TestSettleOnce(t *testing.T) {
 		{"answered", nil, ledger.Settled},
 		{"mark not written", storetest.Script(storetest.Settle, storetest.FailBefore), ledger.Kept},
 		{"mark uncertain", storetest.Script(storetest.Settle, storetest.FailAfter, storetest.FailAfter, storetest.FailBefore), ledger.Kept},
-		{"not booked", storetest.Script(storetest.Take, storetest.FailBefore, storetest.FailBefore), ledger.Kept},
+		{"not applied", storetest.Script(storetest.Take, storetest.FailBefore, storetest.FailBefore), ledger.Kept},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -426,7 +426,7 @@ func TestSettleOnce(t *testing.T) {
 	}
 }
 
-// What waits for longer than its reservation lives is lost, and the estimate stays.
+// A settlement in the queue that outlasts its reservation is lost, and the estimate stays charged.
 func TestSettlementExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -443,14 +443,14 @@ func TestSettlementExpires(t *testing.T) {
 		if diff := cmp.Diff(ledger.Stats{Lost: 1}, w.ledger.Stats()); diff != "" {
 			t.Errorf("stats (-want +got):\n%s", diff)
 		}
-		// 500 tokens, less what 12 minutes of 1000 a day refill.
+		// 500 tokens, less the refill of 12 minutes at 1000 a day.
 		if got := w.balance(); got < 500 || got > 509 {
-			t.Errorf("balance: got %d, want 500 and what was refilled", got)
+			t.Errorf("balance: got %d, want 500 and the refill", got)
 		}
 	})
 }
 
-// There is a bound to what is kept; what is above it is lost and counted.
+// The queue is bounded; charges beyond it are lost and counted.
 func TestBound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -474,7 +474,7 @@ func TestBound(t *testing.T) {
 	})
 }
 
-// Closing books what the store takes in time, and says what it did not.
+// Close applies the charges that the store accepts in time, and reports the others.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -510,15 +510,15 @@ func TestClose(t *testing.T) {
 			t.Errorf("close during an outage: got %v, want an error that names 3", err)
 		}
 		if d := w.decide(w.request(limiter.Charge, 1)); d.Kept {
-			t.Error("a closed ledger keeps what it is given")
+			t.Error("a closed ledger queues charges")
 		}
 		if got := w.ledger.Stats(); got.Lost != 4 || got.Kept != 0 {
-			t.Errorf("stats: got %+v, want 4 lost and none kept", got)
+			t.Errorf("stats: got %+v, want 4 lost and none queued", got)
 		}
 	})
 }
 
-// What is kept shares no memory with the message that it came in.
+// A queued charge shares no memory with the message of its request.
 func TestKeptIsACopy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -543,7 +543,7 @@ func TestNewNeedsALimiter(t *testing.T) {
 	}
 }
 
-// While bookings are lost there is a line a second, which counts those that had none.
+// While charges are lost the log has one line a second, with the number of lines left out.
 func TestLossesAreLoggedBySecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// together is how many kept bookings are tried at the same time.
+	// together is the number of queued charges that are tried at the same time.
 	together = 64
-	// pause is how long the store is left alone after it did not answer.
+	// pause is the time between tries after the store did not answer.
 	pause = time.Second
 )
 
-// charge books something. It may be called again when it returns an error of
-// limiter.ErrUnavailable that is none of limiter.ErrUncertain, and only then.
+// charge applies charges, refunds or a settlement. It may be called again only after an error that
+// wraps limiter.ErrUnavailable and not limiter.ErrUncertain.
 type charge func(ctx context.Context) error
 
-// kept is the bookings that wait for the store, and who tries them.
+// queue is the charges that wait for the store, and the goroutine that tries them.
 type queue struct {
 	most   int
 	budget time.Duration
@@ -33,18 +33,18 @@ type queue struct {
 
 	booked, lost, uncertain atomic.Int64
 
-	late  atomic.Int64    // first tries that go on, of callers that were answered
+	late  atomic.Int64    // first tries that continue after their callers were answered
 	tries sync.WaitGroup  // first tries
-	ctx   context.Context //nolint:containedctx // of all tries: done when close gives up on them
+	ctx   context.Context //nolint:containedctx // of all tries: done when close ends them
 
 	mu      sync.Mutex
 	pending []charge
-	trying  int  // bookings that were in the queue, and are tried now
-	first   int  // bookings that are tried for the first time
-	closed  bool // nothing new comes, but from who is counted in first
-	over    bool // nobody tries any more
+	trying  int  // charges from the queue that are being tried
+	first   int  // charges that are tried for the first time
+	closed  bool // no more charges, except those counted in first
+	over    bool // no more tries
 
-	wake  chan struct{} // holds a token when there is something to try, or nothing to come
+	wake  chan struct{} // has an element when there is a charge to try, or the queue is closed
 	stop  context.CancelFunc
 	ended chan struct{}
 }
@@ -62,7 +62,7 @@ func (q *queue) stats() Stats {
 	return Stats{Kept: len(q.pending) + q.trying + int(q.late.Load()), Booked: q.booked.Load(), Lost: q.lost.Load(), Uncertain: q.uncertain.Load()}
 }
 
-// keep keeps a charge, and reports false when there is no room or time for it.
+// add adds a charge, and reports false when there is no room or no time for it.
 func (q *queue) add(b charge) bool {
 	q.mu.Lock()
 	ok := !q.over && (!q.closed || q.first > 0) && len(q.pending)+q.trying+int(q.late.Load()) < q.most
@@ -105,7 +105,7 @@ func (q *queue) signal() {
 	}
 }
 
-// run tries what is kept until ctx is done, or the queue is closed and empty.
+// run tries the queue until ctx is done, or the queue is closed and empty.
 func (q *queue) run(ctx context.Context) {
 	defer close(q.ended)
 	rest := false // the store did not answer
@@ -134,20 +134,20 @@ func (q *queue) run(ctx context.Context) {
 	}
 }
 
-// next takes bookings out of the queue, and reports whether there can be others.
+// next removes charges from the queue, and reports whether there can be more.
 func (q *queue) next() (batch []charge, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := min(together, len(q.pending))
 	batch = append(batch, q.pending[:n]...)
-	clear(q.pending[:n]) // the array may live on
+	clear(q.pending[:n]) // the array may still be referenced
 	q.pending = q.pending[n:]
 	q.trying = n
 	return batch, !q.closed || q.first > 0
 }
 
-// try tries bookings, and puts those back that the store did not answer to. It
-// reports whether it answered all.
+// try tries charges, and adds those without an answer to the queue again. It reports whether all
+// were answered.
 func (q *queue) try(ctx context.Context, batch []charge) bool {
 	ctx, stop := context.WithTimeout(ctx, q.budget)
 	defer stop()
@@ -190,7 +190,7 @@ func (q *queue) refused(err error) {
 	q.log("refused", "a charge is lost: the store refuses it", slog.Any("error", err))
 }
 
-// trouble logs what calls can cause: at most one line a second of each kind.
+// log logs events that calls can cause: at most one line a second of each kind.
 func (q *queue) log(kind, message string, attr slog.Attr) {
 	q.logger.Write(q.ctx, q.now(), slog.LevelError, kind, message, attr)
 }
@@ -211,7 +211,7 @@ func (q *queue) close(ctx context.Context) error {
 	q.mu.Unlock()
 	q.stop()
 	<-q.ended
-	q.tries.Wait() // they were told to end
+	q.tries.Wait() // their context is done
 	q.mu.Lock()
 	lost := len(q.pending)
 	q.pending = nil

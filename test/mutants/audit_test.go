@@ -82,7 +82,7 @@ func auditRules() []mutant {
 		}),
 		in("pkg/ledger", []mutant{
 			{
-				name: "a booking behind a won mark is not repeated", file: "ledger.go", found: "TestUncertainIsNotRepeated",
+				name: "a charge after a won mark is not repeated", file: "ledger.go", found: "TestUncertainIsNotRepeated",
 				rule: "if errors.Is(err, limiter.ErrUncertain) && !won {", without: "if errors.Is(err, limiter.ErrUncertain) {",
 			},
 		}),

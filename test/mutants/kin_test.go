@@ -119,19 +119,19 @@ func kinRules() []mutant {
 		}),
 		in("pkg/ledger", []mutant{
 			{
-				name: "nothing is kept after the end", file: "queue.go", found: "TestCloseEndsTries",
+				name: "nothing is queued after the end", file: "queue.go", found: "TestCloseEndsTries",
 				rule: "ok := !q.over && (!q.closed || q.first > 0) &&", without: "ok := (!q.closed || q.first > 0) &&",
 			},
 			{
-				name: "a late try without an answer is kept", file: "first.go", found: "TestChargeIsKept",
+				name: "a late try without an answer is queued", file: "first.go", found: "TestChargeIsKept",
 				rule: "\t\tq.late.Add(-1) // before, so that it counts once\n\t\tq.add(again)\n", without: "\t\tq.late.Add(-1) // before, so that it counts once\n",
 			},
 			{
-				name: "a booking in doubt is not kept", file: "ledger.go", found: "TestUncertainOfAMixedRequest",
+				name: "a charge of unknown outcome is not queued", file: "ledger.go", found: "TestUncertainOfAMixedRequest",
 				rule: "\tif errors.Is(d.Unavailable, limiter.ErrUncertain) {\n\t\tl.queue.uncertain.Add(1)\n\t\treturn\n\t}\n", without: "",
 			},
 			{
-				name: "a late try in doubt is not tried again", file: "first.go", found: "TestALateTryInDoubt",
+				name: "a late try of unknown outcome is not repeated", file: "first.go", found: "TestALateTryOfUnknownOutcome",
 				rule: "\tcase errors.Is(err, limiter.ErrUncertain):\n\t\tq.uncertain.Add(1)\n\tcase errors.Is(err, limiter.ErrUnavailable):\n\t\tq.late", without: "\tcase errors.Is(err, limiter.ErrUnavailable):\n\t\tq.late",
 			},
 		}),

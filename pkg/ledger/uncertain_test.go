@@ -12,7 +12,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter/storetest"
 )
 
-// Of a request that also asks, a charge that may have been booked is not booked again.
+// In a request with a take, a charge that may have been applied is not repeated.
 func TestUncertainOfAMixedRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -22,11 +22,11 @@ func TestUncertainOfAMixedRequest(t *testing.T) {
 		req := w.request(limiter.Consume, 50)
 		req.Takes = append(req.Takes, w.request(limiter.Charge, 300).Takes...)
 		if d := w.decide(req); d.Kept {
-			t.Error("a charge is kept that may have been booked")
+			t.Error("a charge that may have been applied is queued")
 		}
 		time.Sleep(time.Minute)
 		if got, want := w.balance(), int64(650); got != want {
-			t.Errorf("balance: got %d, want %d: it was booked once", got, want)
+			t.Errorf("balance: got %d, want %d: it was charged once", got, want)
 		}
 		if diff := cmp.Diff(ledger.Stats{Uncertain: 1}, w.ledger.Stats()); diff != "" {
 			t.Errorf("stats (-want +got):\n%s", diff)
@@ -34,8 +34,9 @@ func TestUncertainOfAMixedRequest(t *testing.T) {
 	})
 }
 
-// A first try that ends in doubt after its caller was answered is not made again, and not counted as lost.
-func TestALateTryInDoubt(t *testing.T) {
+// A first try with an unknown outcome, after its caller was answered, is neither repeated nor
+// counted as lost.
+func TestALateTryOfUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -50,7 +51,7 @@ func TestALateTryInDoubt(t *testing.T) {
 			t.Errorf("stats (-want +got):\n%s", diff)
 		}
 		if got, want := w.balance(), int64(700); got != want {
-			t.Errorf("balance: got %d, want %d: it was booked once", got, want)
+			t.Errorf("balance: got %d, want %d: it was charged once", got, want)
 		}
 	})
 }
