@@ -1,4 +1,4 @@
-// Package budget says when the usage of a calendar window reaches thresholds of a budget.
+// Package budget detects when the usage of a calendar window reaches thresholds of a budget.
 //
 // A token bucket has no calendar: it refills all the time. A [limiter.Budget] is an amount of tokens
 // of one limit for an hour, a day or a month of UTC. It is compared with the usage of that window,

@@ -9,7 +9,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Event says that usage has reached a threshold of a budget.
+// Event reports that usage has reached a threshold of a budget.
 type Event struct {
 	Namespace, Entity, Resource, Limit string
 
@@ -18,9 +18,9 @@ type Event struct {
 	// Percent is one of [Thresholds].
 	Percent int
 	Tokens  int64 // the budget
-	Used    int64 // millitokens in the window, when the threshold was seen to be reached
-	// Shared says that the budget is that of a resource or of the system. Then each entity that a client
-	// names has one, and a client that invents names can make any number of events.
+	Used    int64 // millitokens in the window, when the threshold was detected
+	// Shared reports that the budget is that of a resource or of the system. Each entity that a
+	// client names then has one, so a client that invents names can cause any number of events.
 	Shared bool
 }
 
@@ -32,9 +32,9 @@ func NewEvent(of Bucket, b limiter.Budget, start time.Time, percent int, used in
 	}
 }
 
-// Events returns the events of the thresholds above told, up to the one that usage has reached.
-func Events(of Bucket, b limiter.Budget, start time.Time, told int, used int64) []Event {
-	crossed := Crossed(told, Reached(b.Tokens, used))
+// Events returns the events of the thresholds above reported, up to the one that usage has reached.
+func Events(of Bucket, b limiter.Budget, start time.Time, reported int, used int64) []Event {
+	crossed := Crossed(reported, Reached(b.Tokens, used))
 	events := make([]Event, len(crossed))
 	for i, p := range crossed {
 		events[i] = NewEvent(of, b, start, p, used)
@@ -42,8 +42,8 @@ func Events(of Bucket, b limiter.Budget, start time.Time, told int, used int64) 
 	return events
 }
 
-// ID returns the name of the event: the same for the same namespace, entity, resource, limit,
-// window, budget and threshold, 32 hexadecimal digits.
+// ID returns the name of the event, 32 hexadecimal digits. It is the same for the same namespace,
+// entity, resource, limit, window, budget and threshold.
 func (e *Event) ID() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %v %d %d %d", e.Namespace, e.Entity, e.Resource, e.Limit, e.Window, e.Start.Unix(), e.Tokens, e.Percent))
 	return hex.EncodeToString(sum[:16])

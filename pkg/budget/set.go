@@ -10,11 +10,11 @@ import (
 type Bucket struct {
 	Namespace, Entity, Resource string
 
-	Shared bool // its budget is no own one of the entity, see [Event]
+	Shared bool // its budget is not one of the entity alone, see [Event]
 }
 
-// Places returns the places where the limits of an entity for a resource can stand, the most
-// specific first: of the entity for the resource, of the entity, of the resource, of the system.
+// Places returns the places for the limits of an entity and a resource, the most specific first: of
+// the entity for the resource, of the entity, of the resource, of the system.
 func Places(entity, resource string) [4]limiter.Ref {
 	return [...]limiter.Ref{
 		limiter.EntityLimitsRef(entity, resource), limiter.EntityLimitsRef(entity, limiter.DefaultResource),
@@ -68,8 +68,8 @@ func (s *Set) All() func(yield func(limiter.Ref, *limiter.Budgets) bool) {
 }
 
 // Of returns the budget of a limit of a bucket in a window: that of the most specific of the
-// [Places] that has one. At each place stored limits replace those of the configuration, with
-// their budgets. Of notes in the bucket whether that is an own one of the entity.
+// [Places] that has one. At each place stored limits replace those of the configuration, with their
+// budgets. Of sets of.Shared.
 func (s *Set) Of(of *Bucket, limit string, w limiter.UsageWindow, stored *Stored) (b limiter.Budget, ok bool) {
 	for i, place := range Places(of.Entity, of.Resource) {
 		budgets := stored[i].Budgets

@@ -58,8 +58,8 @@ func TestTheMostSpecificBudgetHolds(t *testing.T) {
 	}
 }
 
-// Stored limits replace those of the configuration at their place and at no other, with their
-// budgets, also where they have none.
+// Stored limits replace those of the configuration at their place and at no other. They do so with
+// their budgets, also where they have none.
 func TestStoredBudgetsReplaceThoseOfTheConfiguration(t *testing.T) {
 	set := budget.NewSet(map[limiter.Ref]*limiter.Budgets{
 		limiter.SystemLimitsRef():                             monthly(t, 1),

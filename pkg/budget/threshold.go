@@ -30,10 +30,11 @@ func reaches(used, amount int64, percent int) bool {
 	return usedHigh > high || usedHigh == high && usedLow >= low
 }
 
-// Crossed returns the thresholds above the one that was told last, up to the one that is reached.
-func Crossed(told, reached int) (percents []int) {
+// Crossed returns the thresholds above the one that was reported last, up to the one that is
+// reached.
+func Crossed(reported, reached int) (percents []int) {
 	for _, p := range Thresholds() {
-		if p > told && p <= reached {
+		if p > reported && p <= reached {
 			percents = append(percents, p)
 		}
 	}

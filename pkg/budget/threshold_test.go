@@ -83,7 +83,7 @@ func ExampleEvents() {
 	b := limiter.Budget{Limit: "tokens", Window: limiter.UsageMonth, Tokens: 50_000_000}
 	of := budget.Bucket{Namespace: "default", Entity: "team-a", Resource: "gpt-4"}
 	month := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
-	for _, e := range budget.Events(of, b, month, 80, 50_000_001*limiter.Milli) { // 80 % was told before
+	for _, e := range budget.Events(of, b, month, 80, 50_000_001*limiter.Milli) { // 80 % was reported before
 		fmt.Printf("%s has used %d %% of the %s's %d %s\n", e.Entity, e.Percent, e.Window, e.Tokens, e.Limit)
 	}
 	// Output:

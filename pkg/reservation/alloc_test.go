@@ -23,7 +23,7 @@ func TestAllocsOfAnEstimate(t *testing.T) {
 	}
 }
 
-// Names are parts of messages, which must not stay in memory with them.
+// Names are parts of messages, which the estimates must not retain.
 func TestAllocatedMemoryOfAKey(t *testing.T) {
 	const keys, most = 10_000, 1024
 	random := rand.New(rand.NewPCG(1, 2))

@@ -52,7 +52,7 @@ func BenchmarkOpen(b *testing.B) {
 	})
 }
 
-// Of 100,000 keys, in an order that caches do not know.
+// 100,000 keys, in an order that defeats caches.
 func BenchmarkEstimates(b *testing.B) {
 	e := reservation.NewEstimates(0)
 	keys := make([]reservation.Key, reservation.DefaultEstimates)

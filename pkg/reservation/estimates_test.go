@@ -13,7 +13,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// Nine requests in ten use at most what is estimated for the next.
+// Nine requests in ten use at most the estimate.
 func ExampleEstimates() {
 	estimates := reservation.NewEstimates(0)
 	key := reservation.Key{Namespace: "default", Entity: "key/k-123", Resource: "gpt-4", Limit: "tpm"}
@@ -69,7 +69,7 @@ func TestEstimateOfOneNumber(t *testing.T) {
 	}
 }
 
-// Names stay apart, whatever stands in them, also long ones.
+// Keys with any names have separate estimates, also long ones.
 func TestEstimatesKeepKeysApart(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	keys := []reservation.Key{
@@ -101,7 +101,7 @@ func TestEstimatesForgetWhatIsNotUsed(t *testing.T) {
 	observe(e, named("a"), 1, 10)
 	observe(e, named("b"), 2, 10)
 	e.Estimate(named("a"))
-	e.Estimate(named("nobody")) // asking remembers nothing
+	e.Estimate(named("nobody")) // Estimate adds no key
 	observe(e, named("c"), 3, 10)
 	for entity, want := range map[string]bool{"a": true, "b": false, "c": true} {
 		if _, known := e.Estimate(named(entity)); known != want {

@@ -10,9 +10,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/reservation"
 )
 
-// One replica seals what it reserved; another, with the same key, opens it.
+// One replica seals a reservation; another, with the same key, opens it.
 func Example() {
-	key := bytes.Repeat([]byte("k"), 32) // in earnest: random, and kept secret
+	key := bytes.Repeat([]byte("k"), 32) // in production: random and secret
 	here, err := reservation.NewKeyring(key)
 	if err != nil {
 		fmt.Println(err)

@@ -8,8 +8,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/reservation"
 )
 
-// Whatever a client sends as an id, it is refused for one of three reasons, unless
-// it is one that was sealed, to the letter.
+// Any text of a client is refused for one of three reasons, unless it is exactly a sealed id.
 func FuzzOpen(f *testing.F) {
 	k := keyring(f, 1, 2)
 	id, err := k.Seal(strings.NewReader("sixteen bytes: 1"), typical(f)) // the same in every process that fuzzes

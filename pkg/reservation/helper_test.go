@@ -47,8 +47,8 @@ func seal(tb testing.TB, k *reservation.Keyring, r reservation.Reservation) stri
 	return id
 }
 
-// typical is what a key under a project and an organisation reserves: each has
-// four limits of its own and a name of 32 bytes.
+// typical returns the reservation of a key under a project and an organisation: each has four
+// limits and a name of 32 bytes.
 func typical(tb testing.TB) reservation.Reservation {
 	tb.Helper()
 	r := reservation.Reservation{Namespace: "default", Expires: now.Add(10 * time.Minute)}

@@ -8,19 +8,18 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// A histogram counts observations in buckets as those of an HDR histogram: numbers
-// below 16 have one each, and from there every doubling is cut into 8 of the same
-// width. So the greatest number of a bucket is less than 1/8 above its least.
+// A histogram counts observations in buckets as those of an HDR histogram. Numbers below 16 have
+// one each, and from there every doubling has 8 of the same width. So the greatest number of a
+// bucket is less than 1/8 above its least.
 const (
 	precision = 3   // 2^precision buckets a doubling
 	window    = 256 // observations after which all counts are halved
 	enough    = 8   // observations that make an estimate
 )
 
-// histogram is a histogram that forgets: when it has counted a window of
-// observations, all counts are halved, so that an observation weighs half as much
-// for each half window that came after it. Only buckets that count something take
-// memory, which are never more than the window.
+// histogram is a histogram with decay. After a window of observations all counts are halved. So an
+// observation weighs half as much for each half window after it. Only buckets with a count take
+// memory, at most one for each observation of the window.
 type histogram struct {
 	counts []count // by bucket
 	total  int     // their sum, below window
@@ -57,10 +56,9 @@ func (h *histogram) observe(n int64) {
 	}
 }
 
-// halve halves the counts. What is rounded is the number of observations up to a
-// bucket, not that of each bucket, which would forget all that came once: so the
-// number up to a bucket is less than one observation below the exact one, however
-// often it is halved, and the total is exact.
+// halve halves the counts. It rounds the number of observations up to a bucket, not that of each
+// bucket, which would drop all single ones. So the number up to a bucket is less than one
+// observation below the exact one. This holds after any number of halvings, and the total is exact.
 func (h *histogram) halve() {
 	var before, after uint16 // observations up to the bucket, before and after halving
 	kept := h.counts[:0]
@@ -75,8 +73,8 @@ func (h *histogram) halve() {
 	h.counts, h.total = kept, int(after)
 }
 
-// quantile returns the greatest number of the bucket that the 90th percentile is
-// in: of the first that, with those below it, holds nine tenths of the total.
+// quantile returns the greatest number of the bucket with the 90th percentile. That is the first
+// bucket that, with those below it, has nine tenths of the total.
 func (h *histogram) quantile() int64 {
 	below := h.total
 	for _, c := range slices.Backward(h.counts) {

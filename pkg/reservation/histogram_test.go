@@ -53,8 +53,8 @@ func (e *exact) observe(n int64) {
 	}
 }
 
-// quantile returns the least number seen such that those up to it weigh at least
-// tenths/10; the greatest when all weigh less.
+// quantile returns the least observed number such that those up to it weigh at least tenths/10. If
+// all weigh less it returns the greatest.
 func (e *exact) quantile(tenths int64) int64 {
 	order := make([]int, len(e.seen))
 	for i := range order {
@@ -71,8 +71,8 @@ func (e *exact) quantile(tenths int64) int64 {
 	return e.seen[order[len(order)-1]]
 }
 
-// genStream returns a source of observations, long streams of which are cheap: a
-// few numbers often, the rest anywhere in a range.
+// genStream returns a source of observations, cheap also for long streams: a few numbers often, the
+// others anywhere in a range.
 func genStream(t *rapid.T) func() int64 {
 	most := rapid.SampledFrom([]int64{3, 40, 1000, 5_000_000, tokenbucket.MaxAmount}).Draw(t, "most")
 	often := rapid.Int64Range(0, most).Draw(t, "often")
@@ -147,7 +147,7 @@ func TestEstimateIsMonotone(t *testing.T) {
 	})
 }
 
-// However many came before a shift, the estimate follows it in time.
+// After any number of earlier observations, the estimate follows a shift in time.
 func TestEstimateFollowsAShift(t *testing.T) {
 	const low, high = 200_000, 8_000_000
 	followed := func(before int, from, to int64) int {

@@ -26,7 +26,7 @@ const (
 	MaxKeys = 8
 )
 
-// Where the parts of an id stand before it is made text.
+// The offsets of the parts of an id, before it is encoded as text.
 const (
 	version      = 1
 	keyIDAt      = 1
@@ -36,7 +36,7 @@ const (
 	maxRecord    = MaxLength/4*3 - headerLength - tagLength // 4 characters stand for 3 bytes
 )
 
-// Labels keep apart what is computed from one key. They are part of the format.
+// Labels separate the values that are derived from one key. They are part of the format.
 const (
 	keyIDLabel  = "ratelimit reservation: id of a key\x00"
 	derivedText = "ratelimit reservation: key of an id\x00"
@@ -45,13 +45,13 @@ const (
 // text is strict, so that an id has one spelling only.
 var text = base64.RawURLEncoding.Strict()
 
-// Reservation is what one answer reserved.
+// Reservation is the reservation of one answer.
 type Reservation struct {
-	// ID is 16 random bytes, drawn by Seal and the same whenever the id is opened: by
-	// it a settlement is marked, see [limiter.Mark]. Seal ignores it.
+	// ID is 16 random bytes, drawn by Seal and the same each time the id is opened. It identifies
+	// the mark of a settlement, see [limiter.Mark]. Seal ignores it.
 	ID        string
 	Namespace string            // any bytes
-	Expires   time.Time         // from then on nobody can settle; whole milliseconds, Seal cuts the rest
+	Expires   time.Time         // from then on it cannot be settled; whole milliseconds, Seal cuts the rest
 	Holdings  []limiter.Holding // at most MaxHoldings
 }
 
@@ -66,11 +66,10 @@ type key struct {
 	secret []byte
 }
 
-// NewKeyring returns a keyring of 1 to [MaxKeys] keys, each [MinKey] to [MaxKey]
-// random bytes; a password is no key. The first seals, all open. So keys change
-// without a refusal: give every process the new key as its second, then swap the
-// two, and remove the old one when the last id that it sealed has expired. It fails
-// with [limiter.ErrInvalid]; the error shows nothing of a key.
+// NewKeyring returns a keyring of 1 to [MaxKeys] keys, each [MinKey] to [MaxKey] random bytes; a
+// password is no key. The first seals, all open. So keys change without a refusal: give every
+// process the new key as its second, and then swap the two. Remove the old one when the last id
+// that it sealed has expired. It fails with [limiter.ErrInvalid]; the error shows nothing of a key.
 func NewKeyring(keys ...[]byte) (*Keyring, error) {
 	if len(keys) == 0 || len(keys) > MaxKeys {
 		return nil, fmt.Errorf("%w: %d reservation keys; there must be 1 to %d", limiter.ErrInvalid, len(keys), MaxKeys)
@@ -100,8 +99,7 @@ func (k *Keyring) find(id []byte) *key {
 	return nil
 }
 
-// Format prints the ids of the keys, for every verb: a keyring that ends in a log
-// gives nothing away.
+// Format prints the ids of the keys, for every verb: a keyring in a log reveals no key.
 func (k *Keyring) Format(f fmt.State, _ rune) {
 	ids := make([]string, len(k.keys))
 	for i := range k.keys {
@@ -111,9 +109,9 @@ func (k *Keyring) Format(f fmt.State, _ rune) {
 }
 
 // Seal returns the id of a reservation. random is a cryptographic source, such as
-// crypto/rand.Reader: 16 bytes are read, and must never come again. Seal fails
-// with [ErrTooLong], with [limiter.ErrInvalid] for a holding that no decision
-// gives, and with the error of random.
+// crypto/rand.Reader, of which 16 bytes are read; no two calls may read the same bytes. Seal fails
+// with [ErrTooLong], with [limiter.ErrInvalid] for a holding that no decision makes, and with the
+// error of random.
 func (k *Keyring) Seal(random io.Reader, r Reservation) (string, error) {
 	sealing := &k.keys[0]
 	buf := make([]byte, headerLength, 512)
@@ -135,9 +133,8 @@ func (k *Keyring) Seal(random io.Reader, r Reservation) (string, error) {
 	return text.EncodeToString(sealed), nil
 }
 
-// Open returns the reservation of an id. It fails with [ErrMalformed], [ErrForged]
-// or [ErrExpired], for which [Reason] has a word. What is in an id is looked at
-// only when it is known to be as Seal made it.
+// Open returns the reservation of an id. It fails with [ErrMalformed], [ErrForged] or [ErrExpired],
+// for which [Reason] has a word. The record of an id is parsed only after it is authenticated.
 func (k *Keyring) Open(id string, now time.Time) (Reservation, error) {
 	buf, err := decodeText(id)
 	if err != nil {
@@ -197,6 +194,5 @@ func (k *key) derive(nonce []byte) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// onlyNonce returns the one nonce that a derived key is used with: it seals one
-// record, ever.
+// onlyNonce returns the only nonce of a derived key, which seals one record.
 func onlyNonce(aead cipher.AEAD) []byte { return make([]byte, aead.NonceSize()) }

@@ -19,7 +19,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/reservation"
 )
 
-// equalLimits compares sets by what every process knows them by, and by what they hold.
+// equalLimits compares sets by their hashes and by their limits.
 var equalLimits = cmp.Comparer(func(a, b *limiter.Limits) bool {
 	if a.Len() != b.Len() || a.Hash() != b.Hash() {
 		return false
@@ -49,8 +49,8 @@ func TestOpenReturnsWhatWasSealed(t *testing.T) {
 	}
 }
 
-// The format is a promise: an id is opened by programs that are older or newer than
-// the one that sealed it. Who changes the format counts the version up.
+// The format is stable: older and newer programs open the same ids. A change of the format must
+// raise the version.
 func TestFormatStays(t *testing.T) {
 	id, err := keyring(t, 1).Seal(strings.NewReader("sixteen bytes: 1"), typical(t))
 	if err != nil {
@@ -120,7 +120,7 @@ func TestIDHasOneSpelling(t *testing.T) {
 		}
 	}
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-	for _, last := range alphabet { // of whose 6 bits some stand for nothing
+	for _, last := range alphabet { // some of whose 6 bits are unused
 		altered := id[:len(id)-1] + string(last)
 		if _, err := k.Open(altered, now); err == nil && altered != id {
 			t.Errorf("with %c at its end instead of %s it is opened", last, id[len(id)-1:])
@@ -153,7 +153,7 @@ func TestOpenSaysWhyItRefuses(t *testing.T) {
 		says     string
 	}{
 		{"nothing", "", now, reservation.ErrMalformed, "malformed", "too few"},
-		{"text of somebody", "give me my tokens back", now, reservation.ErrMalformed, "malformed", "A-Z"},
+		{"other text", "give me my tokens back", now, reservation.ErrMalformed, "malformed", "A-Z"},
 		{"too long", strings.Repeat("A", 5000), now, reservation.ErrMalformed, "malformed", "5000 characters; at most 4096"},
 		{"another version", base64.RawURLEncoding.EncodeToString(raw), now, reservation.ErrMalformed, "malformed", "version 2"},
 		{"of another keyring", seal(t, keyring(t, 2), r), now, reservation.ErrForged, "forged", "not in use"},
@@ -181,7 +181,7 @@ func TestOpenSaysWhyItRefuses(t *testing.T) {
 	}
 }
 
-// While keys change, every process opens what every other one seals.
+// While keys change, every process opens the ids of every other one.
 func TestRotation(t *testing.T) {
 	r := typical(t)
 	steps := [][]byte{{1}, {1, 2}, {2, 1}, {2}}
@@ -240,7 +240,7 @@ func TestKeyringKeepsItsKeys(t *testing.T) {
 		}
 	}
 	id := seal(t, k, typical(t))
-	clear(key) // what the caller does with its key later does not matter
+	clear(key) // later changes of the caller's key do not matter
 	if _, err := k.Open(id, now); err != nil {
 		t.Errorf("after the caller's key was overwritten: %v", err)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// A record is what an id holds. Numbers are varints; what comes again is written
-// once, as names and limits are mostly the same on every level:
+// A record is the content of an id. Numbers are varints. Repeated names and limits are written
+// once, as they are mostly the same on every level:
 //
 //	record  = expires (signed, ms)  namespace  count holding...
 //	holding = namespace entity resource  variant generation shard level  limits  count taken...
@@ -27,8 +27,8 @@ import (
 // takes on every level of their chains.
 const MaxHoldings = 16 * limiter.MaxLevels
 
-// The fewest bytes that a holding, a taken amount and a limit are written in, by
-// which a count is known to be wrong before memory is taken for it.
+// The fewest bytes of a holding, a taken amount and a limit. With them a false count is detected
+// before memory is allocated for it.
 const (
 	minHolding = 9
 	minTaken   = 2
@@ -140,8 +140,8 @@ func (e *encoder) limits(s *limiter.Limits) {
 	}
 }
 
-// same reports whether two sets hold the same limits. Their hashes alone would not
-// tell an unset max debt from the same number given.
+// same reports whether two sets hold the same limits. Their hashes alone do not distinguish an
+// unset max debt from the same number given.
 func same(a, b *limiter.Limits) bool {
 	if a == b {
 		return true
@@ -157,9 +157,8 @@ func same(a, b *limiter.Limits) bool {
 	return true
 }
 
-// parseRecord returns the reservation of a record, without its ID. It fails with
-// [ErrMalformed] for every other bytes than a record, and takes memory only in
-// proportion to their number.
+// parseRecord returns the reservation of a record, without its ID. For any other bytes it fails
+// with [ErrMalformed]. It allocates memory only in proportion to their number.
 func parseRecord(record []byte) (Reservation, error) {
 	d := decoder{record: string(record), rest: record}
 	r := Reservation{Expires: time.UnixMilli(d.signed()).UTC(), Namespace: d.string()}
@@ -182,11 +181,11 @@ func parseRecord(record []byte) (Reservation, error) {
 }
 
 type decoder struct {
-	record  string // all of it, of which the strings are parts
+	record  string // all of it; strings are slices of it
 	rest    []byte // its end, not yet read
 	strings []string
 	sets    []*limiter.Limits
-	err     error // the first; from then on all that is read is empty
+	err     error // the first; from then on all results are zero
 }
 
 func (d *decoder) fail(format string, args ...any) {
@@ -226,7 +225,7 @@ func (d *decoder) number(what string, most int64) int64 {
 	return int64(n) //nolint:gosec // at most most
 }
 
-// count reads how many things follow, each of at least size bytes.
+// count reads the number of items that follow, each of at least size bytes.
 func (d *decoder) count(what string, most, size int) int {
 	n := int(d.number(what, int64(most)))
 	if n > len(d.rest)/size {

@@ -21,7 +21,7 @@ import (
 
 var equalLimits = cmp.Comparer(func(a, b *limiter.Limits) bool { return a.Hash() == b.Hash() && same(a, b) })
 
-// Generators. Names are few, so that some come again, and any bytes.
+// Generators. There are few names, so that some repeat, of any bytes.
 
 func genName() *rapid.Generator[string] {
 	return rapid.OneOf(
@@ -128,7 +128,7 @@ func TestRecordKeepsEverything(t *testing.T) {
 	})
 }
 
-// What comes again is written once: another level costs little, and shares its limits.
+// Repeated names and limits are written once: another level costs little, and shares its limits.
 func TestRecordWritesOnce(t *testing.T) {
 	limits, err := limiter.NewLimits(limiter.PerMinute("rpm", 60), limiter.PerMinute("tpm", 60_000))
 	if err != nil {
@@ -189,8 +189,8 @@ func script(parts ...any) []byte {
 }
 
 func TestParseRefusesWhatCannotBe(t *testing.T) {
-	// Of one holding in the namespace "n", up to its limits: expires, namespace,
-	// count, namespace, entity, resource, variant, generation, shard, level.
+	// The start of a record with one holding in the namespace "n", up to its limits: expires,
+	// namespace, count, namespace, entity, resource, variant, generation, shard, level.
 	head := script(0, 2, "n", 1, 1, 1, 1, 0, 0, 0, 0)
 	limit := script(0, 1, 2, "l", 5, 6, 60_000, 0) // a set of one limit l, 6/minute burst 5
 	for _, test := range []struct {
@@ -238,8 +238,8 @@ func TestParseRefusesWhatCannotBe(t *testing.T) {
 	}
 }
 
-// Whatever the bytes: no panic, no more memory than they justify, and what is
-// read is written and read again as the same.
+// Any bytes are parsed without a panic and with memory in proportion. A parsed record is written
+// and parsed again as the same.
 func FuzzParseRecord(f *testing.F) {
 	head := script(0, 2, "n", 2, 1, 1, 1, 0, 0, 0, 0)
 	f.Add(script(head, 0, 2, 2, "l", 5, 6, 60_000, 0, 2, "u", 0, 1, 0, 7, 1, 0, 1, uint64(1<<60), 9, 3, 1, 0, 2, 0, 8, 0, 9))
@@ -270,8 +270,7 @@ func FuzzParseRecord(f *testing.F) {
 	})
 }
 
-// The longest records, made to be as dear as they can be, take memory in
-// proportion to their bytes.
+// The longest records, as costly as possible, take memory in proportion to their bytes.
 func TestParseAllocatesInProportion(t *testing.T) {
 	head := script(0, 2, "n", 128, 1, 1, 1, 0, 0, 0, 0)
 	var limits []byte
