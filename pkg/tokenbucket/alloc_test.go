@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector allocates on its own account.
+// The race detector makes its own allocations.
 
 package tokenbucket_test
 

@@ -11,7 +11,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// TestBenchTargets measures what this package promises; make bench runs it.
+// TestBenchTargets measures the performance that this package promises; make bench runs it.
 func TestBenchTargets(t *testing.T) {
 	const most = 100 // "tens of nanoseconds"
 	var table benchtable.Table

@@ -37,9 +37,9 @@ func Example() {
 
 func ExampleBucket_ForceConsume() {
 	bucket := tokenbucket.Full(hundredAMinute, 0)
-	bucket = bucket.ForceConsume(hundredAMinute, 5*tokenbucket.Milli, 0) // what was used already
+	bucket = bucket.ForceConsume(hundredAMinute, 5*tokenbucket.Milli, 0) // tokens used already
 	fmt.Println("in debt:", bucket.Tokens)
-	bucket = bucket.ForceConsume(hundredAMinute, -100*tokenbucket.Milli, 0) // gives back
+	bucket = bucket.ForceConsume(hundredAMinute, -100*tokenbucket.Milli, 0) // a refund
 	fmt.Println("no more than the capacity:", bucket.Tokens)
 	// Output:
 	// in debt: -3000

@@ -8,8 +8,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// FuzzBucket reads a script of operations from bytes and runs it on a bucket and
-// on its model. Numbers out of range are brought into it, so that no input is lost.
+// FuzzBucket reads a script of operations from bytes and runs it on a bucket and on its model.
+// Numbers out of range are mapped into it, so that no input is wasted.
 func FuzzBucket(f *testing.F) {
 	f.Add(int64(100_000), int64(100_000), int64(60_000), []byte{})
 	f.Add(int64(3000), int64(3000), int64(7000), script(
@@ -72,7 +72,7 @@ func paramsIn(capacity, amount, period int64) tokenbucket.Params {
 	}
 }
 
-// within leaves a number in range as it is, and brings any other into it.
+// within returns a number in range unchanged, and maps any other into it.
 func within(n, least, most int64) int64 {
 	if least <= n && n <= most {
 		return n

@@ -6,7 +6,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// tb is what testing.T and rapid.T share and the checks need.
+// tb is the common part of testing.T and rapid.T that the checks need.
 type tb interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -24,7 +24,7 @@ const (
 
 var opKinds = []opKind{opRefill, opTryConsume, opCharge, opRefund, opReparameterize}
 
-// op is one call, delta milliseconds after the one before by the caller's clock.
+// op is one call, delta milliseconds after the previous one by the caller's clock.
 type op struct {
 	kind   opKind
 	delta  int64
@@ -44,8 +44,8 @@ func newMachine(p tokenbucket.Params, now int64) *machine {
 	return &machine{params: p, now: now, bucket: tokenbucket.Full(p, now), model: newModel(p, now)}
 }
 
-// step runs one operation on both, compares them, and compares what they say
-// about a request for the same amount.
+// step runs one operation on both. It compares them, and their answers about a request for the same
+// amount.
 func (m *machine) step(t tb, o op) {
 	t.Helper()
 	m.now += o.delta
@@ -79,7 +79,7 @@ func (m *machine) step(t tb, o op) {
 	m.checkViews(t, o.amount, m.now+m.params.Period)
 }
 
-// checkViews compares everything that can be asked without taking anything.
+// checkViews compares all functions that take nothing.
 func (m *machine) checkViews(t tb, amount, now int64) {
 	t.Helper()
 	checkRetry(t, m.params, m.bucket, amount, now)

@@ -6,11 +6,10 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// model is a token bucket by its definition: a real number that grows by
-// Amount/Period in every millisecond, is never above Capacity, and goes down by
-// what is taken; beside it the use, which shrinks at the same rate, is never below 0,
-// and goes up by what is taken. It holds exact rationals; what callers of the package
-// see is whole millitokens at whole milliseconds.
+// model is a token bucket by its definition, in exact rationals. The balance is a real number. It
+// grows by Amount/Period in every millisecond, is never above Capacity, and decreases by each take.
+// The use decreases at the same rate, is never below 0, and grows by each take. Callers of the
+// package see whole millitokens at whole milliseconds.
 type model struct {
 	params  tokenbucket.Params
 	balance *big.Rat // millitokens, at the time at
@@ -22,7 +21,7 @@ func newModel(p tokenbucket.Params, now int64) *model {
 	return &model{params: p, balance: rat(p.Capacity), use: rat(0), at: now}
 }
 
-// useAt is the use at now when nobody takes in between.
+// useAt returns the use at now, if there is no take in between.
 func (m *model) useAt(now int64) *big.Rat {
 	use := m.use
 	if now > m.at {
@@ -31,8 +30,8 @@ func (m *model) useAt(now int64) *big.Rat {
 	return most(use, rat(0))
 }
 
-// balanceAt is the balance at now when nobody takes in between. Time that the
-// model has already seen does not pass again.
+// balanceAt returns the balance at now, if there is no take in between. Time before the model's
+// latest does not count.
 func (m *model) balanceAt(now int64) *big.Rat {
 	balance := m.balance
 	if now > m.at {
@@ -45,9 +44,9 @@ func (m *model) refill(now int64) {
 	m.balance, m.use, m.at = m.balanceAt(now), m.useAt(now), max(m.at, now)
 }
 
-// add moves a refilled balance by amount, up to the capacity, and the use against it.
-// Use of which a part is made up for while the balance is full is rounded up to whole
-// millitokens when something is taken.
+// add changes a refilled balance by amount, up to the capacity, and the use by the opposite. Refill
+// of carried use while the balance is full counts in whole millitokens: at a take, the rest of the
+// use is rounded up.
 func (m *model) add(amount *big.Rat) {
 	if amount.Sign() < 0 && m.balance.Cmp(rat(m.params.Capacity)) == 0 {
 		m.use = new(big.Rat).SetInt(ceil(m.use))
@@ -56,8 +55,7 @@ func (m *model) add(amount *big.Rat) {
 	m.use = most(new(big.Rat).Sub(m.use, amount), rat(0))
 }
 
-// passes reports whether a request for amount passes at now. A look, which asks
-// for 0, wants one whole token.
+// passes reports whether a request for amount passes at now. A peek, for 0, needs one whole token.
 func (m *model) passes(amount, now int64) bool {
 	if amount == 0 {
 		amount = tokenbucket.Milli
@@ -74,8 +72,8 @@ func (m *model) tryConsume(amount, now int64) bool {
 	return ok
 }
 
-// forceConsume takes amount, or gives it back where it is negative, between the
-// greatest debt and the capacity.
+// forceConsume takes amount, or refunds it where it is negative, between the greatest debt and the
+// capacity.
 func (m *model) forceConsume(amount, now int64) {
 	m.refill(now)
 	m.add(rat(-amount))
@@ -84,9 +82,8 @@ func (m *model) forceConsume(amount, now int64) {
 	}
 }
 
-// reparameterize keeps the use, and rounds to whole millitokens, which loses less than
-// one: the new balance is what the use leaves of the capacity, or the old one if that
-// is more, up to the capacity.
+// reparameterize keeps the use, and rounds to whole millitokens, which loses less than one. The new
+// balance is the capacity minus the use, or the old one if that is more, up to the capacity.
 func (m *model) reparameterize(to tokenbucket.Params, now int64) {
 	m.refill(now)
 	m.balance, m.use = new(big.Rat).SetInt(floor(m.balance)), new(big.Rat).SetInt(ceil(m.use))
@@ -95,8 +92,8 @@ func (m *model) reparameterize(to tokenbucket.Params, now int64) {
 	m.params = to
 }
 
-// bucket is what the package should hold when the model stands as it does: whole
-// millitokens, and the rest in parts of 1/Period.
+// bucket returns the bucket that corresponds to the model: whole millitokens, and the rest in parts
+// of 1/Period.
 func (m *model) bucket(t tb) tokenbucket.Bucket {
 	t.Helper()
 	tokens, use := floor(m.balance), ceil(m.use)

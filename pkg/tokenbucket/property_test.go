@@ -17,8 +17,8 @@ func check(t *testing.T, prop func(*rapid.T)) {
 	}
 }
 
-// Generators. Each mixes the whole range with the neighbourhood where mistakes
-// show: its ends, and numbers small enough that remainders and ties are frequent.
+// Generators. Each mixes the whole range with the regions where errors are likely: its ends, and
+// numbers so small that remainders and ties are frequent.
 
 func millitokens(most int64) *rapid.Generator[int64] {
 	return rapid.OneOf(
@@ -44,8 +44,8 @@ func genParams() *rapid.Generator[tokenbucket.Params] {
 	})
 }
 
-// genDelta is how far the caller's clock moves between two calls: mostly on, at
-// times not at all, and at times back.
+// genDelta draws the change of the caller's clock between two calls: usually forwards, at times
+// none, at times backwards.
 func genDelta(p tokenbucket.Params) *rapid.Generator[int64] {
 	return rapid.OneOf(
 		rapid.Int64Range(0, 3),
@@ -55,7 +55,7 @@ func genDelta(p tokenbucket.Params) *rapid.Generator[int64] {
 	)
 }
 
-// genAmount is an amount to ask for: near the balance, near the capacity, or any.
+// genAmount draws the amount of a request: near the balance, near the capacity, or any.
 func genAmount(p tokenbucket.Params, b tokenbucket.Bucket) *rapid.Generator[int64] {
 	near := func(n int64) *rapid.Generator[int64] {
 		n = max(n, 0)
@@ -70,8 +70,8 @@ func genAmount(p tokenbucket.Params, b tokenbucket.Bucket) *rapid.Generator[int6
 	)
 }
 
-// genBucket is a bucket in any state that calls can lead to: partly used, full or
-// in debt, with a remainder, and under a smaller capacity than before.
+// genBucket draws a bucket in any state that calls can lead to: partly used, full or in debt, with
+// a remainder, and under a smaller capacity than before.
 func genBucket(p tokenbucket.Params) *rapid.Generator[tokenbucket.Bucket] {
 	return rapid.Custom(func(t *rapid.T) tokenbucket.Bucket {
 		start := rapid.Int64Range(0, 4_000_000_000_000).Draw(t, "start")
@@ -89,7 +89,7 @@ func genBucket(p tokenbucket.Params) *rapid.Generator[tokenbucket.Bucket] {
 	})
 }
 
-// modelOf is the model of a bucket in a given state.
+// modelOf returns the model of a bucket in a given state.
 func modelOf(p tokenbucket.Params, b tokenbucket.Bucket) *model {
 	part := big.NewRat(b.Remainder, p.Period)
 	m := &model{params: p, balance: rat(b.Tokens), use: rat(p.Capacity + b.Carried - b.Tokens), at: b.Refilled}
@@ -100,8 +100,8 @@ func modelOf(p tokenbucket.Params, b tokenbucket.Bucket) *model {
 	return m
 }
 
-// TestOperations lets random sequences of every operation run on a bucket and on
-// the model, and asks both everything after each.
+// TestOperations runs random sequences of all operations on a bucket and on the model, and compares
+// all answers after each.
 func TestOperations(t *testing.T) {
 	check(t, func(t *rapid.T) {
 		m := newMachine(genParams().Draw(t, "params"), rapid.Int64Range(0, 4_000_000_000_000).Draw(t, "start"))
@@ -119,8 +119,8 @@ func TestOperations(t *testing.T) {
 	})
 }
 
-// TestRefillByAnySchedule: however often and whenever a bucket is refilled over a
-// span, it ends as it does by one refill over the whole span, and as the model says.
+// TestRefillByAnySchedule: any schedule of refills over a span ends with the state of one refill
+// over the whole span, and with that of the model.
 func TestRefillByAnySchedule(t *testing.T) {
 	check(t, func(t *rapid.T) {
 		p := genParams().Draw(t, "params")
@@ -144,8 +144,8 @@ func TestRefillByAnySchedule(t *testing.T) {
 	})
 }
 
-// TestRetryAfterIsTheFirstMillisecond: a request passes when its retry-after is
-// over and at no time before, from any balance and after a clock that went back.
+// TestRetryAfterIsTheFirstMillisecond: a request passes when its retry-after is over and at no time
+// before, from any balance and after a clock that went backwards.
 func TestRetryAfterIsTheFirstMillisecond(t *testing.T) {
 	check(t, func(t *rapid.T) {
 		p := genParams().Draw(t, "params")
@@ -177,7 +177,7 @@ func TestRetryAfterIsTheFirstMillisecond(t *testing.T) {
 	})
 }
 
-// checkRetry checks RetryAfter against the bucket's own answers and the model's.
+// checkRetry compares RetryAfter with the bucket's own answers and the model's.
 func checkRetry(t tb, p tokenbucket.Params, b tokenbucket.Bucket, amount, now int64) {
 	t.Helper()
 	m := modelOf(p, b)
@@ -207,8 +207,8 @@ func checkRetry(t tb, p tokenbucket.Params, b tokenbucket.Bucket, amount, now in
 	}
 }
 
-// TestNeverOverGrants is the promise as a user states it: in any interval at most
-// B + r·t is granted, where a clock that goes back counts as one that stands.
+// TestNeverOverGrants is the promise as a user states it: in any interval at most B + r·t is
+// granted. A clock that goes backwards counts as one that stands.
 func TestNeverOverGrants(t *testing.T) {
 	check(t, func(t *rapid.T) {
 		p := genParams().Draw(t, "params")
@@ -240,9 +240,9 @@ func TestNeverOverGrants(t *testing.T) {
 	})
 }
 
-// TestReparameterizeMintsNothing flaps between limits, with no time or some passing,
-// also after full: in any interval no more is granted than the greatest capacity that
-// was in force in it, and the refill of each limit while it was in force.
+// TestReparameterizeMintsNothing switches between limits, with and without time in between, also
+// after full. In any interval no more is granted than the bound: the greatest capacity that was in
+// force in it, and the refill of each limit while it was in force.
 func TestReparameterizeMintsNothing(t *testing.T) {
 	check(t, func(t *rapid.T) {
 		limits := rapid.SliceOfN(genParams(), 2, 3).Draw(t, "limits")
@@ -289,9 +289,9 @@ func TestReparameterizeMintsNothing(t *testing.T) {
 	})
 }
 
-// TestRaise: a capacity raised by d raises the balance by d, from any balance of a
-// bucket that carries nothing; there and back changes nothing; and a bucket without use
-// is one that was never used, under whatever comes.
+// TestRaise: a capacity raised by d raises the balance by d, from any balance of a bucket that
+// carries nothing. A raise and the same cut change nothing. A bucket without use is the same as an
+// unused one, under any later parameters.
 func TestRaise(t *testing.T) {
 	check(t, func(t *rapid.T) {
 		p := genParams().Draw(t, "params")

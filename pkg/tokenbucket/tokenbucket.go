@@ -1,30 +1,30 @@
 // Package tokenbucket is the exact integer arithmetic of one token bucket.
 //
-// It knows nothing of entities, stores or clocks: a [Bucket] is a value, time
-// is an argument in Unix milliseconds, and every function is pure. Amounts are
-// millitokens (one token is 1000 millitokens) in int64; a refill rate is the
-// fraction Amount/Period, so a rate such as 100 tokens a minute is exact.
+// It is independent of entities, stores and clocks. A [Bucket] is a value, time is an argument in
+// Unix milliseconds, and every function is pure. Amounts are millitokens (one token is 1000
+// millitokens) in int64. A refill rate is the fraction Amount/Period, so a rate such as 100 tokens
+// a minute is exact.
 //
 // # Refill
 //
-// Refill is lazy and exact. A bucket keeps the remainder of its own refill, in
-// units of 1/Period millitoken, so that for every schedule of calls the tokens
-// granted over a span equal those that one call over the whole span grants:
+// Refill is lazy and exact. A bucket keeps the remainder of its own refill, in units of 1/Period
+// millitoken. So every schedule of calls over a span grants the same tokens as one call over the
+// whole span:
 //
 //	n   = elapsed·Amount + Remainder        (128 bits)
 //	tk' = tk + n div Period
 //	rm' = n mod Period
 //	tk' ≥ Capacity  →  tk' = Capacity, rm' = 0
 //
-// A clock that went backwards refills nothing and moves nothing. A balance
-// above the capacity is clamped at once.
+// A clock that went backwards refills nothing and changes nothing. A balance above the capacity is
+// clamped at once.
 //
 // # Use, and other parameters
 //
-// The use of a bucket are the tokens that refill has yet to make up for: Capacity −
-// Tokens. A change of the parameters keeps the use: a capacity raised by d raises the
-// balance by d. A lowered capacity cuts the balance, and the tokens that are cut are no
-// use. Then the use can be more than the smaller capacity shows. The rest is carried:
+// The use of a bucket is the number of tokens that refill has yet to make up for: Capacity −
+// Tokens. A change of the parameters keeps the use: a capacity raised by d raises the balance by d.
+// A lowered capacity cuts the balance, and the tokens that are cut are no use. Then the use can be
+// more than the smaller capacity shows. The rest is carried:
 //
 //	use   = Capacity + Carried − Tokens
 //	tk'   = min(Capacity', max(tk, Capacity' − use))
@@ -33,13 +33,13 @@
 // Once the balance is full, refill makes up for carried use. So a bucket whose use is 0
 // is like one that was never used, under any parameters that follow.
 //
-// However often parameters change, in any interval no more is taken than the greatest
-// capacity that was in force in it, and the refill. The proof: the tokens taken are the
-// growth of the use and the refill. The use is never below 0, nor above H, which is
-// Capacity + Carried. H grows only by a raise beyond H, to the new capacity. If H at
-// the end is not above the greatest capacity of the interval, that is the bound. If it
-// is, no raise in the interval went beyond H, hence none added tokens. Then the tokens
-// taken are the first balance, at most the capacity, and refill.
+// After any changes of the parameters, in any interval no more is taken than a bound: the greatest
+// capacity that was in force in it, and the refill. The proof: the tokens taken are the growth of
+// the use and the refill. The use is never below 0, nor above H, which is Capacity + Carried. H
+// grows only by a raise beyond H, to the new capacity. If H at the end is not above the greatest
+// capacity of the interval, that is the bound. If it is, no raise in the interval went beyond H,
+// hence none added tokens. Then the tokens taken are the first balance, at most the capacity, and
+// refill.
 //
 // # Ranges
 //
@@ -67,20 +67,18 @@ const (
 	// MaxAmount bounds a single amount and the magnitude of a balance:
 	// 10^15 tokens, in millitokens.
 	MaxAmount = 1_000_000_000_000_000 * Milli
-	// Forever is a duration in milliseconds, about 292 years: what takes longer is
-	// cut to it. It is the longest that a time.Duration can hold, and added to a
-	// Unix time it does not overflow.
+	// Forever is a duration in milliseconds, about 292 years: longer ones are cut to it. It is the
+	// longest that a time.Duration can hold, and added to a Unix time it does not overflow.
 	Forever = math.MaxInt64 / 1_000_000
 )
 
 // ErrParams is wrapped by the errors of [Params.Validate].
 var ErrParams = errors.New("invalid token bucket parameters")
 
-// Params are the parameters of a bucket: how much it holds and how fast it
-// refills. All three must be in range, see [Params.Validate]; the functions of
-// this package do not check again.
+// Params are the parameters of a bucket: its capacity and its refill. All three must be in range,
+// see [Params.Validate]; the functions of this package do not check again.
 type Params struct {
-	Capacity int64 // most millitokens held, 1 to MaxCapacity
+	Capacity int64 // greatest balance in millitokens, 1 to MaxCapacity
 	Amount   int64 // millitokens refilled in each Period, 1 to MaxCapacity
 	Period   int64 // milliseconds, MinPeriod to MaxPeriod
 }
@@ -98,9 +96,9 @@ func (p Params) Validate() error {
 	return nil
 }
 
-// Bucket is the state of one bucket at the time of its last refill. The zero
-// Bucket is empty since 1970; a new one comes from [Full]. A bucket is refilled
-// under the parameters that it was built with; others come by [Bucket.Reparameterize].
+// Bucket is the state of one bucket at the time of its last refill. The zero Bucket is empty since
+// 1970; a new one comes from [Full]. A bucket is refilled under the parameters that it was built
+// with; [Bucket.Reparameterize] changes them.
 type Bucket struct {
 	Tokens    int64 // balance in millitokens; below zero is debt
 	Remainder int64 // refill not yet worth a millitoken, in 1/Period millitoken, 0 to Period-1
@@ -108,19 +106,19 @@ type Bucket struct {
 	Carried   int64 // use beyond Capacity−Tokens, from a greater capacity, in millitokens; 0 to MaxCapacity
 }
 
-// Full returns the bucket of a limit that nobody has used yet.
+// Full returns the bucket of an unused limit.
 func Full(p Params, now int64) Bucket {
 	return Bucket{Tokens: p.Capacity, Refilled: now}
 }
 
 // Empty returns the bucket of a limit that may have a use of up to use millitokens, 0 to
-// [MaxAmount]: it has no token, and carries the use that the capacity does not show.
+// [MaxAmount]. It has no token, and carries the use that the capacity does not show.
 func Empty(p Params, use, now int64) Bucket {
 	return Bucket{Refilled: now, Carried: min(max(use-p.Capacity, 0), MaxCapacity)}
 }
 
-// Refill returns the bucket as it stands at now. Refilling twice is the same
-// as refilling once; a now that is not after Refilled only clamps to the capacity.
+// Refill returns the bucket as of now. Refilling twice is the same as refilling once; a now that is
+// not after Refilled only clamps to the capacity.
 func (b Bucket) Refill(p Params, now int64) Bucket {
 	use := p.Capacity + b.Carried - b.Tokens
 	if use <= 0 {
@@ -147,8 +145,8 @@ func (b Bucket) clamp(p Params) Bucket {
 	return b
 }
 
-// Unused reports whether the bucket has no use at now: it is full, and carries none.
-// Then it is as good as [Full], under any parameters.
+// Unused reports whether the bucket has no use at now: it is full, and carries none. Then it is
+// equal to [Full], under any parameters.
 func (b Bucket) Unused(p Params, now int64) bool {
 	b = b.Refill(p, now)
 	return b.Tokens >= p.Capacity && b.Carried == 0
@@ -160,9 +158,9 @@ func (b Bucket) Use(p Params, now int64) int64 {
 	return p.Capacity + b.Carried - b.Tokens
 }
 
-// Subtract takes amount millitokens, 0 or more, of a bucket that is refilled, at any
-// balance. Of a balance that was full the remainder goes: it is refill of the use that is
-// carried, and none of the balance.
+// Subtract takes amount millitokens, 0 or more, from a refilled bucket, at any balance. If the
+// balance was full the remainder is dropped: it is refill of the carried use, and not of the
+// balance.
 func (b Bucket) Subtract(p Params, amount int64) Bucket {
 	if amount > 0 && b.Tokens >= p.Capacity {
 		b.Remainder = 0
@@ -171,10 +169,9 @@ func (b Bucket) Subtract(p Params, amount int64) Bucket {
 	return b
 }
 
-// TryConsume takes amount millitokens (0 to [MaxAmount]) if the bucket holds
-// them at now, and reports whether it did. A bucket that refuses is refilled
-// and otherwise left alone. An amount of 0 or below is a look, which takes
-// nothing: see [Need].
+// TryConsume takes amount millitokens (0 to [MaxAmount]) if the bucket has them at now, and reports
+// whether it did. If not, the bucket is refilled and otherwise unchanged. An amount of 0 or below
+// is a peek, which takes nothing: see [Need].
 func (b Bucket) TryConsume(p Params, amount, now int64) (Bucket, bool) {
 	b = b.Refill(p, now)
 	if b.Tokens < Need(amount) {
@@ -183,9 +180,9 @@ func (b Bucket) TryConsume(p Params, amount, now int64) (Bucket, bool) {
 	return b.Subtract(p, max(amount, 0)), true
 }
 
-// ForceConsume takes amount millitokens whatever the balance, into debt if need
-// be; it is how use that has already happened is booked. A negative amount gives
-// back and stops at the capacity. Amounts are cut to ±[MaxAmount].
+// ForceConsume takes amount millitokens at any balance, into debt if need be. It charges use that
+// has already happened. A negative amount is a refund, which stops at the capacity. Amounts are cut
+// to ±[MaxAmount].
 func (b Bucket) ForceConsume(p Params, amount, now int64) Bucket {
 	b = b.Refill(p, now).Subtract(p, min(max(amount, -MaxAmount), MaxAmount))
 	if p.Capacity+b.Carried <= b.Tokens {
@@ -198,8 +195,8 @@ func (b Bucket) ForceConsume(p Params, amount, now int64) Bucket {
 	return b
 }
 
-// Need returns the balance that a request for amount must find, in millitokens:
-// the amount itself, or one whole token for 0 and below, which is a look.
+// Need returns the balance that a request for amount needs, in millitokens: the amount itself, or
+// one whole token for 0 and below, which is a peek.
 func Need(amount int64) int64 {
 	if amount <= 0 {
 		return Milli
@@ -207,15 +204,13 @@ func Need(amount int64) int64 {
 	return min(amount, MaxAmount)
 }
 
-// RetryAfter returns how many milliseconds after now a request for amount first
-// passes, when nobody else takes from the bucket: 0 when it passes at now, and
-// ok false when it never will, being more than the capacity. Up to [Forever] it
-// is exact:
+// RetryAfter returns the milliseconds after now until a request for amount first passes, without
+// other takes. It is 0 when the request passes at now. ok is false when it never passes, because it
+// is for more than the capacity. Up to [Forever] it is exact:
 //
 //	ceil((deficit·Period − Remainder) / Amount)
 //
-// counted from the last refill where that is later than now, as it is after a
-// clock that went backwards.
+// counted from the last refill where that is later than now, as after a clock that went backwards.
 func (b Bucket) RetryAfter(p Params, amount, now int64) (ms int64, ok bool) {
 	need := Need(amount)
 	if need > p.Capacity {
@@ -228,8 +223,8 @@ func (b Bucket) RetryAfter(p Params, amount, now int64) (ms int64, ok bool) {
 	return b.wait(p, need, now), true
 }
 
-// TimeToFull returns how many milliseconds after now the bucket is first full,
-// when nobody takes from it: 0 when it is full at now, at most [Forever].
+// TimeToFull returns the milliseconds after now until the bucket is first full, without takes: 0
+// when it is full at now, at most [Forever].
 func (b Bucket) TimeToFull(p Params, now int64) int64 {
 	b = b.Refill(p, now)
 	if b.Tokens >= p.Capacity {
@@ -238,8 +233,8 @@ func (b Bucket) TimeToFull(p Params, now int64) int64 {
 	return b.wait(p, p.Capacity, now)
 }
 
-// TimeToUnused returns how many milliseconds after now [Bucket.Unused] first holds,
-// when no caller takes from the bucket: at least TimeToFull, at most [Forever].
+// TimeToUnused returns the milliseconds after now until [Bucket.Unused] first holds, without takes:
+// at least TimeToFull, at most [Forever].
 func (b Bucket) TimeToUnused(p Params, now int64) int64 {
 	b = b.Refill(p, now)
 	if b.Tokens >= p.Capacity && b.Carried == 0 {
@@ -248,8 +243,8 @@ func (b Bucket) TimeToUnused(p Params, now int64) int64 {
 	return b.wait(p, p.Capacity+b.Carried, now)
 }
 
-// wait is the time from now until refill of a refilled bucket comes to need, up to
-// Capacity + Carried, which it does not yet.
+// wait returns the time from now until a refilled bucket reaches need, which is above its balance
+// and at most Capacity + Carried.
 func (b Bucket) wait(p Params, need, now int64) int64 {
 	amount, period, remainder := uint64(p.Amount), uint64(p.Period), uint64(b.Remainder) // #nosec G115 -- none is negative
 	hi, lo := bits.Mul64(distance(b.Tokens, need), period)
@@ -285,16 +280,16 @@ func (b Bucket) WouldRefillSatisfy(p Params, amount, now int64) bool {
 	return b.Refill(p, now).Tokens >= Need(amount)
 }
 
-// Status says how a request for an amount stands with a bucket at one time.
+// Status is the answer of a bucket to a request for an amount at one time.
 type Status struct {
 	Available  int64 // balance in millitokens; below zero is debt
 	Deficit    int64 // millitokens missing for the request, 0 when it passes
-	RetryAfter int64 // milliseconds until it passes, 0 when it does or never will
+	RetryAfter int64 // milliseconds until it passes, 0 when it passes or never will
 	Never      bool  // the request is for more than the capacity
 	TimeToFull int64 // milliseconds until the bucket is full
 }
 
-// Status returns how a request for amount stands at now.
+// Status returns the status of a request for amount at now.
 func (b Bucket) Status(p Params, amount, now int64) Status {
 	b = b.Refill(p, now)
 	retry, ok := b.RetryAfter(p, amount, now)
@@ -307,10 +302,10 @@ func (b Bucket) Status(p Params, amount, now int64) Status {
 	}
 }
 
-// Reparameterize returns the bucket under new parameters, with its use: see the package
-// comment. The refill that was due comes under the old ones. The remainder is dropped:
-// it would be worth up to old Period/new Period millitokens. A raised capacity adds the
-// difference, less the use that is carried.
+// Reparameterize returns the bucket under new parameters, with its use: see the package comment.
+// Refill up to now counts by the old ones. The remainder is dropped: it would be worth up to old
+// Period/new Period millitokens. A raised capacity adds the difference, less the use that is
+// carried.
 func (b Bucket) Reparameterize(from, to Params, now int64) Bucket {
 	b = b.Refill(from, now)
 	use := from.Capacity + b.Carried - b.Tokens

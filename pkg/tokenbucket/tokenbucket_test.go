@@ -24,8 +24,8 @@ func rate(capacity, amount, period int64) tokenbucket.Params {
 	return tokenbucket.Params{Capacity: capacity * tokenbucket.Milli, Amount: amount * tokenbucket.Milli, Period: period}
 }
 
-// ask is a line of a script: at this time after start, this many millitokens are
-// there; ask for n of them, yes or no. retry is when it would have passed.
+// ask is a line of a script. At this time after start the bucket has this many millitokens. A
+// request for n of them passes or not. retry is the time until it passes.
 type ask struct {
 	at    int64
 	have  int64
@@ -68,7 +68,7 @@ func TestTryConsume(t *testing.T) {
 			{at: 2, have: 20, n: 20, ok: true},
 			{at: 2, have: 0, n: 1, retry: 1},
 		}},
-		{"a look wants a whole token and takes none", rate(1, 1, second), []ask{
+		{"a peek needs a whole token and takes none", rate(1, 1, second), []ask{
 			{at: 0, have: 1000, n: 0, ok: true},
 			{at: 0, have: 1000, n: 1, ok: true},
 			{at: 0, have: 999, n: 0, retry: 1},
@@ -76,7 +76,7 @@ func TestTryConsume(t *testing.T) {
 			{at: 1, have: 1000, n: 1000, ok: true},
 			{at: 1, have: 0, n: 0, retry: 1000},
 		}},
-		{"less than nothing is a look", rate(2, 1, second), []ask{
+		{"less than nothing is a peek", rate(2, 1, second), []ask{
 			{at: 0, have: 2000, n: 1500, ok: true},
 			{at: 0, have: 500, n: -1, retry: 500},
 			{at: 500, have: 1000, n: math.MinInt64, ok: true},
@@ -137,8 +137,8 @@ func TestTryConsume(t *testing.T) {
 	}
 }
 
-// TestSlowRefillUnderPolling: a limit that gains less than a millitoken between
-// two looks gains it all the same.
+// TestSlowRefillUnderPolling: a limit that gains less than a millitoken between two peeks gains it
+// all the same.
 func TestSlowRefillUnderPolling(t *testing.T) {
 	tenADay := rate(10, 10, day)
 	bucket := tokenbucket.Bucket{Refilled: start}
@@ -159,14 +159,14 @@ func TestForceConsume(t *testing.T) {
 		amount       int64
 		want         tokenbucket.Bucket
 	}{
-		{"takes what is there", 10_000, 0, 0, 4000, tokenbucket.Bucket{Tokens: 6000}},
-		{"takes what is not there", 1000, 0, 0, 4000, tokenbucket.Bucket{Tokens: -3000}},
+		{"takes within the balance", 10_000, 0, 0, 4000, tokenbucket.Bucket{Tokens: 6000}},
+		{"takes more than the balance", 1000, 0, 0, 4000, tokenbucket.Bucket{Tokens: -3000}},
 		{"refills first", 1000, 0, 500, 4000, tokenbucket.Bucket{Tokens: -2000}},
 		{"refills debt", -3000, 0, 1500, 0, tokenbucket.Bucket{}},
 		{"keeps the remainder", 1000, 7, 0, 4000, tokenbucket.Bucket{Tokens: -3000, Remainder: 7}},
-		{"gives back", -3000, 7, 0, -4000, tokenbucket.Bucket{Tokens: 1000, Remainder: 7}},
-		{"gives back up to the capacity", 9000, 7, 0, -1000, tokenbucket.Bucket{Tokens: 10_000}},
-		{"gives back no more than that", 9000, 7, 0, -tokenbucket.MaxAmount, tokenbucket.Bucket{Tokens: 10_000}},
+		{"a refund", -3000, 7, 0, -4000, tokenbucket.Bucket{Tokens: 1000, Remainder: 7}},
+		{"a refund up to the capacity", 9000, 7, 0, -1000, tokenbucket.Bucket{Tokens: 10_000}},
+		{"a refund of more is cut", 9000, 7, 0, -tokenbucket.MaxAmount, tokenbucket.Bucket{Tokens: 10_000}},
 		{"refills up to the capacity before it takes", 9000, 7, hour, 4000, tokenbucket.Bucket{Tokens: 6000}},
 		{"stops at the greatest debt", -tokenbucket.MaxAmount + 1, 7, 0, 2, tokenbucket.Bucket{Tokens: -tokenbucket.MaxAmount}},
 		{"reaches the greatest debt", -tokenbucket.MaxAmount + 1, 7, 0, 1, tokenbucket.Bucket{Tokens: -tokenbucket.MaxAmount, Remainder: 7}},
@@ -216,13 +216,13 @@ func TestReparameterize(t *testing.T) {
 		want     tokenbucket.Bucket
 	}{
 		{
-			"what was due comes at the old rate",
+			"earlier refill counts at the old rate",
 			tokenbucket.Bucket{},
 			rate(10, 1, second), rate(10, 100, second), 2500,
 			tokenbucket.Bucket{Tokens: 2500},
 		},
 		{
-			"a raised limit has what it was raised by",
+			"a raise adds its difference",
 			tokenbucket.Bucket{Tokens: 4000},
 			rate(10, 1, second), rate(100, 100, second), 0,
 			tokenbucket.Bucket{Tokens: 94_000},
@@ -241,7 +241,7 @@ func TestReparameterize(t *testing.T) {
 			tokenbucket.Bucket{Tokens: 3},
 		},
 		{
-			"debt stays, and carries what the capacity shows no more",
+			"debt stays, and carries the use that the capacity does not show",
 			tokenbucket.Bucket{Tokens: -50_000},
 			rate(100, 1, second), rate(10, 1, second), 1000,
 			tokenbucket.Bucket{Tokens: -49_000, Carried: 90_000},
@@ -259,19 +259,19 @@ func TestReparameterize(t *testing.T) {
 			tokenbucket.Bucket{Tokens: 10_000, Carried: 40_000},
 		},
 		{
-			"what is carried is raised by less",
+			"a raise adds less with carried use",
 			tokenbucket.Bucket{Tokens: 3000, Carried: 40_000},
 			rate(10, 1, second), rate(70, 1, second), 0,
 			tokenbucket.Bucket{Tokens: 23_000},
 		},
 		{
-			"what is carried is not raised",
+			"a raise below the carried use adds nothing",
 			tokenbucket.Bucket{Tokens: 3000, Carried: 40_000},
 			rate(10, 1, second), rate(40, 1, second), 2000,
 			tokenbucket.Bucket{Tokens: 5000, Carried: 10_000},
 		},
 		{
-			"refill beyond full makes up for what is carried",
+			"refill beyond full makes up for carried use",
 			tokenbucket.Bucket{Tokens: 3000, Carried: 40_000},
 			rate(10, 1, second), rate(10, 5, second), 27_000,
 			tokenbucket.Bucket{Tokens: 10_000, Carried: 20_000},
@@ -304,8 +304,8 @@ func TestNever(t *testing.T) {
 	}{
 		{"the capacity", 5000, 5000, true},
 		{"one millitoken more", 5000, 5001, false},
-		{"a look at one token", 1000, 0, true},
-		{"a look at less than one token", 999, 0, false},
+		{"a peek at one token", 1000, 0, true},
+		{"a peek at less than one token", 999, 0, false},
 		{"the most of the most", tokenbucket.MaxCapacity, tokenbucket.MaxCapacity, true},
 		{"the greatest amount", tokenbucket.MaxCapacity, tokenbucket.MaxAmount, false},
 		{"beyond the greatest amount", tokenbucket.MaxCapacity, math.MaxInt64, false},
@@ -384,8 +384,8 @@ func TestWordBoundary(t *testing.T) {
 	}
 }
 
-// TestLongestSpan: a bucket that was last touched at the beginning of time is
-// full at its end, however much it owed and however slowly it refills.
+// TestLongestSpan: a bucket that was last used at the beginning of time is full at its end, after
+// any debt and with any refill.
 func TestLongestSpan(t *testing.T) {
 	fast, slow := rate(1, 1_000_000_000_000, second), rate(1, 1, 366*day)
 	for _, p := range []tokenbucket.Params{fast, slow} {
