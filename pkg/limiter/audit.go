@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// AuditEvent says what a change of entities or limits did. Stores that keep such
-// events (see BackendCapabilities.AuditLogging) write each in its change's own
-// transaction, and keep it for AuditRetention or as long as they are configured to.
+// AuditEvent records a change of entities or limits. Stores with audit events (see
+// BackendCapabilities.AuditLogging) write each in the transaction of its change. They keep it for
+// AuditRetention, or as long as configured.
 type AuditEvent struct {
 	ID         string    // of AuditID
 	Time       time.Time // UTC, whole milliseconds
 	Principal  string    // authenticated caller, see WithPrincipal; "" = a Go program, or not recorded
-	Action     string    // what was done
-	Subject    Ref       // what was changed
+	Action     string    // kind of the change
+	Subject    Ref       // the changed record
 	Generation uint64    // after the change: of the namespace, or of the whole store where one counts for all
-	Detail     string    // what it is now, for people
+	Detail     string    // the new contents, for people
 	Before     Record    // of Subject; empty = none, or not recorded
 	After      Record
 }
@@ -42,8 +42,8 @@ func AuditID(at time.Time, generation uint64) string {
 // auditTime is the form of the time in an id.
 const auditTime = "2006-01-02T15:04:05.000Z"
 
-// CheckAuditID refuses, with [ErrInvalid], text that is no id of [AuditID]. Stores hold the
-// cursors of their events against it.
+// CheckAuditID refuses, with [ErrInvalid], text that is no id of [AuditID]. Stores check the
+// cursors of their events with it.
 func CheckAuditID(id string) error {
 	at, generation, ok := cutAt(id, len(auditTime))
 	_, timeErr := time.Parse(auditTime, at)
@@ -68,7 +68,7 @@ type AuditLog interface {
 	ListEvents(ctx context.Context, namespace string, subject Ref, p Page) (PageOf[AuditEvent], error)
 }
 
-// AuditSubject returns under what the events of a record are found: the entity, also
+// AuditSubject returns the subject under which the events of a record are listed: the entity, also
 // for its limits; the resource; or the system.
 func (r Ref) AuditSubject() Ref {
 	if r.Kind == RefEntityLimits {

@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// Book books a request of charges and refunds alone, and puts the balances into d.
-// Nobody waits for it as for a decision: it takes as long as the store needs and
-// ctx allows, and no policy answers in its place. An error is the store's, or
-// [ErrInvalid] for a request that consumes; the request may be booked again unless
-// the error is [ErrUncertain]: then it may have been booked. Where d is late, because the
-// deadline of ctx passed, the store books it later.
+// Book applies a request of charges and refunds alone, and puts the balances into d. It waits as
+// long as the store needs and ctx allows, and no policy answers in its place. An error is the
+// store's, or [ErrInvalid] for a request that consumes. The request may be repeated unless the
+// error is [ErrUncertain]: then it may have been applied. If the deadline of ctx passes first, d is
+// late and the store applies the request later.
 func (l *Limiter) Book(ctx context.Context, now time.Time, req *Request, d *Decision) error {
 	d.reset()
 	if err := req.validate(); err != nil {
@@ -41,13 +40,12 @@ func (l *Limiter) Book(ctx context.Context, now time.Time, req *Request, d *Deci
 	return nil
 }
 
-// Settle brings a reservation to what was used: each bucket that gave some of a
-// limit is charged for more, or given back what was not used of it; limits that used
-// does not name, and those that no bucket gave any of, are left alone. It does so
-// once for a reservation, whoever tries, and reports whether m.Owner is the one.
-// After an error it may be repeated with the same mark, unless the error is
-// [ErrUncertain]: then it may have been booked. Where the process dies in between,
-// nothing more is booked.
+// Settle corrects a reservation to the actual use. Each bucket of the reservation is charged for
+// more use of a limit, or gets a refund for less. Limits that used does not name are unchanged, and
+// so are those of which no bucket gave any. A reservation is settled once, by one caller; won
+// reports whether m.Owner is that one. After an error Settle may be repeated with the same mark,
+// unless the error is [ErrUncertain]: then it may have been applied. If the process ends in
+// between, nothing more is applied.
 func (l *Limiter) Settle(ctx context.Context, now time.Time, m Mark, holdings []Holding, used []Consumption) (won bool, err error) {
 	won, err = l.store.Settle(ctx, now, m)
 	if err != nil || !won {
@@ -64,8 +62,8 @@ func (l *Limiter) Settle(ctx context.Context, now time.Time, m Mark, holdings []
 	return true, nil
 }
 
-// settlement returns what brings the buckets that gave holdings to what was used.
-// Several holdings of a bucket count together.
+// settlement returns the ops that correct the buckets of the holdings to the actual use. Several
+// holdings of a bucket count together.
 func settlement(holdings []Holding, used []Consumption) []Op {
 	ops := make([]Op, 0, len(holdings))
 	for i := range holdings {
@@ -88,7 +86,7 @@ func settlement(holdings []Holding, used []Consumption) []Op {
 	return slices.DeleteFunc(ops, func(op Op) bool { return len(op.Spends) == 0 })
 }
 
-// usedOf returns how much of a limit was used, and false when nothing says so.
+// usedOf returns the use of a limit, and false when used does not name the limit.
 func usedOf(used []Consumption, limit string) (amount int64, known bool) {
 	for _, u := range used {
 		if u.Limit == limit {

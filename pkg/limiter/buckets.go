@@ -10,29 +10,29 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// Buckets is the part of a store by which operators read and change balances. A store that
-// cannot do so does not implement it. storetest.RunBuckets holds stores against it. Changes of
-// balances stand outside of the bound on what is admitted, and are no usage.
+// Buckets is the part of a store by which operators read and change balances. A store without this
+// ability does not implement it. storetest.RunBuckets tests stores against it. Changes of balances
+// are outside of the bound on admissions, and are no usage.
 type Buckets interface {
-	// ListBuckets lists buckets, as they stand at now. A full bucket may be missing: it is the
-	// same as none. Long names stand as the store keeps them. The order is the store's own.
+	// ListBuckets lists buckets, with their balances at now. A full bucket may be missing: it is
+	// the same as none. Long names are in the form in which the store keeps them. The order is the
+	// store's own.
 	ListBuckets(ctx context.Context, now time.Time, namespace string, f BucketFilter, p Page) (PageOf[BucketState], error)
 
-	// AdjustBucket changes balances of one bucket, and leaves an audit event where the store
-	// keeps them. It refuses with [ErrInvalid] each adjustment that
-	// [Adjustment.Check] refuses, and a limit that the bucket does not hold. Decisions that begin after it see the change; in a
-	// fleet those of other replicas, and of leases, within 5 s. After
-	// [ErrUncertain] or [ErrUnavailable] an adjustment with a Once may be repeated, and is made
-	// at most once; it may have been given up.
+	// AdjustBucket changes balances of one bucket, and writes an audit event if the store has them.
+	// It refuses with [ErrInvalid] each adjustment that [Adjustment.Check] refuses, and a limit
+	// that the bucket does not have. Decisions that begin after it see the change; in a fleet those
+	// of other replicas, and of leases, within 5 s. After [ErrUncertain] or [ErrUnavailable] an
+	// adjustment with a Once may be repeated. It is then made at most once, and perhaps not at all.
 	//
-	// A top-up of which nothing fits is not made: it leaves no event, and does not use its Once.
-	// An adjustment with a Once of an earlier one is not made either, and tells of the earlier
-	// one, also where there is no bucket any more. A dry run makes every check, and changes nothing. It says of an adjustment that
-	// depends on leases what would be if they were full.
+	// A top-up without any room is not made: it leaves no event, and does not use its Once. An
+	// adjustment with the Once of an earlier one is not made either, and returns the earlier one,
+	// also if the bucket is gone. A dry run makes every check, and changes nothing. If the result
+	// depends on leases, a dry run assumes full leases.
 	//
-	// From a reset or a set on no more is admitted than the new balance and the refill since. A
+	// After a reset or a set no more is admitted than the new balance and the refill since. A
 	// top-up raises the bound of each interval that contains it by its amount, and a take-out
-	// raises none. Tokens that come back later, of requests before, count as refunds.
+	// raises none. Tokens that earlier requests return later count as refunds.
 	AdjustBucket(ctx context.Context, now time.Time, a Adjustment) (Adjusted, error)
 }
 
@@ -46,19 +46,19 @@ type BucketFilter struct {
 type BucketState struct {
 	Key    BucketKey
 	Limits []LimitState // in order of names
-	Shards int          // pieces that the store keeps it in; 0 = one
-	Leases int          // leases on it that replicas may have
+	Shards int          // number of shards in the store; 0 = one
+	Leases int          // number of leases that replicas may have on it
 }
 
 // LimitState is a limit of a bucket, and its balance.
 type LimitState struct {
 	Limit  Limit
 	Tokens int64 // millitokens that the store has; below zero is debt; 0 of an unlimited limit
-	Leased int64 // millitokens that replicas may have on lease besides, at most; 0 = none
+	Leased int64 // most millitokens that replicas may have on lease in addition; 0 = none
 }
 
-// FullAt returns when the limit is full if no request takes from it, with what replicas have on
-// lease at now. It is zero where it is full, and where that takes longer than a time can say.
+// FullAt returns the time at which the limit is full without takes, including the tokens on lease
+// at now. It is zero if the limit is full, and if the time is too far to represent.
 func (s *LimitState) FullAt(now time.Time) time.Time {
 	if s.Limit.Unlimited {
 		return time.Time{}
@@ -78,7 +78,7 @@ type Adjustment struct {
 	Limit  string // one limit of the bucket; "" = all of them
 	Kind   AdjustKind
 	Tokens int64  // millitokens; not of AdjustReset
-	Once   string // of adjustments with the same Once in a day one is made; "" = each is made
+	Once   string // one adjustment with this Once is made in a day
 	DryRun bool
 }
 
@@ -87,7 +87,7 @@ type AdjustKind uint8
 
 // The kinds of adjustments.
 const (
-	AdjustReset   AdjustKind = iota // full, as if it had never been used
+	AdjustReset   AdjustKind = iota // full, as if it was never used
 	AdjustSet                       // to so many tokens, 0 to the capacity of every limit
 	AdjustTopUp                     // so many tokens more, up to the capacity
 	AdjustTakeOut                   // so many tokens fewer, down to the debt floor
@@ -106,7 +106,7 @@ func (k AdjustKind) Action() string {
 	return [...]string{ActionResetBucket, ActionSetBucket, ActionTopUpBucket, ActionTakeOutBucket}[k]
 }
 
-// OnceAge is how long an Adjustment.Once is remembered.
+// OnceAge is how long a store has an Adjustment.Once on record.
 const OnceAge = 24 * time.Hour
 
 // MaxOnce is the greatest length of an Adjustment.Once in bytes.
@@ -130,13 +130,15 @@ func (a Adjustment) Check() error {
 
 // Adjusted is the outcome of an adjustment.
 type Adjusted struct {
-	Found    bool // there is a bucket; else nothing was done, because it is as good as full
+	Found    bool // there is a bucket; else nothing was done, because no bucket is the same as a full one
 	Repeated bool // an adjustment with the same Once was made before, and this one was not
 	Before   BucketState
 	After    BucketState
-	// Booked is what was booked, by limit, in the order of Before: of a dry run what would be.
+	// Booked is the changes of balances by limit, in the order of Before; in a dry run the expected
+	// ones.
 	Booked []Booking
-	// First is the adjustment that a repeated one repeats; nil where the store does not know.
+	// First is the earlier adjustment that a repeated one repeats; nil if the store does not have
+	// it.
 	First *FirstAdjustment
 }
 
@@ -146,7 +148,7 @@ type Booking struct {
 	Tokens int64  `json:"tokens"` // millitokens that the balance has more; below zero fewer
 }
 
-// Booked returns what an adjustment booked that led from one state of a bucket to another.
+// Booked returns the bookings of an adjustment that changed a bucket from one state to another.
 func (a *Adjustment) Booked(before, after *BucketState) []Booking {
 	var all []Booking
 	for i, was := range before.Limits {
@@ -157,12 +159,12 @@ func (a *Adjustment) Booked(before, after *BucketState) []Booking {
 	return all
 }
 
-// Full reports whether an adjustment is a top-up of which nothing fits, by what it would book.
+// Full reports whether an adjustment is a top-up without any room, given its bookings.
 func (a *Adjustment) Full(booked []Booking) bool {
 	return a.Kind == AdjustTopUp && a.Tokens > 0 && !slices.ContainsFunc(booked, func(b Booking) bool { return b.Tokens > 0 })
 }
 
-// Cut returns how many millitokens of a top-up or a take-out a booking leaves out: above the
+// Cut returns the millitokens of a top-up or a take-out that a booking leaves out: above the
 // capacity, or below the debt floor.
 func (a *Adjustment) Cut(b Booking) int64 {
 	switch a.Kind {

@@ -15,7 +15,7 @@ type Budget struct {
 	Tokens int64 // 1 to MaxTokens
 }
 
-// Check refuses, with [ErrInvalid], what is out of range.
+// Check refuses, with [ErrInvalid], values out of range.
 func (b Budget) Check() error {
 	if err := ValidateLimitName(b.Limit); err != nil {
 		return err
@@ -108,8 +108,8 @@ func (s *Budgets) CheckLimits(limits *Limits) error {
 	return nil
 }
 
-// detail returns the budgets of a limit for people: " budget 2000000/day budget 20000000/month"; "" =
-// none.
+// detail returns the budgets of a limit for people: " budget 2000000/day budget 20000000/month"; ""
+// = none.
 func (s *Budgets) detail(limit string) string {
 	var text strings.Builder
 	for i := range s.Len() {

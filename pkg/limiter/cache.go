@@ -12,20 +12,19 @@ import (
 
 // CacheStats reports on the cache of catalog records.
 type CacheStats struct {
-	Hits   uint64        // records that were there
+	Hits   uint64        // records found in the cache
 	Misses uint64        // records that had to be read
-	Size   int           // records held, also those that say "none"
-	TTL    time.Duration // how long a record is believed
+	Size   int           // records in the cache, also of absence
+	TTL    time.Duration // how long a record is used
 }
 
-// recordCache keeps records of a remote store's catalog, also that there is
-// none. It only saves reads: losing an entry costs nothing else.
+// recordCache caches records of a remote store's catalog, also their absence. It only saves reads:
+// losing an entry costs nothing else.
 //
-// For each namespace it knows the newest generation of which it has applied the
-// change. Its answers are of at least that generation. A change marks the records that
-// it names as old before it raises the number. Records that a read brings are old when a
-// change came in since its beginning. Old records are kept: they are those last seen, for
-// a store that is slow or unavailable.
+// For each namespace it has the newest generation whose change was applied. Its answers are of at
+// least that generation. A change marks the records that it names as old, and then raises the
+// number. Records from a read are old if a change arrived during the read. Old records stay in the
+// cache, as those last seen, for a store that is slow or unavailable.
 type recordCache struct {
 	ttl          time.Duration
 	hits, misses atomic.Uint64
@@ -35,7 +34,7 @@ type recordCache struct {
 	seen    map[string]uint64 // by namespace
 	seenAll uint64            // of changes to all namespaces
 
-	// Records that were read at a smaller generation are old: a change named none of them.
+	// Records that were read at a smaller generation are old, although no change named them.
 	floors map[string]uint64 // by namespace
 	floor  uint64            // of all namespaces
 }
@@ -53,11 +52,11 @@ func keyOf(namespace string, ref Ref) cacheKey {
 
 type cachedRecord struct {
 	record     Record
-	expires    time.Time // zero: a change has named it
-	generation uint64    // it was read at
+	expires    time.Time // zero: a change has named the record
+	generation uint64    // of the read
 }
 
-// newRecordCache returns a cache; a ttl below 0 keeps nothing.
+// newRecordCache returns a cache; a ttl below 0 caches nothing.
 func newRecordCache(ttl time.Duration, size int) *recordCache {
 	if ttl == 0 {
 		ttl = DefaultCacheTTL
@@ -76,7 +75,7 @@ func (c *recordCache) stats() CacheStats {
 
 func (c *recordCache) purge() { c.records.Purge() }
 
-// changed applies a change that the store tells of.
+// changed applies a change from the store.
 func (c *recordCache) changed(ch Change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,16 +97,16 @@ func (c *recordCache) changed(ch Change) {
 	c.seen[ch.Namespace] = max(c.seen[ch.Namespace], ch.Generation)
 }
 
-// generations returns the newest generation applied for a namespace, and the smallest
-// at which a record was read that is believed.
+// generations returns the newest generation applied for a namespace, and the smallest one of valid
+// records.
 func (c *recordCache) generations(namespace string) (newest, floor uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return max(c.seen[namespace], c.seenAll), max(c.floors[namespace], c.floor)
 }
 
-// lookup fills records with what is cached and returns the generation that
-// everything it answers is at least of, and the refs that are missing, by index.
+// lookup fills records from the cache. It returns a generation that all these records have at
+// least, and the indices of the missing refs.
 func (c *recordCache) lookup(now time.Time, namespace string, refs []Ref, records []Record) (generation uint64, missing []int) {
 	generation, floor := c.generations(namespace)
 	for i, ref := range refs {
@@ -123,9 +122,9 @@ func (c *recordCache) lookup(now time.Time, namespace string, refs []Ref, record
 	return generation, missing
 }
 
-// keep caches records read at the generation read. When a change came in since before
-// they are old, and only kept as last seen. A read that is newer than every change the
-// cache knows of means that one was missed: then all records cached before are old.
+// keep caches records of a read at the generation read. If a change arrived since before, they are
+// old, and cached as last seen only. A read that is newer than all applied changes means that a
+// change was missed. Then all records cached before are old.
 func (c *recordCache) keep(now time.Time, namespace string, refs []Ref, records []Record, before, read uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,8 +146,8 @@ func (c *recordCache) keep(now time.Time, namespace string, refs []Ref, records 
 	}
 }
 
-// last fills records with those last seen, however long ago, and returns the generation
-// that they are of, and whether all were ever seen. One that was not is empty.
+// last fills records with those last seen, of any age. It returns their generation, and whether all
+// were ever seen. A record that was never seen is empty.
 func (c *recordCache) last(namespace string, refs []Ref, records []Record) (generation uint64, all bool) {
 	generation, floor := c.generations(namespace)
 	all = true

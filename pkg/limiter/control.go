@@ -2,9 +2,9 @@ package limiter
 
 import "context"
 
-// Control is the part of a store that operators use while it serves decisions.
-// storetest.RunControl holds stores against it. Every method has the errors of a [Store],
-// and an error means that nothing was applied unless it wraps [ErrUncertain].
+// Control is the part of a store that operators use while it serves decisions. storetest.RunControl
+// tests stores against it. Every method has the errors of a [Store], and an error means that
+// nothing was applied unless it wraps [ErrUncertain].
 type Control interface {
 	Editor
 	Directory
@@ -20,8 +20,8 @@ type Directory interface {
 	ListEntities(ctx context.Context, namespace string, f EntityFilter, p Page) (PageOf[Stored], error)
 	// ListLimits lists the stored limits that f selects.
 	ListLimits(ctx context.Context, namespace string, f LimitsFilter, p Page) (PageOf[Stored], error)
-	// ListNamespaces lists the namespaces that f selects of those in use: those of a decision or
-	// a change, ever. A read of a record by an operator brings none into use.
+	// ListNamespaces lists the namespaces that f selects of those that a decision or a change ever
+	// used. An operator's read of a record brings no namespace into use.
 	ListNamespaces(ctx context.Context, f NamespaceFilter, p Page) (PageOf[Namespace], error)
 	// GetNamespace returns a namespace, in any state, or [ErrNotFound] where it was never in use.
 	GetNamespace(ctx context.Context, name string) (Namespace, error)

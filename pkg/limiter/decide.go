@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-// Decide decides a request at now and writes the answer to d. When the store does not
-// answer within the budget the decision is late: by the limits and balances that this
-// process last saw. When the store is unavailable the request's policy decides. d tells
-// both apart from a decision of the store. A caller that cancels ctx is answered by the
-// policy. An error means that there is no decision: [ErrInvalid] for an amount out of
-// range, [ErrClosed] after the store was closed.
+// Decide decides a request at now and writes the answer to d. If the store does not answer within
+// the budget, the decision is late: by the limits and balances that this process last saw. If the
+// store is unavailable, the request's policy decides. d distinguishes both from a decision of the
+// store. A caller that cancels ctx is answered by the policy. An error means that there is no
+// decision: [ErrInvalid] for an amount out of range, [ErrClosed] after the store was closed.
 func (l *Limiter) Decide(ctx context.Context, now time.Time, req *Request, d *Decision) error {
 	d.reset()
 	if err := req.validate(); err != nil {
@@ -24,14 +23,14 @@ func (l *Limiter) Decide(ctx context.Context, now time.Time, req *Request, d *De
 	return l.decide(ctx, now, req, d)
 }
 
-// decide is Decide of a valid request, within the time that ctx has.
+// decide is Decide of a valid request, within the deadline of ctx.
 func (l *Limiter) decide(ctx context.Context, now time.Time, req *Request, d *Decision) error {
 	if err := l.resolve(ctx, now, req, d); err != nil {
 		return l.unresolved(ctx, now, req, d, err)
 	}
 	d.Late = d.scratch.late
 	if d.Reason != ReasonNone {
-		return l.bookOnly(ctx, now, req, d)
+		return l.chargeOnly(ctx, now, req, d)
 	}
 	if len(d.scratch.ops) == 0 {
 		d.Admitted = true
@@ -42,7 +41,7 @@ func (l *Limiter) decide(ctx context.Context, now time.Time, req *Request, d *De
 		return nil
 	}
 	if !l.local {
-		l.sayWhoDecides(req, d)
+		l.setPolicy(req, d)
 	}
 	admitted, err := l.store.Take(ctx, now, d.scratch.ops)
 	if err != nil {
@@ -53,18 +52,18 @@ func (l *Limiter) decide(ctx context.Context, now time.Time, req *Request, d *De
 	return nil
 }
 
-// sayWhoDecides settles which policy decides if the store does not, and tells the store
-// whether tokens that it takes all the same stay taken.
-func (l *Limiter) sayWhoDecides(req *Request, d *Decision) {
+// setPolicy sets the policy that decides if the store does not, and whether tokens of an unanswered
+// take stay taken.
+func (l *Limiter) setPolicy(req *Request, d *Decision) {
 	d.scratch.decides = l.policy(req, d)
 	for i := range d.scratch.ops {
 		d.scratch.ops[i].KeepTaken = d.scratch.decides == Allow
 	}
 }
 
-// bookOnly is for a request that is denied before the store is asked, as it is
-// when a limit is configured nowhere: its charges and refunds are booked all the same.
-func (l *Limiter) bookOnly(ctx context.Context, now time.Time, req *Request, d *Decision) error {
+// chargeOnly applies the charges and refunds of a request that is denied before the store is asked,
+// for example because a limit is configured nowhere.
+func (l *Limiter) chargeOnly(ctx context.Context, now time.Time, req *Request, d *Decision) error {
 	ops := d.scratch.ops[:0]
 	for _, op := range d.scratch.ops {
 		spends := op.Spends[:0]

@@ -6,52 +6,50 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// Decision is the answer to a request. [Limiter.Decide] fills it in and reuses
-// what it holds, so that a caller who keeps one (one per goroutine) causes no
-// allocation in steady state. Slices are valid until the next use.
+// Decision is the answer to a request. [Limiter.Decide] fills it in and reuses its memory. So a
+// caller with one Decision a goroutine causes no allocation in steady state. Slices are valid until
+// the next use.
 type Decision struct {
 	Admitted bool
 	Reason   Reason // why it was denied; ReasonNone when admitted
 
-	// RetryAfter is the time until the same request would first pass when nobody
-	// else takes from its buckets. 0 when admitted, and when Reason is not
-	// ReasonExhausted: then no waiting helps, or nobody knows.
+	// RetryAfter is the time until the same request would first pass without other takes from its
+	// buckets. It is 0 when admitted, and when Reason is not ReasonExhausted: then waiting does not
+	// help, or the time is unknown.
 	RetryAfter time.Duration
 
-	// Statuses has one entry for each limit that was asked of a bucket, in the
-	// order of Request.Takes, the entity itself before its ancestors, and the
-	// limits of a bucket as the request first names them. Limits that are unlimited
-	// have none.
+	// Statuses has one entry for each limit that the request asks of a bucket, in the order of
+	// Request.Takes. The entity comes before its ancestors, and the limits of a bucket in the order
+	// in which the request first names them. Unlimited limits have none.
 	Statuses []LimitStatus
 
-	// MissingTake and MissingLimit name the take (its index) and the limit that
-	// resolve nowhere; MissingLimit is "" when there is none. Reason is
-	// ReasonNotConfigured when the take consumes. A charge or a refund of such a
-	// limit is not booked, and denies nobody.
+	// MissingTake and MissingLimit name the take (its index) and the limit that is configured
+	// nowhere; MissingLimit is "" when there is none. Reason is ReasonNotConfigured when the take
+	// consumes. A charge or a refund of such a limit is not applied, and denies no request.
 	MissingTake  int
 	MissingLimit string
 
 	// Disabled names the subject that denied the request, of ReasonDisabled.
 	Disabled Disabled
 
-	// Late reports that the store is slow: its answer did not come within the budget, and
-	// this process decided by the limits and balances that it last saw. Tokens that it
-	// admitted are taken later, see Op.Late. Statuses hold estimates. Policy is Unset.
+	// Late reports that the store is slow: its answer did not come within the budget. This process
+	// then decided by the limits and balances that it last saw. Tokens that it admitted are taken
+	// later, see Op.Late. Statuses are estimates. Policy is Unset.
 	Late bool
 
-	// Policy is Unset for a decision of the store, and for a late one. Otherwise the store
-	// is unavailable and this policy decided; Unavailable is the store's error.
+	// Policy is Unset for a decision of the store, and for a late one. Otherwise the store is
+	// unavailable and this policy decided; Unavailable is the store's error.
 	Policy      Policy
 	Unavailable error
 
-	// Kept reports that charges and refunds were not booked yet, and will be when the
-	// store answers again. A limiter never keeps any, see package ledger.
+	// Kept reports that charges and refunds are queued, and are applied when the store answers
+	// again. A limiter queues none, see package ledger.
 	Kept bool
 
 	scratch scratch // working memory of Decide
 }
 
-// Reason says why a request was denied.
+// Reason is the cause of a denial.
 type Reason uint8
 
 // The reasons.
@@ -87,25 +85,25 @@ func (r Reason) String() string {
 	}
 }
 
-// LimitStatus says how one limit of one bucket stands with a request, after the
-// decision: of an admitted request what it took is gone, of a denied one nothing is.
+// LimitStatus is the state of one limit of one bucket after a decision on a request. The tokens of
+// an admitted request are taken, those of a denied one are not.
 type LimitStatus struct {
 	Take     int    // index in Request.Takes; two takes of one bucket have a status each
 	Level    int    // 0 for the entity itself, 1 for its parent, ...
 	Entity   string // of this level
 	Resource string
 	Limit    *Limit // as the bucket is under it; shared, not to be changed
-	Source   Source // where the limit's numbers come from
+	Source   Source // the level of the limit
 
 	Available  int64         // balance in millitokens; below zero is debt
-	Requested  int64         // millitokens asked for; 0 for a look, a charge, a refund
+	Requested  int64         // millitokens to take; 0 for a peek, a charge, a refund
 	Exceeded   bool          // this limit denied
-	Never      bool          // more than the capacity was asked for
+	Never      bool          // the request is for more than the capacity
 	RetryAfter time.Duration // until this limit lets the request pass; 0 unless Exceeded and not Never
-	Reset      time.Duration // until the bucket is full with nobody taking
+	Reset      time.Duration // until the bucket is full without takes
 }
 
-// Deficit returns how many millitokens were missing, 0 when the limit did not deny.
+// Deficit returns the missing millitokens, 0 when the limit did not deny.
 func (s LimitStatus) Deficit() int64 {
 	if !s.Exceeded {
 		return 0
@@ -113,8 +111,8 @@ func (s LimitStatus) Deficit() int64 {
 	return tokenbucket.Need(s.Requested) - s.Available
 }
 
-// reset empties the decision and keeps its memory. It sets field by field: this
-// is on the hot path, and copying the whole would cost more than deciding.
+// reset empties the decision and keeps its memory. It sets field by field: this is on the hot path,
+// and copying the whole would cost more than deciding.
 func (d *Decision) reset() {
 	d.Admitted, d.Reason, d.RetryAfter = false, ReasonNone, 0
 	d.MissingTake, d.MissingLimit = 0, ""

@@ -12,19 +12,17 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// A denial is remembered between half of maxDenial and all of it: long enough
-// that a storm costs nothing, short enough that tokens which another replica gives
-// back are not missed for long. The jitter keeps replicas, and whoever holds a
-// bucket for a fixed time, from falling into step with it.
+// A denial is cached between half of maxDenial and all of it. So a storm of denials costs nothing,
+// and tokens that another replica refunds are missed for a short time only. The jitter keeps
+// replicas and clients with fixed periods out of step.
 const maxDenial = time.Second
 
-// denyCache remembers buckets that were seen exhausted, so that a storm of
-// denials asks a remote store nothing. It keeps the bucket's state, not a time:
-// whether a request is denied, and until when, is computed for its own amount.
-// It is sound for what this process knows; what others give back can be missed
-// for at most maxDenial and one budget. Losing an entry costs a call to the store.
+// denyCache caches exhausted buckets, so that a storm of denials causes no calls of a remote store.
+// It stores the bucket's state, not a time: a denial and its end are computed for the amount of
+// each request. It is right by all that this process has seen. Refunds by other processes can be
+// missed for at most maxDenial and one budget. Losing an entry costs a call to the store.
 type denyCache struct {
-	probe time.Duration // how long a request that goes to see may take
+	probe time.Duration // time for the one request that asks the store
 
 	mu      sync.Mutex
 	entries *lru.Cache[denyKey, denial]
@@ -57,7 +55,7 @@ func (k denyKey) clone() denyKey {
 	return k
 }
 
-// newDenyCache returns nil, which remembers nothing, for a size below 0.
+// newDenyCache returns nil, which caches nothing, for a size below 0.
 func newDenyCache(size int, probe time.Duration) *denyCache {
 	if size < 0 {
 		return nil
@@ -72,14 +70,14 @@ func newDenyCache(size int, probe time.Duration) *denyCache {
 
 func (c *denyCache) purge() { c.entries.Purge() }
 
-// deny reports whether a limit of the ops is known to be exhausted, and fills in
-// those as the store would. When an entry is over, one request is let through to see how things
-// stand, and the others are denied until it is back, or its budget is over.
+// deny reports whether a limit of the ops is exhausted by the cache, and fills in those as the
+// store would. When an entry expires, one request asks the store. The others are denied until its
+// answer comes, or its budget is over.
 func (c *denyCache) deny(now time.Time, ops []Op) bool {
 	for i := range ops {
 		for j := range ops[i].Spends {
 			if sp := &ops[i].Spends[j]; sp.Charge > 0 || sp.Refund > 0 {
-				return false // must reach the store whatever the takes' outcome
+				return false // must reach the store in any case
 			}
 		}
 	}
@@ -92,8 +90,7 @@ func (c *denyCache) deny(now time.Time, ops []Op) bool {
 	return denied
 }
 
-// exhausted reports whether a spend is known not to find what it needs, and if
-// so fills in what the store would.
+// exhausted reports whether the cache denies a spend, and if so fills it in as the store would.
 func (c *denyCache) exhausted(now time.Time, op *Op, sp *Spend) bool {
 	key := denyKeyOf(op.Bucket, sp.Limit)
 	c.mu.Lock()
@@ -116,14 +113,14 @@ func (c *denyCache) exhausted(now time.Time, op *Op, sp *Spend) bool {
 	return true
 }
 
-// learn remembers what the store said of each spend: exhausted, or not any more.
+// learn caches the store's answer for each spend: exhausted, or not any more.
 func (c *denyCache) learn(now time.Time, ops []Op) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range ops {
 		op := &ops[i]
 		if op.Late {
-			continue // the store said nothing
+			continue // the store did not answer
 		}
 		for j := range op.Spends {
 			sp := &op.Spends[j]

@@ -5,7 +5,7 @@ type Disabled struct {
 	// Subject is an entity; a resource, as [ResourceLimitsRef]; or the namespace, as
 	// [SystemLimitsRef].
 	Subject Ref
-	Take    int // index of the take that is denied
+	Take    int // index of the denied take
 	Level   int // of an entity: 0 for the take's own, 1 for its parent, ...
 	// State is that of the namespace where it is not active: the namespace then denies whether
 	// it is disabled or not.

@@ -1,10 +1,9 @@
 // Package limiter is the domain: limits, entities, requests, decisions, and the
 // [Store] contract that keeps the buckets.
 //
-// A [Request] names what is to be taken from which buckets. [Limiter.Decide]
-// resolves the limits of every [Entity] in the chain, asks the [Store] to take
-// all of it or nothing, and fills in a [Decision]. A denial is a value, never an
-// error; an error says that no decision could be made.
+// A [Request] names amounts to take from buckets. [Limiter.Decide] resolves the limits of every
+// [Entity] in the chain. It asks the [Store] to take all of the amounts or none, and fills in a
+// [Decision]. A denial is a value, never an error; an error means that no decision could be made.
 //
 //	request ── chain ──► limits ──► deny cache ──► Store.Take ──► decision
 //	           entity,   resolved    remote         all or
@@ -12,16 +11,15 @@
 //
 // # Units
 //
-// Limits are written in whole tokens. What a request takes, and every balance,
-// is in millitokens (one token is 1000 millitokens, [Milli]), so that weights
-// with three decimals are exact. Times are arguments; the package reads no clock.
+// Limits are in whole tokens. The amounts of a request, and every balance, are in millitokens (one
+// token is 1000 millitokens, [Milli]), so that weights with three decimals are exact. Times are
+// arguments; the package reads no clock.
 //
 // # As a library
 //
-// The package needs neither Envoy nor a configuration file: give [New] a store,
-// and requests that carry limits of their own ([Take.Limits]) or limits set with
-// [Limiter.SetStatic]. [Limiter.Acquire] returns a [Lease] for work whose cost
-// is known only when it is done.
+// The package needs neither Envoy nor a configuration file. Give [New] a store, and requests with
+// their own limits ([Take.Limits]) or limits set with [Limiter.SetStatic]. [Limiter.Acquire]
+// returns a [Lease] for work whose cost is known only when it is done.
 //
 // # Files
 //

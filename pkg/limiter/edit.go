@@ -8,14 +8,14 @@ import (
 
 // Editor changes entities and limits.
 type Editor interface {
-	// Edit replaces the record of e.Ref by the record that e.Change makes of it. No other
-	// change of the namespace comes between. A change that alters nothing is not applied:
-	// it raises no generation and leaves no audit event. An entity keeps CreatedAt, and
-	// gets a Version that no record of this ID had before; deleting it deletes its limits.
-	// Edit refuses the same records with [ErrInvalid] that PutEntity and PutLimits refuse.
+	// Edit replaces the record of e.Ref by the one that e.Change makes of it. No other change of
+	// the namespace comes in between. A change without effect is not applied: it raises no
+	// generation and leaves no audit event. An entity keeps CreatedAt, and gets a Version that no
+	// record of this ID had before; deleting it deletes its limits. Edit refuses the same records
+	// with [ErrInvalid] as PutEntity and PutLimits.
 	//
-	// An edit that deletes or recovers a namespace which was never in use fails with
-	// [ErrNotFound]. One that creates it is a change, and brings it into use.
+	// An edit that deletes or recovers a namespace which was never in use fails with [ErrNotFound].
+	// One that creates it is a change, and brings it into use.
 	Edit(ctx context.Context, now time.Time, namespace string, e Edit) (Edited, error)
 }
 
@@ -26,7 +26,7 @@ type Edit struct {
 	// alter before. A store may call it several times, and returns its error unchanged. It
 	// does not change Record.Disabled and Record.State.
 	Change func(before Record) (after Record, err error)
-	Switch Switch // other than Leave: what it says is changed, and Change is not called
+	Switch Switch // other than Leave: it is applied, and Change is not called
 	DryRun bool   // every check is made, and nothing is applied
 }
 
@@ -52,8 +52,8 @@ func ReplaceEntity(e Entity) func(before Record) (after Record, err error) {
 	}
 }
 
-// ReplaceLimits returns the Change of [Catalog.PutLimits], which stores r whatever was there. It
-// refuses with [ErrInvalid] an [EntityRef].
+// ReplaceLimits returns the Change of [Catalog.PutLimits], which stores r in any case. It refuses
+// with [ErrInvalid] an [EntityRef].
 func ReplaceLimits(ref Ref, r Record) (change func(before Record) (after Record, err error), err error) {
 	if ref.Kind == RefEntity {
 		return nil, fmt.Errorf("%w: an entity is stored with PutEntity", ErrInvalid)
@@ -61,9 +61,9 @@ func ReplaceLimits(ref Ref, r Record) (change func(before Record) (after Record,
 	return func(Record) (Record, error) { return r, nil }, nil
 }
 
-// Apply returns the record that the edit makes at now of the one before, in a namespace in a
-// state. Stores call it. It returns the error of Change unchanged. It returns [ErrState] for an edit
-// that the state does not allow, and [ErrInvalid] for a record or a switch that cannot be.
+// Apply returns the record that the edit makes at now of the one before, in a namespace in a state.
+// Stores call it. It returns the error of Change unchanged. It returns [ErrState] for an edit that
+// the state does not allow, and [ErrInvalid] for an invalid record or switch.
 func (e Edit) Apply(now time.Time, in NamespaceState, before Record) (after Record, err error) {
 	switch {
 	case in != NamespaceActive && e.Switch <= Enable:

@@ -11,13 +11,13 @@ const DefaultResource = "_default_"
 // DefaultNamespace is the namespace of requests that name none.
 const DefaultNamespace = "default"
 
-// Entity is what is limited: a user, an API key, a project. An entity that was
-// never created is legal: it has no parent, and limits of its resource or of the system.
+// Entity is the subject of limits: a user, an API key, a project. An entity that was never created
+// is valid: it has no parent, and limits of its resource or of the system.
 type Entity struct {
 	ID        string            // any bytes, not empty
 	Name      string            // for people; optional
 	Parent    string            // ID of the parent; "" = none
-	Cascade   bool              // what the entity consumes, its parent consumes too
+	Cascade   bool              // the parent consumes the same as the entity
 	Metadata  map[string]string // optional, not interpreted
 	CreatedAt time.Time         // set by the store
 	Version   uint64            // optimistic lock: set by the store, 0 for an entity that is not stored yet

@@ -1,7 +1,7 @@
 package limiter
 
-// grow makes a slice one longer and returns the new element, which holds what
-// was there before: reusing an element in place spares writing it twice.
+// grow makes a slice one longer and returns the new element, with its old contents: reusing an
+// element in place saves writing it twice.
 func grow[T any](s *[]T) *T {
 	if n := len(*s); n < cap(*s) {
 		*s = (*s)[:n+1]

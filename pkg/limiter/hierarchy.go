@@ -2,10 +2,9 @@ package limiter
 
 import "fmt"
 
-// CheckHierarchy reports, wrapping [ErrInvalid], whether storing e would make a
-// cycle or a chain of more than [MaxLevels], with the ancestors that get returns.
-// It looks up only: descendants of e are not known to it, so a chain can still
-// become too long below e; such a chain is denied when it is used.
+// CheckHierarchy refuses, wrapping [ErrInvalid], an entity e that would make a cycle or a chain of
+// more than [MaxLevels]. get returns the ancestors. It does not check descendants of e, so a chain
+// can still become too long below e. Such a chain is denied when it is used.
 func CheckHierarchy(e Entity, get func(id string) (Entity, bool)) error {
 	id := e.Parent
 	for level := 2; id != ""; level++ {

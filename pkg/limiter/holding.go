@@ -1,19 +1,19 @@
 package limiter
 
-// Holding is what an admitted request took of one bucket: enough to book more, or
-// give some back, later and in another process.
+// Holding is the tokens that an admitted request took from one bucket. With it another process can
+// charge or refund later.
 type Holding struct {
 	Bucket     BucketKey
-	Limits     *Limits // that the bucket was asked under
+	Limits     *Limits // of the request
 	Generation uint64
 	Shard      int           // see [Op]
 	Level      int           // 0 for the take's entity, 1 for its parent, ...
 	Taken      []Consumption // by limit; never of one that is unlimited
 }
 
-// Holdings appends what a take of an admitted request took to dst: a holding for
-// each bucket of its chain that gave something, in the order of the chain. Names
-// are those of the request. There is none of a decision that a policy made.
+// Holdings appends to dst the holdings of a take of an admitted request: one for each bucket of its
+// chain that gave tokens, in the order of the chain. Names share memory with the request. There is
+// none if a policy decided.
 func (d *Decision) Holdings(dst []Holding, req *Request, take int) []Holding {
 	t := &req.Takes[take]
 	if !d.Admitted || d.Policy != Unset || t.Mode != Consume || take >= len(d.scratch.bases) {

@@ -10,31 +10,30 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// MaxLeaseFor is the longest time that a token lease can be sized for: it is a fraction of what a lease
-// lives for, so that one that is asked for in time never runs out by age.
+// MaxLeaseFor is the longest time that a token lease can be sized for. It is a fraction of a
+// lease's term, so that a lease that is renewed in time never expires.
 const MaxLeaseFor = time.Second
 
-// LeasePolicy says what a store whose processes share buckets may do with token
-// leases on a bucket: tokens that one process takes in advance and serves from
-// memory. The zero value is "auto": the store leases what the demand is worth, and
-// nothing where that is too little. A store that keeps buckets in its own memory
-// takes no notice of it.
+// LeasePolicy says how a store whose processes share buckets may use token leases on a bucket:
+// tokens that one process takes in advance and serves from memory. The zero value is "auto": the
+// store sizes leases by the demand, and makes none where there is too little. A store that keeps
+// buckets in its own memory ignores it.
 //
-// It is of the rule, not of the bucket: where several rules take from one bucket, the
-// op that a process sent last says what that process does.
+// It belongs to the rule, not to the bucket. If several rules take from one bucket, the op that a
+// process sent last determines the policy of that process.
 type LeasePolicy struct {
-	// None forbids leases: every decision is made by the bucket itself, so that with one
-	// shard decisions on it are linearizable. What is out on lease is given back at once.
+	// None forbids leases: the bucket itself makes every decision, so that with one shard its
+	// decisions are linearizable. Tokens on lease are returned at once.
 	None bool
-	// Max is the most that one process holds of each limit, in millitokens, 0 to
-	// tokenbucket.MaxAmount; 0 = its fair share of what the bucket has.
+	// Max is the most that one process has on lease of each limit, in millitokens, 0 to
+	// tokenbucket.MaxAmount; 0 = its fair share of the bucket's tokens.
 	Max int64
-	// For is the time whose demand a lease is to cover, 0 to MaxLeaseFor; 0 = the store
-	// chooses by the demand.
+	// For is the time whose demand a lease covers, 0 to MaxLeaseFor; 0 = the store chooses by the
+	// demand.
 	For time.Duration
 }
 
-// Check refuses, with ErrInvalid, what is out of range.
+// Check refuses, with ErrInvalid, values out of range.
 func (p LeasePolicy) Check() error {
 	if p.Max < 0 || p.Max > tokenbucket.MaxAmount {
 		return fmt.Errorf("%w: a token lease of at most %d millitokens; it must be 0 to %d", ErrInvalid, p.Max, int64(tokenbucket.MaxAmount))
@@ -68,12 +67,12 @@ func (p LeasePolicy) String() string {
 	}
 }
 
-// and returns what both policies allow.
+// and returns the policy of the bounds of both.
 func (p LeasePolicy) and(q LeasePolicy) LeasePolicy {
 	return LeasePolicy{None: p.None || q.None, Max: lesser(p.Max, q.Max), For: lesser(p.For, q.For)}
 }
 
-// lesser returns the lesser of two bounds, of which 0 is none.
+// lesser returns the lesser of two bounds, where 0 means no bound.
 func lesser[T cmp.Ordered](a, b T) T {
 	var none T
 	if a == none || b == none {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// LevelOf returns the level that has the limits of the ordinary bucket of an entity for a
-// resource, as decisions would find it. It takes nothing, and asks no bucket.
+// LevelOf returns the level whose limits apply to the ordinary bucket of an entity for a resource,
+// as in a decision. It takes nothing, and reads no bucket.
 func (l *Limiter) LevelOf(ctx context.Context, now time.Time, namespace, entity, resource string) (Source, error) {
 	if !l.local {
 		var cancel context.CancelFunc

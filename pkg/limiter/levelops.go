@@ -1,7 +1,7 @@
 package limiter
 
-// addOp adds the spends of a level's bucket to the ops. Those of an earlier take of the
-// same bucket are joined with them.
+// addOp adds the spends of a level's bucket to the ops. They are merged with those of an earlier
+// take of the same bucket.
 func (sc *scratch) addOp(req *Request, i int, generation uint64) {
 	lv := &sc.levels[i]
 	t := &req.Takes[lv.take]
@@ -57,7 +57,7 @@ func (sc *scratch) opOf(req *Request, lv *level, generation uint64) *Op {
 // cut returns an empty slice with room for n spends.
 func (sc *scratch) cut(n int) []Spend {
 	if cap(sc.spends)-len(sc.spends) < n {
-		sc.spends = make([]Spend, 0, max(2*cap(sc.spends), n, 4)) // ops keep the old one
+		sc.spends = make([]Spend, 0, max(2*cap(sc.spends), n, 4)) // ops still use the old one
 	}
 	end := len(sc.spends) + n
 	cut := sc.spends[len(sc.spends):len(sc.spends):end]
@@ -65,8 +65,8 @@ func (sc *scratch) cut(n int) []Spend {
 	return cut
 }
 
-// variant tells buckets of own limits, of labels, and of shadows apart from ordinary ones.
-// Ancestors' limits are never the request's own.
+// variant distinguishes buckets of a request's own limits, of labels, and of shadows from ordinary
+// ones. Ancestors' limits are never the request's own.
 func variant(t *Take, lv *level) uint64 {
 	if lv.depth > 0 {
 		return VariantOf(nil, "", t.Label, t.Shadow)
@@ -75,8 +75,8 @@ func variant(t *Take, lv *level) uint64 {
 }
 
 // VariantOf returns the variant of the buckets of a [Take] with these limits of its own, which
-// belong to of, and with this label. It is 0 without any of them. Those of shadows are at or above
-// [ShadowVariants], and no others.
+// belong to of, and with this label. It is 0 without any of them. Variants of shadows, and no
+// others, are at or above [ShadowVariants].
 func VariantOf(limits *Limits, of, label string, shadow bool) uint64 {
 	var v uint64
 	switch {

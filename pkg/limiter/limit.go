@@ -18,14 +18,13 @@ const (
 	MaxTokens = tokenbucket.MaxCapacity / tokenbucket.Milli
 	// MaxLimits is the greatest number of limits in one bucket.
 	MaxLimits = 16
-	// MaxDormant is how many dormant limits a bucket remembers one by one, see [Op].
+	// MaxDormant is the number of dormant limits that a bucket keeps one by one, see [Op].
 	MaxDormant = 8
 	// MaxLimitName is the greatest length of a limit's name in bytes.
 	MaxLimitName = 64
-	// DefaultMaxDebt is how far charges may take a balance below zero, as a
-	// multiple of the capacity, for limits that do not say.
+	// DefaultMaxDebt is the default bound on debt by charges, as a multiple of the capacity.
 	DefaultMaxDebt = 10
-	// NoDebt as a Limit.MaxDebt says that charges stop at a balance of zero.
+	// NoDebt as a Limit.MaxDebt stops charges at a balance of zero.
 	NoDebt = -1
 )
 
@@ -33,11 +32,11 @@ const (
 // not valid; use a constructor. Limits are values and are compared with ==.
 type Limit struct {
 	Name         string        // a letter, then letters, digits, '_', '.' or '-'; at most MaxLimitName bytes; not "wcu"
-	Capacity     int64         // most tokens held, 1 to MaxTokens
+	Capacity     int64         // greatest balance in tokens, 1 to MaxTokens
 	RefillAmount int64         // tokens refilled in each RefillPeriod, 1 to MaxTokens
 	RefillPeriod time.Duration // 1 second to 366 days, whole milliseconds
 	MaxDebt      int64         // tokens a charge may go below zero; 0 = DefaultMaxDebt × Capacity, NoDebt = none
-	Unlimited    bool          // never denies and holds no balance; the other numbers are 0
+	Unlimited    bool          // never denies and has no balance; the other numbers are 0
 }
 
 // PerSecond returns a limit of rate tokens a second, holding as many.
@@ -52,14 +51,13 @@ func PerHour(name string, rate int64) Limit { return Custom(name, rate, rate, ti
 // PerDay returns a limit of rate tokens in 24 hours, holding as many.
 func PerDay(name string, rate int64) Limit { return Custom(name, rate, rate, 24*time.Hour) }
 
-// Custom returns a limit that holds capacity tokens and refills refillAmount of
-// them in each refillPeriod.
+// Custom returns a limit with this capacity that refills refillAmount tokens in each refillPeriod.
 func Custom(name string, capacity, refillAmount int64, refillPeriod time.Duration) Limit {
 	return Limit{Name: name, Capacity: capacity, RefillAmount: refillAmount, RefillPeriod: refillPeriod}
 }
 
-// Unlimited returns a limit that never denies. It resolves a name, so that an
-// entity can be exempted from what its resource or the system would impose.
+// Unlimited returns a limit that never denies. It resolves a name, so that it exempts an entity
+// from the limits of its resource or of the system.
 func Unlimited(name string) Limit { return Limit{Name: name, Unlimited: true} }
 
 // WithBurst returns the limit with another capacity: burst tokens may be used at
@@ -76,7 +74,7 @@ func (l Limit) WithMaxDebt(tokens int64) Limit {
 	return l
 }
 
-// Validate reports what is wrong with the limit, wrapping [ErrInvalid].
+// Validate returns the first error of the limit, wrapping [ErrInvalid].
 func (l Limit) Validate() error {
 	if err := ValidateLimitName(l.Name); err != nil {
 		return err
@@ -105,7 +103,7 @@ func (l Limit) Validate() error {
 	return nil
 }
 
-// ValidateLimitName reports why a limit cannot have this name, wrapping [ErrInvalid].
+// ValidateLimitName returns an error that wraps [ErrInvalid] if a limit cannot have this name.
 func ValidateLimitName(name string) error {
 	const rule = "a limit's name is a letter, then letters, digits, '_', '.' or '-', at most 64 in all"
 	if name == "wcu" {
@@ -205,8 +203,8 @@ func NewLimits(limits ...Limit) (*Limits, error) {
 	return s, nil
 }
 
-// hashLimits depends on nothing but the limits, so that every process and every
-// version of the program agrees on it.
+// hashLimits depends only on the limits, so that it is the same in every process and every version
+// of the program.
 func hashLimits(limits []Limit) uint64 {
 	h := sha256.New()
 	for _, l := range limits {
@@ -253,9 +251,8 @@ func (s *Limits) Hash() uint64 {
 	return s.hash
 }
 
-// Scale returns the set with every capacity and refill amount cut to permille
-// thousandths, at least one token: the share of one replica, served while the
-// store is away. permille is 1 to 1000.
+// Scale returns the set with every capacity and refill amount cut to permille thousandths, at least
+// one token. That is the share of one replica during an outage of the store. permille is 1 to 1000.
 func (s *Limits) Scale(permille int64) *Limits {
 	scaled := make([]Limit, s.Len())
 	for i := range scaled {
@@ -267,7 +264,7 @@ func (s *Limits) Scale(permille int64) *Limits {
 		scaled[i] = l
 	}
 	out, err := NewLimits(scaled...)
-	if err != nil { // cannot be: a scaled limit stays in range
+	if err != nil { // impossible: a scaled limit is in range
 		return s
 	}
 	return out

@@ -14,8 +14,8 @@ type Limiter struct {
 	empty    emptyCatalog // nil where the store is not local, or does not implement it
 	fallback Store
 	timeout  time.Duration
-	use      sync.Mutex    // held while the snapshot is replaced
-	uses     atomic.Uint64 // how often it was
+	use      sync.Mutex    // locked while the snapshot is replaced
+	uses     atomic.Uint64 // how often it was replaced
 	snapshot atomic.Pointer[Snapshot]
 	cache    *recordCache // nil for a local store
 	reads    *reads       // nil for a local store
@@ -23,9 +23,8 @@ type Limiter struct {
 	shares   *shareCache
 }
 
-// bare is a local store that can say at once whether it keeps no entities and no limits at
-// all, as most of one node do, and of which generation that is. Then no decision has to
-// ask it for its own.
+// emptyCatalog is a local store that can report at once, with its generation, whether it has no
+// entities and no limits. Most stores of one node have none. Then no decision has to read them.
 type emptyCatalog interface {
 	EmptyCatalog() (generation uint64, empty bool)
 }
@@ -66,7 +65,7 @@ func (l *Limiter) CacheStats() CacheStats {
 	return l.cache.stats()
 }
 
-// InvalidateCache forgets every cached record and denial, and every read under way.
+// InvalidateCache drops every cached record and denial, and the results of reads under way.
 func (l *Limiter) InvalidateCache() {
 	if l.cache != nil {
 		l.reads.forget()
@@ -77,16 +76,16 @@ func (l *Limiter) InvalidateCache() {
 	}
 }
 
-// Close ends the reads of the limiter in the background, and waits for them: call it
-// before the store is closed. A decision that has to read then fails with [ErrClosed]. A limiter
-// that is not closed reads nothing for longer than a second after its last call.
+// Close ends the reads of the limiter in the background, and waits for them; call it before the
+// store is closed. A decision that has to read then fails with [ErrClosed]. A limiter that is not
+// closed reads nothing for longer than a second after its last call.
 func (l *Limiter) Close() {
 	if l.reads != nil {
 		l.reads.close()
 	}
 }
 
-// learn remembers what the store said of ops, for the next request.
+// learn caches the store's answers to ops, for the next request.
 func (l *Limiter) learn(now time.Time, ops []Op) {
 	if l.denials != nil {
 		l.denials.learn(now, ops)

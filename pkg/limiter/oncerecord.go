@@ -7,11 +7,11 @@ import (
 	"fmt"
 )
 
-// FirstAdjustment is an adjustment that was made under a Once, as the store remembers it.
+// FirstAdjustment is an adjustment that was made under a Once, as recorded by the store.
 type FirstAdjustment struct {
 	Kind      AdjustKind
 	Limit     string // "" = every limit
-	Tokens    int64  // millitokens that were asked for
+	Tokens    int64  // requested millitokens
 	Elsewhere bool   // it was made for another entity or another resource
 	Booked    []Booking
 }
@@ -25,17 +25,17 @@ type onceRecord struct {
 	Booked []Booking  `json:"booked"`
 }
 
-// OnceRecord returns what a store remembers of an adjustment beside its Once, as text. It has at
-// most some kilobytes, whatever the names of the bucket.
+// OnceRecord returns the record of an adjustment that a store keeps with its Once, as text. It has
+// at most some kilobytes, for any names of the bucket.
 func (a *Adjustment) OnceRecord(booked []Booking) string {
 	text, err := json.Marshal(onceRecord{a.bucketSum(), a.Kind, a.Limit, a.Tokens, booked})
 	if err != nil {
-		return "" // no number or text of it fails
+		return "" // impossible: all its values can be encoded
 	}
 	return string(text)
 }
 
-// FirstOf reads the record of the adjustment that this one repeats; nil for a text that is none.
+// FirstOf reads the record of the adjustment that this one repeats; nil for any other text.
 func (a *Adjustment) FirstOf(text string) *FirstAdjustment {
 	var r onceRecord
 	if json.Unmarshal([]byte(text), &r) != nil || r.Bucket == "" || r.Kind > AdjustTakeOut {
@@ -44,7 +44,7 @@ func (a *Adjustment) FirstOf(text string) *FirstAdjustment {
 	return &FirstAdjustment{r.Kind, r.Limit, r.Tokens, r.Bucket != a.bucketSum(), r.Booked}
 }
 
-// bucketSum tells entities and resources of a namespace apart.
+// bucketSum identifies the entity and the resource in a namespace.
 func (a *Adjustment) bucketSum() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", a.Bucket.Entity, a.Bucket.Resource))
 	return base64.RawURLEncoding.EncodeToString(sum[:16])

@@ -7,42 +7,41 @@ type BucketKey struct {
 	Namespace string
 	Entity    string // any bytes
 	Resource  string // any bytes
-	Variant   uint64 // 0 for the ordinary bucket; otherwise own limits, a label, or a shadow have buckets apart
+	Variant   uint64 // 0 for the ordinary bucket; else for own limits, a label, or a shadow
 }
 
-// ShadowVariants is the least variant of buckets that limits are tried on. No other bucket has such
-// a variant, so that the key alone says of a bucket in a store that it is a shadow.
+// ShadowVariants is the least variant of shadow buckets, on which limits are tried. No other bucket
+// has such a variant, so the key alone identifies a shadow.
 const ShadowVariants uint64 = 0xffffff << 40
 
-// Shadow reports whether limits are tried on the bucket, see [Take.Shadow]. What it consumes was
-// consumed from other buckets too, and so is no usage.
+// Shadow reports whether limits are tried on the bucket, see [Take.Shadow]. Its consumption was
+// taken from other buckets too, and so is no usage.
 func (k BucketKey) Shadow() bool { return k.Variant >= ShadowVariants }
 
 // Op is one bucket's part of a decision.
 //
 // # Limits of the bucket
 //
-// A bucket remembers the limits it is under, and their version: (Generation,
-// Limits.Hash()), ordered by generation, then by hash. A missing bucket is
-// created full, under the op's limits. When the hashes differ and the op's version
-// is greater, the bucket is brought under the op's limits before anything else:
-// each limit it holds is refilled under its old numbers, and then its use is carried
-// over to the new ones (tokenbucket.Bucket.Reparameterize). A capacity raised by d
-// raises the balance by d, a lowered one cuts it. A limit that is gone stays dormant
-// under its old numbers while it has use, so that one that comes back has its use of
-// before. A limit that has no use is the same as one that the bucket never held, and
-// starts full. When the op's version is smaller, the bucket decides under the newer limits
-// that it already has. When the hashes are equal the generation is raised to the op's.
+// A bucket has limits, and their version: (Generation, Limits.Hash()), ordered by generation, then
+// by hash. A missing bucket is created full, with the op's limits. When the hashes differ and the
+// op's version is greater, the op's limits are applied before anything else. Each limit of the
+// bucket is refilled with its old parameters, and its use is carried over to the new ones
+// (tokenbucket.Bucket.Reparameterize). A capacity raised by d raises the balance by d, a lowered
+// one cuts it.
 //
-// Refill makes up for use that a full balance carries. When a store takes from such a
-// balance, it may drop the part of a millitoken that was made up for.
+// A limit that is gone stays dormant with its old parameters while it has use, so that its use is
+// still there if it returns. A limit without use is the same as one that the bucket never had, and
+// starts full. When the op's version is smaller, the bucket decides by the newer limits that it
+// has. When the hashes are equal the generation is raised to the op's.
 //
-// A bucket may forget dormant limits beyond MaxDormant, those first that have the
-// least time left until they are without use. Until the last of all that it forgot
-// would be, a limit that the bucket does not hold starts empty: with no token, and the
-// greatest use that any of them had when it was forgotten, if that is more than its
-// capacity. So no change of limits returns used tokens, however many there are. A debt
-// that is forgotten is remitted: charges stand outside of the bound.
+// Refill makes up for use that a full balance carries. When a store takes from such a balance, it
+// may drop a made-up part of a millitoken.
+//
+// A bucket may forget dormant limits beyond MaxDormant, first those with the least time until they
+// are without use. Until all forgotten limits would be without use, a limit that the bucket does
+// not have starts empty. It has no token, and the greatest use of a forgotten limit, if that is
+// more than its capacity. So no change of limits returns used tokens, after any number of changes.
+// A debt that is forgotten is remitted: charges are outside of the bound.
 //
 // # Order within an op
 //
@@ -50,71 +49,69 @@ func (k BucketKey) Shadow() bool { return k.Variant >= ShadowVariants }
 //
 //  1. The balance is refilled to now.
 //  2. Refund and Charge are netted. A net refund is added, up to the capacity.
-//  3. A Take above 0 is admitted if the balance is at least Take, and a Look if it is at
+//  3. A Take above 0 is admitted if the balance is at least Take, and a peek (Look) if it is at
 //     least one whole token. A spend with neither is always admitted, also in debt.
-//  4. A net charge is subtracted, down to the limit's debt floor and no further. The
-//     remainder of the refill is kept. A balance below the floor stays.
+//  4. A net charge is subtracted, down to the limit's debt floor and no further. The remainder of
+//     the refill stays. A balance below the floor stays.
 //
 // # Strings
 //
-// Strings of an op may share memory with a whole message: a store clones what it keeps.
+// Strings of an op may share memory with a whole message: a store clones those that it keeps.
 type Op struct {
 	Bucket     BucketKey
 	Limits     *Limits // not empty
 	Generation uint64
 	Spends     []Spend // not empty; every Limit once
 
-	// Shard is where the op goes in a store that keeps a bucket in several parts: 0
-	// leaves it to the store, which sets it to where the op went, or to 0 where it went
-	// to several. An op that books more or gives back of what an earlier one took has
-	// that one's Shard.
+	// Shard is the shard of the op in a store that keeps a bucket in several shards. 0 leaves the
+	// choice to the store, which sets Shard to its choice, or to 0 for several. An op that charges
+	// or refunds for an earlier one has the earlier one's Shard.
 	Shard int
 
-	// KeepTaken says that the caller is admitted where Take returns ErrUnavailable or
-	// ErrUncertain. The tokens of the op then stay taken. All ops of a call have the same.
+	// KeepTaken says that the caller is admitted if Take returns ErrUnavailable or ErrUncertain.
+	// The tokens of the op then stay taken. All ops of a call have the same value.
 	KeepTaken bool
 
-	// Late is set by Store.Take, and false before the call. It reports that the store's
-	// answer did not come before the deadline of the call's context, and that the op was
-	// decided by the state that this process last saw. Each spend then holds an estimate.
+	// Late is set by Store.Take, and false before the call. It reports that the store's answer did
+	// not come before the deadline of the call's context. The op was then decided by the state that
+	// this process last saw, and each spend is an estimate.
 	//
-	// The attempt to reach the store goes on after the call. Tokens of an admitted call are
-	// taken later, always and in full, below the debt floor if need be. Of a denied call no
-	// tokens stay taken. Charges and refunds are applied later, at most once. All of that is
-	// lost only with the process.
+	// The attempt to reach the store continues after the call. Tokens of an admitted call are taken
+	// later, always and in full, below the debt floor if need be. Of a denied call no tokens stay
+	// taken. Charges and refunds are applied later, at most once. All of that is lost only with the
+	// process.
 	//
-	// A late decision is for a store that is slow. Where the store cannot be reached Take
-	// returns ErrUnavailable or ErrUncertain. A context without a deadline, a canceled one
-	// and a local store never lead to a late decision.
+	// A late decision is for a store that is slow. If the store cannot be reached Take returns
+	// ErrUnavailable or ErrUncertain. A context without a deadline, a canceled one and a local
+	// store never lead to a late decision.
 	Late bool
 
-	// Lease is what the op's rules let the store do with token leases on the bucket. It
-	// means something only of an op that takes or looks: what is charged or given back
-	// later does not know the rules that it was taken by.
+	// Lease is the policy of the op's rules for token leases on the bucket. Only ops with a take or
+	// a peek have one: a later charge or refund does not know the rules of its take.
 	Lease LeasePolicy
 }
 
-// Spend is what an op does with one limit of its bucket. Amounts are millitokens,
-// 0 to tokenbucket.MaxAmount.
+// Spend is the change of one limit of a bucket by an op. Amounts are millitokens, 0 to
+// tokenbucket.MaxAmount.
 type Spend struct {
 	Limit  string
-	Take   int64 // taken if there
-	Look   bool  // asks for one whole token, takes none
-	Charge int64 // booked always, down to the limit's debt floor
-	Refund int64 // given back always, up to the capacity
+	Take   int64 // taken if the balance has it
+	Look   bool  // a peek: needs one whole token, takes none
+	Charge int64 // always taken, down to the limit's debt floor
+	Refund int64 // always added, up to the capacity
 
 	// Set by Store.Take:
 
-	// Held is false when the bucket is under newer limits that have no such limit,
-	// or have it unlimited: then the spend passes, and the rest is unset.
+	// Held is false when the bucket has newer limits without this limit, or with it unlimited. Then
+	// the spend passes, and the rest is unset.
 	Held bool
-	// Exceeded reports that this spend did not find what it needs.
+	// Exceeded reports that this spend denied: the balance was below its need.
 	Exceeded bool
-	// Limits and Index name the limit that the bucket is under.
+	// Limits and Index name the limit in force on the bucket.
 	Limits *Limits
 	Index  int
-	// Bucket is the state after the decision. Where the decision was a denial it is
-	// refilled to now, and charges and refunds are in it, takes are not.
+	// Bucket is the state after the decision. After a denial it is refilled to now, with charges
+	// and refunds, and without takes.
 	Bucket tokenbucket.Bucket
 }
 
@@ -140,7 +137,7 @@ func (op *Op) spend(limit string) *Spend {
 	return sp
 }
 
-// need is the balance that a spend asks for.
+// need is the balance that a spend needs.
 func (sp *Spend) need() int64 {
 	if sp.Look {
 		return max(sp.Take, Milli)
@@ -148,8 +145,8 @@ func (sp *Spend) need() int64 {
 	return sp.Take
 }
 
-// requested is what a status says was asked for: 0, for a look, also where less
-// than the whole token of a look was to be taken.
+// requested is the amount in a status: 0 for a peek, also if less than its whole token was to be
+// taken.
 func (sp *Spend) requested() int64 {
 	if sp.Look && sp.Take < Milli {
 		return 0

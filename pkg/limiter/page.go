@@ -8,13 +8,13 @@ const (
 	MaxPage     = 1000
 )
 
-// Page asks for a part of a list.
+// Page selects a part of a list.
 type Page struct {
 	After string // PageOf.Next of the page before; "" = from the beginning
 	Size  int    // most items, 1 to MaxPage; 0 = DefaultPage
 }
 
-// PageOf is a part of a list. It can be empty though more follow.
+// PageOf is a part of a list. It can be empty although more follow.
 type PageOf[V any] struct {
 	Items []V
 	Next  string // the cursor of the next page; "" = this is the last one

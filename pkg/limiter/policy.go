@@ -1,11 +1,11 @@
 package limiter
 
-// Policy says what is answered when the store does not answer in time.
+// Policy is the answer to a request when the store does not answer in time.
 type Policy uint8
 
 // The policies.
 const (
-	Unset Policy = iota // not said here
+	Unset Policy = iota // not set here
 	Allow               // admit: availability before exactness; counted and marked
 	Deny                // deny
 	Local               // decide by a share of the limits, in this process's memory; counted and marked

@@ -7,8 +7,8 @@ const MaxPrincipal = 256
 
 type principalKey struct{}
 
-// WithPrincipal returns a context whose changes are audited under the name of an
-// authenticated caller. A longer name than MaxPrincipal is cut.
+// WithPrincipal returns a context whose changes are audited under the name of an authenticated
+// caller. A name longer than MaxPrincipal is cut.
 func WithPrincipal(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, principalKey{}, name[:min(len(name), MaxPrincipal)])
 }

@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// readBudget is how long a read may take. A store that says nothing for so long is
+	// readBudget is how long a read may take. A store that does not answer for so long is
 	// unavailable. A caller that has more time reads again.
 	readBudget = time.Second
-	// maxReads is how many reads are under way at most. Further ones wait for room.
+	// maxReads is the most reads under way. Further ones wait for room.
 	maxReads = 1024
 )
 
-// reads are the reads of records that are under way. A read goes on when its callers have
-// left at their deadlines, so that later calls find the records in the cache. Calls that
-// lack the same records wait for the same read.
+// reads is the reads of records under way. A read continues after the deadlines of its callers, so
+// that later calls find the records in the cache. Calls that need the same records wait for the
+// same read.
 type reads struct {
 	store Catalog
 	cache *recordCache
@@ -36,8 +36,8 @@ type reads struct {
 	underWay map[readKey]*read
 }
 
-// readKey identifies a read. A call that knows of a newer change waits for no read that
-// began before it.
+// readKey identifies a read. A call that has seen a newer change waits for no read that began
+// before it.
 type readKey struct {
 	namespace, refs string
 	before          uint64 // the newest generation known when it began
@@ -62,10 +62,10 @@ func newReads(store Catalog, cache *recordCache) *reads {
 func (r *reads) await(ctx context.Context, now time.Time, namespace string, refs []Ref, before uint64) (*read, error) {
 	key := readKey{namespace, encodeRefs(refs), before}
 	deadline, ok := ctx.Deadline()
-	patient := ok && time.Until(deadline) > readBudget
+	repeat := ok && time.Until(deadline) > readBudget
 	for {
 		one, err := r.once(ctx, now, key, refs)
-		if err != nil || !patient || !errors.Is(one.err, context.DeadlineExceeded) {
+		if err != nil || !repeat || !errors.Is(one.err, context.DeadlineExceeded) {
 			return one, err
 		}
 	}
@@ -115,8 +115,8 @@ func (r *reads) find(key readKey) *read {
 	return r.underWay[key]
 }
 
-// begin begins a read, for which there is room, unless there is one under way. It has the
-// values of ctx, such as the span of its first caller, and may outlive it.
+// begin begins a read, for which there is room, unless one is under way. It has the values of ctx,
+// such as the span of its first caller, and may outlive it.
 func (r *reads) begin(ctx context.Context, now time.Time, key readKey, refs []Ref) *read {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,7 +135,7 @@ func (r *reads) begin(ctx context.Context, now time.Time, key readKey, refs []Re
 	r.running.Go(func() {
 		reading, stop := context.WithTimeout(context.WithoutCancel(ctx), readBudget)
 		defer stop()
-		defer context.AfterFunc(r.ctx, stop)() //nolint:contextcheck // the end of the limiter ends it too
+		defer context.AfterFunc(r.ctx, stop)() //nolint:contextcheck // Close of the limiter ends it too
 		one.generation, one.err = r.store.Read(reading, key.namespace, refs, one.records)
 		r.end(now, key, refs, one)
 	})
@@ -151,7 +151,7 @@ func (r *reads) close() {
 	r.running.Wait()
 }
 
-// end keeps the records of a read, unless it was forgotten meanwhile, and tells the callers.
+// end caches the records of a read, unless it was forgotten, and wakes the callers.
 func (r *reads) end(now time.Time, key readKey, refs []Ref, one *read) {
 	r.mu.Lock()
 	if r.underWay[key] == one {
@@ -165,7 +165,7 @@ func (r *reads) end(now time.Time, key readKey, refs []Ref, one *read) {
 	<-r.room
 }
 
-// forget lets no further call wait for the reads under way, and has them keep nothing.
+// forget lets no further call wait for the reads under way, and lets them cache nothing.
 func (r *reads) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 func (l *Limiter) read(ctx context.Context, now time.Time, namespace string, sc *scratch) (uint64, error) {
 	switch {
 	case sc.offline && l.cache != nil:
-		// The store cannot say its generation. The fallback's buckets are asked by this
-		// limiter only, so what it knows to have changed puts their limits in order.
+		// The store cannot report its generation. Only this limiter uses the fallback's buckets, so
+		// the changes that it has seen order their limits.
 		uses := l.uses.Load()
 		generation, _ := l.cache.last(namespace, sc.refs, sc.records)
 		return uses + generation, nil
@@ -27,8 +27,8 @@ func (l *Limiter) read(ctx context.Context, now time.Time, namespace string, sc 
 	return l.readMissing(ctx, now, namespace, sc, generation, missing)
 }
 
-// readMissing reads the records that the cache did not have from the store. When the
-// deadline passes first, those last seen stand in for them.
+// readMissing reads the records that the cache did not have from the store. If the deadline passes
+// first, those last seen replace them.
 func (l *Limiter) readMissing(ctx context.Context, now time.Time, namespace string, sc *scratch, generation uint64, missing []int) (uint64, error) {
 	refs := make([]Ref, len(missing))
 	for i, m := range missing {
@@ -52,7 +52,7 @@ func (l *Limiter) readMissing(ctx context.Context, now time.Time, namespace stri
 		sc.records[m] = r.records[i]
 	}
 	if len(missing) == len(sc.refs) {
-		return r.generation, nil // nothing older is among them
+		return r.generation, nil // none is older
 	}
 	return generation, nil
 }

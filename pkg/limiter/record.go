@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Record is what a Ref holds; the zero Record says that there is none.
+// Record is the record of a Ref; the zero Record means that there is none.
 type Record struct {
 	Entity        *Entity  // for RefEntity
 	Limits        *Limits  // for the others
@@ -24,7 +24,7 @@ func (r Record) Empty() bool {
 	return !r.Stored() && !r.Disabled && r.State == NamespaceActive
 }
 
-// Stored reports whether the record has more than the switch.
+// Stored reports whether the record has more than the switch and the state.
 func (r Record) Stored() bool {
 	return r.Entity != nil || r.Limits.Len() > 0 || r.OnUnavailable != Unset
 }
@@ -51,7 +51,7 @@ func (r Record) Check(ref Ref) error {
 	return r.Budgets.CheckLimits(r.Limits)
 }
 
-// Equal reports whether two records say the same. Version and CreatedAt of an entity, and
+// Equal reports whether two records have the same contents. Version and CreatedAt of an entity, and
 // Since, do not count.
 func (r Record) Equal(other Record) bool {
 	a, b := r.Entity, other.Entity
@@ -87,8 +87,8 @@ func (r Record) Detail() string {
 	return strings.Join(parts, ", ")
 }
 
-// inState returns the record of the namespace with another state. A purge leaves of the record
-// whether the namespace is disabled.
+// inState returns the record of the namespace with another state. After a purge only Disabled is
+// left of the record.
 func (r Record) inState(to NamespaceState, now time.Time) Record {
 	if to == r.State {
 		return r

@@ -10,7 +10,7 @@ const (
 	RefEntity         RefKind = iota // the entity itself
 	RefEntityLimits                  // its limits for a resource, or for DefaultResource
 	RefResourceLimits                // the limits of a resource
-	RefSystemLimits                  // the limits of everything else, and the policy
+	RefSystemLimits                  // the limits of all other requests, and the policy
 )
 
 // Ref names a catalog record.
@@ -31,7 +31,7 @@ func EntityLimitsRef(id, resource string) Ref {
 // ResourceLimitsRef names a resource's limits.
 func ResourceLimitsRef(resource string) Ref { return Ref{Kind: RefResourceLimits, Resource: resource} }
 
-// SystemLimitsRef names the limits of everything that has none of its own.
+// SystemLimitsRef names the limits of requests without more specific ones.
 func SystemLimitsRef() Ref { return Ref{Kind: RefSystemLimits} }
 
 // clone returns a ref that shares no memory with a request.

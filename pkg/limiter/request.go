@@ -6,19 +6,19 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// Request is what one call asks for: takes that are decided all or nothing. A
-// request is only read, and may be used for many decisions, also at the same time.
+// Request is the request of one call: takes that are decided all or nothing. It is only read, and
+// may be used for many decisions, also at the same time.
 type Request struct {
 	Namespace     string // "" = DefaultNamespace
 	Takes         []Take // decided together; two takes of the same bucket count as one
-	OnUnavailable Policy // what to answer when the store does not; Unset = as stored or configured
+	OnUnavailable Policy // the answer if the store does not answer; Unset = as stored or configured
 	LocalShare    int64  // for Local: thousandths of each limit, 1 to 1000; 0 = as configured
 
-	// Whole has every bucket asked, also when another one is known to deny: the decision has
-	// the status of each limit.
+	// Whole makes the decision ask every bucket, also when another one is known to deny. The
+	// decision then has the status of each limit.
 	Whole bool
 
-	// Snapshot holds the configured limits to decide by; nil = those in force. See [Limiter.Use].
+	// Snapshot is the configured limits to decide by; nil = those in force. See [Limiter.Use].
 	Snapshot *Snapshot
 }
 
@@ -28,15 +28,15 @@ type Take struct {
 	Resource string   // any bytes
 	Parents  []string // ancestors named by the request, nearest first; they win over stored ones
 	Limits   *Limits  // the entity's own limits for this take; nil = resolve. Ancestors always resolve theirs
-	// LimitsOf names what Limits belong to, such as a plan: their buckets are told
-	// apart by it, and so outlive a change of the limits. Takes that share it, an
-	// entity and a resource must have the same Limits. "" = by the limits themselves.
+	// LimitsOf names the owner of Limits, such as a plan. It distinguishes their buckets, which so
+	// outlive a change of the limits. Takes with the same LimitsOf, entity and resource must have
+	// the same Limits. "" = by the limits themselves.
 	LimitsOf string
 	Label    string        // buckets of its own, apart from those of other labels; "" = the ordinary ones
 	Shadow   bool          // limits are tried: buckets of its own, which add nothing to usage
-	Consume  []Consumption // what to take, by limit; a name given twice adds up
+	Consume  []Consumption // amounts by limit; those of a name given twice are added
 	Mode     Mode
-	Lease    LeasePolicy // of all buckets of the chain; of takes of one bucket what all allow
+	Lease    LeasePolicy // of all buckets of the chain; takes of one bucket combine theirs
 }
 
 // Consumption is an amount of one limit.
@@ -45,19 +45,19 @@ type Consumption struct {
 	Amount int64 // millitokens, 0 to tokenbucket.MaxAmount
 }
 
-// Mode says what a take does with its amounts.
+// Mode is the kind of a take.
 type Mode uint8
 
 // The modes of a take.
 const (
-	// Consume takes the amounts if all of them are there. An amount of 0 is a look:
-	// it asks for one whole token and takes none.
+	// Consume takes the amounts if the balances have all of them. An amount of 0 is a peek: it
+	// needs one whole token and takes none.
 	Consume Mode = iota
-	// Charge books what was already used, into debt if need be. It is applied
-	// whatever the outcome of the other takes, and denies nobody.
+	// Charge takes tokens that were already used, into debt if need be. It is applied in any case,
+	// and denies no request.
 	Charge
-	// Refund gives back, up to the capacity. It is applied like a charge. What one
-	// request refunds and charges to the same limit of a bucket is netted first.
+	// Refund adds tokens, up to the capacity. It is applied like a charge. A refund and a charge of
+	// one request to the same limit of a bucket are netted first.
 	Refund
 )
 

@@ -6,16 +6,14 @@ import (
 	"time"
 )
 
-// resolve finds the chain of every take and the limits of every level, and
-// turns them into the ops of d. Records are read in as few rounds as there are
-// links that only the store knows; the generation is read before the static
-// configuration, so that limits that were replaced never carry a new one.
+// resolve finds the chain of every take and the limits of every level, and turns them into the ops
+// of d. It reads records in one round for each link of a chain that only the store has. The
+// generation is read before the static configuration, so that replaced limits never have a new one.
 //
-// A read that goes past the deadline does not fail: the records last seen stand in for
-// its own, however old, and the decision is late. A record that was never seen counts as
-// none, so that the static configuration stands in for it. Such limits have generation 0
-// and change no bucket that is under others. It fails, with [ErrUnavailable], where a
-// limit that the request names then is in neither.
+// A read that exceeds the deadline does not fail: the records last seen replace its own, at any
+// age, and the decision is late. A record that was never seen counts as none, so that the static
+// configuration applies. Such limits have generation 0 and do not replace those of a bucket.
+// resolve fails, with [ErrUnavailable], if a limit of the request is then in neither.
 func (l *Limiter) resolve(ctx context.Context, now time.Time, req *Request, d *Decision) error {
 	sc := &d.scratch
 	for i := range req.Takes {
@@ -37,14 +35,14 @@ func (l *Limiter) resolve(ctx context.Context, now time.Time, req *Request, d *D
 	d.checkConfigured(req)
 	if sc.unread && d.MissingLimit != "" {
 		err := fmt.Errorf("%w: limit %q is not in the configuration file, and stored limits were not read in time", ErrUnavailable, d.MissingLimit)
-		d.Reason, d.MissingTake, d.MissingLimit = ReasonNone, 0, "" // it may well be stored
+		d.Reason, d.MissingTake, d.MissingLimit = ReasonNone, 0, "" // it may be stored
 		return err
 	}
 	return nil
 }
 
-// resolveRound reads the records of the levels from first up to last, adds what
-// they take to the ops, and appends the stored parents of those that end their chain.
+// resolveRound reads the records of the levels from first up to last, and adds their spends to the
+// ops. It appends the stored parents of those levels that end their chain.
 func (l *Limiter) resolveRound(ctx context.Context, now time.Time, req *Request, d *Decision, first, last int) error {
 	sc := &d.scratch
 	var generation uint64
@@ -69,7 +67,7 @@ func (l *Limiter) resolveRound(ctx context.Context, now time.Time, req *Request,
 		lv := &sc.levels[i]
 		lv.limits, lv.source = snapshot.static.limitsOf(&req.Takes[lv.take], lv, records)
 		sc.policy = records[4].OnUnavailable
-		d.noteDisabled(&req.Takes[lv.take], lv, records)
+		d.denyDisabled(&req.Takes[lv.take], lv, records)
 		sc.addOp(req, i, generation)
 		d.appendParent(i, &snapshot.static, records[0].Entity)
 	}
@@ -90,9 +88,9 @@ func (l *Limiter) readLevels(ctx context.Context, now time.Time, req *Request, s
 	return l.read(ctx, now, req.namespace(), sc)
 }
 
-// appendParent adds the parent of the level's entity, if the level ends its
-// chain and the entity cascades. A parent that is in the chain already is left
-// out: stored entities and named parents together can make a circle.
+// appendParent adds the parent of the level's entity, if the level ends its chain and the entity
+// cascades. It leaves out a parent that is in the chain already: stored entities and named parents
+// together can form a cycle.
 func (d *Decision) appendParent(i int, static *Static, stored *Entity) {
 	if stored == nil && len(static.Entities) == 0 {
 		return
@@ -121,9 +119,9 @@ func (d *Decision) appendParent(i int, static *Static, stored *Entity) {
 	}
 }
 
-// noteDisabled denies the request for a level with a disabled subject. The namespace counts
+// denyDisabled denies the request for a level with a disabled subject. The namespace counts
 // before the resource, and the resource before the entity.
-func (d *Decision) noteDisabled(t *Take, lv *level, records []Record) {
+func (d *Decision) denyDisabled(t *Take, lv *level, records []Record) {
 	var subject Ref
 	switch {
 	case t.Mode != Consume || d.Reason == ReasonDisabled:
@@ -140,8 +138,8 @@ func (d *Decision) noteDisabled(t *Take, lv *level, records []Record) {
 	d.Reason, d.Disabled = ReasonDisabled, Disabled{Subject: subject, Take: lv.take, Level: lv.depth, State: records[4].State}
 }
 
-// limitsOf returns the limits of a level: the first place that has some wins as
-// a whole, and in each place what is stored wins over the file.
+// limitsOf returns the limits of a level. The first place that has some wins as a whole, and in
+// each place stored limits win over the file.
 func (s *Static) limitsOf(t *Take, lv *level, r []Record) (*Limits, Source) {
 	if lv.depth == 0 && t.Limits != nil {
 		return t.Limits, SourceRequest
@@ -176,8 +174,8 @@ func (s *Static) limitsOf(t *Take, lv *level, r []Record) (*Limits, Source) {
 	return nil, SourceNone
 }
 
-// checkConfigured denies a request that consumes a limit which no level has, and
-// notes one that is charged or refunded, which denies nobody.
+// checkConfigured denies a request that consumes a limit which no level has. It records such a
+// limit of a charge or a refund, which denies no request.
 func (d *Decision) checkConfigured(req *Request) {
 	if d.Reason != ReasonNone {
 		return

@@ -4,16 +4,16 @@ package limiter
 type scratch struct {
 	offline bool   // the store is unavailable: records are those last seen
 	late    bool   // a read went past the deadline: records are those last seen
-	unread  bool   // of them, some were never seen
+	unread  bool   // some of them were never seen
 	policy  Policy // stored for the namespace
-	decides Policy // where the store, which was asked, does not
+	decides Policy // if the store does not answer
 	levels  []level
 	bases   []int // by take: the index of its entity's level, where its chain begins
 	refs    []Ref
 	records []Record
-	none    [refsPerLevel]Record // the records of a level that has none
+	none    [refsPerLevel]Record // the records of a level without any
 	ops     []Op
-	spends  []Spend // what the ops' Spends are cut from
+	spends  []Spend // memory of the ops' Spends
 }
 
 // level is one entity of one take's chain.
@@ -31,8 +31,8 @@ type level struct {
 
 const refsPerLevel = 5 // entity, and its four places for limits
 
-// addRefs asks for the records of one level: refsPerLevel of them, in this order.
-// It sets only the fields that their kinds have; the others are never set.
+// addRefs adds the refs of one level: refsPerLevel of them, in this order. It sets only the fields
+// that their kinds have; the others are never set.
 func (sc *scratch) addRefs(entity, resource string) {
 	n := len(sc.refs)
 	if cap(sc.refs)-n < refsPerLevel {
@@ -72,7 +72,7 @@ func (sc *scratch) inChain(take int, entity string) bool {
 	return false
 }
 
-// complete reports whether one level of the take has every limit: it mostly does.
+// complete reports whether one level of the take has every limit, as is usual.
 func (sc *scratch) complete(take int) bool {
 	for i := sc.bases[take]; i >= 0; i = sc.levels[i].above {
 		if sc.levels[i].complete {

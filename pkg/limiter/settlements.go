@@ -7,27 +7,26 @@ import (
 	"time"
 )
 
-// Settlements is the part of a [Store] by which every reservation is settled once.
-// It also keeps the secrets with which processes know their reservations again.
+// Settlements is the part of a [Store] by which every reservation is settled once. It also keeps
+// the secrets by which processes recognize their reservations.
 type Settlements interface {
-	// Settle reports whether m.Owner is the one that settles the reservation: the
-	// first whose mark was applied, and the same again when it repeats the call, as
-	// it must when it does not know how an earlier call ended. A mark is kept until
-	// m.Expires has passed on every clock of the fleet. These may differ by an hour,
-	// and be set back by as much. Until then no other owner wins. At m.Expires and after
-	// it no owner wins, by now or by a later time that the store has seen. It fails with
-	// [ErrInvalid] where [CheckMark] does. On an error the caller must not book.
+	// Settle reports whether m.Owner is the one that settles the reservation: the owner of the
+	// first mark that was applied. It reports the same if that owner repeats the call, as it must
+	// after an unknown outcome. A mark is kept until m.Expires has passed on every clock of the
+	// fleet. These may differ by an hour, and be set back by as much. Until then no other owner
+	// wins. At m.Expires and after it no owner wins, by now or by a later time that the store has
+	// seen. Settle fails with [ErrInvalid] where [CheckMark] does. On an error the caller must not
+	// charge.
 	Settle(ctx context.Context, now time.Time, m Mark) (won bool, err error)
 
-	// Secret returns the secret of a name. It is the same for every process that
-	// shares the store, as long as the store keeps its records. Where there is
-	// none it stores candidate; of processes that do so at the same time all get the
-	// same. It fails with [ErrInvalid] where [CheckSecret] does. The secret must
-	// not be changed.
+	// Secret returns the secret of a name. It is the same for every process that shares the store,
+	// as long as the store keeps its records. If there is none it stores candidate; of concurrent
+	// calls all get the same one. It fails with [ErrInvalid] where [CheckSecret] does. The secret
+	// must not be changed.
 	Secret(ctx context.Context, name string, candidate []byte) ([]byte, error)
 }
 
-// Limits of what a store keeps for settlements, in bytes.
+// Bounds of marks and secrets, in bytes.
 const (
 	MaxMarkLength       = 64 // of a Mark's ID and Owner
 	MaxSecretNameLength = 64
@@ -35,12 +34,12 @@ const (
 	MaxSecretLength     = 256
 )
 
-// Mark says who settles a reservation. ID and Owner are any bytes.
+// Mark claims the settlement of a reservation for an owner. ID and Owner are any bytes.
 type Mark struct {
 	Namespace string
 	ID        string    // of the reservation, 1 to MaxMarkLength bytes
 	Owner     string    // of this settlement, random, 1 to MaxMarkLength bytes
-	Expires   time.Time // when the reservation can be settled no more; the same for every Mark of an ID
+	Expires   time.Time // end of the reservation; the same for every Mark of an ID
 }
 
 // CheckMark refuses, with ErrInvalid, an ID or Owner that is empty or too long.
@@ -53,9 +52,9 @@ func CheckMark(m Mark) error {
 	return nil
 }
 
-// CheckSecret refuses, with ErrInvalid, a name that is not 1 to MaxSecretNameLength
-// lower-case letters, digits and hyphens, and a secret of fewer than MinSecretLength
-// or more than MaxSecretLength bytes.
+// CheckSecret refuses, with ErrInvalid, an invalid name or secret. A name is 1 to
+// MaxSecretNameLength lower-case letters, digits and hyphens. A secret has MinSecretLength to
+// MaxSecretLength bytes.
 func CheckSecret(name string, secret []byte) error {
 	const allowed = "abcdefghijklmnopqrstuvwxyz0123456789-"
 	if name == "" || len(name) > MaxSecretNameLength || strings.Trim(name, allowed) != "" {

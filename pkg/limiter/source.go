@@ -1,6 +1,6 @@
 package limiter
 
-// Source says at which level of resolution a bucket's limits were found.
+// Source is the level at which a bucket's limits were found.
 type Source uint8
 
 // The sources, in order of precedence. At each level stored limits win over

@@ -2,8 +2,8 @@ package limiter
 
 import "sync/atomic"
 
-// Static holds the limits and entities that a configuration file gives. At each
-// level what is stored wins over it. It holds for every namespace.
+// Static is the limits and entities of a configuration file. At each level stored ones win over it.
+// It applies to every namespace.
 type Static struct {
 	System        *Limits
 	Resources     map[string]*Limits
@@ -19,7 +19,7 @@ type StaticEntity struct {
 	Limits  map[string]*Limits // by resource, or DefaultResource
 }
 
-// limits returns the limits for a resource. Most have none, and are spared the lookup.
+// limits returns the limits for a resource. Most entities have none, and need no lookup.
 func (e *StaticEntity) limits(resource string) *Limits {
 	if len(e.Limits) == 0 {
 		return nil
@@ -32,16 +32,15 @@ func (s *Static) entity(id string) (Entity, bool) {
 	return Entity{ID: id, Parent: e.Parent, Cascade: e.Cascade}, ok
 }
 
-// Snapshot is a [Static] that was found to be sound. Whoever keeps rules beside
-// it passes it along with each request ([Request.Snapshot]), so that no call sees
-// the rules of one configuration with the limits of another.
+// Snapshot is a valid [Static]. A caller with its own rules passes it along with each request
+// ([Request.Snapshot]). So no call sees the rules of one configuration with the limits of another.
 type Snapshot struct {
 	static  Static
 	retired atomic.Bool // another is in force
 }
 
-// NewSnapshot returns a snapshot of s, which must not be changed any more. It
-// refuses, with [ErrInvalid], a cycle and a chain of more than [MaxLevels].
+// NewSnapshot returns a snapshot of s, which must not be changed any more. It refuses, with
+// [ErrInvalid], a cycle and a chain of more than [MaxLevels].
 func NewSnapshot(s Static) (*Snapshot, error) {
 	for id, e := range s.Entities {
 		if err := CheckHierarchy(Entity{ID: id, Parent: e.Parent}, s.entity); err != nil {
@@ -51,10 +50,9 @@ func NewSnapshot(s Static) (*Snapshot, error) {
 	return &Snapshot{static: s}, nil
 }
 
-// generationOf returns the generation of limits that come from the snapshot,
-// given the one that was read before. A retired snapshot's limits count as the
-// oldest: they must not be taken for new because the change that retired them
-// has raised the generation meanwhile.
+// generationOf returns the generation of limits from the snapshot, given the one that was read
+// before. A retired snapshot's limits count as the oldest. They must not count as new because the
+// change that retired them has raised the generation since.
 func (s *Snapshot) generationOf(read uint64) uint64 {
 	if s.retired.Load() {
 		return 0

@@ -2,7 +2,7 @@ package limiter
 
 import "time"
 
-// fill makes the decision of what the store said.
+// fill fills in the decision from the store's answer.
 func (d *Decision) fill(now time.Time, req *Request, admitted bool) {
 	d.Admitted, d.Late = admitted, d.scratch.isLate()
 	ms := now.UnixMilli()

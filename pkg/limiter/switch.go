@@ -2,14 +2,14 @@ package limiter
 
 import "strings"
 
-// Switch says whether an [Edit] disables a subject, enables it, or leaves that as it is, or that
-// it changes the state of the namespace.
+// Switch is the part of an [Edit] that disables or enables a subject, or changes the state of the
+// namespace. Leave does neither.
 //
-// While an entity, a resource or a namespace is disabled, every request that would take from
-// it is denied with [ReasonDisabled]: a request of the entity, of its cascading descendants,
-// for the resource, or in the namespace. Charges, refunds and settlements are booked. The
-// switch outlives changes and the deletion of the subject's record, and holds for a subject
-// that was never stored.
+// While an entity, a resource or a namespace is disabled, requests that would take from it are
+// denied with [ReasonDisabled]. These are requests of the entity, of its cascading descendants, for
+// the resource, or in the namespace. Charges, refunds and settlements are applied. The switch
+// outlives changes and the deletion of the subject's record, and applies also to a subject that was
+// never stored.
 type Switch uint8
 
 // The switches.
@@ -20,9 +20,9 @@ const (
 
 	// The switches of the state of the namespace, whose subject is [SystemLimitsRef].
 
-	CreateNamespace  // brings a namespace into use that is not, or was purged
-	DeleteNamespace  // of an active one: nothing of it is lost
-	RecoverNamespace // of a deleted one: it has all it had, and its buckets as they are by now
+	CreateNamespace  // brings a namespace into use that is unused, or was purged
+	DeleteNamespace  // of an active one: all its data is kept
+	RecoverNamespace // of a deleted one: with all its data, and its buckets refilled to now
 	BeginPurge       // for the Purge of stores
 	EndPurge         // the same
 )
@@ -66,7 +66,7 @@ func (s Switch) Action(ref Ref) string {
 	return actions[s-Disable]
 }
 
-// transition returns the state that a switch of a namespace leads to from a state, or [ErrState].
+// transition returns the state after a switch of a namespace from a state, or [ErrState].
 func (s Switch) transition(from NamespaceState) (NamespaceState, error) {
 	for _, t := range [...]struct {
 		from NamespaceState

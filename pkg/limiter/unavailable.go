@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// unanswered decides by policy when the store is unavailable. The outage is the store's
-// to tell, by its error.
+// unanswered decides by policy when the store is unavailable, which the store reports by its error.
 func (l *Limiter) unanswered(ctx context.Context, now time.Time, req *Request, d *Decision, cause error) error {
 	if !errors.Is(cause, ErrUnavailable) && !errors.Is(cause, ErrUncertain) {
-		return cause // closed or invalid: never a reason to admit
+		return cause // closed or invalid: never admitted
 	}
 	d.Late, d.Policy, d.Unavailable = false, d.scratch.decides, cause
 	if d.Policy == Unset {
@@ -27,8 +26,8 @@ func (l *Limiter) unanswered(ctx context.Context, now time.Time, req *Request, d
 	return nil
 }
 
-// unresolved decides by policy when records could not be read. A request that takes from a
-// subject last seen as disabled is denied by any policy.
+// unresolved decides by policy when records could not be read. A request that takes from a subject
+// last seen as disabled is denied by any policy.
 func (l *Limiter) unresolved(ctx context.Context, now time.Time, req *Request, d *Decision, cause error) error {
 	err := l.unanswered(ctx, now, req, d, cause)
 	if err != nil || d.Policy != Allow || l.cache == nil {
@@ -46,8 +45,8 @@ func (l *Limiter) unresolved(ctx context.Context, now time.Time, req *Request, d
 	return nil
 }
 
-// policy returns what decides when the store does not: the request's word, else
-// what is stored for the namespace as last seen, else the configuration's, else Allow.
+// policy returns the policy that decides when the store does not: the request's, else the stored
+// one of the namespace as last seen, else the configuration's, else Allow.
 func (l *Limiter) policy(req *Request, d *Decision) Policy {
 	if req.OnUnavailable != Unset {
 		return req.OnUnavailable
@@ -70,8 +69,8 @@ func (l *Limiter) policy(req *Request, d *Decision) Policy {
 // decision of the same request, made before.
 func (l *Limiter) OnUnavailable(req *Request, d *Decision) Policy { return l.policy(req, d) }
 
-// decideLocally decides by a share of the limits, in the fallback's memory, with
-// the records that were last seen and the static configuration.
+// decideLocally decides by a share of the limits, in the fallback's memory, with the records last
+// seen and the static configuration.
 func (l *Limiter) decideLocally(ctx context.Context, now time.Time, req *Request, d *Decision) {
 	policy, cause := d.Policy, d.Unavailable
 	d.reset()

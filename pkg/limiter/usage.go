@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// Usage is the part of a store by which operators read the consumption of hours, days and
-// months. Consumption is net of refunds. That of shadows is none, see [BucketKey.Shadow]. A store
-// keeps usage where its capabilities have UsageSnapshots; of any other the list is empty.
-// storetest.RunUsage holds stores against it.
+// Usage is the part of a store by which operators read the consumption of hours, days and months.
+// Consumption is net of refunds. Shadows have none, see [BucketKey.Shadow]. A store keeps usage if
+// its capabilities have UsageSnapshots; for any other the list is empty. storetest.RunUsage tests
+// stores against it.
 //
 // A snapshot counts events too: the records of its consumption. An [Op] that changes the
-// consumption of its bucket is one event, however many limits it is of, where it is recorded
-// alone. Its net amount of at least one limit is not 0, so a denial without a charge is none.
-// A store that records several ops by one write counts that write, as of a lease's report. One
-// that spreads an op over the shards of a bucket counts each shard. A change of a balance by an
-// operator is neither consumption nor an event.
+// consumption of its bucket and is recorded alone is one event, for any number of limits. It
+// changes the consumption if its net amount of at least one limit is not 0, so a denial without a
+// charge is no event. A store that records several ops by one write counts that write, as for a
+// lease's report. A store that scatters an op over the shards of a bucket counts each shard. A
+// change of a balance by an operator is neither consumption nor an event.
 type Usage interface {
-	// ListUsage lists the snapshots that f selects. Those of one entity and one resource are
-	// in order of their start. A snapshot may be missing while its net consumption is 0. Long
-	// names stand as the store keeps them. It refuses with [ErrInvalid] a filter that
+	// ListUsage lists the snapshots that f selects. Those of one entity and one resource are in
+	// order of their start. A snapshot may be missing while its net consumption is 0. Long names
+	// are in the form in which the store keeps them. It refuses with [ErrInvalid] a filter that
 	// [UsageFilter.Check] refuses.
 	ListUsage(ctx context.Context, namespace string, f UsageFilter, p Page) (PageOf[UsageSnapshot], error)
 }
 
-// UsageWindow is the length of the time that a snapshot is about. Windows are of UTC.
+// UsageWindow is the length of a snapshot's time. Windows are of UTC.
 type UsageWindow uint8
 
 // The windows.
@@ -83,7 +83,7 @@ func (w UsageWindow) End(start time.Time) time.Time {
 	return start.UTC().Add(time.Hour)
 }
 
-// Retention returns how long a snapshot is kept after the end of its window; 0 = for good.
+// Retention returns how long a snapshot is kept after the end of its window; 0 = forever.
 func (w UsageWindow) Retention() time.Duration {
 	switch w {
 	case UsageHour:
@@ -134,7 +134,7 @@ type UsageSnapshot struct {
 	Window           UsageWindow
 	Start            time.Time    // UTC
 	Limits           []LimitUsage // in order of names
-	Events           int64        // number of records, see [Usage]; those of a program that did not count them are missing
+	Events           int64        // number of records, see [Usage], except those of a program that did not count them
 }
 
 // LimitUsage is the consumption of one limit.
@@ -143,7 +143,7 @@ type LimitUsage struct {
 	Tokens int64 // millitokens, net of refunds; below zero where more was refunded than consumed
 }
 
-// UsageSummary sums snapshots up. The zero value is that of none.
+// UsageSummary sums up snapshots. The zero value is that of none.
 type UsageSummary struct {
 	Snapshots   int64
 	First, Last time.Time      // the earliest and the latest start; zero = there is no snapshot

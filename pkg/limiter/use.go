@@ -11,10 +11,9 @@ func (l *Limiter) SetStatic(ctx context.Context, s Static) error {
 	return l.Use(ctx, snapshot)
 }
 
-// Use puts a snapshot in force, in place of the earlier one, for every request
-// that starts from now on and brings none; balances stay. When it fails, with the
-// store's error, the snapshot is in force all the same, but buckets that are under
-// other limits may keep those until the next change.
+// Use puts a snapshot in force, in place of the earlier one, for every later request without its
+// own; balances stay. If it fails, with the store's error, the snapshot is in force all the same.
+// Then buckets with other limits may keep those until the next change.
 func (l *Limiter) Use(ctx context.Context, snapshot *Snapshot) error {
 	l.use.Lock()
 	snapshot.retired.Store(false)
