@@ -8,8 +8,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// A status leads to its bucket: that of the entity or of its parent, the ordinary one or one
-// of the take's own limits.
+// BucketOf returns the bucket of a status: that of the entity or of its parent, with shared limits
+// or the take's own.
 func TestBucketOf(t *testing.T) {
 	store := embedded.New(embedded.Config{})
 	l, err := limiter.New(limiter.Config{Store: store})

@@ -19,7 +19,7 @@ func (l *Limiter) Book(ctx context.Context, now time.Time, req *Request, d *Deci
 	}
 	for i := range req.Takes {
 		if req.Takes[i].Mode == Consume {
-			return fmt.Errorf("%w: take %d consumes; only charges and refunds are booked", ErrInvalid, i)
+			return fmt.Errorf("%w: take %d consumes; only charges and refunds are allowed", ErrInvalid, i)
 		}
 	}
 	if err := l.resolve(ctx, now, req, d); err != nil {

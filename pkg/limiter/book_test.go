@@ -15,8 +15,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter/storetest"
 )
 
-// family has a key below an organisation; both are limited, and requests by another
-// limit too.
+// family has a key below an organisation. Both have limits, and requests by another limit too.
 func family(t *testing.T) limiter.Static {
 	t.Helper()
 	limits := map[string]*limiter.Limits{limiter.DefaultResource: set(t, limiter.PerHour("tph", 1000), limiter.PerHour("rph", 100))}
@@ -30,7 +29,7 @@ func mark() limiter.Mark {
 	return limiter.Mark{Namespace: limiter.DefaultNamespace, ID: "x", Owner: "me", Expires: t0.Add(10 * time.Minute)}
 }
 
-// reserve takes what req asks for, and returns what all of its takes took.
+// reserve takes the amounts of req, and returns the holdings of all its takes.
 func reserve(t *testing.T, l *limiter.Limiter, req *limiter.Request) []limiter.Holding {
 	t.Helper()
 	d := decide(t, l, t0, req)
@@ -58,12 +57,12 @@ func settled(t *testing.T, l *limiter.Limiter, m limiter.Mark, holdings []limite
 	return won
 }
 
-// left returns the whole tokens that entities have left of tph.
+// left returns the whole tokens of tph of entities.
 func left(t *testing.T, l *limiter.Limiter, entities ...string) []int64 {
 	t.Helper()
 	out := make([]int64, 0, len(entities))
 	for _, e := range entities {
-		refund := take(e, "m", "tph", 0) // of nothing: shows the balance, whatever it is
+		refund := take(e, "m", "tph", 0) // of 0: shows the balance
 		refund.Takes[0].Mode = limiter.Refund
 		d := decide(t, l, t0, refund)
 		out = append(out, d.Statuses[0].Available/limiter.Milli)
@@ -71,8 +70,8 @@ func left(t *testing.T, l *limiter.Limiter, entities ...string) []int64 {
 	return out
 }
 
-// A settlement brings the entity and its ancestors to what was used, from any
-// process, and touches nothing else.
+// A settlement corrects the entity and its ancestors to the actual use, from any process, and
+// changes nothing else.
 func TestSettle(t *testing.T) {
 	two := func(first, second string, n int) *limiter.Request {
 		req := take(first, "m", "tph", n)
@@ -92,7 +91,7 @@ func TestSettle(t *testing.T) {
 		{"as reserved", take("key", "m", "tph", 400), []limiter.Consumption{used("tph", 400)}, []int64{600, 600}},
 		{"in parts", take("key", "m", "tph", 400), []limiter.Consumption{used("tph", 100), used("tph", 50)}, []int64{850, 850}},
 		{"another limit", take("key", "m", "tph", 400, "rph", 1), []limiter.Consumption{used("rph", 0)}, []int64{600, 600}},
-		{"a limit that nobody has", take("key", "m", "tph", 400), []limiter.Consumption{used("usd", 7)}, []int64{600, 600}},
+		{"an unknown limit", take("key", "m", "tph", 400), []limiter.Consumption{used("usd", 7)}, []int64{600, 600}},
 		{"two takes of one bucket", two("key", "key", 200), []limiter.Consumption{used("tph", 150)}, []int64{850, 850}},
 		{"two takes with one ancestor", two("key", "org", 200), []limiter.Consumption{used("tph", 150)}, []int64{850, 850}},
 	}
@@ -130,7 +129,7 @@ func TestHoldings(t *testing.T) {
 		want []string
 	}{
 		{"a chain", take("key", "m", "tph", 5, "rph", 1), []string{"key 0 tph=5000 rph=1000", "org 1 tph=5000 rph=1000"}},
-		{"a look", look, nil},
+		{"a peek", look, nil},
 		{"a charge", charge, nil},
 		{"denied", too, nil},
 		{"unlimited", take("free", "m", "tph", 5), nil},
@@ -152,7 +151,7 @@ func TestHoldings(t *testing.T) {
 	}
 }
 
-// What a policy admitted took nothing, so there is nothing to settle.
+// A policy's admission took nothing, so there is nothing to settle.
 func TestHoldingsOfAPolicy(t *testing.T) {
 	faulty := storetest.NewFaulty(newStore(t), storetest.Always(storetest.FailBefore, storetest.Take))
 	l := newLimiter(t, limiter.Config{Store: faulty}, family(t))
@@ -173,8 +172,8 @@ func TestSettleFails(t *testing.T) {
 	}{
 		{"no mark", storetest.Script(storetest.Settle, storetest.FailBefore), false, limiter.ErrUnavailable, 600},
 		{"perhaps a mark", storetest.Script(storetest.Settle, storetest.FailAfter), false, limiter.ErrUncertain, 600},
-		{"not booked", storetest.Script(storetest.Take, storetest.FailBefore), true, limiter.ErrUnavailable, 600},
-		{"perhaps booked", storetest.Script(storetest.Take, storetest.FailAfter), true, limiter.ErrUncertain, 900},
+		{"not applied", storetest.Script(storetest.Take, storetest.FailBefore), true, limiter.ErrUnavailable, 600},
+		{"perhaps applied", storetest.Script(storetest.Take, storetest.FailAfter), true, limiter.ErrUncertain, 900},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			faulty := storetest.NewFaulty(newStore(t), nil)

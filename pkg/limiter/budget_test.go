@@ -34,7 +34,7 @@ func TestBudgetsRefused(t *testing.T) {
 	}
 }
 
-// Sets are equal where they have the same budgets, in whatever order those were given.
+// Sets with the same budgets are equal, given in any order.
 func TestBudgetsEqual(t *testing.T) {
 	month, day := limiter.Budget{Limit: "a", Window: limiter.UsageMonth, Tokens: 1}, limiter.Budget{Limit: "a", Window: limiter.UsageDay, Tokens: 1}
 	more := limiter.Budget{Limit: "a", Window: limiter.UsageDay, Tokens: 2}

@@ -14,18 +14,18 @@ func keep(c *recordCache, before, read uint64, refs ...Ref) {
 	c.keep(time.UnixMilli(0), "ns", refs, make([]Record, len(refs)), before, read)
 }
 
-// A read that was under way when a change came in may be older than the change.
+// A read that was under way when a change arrived may be older than the change.
 func TestCacheForgetsReadsThatAChangeOvertook(t *testing.T) {
 	c := newRecordCache(time.Minute, 10)
 	before, _ := cached(c, EntityRef("a"))
 	c.changed(Change{Namespace: "ns", Generation: 5, Refs: []Ref{EntityRef("a")}})
 	keep(c, before, 4, EntityRef("a"))
 	if _, missing := cached(c, EntityRef("a")); missing != 1 {
-		t.Error("what was read before the change is believed after it")
+		t.Error("a read from before the change is used after it")
 	}
 	keep(c, 5, 4, EntityRef("a"))
 	if _, missing := cached(c, EntityRef("a")); missing != 1 {
-		t.Error("what was read at an older generation than the newest change is believed")
+		t.Error("a read at an older generation than the newest change is used")
 	}
 	keep(c, 5, 5, EntityRef("a"))
 	if g, missing := cached(c, EntityRef("a")); g != 5 || missing != 0 {
@@ -33,8 +33,7 @@ func TestCacheForgetsReadsThatAChangeOvertook(t *testing.T) {
 	}
 }
 
-// A read that is newer than every change the cache was told of shows that one
-// was missed: nobody knows what it named.
+// A read that is newer than all applied changes shows that one was missed, with unknown refs.
 func TestCacheForgetsAllWhenItMissedAChange(t *testing.T) {
 	c := newRecordCache(time.Minute, 10)
 	keep(c, 0, 5, EntityRef("a"))
@@ -44,10 +43,10 @@ func TestCacheForgetsAllWhenItMissedAChange(t *testing.T) {
 		t.Errorf("generation %d, %d missing: a was read at 5 and may have changed since", g, missing)
 	}
 	if _, missing := cached(c, EntityRef("b")); missing != 0 {
-		t.Error("b was read at 7 and is gone")
+		t.Error("b was read at 7 and is missing")
 	}
 	if _, m := c.lookup(time.UnixMilli(0), "other", []Ref{EntityRef("a")}, make([]Record, 1)); len(m) != 0 {
-		t.Error("another namespace's records are gone")
+		t.Error("another namespace's records are missing")
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A client chooses the names: what a cache keeps of each must be bounded, and no
-// two names may share an entry.
+// Clients choose the names: a cache must store a bounded part of each, and no two names may share
+// an entry.
 func TestCachesKeepLongNamesShort(t *testing.T) {
 	const most = 2 << 10
 	long := strings.Repeat("x", 1<<20)
@@ -21,7 +21,7 @@ func TestCachesKeepLongNamesShort(t *testing.T) {
 		}
 		records.keep(now, "ns", refs, found, 0, 0)
 		if _, missing := records.lookup(now, "ns", refs, found); len(missing) > 0 {
-			t.Error("the record was not kept")
+			t.Error("the record was not cached")
 		}
 		denials.learn(now, []Op{{Bucket: BucketKey{Namespace: "ns", Entity: name, Resource: name}, Spends: []Spend{{Limit: "l", Exceeded: true}}}})
 	}
@@ -31,7 +31,7 @@ func TestCachesKeepLongNamesShort(t *testing.T) {
 		}
 	}
 	if got := denials.entries.Len(); got != 2 {
-		t.Errorf("%d denials kept, want 2", got)
+		t.Errorf("%d denials cached, want 2", got)
 	}
 	for _, k := range denials.entries.Keys() {
 		if n := len(k.bucket.Entity) + len(k.bucket.Resource); n > most {

@@ -6,7 +6,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// The limits that a request brings are those of its entity: its ancestors have their own.
+// The limits in a request apply to its entity. Its ancestors have their own.
 func TestOwnLimitsAreNotTheAncestors(t *testing.T) {
 	l := newLimiter(t, limiter.Config{}, limiter.Static{
 		System:   set(t, limiter.PerMinute("rpm", 100)),
@@ -19,7 +19,7 @@ func TestOwnLimitsAreNotTheAncestors(t *testing.T) {
 	wantBrief(t, decide(t, l, t0, take("org", "m", "rpm", 1)), "admitted=true none retry=0s", "org/m rpm 98 left exceeded=false")
 }
 
-// Stored entities and named parents can make a circle, which no store can refuse.
+// Stored entities and named parents can make a cycle, which no store can refuse.
 func TestCircleOfNamedAndStoredParents(t *testing.T) {
 	l := newLimiter(t, limiter.Config{}, limiter.Static{
 		System: set(t, limiter.PerMinute("rpm", 100)),
@@ -34,7 +34,7 @@ func TestCircleOfNamedAndStoredParents(t *testing.T) {
 		"key/m rpm 99 left exceeded=false", "project/m rpm 99 left exceeded=false", "org/m rpm 99 left exceeded=false")
 }
 
-// The level of a bucket is the first one that has limits, and none where no level has any.
+// The level of a bucket is the first one with limits, and none if no level has any.
 func TestLevelOf(t *testing.T) {
 	l := newLimiter(t, limiter.Config{}, limiter.Static{
 		Resources: map[string]*limiter.Limits{"m": set(t, limiter.PerMinute("rpm", 100))},

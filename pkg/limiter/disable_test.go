@@ -7,8 +7,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter/storetest"
 )
 
-// What was last seen as disabled stays so while the store is unavailable, whatever the policy,
-// and nothing else is denied for it.
+// A subject last seen as disabled remains disabled while the store is unavailable, with any policy.
+// Nothing else is denied for it.
 func TestDisabledDuringAnOutage(t *testing.T) {
 	reference := storetest.NewReference()
 	faulty := storetest.NewFaulty(reference, nil)

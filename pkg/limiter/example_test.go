@@ -9,7 +9,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// A request may carry limits of its own: then nothing needs to be configured.
+// A request may have its own limits: then nothing has to be configured.
 func ExampleLimiter_Decide() {
 	ctx := context.Background()
 	store := embedded.New(embedded.Config{})
@@ -44,7 +44,7 @@ func ExampleLimiter_Decide() {
 	// false 0 30s
 }
 
-// What an API key uses, its organisation uses too.
+// An organisation uses the tokens that its API keys use.
 func ExampleLimiter_SetStatic() {
 	ctx := context.Background()
 	store := embedded.New(embedded.Config{})
@@ -98,7 +98,7 @@ func ExampleLimiter_SetStatic() {
 	//   org/acme tpm has 600, exceeded true (entity default (file))
 }
 
-// Take an estimate first, and settle for what was really used.
+// Take an estimate first, and settle to the actual use.
 func ExampleLimiter_Acquire() {
 	ctx := context.Background()
 	store := embedded.New(embedded.Config{})

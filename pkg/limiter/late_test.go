@@ -15,27 +15,27 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter/storetest"
 )
 
-// slow is a store whose answers take time. It decides late, by its rule, what it does not
-// answer before the deadline; everything is there at once otherwise.
+// slow is a store whose answers take time. If an answer does not come before the deadline, it
+// decides late, by its rule. Without a delay it answers at once.
 type slow struct {
 	limiter.Store
 
 	read, take time.Duration
-	admit      bool // what a late decision is
+	admit      bool // the outcome of a late decision
 
 	mu    sync.Mutex
 	asked []limiter.Op // of the last Take
 }
 
-// newSlow returns a store that answers at once. The test ends when its reads have.
+// newSlow returns a store that answers at once. The test waits for the end of its reads.
 func newSlow(t *testing.T) *slow {
 	t.Helper()
 	t.Cleanup(func() { time.Sleep(time.Second) })
 	return &slow{Store: storetest.NewReference(), admit: true}
 }
 
-// pass waits for d, or until ctx is done. A wait of nothing makes no timer: timers that are
-// due at once, in many goroutines of one bubble, crash the race detector of Go 1.26.
+// pass waits for d, or until ctx is done. A wait of 0 makes no timer: timers that are due at once,
+// in many goroutines of one bubble, crash the race detector of Go 1.26.
 func pass(ctx context.Context, d time.Duration) error {
 	if d > 0 && ctx.Err() == nil {
 		select {
@@ -89,7 +89,7 @@ func (s *slow) last(t *testing.T) limiter.Op {
 	return s.asked[0]
 }
 
-// verdict is what a decision says of who made it.
+// verdict is the part of a decision that shows its maker.
 type verdict struct {
 	Admitted bool
 	Late     bool
@@ -119,8 +119,8 @@ func asks(t *testing.T, l *limiter.Limiter, req *limiter.Request, want verdict) 
 	return d
 }
 
-// A decision that the store makes late is a decision: no policy has a part in it, and the
-// next one is not denied because of it.
+// A late decision is one of the store: no policy has a part in it, and it does not deny the next
+// one.
 func TestALateDecisionIsTheStores(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t)
@@ -139,11 +139,11 @@ func TestALateDecisionIsTheStores(t *testing.T) {
 			t.Errorf("got %v", brief(d))
 		}
 		s.take = 0
-		asks(t, l, take("a", "m", "rpm", 1), verdict{Admitted: true, Capacity: 10}) // no denial was learnt
+		asks(t, l, take("a", "m", "rpm", 1), verdict{Admitted: true, Capacity: 10}) // no denial was cached
 	})
 }
 
-// A decision that is used again is late no more, nor are its ops.
+// A reused decision is not late, and its ops are not either.
 func TestLateIsReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t)
@@ -164,9 +164,7 @@ func TestLateIsReset(t *testing.T) {
 	})
 }
 
-// Records that are read in 40 ms are read, once for all calls that want them, though no
-// Records that are too old, and those that a change has named, stand in for what a slow
-// A policy decides where the limits are known neither from the store nor from the file.
+// A policy decides if neither the store's records nor the file have the limits in time.
 func TestUnknownLimitsAreForThePolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t)
@@ -183,7 +181,7 @@ func TestUnknownLimitsAreForThePolicy(t *testing.T) {
 	})
 }
 
-// A decision that no bucket has a part in is late too, when its limits were not read.
+// A decision without a bucket is late too, if its limits were not read.
 func TestUnlimitedIsLateToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t)
@@ -195,8 +193,7 @@ func TestUnlimitedIsLateToo(t *testing.T) {
 	})
 }
 
-// What a read brings that began before a change, or before the cache was invalidated, is
-// An outage is the store's to tell: then the policy decides, whatever was last seen.
+// The store reports an outage. Then the policy decides, not the state last seen.
 func TestAnOutageIsForThePolicy(t *testing.T) {
 	for _, fault := range []storetest.Fault{storetest.FailBefore, storetest.FailAfter} {
 		for _, method := range []storetest.Method{storetest.Read, storetest.Take} {
@@ -214,7 +211,7 @@ func TestAnOutageIsForThePolicy(t *testing.T) {
 	}
 }
 
-// A policy's decision is not late, though the limits were read late.
+// A policy's decision is not late, although the limits were read late.
 func TestAPolicysDecisionIsNotLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t)
@@ -226,8 +223,7 @@ func TestAPolicysDecisionIsNotLate(t *testing.T) {
 	})
 }
 
-// A store that says nothing at all is asked by one read for the same records, and given up
-// Nobody waits for a call that is canceled, so it is not late.
+// A canceled call has no waiting caller, so its decision is not late.
 func TestCanceledCallsAreNotLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t)

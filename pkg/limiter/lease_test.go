@@ -16,7 +16,7 @@ func acquire(t *testing.T, l *limiter.Limiter, req *limiter.Request) *limiter.Le
 	return lease
 }
 
-// A charge stops at the debt floor. What it did not take must not be given back.
+// A charge stops at the debt floor. The part that it did not take must not be refunded.
 func TestLeaseGivesBackNoMoreThanWasBooked(t *testing.T) {
 	tph := func(n int64) map[string]int64 { return map[string]int64{"tph": n * limiter.Milli} }
 	for _, test := range []struct {
@@ -26,9 +26,9 @@ func TestLeaseGivesBackNoMoreThanWasBooked(t *testing.T) {
 		left     string
 	}{
 		// 100, less 10 taken, less 80 of others; then 50 are charged.
-		{"rollback, all booked", 41, func(l *limiter.Lease) error { return l.Rollback(t.Context(), t0) }, "20"},
+		{"rollback, all charged", 41, func(l *limiter.Lease) error { return l.Rollback(t.Context(), t0) }, "20"},
 		{"rollback, cut", limiter.NoDebt, func(l *limiter.Lease) error { return l.Rollback(t.Context(), t0) }, "10"},
-		{"release of what was cut", limiter.NoDebt, func(l *limiter.Lease) error { return l.Release(t.Context(), t0, tph(50)) }, "0"},
+		{"release of the cut part", limiter.NoDebt, func(l *limiter.Lease) error { return l.Release(t.Context(), t0, tph(50)) }, "0"},
 		{"release of more", limiter.NoDebt, func(l *limiter.Lease) error { return l.Release(t.Context(), t0, tph(55)) }, "5"},
 		{"release in parts", limiter.NoDebt, func(l *limiter.Lease) error {
 			return errors.Join(l.Release(t.Context(), t0, tph(45)), l.Release(t.Context(), t0, tph(15)))
@@ -44,7 +44,7 @@ func TestLeaseGivesBackNoMoreThanWasBooked(t *testing.T) {
 			if err := test.giveBack(lease); err != nil {
 				t.Fatal(err)
 			}
-			refund := take("a", "m", "tph", 0) // 0 given back: shows the balance, whatever it is
+			refund := take("a", "m", "tph", 0) // a refund of 0: shows the balance
 			refund.Takes[0].Mode = limiter.Refund
 			wantBrief(t, decide(t, l, t0, refund), "admitted=true none retry=0s", "a/m tph "+test.left+" left exceeded=false")
 		})

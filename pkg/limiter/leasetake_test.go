@@ -11,7 +11,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// overheard is a store that remembers what the last call allowed of leases, by entity.
+// overheard is a store that records the lease policies of the last call, by entity.
 type overheard struct {
 	limiter.Store
 
@@ -26,8 +26,8 @@ func (o *overheard) Take(ctx context.Context, now time.Time, ops []limiter.Op) (
 	return o.Store.Take(ctx, now, ops)
 }
 
-// A take's policy reaches the buckets of its chain. Of a bucket that several takes
-// are about, what all of them allow; what is charged says nothing.
+// A take's lease policy applies to the buckets of its chain. Several takes of one bucket combine
+// theirs; charges have none.
 func TestLeasePoliciesReachTheBuckets(t *testing.T) {
 	none, bounded := limiter.LeasePolicy{None: true}, limiter.LeasePolicy{Max: 5000, For: time.Second}
 	short := limiter.LeasePolicy{For: 100 * time.Millisecond}
@@ -39,7 +39,7 @@ func TestLeasePoliciesReachTheBuckets(t *testing.T) {
 	}
 	store := &overheard{Store: newStore(t)}
 	l := newLimiter(t, limiter.Config{Store: store}, limiter.Static{System: set(t, limiter.PerMinute("rpm", 100))})
-	var d limiter.Decision // for all: nothing of one decision is left for the next
+	var d limiter.Decision // reused: nothing of one decision remains for the next
 	for _, test := range []struct {
 		name  string
 		takes []limiter.Take

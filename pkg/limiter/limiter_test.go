@@ -15,7 +15,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// t0 is when every script starts.
+// t0 is the start of every script.
 var t0 = time.UnixMilli(1_000_000)
 
 func newStore(t *testing.T) *embedded.Store {
@@ -53,7 +53,7 @@ func set(t *testing.T, limits ...limiter.Limit) *limiter.Limits {
 	return s
 }
 
-// take is a request of one take: entity, resource, and limit and whole tokens in turn.
+// take returns a request of one take: entity, resource, and limit and whole tokens in turn.
 func take(entity, resource string, amounts ...any) *limiter.Request {
 	t := limiter.Take{Entity: entity, Resource: resource}
 	for i := 0; i < len(amounts); i += 2 {
@@ -71,7 +71,7 @@ func decide(t *testing.T, l *limiter.Limiter, now time.Time, req *limiter.Reques
 	return d
 }
 
-// brief is a decision in one line for each status.
+// brief returns a decision with one line for each status.
 func brief(d *limiter.Decision) []string {
 	out := make([]string, 0, 1+len(d.Statuses))
 	out = append(out, fmt.Sprintf("admitted=%t %v retry=%v", d.Admitted, d.Reason, d.RetryAfter))
@@ -162,9 +162,8 @@ func TestFirstLevelWithLimitsWinsAsAWhole(t *testing.T) {
 	}
 }
 
-// A charge or a refund of a limit that is nowhere denies nobody: neither itself
-// nor what stands beside it.
-func TestBookingsWithoutALimitDenyNobody(t *testing.T) {
+// A charge or a refund of a limit that is configured nowhere denies neither itself nor other takes.
+func TestChargesWithoutALimitDenyNoRequest(t *testing.T) {
 	l := newLimiter(t, limiter.Config{}, limiter.Static{System: set(t, limiter.PerMinute("rpm", 10))})
 	for _, mode := range []limiter.Mode{limiter.Charge, limiter.Refund} {
 		req := take("k", "r", "tpm", 1)
@@ -256,7 +255,7 @@ func TestHierarchyRefusals(t *testing.T) {
 func TestChainThatGrewTooLongIsDenied(t *testing.T) {
 	store := newStore(t)
 	l := newLimiter(t, limiter.Config{Store: store}, limiter.Static{System: set(t, limiter.PerMinute("rpm", 10))})
-	for i := 8; i >= 0; i-- { // each fits when it is stored; then the whole is given one more above
+	for i := 8; i >= 0; i-- { // each is valid when it is stored; then the whole gets one more above
 		e := limiter.Entity{ID: strconv.Itoa(i), Cascade: true, Parent: strconv.Itoa(i + 1)}
 		if i == 8 {
 			e.Parent = ""
@@ -282,7 +281,7 @@ func TestAllOrNothing(t *testing.T) {
 	wantBrief(t, decide(t, l, t0, both), "admitted=false limit_exhausted retry=12s",
 		"a/m rpm 1 left exceeded=false", "a/m tpm 40 left exceeded=true", "b/m rpm 1 left exceeded=false")
 	if d := decide(t, l, t0.Add(12*time.Second), both); !d.Admitted {
-		t.Errorf("after the time it was told: %v", brief(d))
+		t.Errorf("after the returned time: %v", brief(d))
 	}
 }
 
@@ -294,7 +293,7 @@ func TestTakesOfOneBucketMerge(t *testing.T) {
 		"a/m rpm 3 left exceeded=true", "a/m rpm 3 left exceeded=true")
 }
 
-// A look needs a whole token, also beside a take of less.
+// A peek needs a whole token, also with a take of less.
 func TestDeficitOfALookBesideATake(t *testing.T) {
 	l := newLimiter(t, limiter.Config{}, limiter.Static{System: set(t, limiter.PerMinute("rpm", 1))})
 	part := func(amounts ...int64) *limiter.Request {
@@ -342,12 +341,12 @@ func TestChargeAndRefund(t *testing.T) {
 	wantBrief(t, decide(t, l, t0, as(limiter.Refund, 50)), "admitted=true none retry=0s", "a/m tpm 20 left exceeded=false")
 	wantBrief(t, decide(t, l, t0, as(limiter.Refund, 1_000_000)), "admitted=true none retry=0s", "a/m tpm 60 left exceeded=false")
 
-	t.Run("a charge is booked although another take denies", func(t *testing.T) {
+	t.Run("a charge is applied although another take denies", func(t *testing.T) {
 		req := as(limiter.Charge, 5)
 		req.Takes = append(req.Takes, take("b", "m", "tpm", 61).Takes[0])
 		wantBrief(t, decide(t, l, t0, req), "admitted=false exceeds_capacity retry=0s", "a/m tpm 55 left exceeded=false", "b/m tpm 60 left exceeded=true")
 	})
-	t.Run("a charge is booked although a limit is not configured", func(t *testing.T) {
+	t.Run("a charge is applied although a limit is not configured", func(t *testing.T) {
 		req := as(limiter.Charge, 5)
 		req.Takes = append(req.Takes, take("b", "m", "nope", 1).Takes[0])
 		wantBrief(t, decide(t, l, t0, req), "admitted=false limit_not_configured retry=0s")

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Of the edits of a namespace that lead somewhere, and of no other, each is allowed. A purge that
-// began cannot be taken back.
+// The edits of a namespace with a transition are allowed, and no others. A purge that began cannot
+// be undone.
 func TestStatesOfNamespaces(t *testing.T) {
 	now := time.UnixMilli(1_760_000_000_123)
 	refused := NamespaceState(99)

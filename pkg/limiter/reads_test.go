@@ -13,7 +13,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter/storetest"
 )
 
-// call waits so long. Until they are there the configuration file decides.
+// A read continues beyond the deadline of its call. Until its records are there the configuration
+// file decides.
 func TestReadsGoOnPastTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t)
@@ -27,7 +28,7 @@ func TestReadsGoOnPastTheDeadline(t *testing.T) {
 		}
 		calls.Wait()
 		if got := s.last(t).Generation; got != 0 {
-			t.Errorf("limits that nobody has read are of generation %d, want 0: they must not replace others", got)
+			t.Errorf("unread limits are of generation %d, want 0: they must not replace others", got)
 		}
 		asks(t, l, take("a", "m", "rpm", 0), verdict{Admitted: true, Late: true, Capacity: 10})
 		time.Sleep(40 * time.Millisecond)
@@ -38,7 +39,8 @@ func TestReadsGoOnPastTheDeadline(t *testing.T) {
 	})
 }
 
-// store does not say in time. They do not replace newer limits of a bucket.
+// Old records apply while the store does not answer in time. They do not replace newer limits of a
+// bucket.
 func TestOldRecordsStandIn(t *testing.T) {
 	for name, age := range map[string]func(*testing.T, *slow){
 		"expired": func(*testing.T, *slow) { time.Sleep(limiter.DefaultCacheTTL) },
@@ -67,7 +69,7 @@ func TestOldRecordsStandIn(t *testing.T) {
 	}
 }
 
-// for no call that comes after it.
+// A read that began before a change is for no later call.
 func TestReadsFromBeforeAreNotForLaterCalls(t *testing.T) {
 	for name, change := range map[string]func(*testing.T, *slow, *limiter.Limiter){
 		"a change": func(t *testing.T, s *slow, _ *limiter.Limiter) {
@@ -92,7 +94,7 @@ func TestReadsFromBeforeAreNotForLaterCalls(t *testing.T) {
 	}
 }
 
-// on after a second.
+// A read that hangs is ended after a second.
 func TestAReadThatHangsIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		faulty := storetest.NewFaulty(newSlow(t), nil)
@@ -110,8 +112,7 @@ func TestAReadThatHangsIsGivenUp(t *testing.T) {
 	})
 }
 
-// A booking that may wait for long is not given up with a read that hangs, and keeps no
-// other call from reading.
+// A charge that may wait for long outlasts a read that hangs, and blocks no other call's reads.
 func TestBookingsOutlastAReadThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		faulty := storetest.NewFaulty(newSlow(t), storetest.Script(storetest.Read, storetest.Block, storetest.Block))
@@ -127,13 +128,13 @@ func TestBookingsOutlastAReadThatHangs(t *testing.T) {
 				t.Errorf("patience of %v: %v", patience, err)
 			}
 			if took := time.Since(began); took != want || d.Late != (want == patience) {
-				t.Errorf("patience of %v: booked after %v, late is %t; want %v", patience, took, d.Late, want)
+				t.Errorf("a wait of at most %v: charged after %v, late is %t; want %v", patience, took, d.Late, want)
 			}
 		}
 	})
 }
 
-// Nothing is read by a limiter that is closed, nor after it.
+// A closed limiter reads nothing.
 func TestCloseEndsReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		faulty := storetest.NewFaulty(storetest.NewReference(), storetest.Always(storetest.Block, storetest.Read))
@@ -157,7 +158,7 @@ func TestCloseEndsReads(t *testing.T) {
 	})
 }
 
-// Names without end make no reads without end.
+// Any number of names makes a bounded number of reads.
 func TestReadsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most, calls = 1024, 3000

@@ -38,7 +38,7 @@ func TestRecordsAreCached(t *testing.T) {
 	decide(t, l, t0, req)
 	wantCalls(t, calls, 1, 1)
 	decide(t, l, t0.Add(59*time.Second), req)
-	wantCalls(t, calls, 1, 0) // "none" is believed too
+	wantCalls(t, calls, 1, 0) // absence is cached too
 	if got := l.CacheStats(); got.Hits != 5 || got.Misses != 5 || got.Size != 5 || got.TTL != time.Minute {
 		t.Errorf("stats: got %+v", got)
 	}
@@ -48,10 +48,10 @@ func TestRecordsAreCached(t *testing.T) {
 	decide(t, l, t0.Add(60*time.Second), req)
 	wantCalls(t, calls, 1, 1)
 
-	t.Run("only what is missing is read", func(t *testing.T) {
+	t.Run("only missing records are read", func(t *testing.T) {
 		decide(t, l, t0.Add(61*time.Second), take("b", "m", "rpm", 1))
 		wantCalls(t, calls, 1, 1)
-		if got := l.CacheStats().Size; got != 8 { // resource and system are known
+		if got := l.CacheStats().Size; got != 8 { // resource and system are cached
 			t.Errorf("%d records cached, want 8", got)
 		}
 	})
@@ -90,7 +90,7 @@ func TestChangesReachTheCache(t *testing.T) {
 		{limiter.SystemLimitsRef(), 50, 50},
 		{limiter.EntityLimitsRef("a", "m"), 5, 5},
 		{limiter.EntityLimitsRef("a", "m"), 70, 70},
-		{limiter.EntityLimitsRef("a", "m"), 0, 50}, // taken away
+		{limiter.EntityLimitsRef("a", "m"), 0, 50}, // removed
 		{limiter.SystemLimitsRef(), 0, 100},
 	} {
 		var r limiter.Record
@@ -158,7 +158,7 @@ func TestDenialIsProbedByOne(t *testing.T) {
 	decide(t, l, t0, take("a", "m", "rph", 1))
 	decide(t, l, t0, take("a", "m", "rph", 1))
 	calls.Reset()
-	for i := range 100 { // a second later everybody asks at once
+	for i := range 100 { // a second later all ask at once
 		if d := decide(t, l, t0.Add(time.Second), take("a", "m", "rph", 1)); d.Admitted {
 			t.Fatalf("call %d: %v", i, brief(d))
 		}
@@ -215,7 +215,7 @@ func TestUnavailable(t *testing.T) {
 						t.Errorf("got %v, policy %v, cause %v", brief(d), d.Policy, d.Unavailable)
 					}
 					if told.keep != test.admit {
-						t.Errorf("the store is told to keep what it takes: %t, want %t", told.keep, test.admit)
+						t.Errorf("KeepTaken is %t, want %t", told.keep, test.admit)
 					}
 					if took := time.Since(start); took > limiter.DefaultTimeout {
 						t.Errorf("took %v, the budget is %v", took, limiter.DefaultTimeout)
@@ -229,8 +229,7 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// keeping is a store that remembers whether it was told to keep what it takes without an
-// answer.
+// keeping is a store that records KeepTaken.
 type keeping struct {
 	limiter.Store
 
@@ -272,14 +271,14 @@ func TestLocalServesAShare(t *testing.T) {
 	}
 }
 
-// The store cannot be told of the change, nor say its generation, while it is away.
+// During an outage the store can neither learn of the change nor report its generation.
 func TestChangedLimitsReachTheFallbacksBuckets(t *testing.T) {
 	faulty := storetest.NewFaulty(storetest.NewReference(), storetest.Always(storetest.FailBefore))
 	l, err := limiter.New(limiter.Config{Store: faulty, Fallback: newStore(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, n := range []int64{100, 10, 50, 7, 80, 3} { // whatever the order of their hashes
+	for _, n := range []int64{100, 10, 50, 7, 80, 3} { // with hashes in any order
 		err := l.SetStatic(t.Context(), limiter.Static{System: set(t, limiter.PerHour("rph", n)), OnUnavailable: limiter.Local})
 		if !errors.Is(err, limiter.ErrUnavailable) {
 			t.Fatalf("SetStatic: got %v, want ErrUnavailable", err)
@@ -312,8 +311,8 @@ func TestCancelledCallerIsAnsweredByPolicy(t *testing.T) {
 	}
 }
 
-// Requests that were matched by one configuration are decided by it, while
-// another comes into force; afterwards the new one holds for every bucket.
+// Requests that were matched by one configuration are decided by it, while another one is put in
+// force. Afterwards the new one applies to every bucket.
 func TestSnapshotsDoNotMix(t *testing.T) {
 	l := newLimiter(t, limiter.Config{}, limiter.Static{})
 	snapshot := func(n int64) *limiter.Snapshot {
@@ -335,9 +334,9 @@ func TestSnapshotsDoNotMix(t *testing.T) {
 	by(old, "live")
 	next := snapshot(5)
 	wantBrief(t, by(next, "live"), "admitted=true none retry=0s", "live/m rpm 4 left exceeded=false")
-	// A call that began before the change: the bucket is under newer limits.
+	// A call that began before the change: the bucket has newer limits.
 	wantBrief(t, by(old, "live"), "admitted=true none retry=0s", "live/m rpm 3 left exceeded=false")
-	// A bucket that it creates is brought under the new limits by the next call.
+	// The next call applies the new limits to a bucket that this one creates.
 	by(old, "fresh")
 	wantBrief(t, by(next, "fresh"), "admitted=true none retry=0s", "fresh/m rpm 4 left exceeded=false")
 

@@ -10,7 +10,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// keysOf is a store that notes the buckets that are taken from.
+// keysOf is a store that records the buckets of takes.
 type keysOf struct {
 	limiter.Store
 
@@ -27,8 +27,8 @@ func (s *keysOf) Take(ctx context.Context, now time.Time, ops []limiter.Op) (boo
 // collidingPlan is a name whose hash is among the variants of shadows.
 const collidingPlan = "plan 14685747"
 
-// The buckets of a shadow are shadows, those of ancestors too. No others are, whatever their limits, the name of the
-// limits and the label.
+// The buckets of a shadow are shadows, those of ancestors too. No others are, with any limits, name
+// of limits and label.
 func TestShadowsHaveKeysOfTheirOwn(t *testing.T) {
 	store := &keysOf{Store: newStore(t)}
 	l := newLimiter(t, limiter.Config{Store: store}, limiter.Static{System: set(t, limiter.PerMinute("rpm", 10_000))})

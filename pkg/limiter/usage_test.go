@@ -13,7 +13,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Windows of one kind cover all times, one after the other, and a time is in its own.
+// Windows of one kind cover all times, one after the other, and a time is in its own window.
 func TestUsageWindowsCoverTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := time.Unix(rapid.Int64Range(-60_000_000_000, 250_000_000_000).Draw(t, "at"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).
