@@ -42,6 +42,7 @@ type InUseError struct {
 	PID int // of the other process, 0 when unknown
 }
 
+// Error names the process, if it is known, and a remedy.
 func (e *InUseError) Error() string {
 	owner := "another process"
 	if e.PID > 0 {

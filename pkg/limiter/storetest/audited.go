@@ -74,7 +74,7 @@ func checkAudited(t T, s ControlStore) {
 	}
 }
 
-// checkNotAudited: a dry run, a change that alters nothing and a refused one leave no event.
+// checkNotAudited: a dry run, a change without effect and a refused one leave no event.
 func checkNotAudited(t T, s ControlStore) {
 	o := newOperator(t, s)
 	ref := limiter.ResourceLimitsRef("r")

@@ -8,7 +8,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// checkBooked: an adjustment tells its booked part of the amount, and its repetition tells the same.
+// checkBooked: an adjustment returns the part of its amount that was booked, and its repetition
+// returns the same.
 func checkBooked(t T, s BucketStore) {
 	c := newClient(t, s)
 	op := c.one("user", limiter.PerDay("l", 10).WithMaxDebt(5), limiter.Spend{Take: tokens(3)})
@@ -56,8 +57,8 @@ func wantFirst(t T, got limiter.Adjusted, want limiter.FirstAdjustment) {
 	}
 }
 
-// checkFull: a top-up of which nothing fits is not made, and its key can be used later. A
-// repetition comes before that.
+// checkFull: a top-up without any room is not made, and its key can be used later. A repetition
+// comes before that.
 func checkFull(t T, s BucketStore) {
 	c := newClient(t, s)
 	op := on("user", c.limits(limiter.PerDay("a", 10), limiter.PerDay("b", 10)), limiter.Spend{Limit: "b", Take: tokens(4)})
@@ -86,7 +87,7 @@ func checkFull(t T, s BucketStore) {
 	c.wantBalance(tokens(9), 0, spending(op, limiter.Spend{Limit: "b"}))
 }
 
-// checkAdjustDryRun: a dry run says what would be, and changes nothing.
+// checkAdjustDryRun: a dry run returns the expected outcome, and changes nothing.
 func checkAdjustDryRun(t T, s BucketStore) {
 	c := newClient(t, s)
 	op := c.one("user", limiter.PerDay("l", 10).WithMaxDebt(5), limiter.Spend{Take: tokens(4)})

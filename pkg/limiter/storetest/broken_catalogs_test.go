@@ -13,7 +13,7 @@ import (
 
 func brokenLives() []broken {
 	return []broken{
-		{"does not look at the context", func(r *reference) limiter.Store { return deaf{r} }, []string{"context/canceled", "context/deadline exceeded"}},
+		{"ignores the context", func(r *reference) limiter.Store { return deaf{r} }, []string{"context/canceled", "context/deadline exceeded"}},
 		{"stays open", func(r *reference) limiter.Store { return open{r} }, []string{"close/every method", "close/while callers call"}},
 		{"fails to close twice", func(r *reference) limiter.Store { return closesOnce{r} }, []string{"close/every method"}},
 	}
@@ -23,17 +23,17 @@ func brokenCatalogs() []broken {
 	return []broken{
 		{"forgets fields", func(r *reference) limiter.Store { return forgetful{r} }, []string{"entity/stored as given", "lockstep/catalog"}},
 		{"lets the last writer win", func(r *reference) limiter.Store { return lastWins{r} }, []string{"entity/versions", "entity/one of many writers wins", "lockstep/catalog"}},
-		{"does not look at the chain", func(r *reference) limiter.Store { return chainless{r} }, []string{"entity/cycles", "entity/levels"}},
-		{"leaves the limits of what it deletes", func(r *reference) limiter.Store { return leavesLimits{r} }, []string{"entity/delete", "lockstep/catalog"}},
-		{"drops the buckets of what it deletes", func(r *reference) limiter.Store { return dropsBuckets{r} }, []string{"entity/buckets outlive it"}},
+		{"ignores the chain", func(r *reference) limiter.Store { return chainless{r} }, []string{"entity/cycles", "entity/levels"}},
+		{"keeps the limits of a deleted entity", func(r *reference) limiter.Store { return leavesLimits{r} }, []string{"entity/delete", "lockstep/catalog"}},
+		{"drops the buckets of a deleted entity", func(r *reference) limiter.Store { return dropsBuckets{r} }, []string{"entity/buckets outlive it"}},
 		{"shares memory with the caller", func(r *reference) limiter.Store { return sharing{r} }, []string{"entity/memory is not shared"}},
 		{"cannot delete limits", func(r *reference) limiter.Store { return keepsLimits{r} }, []string{"records/limits", "records/policy"}},
 		{"has no policy", func(r *reference) limiter.Store { return policyless{r} }, []string{"records/policy"}},
-		{"leaves what was in the records", func(r *reference) limiter.Store { return leavesRecords{r} }, []string{"records/reading overwrites"}},
+		{"keeps old contents of the records", func(r *reference) limiter.Store { return leavesRecords{r} }, []string{"records/reading overwrites"}},
 		{"has one generation for ever", func(r *reference) limiter.Store { return timeless{r} }, []string{"records/generation"}},
 		{"reads the generation after the records", func(r *reference) limiter.Store { return readsLate{r} }, []string{"records/generation while they change"}},
 		{"reads records one by one", func(r *reference) limiter.Store { return readsApart{r} }, []string{"records/generation while they change"}},
-		{"tells nobody", func(r *reference) limiter.Store { return silent{r} }, []string{"records/subscriber"}},
+		{"calls no subscriber", func(r *reference) limiter.Store { return silent{r} }, []string{"records/subscriber"}},
 	}
 }
 
@@ -183,8 +183,7 @@ type timeless struct{ *reference }
 
 func (timeless) RaiseGeneration(context.Context) error { return nil }
 
-// overtaken waits until the generation is n changes above what it was, or the
-// writer seems to have ended.
+// overtaken waits until the generation has been raised n times, or the writer seems to have ended.
 func (r *reference) overtaken(ctx context.Context, generation, n uint64) error {
 	for range 100_000 {
 		now, err := r.Read(ctx, "", nil, nil)

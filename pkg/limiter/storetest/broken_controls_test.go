@@ -52,7 +52,7 @@ func (s editing) Edit(ctx context.Context, now time.Time, namespace string, e li
 	return s.edit(ctx, now, namespace, e)
 }
 
-// breakEdit returns what breaks Edit by a function that gets the reference too.
+// breakEdit breaks Edit by a function that gets the reference too.
 func breakEdit(edit func(ctx context.Context, r *reference, now time.Time, ns string, e limiter.Edit) (limiter.Edited, error)) func(*reference) limiter.Store {
 	return func(r *reference) limiter.Store {
 		return editing{r, func(ctx context.Context, now time.Time, ns string, e limiter.Edit) (limiter.Edited, error) {
@@ -74,7 +74,7 @@ func brokenEdits() []broken {
 			}
 			return done, err
 		}), []string{"edit/entity"}},
-		{"leaves the limits of what it deletes", breakEdit(func(ctx context.Context, r *reference, now time.Time, ns string, e limiter.Edit) (limiter.Edited, error) {
+		{"keeps the limits of a deleted entity", breakEdit(func(ctx context.Context, r *reference, now time.Time, ns string, e limiter.Edit) (limiter.Edited, error) {
 			if e.Ref.Kind == limiter.RefEntity {
 				e.Ref = limiter.ResourceLimitsRef(e.Ref.Entity)
 			}
@@ -103,7 +103,7 @@ func brokenEdits() []broken {
 			e.Change = func(limiter.Record) (limiter.Record, error) { return after, err }
 			return r.Edit(ctx, now, ns, e)
 		}), []string{"edit/one after the other"}},
-		{"does not know its callers", breakEdit(func(ctx context.Context, r *reference, now time.Time, ns string, e limiter.Edit) (limiter.Edited, error) {
+		{"does not record its callers", breakEdit(func(ctx context.Context, r *reference, now time.Time, ns string, e limiter.Edit) (limiter.Edited, error) {
 			return r.Edit(limiter.WithPrincipal(ctx, "root"), now, ns, e)
 		}), []string{"audit/every change", "disable/audited"}},
 	}
@@ -120,7 +120,7 @@ func (s oneKind) ListLimits(ctx context.Context, namespace string, _ limiter.Lim
 	return s.reference.ListLimits(ctx, namespace, limiter.LimitsFilter{}, p)
 }
 
-// anyPage begins again where a cursor is none.
+// anyPage starts over for text that is no cursor.
 type anyPage struct{ *reference }
 
 func (s anyPage) ListEntities(ctx context.Context, namespace string, f limiter.EntityFilter, p limiter.Page) (limiter.PageOf[limiter.Stored], error) {
@@ -144,7 +144,7 @@ func (s registers) Get(ctx context.Context, namespace string, ref limiter.Ref) (
 func brokenLists() []broken {
 	return []broken{
 		{"brings a namespace into use by a read", func(r *reference) limiter.Store { return registers{r} }, []string{"directory/namespaces"}},
-		{"knows no filter", func(r *reference) limiter.Store { return oneKind{r} }, []string{"directory/entities", "directory/limits"}},
+		{"ignores filters", func(r *reference) limiter.Store { return oneKind{r} }, []string{"directory/entities", "directory/limits"}},
 		{"takes any cursor", func(r *reference) limiter.Store { return anyPage{r} }, []string{"directory/pages that cannot be"}},
 	}
 }
@@ -160,7 +160,7 @@ func (s hides) Read(ctx context.Context, namespace string, refs []limiter.Ref, r
 	return generation, err
 }
 
-// forgets enables whatever is changed by PutLimits or DeleteEntity.
+// forgets enables each subject that PutLimits or DeleteEntity changes.
 type forgets struct{ *reference }
 
 func (s forgets) PutLimits(ctx context.Context, namespace string, ref limiter.Ref, r limiter.Record) error {
@@ -182,7 +182,7 @@ func (s forgets) enable(namespace string, ref limiter.Ref) {
 	s.records[key] = r
 }
 
-// listsStored lists of what is disabled only what is stored.
+// listsStored lists only those disabled subjects that are stored.
 type listsStored struct{ *reference }
 
 func (s listsStored) ListDisabled(ctx context.Context, namespace string, p limiter.Page) (limiter.PageOf[limiter.Ref], error) {
@@ -193,9 +193,9 @@ func (s listsStored) ListDisabled(ctx context.Context, namespace string, p limit
 
 func brokenSwitches() []broken {
 	return []broken{
-		{"hides what is disabled from decisions", func(r *reference) limiter.Store { return hides{r} }, []string{"disable/decisions", "disable/to and fro"}},
-		{"enables what is deleted", func(r *reference) limiter.Store { return forgets{r} }, []string{"disable/outlives changes"}},
-		{"lists what is stored alone", func(r *reference) limiter.Store { return listsStored{r} }, []string{"disable/listed"}},
+		{"hides disabled subjects from decisions", func(r *reference) limiter.Store { return hides{r} }, []string{"disable/decisions", "disable/to and fro"}},
+		{"enables a deleted subject", func(r *reference) limiter.Store { return forgets{r} }, []string{"disable/outlives changes"}},
+		{"lists stored subjects alone", func(r *reference) limiter.Store { return listsStored{r} }, []string{"disable/listed"}},
 		{"counts a switch that changes nothing", breakEdit(func(ctx context.Context, r *reference, now time.Time, ns string, e limiter.Edit) (limiter.Edited, error) {
 			return r.amend(ctx, now, ns, e, !e.DryRun)
 		}), []string{"disable/to and fro", "disable/audited", "audit/nothing of no change"}},

@@ -9,9 +9,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// brokenLeavers are stores that do wrong by callers who leave.
+// brokenLeavers are stores that are wrong for canceled calls.
 func brokenLeavers() []broken {
-	// forgetting is a store that applies what a caller wants who leaves before the answer.
+	// forgetting is a store that applies a call that is canceled before the answer.
 	forgetting := func(kind error, times int) func(*reference) limiter.Store {
 		return breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
 			gone, ok := ctx.(*leaving)
@@ -28,20 +28,20 @@ func brokenLeavers() []broken {
 		})
 	}
 	return []broken{
-		{"keeps what it took for callers who left", forgetting(limiter.ErrUncertain, 1), []string{"leave/takes are given back"}},
-		{"books twice for callers who left", forgetting(limiter.ErrUncertain, 2), []string{"leave/charges are booked once"}},
+		{"keeps the takes of canceled calls", forgetting(limiter.ErrUncertain, 1), []string{"leave/takes are returned"}},
+		{"charges twice for canceled calls", forgetting(limiter.ErrUncertain, 2), []string{"leave/charges are applied once"}},
 		{"calls each decision late", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
 			for i := range ops {
 				ops[i].Late = true
 			}
 			return r.Take(ctx, now, ops)
 		}), []string{"late/never before the deadline"}},
-		{"admits late what it does not take", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
+		{"admits late without a take", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return true, nil
 			}
 			return r.Take(ctx, now, ops)
 		}), []string{"late/is taken"}},
-		{"books what it says it did not", forgetting(limiter.ErrUnavailable, 1), []string{"leave/charges are booked once"}},
+		{"charges and returns an error", forgetting(limiter.ErrUnavailable, 1), []string{"leave/charges are applied once"}},
 	}
 }

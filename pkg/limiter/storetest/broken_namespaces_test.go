@@ -43,8 +43,8 @@ func brokenNamespaces() []broken {
 	return []broken{
 		{"hides from decisions that a namespace is deleted", func(r *reference) limiter.Store { return active{r} }, []string{"namespaces/decisions", "namespaces/recovered"}},
 		{"lists every namespace", func(r *reference) limiter.Store { return listsAll{r} }, []string{"namespaces/to and fro"}},
-		{"changes what is deleted", func(r *reference) limiter.Store { return forgiving{r} }, []string{"namespaces/changes refused"}},
-		{"creates what it looks for", breakEdit(func(ctx context.Context, r *reference, now time.Time, ns string, e edit) (limiter.Edited, error) {
+		{"changes a deleted namespace", func(r *reference) limiter.Store { return forgiving{r} }, []string{"namespaces/changes refused"}},
+		{"creates a namespace by a read", breakEdit(func(ctx context.Context, r *reference, now time.Time, ns string, e edit) (limiter.Edited, error) {
 			r.mu.Lock()
 			r.names[ns] = true
 			r.mu.Unlock()
@@ -84,7 +84,7 @@ func (s purging) Purge(ctx context.Context, now time.Time, namespace string, pro
 	return s.purge(ctx, now, namespace, progress)
 }
 
-// breakPurge returns what breaks Purge by a function that gets the reference too.
+// breakPurge breaks Purge by a function that gets the reference too.
 func breakPurge(purge func(ctx context.Context, r *reference, now time.Time, ns string, progress func(int)) error) func(*reference) limiter.Store {
 	return func(r *reference) limiter.Store {
 		return purging{r, func(ctx context.Context, now time.Time, ns string, progress func(int)) error {
@@ -93,7 +93,7 @@ func breakPurge(purge func(ctx context.Context, r *reference, now time.Time, ns 
 	}
 }
 
-// set sets the state of a namespace, whatever it was.
+// set sets the state of a namespace in any state.
 func (r *reference) set(namespace string, to limiter.NamespaceState) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +112,7 @@ func (s adopts) ListOrphans(context.Context, limiter.Page) (limiter.PageOf[limit
 
 func brokenPurges() []broken {
 	return []broken{
-		{"leaves buckets", breakPurge(func(ctx context.Context, r *reference, now time.Time, ns string, progress func(int)) error {
+		{"keeps buckets", breakPurge(func(ctx context.Context, r *reference, now time.Time, ns string, progress func(int)) error {
 			kept := make(map[limiter.BucketKey]*refBucket)
 			r.mu.Lock()
 			for key, b := range r.buckets {
@@ -134,7 +134,7 @@ func brokenPurges() []broken {
 			r.generation = 0
 			return err
 		}), []string{"purge/everything goes", "purge/open reservations"}},
-		{"purges what is active", breakPurge(func(ctx context.Context, r *reference, now time.Time, ns string, progress func(int)) error {
+		{"purges an active namespace", breakPurge(func(ctx context.Context, r *reference, now time.Time, ns string, progress func(int)) error {
 			r.set(ns, limiter.NamespaceDeleted)
 			return r.Purge(ctx, now, ns, progress)
 		}), []string{"purge/of an active namespace"}},
@@ -147,7 +147,7 @@ func brokenPurges() []broken {
 		}), []string{"purge/broken off"}},
 		{"goes on with a purge that another has ended", breakPurge(func(ctx context.Context, r *reference, now time.Time, ns string, progress func(int)) error {
 			err := r.Purge(ctx, now, ns, progress)
-			for err == nil && ctx.Err() == nil { // it never learns of the end
+			for err == nil && ctx.Err() == nil { // it does not see the end
 				r.deleteAny(ns)
 			}
 			return err

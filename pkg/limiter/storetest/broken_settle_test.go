@@ -14,16 +14,16 @@ func brokenSettlements() []broken {
 	return []broken{
 		{"lets everybody settle", remarking(func(m *limiter.Mark) { m.Owner = "o" }), []string{"settle/the first wins", "settle/one of many at once", "settle/names", "settle/a clock that runs backwards"}},
 		{"forgets the owner", func(r *reference) limiter.Store { return &ownerless{reference: r} }, []string{"settle/the first wins", "settle/names"}},
-		{"looks for a mark, then makes it", func(r *reference) limiter.Store { return &marksLate{reference: r, marked: make(map[string]bool)} }, []string{"settle/one of many at once"}},
+		{"checks for a mark, then makes it", func(r *reference) limiter.Store { return &marksLate{reference: r, marked: make(map[string]bool)} }, []string{"settle/one of many at once"}},
 		{"has one namespace for marks", remarking(func(m *limiter.Mark) { m.Namespace = "" }), []string{"settle/names"}},
 		{"joins namespace and id", remarking(func(m *limiter.Mark) { m.ID, m.Namespace = m.Namespace+m.ID, "" }), []string{"settle/names"}},
 		{"mends ids that are not UTF-8", remarking(func(m *limiter.Mark) { m.ID = strings.ToValidUTF8(m.ID, "\ufffd") }), []string{"settle/names"}},
 		{"folds case of owners", remarking(func(m *limiter.Mark) { m.Owner = strings.ToLower(m.Owner) }), []string{"settle/the first wins", "settle/names"}},
 		{"cuts ids that are too long", remarking(func(m *limiter.Mark) { m.ID = m.ID[:min(len(m.ID), limiter.MaxMarkLength)] }), []string{"settle/refusals"}},
 		{"takes an empty owner", remarking(func(m *limiter.Mark) { m.Owner = "o" + m.Owner[:min(len(m.Owner), limiter.MaxMarkLength-1)] }), []string{"settle/refusals"}},
-		{"settles what has expired", remarking(func(m *limiter.Mark) { m.Expires = m.Expires.AddDate(1, 0, 0) }), []string{"settle/expiry"}},
-		{"forgets what has expired", func(r *reference) limiter.Store { return forgetsMarks{r} }, []string{"settle/a clock that runs backwards"}},
-		{"marks before it looks at the context", func(r *reference) limiter.Store { return marksDeaf{r} }, []string{"settle/context done"}},
+		{"settles an expired reservation", remarking(func(m *limiter.Mark) { m.Expires = m.Expires.AddDate(1, 0, 0) }), []string{"settle/expiry"}},
+		{"drops expired marks", func(r *reference) limiter.Store { return forgetsMarks{r} }, []string{"settle/a clock that runs backwards"}},
+		{"marks before it checks the context", func(r *reference) limiter.Store { return marksDeaf{r} }, []string{"settle/context done"}},
 		{"keeps the caller's owner", func(r *reference) limiter.Store { return sharesOwner{r} }, []string{"settle/memory of the caller"}},
 		{"lets the last secret stay", func(r *reference) limiter.Store { return lastSecret{r} }, []string{"secret/the first stays", "secret/many at once"}},
 		{"shares the candidate's memory", func(r *reference) limiter.Store { return sharesSecret{r} }, []string{"secret/the first stays"}},
@@ -31,7 +31,7 @@ func brokenSettlements() []broken {
 	}
 }
 
-// remarked is a store for which a mark stands for another.
+// remarked is a store that confuses marks.
 type remarked struct {
 	*reference
 	change func(*limiter.Mark)
@@ -46,7 +46,7 @@ func (s remarked) Settle(ctx context.Context, now time.Time, m limiter.Mark) (bo
 	return s.reference.Settle(ctx, now, m)
 }
 
-// ownerless knows only that there is a mark.
+// ownerless stores marks without owners.
 type ownerless struct {
 	*reference
 	calls int

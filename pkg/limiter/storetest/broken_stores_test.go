@@ -34,7 +34,7 @@ func (s taker) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool,
 	return s.take(ctx, now, ops)
 }
 
-// breakTake returns what breaks Take by a function that gets the reference too.
+// breakTake breaks Take by a function that gets the reference too.
 func breakTake(take func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error)) func(*reference) limiter.Store {
 	return func(r *reference) limiter.Store {
 		return taker{r, func(ctx context.Context, now time.Time, ops []limiter.Op) (bool, error) {
@@ -43,7 +43,7 @@ func breakTake(take func(ctx context.Context, r *reference, now time.Time, ops [
 	}
 }
 
-// renaming is a store for which a key stands for another.
+// renaming is a store that confuses keys.
 func renaming(rename func(k limiter.BucketKey) limiter.BucketKey) func(*reference) limiter.Store {
 	return breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
 		renamed := append([]limiter.Op(nil), ops...) // the spends are shared
@@ -54,7 +54,7 @@ func renaming(rename func(k limiter.BucketKey) limiter.BucketKey) func(*referenc
 	})
 }
 
-// respending is a store that sees other amounts.
+// respending is a store that uses other amounts.
 func respending(change func(op limiter.Op, sp *limiter.Spend)) func(*reference) limiter.Store {
 	return breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
 		changed := append([]limiter.Op(nil), ops...)
@@ -86,7 +86,7 @@ func brokenNames() []broken {
 		{"folds case", inEntity(strings.ToLower), []string{"names/entities"}},
 		{"trims blanks", inEntity(strings.TrimSpace), []string{"names/entities"}},
 		{"trims blanks at the end", inEntity(func(s string) string { return strings.TrimRight(s, " ") }), []string{"names/entities"}},
-		{"mends what is not UTF-8", inEntity(func(s string) string { return strings.ToValidUTF8(s, "\ufffd") }), []string{"names/entities"}},
+		{"repairs invalid UTF-8", inEntity(func(s string) string { return strings.ToValidUTF8(s, "\ufffd") }), []string{"names/entities"}},
 		{"normalizes Unicode", inEntity(func(s string) string { return strings.ReplaceAll(s, "e\u0301", "é") }), []string{"names/entities"}},
 		{"ends names at NUL", inEntity(func(s string) string { return strings.SplitN(s, "\x00", 2)[0] }), []string{"names/entities"}},
 		{"unescapes", inEntity(func(s string) string { return strings.ReplaceAll(s, "%2F", "/") }), []string{"names/entities"}},
@@ -133,11 +133,11 @@ func brokenSpends() []broken {
 				sp.Take++
 			}
 		}), []string{"spend/take", "retry/first millisecond", "limiter/a store that hangs"}},
-		{"takes at a look", respending(func(_ limiter.Op, sp *limiter.Spend) {
+		{"takes at a peek", respending(func(_ limiter.Op, sp *limiter.Spend) {
 			if sp.Look {
 				sp.Take = max(sp.Take, limiter.Milli)
 			}
-		}), []string{"spend/order", "spend/look creates nothing"}},
+		}), []string{"spend/order", "spend/peek creates nothing"}},
 		{"nets before the capacity cuts, wrongly", respending(func(_ limiter.Op, sp *limiter.Spend) {
 			if sp.Refund > 0 && sp.Charge > 0 {
 				sp.Refund = 0
@@ -154,7 +154,7 @@ func brokenSpends() []broken {
 			r.eachBalance(ops, func(_ *refBucket, t *refBalance) { t.tokens = new(big.Rat).SetInt(floor(t.tokens)) })
 			return admitted, err
 		}), []string{"spend/remainder is kept", "lockstep/buckets"}},
-		{"looks at the first limit only", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
+		{"checks the first limit only", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
 			cut := append([]limiter.Op(nil), ops...)
 			for i := range cut {
 				cut[i].Spends = cut[i].Spends[:1]
@@ -170,7 +170,7 @@ func brokenSpends() []broken {
 			}
 			return admitted, err
 		}), []string{"spend/order", "limiter/a storm of denials"}},
-		{"leaves old results of what is not held", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
+		{"keeps old results of a spend that is not held", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
 			held := make(map[*limiter.Spend]bool)
 			for i := range ops {
 				for j := range ops[i].Spends {
@@ -201,7 +201,7 @@ func (r *reference) eachBalance(ops []limiter.Op, fn func(*refBucket, *refBalanc
 
 func brokenDecisions() []broken {
 	return []broken{
-		{"forgets to give back", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
+		{"omits refunds", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
 			for i := range ops {
 				if admitted, err := r.Take(ctx, now, ops[i:i+1]); err != nil || !admitted {
 					return false, err
@@ -209,7 +209,7 @@ func brokenDecisions() []broken {
 			}
 			return true, nil
 		}), []string{"take/a denial takes nothing", "take/many buckets", "take/child and parents", "retry/several buckets", "limiter/children of one parent"}},
-		{"books nothing on a denial", breakTake(booksNothingOnDenial), []string{"take/charges and refunds of a denial", "spend/order"}},
+		{"charges nothing on a denial", breakTake(booksNothingOnDenial), []string{"take/charges and refunds of a denial", "spend/order"}},
 		{"panics at amounts below zero", respending(func(_ limiter.Op, sp *limiter.Spend) {
 			_ = make([]byte, min(sp.Take, 1)) // a length below zero panics
 		}), []string{"take/amounts out of range"}},
@@ -217,15 +217,15 @@ func brokenDecisions() []broken {
 			l := &callersOrder{locks: make(map[limiter.BucketKey]chan struct{})}
 			return breakTake(l.take)(r)
 		}, []string{"take/opposite orders", "take/rings"}},
-		{"checks, then acts", breakTake(checksThenActs), []string{"window/exactly what is there", "linearizable", "limiter/faults"}},
-		{"repeats what is uncertain", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
+		{"checks, then acts", breakTake(checksThenActs), []string{"window/exactly the balance", "linearizable", "limiter/faults"}},
+		{"repeats uncertain calls", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
 			f := NewFaulty(r, Script(Take, FailAfter))
 			admitted, err := f.Take(ctx, now, ops)
 			if errors.Is(err, limiter.ErrUncertain) {
 				return f.Take(ctx, now, ops)
 			}
 			return admitted, err
-		}), []string{"spend/take", "window/exactly what is there"}},
+		}), []string{"spend/take", "window/exactly the balance"}},
 	}
 }
 
@@ -249,7 +249,7 @@ func booksNothingOnDenial(ctx context.Context, r *reference, now time.Time, ops 
 	return r.Take(ctx, now, takes)
 }
 
-// checksThenActs looks whether the tokens are there, and then takes them unseen.
+// checksThenActs checks the balances, and then takes without another check.
 func checksThenActs(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
 	probe := append([]limiter.Op(nil), ops...)
 	for i := range probe {
@@ -335,7 +335,7 @@ func brokenUse() []broken {
 			})
 			return r.Take(ctx, now, ops)
 		}), []string{"change/a raised limit frees callers", "change/numbers", "change/use after a lowered limit", "lockstep/buckets"}},
-		{"forgets what a lowered limit carries", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
+		{"drops the use that a lowered limit carries", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
 			r.eachBalance(ops, func(_ *refBucket, t *refBalance) {
 				t.refill(now.UnixMilli())
 				t.use = milli(t.limit.Capacity)
@@ -348,7 +348,7 @@ func brokenUse() []broken {
 
 func brokenChanges() []broken {
 	return []broken{
-		{"starts anew when limits change", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
+		{"starts over when limits change", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
 			r.eachBucket(ops, func(op limiter.Op, b *refBucket) {
 				if op.Generation > b.generation && op.Limits.Hash() != b.limits.Hash() {
 					delete(r.buckets, op.Bucket)
@@ -360,7 +360,7 @@ func brokenChanges() []broken {
 			"change/flapping", "change/added and removed", "change/debt floor", "change/while callers take", "limiter/changes at one instant",
 			"change/a raised limit frees callers", "change/to and fro", "change/use after a lowered limit",
 		}},
-		{"forgets limits that are gone", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
+		{"drops dormant limits", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
 			admitted, err := r.Take(ctx, now, ops)
 			r.eachBalance(ops, func(b *refBucket, t *refBalance) {
 				if t.dormant {
@@ -372,7 +372,7 @@ func brokenChanges() []broken {
 			"change/removed and added again", "change/unlimited and back", "change/flapping", "change/while callers take", "lockstep/buckets",
 			"change/names that come and go", "change/more names than are remembered",
 		}},
-		{"takes whatever limits come", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
+		{"applies older limits", breakTake(func(ctx context.Context, r *reference, now time.Time, ops []limiter.Op) (bool, error) {
 			r.eachBucket(ops, func(_ limiter.Op, b *refBucket) { b.generation = 0 })
 			return r.Take(ctx, now, ops)
 		}), []string{"change/older after newer", "change/versions of one generation", "change/older than the same limits seen again", "change/added and removed"}},

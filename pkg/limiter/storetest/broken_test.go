@@ -14,7 +14,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// recorder is a T that remembers failures instead of failing.
+// recorder is a T that records failures instead of failing.
 type recorder struct {
 	T
 
@@ -49,8 +49,8 @@ func (r *recorder) Fatal(args ...any)   { r.Fatalf("%s", fmt.Sprint(args...)) }
 func (r *recorder) Logf(string, ...any) {}
 func (r *recorder) Log(...any)          {}
 
-// try runs a check against a store and returns how it failed. Calls that wait for
-// ever are ended after a second.
+// try runs a check against a store and returns its failures. Calls that never return are ended
+// after a second.
 func try(t *testing.T, c check, s limiter.Store) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)

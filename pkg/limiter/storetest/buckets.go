@@ -18,8 +18,8 @@ type BucketStore interface {
 	limiter.Buckets
 }
 
-// RunBuckets holds the stores that open returns against the contract of limiter.Buckets, each
-// case with a fresh store, which is closed after it.
+// RunBuckets tests the stores that open returns against the contract of limiter.Buckets. Each case
+// has a fresh store, which is closed after it.
 func RunBuckets(t *testing.T, open func(t *testing.T) BucketStore) {
 	t.Helper()
 	for _, c := range []struct {
@@ -31,7 +31,7 @@ func RunBuckets(t *testing.T, open func(t *testing.T) BucketStore) {
 		{"buckets/reset gives the capacity and no more", checkReset},
 		{"buckets/one limit of several", checkAdjustOneLimit},
 		{"buckets/once", checkAdjustOnce},
-		{"buckets/a top-up says what it booked", checkBooked},
+		{"buckets/a top-up returns its bookings", checkBooked},
 		{"buckets/a full limit is not topped up", checkFull},
 		{"buckets/dry run", checkAdjustDryRun},
 		{"buckets/settled after a reset", checkSettledAfterReset},
@@ -46,7 +46,7 @@ func RunBuckets(t *testing.T, open func(t *testing.T) BucketStore) {
 	}
 }
 
-// adjust makes an adjustment at the beginning of time.
+// adjust makes an adjustment at the epoch.
 func adjust(t T, s BucketStore, a limiter.Adjustment) limiter.Adjusted {
 	t.Helper()
 	out, err := s.AdjustBucket(t.Context(), at(0), a)
@@ -56,7 +56,7 @@ func adjust(t T, s BucketStore, a limiter.Adjustment) limiter.Adjusted {
 	return out
 }
 
-// checkBucketsListed: each bucket in use is on one page, with the balances that a look finds.
+// checkBucketsListed: each bucket in use is on one page, with the balances that a peek finds.
 func checkBucketsListed(t T, s BucketStore) {
 	c := newClient(t, s)
 	want := map[string][]string{} // by filter
@@ -94,8 +94,8 @@ func checkBucketsListed(t T, s BucketStore) {
 	}
 }
 
-// checkAdjusted: each kind leads to the balance that it says, in steps that go on from each
-// other, and the next decision goes by it.
+// checkAdjusted: each kind leads to its balance, in consecutive steps, and the next decision uses
+// that balance.
 func checkAdjusted(t T, s BucketStore) {
 	c := newClient(t, s)
 	op := c.one("user", limiter.PerDay("l", 10).WithMaxDebt(5), limiter.Spend{Take: tokens(4)})
@@ -127,7 +127,7 @@ func checkAdjusted(t T, s BucketStore) {
 	}
 	nobody := limiter.BucketKey{Namespace: limiter.DefaultNamespace, Entity: "nobody", Resource: "r"}
 	if out := adjust(t, s, limiter.Adjustment{Bucket: nobody}); out.Found {
-		t.Errorf("a bucket that nobody used: %+v", out)
+		t.Errorf("an unused bucket: %+v", out)
 	}
 }
 
@@ -146,7 +146,7 @@ func checkReset(t T, s BucketStore) {
 	c.want(false, 0, op)
 }
 
-// checkAdjustOneLimit: the other limits of a bucket stay as they are.
+// checkAdjustOneLimit: the other limits of a bucket are unchanged.
 func checkAdjustOneLimit(t T, s BucketStore) {
 	c := newClient(t, s)
 	limits := c.limits(limiter.PerDay("a", 10), limiter.PerDay("b", 10), limiter.Unlimited("c"))
@@ -166,8 +166,8 @@ func checkAdjustOneLimit(t T, s BucketStore) {
 	c.wantBalance(tokens(2), 0, spending(op, limiter.Spend{Limit: "b"}))
 }
 
-// checkAdjustOnce: of adjustments with the same key, also at the same time, one is made, and
-// the others say so.
+// checkAdjustOnce: of adjustments with the same key, also concurrent ones, one is made, and the
+// others are reported as repetitions.
 func checkAdjustOnce(t T, s BucketStore) {
 	c := newClient(t, s)
 	op := c.one("user", limiter.PerDay("l", 100), limiter.Spend{Take: tokens(100)})
@@ -195,8 +195,8 @@ func checkAdjustOnce(t T, s BucketStore) {
 	c.wantBalance(tokens(14), 0, op)
 }
 
-// checkSettledAfterReset: a reservation from before a reset that is settled after it is booked
-// as always. A refund has no room, and use beyond the reserved amount is charged.
+// checkSettledAfterReset: a reservation from before a reset is settled as usual after it. A refund
+// has no room, and use beyond the reserved amount is charged.
 func checkSettledAfterReset(t T, s BucketStore) {
 	c := newClient(t, s)
 	op := c.one("user", limiter.PerDay("l", 10), limiter.Spend{Take: tokens(6)})
@@ -211,7 +211,7 @@ func checkSettledAfterReset(t T, s BucketStore) {
 	c.wantBalance(tokens(3), 0, op)
 }
 
-// checkAdjustRefused: what cannot be changes nothing.
+// checkAdjustRefused: an invalid adjustment changes nothing.
 func checkAdjustRefused(t T, s BucketStore) {
 	c := newClient(t, s)
 	op := c.one("user", limiter.PerDay("l", 10), limiter.Spend{Take: tokens(4)})
@@ -235,7 +235,7 @@ func checkAdjustRefused(t T, s BucketStore) {
 // checkAdjustAudited: each adjustment that was made leaves an event, under its entity.
 func checkAdjustAudited(t T, s BucketStore) {
 	if !s.Capabilities().AuditLogging {
-		return // RunControl has the rest of what such a store promises
+		return // RunControl tests the rest of the contract of such a store
 	}
 	c := newClient(t, s)
 	op := c.one("user", limiter.PerDay("l", 10), limiter.Spend{Take: tokens(4)})

@@ -24,8 +24,8 @@ func (o operator) budgets(all ...limiter.Budget) limiter.Record {
 	return limiter.Record{Limits: o.limits(limiter.PerDay("a", 1), limiter.PerDay("a_b.c-d", 2)), Budgets: budgets}
 }
 
-// checkBudgetsKept: a change of budgets alone is a change, which is listed and audited; switches keep them, and
-// they go with their limits.
+// checkBudgetsKept: a change of budgets alone is a change, which is listed and audited. Switches
+// keep budgets, and a deletion of their limits deletes them.
 func checkBudgetsKept(t T, s ControlStore) {
 	o := newOperator(t, s)
 	day, month := limiter.Budget{Limit: "a", Window: limiter.UsageDay, Tokens: 1}, limiter.Budget{Limit: "a_b.c-d", Window: limiter.UsageMonth, Tokens: limiter.MaxTokens}
@@ -83,7 +83,8 @@ func (o operator) wantListed(ref limiter.Ref, want limiter.Record) {
 	}
 }
 
-// wantAuditedBudgets requires that the newest event of limits has a record, where events are kept.
+// wantAuditedBudgets requires that the newest event of limits has a record, if the store has
+// events.
 func (o operator) wantAuditedBudgets(ref limiter.Ref, want limiter.Record) {
 	o.Helper()
 	if !o.store.Capabilities().AuditLogging {
@@ -95,7 +96,8 @@ func (o operator) wantAuditedBudgets(ref limiter.Ref, want limiter.Record) {
 	}
 }
 
-// checkBudgetsRefused: a budget of a limit that is not there, of an unlimited one and of an entity is refused.
+// checkBudgetsRefused: a budget of a limit that does not exist, of an unlimited one and of an
+// entity is refused.
 func checkBudgetsRefused(t T, s ControlStore) {
 	o := newOperator(t, s)
 	day, other := limiter.Budget{Limit: "a", Window: limiter.UsageDay, Tokens: 1}, limiter.Budget{Limit: "other", Window: limiter.UsageDay, Tokens: 1}

@@ -21,14 +21,14 @@ func changeChecks() []check {
 	}
 }
 
-// under returns the op under other limits, of a generation.
+// under returns the op with other limits, of a generation.
 func under(op limiter.Op, generation uint64, limits *limiter.Limits) limiter.Op {
 	op.Limits, op.Generation = limits, generation
 	return spending(op, append([]limiter.Spend(nil), op.Spends...)...)
 }
 
-// checkChangedNumbers: a lowered capacity cuts at once, a raised one adds the difference,
-// and from then on the bucket refills at its new rate up to its new capacity.
+// checkChangedNumbers: a lowered capacity cuts at once, and a raised one adds the difference. From
+// then on the bucket refills at its new rate up to its new capacity.
 func checkChangedNumbers(t T, s limiter.Store) {
 	c := newClient(t, s)
 	for _, tc := range []struct {
@@ -53,8 +53,7 @@ func checkChangedNumbers(t T, s limiter.Store) {
 	}
 }
 
-// checkRefillBeforeChange: what was due when the limit changed is refilled at the
-// old rate, and by nothing more.
+// checkRefillBeforeChange: time before the change of a limit is refilled at the old rate, and once.
 func checkRefillBeforeChange(t T, s limiter.Store) {
 	c := newClient(t, s)
 	op := c.one("user", limiter.PerMinute("l", 100), limiter.Spend{Take: tokens(100)})
@@ -68,8 +67,8 @@ func checkRefillBeforeChange(t T, s limiter.Store) {
 	c.wantBalance(10_002, 6001+864, changed)
 }
 
-// checkAddedAndRemoved: an added limit starts full; of a removed one a caller who
-// still asks for it learns that it is not held, and passes.
+// checkAddedAndRemoved: an added limit starts full. A spend of a removed one is not held, and
+// passes.
 func checkAddedAndRemoved(t T, s limiter.Store) {
 	c := newClient(t, s)
 	a, b := limiter.PerDay("a", 10), limiter.PerDay("b", 20)
@@ -91,9 +90,8 @@ func checkAddedAndRemoved(t T, s limiter.Store) {
 	c.want(false, 0, late)
 }
 
-// checkReadded: taking a limit away and putting it back gives nothing; under greater
-// numbers it is a limit that was raised; after the time in which it would have been
-// full it is new.
+// checkReadded: removing a limit and adding it again gives no tokens. With greater parameters it is
+// a limit that was raised. After the time in which it would have been full it is new.
 func checkReadded(t T, s limiter.Store) {
 	c := newClient(t, s)
 	a, b := limiter.PerDay("a", 10), limiter.PerMinute("b", 60)
@@ -113,7 +111,7 @@ func checkReadded(t T, s limiter.Store) {
 	c.want(true, 6000, under(askA, 10, without))
 	c.wantBalance(tokens(599), 6000+17_000, under(askB, 11, greater))
 	c.want(true, 6000+17_000, under(askA, 12, without))
-	c.wantBalance(tokens(600), 6000+18_000, under(askB, 13, greater)) // full by then, so it starts anew
+	c.wantBalance(tokens(600), 6000+18_000, under(askB, 13, greater)) // full by then, so it starts over
 }
 
 // checkUnlimitedAndBack: a limit that is unlimited for a while is not full afterwards.
@@ -136,8 +134,8 @@ func checkUnlimitedAndBack(t T, s limiter.Store) {
 	c.wantBalance(tokens(1), 60_000, under(op, 3, limited))
 }
 
-// checkFlapping: limits that change to and fro a hundred times, at one instant,
-// give no more than the limit holds.
+// checkFlapping: limits that change back and forth a hundred times, at one instant, give no more
+// than the capacity.
 func checkFlapping(t T, s limiter.Store) {
 	c := newClient(t, s)
 	a, b := limiter.PerDay("a", 1000), limiter.PerDay("b", 10)
@@ -155,8 +153,7 @@ func checkFlapping(t T, s limiter.Store) {
 	}
 }
 
-// checkOlderAfterNewer: a caller who was suspended with older limits is decided
-// under the newer ones.
+// checkOlderAfterNewer: a suspended caller with older limits is decided by the newer ones.
 func checkOlderAfterNewer(t T, s limiter.Store) {
 	c := newClient(t, s)
 	generous, strict := c.limits(limiter.PerDay("l", 100)), c.limits(limiter.PerDay("l", 10))
@@ -176,8 +173,8 @@ func checkOlderAfterNewer(t T, s limiter.Store) {
 	c.wantBalance(tokens(90), 0, under(op, 9, generous))
 }
 
-// checkSameGeneration: of two versions of one generation the one with the greater
-// hash is the newer, so that callers who disagree do not take turns.
+// checkSameGeneration: of two versions of one generation the one with the greater hash is the
+// newer, so that callers with different versions do not alternate.
 func checkSameGeneration(t T, s limiter.Store) {
 	c := newClient(t, s)
 	a, b := c.limits(limiter.PerDay("l", 10)), c.limits(limiter.PerDay("l", 20))
@@ -197,8 +194,8 @@ func checkSameGeneration(t T, s limiter.Store) {
 	}
 }
 
-// checkSeenAgain: limits that came back are as new as their last sight, so that a
-// caller suspended with those in between does not bring them back.
+// checkSeenAgain: limits that returned are as new as their last appearance. So a suspended caller
+// with those in between does not restore them.
 func checkSeenAgain(t T, s limiter.Store) {
 	c := newClient(t, s)
 	first, between := c.limits(limiter.PerDay("l", 100)), c.limits(limiter.PerDay("l", 10))
@@ -213,8 +210,8 @@ func checkSeenAgain(t T, s limiter.Store) {
 	c.wantBalance(tokens(97), 0, under(op, 5, first))
 }
 
-// checkChangedDebtFloor: the floor of the limits that the bucket is under counts; a
-// balance that is below it already stays, and refills like any other.
+// checkChangedDebtFloor: the debt floor of the limits in force counts. A balance that is already
+// below it stays, and refills like any other.
 func checkChangedDebtFloor(t T, s limiter.Store) {
 	c := newClient(t, s)
 	l := limiter.PerHour("l", 60)

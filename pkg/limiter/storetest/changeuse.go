@@ -17,8 +17,8 @@ func useChecks() []check {
 	}
 }
 
-// checkRaised: a raised capacity adds the difference, once, also in debt; a rate
-// that changes alone adds nothing.
+// checkRaised: a raised capacity adds the difference, once, also in debt. A changed rate alone adds
+// nothing.
 func checkRaised(t T, s limiter.Store) {
 	c := newClient(t, s)
 	small, great := limiter.PerDay("l", 5), limiter.PerDay("l", 1000)
@@ -48,8 +48,8 @@ func checkRaised(t T, s limiter.Store) {
 	c.wantBalance(tokens(995), 0, under(op, 3, c.limits(great)))
 }
 
-// checkToAndFro: a file that goes to and fro gives at one instant no more than its
-// greatest limit, and two sets of one generation do not take turns.
+// checkToAndFro: a file that alternates between versions gives at one instant no more than its
+// greatest limit. Two sets of one generation do not alternate.
 func checkToAndFro(t T, s limiter.Store) {
 	c := newClient(t, s)
 	sets := []*limiter.Limits{
@@ -78,14 +78,14 @@ func checkToAndFro(t T, s limiter.Store) {
 	}
 }
 
-// checkUseAfterLowering: a lowered capacity cuts the balance and keeps the use, which
-// refill makes up for. The use that is left is no balance of a raised limit.
+// checkUseAfterLowering: a lowered capacity cuts the balance and keeps the use, which refill makes
+// up for. The rest of the use is no balance of a raised limit.
 func checkUseAfterLowering(t T, s limiter.Store) {
 	c := newClient(t, s)
 	great, small := limiter.PerMinute("l", 60).WithBurst(1000), limiter.PerMinute("l", 60).WithBurst(100)
 	for _, tc := range []struct {
 		name         string
-		taken, after int64 // tokens taken before, and seconds for which the lowered limit holds
+		taken, after int64 // tokens taken before, and seconds of the lowered limit
 		low, raised  int64 // balance at its end, and under the first limit again
 	}{
 		{"at once", 600, 0, 100, 400},
@@ -107,8 +107,8 @@ func checkUseAfterLowering(t T, s limiter.Store) {
 	}
 }
 
-// checkRenames: names that come and go, however many, leave a bucket that decides, give
-// no name more than it holds, and all are full when their time has passed.
+// checkRenames: any number of names that come and go leave a bucket that decides. They give no name
+// more than its capacity, and all are full after their time.
 func checkRenames(t T, s limiter.Store) {
 	c := newClient(t, s)
 	const day = 86_400_000
@@ -139,8 +139,8 @@ func checkRenames(t T, s limiter.Store) {
 	}
 }
 
-// renamed returns n limits of 10 tokens a day under the names of a round, and spends of
-// one token of each. After 40 rounds the names begin anew.
+// renamed returns n limits of 10 tokens a day under the names of a round, and spends of one token
+// of each. After 40 rounds the names repeat.
 func renamed(c client, round, n int) (*limiter.Limits, []limiter.Spend) {
 	limits, spends := make([]limiter.Limit, n), make([]limiter.Spend, n)
 	for i := range limits {
@@ -150,8 +150,8 @@ func renamed(c client, round, n int) (*limiter.Limits, []limiter.Spend) {
 	return c.limits(limits...), spends
 }
 
-// checkForgotten: a store may forget which of many names was used. Until the last of
-// them would be full a name that it does not know is empty; raised, it is too.
+// checkForgotten: a store may forget which of many names was used. Until the last of them would be
+// full an unknown name is empty, also when it is raised.
 func checkForgotten(t T, s limiter.Store) {
 	c := newClient(t, s)
 	const day = 86_400_000

@@ -11,16 +11,15 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// version is a set of limits and the generation it came with.
+// version is a set of limits and its generation.
 type version struct {
 	limits     *limiter.Limits
 	generation uint64
 }
 
-// checkChangesWhileTaking: 64 callers take while the limit is lowered, raised,
-// removed and put back, some of them with an older version in hand. No interval
-// has more than the greatest limit of it allows; the intervals after the last
-// change have no more than the last limit allows.
+// checkChangesWhileTaking: 64 callers take while the limit is lowered, raised, removed and added
+// again, some of them with an older version. No interval has more than its greatest limit allows.
+// The intervals after the last change have no more than the last limit allows.
 func checkChangesWhileTaking(t T, s limiter.Store) {
 	c := newClient(t, s)
 	small, great := limiter.PerSecond("l", 100), limiter.PerSecond("l", 300)
@@ -46,7 +45,7 @@ func checkChangesWhileTaking(t T, s limiter.Store) {
 type changing struct {
 	store   limiter.Store
 	op      limiter.Op
-	sets    []*limiter.Limits // come in force one after the other; none = no change any more
+	sets    []*limiter.Limits // put in force one after the other; empty = no more changes
 	clock   clock
 	history history
 
@@ -70,8 +69,8 @@ func (ch *changing) run(t T, seed uint64) {
 	}
 }
 
-// version returns what a caller has in hand: the version in force, or after he
-// was suspended an older one. Every 30th call brings a new version in force.
+// version returns the limits of a caller: the version in force, or an older one if it was
+// suspended. Every 30th call puts a new version in force.
 func (ch *changing) version(r *rand.Rand) version {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
@@ -87,7 +86,7 @@ func (ch *changing) version(r *rand.Rand) version {
 	return ch.versions[last]
 }
 
-// errHangs says that the time of within ended before a decision.
+// errHangs is the error of a decision that did not come in the time of within.
 var errHangs = errors.New("a call was decided late, long after any sound store would have decided it")
 
 // call is one caller.

@@ -9,13 +9,13 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// epoch is when the checks begin, in Unix milliseconds: 2100-01-01.
+// epoch is the start of the checks, in Unix milliseconds: 2100-01-01.
 const epoch int64 = 4102444800000
 
 // tokens returns n tokens in millitokens.
 func tokens(n int64) int64 { return n * limiter.Milli }
 
-// client is a caller of one store, in one goroutine, for whom every error is fatal.
+// client is a caller of one store, in one goroutine. Every error fails the test.
 type client struct {
 	T
 	store limiter.Store
@@ -41,7 +41,7 @@ func (c client) want(admitted bool, ms int64, ops ...limiter.Op) {
 	}
 }
 
-// balance returns the balance of the op's only limit at ms, without taking anything.
+// balance returns the balance of the op's only limit at ms, and takes nothing.
 func (c client) balance(ms int64, op limiter.Op) int64 {
 	c.Helper()
 	return c.state(ms, op).Tokens
@@ -112,7 +112,7 @@ func seeded(seed uint64, caller int) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, uint64(caller))) // #nosec G404 G115 -- repeatable, and callers count from 0
 }
 
-// within returns a context that ends what hangs, long after anything sound has ended.
+// within returns a context that ends calls that hang, long after any correct call has ended.
 func within(t T) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.Context(), 30*time.Second)
 }

@@ -25,9 +25,9 @@ func controlThemes() [][]controlCheck {
 	return [][]controlCheck{editChecks(), budgetChecks(), directoryChecks(), auditChecks(), disableChecks(), namespaceChecks(), purgeChecks()}
 }
 
-// RunControl holds the stores that open returns against the contract of limiter.Control,
-// each case with a fresh store, which is closed after it. A case is skipped only where the
-// store's capabilities say that its subject is not kept.
+// RunControl tests the stores that open returns against the contract of limiter.Control. Each case
+// has a fresh store, which is closed after it. A case is skipped only if the store does not have
+// the capability of its subject.
 func RunControl(t *testing.T, open func(t *testing.T) ControlStore) {
 	t.Helper()
 	for _, theme := range controlThemes() {
@@ -36,7 +36,7 @@ func RunControl(t *testing.T, open func(t *testing.T) ControlStore) {
 				s := open(t)
 				defer closeStore(t, s)
 				if c.needs != nil && !c.needs(s.Capabilities()) {
-					t.Skipf("not kept by a store with the capabilities %+v", s.Capabilities())
+					t.Skipf("not in a store with the capabilities %+v", s.Capabilities())
 				}
 				c.run(t, s)
 			})
@@ -44,7 +44,7 @@ func RunControl(t *testing.T, open func(t *testing.T) ControlStore) {
 	}
 }
 
-// operator is a caller of limiter.Control for whom every error is fatal.
+// operator is a caller of limiter.Control. Every error fails the test.
 type operator struct {
 	client
 

@@ -15,13 +15,13 @@ type Counting struct {
 	calls [methods]atomic.Int64
 }
 
-// NewCounting returns inner, counting its calls.
+// NewCounting returns inner with its calls counted.
 func NewCounting(inner limiter.Store) *Counting { return &Counting{Store: inner} }
 
-// Count returns how often a method was called.
+// Count returns the number of calls of a method.
 func (c *Counting) Count(m Method) int64 { return c.calls[m].Load() }
 
-// Total returns how often any of the methods was called.
+// Total returns the number of calls of all methods.
 func (c *Counting) Total() int64 {
 	var n int64
 	for i := range c.calls {

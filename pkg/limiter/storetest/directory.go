@@ -20,8 +20,8 @@ func directoryChecks() []controlCheck {
 	}
 }
 
-// checkListEntities: every entity is on one page, whatever the size of pages, and children
-// are those of one parent in one namespace.
+// checkListEntities: every entity is on one page, with any size of pages, and children are those of
+// one parent in one namespace.
 func checkListEntities(t T, s ControlStore) {
 	o := newOperator(t, s)
 	const entities = 23
@@ -123,8 +123,8 @@ func checkPagesRefused(t T, s ControlStore) {
 	}
 }
 
-// checkListNamespaces: a change brings a namespace into use, of any name, and it is on one page.
-// No read or list by an operator does so.
+// checkListNamespaces: a change brings a namespace into use, of any name, and it is on one page. An
+// operator's read or list does not.
 func checkListNamespaces(t T, s ControlStore) {
 	o := newOperator(t, s)
 	want := []string{"a/b#c", "k\xff", "~", "plain", "sp ace"}

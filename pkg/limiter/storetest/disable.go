@@ -43,7 +43,7 @@ func (o operator) get(ref limiter.Ref) limiter.Record {
 	return got
 }
 
-// subjects can be disabled; each has a record that it may have besides.
+// subjects returns the subjects that can be disabled, each with another record that it may have.
 func (o operator) subjects() map[limiter.Ref]limiter.Record {
 	o.Helper()
 	limits := limiter.Record{Limits: o.limits(limiter.PerDay("l", 1))}
@@ -54,8 +54,8 @@ func (o operator) subjects() map[limiter.Ref]limiter.Record {
 	}
 }
 
-// checkDisable: the switch is told, stored and taken back, of subjects with a record and
-// without one; a dry run and a repetition change nothing.
+// checkDisable: the switch is reported, stored and undone, for subjects with a record and without
+// one. A dry run and a repetition change nothing.
 func checkDisable(t T, s ControlStore) {
 	o := newOperator(t, s)
 	for ref, record := range o.subjects() {
@@ -81,8 +81,8 @@ func checkDisable(t T, s ControlStore) {
 	}
 }
 
-// checkDisabledStays: no change of the record, by any method, and no deletion enables a subject,
-// and switches touch no limits of an entity.
+// checkDisabledStays: no change of the record, by any method, and no deletion enables a subject.
+// Switches change no limits of an entity.
 func checkDisabledStays(t T, s ControlStore) {
 	o := newOperator(t, s)
 	own := limiter.EntityLimitsRef("key/\xff", "r")
@@ -94,7 +94,7 @@ func checkDisabledStays(t T, s ControlStore) {
 			want := to
 			want.Disabled = true
 			if got := o.get(ref); !got.Equal(want) || !done.After.Equal(want) {
-				t.Errorf("%+v, changed to %+v: %+v, told as %+v", ref, to, got, done.After)
+				t.Errorf("%+v, changed to %+v: %+v, reported as %+v", ref, to, got, done.After)
 			}
 		}
 		if ref.Kind == limiter.RefEntity {
@@ -172,7 +172,7 @@ func checkListDisabled(t T, s ControlStore) {
 }
 
 // checkDisabledDecisions: a limiter denies a request that takes from a disabled subject at once,
-// names the subject, and books charges all the same.
+// and names the subject. It applies charges all the same.
 func checkDisabledDecisions(t T, s ControlStore) {
 	o := newOperator(t, s)
 	l, err := limiter.New(limiter.Config{Store: s, CacheTTL: -1, Timeout: reach})

@@ -1,6 +1,5 @@
-// Package storetest is what every [limiter.Store] is held against: a suite of
-// checks, a slow and obvious store that passes them, and wrappers that make a
-// store fail or count its calls.
+// Package storetest tests a [limiter.Store]: a suite of checks, a slow and simple store that passes
+// them, and wrappers that make a store fail or count its calls.
 //
 // A store's own test is a few lines:
 //
@@ -12,11 +11,10 @@
 // [NewReference], whose buckets are rational numbers under one mutex. A new
 // promise, or a bug found in one store, becomes a check here, for all of them.
 //
-// The checks set the clock themselves: their times begin in the year 2100, so that
-// a store that tidies up by the clock on the wall leaves their buckets alone, and
-// they expect a store to decide at its caller's time, or where the bucket was
-// refilled to a later one, at that. Nothing sleeps.
+// The checks set the clock themselves. Their times begin in the year 2100, so that a store that
+// sweeps by the system clock does not touch their buckets. They expect a store to decide at its
+// caller's time, or at the time of the bucket's last refill if that is later. Nothing sleeps.
 //
-// That a check can fail is shown as well: the package's own tests break the
-// reference in one way after the other, and require that each is found.
+// The checks can fail: the package's own tests break the reference in one way after the other, and
+// require that each is found.
 package storetest

@@ -32,8 +32,8 @@ func (o operator) wantStored(ref limiter.Ref, want limiter.Record, before uint64
 	}
 }
 
-// checkEditLimits: limits are created, replaced, left alone and deleted; the outcome has the
-// records before and after; a dry run tells the same and changes nothing.
+// checkEditLimits: limits are created, replaced, left unchanged and deleted. The outcome has the
+// records before and after. A dry run returns the same and changes nothing.
 func checkEditLimits(t T, s ControlStore) {
 	o := newOperator(t, s)
 	first := limiter.Record{Limits: o.limits(limiter.PerDay("a", 1))}
@@ -64,8 +64,8 @@ func checkEditLimits(t T, s ControlStore) {
 	}
 }
 
-// checkEditEntity: an entity keeps its time of creation, and no version comes back, also not
-// after it was deleted.
+// checkEditEntity: an entity keeps its time of creation, and no version repeats, also not after a
+// deletion.
 func checkEditEntity(t T, s ControlStore) {
 	o := newOperator(t, s)
 	ref := limiter.EntityRef("key/\x00\xff 1")
@@ -85,7 +85,7 @@ func checkEditEntity(t T, s ControlStore) {
 		}
 		seen[got.Version] = true
 		if diff := cmp.Diff(got, o.read("ns", ref)[0].Entity); diff != "" {
-			t.Errorf("round %d: what was told and what is stored (-told +stored):\n%s", round, diff)
+			t.Errorf("round %d: returned and stored entity (-returned +stored):\n%s", round, diff)
 		}
 		if same := o.edit(t.Context(), ref, limiter.Record{Entity: &put}); same.Changed || same.After.Entity.Version != got.Version {
 			t.Errorf("round %d: the same again: %+v", round, same)
@@ -93,8 +93,8 @@ func checkEditEntity(t T, s ControlStore) {
 	}
 }
 
-// checkEditDeletes: limits go with their entity, also where no entity was ever stored, and no
-// other limits do.
+// checkEditDeletes: a deletion of an entity deletes its limits, also if no entity was ever stored,
+// and no other limits.
 func checkEditDeletes(t T, s ControlStore) {
 	o := newOperator(t, s)
 	for _, id := range []string{"stored", "never stored", "other"} {
@@ -120,12 +120,12 @@ func checkEditDeletes(t T, s ControlStore) {
 		}
 	}
 	if o.read("ns", limiter.EntityLimitsRef("other", "r"))[0].Empty() {
-		t.Errorf("the limits of another entity are gone")
+		t.Errorf("the limits of another entity are missing")
 	}
 }
 
-// checkEditRefused: an error of the change comes back as it is; invalid records are refused; in
-// both cases nothing changes.
+// checkEditRefused: an error of the change is returned unchanged, and invalid records are refused.
+// In both cases nothing changes.
 func checkEditRefused(t T, s ControlStore) {
 	o := newOperator(t, s)
 	o.putChain([]string{"child", "org"})

@@ -25,8 +25,8 @@ func entityChecks() []check {
 	}
 }
 
-// checkEntityStored: what PutEntity returns and Read reads is what was put, with
-// a version and the time of creation, which stays.
+// checkEntityStored: PutEntity returns and Read reads the entity that was put, with a version and
+// the time of creation, which stays.
 func checkEntityStored(t T, s limiter.Store) {
 	c := newClient(t, s)
 	put := limiter.Entity{
@@ -53,7 +53,7 @@ func checkEntityStored(t T, s limiter.Store) {
 		}
 	}
 	if got := c.read("ns", limiter.EntityRef("org"))[0]; !got.Empty() {
-		t.Errorf("the parent exists, though nobody created it: %+v", got.Entity)
+		t.Errorf("the parent exists, but was not created: %+v", got.Entity)
 	}
 }
 
@@ -70,7 +70,7 @@ func (c client) wantPut(want error, e limiter.Entity) {
 	}
 }
 
-// checkEntityVersions: only who has read the entity as it is may replace it.
+// checkEntityVersions: only a caller that has read the current entity may replace it.
 func checkEntityVersions(t T, s limiter.Store) {
 	c := newClient(t, s)
 	c.wantPut(limiter.ErrInvalid, limiter.Entity{})
@@ -86,7 +86,7 @@ func checkEntityVersions(t T, s limiter.Store) {
 	}
 }
 
-// checkEntityRace: of 64 writers who have read the same version one wins.
+// checkEntityRace: of 64 writers with the same version one wins.
 func checkEntityRace(t T, s limiter.Store) {
 	c := newClient(t, s)
 	ctx, cancel := within(t)
@@ -114,7 +114,7 @@ func checkEntityRace(t T, s limiter.Store) {
 		}
 		e = *winner.Load()
 		if diff := cmp.Diff(&e, c.read("ns", limiter.EntityRef("e"))[0].Entity); diff != "" {
-			t.Fatalf("round %d: what the winner was told and what is stored (-told +stored):\n%s", round, diff)
+			t.Fatalf("round %d: the winner's and the stored entity (-returned +stored):\n%s", round, diff)
 		}
 	}
 }
@@ -140,8 +140,8 @@ func (c client) putChain(chain []string) {
 	}
 }
 
-// checkCycles: no entity becomes its own ancestor, at any distance, also not when
-// the last link is an entity that its children named before it was created.
+// checkCycles: no entity becomes its own ancestor, at any distance. This includes a last link by an
+// entity that its children named before it was created.
 func checkCycles(t T, s limiter.Store) {
 	c := newClient(t, s)
 	for length := 1; length <= limiter.MaxLevels; length++ {
@@ -169,8 +169,8 @@ func checkLevels(t T, s limiter.Store) {
 	c.putEntity("another", limiter.Entity{ID: "below", Parent: chain[0]}) // there the parent was never created
 }
 
-// checkDeleteEntity: an entity goes with its limits and nothing else, and may be
-// created anew; one that does not exist may be deleted.
+// checkDeleteEntity: a deletion deletes an entity, its limits and nothing else, and the entity may
+// be created again. One that does not exist may be deleted.
 func checkDeleteEntity(t T, s limiter.Store) {
 	c := newClient(t, s)
 	gone := []limiter.Ref{limiter.EntityRef("org"), limiter.EntityLimitsRef("org", "r"), limiter.EntityLimitsRef("org", limiter.DefaultResource), limiter.EntityLimitsRef("org", "")}
@@ -196,14 +196,14 @@ func checkDeleteEntity(t T, s limiter.Store) {
 	records := c.read("ns", kept...)
 	for i, r := range records {
 		if r.Empty() {
-			t.Errorf("gone as well: %+v", kept[i])
+			t.Errorf("also deleted: %+v", kept[i])
 		}
 	}
 	if child := records[0].Entity; child != nil && child.Parent != "org" {
-		t.Errorf("the child's parent is %q, want it kept", child.Parent)
+		t.Errorf("the child's parent is %q, want it unchanged", child.Parent)
 	}
 	if c.read("other", gone[1])[0].Empty() {
-		t.Errorf("gone from another namespace")
+		t.Errorf("deleted in another namespace")
 	}
 	c.putEntity("ns", limiter.Entity{ID: "org"})
 }
@@ -223,16 +223,16 @@ func checkBucketsOutlive(t T, s limiter.Store) {
 	c.want(false, 0, op)
 }
 
-// checkEntityMemory: what the caller does to the entity that he put, or got back,
-// does not change the stored one.
+// checkEntityMemory: later changes by the caller to the entity that it put, or got back, do not
+// change the stored one.
 func checkEntityMemory(t T, s limiter.Store) {
 	c := newClient(t, s)
 	put := limiter.Entity{ID: "e", Metadata: map[string]string{"tier": "gold"}}
 	got := c.putEntity("ns", put)
-	put.Metadata["tier"] = "changed in what was put"
+	put.Metadata["tier"] = "changed in the entity that was put"
 	put.Metadata["added"] = "x"
 	if got.Metadata["tier"] == "gold" {
-		got.Metadata["tier"] = "changed in what was returned"
+		got.Metadata["tier"] = "changed in the returned entity"
 	}
 	want := map[string]string{"tier": "gold"}
 	records := c.read("ns", limiter.EntityRef("e"))

@@ -10,8 +10,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter/storetest"
 )
 
-// A store whose answer is lost once: the tokens are gone, and the caller knows
-// that they may be.
+// The store's answer is lost once: the tokens are gone, and the error says that they may be.
 func ExampleNewFaulty() {
 	ctx, now := context.Background(), time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 	store := storetest.NewFaulty(storetest.NewReference(), storetest.Script(storetest.Take, storetest.FailAfter))

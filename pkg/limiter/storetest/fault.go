@@ -53,7 +53,7 @@ func (m Method) String() string {
 	return "unknown"
 }
 
-// Fault is what happens to one call.
+// Fault is the failure of one call.
 type Fault uint8
 
 // The faults.
@@ -84,12 +84,11 @@ func (f Fault) String() string {
 // errInjected is the cause of every failure that is injected.
 var errInjected = errors.New("injected fault")
 
-// Plan says what happens to the n-th call of a method, from 0. A Faulty asks it
-// for one call at a time.
+// Plan returns the fault of the n-th call of a method, from 0. A Faulty calls it for one call at a
+// time.
 type Plan func(m Method, n int) Fault
 
-// Always returns the plan by which every call of the given methods meets the
-// fault; no methods = all.
+// Always returns the plan by which every call of the given methods has the fault; no methods = all.
 func Always(f Fault, only ...Method) Plan {
 	return func(m Method, _ int) Fault {
 		if len(only) == 0 || slices.Contains(only, m) {
@@ -99,8 +98,8 @@ func Always(f Fault, only ...Method) Plan {
 	}
 }
 
-// Script returns the plan by which the calls of a method meet the given faults,
-// one after the other, and None after the last. Other methods meet none.
+// Script returns the plan by which the calls of a method have the given faults, one after the
+// other, and None after the last. Other methods have none.
 func Script(m Method, script ...Fault) Plan {
 	return func(called Method, n int) Fault {
 		if called != m || n >= len(script) {
@@ -110,8 +109,8 @@ func Script(m Method, script ...Fault) Plan {
 	}
 }
 
-// Seeded returns a plan of chance: each call meets each of the given faults with
-// a probability of permille thousandths. The same seed gives the same plan.
+// Seeded returns a random plan: each call has each of the given faults with a probability of
+// permille thousandths. The same seed gives the same plan.
 func Seeded(seed uint64, permille int, of ...Fault) Plan {
 	r := rand.New(rand.NewPCG(seed, seed)) // #nosec G404 -- a plan must be repeatable
 	return func(Method, int) Fault {
@@ -135,7 +134,7 @@ type Faulty struct {
 	met   [faults]int
 }
 
-// NewFaulty returns inner, failing by plan; nil = never.
+// NewFaulty returns inner with failures by plan; nil = none.
 func NewFaulty(inner limiter.Store, plan Plan) *Faulty { return &Faulty{Store: inner, plan: plan} }
 
 // Use puts another plan in force; nil = no faults. The calls of each method are
@@ -146,8 +145,8 @@ func (f *Faulty) Use(plan Plan) {
 	f.plan, f.calls = plan, [methods]int{}
 }
 
-// Count returns how many calls have met a fault, so that a test can require that
-// it saw what it is about.
+// Count returns the number of calls with a fault, so that a test can require that its fault
+// occurred.
 func (f *Faulty) Count(fault Fault) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -166,7 +165,7 @@ func (f *Faulty) next(m Method) Fault {
 	return fault
 }
 
-// call makes one call of the inner store meet its fault.
+// call makes one call of the inner store, with its fault.
 func (f *Faulty) call(ctx context.Context, m Method, inner func() error) error {
 	switch f.next(m) {
 	case FailBefore:
@@ -184,8 +183,8 @@ func (f *Faulty) call(ctx context.Context, m Method, inner func() error) error {
 	return inner()
 }
 
-// Take implements limiter.Store. On an error the results in ops are made wrong,
-// so that a caller who uses them is found out.
+// Take implements limiter.Store. On an error the results in ops are falsified, to expose a caller
+// that uses them.
 func (f *Faulty) Take(ctx context.Context, now time.Time, ops []limiter.Op) (admitted bool, err error) {
 	err = f.call(ctx, Take, func() error {
 		admitted, err = f.Store.Take(ctx, now, ops)

@@ -43,7 +43,7 @@ func TestFaultyTake(t *testing.T) {
 			t.Errorf("%v: admitted = %t, error %v; want %v", tc.fault, admitted, err, tc.want)
 		}
 		if tc.want != nil && ops[0].Spends[0].Bucket.Tokens >= 0 {
-			t.Errorf("%v: the results of a failed call look sound", tc.fault)
+			t.Errorf("%v: the results of a failed call look valid", tc.fault)
 		}
 		if _, err := f.Take(t.Context(), noon, ops); err != nil {
 			t.Errorf("%v: after the script: %v", tc.fault, err)

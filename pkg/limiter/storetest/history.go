@@ -12,18 +12,18 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// taking is one call that took or gave back, somewhere from one time to another,
-// both in milliseconds after the epoch.
+// taking is one call that took or refunded, at some time between two times, both in milliseconds
+// after the epoch.
 type taking struct {
 	from, to int64
 	taken    int64 // millitokens admitted
-	refunded int64 // millitokens given back
+	refunded int64 // millitokens refunded
 }
 
-// history collects what concurrent callers did.
+// history collects the effects of concurrent callers.
 type history struct {
 	mu      sync.Mutex
-	decided []taking // at the time at which the store decided
+	decided []taking // at the time of the store's decision
 	called  []taking // from the call to its return, by the clock of the case
 	denied  atomic.Int64
 }
@@ -34,8 +34,7 @@ func (h *history) add(decided, called taking) {
 	h.decided, h.called = append(h.decided, decided), append(h.called, called)
 }
 
-// rate is a bound on what may be admitted: burst millitokens at once, and amount
-// of them in each period.
+// rate is a bound on admissions: burst millitokens at once, and amount of them in each period.
 type rate struct{ burst, amount, period int64 }
 
 func rateOf(l limiter.Limit) rate {
@@ -43,10 +42,9 @@ func rateOf(l limiter.Limit) rate {
 	return rate{p.Capacity, p.Amount, p.Period}
 }
 
-// check reports the first interval in which more was admitted than the rate and
-// late milliseconds more of it allow. It looks at every interval that begins
-// with one taking and ends with another; what certainly lies within counts as
-// taken, what possibly does as refunded.
+// check reports the first interval in which more was admitted than the rate and late extra
+// milliseconds allow. It checks every interval that begins with one taking and ends with another.
+// Takes count if they are certainly inside, refunds if they are possibly inside.
 func (r rate) check(all []taking, late int64) error {
 	ends := slices.Clone(all)
 	slices.SortFunc(ends, func(a, b taking) int { return cmp.Compare(a.to, b.to) })
@@ -80,14 +78,14 @@ func (r rate) check(all []taking, late int64) error {
 	return nil
 }
 
-// clock is the clock of a case. Callers move it on as they go.
+// clock is the clock of a case. Callers advance it.
 type clock struct{ ms atomic.Int64 }
 
-// read moves the clock on by up to step-1 ms and returns it.
+// read advances the clock by up to step-1 ms and returns it.
 func (c *clock) read(r *rand.Rand, step int64) int64 { return c.ms.Add(r.Int64N(step)) }
 
-// unsteady returns a reading of the clock as a caller has it who is off by up to
-// jitter ms either way, and who, one time in four, was suspended after he read it.
+// unsteady returns the clock as read by an unsteady caller. Its clock is off by up to jitter ms
+// either way, and one time in four it was suspended after the read.
 func (c *clock) unsteady(r *rand.Rand, step, jitter int64) int64 {
 	now := c.read(r, step) + r.Int64N(2*jitter+1) - jitter
 	if r.IntN(4) == 0 {

@@ -16,8 +16,8 @@ func lateChecks() []check {
 	}
 }
 
-// checkNothingIsLate: a call that has time enough is never decided late, whether it is
-// admitted or denied.
+// checkNothingIsLate: a call with enough time is never decided late, whether it is admitted or
+// denied.
 func checkNothingIsLate(t T, s limiter.Store) {
 	c := newClient(t, s)
 	for range 10 {
@@ -32,12 +32,12 @@ func checkNothingIsLate(t T, s limiter.Store) {
 	}
 }
 
-// deadlines is how many calls of a check have a deadline that passes.
+// deadlines is the number of calls of a check whose deadline passes.
 const deadlines = 200
 
-// checkLateIsTaken: of calls whose deadline passes, the tokens of admitted ones are taken in
-// the end, and those of denied ones are not. Charges are booked once either way. A store
-// that decides nothing late fails such calls, and takes nothing.
+// checkLateIsTaken: after a deadline has passed, the tokens of admitted calls are taken in the end,
+// and those of denied ones are not. Charges are applied once either way. A store without late
+// decisions fails such calls, and takes nothing.
 func checkLateIsTaken(t T, s limiter.Store) {
 	const capacity = 1_000_000
 	c := newClient(t, s)
@@ -66,8 +66,8 @@ func checkLateIsTaken(t T, s limiter.Store) {
 	c.comesTo(tokens(capacity)-booked-perhaps, tokens(capacity)-booked, job)
 }
 
-// passing returns a context whose deadline passes a moment after the store has begun to
-// wait for something; at moment 0 it has passed already.
+// passing returns a context whose deadline passes shortly after the store has begun to wait; at
+// moment 0 it has passed already.
 func passing(ctx context.Context, moment int) *leaving {
 	l := leavingAfter(ctx, moment)
 	l.cause = context.DeadlineExceeded

@@ -10,20 +10,20 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// leaveChecks are about callers that leave while the store works for them.
+// leaveChecks are about callers that cancel while the store works for them.
 func leaveChecks() []check {
 	return []check{
-		{name: "leave/takes are given back", run: checkLeaversTakeNothing},
-		{name: "leave/charges are booked once", run: checkLeaversAreChargedOnce},
+		{name: "leave/takes are returned", run: checkLeaversTakeNothing},
+		{name: "leave/charges are applied once", run: checkLeaversAreChargedOnce},
 	}
 }
 
-// leaving is a context that ends, as of a caller that leaves, a moment after the store has begun to
-// wait for something.
+// leaving is a context that ends, as if its caller cancels, shortly after the store has begun to
+// wait.
 type leaving struct {
 	context.Context //nolint:containedctx // it is one
 
-	moment int   // how often others get to run before
+	moment int   // how often other goroutines run before
 	cause  error // of its end
 	begin  sync.Once
 	gone   chan struct{}
@@ -56,26 +56,26 @@ func (l *leaving) Err() error {
 	}
 }
 
-// leavers is how many callers of a check leave.
+// leavers is the number of callers of a check that cancel.
 const leavers = 400
 
-// slow returns a limit that refills nothing in a check: the time of a bucket can go on by that of
-// the machine while a lease is waited for.
+// slow returns a limit that refills nothing in a check: the time of a bucket can advance by the
+// system clock during a wait for a lease.
 func slow(capacity int64) limiter.Limit { return limiter.Custom("l", capacity, 1, 24*time.Hour) }
 
-// leave makes a call whose caller leaves, if the store waits for anything. It requires an
-// answer or an error of the contract.
+// leave makes a call that is canceled if the store waits. It requires an answer or an error of the
+// contract.
 func (c client) leave(moment int, ops ...limiter.Op) (admitted bool, err error) {
 	c.Helper()
 	admitted, err = c.store.Take(leavingAfter(c.Context(), moment), at(0), ops)
 	if err != nil && (admitted || !errors.Is(err, context.Canceled) || !errors.Is(err, limiter.ErrUnavailable) && !errors.Is(err, limiter.ErrUncertain)) {
-		c.Fatalf("a caller who left: got %t, %v; want an error of %q or %q that wraps %q", admitted, err, limiter.ErrUnavailable, limiter.ErrUncertain, context.Canceled)
+		c.Fatalf("a canceled call: got %t, %v; want an error of %q or %q that wraps %q", admitted, err, limiter.ErrUnavailable, limiter.ErrUncertain, context.Canceled)
 	}
 	return admitted, err
 }
 
-// comesTo requires that a balance comes to be between two amounts in the end. What is on lease
-// has to come back for that.
+// comesTo requires that a balance is between two amounts in the end, when tokens on lease have
+// returned.
 func (c client) comesTo(least, most int64, op limiter.Op) {
 	c.Helper()
 	ctx, cancel := within(c)
@@ -89,12 +89,12 @@ func (c client) comesTo(least, most int64, op limiter.Op) {
 		}
 	}
 	if got < least || got > most {
-		c.Errorf("balance of %q after %d callers, some of whom left: %d millitokens, want %d to %d", op.Bucket.Entity, leavers, got, least, most)
+		c.Errorf("balance of %q after %d calls, some of them canceled: %d millitokens, want %d to %d", op.Bucket.Entity, leavers, got, least, most)
 	}
 }
 
-// checkLeaversTakeNothing: of two buckets, callers that leave without an answer take nothing
-// in the end.
+// checkLeaversTakeNothing: canceled calls without an answer take nothing from two buckets in the
+// end.
 func checkLeaversTakeNothing(t T, s limiter.Store) {
 	const capacity = 1_000_000
 	c := newClient(t, s)
@@ -112,8 +112,8 @@ func checkLeaversTakeNothing(t T, s limiter.Store) {
 	c.comesTo(tokens(capacity)-taken, tokens(capacity)-taken, org)
 }
 
-// checkLeaversAreChargedOnce: a charge whose caller leaves is booked once or not at all,
-// and not where the error says so.
+// checkLeaversAreChargedOnce: a charge whose caller cancels is applied once or not at all, and not
+// if the error says so.
 func checkLeaversAreChargedOnce(t T, s limiter.Store) {
 	const capacity = 1_000_000
 	c := newClient(t, s)

@@ -72,7 +72,7 @@ func everyMethod(c client, op limiter.Op) []methodCall {
 	}
 }
 
-// checkContextDone: a call whose context is done applies nothing, and says so.
+// checkContextDone: a call whose context is done applies nothing, and returns the context's error.
 func checkContextDone(cause error, end func(context.Context) (context.Context, context.CancelFunc)) func(T, limiter.Store) {
 	return func(t T, s limiter.Store) {
 		c := newClient(t, s)
@@ -96,7 +96,7 @@ func checkContextDone(cause error, end func(context.Context) (context.Context, c
 	}
 }
 
-// callAll makes calls with a context that has ended, and requires that they fail by it.
+// callAll makes calls with a context that has ended, and requires its error.
 func (c client) callAll(cause error, end func(context.Context) (context.Context, context.CancelFunc), calls []methodCall) {
 	c.Helper()
 	done, cancel := end(c.Context())
@@ -108,8 +108,8 @@ func (c client) callAll(cause error, end func(context.Context) (context.Context,
 	}
 }
 
-// checkUseAfterClose: every method of a closed store returns ErrClosed, and closing
-// it again is no error.
+// checkUseAfterClose: every method of a closed store returns ErrClosed, and a second Close is no
+// error.
 func checkUseAfterClose(t T, s limiter.Store) {
 	c := newClient(t, s)
 	op := c.one("user", limiter.PerDay("l", 10), limiter.Spend{Take: tokens(1)})

@@ -12,8 +12,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// limiterChecks are about a limiter that uses the store: its caches, retries and
-// policies must keep the promises that the store keeps.
+// limiterChecks are about a limiter that uses the store: its caches, retries and policies must keep
+// the promises of the store.
 func limiterChecks() []check {
 	remote := func(can limiter.BackendCapabilities) bool { return !can.Local }
 	return []check{
@@ -51,8 +51,8 @@ func asking(entity string, amount int64) *limiter.Request {
 	}
 }
 
-// storm has 64 callers ask n times each, at one instant, and returns how many
-// decisions were admitted without the mark of an unavailable store, and with it.
+// storm makes 64 callers ask n times each, at one instant. It returns the number of admitted
+// decisions, first those of an available store, then those of a policy.
 func (d decider) storm(n int, request func(caller int) *limiter.Request) (admitted, marked int64) {
 	d.Helper()
 	ctx, cancel := within(d.T)
@@ -84,8 +84,8 @@ func (d decider) storm(n int, request func(caller int) *limiter.Request) (admitt
 	return plain.Load(), policy.Load()
 }
 
-// checkFamily: 16 children under one parent are admitted exactly what it has, and
-// no child loses a token to a decision that the parent denied.
+// checkFamily: 16 children under one parent are admitted exactly the parent's tokens, and no child
+// loses a token to a denial by the parent.
 func checkFamily(t T, s limiter.Store) {
 	d := newDecider(t, s, time.Minute)
 	const parentHas = 400
@@ -113,10 +113,9 @@ func checkFamily(t T, s limiter.Store) {
 	}
 }
 
-// checkInstantChanges: limits that are replaced and deleted while 64 callers ask,
-// at one instant, admit no more than the greatest of them; and the last one
-// reaches the bucket. Callers that only met deleted limits, which a busy machine
-// makes possible, ask again.
+// checkInstantChanges: limits that are replaced and deleted while 64 callers ask, at one instant,
+// admit no more than the greatest of them. The last one reaches the bucket. Callers that only found
+// deleted limits, which a busy machine makes possible, ask again.
 func checkInstantChanges(t T, s limiter.Store) {
 	d := newDecider(t, s, time.Minute)
 	ref := limiter.ResourceLimitsRef("r")
@@ -171,8 +170,8 @@ func checkInstantChanges(t T, s limiter.Store) {
 	t.Errorf("the last change did not reach the bucket within %v: a request for 8 of 7 tokens is %s", reach, decision.Reason)
 }
 
-// checkFaults: while calls fail before and after they are applied, what is admitted
-// over the limit is marked as the policy's, and the policy deny admits nobody.
+// checkFaults: while calls fail before and after they are applied, admissions over the limit are
+// marked as the policy's. The policy deny admits nothing.
 func checkFaults(t T, s limiter.Store) {
 	faulty := NewFaulty(s, nil)
 	d := newDecider(t, faulty, time.Minute)
@@ -195,9 +194,9 @@ func checkFaults(t T, s limiter.Store) {
 	}
 }
 
-// checkHanging: a store that does not answer does not hold the caller: the policy
-// decides within the budget, and says why. A call that hung has taken nothing. Soon after
-// the store has come back, when a read that hung is given up, it decides again.
+// checkHanging: a store that does not answer does not block the caller: the policy decides within
+// the budget, and the decision has the reason. A call that hung has taken nothing. Soon after the
+// store is back, when a read that hung has ended, it decides again.
 func checkHanging(t T, s limiter.Store) {
 	faulty := NewFaulty(s, nil)
 	d := newDecider(t, faulty, 200*time.Millisecond)
@@ -236,7 +235,7 @@ func checkHanging(t T, s limiter.Store) {
 	}
 }
 
-// checkStorm: 64 callers who are denied again and again ask the store nothing.
+// checkStorm: repeated denials of 64 callers make no calls of the store.
 func checkStorm(t T, s limiter.Store) {
 	counting := NewCounting(s)
 	d := newDecider(t, counting, time.Minute)
@@ -245,7 +244,7 @@ func checkStorm(t T, s limiter.Store) {
 	if admitted, _ := d.storm(1, request); admitted != 10 {
 		t.Fatalf("%d admitted, want 10", admitted)
 	}
-	for range 3 { // the store may tell of the change of limits once more
+	for range 3 { // the store may announce the change of limits once more
 		counting.Reset()
 		if admitted, _ := d.storm(50, request); admitted != 0 {
 			t.Errorf("%d admitted, want none", admitted)

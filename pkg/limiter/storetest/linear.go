@@ -15,14 +15,14 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// linearChecks are about decisions of concurrent callers on one bucket: they are
-// those of one caller after the other, so that none is denied needlessly.
+// linearChecks are about decisions of concurrent callers on one bucket: they are those of one
+// caller after the other, so that none is denied needlessly.
 func linearChecks() []check {
 	return []check{{name: "linearizable", run: checkLinearizable}}
 }
 
-// linearStart is when the first token is taken from the bucket of a history, before
-// any client's clock: of a bucket that nobody has taken from a store may know nothing.
+// linearStart is the time of the first take from the bucket of a history, before any client's
+// clock: a store may know nothing of an unused bucket.
 const linearStart = -1000
 
 // linearCall is one decision on the bucket of a history, and linearAnswer its answer.
@@ -37,9 +37,9 @@ type (
 	}
 )
 
-// checkLinearizable has 8 clients use one bucket in every way at once, and looks
-// for an order of their calls in which a token bucket would answer as the store
-// did. It does so for 10 buckets, which nothing is leased of.
+// checkLinearizable makes 8 clients use one bucket in every way at once. It searches for an order
+// of their calls in which a token bucket would answer as the store did. It does so for 10 buckets
+// without leases.
 func checkLinearizable(t T, s limiter.Store) {
 	l := limiter.Custom("l", 20, 7, 1100*time.Millisecond).WithMaxDebt(15)
 	for bucket := range 10 {
@@ -88,7 +88,7 @@ func linearHistory(t T, s limiter.Store, entity string, l limiter.Limit) ([]porc
 	return all, g.Wait()
 }
 
-// linearSpend draws what a client does: mostly it takes.
+// linearSpend draws the spend of a client: mostly a take.
 func linearSpend(r *rand.Rand) limiter.Spend {
 	amount := 1 + r.Int64N(tokens(8))
 	switch r.IntN(8) {
@@ -110,10 +110,10 @@ func linearTake(ctx context.Context, s limiter.Store, op limiter.Op, call linear
 	return linearAnswer{admitted, sp.Exceeded, sp.Bucket}, err
 }
 
-// linearModel is one bucket under one limit, used by one caller. A store may decide at
-// another time than the caller's, not before it; the answer tells which. Decisions of calls
-// that overlap need not be made in the order of their times: an earlier time finds fewer
-// tokens. So the model keeps the time at which the bucket is full, see linearState.
+// linearModel is one bucket under one limit, used by one caller. A store may decide at a later time
+// than the caller's; the answer has that time. Decisions of calls that overlap need not be in the
+// order of their times: an earlier time finds fewer tokens. So the model has the time at which the
+// bucket is full, see linearState.
 func linearModel(l limiter.Limit) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any {
@@ -132,8 +132,8 @@ func linearModel(l limiter.Limit) porcupine.Model {
 	}
 }
 
-// linearState is a bucket by the point of its refill at which it is full, in units of
-// 1/Period millitoken. Refill comes to Amount units in each millisecond after linearStart.
+// linearState is a bucket, given by the point of its refill at which it is full, in units of
+// 1/Period millitoken. Refill is Amount units in each millisecond after linearStart.
 type linearState struct {
 	params tokenbucket.Params
 	floor  int64

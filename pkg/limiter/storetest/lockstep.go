@@ -14,8 +14,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// lockstepChecks run random calls against the store and the reference side by
-// side: the two decide the same, and report the same states.
+// lockstepChecks run random calls against the store and the reference side by side: both decide the
+// same, and report the same states.
 func lockstepChecks() []check {
 	return []check{
 		{name: "lockstep/buckets", run: lockstep(bucketSteps)},
@@ -24,7 +24,7 @@ func lockstepChecks() []check {
 	}
 }
 
-// pair is a store and the reference, in a namespace that nobody has used yet.
+// pair is a store and the reference, in an unused namespace.
 type pair struct {
 	*rapid.T
 	store     limiter.Store
@@ -52,7 +52,7 @@ func draw[V any](p pair, what string, from []V) V {
 	return rapid.SampledFrom(from).Draw(p.T, what)
 }
 
-// lockstepLimits are what buckets are under: limits that come, go and change.
+// lockstepLimits returns the limits of buckets: limits that come, go and change.
 func lockstepLimits(p pair) []*limiter.Limits {
 	c := client{T: p, store: p.store}
 	x, y, z := limiter.PerMinute("x", 10), limiter.Custom("y", 100, 7, 1100*time.Millisecond), limiter.PerHour("z", 1000).WithMaxDebt(5)
@@ -62,9 +62,9 @@ func lockstepLimits(p pair) []*limiter.Limits {
 	}
 }
 
-// bucketSteps decides over up to three of four buckets at a time, under limits of
-// any version, at times that do not run backwards. Without token leases: with some out
-// a store may say that less is there.
+// bucketSteps decides over up to three of four buckets at a time, with limits of any version, at
+// times that do not run backwards. It uses no token leases: with tokens on lease a store may report
+// fewer.
 func bucketSteps(p pair) {
 	sets := lockstepLimits(p)
 	keys := make([]limiter.BucketKey, 4)
@@ -79,7 +79,7 @@ func bucketSteps(p pair) {
 		for i := range ops {
 			v := version{draw(p, "limits", sets), uint64(p.draw("generation", 1, 6))} // #nosec G115 -- above 0
 			key := keys[(first+int64(i))%4]
-			// A store may have dropped a bucket that is full, and the version with it.
+			// A store may have dropped a full bucket, and its version with it.
 			if held, full := p.reference.idle(key, epoch+now); full {
 				v = held
 			}
@@ -114,7 +114,7 @@ func drawSpends(p pair, limits *limiter.Limits) []limiter.Spend {
 	return spends
 }
 
-// decide has both stores decide, and compares all that they say.
+// decide makes both stores decide, and compares all their results.
 func (p pair) decide(now int64, ops []limiter.Op) {
 	p.Helper()
 	wantOps := slices.Clone(ops)
@@ -138,7 +138,8 @@ func (p pair) decide(now int64, ops []limiter.Op) {
 	}
 }
 
-// sameResults reports whether two stores say the same of an op, or the reference may follow.
+// sameResults reports whether two stores have the same results for an op, or the reference may
+// follow.
 func (p pair) sameResults(got, want limiter.Op) bool {
 	for i, sp := range got.Spends {
 		if !sameResult(sp, want.Spends[i]) && !p.reference.follow(got.Bucket, sp, want.Spends[i]) {
@@ -148,7 +149,8 @@ func (p pair) sameResults(got, want limiter.Op) bool {
 	return true
 }
 
-// sameResult reports whether two stores say the same of a spend. What is not held has no state.
+// sameResult reports whether two stores have the same results for a spend. A spend that is not held
+// has no state.
 func sameResult(a, b limiter.Spend) bool {
 	if a.Held != b.Held || a.Exceeded != b.Exceeded {
 		return false
@@ -156,9 +158,9 @@ func sameResult(a, b limiter.Spend) bool {
 	return !a.Held || a.Bucket == b.Bucket && a.Index == b.Index && a.Limits.Hash() == b.Limits.Hash()
 }
 
-// follow has the reference carry the use that a store carries, and reports whether it
-// may: a store may round it up, by less than a millitoken, when it takes of a full bucket,
-// also the takes that it then rolls back.
+// follow lets the reference carry the use that a store carries, and reports whether it may. A store
+// may round use up, by less than a millitoken, when it takes from a full bucket. This includes
+// takes that it then rolls back.
 func (r *reference) follow(key limiter.BucketKey, got, want limiter.Spend) bool {
 	if !got.Held || !want.Held || got.Exceeded != want.Exceeded || got.Limits.Hash() != want.Limits.Hash() {
 		return false
@@ -175,8 +177,8 @@ func (r *reference) follow(key limiter.BucketKey, got, want limiter.Spend) bool 
 	return true
 }
 
-// clockSteps uses a bucket of one limit at any times. A store may decide later
-// than its caller's clock, and says when it did; the reference follows.
+// clockSteps uses a bucket of one limit at any times. A store may decide later than its caller's
+// clock, and returns that time; the reference follows.
 func clockSteps(p pair) {
 	l := lockstepLimits(p)[p.draw("x or y", 0, 1)].At(0)
 	op := client{T: p, store: p.store}.one("user", l, limiter.Spend{Take: 1})
@@ -257,7 +259,7 @@ func (p pair) records(s limiter.Store, refs []limiter.Ref) []limiter.Record {
 	return records
 }
 
-// both has both stores make a change, and compares what it ends in.
+// both makes a change in both stores, and compares the outcomes.
 func (p pair) both(what string, change func(limiter.Store) error) {
 	p.Helper()
 	want, got := change(p.reference), change(p.store)

@@ -13,7 +13,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// nameChecks are about names that are meant to be taken for others.
+// nameChecks are about names that could be confused with others.
 func nameChecks() []check {
 	return []check{
 		{name: "names/entities", run: checkNames(func(k *limiter.BucketKey, name string) { k.Entity = name })},
@@ -26,7 +26,7 @@ func nameChecks() []check {
 	}
 }
 
-// hostileNames returns names of which no two may be the same to a store.
+// hostileNames returns names that a store must all distinguish.
 func hostileNames() []string {
 	kib3 := strings.Repeat("k", 3<<10)
 	mib := strings.Repeat("m", 1<<20)
@@ -43,8 +43,8 @@ func hostileNames() []string {
 	return slices.Concat(names, storedForms(kib3))
 }
 
-// storedForms returns names that equal what a store might keep in place of a long
-// one: a beginning of it and a hash.
+// storedForms returns names that equal the possible stored form of a long one: a prefix of it and a
+// hash.
 func storedForms(long string) []string {
 	sum := sha256.Sum256([]byte(long))
 	raw, hexed := string(sum[:]), hex.EncodeToString(sum[:])
@@ -61,8 +61,8 @@ func storedForms(long string) []string {
 	return forms
 }
 
-// checkNames drains the buckets of all names, one after the other: each is full
-// when its turn comes, and empty afterwards.
+// checkNames drains the buckets of all names, one after the other: each is full before its turn,
+// and empty afterwards.
 func checkNames(set func(*limiter.BucketKey, string)) func(T, limiter.Store) {
 	return func(t T, s limiter.Store) {
 		c := newClient(t, s)
@@ -126,7 +126,7 @@ func checkSwappedParts(t T, s limiter.Store) {
 	}
 }
 
-// checkVariants: variants of a bucket are buckets apart, also from names that look like them.
+// checkVariants: variants of a bucket are separate buckets, also from names that look like them.
 func checkVariants(t T, s limiter.Store) {
 	c := newClient(t, s)
 	op := c.one("user", limiter.PerDay("l", 2), limiter.Spend{Take: tokens(2)})
@@ -182,8 +182,8 @@ func checkRecordNames(t T, s limiter.Store) {
 	}
 }
 
-// checkCallersMemory: a store keeps no string that shares memory with the caller's,
-// who may use that memory for the next message.
+// checkCallersMemory: a store keeps no string that shares memory with the caller's, which may reuse
+// that memory for the next message.
 func checkCallersMemory(t T, s limiter.Store) {
 	c := newClient(t, s)
 	message := []byte("namespace entity-1 resource another-parent")
@@ -203,6 +203,6 @@ func checkCallersMemory(t T, s limiter.Store) {
 		t.Errorf("the entity changed with the caller's memory: %+v", e)
 	}
 	if got[1].Limits.Len() != 1 {
-		t.Errorf("the limits are gone, or known by another name")
+		t.Errorf("the limits are missing, or have another name")
 	}
 }

@@ -61,8 +61,8 @@ func (o operator) wantNamespace(name string, want limiter.NamespaceState) {
 	}
 }
 
-// checkNamespaceStates: namespaces of any name are created, deleted and recovered, each told,
-// listed and repeated without a further change; a dry run changes nothing.
+// checkNamespaceStates: namespaces of any name are created, deleted and recovered. Each change is
+// reported and listed, and a repetition changes nothing. A dry run changes nothing.
 func checkNamespaceStates(t T, s ControlStore) {
 	o := newOperator(t, s)
 	for i, name := range []string{"a/b#c", "k\xff", "~", "plain", "sp ace"} {
@@ -122,8 +122,8 @@ func checkNamespaceUnknown(t T, s ControlStore) {
 	}
 }
 
-// checkNamespaceRecovered: while a namespace is deleted all it has can be read and listed, and
-// when it is recovered it has that, and its buckets have their use.
+// checkNamespaceRecovered: while a namespace is deleted all its records can be read and listed.
+// When it is recovered it has them, and its buckets have their use.
 func checkNamespaceRecovered(t T, s ControlStore) {
 	o := newOperator(t, s)
 	o.putEntity("ns", limiter.Entity{ID: "e", Parent: "org", Cascade: true})
@@ -219,7 +219,7 @@ func checkNamespaceRefuses(t T, s ControlStore) {
 }
 
 // checkNamespaceDecisions: a limiter denies every request that would take, from the deletion until
-// the recovery or the next creation, and books charges.
+// the recovery or the next creation, and applies charges.
 func checkNamespaceDecisions(t T, s ControlStore) {
 	o := newOperator(t, s)
 	l, err := limiter.New(limiter.Config{Store: s, CacheTTL: -1, Timeout: reach})

@@ -22,7 +22,7 @@ func purgeChecks() []controlCheck {
 	}
 }
 
-// purge purges a namespace, and returns how many records were deleted.
+// purge purges a namespace, and returns the number of deleted records.
 func (o operator) purge(name string) (deleted int) {
 	o.Helper()
 	err := o.store.Purge(o.Context(), at(7), name, func(n int) {
@@ -38,8 +38,8 @@ func (o operator) purge(name string) (deleted int) {
 	return deleted
 }
 
-// fill puts records into a namespace, and uses a bucket of each entity. It returns how many
-// records and buckets that are.
+// fill puts records into a namespace, and uses a bucket of each entity. It returns the number of
+// records and buckets.
 func (o operator) fill(name string, entities int) int {
 	o.Helper()
 	limit := limiter.PerDay("l", 10)
@@ -85,8 +85,8 @@ func (o operator) wantNothing(name string, entities int) {
 	}
 }
 
-// checkPurge: everything in a namespace goes, and nothing of another. There stay its name, its
-// ID, its own events, marks of settlements, whether it is disabled, and its generation.
+// checkPurge: a purge deletes everything in a namespace, and nothing of another. It keeps its name,
+// its ID, its own events, marks of settlements, whether it is disabled, and its generation.
 func checkPurge(t T, s ControlStore) {
 	o := newOperator(t, s)
 	const entities = 7
@@ -110,11 +110,11 @@ func checkPurge(t T, s ControlStore) {
 		t.Errorf("%d records deleted of a namespace that was purged", deleted)
 	}
 	if done := o.move("ns", limiter.CreateNamespace); !done.Changed {
-		t.Errorf("creation of what was purged: %+v", done)
+		t.Errorf("creation of a purged namespace: %+v", done)
 	}
 	after, err := s.GetNamespace(t.Context(), "ns")
 	if err != nil || after.ID != before.ID || !after.CreatedAt.Equal(before.CreatedAt) || !after.Disabled {
-		t.Errorf("created anew it is %+v, %v; want the id and the switch of %+v", after, err, before)
+		t.Errorf("created again it is %+v, %v; want the id and the switch of %+v", after, err, before)
 	}
 	if _, now := o.readAt("ns"); now <= generation {
 		t.Errorf("generation %d after a purge, and %d before", now, generation)
@@ -149,8 +149,8 @@ func checkPurgeRefused(t T, s ControlStore) {
 	}
 }
 
-// checkPurgeResumed: a purge that ends at any point leaves a namespace that can be purged further
-// and nothing else, and the next one goes on.
+// checkPurgeResumed: after a purge that ends at any point a namespace can only be purged further,
+// and the next purge continues.
 func checkPurgeResumed(t T, s ControlStore) {
 	o := newOperator(t, s)
 	const entities = 9
@@ -189,8 +189,8 @@ func checkPurgeResumed(t T, s ControlStore) {
 	o.wantNothing("ns", entities)
 }
 
-// checkPurgesAtOnce: purges of several processes beside each other delete nothing that is stored
-// after the namespace was created anew.
+// checkPurgesAtOnce: concurrent purges of several processes delete nothing that is stored after the
+// namespace was created again.
 func checkPurgesAtOnce(t T, s ControlStore) {
 	o := newOperator(t, s)
 	ctx, stop := within(t)
@@ -213,7 +213,7 @@ func checkPurgesAtOnce(t T, s ControlStore) {
 		o.fill("ns", 1)
 		got, err := s.ListEntities(ctx, "ns", limiter.EntityFilter{}, limiter.Page{})
 		if err != nil || len(got.Items) != 1 || o.read("ns", limiter.ResourceLimitsRef("r"))[0].Empty() {
-			t.Errorf("round %d: %+v, %v; want what was just stored", round, got, err)
+			t.Errorf("round %d: %+v, %v; want the new record", round, got, err)
 		}
 		o.move("ns", limiter.DeleteNamespace)
 		for created := false; !created; {
@@ -249,8 +249,8 @@ func checkNoOrphans(t T, s ControlStore) {
 	}
 }
 
-// checkPurgeOfReservations: a reservation is settled while its namespace is deleted. One that is
-// settled after a purge gives nothing to the new buckets, nor brings back its limits.
+// checkPurgeOfReservations: a reservation is settled while its namespace is deleted. If it is
+// settled after a purge it changes no new bucket, and does not restore its limits.
 func checkPurgeOfReservations(t T, s ControlStore) {
 	o := newOperator(t, s)
 	l, err := limiter.New(limiter.Config{Store: s, CacheTTL: -1, Timeout: reach})
@@ -258,7 +258,7 @@ func checkPurgeOfReservations(t T, s ControlStore) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	for range 9 { // holdings have a greater generation than a count anew would reach
+	for range 9 { // holdings have a greater generation than a new count would reach
 		o.putLimits("ns", limiter.SystemLimitsRef(), limiter.PerDay("l", 10))
 	}
 	reserve := func(amount int64) []limiter.Holding {

@@ -47,7 +47,7 @@ func checkLimitsStored(t T, s limiter.Store) {
 	for i, ref := range refs {
 		empty := limiter.Record{}
 		if i%2 == 0 {
-			empty.Limits = c.limits() // no limits are as good as none
+			empty.Limits = c.limits() // an empty set of limits is the same as none
 		}
 		for range 2 {
 			if err := s.PutLimits(t.Context(), "ns", ref, empty); err != nil {
@@ -70,7 +70,7 @@ func checkLimitsStored(t T, s limiter.Store) {
 	}
 }
 
-// checkPolicyStored: the system's record holds a policy, with limits or without.
+// checkPolicyStored: the system's record has a policy, with limits or without.
 func checkPolicyStored(t T, s limiter.Store) {
 	c := newClient(t, s)
 	ref := limiter.SystemLimitsRef()
@@ -89,7 +89,7 @@ func checkPolicyStored(t T, s limiter.Store) {
 	}
 }
 
-// checkReadOverwrites: what was in the caller's records before does not stay in them.
+// checkReadOverwrites: a read overwrites all earlier contents of the caller's records.
 func checkReadOverwrites(t T, s limiter.Store) {
 	c := newClient(t, s)
 	stale := limiter.Record{Entity: &limiter.Entity{ID: "stale"}, Limits: c.limits(limiter.PerDay("stale", 1)), OnUnavailable: limiter.Deny}
@@ -104,14 +104,14 @@ func checkReadOverwrites(t T, s limiter.Store) {
 		}
 		for i, r := range records {
 			if want := stored && refs[i].Kind == limiter.RefEntity; r.Empty() == want || r.Limits != nil || r.OnUnavailable != limiter.Unset {
-				t.Errorf("record %d is stored = %t, want %t, and nothing of what was there before", i, !r.Empty(), want)
+				t.Errorf("record %d is stored = %t, want %t, and no earlier contents", i, !r.Empty(), want)
 			}
 		}
 	}
 }
 
-// checkGeneration: every change raises the generation of its namespace, and
-// RaiseGeneration that of every namespace, also of one that has nothing.
+// checkGeneration: every change raises the generation of its namespace, and RaiseGeneration that of
+// every namespace, also of an empty one.
 func checkGeneration(t T, s limiter.Store) {
 	c := newClient(t, s)
 	changes := []struct {
@@ -148,9 +148,8 @@ func checkGeneration(t T, s limiter.Store) {
 	}
 }
 
-// checkGenerationRule: while one writer replaces limits again and again, readers
-// never see the generation of a change, or a later one, with limits from before
-// it; and what one Read reads is of one time.
+// checkGenerationRule: one writer replaces limits repeatedly. Readers never see the generation of a
+// change, or a later one, with limits from before it. The records of one Read are of one time.
 func checkGenerationRule(t T, s limiter.Store) {
 	c := newClient(t, s)
 	limited, cancel := within(t)
@@ -199,7 +198,7 @@ type replacing struct {
 	generations [replacements + 1]uint64 // of the change that put each number first
 }
 
-// sight is what one Read saw.
+// sight is the result of one Read.
 type sight struct {
 	generation    uint64
 	first, second int64
@@ -226,7 +225,7 @@ func (rp *replacing) write(ctx context.Context) error {
 	return nil
 }
 
-// read reads again and again until done is closed.
+// read reads repeatedly until done is closed.
 func (rp *replacing) read(ctx context.Context, done <-chan struct{}) ([]sight, error) {
 	var seen []sight
 	records := make([]limiter.Record, len(rp.refs))
@@ -253,8 +252,8 @@ func capacity(r limiter.Record) int64 {
 	return r.Limits.At(0).Capacity
 }
 
-// checkSubscriber: within 5 seconds the subscriber is told of every change, and who
-// reads then sees the change, at its generation or a later one.
+// checkSubscriber: within 5 seconds the subscriber gets every change. A later read then sees the
+// change, at its generation or a later one.
 func checkSubscriber(t T, s limiter.Store) {
 	c := newClient(t, s)
 	told := make(chan limiter.Change, 100)
@@ -271,13 +270,13 @@ func checkSubscriber(t T, s limiter.Store) {
 				}
 				records, generation := c.readAt("ns", ref)
 				if generation < ch.Generation || records[0].Empty() == stored {
-					t.Errorf("told of %+v at generation %d; then read generation %d, stored = %t, want %t", ref, ch.Generation, generation, !records[0].Empty(), stored)
+					t.Errorf("subscriber got %+v at generation %d; then read generation %d, stored = %t, want %t", ref, ch.Generation, generation, !records[0].Empty(), stored)
 				}
 				return
 			case <-timeout.C:
-				t.Fatalf("not told of a change of %+v within %v", ref, reach)
+				t.Fatalf("subscriber got no change of %+v within %v", ref, reach)
 			case <-t.Context().Done():
-				t.Fatalf("not told of a change of %+v", ref)
+				t.Fatalf("subscriber got no change of %+v", ref)
 			}
 		}
 	}

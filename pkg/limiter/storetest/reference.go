@@ -13,9 +13,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// NewReference returns a store that is easy to believe: one mutex, maps, and
-// balances that are rational numbers. It is slow and never forgets a bucket. It
-// says that it is not local, so that a limiter in front of it uses its caches.
+// NewReference returns a simple store: one mutex, maps, and balances that are rational numbers. It
+// is slow and never drops a bucket. It reports that it is not local, so that a limiter over it uses
+// its caches.
 func NewReference() limiter.Store { return newReference() }
 
 func newReference() *reference {
@@ -29,7 +29,7 @@ func newReference() *reference {
 }
 
 type reference struct {
-	purging    sync.Mutex // is held by the one purge at a time, and taken before mu
+	purging    sync.Mutex // locked by a purge, before mu
 	mu         sync.Mutex
 	closed     bool
 	buckets    map[limiter.BucketKey]*refBucket
@@ -42,20 +42,20 @@ type reference struct {
 	subscriber func(limiter.Change)
 }
 
-// refBucket is a bucket and every limit that it holds, also the dormant ones,
-// which limits does not have, or has as unlimited.
+// refBucket is a bucket and all its limits, also the dormant ones, which limits does not have, or
+// has as unlimited.
 type refBucket struct {
 	limits     *limiter.Limits
 	generation uint64
 	held       map[string]*refBalance // by name
 }
 
-// refBalance is one token bucket. It is exact: the tokens are millitokens and parts of one.
+// refBalance is one exact token bucket: the tokens are millitokens and parts of one.
 type refBalance struct {
 	limit   limiter.Limit
 	tokens  *big.Rat
 	use     *big.Rat // that refill has yet to make up for
-	at      int64    // when both were true, Unix milliseconds
+	at      int64    // time of both, Unix milliseconds
 	dormant bool
 }
 
@@ -93,7 +93,7 @@ func (r *reference) takeAt(ctx context.Context, now int64, ops []limiter.Op) (bo
 	return admitted, nil
 }
 
-// usable says why the store cannot be used, if it cannot.
+// usable returns the error of a store that cannot be used.
 func (r *reference) usable(ctx context.Context) error {
 	if r.closed {
 		return fmt.Errorf("reference store: %w", limiter.ErrClosed)
@@ -104,7 +104,7 @@ func (r *reference) usable(ctx context.Context) error {
 	return nil
 }
 
-// validate refuses what no caller may ask.
+// validate refuses invalid ops.
 func validate(ops []limiter.Op) error {
 	seen := make(map[limiter.BucketKey]bool, len(ops))
 	for i := range ops {
@@ -128,12 +128,12 @@ func validate(ops []limiter.Op) error {
 	return nil
 }
 
-// open returns the op's bucket, under the op's limits if they are the newer ones.
+// open returns the op's bucket, with the op's limits if they are newer.
 func (r *reference) open(op *limiter.Op, now int64) *refBucket {
 	b, ok := r.buckets[op.Bucket]
 	if !ok {
 		b = &refBucket{limits: &limiter.Limits{}, held: make(map[string]*refBalance)}
-		b.bring(op.Limits, op.Generation, now)
+		b.apply(op.Limits, op.Generation, now)
 		r.buckets[cloneKey(op.Bucket)] = b
 		return b
 	}
@@ -141,13 +141,13 @@ func (r *reference) open(op *limiter.Op, now int64) *refBucket {
 	case hash == op.Limits.Hash():
 		b.generation = max(b.generation, op.Generation)
 	case op.Generation > b.generation, op.Generation == b.generation && op.Limits.Hash() > hash:
-		b.bring(op.Limits, op.Generation, now)
+		b.apply(op.Limits, op.Generation, now)
 	}
 	return b
 }
 
-// bring puts the bucket under limits.
-func (b *refBucket) bring(limits *limiter.Limits, generation uint64, now int64) {
+// apply applies limits to the bucket.
+func (b *refBucket) apply(limits *limiter.Limits, generation uint64, now int64) {
 	b.limits, b.generation = limits, generation
 	wanted := make(map[string]limiter.Limit)
 	for i := range limits.Len() {
@@ -159,7 +159,7 @@ func (b *refBucket) bring(limits *limiter.Limits, generation uint64, now int64) 
 		t.refill(now)
 		l, ok := wanted[name]
 		if (t.dormant || !ok) && t.unused() {
-			delete(b.held, name) // as if it had never been there
+			delete(b.held, name) // as if it never existed
 			continue
 		}
 		t.dormant = !ok
@@ -173,8 +173,8 @@ func (b *refBucket) bring(limits *limiter.Limits, generation uint64, now int64) 
 	}
 }
 
-// idle returns the version that a bucket is under, and whether all that it holds
-// is full at now: then it is as good as no bucket.
+// idle returns the version of a bucket's limits, and whether all its limits are full at now: then
+// it is the same as no bucket.
 func (r *reference) idle(key limiter.BucketKey, now int64) (version, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -191,7 +191,7 @@ func (r *reference) idle(key limiter.BucketKey, now int64) (version, bool) {
 	return version{b.limits, b.generation}, true
 }
 
-// prepare refills, gives what the spend gives, and reports whether it finds what it needs.
+// prepare refills, applies the refund of the spend, and reports whether the balance meets its need.
 func (b *refBucket) prepare(sp *limiter.Spend, now int64) bool {
 	t, ok := b.held[sp.Limit]
 	sp.Held, sp.Exceeded = ok && !t.dormant, false
@@ -206,11 +206,11 @@ func (b *refBucket) prepare(sp *limiter.Spend, now int64) bool {
 	if sp.Look {
 		need = max(need, limiter.Milli)
 	}
-	sp.Exceeded = need > 0 && t.tokens.Cmp(new(big.Rat).SetInt64(need)) < 0 // to need nothing passes, also in debt
+	sp.Exceeded = need > 0 && t.tokens.Cmp(new(big.Rat).SetInt64(need)) < 0 // without a need it passes, also in debt
 	return !sp.Exceeded
 }
 
-// finish takes if the decision admits, books what the spend costs, and reports the state.
+// finish takes if the decision admits, charges the net cost, and reports the state.
 func (b *refBucket) finish(sp *limiter.Spend, admitted bool) {
 	if !sp.Held {
 		return
@@ -225,8 +225,7 @@ func (b *refBucket) finish(sp *limiter.Spend, admitted bool) {
 	sp.Limits, sp.Index, sp.Bucket = b.limits, b.limits.Find(sp.Limit), t.state()
 }
 
-// refill adds what the time since the last refill is worth. Time that runs
-// backwards is worth nothing.
+// refill adds the refill since the last one. Time that runs backwards adds nothing.
 func (t *refBalance) refill(now int64) {
 	if now > t.at {
 		elapsed := new(big.Int).Sub(big.NewInt(now), big.NewInt(t.at))
@@ -236,7 +235,7 @@ func (t *refBalance) refill(now int64) {
 	}
 }
 
-// add gives tokens, up to the capacity, and takes as much off the use.
+// add adds tokens, up to the capacity, and subtracts them from the use.
 func (t *refBalance) add(n *big.Rat) {
 	t.tokens.Add(t.tokens, n)
 	if t.full() {
@@ -248,8 +247,8 @@ func (t *refBalance) add(n *big.Rat) {
 	}
 }
 
-// subtract takes tokens, which are use. Of use that is made up for while the balance
-// is full, parts of a millitoken are left to the next time.
+// subtract takes tokens, which become use. If refill makes up for use while the balance is full,
+// parts of a millitoken remain for the next time.
 func (t *refBalance) subtract(n *big.Rat) {
 	if t.full() && n.Sign() > 0 {
 		t.use = ceil(t.use)
@@ -262,8 +261,8 @@ func (t *refBalance) unused() bool { return t.full() && t.use.Sign() == 0 }
 
 func (t *refBalance) full() bool { return t.tokens.Cmp(milli(t.limit.Capacity)) >= 0 }
 
-// charge subtracts cost from the whole millitokens, down to the debt floor; parts
-// of a millitoken are refill that is still to come and are not charged.
+// charge subtracts cost from the whole millitokens, down to the debt floor. Parts of a millitoken
+// are unfinished refill and are not charged.
 func (t *refBalance) charge(cost int64) {
 	whole := floor(t.tokens)
 	left := new(big.Int).Sub(whole, big.NewInt(cost))
@@ -277,8 +276,8 @@ func (t *refBalance) charge(cost int64) {
 	t.subtract(new(big.Rat).SetInt(whole.Sub(whole, left)))
 }
 
-// reparameterize puts a refilled balance under other numbers of its limit: the part that the use
-// leaves of the new capacity, but no less than there was, up to the capacity.
+// reparameterize changes the parameters of a refilled balance. The new balance is the new capacity
+// minus the use, but not below the old balance, up to the capacity.
 func (t *refBalance) reparameterize(to limiter.Limit) {
 	t.limit, t.use = to, ceil(t.use)
 	t.tokens = new(big.Rat).SetInt(floor(t.tokens))
@@ -290,7 +289,7 @@ func (t *refBalance) reparameterize(to limiter.Limit) {
 	}
 }
 
-// state returns the balance as the arithmetic of tokenbucket writes it.
+// state returns the balance as a tokenbucket.Bucket.
 func (t *refBalance) state() tokenbucket.Bucket {
 	whole, use := floor(t.tokens), ceil(t.use)
 	part := new(big.Rat).Sub(t.tokens, new(big.Rat).SetInt(whole))

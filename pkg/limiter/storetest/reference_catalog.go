@@ -88,7 +88,7 @@ func (r *reference) Subscribe(fn func(limiter.Change)) {
 	r.subscriber = fn
 }
 
-// changed raises the generation and tells of it; r.mu is held.
+// changed raises the generation and calls the subscriber; r.mu is locked.
 func (r *reference) changed(namespace string, refs ...limiter.Ref) {
 	r.generation++
 	if r.subscriber != nil {

@@ -24,7 +24,7 @@ func (r *reference) Edit(ctx context.Context, now time.Time, namespace string, e
 	return r.amend(ctx, now, namespace, e, false)
 }
 
-// amend makes an edit; always says that it is a change also where it alters nothing.
+// amend makes an edit; always treats it as a change also if it has no effect.
 func (r *reference) amend(ctx context.Context, now time.Time, namespace string, e limiter.Edit, always bool) (limiter.Edited, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,7 +84,7 @@ func (r *reference) limitsOf(namespace, entity string) (refs []limiter.Ref) {
 	return refs
 }
 
-// version returns the entity to store in the place of the one before.
+// version returns the entity to store in place of the one before.
 func (r *reference) version(now time.Time, before limiter.Record, e limiter.Entity) *limiter.Entity {
 	e.ID, e.Name, e.Parent, e.Metadata = strings.Clone(e.ID), strings.Clone(e.Name), strings.Clone(e.Parent), maps.Clone(e.Metadata)
 	e.CreatedAt, e.Version = now, r.generation+1
@@ -109,7 +109,7 @@ func actionOf(e limiter.Edit, after limiter.Record) string {
 	return limiter.ActionPutLimits
 }
 
-// audit keeps an event of a change that was applied.
+// audit stores the event of a change that was applied.
 func (r *reference) audit(ctx context.Context, now time.Time, namespace, action string, subject limiter.Ref, done limiter.Edited) {
 	r.events = append(r.events, eventIn{namespace, limiter.AuditEvent{
 		ID: limiter.AuditID(now, r.generation), Time: now.UTC(), Principal: limiter.PrincipalFrom(ctx), Action: action,
@@ -157,7 +157,7 @@ func (r *reference) ListEvents(ctx context.Context, namespace string, subject li
 	return pageOf(found, p)
 }
 
-// listOf returns a page of the records of a namespace that pick picks, in its form.
+// listOf returns a page of the records of a namespace that pick selects, as converted by pick.
 func listOf[V any](ctx context.Context, r *reference, namespace string, p limiter.Page, pick func(limiter.Stored) (V, bool)) (limiter.PageOf[V], error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// used returns the names of the namespaces that were ever in use; r.mu is held.
+// used returns the names of the namespaces that were ever in use; r.mu is locked.
 func (r *reference) used() map[string]bool {
 	names := maps.Clone(r.names)
 	for key := range r.buckets {
@@ -55,7 +55,7 @@ func (r *reference) namespace(name string) limiter.Namespace {
 
 // Purge implements limiter.Purger.
 func (r *reference) Purge(ctx context.Context, now time.Time, namespace string, progress func(int)) error {
-	r.purging.Lock() // else it could end a purge that has begun after it
+	r.purging.Lock() // otherwise it could end a purge that began after it
 	defer r.purging.Unlock()
 	if _, err := r.Edit(ctx, now, namespace, limiter.Edit{Ref: limiter.SystemLimitsRef(), Switch: limiter.BeginPurge}); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (r *reference) deleteOne(namespace string) bool {
 	return r.namespace(namespace).State == limiter.NamespacePurging && r.deleteFirst(namespace)
 }
 
-// deleteFirst is deleteOne of a namespace in any state. The lock must be held.
+// deleteFirst is deleteOne of a namespace in any state. r.mu must be locked.
 func (r *reference) deleteFirst(namespace string) bool {
 	for key := range r.records {
 		if key.namespace == namespace && key.ref.Kind != limiter.RefSystemLimits {

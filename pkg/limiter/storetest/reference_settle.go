@@ -11,7 +11,7 @@ import (
 
 type markKey struct{ namespace, id string }
 
-// Settle implements limiter.Store. Marks are kept for ever.
+// Settle implements limiter.Store. Marks are kept forever.
 func (r *reference) Settle(ctx context.Context, now time.Time, m limiter.Mark) (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

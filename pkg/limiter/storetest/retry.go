@@ -8,7 +8,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// retryChecks are about the state after a denial: it tells when the request passes.
+// retryChecks are about the state after a denial, which gives the time at which the request passes.
 func retryChecks() []check {
 	return []check{
 		{name: "retry/first millisecond", run: checkRetry},
@@ -17,8 +17,8 @@ func retryChecks() []check {
 	}
 }
 
-// checkRetry: from the state that a denial leaves in the spend follows the first
-// millisecond at which the same request is admitted; one earlier it is denied.
+// checkRetry: the state in the spend after a denial gives the first millisecond at which the same
+// request is admitted. One millisecond earlier it is denied.
 func checkRetry(t T, s limiter.Store) {
 	r := seeded(3, 0)
 	for i := range 300 {
@@ -48,8 +48,8 @@ func checkRetry(t T, s limiter.Store) {
 	}
 }
 
-// checkRetryNever: a request for more than the capacity is denied at any time,
-// and the state says that it always will be.
+// checkRetryNever: a request for more than the capacity is denied at any time, and its state shows
+// that it always will be.
 func checkRetryNever(t T, s limiter.Store) {
 	c := newClient(t, s)
 	op := c.one("user", limiter.PerSecond("l", 3), limiter.Spend{Take: tokens(3) + 1})

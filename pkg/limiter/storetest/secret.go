@@ -13,7 +13,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// secretChecks are about what processes share to know a reservation again.
+// secretChecks are about secrets, by which processes recognize a reservation.
 func secretChecks() []check {
 	return []check{
 		{name: "secret/the first stays", run: checkFirstSecret},
@@ -27,7 +27,7 @@ func secretOf(text string) []byte {
 	return append([]byte(text), bytes.Repeat([]byte{0, 0xff}, limiter.MinSecretLength/2)...)
 }
 
-// secret asks for a secret, and requires it.
+// secret gets a secret, and requires its value.
 func (c client) secret(want []byte, name string, candidate []byte) {
 	c.Helper()
 	got, err := c.store.Secret(c.Context(), name, candidate)
@@ -39,8 +39,7 @@ func (c client) secret(want []byte, name string, candidate []byte) {
 	}
 }
 
-// checkFirstSecret: each name keeps its first candidate, whatever becomes of the
-// memory that it came in.
+// checkFirstSecret: each name keeps its first candidate, also if the caller reuses its memory.
 func checkFirstSecret(t T, s limiter.Store) {
 	c := newClient(t, s)
 	names := []string{"k", "key", "key-", "-key", "key-1", "1", strings.Repeat("z", limiter.MaxSecretNameLength)}
@@ -54,8 +53,8 @@ func checkFirstSecret(t T, s limiter.Store) {
 	}
 }
 
-// checkSecretsAtOnce: of 16 that bring a candidate at once all get the same one, for
-// each of 20 names.
+// checkSecretsAtOnce: of 16 callers with concurrent candidates all get the same one, for each of 20
+// names.
 func checkSecretsAtOnce(t T, s limiter.Store) {
 	ctx, cancel := within(t)
 	defer cancel()

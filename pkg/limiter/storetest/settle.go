@@ -49,8 +49,8 @@ func (c client) settle(won bool, ms int64, m limiter.Mark) {
 	}
 }
 
-// checkFirstWins: the first owner wins, and again when it repeats the call, others
-// do not, whatever lies between.
+// checkFirstWins: the first owner wins, also when it repeats the call; others do not, after any
+// other calls.
 func checkFirstWins(t T, s limiter.Store) {
 	c := newClient(t, s)
 	for _, step := range []struct {
@@ -104,7 +104,7 @@ func checkOneSettles(t T, s limiter.Store) {
 	}
 }
 
-// checkMarkNames: no two reservations share a mark, and no two owners are one.
+// checkMarkNames: no two reservations share a mark, and no two owners are the same.
 func checkMarkNames(t T, s limiter.Store) {
 	c := newClient(t, s)
 	marked := make(map[markKey]limiter.Mark)
@@ -139,7 +139,7 @@ func checkMarkNames(t T, s limiter.Store) {
 	}
 }
 
-// checkMarkRefusals: an ID and an owner have 1 to MaxMarkLength bytes, whatever they are.
+// checkMarkRefusals: an ID and an owner are any 1 to MaxMarkLength bytes.
 func checkMarkRefusals(t T, s limiter.Store) {
 	c := newClient(t, s)
 	longest := strings.Repeat("\xff", limiter.MaxMarkLength)
@@ -151,10 +151,11 @@ func checkMarkRefusals(t T, s limiter.Store) {
 	c.settle(true, 0, markOf(longest, longest))
 	c.settle(false, 0, markOf(longest, longest[1:]))
 	c.settle(true, 0, markOf(longest[1:], longest))
-	c.settle(true, 0, markOf("r", "b")) // nothing was left of what was refused
+	c.settle(true, 0, markOf("r", "b")) // the refused mark was not stored
 }
 
-// checkExpiry: nobody wins at the expiry or after it, and far ones are none too soon.
+// checkExpiry: no owner wins at the expiry or after it, and an expiry in the far future is not too
+// soon.
 func checkExpiry(t T, s limiter.Store) {
 	c := newClient(t, s)
 	const year = 365 * 24 * 3_600_000
@@ -181,14 +182,14 @@ func checkExpiry(t T, s limiter.Store) {
 	c.settle(false, lifetime, markOf("too late", "b"))
 }
 
-// checkMarkOutlivesClocks: a clock that is set back, or one of another that is late,
-// lets nobody settle what was settled, also when it had expired in between.
+// checkMarkOutlivesClocks: a clock that is set back, or another one that is late, does not allow a
+// second settlement, also after an expiry in between.
 func checkMarkOutlivesClocks(t T, s limiter.Store) {
 	const hour = 3_600_000
 	c := newClient(t, s)
 	c.settle(true, 0, markOf("r", "a"))
 	for _, ms := range []int64{-hour, lifetime - 1, lifetime, -1, hour, 0, lifetime + hour, lifetime - hour, 2 * hour, 1 - 2*hour} {
-		m := markOf(fmt.Sprint("at ", ms), "a") // brings the store to that time
+		m := markOf(fmt.Sprint("at ", ms), "a") // advances the store to that time
 		m.Expires = at(3 * hour)
 		c.settle(true, ms, m)
 		c.settle(false, ms, markOf("r", "b"))
@@ -206,7 +207,7 @@ func checkSettleContextDone(t T, s limiter.Store) {
 	c.settle(true, 0, markOf("r", "b"))
 }
 
-// checkMarkMemory: what a caller does with its memory afterwards changes no mark.
+// checkMarkMemory: later changes of the caller's memory change no mark.
 func checkMarkMemory(t T, s limiter.Store) {
 	c := newClient(t, s)
 	message := []byte("namespace|reservation|owner-1")

@@ -7,7 +7,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// spendChecks are about what one spend does to one balance.
+// spendChecks are about the effects of one spend on one balance.
 func spendChecks() []check {
 	return []check{
 		{name: "spend/take", run: checkTake},
@@ -17,7 +17,7 @@ func spendChecks() []check {
 		{name: "spend/several limits", run: checkSeveralLimits},
 		{name: "spend/results are set", run: checkResultsSet},
 		{name: "spend/extreme limits", run: checkExtremeLimits},
-		{name: "spend/look creates nothing", run: checkLookCreatesNothing},
+		{name: "spend/peek creates nothing", run: checkPeekCreatesNothing},
 	}
 }
 
@@ -33,8 +33,8 @@ func checkTake(t T, s limiter.Store) {
 	c.wantBalance(0, 0, op)
 }
 
-// spendCase is one spend on a bucket of 10 tokens and a debt of at most 5, that
-// was brought to a balance first.
+// spendCase is one spend on a bucket of 10 tokens and a debt of at most 5, with a balance that was
+// set before.
 type spendCase struct {
 	name     string
 	balance  int64 // before, in tokens
@@ -53,9 +53,9 @@ func spendCases() []spendCase {
 		{"above the capacity", 10, limiter.Spend{Take: tokens(11)}, false, 10},
 		{"greatest amount", 10, limiter.Spend{Take: most}, false, 10},
 		{"look", 1, limiter.Spend{Look: true}, true, 1},
-		{"look at an empty bucket", 0, limiter.Spend{Look: true}, false, 0},
-		{"look in debt", -1, limiter.Spend{Look: true}, false, -1},
-		{"look and take", 1, limiter.Spend{Look: true, Take: tokens(1)}, true, 0},
+		{"peek at an empty bucket", 0, limiter.Spend{Look: true}, false, 0},
+		{"peek in debt", -1, limiter.Spend{Look: true}, false, -1},
+		{"peek and take", 1, limiter.Spend{Look: true, Take: tokens(1)}, true, 0},
 		{"charge", 3, limiter.Spend{Charge: tokens(2)}, true, 1},
 		{"charge into debt", 3, limiter.Spend{Charge: tokens(7)}, true, -4},
 		{"charge to the floor", 3, limiter.Spend{Charge: tokens(8)}, true, -5},
@@ -72,18 +72,18 @@ func spendCases() []spendCase {
 		{"refund and charge, both greatest", 2, limiter.Spend{Refund: most, Charge: most}, true, 2},
 		{"refund, then take", 0, limiter.Spend{Refund: tokens(2), Take: tokens(2)}, true, 0},
 		{"refund, then take too much", 0, limiter.Spend{Refund: tokens(2), Take: tokens(3)}, false, 2},
-		{"refund, then look", 0, limiter.Spend{Refund: tokens(1), Look: true}, true, 1},
+		{"refund, then peek", 0, limiter.Spend{Refund: tokens(1), Look: true}, true, 1},
 		{"take before a charge", 2, limiter.Spend{Take: tokens(2), Charge: tokens(2)}, true, -2},
 		{"take and a charge to the floor", 2, limiter.Spend{Take: tokens(2), Charge: tokens(9)}, true, -5},
-		{"denied take, charge booked", 2, limiter.Spend{Take: tokens(3), Charge: tokens(4)}, false, -2},
-		{"denied look, charge booked", 0, limiter.Spend{Look: true, Charge: tokens(4)}, false, -4},
+		{"denied take, charge applied", 2, limiter.Spend{Take: tokens(3), Charge: tokens(4)}, false, -2},
+		{"denied peek, charge applied", 0, limiter.Spend{Look: true, Charge: tokens(4)}, false, -4},
 		{"everything, giving", 5, limiter.Spend{Refund: tokens(4), Charge: tokens(1), Take: tokens(8), Look: true}, true, 0},
 		{"everything, costing", 5, limiter.Spend{Refund: tokens(1), Charge: tokens(4), Take: tokens(5), Look: true}, true, -3},
 	}
 }
 
-// checkSpendOrder: refund and charge are netted, then given, then the take finds
-// what it needs, then the cost is booked.
+// checkSpendOrder: refund and charge are netted and a net refund is added. Then the take is
+// admitted or denied, and then a net charge is taken.
 func checkSpendOrder(t T, s limiter.Store) {
 	c := newClient(t, s)
 	l := limiter.PerDay("l", 10).WithMaxDebt(5)
@@ -101,8 +101,8 @@ func checkSpendOrder(t T, s limiter.Store) {
 	}
 }
 
-// checkRefill: tokens come back with time, up to the capacity, and never from a
-// clock that runs backwards.
+// checkRefill: refill adds tokens with time, up to the capacity, and never from a clock that runs
+// backwards.
 func checkRefill(t T, s limiter.Store) {
 	c := newClient(t, s)
 	op := c.one("user", limiter.PerSecond("rps", 10), limiter.Spend{Take: tokens(10)})
@@ -118,8 +118,8 @@ func checkRefill(t T, s limiter.Store) {
 	c.wantBalance(1000, 5100, op)
 }
 
-// checkRemainder: a refill that is worth less than a millitoken is not lost, and
-// not granted twice, however often the bucket is asked.
+// checkRemainder: a refill of less than a millitoken is neither lost nor granted twice, with any
+// number of decisions.
 func checkRemainder(t T, s limiter.Store) {
 	c := newClient(t, s)
 	op := c.one("user", limiter.Custom("l", 7, 1, 7*time.Hour), limiter.Spend{Take: tokens(7)})
@@ -135,7 +135,7 @@ func checkRemainder(t T, s limiter.Store) {
 	c.wantBalance(1000, period, op)
 }
 
-// checkSeveralLimits: the limits of a bucket are balances apart, decided together.
+// checkSeveralLimits: the limits of a bucket have separate balances, decided together.
 func checkSeveralLimits(t T, s limiter.Store) {
 	c := newClient(t, s)
 	set := c.limits(limiter.PerHour("rpm", 2), limiter.PerHour("tpm", 100), limiter.PerHour("z", 5), limiter.Unlimited("free"))
@@ -154,7 +154,7 @@ func checkSeveralLimits(t T, s limiter.Store) {
 	c.wantBalance(tokens(5), 0, spending(both, limiter.Spend{Limit: "z"}))
 }
 
-// checkResultsSet: what an earlier decision left in a spend has no effect and does not stay.
+// checkResultsSet: results of an earlier decision in a spend have no effect and are overwritten.
 func checkResultsSet(t T, s limiter.Store) {
 	c := newClient(t, s)
 	set := c.limits(limiter.PerHour("a", 5), limiter.PerHour("b", 7), limiter.Unlimited("u"))
@@ -194,9 +194,9 @@ func checkExtremeLimits(t T, s limiter.Store) {
 	c.wantBalance(1000, year, slow)
 }
 
-// checkLookCreatesNothing: after looks and denials a bucket that nobody has taken
-// from is as full as one that nobody has asked.
-func checkLookCreatesNothing(t T, s limiter.Store) {
+// checkPeekCreatesNothing: after peeks and denials an unused bucket is as full as a bucket without
+// requests.
+func checkPeekCreatesNothing(t T, s limiter.Store) {
 	c := newClient(t, s)
 	op := c.one("user", limiter.PerDay("l", 3), limiter.Spend{Look: true})
 	all := spending(op, limiter.Spend{Take: tokens(3)})

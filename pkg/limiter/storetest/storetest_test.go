@@ -15,14 +15,15 @@ func TestReference(t *testing.T) {
 	storetest.Run(t, func(*testing.T) limiter.Store { return storetest.NewReference() })
 }
 
-// TestWrappers: a store that fails never, and one that is counted, are that store.
+// TestWrappers: the wrapper of faults without faults, and the one that counts, conform like their
+// store.
 func TestWrappers(t *testing.T) {
 	storetest.Run(t, func(*testing.T) limiter.Store {
 		return storetest.NewCounting(storetest.NewFaulty(storetest.NewReference(), nil))
 	})
 }
 
-// late is a store that decides late where the deadline passes before it gets to the call.
+// late is a store that decides late if the deadline passes before it begins.
 type late struct{ limiter.Store }
 
 func (s late) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool, error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// T is what a check needs of a *testing.T.
+// T is the part of *testing.T that a check needs.
 type T interface {
 	rapid.TB
 	Context() context.Context
@@ -33,9 +33,9 @@ func checks() []check {
 	return all
 }
 
-// Run holds the stores that open returns against the contract of limiter.Store,
-// each case with a fresh store, which is closed after it. A case is skipped only
-// where the store's capabilities say that its subject is not needed.
+// Run tests the stores that open returns against the contract of limiter.Store. Each case has a
+// fresh store, which is closed after it. A case is skipped only if the store's capabilities show
+// that its subject is not needed.
 func Run(t *testing.T, open func(t *testing.T) limiter.Store) {
 	t.Helper()
 	for _, c := range checks() {

@@ -12,14 +12,14 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// callers is how many goroutines the concurrent checks use.
+// callers is the number of goroutines of the concurrent checks.
 const callers = 64
 
 // takeChecks are about decisions over several buckets: all or nothing.
 func takeChecks() []check {
 	return []check{
 		{name: "take/a denial takes nothing", run: checkDenialTakesNothing},
-		{name: "take/charges and refunds of a denial", run: checkDenialBooks},
+		{name: "take/charges and refunds of a denial", run: checkDenialCharges},
 		{name: "take/many buckets", run: checkManyBuckets},
 		{name: "take/amounts out of range", run: checkAmountsOutOfRange},
 		{name: "take/opposite orders", run: checkOppositeOrders},
@@ -28,8 +28,8 @@ func takeChecks() []check {
 	}
 }
 
-// checkDenialTakesNothing: whichever op and spend of a decision denies, no bucket
-// and no limit loses a token.
+// checkDenialTakesNothing: if any op and spend of a decision denies, no bucket and no limit loses a
+// token.
 func checkDenialTakesNothing(t T, s limiter.Store) {
 	c := newClient(t, s)
 	set := c.limits(limiter.PerDay("a", 10), limiter.PerDay("b", 10))
@@ -55,8 +55,8 @@ func checkDenialTakesNothing(t T, s limiter.Store) {
 	}
 }
 
-// checkDenialBooks: charges and refunds stand although a take of another op is denied.
-func checkDenialBooks(t T, s limiter.Store) {
+// checkDenialCharges: charges and refunds are applied although a take of another op is denied.
+func checkDenialCharges(t T, s limiter.Store) {
 	c := newClient(t, s)
 	l := limiter.PerDay("l", 10)
 	charged := c.one("charged", l, limiter.Spend{Charge: tokens(14)})
@@ -69,7 +69,7 @@ func checkDenialBooks(t T, s limiter.Store) {
 	c.wantBalance(tokens(-18), 0, charged)
 	c.wantBalance(tokens(8), 0, refunded)
 	c.wantBalance(tokens(10), 0, denied)
-	c.want(true, 0, charged) // a charge alone denies nobody, not even itself
+	c.want(true, 0, charged) // a charge alone denies no op, not even its own
 	c.wantBalance(tokens(-32), 0, charged)
 }
 
@@ -92,8 +92,7 @@ func checkManyBuckets(t T, s limiter.Store) {
 	}
 }
 
-// checkAmountsOutOfRange: amounts that no caller may pass do not make the store
-// panic, and do not reach another bucket.
+// checkAmountsOutOfRange: invalid amounts do not make the store panic, and change no other bucket.
 func checkAmountsOutOfRange(t T, s limiter.Store) {
 	c := newClient(t, s)
 	other := c.one("other", limiter.PerDay("l", 2), limiter.Spend{})
@@ -118,8 +117,7 @@ func checkAmountsOutOfRange(t T, s limiter.Store) {
 	c.wantBalance(tokens(2), 0, other)
 }
 
-// checkOppositeOrders: callers that name the same buckets in opposite orders do
-// not wait for each other for ever.
+// checkOppositeOrders: callers that name the same buckets in opposite orders do not deadlock.
 func checkOppositeOrders(t T, s limiter.Store) {
 	checkCrossing(t, s, 2, func(r *rand.Rand, buckets []int) {
 		if r.IntN(2) == 0 {
@@ -128,7 +126,7 @@ func checkOppositeOrders(t T, s limiter.Store) {
 	})
 }
 
-// checkRings: nor do callers whose buckets form a ring: (0,1), (1,2), … (n,0), in
+// checkRings: callers whose buckets form a ring do not deadlock either: (0,1), (1,2), … (n,0), in
 // every order.
 func checkRings(t T, s limiter.Store) {
 	checkCrossing(t, s, 7, func(r *rand.Rand, buckets []int) {
@@ -136,8 +134,8 @@ func checkRings(t T, s limiter.Store) {
 	})
 }
 
-// checkCrossing takes from pairs and triples of n buckets, in the orders that
-// shuffle makes, until the smallest is empty, and counts what is left.
+// checkCrossing takes from pairs and triples of n buckets, in the orders of shuffle, until the
+// smallest is empty, and counts the rest.
 func checkCrossing(t T, s limiter.Store, n int, shuffle func(*rand.Rand, []int)) {
 	c := newClient(t, s)
 	ctx, cancel := within(t)
@@ -189,8 +187,8 @@ func checkCrossing(t T, s limiter.Store, n int, shuffle func(*rand.Rand, []int))
 	}
 }
 
-// checkChildAndParents: 64 callers of 16 children under 4 parents under one root
-// take what the root has, each token from all three levels.
+// checkChildAndParents: 64 callers of 16 children under 4 parents under one root take all tokens of
+// the root, each token from all three levels.
 func checkChildAndParents(t T, s limiter.Store) {
 	c := newClient(t, s)
 	ctx, cancel := within(t)
@@ -237,7 +235,7 @@ func checkChildAndParents(t T, s limiter.Store) {
 		c.wantBalance(tokens(150-n), 0, chain(i)[1])
 	}
 	if total != rootHas {
-		t.Errorf("%d admitted, want %d: what the root has, no child or parent being short", total, rootHas)
+		t.Errorf("%d admitted, want %d: all tokens of the root, as no child or parent is short", total, rootHas)
 	}
 	c.wantBalance(0, 0, chain(0)[2])
 }

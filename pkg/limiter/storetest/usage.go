@@ -17,18 +17,18 @@ import (
 type UsageStore struct {
 	limiter.Usage
 
-	// Consume has a bucket consume at a time, below zero = refund, millitokens of limits. It is
-	// recorded alone, and the usage that the store lists after it has that. Calls are in order of
-	// time, in the autumn of 2026.
+	// Consume makes a bucket consume millitokens of limits at a time; below zero = refund. It is
+	// recorded alone, and the usage that the store lists after it includes it. Calls are in order
+	// of time, in the autumn of 2026.
 	Consume func(t *testing.T, at time.Time, bucket limiter.BucketKey, amounts map[string]int64)
 
-	// Store decides, and the usage that is listed after a decision has it; nil = the usage of
+	// Store decides, and the usage that is listed after a decision includes it; nil = the usage of
 	// decisions is not checked.
 	Store limiter.Store
 }
 
-// RunUsage holds the stores that open returns against the contract of limiter.Usage, each case
-// with a fresh store.
+// RunUsage tests the stores that open returns against the contract of limiter.Usage, each case with
+// a fresh store.
 func RunUsage(t *testing.T, open func(t *testing.T) UsageStore) {
 	t.Helper()
 	for _, c := range []struct {
@@ -47,7 +47,7 @@ func RunUsage(t *testing.T, open func(t *testing.T) UsageStore) {
 	}
 }
 
-// Consume has a bucket consume millitokens of limits by charges, and below zero give them back by refunds.
+// Consume makes a bucket consume millitokens of limits by charges, and below zero refunds them.
 func Consume(t *testing.T, s limiter.Store, at time.Time, bucket limiter.BucketKey, amounts map[string]int64) {
 	t.Helper()
 	op := limiter.Op{Bucket: bucket, Generation: 1}
@@ -66,7 +66,7 @@ func Consume(t *testing.T, s limiter.Store, at time.Time, bucket limiter.BucketK
 	}
 }
 
-// consumption is one of a history.
+// consumption is one consumption of a history.
 type consumption struct {
 	at      time.Time
 	bucket  limiter.BucketKey
@@ -93,7 +93,7 @@ func usageHistory() (all []consumption) {
 			c.bucket.Variant = 5
 		}
 		all = append(all, c)
-		if i%4 == 0 { // a rule in shadow mode takes as much beside
+		if i%4 == 0 { // a rule in shadow mode takes as much in addition
 			c.bucket.Variant = limiter.ShadowVariants + 5
 			all = append(all, c)
 		}
@@ -162,7 +162,7 @@ func usageFilters() (all []limiter.UsageFilter) {
 	return append(all, limiter.UsageFilter{Entity: "none"}, limiter.UsageFilter{Resource: "none"}, limiter.UsageFilter{From: begin, To: begin})
 }
 
-// checkUsageListed: for each filter and size of a page, each snapshot is on one page, with the
+// checkUsageListed: for each filter and size of a page, each snapshot is on one page. It has the
 // net sum of its window, and the number of events.
 func checkUsageListed(t *testing.T, s UsageStore) {
 	history := usageHistory()
@@ -172,7 +172,7 @@ func checkUsageListed(t *testing.T, s UsageStore) {
 	for _, f := range usageFilters() {
 		for _, size := range []int{1, 5, limiter.MaxPage} {
 			if size == 1 && (f.Entity == "" || f.Resource == "") || size == 5 && !f.To.IsZero() {
-				continue // tells no more than the others
+				continue // shows no more than the others
 			}
 			found := s.list(t, size, f)
 			got := make([]string, 0, len(found))
@@ -208,7 +208,7 @@ func checkUsageInOrder(t *testing.T, s UsageStore) {
 	}
 }
 
-// checkUsageNames: entities, resources and limits have any name, and none is taken for another.
+// checkUsageNames: entities, resources and limits have any name, and all are distinguished.
 func checkUsageNames(t *testing.T, s UsageStore) {
 	names := []string{"a", "a#b", "a/b", "%", "~", "$SYSTEM", "\xff\x00", "ü", strings.Repeat("x", 200), strings.Repeat("#", 100)}
 	limits := []string{"window", "ttl", "resource", "entity_id", "PK", "window_start", "total_events", "u", "p", "window_end"}

@@ -12,7 +12,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// metered is a limiter over a store, and the usage that is expected of what it decided.
+// metered is a limiter over a store, and the expected usage of its decisions.
 type metered struct {
 	UsageStore
 
@@ -41,13 +41,13 @@ func newMetered(t *testing.T, s UsageStore) *metered {
 	return m
 }
 
-// now returns the time of the next call. No two are at the same one.
+// now returns the time of the next call. No two calls have the same time.
 func (m *metered) now() time.Time {
 	m.clock = m.clock.Add(time.Millisecond)
 	return m.clock
 }
 
-// step is a request, and what it adds to usage.
+// step is a request, and its additions to usage.
 type step struct {
 	name     string
 	ask      func() *limiter.Request
@@ -77,7 +77,7 @@ func changed(t limiter.Take, change func(t *limiter.Take)) limiter.Take {
 
 type use = map[string]int64
 
-// decisionSteps are calls of all kinds. The parent has what its children take.
+// decisionSteps are calls of all kinds. The parent consumes the takes of its children.
 func decisionSteps(own *limiter.Limits) []step {
 	const consume, charge, refund = limiter.Consume, limiter.Charge, limiter.Refund
 	both := use{"rpm": 1, "tpm": 100}
@@ -107,11 +107,12 @@ func decisionSteps(own *limiter.Limits) []step {
 		{"a shadow with a parent", asks(changed(changed(takeOf("c", consume, both), underParent), shadow)), true, nil},
 		{"an unlimited limit", asks(takeOf("a", consume, use{"free": 7})), true, nil},
 		{"more is charged than the debt allows", asks(takeOf("f", charge, use{"tpm": 1500})), true, use{"f tpm": 1500}},
-		{"more is given back than the capacity has room for", asks(takeOf("g", refund, use{"tpm": 40})), true, use{"g tpm": -40}},
+		{"a refund beyond the capacity", asks(takeOf("g", refund, use{"tpm": 40})), true, use{"g tpm": -40}},
 	}
 }
 
-// checkUsageOfDecisions: each kind of decision adds to usage what was consumed, once, and nothing else does.
+// checkUsageOfDecisions: each kind of decision adds its consumption to usage, once, and nothing
+// else does.
 func checkUsageOfDecisions(t *testing.T, s UsageStore) {
 	if s.Store == nil {
 		t.Skip("nothing takes tokens from this catalog")
@@ -130,8 +131,8 @@ func checkUsageOfDecisions(t *testing.T, s UsageStore) {
 	}
 }
 
-// checkUsageOfReservations: the amount of a reservation counts as used until it is settled, and then the
-// settled amount does.
+// checkUsageOfReservations: the amount of a reservation counts as used until it is settled, and
+// then the settled amount does.
 func checkUsageOfReservations(t *testing.T, s UsageStore) {
 	if s.Store == nil {
 		t.Skip("nothing takes tokens from this catalog")
@@ -185,10 +186,10 @@ func (m *metered) wantUsage(t *testing.T, after string, adds use) {
 	if !maps.Equal(got, m.want) {
 		t.Errorf("after %s: usage %s, want %s", after, usageSums(got), usageSums(m.want))
 	}
-	m.want = got // later steps tell of themselves
+	m.want = got // later steps are compared on their own
 }
 
-// used returns the usage by entity and limit, without what is 0.
+// used returns the usage by entity and limit, except 0.
 func (m *metered) used(t *testing.T) map[string]int64 {
 	t.Helper()
 	all := map[string]int64{}
@@ -209,8 +210,8 @@ func usageSums(sums map[string]int64) string {
 	return strings.Join(all, ", ")
 }
 
-// checkUsageOfLateDecisions: what calls take whose deadline passes comes to usage in the end, once. What is denied
-// late does not.
+// checkUsageOfLateDecisions: takes of calls whose deadline passes are added to usage in the end,
+// once. Late denials are not.
 func checkUsageOfLateDecisions(t *testing.T, s UsageStore) {
 	if s.Store == nil {
 		t.Skip("nothing takes tokens from this catalog")

@@ -15,7 +15,7 @@ import (
 // windowChecks are about never admitting too much.
 func windowChecks() []check {
 	return []check{
-		{name: "window/exactly what is there", run: checkExactly},
+		{name: "window/exactly the balance", run: checkExactly},
 		{name: "window/unsteady clocks", run: checkUnsteadyClocks},
 		{name: "window/a clock that runs backwards", run: checkBackwards},
 		{name: "window/far times", run: checkFarTimes},
@@ -53,17 +53,17 @@ func checkExactly(t T, s limiter.Store) {
 	}
 }
 
-// windowCase is a bucket that callers with unsteady clocks take from.
+// windowCase is a bucket and its callers with unsteady clocks.
 type windowCase struct {
 	limit  limiter.Limit
-	step   int64 // the clock moves up to step-1 ms a call
+	step   int64 // the clock advances up to step-1 ms a call
 	jitter int64 // ms that a caller's clock is off
 	most   int64 // millitokens that one call takes
 }
 
-// checkUnsteadyClocks: 64 callers whose clocks jitter and run backwards, and who
-// are suspended between reading the clock and taking, are admitted no more than
-// capacity and refill allow, in any interval.
+// checkUnsteadyClocks: 64 callers have clocks that jitter and run backwards, and are suspended
+// between the read of the clock and the take. They are admitted no more than capacity and refill
+// allow, in any interval.
 func checkUnsteadyClocks(t T, s limiter.Store) {
 	for i, w := range []windowCase{
 		{limiter.PerSecond("l", 100), 3, 40, tokens(2)},
@@ -103,7 +103,7 @@ func (w windowCase) run(t T, s limiter.Store, entity string) *history {
 	return &h
 }
 
-// call is one caller: takes, and now and then gives back what it got last.
+// call is one caller: it takes, and at times refunds its last take.
 func (w windowCase) call(ctx context.Context, s limiter.Store, r *rand.Rand, op limiter.Op, now *clock, h *history) error {
 	var got int64
 	for range 40 {
