@@ -134,7 +134,7 @@ func TestChargesAreWrittenAtTheEnd(t *testing.T) {
 				recovery := time.AfterFunc(test.after, func() { db.SetPlan(nil) })
 				r.stop()
 				calls.Wait()
-				if log := r.log.String(); !strings.Contains(log, test.log) || test.log == "" && strings.Contains(log, "not booked") {
+				if log := r.log.String(); !strings.Contains(log, test.log) || test.log == "" && strings.Contains(log, "are lost") {
 					t.Errorf("the log does not say %q:\n%s", test.log, log)
 				}
 				recovery.Stop()

@@ -263,7 +263,7 @@ func TestRestoreRefuses(t *testing.T) {
 		want  error
 		text  string
 	}{
-		{"without a file", memory, bytes.NewReader(data), limiter.ErrInvalid, "nothing in a file"},
+		{"without a file", memory, bytes.NewReader(data), limiter.ErrInvalid, "no data file"},
 		{"nothing", s, strings.NewReader(""), limiter.ErrInvalid, "is damaged"},
 		{"a cut backup", s, bytes.NewReader(data[:len(data)-4096]), limiter.ErrInvalid, "is damaged"},
 		{"a damaged backup", s, bytes.NewReader(damaged), limiter.ErrInvalid, "is damaged"},

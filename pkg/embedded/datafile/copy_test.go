@@ -262,7 +262,7 @@ func TestRestore(t *testing.T) {
 		kept, wantKept, want := others(t, dir), 0, "old"
 		if test.err == nil {
 			wantKept, want = 1, "backup"
-		} else if !strings.Contains(err.Error(), dir+" is as it was") {
+		} else if !strings.Contains(err.Error(), dir+" is unchanged") {
 			t.Errorf("%s: %q does not say that nothing happened", test.name, err)
 		}
 		if len(kept) != wantKept {
