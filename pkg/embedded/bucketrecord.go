@@ -18,7 +18,7 @@ import (
 //	key    namespace, entity, resource, each with its length before it; variant, 8 bytes;
 //	       1 for an overflow bucket, else nothing
 //	value  version; generation; hour; limits; of each that is not unlimited its balance,
-//	       the size of its block and what was used in the hour; dormant limits and balances
+//	       the size of its block and its usage of the hour; dormant limits and balances
 //
 // Numbers are varints, except the variant. Version 2 has, with each balance, also the use that it
 // carries. At its end it has the forgotten limits: their time and their use. Version 3 is version 2

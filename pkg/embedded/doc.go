@@ -59,8 +59,8 @@
 //	take, decide                            decisions: Take
 //	catalog, directory, namespaces, editor  entities, limits and namespaces: read, listed, changed
 //	settlements, marks, secrets             settlements and secrets
-//	usagelist, budgets, auditlog            usage, budgets and audit, listed and told
+//	usagelist, budgets, auditlog            usage, budgets and audit
 //	balances, adjust                        balances, listed and adjusted
-//	sweep, purge, compact, restore          what drops, replaces and shrinks
+//	sweep, purge, compact, restore          deletion, replacement and compaction
 //	store, recover, backup, stats           the store
 package embedded

@@ -32,7 +32,7 @@
 //	op, buckets, store                                      buckets, and the store of it all
 //	source, disabled, static, request                       the question
 //	scratch, levelops, decision, asked, holding, status     the answer, and its memory
-//	config, cache, reads, denycache, shares                 what a limiter remembers
+//	config, cache, reads, denycache, shares                 the memory of a limiter
 //	limiter, use, readthrough, resolve, unavailable         the limiter, and its steps
 //	decide, book, lease                                     its calls
 package limiter

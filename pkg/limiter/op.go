@@ -39,9 +39,10 @@ func (k BucketKey) Shadow() bool { return k.Variant >= ShadowVariants }
 //
 // A bucket may forget dormant limits beyond MaxDormant, first those with the least time until they
 // are without use. Until all forgotten limits would be without use, a limit that the bucket does
-// not have starts empty. It has no token, and the greatest use of a forgotten limit, if that is
-// more than its capacity. So no change of limits returns used tokens, after any number of changes.
-// A debt that is forgotten is remitted: charges are outside of the bound.
+// not have starts empty. It has no token. It carries the greatest use that one of them had when it
+// was forgotten, if that is more than its capacity. So no change of limits returns used tokens,
+// after any number of changes. A debt that is forgotten is remitted: charges are outside of the
+// bound.
 //
 // # Order within an op
 //

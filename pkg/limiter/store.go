@@ -19,10 +19,10 @@ import (
 //
 // # Never over-admit
 //
-// For a bucket of capacity B and refill rate r, the tokens admitted in any interval (s,t], less
-// refunds, are at most B + r·(t−s). This holds for any order in which concurrent calls are applied,
-// with any now. If a limit changes, B is the greatest capacity that was in force in the interval.
-// Each rate counts while it was in force. A clock that goes backwards creates no tokens.
+// For a bucket of capacity B and refill rate r, consider any interval (s,t]. The tokens admitted in
+// it, less refunds, are at most B + r·(t−s). This holds for any order in which concurrent calls are
+// applied, with any now. If a limit changes, B is the greatest capacity that was in force in the
+// interval. Each rate counts while it was in force. A clock that goes backwards creates no tokens.
 //
 // Tokens of late decisions (Op.Late) are outside of the bound until they are taken. A store
 // documents the most that there may be at a time.

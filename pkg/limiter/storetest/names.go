@@ -187,7 +187,7 @@ func checkRecordNames(t T, s limiter.Store) {
 func checkCallersMemory(t T, s limiter.Store) {
 	c := newClient(t, s)
 	message := []byte("namespace entity-1 resource another-parent")
-	alias := func(from, to int) string { return unsafe.String(&message[from], to-from) } // #nosec G103 -- what the case is about
+	alias := func(from, to int) string { return unsafe.String(&message[from], to-from) } // #nosec G103 -- the subject of the case
 	op := c.one("", limiter.PerDay("l", 2), limiter.Spend{Take: tokens(2)})
 	op.Bucket = limiter.BucketKey{Namespace: alias(0, 9), Entity: alias(10, 18), Resource: alias(19, 27)}
 	c.want(true, 0, op)

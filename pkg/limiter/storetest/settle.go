@@ -211,7 +211,7 @@ func checkSettleContextDone(t T, s limiter.Store) {
 func checkMarkMemory(t T, s limiter.Store) {
 	c := newClient(t, s)
 	message := []byte("namespace|reservation|owner-1")
-	alias := func(from, to int) string { return unsafe.String(&message[from], to-from) } // #nosec G103 -- what callers do
+	alias := func(from, to int) string { return unsafe.String(&message[from], to-from) } // #nosec G103 -- as callers do
 	m := limiter.Mark{Namespace: alias(0, 9), ID: alias(10, 21), Owner: alias(22, 29), Expires: at(lifetime)}
 	c.settle(true, 0, m)
 	for i := range message {

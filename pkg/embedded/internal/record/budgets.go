@@ -17,7 +17,7 @@ func appendBudgets(buf []byte, budgets *limiter.Budgets) []byte {
 	return buf
 }
 
-// budgets reads what appendBudgets wrote for limits: one budget at least.
+// budgets is the inverse of appendBudgets for limits: it reads one budget at least.
 func (r *Reader) budgets(limits *limiter.Limits) *limiter.Budgets {
 	n := r.Uint()
 	var all []limiter.Budget
