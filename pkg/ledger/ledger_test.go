@@ -276,6 +276,7 @@ func TestFailingStoreIsSpared(t *testing.T) {
 				t.Fatal("a charge was not queued")
 			}
 		}
+		synctest.Wait() // the queue has made its tries, and pauses
 		before := w.slow.takings.Load()
 		for range 200 {
 			w.decide(w.request(limiter.Charge, 1))
