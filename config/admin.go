@@ -17,7 +17,7 @@ type Admin struct {
 	Tokens  []AdminToken // which callers of host:port are let in; default none
 }
 
-// AdminOff is the address of a listener that is not there.
+// AdminOff is the address that turns the listener off.
 const AdminOff = "off"
 
 // AdminToken is a token that lets a caller in.
@@ -40,9 +40,8 @@ const (
 // Socket returns the path of a Unix socket that Address names.
 func (a *Admin) Socket() (path string, ok bool) { return strings.CutPrefix(a.Address, "unix:") }
 
-// Check reports mistakes of the listener as a whole. Nothing listens at host:port
-// that lets in callers without a credential, or has them send it in plain text over a
-// network.
+// Check reports mistakes of the listener as a whole. A listener at host:port asks every caller for
+// a credential, and never lets the caller send it in plain text over a network.
 func (a *Admin) Check() error {
 	path, socket := a.Socket()
 	switch {
@@ -63,7 +62,7 @@ func (a *Admin) Check() error {
 	return nil
 }
 
-// IsLoopback reports whether a host, a name or an address, is only this machine's.
+// IsLoopback reports whether a host, given as a name or an address, belongs to this machine alone.
 func IsLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Unmap().IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")

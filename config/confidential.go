@@ -7,8 +7,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// confidential is a part of the file that may hold secrets, such as keys and tokens, or
-// in which they end up by mistake. No problem repeats a value or an unknown key of it.
+// confidential is a part of the file that may hold secrets, such as keys and tokens, on purpose or
+// by mistake. No problem repeats a value or an unknown key of it.
 type confidential struct{ schema }
 
 func (c confidential) decode(d *decoder, v value) {
@@ -16,11 +16,10 @@ func (c confidential) decode(d *decoder, v value) {
 	c.schema.decode(d, v)
 }
 
-// longestName is how many bytes of a name that the user has chosen for a secret are
-// repeated: secrets are longer.
+// longestName is how many bytes of a name that replaces a secret are repeated. Secrets are longer.
 const longestName = 24
 
-// hide has no problem repeat the text of a node and of all below it.
+// hide keeps the text of a node, and of all nodes below it, out of every problem.
 func (d *decoder) hide(n *yaml.Node) {
 	if n == nil || d.hidden[n] {
 		return
@@ -65,7 +64,7 @@ func (d *decoder) unknown(p pair, in value, known []string) {
 	d.failf(p.key, "unknown key %q%s (known here: %s)", p.name, didYouMean(p.name, known), strings.Join(known, ", "))
 }
 
-// twice reports a key of a mapping that stands at another line already.
+// twice reports a key of a mapping that an earlier line has already.
 func (d *decoder) twice(key, in value, first int) {
 	if d.hidden[key.node] {
 		d.failf(value{node: key.node, path: in.path}, "has a key twice; it stands at line %d already: remove one", first)
@@ -74,8 +73,8 @@ func (d *decoder) twice(key, in value, first int) {
 	d.failf(key, "the key %q is given twice; it stands at line %d already: remove one", key.node.Value, first)
 }
 
-// mainSchema is that of the configuration itself. A file without keys is none, and may
-// be any file that was named by mistake: nothing of it is repeated.
+// mainSchema is the schema of the configuration itself. A file without keys is no configuration. It
+// may be any file that was named by mistake, so problems repeat nothing of it.
 type mainSchema struct{ schema }
 
 func (s mainSchema) decode(d *decoder, v value) {

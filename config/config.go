@@ -25,24 +25,24 @@ type Config struct {
 	Drain time.Duration // how long to answer on after SIGTERM while not ready, 0 to 1h; default 10s
 	Log   Log
 
-	DenyUnknown bool              // a call for a domain that no file has is denied; default false
-	Static      limiter.Static    // limits and entities, and what holds when the store does not answer
+	DenyUnknown bool              // denies calls for domains that no file has; default false
+	Static      limiter.Static    // limits and entities, and the policies for when the store does not answer
 	Rules       *descriptor.Rules // of all domains, compiled
 
-	Warnings Problems // what is probably not meant, sorted
+	Warnings Problems // legal settings that are probably mistakes, sorted
 	Files    []string // every file read, in order; the configuration itself first, if it is one
 	Hash     string   // SHA-256 over the names and contents of Files, in hexadecimal
 
 	origin   origin
-	ruleless map[string]bool // domains without a list of rules, as where a file ends after its first lines
+	ruleless map[string]bool // domains without a list of rules; a file that was cut off has such a domain
 }
 
-// origin is what the files say, whatever the program then makes of a Config, of
-// settings that take effect only when it starts.
+// origin is the state of the files behind a Config: the settings that take effect only at the start
+// of the program, and the files themselves. Later changes of the Config do not change it.
 type origin struct {
 	settings []setting
 	read     map[string]fingerprint // of the files that were read, by name; see settle.go
-	links    map[string]bool        // on the way to it
+	links    map[string]bool        // the symbolic links on the way to them
 }
 
 // setting is a part of a Config that takes effect only when the program starts.
@@ -52,7 +52,8 @@ type setting struct {
 	at    place
 }
 
-// startSettings returns the settings that take effect only when the program starts, without their places.
+// startSettings returns the settings that take effect only when the program starts, without their
+// places.
 func (c *Config) startSettings() []setting {
 	return []setting{
 		{path: "server.grpc", value: c.Server.GRPC},
@@ -70,7 +71,7 @@ func (c *Config) startSettings() []setting {
 	}
 }
 
-// remember notes what the files say, and where.
+// remember notes the settings of startSettings as the files have them, each with its place.
 func (c *Config) remember(r *report) {
 	for _, s := range c.startSettings() {
 		at, ok := r.places[s.path]
@@ -98,7 +99,7 @@ type GRPC struct {
 	MaxInFlight      int           // calls in hand at once, 1 to 1,000,000; default 65,536
 }
 
-// MostConnections is how many connections there may be by default in however much memory.
+// MostConnections is the largest default of GRPC.MaxConnections, however much memory there is.
 const MostConnections = 10_000
 
 // HTTP is the listener of /json, metrics and health.
@@ -107,9 +108,9 @@ type HTTP struct {
 	TLS     TLS
 	PProf   bool // serves /debug/pprof; default false
 
-	// Hosts are the names that requests may be addressed to, without ports, beside
-	// localhost and IP addresses. Empty = any name, but at a loopback address only those
-	// two; default empty.
+	// Hosts are the host names that requests may be addressed to, without ports. Requests to
+	// localhost and to IP addresses are always served. Empty = any name, except that a loopback
+	// address then serves only those two; default empty.
 	Hosts   []string
 	Refunds bool // /json gives tokens back; default false
 	Charges bool // /json charges tokens, into debt; default false
@@ -125,7 +126,7 @@ type TLS struct {
 // Enabled reports whether the listener speaks TLS.
 func (t TLS) Enabled() bool { return t.Cert != "" }
 
-// Store says which store keeps the buckets.
+// Store says which store has the buckets.
 type Store struct {
 	Type     StoreType
 	Embedded Embedded
@@ -144,12 +145,12 @@ const (
 // Embedded is the store for one node.
 type Embedded struct {
 	Data       string // a directory, relative to the working directory of the program; "" = memory only; default ""
-	MaxBuckets int    // 1 to 1,000,000,000; default 0: as many as the memory has room for; also of the memory that decides by limiter.Local
-	NewData    bool   // makes an empty data file where the one of Data is missing; of the program's flags only
+	MaxBuckets int    // 1 to 1,000,000,000; default 0: as many as the memory has room for; bounds also the memory that decides by limiter.Local
+	NewData    bool   // makes an empty data file where the one of Data is missing; set by the program's flags only
 }
 
-// Decision is how decisions are made. What is answered when the store does not
-// is in Config.Static.
+// Decision is how decisions are made. The answers for when the store is unavailable are in
+// Config.Static.
 type Decision struct {
 	Timeout time.Duration // for the store to answer, 1ms to 1m; default 15ms
 }
@@ -162,7 +163,7 @@ type Headers struct {
 	IETF       bool          // ratelimit-policy and ratelimit; default false
 }
 
-// OpenAIHeaders are the names of the limits that OpenAI's headers tell of.
+// OpenAIHeaders are the names of the limits that OpenAI's headers report.
 type OpenAIHeaders struct {
 	Requests string // "" = no headers of requests
 	Tokens   string // "" = no headers of tokens
@@ -178,7 +179,7 @@ type Audit struct {
 	Retention time.Duration // how long an event is kept, 24h to 87600h; default limiter.AuditRetention
 }
 
-// Log is what is logged.
+// Log is the settings of the log.
 type Log struct {
 	Level  slog.Level // default slog.LevelInfo
 	Format LogFormat  // default LogText

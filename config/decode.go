@@ -12,14 +12,14 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// aliasBudget is how many values a file may have beyond one for each of its
-// bytes: more come only of aliases that stand for aliases.
+// aliasBudget is how many values a file may have beyond one for each of its bytes. Only aliases of
+// aliases make more.
 const aliasBudget = 100_000
 
 // maxMerges bounds how deep merge keys ("<<") may refer to one another.
 const maxMerges = 16
 
-// decoder reads one file, and goes on after a mistake so as to find all of them.
+// decoder reads one file. It goes on after a mistake, to find all of them.
 type decoder struct {
 	*report
 
@@ -27,17 +27,17 @@ type decoder struct {
 	scope  string // put before the paths of an included file, so that paths are unique
 	budget int    // values left
 
-	hidden map[*yaml.Node]bool // whose text no problem repeats, see confidential
+	hidden map[*yaml.Node]bool // nodes whose text no problem repeats, see confidential
 }
 
-// value is a node and where it stands.
+// value is a node and its path.
 type value struct {
 	node *yaml.Node // never an alias
 	path string     // without the decoder's scope
 }
 
-// parse reads the one document of a file. It returns false when there is
-// nothing to decode: the file is empty, or the mistake is reported.
+// parse reads the one document of a file. It returns false when there is nothing to decode: the
+// file is empty, or the mistake is reported.
 func (d *decoder) parse(data []byte) (value, bool) {
 	d.budget = len(data) + aliasBudget
 	d.places[d.scope] = place{file: d.file}
@@ -63,10 +63,10 @@ func (d *decoder) parse(data []byte) (value, bool) {
 
 var (
 	yamlError = regexp.MustCompile(`(?s)^yaml: (?:line (\d+): )?(.*)$`)
-	// The errors of the parser, other than those of the scanner, name the line
-	// before the one where the mapping or list begins that is not well formed.
+	// The errors of the parser, unlike those of the scanner, name the line before the malformed
+	// mapping or list.
 	yamlParser = regexp.MustCompile(`^did not find expected (?:key|node content|<document start>|'-' indicator|',' or)`)
-	// The one error with text of the file, which may be anything.
+	// The one error that repeats text of the file, which may be a secret.
 	yamlAnchor = regexp.MustCompile(`(?s)^unknown anchor '(.*)' referenced$`)
 )
 
@@ -79,28 +79,29 @@ func (d *decoder) syntax(data []byte, err error) {
 	}
 	if yamlParser.MatchString(text) {
 		at.line++
-		where = " in what begins here"
+		where = " in the mapping or list that begins here"
 	}
 	if m := yamlAnchor.FindStringSubmatch(text); m != nil {
 		before, _, _ := bytes.Cut(data, []byte("*"+m[1]))
 		at.line = 1 + bytes.Count(before, []byte("\n"))
-		text = "what * stands for must be defined before, with & and the same name; text that begins with * needs quotes"
+		text = "an alias (*) needs an anchor (&) of the same name before it; text that begins with * needs quotes"
 	}
 	d.fail(at, "not valid YAML%s: %s", where, text)
 }
 
-// value returns what stands at a path, and remembers the place.
+// value returns the value at a path, and remembers its place.
 func (d *decoder) value(node *yaml.Node, path string) value {
 	v := d.spend(node, path)
 	d.places[d.scope+path] = d.at(v)
 	return v
 }
 
-// spend returns what stands at a path, or nothing when the budget is spent.
+// spend returns the value at a path, or an empty one when the budget is spent.
 func (d *decoder) spend(node *yaml.Node, path string) value {
-	if d.budget--; d.budget == 0 {
+	d.budget--
+	if d.budget == 0 {
 		d.incomplete = true
-		d.fail(d.at(value{node, path}), "aliases make the file too large: write out what they stand for, or use fewer")
+		d.fail(d.at(value{node, path}), "aliases make the file too large: use fewer, or write their values out")
 	}
 	if d.budget <= 0 {
 		return value{node: &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: node.Line, Column: node.Column}, path: path}
@@ -115,8 +116,8 @@ func (d *decoder) at(v value) place {
 	return place{file: d.file, line: v.node.Line, column: v.node.Column, path: v.path}
 }
 
-// failf reports what is wrong with a value. Once the budget is spent everything
-// looks empty, and what follows of it is not reported.
+// failf reports a mistake of a value. Once the budget is spent every value looks empty, and
+// mistakes that follow from this are not reported.
 func (d *decoder) failf(v value, format string, args ...any) {
 	if d.budget > 0 {
 		d.fail(d.at(v), format, args...)
@@ -130,8 +131,8 @@ type pair struct {
 	node *yaml.Node
 }
 
-// mapping returns the keys of a mapping in the order of the file, each once.
-// What stands nowhere is an empty mapping.
+// mapping returns the keys of a mapping in the order of the file, each once. A missing value is an
+// empty mapping.
 func (d *decoder) mapping(v value) ([]pair, bool) {
 	return d.merged(v, maxMerges)
 }
@@ -174,8 +175,8 @@ func (d *decoder) merged(v value, merges int) ([]pair, bool) {
 	return pairs, true
 }
 
-// merge adds the pairs of the mappings that a merge key names, where a key is
-// not there already. They stand at the path of the mapping that has the merge key.
+// merge adds the pairs of the mappings that a merge key names, except those whose key is there
+// already. Their path is that of the mapping with the merge key.
 func (d *decoder) merge(pairs []pair, have map[string]int, v value, merges int) []pair {
 	from := []*yaml.Node{v.node}
 	if v.node.Kind == yaml.SequenceNode {
@@ -183,7 +184,7 @@ func (d *decoder) merge(pairs []pair, have map[string]int, v value, merges int) 
 	}
 	for _, node := range from {
 		if merges == 0 {
-			d.failf(v, "mappings are merged in a circle, or more than %d deep: write out what << stands for", maxMerges-1)
+			d.failf(v, "mappings are merged in a circle, or more than %d deep: write the keys out in place of <<", maxMerges-1)
 			return pairs
 		}
 		more, _ := d.merged(d.spend(node, v.path), merges)
@@ -197,7 +198,7 @@ func (d *decoder) merge(pairs []pair, have map[string]int, v value, merges int) 
 	return pairs
 }
 
-// sequence returns the items of a list. What stands nowhere is an empty list.
+// sequence returns the items of a list. A missing value is an empty list.
 func (d *decoder) sequence(v value) ([]value, bool) {
 	if isNull(v.node) {
 		return nil, true
@@ -215,10 +216,10 @@ func (d *decoder) sequence(v value) ([]value, bool) {
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
-// maxQuoted bounds how much of a value a problem repeats, in bytes.
+// maxQuoted bounds how many bytes of a value a problem repeats.
 const maxQuoted = 80
 
-// shorten cuts text that is too long in the middle.
+// shorten cuts the middle out of text that is too long.
 func shorten(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -239,5 +240,5 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// failures grows with every mistake in this file and all before.
+// failures grows with every mistake in this file and in the files before it.
 func (d *decoder) failures() int { return len(d.errors) + d.dropped }

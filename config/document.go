@@ -14,10 +14,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Documents reads a file of another kind than a configuration with the same care: every
-// mistake is reported with its line and path, unknown keys with the key that was meant. It
-// calls read for each YAML document that is not empty. Problems are sorted; none = the file is
-// sound.
+// Documents reads a file that is no configuration as strictly as one: it reports every mistake with
+// its line and path, and each unknown key with the closest known one. It calls read for each YAML
+// document that is not empty. The problems are sorted; none = the file is valid.
 func Documents(file string, data []byte, read func(Node)) Problems {
 	d := &decoder{report: newReport(), file: file, hidden: make(map[*yaml.Node]bool)}
 	d.places[""] = place{file: file}
@@ -38,7 +37,7 @@ func Documents(file string, data []byte, read func(Node)) Problems {
 	}
 }
 
-// Node is a value in a document. Its methods report what is wrong with it.
+// Node is a value in a document. Its methods report mistakes of the value.
 type Node struct {
 	d *decoder
 	v value
@@ -50,7 +49,7 @@ type Field struct {
 	Read func(Node)
 }
 
-// Line is where the value stands, from 1.
+// Line is the line of the value, from 1.
 func (n Node) Line() int { return n.v.node.Line }
 
 // Failf reports a mistake of the value.
@@ -88,8 +87,8 @@ func (Node) reader(read func(Node)) schema {
 	return scalar(func(d *decoder, v value) { read(Node{d, v}) })
 }
 
-// Entries reads a mapping whose keys are names that the user chooses, in the order of the
-// file. thing is what they name, such as "an entity".
+// Entries reads a mapping whose keys are names that the user chooses, in the order of the file.
+// thing is the kind of thing that the keys name, such as "an entity".
 func (n Node) Entries(thing string, each func(name string, value Node)) {
 	pairs, _ := n.d.mapping(n.v)
 	for _, p := range pairs {
@@ -109,20 +108,20 @@ func (n Node) Items(each func(Node)) {
 	}
 }
 
-// Value reads any value, as encoding/json would read the same in JSON.
+// Value reads any value, in the types that encoding/json has for the same value.
 func (n Node) Value(out *any) {
 	if err := n.v.node.Decode(out); err != nil {
 		n.Failf("%s", strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 }
 
-// Text reads text, also an empty one.
+// Text reads text, which may be empty.
 func (n Node) Text(out *string) { text(out).decode(n.d, n.v) }
 
 // Name reads text that is not empty.
 func (n Node) Name(out *string) { name(out).decode(n.d, n.v) }
 
-// OneOf reads one of some words.
+// OneOf reads a word that must be one of words.
 func (n Node) OneOf(out *string, words ...string) {
 	all := make([]word[string], len(words))
 	for i, w := range words {
@@ -142,12 +141,12 @@ func (n Node) Duration(out *time.Duration, least, most time.Duration) {
 	duration(out, least, most).decode(n.d, n.v)
 }
 
-// Limits reads limits by name, and their budgets, as the configuration has them.
+// Limits reads limits by name, with their budgets, in the form that the configuration has.
 func (n Node) Limits(out **limiter.Limits, budgets **limiter.Budgets) {
 	limitsSchema{out, budgets}.decode(n.d, n.v)
 }
 
-// At is where the value stands, for a message about another place: "file:line".
+// At is the place of the value, "file:line", for a message about another place.
 func (n Node) At() string {
 	return n.d.file + ":" + strconv.Itoa(n.Line())
 }

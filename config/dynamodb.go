@@ -14,10 +14,10 @@ import (
 type DynamoDB struct {
 	Table       string // 3 to 255 letters, digits, '_', '-' and '.'; default "ratelimit"
 	Region      string // "" = the environment's, as for every AWS program; default ""
-	Endpoint    string // a URL; "" = that of the region; default ""
-	CreateTable bool   // where there is none, at a local endpoint only; default false
-	// MaxClockOffset is how far the dates of replies may be from this machine's clock, 1 s to
-	// 24 h; default [dynamo.DefaultMaxClockOffset]. 0 is the default, too.
+	Endpoint    string // a URL; "" = the endpoint of the region; default ""
+	CreateTable bool   // creates a missing table, at a local endpoint only; default false
+	// MaxClockOffset is how far the dates of replies may be from this machine's clock, 1 s to 24 h.
+	// 0 = [dynamo.DefaultMaxClockOffset].
 	MaxClockOffset time.Duration
 }
 
@@ -26,9 +26,8 @@ var (
 	regionName = regexp.MustCompile(`^[a-zA-Z0-9-]{0,63}$`)
 )
 
-// Check reports the first thing that keeps the settings from being used, with its
-// key; nil for nothing. It contacts nobody. What comes from [Load] is in order,
-// until somebody changes it.
+// Check reports the first setting that cannot be used, with its key; nil when there is none. It
+// makes no connection. A DynamoDB from [Load] passes it unless it was changed since.
 func (c *DynamoDB) Check() error {
 	faults := c.faults()
 	if len(faults) == 0 {
@@ -37,7 +36,7 @@ func (c *DynamoDB) Check() error {
 	return fmt.Errorf("store.dynamodb.%s: %s", faults[0].key, faults[0].text)
 }
 
-// fault is what is wrong with the value of a key.
+// fault is a mistake in the value of a key.
 type fault struct{ key, text string }
 
 func (c *DynamoDB) faults() []fault {
@@ -73,7 +72,7 @@ func isEndpoint(endpoint string) bool {
 		u.User == nil && u.RawQuery == "" && u.Fragment == "" && (u.Path == "" || u.Path == "/")
 }
 
-// dynamoDBSchema holds the settings against each other too.
+// dynamoDBSchema checks the settings against each other too.
 type dynamoDBSchema struct{ out *DynamoDB }
 
 func (s dynamoDBSchema) decode(d *decoder, v value) {

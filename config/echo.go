@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// echoes reports whether what compiling finds wrong at a path only follows from a
-// mistake of decoding, which is reported already: something is missing, or is not
-// known, because what stands in the file could not be read.
+// echoes reports whether a mistake that compiling finds at a path follows from a mistake of
+// decoding, which is reported already. Compiling then misses a thing that stands in the file but
+// could not be read.
 func (r *report) echoes(path string, mistakes Problems) bool {
 	item := r.unsoundAround(path)
 	switch {
@@ -31,8 +31,8 @@ func (r *report) echoes(path string, mistakes Problems) bool {
 	}
 }
 
-// unsoundAround returns the path of the innermost rule or descriptor around a path
-// if it was decoded with a mistake, else "".
+// unsoundAround returns the path of the innermost rule or descriptor around a path if it was
+// decoded with a mistake, else "".
 func (r *report) unsoundAround(path string) string {
 	for {
 		if r.unsound[path] {
@@ -46,11 +46,10 @@ func (r *report) unsoundAround(path string) string {
 	}
 }
 
-// unread reports whether nothing stands at a path, or there is a mistake at it,
-// below it or above it.
+// unread reports whether a path has no value, or has a mistake at it, below it or above it.
 func (r *report) unread(path string, mistakes Problems) bool {
 	at, ok := r.places[path]
-	if !ok { // one name stands for a list of one
+	if !ok { // one name may stand for a list of one
 		at, ok = r.places[strings.TrimSuffix(path, "[0]")]
 	}
 	return !ok || slices.ContainsFunc(mistakes, func(m Problem) bool {
@@ -64,8 +63,8 @@ func isAt(path, above string) bool {
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// fieldOf returns the key below the item that a path leads through, and what has
-// the key: the item itself, or one of its takes.
+// fieldOf returns the key below the item that a path leads through. holder is the path that has the
+// key: the item itself, or one of its takes.
 func fieldOf(path, item string) (holder, field string) {
 	field = strings.TrimPrefix(path[len(item):], ".")
 	if strings.HasPrefix(field, "takes[") {

@@ -7,21 +7,22 @@ import (
 	"time"
 )
 
-// GoneError says that the files are in order and lack domains that are in force, or have
-// none of their rules. These stay in force, until a later read is without them too.
+// GoneError says that the files are valid but lack domains in force, or all rules of such domains.
+// These domains stay in force until a later read finds them missing too.
 type GoneError struct {
 	Domains []string      // sorted
-	After   time.Duration // how long they must be gone
+	After   time.Duration // how long they must be missing
 }
 
 // Error implements error.
 func (e *GoneError) Error() string {
-	return fmt.Sprintf("the files have no rules of the domain %s, in force now: what is in force stays for %s at least, and goes then if the files still have none",
+	return fmt.Sprintf("the files have no rules of the domain %s, which is in force: its rules stay for at least %s, and end then if the files still have none",
 		shorten(strings.Join(e.Domains, ", "), maxText/2), shortDuration(e.After))
 }
 
-// EmptiedError says that the files have domains without a list of rules, which have rules in force. A file
-// that ends after its first lines is so. What is in force stays for as long as they are.
+// EmptiedError says that the files have domains without a list of rules, while rules of them are in
+// force. A file that was cut off after its first lines looks like this. The rules stay in force for
+// as long as the files are so.
 type EmptiedError struct {
 	Domains []string // sorted
 }
@@ -32,8 +33,8 @@ func (e *EmptiedError) Error() string {
 		shorten(strings.Join(e.Domains, ", "), maxText/2))
 }
 
-// missing follows the domains in force that the files lack. A domain that has lost all its
-// rules counts.
+// missing follows the domains in force that the files lack. A domain that has lost all its rules
+// counts as missing.
 type missing struct {
 	inForce map[string]bool      // domains, and whether they have rules
 	since   map[string]time.Time // of the first read without the domain
@@ -45,10 +46,10 @@ func (m *missing) use(c *Config) {
 	m.inForce = ruled(c)
 }
 
-// forget begins anew: a read in which something was wrong tells nothing of domains.
+// forget begins anew. A read with mistakes does not show which domains are missing.
 func (m *missing) forget() { m.since = nil }
 
-// emptied returns the domains with rules in force of which a configuration has no list of rules.
+// emptied returns the domains with rules in force that have no list of rules in a configuration.
 func (m *missing) emptied(c *Config) (names []string) {
 	for name := range c.ruleless {
 		if m.inForce[name] {
@@ -59,9 +60,9 @@ func (m *missing) emptied(c *Config) (names []string) {
 	return names
 }
 
-// look returns the domains in force that a configuration lacks, and when it is right
-// to take them out of force; the zero time when it is.
-func (m *missing) look(now time.Time, after time.Duration, c *Config) (gone []string, due time.Time) {
+// update returns the domains in force that a configuration lacks, and the time from which they may
+// be taken out of force. The time is zero when they may be now.
+func (m *missing) update(now time.Time, after time.Duration, c *Config) (gone []string, due time.Time) {
 	since := make(map[string]time.Time)
 	have := ruled(c)
 	for name, rules := range m.inForce {

@@ -6,14 +6,14 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// checkHierarchy refuses cycles and chains that are too long, and wonders about
-// entities that cascade to nobody.
+// checkHierarchy refuses cycles and chains that are too long. It warns of entities that cascade
+// without a parent.
 func checkHierarchy(d *decoder, entities []entry[entity]) {
 	h := hierarchy{decoder: d, entities: entities, index: make(map[string]int, len(entities)), levels: make([]int, len(entities))}
 	for i, e := range entities {
 		h.index[e.name] = i
 		if e.value.cascade && e.value.parent == "" {
-			d.warn(d.find(join(e.path, "cascade")), "cascades to nobody, as the entity has no parent here: add parent, or remove cascade")
+			d.warn(d.find(join(e.path, "cascade")), "has no effect, as the entity has no parent here: add parent, or remove cascade")
 		}
 	}
 	for _, e := range entities {
@@ -24,7 +24,7 @@ func checkHierarchy(d *decoder, entities []entry[entity]) {
 // The states of an entity whose level is not known.
 const (
 	levelUnknown = 0
-	levelOpen    = -1 // being looked for
+	levelOpen    = -1 // the chain above it is being followed
 	levelCycle   = -2 // the chain runs into a cycle
 )
 
@@ -36,11 +36,11 @@ type hierarchy struct {
 	levels   []int
 }
 
-// level returns how many entities the chain from id upwards has.
+// level returns the number of entities in the chain from id upwards.
 func (h *hierarchy) level(id string) int {
 	i, ok := h.index[id]
 	if !ok {
-		return 1 // an entity that the file does not have ends the chain
+		return 1 // an entity that is not in the file ends the chain
 	}
 	if h.levels[i] == levelOpen {
 		h.fail(h.find(join(h.entities[i].path, "parent")), "the entities are one another's parents, %s: break the cycle", h.chain(i, id))
@@ -52,7 +52,8 @@ func (h *hierarchy) level(id string) int {
 	level := 1
 	if parent := h.entities[i].value.parent; parent != "" {
 		h.levels[i] = levelOpen
-		if level = h.level(parent); level != levelCycle {
+		level = h.level(parent)
+		if level != levelCycle {
 			level++
 		}
 	}
@@ -63,7 +64,7 @@ func (h *hierarchy) level(id string) int {
 	return level
 }
 
-// chain returns the names from entity i upwards, to its end or to a name, at
+// chain returns the names from entity i upwards, to the end of the chain or to last. It returns at
 // most one more than a chain may have.
 func (h *hierarchy) chain(i int, last string) string {
 	names := []string{h.entities[i].name}

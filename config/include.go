@@ -21,7 +21,7 @@ const (
 type include struct {
 	path     string // as written
 	at       place
-	overdraw descriptor.Overdraw // of files of envoyproxy/ratelimit
+	overdraw descriptor.Overdraw // of the descriptors of files of envoyproxy/ratelimit
 }
 
 func (i *include) schema() schema {
@@ -36,13 +36,13 @@ func (i *include) schema() schema {
 	return object{title: "include", keys: []key{{"path", path}, {"overdraw", overdraw(&i.overdraw)}}}
 }
 
-// overdraw says when an explicit hits_addend above 0 is a charge.
+// overdraw says when a hits_addend above 0 is a charge.
 func overdraw(out *descriptor.Overdraw) schema {
 	return oneOf(out, word[descriptor.Overdraw]{"auto", descriptor.OverdrawAuto},
 		word[descriptor.Overdraw]{"never", descriptor.OverdrawNever}, word[descriptor.Overdraw]{"always", descriptor.OverdrawAlways})
 }
 
-// checkPattern says what is wrong with a pattern; "" when nothing is.
+// checkPattern returns the mistake in a pattern; "" when there is none.
 func checkPattern(pattern string) string {
 	if strings.Contains(pattern, "**") {
 		return "** is not supported: name a directory, and all files below it are read"
@@ -53,29 +53,29 @@ func checkPattern(pattern string) string {
 	return ""
 }
 
-// source is a file that was read, or could not be.
+// source is a file, or the reason why it could not be read.
 type source struct {
 	name string
 	data []byte
 	err  error
 	info fs.FileInfo // nil = it could not be read, or was in memory
-	at   place       // that named the file; problems of reading it are reported there
+	at   place       // of the pattern that named the file; problems of reading it are reported there
 
 	overdraw descriptor.Overdraw
 }
 
-// files finds and reads what a configuration includes.
+// files finds and reads the includes of a configuration.
 type files struct {
 	reader
 
-	dirs []string // every directory that was looked into
+	dirs []string // every directory that was searched
 
 	seen    map[string]bool
 	sources []source
 }
 
-// readIncludes reads the files that the patterns name, each once, in the order
-// of the patterns and of names. Paths are relative to dir; the file main is left out.
+// readIncludes reads the files that the patterns name, each once, in the order of the patterns and
+// then of names. It leaves out the file main.
 func readIncludes(r reader, main string, includes []include) *files {
 	f := &files{reader: r, seen: map[string]bool{path.Clean(main): true}}
 	for _, i := range includes {
@@ -106,7 +106,7 @@ func (f *files) named(i include) {
 	}
 }
 
-// glob reads the files that match. A pattern that matches none is in order.
+// glob reads the files that match. A pattern that matches none is no mistake.
 func (f *files) glob(i include) {
 	base := i.path
 	for isPattern(base) {
@@ -126,8 +126,8 @@ func (f *files) glob(i include) {
 	}
 }
 
-// hidden reports whether a pattern matches a name that begins with a dot where
-// the pattern itself does not.
+// hidden reports whether a pattern matches a name that begins with a dot and the pattern does not
+// begin with one.
 func hidden(pattern, name string) bool {
 	patterns, names := strings.Split(pattern, "/"), strings.Split(name, "/")
 	for k := 1; k <= min(len(patterns), len(names)); k++ {
@@ -144,8 +144,8 @@ func isYAML(name string) bool {
 	return ext == ".yaml" || ext == ".yml"
 }
 
-// directory reads the files below a directory, in the order of names, but those
-// that begin with a dot. Symbolic links are followed, but not in circles.
+// directory reads the files below a directory in the order of names, without those whose name
+// begins with a dot. It follows symbolic links, but not in circles.
 func (f *files) directory(i include, dir string, above []fs.FileInfo) {
 	info, err := fs.Stat(f.fsys, dir)
 	entries, readErr := fs.ReadDir(f.fsys, dir)
@@ -172,7 +172,7 @@ func (f *files) directory(i include, dir string, above []fs.FileInfo) {
 	}
 }
 
-// read reads a file once, however often it is named.
+// read reads a file once, even if several patterns name it.
 func (f *files) read(name string, i include) {
 	if f.seen[path.Clean(name)] || f.full(name, i.at) {
 		return
@@ -184,7 +184,7 @@ func (f *files) read(name string, i include) {
 	f.sources = append(f.sources, s)
 }
 
-// full reports whether there are too many files and directories, and says so once.
+// full reports whether there are too many files and directories. It reports the problem once.
 func (f *files) full(name string, at place) bool {
 	if len(f.dirs) < maxFiles {
 		return false

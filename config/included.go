@@ -2,8 +2,8 @@ package config
 
 import "gopkg.in/yaml.v3"
 
-// included returns the domains of an included file. It holds domains as a list
-// or, at its root, just one, with rules or with the descriptors of envoyproxy/ratelimit.
+// included returns the domains of an included file. The file has a list of domains, or one domain
+// at its root, with rules or with the descriptors of envoyproxy/ratelimit.
 func included(r *report, s source) []domain {
 	var found []domain
 	d := &decoder{report: r, file: s.name, scope: s.name + ":", hidden: make(map[*yaml.Node]bool)}
@@ -38,7 +38,7 @@ func (s includedSchema) walk(path string, visit func(string)) {
 	envoyFile{&domain{}}.walk(path, visit)
 }
 
-// hasKey reports whether a mapping has a key, without looking at anything else.
+// hasKey reports whether a mapping has a key.
 func hasKey(n *yaml.Node, name string) bool {
 	for i := 0; n.Kind == yaml.MappingNode && i < len(n.Content); i += 2 {
 		if n.Content[i].Value == name {

@@ -9,14 +9,14 @@ import (
 // maxLinks bounds how many symbolic links are followed on the way to a file.
 const maxLinks = 40
 
-// way is how a name leads to a file.
+// way is the way from a name to a file.
 type way struct {
 	file  string   // absolute and without links
-	dirs  []string // in which a change can change the file that the name leads to
+	dirs  []string // directories in which a change can lead the name to another file
 	links []string // the symbolic links on the way, each with its target
 }
 
-// follow returns the way that a name leads: its own directory counts, and that of
+// follow returns the way from a name to its file. dirs has the directory of the name and that of
 // every symbolic link.
 func follow(name string) way {
 	var w way
@@ -62,7 +62,7 @@ func firstLink(name string) string {
 	return ""
 }
 
-// existing returns a directory, or the nearest above it that exists.
+// existing returns a directory, or the nearest existing one above it.
 func existing(dir string) string {
 	for {
 		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {

@@ -23,8 +23,8 @@ func (f *file) checkListeners(d *decoder) {
 	}
 }
 
-// overlap reports whether two listeners cannot have their addresses at the same time.
-// Port 0 is any free port.
+// overlap reports whether two listeners cannot have their addresses at the same time. Port 0 is any
+// free port, and so overlaps with none.
 func overlap(a, b string) bool {
 	hostA, portA := splitAddress(a)
 	hostB, portB := splitAddress(b)
@@ -48,8 +48,8 @@ func splitAddress(address string) (host string, port uint64) {
 	return host, port
 }
 
-// covers reports whether a host stands for all addresses of the machine, and the other
-// host is one of them.
+// covers reports whether a host stands for all addresses of the machine, and the other host is one
+// of them.
 func covers(host, other string) bool {
 	if host == "" {
 		return true
@@ -59,5 +59,5 @@ func covers(host, other string) bool {
 		return false
 	}
 	of, err := netip.ParseAddr(other)
-	return addr.Is6() || err != nil || of.Is4() // [::] has those of IPv4 too
+	return addr.Is6() || err != nil || of.Is4() // [::] stands for the IPv4 addresses too
 }

@@ -18,54 +18,53 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Options are what a configuration is loaded and watched with beside its file.
-// The zero value is useful.
+// Options say how a configuration is loaded and watched. The zero value is useful.
 type Options struct {
-	// Rules are files, patterns and directories with more domains, like those
-	// that the file includes; relative to the working directory.
+	// Rules are files, patterns and directories with more domains, as in the include list of the
+	// file. They are relative to the working directory.
 	Rules []string
-	// Demo loads, where there is no file, the configuration that comes with the
-	// program, to try things with. It includes nothing but Rules.
+	// Demo loads the configuration that comes with the program where no file is named, to try
+	// things out. That configuration includes only Rules.
 	Demo bool
-	// HTTPAddress takes the place of the default of server.http.address; "" = it stays.
+	// HTTPAddress replaces the default of server.http.address; "" = the default stays.
 	HTTPAddress string
 
-	// Current is, for [Watch], the configuration in force, as Load returned it or
-	// changed since: where the files differ from it already, the new one is
-	// delivered at once. Without it, what Watch finds first is taken as in force.
+	// Current is, for [Watch], the configuration in force, as Load returned it or changed since.
+	// Where the files differ from it already, Watch delivers the new one at once. nil = the
+	// configuration that Watch reads first counts as in force.
 	Current *Config
-	// Reload asks Watch to read the files at once, and to deliver them also when nothing
-	// has changed; nil = there is none.
+	// Reload asks Watch to read the files at once, and to deliver them even if they have not
+	// changed; nil = never.
 	Reload <-chan struct{}
-	// Debounce is, for Watch, the time from the first sign of a change until the
-	// files are read, so that what is written in one go is read in one go; default 100ms.
+	// Debounce is, for Watch, the time from the first sign of a change until the files are read.
+	// Changes within this time are read together. Default 100 ms.
 	Debounce time.Duration
-	// Still is, for Watch, how long a file that is written in place must not have
-	// changed before it counts; default 2s.
+	// Still is, for Watch, how long a file that is written in place must stay unchanged before it
+	// is read; default 2 s.
 	Still time.Duration
-	// Gone is, for Watch, the least time between the two reads in which a domain in
-	// force must be missing before it is taken out of force; default 5s.
+	// Gone is, for Watch, how long a domain in force must be missing from the files before it is
+	// taken out of force; default 5 s. At least two reads must miss it.
 	Gone time.Duration
-	// Poll is, for Watch, how often the contents are compared, in case a change
-	// gives no sign, as on network file systems; default 3s.
+	// Poll is, for Watch, how often the contents are compared, in case a change gives no sign, as
+	// on network file systems; default 3 s.
 	Poll time.Duration
 
-	budgets bool // only for the sake of budgets
+	budgets bool // reads what LoadBudgets needs, and no keys of reservations
 }
 
-// Load reads a configuration and the files that it includes. With path "" there is no file:
-// the domains are those of Options.Rules, beside the defaults or Options.Demo. The
-// error is [Problems]: all that is wrong, in all files. Without a domain nothing would
-// be limited, so that is an error too.
+// Load reads a configuration and the files that it includes. With path "" there is no file: the
+// domains are those of Options.Rules, with the defaults or Options.Demo. The error is [Problems],
+// with all mistakes in all files. A configuration without a domain would limit nothing, so it is an
+// error too.
 func Load(path string, o Options) (*Config, error) {
 	l := load(regular.Host{}, filepath.ToSlash(path), nil, o)
 	l.cfg.origin.remember(l.read)
 	return l.result()
 }
 
-// Parse is [Load] for a configuration that is in memory, and for parts of one: it may
-// be without a domain. Its includes are found in files, relative to the directory of
-// name; with nil files it includes nothing.
+// Parse is [Load] for a configuration in memory, or for a part of one: it may be without a domain.
+// It reads includes from files, relative to the directory of name; with nil files it includes
+// nothing.
 func Parse(name string, data []byte, files fs.FS) (*Config, error) {
 	if data == nil {
 		data = []byte{}
@@ -74,16 +73,16 @@ func Parse(name string, data []byte, files fs.FS) (*Config, error) {
 	return l.result()
 }
 
-// loaded is what became of one attempt to load.
+// loaded is the result of one attempt to load.
 type loaded struct {
 	cfg      *Config
 	problems Problems // not empty: cfg cannot be used
 
-	includes []include // all that was to be read beside the file itself
+	includes []include // all includes, read or not
 	keys     []string  // the names of files with keys
 	read     []source  // everything that was read, or could not be
-	dirs     []string  // every directory that was looked into
-	hash     string    // of the text that was read, and of the reasons where it could not be
+	dirs     []string  // every directory that was searched
+	hash     string    // of the text that was read, and of the reasons where none could be
 }
 
 func (l loaded) result() (*Config, error) {
@@ -93,11 +92,10 @@ func (l loaded) result() (*Config, error) {
 	return l.cfg, nil
 }
 
-// noFile is the name, in problems, of the configuration where there is no file.
+// noFile is the name that problems have for a configuration without a file.
 const noFile = "(no file)"
 
-// begin returns the name of the configuration called main, and its text where it is
-// not in a file.
+// begin returns the name of the configuration called main, and its text if it is not in a file.
 func (o Options) begin(main string) (name string, data []byte) {
 	switch {
 	case main != "":
@@ -109,9 +107,9 @@ func (o Options) begin(main string) (name string, data []byte) {
 	}
 }
 
-// load reads the configuration called main, whose text is data unless that is nil.
+// load reads the configuration called main from its file, or from data if that is not nil.
 func load(fsys fs.FS, main string, data []byte, o Options) loaded {
-	inFile := data == nil // else it is a part of one, perhaps
+	inFile := data == nil // otherwise it may be a part of a configuration
 	own := fsys != nil && main != ""
 	if inFile {
 		main, data = o.begin(main)
@@ -175,8 +173,8 @@ func (d *decoder) source(s source, root schema) {
 	}
 }
 
-// allIncludes returns what the file includes, by paths that need no directory to
-// start from, and what the options add.
+// allIncludes returns the includes of the file and of the options, as absolute paths or relative to
+// the working directory.
 func (f *file) allIncludes(main string, own bool, r *report, o Options) []include {
 	var all []include
 	for _, i := range f.includes {
@@ -197,8 +195,8 @@ func (f *file) allIncludes(main string, own bool, r *report, o Options) []includ
 	return all
 }
 
-// finish puts the configuration together and compiles its rules, also those that
-// were decoded with a mistake: they may have others.
+// finish completes the configuration and compiles its rules. It compiles rules with mistakes of
+// decoding too, as they may have others.
 func (f *file) finish(d *decoder) {
 	c := f.cfg
 	f.limits.static(&c.Static)
@@ -259,7 +257,7 @@ func (f *file) specs(r *report) []descriptor.DomainSpec {
 	return specs
 }
 
-// hash identifies what was read.
+// hash identifies the contents of files.
 func hash(read []source) string {
 	h := sha256.New()
 	for _, s := range read {

@@ -246,9 +246,9 @@ store: {type: dynamodb, embedded: {data: d}}
 	want := strings.TrimSpace(`
 test.yaml:2: warning: plans.daily.rpd: 1000/day is no budget that starts anew: within 24h up to 2000 are admitted, the capacity and the refill; a smaller burst lowers that
 test.yaml:4: warning: limits.system.rpw: 5/168h is no budget that starts anew: within 168h up to 10 are admitted, the capacity and the refill; a smaller burst lowers that
-test.yaml:6: warning: limits.entities.lonely.cascade: cascades to nobody, as the entity has no parent here: add parent, or remove cascade
+test.yaml:6: warning: limits.entities.lonely.cascade: has no effect, as the entity has no parent here: add parent, or remove cascade
 test.yaml:7: warning: limits.entities.child.parent: elsewhere has no limits under limits.entities: unless stored ones say more, it gets those of its resource or the system, as much as child has
-test.yaml:11: warning: domains[0].rules[0].consume.nowhere: no level under limits has nowhere: unless stored limits provide it, what the rule matches is denied as not configured
+test.yaml:11: warning: domains[0].rules[0].consume.nowhere: no level under limits has nowhere: unless stored limits provide it, requests of the rule are denied as not configured
 test.yaml:14: warning: store.embedded.data: is not used: the store is dynamodb`)
 	if diff := cmp.Diff(want, c.Warnings.Error()); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)

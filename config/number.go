@@ -16,9 +16,8 @@ const (
 	day       = 24 * time.Hour
 )
 
-// parseInteger reads decimal digits, with '_' between them for the eye: "2_000_000".
-// Signs, leading zeros and other bases are refused: they mean different numbers
-// to different readers of YAML.
+// parseInteger reads decimal digits, which may have '_' between them: "2_000_000". It refuses
+// signs, leading zeros and other bases, as readers of YAML disagree about them.
 func parseInteger(s string) (int64, bool) {
 	if s == "" || !isDigit(s[0]) || !isDigit(s[len(s)-1]) || s[0] == '0' && len(s) > 1 {
 		return 0, false
@@ -33,8 +32,8 @@ func parseInteger(s string) (int64, bool) {
 	return n, err == nil
 }
 
-// parseThousandths reads a number with at most three decimals and returns it
-// times 1000: "2.5" is 2500.
+// parseThousandths reads a number with at most three decimals and returns it times 1000: "2.5" is
+// 2500.
 func parseThousandths(s string) (int64, bool) {
 	whole, fraction, point := strings.Cut(s, ".")
 	n, ok := parseInteger(whole)
@@ -109,7 +108,7 @@ func parsePeriod(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// periodHint guesses what a unit was meant to be.
+// periodHint suggests the unit that was probably meant.
 func periodHint(s string) string {
 	for short, unit := range map[string]string{"s": "second", "sec": "second", "m": "minute", "min": "minute", "h": "hour", "hr": "hour", "d": "day", "w": "week"} {
 		if strings.EqualFold(s, short) {
@@ -119,8 +118,8 @@ func periodHint(s string) string {
 	return didYouMean(s, []string{"second", "minute", "hour", "day", "week"})
 }
 
-// ParseRate reads a rate as a file writes it, "100/minute" or "unlimited", and returns the
-// limit of that rate, without a name. Its error says which rates there are.
+// ParseRate reads a rate in the form of a file, "100/minute" or "unlimited". It returns the limit
+// of that rate, without a name. Its error says how to write a rate.
 func ParseRate(s string) (limiter.Limit, error) {
 	if s == "unlimited" {
 		return limiter.Unlimited(""), nil

@@ -7,15 +7,15 @@ import (
 	"github.com/ratelimit/ratelimit/internal/regular"
 )
 
-// LoadBudgets is [Load] for a program that only watches budgets. The files with keys of reservations
-// need not be there, and Config.Reservation has none. The configuration may be without a domain. One
-// without a domain, a budget and a webhook is an error: it may be written in part.
+// LoadBudgets is [Load] for a program that only watches budgets. It reads no keys of reservations:
+// their files may be missing, and Config.Reservation has none. The configuration may be without a
+// domain. One without a domain, a budget and a webhook is an error, as the file may be incomplete.
 func LoadBudgets(path string) (*Config, error) {
 	return load(regular.Host{}, filepath.ToSlash(path), nil, Options{budgets: true}).result()
 }
 
-// ParseBudgets is [LoadBudgets] for a configuration that is in memory. It reads no file: the key of
-// the webhook must be text, and files that the configuration includes are left out, with a warning.
+// ParseBudgets is [LoadBudgets] for a configuration in memory. It reads no file: the key of the
+// webhook must be text. It leaves out files that the configuration includes, with a warning.
 func ParseBudgets(name string, data []byte) (*Config, error) {
 	if data == nil {
 		data = []byte{}
@@ -23,7 +23,7 @@ func ParseBudgets(name string, data []byte) (*Config, error) {
 	return load(nil, cmp.Or(name, "ratelimit.yaml"), data, Options{budgets: true}).result()
 }
 
-// checkOnlyBudgets checks what [Load] does not.
+// checkOnlyBudgets makes the checks that [Load] does not.
 func (f *file) checkOnlyBudgets(main string, own bool, r *report) {
 	if !own {
 		f.unread(r)
@@ -33,7 +33,7 @@ func (f *file) checkOnlyBudgets(main string, own bool, r *report) {
 	}
 }
 
-// unread warns of files that the configuration includes, where there are none.
+// unread warns of files that a configuration in memory includes.
 func (f *file) unread(r *report) {
 	for _, i := range f.includes {
 		r.warn(i.at, "is not read: this configuration has no files beside it; budgets in that file are not watched")

@@ -107,7 +107,7 @@ const (
 	oneDomain  = "domains: [{domain: one}]\n"
 	twoDomains = "domains:\n- domain: one\n- domain: two\n"
 	noDomain   = "ratelimit.yaml: has no domain, nor has a file that it includes: nothing would be limited; the domains stand under domains, or in files under include"
-	twoIsGone  = "the files have no rules of the domain two, in force now: what is in force stays for 5s at least, and goes then if the files still have none"
+	twoIsGone  = "the files have no rules of the domain two, which is in force: its rules stay for at least 5s, and end then if the files still have none"
 )
 
 func TestWriteInPlaceCountsWhenItIsStill(t *testing.T) {

@@ -14,14 +14,14 @@ const (
 	maxText     = 1024 // bounds the text of a problem, in bytes
 )
 
-// Problem is one mistake, or something worth a second look, in a file.
+// Problem is a mistake in a file, or a legal setting that is probably one.
 type Problem struct {
-	File    string // as it was named
-	Line    int    // from 1; 0 = the file as a whole
+	File    string // the name that was given
+	Line    int    // from 1; 0 = the whole file
 	Column  int    // from 1, in characters; 0 = unknown
-	Path    string // "domains[0].rules[3].entity"; "" = the file as a whole
-	Text    string // what is wrong, and what would be right
-	Warning bool   // the configuration can be used
+	Path    string // "domains[0].rules[3].entity"; "" = the whole file
+	Text    string // the mistake, and how to correct it
+	Warning bool   // the configuration can be used in spite of it
 }
 
 // String returns the problem in one line, "file:line: path: text".
@@ -63,22 +63,22 @@ func (ps Problems) sort() {
 	})
 }
 
-// place is where something stands.
+// place is a place in a file.
 type place struct {
 	file         string
 	line, column int
 	path         string
 }
 
-// report collects the problems of one load, and remembers where each path stands.
+// report collects the problems of one load, and remembers the place of each path.
 type report struct {
 	errors   Problems
 	warnings Problems
 	dropped  int              // errors beyond maxProblems
-	places   map[string]place // by path, which for included files starts with "name:"
+	places   map[string]place // by path; paths of included files begin with "name:"
 
 	unsound    map[string]bool // by path: rules and descriptors that were decoded with a mistake
-	incomplete bool            // a file was not read to its end; what follows of that is no mistake
+	incomplete bool            // a file was not read to its end: mistakes that follow from this are not reported
 }
 
 func newReport() *report {
@@ -106,8 +106,8 @@ func (at place) problem(text string) Problem {
 	return Problem{File: at.file, Line: at.line, Column: at.column, Path: shorten(at.path, maxPath), Text: shorten(text, maxText)}
 }
 
-// find returns the place of a path, or of the nearest thing above it that stands
-// in the file: a key that is missing is reported where it would belong.
+// find returns the place of a path, or of the nearest path above it that is in the file. So a
+// missing key is reported where it would belong.
 func (r *report) find(path string) place {
 	if _, ok := r.places[path]; !ok { // the keys of an included file's only domain stand at its root
 		path = strings.Replace(path, ":.", ":", 1)
@@ -132,7 +132,7 @@ func (r *report) find(path string) place {
 	return at
 }
 
-// all returns the errors, sorted, with a last line when there were too many.
+// all returns the errors, sorted. The last one counts those beyond maxProblems.
 func (r *report) all() Problems {
 	r.errors.sort()
 	if r.dropped > 0 {

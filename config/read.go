@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	maxBytes    = 16 << 20 // bounds the files of a configuration together: 16 MiB
+	maxBytes    = 16 << 20 // bounds all files of a configuration together: 16 MiB
 	maxKeyBytes = 64 << 10 // bounds a file with a key: 64 KiB
 )
 
@@ -18,7 +18,7 @@ var (
 	errTooMany  = fmt.Errorf("is one too many: a configuration has at most %d files and directories", maxFiles)
 )
 
-// reader reads the files of one load. Together they are at most maxBytes.
+// reader reads the files of one load, at most maxBytes together.
 type reader struct {
 	fsys fs.FS // nil = there are no files
 	left int64 // bytes
@@ -36,7 +36,7 @@ func (r *reader) file(name string) source {
 	return source{name: name, data: data, info: info, err: err}
 }
 
-// main reads the configuration itself, unless its text is there already.
+// main reads the file of the configuration itself, or takes its text from data.
 func (r *reader) main(name string, data []byte) source {
 	if data != nil {
 		return source{name: name, data: data}
@@ -44,7 +44,7 @@ func (r *reader) main(name string, data []byte) source {
 	return r.file(name)
 }
 
-// key reads a file with a key, which the bound of the others does not count.
+// key reads a file with a key. It does not count towards maxBytes.
 func (r *reader) key(name string) source {
 	if r.fsys == nil {
 		return source{name: name, err: fs.ErrNotExist}
@@ -53,7 +53,7 @@ func (r *reader) key(name string) source {
 	return source{name: name, data: data, info: info, err: err}
 }
 
-// unreadable says why a file could not be read.
+// unreadable returns the reason why a file could not be read.
 func unreadable(err error) string {
 	switch {
 	case errors.Is(err, errTooLarge), errors.Is(err, errTooMany), errors.Is(err, regular.ErrIrregular), errors.Is(err, regular.ErrTooLarge):

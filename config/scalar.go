@@ -11,7 +11,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// text is any text, also "".
+// text is any text, which may be "".
 func text(out *string) schema {
 	return scalar(func(d *decoder, v value) {
 		if v.node.Kind != yaml.ScalarNode || v.node.Tag != "!!str" {
@@ -22,7 +22,7 @@ func text(out *string) schema {
 	})
 }
 
-// quoted says how to write a number or the like as text.
+// quoted returns a hint how to write a number or a similar value as text.
 func (d *decoder) quoted(n *yaml.Node) string {
 	if n.Kind != yaml.ScalarNode || isNull(n) || d.hidden[n] {
 		return ""
@@ -43,8 +43,8 @@ func name(out *string) schema {
 	})
 }
 
-// literal is a scalar as it is written: values of descriptors are text, and 404
-// or true in a file mean that text.
+// literal is a scalar as it is written. Values of descriptors are text: 404 or true in a file mean
+// that text.
 func literal(out *string) schema {
 	return scalar(func(d *decoder, v value) {
 		if v.node.Kind != yaml.ScalarNode || isNull(v.node) {
@@ -63,7 +63,8 @@ func names(out *[]string) schema {
 			return
 		}
 		var s string
-		if name(&s).decode(d, v); s != "" {
+		name(&s).decode(d, v)
+		if s != "" {
 			*out = []string{s}
 		}
 	})
@@ -79,7 +80,8 @@ func boolean(out *bool) schema {
 	})
 }
 
-// oneOf is one of some words, the first being the default, and what each stands for.
+// oneOf is one of some words, each with the value that it stands for. The first word is the
+// default.
 func oneOf[T any](out *T, words ...word[T]) schema {
 	return scalar(func(d *decoder, v value) {
 		known := make([]string, len(words))
@@ -150,7 +152,7 @@ func thousandths(out *int64, least, most int64) schema {
 // share is a part of a limit, 0.001 to 1.
 func share(out *int64) schema { return thousandths(out, 1, 1000) }
 
-// duration is a duration as Go writes it.
+// duration is a duration in the form of Go.
 func duration(out *time.Duration, least, most time.Duration) schema {
 	return scalar(func(d *decoder, v value) {
 		if v.node.Kind != yaml.ScalarNode || v.node.Tag != "!!str" {
@@ -195,7 +197,7 @@ func shortDuration(d time.Duration) string {
 	return s
 }
 
-// address is a host and a port, "0.0.0.0:8081"; without a host it is all interfaces.
+// address is a host and a port, "0.0.0.0:8081". Without a host it is all interfaces.
 func address(out *string) schema {
 	return scalar(func(d *decoder, v value) {
 		_, port, err := net.SplitHostPort(v.node.Value)

@@ -7,10 +7,10 @@ import (
 	"github.com/ratelimit/ratelimit/internal/nearname"
 )
 
-// A schema says what may stand at one place of a file, and where it goes.
+// A schema says which values may stand at one place of a file, and which variable they set.
 type schema interface {
-	// decode reads the value into what the schema was made for, and reports what
-	// is wrong with it. What was wrong keeps its default.
+	// decode reads the value into the variable of the schema, and reports its mistakes. After a
+	// mistake the variable keeps its default.
 	decode(d *decoder, v value)
 	// walk calls visit for every key at and below a path.
 	walk(path string, visit func(key string))
@@ -80,8 +80,8 @@ func (l list[T]) walk(path string, visit func(string)) {
 // the file.
 type dict[T any] struct {
 	out  *[]entry[T]
-	what string             // what the keys name: "a limit"
-	name func(string) error // checks a key; nil = anything but ""
+	what string             // the kind of thing that the keys name, such as "a limit"
+	name func(string) error // checks a key; nil = any key but ""
 	item func(*T) schema
 }
 
@@ -95,7 +95,7 @@ func (m dict[T]) decode(d *decoder, v value) {
 	pairs, _ := d.mapping(v)
 	*m.out = make([]entry[T], 0, len(pairs))
 	for _, p := range pairs {
-		if d.hidden[p.key.node] && len(p.name) > longestName { // a secret in the place of a name, perhaps
+		if d.hidden[p.key.node] && len(p.name) > longestName { // it may be a secret in the place of a name
 			p.key.path = join(v.path, "*")
 		}
 		if p.name == "" {
@@ -125,7 +125,7 @@ func (s scalar) decode(d *decoder, v value) { s(d, v) }
 
 func (scalar) walk(string, func(string)) {}
 
-// given is a schema that notes that it was there.
+// given is a schema that notes whether its key is there.
 type given struct {
 	schema
 
@@ -137,7 +137,8 @@ func (g given) decode(d *decoder, v value) {
 	g.schema.decode(d, v)
 }
 
-// listGiven notes whether a list was given, be it empty; a key without a value gives none.
+// listGiven notes whether a list was given, which may be empty. A key without a value gives no
+// list.
 type listGiven struct {
 	schema
 

@@ -12,7 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// adminSchema takes a listener of administration that asks for credentials.
+// adminSchema is the listener of administration, which asks for credentials.
 type adminSchema struct{ out *Admin }
 
 func (s adminSchema) decode(d *decoder, v value) {
@@ -44,8 +44,8 @@ func (s adminSchema) object(tokens *[]entry[AdminToken]) object {
 	}}
 }
 
-// principalName refuses a name that the audit could not tell from another. The error does not repeat it: it
-// may be a token in the place of its name.
+// principalName refuses a name that the audit could not tell from another one. The error does not
+// repeat the name, as it may be a token by mistake.
 func principalName(name string) error {
 	if name == "socket" || name[0] == '"' {
 		return errors.New(`a token must not be called socket, as callers of the Unix socket are, nor begin with a quote`)
@@ -83,8 +83,8 @@ func adminRole(out *AdminRole) schema {
 
 var hashText = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// tokenHash is the hash of a token. A message on a wrong one does not have the text: it
-// may be the token itself.
+// tokenHash is the hash of a token. A message about a wrong hash does not repeat it, as it may be
+// the token itself.
 func tokenHash(out *string) schema {
 	return scalar(func(d *decoder, v value) {
 		if v.node.Kind != yaml.ScalarNode || !hashText.MatchString(v.node.Value) {

@@ -7,7 +7,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// use says what an amount is for.
+// use says for which purpose an amount is given.
 type use int
 
 const (
@@ -16,7 +16,7 @@ const (
 	byHits              // hits, or {hits: a weight}
 )
 
-// amounts is how much of each limit is taken, or settled.
+// amounts says how much of each limit is taken or settled.
 func amounts(out *[]entry[descriptor.ConsumeSpec], of use) schema {
 	return dict[descriptor.ConsumeSpec]{out: out, what: "a limit", name: limiter.ValidateLimitName, item: func(c *descriptor.ConsumeSpec) schema {
 		return amountSchema{c, of}
@@ -34,13 +34,14 @@ func (s amountSchema) decode(d *decoder, v value) {
 	case v.node.Kind == yaml.MappingNode:
 		s.out.PerHit = -1
 		before := d.failures()
-		if s.object().decode(d, v); s.out.PerHit < 0 && d.failures() == before {
+		s.object().decode(d, v)
+		if s.out.PerHit < 0 && d.failures() == before {
 			d.failf(v, "needs hits, a weight for each hit: %s", s.example())
 		}
 	case v.node.Kind == yaml.ScalarNode && v.node.Value == "hits":
 		s.out.PerHit = limiter.Milli
 	case s.of == byHits:
-		d.failf(v, "must be hits or {hits: 2.5}, for what is settled is the number that the descriptor brings, not %s", d.describe(v.node))
+		d.failf(v, "must be hits or {hits: 2.5}, not %s; a settlement takes its number from the descriptor", d.describe(v.node))
 	case v.node.Tag == "!!int" || v.node.Tag == "!!float":
 		thousandths(&s.out.Constant, 0, maxAmount).decode(d, v)
 	default:
@@ -55,7 +56,7 @@ func (s amountSchema) example() string {
 	return "{hits: 2.5}"
 }
 
-// maxAmount bounds what one call takes: as much as the largest bucket holds.
+// maxAmount bounds the amount that one call takes: the capacity of the largest possible bucket.
 const maxAmount = limiter.MaxTokens * limiter.Milli
 
 func (s amountSchema) object() object {
@@ -68,7 +69,7 @@ func (s amountSchema) object() object {
 
 func (s amountSchema) walk(path string, visit func(string)) { s.object().walk(path, visit) }
 
-// weightSchema is how many tokens a hit stands for: a number, or true for one.
+// weightSchema is the number of tokens for each hit; true is one.
 type weightSchema struct{ out *int64 }
 
 func (s weightSchema) decode(d *decoder, v value) {
@@ -77,7 +78,8 @@ func (s weightSchema) decode(d *decoder, v value) {
 		return
 	}
 	var one bool
-	if boolean(&one).decode(d, v); one {
+	boolean(&one).decode(d, v)
+	if one {
 		*s.out = limiter.Milli
 	} else {
 		d.failf(v, "must be true, for one token a hit, or a weight such as 2.5; leave the limit out to take nothing of it")
@@ -86,7 +88,7 @@ func (s weightSchema) decode(d *decoder, v value) {
 
 func (weightSchema) walk(string, func(string)) {}
 
-// estimateSchema is what to reserve for a descriptor that brings no number.
+// estimateSchema is the amount to reserve for a descriptor that has no number.
 type estimateSchema struct{ out **descriptor.EstimateSpec }
 
 func (s estimateSchema) decode(d *decoder, v value) {

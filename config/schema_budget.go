@@ -51,7 +51,7 @@ func budgetsOf(entries []entry[namedLimit]) *limiter.Budgets {
 		}
 	}
 	budgets, err := limiter.NewBudgets(all...)
-	if err != nil { // cannot be: each has a name, a window and tokens of its own
+	if err != nil { // impossible: each has a name, a window and tokens of its own
 		return nil
 	}
 	return budgets

@@ -7,7 +7,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/budget"
 )
 
-// Budgets are the budgets of limits, and how to tell of them.
+// Budgets are the budgets of limits, and the webhook that gets their events.
 type Budgets struct {
 	Set     *budget.Set // of the limits of the file; nil = none
 	Webhook Webhook
@@ -15,7 +15,7 @@ type Budgets struct {
 
 // Webhook is called for each event.
 type Webhook struct {
-	URL string // "" = there is none, and events are in the log only; may hold a secret
+	URL string // "" = no webhook: events are in the log only; may hold a secret
 	Key []byte // signs calls, 32 to 64 bytes
 }
 
@@ -23,12 +23,12 @@ type Webhook struct {
 type budgets struct {
 	url    string
 	key    sealingKey
-	called bool // the webhook is there, and sound but for its key
+	called bool // the webhook is given and valid; its key is not read yet
 }
 
 func (b *budgets) schema() schema { return budgetsSchema{b} }
 
-// budgetsSchema is the section. Budgets themselves stand on limits.
+// budgetsSchema is the section. The budgets themselves stand on limits.
 type budgetsSchema struct{ out *budgets }
 
 func (s budgetsSchema) decode(d *decoder, v value) {
@@ -45,7 +45,7 @@ func (s budgetsSchema) object() object {
 
 func (s budgetsSchema) walk(path string, visit func(string)) { s.object().walk(path, visit) }
 
-// webhookSchema takes a URL and a key.
+// webhookSchema is a URL and a key.
 type webhookSchema struct{ out *budgets }
 
 func (s webhookSchema) decode(d *decoder, v value) {
@@ -73,7 +73,7 @@ func isWebhook(text string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.User == nil && u.Fragment == ""
 }
 
-// read puts the webhook together, and returns the file of the key as a source.
+// read completes the webhook, and returns the file of its key as a source.
 func (b *budgets) read(in *reader, main string, out *Budgets, report *report) []source {
 	if !b.called {
 		return nil

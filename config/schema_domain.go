@@ -8,12 +8,12 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
-// domain is a domain as a file gives it.
+// domain is a domain in the form of the file.
 type domain struct {
 	spec descriptor.DomainSpec
 	at   place // of its name
-	deny *bool // nil = as the configuration says for all
-	says bool  // there is a list of rules, be it empty
+	deny *bool // nil = the configuration's setting for all domains
+	says bool  // there is a list of rules, which may be empty
 }
 
 // domains is a list of domains.
@@ -56,7 +56,7 @@ func (s domainSchema) walk(path string, visit func(string)) {
 	s.object(new([]rule), unmatched(new(bool))).walk(path, visit)
 }
 
-// rule is a rule as a file gives it.
+// rule is a rule in the form of the file.
 type rule struct {
 	spec descriptor.RuleSpec
 
@@ -95,7 +95,7 @@ func (s ruleSchema) decode(d *decoder, v value) {
 	}
 }
 
-// open notes that other keys may follow.
+// open notes that descriptors with other keys match too.
 func (s ruleSchema) open(d *decoder, m entry[descriptor.MatchSpec]) {
 	s.out.spec.Open = true
 	if m.value.Value != "*" {

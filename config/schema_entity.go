@@ -4,14 +4,14 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// limitsSection is the limits that the file gives by level.
+// limitsSection is the limits of the file by level.
 type limitsSection struct {
 	system    level
 	resources []entry[level]
 	entities  []entry[entity]
 }
 
-// level is the limits that stand at one place, and their budgets.
+// level is the limits, and their budgets, at one place of the file.
 type level struct {
 	limits  *limiter.Limits
 	budgets *limiter.Budgets
@@ -41,7 +41,7 @@ func (e *entity) schema() schema {
 	}}
 }
 
-// static puts the limits and entities where the limiter looks for them.
+// static puts the limits and entities into the fields that the limiter reads.
 func (s *limitsSection) static(out *limiter.Static) {
 	out.System = s.system.limits
 	out.Resources = byName(limitsOf(s.resources))

@@ -38,7 +38,7 @@ func tree(out *[]descriptor.TreeSpec, levels int) schema {
 
 type treeSchema struct {
 	out    *descriptor.TreeSpec
-	levels int // how many levels there may be, this one included
+	levels int // the most levels, this one included
 }
 
 func (s treeSchema) decode(d *decoder, v value) {

@@ -7,8 +7,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// file is what the configuration itself says, before it is put together with
-// what it includes.
+// file is the configuration itself, before its includes are added to it.
 type file struct {
 	cfg         *Config
 	includes    []include
@@ -17,7 +16,7 @@ type file struct {
 	reservation reservation
 	budgets     budgets
 	domains     []domain
-	openAI      string // where headers has openai, "" = nowhere
+	openAI      string // the path of openai under headers, "" = none
 }
 
 // schema is the whole configuration.
@@ -67,7 +66,7 @@ func (h *HTTP) schema() schema {
 	}}
 }
 
-// tlsSchema takes a certificate and its key, or neither.
+// tlsSchema is a certificate and its key, or neither.
 type tlsSchema struct{ out *TLS }
 
 func (s tlsSchema) decode(d *decoder, v value) {
@@ -122,10 +121,10 @@ func (l *Log) schema() schema {
 	}}
 }
 
-// local is how to decide when the store does not answer.
+// local says how to decide while the store is unavailable.
 func local(out *int64) schema { return object{keys: []key{{"share", share(out)}}} }
 
-// unmatched is what becomes of a descriptor that no rule matches.
+// unmatched says whether a descriptor that no rule matches is allowed.
 func unmatched(deny *bool) schema {
 	return oneOf(deny, word[bool]{"allow", false}, word[bool]{"deny", true})
 }

@@ -11,7 +11,7 @@ import (
 // headersSchema is a list of groups of headers.
 type headersSchema struct {
 	out *Headers
-	at  *string // where openai stands, "" when nowhere
+	at  *string // the path of openai, "" = none
 }
 
 func (s headersSchema) decode(d *decoder, v value) {
@@ -29,7 +29,7 @@ func (s headersSchema) decode(d *decoder, v value) {
 	}
 }
 
-// group decodes a group that is only a word.
+// group decodes a group that is a single word.
 func (s headersSchema) group(d *decoder, item value) {
 	var on *bool
 	oneOf(&on, word[*bool]{"retry-after", &s.out.RetryAfter}, word[*bool]{"x-ratelimit", &s.out.XRateLimit},
@@ -76,8 +76,8 @@ func (s headersSchema) walk(path string, visit func(string)) {
 	s.object(new(OpenAIHeaders)).walk(path, visit)
 }
 
-// unheard warns about headers that are never sent: of limits that no rule consumes
-// but, perhaps, in shadow mode.
+// unheard warns of headers that are never sent, as no rule outside shadow mode consumes their
+// limit.
 func (f *file) unheard(r *report) {
 	on := f.cfg.Headers.OpenAI
 	for _, h := range []struct{ key, limit string }{{"requests", on.Requests}, {"tokens", on.Tokens}} {

@@ -9,11 +9,11 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// minLeaseFor is the shortest time that a lease can be for: with less there is no
-// lease in most of the time that a table takes to answer.
+// minLeaseFor is the shortest time that a lease can be for. A table takes milliseconds to grant
+// one, so with shorter leases a replica would mostly have none.
 const minLeaseFor = 10 * time.Millisecond
 
-// leaseSchema is what a rule allows of token leases: auto, none, or bounds.
+// leaseSchema is the leases that a rule allows: auto, none, or bounds.
 type leaseSchema struct{ out *limiter.LeasePolicy }
 
 const leaseExample = "{max: 5000, for: 500ms}"
@@ -21,8 +21,9 @@ const leaseExample = "{max: 5000, for: 500ms}"
 func (s leaseSchema) decode(d *decoder, v value) {
 	if v.node.Kind == yaml.MappingNode {
 		before := d.failures()
-		if s.object().decode(d, v); *s.out == (limiter.LeasePolicy{}) && d.failures() == before {
-			d.failf(v, "needs max or for, or both: %s; what has no bounds is auto", leaseExample)
+		s.object().decode(d, v)
+		if *s.out == (limiter.LeasePolicy{}) && d.failures() == before {
+			d.failf(v, "needs max or for, or both: %s; write auto for a lease without bounds", leaseExample)
 		}
 		return
 	}
@@ -47,8 +48,8 @@ func (s leaseSchema) object() object {
 
 func (s leaseSchema) walk(path string, visit func(string)) { s.object().walk(path, visit) }
 
-// leases warns of leases with bounds where nothing is leased. That none are wanted is
-// no mistake there.
+// leases warns of bounds of leases where the store has no leases. A rule without leases is no
+// mistake there.
 func (f *file) leases(r *report, specs []descriptor.DomainSpec) {
 	if f.cfg.Store.Type != StoreEmbedded {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// limits is a mapping of names to limits without budgets. After a mistake every name stands for
-// something unlimited, so that what refers to it is not reported too.
+// limits is a mapping of names to limits without budgets. After a mistake every name stands for an
+// unlimited limit, so that references to it are not reported too.
 func limits(out **limiter.Limits) schema { return limitsSchema{out: out} }
 
 // limitsSchema is a mapping of names to limits.
@@ -18,7 +18,7 @@ type limitsSchema struct {
 	budgets **limiter.Budgets // nil = budgets cannot stand here
 }
 
-// namedLimit is one limit as the file has it.
+// namedLimit is one limit in the form of the file.
 type namedLimit struct {
 	limiter.Limit
 
@@ -60,7 +60,7 @@ func (s limitsSchema) dict(out *[]entry[namedLimit]) schema {
 	}}
 }
 
-// limitSchema is a rate, or a mapping of a rate with more to it.
+// limitSchema is a rate, or a mapping with a rate and further keys.
 type limitSchema struct {
 	out     *namedLimit
 	budgets bool // can stand here
@@ -78,7 +78,7 @@ func (s limitSchema) decode(d *decoder, v value) {
 	switch {
 	case d.failures() > before:
 	case l.Unlimited && (burst > 0 || debt >= 0):
-		d.failf(v, "what is unlimited has neither burst nor max_debt: leave them out")
+		d.failf(v, "an unlimited limit has neither burst nor max_debt: leave them out")
 	case l.Unlimited && len(s.out.budgets) > 0:
 		d.failf(v, "is unlimited, and usage of such a limit is not counted: leave budget out, or give a high rate, such as 1_000_000_000/second")
 	case !l.Unlimited && l.RefillAmount == 0:
@@ -124,7 +124,7 @@ func rate(out *limiter.Limit) schema {
 	})
 }
 
-// reason is the text of an error of the domain, without the kind of error.
+// reason returns the text of an error of the domain without the text of its kind.
 func reason(err error) string {
 	return strings.TrimPrefix(err.Error(), limiter.ErrInvalid.Error()+": ")
 }

@@ -12,23 +12,23 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Reservation is how the ids of reservations are made.
+// Reservation says how the ids of reservations are made.
 type Reservation struct {
-	// Keys are 32 to 64 bytes each, at most maxKeys; the first makes ids, all are known.
-	// None = a key that the store keeps, and so every replica has.
+	// Keys are at most maxKeys keys of 32 to 64 bytes. The first one makes ids, and ids of all keys
+	// are accepted. None = a key in the store, which every replica reads.
 	Keys [][]byte
 	TTL  time.Duration // how long a reservation can be settled, 1s to 24h; default 10m
 }
 
 const maxKeys = 8
 
-// reservation is the section as the file has it.
+// reservation is the section in the form of the file.
 type reservation struct {
 	ttl  *time.Duration
 	keys []sealingKey
 }
 
-// sealingKey is a key as the file gives it: its text, or a file that has the text.
+// sealingKey is a key in the form of the file: its text, or the name of a file with the text.
 type sealingKey struct {
 	text string
 	file string
@@ -48,7 +48,8 @@ func (s sealingKeySchema) decode(d *decoder, v value) {
 	s.out.at = d.at(v)
 	if v.node.Kind == yaml.MappingNode {
 		before := d.failures()
-		if s.object().decode(d, v); s.out.file == "" && d.failures() == before {
+		s.object().decode(d, v)
+		if s.out.file == "" && d.failures() == before {
 			d.failf(v, "needs file, which has the key")
 		}
 		return
@@ -62,9 +63,8 @@ func (s sealingKeySchema) object() object {
 
 func (s sealingKeySchema) walk(path string, visit func(string)) { s.object().walk(path, visit) }
 
-// read reads the files that keys are in, relative to the configuration, and returns
-// their sources. No message has a key in it, nor the name of a file, which may be a key
-// that was written in its place.
+// read reads the files with keys, relative to the configuration, and returns them as sources.
+// Messages repeat neither a key nor the name of a file, as that name may be a key by mistake.
 func (r *reservation) read(in *reader, main string, out *Reservation, report *report) []source {
 	var sources []source
 	for _, s := range r.keys {
@@ -83,7 +83,7 @@ func (r *reservation) read(in *reader, main string, out *Reservation, report *re
 	return sources
 }
 
-// read returns the text of a key, and its file as a source where it is in one. It reports a file that
+// read returns the text of a key. A file with the key it returns as a source, and reports it if it
 // cannot be read.
 func (s *sealingKey) read(in *reader, main string, report *report) (text string, sources []source) {
 	if s.file == "" {
@@ -104,7 +104,7 @@ func (s *sealingKey) read(in *reader, main string, report *report) (text string,
 	return strings.TrimSpace(string(read.data)), []source{read}
 }
 
-// add adds a key that is given as text.
+// add adds a key, given as text.
 func (r *Reservation) add(text string, at place, report *report) {
 	key, err := base64.StdEncoding.DecodeString(text)
 	switch {

@@ -7,13 +7,13 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// take is one bucket of a rule as a file gives it.
+// take is one bucket of a rule in the form of the file.
 type take struct {
 	path    string
 	spec    descriptor.TakeSpec
 	consume []entry[descriptor.ConsumeSpec]
 	reserve []entry[descriptor.ConsumeSpec]
-	given   bool // has at least one key
+	given   bool // at least one key is given
 }
 
 type takeSchema struct{ out *take }
@@ -28,7 +28,7 @@ func (s takeSchema) walk(path string, visit func(string)) { s.object().walk(path
 
 func (s takeSchema) object() object { return object{title: "rule", keys: s.out.keys()} }
 
-// keys are those that stand in an item of takes, or flat in the rule.
+// keys are the keys of an item of takes, or of the rule itself.
 func (t *take) keys() []key {
 	keys := []key{
 		{"entity", name(&t.spec.Entity)},
@@ -45,8 +45,8 @@ func (t *take) keys() []key {
 	return keys
 }
 
-// specs returns the take, or two of the same bucket when it both consumes and
-// reserves; none when it was not given.
+// specs returns the take, or two takes of one bucket if it both consumes and reserves. It returns
+// none if no key was given.
 func (t *take) specs(path string) []descriptor.TakeSpec {
 	if !t.given {
 		return nil
@@ -77,7 +77,7 @@ func specs(amounts []entry[descriptor.ConsumeSpec]) []descriptor.ConsumeSpec {
 	return out
 }
 
-// listed is a list of resources. An empty one would be neither all nor none.
+// listed is a list of resources. It must not be empty: an empty list could mean all or none.
 func listed(out *[]string) schema {
 	return scalar(func(d *decoder, v value) {
 		if v.node.Kind == yaml.SequenceNode && len(v.node.Content) == 0 {
@@ -88,7 +88,7 @@ func listed(out *[]string) schema {
 	})
 }
 
-// planOrLimits is a template for the name of a plan, or limits.
+// planOrLimits is limits, or a template for the name of a plan.
 type planOrLimits struct{ out *descriptor.TakeSpec }
 
 func (s planOrLimits) decode(d *decoder, v value) {
@@ -108,7 +108,8 @@ func (s planOrLimits) walk(path string, visit func(string)) { limits(&s.out.Limi
 func limitName(out *string) schema {
 	return scalar(func(d *decoder, v value) {
 		var s string
-		if name(&s).decode(d, v); s == "" {
+		name(&s).decode(d, v)
+		if s == "" {
 			return
 		}
 		if err := limiter.ValidateLimitName(s); err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// fingerprint tells the content of a file from another, and the file itself.
+// fingerprint identifies a file and its content.
 type fingerprint struct {
 	sum  [sha256.Size]byte // of the content
-	err  string            // why there is none
+	err  string            // the reason why there is none
 	info fs.FileInfo       // nil = there is none
 }
 
@@ -25,15 +25,15 @@ func fingerprintOf(s *source) fingerprint {
 	return p
 }
 
-// same reports whether the content is the same, or why there is none.
+// same reports whether the contents are equal, or the reasons why there is none.
 func (p fingerprint) same(q fingerprint) bool { return p.sum == q.sum && p.err == q.err }
 
-// sameFile reports whether it is one file in both, under any name.
+// sameFile reports whether both are one file, under any name.
 func (p fingerprint) sameFile(q fingerprint) bool {
 	return p.info != nil && q.info != nil && os.SameFile(p.info, q.info)
 }
 
-// unchanged reports whether the file was not written between the two.
+// unchanged reports whether the file was not written between the two fingerprints.
 func (p fingerprint) unchanged(q fingerprint) bool {
 	if p.info == nil || q.info == nil {
 		return p.info == nil && q.info == nil && p.err == q.err
@@ -41,7 +41,7 @@ func (p fingerprint) unchanged(q fingerprint) bool {
 	return p.sameFile(q) && p.info.Size() == q.info.Size() && p.info.ModTime().Equal(q.info.ModTime()) && p.same(q)
 }
 
-// remember notes the files that were read, and the links on the way to it.
+// remember notes the files that were read, and the symbolic links on the way to them.
 func (o *origin) remember(read []source) {
 	o.read, o.links = make(map[string]fingerprint, len(read)), make(map[string]bool)
 	for i := range read {
@@ -55,38 +55,38 @@ func (o *origin) remember(read []source) {
 	}
 }
 
-// settling tells files that are complete from files that are being written. A
-// file that is moved into its place, by a rename or by a symbolic link that is swapped, is
-// complete: it was written elsewhere. All else is complete when it has not changed for a while.
+// settling tells complete files from files that are being written. A file is complete at once if a
+// rename or a swapped symbolic link brought it to its name, as it was written elsewhere. Any other
+// file is complete when it has not changed for a while.
 type settling struct {
-	moved   map[string]bool // by absolute name: it came by a rename, and was not written since
+	moved   map[string]bool // by absolute name: a rename brought the file, and it was not written since
 	waiting map[string]wait // by name: files that have changed
 }
 
-// wait is a file that has changed, and since when it is as it is.
+// wait is a changed file, and the time since when it has its present content.
 type wait struct {
 	print fingerprint
 	since time.Time
 }
 
-// maxMoved bounds how many names are remembered of which the system told something.
+// maxMoved bounds the length of settling.moved.
 const maxMoved = 10_000
 
-// tell notes a sign of the system about a file.
-func (s *settling) tell(e fsnotify.Event) {
+// note takes an event of the system about a file.
+func (s *settling) note(e fsnotify.Event) {
 	if s.moved == nil || len(s.moved) >= maxMoved { // forgetting costs time only
 		s.moved = make(map[string]bool)
 	}
 	switch {
-	case e.Has(fsnotify.Create): // also by a rename
+	case e.Has(fsnotify.Create): // a rename is a Create too
 		s.moved[e.Name] = true
 	case e.Has(fsnotify.Write):
 		delete(s.moved, e.Name)
 	}
 }
 
-// due returns when all files that differ from the last ones will be complete, if none
-// changes before; zero when they are.
+// due returns when all files that differ from the last ones will be complete, if none changes
+// before. The time is zero when they are complete.
 func (s *settling) due(now time.Time, still time.Duration, last *origin, read []source) time.Time {
 	var due time.Time
 	waiting := make(map[string]wait)
@@ -112,7 +112,7 @@ func (s *settling) due(now time.Time, still time.Duration, last *origin, read []
 	return due
 }
 
-// came reports whether a file has come to its name whole.
+// came reports whether the file came to its name as a whole.
 func (s *settling) came(name string, p, before fingerprint, links map[string]bool) bool {
 	if p.info == nil || p.info.Size() == 0 {
 		return false

@@ -7,19 +7,22 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// warner reports what is legal and probably not meant.
+// warner reports legal settings that are probably mistakes.
 type warner struct {
 	*report
 
 	consumed map[string]bool // names of the limits that rules consume
 	resolves map[string]bool // names of the limits at any level of the file
-	shared   map[string]bool // those of resources and the system
+	shared   map[string]bool // names of the limits of resources and of the system
 }
 
-// warnings warns about domains without rules, about limits that are consumed and given nowhere, or that hold less than
-// is consumed, about parents without limits, about
-// long periods that look like budgets, about headers that are never sent, and about
-// leases and a directory that are not used.
+// warnings warns of
+// - domains without rules,
+// - limits that are consumed and given nowhere, or that hold less than is consumed,
+// - parents without limits,
+// - long periods that look like budgets,
+// - headers that are never sent,
+// - leases and a directory that are not used.
 func (f *file) warnings(r *report, specs []descriptor.DomainSpec) {
 	w := warner{report: r, consumed: map[string]bool{}, resolves: map[string]bool{}, shared: map[string]bool{}}
 	levels := f.limits.levels()
@@ -56,7 +59,7 @@ func (f *file) warnings(r *report, specs []descriptor.DomainSpec) {
 	}
 }
 
-// ruleless warns about domains that limit nothing.
+// ruleless warns of domains that limit nothing.
 func (w warner) ruleless(specs []descriptor.DomainSpec) {
 	for i := range specs {
 		if s := &specs[i]; len(s.Rules) == 0 && len(s.Tree) == 0 && !s.DenyUnknown {
@@ -75,7 +78,7 @@ func (warner) takes(specs []descriptor.DomainSpec, visit func(*descriptor.TakeSp
 	}
 }
 
-// unresolved warns about consumed limits that only the store can give.
+// unresolved warns of consumed limits that only the store can give.
 func (w warner) unresolved(t *descriptor.TakeSpec) {
 	own := t.Limits != nil || t.Plan != ""
 	kind := ".consume"
@@ -85,16 +88,16 @@ func (w warner) unresolved(t *descriptor.TakeSpec) {
 	for _, c := range t.Consume {
 		w.consumed[c.Limit] = true
 		if !own && !w.resolves[c.Limit] {
-			w.warn(w.find(join(t.Path+kind, c.Limit)), "no level under limits has %s: unless stored limits provide it, what the rule matches is denied as not configured", c.Limit)
+			w.warn(w.find(join(t.Path+kind, c.Limit)), "no level under limits has %s: unless stored limits provide it, requests of the rule are denied as not configured", c.Limit)
 		}
 	}
 }
 
-// budgetPeriod is the period from which a limit is likely to be meant as a budget.
+// budgetPeriod is the shortest period of a limit that is probably meant as a budget.
 const budgetPeriod = day
 
-// budgets warns about consumed limits of a day and longer that have no smaller burst: one
-// that is stated shows that the limit is known to be no counter that starts anew.
+// budgets warns of consumed limits of a day and longer without a smaller burst. Such a burst shows
+// that its author knows that the limit does not start anew each period.
 func (w warner) budgets(path string, limits *limiter.Limits) {
 	for i := range limits.Len() {
 		l := limits.At(i)
@@ -105,7 +108,8 @@ func (w warner) budgets(path string, limits *limiter.Limits) {
 	}
 }
 
-// treeBudgets is budgets of limits of envoyproxy/ratelimit, which count anew in each of their units there.
+// treeBudgets does the same for limits of envoyproxy/ratelimit, whose counters start anew in each
+// of their units.
 func (w warner) treeBudgets(tree []descriptor.TreeSpec) {
 	for i := range tree {
 		s := &tree[i]
@@ -122,7 +126,7 @@ func (w warner) treeBudgets(tree []descriptor.TreeSpec) {
 	}
 }
 
-// levels returns the limits at every level, with where they stand.
+// levels returns the limits at every level, each with its path.
 func (s *limitsSection) levels() []entry[*limiter.Limits] {
 	all := limitsOf(append([]entry[level]{{path: "limits.system", value: s.system}}, s.resources...))
 	for _, e := range s.entities {

@@ -9,14 +9,14 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// amounts warns about rules that take more of a limit than its bucket holds, as far as the
-// file gives its limits: such a request can never pass.
+// amounts warns of rules that take more of a limit than its bucket holds, if the file gives that
+// limit. Such a request can never be admitted.
 func (w warner) amounts(f *file, specs []descriptor.DomainSpec) {
 	for i := range specs {
 		for j := range specs[i].Rules {
 			r := &specs[i].Rules[j]
 			for k := range r.Takes {
-				if !r.Overdraw { // of which an explicit number is a charge
+				if !r.Overdraw { // with overdraw, an explicit number is a charge
 					w.amount(f, &specs[i], &r.Takes[k])
 				}
 			}
@@ -47,7 +47,7 @@ func (w warner) amount(f *file, d *descriptor.DomainSpec, t *descriptor.TakeSpec
 	}
 }
 
-// holders returns the limits of the file that may hold for a take.
+// holders returns the limits of the file that may apply to a take.
 func (f *file) holders(d *descriptor.DomainSpec, t *descriptor.TakeSpec) (all []entry[*limiter.Limits]) {
 	switch {
 	case t.Limits != nil:
@@ -94,8 +94,8 @@ func isResource(d *descriptor.DomainSpec, t *descriptor.TakeSpec, name string) b
 	return mayBe(t.Resource, name)
 }
 
-// mayBe reports whether a template may give the name, as far as the text before its first
-// placeholder tells.
+// mayBe reports whether a template may give the name, judged by its text before the first
+// placeholder.
 func mayBe(template, name string) bool {
 	before, _, placeholder := strings.Cut(template, "{")
 	if !placeholder {
@@ -104,9 +104,8 @@ func mayBe(template, name string) bool {
 	return strings.HasPrefix(name, before)
 }
 
-// parents warns about entities above others that have no limits of their own: they get
-// those of their resource or of the system, as the entities below them do, so that a
-// whole organisation has the limit of one of its users.
+// parents warns of parents without limits of their own. They get those of their resource or of the
+// system, as their children do. A whole organisation then has the limit of one of its users.
 func (w warner) parents(f *file, specs []descriptor.DomainSpec) {
 	warned := map[string]bool{}
 	w.takes(specs, func(t *descriptor.TakeSpec) {

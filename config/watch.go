@@ -14,27 +14,24 @@ import (
 	"github.com/ratelimit/ratelimit/internal/regular"
 )
 
-// Watch calls apply with every new configuration, until ctx is done; then it
-// returns nil. A change to anything that was read counts: the file itself, what
-// it includes, files that are new in a directory or match a pattern, and the
-// symbolic links on the way, such as those of a Kubernetes ConfigMap.
+// Watch calls apply with every new configuration until ctx is done; then it returns nil. It follows
+// the file itself, its includes, and new files in a directory or of a pattern. It also follows the
+// symbolic links on the way to them, such as those of a Kubernetes ConfigMap.
 //
-// A file that is moved into its place is read at once, and so is everything behind
-// a symbolic link that is swapped. A file that is written in place, or is missing, is
-// read when it has been as it is for Options.Still.
+// Watch reads a file at once if a rename or a swapped symbolic link brought it to its name. It
+// reads a file that is written in place, or is missing, when it has been so for Options.Still.
 //
-// It is all or nothing: when something is wrong, apply gets no Config and the
-// error that [Load] returns, once, and what is in force should stay so. When the
-// files are good again it gets a Config, even the one before. Files that lack a domain
-// in force, or all its rules, are wrong in this sense for Options.Gone, with a
-// [GoneError]; then they are taken as they are. Files with a domain in force that has no list of
-// rules any more are wrong for as long as they are so, with an [EmptiedError].
+// A reload is all or nothing. After a mistake in any file, apply gets a nil Config and the error of
+// [Load], once; the caller should keep the configuration in force. When the files are valid again
+// it gets a Config, even if it equals the one before. Files that lack a domain in force, or all its
+// rules, are an error for Options.Gone, a [GoneError]; then they take effect. Files in which a
+// domain in force has no list of rules are an error for as long as they are so, an [EmptiedError].
 //
-// What differs from the configuration that the program started with
-// (Options.Current) and takes effect only at the next start is among the Warnings.
+// The Warnings of a new configuration name the settings that differ from those of Options.Current
+// and take effect only at the next start.
 //
-// apply is called by the goroutine of Watch, one call after another. Where the
-// system cannot watch directories, the comparison of contents does it alone.
+// The goroutine of Watch calls apply, one call after another. Where the system cannot watch
+// directories, Watch only compares contents.
 func Watch(ctx context.Context, path string, o Options, apply func(*Config, error)) error {
 	w := newWatcher(filepath.ToSlash(path), o, apply)
 	events, err := fsnotify.NewWatcher()
@@ -53,12 +50,12 @@ type watcher struct {
 	options Options
 	apply   func(*Config, error)
 
-	events   *fsnotify.Watcher // nil: there are none
+	events   *fsnotify.Watcher // nil = the system cannot watch directories
 	includes []include
 	keys     []string
-	last     string  // hash of what was last delivered, good or not; "" = nothing was yet
-	seen     origin  // the files that were read for it
-	started  *origin // what the program started with; nil = not known yet
+	last     string  // hash of the files that were last delivered, valid or not; "" = none yet
+	seen     origin  // the files of that delivery
+	started  *origin // the configuration at the start of the program; nil = not known yet
 	settling settling
 	missing  missing
 }
@@ -92,7 +89,7 @@ func (w *watcher) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case e := <-changed:
-			w.settling.tell(e)
+			w.settling.note(e)
 			due.set(time.Now().Add(w.options.Debounce))
 		case <-trouble: //nolint:errcheck // an error says that events were lost, so there may be a change
 			due.set(time.Now().Add(w.options.Debounce))
@@ -108,13 +105,13 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// alarm is a timer that goes off at the earliest of the times that were set.
+// alarm is a timer for the earliest of the times that were set.
 type alarm struct {
 	at    time.Time
 	timer *time.Timer
 }
 
-// C is nil while nothing is set.
+// C is nil while no time is set.
 func (a *alarm) C() <-chan time.Time {
 	if a.timer == nil {
 		return nil
@@ -122,7 +119,7 @@ func (a *alarm) C() <-chan time.Time {
 	return a.timer.C
 }
 
-// set sets a time, unless it is zero or later than the one that is set.
+// set sets a time, unless it is zero or an earlier one is set.
 func (a *alarm) set(at time.Time) {
 	if at.IsZero() || a.timer != nil && !at.Before(a.at) {
 		return
@@ -138,8 +135,8 @@ func (a *alarm) stop() {
 	}
 }
 
-// reload loads the configuration if what it was read from is not the same. Like
-// load it returns when to look again.
+// reload loads the configuration if its files have changed. Like load it returns when to read them
+// again.
 func (w *watcher) reload(now time.Time) time.Time {
 	in := newReader(w.fsys)
 	main, data := w.options.begin(w.path)
@@ -156,10 +153,10 @@ func (w *watcher) reload(now time.Time) time.Time {
 	return w.load(now, false)
 }
 
-// load delivers the configuration if it is not the one before, and is complete. It
-// returns when to look again: directories are watched that were not, and something may
-// have changed in them in the meantime; or a file is being written, or a domain is gone.
-// When it is asked for it delivers the files as they are.
+// load delivers the configuration if it is new and complete. If it is asked for, it delivers the
+// files as they are. It returns when to read them again, and the zero time for never. There are
+// three reasons: it began to watch directories that may have changed just before, a file is being
+// written, or a domain is gone.
 func (w *watcher) load(now time.Time, asked bool) time.Time {
 	l := load(w.fsys, w.path, nil, w.options)
 	w.includes, w.keys = l.includes, l.keys
@@ -185,9 +182,9 @@ func (w *watcher) load(now time.Time, asked bool) time.Time {
 	return again
 }
 
-// lack looks for domains in force that a configuration lacks. While they must stay it
-// puts a GoneError or an EmptiedError in place of a nil error, and returns when to look again, and whether
-// to say so.
+// lack looks for domains in force that a configuration lacks. While these must stay in force it
+// sets err to a GoneError or an EmptiedError. It returns when to read the files again, and whether
+// to deliver the result.
 func (w *watcher) lack(now time.Time, cfg *Config, isNew bool, err *error) (due time.Time, deliver bool) {
 	if *err != nil {
 		w.missing.forget()
@@ -198,7 +195,7 @@ func (w *watcher) lack(now time.Time, cfg *Config, isNew bool, err *error) (due 
 		w.missing.forget()
 		return time.Time{}, isNew
 	}
-	gone, due := w.missing.look(now, w.options.Gone, cfg)
+	gone, due := w.missing.update(now, w.options.Gone, cfg)
 	if due.IsZero() {
 		return time.Time{}, true
 	}
@@ -206,7 +203,7 @@ func (w *watcher) lack(now time.Time, cfg *Config, isNew bool, err *error) (due 
 	return due, isNew
 }
 
-// deliver hands a configuration over, or why there is none.
+// deliver calls apply with a configuration, or with the reason why there is none.
 func (w *watcher) deliver(cfg *Config, err error, first bool) {
 	if err != nil {
 		w.apply(nil, err)
@@ -231,7 +228,7 @@ func (w *watcher) again(now time.Time, more bool) time.Time {
 	return now.Add(w.options.Debounce)
 }
 
-// earliest returns the earlier of two times, of which zero is none.
+// earliest returns the earlier of two times. A zero time counts as none.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -239,8 +236,8 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// watch watches the directories that the files were found in, and no others. It reports
-// whether there are some that were not watched before.
+// watch watches the directories of the files, and no others. It reports whether some of them were
+// not watched before.
 func (w *watcher) watch(read []source, more []string) (isNew bool) {
 	if w.events == nil {
 		return false
@@ -270,7 +267,7 @@ func (w *watcher) watch(read []source, more []string) (isNew bool) {
 	return isNew
 }
 
-// restart warns about what differs from what the program started with and takes
+// restart returns a warning for each setting that differs from the start of the program and takes
 // effect only at the next start.
 func (c *Config) restart(started *origin) Problems {
 	var found Problems
@@ -278,7 +275,7 @@ func (c *Config) restart(started *origin) Problems {
 		if reflect.DeepEqual(now.value, started.settings[i].value) {
 			continue
 		}
-		p := now.at.problem("differs from what the program started with: it needs a restart to take effect")
+		p := now.at.problem("has changed since the start of the program: it takes effect at the next start")
 		p.Warning = true
 		found = append(found, p)
 	}

@@ -238,7 +238,7 @@ func TestWatchNeedsRestart(t *testing.T) {
 	write(t, file, "domains: [{domain: x, unmatched: deny}]\nserver: {grpc: {address: ':1'}}\n")
 	w := startWatch(t, dir, config.Options{})
 	replace(t, file, "domains: [{domain: x, unmatched: deny}]\nserver:\n  grpc: {address: ':2'}\nstore: {embedded: {max_buckets: 7}}\ndecision: {on_unavailable: deny}\ndrain: 1s\n")
-	const text = "differs from what the program started with: it needs a restart to take effect"
+	const text = "has changed since the start of the program: it takes effect at the next start"
 	want := config.Problems{
 		{File: file, Line: 3, Column: 9, Path: "server.grpc", Text: text, Warning: true},
 		{File: file, Line: 4, Column: 8, Path: "store", Text: text, Warning: true},

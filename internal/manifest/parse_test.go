@@ -29,7 +29,7 @@ func TestMistakes(t *testing.T) {
 		"inventory":     {"- {id: $MANIFEST:x:0}", `m.yaml:1: [0]: an ID that begins with $MANIFEST is for inventories of manifests`},
 		"two names":     {"manifest: a\n---\nmanifest: b", `m.yaml:3: manifest: is "b"; another document says "a", and one apply is of one`},
 		"name":          {"manifest: a:b", `m.yaml:1: manifest: must be 1 to 63 letters, digits, hyphens, dots and underscores, not "a:b"`},
-		"syntax":        {"limits: [", `m.yaml:2: not valid YAML in what begins here: did not find expected node content`},
+		"syntax":        {"limits: [", `m.yaml:2: not valid YAML in the mapping or list that begins here: did not find expected node content`},
 		"text":          {"hello", `m.yaml:1: must be a mapping of keys to values, not the text "hello"`},
 	} {
 		m, problems := Parse([]Source{{Name: "m.yaml", Data: []byte(test.file)}})

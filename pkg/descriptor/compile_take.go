@@ -55,7 +55,7 @@ func (c *compiler) settle(r *Rule, spec *RuleSpec) {
 			c.problem(at, "%v", err)
 		}
 		if s.Constant != 0 || s.PerHit <= 0 || s.PerHit > tokenbucket.MaxAmount {
-			c.problem(at, "must be hits, or {hits: a weight}: what is settled is the number that the descriptor brings")
+			c.problem(at, "must be hits, or {hits: a weight}; a settlement takes its number from the descriptor")
 		}
 		r.addLimit(s.Limit)
 	}
