@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "write what is reported to testdata/bad/*.golden")
 
-// TestBad holds every problem of the files in testdata/bad against the golden
-// file beside it: what, where, and what would be right.
+// TestBad compares every problem of the files in testdata/bad with the golden file beside it: the
+// mistake, its place, and the correction.
 func TestBad(t *testing.T) {
 	t.Chdir("testdata/bad")
 	names, err := filepath.Glob("*.yaml")

@@ -11,7 +11,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Budgets of limits and the key of the webhook are loaded; the key's file is one of those that are watched.
+// Budgets of limits and the key of the webhook are loaded. The file of the key is watched.
 func TestBudgets(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

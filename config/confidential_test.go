@@ -30,8 +30,8 @@ func leaked(text string) string {
 	return ""
 }
 
-// confidentialPlaces are the keys at which a secret can stand, or end up, each with a
-// document in which it has the value VALUE.
+// confidentialPlaces are the keys at which a secret can stand, on purpose or by mistake. Each has a
+// document with VALUE in its place.
 func confidentialPlaces() map[string]string {
 	places := map[string]string{
 		"reservation":      "reservation: VALUE\n",
@@ -55,8 +55,8 @@ func confidentialPlaces() map[string]string {
 	return places
 }
 
-// mistakes are values of every kind, most of them wrong at most places. A place is in
-// flow style, so that what breaks out of it is a mistake of syntax.
+// mistakes are values of every kind, most of them wrong at most places. The documents are in flow
+// style, so that a value that breaks out of it is a mistake of syntax.
 func mistakes() []string {
 	var all []string
 	for _, form := range []string{
@@ -94,7 +94,7 @@ func TestSecretsAreNeverRepeated(t *testing.T) {
 	for place, document := range confidentialPlaces() {
 		for _, value := range mistakes() {
 			try(place, strings.ReplaceAll(document, "VALUE", value)+"domains: [{domain: d}]\n")
-			block := strings.NewReplacer(": {", ":\n  ", "}", "").Replace(document) // as most write it, some of it wrongly
+			block := strings.NewReplacer(": {", ":\n  ", "}", "").Replace(document) // as most files are written
 			try(place, strings.ReplaceAll(block, "VALUE", value)+"domains: [{domain: d}]\n")
 		}
 	}
@@ -103,7 +103,7 @@ func TestSecretsAreNeverRepeated(t *testing.T) {
 	}
 }
 
-// A file that is named by mistake may be anything.
+// A file that is named by mistake may have any content.
 func TestFilesThatAreNoneAreNotRepeated(t *testing.T) {
 	dir := t.TempDir()
 	main, other := filepath.Join(dir, "ratelimit.yaml"), filepath.Join(dir, "other")
@@ -132,8 +132,8 @@ func TestFilesThatAreNoneAreNotRepeated(t *testing.T) {
 	}
 }
 
-// TestConfidentialPlacesAreComplete finds keys that look like those of secrets, for
-// which confidentialPlaces has no document.
+// TestConfidentialPlacesAreComplete finds keys whose names look like those of secrets and for which
+// confidentialPlaces has no document.
 func TestConfidentialPlacesAreComplete(t *testing.T) {
 	secret := regexp.MustCompile(`^(reservation|webhook|.*\b(tls|webhook|keys?|tokens?|secrets?|passwords?|credentials?|client_ca)|(tls|key|token|webhook)\..*)(\..*|$)`)
 	places := confidentialPlaces()
@@ -152,7 +152,7 @@ func TestConfidentialPlacesAreComplete(t *testing.T) {
 	}
 }
 
-// A user in a URL comes with a password.
+// A URL may have a user with a password.
 func TestPasswordInEndpoint(t *testing.T) {
 	_, err := Parse("f.yaml", fmt.Appendf(nil, "store: {type: dynamodb, dynamodb: {endpoint: 'http://me:%s@localhost:8000'}}", canary), nil)
 	if err == nil || leaked(err.Error()) != "" {

@@ -6,7 +6,7 @@ import (
 	"github.com/ratelimit/ratelimit/config"
 )
 
-// All mistakes are reported in one go, with where they are and what would be right.
+// Load reports all mistakes at once, with their places and corrections.
 func Example() {
 	_, err := config.Parse("ratelimit.yaml", []byte(`
 limits:
@@ -26,7 +26,7 @@ domains:
 	// ratelimit.yaml:10: domains[0].rules[0].consume.rpm: must be a number, hits, or {hits: 2.5}, not the text "many"
 }
 
-// The configuration that comes with the program, to try things with, needs no file.
+// The configuration that comes with the program, to try things out, needs no file.
 func ExampleLoad() {
 	c, err := config.Load("", config.Options{Demo: true})
 	if err != nil {

@@ -31,8 +31,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// A name that no rule consumes is most likely a slip; of a shadow rule, and in a
-// file of envoyproxy/ratelimit, too.
+// A name that no rule consumes is most likely a mistake. This holds for a shadow rule too, and for
+// a file of envoyproxy/ratelimit.
 func TestHeadersOfNoLimit(t *testing.T) {
 	const domains = `
 limits: {system: {rpm: 1/minute, tpm: 1/minute}}

@@ -116,7 +116,7 @@ envoy.yaml:10: warning: descriptors[1].descriptors[1].rate_limit: has no request
 		}
 		got = append(got, fmt.Sprintf("%s %v", o.Rule.Name(), limits))
 	}
-	wantRules := []string{"database_users []", "database.tenant_7 [4294967295/minute]", "database.tenant []", "free []"} // the first is replaced by the last
+	wantRules := []string{"database_users []", "database.tenant_7 [4294967295/minute]", "database.tenant []", "free []"} // the last rule replaces the first
 	if diff := cmp.Diff(wantRules, got); diff != "" {
 		t.Errorf("rules and limits (-want +got):\n%s", diff)
 	}
@@ -142,7 +142,7 @@ func TestDirectoryWithLinks(t *testing.T) {
 	}
 }
 
-// The files that an include names charge as it says.
+// An include says how its files charge.
 func TestOverdrawBesideAnInclude(t *testing.T) {
 	t.Parallel()
 	file := func(domain string) *fstest.MapFile {

@@ -38,8 +38,8 @@ domains:
 	}
 }
 
-// Bounds of what does not happen are most likely a mistake. That nothing is to be
-// leased is true of a store that leases nothing.
+// Bounds of leases are most likely a mistake where the store has no leases. A rule without leases
+// is right there.
 func TestLeasesOfTheEmbeddedStore(t *testing.T) {
 	const text = `
 limits: {system: {rpm: 1/minute}}

@@ -17,7 +17,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// settings are what a Config says apart from rules, limits and where it is from.
+// settings are the fields of a Config apart from rules, limits and its origin.
 func settings(c *config.Config) config.Config {
 	return config.Config{
 		Server: c.Server, Store: c.Store, Decision: c.Decision, Headers: c.Headers, Cache: c.Cache, Audit: c.Audit,
@@ -44,10 +44,10 @@ func defaults() config.Config {
 	}
 }
 
-// compare compares what can be seen of configurations.
+// compare compares the exported state of configurations.
 func compare() cmp.Option { return cmpopts.IgnoreUnexported(config.Config{}) }
 
-// parse parses a configuration that must be good.
+// parse parses a configuration that must be valid.
 func parse(t *testing.T, data string) *config.Config {
 	t.Helper()
 	c, err := config.Parse("test.yaml", []byte(data), nil)
@@ -63,7 +63,7 @@ func TestShippedConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantSettings := defaults()
-	wantSettings.DenyUnknown = true // so that a mistake of the gateway's is seen
+	wantSettings.DenyUnknown = true // so that a mistake in the gateway's configuration is seen
 	if diff := cmp.Diff(wantSettings, settings(c), compare()); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
 	}
@@ -359,7 +359,7 @@ func write(t *testing.T, name, data string) {
 	}
 }
 
-// A table that is configured without the type of the store is not used, and says so.
+// A table that is configured without the type of the store is not used, and a warning says so.
 func TestUnusedTable(t *testing.T) {
 	const rules = "\ndomains: [{domain: api, rules: [{match: {a: '*'}, unlimited: true}]}]\n"
 	c := parse(t, "store: {dynamodb: {table: limits}}"+rules)

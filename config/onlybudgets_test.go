@@ -17,8 +17,8 @@ budgets:
   webhook: {url: "https://alerts.example.com/x?token=hush", key: %s}
 `
 
-// For its budgets alone a configuration needs no domain and no keys of reservations. Where it is in memory, the
-// key of the webhook must be text, and no included file is read.
+// To watch budgets, a configuration needs no domain and no keys of reservations. If it is in
+// memory, the key of the webhook must be text, and no included file is read.
 func TestOnlyBudgets(t *testing.T) {
 	const key = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 	inMemory := func(key string) (*config.Config, error) {
@@ -43,7 +43,7 @@ func TestOnlyBudgets(t *testing.T) {
 	if _, err := config.ParseBudgets("x", []byte("budgets: {webhooks: {}}")); err == nil {
 		t.Error("an unknown key is allowed")
 	}
-	for _, cut := range []string{"", "\n", "# a comment\n", "limits:\n", "budgets:\n  webhook:\n"} { // written in part
+	for _, cut := range []string{"", "\n", "# a comment\n", "limits:\n", "budgets:\n  webhook:\n"} { // files that were cut off
 		if _, err := config.ParseBudgets("x", []byte(cut)); err == nil || !strings.Contains(err.Error(), "x: has no domain") {
 			t.Errorf("of %q: %v", cut, err)
 		}

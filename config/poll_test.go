@@ -20,8 +20,7 @@ import (
 	"github.com/ratelimit/ratelimit/internal/regular"
 )
 
-// polled is a configuration that is watched by comparison of contents alone, in time
-// that does not pass.
+// polled is a configuration that is watched by comparing contents only, in fake time.
 type polled struct {
 	t   *testing.T
 	dir string
@@ -31,8 +30,7 @@ type polled struct {
 	got []string // delivered since the last expect
 }
 
-// poll writes a configuration, watches it with all times at their defaults, and runs
-// a script.
+// poll writes a configuration, watches it with the default times, and runs a script.
 func poll(t *testing.T, files map[string]string, script func(*polled)) {
 	t.Helper()
 	p := &polled{t: t, dir: t.TempDir()}
@@ -53,7 +51,7 @@ func poll(t *testing.T, files map[string]string, script func(*polled)) {
 			defer close(done)
 			w.run(ctx)
 		}()
-		synctest.Wait() // it has compared the files with those of Load
+		synctest.Wait() // Watch has compared the files with those of Load
 		script(p)
 		cancel()
 		<-done
@@ -90,7 +88,7 @@ func (p *polled) remove(name string) {
 	}
 }
 
-// expect lets time pass and compares what was delivered in it.
+// expect lets time pass and compares the deliveries in it.
 func (p *polled) expect(after time.Duration, want ...string) {
 	p.t.Helper()
 	time.Sleep(after)
@@ -138,7 +136,7 @@ func TestDomainThatVanishesStaysFor5Seconds(t *testing.T) {
 	t.Run("and goes", func(t *testing.T) {
 		poll(t, files, func(p *polled) {
 			p.remove("rules.d/two.yaml")
-			p.expect(3*time.Second+time.Millisecond, twoIsGone) // a pattern does not miss a file
+			p.expect(3*time.Second+time.Millisecond, twoIsGone) // no file is missing from a pattern
 			p.expect(4900 * time.Millisecond)
 			p.expect(time.Second, "one")
 		})
@@ -178,8 +176,8 @@ func TestDomainThatVanishesStaysFor5Seconds(t *testing.T) {
 	})
 }
 
-// A file of which only the first lines are there has a domain and no list of rules: what is in force stays, also
-// when it stays so. An empty list is taken for meant when it is seen twice.
+// A file that was cut off after its first lines has a domain and no list of rules. Its rules stay
+// in force for as long as it is so. An empty list takes effect when two reads find it.
 func TestDomainThatLosesItsRules(t *testing.T) {
 	const (
 		rules   = "  rules: [{match: {a: '*'}, unlimited: true}]\n"
@@ -204,7 +202,7 @@ func TestDomainThatLosesItsRules(t *testing.T) {
 				p.expect(6*time.Second, "two")
 				p.write(test.cut, begin+test.none)
 				p.expect(6*time.Second, twoIsGone) // seen at 3s, still at 5s
-				p.expect(6*time.Second, "two")     // meant so
+				p.expect(6*time.Second, "two")     // takes effect
 				p.write(test.cut, begin)
 				p.expect(6*time.Second, "two") // it has no rules to lose
 			})
@@ -212,14 +210,14 @@ func TestDomainThatLosesItsRules(t *testing.T) {
 	}
 }
 
-// Each domain has its own time: one that vanishes later does not go with the first.
+// Each domain has its own time. A domain that vanishes later does not end with the first.
 func TestDomainsThatVanishOneAfterTheOther(t *testing.T) {
 	poll(t, map[string]string{"ratelimit.yaml": "domains: [{domain: one}, {domain: two}, {domain: three}]\n"}, func(p *polled) {
 		p.write("ratelimit.yaml", "domains: [{domain: one}, {domain: three}]\n")
 		p.expect(5500*time.Millisecond, twoIsGone) // at 5s
 		p.write("ratelimit.yaml", "domains: [{domain: one}]\n")
 		p.expect(3*time.Second, strings.ReplaceAll(twoIsGone, "domain two", "domain three, two")) // at 8s
-		p.expect(4 * time.Second)                                                                 // 12.5s: the second has been gone for 7.5s
+		p.expect(4 * time.Second)                                                                 // 12.5s: domain two has been missing for 7.5s
 		p.expect(2*time.Second, "one")
 	})
 }
@@ -243,7 +241,7 @@ func TestAskedForIsReadAtOnce(t *testing.T) {
 	})
 }
 
-// What must not be read is an error, in every place, and holds nothing up.
+// A file that must not be read is an error at every place, and delays nothing.
 func TestIrregularFiles(t *testing.T) {
 	makers := map[string]func(name string) error{
 		"is no regular file: it is a pipe":      func(name string) error { return syscall.Mkfifo(name, 0o600) },
@@ -285,7 +283,7 @@ func TestIrregularFiles(t *testing.T) {
 	}
 }
 
-// The files of a configuration have one bound together, and their number has one.
+// The files of a configuration have a bound on their size together, and one on their number.
 func TestFilesAreBoundedTogether(t *testing.T) {
 	dir := t.TempDir()
 	main := filepath.Join(dir, "ratelimit.yaml")
@@ -309,8 +307,8 @@ func TestFilesAreBoundedTogether(t *testing.T) {
 	}
 }
 
-// vanishing is the file system of the machine, where a file goes between the
-// moment it is found and the moment it is read, as long as gone is set.
+// vanishing is the file system of the machine. While gone is set, a file vanishes after it was
+// found and before it is read.
 type vanishing struct {
 	regular.Host
 
@@ -325,8 +323,8 @@ func (v vanishing) Open(name string) (fs.File, error) {
 	return v.Host.Open(name)
 }
 
-// TestVanishingFile loses an included file in the middle of a reload: that is an
-// error, not a configuration without the file's domain.
+// TestVanishingFile loses an included file in the middle of a reload. This is an error, and no
+// configuration without the file's domain.
 func TestVanishingFile(t *testing.T) {
 	p := &polled{t: t, dir: t.TempDir()}
 	p.write("ratelimit.yaml", "include: [{path: 'rules*.yaml'}]\n")
@@ -337,7 +335,7 @@ func TestVanishingFile(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	w.load(now, false)
 	gone.Store(true)
-	for range 4 { // it must be gone for 2s, and is reported once
+	for range 4 { // it must be missing for 2s, and is reported once
 		w.reload(now)
 		now = now.Add(time.Second)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
-// schemaKeys returns every key of the schema as docs/configuration.md names it.
+// schemaKeys returns every key of the schema by its name in docs/configuration.md.
 func schemaKeys() []string {
 	var keys []string
 	f := &file{cfg: defaults(Options{})}
@@ -91,8 +91,8 @@ func TestExamplesOfThePageLoad(t *testing.T) {
 	}
 }
 
-// TestPageQuotesOverdraw holds the times that the page gives for `overdraw: auto`
-// against those that hold.
+// TestPageQuotesOverdraw compares the times that the page gives for `overdraw: auto` with the real
+// ones.
 func TestPageQuotesOverdraw(t *testing.T) {
 	page, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The documentation names each setting that takes effect at a start only, or the section that it is in.
+// The documentation names each setting that takes effect only at a start, or its section.
 func TestStartOnlyIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {

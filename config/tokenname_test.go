@@ -7,7 +7,8 @@ import (
 	"github.com/ratelimit/ratelimit/config"
 )
 
-// The audit has the names of tokens: none forges a line, or is that of callers of the socket.
+// Names of tokens stand in the audit. None can forge a line, or equal the name of callers of the
+// socket.
 func TestNamesOfTokens(t *testing.T) {
 	hash := "sha256:" + strings.Repeat("ab", 32)
 	for name, want := range map[string]string{

@@ -39,7 +39,7 @@ func wantWarnings(t *testing.T, name string, got, want map[string]string) {
 	}
 }
 
-// A rule that takes more than a limit holds can never pass, and is told of.
+// A rule that takes more than the capacity of a limit can never be admitted, and gets a warning.
 func TestAmountsAboveTheCapacity(t *testing.T) {
 	t.Parallel()
 	const head = `
@@ -74,7 +74,7 @@ domains:
 	}
 }
 
-// An entity above others that has only their defaults is told of, once.
+// A parent that has only the limits of its children gets one warning.
 func TestParentsWithoutLimits(t *testing.T) {
 	t.Parallel()
 	const rules = `
@@ -157,7 +157,8 @@ func TestDomainsWithoutRules(t *testing.T) {
 	}
 }
 
-// A limit of envoyproxy/ratelimit that is meant as a budget is told like a native one: there it counts anew in each unit.
+// A limit of envoyproxy/ratelimit that is meant as a budget gets a warning like a native one. In that
+// service its counter starts anew in each unit.
 func TestWarnsOfBudgetsOfTrees(t *testing.T) {
 	file := `
 domain: shop

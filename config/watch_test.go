@@ -14,7 +14,7 @@ import (
 	"github.com/ratelimit/ratelimit/config"
 )
 
-// delivery is what Watch delivered.
+// delivery is one call of apply.
 type delivery struct {
 	cfg *config.Config
 	err error
@@ -28,8 +28,8 @@ type watched struct {
 	got  chan delivery
 }
 
-// startWatch loads dir/ratelimit.yaml, or the shipped configuration, and watches it by
-// events alone, with short times.
+// startWatch loads dir/ratelimit.yaml, or the shipped configuration. It watches by events alone,
+// with short times.
 func startWatch(t *testing.T, dir string, o config.Options) *watched {
 	t.Helper()
 	w := &watched{ask: make(chan struct{}), got: make(chan delivery, 16)}
@@ -57,8 +57,8 @@ func startWatch(t *testing.T, dir string, o config.Options) *watched {
 	return w
 }
 
-// until waits for a delivery that is as wanted; others may come before it, as a
-// file may be seen half-written.
+// until waits for a delivery that matches. Others may come before it, as Watch may read a file
+// half-written.
 func (w *watched) until(t *testing.T, what string, ok func(delivery) bool) delivery {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
@@ -141,7 +141,7 @@ func TestWatchHalfWritten(t *testing.T) {
 		var problems config.Problems
 		return d.cfg == nil && errors.As(d.err, &problems) && problems[0].File == file
 	})
-	write(t, file, good) // the same as before: it is delivered, as the error is over
+	write(t, file, good) // the same as before: delivered, as the error is over
 	w.untilDomains(t, "api")
 }
 
@@ -254,12 +254,12 @@ func TestWatchNeedsRestart(t *testing.T) {
 	}
 	replace(t, file, "domains: [{domain: z, unmatched: deny}]\nserver: {grpc: {address: ':1'}}\n")
 	if warnings := w.untilDomains(t, "z").Warnings; len(warnings) > 0 {
-		t.Errorf("back at what the program started with, it warns: %v", warnings)
+		t.Errorf("back at the configuration of the start, it warns: %v", warnings)
 	}
 }
 
-// TestWatchMovedIsReadAtOnce moves files into their places: they are complete, however
-// long files that are written in place have to wait.
+// TestWatchMovedIsReadAtOnce moves files into their places. They are complete at once, however long
+// Watch waits for files that are written in place.
 func TestWatchMovedIsReadAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "ratelimit.yaml")
@@ -267,7 +267,7 @@ func TestWatchMovedIsReadAtOnce(t *testing.T) {
 	write(t, filepath.Join(dir, "rules.d", "a.yaml"), "domain: a\n")
 	w := startWatch(t, dir, config.Options{Still: time.Hour})
 	w.ask <- struct{}{}
-	w.untilDomains(t, "one a") // so it watches
+	w.untilDomains(t, "one a") // Watch is running
 	replace(t, file, "{include: [{path: 'rules.d/*.yaml'}], domains: [{domain: one}, {domain: two}]}\n")
 	w.untilDomains(t, "one two a")
 	replace(t, filepath.Join(dir, "rules.d", "b.yaml"), "domain: b\n")
