@@ -17,11 +17,11 @@ type warner struct {
 }
 
 // warnings warns of
-// - domains without rules,
-// - limits that are consumed and given nowhere, or that hold less than is consumed,
-// - parents without limits,
-// - long periods that look like budgets,
-// - headers that are never sent,
+// - domains without rules.
+// - limits that are consumed and given nowhere, or that hold less than is consumed.
+// - parents without limits.
+// - long periods that look like budgets.
+// - headers that are never sent.
 // - leases and a directory that are not used.
 func (f *file) warnings(r *report, specs []descriptor.DomainSpec) {
 	w := warner{report: r, consumed: map[string]bool{}, resolves: map[string]bool{}, shared: map[string]bool{}}

@@ -39,7 +39,7 @@ func TestPlanAllocatesOnlyNames(t *testing.T) {
 	tests := []struct {
 		name string
 		desc descriptor.Descriptor
-		want float64 // one for each name that is put together
+		want float64 // one for each name that is made
 	}{
 		{"unlimited", entries("api_key", "admin-7"), 0},
 		{"one name", entries("api_key", "k", "model", "gpt-4"), 1},
@@ -57,7 +57,7 @@ func TestPlanAllocatesOnlyNames(t *testing.T) {
 		call := descriptor.Call{Domain: "d", Descriptors: []descriptor.Descriptor{desc}, Asked: of}
 		var plan descriptor.Plan
 		plans := func() {
-			now = now.Add(time.Minute) // what is remembered is written each time
+			now = now.Add(time.Minute) // the time is written at each call
 			call.Now = now
 			tree.Plan(&call, &plan)
 		}

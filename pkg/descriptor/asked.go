@@ -6,50 +6,48 @@ import (
 	"time"
 )
 
-// Overdraw says whether an explicit number of hits above 0 is a charge to the
-// descriptors of an envoyproxy/ratelimit file. That protocol does not mark a charge
-// after the response: it looks like a request for as much. A charge is booked into
-// debt and answers OVER_LIMIT when it is more than the tokens left. A take that is
-// denied costs nothing.
+// Overdraw says whether an explicit number of hits above 0 is a charge to the descriptors of an
+// envoyproxy/ratelimit file. That protocol does not mark a charge after the response: it looks like
+// a request for the same number. A charge is taken into debt. It answers OVER_LIMIT when it is more
+// than the tokens left. A take that is denied costs nothing.
 type Overdraw uint8
 
 // The settings of Overdraw.
 const (
-	// OverdrawAuto charges where the same limit was asked with an explicit 0 or without
-	// a number in the last [AskedWithin], and in a process younger than [Young].
+	// OverdrawAuto charges if the same limit was asked in the last [AskedWithin] with an explicit 0
+	// or without a number. It also charges in a process younger than [Young].
 	OverdrawAuto   Overdraw = iota
 	OverdrawNever           // an ordinary take
 	OverdrawAlways          // a charge
 )
 
 const (
-	// AskedWithin is how long a limit counts as asked after the request that asked.
+	// AskedWithin is how long a limit counts as asked after such a request.
 	AskedWithin = time.Hour
-	// Young is the age of a process below which every explicit number above 0 is a
-	// charge: another replica may have seen the request that came before.
+	// Young is the age of a process below which every explicit number above 0 is a charge. Another
+	// replica may have seen the request that asked.
 	Young = time.Minute
 )
 
-// Asked remembers when each limit of an envoyproxy/ratelimit file was last asked with
-// an explicit 0 or without a number. It holds one time for each limit of the rules in
-// force, and none for the values of descriptors. It is safe for concurrent use; keep
-// one for a process.
+// Asked has the time at which each limit of an envoyproxy/ratelimit file was last asked with an
+// explicit 0 or without a number. It has one time for each limit of the rules in force, and none
+// for values of descriptors. It is safe for concurrent use. A process needs one.
 type Asked struct {
 	born int64 // Unix milliseconds
 	mu   sync.Mutex
 	last map[askedLimit]*atomic.Int64 // Unix milliseconds; 0 = never
 }
 
-// askedLimit identifies a limit over reloads.
+// askedLimit identifies a limit across reloads.
 type askedLimit struct{ domain, way string }
 
-// NewAsked returns the memory of a process that starts now.
+// NewAsked returns the times of a process that starts now.
 func NewAsked(now time.Time) *Asked {
 	return &Asked{born: now.UnixMilli(), last: map[askedLimit]*atomic.Int64{}}
 }
 
-// Of returns the memory for rules that come into force. A limit that the rules before had
-// too keeps its time. The others are forgotten.
+// Of returns the times for rules that come into force. A limit that the earlier rules had too keeps
+// its time. The times of other limits are forgotten.
 func (a *Asked) Of(r *Rules) *AskedRules {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -72,15 +70,15 @@ func (a *Asked) Of(r *Rules) *AskedRules {
 	return of
 }
 
-// AskedRules is the part of [Asked] that belongs to some rules.
+// AskedRules is the times of [Asked] for one set of rules.
 type AskedRules struct {
 	born int64
 	last []*atomic.Int64 // by Rule.Index
 }
 
-// note remembers that the limit of a rule was asked.
+// note sets the time at which the limit of a rule was asked.
 func (a *AskedRules) note(r *Rule, now int64) {
-	const second = 1000 // not to write the same memory at every call
+	const second = 1000 // so that not every call writes the same memory
 	if a == nil {
 		return
 	}
@@ -89,8 +87,8 @@ func (a *AskedRules) note(r *Rule, now int64) {
 	}
 }
 
-// charges reports whether an explicit number above 0 is a charge to the rule. Without
-// a memory the process counts as young.
+// charges reports whether an explicit number above 0 is a charge to the rule. Without times the
+// process counts as young.
 func (a *AskedRules) charges(r *Rule, now int64) bool {
 	if a == nil || now-a.born < Young.Milliseconds() {
 		return true

@@ -77,7 +77,7 @@ func TestExplicitNumberOfATree(t *testing.T) {
 	}
 }
 
-// A refund says nothing of how a limit is asked, and is none.
+// A refund does not count as asking, and is no charge.
 func TestRefundOfATreeIsNoPeek(t *testing.T) {
 	t.Parallel()
 	rules := treeOf(t, branch("user", "", per("hour", 9)))
@@ -97,7 +97,7 @@ func TestRefundOfATreeIsNoPeek(t *testing.T) {
 	}
 }
 
-// A young process charges, as another may have seen the peek.
+// A young process charges, as another replica may have seen the peek.
 func TestYoungProcessCharges(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1e9, 0)
@@ -118,8 +118,8 @@ func TestYoungProcessCharges(t *testing.T) {
 	}
 }
 
-// Limits that would have one name in the statistics of envoyproxy/ratelimit are
-// remembered apart, and a reload keeps the times of those that stay.
+// Limits that would share a name in the statistics of envoyproxy/ratelimit have times of their own.
+// A reload keeps the times of limits that stay.
 func TestAskedGoesByTheWay(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1e9, 0)

@@ -10,8 +10,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
-// manyRules returns n rules that differ in exact values, values with a prefix
-// and keys, as a file for many tenants has them, with a shadow rule among them.
+// manyRules returns n rules that differ in exact values, prefixed values and keys, like a file for
+// many tenants, with a shadow rule among them.
 func manyRules(tb testing.TB, n int) *descriptor.Rules {
 	tb.Helper()
 	specs := make([]descriptor.RuleSpec, n)
@@ -30,8 +30,8 @@ func manyRules(tb testing.TB, n int) *descriptor.Rules {
 	return compile(tb, specs...)
 }
 
-// manyDescriptors returns descriptors that match rules of [manyRules], in no
-// order, and some that match none.
+// manyDescriptors returns descriptors that match rules of [manyRules], in no order, and some that
+// match no rule.
 func manyDescriptors(n int) []descriptor.Descriptor {
 	random := rand.New(rand.NewPCG(1, 2))
 	all := make([]descriptor.Descriptor, 512)
@@ -67,8 +67,8 @@ func BenchmarkMatch(b *testing.B) {
 	}
 }
 
-// BenchmarkMatchGrowth reports how much longer a match takes with 10,000 rules
-// than with 10, in one run: "ratio".
+// BenchmarkMatchGrowth reports the time of a match with 10,000 rules divided by that with 10 rules,
+// in one run: "ratio".
 func BenchmarkMatchGrowth(b *testing.B) {
 	few, many := newMatching(b, 10), newMatching(b, 10_000)
 	var ratio float64
@@ -111,8 +111,8 @@ func (m matching) once() time.Duration {
 	return time.Since(start)
 }
 
-// growth returns how many times longer many takes than few: the quotient of the
-// medians of alternating rounds.
+// growth returns the time of many divided by that of few: the quotient of the medians of
+// alternating rounds.
 func growth(few, many matching) float64 {
 	const rounds = 101
 	var a, b [rounds]time.Duration
@@ -124,9 +124,9 @@ func growth(few, many matching) float64 {
 	return float64(b[rounds/2]) / float64(a[rounds/2])
 }
 
-// TestMatchingDoesNotGrow fails when matching looks at rules one by one: then
-// 10,000 rules take some hundred times longer than 10. The exact ratio is for
-// [BenchmarkMatchGrowth], on a quiet machine.
+// TestMatchingDoesNotGrow fails when matching compares rules one by one. Then 10,000 rules take
+// some hundred times longer than 10. [BenchmarkMatchGrowth] gives the exact ratio, on a quiet
+// machine.
 func TestMatchingDoesNotGrow(t *testing.T) {
 	const bound = 10
 	if got := growth(newMatching(t, 10), newMatching(t, 10_000)); got > bound {

@@ -1,8 +1,8 @@
 package descriptor
 
-// buckets is a hash table of rules: its length is a power of two, and at least
-// half of it is free. It is what matching spends its time in, and costs the same
-// for ten rules and for ten thousand, which a map does not.
+// buckets is a hash table of rules. Its length is a power of two, and at least half of it is free.
+// Matching spends its time here: a look-up costs the same for ten rules and for ten thousand, which
+// is not so in a map.
 type buckets []bucket
 
 // bucket has the rules of one hash, in order; most buckets have one.
@@ -21,7 +21,7 @@ func (b buckets) find(hash uint64) *bucket {
 	}
 }
 
-// add adds a rule that comes after all that were added. used is the number of
+// add adds a rule whose order is above that of all rules in the table. used is the number of
 // buckets that are not free.
 func (b *buckets) add(hash uint64, r *Rule, used *int) {
 	c := b.find(hash)
@@ -30,7 +30,8 @@ func (b *buckets) add(hash uint64, r *Rule, used *int) {
 		return
 	}
 	*c = bucket{hash: hash, first: r}
-	if *used++; 2**used <= len(*b) {
+	*used++
+	if 2**used <= len(*b) {
 		return
 	}
 	grown := make(buckets, 2*len(*b))

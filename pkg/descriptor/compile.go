@@ -18,13 +18,13 @@ import (
 // maxRuleName is the greatest length of a rule's name in bytes.
 const maxRuleName = 64
 
-// Compile makes rules of what a file says. plans are the limits by the names
-// that [TakeSpec].Plan gives. It finds every mistake, not only the first; with
-// mistakes the Rules are nil. The specifications are not kept.
+// Compile makes rules of the specifications in a file. plans are the limits by the names that
+// [TakeSpec].Plan gives. Compile finds every mistake, not only the first; with mistakes the Rules
+// are nil. The Rules do not refer to the specifications.
 func Compile(domains []DomainSpec, plans map[string]*limiter.Limits) (*Rules, []Problem) {
-	c := &compiler{plans: make(map[string]plan, len(plans)), byName: map[string]*Domain{}}
+	c := &compiler{limitSets: make(map[string]limitSet, len(plans)), byName: map[string]*Domain{}}
 	for name, limits := range plans {
-		c.plans[name] = plan{limits: limits, of: planPrefix + name}
+		c.limitSets[name] = limitSet{limits: limits, of: planPrefix + name}
 	}
 	paths := map[string]string{}
 	for i := range domains {
@@ -43,20 +43,20 @@ func Compile(domains []DomainSpec, plans map[string]*limiter.Limits) (*Rules, []
 	if len(c.problems) > 0 {
 		return nil, c.problems
 	}
-	return &Rules{domains: c.domains, byName: c.byName, rules: c.rules, plans: c.plans, overrides: overrides}, nil
+	return &Rules{domains: c.domains, byName: c.byName, rules: c.rules, limitSets: c.limitSets, overrides: overrides}, nil
 }
 
-// planPrefix begins the text by which the buckets of a plan are told apart.
+// planPrefix begins the text that tells the buckets of one plan from those of another.
 const planPrefix = "plan/"
 
 // compiler is the state of one Compile.
 type compiler struct {
-	plans    map[string]plan
-	domains  []*Domain
-	byName   map[string]*Domain
-	rules    []*Rule
-	problems []Problem
-	unbound  bool // the rule at hand matches by mistake, so its placeholders cannot be judged
+	limitSets map[string]limitSet // by the name of the plan
+	domains   []*Domain
+	byName    map[string]*Domain
+	rules     []*Rule
+	problems  []Problem
+	unbound   bool // the patterns of the current rule have a mistake, so its placeholders cannot be judged
 }
 
 func (c *compiler) problem(path, format string, args ...any) {
@@ -136,8 +136,8 @@ func (c *compiler) rule(d *Domain, spec *RuleSpec) *Rule {
 	return r
 }
 
-// checkName says what is wrong with the name of a rule, which stands in
-// metrics, headers and log lines; "" when nothing is.
+// checkName returns the mistake in the name of a rule, which stands in metrics, headers and log
+// lines; "" when there is none.
 func checkName(name string) string {
 	if len(name) > maxRuleName {
 		return fmt.Sprintf("has %d bytes; a name has at most %d", len(name), maxRuleName)
@@ -151,7 +151,7 @@ func checkName(name string) string {
 	return ""
 }
 
-// match compiles what the rule asks of keys.
+// match compiles the patterns of the rule for keys.
 func (c *compiler) match(r *Rule, spec *RuleSpec) {
 	if len(spec.Match) == 0 && !spec.Open {
 		c.problem(spec.Path+".match", `is empty; name the descriptor's keys, like {api_key: "*"}, or write {"*": "*"} for any`)
@@ -180,7 +180,7 @@ func (c *compiler) match(r *Rule, spec *RuleSpec) {
 	c.groups(r, spec)
 }
 
-// pattern compiles a pattern. After a mistake it returns one that nothing uses.
+// pattern compiles a pattern. After a mistake its result is not used.
 func (c *compiler) pattern(m *MatchSpec) pattern {
 	switch {
 	case m.Regex != "":
@@ -204,8 +204,8 @@ func (c *compiler) pattern(m *MatchSpec) pattern {
 	}
 }
 
-// groups refuses named groups that share a name with a key or with each other:
-// it would not be clear what a placeholder stands for.
+// groups refuses named groups that share a name with a key or with each other. A placeholder of
+// that name would be ambiguous.
 func (c *compiler) groups(r *Rule, spec *RuleSpec) {
 	taken := map[string]string{}
 	for i := range spec.Match {

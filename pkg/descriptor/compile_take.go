@@ -13,7 +13,7 @@ import (
 // maxParents is the greatest number of parents that a rule may name.
 const maxParents = limiter.MaxLevels - 1
 
-// effect compiles what the rule does: just one of takes, unlimited and settle.
+// effect compiles the effect of the rule: exactly one of takes, unlimited and settle.
 func (c *compiler) effect(r *Rule, spec *RuleSpec) {
 	effects := 0
 	for _, has := range []bool{len(spec.Takes) > 0, spec.Unlimited, r.settle} {
@@ -43,11 +43,11 @@ func (c *compiler) effect(r *Rule, spec *RuleSpec) {
 	}
 }
 
-// KeyReservation is the key of the entry that carries the id of a reservation to
-// a rule that settles it.
+// KeyReservation is the key of the entry that has the id of the reservation, for a rule that
+// settles it.
 const KeyReservation = "reservation_id"
 
-// settle compiles what the rule settles.
+// settle compiles the limits that the rule settles.
 func (c *compiler) settle(r *Rule, spec *RuleSpec) {
 	for _, s := range spec.Settle {
 		at := spec.Path + ".settle." + s.Limit
@@ -60,7 +60,7 @@ func (c *compiler) settle(r *Rule, spec *RuleSpec) {
 		r.addLimit(s.Limit)
 	}
 	if r.settle && !slices.ContainsFunc(r.patterns, func(p pattern) bool { return p.name == KeyReservation && !p.optional }) {
-		c.problem(spec.Path+".match", "needs %s, the entry with the id of what is settled: {%s: \"*\"}", KeyReservation, KeyReservation)
+		c.problem(spec.Path+".match", "needs %s, the entry with the id of the reservation: {%s: \"*\"}", KeyReservation, KeyReservation)
 	}
 }
 
@@ -94,8 +94,8 @@ func (c *compiler) take(r *Rule, spec *TakeSpec) {
 	r.takes = append(r.takes, t)
 }
 
-// template compiles a template and binds its placeholders to captures of r.
-// After a mistake it returns one that nothing uses.
+// template compiles a template and binds its placeholders to captures of r. After a mistake its
+// result is not used.
 func (c *compiler) template(r *Rule, path, text string, optional bool) template {
 	t, err := parseTemplate(text)
 	if err == nil && !c.unbound {
@@ -107,8 +107,8 @@ func (c *compiler) template(r *Rule, path, text string, optional bool) template 
 	return t
 }
 
-// bind gives a placeholder its capture. The captures of one pattern stand
-// together, so that a regular expression is run once for all its groups.
+// bind gives a placeholder its capture. The captures of one pattern are adjacent, so that a regular
+// expression runs once for all its groups.
 func (r *Rule) bind(p *part, optional bool) error {
 	found := capture{pattern: -1}
 	for i := range r.patterns {
@@ -133,7 +133,7 @@ func (r *Rule) bind(p *part, optional bool) error {
 	return nil
 }
 
-// placeholders lists the placeholders that the rule's templates may have.
+// placeholders lists the placeholders that templates of the rule may have.
 func (r *Rule) placeholders() string {
 	var names []string
 	for i := range r.patterns {
@@ -154,7 +154,7 @@ func (r *Rule) placeholders() string {
 	return strings.Join(names, ", ")
 }
 
-// limits compiles where the limits of a take come from.
+// limits compiles the source of the limits of a take.
 func (c *compiler) limits(r *Rule, spec *TakeSpec, t *take) {
 	path := spec.Path + ".limits"
 	if spec.Plan == "" {
@@ -166,10 +166,10 @@ func (c *compiler) limits(r *Rule, spec *TakeSpec, t *take) {
 	}
 	name := c.template(r, path, spec.Plan, false)
 	if len(name.parts) == 0 || !name.isLiteral() {
-		t.plan = name
+		t.limitSet = name
 		return
 	}
-	found, ok := c.plans[name.parts[0].text]
+	found, ok := c.limitSets[name.parts[0].text]
 	if !ok {
 		c.problem(path, "there is no plan %q; there is %s", name.parts[0].text, c.planNames())
 		return
@@ -177,8 +177,8 @@ func (c *compiler) limits(r *Rule, spec *TakeSpec, t *take) {
 	t.limits, t.limitsOf = found.limits, found.of
 }
 
-// limitsOf names limits that stand in the rule: they are those of the take that
-// has them first, so that changing them changes no bucket's name.
+// limitsOf names limits that stand in the rule, after the first take that has them. So a change of
+// the limits changes no bucket's name.
 func (r *Rule) limitsOf(limits *limiter.Limits) string {
 	first := slices.IndexFunc(r.takes, func(t take) bool { return t.limits == limits })
 	if first < 0 {
@@ -188,10 +188,10 @@ func (r *Rule) limitsOf(limits *limiter.Limits) string {
 }
 
 func (c *compiler) planNames() string {
-	if len(c.plans) == 0 {
+	if len(c.limitSets) == 0 {
 		return "none: give it under `plans`"
 	}
-	names := slices.Sorted(maps.Keys(c.plans))
+	names := slices.Sorted(maps.Keys(c.limitSets))
 	for i := range names {
 		names[i] = fmt.Sprintf("%q", names[i])
 	}
@@ -233,13 +233,13 @@ func (c *compiler) consume(r *Rule, spec *TakeSpec, t *take) {
 	t.consume = slices.Clone(spec.Consume)
 }
 
-// estimate compiles what to reserve for a descriptor without a number.
+// estimate checks the estimate for a descriptor without a number.
 func (c *compiler) estimate(at string, reserves bool, s *ConsumeSpec) {
 	e := s.Estimate
 	switch {
 	case e == nil:
 	case !reserves:
-		c.problem(at+".estimate", "belongs to `reserve`: what is consumed is never known better later")
+		c.problem(at+".estimate", "belongs to `reserve`: a consumed amount is never corrected later")
 	case s.PerHit == 0:
 		c.problem(at+".estimate", "belongs to an amount by hits: {hits: true, estimate: {min: 100, max: 4000}}")
 	case e.Min < 1 || e.Max < e.Min || e.Max > tokenbucket.MaxAmount:
@@ -258,9 +258,9 @@ func limitNames(limits *limiter.Limits) string {
 	return strings.Join(names, ", ")
 }
 
-// override compiles which limit a descriptor's own limit replaces: the one that
-// is named, else the only one consumed, else the only one consumed by hits. A
-// descriptor's limit for a rule without such a one is ignored.
+// override compiles which limit a descriptor's own limit replaces: the named one, else the only one
+// consumed, else the only one consumed by hits. Without such a limit a descriptor's own limit is
+// ignored.
 func (c *compiler) override(r *Rule, spec *RuleSpec) {
 	if spec.Override != "" && (r.settle || !slices.Contains(r.limits, spec.Override)) {
 		c.problem(spec.Path+".override", "%q is not a limit that the rule consumes; there is %s", spec.Override, nameList(r.limits))

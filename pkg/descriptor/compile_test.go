@@ -12,8 +12,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// TestProblems changes one thing of a good rule and says which problem that is:
-// the path, and a part of the text.
+// TestProblems changes one thing of a valid rule and expects a problem at a path, with a part of
+// its text.
 func TestProblems(t *testing.T) {
 	t.Parallel()
 	take := func(change func(*descriptor.TakeSpec)) func(*descriptor.RuleSpec) {

@@ -5,8 +5,8 @@ import "strings"
 // exampleValue stands for any value in an example.
 const exampleValue = "demo"
 
-// Example returns entries for people to try a rule with. They match it, unless
-// it has a regular expression, or a rule before it matches them too.
+// Example returns entries with which people can try a rule. They match it unless it has a regular
+// expression, or an earlier rule matches them too.
 func (r *Rule) Example() []Entry {
 	var entries []Entry
 	for i := range r.patterns {

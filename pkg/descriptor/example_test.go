@@ -6,8 +6,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
-// A gateway asks for one request of an API key to a model. The first rule that
-// matches names the bucket, and what is taken from it.
+// A gateway asks for one request of an API key to a model. The first rule that matches names the
+// bucket and the amount.
 func Example() {
 	rules, problems := descriptor.Compile([]descriptor.DomainSpec{{
 		Path:   "domains[0]",

@@ -9,26 +9,26 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Explanation says what the rules make of one descriptor, and why. Its texts
-// have values quoted; the plan has them as they are. Of a domain of
-// envoyproxy/ratelimit descriptors it names the rule and no others.
+// Explanation says which rule a descriptor matches, with which effect, and why. Its texts quote
+// values; the plan has them as they are. In a domain of envoyproxy/ratelimit descriptors it names
+// only the rule that matched.
 type Explanation struct {
 	Domain  *Domain  // nil when unknown
-	Rule    *Rule    // that won; nil when none did
-	Missed  []Missed // the rules before it that did not match, in order; all of them when none won
+	Rule    *Rule    // that matched; nil when none did
+	Missed  []Missed // the rules before it, which did not match, in order; all rules when none matched
 	Shadows []*Rule  // the shadow rules that matched, in order
-	Plan    Plan     // of a call with just this descriptor
-	Nearest Nearest  // when none won
-	Plans   []string // for each take in Plan.Request the name of the plan that its limits are; "" = none
+	Plan    Plan     // of a call with this descriptor only
+	Nearest Nearest  // when no rule matched
+	Plans   []string // for each take in Plan.Request the name of the plan that its limits are from; "" = none
 }
 
-// Missed is a rule that did not match, and why.
+// Missed is a rule that did not match, with the reason.
 type Missed struct {
 	Rule *Rule
 	Why  string // "key model missing", `api_key "x" does not match "admin-*"`
 }
 
-// Explain says what becomes of a descriptor in a call that brings no number.
+// Explain explains the descriptor in a call without a number of hits.
 func (r *Rules) Explain(domain string, desc *Descriptor) Explanation {
 	var e Explanation
 	r.Plan(&Call{Domain: domain, Descriptors: []Descriptor{*desc}}, &e.Plan)
@@ -61,18 +61,18 @@ func (r *Rules) Explain(domain string, desc *Descriptor) Explanation {
 	return e
 }
 
-// planOf returns the name of the plan that the limits are; "" when they are none.
+// planOf returns the name of the plan with the limits; "" when no plan has them.
 func (r *Rules) planOf(limits *limiter.Limits) string {
 	found := ""
-	for name, plan := range r.plans {
-		if limits != nil && plan.limits == limits && (found == "" || name < found) {
+	for name, set := range r.limitSets {
+		if limits != nil && set.limits == limits && (found == "" || name < found) {
 			found = name
 		}
 	}
 	return found
 }
 
-// mismatch says why the rule does not match; "" when it does.
+// mismatch returns the reason why the rule does not match; "" when it does.
 func (r *Rule) mismatch(v *view) string {
 	for i := range r.patterns {
 		p := &r.patterns[i]
@@ -108,7 +108,7 @@ func (r *Rule) names(key string) bool {
 	return false
 }
 
-// describe returns the pattern as a file writes it.
+// describe returns the pattern in the form of a file.
 func (p *pattern) describe() string {
 	switch p.kind {
 	case regexValue:
@@ -157,7 +157,7 @@ func (e *Explanation) writeOutcome(b *strings.Builder) {
 	case Unlimited:
 		b.WriteString("  unlimited: admitted, and nothing is taken\n")
 	case Settles:
-		fmt.Fprintf(b, "  settles a reservation to what was used: %s\n", strings.Join(e.Rule.limits, ", "))
+		fmt.Fprintf(b, "  settles a reservation to the amount used: %s\n", strings.Join(e.Rule.limits, ", "))
 	case Denied:
 		fmt.Fprintf(b, "  denied: %s\n", out.Why)
 	case Takes:
@@ -217,7 +217,7 @@ func tokens(milli int64) string {
 // maxShown is how many bytes of a value are shown to people.
 const maxShown = 200
 
-// clip returns a value quoted, and cut when it is long.
+// clip returns a value quoted, and cut if it is long.
 func clip(value string) string {
 	if len(value) <= maxShown {
 		return fmt.Sprintf("%q", value)
@@ -225,7 +225,7 @@ func clip(value string) string {
 	return fmt.Sprintf("%q (the first %d of %d bytes)", value[:maxShown], maxShown, len(value))
 }
 
-// plain returns the name of a key as it is, or quoted where that is not safe.
+// plain returns the name of a key, quoted if it has unsafe characters.
 func plain(key string) string {
 	const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/"
 	if key == "" || len(key) > maxShown || strings.Trim(key, safe) != "" {

@@ -9,9 +9,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// FuzzPlan compiles rules from text, plans calls from text, and checks what
-// holds for all: matching is first match, outcomes point at their takes, amounts
-// are in range, and different values give different names.
+// FuzzPlan compiles rules from text, plans calls from text, and checks general properties: the
+// first match wins, outcomes point at their takes, amounts are in range, and different values give
+// different names.
 //
 // A line of rules is "template key=pattern key?=pattern ...", with "regex:" and
 // "cidr:" before the patterns of these kinds; a line of descriptors "key=value ...".
@@ -50,7 +50,7 @@ func checkPlan(t *testing.T, specs []descriptor.RuleSpec, call *descriptor.Call,
 		t.Fatalf("outcomes: got %d, want %d", len(plan.Outcomes), len(call.Descriptors))
 	}
 	type name struct{ template, entity string }
-	values := map[name]string{} // what a name was made of
+	values := map[name]string{} // the values that a name was made of
 	next := 0
 	for i, out := range plan.Outcomes {
 		desc := call.Descriptors[i]
@@ -93,8 +93,8 @@ func usedValues(template string, desc descriptor.Descriptor) []string {
 	return used
 }
 
-// repeats reports whether a key is there twice, or the keys are in another order
-// than that of the alphabet: then equal names may come from different entries.
+// repeats reports whether a key is there twice, or the keys are not in alphabetical order. Then
+// equal names may come from different entries.
 func repeats(desc descriptor.Descriptor) bool {
 	for i := 1; i < len(desc.Entries); i++ {
 		if desc.Entries[i].Key <= desc.Entries[i-1].Key {
@@ -104,8 +104,8 @@ func repeats(desc descriptor.Descriptor) bool {
 	return false
 }
 
-// hasBlocks reports whether a rule has blocks of addresses, of which the slow
-// way of matching knows only the plain forms.
+// hasBlocks reports whether a rule has blocks of addresses. The slow way of matching supports only
+// their plain forms.
 func hasBlocks(specs []descriptor.RuleSpec) bool {
 	return slices.ContainsFunc(specs, func(spec descriptor.RuleSpec) bool {
 		return slices.ContainsFunc(spec.Match, func(m descriptor.MatchSpec) bool { return len(m.CIDR) > 0 })

@@ -17,7 +17,7 @@ func limits(tb testing.TB, all ...limiter.Limit) *limiter.Limits {
 	return set
 }
 
-// plans are those of the reference file.
+// plans are the plans of the reference file.
 func plans(tb testing.TB) map[string]*limiter.Limits {
 	tb.Helper()
 	return map[string]*limiter.Limits{

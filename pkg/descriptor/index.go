@@ -6,31 +6,29 @@ import (
 	"slices"
 )
 
-// maxOptional is how many optional keys of a rule are spelled out in the index
-// (each doubles the rule's places in it); rules with more are found by the keys
-// that they require.
+// maxOptional is the most optional keys of a rule that the index spells out; each doubles the
+// rule's places in it. It finds rules with more optional keys by the keys that they require.
 const maxOptional = 3
 
-// index finds the rules that may match a descriptor without asking them all. It
-// is a filter: what it finds is asked, so it need only never miss a rule.
+// index finds the rules that may match a descriptor, without a comparison with each. It is a
+// filter: every rule that it finds is compared, so it must only never miss one.
 //
-// Rules are first told apart by their sets of keys: for a closed rule the
-// descriptor must have just these, for an open one these among others. Below a
-// set stand tables, one for each combination of what is fixed in the values: all
-// of it, the first n bytes, or nothing. A table finds by one hash of the fixed
-// parts. So the time depends on how many such combinations there are, and not on
-// how many rules.
+// It first tells rules apart by their sets of keys. For a closed rule the descriptor must have
+// exactly these keys, for an open one at least these. Each set has tables, one for each combination
+// of fixed parts of the values: the whole value, its first n bytes, or nothing. A table finds a
+// rule by one hash of the fixed parts. So the time depends on the number of such combinations, and
+// not on the number of rules.
 type index struct {
 	seed   maphash.Seed
 	closed map[uint64]*tables // by hash of the set of keys
 	open   *node              // root of a tree of sets of keys, in order of keys
 }
 
-// node is one set of keys in the tree: those on the way to it.
+// node is one set of keys in the tree: the keys on the way to it.
 type node struct {
 	tables   tables
 	children map[keyID]*node
-	least    int // smallest order of a rule here or below
+	least    int // smallest order of a rule at or below the node
 }
 
 // tables are in order of their smallest rule.
@@ -41,7 +39,7 @@ type table struct {
 	fixed   []fixedPart
 	buckets buckets // by hash of the fixed parts
 	used    int     // buckets that are not free
-	least   int     // smallest order of a rule here
+	least   int     // smallest order of a rule in the table
 }
 
 // fixedPart says which part of a key's value is fixed.
@@ -61,7 +59,7 @@ func newIndex(seed maphash.Seed, rules []*Rule) *index {
 	return x
 }
 
-// add adds a rule that comes after all that were added.
+// add adds a rule whose order is above that of all rules in the index.
 func (x *index) add(r *Rule) {
 	var required, optional []*pattern
 	for i := range r.patterns {
@@ -156,7 +154,7 @@ func (ts *tables) find(fixed []fixedPart) *table {
 	return nil
 }
 
-// merge adds what another fixed part of the same shape allows.
+// merge adds the values that another fixed part of the same shape allows.
 func (f *fixedPart) merge(other *fixedPart) {
 	f.length = max(f.length, other.length)
 	for i, bits := range other.last {
@@ -164,9 +162,9 @@ func (f *fixedPart) merge(other *fixedPart) {
 	}
 }
 
-// take returns the fixed part of a value, and false when it surely is not in the
-// table. Prefixes tend to end in a separator: looking at the last byte spares
-// most tables of other lengths a look-up.
+// take returns the fixed part of a value, and false when it surely is not in the table. Prefixes
+// mostly end in a separator. A check of the last byte therefore spares most look-ups in tables of
+// other lengths.
 func (f *fixedPart) take(value string) (string, bool) {
 	if f.whole {
 		if len(value) > f.length {
@@ -185,17 +183,17 @@ func (f *fixedPart) take(value string) (string, bool) {
 	return value, f.last[c>>6]>>(c&63)&1 == 1
 }
 
-// search is one walk through an index. The view goes beside it, as an argument:
-// within it, it would have to live on the heap.
+// search is one walk through an index. The view is a separate argument: as a field it would be
+// allocated on the heap.
 type search struct {
 	index *index
-	limit int     // only rules of a smaller order are of interest
+	limit int     // only rules of a smaller order count
 	found *Rule   // the first of them that matches
 	every bool    // collect all that match, in all
-	all   []*Rule // in no order
+	all   []*Rule // the rules collected for every, in no order
 
-	hidden *Rule // not nil: not those that match are of interest, but those that cover it
-	left   int   // rules that may still be compared with it
+	hidden *Rule // not nil: search for rules that cover it, not for those that match
+	left   int   // how many more rules may be compared with it
 }
 
 // run walks the index.
@@ -210,8 +208,8 @@ func (s *search) run(v *view) {
 	}
 }
 
-// node asks a set of keys that the view has, and the greater ones below it that
-// it has too: those with keys from the view's i-th on.
+// node searches a set of keys that the view has, and the larger sets below it that the view has
+// too. These add keys from the view's i-th on.
 func (s *search) node(v *view, n *node, i int) {
 	if n.least >= s.limit {
 		return
@@ -240,8 +238,8 @@ func (s *search) tables(v *view, ts tables) {
 	}
 }
 
-// table looks up every combination of the values of the table's keys, from the
-// i-th fixed part on; a descriptor without repeated keys has one.
+// table looks up every combination of the values of the table's keys, from the i-th fixed part on.
+// A descriptor without repeated keys has one combination.
 func (s *search) table(v *view, t *table, i int, hash uint64) {
 	if i == len(t.fixed) {
 		s.bucket(v, t.buckets.find(hash))
@@ -267,7 +265,7 @@ func (s *search) bucket(v *view, b *bucket) {
 	}
 }
 
-// rule asks one rule, and reports whether those after it are of no interest.
+// rule compares one rule with the view, and reports whether no later rule can count.
 func (s *search) rule(v *view, r *Rule) (done bool) {
 	switch {
 	case r.order >= s.limit:
@@ -285,8 +283,8 @@ func (s *search) rule(v *view, r *Rule) (done bool) {
 	}
 }
 
-// cover compares one rule with the hidden one. Like rule it reports whether those
-// after it are of no interest.
+// cover compares one rule with the hidden one. Like rule it reports whether no later rule can
+// count.
 func (s *search) cover(r *Rule) (done bool) {
 	if s.left == 0 {
 		return true
@@ -299,7 +297,7 @@ func (s *search) cover(r *Rule) (done bool) {
 	return true
 }
 
-// keyHash spreads the bits of a key, so that sums of them tell sets apart.
+// keyHash spreads the bits of a key, so that different sets have different sums.
 func keyHash(id keyID) uint64 { return mix(uint64(id)+1, 0) }
 
 // mix folds b into a (the finalizer of SplitMix64).

@@ -19,8 +19,8 @@ func leased(name string, lease limiter.LeasePolicy, entity string, match ...desc
 	return r
 }
 
-// A rule's lease is that of every take it plans: of all its buckets, with a limit of
-// the descriptor's own, of a shadow, of what is given back.
+// Every take of a rule has the rule's lease: on all its buckets, with a limit of the descriptor's
+// own, of a shadow rule, and of a refund.
 func TestPlanCarriesTheLease(t *testing.T) {
 	t.Parallel()
 	bounded := limiter.LeasePolicy{Max: 5_000_000, For: 500 * time.Millisecond}
@@ -79,7 +79,7 @@ func TestWarningsOfLeases(t *testing.T) {
 		r.Shadow = true
 		return r
 	}
-	const disagree = `b.lease: is none, and rule "a" takes from the same buckets with lease auto: a bucket goes by what it met last; give both the same`
+	const disagree = `b.lease: is none, and rule "a" takes from the same buckets with lease auto: a bucket follows the rule that took from it last; give both the same`
 	for _, test := range []struct {
 		name  string
 		rules []descriptor.RuleSpec

@@ -7,19 +7,17 @@ import (
 )
 
 const (
-	// inlineKeys is how many entries a descriptor may have for its view to need
-	// no memory from the heap.
+	// inlineKeys is the most entries of a descriptor whose view needs no memory from the heap.
 	inlineKeys = 16
-	// maxCombinations is how many combinations of the values of repeated keys are
-	// looked up in an index; for a descriptor with more every rule is asked.
+	// maxCombinations is the most combinations of the values of repeated keys that are looked up in
+	// an index. For a descriptor with more, every rule is compared.
 	maxCombinations = 64
-	// maxRepeats is how many values of one key are looked at; more would let a
-	// message cost as much as its length times the number of rules.
+	// maxRepeats is the most values of one key that are compared. With more, a message could cost
+	// its length times the number of rules.
 	maxRepeats = 64
 )
 
-// keyID is the number of a key that a domain's rules name. Keys that none names
-// share unknownKey.
+// keyID is the number of a key that the rules of a domain name. All other keys are unknownKey.
 type keyID uint32
 
 const unknownKey keyID = math.MaxUint32
@@ -30,14 +28,14 @@ type keyRef struct {
 	entry int
 }
 
-// view is a descriptor as matching wants it: its entries in order of the numbers
-// of their keys, those of one key in the order of the descriptor.
+// view is a descriptor in the form for matching: its entries by the number of their key. Entries of
+// one key keep the order of the descriptor.
 type view struct {
 	entries []Entry
 	keys    []keyRef
 }
 
-// view returns the view of entries, in buf while it suffices.
+// view returns the view of entries. It uses buf while there is room.
 func (d *Domain) view(entries []Entry, buf []keyRef) view {
 	for i := range entries {
 		id, ok := d.keys[entries[i].Key]
@@ -57,7 +55,7 @@ func (d *Domain) view(entries []Entry, buf []keyRef) view {
 	return view{entries: entries, keys: buf}
 }
 
-// sortMany puts many entries in order, and cuts what is there of one key.
+// sortMany sorts many entries, and cuts those of one key to the first maxRepeats.
 func sortMany(keys []keyRef) []keyRef {
 	slices.SortStableFunc(keys, func(a, b keyRef) int { return cmp.Compare(a.id, b.id) })
 	kept, repeats := keys[:0], 0
@@ -74,10 +72,10 @@ func sortMany(keys []keyRef) []keyRef {
 	return kept
 }
 
-// value returns the value of the i-th entry in order.
+// value returns the value of the i-th entry of the view.
 func (v *view) value(i int) string { return v.entries[v.keys[i].entry].Value }
 
-// find returns where the entries of a key stand in order; none when from is to.
+// find returns the range of the entries of a key in the view. It is empty when from equals to.
 func (v *view) find(id keyID) (from, to int) {
 	if len(v.keys) > inlineKeys {
 		from, _ = slices.BinarySearchFunc(v.keys, id, func(k keyRef, id keyID) int { return cmp.Compare(k.id, id) })
@@ -93,8 +91,8 @@ func (v *view) find(id keyID) (from, to int) {
 	return from, to
 }
 
-// keySet returns the hash of the set of keys, and false when one of them is
-// named by no rule, so that only open rules can match.
+// keySet returns the hash of the set of keys. It returns false when no rule names one of them, so
+// that only open rules can match.
 func (v *view) keySet() (uint64, bool) {
 	var set uint64
 	for i, k := range v.keys {
@@ -108,18 +106,20 @@ func (v *view) keySet() (uint64, bool) {
 	return set, true
 }
 
-// manyCombinations reports whether the values of repeated keys combine in more
-// ways than are worth looking up.
+// manyCombinations reports whether the values of repeated keys have more than maxCombinations
+// combinations.
 func (v *view) manyCombinations() bool {
 	combinations, run := 1, 0
 	for i, k := range v.keys {
 		if k.id == unknownKey {
 			break
 		}
-		if run++; i+1 < len(v.keys) && v.keys[i+1].id == k.id {
+		run++
+		if i+1 < len(v.keys) && v.keys[i+1].id == k.id {
 			continue
 		}
-		if combinations *= run; combinations > maxCombinations {
+		combinations *= run
+		if combinations > maxCombinations {
 			return true
 		}
 		run = 0
@@ -127,9 +127,9 @@ func (v *view) manyCombinations() bool {
 	return false
 }
 
-// matches reports whether the rule matches: each of its keys is there, with a
-// value that its pattern matches (an optional one may be absent), and, unless
-// the rule is open, no other key is.
+// matches reports whether the rule matches. Each of its keys must be there, with a value that its
+// pattern matches; only an optional key may be absent. Unless the rule is open, there must be no
+// other key.
 func (r *Rule) matches(v *view) bool {
 	i, n := 0, len(v.keys)
 	for j := range r.patterns {
@@ -152,8 +152,8 @@ func (r *Rule) matches(v *view) bool {
 	return r.open || i == n
 }
 
-// Match returns the first rule, in the order of the file, that enforces its
-// limits and matches the descriptor; nil when none does.
+// Match returns the first rule, in the order of the file, that enforces its limits and matches the
+// descriptor; nil when none does.
 func (d *Domain) Match(desc *Descriptor) *Rule {
 	if d.tree != nil {
 		if r := d.tree.walk(desc.Entries); r != nil && !r.shadow {
@@ -181,8 +181,8 @@ func (d *Domain) first(v *view) *Rule {
 	return s.found
 }
 
-// shadowsBefore appends to rules the shadow rules that match, in order: those
-// before the winner, or all when there is none.
+// shadowsBefore appends to rules the shadow rules that match, in order: those before the winner, or
+// all when there is no winner.
 func (d *Domain) shadowsBefore(winner *Rule, v *view, rules []*Rule) []*Rule {
 	if d.shadows == nil {
 		return rules

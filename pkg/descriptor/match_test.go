@@ -171,7 +171,7 @@ func TestRepeatedKeysAreBounded(t *testing.T) {
 	}
 }
 
-// TestMatchIsFirstMatch checks the index against asking every rule in turn.
+// TestMatchIsFirstMatch compares the index with a comparison of every rule in turn.
 func TestMatchIsFirstMatch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -246,8 +246,8 @@ func drawDescriptor(t *rapid.T) descriptor.Descriptor {
 	}), 0, n).Draw(t, "entries")}
 }
 
-// firstMatch is matching as its description has it: the name of the first
-// enforcing rule that matches, and of the shadow rules that match before it.
+// firstMatch is matching by its description. It returns the name of the first enforcing rule that
+// matches, and those of the shadow rules that match before it.
 func firstMatch(specs []descriptor.RuleSpec, desc descriptor.Descriptor) (winner string, shadows []string) {
 	for _, spec := range specs {
 		switch {
@@ -306,9 +306,9 @@ func valueMatches(m descriptor.MatchSpec, value string) bool {
 	}
 }
 
-// globMatches follows every way through the pattern at once.
+// globMatches follows all ways through the pattern at once.
 func globMatches(pattern, value string) bool {
-	at := map[int]bool{0: true} // places in the pattern that the value so far may have come to
+	at := map[int]bool{0: true} // places in the pattern that the value so far may lead to
 	skipStars := func() {
 		for i := range len(pattern) {
 			if at[i] && pattern[i] == '*' {

@@ -9,15 +9,14 @@ import (
 	"github.com/ratelimit/ratelimit/internal/nearname"
 )
 
-// Nearest is the rule that a descriptor comes closest to when none matches, and the
-// differences.
+// Nearest is the rule with the fewest differences from a descriptor that no rule matches.
 type Nearest struct {
 	Rule *Rule  // nil in a domain of envoyproxy/ratelimit descriptors, and without rules
-	Why  string // "key user missing; has key usr, which the rule does not name"
+	Why  string // the differences, such as "key user missing; has key usr, which the rule does not name"
 }
 
-// NearestDomain returns the name of the domain that a mistyped one was probably meant
-// to be, "" when none is close.
+// NearestDomain returns the name of the domain that a mistyped name probably means, "" when none is
+// close.
 func (r *Rules) NearestDomain(name string) string {
 	names := make([]string, 0, len(r.Domains()))
 	for _, d := range r.Domains() {
@@ -26,8 +25,8 @@ func (r *Rules) NearestDomain(name string) string {
 	return nearname.Closest(name, names)
 }
 
-// nearest finds the rule with the fewest differences. Of several the one that names most
-// keys of the descriptor wins, and then the first.
+// nearest finds the rule with the fewest differences. Of several, the one that names most keys of
+// the descriptor wins, and then the first.
 func (d *Domain) nearest(desc *Descriptor) Nearest {
 	if d.tree != nil {
 		return Nearest{Why: d.tree.miss(desc.Entries)}
@@ -58,20 +57,21 @@ func (r *Rule) named(v *view) int {
 	return n
 }
 
-// differences is how many things keep a rule from matching, and the first of them. A
-// stranger may ask with thousands of entries: only listed rules are put into words.
+// differences counts the reasons why a rule does not match, and lists the first of them. A
+// descriptor may have thousands of entries, so only the listed reasons are put into words.
 type differences struct {
 	listed []string // maxListed at most
 	count  int
 }
 
 func (d *differences) add(text func() string) {
-	if d.count++; len(d.listed) < maxListed {
+	d.count++
+	if len(d.listed) < maxListed {
 		d.listed = append(d.listed, text())
 	}
 }
 
-// differences finds all that keeps the rule from matching.
+// differences finds all reasons why the rule does not match.
 func (r *Rule) differences(v *view) differences {
 	var all differences
 	var missing []string
@@ -100,7 +100,7 @@ func (r *Rule) differences(v *view) differences {
 	return all
 }
 
-// unnamed says that a rule does not name a key, and which of its missing ones is near.
+// unnamed says that a rule does not name a key, and suggests the closest of its missing keys.
 func unnamed(key string, missing []string) string {
 	text := fmt.Sprintf("has key %s, which the rule does not name", plain(key))
 	if near := nearname.Closest(key, missing); near != "" {
@@ -112,7 +112,7 @@ func unnamed(key string, missing []string) string {
 // maxListed is how many names or differences are listed for people.
 const maxListed = 8
 
-// miss says where the entries leave the tree.
+// miss says at which entry the tree has no way on.
 func (t *tree) miss(entries []Entry) string {
 	next := &t.root
 	for i := range entries {

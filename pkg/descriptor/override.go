@@ -7,22 +7,21 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// maxOverrides is how many sets of limits that came with descriptors are kept
-// made; the least recently used are made anew.
+// maxOverrides is the most sets of limits from descriptors that are cached. The least recently used
+// ones are made again when needed.
 const maxOverrides = 4096
 
-// overrideKey is what a set of limits with one replaced is made from.
+// overrideKey identifies a set of limits in which one is replaced.
 type overrideKey struct {
-	base   *limiter.Limits // nil = the set is the one limit
+	base   *limiter.Limits // nil = the set has only the new limit
 	limit  string
 	tokens int64
 	period time.Duration
 }
 
-// replace returns base with the named limit replaced by what came with a
-// descriptor, whose Requests is above 0. A number of tokens above
-// limiter.MaxTokens is cut to it, a period to 1 second to 366 days. It returns
-// nil when the limit would be one more than a bucket can have.
+// replace returns base with the named limit replaced by the one of a descriptor, whose Requests is
+// above 0. It cuts a number of tokens to limiter.MaxTokens, and a period to 1 second to 366 days.
+// It returns nil when the limit would be one more than a bucket can have.
 func (r *Rules) replace(base *limiter.Limits, name string, l *Limit) *limiter.Limits {
 	const longest = tokenbucket.MaxPeriod * time.Millisecond
 	period := min(max(l.Period, time.Second), longest)
@@ -41,7 +40,7 @@ func (r *Rules) replace(base *limiter.Limits, name string, l *Limit) *limiter.Li
 	return set
 }
 
-// makeOverride makes the set of a key. The debt that the replaced limit allows stays.
+// makeOverride makes the set of a key. The replaced limit's bound of debt stays.
 func makeOverride(key overrideKey) *limiter.Limits {
 	replaced := limiter.Custom(key.limit, key.tokens, key.tokens, key.period)
 	limits := make([]limiter.Limit, 0, limiter.MaxLimits)

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// maxAddress is the length of the longest text that can be an address or a
-// block; a longer value is none, and is not looked at.
+// maxAddress is the length of the longest text of an address or a block. A longer value is neither,
+// and is not parsed.
 const maxAddress = 64
 
 // patternKind says how a pattern matches.
@@ -24,21 +24,20 @@ const (
 	cidrValue
 )
 
-// pattern is what a rule asks of the values of one key. It is small, so that the
-// patterns of most rules share a cache line.
+// pattern is the pattern of a rule for the values of one key. It is small, so that the patterns of
+// most rules share a cache line.
 type pattern struct {
 	key      keyID
 	optional bool
 	kind     patternKind
-	text     string // the exact value; of the other kinds the text in the file, for people
+	text     string // the exact value; for other kinds the text in the file, for people
 	*compiled
 }
 
-// compiled is what a pattern of another kind than an exact value matches with,
-// and its key for people.
+// compiled is the compiled form of a pattern that is not an exact value, and its key for people.
 type compiled struct {
 	name   string         // of the key
-	parts  []string       // globValue: what stands between the stars, at least two
+	parts  []string       // globValue: the texts between the stars, at least two
 	regex  *regexp.Regexp // anchored at both ends
 	blocks []netip.Prefix
 }
@@ -96,9 +95,9 @@ func newValuePattern(value string) pattern {
 	return p
 }
 
-// matchGlob reports whether the value begins with the first part, ends with the
-// last, and has the others between them in order. Taking each as early as it
-// comes is enough, so the time is linear.
+// matchGlob reports whether the value begins with the first part, ends with the last, and has the
+// others between them in order. Each part is taken at its first place, which is enough. So the time
+// is linear.
 func matchGlob(parts []string, value string) bool {
 	first, last := parts[0], parts[len(parts)-1]
 	if len(value) < len(first)+len(last) || !strings.HasPrefix(value, first) || !strings.HasSuffix(value, last) {
@@ -115,10 +114,9 @@ func matchGlob(parts []string, value string) bool {
 	return true
 }
 
-// newRegexPattern compiles a regular expression so that it must match the whole
-// value, and so that '.' matches every byte: a line feed in a value must not be
-// a way around a rule. The text is parsed by itself first, so that "a)|(b" is
-// the mistake that it looks like.
+// newRegexPattern compiles a regular expression that must match the whole value. '.' matches every
+// byte, so that a line feed in a value is no way around a rule. The text is parsed alone first, so
+// that "a)|(b" is a mistake.
 func newRegexPattern(text string) (pattern, error) {
 	p := newPattern(regexValue, text)
 	parsed, err := syntax.Parse(text, syntax.Perl|syntax.DotNL)
@@ -146,8 +144,8 @@ func parseBlock(text string) (netip.Prefix, error) {
 	return unmap(block), nil
 }
 
-// matchBlocks reports whether the value is an address in one of the blocks, or
-// a block that lies in one, as a gateway that masks addresses sends it.
+// matchBlocks reports whether the value is an address in one of the blocks, or a block within one.
+// Gateways that mask addresses send blocks.
 func matchBlocks(blocks []netip.Prefix, value string) bool {
 	if len(value) > maxAddress {
 		return false
@@ -164,8 +162,8 @@ func matchBlocks(blocks []netip.Prefix, value string) bool {
 	return false
 }
 
-// parseAsked reads an address or a block from a value. The zone of an address
-// is left out: it names an interface, and blocks have none.
+// parseAsked reads an address or a block from a value. It drops the zone of an address: a zone
+// names an interface, and blocks have none.
 func parseAsked(value string) (netip.Prefix, bool) {
 	if strings.Contains(value, "/") {
 		block, err := netip.ParsePrefix(value)
@@ -182,7 +180,7 @@ func parseAsked(value string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(addr, addr.BitLen()), true
 }
 
-// unmap returns an IPv4 block that is written as a block of IPv6 as what it is.
+// unmap returns an IPv4 block that is written in IPv6 form as an IPv4 block.
 func unmap(block netip.Prefix) netip.Prefix {
 	const mapped = 96 // bits of ::ffff:0:0/96
 	if block.Addr().Is4In6() && block.Bits() >= mapped {

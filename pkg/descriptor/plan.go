@@ -6,37 +6,38 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Entry is one key and value of a descriptor; any bytes.
+// Entry is one key and value of a descriptor. Both may have any bytes.
 type Entry struct{ Key, Value string }
 
-// Call is what a gateway asks in one go.
+// Call is one request of a gateway.
 type Call struct {
 	Domain      string
-	Hits        uint64 // for descriptors that bring no number; 0 counts as 1
+	Hits        uint64 // for descriptors without a number; 0 counts as 1
 	Descriptors []Descriptor
-	Estimates   Estimator // for what is reserved without a number; nil = nothing is known
+	Estimates   Estimator // for reservations without a number; nil = no estimates
 
-	// Asked is of the rules that plan the call, for [OverdrawAuto]; nil = the process
-	// counts as young. Now is the time of the call, by which it remembers.
+	// Asked is for [OverdrawAuto], and belongs to the rules that plan the call; nil = the process
+	// counts as young. Now is the time of the call for it.
 	Asked *AskedRules
 	Now   time.Time
-	// NoGuess has [OverdrawAuto] take every amount and charge none: the caller may not charge.
+	// NoGuess makes [OverdrawAuto] take every amount and charge none, for a caller that may not
+	// charge.
 	NoGuess bool
 }
 
-// Estimator knows what was used before.
+// Estimator estimates use from earlier use.
 type Estimator interface {
-	// Estimate returns how many millitokens of a limit an entity's requests for a
-	// resource mostly used, and false when too little is known.
+	// Estimate returns how many millitokens of a limit most requests of an entity for a resource
+	// used. It returns false when too few requests are known.
 	Estimate(namespace, entity, resource, limit string) (millitokens int64, known bool)
 }
 
-// Descriptor is a list of entries, and how much it is about.
+// Descriptor is a list of entries with its amounts.
 type Descriptor struct {
 	Entries []Entry
-	Hits    uint64 // when HitsSet; an explicit 0 is a look
+	Hits    uint64 // when HitsSet; an explicit 0 is a peek
 	HitsSet bool
-	Refund  bool   // give back instead of taking
+	Refund  bool   // refunds instead of taking
 	Limit   *Limit // replaces the limit that the rule consumes
 }
 
@@ -46,7 +47,7 @@ type Limit struct {
 	Period   time.Duration // above 0
 }
 
-// Kind says what became of a descriptor.
+// Kind is the effect of a descriptor.
 type Kind uint8
 
 // The kinds of outcomes.
@@ -58,7 +59,7 @@ const (
 	Denied                // it can never be admitted; Outcome.Why says so
 )
 
-// Outcome is what became of one descriptor of a call.
+// Outcome is the plan for one descriptor of a call.
 type Outcome struct {
 	Kind  Kind
 	Rule  *Rule        // nil when Unmatched
@@ -66,58 +67,58 @@ type Outcome struct {
 	Count int          // number of its takes there
 	Mode  limiter.Mode // of its takes, also when there are none
 	Deny  bool         // Unmatched, and the domain denies what no rule matches
-	Why   string       // Denied, or of Takes: what was used cannot be booked, or not all of it
-	// Settled reports of Takes with Mode Charge that the same call gives back to the
-	// same descriptor: together they settle what was reserved.
+	Why   string       // of Denied the reason; of Takes why a charge or refund, or a part of it, cannot be booked
+	// Settled reports, for Takes with Mode Charge, that the same call refunds the same descriptor.
+	// Together they settle a reservation.
 	Settled bool
-	// Answers reports of Takes with Mode Charge that the descriptor is over its limit
-	// when the balance is below zero after the charge.
+	// Answers reports, for Takes with Mode Charge, that the descriptor is over its limit when the
+	// balance is below zero after the charge.
 	Answers bool
-	// Quota reports that the descriptor, when it is over its limit, denies the call only
-	// if all others of the call with Quota are over too.
+	// Quota reports that the descriptor is of quota_mode. When it is over its limit, it denies the
+	// call only if all others of the call with Quota are over too.
 	Quota bool
 }
 
 // Reserve is a take that is a reservation.
 type Reserve struct {
 	Take int    // index in Plan.Request.Takes
-	Hits uint64 // what it stands for: never more than its amounts
+	Hits uint64 // the hits that it stands for: never more than its amounts
 }
 
-// Unlisted is a take whose resource is not among those that its rule lists by name, so
-// that another stands in its place.
+// Unlisted is a take whose resource is not in the list of its rule, so that it has another
+// resource.
 type Unlisted struct {
 	Take  int    // index in Plan.Request.Takes of the first take that has it
-	Value string // that the descriptor brings
+	Value string // of the descriptor
 }
 
-// Settlement is a descriptor that settles a reservation. Those of one ID settle
-// it together.
+// Settlement is a descriptor that settles a reservation. All settlements of one ID settle it
+// together.
 type Settlement struct {
 	Descriptor int    // index in Call.Descriptors
-	ID         string // as the descriptor brings it
+	ID         string // as the descriptor has it
 	Used       []limiter.Consumption
-	Why        string // not "": it cannot be settled, see NoNumber and IsRefund
+	Why        string // not "": why it cannot be settled, NoNumber or IsRefund
 }
 
-// Why a descriptor settles nothing, whatever its ID.
+// The reasons why a descriptor settles nothing, even with a valid ID.
 const (
-	NoNumber = "no_number" // an absent number is not 0: taken for 1 it would give nearly all back
-	IsRefund = "is_refund" // a settlement says what was used
+	NoNumber = "no_number" // an absent number is not 0: as 1 it would refund nearly all
+	IsRefund = "is_refund" // a settlement says how much was used
 )
 
-// Shadow is a rule in shadow mode that matched, and what it would take. It is
-// decided on its own, after the call was admitted.
+// Shadow is a shadow rule that matched, with its takes. It is decided on its own, after the call
+// was admitted.
 type Shadow struct {
 	Rule       *Rule
 	Descriptor int // index in Call.Descriptors
 	Request    limiter.Request
-	Why        string // not "": it would have denied without asking, and takes nothing
-	Answers    bool   // it would have denied if a balance is below zero after its charge
+	Why        string // not "": the reason for which it would deny without asking the store; it takes nothing
+	Answers    bool   // it would deny if a balance is below zero after its charge
 }
 
-// Plan is what a call becomes. [Rules.Plan] fills it in and reuses what it
-// holds; keep one for each goroutine.
+// Plan is the plan for a call. [Rules.Plan] fills it in and reuses its memory; keep one for each
+// goroutine.
 type Plan struct {
 	Domain   *Domain // nil when unknown
 	Request  limiter.Request
@@ -131,11 +132,11 @@ type Plan struct {
 	Settlements []Settlement // in the order of descriptors
 	Unlisted    []Unlisted   // in the order of takes
 
-	// Working memory. What Request and Shadows hold points into consume and parents.
+	// Working memory. Request and Shadows point into consume and parents.
 	consume  []limiter.Consumption
 	parents  []string
 	matched  []*Rule
-	reserved []Reserve // of the rule at hand
+	reserved []Reserve // of the current rule
 	values   []captured
 	text     []byte
 }

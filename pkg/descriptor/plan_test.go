@@ -15,10 +15,10 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// sameLimits compares sets of limits by what they hold.
+// sameLimits compares sets of limits by their content.
 var sameLimits = cmp.Comparer(func(a, b *limiter.Limits) bool { return a.Hash() == b.Hash() })
 
-// planned is what a plan says, without its working memory.
+// planned is the content of a plan, without its working memory.
 type planned struct {
 	Outcomes []string // "kind rule first+count why"
 	Takes    []limiter.Take
@@ -278,7 +278,7 @@ func TestShadows(t *testing.T) {
 	}
 }
 
-// What was used is booked where it can be, and the rest denies nobody.
+// A charge or refund is booked as far as possible, and the rest denies no request.
 func TestWhatCannotBeBookedIsLeftOut(t *testing.T) {
 	t.Parallel()
 	r := rule(key("k", "*"))
@@ -392,8 +392,8 @@ func TestOverride(t *testing.T) {
 	}
 }
 
-// TestOverrideIsMadeOnce checks that a limit seen before is not made again: a
-// set is compared by its address in hot paths.
+// TestOverrideIsMadeOnce checks that a limit seen before is not made again. Hot paths compare sets
+// by their addresses.
 func TestOverrideIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	rules := compile(t, rule(key("k", "*")))
@@ -437,7 +437,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// TestPlanIsReused checks that a plan holds nothing of the call before.
+// TestPlanIsReused checks that a plan has nothing left of the call before.
 func TestPlanIsReused(t *testing.T) {
 	t.Parallel()
 	rules := compileDomains(t, reference(t))

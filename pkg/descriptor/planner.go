@@ -9,18 +9,18 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// demand is what a descriptor asks of the limits of a rule.
+// demand is the demand of a descriptor on the limits of a rule.
 type demand struct {
 	mode limiter.Mode
 	hits uint64
-	look bool // at every limit, whatever the rule consumes
+	peek bool // at every limit of the rule
 
-	unknown bool // nobody said how many hits
-	settles bool // with a refund of the same call: what stands for hits, and no constants
+	unknown bool // the call has no number of hits
+	settles bool // with a refund of the same call: amounts by hits, and no constants
 	answers bool // a charge that is over its limit when the balance is below zero after it
 }
 
-// demandOf returns what the descriptor at the index asks of the rule.
+// demandOf returns the demand of the descriptor at the index.
 func demandOf(r *Rule, call *Call, index int) demand {
 	desc := &call.Descriptors[index]
 	q := demand{hits: max(1, call.Hits), unknown: !desc.HitsSet && call.Hits == 0}
@@ -33,17 +33,17 @@ func demandOf(r *Rule, call *Call, index int) demand {
 	case desc.HitsSet && r.leaf == nil && call.refunds(desc):
 		q.mode, q.settles = limiter.Charge, true
 	case desc.HitsSet && desc.Hits == 0:
-		q.look = true
+		q.peek = true
 	case desc.HitsSet && r.overdraw:
 		q.mode = limiter.Charge
 	}
 	return q
 }
 
-// amount returns how much of a limit is taken, and false when the limit is left
-// alone: nothing is to be given back, or charged.
+// amount returns how much of a limit is taken. It returns false when the limit is left alone, as a
+// refund or a charge is 0.
 func (q demand) amount(c *ConsumeSpec) (amount int64, ok bool) {
-	if q.look {
+	if q.peek {
 		return 0, true
 	}
 	if hi, lo := bits.Mul64(uint64(c.PerHit), q.hits); hi > 0 || lo > tokenbucket.MaxAmount { // #nosec G115 -- Compile refuses negative amounts
@@ -57,7 +57,7 @@ func (q demand) amount(c *ConsumeSpec) (amount int64, ok bool) {
 	return amount, amount > 0 || q.mode == limiter.Consume
 }
 
-// refunds reports whether the call gives back to a descriptor of the same entries.
+// refunds reports whether the call refunds a descriptor of the same entries.
 func (c *Call) refunds(desc *Descriptor) bool {
 	for i := range c.Descriptors {
 		if d := &c.Descriptors[i]; d.Refund && slices.Equal(d.Entries, desc.Entries) {
@@ -67,17 +67,16 @@ func (c *Call) refunds(desc *Descriptor) bool {
 	return false
 }
 
-// Plan makes of a call what is to be taken, and puts it into plan. It cannot
-// fail: what can never be admitted is a [Denied] outcome, in answer to which the
-// caller must not take what the other descriptors plan. Charges and refunds are
-// never denied: what of them has no limit is left out, and [Outcome].Why says so.
+// Plan plans the takes of a call, and puts them into plan. It cannot fail. A descriptor that can
+// never be admitted has a [Denied] outcome. The caller must then not take the planned amounts of
+// the other descriptors. Charges and refunds are never denied: parts of them without a limit are
+// left out, and [Outcome].Why says so.
 //
-// The takes stand in the order of the descriptors; the limiter nets what one
-// request refunds and charges, and decides what it takes after that.
+// The takes are in the order of the descriptors. The limiter nets the refunds and charges of one
+// request, and decides its takes after that.
 //
-// Where rules say different things about a store that does not answer, the
-// strictest is asked for: deny, then local, then what is stored or configured
-// (for a rule that says nothing), then allow.
+// Rules may have different policies for an unavailable store. The strictest applies: deny, then
+// local, then the stored or configured policy (for a rule without one), then allow.
 func (r *Rules) Plan(call *Call, plan *Plan) {
 	d, _ := r.Domain(call.Domain)
 	plan.reset(d)
@@ -141,7 +140,7 @@ func (p *planner) descriptor(d *Domain) Outcome {
 	return p.enforce(rule, &v)
 }
 
-// enforce adds the takes of the rule that won to the call's request.
+// enforce adds the takes of the matching rule to the call's request.
 func (p *planner) enforce(rule *Rule, v *view) Outcome {
 	request := &p.plan.Request
 	first := len(request.Takes)
@@ -168,7 +167,7 @@ func (p *planner) enforce(rule *Rule, v *view) Outcome {
 	return out
 }
 
-// demand returns what the descriptor at hand asks of the rule.
+// demand returns the demand of the current descriptor.
 func (p *planner) demand(rule *Rule) demand {
 	q := demandOf(rule, p.call, p.index)
 	if p.charged {
@@ -177,7 +176,7 @@ func (p *planner) demand(rule *Rule) demand {
 	return q
 }
 
-// shadow adds what a shadow rule would take.
+// shadow adds the takes of a shadow rule.
 func (p *planner) shadow(rule *Rule, v *view) {
 	if len(rule.takes) == 0 {
 		return
@@ -192,7 +191,7 @@ func (p *planner) shadow(rule *Rule, v *view) {
 	q := p.demand(rule)
 	takes, why := p.takes(rule, v, q, s.Request.Takes[:0])
 	if q.mode != limiter.Consume && !q.answers {
-		why = "" // it denies nobody
+		why = "" // a charge or refund is not denied
 	}
 	*s = Shadow{Rule: rule, Descriptor: p.index, Why: why, Answers: q.answers, Request: limiter.Request{
 		Namespace: rule.domain.namespace, Takes: takes, OnUnavailable: rule.policy, LocalShare: rule.share,
@@ -203,9 +202,9 @@ func (p *planner) shadow(rule *Rule, v *view) {
 	p.plan.Shadows = shadows
 }
 
-// takes appends what the rule takes to takes. A text says why the descriptor
-// can never be admitted; then nothing is appended. What was used is not asked
-// for: of a charge or a refund the text is about a part, and the rest is appended.
+// takes appends the takes of the rule to takes. why is the reason for which the descriptor can
+// never be admitted; then nothing is appended. Charges and refunds are always booked: for these why
+// is about a part of them, and the rest is appended.
 func (p *planner) takes(rule *Rule, v *view, q demand, takes []limiter.Take) (all []limiter.Take, why string) {
 	plan := p.plan
 	if rule.leaf != nil {
@@ -218,7 +217,8 @@ func (p *planner) takes(rule *Rule, v *view, q demand, takes []limiter.Take) (al
 		t := &rule.takes[i]
 		parts, n, problem := p.parts(rule, t, q)
 		if problem != "" {
-			if why = problem; q.mode == limiter.Consume {
+			why = problem
+			if q.mode == limiter.Consume {
 				return takes[:first], why
 			}
 			continue
@@ -229,7 +229,7 @@ func (p *planner) takes(rule *Rule, v *view, q demand, takes []limiter.Take) (al
 			if len(consume) == 0 {
 				continue
 			}
-			if t.reserve && q.mode == limiter.Consume && !q.look {
+			if t.reserve && q.mode == limiter.Consume && !q.peek {
 				plan.reserved = append(plan.reserved, Reserve{Take: len(takes), Hits: q.standsFor(t, consume)})
 			}
 			takes = append(takes, limiter.Take{
@@ -243,35 +243,35 @@ func (p *planner) takes(rule *Rule, v *view, q demand, takes []limiter.Take) (al
 
 // parts returns the parts of a take, under the limits that it names.
 func (p *planner) parts(rule *Rule, t *take, q demand) (parts [2]share, n int, why string) {
-	own := plan{limits: t.limits, of: t.limitsOf}
-	if len(t.plan.parts) > 0 {
+	own := limitSet{limits: t.limits, of: t.limitsOf}
+	if len(t.limitSet.parts) > 0 {
 		var ok bool
-		if own, ok = p.rules.plans[p.plan.render(&t.plan)]; !ok {
+		own, ok = p.rules.limitSets[p.plan.render(&t.limitSet)]
+		if !ok {
 			return parts, 0, limiter.ReasonNotConfigured.String()
 		}
 	}
 	return p.split(rule, t, q, own)
 }
 
-// share is a part of a take: its limits, and which of the amounts it has.
+// share is a part of a take: its limits, and the amounts that it has.
 type share struct {
-	plan
+	limitSet
 	only   int // index in take.consume; -1 = all
 	except int // index in take.consume; -1 = none
 }
 
-// split returns the parts of a take: one, or two when a descriptor brings a
-// limit of its own and the others are resolved by the limiter.
+// split returns the parts of a take. There are two when a descriptor has a limit of its own and the
+// limiter resolves the others.
 //
-// A limit of 0 requests admits nothing, so there is nothing to give back or to
-// charge either.
-func (p *planner) split(rule *Rule, t *take, q demand, limits plan) (parts [2]share, n int, why string) {
+// A limit of 0 requests admits nothing, so there is nothing to refund or to charge either.
+func (p *planner) split(rule *Rule, t *take, q demand, limits limitSet) (parts [2]share, n int, why string) {
 	own := p.call.Descriptors[p.index].Limit
 	if own == nil || t.replaced < 0 {
-		parts[0] = share{plan: limits, only: -1, except: -1}
+		parts[0] = share{limitSet: limits, only: -1, except: -1}
 		return parts, 1, ""
 	}
-	rest := share{plan: limits, only: -1, except: t.replaced}
+	rest := share{limitSet: limits, only: -1, except: t.replaced}
 	if own.Requests == 0 {
 		if q.mode == limiter.Consume || q.answers {
 			return parts, 0, limiter.ReasonExceedsCapacity.String()
@@ -279,20 +279,20 @@ func (p *planner) split(rule *Rule, t *take, q demand, limits plan) (parts [2]sh
 		parts[0] = rest
 		return parts, 1, ""
 	}
-	replaced := plan{limits: p.rules.replace(limits.limits, rule.override, own)}
+	replaced := limitSet{limits: p.rules.replace(limits.limits, rule.override, own)}
 	if replaced.limits == nil {
 		return parts, 0, limiter.ReasonNotConfigured.String()
 	}
 	if limits.limits != nil || len(t.consume) == 1 {
-		parts[0] = share{plan: replaced, only: -1, except: -1}
+		parts[0] = share{limitSet: replaced, only: -1, except: -1}
 		return parts, 1, ""
 	}
-	parts[0] = share{plan: replaced, only: t.replaced, except: -1}
+	parts[0] = share{limitSet: replaced, only: t.replaced, except: -1}
 	parts[1] = rest
 	return parts, 2, ""
 }
 
-// settle adds what a descriptor settles.
+// settle adds the settlement of a descriptor.
 func (p *planner) settle(rule *Rule) {
 	desc, plan := &p.call.Descriptors[p.index], p.plan
 	s := Settlement{Descriptor: p.index}
@@ -315,9 +315,9 @@ func (p *planner) settle(rule *Rule) {
 	plan.Settlements = append(plan.Settlements, s)
 }
 
-// standsFor returns the hits that the amounts of a reservation stand for: those of
-// the demand, and of what was estimated the fewest that one of the limits has room
-// for, so that who gives them back never gives more than was taken.
+// standsFor returns the hits that the amounts of a reservation stand for. If the call has a number,
+// these are the hits of the demand. Otherwise they are the fewest hits that the estimate of one of
+// the limits has room for. So a refund of these hits never exceeds the amounts taken.
 func (q demand) standsFor(t *take, amounts []limiter.Consumption) uint64 {
 	if !q.unknown {
 		return q.hits
@@ -366,15 +366,14 @@ func (p *planner) estimate(c *ConsumeSpec, entity, resource string) int64 {
 	return c.Estimate.Max
 }
 
-// render returns the text of a template for the values of the rule at hand.
+// render returns the text of a template for the values of the current rule.
 func (p *Plan) render(t *template) string {
 	var text string
 	text, p.text = t.render(p.values, p.text)
 	return text
 }
 
-// renderParents returns the parents that the descriptor names; nil when the rule
-// names none.
+// renderParents returns the parents that the descriptor names; nil when there are none.
 func (p *Plan) renderParents(t *take) []string {
 	first := len(p.parents)
 	for i := range t.parents {
@@ -388,8 +387,8 @@ func (p *Plan) renderParents(t *take) []string {
 	return p.parents[first:len(p.parents):len(p.parents)]
 }
 
-// stricter returns the stricter of two policies and its share; of two local ones
-// the smaller share that is given.
+// stricter returns the stricter of two policies and its share. Of two local ones it returns the
+// smaller share that is given.
 func stricter(a limiter.Policy, aShare int64, b limiter.Policy, bShare int64) (limiter.Policy, int64) {
 	ra, rb := strictness(a), strictness(b)
 	switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// reserving is a domain that reserves tokens by estimate, with money at a weight, and
-// a request for each; and that settles both.
+// reserving is a domain that reserves tokens by estimate, money by a weight, and one request each.
+// It settles tokens and money.
 func reserving(tb testing.TB) *descriptor.Rules {
 	tb.Helper()
 	estimated := consume("tpm", 0, 1000)
@@ -29,7 +29,7 @@ func reserving(tb testing.TB) *descriptor.Rules {
 	)
 }
 
-// known is an estimator that knows one number.
+// known is an estimator with one number.
 type known map[string]int64
 
 func (k known) Estimate(namespace, entity, resource, limit string) (int64, bool) {
@@ -87,8 +87,7 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// What is looked at, given back or charged is no reservation, and an earlier plan
-// leaves none behind.
+// A peek, a refund and a charge are no reservations, and none is left of an earlier plan.
 func TestNoReserve(t *testing.T) {
 	t.Parallel()
 	rules := reserving(t)
@@ -107,8 +106,8 @@ func TestNoReserve(t *testing.T) {
 	}
 }
 
-// A refund and a charge of the same descriptor in one call settle: of both only what
-// stands for hits counts, in any order, and the charge is none that could be refused.
+// A refund and a charge of the same descriptor in one call settle, in any order. Of both, only the
+// amounts by hits count, and the charge cannot be refused.
 func TestSettleByRefundAndCharge(t *testing.T) {
 	t.Parallel()
 	rules := reserving(t)
@@ -227,7 +226,7 @@ func TestReserveMistakes(t *testing.T) {
 	}
 }
 
-// An estimate that a bucket can never give is worth a warning.
+// An estimate above the capacity of a bucket gives a warning.
 func TestEstimateAboveCapacity(t *testing.T) {
 	t.Parallel()
 	r := rule(key("a", "*"))

@@ -1,10 +1,11 @@
 package descriptor
 
-// OtherResource is the resource of values that are not among those that a rule lists.
+// OtherResource is the resource of values that are not in the list of a rule.
 const OtherResource = "other"
 
-// resources is a list of the resources that values of descriptors may stand for. However
-// many values clients make up, there are no more buckets than the list has entries, and one.
+// resources is a list of the resources that values of descriptors may stand for. Clients may send
+// any number of values: there are at most one bucket for each entry of the list, and one for
+// OtherResource.
 type resources struct {
 	names    map[string]bool
 	patterns []pattern // in the order of the file
@@ -42,7 +43,7 @@ func (c *compiler) list(path string, all []string) *resources {
 	return l
 }
 
-// resources compiles the list of a take, which is for a resource with a placeholder.
+// resources compiles the list of a take. The resource of such a take has a placeholder.
 func (c *compiler) resources(r *Rule, spec *TakeSpec, t *take) {
 	switch {
 	case t.resource.isLiteral():
@@ -56,8 +57,7 @@ func (c *compiler) resources(r *Rule, spec *TakeSpec, t *take) {
 	}
 }
 
-// resource returns the resource of a take of the rule, which is to be the take of the
-// index in the request.
+// resource returns the resource of a take of the rule. The take will have the index in the request.
 func (p *planner) resource(rule *Rule, t *take, index int) string {
 	value := p.plan.render(&t.resource)
 	if t.listed == nil {

@@ -16,7 +16,7 @@ func listed(resources ...string) descriptor.RuleSpec {
 	return r
 }
 
-// resourceOf returns the resource that a model is counted as.
+// resourceOf returns the resource of a model.
 func resourceOf(t *testing.T, rules *descriptor.Rules, model string) string {
 	t.Helper()
 	var plan descriptor.Plan
@@ -49,8 +49,8 @@ func TestListOfResources(t *testing.T) {
 	}
 }
 
-// The list of a rule goes before that of the domain, and neither is for a resource that
-// the file names.
+// The list of a rule goes before that of the domain. Neither applies to a resource without a
+// placeholder.
 func TestListOfResourcesOfADomain(t *testing.T) {
 	t.Parallel()
 	literal := rule(key("model", "*"), key("all", "*"))
@@ -78,7 +78,7 @@ func TestListOfResourcesOfADomain(t *testing.T) {
 	}
 }
 
-// A shadow rule is held to its list too.
+// The list applies to a shadow rule too.
 func TestListOfResourcesOfAShadow(t *testing.T) {
 	t.Parallel()
 	shadow := listed("a")

@@ -14,7 +14,7 @@ type Rules struct {
 	domains   []*Domain
 	byName    map[string]*Domain
 	rules     []*Rule
-	plans     map[string]plan
+	limitSets map[string]limitSet
 	overrides *lru.Cache[overrideKey, *limiter.Limits]
 }
 
@@ -48,15 +48,15 @@ type Domain struct {
 	name        string
 	namespace   string
 	denyUnknown bool
-	listed      *resources // of takes that have no list; nil = any
+	listed      *resources // for takes without a list; nil = any
 	rules       []*Rule
 	keys        map[string]keyID // every key that a rule names
 	enforcing   *index
 	shadows     *index // nil without shadow rules
-	tree        *tree  // instead of the two; nil for a domain of rules
+	tree        *tree  // instead of the two indexes; nil for a domain of rules
 }
 
-// Name returns what the gateway's configuration calls the domain.
+// Name returns the name of the domain in the gateway's configuration.
 func (d *Domain) Name() string { return d.name }
 
 // Namespace returns the namespace of the domain's buckets.
@@ -72,12 +72,12 @@ func (d *Domain) Rules() []*Rule { return d.rules }
 type Rule struct {
 	patterns []pattern // in order of keys
 	order    int       // among the rules of its domain
-	open     bool      // these first, as matching reads no more
+	open     bool      // matching reads no fields after this one
 
 	domain    *Domain
 	path      string
 	name      string
-	label     string // of its buckets, when it is a shadow
+	label     string // of its buckets, if it is a shadow rule
 	index     int    // among the rules of all domains
 	shadow    bool
 	unlimited bool
@@ -97,13 +97,13 @@ type Rule struct {
 // Name returns the rule's name, unique in its domain.
 func (r *Rule) Name() string { return r.name }
 
-// Domain returns the domain that the rule stands in.
+// Domain returns the domain of the rule.
 func (r *Rule) Domain() *Domain { return r.domain }
 
 // Index returns the rule's number, dense from 0 over the rules of all domains.
 func (r *Rule) Index() int { return r.index }
 
-// Path returns where the rule stands in the file: "domains[0].rules[3]".
+// Path returns the place of the rule in the file: "domains[0].rules[3]".
 func (r *Rule) Path() string { return r.path }
 
 // Shadow reports whether the rule is in shadow mode: it never denies.
@@ -122,17 +122,17 @@ func (r *Rule) Overdraws() bool { return r.overdraw }
 // the order of the file. The slice is shared.
 func (r *Rule) Limits() []string { return r.limits }
 
-// OnUnavailable returns what the rule says about a store that does not answer.
+// OnUnavailable returns the rule's policy for an unavailable store.
 func (r *Rule) OnUnavailable() limiter.Policy { return r.policy }
 
 // LocalShare returns the rule's share for limiter.Local, see limiter.Request.
 func (r *Rule) LocalShare() int64 { return r.share }
 
-// Lease returns what the rule allows of token leases on its buckets.
+// Lease returns the token leases that the rule allows on its buckets.
 func (r *Rule) Lease() limiter.LeasePolicy { return r.lease }
 
-// plan is a set of limits that rules choose by name.
-type plan struct {
+// limitSet is a plan: a set of limits that rules choose by name.
+type limitSet struct {
 	limits *limiter.Limits
 	of     string // see limiter.Take.LimitsOf
 }
@@ -144,7 +144,7 @@ type take struct {
 	resource template
 	listed   *resources // nil = any
 	parents  []template
-	plan     template        // no parts = none, or resolved to limits
+	limitSet template        // of the name of a plan; no parts = none, or resolved to limits
 	limits   *limiter.Limits // nil = resolved by the limiter
 	limitsOf string          // see limiter.Take
 	consume  []ConsumeSpec
@@ -152,12 +152,12 @@ type take struct {
 	replaced int // index in consume of the limit that Descriptor.Limit replaces, or -1
 }
 
-// consumes reports whether the take is about the limit.
+// consumes reports whether the take has an amount of the limit.
 func (t *take) consumes(limit string) bool {
 	return slices.ContainsFunc(t.consume, func(c ConsumeSpec) bool { return c.Limit == limit })
 }
 
-// capture is where the value of a placeholder comes from.
+// capture is the source of the value of a placeholder.
 type capture struct {
 	pattern int // index in Rule.patterns
 	group   int // of its regular expression; 0 = the whole value
@@ -169,9 +169,8 @@ type captured struct {
 	present bool
 }
 
-// capture appends the values of the rule's placeholders to values. The view is
-// of a descriptor that the rule matches. Of a repeated key the first value that
-// matches counts.
+// capture appends the values of the rule's placeholders to values. The rule matches the descriptor
+// of the view. Of a repeated key the first value that matches counts.
 func (r *Rule) capture(v *view, values []captured) []captured {
 	var groups []int
 	var value string
@@ -198,8 +197,7 @@ func (r *Rule) capture(v *view, values []captured) []captured {
 	return values
 }
 
-// matchAny returns the first value of the pattern's key that it matches, and
-// whether there is one.
+// matchAny returns the first value that the pattern matches of its key, and whether there is one.
 func matchAny(p *pattern, v *view) (string, bool) {
 	from, to := v.find(p.key)
 	for ; from < to; from++ {

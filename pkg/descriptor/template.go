@@ -15,7 +15,7 @@ type template struct {
 type part struct {
 	text    string // of a literal; of a placeholder its name
 	capture int    // index in Rule.captures, -1 for a literal
-	stop    string // first byte of the literal that follows; "" when none does
+	stop    string // first byte of the literal that follows; "" when none follows
 }
 
 const literal = -1
@@ -77,8 +77,8 @@ func (t *template) addPlaceholder(text, name string) error {
 	return nil
 }
 
-// setStops gives every placeholder the byte that ends it. A '%' cannot: it
-// begins an escape.
+// setStops gives every placeholder the byte that ends it. This byte cannot be '%', which begins an
+// escape.
 func (t *template) setStops(text string) error {
 	for i := range t.parts {
 		p := &t.parts[i]
@@ -121,9 +121,9 @@ func (t *template) present(values []captured) bool {
 	return true
 }
 
-// render returns the template's text for the values. A template that is one
-// placeholder gives the value itself; in all others values are escaped, so that
-// different values give different texts. buf is scratch and is returned grown.
+// render returns the template's text for the values. A template that is one placeholder gives the
+// value itself. In all others the values are escaped, so that different values give different
+// texts. buf is working memory, and is returned.
 func (t *template) render(values []captured, buf []byte) (text string, scratch []byte) {
 	if len(t.parts) == 1 {
 		if p := &t.parts[0]; p.capture != literal {

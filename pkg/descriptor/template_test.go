@@ -9,8 +9,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
-// render returns the entity that a rule with the template names for the values
-// of the keys a, b and c, and false when the template is refused.
+// render returns the entity that a rule with the template gives for values of the keys a, b and c.
+// It returns false when the template is refused.
 func render(template string) (entity func(values []string) string, ok bool) {
 	var spec descriptor.RuleSpec
 	for _, name := range []string{"a", "b", "c"} {
@@ -66,8 +66,8 @@ func TestFirstMatchingValueFeedsThePlaceholder(t *testing.T) {
 	}
 }
 
-// TestTemplatesAreOneToOne checks that different values of a template's
-// placeholders never give the same text, whatever the template.
+// TestTemplatesAreOneToOne checks that different values of placeholders never give the same text,
+// for any template.
 func TestTemplatesAreOneToOne(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -95,8 +95,8 @@ func TestTemplatesAreOneToOne(t *testing.T) {
 	})
 }
 
-// TestNamesOfRulesStayApart checks that no value makes the name of one rule
-// that of another with more parts.
+// TestNamesOfRulesStayApart checks that no value makes the name of one rule equal to that of
+// another with more parts.
 func TestNamesOfRulesStayApart(t *testing.T) {
 	t.Parallel()
 	short, _ := render("key/{a}")

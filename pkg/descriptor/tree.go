@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	// treeLimit is the name of limits that an envoyproxy/ratelimit file does not name.
+	// treeLimit is the name of limits that have none in an envoyproxy/ratelimit file.
 	treeLimit = "requests"
-	// treeOverride is the name of the rule for limits that come with descriptors.
+	// treeOverride is the name of the rule for limits from descriptors.
 	treeOverride = "override"
-	// treeLimits names what the limits of a tree belong to: the entries that lead to
-	// one are the name of its bucket.
+	// treeLimits is the LimitsOf of the takes of a tree. The entries that lead to a limit name its
+	// bucket.
 	treeLimits = "descriptors"
 )
 
-// tree is the descriptors of an envoyproxy/ratelimit file. The entries of a
-// descriptor are walked in their order, one level each: an exact value goes
-// before the first pattern that matches, which goes before a key without a
-// value. There is no way back, and the last entry must end at a limit.
+// tree is the descriptors of an envoyproxy/ratelimit file. The entries of a descriptor are followed
+// in their order, one level each. An exact value goes before the first pattern that matches, which
+// goes before a key without a value. There is no backtracking, and the last entry must end at a
+// limit.
 type tree struct {
 	root     level
-	override *Rule // for a descriptor that brings a limit
+	override *Rule // for a descriptor with a limit of its own
 	overdraw Overdraw
 }
 
@@ -38,7 +38,7 @@ type level struct {
 
 // branch is one descriptor of the file.
 type branch struct {
-	rule *Rule // nil when it has no limit, and descriptors below it
+	rule *Rule // nil when it has no limit, only descriptors below it
 	next level
 }
 
@@ -47,12 +47,12 @@ type patternBranch struct {
 	branch  *branch
 }
 
-// leaf is what a rule of a tree has and others do not.
+// leaf is the state of a rule of a tree, beyond that of other rules.
 type leaf struct {
-	way      string   // to it, one-to-one
+	way      string   // the way to it, which is unique
 	shared   []string // for each level the pattern whose values share a bucket, or ""
 	blocked  bool     // admits nothing
-	name     string   // that replaces of others may name; "" = none
+	name     string   // for the replaces of others; "" = none
 	replaces []string
 	quota    bool
 }
@@ -103,10 +103,10 @@ type treeCompiler struct {
 	names  map[string]bool // of rules
 }
 
-// way is how a descriptor of a file is reached.
+// way is the way to a descriptor of a file.
 type way struct {
-	name   string   // as the statistics of envoyproxy/ratelimit have it
-	id     string   // one-to-one; "" = the root
+	name   string   // as in the statistics of envoyproxy/ratelimit
+	id     string   // unique; "" = the root
 	shared []string // for each level the pattern whose values share a bucket, or ""
 }
 
@@ -158,7 +158,7 @@ func (c *treeCompiler) level(specs []TreeSpec, above way) level {
 
 func (c *treeCompiler) branch(s *TreeSpec, to way) *branch {
 	if s.ShareThreshold && !strings.Contains(s.Value, "*") {
-		c.problem(s.Path+".share_threshold", "needs a value with '*': it is what values that match a pattern share")
+		c.problem(s.Path+".share_threshold", "needs a value with '*': all values that match it share one bucket")
 	}
 	b := &branch{}
 	if s.Limit != nil || len(s.Children) == 0 {
@@ -169,8 +169,8 @@ func (c *treeCompiler) branch(s *TreeSpec, to way) *branch {
 	return b
 }
 
-// rule adds a rule to the domain. Its name is the way to it, as the statistics of
-// envoyproxy/ratelimit have it, where that is a legal name and the first of its kind.
+// rule adds a rule to the domain. Its name is the way to it, as in the statistics of
+// envoyproxy/ratelimit. If that is no legal name, or is taken, the name is rule-N.
 func (c *treeCompiler) rule(s *TreeSpec, to way) *Rule {
 	r := &Rule{
 		domain: c.domain, path: s.Path, index: len(c.rules), order: len(c.domain.rules),
@@ -191,7 +191,7 @@ func (c *treeCompiler) rule(s *TreeSpec, to way) *Rule {
 
 // limit compiles the limit of a rule.
 func (c *treeCompiler) limit(r *Rule, s *TreeSpec) {
-	if s.Limit == nil { // it hides the limit of the key without a value
+	if s.Limit == nil { // without a limit it hides the limit of the key without a value
 		r.unlimited = true
 		return
 	}
@@ -233,7 +233,7 @@ func (c *treeCompiler) limit(r *Rule, s *TreeSpec) {
 	r.takes = []take{t}
 }
 
-// unit returns the length of a unit of envoyproxy/ratelimit; 0 when it is none.
+// unit returns the length of a unit of envoyproxy/ratelimit; 0 for an unknown one.
 func unit(name string) time.Duration {
 	const day = 24 * time.Hour
 	switch strings.ToLower(name) {

@@ -6,8 +6,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// planTree plans a call to a domain of envoyproxy/ratelimit descriptors. All
-// descriptors are walked first, as a limit may replace another of the same call.
+// planTree plans a call to a domain of envoyproxy/ratelimit descriptors. It finds the limits of all
+// descriptors first, as one may replace another of the same call.
 func (r *Rules) planTree(d *Domain, call *Call, plan *Plan) {
 	plan.matched = plan.matched[:0]
 	var replaced []string
@@ -37,7 +37,7 @@ func (r *Rules) planTree(d *Domain, call *Call, plan *Plan) {
 	}
 }
 
-// leaf plans one descriptor, which leads to the rule.
+// leaf plans one descriptor with the rule of its limit.
 func (p *planner) leaf(d *Domain, rule *Rule, replaced []string) Outcome {
 	switch {
 	case rule == nil:
@@ -53,9 +53,8 @@ func (p *planner) leaf(d *Domain, rule *Rule, replaced []string) Outcome {
 	return out
 }
 
-// find returns the limit that the entries of a descriptor lead to, and the rule that
-// the descriptor takes by: another where it brings a limit of its own. Both are nil
-// when there is none.
+// find returns the limit that the entries of a descriptor lead to, and the rule for its take. That
+// is another rule if the descriptor has a limit of its own. Both are nil when there is no limit.
 func (t *tree) find(desc *Descriptor) (limit, rule *Rule) {
 	limit = t.walk(desc.Entries)
 	if desc.Limit == nil || len(desc.Entries) == 0 {
@@ -67,7 +66,7 @@ func (t *tree) find(desc *Descriptor) (limit, rule *Rule) {
 	return limit, t.override
 }
 
-// brings reports whether the call brings a number above 0 for the descriptor.
+// brings reports whether the call has a number above 0 for the descriptor.
 func (c *Call) brings(desc *Descriptor) bool {
 	if desc.HitsSet {
 		return desc.Hits > 0
@@ -92,17 +91,17 @@ func (p *planner) overdraws(t *tree, now int64) bool {
 	return !p.call.NoGuess && p.call.Asked.charges(limit, now)
 }
 
-// leafTakes appends what a rule of a tree takes, like [planner.takes].
+// leafTakes appends the takes of a rule of a tree, like [planner.takes].
 func (p *planner) leafTakes(rule *Rule, q demand, takes []limiter.Take) (all []limiter.Take, why string) {
 	p.plan.reserved = p.plan.reserved[:0]
 	if rule.leaf.blocked {
-		if (q.mode == limiter.Consume || q.answers) && !q.look {
+		if (q.mode == limiter.Consume || q.answers) && !q.peek {
 			why = limiter.ReasonExceedsCapacity.String()
 		}
 		return takes, why
 	}
 	t := &rule.takes[0]
-	parts, n, why := p.split(rule, t, q, plan{limits: t.limits, of: t.limitsOf})
+	parts, n, why := p.split(rule, t, q, limitSet{limits: t.limits, of: t.limitsOf})
 	for _, part := range parts[:n] {
 		if consume := p.consumption(t, q, part, "", ""); len(consume) > 0 {
 			takes = append(takes, limiter.Take{
@@ -114,9 +113,9 @@ func (p *planner) leafTakes(rule *Rule, q demand, takes []limiter.Take) (all []l
 	return takes, why
 }
 
-// way returns the name of the bucket: the entries that led to it, "key=value"
-// or, where all values of a pattern share it, "key~pattern", with '/' between
-// them. It is one-to-one.
+// way returns the name of the bucket: the entries that led to it, with '/' between them. An entry
+// is "key=value", or "key~pattern" if all values of a pattern share the bucket. Different buckets
+// have different names.
 func (p *planner) way(l *leaf) string {
 	const separators = "=~"
 	buf := p.plan.text[:0]

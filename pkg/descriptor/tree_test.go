@@ -149,8 +149,8 @@ func TestTreeHits(t *testing.T) {
 	}
 }
 
-// TestTreeBucketsStayApart checks that no entries pose as others, nor as a
-// pattern whose values share a bucket.
+// TestTreeBucketsStayApart checks that no entries imitate others, or a pattern whose values share a
+// bucket.
 func TestTreeBucketsStayApart(t *testing.T) {
 	t.Parallel()
 	shared := branch("k", "b*", per("day", 1))

@@ -8,12 +8,12 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// maxVariantNames bounds the rules that are named of one variant.
+// maxVariantNames is the most rules that are named for one variant.
 const maxVariantNames = 3
 
-// Variants names what the buckets of a namespace are of that the rules keep apart from ordinary
-// ones: by the variant of the bucket such as "plan free" or "rule uploads", with " (shadow)" of a
-// shadow rule. Buckets of limits that came with a call have no name.
+// Variants names the buckets of a namespace that the rules keep apart from ordinary ones. It
+// returns a text by the variant of the bucket, such as "plan free" or "rule uploads", with "
+// (shadow)" for a shadow rule. Buckets of limits from a call have no name.
 func (r *Rules) Variants(namespace string) map[uint64]string {
 	found := make(variantNames)
 	for _, d := range r.Domains() {
@@ -40,23 +40,23 @@ func (r *Rules) Variants(namespace string) map[uint64]string {
 // variantsOf adds the names of a take's buckets by their variants.
 func (r *Rules) variantsOf(rule *Rule, t *take, found variantNames) {
 	if rule.shadow {
-		found.add(rule, plan{}) // of the parents
+		found.add(rule, limitSet{}) // of the parents
 	}
-	if len(t.plan.parts) == 0 {
-		found.add(rule, plan{limits: t.limits, of: t.limitsOf})
+	if len(t.limitSet.parts) == 0 {
+		found.add(rule, limitSet{limits: t.limits, of: t.limitsOf})
 		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.plans)) { // a value of the descriptor chooses it
-		found.add(rule, r.plans[name])
+	for _, name := range slices.Sorted(maps.Keys(r.limitSets)) { // a value of the descriptor chooses the plan
+		found.add(rule, r.limitSets[name])
 	}
 }
 
 // variantNames are names by variants.
 type variantNames map[uint64][]string
 
-// add adds the name of the buckets of a rule's take under a plan, or under limits of its own.
-func (all variantNames) add(rule *Rule, p plan) {
-	name, isPlan := strings.CutPrefix(p.of, planPrefix)
+// add adds the name of the buckets of a rule's take with a plan, or with limits of its own.
+func (all variantNames) add(rule *Rule, set limitSet) {
+	name, isPlan := strings.CutPrefix(set.of, planPrefix)
 	switch {
 	case isPlan:
 		name = "plan " + name
@@ -71,7 +71,7 @@ func (all variantNames) add(rule *Rule, p plan) {
 	if rule.shadow {
 		name += " (shadow)"
 	}
-	v := limiter.VariantOf(p.limits, p.of, rule.label, rule.shadow)
+	v := limiter.VariantOf(set.limits, set.of, rule.label, rule.shadow)
 	if names := all[v]; !slices.Contains(names, name) && len(names) <= maxVariantNames {
 		all[v] = append(names, name)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Each bucket that a rule keeps apart has a name, and the name is that of its variant.
+// Each bucket that a rule keeps apart has a name by its variant.
 func TestVariants(t *testing.T) {
 	limits := func(n int64) *limiter.Limits {
 		l, err := limiter.NewLimits(limiter.PerMinute("rpm", n))
@@ -47,7 +47,7 @@ func TestVariants(t *testing.T) {
 	if diff := cmp.Diff(want, rules.Variants(limiter.DefaultNamespace)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	// A decision names the same variants.
+	// A decision has the same variants.
 	for _, entry := range []string{"plan", "a", "b"} {
 		var plan descriptor.Plan
 		rules.Plan(&descriptor.Call{Domain: "d", Descriptors: []descriptor.Descriptor{{Entries: []descriptor.Entry{{Key: entry, Value: "free"}}}}}, &plan)

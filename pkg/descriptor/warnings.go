@@ -9,24 +9,29 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// maxCompared is how many pairs of rules are compared at most for warnings of
-// rules that can never match: those that the index cannot tell apart, as with
-// many regular expressions, would otherwise make loading as slow as the square
-// of their number.
+// maxCompared is the most pairs of rules that are compared for warnings of rules that can never
+// match. Without it, many rules that the index cannot tell apart, as with regular expressions,
+// would make loading quadratic in their number.
 const maxCompared = 1 << 20
 
-// Warnings returns what is legal and probably not meant: a rule that can never
-// match, a settlement of what nothing reserves, an estimate that can never pass, a shadow rule that takes nothing, a
-// consumed limit that no plan has, a bucket of several rules with different leases. Of a domain with thousands of rules that
-// matching asks one by one it may miss some that can never match.
+// Warnings returns legal rules that are probably mistakes:
+// - a rule that can never match.
+// - a settlement of a limit that no rule reserves.
+// - an estimate that can never be admitted.
+// - a shadow rule that takes nothing.
+// - a consumed limit that no plan has.
+// - a bucket of several rules with different leases.
+//
+// In a domain with thousands of rules that are compared one by one, it may miss some rules that can
+// never match.
 func (r *Rules) Warnings() []Problem {
 	w := warner{compared: maxCompared, planned: map[string]bool{}, leased: map[bucketName]*Rule{}}
 	if r == nil {
 		return nil
 	}
-	for _, plan := range r.plans {
-		for i := range plan.limits.Len() {
-			w.planned[plan.limits.At(i).Name] = true
+	for _, set := range r.limitSets {
+		for i := range set.limits.Len() {
+			w.planned[set.limits.At(i).Name] = true
 		}
 	}
 	for _, rule := range r.rules {
@@ -39,7 +44,7 @@ func (r *Rules) Warnings() []Problem {
 
 // warner is the state of one [Rules.Warnings].
 type warner struct {
-	compared int             // pairs of rules that may still be compared
+	compared int             // how many more pairs of rules may be compared
 	planned  map[string]bool // the limits of all plans
 	leased   map[bucketName]*Rule
 	found    []Problem
@@ -64,7 +69,7 @@ func (w *warner) rule(r *Rule) {
 		t := &r.takes[i]
 		w.estimates(t)
 		w.lease(r, t)
-		if len(t.plan.parts) == 0 {
+		if len(t.limitSet.parts) == 0 {
 			continue
 		}
 		for _, s := range t.consume {
@@ -75,7 +80,7 @@ func (w *warner) rule(r *Rule) {
 	}
 }
 
-// settle warns of limits that nothing of the domain reserves: settling them books nothing.
+// settle warns of limits that no rule of the domain reserves: a settlement of them books nothing.
 func (w *warner) settle(r *Rule) {
 	for i := range r.settles {
 		limit := r.settles[i].Limit
@@ -88,7 +93,7 @@ func (w *warner) settle(r *Rule) {
 	}
 }
 
-// estimates warns of those that are above the capacity of the rule's own limits.
+// estimates warns of estimates above the capacity of the rule's own limits.
 func (w *warner) estimates(t *take) {
 	for i := range t.consume {
 		c := &t.consume[i]
@@ -102,10 +107,10 @@ func (w *warner) estimates(t *take) {
 	}
 }
 
-// hiding returns the first rule before r that surely matches every descriptor
-// that r matches; nil when none does. Such a rule matches the least descriptor
-// that r does, so the index finds it: of r's patterns it can only have those the
-// same that an example does not match.
+// hiding returns the first rule before r that surely matches every descriptor that r matches; nil
+// when there is none. The index finds it by the example of r, which is the smallest descriptor that
+// r matches. For a pattern that the example does not match, such as a regular expression, the rule
+// must have the same pattern.
 func (w *warner) hiding(r *Rule) *Rule {
 	v := r.domain.view(r.Example(), nil)
 	s := search{index: r.domain.enforcing, limit: r.order, hidden: r, left: w.compared}
@@ -128,8 +133,8 @@ func (r *Rule) covers(other *Rule) bool {
 			}
 		}
 		if i == len(other.patterns) || other.patterns[i].key != p.key {
-			// other does not ask for the key: it may be absent, or there with any
-			// value when other is open.
+			// other has no pattern for the key: it may be absent, or have any value if other is
+			// open.
 			if !p.optional || other.open && p.kind != anyValue {
 				return false
 			}

@@ -2,12 +2,12 @@ package descriptor
 
 import "strings"
 
-// bucketName is how rules name the buckets of a take. Takes that share it meet in the
-// same buckets, as far as rules can tell.
+// bucketName identifies the buckets of a take by the templates of its rule. Takes with the same
+// bucketName may use the same buckets.
 type bucketName struct{ namespace, entity, resource, limits, label string }
 
-// lease warns of leases that are too small for a request, and of rules that allow
-// different leases on the same buckets, which would go by one and the other in turn.
+// lease warns of leases that are too small for a request, and of rules that allow different leases
+// on the same buckets. Such a bucket would change between the two leases.
 func (w *warner) lease(r *Rule, t *take) {
 	for i := range t.consume {
 		if c := &t.consume[i]; !r.lease.None && r.lease.Max > 0 && c.Constant > r.lease.Max {
@@ -16,14 +16,14 @@ func (w *warner) lease(r *Rule, t *take) {
 	}
 	name := bucketName{
 		namespace: r.domain.namespace, entity: t.entity.describe(r), resource: t.resource.describe(r),
-		limits: t.limitsOf + t.plan.describe(r), label: r.label,
+		limits: t.limitsOf + t.limitSet.describe(r), label: r.label,
 	}
 	first, ok := w.leased[name]
 	switch {
 	case !ok:
 		w.leased[name] = r
 	case first.lease != r.lease:
-		w.warn(r.path+".lease", "is %s, and rule %q takes from the same buckets with lease %s: a bucket goes by what it met last; give both the same", r.lease, first.name, first.lease)
+		w.warn(r.path+".lease", "is %s, and rule %q takes from the same buckets with lease %s: a bucket follows the rule that took from it last; give both the same", r.lease, first.name, first.lease)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// hidingSlowly is the definition of what warner.hiding finds.
+// hidingSlowly is the definition of warner.hiding.
 func hidingSlowly(r *Rule) *Rule {
 	for _, earlier := range r.domain.rules[:r.order] {
 		if !earlier.shadow && earlier.covers(r) {
@@ -62,7 +62,7 @@ func TestHidingRulesAreFound(t *testing.T) {
 	})
 }
 
-// What warnings cost does not grow with the square of the number of rules.
+// The time for warnings does not grow with the square of the number of rules.
 func TestWarningsOfManyRulesAreCheap(t *testing.T) {
 	t.Parallel()
 	const rules = 10_000
