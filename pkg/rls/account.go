@@ -7,18 +7,17 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Observation is what a decision did with one limit of a bucket. Its names are those of the
-// bucket, which requests may bring; they are not to be kept, as they can be part of a
+// Observation is the effect of a decision on one limit of a bucket. Its names are those of the
+// bucket, and may come from the request. The observer must not keep them, as they can be parts of a
 // larger text.
 type Observation struct {
 	Namespace, Entity, Resource, Limit string
 
-	Amount int64 // millitokens that were taken or charged; of a denial, that were asked for
+	Amount int64 // millitokens that were taken or charged; of a denial, millitokens asked for
 	Denied bool  // this limit denied
 }
 
-// account counts the tokens of a call by rule and limit, and tells Config.Observe of each
-// bucket.
+// account counts the tokens of a call by rule and limit, and reports each bucket to Config.Observe.
 func (s *Service) account(now time.Time, st *state, c *call) {
 	for i := range c.settlements {
 		c.countAdjusted(st, i)
@@ -35,7 +34,7 @@ func (s *Service) account(now time.Time, st *state, c *call) {
 		}
 		if o.Mode == limiter.Consume && c.missing(o) {
 			t := &c.plan.Request.Takes[c.decision.MissingTake]
-			s.tell(now, Observation{
+			s.report(now, Observation{
 				Namespace: c.plan.Request.Namespace, Entity: t.Entity, Resource: t.Resource, Limit: c.decision.MissingLimit,
 				Amount: amountOf(t, c.decision.MissingLimit), Denied: true,
 			})
@@ -43,29 +42,29 @@ func (s *Service) account(now time.Time, st *state, c *call) {
 	}
 }
 
-// accountStatus notes how full a bucket is, and tells of what was taken from it.
+// accountStatus notes the utilization of a bucket, and reports the amount taken from it.
 func (s *Service) accountStatus(now time.Time, c *call, o *descriptor.Outcome, series *ruleSeries, status *limiter.LimitStatus) {
 	if l := series.limit(status.Limit.Name); l != nil {
-		l.peak.see(now, utilization(status))
+		l.peak.note(now, utilization(status))
 	}
 	if o.Mode == limiter.Refund || c.verdict.denied && !status.Exceeded {
 		return
 	}
-	s.tell(now, Observation{
+	s.report(now, Observation{
 		Namespace: c.plan.Request.Namespace, Entity: status.Entity, Resource: status.Resource, Limit: status.Limit.Name,
 		Amount: amountOf(&c.plan.Request.Takes[status.Take], status.Limit.Name), Denied: status.Exceeded,
 	})
 }
 
-func (s *Service) tell(now time.Time, o Observation) {
+func (s *Service) report(now time.Time, o Observation) {
 	if s.observer != nil {
 		s.observer(now, o)
 	}
 }
 
-// utilization returns the share of its capacity that a bucket has in use, in thousandths.
+// utilization returns the part of a bucket's capacity that is in use, in thousandths.
 func utilization(s *limiter.LimitStatus) int64 {
-	capacity := s.Limit.Capacity // tokens, so that millitokens by it are thousandths
+	capacity := s.Limit.Capacity // tokens: millitokens divided by it are thousandths
 	if capacity <= 0 {
 		return 0
 	}
@@ -87,7 +86,7 @@ func (c *call) countTokens(o *descriptor.Outcome, series *ruleSeries) {
 }
 
 // countAdjusted counts the tokens by which a settlement corrects a reservation. The rule is the
-// first of those that settle the reservation and name the limit.
+// first that settles the reservation and names the limit.
 func (c *call) countAdjusted(st *state, settlement int) {
 	of := c.plan.Settlements[settlement].ID
 	for _, adjusted := range c.settlements[settlement].adjusted {
@@ -103,7 +102,8 @@ func (c *call) countAdjusted(st *state, settlement int) {
 	}
 }
 
-// tokenKind returns how the amount that a take asks of a limit is counted, and whether it is.
+// tokenKind returns the kind under which the amount of a take is counted, and whether it is
+// counted.
 func (c *call) tokenKind(o *descriptor.Outcome, take int, limit string) (kind int, counted bool) {
 	switch {
 	case o.Mode != limiter.Consume:
@@ -126,7 +126,7 @@ func (c *call) tokenKind(o *descriptor.Outcome, take int, limit string) (kind in
 	return 0, false
 }
 
-// amountOf returns the millitokens that a take asks of a limit.
+// amountOf returns the millitokens of a limit that a take asks for.
 func amountOf(t *limiter.Take, limit string) int64 {
 	for i := range t.Consume {
 		if t.Consume[i].Limit == limit {

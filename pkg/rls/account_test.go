@@ -13,7 +13,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/rls"
 )
 
-// tokens are the counters of tokens that have counted something.
+// tokens are the counters of tokens that are not 0.
 func tokens(t *testing.T, e *env) map[string]float64 {
 	t.Helper()
 	all := map[string]float64{}
@@ -25,7 +25,7 @@ func tokens(t *testing.T, e *env) map[string]float64 {
 	return all
 }
 
-// Each token is counted once, by what became of it.
+// Each token is counted once, under its kind.
 func TestTokens(t *testing.T) {
 	e := newEnv(t, nil)
 	for _, call := range []string{
@@ -56,7 +56,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// A quota that is over takes nothing, also where its call is admitted: its tokens are denied ones.
+// A quota that is over takes nothing, even if its call is admitted: its tokens count as denied.
 func TestTokensOfQuotas(t *testing.T) {
 	t.Parallel()
 	e := newTree(t, quotaPerHour("small", 2), quotaPerHour("large", 5))
@@ -73,7 +73,7 @@ func TestTokensOfQuotas(t *testing.T) {
 	}
 }
 
-// A reservation takes, and its settlement corrects what it took.
+// A reservation takes, and its settlement corrects the amount.
 func TestTokensOfSettlements(t *testing.T) {
 	e := replicas(t, 1)[0]
 	for _, used := range []int{150, 30, 100} {
@@ -93,7 +93,7 @@ func TestTokensOfSettlements(t *testing.T) {
 	}
 }
 
-// An ancestor that consumes too is another bucket, and no other tokens.
+// An ancestor that consumes too has a bucket of its own, but its tokens are not counted again.
 func TestTokensOfAncestorsAreCountedOnce(t *testing.T) {
 	var seen []rls.Observation
 	e := newEnv(t, func(c *rls.Config) {
@@ -123,8 +123,8 @@ func TestTokensOfAncestorsAreCountedOnce(t *testing.T) {
 	}
 }
 
-// Series of configured rules exist before their first event. A reload adds those of new
-// rules, drops those of rules that are gone, and keeps what was counted of the others.
+// Series of configured rules exist before their first event. A reload adds those of new rules,
+// removes those of removed rules, and keeps the counters of the others.
 func TestSeriesFollowTheConfiguration(t *testing.T) {
 	e := newEnv(t, nil)
 	rule := func(name, key string, limits ...string) descriptor.RuleSpec {

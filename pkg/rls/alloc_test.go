@@ -16,9 +16,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// A call allocates the copy of its text, the entity's name, the answer and its
-// bytes, and twice what grpc's codec interface asks for; the decision nothing, and
-// headers nothing, whichever are on.
+// A call allocates the copy of its text, the entity's name, the answer and its bytes, and two
+// values for grpc's codec interface. The decision and the headers allocate nothing, with any set of
+// headers.
 func TestAllocsOfACall(t *testing.T) {
 	all := everyHeader()
 	all.OpenAI = OpenAIHeaders{Requests: "rps", Tokens: "rps"}
@@ -29,7 +29,7 @@ func TestAllocsOfACall(t *testing.T) {
 	}
 }
 
-// A call of an envoyproxy/ratelimit file costs as much.
+// A call of an envoyproxy/ratelimit file allocates as much.
 func TestAllocsOfACallOfATree(t *testing.T) {
 	tree := descriptor.TreeSpec{Key: "k", Limit: &descriptor.TreeLimitSpec{Unit: "second", RequestsPerUnit: 4e9}}
 	rules, problems := descriptor.Compile([]descriptor.DomainSpec{{Domain: "d", Tree: []descriptor.TreeSpec{tree}}}, nil)

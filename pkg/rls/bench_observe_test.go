@@ -18,10 +18,10 @@ import (
 // decisionsASecond are made between two reads of the top.
 const decisionsASecond = 20_000
 
-// observedCost measures the processor time that the top of entities adds to a call, with a
-// read a second, beside that of a whole call over gRPC. The former is the difference of
-// services with and without the top, in alternating rounds without gRPC. Processor time is
-// that of this process, so that others on the machine change little.
+// observedCost measures the processor time that the top of entities adds to a call, with a read a
+// second, beside that of a whole call over gRPC. The former is the difference of services with and
+// without the top, in alternating rounds without gRPC. Processor time is that of this process, so
+// that other processes change little.
 func observedCost(t *testing.T, overGRPC *load) benchtable.Row {
 	t.Helper()
 	const most = 3.0 // percent
@@ -62,8 +62,8 @@ func observedCost(t *testing.T, overGRPC *load) benchtable.Row {
 	}
 }
 
-// perCall returns the processor time of a call of the many of a second, in seconds, with a
-// read after them.
+// perCall returns the processor time of a call in seconds. It makes the calls of one second and
+// then reads the top.
 func perCall(t *testing.T, s *rls.Service, wires [][]byte, read func()) float64 {
 	t.Helper()
 	before := processorTime(t)
@@ -76,7 +76,7 @@ func perCall(t *testing.T, s *rls.Service, wires [][]byte, read func()) float64 
 	return (processorTime(t) - before).Seconds() / decisionsASecond
 }
 
-// cost returns the processor time of a call in a round, in seconds; the client's is in it.
+// cost returns the processor time of a call in a round, in seconds, including that of the client.
 func (l *load) cost(t *testing.T) float64 {
 	t.Helper()
 	before := processorTime(t)

@@ -11,9 +11,8 @@ import (
 	"github.com/ratelimit/ratelimit/internal/benchtable"
 )
 
-// TestBenchTargets measures the service beside a handler that does nothing, in
-// alternating rounds; make bench runs it. Ratios are of neighbouring rounds, and
-// the middle one counts.
+// TestBenchTargets measures the service beside a no-op handler, in alternating rounds; make bench
+// runs it. Ratios are of neighbouring rounds, and the median counts.
 func TestBenchTargets(t *testing.T) {
 	const leastRate, mostP99 = 0.95, 1.2
 	service, yardstick := newLoads(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/rls"
 )
 
-// noop answers every call with the same answer: the yardstick is a server of
-// default grpc-go around it.
+// noop answers every call with the same answer. The baseline is a server of default grpc-go around
+// it.
 type noop struct {
 	rlsv3.UnimplementedRateLimitServiceServer
 	answer *rlsv3.RateLimitResponse
@@ -55,7 +55,7 @@ func newLoad(tb testing.TB, register func(grpc.ServiceRegistrar), options ...grp
 	return l
 }
 
-// newBenchService returns a service whose decisions are observed; nil = by nothing.
+// newBenchService returns a service with an observer of its decisions; nil = none.
 func newBenchService(tb testing.TB, observe func(time.Time, rls.Observation)) *rls.Service {
 	tb.Helper()
 	s, err := rls.New(rls.Config{
@@ -73,8 +73,8 @@ func newBenchService(tb testing.TB, observe func(time.Time, rls.Observation)) *r
 	return s
 }
 
-// newLoads returns a load on the service, and one on the yardstick, which gives
-// the same statuses and headers.
+// newLoads returns a load on the service, and one on the baseline, which gives the same statuses
+// and headers.
 func newLoads(tb testing.TB) (service, yardstick *load) {
 	tb.Helper()
 	service = newLoad(tb, newBenchService(tb, nil).Register, rls.ServerOptions()...)
@@ -86,8 +86,8 @@ func newLoads(tb testing.TB) (service, yardstick *load) {
 	return service, yardstick
 }
 
-// round makes calls for loadRound, and returns how many a second there were and
-// the 99th percentile of how long they took, in seconds.
+// round makes calls for loadRound. It returns the calls a second and the 99th percentile of their
+// time, in seconds.
 func (l *load) round(tb testing.TB) (rate, p99 float64) {
 	tb.Helper()
 	var all [loadWorkers][]time.Duration

@@ -8,14 +8,14 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// call is one call on its way from the wire to the answer. Calls are pooled:
-// everything in it is overwritten by the next.
+// call is one call from the wire to the answer. Calls are pooled: the next call overwrites
+// everything in it.
 type call struct {
 	request
-	options Options // as they were when the call began
+	options Options // the options at the start of the call
 
 	plan     descriptor.Plan
-	consumes bool            // a take of the plan may be denied
+	consumes bool            // a take of the plan can be denied
 	books    bool            // a take of the plan is a charge or a refund
 	booked   limiter.Request // the charges and refunds of a call that can never be admitted
 	part     part            // of a call that is decided in parts
@@ -33,48 +33,48 @@ type call struct {
 	out []byte // the encoded answer
 }
 
-// maxPooled bounds the size of a request whose call is used again: what a large
-// one grew is left to the garbage collector.
+// maxPooled bounds the size of a request whose call is used again. The memory of a larger call is
+// left to the garbage collector.
 const (
 	maxPooled        = 64 << 10 // bytes on the wire
 	maxPooledEntries = 1000
 )
 
-// verdict is what becomes of the call as a whole.
+// verdict is the result for the call as a whole.
 type verdict struct {
 	denied   bool
-	reason   string         // why it was denied; a fixed set of words
-	blanket  bool           // the reason holds for every take, no limit spoke
-	late     bool           // the limiter decided by what it last saw, as the store is slow
+	reason   string         // of a denial; from a fixed set of words
+	blanket  bool           // the reason is that of every take, and not of one limit
+	late     bool           // the limiter decided from its last seen state, as the store is slow
 	policy   limiter.Policy // Unset unless a policy decided
-	unbooked string         // what became of charges and refunds that were not booked; "" = they were
+	unbooked string         // the result of charges and refunds that were not booked; "" = booked
 }
 
-// What becomes of charges and refunds.
+// The results of charges and refunds.
 const (
 	bookingDone      = "booked"
 	bookingKept      = "kept"      // booked when the store answers again
-	bookingUncertain = "uncertain" // nobody knows
+	bookingUncertain = "uncertain" // unknown outcome
 	bookingLost      = "lost"
 )
 
-// shadowResult is what a rule in shadow mode decided.
+// shadowResult is the decision of a rule in shadow mode.
 type shadowResult struct {
 	rule   *descriptor.Rule
 	denied bool
-	limit  string // that would have denied; "" when no limit spoke
+	limit  string // that would have denied; "" when no limit would
 }
 
 // Reasons beside those of limiter.Reason.
 const (
-	reasonUnmatched  = "unmatched"  // no rule matches, and that is denied
-	reasonInvalid    = "invalid"    // the limiter refuses the request as it is
+	reasonUnmatched  = "unmatched"  // no rule matches, and the policy denies that
+	reasonInvalid    = "invalid"    // the limiter refuses the request as invalid
 	reasonFailed     = "failed"     // no decision could be made
 	reasonOverloaded = "overloaded" // too many calls in flight
-	reasonTooLarge   = "too_large"  // more than any gateway sends
+	reasonTooLarge   = "too_large"  // larger than that of any gateway
 )
 
-// modes notes what kinds of takes the plan has.
+// modes notes the modes of the plan's takes.
 func (c *call) modes() {
 	c.consumes, c.books = false, false
 	for i := range c.plan.Request.Takes {
@@ -86,8 +86,8 @@ func (c *call) modes() {
 	}
 }
 
-// statuses returns the statuses of a descriptor's takes; they come in the order
-// of takes.
+// statuses returns the statuses of a descriptor's takes. The statuses of a decision are in the
+// order of takes.
 func (c *call) statuses(o *descriptor.Outcome) []limiter.LimitStatus {
 	if o.Kind != descriptor.Takes {
 		return nil
@@ -101,7 +101,7 @@ func (c *call) statuses(o *descriptor.Outcome) []limiter.LimitStatus {
 	return all[from:to]
 }
 
-// outcomeOf returns the outcome that a take belongs to, nil when there is none.
+// outcomeOf returns the outcome of a take, nil when there is none.
 func (c *call) outcomeOf(take int) *descriptor.Outcome {
 	i := slices.IndexFunc(c.plan.Outcomes, func(o descriptor.Outcome) bool {
 		return o.Kind == descriptor.Takes && o.First <= take && take < o.First+o.Count
@@ -112,17 +112,17 @@ func (c *call) outcomeOf(take int) *descriptor.Outcome {
 	return &c.plan.Outcomes[i]
 }
 
-// unmatchedDenied reports whether the outcome is a descriptor that no rule
-// matches where that is denied.
+// unmatchedDenied reports whether no rule matches the outcome's descriptor, and the policy denies
+// that.
 func (c *call) unmatchedDenied(o *descriptor.Outcome) bool {
 	return o.Kind == descriptor.Unmatched && (o.Deny || c.plan.Domain == nil && c.options.UnmatchedDeny)
 }
 
-// over reports whether the descriptor is one of those that denied the call, or a quota
-// that would have, had it been the only one.
+// over reports whether the descriptor is one of those that denied the call. It is true also for a
+// quota over its limit that would have denied alone.
 func (c *call) over(o *descriptor.Outcome) bool {
 	switch {
-	case o.Quota && c.exceeded(o): // which alone need not deny the call
+	case o.Quota && c.exceeded(o): // alone it need not deny the call
 		return true
 	case !c.verdict.denied:
 		return false
@@ -140,7 +140,7 @@ func (c *call) over(o *descriptor.Outcome) bool {
 	return c.exceeded(o)
 }
 
-// exceeded reports whether a limit of the descriptor has too little for it.
+// exceeded reports whether a limit of the descriptor has too few tokens for it.
 func (c *call) exceeded(o *descriptor.Outcome) bool {
 	if o.Kind == descriptor.Denied {
 		return true
@@ -149,7 +149,7 @@ func (c *call) exceeded(o *descriptor.Outcome) bool {
 	return s != nil && s.Exceeded
 }
 
-// missing reports whether the descriptor takes from a limit that is configured nowhere.
+// missing reports whether the descriptor takes from a limit that no level has.
 func (c *call) missing(o *descriptor.Outcome) bool {
 	d := &c.decision
 	return d.MissingLimit != "" && o.Kind == descriptor.Takes &&
@@ -163,9 +163,9 @@ func (c *call) disabled(o *descriptor.Outcome) bool {
 		(d.Disabled.Subject.Kind == limiter.RefSystemLimits || o.First <= d.Disabled.Take && d.Disabled.Take < o.First+o.Count)
 }
 
-// tightest returns the status that speaks for all: among the exceeded ones the
-// longest wait, where never is the longest; else the fewest whole tokens. The
-// first wins a tie. It returns nil when there are none.
+// tightest returns the status that stands for all. Among exceeded ones this is the longest wait,
+// where never is the longest; otherwise the fewest whole tokens. The first wins a tie. It returns
+// nil when there are none.
 func tightest(statuses []limiter.LimitStatus) *limiter.LimitStatus {
 	var t *limiter.LimitStatus
 	for i := range statuses {
@@ -176,7 +176,7 @@ func tightest(statuses []limiter.LimitStatus) *limiter.LimitStatus {
 	return t
 }
 
-// tighter reports whether a says more than b, which came before it.
+// tighter reports whether a is tighter than b, which comes before a.
 func tighter(a, b *limiter.LimitStatus) bool {
 	switch {
 	case a.Exceeded != b.Exceeded:

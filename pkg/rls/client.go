@@ -14,12 +14,12 @@ import (
 // Client asks a rate limit service over gRPC. It is safe for concurrent use.
 type Client struct{ stub rlsv3.RateLimitServiceClient }
 
-// NewClient returns a client of the service that a connection leads to.
+// NewClient returns a client of the service at the other end of a connection.
 func NewClient(conn grpc.ClientConnInterface) *Client {
 	return &Client{stub: rlsv3.NewRateLimitServiceClient(conn)}
 }
 
-// Ask makes a call of domain, hits, and entries of descriptors with their hits. Its errors are
+// Ask makes a call with domain, hits, and entries of descriptors with their hits. Its errors are
 // those of gRPC.
 func (c *Client) Ask(ctx context.Context, call *descriptor.Call) (denied bool, err error) {
 	req := &rlsv3.RateLimitRequest{Domain: call.Domain, HitsAddend: uint32(min(call.Hits, 1<<32-1))} // #nosec G115 -- bounded

@@ -12,38 +12,37 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
-// Bounds of one call. A gateway's configuration has a handful of each; the bounds
-// keep one call from occupying the service. A call with more is denied, see [MaxMessage].
+// Bounds of one call. A gateway's configuration has a handful of each. The bounds keep one call
+// from blocking others. A call beyond them is denied, see [MaxMessage].
 const (
 	MaxDescriptors = 1024   // in a call
 	MaxEntries     = 1000   // in a descriptor
 	MaxCallEntries = 32_768 // in a call
 )
 
-// request is a RateLimitRequest. It is decoded without reflection, and its
-// strings are any bytes, not only UTF-8. What it holds is reused by the next decode.
+// request is a RateLimitRequest. It is decoded without reflection, and its strings are any bytes,
+// not only UTF-8. The next decode reuses its memory.
 type request struct {
 	in      descriptor.Call
 	size    int           // bytes on the wire
 	json    bool          // it came as JSON, see JSONOptions
-	problem *invalidError // what makes the request unanswerable; nil = nothing
+	problem *invalidError // the reason why the request cannot be answered; nil = it can
 
-	entries []descriptor.Entry // what the descriptors' entries are cut from
-	limits  []descriptor.Limit // what their limits point into
+	entries []descriptor.Entry // the memory of the descriptors' entries
+	limits  []descriptor.Limit // the memory of their limits
 }
 
-// WireSize returns how many bytes the request had on the wire.
+// WireSize returns the number of bytes of the request on the wire.
 func (r *request) WireSize() int { return r.size }
 
-// LoggedDomain returns the domain of the request as a log may have it: printable, and cut
-// when it is long.
+// LoggedDomain returns the domain of the request for a log: printable, and cut if it is long.
 func (r *request) LoggedDomain() string { return shown(r.in.Domain) }
 
-// invalidError says what the gateway's configuration got wrong.
+// invalidError is a mistake in the gateway's configuration.
 type invalidError struct {
 	reason string // label of a metric
 	text   string
-	denied bool // a client may have caused it: an error would let the request pass
+	denied bool // a client can cause it: an error would let the request pass
 }
 
 func (e *invalidError) Error() string { return e.text }
@@ -65,7 +64,7 @@ var (
 	errNoDescriptors = &invalidError{reason: "no_descriptors", text: "no descriptors: the gateway must send at least one"}
 )
 
-// tooLarge says which bound a call exceeds.
+// tooLarge returns the problem of a call that exceeds a bound.
 func tooLarge(most int, of string) *invalidError {
 	return &invalidError{reason: reasonTooLarge, text: fmt.Sprintf("more than %d %s", most, of), denied: true}
 }
@@ -92,18 +91,18 @@ const (
 	wrapperValue = 1<<3 | uint64(protowire.VarintType) // of UInt32Value and UInt64Value
 )
 
-// decode reads a request and notes what is wrong with it. data is copied once,
-// and not kept.
+// decode reads a request and notes its problem. It copies data once, and does not keep it.
 func (r *request) decode(data []byte) {
-	if r.begin(len(data)); r.problem != nil {
+	r.begin(len(data))
+	if r.problem != nil {
 		return
 	}
 	err := r.decodeRequest(message{data, string(data)})
 	switch {
-	case r.problem != nil && r.problem.denied: // nothing behind it was read
+	case r.problem != nil && r.problem.denied: // the rest was not read
 	case err != nil:
 		r.problem = &invalidError{reason: "malformed", text: err.Error()}
-	case r.problem != nil: // of a descriptor
+	case r.problem != nil: // a problem of a descriptor
 	case r.in.Domain == "":
 		r.problem = errNoDomain
 	case len(r.in.Descriptors) == 0:
@@ -111,7 +110,7 @@ func (r *request) decode(data []byte) {
 	}
 }
 
-// begin forgets the request before, and notes when one of so many bytes is too large to read.
+// begin clears the request before, and notes a problem if the new one has too many bytes.
 func (r *request) begin(size int) {
 	r.in.Domain, r.in.Hits, r.problem, r.size, r.json = "", 0, nil, size, false
 	r.in.Descriptors, r.entries, r.limits = r.in.Descriptors[:0], r.entries[:0], r.limits[:0]
@@ -144,7 +143,7 @@ func (r *request) decodeRequest(m message) error {
 				return nil
 			}
 		case requestHits:
-			r.in.Hits = uint64(uint32(f.varint)) // #nosec G115 -- a uint32 keeps the low bits, as protobuf says
+			r.in.Hits = uint64(uint32(f.varint)) // a uint32 keeps the low bits, as protobuf says
 		}
 	}
 	return nil
@@ -255,8 +254,7 @@ func (o *override) decode(m message) error {
 	return nil
 }
 
-// limitOf returns the limit that an override asks for. With an unknown unit it
-// notes the problem.
+// limitOf returns the limit of an override. It notes a problem if the unit is unknown.
 func (r *request) limitOf(o override) *descriptor.Limit {
 	unit := unitSeconds(o.unit)
 	if o.unit == unitWeek || unit == 0 { // WEEK is a unit of answers only
@@ -270,10 +268,10 @@ func (r *request) limitOf(o override) *descriptor.Limit {
 	multiplier := max(1, int64(uint32(o.multiplier))) // #nosec G115 -- a UInt32Value keeps the low bits
 	seconds := min(unit*multiplier, math.MaxInt64/int64(time.Second))
 	r.limits = append(r.limits, descriptor.Limit{Requests: uint64(o.requests), Period: time.Duration(seconds) * time.Second})
-	return &r.limits[len(r.limits)-1] // stays valid when limits grows: nobody writes to it again
+	return &r.limits[len(r.limits)-1] // stays valid when limits grows, as it never changes
 }
 
-// message is what is left to read of a message, as bytes and as the same text.
+// message is the unread part of a message, as bytes and as the same text.
 type message struct {
 	raw  []byte
 	text string
@@ -299,7 +297,8 @@ func (m *message) next() (field, error) {
 		f.varint, n = protowire.ConsumeVarint(m.raw)
 	case protowire.BytesType:
 		var body []byte
-		if body, n = protowire.ConsumeBytes(m.raw); n >= 0 {
+		body, n = protowire.ConsumeBytes(m.raw)
+		if n >= 0 {
 			f.body = message{body, m.text[n-len(body) : n]}
 		}
 	case protowire.Fixed32Type, protowire.Fixed64Type, protowire.StartGroupType, protowire.EndGroupType:

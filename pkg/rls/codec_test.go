@@ -18,7 +18,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
-// callOf makes of a message what decode must make of its wire form.
+// callOf makes the call that decode must make of the wire form of a message.
 func callOf(m *rlsv3.RateLimitRequest) (descriptor.Call, bool) {
 	valid := m.GetDomain() != "" && len(m.GetDescriptors()) > 0
 	c := descriptor.Call{Domain: m.GetDomain(), Hits: uint64(m.GetHitsAddend())}
@@ -46,11 +46,11 @@ func limitOf(o *ratelimitv3.RateLimitDescriptor_RateLimitOverride) *descriptor.L
 		return nil
 	}
 	seconds := int64(unit/time.Second) * int64(max(1, o.GetUnitMultiplier().GetValue()))
-	seconds = min(seconds, int64(math.MaxInt64/time.Second)) // the longest duration there is
+	seconds = min(seconds, int64(math.MaxInt64/time.Second)) // the longest possible duration
 	return &descriptor.Limit{Requests: uint64(o.GetRequestsPerUnit()), Period: time.Duration(seconds) * time.Second}
 }
 
-// checkDecode fails when decode and the standard library do not agree on wire.
+// checkDecode fails when decode and the standard library differ on wire.
 func checkDecode(t *testing.T, r *request, wire []byte) {
 	t.Helper()
 	var m rlsv3.RateLimitRequest
@@ -59,7 +59,7 @@ func checkDecode(t *testing.T, r *request, wire []byte) {
 	malformed := r.problem != nil && r.problem.reason == "malformed"
 	switch {
 	case err != nil && strings.Contains(err.Error(), "invalid UTF-8"):
-		return // legal here; the library stops there
+		return // legal here; the library refuses it
 	case malformed != (err != nil):
 		t.Fatalf("%x: got problem %v, the library says %v", wire, r.problem, err)
 	case malformed:
@@ -92,7 +92,7 @@ const fullRequest = `{"domain":"llm","hitsAddend":7,"descriptors":[
 	{"entries":[],"limit":{"requestsPerUnit":5,"unit":"HOUR","unitMultiplier":3},"hitsAddend":"18446744073709551615","isNegativeHits":true},
 	{"limit":{"unit":"YEAR","unitMultiplier":4294967295}}]}`
 
-// wireSeeds are messages that a careless decoder gets wrong.
+// wireSeeds are messages that a careless decoder reads wrongly.
 func wireSeeds(tb testing.TB) [][]byte {
 	tb.Helper()
 	str := func(num protowire.Number, body []byte) []byte {
@@ -140,7 +140,7 @@ func cuts(wire []byte) [][]byte {
 }
 
 func TestDecodeAgreesWithTheLibrary(t *testing.T) {
-	var r request // one for all, as a pooled one is
+	var r request // one for all, like a pooled one
 	for _, wire := range wireSeeds(t) {
 		checkDecode(t, &r, wire)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// ruleCollector shows the series of the rules in force.
+// ruleCollector exposes the series of the rules in force.
 type ruleCollector struct {
 	now     func() time.Time
 	current atomic.Pointer[series]
@@ -24,7 +24,7 @@ type series struct {
 	matched   []*ruleSeries          // by Rule.Index
 	unmatched map[string]*ruleSeries // by domain
 	unknown   *ruleSeries            // descriptors of unknown domains
-	gone      [results]int64         // decisions of rules that are configured no more
+	gone      [results]int64         // decisions of rules that were removed from the configuration
 }
 
 func newRuleCollector(now func() time.Time) ruleCollector {
@@ -42,8 +42,8 @@ func newRuleCollector(now func() time.Time) ruleCollector {
 	}
 }
 
-// replace puts the series of rules in the place of those before. Counters of rules and
-// limits that were there before go on.
+// replace replaces the series by those of the new rules. Counters of rules and limits that stay go
+// on.
 func (k *ruleCollector) replace(rules *descriptor.Rules) *series {
 	before := k.current.Load()
 	if before == nil {
@@ -89,8 +89,7 @@ func (k *ruleCollector) each(f func(*ruleSeries)) {
 	f(all.unknown)
 }
 
-// decided returns the number of descriptors that were decided, by result; those of earlier
-// rules too.
+// decided returns the number of decided descriptors, by result. It includes those of earlier rules.
 func (k *ruleCollector) decided() map[string]int64 {
 	sums := k.current.Load().gone
 	k.each(func(s *ruleSeries) { s.addTo(&sums) })
@@ -140,7 +139,7 @@ func (k *ruleCollector) collectRule(out chan<- prometheus.Metric, s *ruleSeries)
 	s.settlements.each(func(result string, n int64) { count(k.settlements, n, result) })
 }
 
-// constant returns a metric of this moment.
+// constant returns a metric with the current value.
 func constant(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) prometheus.Metric {
 	m, err := prometheus.NewConstMetric(d, kind, value, labels...)
 	if err != nil { // a name in the configuration is not UTF-8

@@ -10,10 +10,10 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// decide plans the call and reaches a verdict, all or nothing over its descriptors;
-// none, but a problem, for a call that is forbidden.
+// decide plans the call and reaches a verdict, all or nothing over its descriptors. A forbidden
+// call gets a problem and no verdict.
 func (s *Service) decide(ctx context.Context, now time.Time, c *call, st *state) {
-	c.forget()
+	c.clearDecision()
 	c.verdict, c.shadows, c.settlements, c.reserved = verdict{}, c.shadows[:0], c.settlements[:0], reserved{}
 	c.in.Estimates, c.in.Asked, c.in.Now = s.estimates(), st.asked, now
 	c.in.NoGuess = c.json && !c.options.JSON.Charges
@@ -28,7 +28,7 @@ func (s *Service) decide(ctx context.Context, now time.Time, c *call, st *state)
 		return
 	}
 	if c.books || len(c.plan.Shadows) > 0 || len(c.plan.Settlements) > 0 {
-		ctx = context.WithoutCancel(ctx) // what was used is booked, though Envoy waits no longer
+		ctx = context.WithoutCancel(ctx) // charges and refunds are booked even if Envoy waits no longer
 	}
 	s.settle(ctx, now, c)
 	switch {
@@ -55,14 +55,14 @@ func (s *Service) decide(ctx context.Context, now time.Time, c *call, st *state)
 	s.decideShadows(ctx, now, c)
 }
 
-// forget makes the decision say nothing, and keeps its memory.
-func (c *call) forget() {
+// clearDecision empties the decision, and keeps its memory.
+func (c *call) clearDecision() {
 	d := &c.decision
 	d.Reason, d.MissingLimit, d.Statuses = limiter.ReasonNone, "", d.Statuses[:0]
 }
 
-// cannotAdmit reaches a verdict without asking for tokens, when a descriptor can
-// never be admitted.
+// cannotAdmit denies the call without a request to the limiter if a descriptor can never be
+// admitted.
 func (c *call) cannotAdmit() bool {
 	for i := range c.plan.Outcomes {
 		switch o := &c.plan.Outcomes[i]; {
@@ -77,7 +77,7 @@ func (c *call) cannotAdmit() bool {
 	return false
 }
 
-// take asks the decider for the takes of the plan.
+// take requests the takes of the plan from the decider.
 func (s *Service) take(ctx context.Context, now time.Time, c *call) {
 	s.ask(ctx, now, c, &c.plan.Request)
 	if !c.consumes { // only charges and refunds: no denial
@@ -86,7 +86,7 @@ func (s *Service) take(ctx context.Context, now time.Time, c *call) {
 	c.clearBooked()
 }
 
-// ask asks the decider for a request and makes the verdict of its decision.
+// ask requests a decision from the decider, and makes it the verdict.
 func (s *Service) ask(ctx context.Context, now time.Time, c *call, req *limiter.Request) {
 	d := &c.decision
 	if err := s.decider.Decide(ctx, now, req, d); err != nil {
@@ -100,17 +100,16 @@ func (s *Service) ask(ctx context.Context, now time.Time, c *call, req *limiter.
 	}
 }
 
-// clearBooked makes no status of a charge or a refund deny.
+// clearBooked clears Exceeded in the statuses of charges and refunds, which never deny.
 func (c *call) clearBooked() {
 	for i := range c.decision.Statuses {
 		if st := &c.decision.Statuses[i]; c.plan.Request.Takes[st.Take].Mode != limiter.Consume {
-			st.Exceeded = false // it was a take of the same bucket that found too little
+			st.Exceeded = false // a take of the same bucket was denied
 		}
 	}
 }
 
-// unbooked says what became of charges and refunds that were not booked; "" when
-// they were.
+// unbooked returns the result of charges and refunds that were not booked; "" when they were.
 func unbooked(d *limiter.Decision) string {
 	switch {
 	case d.Policy == limiter.Unset:
@@ -124,10 +123,10 @@ func unbooked(d *limiter.Decision) string {
 	}
 }
 
-// undecidable reaches a verdict without a decision. What can never succeed is
-// denied, lest an odd request be a way around the limits; the rest is for the policy.
+// undecidable reaches a verdict without a decision. It denies a request that can never succeed, so
+// that an odd request is no way around the limits. It answers others by policy.
 func (s *Service) undecidable(ctx context.Context, c *call, err error) {
-	c.forget()
+	c.clearDecision()
 	s.failed(ctx, err)
 	if errors.Is(err, limiter.ErrInvalid) {
 		c.verdict = verdict{denied: true, reason: reasonInvalid, blanket: true, unbooked: bookingLost}
@@ -153,8 +152,7 @@ func (s *Service) failed(ctx context.Context, err error) {
 	s.trouble(ctx, eventUndecided, kind, slog.Any("error", err))
 }
 
-// bookOnly books the charges and refunds of a call that is denied whatever the
-// limits say.
+// bookOnly books the charges and refunds of a call that is denied without a decision.
 func (s *Service) bookOnly(ctx context.Context, now time.Time, c *call) {
 	if !c.books {
 		return
@@ -177,11 +175,11 @@ func (s *Service) bookOnly(ctx context.Context, now time.Time, c *call) {
 	default:
 		c.verdict.unbooked = unbooked(&c.decision)
 	}
-	c.forget() // it is of another request
+	c.clearDecision() // the decision is of another request
 }
 
-// decideShadows decides the takes of rules in shadow mode; of a call that is denied only
-// charges, which book past use. It changes nothing in the answer but its metadata.
+// decideShadows decides the takes of rules in shadow mode. Of a denied call it decides only
+// charges, which book past use. In the answer it changes only the metadata.
 func (s *Service) decideShadows(ctx context.Context, now time.Time, c *call) {
 	for i := range c.plan.Shadows {
 		sh, d := &c.plan.Shadows[i], &c.shadow
@@ -197,7 +195,7 @@ func (s *Service) decideShadows(ctx context.Context, now time.Time, c *call) {
 			continue
 		}
 		if d.Policy != limiter.Unset {
-			continue // says nothing about the rule
+			continue // not a decision about the rule
 		}
 		if sh.Answers {
 			judge(&sh.Request, d)

@@ -14,14 +14,14 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// DenialLog says which denials are logged. The zero value logs none.
+// DenialLog says how denials are logged. The zero value logs none.
 type DenialLog struct {
-	// PerSecond is the most lines a second, 0 or above; the next line says how many denials
-	// had none.
+	// PerSecond is the most lines a second, 0 or above. The next line has the number of denials
+	// without a line.
 	PerSecond int
-	// WholeEntity has lines name entities as they are. Otherwise a name of more than 8 bytes
-	// behind the kind of the entity is cut, as it may be a credential. It then ends in a part
-	// of the SHA-256 of the entity.
+	// WholeEntity logs whole names of entities. Without it, a name of more than 8 bytes after the
+	// kind of the entity is cut, as it may be a credential. It then ends in a part of the SHA-256
+	// of the entity.
 	WholeEntity bool
 }
 
@@ -29,10 +29,10 @@ type DenialLog struct {
 type denialLog struct {
 	logger *slog.Logger
 	used   atomic.Uint64 // Unix seconds in the upper half, and lines in that second
-	quiet  atomic.Int64  // denials without a line since the last
+	quiet  atomic.Int64  // denials without a line since the last one
 }
 
-// log writes a line about a call that was denied, with the limit that says the most.
+// log writes a line about a denied call, with its tightest limit.
 func (l *denialLog) log(ctx context.Context, now time.Time, c *call) {
 	if c.options.Denials.PerSecond <= 0 || !c.verdict.denied {
 		return
@@ -61,7 +61,7 @@ func (l *denialLog) log(ctx context.Context, now time.Time, c *call) {
 	l.logger.LogAttrs(ctx, slog.LevelInfo, "request denied", attrs...)
 }
 
-// take reports whether there may be one more line in the second of now.
+// take reports whether one more line is allowed in the second of now.
 func (l *denialLog) take(now time.Time, most int) bool {
 	for {
 		old := l.used.Load()
@@ -93,9 +93,9 @@ func (c *call) appendBucket(attrs []slog.Attr, entity, resource, limit string) [
 }
 
 const (
-	longestKind = 16 // bytes of the part of an entity that says its kind, such as key/
-	shownWhole  = 8  // bytes of the rest that are no secret
-	shownBegin  = 4  // bytes of a longer rest
+	longestKind = 16 // bytes of the kind at the start of an entity, such as key/
+	shownWhole  = 8  // bytes of a name that is logged whole
+	shownBegin  = 4  // bytes of a longer name that are logged
 )
 
 // masked returns an entity without the end of its name: key/sk-a...5fb1a2c3.

@@ -14,7 +14,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/rls"
 )
 
-// logged is an env whose denials are logged, and its lines.
+// logged is an env with a log of denials, and its lines.
 func logged(t *testing.T, denials rls.DenialLog) (*env, func() []map[string]any) {
 	t.Helper()
 	var text bytes.Buffer
@@ -45,7 +45,7 @@ func TestDenialsAreLogged(t *testing.T) {
 		descriptor1(`"hitsAddend":"11"`, "api_key", "b", "model", "m"),
 		descriptor1(``, "ghost", "g"),
 		`{"domain":"closed","descriptors":[{}]}`,
-		descriptor1(``, "trial", "x"), descriptor1(``, "trial", "x"), descriptor1(``, "trial", "x"), // a shadow denies nothing
+		descriptor1(``, "trial", "x"), descriptor1(``, "trial", "x"), descriptor1(``, "trial", "x"), // a shadow rule denies nothing
 	)
 	line := func(pairs ...any) map[string]any {
 		m := map[string]any{"level": "INFO", "msg": "request denied", "suppressed": 0.0}
@@ -73,7 +73,7 @@ func TestNoDenialIsLoggedByDefault(t *testing.T) {
 	}
 }
 
-// However many calls are denied, there are so many lines a second, and the rest are counted.
+// There are at most PerSecond lines a second, and the other denials are counted.
 func TestRateOfLoggedDenials(t *testing.T) {
 	e, lines := logged(t, rls.DenialLog{PerSecond: 3, WholeEntity: true})
 	denied := descriptor1(`"hitsAddend":"11"`, "api_key", "sk-secret-key-1", "model", "m")

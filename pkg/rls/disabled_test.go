@@ -13,8 +13,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/rls"
 )
 
-// A call that takes from what is disabled is denied at once and for as long as it takes: the
-// answer says what is disabled and names no time. Charges are booked.
+// A call that takes from a disabled subject is denied at once. The answer names the subject and no
+// time. Charges are booked.
 func TestDisabled(t *testing.T) {
 	clock := newClock()
 	store := embedded.New(embedded.Config{Now: clock.now})

@@ -10,7 +10,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Codes of RateLimitResponse. Zero is UNKNOWN, which Envoy takes for OK, and is never sent.
+// Codes of RateLimitResponse. Zero is UNKNOWN, which Envoy reads as OK, and is never sent.
 const (
 	codeOK        = 1
 	codeOverLimit = 2
@@ -62,7 +62,7 @@ func overallCode(denied bool) uint64 {
 	return codeOK
 }
 
-// appendStatus appends a descriptor's DescriptorStatus; s speaks for its limits, nil = none does.
+// appendStatus appends a descriptor's DescriptorStatus. s stands for its limits; nil = it has none.
 func (c *call) appendStatus(b []byte, o *descriptor.Outcome, s *limiter.LimitStatus) []byte {
 	b, mark := begin(b, responseStatuses)
 	b = appendUint(b, statusCode, overallCode(c.over(o)))
@@ -81,8 +81,8 @@ func (c *call) appendStatus(b []byte, o *descriptor.Outcome, s *limiter.LimitSta
 	return end(b, mark)
 }
 
-// unlimited reports whether nothing bounds the descriptor: its rule says so, or
-// every limit that it consumes is unlimited.
+// unlimited reports whether no limit bounds the descriptor: its rule is unlimited, or every limit
+// that it consumes is.
 func (c *call) unlimited(o *descriptor.Outcome) bool {
 	if o.Kind == descriptor.Takes {
 		return o.Count > 0 && !c.missing(o) && !c.verdict.denied && c.verdict.policy == limiter.Unset
@@ -90,7 +90,7 @@ func (c *call) unlimited(o *descriptor.Outcome) bool {
 	return o.Kind == descriptor.Unlimited
 }
 
-// appendLimit appends a RateLimit. What protobuf has no room for is cut.
+// appendLimit appends a RateLimit. Numbers beyond the range of protobuf are cut.
 func appendLimit(b []byte, l *limiter.Limit) []byte {
 	b, mark := begin(b, statusLimit)
 	b = appendUint(b, limitRequests, uint64(clamp32(l.RefillAmount)))
@@ -112,8 +112,8 @@ func resetSeconds(s *limiter.LimitStatus) (seconds int64, ok bool) {
 	return ceilSeconds(reset), ok
 }
 
-// timeToReset returns the time until the request would pass, or, when its limit
-// did not deny it, until the bucket is full. ok is false when it never will.
+// timeToReset returns the time until the request would be admitted. If its limit did not deny it,
+// that is the time until the bucket is full. ok is false when it never will be.
 func timeToReset(s *limiter.LimitStatus) (reset time.Duration, ok bool) {
 	switch {
 	case !s.Exceeded:

@@ -51,7 +51,7 @@ func TestEncodeLengths(t *testing.T) {
 	}
 }
 
-// Numbers that protobuf has no room for are cut; header numbers are not.
+// Numbers beyond the range of protobuf are cut, but not in headers.
 func TestEncodeGreatNumbers(t *testing.T) {
 	huge := limiter.Custom("huge", limiter.MaxTokens, limiter.MaxTokens, 366*24*time.Hour)
 	c := call{
@@ -163,7 +163,7 @@ func TestWindowOf(t *testing.T) {
 		{210 * day, window{unitMonth, 7}},
 		{365 * day, window{unitYear, 1}},
 		{366 * day, window{unitDay, 366}},
-		{1500 * time.Millisecond, window{}}, // no unit can say it
+		{1500 * time.Millisecond, window{}}, // there is no unit for it
 		{0, window{}},
 	}
 	for _, tt := range tests {

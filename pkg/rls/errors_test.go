@@ -19,14 +19,14 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/rls"
 )
 
-// deciderFunc decides as it pleases.
+// deciderFunc is a Decider made of a function.
 type deciderFunc func(ctx context.Context, now time.Time, req *limiter.Request, d *limiter.Decision) error
 
 func (f deciderFunc) Decide(ctx context.Context, now time.Time, req *limiter.Request, d *limiter.Decision) error {
 	return f(ctx, now, req, d)
 }
 
-// Nothing that goes wrong while deciding ends in an error of the call.
+// No error of a decision ends the call with an error.
 func TestTroubleIsAnsweredByPolicy(t *testing.T) {
 	failing := func(err error) deciderFunc {
 		return func(context.Context, time.Time, *limiter.Request, *limiter.Decision) error { return err }
@@ -65,7 +65,7 @@ func TestTroubleIsAnsweredByPolicy(t *testing.T) {
 	}
 }
 
-// A panic costs one answer, which the policy gives, and nothing else.
+// A panic costs one answer, which the policy gives.
 func TestPanic(t *testing.T) {
 	for policy, want := range map[limiter.Policy]string{
 		limiter.Allow: `{"overallCode":"OK","dynamicMetadata":{"degraded":"allow"}}`,
@@ -101,7 +101,7 @@ func (g *gate) Decide(ctx context.Context, now time.Time, req *limiter.Request, 
 	return g.Decider.Decide(ctx, now, req, d)
 }
 
-// What comes on top of MaxInFlight is answered at once, by policy.
+// A call beyond MaxInFlight is answered at once, by policy.
 func TestInFlightBound(t *testing.T) {
 	g := &gate{entered: make(chan struct{}), open: make(chan struct{})}
 	e := newEnv(t, func(c *rls.Config) {
@@ -129,7 +129,7 @@ func TestInFlightBound(t *testing.T) {
 	}
 }
 
-// Envoy gives up after 20 ms and cancels; what was used is charged all the same.
+// Envoy gives up after 20 ms and cancels. The charge is booked all the same.
 func TestChargeOutlivesItsCaller(t *testing.T) {
 	g := &gate{entered: make(chan struct{}), open: make(chan struct{})}
 	done := make(chan error, 2)
@@ -162,7 +162,7 @@ func TestChargeOutlivesItsCaller(t *testing.T) {
 	e.run(t, []step{{ask: descriptor1(`"hitsAddend":"0"`, "api_key", "a", "model", "m", "meter", "tokens"), want: ok("tpm", 1000, 600, "24s")}})
 }
 
-// A call of charges and refunds only is never denied, also when they are lost.
+// A call of charges and refunds only is never denied, even if they are lost.
 func TestBookingsAreNeverDenied(t *testing.T) {
 	charge := descriptor1(`"hitsAddend":"400"`, "api_key", "a", "model", "m", "meter", "tokens")
 	refund := descriptor1(`"hitsAddend":"4","isNegativeHits":true`, "ghost", "g")
@@ -180,8 +180,8 @@ func TestBookingsAreNeverDenied(t *testing.T) {
 	newEnv(t, nil).run(t, []step{{ask: refund, want: `{"overallCode":"OK","statuses":[{"code":"OK"}]}`}})
 }
 
-// What was used under a plan or a limit that is not there cannot be booked. It
-// is counted as lost, and denies neither the call nor who stands beside it.
+// A charge under a missing plan or limit cannot be booked. It is counted as lost. It denies neither
+// the call nor its other descriptors.
 func TestBookingsWithoutALimitDenyNobody(t *testing.T) {
 	e := newEnv(t, nil)
 	planless := descriptorJSON(`"hitsAddend":"4","isNegativeHits":true`, "plan", "none")
@@ -206,7 +206,7 @@ func TestBookingsWithoutALimitDenyNobody(t *testing.T) {
 	}
 }
 
-// Interceptors see the calls of the service as those of others.
+// Interceptors get the calls of the service like those of other services.
 func TestInterceptor(t *testing.T) {
 	var method string
 	service, err := rls.New(rls.Config{Decider: newLimiter(t, time.Now)})
@@ -231,7 +231,7 @@ func TestInterceptor(t *testing.T) {
 	}
 }
 
-// Trouble is logged, and a storm of it is one line a second.
+// Errors are logged, and many errors in a second are one line.
 func TestTroubleIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	e := newEnv(t, func(c *rls.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })

@@ -5,15 +5,15 @@ import (
 	"unicode/utf8"
 )
 
-// maxText is the most bytes of an escaped text in an answer; what is longer is
-// cut, and ends in "...".
+// maxText is the most bytes of an escaped text in an answer. A longer text is cut, and ends in
+// "...".
 const maxText = 256
 
 const hexDigits = "0123456789abcdef"
 
-// appendEscaped appends text so that the result is UTF-8 without control
-// characters: a byte that is not part of a printable character becomes \xNN, a
-// backslash two. No two texts look the same, but for such as are cut.
+// appendEscaped appends text as UTF-8 without control characters. A byte that is not part of a
+// printable character becomes \xNN, and a backslash two. Different texts stay different, unless
+// they are cut.
 func appendEscaped(b []byte, text string) []byte {
 	first := len(b)
 	for i := 0; i < len(text); {
@@ -36,9 +36,8 @@ func appendEscaped(b []byte, text string) []byte {
 	return b
 }
 
-// appendToken appends name with everything replaced by '_' that is not a letter,
-// a digit, '_', '.' or '-'. The names of limits are such already; a header is no
-// place to rely on it.
+// appendToken appends name, with '_' for each character but letters, digits, '_', '.' and '-'.
+// Names of limits have no others, but a header must not depend on that.
 func appendToken(b []byte, name string) []byte {
 	for _, c := range []byte(name) {
 		switch {

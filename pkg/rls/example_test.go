@@ -14,8 +14,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/rls"
 )
 
-// Two requests a minute for each API key. Over gRPC the service is served by a
-// server made with ServerOptions, and added to it with Register.
+// Two requests a minute for each API key. Over gRPC, make the server with ServerOptions, and add
+// the service with Register.
 func Example() {
 	store := embedded.New(embedded.Config{})
 	defer func() { _ = store.Close(context.Background()) }()

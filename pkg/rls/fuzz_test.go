@@ -13,8 +13,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/rls"
 )
 
-// Whatever a client puts into a header, the call is answered; whatever bytes
-// come, nothing panics, and the only error is that the request is invalid.
+// A call is answered with any bytes of a client in its header. No bytes make the service panic, and
+// the only error is that the request is invalid.
 func FuzzShouldRateLimit(f *testing.F) {
 	e := newEnv(f, func(c *rls.Config) {
 		everyHeader(c)

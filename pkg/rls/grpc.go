@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	// Its file descriptor is what server reflection shows.
+	// Server reflection shows its file descriptor.
 	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -19,26 +19,25 @@ import (
 )
 
 const (
-	// MaxMessage is the greatest size of a request that is read, in bytes: 1 MiB, which is
-	// far above the headers that a gateway lets through. A larger one is denied under every
-	// policy: an error or a policy would let a client pass that makes its headers large.
+	// MaxMessage is the largest request that is read, in bytes: 1 MiB. That is far above the
+	// headers that a gateway lets through. A larger one is denied under every policy. With an error
+	// or a policy, a client could pass by making its headers large.
 	MaxMessage = 1 << 20
-	// MaxReceived is the greatest size of a request that is answered at all, in bytes: 16 MiB.
-	// Envoy, which lets 60 KiB of headers through unless it is told otherwise, and never
-	// more than 8 MiB, would need 2 copies of all headers, or 273 as it comes.
+	// MaxReceived is the largest request that is answered at all, in bytes: 16 MiB. By default
+	// Envoy lets through 60 KiB of headers, and never more than 8 MiB. To exceed the bound it would
+	// need 2 copies of all headers at that most, or 273 at the default.
 	MaxReceived = 16 << 20
 )
 
 // ServiceName is the name of the service, under which it reports its health.
 const ServiceName = "envoy.service.ratelimit.v3.RateLimitService"
 
-// ServerOptions returns the options that a server needs to serve a [Service]:
-// its codec, which leaves the messages of other services to the standard one,
-// and room for large values. Streams are not bounded, as Envoy answers a bound
-// with calls that fail; Config.MaxInFlight bounds the work instead. Calls run on
-// goroutines that are kept, whose stacks have grown to what a call needs: a fresh
-// one for each call costs a tenth of the throughput and more. When all are busy,
-// further calls get fresh ones.
+// ServerOptions returns the options that a server needs to serve a [Service]: its codec, and room
+// for large values. The codec leaves the messages of other services to the standard one. Streams
+// are not bounded, as Envoy would answer a bound with failed calls; Config.MaxInFlight bounds the
+// work instead. Calls run on long-lived goroutines, whose stacks have the size that a call needs. A
+// new goroutine for each call costs a tenth of the throughput or more. When all are busy, further
+// calls get new ones.
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2(proto.Name)}),
@@ -57,7 +56,7 @@ func (s *Service) Register(r grpc.ServiceRegistrar) {
 	}, s)
 }
 
-// unaryServer is what the handler wants of the registered service.
+// unaryServer is the interface that the handler needs of the registered service.
 type unaryServer interface {
 	unary(ctx context.Context, dec func(any) error, interceptor grpc.UnaryServerInterceptor) (*answer, error)
 }
@@ -65,15 +64,15 @@ type unaryServer interface {
 func shouldRateLimit(srv any, ctx context.Context, dec func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // grpc wants the context second
 	out, err := srv.(unaryServer).unary(ctx, dec, interceptor) // grpc has checked the type
 	if err != nil {
-		return nil, err // not out, which would be a nil *answer that is not nil
+		return nil, err // out would be a nil *answer in an interface that is not nil
 	}
 	return out, nil
 }
 
-// unary answers one call, whatever happens in it.
+// unary answers one call, even if it panics.
 func (s *Service) unary(ctx context.Context, dec func(any) error, interceptor grpc.UnaryServerInterceptor) (out *answer, err error) {
 	c, _ := s.calls.Get().(*call)
-	if err := dec(c); err != nil { // it waits for the message: until then the call does not count
+	if err := dec(c); err != nil { // waits for the message; until then the call does not count
 		return nil, err
 	}
 	start, size := s.now(), int64(c.size)
@@ -119,7 +118,7 @@ func (s *Service) intercept(ctx context.Context, now time.Time, c *call, interce
 	return a, nil
 }
 
-// answer is an encoded RateLimitResponse, with what the transports want to know of it.
+// answer is an encoded RateLimitResponse, with the properties that transports need.
 type answer struct {
 	data   []byte
 	denied bool
@@ -128,14 +127,13 @@ type answer struct {
 // Denied reports whether the answer is a denial.
 func (a *answer) Denied() bool { return a.denied }
 
-// answer returns a copy of what was encoded: the call is used again before grpc
-// has sent the answer.
+// answer returns a copy of the encoded answer, as the call is used again before grpc has sent it.
 func (c *call) answer() *answer {
 	return &answer{data: slices.Clone(c.out), denied: c.verdict.denied}
 }
 
-// codec passes the messages of the service through its own coding, and every
-// other message to the standard one.
+// codec codes the messages of the service itself, and leaves every other message to the standard
+// codec.
 type codec struct{ encoding.CodecV2 }
 
 // Marshal implements encoding.CodecV2.
@@ -146,7 +144,7 @@ func (k codec) Marshal(v any) (mem.BufferSlice, error) {
 	return k.CodecV2.Marshal(v)
 }
 
-// Unmarshal implements encoding.CodecV2. What is wrong with a request is noted in it.
+// Unmarshal implements encoding.CodecV2. It notes the problem of a request in the request.
 func (k codec) Unmarshal(data mem.BufferSlice, v any) error {
 	c, ok := v.(*call)
 	if !ok {

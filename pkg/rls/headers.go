@@ -10,22 +10,23 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// Headers says which response headers an answer carries; docs/headers.md has
-// the exact meaning of each. Limits that a call did not ask have none.
+// Headers are the response headers of an answer; docs/headers.md has the exact meaning of each.
+// Limits that a call does not consume have none.
 type Headers struct {
-	RetryAfter bool          // retry-after, on denials that waiting helps
+	RetryAfter bool          // retry-after, on denials that end with time
 	XRateLimit bool          // x-ratelimit-limit, -remaining and -reset, of the tightest limit
 	OpenAI     OpenAIHeaders // x-ratelimit-limit-requests and so on, of two limits side by side
 	IETF       bool          // ratelimit-policy and ratelimit, with an item for each name of a limit
 }
 
-// OpenAIHeaders names the limits that OpenAI's headers tell of; "" = none.
+// OpenAIHeaders are the names of the limits for OpenAI's headers; "" = none.
 type OpenAIHeaders struct {
 	Requests string // x-ratelimit-limit-requests, -remaining-requests and -reset-requests
 	Tokens   string // x-ratelimit-limit-tokens, -remaining-tokens and -reset-tokens
 }
 
-// appendHeaders appends the response headers; s speaks for the call, nil = no limit does.
+// appendHeaders appends the response headers. s stands for the limits of the call; nil = it has
+// none.
 func (c *call) appendHeaders(b []byte, s *limiter.LimitStatus) []byte {
 	on := &c.options.Headers
 	if seconds := c.retryAfter(); seconds > 0 && on.RetryAfter {
@@ -49,8 +50,8 @@ func (c *call) appendHeaders(b []byte, s *limiter.LimitStatus) []byte {
 	return b
 }
 
-// retryAfter returns the whole seconds after which the call would pass, 0 when
-// it was admitted, never will be, or nobody knows.
+// retryAfter returns the whole seconds after which the call would be admitted. It returns 0 if the
+// call was admitted, never will be, or the time is unknown.
 func (c *call) retryAfter() int64 {
 	if !c.verdict.denied || c.decision.Reason != limiter.ReasonExhausted {
 		return 0
@@ -67,9 +68,9 @@ func appendXRateLimit(b []byte, s *limiter.LimitStatus) []byte {
 	return b
 }
 
-// appendLimitHeader appends x-ratelimit-limit as Envoy writes it: 10, 10;w=60;name="rpm".
-// The first number is the capacity, which what remains never exceeds; where it is
-// not the refill of the window, the policy names it: 15, 10;w=60;burst=15;name="rpm".
+// appendLimitHeader appends x-ratelimit-limit as Envoy writes it: 10, 10;w=60;name="rpm". The first
+// number is the capacity, which the remaining tokens never exceed. If it is not the refill of the
+// window, the policy names it: 15, 10;w=60;burst=15;name="rpm".
 func appendLimitHeader(b []byte, l *limiter.Limit) []byte {
 	b, h := beginHeader(b, "x-ratelimit-limit")
 	b = strconv.AppendInt(b, l.Capacity, 10)
@@ -89,7 +90,7 @@ func appendLimitHeader(b []byte, l *limiter.Limit) []byte {
 	return h.end(b)
 }
 
-// appendOpenAI appends the headers of one limit under the names that OpenAI gives them.
+// appendOpenAI appends the headers of one limit under OpenAI's names.
 func appendOpenAI(b []byte, s *limiter.LimitStatus, limit, left, reset string) []byte {
 	b = appendNumberHeader(b, limit, s.Limit.Capacity)
 	b = appendNumberHeader(b, left, remaining(s))
@@ -101,15 +102,15 @@ func appendOpenAI(b []byte, s *limiter.LimitStatus, limit, left, reset string) [
 	return b
 }
 
-// appendDuration appends d as Go writes durations, rounded up: below a second to
-// milliseconds, "12ms", and from there to seconds, "6m0s"; "0s" for 0 and below.
-// There is no fraction, as some clients that read these headers drop it.
+// appendDuration appends d in the form of Go, rounded up: below a second to milliseconds, "12ms",
+// and from there to seconds, "6m0s". 0 and below is "0s". There is no fraction, as some clients
+// that read these headers drop it.
 func appendDuration(b []byte, d time.Duration) []byte {
 	const ms = time.Millisecond
 	if d > 0 && d <= time.Second-ms {
 		return append(strconv.AppendInt(b, int64((d+ms-1)/ms), 10), "ms"...)
 	}
-	seconds := min(ceilSeconds(d), int64(math.MaxInt64/time.Second)) // what a duration can hold
+	seconds := min(ceilSeconds(d), int64(math.MaxInt64/time.Second)) // the most that a duration holds
 	if seconds >= 60*60 {
 		b = append(strconv.AppendInt(b, seconds/(60*60), 10), 'h')
 	}
@@ -156,8 +157,8 @@ func appendParameter(b []byte, name string, v int64) []byte {
 	return strconv.AppendInt(append(b, name...), v, 10)
 }
 
-// fillSeconds returns the whole seconds, rounded up, in which the limit's bucket
-// refills from empty: the window in which its capacity comes back.
+// fillSeconds returns the whole seconds, rounded up, in which the limit's bucket refills from
+// empty. This is the window of its capacity.
 func fillSeconds(l *limiter.Limit) int64 {
 	ms := tokenbucket.Bucket{}.TimeToFull(l.Params(), 0)
 	return ceilSeconds(time.Duration(ms) * time.Millisecond)
@@ -192,7 +193,7 @@ func tightestByName(all []*limiter.LimitStatus, statuses []limiter.LimitStatus) 
 	return all
 }
 
-// remaining returns the whole tokens that are left, 0 to the capacity.
+// remaining returns the whole tokens left, 0 to the capacity.
 func remaining(s *limiter.LimitStatus) int64 {
 	return min(wholeTokens(s.Available), s.Limit.Capacity)
 }

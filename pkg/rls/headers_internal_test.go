@@ -11,7 +11,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// everyHeader are all groups, with limits named rpm and tpm.
+// everyHeader has all groups of headers, with limits named rpm and tpm.
 func everyHeader() Headers {
 	return Headers{RetryAfter: true, XRateLimit: true, OpenAI: OpenAIHeaders{Requests: "rpm", Tokens: "tpm"}, IETF: true}
 }
@@ -89,7 +89,7 @@ func TestFillSeconds(t *testing.T) {
 	}
 }
 
-// answerTo is the answer to a call that asked limits, with how each stands.
+// answerTo is the answer to a call that consumes limits with these statuses.
 func answerTo(denied bool, statuses ...limiter.LimitStatus) *call {
 	c := &call{options: Options{Headers: everyHeader()}, verdict: verdict{denied: denied}}
 	c.decision.Statuses = statuses
@@ -102,8 +102,8 @@ func answerTo(denied bool, statuses ...limiter.LimitStatus) *call {
 	return c
 }
 
-// TestTightestOfEachName holds what several statuses of one name come to: two
-// levels, two takes, two descriptors.
+// TestTightestOfEachName checks several statuses of one name: of two levels, two takes, two
+// descriptors.
 func TestTightestOfEachName(t *testing.T) {
 	rpm, org, tpm := limiter.PerMinute("rpm", 10), limiter.PerHour("rpm", 500), limiter.PerMinute("tpm", 1000)
 	has := func(l *limiter.Limit, tokens int64) limiter.LimitStatus {

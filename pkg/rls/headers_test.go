@@ -52,20 +52,20 @@ func (e *env) runHeaders(t *testing.T, steps []headerStep) {
 	}
 }
 
-// both is a call with a descriptor for requests and one that looks at tokens.
+// both is a call with a descriptor for requests and one that peeks at tokens.
 func both(requests string) string {
 	return fmt.Sprintf(`{"domain":"llm","descriptors":[%s,%s]}`,
 		descriptorJSON(`"hitsAddend":"`+requests+`"`, "api_key", "a", "model", "m"),
 		descriptorJSON(`"hitsAddend":"0"`, "api_key", "a", "model", "m", "meter", "tokens"))
 }
 
-// tokensOf is a call after the response: tokens are charged, or given back.
+// tokensOf is a call after the response: it charges or refunds tokens.
 func tokensOf(hits string) string {
 	return descriptor1(hits, "api_key", "a", "model", "m", "meter", "tokens")
 }
 
-// Requests and tokens side by side: what remains falls as tokens are charged,
-// rises as they are given back, and a denial says when the limit lets the call pass.
+// Requests and tokens side by side. The remaining tokens fall with charges and rise with refunds. A
+// denial has the time at which the limit admits the call.
 func TestHeadersOfRequestsAndTokens(t *testing.T) {
 	newEnv(t, everyHeader).runHeaders(t, []headerStep{
 		{name: "admitted", ask: both("1"), want: map[string]string{
@@ -102,7 +102,7 @@ func TestHeadersOfRequestsAndTokens(t *testing.T) {
 			"x-ratelimit-limit-tokens": "1000", "x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "6m1s",
 			"ratelimit-policy": `"rpm";q=10;w=60, "tpm";q=1000;w=60`, "ratelimit": `"rpm";r=9;t=6, "tpm";r=0;t=361`,
 		}},
-		{name: "who waited is admitted", after: 6*time.Minute + time.Second, ask: both("10"), want: map[string]string{
+		{name: "a client that waited is admitted", after: 6*time.Minute + time.Second, ask: both("10"), want: map[string]string{
 			"x-ratelimit-limit": `10, 10;w=60;name="rpm"`, "x-ratelimit-remaining": "0", "x-ratelimit-reset": "60",
 			"x-ratelimit-limit-requests": "10", "x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m0s",
 			"x-ratelimit-limit-tokens": "1000", "x-ratelimit-remaining-tokens": "16", "x-ratelimit-reset-tokens": "59s",
@@ -117,8 +117,8 @@ func TestHeadersOfRequestsAndTokens(t *testing.T) {
 	})
 }
 
-// What is reserved is gone from what remains at once, and what a settlement gives
-// back is there with the next answer.
+// Reserved tokens are missing from the next remaining ones at once, and settled ones are back in
+// the next answer.
 func TestHeadersOfReservations(t *testing.T) {
 	e := replicas(t, 1)[0]
 	e.service.Reload(compile(t, reserving(t)), rls.Options{
@@ -166,7 +166,7 @@ func TestHeadersOfLevelsAndLimits(t *testing.T) {
 	})
 }
 
-// Nothing is sent of a limit that the call did not ask.
+// An answer has no headers of a limit that the call does not consume.
 func TestHeadersOfNoLimit(t *testing.T) {
 	none := map[string]string{}
 	e := newEnv(t, func(c *rls.Config) {
@@ -199,7 +199,7 @@ func TestHeadersOfNoLimit(t *testing.T) {
 	}
 }
 
-// policyField and stateField are the fields of the IETF, as this service writes them.
+// policyField and stateField are the fields of the IETF in the form of this service.
 var (
 	item        = `"[A-Za-z][A-Za-z0-9_.-]*"`
 	policyField = regexp.MustCompile(`^(` + item + `;q=\d+;w=[1-9]\d*(, |$))+$`)
@@ -207,8 +207,8 @@ var (
 	numbers     = regexp.MustCompile(`(` + item + `);[qr]=(\d+)`)
 )
 
-// TestHeadersProperties holds every answer to calls of any kind, at any time,
-// against what is promised of its headers.
+// TestHeadersProperties checks the promised properties of the headers of every answer, for calls of
+// any kind at any time.
 func TestHeadersProperties(t *testing.T) {
 	e := newEnv(t, func(c *rls.Config) {
 		everyHeader(c)

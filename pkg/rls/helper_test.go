@@ -25,7 +25,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/rls"
 )
 
-// clock is a clock that moves when it is told to.
+// clock is a clock that moves only by advance.
 type clock struct{ ms atomic.Int64 }
 
 func newClock() *clock {
@@ -54,7 +54,7 @@ func match(pairs ...string) (all []descriptor.MatchSpec) {
 	return all
 }
 
-// takes makes the one take of a rule: a hit is a token of each limit.
+// takes makes the one take of a rule, in which a hit is a token of each limit.
 func takes(entity, resource string, own *limiter.Limits, names ...string) []descriptor.TakeSpec {
 	t := descriptor.TakeSpec{Entity: entity, Resource: resource, Limits: own}
 	for _, name := range names {
@@ -136,8 +136,8 @@ type env struct {
 	conn     *grpc.ClientConn
 }
 
-// newEnv starts a service with the rules of domains and a real limiter; change
-// may change how.
+// newEnv starts a service with the rules of domains and a real limiter. change may change its
+// Config.
 func newEnv(tb testing.TB, change func(*rls.Config)) *env {
 	tb.Helper()
 	e := &env{clock: newClock(), registry: prometheus.NewRegistry()}
@@ -202,7 +202,7 @@ func fromJSON[M proto.Message](tb testing.TB, text string, m M) M {
 	return m
 }
 
-// step is one call of a script: after a while, ask, and this is the answer; all in JSON.
+// step is one call of a script: after a time, the request and its answer, in JSON.
 type step struct {
 	after time.Duration
 	ask   string
@@ -223,7 +223,7 @@ func (e *env) run(t *testing.T, steps []step) {
 	}
 }
 
-// rawCodec passes bytes, so that a client can send what no protobuf library would.
+// rawCodec passes bytes, so that a client can send any bytes.
 type rawCodec struct{}
 
 func (rawCodec) Name() string { return "proto" }
@@ -239,8 +239,8 @@ func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 
 var _ encoding.CodecV2 = rawCodec{}
 
-// askRaw calls with bytes and reads the answer with the standard library, which
-// refuses what is not UTF-8.
+// askRaw calls with bytes and reads the answer with the standard library, which refuses text that
+// is not UTF-8.
 func (e *env) askRaw(tb testing.TB, wire []byte) (*rlsv3.RateLimitResponse, error) {
 	tb.Helper()
 	var out []byte

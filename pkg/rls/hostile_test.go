@@ -29,7 +29,7 @@ func rawCall(domain string, pairs ...string) []byte {
 	return protowire.AppendBytes(wire, entries)
 }
 
-// Any value is limited like any other, and drains nobody else.
+// Any value is limited like any other, and takes nothing from another client.
 func TestAnyBytesAreLimited(t *testing.T) {
 	e := newEnv(t, everyHeader)
 	values := []struct{ value, shown string }{
@@ -67,8 +67,7 @@ func TestAnyBytesAreLimited(t *testing.T) {
 	}
 }
 
-// checkClean fails when the answer leaves the code unset, or carries a control
-// character to a header or a name.
+// checkClean fails when the answer has no code, or has a control character in a header or a name.
 func checkClean(t *testing.T, m *rlsv3.RateLimitResponse) {
 	t.Helper()
 	if m.GetOverallCode() == rlsv3.RateLimitResponse_UNKNOWN {
@@ -104,7 +103,7 @@ func TestHitsBeyondEverything(t *testing.T) {
 	})
 }
 
-// What the gateway's configuration got wrong is said.
+// Mistakes in the gateway's configuration get an error with a text.
 func TestInvalidArgument(t *testing.T) {
 	e := newEnv(t, nil)
 	tests := []struct{ ask, want string }{

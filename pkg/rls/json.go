@@ -18,27 +18,27 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/descriptor"
 )
 
-// MaxJSON is the greatest size of a JSON request that is read, in bytes: 1 MiB. A larger
-// one is denied, see [MaxMessage].
+// MaxJSON is the largest JSON request that is read, in bytes: 1 MiB. A larger one is denied, see
+// [MaxMessage].
 const MaxJSON = 1 << 20
 
 const (
-	// jsonWeight is how many bytes of memory one of JSON takes while it is read.
+	// jsonWeight is the memory that reading one byte of JSON takes, in bytes.
 	jsonWeight = 8
-	// maxBraces is more than a request has that is not too large, but in its values.
+	// maxBraces is the most opening braces of a request; a legal request has fewer outside its
+	// values.
 	maxBraces = 3*MaxDescriptors + MaxCallEntries
 )
 
 // errLarge says that a request is too large to read.
 var errLarge = errors.New("too large")
 
-// JSONHandler returns a handler for the service over HTTP: a POST with a
-// RateLimitRequest in protobuf's JSON, in camelCase or snake_case, is answered by
-// a RateLimitResponse. The status is 200 for OK and 429 for OVER_LIMIT, and the
-// response headers of the answer are those of the response. What is wrong with a
-// request is said with 400 or 405 and {"error": "..."}; a refund or a charge that
-// [JSONOptions] do not allow, with 403. The handler asks for no credential, and takes any
-// media type: keep pages in browsers from it.
+// JSONHandler returns a handler for the service over HTTP. It answers a POST of a RateLimitRequest
+// in protobuf's JSON, in camelCase or snake_case, with a RateLimitResponse. The status is 200 for
+// OK and 429 for OVER_LIMIT. The response has the response headers of the answer. It answers a
+// mistake in a request with 400 or 405 and {"error": "..."}. A refund or a charge that
+// [JSONOptions] do not allow gets 403. The handler asks for no credential, and takes any media
+// type, so pages in browsers must not reach it.
 func (s *Service) JSONHandler() http.Handler {
 	return http.HandlerFunc(s.serveJSON)
 }
@@ -74,7 +74,7 @@ func (s *Service) serveJSON(w http.ResponseWriter, r *http.Request) {
 // respond writes an answer, with its headers.
 func respond(w http.ResponseWriter, out *answer) {
 	body, err := toJSON(out.data)
-	if err != nil { // cannot be: the answer is our own
+	if err != nil { // impossible: the answer was encoded here
 		refuse(w, http.StatusInternalServerError, err.Error())
 		return
 	}
@@ -83,10 +83,10 @@ func respond(w http.ResponseWriter, out *answer) {
 	if out.denied {
 		w.WriteHeader(http.StatusTooManyRequests)
 	}
-	_, _ = w.Write(append(body, '\n')) // for people at a terminal; the client has gone, if it fails
+	_, _ = w.Write(append(body, '\n')) // readable at a terminal; an error says that the client has gone
 }
 
-// answerWire answers a call that comes as the wire form of a RateLimitRequest.
+// answerWire answers a call in the wire form of a RateLimitRequest.
 func (s *Service) answerWire(ctx context.Context, wire []byte) (*answer, error) {
 	return s.unary(ctx, func(v any) error {
 		c := v.(*call) // unary passes no other type
@@ -96,8 +96,8 @@ func (s *Service) answerWire(ctx context.Context, wire []byte) (*answer, error) 
 	}, nil)
 }
 
-// readJSON returns the wire form of a RateLimitRequest in JSON; errLarge when it has more
-// parts than any gateway sends, or when many large ones are read at this time.
+// readJSON returns the wire form of a RateLimitRequest in JSON. It returns errLarge for one with
+// too many braces, and when many large ones are read at this time.
 func (s *Service) readJSON(body io.Reader) ([]byte, error) {
 	m := &metered{from: body, service: s}
 	defer func() { s.bytes.Add(-m.counted) }()
@@ -111,7 +111,7 @@ func (s *Service) readJSON(body io.Reader) ([]byte, error) {
 	return parseJSON(text)
 }
 
-// metered counts bytes that are read among the bytes in hand.
+// metered adds the bytes that it reads to the bytes in use.
 type metered struct {
 	from    io.Reader
 	service *Service
@@ -136,8 +136,8 @@ func parseJSON(text []byte) ([]byte, error) {
 	return proto.Marshal(&m)
 }
 
-// ParseCall reads a RateLimitRequest in protobuf's JSON. It refuses the requests that the
-// service refuses.
+// ParseCall reads a RateLimitRequest in protobuf's JSON. It refuses requests that the service
+// refuses.
 func ParseCall(text []byte) (*descriptor.Call, error) {
 	if bytes.Count(text, []byte("{")) > maxBraces {
 		return nil, fmt.Errorf("%w: more than %d braces", errLarge, maxBraces)
@@ -165,5 +165,5 @@ func toJSON(wire []byte) ([]byte, error) {
 func refuse(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": text}) // the client has gone, if it fails
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": text}) // an error says that the client has gone
 }

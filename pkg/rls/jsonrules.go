@@ -7,10 +7,10 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// JSONOptions say which effects calls over [Service.JSONHandler] may do beside taking tokens,
-// reserving and settling. Over gRPC all of it is allowed.
+// JSONOptions are the effects that calls over [Service.JSONHandler] may have beside takes,
+// reservations and settlements. Over gRPC all effects are allowed.
 type JSONOptions struct {
-	Refunds bool // give tokens back, by is_negative_hits
+	Refunds bool // refund tokens, by is_negative_hits
 	Charges bool // charge tokens, into debt, by rules with overdraw
 }
 
@@ -19,7 +19,8 @@ var (
 	errCharge = &invalidError{reason: "forbidden", text: "charges are not allowed over /json: the configuration allows them with server.http.charges: true"}
 )
 
-// forbidden returns the part of a planned call that the way it came does not allow, nil if there is none.
+// forbidden returns the problem of a planned call with an effect that its transport does not allow,
+// nil if there is none.
 func (c *call) forbidden() *invalidError {
 	if !c.json {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/rls"
 )
 
-// A refund and a charge over JSON need the configuration's word, each its own; a call that
-// is refused does nothing. Over gRPC both are allowed.
+// A refund and a charge over JSON each need a setting of the configuration. A refused call changes
+// nothing. Over gRPC both are allowed.
 func TestJSONRefundsAndCharges(t *testing.T) {
 	t.Parallel()
 	take := descriptorJSON(`"hitsAddend":"1"`, "api_key", "a", "model", "m")
@@ -60,8 +60,8 @@ func TestJSONRefundsAndCharges(t *testing.T) {
 	}
 }
 
-// Without the right to charge, an explicit number for a limit of an envoyproxy/ratelimit
-// file is an ordinary take, unless the file says that it is always a charge.
+// Where charges are not allowed, an explicit number for a limit of an envoyproxy/ratelimit file is
+// an ordinary take, unless the file says that it is always a charge.
 func TestJSONNumbersOfATree(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -92,7 +92,7 @@ func TestJSONNumbersOfATree(t *testing.T) {
 			if test.left == 0 {
 				want = isOver
 			}
-			e.wantCode(t, "what is left", hits("user", "u", zero), want, test.left)
+			e.wantCode(t, "tokens left", hits("user", "u", zero), want, test.left)
 		})
 	}
 }

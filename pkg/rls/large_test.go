@@ -18,7 +18,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/rls"
 )
 
-// wireOf is a call of a number of descriptors with so many empty entries each.
+// wireOf is a call of several descriptors with several empty entries each.
 func wireOf(descriptors, entries int) []byte {
 	one := bytes.Repeat(protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), nil), entries)
 	wire := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "llm")
@@ -28,8 +28,8 @@ func wireOf(descriptors, entries int) []byte {
 	return wire
 }
 
-// No gateway sends so much, and a client might have it do so: it is denied, whatever
-// the policy, because an error would let it pass.
+// No gateway sends such a call by itself, but a client might make it. It is denied under every
+// policy, as an error would let it pass.
 func TestTooLargeIsDenied(t *testing.T) {
 	e := newEnv(t, func(c *rls.Config) { c.OnUnavailable = limiter.Allow })
 	tests := []struct {
@@ -59,7 +59,7 @@ func TestTooLargeIsDenied(t *testing.T) {
 	}
 }
 
-// What is empty on the wire is not much in memory either.
+// Entries that are empty on the wire take little memory.
 func TestEmptyEntriesTakeNoMemory(t *testing.T) {
 	handler := newEnv(t, nil).service
 	for name, wire := range map[string][]byte{"16 MiB": wireOf(1, 8<<20-100), "in many descriptors": wireOf(500, 1000)} {
@@ -99,7 +99,7 @@ func TestLargeJSONIsDenied(t *testing.T) {
 	}
 }
 
-// Large messages on their way have a bound together, and small ones do not suffer by it.
+// Large messages on their way have a bound together, which does not block small ones.
 func TestBytesInFlight(t *testing.T) {
 	g := &gate{entered: make(chan struct{}), open: make(chan struct{})}
 	large := rawCall("llm", "api_key", strings.Repeat("v", 100_000), "model", "m")

@@ -33,8 +33,8 @@ func lateEnv(t *testing.T, change func(*rls.Config)) *env {
 	})
 }
 
-// A late decision is answered like any other, and the metadata says that it is late. No
-// policy is counted, and no fallback is told of.
+// A late decision is answered like any other, and the metadata says that it is late. It counts for
+// no policy, and is no fallback.
 func TestLateDecisionsAreTold(t *testing.T) {
 	headers := func(c *rls.Config) { c.Headers = rls.Headers{RetryAfter: true, XRateLimit: true} }
 	var fallbacks int
@@ -91,7 +91,7 @@ func TestLateDecisionsAreToldInJSON(t *testing.T) {
 	}
 }
 
-// Late decisions are no trouble: only the level debug has them, once a second at most.
+// Late decisions are no errors: only the level debug has them, once a second at most.
 func TestLateDecisionsAreLoggedForDebugging(t *testing.T) {
 	for level, most := range map[slog.Level]int{slog.LevelDebug: 5, slog.LevelInfo: 0} {
 		var log bytes.Buffer

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// event is a kind of event that is logged, as the log names it.
+// event is a kind of event in the log.
 type event string
 
 const (
@@ -18,7 +18,8 @@ const (
 	eventLate        event = "decided late: the store is slow"
 )
 
-// trouble logs an event with its cause, which is one of a few words: at most one line a second for each cause.
+// trouble logs an event with its cause, one of a few words. It logs at most one line a second for
+// each cause.
 func (s *Service) trouble(ctx context.Context, e event, cause string, attrs ...slog.Attr) {
 	s.log.Write(ctx, s.now(), slog.LevelError, string(e)+" "+cause, "rate limit call went wrong", append(attrs, slog.String("event", string(e)))...)
 }

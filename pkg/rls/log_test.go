@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Of calls that went wrong at once there is a line for each kind, which counts those of its own kind alone.
+// Calls that fail at the same time make one line for each kind, with the count of that kind.
 func TestKindsOfTroubleHideNoOthers(t *testing.T) {
 	t.Parallel()
 	e, log := newLogged(t)

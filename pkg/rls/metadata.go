@@ -8,9 +8,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// appendMetadata appends the dynamic metadata: the limit that denied, a late decision, the
-// policy that decided, shadow rules that would have denied, the reservation, and the
-// outcome of settlements. An answer that has none of this gets no metadata.
+// appendMetadata appends the dynamic metadata. Its parts are the limit that denied, a late
+// decision, the policy that decided, and shadow rules that would have denied. Further parts are the
+// reservation and the results of settlements. An answer with none of these gets no metadata.
 func (c *call) appendMetadata(b []byte) []byte {
 	shadow := slices.ContainsFunc(c.shadows, func(r shadowResult) bool { return r.denied })
 	if !c.verdict.denied && !c.verdict.late && c.verdict.policy == limiter.Unset && !shadow && !c.reserved.any && len(c.settlements) == 0 {
@@ -72,13 +72,12 @@ func (c *call) appendDisabled(b []byte) []byte {
 		if d.State != limiter.NamespaceActive {
 			b = appendText(b, "state", d.State.String())
 		}
-	case limiter.RefEntityLimits: // cannot be
+	case limiter.RefEntityLimits: // impossible
 	}
 	return b
 }
 
-// denier returns the status of the limit that denied, the tightest of them; nil
-// when it was no limit.
+// denier returns the tightest status that denied; nil when no limit denied.
 func (c *call) denier() *limiter.LimitStatus {
 	if s := tightest(c.decision.Statuses); s != nil && s.Exceeded {
 		return s

@@ -11,10 +11,10 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// metrics counts what the service does. Labels are names of the configuration
-// and fixed words, never what a request brings: a descriptor that no rule
-// matches has the rule "", and an unknown domain is "", which no configuration
-// can name. Series of configured rules exist from the start, and go with their rules.
+// metrics are the metrics of the service. Labels are names of the configuration and fixed words,
+// and never text of a request. A descriptor that no rule matches has the rule "". An unknown domain
+// is "", a name that no configuration has. Series of configured rules exist from the start, and end
+// with their rules.
 type metrics struct {
 	rules        ruleCollector
 	reservations *prometheus.CounterVec // result
@@ -29,7 +29,7 @@ type metrics struct {
 func newMetrics(now func() time.Time, inFlight func() int64) *metrics {
 	vec := func(name, help, label string, values ...string) *prometheus.CounterVec {
 		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
-		for _, value := range values { // so that a rate has the first event too
+		for _, value := range values { // so that a rate includes the first event
 			v.WithLabelValues(value)
 		}
 		return v
@@ -125,7 +125,7 @@ func (m *metrics) count(st *state, c *call) {
 // count counts a descriptor.
 func (c *call) count(o *descriptor.Outcome, s *ruleSeries) {
 	switch {
-	case o.Kind == descriptor.Settles: // counted by what became of it
+	case o.Kind == descriptor.Settles: // counted by its result
 	case o.Mode != limiter.Consume:
 		s.charge(o.Mode, c.booking(o))
 		if c.over(o) {
@@ -147,7 +147,7 @@ func (c *call) count(o *descriptor.Outcome, s *ruleSeries) {
 	}
 }
 
-// booking returns what became of the descriptor's charges or refunds.
+// booking returns the result of the descriptor's charges or refunds.
 func (c *call) booking(o *descriptor.Outcome) string {
 	if c.missing(o) || o.Why != "" {
 		return bookingLost
@@ -155,7 +155,7 @@ func (c *call) booking(o *descriptor.Outcome) string {
 	return cmp.Or(c.verdict.unbooked, bookingDone)
 }
 
-// denial returns the limit that denied the descriptor, "" for none, and why.
+// denial returns the limit that denied the descriptor, "" for none, and the reason.
 func (c *call) denial(o *descriptor.Outcome) (limit, reason string) {
 	if s := tightest(c.statuses(o)); s != nil && s.Exceeded {
 		if s.Never {

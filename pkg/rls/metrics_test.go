@@ -13,7 +13,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/rls"
 )
 
-// series returns the value of every counter that has counted something, by its name and labels.
+// series returns the value of every counter that is not 0, by its name and labels.
 func series(tb testing.TB, r prometheus.Gatherer) map[string]float64 {
 	tb.Helper()
 	all := allSeries(tb, r)
@@ -103,7 +103,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// What requests bring makes no series: not keys, not values, not domains.
+// Keys, values and domains of requests make no series.
 func TestSeriesAreBounded(t *testing.T) {
 	e := newEnv(t, nil)
 	forms := []func(x string) []byte{

@@ -11,21 +11,20 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// maxParts is how often the takes of one call are asked for at most, each time without
-// the quotas that were found to be over. A call that is not decided then is denied.
+// maxParts is the most requests for the takes of one call. Each leaves out the quotas found over
+// their limit. A call that is not decided after the last one is denied.
 const maxParts = 3
 
 // part is a request for some of the takes of a plan, and the working memory for it.
 type part struct {
 	request limiter.Request
-	index   []int                 // of each of its takes in the plan
-	kept    []limiter.LimitStatus // of the takes that are not in it
+	index   []int                 // index in the plan of each of its takes
+	others  []limiter.LimitStatus // of the takes that are not in it
 }
 
-// takeInParts decides a call of envoyproxy/ratelimit descriptors in which a charge
-// answers, or a limit is a quota. Charges and refunds are booked first, also when the call
-// is denied. The rest is taken all or nothing, without the quotas that are over, unless the
-// call is denied already.
+// takeInParts decides a call of envoyproxy/ratelimit descriptors in which a charge answers, or a
+// limit is a quota. It books charges and refunds first, even if the call is denied. Unless that
+// denies the call, it takes the rest all or nothing, without the quotas that are over.
 func (s *Service) takeInParts(ctx context.Context, now time.Time, c *call) {
 	c.part.index = c.part.index[:0]
 	if c.books {
@@ -53,8 +52,8 @@ func (s *Service) takeInParts(ctx context.Context, now time.Time, c *call) {
 	c.verdict.unbooked = booked.unbooked
 }
 
-// askPart asks for the takes of the outcomes that pick picks, and adds the statuses to
-// those of the parts before. It reports whether there were any.
+// askPart requests the takes of the outcomes for which pick returns true. It adds their statuses to
+// those of the earlier parts. It reports whether there were any takes.
 func (s *Service) askPart(ctx context.Context, now time.Time, c *call, pick func(*descriptor.Outcome) bool) bool {
 	p, d := &c.part, &c.decision
 	takes := p.request.Takes[:0]
@@ -73,10 +72,10 @@ func (s *Service) askPart(ctx context.Context, now time.Time, c *call, pick func
 	if len(takes) == 0 {
 		return false
 	}
-	p.kept = p.kept[:0]
+	p.others = p.others[:0]
 	for i := range d.Statuses {
 		if !slices.Contains(p.index, d.Statuses[i].Take) {
-			p.kept = append(p.kept, d.Statuses[i])
+			p.others = append(p.others, d.Statuses[i])
 		}
 	}
 	s.ask(ctx, now, c, &p.request)
@@ -89,17 +88,16 @@ func (s *Service) askPart(ctx context.Context, now time.Time, c *call, pick func
 	if d.Reason == limiter.ReasonDisabled {
 		d.Disabled.Take = p.index[d.Disabled.Take]
 	}
-	d.Statuses = append(d.Statuses, p.kept...)
+	d.Statuses = append(d.Statuses, p.others...)
 	slices.SortStableFunc(d.Statuses, func(a, b limiter.LimitStatus) int { return cmp.Compare(a.Take, b.Take) })
 	return true
 }
 
-// judge marks the limits that have too little for the charges of the call.
+// judge marks the limits without enough tokens for the charges of the call.
 func (c *call) judge() { judge(&c.plan.Request, &c.decision) }
 
-// judge makes the statuses of charges look like those of takes. The limit denies when its
-// balance is below zero after the charge. It lets the same amount pass again when the
-// balance has grown to it.
+// judge makes the statuses of charges like those of takes. A limit denies when its balance is below
+// zero after the charge. It admits the same amount again when the balance has grown to it.
 func judge(req *limiter.Request, d *limiter.Decision) {
 	for i := range d.Statuses {
 		s := &d.Statuses[i]
@@ -118,9 +116,10 @@ func judge(req *limiter.Request, d *limiter.Decision) {
 	}
 }
 
-// concludes reaches the verdict of a call that is denied by the limits that were asked,
-// and reports whether it is: one that is no quota is over, or all quotas are. The call
-// would pass when the last of the former and the first of the latter would.
+// concludes reports whether the statuses so far deny the call, and then sets the verdict. They deny
+// it if a limit that is no quota is over, or if all quotas are. RetryAfter is the longest wait of
+// the limits that are no quotas. If all quotas are over, it is at least the shortest wait of a
+// quota.
 func (c *call) concludes() bool {
 	quotas, over := 0, 0
 	var others, quota wait
@@ -134,7 +133,8 @@ func (c *call) concludes() bool {
 		case !o.Quota:
 			others = others.longer(w)
 		default:
-			if over++; over == 1 || w.before(quota) {
+			over++
+			if over == 1 || w.before(quota) {
 				quota = w
 			}
 		}
@@ -154,14 +154,14 @@ func (c *call) concludes() bool {
 	return true
 }
 
-// wait is how long a descriptor that is over its limit has to wait.
+// wait is the wait of a descriptor that is over its limit.
 type wait struct {
-	exceeded bool // there is something to wait for
+	exceeded bool // the descriptor is over its limit
 	never    bool
 	time     time.Duration
 }
 
-// waitFor returns how long the descriptor has to wait until it would pass.
+// waitFor returns the time until the descriptor would be admitted.
 func (c *call) waitFor(o *descriptor.Outcome) wait {
 	if !c.exceeded(o) {
 		return wait{}

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// peakWindow is half of the time for which a peak is remembered at most.
+// peakWindow is half of the longest time for which a peak counts.
 const peakWindow = 30 * time.Second
 
-// peak is the greatest of the numbers of the last 30 to 60 seconds. In one word it has the
-// number of a window, and the greatest of it and of the window before, in thousandths. The
-// zero value has seen none. It is safe for concurrent use.
+// peak is the largest of the numbers of the last 30 to 60 seconds. One word has the number of a
+// window, its largest number and that of the window before it, in thousandths. The zero value has
+// none. It is safe for concurrent use.
 type peak struct{ word atomic.Uint64 }
 
-// see notes a number in thousandths. It costs a look at one word unless it is the greatest.
-func (p *peak) see(now time.Time, thousandths int64) {
+// note adds a number in thousandths. It costs a load of one word, unless the number is the largest.
+func (p *peak) note(now time.Time, thousandths int64) {
 	n := uint64(min(max(thousandths, 0), math.MaxUint16)) // #nosec G115 -- it is in the range
 	for {
 		old := p.word.Load()
-		next := turned(old, peakWindowOf(now))
+		next := inWindow(old, peakWindowOf(now))
 		if n > next>>16&math.MaxUint16 {
 			next = next&^(math.MaxUint16<<16) | n<<16
 		}
@@ -29,15 +29,15 @@ func (p *peak) see(now time.Time, thousandths int64) {
 	}
 }
 
-// at returns the greatest number in thousandths, 0 when none was seen for a minute.
+// at returns the largest number in thousandths, 0 when there was none for a minute.
 func (p *peak) at(now time.Time) int64 {
-	word := turned(p.word.Load(), peakWindowOf(now))
+	word := inWindow(p.word.Load(), peakWindowOf(now))
 	return int64(max(word>>16&math.MaxUint16, word&math.MaxUint16)) // #nosec G115 -- 16 bits
 }
 
-// turned is the word in a window: the window before gives it its number once. A clock that
-// went back stays in the later window.
-func turned(word, window uint64) uint64 {
+// inWindow returns the word for a window. It takes over the largest number of the window just
+// before. When the clock went back, the later window stays.
+func inWindow(word, window uint64) uint64 {
 	switch at := word >> 32; {
 	case window <= at:
 		return word

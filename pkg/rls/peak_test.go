@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A peak is the greatest number of the window at hand and the one before, like that of a
-// list of all numbers.
+// A peak is the largest number of the current window and the one before, as computed from a list of
+// all numbers.
 func TestPeak(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type seen struct{ window, n int64 }
@@ -21,7 +21,7 @@ func TestPeak(t *testing.T) {
 			window := now.UnixNano() / int64(peakWindow)
 			if rapid.Bool().Draw(t, "see") {
 				n := rapid.OneOf(rapid.Int64Range(-10, 2000), rapid.Int64()).Draw(t, "n")
-				p.see(now, n)
+				p.note(now, n)
 				all = append(all, seen{window, min(max(n, 0), math.MaxUint16)})
 			}
 			want := int64(0)
@@ -41,8 +41,8 @@ func TestPeak(t *testing.T) {
 func TestPeakOfAClockThatGoesBack(t *testing.T) {
 	var p peak
 	now := time.Unix(1_000_000, 0)
-	p.see(now, 5)
-	p.see(now.Add(-time.Hour), 7)
+	p.note(now, 5)
+	p.note(now.Add(-time.Hour), 7)
 	if got := p.at(now.Add(-time.Hour)); got != 7 {
 		t.Errorf("got %d, want 7", got)
 	}

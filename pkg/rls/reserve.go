@@ -14,22 +14,22 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/reservation"
 )
 
-// reserved is what an admitted call reserved.
+// reserved is the reservation of an admitted call.
 type reserved struct {
 	any    bool
-	hits   uint64 // never more than what any of its descriptors reserved
+	hits   uint64 // at most the hits that any of its descriptors reserved
 	id     string // "" = there is none
 	result string // for metrics; "" = nothing was reserved
 }
 
-// settlement is what became of one descriptor that settles.
+// settlement is the result of one descriptor that settles.
 type settlement struct {
 	result   string
 	done     bool
-	adjusted []limiter.Consumption // what was used beyond what was reserved; below 0 is given back
+	adjusted []limiter.Consumption // the use beyond the reserved amounts; below 0 is refunded
 }
 
-// What becomes of a settlement beside the reasons of descriptor and reservation.
+// The results of a settlement beside the reasons of descriptor and reservation.
 const (
 	settledNow       = "settled"
 	settledBefore    = "repeated"
@@ -41,11 +41,11 @@ const (
 // Results of calls that reserve.
 const (
 	reservationIssued  = "issued"
-	reservationTooLong = "too_long" // its names do not fit into an id
+	reservationTooLong = "too_long" // its names are too long for an id
 	reservationOff     = "not_available"
 )
 
-// estimator makes of what was used before an estimate for rules.
+// estimator estimates for rules from earlier use.
 type estimator struct{ used *reservation.Estimates }
 
 // Estimate implements descriptor.Estimator.
@@ -55,7 +55,7 @@ func (e estimator) Estimate(namespace, entity, resource, limit string) (int64, b
 
 func (s *Service) estimates() descriptor.Estimator { return estimator{s.used} }
 
-// reserve gives an admitted call the id by which what it reserved is settled.
+// reserve gives an admitted call the id by which its reservation is settled.
 func (s *Service) reserve(ctx context.Context, now time.Time, c *call) {
 	if len(c.plan.Reserves) == 0 {
 		return
@@ -66,7 +66,7 @@ func (s *Service) reserve(ctx context.Context, now time.Time, c *call) {
 		c.holdings = c.decision.Holdings(c.holdings, &c.plan.Request, r.Take)
 		hits = min(hits, r.Hits)
 	}
-	if len(c.holdings) == 0 { // all of it is unlimited
+	if len(c.holdings) == 0 { // all takes are unlimited
 		return
 	}
 	c.reserved = reserved{any: true, hits: hits, result: reservationOff}
@@ -87,8 +87,9 @@ func (s *Service) reserve(ctx context.Context, now time.Time, c *call) {
 	}
 }
 
-// settle settles what the call's descriptors say, before anything is taken: those
-// of one id together. It denies nobody; the metadata of the answer says what became of it.
+// settle settles the reservations that the call's descriptors name, before any take. Descriptors
+// with the same id settle together. It denies no request: the metadata of the answer has the
+// results.
 func (s *Service) settle(ctx context.Context, now time.Time, c *call) {
 	all := c.plan.Settlements
 	for range all {
@@ -121,8 +122,8 @@ func (s *Service) settle(ctx context.Context, now time.Time, c *call) {
 	}
 }
 
-// settleOne settles one reservation. It returns the outcome, and by how much the use differs
-// from the reserved amounts.
+// settleOne settles one reservation. It returns the result, and the difference between the use and
+// the reserved amounts.
 func (s *Service) settleOne(ctx context.Context, now time.Time, c *call, id string, used []limiter.Consumption) (result string, adjusted []limiter.Consumption) {
 	if c.options.Keyring == nil || s.settler == nil {
 		return settledOff, nil
@@ -167,8 +168,8 @@ func settledAs(outcome ledger.Outcome) string {
 	}
 }
 
-// observe remembers the use of a reservation, for the next estimate, and returns by how much it
-// differs from the reserved amounts.
+// observe adds the use of a reservation to the estimates. It returns the difference between the use
+// and the reserved amounts.
 func (s *Service) observe(holdings []limiter.Holding, used []limiter.Consumption) (adjusted []limiter.Consumption) {
 	for i := range holdings {
 		h := &holdings[i]
@@ -191,7 +192,7 @@ func (s *Service) observe(holdings []limiter.Holding, used []limiter.Consumption
 	return adjusted
 }
 
-// learn remembers what refunds and charges of one call settled.
+// learn adds the use that refunds and charges of one call settle to the estimates.
 func (s *Service) learn(c *call) {
 	for i := range c.plan.Outcomes {
 		o := &c.plan.Outcomes[i]
@@ -206,7 +207,7 @@ func (s *Service) learn(c *call) {
 	}
 }
 
-// appendReserved appends what was reserved, by which it is settled.
+// appendReserved appends the reservation with its id.
 func (c *call) appendReserved(b []byte) []byte {
 	if !c.reserved.any {
 		return b
@@ -218,8 +219,8 @@ func (c *call) appendReserved(b []byte) []byte {
 	return b
 }
 
-// appendID appends the id as it is: cut or escaped nobody could settle it, and it
-// has no character that would have to be.
+// appendID appends the id unchanged, as a cut or escaped id could not be settled. No character of
+// an id needs escaping.
 func appendID(b []byte, id string) []byte {
 	b, field, value := beginField(b, "reservation_id")
 	b, mark := begin(b, valueString)
@@ -227,7 +228,7 @@ func appendID(b []byte, id string) []byte {
 	return end(end(end(b, mark), value), field)
 }
 
-// appendSettlements appends what became of each settlement.
+// appendSettlements appends the result of each settlement.
 func (c *call) appendSettlements(b []byte) []byte {
 	if len(c.settlements) == 0 {
 		return b

@@ -48,7 +48,7 @@ func reserving(tb testing.TB) []descriptor.DomainSpec {
 	return []descriptor.DomainSpec{spec("llm", ""), spec("other", "other")}
 }
 
-// key is a key of reservations, told apart by its bytes.
+// key is a key of reservations made of one byte.
 func key(b byte) []byte { return bytes.Repeat([]byte{b}, 32) }
 
 func keyring(tb testing.TB, keys ...[]byte) *reservation.Keyring {
@@ -98,7 +98,7 @@ func newReplica(t *testing.T, store limiter.Store, ring *reservation.Keyring) *e
 	return e
 }
 
-// call asks in a domain with descriptors in JSON.
+// call makes a call in a domain with descriptors in JSON.
 func (e *env) call(t *testing.T, domain string, descriptors ...string) *rlsv3.RateLimitResponse {
 	t.Helper()
 	got, err := e.ask(t, fmt.Sprintf(`{"domain":%q,"descriptors":[%s]}`, domain, strings.Join(descriptors, ",")))
@@ -130,7 +130,7 @@ func (e *env) reserve(t *testing.T, hits int, pairs ...string) string {
 	return id
 }
 
-// settle settles in a domain, and returns what became of it.
+// settle settles in a domain, and returns the result.
 func (e *env) settle(t *testing.T, domain, more, id string) string {
 	t.Helper()
 	got := e.call(t, domain, descriptorJSON(more, "reservation_id", id))
@@ -148,14 +148,13 @@ func (e *env) settle(t *testing.T, domain, more, id string) string {
 	return fields["result"].GetStringValue()
 }
 
-// left returns the whole tokens of tpm that a key has left: it is the tightest limit
-// of its rule.
+// left returns the whole tokens of tpm that a key has left. It is the tightest limit of its rule.
 func (e *env) left(t *testing.T, name string) uint32 {
 	t.Helper()
 	return e.call(t, "llm", descriptorJSON(addend(0), "key", name)).GetStatuses()[0].GetLimitRemaining()
 }
 
-// What one replica reserved another one settles, once.
+// A reservation of one replica can be settled at another one, once.
 func TestSettleAtAnotherReplica(t *testing.T) {
 	all := replicas(t, 2)
 	id := all[0].reserve(t, 600, "key", "k")
@@ -172,7 +171,7 @@ func TestSettleAtAnotherReplica(t *testing.T) {
 	}
 }
 
-// The request itself stays counted: only what was reserved is settled.
+// The request itself stays counted: only the reserved amounts are settled.
 func TestSettleLeavesTheRest(t *testing.T) {
 	e := replicas(t, 1)[0]
 	id := e.reserve(t, 600, "key", "k", "org", "o")
@@ -183,7 +182,7 @@ func TestSettleLeavesTheRest(t *testing.T) {
 	}
 }
 
-// Every reservation is settled once, however many try, wherever, at the same time.
+// Every reservation is settled once, even by many calls at many replicas at the same time.
 func TestOneSettlementWins(t *testing.T) {
 	all := replicas(t, 2)
 	for i := range 1000 {
@@ -234,7 +233,7 @@ func TestSettlementsRefused(t *testing.T) {
 	if got := e.settle(t, "llm", addend(5), id); got != "expired" {
 		t.Errorf("after its time: got %q, want expired", got)
 	}
-	if got := e.left(t, "k"); got != 406 { // what 10 minutes of 1000 a day refill
+	if got := e.left(t, "k"); got != 406 { // the refill of 10 minutes at 1000 a day
 		t.Errorf("left: got %d, want 406: nothing was settled", got)
 	}
 	want := map[string]float64{}
@@ -255,8 +254,8 @@ func seriesOf(t *testing.T, e *env, name string) map[string]float64 {
 	return all
 }
 
-// A denied request reserves nothing, so there is nothing to settle; and where it can
-// never pass the answer says so and names no time.
+// A denied request reserves nothing, so there is nothing to settle. Where it can never be admitted,
+// the answer says so and names no time.
 func TestDeniedReservation(t *testing.T) {
 	e := replicas(t, 1)[0]
 	for _, test := range []struct {
@@ -284,7 +283,7 @@ func TestDeniedReservation(t *testing.T) {
 	}
 }
 
-// Descriptors of one id settle together, each at its own weight.
+// Descriptors of one id settle together, each with its own weight.
 func TestSettleInParts(t *testing.T) {
 	e := replicas(t, 1)[0]
 	id := e.reserve(t, 1000, "key", "k", "meter", "usd") // 2500 usd
@@ -307,8 +306,8 @@ func TestSettleInParts(t *testing.T) {
 	}
 }
 
-// Without a number what was settled before is reserved: the most that may be while
-// little is known, then what most requests used.
+// A call without a number reserves by earlier settlements. That is the most while there are few,
+// and later the amount that most requests used.
 func TestEstimate(t *testing.T) {
 	e := replicas(t, 1)[0]
 	ask := descriptorJSON("", "key", "k", "meter", "guess")
@@ -322,7 +321,7 @@ func TestEstimate(t *testing.T) {
 			t.Errorf("while nothing is known: got %v reserved, want 400", fields["reserved"])
 		}
 		reserved = fields["reserved"].GetNumberValue()
-		e.clock.advance(time.Hour) // refills what was used
+		e.clock.advance(time.Hour) // refills the amounts used
 	}
 	if reserved < 64 || reserved > 72 {
 		t.Errorf("after settlements to 64: got %v reserved, want 64 to 72", reserved)
@@ -333,8 +332,8 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// A refund and a charge of one call settle too: the charge is not refused, whatever
-// is left, and teaches the estimate.
+// A refund and a charge of one call settle too. The charge is never refused, and counts for the
+// estimate.
 func TestSettleByRefundAndCharge(t *testing.T) {
 	e := replicas(t, 1)[0]
 	e.reserve(t, 1000, "key", "k")
@@ -355,7 +354,7 @@ func TestSettleByRefundAndCharge(t *testing.T) {
 	}
 }
 
-// Keys change while ids are out: a replica that knows both opens both.
+// Keys change while ids are in use: a replica with both keys opens both ids.
 func TestKeysRotate(t *testing.T) {
 	store := embedded.New(embedded.Config{})
 	defer func() { _ = store.Close(t.Context()) }()
@@ -369,8 +368,8 @@ func TestKeysRotate(t *testing.T) {
 		want string
 	}{
 		{"the old key, after it was removed", gone, first, "forged"},
-		{"the old key at who seals with the new", newer, first, "settled"},
-		{"the new key at who seals with the old", older, second, "settled"},
+		{"the old key at a replica that seals with the new", newer, first, "settled"},
+		{"the new key at a replica that seals with the old", older, second, "settled"},
 	} {
 		if got := test.at.settle(t, "llm", addend(0), test.id); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
@@ -378,7 +377,7 @@ func TestKeysRotate(t *testing.T) {
 	}
 }
 
-// Names that do not fit into an id are limited like others, and only lose the id.
+// Names that are too long for an id are limited like others, and only get no id.
 func TestReservationTooLong(t *testing.T) {
 	e := replicas(t, 1)[0]
 	name := strings.Repeat("n", 4000)
@@ -394,7 +393,7 @@ func TestReservationTooLong(t *testing.T) {
 	}
 }
 
-// Without a settler nothing is settled, and no id pretends that it can be.
+// Without a settler nothing is settled, and no id is made.
 func TestNoSettler(t *testing.T) {
 	e := newEnv(t, nil)
 	e.service.SetRules(compile(t, reserving(t)))
@@ -407,7 +406,7 @@ func TestNoSettler(t *testing.T) {
 	}
 }
 
-// No id is like another, and none shows a name.
+// No two ids are equal, and none shows a name.
 func TestIDsAreOpaque(t *testing.T) {
 	e := replicas(t, 1)[0]
 	seen := map[string]bool{}

@@ -18,23 +18,23 @@ const (
 	resultUnmatched
 	resultShadowAllowed
 	resultShadowDenied
-	results // their number
+	results // the number of results
 )
 
 func resultNames() [results]string {
 	return [results]string{"allowed", "fallback", "denied", "withheld", "unlimited", "unmatched", "shadow_allowed", "shadow_denied"}
 }
 
-// ruleSeries are the counters of one rule, or with the rule "" those of the descriptors
-// that no rule of the domain matches. They are shown as long as the rule is configured.
+// ruleSeries are the counters of one rule, or with the rule "" those of the descriptors that no
+// rule of the domain matches. They are exposed as long as the rule is configured.
 type ruleSeries struct {
 	*ruleCounters
 
-	expected []int // results that are shown while they are 0
+	expected []int // results that are exposed while they are 0
 	limits   []*limitSeries
 }
 
-// ruleCounters are those of a rule that do not depend on its settings: a reload keeps them.
+// ruleCounters are the counters of a rule that do not depend on its settings. A reload keeps them.
 type ruleCounters struct {
 	domain, rule string
 	results      [results]atomic.Int64
@@ -60,7 +60,7 @@ const (
 	tokensDenied
 	tokensCharged
 	tokensRefunded
-	tokenKinds // their number
+	tokenKinds // the number of kinds
 )
 
 func tokenKindNames() [tokenKinds]string {
@@ -74,7 +74,7 @@ type tally[K comparable] struct {
 	all map[K]*atomic.Int64
 }
 
-// add adds n to the counter of the key, which exists from then on, also with 0.
+// add adds n to the counter of the key. The counter exists from then on, even if n is 0.
 func (t *tally[K]) add(key K, n int64) {
 	t.mu.RLock()
 	c := t.all[key]
@@ -121,7 +121,7 @@ func seriesOf(r *descriptor.Rule, before *ruleSeries) *ruleSeries {
 		s.charges.add(chargeKey{chargeKind(limiter.Charge), bookingDone}, 0)
 		s.charges.add(chargeKey{chargeKind(limiter.Refund), bookingDone}, 0)
 	}
-	if r.Shadow() { // which takes from buckets of its own
+	if r.Shadow() { // it takes from buckets of its own
 		return s
 	}
 	for _, name := range r.Limits() {
@@ -137,9 +137,8 @@ func seriesOf(r *descriptor.Rule, before *ruleSeries) *ruleSeries {
 	return s
 }
 
-// unmatchedSeries returns the series of the descriptors that no rule of a domain matches,
-// with the counters that it had before; nil = none. The domain "" is for those of unknown
-// domains.
+// unmatchedSeries returns the series of the descriptors that no rule of a domain matches, with the
+// counters that it had before; nil = none. The domain "" is for descriptors of unknown domains.
 func unmatchedSeries(domain string, before *ruleSeries) *ruleSeries {
 	if before != nil {
 		return before
@@ -167,7 +166,7 @@ func (c *ruleCounters) addTo(sums *[results]int64) {
 	}
 }
 
-// expectedOf returns the results that the descriptors of a rule can have in ordinary times.
+// expectedOf returns the ordinary results for the descriptors of a rule.
 func expectedOf(r *descriptor.Rule) []int {
 	switch {
 	case r.Settles():

@@ -24,12 +24,12 @@ const DefaultMaxInFlight = 65536
 // DefaultMaxBytes is the most bytes of calls in hand at the same time, unless Config says otherwise.
 const DefaultMaxBytes = 64 << 20
 
-// smallMessage is the size up to which a message is decided however many bytes are in
-// hand, so that large ones cannot keep others out.
+// smallMessage is the size up to which a message is decided at any number of bytes in use. So large
+// messages cannot keep small ones out.
 const smallMessage = 4 << 10
 
-// Decider decides requests; *limiter.Limiter is one. It must be safe for
-// concurrent use. An error says that there is no decision, see [limiter.Limiter.Decide].
+// Decider decides requests; *limiter.Limiter is one. It must be safe for concurrent use. An error
+// means that there is no decision, see [limiter.Limiter.Decide].
 type Decider interface {
 	Decide(ctx context.Context, now time.Time, req *limiter.Request, d *limiter.Decision) error
 }
@@ -38,46 +38,44 @@ type Decider interface {
 type Config struct {
 	Decider Decider
 	Options
-	// MaxInFlight bounds the calls in hand at once; what comes on top is answered by
-	// OnUnavailable. 0 = DefaultMaxInFlight.
+	// MaxInFlight bounds the calls in progress. OnUnavailable answers further calls. 0 =
+	// DefaultMaxInFlight.
 	MaxInFlight int
-	// MaxBytes bounds the bytes of the messages in hand at once; a message above 4 KiB that
-	// comes on top is denied. 0 = DefaultMaxBytes.
+	// MaxBytes bounds the bytes of the messages in progress. Beyond it, a message above 4 KiB is
+	// denied. 0 = DefaultMaxBytes.
 	MaxBytes int64
-	// Settler settles reservations; nil = none are made, and none are settled.
+	// Settler settles reservations; nil = there are no reservations.
 	Settler Settler
 	// Now is the clock of decisions; nil = time.Now.
 	Now func() time.Time
-	// Registerer takes the metrics; nil = they are counted and shown nowhere.
+	// Registerer takes the metrics; nil = they are counted but not exposed.
 	Registerer prometheus.Registerer
-	// OnFallback is called for each call that a policy decided because the Decider's
-	// store gave no decision; nil = nothing is.
+	// OnFallback is called for each call that a policy decided because the Decider's store gave no
+	// decision. nil = no call.
 	OnFallback func()
-	// Observe is told of each limit of a bucket that an admitted call took from, and of each
-	// that denied one, at the time of the call. It is called while a call waits; nil =
-	// nothing is.
+	// Observe gets each limit of a bucket that an admitted call took from, and each limit that
+	// denied a call. It gets the time of the call, which waits for it, so it must be fast. nil = no
+	// call.
 	Observe func(now time.Time, o Observation)
-	// Logger says what went wrong, at most once a second for each kind of event;
-	// nil = nobody.
+	// Logger gets errors, at most one a second for each kind of event; nil = no log.
 	Logger *slog.Logger
 }
 
-// Options are what a reload may change, see [Service.Reload]. The zero value
-// sends no headers, admits what no domain matches, and admits what cannot be decided.
+// Options are the settings that a reload can change, see [Service.Reload]. The zero value sends no
+// headers, admits calls of unknown domains, and admits calls that cannot be decided.
 type Options struct {
 	Headers Headers
-	// UnmatchedDeny denies calls of domains that the rules do not know. What a known
-	// domain does with descriptors that no rule matches is its own setting.
+	// UnmatchedDeny denies calls of domains that are not in the rules. For descriptors that no rule
+	// of a domain matches, the domain has its own setting.
 	UnmatchedDeny bool
-	// OnUnavailable answers a call that could not be decided, unless its rules say
-	// otherwise: Unset and Allow admit it, others deny it. What to answer when the
-	// store does not is the Decider's matter.
+	// OnUnavailable answers a call that could not be decided, unless its rules have a policy: Unset
+	// and Allow admit it, others deny it. The Decider has its own policy for an unavailable store.
 	OnUnavailable limiter.Policy
-	// Snapshot holds the limits that belong to the rules; nil = what the Decider has
-	// in force, which during a reload may not fit the rules.
+	// Snapshot has the limits that belong to the rules. nil = the limits in force in the Decider,
+	// which may not fit the rules during a reload.
 	Snapshot *limiter.Snapshot
-	// Keyring seals the ids of reservations, and Lifetime is how long they can be
-	// settled; nil = no ids are made.
+	// Keyring seals the ids of reservations, which can be settled for Lifetime. nil = no ids are
+	// made.
 	Keyring  *reservation.Keyring
 	Lifetime time.Duration
 	// JSON says which effects calls over JSONHandler may have.
@@ -104,18 +102,18 @@ type Service struct {
 	max      int64
 	inFlight atomic.Int64
 	maxBytes int64
-	bytes    atomic.Int64 // of messages in hand
+	bytes    atomic.Int64 // of messages in progress
 	state    atomic.Pointer[state]
 	reload   sync.Mutex // held while state is replaced
 	calls    sync.Pool  // of *call
 	metrics  *metrics
 	log      *sampledlog.Log
 	denials  denialLog
-	fellBack func() // a policy decided
+	fellBack func() // called when a policy decided
 	observer func(now time.Time, o Observation)
 }
 
-// state is what calls see of the configuration: all of one, or all of the next.
+// state is the configuration that calls use. A call sees one state as a whole.
 type state struct {
 	rules   *descriptor.Rules
 	options Options
@@ -124,8 +122,8 @@ type state struct {
 	log     *unmatchedLog
 }
 
-// New returns a service without rules: to it every domain is unknown. It fails
-// when cfg has no Decider, or its Registerer already has metrics of these names.
+// New returns a service without rules, for which every domain is unknown. It fails when cfg has no
+// Decider, or its Registerer already has metrics of these names.
 func New(cfg Config) (*Service, error) {
 	if cfg.Decider == nil {
 		return nil, errors.New("rls: a service needs a Decider")
@@ -166,16 +164,14 @@ func New(cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// SetRules puts rules in force, in place of the earlier ones, for every call
-// that starts from now on; nil = none.
+// SetRules replaces the rules for every call that starts from now on; nil = none.
 func (s *Service) SetRules(rules *descriptor.Rules) {
 	s.reload.Lock()
 	defer s.reload.Unlock()
 	s.replace(rules, s.state.Load().options)
 }
 
-// Reload puts rules and options in force together: no call sees the one without
-// the other.
+// Reload replaces rules and options together: every call sees both or neither.
 func (s *Service) Reload(rules *descriptor.Rules, options Options) {
 	s.reload.Lock()
 	defer s.reload.Unlock()
@@ -189,12 +185,12 @@ func (s *Service) replace(rules *descriptor.Rules, options Options) {
 	})
 }
 
-// Decided returns the number of descriptors that were decided since the service was made, by
-// result as the metric ratelimit_decisions_total has it. No number ever becomes smaller.
+// Decided returns the number of descriptors decided since the service was made, by the results of
+// the metric ratelimit_decisions_total. The numbers never decrease.
 func (s *Service) Decided() map[string]int64 { return s.metrics.rules.decided() }
 
-// serve answers a decoded call. Its errors are those of gRPC, and for what the
-// gateway's configuration got wrong only.
+// serve answers a decoded call. Its errors are those of gRPC, and only for mistakes in the
+// gateway's configuration.
 func (s *Service) serve(ctx context.Context, now time.Time, c *call) (*answer, error) {
 	if c.problem != nil && c.problem.denied {
 		return s.tooLarge(ctx, c.problem.text), nil
@@ -206,7 +202,7 @@ func (s *Service) serve(ctx context.Context, now time.Time, c *call) (*answer, e
 	}
 	if c.problem != nil {
 		s.metrics.invalid.WithLabelValues(c.problem.reason).Inc()
-		if !c.problem.forbidden() { // which says nothing of the gateway
+		if !c.problem.forbidden() { // which is no mistake in the gateway's configuration
 			s.trouble(ctx, eventInvalid, c.problem.reason, slog.String("error", c.problem.text))
 		}
 		return nil, status.Error(c.problem.code(), c.problem.text)
@@ -219,7 +215,7 @@ func (s *Service) serve(ctx context.Context, now time.Time, c *call) (*answer, e
 	return c.answer(), nil
 }
 
-// tooLarge denies a call that has more than any gateway sends.
+// tooLarge denies a call that is larger than that of any gateway.
 func (s *Service) tooLarge(ctx context.Context, text string) *answer {
 	s.metrics.errors.WithLabelValues(reasonTooLarge).Inc()
 	s.trouble(ctx, eventTooLarge, "", slog.String("error", text))
@@ -229,7 +225,7 @@ func (s *Service) tooLarge(ctx context.Context, text string) *answer {
 	return c.answer()
 }
 
-// fallback answers a call that was not looked at, by policy.
+// fallback answers a call by policy, without a plan.
 func (s *Service) fallback(reason string) *answer {
 	c := call{options: s.state.Load().options}
 	c.verdict = undecided(c.options.OnUnavailable, reason)
@@ -238,7 +234,7 @@ func (s *Service) fallback(reason string) *answer {
 	return c.answer()
 }
 
-// undecided is the verdict of a call that no limiter decided.
+// undecided returns the verdict of a call without a decision of the limiter.
 func undecided(policy limiter.Policy, reason string) verdict {
 	v := verdict{reason: reason, blanket: true, unbooked: bookingLost, policy: limiter.Allow}
 	if policy != limiter.Unset && policy != limiter.Allow {

@@ -14,8 +14,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/rls"
 )
 
-// descriptor1 is a call of the domain llm with one descriptor: its entries as
-// keys and values in turn, and more of its fields in JSON.
+// descriptor1 is a call of the domain llm with one descriptor. It has entries as keys and values in
+// turn, and further fields in JSON.
 func descriptor1(more string, pairs ...string) string {
 	return fmt.Sprintf(`{"domain":"llm","descriptors":[%s]}`, descriptorJSON(more, pairs...))
 }
@@ -31,7 +31,8 @@ func descriptorJSON(more string, pairs ...string) string {
 	return fmt.Sprintf(`{"entries":[%s]%s}`, strings.Join(entries, ","), more)
 }
 
-// ok is the answer OK with one status: a limit a minute, what remains, and when it is full.
+// ok is the answer OK with one status: a limit a minute, the remaining tokens, and the time until
+// it is full.
 func ok(name string, rate, remaining int, reset string) string {
 	return fmt.Sprintf(`{"overallCode":"OK","statuses":[{"code":"OK","currentLimit":{"name":%q,"requestsPerUnit":%d,"unit":"MINUTE"},"limitRemaining":%d,"durationUntilReset":%q}]}`,
 		name, rate, remaining, reset)
@@ -74,9 +75,9 @@ func TestHits(t *testing.T) {
 	newEnv(t, nil).run(t, []step{
 		{ask: both("0", ``, ``), want: want(9, 9)},
 		{ask: both("3", ``, `"hitsAddend":"2"`), want: want(6, 7)},
-		{ask: both("3", `"hitsAddend":"0"`, `"hitsAddend":"1"`), want: want(6, 6)}, // a look takes nothing
+		{ask: both("3", `"hitsAddend":"0"`, `"hitsAddend":"1"`), want: want(6, 6)}, // a peek takes nothing
 		{ask: both("3", `"hits_addend":"1","is_negative_hits":true`, `"isNegativeHits":true`), want: want(7, 9)},
-		{ask: both("0", `"hitsAddend":"50","isNegativeHits":true`, `"hitsAddend":"0"`), want: want(10, 9)}, // to the capacity, no further
+		{ask: both("0", `"hitsAddend":"50","isNegativeHits":true`, `"hitsAddend":"0"`), want: want(10, 9)}, // to the capacity and no further
 	})
 }
 
@@ -133,7 +134,7 @@ func TestAllOrNothing(t *testing.T) {
 			{"code":"OK","currentLimit":{"name":"rpm","requestsPerUnit":10,"unit":"MINUTE"},"limitRemaining":9,"durationUntilReset":"6s"},
 			{"code":"OK","currentLimit":{"name":"rpm","requestsPerUnit":10,"unit":"MINUTE"},"durationUntilReset":"60s"},
 			{"code":"OK","currentLimit":{"name":"tpm","requestsPerUnit":1000,"unit":"MINUTE"},"limitRemaining":900,"durationUntilReset":"6s"}]}`},
-		// b denies: a keeps its 9 tokens, and what c used is charged all the same
+		// b denies: a keeps its 9 tokens, and the charge of c is booked all the same
 		{ask: call("5", "2", "100"), want: `{"overallCode":"OVER_LIMIT","statuses":[
 			{"code":"OK","currentLimit":{"name":"rpm","requestsPerUnit":10,"unit":"MINUTE"},"limitRemaining":9,"durationUntilReset":"6s"},
 			{"code":"OVER_LIMIT","currentLimit":{"name":"rpm","requestsPerUnit":10,"unit":"MINUTE"},"durationUntilReset":"12s"},
@@ -153,7 +154,7 @@ func TestTightestLimitSpeaks(t *testing.T) {
 			"responseHeadersToAdd":[` + fmt.Sprintf(headers, 5, 5, 1, "rps", 1, 1) + `]}`},
 		{after: time.Second, ask: ask, want: `{"overallCode":"OK","statuses":[{"code":"OK","currentLimit":{"name":"rph","requestsPerUnit":8,"unit":"HOUR"},"durationUntilReset":"3599s"}],
 			"responseHeadersToAdd":[` + fmt.Sprintf(headers, 8, 8, 3600, "rph", 0, 3599) + `]}`},
-		// both deny; the longer wait speaks
+		// both deny; the longer wait counts
 		{ask: ask, want: `{"overallCode":"OVER_LIMIT","statuses":[{"code":"OVER_LIMIT","currentLimit":{"name":"rph","requestsPerUnit":8,"unit":"HOUR"},"durationUntilReset":"1799s"}],
 			"responseHeadersToAdd":[{"key":"retry-after","value":"1799"},` + fmt.Sprintf(headers, 8, 8, 3600, "rph", 0, 1799) + `],
 			"dynamicMetadata":{"reason":"limit_exhausted","domain":"llm","rule":"two","entity":"a","level":0,"resource":"api",
@@ -204,7 +205,7 @@ func TestOutcomesWithoutLimits(t *testing.T) {
 		"dynamicMetadata":{"reason":"unmatched","domain":"no\\x07where"}}`}))
 }
 
-// A call that can never be admitted takes nothing, and books what was used.
+// A call that can never be admitted takes nothing, and its charges and refunds are booked.
 func TestNeverAdmittedStillCharges(t *testing.T) {
 	call := fmt.Sprintf(`{"domain":"llm","descriptors":[%s,%s,%s]}`,
 		descriptorJSON(`"hitsAddend":"3"`, "api_key", "a", "model", "m"),
@@ -254,9 +255,8 @@ func TestEntries(t *testing.T) {
 	})
 }
 
-// Limits that a rule chooses by plan, or gives itself, or that come of an
-// envoyproxy/ratelimit file, change under the buckets that are there: what was
-// used stays used, and what is owed stays owed.
+// Limits that a rule chooses by plan, or has itself, or of an envoyproxy/ratelimit file, can change
+// for existing buckets. The tokens used and the debt stay.
 func TestChangedLimitsOfRulesKeepBalances(t *testing.T) {
 	rules := func(tokens int64) *descriptor.Rules {
 		planned, named := takes("p/{plan}", "r", nil, "rpm"), takes("n/{named}", "r", nil, "rpm")
@@ -283,7 +283,7 @@ func TestChangedLimitsOfRulesKeepBalances(t *testing.T) {
 	e := newEnv(t, func(c *rls.Config) {
 		clock := newClock()
 		l = newLimiter(t, clock.now)
-		c.Decider, c.Now = l, clock.now // it stands still
+		c.Decider, c.Now = l, clock.now // time stands still
 	})
 	e.service.SetRules(rules(3))
 	asks := []string{

@@ -11,8 +11,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/rls"
 )
 
-// perHour is a descriptor of an envoyproxy/ratelimit file: so many an hour for each
-// value of the key.
+// perHour is a descriptor of an envoyproxy/ratelimit file with a limit an hour for each value of
+// the key.
 func perHour(key string, requests uint32) descriptor.TreeSpec {
 	return descriptor.TreeSpec{Path: key, Key: key, Limit: &descriptor.TreeLimitSpec{Unit: "hour", RequestsPerUnit: requests}}
 }
@@ -44,7 +44,7 @@ const (
 
 func explicit(n int) string { return fmt.Sprintf(`,"hitsAddend":"%d"`, n) }
 
-// askEnvoy calls with descriptors of the domain "envoy".
+// askEnvoy makes a call with descriptors of the domain "envoy".
 func (e *env) askEnvoy(t *testing.T, descriptors string) *rlsv3.RateLimitResponse {
 	t.Helper()
 	answer, err := e.ask(t, `{"domain":"envoy","descriptors":[`+descriptors+`]}`)
@@ -54,7 +54,7 @@ func (e *env) askEnvoy(t *testing.T, descriptors string) *rlsv3.RateLimitRespons
 	return answer
 }
 
-// wantCode asks and checks the overall code and the tokens that remain for each descriptor.
+// wantCode makes a call and checks the overall code and the remaining tokens of each descriptor.
 func (e *env) wantCode(t *testing.T, step, descriptors string, want rlsv3.RateLimitResponse_Code, remaining ...uint32) *rlsv3.RateLimitResponse {
 	t.Helper()
 	answer := e.askEnvoy(t, descriptors)
@@ -74,8 +74,8 @@ const (
 	isOver = rlsv3.RateLimitResponse_OVER_LIMIT
 )
 
-// A gateway that peeks before a request and charges after it, as Envoy Gateway does,
-// gets no more than the limit and one charge past it.
+// A gateway that peeks before a request and charges after it, as Envoy Gateway does, gets at most
+// the limit and one charge past it.
 func TestChargesOfEnvoyFilesCount(t *testing.T) {
 	t.Parallel()
 	for _, before := range []string{zero, noNumber} {
@@ -108,7 +108,7 @@ func TestChargeOfAnEnvoyFileAnswers(t *testing.T) {
 	e := newTree(t, perHour("user", 1000))
 	e.wantCode(t, "a charge of all", hits("user", "u", explicit(1000)), isOK, 0)
 	answer := e.wantCode(t, "a charge of more than is left", hits("user", "u", explicit(100)), isOver, 0)
-	// 100 in debt and 100 to be there: 200 of 1000 an hour are 720 s.
+	// 100 in debt and 100 needed: 200 of 1000 an hour are 720 s.
 	if got := answer.GetStatuses()[0]; got.GetCode() != isOver || got.GetDurationUntilReset().GetSeconds() != 720 {
 		t.Errorf("status of the charge: got %v, want OVER_LIMIT and 720s", got)
 	}
@@ -125,8 +125,8 @@ func TestChargeOfAnEnvoyFileAnswers(t *testing.T) {
 	}
 }
 
-// Without a peek or a count on the same limit within the hour, in a process that is
-// older than a minute, an explicit number is an ordinary take: denied, it costs nothing.
+// Without a peek or a count on the same limit within the hour, in a process older than a minute, an
+// explicit number is an ordinary take. A denied one costs nothing.
 func TestTakesOfEnvoyFilesCostNothingDenied(t *testing.T) {
 	t.Parallel()
 	e := newTree(t, perHour("user", 1000), perHour("other", 10))
@@ -143,7 +143,7 @@ func TestTakesOfEnvoyFilesCostNothingDenied(t *testing.T) {
 	e.wantCode(t, "which cost nothing", hits("user", "w", explicit(100)), isOK, 0)
 }
 
-// The memory of a peek outlives a reload that keeps the limit.
+// The time of a peek survives a reload that keeps the limit.
 func TestReloadRemembersPeeks(t *testing.T) {
 	t.Parallel()
 	e := newTree(t, perHour("user", 1000), perHour("other", 10))
@@ -192,8 +192,8 @@ func TestChargeThatIsOverTakesNothingElse(t *testing.T) {
 	e.wantCode(t, "a charge where nothing is admitted", hits("blocked", "x", explicit(1)), isOver)
 }
 
-// A descriptor in quota_mode that is over says so, and denies the call only when every
-// other one in quota_mode is over too.
+// A descriptor in quota_mode that is over says so. It denies the call only when all others in
+// quota_mode are over too.
 func TestQuotaMode(t *testing.T) {
 	t.Parallel()
 	e := newTree(t, quotaPerHour("small", 2), quotaPerHour("large", 5), perHour("ip", 6))
@@ -222,7 +222,7 @@ func TestQuotaMode(t *testing.T) {
 	e.wantCode(t, "12: and takes nothing of the quota", hits("large", "y", zero), isOK, 5)
 }
 
-// Quotas are charged after the response, and answer like others.
+// Quotas are charged after the response, and are answered like others.
 func TestQuotaModeCharges(t *testing.T) {
 	t.Parallel()
 	e := newTree(t, quotaPerHour("small", 10), quotaPerHour("large", 100))
@@ -234,8 +234,8 @@ func TestQuotaModeCharges(t *testing.T) {
 	e.wantCode(t, "both are over", charge(60), isOver, 0, 0)
 }
 
-// A limit in shadow_mode is charged like others, also by a call that is denied, and says
-// what it would have denied.
+// A limit in shadow_mode is charged like others, even by a denied call, and the metadata says that
+// it would have denied.
 func TestChargesOfAShadow(t *testing.T) {
 	t.Parallel()
 	shadow := perHour("shadow", 10)
@@ -257,7 +257,7 @@ func TestChargesOfAShadow(t *testing.T) {
 	e.wantCode(t, "a quota that is over beside a shadow", hits("quota", "q", explicit(2)), isOver)
 }
 
-// A charge that is over its limit counts as booked, and its limit as one that denied.
+// A charge that is over its limit counts as booked, and its limit counts as the one that denied.
 func TestDenialsOfChargesAreCounted(t *testing.T) {
 	t.Parallel()
 	e := newTree(t, quotaPerHour("small", 2), perHour("user", 5))

@@ -13,25 +13,24 @@ import (
 )
 
 const (
-	// maxUnmatched is how many unknown domains, and how many sets of keys, are named in the log
-	// in unmatchedAgain.
+	// maxUnmatched is the most unknown domains, and the most sets of keys, that the log names in
+	// unmatchedAgain.
 	maxUnmatched = 100
 	// unmatchedAgain is the time after which a name may be logged again.
 	unmatchedAgain = time.Hour
 	// unmatchedPause is the least time between two lines of a kind.
 	unmatchedPause = time.Second
-	// unmatchedSlots is how many names of a kind are remembered; a power of two.
+	// unmatchedSlots is the number of names of a kind that are remembered; a power of two.
 	unmatchedSlots = 256
-	// maxNamed bounds the names in a line, and maxNameLength the bytes of each that tell
-	// names apart.
+	// maxNamed bounds the names in a line. maxNameLength bounds the bytes that tell names apart.
 	maxNamed, maxNameLength = 16, 64
 )
 
-// unmatchedLog warns of descriptors that no rule matches, as these are likely mistakes of
-// a configuration and pass in silence otherwise. It names each unknown domain and each
-// set of keys once in an hour; values of descriptors are never logged. A stranger
-// can fill neither the memory nor the log: the names, the lines in a second and those in
-// an hour are bounded. Sets of keys, which a client may make up, hide no unknown domain.
+// unmatchedLog warns of descriptors that no rule matches. These are likely mistakes of a
+// configuration, and have no other sign. It names each unknown domain and each set of keys once in
+// an hour, and never logs values of descriptors. No client can fill the memory or the log: the
+// names, and the lines in a second and in an hour, are bounded. Clients can make up sets of keys,
+// but these hide no unknown domain.
 type unmatchedLog struct {
 	logger *slog.Logger
 	seed   maphash.Seed
@@ -39,13 +38,13 @@ type unmatchedLog struct {
 	domains, keys unmatchedKind
 }
 
-// unmatchedKind is the lines of a kind.
+// unmatchedKind is the state of one kind of lines.
 type unmatchedKind struct {
 	seen [unmatchedSlots]atomic.Uint64 // hashes of logged names, by their low bits
 	next atomic.Int64                  // Unix milliseconds; no line before
 
 	mu     sync.Mutex
-	hour   int64 // at hand, since 1970
+	hour   int64 // the current hour since 1970
 	logged int   // lines in it
 }
 
@@ -62,7 +61,7 @@ func (l *unmatchedLog) warn(ctx context.Context, now time.Time, c *call, rules *
 		}
 		entries, kind := c.in.Descriptors[i].Entries, &l.keys
 		if c.plan.Domain == nil {
-			entries, kind = nil, &l.domains // the domain says it all
+			entries, kind = nil, &l.domains // the domain alone says enough
 		}
 		hour := now.UnixMilli() / unmatchedAgain.Milliseconds()
 		if kind.due(now.UnixMilli(), l.hash(hour, c.in.Domain, entries)) {
@@ -83,8 +82,8 @@ func (l *unmatchedLog) hash(hour int64, domain string, entries []descriptor.Entr
 	return max(hash, 1)
 }
 
-// due reports whether a line is to be written, and takes it. It costs a look at one word
-// where the names were logged before.
+// due reports whether to write a line, and reserves its time. It costs a load of one word if the
+// names were logged before.
 func (k *unmatchedKind) due(now int64, hash uint64) bool {
 	slot := &k.seen[hash%unmatchedSlots]
 	if slot.Load() == hash {
@@ -141,10 +140,10 @@ func (l *unmatchedLog) log(ctx context.Context, line int, c *call, rules *descri
 	}
 }
 
-// cut returns the part of a name that tells it apart.
+// cut returns the part of a name that counts.
 func cut(name string) string { return name[:min(len(name), maxNameLength)] }
 
-// shown returns a name for the log: printable, and cut when it is long.
+// shown returns a name for the log: printable, and cut if it is long.
 func shown(name string) string {
 	text := string(appendEscaped(nil, cut(name)))
 	if len(name) > maxNameLength {

@@ -91,8 +91,8 @@ func TestUnmatchedIsLogged(t *testing.T) {
 	want("after a reload that denies", unknown)
 }
 
-// However many names a stranger makes up, there is a line of each kind a second and a hundred an hour,
-// each short.
+// Of any number of names there is at most one line of each kind a second and a hundred an hour,
+// each of them short.
 func TestUnmatchedNamesAreBounded(t *testing.T) {
 	t.Parallel()
 	e, log := newLogged(t)
@@ -135,7 +135,7 @@ func TestUnmatchedNamesAreBounded(t *testing.T) {
 	}
 }
 
-// manyKeys returns as many keys, each with a value.
+// manyKeys returns n keys, each with a value.
 func manyKeys(n int) (pairs []string) {
 	for i := range n {
 		pairs = append(pairs, fmt.Sprintf("key\n%d%s", i, strings.Repeat("y", 200)), "canary")
@@ -143,7 +143,7 @@ func manyKeys(n int) (pairs []string) {
 	return pairs
 }
 
-// Descriptors that no rule matches, however many and when, hide no unknown domain.
+// Descriptors that no rule matches hide no unknown domain, at any number and any time.
 func TestUnmatchedKeysHideNoDomain(t *testing.T) {
 	t.Parallel()
 	e, log := newLogged(t)

@@ -7,8 +7,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Units of time, as RateLimitResponse.RateLimit.Unit numbers them. Overrides
-// number theirs the same, without the week.
+// Units of time, with the numbers of RateLimitResponse.RateLimit.Unit. Overrides have the same
+// numbers, without the week.
 const (
 	unitSecond = 1
 	unitMinute = 2
@@ -19,7 +19,7 @@ const (
 	unitWeek   = 7
 )
 
-// unitSeconds returns the length of a unit as Envoy takes it, 0 when unknown.
+// unitSeconds returns the length of a unit in Envoy, 0 when it is unknown.
 func unitSeconds(unit int32) int64 {
 	const day = 24 * 60 * 60
 	switch unit {
@@ -42,14 +42,14 @@ func unitSeconds(unit int32) int64 {
 	}
 }
 
-// window is a period as protobuf says it: multiplier × unit. The zero window is
-// for a period that is not whole seconds, which no unit can say.
+// window is a period in the form of protobuf: multiplier × unit. The zero window is for a period
+// that is not whole seconds, for which there is no unit.
 type window struct {
 	unit       int32
 	multiplier int64
 }
 
-// windowOf returns the period in the greatest unit that divides it.
+// windowOf returns the period in the largest unit that divides it.
 func windowOf(period time.Duration) window {
 	seconds := int64(period / time.Second)
 	if seconds <= 0 || period%time.Second != 0 {
@@ -76,7 +76,7 @@ func ceilSeconds(d time.Duration) int64 {
 // wholeTokens returns a balance in whole tokens, rounded down, never below 0.
 func wholeTokens(millitokens int64) int64 { return max(0, millitokens/limiter.Milli) }
 
-// clamp32 cuts a number that is not negative to what protobuf has room for.
+// clamp32 cuts a number to the range of protobuf. The number must not be negative.
 func clamp32(n int64) uint32 {
 	return uint32(min(n, math.MaxUint32)) // #nosec G115 -- callers give 0 and above
 }

@@ -7,15 +7,15 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// begin appends the head of a length-delimited field; its content follows, and
-// then end with the mark that begin returned.
+// begin appends the head of a length-delimited field. After its content, call end with the mark
+// that begin returned.
 func begin(b []byte, num protowire.Number) ([]byte, int) {
 	b = protowire.AppendTag(b, num, protowire.BytesType)
-	b = append(b, 0) // the length, when it fits in a byte
+	b = append(b, 0) // the length, if it fits in a byte
 	return b, len(b)
 }
 
-// end puts the length of what was appended since begin in its place.
+// end writes the length of everything appended since begin.
 func end(b []byte, mark int) []byte {
 	n := len(b) - mark
 	if n < 0x80 {
@@ -77,7 +77,7 @@ func appendBool(b []byte, name string, v bool) []byte {
 	return end(end(b, value), field)
 }
 
-// appendText appends a string to a Struct: text is escaped, so that it may be any bytes.
+// appendText appends a string to a Struct. It escapes text, which may be any bytes.
 func appendText(b []byte, name, text string) []byte {
 	b, field, value := beginField(b, name)
 	b, mark := begin(b, valueString)
