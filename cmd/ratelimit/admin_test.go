@@ -176,7 +176,7 @@ func TestServiceIsFound(t *testing.T) {
 	backup("no running service was found")
 	first := start(t, "--config", file)
 	firstURL := first.adminURL(t)
-	backup("unix://" + run + "/ratelimit/admin.sock answers 404 Not Found: this service keeps nothing in a file")
+	backup("unix://" + run + "/ratelimit/admin.sock answers 404 Not Found: this service has no data file")
 	backup("unix://"+run+"/ratelimit/admin.sock answers 404", "--config", file)
 	second := start(t, "--config", file)
 	secondURL := second.adminURL(t)

@@ -250,7 +250,7 @@ func TestBackupsThatFail(t *testing.T) {
 		code int
 		want string
 	}{
-		{"of memory", []string{"backup", "--server", memory.adminURL(t), "-o", filepath.Join(dir, "x")}, 1, "keeps nothing in a file that could be copied: serve --data DIR does"},
+		{"of memory", []string{"backup", "--server", memory.adminURL(t), "-o", filepath.Join(dir, "x")}, 1, "has no data file to copy: it would need serve --data DIR"},
 		{"of nobody", []string{"backup", "--server", "http://127.0.0.1:1", "-o", filepath.Join(dir, "x")}, 3, "asking the service"},
 		{"to nowhere", []string{"backup", "--data", data, "-o", filepath.Join(dir, "no", "x")}, 1, "--output: "},
 		{"with half a certificate", []string{"backup", "--data", data, "--cert", good, "-o", filepath.Join(dir, "x")}, 2, "--cert and --key belong together"},
@@ -260,7 +260,7 @@ func TestBackupsThatFail(t *testing.T) {
 		{"restore nothing", []string{"restore", "--data", filepath.Join(dir, "new")}, 2, "one FILE"},
 		{"restore what is not there", []string{"restore", "--data", filepath.Join(dir, "new"), filepath.Join(dir, "none")}, 1, "no such file"},
 		{"restore what was cut", []string{"restore", "--data", filepath.Join(dir, "new"), cut}, 1, "the backup cannot be restored: " + cut + " is damaged: "},
-		{"restore to memory", []string{"restore", "--server", memory.adminURL(t), good}, 1, "keeps nothing in a file"},
+		{"restore to memory", []string{"restore", "--server", memory.adminURL(t), good}, 1, "has no data file"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			code, _, stderr := output(t, test.args...)

@@ -23,22 +23,22 @@ const (
 	hashPrefix  = "sha256:"
 )
 
-// minToken is the length of the shortest token that is accepted. A shorter one could be
-// guessed, or found by its hash.
+// minToken is the length of the shortest accepted token, in bytes. A shorter one could be guessed,
+// or found from its hash.
 const minToken = 32
 
-// TokenHash is the SHA-256 of a token. A configuration has it, and not the token.
+// TokenHash is the SHA-256 of a token. A configuration has the hash instead of the token.
 type TokenHash [sha256.Size]byte
 
 // NewToken returns a token of 256 random bits, and its hash.
 func NewToken() (string, TokenHash) {
 	random := make([]byte, tokenBytes)
-	_, _ = rand.Read(random) // it never fails
+	_, _ = rand.Read(random) // never fails
 	token := tokenPrefix + base64.RawURLEncoding.EncodeToString(random)
 	return token, sha256.Sum256([]byte(token))
 }
 
-// String returns the hash as a configuration has it, sha256: and 64 hexadecimal digits.
+// String returns the hash in the form of a configuration, sha256: and 64 hexadecimal digits.
 func (h TokenHash) String() string { return hashPrefix + hex.EncodeToString(h[:]) }
 
 // ParseTokenHash is the inverse of [TokenHash.String]. Its error does not repeat the text,
@@ -48,7 +48,7 @@ func ParseTokenHash(text string) (TokenHash, error) {
 	digits, ok := strings.CutPrefix(text, hashPrefix)
 	n := 0
 	if ok && len(digits) == hex.EncodedLen(len(h)) {
-		n, _ = hex.Decode(h[:], []byte(digits)) // n is short of the whole when it fails
+		n, _ = hex.Decode(h[:], []byte(digits)) // after a mistake n is too small
 	}
 	if n != len(h) {
 		return TokenHash{}, errors.New("a hash is sha256: and 64 hexadecimal digits, as `ratelimit token` prints it")
@@ -56,18 +56,18 @@ func ParseTokenHash(text string) (TokenHash, error) {
 	return h, nil
 }
 
-// Token lets in callers that know the token of a hash.
+// Token is a hash, and the name and role of callers with the token of that hash.
 type Token struct {
 	Name string
 	Role Role
 	Hash TokenHash
 }
 
-// Access finds the principal of a request. A request over a Unix socket was let in by the
-// mode of the socket's file, and may administer. Any other needs a token or, where there
-// are no tokens, a verified certificate, with which it may administer. Addresses and
-// headers other than Authorization decide nothing. The zero value has no tokens. It is
-// safe for concurrent use.
+// Access finds the principal of a request. The mode of the socket's file decides about a request
+// over a Unix socket, which may administer. Any other request needs a token. If there are no
+// tokens, it needs a verified certificate, with which it may administer. Addresses and headers
+// other than Authorization are ignored. The zero value has no tokens. It is safe for concurrent
+// use.
 type Access struct {
 	tokens atomic.Pointer[[]Token]
 }
@@ -75,7 +75,7 @@ type Access struct {
 // SetTokens replaces the tokens, for every request from now on.
 func (a *Access) SetTokens(tokens []Token) { a.tokens.Store(&tokens) }
 
-// principal returns the principal of a request, or why it has none.
+// principal returns the principal of a request, or the reason why it has none.
 func (a *Access) principal(r *http.Request) (Principal, error) {
 	if overSocket(r) {
 		return Principal{Name: SocketPrincipal, Role: RoleAdminister}, nil
@@ -95,14 +95,14 @@ func overSocket(r *http.Request) bool {
 	return ok && local.Network() == "unix"
 }
 
-// byToken compares with every hash, however soon one is the same, in constant time.
+// byToken compares the token with every hash, in a time that does not depend on the result.
 func byToken(tokens []Token, header http.Header) (Principal, error) {
 	scheme, token, _ := strings.Cut(header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return Principal{}, errors.New("a token is needed: Authorization: Bearer TOKEN")
 	}
 	if len(token) < minToken {
-		return Principal{}, errors.New("the token is too short to be one; `ratelimit token` makes them")
+		return Principal{}, errors.New("the token is too short; `ratelimit token` makes valid ones")
 	}
 	hash := sha256.Sum256([]byte(token))
 	found := Principal{}
@@ -117,8 +117,8 @@ func byToken(tokens []Token, header http.Header) (Principal, error) {
 	return found, nil
 }
 
-// subject names the holder of a certificate. A name that does not print, or is that of callers of the
-// Unix socket, is quoted: so the audit tells it from any other.
+// subject names the holder of a certificate. A name that does not print, or is that of callers of
+// the Unix socket, is quoted. So the audit shows different holders differently.
 func subject(c *x509.Certificate) string {
 	name := "certificate"
 	switch {

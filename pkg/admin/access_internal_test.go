@@ -8,7 +8,8 @@ import (
 	"unicode"
 )
 
-// No holder of a certificate has the name of callers of the socket, or one that forges a line.
+// No holder of a certificate can have the name of callers of the socket, or a name that forges a
+// line.
 func TestSubjects(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range []string{"ops", "socket", `"socket"`, "oper\nator", "\x1b[31m", "\xff", `"\xff"`, ""} {

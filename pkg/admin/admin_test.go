@@ -24,8 +24,8 @@ import (
 
 var t0 = time.Unix(1_000_000, 0).UTC()
 
-// newExplainer explains rules over a store of its own, in which the limiter
-// returned beside it decides.
+// newExplainer returns an explainer of rules with a store of its own, and the limiter that decides
+// in it.
 func newExplainer(t *testing.T, rules ...descriptor.RuleSpec) (*admin.Explainer, *limiter.Limiter) {
 	t.Helper()
 	store := embedded.New(embedded.Config{})
@@ -159,7 +159,7 @@ func TestExplainWhatIsNotConfigured(t *testing.T) {
 	}
 }
 
-// A charge denies nobody, and what of it cannot be booked is named.
+// A charge is never denied, and the explanation names the part of it that cannot be booked.
 func TestExplainAChargeThatCannotBeBooked(t *testing.T) {
 	rule := users("tokens", "", consume("tph", 0, 1000))
 	rule.Overdraw = true
@@ -180,8 +180,8 @@ func TestExplainAnUnknownDomainThatIsDenied(t *testing.T) {
 	}
 }
 
-// The explanation must say what the service would: its takes of one bucket add up,
-// those of buckets apart do not.
+// The explanation must equal the decision of the service. Takes of one bucket add up, and those of
+// different buckets do not.
 func TestExplainTakesOfOneBucket(t *testing.T) {
 	rule := func(name string, own bool) descriptor.RuleSpec {
 		r := users(name, name, consume("rpm", 6000, 0))
@@ -280,7 +280,7 @@ func TestHealth(t *testing.T) {
 	check("draining without trouble", false, "shutting down", "")
 }
 
-// Ask a running service what a descriptor would do.
+// Ask a running service about a descriptor.
 func ExampleExplainer() {
 	store := embedded.New(embedded.Config{})
 	defer func() { _ = store.Close(context.Background()) }()
@@ -328,8 +328,8 @@ func shadowed(t *testing.T) (*admin.Explainer, *limiter.Limiter) {
 	return e, l
 }
 
-// Of a limit of envoyproxy/ratelimit in shadow_mode the explanation says what the service
-// does: it admits, and reports what it would have denied.
+// For a limit of envoyproxy/ratelimit in shadow_mode the explanation equals the service: it admits,
+// and reports that it would have denied.
 func TestExplainShadowMode(t *testing.T) {
 	e, l := shadowed(t)
 	q := admin.Question{Domain: "mongo_cps", Entries: entries("database", "trial")}
@@ -360,8 +360,8 @@ func TestExplainShadowMode(t *testing.T) {
 	}
 }
 
-// A charge of an envoyproxy/ratelimit file answers OVER_LIMIT when it is more than what
-// is left, and the explanation says so.
+// A charge of an envoyproxy/ratelimit file answers OVER_LIMIT when it is more than the tokens left,
+// and the explanation says so.
 func TestExplainAChargeThatAnswers(t *testing.T) {
 	e, _ := shadowed(t)
 	for hits, want := range map[uint64]bool{5: true, 6: false} {
@@ -389,7 +389,7 @@ func TestExplainAShadowRule(t *testing.T) {
 	}
 }
 
-// What matches nothing is told what it comes close to.
+// For a descriptor without a rule the explanation suggests the closest names.
 func TestExplainWhatIsMistyped(t *testing.T) {
 	e, _ := newExplainer(t, users("requests", "", consume("rpm", 1000, 0)), users("tokens", "tokens", consume("tpm", 1000, 0)))
 	tree, _ := shadowed(t)
@@ -423,7 +423,7 @@ func TestExplainWhatIsMistyped(t *testing.T) {
 	}
 }
 
-// A question of a stranger takes no memory to speak of, however many rules there are.
+// A request from any client takes little memory, with any number of rules.
 func TestLargeQuestions(t *testing.T) {
 	rules := make([]descriptor.RuleSpec, 300)
 	for i := range rules {
@@ -455,19 +455,19 @@ func TestLargeQuestions(t *testing.T) {
 	}
 }
 
-// lately decides like another decider, and says that it is late.
-type lately struct{ admin.Decider }
+// lateDecider decides like another decider, and marks the decision as late.
+type lateDecider struct{ admin.Decider }
 
-func (l lately) Decide(ctx context.Context, now time.Time, req *limiter.Request, d *limiter.Decision) error {
+func (l lateDecider) Decide(ctx context.Context, now time.Time, req *limiter.Request, d *limiter.Decision) error {
 	err := l.Decider.Decide(ctx, now, req, d)
 	d.Late = true
 	return err
 }
 
-// An explanation says that it rests on what was last seen, of shadow rules too.
+// An explanation from last seen state says so, for shadow rules too.
 func TestExplainLate(t *testing.T) {
 	e, l := shadowed(t)
-	e.Decider = lately{l}
+	e.Decider = lateDecider{l}
 	for _, database := range []string{"trial", "users"} {
 		x := ask(t, e, admin.Question{Domain: "mongo_cps", Entries: entries("database", database)})
 		if !x.Late || x.Fallback != "" {

@@ -11,29 +11,29 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Archive is a store that can be copied, and put back, while it serves.
+// Archive is a store that can be copied and restored while it serves.
 type Archive interface {
 	// Backup writes a copy of everything, secrets too, and returns its size in bytes.
 	Backup(w io.Writer) (int64, error)
-	// Restore puts what a copy holds in the place of what there is. It gives nobody tokens.
+	// Restore replaces the content of the store by a copy. No balance gains tokens by it.
 	Restore(ctx context.Context, from io.Reader) error
 }
 
 const (
-	// BackupType is the media type of a backup. Restore wants it: a page in a browser
-	// cannot send it to another site by itself.
+	// BackupType is the media type of a backup. Restore requires it, as a page in a browser cannot
+	// send it to another site by itself.
 	BackupType = "application/vnd.ratelimit.backup"
-	// BackupError is the trailer that says why a backup is not complete.
+	// BackupError is the trailer with the reason why a backup is not complete.
 	BackupError = "Ratelimit-Backup-Error"
 )
 
-// While a backup is read the file cannot use its free space again, and while one is
-// restored no other can be. So clients that stall are left.
+// During a backup the file cannot reuse its free space, and during a restore there can be no other.
+// So stalled clients are disconnected.
 const (
 	stalled    = 30 * time.Second // the longest that a client takes for a part
-	slowest    = 64 << 10         // bytes a second that it takes on average, after the first part
+	slowest    = 64 << 10         // the lowest average rate of a client after the first part, in bytes a second
 	maxBackups = 4                // at once
-	maxRestore = 256 << 30        // bytes of a backup, more than the most buckets need
+	maxRestore = 256 << 30        // the most bytes of a backup, above the size of any store
 )
 
 // archive answers /v1/backup and /v1/restore.
@@ -46,10 +46,10 @@ func newArchive(store Archive) *archive {
 	return &archive{store: store, slots: make(chan struct{}, maxBackups)}
 }
 
-// empty answers where there is nothing to copy.
+// empty refuses the request when there is nothing to copy.
 func (a *archive) empty(w http.ResponseWriter) bool {
 	if a.store == nil {
-		writeProblem(w, http.StatusNotFound, "this service keeps nothing in a file that could be copied: serve --data DIR does")
+		writeProblem(w, http.StatusNotFound, "this service has no data file to copy: it would need serve --data DIR")
 	}
 	return a.store == nil
 }
@@ -68,7 +68,7 @@ func (a *archive) backup(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", BackupType)
 	w.Header().Set("Trailer", BackupError)
 	w.Header().Set("Connection", "close") // the deadlines are for this answer
-	out := &patient{w: w, r: http.NoBody, control: http.NewResponseController(w), begin: time.Now()}
+	out := &pacedTransfer{w: w, r: http.NoBody, control: http.NewResponseController(w), begin: time.Now()}
 	if err := out.extend(out.control.SetReadDeadline, time.Time{}); err != nil {
 		writeProblem(w, http.StatusInternalServerError, err.Error())
 		return
@@ -83,8 +83,8 @@ func (a *archive) backup(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// patient transfers a backup to or from a client for as long as that keeps pace.
-type patient struct {
+// pacedTransfer transfers a backup to or from a client that keeps up the pace.
+type pacedTransfer struct {
 	w       io.Writer
 	r       io.Reader
 	control *http.ResponseController
@@ -92,8 +92,8 @@ type patient struct {
 	bytes   int64 // transferred
 }
 
-// deadline returns when the next part must be through.
-func (p *patient) deadline(now time.Time) time.Time {
+// deadline returns the time by which the next part must be transferred.
+func (p *pacedTransfer) deadline(now time.Time) time.Time {
 	pace := p.begin.Add(stalled + time.Duration(p.bytes/slowest)*time.Second)
 	if next := now.Add(stalled); next.Before(pace) {
 		return next
@@ -101,7 +101,7 @@ func (p *patient) deadline(now time.Time) time.Time {
 	return pace
 }
 
-func (*patient) extend(set func(time.Time) error, to time.Time) error {
+func (*pacedTransfer) extend(set func(time.Time) error, to time.Time) error {
 	if err := set(to); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
@@ -109,7 +109,7 @@ func (*patient) extend(set func(time.Time) error, to time.Time) error {
 }
 
 // Write implements io.Writer.
-func (p *patient) Write(b []byte) (int, error) {
+func (p *pacedTransfer) Write(b []byte) (int, error) {
 	if err := p.extend(p.control.SetWriteDeadline, p.deadline(time.Now())); err != nil {
 		return 0, err
 	}
@@ -119,15 +119,15 @@ func (p *patient) Write(b []byte) (int, error) {
 }
 
 // Read implements io.Reader.
-func (p *patient) Read(b []byte) (int, error) {
+func (p *pacedTransfer) Read(b []byte) (int, error) {
 	if err := p.extend(p.control.SetReadDeadline, p.deadline(time.Now())); err != nil {
 		return 0, err
 	}
 	n, err := p.r.Read(b)
 	p.bytes += int64(n)
-	if errors.Is(err, io.EOF) { // from here on it is the service's time
-		_ = p.extend(p.control.SetReadDeadline, time.Time{})  // the client has gone, if it fails
-		_ = p.extend(p.control.SetWriteDeadline, time.Time{}) // the same
+	if errors.Is(err, io.EOF) { // the rest of the time is the service's
+		_ = p.extend(p.control.SetReadDeadline, time.Time{})  // an error says that the client has gone
+		_ = p.extend(p.control.SetWriteDeadline, time.Time{}) // likewise
 	}
 	return n, err
 }
@@ -140,12 +140,12 @@ func (a *archive) restore(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, http.StatusUnsupportedMediaType, "the body must be a backup, and the Content-Type "+BackupType)
 		return
 	}
-	in := &patient{w: io.Discard, r: r.Body, control: http.NewResponseController(w), begin: time.Now()}
+	in := &pacedTransfer{w: io.Discard, r: r.Body, control: http.NewResponseController(w), begin: time.Now()}
 	if err := a.store.Restore(r.Context(), in); err != nil {
 		writeProblem(w, statusOf(err), err.Error())
 		return
 	}
-	_, _ = fmt.Fprintln(w, "restored") // the client went away: nobody to tell
+	_, _ = fmt.Fprintln(w, "restored") // an error says that the client has gone
 }
 
 func statusOf(err error) int {

@@ -18,7 +18,7 @@ import (
 // copier is an archive whose copy is a text.
 type copier struct {
 	text string
-	err  error // of Backup, behind the text
+	err  error // of Backup, after the text
 	got  string
 }
 
@@ -36,7 +36,7 @@ func (c *copier) Restore(_ context.Context, from io.Reader) error {
 	return err
 }
 
-// overSocket sends a request as one that came over a Unix socket.
+// overSocket sends a request like one over a Unix socket.
 func overSocket(c *admin.Control, r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	r.Host = "localhost"
@@ -77,13 +77,13 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// refusing is an archive that can do nothing.
+// refusing is an archive that fails every request.
 type refusing struct{ err error }
 
 func (r refusing) Backup(io.Writer) (int64, error)          { return 0, r.err }
 func (r refusing) Restore(context.Context, io.Reader) error { return r.err }
 
-// asking is an archive that sees which principal restores.
+// asking is an archive that notes which principal restores.
 type asking struct {
 	refusing
 
@@ -96,7 +96,7 @@ func (a asking) Restore(ctx context.Context, _ io.Reader) error {
 	return nil
 }
 
-// waiting is an archive that is read for as long as it is let.
+// waiting is an archive whose backup waits until the test lets it go on.
 type waiting struct {
 	refusing
 
@@ -109,7 +109,7 @@ func (a waiting) Backup(io.Writer) (int64, error) {
 	return 0, nil
 }
 
-// Backups that are being read are few; one more is told to come again.
+// There can be few backups at a time; a further one is refused for now.
 func TestBackupsAtOnce(t *testing.T) {
 	a := waiting{begun: make(chan struct{}), end: make(chan struct{})}
 	c := admin.NewControl(admin.ControlConfig{Access: new(admin.Access), Explainer: new(admin.Explainer), Archive: a})

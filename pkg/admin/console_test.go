@@ -18,11 +18,11 @@ func (page) Has(r *http.Request) bool { return r.Method == http.MethodGet && r.U
 
 func (page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if _, known := admin.PrincipalFrom(r.Context()); known {
-		w.WriteHeader(http.StatusTeapot) // nothing of it may depend on the caller
+		w.WriteHeader(http.StatusTeapot) // nothing in the answer may depend on the caller
 	}
 }
 
-// The page is for anyone, and opens no other path to them.
+// The page is for any caller, and does not open other paths.
 func TestConsoleIsOpen(t *testing.T) {
 	access, token := tokenOf(admin.RoleRead)
 	explainer, _ := newExplainer(t, users("requests", "", consume("rpm", 1000, 0)))
@@ -52,8 +52,8 @@ func TestConsoleIsOpen(t *testing.T) {
 	}
 }
 
-// A browser may reach the socket by a forwarded port. Then a page of another site could have
-// its own name resolve to this machine, so names of others are refused.
+// A browser may reach the socket by a forwarded port. Then a page of another site could make its
+// own name resolve to this machine, so such names are refused.
 func TestSocketHosts(t *testing.T) {
 	explainer, _ := newExplainer(t, users("requests", "", consume("rpm", 1000, 0)))
 	c := admin.NewControl(admin.ControlConfig{Access: new(admin.Access), Explainer: explainer})

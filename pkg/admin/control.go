@@ -14,21 +14,21 @@ type ControlConfig struct {
 	Access    *Access
 	Explainer *Explainer   // answers /v1/explain
 	Archive   Archive      // answers /v1/backup and /v1/restore; nil = nothing to copy
-	Routes    []Route      // that are answered besides
-	Console   Console      // a page that is answered to anyone; nil = none
-	Logger    *slog.Logger // gets each request and its principal, those that only read at the level debug; nil = no log
+	Routes    []Route      // further endpoints
+	Console   Console      // a page for any caller; nil = none
+	Logger    *slog.Logger // gets each request and its principal, reading ones at the level debug; nil = no log
 }
 
-// Bounds of a server of a [Control], for requests that are no backup and no restore.
+// Bounds of a server of a [Control], for requests other than backup and restore.
 const (
 	ControlTimeout   = 30 * time.Second // to read a request, and to write its answer
 	ControlMaxHeader = 16 << 10         // bytes
 	maxControlBody   = 1 << 20          // bytes
 )
 
-// Control is the handler of administration: requests that copy secrets or change state. Each
-// route names the least role that may ask for it; a request without a principal learns
-// nothing, not even which routes there are.
+// Control is the handler of administration, with requests that copy secrets or change state. Each
+// route has the least role that may ask for it. The refusal of a request without a principal shows
+// nothing, not even whether there is such a route.
 type Control struct {
 	access  *Access
 	console Console
@@ -36,8 +36,8 @@ type Control struct {
 	mux     http.ServeMux
 }
 
-// Console answers requests for a page and its files. They are the same for anyone, with a
-// principal or without: they have no secret, and change nothing.
+// Console answers requests for a page and its files. They are the same for any caller, with or
+// without a principal. They have no secret, and change nothing.
 type Console interface {
 	Has(r *http.Request) bool
 	http.Handler
@@ -46,7 +46,7 @@ type Console interface {
 // Route is an endpoint of a [Control].
 type Route struct {
 	Pattern string // of http.ServeMux, with a method
-	Role    Role   // the least that may ask
+	Role    Role   // the least role that may ask
 	MaxBody int64  // the largest body, in bytes
 	Handler http.Handler
 }
@@ -71,8 +71,8 @@ func NewControl(cfg ControlConfig) *Control {
 
 // ServeHTTP implements http.Handler.
 func (c *Control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if err := new(http.CrossOriginProtection).Check(r); err != nil { // a browser shows a certificate for any page
-		writeProblem(w, http.StatusForbidden, "pages of another site are not answered: "+err.Error())
+	if err := new(http.CrossOriginProtection).Check(r); err != nil { // a browser sends its certificate for any page
+		writeProblem(w, http.StatusForbidden, "requests of pages of another site are refused: "+err.Error())
 		return
 	}
 	if overSocket(r) && named(r.Host) {
@@ -82,26 +82,26 @@ func (c *Control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.answer(w, r)
 }
 
-// named reports whether a Host is a name that someone else can give to an address.
+// named reports whether a Host is a name that another party can make resolve to any address.
 func named(host string) bool {
-	return strings.Contains(host, ".") && !guard{loopback: true}.knows(host)
+	return strings.Contains(host, ".") && !guard{loopback: true}.isOwnHost(host)
 }
 
-// answer answers a request that no page of another site has made.
+// answer answers a request that is not from a page of another site.
 func (c *Control) answer(w http.ResponseWriter, r *http.Request) {
 	if c.console != nil && c.console.Has(r) {
-		w.Header().Set("Connection", "close") // no stranger keeps one of the few
+		w.Header().Set("Connection", "close") // frees the connection for others
 		c.console.ServeHTTP(w, r)
 		return
 	}
 	p, err := c.access.principal(r)
 	if err != nil {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="ratelimit"`)
-		w.Header().Set("Connection", "close") // no stranger keeps one of the few
+		w.Header().Set("Connection", "close") // frees the connection for others
 		writeProblem(w, http.StatusUnauthorized, err.Error())
 		return
 	}
-	introduce(r.Context())
+	markAuthenticated(r.Context())
 	r = r.WithContext(WithPrincipal(r.Context(), p))
 	if h, pattern := c.mux.Handler(r); pattern == "" {
 		refuse(w, r, h)
@@ -110,34 +110,34 @@ func (c *Control) answer(w http.ResponseWriter, r *http.Request) {
 	c.mux.ServeHTTP(w, r)
 }
 
-// refuse answers a request that has no route as its handler would, by a problem.
+// refuse answers a request that has no route as its handler would, but with a problem.
 func refuse(w http.ResponseWriter, r *http.Request, h http.Handler) {
-	answer := muted{header: http.Header{}}
+	answer := headerOnly{header: http.Header{}}
 	h.ServeHTTP(&answer, r)
 	if answer.code == http.StatusMethodNotAllowed {
 		w.Header().Set("Allow", answer.header.Get("Allow"))
-		writeProblem(w, answer.code, fmt.Sprintf("%.100s is for %s", r.URL.Path, answer.header.Get("Allow")))
+		writeProblem(w, answer.code, fmt.Sprintf("%.100s has only the methods %s", r.URL.Path, answer.header.Get("Allow")))
 		return
 	}
 	writeProblem(w, http.StatusNotFound, fmt.Sprintf("there is no %.100s; /v1/openapi.json describes every path", r.URL.Path))
 }
 
-// muted keeps the header and the code of an answer.
-type muted struct {
+// headerOnly is a ResponseWriter that has only the header and the code of an answer.
+type headerOnly struct {
 	header http.Header
 	code   int
 }
 
 // Header implements http.ResponseWriter.
-func (m *muted) Header() http.Header { return m.header }
+func (m *headerOnly) Header() http.Header { return m.header }
 
 // Write implements http.ResponseWriter.
-func (*muted) Write(b []byte) (int, error) { return len(b), nil }
+func (*headerOnly) Write(b []byte) (int, error) { return len(b), nil }
 
 // WriteHeader implements http.ResponseWriter.
-func (m *muted) WriteHeader(code int) { m.code = code }
+func (m *headerOnly) WriteHeader(code int) { m.code = code }
 
-// guarded lets principals in whose role suffices, and bounds the body.
+// guarded passes requests of principals with a sufficient role, and bounds the body.
 func (c *Control) guarded(to Route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, _ := PrincipalFrom(r.Context()) // without one the role is RoleNone
@@ -147,7 +147,7 @@ func (c *Control) guarded(to Route) http.Handler {
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, to.MaxBody)
 		level := slog.LevelInfo
-		if to.Role <= RoleRead { // pages ask again and again
+		if to.Role <= RoleRead { // consoles repeat these often
 			level = slog.LevelDebug
 		}
 		c.log.Log(r.Context(), level, "administration", "request", to.Pattern, "principal", p.Name, "role", p.Role.String())

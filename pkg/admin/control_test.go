@@ -25,8 +25,8 @@ func tokenOf(role admin.Role) (*admin.Access, string) {
 	return a, token
 }
 
-// Over TCP only a token lets a caller in, and only as far as its role goes. Where the
-// caller is, or says it is, decides nothing.
+// Over TCP only a token lets a caller in, with the role of the token. The caller's address, real or
+// claimed, does not count.
 func TestTokens(t *testing.T) {
 	question := `{"domain":"shop","entries":[{"key":"user","value":"ada"}]}`
 	for _, test := range []struct {
@@ -85,7 +85,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// Requests that change something are in the log, with the principal. Pages read again and again, and reads are not.
+// Requests that change the state are in the log, with the principal. Reads and repeated reads by
+// pages are not.
 func TestReadsAreNotLogged(t *testing.T) {
 	access, token := tokenOf(admin.RoleAdminister)
 	var log strings.Builder
@@ -107,7 +108,7 @@ func TestReadsAreNotLogged(t *testing.T) {
 	}
 }
 
-// A word is no token, also where the configuration has its hash.
+// A short word is refused as a token, even if the configuration has its hash.
 func TestShortTokens(t *testing.T) {
 	access := new(admin.Access)
 	access.SetTokens([]admin.Token{{Name: "word", Role: admin.RoleAdminister, Hash: sha256.Sum256([]byte("secret"))}})
@@ -115,13 +116,14 @@ func TestShortTokens(t *testing.T) {
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/backup", nil)
 	r.Header.Set("Authorization", "Bearer secret")
 	w := httptest.NewRecorder()
-	if c.ServeHTTP(w, r); w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), "too short") {
+	c.ServeHTTP(w, r)
+	if w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), "too short") {
 		t.Errorf("got %d %s, want 401", w.Code, w.Body)
 	}
 }
 
-// A certificate that was verified lets in where there are no tokens; where there are, both
-// are needed.
+// A verified certificate lets in where there are no tokens. Where there are tokens, both are
+// needed.
 func TestCertificates(t *testing.T) {
 	holder := &x509.Certificate{Subject: pkix.Name{CommonName: "ops"}}
 	with, token := tokenOf(admin.RoleRead)
@@ -145,14 +147,15 @@ func TestCertificates(t *testing.T) {
 			r.TLS = test.state
 			r.Header.Set("Authorization", test.header)
 			w := httptest.NewRecorder()
-			if c.ServeHTTP(w, r); w.Code != test.want {
+			c.ServeHTTP(w, r)
+			if w.Code != test.want {
 				t.Errorf("got %d %s, want %d", w.Code, w.Body, test.want)
 			}
 		})
 	}
 }
 
-// What a page of another site sends is refused, also with a browser's certificate.
+// Requests of a page of another site are refused, even with a browser's certificate.
 func TestControlRefusesOtherSites(t *testing.T) {
 	c := admin.NewControl(admin.ControlConfig{Access: new(admin.Access), Explainer: new(admin.Explainer), Archive: &copier{}})
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/restore", strings.NewReader("all"))
@@ -163,7 +166,7 @@ func TestControlRefusesOtherSites(t *testing.T) {
 	}
 }
 
-// Handlers read which principal asks; no other request has one.
+// Handlers get the principal of a request. No other request has one.
 func TestPrincipals(t *testing.T) {
 	if p, ok := admin.PrincipalFrom(t.Context()); ok || p != (admin.Principal{}) {
 		t.Errorf("got %v of no request", p)

@@ -1,21 +1,22 @@
 // Package admin is the HTTP side of the service, on two listeners.
 //
-// [Handler] is for gateways, probes and monitoring. It asks for no credential, and changes
-// nothing but balances:
+// [Handler] is for gateways, probes and monitoring. It asks for no credential, and changes only
+// balances:
 //
 //	POST /json          RateLimitRequest in, RateLimitResponse out; 429 when limited
-//	POST /v1/explain    which rule, limits and balances a descriptor meets, and why
+//	POST /v1/explain    the rule, limits and balances for a descriptor, with reasons
 //	GET  /metrics       Prometheus
 //	GET  /healthz       200 while the process lives
-//	GET  /readyz        200 while it should get traffic; the body says which configuration is in force
+//	GET  /readyz        200 while it should get traffic; the body has the configuration in force
 //	GET  /debug/pprof/  when enabled
 //
-// [Control] is for administration. Each of its requests has a [Principal], whose [Role]
-// must suffice for the route:
+// [Control] is for administration. Each of its requests has a [Principal], whose [Role] must
+// suffice for the route:
 //
 //	POST /v1/explain    read        the same
-//	GET  /v1/backup     administer  a copy of all that the store keeps, secrets too
-//	POST /v1/restore    administer  puts such a copy back
+//	GET  /v1/backup     administer  a copy of the whole store, with secrets
+//	POST /v1/restore    administer  restores such a copy
 //
-// and those of ControlConfig.Routes. Refusals are problems as RFC 9457 has them, [WriteProblem].
+// ControlConfig.Routes are further routes. Refusals are problems in the form of RFC 9457,
+// [WriteProblem].
 package admin

@@ -10,51 +10,52 @@ import (
 	"time"
 )
 
-// doorTime is how long a connection may go without a principal before another takes its place.
-const doorTime = 200 * time.Millisecond
+// authenticationTime is how long a connection can be without a principal before another one
+// replaces it.
+const authenticationTime = 200 * time.Millisecond
 
 // Door is a listener with a bound on its connections. Beyond the bound it closes the oldest
-// connection that has shown no principal to a [Control] for 200 ms, and when all have shown one,
-// the new one. While the oldest is younger, new connections wait. So neither peers that connect
-// and send nothing, nor a flood of them, keep the operator out. Its server needs
-// [Door.ConnContext]. It is safe for concurrent use.
+// connection that has shown no principal to a [Control] for 200 ms. When all have shown one, it
+// closes the new one. While the oldest is younger, new connections wait. So a client with a
+// principal gets in even if other clients open many connections and send nothing. The server of a
+// Door needs [Door.ConnContext]. It is safe for concurrent use.
 type Door struct {
 	net.Listener
 
-	most     int
-	left     chan struct{} // holds a token when a connection has left
-	mu       sync.Mutex
-	visitors []*visitor // the oldest first
+	most   int
+	closed chan struct{} // has a value when a connection was closed
+	mu     sync.Mutex
+	conns  []*doorConn // the oldest first
 }
 
-// NewDoor returns a listener of at most so many connections.
+// NewDoor returns a listener with at most that many connections.
 func NewDoor(inner net.Listener, most int) *Door {
-	return &Door{Listener: inner, most: most, left: make(chan struct{}, 1)}
+	return &Door{Listener: inner, most: most, closed: make(chan struct{}, 1)}
 }
 
-// visitor is a connection through a Door.
-type visitor struct {
+// doorConn is a connection through a Door.
+type doorConn struct {
 	net.Conn
 
-	door  *Door
-	since time.Time
-	known atomic.Bool // it has shown a principal
+	door          *Door
+	since         time.Time
+	authenticated atomic.Bool // it has shown a principal
 }
 
-type visitorKey struct{}
+type connKey struct{}
 
-// ConnContext is that of http.Server, by which a Control finds the connection of a request.
+// ConnContext is for http.Server. With it a Control finds the connection of a request.
 func (d *Door) ConnContext(ctx context.Context, c net.Conn) context.Context {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
-	return context.WithValue(ctx, visitorKey{}, c)
+	return context.WithValue(ctx, connKey{}, c)
 }
 
-// introduce notes that the connection of a request has shown a principal.
-func introduce(ctx context.Context) {
-	if v, ok := ctx.Value(visitorKey{}).(*visitor); ok {
-		v.known.Store(true)
+// markAuthenticated notes that the connection of a request has shown a principal.
+func markAuthenticated(ctx context.Context) {
+	if v, ok := ctx.Value(connKey{}).(*doorConn); ok {
+		v.authenticated.Store(true)
 	}
 }
 
@@ -65,14 +66,14 @@ func (d *Door) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		v := &visitor{Conn: c, door: d, since: time.Now()}
-		out, wait := d.enter(v)
+		v := &doorConn{Conn: c, door: d, since: time.Now()}
+		out, wait := d.admit(v)
 		for wait > 0 {
 			d.awaitPlace(wait)
-			out, wait = d.enter(v)
+			out, wait = d.admit(v)
 		}
 		if out != nil {
-			_ = out.Conn.Close() // its reader is told
+			_ = out.Conn.Close() // which ends its reads
 		}
 		if out != v {
 			return v, nil
@@ -80,46 +81,46 @@ func (d *Door) Accept() (net.Conn, error) {
 	}
 }
 
-// enter adds a connection, and returns the one to close in its place: itself when it may
-// not stay, nil for none. Where that one is new it does nothing, and returns how long to wait.
-func (d *Door) enter(v *visitor) (out *visitor, wait time.Duration) {
+// admit adds a connection. out is the connection to close for it: v itself if it may not stay, nil
+// for none. wait above 0 is the time after which to try again; then v was not added.
+func (d *Door) admit(v *doorConn) (out *doorConn, wait time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.visitors) >= d.most {
-		i := slices.IndexFunc(d.visitors, func(v *visitor) bool { return !v.known.Load() })
+	if len(d.conns) >= d.most {
+		i := slices.IndexFunc(d.conns, func(v *doorConn) bool { return !v.authenticated.Load() })
 		if i < 0 {
 			return v, 0
 		}
-		out = d.visitors[i]
-		if age := time.Since(out.since); age < doorTime {
-			return nil, doorTime - age
+		out = d.conns[i]
+		if age := time.Since(out.since); age < authenticationTime {
+			return nil, authenticationTime - age
 		}
-		d.visitors = slices.Delete(d.visitors, i, i+1)
+		d.conns = slices.Delete(d.conns, i, i+1)
 	}
-	d.visitors = append(d.visitors, v)
+	d.conns = append(d.conns, v)
 	return out, 0
 }
 
-// awaitPlace waits until a connection has left, at most for a time.
+// awaitPlace waits until a connection was closed, at most for a time.
 func (d *Door) awaitPlace(most time.Duration) {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
-	case <-d.left:
+	case <-d.closed:
 	case <-timer.C:
 	}
 }
 
 // Close implements net.Conn.
-func (v *visitor) Close() error {
+func (v *doorConn) Close() error {
 	d := v.door
 	d.mu.Lock()
-	if i := slices.Index(d.visitors, v); i >= 0 {
-		d.visitors = slices.Delete(d.visitors, i, i+1)
+	if i := slices.Index(d.conns, v); i >= 0 {
+		d.conns = slices.Delete(d.conns, i, i+1)
 	}
 	d.mu.Unlock()
 	select {
-	case d.left <- struct{}{}:
+	case d.closed <- struct{}{}:
 	default:
 	}
 	return v.Conn.Close()

@@ -11,7 +11,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/admin"
 )
 
-// Connections that say nothing make room; those that have shown a token stay.
+// Connections that send nothing are closed for others; those that have shown a token stay.
 func TestDoor(t *testing.T) {
 	token, hash := admin.NewToken()
 	var access admin.Access
@@ -50,7 +50,7 @@ func TestDoor(t *testing.T) {
 		t.Fatal("the first is not answered")
 	}
 	for range 10 {
-		dial() // and says nothing
+		dial() // and sends nothing
 	}
 	second := dial()
 	if !shows(second) || !shows(first) {
@@ -60,7 +60,7 @@ func TestDoor(t *testing.T) {
 		t.Error("a third is answered, want that it is closed")
 	}
 	_ = second.Close()
-	for end := time.Now().Add(time.Minute); !shows(dial()); { // its place is free when the server has seen it go
+	for end := time.Now().Add(time.Minute); !shows(dial()); { // there is room when the server has seen the close
 		if time.Now().After(end) {
 			t.Fatal("its place is not free")
 		}

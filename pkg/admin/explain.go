@@ -17,26 +17,25 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/rls"
 )
 
-// Decider decides requests; *limiter.Limiter does.
+// Decider decides requests; *limiter.Limiter is one.
 type Decider interface {
 	Decide(ctx context.Context, now time.Time, req *limiter.Request, d *limiter.Decision) error
 }
 
-// Explainer explains what a descriptor would do. It takes nothing from any bucket.
+// Explainer explains the decision about a descriptor. It takes from no bucket.
 type Explainer struct {
 	InForce func() *InForce // the configuration to explain
 	Decider Decider
 	Now     func() time.Time
-	Shards  Sharder // nil = the store keeps each bucket in one piece
+	Shards  Sharder // nil = every bucket has one shard
 }
 
-// InForce is what a configuration says of decisions, all of one.
+// InForce is the part of a configuration that decides, as one value.
 type InForce struct {
 	Rules *descriptor.Rules
-	// UnmatchedDeny denies descriptors of domains that the rules do not know.
+	// UnmatchedDeny denies descriptors of domains that are not in the rules.
 	UnmatchedDeny bool
-	// Snapshot holds the limits that belong to the rules; nil = what the Decider has
-	// in force.
+	// Snapshot has the limits that belong to the rules; nil = the limits in force in the Decider.
 	Snapshot *limiter.Snapshot
 }
 
@@ -44,7 +43,7 @@ type InForce struct {
 type Question struct {
 	Domain  string  `json:"domain"`
 	Entries []Entry `json:"entries"`
-	Hits    *uint64 `json:"hits,omitempty"` // absent = 1; 0 = a look
+	Hits    *uint64 `json:"hits,omitempty"` // absent = 1; 0 = a peek
 }
 
 // Entry is one key and value of a descriptor.
@@ -53,33 +52,35 @@ type Entry struct {
 	Value string `json:"value"`
 }
 
-// Explanation says which rule a descriptor meets, what it would take, and from
-// which buckets. Names that are not plain text are quoted as Go strings.
+// Explanation has the rule that a descriptor matches, the amounts that it would take, and the
+// buckets. Names that are not plain text are quoted as Go strings.
 type Explanation struct {
 	Domain    string   `json:"domain"`
 	Namespace string   `json:"namespace,omitempty"`
 	Outcome   string   `json:"outcome"` // unmatched, unlimited, takes, settles, denied, shadow
 	Why       string   `json:"why,omitempty"`
 	Rule      string   `json:"rule,omitempty"`
-	Lease     string   `json:"lease,omitempty"` // what the rule says of token leases; absent = auto
+	Lease     string   `json:"lease,omitempty"` // the rule's token leases; absent = auto
 	Missed    []Missed `json:"missed,omitempty"`
 	Shadows   []Shadow `json:"shadows,omitempty"`
 	Limits    []Limit  `json:"limits,omitempty"`
-	Admitted  bool     `json:"admitted"` // as things stand now
-	// RetryAfter is a duration: the same request passes then if no other takes meanwhile. It is
-	// never if it never passes, and absent if it is admitted or the time is unknown.
+	Admitted  bool     `json:"admitted"` // by the present state
+	// RetryAfter is a duration: after it the same request is admitted if no other takes in the
+	// meantime. It is never if it is never admitted, and absent if it is admitted now or the time
+	// is unknown.
 	RetryAfter string `json:"retry_after,omitempty"`
-	// OnUnavailable is the policy that would answer if the store did not: allow, deny or local.
+	// OnUnavailable is the policy that would answer if the store were unavailable: allow, deny or
+	// local.
 	OnUnavailable string `json:"on_unavailable,omitempty"`
 	Late          bool   `json:"late,omitempty"`     // limits and balances are those last seen, as the store is slow
 	Fallback      string `json:"fallback,omitempty"` // the policy that answers, as the store is unavailable
 
-	// Unlisted are values of resources that the rule does not list by name, so that another
-	// resource stands in their place.
+	// Unlisted are values of resources that are not in the rule's list, so that another resource
+	// replaces them.
 	Unlisted []string `json:"unlisted,omitempty"`
 
-	Nearest    *Missed  `json:"nearest,omitempty"`      // the rule that comes closest when none matches
-	Domains    []string `json:"domains,omitempty"`      // that there are, when the domain is none of them; at most 100
+	Nearest    *Missed  `json:"nearest,omitempty"`      // the rule with the fewest differences when none matches
+	Domains    []string `json:"domains,omitempty"`      // all domains, when the domain is unknown; at most 100
 	DidYouMean string   `json:"did_you_mean,omitempty"` // a domain with a similar name
 }
 
@@ -91,12 +92,12 @@ type Shadow struct {
 	Limits    []Limit `json:"limits,omitempty"`
 }
 
-// maxDomains is how many domains an explanation lists.
+// maxDomains is the most domains that an explanation lists.
 const maxDomains = 100
 
-// Missed is a rule that stands before the one that won, and why it did not match.
+// Missed is a rule before the one that matched, with the reason why it did not match.
 type Missed struct {
-	Rule string `json:"rule,omitempty"` // absent of descriptors of envoyproxy/ratelimit
+	Rule string `json:"rule,omitempty"` // absent for descriptors of envoyproxy/ratelimit
 	Why  string `json:"why"`
 }
 
@@ -113,15 +114,15 @@ type Limit struct {
 	Action    string `json:"action"` // take, look, charge, refund
 	Amount    string `json:"amount"`
 	Available string `json:"available"`
-	Enough    bool   `json:"enough"` // for all that the request takes of it
-	// RetryAfter is when there is enough, as Explanation.RetryAfter has it.
+	Enough    bool   `json:"enough"` // for everything that the request takes of it
+	// RetryAfter is the time until there is enough, in the form of Explanation.RetryAfter.
 	RetryAfter string `json:"retry_after,omitempty"`
-	// Shards are those of the bucket; absent where the store keeps each bucket in one piece.
+	// Shards are those of the bucket; absent where every bucket has one shard.
 	Shards *Shards `json:"shards,omitempty"`
 }
 
-// maxQuestion bounds the body of a request, in bytes: it is one descriptor, and Envoy
-// takes 60 KiB of headers.
+// maxQuestion bounds the body of a request, in bytes. It has one descriptor, and Envoy accepts 60
+// KiB of headers.
 const maxQuestion = 64 << 10
 
 // ServeHTTP answers POST /v1/explain.
@@ -133,7 +134,7 @@ func (e *Explainer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	tooLarge, isTooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
-	case errors.Is(err, limiter.ErrClosed): // while the service stops
+	case errors.Is(err, limiter.ErrClosed): // the service is stopping
 		writeProblem(w, http.StatusServiceUnavailable, err.Error())
 	case isTooLarge:
 		WriteProblem(w, api.Problem{Type: api.TooLarge, Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit)})
@@ -142,7 +143,7 @@ func (e *Explainer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// questionForm tells the form of a question.
+// questionForm shows the form of a question.
 const questionForm = `; send {"domain": "…", "entries": [{"key": "…", "value": "…"}], "hits": 1}, or a RateLimitRequest with its descriptors`
 
 // answer reads a question, or a whole call, and explains it.
@@ -168,10 +169,10 @@ func (e *Explainer) answer(ctx context.Context, body io.Reader) (any, error) {
 	return e.Explain(ctx, &q)
 }
 
-// Explain answers a question. It fails for one without a domain or entries.
+// Explain explains a descriptor. It fails without a domain or entries.
 func (e *Explainer) Explain(ctx context.Context, q *Question) (*Explanation, error) {
 	if q.Domain == "" || len(q.Entries) == 0 {
-		return nil, errors.New("a question needs a domain and at least one entry")
+		return nil, errors.New("the request needs a domain and at least one entry")
 	}
 	desc := descriptor.Descriptor{}
 	for _, entry := range q.Entries {
@@ -194,7 +195,7 @@ func (e *Explainer) Explain(ctx context.Context, q *Question) (*Explanation, err
 	return x, e.shadows(ctx, cfg, found.Plan.Shadows, x)
 }
 
-// describe returns the rule that a descriptor meets, and its outcome.
+// describe returns the rule that a descriptor matches, and its outcome.
 func describe(cfg *InForce, domain string, found *descriptor.Explanation, outcome *descriptor.Outcome) *Explanation {
 	x := &Explanation{Domain: printable(domain), Admitted: true, Outcome: outcomeName(*outcome), Why: outcome.Why}
 	if found.Domain != nil {
@@ -218,7 +219,7 @@ func describe(cfg *InForce, domain string, found *descriptor.Explanation, outcom
 	return x
 }
 
-// suggest adds the names that a descriptor without a rule comes close to.
+// suggest adds the closest names to those of a descriptor without a rule.
 func (x *Explanation) suggest(rules *descriptor.Rules, domain string, found *descriptor.Explanation) {
 	switch {
 	case found.Domain == nil:

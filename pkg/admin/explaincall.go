@@ -10,11 +10,11 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// CallExplanation explains a call: all of its descriptors are admitted together, or none.
+// CallExplanation explains a call. Its descriptors are admitted together or not at all.
 type CallExplanation struct {
 	Domain        string                  `json:"domain"`
 	Namespace     string                  `json:"namespace,omitempty"`
-	Admitted      bool                    `json:"admitted"` // as things stand now
+	Admitted      bool                    `json:"admitted"` // by the present state
 	Why           string                  `json:"why,omitempty"`
 	RetryAfter    string                  `json:"retry_after,omitempty"`    // as Explanation.RetryAfter
 	OnUnavailable string                  `json:"on_unavailable,omitempty"` // as Explanation.OnUnavailable
@@ -23,15 +23,15 @@ type CallExplanation struct {
 	Descriptors   []DescriptorExplanation `json:"descriptors"`
 }
 
-// DescriptorExplanation explains a descriptor of a call. Its limits are held against all that
-// the call takes of them. Its member admitted is false of a descriptor that denies the call.
+// DescriptorExplanation explains a descriptor of a call. Its limits are compared with everything
+// that the call takes of them. Its member admitted is false for a descriptor that denies the call.
 type DescriptorExplanation struct {
 	Descriptor string `json:"descriptor"` // its entries, key=value
 	Quota      bool   `json:"quota,omitempty"`
 	Explanation
 }
 
-// ExplainCall answers for a call of several descriptors.
+// ExplainCall explains a call of several descriptors.
 func (e *Explainer) ExplainCall(ctx context.Context, call *descriptor.Call) (*CallExplanation, error) {
 	cfg := e.InForce()
 	call.Now = e.Now()
@@ -45,7 +45,7 @@ func (e *Explainer) ExplainCall(ctx context.Context, call *descriptor.Call) (*Ca
 	var b *balances
 	if len(plan.Request.Takes) > 0 {
 		var err error
-		if b, err = e.look(ctx, &plan.Request, func(take int) bool { return answersOf(&plan, take) }, plan.Answers || plan.Quota); err != nil {
+		if b, err = e.readBalances(ctx, &plan.Request, func(take int) bool { return answersOf(&plan, take) }, plan.Answers || plan.Quota); err != nil {
 			return nil, err
 		}
 		x.Late, x.OnUnavailable = b.decision.Late, b.policy.String()
@@ -86,7 +86,7 @@ func (e *Explainer) explainOne(ctx context.Context, cfg *InForce, call *descript
 	}
 	if outcome.Kind == descriptor.Takes && b != nil {
 		plans := found.Plans
-		if len(plans) != outcome.Count { // alone, the descriptor takes something else
+		if len(plans) != outcome.Count { // alone, the descriptor has other takes
 			plans = nil
 		}
 		x.addLimits(b, outcome.First, outcome.First+outcome.Count, plans)
@@ -100,7 +100,7 @@ func (e *Explainer) explainOne(ctx context.Context, cfg *InForce, call *descript
 	return x, e.shadows(ctx, cfg, shadows, &x.Explanation)
 }
 
-// conclude reaches the verdict of the call from those of its descriptors.
+// conclude sets the decision about the call from those about its descriptors.
 func (x *CallExplanation) conclude(b *balances, plan *descriptor.Plan) {
 	var over []string
 	quotas, overQuotas := 0, 0

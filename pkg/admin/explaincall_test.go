@@ -39,8 +39,8 @@ func descriptorText(user, more string) string {
 	return fmt.Sprintf(`{"entries": [{"key": "user", "value": %q}]%s}`, user, more)
 }
 
-// The explanation of a call foretells the answer of the service: whatever descriptors it has,
-// whatever was taken before, refunds and charges included.
+// The explanation of a call equals the answer of the service, for any descriptors and balances,
+// with refunds and charges.
 func TestExplainCallForetells(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		charge := users("tokens", "tokens", consume("tpm", 0, 20_000))
@@ -78,7 +78,8 @@ func TestExplainCallForetells(t *testing.T) {
 	})
 }
 
-// A call that is denied says which descriptors deny it, and when it passes: not before.
+// The explanation of a denied call has the descriptors that deny it, and the time until it is
+// admitted.
 func TestExplainCallWhen(t *testing.T) {
 	e, l := newExplainer(t, users("requests", "", consume("rpm", 0, 1000)))
 	req := &limiter.Request{Takes: []limiter.Take{{Entity: "user/bob", Resource: "api", Consume: []limiter.Consumption{{Limit: "rpm", Amount: 9000}}}}}
@@ -94,11 +95,13 @@ func TestExplainCallWhen(t *testing.T) {
 		t.Fatalf("got %+v", x)
 	}
 	now = t0.Add(12*time.Second - time.Millisecond)
-	if post(t, e, text, &x); x.Admitted {
+	post(t, e, text, &x)
+	if x.Admitted {
 		t.Errorf("a millisecond before: %+v", x)
 	}
 	now, x = t0.Add(12*time.Second), admin.CallExplanation{}
-	if post(t, e, text, &x); !x.Admitted || x.RetryAfter != "" {
+	post(t, e, text, &x)
+	if !x.Admitted || x.RetryAfter != "" {
 		t.Errorf("at that time: %+v", x)
 	}
 	x = admin.CallExplanation{}

@@ -10,10 +10,10 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// never is the time to wait for a request that never passes.
+// never is the wait of a request that is never admitted.
 const never = "never"
 
-// balances are the limits that a request takes from, as they stand.
+// balances are the limits that a request takes from, with their present balances.
 type balances struct {
 	takes    []limiter.Take
 	space    string // the namespace
@@ -21,15 +21,15 @@ type balances struct {
 	needs    map[bucketLimit]need // of all takes
 	first    bool                 // charges and refunds are booked before takes are decided
 	answers  func(take int) bool  // a charge denies when it is more than the tokens left
-	policy   limiter.Policy       // that would answer if the store did not
+	policy   limiter.Policy       // for when the store is unavailable
 	shards   map[bucketLimit]*Shards
 	now      time.Time
 }
 
-// look reads the balances of the limits that a request takes from.
-// chargesFirst says that charges and refunds are booked before takes are decided; else all of
-// them are decided together.
-func (e *Explainer) look(ctx context.Context, planned *limiter.Request, answers func(take int) bool, chargesFirst bool) (*balances, error) {
+// readBalances reads the balances of the limits that a request takes from. chargesFirst says that
+// charges and refunds are booked before takes are decided; otherwise all of them are decided
+// together.
+func (e *Explainer) readBalances(ctx context.Context, planned *limiter.Request, answers func(take int) bool, chargesFirst bool) (*balances, error) {
 	b := &balances{takes: planned.Takes, space: cmp.Or(planned.Namespace, limiter.DefaultNamespace), needs: make(map[bucketLimit]need), answers: answers, first: chargesFirst, now: e.Now()}
 	req := peeks(planned)
 	if err := e.Decider.Decide(ctx, b.now, req, &b.decision); err != nil {
@@ -37,7 +37,7 @@ func (e *Explainer) look(ctx context.Context, planned *limiter.Request, answers 
 	}
 	if p, ok := e.Decider.(interface {
 		OnUnavailable(req *limiter.Request, d *limiter.Decision) limiter.Policy
-	}); ok && b.decision.Reason != limiter.ReasonDisabled { // which no policy admits
+	}); ok && b.decision.Reason != limiter.ReasonDisabled { // no policy admits a disabled one
 		b.policy = p.OnUnavailable(req, &b.decision)
 	}
 	for i := range b.decision.Statuses {
@@ -48,7 +48,7 @@ func (e *Explainer) look(ctx context.Context, planned *limiter.Request, answers 
 		n.add(t.Mode, amountOf(t, s.Limit.Name))
 		b.needs[at] = n
 	}
-	if b.decision.Policy != limiter.Unset { // the store does not answer: it knows of no shard
+	if b.decision.Policy != limiter.Unset { // the store is unavailable, and returns no shards
 		return b, nil
 	}
 	if err := b.addShards(ctx, e.Shards); err != nil {
@@ -57,7 +57,7 @@ func (e *Explainer) look(ctx context.Context, planned *limiter.Request, answers 
 	return b, nil
 }
 
-// refusal is the reason of a denial that no balance changes; "" = there is none.
+// refusal is the reason of a denial that does not depend on balances; "" = there is none.
 func (b *balances) refusal() string {
 	d := &b.decision
 	if d.Reason == limiter.ReasonNone || d.Reason == limiter.ReasonExhausted {
@@ -67,7 +67,7 @@ func (b *balances) refusal() string {
 		return d.Reason.String() + ": " + d.MissingLimit
 	}
 	if d.Reason == limiter.ReasonDisabled && b.takes[d.Disabled.Take].Mode != limiter.Consume {
-		return "" // it is booked
+		return "" // it is booked all the same
 	}
 	if d.Reason == limiter.ReasonDisabled {
 		why := d.Reason.String()
@@ -79,7 +79,7 @@ func (b *balances) refusal() string {
 	return d.Reason.String()
 }
 
-// disabled is the name of the disabled subject.
+// disabled returns the name of the disabled subject.
 func (b *balances) disabled() string {
 	if subject := &b.decision.Disabled.Subject; subject.Kind != limiter.RefSystemLimits {
 		return cmp.Or(subject.Entity, subject.Resource)
@@ -120,7 +120,7 @@ func (b *balances) limit(s *limiter.LimitStatus) Limit {
 	return l
 }
 
-// wait is the time until a limit has so much, if no other takes from it.
+// wait is the time until a limit has enough, if no other request takes from it.
 func (b *balances) wait(s *limiter.LimitStatus, need int64) string {
 	now := b.now.UnixMilli()
 	bucket := tokenbucket.Bucket{Tokens: s.Available, Refilled: now}
@@ -131,7 +131,7 @@ func (b *balances) wait(s *limiter.LimitStatus, need int64) string {
 	return (time.Duration(min(ms, int64(maxWait/time.Millisecond))) * time.Millisecond).String()
 }
 
-// maxWait bounds a time to wait: a duration has 292 years.
+// maxWait bounds a wait, as a duration ends at 292 years.
 const maxWait = 100 * 366 * 24 * time.Hour
 
 // later returns the longer of two waits; "" is none.
@@ -144,17 +144,17 @@ func later(a, b string) string {
 	if errA == nil && errB == nil && x > y {
 		return a
 	}
-	return b // also never
+	return b // also for never
 }
 
-// peek adds the limits that a request takes from, with their balances, and whether they
-// have enough. plans name the plans of the takes; answers says that a charge denies when
-// it is more than the tokens left.
+// peek adds the limits that a request takes from, with their balances, and whether these suffice.
+// plans name the plans of the takes. answers says that a charge denies when it is more than the
+// tokens left.
 func (e *Explainer) peek(ctx context.Context, planned *limiter.Request, plans []string, answers bool, x *Explanation) error {
 	if len(planned.Takes) == 0 {
 		return nil
 	}
-	b, err := e.look(ctx, planned, func(int) bool { return answers }, answers)
+	b, err := e.readBalances(ctx, planned, func(int) bool { return answers }, answers)
 	if err != nil {
 		return err
 	}
@@ -169,8 +169,8 @@ func (e *Explainer) peek(ctx context.Context, planned *limiter.Request, plans []
 	return nil
 }
 
-// addLimits adds the limits of takes, from the first up to before the last. plans name the
-// plans of the takes.
+// addLimits adds the limits of takes from index first up to, but without, last. plans name the
+// plans of these takes.
 func (x *Explanation) addLimits(b *balances, first, last int, plans []string) {
 	for i := range b.decision.Statuses {
 		s := &b.decision.Statuses[i]
@@ -187,7 +187,7 @@ func (x *Explanation) addLimits(b *balances, first, last int, plans []string) {
 	}
 }
 
-// peeks returns the request that asks the buckets of a request, and takes nothing.
+// peeks returns a request for the same buckets that takes nothing.
 func peeks(planned *limiter.Request) *limiter.Request {
 	req := *planned
 	req.Whole = true
@@ -207,8 +207,8 @@ func peeks(planned *limiter.Request) *limiter.Request {
 // bucketLimit identifies a limit of a bucket among the takes of one request.
 type bucketLimit struct {
 	entity, resource, limit string
-	own                     uint64 // the hash of the take's own limits, which have buckets apart,
-	of                      string // and what they belong to
+	own                     uint64 // the hash of the take's own limits, which have buckets of their own
+	of                      string // see limiter.Take.LimitsOf
 }
 
 func bucketLimitOf(t *limiter.Take, s *limiter.LimitStatus) bucketLimit {
@@ -219,7 +219,7 @@ func bucketLimitOf(t *limiter.Take, s *limiter.LimitStatus) bucketLimit {
 	return b
 }
 
-// amountOf returns how much a take asks of a limit, in millitokens.
+// amountOf returns how much of a limit a take asks for, in millitokens.
 func amountOf(t *limiter.Take, limit string) int64 {
 	var amount int64
 	for _, c := range t.Consume {

@@ -5,7 +5,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// need is what the takes of a call want of one limit of a bucket, in millitokens.
+// need is the amounts that the takes of a call need of one limit of a bucket, in millitokens.
 type need struct {
 	take, charge, refund int64
 }
@@ -23,8 +23,8 @@ func (n *need) add(mode limiter.Mode, amount int64) {
 	*of = min(*of+amount, tokenbucket.MaxAmount)
 }
 
-// given is how many tokens charges and refunds of the call add before its takes are decided.
-// Where charges are booked first they can be below zero; else a charge follows the takes.
+// given is how many tokens the charges and refunds of the call add before its takes are decided. It
+// is below zero only where charges are booked first; otherwise a charge follows the takes.
 func (n *need) given(chargesFirst bool) int64 {
 	given := n.refund - n.charge
 	if given < 0 && !chargesFirst {
@@ -33,21 +33,21 @@ func (n *need) given(chargesFirst bool) int64 {
 	return given
 }
 
-// missing returns the balance that a limit has to have for the takes of the call, and whether
-// it has it. A look needs one whole token.
-func (n *need) missing(s *limiter.LimitStatus, look, chargesFirst bool) (balance int64, enough bool) {
+// missing returns the balance that a limit must have for the takes of the call, and whether it has
+// it. A peek needs one whole token.
+func (n *need) missing(s *limiter.LimitStatus, peek, chargesFirst bool) (balance int64, enough bool) {
 	want, given, capacity := n.take, n.given(chargesFirst), s.Limit.Params().Capacity
-	if look {
+	if peek {
 		want = max(want, limiter.Milli)
 	}
-	if want > capacity { // whatever is given, no more is held
+	if want > capacity { // a refund cannot raise the balance above the capacity
 		return want, false
 	}
 	return want - given, min(s.Available+given, capacity) >= want
 }
 
-// debt returns the balance that a limit has to have for the charges of the call not to lead
-// below zero, and whether it has it.
+// debt returns the balance that the charges of the call need to not lead below zero, and whether
+// the limit has it.
 func (n *need) debt(s *limiter.LimitStatus) (balance int64, enough bool) {
 	after := s.Available + n.refund - n.charge
 	if floor := s.Limit.DebtFloor(); after < floor {

@@ -6,21 +6,21 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Sharder is a store that keeps a bucket in one shard or in several; *dynamo.Store is one.
+// Sharder is a store whose buckets can have several shards; *dynamo.Store is one.
 type Sharder interface {
-	// Shards returns the indexes of the shards of a bucket, in order, as far as this process
-	// knows. First is the one that its next request is sent to.
+	// Shards returns the indexes of the shards of a bucket, in order, as this process last saw
+	// them. first is the shard that gets its next request.
 	Shards(ctx context.Context, bucket limiter.BucketKey) (all []int, first int, err error)
 }
 
-// Shards are the shards of a bucket, as far as the replica that explains knows. Other replicas
-// may ask another one first.
+// Shards are the shards of a bucket, as the explaining replica last saw them. Other replicas may
+// have another first shard.
 type Shards struct {
 	All   []int `json:"all"`   // indexes, in order
-	First int   `json:"first"` // of All: this replica takes from it first
+	First int   `json:"first"` // the member of All that this replica takes from first
 }
 
-// addShards adds the shards of the buckets that were asked, in a store that has some.
+// addShards adds the shards of the buckets of a request, if the store has shards.
 func (b *balances) addShards(ctx context.Context, store Sharder) error {
 	if store == nil {
 		return nil

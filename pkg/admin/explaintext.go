@@ -9,7 +9,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// tokens writes millitokens as tokens, with decimals only where there are some.
+// tokens writes millitokens as tokens, with decimals only where they are not zero.
 func tokens(milli int64) string {
 	sign := ""
 	if milli < 0 {
@@ -22,7 +22,7 @@ func tokens(milli int64) string {
 	return s
 }
 
-// printable returns plain text as it is and anything else quoted.
+// printable returns plain text unchanged, and any other text quoted.
 func printable(s string) string {
 	if utf8.ValidString(s) {
 		plain := true

@@ -15,7 +15,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/admin"
 )
 
-// A flood of connections that say nothing leaves each new one the time to show its token.
+// Among many connections that send nothing, each new one has the time to show its token.
 func TestDoorInAFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		token, hash := admin.NewToken()
@@ -46,7 +46,7 @@ func TestDoorInAFlood(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(100 * time.Millisecond) // until its request is there
+			time.Sleep(100 * time.Millisecond) // until its request has arrived
 			_, _ = io.WriteString(operator, "GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+token+"\r\n\r\n")
 			if _, err := operator.Read(make([]byte, 4096)); err != nil {
 				t.Errorf("the operator is not answered: %v", err)

@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// guard keeps pages in a browser from the answers of a listener near that browser.
+// guard protects the answers of a listener from pages in a browser on the same machine or network.
 type guard struct {
 	hosts    []string // names that requests may be addressed to
 	loopback bool     // the listener has a loopback address
 }
 
-// known refuses requests that are addressed to a name that is not this service's. A page
-// can have its own name resolve to a loopback address, and is then of the same origin.
-func (g guard) known(next http.Handler) http.Handler {
+// onlyOwnHosts refuses requests that are addressed to a name of another party. A page can make its
+// own name resolve to a loopback address, and then has the same origin.
+func (g guard) onlyOwnHosts(next http.Handler) http.Handler {
 	if !g.loopback && len(g.hosts) == 0 {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !g.knows(r.Host) {
+		if !g.isOwnHost(r.Host) {
 			writeError(w, http.StatusMisdirectedRequest,
 				"the Host of the request is neither an IP address nor localhost, nor one of server.http.hosts: add it there if clients use it")
 			return
@@ -31,9 +31,9 @@ func (g guard) known(next http.Handler) http.Handler {
 	})
 }
 
-// knows reports whether a Host is an address, localhost or a configured name. Only a name
-// can be made to resolve to another address.
-func (g guard) knows(host string) bool {
+// isOwnHost reports whether a Host is an address, localhost or a configured name. Other names could
+// resolve to this machine for a page of another party.
+func (g guard) isOwnHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
@@ -46,13 +46,13 @@ func (g guard) knows(host string) bool {
 		slices.ContainsFunc(g.hosts, func(name string) bool { return strings.EqualFold(name, host) })
 }
 
-// jsonOnly passes calls in JSON that are of no other site's page. A page can send other
+// jsonOnly passes calls in JSON that are not from a page of another site. A page can send other
 // types without asking first.
 func jsonOnly(next http.Handler) http.Handler {
 	sameSite := new(http.CrossOriginProtection)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := sameSite.Check(r); err != nil {
-			writeError(w, http.StatusForbidden, "pages of another site are not answered: "+err.Error())
+			writeError(w, http.StatusForbidden, "requests of pages of another site are refused: "+err.Error())
 			return
 		}
 		kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))

@@ -11,8 +11,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/admin"
 )
 
-// At a loopback address a request must be addressed to this machine or to a configured
-// name, and anywhere to a configured name where there are some; probes need not.
+// At a loopback address a request must be addressed to this machine or to a configured name. At
+// another address it must be one of the configured names, if there are any. Probes are exempt.
 func TestHosts(t *testing.T) {
 	const known, unknown = http.StatusTeapot, http.StatusMisdirectedRequest
 	for _, test := range []struct {
@@ -48,7 +48,8 @@ func TestHosts(t *testing.T) {
 				r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
 				r.Host = test.host
 				w := httptest.NewRecorder()
-				if h.ServeHTTP(w, r); w.Code != code {
+				h.ServeHTTP(w, r)
+				if w.Code != code {
 					t.Errorf("%s of %q, loopback %v, hosts %v: got %d, want %d", path, test.host, cfg.Loopback, cfg.Hosts, w.Code, code)
 				}
 			}
@@ -60,7 +61,8 @@ func TestHosts(t *testing.T) {
 				r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader("{}"))
 				r.Host = test.host
 				w := httptest.NewRecorder()
-				if h.ServeHTTP(w, r); (w.Code == unknown) != (*want == unknown) {
+				h.ServeHTTP(w, r)
+				if (w.Code == unknown) != (*want == unknown) {
 					t.Errorf("%s of %q, loopback %v, hosts %v: got %d, want like /json", path, test.host, cfg.Loopback, cfg.Hosts, w.Code)
 				}
 			}

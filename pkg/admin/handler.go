@@ -16,17 +16,16 @@ type Config struct {
 	Gatherer  prometheus.Gatherer // answers /metrics; required
 	PProf     bool                // serve /debug/pprof/
 
-	// Hosts are the names that requests may be addressed to, beside localhost and IP
-	// addresses; empty = any name, unless the listener is a Loopback one. Health is
-	// answered under any name.
+	// Hosts are the names that requests may be addressed to, beside localhost and IP addresses;
+	// empty = any name, unless the listener is a Loopback one. Health is answered under any name.
 	Hosts    []string
 	Loopback bool // the listener has a loopback address
 }
 
-// Handler returns the handler of the public HTTP endpoints. None of them changes
-// stored records, and none shows a secret.
+// Handler returns the handler of the public HTTP endpoints. None of them changes stored records,
+// and none shows a secret.
 func Handler(cfg Config) http.Handler {
-	page := guard{hosts: cfg.Hosts, loopback: cfg.Loopback}.known
+	page := guard{hosts: cfg.Hosts, loopback: cfg.Loopback}.onlyOwnHosts
 	mux := http.NewServeMux()
 	mux.Handle("/json", page(jsonOnly(cfg.JSON)))
 	mux.Handle("POST /v1/explain", page(jsonOnly(cfg.Explainer)))
@@ -48,14 +47,14 @@ func Handler(cfg Config) http.Handler {
 	return mux
 }
 
-// elsewhere says where administration is.
+// elsewhere answers that administration is on another listener.
 func elsewhere(w http.ResponseWriter, _ *http.Request) {
 	writeProblem(w, http.StatusNotFound, "administration is on a listener of its own, server.admin in the configuration: by default the Unix socket admin.sock in the data directory, which `ratelimit status --data DIR` finds")
 }
 
 func text(s string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(s)) // the client went away
+		_, _ = w.Write([]byte(s)) // an error says that the client has gone
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// What docs/configuration.md says of slow clients holds.
+// The bounds for slow clients in docs/configuration.md hold.
 func TestPaceIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/configuration.md")
 	if err != nil {
@@ -45,7 +45,7 @@ func (e endless) Restore(_ context.Context, from io.Reader) error {
 	return err
 }
 
-// pipes is a listener of connections in memory, which look like a Unix socket's.
+// pipes is a listener of connections in memory, which have the address of a Unix socket.
 type pipes chan net.Conn
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -62,7 +62,7 @@ type localPipe struct{ net.Conn }
 
 func (localPipe) LocalAddr() net.Addr { return &net.UnixAddr{Net: "unix"} }
 
-// A client that stalls, or trickles, holds a backup and a restore for a bounded time.
+// A client that stalls, or is very slow, occupies a backup and a restore for a bounded time.
 func TestClientsThatStall(t *testing.T) {
 	for _, test := range []struct {
 		name, request string
@@ -105,7 +105,7 @@ func TestClientsThatStall(t *testing.T) {
 	}
 }
 
-// trickle writes or reads a little, again and again, until stop is closed.
+// trickle writes or reads a little at intervals, until stop is closed.
 func trickle(c net.Conn, write bool, every time.Duration, stop chan struct{}) {
 	if every == 0 {
 		return

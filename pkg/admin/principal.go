@@ -9,15 +9,15 @@ import (
 // Role says which requests a principal may make. Each role includes the ones before it.
 type Role int
 
-// The roles, the least first. The zero value may do nothing.
+// The roles, the least first. The zero value allows nothing.
 const (
 	RoleNone       Role = iota
-	RoleRead            // reads all but secrets
+	RoleRead            // reads everything but secrets
 	RoleOperate         // changes balances, disables and enables
-	RoleAdminister      // changes limits and entities, and copies everything, secrets too
+	RoleAdminister      // changes limits and entities, and copies the whole store, with secrets
 )
 
-// String returns the role as configurations name it.
+// String returns the role in the form of a configuration.
 func (r Role) String() string {
 	switch r {
 	case RoleRead:
@@ -37,19 +37,19 @@ type Principal struct {
 	Role Role
 }
 
-// SocketPrincipal is the name of a caller that the mode of the socket's file let in.
+// SocketPrincipal is the name of a caller over the Unix socket.
 const SocketPrincipal = "socket"
 
 type principalKey struct{}
 
-// WithPrincipal returns a context of a request that a principal makes. Its changes are audited
-// under the principal's name.
+// WithPrincipal returns a context of a request by a principal. The audit has its changes under the
+// principal's name.
 func WithPrincipal(ctx context.Context, p Principal) context.Context {
 	return limiter.WithPrincipal(context.WithValue(ctx, principalKey{}, p), p.Name)
 }
 
-// PrincipalFrom returns the principal of a request that a [Control] serves, by the
-// request's context; false for any other.
+// PrincipalFrom returns the principal of a request that a [Control] serves, from the request's
+// context; false for any other request.
 func PrincipalFrom(ctx context.Context) (Principal, bool) {
 	p, ok := ctx.Value(principalKey{}).(Principal)
 	return p, ok

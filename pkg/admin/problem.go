@@ -7,7 +7,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/api"
 )
 
-// kindOf returns the kind of a problem that has no other than that of its status.
+// kindOf returns the kind of a problem that follows from its status.
 func kindOf(status int) api.Kind {
 	switch status {
 	case http.StatusUnauthorized:
@@ -39,5 +39,5 @@ func WriteProblem(w http.ResponseWriter, p api.Problem) {
 	w.WriteHeader(p.Status)
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
-	_ = enc.Encode(p) // the client went away
+	_ = enc.Encode(p) // an error says that the client has gone
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/api"
 )
 
-// Every name comes back from its JSON, which is UTF-8.
+// Every name is equal after a round trip through its JSON, which is UTF-8.
 func TestNames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := api.Name(rapid.SliceOf(rapid.Byte()).Draw(t, "name"))
@@ -39,7 +39,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Every limit comes back from its text and from its JSON.
+// Every limit is equal after a round trip through its text and through its JSON.
 func TestLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := api.Limit{Rate: rapid.SampledFrom([]string{"1/minute", "5/30s", "unlimited"}).Draw(t, "rate"), Burst: rapid.Int64Range(0, 1<<62).Draw(t, "burst")}
@@ -82,7 +82,8 @@ func ExampleParseLimit() {
 	// Output: 40000/minute 60000 <nil>
 }
 
-// Every number of tokens comes back from its text, and no other text is one.
+// Every number of tokens is equal after a round trip through its text, and no other text is a
+// number of tokens.
 func TestTokens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := api.Tokens(rapid.Int64Range(-1<<61, 1<<61).Draw(t, "tokens"))

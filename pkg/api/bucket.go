@@ -7,25 +7,27 @@ type Bucket struct {
 	Entity   Name   `json:"entity"`
 	Resource Name   `json:"resource"`
 	Variant  string `json:"variant,omitempty"` // of a bucket with limits of a rule, a plan or a call; absent = the ordinary one
-	Shadow   bool   `json:"shadow,omitempty"`  // of a rule in shadow mode: it denies nobody
-	// Source says where its limits are from, such as "plan free", "rule uploads" or "system (file)".
-	// Absent = not known; in a list also of the ordinary bucket.
+	Shadow   bool   `json:"shadow,omitempty"`  // of a rule in shadow mode, which never denies
+	// Source is the origin of its limits, such as "plan free", "rule uploads" or "system (file)".
+	// Absent = not known; in a list it is absent for the ordinary bucket too.
 	Source string        `json:"source,omitempty"`
-	Shards int           `json:"shards,omitempty"` // of one bucket: pieces that the store keeps it in; absent = one
-	Leases int           `json:"leases,omitempty"` // of one bucket: leases that replicas have on it; absent = none
+	Shards int           `json:"shards,omitempty"` // of one bucket: the number of its shards; absent = one
+	Leases int           `json:"leases,omitempty"` // of one bucket: the number of leases on it; absent = none
 	Limits []BucketLimit `json:"limits"`
 }
 
-// OrdinaryVariant names the ordinary bucket in a [BucketChange], where there are others besides.
+// OrdinaryVariant names the ordinary bucket in a [BucketChange], for an entity and resource with
+// several buckets.
 const OrdinaryVariant = "0000000000000000"
 
 // BucketLimit is one limit of a bucket.
 type BucketLimit struct {
 	Name  string `json:"name"`
 	Limit Limit  `json:"limit"`
-	// Available is the balance; below zero is debt. Absent of an unlimited limit.
+	// Available is the balance; below zero is debt. Absent for an unlimited limit.
 	Available *Tokens `json:"available,omitempty"`
-	// Leased is how many tokens replicas of a fleet have on lease besides, at most. Absent = none.
+	// Leased is the most tokens that replicas of a fleet have on lease beside the balance. Absent =
+	// none.
 	Leased Tokens `json:"leased,omitempty"`
 	// FullAt is when the limit is full if no request takes from it. Absent = it is full, or the
 	// bucket is one of a list.
@@ -36,38 +38,38 @@ type BucketLimit struct {
 type BucketChange struct {
 	Entity   Name `json:"entity"`
 	Resource Name `json:"resource"`
-	// Variant is that of the bucket, [OrdinaryVariant] of the ordinary one. Absent = the only
+	// Variant is that of the bucket; [OrdinaryVariant] for the ordinary one. Absent = the only
 	// bucket of the entity for the resource, or the only one that has the limit.
 	Variant string  `json:"variant,omitempty"`
 	Limit   string  `json:"limit,omitempty"`  // absent = every limit of the bucket
-	Tokens  *Tokens `json:"tokens,omitempty"` // not of a reset
-	Once    string  `json:"once,omitempty"`   // of changes with the same text in a day one is made
+	Tokens  *Tokens `json:"tokens,omitempty"` // absent for a reset
+	Once    string  `json:"once,omitempty"`   // of changes with the same text within a day only the first is made
 }
 
-// Adjusted is the outcome of a change of balances. A repeated one has no bucket where none is in use
-// any more.
+// Adjusted is the outcome of a change of balances. A repeated change has no bucket if that is no
+// longer in use.
 type Adjusted struct {
 	Change[Bucket]
 
-	// Booked says what was booked of each limit that was meant, or in a dry run would be. Absent
-	// of a repeated change.
+	// Booked are the changes of each limit, made or, in a dry run, not made. Absent for a repeated
+	// change.
 	Booked []Booking `json:"booked,omitempty"`
 	// First is the change that a repeated one repeats; absent = not known.
 	First *FirstChange `json:"first,omitempty"`
 }
 
-// Booking is what a change of balances did to one limit.
+// Booking is the change of the balance of one limit.
 type Booking struct {
 	Limit  string `json:"limit"`
-	Tokens Tokens `json:"tokens"` // that the balance has more; below zero fewer
-	// Cut is the rest of the amount that was asked for: the capacity, or the debt floor, has no
-	// room for it.
+	Tokens Tokens `json:"tokens"` // added to the balance; below zero, taken from it
+	// Cut is the rest of the requested amount, for which the capacity or the debt floor has no
+	// room.
 	Cut Tokens `json:"cut,omitempty"`
 }
 
-// FirstChange is the change of balances that was made under a text of BucketChange.Once.
+// FirstChange is the change of balances that was made first under a text of BucketChange.Once.
 type FirstChange struct {
 	Verb   string    `json:"verb"`             // reset, set, top-up or take-out
-	Tokens Tokens    `json:"tokens,omitempty"` // that were asked for
+	Tokens Tokens    `json:"tokens,omitempty"` // requested tokens
 	Booked []Booking `json:"booked"`
 }

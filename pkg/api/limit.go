@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Limit is one limit as a configuration file writes it. In JSON it is the rate alone where
-// it has no more, else an object.
+// Limit is one limit in the form of a configuration file. In JSON it is an object, or the rate
+// alone if it has no other member.
 type Limit struct {
 	// Rate is tokens and a period, such as 100/minute, 5/30s or 1000/day; or unlimited.
 	Rate string `json:"rate"`
@@ -19,8 +19,8 @@ type Limit struct {
 	// MaxDebt is the number of tokens that charges may go below zero; nil = the default, 10
 	// times the capacity.
 	MaxDebt *int64 `json:"max_debt,omitempty"`
-	// Budget is tokens for each window, 1 to 10^12, at whose thresholds there are events; absent =
-	// none. Only limits of the system, resources and entities have one, and no unlimited limit.
+	// Budget is tokens for each window, 1 to 10^12, with events at its thresholds; absent = none.
+	// Only limits of the system, resources and entities can have one, and no unlimited limit.
 	Budget map[Window]int64 `json:"budget,omitempty"`
 }
 
@@ -90,7 +90,7 @@ func ParseLimit(text string) (Limit, error) {
 	return l, nil
 }
 
-// set reads a part of a limit that is not there yet.
+// set reads a part of a limit that is not set yet.
 func (l *Limit) set(part, text string) error {
 	number, window, slash := strings.Cut(text, "/")
 	n, err := strconv.ParseInt(number, 10, 64)

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Name is the name of an entity or a resource: any bytes. In JSON it is a string, or
-// {"base64": "..."} where it is no UTF-8.
+// Name is the name of an entity or a resource: any bytes. In JSON it is a string, or {"base64":
+// "..."} if it is not UTF-8.
 type Name string
 
 type nameBytes struct {
@@ -43,8 +43,8 @@ func (n *Name) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// String returns plain text as it is, and anything else quoted as in Go. Text that begins with a quote
-// is quoted too, so that no two names look the same.
+// String returns plain text unchanged, and any other name quoted as in Go. Text that begins with a
+// quote is quoted too, so that different names look different.
 func (n Name) String() string {
 	if n == "" || n[0] == '"' || !utf8.ValidString(string(n)) {
 		return strconv.QuoteToASCII(string(n))

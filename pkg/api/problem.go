@@ -5,12 +5,12 @@ import "fmt"
 // ProblemType is the media type of a [Problem].
 const ProblemType = "application/problem+json"
 
-// Problem is an error as RFC 9457 has it.
+// Problem is an error in the form of RFC 9457.
 type Problem struct { //nolint:errname // it is what RFC 9457 calls it
 	Type   Kind   `json:"type"`
 	Title  string `json:"title"`
 	Status int    `json:"status"` // of HTTP
-	Detail string `json:"detail"` // where the mistake is, and what would be right
+	Detail string `json:"detail"` // the place of the mistake, and how to correct it
 	// Choices are the buckets that a request of kind Ambiguous may mean.
 	Choices []Bucket `json:"choices,omitempty"`
 }
@@ -27,11 +27,11 @@ const (
 	Unauthorized Kind = "urn:ratelimit:problem:unauthorized" // no known credential
 	Forbidden    Kind = "urn:ratelimit:problem:forbidden"    // the role does not suffice
 	NotFound     Kind = "urn:ratelimit:problem:not-found"
-	Method       Kind = "urn:ratelimit:problem:method"       // the path has other methods
-	Precondition Kind = "urn:ratelimit:problem:precondition" // the etag is not that of what is stored
+	Method       Kind = "urn:ratelimit:problem:method"       // the path does not have the method
+	Precondition Kind = "urn:ratelimit:problem:precondition" // the etag is not that of the stored record
 	State        Kind = "urn:ratelimit:problem:state"        // the state of the namespace does not allow it
 	Ambiguous    Kind = "urn:ratelimit:problem:ambiguous"    // several buckets are meant
-	Full         Kind = "urn:ratelimit:problem:full"         // nothing of a top-up fits
+	Full         Kind = "urn:ratelimit:problem:full"         // there is no room for any part of a top-up
 	Reused       Kind = "urn:ratelimit:problem:reused"       // the text of once was used for another bucket
 	TooLarge     Kind = "urn:ratelimit:problem:too-large"
 	MediaType    Kind = "urn:ratelimit:problem:media-type"

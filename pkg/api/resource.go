@@ -5,39 +5,40 @@ import (
 	"time"
 )
 
-// Namespace is a namespace in use: of a decision or a change, ever.
+// Namespace is a namespace that was ever used, by a decision or a change.
 type Namespace struct {
 	Name      Name           `json:"name"`
-	ID        string         `json:"id,omitempty"` // of a DynamoDB table: the beginning of its keys
+	ID        string         `json:"id,omitempty"` // in a DynamoDB table: the beginning of its keys
 	CreatedAt time.Time      `json:"created_at,omitzero"`
 	State     NamespaceState `json:"state"`
 	Since     time.Time      `json:"since,omitzero"`     // of the state; absent for StateActive
 	Disabled  bool           `json:"disabled,omitempty"` // see [Disabled]
 }
 
-// NamespaceState says whether a namespace is in use. In any state but StateActive requests that
+// NamespaceState says whether a namespace is in use. In any state but StateActive, requests that
 // would take from it are denied, and its entities and limits cannot be changed.
 type NamespaceState string
 
 // The states of namespaces.
 const (
 	StateActive  NamespaceState = "active"
-	StateDeleted NamespaceState = "deleted" // it has all it had: it can be recovered, or purged
-	StatePurging NamespaceState = "purging" // a purge has begun: it can be purged to the end
-	StatePurged  NamespaceState = "purged"  // it has nothing: it can be created anew
+	StateDeleted NamespaceState = "deleted" // its content is still there: it can be recovered, or purged
+	StatePurging NamespaceState = "purging" // a purge has begun and can be completed
+	StatePurged  NamespaceState = "purged"  // its content is gone: it can be created anew
 )
 
-// Orphan is an ID of a DynamoDB table that no namespace has, and the name that had it.
+// Orphan is an ID in a DynamoDB table that belongs to no namespace, and the name of its former
+// namespace.
 type Orphan struct {
 	ID        string    `json:"id"`
 	Name      Name      `json:"name"`
 	CreatedAt time.Time `json:"created_at,omitzero"`
 }
 
-// Purged is how far a request to purge has come.
+// Purged is the progress of a purge.
 type Purged struct {
 	Deleted int  `json:"deleted"` // records, by this request
-	Done    bool `json:"done"`    // false: ask again, it goes on
+	Done    bool `json:"done"`    // false: repeat the request to continue
 }
 
 // Entity is a stored entity: a user, an API key, a project.
@@ -45,7 +46,7 @@ type Entity struct {
 	ID        Name              `json:"id"`
 	Name      string            `json:"name,omitempty"`     // for people
 	Parent    Name              `json:"parent,omitempty"`   // ID of the parent; absent = none
-	Cascade   bool              `json:"cascade,omitempty"`  // the parent consumes what the entity consumes
+	Cascade   bool              `json:"cascade,omitempty"`  // the parent consumes with the entity
 	Metadata  map[string]string `json:"metadata,omitempty"` // not interpreted
 	CreatedAt time.Time         `json:"created_at,omitzero"`
 	Disabled  bool              `json:"disabled,omitempty"` // see [Disabled]; not changed by a PUT of the entity
@@ -59,16 +60,17 @@ type Limits struct {
 	Resource *Name `json:"resource,omitempty"` // of LevelResource and LevelEntity; _default_ = every other
 	// Limits are by name.
 	Limits map[string]Limit `json:"limits"`
-	// OnUnavailable is allow, deny or local, and only of LevelSystem; absent = the configuration's.
+	// OnUnavailable is allow, deny or local, and only for LevelSystem; absent = the
+	// configuration's.
 	OnUnavailable string `json:"on_unavailable,omitempty"`
-	// Disabled is the state of the resource, or of LevelSystem the namespace, see [Disabled]. A
+	// Disabled is the state of the resource, or for LevelSystem of the namespace, see [Disabled]. A
 	// PUT of the limits does not change it.
 	Disabled bool   `json:"disabled,omitempty"`
 	ETag     string `json:"etag,omitempty"`
 }
 
-// Disabled says whether an entity, a resource or a namespace is disabled: every request that
-// would take from it is denied, and charges are booked.
+// Disabled says whether an entity, a resource or a namespace is disabled. Every request that would
+// take from a disabled one is denied, and charges are booked.
 type Disabled struct {
 	Level    Level `json:"level"`              // LevelNamespace, LevelResource or LevelEntity
 	Entity   *Name `json:"entity,omitempty"`   // of LevelEntity
@@ -76,7 +78,7 @@ type Disabled struct {
 	Disabled bool  `json:"disabled"`
 }
 
-// Level says whose limits are meant.
+// Level is the level of limits.
 type Level string
 
 // The levels, from the general to the special.
@@ -84,7 +86,7 @@ const (
 	LevelSystem   Level = "system"
 	LevelResource Level = "resource"
 	LevelEntity   Level = "entity"
-	// LevelNamespace is a level of [Disabled] alone.
+	// LevelNamespace is a level of [Disabled] only.
 	LevelNamespace Level = "namespace"
 )
 
@@ -97,9 +99,9 @@ type List[V any] struct {
 // Change is the outcome of a PUT or a DELETE.
 type Change[V any] struct {
 	Result Result `json:"result"`
-	DryRun bool   `json:"dry_run,omitempty"` // the result is what would have been
-	// InMemory says that the store of the service has no data directory: the change ends with
-	// its process.
+	DryRun bool   `json:"dry_run,omitempty"` // the result is that of a change that was not made
+	// InMemory says that the store of the service has no data directory: the change ends with its
+	// process.
 	InMemory bool `json:"in_memory,omitempty"`
 	Before   *V   `json:"before,omitempty"` // absent = there was none
 	After    *V   `json:"after,omitempty"`  // absent = there is none

@@ -15,7 +15,7 @@ type Tokens int64
 // milli is a token in thousandths.
 const milli = 1000
 
-// String returns the number with decimals only where there are some: 2, 0.5, -1.25.
+// String returns the number with decimals only where they are not zero: 2, 0.5, -1.25.
 func (n Tokens) String() string {
 	sign, rest := "", n%milli
 	if n < 0 {

@@ -8,11 +8,11 @@ const (
 	TopBusiest = "busiest" // the most decisions that took from the limit, or charged it
 )
 
-// Top has the limits of entities with the most decisions of the last minute on the replica
-// that answers.
+// Top has the limits of entities with the most decisions of the last minute on the answering
+// replica.
 type Top struct {
 	By      string   `json:"by"`      // denied or busiest
-	Seconds int      `json:"seconds"` // the time that the numbers are about
+	Seconds int      `json:"seconds"` // the length of the time that the numbers cover
 	Items   []TopRow `json:"items"`   // the most decisions first
 }
 
@@ -22,11 +22,11 @@ type TopRow struct {
 	Entity    Name   `json:"entity"`
 	Resource  Name   `json:"resource"`
 	Limit     string `json:"limit"`
-	Decisions int64  `json:"decisions"` // at least so many
-	Tokens    Tokens `json:"tokens"`    // that they took or charged; of denials, that they asked for
+	Decisions int64  `json:"decisions"` // a lower bound
+	Tokens    Tokens `json:"tokens"`    // tokens taken or charged; for denials, tokens asked for
 }
 
-// Decisions has the number of descriptors that the replica that answers has decided.
+// Decisions has the number of descriptors that the answering replica has decided.
 type Decisions struct {
 	Since   time.Time        `json:"since"` // start of the process
 	Time    time.Time        `json:"time"`  // of the answer; the difference of two answers is a rate

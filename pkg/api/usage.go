@@ -9,12 +9,12 @@ type Usage struct {
 	Window   Window    `json:"window"`
 	Start    time.Time `json:"start"`
 	End      time.Time `json:"end"` // the start of the next window
-	// Used is by limit, net of refunds; below zero where more was refunded than consumed.
+	// Used is by limit, net of refunds; below zero if refunds exceed consumption.
 	Used   map[string]Tokens `json:"used"`
-	Events int64             `json:"events,omitempty"` // number of records of the consumption; absent = none was counted
+	Events int64             `json:"events,omitempty"` // number of records of the consumption; absent = not counted
 }
 
-// Window is the length of the time that usage is summed up for, in UTC.
+// Window is the length of the time over which usage is summed, in UTC.
 type Window string
 
 // The windows.
@@ -24,7 +24,7 @@ const (
 	Month Window = "month"
 )
 
-// UsageSummary sums usage up, over entities, resources and windows.
+// UsageSummary is the sum of usage over entities, resources and windows.
 type UsageSummary struct {
 	Window    Window               `json:"window"`
 	Snapshots int64                `json:"snapshots"`      // number of windows of an entity and a resource

@@ -20,12 +20,12 @@ import (
 // maxAnswer bounds an answer, in bytes: a page of 1000 entities with their metadata.
 const maxAnswer = 256 << 20
 
-// Doer sends requests; *http.Client does. It adds the credential, if one is needed.
+// Doer sends requests; *http.Client is one. It adds the credential, if one is needed.
 type Doer interface {
 	Do(req *http.Request) (*http.Response, error)
 }
 
-// Client asks one service. It is safe for concurrent use if its Doer is.
+// Client is a client of one service. It is safe for concurrent use if its Doer is.
 type Client struct {
 	doer Doer
 	base string
@@ -39,9 +39,9 @@ func New(doer Doer, base string) *Client {
 
 // Options are the conditions of a change.
 type Options struct {
-	DryRun      bool   // every check is made, and nothing is changed
-	IfMatch     string // the change is made only to the record with this etag; "" = to any
-	IfNoneMatch bool   // the change is made only where nothing is stored
+	DryRun      bool   // makes every check, and changes nothing
+	IfMatch     string // changes only a record with this etag; "" = any
+	IfNoneMatch bool   // changes only if there is no record
 }
 
 // Page asks for a part of a list. The zero value asks for the first 100.
@@ -50,8 +50,8 @@ type Page struct {
 	Size  int    // most items, 1 to 1000; 0 = 100
 }
 
-// Each yields the items of every page that list returns, until there is no more or an error,
-// which is yielded last.
+// Each yields the items of every page that list returns, until the last page or an error. It yields
+// an error last.
 func Each[V any](list func(Page) (*api.List[V], error)) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
 		var p Page
@@ -67,7 +67,8 @@ func Each[V any](list func(Page) (*api.List[V], error)) iter.Seq2[V, error] {
 					return
 				}
 			}
-			if p.After = page.Next; p.After == "" {
+			p.After = page.Next
+			if p.After == "" {
 				return
 			}
 		}
@@ -111,7 +112,7 @@ func send[V any](ctx context.Context, c *Client, method, path string, q url.Valu
 	if err != nil {
 		return nil, fmt.Errorf("the answer of the service was cut off: %w", err)
 	}
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // "" is none of ours
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // "" is no type of the service
 	if resp.StatusCode/100 != 2 {
 		return nil, problemIn(resp, kind, text)
 	}
@@ -160,7 +161,7 @@ func (c *Client) request(ctx context.Context, method, path string, q url.Values,
 	return req, nil
 }
 
-// problemIn returns the problem that an answer is, or one made of it.
+// problemIn returns the problem in an answer, or one made of the answer.
 func problemIn(resp *http.Response, kind string, text []byte) error {
 	p := &api.Problem{Status: resp.StatusCode, Title: http.StatusText(resp.StatusCode)}
 	if kind != api.ProblemType || json.Unmarshal(text, p) != nil {

@@ -58,7 +58,7 @@ func Example() {
 	// 404 urn:ratelimit:problem:not-found
 }
 
-// A list yields the items of every page, whatever their size and their names.
+// A list yields the items of all pages, for any size of pages and any names.
 func TestEach(t *testing.T) {
 	address, stop, err := serve()
 	if err != nil {
@@ -91,7 +91,7 @@ func TestEach(t *testing.T) {
 	}
 }
 
-// Answers that are none of the service are errors that say so.
+// Answers of another server are errors that say so.
 func TestStrangers(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"a page":       func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },

@@ -35,8 +35,8 @@ func (n *Namespace) ListDisabled(ctx context.Context, p Page) (*api.List[api.Dis
 	return send[api.List[api.Disabled]](ctx, n.client, http.MethodGet, n.path+"/disabled", query(p, nil), nil, Options{})
 }
 
-// Disable lets the service deny every request that would take from a subject. Of the options only DryRun
-// counts.
+// Disable makes the service deny every request that would take from a subject. Of the options only
+// DryRun counts.
 func (n *Namespace) Disable(ctx context.Context, of Subject, o Options) (*api.Change[api.Disabled], error) {
 	return send[api.Change[api.Disabled]](ctx, n.client, http.MethodPut, n.disabled(of), nil, nil, Options{DryRun: o.DryRun})
 }

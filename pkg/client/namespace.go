@@ -15,12 +15,12 @@ type Namespace struct {
 	path   string
 }
 
-// Namespace returns the part of the client for one namespace.
+// Namespace returns a client for one namespace.
 func (c *Client) Namespace(name string) *Namespace {
 	return &Namespace{client: c, path: "/v1/namespaces/" + segment(name)}
 }
 
-// segment escapes a name for a path. A name of dots would else be taken for a step.
+// segment escapes a name for a path, in which "." and ".." have a meaning.
 func segment(name string) string {
 	if name == "." || name == ".." {
 		return "%2E" + name[1:]
@@ -38,7 +38,7 @@ func (n *Namespace) ListEntities(ctx context.Context, parent api.Name, p Page) (
 	return send[api.List[api.Entity]](ctx, n.client, http.MethodGet, n.path+"/entities", query(p, map[string]string{"parent": string(parent)}), nil, Options{})
 }
 
-// PutEntity creates or replaces an entity. An ETag of it is a condition, as Options.IfMatch.
+// PutEntity creates or replaces an entity. Its ETag, if any, is a condition like Options.IfMatch.
 func (n *Namespace) PutEntity(ctx context.Context, e api.Entity, o Options) (*api.Change[api.Entity], error) {
 	return send[api.Change[api.Entity]](ctx, n.client, http.MethodPut, n.entity(e.ID), nil, e, o)
 }
@@ -50,11 +50,11 @@ func (n *Namespace) DeleteEntity(ctx context.Context, id api.Name, o Options) (*
 
 func (n *Namespace) entity(id api.Name) string { return n.path + "/entities/" + segment(string(id)) }
 
-// LimitsOf names limits: of an entity for a resource, of a resource without an entity, or of
+// LimitsOf identifies limits: of an entity for a resource, of a resource without an entity, or of
 // the system without either.
 type LimitsOf struct {
 	Entity   api.Name
-	Resource api.Name // "" with an entity = _default_, every resource that has no limits of its own
+	Resource api.Name // "" with an entity = _default_, every resource without limits of its own
 }
 
 func (n *Namespace) limits(of LimitsOf) string {
@@ -102,8 +102,8 @@ func (n *Namespace) DeleteLimits(ctx context.Context, of LimitsOf, o Options) (*
 	return send[api.Change[api.Limits]](ctx, n.client, http.MethodDelete, n.limits(of), nil, nil, o)
 }
 
-// AuditOf says whose audit events are meant: those of an entity and its limits, of the limits
-// of a resource, or of the system without either.
+// AuditOf selects audit events: of an entity and its limits, of the limits of a resource, or of the
+// system without either.
 type AuditOf struct {
 	Entity, Resource api.Name
 	From, To         time.Time // only events at From or later, and before To; zero = without a bound
@@ -115,21 +115,23 @@ func (n *Namespace) ListAudit(ctx context.Context, of AuditOf, p Page) (*api.Lis
 	return send[api.List[api.AuditEvent]](ctx, n.client, http.MethodGet, n.path+"/audit", q, nil, Options{})
 }
 
-// ListBuckets lists buckets in use, or only those of an entity, for a resource, or both.
+// ListBuckets lists buckets in use: all, or those of an entity, a resource, or both.
 func (n *Namespace) ListBuckets(ctx context.Context, of LimitsOf, p Page) (*api.List[api.Bucket], error) {
 	q := query(p, map[string]string{"entity": string(of.Entity), "resource": string(of.Resource)})
 	return send[api.List[api.Bucket]](ctx, n.client, http.MethodGet, n.path+"/buckets", q, nil, Options{})
 }
 
-// BucketOf names a bucket. Without a variant it is the only one of the entity for the resource, or the
-// only one that has the limit; a refusal of several has them in its Choices.
+// BucketOf identifies a bucket. Without a variant it is the only bucket of the entity for the
+// resource, or the only one that has the limit. If there are several, the refusal has them in its
+// Choices.
 type BucketOf struct {
 	Entity, Resource api.Name
 	Limit            string // "" = any
 	Variant          string // "" = the only one; api.OrdinaryVariant = the ordinary one
 }
 
-// Bucket reads a bucket: its balances, where its limits are from, and when each is full.
+// Bucket reads a bucket: its balances, the origin of its limits, and the time at which each is
+// full.
 func (n *Namespace) Bucket(ctx context.Context, of BucketOf) (*api.Bucket, error) {
 	q := query(Page{}, map[string]string{"entity": string(of.Entity), "resource": string(of.Resource), "limit": of.Limit, "variant": of.Variant})
 	return send[api.Bucket](ctx, n.client, http.MethodGet, n.path+"/bucket", q, nil, Options{})

@@ -7,9 +7,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/api"
 )
 
-// NamespaceFilter selects namespaces. The zero value selects those that are active.
+// NamespaceFilter selects namespaces. The zero value selects active ones.
 type NamespaceFilter struct {
-	Deleted bool // those that are deleted, being purged or purged, and no others
+	Deleted bool // selects those that are deleted, being purged or purged, and no others
 }
 
 // ListNamespaces lists namespaces in use.
@@ -21,23 +21,22 @@ func (c *Client) ListNamespaces(ctx context.Context, f NamespaceFilter, p Page) 
 	return send[api.List[api.Namespace]](ctx, c, http.MethodGet, "/v1/namespaces", query(p, params), nil, Options{})
 }
 
-// Service returns the client that the namespace was made by.
+// Service returns the client that made the namespace.
 func (n *Namespace) Service() *Client { return n.client }
 
-// Get reads the namespace, in any state. One that was never in use is a problem of the kind
+// Get reads the namespace, in any state. One that was never used is a problem of the kind
 // api.NotFound.
 func (n *Namespace) Get(ctx context.Context) (*api.Namespace, error) {
 	return send[api.Namespace](ctx, n.client, http.MethodGet, n.path, nil, nil, Options{})
 }
 
-// Create brings the namespace into use, also one that was purged. Of the options only DryRun
-// counts.
+// Create brings the namespace into use, even if it was purged. Of the options only DryRun counts.
 func (n *Namespace) Create(ctx context.Context, o Options) (*api.Change[api.Namespace], error) {
 	return n.move(ctx, http.MethodPut, "", o)
 }
 
-// Delete deletes the namespace: requests that would take from it are denied, and nothing is
-// lost. Of the options only DryRun counts.
+// Delete deletes the namespace. Requests that would take from it are denied, and its content stays.
+// Of the options only DryRun counts.
 func (n *Namespace) Delete(ctx context.Context, o Options) (*api.Change[api.Namespace], error) {
 	return n.move(ctx, http.MethodDelete, "", o)
 }
@@ -51,13 +50,13 @@ func (n *Namespace) move(ctx context.Context, method, verb string, o Options) (*
 	return send[api.Change[api.Namespace]](ctx, n.client, method, n.path+verb, nil, nil, Options{DryRun: o.DryRun})
 }
 
-// Purge deletes everything in the namespace for good, for 5 seconds at most. It must be deleted.
-// While the answer is not Done, the next call goes on, also after an error.
+// Purge deletes the whole content of the namespace for good, for 5 seconds at most. The namespace
+// must be deleted. While the answer is not Done, the next call goes on, even after an error.
 func (n *Namespace) Purge(ctx context.Context) (*api.Purged, error) {
 	return send[api.Purged](ctx, n.client, http.MethodPost, n.path+"/purge", nil, nil, Options{})
 }
 
-// ListOrphans lists the IDs of a table that no namespace has.
+// ListOrphans lists the IDs of a table that belong to no namespace.
 func (c *Client) ListOrphans(ctx context.Context, p Page) (*api.List[api.Orphan], error) {
 	return send[api.List[api.Orphan]](ctx, c, http.MethodGet, "/v1/orphans", query(p, nil), nil, Options{})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/client"
 )
 
-// A namespace is deleted, and purged in slices until all is gone.
+// A namespace is deleted, and purged in steps until it is empty.
 func ExampleNamespace_Purge() {
 	address, stop, err := serve()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/api"
 )
 
-// TopOf says which limits a top is about. The zero value is the 20 with the most denials.
+// TopOf selects the limits of a top. The zero value selects the 20 with the most denials.
 type TopOf struct {
 	By        string // api.TopDenied or api.TopBusiest; "" = api.TopDenied
 	Namespace string // "" = every namespace
@@ -16,14 +16,14 @@ type TopOf struct {
 	Size      int    // most items, 1 to 1000; 0 = 20
 }
 
-// Top returns the entities with the most denials, or the most decisions, in the last minute on
-// the replica that answers.
+// Top returns the entities with the most denials, or the most decisions, in the last minute on the
+// answering replica.
 func (c *Client) Top(ctx context.Context, of TopOf) (*api.Top, error) {
 	q := query(Page{Size: of.Size}, map[string]string{"by": of.By, "namespace": of.Namespace, "resource": string(of.Resource), "limit": of.Limit})
 	return send[api.Top](ctx, c, http.MethodGet, "/v1/top", q, nil, Options{})
 }
 
-// Decisions returns the number of descriptors that the replica that answers has decided.
+// Decisions returns the number of descriptors that the answering replica has decided.
 func (c *Client) Decisions(ctx context.Context) (*api.Decisions, error) {
 	return send[api.Decisions](ctx, c, http.MethodGet, "/v1/decisions", nil, nil, Options{})
 }

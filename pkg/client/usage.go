@@ -9,7 +9,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/api"
 )
 
-// UsageOf selects usage. The zero value selects all of hours.
+// UsageOf selects usage. The zero value selects all usage by hour.
 type UsageOf struct {
 	Entity   api.Name   // only of this entity; "" = of all
 	Resource api.Name   // only of this resource; "" = of all
@@ -37,7 +37,7 @@ func (n *Namespace) ListUsage(ctx context.Context, of UsageOf, p Page) (*api.Lis
 	return send[api.List[api.Usage]](ctx, n.client, http.MethodGet, n.path+"/usage", of.query(p), nil, Options{})
 }
 
-// SumUsage sums usage up. The service refuses to sum up too many windows.
+// SumUsage sums usage. The service refuses to sum too many windows.
 func (n *Namespace) SumUsage(ctx context.Context, of UsageOf) (*api.UsageSummary, error) {
 	return send[api.UsageSummary](ctx, n.client, http.MethodGet, n.path+"/usage/summary", of.query(Page{}), nil, Options{})
 }
