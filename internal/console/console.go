@@ -1,7 +1,7 @@
-// Package console serves the page by which people watch and operate a service in a browser.
-// The page is HTML, CSS and JavaScript in the binary. It asks /v1 of the same listener, with
-// a token that the person gives it, and has no rights of its own: the files are the same for
-// everyone, and have no secret.
+// Package console serves the page with which people watch and operate a service in a browser. The
+// page is HTML, CSS and JavaScript in the binary. It asks /v1 of the same listener, with a token
+// that its user enters. It has no rights of its own: the files are the same for every caller, and
+// have no secret.
 package console
 
 import (
@@ -17,12 +17,12 @@ import (
 //go:embed files
 var files embed.FS
 
-// policy is the Content-Security-Policy of every file. Nothing comes from another host, no
-// script or style stands in the page, and no page frames this one.
+// policy is the Content-Security-Policy of every file. The page loads nothing from another host,
+// has no inline script or style, and cannot be framed.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// Prefix is the path below which the files of the page are. The page itself is at /.
+// Prefix is the path of the page's files. The page itself is at /.
 const Prefix = "/console/"
 
 // file is a file of the page.
@@ -31,7 +31,7 @@ type file struct {
 	content    []byte
 }
 
-// Handler answers requests for the page and its files, to anyone.
+// Handler answers requests for the page and its files, for any caller.
 type Handler struct {
 	files map[string]file // by path of the URL
 }
@@ -58,7 +58,7 @@ func New() (*Handler, error) {
 	return h, err
 }
 
-// kindOf returns the media type of a file, which does not depend on the machine.
+// kindOf returns the media type of a file. It is the same on every machine.
 func kindOf(name string) string {
 	switch path.Ext(name) {
 	case ".html":
@@ -103,5 +103,5 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	_, _ = w.Write(f.content) // the client went away
+	_, _ = w.Write(f.content) // an error says that the client has gone
 }

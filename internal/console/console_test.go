@@ -30,11 +30,11 @@ func newHandler(t *testing.T) *console.Handler {
 	return h
 }
 
-// reference finds the files that another one names.
+// reference finds the files that a file names.
 var reference = regexp.MustCompile(`(?:src|href)="([^"#]+)"|from "(\./[^"]+)"`)
 
-// All files of the page are there, with their types and a policy that allows them alone, and
-// none has a script, a style or a handler within.
+// All files of the page are there, with their types and a policy that allows only them. None has an
+// inline script, style or handler.
 func TestFiles(t *testing.T) {
 	h := newHandler(t)
 	todo, seen := []string{"/"}, map[string]bool{"/": true}
@@ -70,7 +70,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// Requests for other paths, and with other methods, are not the page's.
+// Requests for other paths, and with other methods, are not for the page.
 func TestHas(t *testing.T) {
 	h := newHandler(t)
 	for _, tt := range []struct {
@@ -96,7 +96,8 @@ func TestHas(t *testing.T) {
 	}
 }
 
-// A browser that has a file is told so, and asks again after each new version.
+// A browser with a current file gets an answer without content, and asks again after each new
+// version.
 func TestCache(t *testing.T) {
 	h := newHandler(t)
 	first := get(t, h, "/console/main.js")

@@ -52,7 +52,7 @@ func (a balances) adjust(c *call, kind limiter.AdjustKind) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if found != nil { // else the ordinary one may be younger than the list
+		if found != nil { // the ordinary one may be newer than the list
 			adjustment.Bucket.Variant = found.Key.Variant
 		}
 	}
@@ -70,7 +70,7 @@ func (a balances) adjust(c *call, kind limiter.AdjustKind) (any, error) {
 	return adjustedOf(c, &adjustment, &done)
 }
 
-// nothingBooked adds to the refusal of a top-up what became of the tokens.
+// nothingBooked adds to the refusal of a top-up that no tokens were booked.
 func nothingBooked(err error) error {
 	if p, ok := errors.AsType[*api.Problem](err); ok {
 		p.Detail += "; nothing was booked"
@@ -78,7 +78,7 @@ func nothingBooked(err error) error {
 	return err
 }
 
-// amount sets how much an adjustment is about.
+// amount sets the amount of an adjustment.
 func amount(a *limiter.Adjustment, tokens *api.Tokens) error {
 	switch {
 	case a.Kind == limiter.AdjustReset && tokens != nil:
@@ -98,7 +98,7 @@ func adjustedOf(c *call, a *limiter.Adjustment, done *limiter.Adjusted) (any, er
 		return nil, errFull(a, done)
 	}
 	out := api.Adjusted{Change: api.Change[api.Bucket]{
-		Result: api.Changed, DryRun: a.DryRun, InMemory: !c.kept, Before: bucketOf(&done.Before), After: bucketOf(&done.After),
+		Result: api.Changed, DryRun: a.DryRun, InMemory: !c.durable, Before: bucketOf(&done.Before), After: bucketOf(&done.After),
 	}}
 	if sameBalances(done.Before.Limits, done.After.Limits) {
 		out.Result = api.Unchanged
@@ -107,20 +107,20 @@ func adjustedOf(c *call, a *limiter.Adjustment, done *limiter.Adjusted) (any, er
 	return out, nil
 }
 
-// repeatedOf returns an adjustment that repeats an earlier one as JSON. It refuses one of another
-// bucket.
+// repeatedOf returns an adjustment that repeats an earlier one as JSON. It refuses a repetition for
+// another bucket.
 func repeatedOf(c *call, a *limiter.Adjustment, done *limiter.Adjusted) (any, error) {
 	if done.First != nil && done.First.Elsewhere {
 		return nil, problem(http.StatusConflict, api.Reused, fmt.Sprintf("the text %.100q was used in the last day for a %s of another bucket: nothing was changed; give another text", a.Once, verbs()[done.First.Kind].name))
 	}
-	out := api.Adjusted{Change: api.Change[api.Bucket]{Result: api.Repeated, DryRun: a.DryRun, InMemory: !c.kept}, First: firstOf(done.First)}
+	out := api.Adjusted{Change: api.Change[api.Bucket]{Result: api.Repeated, DryRun: a.DryRun, InMemory: !c.durable}, First: firstOf(done.First)}
 	if done.Found {
 		out.Before, out.After = bucketOf(&done.Before), bucketOf(&done.After)
 	}
 	return out, nil
 }
 
-// errFull refuses a top-up of which nothing fits.
+// errFull refuses a top-up for which the bucket has no room.
 func errFull(a *limiter.Adjustment, done *limiter.Adjusted) error {
 	var full []string
 	for _, l := range done.Before.Limits {
@@ -143,7 +143,7 @@ func bookingsOf(a *limiter.Adjustment, booked []limiter.Booking) []api.Booking {
 	return out
 }
 
-// firstOf returns an adjustment that was made before as JSON; nil = not known.
+// firstOf returns the adjustment that another one repeats as JSON; nil = not known.
 func firstOf(first *limiter.FirstAdjustment) *api.FirstChange {
 	if first == nil {
 		return nil

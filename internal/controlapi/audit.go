@@ -46,7 +46,7 @@ func (a *API) listAudit(c *call) (any, error) {
 		return nil, err
 	}
 	if first := slices.IndexFunc(page.Items, func(e limiter.AuditEvent) bool { return e.Time.Before(from) }); first >= 0 {
-		page.Items, page.Next = page.Items[:first], "" // older ones follow
+		page.Items, page.Next = page.Items[:first], "" // the rest is older
 	}
 	list := api.List[api.AuditEvent]{Items: make([]api.AuditEvent, 0, len(page.Items)), Next: page.Next}
 	for i := range page.Items {
@@ -59,7 +59,7 @@ func (a *API) listAudit(c *call) (any, error) {
 	return list, nil
 }
 
-// auditSubject reads whose events are meant.
+// auditSubject reads the subject of the events.
 func (c *call) auditSubject() (limiter.Ref, error) {
 	switch entity, resource := c.query.Get("entity"), c.query.Get("resource"); {
 	case entity != "" && resource != "":
@@ -72,8 +72,8 @@ func (c *call) auditSubject() (limiter.Ref, error) {
 	return limiter.SystemLimitsRef(), nil
 }
 
-// auditTimes reads the time of the events that are meant. It moves the page to where that
-// ends, and returns where it begins.
+// auditTimes reads the time of the events. It moves the page to the end of the time, and returns
+// the beginning.
 func (c *call) auditTimes(p *limiter.Page) (from time.Time, err error) {
 	from, err = c.time("from")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Events are listed of a time that is given, the newest first, in pages of any size.
+// Events within a given time are listed, the newest first, in pages of any size.
 func TestAuditOfATime(t *testing.T) {
 	var clock atomic.Int64 // Unix ms
 	store, err := embedded.Open(t.TempDir(), embedded.Config{Now: func() time.Time { return time.UnixMilli(clock.Load()) }})

@@ -30,7 +30,7 @@ func (a *API) bucketEndpoints() []endpoint {
 			{"limit", "a limit that it has, where the entity has several buckets for the resource"},
 			{"variant", "its variant, where the entity has several buckets for the resource; " + api.OrdinaryVariant + " is the ordinary one"},
 		},
-		summary: "Read one bucket: its balances, where its limits are from, and when each is full", run: balances{a}.get,
+		summary: "Read one bucket: its balances, the origin of its limits, and when each is full", run: balances{a}.get,
 	}
 	all := append(make([]endpoint, 0, 2+len(verbs())), list, one)
 	for _, verb := range verbs() {
@@ -43,7 +43,7 @@ func (a *API) bucketEndpoints() []endpoint {
 	return all
 }
 
-// errNoBuckets refuses what the store cannot do.
+// errNoBuckets refuses a request that the store cannot serve.
 func errNoBuckets() error {
 	return problem(http.StatusNotImplemented, api.Unsupported, "the store of this service cannot read or change balances; ratelimit explain --server shows those of a descriptor")
 }
@@ -80,7 +80,7 @@ func (a balances) get(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if found == nil { // one of the last second may be missing in the list
+	if found == nil { // a bucket created in the last second may be missing in the list
 		look := limiter.Adjustment{Bucket: key, Limit: w.limit, Kind: limiter.AdjustTopUp, DryRun: true}
 		done, err := a.cfg.Buckets.AdjustBucket(c.ctx(), now, look)
 		if err != nil {
@@ -97,7 +97,7 @@ func (a balances) get(c *call) (any, error) {
 	return a.detailed(c, now, found), nil
 }
 
-// detailed returns a bucket with all that is known of it.
+// detailed returns a bucket with all details.
 func (a balances) detailed(c *call, now time.Time, b *limiter.BucketState) *api.Bucket {
 	out := bucketOf(b)
 	out.Source, out.Leases = a.sourceOf(c, b.Key), b.Leases
@@ -110,7 +110,7 @@ func (a balances) detailed(c *call, now time.Time, b *limiter.BucketState) *api.
 	return out
 }
 
-// sourceOf says where the limits of a bucket are from; "" = not known.
+// sourceOf returns the origin of the limits of a bucket; "" = not known.
 func (a balances) sourceOf(c *call, of limiter.BucketKey) string {
 	if of.Variant != 0 {
 		return a.variants(of.Namespace)[of.Variant]

@@ -11,7 +11,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/api"
 )
 
-// Budgets are stored with their limits. A change of them alone has another etag, the same budgets have the same.
+// Budgets are stored with their limits. A change of the budgets alone changes the etag, and equal
+// budgets have the same etag.
 func TestBudgetsOfLimits(t *testing.T) {
 	s := newServer(t, nil)
 	path, etags := limits+"/entities/e/_default_", make(map[string]string)

@@ -22,17 +22,17 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// call is a request on its way.
+// call is one request.
 type call struct {
-	r     *http.Request
-	query url.Values
-	store Store
-	kept  bool   // a change outlives the process
-	code  int    // of the answer; 0 = 200
-	etag  string // of the answer; "" = none
+	r       *http.Request
+	query   url.Values
+	store   Store
+	durable bool   // a change survives the end of the process
+	code    int    // of the answer; 0 = 200
+	etag    string // of the answer; "" = none
 }
 
-// didYouMean names the known name that is near, or all of them.
+// didYouMean suggests the closest known name, or lists all of them.
 func didYouMean(name string, known []string) string {
 	if near := nearname.Closest(name, known); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
@@ -71,7 +71,7 @@ func (c *call) page() (limiter.Page, error) {
 	return p, nil
 }
 
-// decode reads the body into v, a pointer to a struct. Members that v has not are refused.
+// decode reads the body into v, a pointer to a struct. It refuses members that v does not have.
 func (c *call) decode(v any) error {
 	kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
@@ -98,7 +98,7 @@ func (c *call) decode(v any) error {
 	return nil
 }
 
-// inJSON returns the form in JSON of values of a kind.
+// inJSON returns the JSON type for values of a kind.
 func inJSON(k reflect.Kind) string {
 	forms := map[reflect.Kind]string{
 		reflect.Struct: "an object", reflect.Map: "an object", reflect.Slice: "an array", reflect.String: "text", reflect.Bool: "true or false",
@@ -106,7 +106,7 @@ func inJSON(k reflect.Kind) string {
 	return cmp.Or(forms[k], "a number")
 }
 
-// mistake says what is wrong with a body of a type, with the member that was meant.
+// mistake describes the mistake in a body of a type, with the closest known member.
 func mistake(err error, body reflect.Type) string {
 	name, unknown := strings.CutPrefix(err.Error(), "json: unknown field ")
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
@@ -126,9 +126,9 @@ func mistake(err error, body reflect.Type) string {
 	return fmt.Sprintf("unknown member %.100q%s", name, didYouMean(name, known))
 }
 
-// errNoStore refuses a request where the store offers no control.
+// errNoStore refuses a request that needs a store with control.
 func errNoStore() error {
-	return problem(http.StatusNotImplemented, api.Unsupported, "the store of this service offers no administration yet")
+	return problem(http.StatusNotImplemented, api.Unsupported, "the store of this service has no administration")
 }
 
 // time reads a parameter that is a time, or absent.

@@ -12,18 +12,18 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// maxChoices bounds the buckets that a refusal names.
+// maxChoices is the most buckets that a refusal names.
 const maxChoices = 10
 
-// wanted is the bucket that a request is about. Without a variant it is the only one of the
-// entity for the resource, or the only one that has the limit.
+// wanted identifies the bucket of a request. Without a variant it is the only one of the entity for
+// the resource, or the only one that has the limit.
 type wanted struct {
 	entity, resource api.Name
 	limit            string // "" = any
 	variant          string // "" = the only one
 }
 
-// key returns the key of the bucket: without a variant that of the ordinary one.
+// key returns the key of the bucket, without a variant that of the ordinary one.
 func (w *wanted) key(namespace string) (limiter.BucketKey, error) {
 	key := limiter.BucketKey{Namespace: namespace, Entity: string(w.entity), Resource: string(w.resource)}
 	if w.entity == "" || w.resource == "" {
@@ -40,20 +40,21 @@ func (w *wanted) key(namespace string) (limiter.BucketKey, error) {
 	return key, nil
 }
 
-// fits reports whether a bucket may be the one.
+// fits reports whether a bucket may be the wanted one.
 func (w *wanted) fits(b *limiter.BucketState) bool {
 	return (w.variant == "" || w.variant == variantText(b.Key.Variant)) &&
 		(w.limit == "" || slices.ContainsFunc(b.Limits, func(l limiter.LimitState) bool { return l.Limit.Name == w.limit }))
 }
 
-// meant returns the bucket that is wanted, nil where the list has none, and refuses where it has
-// several. Where no bucket has the limit it is the only one, whose limits the refusal can name.
+// meant returns the wanted bucket, nil if the list does not have it. It refuses if the list has
+// several. If no bucket has the limit, it returns the only bucket, so that the refusal can name its
+// limits.
 func (a balances) meant(c *call, now time.Time, w *wanted) (*limiter.BucketState, error) {
 	all, err := a.some(c, now, limiter.BucketFilter{Entity: string(w.entity), Resource: string(w.resource)})
 	if err != nil {
 		return nil, err
 	}
-	if w.variant == "" { // a bucket of a shadow rule denies no call: it is meant by its variant alone
+	if w.variant == "" { // a bucket of a shadow rule denies no call, and needs its variant
 		all = slices.DeleteFunc(all, func(b limiter.BucketState) bool { return b.Key.Shadow() })
 	}
 	fitting := slices.DeleteFunc(slices.Clone(all), func(b limiter.BucketState) bool { return !w.fits(&b) })
@@ -70,7 +71,7 @@ func (a balances) meant(c *call, now time.Time, w *wanted) (*limiter.BucketState
 	return nil, a.ambiguous(c, w, fitting)
 }
 
-// some returns buckets, as many as a page has: more than a choice can name.
+// some returns buckets of one page, which are more than a choice can name.
 func (a balances) some(c *call, now time.Time, f limiter.BucketFilter) ([]limiter.BucketState, error) {
 	page, err := a.cfg.Buckets.ListBuckets(c.ctx(), now, c.namespace(), f, limiter.Page{Size: limiter.MaxPage})
 	return page.Items, err
@@ -94,13 +95,13 @@ func (a balances) ambiguous(c *call, w *wanted, fitting []limiter.BucketState) e
 		}
 		texts[i] = choiceText(b)
 	}
-	p := problem(http.StatusConflict, api.Ambiguous, fmt.Sprintf("entity %s has several buckets for resource %s in namespace %s: say which by its variant: %s%s",
+	p := problem(http.StatusConflict, api.Ambiguous, fmt.Sprintf("entity %s has several buckets for resource %s in namespace %s: name one by its variant: %s%s",
 		w.entity, w.resource, api.Name(c.namespace()), strings.Join(texts, "; "), more))
 	p.Choices = choices
 	return p
 }
 
-// choiceText names a bucket: its variant, where its limits are from, and its balances.
+// choiceText describes a bucket: its variant, the origin of its limits, and its balances.
 func choiceText(b *api.Bucket) string {
 	limits := make([]string, 0, len(b.Limits))
 	for _, l := range b.Limits {
@@ -115,7 +116,7 @@ func choiceText(b *api.Bucket) string {
 	return text + " (" + strings.Join(limits, ", ") + ")"
 }
 
-// none says that there is no such bucket, and which there are.
+// none says that there is no such bucket, and names the others.
 func (a balances) none(c *call, w *wanted) error {
 	now := a.cfg.Now()
 	all, err := a.some(c, now, limiter.BucketFilter{Entity: string(w.entity), Resource: string(w.resource)})

@@ -72,8 +72,8 @@ func (c *choosing) reset(change api.BucketChange) (*api.Adjusted, error) {
 	return c.n.AdjustBucket(c.t.Context(), "reset", change, client.Options{})
 }
 
-// A change without a variant is of the only bucket, of any variant; where there are several it is
-// refused, with the choices.
+// A change without a variant is for the only bucket, of any variant. Where there are several
+// buckets it is refused, with the choices.
 func TestBucketsAreFound(t *testing.T) {
 	c := newChoosing(t, false)
 	c.use("rpd", 7)
@@ -142,7 +142,7 @@ func TestChangesInMemory(t *testing.T) {
 	}
 }
 
-// A text of once that was used says so, also for a bucket that is not in use; for another bucket it
+// A repeated text of once is reported, even for a bucket that is not in use. For another bucket it
 // is refused.
 func TestRepeatedWithoutABucket(t *testing.T) {
 	c := newChoosing(t, false)
@@ -150,7 +150,7 @@ func TestRepeatedWithoutABucket(t *testing.T) {
 	if done, err := c.reset(api.BucketChange{Once: "k"}); err != nil || done.Result != api.Changed {
 		t.Fatalf("%+v, %v", done, err)
 	}
-	// Of another variant there is no bucket.
+	// There is no bucket of the other variant.
 	done, err := c.reset(api.BucketChange{Once: "k", Variant: api.OrdinaryVariant})
 	if err != nil || done.Result != api.Repeated || done.After != nil || done.First == nil || done.First.Verb != "reset" {
 		t.Errorf("repeated: %+v, %v", done, err)

@@ -45,7 +45,7 @@ func (a *API) switchEndpoint(method string, level limitsLevel, to limiter.Switch
 	return endpoint{
 		method: method, path: level.path, role: admin.RoleOperate, result: api.Change[api.Disabled]{}, bare: true,
 		query: []param{dryRun()}, summary: summary,
-		run: func(c *call) (any, error) { return a.flip(c, level.ref(c.r), to) },
+		run: func(c *call) (any, error) { return a.setDisabled(c, level.ref(c.r), to) },
 	}
 }
 
@@ -65,8 +65,8 @@ func listDisabled(c *call) (any, error) {
 	return list, nil
 }
 
-// flip disables or enables the subject that ref names.
-func (a *API) flip(c *call, ref limiter.Ref, to limiter.Switch) (any, error) {
+// setDisabled disables or enables the subject of ref.
+func (a *API) setDisabled(c *call, ref limiter.Ref, to limiter.Switch) (any, error) {
 	dry, err := c.flag("dryRun")
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (a *API) flip(c *call, ref limiter.Ref, to limiter.Switch) (any, error) {
 		return nil, err
 	}
 	change := api.Change[api.Disabled]{
-		Result: api.Unchanged, DryRun: dry, InMemory: !c.kept,
+		Result: api.Unchanged, DryRun: dry, InMemory: !c.durable,
 		Before: disabledOf(ref, done.Before.Disabled), After: disabledOf(ref, done.After.Disabled),
 	}
 	if done.Changed {
@@ -85,10 +85,11 @@ func (a *API) flip(c *call, ref limiter.Ref, to limiter.Switch) (any, error) {
 	return change, nil
 }
 
-// disabledOf returns the state of the subject that ref names as JSON.
+// disabledOf returns the state of the subject of ref as JSON.
 func disabledOf(ref limiter.Ref, disabled bool) *api.Disabled {
 	out := &api.Disabled{Disabled: disabled}
-	if out.Level, out.Entity, out.Resource = levelOf(ref); out.Level == api.LevelSystem {
+	out.Level, out.Entity, out.Resource = levelOf(ref)
+	if out.Level == api.LevelSystem {
 		out.Level = api.LevelNamespace
 	}
 	return out

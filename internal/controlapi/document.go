@@ -10,8 +10,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/api"
 )
 
-// document returns the OpenAPI document of endpoints. It is made of the same table as the
-// routes, and of the types that are sent and read, so that it cannot differ from them.
+// document returns the OpenAPI document of endpoints. It is made of the table of the routes and of
+// the types of bodies and answers, so it cannot differ from them.
 func document(endpoints []endpoint, version string) ([]byte, error) {
 	s := schemas{components: object{}}
 	paths := object{}
@@ -71,7 +71,7 @@ func jsonContent(schema object) object {
 	return object{"application/json": object{"schema": schema}}
 }
 
-// parameters are those of the path, of the query, and the preconditions of changes.
+// parameters are those of the path and of the query, and the preconditions of changes.
 func parameters(e endpoint) []object {
 	var all []object
 	for _, m := range regexp.MustCompile(`\{(\w+)\}`).FindAllStringSubmatch(e.path, -1) {
@@ -81,7 +81,7 @@ func parameters(e endpoint) []object {
 		all = append(all, parameter("query", p.name, p.about))
 	}
 	if (e.method == http.MethodPut || e.method == http.MethodDelete) && !e.bare {
-		all = append(all, parameter("header", "If-Match", "an etag: the change is made only to what has it"))
+		all = append(all, parameter("header", "If-Match", "an etag: the change is made only to a record that has it"))
 		all = append(all, parameter("header", "If-None-Match", "*: the change is made only where nothing is stored"))
 	}
 	return all
@@ -91,7 +91,7 @@ func parameter(in, name, about string) object {
 	return object{"in": in, "name": name, "required": in == "path", "description": about, "schema": object{"type": "string"}}
 }
 
-// operationID is such as put_limits_resources: the method, and the nouns of the path.
+// operationID is the method and the nouns of the path, such as put_limits_resources.
 func operationID(e endpoint) string {
 	parts := []string{strings.ToLower(e.method)}
 	for part := range strings.SplitSeq(strings.TrimPrefix(e.path, "/v1/"), "/") {

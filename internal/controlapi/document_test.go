@@ -16,8 +16,7 @@ import (
 
 type object = map[string]any
 
-// Every operation of the document is answered by the server as the document says, and the
-// server has no other routes.
+// The server answers every operation of the document as the document says, and has no other routes.
 func TestDocument(t *testing.T) {
 	s := newServer(t, nil)
 	var doc object
@@ -108,7 +107,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// checker holds answers against a document.
+// checker compares answers with a document.
 type checker struct {
 	t    *testing.T
 	doc  object
@@ -175,7 +174,7 @@ func (c *checker) check(where string, schema object, v any) {
 	}
 }
 
-// fits says why a value does not fit a schema, "" if it does.
+// fits returns the reason why a value does not fit a schema, "" if it does.
 func (c *checker) fits(schema object, v any) string {
 	if ref, ok := schema["$ref"].(string); ok {
 		schema, ok = c.doc["components"].(object)["schemas"].(object)[strings.TrimPrefix(ref, "#/components/schemas/")].(object)

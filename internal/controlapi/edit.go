@@ -10,9 +10,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// edit changes the record of ref as the request says: its preconditions, and dryRun. after is
-// the record to store, an empty one to delete; its switch must be off, or that of the record.
-// bodyTag is the member etag of the body, "" for none.
+// edit changes the record of ref, with the preconditions and the dryRun of the request. after is
+// the record to store, or an empty one to delete. Its switch must be off, or that of the stored
+// record. bodyTag is the member etag of the body, "" for none.
 func (c *call) edit(now time.Time, ref limiter.Ref, after limiter.Record, bodyTag string) (limiter.Edited, bool, error) {
 	dry, err := c.flag("dryRun")
 	if err != nil {
@@ -30,13 +30,12 @@ func (c *call) edit(now time.Time, ref limiter.Ref, after limiter.Record, bodyTa
 	return done, dry, err
 }
 
-// precondition holds the record that is stored against If-Match, If-None-Match and the etag
-// of the body.
+// precondition compares the stored record with If-Match, If-None-Match and the etag of the body.
 func (c *call) precondition(stored limiter.Record, bodyTag string) error {
 	tag := etagOf(stored)
 	switch match, none := c.r.Header.Get("If-Match"), c.r.Header.Get("If-None-Match"); {
 	case match == "*" && tag == "":
-		return problem(http.StatusPreconditionFailed, api.Precondition, "nothing is stored here, and If-Match wants something")
+		return problem(http.StatusPreconditionFailed, api.Precondition, "there is no record here, and If-Match requires one")
 	case match != "" && match != "*" && !contains(match, tag):
 		return stale("If-Match", match, tag)
 	case none != "" && none != "*":
@@ -63,11 +62,11 @@ func stale(where, got, stored string) error {
 	if stored == "" {
 		stored = "no record"
 	}
-	return problem(http.StatusPreconditionFailed, api.Precondition, fmt.Sprintf("%s is %.100s, and stored is %s: read it again", where, got, stored))
+	return problem(http.StatusPreconditionFailed, api.Precondition, fmt.Sprintf("%s is %.100s, and the stored record has %s: read it again", where, got, stored))
 }
 
-// etagOf identifies what is stored; "" for nothing. That of an entity never comes back, that
-// of limits does when the same limits do.
+// etagOf identifies a stored record; "" without one. That of an entity never returns, that of
+// limits does when the same limits do.
 func etagOf(r limiter.Record) string {
 	switch {
 	case !r.Stored() || r.Entity != nil && r.Entity.Version == 0:
@@ -85,15 +84,15 @@ func etagOf(r limiter.Record) string {
 	return `"` + tag + `"`
 }
 
-// changeOf is the outcome of an edit as JSON.
+// changeOf returns the outcome of an edit as JSON.
 func changeOf[V any](c *call, done limiter.Edited, dry bool, resource func(limiter.Record) *V) api.Change[V] {
-	change := api.Change[V]{Result: api.Changed, DryRun: dry, InMemory: !c.kept}
+	change := api.Change[V]{Result: api.Changed, DryRun: dry, InMemory: !c.durable}
 	if done.Before.Stored() {
 		change.Before = resource(done.Before)
 	}
 	if done.After.Stored() {
 		after := done.After
-		if e := after.Entity; e != nil && dry && done.Changed { // the version is not given yet
+		if e := after.Entity; e != nil && dry && done.Changed { // a dry run gets no version
 			draft := *e
 			draft.Version = 0
 			after.Entity = &draft

@@ -2,10 +2,10 @@ package controlapi
 
 import "github.com/ratelimit/ratelimit/pkg/admin"
 
-// namespacePath is the path that the endpoints of a namespace begin with.
+// namespacePath is the beginning of the paths for a namespace.
 const namespacePath = "/v1/namespaces/{namespace}"
 
-// endpoint is a path and a method, as the router and the document see it.
+// endpoint is a path and a method, for the router and the document.
 type endpoint struct {
 	method, path string
 	role         admin.Role
@@ -22,7 +22,7 @@ type param struct {
 	name, about string
 }
 
-// The parameters that several endpoints have.
+// The parameters of several endpoints.
 func pageParams(more ...param) []param {
 	return append(more, param{"after", "the member next of the page before"}, param{"size", "most items of a page, 1 to 1000; 100 without it"})
 }

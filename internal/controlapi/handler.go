@@ -13,7 +13,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/admin"
 )
 
-// callTime bounds a request. It is longer than a change may take, and leaves time to write the
+// callTime bounds a request. It is longer than any change takes, and leaves time to write the
 // answer within [admin.ControlTimeout].
 const callTime = 25 * time.Second
 
@@ -22,7 +22,7 @@ func (a *API) handler(e endpoint) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, stop := context.WithTimeout(r.Context(), callTime)
 		defer stop()
-		c := &call{r: r.WithContext(ctx), store: a.cfg.Store, kept: !a.cfg.InMemory}
+		c := &call{r: r.WithContext(ctx), store: a.cfg.Store, durable: !a.cfg.InMemory}
 		answer, err := c.answer(e)
 		if err != nil {
 			admin.WriteProblem(w, problemOf(err))
@@ -37,7 +37,7 @@ func (a *API) handler(e endpoint) http.Handler {
 		}
 		enc := json.NewEncoder(w)
 		enc.SetIndent("", "  ")
-		_ = enc.Encode(answer) // the client went away
+		_ = enc.Encode(answer) // an error says that the client has gone
 	})
 }
 
@@ -55,7 +55,7 @@ func (c *call) answer(e endpoint) (any, error) {
 		}
 	}
 	if e.bare && (c.r.Header.Get("If-Match") != "" || c.r.Header.Get("If-None-Match") != "") {
-		return nil, invalid("this request takes no If-Match and no If-None-Match: it can be repeated, and does the same")
+		return nil, invalid("this request takes no If-Match and no If-None-Match: a repetition changes nothing more")
 	}
 	if c.store == nil && strings.Contains(e.path, "{namespace}") {
 		return nil, errNoStore()
@@ -63,7 +63,7 @@ func (c *call) answer(e endpoint) (any, error) {
 	return e.run(c)
 }
 
-// checkQuery refuses parameters that the endpoint does not have, and those given twice.
+// checkQuery refuses parameters that the endpoint does not have, and repeated ones.
 func (c *call) checkQuery(known []param) error {
 	names := make([]string, len(known))
 	for i, p := range known {

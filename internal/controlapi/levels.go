@@ -7,7 +7,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// limitsLevel is a path of limits, and the record that it names.
+// limitsLevel is a path of limits, and the record at it.
 type limitsLevel struct {
 	path, of string
 	ref      func(*http.Request) limiter.Ref

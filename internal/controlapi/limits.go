@@ -96,7 +96,7 @@ func noLimits(c *call, ref limiter.Ref) error {
 	return notFound("no limits of %s are stored in namespace %s; those of the configuration file are not listed here", subjectOf(ref), api.Name(c.namespace()))
 }
 
-// subjectOf says whose limits ref names.
+// subjectOf names the owner of the limits of ref.
 func subjectOf(ref limiter.Ref) string {
 	switch ref.Kind {
 	case limiter.RefResourceLimits:
@@ -131,7 +131,7 @@ func (a *API) putLimits(c *call, ref limiter.Ref) (any, error) {
 	return changeOf(c, done, dry, func(r limiter.Record) *api.Limits { return limitsOf(ref, r) }), nil
 }
 
-// sameLimits refuses members that name other limits than the path.
+// sameLimits refuses a body whose members name other limits than the path.
 func sameLimits(body *api.Limits, ref limiter.Ref) error {
 	want := limitsOf(ref, limiter.Record{})
 	switch {
@@ -147,7 +147,7 @@ func sameLimits(body *api.Limits, ref limiter.Ref) error {
 	return nil
 }
 
-// recordOf returns the record that a body describes.
+// recordOf returns the record for a body.
 func recordOf(body *api.Limits) (limiter.Record, error) {
 	var r limiter.Record
 	switch body.OnUnavailable {
@@ -180,7 +180,7 @@ func recordOf(body *api.Limits) (limiter.Record, error) {
 	return r, err
 }
 
-// appendBudgets appends the budgets of a limit that a body describes.
+// appendBudgets appends the budgets of a limit in a body.
 func appendBudgets(all []limiter.Budget, of limiter.Limit, in map[api.Window]int64) ([]limiter.Budget, error) {
 	switch {
 	case in == nil:
@@ -204,7 +204,7 @@ func appendBudgets(all []limiter.Budget, of limiter.Limit, in map[api.Window]int
 	return all, nil
 }
 
-// limitOf returns the limit that a body describes.
+// limitOf returns the limit for a body.
 func limitOf(name string, in api.Limit) (limiter.Limit, error) {
 	if err := limiter.ValidateLimitName(name); err != nil {
 		return limiter.Limit{}, err
@@ -223,7 +223,8 @@ func limitOf(name string, in api.Limit) (limiter.Limit, error) {
 		l.Capacity = in.Burst
 	}
 	if in.MaxDebt != nil {
-		if l.MaxDebt = *in.MaxDebt; l.MaxDebt == 0 {
+		l.MaxDebt = *in.MaxDebt
+		if l.MaxDebt == 0 {
 			l.MaxDebt = limiter.NoDebt
 		}
 	}

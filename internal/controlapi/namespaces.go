@@ -11,12 +11,12 @@ import (
 func (a *API) namespaceEndpoints() []endpoint {
 	change := endpoint{role: admin.RoleAdminister, result: api.Change[api.Namespace]{}, bare: true, query: []param{dryRun()}}
 	create, remove, recovery := change, change, change
-	create.method, create.path, create.summary = http.MethodPut, namespacePath, "Create a namespace, also one that was purged"
-	create.run = func(c *call) (any, error) { return a.move(c, limiter.CreateNamespace) }
-	remove.method, remove.path, remove.summary = http.MethodDelete, namespacePath, "Delete a namespace: requests that would take from it are denied, and nothing is lost"
-	remove.run = func(c *call) (any, error) { return a.move(c, limiter.DeleteNamespace) }
-	recovery.method, recovery.path, recovery.summary = http.MethodPost, namespacePath+"/recover", "Recover a deleted namespace, with all it had"
-	recovery.run = func(c *call) (any, error) { return a.move(c, limiter.RecoverNamespace) }
+	create.method, create.path, create.summary = http.MethodPut, namespacePath, "Create a namespace, or a purged one anew"
+	create.run = func(c *call) (any, error) { return a.changeState(c, limiter.CreateNamespace) }
+	remove.method, remove.path, remove.summary = http.MethodDelete, namespacePath, "Delete a namespace: requests that would take from it are denied, and its content stays"
+	remove.run = func(c *call) (any, error) { return a.changeState(c, limiter.DeleteNamespace) }
+	recovery.method, recovery.path, recovery.summary = http.MethodPost, namespacePath+"/recover", "Recover a deleted namespace with its content"
+	recovery.run = func(c *call) (any, error) { return a.changeState(c, limiter.RecoverNamespace) }
 	return []endpoint{
 		{
 			method: http.MethodGet, path: "/v1/namespaces", role: admin.RoleRead, result: api.List[api.Namespace]{},
@@ -59,8 +59,8 @@ func getNamespace(c *call) (any, error) {
 	return namespaceOf(ns), err
 }
 
-// move changes the state of a namespace.
-func (a *API) move(c *call, by limiter.Switch) (any, error) {
+// changeState changes the state of a namespace.
+func (a *API) changeState(c *call, by limiter.Switch) (any, error) {
 	dry, err := c.flag("dryRun")
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (a *API) move(c *call, by limiter.Switch) (any, error) {
 	stateOf := func(r limiter.Record) *api.Namespace {
 		return namespaceOf(limiter.Namespace{Name: c.namespace(), State: r.State, Since: r.Since, Disabled: r.Disabled})
 	}
-	change := api.Change[api.Namespace]{Result: api.Unchanged, DryRun: dry, InMemory: !c.kept, Before: stateOf(done.Before), After: stateOf(done.After)}
+	change := api.Change[api.Namespace]{Result: api.Unchanged, DryRun: dry, InMemory: !c.durable, Before: stateOf(done.Before), After: stateOf(done.After)}
 	switch {
 	case !done.Changed:
 	case by == limiter.DeleteNamespace:
@@ -82,7 +82,7 @@ func (a *API) move(c *call, by limiter.Switch) (any, error) {
 	default:
 		change.Result = api.Created
 		if done.Before.State == limiter.NamespaceActive {
-			change.Before = nil // it was never in use
+			change.Before = nil // it was never used
 		}
 		if !dry {
 			c.code = http.StatusCreated

@@ -10,7 +10,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// purgeSlice is how long a request purges, at most. The caller repeats it.
+// purgeSlice is the longest time that one request purges. The caller repeats it.
 const purgeSlice = 5 * time.Second
 
 const orphansPath = "/v1/orphans"
@@ -23,7 +23,7 @@ func (a *API) purgeEndpoints() []endpoint {
 		},
 		{
 			method: http.MethodGet, path: orphansPath, role: admin.RoleRead, result: api.List[api.Orphan]{},
-			query: pageParams(), summary: "List the IDs of a DynamoDB table that no namespace has", run: listOrphans,
+			query: pageParams(), summary: "List the IDs of a DynamoDB table that belong to no namespace", run: listOrphans,
 		},
 		{
 			method: http.MethodPost, path: orphansPath + "/{id}/purge", role: admin.RoleAdminister, result: api.Purged{}, bare: true,
@@ -53,8 +53,8 @@ func (c *call) slice(purge func(ctx context.Context, progress func(int)) error) 
 	defer stop()
 	var out api.Purged
 	err := purge(ctx, func(deleted int) { out.Deleted = deleted })
-	switch out.Done = err == nil; {
-	case out.Done, ctx.Err() != nil && c.ctx().Err() == nil: // the end of the slice is no error
+	out.Done = err == nil
+	if out.Done || ctx.Err() != nil && c.ctx().Err() == nil { // the end of the slice is no error
 		return out, nil
 	}
 	return nil, err

@@ -16,7 +16,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// slow is a store whose purges take a while, or end in an error.
+// slow is a store with slow purges, or purges that fail.
 type slow struct {
 	controlapi.Store
 
@@ -36,8 +36,8 @@ func (s *slow) Purge(ctx context.Context, _ time.Time, _ string, progress func(i
 	}
 }
 
-// A purge goes on over requests of 5 s each, and an error of the store is one of the request.
-// Reading and operating do not suffice for it.
+// A purge continues over requests of 5 s each. An error of the store is an error of the request.
+// The roles read and operate do not suffice.
 func TestPurgesAreSliced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slow{Store: inMemory(t), left: 12 * time.Second}
@@ -65,7 +65,7 @@ func TestPurgesAreSliced(t *testing.T) {
 	})
 }
 
-// hanging is a store that answers no change before its caller gives up.
+// hanging is a store that answers no change within the caller's time.
 type hanging struct{ controlapi.Store }
 
 func (hanging) Edit(ctx context.Context, _ time.Time, _ string, _ limiter.Edit) (limiter.Edited, error) {
@@ -73,7 +73,7 @@ func (hanging) Edit(ctx context.Context, _ time.Time, _ string, _ limiter.Edit) 
 	return limiter.Edited{}, fmt.Errorf("%w: %w", limiter.ErrUncertain, ctx.Err())
 }
 
-// A change is answered also where the store hangs, before the listener cuts the connection.
+// A change gets an answer even if the store hangs, before the listener closes the connection.
 func TestAStoreThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, hanging{inMemory(t)})

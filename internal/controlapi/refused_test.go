@@ -21,7 +21,7 @@ const (
 	disabled = "/v1/namespaces/default/disabled"
 )
 
-// What is wrong with a request is a problem that names it, and nothing is changed.
+// A mistake in a request is a problem that names it, and changes nothing.
 func TestRequestsThatAreRefused(t *testing.T) {
 	s := newServer(t, nil)
 	s.must(t, http.StatusCreated, http.MethodPut, entities+"/here", `{"name":"here"}`)
@@ -136,7 +136,7 @@ func (endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Of a body that is too large, not much is read.
+// Little is read of a body that is too large.
 func TestLargeBody(t *testing.T) {
 	s := newServer(t, nil)
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, entities+"/e", io.LimitReader(endless{}, 100<<20))
@@ -153,7 +153,7 @@ func TestLargeBody(t *testing.T) {
 	}
 }
 
-// A change needs the role administer, and reading any.
+// A change needs the role administer. Any role can read.
 func TestRoles(t *testing.T) {
 	s := newServer(t, nil)
 	s.must(t, http.StatusCreated, http.MethodPut, entities+"/e", `{}`)
@@ -179,7 +179,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// A store that keeps no audit, or offers no control, says so.
+// A store without an audit, or without control, is reported as such.
 func TestWhatAStoreDoesNotOffer(t *testing.T) {
 	memory := newServer(t, inMemory(t))
 	none, err := controlapi.New(controlapi.Config{})
@@ -200,7 +200,7 @@ func TestWhatAStoreDoesNotOffer(t *testing.T) {
 	}
 }
 
-// routed gets a path of an API, without a control.
+// routed requests a path of an API, without a control.
 func routed(t *testing.T, a *controlapi.API, path string) *httptest.ResponseRecorder {
 	t.Helper()
 	var mux http.ServeMux
@@ -212,7 +212,7 @@ func routed(t *testing.T, a *controlapi.API, path string) *httptest.ResponseReco
 	return w
 }
 
-// A change with a precondition is made only where it holds, and the etag says so.
+// A change with a precondition is made only if it holds, and the etag shows that.
 func TestPreconditions(t *testing.T) {
 	s := newServer(t, nil)
 	for _, test := range []struct{ path, first, second string }{
@@ -238,7 +238,7 @@ func TestPreconditions(t *testing.T) {
 	}
 }
 
-// Of changes to the same etag at the same time, one is made.
+// Of concurrent changes to the same etag, one is made.
 func TestConcurrentChanges(t *testing.T) {
 	s := newServer(t, nil)
 	tag := s.must(t, 201, http.MethodPut, entities+"/e", `{}`).Header().Get("ETag")

@@ -15,8 +15,8 @@ func New(cfg Config) (*API, error) {
 	return a, err
 }
 
-// maxBody bounds the body of a request, in bytes. 16 limits, or an entity with its metadata,
-// take much less.
+// maxBody bounds the body of a request, in bytes. 16 limits, or an entity with its metadata, take
+// much less.
 const maxBody = 64 << 10
 
 // Routes returns the endpoints as routes of an admin.Control.

@@ -13,13 +13,13 @@ import (
 // object is an object of the document.
 type object = map[string]any
 
-// schemas makes JSON schemas of Go types, those of structs as components.
+// schemas makes JSON schemas of Go types. Those of structs are components.
 type schemas struct{ components object }
 
-// of returns the schema of an answer: members that are always there are required.
+// of returns the schema of an answer. It requires the members that are never absent.
 func (s *schemas) of(v any) object { return s.typ(reflect.TypeOf(v), false) }
 
-// body returns the schema of a body: no member is required.
+// body returns the schema of a body. It requires no member.
 func (s *schemas) body(v any) object { return s.typ(reflect.TypeOf(v), true) }
 
 // special are the schemas of types that write their JSON themselves, and of enumerations.
@@ -108,8 +108,8 @@ func (s *schemas) component(t reflect.Type, body bool) object {
 	return object{"$ref": "#/components/schemas/" + name}
 }
 
-// members adds the members of a struct, also those of structs that it embeds. It returns those
-// that are always there.
+// members adds the members of a struct, including those of embedded structs. It returns those that
+// are never absent.
 func (s *schemas) members(t reflect.Type, body bool, members object) (required []string) {
 	for field := range t.Fields() {
 		member, options, _ := strings.Cut(field.Tag.Get("json"), ",")

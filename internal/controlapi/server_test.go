@@ -18,7 +18,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// server is the admin listener of a service, as a caller of a role sees it.
+// server is the admin listener of a service, for callers of any role.
 type server struct {
 	store   controlapi.Store
 	control *admin.Control
@@ -26,7 +26,7 @@ type server struct {
 	denied  *topk.Counter
 }
 
-// newServer serves a store with a file, or store where it is not nil.
+// newServer serves a store with a file, or store if it is not nil.
 func newServer(t *testing.T, store controlapi.Store) *server {
 	t.Helper()
 	if store == nil {
@@ -129,7 +129,7 @@ func (s *server) use(t *testing.T, entity string) {
 	}
 }
 
-// generation tells whether anything was changed.
+// generation returns a number that changes with every change of the store.
 func (s *server) generation(t *testing.T) uint64 {
 	t.Helper()
 	g, err := s.store.(limiter.Store).Read(t.Context(), limiter.DefaultNamespace, nil, nil)
@@ -139,7 +139,7 @@ func (s *server) generation(t *testing.T) uint64 {
 	return g
 }
 
-// problemOf reads an answer that is a problem.
+// problemOf reads an answer with a problem.
 func problemOf(t *testing.T, w *httptest.ResponseRecorder) api.Problem {
 	t.Helper()
 	var p api.Problem

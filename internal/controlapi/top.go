@@ -11,7 +11,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// observer answers what the service does now.
+// observer answers requests for the present activity of the service.
 type observer struct{ *API }
 
 // topSize is the most items of a top without the parameter size.

@@ -80,7 +80,7 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// A service that counts nothing says so.
+// A service that does not count its decisions reports that.
 func TestNoActivity(t *testing.T) {
 	a, err := controlapi.New(controlapi.Config{Now: time.Now})
 	if err != nil {

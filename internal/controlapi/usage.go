@@ -13,7 +13,7 @@ import (
 
 const usagePath = namespacePath + "/usage"
 
-// usageReader answers what was used.
+// usageReader answers requests for usage.
 type usageReader struct{ *API }
 
 func (a *API) usageEndpoints() []endpoint {
@@ -36,8 +36,8 @@ func (a *API) usageEndpoints() []endpoint {
 	}
 }
 
-// Bounds of a request that sums usage up: the snapshots that it reads, and its time, which is
-// shorter than that of the answer.
+// Bounds of a request for a sum of usage: the snapshots that it reads, and its time, which is
+// shorter than callTime.
 const (
 	maxSummary  = 100_000
 	summaryTime = 20 * time.Second
@@ -110,7 +110,8 @@ func (a usageReader) sum(c *call) (any, error) {
 		for i := range page.Items {
 			sum.Add(&page.Items[i])
 		}
-		if p.After = page.Next; p.After == "" {
+		p.After = page.Next
+		if p.After == "" {
 			return summaryOf(f.Window, &sum), nil
 		}
 		if sum.Snapshots >= maxSummary {

@@ -32,7 +32,8 @@ func TestUsage(t *testing.T) {
 		if err := json.Unmarshal(s.as(t, admin.RoleRead, http.MethodGet, target, "").Body.Bytes(), &list); err != nil {
 			t.Fatal(err)
 		}
-		if got = append(got, list.Items...); list.Next == "" {
+		got = append(got, list.Items...)
+		if list.Next == "" {
 			break
 		}
 	}

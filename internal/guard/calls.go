@@ -16,34 +16,35 @@ import (
 	"google.golang.org/grpc/tap"
 )
 
-// keptHeaders is how many bytes of headers a call may keep. Those of a call with more are
-// dropped: nothing but tracing reads them.
+// keptHeaders is the most bytes of headers that a call keeps. Of a call with more, all are dropped,
+// as only tracing reads them.
 const keptHeaders = 8 << 10
 
-// Sized is a message that knows how many bytes it had on the wire.
+// Sized is a message with its number of bytes on the wire.
 type Sized interface{ WireSize() int }
 
-// Server is a gRPC server whose calls the guard watches, as far as they are registered here.
+// Server is a gRPC server. The guard watches the calls of services that are registered through it.
 type Server struct {
 	*grpc.Server
 
 	guard *Guard
 }
 
-// Server returns s, which was made with Options, for the registration of services.
+// Server returns s for the registration of services. s was made with Options.
 func (g *Guard) Server(s *grpc.Server) *Server { return &Server{s, g} }
 
-// Options returns the options that a server with these credentials needs to be watched.
+// Options returns the options that a watched server with these credentials needs.
 func (g *Guard) Options(creds credentials.TransportCredentials) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.Creds(watchedCredentials{creds}),
-		grpc.ReadBufferSize(0), // a wire has its own
+		grpc.ReadBufferSize(0), // a wire has a buffer of its own
 		grpc.InTapHandle(g.take),
 		grpc.RPCDecompressor(packed{}), //nolint:staticcheck // nothing else refuses one that another package registered
 	}
 }
 
-// packed refuses compressed messages, of which some KiB can become 16 MiB each. No gateway sends any.
+// packed refuses compressed messages, of which some KiB can become 16 MiB each. No gateway sends
+// any.
 type packed struct{}
 
 // Type implements grpc.Decompressor.
@@ -51,11 +52,11 @@ func (packed) Type() string { return gzip.Name }
 
 // Do implements grpc.Decompressor.
 func (packed) Do(io.Reader) ([]byte, error) {
-	return nil, errors.New("compressed messages are not taken: send the message as it is")
+	return nil, errors.New("compressed messages are not accepted: send the message uncompressed")
 }
 
-// take counts a call that the server takes. It runs where the connection is read. A call that has
-// no handler ends here: its end could not be counted.
+// take counts a call that the server accepts. It runs in the goroutine that reads the connection.
+// It ends a call without a handler, whose end could not be counted.
 func (g *Guard) take(ctx context.Context, info *tap.Info) (context.Context, error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
@@ -88,14 +89,14 @@ func headerBytes(md metadata.MD) (n int) {
 	return n
 }
 
-// call is a call that is watched, and its context.
+// call is a watched call, and its context.
 type call struct {
 	context.Context //nolint:containedctx // it is one
 
 	conn     *conn
 	epoch    int64
 	begun    atomic.Bool
-	deciding bool // its message is here
+	deciding bool // its message was received
 }
 
 type callKey struct{}
@@ -108,8 +109,8 @@ func (c *call) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// Err implements context.Context. It is nil until the handler has begun: the server would
-// else end a call after it was counted and before it gets a handler.
+// Err implements context.Context. It is nil until the handler has begun. Otherwise the server could
+// end a call after it was counted and before its handler begins.
 func (c *call) Err() error {
 	if !c.begun.Load() {
 		return nil
@@ -126,7 +127,7 @@ func (c *call) begin() {
 	if g.epoch.Load()-c.epoch < overdue {
 		s.queued[c.slot()].Add(-1)
 		g.queued[c.slot()].Add(-1)
-	} else { // it was forgotten
+	} else { // it was dropped as queued
 		s.live.Add(1)
 		g.live.Add(1)
 	}
@@ -140,7 +141,7 @@ func (c *call) end() {
 	c.conn.streams.notify()
 }
 
-// decides notes whether the message is here.
+// decides notes whether the call has its message.
 func (c *call) decides(now bool) {
 	if c.deciding == now {
 		return
@@ -157,7 +158,7 @@ func (c *call) decides(now bool) {
 	}
 }
 
-// receive is dec, watched.
+// receive calls dec and watches it.
 func (c *call) receive(dec func(any) error, v any) error {
 	c.decides(false)
 	c.conn.streams.receiving.Add(1)
@@ -172,7 +173,7 @@ func (c *call) receive(dec func(any) error, v any) error {
 	return err
 }
 
-// callOf returns the call of a context, nil when it is none that is watched.
+// callOf returns the watched call of a context, nil when there is none.
 func callOf(ctx context.Context) *call {
 	c, _ := ctx.Value(callKey{}).(*call)
 	return c

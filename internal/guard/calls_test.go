@@ -56,7 +56,7 @@ func TestCallsAreWatched(t *testing.T) {
 			t.Error(err)
 		}
 		used("a stream")
-		for end := time.Now().Add(time.Minute); g.Receiving() != 0 || g.Streams() != 1 || g.stuck() != 0; { // the call has ended here before it does there
+		for end := time.Now().Add(time.Minute); g.Receiving() != 0 || g.Streams() != 1 || g.stuck() != 0; { // the call has ended here before it ends there
 			if time.Now().After(end) {
 				t.Fatalf("%s: %d messages are awaited, %d streams, %d of them stuck; want 0, 1, 0", name, g.Receiving(), g.Streams(), g.stuck())
 			}

@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// conn is a connection that is watched. Bytes that were read count as pending until the
-// message is whole that they belong to.
+// conn is a watched connection. Bytes that were read count as pending until their message is
+// complete.
 type conn struct {
 	net.Conn
 
 	guard   *Guard
 	remote  *remote
 	streams streams
-	number  int64 // in the order of accepting
+	number  int64 // in the order of Accept
 	since   time.Time
 	ended   atomic.Bool
 
 	pending atomic.Int64
-	used    atomic.Int64 // epoch of the last message that was whole, from 1; 0 = none
+	used    atomic.Int64 // epoch of the last complete message, from 1; 0 = none
 }
 
-// remote is the address of a peer, by which calls find their connection.
+// remote is the address of a peer, through which calls find their connection.
 type remote struct {
 	net.Addr
 
@@ -56,12 +56,12 @@ func (c *conn) Close() error {
 	return c.close()
 }
 
-// end is Close by the guard. It reports whether the connection was open.
+// end closes the connection for the guard. It reports whether the connection was open.
 func (c *conn) end() bool {
 	if c.ended.Swap(true) {
 		return false
 	}
-	_ = c.close() // its reader is told
+	_ = c.close() // which ends its reads
 	return true
 }
 
@@ -71,7 +71,7 @@ func (c *conn) close() error {
 	delete(c.guard.conns, c)
 	c.guard.mu.Unlock()
 	select {
-	case c.guard.left <- struct{}{}:
+	case c.guard.closedOne <- struct{}{}:
 	default:
 	}
 	c.settle()
@@ -90,16 +90,16 @@ func (c *conn) add(n int64) {
 	case c.ended.Load():
 		c.settle()
 	case own > g.cfg.MaxPending/2:
-		g.shut(c, Large)
+		g.closeFor(c, Large)
 	case all > g.cfg.MaxPending:
-		g.relieve()
+		g.closeLargest()
 	}
 }
 
-// settle counts nothing as pending.
+// settle clears the pending bytes.
 func (c *conn) settle() { c.guard.pending.Add(-c.pending.Swap(0)) }
 
-// finish notes that a message of so many bytes has come, or none will.
+// finish notes the end of waiting for a message. came says whether it came, with that many bytes.
 func (c *conn) finish(size int64, came bool) {
 	c.guard.pending.Add(-size)
 	left := c.pending.Add(-size)

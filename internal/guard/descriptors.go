@@ -2,8 +2,8 @@ package guard
 
 import "math"
 
-// Shares is how many connections each listener may have, so that a share of the process's
-// file descriptors is left for its files, its store and its administration.
+// Shares is how many connections each listener may have. They leave a part of the process's file
+// descriptors for its files, its store and its administration.
 type Shares struct {
 	GRPC, HTTP, Admin int
 }
@@ -11,8 +11,8 @@ type Shares struct {
 // MaxHTTP is the most connections for HTTP, and for administration on TCP: 1024.
 const MaxHTTP = 1024
 
-// Share returns the shares of so many descriptors, 0 = no limit; wanted is how many
-// connections gRPC may have if there are enough.
+// Share returns the shares of that many descriptors, 0 = no limit. wanted is the number of gRPC
+// connections if there are enough.
 func Share(descriptors uint64, wanted int) Shares {
 	if descriptors == 0 || descriptors > math.MaxInt32 {
 		descriptors = math.MaxInt32

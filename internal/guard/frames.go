@@ -16,10 +16,10 @@ const (
 type frame struct {
 	kind, flags byte
 	stream      uint32
-	size        int // of what follows
+	size        int // of the payload
 }
 
-// ends reports whether the sender sends no more on the stream.
+// ends reports whether the frame is the last of its sender on the stream.
 func (f frame) ends() bool {
 	return f.kind == kindReset || (f.kind == kindData || f.kind == kindHeaders) && f.flags&flagEnd != 0
 }
@@ -33,7 +33,7 @@ func parseFrame(head []byte) frame {
 type walker struct {
 	head [frameHead]byte
 	have int // bytes of the head
-	skip int // bytes that are no head
+	skip int // bytes of the preface or of a payload still to skip
 }
 
 // walk calls begins for each frame whose head ends in p.

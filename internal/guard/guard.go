@@ -1,10 +1,10 @@
-// Package guard bounds the resources that strangers can take on a listener: connections, streams
-// and their handlers, messages that are awaited and the bytes of those that are not whole yet.
+// Package guard bounds the resources that any peer can take on a listener: connections, streams and
+// their handlers, awaited messages, and the bytes of incomplete messages.
 //
-// A stream that has no room is held back: its connection is not read until there is room, and
-// it costs nothing else. A share of the room belongs to each connection, so that no
-// peer can keep the others out. When there are too many connections, the one goes that was used
-// least, after a time in which each can make its first call.
+// A stream for which there is no room is held back: its connection is not read until there is room.
+// It takes no other resource. Each connection has a share of the room, so that no peer can block
+// the others. When there are too many connections, the least recently used one is closed. Each
+// connection has the time for its first call before that.
 package guard
 
 import (
@@ -29,57 +29,57 @@ const (
 	// leastFew and mostFew bound the streams that are always free to a connection.
 	leastFew = 4
 	mostFew  = 16
-	// halfShare is the part of the streams that may await their message, beside those few.
+	// halfShare is the divisor for streams that may await their message, beside the free ones: a
+	// quarter of MaxStreams.
 	halfShare = 4
-	// slots is how many halves of the receive timeout are told apart; a power of two.
+	// slots is the number of half receive timeouts that are told apart; a power of two.
 	slots = 4
-	// overdue is after how many of them a peer has had its time.
+	// overdue is the number of half timeouts after which a peer has had its time.
 	overdue = 2
-	// lookAgain is how often a connection that is held back looks for room which others made.
-	lookAgain = 250 * time.Millisecond
-	// grace is how long a connection may go without a call before another takes its place.
+	// roomCheck is how often a held connection checks for room that others have left.
+	roomCheck = 250 * time.Millisecond
+	// grace is how long a connection can be without a call before another one replaces it.
 	grace = 200 * time.Millisecond
-	// fewPending is how many bytes of messages that are not whole a connection may have
-	// and never be closed for it.
+	// fewPending is the number of bytes of incomplete messages for which a connection is never
+	// closed.
 	fewPending = 256 << 10
-	// messageHead is about how many bytes come with a message.
+	// messageHead is roughly the number of bytes beside those of a message.
 	messageHead = 128
-	// saidEvery is how often closed connections are logged.
-	saidEvery = time.Minute
+	// logInterval is the least time between two log lines about closed connections.
+	logInterval = time.Minute
 )
 
 // Config configures a [Guard].
 type Config struct {
-	// Name says in the log which listener it is.
+	// Name is the name of the listener in the log.
 	Name string
 	// MaxConnections is the most connections at once; 0 = DefaultMaxConnections.
 	MaxConnections int
-	// ReceiveTimeout is how long a message may be awaited, from half of it on, before its
-	// connection is closed; 0 = DefaultReceiveTimeout.
+	// ReceiveTimeout is how long a message may be awaited before its connection is closed. The
+	// guard closes the connection between half of it and all of it. 0 = DefaultReceiveTimeout.
 	ReceiveTimeout time.Duration
-	// MaxStreams is how many streams there may be, counted until their handlers have ended and
-	// their answers are sent. Beyond it each connection may have some, at least 4. A quarter is
-	// for those that await their message. 0 = DefaultMaxStreams.
+	// MaxStreams is the most streams, counted until their handlers have ended and their answers are
+	// sent. Beyond it each connection may have some, at least 4. A quarter is for streams that
+	// await their message. 0 = DefaultMaxStreams.
 	MaxStreams int64
-	// MaxPending is the most bytes of messages that are not whole; 0 = DefaultMaxPending,
-	// below 0 = they are not counted, as for a server that is not watched by its calls. One
-	// connection may have half of them.
+	// MaxPending is the most bytes of incomplete messages; one connection may have half of them. 0
+	// = DefaultMaxPending. Below 0 = not counted, for a server whose calls are not watched.
 	MaxPending int64
-	// Logger is told once a minute that connections were closed; nil = none.
+	// Logger gets a line about closed connections, at most once a minute; nil = no log.
 	Logger *slog.Logger
 }
 
-// Reason is why a connection was closed.
+// Reason is the reason why a connection was closed.
 type Reason int
 
 // The reasons.
 const (
-	Refused Reason = iota // there were too many, and all were in use
-	Evicted               // there were too many, and it was used least
-	Slow                  // a message did not come in time, or an answer was not read
-	Large                 // too many bytes were awaited, most of them here
+	Refused Reason = iota // there were too many, and all others were in use
+	Evicted               // there were too many, and it was the least recently used
+	Slow                  // a message did not come in time, or the peer did not read an answer
+	Large                 // there were too many pending bytes, most of them of this connection
 
-	Reasons // their number
+	Reasons // the number of reasons
 )
 
 // String returns the reason as a label of metrics.
@@ -87,28 +87,28 @@ func (r Reason) String() string {
 	return [Reasons]string{"refused", "evicted", "slow", "large"}[r]
 }
 
-// Guard watches over the connections of one listener. It is safe for concurrent use.
-// Create it with [New].
+// Guard watches the connections of one listener. It is safe for concurrent use. Create it with
+// [New].
 type Guard struct {
 	cfg     Config
-	epoch   atomic.Int64 // counts halves of the receive timeout
+	epoch   atomic.Int64 // number of the current half of the receive timeout
 	methods map[string]bool
-	few     int64 // streams that are always free to a connection
+	few     int64 // streams that a connection can always have
 
-	// The sums of those in streams, also of connections that were closed.
+	// The sums of the same fields of streams, including connections that were closed.
 	open, live, deciding, receiving atomic.Int64
 	queued                          [slots]atomic.Int64
 
-	pending atomic.Int64
-	held    atomic.Int64 // streams that were held back
-	closed  [Reasons]atomic.Int64
-	saidAt  atomic.Int64 // Unix ns
+	pending  atomic.Int64
+	held     atomic.Int64 // streams that were held back
+	closed   [Reasons]atomic.Int64
+	loggedAt atomic.Int64 // Unix ns
 
-	left chan struct{} // holds a token when a connection has left
+	closedOne chan struct{} // has a value when a connection was closed
 
 	mu       sync.Mutex
 	conns    map[*conn]struct{}
-	accepted int64 // ever
+	accepted int64 // connections so far
 }
 
 // New returns a guard without connections.
@@ -121,35 +121,35 @@ func New(cfg Config) *Guard {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	few := min(max(cfg.MaxStreams/halfShare/int64(cfg.MaxConnections), leastFew), mostFew)
-	return &Guard{cfg: cfg, few: few, methods: make(map[string]bool), left: make(chan struct{}, 1), conns: make(map[*conn]struct{})}
+	return &Guard{cfg: cfg, few: few, methods: make(map[string]bool), closedOne: make(chan struct{}, 1), conns: make(map[*conn]struct{})}
 }
 
-// Connections returns how many connections there are.
+// Connections returns the number of connections.
 func (g *Guard) Connections() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.conns)
 }
 
-// MaxConnections returns how many there may be.
+// MaxConnections returns the most connections.
 func (g *Guard) MaxConnections() int { return g.cfg.MaxConnections }
 
-// Receiving returns how many messages are awaited now.
+// Receiving returns the number of messages that are awaited now.
 func (g *Guard) Receiving() int64 { return g.receiving.Load() }
 
-// Streams returns how many streams there are, or handlers if there are more of those.
+// Streams returns the number of streams, or that of handlers if it is greater.
 func (g *Guard) Streams() int64 { return max(g.open.Load(), g.live.Load()) }
 
-// MaxStreams returns how many there may be, with those of each connection.
+// MaxStreams returns the most streams, with those of each connection.
 func (g *Guard) MaxStreams() int64 { return g.cfg.MaxStreams + int64(g.cfg.MaxConnections)*(g.few+1) }
 
-// Held returns how many streams were held back until their message came.
+// Held returns the number of streams that were held back until their message came.
 func (g *Guard) Held() int64 { return g.held.Load() }
 
-// stuck is that of streams for all connections.
+// stuck is the sum of streams.stuck over all connections.
 func (g *Guard) stuck() int64 { return g.Streams() - g.deciding.Load() }
 
-// Closed returns how many connections were closed for a reason.
+// Closed returns the number of connections closed for a reason.
 func (g *Guard) Closed(r Reason) int64 { return g.closed[r].Load() }
 
 // Run closes connections whose messages do not come, until ctx ends.
@@ -163,27 +163,27 @@ func (g *Guard) Run(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		// A process that was stopped has not read the messages that came meanwhile.
+		// A process that was suspended has not read the messages that came in the meantime.
 		if now := time.Now(); now.Sub(last) > half+half/2 {
 			last = now
 			continue
 		}
 		last = time.Now()
-		g.turn()
+		g.nextEpoch()
 	}
 }
 
-// turn begins the next half of the timeout, and closes the connections that await a message
-// since before the one that ends.
-func (g *Guard) turn() {
+// nextEpoch begins the next half of the timeout. It closes the connections that await a message
+// since before the half that ends.
+func (g *Guard) nextEpoch() {
 	before := g.epoch.Add(1) - overdue
 	slot := before & (slots - 1)
 	g.live.Add(-g.queued[slot].Swap(0))
 	for _, c := range g.all() {
-		c.streams.forget(slot)
+		c.streams.dropQueued(slot)
 		switch {
 		case c.streams.overdue(before + 1):
-			g.shut(c, Slow)
+			g.closeFor(c, Slow)
 		case c.streams.receiving.Load() == 0:
 			c.settle()
 		}
@@ -200,19 +200,19 @@ func (g *Guard) all() []*conn {
 	return all
 }
 
-// admit counts a new connection. When there are too many it closes the one that was used
-// least, or else the new one, and reports whether that may stay.
+// admit counts a new connection. When there are too many it closes the least recently used one, or
+// else the new one. It reports whether the new one may stay.
 func (g *Guard) admit(c *conn) bool {
 	for {
-		victim, wait := g.enter(c)
+		victim, wait := g.add(c)
 		switch {
 		case wait > 0:
-			g.awaitPlace(wait) // connections that come meanwhile wait with the system
+			g.awaitPlace(wait) // further connections wait in the system
 		case victim == c:
-			g.shut(c, Refused)
+			g.closeFor(c, Refused)
 			return false
 		case victim != nil:
-			g.shut(victim, Evicted)
+			g.closeFor(victim, Evicted)
 			return true
 		default:
 			return true
@@ -220,19 +220,19 @@ func (g *Guard) admit(c *conn) bool {
 	}
 }
 
-// awaitPlace waits until a connection has left, at most for a time.
+// awaitPlace waits until a connection was closed, at most for a time.
 func (g *Guard) awaitPlace(most time.Duration) {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
-	case <-g.left:
+	case <-g.closedOne:
 	case <-timer.C:
 	}
 }
 
-// enter adds a connection, and returns the one to close in its place: itself when it may not
-// stay, nil for none. Where that one is new it does nothing, and returns how long to wait.
-func (g *Guard) enter(c *conn) (victim *conn, wait time.Duration) {
+// add adds a connection. victim is the connection to close for it: c itself if it may not stay, nil
+// for none. wait above 0 is the time after which to try again; then c was not added.
+func (g *Guard) add(c *conn) (victim *conn, wait time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.conns) >= g.cfg.MaxConnections {
@@ -251,8 +251,9 @@ func (g *Guard) enter(c *conn) (victim *conn, wait time.Duration) {
 	return victim, 0
 }
 
-// leastUsed returns the connection whose last message is longest ago, the oldest of those
-// without any first; nil when all had one lately. g.mu must be locked.
+// leastUsed returns the connection whose last message is longest ago. Connections without any
+// message come first, in the order of Accept. It returns nil when all had a message recently. g.mu
+// must be locked.
 func (g *Guard) leastUsed() *conn {
 	var least *conn
 	recent := g.epoch.Load()
@@ -267,32 +268,33 @@ func (g *Guard) leastUsed() *conn {
 	return least
 }
 
-// relieve closes the connection that has most bytes pending when all together have too many,
-// unless each has few. Connections that were closed count no more.
-func (g *Guard) relieve() {
+// closeLargest closes the connection with the most pending bytes when the sum is too large, unless
+// each has few. Connections that were closed do not count.
+func (g *Guard) closeLargest() {
 	var most *conn
 	var sum int64
 	few := int64(fewPending)
 	for _, c := range g.all() {
 		n := c.pending.Load()
-		if sum += n; n > few {
+		sum += n
+		if n > few {
 			most, few = c, n
 		}
 	}
 	if most != nil && sum > g.cfg.MaxPending {
-		g.shut(most, Large)
+		g.closeFor(most, Large)
 	}
 }
 
-// shut closes a connection and says so.
-func (g *Guard) shut(c *conn, why Reason) {
+// closeFor closes a connection for a reason, and logs it.
+func (g *Guard) closeFor(c *conn, why Reason) {
 	if !c.end() {
 		return
 	}
 	g.closed[why].Add(1)
 	now := time.Now().UnixNano()
-	last := g.saidAt.Load()
-	if last != 0 && now-last < saidEvery.Nanoseconds() || !g.saidAt.CompareAndSwap(last, now) {
+	last := g.loggedAt.Load()
+	if last != 0 && now-last < logInterval.Nanoseconds() || !g.loggedAt.CompareAndSwap(last, now) {
 		return
 	}
 	g.cfg.Logger.Warn("closing connections that ask for too much", slog.String("listener", g.cfg.Name),
@@ -308,7 +310,7 @@ type listener struct {
 	guard *Guard
 }
 
-// Accept implements net.Listener. When there are no descriptors left it makes room.
+// Accept implements net.Listener. When there are no descriptors left it closes a connection.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		inner, err := l.Listener.Accept()
@@ -325,12 +327,12 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// makeRoom closes the connection that was used least.
+// makeRoom closes the least recently used connection.
 func (g *Guard) makeRoom() {
 	g.mu.Lock()
 	victim := g.leastUsed()
 	g.mu.Unlock()
 	if victim != nil {
-		g.shut(victim, Evicted)
+		g.closeFor(victim, Evicted)
 	}
 }

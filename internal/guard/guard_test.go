@@ -54,23 +54,23 @@ func (w *world) accept() *conn {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return c.(*conn) // what the listener makes
+	return c.(*conn) // made by the listener
 }
 
-// expect has a handler await a message.
+// expect lets a handler await a message.
 func (c *conn) expect() {
 	c.streams.receiving.Add(1)
 	c.guard.receiving.Add(1)
 }
 
-// use has a whole message come.
+// use lets a whole message come.
 func (c *conn) use(size int64) {
 	c.expect()
 	c.add(size)
 	c.finish(size, true)
 }
 
-// age makes the connections as old as one that another may take the place of.
+// age makes the connections old enough to be replaced.
 func (w *world) age() {
 	for _, c := range w.all() {
 		c.since = c.since.Add(-grace)
@@ -89,7 +89,7 @@ func TestTheLeastUsedGoes(t *testing.T) {
 	if !idle.ended.Load() || used.ended.Load() || idler.ended.Load() {
 		t.Error("not the oldest of those without a call went")
 	}
-	w.turn() // used had its last message in the epoch before
+	w.nextEpoch() // used had its last message in the epoch before
 	w.accept()
 	if !idler.ended.Load() || used.ended.Load() {
 		t.Error("one that had a call went before one that had none")
@@ -102,7 +102,7 @@ func TestTheLeastUsedGoes(t *testing.T) {
 	}
 }
 
-// When all are in use a new connection has to wait.
+// When all connections are in use a new one has to wait.
 func TestANewConnectionIsRefused(t *testing.T) {
 	w := newWorld(t, Config{MaxConnections: 1})
 	used := w.accept()
@@ -110,7 +110,7 @@ func TestANewConnectionIsRefused(t *testing.T) {
 	refused, client := net.Pipe()
 	w.pipes.next <- refused
 	close(w.pipes.next)
-	if _, err := w.inner.Accept(); !errors.Is(err, syscall.EMFILE) { // it went on to the next
+	if _, err := w.inner.Accept(); !errors.Is(err, syscall.EMFILE) { // Accept went on to the next
 		t.Errorf("got %v, want EMFILE", err)
 	}
 	if _, err := client.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
@@ -130,11 +130,11 @@ func TestNoDescriptorsMakeRoom(t *testing.T) {
 	}
 }
 
-// However much comes in whole messages, it is nothing that is pending.
+// Whole messages never count as pending, in any number.
 func TestWholeMessagesAreNotPending(t *testing.T) {
 	w := newWorld(t, Config{MaxPending: 1 << 20})
 	c := w.accept()
-	c.expect() // so that there is no moment without a call
+	c.expect() // so that there is always a call
 	for range 100_000 {
 		c.use(messageHead + 1000)
 	}
@@ -169,7 +169,7 @@ func TestTheLargestGoes(t *testing.T) {
 	}
 }
 
-// A new connection has its time, however many others there are.
+// A new connection has its time for a call, among any number of others.
 func TestANewConnectionHasItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{MaxConnections: 8})

@@ -7,32 +7,32 @@ import (
 	"time"
 )
 
-// stream is a stream that was read.
+// stream is a stream whose headers were read.
 type stream struct {
-	epoch int64 // when it was read
+	epoch int64 // when its headers were read
 	begun bool  // the server has its headers
 	whole bool  // the peer sends no more on it
 }
 
-// streams are those of a connection, from their headers until an end of them was sent or read.
+// streams are those of a connection, from their headers until their end was sent or read.
 type streams struct {
 	guard *Guard
 
 	mu   sync.Mutex
 	all  map[uint32]stream // nil = the connection is closed
-	last uint32            // the greatest stream
+	last uint32            // the highest number of a stream
 
 	open      atomic.Int64        // streams that have begun and not ended
-	live      atomic.Int64        // calls that the server took, until their handlers have ended
-	deciding  atomic.Int64        // those of them whose message is whole
-	receiving atomic.Int64        // those of them whose handler awaits a message
-	queued    [slots]atomic.Int64 // those of them whose handler has not begun, by epoch
-	held      atomic.Int64        // epoch since when a stream waits for its message, from 1; 0 = none does
-	wake      chan struct{}       // holds a token when there may be room
+	live      atomic.Int64        // calls that the server accepted, until their handlers have ended
+	deciding  atomic.Int64        // calls with a complete message
+	receiving atomic.Int64        // calls whose handler awaits a message
+	queued    [slots]atomic.Int64 // calls whose handler has not begun, by epoch
+	held      atomic.Int64        // epoch since which a stream waits for its message, from 1; 0 = none
+	wake      chan struct{}       // has a value when there may be room
 	closed    chan struct{}
 }
 
-// read notes a frame that was read, and that the server does not have yet.
+// read notes a frame that was read, before the server gets it.
 func (s *streams) read(f frame) {
 	if f.kind != kindHeaders && !f.ends() {
 		return
@@ -53,8 +53,8 @@ func (s *streams) read(f frame) {
 	}
 }
 
-// waits reports whether the headers of a stream begin a call, and whether its message is not
-// whole yet.
+// waits reports whether the headers of a stream begin a call, and whether its message is
+// incomplete.
 func (s *streams) waits(id uint32) (begins, half bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +97,7 @@ func (s *streams) close() {
 	close(s.closed)
 }
 
-// notify has a reader that waits look again.
+// notify wakes a waiting reader.
 func (s *streams) notify() {
 	select {
 	case s.wake <- struct{}{}:
@@ -105,14 +105,14 @@ func (s *streams) notify() {
 	}
 }
 
-// count returns how many streams there are, or handlers if there are more of those.
+// count returns the number of streams, or that of handlers if it is greater.
 func (s *streams) count() int64 { return max(s.open.Load(), s.live.Load()) }
 
-// stuck returns how many of them are not decided: they await their message or their handler, or
-// the peer does not read their answers.
+// stuck returns the number of streams without a decision: they await their message or their
+// handler, or the peer does not read their answers.
 func (s *streams) stuck() int64 { return s.count() - s.deciding.Load() }
 
-// overdue reports whether a stream waits on its peer since before an epoch.
+// overdue reports whether a stream waits for its peer since before an epoch.
 func (s *streams) overdue(before int64) bool {
 	if held := s.held.Load(); held > 0 && held <= before {
 		return true
@@ -128,12 +128,12 @@ func (s *streams) overdue(before int64) bool {
 	return old > s.live.Load()-s.receiving.Load()
 }
 
-// forget counts calls no longer that the server took in an old epoch and that got no handler,
-// as those with an unknown encoding.
-func (s *streams) forget(slot int64) { s.live.Add(-s.queued[slot].Swap(0)) }
+// dropQueued ends the count of calls that were accepted in an old epoch and got no handler. One
+// with an unknown encoding gets none.
+func (s *streams) dropQueued(slot int64) { s.live.Add(-s.queued[slot].Swap(0)) }
 
-// room reports whether a stream may begin. A stream whose message is here is decided as soon as it
-// has begun. One that is half needs a share of the connection, or much room.
+// room reports whether a stream may begin. A stream with a complete message is decided as soon as
+// it has begun. A half one needs the share of its connection, or much room.
 func (s *streams) room(half, used bool) bool {
 	g := s.guard
 	switch {
@@ -157,11 +157,11 @@ func (s *streams) hold(half bool) {
 
 // await waits until there may be room.
 func (s *streams) await() error {
-	timer := time.NewTimer(lookAgain)
+	timer := time.NewTimer(roomCheck)
 	defer timer.Stop()
 	select {
 	case <-s.wake:
-	case <-timer.C: // other connections may have made room
+	case <-timer.C: // other connections may have left room
 	case <-s.closed:
 		return net.ErrClosed
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/ratelimit/ratelimit/internal/rawgrpc"
 )
 
-// atRest wants that nothing is counted any more.
+// atRest waits until nothing is counted any more.
 func atRest(t *testing.T, g *Guard) {
 	t.Helper()
 	if g.open.Load() != 0 || g.live.Load() != 0 || g.deciding.Load() != 0 || g.receiving.Load() != 0 || g.pending.Load() != 0 {
@@ -30,7 +30,7 @@ func atRest(t *testing.T, g *Guard) {
 	}
 }
 
-// desc is a service with the method that rawgrpc calls. Its handlers wait for a token each.
+// desc is a service with the method that rawgrpc calls. Each of its handlers waits for a token.
 func desc(tokens chan struct{}) *grpc.ServiceDesc {
 	return &grpc.ServiceDesc{ServiceName: "envoy.service.ratelimit.v3.RateLimitService", Methods: []grpc.MethodDesc{{
 		MethodName: "ShouldRateLimit",
@@ -48,7 +48,8 @@ func desc(tokens chan struct{}) *grpc.ServiceDesc {
 	}}}
 }
 
-// guarded serves in a bubble, and gives test what dials. Handlers answer when tokens are there.
+// guarded serves in a synctest bubble, and gives test a dialer. Handlers answer when there are
+// tokens.
 func guarded(t *testing.T, cfg Config, test func(t *testing.T, g *Guard, tokens chan struct{}, dial func() *rawgrpc.Conn)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -78,14 +79,14 @@ func guarded(t *testing.T, cfg Config, test func(t *testing.T, g *Guard, tokens 
 		}
 		server.Stop()
 		synctest.Wait()
-		time.Sleep(2 * DefaultReceiveTimeout) // calls without a handler are forgotten then
+		time.Sleep(2 * DefaultReceiveTimeout) // by then calls without a handler are dropped
 		stop()
 		synctest.Wait()
 		atRest(t, g)
 	})
 }
 
-// Headers without messages, on as many connections as there may be, leave each its share.
+// Headers without messages, on the most connections, leave each connection its share.
 func TestHeadersWithoutMessages(t *testing.T) {
 	guarded(t, Config{MaxConnections: 40, MaxStreams: 480}, func(t *testing.T, g *Guard, tokens chan struct{}, dial func() *rawgrpc.Conn) {
 		for range 35 {
@@ -120,8 +121,8 @@ func TestHeadersWithoutMessages(t *testing.T) {
 	})
 }
 
-// One connection may have all its calls at once, whether messages come with their headers or
-// after those of all.
+// One connection may have all its calls at once. Their messages may come with their headers or
+// after the headers of all.
 func TestAThousandCallsOnANewConnection(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		guarded(t, Config{}, func(t *testing.T, g *Guard, tokens chan struct{}, dial func() *rawgrpc.Conn) {
@@ -132,7 +133,8 @@ func TestAThousandCallsOnANewConnection(t *testing.T) {
 				if !ok {
 					t.Fatal("a call is not taken")
 				}
-				if streams = append(streams, id); !after {
+				streams = append(streams, id)
+				if !after {
 					r.Send(id, 0, nil, true)
 				}
 			}
@@ -160,7 +162,7 @@ func TestAThousandCallsOnANewConnection(t *testing.T) {
 	}
 }
 
-// Whole messages beyond what may be decided wait. None is refused, and each connection has its share.
+// Whole messages beyond the bound wait. None is refused, and each connection has its share.
 func TestMoreCallsThanAreDecided(t *testing.T) {
 	guarded(t, Config{MaxConnections: 10, MaxStreams: 100}, func(t *testing.T, g *Guard, tokens chan struct{}, dial func() *rawgrpc.Conn) {
 		all := make([]*rawgrpc.Conn, 0, 5)
@@ -187,7 +189,7 @@ func TestMoreCallsThanAreDecided(t *testing.T) {
 	})
 }
 
-// Streams that are reset at once are no more handlers than there may be.
+// Streams that are reset at once have no more handlers than the bound.
 func TestResets(t *testing.T) {
 	guarded(t, Config{MaxConnections: 10, MaxStreams: 120}, func(t *testing.T, g *Guard, _ chan struct{}, dial func() *rawgrpc.Conn) {
 		r := dial()
@@ -204,7 +206,8 @@ func TestResets(t *testing.T) {
 	})
 }
 
-// A peer that does not read its answers, for want of a window, has few, and its connection is closed.
+// A peer that does not read its answers, for want of a window, has few streams, and its connection
+// is closed.
 func TestAnswersThatAreNotRead(t *testing.T) {
 	guarded(t, Config{MaxConnections: 10, MaxStreams: 120}, func(t *testing.T, g *Guard, tokens chan struct{}, dial func() *rawgrpc.Conn) {
 		for range 5000 {
@@ -247,7 +250,7 @@ func TestAPeerThatDoesNotRead(t *testing.T) {
 	})
 }
 
-// Calls that get no handler are not counted for ever.
+// Calls without a handler are not counted forever.
 func TestCallsWithoutHandler(t *testing.T) {
 	guarded(t, Config{}, func(_ *testing.T, _ *Guard, _ chan struct{}, dial func() *rawgrpc.Conn) {
 		r := dial()
@@ -261,7 +264,7 @@ func TestCallsWithoutHandler(t *testing.T) {
 	})
 }
 
-// Headers that do not end cost their connection, and headers that are too large their call.
+// Headers that do not end cost their connection. Headers that are too large cost their call.
 func TestHeadersWithoutEnd(t *testing.T) {
 	guarded(t, Config{}, func(t *testing.T, g *Guard, tokens chan struct{}, dial func() *rawgrpc.Conn) {
 		if err := dial().Begin(); err != nil {
@@ -282,7 +285,7 @@ func TestHeadersWithoutEnd(t *testing.T) {
 	})
 }
 
-// Pings without end, from a peer that reads, end its connection.
+// Endless pings, from a peer that reads, close its connection.
 func TestPingsWithoutEnd(t *testing.T) {
 	guarded(t, Config{}, func(t *testing.T, _ *Guard, _ chan struct{}, dial func() *rawgrpc.Conn) {
 		r := dial()
@@ -291,7 +294,7 @@ func TestPingsWithoutEnd(t *testing.T) {
 				break
 			}
 		}
-		time.Sleep(2 * time.Second) // it is told why before
+		time.Sleep(2 * time.Second) // the peer gets the reason before
 		if !r.Gone() {
 			t.Error("the connection is open")
 		}

@@ -10,15 +10,16 @@ import (
 )
 
 const (
-	// aheadBytes is how far a connection is read ahead of the server. It holds any frame.
+	// aheadBytes is how far a connection is read ahead of the server. Any frame fits.
 	aheadBytes = 32 << 10
-	// unsentBytes is how much of a connection is read while a write does not end: the server
-	// queues answers to each ping and each reset.
+	// unsentBytes is the most bytes that are read from a connection during a write. The server
+	// queues an answer to each ping and each reset.
 	unsentBytes = 8 << 10
 )
 
-// wire is the plain text of a connection. It reads ahead, and holds the headers of a stream back
-// until there is room for it or its message is here: a stream that is held back costs nothing.
+// wire is the plain text of a connection. It reads ahead. It holds back the headers of a stream
+// until there is room for it or its message is complete. A stream that is held back takes no
+// resources.
 type wire struct {
 	net.Conn // above TLS
 
@@ -45,7 +46,8 @@ func (w *wire) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if n = min(n, len(p)); n > 0 {
+		n = min(n, len(p))
+		if n > 0 {
 			copy(p, w.buf[:n])
 			w.buf = w.buf[n:]
 			w.left -= n
@@ -55,8 +57,7 @@ func (w *wire) Read(p []byte) (int, error) {
 	}
 }
 
-// ready returns how many bytes the server may have now. When there are none it reads or waits
-// once.
+// ready returns how many bytes the server may have now. When there are none it reads or waits once.
 func (w *wire) ready() (int, error) {
 	if w.left == 0 && len(w.buf) >= frameHead {
 		if w.writing.Load() && w.unsent.Load() > unsentBytes {
@@ -78,8 +79,8 @@ func (w *wire) ready() (int, error) {
 	return n, nil
 }
 
-// admit reports whether the server may have a frame, and if not whether that begins a stream
-// whose message is not here.
+// admit reports whether the server may have a frame. half says of a refused frame that its stream's
+// message is incomplete.
 func (w *wire) admit(f frame) (half, ok bool) {
 	s := &w.conn.streams
 	switch f.kind {
@@ -116,15 +117,15 @@ func (w *wire) fill() error {
 	return err
 }
 
-// Write implements net.Conn. A peer that does not read is closed.
+// Write implements net.Conn. It closes the connection of a peer that does not read.
 func (w *wire) Write(p []byte) (int, error) {
 	w.unsent.Store(0)
 	w.writing.Store(true)
-	w.patience()
+	w.extendDeadline()
 	n, err := w.Conn.Write(p)
 	w.writing.Store(false)
 	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
-		w.conn.guard.shut(w.conn, Slow)
+		w.conn.guard.closeFor(w.conn, Slow)
 	}
 	w.sent.walk(p[:n], func(f frame) {
 		if f.kind != kindData && f.ends() {
@@ -135,18 +136,18 @@ func (w *wire) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// patience gives a write from half of the receive timeout to all of it. At first it does so for each
-// write, as the server takes the deadline away after the handshake.
-func (w *wire) patience() {
+// extendDeadline gives a write at least half of the receive timeout, and at most all of it. In the
+// first time it extends the deadline for each write, as the server removes it after the handshake.
+func (w *wire) extendDeadline() {
 	timeout, now := w.conn.guard.cfg.ReceiveTimeout, time.Now()
 	if w.deadline.Sub(now) > timeout/2 && now.Sub(w.conn.since) > 2*timeout {
 		return
 	}
 	w.deadline = now.Add(timeout)
-	_ = w.SetWriteDeadline(w.deadline) // it fails as the write does
+	_ = w.SetWriteDeadline(w.deadline) // if it fails, so does the write
 }
 
-// watchedCredentials has a server read each connection by a wire.
+// watchedCredentials makes a server read each connection through a wire.
 type watchedCredentials struct {
 	credentials.TransportCredentials
 }

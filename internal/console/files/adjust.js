@@ -2,17 +2,17 @@ import { ask, endText, inNamespace } from "./api.js";
 import { byID, nameText, number, show } from "./dom.js";
 import { limitText } from "./limittext.js";
 
-// Changes of balances. A dialog says what will happen, and nothing happens without its button.
+// Changes of balances. A dialog describes the change, and only its button makes it.
 const verbs = {
   reset: { button: "Reset", about: "The bucket becomes full, as if it had never been used." },
   set: { button: "Set", about: "The bucket gets this balance, at most its capacity. Below zero is debt.", least: "", amount: "Balance, in tokens" },
   "top-up": { button: "Top up", about: "The bucket gets these tokens, up to its capacity.", least: "0", amount: "Tokens to add" },
 };
 
-const ordinary = "0000000000000000"; // names the bucket without a variant, where there are others
-let open; // the change that the dialog is about: verb, body
+const ordinary = "0000000000000000"; // the ordinary bucket, among several
+let open; // the change of the dialog: verb, body
 
-// startAdjust makes the dialog work. may says whether the principal may change balances.
+// startAdjust sets the handlers of the dialog. may says whether the principal may change balances.
 export function startAdjust(may) {
   byID("main").classList.toggle("watches", !may);
   byID("adjust-cancel").onclick = closeAdjust;
@@ -28,7 +28,7 @@ export function closeAdjust() {
   if (byID("adjust").open) byID("adjust").close();
 }
 
-// openAdjust asks for the confirmation of a verb on a limit of a bucket, and for its amount.
+// openAdjust asks for the amount and the confirmation of a verb on a limit of a bucket.
 export function openAdjust(verb, bucket, limit, balance) {
   const { button, about, least, amount } = verbs[verb];
   open = { verb, body: { entity: bucket.entity, resource: bucket.resource, variant: bucket.variant || ordinary, limit: limit.name, once: once() } };
@@ -45,13 +45,13 @@ export function openAdjust(verb, bucket, limit, balance) {
   byID(amount === undefined ? "adjust-cancel" : "adjust-amount").focus();
 }
 
-// once is a text that no other change has, so that a change which is sent again is made once.
+// once returns a text that no other change has. So a change that is sent again is made once.
 function once() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return "console " + [...bytes].map((b) => b.toString(16).padStart(2, "0")).join("");
 }
 
-// adjust makes the change that the dialog is about.
+// adjust makes the change of the dialog.
 async function adjust() {
   const { verb, body } = open;
   if (byID("adjust-amount").required) body.tokens = byID("adjust-amount").valueAsNumber;
@@ -68,7 +68,7 @@ async function adjust() {
   }
 }
 
-// cutText says which part of an amount was not booked.
+// cutText describes the part of an amount that was not booked.
 function cutText(verb, done) {
   const cut = (done.booked || done.first?.booked || []).find((b) => b.cut);
   if (verb !== "top-up" || !cut) return "";

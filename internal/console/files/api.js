@@ -2,16 +2,16 @@
 
 const stored = "ratelimit-token";
 const patience = 10_000; // ms
-const rest = 40; // times as long as an answer took, to the next request
+const rest = 40; // the pause after an answer, as a multiple of its time
 let left = () => {};
 
 export const token = () => sessionStorage.getItem(stored) || "";
 export const setToken = (text) => (text ? sessionStorage.setItem(stored, text) : sessionStorage.removeItem(stored));
 
-// onLeft has a function called when the service does not know the token any more.
+// onLeft sets the function to call when the service refuses the token.
 export const onLeft = (fn) => { left = fn; };
 
-// Problem is an error as the service tells it.
+// Problem is an error of the service.
 export class Problem extends Error {
   constructor(status, detail) {
     super(detail);
@@ -41,18 +41,18 @@ export async function ask(path, options = {}) {
   throw new Problem(response.status, detail);
 }
 
-// endText says that a change is not kept, where the store of the service is in memory.
+// endText says that a change ends with the process, if the store of the service is in memory.
 export const endText = (done) => (done.in_memory ? " It ends with the process: the store is in memory." : "");
 
-// inNamespace returns a path below the namespace that the page is about.
+// inNamespace returns a path below the namespace of the page.
 export function inNamespace(...parts) {
   const namespace = document.getElementById("namespace").value || "default";
   return "/v1/namespaces/" + [namespace, ...parts].map(encodeURIComponent).join("/");
 }
 
-// every calls fn now and each interval of ms, while the page is seen and on() is true, and
-// never twice at once. After an answer that took long it waits longer: what is slow to find
-// costs the service much. It returns a function that ends it.
+// every calls fn now and at intervals of ms, while the page is visible and on() is true. Calls
+// never overlap. After a slow answer it waits longer, as such an answer costs the service much.
+// It returns a function that ends it.
 export function every(ms, on, fn) {
   let timer;
   let ended = false;

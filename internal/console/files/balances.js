@@ -21,7 +21,7 @@ export function watchBalances(id, on) {
       show(part);
     } catch (error) {
       show(part, error);
-      if (error.status === 501) stop(); // the store of this service cannot
+      if (error.status === 501) stop(); // the store of this service has no balances to read
     }
   });
   return stop;
@@ -57,7 +57,7 @@ function newLine(bucket, limit) {
   return { value, of, points: [], chart: new Chart(svg, span) };
 }
 
-// verbButton opens the dialog for a verb. value has the balance as it is shown.
+// verbButton opens the dialog for a verb. value is the element with the balance.
 function verbButton(verb, bucket, limit, value) {
   return make("button", {
     type: "button", class: "link operate", "data-verb": verb,
@@ -66,5 +66,5 @@ function verbButton(verb, bucket, limit, value) {
   }, verb);
 }
 
-// capacityOf returns the most tokens that a limit holds.
+// capacityOf returns the capacity of a limit.
 const capacityOf = (limit) => limit.burst || parseInt(typeof limit === "string" ? limit : limit.rate, 10) || 1;

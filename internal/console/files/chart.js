@@ -10,7 +10,7 @@ export class Chart {
     this.span = span; // ms
   }
 
-  // render draws series up to a time. least and most are what the scale shows at least.
+  // render draws series up to a time. The scale includes least and most.
   render(series, now, least = 0, most = 1) {
     const { width, height } = sizeOf(this.svg);
     const values = series.flatMap((s) => s.points.map((p) => p.value));

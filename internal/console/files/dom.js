@@ -1,4 +1,4 @@
-// Small helpers for elements. Text is always text: nothing here reads HTML.
+// Small helpers for elements. They never read text as HTML.
 
 export const byID = (id) => document.getElementById(id);
 
@@ -21,7 +21,7 @@ export function draw(tag, attributes = {}, text = "") {
   return e;
 }
 
-// nameText returns the name of an entity or a resource as text. Bytes that are no UTF-8 come
+// nameText returns the name of an entity or a resource as text. Bytes that are not UTF-8 come
 // as an object, and are shown in base64.
 export const nameText = (name) => (name === null || name === undefined ? "" : typeof name === "string" ? name : "base64:" + name.base64);
 

@@ -7,10 +7,10 @@ import { watchUsage } from "./usage.js";
 const most = 20; // entities that a search shows
 const pages = 10; // that a search reads, of 1000 entities each
 
-let stops = []; // what runs while an entity is open
+let stops = []; // functions to call when the entity is closed
 let reread = async () => {};
 
-// rereadEntity shows the entity as it is now, after a change.
+// rereadEntity shows the entity again, after a change.
 export const rereadEntity = () => reread();
 
 function stop() {
@@ -26,8 +26,8 @@ export function closeEntity() {
   byID("found-about").textContent = "";
 }
 
-// search lists the entities whose ID or name has a part of text. It opens the one with that
-// ID, which need not be stored where none is found.
+// search lists the entities with the text in their ID or name. It opens the one with the text as
+// its ID. If none is found, it opens that ID too, which need not be stored.
 export async function search(text, change) {
   const part = byID("entities");
   const found = [];
@@ -55,8 +55,8 @@ function about(shown, more, text) {
   return more ? `the first ${shown}; there may be more` : `${shown} found`;
 }
 
-// openEntity shows an entity, its limits and balances. One that is not stored may have
-// balances too. change is called with limits to change.
+// openEntity shows an entity, its limits and balances. An entity that is not stored may have
+// balances too. It calls change with limits to change.
 export async function openEntity(id, change) {
   stop();
   const part = byID("entity");

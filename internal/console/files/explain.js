@@ -1,7 +1,7 @@
 import { ask } from "./api.js";
 import { byID, make, show } from "./dom.js";
 
-// startExplain makes the form for descriptors work.
+// startExplain sets the handlers of the form for descriptors.
 export function startExplain() {
   const part = byID("explain");
   byID("question").onsubmit = async (event) => {

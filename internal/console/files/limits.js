@@ -2,9 +2,9 @@ import { ask, endText, inNamespace } from "./api.js";
 import { byID, show } from "./dom.js";
 import { linesOf, parseLines } from "./limittext.js";
 
-let open; // the limits that are edited: path, etag, "" where there are none
+let open; // the limits that are edited: path, and etag, "" if there are none
 
-// startLimits makes the form for limits work. may says whether the principal may change them;
+// startLimits sets the handlers of the form for limits. may says whether the principal may change them;
 // saved is called after a change.
 export function startLimits(may, saved) {
   const part = byID("change");
@@ -77,5 +77,5 @@ async function put(dryRun) {
   const body = { limits: parseLines(byID("limits").value), ...(open.policy && { on_unavailable: open.policy }) };
   const done = await ask(open.path + (dryRun ? "?dryRun=true" : ""), { method: "PUT", headers, body });
   if (!dryRun) open.etag = done.after?.etag || "";
-  byID("changed").textContent = dryRun ? `They are right: ${done.result}, if you save them.` : `${done.result}: in force on every replica within 5 s.${endText(done)}`;
+  byID("changed").textContent = dryRun ? `They are valid: ${done.result} when you save them.` : `${done.result}: in force on every replica within 5 s.${endText(done)}`;
 }

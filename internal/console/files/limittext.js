@@ -1,4 +1,4 @@
-// Limits as people write them: RATE, burst TOKENS, max_debt TOKENS, budget TOKENS/WINDOW.
+// Limits in their text form: RATE, burst TOKENS, max_debt TOKENS, budget TOKENS/WINDOW.
 
 // limitText returns a limit of the API as text.
 export function limitText(limit) {

@@ -16,7 +16,7 @@ export function watchDecisions() {
     try {
       const answer = await ask("/v1/decisions");
       const now = Date.parse(answer.time);
-      // A service that was started again counts from 0.
+      // A restarted service counts from 0.
       if (before && before.since === answer.since && now > before.now) note(points, answer.results, before, now);
       before = { now, since: answer.since, results: answer.results };
       render(chart, points, now);

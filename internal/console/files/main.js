@@ -7,9 +7,9 @@ import { chooseLimits, startLimits } from "./limits.js";
 import { watchDecisions } from "./live.js";
 import { watchTop } from "./top.js";
 
-let stops = []; // what runs while a person is logged in
+let stops = []; // functions to call at the end of a login
 
-// enter asks for the principal of this tab, and opens the page or asks for a token.
+// enter reads the principal of this tab, and opens the page or asks for a token.
 async function enter() {
   let status;
   try {
@@ -28,7 +28,7 @@ async function enter() {
   stops = [watchDecisions(), watchTop((id) => { openEntity(id, chooseLimits); byID("entities").scrollIntoView(); })];
 }
 
-// leave ends all work and asks for a token; error says why, "" = no reason.
+// leave stops all updates and asks for a token. error is the reason, "" = none.
 function leave(error) {
   stops.forEach((stop) => stop());
   stops = [];

@@ -22,7 +22,7 @@ export function watchUsage(id, on) {
       show(part);
     } catch (error) {
       show(part, error);
-      if (error.status === 501) stop(); // the store of this service keeps none
+      if (error.status === 501) stop(); // the store of this service has no usage
     }
   };
   const stop = every(10_000, on, read);
@@ -43,7 +43,7 @@ function render(window, first, answer) {
   }
   const charts = [...used].sort(([a], [b]) => a.localeCompare(b)).map(([title, values]) => chart(window, first, title, values));
   byID("usages").replaceChildren(...charts.map((c) => c.element));
-  charts.forEach((c) => c.draw()); // when they have their width
+  charts.forEach((c) => c.draw()); // their widths are known only now
   if (charts.length === 0) byID("usages").append(make("p", { class: "about" }, `none in the last ${window.text}`));
   if (answer.next) byID("usages").append(make("p", { class: "about" }, "There is more: ratelimit list usage shows all of it."));
 }
