@@ -176,7 +176,7 @@ type Cache struct {
 
 // Audit is the record of changes by operators.
 type Audit struct {
-	Retention time.Duration // how long an event is kept, 24h to 87600h; default limiter.AuditRetention
+	Retention time.Duration // how long an event stays, 24h to 87600h; default limiter.AuditRetention
 }
 
 // Log is the settings of the log.

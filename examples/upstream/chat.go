@@ -293,7 +293,7 @@ func (s *sender) abort() {
 	}
 }
 
-// fail answers with an error in the form that clients of providers know.
+// fail answers with an error in the form of the providers.
 func fail(w http.ResponseWriter, status int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

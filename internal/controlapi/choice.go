@@ -62,7 +62,7 @@ func (a balances) meant(c *call, now time.Time, w *wanted) (*limiter.BucketState
 	case len(fitting) == 1:
 		return &fitting[0], nil
 	case len(fitting) == 0 && (len(all) == 0 || w.variant != ""):
-		return nil, nil //nolint:nilnil // none is no error: the caller may know of a younger one
+		return nil, nil //nolint:nilnil // none is no error: the caller may have a newer one
 	case len(fitting) == 0 && len(all) == 1:
 		return &all[0], nil
 	case len(fitting) == 0:
@@ -95,7 +95,7 @@ func (a balances) ambiguous(c *call, w *wanted, fitting []limiter.BucketState) e
 		}
 		texts[i] = choiceText(b)
 	}
-	p := problem(http.StatusConflict, api.Ambiguous, fmt.Sprintf("entity %s has several buckets for resource %s in namespace %s: name one by its variant: %s%s",
+	p := problem(http.StatusConflict, api.Ambiguous, fmt.Sprintf("entity %s has several buckets for resource %s in namespace %s: say which by its variant: %s%s",
 		w.entity, w.resource, api.Name(c.namespace()), strings.Join(texts, "; "), more))
 	p.Choices = choices
 	return p

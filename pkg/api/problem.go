@@ -6,7 +6,7 @@ import "fmt"
 const ProblemType = "application/problem+json"
 
 // Problem is an error in the form of RFC 9457.
-type Problem struct { //nolint:errname // it is what RFC 9457 calls it
+type Problem struct { //nolint:errname // the name in RFC 9457
 	Type   Kind   `json:"type"`
 	Title  string `json:"title"`
 	Status int    `json:"status"` // of HTTP

@@ -66,7 +66,7 @@ type Outcome struct {
 	First int          // index of its first take in Plan.Request.Takes
 	Count int          // number of its takes there
 	Mode  limiter.Mode // of its takes, also when there are none
-	Deny  bool         // Unmatched, and the domain denies what no rule matches
+	Deny  bool         // Unmatched, and the domain denies such descriptors
 	Why   string       // of Denied the reason; of Takes why a charge or refund, or a part of it, cannot be booked
 	// Settled reports, for Takes with Mode Charge, that the same call refunds the same descriptor.
 	// Together they settle a reservation.
