@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/big"
@@ -85,8 +86,49 @@ func bucketSteps(p pair) {
 			}
 			ops[i] = limiter.Op{Bucket: key, Limits: v.limits, Generation: v.generation, Spends: drawSpends(p, v.limits), Lease: limiter.LeasePolicy{None: true}}
 		}
-		p.decide(now, ops)
+		if admitted := p.decide(now, ops); !admitted && len(ops) > 1 {
+			p.awaitRollback(now, ops)
+		}
 	}
+}
+
+// awaitRollback peeks at the buckets of a denied call until both stores have the same balances. A store
+// may answer before the tokens of other buckets are back.
+func (p pair) awaitRollback(now int64, ops []limiter.Op) {
+	p.Helper()
+	ctx, cancel := context.WithTimeout(p.Context(), rollbackTime)
+	defer cancel()
+	for {
+		got, want := peeks(ops), peeks(ops)
+		if _, err := p.reference.Take(ctx, at(now), want); err != nil {
+			p.Fatalf("reference: Take: %v", err)
+		}
+		if _, err := p.store.Take(ctx, at(now), got); err != nil {
+			p.Fatalf("Take: %v", err)
+		}
+		if p.same(got, want) {
+			return
+		}
+		if ctx.Err() != nil {
+			p.Fatalf("at %d ms: a denied call is not rolled back after %v\ngot:%s\nreference:%s", now, rollbackTime, describe(got), describe(want))
+		}
+	}
+}
+
+// rollbackTime is the longest time that awaitRollback waits.
+const rollbackTime = 10 * time.Second
+
+// peeks returns ops that peek at the limits of others.
+func peeks(ops []limiter.Op) []limiter.Op {
+	peeks := slices.Clone(ops)
+	for i := range peeks {
+		op := &peeks[i]
+		op.Shard, op.Spends = 0, make([]limiter.Spend, op.Limits.Len())
+		for k := range op.Spends {
+			op.Spends[k] = limiter.Spend{Limit: op.Limits.At(k).Name, Look: true}
+		}
+	}
+	return peeks
 }
 
 // drawSpends draws spends of some of the limits.
@@ -114,8 +156,8 @@ func drawSpends(p pair, limits *limiter.Limits) []limiter.Spend {
 	return spends
 }
 
-// decide makes both stores decide, and compares all their results.
-func (p pair) decide(now int64, ops []limiter.Op) {
+// decide makes both stores decide, compares all their results, and reports whether they admit.
+func (p pair) decide(now int64, ops []limiter.Op) bool {
 	p.Helper()
 	wantOps := slices.Clone(ops)
 	for i, op := range ops {
@@ -129,13 +171,20 @@ func (p pair) decide(now int64, ops []limiter.Op) {
 	if err != nil {
 		p.Fatalf("Take: %v", err)
 	}
-	same := got == want
-	for i, op := range ops {
-		same = same && p.sameResults(op, wantOps[i])
-	}
-	if !same {
+	if got != want || !p.same(ops, wantOps) {
 		p.Fatalf("at %d ms: admitted = %t, reference %t\ngot:%s\nreference:%s", now, got, want, describe(ops), describe(wantOps))
 	}
+	return got
+}
+
+// same reports whether two stores give the same results for all ops, or the reference may follow.
+func (p pair) same(got, want []limiter.Op) bool {
+	for i, op := range got {
+		if !p.sameResults(op, want[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // sameResults reports whether two stores have the same results for an op, or the reference may
