@@ -8,7 +8,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/rls"
 )
 
-// activity counts limits of entities by what decisions do to them.
+// activity counts limits of entities by their denials and their use.
 type activity struct {
 	since           time.Time
 	denied, busiest *topk.Counter

@@ -17,7 +17,7 @@ import (
 	"github.com/ratelimit/ratelimit/internal/guard"
 )
 
-// newTokenPair returns what `ratelimit token` prints.
+// newTokenPair returns the token and the hash that `ratelimit token` prints.
 func newTokenPair(t *testing.T) (token, hash string) {
 	t.Helper()
 	code, stdout, stderr := output(t, "token")
@@ -32,7 +32,7 @@ func adminConfig(settings string) string {
 	return "server: {admin: {" + settings + "}}\n" + hundredPerDay
 }
 
-// On TCP a token says which caller it is, and its role what that may do.
+// On TCP a token names its caller, and the token's role allows the calls.
 func TestAdminTokens(t *testing.T) {
 	dir := t.TempDir()
 	data, to := filepath.Join(dir, "data"), filepath.Join(dir, "b")
@@ -232,8 +232,9 @@ func TestAdminWhileDraining(t *testing.T) {
 	}
 }
 
-// Strangers on TCP hold a connection for a bounded time, and get no more than a refusal.
-// Connections without a credential, however many, keep neither new ones out nor those with one.
+// Clients without a credential hold a connection on TCP for a bounded time, and get no more
+// than a refusal. Any number of them keeps out neither new connections nor those with a
+// credential.
 func TestStrangersMakeRoomForAdministration(t *testing.T) {
 	token, hash := newTokenPair(t)
 	r := start(t, "--config", write(t, "c.yaml", adminConfig(fmt.Sprintf("address: '127.0.0.1:0', tokens: {a: {role: read, hash: %q}}", hash))))
@@ -248,7 +249,7 @@ func TestStrangersMakeRoomForAdministration(t *testing.T) {
 	}
 	ask := func(conn net.Conn) {
 		t.Helper()
-		if err := conn.SetDeadline(time.Now().Add(httpReadTimeout * 9 / 10)); err != nil { // then strangers leave by themselves
+		if err := conn.SetDeadline(time.Now().Add(httpReadTimeout * 9 / 10)); err != nil { // then the others leave by themselves
 			t.Fatal(err)
 		}
 		_, err := io.WriteString(conn, "GET /v1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+token+"\r\n\r\n")

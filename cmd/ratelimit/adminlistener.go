@@ -159,7 +159,7 @@ func openAdmin(ctx context.Context, cfg *config.Config) (net.Listener, error) {
 }
 
 // adminSocket returns the path of the socket that a configuration names, or has in its data
-// directory; "" = it has another listener, or a socket in the run directory.
+// directory. "" means that it has another listener, or a socket in the run directory.
 func adminSocket(cfg *config.Config) (string, error) {
 	path, named := cfg.Server.Admin.Socket()
 	if !named {

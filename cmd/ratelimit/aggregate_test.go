@@ -85,7 +85,7 @@ func aggregate(t *testing.T, file string, args ...string) *aggregating {
 	return a
 }
 
-// told waits until the log has so many thresholds.
+// told waits until the log has that many thresholds.
 func (a *aggregating) told(t *testing.T, thresholds int) {
 	t.Helper()
 	eventually(t, "the thresholds in the log", func() bool { return strings.Count(a.log.String(), "a budget is used to a threshold") == thresholds })
@@ -100,8 +100,8 @@ func (a *aggregating) end(t *testing.T) {
 	}
 }
 
-// The usage of a service on a table is listed as soon as an aggregator has read it, and the
-// aggregator's metrics tell of its work.
+// The usage of a service on a table is listed as soon as an aggregator has read it. The
+// aggregator's metrics show its work.
 func TestAggregate(t *testing.T) {
 	server := dynamotest.Start(t)
 	file := write(t, "c.yaml", onTable(server.URL, dynamotest.TableName(t), "100/minute"))
@@ -148,7 +148,7 @@ func TestAggregate(t *testing.T) {
 	}
 }
 
-// A check of health that fails is told with its reason, which is bounded.
+// A failed health check is reported with its reason, whose length is bounded.
 func TestAnswerHealth(t *testing.T) {
 	for _, tt := range []struct {
 		err  error

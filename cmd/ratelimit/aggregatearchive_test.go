@@ -126,7 +126,7 @@ func (a *audited) wantArchived(t *testing.T, lines, names []string) {
 }
 
 // expiring returns a proxy of the table's stream where removals of audit events have the form that
-// expiry has with AWS. DynamoDB Local tells neither who removed an item.
+// expiry has with AWS. DynamoDB Local does not report the remover of an item.
 func (a *audited) expiring(t *testing.T) string {
 	t.Helper()
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

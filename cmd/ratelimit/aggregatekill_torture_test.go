@@ -77,8 +77,8 @@ func (c *consumer) reads(t *testing.T) {
 	}
 }
 
-// Two consumers are killed in turn by SIGKILL, each while it reads the stream and writes usage. The next one goes on, and
-// usage is exactly what was admitted.
+// Two consumers are killed in turn by SIGKILL, each while it reads the stream and writes usage. The next one
+// goes on, and usage is exactly the admitted amount.
 func TestConsumersThatAreKilled(t *testing.T) {
 	server := dynamotest.Start(t)
 	file := write(t, "c.yaml", onTable(server.URL, dynamotest.TableName(t), "1000000/minute"))

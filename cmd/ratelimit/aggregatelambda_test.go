@@ -97,10 +97,9 @@ func aggregatorRole(t *testing.T, table, config string) *guarded {
 	return &guarded{name: table, guard: iamtest.NewGuard(of, policy)}
 }
 
-// The function counts the records of a table's stream. A record
-// that cannot be counted stops no other, one that is repeated counts once, and after a write that
-// failed the function says from which record on it must be called again. The role of the stack
-// suffices.
+// The function counts the records of a table's stream. A record that cannot be counted stops no
+// other, and a repeated record counts once. After a failed write the function names the record
+// from which it must be called again. The role of the stack suffices.
 func testLambdaCounts(t *testing.T, program string) {
 	t.Helper()
 	server, table := dynamotest.Start(t), dynamotest.TableName(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
 )
 
-// An aggregator with its policy reads the stream, writes usage, tells of budgets, and shares the
+// An aggregator with its policy reads the stream, writes usage, reports budgets, and shares the
 // shards: it makes no call that is refused.
 func TestAggregatePolicyIsEnough(t *testing.T) {
 	g, receiver := guardTable(t, "AggregatePolicy", false), newAlarms(t, 0)

@@ -193,7 +193,7 @@ type planOutput struct {
 	Left     int            `json:"left,omitempty"` // records that left the manifest and stay
 }
 
-// report writes what was done with each record, or would be.
+// report writes the change of each record, made or planned.
 func (f *manifestFlags) report(w io.Writer, p *manifest.Plan) error {
 	out := planOutput{DryRun: f.dryRun, InMemory: p.InMemory(), Changes: []changeOutput{}, Left: p.Left}
 	var text strings.Builder

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// endTime bounds how long a command takes to close what it opened.
+// endTime bounds the time in which a command closes everything that it opened.
 const endTime = 5 * time.Second
 
 type endKey struct{}
 
-// ends are the functions that close what a command opened.
+// ends are the functions that close everything that a command opened.
 type ends struct{ all []func(context.Context) }
 
 // withEnd returns a context in which atEnd works. end calls the functions, the last first.

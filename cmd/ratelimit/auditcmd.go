@@ -36,7 +36,7 @@ func compact(text json.RawMessage) string {
 	return line.String()
 }
 
-// subjectOf names what an event is about: an entity, $RESOURCE:name or $SYSTEM.
+// subjectOf names the subject of an event: an entity, $RESOURCE:name or $SYSTEM.
 func subjectOf(e api.AuditEvent) string {
 	switch e.Level {
 	case api.LevelSystem:

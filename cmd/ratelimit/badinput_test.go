@@ -201,7 +201,7 @@ func TestBadCommands(t *testing.T) {
 	}
 }
 
-// zeros is an endless body that counts what is read of it.
+// zeros is an endless body that counts the bytes read.
 type zeros struct{ read atomic.Int64 }
 
 func (z *zeros) Read(p []byte) (int, error) {
@@ -240,8 +240,8 @@ func TestLargeBodies(t *testing.T) {
 	}
 }
 
-// Of edits of one record at the same time, by people who read the same, one is made, and the
-// record is what that one says.
+// Of concurrent edits of one record, each based on the same read, one is made, and the
+// record has its content.
 func TestConcurrentEdits(t *testing.T) {
 	o := startOperated(t)
 	o.must(t, "set", "entity", "e", "--name", "first")

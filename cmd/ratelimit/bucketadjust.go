@@ -78,8 +78,8 @@ func (o *operator) adjust(cmd *cobra.Command, verb string, change api.BucketChan
 	return writeOne(cmd.OutOrStdout(), o.output, adjustedColumns(verb, done), bucketRows([]api.Bucket{*done.After}), nil)
 }
 
-// adjustedColumns are those of a bucket whose balances changed. A top-up and a take-out say what
-// was booked, and what was cut.
+// adjustedColumns are those of a bucket whose balances changed. A top-up and a take-out show the
+// booked amount, and the amount that was cut.
 func adjustedColumns(verb string, done *api.Adjusted) []column[bucketRow] {
 	all := bucketColumns()
 	if done.Result == api.Repeated || verb != "top-up" && verb != "take-out" {
@@ -108,7 +108,7 @@ func adjustedColumns(verb string, done *api.Adjusted) []column[bucketRow] {
 	return append(all, booked, cut)
 }
 
-// noteCut says of each limit which part of the amount was not booked.
+// noteCut reports for each limit the part of the amount that was not booked.
 func noteCut(cmd *cobra.Command, verb string, done *api.Adjusted) {
 	bound := "the balance is at its capacity"
 	if verb == "take-out" {
@@ -125,7 +125,7 @@ func noteCut(cmd *cobra.Command, verb string, done *api.Adjusted) {
 	}
 }
 
-// firstText tells of the change that a repeated one repeats.
+// firstText describes the change that a repeated one repeats.
 func firstText(done *api.Adjusted) string {
 	switch {
 	case done.Result != api.Repeated:

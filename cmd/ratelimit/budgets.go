@@ -8,7 +8,7 @@ import (
 	"github.com/ratelimit/ratelimit/internal/alert"
 )
 
-// newAlerts returns what tells of budgets, in the log and by the configured webhook.
+// newAlerts returns the alerts of budgets, in the log and by the configured webhook.
 func newAlerts(cfg config.Webhook, log *slog.Logger) *alert.Alerts {
 	if cfg.URL == "" {
 		return alert.New(log, nil)
@@ -35,7 +35,7 @@ type budgetStats struct {
 	events int64
 }
 
-// newBudgetMetrics reports what was told of budgets.
+// newBudgetMetrics reports the alerts of budgets.
 func newBudgetMetrics(alerts *alert.Alerts) *statsMetrics[budgetStats] {
 	m := &statsMetrics[budgetStats]{prefix: "ratelimit_budget_", look: func() budgetStats { return budgetStats{alerts.Webhook(), alerts.Events()} }}
 	m.count("events_total", "Thresholds of budgets that usage has reached, as the log tells.", func(s *budgetStats) int64 { return s.events })

@@ -129,7 +129,7 @@ func TestBudgetsOfAService(t *testing.T) {
 		"user/eve rpm month 100% of 5", "user/eve rpm month 80% of 5", "user/eve rpm month 95% of 5")
 }
 
-// An aggregator does the same for a fleet, and another one tells nothing again.
+// An aggregator does the same for a fleet, and another one repeats no alert.
 func TestBudgetsOfAFleet(t *testing.T) {
 	server, receiver := dynamotest.Start(t), newAlarms(t, 1)
 	file := write(t, "c.yaml", receiver.config(t, onTable(server.URL, dynamotest.TableName(t), "100/minute"), "100/minute"))

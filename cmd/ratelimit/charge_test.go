@@ -13,8 +13,8 @@ import (
 	"github.com/ratelimit/ratelimit/internal/dynamofake"
 )
 
-// tokens has a bucket of 100,000 tokens that refills one in about two minutes; what
-// was used is charged after the fact, or reserved and settled.
+// tokens has a bucket of 100,000 tokens that refills one in about two minutes. Usage
+// is charged after the fact, or reserved and settled.
 const tokens = `
 limits: {system: {tpm: {rate: 720/day, burst: 100000}}}
 domains:
@@ -42,7 +42,7 @@ func (r replica) call(t *testing.T, hits int, pairs ...string) (code int, metada
 	return code, answer.DynamicMetadata
 }
 
-// left returns what ada has left, whole tokens.
+// left returns the remaining whole tokens of ada.
 func (r replica) left(t *testing.T) int {
 	t.Helper()
 	code, text := r.do(t, http.MethodPost, "/json", `{"domain":"shop","descriptors":[{"entries":[{"key":"user","value":"ada"}],"hitsAddend":"0"}]}`)
@@ -69,8 +69,8 @@ func (r replica) metric(t *testing.T, name string) string {
 	return value
 }
 
-// What was used while the table did not answer is charged when it does again, each
-// once: 50 charges of 1000, whatever became of the calls.
+// Usage of the time without answers from the table is charged when it answers again,
+// each charge once: 50 charges of 1000, after any outcome of the calls.
 func TestChargesOutliveAnOutage(t *testing.T) {
 	for _, kind := range []dynamofake.Kind{dynamofake.ServerError, dynamofake.Throttle, dynamofake.HoldRequest, dynamofake.HoldReply, dynamofake.LoseReply, dynamofake.AppliedError} {
 		t.Run(kind.String(), func(t *testing.T) {
@@ -107,8 +107,8 @@ func TestChargesOutliveAnOutage(t *testing.T) {
 	}
 }
 
-// A service that ends writes what it has kept, if the table answers in time, and
-// says what it could not write.
+// A service that ends writes its pending charges, if the table answers in time, and
+// reports those that it could not write.
 func TestChargesAreWrittenAtTheEnd(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -148,8 +148,8 @@ func TestChargesAreWrittenAtTheEnd(t *testing.T) {
 	}
 }
 
-// What one replica reserved another one settles, by the key that the store keeps;
-// also after an outage of the table.
+// One replica settles the reservation of another, by the key in the store; also after
+// an outage of the table.
 func TestReplicasSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newTable(t)

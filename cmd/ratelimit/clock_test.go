@@ -43,8 +43,8 @@ type sleeper struct {
 	slept  time.Duration
 }
 
-// now is what the machine's clock shows. What runs on it sees nothing of a sleep before
-// it wakes.
+// now is the reading of the machine's clock. A process on the machine notices a sleep
+// only after it wakes.
 func (m *sleeper) now() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,7 +83,8 @@ func openSleeper(t *testing.T, m *sleeper, client dynamo.Client, text string) re
 }
 
 // A replica holds a lease, and its machine sleeps. Another replica frees the lease, and
-// the bucket is full again. At one moment both admit what the bucket holds, and no more.
+// the bucket is full again. At one moment both together admit the content of the bucket,
+// and no more.
 func TestALeaseDoesNotOutliveASleep(t *testing.T) {
 	const text = `
 limits: {system: {rpm: {rate: 100/second, burst: 1000}}}

@@ -14,8 +14,8 @@ import (
 // completion is a function that completes an argument.
 type completion = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective)
 
-// completeFiles has a shell offer files for the flags that name one, directories for those of
-// a directory, and neither for anything else that is without values of its own.
+// completeFiles has a shell offer files for the flags that name one, and directories for
+// those of a directory. Other flags and arguments without values of their own get neither.
 func completeFiles(root *cobra.Command) {
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	for all := root.Commands(); len(all) > 0; {

@@ -17,8 +17,8 @@ import (
 const dataPause = time.Second
 
 // dataWatch notices when the data file is removed, or its directory moved, while the
-// service runs. Decisions go on in memory and are exact; the service is not ready, as
-// all that it knows is lost at its end.
+// service runs. Decisions go on in memory and are exact. The service is not ready,
+// because its state is lost at its end.
 type dataWatch struct {
 	present func() error // datafile.ErrGone when it is gone
 	health  *admin.Health

@@ -62,7 +62,7 @@ func TestDataOutlivesTheProcess(t *testing.T) {
 	}
 }
 
-// What the configuration names is the directory too, and one process has it at a time.
+// The directory can come from the configuration too, and one process has it at a time.
 func TestOneProcessHasADirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	file := write(t, "c.yaml", fmt.Sprintf("store: {embedded: {data: %q}}", dir)+hundredPerDay)
@@ -147,7 +147,8 @@ func TestBackupAndRestore(t *testing.T) {
 	r.end(t)
 }
 
-// A backup comes into a service that runs: what is stored is the backup's, and nobody gains.
+// A backup is restored into a running service: the stored state is the backup's, and no
+// entity gains tokens.
 func TestRestoreIntoARunningService(t *testing.T) {
 	file, dir := write(t, "c.yaml", hundredPerDay), t.TempDir()
 	first := filepath.Join(dir, "first")

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// told is longer than a replica takes to learn what others did.
+// told is longer than the time in which a replica sees the writes of others.
 const told = 5 * time.Second
 
-// plenty is a limit that admits everything here, and keeps the bucket in use
-// whatever becomes of the other limit.
+// plenty is a limit that admits everything here, and keeps the bucket in use, with or
+// without the other limit.
 const plenty = 1_000_000
 
 // withRate returns the configuration with another limit, and with plenty.
@@ -27,9 +27,10 @@ func (r replica) mustReload(t *testing.T, text string) {
 	}
 }
 
-// While a new file spreads over a fleet, a bucket is under one of both at a time,
-// for all replicas; when the last has it, under the new one. Whichever of the
-// files has the greater hash, that is so in one of both directions.
+// A new file reaches the replicas of a fleet one by one. Meanwhile a bucket is under
+// one of both files at a time, for all replicas. When the last replica has the new
+// file, the bucket is under that one. One of the two files has the greater hash, so
+// each order of hashes is covered by one of both directions.
 func TestAFileSpreadsOverTheFleet(t *testing.T) {
 	for _, test := range []struct{ name, from, to string }{
 		{"lowered", "100/hour", "5/hour"}, {"raised", "5/hour", "100/hour"}, {"added", "unlimited", "5/hour"},
@@ -65,8 +66,8 @@ func TestAFileSpreadsOverTheFleet(t *testing.T) {
 	}
 }
 
-// Two replicas whose files change to and fro, at different times, mint nothing:
-// what a limit admits, in all, is one bucket and its refill.
+// Two replicas whose files change to and fro, at different times, mint nothing: a
+// limit admits one bucket and its refill in all.
 func TestFilesThatFlipMintNothing(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -87,7 +88,7 @@ func TestFilesThatFlipMintNothing(t *testing.T) {
 					file := withRate(test.files[round%2])
 					a.mustReload(t, file)
 					admitted += burst(t, a, b)
-					time.Sleep(time.Duration(round%4) * time.Second) // of the bubble's clock: b has heard of it, or not
+					time.Sleep(time.Duration(round%4) * time.Second) // of the bubble's clock: b may have seen it
 					admitted += burst(t, a, b)
 					b.mustReload(t, file)
 					admitted += burst(t, a, b)

@@ -33,7 +33,7 @@ var elsewhere = map[string]struct{ reason, test string }{
 	"version":    {"it asks no service", "cmd/ratelimit.TestCommandLine"},
 }
 
-// seen is what pages show of a command.
+// seen is whether pages show a command that succeeds, and one that is refused.
 type seen struct{ done, refused bool }
 
 // Each command for a running service has golden output of the real program on both stores: of
@@ -113,8 +113,8 @@ func goldenPages(t *testing.T) []goldenPage {
 	return all
 }
 
-// invoked is the program with its words in a line of a shell; what ends them is a flag, a value
-// or the shell's.
+// invoked is the program with its words in a line of a shell. The words end at a flag, a value
+// or a sign of the shell.
 var invoked = regexp.MustCompile(`(?:^|[ '"(])ratelimit((?: [a-z][a-z-]*)+)`)
 
 // refusedWith is the exit code of a command that was refused.

@@ -54,7 +54,7 @@ const (
 	leastConnections = 256
 )
 
-// guards watch over the listeners that strangers may reach.
+// guards bound the connections of the listeners that unknown clients can reach.
 type guards struct {
 	grpc, http *guard.Guard
 	admin      int // connections there may be for administration

@@ -24,8 +24,8 @@ import (
 	"github.com/ratelimit/ratelimit/internal/rawgrpc"
 )
 
-// inBubble serves gRPC within a bubble, where time passes when nothing else does, and calls
-// test with what dials it.
+// inBubble serves gRPC within a bubble, where time passes only when all goroutines wait. It
+// calls test with a function that dials the service.
 func inBubble(t *testing.T, test func(t *testing.T, s *service, dial func() *rawgrpc.Conn)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

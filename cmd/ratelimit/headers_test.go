@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestHeadersReachAnswers holds each group of headers in a file against what the
-// service answers.
+// TestHeadersReachAnswers compares each group of headers in a file with the answers
+// of the service.
 func TestHeadersReachAnswers(t *testing.T) {
 	const rules = `
 limits: {system: {rpm: 60/minute, tpm: {rate: 1000/minute, burst: 1500}}}

@@ -60,8 +60,8 @@ func TestHowToCommands(t *testing.T) {
 	}
 }
 
-// runnable returns a page without the sections that say that no test runs their commands. What the
-// beginning of a page says is true of all of it.
+// runnable returns a page without the sections that are marked as not run by a test. A mark at the
+// beginning of a page applies to all of it.
 func runnable(page string) string {
 	const mark = "No test runs these commands"
 	sections := strings.Split(page, "\n## ")

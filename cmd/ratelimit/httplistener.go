@@ -21,7 +21,7 @@ type httpSide struct {
 // build makes the server. A nil configuration of TLS is plain text.
 func (h *httpSide) build(secure *tls.Config, log *slog.Logger, handler http.Handler) {
 	http1 := new(http.Protocols)
-	http1.SetHTTP1(true) // one request a connection at a time: what bounds connections bounds requests
+	http1.SetHTTP1(true) // one request a connection at a time: a bound of connections is a bound of requests
 	h.server = &http.Server{
 		Handler:           handler,
 		Protocols:         http1,

@@ -51,8 +51,8 @@ func TestHTTPAddressOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// Whatever flags a container is started with, probes reach it; without a file it does
-// not start with the demo.
+// Probes reach a container with any flags. Without a file it does not start with the
+// demo.
 func TestImage(t *testing.T) {
 	text, err := os.ReadFile("../../Dockerfile")
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// TestKeysReachDecisions holds what a file says of decisions against what the
-// service answers: from the file through the rules to the limiter and back.
+// TestKeysReachDecisions compares the keys of a file about decisions with the answers
+// of the service: from the file through the rules to the limiter and back.
 func TestKeysReachDecisions(t *testing.T) {
 	tree := write(t, "tree.yaml", "domain: tree\ndescriptors: [{key: k, rate_limit: {unlimited: true}}]\n")
 	file := write(t, "ratelimit.yaml", `
@@ -99,8 +99,9 @@ func startHalf(t *testing.T, file string) *running {
 	return &running{http: strings.TrimPrefix(server.URL, "http://")}
 }
 
-// summary asks over /json and returns what matters of the answer: its code, the
-// policy that decided, what remains of which capacity, why not, and when again.
+// summary asks over /json and returns the main parts of the answer: its code, the
+// policy that decided, the remaining amount and the capacity, the reason of a denial,
+// and its retry-after.
 func (r *running) summary(t *testing.T, body string) string {
 	t.Helper()
 	resp, err := http.Post("http://"+r.http+"/json", "application/json", strings.NewReader(body))

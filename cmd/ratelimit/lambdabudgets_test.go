@@ -79,8 +79,8 @@ func testLambdaBudgets(t *testing.T, program string) {
 	}
 }
 
-// A function without a configuration counts, and tells nothing. A process that reads the same records tells
-// then: the writes that it repeats show the snapshots.
+// A function without a configuration counts, and reports no budgets. A process that reads the same records
+// then reports them: the writes that it repeats show the snapshots.
 func testLambdaBeside(t *testing.T, program string) {
 	t.Helper()
 	receiver := newAlarms(t, 0)

@@ -29,7 +29,7 @@ type lambdaRuntime struct {
 	out     *logBuffer
 }
 
-// lambdaAnswer is what the function made of a call.
+// lambdaAnswer is the outcome of a call of the function.
 type lambdaAnswer struct {
 	failed bool
 	body   string

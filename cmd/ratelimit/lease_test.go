@@ -13,8 +13,9 @@ import (
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
 )
 
-// million is a limit of a million that hardly refills, so that what is left tells
-// what was taken. Users whose names begin with "exact" are not served from leases.
+// million is a limit of a million that hardly refills, so that the remaining amount
+// shows the amount taken. Users whose names begin with "exact" are not served from
+// leases.
 const million = `
 limits: {system: {rpm: {rate: 1/day, burst: 1_000_000}}}
 domains:
@@ -43,8 +44,8 @@ func (r *running) tableMetric(t *testing.T, name string) int {
 }
 
 // askMany asks for one hit of a user until n are admitted, one after the other. It
-// returns how many writes that cost, and of how many requests nobody knows whether they
-// took a token, because a busy machine did not answer in time.
+// returns how many writes that cost, and how many requests have an unknown outcome
+// because a busy machine did not answer in time.
 func (r *running) askMany(t *testing.T, user string, n int) (writes, unanswered int) {
 	t.Helper()
 	before := r.tableMetric(t, "writes_total")
@@ -62,7 +63,7 @@ func (r *running) askMany(t *testing.T, user string, n int) (writes, unanswered 
 }
 
 // A service on a table serves a busy bucket from leases, where its rule lets it, and
-// returns them at its end: who comes after finds every token that was not taken.
+// returns them at its end: the next service finds every token that was not taken.
 func TestAServiceLeasesAndReturns(t *testing.T) {
 	const requests = 400
 	server, table := dynamotest.Start(t), dynamotest.TableName(t)
@@ -179,9 +180,9 @@ func TestLeasesOutliveAnOutage(t *testing.T) {
 	})
 }
 
-// What a replica holds itself it does not deny: alone on a bucket it admits to the last
-// token, requests larger than its lease too, and a denial of one hides no tokens from
-// smaller ones.
+// A replica does not deny tokens of its own lease. Alone on a bucket it admits to the
+// last token, also requests larger than its lease. A denial of a large request hides no
+// tokens from smaller ones.
 func TestALeaseHidesNothingFromItsHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := startReplica(t, newTable(t), million)
@@ -212,7 +213,8 @@ func TestALeaseHidesNothingFromItsHolder(t *testing.T) {
 }
 
 // A lease that is parked while its bucket is full again does not come on top of it: of a
-// burst at one instant both replicas together admit what the bucket holds, and no more.
+// burst at one instant both replicas together admit the content of the bucket, and no
+// more.
 func TestAParkedLeaseIsNoSecondBucket(t *testing.T) {
 	const capacity = 1000
 	fast := strings.Replace(million, "{rate: 1/day, burst: 1_000_000}", fmt.Sprintf("{rate: 100_000/second, burst: %d}", capacity), 1)

@@ -166,7 +166,7 @@ func listLimits(o *operator) *cobra.Command {
 	return cmd
 }
 
-// setLimitsFlags say what to change.
+// setLimitsFlags are the changes by flags.
 type setLimitsFlags struct {
 	levelFlags
 

@@ -42,8 +42,8 @@ func budgetRows(t *testing.T) []budgetRow {
 	return rows
 }
 
-// greedy is a client that sends the same request again and again, and comes back as
-// soon as it is told to.
+// greedy is a client that sends the same request again and again, after each denial
+// as soon as retry-after allows.
 type greedy struct {
 	limiter *limiter.Limiter
 	request *limiter.Request
@@ -51,7 +51,7 @@ type greedy struct {
 	spent   int64 // micro-dollars
 }
 
-// cost is what each request of a greedy client costs, in micro-dollars.
+// cost is the cost of each request of a greedy client, in micro-dollars.
 const cost = 5_000
 
 func newGreedy(t *testing.T, limit limiter.Limit) *greedy {
@@ -90,8 +90,8 @@ func (g *greedy) until(t *testing.T, end time.Time) {
 	}
 }
 
-// What the page says of a monthly budget is what a client gets that spends all it can:
-// never more, and less by no more than a request.
+// A client that spends as much as it can gets the monthly budget of the page: never
+// more, and less by no more than a request.
 func TestBudgetsOfTheLLMPage(t *testing.T) {
 	t.Parallel()
 	for _, row := range budgetRows(t) {

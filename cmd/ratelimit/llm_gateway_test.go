@@ -19,8 +19,8 @@ import (
 // metadataOfFilter is where Envoy puts the dynamic metadata of the service's answers.
 const metadataOfFilter = "envoy.filters.http.ratelimit"
 
-// stream is a request on its way through a gateway that does what a route says, as
-// Envoy does: test/envoytest shows the same with Envoy itself.
+// stream is a request on its way through a gateway that follows a route as Envoy
+// does: test/envoytest shows the same with Envoy itself.
 type stream struct {
 	service  *service
 	route    *llmRoute
@@ -130,14 +130,14 @@ func (s *stream) left(t *testing.T) uint32 {
 	return 0
 }
 
-// Each way of the page, by its own rules and its own route: what is taken before the
-// request, and what is left after it; also of a request that is denied, of one
-// whose usage is not known, and of one that used more than estimated.
+// Each way of the page, by its own rules and its own route: the amount taken before
+// the request, and the remaining amount after it. This includes a denied request, one
+// of unknown usage, and one that used more than estimated.
 func TestWaysOfTheLLMPage(t *testing.T) {
 	t.Parallel()
 	type step struct {
 		estimate, used string // "" = there is none
-		before, after  uint32 // what is left of 100,000
+		before, after  uint32 // remaining of 100,000
 		denied         bool
 	}
 	want := map[string][]step{

@@ -16,7 +16,7 @@ import (
 )
 
 // bookkeeper reserves and settles by the rules of examples/llm, in an embedded store
-// at one instant, with limits that hold the largest amounts there are.
+// at one instant. Its limits hold the largest possible amounts.
 type bookkeeper struct {
 	rules   *descriptor.Rules
 	limiter *limiter.Limiter
@@ -24,7 +24,7 @@ type bookkeeper struct {
 	settled int
 }
 
-// most is what each bucket of a bookkeeper holds, in tokens.
+// most is the capacity of each bucket of a bookkeeper, in tokens.
 const most = limiter.MaxTokens
 
 func newBookkeeper(t *testing.T) *bookkeeper {
@@ -82,7 +82,7 @@ func (b *bookkeeper) reserve(t *testing.T, key, model string, estimate uint64) (
 	return holdings
 }
 
-// spend reserves an estimate for a key, and settles it to what was used of each kind.
+// spend reserves an estimate for a key, and settles it to the usage of each kind.
 func (b *bookkeeper) spend(t *testing.T, key, model string, estimate uint64, used map[string]uint64) {
 	t.Helper()
 	holdings := b.reserve(t, key, model, estimate)
@@ -106,7 +106,7 @@ func (b *bookkeeper) spend(t *testing.T, key, model string, estimate uint64, use
 	}
 }
 
-// spent returns what the key k-1 and its organisation have used of a limit, in
+// spent returns the usage of a limit by the key k-1 and by its organisation, in
 // millitokens.
 func (b *bookkeeper) spent(t *testing.T, resource, limit string) []int64 {
 	t.Helper()
@@ -138,8 +138,8 @@ func llmPrices(t *testing.T) map[string]map[string]*big.Rat {
 	return prices
 }
 
-// Whatever is used of whatever kind, a budget holds what arithmetic says: the prices of
-// the page times the tokens, to the thousandth of a micro-dollar; the key's and its
+// For any usage of any kind, a budget loses exactly the prices of the page times the
+// tokens, to the thousandth of a micro-dollar. That holds for the key's budget and its
 // organisation's.
 func TestMoneyIsExact(t *testing.T) {
 	t.Parallel()
@@ -165,7 +165,7 @@ func TestMoneyIsExact(t *testing.T) {
 	}
 }
 
-// What is reserved of a budget is the estimate at the price of its kind.
+// The reserved amount of a budget is the estimate at the price of its kind.
 func TestMoneyIsReserved(t *testing.T) {
 	t.Parallel()
 	for model, price := range llmPrices(t) {
@@ -179,7 +179,7 @@ func TestMoneyIsReserved(t *testing.T) {
 	}
 }
 
-// The tokens of a model are counted as they are, whatever they cost.
+// The tokens of a model are counted as they are, at any price.
 func TestMoneyLeavesTokensAlone(t *testing.T) {
 	t.Parallel()
 	b := newBookkeeper(t)

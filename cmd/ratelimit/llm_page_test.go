@@ -39,7 +39,7 @@ type example struct {
 }
 
 // llmExamples returns the examples of the page. Every block of YAML is a whole
-// configuration, or what a route of Envoy says about the filter.
+// configuration, or the part of an Envoy route about the filter.
 func llmExamples(t *testing.T) []example {
 	t.Helper()
 	var all []example
@@ -63,7 +63,7 @@ func llmExamples(t *testing.T) []example {
 	return all
 }
 
-// llmRoute is what the page's routes say about the filter; all else is a mistake.
+// llmRoute is the part of the page's routes about the filter; all else is a mistake.
 type llmRoute struct {
 	Filters struct {
 		RateLimit struct {
@@ -172,7 +172,7 @@ func TestExampleOfTheLLMGateway(t *testing.T) {
 	wantNoWarnings(t, llmExample, cfg)
 }
 
-// Every metric that the page tells to watch exists, with the labels that it names: in a
+// Every metric that the page recommends exists, with the labels that it names: in a
 // service with a table, which registers most.
 func TestMetricsOfTheLLMPageExist(t *testing.T) {
 	synctest.Test(t, wantMetricsOfTheLLMPage)

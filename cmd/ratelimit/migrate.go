@@ -118,7 +118,8 @@ func (f *migrateFlags) run(ctx context.Context, cfg *config.Config, in io.Reader
 	return errors.Join(err, failed(store.Close(closing)))
 }
 
-// read reads the table of zae-limiter and reports what cannot be taken over.
+// read reads the table of zae-limiter and reports the parts that cannot be taken
+// over.
 func (f *migrateFlags) read(ctx context.Context, to *config.DynamoDB, out io.Writer) (*migration.Set, error) {
 	from := dynamo.ClientConfig{Region: cmp.Or(f.fromRegion, to.Region), Endpoint: cmp.Or(f.fromEndpoint, to.Endpoint)}
 	client, err := dynamo.NewClient(ctx, from)

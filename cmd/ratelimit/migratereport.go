@@ -52,7 +52,7 @@ func entities(n int) string {
 	return fmt.Sprintf("%d entities", n)
 }
 
-// describePlan tells what a run would do to a table.
+// describePlan writes the changes that a run would make to a table.
 func describePlan(w io.Writer, table string, plan *migration.Outcome) error {
 	out := lines{w: w}
 	out.printf("table %s: %s to make, %d there already, %d that differ", table, count(plan.Made, "record"), plan.Same, plan.Kept+plan.Replaced)
@@ -66,7 +66,7 @@ func describePlan(w io.Writer, table string, plan *migration.Outcome) error {
 	return out.err
 }
 
-// progressOf returns a function that tells the progress.
+// progressOf returns a function that reports the progress.
 func progressOf(w io.Writer) func(migration.Tally) {
 	return func(t migration.Tally) {
 		if t.Done < t.Of {
@@ -75,7 +75,7 @@ func progressOf(w io.Writer) func(migration.Tally) {
 	}
 }
 
-// describeOutcome tells what a run did.
+// describeOutcome writes the changes that a run made.
 func describeOutcome(w io.Writer, done *migration.Outcome, balances bool) error {
 	out := lines{w: w}
 	out.printf("done: %s made, %d there already, %d replaced, %d kept that differ", count(done.Made, "record"), done.Same, done.Replaced, done.Kept)

@@ -10,8 +10,8 @@ import (
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
 )
 
-// A limit that is set through one service of a fleet is in force on all, lists of any service
-// have it, and its audit says who set it.
+// A limit that is set through one service of a fleet is in force on all. Lists of any service
+// have it, and its audit names the principal that set it.
 func TestOperateAFleet(t *testing.T) {
 	server, table := dynamotest.Start(t), dynamotest.TableName(t)
 	file := write(t, "c.yaml", onTable(server.URL, table, "3/hour"))

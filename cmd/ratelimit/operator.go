@@ -37,7 +37,7 @@ type operator struct {
 func newVerb(use, short, long string, nouns ...func(*operator) *cobra.Command) *cobra.Command {
 	o := new(operator)
 	cmd := &cobra.Command{Use: use + " NOUN", Short: short, Long: long, RunE: unknownNoun}
-	cmd.FParseErrWhitelist.UnknownFlags = true // flags of a noun; without one, that is the mistake to tell
+	cmd.FParseErrWhitelist.UnknownFlags = true // flags of a noun; without a noun, the missing noun is the mistake to report
 	o.flags(cmd)
 	for _, noun := range nouns {
 		sub := noun(o)

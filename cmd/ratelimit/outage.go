@@ -24,7 +24,7 @@ type outages struct {
 	store   *dynamo.Store  // nil = none yet, or a store that is in this process
 	policy  limiter.Policy // of the configuration in force
 	own     int            // rules that have another policy
-	began   time.Time      // of the outage that was told of last
+	began   time.Time      // of the outage that was reported last
 	run     time.Time      // of the failures that decided counts for
 	last    time.Time      // when one of these calls was decided
 	decided int64          // calls that a policy decided since
@@ -79,7 +79,7 @@ func (o *outages) follow(run time.Time) {
 	o.run = run
 }
 
-// observe says that an outage has begun, or is over.
+// observe reports that an outage has begun, or is over.
 func (o *outages) observe(state dynamo.State) {
 	o.mu.Lock()
 	over := state.Condition == dynamo.Available

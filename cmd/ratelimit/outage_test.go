@@ -26,7 +26,7 @@ const (
 	outageIsOver = "the store answers again"
 )
 
-// ready returns what /readyz says of the store.
+// ready returns the state of the store by /readyz.
 func (r replica) ready(t *testing.T) admin.StoreState {
 	t.Helper()
 	_, text := r.do(t, http.MethodGet, "/readyz", "")
@@ -52,9 +52,9 @@ func fails(code string) dynamofake.Fault {
 	return dynamofake.Fault{Kind: dynamofake.Fail, Err: &smithy.GenericAPIError{Code: code, Message: "of a test"}}
 }
 
-// An outage is told of once when it begins and once when it is over, with its policy and
-// what that decided; meanwhile readiness, metrics and explanations show it, and no call
-// waits for its deadline.
+// An outage is logged once when it begins and once when it is over, with its policy and
+// the decisions by that policy. Meanwhile readiness, metrics and explanations show it,
+// and no call waits for its deadline.
 func TestAnOutageIsSeen(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault dynamofake.Fault
@@ -106,14 +106,14 @@ func (r replica) askUntilOutage(t *testing.T) {
 	t.Helper()
 	for began := time.Now(); time.Since(began) < 3*time.Second; time.Sleep(10 * time.Millisecond) {
 		if _, answer := r.ask(t, 1); answer.DynamicMetadata["degraded"] != nil {
-			synctest.Wait() // the outage is told of beside the call
+			synctest.Wait() // the outage is logged beside the call
 			return
 		}
 	}
 	t.Fatal("no call was decided by a policy in 3 s")
 }
 
-// seenInOutage requires that all that tells of the store tells of the outage, with one more
+// seenInOutage requires that every report about the store shows the outage, with one more
 // call by the policy.
 func (r replica) seenInOutage(t *testing.T, state string, began time.Time, byPolicy int) {
 	t.Helper()
@@ -186,7 +186,7 @@ func TestOutagesAreDocumented(t *testing.T) {
 	}
 }
 
-// What the role may not do, and what is wrong with a call, is no outage: it is denied.
+// A call that the role does not allow, or that is invalid, is no outage: it is denied.
 func TestNoOutage(t *testing.T) {
 	for _, code := range []string{"AccessDeniedException", "ValidationException"} {
 		t.Run(code, func(t *testing.T) {

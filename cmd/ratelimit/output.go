@@ -102,7 +102,7 @@ func plain(node *yaml.Node) {
 	}
 }
 
-// report says for people what a change did to a record.
+// report describes for people the change of a record.
 func report[V any](cmd *cobra.Command, form, subject string, change *api.Change[V]) error {
 	return reportAs(cmd, form, subject+" "+string(change.Result), change)
 }
@@ -120,7 +120,7 @@ func reportAs[V any](cmd *cobra.Command, form, text string, change *api.Change[V
 	return failed(err)
 }
 
-// dryText ends the line that says what a dry run would have done.
+// dryText ends the line that describes the change of a dry run.
 func dryText(dry bool) string {
 	if dry {
 		return " (dry run: nothing was changed)"

@@ -25,7 +25,7 @@ func numbered(n int, before func(i int)) iter.Seq2[api.Entity, error] {
 	}
 }
 
-// A list is written as if it were written at once, whatever its length.
+// A list of any length is written as if it were written at once.
 func TestListsAsOne(t *testing.T) {
 	for _, n := range []int{0, 1, listBlock - 1, listBlock, listBlock + 1, 3 * listBlock} {
 		for _, form := range outputs() {

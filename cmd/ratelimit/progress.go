@@ -34,10 +34,10 @@ func newProgress(w io.Writer, things string) *progress {
 	return p
 }
 
-// show tells of the work that is done. It is not safe for concurrent use.
+// show reports the work that is done. It is not safe for concurrent use.
 func (p *progress) show(done, of int) { p.line(fmt.Sprintf("%d of %d %s", done, of, p.things)) }
 
-// line tells of the work in words, if it is time to.
+// line reports the work in words, if it is time to.
 func (p *progress) line(text string) {
 	now := time.Now()
 	if now.Sub(p.last) < p.every {

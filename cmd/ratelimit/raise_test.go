@@ -9,8 +9,8 @@ import (
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
 )
 
-// A caller that has used up its limit is admitted as soon as the file has a greater one,
-// and has the rest that the greater one leaves of its use. On every store.
+// A caller that has used up its limit is admitted as soon as the file has a greater one.
+// It then has the greater limit less its use. On every store.
 func TestARaisedLimitFreesACaller(t *testing.T) {
 	t.Run("memory", func(t *testing.T) { raiseOne(t, withRate) })
 	t.Run("data", func(t *testing.T) { raiseOne(t, withRate, "--data", filepath.Join(t.TempDir(), "data")) })

@@ -91,7 +91,7 @@ func inTurn(answers ...http.HandlerFunc) http.HandlerFunc {
 
 func hangsUp(w http.ResponseWriter, _ *http.Request) {
 	if connection, _, err := http.NewResponseController(w).Hijack(); err == nil {
-		_ = connection.Close() // the fault is what the test is about
+		_ = connection.Close() // the broken connection is the fault under test
 	}
 }
 
@@ -101,7 +101,7 @@ func (r *running) hit(t *testing.T, key string, hits int) (int, *rlsAnswer) {
 	return r.call(t, fmt.Sprintf(`{"domain":"shop","descriptors":[{"entries":[{"key":%q,"value":"ada"}],"hitsAddend":"%d"}]}`, key, hits))
 }
 
-// storeState returns what /readyz says of the store.
+// storeState returns the state of the store by /readyz.
 func (r *running) storeState(t *testing.T) admin.StoreState {
 	t.Helper()
 	code, text := r.get(t, "/readyz")
@@ -112,9 +112,9 @@ func (r *running) storeState(t *testing.T) admin.StoreState {
 	return *s.Store
 }
 
-// Whatever DynamoDB, or something before it, answers in the place of a reply: the
-// policies decide, charges are kept and booked when it is over, calls are not made one
-// after the other, and the log says it once.
+// DynamoDB, or a proxy before it, can give any answer in place of a reply. Then the
+// policies decide, and charges wait and are booked when it is over. Calls are not made
+// one after the other, and the log has one line.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]http.HandlerFunc{
@@ -210,7 +210,7 @@ func (r *running) recover(t *testing.T) {
 	})
 }
 
-// A permission that the role lacks is denied, whatever the policy.
+// A call whose permission the role lacks is denied under every policy.
 func TestDeniedPermission(t *testing.T) {
 	box, table := newMiddlebox(t, dynamotest.Start(t).URL), dynamotest.TableName(t)
 	r := start(t, "--config", write(t, "c.yaml", fmt.Sprintf(policies, table, box.URL)))
@@ -229,8 +229,8 @@ func TestDeniedPermission(t *testing.T) {
 	}
 }
 
-// A table that hangs holds up no charge for long, and none of the calls in hand: what
-// was used is kept, and booked once when the table goes on.
+// A table that hangs holds up no charge for long, and no call in hand. The usage
+// waits, and is booked once when the table goes on.
 func TestChargesWhileTheTableHangs(t *testing.T) {
 	box, table := newMiddlebox(t, dynamotest.Start(t).URL), dynamotest.TableName(t)
 	r := start(t, "--config", write(t, "c.yaml", fmt.Sprintf(policies, table, box.URL)))

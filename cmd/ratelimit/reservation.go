@@ -16,8 +16,8 @@ import (
 // reservationSecret names the key that the store keeps.
 const reservationSecret = "reservation-key"
 
-// keyring returns what seals the ids of reservations: the configured keys, else the
-// one that the store keeps, which is read once.
+// keyring returns the keys that seal the ids of reservations: the configured keys,
+// else the one in the store, which is read once.
 func (s *service) keyring(ctx context.Context, cfg config.Reservation) (*reservation.Keyring, error) {
 	if len(cfg.Keys) > 0 {
 		ring, err := reservation.NewKeyring(cfg.Keys...)
@@ -45,7 +45,7 @@ func (s *service) keyring(ctx context.Context, cfg config.Reservation) (*reserva
 	return ring, nil
 }
 
-// registerLedgerMetrics registers those of what waits to be booked.
+// registerLedgerMetrics registers the metrics of pending charges.
 func registerLedgerMetrics(reg prometheus.Registerer, stats func() ledger.Stats) error {
 	errs := make([]error, 0, 4)
 	errs = append(errs, reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{

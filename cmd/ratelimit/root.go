@@ -14,7 +14,7 @@ import (
 // Exit codes.
 const (
 	exitOK      = 0
-	exitFailure = 1 // what was asked for could not be done
+	exitFailure = 1 // the command failed
 	exitUsage   = 2 // the command line, or the configuration, is wrong
 	exitSilence = 3 // no service answers
 )

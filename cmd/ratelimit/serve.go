@@ -185,7 +185,7 @@ func newLogger(w io.Writer, cfg config.Log) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, opts))
 }
 
-// greeting tells a new user what to try.
+// greeting suggests a first call to a new user.
 func (s *service) greeting() string {
 	scheme, curl := "http", "curl"
 	if s.cfg.Server.HTTP.TLS.Enabled() {

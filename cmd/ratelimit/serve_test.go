@@ -256,7 +256,8 @@ func TestDrain(t *testing.T) {
 	if err != nil || h.GetStatus() != grpc_health_v1.HealthCheckResponse_NOT_SERVING {
 		t.Errorf("gRPC health: %v, %v", h, err)
 	}
-	// It says that it is not ready, and answers those who have not heard of it.
+	// It reports that it is not ready, and still answers clients that have not
+	// noticed.
 	if code, _ := r.ask(t, "ada"); code != http.StatusOK {
 		t.Errorf("/json while draining: %d", code)
 	}
@@ -331,7 +332,8 @@ func TestPortInUse(t *testing.T) {
 	}
 }
 
-// What is probably not meant is said in one line at the start, and where to read it.
+// Probable mistakes are reported in one line at the start, with the place to read
+// them.
 func TestWarningsDoNotBuryTheGreeting(t *testing.T) {
 	r := start(t, "--config", write(t, "warned.yaml", `
 domains:

@@ -34,7 +34,7 @@ type service struct {
 
 	budgets  atomic.Pointer[budget.Set]
 	fallback *embedded.Store // decides by limiter.Local while the store does not answer
-	untold   chan struct{}   // holds a token when the store is to be told again, see tell
+	untold   chan struct{}   // holds a token while tell has an update of limits to repeat
 	limiter  *limiter.Limiter
 	ledger   *ledger.Ledger
 	stored   atomic.Pointer[reservation.Keyring] // of the key in the store; nil = not read yet
@@ -80,7 +80,7 @@ func newServiceOn(ctx context.Context, cfg *config.Config, log *slog.Logger, ope
 		err = open(s, ctx)
 	}
 	if err == nil {
-		err = s.build(cfg) //nolint:contextcheck // what it makes outlives the start
+		err = s.build(cfg) //nolint:contextcheck // the service outlives the start
 	}
 	if err == nil {
 		err = s.begin(ctx, cfg)
@@ -133,7 +133,7 @@ func (s *service) build(cfg *config.Config) error {
 	return s.buildListeners(cfg)
 }
 
-// buildListeners makes what answers at each listener.
+// buildListeners makes the server of each listener.
 func (s *service) buildListeners(cfg *config.Config) error {
 	secure, err := s.certificates.serverTLS("server.grpc.tls", cfg.Server.GRPC.TLS)
 	if err != nil {
@@ -183,8 +183,8 @@ func (s *service) explainer() *admin.Explainer {
 	return &admin.Explainer{InForce: s.inForce.Load, Decider: s.limiter, Now: s.clocks.Call, Shards: shards}
 }
 
-// untoldError says that a configuration is in force and the store could not be told
-// of it: until it is, buckets in use can keep the limits that they are under.
+// untoldError means that a configuration is in force, and that its update of limits
+// did not reach the store. Until it does, buckets in use can keep their old limits.
 type untoldError struct{ error }
 
 func (e untoldError) Unwrap() error { return e.error }
@@ -247,8 +247,8 @@ func (s *service) listen(ctx context.Context) error {
 	return nil
 }
 
-// run serves until ctx ends or a listener fails, reloads the configuration when
-// its files change and when a signal hangs up, and drains in order.
+// run serves until ctx ends or a listener fails, and drains in order. It reloads the
+// configuration when its files change, and at each hangup signal.
 func (s *service) run(ctx context.Context, file string, opts config.Options, hangups <-chan os.Signal) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	s.health.SetReady() // before anything can end: drain has the last word
@@ -275,8 +275,8 @@ func (s *service) run(ctx context.Context, file string, opts config.Options, han
 	return err
 }
 
-// drain turns traffic away, ends what is in flight, and stops the listeners; the
-// HTTP side last, so that its health can be read to the end.
+// drain turns traffic away, ends the calls in flight, and stops the listeners. The
+// HTTP side stops last, so that its health can be read to the end.
 func (s *service) drain(ctx context.Context) {
 	s.health.SetNotReady("shutting down")
 	s.grpc.setHealth(grpc_health_v1.HealthCheckResponse_NOT_SERVING)
@@ -294,8 +294,8 @@ func (s *service) drain(ctx context.Context) {
 	}
 }
 
-// drainTime is how long the service goes on answering while it says that it is
-// not ready. Only an orchestrator's SIGTERM has others look where to go instead.
+// drainTime is how long the service goes on answering while it says that it is not
+// ready. Only after an orchestrator's SIGTERM do clients move to other replicas.
 func drainTime(ctx context.Context, cfg *config.Config) time.Duration {
 	if errors.Is(context.Cause(ctx), errTerminated) {
 		return cfg.Drain
@@ -303,8 +303,8 @@ func drainTime(ctx context.Context, cfg *config.Config) time.Duration {
 	return 0
 }
 
-// close frees what newService made, also what of it there was before it failed.
-// Nobody is answered any more.
+// close frees everything that newService made, also the parts made before it failed.
+// No call is answered any more.
 func (s *service) close(ctx context.Context) {
 	if s.grpc.server != nil {
 		s.grpc.server.Stop()
@@ -333,7 +333,7 @@ func (s *service) closeStore(ctx context.Context, store limiter.Store) {
 	}
 }
 
-// closeLedger books what is kept, as far as the store answers.
+// closeLedger books the pending charges, as far as the store answers.
 func (s *service) closeLedger(ctx context.Context) {
 	if s.ledger == nil {
 		return

@@ -49,7 +49,7 @@ func startMoto(t *testing.T) string {
 		log.WriteString(lines.Text() + "\n")
 		if found := motoAddress.FindStringSubmatch(lines.Text()); found != nil {
 			go func() {
-				for lines.Scan() { // what it logs of requests
+				for lines.Scan() { // its log of requests
 				}
 			}()
 			t.Cleanup(func() {
@@ -63,7 +63,7 @@ func startMoto(t *testing.T) string {
 	return ""
 }
 
-// A stack's life by the command line: each command with its exit code and what it prints.
+// A stack's life by the command line: each command with its exit code and its output.
 func TestStackCommands(t *testing.T) {
 	url := startMoto(t)
 	for _, step := range []struct {

@@ -19,8 +19,8 @@ const (
 	localStackInterval = 100 * time.Millisecond
 )
 
-// stackOptions are the options of a stack by flags. Those that are not given keep what a
-// deployed stack has.
+// stackOptions are the options of a stack by flags. Options that are not given keep the
+// values of a deployed stack.
 type stackOptions struct {
 	given      stack.Options
 	namespaces []string

@@ -23,7 +23,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/stack"
 )
 
-// guarded is a table behind a proxy that lets pass what a policy allows.
+// guarded is a table behind a proxy that passes only the calls that a policy allows.
 type guarded struct {
 	name       string
 	direct     *dynamodb.Client
@@ -117,8 +117,9 @@ domains:
 %s`, g.name, g.url, namespace, rest)
 }
 
-// use runs all that a replica does: its start, takes with and without a lease, through a
-// parent, a reservation and its settlement, a change of limits by another, a reload, its end.
+// use runs the whole work of a replica: its start, takes with and without a lease, takes
+// through a parent, a reservation and its settlement. A change of limits by another replica,
+// a reload and its end follow.
 func (g *guarded) use(t *testing.T, namespace, rest string) {
 	t.Helper()
 	file := write(t, "c.yaml", g.replica(namespace, rest))
@@ -188,7 +189,7 @@ func (g *guarded) reshape(t *testing.T, namespace string) {
 	}
 	eventually(t, "a split", func() bool {
 		for _, s := range stores {
-			_, _ = s.Take(t.Context(), time.Now(), []limiter.Op{op}) // the proxy has noted what was refused
+			_, _ = s.Take(t.Context(), time.Now(), []limiter.Op{op}) // the proxy has noted the refusals
 		}
 		return stores[0].Stats().Splits+stores[1].Stats().Splits > 0
 	})
@@ -235,7 +236,8 @@ func (g *guarded) wantFiltered(t *testing.T) {
 	}
 }
 
-// chosen reports whether a filter of Lambda chooses an event. It knows values and prefixes.
+// chosen reports whether a filter of Lambda chooses an event. It supports values and
+// prefixes.
 func chosen(t *testing.T, filter string, event map[string]any) bool {
 	t.Helper()
 	var pattern map[string]any
@@ -320,7 +322,7 @@ func (g *guarded) administer(t *testing.T, store *dynamo.Store, namespace string
 	}
 }
 
-// What a policy must not allow, as calls of the API.
+// A policy must not allow these calls of the API.
 func TestPoliciesRefuse(t *testing.T) {
 	for _, test := range []struct {
 		policy string
@@ -379,7 +381,7 @@ func TestPoliciesRefuse(t *testing.T) {
 	}
 }
 
-// calls are calls of the API by what they do.
+// calls are calls of the API by their effect.
 func (g *guarded) calls(ctx context.Context) map[string]func(*dynamodb.Client) error {
 	s := func(value string) types.AttributeValue { return &types.AttributeValueMemberS{Value: value} }
 	key := func(pk, sk string) map[string]types.AttributeValue {

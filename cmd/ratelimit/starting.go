@@ -26,9 +26,9 @@ type starting struct {
 	by  time.Time // when it gives up; zero = it has not waited yet
 }
 
-// await tries what the start needs until it succeeds, fails for a reason that does
-// not pass, or startTimeout is over since the first wait. The try may be repeated
-// however the one before ended.
+// await repeats a step of the start until it succeeds or fails for a reason that does
+// not pass. It gives up when startTimeout is over since the first wait. The step may
+// be repeated after any outcome.
 func (s *starting) await(ctx context.Context, what string, try func(context.Context) error) error {
 	if s.by.IsZero() {
 		s.by = time.Now().Add(startTimeout)

@@ -19,7 +19,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// backend is the store of a service, and what opens it.
+// backend is the store of a service, and the parts that opening it needs.
 type backend struct {
 	cfg       *config.Config // it was started with this
 	log       *slog.Logger

@@ -71,7 +71,8 @@ func startReplica(t *testing.T, client dynamo.Client, text string) replica {
 	return replica{s, log}
 }
 
-// stop ends what the replica does; in a bubble that is before the test returns.
+// stop ends the work of the replica; in a bubble that must be before the test
+// returns.
 func (r replica) stop() { r.close(context.Background()) }
 
 // ask asks for hits of the user ada.
@@ -113,7 +114,8 @@ func TestReplicasShareALimit(t *testing.T) {
 	})
 }
 
-// What the service can ask for at its start it does not ask for at its first request.
+// The service reads at its start everything that it can, so its first request reads
+// the user only.
 func TestTheFirstRequestReadsTheUserOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newTable(t)
@@ -247,7 +249,7 @@ func TestStartWaitsForTheTable(t *testing.T) {
 	})
 }
 
-// Whatever the start asks of the table, it waits for it as long as for the table itself.
+// For any call to the table, the start waits as long as for the table itself.
 func TestStartWaitsForAllThatItAsks(t *testing.T) {
 	for _, op := range []string{"DescribeTable", "GetItem", "TransactWriteItems", "BatchGetItem", "PutItem", "UpdateItem"} {
 		for _, fault := range []dynamofake.Fault{{Kind: dynamofake.ServerError}, {Kind: dynamofake.HoldReply}, {Kind: dynamofake.Throttle}, {Latency: 2 * time.Second}} {
@@ -271,7 +273,8 @@ func TestStartWaitsForAllThatItAsks(t *testing.T) {
 	}
 }
 
-// What the start waits for has one budget: each part takes what those before left.
+// All waits of the start have one budget of time: each takes from the rest of those
+// before.
 func TestStartHasOneBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, began := newTable(t), time.Now()
@@ -308,8 +311,8 @@ func TestStartIsInterrupted(t *testing.T) {
 	})
 }
 
-// A new configuration is in force at once, also while the table cannot be told of
-// it; buckets that are in use come under its limits when it can.
+// A new configuration is in force at once, also while the table does not answer.
+// Buckets in use come under its limits when the table answers again.
 func TestReloadWhileTheTableDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newTable(t)
@@ -409,11 +412,11 @@ func TestMetricsOfAStore(t *testing.T) {
 	})
 }
 
-// What is stored for a namespace is obeyed by all replicas.
+// All replicas apply a limit that is stored for a namespace.
 func TestAStoredLimitReachesTheFleet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newTable(t)
-		hundred := strings.NewReplacer("2/minute", "100/hour", "consume:", "lease: none, consume:").Replace(twoPerMinute) // each knows what the other takes
+		hundred := strings.NewReplacer("2/minute", "100/hour", "consume:", "lease: none, consume:").Replace(twoPerMinute) // each sees the takes of the other
 		a, b := startReplica(t, db, hundred), startReplica(t, db, hundred)
 		defer a.stop()
 		defer b.stop()

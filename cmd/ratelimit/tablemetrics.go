@@ -14,7 +14,8 @@ type tableState struct {
 	clock dynamo.ClockState
 }
 
-// newTableMetrics reports what a DynamoDB store has done, and on its clock, by looks at both.
+// newTableMetrics reports the work of a DynamoDB store and the state of its clock. look reads
+// both.
 func newTableMetrics(look func() tableState) *statsMetrics[tableState] {
 	m := &statsMetrics[tableState]{prefix: "ratelimit_dynamodb_", look: look}
 	m.count("writes_total", "Conditional writes of buckets.", func(s *tableState) int64 { return s.Writes })

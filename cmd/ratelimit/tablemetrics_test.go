@@ -9,7 +9,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 )
 
-// Tokens that are lost are told by their cause, in tokens.
+// Lost tokens are counted by their cause, in tokens.
 func TestLostTokensHaveTheirCause(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(newTableMetrics(func() tableState {

@@ -88,7 +88,7 @@ func manageNamespaces(t *testing.T, on func(code int, want string, args ...strin
 	on(0, "there are no orphans", "purge", "orphans", "--yes")
 }
 
-// purgeAnOrphan takes a namespace's name away, and purges what is left.
+// purgeAnOrphan takes a namespace's name away, and purges the orphaned rest.
 func purgeAnOrphan(t *testing.T, db *dynamodb.Client, table string, on func(code int, want string, args ...string)) {
 	t.Helper()
 	on(0, "entity a created", "set", "entity", "a", "-n", "lost")

@@ -21,7 +21,7 @@ func durably(t *testing.T) (data string) {
 	return data
 }
 
-// whole says what is wrong with a backup.
+// whole requires that a backup verifies.
 func whole(t *testing.T, path string) {
 	t.Helper()
 	if _, err := datafile.Verify(path); err != nil {
@@ -29,7 +29,7 @@ func whole(t *testing.T, path string) {
 	}
 }
 
-// names returns what a directory has.
+// names returns the names of a directory's files.
 func names(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -66,7 +66,8 @@ func TestBackupToStandardOutput(t *testing.T) {
 	}
 }
 
-// What is cut off, or no backup, does not reach the standard output, nor a file.
+// A backup that is cut off, or is none, reaches neither the standard output nor a
+// file.
 func TestBackupThatIsNotWhole(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -129,7 +130,7 @@ func TestBackupFollowsLinks(t *testing.T) {
 	}
 }
 
-// What is no regular file is refused, and stays what it was.
+// A target that is no regular file is refused, and stays as it was.
 func TestBackupTargetsThatAreRefused(t *testing.T) {
 	data, dir := durably(t), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

@@ -21,10 +21,9 @@ type certificates struct {
 	pairs []*reloadedPair
 }
 
-// serverTLS returns the TLS configuration of a listener, section being its keys in the
-// configuration; nil = plain text. The certificate is read again for each connection that finds the file
-// changed, so that a renewed one needs no restart; the authorities of clients are
-// read once.
+// serverTLS returns the TLS configuration of a listener; nil = plain text. section is the path of its
+// keys in the configuration. The certificate is read again for each connection that finds the file
+// changed, so a renewed one needs no restart. The authorities of clients are read once.
 func (c *certificates) serverTLS(section string, cfg config.TLS) (*tls.Config, error) {
 	if !cfg.Enabled() {
 		return nil, nil //nolint:nilnil // plain text
@@ -82,8 +81,8 @@ func unusableTLS(cfg config.Server) (problems []error) {
 	return problems
 }
 
-// withoutName is an error about a file without its name, which is the text of a key or a
-// certificate where that was written in place of one.
+// withoutName returns an error about a file without the file's name. The name can be the
+// text of a key or a certificate, if that was written in its place.
 func withoutName(err error) error {
 	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		return at.Err

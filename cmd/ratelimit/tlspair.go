@@ -29,8 +29,8 @@ func newReloadedPair(section string, cfg config.TLS, log *slog.Logger) *reloaded
 	return &reloadedPair{section: section, cfg: cfg, log: log, places: newSigners()}
 }
 
-// certificate returns the certificate of the files as they are now; of those that
-// were there before when the new ones cannot be used, as in the middle of a renewal.
+// certificate returns the certificate of the files as they are now. While the new
+// files cannot be used, as in the middle of a renewal, it returns the one before.
 func (p *reloadedPair) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,9 +15,9 @@ import (
 // envoyFile is a limit of envoyproxy/ratelimit: 1,000 an hour for each user.
 const envoyFile = "domain: shop\ndescriptors: [{key: user, rate_limit: {unit: hour, requests_per_unit: 1000}}]\n"
 
-// A fleet whose gateway peeks at one replica and charges at another, as Envoy Gateway
-// does, gives no more than the limit and one charge past it: in its first minute, and
-// when both replicas have seen a peek.
+// A gateway can peek at one replica of a fleet and charge at another, as Envoy
+// Gateway does. The fleet then gives no more than the limit and one charge past it.
+// That holds in its first minute, and when both replicas have seen a peek.
 func TestFleetChargesEnvoyFiles(t *testing.T) {
 	for _, age := range []time.Duration{0, 2 * time.Minute} {
 		t.Run(fmt.Sprint(age), func(t *testing.T) {

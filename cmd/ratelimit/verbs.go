@@ -25,7 +25,7 @@ func newList() *cobra.Command {
 	return cmd
 }
 
-// whichBucket is what the verbs that change balances say of the bucket that they change.
+// whichBucket is the help text about the bucket, for the verbs that change balances.
 const whichBucket = `
 
 Where the entity has several buckets for the resource, of plans and of rules with limits of

@@ -24,12 +24,12 @@ func newVersion() *cobra.Command {
 	}
 }
 
-// versionLine is what version and --version print.
+// versionLine is the output of version and --version.
 func versionLine() string {
 	return fmt.Sprintf("ratelimit %s %s %s/%s\n", programVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// programVersion is the release, or what the Go toolchain knows of the build.
+// programVersion is the release, or the version that the Go toolchain recorded.
 func programVersion() string {
 	info, _ := debug.ReadBuildInfo()
 	return versionOf(version, info)

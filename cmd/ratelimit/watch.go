@@ -10,11 +10,11 @@ import (
 	"github.com/ratelimit/ratelimit/config"
 )
 
-// tellPause is between two tries to tell the store of changed limits.
+// tellPause is the pause between two tries to send an update of limits to the store.
 const tellPause = time.Second
 
-// watch follows the configuration's files until ctx ends. What cannot be used is
-// reported, and what is in force stays.
+// watch follows the configuration's files until ctx ends. A configuration that cannot
+// be used is reported, and the one in force stays.
 func (s *service) watch(ctx context.Context, file string, opts config.Options) error {
 	return config.Watch(ctx, file, opts, func(cfg *config.Config, err error) {
 		if gone, ok := errors.AsType[*config.GoneError](err); ok {
@@ -38,8 +38,8 @@ func (s *service) watch(ctx context.Context, file string, opts config.Options) e
 	})
 }
 
-// publicReason says of a configuration that is not used that it is so, and where its
-// first mistake stands. The texts of mistakes quote the files, and /readyz is open to all.
+// publicReason says that a configuration is not used, and names the place of its first
+// mistake. The texts of mistakes quote the files, and /readyz is open to all.
 func publicReason(err error) string {
 	problems, ok := errors.AsType[config.Problems](err)
 	if !ok || len(problems) == 0 {
@@ -89,13 +89,12 @@ func (s *service) reload(ctx context.Context, cfg *config.Config) error {
 	s.log.WarnContext(ctx, "the new limits reach buckets in use when the store can be told", "error", err)
 	select {
 	case s.untold <- struct{}{}:
-	default: // tell is to try already
+	default: // tell has a token already
 	}
 	return nil
 }
 
-// tell tells the store that limits have changed, where reload could not, until ctx
-// ends.
+// tell sends updates of limits to the store where reload could not, until ctx ends.
 func (s *service) tell(ctx context.Context) error {
 	for {
 		select {

@@ -44,7 +44,8 @@ func answers(t *testing.T, l *Listener) {
 	_, _ = conn.Close(), accepted.Close()
 }
 
-// Only the user can open the socket, whatever the process leaves to others elsewhere.
+// Only the user can open the socket, also when the umask of the process is open to
+// others.
 func TestMode(t *testing.T) {
 	for _, mask := range []int{0, 0o022, 0o077} {
 		before := syscall.Umask(mask)
@@ -232,7 +233,7 @@ func ours(found []string, base string) (all []string) {
 	return all
 }
 
-// What another user owns, or a link, is no run directory.
+// A directory of another user, or a link, is no run directory.
 func TestForeignDirectories(t *testing.T) {
 	base := filepath.Dir(socketIn(t))
 	dir, link := filepath.Join(base, "dir"), filepath.Join(base, "link")

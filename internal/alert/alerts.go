@@ -9,7 +9,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/budget"
 )
 
-// Alerts tells of events in the log and by a webhook. It is safe for concurrent use.
+// Alerts reports events in the log and by a webhook. It is safe for concurrent use.
 type Alerts struct {
 	log     *slog.Logger
 	lines   sampled
@@ -22,7 +22,7 @@ func New(log *slog.Logger, webhook *Webhook) *Alerts {
 	return &Alerts{log: log, webhook: webhook}
 }
 
-// Tell tells of an event. It does not wait for the webhook.
+// Tell reports an event. It does not wait for the webhook.
 func (a *Alerts) Tell(e budget.Event) {
 	a.events.Add(1)
 	attrs, ok := a.lines.due(e.Shared, "percent", e.Percent, "limit", e.Limit, "window", e.Window.String(), "start", e.Start,
@@ -50,14 +50,14 @@ func (a *Alerts) Run(ctx context.Context, watch func(context.Context) error) err
 	return err
 }
 
-// Flush has the events that were told sent before it returns, within the time of ctx. It takes the place of Run.
+// Flush has the reported events sent before it returns, within the time of ctx. It takes the place of Run.
 func (a *Alerts) Flush(ctx context.Context) {
 	if a.webhook != nil {
 		a.webhook.Flush(ctx)
 	}
 }
 
-// Events returns the number of events that were told.
+// Events returns the number of events that were reported.
 func (a *Alerts) Events() int64 { return a.events.Load() }
 
 // Webhook returns the calls so far.

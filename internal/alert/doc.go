@@ -1,4 +1,5 @@
-// Package alert tells operators of events of budgets: in the log, and by calls of a webhook.
+// Package alert reports events of budgets to operators: in the log, and by calls of a
+// webhook.
 //
 // A [Webhook] has two queues of bounded length, and sends several events at once. Clients can invent the
 // entities of shared events, see [budget.Event]: these have a queue of their own, at most half of the

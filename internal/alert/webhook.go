@@ -52,7 +52,7 @@ type WebhookConfig struct {
 	Timeout   time.Duration     // of a call; 0 = DefaultTimeout
 	Delivery  time.Duration     // of all calls for an event, with their pauses; 0 = DefaultDelivery
 	Pause     time.Duration     // after the first call that failed; it doubles, up to a minute; 0 = DefaultPause
-	Logger    *slog.Logger      // is told of events that are dropped; nil = none
+	Logger    *slog.Logger      // for lines about dropped events; nil = none
 }
 
 // Webhook sends events. It is safe for concurrent use.

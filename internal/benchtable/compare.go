@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// turnTime is what one turn of an operation is calibrated to. A round has four
-	// turns, so it takes 80 ms: long enough for the clock to be exact, short enough
-	// for both operations to see the same machine.
+	// turnTime is the time to which one turn of an operation is calibrated. A round
+	// has four turns, so it takes 80 ms: long enough for the clock to be exact, short
+	// enough for both operations to see the same machine.
 	turnTime = 20 * time.Millisecond
 	// maxOps bounds the operations of a turn, for an operation that takes no time.
 	maxOps = 1 << 30
@@ -40,10 +40,9 @@ func Compare(rounds int, a, b func(n int)) (ratioMedian, aNsPerOp, bNsPerOp floa
 	return median(ratios), median(aNs), median(bNs)
 }
 
-// calibrate returns how many operations take about turnTime. What it runs also
-// warms caches and branch predictors up. Of two measurements the shorter counts,
-// so that neither a pause nor a first call that sets things up passes for the
-// operation.
+// calibrate returns how many operations take about turnTime. Its runs also warm up
+// caches and branch predictors. Of two measurements the shorter counts, so that
+// neither a pause nor a first call that sets things up passes for the operation.
 func calibrate(op func(n int)) int {
 	n := 1
 	for {

@@ -112,7 +112,7 @@ func TestCompareOnAMachineThatSlowsDown(t *testing.T) {
 func TestCompareTakesTheMedian(t *testing.T) {
 	tests := []struct {
 		name   string
-		rounds []time.Duration // what a takes in each, where b takes a second
+		rounds []time.Duration // the time of a in each, where b takes a second
 		want   float64
 	}{
 		{"the middle one", []time.Duration{2 * time.Second, time.Hour, 3 * time.Second}, 3},

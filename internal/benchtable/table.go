@@ -1,9 +1,9 @@
-// Package benchtable measures what `make bench` promises and prints it: a [Table]
-// of rows, each a measured value beside its target and the verdict, and [Compare],
-// which measures one operation as a multiple of another.
+// Package benchtable measures the promises of `make bench` and prints them. A row of
+// a [Table] is a measured value beside its target and the verdict. [Compare] measures
+// one operation as a multiple of another.
 //
 // A time by itself says as much about the machine as about the program. So targets
-// are ratios of two operations that run in turn in the same process, where a change
+// are ratios of two operations that run in turn in the same process. There a change
 // of clock speed or a noisy neighbour hits both.
 package benchtable
 
@@ -17,9 +17,9 @@ import (
 // Row is one line of a table. The texts carry their units; a line break in one is
 // printed as a space.
 type Row struct {
-	Name     string // what was measured: "decision, 1,000 keys"
-	Measured string // what came out: "2.1× a map lookup"
-	Target   string // what was promised: "at most 3×"
+	Name     string // the quantity: "decision, 1,000 keys"
+	Measured string // the measured value: "2.1× a map lookup"
+	Target   string // the promise: "at most 3×"
 	OK       bool   // whether the promise was kept
 }
 

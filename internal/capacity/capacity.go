@@ -51,7 +51,7 @@ func New(resource api.Name, busiest int) *Report {
 	return &Report{Resource: resource, Limits: []Limit{}, Busiest: []Bucket{}, most: busiest}
 }
 
-// Add adds a bucket, unless it is of a rule in shadow mode: what it lacks stops nobody.
+// Add adds a bucket, unless it is of a rule in shadow mode: its lack denies no request.
 func (r *Report) Add(b api.Bucket) {
 	if b.Shadow {
 		return

@@ -41,8 +41,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// In whatever order buckets come, the busiest are those with the greatest part used, and sums
-// stay in range.
+// In any order of buckets, the busiest are those with the greatest part used, and sums stay
+// in range.
 func TestBusiest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		available := rapid.SliceOfN(rapid.Int64Range(-1<<60, 1_000_000_000_000_000), 0, 30).Draw(t, "available")

@@ -28,5 +28,5 @@ func (c *Clocks) Call() time.Time { return c.start.Add(c.machine().Sub(c.start))
 
 // Store is the clock of a store on a table: the machine's, with both readings as they
 // are. The monotonic clock stands still while a machine sleeps. Only the wall clock
-// then tells that others have freed a lease.
+// then shows that others have freed a lease.
 func (c *Clocks) Store() time.Time { return c.machine() }

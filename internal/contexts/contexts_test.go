@@ -12,7 +12,7 @@ import (
 	"github.com/ratelimit/ratelimit/internal/contexts"
 )
 
-// What is saved comes back, and the user alone can read it.
+// A saved context comes back, and the user alone can read its file.
 func TestSave(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "contexts.yaml")
 	f, err := contexts.Load(path)

@@ -33,7 +33,7 @@ const (
 	bucketBytes     = 1000 // of an item with its keys in the indexes
 )
 
-// Traffic is what a fleet does, as averages of a month.
+// Traffic is the load of a fleet, as averages of a month.
 type Traffic struct {
 	Calls      float64 `json:"calls_per_second"`
 	Keys       float64 `json:"keys"`        // buckets in use within an hour

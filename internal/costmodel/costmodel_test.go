@@ -20,8 +20,8 @@ func quiet(calls, keys float64) costmodel.Traffic {
 }
 
 // The model is within a factor of 1.5 of each measurement of the page. It leaves out buckets that are
-// busy now and then (E, H), those too small for leases (C, D), and without leases a demand that moves (K)
-// and a slow store (M).
+// busy now and then (E, H) and those too small for leases (C, D). Without leases it also leaves out a
+// demand that moves (K) and a slow store (M).
 func TestModelFollowsMeasurements(t *testing.T) {
 	page, err := os.ReadFile("../../docs/benchmarks.md")
 	if err != nil {

@@ -174,7 +174,7 @@ func (db *DB) batchWrite(writes []*write, requests []types.WriteRequest, ask typ
 	return out, nil
 }
 
-// report lists what the tables of a call consumed, by name.
+// report lists the capacity that each table of a call consumed, by name.
 func report(used map[string]*units, ask types.ReturnConsumedCapacity) []types.ConsumedCapacity {
 	var list []types.ConsumedCapacity
 	for _, name := range slices.Sorted(maps.Keys(used)) {

@@ -16,7 +16,7 @@ type units struct {
 // kilobytes is how many units a write of an item of some size consumes.
 func kilobytes(size int) float64 { return float64(max(1, (size+1023)>>10)) }
 
-// units is what a write consumes, also one whose condition failed.
+// units is the capacity that a write consumes, also one whose condition failed.
 func (e effect) units() units {
 	u := units{table: kilobytes(max(itemSize(e.old), itemSize(e.now)))}
 	if !e.write {
@@ -33,8 +33,9 @@ func (e effect) units() units {
 	return u
 }
 
-// units is what a change of an item costs in the index: nothing when it does not
-// change what the index holds, twice when it moves there.
+// units is the capacity that a change of an item costs in the index. A change that
+// leaves the item's image there as it is costs nothing. An image that moves costs
+// twice.
 func (x *index) units(old, now item) float64 {
 	before, after := x.image(old), x.image(now)
 	switch {
@@ -65,7 +66,7 @@ func (u units) total() float64 {
 	return sum
 }
 
-// add adds what another item of the same table consumed, times factor.
+// add adds the units of another item of the same table, times factor.
 func (u *units) add(v units, factor float64) {
 	u.table += factor * v.table
 	for name, n := range v.indexes {
@@ -95,8 +96,8 @@ func (u units) consumed(tableName string, ask types.ReturnConsumedCapacity) *typ
 	return c
 }
 
-// bill adds what a write consumed to the count of the DB: one that was applied, or
-// whose condition failed.
+// bill adds the units of a write to the count of the DB. It counts a write that was
+// applied, or whose condition failed.
 func (db *DB) bill(e effect, err error, factor float64) {
 	if _, failed := errors.AsType[*types.ConditionalCheckFailedException](err); failed || err == nil {
 		db.writeUnits += int64(factor * e.units().total())

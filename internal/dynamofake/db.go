@@ -53,7 +53,7 @@ func (db *DB) WriteUnits() int64 {
 	return db.writeUnits
 }
 
-// SetPlan sets what goes wrong with the calls from now on; nil = nothing.
+// SetPlan sets the plan of faults for the calls from now on; nil = no faults.
 func (db *DB) SetPlan(p Plan) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -68,7 +68,7 @@ type request[O any] struct {
 	half func() (*O, error)
 }
 
-// do has a call arrive, with what the plan says.
+// do serves a call, with the fault that the plan chose for it.
 func do[O any](ctx context.Context, db *DB, call Call, prepare func() (request[O], error)) (*O, error) {
 	if ctx.Err() != nil {
 		return nil, canceled(ctx, call.Op)
@@ -89,7 +89,7 @@ func do[O any](ctx context.Context, db *DB, call Call, prepare func() (request[O
 		}
 		return r.apply()
 	}
-	// Nobody reads the reply to what is applied late.
+	// The reply to a request that is applied late has no reader.
 	if f.Kind == HoldRequest && !f.Gate.Wait(ctx, func() { _, _ = run() }) {
 		return nil, canceled(ctx, call.Op)
 	}

@@ -2,11 +2,12 @@
 // or calls that fail in a way of their choosing.
 //
 // A [DB] has the methods of the SDK's client that the store of a fleet calls. It
-// parses and evaluates expressions by DynamoDB's grammar, returns the SDK's own
-// errors in the SDK's own wrapping, and keeps count of calls and of write capacity.
-// A [Plan] decides for each call what goes wrong with it. A differential test holds
-// DB against DynamoDB Local, so that what passes here passes there.
+// parses and evaluates expressions by DynamoDB's grammar. It returns the SDK's own
+// errors in the SDK's own wrapping. It counts calls and write capacity. A [Plan]
+// decides for each call which fault it has. A differential test compares DB with
+// DynamoDB Local, so a request that succeeds here succeeds there.
 //
-// What it leaves out on purpose ends in [ErrUnsupported]: bare attribute names and
-// paths into documents. It has no streams, no local secondary indexes and no backups.
+// Bare attribute names and paths into documents are left out on purpose: they end in
+// [ErrUnsupported]. The package has no streams, no local secondary indexes and no
+// backups.
 package dynamofake

@@ -15,8 +15,8 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// ErrUnsupported says that DynamoDB has something that this package has not. It is
-// no error of the SDK, so that a test that runs into it fails.
+// ErrUnsupported is returned for a feature of DynamoDB that this package does not
+// have. It is no error of the SDK, so that a test that runs into it fails.
 var ErrUnsupported = errors.New("not supported by dynamofake")
 
 // invalid is the ValidationException, for which the SDK has no type.
@@ -52,13 +52,13 @@ func answered(op string, err error) error {
 	}}
 }
 
-// lost is what the SDK returns when the connection breaks before the reply.
+// lost is the error of the SDK when the connection breaks before the reply.
 func lost(op string) error {
 	reset := &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 	return &smithy.OperationError{ServiceID: serviceID, OperationName: op, Err: &smithyhttp.RequestSendError{Err: reset}}
 }
 
-// canceled is what the SDK returns when the context ends before the reply.
+// canceled is the error of the SDK when the context ends before the reply.
 func canceled(ctx context.Context, op string) error {
 	return &smithy.OperationError{ServiceID: serviceID, OperationName: op, Err: &smithy.CanceledError{Err: ctx.Err()}}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Kind is what goes wrong with a call.
+// Kind is the kind of a fault.
 type Kind uint8
 
 // The kinds of faults. After Throttle, Conflict, ServerError and Fail nothing was
@@ -42,7 +42,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Fault is what goes wrong with one call. The zero Fault is none.
+// Fault is the fault of one call. The zero Fault is none.
 type Fault struct {
 	Kind Kind
 	// Err is the answer for Fail.
@@ -73,7 +73,8 @@ func (f Fault) Before(op string) error {
 	return nil
 }
 
-// after is what a caller gets in place of the reply to a call that was applied.
+// after is the error that a caller gets in place of the reply to a call that was
+// applied.
 func (f Fault) after(ctx context.Context, op string) error {
 	if f.Kind == HoldReply && !f.Gate.Wait(ctx, nil) {
 		return canceled(ctx, op)

@@ -248,7 +248,7 @@ func TestRandomPlan(t *testing.T) {
 	}
 }
 
-// What is billed: failed conditions too, and indexes only when their image changes.
+// Failed conditions are billed too, and indexes only when their image changes.
 func TestWriteUnits(t *testing.T) {
 	c := newCounter(t)
 	ctx := t.Context()
@@ -315,7 +315,8 @@ func TestExpire(t *testing.T) {
 	}
 }
 
-// What the fake does not do is no error of DynamoDB.
+// A feature that the fake does not have fails with an error that is none of
+// DynamoDB's.
 func TestUnsupported(t *testing.T) {
 	c := newCounter(t)
 	for _, e := range []string{"n = :n", "#m.#n = :n", "#l[0] = :n"} {
@@ -327,9 +328,8 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// DynamoDB refuses an index key of a wrong type in an update too, and reports what
-// is wrong with one write of a transaction among its reasons; DynamoDB Local does
-// neither.
+// DynamoDB refuses an index key of a wrong type in an update too. It reports the
+// error of one write of a transaction among its reasons. DynamoDB Local does neither.
 func TestUnlikeDynamoDBLocal(t *testing.T) {
 	c := newCounter(t)
 	ctx := t.Context()

@@ -11,7 +11,7 @@ type Gate struct {
 	released chan struct{}
 
 	mu      sync.Mutex
-	waiting []func() // what is applied on release for callers that have gone
+	waiting []func() // requests of callers that have gone; applied on release
 	open    bool
 	some    bool
 }

@@ -121,7 +121,7 @@ func (db *DB) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...func(
 	})
 }
 
-// oldOrNone refuses what puts and deletes cannot return.
+// oldOrNone refuses return values that puts and deletes do not have.
 func oldOrNone(v types.ReturnValue) error {
 	if v != "" && v != types.ReturnValueNone && v != types.ReturnValueAllOld {
 		return invalid("ReturnValues can only be ALL_OLD or NONE")
@@ -129,7 +129,8 @@ func oldOrNone(v types.ReturnValue) error {
 	return nil
 }
 
-// notNil is an item that tells an empty one from an absent one.
+// notNil returns it, or an empty item for nil, so that an empty item differs from an
+// absent one.
 func notNil(it item) item {
 	if it == nil {
 		return item{}
@@ -137,7 +138,7 @@ func notNil(it item) item {
 	return it
 }
 
-// read is what one table is asked for.
+// read is the request of reads from one table.
 type read struct {
 	keys       []item
 	projection []string
@@ -161,7 +162,7 @@ func newRead(projection *string, names map[string]string, consistent *bool, keys
 	return r, p.done()
 }
 
-// units is what reading a number of bytes consumes.
+// units is the capacity that reading a number of bytes consumes.
 func (r *read) units(size int) float64 {
 	n := float64(max(1, (size+4095)>>12))
 	if !r.consistent {

@@ -2,7 +2,7 @@ package dynamofake
 
 import "strings"
 
-// tokenKind says what a token of an expression is.
+// tokenKind is the kind of a token of an expression.
 type tokenKind uint8
 
 const (

@@ -20,7 +20,8 @@ type number struct {
 	exp  int
 }
 
-// parseNumber reads what the wire may hold: digits with a sign, a point, an exponent.
+// parseNumber reads a number as the wire may hold it: digits with a sign, a point, an
+// exponent.
 func parseNumber(s string) (number, error) {
 	mantissa, exponent := strings.TrimSpace(s), 0
 	if i := strings.IndexAny(mantissa, "eE"); i >= 0 {
@@ -49,7 +50,7 @@ func notANumber(s string) error {
 	return invalid("The parameter cannot be converted to a numeric value: %s", s)
 }
 
-// normal drops trailing zeros and refuses what DynamoDB cannot hold.
+// normal drops trailing zeros and refuses numbers that DynamoDB cannot hold.
 func normal(coef *big.Int, exp int) (number, error) {
 	if coef.Sign() == 0 {
 		return number{coef: coef}, nil

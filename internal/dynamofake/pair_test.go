@@ -98,7 +98,7 @@ type pair struct {
 	table      *string
 }
 
-// client is what both are asked.
+// client has the methods that both are called with.
 type client interface {
 	CreateTable(ctx context.Context, in *dynamodb.CreateTableInput, opts ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
 	DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, opts ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
@@ -147,7 +147,7 @@ func tableInput(name *string) *dynamodb.CreateTableInput {
 	return in
 }
 
-// outcome is what a caller can tell of a call.
+// outcome is all that a caller sees of a call.
 type outcome struct {
 	Code    string // of the error, "" = none
 	Item    item   // of a failed condition
@@ -243,7 +243,7 @@ func (p *pair) put(ctx context.Context, tb failer, it item, condition *string) {
 	p.do(ctx, tb, "put if "+cmp.Or(aws.ToString(condition), "nothing"), func(ctx context.Context, c client) (any, error) { return c.PutItem(ctx, in) })
 }
 
-// update updates the item with keys p and s, and compares what it is then.
+// update updates the item with keys p and s, and compares the items afterwards.
 func (p *pair) update(ctx context.Context, tb failer, update, condition *string, want types.ReturnValue) {
 	tb.Helper()
 	names, vals := used(update, condition)

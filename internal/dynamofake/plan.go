@@ -13,8 +13,8 @@ type Call struct {
 	Input any    // the SDK's input, which must not be changed
 }
 
-// Plan says what goes wrong with a call. It is called for one call at a time, in
-// the order in which they arrive, and must not call the DB.
+// Plan chooses the fault of a call. It is called for one call at a time, in the order
+// in which they arrive, and must not call the DB.
 type Plan func(Call) Fault
 
 // Step is a fault of a script.

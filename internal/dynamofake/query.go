@@ -22,7 +22,7 @@ type query struct {
 	limit        int // 0 = none
 	backward     bool
 	count        bool
-	everything   bool // also what an index lacks
+	everything   bool // also attributes that the index does not hold
 	read
 }
 
@@ -99,7 +99,8 @@ func conjuncts(c condition, list []condition) ([]condition, error) {
 	return nil, invalid("Invalid operator used in KeyConditionExpression")
 }
 
-// keyPart is the attribute that a part of a key condition asks about, and with what.
+// keyPart is the attribute of a part of a key condition, and whether its operator is
+// =.
 func keyPart(c condition) (name string, isEqual bool, err error) {
 	var subject operand
 	var values []operand
@@ -172,7 +173,8 @@ func keyTypes(c condition, want string) error {
 	return nil
 }
 
-// source is where a query reads: the keys that order it, and what each item has there.
+// source is the place where a query reads: the keys that order it, and the image of
+// each item there.
 func (q *query) source(t *table) (k keys, image func(item) item, err error) {
 	if q.index == "" {
 		return t.keys, func(it item) item { return it }, nil
@@ -296,7 +298,7 @@ func (t *table) order(k keys, backward bool) func(a, b item) int {
 }
 
 // checkStart refuses a start key that has not exactly the keys of the table and the
-// index, or lies outside of what is asked for.
+// index, or lies outside of the query's range.
 func (q *query) checkStart(t *table, k keys) error {
 	want := map[string]bool{}
 	for _, name := range append(k.names(), t.keys.names()...) {

@@ -62,7 +62,7 @@ func drawCondition(t *rapid.T, depth int) string {
 	return drawOperand(t) + " " + operator + " " + drawOperand(t)
 }
 
-// drawAssigned draws what SET sets.
+// drawAssigned draws the right side of SET.
 func drawAssigned(t *rapid.T) string {
 	operand := func() string {
 		if rapid.IntRange(0, 3).Draw(t, "default") == 0 {
@@ -113,7 +113,7 @@ func drawUpdate(t *rapid.T) string {
 	return strings.Join(parts, " ")
 }
 
-// fatal ends a property at its first error, because what comes after follows from it.
+// fatal ends a property at its first error, because later errors follow from it.
 type fatal struct{ *rapid.T }
 
 func (f fatal) Errorf(format string, args ...any) {
@@ -122,7 +122,7 @@ func (f fatal) Errorf(format string, args ...any) {
 }
 
 // Any sequence of writes leaves the same item in the fake as in DynamoDB Local, and
-// tells the same on the way.
+// returns the same replies on the way.
 func TestAnySequence(t *testing.T) {
 	p := newPair(t)
 	ctx := context.WithoutCancel(t.Context())

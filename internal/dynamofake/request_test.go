@@ -148,11 +148,12 @@ func TestPlaceholders(t *testing.T) {
 	}
 }
 
-// Items around whole kilobytes: what a write and a read of them consume.
+// Writes and reads of items around whole kilobytes consume the capacity that DynamoDB
+// bills.
 func TestCapacity(t *testing.T) {
 	p := newPair(t)
 	ctx := t.Context()
-	// Numbers and attributes with what they count.
+	// Numbers and attributes, with the bytes that they count.
 	for _, it := range []item{
 		{},
 		{"n": num("42")},

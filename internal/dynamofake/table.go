@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// table is a table and what it holds: items by partition and sort key.
+// table is a table and its items, by partition and sort key.
 type table struct {
 	description types.TableDescription
 	keys        keys
@@ -38,7 +38,7 @@ type index struct {
 	projected []string // when not all: every attribute that it holds
 }
 
-// image is what the index holds of an item, nil if nothing.
+// image is the part of an item that the index holds, nil if none.
 func (x *index) image(it item) item {
 	if it == nil {
 		return nil

@@ -15,7 +15,8 @@ import (
 
 const (
 	maxTransaction = 100
-	// A write in a transaction consumes this many times what it consumes alone.
+	// A write in a transaction consumes this many times the capacity of the write
+	// alone.
 	transactionFactor = 2
 )
 

@@ -59,7 +59,7 @@ func (u update) names() []string {
 	return names
 }
 
-// added is what ADD makes of an attribute: the sum of numbers, the union of sets.
+// added is the result of ADD: the sum of numbers, the union of sets.
 func added(old, v types.AttributeValue) (types.AttributeValue, error) {
 	if old == nil {
 		return v, nil
@@ -82,7 +82,7 @@ func added(old, v types.AttributeValue) (types.AttributeValue, error) {
 	return newSet(old, union), nil
 }
 
-// deleted is what DELETE makes of a set: nil when nothing is left.
+// deleted is the result of DELETE on a set: nil when no element is left.
 func deleted(old, v types.AttributeValue) (types.AttributeValue, error) {
 	if old == nil {
 		return nil, nil
@@ -175,7 +175,7 @@ func (p *parser) literalOf(section string, allowed ...string) (operand, error) {
 	return l, p.typed(section, l, allowed...)
 }
 
-// assigned reads what SET sets: an operand, or two with + or - between them.
+// assigned reads the right side of SET: an operand, or two with + or - between them.
 func (p *parser) assigned() (operand, error) {
 	if p.peek().is("(") && p.isArithmetic() {
 		if err := p.open(); err != nil {

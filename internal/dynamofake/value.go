@@ -42,7 +42,7 @@ func typeOf(v types.AttributeValue) string {
 }
 
 // admit copies a value of a request, with numbers in canonical form, and refuses
-// what DynamoDB does not accept.
+// values that DynamoDB does not accept.
 func admit(v types.AttributeValue) (types.AttributeValue, error) {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberN:
@@ -109,7 +109,7 @@ func admitSet(v types.AttributeValue) (types.AttributeValue, error) {
 	return v, nil
 }
 
-// clone copies a value so deeply that no caller can change what is stored.
+// clone copies a value so deeply that no caller can change the stored one.
 func clone(v types.AttributeValue) types.AttributeValue {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:

@@ -19,7 +19,7 @@ type write struct {
 	tellOld   bool // a failed condition returns the item
 }
 
-// effect is what a write will do.
+// effect is the planned effect of a write.
 type effect struct {
 	table    *table
 	at       address
@@ -54,8 +54,8 @@ func newWrite(w write, key, put item, conditionExpression, updateExpression *str
 	return &w, p.done()
 }
 
-// plan works out what a write does, and changes nothing. When the condition fails
-// the effect holds the item as it is.
+// planWrite computes the effect of a write, and changes nothing. When the condition
+// fails the effect holds the item as it is.
 func (db *DB) planWrite(w *write) (e effect, err error) {
 	if e.table, err = db.table(&w.table); err != nil {
 		return e, err
@@ -108,7 +108,7 @@ func (db *DB) planWrite(w *write) (e effect, err error) {
 	return e, err
 }
 
-// commit does what was planned.
+// commit applies the effect.
 func (e effect) commit() {
 	if e.write {
 		e.table.set(e.at, e.now)

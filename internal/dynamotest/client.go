@@ -43,8 +43,8 @@ func NewClient(endpoint string, transport http.RoundTripper) *dynamodb.Client {
 	})
 }
 
-// plainBodies is what dynamo.NewClient does about bodies of requests that break
-// connections; without it reading a long reply fails now and then.
+// plainBodies prevents the broken connections that bodies of requests cause, as
+// dynamo.NewClient does. Without it, reading a long reply fails now and then.
 type plainBodies struct{ next *http.Client }
 
 // Do implements aws.HTTPClient.

@@ -1,5 +1,5 @@
-// Package dynamotest has what tests of the store of a fleet share: a DynamoDB Local,
-// a transport that records calls, and a proxy that spoils them.
+// Package dynamotest is the common ground of tests of the store of a fleet: a
+// DynamoDB Local, a transport that records calls, and a proxy that makes them fail.
 //
 //   - [Start] starts DynamoDB Local, once for all tests of a process. A package that
 //     uses it has a TestMain that calls [Main].

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// tables are what a batch asks of each table: of BatchWriteItem a list of requests,
+// tables are the requests of a batch by table: of BatchWriteItem a list of requests,
 // of BatchGetItem an object with a list of Keys.
 type tables = map[string]json.RawMessage
 
@@ -20,7 +20,8 @@ func divisible(op string, body []byte) bool {
 	return err == nil && len(rest) > 0
 }
 
-// halve splits the body of a batch: what is passed on, and what is unprocessed.
+// halve splits the body of a batch into the half that is passed on, and the
+// unprocessed rest.
 func halve(op string, body []byte) (half []byte, rest tables, err error) {
 	var batch map[string]json.RawMessage
 	var all tables
@@ -90,7 +91,7 @@ func entries(op string, request json.RawMessage) (list []json.RawMessage, with f
 	}, nil
 }
 
-// withUnprocessed adds to a reply what was not passed on.
+// withUnprocessed adds the unprocessed rest to a reply.
 func withUnprocessed(op string, body []byte, rest tables) ([]byte, error) {
 	var reply map[string]json.RawMessage
 	if err := json.Unmarshal(body, &reply); err != nil {

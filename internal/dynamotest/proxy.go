@@ -64,7 +64,7 @@ func NewProxy(tb testing.TB, endpoint string, plan dynamofake.Plan) *Proxy {
 	return p
 }
 
-// SetPlan sets what goes wrong with the calls from now on; nil = nothing.
+// SetPlan sets the plan of faults for the calls from now on; nil = no faults.
 func (p *Proxy) SetPlan(plan dynamofake.Plan) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +122,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.failed(sendError(w, err))
 		return
 	}
-	ctx := context.WithoutCancel(r.Context()) // what is applied does not depend on who waits
+	ctx := context.WithoutCancel(r.Context()) // a request is applied whether or not its caller still waits
 	left := func() { p.abandoned(ctx, r.Header, body) }
 	if f.Kind == dynamofake.HoldRequest && !f.Gate.Wait(r.Context(), left) {
 		return
@@ -136,7 +136,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.Gate.Later(left)
 	}
 	if f.Kind == dynamofake.HoldReply && !f.Gate.Wait(r.Context(), nil) || f.Latency > 0 && !pause(r.Context(), f.Latency) {
-		return // nobody reads the reply
+		return // the reply has no reader
 	}
 	if f.Kind == dynamofake.LoseReply {
 		p.failed(reset(w))
@@ -193,7 +193,7 @@ func (p *Proxy) abandoned(ctx context.Context, h http.Header, body []byte) {
 	p.failed(err)
 }
 
-// reply is what DynamoDB answered.
+// reply is the reply of DynamoDB.
 type reply struct {
 	status int
 	header http.Header

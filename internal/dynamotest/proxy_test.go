@@ -212,7 +212,7 @@ func TestPartialBatches(t *testing.T) {
 	}
 }
 
-// A recorder sees each call, with its error and what it consumed.
+// A recorder sees each call, with its error and the capacity that it consumed.
 func TestRecorder(t *testing.T) {
 	c := newCounter(t, dynamofake.Step{Op: "DeleteItem", Fault: dynamofake.Fault{Kind: dynamofake.LoseReply}})
 	recorder := dynamotest.NewRecorder(http.DefaultTransport)
@@ -246,7 +246,7 @@ func TestRecorder(t *testing.T) {
 	recorder.Want(t)
 }
 
-// failures is a test that keeps what it is told.
+// failures is a test that records its failures.
 type failures struct {
 	testing.TB
 	n int

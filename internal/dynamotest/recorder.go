@@ -71,7 +71,7 @@ func operation(h http.Header) string {
 	return op
 }
 
-// read takes what it records from a reply and leaves the reply as it was.
+// read records fields of a reply and leaves the reply as it was.
 func (c *Recorded) read(response *http.Response) error {
 	body, err := io.ReadAll(response.Body)
 	if closeErr := response.Body.Close(); err == nil {

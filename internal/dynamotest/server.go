@@ -38,8 +38,8 @@ var shared struct {
 	holders int
 }
 
-// Main runs the tests of a package and keeps the server between them. It is what
-// TestMain passes to os.Exit.
+// Main runs the tests of a package and keeps the server between them. TestMain passes
+// its result to os.Exit.
 func Main(m *testing.M) int {
 	hold()
 	defer release()
@@ -106,8 +106,8 @@ func start(ctx context.Context) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{URL: "http://127.0.0.1:" + port, exited: make(chan struct{})}
-	// The server outlives the test that starts it, by minutes at most: what the second compiler
-	// of Java would gain is less than it costs.
+	// The server outlives the test that starts it, by minutes at most. In that time the second
+	// compiler of Java costs more than it gains.
 	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), "sh", "-c", supervise, "sh", //nolint:gosec // of a test, by paths of this machine
 		java, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.library.path="+jars, "-Dsqlite4java.library.path="+jars, "-cp", filepath.Join(jars, "*"),
 		"software.amazon.dynamodb.services.local.main.ServerRunner", "-inMemory", "-sharedDb", "-disableTelemetry", "-port", port)
@@ -188,7 +188,7 @@ func findJars() (string, error) {
 	}
 }
 
-// freePort returns a port on which nobody listens at this moment.
+// freePort returns a port without a listener at this moment.
 func freePort(ctx context.Context) (string, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -198,7 +198,7 @@ func freePort(ctx context.Context) (string, error) {
 	return port, errors.Join(err, listener.Close())
 }
 
-// output keeps what a program writes; it is safe for concurrent use.
+// output keeps the output of a program; it is safe for concurrent use.
 type output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -211,7 +211,7 @@ func (o *output) Write(b []byte) (int, error) {
 	return o.buf.Write(b)
 }
 
-// String returns what was written so far.
+// String returns the output so far.
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

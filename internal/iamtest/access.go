@@ -18,7 +18,7 @@ type Table struct {
 	Keys   map[string]string // partition keys of indexes, by name
 }
 
-// request has what the calls of the API say of keys and attributes.
+// request has the keys and attributes that the calls of the API name.
 type request struct {
 	TableName                 string                     `json:"TableName"`
 	StreamArn                 string                     `json:"StreamArn"`
@@ -56,7 +56,7 @@ func Accesses(t Table, operation string, body []byte) ([]Access, error) {
 		return []Access{a}, err
 	case "DescribeStream", "GetShardIterator":
 		return []Access{{Action: "dynamodb:" + operation, Resource: t.Stream}}, t.ownStream(r.StreamArn)
-	case "GetRecords": // its iterator tells the stream, in a form that nothing but DynamoDB reads
+	case "GetRecords": // its iterator names the stream, in a form that DynamoDB alone reads
 		return []Access{{Action: "dynamodb:" + operation, Resource: t.Stream}}, nil
 	default: // of the whole table: no keys
 		return []Access{{Action: "dynamodb:" + operation, Resource: t.ARN}}, t.own(r.TableName)
@@ -98,7 +98,7 @@ func (t Table) item(operation string, r *request) (Access, error) {
 	}, t.own(r.TableName)
 }
 
-// transaction needs for each of its writes what the write alone needs.
+// transaction needs for each of its writes the permissions of that write alone.
 func (t Table) transaction(r *request) ([]Access, error) {
 	var accesses []Access
 	for _, write := range r.TransactItems {

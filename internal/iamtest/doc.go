@@ -1,6 +1,6 @@
-// Package iamtest holds calls of DynamoDB against policies of IAM, for tests. It knows the
-// part of IAM that the policies of this module use, and fails for any other: a condition
-// that it does not know is no condition that holds.
+// Package iamtest checks calls of DynamoDB against policies of IAM, for tests. It has the
+// part of IAM that the policies of this module use, and fails for any other: an unknown
+// condition does not hold.
 //
 //   - [FromTemplate] reads a policy of a template of CloudFormation.
 //   - [Accesses] tells which permissions a call needs.

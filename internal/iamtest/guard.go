@@ -26,7 +26,7 @@ func NewGuard(t Table, p *Policy) *Guard {
 	return &Guard{table: t, policy: p, allowed: map[string]bool{}}
 }
 
-// Plan is the guard as the plan of a proxy: what is not allowed is answered with
+// Plan is the guard as the plan of a proxy: a call that is not allowed gets
 // AccessDeniedException.
 func (g *Guard) Plan(c dynamofake.Call) dynamofake.Fault {
 	body, _ := c.Input.([]byte)
@@ -56,7 +56,7 @@ func (g *Guard) Allowed() []string {
 	return slices.Sorted(maps.Keys(g.allowed))
 }
 
-// Refused returns what was refused since it was asked last.
+// Refused returns the refusals since its last call.
 func (g *Guard) Refused() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

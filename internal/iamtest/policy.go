@@ -171,7 +171,7 @@ func operators() map[string]func(got, want []string) bool {
 
 // like matches * with any run of characters and ? with one.
 func like(pattern, text string) bool {
-	// path.Match lets * and ? match all but '/', and knows classes and escapes.
+	// path.Match lets * and ? match all but '/', and has classes and escapes.
 	plain := strings.NewReplacer("/", "\x00", `\`, "\x01", "[", "\x02", "]", "\x03")
 	matched, err := path.Match(plain.Replace(pattern), plain.Replace(text))
 	return err == nil && matched

@@ -47,7 +47,7 @@ func classOf(d time.Duration) int {
 	if n < classesPerDouble {
 		return int(n) // #nosec G115 -- below 8
 	}
-	exponent := bits.Len64(n) - 4                                              // of the lowest of the four bits that tell the class
+	exponent := bits.Len64(n) - 4                                              // of the lowest of the four bits that select the class
 	return (exponent+1)*classesPerDouble + int(n>>exponent) - classesPerDouble // #nosec G115 -- n>>exponent is 8 to 15
 }
 

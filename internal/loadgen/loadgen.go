@@ -21,11 +21,11 @@ type Config struct {
 	Keys     int // number of keys; 0 = 1
 	// Zipf draws the keys by Zipf's law, a few of them mostly; else each is as likely.
 	Zipf bool
-	// Progress is told of the answers so far, each second; nil = it is not.
+	// Progress is called each second with the answers so far; nil = not called.
 	Progress func(answers int64, elapsed time.Duration)
 }
 
-// Result is what was measured, also of a load that was interrupted.
+// Result is the measurement, also of a load that was interrupted.
 type Result struct {
 	Elapsed time.Duration
 	Codes   map[string]int64 // answers by result
@@ -69,7 +69,7 @@ type runner struct {
 	answered atomic.Int64
 }
 
-// part is what one worker measured.
+// part is the measurement of one worker.
 type part struct {
 	codes   map[string]int64
 	latency Histogram
@@ -93,7 +93,7 @@ func (r *runner) result(parts []part) *Result {
 	return out
 }
 
-// tell tells of the progress each second.
+// tell reports the progress each second.
 func (r *runner) tell(stop <-chan struct{}) {
 	if r.cfg.Progress == nil {
 		return

@@ -105,7 +105,7 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// An interrupt ends the load, and what was measured is returned.
+// An interrupt ends the load, and the measurements so far are returned.
 func TestInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)

@@ -12,7 +12,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Progress is told how many of the changes are done. Calls come one after the other.
+// Progress is called with the number of changes that are done. Calls come one after
+// the other.
 type Progress func(done, of int)
 
 // Size is the number of changes that the plan makes.
@@ -78,7 +79,7 @@ func (p *Plan) phases(ctx context.Context, run func(context.Context, *Change) er
 }
 
 // each runs the changes that are selected, some at a time. None is begun after one failed. Those under way
-// end: what became of a request that is cut off would not be known, and the next run could find its record changed.
+// end: a request that is cut off has an unknown outcome, and the next run could find its record changed.
 func (p *Plan) each(ctx context.Context, selected func(*Change) bool, run func(context.Context, *Change) error) error {
 	group, begin := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)

@@ -43,7 +43,7 @@ func (s *site) Do(req *http.Request) (*http.Response, error) {
 	return http.DefaultClient.Do(req)
 }
 
-// errCut is what a request that fails ends in.
+// errCut is the error of a request that fails.
 var errCut = errors.New("the line is cut") //nolint:gochecknoglobals // an error
 
 func newSite(t *testing.T) *site {
@@ -67,7 +67,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// apply applies a manifest and returns what was done, one change a line.
+// apply applies a manifest and returns the changes, one a line.
 func (s *site) apply(t *testing.T, text string, o Options) (string, error) {
 	t.Helper()
 	m, problems := Parse([]Source{{Name: "m.yaml", Data: []byte(text)}})
@@ -104,7 +104,8 @@ func (s *site) want(t *testing.T, text string, o Options, want ...string) {
 
 const shop = `{manifest: shop, limits: {system: {rpm: 1/minute}, entities: {a: {name: A, limits: {_default_: {rpm: {rate: 2/minute, budget: {day: 9}}}}}, b: {parent: a}}}}`
 
-// A manifest creates, changes, and repeats nothing; prune deletes what left it, limits first.
+// A manifest creates, changes, and repeats nothing; prune deletes the records that left it,
+// limits first.
 func TestApply(t *testing.T) {
 	s := newSite(t)
 	s.want(t, shop, Options{}, "entity a created", "entity b created", "limits of the system created", "limits of entity a created")
@@ -122,7 +123,8 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// Prune deletes neither what others made, nor what others changed, nor what holds such.
+// Prune deletes no record that others made or changed, and none that holds such a
+// record.
 func TestKept(t *testing.T) {
 	s := newSite(t)
 	put := func(of client.LimitsOf, rate string) {
@@ -166,7 +168,8 @@ func TestOwners(t *testing.T) {
 	s.want(t, other, Options{Prune: true}, "limits of the system unchanged")
 }
 
-// Whichever request fails, the same manifest again makes what is missing, and prune works.
+// After a failure of any request, applying the same manifest again makes the missing
+// records, and prune works.
 func TestInterrupted(t *testing.T) {
 	for failed := int64(1); ; failed++ {
 		s := newSite(t)

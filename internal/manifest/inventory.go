@@ -50,7 +50,7 @@ func inventories(ctx context.Context, n *client.Namespace) (map[string]*inventor
 		}
 		fields := strings.Split(string(e.ID), ":")
 		if len(fields) != 3 || fields[0] != Root {
-			continue // an entity of somebody else
+			continue // an entity of another owner
 		}
 		inv := all[fields[1]]
 		if inv == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Every mistake is told with its file, its line, and what would be right.
+// Every mistake is reported with its file, its line and the correct form.
 func TestMistakes(t *testing.T) {
 	for name, test := range map[string]struct{ file, want string }{
 		"key":           {"limts: {}", `m.yaml:1: limts: unknown key "limts"; did you mean "limits"? (known here: manifest, namespace, limits, items)`},

@@ -22,7 +22,7 @@ type Options struct {
 	Overwrite bool // replace records of the store that differ from the set
 	Balances  bool // lower balances
 	Now       func() time.Time
-	Progress  func(Tally) // called after each batch of records or balances; nil = not told
+	Progress  func(Tally) // called after each batch of records or balances; nil = not called
 }
 
 // Tally counts the changes of a run; of a dry run, those that it would make.
@@ -48,7 +48,7 @@ type Outcome struct {
 // MaxDiffer is the greatest number of differing records that an [Outcome] names.
 const MaxDiffer = 1000
 
-// batch is how many records one read compares, and how often progress is told.
+// batch is how many records one read compares, and how often progress is reported.
 const batch = 100
 
 // run is a run on its way.
@@ -82,7 +82,7 @@ func Run(ctx context.Context, to Target, set *Set, o Options) (Outcome, error) {
 	return r.out, nil
 }
 
-// told counts n more records or balances, and tells the progress.
+// told counts n more records or balances, and reports the progress.
 func (r *run) told(n int) {
 	r.out.Done += n
 	if r.o.Progress != nil {

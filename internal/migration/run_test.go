@@ -85,7 +85,8 @@ func contents(t *testing.T, store *embedded.Store, set *migration.Set, now time.
 	return lines
 }
 
-// A run makes what is missing and lowers balances; a second one has nothing to do.
+// A run makes the missing records and lowers balances; a second one has nothing to
+// do.
 func TestRun(t *testing.T) {
 	store, set := embedded.New(embedded.Config{}), example(t)
 	now := start.Add(36 * time.Second) // tpm has 10 tokens more, and org 36

@@ -38,7 +38,7 @@ type LimitBalance struct {
 type Loss struct {
 	Namespace string // "" = the loss is of a namespace as a whole
 	Subject   string // such as: limit rpm of resource "gpt-4"
-	Problem   string // a sentence's end that says what becomes of the subject
+	Problem   string // the end of a sentence about the subject's fate
 }
 
 // String returns the loss as a line of a report.

@@ -19,12 +19,12 @@ func Closest(name string, known []string) string {
 	return best
 }
 
-// folded returns the part of a name that is compared, in one case of letters. It is cut
-// before: a stranger's name can have a megabyte.
+// folded returns the part of a name that is compared, in one case of letters. The name
+// is cut first: a name from a request can have a megabyte.
 func folded(name string) string { return strings.ToLower(name[:min(len(name), longest)]) }
 
-// edits is the number of bytes to insert, delete, replace or swap with the next to
-// make b of a; at most 64 bytes of each count.
+// edits is the number of edits that turn a into b. An edit inserts, deletes or
+// replaces a byte, or swaps it with the next. At most 64 bytes of each count.
 func edits(a, b string) int {
 	a, b = a[:min(len(a), longest)], b[:min(len(b), longest)]
 	var rows [3][longest + 1]int // the row before last, the last, this

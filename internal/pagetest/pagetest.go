@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Check runs the commands of a page, and fails the test unless the page shows their output. A
-// command is a line that begins with "$ ", in a block of the language console. A comment
-// "<!-- $ COMMAND -->" on a line of its own is a command without output that readers do not
-// see, such as a step that a reader makes by hand. path is from the test's folder. With update the output of this run is written into the page instead.
+// Check runs the commands of a page, and fails the test unless the page shows their output. A command is a
+// line that begins with "$ ", in a block of the language console. A comment "<!-- $ COMMAND -->" on a line of
+// its own is a command without output. Readers do not see it: it can be a step that a reader makes by hand.
+// path is from the test's folder. With update the output of this run is written into the page instead.
 func Check(tb testing.TB, path string, update bool, run func(command string) string) {
 	tb.Helper()
 	text, err := os.ReadFile(path) // #nosec G304 -- a page that a test names

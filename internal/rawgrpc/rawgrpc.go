@@ -124,7 +124,7 @@ func (r *Conn) Begin() error {
 func (r *Conn) Reset(stream uint32) {
 	r.writing.Lock()
 	defer r.writing.Unlock()
-	_ = r.framer.WriteRSTStream(stream, http2.ErrCodeCancel) // the next Open tells
+	_ = r.framer.WriteRSTStream(stream, http2.ErrCodeCancel) // the next Open returns the error
 }
 
 // Window sets how much of each answer the server may send.

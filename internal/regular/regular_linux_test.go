@@ -7,7 +7,8 @@ import (
 	"github.com/ratelimit/ratelimit/internal/regular"
 )
 
-// A file of /proc has a size of 0 and content all the same: the bound is of what is read.
+// A file of /proc has a size of 0 and content all the same: the bound applies to the
+// bytes read.
 func TestReadBoundsWhatHasNoSize(t *testing.T) {
 	if _, err := read(t, "/proc/self/status", 10); !errors.Is(err, regular.ErrTooLarge) {
 		t.Errorf("got %v, want ErrTooLarge", err)

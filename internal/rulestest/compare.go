@@ -26,7 +26,7 @@ func (e *Expect) compare(got *answer, last bool) (wrong []Mismatch) {
 	if e.RetryAfter != nil && last {
 		check("retry_after", e.RetryAfter.String(), (time.Duration(got.Metadata.RetryAfter) * time.Second).String())
 	}
-	if len(wrong) > 0 { // with all that tells why
+	if len(wrong) > 0 { // with the whole explanation
 		wrong = got.explain(wrong)
 	}
 	return wrong

@@ -50,8 +50,8 @@ func WriteText(w io.Writer, suites []Suite) error {
 	return err
 }
 
-// text tells of a failure: the call, and then each member with - the expected and + the real
-// value.
+// text describes a failure: the call, and then each member with - the expected and + the
+// real value.
 func (f *Failure) text(file string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:%d: %s", file, f.Line, f.Call)

@@ -149,7 +149,7 @@ FAIL  c.yaml:9  too few
 	}
 }
 
-// Every mistake of a file is told with its line.
+// Every mistake of a file is reported with its line.
 func TestMistakes(t *testing.T) {
 	for file, want := range map[string]string{
 		"":                       "c.yaml: has no case",

@@ -145,7 +145,7 @@ func (p *player) step(ctx context.Context, s *Step, calls *int) (*Failure, error
 			return &Failure{Line: s.Line, Call: s.Text, Nth: n, Of: s.Repeat, At: p.now.Sub(start()), Wrong: wrong}, nil
 		}
 	}
-	return nil, nil //nolint:nilnil // no failure is what is hoped for
+	return nil, nil //nolint:nilnil // nil is no failure
 }
 
 // recorder keeps an answer.

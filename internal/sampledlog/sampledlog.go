@@ -1,5 +1,5 @@
-// Package sampledlog writes at most one line a second of each kind to a log, so that trouble with every
-// call does not become trouble with the log. Each kind counts for itself: many lines of one hide none of another.
+// Package sampledlog writes at most one line a second of each kind to a log. So trouble with every call does
+// not become trouble with the log. Each kind counts for itself: many lines of one hide none of another.
 package sampledlog
 
 import (
@@ -16,7 +16,7 @@ type Log struct {
 	kinds sync.Map // of *kind, by name
 }
 
-// kind is what was written of a kind.
+// kind counts the lines of a kind.
 type kind struct {
 	second     atomic.Int64 // of the last line, Unix time
 	suppressed atomic.Int64 // lines that were left out since, but at the level debug

@@ -20,7 +20,7 @@ type Key struct {
 	Namespace, Entity, Resource, Limit string
 }
 
-// Row is a key with what was counted of it in the last [Window].
+// Row is a key with its counts in the last [Window].
 type Row struct {
 	Key
 
@@ -51,8 +51,9 @@ type Filter struct {
 
 // Top returns the rows of the picked keys with the most events, at most n, in order.
 //
-// The last half minute is exact. Of the one before, events count in the proportion in which
-// the last minute overlaps the half minute, by the clock, that they were counted in.
+// The last half minute is exact. Events of the half minute before count in part: in the
+// proportion in which the last minute overlaps the half minute, by the clock, of their
+// count.
 func (c *Counter) Top(now time.Time, n int, f Filter) []Row {
 	at, rest := stepOf(now)
 	rows := make([]Row, 0, shards*min(n, shardKeys))

@@ -82,8 +82,8 @@ func TestTopOfMatchingKeys(t *testing.T) {
 	}
 }
 
-// Whatever is counted, no number is above the true one, the memory is bounded, and no key
-// with more than a hundredth of the events is lost.
+// With any events, no number is above the true one and the memory is bounded. No key with
+// more than a hundredth of the events is lost.
 func TestHeavyHittersAreFound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, now := topk.New(), start()

@@ -15,7 +15,7 @@ type table struct {
 	spare  []*counted // those of earlier steps, whose memory is used again
 }
 
-// counted is a key and what was counted of it.
+// counted is a key and its counts.
 type counted struct {
 	hash   uint64
 	at     int   // in the heap
@@ -111,13 +111,13 @@ func (t *table) clear() {
 	t.heap = t.heap[:0]
 }
 
-// sum is what was counted of a key in several steps.
+// sum is the sum of a key's counts over several steps.
 type sum struct {
 	of             *counted
 	events, amount int64
 }
 
-// read adds what was counted of picked keys, as scaled, to sums by hash.
+// read adds the counts of picked keys, as scaled, to sums by hash.
 func (t *table) read(sums map[uint64]sum, f *Filter, scaled func(int64) int64) {
 	for _, e := range t.heap {
 		events := scaled(e.events - e.before)

@@ -356,7 +356,8 @@ func TestVariablesThatAreObeyed(t *testing.T) {
 	}
 }
 
-// A collector that takes connections and never answers delays no call, and the end for as long as it is told.
+// A collector that accepts connections and never answers delays no call. It delays the end by the configured
+// time.
 func TestCollectorThatHangs(t *testing.T) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -370,7 +371,7 @@ func TestCollectorThatHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := service(t, tr)
-	for range 100 { // many times what waits, and what is sent at once
+	for range 100 { // many times the size of the queue and of a batch
 		ask(t, conn, "a")
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)

@@ -16,7 +16,7 @@ import (
 // maxQueue bounds the spans that wait: the SDK makes room for all of them at the start.
 const maxQueue = 1_000_000
 
-// checkVariables refuses what the SDK cannot obey.
+// checkVariables refuses variables that the SDK cannot follow.
 func checkVariables() error {
 	for _, name := range []string{"OTEL_BSP_MAX_QUEUE_SIZE", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE"} {
 		if err := checkNumber(name, maxQueue); err != nil {
@@ -42,7 +42,7 @@ func checkVariables() error {
 	return nil
 }
 
-// checkNumber refuses what is no number from 1 to most.
+// checkNumber refuses a value that is no number from 1 to most.
 func checkNumber(name string, most int) error {
 	text := os.Getenv(name)
 	if text == "" {

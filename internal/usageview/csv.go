@@ -23,7 +23,7 @@ func NewCSV(w io.Writer) (*CSV, error) {
 	return c, c.line("window", "start", "end", "entity", "resource", "limit", "used", "events")
 }
 
-// ContinueCSV returns a writer that goes on with what another one has written.
+// ContinueCSV returns a writer that continues the output of another one.
 func ContinueCSV(w io.Writer) *CSV { return &CSV{csv.NewWriter(w)} }
 
 // Write writes the lines of a page.

@@ -1,5 +1,5 @@
-// Package windows holds what was admitted against the bound of a token bucket: in
-// every window of time at most its capacity and what is refilled in that time.
+// Package windows checks admitted amounts against the bound of a token bucket: in
+// every window of time at most its capacity and the refill of that time.
 package windows
 
 import (
@@ -20,14 +20,14 @@ type Taking struct {
 	Replica  string // whose call it was; [Check] does not look at it
 }
 
-// Window is a span of time, what calls took that lie wholly in it, and what a token
-// bucket admits in it.
+// Window is a span of time. It has the amount taken by calls that lie wholly in it,
+// and the amount that a token bucket admits in it.
 type Window struct {
 	From, To        int64 // microseconds
 	Taken, Admitted int64 // millitokens
 }
 
-// Excess is how many millitokens were taken beyond what the bucket admits; below 0
+// Excess is how many millitokens were taken beyond the bound of the bucket; below 0
 // when it would have admitted more.
 func (w Window) Excess() int64 { return w.Taken - w.Admitted }
 
@@ -36,7 +36,7 @@ func (w Window) String() string {
 	return fmt.Sprintf("from %.6f s to %.6f s %d millitokens were taken, %d may be", float64(w.From)/1e6, float64(w.To)/1e6, w.Taken, w.Admitted)
 }
 
-// Found is what the windows of a history say of a bound.
+// Found is the result of a check: the windows of a history against a bound.
 type Found struct {
 	Tightest Window // the one with the most taken beyond the bound, or the least below
 	Broken   bool   // the tightest breaks the bound
@@ -46,21 +46,21 @@ type Found struct {
 // Check holds takings against a token bucket: for all s < t the amounts of the
 // calls that lie wholly in [s, t] must be at most capacity + rate·(t−s+late).
 //
-// It is sound: whatever the moment in its call at which a taking was applied, those
-// that are counted were applied in [s, t], so no store that keeps the bound, by
-// clocks that disagree by at most late, breaks it.
+// It is sound. A taking may be applied at any moment of its call, and a counted call
+// lies in [s, t], so its taking was applied there. So a store that keeps the bound,
+// by clocks that disagree by at most late, passes.
 //
-// It is complete, for that question: only windows that begin with a from and end with
-// a to of counted calls matter, for any other can be cut to such a one, which counts
-// the same calls and allows less. The sweep looks at all of them: it goes through the
-// calls by from, last first, and keeps those that it has passed in a tree in the
-// order of to. With k of them up to a to, the tree knows the greatest
-// sum(k) − rate·to; with the sweep's from that is the worst window that begins there.
+// It is complete, for that question. Only windows that begin with a from and end with
+// a to of counted calls matter. Any other window can be cut to such a one, which
+// counts the same calls and allows less. The sweep checks all of them: it goes
+// through the calls by from, last first. It keeps the calls that it has passed in a
+// tree in the order of to. With k of them up to a to, the tree has the greatest
+// sum(k) − rate·to. With the sweep's from that is the worst window that begins there.
 // Each step costs O(log n).
 //
-// It is not blind: when D is the longest call of a window, that window widened by D on
-// both sides counts every taking that was applied in it, so that no excess above
-// rate·(2D+late) escapes.
+// It misses no large excess. When D is the longest call of a window, widen that window
+// by D on both sides. The wider window counts every taking that was applied in the
+// first, so no excess above rate·(2D+late) escapes.
 func Check(p tokenbucket.Params, all []Taking, late time.Duration) (Found, error) {
 	c, err := newWindowCheck(p, all)
 	if err != nil || len(all) == 0 {
@@ -86,7 +86,7 @@ func Check(p tokenbucket.Params, all []Taking, late time.Duration) (Found, error
 }
 
 // windowCheck is the tree of a sweep, laid out as a heap with its leaves in the order
-// of to. A node has the sum of the amounts below it that were inserted, and the
+// of to. A node has the sum of the inserted amounts below it. It also has the
 // greatest of (amounts up to a leaf − rate·to), over its inserted leaves. All is in
 // units of one millitoken / (1000·period).
 type windowCheck struct {
@@ -158,6 +158,6 @@ func (c *windowCheck) window(from int64, late time.Duration) Window {
 	w := Window{From: from, To: c.all[c.byTo[node-c.size]].To, Taken: (before + c.sum[node]) / c.unit}
 	hi, lo := bits.Mul64(uint64(c.params.Amount), uint64(w.To-from+late.Microseconds())) // #nosec G115 -- neither is below 0
 	refill, _ := bits.Div64(hi, lo, uint64(c.unit))                                      // #nosec G115 -- above 0
-	w.Admitted = c.params.Capacity + int64(refill)                                       // #nosec G115 -- newWindowCheck has refused what is too large
+	w.Admitted = c.params.Capacity + int64(refill)                                       // #nosec G115 -- newWindowCheck has refused too large histories
 	return w
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // A bucket that is emptied at once and then drained as it refills is at the bound in
-// every window; one millitoken more anywhere is found.
+// every window. One millitoken more anywhere is found.
 func TestWindowsAtTheBound(t *testing.T) {
 	p := tokenbucket.Params{Capacity: 100_000, Amount: 50_000, Period: 1000}
 	all := make([]windows.Taking, 0, 2000)
@@ -22,7 +22,7 @@ func TestWindowsAtTheBound(t *testing.T) {
 	for i := range int64(1000) {
 		all = append(all, windows.Taking{From: 5000 + (i+1)*1000, To: 5000 + (i+1)*1000, Amount: 50})
 	}
-	all[0].Amount += 5 * 50 // what refills in the 5 ms of the burst
+	all[0].Amount += 5 * 50 // the refill of the 5 ms of the burst
 	got, err := windows.Check(p, all, 0)
 	if err != nil || got.Broken || got.Tightest.Excess() != 0 {
 		t.Fatalf("got %+v, %v; want a window at the bound and none beyond it", got, err)
@@ -60,7 +60,7 @@ func TestWindowsCountWholeCalls(t *testing.T) {
 	}
 }
 
-// The sweep finds what looking at every window finds.
+// The sweep finds the same windows as a check of every window.
 func TestWindowsAreAllWindows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := tokenbucket.Params{Capacity: rapid.Int64Range(1, 3000).Draw(t, "capacity"), Amount: rapid.Int64Range(1, 4000).Draw(t, "amount"), Period: rapid.Int64Range(1000, 3000).Draw(t, "period")}

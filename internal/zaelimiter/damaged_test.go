@@ -55,15 +55,15 @@ func with(all map[string]any, name string, value any) map[string]any {
 	return all
 }
 
-// Nothing of an item that is not as the package writes it is left out in silence: a line says
-// where it is, and what would be right.
+// No part of an item that is not as the package writes it is left out in silence. A line
+// names its place and the correct form.
 func TestDamagedItems(t *testing.T) {
 	limit := map[string]any{"l_a_cp": 5, "l_a_ra": 1, "l_a_rp": 60}
 	full := map[string]any{"shard_count": 1, "rf": bucketTime, "b_a_tk": 0, "b_a_cp": 60_000, "b_a_ra": 1, "b_a_rp": 86_400_000}
 	for name, tt := range map[string]struct {
 		pk, sk string
 		item   map[string]any
-		want   string // the one loss, or a part of what is left behind
+		want   string // the one loss, or a part of the reported losses
 	}{
 		"in order":          {"n/ENTITY#e", "#META", map[string]any{"name": "E", "parent_id": "p", "cascade": true}, ""},
 		"parent":            {"n/ENTITY#e", "#META", map[string]any{"parent_id": 5}, `namespace "default", entity "e" has "parent_id", which is left out: it is a number and must be a text`},
@@ -142,7 +142,7 @@ func TestVersionOfNumbers(t *testing.T) {
 	}
 }
 
-// Texts beside others are taken, and those others told in order.
+// Strings beside other types are taken, and those others are reported in order.
 func TestStringMap(t *testing.T) {
 	m := &types.AttributeValueMemberM{Value: attributes(map[string]any{"c": 1, "b": "x", "a": 2})}
 	texts, others := item{"m": m}.stringMap("m")

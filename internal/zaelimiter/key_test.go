@@ -35,7 +35,7 @@ func TestParseKey(t *testing.T) {
 	}
 }
 
-// FuzzParseKey: no key makes it panic, and what it takes has names.
+// FuzzParseKey: no key makes it panic, and an accepted key has names.
 func FuzzParseKey(f *testing.F) {
 	f.Add("n/BUCKET#a#gpt#0", "#STATE")
 	f.Add("n/ENTITY#a", "#CONFIG#r")

@@ -104,7 +104,7 @@ func seconds(n int64) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// policyOf returns what the system's limits say of decisions without a store.
+// policyOf returns the policy of the system's limits for decisions without a store.
 func policyOf(i item) (limiter.Policy, string) {
 	if what := i.misfit("on_unavailable", aText); what != "" {
 		return limiter.Unset, what

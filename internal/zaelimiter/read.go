@@ -20,7 +20,7 @@ type Options struct {
 	Namespace string // only this one; "" = all
 	As        string // another name of that one in the set; "" = the same
 	Now       time.Time
-	Progress  func(items int) // called after each page of items; nil = not told
+	Progress  func(items int) // called after each page of items; nil = not called
 }
 
 // Read reads a table whole, and returns the version of its schema, and its content as a

@@ -59,7 +59,7 @@ func (r *reader) set(o Options) (*migration.Set, error) {
 	return set, nil
 }
 
-// size counts what a namespace has.
+// size counts the records and balances of a namespace.
 func (s *space) size() int { return len(s.records) + len(s.buckets) }
 
 // name returns the name of a namespace, "" for none, and why it cannot be taken over, "" if it

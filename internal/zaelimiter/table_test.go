@@ -113,8 +113,8 @@ func losses(set *migration.Set) []string {
 	return all
 }
 
-// checkBalances holds the balances of the default namespace to what make.py took. The refill
-// of two minutes is less than 400 tokens.
+// checkBalances compares the balances of the default namespace with the amounts that make.py
+// took. The refill of two minutes is less than 400 tokens.
 func checkBalances(t *testing.T, set *migration.Set) {
 	t.Helper()
 	got := map[string]int64{}

@@ -1,5 +1,5 @@
 // Package zaetest makes tables of zae-limiter as the package from its index makes them, for
-// tests of what reads them.
+// tests of their readers.
 package zaetest
 
 import (
