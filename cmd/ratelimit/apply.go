@@ -47,9 +47,9 @@ keys and documents as many as you like, and records as get and list print them w
 func newApply() *cobra.Command {
 	var f manifestFlags
 	cmd := &cobra.Command{
-		Use: "apply -f FILE", Short: "Make entities and limits what a manifest says", Args: noArgs,
-		Long: `apply creates and changes entities and limits of a running service until they are what a
-manifest says. The manifest is checked as a whole, by this command and by the service,
+		Use: "apply -f FILE", Short: "Change entities and limits to those of a manifest", Args: noArgs,
+		Long: `apply creates and changes entities and limits of a running service until they are those of
+a manifest. The manifest is checked as a whole, by this command and by the service,
 before anything changes. To apply it again changes nothing; after an error, it goes on.
 A record that another changes at the same time is not overwritten.` + manifestForm,
 		Example: `  ratelimit apply -f limits.yaml
@@ -99,7 +99,7 @@ func (f *manifestFlags) plan(cmd *cobra.Command) (*manifest.Plan, error) {
 	}
 	switch {
 	case f.prune && m.Name == "":
-		return nil, errors.New("--prune deletes what the same manifest made, and this one has no name: add the key manifest, such as manifest: shop")
+		return nil, errors.New("--prune deletes records that the same manifest made, and this one has no name: add the key manifest, such as manifest: shop")
 	case len(m.Records) == 0 && !f.prune:
 		return nil, errors.New("the manifest has no record; with --prune it deletes those that it made")
 	case m.Namespace != "" && cmd.Flags().Changed("namespace") && m.Namespace != f.namespace:

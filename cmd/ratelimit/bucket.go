@@ -80,7 +80,7 @@ func listBuckets(o *operator) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&entity, "entity", "", "only buckets of this entity")
 	cmd.Flags().StringVar(&resource, "resource", "", "only buckets for this resource")
-	cmd.Flags().BoolVar(&shadow, "shadow", false, "list the buckets of rules in shadow mode, which deny nobody (default: all others)")
+	cmd.Flags().BoolVar(&shadow, "shadow", false, "list the buckets of rules in shadow mode, which deny no request (default: all others)")
 	limitFlag(cmd, &limit)
 	return cmd
 }

@@ -38,7 +38,7 @@ type budgetStats struct {
 // newBudgetMetrics reports the alerts of budgets.
 func newBudgetMetrics(alerts *alert.Alerts) *statsMetrics[budgetStats] {
 	m := &statsMetrics[budgetStats]{prefix: "ratelimit_budget_", look: func() budgetStats { return budgetStats{alerts.Webhook(), alerts.Events()} }}
-	m.count("events_total", "Thresholds of budgets that usage has reached, as the log tells.", func(s *budgetStats) int64 { return s.events })
+	m.count("events_total", "Thresholds of budgets that usage has reached; the log has a line for each.", func(s *budgetStats) int64 { return s.events })
 	m.count("webhook_sent_total", "Budget events that the webhook's receiver has accepted.", func(s *budgetStats) int64 { return s.Sent })
 	m.count("webhook_failures_total", "Calls of the webhook that failed.", func(s *budgetStats) int64 { return s.Failed })
 	m.count("webhook_dropped_total", "Budget events that are not delivered: the queue was full, the receiver refused them, or all calls failed.", func(s *budgetStats) int64 { return s.Dropped })

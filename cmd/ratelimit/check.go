@@ -13,7 +13,7 @@ func newCheck() *cobra.Command {
 		Use:   "check",
 		Short: "Validate a configuration and its rules",
 		Long: `check reads the configuration as serve would and reports every mistake in it, each
-with file, line and path and what would be right. It exits with 0 when the
+with file, line, path and the correct form. It exits with 0 when the
 configuration can be used, also when there are warnings (with --strict: 2).`,
 		Example: "  ratelimit check --config ratelimit.yaml",
 		Args:    noArgs,

@@ -28,7 +28,7 @@ func newCost() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cost",
 		Short: "Estimate the bill of a fleet's table from its traffic",
-		Long: `cost estimates what DynamoDB bills for a table in a month, on demand. The numbers of writes
+		Long: `cost estimates the bill of DynamoDB for a table in a month, on demand. The numbers of writes
 follow the measurements of docs/benchmarks.md; it is an estimate for planning. Prices
 are inputs: look up those of the region.`,
 		Example: "  ratelimit cost --calls 5000 --keys 200000 --hot-keys 50 --hot-share 0.8 --replicas 6",

@@ -24,7 +24,7 @@ data directory. In a store in memory it ends with the process, and the command s
 }
 
 func newEnable() *cobra.Command {
-	return newSwitch("enable", "End what disable began", `enable lets requests of an entity, for a resource, or in a namespace be decided again.
+	return newSwitch("enable", "Undo disable", `enable lets requests of an entity, for a resource, or in a namespace be decided again.
 Balances are as they were left.`, false)
 }
 

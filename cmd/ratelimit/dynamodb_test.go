@@ -139,7 +139,7 @@ func TestServeWithoutDynamoDB(t *testing.T) {
 	go func() {
 		code <- run(ctx, []string{"serve", "--demo", "--store", "dynamodb", "--endpoint", "http://127.0.0.1:1"}, log, log)
 	}()
-	eventually(t, "a word of why it waits", func() bool { return strings.Contains(log.String(), "msg=waiting for=\"the table\"") })
+	eventually(t, "a word of why it waits", func() bool { return strings.Contains(log.String(), "msg=\"start delayed\" waiting_for=\"the table\"") })
 	cancel(errInterrupted)
 	if got := <-code; got != exitFailure {
 		t.Errorf("exit code %d", got)

@@ -27,7 +27,7 @@ func newExplain() *cobra.Command {
 	var f explainFlags
 	cmd := &cobra.Command{
 		Use:   "explain DOMAIN KEY=VALUE... | -f REQUEST",
-		Short: "Show what a descriptor or a call would do, and why",
+		Short: "Show the effect of a descriptor or a call, and why",
 		Long: `explain shows the rule that a descriptor meets, why the rules before it do not match,
 the buckets it takes from, and where each number comes from. It takes nothing. Of a
 descriptor that no rule matches it shows the nearest rule; of a rule in shadow mode, its

@@ -36,7 +36,7 @@ func TestAGlobalTableIsRefusedAtTheStart(t *testing.T) {
 	if !errors.Is(err, limiter.ErrInvalid) || !strings.Contains(err.Error(), "global table") || !strings.Contains(err.Error(), "us-west-2") {
 		t.Errorf("got %v", err)
 	}
-	if strings.Contains(log.String(), "waiting") {
+	if strings.Contains(log.String(), "start delayed") {
 		t.Errorf("the start waited:\n%s", log.String())
 	}
 }

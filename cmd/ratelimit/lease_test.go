@@ -129,7 +129,7 @@ func TestLeasesComeAndGo(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		if n, returned := metric("leases"), metric("lease_returns_total"); n != 0 || returned == 0 {
-			t.Errorf("when nobody asks there are %d leases, and %d were returned", n, returned)
+			t.Errorf("without requests there are %d leases, and %d were returned", n, returned)
 		}
 
 		load(200)

@@ -183,8 +183,8 @@ func setLimits(o *operator) *cobra.Command {
 that are not named stay as they are; --replace drops them. RATE is 100/minute, 5/30s or
 unlimited, and can be followed by "burst TOKENS", "max_debt TOKENS" and "budget
 TOKENS/WINDOW". A WINDOW is hour, day or month; there are events when usage of it reaches
-80, 95 and 100 % of the budget. A limit that is named is set as a whole: what is not given
-of it goes.`,
+80, 95 and 100 % of the budget. A limit that is named is set as a whole: parts that
+are not given go.`,
 		Example: `  ratelimit set limits --system rpm=600/minute
   ratelimit set limits --resource gpt-4 rpm=60/minute "tpm=40000/minute burst 60000"
   ratelimit set limits --entity org/acme tpm=2000000/minute rpm=unlimited

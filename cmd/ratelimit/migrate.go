@@ -42,7 +42,7 @@ func newMigrate() *cobra.Command {
 entities, limits, hierarchy and, with --balances, its balances into the table that the
 configuration names. It does not change the table that it reads.
 
-It says what it will make and what it cannot take over, and asks. Records that the table
+It lists the records to make and the content that it cannot take over, and asks. Records that the table
 has already stay as they are. It may be interrupted, and run again from the beginning: a
 record is made once, and a balance is only ever lowered.`,
 		Example: `  ratelimit migrate --from rate-limits --config ratelimit.yaml --dry-run
@@ -70,7 +70,7 @@ record is made once, and a balance is only ever lowered.`,
 	flags.BoolVar(&f.balances, "balances", false, "lower balances to those of the table, too")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "replace records that differ")
 	flags.BoolVar(&f.acceptLosses, "accept-losses", false, "go on where something cannot be taken over")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be done, and change nothing")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "list the changes, and make none")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
 	return cmd
 }

@@ -106,7 +106,7 @@ func deleteNamespace(o *operator) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "namespace NAME", Short: "Delete a namespace, which can be recovered", Args: oneName(oneNamespace), ValidArgsFunction: completer{o}.namespace,
 		Long: `delete namespace has every request denied that would take from the namespace. Nothing is lost:
-recover namespace undoes it. purge namespace deletes what is in it for good.`,
+recover namespace undoes it. purge namespace deletes its content for good.`,
 		Example: "  ratelimit delete namespace tenant-a --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.confirm(cmd, "namespace "+api.Name(args[0]).String()+", so that its requests are denied"); err != nil {

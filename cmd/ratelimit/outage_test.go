@@ -205,7 +205,7 @@ func TestNoOutage(t *testing.T) {
 					t.Errorf("/readyz: %+v", got)
 				}
 				if strings.Contains(r.log.String(), outageBegins) {
-					t.Errorf("the log tells of an outage:\n%s", r.log)
+					t.Errorf("the log has an outage:\n%s", r.log)
 				}
 			})
 		})

@@ -19,7 +19,7 @@ func newRecover() *cobra.Command {
 }
 
 func newPurge() *cobra.Command {
-	return newVerb("purge", "Delete for good what a deleted namespace has", `purge deletes everything in a deleted namespace for good, or what no namespace leads to. It
+	return newVerb("purge", "Delete the content of a deleted namespace for good", `purge deletes everything in a deleted namespace for good, or everything that no namespace leads to. It
 can be interrupted at any time: the same command goes on.`, purgeNamespace, purgeOrphans)
 }
 

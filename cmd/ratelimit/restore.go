@@ -29,12 +29,12 @@ func newRestore() *cobra.Command {
 		Use:               "restore FILE",
 		ValidArgsFunction: offerFiles,
 		Short:             "Put a backup in the place of a data directory's file, or into a running service",
-		Long: `restore puts back what ratelimit backup has copied. The copy is checked before anything
+		Long: `restore puts back a copy that ratelimit backup made. The copy is checked before anything
 changes.
 
 With --data it takes the place of the directory's file, which is kept beside it under
-another name. No service may have the directory open. Buckets then begin with what they
-held at the time of the backup and the refill since, up to their capacity: what was
+another name. No service may have the directory open. Buckets then begin with their
+balances at the time of the backup and the refill since, up to their capacity: the amount
 taken since the backup is not known.
 
 Without --data a running service takes it while it serves, over its admin socket or its

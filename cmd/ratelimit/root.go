@@ -95,7 +95,7 @@ program itself, or in a DynamoDB table that a fleet of them shares.
   ratelimit disable|enable NOUN              deny requests of an entity, a resource or a namespace
   ratelimit create|delete|recover|purge namespace NAME
                                              end a namespace, and undo that until it is purged
-  ratelimit backup                           copy what a running service keeps (--data)
+  ratelimit backup                           copy the data of a running service (--data)
 
 Exit codes: 0 done; 1 refused or failed; 2 wrong command line or configuration; 3 no
 service answers.`,

@@ -43,13 +43,13 @@ that are stored, are also in a file of that directory, and outlive the process a
 the machine's power. With --store dynamodb they are in a table that all replicas
 share; the table must be there and in order for the service to start.
 
-Backup, restore and whatever changes state are answered on a listener of its own: a
+Backup, restore and all changes of state are answered on a listener of their own: a
 Unix socket that only its user can open, admin.sock in the data directory or the run
 directory. On TCP it asks for a token or a client certificate, see ratelimit token.
 
 On SIGTERM it says that it is not ready and goes on answering for the time that
 drain gives (10s), so that gateways can turn to others; then it ends the calls in
-flight, gives back the tokens that it holds on lease, and stops. On Ctrl-C it does
+flight, returns the tokens of its leases, and stops. On Ctrl-C it does
 not wait. A second signal ends it at once.`,
 		Example: `  ratelimit serve --demo
   ratelimit serve --config ratelimit.yaml --grpc-address 0.0.0.0:8081

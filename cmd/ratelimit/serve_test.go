@@ -308,7 +308,7 @@ func TestReload(t *testing.T) {
 	replace("domains: [{domain: shop")
 	eventually(t, "the error at /readyz", func() bool {
 		code, body := r.get(t, "/readyz")
-		return code == http.StatusOK && strings.Contains(body, `c.yaml:2: the log says what is wrong"`) && strings.Contains(body, `"error"`)
+		return code == http.StatusOK && strings.Contains(body, `c.yaml:2: the log has the reason"`) && strings.Contains(body, `"error"`)
 	})
 	if _, a := r.ask(t, "eve"); a.Statuses[0].CurrentLimit.RequestsPerUnit != 10 {
 		t.Errorf("the configuration before is not in force: %+v", a)

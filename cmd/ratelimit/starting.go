@@ -41,7 +41,7 @@ func (s *starting) await(ctx context.Context, what string, try func(context.Cont
 			return err
 		}
 		if first {
-			s.log.WarnContext(ctx, "waiting", "for", what, "at_most", startTimeout, "error", err)
+			s.log.WarnContext(ctx, "start delayed", "waiting_for", what, "at_most", startTimeout, "error", err)
 		}
 		select {
 		case <-time.After(startPause):

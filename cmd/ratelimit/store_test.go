@@ -195,7 +195,7 @@ func TestTablesThatCannotBeUsed(t *testing.T) {
 					}
 				}
 				if waited := time.Since(began); waited > 0 {
-					t.Errorf("it waited %v for what does not pass", waited)
+					t.Errorf("it waited %v for an error that does not pass", waited)
 				}
 			})
 		})
@@ -225,7 +225,7 @@ func TestStartGivesUp(t *testing.T) {
 				if took := time.Since(began); took != startTimeout {
 					t.Errorf("it took %v, want %v", took, startTimeout)
 				}
-				if !strings.Contains(log.String(), "msg=waiting for=\"the table\"") {
+				if !strings.Contains(log.String(), "msg=\"start delayed\" waiting_for=\"the table\"") {
 					t.Errorf("the log does not say why it waits:\n%s", log)
 				}
 			})
@@ -240,7 +240,7 @@ func TestStartWaitsForTheTable(t *testing.T) {
 		db.SetPlan(dynamofake.Script(failing, failing))
 		r := startReplica(t, db, twoPerMinute)
 		defer r.stop()
-		if got := strings.Count(r.log.String(), "msg=waiting for=\"the table\""); got != 1 {
+		if got := strings.Count(r.log.String(), "msg=\"start delayed\" waiting_for=\"the table\""); got != 1 {
 			t.Errorf("the log says %d times that it waits, want once:\n%s", got, r.log)
 		}
 		if admitted, answer := r.ask(t, 1); !admitted {
@@ -327,14 +327,14 @@ func TestReloadWhileTheTableDoesNotAnswer(t *testing.T) {
 		if err := r.reload(t.Context(), parsed(t, strings.ReplaceAll(twoPerMinute, "2/minute", "1/hour"))); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(r.log.String(), "the new limits reach buckets in use when the store can be told") {
+		if !strings.Contains(r.log.String(), "the new limits apply to buckets in use when it does") {
 			t.Errorf("the log does not say so:\n%s", r.log)
 		}
 		time.Sleep(time.Minute) // of the bubble's clock, as below
 		db.SetPlan(nil)
 		time.Sleep(15 * time.Second) // until the breaker tries
-		if !strings.Contains(r.log.String(), "the store is told of the new limits") {
-			t.Errorf("it was not told:\n%s", r.log)
+		if !strings.Contains(r.log.String(), "the store has the new limits") {
+			t.Errorf("the store did not get the new limits:\n%s", r.log)
 		}
 		if admitted, answer := r.ask(t, 1); !admitted || answer.Statuses[0].CurrentLimit.RequestsPerUnit != 1 {
 			t.Errorf("admitted is %t, %+v; want the new limit", admitted, answer)

@@ -5,7 +5,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-const lostHelp = "Tokens that no admitted request has, by cause: a lease that ended before it was returned, a take with an unknown outcome, a late copy of a take, a booking that was owed and never applied, a give-back to a shard without room."
+const lostHelp = "Tokens that no admitted request has, by cause: a lease that ended before it was returned, a take with an unknown outcome, a late copy of a take, a pending charge that was never applied, a refund to a shard without room."
 
 // tableState is one look at a store.
 type tableState struct {

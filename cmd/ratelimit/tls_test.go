@@ -146,7 +146,7 @@ func TestRenewedCertificateIsUsed(t *testing.T) {
 		}
 	}
 	if got := strings.Count(log.String(), "the new certificate is not used"); got != 1 {
-		t.Errorf("what cannot be used was reported %d times, want once:\n%s", got, log)
+		t.Errorf("the unusable certificate was reported %d times, want once:\n%s", got, log)
 	}
 }
 

@@ -12,7 +12,7 @@ func newToken() *cobra.Command {
 	return &cobra.Command{
 		Use:   "token",
 		Short: "Make a token for administration over TCP, and its hash",
-		Long: `token prints a new random token, and the hash by which a service knows it. Keep the
+		Long: `token prints a new random token, and its hash, by which a service checks it. Keep the
 token as you keep keys; the hash goes into the configuration:
 
   server:

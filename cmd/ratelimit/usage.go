@@ -153,7 +153,7 @@ func getUsage(o *operator) *cobra.Command {
 	var f usageFlags
 	cmd := &cobra.Command{
 		Use: "usage", Short: "Sum usage up", Args: noArgs,
-		Long: `get usage sums up what list usage lists: the total of each limit, the average of a window,
+		Long: `get usage sums up the lines of list usage: the total of each limit, the average of a window,
 and the first and the last window. A window of two entities or resources counts twice.`,
 		Example: `  ratelimit get usage --entity key/k-123 --window day --from 2026-11-01 --to 2026-12-01`,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -38,10 +38,10 @@ func newReset() *cobra.Command {
 }
 
 func newTopUp() *cobra.Command {
-	return newVerb("top-up", "Give tokens to a bucket", `top-up gives tokens to the bucket of an entity and a resource, up to its capacity. It says what
-was booked, and what the capacity cut; a top-up of which nothing fits is refused. With --once TEXT
-it is made once a day, however often it is repeated; a repetition says what was booked the first
-time, and a refusal does not use the text.`+whichBucket,
+	return newVerb("top-up", "Give tokens to a bucket", `top-up gives tokens to the bucket of an entity and a resource, up to its capacity. It prints
+the booked amount, and the amount that the capacity cut; a top-up of which nothing fits is
+refused. With --once TEXT it is made once a day, however often it is repeated; a repetition
+prints the amount booked the first time, and a refusal does not use the text.`+whichBucket,
 		adjustment("top-up", "Give tokens to a bucket"))
 }
 

@@ -19,7 +19,7 @@ func (s *service) watch(ctx context.Context, file string, opts config.Options) e
 	return config.Watch(ctx, file, opts, func(cfg *config.Config, err error) {
 		if gone, ok := errors.AsType[*config.GoneError](err); ok {
 			s.health.LoadFailed("the files lack a domain that is in force, or all its rules", time.Now())
-			s.log.WarnContext(ctx, "domains in force are gone from the configuration, or all their rules: what is in force stays for now", "domains", gone.Domains, "for", gone.After)
+			s.log.WarnContext(ctx, "domains in force are gone from the configuration, or all their rules: the rules in force stay for now", "domains", gone.Domains, "for", gone.After)
 			return
 		}
 		if err == nil {
@@ -43,7 +43,7 @@ func (s *service) watch(ctx context.Context, file string, opts config.Options) e
 func publicReason(err error) string {
 	problems, ok := errors.AsType[config.Problems](err)
 	if !ok || len(problems) == 0 {
-		return "the new configuration cannot be used; the log says why"
+		return "the new configuration cannot be used; the log has the reason"
 	}
 	where := problems[0].File
 	if problems[0].Line > 0 {
@@ -52,7 +52,7 @@ func publicReason(err error) string {
 	if more := len(problems) - 1; more > 0 {
 		where += ", and " + strconv.Itoa(more) + " more"
 	}
-	return where + ": the log says what is wrong"
+	return where + ": the log has the reason"
 }
 
 // obey has the configuration and the certificates read again at each signal, until
@@ -86,7 +86,7 @@ func (s *service) reload(ctx context.Context, cfg *config.Config) error {
 	if _, untold := errors.AsType[untoldError](err); !untold {
 		return err
 	}
-	s.log.WarnContext(ctx, "the new limits reach buckets in use when the store can be told", "error", err)
+	s.log.WarnContext(ctx, "the store does not answer: the new limits apply to buckets in use when it does", "error", err)
 	select {
 	case s.untold <- struct{}{}:
 	default: // tell has a token already
@@ -109,6 +109,6 @@ func (s *service) tell(ctx context.Context) error {
 				return nil
 			}
 		}
-		s.log.InfoContext(ctx, "the store is told of the new limits")
+		s.log.InfoContext(ctx, "the store has the new limits")
 	}
 }

@@ -25,7 +25,7 @@ func TestFileWithoutDomains(t *testing.T) {
 		p.write("ratelimit.yaml", text)
 		p.untilSaid(refused, i+1)
 		p.mustLimit("a")
-		if ready := p.get("/readyz", ""); !strings.Contains(ready, `"ready": true`) || !strings.Contains(ready, "ratelimit.yaml: the log says") {
+		if ready := p.get("/readyz", ""); !strings.Contains(ready, `"ready": true`) || !strings.Contains(ready, "ratelimit.yaml: the log has the reason") {
 			t.Errorf("/readyz with %q:\n%s", text, ready)
 		}
 		out, err := exec.CommandContext(t.Context(), os.Getenv(envoytest.ProgramVariable), "check", "--config", p.path("ratelimit.yaml")).CombinedOutput()
