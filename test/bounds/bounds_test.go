@@ -36,8 +36,8 @@ func (p *program) raw(t *testing.T) *rawgrpc.Conn {
 	return r
 }
 
-// 66,000 calls without a message, on one connection or on many, keep nobody from exact
-// decisions, and cost little.
+// 66,000 calls without a message, on one connection or on many, cost little, and other
+// clients still get exact decisions.
 func TestCallsWithoutMessages(t *testing.T) {
 	t.Parallel()
 	p := launch(t, func(c *exec.Cmd) { c.Env = append(os.Environ(), "GOMEMLIMIT=256MiB") })
@@ -54,7 +54,7 @@ func TestCallsWithoutMessages(t *testing.T) {
 			}
 		}
 	}
-	for range 66_000 { // beyond what one connection may
+	for range 66_000 { // beyond the bound of one connection
 		if _, ok := all[0].Open(); !ok {
 			break
 		}

@@ -1,7 +1,8 @@
-// Package bounds tests `ratelimit serve` against strangers that reach its listeners:
-// connections that ask and do not go on, messages and keys without end, too few file
-// descriptors. It speaks raw HTTP/2 where no client in order would do the same.
+// Package bounds tests `ratelimit serve` against hostile clients that reach its
+// listeners. They open connections and stall, send messages and keys without end, and
+// exhaust file descriptors. The tests speak raw HTTP/2 where no proper client would
+// do the same.
 //
-// Beside any stranger the others must get exact decisions, and the
-// memory of the process stays within its limit.
+// Beside a hostile client the others must get exact decisions, and the memory of the
+// process must stay within its limit.
 package bounds

@@ -25,7 +25,7 @@ import (
 	"github.com/ratelimit/ratelimit/test/envoytest"
 )
 
-// patience is how long what must come may take on a busy machine.
+// patience bounds the wait for an expected event on a busy machine.
 const patience = 60 * time.Second
 
 func TestMain(m *testing.M) { os.Exit(envoytest.Main(m)) }
@@ -91,7 +91,7 @@ func launch(t *testing.T, change ...func(*exec.Cmd)) *program {
 	return p
 }
 
-// read keeps what the program writes until it is gone.
+// read records the output of the program until it ends.
 func (p *program) read(out io.Reader, ready chan struct{}) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		var e struct {
@@ -117,7 +117,7 @@ func (p *program) said() string {
 	return p.log.String()
 }
 
-// memory returns a number of bytes that Linux knows of the process.
+// memory returns a number of bytes that Linux reports of the process.
 func (p *program) memory(t *testing.T, field string) int64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))

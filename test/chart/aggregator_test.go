@@ -22,7 +22,8 @@ func aggregating(t *testing.T, mode string, v values) map[string]any {
 	return added
 }
 
-// A fleet with an aggregator has a Deployment of it, and what finds its pods finds no other.
+// A fleet with an aggregator has a Deployment of it. The selectors of its pods match no
+// other pods.
 func TestAggregator(t *testing.T) {
 	for mode, want := range map[string]string{"fleet": "Deployment Service", "fleet-full": "Deployment NetworkPolicy Service ServiceMonitor"} {
 		added := aggregating(t, mode, values{})

@@ -61,7 +61,7 @@ func TestBase(t *testing.T) {
 	}
 }
 
-// build returns what Kustomize makes of a directory, decoded strictly.
+// build returns the objects that Kustomize makes of a directory, decoded strictly.
 func build(t *testing.T, dir string) map[string]any {
 	t.Helper()
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(kustomizeDir, dir))

@@ -42,7 +42,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// pods returns the pods that a mode runs, by the name of what runs them.
+// pods returns the pods that a mode runs, by the name of their controller.
 func pods(t *testing.T, objects map[string]any) map[string]core.PodTemplateSpec {
 	t.Helper()
 	all := make(map[string]core.PodTemplateSpec)

@@ -64,7 +64,7 @@ func asJSON(t *testing.T, value any) any {
 	return out
 }
 
-// The schema knows every value of values.yaml, and lets no other pass at any level.
+// The schema has every value of values.yaml, and lets no other pass at any level.
 func TestSchemaIsStrict(t *testing.T) {
 	var schema any
 	if err := json.Unmarshal([]byte(readFile(t, chartDir, "values.schema.json")), &schema); err != nil {

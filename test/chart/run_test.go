@@ -111,7 +111,7 @@ func run(t *testing.T, program string, objects map[string]any) *running {
 }
 
 // contain returns the container of a mode as Kubernetes starts it, with its arguments, its
-// environment and its volumes, and with addresses in place of those of its configuration.
+// environment and its volumes. The given addresses replace those of its configuration.
 func contain(t *testing.T, program string, objects map[string]any, addresses ...string) *running {
 	t.Helper()
 	container := pod(t, objects).Spec.Containers[0]
@@ -253,8 +253,9 @@ func await(t *testing.T, event string, done func() error) {
 	}
 }
 
-// The container of each mode that needs no table starts, answers its probes, has its
-// admin socket and the metrics of the alerts, and reads a ConfigMap that changes.
+// The container of each mode that needs no table starts and answers its probes. It
+// has its admin socket and the metrics of the alerts, and reads a ConfigMap that
+// changes.
 func TestContainerRuns(t *testing.T) {
 	t.Parallel()
 	program := os.Getenv(programVariable)
@@ -314,7 +315,7 @@ func reloads(t *testing.T, r *running, v values) {
 	})
 }
 
-// hashOf returns the hash of the configuration that /readyz tells.
+// hashOf returns the hash of the configuration from /readyz.
 func hashOf(readiness string) string {
 	return regexp.MustCompile(`"hash": *"[^"]*"`).FindString(readiness)
 }

@@ -30,7 +30,7 @@ func TestTextNeedsQuotes(t *testing.T) {
 	for _, config := range []string{
 		`domains: [{domain: shop, unmatched: deny, rules: [{match: {tenant: "0123", country: 'no', d: 2026-01-01}, unlimited: yes}]}]`,
 		`{domains: [{domain: shop}], limits: {resources: {"gpt-4": {rpm: {rate: 1/minute, burst: 10}}}}}`,
-		`{domains: [x, {domain: shop, rules: {}}], limits: []}`, // the service says what is wrong
+		`{domains: [x, {domain: shop, rules: {}}], limits: []}`, // the service reports the mistake
 	} {
 		if _, _, err := render(load(t), with(memory, "config", config)); err != nil {
 			t.Errorf("%s: %v", config, err)

@@ -71,7 +71,7 @@ func TestConsole(t *testing.T) {
 	t.Run("mistakes", func(t *testing.T) { testMistakes(t, s, openTab(all, t)) }) //nolint:contextcheck // a tab is a context of its own
 }
 
-// listen keeps the errors of the page, such as what its policy refused.
+// listen records the errors of the page, such as requests that its policy refused.
 func (b browser) listen(t *testing.T) {
 	t.Helper()
 	err := chromedp.Listen(b.ctx, func(event any) {
@@ -132,7 +132,7 @@ func (b browser) login(t *testing.T, s *service, name string) {
 		chromedp.SendKeys("#token", s.tokens[name]+kb.Enter), chromedp.WaitVisible("#main"), says("#service", name))
 }
 
-// A person watches decisions, finds who is denied, sees why, and raises the limit.
+// A person watches decisions, finds a denied entity, sees why, and raises the limit.
 func testOperate(t *testing.T, s *service, b browser) {
 	t.Helper()
 	b.login(t, s, "ada")

@@ -74,7 +74,7 @@ func checkBuild(s *instructions.Stage) error {
 	return errors.Join(faults...)
 }
 
-// checkBase returns the faults of what the image stands on: an argument that is empty by default.
+// checkBase returns the faults of the base of the image: an argument that is empty by default.
 func checkBase(s *instructions.Stage, argument *instructions.ArgCommand) error {
 	base := argument.Args[0]
 	if s.BaseName != "$"+base.Key || base.Value == nil || *base.Value != "scratch" {

@@ -30,7 +30,7 @@ type releases struct {
 	} `yaml:"archives"`
 }
 
-// A release is built of what exists, without C, paths or the time of the build.
+// A release is built of existing files, without C, paths or the time of the build.
 func TestReleases(t *testing.T) {
 	var r releases
 	if err := yaml.Unmarshal([]byte(readFile(t, ".goreleaser.yaml")), &r); err != nil {

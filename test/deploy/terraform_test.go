@@ -40,7 +40,7 @@ func module(t *testing.T) map[string]*hclsyntax.Body {
 	return bodies
 }
 
-// names returns the addresses of what the module declares.
+// names returns the addresses of the module's declarations.
 func names(bodies map[string]*hclsyntax.Body) map[string]bool {
 	all := map[string]bool{}
 	for _, body := range bodies {
@@ -60,7 +60,7 @@ func names(bodies map[string]*hclsyntax.Body) map[string]bool {
 	return all
 }
 
-// references adds what expressions of a body refer to.
+// references adds the references in expressions of a body.
 func references(all map[string]hcl.Range, body *hclsyntax.Body) {
 	for _, attribute := range body.Attributes {
 		for _, traversal := range attribute.Expr.Variables() {

@@ -20,7 +20,7 @@ var (
 	runBy   = regexp.MustCompile(`<!-- run by (\./\S+) (\w+) -->`)
 )
 
-// unrun is the mark of commands that need what a test does not have.
+// unrun is the mark of commands that need things that a test does not have.
 const unrun = "No test runs"
 
 // block is a block of commands or output.

@@ -1,5 +1,5 @@
-// Package docs_test holds the documentation against the repository: what it links
-// to and what it tells to run must be there.
+// Package docs_test checks the documentation against the repository: the targets of
+// its links and the programs of its commands must exist.
 package docs_test
 
 import (

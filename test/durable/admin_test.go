@@ -27,8 +27,8 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
-// copyTo asks for a backup of a data directory, as a user, and returns what is on the
-// standard output and the standard error.
+// copyTo asks for a backup of a data directory, as a user, and returns the standard
+// output and the standard error.
 func copyTo(t *testing.T, data string, as *syscall.Credential) (stdout, stderr string, err error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Getenv(envoytest.ProgramVariable), "backup", "--data", data, "--output", "-")
@@ -52,7 +52,7 @@ func TestSocketAnswersItsUser(t *testing.T) {
 		t.Errorf("its own user got %d bytes, %v\n%s", len(stdout), err, stderr)
 	}
 	if os.Geteuid() != 0 {
-		return // the mode says what cannot be tried
+		return // the mode is checked above; another user can be tried as root only
 	}
 	stdout, stderr, err := copyTo(t, dir, &syscall.Credential{Uid: 65534, Gid: 65534})
 	if err == nil || stdout != "" || !strings.Contains(stderr, "is for the user of the service") {

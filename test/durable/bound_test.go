@@ -15,7 +15,7 @@ type taking struct {
 	amount   int64 // tokens
 }
 
-// bound is a limit: what it holds, and what it gets in each period.
+// bound is a limit: its capacity, and its refill in each period.
 type bound struct {
 	burst, refill int64
 	period        time.Duration
@@ -30,7 +30,7 @@ type bound struct {
 func (b bound) check(all []taking, late time.Duration) error {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b taking) int { return cmp.Compare(a.from, b.from) })
-	unit := b.period.Microseconds() // of a token: what is got in a microsecond is refill
+	unit := b.period.Microseconds() // of a token: the gain of a microsecond is refill
 	level, now := b.burst*unit, int64(0)
 	var open waiting
 	for len(all) > 0 || len(open) > 0 {

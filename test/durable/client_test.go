@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// history is what callers were answered, over all lives of the program.
+// history is the answers that callers got, over all runs of the program.
 type history struct {
 	begin time.Time
 
@@ -25,8 +25,8 @@ type history struct {
 	given  map[string][]taking // admitted and not given back, by entity and limit
 	open   map[string]int64    // of calls without an answer, which may have been admitted
 	booked map[string]int64    // charges
-	owed   []string            // reservations that no life has settled yet
-	held   map[string]taking   // and what they took, by their ids
+	owed   []string            // reservations that no run has settled yet
+	held   map[string]taking   // the amounts that they took, by their ids
 	denied int
 	lost   int // answers
 }
@@ -37,7 +37,7 @@ func newHistory() *history {
 
 func (h *history) now() int64 { return time.Since(h.begin).Microseconds() }
 
-// spent is what was admitted of the ledger.
+// spent is the admitted amount of the ledger.
 func (h *history) spent() int64 {
 	var n int64
 	for _, t := range h.given["ledger/l n"] {
@@ -63,8 +63,8 @@ type caller struct {
 	gone   bool // a call had no answer: the program was killed
 }
 
-// call asks for hits of one descriptor, and returns when and what was answered; nil
-// when no answer came.
+// call asks for hits of one descriptor, and returns the time of the call and its
+// answer; nil when no answer came.
 func (c *caller) call(ctx context.Context, key, value string, hits int64) (taking, *rls.RateLimitResponse) {
 	t := taking{from: c.now(), amount: hits}
 	response, err := c.client.ShouldRateLimit(ctx, &rls.RateLimitRequest{Domain: "d", Descriptors: []*envoyratelimit.RateLimitDescriptor{{
@@ -105,7 +105,7 @@ func (c *caller) count(response *rls.RateLimitResponse) {
 	}
 }
 
-// charge books what was used, whatever there is.
+// charge charges hits, also beyond the balance.
 func (c *caller) charge(ctx context.Context, key, value string, hits int64) {
 	_, response := c.call(ctx, key, value, hits)
 	c.mu.Lock()
@@ -118,7 +118,7 @@ func (c *caller) charge(ctx context.Context, key, value string, hits int64) {
 	}
 }
 
-// reserve reserves, and settles an earlier reservation, which may be of an earlier life.
+// reserve reserves, and settles an earlier reservation, which may be of an earlier run.
 func (c *caller) reserve(ctx context.Context, value string, hits int64) {
 	t, response := c.call(ctx, "work", value, hits)
 	id := response.GetDynamicMetadata().GetFields()["reservation_id"].GetStringValue()
@@ -141,8 +141,8 @@ func (c *caller) reserve(ctx context.Context, value string, hits int64) {
 	}
 }
 
-// settle settles a reservation to a part of what it took. Without an answer that may
-// have been done, so no more than that counts as taken.
+// settle settles a reservation to a part of the amount that it took. Without an
+// answer that may have been done, so no more than that part counts as taken.
 func (c *caller) settle(ctx context.Context, value, id string) {
 	c.mu.Lock()
 	t := c.held[id]
@@ -214,7 +214,7 @@ func (h *history) load(ctx context.Context, p *program, r *rand.Rand, callers, a
 	}
 	select {
 	case <-enough:
-		time.Sleep(time.Duration(r.IntN(2000)) * time.Microsecond) // into whatever the program does next
+		time.Sleep(time.Duration(r.IntN(2000)) * time.Microsecond) // into the program's next step
 	case <-time.After(patience):
 		err = fmt.Errorf("%d of %d answers within %v\n%s", answered.Load(), answers, patience, p.wrote())
 	case <-p.exited:

@@ -20,8 +20,8 @@ func limitFiles(t *testing.T, p *program, size uint64) {
 	}
 }
 
-// While the disk is full, what a block covers is given, and nothing more: calls that it
-// does not cover are answered by policy, in time. With space all goes on.
+// While the disk is full, the tokens of an open block are given, and nothing more:
+// calls beyond it are answered by policy, in time. With space all goes on.
 func TestDiskThatIsFull(t *testing.T) {
 	h := newHistory()
 	dir, config := t.TempDir(), configuration(t, rules)

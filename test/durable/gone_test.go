@@ -13,7 +13,7 @@ import (
 
 const fileName = "ratelimit.db"
 
-// status returns what the program says of itself at /readyz, and the code.
+// status returns the status code and the body of /readyz.
 func (p *program) status(t *testing.T) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.http+"/readyz", nil)

@@ -33,10 +33,10 @@ func boundOf(t *testing.T, bucket string) bound {
 	return b
 }
 
-// lives runs the program again and again on one directory, and kills it at some moment
-// of a load. It returns how many of the kills fell while blocks were being handed out: the
-// life had committed one, since it had admitted something, and the next one found some
-// open; how many tokens the lives said were lost; and the last one, which runs.
+// lives runs the program again and again on one directory, and kills it at some moment of
+// a load. within is how many kills fell while blocks were open: the run had admitted
+// requests, so it had committed a block, and the next run found some open. lost is the sum
+// of the tokens that the runs reported as lost. last is the last run, which goes on.
 func lives(t *testing.T, h *history, n, callers int, each func(*caller, context.Context)) (within int, lost int64, last *program) {
 	t.Helper()
 	seed := rand.Uint64()
@@ -59,15 +59,15 @@ func lives(t *testing.T, h *history, n, callers int, each func(*caller, context.
 	return within, lost, last
 }
 
-// found is what the program says of the life before: how many blocks were being handed
-// out, and how many tokens are lost with them at most.
+// found returns the program's report about the run before: how many blocks were open,
+// and how many tokens are lost with them at most.
 func (p *program) found() (blocks int, tokens int64) {
 	e, _ := p.said(notInOrder)
 	return e.Blocks, e.Tokens + int64(min(e.Blocks, 1)) // it is cut to whole tokens
 }
 
-// The program is killed again and again, while callers use buckets of all kinds, and
-// reservations are settled in later lives than they were made in: over all the lives
+// The program is killed again and again, while callers use buckets of all kinds.
+// Reservations are settled in later runs than they were made in. Over all runs
 // together no window of any limit has too many admissions.
 func TestKilledNeverOverAdmits(t *testing.T) {
 	n := kills
@@ -92,8 +92,8 @@ func TestKilledNeverOverAdmits(t *testing.T) {
 	h.wantLedger(t, last, lost)
 }
 
-// wantLedger wants the ledger to have what there should be, less what may have been
-// admitted without an answer and what was said to be lost.
+// wantLedger requires the ledger to have the expected balance. It may be lower by the
+// calls without an answer and by the amount reported as lost.
 func (h *history) wantLedger(t *testing.T, p *program, lost int64) {
 	t.Helper()
 	got, want, open := p.balance(t, "ledger", "l", "n"), 10_000_000-h.spent(), h.open["ledger/l n"]
@@ -103,7 +103,7 @@ func (h *history) wantLedger(t *testing.T, p *program, lost int64) {
 	}
 }
 
-// What a bucket has lost after many kills is not more than what was said.
+// The loss of a bucket after many kills is not more than the reported amount.
 func TestKilledLosesNoMoreThanItSays(t *testing.T) {
 	n := ledgerKills
 	if testing.Short() {

@@ -65,8 +65,9 @@ func hung(t *testing.T) string {
 	return s.URL
 }
 
-// However many keys clients invent, the program ends in time, without an error, and loses nothing. The
-// second stop comes at once: what the first one left to do is done by then, or is left again.
+// With any number of keys that clients invent, the program ends in time, without an error, and loses
+// nothing. The second stop comes at once: the work that the first one left is done by then, or is left
+// again.
 func TestStopWithManyKeys(t *testing.T) {
 	for _, key := range []string{"fast", "slow", "told"} {
 		t.Run(key, func(t *testing.T) {

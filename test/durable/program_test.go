@@ -93,7 +93,7 @@ func launch(t *testing.T, dir, config string, change ...func(*exec.Cmd)) *progra
 	return p
 }
 
-// read keeps what the program writes until it is gone.
+// read records the output of the program until it ends.
 func (p *program) read(out io.Reader) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		var e entry
@@ -138,7 +138,7 @@ func start(t *testing.T, dir, config string, change ...func(*exec.Cmd)) *program
 
 // kill ends the program at once, as a power cut would, if it has not ended.
 func (p *program) kill() {
-	_ = p.cmd.Process.Kill() // fails for what is gone
+	_ = p.cmd.Process.Kill() // fails if it has ended
 	<-p.exited
 }
 
@@ -231,7 +231,7 @@ func (p *program) get(t *testing.T, path string, body io.Reader) string {
 	return string(text)
 }
 
-// balance asks what is left of a limit, in tokens; nothing is taken.
+// balance asks for the balance of a limit, in tokens; nothing is taken.
 func (p *program) balance(t *testing.T, key, value, limit string) float64 {
 	t.Helper()
 	question := fmt.Sprintf(`{"domain":"d","entries":[{"key":%q,"value":%q}],"hits":0}`, key, value)

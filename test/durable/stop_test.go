@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// What is stopped in order loses nothing: under load, again and again, to the token.
+// A program that is stopped in order loses nothing: under load, again and again, to
+// the token.
 func TestStoppedLosesNothing(t *testing.T) {
 	h := newHistory()
 	r := rand.New(rand.NewPCG(1, 2))

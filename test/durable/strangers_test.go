@@ -37,7 +37,7 @@ func answered(t *testing.T, method, address, body string, header ...string) (cod
 }
 
 // bareProxy passes requests on as a proxy with few settings does: the upstream sees it as a
-// neighbor, its own name as the host, and no header that tells of the client.
+// neighbor, its own name as the host, and no header that names the client.
 func bareProxy(t *testing.T, upstream string) *httptest.Server {
 	t.Helper()
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// refused wants the program to end with an error that says all of this, and to have
-// answered nobody.
+// refused requires the program to end with an error that has all these texts, without
+// having answered any call.
 func refused(t *testing.T, p *program, says ...string) {
 	t.Helper()
 	if err := p.wait(t); err == nil || p.exitCode() != 1 {
@@ -54,7 +54,7 @@ func TestDirectoryThatCannotBeWritten(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.Chmod(dir, 0o755) }) // so that it can be removed
 	unprivileged := func(cmd *exec.Cmd) {
-		if os.Geteuid() == 0 { // who may write everywhere
+		if os.Geteuid() == 0 { // root may write everywhere
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 		}
 	}

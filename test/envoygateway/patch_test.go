@@ -40,7 +40,7 @@ func newResource(kind egv1a1.EnvoyResourceType) proto.Message {
 }
 
 // apply applies the patches of a policy, by the rules of Envoy Gateway: an addition without a
-// path is a new resource; others change what they find, and must find something.
+// path is a new resource; others change the nodes of their path, and must find one.
 func (r resources) apply(policy *egv1a1.EnvoyPatchPolicy) error {
 	for i, p := range policy.Spec.JSONPatches {
 		err := r.applyOne(p)

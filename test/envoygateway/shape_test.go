@@ -80,7 +80,7 @@ func exampleRoutes(t *testing.T, file string) *route.RouteConfiguration {
 	return manager.GetRouteConfig()
 }
 
-// names finds what differs from one policy to the other.
+// names are the parts that differ from one policy to the other.
 var names = []struct {
 	pattern     *regexp.Regexp
 	replacement string

@@ -51,8 +51,8 @@ func mainWith(m interface{ Run() int }, build func(ctx context.Context, dir stri
 }
 
 // BuildPrograms builds the programs into dir and has [StartService] and
-// [StartUpstream] start them; the service with the race detector when the tests have
-// it, and not when RATELIMIT_PROGRAM names another one to test.
+// [StartUpstream] start them. The service has the race detector when the tests have
+// it. It is not built when RATELIMIT_PROGRAM names another one to test.
 func BuildPrograms(ctx context.Context, dir string) error {
 	var flags []string
 	if raceDetector {
@@ -72,8 +72,8 @@ func buildService(ctx context.Context, dir string, flags ...string) error {
 	return build(ctx, ProgramVariable, filepath.Join(dir, "ratelimit"), "./cmd/ratelimit", flags...)
 }
 
-// build builds a package of the repository and puts the program's path in a
-// variable. The program's version is "dev", as pages have it, whatever flags the environment has.
+// build builds a package of the repository and puts the program's path in a variable. The
+// program's version is "dev", as pages have it, with any flags in the environment.
 func build(ctx context.Context, variable, program, pkg string, flags ...string) error {
 	root, err := Root()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/ratelimit/ratelimit/test/envoytest"
 )
 
-// A hundred tokens, and no more while a test runs. What a request costs is charged
+// A hundred tokens, and no more while a test runs. The cost of a request is charged
 // when it is over, 3 tokens each (testdata/charge.yaml).
 const hundredTokens = `
 domains:

@@ -22,7 +22,7 @@ type Envoy struct {
 	admin   string
 	process *process
 	http    *http.Client
-	streams *http.Client // without a timeout: what is asked for ends with its context
+	streams *http.Client // without a timeout: a request ends with its context
 }
 
 // Ports says which addresses take the place of a port in an Envoy file. The line
@@ -48,7 +48,7 @@ func Need(tb testing.TB) {
 }
 
 // StartEnvoy starts Envoy with file and waits until it serves. Envoy chooses the
-// ports of its listener (10000) and its admin endpoint (9901) itself; every other
+// ports of its listener (10000) and its admin endpoint (9901) itself. Every other
 // port in the file must be in ports, and every one there in the file.
 func StartEnvoy(tb testing.TB, file string, ports Ports) *Envoy {
 	tb.Helper()
@@ -80,8 +80,8 @@ func StartEnvoy(tb testing.TB, file string, ports Ports) *Envoy {
 	return e
 }
 
-// Stats returns Envoy's counters and gauges whose names begin with prefix, such
-// as "cluster.upstream.ratelimit."; what was never counted may be absent, as 0.
+// Stats returns Envoy's counters and gauges whose names begin with prefix, such as
+// "cluster.upstream.ratelimit."; one that was never counted may be absent, as 0.
 func (e *Envoy) Stats(tb testing.TB, prefix string) map[string]int64 {
 	tb.Helper()
 	body, err := e.get("/stats?filter=^" + regexp.QuoteMeta(prefix))
@@ -98,7 +98,7 @@ func (e *Envoy) Stats(tb testing.TB, prefix string) map[string]int64 {
 	return stats
 }
 
-// Answer is what a client got.
+// Answer is the answer that a client got.
 type Answer struct {
 	Code   int
 	Header http.Header

@@ -78,7 +78,8 @@ func TestLimitAndRetryAfter(t *testing.T) {
 	}
 }
 
-// Whoever waits for exactly what retry-after said is admitted at the first try.
+// A client that waits for exactly the time of retry-after is admitted at the first
+// try.
 func TestWaitRetryAfter(t *testing.T) {
 	envoytest.Need(t)
 	envoy, _ := startAll(t, example(t, "basic.yaml"), writeRules(t, threeRequests))

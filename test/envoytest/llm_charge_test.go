@@ -9,7 +9,7 @@ import (
 	"github.com/ratelimit/ratelimit/test/envoytest"
 )
 
-// hundred is what most answers use: 100 tokens, of which 12 are the question's.
+// hundred is the usage of most answers: 100 tokens, of which 12 are the question's.
 func hundred(header ...string) map[string]string {
 	h := map[string]string{"x-prompt-tokens": "12", "x-completion-tokens": "88"}
 	for i := 0; i < len(header); i += 2 {
@@ -18,23 +18,23 @@ func hundred(header ...string) map[string]string {
 	return h
 }
 
-// usageCase is a question, and what an example charges for its answer: -1 is no call
-// after it.
+// usageCase is a question, and the amounts that examples charge for its answer: -1 is
+// no call after it.
 type usageCase struct {
 	name   string
 	q      question
 	leave  bool // the client goes away in the middle
 	code   int  // 0: the answer breaks off, or is a 502 if Envoy still had all of it
-	filter int  // what json_to_metadata and sse_to_metadata read of it
-	lua    int  // what the Lua of llm-stable-filters.yaml reads of it
+	filter int  // read by json_to_metadata and sse_to_metadata
+	lua    int  // read by the Lua of llm-stable-filters.yaml
 }
 
 // none says that no usage is read.
 const none = -1
 
-// usageCases are what can happen to an answer. A stream has 88 events with a token
-// each, then one that says stop, one with the usage if that is asked for, and the end:
-// half of them are 45.
+// usageCases are the possible answers. A stream has 88 events with a token each, then
+// one that says stop, one with the usage if that is asked for, and the end: half of
+// them are 45.
 var usageCases = []usageCase{
 	{"json", question{inJSON, hundred()}, false, 200, 100, 100},
 	{"json-charset", question{inJSON, hundred("x-content-type", "application/json; charset=utf-8")}, false, 200, 100, 100},
@@ -77,7 +77,8 @@ func (g *gateway) askAll(t *testing.T) {
 	}
 }
 
-// chargedAfter checks that an example charges what it reads of each answer, once.
+// chargedAfter checks that an example charges the usage that it reads of each answer,
+// once.
 func chargedAfter(t *testing.T, g *gateway, used func(usageCase) int) {
 	t.Helper()
 	g.askAll(t)
@@ -126,8 +127,8 @@ func TestLLMChargeAfterExample(t *testing.T) {
 	deniedFree(t, g)
 }
 
-// Requests and tokens are limited together: what one denies takes nothing of the
-// other, and answers tell both.
+// Requests and tokens are limited together: a denial by one takes nothing of the
+// other, and answers show both.
 func TestLLMTokensAndRequestsExample(t *testing.T) {
 	envoytest.Need(t)
 	g := startGateway(t, "llm-tokens-and-requests.yaml", "llm.ratelimit.yaml")

@@ -18,7 +18,8 @@ import (
 
 // 200 requests of one key run at the same time, each with an estimate of 1,000 tokens, and
 // the bucket holds 100,000: exactly 100 pass. Each uses 400, so that 60,000 are left when all
-// are settled. With token leases it may be fewer: one replica denies what another holds.
+// are settled. With token leases it may be fewer: one replica denies tokens that another
+// holds.
 func TestConcurrentRequests(t *testing.T) {
 	for name, tc := range map[string]struct {
 		start func(*testing.T, string) []*envoytest.Service
@@ -79,8 +80,8 @@ func startOnTable(t *testing.T, rules string) []*envoytest.Service {
 }
 
 // concurrent sends 200 requests, of which none ends before all are decided; then all end
-// at once. So many pass as the bucket has tokens for; or fewer, unless it is to be exact,
-// and then the tokens of the others are there.
+// at once. If exact, as many pass as the bucket has tokens for. Otherwise fewer may pass,
+// and then the tokens of the others are left in the bucket.
 func concurrent(t *testing.T, g *gateway, exact bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -117,7 +118,7 @@ func concurrent(t *testing.T, g *gateway, exact bool) {
 }
 
 // awaitReturns waits until the replicas have held nothing on lease for a second: one does not
-// see what another holds.
+// see the leases of another.
 func (g *gateway) awaitReturns(t *testing.T) {
 	t.Helper()
 	var since time.Time

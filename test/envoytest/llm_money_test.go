@@ -28,7 +28,7 @@ func moneyRules(t *testing.T) string {
 	return writeRules(t, regexp.MustCompile(`rate: [\d_]+/\w+`).ReplaceAllString(string(text), "rate: 1/8784h"))
 }
 
-// budget is what the budget of a key holds in examples/llm, in thousandths of a
+// budget is the capacity of a key's budget in examples/llm, in thousandths of a
 // micro-dollar.
 const budget = 10_000_000_000
 
@@ -49,8 +49,8 @@ func (g *gateway) awaitSpent(t *testing.T, key string, spent int64) {
 	})
 }
 
-// Every token of an answer costs what its kind and model cost, to the thousandth of a
-// micro-dollar, whether it came in JSON or as a stream.
+// Every token of an answer costs the price of its kind and model, to the thousandth
+// of a micro-dollar. That holds for answers in JSON and for streams.
 func TestLLMMoneyExample(t *testing.T) {
 	envoytest.Need(t)
 	g := startMoney(t)
@@ -97,8 +97,8 @@ func TestLLMMoneyExample(t *testing.T) {
 	}
 }
 
-// What a budget has not left is denied before it is spent: of eleven answers of nearly a
-// dollar each ten fit into ten dollars, as each model has tokens enough for two.
+// A cost above the rest of a budget is denied before it arises. Of eleven answers of
+// nearly a dollar each ten fit into ten dollars; each model has tokens enough for two.
 func TestLLMMoneyIsReserved(t *testing.T) {
 	envoytest.Need(t)
 	g := startMoney(t)

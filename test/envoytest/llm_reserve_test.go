@@ -10,10 +10,10 @@ import (
 	"github.com/ratelimit/ratelimit/test/envoytest"
 )
 
-// estimated is what a request reserves that does not say how much it may use.
+// estimated is the reservation of a request that does not say how much it may use.
 const estimated = 1000
 
-// settledTo returns what an answer costs in the end: what was read of it, or the
+// settledTo returns the final cost of an answer: the usage read of it, or the
 // estimate; an error of the upstream costs nothing.
 func settledTo(c usageCase) int {
 	switch {
@@ -26,8 +26,8 @@ func settledTo(c usageCase) int {
 	}
 }
 
-// settled checks that an example settles each answer to what it reads of it, once.
-// used says what an answer costs.
+// settled checks that an example settles each answer to the usage that it reads of
+// it, once. used is the cost of an answer.
 func settled(t *testing.T, g *gateway, settlements int, used func(usageCase) int) {
 	t.Helper()
 	g.askAll(t)
@@ -74,7 +74,7 @@ func TestLLMRefundChargeExample(t *testing.T) {
 	deniedReservesNothing(t, g)
 }
 
-// reserve sends a body whose answer has no usage, so that what it reserved stays, and
+// reserve sends a body whose answer has no usage, so that its reservation stays, and
 // returns the code of the answer.
 func (g *gateway) reserve(t *testing.T, key, contentType, body string) int {
 	t.Helper()
@@ -92,8 +92,8 @@ func (g *gateway) reserve(t *testing.T, key, contentType, body string) int {
 	return answer.Code
 }
 
-// estimates checks what is reserved for what a client says: it can say nothing for
-// which nothing is reserved.
+// estimates checks the reservations for bodies of clients: no body leads to a request
+// without a reservation.
 func estimates(t *testing.T, g *gateway) {
 	t.Helper()
 	for i, test := range []struct {
@@ -129,8 +129,8 @@ func estimates(t *testing.T, g *gateway) {
 	}
 }
 
-// deniedReservesNothing checks that what is denied costs nothing, and gives nothing
-// back.
+// deniedReservesNothing checks that a denied request costs nothing, and refunds
+// nothing.
 func deniedReservesNothing(t *testing.T, g *gateway) {
 	t.Helper()
 	for _, step := range []struct{ asked, code, used int }{

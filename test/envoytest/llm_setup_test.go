@@ -37,8 +37,8 @@ func startGateway(t *testing.T, file, rules string) *gateway {
 }
 
 // startGatewayWith starts an Envoy file in front of replicas of the service. Its calls may take
-// longer than the file says: what a busy machine is too slow for is not decided, or not
-// charged, and no such call is what these tests are about.
+// longer than the file says. Else a busy machine would leave calls undecided or uncharged, and
+// these tests are not about such calls.
 func startGatewayWith(t *testing.T, file string, services ...*envoytest.Service) *gateway {
 	t.Helper()
 	upstream := envoytest.StartUpstream(t)
@@ -72,7 +72,7 @@ func startGatewayTo(t *testing.T, file, upstream string, services ...*envoytest.
 	return g
 }
 
-// question is what a client asks.
+// question is the request of a client.
 type question struct {
 	body   string
 	header map[string]string // of examples/upstream, and of the descriptors
@@ -86,7 +86,8 @@ const (
 	noUsage    = `{"model": "m", "messages": [], "stream": true}`
 )
 
-// post sends a question with an API key, with whatever compression the client likes.
+// post sends a question with an API key, with any compression that the client
+// accepts.
 func (g *gateway) post(ctx context.Context, key string, q question) (*http.Response, error) {
 	header := http.Header{"X-Api-Key": {key}, "Accept-Encoding": {"gzip"}}
 	for name, value := range q.header {

@@ -28,7 +28,7 @@ const (
 )
 
 // Envoy's CPU for a stream of 200 events with the Lua of examples/llm is at most 1.5 times that of
-// the same file without it, as measured on a machine with nothing else to do; the test grants 2.
+// the same file without it. That was measured on an idle machine; the test allows 2.
 func TestUsageScriptCost(t *testing.T) {
 	envoytest.Need(t)
 	upstream := startEvents(t)

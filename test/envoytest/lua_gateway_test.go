@@ -11,8 +11,8 @@ import (
 	"github.com/ratelimit/ratelimit/test/envoytest"
 )
 
-// Through a real gateway answers that arrive byte by byte cost what their usage says, to the
-// thousandth of a micro-dollar; one without a usage costs its estimate.
+// Through a real gateway, answers that arrive byte by byte cost the price of their usage, to
+// the thousandth of a micro-dollar. An answer without a usage costs its estimate.
 func TestLLMMoneyByteByByte(t *testing.T) {
 	envoytest.Need(t)
 	all := answers()

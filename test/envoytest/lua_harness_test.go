@@ -68,8 +68,8 @@ func luaOf(part any) []string {
 // those that arrive by a connection cannot be chosen.
 type reader struct{ envoy *envoytest.Envoy }
 
-// before counts the bytes that the script has functions of strings read: up to the end of what they
-// find, or all.
+// before counts the bytes that functions of strings read for the script: up to the end of a match,
+// or all.
 const before = `
 local bytes = 0
 local length, find, cut = string.len, string.find, string.sub
@@ -192,7 +192,7 @@ static_resources:
 	return reader{envoytest.StartEnvoy(t, path, nil)}
 }
 
-// lines runs the script on an answer that is cut as x-cut says, and returns what it replies.
+// lines runs the script on an answer that is cut as x-cut says, and returns its reply.
 func (r reader) lines(t *testing.T, a answer, cut string) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -209,8 +209,8 @@ func (r reader) lines(t *testing.T, a answer, cut string) []string {
 	return strings.Split(string(reply.Body), "\n")
 }
 
-// pieces runs the script on an answer in pieces of so many bytes. It returns what the script made
-// of it, and how many bytes it read again and again for that.
+// pieces runs the script on an answer in pieces of so many bytes. It returns the outcome of the
+// script, and how many bytes it read, repeated reads included.
 func (r reader) pieces(t *testing.T, a answer, size int) (outcome string, bytes int) {
 	t.Helper()
 	lines := r.lines(t, a, strconv.Itoa(size))

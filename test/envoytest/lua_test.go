@@ -13,7 +13,7 @@ import (
 	"github.com/ratelimit/ratelimit/test/envoytest"
 )
 
-// answer is one of a provider, and what the scripts are to make of it.
+// answer is one of a provider, and the outcome that the scripts must have for it.
 type answer struct {
 	name, contentType, body string
 	kinds                   string // examples/llm
@@ -26,7 +26,7 @@ const (
 	streamType = "text/event-stream; charset=utf-8"
 )
 
-// want returns what the script of a file is to make of an answer.
+// want returns the outcome that the script of a file must have for an answer.
 func (a answer) want(file string) string {
 	switch {
 	case file == "llm/envoy.yaml":
@@ -62,7 +62,7 @@ func stream(end string, events ...string) string {
 	return b.String()
 }
 
-// answers are what providers send, and what they could.
+// answers are the answers that providers send, and could send.
 func answers() []answer {
 	message := `{"id":"m-1","content":[{"type":"tool_use","input":%s}],"usage":{"input_tokens":25,"cache_creation_input_tokens":30,"cache_read_input_tokens":400,"output_tokens":88}}`
 	openAI := stream("\n", word, word, last, "[DONE]")
@@ -135,8 +135,8 @@ func TestUsageScriptsAtAnyCut(t *testing.T) {
 	}
 }
 
-// A usage of up to 4,096 bytes counts, in an event of any size; a longer one does not, and what
-// comes after it does.
+// A usage of up to 4,096 bytes counts, in an event of any size. A longer one does not, and the
+// ones after it do.
 func TestUsageScriptOfLargeEvents(t *testing.T) {
 	envoytest.Need(t)
 	r := startReader(t, "llm/envoy.yaml")
@@ -189,7 +189,7 @@ func TestUsageScriptsAtRandom(t *testing.T) {
 	}
 }
 
-// For a client that goes away what was reported last counts: each usage from its last byte on, and
+// For a client that goes away the last report counts: each usage from its last byte on, and
 // nothing before the first.
 func TestUsageScriptAsItComes(t *testing.T) {
 	envoytest.Need(t)

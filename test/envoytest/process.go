@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// patience is how long a program may take to start, to stop, or to notice
-// something, before the test fails. It is far above what they need.
+// patience is how long a program may take to start, to stop, or to notice something,
+// before the test fails. Programs need far less.
 const patience = 20 * time.Second
 
 // process is a child of the test.
@@ -52,7 +52,7 @@ func startProcess(tb testing.TB, name, path string, args ...string) *process {
 // stop asks the program to stop and waits until it is gone.
 func (p *process) stop(tb testing.TB) {
 	tb.Helper()
-	// It fails only for a program that is gone, which is what is asked for.
+	// It fails only for a program that has ended, as it should.
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-p.exited:
@@ -78,7 +78,7 @@ func (p *process) running() bool {
 	}
 }
 
-// output keeps what a program writes; it is safe for concurrent use.
+// output keeps the output of a program; it is safe for concurrent use.
 type output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -91,7 +91,7 @@ func (o *output) Write(b []byte) (int, error) {
 	return o.buf.Write(b)
 }
 
-// String returns what was written so far.
+// String returns the output so far.
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -55,7 +55,7 @@ func (s *Service) Stop(tb testing.TB) {
 // Kill ends the service at once, as a crash would.
 func (s *Service) Kill() { s.process.kill() }
 
-// Available asks a service what a limit has left for a descriptor, and takes
+// Available asks a service for the balance of a limit for a descriptor, and takes
 // nothing. It is in tokens with up to three decimals, such as "-3.25".
 func (s *Service) Available(domain, limit string, entries ...Entry) (string, error) {
 	question, err := json.Marshal(map[string]any{"domain": domain, "entries": entries, "hits": 0})
@@ -94,8 +94,9 @@ type Entry struct {
 	Value string `json:"value"`
 }
 
-// Metrics returns what a service has counted, by series, such as
-// `ratelimit_degraded_total{policy="allow"}`; what was never counted is absent.
+// Metrics returns the metrics of a service, by series, such as
+// `ratelimit_degraded_total{policy="allow"}`; a series that was never counted is
+// absent.
 func (s *Service) Metrics() (map[string]float64, error) {
 	response, err := s.http.Get("http://" + s.HTTP + "/metrics")
 	if err != nil {

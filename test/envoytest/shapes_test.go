@@ -59,8 +59,8 @@ func TestEnvoyGatewayShape(t *testing.T) {
 	wantNothingLost(t, g.envoy, 17)
 }
 
-// Tokens are charged to the user and to the provider's quota, once each; what the user's
-// limit denies is charged to neither.
+// Tokens are charged to the user and to the provider's quota, once each; a request that
+// the user's limit denies is charged to neither.
 func TestAIGatewayShape(t *testing.T) {
 	envoytest.Need(t)
 	g := startGateway(t, "shape-ai-gateway.yaml", "shape.ratelimit.yaml")
@@ -111,7 +111,7 @@ func TestAIGatewayBucketRule(t *testing.T) {
 	}
 }
 
-// The path is limited with whatever query.
+// The path is limited with any query.
 func TestIstioShape(t *testing.T) {
 	envoytest.Need(t)
 	g := startGateway(t, "shape-istio.yaml", "shape.ratelimit.yaml")

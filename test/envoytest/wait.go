@@ -34,8 +34,8 @@ func Await(tb testing.TB, what string, done func() error) {
 	}
 }
 
-// Stays calls still again and again for a second, which is long for whatever could
-// come late on this machine, and fails the test when it returns an error.
+// Stays calls still again and again for a second, and fails the test when it returns
+// an error. A second is long for any late event on this machine.
 func Stays(tb testing.TB, what string, still func() error) {
 	tb.Helper()
 	end := time.NewTimer(time.Second)
@@ -56,9 +56,9 @@ func Stays(tb testing.TB, what string, still func() error) {
 	}
 }
 
-// FreeAddress returns a local address that nobody listens on. It lies below the
-// ports that outgoing connections get, so that a program that is started again
-// finds its old address free.
+// FreeAddress returns a local address without a listener. Its port is below those
+// that outgoing connections get, so that a program that is started again finds its
+// old address free.
 func FreeAddress(tb testing.TB) string {
 	tb.Helper()
 	var err error

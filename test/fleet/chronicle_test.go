@@ -24,11 +24,12 @@ type entry struct {
 	From, To     int64 // nanoseconds since 1970, of the call
 	Take, Refund int64
 	Outcome      outcome
-	Bucket       tokenbucket.Bucket // as it was told; of an outcome that is not known, nothing
+	Bucket       tokenbucket.Bucket // as the answer has it; zero for an unknown outcome
 	// Vague says that a reply was lost during the call, or took longer than an attempt. A
-	// caller whose write is found to be applied later is told the balance of that moment.
+	// caller whose write is found to be applied later gets the balance of that moment.
 	Vague bool
-	// Beside is what other calls of the replica asked for meanwhile, of a denied one.
+	// Beside is the sum of the requests of the replica's other calls meanwhile, of a
+	// denied one.
 	Beside int64
 }
 
@@ -98,7 +99,7 @@ func (r *replica) chronicle(ctx context.Context) error {
 	return writeChronicle(r.History, all)
 }
 
-// chronicler is a caller who takes, and gives back some of what he took.
+// chronicler is a caller that takes, and refunds a part of its takes.
 type chronicler struct {
 	r       *replica
 	op      limiter.Op
@@ -109,8 +110,8 @@ type chronicler struct {
 }
 
 // alone makes a first call while no other replica makes its first one. So it sees the slots
-// of the others and takes a free one: two replicas in one slot may take twice what they send
-// again.
+// of the others and takes a free one: two replicas in one slot may take a repeated write
+// twice.
 func (c *chronicler) alone(ctx context.Context) (e entry, err error) {
 	turn, err := os.Create(filepath.Join(filepath.Dir(c.r.History), "turn"))
 	if err != nil {
@@ -128,7 +129,7 @@ func (c *chronicler) next() entry {
 	e := entry{Take: 1 + c.rnd.Int64N(8*token)}
 	if c.refunds && c.got > 0 && c.rnd.IntN(2) == 0 {
 		e.Take, e.Refund = 0, 1+c.rnd.Int64N(c.got)
-		c.got -= e.Refund // for good: one in doubt may be applied
+		c.got -= e.Refund // for good: one of unknown outcome may be applied
 	}
 	return e
 }

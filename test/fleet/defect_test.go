@@ -11,8 +11,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo"
 )
 
-// defective is a client that leaves a condition out of every write of a bucket: what
-// a store would be that forgot it.
+// defective is a client that leaves a condition out of every write of a bucket, as a
+// store with that defect would.
 type defective struct {
 	dynamo.Client
 	suffix, operator string // of the attributes that are not looked at, and how

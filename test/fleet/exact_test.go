@@ -10,9 +10,9 @@ import (
 	"github.com/ratelimit/ratelimit/internal/windows"
 )
 
-// Processes whose clocks are an hour slow, an hour fast and 400 ms fast, and one that
-// is right, decide on a few buckets while calls are lost, late and refused, and while
-// processes are killed: no window of any limit has too many admissions.
+// Processes decide on a few buckets while calls are lost, late and refused, and while
+// processes are killed. Their clocks are an hour slow, an hour fast and 400 ms fast,
+// and one is right. No window of any limit has too many admissions.
 func TestNeverOverAdmit(t *testing.T) {
 	f := newFleet(t, scenario{
 		load: "fleet", skews: []time.Duration{0, -time.Hour, time.Hour, 400 * time.Millisecond},
@@ -41,7 +41,7 @@ func TestNeverOverAdmit(t *testing.T) {
 	}
 }
 
-// report says what a run has done.
+// report logs the counts of a run.
 func (f *fleet) report(t *testing.T) {
 	t.Helper()
 	t.Logf("%d admitted, %d denied, %d unavailable, %d uncertain in %v", count(f.histories, admitted), count(f.histories, denied),
@@ -61,17 +61,17 @@ func (f *fleet) disagreement() time.Duration {
 	return time.Duration(max(fast-slow, 0)) * time.Microsecond
 }
 
-// giveBackPatience is how long the store tries to give back; it is sent for the last
-// time within the budget from then, and applied when the proxy lets it pass.
+// giveBackPatience is how long the store tries to roll a take back. The last write is
+// sent within the budget from then, and applied when the proxy lets it pass.
 const giveBackPatience = time.Minute
 
 // late is the span of refill that a bucket may give beyond its bound: as much as the
 // clocks disagree, and the millisecond that times are cut to.
 //
-// A bucket whose takes are given back when another denies has more. What a denied
-// call held, for at most H, made room that was refilled meanwhile. At the start of a
-// window the bucket and what is held of it had, H earlier, at most its capacity
-// together, since nothing of it was held then; so they have at most H's refill more.
+// A bucket whose takes are rolled back when another denies has more. A denied call
+// holds tokens for at most H, and the bucket refills meanwhile. H before the start of
+// a window none of the tokens now held were held. So the bucket and these tokens had
+// at most its capacity together, and have at most H's refill more.
 func (f *fleet) late(shared bool) time.Duration {
 	late := f.disagreement() + time.Millisecond
 	if !shared {
@@ -88,8 +88,8 @@ func (f *fleet) late(shared bool) time.Duration {
 	return late + time.Duration(longest)*time.Microsecond + giveBackPatience + budget + mostLate
 }
 
-// check returns what is wrong with the histories, and how many limits have a window
-// with nine tenths of what may be admitted in it.
+// check returns the faults of the histories. near is how many limits have a window
+// with nine tenths of its possible admissions.
 func (f *fleet) check(t *testing.T) (faults []string, near int) {
 	t.Helper()
 	start := f.start.UnixMicro()

@@ -15,7 +15,7 @@ import (
 // up on it, and on the whole decision.
 const mostLate = time.Second
 
-// faults are what is done to the calls of a run. The zero faults are none.
+// faults are the faults of the calls of a run. The zero faults are none.
 type faults struct {
 	deck []dynamofake.Kind // each as often as it stands there
 	most int               // calls from one that is spoiled to the next
@@ -48,7 +48,7 @@ func (f faults) require(t *testing.T, p *dynamotest.Proxy) {
 	}
 }
 
-// lateness holds what is applied late, or answered late.
+// lateness holds calls that are applied late, or answered late.
 type lateness struct {
 	under sync.WaitGroup
 
@@ -85,8 +85,8 @@ func (l *lateness) gate(r *rand.Rand) *dynamofake.Gate {
 	return g
 }
 
-// plan spoils a call now and then, with the cards of the deck, so that every fault
-// comes again and again; the first calls it leaves alone. Of the batches one in four is answered in part.
+// plan gives a call a fault now and then, with the cards of the deck, so that every fault comes again and
+// again. The first calls have none. Of the batches one in four is answered in part.
 func (l *lateness) plan(r *rand.Rand, f faults) dynamofake.Plan {
 	if f.most == 0 {
 		return nil

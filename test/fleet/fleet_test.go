@@ -19,7 +19,7 @@ import (
 
 // scenario is a run of a fleet.
 type scenario struct {
-	load      string          // what the replicas ask for
+	load      string          // the load of the replicas
 	history   string          // or which bucket they keep the whole history of
 	skews     []time.Duration // of the clock of each replica
 	decisions int64           // of all replicas
@@ -109,7 +109,7 @@ func (f *fleet) each(ctx context.Context, do func(context.Context, int) error) e
 // oneShard is so many units a second that no bucket is split.
 const oneShard = 1 << 40
 
-// job returns what all jobs of a replica have in common, in one of its lives.
+// job returns the common part of all jobs of a replica, in one of its runs.
 func (f *fleet) job(work string, i, life int) job {
 	j := job{
 		Work: work, Replica: fmt.Sprintf("%d.%d", i, life), Endpoint: f.proxy.URL, Table: f.table, Defect: f.defect,

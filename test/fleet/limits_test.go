@@ -23,7 +23,7 @@ type obliged struct {
 	name          string
 	before, after []limiter.Limit
 	old           func(record) bool // decided under the limits before the change
-	bound         limiter.Limit     // of what is admitted afterwards
+	bound         limiter.Limit     // of the admissions afterwards
 	holds         time.Duration     // since the change, when the bound holds
 	least         int64             // admitted a second, from 5 s after the change; more than before where that was less
 }
@@ -85,8 +85,8 @@ func limitsOf(t *testing.T, limits []limiter.Limit) *limiter.Limits {
 	return l
 }
 
-// oblige starts the replicas, does something when each says what is waited for, and
-// stops them a while later.
+// oblige starts the replicas, calls do when each has sent an event that waited
+// accepts, and stops them a while later.
 func (f *fleet) oblige(t *testing.T, work string, waited func(event) bool, do func(), rest time.Duration) {
 	t.Helper()
 	ready := make(chan struct{}, len(f.skews))
@@ -148,7 +148,7 @@ func (f *fleet) obligeOne(ctx context.Context, work string, i int, hear func(eve
 	return nil
 }
 
-// checkObliged looks at what became of one change.
+// checkObliged checks the outcome of one change.
 func (f *fleet) checkObliged(t *testing.T, call uint16, o obliged, changed int64) {
 	t.Helper()
 	deadline := changed + inTime.Microseconds()

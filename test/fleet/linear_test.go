@@ -13,10 +13,10 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// The admissions of several processes on one bucket are those of one token bucket that
-// is asked one after the other, with what was lost and refused on the way, and with
-// refunds. A denial is by what the calls beside it in its replica leave, as of denialAge ago
-// at most. A fleet whose writes are applied twice is found out. The refill does not count; make
+// The admissions of several processes on one bucket are those of one token bucket that is asked
+// one after the other. Calls are lost and refused on the way, and there are refunds. A denial
+// is right for the tokens that concurrent calls of its replica leave, as of denialAge ago at
+// most. A fleet whose writes are applied twice is found out. The refill does not count; make
 // torture has a history in which it does.
 func TestLinearizable(t *testing.T) {
 	for _, tt := range []struct {
@@ -47,7 +47,8 @@ func checkHistory(t *testing.T, history, defect string, want bool) (*fleet, chro
 	return f, h
 }
 
-// checkDenials wants each denial to be by what the calls beside it in its replica leave.
+// checkDenials requires each denial to be right for the tokens that concurrent calls of
+// its replica leave.
 func (h *chronicles) checkDenials(t *testing.T, f *fleet) {
 	t.Helper()
 	for _, e := range h.denied {
@@ -57,7 +58,8 @@ func (h *chronicles) checkDenials(t *testing.T, f *fleet) {
 	}
 }
 
-// chronicles are what replicas wrote down, without what was certainly not applied.
+// chronicles are the records of replicas, without calls that were certainly not
+// applied.
 type chronicles struct {
 	limit   limiter.Limit
 	first   tokenbucket.Bucket // before all calls of replicas
@@ -65,8 +67,8 @@ type chronicles struct {
 	denied  []entry
 }
 
-// denialAge is how old the state may be that a request is denied by: what other replicas
-// gave back since is missing to it.
+// denialAge is how old the state may be that a request is denied by: later refunds of
+// other replicas are missing from it.
 const denialAge = 100 * time.Millisecond
 
 // least returns the least that the bucket can have had, without the calls beside a denied
@@ -85,7 +87,8 @@ func (h *chronicles) least(d *entry) int64 {
 	return sum
 }
 
-// beside returns what the calls of a replica asked for that overlap one of them.
+// beside returns the sum that the calls of a replica asked for that overlap one of
+// them.
 func beside(all []entry, k int) int64 {
 	sum := int64(0)
 	for i := range all {
@@ -128,7 +131,7 @@ func (f *fleet) begin(t *testing.T, limit limiter.Limit) tokenbucket.Bucket {
 	return left
 }
 
-// chronicle runs the replicas and returns what they wrote down.
+// chronicle runs the replicas and returns their records.
 func (f *fleet) chronicle(t *testing.T) chronicles {
 	t.Helper()
 	limit, err := chronicleLimit(f.history)
@@ -169,12 +172,11 @@ func (f *fleet) chronicle(t *testing.T) chronicles {
 	return h
 }
 
-// bucketModel is one token bucket, never full. Its state is what it held in the
-// beginning, less what was taken since: what a decision finds is that
-// with the refill up to the decision's own time, which the answer tells, and which
-// must lie in the call. So replicas may decide at times in another order than that of
-// their writes. What is not known to be applied was applied in the call, or was not; when,
-// makes no difference to a bucket that is not full.
+// bucketModel is one token bucket, never full. Its state is the first balance less the
+// takes since. A decision finds that and the refill up to the decision's own time. The
+// answer has that time, which must lie in the call. So replicas may decide at times in
+// another order than that of their writes. A write of unknown outcome was applied in the
+// call, or was not. The moment makes no difference to a bucket that is not full.
 func bucketModel(l limiter.Limit, first tokenbucket.Bucket) porcupine.Model {
 	p := l.Params()
 	nondeterministic := porcupine.NondeterministicModel{
@@ -203,8 +205,8 @@ func bucketModel(l limiter.Limit, first tokenbucket.Bucket) porcupine.Model {
 	return nondeterministic.ToModel()
 }
 
-// decide does at a time what a call asks for. It returns the state after it and the
-// balance that the call is told.
+// decide applies a call at a time. It returns the state after it and the balance of
+// the answer.
 func decide(p tokenbucket.Params, b tokenbucket.Bucket, e entry, at int64) (after tokenbucket.Bucket, told int64, ok bool) {
 	now := b.Refill(p, at)
 	if e.Refund == 0 && now.Tokens < e.Take {

@@ -9,7 +9,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// load is what replicas ask for: kinds of calls, each with callers of its own, on a
+// load is the load of replicas: kinds of calls, each with callers of its own, on a
 // few buckets. Every process makes the same one.
 type load struct {
 	buckets []bucketSpec
@@ -21,8 +21,8 @@ type load struct {
 type bucketSpec struct {
 	key    limiter.BucketKey
 	limits *limiter.Limits
-	// shared says that calls take from it together with others, so that what was taken
-	// from it is given back when another denies.
+	// shared says that calls take from it together with others, so that a take from it
+	// is rolled back when another denies.
 	shared bool
 }
 
@@ -36,13 +36,13 @@ type callSpec struct {
 	busy    bool // ends when the load is to be low
 }
 
-// takeSpec is what a call takes from one bucket.
+// takeSpec is the take of a call from one bucket.
 type takeSpec struct {
 	bucket int
 	spends []spendSpec
 }
 
-// spendSpec is what a call takes of one limit: fixed + each·n millitokens.
+// spendSpec is the amount that a call takes of one limit: fixed + each·n millitokens.
 type spendSpec struct {
 	limit       string
 	fixed, each int64
@@ -67,8 +67,8 @@ func loadOf(name string) (load, error) {
 }
 
 // fleetLoad is one hot bucket of two limits, four middling ones, one that refills by
-// odd fractions, and three children of a parent, of whom now one denies, now the
-// other. These refill little while something is held that is to be given back.
+// odd fractions, and three children of a parent. Now a child denies, now the parent.
+// These refill little while a take is held that will be rolled back.
 func fleetLoad() (load, error) {
 	var l load
 	var err error
@@ -113,7 +113,7 @@ func duelLoad() (load, error) {
 	}, err
 }
 
-// ops returns what a call asks the store for.
+// ops returns the operations that a call sends to the store.
 func (l *load) ops(c *callSpec, n int64) []limiter.Op {
 	ops := make([]limiter.Op, len(c.takes))
 	for i, t := range c.takes {
@@ -126,7 +126,7 @@ func (l *load) ops(c *callSpec, n int64) []limiter.Op {
 	return ops
 }
 
-// takings returns what was admitted of one limit of one bucket.
+// takings returns the admissions of one limit of one bucket.
 func (l *load) takings(histories []history, start int64, bucket int, limit string) []windows.Taking {
 	var all []windows.Taking
 	for _, h := range histories {

@@ -12,9 +12,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Names of what replicas are asked for while limits change. Each entity has a parent
-// that has both limits, more than enough of them, so that a limit may be taken from
-// the entity alone.
+// Names of the works of replicas while limits change. Each entity has a parent that
+// has both limits, more than enough of them, so that a limit may be taken from the
+// entity alone.
 const (
 	obligedResource = "model"
 	obligedParent   = "fleet"
@@ -29,7 +29,7 @@ const (
 // obligedEntities are the entities, in the order of record.Call.
 func obligedEntities() []string { return []string{"lowered", "raised", "added", "removed"} }
 
-// plenty is what the parent has.
+// plenty are the limits of the parent.
 func plenty() (*limiter.Limits, error) {
 	return limiter.NewLimits(limiter.PerSecond("rps", 1_000_000), limiter.PerSecond("extra", 1_000_000))
 }
@@ -64,7 +64,7 @@ func (r *replica) oblige(ctx context.Context, meanwhile func(context.Context, *l
 	return nil
 }
 
-// ask is one caller, who asks two hundred times a second at the most.
+// ask is one caller, which asks two hundred times a second at the most.
 func (r *replica) ask(ctx context.Context, l *limiter.Limiter, call uint16, entity string) error {
 	req := limiter.Request{OnUnavailable: limiter.Deny, Takes: []limiter.Take{{
 		Entity: entity, Resource: obligedResource, Parents: []string{obligedParent},

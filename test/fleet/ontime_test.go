@@ -37,8 +37,8 @@ type onTimeCall struct {
 }
 
 // Three programs with the shipped defaults, which have just started, are asked for three
-// times what a limit gives. What clients are let through, however it was decided, is at most
-// B + r·t and at least nine tenths of it. After a second no policy decides.
+// times the rate of a limit. The requests let through, however they were decided, are at
+// most B + r·t and at least nine tenths of it. After a second no policy decides.
 func TestColdAtThreeTimesTheLimit(t *testing.T) {
 	server := dynamotest.Start(t)
 	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local", "AWS_REGION": "local"} {
@@ -118,7 +118,7 @@ func askOnce(ctx context.Context, client rlsv3.RateLimitServiceClient, began tim
 	return c
 }
 
-// checkOnTime holds what clients were let through against the bound.
+// checkOnTime compares the requests that were let through with the bound.
 func checkOnTime(t *testing.T, calls []onTimeCall) {
 	t.Helper()
 	var admitted, late, policy, policyLater int64

@@ -44,8 +44,8 @@ func startReplica(ctx context.Context, j job) (*process, error) {
 	return p, p.cmd.Start()
 }
 
-// direct tells the replica when the load is to be low, and when it is to end. It ends
-// then, or with ctx.
+// direct signals the replica when the load is to be low, and when it is to end. It
+// ends then, or with ctx.
 func (p *process) direct(ctx context.Context, calm, stop <-chan struct{}) {
 	for {
 		select {
@@ -61,13 +61,13 @@ func (p *process) direct(ctx context.Context, calm, stop <-chan struct{}) {
 	}
 }
 
-// follow hears what the replica says until it ends, and returns the last of it. When
-// kill says so it is killed; then its end is no error.
+// follow reads the events of the replica until it ends, and returns the last one. The
+// replica is killed when kill returns true; then its end is no error.
 func (p *process) follow(kill func(event) bool) (last event, killed bool, err error) {
 	for {
 		var e event
 		if err := p.events.Decode(&e); err != nil {
-			break // the end, of which Wait tells more
+			break // the end; Wait returns its cause
 		}
 		last = e
 		if !killed && kill(e) {

@@ -51,8 +51,8 @@ func parseRecord(b []byte) record {
 
 func (r record) to() int64 { return r.From + r.Took }
 
-// recorder writes records to a file. What a replica that is killed had decided last
-// may be missing from it: then less is counted than was admitted, never more.
+// recorder writes records to a file. The last decisions of a replica that is killed
+// may be missing from it: then fewer are counted than were admitted, never more.
 type recorder struct {
 	mu   sync.Mutex
 	file *os.File
@@ -84,7 +84,7 @@ func (r *recorder) close() error {
 	return errors.Join(r.err, r.w.Flush(), r.file.Close())
 }
 
-// history is what one run of a replica has recorded.
+// history is the records of one run of a replica.
 type history struct {
 	replica string
 	records []record

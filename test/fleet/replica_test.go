@@ -22,7 +22,7 @@ import (
 // jobVariable holds the job of a process that is a replica.
 const jobVariable = "RATELIMIT_FLEET_JOB"
 
-// job is what a replica does.
+// job is the work of a replica.
 type job struct {
 	Work      string        `json:"work"` // load, history, limits, files
 	Replica   string        `json:"replica"`
@@ -33,14 +33,14 @@ type job struct {
 	Skew      time.Duration `json:"skew"`     // of its clock, before any correction
 	Patience  time.Duration `json:"patience"` // for the whole job
 	Decisions int64         `json:"decisions"`
-	Load      string        `json:"load"` // what it asks for, by name
+	Load      string        `json:"load"` // its load, by name
 	Defect    string        `json:"defect"`
 	Files     []int         `json:"files"` // for files: which are in force, in turns
 	Units     int64         `json:"units"` // a second, that a shard is good for
 	Quiet     time.Duration `json:"quiet"` // before shards are merged
 }
 
-// event is what a replica says on its standard output.
+// event is a line that a replica writes to its standard output.
 type event struct {
 	Decided int64         // so far
 	Reads   int64         // of the catalog, that were complete
@@ -51,8 +51,8 @@ type event struct {
 const (
 	attempt = 300 * time.Millisecond
 	budget  = time.Second
-	// sharpClock is how well a replica knows the time before it decides anything, if
-	// it can.
+	// sharpClock is the error bound of a replica's clock before it decides anything,
+	// if it can.
 	sharpClock = 60 * time.Millisecond
 )
 
@@ -74,7 +74,7 @@ type replica struct {
 }
 
 // work does the job of a replica and returns the exit status of its process. It ends
-// early when its input does: then whoever started it is gone.
+// early when its input does: then its parent process has ended.
 func work(description string) int {
 	var j job
 	if err := json.Unmarshal([]byte(description), &j); err != nil {
@@ -167,7 +167,7 @@ func (r *replica) run(ctx context.Context) (err error) {
 	}
 }
 
-// say tells whoever started the process how far it is.
+// say reports the state of the process to its parent.
 func (r *replica) say(e event) error {
 	r.outMu.Lock()
 	defer r.outMu.Unlock()
@@ -243,7 +243,7 @@ func (r *replica) decide(ctx context.Context, rnd *rand.Rand, kind int) error {
 	}
 }
 
-// take takes, and fills in what is recorded of it.
+// take takes, and fills in its record.
 func (r *replica) take(ctx context.Context, ops []limiter.Op, rec *record) error {
 	rec.From = time.Now().UnixMicro()
 	before := r.ahead()

@@ -33,9 +33,9 @@ const slowMachine = 45 * time.Second
 const mostShards = 8
 
 // shardedLoad is two buckets that are written so often that they are split, until all
-// but the steady callers end. They refill little, since shards give back what was
-// taken of them in vain: a call of one asks for two limits; of the other some calls
-// ask for more than any one shard can hold, and a parent denies most of these.
+// but the steady callers end. They refill little, because takes from shards are
+// rolled back. A call of the first bucket asks for two limits. Some calls of the
+// other ask for more than any one shard can hold, and a parent denies most of these.
 func shardedLoad() (load, error) {
 	l := load{endless: true}
 	hot, err := l.add(nil, hotEntity, true, limiter.Custom("l", 15, 3, 5*time.Minute), limiter.Custom("m", 15, 1, 2*time.Minute))
@@ -89,7 +89,7 @@ type forms struct {
 func (f forms) String() string { return fmt.Sprintf("%.1f s %v", float64(f.to-f.from)/1e6, f.live) }
 
 // runSharded runs the load until its buckets were split and are whole again, and
-// returns what they went through.
+// returns the forms that they had.
 func (f *fleet) runSharded(t *testing.T) []forms {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -154,7 +154,7 @@ func (f *fleet) form(t *testing.T) forms {
 }
 
 // requireShards fails the test unless calls were admitted at every size of the hot
-// bucket on its way up, to 4 shards or as many as it had, and on its way down to 1.
+// bucket: on its way up to 4 shards, or as many as it had, and on its way down to 1.
 func (f *fleet) requireShards(t *testing.T, all []forms, admitted []windows.Taking) {
 	t.Helper()
 	first, last := 0, 0 // times of most shards, which are on both ways

@@ -41,8 +41,8 @@ type patch struct {
 	value proto.Message
 }
 
-// decode returns the patches of a file's manifests, in order. It refuses whatever
-// Istio or Envoy do not know.
+// decode returns the patches of a file's manifests, in order. It refuses every field
+// that Istio or Envoy do not have.
 func decode(text []byte) ([]patch, error) {
 	var patches []patch
 	documents := yaml.NewDecoder(bytes.NewReader(text))
@@ -92,7 +92,7 @@ func decodeManifest(document map[string]any) ([]patch, error) {
 	return patches, nil
 }
 
-// decodeValue decodes the value of a patch as what it is applied to.
+// decodeValue decodes the value of a patch as the type that it is applied to.
 func decodeValue(p *networking.EnvoyFilter_EnvoyConfigObjectPatch) (proto.Message, error) {
 	var value proto.Message
 	switch p.GetApplyTo() { //nolint:exhaustive // the others are refused

@@ -52,8 +52,8 @@ func readManifest(t *testing.T, name string) []byte {
 	return text
 }
 
-// Every manifest is what Istio and Envoy read, and fits a gateway with the routes
-// that it names.
+// Istio and Envoy read every manifest, and it fits a gateway with the routes that it
+// names.
 func TestManifestsApply(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(manifests, "*.yaml"))
 	if err != nil {
@@ -94,7 +94,7 @@ func patchedGateway(t *testing.T, file string) *gateway {
 	return g
 }
 
-// What Istio or Envoy do not know is refused, wherever it stands.
+// A field that Istio or Envoy do not have is refused at any place.
 func TestStrict(t *testing.T) {
 	text := string(readManifest(t, "requests.yaml"))
 	for name, change := range map[string][2]string{

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// maxBootstrap bounds what is read of an archive: 256 MiB, which is above what Lambda takes.
+// maxBootstrap bounds the bytes read of an archive: 256 MiB, which is above the maximum of
+// Lambda.
 const maxBootstrap = 256 << 20
 
 // An archive has one file, which the runtime of Lambda can start: named bootstrap, executable, for

@@ -52,7 +52,7 @@ func (p *place) command(ctx context.Context, line string) *exec.Cmd {
 	return cmd
 }
 
-// The commands of the page say what the page says.
+// The commands of the page have the output that the page shows.
 func TestPage(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -70,8 +70,8 @@ func TestPage(t *testing.T) {
 	})
 }
 
-// A run that is killed on its way, and made again, leads to what a whole run leads to. A third
-// run has nothing to do.
+// A run that is killed on its way, and made again, has the result of a whole run. A third run
+// has nothing to do.
 func TestKilled(t *testing.T) {
 	const users = 250
 	const config = "domains: [{domain: edge}]\nstore: {type: dynamodb, dynamodb: {table: %s, endpoint: %q, create_table: true}}\n"
@@ -96,7 +96,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// killed starts a command, and kills it when it first tells of its progress. It returns that line.
+// killed starts a command, and kills it when it first reports its progress. It returns that line.
 func (p *place) killed(t *testing.T, line string) string {
 	t.Helper()
 	cmd := p.command(t.Context(), line)

@@ -32,7 +32,7 @@ func by(pkg, file, name, only, rule, without string) simulated {
 	return simulated{mutant: mutant{pkg: pkg, file: file, name: name, rule: rule, without: without}, only: only}
 }
 
-// simulatedRules are the rules of the protocol that the simulation knows to miss.
+// simulatedRules are the rules of the protocol whose absence the simulation finds.
 func simulatedRules() []simulated {
 	return []simulated{
 		by("plan", "absorb.go", "debt of an absorbed shard stays", "few,shards,charge,slow",
@@ -67,7 +67,7 @@ func simulatedRules() []simulated {
 }
 
 // timed says whether the runs require things to be done in time, as TestSimulate does. Without it
-// a mutant is found by what it does, and not by what it delays.
+// a mutant is found by its effects, and not by its delays.
 const timed = false
 
 // The simulation of fleets finds rules that are taken away, each by runs with some features. The
@@ -109,8 +109,8 @@ func TestSimulationFinds(t *testing.T) {
 	}
 }
 
-// simulate runs fleets until one has a violation. It returns its seed, "" = none has one, and what
-// was printed of it.
+// simulate runs fleets until one has a violation. It returns its seed, "" = none has one, and its
+// output.
 func simulate(t *testing.T, binary, only string, seeds int) (seed, text string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^TestSimulate$", "-test.v", "-test.timeout", simulates.String(), fmt.Sprint("-seeds=", seeds), "-only="+only, "-first", "-times="+strconv.FormatBool(timed))

@@ -4,7 +4,8 @@ package mutants_test
 
 import "slices"
 
-// turnRules are those of turns, of marks of newer limits, and of copies that land late.
+// turnRules are those of turns, of marks of newer limits, and of copies that are
+// applied late.
 func turnRules() []mutant {
 	return slices.Concat(
 		in("lane", []mutant{

@@ -101,7 +101,7 @@ func TestFormsThatAreRefused(t *testing.T) {
 	mustSay(t, "docs/how-to/comparison.md", "load, but for [a few forms](../configuration.md#forms-that-are-refused)")
 }
 
-// The mistakes that docs/configuration.md shows are told as it has them.
+// The mistakes that docs/configuration.md shows are reported as it has them.
 func TestMistakesOfThePage(t *testing.T) {
 	p := newPlace(t)
 	p.write(t, "ratelimit.yaml", "limits:\n  system:\n    rpm: 600\ndomains:\n- domain: d\n  rules:\n  - name: a\n    entity: e\n    resuorce: r\n    match: {a: b}\n    consume: {rpm: 1}\n")

@@ -32,11 +32,11 @@ var (
 	goVersion = regexp.MustCompile(`go1\.[\w.]+ \w+/\w+`)
 	spaceID   = regexp.MustCompile(`(  |"id": ")[\w-]{11}("|  \d{4}-)`) // the ID of a namespace
 	version   = regexp.MustCompile(`"v[1-9]\d*(\\?)"`)                  // an etag: the stores count differently
-	refilled  = regexp.MustCompile(`\d+\.(00|99)\d(  )?`)               // of a balance, while the commands ran: there, or booked
+	refilled  = regexp.MustCompile(`\d+\.(00|99)\d(  )?`)               // of a balance, while the commands ran: in the balance, or in an amount that was booked
 )
 
-// inMemory is what changes say of a store in memory, on both streams. memory-changes.md shows it; on
-// other pages it is left out, as they are true of every store.
+// inMemory is the note that changes print for a store in memory, on both streams. memory-changes.md
+// shows it. Other pages leave it out, because they are true of every store.
 var inMemory = regexp.MustCompile(`(?m)^(note: the store of this service is in memory: .*| *"in_memory": true,|in_memory: true)\n`)
 
 // jsonLine is a line of JSON, in which protojson puts spaces by the build of a program.
@@ -67,7 +67,7 @@ func moment(command, text string) string {
 	}
 }
 
-// stable returns what a command wrote as pages have it.
+// stable returns the output of a command as pages have it.
 func stable(command, text string) string {
 	text = jsonLine.ReplaceAllStringFunc(text, func(line string) string {
 		var compact bytes.Buffer
@@ -119,7 +119,7 @@ var modes = map[string][]string{
 	"memory":   {"memory"},
 }
 
-// What commands say is the same for a service in memory, with a data directory, and on a table.
+// Commands have the same output for a service in memory, with a data directory, and on a table.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("testdata/*.md")

@@ -49,7 +49,7 @@ var polls = []struct {
 	{"/v1/top?by=denied&size=20&namespace=default", 2 * time.Second},
 }
 
-// BenchmarkWatched compares the decisions of a service that nobody watches with those of one
+// BenchmarkWatched compares the decisions of a service without observers with those of one
 // that some people watch. Each iteration is a slice of time of either, in turns.
 func BenchmarkWatched(b *testing.B) {
 	s := startService(b, watchedConfig)

@@ -88,7 +88,7 @@ func (p *program) serve() {
 		_ = p.cmd.Wait() // says that it was killed
 	}()
 	p.t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // fails for what is gone
+		_ = p.cmd.Process.Kill() // fails if it has ended
 		<-ended
 		if p.t.Failed() {
 			p.t.Logf("log of the program:\n%s", p.said())

@@ -17,7 +17,7 @@ const (
 	gone    = "domains in force are gone from the configuration"
 )
 
-// Files without a domain never go in force, and what is wrong is found by check too.
+// Files without a domain never go in force, and check finds the mistake too.
 func TestFileWithoutDomains(t *testing.T) {
 	t.Parallel()
 	p := start(t, map[string]string{"ratelimit.yaml": listed("a")})
@@ -124,7 +124,8 @@ func TestHangUp(t *testing.T) {
 	p.mustLimit("a", "b")
 }
 
-// What is no regular file is an error, at the start and later, and holds nothing up.
+// A file that is no regular one is an error, at the start and later, and delays
+// nothing.
 func TestFilesThatAreNone(t *testing.T) {
 	t.Parallel()
 	key := "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
