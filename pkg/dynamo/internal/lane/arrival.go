@@ -76,7 +76,7 @@ func (l closer) refuseFor(r *Request, limit string, left int64) {
 const outlivedTrips = 3
 
 // outlived returns the oldest request that waits, if a reply may come after its deadline and a
-// newer request fits in its place; nil = there is none. All of them wait at the same time, so
+// newer request fits in its place. nil = there is none. All of them wait at the same time, so
 // that any one may be denied. A decision could come too late for this one alone.
 func (l estimator) outlived(r *Request, n int, now time.Time) *Request {
 	if len(l.queue) == 0 {

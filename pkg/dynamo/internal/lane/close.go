@@ -9,9 +9,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lease"
 )
 
-// Return gives back what is held on lease, with the usage that the items do not count yet, until ctx
-// ends. For leases it waits no longer than they last: then they are over. For usage it waits as long as
-// for what is owed. Nothing is leased after it.
+// Return returns the leases, with the usage that the items do not count yet, until ctx ends. For leases
+// it waits no longer than they last: then they are over. For usage it waits as long as for owed
+// requests. Nothing is leased after it.
 func (s *Lanes) Return(ctx context.Context) {
 	s.closing.Store(true)
 	ctx, cancel := s.cfg.Loop.Within(ctx, owedPatience)
@@ -24,7 +24,7 @@ func (s *Lanes) Return(ctx context.Context) {
 	}
 }
 
-// recall has all lanes give back what they hold; over says that no lease lasts any more. It reports
+// recall has all lanes return their leases; over says that no lease lasts any more. It reports
 // whether there is one to wait for.
 func (s *Lanes) recall(over bool) (waits bool) {
 	lanes := s.holding.all()

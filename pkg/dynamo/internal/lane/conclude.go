@@ -13,8 +13,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// conclude takes in what came of a copy of a message. It reports whether the same message is
-// to be sent again. The lane is locked.
+// conclude takes in the reply to a copy of a message, or its error. It reports whether the
+// same message is to be sent again. The lane is locked.
 func (l sender) conclude(f *flight, got reply, err error, now time.Time) (again bool) {
 	switch {
 	case f.put != nil:
@@ -92,7 +92,7 @@ func (l sender) concludeOnce(f *flight, perhaps bool, err error, now time.Time) 
 		l.turns.mine = true
 		return
 	}
-	if perhaps || awsdb.Retryable(err) { // a copy of it may land after one that was throttled
+	if perhaps || awsdb.Retryable(err) { // a copy of it may be applied after one that was throttled
 		l.held.issue(f.lease)
 	}
 	if !perhaps {
@@ -123,7 +123,7 @@ func (l sender) unread(f *flight, err error, now time.Time) (again bool) {
 		return true
 	}
 	l.land(f)
-	if f.write != nil { // it was to tell the outcome of a write
+	if f.write != nil { // it was sent to find the outcome of a write
 		l.closer.failed(f, fmt.Errorf("%w: %w", errDropped, err), now)
 		return false
 	}
@@ -135,7 +135,7 @@ func (l sender) unread(f *flight, err error, now time.Time) (again bool) {
 const (
 	// readTries bounds the copies of a read.
 	readTries = 12
-	// doubtPatience is how long a write is sent again of which it is not known what became.
+	// doubtPatience is how long a write of unknown outcome is sent again.
 	doubtPatience = time.Minute
 )
 

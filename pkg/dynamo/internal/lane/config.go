@@ -26,12 +26,12 @@ type Config struct {
 	// Silence is told when no message has had a reply for a second, with the time of the first
 	// and an error; nil = nothing is told.
 	Silence func(since time.Time, err error)
-	// Seen is told of each state of an item that is newer than the last. It is called
-	// under the lane's lock, and must not call the lane; nil = nothing is told.
+	// Seen is called with each state of an item that is newer than the last. It is
+	// called under the lane's lock, and must not call the lane; nil = it is not.
 	Seen func(site *Site, index int, s Sight)
 }
 
-// Counters are what the lanes of a process have done.
+// Counters count the work of the lanes of a process.
 type Counters struct {
 	Writes, Refused, Resent, Reads, Lost, Halts atomic.Int64
 	LateAdmitted, LateDenied                    atomic.Int64

@@ -4,9 +4,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 )
 
-// DecideLate ends the wait for the requests of a call that have no end yet. judge is given
-// what their callers are to be told, nil for those that had an end before, and returns
-// whether the call is admitted. It is called under locks of the lanes.
+// DecideLate ends the wait for the requests of a call that have no end yet. judge gets the
+// answers to their callers, nil for those that had an end before, and returns whether the
+// call is admitted. It is called under locks of the lanes.
 func (s *Lanes) DecideLate(requests []*Request, judge func(told []*plan.Request) bool) {
 	told, admitted := make([]*plan.Request, len(requests)), false
 	s.together(requests, func() {

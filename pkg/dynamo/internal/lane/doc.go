@@ -1,10 +1,10 @@
 // Package lane decides the requests of one process for one bucket item.
 //
-// All requests of a process for an item go through its lane. A lane is a state machine
-// under a lock: a request arrives, a message ends, or a time comes, and the lane decides
-// what it can, and says which messages to send. A decision changes the lane alone. The
-// [Lanes] that own it carry out the rest: they start its goroutines and timers, and send its
-// messages. No lock is held while a message is under way.
+// All requests of a process for an item go through its lane. A lane is a state machine under
+// a lock: a request arrives, a message ends, or a time comes. The lane then decides the
+// requests that it can, and returns the messages to send. A decision changes the lane alone.
+// The [Lanes] that own it carry out the rest: they start its goroutines and timers, and send
+// its messages. No lock is held while a message is under way.
 //
 //	Arrive ──► queue ──► step ──► decided: from the lease, or denied by the last state
 //	                      │
@@ -14,24 +14,24 @@
 //
 // # Group commit
 //
-// A lane without a write under way sends at once, and what arrives meanwhile is joined into
-// the next write. While a write is under way another one leaves each pace: 4 ms, or 1.06 ms
-// for each replica of the item where that is longer. Writes of takes, charges and refunds
-// commute, so that none waits for another. A write that was refused brings the state that
-// refused it, and its requests are planned anew at once. When tokens are short a lane puts
-// no more than its own part of them into one write.
+// A lane without a write under way sends at once, and requests that arrive meanwhile are
+// joined into the next write. While a write is under way another one leaves each pace: 4
+// ms, or 1.06 ms for each replica of the item where that is longer. Writes of takes,
+// charges and refunds commute, so that none waits for another. A write that was refused
+// brings the state that refused it, and its requests are planned anew at once. When tokens
+// are short a lane puts no more than its own part of them into one write.
 //
 // # Denials
 //
 // A request is denied at once when the last state, refilled to now, does not have its
-// tokens. Such a state is at most [Freshness] old. What other replicas gave back since then
-// can be missed for that long. A peek is answered by a state that was asked for after the
-// peek arrived.
+// tokens. Such a state is at most [Freshness] old. Tokens that other replicas gave back can
+// be missed for that long. A peek is answered by a state that was asked for after the peek
+// arrived.
 //
 // # Late decisions
 //
 // A caller's deadline ends its wait, and not the work. The lane then decides by its own
-// estimate, see late.go. What is admitted so is booked later, in full.
+// estimate, see late.go. Requests admitted this way are booked later, in full.
 //
 // # Files
 //
@@ -48,7 +48,7 @@
 //	all lanes     table.go, lanes.go, runner.go (goroutines and timers), locks.go
 //	calls         lease_calls.go (at once, from leases), deadline.go, leave.go, close.go
 //
-// The packages below need no lane: internal/pacing tells when a write may leave, internal/share which
-// part of scarce tokens is the lane's, and internal/usage keeps the consumption from leases until the
+// The packages below need no lane: internal/pacing decides when a write may leave. internal/share
+// computes the lane's part of scarce tokens. internal/usage has the consumption from leases until the
 // item counts it.
 package lane

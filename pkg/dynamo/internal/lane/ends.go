@@ -151,7 +151,7 @@ func (l closer) stop(now time.Time) {
 	l.refuse(errStopped, now)
 }
 
-// fail ends a request with an error. What is owed is tried again later.
+// fail ends a request with an error. An owed request is tried again later.
 func (l closer) fail(r *Request, err error, now time.Time) {
 	l.divider.release(r)
 	if r.claim == detached {
@@ -171,7 +171,7 @@ func (l closer) fail(r *Request, err error, now time.Time) {
 }
 
 const (
-	// owedPatience is how long what is owed is tried again, about every owedPause.
+	// owedPatience is how long an owed request is tried again, about every owedPause.
 	owedPatience = time.Minute
 	owedPause    = time.Second
 	// maxOwed is how many owed requests a process keeps at most.
@@ -179,8 +179,8 @@ const (
 )
 
 // postpone has an owed request wait that was certainly not applied. It reports false for
-// one whose outcome is unknown, which must not be sent again, and when it or too many have
-// waited for long enough.
+// one whose outcome is unknown, which must not be sent again. It also does so when the
+// request has waited for long enough, or too many wait.
 func (l closer) postpone(r *Request, err error, now time.Time) bool {
 	if errors.Is(err, limiter.ErrUncertain) || !errors.Is(err, limiter.ErrUnavailable) || l.host.stopped.Err() != nil {
 		return false
@@ -199,7 +199,7 @@ func (l closer) postpone(r *Request, err error, now time.Time) bool {
 }
 
 // lost counts tokens that were taken for no admitted request, or may have been, and are not
-// given back; or what an admitted one owed.
+// given back. It also counts the owed tokens of an admitted one.
 func (l closer) lost(r *Request, err error) {
 	l.host.Counters.Lost.Add(1)
 	amounts, sum := make([]any, 0, len(r.Spends)), int64(0)
@@ -218,7 +218,8 @@ func (l closer) lost(r *Request, err error) {
 		slog.String("entity", r.Site.Bucket.Entity), slog.String("resource", r.Site.Bucket.Resource), slog.Group("millitokens", amounts...), slog.Any("error", err))
 }
 
-// resume puts back what is owed and has waited for capacity long enough.
+// resume puts owed requests back into the queue that have waited for capacity long
+// enough.
 func (l closer) resume(now time.Time) {
 	var wait []*Request
 	var next time.Time
@@ -237,7 +238,7 @@ func (l closer) resume(now time.Time) {
 	}
 }
 
-// owedGrain is the least time between two looks at what waits to be tried again.
+// owedGrain is the least time between two checks of the owed requests that wait.
 const owedGrain = 10 * time.Millisecond
 
 func later(a, b time.Time) time.Time {
@@ -266,8 +267,8 @@ func (l closer) expire(now time.Time) {
 	}
 }
 
-// byCentre ends a request that the item decided. What it is told is left includes what the
-// lane holds on lease.
+// byCentre ends a request that the item decided. The balance in its answer includes the
+// tokens of the lane's lease.
 func (l closer) byCentre(r *Request) {
 	if h := &l.held; r.Wait != nil && h.holder != nil && h.holder.State().Serves() && r.Under != nil && r.Under.Hash() == h.hash {
 		for i := range r.Spends {

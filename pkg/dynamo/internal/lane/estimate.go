@@ -37,8 +37,8 @@ func asks(s *share.Share, r *Request) {
 	}
 }
 
-// flying returns what the lane's writes under way take of a limit, as far as the state
-// does not show it.
+// flying returns the sum that the lane's writes under way take of a limit, as far as
+// the state does not show it.
 func (l estimator) flying(limit string) int64 { return l.flyingUpTo(nil, limit) }
 
 // flyingUpTo is the same without the writes that were sent after the one of a request.

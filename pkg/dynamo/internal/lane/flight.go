@@ -20,7 +20,7 @@ type flight struct {
 	actors []*Request
 	exact  bool
 	lease  *lease.Plan            // that the write carries out; nil = none
-	report *usage.Report          // of what the lease served, in the same write; nil = none
+	report *usage.Report          // of the consumption from the lease, in the same write; nil = none
 	put    *dynamodb.PutItemInput // that makes another shard; nil = none
 	epoch  int64                  // of that
 	peek   *task                  // for which another shard is read; nil = none
@@ -38,13 +38,13 @@ type flight struct {
 	until  time.Time     // it is sent again until then
 	within time.Duration // the time of one copy
 	tries  int
-	doubt  bool // it is not known what became of a copy
+	doubt  bool // the outcome of a copy is unknown
 }
 
-// reply is what came of one copy of a message.
+// reply is the reply to one copy of a message.
 type reply struct {
 	item    map[string]types.AttributeValue
-	refused bool // the condition of a write did not hold; item is what refused it
+	refused bool // the condition of a write did not hold; item is the image that refused it
 }
 
 // shown reports whether a state has the id of the write.
@@ -52,7 +52,7 @@ func (f *flight) shown(state *schema.Bucket) bool {
 	return state != nil && f.write != nil && (state.Slots[f.id.Slot][f.id.Channel] == f.id.Write || state.Booked[f.id.Slot] == f.id.Write)
 }
 
-// outcome returns what an image of the item tells of a write.
+// outcome returns the outcome of a write by an image of the item.
 func (f *flight) outcome(image *schema.Bucket) plan.Outcome {
 	if image == nil {
 		return plan.Open

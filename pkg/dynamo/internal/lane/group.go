@@ -11,7 +11,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// group is what one write is to do.
+// group is the content of one write.
 type group struct {
 	lane    *Lane
 	now     time.Time
@@ -45,11 +45,11 @@ func (l planner) newGroup(now time.Time) *group {
 	return g
 }
 
-// bring has a group be under the newest limits. What the lane itself gives back comes
-// before: it was taken under the old limits, and the new ones may cut it.
+// bring puts a group under the newest limits. Tokens that the lane itself gives back
+// come before: they were taken under the old limits, and the new ones may cut them.
 func (l planner) bring(g *group, base *schema.Bucket, limits *limiter.Limits, generation uint64) {
 	v := &l.view
-	if v.seen.Hash == base.Version.Hash { // requests brought it, and no write has told the item
+	if v.seen.Hash == base.Version.Hash { // requests brought it, and no write has put it into the item
 		_, _ = g.stage.Bring(base.Limits, v.seen.Generation) // fails behind a request only
 	} else {
 		v.seen = base.Version
@@ -72,8 +72,8 @@ func (l planner) bring(g *group, base *schema.Bucket, limits *limiter.Limits, ge
 	}
 }
 
-// settle has the group write what the lane owes before the limits change: it was decided under the old
-// ones. No limits are brought before it in the same write.
+// settle puts the owed requests into the group before the limits change: they were decided under the
+// old ones. No limits are brought before it in the same write.
 func (g *group) settle(queue []*Request) {
 	for _, r := range queue {
 		if r.claim != detached {
@@ -87,9 +87,9 @@ func (g *group) settle(queue []*Request) {
 	g.stage.Fold()
 }
 
-// fill puts into the group what one write can do, in order of arrival, save that what gives
-// tokens comes first, and then what is owed: all wait at the same time, so that any order
-// is a true one.
+// fill puts into the group the requests that one write can do, in order of arrival.
+// Requests that give tokens come first, and then owed ones. All wait at the same time, so
+// that any order is a true one.
 func (g *group) fill(queue []*Request) {
 	rank := func(r *Request) int {
 		switch {
@@ -175,7 +175,7 @@ func (g *group) apply(r *Request) {
 	g.actors = append(g.actors, r)
 }
 
-// answer ends a request that needs no write, if what is known may answer it.
+// answer ends a request that needs no write, if the last state may answer it.
 //
 // It is answered by the state alone, where that is enough. A write that the lane itself has
 // under way, or is about to send, may be refused. Where other replicas use the item, a state
@@ -204,8 +204,8 @@ func (g *group) answer(r *Request) bool {
 	return true
 }
 
-// doubts ends a request that has waited in vain for the time to be known. It reports false
-// for one that goes on waiting.
+// doubts ends a request that has waited in vain for a trusted clock. It reports false for
+// one that goes on waiting.
 func (g *group) doubts(r *Request) bool {
 	if r.doubts++; r.doubts <= awsdb.JumpReplies {
 		return false
@@ -214,8 +214,8 @@ func (g *group) doubts(r *Request) bool {
 	return true
 }
 
-// first reports whether requests were told of the one write of the lane that is under way.
-// Then all that follow are.
+// first reports whether answers relied on the one write of the lane that is under way.
+// Then all that follow do.
 func (g *group) first() bool { return len(g.lane.out) > 0 && g.lane.out[0].first }
 
 // sure reports whether the one write of the lane that is under way will be applied, and sees
@@ -228,7 +228,7 @@ func (g *group) sure() bool {
 	return true
 }
 
-// alone reports whether the state alone answers a request, and fills in what it is told.
+// alone reports whether the state alone answers a request, and fills in the answer.
 func (g *group) alone(r *Request, confirmed bool) bool {
 	if g.bare == nil {
 		g.bare = g.lane.view.bare(r.Request)

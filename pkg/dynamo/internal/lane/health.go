@@ -10,7 +10,8 @@ import (
 // silence is for how long no message may have a reply until DynamoDB counts as down.
 const silence = awsdb.Silence
 
-// health knows since when DynamoDB has not answered. It is safe for concurrent use.
+// health has the time since which DynamoDB has not answered. It is safe for
+// concurrent use.
 type health struct {
 	mu      sync.Mutex
 	waiting int           // messages under way

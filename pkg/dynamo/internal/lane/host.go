@@ -11,7 +11,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lease"
 )
 
-// host is what the lanes of a process share. It knows no lane. It is safe for concurrent use.
+// host is the common state of the lanes of a process. It refers to no lane. It is safe for
+// concurrent use.
 type host struct {
 	Counters Counters
 
@@ -32,7 +33,8 @@ type host struct {
 // Silent reports whether DynamoDB counts as down, because no message had a reply for a second.
 func (s *host) Silent() bool { return s.silent(s.cfg.Now()) }
 
-// silent is Silent at a time. A silence that begins is told to the observer, without a lock.
+// silent is Silent at a time. A silence that begins is reported to the observer, without a
+// lock.
 func (s *host) silent(now time.Time) bool {
 	if !s.health.silent(now) {
 		return false
@@ -54,12 +56,13 @@ func (s *host) clocks(now time.Time) lease.Clock {
 	}
 }
 
-// warn logs what a reply or a request can cause: at most one line a second of each kind.
+// warn logs an event that a reply or a request can cause: at most one line a second of
+// each kind.
 func (s *host) warn(kind, message string, attrs ...slog.Attr) {
 	s.samples.Write(s.stopped, s.cfg.Now(), slog.LevelWarn, kind, message, attrs...)
 }
 
-// reading returns what is known of the clock, and logs a change of trust.
+// reading returns the last reading of the clock, and logs a change of trust.
 func (s *host) reading() awsdb.Reading {
 	if s.cfg.Clock == nil {
 		return awsdb.Reading{}

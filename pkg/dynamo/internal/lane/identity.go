@@ -8,11 +8,11 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
-// A process writes under a number that it draws when it starts, and each of its writes has
-// a number, so that no two writes have one id. A machine that is copied while it runs has a
-// copy of the process, with the same next numbers. So the lowest bits of a write's number
-// are drawn. The process that sees a number of its own which it has not come to yet knows
-// of the copy, and draws another replica number.
+// A process writes under a number that it draws when it starts. Each of its writes has a
+// number too, so that no two writes have one id. A machine that is copied while it runs has
+// a copy of the process, with the same next numbers. So the lowest bits of a write's number
+// are drawn. A process that sees a number of its own which it has not come to yet has found
+// its copy, and draws another replica number.
 
 // saltBits is the number of drawn bits of a write's number.
 const saltBits = 10
@@ -48,9 +48,9 @@ func (d *identity) next() schema.WriteID {
 
 // slotOn returns the slot of an item that the process leaves its ids in: the one of its
 // last write, else a free one. Two processes whose first writes go to one slot see each
-// other there: the one with the lower number stays. Where no slot is free it is one by
-// chance, so that of two processes that share a slot one moves to that of a process which
-// is no more.
+// other there: the one with the lower number stays. Where no slot is free it is a random
+// one. So of two processes that share a slot, one moves to the slot of a process that has
+// ended.
 func (d *identity) slotOn(state *schema.Bucket) int {
 	home, free, shared := int(d.first%schema.SlotCount), -1, -1
 	if state == nil {

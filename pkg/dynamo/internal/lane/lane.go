@@ -32,8 +32,8 @@ type Lane struct {
 	estimator estimator
 
 	mu    sync.Mutex
-	queue []*Request // what waits, in order of arrival
-	later []*Request // what is owed and was not applied: it waits for capacity
+	queue []*Request // requests that wait, in order of arrival
+	later []*Request // owed requests that were not applied: they wait for capacity
 	view  view
 	out   []*flight // messages under way, in order of sending
 	pace  pacing.Pace
@@ -67,7 +67,7 @@ type (
 	divider   struct{ *Lane } // divides a large request between the lease and the item
 	keeper    struct{ *Lane } // does maintenance tasks
 	planner   struct{ *Lane } // makes the group of the next write
-	estimator struct{ *Lane } // tells what the lane may believe in
+	estimator struct{ *Lane } // estimates the tokens that the lane may count on
 )
 
 func newLane(s *host, holding *set[*Lane], site *Site, index int, key schema.Key, order uint64) *Lane {
@@ -89,7 +89,7 @@ func (l *Lane) idle() (used time.Time, idle bool) {
 	return l.used, !l.running && len(l.queue)+len(l.later)+len(l.out)+len(l.tasks.todo) == 0 && !l.held.listed
 }
 
-// remove takes a request out of what waits. The lane is locked.
+// remove takes a request out of the queue. The lane is locked.
 func (l *Lane) remove(r *Request) {
 	for i, other := range l.queue {
 		if other == r {
@@ -121,7 +121,7 @@ func (l *Lane) wake(at time.Time) {
 	}
 }
 
-// consult brings what the lane knows of the clock up to date.
+// consult brings the lane's reading of the clock up to date.
 func (l *Lane) consult() { l.view.clock = l.host.reading() }
 
 // users returns how many replicas wrote to the item lately or had a lease, this one included.

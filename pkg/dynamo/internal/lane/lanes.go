@@ -103,7 +103,7 @@ func (s *Lanes) Count() int {
 	return n
 }
 
-// Assign gives the lane of a shard a chore.
+// Assign gives the lane of a shard a maintenance task.
 func (s *Lanes) Assign(site *Site, index int, c Chore) { s.assign(site, index, task{Chore: c}) }
 
 func (s *Lanes) assign(site *Site, index int, t task) {

@@ -3,13 +3,13 @@ package lane
 import "github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 
 // A late decision is made when a caller's deadline has passed and DynamoDB answers. It goes
-// by an estimate of the tokens that this process may believe in:
+// by an estimate of the tokens that this process may count on:
 //
 //	(tokens at the last state, not refilled since − 1.5·rtt·rate) / n − under way − owed
 //
 // and no more than max(B/16, tokens/2n). n is the number of replicas of the item, B the
-// capacity. Of an item that is not known it is B/16 less what is under way and owed. So
-// what all replicas admit late together is in what they have seen. What is admitted is
+// capacity. Of an item that is not known it is B/16 less the tokens under way and owed. So
+// all replicas together admit late no more than they have seen. An admitted request is
 // owed: the next writes book it, below the debt floor if need be. Of a request that is in a
 // write, later writes do not count.
 const (
@@ -23,7 +23,7 @@ func (l estimator) estimate(r *Request) *plan.Request {
 	told := *r.Request
 	told.Spends = append([]plan.Spend(nil), r.Spends...)
 	for i := range told.Spends {
-		if r.phase == sent { // its write takes what it was planned to
+		if r.phase == sent { // its write takes the planned amount
 			told.Spends[i].Ask = 0
 		}
 	}
@@ -76,7 +76,8 @@ func (l estimator) believed(r *Request, limit string) int64 {
 	return est - spent
 }
 
-// owes returns what the lane has yet to take of a limit for admitted requests.
+// owes returns the sum that the lane has yet to take of a limit for admitted
+// requests.
 func (l estimator) owes(limit string) int64 {
 	sum := int64(0)
 	for _, queue := range [...][]*Request{l.queue, l.later} {

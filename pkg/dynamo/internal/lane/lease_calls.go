@@ -89,7 +89,7 @@ func (c *cascade) weigh(i int, r *Request, now time.Time) bool {
 	return c.denied[i]
 }
 
-// spend takes all draws. It tests after that whether the leases are still alive, so that no
+// spend takes all draws. It checks after that whether the leases still last, so that no
 // pause of the process comes between.
 func (c *cascade) spend(s *Lanes) bool {
 	for i, r := range c.requests {
@@ -111,7 +111,7 @@ func (c *cascade) spend(s *Lanes) bool {
 	return false
 }
 
-// unspent says that a request was told what it would have taken, and nothing was.
+// unspent notes that the amounts in a request's answer were not taken.
 func (r *Request) unspent() {
 	for i := range r.Spends {
 		r.Spends[i].Take, r.Spends[i].Back = 0, 0

@@ -6,8 +6,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/lease"
 )
 
-// soleShare is the part of a capacity that the centre must have, as one in so many, for a
-// request to be worth a write beside the only lease.
+// soleShare is the part of a capacity that the centre must have, as one in that many.
+// With less a request is not worth a write beside the only lease.
 const soleShare = 50
 
 // sole reports whether no other replica has a lease: nothing has to be left to it.
@@ -20,7 +20,7 @@ func (l divider) sole() bool {
 	return true
 }
 
-// keep has the lease keep what it has for a request, and the centre asked for the rest. With
+// keep has the lease keep its tokens for a request, and asks the centre for the rest. With
 // seen it does so, and reports true, only where the centre was seen with enough.
 func (l divider) keep(r *Request, draws []lease.Draw, seen bool) bool {
 	h, v := &l.held, &l.view
@@ -67,8 +67,8 @@ func (l divider) cedes() bool {
 	return l.view.state != nil && h.State().Serves() && (l.view.state.Pending > 0 || h.Asked(l.view.now))
 }
 
-// settle ends what the lease keeps for a request, and reports whether it is spent: only where
-// the request is admitted, and the lease is not over.
+// settle ends the part that the lease keeps for a request, and reports whether it is spent:
+// only where the request is admitted, and the lease is not over.
 func (l divider) settle(r *Request, admitted bool) (spent bool) {
 	p := r.part
 	r.part = nil

@@ -159,7 +159,7 @@ func (l lessee) count(r *Request, draws []lease.Draw) {
 	}
 }
 
-// pay books a request that charges alone from the stock of the lease, if that has it all.
+// pay charges a request that only charges to the lease, if the lease has all its tokens.
 func (l lessee) pay(r *Request, now time.Time) bool {
 	h, at := &l.held, l.view.now
 	if !h.holder.State().Serves() || !h.holder.Alive(l.host.clocks(now)) {
@@ -195,8 +195,8 @@ const OwedWait = 500 * time.Millisecond
 // The next calls may be worth a lease, and then one write does both.
 const newWait = 2 * time.Millisecond
 
-// payOwed moves what is owed to the lease, as far as it has the tokens or the room. It
-// reports whether the rest waits for more, and whether there is none.
+// payOwed moves an owed request to the lease, as far as that has the tokens or the
+// room. It reports whether the rest waits for more, and whether there is none.
 func (l lessee) payOwed(r *Request, now time.Time) (waits, done bool) {
 	h, rest := &l.held, false
 	if !h.holder.State().Serves() || !h.holder.Alive(l.host.clocks(now)) {

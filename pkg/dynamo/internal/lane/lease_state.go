@@ -34,7 +34,7 @@ type held struct {
 	unknown    bool      // a lease write has no reply: the item is to be read
 	looked     time.Time // the item was read for requests of others
 	counted    bool      // among the leases
-	listed     bool      // among the lanes that hold something, or wait for an image to tell their usage
+	listed     bool      // among the lanes with a lease, or that wait for an image to find their usage
 	change     change
 	before     *lease.Holder // the one before, while there is none; nil = there was none
 	named      []string      // its limits
@@ -145,8 +145,8 @@ func (h *held) serves(r *Request) bool { return h.holder != nil && !r.Policy.Non
 // of returns the holder's index of a limit, or -1.
 func (h *held) of(limit string) int { return slices.Index(h.index, h.limits.Find(limit)) }
 
-// draws returns what a request draws from the lease, and whether the lease may decide it:
-// not a request that books something beside what it takes.
+// draws returns the tokens that a request draws from the lease. ok is whether the lease
+// may decide it: not a request that also charges or refunds.
 func (h *held) draws(r *plan.Request) (draws []lease.Draw, ok bool) {
 	for i := range r.Spends {
 		sp := &r.Spends[i]
@@ -161,7 +161,7 @@ func (h *held) draws(r *plan.Request) (draws []lease.Draw, ok bool) {
 		if need := max(sp.Need, take); need > 0 {
 			draws = append(draws, lease.Draw{Limit: l, Need: need, Take: take})
 		} else if sp.Cost == 0 {
-			return nil, false // it is to be told the truth, by the item
+			return nil, false // its answer must be exact, from the item
 		}
 	}
 	return draws, true
@@ -201,7 +201,7 @@ func (h *held) write(p *lease.Plan, state *schema.Bucket, replica uint32) plan.L
 	return q
 }
 
-// tell fills in what a request is told that the lease decided.
+// tell fills in the answer to a request that the lease decided.
 func (h *held) tell(r *plan.Request, state *schema.Bucket, now int64, admitted bool) {
 	r.Admitted, r.Under = admitted, state.Limits
 	for i := range r.Spends {

@@ -9,15 +9,15 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
-// tend does what is due for the lease. It returns the message to send, nil for none, and
-// whether nothing else may be sent before. The lane is locked.
+// tend does the work that is due for the lease. It returns the message to send, nil for
+// none, and whether nothing else may be sent before. The lane is locked.
 func (l lessee) tend(now time.Time) (f *flight, waits bool) {
 	h, v := &l.held, &l.view
 	defer l.list()
 	switch {
 	case v.state == nil && (!l.creates() || len(l.queue) > 0):
 		return nil, false
-	case v.clock.Doubtful: // no write is planned, and replies may tell the time
+	case v.clock.Doubtful: // no write is planned, and replies may correct the clock
 		return l.look(now), false
 	}
 	if len(l.out) == 0 && (h.unknown || !h.reread.IsZero() && !now.Before(h.reread)) {
@@ -70,7 +70,7 @@ func (l lessee) ask(now time.Time, dead uint32, reaps bool) (*flight, bool) {
 		v.drift(now) // the callers' clock may have been ahead of this machine's
 		h.holder.Recall()
 	}
-	if len(l.queue) == 0 && h.holds() { // no call tells the time
+	if len(l.queue) == 0 && h.holds() { // no call brings the time
 		v.advance(l.host.cfg.Clock.Correct(l.host.cfg.Clock.Steady(now)).UnixMilli())
 	}
 	if l.due(reaps) && l.planner.turnDue(false, now) {
@@ -190,7 +190,7 @@ func (l lessee) sawLease(now time.Time) {
 	l.wakeLease(now)
 }
 
-// note counts what became of a lease.
+// note counts the outcome of a lease write.
 func (c *Counters) note(before lease.State, h *held) {
 	after := lease.None
 	if h.holder != nil {
@@ -211,7 +211,7 @@ func (c *Counters) note(before lease.State, h *held) {
 func (l lessee) concludeLease(p *lease.Plan, perhaps bool, now time.Time) {
 	h := &l.held
 	h.unknown = h.unknown || perhaps
-	h.rest = now.Add(leaseRetry) // also of what was not sent, in an outage
+	h.rest = now.Add(leaseRetry) // also of a write that was not sent, in an outage
 	l.wake(h.rest)
 	if p != nil && h.holder != nil {
 		h.holder.Failed(l.view.now, p, perhaps)
@@ -222,14 +222,14 @@ func (l lessee) concludeLease(p *lease.Plan, perhaps bool, now time.Time) {
 // leaseRetry is how long a lease is left alone after a write of it had no reply.
 const leaseRetry = 200 * time.Millisecond
 
-// recall has the lane give back what it holds on lease.
+// recall has the lane return its lease.
 func (l lessee) recall() {
 	if l.held.holder != nil {
 		l.held.holder.Recall()
 	}
 }
 
-// cede has the lane give back its lease for a change of the limits. Requests that wait for the
+// cede has the lane return its lease for a change of the limits. Requests that wait for the
 // change keep nothing of it.
 func (l lessee) cede() {
 	for _, r := range l.queue {

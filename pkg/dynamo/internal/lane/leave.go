@@ -11,8 +11,8 @@ const (
 )
 
 // Abandon ends the wait for requests whose caller leaves without a decision, and returns
-// how each stood. What waits is not sent. What a write under way takes is given back,
-// unless the caller is admitted all the same.
+// how each stood. A request that waits is not sent. The take of a write under way is
+// given back, unless the caller is admitted all the same.
 func (s *Lanes) Abandon(requests []*Request) []End {
 	ends := make([]End, len(requests))
 	s.together(requests, func() {
@@ -43,7 +43,7 @@ func (l closer) abandon(r *Request) End {
 	return Unsent
 }
 
-// GiveBack has the lane of a request give back what it took, once it can.
+// GiveBack has the lane of a request give its take back, once it can.
 func (s *Lanes) GiveBack(r *Request) {
 	if r.Err != nil {
 		return

@@ -11,7 +11,7 @@ import (
 func (l planner) options(now time.Time) plan.Options {
 	o := plan.Options{Doubtful: l.view.clock.Doubtful}
 	if l.replicas(now) == 1 {
-		return o // what other writes of this lane do is known
+		return o // the lane has the content of its own other writes
 	}
 	lift := max(leastLift, liftHalves*l.pace.RoundTrip()/2)
 	o.Lift = lift.Milliseconds()

@@ -10,7 +10,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
-// departure is what a lane leaves to the shard that stands for its own.
+// departure is the work that a lane leaves to the shard that stands for its own.
 type departure struct {
 	requests []*Request
 	to       *Site
@@ -113,7 +113,8 @@ func (l keeper) do(t task, now time.Time) *flight {
 	return nil
 }
 
-// absorb takes in the other half of the last split, when that is retired or gone.
+// absorb merges the other half of the last split into the shard, when that is retired
+// or gone.
 func (l keeper) absorb(t task, now time.Time) *flight {
 	state := l.view.state
 	if !state.Shard.Sharded() || t.tries >= taskTries {
@@ -123,7 +124,7 @@ func (l keeper) absorb(t task, now time.Time) *flight {
 		return nil
 	}
 	t.tries++
-	if t.found == nil && !t.gone { // only what is missing after the state of its heir is missing for good
+	if t.found == nil && !t.gone { // only an item that is missing after the state of its heir is missing for good
 		return l.sender.launch(&flight{exact: true, once: true, peek: &t}, now)
 	}
 	l.tasks.todo = append(l.tasks.todo, t) // again, if other writes get in its way
@@ -139,8 +140,8 @@ func (l keeper) absorb(t task, now time.Time) *flight {
 	return l.reshape(w, err, func() { l.host.Counters.Merges.Add(1) }, now)
 }
 
-// reshape returns the message of a write that changes what the item is; nil for none. It is
-// sent once. done is called when it was applied.
+// reshape returns the message of a write that changes the form of the item; nil for none.
+// It is sent once. done is called when it was applied.
 func (l keeper) reshape(w *plan.Write, err error, done func(), now time.Time) *flight {
 	if err != nil || w == nil {
 		return nil

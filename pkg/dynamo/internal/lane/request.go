@@ -42,7 +42,7 @@ const (
 	over
 )
 
-// claim is what becomes of a request whose caller does not wait for it any more.
+// claim is the fate of a request, with or without a caller that waits.
 type claim uint8
 
 const (
@@ -63,16 +63,16 @@ type Request struct {
 	Policy   limiter.LeasePolicy // of the op
 	Asks     bool                // it takes or looks, so that Policy means something
 	Deadline time.Time           // of the caller; zero = none
-	Wait     *Wait               // nil: no caller waits, as for what is given back
+	Wait     *Wait               // nil: no caller waits, as for tokens that are given back
 	Err      error               // the end without a decision
 
 	lane    atomic.Pointer[Lane] // which it is in; another one when its shard is no more
 	phase   phase
 	claim   claim
 	owing   bool      // it is counted as owed
-	undo    bool      // what a write takes for it is given back
+	undo    bool      // the take of its write is given back
 	unsure  bool      // an earlier write may take for it yet
-	part    *part     // what the lease keeps for it; nil = nothing
+	part    *part     // the part that the lease keeps for it; nil = none
 	passed  bool      // a write went without it, as the lane's own part of the tokens was too small
 	counted bool      // in the demand of the lease
 	booked  bool      // by an earlier write, so that the one it is in will be refused

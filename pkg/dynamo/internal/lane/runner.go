@@ -111,5 +111,5 @@ func (s *Lanes) fly(l *Lane, f *flight) {
 }
 
 // doubtTries bounds the pause before a write of unknown outcome is sent again, to about 60 ms.
-// Such writes are what asks a table that stands still, and others wait for their end.
+// To a table that hangs such writes are the only calls, and others wait for their end.
 const doubtTries = 5

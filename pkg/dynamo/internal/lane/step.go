@@ -7,8 +7,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
-// step decides what can be decided, and returns the message to send, nil for none, and what
-// another shard has to do, nil for nothing. The lane is locked.
+// step decides the requests that can be decided. It returns the message to send and the
+// work for another shard, each nil for none. The lane is locked.
 func (l *Lane) step(now time.Time) (f *flight, left *departure) {
 	l.running = false
 	l.consult()
@@ -59,11 +59,11 @@ func (l *Lane) message(now time.Time) *flight {
 	return f
 }
 
-// heldTick is the time between two looks at requests that wait for a lease.
+// heldTick is the time between two checks of requests that wait for a lease.
 const heldTick = 2 * time.Millisecond
 
-// serveAll decides what the lease can decide, and returns the requests that wait for it.
-// The queue is left with those that the item has to decide.
+// serveAll decides the requests that the lease can decide, and returns those that wait
+// for it. The queue is left with those that the item has to decide.
 func (l *Lane) serveAll(now time.Time) (held []*Request) {
 	queue := l.queue
 	l.queue = nil
@@ -79,7 +79,7 @@ func (l *Lane) serveAll(now time.Time) (held []*Request) {
 	return held
 }
 
-// plan returns the message that decides what waits, nil for none.
+// plan returns the message that decides the waiting requests, nil for none.
 func (l *Lane) plan(now time.Time) *flight {
 	g := l.planner.newGroup(now)
 	if g == nil {
@@ -119,5 +119,5 @@ func (l *Lane) paced(now time.Time) bool {
 	return false
 }
 
-// maxFlights bounds the messages of a lane that are under way. What arrives beyond it waits.
+// maxFlights bounds the messages of a lane that are under way. Requests beyond it wait.
 const maxFlights = schema.ChannelCount

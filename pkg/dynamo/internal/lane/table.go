@@ -14,7 +14,7 @@ const (
 )
 
 // table holds the lanes of a process by partition key. A lane that is dropped costs the
-// next request of its bucket a read or a write; nothing is in it that is not in the table.
+// next request of its bucket a read or a write. All its state is in the table too.
 type table struct {
 	seed    maphash.Seed
 	most    int           // lanes of a part, idle ones; more are held only while they have work

@@ -11,17 +11,17 @@ import (
 // request waits for.
 type Chore uint8
 
-// The chores that are given to lanes.
+// The maintenance tasks.
 const (
 	Look   Chore = iota // the item is read, to see how it is used
 	Retire              // the shard is merged into its heir
 	absorb              // the other half of the last split is taken in
 )
 
-// task is a chore of a lane.
+// task is a maintenance task of a lane.
 type task struct {
 	Chore
-	index int            // absorb: the shard that is no more
+	index int            // absorb: the shard that is gone
 	found *schema.Bucket // absorb: as it was retired; nil = it is to be read
 	gone  bool           // absorb: there is no item of it
 	tries int
@@ -33,7 +33,7 @@ const (
 	// taskRest is how long a lane leaves tasks alone after one failed.
 	taskRest = time.Second
 	// makeView is how old a state may be that another shard is made from: far younger
-	// than a retired one stays, which tells that it was made before.
+	// than a retired one stays, which shows that it was made before.
 	makeView = time.Hour
 )
 

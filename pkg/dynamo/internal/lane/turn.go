@@ -8,8 +8,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
-// turnAfter is after how many of its exact writes in a row that other writes came before a lane
-// asks the other replicas for a turn.
+// turnAfter is how many exact writes of a lane in a row other writes refuse before the lane
+// asks for a turn.
 const turnAfter = 2
 
 // turns are the turns of an item: those that its lane asks for, and those that others have. The
@@ -35,7 +35,7 @@ func (t *turns) saw(turn schema.Turn, self uint32, trip time.Duration, now time.
 // held reports whether another replica has a turn.
 func (t *turns) held(now time.Time) bool { return now.Before(t.until) }
 
-// ended takes in the end of a write, which an image of the item tells.
+// ended takes in the end of a write, as an image of the item shows it.
 func (t *turns) ended(f *flight, image *schema.Bucket, refused bool) {
 	switch {
 	case f.write == nil:

@@ -11,11 +11,11 @@ import (
 )
 
 // LostUsage is the consumption that is not counted, or may not be, by its cause: in millitokens of all
-// limits. What was given back and may be counted still is in it too.
+// limits. Refunds that may still be counted are in it too.
 type LostUsage struct {
 	Stop    atomic.Int64 // the process ended before DynamoDB answered
-	Outage  atomic.Int64 // DynamoDB did not answer for as long as what is owed is tried
-	Reply   atomic.Int64 // the reply of its write was lost, and no image of the item tells whether it was applied
+	Outage  atomic.Int64 // DynamoDB did not answer for as long as owed requests are tried
+	Reply   atomic.Int64 // the reply of its write was lost, and no image of the item shows whether it was applied
 	Deleted atomic.Int64 // the item was deleted before
 }
 
@@ -37,8 +37,8 @@ func (l *Lane) loseUsage(counter *atomic.Int64, cause string, amount int64) {
 		slog.Int64("usage_millitokens", amount), slog.String("cause", cause))
 }
 
-// loseUsageOf counts what a request that is owed was to count, and does not because of an error: what was
-// consumed, and what was given back. A give-back that a stop cuts off counts as lost tokens alone.
+// loseUsageOf counts the usage that an owed request was to count, and does not because of an error: the
+// consumed and the refunded amounts. A refund that a stop cuts off counts as lost tokens alone.
 func (l *Lane) loseUsageOf(r *Request, err error) {
 	if r.undo { // it was denied
 		return
@@ -83,7 +83,7 @@ func (l lessee) oweRests() {
 	}
 }
 
-// dropUsage counts as lost what is not counted when the lanes have ended.
+// dropUsage counts the usage as lost that is not counted when the lanes have ended.
 func (l lessee) dropUsage() {
 	lost, doubtful := l.held.ledger.Drop()
 	l.loseUsage(&l.host.Counters.LostUsage.Stop, causeStop, lost)

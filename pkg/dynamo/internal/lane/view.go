@@ -12,7 +12,7 @@ import (
 // replicas gave back can be missed for so long.
 const Freshness = 100 * time.Millisecond
 
-// view is what a lane knows of its item.
+// view is the last state that a lane saw of its item.
 type view struct {
 	known bool
 	state *schema.Bucket // as the newest reply showed it; nil = there is no item
@@ -24,7 +24,7 @@ type view struct {
 	head  *schema.Bucket // state with the lane's own writes under way; nil = no write can be planned on it
 	clock awsdb.Reading
 	moved time.Time      // when now was last known to be the time
-	seen  schema.Version // of the state's limits, with the generation of requests that no write has told the item
+	seen  schema.Version // of the state's limits, with the generation of requests that no write has put into the item
 	since time.Time      // a state that was asked for before is not fresh: the item was changed beside the lane
 }
 

@@ -24,8 +24,8 @@ const (
 	firstPause, longestPause = 4 * time.Millisecond, 400 * time.Millisecond
 )
 
-// Pace tells when a lane may send its next write, by its last writes and the round trips of its
-// messages. The zero Pace has seen no message. It must be locked by its user.
+// Pace decides when a lane may send its next write, by its last writes and the round trips of
+// its messages. The zero Pace has seen no message. It must be locked by its user.
 type Pace struct {
 	sent  time.Time     // the last write; zero = the next one waits for none
 	trip  time.Duration // mean round trip; 0 = no reply yet

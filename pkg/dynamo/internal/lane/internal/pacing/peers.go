@@ -48,7 +48,7 @@ func (p *Peers) Observe(ids []schema.WriteID, self uint32, now time.Time) {
 		}
 		switch {
 		case !ok && !p.known:
-			seen.last = id // it does not tell when it was
+			seen.last = id // its time is not known
 		case !ok || seen.last.Number() < id.Number():
 			seen = peer{id, now, long}
 		}
@@ -67,8 +67,8 @@ func (p *Peers) First(self uint32, now time.Time) bool {
 	return true
 }
 
-// Count returns how many other replicas wrote to the item lately, as far as the ids can tell,
-// and how many of them are known to have.
+// Count returns how many other replicas wrote to the item lately, as far as the ids show.
+// active is how many of them certainly did.
 func (p *Peers) Count(now time.Time) (all, active int) {
 	for _, seen := range p.of {
 		if !seen.fresh(now) {
@@ -81,7 +81,7 @@ func (p *Peers) Count(now time.Time) (all, active int) {
 	return all, active
 }
 
-// Has reports whether a replica wrote to the item lately, as far as the ids can tell.
+// Has reports whether a replica wrote to the item lately, as far as the ids show.
 func (p *Peers) Has(replica uint32, now time.Time) bool { return p.of[replica].fresh(now) }
 
 // fresh reports whether the replica wrote lately.

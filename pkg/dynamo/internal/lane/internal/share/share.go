@@ -80,7 +80,7 @@ func (s *Share) Ask(r *plan.Request) {
 	s.Owe(r)
 }
 
-// Owe notes that a request is written before others, whatever they ask for.
+// Owe notes that a request is written before all others.
 func (s *Share) Owe(r *plan.Request) {
 	for i := range s.limits {
 		s.limits[i].asked += r.Wants(s.limits[i].limit)
@@ -111,8 +111,8 @@ func (s *Share) Take(r *plan.Request) {
 	}
 }
 
-// Exceed has a request exceed a limit. It is told the tokens that those before it leave, as a
-// smaller request may have them.
+// Exceed has a request exceed a limit. Its answer has the tokens that those before it leave,
+// as a smaller request may have them.
 func Exceed(r *plan.Request, limit string, left int64) {
 	r.Admitted = false
 	for i := range r.Spends {

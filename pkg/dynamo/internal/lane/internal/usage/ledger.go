@@ -26,8 +26,8 @@ type account struct {
 	spent      []int64
 }
 
-// Report is the consumption that a lease write counts: all that is not known to be counted. So of
-// several reports on one state, of which the item takes one, each has what those before it have.
+// Report is the consumption that a lease write counts: all that is not known to be counted. The
+// item takes one of several reports on one state, so each report includes those before it.
 type Report struct {
 	account *account
 	spent   []int64
@@ -59,7 +59,7 @@ func (g *Ledger) Pending() bool {
 	return len(g.open)+len(g.olds)+len(g.rests) > 0 || g.account != nil && !g.account.empty()
 }
 
-// Open reports whether only an image of the item can tell what is counted.
+// Open reports whether the counted part can be found by an image of the item alone.
 func (g *Ledger) Open() bool { return len(g.open) > 0 }
 
 // Report returns a report with its amounts by index of the limits, as for [plan.LeaseWrite]; nil = there
@@ -77,8 +77,8 @@ func (g *Ledger) Report() (*Report, []int64) {
 	return r, amounts
 }
 
-// Sent says that a report leaves with a write. [Ledger.Applied], [Ledger.Unsent] or [Ledger.Saw] tells
-// its outcome.
+// Sent notes that a report leaves with a write. [Ledger.Applied], [Ledger.Unsent] or [Ledger.Saw]
+// notes its outcome.
 func (g *Ledger) Sent(r *Report, w *plan.Write) {
 	r.write = w
 	g.open = append(g.open, r)
@@ -97,8 +97,8 @@ func (g *Ledger) Applied(r *Report) {
 	g.settle()
 }
 
-// Saw ends the reports whose outcome a state of the item tells; nil = there is no item. Where no state
-// can tell it any more, the report counts as applied. Returned is the consumption that may not be counted.
+// Saw ends the reports whose outcome a state of the item shows; nil = there is no item. Where no state can
+// show it any more, the report counts as applied. Returned is the consumption that may not be counted.
 func (g *Ledger) Saw(state *schema.Bucket) (doubtful int64) {
 	if state == nil { // its counters are gone with it
 		lost, perhaps := g.Drop()
@@ -112,7 +112,7 @@ func (g *Ledger) Saw(state *schema.Bucket) (doubtful int64) {
 		case plan.Landed:
 			landed = r
 		case plan.Lost:
-			lost = r // the last one has what those before it have
+			lost = r // the last one includes those before it
 		case plan.Dead:
 		}
 	}
@@ -144,8 +144,8 @@ func (g *Ledger) Drop() (lost, doubtful int64) {
 	return lost, doubtful
 }
 
-// Rests takes out the requests that count what no lease write will. over says that no lease is left
-// that could report.
+// Rests takes out the requests that count the consumption that no lease write will. over says that
+// no lease is left that could report.
 func (g *Ledger) Rests(over bool) []*plan.Request {
 	if over && len(g.open) == 0 && g.account != nil {
 		g.rest(g.account)
@@ -174,7 +174,7 @@ func (g *Ledger) settle() {
 	g.olds = nil
 }
 
-// rest makes a request that counts alone of what an account has.
+// rest makes a request that only counts the consumption of an account.
 func (g *Ledger) rest(a *account) {
 	r := &plan.Request{Limits: a.limits, Generation: a.generation}
 	for k, i := range a.index {
@@ -193,14 +193,14 @@ func (a *account) empty() bool {
 	return !slices.ContainsFunc(a.spent, func(n int64) bool { return n != 0 })
 }
 
-// book takes out what a write has counted.
+// book takes out the consumption that a write has counted.
 func (r *Report) book() {
 	for k, n := range r.spent {
 		r.account.spent[k] -= n
 	}
 }
 
-// gross returns the sum of what was consumed and what was refunded.
+// gross returns the sum of the consumed and the refunded amounts.
 func gross(spent []int64) (total int64) {
 	for _, n := range spent {
 		total += max(n, -n)
