@@ -50,8 +50,8 @@ type Config struct {
 	// Attempt is how long one message may take; 0 = DefaultAttempt, or a tenth of Budget
 	// where that is longer.
 	Attempt time.Duration
-	// Budget is how long a decision takes at most, whatever the caller's context allows;
-	// 0 = DefaultBudget, at most 10 minutes.
+	// Budget is how long a decision takes at most, also where the caller's context
+	// allows more; 0 = DefaultBudget, at most 10 minutes.
 	Budget time.Duration
 	// Idle is how long a bucket is remembered that is not asked for; 0 = DefaultIdle.
 	Idle time.Duration
@@ -73,13 +73,15 @@ type Config struct {
 	Clock *awsdb.Clock
 	// Loop starts goroutines and waits; nil = awsdb.Goroutines. A simulation sets another one.
 	Loop awsdb.Loop
-	// Observe is told of outages; it must not call the engine. nil = they are not told.
+	// Observe is called when an outage begins or ends; it must not call the engine. nil
+	// = it is not called.
 	Observe func(awsdb.State)
-	// Logger is told of tokens that were lost, and of a clock that is not trusted; nil = none.
+	// Logger gets lines about tokens that were lost, and about a clock that is not trusted;
+	// nil = none.
 	Logger *slog.Logger
 }
 
-// withDefaults returns the configuration with what it leaves out.
+// withDefaults returns the configuration with its defaults filled in.
 func (c Config) withDefaults() (Config, error) {
 	if c.Client == nil || c.Table == "" || c.Namespace == nil {
 		return c, fmt.Errorf("%w: the buckets of a DynamoDB table need a client, the name of the table, and its namespaces", limiter.ErrInvalid)
@@ -128,7 +130,7 @@ type Engine struct {
 	swept   sync.WaitGroup
 }
 
-// New returns an engine that runs by itself, and contacts nobody. Its errors wrap
+// New returns an engine that runs by itself. It sends no message. Its errors wrap
 // limiter.ErrInvalid.
 func New(cfg Config) (*Engine, error) {
 	e, err := NewIdle(cfg)
@@ -159,7 +161,7 @@ func NewIdle(cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// saw takes down what a lane saw of its shard.
+// saw notes a state that a lane saw of its shard.
 func (e *Engine) saw(site *lane.Site, index int, s lane.Sight) {
 	e.forest.Saw(&shards.ID{Namespace: site.Namespace, Bucket: site.Bucket}, index, e.prefer, shards.Sight(s))
 }
@@ -175,9 +177,9 @@ func (e *Engine) begin() error {
 	return nil
 }
 
-// Close gives back what is held on lease. It waits until ctx is done for calls in flight, for what
-// is owed, and for usage that the items do not count. After that it gives up on them, and its error
-// says so. A second Close waits too.
+// Close returns the leases. It waits until ctx is done for calls in flight, for owed requests, and
+// for usage that the items do not count. After that it gives up on them, and its error says so. A
+// second Close waits too.
 func (e *Engine) Close(ctx context.Context) error {
 	e.sweeper()
 	e.swept.Wait()
@@ -202,8 +204,8 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 }
 
-// Leave takes no further call, and gives back what is held on lease, until ctx ends. [Engine.Close]
-// does so, and waits for the rest. A simulation waits by itself.
+// Leave takes no further call, and returns the leases, until ctx ends. [Engine.Close] does so, and
+// waits for the rest. A simulation waits by itself.
 func (e *Engine) Leave(ctx context.Context) {
 	e.mu.Lock()
 	e.closed = true

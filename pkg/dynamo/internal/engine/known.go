@@ -7,8 +7,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Shards returns the indexes of the shards of a bucket, in order, as far as this process knows.
-// First is the one that its next request is sent to. A bucket that was never split has
+// Shards returns the indexes of the shards of a bucket, in order, as this process last saw
+// them. First is the one that its next request is sent to. A bucket that was never split has
 // the shard 0 alone. Errors are those of Config.Namespace.
 func (e *Engine) Shards(ctx context.Context, bucket limiter.BucketKey) (all []int, first int, err error) {
 	id, err := e.cfg.Namespace(ctx, bucket.Namespace)

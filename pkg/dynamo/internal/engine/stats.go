@@ -1,13 +1,13 @@
 package engine
 
-// Stats counts what an engine has done since it was made.
+// Stats counts the work of an engine since it was made.
 type Stats struct {
 	Writes  int64 // conditional writes sent for buckets
 	Refused int64 // of them, those whose condition did not hold; DynamoDB bills each as a write
 	Resent  int64 // of them, those sent again after a lost reply
 	Reads   int64 // of buckets
 	Lost    int64 // takes for no admitted request that were not, or may not have been, given back
-	Owed    int64 // requests that wait now to be written without a caller: give-backs, late takes
+	Owed    int64 // requests that wait now to be written without a caller: rollbacks, late takes
 	Halts   int64 // times that refills stopped, because the clock could not be trusted
 	Lanes   int64 // items remembered now
 	Outages int64 // times that DynamoDB was marked unavailable
@@ -18,7 +18,7 @@ type Stats struct {
 
 	// Consumption that is not counted, or may not be, in millitokens of all limits.
 	UsageLostStop    int64 // as the process ended before DynamoDB answered
-	UsageLostOutage  int64 // as DynamoDB did not answer for as long as what is owed is tried
+	UsageLostOutage  int64 // as DynamoDB did not answer for as long as owed requests are tried
 	UsageLostReply   int64 // as the reply of its write was lost: it may be counted
 	UsageLostDeleted int64 // as the item was deleted before
 
@@ -40,7 +40,7 @@ type Stats struct {
 	Served   int64 // ops decided from leases, without a call to DynamoDB
 }
 
-// Stats returns what the engine has done so far.
+// Stats returns the counts so far.
 func (e *Engine) Stats() Stats {
 	c := &e.lanes.Counters
 	lost := &c.LostUsage

@@ -41,9 +41,9 @@ type asked struct {
 }
 
 // Take decides ops as limiter.Store.Take promises. All buckets are asked at once, each
-// through the lane of its shard. What was taken is given back when one of them denies; the
-// call does not wait for that. Of what was taken meanwhile others can be denied, and a
-// process that dies before the give-back leaves it taken.
+// through the lane of its shard. The takes are rolled back when one of them denies; the
+// call does not wait for that. Meanwhile other requests can be denied for want of these
+// tokens. After a crash before the rollback they stay taken.
 //
 // When ctx's deadline passes and DynamoDB answers, the call is decided late: Take returns
 // no error, and sets Late of all ops.
@@ -121,8 +121,8 @@ func (c *call) next() bool {
 	return len(c.sent) > 0
 }
 
-// send hands the requests of a round to their lanes. It returns what is closed when all
-// have an end.
+// send hands the requests of a round to their lanes. It returns a channel that is
+// closed when all have an end.
 func (c *call) send() <-chan struct{} {
 	wait := lane.NewWait(len(c.sent))
 	for _, r := range c.sent {
@@ -157,7 +157,7 @@ func (c *call) leave() {
 	}
 }
 
-// decide decides by what the lanes said.
+// decide decides by the answers of the lanes.
 func (c *call) decide(ops []limiter.Op) (bool, error) {
 	admitted := true
 	var failed error
@@ -187,7 +187,7 @@ func (c *call) decide(ops []limiter.Op) (bool, error) {
 	return admitted, nil
 }
 
-// giveBack gives back what was taken for a call that is not admitted. Where it failed, and
+// giveBack rolls back the takes of a call that is not admitted. Where the call failed, and
 // its caller is admitted all the same, the tokens stay taken.
 func (c *call) giveBack(failed error) {
 	for _, b := range c.branches {
@@ -199,7 +199,7 @@ func (c *call) giveBack(failed error) {
 	}
 }
 
-// booked reports whether something was given or charged for a call that is over.
+// booked reports whether a call that is over has charged or refunded something.
 func (c *call) booked() bool {
 	for _, b := range c.branches {
 		for _, p := range b.Parts() {
@@ -211,8 +211,8 @@ func (c *call) booked() bool {
 	return false
 }
 
-// byCaller turns the times of what ops report into those of the caller's clock, by the
-// correction that the call began with: replies can change it meanwhile.
+// byCaller turns the times in the results of ops into those of the caller's clock. It
+// uses the correction that the call began with: replies can change it meanwhile.
 func (c *call) byCaller(ops []limiter.Op) {
 	for i := range ops {
 		for j := range ops[i].Spends {
@@ -223,8 +223,9 @@ func (c *call) byCaller(ops []limiter.Op) {
 	}
 }
 
-// asks reports whether an op takes or looks, so that its lease policy means something: what
-// charges or gives back does not know the rules, unless it says that nothing is leased.
+// asks reports whether an op takes or peeks, so that its lease policy has a meaning. An op
+// that only charges or refunds comes without the rules, unless it says that nothing is
+// leased.
 func asks(op *limiter.Op) bool {
 	if op.Lease.None {
 		return true

@@ -25,7 +25,8 @@ func (c *call) unanswered(ctx context.Context, ops []limiter.Op) (bool, error) {
 	return c.decideLate(ops) //nolint:contextcheck // a lane works for as long as the lanes do
 }
 
-// decideLate decides a call by what its lanes believe. What has an end already stands.
+// decideLate decides a call by the estimates of its lanes. Requests that have an end
+// already keep it.
 func (c *call) decideLate(ops []limiter.Op) (bool, error) {
 	c.engine.lanes.DecideLate(c.requests, c.judge)
 	admitted, err := c.decide(ops)
@@ -35,8 +36,8 @@ func (c *call) decideLate(ops []limiter.Op) (bool, error) {
 	return admitted, err
 }
 
-// judge takes in what the lanes of a late call say of its requests, nil for those that have
-// an end, and reports whether the call is admitted.
+// judge takes in the estimates of a late call's lanes for its requests, nil for those that
+// have an end. It reports whether the call is admitted.
 func (c *call) judge(told []*plan.Request) bool {
 	at := make(map[*lane.Request]*plan.Request, len(told))
 	for i, r := range c.requests {

@@ -1,8 +1,8 @@
 package lease
 
 // without decides a request while no lease is served. Where a grant is in flight or due, it
-// waits for that: plain takes would refuse the grant. Tokens that the centre was seen
-// without are not waited for.
+// waits for that: plain takes would refuse the grant. It does not wait for tokens that the
+// centre lacked in the last image.
 func (d *duties) without(now int64, draws []Draw) Verdict {
 	if d.state == Returning || d.state == Clearing {
 		return Wait

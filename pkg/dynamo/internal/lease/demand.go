@@ -19,8 +19,8 @@ const (
 	usual        = 16             // a greater request, in mean ones, counts as so many
 )
 
-// Demand is what callers ask of a bucket, admitted or not: an average that forgets with
-// the time. The zero Demand is ready once its limits are set by [newDemand].
+// Demand is the demand of callers for a bucket, admitted or not: an average that decays
+// with time. The zero Demand is ready once its limits are set by [newDemand].
 //
 // It is an estimate in floating point, for the shares alone: no balance is reckoned with it.
 type Demand struct {
@@ -62,7 +62,7 @@ func (d *Demand) count(now int64, draws []Draw) {
 }
 
 // renew begins a new demand. One that was frequent is taken to come back as it was, until a
-// few requests tell.
+// few requests show the new one.
 func (d *Demand) renew(now int64) {
 	again := d.asked >= leastAsked && d.frequent(d.last)
 	for i := range d.sums {

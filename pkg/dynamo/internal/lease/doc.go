@@ -7,20 +7,20 @@
 //
 // The rate and the room (the capacity) of each limit are cut into [Parts]. The bucket in
 // the store is the centre: it has the parts that no holder has. A holder with k parts of
-// the rate and b parts of the room is a token bucket of its own, whose parameters are
-// those of the limit, scaled by [Scale]. It admits and denies in memory until the lease
-// is renewed, returned, or over. It is over a [Term] after the time before the send of
-// its last write, by the monotonic clock or by the wall clock. It is also over when the era
-// of the clock changes.
+// the rate and b parts of the room is a token bucket of its own. Its parameters are those
+// of the limit, scaled by [Scale]. It admits and denies in memory until the lease is
+// renewed, returned, or over. It is over a [Term] after the time before the send of its
+// last write, by the monotonic clock or by the wall clock. It is also over when the era of
+// the clock changes.
 //
 // # Lease writes
 //
-// Each change of a lease is one write, which is planned on one serial number of the item
+// Each change of a lease is one write. It is planned on one serial number of the item,
 // and is applied only if the item is still at that number. So the write is as if it was
 // done at its plan. It is never sent twice. Until its outcome is known it makes a second
 // candidate: a request is served only if every candidate covers it, and every candidate
 // pays. New rate and new room count from the reply; given ones are gone from the plan.
-// An image of the item with a greater serial number tells the outcome, by the sequence
+// An image of the item with a greater serial number shows the outcome, by the sequence
 // number of the slot.
 //
 // # States

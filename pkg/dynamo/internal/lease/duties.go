@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// mostOpen is how many lease writes may be without an outcome: until an image tells, no
-// further one is planned.
+// mostOpen is how many lease writes may be without an outcome: until an image shows it,
+// no further one is planned.
 const mostOpen = 4
 
 // manyUsual is how many usual requests are worth a lease write.
@@ -67,7 +67,7 @@ func (d *duties) returning(now int64) bool {
 	return d.recall || d.known.policy.None || now < d.asked
 }
 
-// recalled reports whether the lease is to be returned, as far as the last call told.
+// recalled reports whether the lease is to be returned, by the last call.
 func (d *duties) recalled() bool {
 	return d.recall || d.known.policy.None || d.asked > 0
 }

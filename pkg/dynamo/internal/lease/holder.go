@@ -17,8 +17,8 @@ type Holder struct {
 }
 
 // New returns a holder without a lease on an item whose limits have these parameters. last
-// is the sequence number of the last lease write that the replica sent for the item, as
-// Sequence tells; a random number where there was none.
+// is the sequence number of the last lease write that the replica sent for the item, from
+// Sequence. Where there was none it is a random number.
 func New(limits []tokenbucket.Params, policy limiter.LeasePolicy, last uint16) *Holder {
 	h := &Holder{Stock: Stock{limits: limits, kept: make([]int64, len(limits))}}
 	h.known = known{stock: &h.Stock, view: unseen(limits), demand: newDemand(len(limits)), policy: policy, rtt: 5}
@@ -81,8 +81,8 @@ func (h *Holder) Wake() int64 { return h.duties.wake() }
 func (h *Holder) Due(now int64) bool { return h.duties.due(now) }
 
 // Ask returns the lease write that is due, if one is. It counts as sent: it must be sent at
-// once, and once, and its end told by Seen or Failed. The clocks are read before. draw is a
-// random number of at least 0 and below 1.
+// once, and once, and its end reported by Seen or Failed. The clocks are read before. draw
+// is a random number of at least 0 and below 1.
 func (h *Holder) Ask(now int64, c Clock, draw float64) (*Plan, bool) {
 	h.cands.refill(now)
 	h.life.alive(c)
@@ -99,14 +99,14 @@ func (h *Holder) Ask(now int64, c Clock, draw float64) (*Plan, bool) {
 	return p, true
 }
 
-// Failed says that a plan that Ask returned got no reply with an image of the item. Where it
-// was perhaps applied, its candidate stays until an image tells. Otherwise it surely was
-// not, and never will be: it was not sent.
+// Failed reports that a plan of Ask got no reply with an image of the item. Where it was
+// perhaps applied, its candidate stays until an image shows the outcome. Otherwise it surely
+// was not, and never will be: it was not sent.
 func (h *Holder) Failed(now int64, p *Plan, perhaps bool) { h.life.fail(now, p, perhaps) }
 
 // Seen takes note of the item as a reply to any request showed it. It settles all lease
 // writes that have no outcome yet: each was planned on the version of an image before, and
-// is applied to no other one. An image that is older than one seen before tells nothing.
+// is applied to no other one. An image that is older than one seen before is ignored.
 func (h *Holder) Seen(now int64, c Clock, v View) {
 	if !v.Version.after(h.known.view.Version) {
 		return

@@ -96,8 +96,8 @@ func (k *known) scene(now int64) scene {
 	return s
 }
 
-// other reads the hints of a slot. The stock is brought up to the time, by the rate and
-// the demand of its holder, for the limit that refills in the shortest time.
+// other reads the hints of a slot. The stock is brought up to the time by the rate and
+// the demand of its holder. It is that of the limit that refills in the shortest time.
 func (k *known) other(o *Slot, now int64) other {
 	out := other{rate: float64(o.Rate) / Parts, room: float64(o.Room) / Parts}
 	if o.Demand < Wish {

@@ -15,7 +15,7 @@ const (
 // pace says when the next lease write is due.
 type pace struct {
 	every int64 // ms between renewals
-	next  int64 // time of the next write; before it only what cannot wait is written
+	next  int64 // time of the next write; before it only urgent changes are written
 	asked int64 // time of the last write
 	draw  float64
 }

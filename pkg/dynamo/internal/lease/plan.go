@@ -10,10 +10,10 @@ const (
 	Return             // of all parts: the slot is removed
 )
 
-// Plan is a lease write. As of Now the centre gives Slot.Rate − OldRate parts of its rate,
-// Slot.Room − OldRoom parts of its room, and Draw millitokens of each limit. Below zero it
-// gets them. The plan is for the item at the version Pinned.
-// The return of a lease in debt draws the debt, which may be more than the centre has.
+// Plan is a lease write. As of Now the centre gives parts of its rate and of its room:
+// Slot.Rate − OldRate and Slot.Room − OldRoom. It also gives Draw millitokens of each
+// limit. Below zero it gets them. The plan is for the item at the version Pinned. The
+// return of a lease in debt draws the debt, which may be more than the centre has.
 type Plan struct {
 	Kind    Kind
 	Create  bool    // the item is believed not to exist

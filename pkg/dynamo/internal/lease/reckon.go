@@ -63,8 +63,8 @@ func (k *known) roomParts(room float64, wants []wanted, old, centre int) int {
 }
 
 // drawn returns how much of a limit goes from the centre to the lease so that its stock is
-// as wanted. Neither the centre nor the lease has more than its room afterwards, so that
-// nothing is lost, and the lease draws only tokens that are there.
+// as wanted. Neither the centre nor the lease has more than its room afterwards, so
+// nothing is lost. The lease draws only tokens that the centre has.
 func (k *known) drawn(p *Plan, v *View, l int, stock float64) int64 {
 	whole := k.stock.limits[l].Capacity
 	tokens := v.tokens(l, p.Now)

@@ -28,7 +28,7 @@ const forever = math.MaxInt64
 // Amount 0 and never refills; one without room has Capacity 0. The functions of
 // tokenbucket work with both. The capacity is rounded down to a millitoken.
 //
-// The rate is exact. The fraction is reduced as far as every share allows it, so that the
+// The rate is exact. The fraction is reduced as far as every share allows it. So the
 // period of a share, and with it the unit of a remainder, is the same for each rate. Where
 // the amount is a multiple of [Parts] the period is that of the limit. Scale reports false
 // where p or a share of it is out of the range of tokenbucket.

@@ -146,7 +146,7 @@ func (s *scene) plenty(l *level, k float64) wanted {
 	b := min(max(k, s.centreRoom/4), max(l.demand*s.spanOf(plentySpan), l.whole/50)/l.whole, s.room+max(0, s.centreRoom-reserve/2))
 	pool := max(l.centre, 0) + l.own
 	stock := min(b*l.whole, pool*b/max(1e-9, s.centreRoom+s.room))
-	if need := l.demand * 3 * s.rtt; stock < need { // what the rate does not bring
+	if need := l.demand * 3 * s.rtt; stock < need { // the part that the rate does not bring
 		stock = min(need, l.own+max(l.centre, 0)/s.holders())
 	}
 	return wanted{room: b, stock: stock}
@@ -169,7 +169,7 @@ func (s *scene) scarce(l *level, k float64) wanted {
 	} else {
 		target = min(s.enough(l), l.own+max(l.centre, 0)/s.holders())
 	}
-	if s.age < 2*settled { // what it will need is not known yet
+	if s.age < 2*settled { // its need is not known yet
 		target = max(target, min(max(l.centre, 0)/2, k*l.whole))
 		target = min(target, stock/s.users())
 	}

@@ -10,7 +10,7 @@ const (
 	Held                   // the lease is served
 	Renewing               // the lease is served, and a write of it is in flight
 	Returning              // the return is in flight; nothing is served
-	Unsettled              // a return has no reply: an image will tell; nothing is served
+	Unsettled              // a return has no reply: an image will show the outcome; nothing is served
 	Clearing               // a write of the own slot is in flight, and there is no lease
 	Ended                  // the term is over; the slot may still be in the item
 )

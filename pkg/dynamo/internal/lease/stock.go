@@ -9,9 +9,9 @@ type Draw struct {
 	Take  int64 // taken, 0 to Need
 }
 
-// Stock is the tokens that a lease serves. The first candidate is the lease as the slot is
-// known to be; each other one is that of a lease write without a known outcome. Each
-// request that is served is covered, and paid, by all of them.
+// Stock is the tokens that a lease serves. The first candidate is the lease as the last
+// image of the slot shows it. Each other one is that of a lease write without a known
+// outcome. Each request that is served is covered, and paid, by all of them.
 type Stock struct {
 	limits []tokenbucket.Params // of the whole item, by limit
 	cands  candidates
@@ -84,11 +84,11 @@ func (s *Stock) Charge(now int64, limit int, amount, overdraft int64) (rest int6
 // the rest. The tokens stay in the room of the lease, so that refill does not replace
 // them.
 type Part struct {
-	draws []Draw // Take is what is kept
+	draws []Draw // Take is the part that is kept
 	term  uint64
 }
 
-// Keep sets aside as much of the draws as the lease has, and returns the rest by limit,
+// Keep sets aside as much of the draws as the lease has. It returns the rest by limit,
 // which is to be taken at the centre. It reports false, and does nothing, where the lease
 // has no token for it.
 func (s *Stock) Keep(now int64, draws []Draw) (p Part, rest []int64, ok bool) {

@@ -34,8 +34,8 @@ type View struct {
 	Recall bool
 }
 
-// tokens returns the millitokens of a limit that the centre has at a time, as far as the
-// view tells. Below zero is debt.
+// tokens returns the millitokens of a limit that the centre has at a time, by the view.
+// Below zero is debt.
 func (v *View) tokens(l int, now int64) int64 {
 	return v.Centre[l].Available(v.Params[l], now)
 }
@@ -50,8 +50,8 @@ func (v *View) full(now int64) bool {
 	return true
 }
 
-// recalled returns until when all leases are to be returned, as a view of now tells; 0
-// where they are not.
+// recalled returns until when all leases are to be returned, by a view of now; 0 where
+// they are not.
 func (v *View) recalled(now int64) int64 {
 	if v.Recall {
 		return forever

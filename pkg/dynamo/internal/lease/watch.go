@@ -14,7 +14,8 @@ type Watch struct {
 // It is in milliseconds of the monotonic clock.
 const userMemory = 30_000
 
-// sighting is a slot, and the monotonic time at which it was first seen as it is.
+// sighting is the content of a slot, and the monotonic time at which it was first
+// seen.
 type sighting struct {
 	seq   uint16
 	since int64
@@ -62,7 +63,7 @@ func (w *Watch) leave(mono int64, replica uint32) {
 	}
 }
 
-// Users tells the replicas that have a slot, or had one a while ago.
+// Users returns the replicas that have a slot, or had one a while ago.
 func (w *Watch) Users(mono int64) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		for id := range w.slots {

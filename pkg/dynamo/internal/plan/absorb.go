@@ -105,8 +105,8 @@ func unheld(b *schema.Bucket, p tokenbucket.Params, now int64) tokenbucket.Bucke
 	return tokenbucket.Full(p, now)
 }
 
-// remember returns the limits that the bucket is not under now, of which b had all and has
-// forgotten them, and the retired one had not.
+// remember returns the limits that the bucket is not under now, and that the retired shard
+// still has. b had all of them and has forgotten them.
 func remember(b, found *schema.Bucket, whole *schema.Shard, now int64) []schema.Balance {
 	var dormant []schema.Balance
 	for i := range found.Balances {

@@ -27,11 +27,11 @@ var ErrLent = errors.New("parts of the bucket are out on lease")
 //	take-out  each shard gives its part, as far as it has it. The others give the rest.
 //	          Where none has any left, all go into debt, down to the debt floors.
 //
-// While parts are out on lease, a top-up is made if the centre has room for it, and a take-out if
-// the centre has the tokens. The others are [ErrLent]. With force they are made all the
-// same: leases count as full, so that at most the new balance is there. A top-up then loses the
-// excess above the room of the centre. The slot of the replica wish has no parts. It goes with
-// the change where it is the last one.
+// While parts are on lease, a top-up is made if the centre has room for it. A take-out is made if
+// the centre has the tokens. The others are [ErrLent]. With force they are made all the same:
+// leases count as full, so that at most the new balance is there. A top-up then loses the excess
+// above the room of the centre. The slot of the replica wish has no parts. It goes with the
+// change where it is the last one.
 //
 // Errors of the caller wrap limiter.ErrInvalid. A state that has to change before is ErrShard.
 func Adjust(leaves []*schema.Bucket, now int64, a *limiter.Adjustment, wish uint32, force bool) ([]*Adjusted, error) {
@@ -164,8 +164,8 @@ func (p *portion) set(a *limiter.Adjustment) {
 	p.Carried = 0
 }
 
-// give adds millitokens. They must have their room when the change is applied: no more is told
-// than was booked.
+// give adds millitokens. They must have their room when the change is applied: the reported
+// amount is the booked one.
 func (p *portion) give(millitokens int64) {
 	if millitokens == 0 {
 		return

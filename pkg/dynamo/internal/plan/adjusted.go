@@ -15,10 +15,10 @@ import (
 // costs alone.
 const transactionUnits = 2
 
-// Adjusted is the change of one item by an adjustment. It rests on the epoch, and on
-// bounds of the balances that it depends on, and not on the serial number: takes that land
-// before it do not refuse it. It raises the epoch, so that no write that was planned before
-// it lands after it.
+// Adjusted is the change of one item by an adjustment. Its conditions are the epoch and
+// bounds of the balances that it depends on, and not the serial number. So takes that are
+// applied before it do not refuse it. It raises the epoch, so that no write that was
+// planned before it is applied after it.
 type Adjusted struct {
 	base, after *schema.Bucket
 	now         int64
@@ -89,8 +89,8 @@ func (p *portion) realign() {
 	}
 }
 
-// ttl returns the ttl that the change leaves, 0 = none. Takes that land before it lower
-// balances, so it is reckoned from the debt floors.
+// ttl returns the ttl that the change leaves, 0 = none. Takes that are applied before
+// it lower balances, so it is computed from the debt floors.
 func (w *Adjusted) ttl() int64 {
 	low := *w.after
 	low.Balances = slices.Clone(low.Balances)

@@ -61,7 +61,8 @@ func (s *Stage) Older(than *limiter.Limits, generation uint64) bool {
 }
 
 // Fold makes all that was applied a part of the state, so that limits can be brought after it. It makes
-// the write an exact one. It is for requests that no caller waits for: they are told nothing more.
+// the write an exact one. It is for requests that no caller waits for: their results are not corrected
+// any more.
 func (s *Stage) Fold() {
 	if len(s.results) == 0 {
 		return

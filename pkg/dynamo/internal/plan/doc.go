@@ -24,8 +24,9 @@
 //	refund                              v falls by x; below R(t) means full, and no more
 //
 // δ is 0 for a bucket that no other write is under way for: then every balance is
-// exact to the unit. Otherwise it keeps takes that land together from meeting a limit
-// that is full for one and not for the other, and costs at most the refill of δ.
+// exact to the unit. Otherwise takes that are applied together could meet a limit
+// that is full for one and not for the other. δ prevents that, and costs at most the
+// refill of δ.
 //
 // # Use
 //
@@ -36,8 +37,8 @@
 //
 // # A clock that is not trusted
 //
-// While a replica does not know the time it plans at the latest time that is certain:
-// the time of the state, [schema.Bucket.Time], or a later one that it knows to have
+// A replica without a trusted clock plans at the latest time that is certain. That is
+// the time of the state, [schema.Bucket.Time], or a later one that has certainly
 // passed. A plan at an earlier time refills less and frees less than is due, so it can
 // only deny more. No other rule is needed: each form bounds v by the R of its own time.
 // A bucket without an item cannot be created so, and waits until the time is known.

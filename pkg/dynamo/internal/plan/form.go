@@ -87,7 +87,7 @@ func (f *form) need(st *staged, millitokens int64) bool {
 func (f *form) bound(st *staged, units *big.Int) bool {
 	most := new(big.Int).Sub(st.meter.room, units)
 	most.Sub(most, f.offset())
-	if f.lifted { // its number is lift + by, whatever it was
+	if f.lifted { // its number is lift + by, from any number before
 		return most.Cmp(new(big.Int).Sub(f.lift, st.meter.refilled)) >= 0
 	}
 	most.Add(most, st.meter.refilled)

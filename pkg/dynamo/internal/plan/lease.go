@@ -13,8 +13,8 @@ import (
 // Unix ms, so that offsets stay in range.
 const maxLeaseTime = 1 << 52
 
-// LeaseWrite is the part of a write that grants, renews, grows, shrinks or returns the lease of
-// one replica, or reaps that of a holder that is gone.
+// LeaseWrite is the part of a write that changes the lease of one replica. It grants, renews,
+// grows, shrinks or returns it, or reaps that of a holder that is gone.
 //
 // Of each limit Draw millitokens go from the centre to the holder; below 0 they come back.
 // The room moves with its parts, whether there are tokens in it or not. So a lease without
@@ -29,8 +29,8 @@ type LeaseWrite struct {
 	Usage []int64
 }
 
-// counts reports whether a write returns a lease and counts its consumption. An item without the slot does not
-// tell whether that was counted: another replica may have freed the slot.
+// counts reports whether a write returns a lease and counts its consumption. An item without the slot does
+// not show whether that was counted: another replica may have freed the slot.
 func (q *LeaseWrite) counts() bool {
 	return q != nil && q.Lease == nil && slices.ContainsFunc(q.Usage, func(n int64) bool { return n != 0 })
 }

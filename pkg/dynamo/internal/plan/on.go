@@ -6,9 +6,10 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
-// On returns the state that a commuting write leaves if it lands on another state than the
-// one that it was planned from. Like After it is for planning other writes while this one is
-// under way. A state that the write does not fit is returned as it is: there it is refused.
+// On returns the state that a commuting write leaves if it is applied to another state than
+// the one that it was planned from. Like After it is for planning other writes while this
+// one is under way. A state that the write does not fit is returned as it is: there it is
+// refused.
 func (w *Write) On(image *schema.Bucket) *schema.Bucket {
 	if !w.fits(image) {
 		return image
@@ -38,7 +39,7 @@ func (w *Write) On(image *schema.Bucket) *schema.Bucket {
 	return &next
 }
 
-// fits reports whether a commuting write lands on a state.
+// fits reports whether a commuting write can be applied to a state.
 func (w *Write) fits(image *schema.Bucket) bool {
 	if w.exact || image.Shard.Epoch != w.base.Shard.Epoch {
 		return false

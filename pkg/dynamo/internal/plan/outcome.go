@@ -11,14 +11,14 @@ type Outcome uint8
 
 // The outcomes.
 const (
-	Open   Outcome = iota // it has not landed, and may yet: the same may be sent again
-	Landed                // it has landed
-	Dead                  // it has not landed, and never will
-	Lost                  // it is not to be told, and it will not land any more
+	Open   Outcome = iota // it is not applied, and may yet be: the same may be sent again
+	Landed                // it is applied
+	Dead                  // it is not applied, and never will be
+	Lost                  // it cannot be found any more, and it will not be applied any more
 )
 
-// Outcome returns the result of the write by a state of the item that was read after the
-// write was sent; nil = there is no item.
+// Outcome returns the outcome of the write, by a state of the item that was read after
+// the write was sent. nil = there is no item.
 func (w *Write) Outcome(image *schema.Bucket) Outcome {
 	if image == nil || !image.Exists() {
 		if w.Creates() {
@@ -51,8 +51,8 @@ func (w *Write) Outcome(image *schema.Bucket) Outcome {
 	return Lost
 }
 
-// leaseOutcome is Outcome for a write without an id, which does not land any more: the
-// sequence of the lease tells.
+// leaseOutcome is Outcome for a write without an id, which cannot be applied any more:
+// the sequence of the lease shows it.
 func (w *Write) leaseOutcome(image *schema.Bucket) Outcome {
 	if w.lease == nil {
 		return Lost
@@ -100,8 +100,8 @@ func (w *Write) Settle(image *schema.Bucket) {
 }
 
 // Overfilled returns how many of the millitokens that the write gave a shard has no room for, as the
-// state that it left shows. The shard was split since they were taken, and has room for half of
-// what it had then. Or leases have that room, and other tokens.
+// state that it left shows. The shard was split since they were taken, and has half of its room
+// then. Or leases have that room, and other tokens.
 func (w *Write) Overfilled(image *schema.Bucket) (sum int64) {
 	if w.stage == nil || !image.Shard.Sharded() && !image.Leased() || image.Shard.Epoch != w.base.Shard.Epoch {
 		return 0

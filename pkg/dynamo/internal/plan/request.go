@@ -122,9 +122,8 @@ func (r *Request) Report(op *limiter.Op, stands bool) {
 	}
 }
 
-// Undo returns the request that rolls back the takes of this one; nil = it took nothing. A
-// charge beside the take that could not book all for want of tokens is
-// booked by it.
+// Undo returns the request that rolls back the takes of this one; nil = it took nothing.
+// If the take's charge was cut for want of tokens, that request charges the rest.
 func (r *Request) Undo() *Request {
 	if !r.Takes() {
 		return nil

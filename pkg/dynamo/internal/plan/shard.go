@@ -14,8 +14,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// tombstoneLife is how long a retired shard stays as an item, in seconds: longer than any
-// write can be under way, and than a replica may be away between retire and absorb.
+// tombstoneLife is how long a retired shard stays as an item, in seconds. It is longer
+// than any write can be under way, and than a replica may be away between retire and
+// absorb.
 const tombstoneLife = int64(24 * time.Hour / time.Second)
 
 // ErrShard says that a shard is not in a state to be split, cleared, retired or to absorb

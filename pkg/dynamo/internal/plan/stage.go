@@ -66,11 +66,11 @@ type staged struct {
 	form   form
 }
 
-// result is where the outcome of a spend was told.
+// result is the reported outcome of a spend.
 type result struct {
 	spend  *Spend
 	staged int
-	number          // that it was told of
+	number          // that was reported
 	leaves *big.Int // v as a commuting write leaves it, with no refund cut to the room; nil = it is exact
 }
 

@@ -11,9 +11,9 @@ import (
 
 const (
 	// ttlMargin is how long a bucket is kept after it must be full again. It is more
-	// than clocks may differ and longer than any write can be under way, so that no
-	// write meets an item whose ttl, as it was planned, is already over. It is also more
-	// than the term of a lease. In ms.
+	// than clocks may differ and longer than any write can be under way. So no write
+	// meets an item whose planned ttl is already over. It is also more than the term of
+	// a lease. In ms.
 	ttlMargin = int64(time.Hour / time.Millisecond)
 	// ttlSlack is how much further a ttl is set than it has to be, so that it is not
 	// set with every write. In seconds.
@@ -60,8 +60,8 @@ func (s *Stage) ttl(after *schema.Bucket) int64 {
 	return needed + ttlSlack
 }
 
-// lowest returns the least balance that this write, and others at the same time, may
-// leave of a limit, as far as this one has to care.
+// lowest returns the least balance of a limit that this write, and others at the same
+// time, may leave, as far as it matters here.
 func (s *Stage) lowest(b *schema.Balance) int64 {
 	k := s.find(b.Limit.Name)
 	if k < 0 {

@@ -12,8 +12,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
-// ID is the id of a write, the slot of its replica, 0 to schema.SlotCount-1, and the channel
-// of a take in it, 0 to schema.ChannelCount-1. No two takes that are under way share a channel.
+// ID is the id of a write, the slot of its replica, and the channel of a take in it. Slots are
+// 0 to schema.SlotCount-1, channels 0 to schema.ChannelCount-1. No two takes that are under way
+// share a channel.
 type ID struct {
 	Slot, Channel int
 	Write         schema.WriteID
@@ -96,7 +97,7 @@ func (s *Stage) Write(id ID, units int64) *Write {
 	after.TTL = s.ttl(&after)
 	if s.exact && restructured(s.base, &after) {
 		after.Shard.Epoch = max(after.Shard.Epoch, s.base.Shard.Epoch+1)
-		if after.Leased() { // no take of an epoch before lands any more, and many leases need the bytes
+		if after.Leased() { // no take of an epoch before can be applied any more, and many leases need the bytes
 			after.Slots = [schema.SlotCount]schema.Takes{}
 		}
 	}
@@ -280,7 +281,7 @@ func restructured(was, is *schema.Bucket) bool {
 }
 
 // returned reports whether a lease write gave tokens back to the centre. A take that was
-// planned before must not have what was refilled since.
+// planned before must not get the refill since.
 func returned(was, is *schema.Bucket) bool {
 	if slices.Equal(was.Leases, is.Leases) {
 		return false

@@ -14,10 +14,10 @@ const Parts = 1000
 // it. It is never changed: a write of a plan makes another one.
 //
 // The item is the centre of the bucket. It has the parts of the rate and of the room
-// that no lease has. A limit of Amount millitokens in Period ms refills Amount units in
-// each ms for each part of the rate; a unit is 1/(Period·Parts) millitoken. The clock of
-// the centre is K(t) = Rate·t + Offset. A limit is full when Amount·K(t) reaches its
-// FullAt, and lacks the difference before.
+// that no lease has. A limit has a refill of Amount millitokens in Period ms: Amount
+// units in each ms for each part of the rate. A unit is 1/(Period·Parts) millitoken. The
+// clock of the centre is K(t) = Rate·t + Offset. A limit is full when Amount·K(t)
+// reaches its FullAt, and lacks the difference before.
 type Bucket struct {
 	// Serial rises by one with each write; 0 = there is no item.
 	Serial int64
@@ -143,7 +143,7 @@ func (b *Bucket) Newer(than *Bucket) bool {
 }
 
 // Time is the latest time that a write of the item was planned at, as far as the item
-// tells. No write is planned at an earlier one.
+// shows. No write is planned at an earlier one.
 func (b *Bucket) Time() int64 { return max(b.At, b.Taken) }
 
 // Find returns the index of a limit that is not dormant, or -1.

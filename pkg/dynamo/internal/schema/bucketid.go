@@ -48,7 +48,7 @@ func (w WriteID) Number() uint64 {
 // The zero Turn is none.
 type Turn struct {
 	ID   WriteID       // of the write that asked
-	Hold time.Duration // for how long after it no write of others is to land; whole ms, 0 to MaxHold
+	Hold time.Duration // for how long after it no write of others may be applied; whole ms, 0 to MaxHold
 }
 
 // MaxHold bounds how long one turn holds back the writes of other replicas.

@@ -18,8 +18,9 @@ type Lease struct {
 }
 
 const (
-	// leaseSize is how many bytes a lease takes in attribute ls: 4 of the replica, 2 of
-	// the sequence, 10 bits each of rate, room, demand and stock, and 1 of the time.
+	// leaseSize is how many bytes a lease takes in attribute ls. 4 bytes are of the
+	// replica, 2 of the sequence and 1 of the time. Rate, room, demand and stock have
+	// 10 bits each.
 	leaseSize = 12
 	leaseBits = 10
 	// MaxHint is the greatest Demand and Stock.

@@ -9,11 +9,11 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// attrBooked is what limiter.Adjustment.OnceRecord tells of an adjustment.
+// attrBooked is the text of limiter.Adjustment.OnceRecord.
 const attrBooked = "booked"
 
-// ParseOnce returns what the record of an adjustment tells, and whether the item is the record of
-// one of the last [limiter.OnceAge]; nil is no record.
+// ParseOnce returns the booked text of an adjustment's record. made is whether the item is such a
+// record of the last [limiter.OnceAge]; nil is no record.
 func ParseOnce(table string, k Key, item map[string]types.AttributeValue, now time.Time) (booked string, made bool, err error) {
 	if item == nil {
 		return "", false, nil
@@ -27,9 +27,9 @@ func ParseOnce(table string, k Key, item map[string]types.AttributeValue, now ti
 	return booked, at > now.Add(-limiter.OnceAge).UnixMilli(), nil
 }
 
-// TransactOnce returns the part of a transaction that remembers an adjustment that is made
-// once, and what it booked. It is refused while one of the last [limiter.OnceAge] is remembered. The record is in no
-// index, and DynamoDB deletes it after an hour more, for clocks that differ.
+// TransactOnce returns the part of a transaction that records an adjustment that is made once, and its booked
+// text. It is refused while there is a record of the last [limiter.OnceAge]. The record is in no index, and
+// DynamoDB deletes it after an hour more, for clocks that differ.
 func TransactOnce(table string, k Key, now time.Time, booked string) types.TransactWriteItem {
 	item := k.Attributes()
 	item[AttrCreatedAt] = NumberAttribute(now.UnixMilli())

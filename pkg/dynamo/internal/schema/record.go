@@ -104,8 +104,8 @@ func versionAttr(kind limiter.RefKind) string {
 }
 
 // Tombstone returns the item that says that a record was deleted by a change. It
-// stays as long as the change's own record does: by it a reader knows that
-// its records are from before and from after the change.
+// stays as long as the change's own record does: it shows a reader that its records
+// are from before and from after the change.
 func Tombstone(ns string, k Key, kind limiter.RefKind, generation uint64, expires time.Time) map[string]types.AttributeValue {
 	item := k.Attributes()
 	for name, value := range NamespaceIndex(ns, k) {

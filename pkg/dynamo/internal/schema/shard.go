@@ -55,9 +55,9 @@ func WholeBucket(now int64) Shard {
 // Sharded reports whether the bucket has, or may have, other shards.
 func (s *Shard) Sharded() bool { return s.Level > 1 }
 
-// Share returns the shard's part of a limit. Capacities are split to the
-// millitoken, and each of n shards refills as much in n times the period, so that
-// all leaves together are exactly the limit.
+// Share returns the shard's part of a limit. Capacities are split to the millitoken,
+// and each of n shards refills as much in n times the period. So all leaves together
+// are exactly the limit.
 func (s *Shard) Share(whole tokenbucket.Params) tokenbucket.Params {
 	whole.Capacity = PartOf(whole.Capacity, s.Index, s.Level)
 	whole.Period *= int64(s.Level)
@@ -103,8 +103,8 @@ func (s *Shard) Other() Shard {
 // BirthSlot returns the place of the birth of the shard that is made at a level.
 func BirthSlot(level int) int { return bits.Len(uint(level)) - 2 } // #nosec G115 -- at least 2
 
-// Absorb returns the shard after it took in the other half of its last split,
-// which has come to an epoch.
+// Absorb returns the shard after the merge with the other half of its last split,
+// whose epoch is other.
 func (s *Shard) Absorb(other int64) Shard {
 	next := *s
 	next.Births[BirthSlot(s.Level)] = 0

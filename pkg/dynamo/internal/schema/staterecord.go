@@ -38,7 +38,8 @@ func (r *Reader) state() (limiter.NamespaceState, time.Time) {
 }
 
 // StillPurging returns the part of a transaction by which it is applied only while a namespace is
-// being purged, by the purge that the change of a generation began. It changes nothing.
+// being purged. The purge must be the one that the change of the generation began. It changes
+// nothing.
 func StillPurging(table, ns string, generation uint64) types.TransactWriteItem {
 	purging := &types.AttributeValueMemberS{Value: limiter.NamespacePurging.String()}
 	e := NewExpression()

@@ -11,8 +11,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/aggregator"
 )
 
-// toldPrefix, a limit, '#', the tokens of a budget, '#' and a threshold: the write that has noted that it was
-// told. No limit's name has a '#'.
+// toldPrefix, a limit, '#', the tokens of a budget, '#' and a threshold: the write that noted that it was
+// reported. No limit's name has a '#'.
 const toldPrefix = "t_"
 
 func toldAttr(m aggregator.Mark) string {
@@ -31,8 +31,8 @@ func NoteTold(table, ns string, of *UsageOf, marks []aggregator.Mark, by string)
 	return e.Input(table, of.Key(ns))
 }
 
-// ParseStanding reads a usage snapshot with what was told of it. What is not in the form of NoteTold counts as
-// not told.
+// ParseStanding reads a usage snapshot with its reported thresholds. A note that is not in the form of
+// NoteTold counts as not reported.
 func ParseStanding(table string, item map[string]types.AttributeValue) (aggregator.Standing, error) {
 	u, err := ParseUsage(table, item)
 	if err != nil {
