@@ -14,8 +14,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// A call that is not admitted gives back what each shard of each bucket gave. What is decided late is the
-// lane's, and what a caller keeps who is admitted all the same stays taken.
+// A call that is not admitted gives back the take of each shard of each bucket. Parts with a late
+// decision are the lane's. If the caller is admitted all the same, its tokens stay taken.
 func TestEachShardGetsItsPartBack(t *testing.T) {
 	failure := errors.New("a shard did not answer")
 	for name, tt := range map[string]struct {
@@ -51,8 +51,8 @@ func TestEachShardGetsItsPartBack(t *testing.T) {
 	}
 }
 
-// A call of which one bucket failed gives back what the others gave, though each that answered gave all that was
-// asked of it.
+// A call of which one bucket failed gives back the takes of the others, also if each of them gave all its
+// tokens.
 func TestAFailedBucketGivesBackTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newQuiet(t)
@@ -88,7 +88,7 @@ func newQuiet(t *testing.T) *Engine {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Millisecond)
 		defer cancel()
-		_ = e.Close(ctx) // it owes what the table does not take
+		_ = e.Close(ctx) // the table does not accept its writes, so it owes them
 	})
 	return e
 }

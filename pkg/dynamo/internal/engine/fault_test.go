@@ -15,8 +15,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// faultyCalls is a plan in which every sixth call of an operation goes wrong, each time in
-// another way, so that a workload meets every fault some number of times.
+// faultyCalls is a plan in which every sixth call of an operation fails, each time in
+// another way. So a workload meets every fault some number of times.
 func faultyCalls() dynamofake.Plan {
 	f := func(kinds ...dynamofake.Kind) []dynamofake.Kind { return kinds }
 	kinds := map[string][]dynamofake.Kind{
@@ -33,14 +33,14 @@ func faultyCalls() dynamofake.Plan {
 	}
 }
 
-// besieged are replicas whose calls go wrong. They all use a few buckets, which refill
-// next to nothing meanwhile.
+// besieged are replicas whose calls fail now and then. They all use a few buckets,
+// which refill next to nothing meanwhile.
 type besieged struct {
 	*testing.T
 
 	replicas []*engine.Engine
 	limit    limiter.Limit
-	taken    [4]atomic.Int64 // millitokens that were certainly taken, less what may have been given back
+	taken    [4]atomic.Int64 // millitokens that were certainly taken, less those that may have been given back
 	failed   atomic.Int64
 }
 
@@ -58,7 +58,7 @@ func (b *besieged) call(e *engine.Engine, r *rand.Rand) {
 	}
 }
 
-// spend returns what was certainly taken.
+// spend returns the amount that was certainly taken.
 func (b *besieged) spend(e *engine.Engine, bucket int, sp limiter.Spend) int64 {
 	b.taken[bucket].Add(-sp.Refund) // perhaps
 	ok, err := e.Take(b.Context(), time.Now(), []limiter.Op{op(b.T, fmt.Sprint("e", bucket), b.limit, sp)})
@@ -76,8 +76,8 @@ func (b *besieged) spend(e *engine.Engine, bucket int, sp limiter.Spend) int64 {
 	return 0
 }
 
-// Whatever goes wrong on the way, no more is admitted than the limit allows, what is not
-// admitted is there for others, and the replicas go on.
+// With any faults no more is admitted than the limit allows, other tokens stay
+// available, and the replicas go on.
 func TestNothingIsWonByFaults(t *testing.T) {
 	for _, leases := range []bool{false, true} {
 		t.Run(fmt.Sprintf("leases %t", leases), func(t *testing.T) {

@@ -36,7 +36,7 @@ type fleet struct {
 	policy   limiter.LeasePolicy
 }
 
-// outcome is what a fleet came to.
+// outcome is the result of a fleet.
 type outcome struct {
 	admitted, denied, late, failed int
 	over                           int // most tokens admitted above the bound, in any interval

@@ -9,8 +9,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Tokens that are on their way back, as another bucket denied, are not missing to what the next
-// request of the process gets, or is told, whenever it comes.
+// Tokens that are being given back, as another bucket denied, count for the next request of the
+// process and for its answer, at any moment.
 func TestTokensOnTheirWayBackAreThere(t *testing.T) {
 	const trip = 5 * time.Millisecond
 	limits, err := limiter.NewLimits(limiter.PerDay("x", 1), limiter.PerDay("y", 10))

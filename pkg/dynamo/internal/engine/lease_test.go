@@ -114,7 +114,8 @@ func TestALeaseOfADeadReplicaIsReaped(t *testing.T) {
 	})
 }
 
-// A request that is larger than the lease gets what the lease and the centre have together.
+// A request that is larger than the lease gets the tokens of the lease and the centre
+// together.
 func TestALargeRequestGetsAllThatIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, newTable(t), leased)
@@ -160,8 +161,8 @@ func TestAChargeBesideATakeIsBooked(t *testing.T) {
 	})
 }
 
-// A large request that is denied is told of what the lease and the centre have together, and
-// a smaller one gets that.
+// The answer to a denied large request has the tokens of the lease and the centre together,
+// and a smaller one gets them.
 func TestALargeDenialHidesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, newTable(t), leased)

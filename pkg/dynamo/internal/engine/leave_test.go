@@ -30,7 +30,7 @@ func once(f dynamofake.Fault) dynamofake.Plan {
 	}
 }
 
-// wantBalance requires what a bucket has now, in whole tokens.
+// wantBalance requires the balance that a bucket has now, in whole tokens.
 func wantBalance(t *testing.T, e *engine.Engine, o limiter.Op, want int64) {
 	t.Helper()
 	o.Spends = []limiter.Spend{{Limit: o.Spends[0].Limit}}
@@ -40,7 +40,7 @@ func wantBalance(t *testing.T, e *engine.Engine, o limiter.Op, want int64) {
 	}
 }
 
-// What a write under way takes for a caller that leaves is given back, and stays taken where
+// The take of a write under way is given back when its caller leaves, and stays taken where
 // the policy admits. Nothing stays taken uncounted.
 func TestCallersWhoLeave(t *testing.T) {
 	const calls, each = 5, 100
@@ -85,8 +85,8 @@ func TestCallersWhoLeave(t *testing.T) {
 	}
 }
 
-// Calls whose deadline passes while DynamoDB answers are decided late, by what this process
-// saw last. Those that are admitted are taken in the end, and nothing of the others.
+// Calls whose deadline passes while DynamoDB answers are decided late, by the last state
+// that this process saw. The admitted ones are taken in the end, and the others are not.
 func TestLateDecisionsAreTaken(t *testing.T) {
 	for _, fault := range []dynamofake.Fault{
 		{Latency: 40 * time.Millisecond},
@@ -182,7 +182,7 @@ func TestAnOutageIsNotLate(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_ = e.Close(ctx) // what was admitted late cannot be written
+		_ = e.Close(ctx) // a late admission cannot be written
 	})
 }
 
@@ -204,8 +204,8 @@ func (c *spoiling) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput,
 	return out, err
 }
 
-// A charge whose reply is lost, while more replicas write than there are ids of, is booked
-// once or reported as uncertain; it is never booked twice.
+// A charge whose reply is lost, while more replicas write than the item has ids for, is
+// booked once or reported as uncertain. It is never booked twice.
 func TestAChargeIsBookedOnce(t *testing.T) {
 	const others = 10
 	for round := range 30 {
@@ -244,8 +244,8 @@ func TestAChargeIsBookedOnce(t *testing.T) {
 	}
 }
 
-// Where a charge of two buckets was booked in one of them and could not be in the other the
-// call is uncertain: made again it would be booked twice in the first.
+// If a charge of two buckets was booked in one of them and could not be in the other, the
+// call is uncertain. Made again it would be booked twice in the first.
 func TestAChargeThatWasBookedInPartIsUncertain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newTable(t)

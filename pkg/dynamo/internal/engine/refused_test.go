@@ -63,7 +63,7 @@ func (c twice) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opt
 }
 
 // A copy of a write is refused since the write was applied. That is no refusal: nothing is taken,
-// charged or refunded once more, and what a caller has left is given back.
+// charged or refunded once more, and the take of a caller that has left is given back.
 func TestARefusedCopyOfAWriteThatWasApplied(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -146,7 +146,7 @@ func (c *stray) unmet(in *dynamodb.UpdateItemInput) error {
 }
 
 // A copy of a write is applied after another copy of it was refused: a proxy in between may double
-// a message. What it charges and refunds is booked once, and the calls are told so.
+// a message. Its charges and refunds are booked once, and the answers say so.
 func TestACopyThatIsAppliedAfterARefusal(t *testing.T) {
 	for _, tc := range []struct {
 		name   string

@@ -92,7 +92,7 @@ func TestAQuotaIsUsedUpByLeases(t *testing.T) {
 							}
 							time.Sleep(time.Millisecond)
 						}
-						time.Sleep(time.Second) // the others use what is given back
+						time.Sleep(time.Second) // the others use the tokens that are given back
 						written.Add(e.Stats().Writes)
 					})
 				}

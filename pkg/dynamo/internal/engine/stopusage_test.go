@@ -22,14 +22,15 @@ type stall struct {
 	gives time.Duration // how long each may take for its end
 }
 
-// stopped is what replicas came to that were stopped.
+// stopped is the result of replicas that were stopped.
 type stopped struct {
 	used, counted  int64 // consumption
 	perhaps        int64 // consumption of calls without a decision
 	lost, doubtful int64 // consumption that is not counted, or may not be, as the replicas say
 }
 
-// What leases served is counted once the table answers again, or else as lost. A stop ends by its time.
+// Consumption from leases is counted once the table answers again, or else as lost. A stop ends by its
+// time.
 func TestUsageOfReplicasThatStopInAStall(t *testing.T) {
 	const ms = time.Millisecond
 	for _, kind := range []dynamofake.Kind{dynamofake.HoldRequest, dynamofake.LoseReply, dynamofake.ServerError} {
@@ -111,7 +112,7 @@ func (s stall) stop(t *testing.T, e *engine.Engine) {
 	}
 }
 
-// consumers call replicas for three buckets, and know what they consume.
+// consumers call replicas for three buckets, and sum up their consumption.
 type consumers struct {
 	*testing.T
 

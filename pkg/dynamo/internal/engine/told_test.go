@@ -12,8 +12,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// What a call is told is of the time that it was decided by, on the caller's clock, also where
-// replies correct the clock while the call waits.
+// An answer is of the time of its decision, on the caller's clock, also where replies correct
+// the clock while the call waits.
 func TestAnswersAreOfTheTimeOfTheCall(t *testing.T) {
 	for name, deadline := range map[string]time.Duration{"in time": time.Minute, "late": 15 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {

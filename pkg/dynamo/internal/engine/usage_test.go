@@ -20,7 +20,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// consumed returns what the item of a bucket counts as consumed of its limit.
+// consumed returns the consumption of its limit that the item of a bucket counts.
 func consumed(t *testing.T, db *dynamofake.DB, o limiter.Op) int64 {
 	t.Helper()
 	id, err := namespace(t.Context(), o.Bucket.Namespace)
@@ -43,14 +43,14 @@ func consumed(t *testing.T, db *dynamofake.DB, o limiter.Op) int64 {
 	return n
 }
 
-// account is what callers took for certain, less what they gave back.
+// account is the sum that callers certainly took, less their refunds.
 type account struct {
 	*testing.T
 
 	net map[string]int64 // by entity
 }
 
-// call decides ops, and notes what they consume.
+// call decides ops, and notes their consumption.
 func (a *account) call(e *engine.Engine, ops ...limiter.Op) {
 	a.Helper()
 	admitted, err := e.Take(a.Context(), time.Now(), ops)
@@ -82,8 +82,8 @@ func leaseFaults() dynamofake.Plan {
 	}
 }
 
-// Once the replicas are closed the items count what was admitted less what was refunded, also of what
-// leases served, and where replies of lease writes are lost. No call waits for a lease in vain.
+// Once the replicas are closed the items count the admissions less the refunds, also those from
+// leases, and where replies of lease writes are lost. No call waits for a lease in vain.
 func TestWhatLeasesServeIsCounted(t *testing.T) {
 	for name, faults := range map[string]func() dynamofake.Plan{"no faults": slow, "lost replies": leaseFaults} {
 		for seed := range uint64(3) {

@@ -9,8 +9,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
 )
 
-// The clocks of a lease are the wall clock, the monotonic clock, and an era that changes
-// with the correction of the clock and with the number of the process.
+// The clocks of a lease are the wall clock, the monotonic clock, and an era. The era
+// changes with the correction of the clock and with the number of the process.
 func TestClocksOfALease(t *testing.T) {
 	machine := clocktest.Machine{Wall: 1_800_000_000_000_000_000, Mono: int64(time.Hour)}
 	s := &host{cfg: Config{Clock: awsdb.NewClock(machine.Now, 0), Loop: awsdb.Goroutines{}}, began: machine.Now()}

@@ -96,7 +96,7 @@ func TestBeyond(t *testing.T) {
 	}
 }
 
-// A denial at the arrival tells what is left for a smaller request. What asks for more than
+// A denial at the arrival reports the rest for a smaller request. A request for more than
 // there is leaves all to the others.
 func TestBeyondTellsWhatIsLeft(t *testing.T) {
 	l := bench(t, 34, 1000)

@@ -16,7 +16,7 @@ func (s *lessees) gathers(entity string, tokens int64) *Request {
 	return r
 }
 
-// A request for as much as there is takes what the lease keeps for it, and of the centre only the rest. Each
+// A request for all tokens takes the part that the lease keeps for it, and of the centre only the rest. Each
 // token of both counts once as consumed.
 func TestWhatIsGatheredCountsOnce(t *testing.T) {
 	for name, there := range map[string]int64{"the centre has the rest": 50, "it has some of that": 20, "it has none": 0} {

@@ -89,8 +89,8 @@ func TestALeaseThatIsOverServesNothing(t *testing.T) {
 	}
 }
 
-// A call over several items is served by leases that are all alive after the spend. Otherwise those that are
-// have their tokens again.
+// A call over several items is served by leases that all still last after the spend. Otherwise those that
+// last have their tokens again.
 func TestACascadeNeedsLeasesThatAreAlive(t *testing.T) {
 	for name, tt := range map[string]struct {
 		pause  time.Duration
@@ -153,7 +153,7 @@ func TestTheCentresPartGoesBack(t *testing.T) {
 	}
 }
 
-// What is given back goes to the lease as far as that has the room, and to the item for the rest: never to both.
+// A refund goes to the lease as far as that has the room, and to the item for the rest: never to both.
 func TestAGiveBackGoesToOnePlace(t *testing.T) {
 	for name, more := range map[string]int64{"all of it has room": -10, "some has none": 980} {
 		t.Run(name, func(t *testing.T) {
@@ -209,8 +209,9 @@ func TestALateAdmissionIsBookedAfterARefusal(t *testing.T) {
 	}
 }
 
-// A lease write that was applied without a reply is the own one, however many returns are tried after it while
-// the table does not answer. Without that the process would take itself for a copy, and lose its leases.
+// A lease write that was applied without a reply counts as an own one. That holds after any number of tried
+// returns while the table does not answer. Otherwise the process would take itself for a copy, and lose its
+// leases.
 func TestAStallMakesNoCopy(t *testing.T) {
 	s := newLessees(t)
 	l := s.grant("e")

@@ -38,7 +38,8 @@ func (s *lessees) own(l *Lane) (tokens int64) {
 	return tokens
 }
 
-// What a lease keeps for a request serves others again where the request ends without it.
+// Tokens that a lease keeps for a request serve others again where the request ends
+// without them.
 func TestWhatIsKeptIsFreeAgain(t *testing.T) {
 	for name, end := range map[string]func(s *lessees, l *Lane, r *Request){
 		"denied":    func(_ *lessees, l *Lane, r *Request) { r.Under = r.Limits; l.divider.unite(r) },

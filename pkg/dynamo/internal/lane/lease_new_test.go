@@ -62,7 +62,8 @@ func TestTheFirstWriteLeases(t *testing.T) {
 	}
 }
 
-// What is owed on an item that no one created waits for more calls, and not for long.
+// An owed request on an item that is not created yet waits for more calls, and not
+// for long.
 func TestOwedWaitsForTheFirstLease(t *testing.T) {
 	s, l, ask, now := fresh(t)
 	late := ask()
@@ -131,8 +132,9 @@ func TestACopyOfAThrottledLeaseWrite(t *testing.T) {
 	}
 }
 
-// A split halves the share of an item, and its limits stay. A lease of one half is reckoned by that: it
-// would lose what the centre has no room for, and refill twice as fast as its part.
+// A split halves the share of an item, and its limits stay. A lease of one half is computed by that.
+// Otherwise it would lose the tokens that the centre has no room for, and refill twice as fast as its
+// part.
 func TestALeaseIsOfTheShareOfTheShard(t *testing.T) {
 	_, l, ask, now := fresh(t)
 	at := int64(testTime)
@@ -162,8 +164,8 @@ func TestALeaseIsOfTheShareOfTheShard(t *testing.T) {
 	}
 }
 
-// While newer limits wait for the leases of others, what the bucket has no tokens for is denied at once. Only
-// a write that makes the change holds answers back.
+// While newer limits wait for the leases of others, a request that the bucket has no tokens for is denied at
+// once. Only a write that makes the change delays answers.
 func TestWhatIsDeniedIsDeniedWhileLimitsWait(t *testing.T) {
 	for name, tt := range map[string]struct {
 		leased bool

@@ -14,8 +14,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// However many requests lose tokens, and however many tasks fail, there is one line a second of each, with the number of
-// those that have none.
+// For any number of requests that lose tokens and of tasks that fail, there is one line a second of each. It
+// has the number of those without a line.
 func TestLinesOfLanesAreSampled(t *testing.T) {
 	var text strings.Builder
 	now := time.UnixMilli(testTime)

@@ -9,7 +9,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Consumption that may not be counted is lost, and so is what was given back, and may be counted still.
+// Consumption that may not be counted is lost, and so are refunds that may still be counted.
 func TestUsageOfUnknownOutcomeIsLost(t *testing.T) {
 	for name, usage := range map[string]int64{"a charge": 7, "a refund": -7} {
 		t.Run(name, func(t *testing.T) {

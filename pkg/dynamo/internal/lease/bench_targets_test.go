@@ -10,7 +10,7 @@ import (
 	"github.com/ratelimit/ratelimit/internal/benchtable"
 )
 
-// TestBenchTargets measures what this package promises; make bench runs it.
+// TestBenchTargets measures the promises of this package; make bench runs it.
 func TestBenchTargets(t *testing.T) {
 	const most = 200 // ns
 	var table benchtable.Table

@@ -11,8 +11,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// chaos is a few replicas that share one item for a while, amid lost, late and crossing
-// messages, pauses, reaps, recalls, charges, refunds and large requests.
+// chaos is a few replicas that share one item for a while. There are lost, late and
+// crossing messages, pauses, reaps, recalls, charges, refunds and large requests.
 type chaos struct {
 	random  *rand.Rand
 	now     int64

@@ -67,7 +67,7 @@ func (c *chaos) request(m *member) {
 	}
 }
 
-// keep asks the centre for what the lease does not have of a request.
+// keep asks the centre for the part of a request that the lease does not have.
 func (c *chaos) keep(m *member, draws []lease.Draw) {
 	part, rest, ok := m.holder.Keep(c.now, draws)
 	if !ok {
@@ -84,7 +84,7 @@ func (c *chaos) keep(m *member, draws []lease.Draw) {
 			if ok && !holder.Alive(c.clock(m)) {
 				stands = false
 			}
-			if !granted || ok && !stands { // what the centre gave stays taken
+			if !granted || ok && !stands { // the part of the centre stays taken
 				return
 			}
 			if ok {

@@ -64,8 +64,8 @@ func TestUnknownRenewalDoesNotLengthenTheTerm(t *testing.T) {
 	}
 }
 
-// A return loses no tokens, whatever its end. Only one without a reply does whose lease is over before an
-// image tells its outcome.
+// A return loses no tokens, with any end. The exception is one without a reply, whose lease is over
+// before an image shows its outcome.
 func TestLapsedAfterAReturn(t *testing.T) {
 	unanswered := func(r *rig, p *lease.Plan) { r.h.Failed(r.now, p, true) }
 	tests := map[string]struct {
@@ -147,7 +147,7 @@ func TestSlotIsAnother(t *testing.T) {
 	})
 }
 
-// An image that is older than one seen before tells nothing.
+// An image that is older than one seen before is ignored.
 func TestOlderImage(t *testing.T) {
 	r := newRig(t)
 	old := r.item.view(self)

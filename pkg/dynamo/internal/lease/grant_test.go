@@ -163,8 +163,8 @@ func TestPolicy(t *testing.T) {
 	small.verdict(1, lease.Centre)
 }
 
-// A lease is worth it where requests are small beside the capacity, and beside the refill of a
-// second or the tokens that are left, and where the share of each limit is in range.
+// A lease is worth it under two conditions. Requests are small beside the capacity, and beside
+// the refill of a second or the tokens that are left. The share of each limit is in range.
 func TestWorth(t *testing.T) {
 	tests := map[string]struct {
 		limit tokenbucket.Params

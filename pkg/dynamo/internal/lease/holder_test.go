@@ -37,8 +37,8 @@ func busy(t *testing.T) (*rig, *lease.Plan) {
 	return nil, nil
 }
 
-// While the outcome of a renewal is not known, each request is covered and paid by the
-// lease with it and by the one without it.
+// While the outcome of a renewal is unknown, each request is covered and paid twice:
+// by the lease with it and by the one without it.
 func TestServedByAllCandidates(t *testing.T) {
 	r, p := busy(t)
 	r.state(lease.Renewing)

@@ -21,8 +21,8 @@ func shortOf(t *testing.T, centre int64) *rig {
 	return r
 }
 
-// A denied request for much more than the others is told of the centre too: requests for less
-// get what it has.
+// The answer to a denied request for much more than the others includes the centre: smaller
+// requests get its tokens.
 func TestALargeDenialTellsOfTheCentre(t *testing.T) {
 	r := shortOf(t, 500)
 	r.verdict(600, lease.Denied)
@@ -44,8 +44,8 @@ func TestNoWriteForWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// One request beyond all others does not hide what they usually take: the lease gets more for
-// the next of them.
+// One request beyond all others does not change the usual take: the lease gets more for the
+// next of them.
 func TestAnOutlierIsNotTheUsual(t *testing.T) {
 	r := shortOf(t, 60)
 	r.h.Count(r.now, one(1000))

@@ -234,7 +234,7 @@ func TestMiss(t *testing.T) {
 	}
 }
 
-// A denied caller is told a balance whose wait is that of the lease.
+// The balance in a denial has the wait of the lease.
 func TestReport(t *testing.T) {
 	r := newRig(t)
 	r.grant()

@@ -86,12 +86,12 @@ func (l *lane) decide(c *call) bool {
 	return false
 }
 
-// tokens is what the centre is believed to have beyond the own takes in flight.
+// tokens is the estimated balance of the centre beyond the own takes in flight.
 func (l *lane) tokens() int64 {
 	return l.view.Centre[0].Available(l.view.Params[0], l.fleet.ms()) - l.taking - l.owed
 }
 
-// run sends what is due.
+// run sends the writes that are due.
 func (l *lane) run() {
 	f := l.fleet
 	if l.holder.Due(f.ms()) {
@@ -166,14 +166,14 @@ func (l *lane) retry() {
 	}
 }
 
-// pay books what was admitted late from the lease.
+// pay charges late admissions to the lease.
 func (l *lane) pay() {
 	if l.owed > 0 {
 		l.owed = l.holder.Charge(l.fleet.ms(), 0, l.owed, 0)
 	}
 }
 
-// write sends a plain write: the queue, as far as tokens are there, and what is owed.
+// write sends a plain write: the queue, as far as tokens are there, and owed tokens.
 func (l *lane) write() {
 	f := l.fleet
 	if l.plain > 0 && (!l.seen || f.now < l.last+plainPace-1e-9) {

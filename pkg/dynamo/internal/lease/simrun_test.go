@@ -29,10 +29,10 @@ type scenario struct {
 	median   float64 // latency in ms
 	writes   float64 // most writes a decision; 0 = any
 	late     float64 // most calls without a decision at their deadline, in percent
-	ideal    float64 // least part of what one bucket would admit
+	ideal    float64 // least part of the admissions of one bucket
 }
 
-// outcome is what a run counts.
+// outcome is the counts of a run.
 type outcome struct {
 	calls, writes, refused, late int
 	admitted                     []decision
@@ -104,7 +104,8 @@ func (f *fleet) arrivals(p phase, from, to float64) {
 	})
 }
 
-// result reckons what the run shows, against one bucket that is asked without delay.
+// result computes the result of the run, compared with one bucket that is asked
+// without delay.
 func (f *fleet) result(lasted float64) result {
 	o := &f.outcome
 	sort.SliceStable(o.admitted, func(i, j int) bool { return o.admitted[i].at < o.admitted[j].at })

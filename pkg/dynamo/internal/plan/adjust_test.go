@@ -110,9 +110,9 @@ func TestAdjustmentsAddUp(t *testing.T) {
 	})
 }
 
-// TestAdjustmentsAreApplied: what a transaction leaves of the items is what was planned. A take
-// that lands before it does not refuse a reset, a set or a top-up that is not bounded; one that
-// was planned before it does not land after it.
+// TestAdjustmentsAreApplied: a transaction leaves the planned items. A take that is applied
+// before it does not refuse a reset, a set or a top-up that is not bounded. A take that was
+// planned before it is not applied after it.
 func TestAdjustmentsAreApplied(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -215,8 +215,9 @@ func leased(t *rapid.T, b *schema.Bucket, replica uint32) *schema.Bucket {
 	return st.Write(plan.ID{}, 1).After()
 }
 
-// TestAdjustmentsCountLeasesAsFull: while leases are out, what does not depend on them is made
-// at once. All else waits, and where it is made all the same no more is there than the new balance.
+// TestAdjustmentsCountLeasesAsFull: while there are leases, changes that do not depend on them are
+// made at once. All others wait. Where one is made all the same, no more is there than the new
+// balance.
 func TestAdjustmentsCountLeasesAsFull(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := leased(t, drawn(t, epoch), 7)
@@ -249,7 +250,7 @@ func TestAdjustmentsCountLeasesAsFull(t *testing.T) {
 	})
 }
 
-// TestTheLastSlotGoes: the slot that asked for leases goes with the adjustment, and the
+// TestTheLastSlotGoes: the slot that asked for leases goes with the adjustment. The
 // balances of all limits are the same on the line of an item without leases.
 func TestTheLastSlotGoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// BenchmarkTake is what a take costs beside its round trip: the plan, the write, and the state
-// that the reply brings.
+// BenchmarkTake is the cost of a take beside its round trip: the plan, the write, and the
+// state that the reply brings.
 func BenchmarkTake(b *testing.B) {
 	w := newWorld(b)
 	limits := limitsOf(b, limiter.PerSecond("rps", 1_000_000))
@@ -32,7 +32,7 @@ func BenchmarkTake(b *testing.B) {
 	}
 }
 
-// BenchmarkJoin is what one more take costs that is joined into a write.
+// BenchmarkJoin is the cost of one more take that is joined into a write.
 func BenchmarkJoin(b *testing.B) {
 	w := newWorld(b)
 	limits := limitsOf(b, limiter.PerSecond("rps", 1_000_000_000))

@@ -30,8 +30,8 @@ func TestDebtIsMerged(t *testing.T) {
 	}
 }
 
-// TestAnAdjustedItemIsKept: the ttl that an adjustment leaves covers the debt that takes and charges may make
-// which land before it.
+// TestAnAdjustedItemIsKept: the ttl that an adjustment leaves covers the debt of takes and charges that may
+// be applied before it.
 func TestAnAdjustedItemIsKept(t *testing.T) {
 	b := daily(t)
 	changes, err := plan.Adjust([]*schema.Bucket{b.state}, epoch, &limiter.Adjustment{Limit: "l", Kind: limiter.AdjustReset}, wisher, false)
@@ -45,7 +45,8 @@ func TestAnAdjustedItemIsKept(t *testing.T) {
 	}
 }
 
-// TestNoAdjustmentIsBeforeTheItem: an adjustment does not land on an item that was changed at a later time.
+// TestNoAdjustmentIsBeforeTheItem: an adjustment is not applied to an item that was changed at a later
+// time.
 func TestNoAdjustmentIsBeforeTheItem(t *testing.T) {
 	for name, later := range map[string]int64{"at its time": 0, "later": 1000} {
 		t.Run(name, func(t *testing.T) {

@@ -46,8 +46,8 @@ type flight struct {
 	sent    int64
 }
 
-// event is what was taken, or given back below 0, of the first limit: at a time from the
-// plan of a write until it landed.
+// event is an amount of the first limit that was taken, or given back below 0. Its time
+// is between the plan of a write and its application.
 type event struct {
 	from, to int64
 	amount   int64 // millitokens
@@ -79,7 +79,7 @@ func (f *fleet) apply(st *plan.Stage, r *plan.Request) bool {
 
 func (f *fleet) took(at, n int64) { f.events = append(f.events, event{at, at, n}) }
 
-// plan has a replica plan a request, which is sent at once and lands later.
+// plan has a replica plan a request, which is sent at once and applied later.
 func (f *fleet) plan(sp limiter.Spend) {
 	i := rapid.IntRange(0, len(f.replicas)-1).Draw(f.T, "replica")
 	r := &f.replicas[i]
@@ -171,7 +171,7 @@ func (f *fleet) lease() {
 	r.granted(q, image)
 }
 
-// granted has the replica hold what its write left it.
+// granted gives the replica the lease that its write left it.
 func (r *replica) granted(q plan.LeaseWrite, image *schema.Bucket) {
 	if r.lease == nil {
 		r.stock = []*big.Int{new(big.Int), new(big.Int)}
@@ -195,7 +195,7 @@ func roomIn(b *schema.Balance, parts int) *big.Int {
 	return room.Mul(room, big.NewInt(int64(parts)))
 }
 
-// refill brings what a replica holds up to now.
+// refill brings the lease of a replica up to now.
 func (f *fleet) refill(r *replica) {
 	elapsed := f.now - r.refilled
 	r.refilled = f.now
@@ -265,8 +265,8 @@ func (f *fleet) within() {
 	}
 }
 
-// TestNoWindowHasTooMuch: whatever states writes are planned from and land on, with leases
-// and without, no window of time has more than one bucket allows.
+// TestNoWindowHasTooMuch: writes are planned from any states and applied to any states,
+// with leases and without. No window of time has more than one bucket allows.
 func TestNoWindowHasTooMuch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := newFleet(t)

@@ -27,7 +27,7 @@ func newBench(t *testing.T) *bench {
 func (b *bench) Helper()                      { b.T.Helper() }
 func (b *bench) Fatalf(s string, args ...any) { b.T.Helper(); b.T.Fatalf(s, args...) }
 
-// land sends a write that must land.
+// land sends a write that must be applied.
 func (b *bench) land(w *plan.Write) {
 	b.Helper()
 	landed, image := b.send(w, 0)
@@ -37,7 +37,7 @@ func (b *bench) land(w *plan.Write) {
 	b.state = image
 }
 
-// refused sends a write that must not land.
+// refused sends a write that must be refused.
 func (b *bench) refused(w *plan.Write) {
 	b.Helper()
 	if landed, _ := b.send(w, 0); landed {
@@ -95,7 +95,7 @@ func TestWritesThatDoNotFitAreRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		planned func(b *bench) *plan.Write // from the first state
-		between func(b *bench) *plan.Write // lands before it
+		between func(b *bench) *plan.Write // applied before it
 	}{
 		{
 			"busy write has a floor",
@@ -183,7 +183,7 @@ func TestWritesThatDoNotFitAreRefused(t *testing.T) {
 			late, between := tt.planned(b), tt.between(b)
 			b.land(between)
 			b.refused(late)
-			again := newBench(t) // alone it lands
+			again := newBench(t) // alone it is applied
 			again.land(tt.planned(again))
 		})
 	}
@@ -201,8 +201,8 @@ func (b *bench) raise(generation uint64) *plan.Write {
 	return st.Write(b.id(uint32(generation)), 1) // #nosec G115 -- few
 }
 
-// TestTakesCommute: takes that were planned from one state all land, where there is enough
-// for all of them, and each is told the rest that it left.
+// TestTakesCommute: takes that were planned from one state are all applied, where there is
+// enough for all of them. The answer to each has the rest that it left.
 func TestTakesCommute(t *testing.T) {
 	b := newBench(t)
 	writes := make([]*plan.Write, 0, 5)
@@ -235,8 +235,8 @@ func TestALiftGoesToItsBound(t *testing.T) {
 	}
 }
 
-// TestCopiesOfChargesAreRefused: a charge and a refund land once, also where a late copy of
-// an older take puts its own id back.
+// TestCopiesOfChargesAreRefused: a charge and a refund are applied once, also where a late
+// copy of an older take puts its own id back.
 func TestCopiesOfChargesAreRefused(t *testing.T) {
 	for name, sp := range map[string]limiter.Spend{"charge": {Charge: 1000}, "refund": {Refund: 1000}} {
 		t.Run(name+" pins its own id", func(t *testing.T) {
@@ -308,8 +308,8 @@ func TestAReapCountsAsSpent(t *testing.T) {
 	}
 }
 
-// TestLeasesThatDoNotFitAreRefused: a lease write names what it finds, and takes only what
-// there is.
+// TestLeasesThatDoNotFitAreRefused: a lease write names the state that it finds, and takes
+// only tokens that are there.
 func TestLeasesThatDoNotFitAreRefused(t *testing.T) {
 	b := newBench(t)
 	b.land(b.lease(500, 2, 400, 400, 2000))
@@ -367,8 +367,8 @@ func TestLimitsWaitForLeases(t *testing.T) {
 	}
 }
 
-// TestShardsWithLeasesStay: a shard that has leases out is neither split nor retired, and none
-// is made, cleared or absorbed that is not under way.
+// TestShardsWithLeasesStay: a shard with leases is neither split nor retired. None is made,
+// cleared or absorbed that is not under way.
 func TestShardsWithLeasesStay(t *testing.T) {
 	b := newBench(t)
 	b.land(b.must(plan.Split(b.state, epoch+500, 1)))

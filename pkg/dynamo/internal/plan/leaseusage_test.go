@@ -44,8 +44,8 @@ func TestALeaseWriteCountsUsage(t *testing.T) {
 	}
 }
 
-// TestAReturnTellsItsOutcome: an image tells whether a return counted its consumption, also when another
-// replica freed the slot since, and when another one left an id in the same slot of ids.
+// TestAReturnTellsItsOutcome: an image shows whether a return counted its consumption. That holds too
+// when another replica freed the slot since, and when another one left an id in the same slot of ids.
 func TestAReturnTellsItsOutcome(t *testing.T) {
 	b := newBench(t)
 	b.land(b.lease(500, 2, 400, 400, 2000))

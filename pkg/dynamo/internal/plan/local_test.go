@@ -9,7 +9,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// TestWritesOnDynamoDBLocal: DynamoDB takes each kind of write, and leaves what the plan says.
+// TestWritesOnDynamoDBLocal: DynamoDB accepts each kind of write, and leaves the planned
+// state.
 func TestWritesOnDynamoDBLocal(t *testing.T) {
 	b := &bench{T: t, world: newWorldOf(t, dynamotest.Start(t).Client(t))}
 	land := func(w *plan.Write) {

@@ -31,7 +31,7 @@ func (s *lockstep) Helper()                      { s.T.Helper() }
 func (s *lockstep) Fatalf(f string, args ...any) { s.T.Helper(); s.T.Fatalf(f, args...) }
 
 // TestDecisionsAreThoseOfTheReference: a bucket with one writer decides as one of rational
-// numbers does, and tells the same to the part of a millitoken.
+// numbers does, and reports the same to the part of a millitoken.
 func TestDecisionsAreThoseOfTheReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &lockstep{T: t, world: newWorld(t), reference: storetest.NewReference(), now: epoch}

@@ -9,7 +9,7 @@ import (
 )
 
 // A lease write of an item that does not exist creates it. The item is as if it had been
-// created first, and leased then. Only the first of two such writes lands.
+// created first, and leased then. Only the first of two such writes is applied.
 func TestALeaseOnANewItem(t *testing.T) {
 	w := newWorld(t)
 	limits := limitsOf(t, limiter.PerSecond("l", 10))

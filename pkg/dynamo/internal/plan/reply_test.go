@@ -10,8 +10,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// TestATakeIsToldWhatOthersLeft: what lands between a plan and its write is in what the
-// requests of the write are told.
+// TestATakeIsToldWhatOthersLeft: the answers to the requests of a write include writes
+// that were applied between its plan and its own application.
 func TestATakeIsToldWhatOthersLeft(t *testing.T) {
 	b := newBench(t)
 	st := plan.NewStage(b.state, epoch+900, plan.Options{})
@@ -34,12 +34,12 @@ func TestATakeIsToldWhatOthersLeft(t *testing.T) {
 }
 
 // TestRefundsAreToldOfTheCapacity: a refund for which the capacity has too little room changes
-// nothing in what others of its write are told, whatever lands between.
+// nothing in the answers to others of its write. Any writes may be applied between.
 func TestRefundsAreToldOfTheCapacity(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		between int64   // millitokens that another write takes
-		want    []int64 // left, as the requests are told
+		want    []int64 // left, in the answers
 	}{
 		{"alone", 0, []int64{7000, 9000, 10_000}},
 		{"behind a take", 500, []int64{6500, 8500, 10_000}},
@@ -71,7 +71,7 @@ func TestRefundsAreToldOfTheCapacity(t *testing.T) {
 	}
 }
 
-// TestOutcomes: what an image tells of a write whose reply is lost.
+// TestOutcomes: the outcome of a write whose reply is lost, by an image.
 func TestOutcomes(t *testing.T) {
 	take := func(b *bench) *plan.Write { return b.spend(500, 2, limiter.Spend{Take: 1000}) }
 	charge := func(b *bench) *plan.Write { return b.spend(500, 2, limiter.Spend{Charge: 1000}) }
@@ -129,8 +129,8 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestTakesOfOneReplicaLandOnce: of takes that were under way together each tells whether it
-// landed, and no second copy of any lands.
+// TestTakesOfOneReplicaLandOnce: each of several takes that were under way together shows
+// whether it was applied, and no second copy of any is.
 func TestTakesOfOneReplicaLandOnce(t *testing.T) {
 	b := newBench(t)
 	writes := make([]*plan.Write, 0, schema.ChannelCount)
@@ -150,8 +150,8 @@ func TestTakesOfOneReplicaLandOnce(t *testing.T) {
 	}
 }
 
-// TestPipelinedWritesReckonWithEachOther: writes that are planned from what the one before
-// leaves take no more than there is, and their charges follow each other.
+// TestPipelinedWritesReckonWithEachOther: writes that are planned from the result of the
+// one before take no more than there is, and their charges follow each other.
 func TestPipelinedWritesReckonWithEachOther(t *testing.T) {
 	b := newBench(t)
 	first := b.spend(500, 2, limiter.Spend{Take: 3000})
@@ -170,7 +170,7 @@ func TestPipelinedWritesReckonWithEachOther(t *testing.T) {
 	}
 }
 
-// TestAWriteOnAnotherState: what a write leaves of a state that it was not planned from is what
+// TestAWriteOnAnotherState: a write on a state that it was not planned from has the result that
 // the table makes of it.
 func TestAWriteOnAnotherState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -28,8 +28,8 @@ func drawn(t *rapid.T, now int64) *schema.Bucket {
 	return b
 }
 
-// unitsAt returns the tokens and the use of a limit at now, in units of 1/(period·1000) of
-// the whole limit's millitoken, for one shard of level.
+// unitsAt returns the tokens and the use of a limit at now, for one shard of level. A unit
+// is 1/(period·1000) of the whole limit's millitoken.
 func unitsAt(b *schema.Bucket, name string, now int64) (tokens, use *big.Rat) {
 	v := plan.At(b, now)
 	i := b.Limits.Find(name)
@@ -50,7 +50,7 @@ func isFull(b *schema.Bucket, name string, now int64) bool {
 }
 
 // TestHalvesAreTheWhole: a shard and the one that is split off have together the tokens
-// that it had, refill as it does, and are again what it was when they are merged.
+// that it had, and refill as it does. Merged they are the same shard again.
 func TestHalvesAreTheWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before := drawn(t, epoch)
@@ -79,7 +79,7 @@ func TestHalvesAreTheWhole(t *testing.T) {
 	})
 }
 
-// merged merges two halves and wants what one bucket would have.
+// merged merges two halves and requires the balance of one bucket.
 func merged(t *rapid.T, before, stays, leaves *schema.Bucket, at int64) {
 	cleared, err := plan.Clear(stays, 1)
 	if err != nil {
@@ -160,7 +160,7 @@ func TestShardsOfAllLevelsAreTheBucket(t *testing.T) {
 }
 
 // TestALeaseMovesWhatItSays: the centre and the holder have together as much after a lease
-// write as before, and all parts of the rate and of the room are in one of them.
+// write as before. All parts of the rate and of the room are in one of them.
 func TestALeaseMovesWhatItSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, at := drawn(t, epoch), epoch+rapid.Int64Range(0, 3000).Draw(t, "wait")
@@ -196,8 +196,8 @@ func TestALeaseMovesWhatItSays(t *testing.T) {
 	})
 }
 
-// moved wants the centre to have what it had, less what was drawn: all of it that it has
-// room for.
+// moved requires the centre to have its tokens of before, less the drawn ones, as far as
+// it has room for them.
 func moved(t *rapid.T, before, after *plan.View, b *schema.Bucket, drawn []int64, at int64) {
 	rate, room := b.Line.Rate, b.Line.Room
 	for _, l := range b.Leases {

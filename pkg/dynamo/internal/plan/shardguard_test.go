@@ -14,7 +14,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// made puts the other half of a split, and reports whether it landed.
+// made puts the other half of a split, and reports whether it was applied.
 func (b *bench) made(other *schema.Bucket) bool {
 	b.Helper()
 	_, err := b.db.PutItem(context.Background(), plan.PutMade(tableName, other, schema.NewBucketItem("ns1", b.bucket, other.Shard.Index)))
@@ -27,8 +27,8 @@ func (b *bench) made(other *schema.Bucket) bool {
 	return true
 }
 
-// TestAShardIsMadeOnce: the other half of a split lands where there is none, or on a retired
-// one of an earlier split, and never again.
+// TestAShardIsMadeOnce: the other half of a split is made where there is none, or in place
+// of a retired one of an earlier split. It is never made again.
 func TestAShardIsMadeOnce(t *testing.T) {
 	b := newBench(t)
 	cycle := func() (other, retired *schema.Bucket) {
@@ -81,8 +81,8 @@ func TestAShardIsAbsorbedOnce(t *testing.T) {
 	}
 }
 
-// TestNoPlanIsBeforeTheState: a slow clock plans at the latest time that the states tell of, so
-// that it refills nothing that a faster one had no room for.
+// TestNoPlanIsBeforeTheState: a slow clock plans at the latest time that the states show. So it
+// refills nothing that a faster one had no room for.
 func TestNoPlanIsBeforeTheState(t *testing.T) {
 	b := newBench(t)
 	b.land(b.spend(5000, 2, limiter.Spend{Take: 1000})) // it was full until then
@@ -110,8 +110,8 @@ func TestNoPlanIsBeforeTheState(t *testing.T) {
 	}
 }
 
-// TestLimitsChangeWhileAShardIsMade: what waits for the other half is refilled under the old
-// limits until they change, and under the new ones from then on.
+// TestLimitsChangeWhileAShardIsMade: the tokens that wait for the other half are refilled
+// under the old limits until they change, and under the new ones from then on.
 func TestLimitsChangeWhileAShardIsMade(t *testing.T) {
 	b := newBench(t)
 	b.land(b.must(plan.Split(b.state, epoch, 1))) // both are empty, and have 5 tokens a second

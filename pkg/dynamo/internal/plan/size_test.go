@@ -14,7 +14,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// DynamoDB takes 300 operators and 4,096 bytes in an expression. Whatever limits do, an
+// DynamoDB takes 300 operators and 4,096 bytes in an expression. With any limits an
 // expression stays far below these.
 const (
 	mostOperators = 153
@@ -48,8 +48,8 @@ func manyLimits(t *rapid.T) *limiter.Limits {
 	return limitsOf(t, all...)
 }
 
-// TestABucketNeverBricks: whatever limits come, go and change, with leases and shards, each
-// write is one that DynamoDB takes, and each decision is made.
+// TestABucketNeverBricks: limits come, go and change in any way, with leases and shards.
+// DynamoDB accepts each write, and each decision is made.
 func TestABucketNeverBricks(t *testing.T) {
 	var s sizes
 	rapid.Check(t, func(t *rapid.T) {
@@ -106,7 +106,7 @@ func (s *sizes) refund(w *world, b *schema.Bucket) *schema.Bucket {
 	return s.apply(w, st.Write(w.id(1), 1))
 }
 
-// apply sends a write that finds what it was planned from.
+// apply sends a write that finds the state that it was planned from.
 func (s *sizes) apply(w *world, q *plan.Write) *schema.Bucket {
 	if !q.Creates() {
 		s.measure(q.Update(tableName, w.key(0)))

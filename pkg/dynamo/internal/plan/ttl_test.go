@@ -51,7 +51,7 @@ func TestAnItemIsKeptUntilItIsFull(t *testing.T) {
 	b.refused(late)
 }
 
-// TestATTLIsNotLowered: a write that raises the ttl does not land on a greater one.
+// TestATTLIsNotLowered: a write that raises the ttl is not applied to a greater one.
 func TestATTLIsNotLowered(t *testing.T) {
 	b := &bench{T: t, world: newWorld(t)}
 	limits := limitsOf(t, limiter.PerDay("l", 24), limiter.PerSecond("m", 10))
@@ -61,8 +61,9 @@ func TestATTLIsNotLowered(t *testing.T) {
 	b.refused(late)
 }
 
-// TestTTLOfWhatIsNotAlone: an item with leases expires once it is full from nothing, one of several
-// shards never; and one that holds dormant or forgotten limits only once they have no use.
+// TestTTLOfWhatIsNotAlone: an item with leases expires once it is full from nothing, and one of
+// several shards never. One that holds dormant or forgotten limits expires only once they have no
+// use.
 func TestTTLOfWhatIsNotAlone(t *testing.T) {
 	b := daily(t)
 	b.land(b.lease(0, 2, 100, 100, 0))

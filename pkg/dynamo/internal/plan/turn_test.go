@@ -9,8 +9,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// A turn lands beside takes that come before it, and no write that was planned before it lands
-// after it. Its reply is what the next exact write rests on.
+// A turn commutes with takes that come before it, and no write that was planned before it is
+// applied after it. The next exact write is planned on its reply.
 func TestATurnEndsWritesUnderWay(t *testing.T) {
 	b := newBench(t)
 	take := func(replica uint32) *plan.Write { return b.spend(500, replica, limiter.Spend{Take: 1000}) }
@@ -52,7 +52,8 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// The mark that newer limits wait lands beside takes, once for each generation.
+// The mark that newer limits wait commutes with takes, and is applied once for each
+// generation.
 func TestTheMarkOfNewerLimitsCommutes(t *testing.T) {
 	b := newBench(t)
 	b.land(b.lease(500, 2, 400, 400, 2000))
@@ -122,8 +123,8 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// A charge that was decided under the old limits is booked under them by the write that changes them, also on
-// a limit that is gone with the change.
+// A charge that was decided under the old limits is booked under them by the write that changes them. That
+// includes a limit that is gone with the change.
 func TestALimitChangesBehindWhatIsOwed(t *testing.T) {
 	x, y := limiter.PerSecond("x", 10), limiter.PerSecond("y", 10)
 	b := &bench{T: t, world: newWorld(t)}
@@ -159,7 +160,7 @@ func TestALimitChangesBehindWhatIsOwed(t *testing.T) {
 	b.refused(w)
 }
 
-// A shard that was split since a take has no room for all of it. What it has no room for is told.
+// A shard that was split since a take has no room for all of it. The excess is reported.
 func TestWhatASplitShardHasNoRoomForIsTold(t *testing.T) {
 	b := newBench(t) // 10 a second
 	take := b.spend(1000, 1, limiter.Spend{Take: 8000})
@@ -178,7 +179,7 @@ func TestWhatASplitShardHasNoRoomForIsTold(t *testing.T) {
 }
 
 // A lease that was granted since a take has the room that its tokens came from. The centre has no room
-// for all of them. What it has no room for is told.
+// for all of them. The excess is reported.
 func TestWhatALeasedItemHasNoRoomForIsTold(t *testing.T) {
 	b := newBench(t) // 10 a second
 	b.land(b.spend(1000, 1, limiter.Spend{Take: 8000}))

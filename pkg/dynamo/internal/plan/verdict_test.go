@@ -8,8 +8,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// TestVerdicts: what each kind of request needs of a bucket of ten tokens that is empty at its
-// epoch and has one more each 100 ms.
+// TestVerdicts: the need of each kind of request, on a bucket of ten tokens that is empty at
+// its epoch and has one more each 100 ms.
 func TestVerdicts(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -75,7 +75,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestNoItemIsCreatedAtADoubtfulTime: what it would hold of a wrong time could not be told.
+// TestNoItemIsCreatedAtADoubtfulTime: a wrong time in a new item could not be found later.
 func TestNoItemIsCreatedAtADoubtfulTime(t *testing.T) {
 	limits := limitsOf(t, limiter.PerSecond("l", 10))
 	for _, doubtful := range []bool{false, true} {
@@ -90,8 +90,8 @@ func TestNoItemIsCreatedAtADoubtfulTime(t *testing.T) {
 	}
 }
 
-// TestAForcedRequestIsBookedInFull: a call that was admitted late costs what it took, also
-// beyond the debt floor.
+// TestAForcedRequestIsBookedInFull: a call that was admitted late costs its whole take,
+// also beyond the debt floor.
 func TestAForcedRequestIsBookedInFull(t *testing.T) {
 	b := newBench(t)
 	_, r := op(t, b.state.Limits, 1, limiter.Spend{Limit: "l", Take: 100_000, Charge: 3000})

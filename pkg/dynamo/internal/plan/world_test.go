@@ -107,7 +107,7 @@ func (w *world) parse(item map[string]types.AttributeValue, shard int) *schema.B
 	return b
 }
 
-// sameState wants a write to have left what it said it would.
+// sameState requires a write to have left the state that it planned.
 func (w *world) sameState(want, got *schema.Bucket) {
 	w.Helper()
 	had, has := want.Attributes(), got.Attributes()

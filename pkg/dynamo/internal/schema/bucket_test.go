@@ -83,7 +83,7 @@ func bucketKey(b *schema.Bucket) schema.Key {
 	return schema.BucketKey("ns", "e", "r", 0, b.Shard.Index)
 }
 
-// TestABucketComesBack: an item that is written is read as what it was.
+// TestABucketComesBack: an item that is written is read as it was.
 func TestABucketComesBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := anyBucket(t)
@@ -221,8 +221,8 @@ func TestBrokenLeasesAreNamed(t *testing.T) {
 	}
 }
 
-// FuzzParseBucket: nothing that stands in an item makes the parser panic, and what it takes
-// is written as it was.
+// FuzzParseBucket: no content of an item makes the parser panic, and an accepted item is
+// written as it was.
 func FuzzParseBucket(f *testing.F) {
 	b := schema.NewBucket(bucketLimits(f, limiter.PerSecond("a", 10)), 1, bucketTime)
 	b.Serial = 1

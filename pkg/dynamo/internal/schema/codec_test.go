@@ -49,8 +49,8 @@ func TestAuditEventsAreReadAsWritten(t *testing.T) {
 	})
 }
 
-// A change names its records, or says that any may have changed: when it is not told
-// which, and when they are too many or too long for one item.
+// A change names its records, or says that any may have changed: when it gets no
+// names, and when they are too many or too long for one item.
 func TestChangesAreReadAsWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		refs := rapid.SliceOfN(rapid.Custom(anyRef), 0, MaxChangeRefs+1).Draw(t, "refs")
@@ -123,7 +123,7 @@ func TestNamespacesAreReadAsWritten(t *testing.T) {
 }
 
 // A record that is not as this program writes it is an error that names the attribute,
-// and does not tell a secret.
+// and does not contain a secret.
 func TestCorruptRecordsOfOtherKinds(t *testing.T) {
 	event := limiter.AuditEvent{ID: limiter.AuditID(time.Unix(0, 0), 1), Generation: 1, Subject: limiter.EntityRef("e"), Action: "a"}
 	audit := func(item record) error { _, err := ParseAudit("t", item); return err }

@@ -17,7 +17,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// TestNamesInKeys: what stands in keys for a name.
+// TestNamesInKeys: the form of names in keys.
 func TestNamesInKeys(t *testing.T) {
 	long := strings.Repeat("a", 201)
 	hashOf := func(s string) string {

@@ -17,7 +17,7 @@ import (
 
 const someNS = "AbCdEfGhIj0"
 
-// record is short for what the SDK calls an item.
+// record is short for the SDK's type of an item.
 type record = map[string]types.AttributeValue
 
 func str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The parts of a number sum to it at every level, and so do those of a pair to that
-// of the shard that was split. They are in order, and at most one apart.
+// The parts of a number sum to it at every level. Those of a pair sum to that of the
+// shard that was split. They are in order, and at most one apart.
 func TestParts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {

@@ -16,8 +16,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// A snapshot is found under the names that were consumed of, whatever they are, and has the
-// attributes of limits with any legal name.
+// A snapshot is found under the consumed names, of any form, and has the attributes of
+// limits with any legal name.
 func TestUsageIsReadAsWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		entity, resource := anyName().Draw(t, "entity"), anyName().Draw(t, "resource")

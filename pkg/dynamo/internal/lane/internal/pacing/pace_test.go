@@ -8,7 +8,7 @@ import (
 // t0 is when the tests begin.
 var t0 = time.UnixMilli(1_800_000_000_000)
 
-// Ten replicas that write as fast as they may stay below what DynamoDB does for one item.
+// Ten replicas that write as fast as they may stay below DynamoDB's bound for one item.
 func TestPaceOfTenReplicas(t *testing.T) {
 	p := Pace{sent: time.Unix(1, 0)}
 	for name, flights := range map[string]int{"one under way": 1, "none": 0} {

@@ -7,7 +7,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
-// Replicas that share a slot count, each as long as it writes; the first state tells nothing.
+// Replicas that share a slot count, each as long as it writes; the first state has no
+// information.
 func TestPeers(t *testing.T) {
 	const self, others = 5, 12
 	var p Peers

@@ -73,8 +73,9 @@ func TestAskingForMoreThanThereIs(t *testing.T) {
 	}
 }
 
-// A denial for want of the lane's own part tells the lesser of what the item has and what those
-// before leave, less than the request asks for, and nothing as given back.
+// A denial for want of the lane's own part reports the lesser of two balances: that of the
+// item, and the rest that those before leave. It is less than the request asks for, and nothing
+// is reported as given back.
 func TestADenialTellsWhatIsLeft(t *testing.T) {
 	const milli = int64(limiter.Milli)
 	for name, tt := range map[string]struct{ left, want int64 }{

@@ -22,7 +22,7 @@ type rig struct {
 	item    *schema.Bucket
 	seen    *schema.Bucket // the item as the replica last saw it
 	counted int64          // by the item, of both limits together
-	doubted int64          // that may not be counted, as the ledger tells
+	doubted int64          // that may not be counted, by the ledger
 	random  *rand.Rand
 	writes  uint64
 }
@@ -83,7 +83,7 @@ func (r *rig) rests(over bool) {
 	}
 }
 
-// Whatever becomes of the lease writes, each millitoken is counted once.
+// With any outcome of the lease writes each millitoken is counted once.
 func TestEachMillitokenIsCountedOnce(t *testing.T) {
 	for seed := range uint64(200) {
 		r, random := newRig(t), rand.New(rand.NewPCG(seed, 1)) // #nosec G404 -- repeatable
@@ -155,8 +155,8 @@ func (r *rig) other() *schema.Bucket {
 	return &other
 }
 
-// What a write without a reply may have counted is counted by the next write too, of which the item takes
-// one. It is no rest before an image tells.
+// Consumption that a write without a reply may have counted is in the next write too, and the item takes
+// one of them. It is no rest before an image shows the outcome.
 func TestAReportStaysOpen(t *testing.T) {
 	for _, first := range []bool{false, true} {
 		r := newRig(t)
@@ -184,7 +184,7 @@ func TestAReportStaysOpen(t *testing.T) {
 	}
 }
 
-// Of two returns without a reply an image tells which was applied, though both leave no slot.
+// Of two returns without a reply an image shows which was applied, though both leave no slot.
 func TestReturnsWithoutAReply(t *testing.T) {
 	r := newRig(t)
 	r.lease(0) // it is granted
@@ -211,7 +211,8 @@ func TestReturnsWithoutAReply(t *testing.T) {
 	}
 }
 
-// What is dropped is told: reports that are open, rests, and what no write had.
+// Drop reports all that it drops: reports that are open, rests, and consumption that
+// no write had.
 func TestDrop(t *testing.T) {
 	r := newRig(t)
 	r.Add(0, 100)
