@@ -50,7 +50,7 @@ type Config struct {
 	// merged; 0 = DefaultQuiet.
 	Quiet time.Duration
 	// Leases lets the store lease shares of a bucket and decide from them in memory, as
-	// the policy of each op says. Without it the store leases nothing, whatever they say.
+	// the policy of each op says. Without it the store leases nothing, under any policy.
 	// Leases of other replicas are honoured either way. Replicas with and without leases
 	// may share a table.
 	Leases bool
@@ -64,18 +64,18 @@ type Config struct {
 	// the machine. Splits, merges and retries go by it, and the times in records, corrected
 	// by Clock. Decisions go by their callers' clocks.
 	Now func() time.Time
-	// Clock corrects the callers' clocks; the client has to tell it of replies, see
-	// [ClientConfig]. While it cannot be trusted nothing is refilled: requests get
-	// what is stored, and those that need more wait for the replies to a few reads,
-	// then fail with limiter.ErrUnavailable. nil = buckets go by their callers' clocks
-	// as they are.
+	// Clock corrects the callers' clocks; the client has to pass it the dates of
+	// replies, see [ClientConfig]. While it cannot be trusted nothing is refilled:
+	// requests get the stored tokens. Those that need more wait for the replies to a
+	// few reads, then fail with limiter.ErrUnavailable. nil = buckets go by their
+	// callers' clocks as they are.
 	Clock *Clock
-	// Observe is told when calls come to be refused because DynamoDB does not answer
+	// Observe is called when calls begin to be refused because DynamoDB does not answer
 	// them, and when that is over, one after the other. It must not call the store; nil =
-	// changes are not told.
+	// it is not called.
 	Observe func(State)
-	// Logger is told of tokens that were lost, and of a clock that cannot be trusted;
-	// nil = none.
+	// Logger gets lines about tokens that were lost, and about a clock that cannot be
+	// trusted; nil = none.
 	Logger *slog.Logger
 }
 

@@ -20,18 +20,18 @@
 // # Late decisions
 //
 // The caller's deadline ends its wait, and not the write. The call is then decided by an
-// estimate of this process, marked in Op.Late, and what it takes is written later, in full.
+// estimate of this process, marked in Op.Late, and its take is written later, in full.
 // ErrUnavailable is for outages: the circuit breaker is open, or no message was answered
 // for a second.
 //
 // # Shards
 //
-// One item takes about a thousand writes a second, whatever the table. A bucket that
-// comes near that is split into shards, up to 32, each with its exact part of every
-// limit, and made one again after a quiet time (internal/schema/shard.go). A process asks one shard
-// first; when that has too little it takes a part from each that has some, so that no
-// request is too large for a shard. Requests that meet there may each hold what the
-// other needs: both can be denied then, where one bucket would have admitted one.
+// One item takes about a thousand writes a second, in any table. A bucket that comes near that is
+// split into shards, up to 32, each with its exact part of every limit. After a quiet time they are
+// merged (internal/schema/shard.go). A process asks one shard first. When that has too little it
+// takes a part from each that has some, so that no request is too large for a shard. Requests that
+// meet there may each hold tokens that the other needs. Both can be denied then, where one bucket
+// would have admitted one.
 //
 // # Settlements
 //
@@ -48,12 +48,12 @@
 //
 // # Leases
 //
-// A process leases a share of an item: a part of its rate and a part of its room, with
-// tokens in it. A lease is a token bucket of its own, and decides in memory. Shares follow
-// the demand, max-min fair. A lease ends 5 s after its last write was sent, by the wall clock
-// or by the monotonic one. Other processes free a lease that stayed unchanged for an eighth
-// more, and count it as spent. A lease is given back when it is idle, when limits change, and
-// when its shard is split or merged. It is also given back at Close, and when an op's policy
+// A process leases a share of an item: a part of its rate and a part of its room, with tokens
+// in it. A lease is a token bucket of its own, and decides in memory. Shares follow the
+// demand, max-min fair. A lease ends 5 s after its last write was sent, by the wall clock or
+// by the monotonic one. Other processes free a lease that stayed unchanged for an eighth
+// more, and count it as spent. A lease is returned when it is idle, when limits change, and
+// when its shard is split or merged. It is also returned at Close, and when an op's policy
 // forbids leases.
 //
 // # Packages
@@ -91,7 +91,7 @@
 //	mv, rt              present while the other half of a split is not made; on a shard that is one no more
 //	wcu                 write units used, by which shards are split and merged
 //	ttl                 Unix s; not before every limit must be without use; none = after the year 9999, or one of several shards
-//	b_{limit}_v         use in virtual time: 1/(1000 rp) millitokens; the balance is what the refill is ahead of it
+//	b_{limit}_v         use in virtual time: 1/(1000 rp) millitokens; the balance is the lead of the refill over it
 //	b_{limit}_cp, _ra, _rp, _fl   capacity, refill, period, debt floor of the whole bucket; no _fl = 10 capacities
 //	b_{limit}_cu        use from a greater capacity that the balance carries; absent = none
 //	b_{limit}_tc        net tokens consumed, for usage

@@ -1,6 +1,6 @@
 package dynamo
 
-// Stats counts what a store has done since it was made. Its fields are those of the
+// Stats counts the work of a store since it was made. Its fields are those of the
 // engine's, in the same order.
 type Stats struct {
 	Writes  int64 // conditional writes sent for buckets
@@ -8,7 +8,7 @@ type Stats struct {
 	Resent  int64 // of them, those sent again, after a throttle or a lost reply
 	Reads   int64 // of buckets
 	Lost    int64 // takes for no admitted request that were not, or may not have been, given back; late takes that were not taken
-	Owed    int64 // requests that wait to be written without a caller now: give-backs, late takes and charges
+	Owed    int64 // requests that wait to be written without a caller now: rollbacks, late takes and charges
 	Halts   int64 // times that refills stopped, because the clock could not be trusted
 	Lanes   int64 // buckets remembered now, each shard for itself
 	Outages int64 // times that DynamoDB was marked unavailable, as it did not answer

@@ -68,10 +68,10 @@ func (s *Store) Capabilities() limiter.BackendCapabilities {
 	return limiter.BackendCapabilities{AuditLogging: true, UsageSnapshots: true, BatchOperations: true}
 }
 
-// Take implements limiter.Store. All buckets are taken from at once; what was taken is
-// given back when one of them denies, also when the caller has left. The call does not
-// wait for that. Until then others can be denied what was taken, and it stays taken when
-// the process dies or the reply to the give-back is lost.
+// Take implements limiter.Store. All buckets are taken from at once. The takes are
+// rolled back when one of them denies, also when the caller has left. The call does not
+// wait for that. Until then other requests can be denied for want of these tokens. They
+// stay taken after a crash, or when the reply to the rollback is lost.
 //
 // When the context's deadline passes while DynamoDB answers, the call is decided late: by
 // an estimate of this process, without an error, and with Op.Late set.
@@ -79,9 +79,9 @@ func (s *Store) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool
 	return s.engine.Take(ctx, now, ops)
 }
 
-// Shards returns the indexes of the shards of a bucket, in order, as far as this process knows.
-// First is the one that its next request is sent to. A bucket that was never split has
-// the shard 0 alone, as has one that nothing was asked of. Errors are those of Take.
+// Shards returns the indexes of the shards of a bucket, in order, as this process last saw
+// them. First is the one that its next request is sent to. A bucket that was never split, or
+// never asked for, has the shard 0 alone. Errors are those of Take.
 func (s *Store) Shards(ctx context.Context, bucket limiter.BucketKey) (all []int, first int, err error) {
 	return s.engine.Shards(ctx, bucket)
 }
@@ -136,13 +136,13 @@ func (s *Store) State() State { return s.engine.State() }
 // the last answer, or of the first of the outage. It is zero while calls are answered.
 func (s *Store) FailingSince() time.Time { return s.engine.FailingSince() }
 
-// Stats returns what the store has done so far.
+// Stats returns the counts so far.
 func (s *Store) Stats() Stats { return Stats(s.engine.Stats()) }
 
-// Close implements limiter.Store: it gives back what is held on lease, and waits for the
-// calls in flight and for what this process still owes the table, until ctx is done. Then
-// it gives up on them, and says so. Leases that DynamoDB does not take back it does not
-// wait for any longer than they can be served: other replicas free them.
+// Close implements limiter.Store. It returns the leases, and waits for the calls in
+// flight and for writes that this process still owes the table, until ctx is done. Then
+// it gives up on them, and says so. It waits for the return of a lease no longer than the
+// lease can be served: other replicas free it.
 func (s *Store) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true

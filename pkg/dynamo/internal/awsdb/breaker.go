@@ -19,8 +19,8 @@ const (
 	// less than half, so that replicas do not try together. A replica makes ten calls a second
 	// at most then, so that it finds out soon that DynamoDB answers again.
 	firstOutage = 200 * time.Millisecond
-	// maxOutage is up to what that doubles with each try that is refused, for want of
-	// credentials for instance: a person has to mend something first.
+	// maxOutage bounds that time, which doubles with each try that is refused, for
+	// want of credentials for instance: a person has to mend something first.
 	maxOutage = 5 * time.Second
 	// maxBusy is the same while the calls that are tried are throttled: capacity comes
 	// back bit by bit.
@@ -178,7 +178,7 @@ func (b *breaker) done(now time.Time, p permit, v verdict, err error, r uint16) 
 	switch v {
 	case unjudged:
 		if !b.answers {
-			b.until = now // the try told nothing
+			b.until = now // the try had no result
 		}
 	case busy, late, down, rejected:
 		b.failed(now, p.at, v, err, r)

@@ -32,8 +32,9 @@ const (
 	// JumpReplies is how many replies in a row must contradict the earlier ones, and
 	// agree with each other, to be believed.
 	JumpReplies = 3
-	// correctionJump tells two changes of the correction apart: by more than this the
-	// machine's clock stood still or was set; by less, another reply made it more exact.
+	// correctionJump separates two changes of the correction. After a change by more
+	// than this the machine's clock stood still or was set. By less, another reply made
+	// it more exact.
 	correctionJump = time.Second
 )
 
@@ -63,7 +64,7 @@ type Clock struct {
 	// By how much the wall clock was set, or moved on in a sleep, from the start to the
 	// last reply.
 	set   time.Duration
-	far   time.Duration // what the last reply's date was off, if it was off by too much; else 0
+	far   time.Duration // the error of the last reply's date, if it was off by too much; else 0
 	jumps atomic.Uint64 // of the correction
 	fars  atomic.Int64  // replies whose date was off by too much
 }
@@ -129,7 +130,7 @@ type Reading struct {
 	Latest      time.Duration // correction to the latest time that it can be
 	Uncertainty time.Duration
 	Observed    bool
-	Far         time.Duration // what the last date was off, where that was too much; else 0
+	Far         time.Duration // the error of the last date, where that was too much; else 0
 	Doubtful    bool          // it may be off by more than the tolerance, or the last date was off by too much
 }
 
@@ -227,8 +228,9 @@ func (c *Clock) Observe(sent, received, date time.Time) {
 	}
 }
 
-// offBy returns what a date is off this machine's clock, if that is too much; else 0. It is the
-// lesser amount of the wall clock's and the monotonic one's: the wall clock may just have been set.
+// offBy returns the difference of a date and this machine's clock, if that is too much; else 0. It
+// is the lesser amount of the wall clock's and the monotonic one's: the wall clock may just have
+// been set.
 func (c *Clock) offBy(date, received time.Time) time.Duration {
 	off, steady := date.Sub(received.Round(0)), date.Sub(c.Steady(received))
 	if steady.Abs() < off.Abs() {
@@ -268,8 +270,8 @@ func (s span) and(o span) span {
 
 func (s span) empty() bool { return s.low > s.high }
 
-// datedClient tells a clock of the Date of every reply. A reply without one, or
-// with one that cannot be read, says nothing.
+// datedClient passes the Date of every reply to a clock. A reply without one, or with
+// one that cannot be read, is ignored.
 type datedClient struct {
 	next  aws.HTTPClient
 	clock *Clock

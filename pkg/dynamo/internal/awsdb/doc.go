@@ -11,5 +11,6 @@
 //   - [Loop] starts goroutines, waits and draws random numbers. A simulation puts its own
 //     event loop in the place of [Goroutines].
 //
-// The package knows no item, and of the table's layout the names of the key alone.
+// The package has no types of items, and of the table's layout the names of the key
+// alone.
 package awsdb

@@ -245,8 +245,8 @@ func classOfTransport(err error) class {
 	return failed
 }
 
-// ConditionItem returns the item that a condition was not true of, nil when there
-// was none, and whether err is about a condition of a single write at all.
+// ConditionItem returns the item that a condition was not true of, nil when there was
+// none. failed is whether err is about a condition of a single write at all.
 func ConditionItem(err error) (found map[string]types.AttributeValue, failed bool) {
 	if e, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
 		return e.Item, true

@@ -21,8 +21,8 @@ type Guard struct {
 type GuardConfig struct {
 	Now     func() time.Time
 	Loop    Loop
-	Observe func(State)  // is told of outages; nil = they are not told
-	Logger  *slog.Logger // is told of replies that DynamoDB never gives; nil = none
+	Observe func(State)  // called when an outage begins or ends; nil = not called
+	Logger  *slog.Logger // gets a line about replies that DynamoDB never gives; nil = none
 }
 
 // NewGuard puts a breaker before a client.

@@ -149,8 +149,8 @@ func checkQuery(in *dynamodb.QueryInput, out *dynamodb.QueryOutput) error {
 	return nil
 }
 
-// checkBatch demands for each table that was asked for items, or a list of none, or
-// the keys that were left over; and that all of these were asked for.
+// checkBatch requires for each requested table items, an empty list, or the keys that
+// were left over. All of these must have been asked for.
 func checkBatch(in *dynamodb.BatchGetItemInput, out *dynamodb.BatchGetItemOutput) error {
 	for table := range in.RequestItems {
 		asked, left := in.RequestItems[table].Keys, out.UnprocessedKeys[table].Keys
@@ -182,7 +182,7 @@ func checkAsked(op string, asked []item, lists ...[]item) error {
 	return nil
 }
 
-// checkBatchWrite requires that what is left over of a batch was asked for.
+// checkBatchWrite requires that the rest of a batch was asked for.
 func checkBatchWrite(in *dynamodb.BatchWriteItemInput, out *dynamodb.BatchWriteItemOutput) error {
 	if out.UnprocessedItems == nil {
 		return incomplete("BatchWriteItem", "UnprocessedItems")

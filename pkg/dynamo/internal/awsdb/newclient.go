@@ -44,12 +44,12 @@ type ClientConfig struct {
 	Endpoint       string        // URL; "" = the region's own
 	MaxConnections int           // idle connections kept, at least 1; 0 = DefaultMaxConnections
 	ConnectTimeout time.Duration // 0 = DefaultConnectTimeout
-	Clock          *Clock        // told of the Date of every reply; nil = none
+	Clock          *Clock        // gets the Date of every reply; nil = none
 }
 
-// NewClient returns a client for the store. It never retries, because a retried
-// write can be applied twice: only the sender knows whether a write may be sent again.
-// For a local endpoint it needs no credentials.
+// NewClient returns a client for the store. It never retries, because a retried write
+// can be applied twice: the sender decides whether a write may be sent again. For a
+// local endpoint it needs no credentials.
 //
 // It reads the environment and shared files, and contacts no server. Errors wrap
 // limiter.ErrInvalid.
@@ -118,10 +118,10 @@ func load(ctx context.Context, cfg *ClientConfig) (loaded aws.Config, err error)
 	return loaded, nil
 }
 
-// plainBodies hides from net/http that bodies of the SDK can write themselves. A
-// body that does is asked once more after its last byte, and when the reply was
-// faster it answers with an error, for which net/http closes the connection: the
-// next request has to open one, or a reply that is being read breaks off.
+// plainBodies hides from net/http that bodies of the SDK can write themselves. A body
+// that does is read once more after its last byte. When the reply was faster that
+// read fails, and net/http closes the connection. Then the next request has to open
+// one, or a reply that is being read breaks off.
 type plainBodies struct{ next aws.HTTPClient }
 
 // Do implements aws.HTTPClient.
@@ -193,9 +193,9 @@ func (replyChecker) HandleInitialize(ctx context.Context, in middleware.Initiali
 	return out, metadata, CheckReply(in.Parameters, out.Result, err)
 }
 
-// sendTracker marks the errors of requests that got no connection to be written
-// to: they were not applied, whatever else is wrong. The SDK itself does not tell a
-// request that was canceled before it was sent from one that was after.
+// sendTracker marks the errors of requests that got no connection to be written to:
+// they were certainly not applied. The SDK itself does not distinguish a request that
+// was canceled before it was sent from one that was after.
 type sendTracker struct{}
 
 // ID implements middleware.InitializeMiddleware.

@@ -112,8 +112,8 @@ func incomplete(op, missing string) error {
 }
 
 // CheckReply returns the failure at the end of a call: its error, or that of a reply that proves
-// nothing: it lacks what DynamoDB always sends, or is that to another call. Of an item that does
-// not exist DynamoDB sends nothing that could be missing.
+// nothing. Such a reply lacks a part that DynamoDB always sends, or is that to another call. For
+// an item that does not exist DynamoDB sends nothing that could be missing.
 func CheckReply(in, out any, err error) error {
 	if err != nil {
 		return checkRefusal(in, err)

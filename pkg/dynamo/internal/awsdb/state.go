@@ -70,16 +70,16 @@ func (b *breaker) failingSince() time.Time {
 	return b.failing
 }
 
-// herald tells of outages, each once when it begins and once when it is over.
+// herald reports outages, each once when it begins and once when it is over.
 type herald struct {
-	tell    func(State) // nil = changes are not told
+	tell    func(State) // nil = changes are not reported
 	changed atomic.Bool // the breaker opened or closed
 
 	mu   sync.Mutex
 	told bool // of an outage that is not over
 }
 
-// announce tells of a change. It holds no lock that a call needs.
+// announce reports a change. It holds no lock that a call needs.
 func (h *herald) announce(b *breaker) {
 	if h.tell == nil || !h.changed.CompareAndSwap(true, false) {
 		return

@@ -28,7 +28,7 @@ type adjustment struct {
 	lost  int           // commits that other changes came before
 	turns uint64        // so far
 	took  time.Duration // the last write
-	first string        // what the record of its Once tells, if there is one
+	first string        // the text of the record of its Once, if there is one
 }
 
 // turnAfter is after how many commits that other changes came before an adjustment asks for turns.

@@ -18,8 +18,8 @@ type Config struct {
 	Table  string
 	// Buckets finds the items and commits changes.
 	Buckets *catalog.Buckets
-	// Changed is told of an item that was changed. It is also told of one whose split or merge
-	// was not finished, so that it is tended. ns is the id of the namespace.
+	// Changed is called for an item that was changed. It is also called for one whose split or
+	// merge was not finished, so that it is maintained. ns is the id of the namespace.
 	Changed func(ns string, of limiter.BucketKey, shard int)
 	Clock   *awsdb.Clock     // corrects the callers' clocks; nil = they are taken as they are
 	Loop    awsdb.Loop       // by which it waits; nil = awsdb.Goroutines

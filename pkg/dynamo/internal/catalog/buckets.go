@@ -130,8 +130,8 @@ func (b *Buckets) Namespace(ctx context.Context, name string) (schema.Namespace,
 	return b.catalog.registered(ctx, name)
 }
 
-// Made returns what the record k of an adjustment tells, and whether one was made in the last
-// limiter.OnceAge.
+// Made returns the text of the record k of an adjustment. made is whether one was made in the
+// last limiter.OnceAge.
 func (b *Buckets) Made(ctx context.Context, k schema.Key, now time.Time) (booked string, made bool, err error) {
 	found, err := b.catalog.table.read(ctx, []schema.Key{k})
 	if err != nil {
@@ -140,10 +140,10 @@ func (b *Buckets) Made(ctx context.Context, k schema.Key, now time.Time) (booked
 	return schema.ParseOnce(b.catalog.table.name, k, found[k], now)
 }
 
-// Commit applies writes and the audit event that tells of them in one transaction. The writes
-// are at most 97. check is called before, while this process makes no other change of the
-// namespace, and its error is returned. Where conditions of writes do not hold nothing is
-// applied, and refused says of which.
+// Commit applies writes and their audit event in one transaction. The writes are at most 97.
+// check is called before, while this process makes no other change of the namespace, and its
+// error is returned. Where conditions of writes do not hold nothing is applied, and refused
+// says of which.
 func (b *Buckets) Commit(ctx context.Context, namespace string, event limiter.AuditEvent, writes []types.TransactWriteItem, check func(ctx context.Context) error) (refused []bool, err error) {
 	err = b.catalog.change(ctx, namespace, func(ctx context.Context, _ *space, _ uint64) (edit, error) {
 		return edit{writes: writes, refs: []limiter.Ref{}, event: event}, check(ctx)

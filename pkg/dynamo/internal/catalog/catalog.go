@@ -14,7 +14,7 @@ import (
 const maxFreeReads = 3
 
 // DefaultPurgeWait is how long a process waits, from when it first saw that a purge has begun,
-// until it deletes. A replica knows within 5 s that the namespace denies; leases that it has then
+// until it deletes. A replica sees within 5 s that the namespace denies. Leases that it has then
 // end within 5.6 s more, for their holder and for all others.
 const DefaultPurgeWait = 12 * time.Second
 
@@ -37,14 +37,14 @@ type Config struct {
 //
 // # Consistency
 //
-// Every change of a namespace is one transaction that raises the namespace's
-// counter of changes, on the condition that it has the value that the change was made from.
-// Every record carries the value that wrote it. So changes have one order, and
-// Read needs neither a transaction nor a read of the counter, which would make
-// it the hottest item of the table. Read knows a value from before, and reads the
-// records with strong consistency. Where none of them is newer they all are as they
-// were at that value; a newer one says which value to try next. A deleted record
-// leaves a tombstone with its generation, for [schema.ChangeTTL].
+// Every change of a namespace is one transaction that raises the namespace's counter of
+// changes. Its condition is that the counter has the value that the change was made from.
+// Every record carries the value that wrote it. So changes have one order. Read needs
+// neither a transaction nor a read of the counter, which would make it the hottest item of
+// the table. Read has a value from before, and reads the records with strong consistency.
+// Where none of them is newer they all are as they were at that value. The value of a newer
+// one is the next to try. A deleted record leaves a tombstone with its generation, for
+// [schema.ChangeTTL].
 //
 // A second counter of the namespace is of the configurations of replicas. The generation is the
 // sum of both. An item has the second counter, and the first once more: replicas read it

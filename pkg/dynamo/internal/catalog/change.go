@@ -27,11 +27,11 @@ type edit struct {
 	event  limiter.AuditEvent
 }
 
-// change applies one change of a namespace: its writes, the raised counter, the
-// record and the counter that tell other replicas, and the audit event, in one transaction.
-// prepare makes the content for the generation that the change will have. When another
-// change comes between its reads and the transaction, the transaction is refused and
-// prepare is called again.
+// change applies one change of a namespace in one transaction: its writes, the raised
+// counter, the record and the counter for other replicas, and the audit event. prepare
+// makes the content for the generation that the change will have. When another change comes
+// between its reads and the transaction, the transaction is refused and prepare is called
+// again.
 func (c *Catalog) change(ctx context.Context, namespace string, prepare func(ctx context.Context, sp *space, generation uint64) (edit, error)) error {
 	if err := c.usable(ctx); err != nil {
 		return err

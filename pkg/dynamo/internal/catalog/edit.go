@@ -54,8 +54,8 @@ func (c editor) move(ctx context.Context, now time.Time, namespace string, e lim
 }
 
 // amend makes an edit; always says that it is applied also where it alters nothing. An entity
-// with more limits than one change can delete takes several, the entity itself in the last of
-// them, so that a call that failed on the way can be made again.
+// with more limits than one change can delete takes several changes. The last of them deletes
+// the entity itself, so a call that failed on the way can be made again.
 func (c editor) amend(ctx context.Context, now time.Time, namespace string, e limiter.Edit, always bool) (limiter.Edited, error) {
 	e.Ref.Entity, e.Ref.Resource = strings.Clone(e.Ref.Entity), strings.Clone(e.Ref.Resource)
 	for deleted := 0; ; deleted += maxDeletes {

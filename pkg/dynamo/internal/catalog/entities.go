@@ -17,9 +17,9 @@ import (
 // items, and five of them are the entity and the change's own.
 const maxDeletes = 95
 
-// PutEntity implements limiter.Catalog. The version of an entity is the
-// generation that wrote it, so that one which is deleted and created again never
-// has a version that was read before.
+// PutEntity implements limiter.Catalog. The version of an entity is the generation
+// that wrote it. So one that is deleted and created again never has a version that
+// was read before.
 func (c *Catalog) PutEntity(ctx context.Context, now time.Time, namespace string, e limiter.Entity) (limiter.Entity, error) {
 	done, err := editor{Catalog: c}.amend(ctx, now, namespace, limiter.Edit{Ref: limiter.EntityRef(e.ID), Change: limiter.ReplaceEntity(e)}, true)
 	if err != nil {
@@ -103,7 +103,7 @@ func (c editor) deletion(ctx context.Context, sp *space, id string, left limiter
 		e.refs = append(e.refs, limiter.EntityRef(id))
 	}
 	if !known {
-		e.refs = nil // of a name too long to be kept: tell that anything changed
+		e.refs = nil // of a name too long to be kept: any record may have changed
 	}
 	return e, all, nil
 }

@@ -104,8 +104,8 @@ func (c *Catalog) list(ctx context.Context, namespace string, p limiter.Page, st
 }
 
 // inStages returns a page of the items that step finds in stages. It calls step with a key to go
-// on from and a number of items, and gets the key where the rest of the stage begins. A
-// namespace that is not registered has no items, and stays so.
+// on from and a number of items. It gets the key where the rest of the stage begins. A namespace
+// that is not registered has no items, and stays so.
 func inStages[V any](
 	ctx context.Context, c *Catalog, namespace string, p limiter.Page, stages func(ns string) []stage,
 	step func(ns string, s stage, from map[string]string, size int) ([]V, map[string]string, error),

@@ -28,14 +28,14 @@ type space struct {
 
 	mu    sync.Mutex
 	known schema.Counters // newest values that were seen
-	told  schema.Counters // newest values that the subscriber was told of
+	told  schema.Counters // newest values that the subscriber was notified of
 
 	purge     uint64    // generation of the change that began the purge that was seen last
 	purgeSeen time.Time // when it was seen first
 }
 
 // namespaces are the namespaces in use in this process, with the newest values that it saw
-// of their counters. A watcher reads the counters, and tells the subscriber of changes.
+// of their counters. A watcher reads the counters, and notifies the subscriber of changes.
 type namespaces struct {
 	table table
 	now   func() time.Time

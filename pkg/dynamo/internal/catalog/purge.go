@@ -37,7 +37,7 @@ func (c *Catalog) Purge(ctx context.Context, now time.Time, namespace string, pr
 	if err := p.wait(ctx, sp); err != nil {
 		return err
 	}
-	for pass := 1; ; pass++ { // an index can miss what is new, and show what is gone
+	for pass := 1; ; pass++ { // an index can miss new items, and show deleted ones
 		before := p.deleted
 		if err := p.pass(ctx); err != nil {
 			return err

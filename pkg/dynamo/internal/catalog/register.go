@@ -74,7 +74,8 @@ func (t *table) register(ctx context.Context, name string, now time.Time) (schem
 		if code, _ := awsdb.ReasonAt(err, 1); code == awsdb.ConditionFailed {
 			continue // the id is taken: draw another
 		}
-		// One in doubt may be tried again: if it was applied, the name is taken.
+		// One of unknown outcome may be tried again: if it was applied, the name is
+		// taken.
 		if err = awsdb.Translate(err); !awsdb.RetryRead(ctx, t.loop, &try, err) {
 			return schema.Namespace{}, fmt.Errorf("registering namespace %.100q in table %s: %w", name, t.name, err)
 		}

@@ -30,7 +30,7 @@ type table struct {
 
 // read reads the items of different keys, each with strong consistency. One that does not
 // exist is missing in the answer. One that DynamoDB leaves out for want of capacity is asked
-// for again, and is an error in the end; it is never taken for missing.
+// for again, and is an error in the end. It never counts as missing.
 func (t *table) read(ctx context.Context, keys []schema.Key) (map[schema.Key]map[string]types.AttributeValue, error) {
 	found := make(map[schema.Key]map[string]types.AttributeValue, len(keys))
 	for chunk := range slices.Chunk(keys, maxBatchGet) {

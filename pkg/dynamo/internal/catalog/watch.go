@@ -43,9 +43,8 @@ func (n *namespaces) watch(ctx context.Context, ticks <-chan time.Time) {
 	}
 }
 
-// poll reads the counters of all namespaces in use, and tells the subscriber of
-// the changes that it was not told of. After an error it is told of the rest at the next
-// tick.
+// poll reads the counters of all namespaces in use, and notifies the subscriber of
+// changes that are new to it. After an error the rest follows at the next tick.
 func (n *namespaces) poll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, pollInterval)
 	defer cancel()
@@ -80,7 +79,7 @@ func (n *namespaces) catchUp(ctx context.Context, sp *space, found counters) err
 	from := sp.lastTold()
 	refs, err := n.changes(ctx, sp, from, found.Changes)
 	if err != nil && awsdb.MayPass(err) {
-		return err // the next look tells of it
+		return err // the next poll reports it
 	}
 	n.tell(sp, from, found.Counters, refs)
 	return err

@@ -70,7 +70,7 @@ func (s *Stream) finishSplit(ctx context.Context, k schema.Key) (done bool, err 
 func (s *Stream) apply(ctx context.Context, k schema.Key, made *half, w *plan.Write) (done bool, err error) {
 	put, update := plan.PutMade(s.table, made.state, made.item), w.Update(s.table, k)
 	_, err = s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{transactPut(put), transactUpdate(update)}})
-	if changed, _ := awsdb.ReasonAt(err, 1); changed == awsdb.ConditionFailed { // a write came between: its record tells of the split again
+	if changed, _ := awsdb.ReasonAt(err, 1); changed == awsdb.ConditionFailed { // a write came between: its record has the split again
 		return false, nil
 	}
 	if refused, found := awsdb.ReasonAt(err, 0); refused == awsdb.ConditionFailed {

@@ -33,7 +33,7 @@ type storedThen struct {
 	read   time.Time
 }
 
-// get fills in what it has of some places, and returns the keys of the others.
+// get fills in the places that it has, and returns the keys of the others.
 func (c *storedCache) get(now time.Time, places []schema.Key, stored *budget.Stored) (missing []schema.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,13 +49,14 @@ func (c *storedCache) get(now time.Time, places []schema.Key, stored *budget.Sto
 	return missing
 }
 
-// fresh reports whether what was read still counts. A clock that was set back makes it old.
+// fresh reports whether the entry still counts. A clock that was set back makes it old.
 func (s storedThen) fresh(now time.Time) bool {
 	age := now.Sub(s.read)
 	return age >= 0 && age < storedFor
 }
 
-// put remembers what was read. Where there is no room, what is too old goes, else everything.
+// put stores limits that were read. Where there is no room, old entries go, and if that is
+// not enough, all.
 func (c *storedCache) put(now time.Time, read map[schema.Key]budget.StoredLimits) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -167,8 +167,8 @@ func (s *Stream) Open(ctx context.Context, shard string, after aggregator.Sequen
 	return text(out.ShardIterator), nil
 }
 
-// missing returns the error of a call for a shard. DynamoDB has the same error for a shard that is gone as for a stream that
-// is gone: the list of shards tells them apart.
+// missing returns the error of a call for a shard. DynamoDB has the same error for a shard that is gone as
+// for a stream that is gone: the list of shards distinguishes them.
 func (s *Stream) missing(ctx context.Context, shard string, err error) error {
 	if !errors.Is(err, aggregator.ErrGone) {
 		return err

@@ -86,7 +86,7 @@ func (s *Stream) forget(ctx context.Context, change *schema.UsageChange, item ma
 const shardAge = 48 * time.Hour
 
 // dropped returns those of the shards that the stream has dropped: shards that are done, and old
-// ones. An aggregator without leases knows no shard that is done.
+// ones. An aggregator without leases has no list of shards that are done.
 func (s *Stream) dropped(positions map[string]schema.Position) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

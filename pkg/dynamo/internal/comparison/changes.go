@@ -14,9 +14,9 @@ type Change struct {
 	Latency        time.Duration // of a message there and back: this, to twice as long
 	Force          time.Duration // until the new limits were in force; 0 = there are none
 	Took           time.Duration // of a reset, or of a replica that stops; 0 = there is none
-	Exact          time.Duration // the longest time from the first try of an exact write until it landed
+	Exact          time.Duration // the longest time from the first try of an exact write until it was applied
 	Late           float64       // part of the calls after the change that were decided late
-	Share          float64       // of what an ideal bucket admits after it
+	Share          float64       // of the admissions of an ideal bucket after it
 	Ended          int64         // leases of living replicas that ended without a return
 	Missing        int64         // millitokens that the bucket lacks, and nothing explains
 }

@@ -25,7 +25,7 @@ type Result struct {
 	Late            int64   // calls that were decided late
 	LateTokens      int64   // millitokens that they were admitted
 	Over            int64   // millitokens that the worst window has beyond the bound, however the calls in it were admitted
-	Share           float64 // of what an ideal bucket admits
+	Share           float64 // of the admissions of an ideal bucket
 	Needless        int64   // calls that were denied though the tokens were there
 	P50, P99        time.Duration
 }

@@ -11,12 +11,13 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// maxRounds is how often the shards of a bucket are asked for one decision: one of them for
-// all, as many as seem to have it, all for what they have, and those once more. In between
-// others take what was seen; who lost that race as often is denied.
+// maxRounds is how often the shards of a bucket are asked for one decision. First one of
+// them is asked for all, then as many as seem to have it. Then all are asked for their
+// balances, and those that have some once more. In between other requests take tokens that
+// were seen. A request that loses them in all rounds is denied.
 const maxRounds = 5
 
-// Part is what a branch asks of one shard, and what came of it.
+// Part is the request of a branch to one shard, and its outcome.
 type Part struct {
 	Index   int
 	Request *plan.Request
@@ -27,7 +28,7 @@ type Part struct {
 type Branch struct {
 	id     ID
 	now    int64         // of the call, corrected, Unix ms
-	op     *plan.Request // what is asked of the bucket as a whole
+	op     *plan.Request // the request to the bucket as a whole
 	pinned int           // the shard that the op has to go to; -1 = any
 	tree   *Tree
 	parts  []*Part
@@ -41,10 +42,10 @@ type Branch struct {
 	states map[int][]said // of leaves that answered, by index
 }
 
-// goal is what a branch wants of one limit of its op.
+// goal is the demand of a branch for one limit of its op.
 type goal struct{ need, take, got int64 }
 
-// said is what a shard had of a limit after it was last asked.
+// said is the balance of a limit that a shard answered last.
 type said struct {
 	bucket tokenbucket.Bucket
 	held   bool
@@ -62,7 +63,7 @@ func NewBranch(id ID, op *plan.Request, shard int, now int64) *Branch {
 	return b
 }
 
-// Next returns what to ask in this round, nothing when the branch is decided.
+// Next returns the parts to ask in this round, none when the branch is decided.
 func (b *Branch) Next(f *Forest, now time.Time) []*Part {
 	b.fresh = len(b.parts)
 	switch {
@@ -80,10 +81,10 @@ func (b *Branch) Next(f *Forest, now time.Time) []*Part {
 	return b.parts[b.fresh:]
 }
 
-// Denied reports whether the branch has got less than it wants, and has nothing more to try.
+// Denied reports whether the branch got less than its goals, and has nothing more to try.
 func (b *Branch) Denied() bool { return b.over && !b.Met() }
 
-// Parts returns all that was asked.
+// Parts returns all parts that were asked.
 func (b *Branch) Parts() []*Part { return b.parts }
 
 // begin makes the requests of the first round.
@@ -112,12 +113,13 @@ func (b *Branch) ask(index int, r *plan.Request) *plan.Request {
 	return &c
 }
 
-// fits reports whether what the op gives and costs is no more than a shard holds.
+// fits reports whether the op's refund and charge are each no more than a shard
+// holds.
 func (b *Branch) fits(l *Leaf) bool {
 	return b.each(l, func(sp *plan.Spend, capacity int64) bool { return max(sp.Give, sp.Cost) <= capacity })
 }
 
-// within reports whether a shard could hold what the op needs.
+// within reports whether a shard could hold the need of the op.
 func (b *Branch) within(l *Leaf) bool {
 	return b.each(l, func(sp *plan.Spend, capacity int64) bool { return sp.Need <= capacity })
 }
@@ -133,8 +135,8 @@ func (b *Branch) each(l *Leaf, holds func(sp *plan.Spend, capacity int64) bool) 
 	return true
 }
 
-// bookEverywhere makes a request for each leaf with its part of what the op gives and
-// costs. What it takes is left to the next rounds.
+// bookEverywhere makes a request for each leaf with its part of the op's refund and
+// charge. The take is left to the next rounds.
 func (b *Branch) bookEverywhere(leaves []Leaf) {
 	for i := range leaves {
 		l := &leaves[i]
@@ -148,7 +150,7 @@ func (b *Branch) bookEverywhere(leaves []Leaf) {
 	}
 }
 
-// Harvest takes in what the parts of the last round brought.
+// Harvest takes in the results of the last round.
 func (b *Branch) Harvest() {
 	for _, p := range b.parts[b.fresh:] {
 		if b.failed = b.failed || p.Err != nil; p.Err != nil {
@@ -187,9 +189,9 @@ func (b *Branch) Met() bool {
 	return true
 }
 
-// again makes the requests of another round: for what is missing, to the leaves that have
-// it; to all that did not say what they have, when those do not seem to have enough; to
-// none, when there is not enough.
+// again makes the requests of another round. It asks the leaves that have the missing
+// tokens for them. When these do not seem to have enough, it asks all leaves that did not
+// answer yet for their balances. When there is not enough in all, it asks none.
 func (b *Branch) again(now time.Time) {
 	if b.tree == nil || b.rounds >= maxRounds {
 		return
@@ -214,7 +216,7 @@ func (b *Branch) again(now time.Time) {
 			return
 		}
 	}
-	for i := range order { // what was seen of the leaves was not there: they are asked
+	for i := range order { // the balances seen were not there: the leaves are asked
 		if _, asked := b.states[order[i].Index]; !asked && (!enough || parts[i] == nil) {
 			b.ask(order[i].Index, b.peek())
 		}
@@ -222,8 +224,8 @@ func (b *Branch) again(now time.Time) {
 }
 
 // enter asks for leave to take from several shards. Of the requests that one shard could
-// hold, a process has one at a time do so: where all shards are nearly empty the others
-// would only take from each other what none of them can use.
+// hold, a process has one at a time do so. Where all shards are nearly empty, the others
+// would only take tokens from each other that none of them can use.
 func (b *Branch) enter(l *Leaf) bool {
 	b.gate = b.gate || b.tree.gathering.CompareAndSwap(false, true)
 	return b.gate || !b.within(l)
@@ -237,7 +239,7 @@ func (b *Branch) Leave() {
 	}
 }
 
-// peek asks a shard what it has.
+// peek asks a shard for its balance.
 func (b *Branch) peek() *plan.Request {
 	r := *b.op
 	r.Spends = make([]plan.Spend, len(b.op.Spends))
@@ -247,7 +249,7 @@ func (b *Branch) peek() *plan.Request {
 	return &r
 }
 
-// order returns the leaves by what they have of the first limit that is missing, most first.
+// order returns the leaves by their tokens of the first limit that is missing, most first.
 func (b *Branch) order(leaves []Leaf) []Leaf {
 	missing := slices.IndexFunc(b.goals, func(g goal) bool { return !g.met() })
 	slices.SortStableFunc(leaves, func(x, y Leaf) int {
@@ -256,8 +258,8 @@ func (b *Branch) order(leaves []Leaf) []Leaf {
 	return leaves
 }
 
-// divide returns for each leaf the request for its part of what is missing, nil for none,
-// and whether the leaves seem to have all of it.
+// divide returns for each leaf the request for its part of the missing tokens, nil for
+// none. enough is whether the leaves seem to have all of them.
 func (b *Branch) divide(leaves []Leaf) (parts []*plan.Request, enough bool) {
 	parts = make([]*plan.Request, len(leaves))
 	for i := range b.goals {
@@ -269,7 +271,7 @@ func (b *Branch) divide(leaves []Leaf) (parts []*plan.Request, enough bool) {
 		for j := range leaves {
 			n := b.has(&leaves[j], i)
 			if _, answered := b.states[leaves[j].Index]; g.take == 0 && !answered {
-				n = 0 // a peek is answered by what was said
+				n = 0 // a peek is answered by answers of shards alone
 			}
 			there += n
 			if n = min(n, ask); n > 0 {

@@ -9,13 +9,13 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// held is what a shard has of a limit at the time of a call.
+// held is the balance of a limit in a shard at the time of a call.
 type held struct {
 	tokenbucket.Bucket
 	params tokenbucket.Params // of its share
 }
 
-// has returns what a leaf has of a goal's limit, as far as is known.
+// has returns the tokens that a leaf has of a goal's limit, by stateOf.
 func (b *Branch) has(l *Leaf, i int) int64 {
 	at, ok := b.stateOf(l, i)
 	if !ok {
@@ -24,9 +24,9 @@ func (b *Branch) has(l *Leaf, i int) int64 {
 	return max(at.Tokens, 0)
 }
 
-// stateOf returns what a leaf has of a goal's limit at the call's time: what it said
-// itself, else what was last seen of it, else all of its share. It is false where the limit
-// is unlimited.
+// stateOf returns the balance of a goal's limit in a leaf at the call's time. It is the one
+// that the leaf answered, else the last one seen, else all of its share. It is false where
+// the limit is unlimited.
 func (b *Branch) stateOf(l *Leaf, i int) (held, bool) {
 	j := b.limits.Find(b.op.Spends[i].Limit)
 	if j < 0 || b.limits.Unlimited(j) {
@@ -43,7 +43,8 @@ func (b *Branch) stateOf(l *Leaf, i int) (held, bool) {
 	return held{tokenbucket.Full(share, b.now), share}, true
 }
 
-// Report fills in what limiter.Store promises of the op. stands says that its takes stand.
+// Report fills in the results of the op that limiter.Store promises. stands says that its
+// takes stand.
 func (b *Branch) Report(op *limiter.Op, stands bool, now time.Time) {
 	op.Shard = b.place()
 	if b.tree == nil {
@@ -63,11 +64,11 @@ func (b *Branch) Report(op *limiter.Op, stands bool, now time.Time) {
 	}
 }
 
-// together is what the shards have of a spend's limit.
+// together is the balance of a spend's limit in all shards.
 type together struct {
 	under  *limiter.Limits // that they have it in; nil when none has it
 	states []held
-	back   int64 // what was taken that does not stand
+	back   int64 // takes that do not stand
 	sum    int64 // of both
 	lacks  bool  // the spend's goal was not met, and this is less than it needs
 }
@@ -107,9 +108,9 @@ func (b *Branch) place() int {
 	return index + 1
 }
 
-// reportSpend fills in what limiter.Store promises of a spend. One that did not get what it
-// needs is exceeded when the shards have too little of it together, or could not be made to
-// give it although no limit lacks; else another limit or bucket denied.
+// reportSpend fills in the results of a spend that limiter.Store promises. A spend that did
+// not get its need is exceeded in two cases. The shards have too little of it together, or
+// they did not give it although no limit lacks. Else another limit or bucket denied.
 func (b *Branch) reportSpend(sp *limiter.Spend, i int, there *together, lack bool) {
 	sp.Held = there.under != nil
 	sp.Limits, sp.Index, sp.Bucket = nil, 0, tokenbucket.Bucket{}

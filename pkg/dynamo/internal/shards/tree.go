@@ -12,8 +12,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Forest is what this process knows of the buckets that have several shards. The zero
-// Forest knows none. It is safe for concurrent use.
+// Forest is the last state that this process saw of the buckets with several shards.
+// The zero Forest has none. It is safe for concurrent use.
 type Forest struct {
 	size  atomic.Int64
 	mu    sync.RWMutex
@@ -38,7 +38,7 @@ type Tree struct {
 	used   time.Time
 }
 
-// Sight is what a lane saw of a shard.
+// Sight is a state of a shard that a lane saw.
 type Sight struct {
 	State *schema.Bucket // nil = there is no item
 	At    time.Time
@@ -51,7 +51,7 @@ type Leaf struct {
 	Sight // the zero Sight when it was not seen
 }
 
-// Find returns the tree of a bucket, nil when it has one shard as far as is known.
+// Find returns the tree of a bucket, nil when no second shard was seen.
 func (f *Forest) Find(id *ID) *Tree {
 	if f.size.Load() == 0 {
 		return nil
@@ -61,8 +61,8 @@ func (f *Forest) Find(id *ID) *Tree {
 	return f.trees[*id]
 }
 
-// Saw takes down what a lane saw of a shard. prefer is the shard at level schema.MaxShards
-// that this process asks first.
+// Saw notes a state of a shard that a lane saw. prefer is the shard at level
+// schema.MaxShards that this process asks first.
 func (f *Forest) Saw(id *ID, index, prefer int, what Sight) {
 	s := what.State
 	plain := index == 0 && (s == nil || !s.Shard.Sharded())
