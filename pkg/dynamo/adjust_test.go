@@ -69,8 +69,8 @@ func (l *link) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput,
 	return l.Client.BatchGetItem(ctx, in, opts...)
 }
 
-// newAdjusted returns three stores on one table, with callers who ask each for much more than
-// the limit. Replies take 4 ms.
+// newAdjusted returns three stores on one table, with callers that ask each for much more
+// than the limit. Replies take 4 ms.
 func newAdjusted(t *testing.T, l limiter.Limit, leases bool) *adjusted {
 	return newLoaded(t, l, leases, func(f *adjusted, s *dynamo.Store) asker {
 		return func(ctx context.Context, now time.Time) (bool, error) { return s.Take(ctx, now, []limiter.Op{f.op()}) }
@@ -80,7 +80,7 @@ func newAdjusted(t *testing.T, l limiter.Limit, leases bool) *adjusted {
 // asker asks a store for a token.
 type asker func(ctx context.Context, now time.Time) (bool, error)
 
-// newLoaded is newAdjusted with callers who ask in another way.
+// newLoaded is newAdjusted with callers that ask in another way.
 func newLoaded(t *testing.T, l limiter.Limit, leases bool, by func(*adjusted, *dynamo.Store) asker) *adjusted {
 	f := &adjusted{T: t, db: newTable(t), began: time.Now(), stop: make(chan struct{})}
 	f.op = func() limiter.Op { return op(t, "e", l, limiter.Spend{Take: tokens(1)}) }
@@ -195,8 +195,8 @@ const adjustedRate = 100 // millitokens in a ms, and tokens in a second
 
 func adjustedLimit() limiter.Limit { return limiter.Custom("l", 1000, adjustedRate, time.Second) }
 
-// A reset or a set through one replica is obeyed by all within 5 s, and what they admit
-// together from it on is at most the new balance and the refill.
+// A reset or a set through one replica is in force on all within 5 s. Their admissions
+// together from it on are at most the new balance and the refill.
 func TestResetsUnderLoad(t *testing.T) {
 	for name, leases := range map[string]bool{"leases": true, "no leases": false} {
 		t.Run(name, func(t *testing.T) {
@@ -228,8 +228,9 @@ func TestResetsUnderLoad(t *testing.T) {
 	}
 }
 
-// A top-up is given once, also while leases are out, and a take-out is taken from what the
-// replicas have: over all time they give what the bucket had, the refill and the difference.
+// A top-up is given once, also while there are leases, and a take-out is taken from the
+// replicas' tokens too. Over all time they give the first balance, the refill and the
+// difference.
 func TestTopUpsUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newAdjusted(t, adjustedLimit(), true)
@@ -262,7 +263,7 @@ func TestTopUpsUnderLoad(t *testing.T) {
 }
 
 // The leases of a replica that is gone count as full: a reset does not wait for their end, and
-// what their holder still gives is within the bound.
+// tokens that their holder still gives are within the bound.
 func TestResetBesideADeadHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newAdjusted(t, adjustedLimit(), true)

@@ -49,7 +49,7 @@ type served struct {
 	amount []int64
 }
 
-// since returns what was admitted from a time on, and in all.
+// since returns the admissions from a time on, and in all.
 func (s *served) since(begin time.Time) (recent, all int64) {
 	for i, n := range s.amount {
 		if all += n; !s.at[i].Before(begin) {
@@ -59,7 +59,7 @@ func (s *served) since(begin time.Time) (recent, all int64) {
 	return recent, all
 }
 
-// takeUntil has a store take from a bucket until the context is done, and returns what was admitted.
+// takeUntil has a store take from a bucket until the context is done, and returns the admissions.
 func takeUntil(ctx context.Context, t *testing.T, s *dynamo.Store, seed uint64) (all served) {
 	t.Helper()
 	limits := limitsOf(t, limiter.PerSecond("tps", 100_000))
@@ -83,8 +83,9 @@ func takeUntil(ctx context.Context, t *testing.T, s *dynamo.Store, seed uint64) 
 	return all
 }
 
-// Where a replica is killed, usage lacks at most what its leases had not reported: what it served since
-// its last write of the lease. That is at most 2.2 s before. What others admitted is all there.
+// Where a replica is killed, usage lacks at most the consumption that its leases had not reported. That
+// is all since its last write of the lease, at most 2.2 s before. The admissions of others are all
+// there.
 func TestUsageLacksOnlyWhatAKilledReplicaHadNotReported(t *testing.T) {
 	const late, planning = 2200 * time.Millisecond, 100 * time.Millisecond
 	server, f := dynamotest.Start(t), newFed(t)

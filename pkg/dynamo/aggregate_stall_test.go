@@ -33,7 +33,7 @@ func (f *fed) behind(t *testing.T) (*fed, *dynamotest.Proxy) {
 	return far, proxy
 }
 
-// Three replicas are stopped in order while the table answers nothing, and two aggregators count what they served.
+// Three replicas are stopped in order while the table answers nothing, and two aggregators count their usage.
 // When it answers again all usage is there that no replica counts as lost.
 func TestUsageOfAStopInAStall(t *testing.T) {
 	t.Parallel()
@@ -79,7 +79,7 @@ func TestUsageOfAStopInAStall(t *testing.T) {
 	}
 }
 
-// takenIn has stores take from a bucket for a while, and returns what was admitted.
+// takenIn has stores take from a bucket for a while, and returns the admissions.
 func takenIn(t *testing.T, lasts time.Duration, stores []*dynamo.Store) (sum int64) {
 	t.Helper()
 	ctx, end := context.WithTimeout(t.Context(), lasts)

@@ -107,7 +107,7 @@ func listed(t *testing.T, s *dynamo.Store, w limiter.UsageWindow) map[string]int
 	}
 }
 
-// book is what a test knows to be consumed.
+// book is the consumption that a test counts.
 type book struct {
 	mu   sync.Mutex
 	used map[limiter.UsageWindow]map[string]int64
@@ -126,7 +126,8 @@ func (b *book) add(op *limiter.Op) {
 	}
 }
 
-// loadStores has stores take, charge and give back under a policy of leases, and books what was admitted.
+// loadStores has stores take, charge and give back under a policy of leases, and counts the admissions in
+// a book.
 func loadStores(t *testing.T, calls int, lease limiter.LeasePolicy, b *book, stores ...*dynamo.Store) {
 	t.Helper()
 	limits := limitsOf(t, limiter.PerMinute("rpm", 20_000), limiter.PerHour("tph", 20_000_000))
@@ -184,7 +185,7 @@ func (f *faults) roll(n int) int {
 	return f.dice.IntN(n)
 }
 
-// alive returns errDead for a process that was killed.
+// alive returns an error, errDead, for a process that was killed.
 func (f *faults) alive() error {
 	if f.dead.Load() {
 		f.after.Add(1)
@@ -227,9 +228,8 @@ func splitsOf(stores []*dynamo.Store) (splits int64) {
 	return splits
 }
 
-// Usage is exactly what was admitted, less refunds, for every limit and window, and nothing of shadows: with shards that
-// split, calls that fail, processes that die between a snapshot and its position, and
-// others that take over.
+// Usage is exactly the admissions less refunds, for every limit and window, and nothing of shadows. Shards
+// split, calls fail, processes crash between a snapshot and its position, and others take over.
 func TestUsageIsWhatWasAdmitted(t *testing.T) {
 	f := newFed(t)
 	stores := make([]*dynamo.Store, 3)
@@ -345,7 +345,8 @@ func TestUsageOfTheStream(t *testing.T) {
 	})
 }
 
-// A shard that DynamoDB does not have is told from a stream that it does not have.
+// The error of a shard that DynamoDB does not have differs from that of a stream that
+// it does not have.
 func TestOpenOfAShardThatIsNotThere(t *testing.T) {
 	f := newFed(t)
 	if _, err := f.stream.Open(t.Context(), "shardId-00000001700000000000-0a1b2c3d", ""); !errors.Is(err, aggregator.ErrDropped) {

@@ -150,7 +150,7 @@ func TestRefusedCalls(t *testing.T) {
 			t.Run(code+" of "+op, func(t *testing.T) {
 				db, s := ready(t)
 				defer closing(t, s)
-				if op != "UpdateItem" { // else by what the store knows
+				if op != "UpdateItem" { // else by the records that the store has read
 					closing(t, s)
 					s = newStore(t, db, nil)
 				}

@@ -59,7 +59,7 @@ func benchLeases(t *testing.T, server *dynamotest.Server, table string) []bencht
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
-// leaseLoad is what came of a load.
+// leaseLoad is the result of a load.
 type leaseLoad struct {
 	decisions, admitted int
 	writes              int64
@@ -73,8 +73,8 @@ type leaseCall struct {
 	admitted   bool
 }
 
-// loadLeases has callers take from a bucket without pause. What they were told is held
-// against the bound in every window: all go by one clock, of whole milliseconds.
+// loadLeases has callers take from a bucket without pause. The answers are compared
+// with the bound in every window: all go by one clock, of whole milliseconds.
 func loadLeases(t *testing.T, stores []*dynamo.Store, o limiter.Op) leaseLoad {
 	t.Helper()
 	before := writesOf(stores)

@@ -23,7 +23,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// TestBenchTargets measures what this package promises, on DynamoDB Local; make
+// TestBenchTargets measures the promises of this package, on DynamoDB Local; make
 // bench runs it.
 func TestBenchTargets(t *testing.T) {
 	server := dynamotest.Start(t)
@@ -45,9 +45,10 @@ func TestBenchTargets(t *testing.T) {
 	}
 }
 
-// networkLatency is what every call takes more where latencies are compared: about
-// what DynamoDB takes inside its region. Without it they would say how much processor
-// time DynamoDB Local needs on the same machine for a long expression and a short one.
+// networkLatency is added to every call where latencies are compared: about the
+// latency of DynamoDB inside its region. Without it the results would show the
+// processor time that DynamoDB Local needs on the same machine for a long expression
+// and a short one.
 const networkLatency = 5 * time.Millisecond
 
 // warmWrites is how many writes it takes until DynamoDB Local's code is compiled.
@@ -77,7 +78,7 @@ type bench struct {
 }
 
 // newBench is a store on a table, which is made if there is none. All of a run share
-// one: what is written to one table slows the writes to the next in DynamoDB Local.
+// one: writes to one table slow the writes to the next in DynamoDB Local.
 func newBench(t *testing.T, server *dynamotest.Server, table string, latency time.Duration) *bench {
 	t.Helper()
 	b := &bench{server: server, table: table}
@@ -134,7 +135,7 @@ func bareUpdate(table, item string, n int64) *dynamodb.UpdateItemInput {
 	}
 }
 
-// warm has DynamoDB Local compile what the comparisons run.
+// warm has DynamoDB Local compile the code that the comparisons run.
 func (b *bench) warm(t *testing.T) {
 	const callers = 4
 	var group sync.WaitGroup
@@ -149,7 +150,7 @@ func (b *bench) warm(t *testing.T) {
 	group.Wait()
 }
 
-// quiet compares decisions on a bucket that nobody else asks for with bare writes.
+// quiet compares decisions on a bucket without other callers with bare writes.
 func (b *bench) quiet(t *testing.T) benchtable.Row {
 	const most = 1.2
 	b.take(t, "quiet")
@@ -204,7 +205,7 @@ func (b *bench) cascade(t *testing.T) benchtable.Row {
 	}
 }
 
-// hot compares 256 callers on one bucket with the same callers who write once each.
+// hot compares 256 callers on one bucket with the same callers that write once each.
 func (b *bench) hot(t *testing.T) []benchtable.Row {
 	const callers, turns, turn, mostWrites, leastGain = 256, 6, time.Second, 0.01, 40
 	b.take(t, "hot")

@@ -84,7 +84,7 @@ func (c *counted) decide(entity string, seconds float64, want bool) {
 	}
 }
 
-// What decisions of all kinds cost: the calls, in their order, and nothing else.
+// The cost of decisions of all kinds: the calls, in their order, and nothing else.
 func TestCallsOfDecisions(t *testing.T) {
 	c := newCounted(t)
 	steady := func(entity string, calls ...string) {
@@ -100,7 +100,7 @@ func TestCallsOfDecisions(t *testing.T) {
 	c.decide("child", 0, true) // its parent is learned by the first read
 	c.recorder.Want(t, "BatchGetItem", "BatchGetItem", "PutItem", "PutItem")
 	steady("child", "UpdateItem", "UpdateItem")
-	// Whoever has forgotten the records reads them again; the lanes know the buckets.
+	// A limiter without the records reads them again; the lanes have the buckets.
 	c.limiter.InvalidateCache()
 	c.decide("child", 10, true)
 	c.recorder.Want(t, "BatchGetItem", "BatchGetItem", "UpdateItem", "UpdateItem")
@@ -134,8 +134,8 @@ func TestChildAndParentAreWrittenAtOnce(t *testing.T) {
 	c.recorder.Want(t, "UpdateItem", "UpdateItem")
 }
 
-// A storm of denials, from the first on, is a few reads at most: none while what is known of
-// the bucket is fresh.
+// A storm of denials, from the first on, is a few reads at most: none while the last state
+// of the bucket is fresh.
 func TestCallsOfAStorm(t *testing.T) {
 	c := newCounted(t)
 	for range 9 {
@@ -158,7 +158,7 @@ func TestCallsOfAStorm(t *testing.T) {
 	}
 }
 
-// What arrives while a write is under way goes into one more, however much it is.
+// All requests that arrive while a write is under way go into one more.
 func TestTheSecondWriteTakesAllThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newTable(t)

@@ -16,12 +16,12 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// dated is a table whose replies have a date, which clocks are told of.
+// dated is a table whose replies have a date, which its clock gets.
 type dated struct {
 	*dynamofake.DB
 
 	clock *dynamo.Clock
-	off   func() time.Duration // what the date is ahead
+	off   func() time.Duration // by which the date is ahead
 }
 
 func observed[I, O any](ctx context.Context, d *dated, call func(context.Context, *I, ...func(*dynamodb.Options)) (*O, error), in *I) (*O, error) {

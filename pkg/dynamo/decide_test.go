@@ -88,7 +88,7 @@ func TestAStormOfDenialsCallsNobody(t *testing.T) {
 	}), map[string]int{})
 }
 
-// What a child gave is given back when its parent denies, in the child's next
+// A take from a child is rolled back when its parent denies, in the child's next
 // write, also when the caller has gone by then.
 func TestGiveBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestGiveBack(t *testing.T) {
 			t.Errorf("a caller who left: %v", err)
 		}
 		gate.Release()
-		closing(t, s) // waits for the give-back
+		closing(t, s) // waits for the rollback
 		other := newStore(t, db, nil)
 		defer closing(t, other)
 		wantBalance(t, other, t0(), child, 8)
@@ -129,7 +129,7 @@ func TestGiveBack(t *testing.T) {
 	})
 }
 
-// Close gives up on give-backs when its context is done, and counts them.
+// Close gives up on rollbacks when its context is done, and counts them.
 func TestCloseGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newTable(t)
@@ -190,8 +190,8 @@ func TestRemainderOfASlowRate(t *testing.T) {
 	wantBalance(t, s, now.Add(time.Millisecond), fast, 1)
 }
 
-// A replica whose clock is an hour ahead refills once for the hour; those whose clock
-// is right get what is there, and set nothing back.
+// A replica whose clock is an hour ahead refills once for the hour. Those whose clock
+// is right get the tokens that are there, and set nothing back.
 func TestAClockThatIsAhead(t *testing.T) {
 	db := newTable(t)
 	right, ahead := newStore(t, db, nil), newStore(t, db, nil)
@@ -215,8 +215,8 @@ func TestAClockThatIsAhead(t *testing.T) {
 	mustTake(t, right, after(3601), true, op(t, "e", l, limiter.Spend{Take: tokens(1)}))
 }
 
-// A refund to a bucket that has no item makes a whole one: what is counted as used
-// goes down, and the bucket is as full as before.
+// A refund to a bucket that has no item makes a whole one: its counted usage goes
+// down, and the bucket is as full as before.
 func TestRefundWithoutAnItem(t *testing.T) {
 	db := newTable(t)
 	s := newStore(t, db, nil)
@@ -321,7 +321,7 @@ func TestIdleBucketsLeaveMemory(t *testing.T) {
 	}
 }
 
-// Buckets that nobody asks for are forgotten, and found again.
+// Buckets without callers are forgotten, and found again.
 func TestIdleBucketsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newTable(t)

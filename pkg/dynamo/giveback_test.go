@@ -16,7 +16,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// A give-back that DynamoDB has no capacity for waits, and is done when it has.
+// A rollback that DynamoDB has no capacity for waits, and is done when it has.
 func TestGiveBacksWait(t *testing.T) {
 	for _, kind := range []dynamofake.Kind{dynamofake.Throttle, dynamofake.Conflict} {
 		t.Run(kind.String(), func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestGiveBacksWait(t *testing.T) {
 				}
 				db.SetPlan(nil)
 				time.Sleep(5 * time.Second)             // the breaker tries
-				mustTake(t, s, t0(), true, children[0]) // what waits goes with it, or later
+				mustTake(t, s, t0(), true, children[0]) // waiting rollbacks go with it, or later
 				closing(t, s)                           // waits for them
 				if got := s.Stats(); got.Owed != 0 || got.Lost != 0 {
 					t.Errorf("%d give-backs wait and %d are lost in the end", got.Owed, got.Lost)
@@ -46,7 +46,7 @@ func TestGiveBacksWait(t *testing.T) {
 	}
 }
 
-// Give-backs do not wait for ever, and Close does not wait longer than it may.
+// Rollbacks do not wait for ever, and Close does not wait longer than it may.
 func TestGiveBacksAreGivenUp(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("closed %t", closed), func(t *testing.T) {
@@ -73,8 +73,8 @@ func TestGiveBacksAreGivenUp(t *testing.T) {
 	}
 }
 
-// owing returns the ops of five children whose requests a parent has denied: what
-// they took cannot be given back, since writes that take nothing fail from now on.
+// owing returns the ops of five children whose requests a parent has denied. Their
+// takes cannot be rolled back, because writes that take nothing fail from now on.
 func owing(t *testing.T, db *dynamofake.DB, s *dynamo.Store, kind dynamofake.Kind) []limiter.Op {
 	t.Helper()
 	child := func(i int) limiter.Op {

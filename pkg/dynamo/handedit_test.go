@@ -146,8 +146,8 @@ func readAll(ctx context.Context, s *dynamo.Store, client dynamo.Client) (failed
 	return failed
 }
 
-// Whatever is wrong with a record that somebody edited by hand: no call panics, a bucket that is used up admits under no
-// policy, and an error names the record.
+// With any fault in a record that was edited by hand, no call panics, and an error names the record. A bucket
+// that is used up admits under no policy.
 func TestRecordsEditedByHand(t *testing.T) {
 	n := world(t)
 	for _, item := range n.items(t) {

@@ -97,8 +97,8 @@ func wantCalls(t *testing.T, got map[string]int, want map[string]int) {
 	}
 }
 
-// A steady decision is one UpdateItem and no read, whatever refill is due, with
-// several limits, and for a charge and a refund too.
+// A steady decision is one UpdateItem and no read. That holds with any refill that is
+// due, with several limits, and for a charge and a refund.
 func TestOneWriteADecision(t *testing.T) {
 	db := newTable(t)
 	s := newStore(t, db, nil)
@@ -185,7 +185,7 @@ func TestGroupCommit(t *testing.T) {
 	})
 }
 
-// faults is a table of what can go wrong with the write of a take, and be put right.
+// The write of a take can fail in these ways, and be put right.
 func TestFaultsThatAreSurvived(t *testing.T) {
 	type kinds = []dynamofake.Kind
 	for _, tc := range []struct {
@@ -309,13 +309,13 @@ func TestLostReplyToARefund(t *testing.T) {
 
 	client.set(func(context.Context, *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
 		client.update.Store(nil)
-		return nil, errTest // never arrived, but who knows
+		return nil, errTest // never arrived, but the store cannot see that
 	})
 	mustTake(t, s, t0(), true, give)
 	wantBalance(t, s, t0(), give, 90)
 }
 
-// What DynamoDB refuses for good is an error, never an admission.
+// A write that DynamoDB refuses for good is an error, never an admission.
 func TestFaultsThatAreNot(t *testing.T) {
 	for _, tc := range []struct {
 		fault dynamofake.Fault

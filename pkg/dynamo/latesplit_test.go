@@ -51,8 +51,8 @@ func lateStream(t *testing.T, before func(client *dynamodb.Client, table string)
 	return server, table, late
 }
 
-// A bucket that is purged, or whose second half is merged and gone, while a write of an aggregator is under
-// way stays as it is: the write would bring back tokens.
+// While a write of an aggregator is under way a bucket may be purged, or its second half merged. It then
+// stays as it is: the write would bring back tokens.
 func TestALateSplitBringsNothingBack(t *testing.T) {
 	for name, tt := range map[string]struct {
 		before func(t *testing.T, client *dynamodb.Client, table string)

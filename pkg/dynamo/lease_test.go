@@ -91,8 +91,8 @@ func TestAHotBucketIsServedFromALease(t *testing.T) {
 	})
 }
 
-// A lease that is parked while its bucket fills up keeps its place in the capacity: what
-// is taken at one moment then, by its holder and by others, is no more than that.
+// A lease that is parked while its bucket fills up keeps its place in the capacity: the
+// takes of one moment then, of its holder and of others, are no more than that.
 func TestAParkedLeaseThenABurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newTable(t)
@@ -120,7 +120,7 @@ func TestAParkedLeaseThenABurst(t *testing.T) {
 			}
 		}
 		const refill = 10                                                              // of 100 ms
-		if least := capacity - spent; admitted > capacity+refill || admitted < least { // what was spent of the lease was not reported
+		if least := capacity - spent; admitted > capacity+refill || admitted < least { // the spent tokens of the lease were not reported
 			t.Errorf("%d admitted in 100 ms, want %d to %d", admitted, least, capacity+refill)
 		}
 	})

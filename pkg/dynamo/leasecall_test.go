@@ -55,7 +55,7 @@ func daily(t *testing.T, capacity int64) limiter.Op {
 	return op(t, "e", limiter.PerDay("l", capacity), limiter.Spend{Take: tokens(1)})
 }
 
-// A bucket that is asked for now and then costs what it costs without leases.
+// A bucket that is asked for now and then costs the same as without leases.
 func TestAColdBucketHasNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newTable(t)
@@ -75,8 +75,8 @@ func TestAColdBucketHasNoLease(t *testing.T) {
 	})
 }
 
-// No process holds more than the policy allows, and none when it allows none: what it
-// holds then is given back at once.
+// No process leases more than the policy allows, and none when it allows none: then
+// its lease is returned at once.
 func TestPoliciesOfLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newTable(t)

@@ -12,8 +12,7 @@ import (
 )
 
 // Where more is asked for than there is, the item is asked for little more often than
-// once in a quantum; what is admitted is what is refilled, and what is denied is told
-// a time that is true.
+// once in a quantum. The refill is admitted, and the retry-after of denials is true.
 func TestAStormOnAnEmptyBucket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newTable(t)

@@ -24,7 +24,7 @@ func once(f dynamofake.Fault) dynamofake.Plan {
 }
 
 // A charge of which the first copy comes late is booked once: by that, or by another write
-// that is sure to be the only one.
+// that is certainly the only one.
 func TestALateCopyOfAChargeBooksNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newTable(t)

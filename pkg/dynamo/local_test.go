@@ -15,7 +15,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// metered asks DynamoDB what each write consumed.
+// metered asks DynamoDB for the consumption of each write.
 type metered struct{ *dynamodb.Client }
 
 func (m metered) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {

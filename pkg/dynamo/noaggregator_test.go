@@ -21,7 +21,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// halfway is the network of a replica that dies when it is to make the second half of a split.
+// halfway is the network of a replica that crashes when it is to make the second half of a
+// split.
 type halfway struct {
 	http.RoundTripper
 
@@ -99,9 +100,9 @@ func takeOf(t *testing.T, s *dynamo.Store, of limiter.Op, n int64) bool {
 	return err == nil && admitted
 }
 
-// Without an aggregator a bucket is split by the replica that uses it, and another replica makes the half that the
-// first one owed when it died. Each half has the number of shards in its own item, written with its level, so that
-// nothing is to be passed on to it. The refill comes with the writes of decisions.
+// Without an aggregator a bucket is split by the replica that uses it. Another replica makes the half that
+// the first one owed when it crashed. Each half has the number of shards in its own item, written with its
+// level, so nothing has to be passed on to it. The refill comes with the writes of decisions.
 func TestShardsAndRefillNeedNoAggregator(t *testing.T) {
 	server, table := dynamotest.Start(t), dynamotest.TableName(t)
 	client := server.Client(t)

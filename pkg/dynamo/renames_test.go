@@ -17,7 +17,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// DynamoDB takes 300 operators and 4,096 bytes in an expression. Whatever limits do, an
+// DynamoDB takes 300 operators and 4,096 bytes in an expression. With any limits an
 // expression stays below these.
 const (
 	mostOperators = 220
@@ -49,9 +49,9 @@ func (s *sized) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, op
 	return s.DB.UpdateItem(ctx, in, opts...)
 }
 
-// TestABucketNeverBricks: every decision of a bucket is made, whatever limits come, go and
-// change, with token leases and without. No limit gives at one instant more than its
-// greatest capacity.
+// TestABucketNeverBricks: every decision of a bucket is made while limits come, go and
+// change in any way, with token leases and without. No limit gives at one instant more
+// than its greatest capacity.
 func TestABucketNeverBricks(t *testing.T) {
 	rapidChecks(t, renamedBuckets)
 	for name, change := range map[string]func(*dynamo.Config){"leases": withLeases, "no leases": nil} {

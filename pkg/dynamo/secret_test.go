@@ -81,7 +81,7 @@ func streamed(t *testing.T, endpoint, table, sk string) (all string, images []ma
 }
 
 // The real stream of a table has a record of the reservation key's item, and the key in no image.
-// Whoever has the stream, and not the id of the table, cannot decrypt it.
+// A reader of the stream without the id of the table cannot decrypt it.
 func TestSecretsAreNotReadableInTheStream(t *testing.T) {
 	server, f := dynamotest.Start(t), newFed(t)
 	first := newStore(t, identified{f.client, "d0f1"}, func(cfg *dynamo.Config) { cfg.Table = f.table })

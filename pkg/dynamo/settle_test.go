@@ -40,7 +40,7 @@ func wantWon(t *testing.T, s limiter.Store, want bool, m limiter.Mark) {
 	}
 }
 
-// wantNotSettled requires an error, and that nobody goes on to book.
+// wantNotSettled requires an error, and that the settlement is not won.
 func wantNotSettled(t *testing.T, s limiter.Store, m limiter.Mark, want error) {
 	t.Helper()
 	if won, err := s.Settle(t.Context(), t0(), m); won || !errors.Is(err, want) {
@@ -57,7 +57,8 @@ func settling(t *testing.T, change func(*dynamo.Config)) (*dynamofake.DB, *dynam
 	return db, s
 }
 
-// Whatever can be put right is: the same owner wins, in so many writes, and nobody else.
+// Every fault that can be put right is: the same owner wins, in so many writes, and no
+// other.
 func TestSettlementsSurviveFaults(t *testing.T) {
 	type kinds = []dynamofake.Kind
 	for _, tc := range []struct {
@@ -91,8 +92,8 @@ func TestSettlementsSurviveFaults(t *testing.T) {
 	}
 }
 
-// What cannot be put right is an error that says what became of the mark: one that
-// is certainly not there leaves the reservation to others.
+// A fault that cannot be put right is an error that states the outcome of the mark:
+// one that is certainly not there leaves the reservation to others.
 func TestSettlementsThatFail(t *testing.T) {
 	refused := func(code string) dynamofake.Fault {
 		return dynamofake.Fault{Kind: dynamofake.Fail, Err: &smithy.GenericAPIError{Code: code, Message: "no"}}
@@ -137,8 +138,8 @@ func TestSettlementsThatFail(t *testing.T) {
 	}
 }
 
-// A caller who leaves, and a store that is closed, end a settlement under way: it
-// is in doubt, and the same owner finds out.
+// A caller that leaves, and a store that is closed, end a settlement under way: its
+// outcome is unknown, and the same owner finds it.
 func TestSettlementsThatAreLeft(t *testing.T) {
 	for _, by := range []string{"the caller", "Close"} {
 		t.Run(by, func(t *testing.T) {
@@ -185,7 +186,8 @@ func (c *cable) RoundTrip(request *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(request)
 }
 
-// On DynamoDB Local: a lost reply is found out, and who does not reach it settles nothing.
+// On DynamoDB Local: a lost reply is found out, and a caller that does not reach it
+// settles nothing.
 func TestSettlementsOverABadLine(t *testing.T) {
 	server, table := dynamotest.Start(t), dynamotest.TableName(t)
 	if err := dynamo.CreateTable(t.Context(), server.Client(t), table); err != nil {
@@ -241,7 +243,7 @@ func TestTwoReplicasSettleOnce(t *testing.T) {
 	}
 }
 
-// PutItem is UpdateItem for what is put.
+// PutItem is UpdateItem for puts.
 func (m metered) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
 	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
 	return m.Client.PutItem(ctx, in, opts...)
@@ -284,8 +286,9 @@ func markItemKey(t *testing.T, db *dynamofake.DB, id string) map[string]types.At
 	}
 }
 
-// A mark has what it is for and nothing of an index, and is deleted no sooner than
-// two hours after its expiry, by DynamoDB's clock; one of a very far expiry never.
+// A mark has its owner and its expiry, and no attribute of an index. It is deleted no
+// sooner than two hours after its expiry, by DynamoDB's clock, and one of a very far
+// expiry never.
 func TestItemOfAMark(t *testing.T) {
 	db, s := settling(t, nil)
 	defer closing(t, s)
@@ -309,7 +312,7 @@ func TestItemOfAMark(t *testing.T) {
 	}
 }
 
-// Who purges a namespace does not let reservations be settled again.
+// A purge of a namespace does not let reservations be settled again.
 func TestMarksOutliveAPurge(t *testing.T) {
 	_, s := settling(t, nil)
 	defer closing(t, s)
@@ -347,8 +350,8 @@ func TestCorruptMark(t *testing.T) {
 	}
 }
 
-// Replicas share a secret, through faults as well, and one that is not as this
-// program writes it is an error that does not tell it.
+// Replicas share a secret, through faults as well. One that is not as this program
+// writes it is an error that does not contain it.
 func TestSecretsInATable(t *testing.T) {
 	db := newTable(t)
 	a, b := newStore(t, db, nil), newStore(t, db, nil)

@@ -13,9 +13,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Replicas that split and merge a bucket, while requests fail and replies are lost,
-// admit no more than its limit, answer everybody in time, and have it whole again
-// when they are left alone.
+// Replicas split and merge a bucket while requests fail and replies are lost. They
+// admit no more than its limit and answer every call in time. Left alone they have it
+// whole again.
 func TestShardsUnderFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := &watched{DB: newTable(t), keys: make(map[string]bool)}
@@ -55,7 +55,7 @@ func TestShardsUnderFaults(t *testing.T) {
 					net.Add(n)
 				}
 				if ok && r.IntN(5) == 0 {
-					net.Add(-n) // also where it is in doubt
+					net.Add(-n) // also where its outcome is unknown
 					o.Shard, o.Spends = ops[0].Shard, []limiter.Spend{{Limit: "a", Refund: tokens(n)}}
 					_, _ = s.Take(t.Context(), time.Now(), []limiter.Op{o})
 				}

@@ -21,7 +21,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// watched is a table that knows the keys of its bucket items.
+// watched is a table that records the keys of its bucket items.
 type watched struct {
 	*dynamofake.DB
 	mu   sync.Mutex
@@ -80,8 +80,8 @@ func (w *watched) left(t *testing.T) int64 {
 	return sum
 }
 
-// A bucket that is written too often is split by its load, gives all that its shards
-// have, and is one again after a quiet time.
+// A bucket that is written too often is split by its load. It gives all tokens of its
+// shards, and is one again after a quiet time.
 func TestLoadSplitsABucket(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds of processor time")
@@ -132,7 +132,7 @@ func TestLoadSplitsABucket(t *testing.T) {
 		time.Sleep(3 * time.Second) // until no part is left to the other replicas
 		call := time.Now()
 		for ask(stores[0], 1) {
-			synctest.Wait() // until what was collected beyond a token is back
+			synctest.Wait() // until the tokens collected beyond one are back
 			call = time.Now()
 		}
 		if got := time.Since(call); got > 0 {

@@ -51,8 +51,8 @@ func (s *stalled) answer() {
 	s.db.SetPlan(func(dynamofake.Call) dynamofake.Fault { return dynamofake.Fault{Latency: 5 * time.Millisecond} })
 }
 
-// stall has the table stand still for a while, at some time of the load. What it was sent it
-// does at the end, also for callers that have gone.
+// stall has the table hang for a while, at some time of the load. At the end it applies all
+// requests, also for callers that have gone.
 func (s *stalled) stall(at, lasts time.Duration) {
 	gate := dynamofake.NewGate()
 	time.Sleep(at)

@@ -14,7 +14,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// budget is what a decision may take.
+// budget is the most time that a decision may take.
 const budget = limiter.DefaultTimeout
 
 // decideWithin decides and requires an answer in the budget, by the policy or by the store.
@@ -32,9 +32,8 @@ func decideWithin(t *testing.T, l *limiter.Limiter, req *limiter.Request, d *lim
 	}
 }
 
-// Whatever DynamoDB does instead of answering, every decision comes in its budget. Once
-// the outage is noticed it is by its policy, for buckets and entities that are known and
-// for others.
+// With any failure of DynamoDB every decision comes in its budget. Once the outage is
+// noticed it is by its policy, for buckets and entities that were seen and for others.
 func TestDecisionsInAnOutage(t *testing.T) {
 	for _, kind := range []dynamofake.Kind{dynamofake.HoldReply, dynamofake.HoldRequest, dynamofake.Throttle, dynamofake.ServerError, dynamofake.AppliedError, dynamofake.LoseReply} {
 		t.Run(kind.String(), func(t *testing.T) {
@@ -70,8 +69,8 @@ func untilOutage(t *testing.T, l *limiter.Limiter) {
 	}
 }
 
-// inOutage has 40 callers ask, twice each, for a token of an entity that is known
-// and of one that is not, and requires what the policy gives.
+// inOutage has 40 callers ask, twice each, for a token of an entity that was seen and
+// of one that was not. It requires the decision of the policy.
 func inOutage(t *testing.T, l *limiter.Limiter, p limiter.Policy) {
 	t.Helper()
 	var admitted atomic.Int64

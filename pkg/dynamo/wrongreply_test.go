@@ -79,7 +79,7 @@ func anOldReply(asked string, before map[string]*dynamodb.UpdateItemOutput) *dyn
 }
 
 // Replies that are those to other calls admit nothing. Where the refusals of copies are right, they
-// tell what became of a write. Where no reply is right, there is an outage, and a policy decides
+// show the outcome of a write. Where no reply is right, there is an outage, and a policy decides
 // until a right one comes.
 func TestRepliesOfOtherBuckets(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -15,7 +15,7 @@ import (
 // skewed is a server with the true time and a machine whose clock is off.
 type skewed struct {
 	truth time.Time
-	off   time.Duration // what the machine's clock is ahead of the truth
+	off   time.Duration // by which the machine's clock is ahead of the truth
 }
 
 func newSkewed(off time.Duration) *skewed {
@@ -95,8 +95,8 @@ func drawTime(t *rapid.T, label string) time.Duration {
 	return time.Duration(rapid.Int64Range(0, int64(3*time.Second)).Draw(t, label))
 }
 
-// However long replies take, a correction never overshoots: what is left has the
-// sign of what was wrong, and is known to be no more than it is.
+// A correction never overshoots, with replies of any latency. The remaining error has
+// the sign of the first one, and its known bound is no less than it.
 func TestClockNeverOvershoots(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		off := time.Duration(rapid.Int64Range(-int64(5*time.Second), int64(5*time.Second)).Draw(t, "off"))
@@ -134,8 +134,9 @@ func TestClockJumps(t *testing.T) {
 	}
 }
 
-// A correction that changes by more than a second is a jump, counted once. What is found
-// out of a clock that goes on as before is none, and neither is what one reply says.
+// A correction that changes by more than a second is a jump, counted once. A better
+// estimate of a clock that goes on as before is none, and neither is the date of a
+// single reply.
 func TestClockCountsJumps(t *testing.T) {
 	for _, off := range []time.Duration{0, -time.Hour, 700 * time.Millisecond} {
 		w := newSkewed(off)
@@ -178,7 +179,7 @@ func TestClockSeesASleep(t *testing.T) {
 		{"set by a second", time.Second, false, 0},
 	} {
 		m := clocktest.Machine{Wall: 4_102_444_800_000e6, Mono: 1}
-		truth := time.Duration(0) // what the server is ahead
+		truth := time.Duration(0) // by which the server is ahead
 		c := NewClock(m.Now, 0)
 		reply := func() {
 			sent := m.Now()
@@ -239,8 +240,8 @@ func TestClockForgivesSmallContradictions(t *testing.T) {
 	}
 }
 
-// What was known grows old: without replies a clock is not trusted for ever, and
-// one reply is enough to trust it again.
+// Estimates grow old: without replies a clock is not trusted for ever, and one reply
+// is enough to trust it again.
 func TestClockGrowsOld(t *testing.T) {
 	w := newSkewed(0)
 	c := w.clock()
@@ -270,11 +271,12 @@ func TestClockDistrustsSlowReplies(t *testing.T) {
 }
 
 // A date that is too far from this machine's clock corrects nothing, and the clock is not trusted
-// until one is near it. The wall clock and the monotonic one may tell: either may be right alone.
+// until one is near it. Both the wall clock and the monotonic one are compared: either may be
+// right alone.
 func TestFarDatesAreNoClock(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
-		off        time.Duration // what dates are ahead of the machine as it was started
+		off        time.Duration // by which dates are ahead of the machine as it was started
 		set        time.Duration // the wall clock, before the reply
 		most       time.Duration
 		trusted    bool

@@ -118,9 +118,9 @@ func TestTranslate(t *testing.T) {
 	}
 }
 
-// TestClassOfCode: every code of the table, and what becomes of a call that ends in it:
-// whether a policy may admit, whether the same call is sent again, and what it says of
-// DynamoDB.
+// TestClassOfCode: every code of the table, and the treatment of a call that ends in
+// it. It covers whether a policy may admit, whether the same call is sent again, and
+// the breaker's conclusion about DynamoDB.
 func TestClassOfCode(t *testing.T) {
 	for _, test := range []struct {
 		class     class
@@ -167,8 +167,8 @@ func TestClassOfCode(t *testing.T) {
 	}
 }
 
-// TestTranslateNoConnection: a request that reaches nobody was not applied, through
-// the SDK's client.
+// TestTranslateNoConnection: a request that reaches no server was not applied,
+// through the SDK's client.
 func TestTranslateNoConnection(t *testing.T) {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -242,7 +242,7 @@ func TestTranslateAnswers(t *testing.T) {
 	}
 }
 
-// TestReasonsAndItems: what a condition was not true of stays in reach.
+// TestReasonsAndItems: the item that a condition was not true of stays in reach.
 func TestReasonsAndItems(t *testing.T) {
 	bodies := map[string]string{
 		"UpdateItem": `{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"failed","Item":{"PK":{"S":"_/SYSTEM#"},"SK":{"S":"#VERSION"},"tk":{"N":"7"}}}`,
@@ -278,8 +278,8 @@ func TestReasonsAndItems(t *testing.T) {
 	}
 }
 
-// TestWhatWasSent: a request that was canceled before it was sent was not applied;
-// of one that was canceled after, nobody knows.
+// TestWhatWasSent: a request that was canceled before it was sent was not applied.
+// One that was canceled after has an unknown outcome.
 func TestWhatWasSent(t *testing.T) {
 	arrived, release := make(chan struct{}, 1), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

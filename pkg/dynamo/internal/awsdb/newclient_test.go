@@ -60,7 +60,8 @@ func TestNewClientOfALocalEndpoint(t *testing.T) {
 	}
 }
 
-// TestNewClientUsesWhatIsConfigured: dummies are for those who have nothing.
+// TestNewClientUsesWhatIsConfigured: dummy credentials are for environments without
+// any.
 func TestNewClientUsesWhatIsConfigured(t *testing.T) {
 	bareEnvironment(t)
 	t.Setenv("AWS_REGION", "eu-central-1")
@@ -114,7 +115,7 @@ func TestIsLocalEndpoint(t *testing.T) {
 	}
 }
 
-// TestClientNeverRetries: one request a call, whatever the answer is.
+// TestClientNeverRetries: one request a call, with any answer.
 func TestClientNeverRetries(t *testing.T) {
 	bareEnvironment(t)
 	var requests atomic.Int64
@@ -128,7 +129,7 @@ func TestClientNeverRetries(t *testing.T) {
 			t.Errorf("Hijack: %v", err)
 			return
 		}
-		_ = conn.Close() // the fault is what the test is about
+		_ = conn.Close() // the broken connection is the fault under test
 	}))
 	defer server.Close()
 	client, err := NewClient(t.Context(), ClientConfig{Endpoint: server.URL})

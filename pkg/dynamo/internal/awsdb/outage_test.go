@@ -53,7 +53,7 @@ func (s *breakerScript) refuse() {
 	}
 }
 
-// expect demands what the breaker says of itself.
+// expect requires the breaker's counts.
 func (s *breakerScript) expect(outages int64, unavailable bool) {
 	s.Helper()
 	if o, u := s.breaker.counted(); o != outages || u != unavailable {
@@ -380,7 +380,7 @@ func putOne(ctx context.Context, c Client) error {
 	return err
 }
 
-// What opens the breaker, and what does not however often it happens.
+// Some errors open the breaker, and others never do, in any number.
 func TestGuardVerdicts(t *testing.T) {
 	always := func(f dynamofake.Fault) dynamofake.Plan {
 		return func(dynamofake.Call) dynamofake.Fault { return f }

@@ -91,8 +91,8 @@ func everyCall() map[string]func(context.Context, Client) error {
 	}
 }
 
-// A reply that DynamoDB would not give is no success, and what gives it is taken for a
-// DynamoDB that does not answer. Of some calls an empty reply is what it gives.
+// A reply that DynamoDB would not give is no success, and counts as no answer of
+// DynamoDB. For some calls an empty reply is right.
 func TestRepliesThatProveNothing(t *testing.T) {
 	t.Parallel()
 	genuine := http.Header{"Content-Type": {"application/x-amz-json-1.0"}, "X-Amzn-Requestid": {"1"}}
@@ -105,7 +105,7 @@ func TestRepliesThatProveNothing(t *testing.T) {
 		header http.Header
 		body   string
 		want   error
-		bare   bool // what an empty reply is right for succeeds
+		bare   bool // calls for which an empty reply is right succeed
 	}{
 		{"an empty object", 200, genuine, `{}`, limiter.ErrUncertain, true},
 		{"an empty body", 200, genuine, ``, limiter.ErrUncertain, false},
@@ -223,8 +223,8 @@ func (n noCredentials) Retrieve(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{}, n.err
 }
 
-// Without credentials a call is not sent, and DynamoDB counts as unavailable, whatever
-// their source answers.
+// Without credentials a call is not sent, and DynamoDB counts as unavailable, after
+// any error of their source.
 func TestNoCredentials(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"AccessDenied", "ExpiredTokenException", "ValidationError", "InvalidIdentityToken"} {

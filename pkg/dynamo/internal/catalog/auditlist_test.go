@@ -119,7 +119,7 @@ func TestListsSayWhatFailed(t *testing.T) {
 	}
 }
 
-// TestAuditEvents: one for each change, under what it is about, in order.
+// TestAuditEvents: one for each change, under its subject, in order.
 func TestAuditEvents(t *testing.T) {
 	c := newTestCatalog(t, dynamotest.Start(t).Client(t))
 	now := time.Date(2026, 11, 21, 2, 0, 0, 123e6, time.UTC)

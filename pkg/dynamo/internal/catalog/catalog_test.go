@@ -14,8 +14,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter/storetest"
 )
 
-// catalogOnly is a store whose buckets are in memory: what the suite says of it
-// is about the catalog.
+// catalogOnly is a store whose buckets are in memory, so that the suite tests the
+// catalog.
 type catalogOnly struct {
 	*embedded.Store
 	*Catalog

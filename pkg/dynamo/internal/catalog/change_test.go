@@ -63,13 +63,13 @@ func wantCalls(t *testing.T, db *dynamofake.DB, want map[string]int, fn func()) 
 	}
 }
 
-// TestCallsOfTheCatalog: what each method asks of DynamoDB once the namespace is in use.
+// TestCallsOfTheCatalog: the calls of each method once the namespace is in use.
 func TestCallsOfTheCatalog(t *testing.T) {
 	db := dynamofake.New()
 	c := newTestCatalog(t, db)
 	chain := []limiter.Ref{limiter.EntityRef("e"), limiter.EntityLimitsRef("e", "r"), limiter.EntityLimitsRef("e", limiter.DefaultResource), limiter.ResourceLimitsRef("r"), limiter.SystemLimitsRef()}
 	read(t, c)
-	change := map[string]int{"BatchGetItem": 1, "TransactWriteItems": 1} // it reads what it changes, for the audit
+	change := map[string]int{"BatchGetItem": 1, "TransactWriteItems": 1} // it reads the record that it changes, for the audit
 	wantCalls(t, db, change, func() { putPerDay(t, c, chain[1], 1) })
 	wantCalls(t, db, map[string]int{"BatchGetItem": 1}, func() { read(t, c, chain...) })
 	wantCalls(t, db, map[string]int{"BatchGetItem": 1}, func() { read(t, c, append(chain, chain...)...) })
@@ -116,8 +116,8 @@ func TestReadOfManyRefs(t *testing.T) {
 	}
 }
 
-// TestPartialBatches: what DynamoDB leaves out of a batch is asked for again, and
-// in the end is an error: it is never taken for "no limit".
+// TestPartialBatches: an item that DynamoDB leaves out of a batch is asked for again,
+// and in the end is an error. It never counts as "no limit".
 func TestPartialBatches(t *testing.T) {
 	db := dynamofake.New()
 	c := newTestCatalog(t, db)
@@ -228,8 +228,8 @@ func TestReplicasMakeNoCycle(t *testing.T) {
 	}
 }
 
-// TestVersionsNeverComeBack: whoever read an entity before it was deleted does not
-// replace the one that was created since.
+// TestVersionsNeverComeBack: a caller that read an entity before it was deleted does
+// not replace the one that was created since.
 func TestVersionsNeverComeBack(t *testing.T) {
 	c := newTestCatalog(t, dynamofake.New())
 	first, err := c.PutEntity(t.Context(), time.Unix(0, 0), ns, limiter.Entity{ID: "e"})
@@ -247,8 +247,8 @@ func TestVersionsNeverComeBack(t *testing.T) {
 	}
 }
 
-// TestChangesUnderFaults: whatever becomes of a request on its way, the change is
-// made once, with one audit event; or not at all, when nothing was ever applied.
+// TestChangesUnderFaults: with any outcome of a request the change is made once, with
+// one audit event. If nothing was ever applied it is not made at all.
 func TestChangesUnderFaults(t *testing.T) {
 	client := dynamotest.Start(t)
 	proxy := dynamotest.NewProxy(t, client.URL, nil)
@@ -272,11 +272,11 @@ func TestChangesUnderFaults(t *testing.T) {
 	}
 }
 
-// TestChangeInDoubt: a caller who cannot wait for the outcome is told so, and the
-// next change goes on from what there is.
+// TestChangeInDoubt: a caller that cannot wait for the outcome gets an error that
+// says so, and the next change goes on from the stored state.
 func TestChangeInDoubt(t *testing.T) {
 	for _, kind := range []dynamofake.Kind{dynamofake.AppliedError, dynamofake.LoseReply, dynamofake.Throttle} {
-		synctest.Test(t, func(t *testing.T) { // where no call takes so long that it is in doubt
+		synctest.Test(t, func(t *testing.T) { // where no call takes so long that its outcome is unknown
 			changeInDoubt(t, kind)
 		})
 	}
@@ -348,8 +348,8 @@ func TestDeleteEntityOfManyLimits(t *testing.T) {
 	}
 }
 
-// TestReadIsOfOneTime: a change between what a batch reads is noticed, and the
-// batch read again.
+// TestReadIsOfOneTime: a change between the reads of a batch is noticed, and the
+// batch is read again.
 func TestReadIsOfOneTime(t *testing.T) {
 	db := dynamofake.New()
 	reader := newTestCatalog(t, db)
@@ -357,7 +357,7 @@ func TestReadIsOfOneTime(t *testing.T) {
 	refs := []limiter.Ref{limiter.ResourceLimitsRef("a"), limiter.ResourceLimitsRef("b")}
 	putPerDay(t, writer, refs[0], 1)
 	putPerDay(t, writer, refs[1], 1)
-	_, before := read(t, reader, refs...) // and knows the generation
+	_, before := read(t, reader, refs...) // and has the generation
 	for _, test := range []struct {
 		what   string
 		change func()

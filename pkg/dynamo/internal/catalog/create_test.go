@@ -53,8 +53,8 @@ func TestCreateTable(t *testing.T) {
 	}
 }
 
-// TestDecisionsWriteNoIndex: changing what decisions change costs one write unit,
-// though the item is in three indexes.
+// TestDecisionsWriteNoIndex: a change of attributes that decisions change costs one
+// write unit, though the item is in three indexes.
 func TestDecisionsWriteNoIndex(t *testing.T) {
 	client := dynamotest.Start(t).Client(t)
 	table := dynamotest.TableName(t)
@@ -277,7 +277,7 @@ func attributeText(item attributes) map[string]string {
 	return text
 }
 
-// describing is a client whose DescribeTable answers what a test says.
+// describing is a client whose DescribeTable has the answer of a test.
 type describing struct {
 	awsdb.Client
 	table *types.TableDescription
@@ -288,7 +288,7 @@ func (d describing) DescribeTable(context.Context, *dynamodb.DescribeTableInput,
 	return &dynamodb.DescribeTableOutput{Table: d.table}, d.err
 }
 
-// TestCheckTableOfAStatus: what DynamoDB Local never shows.
+// TestCheckTableOfAStatus: statuses that DynamoDB Local never has.
 func TestCheckTableOfAStatus(t *testing.T) {
 	db := dynamofake.New()
 	if err := CreateTable(t.Context(), db, "limits"); err != nil {

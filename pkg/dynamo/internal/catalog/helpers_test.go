@@ -9,7 +9,7 @@ import (
 
 const testNS = "AbCdEfGhIj0"
 
-// attributes is short for what the SDK calls an item.
+// attributes is short for the SDK's type of an item.
 type attributes = map[string]types.AttributeValue
 
 func avS(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }

@@ -35,7 +35,7 @@ func orphan(t *testing.T, c *Catalog, db *dynamofake.DB, name string) string {
 }
 
 // TestOrphans: an ID that its name does not lead to is listed, whether the name has another by now
-// or none, and is purged without harm to any other. A purge that was broken off goes on.
+// or none. It is purged without harm to any other. A purge that was broken off goes on.
 func TestOrphans(t *testing.T) {
 	db := dynamofake.New()
 	first := newTestCatalog(t, db)

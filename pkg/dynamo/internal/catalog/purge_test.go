@@ -80,8 +80,8 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// TestALatePurgeDeletesNothing: a transaction of a purge that is applied when the namespace has
-// been created anew is refused, and so is one of an earlier purge during a later one.
+// TestALatePurgeDeletesNothing: a transaction of a purge that arrives when the namespace has
+// been created anew is refused. So is one of an earlier purge during a later one.
 func TestALatePurgeDeletesNothing(t *testing.T) {
 	db := dynamofake.New()
 	c := newTestCatalog(t, db)
@@ -94,7 +94,7 @@ func TestALatePurgeDeletesNothing(t *testing.T) {
 	}
 	for _, again := range []bool{false, true} {
 		putPerDay(t, c, limiter.ResourceLimitsRef("r"), 1)
-		move(c, limiter.DeleteNamespace) // so that it knows the generation, and begins at once
+		move(c, limiter.DeleteNamespace) // so that it has the generation, and begins at once
 		gate := dynamofake.NewGate()
 		begin := dynamofake.Step{Op: "TransactWriteItems"}
 		db.SetPlan(dynamofake.Script(begin, dynamofake.Step{Op: "TransactWriteItems", Fault: dynamofake.Fault{Kind: dynamofake.HoldRequest, Gate: gate}}))
@@ -188,7 +188,7 @@ func TestCorruptState(t *testing.T) {
 	}
 }
 
-// wantLeft requires what is left in a namespace, by kind.
+// wantLeft requires the number of items left in a namespace, by kind.
 func wantLeft(t *testing.T, client *dynamodb.Client, table, id string, want map[string]int) {
 	t.Helper()
 	got := make(map[string]int)

@@ -121,7 +121,7 @@ func inPartition(partition int) []schema.Key {
 }
 
 // TestAccessPatterns: each query of the schema has the index and the key condition
-// that the schema says, and finds in DynamoDB Local what it should, page by page.
+// that the schema says. It finds the right items in DynamoDB Local, page by page.
 func TestAccessPatterns(t *testing.T) {
 	client := dynamotest.Start(t).Client(t)
 	name := dynamotest.TableName(t)

@@ -98,8 +98,8 @@ func TestNamespaceIsLookedUpOnce(t *testing.T) {
 	}
 }
 
-// TestNamespaceUnderFaults: what goes wrong on the way neither yields a second id
-// nor keeps a caller longer than he waits.
+// TestNamespaceUnderFaults: a fault neither yields a second id nor keeps a caller
+// longer than it waits.
 func TestNamespaceUnderFaults(t *testing.T) {
 	for _, kind := range []dynamofake.Kind{dynamofake.Throttle, dynamofake.Conflict, dynamofake.ServerError, dynamofake.AppliedError, dynamofake.LoseReply} {
 		db := dynamofake.New()

@@ -18,7 +18,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// listener is a subscriber that keeps what it is told.
+// listener is a subscriber that records its notifications.
 type listener struct {
 	mu      sync.Mutex
 	changes []limiter.Change
@@ -34,8 +34,8 @@ func listen(c *Catalog) *listener {
 	return l
 }
 
-// want requires what the subscriber was told since the last call, and that what is
-// read from now on is of the generation told, or later.
+// want requires the notifications since the last call. Later reads must be of the
+// last notified generation, or later.
 func (l *listener) want(t *testing.T, c *Catalog, what string, want ...limiter.Change) {
 	t.Helper()
 	l.mu.Lock()
@@ -75,7 +75,7 @@ func raise(t *testing.T, c *Catalog) {
 	}
 }
 
-// TestTold: what the subscribers of two replicas are told of, and when.
+// TestTold: the notifications to the subscribers of two replicas, and their times.
 func TestTold(t *testing.T) {
 	db := dynamofake.New()
 	a := newTestCatalog(t, db)
@@ -113,8 +113,8 @@ func TestTold(t *testing.T) {
 	toB.want(t, b, "raise by another: no record changed")
 }
 
-// TestToldAfterAGap: where the record of a change is gone, or says nothing, the
-// subscriber is told that anything may have changed.
+// TestToldAfterAGap: where the record of a change is gone, or names no records, the
+// notification says that anything may have changed.
 func TestToldAfterAGap(t *testing.T) {
 	db := dynamofake.New()
 	a := newTestCatalog(t, db)
@@ -147,8 +147,8 @@ func TestToldAfterAGap(t *testing.T) {
 	toB.want(t, b, "a change of a name that is too long", told(9+maxMissedChanges+2))
 }
 
-// TestToldOfACorruptChange: that anything may have changed, and whoever operates
-// is told which item is corrupt; other namespaces go on.
+// TestToldOfACorruptChange: the notification says that anything may have changed, and
+// the log names the corrupt item; other namespaces go on.
 func TestToldOfACorruptChange(t *testing.T) {
 	db := dynamofake.New()
 	a := newTestCatalog(t, db)

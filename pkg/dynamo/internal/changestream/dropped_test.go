@@ -32,8 +32,8 @@ func TestDroppedShards(t *testing.T) {
 	}
 }
 
-// The page about the aggregator has the number of positions from which on dropped ones are removed, and the time until a
-// name is looked up again.
+// The page about the aggregator has two numbers: that of positions from which on dropped ones are removed,
+// and the time until a name is looked up again.
 func TestThePageHasTheNumbers(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "aggregator.md"))
 	if err != nil {

@@ -22,7 +22,7 @@ func hostile() map[string]types.AttributeValue {
 	}
 }
 
-// Whatever stands in an image of a record: nothing panics, and the records beside it count.
+// With any content in an image of a record nothing panics, and the records beside it count.
 func TestHostileImages(t *testing.T) {
 	_, _, sample := opened(t, 3)
 	for _, image := range []string{"new", "old", "keys"} {

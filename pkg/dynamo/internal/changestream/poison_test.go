@@ -143,7 +143,8 @@ func TestNamesBesideACorruptOne(t *testing.T) {
 	}
 }
 
-// A shard that the stream has dropped is told from a stream that is gone, and from calls that fail.
+// The error of a shard that the stream has dropped differs from that of a missing stream, and from
+// those of failed calls.
 func TestOpenOfADroppedShard(t *testing.T) {
 	db, from := dynamofake.New(), newStreams(3)
 	if err := dynamo.CreateTable(t.Context(), streaming{db}, "buckets"); err != nil {

@@ -58,8 +58,8 @@ func TestRecordsOfBuckets(t *testing.T) {
 	}
 }
 
-// A record that cannot be read has a problem and its key; the problem tells no value of another
-// item than a bucket's.
+// A record that cannot be read has a problem and its key; the problem contains values of
+// buckets' items alone.
 func TestRecordsThatCannotBeRead(t *testing.T) {
 	k := schema.BucketKey(ns, "e", "r", 0, 0)
 	s := &Stream{table: "t"}

@@ -19,7 +19,7 @@ func TestStoredCacheIsBounded(t *testing.T) {
 			t.Fatalf("%d places after %d", len(c.at), i+1)
 		}
 		if i == maxStored {
-			now = now.Add(storedFor) // what there is goes when there is no room
+			now = now.Add(storedFor) // without room all entries go
 		}
 	}
 	var stored budget.Stored

@@ -12,8 +12,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// account is a token bucket that is asked without delay, and may be overdrawn. It is exact
-// to the nanosecond: a unit is what refills of a millitoken in one, of the limit's period.
+// account is a token bucket that is asked without delay, and may go into debt. It is exact
+// to the nanosecond: a unit is the part of a millitoken that refills in one.
 type account struct {
 	params tokenbucket.Params
 	unit   int64 // of a millitoken
@@ -93,9 +93,9 @@ func ideal(b buckets, calls []call) int64 {
 	return admitted
 }
 
-// needless returns how many calls were denied when buckets from which all that was
-// admitted is taken had what they asked for. Where demand is above the limit that is true
-// of most denials: any of them comes while some token is there.
+// needless returns how many calls were denied though the bucket, after all admissions,
+// had their tokens. Where demand is above the limit that is true of most denials: any of
+// them comes while some token is there.
 func needless(b buckets, calls []call) int64 {
 	calls = slices.Clone(calls)
 	slices.SortStableFunc(calls, func(a, b call) int { return int(a.to - b.to) })
@@ -148,7 +148,7 @@ func TestAccounts(t *testing.T) {
 	}
 	calls := []call{
 		at(0, 0, true), at(0, 0, true), at(0, 0, true), // the key has two: one over
-		// The parent has nothing left; then a token is there, twice; the first key is overdrawn.
+		// The parent has nothing left; then a token is there, twice; the first key is in debt.
 		at(1, 1, false), at(1001, 1, false), at(1001, 1, false), at(1002, 0, false),
 	}
 	type sums struct{ Ideal, Needless, Over int64 }

@@ -53,7 +53,7 @@ const (
 	changeBegins = 3 * time.Second
 	changeLasts  = 5 * time.Second // observed after it
 	inForce      = time.Second
-	reapTime     = 5600 * time.Millisecond // until a lease of a dead replica is freed
+	reapTime     = 5600 * time.Millisecond // until a lease of a crashed replica is freed
 )
 
 // latencies are those of messages of changes: to twice as long, by chance.
@@ -175,7 +175,7 @@ func (c *change) some(rnd *rand.Rand) int {
 	}
 }
 
-// changed is what a change came to.
+// changed is the result of a change.
 type changed struct {
 	comparison.Change
 
@@ -235,7 +235,7 @@ func observe(t *testing.T, ch *changing, mode string, latency time.Duration) (re
 	return result
 }
 
-// result closes the replicas, and is what the change has come to.
+// result closes the replicas, and returns the result of the change.
 func (c *change) result(ex *exacts) changed {
 	r := changed{Change: comparison.Change{Scenario: c.name, Mode: c.mode, Latency: c.trip / 2, Took: c.took}}
 	ended := time.Now()
@@ -307,7 +307,8 @@ func (c *change) count(r *changed) {
 	if most := c.lateMost(); r.Late > most {
 		r.exceed("%.1f %% of the calls after the change are late, want %.1f %%", 100*r.Late, 100*most)
 	}
-	// Of demand above the limit as much as refills, and what the change gives, is admitted.
+	// Of demand above the limit the refill is admitted, and the tokens that the change
+	// gives.
 	wants := c.refill(c.load.lasts()-at) + c.raised*limiter.Milli
 	if !c.reset.IsZero() {
 		wants += c.limit.Params().Capacity
@@ -328,17 +329,17 @@ func (c *change) refill(d time.Duration) int64 {
 	return int64(float64(p.Amount) / float64(p.Period) * d.Seconds() * 1000)
 }
 
-// startLoss is how much refill is lost at the start, where one part of a bucket is full and
-// another one serves, besides that of three round trips.
+// startLoss is how much refill is lost at the start, besides that of three round trips.
+// Then one part of a bucket is full and another one serves.
 const startLoss = 60 * time.Millisecond
 
 // far reports whether a round trip is longer than a call waits: calls that the item decides
 // are late.
 func (c *change) far() bool { return c.trip > limiter.DefaultTimeout }
 
-// lateMost returns the part of the calls after the change that may be late. The target is 1 %. Where
-// two round trips are longer than a call waits, and in far stores, those may be late too that come while no
-// lease is out for the change.
+// lateMost returns the part of the calls after the change that may be late. The target is 1 %. Where two
+// round trips are longer than a call waits, and in far stores, others may be late too: calls that come
+// while the change prevents leases.
 func (c *change) lateMost() float64 {
 	most := 0.01
 	switch {
@@ -370,9 +371,9 @@ func (c *change) exactMost(kind string) time.Duration {
 	return most
 }
 
-// lacks returns how many millitokens the bucket lacks that nothing explains, once all leases are
-// back: what it had at first or was reset to, what was refilled, and what it was raised by at
-// a time, less what was admitted since, and what is there.
+// lacks returns how many millitokens of the bucket are missing without an explanation, once all
+// leases are back. It is the first balance or that of a reset, the refill, and the raise at a
+// time. The admissions since and the present balance are subtracted.
 func (c *change) lacks(forced time.Time) int64 {
 	c.t.Helper()
 	s, err := dynamo.New(dynamo.Config{Client: c.db, Table: tableName})

@@ -12,7 +12,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/comparison"
 )
 
-// Where make compare puts what it measures.
+// Where make compare puts its results.
 const (
 	page        = "../../../../docs/benchmarks.md"
 	chart       = "../../../../docs/leases.svg"
@@ -36,7 +36,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// report fails the test for figures out of bounds, and tells of the targets that are missed.
+// report fails the test for figures out of bounds, and logs the targets that are missed.
 func report(t *testing.T, sc *scenario, r comparison.Result, long bool) {
 	t.Helper()
 	for _, fault := range faults(sc, r, bounds(sc, r.Mode, long)) {
@@ -70,8 +70,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// The documentation has what was measured of every scenario and mode, and the chart
-// shows just that.
+// The documentation has the results of every scenario and mode, and the chart shows
+// just these.
 func TestThePageHasAllScenarios(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 )
 
 // exacts follows the exact writes of all replicas. It measures how long each takes from its
-// first try until it lands, and when buckets came under other limits. A nil one follows none.
+// first try until it is applied, and when buckets came under other limits. A nil one follows
+// none.
 type exacts struct {
 	mu      sync.Mutex
 	trying  map[string]*streak // by item and kind, and those of leases by replica
@@ -42,7 +43,7 @@ const (
 )
 
 // given is how long a lease write must not be tried to count as given up: a lease that is
-// asked for no more lets its write go. The others are tried until they land.
+// asked for no more lets its write go. The others are tried until they are applied.
 const given = 300 * time.Millisecond
 
 func newExacts() *exacts {
@@ -122,7 +123,7 @@ func (e *exacts) sent(replica int, in *dynamodb.UpdateItemInput) {
 	s.tries++
 }
 
-// done takes down what became of an update.
+// done notes the outcome of an update.
 func (e *exacts) done(replica int, in *dynamodb.UpdateItemInput, out *dynamodb.UpdateItemOutput, err error) {
 	if e == nil {
 		return
@@ -147,8 +148,8 @@ func (e *exacts) done(replica int, in *dynamodb.UpdateItemInput, out *dynamodb.U
 	}
 }
 
-// refused takes down that an update was refused. A first try that was planned before another
-// exact write, as the epoch tells, counts for nothing: it may have nothing left to do.
+// refused notes that an update was refused. A first try that was planned before another
+// exact write, by its epoch, does not count: it may have nothing left to do.
 func (e *exacts) refused(replica int, in *dynamodb.UpdateItemInput, err error) {
 	refusal := (*types.ConditionalCheckFailedException)(nil)
 	kind := kindOf(in)
@@ -186,8 +187,8 @@ func (e *exacts) saw(times *[]time.Time, known map[string]string, pk, attr strin
 	known[pk] = n.Value
 }
 
-// ends returns how long the slowest exact write of each kind took. One that did not land
-// counts until its last try.
+// ends returns how long the slowest exact write of each kind took. One that was not
+// applied counts until its last try.
 func (e *exacts) ends() map[string]time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -120,8 +120,8 @@ func (f *fleet) writeOnce(t *testing.T, sc *scenario) {
 }
 
 // useLimiters has every replica decide as the service does: a limiter with its defaults,
-// over a store of its own. Buckets are not split, unless the scenario says so: what one item
-// takes is compared.
+// over a store of its own. Buckets are not split, unless the scenario says so: the load of
+// one item is compared.
 func (f *fleet) useLimiters(t *testing.T, sc *scenario, mode string) {
 	t.Helper()
 	static := staticOf(t, sc, sc.limit)

@@ -31,7 +31,7 @@ type network struct {
 	least  time.Duration // a message takes this to twice as long, by chance; 0 = as median says
 	warm   time.Time     // until then it is cold
 	tally  *tally
-	exacts *exacts // that are told of updates; nil = none
+	exacts *exacts // that follow updates; nil = none
 	index  int     // of the replica
 
 	mu   sync.Mutex

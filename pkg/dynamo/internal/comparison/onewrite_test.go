@@ -15,16 +15,16 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// oneWrite is a limiter that writes once for each decision, as those on DynamoDB do that
-// are quick. It takes from what is stored on the condition that this is enough, and reads
-// nothing. When it is not enough, the refused write brings the item; what was refilled
-// since is added by a write on the condition that nobody else has added any, which is
-// tried again with what the item has then, after a pause by chance, longer each time.
+// oneWrite is a limiter that writes once for each decision, as quick limiters on DynamoDB
+// do. It takes from the stored tokens on the condition that they are enough, and reads
+// nothing. When they are not, the refused write brings the item. Then a write adds the
+// refill since, on the condition that no other write has added any. It is tried again
+// with the newest item, after a random pause, longer each time.
 //
-// It does not know for how long the bucket was full before it was taken from, and adds
-// what was refilled meanwhile too: after a pause it admits up to twice the capacity. A
-// form that is exact has every write rest on the one before, and hardly any succeed when
-// thousands a second are under way.
+// It cannot see for how long the bucket was full before a take, and adds the refill of
+// that time too: after a pause it admits up to twice the capacity. In an exact form
+// every write depends on the one before, and hardly any succeeds when thousands a second
+// are under way.
 type oneWrite struct {
 	client *network
 	params tokenbucket.Params

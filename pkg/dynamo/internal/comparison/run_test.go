@@ -13,8 +13,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// seed is of the arrivals and of the latencies. What the stores draw themselves, and the
-// order of goroutines that are ready at the same time, are not drawn from it.
+// seed is of the arrivals and of the latencies. Random numbers of the stores, and the
+// order of goroutines that are ready at the same time, do not come from it.
 const seed = 1
 
 // call is a call and its end, in time since the run began.
@@ -130,7 +130,7 @@ func (r *run) ask(ctx context.Context, ask take, c call) {
 	r.calls = append(r.calls, c)
 }
 
-// result is what the run has come to.
+// result returns the result of the run.
 func (r *run) result(t *testing.T) comparison.Result {
 	t.Helper()
 	res := comparison.Result{Scenario: r.name, Mode: r.mode, Load: r.load.lasts(), Decisions: int64(len(r.calls))}

@@ -17,7 +17,7 @@ type scenario struct {
 	replicas int
 	limit    limiter.Limit
 	short    load
-	long     load // of which the page tells; 12 s of calls where not said otherwise
+	long     load // for the page; 12 s of calls where not said otherwise
 	demands  demands
 
 	keys    []float64     // their parts of the calls; none = the limit is of the only entity
@@ -32,7 +32,7 @@ type scenario struct {
 	tested  bool          // its short load is run with the tests of every change
 }
 
-// load is what is asked for over a time.
+// load is the demand over a time.
 type load struct {
 	phases []phase // one after the other
 	times  int     // that they are gone through
@@ -102,8 +102,8 @@ func scenarios() []scenario {
 	return append([]scenario{a, g, b, c, d, e, h, j, i}, harderScenarios(of)...)
 }
 
-// harderScenarios have demand that moves or leans to one side, a slow store, requests of
-// many tokens, a parent, and a start of everything at once.
+// harderScenarios have demand that moves or leans to one side, and a slow store. They
+// have requests of many tokens, a parent, and a start of everything at once.
 func harderScenarios(of func(name, text string, replicas int, limit limiter.Limit, rate float64, d demands) scenario) []scenario {
 	k := of("K", "demand that moves from replica to replica every 2 s: 9,000 calls a second, limit 10,000", 3, limitOf(10_000, 10_000), 9000, demands{under: true, writes: 0.002})
 	k.moves = 2 * time.Second

@@ -6,21 +6,21 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/comparison"
 )
 
-// demands are what a scenario is known to be worth, from which its targets follow.
+// demands are the demands on a scenario, from which its targets follow.
 type demands struct {
 	under  bool    // the demand is under the limit: nothing is short
 	writes float64 // a decision with leases, at most; 0 = any
 	slow   bool    // a message takes longer than a call waits
 }
 
-// target is what a run must come to. Besides, nothing is decided by policy, and the bound
-// is exceeded by no more than late decisions may.
+// target is the required result of a run. Besides, nothing is decided by policy, and the
+// bound is exceeded by no more than late decisions may.
 type target struct {
 	writes    float64 // a decision, at most; 0 = any
 	hottest   float64 // writes a second of one item, at most; 0 = any
 	refused   float64 // part of the writes, at most; 1 = any
 	undecided float64 // part of the calls that the store does not decide in time, at most; 1 = any
-	share     float64 // of what an ideal bucket admits, at least
+	share     float64 // of the admissions of an ideal bucket, at least
 }
 
 // busy is how many calls a second make group commit worth a target of its own: fewer come

@@ -18,7 +18,7 @@ const now int64 = 1_800_000_000_000
 // capacity is that of the bucket, in tokens.
 const capacity = 1000
 
-// grove is a bucket in several shards, and what a process believes of them.
+// grove is a bucket in several shards, and the last state that a process saw of them.
 type grove struct {
 	id     shards.ID
 	limits *limiter.Limits
@@ -79,7 +79,8 @@ func (g *grove) left() (sum int64) {
 	return sum
 }
 
-// take carries out a branch for n millitokens, alone, and gives back what it took in vain.
+// take carries out a branch for n millitokens, alone, and gives back takes that were in
+// vain.
 func (g *grove) take(n int64) (admitted bool) {
 	op := &plan.Request{Limits: g.limits, Generation: 1, Spends: []plan.Spend{{Limit: "l", Need: n, Take: n}}}
 	b := shards.NewBranch(g.id, op, 0, now)
@@ -106,7 +107,8 @@ func (g *grove) take(n int64) (admitted bool) {
 }
 
 // A request alone is admitted where all shards together have its tokens, and only there,
-// whatever the process saw of them before: it takes what it asks for, else nothing.
+// after any states that the process saw before. It takes all that it asks for, else
+// nothing.
 func TestABranchCollectsWhatIsThere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		level := 1 << rapid.IntRange(1, 5).Draw(t, "splits")
