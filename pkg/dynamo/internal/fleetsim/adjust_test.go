@@ -26,11 +26,11 @@ type adjusting struct {
 	bucket  *bucket
 	limits  []*limitHistory
 	began   int64
-	added   []int64          // what the shortfalls had in all when it began, without what was owed
+	added   []int64          // the sum of the shortfalls when it began, without owed tokens
 	gift    int64            // millitokens that it may give, by limit
 	forced  bool             // leases were out when it was applied
 	landed  int64            // when it was applied
-	to      map[string]level // what it left, of the limits that all shards had
+	to      map[string]level // the balances that it left, of the limits that all shards had
 }
 
 // adjust has a process change the balance of a bucket as an operator does.
@@ -89,7 +89,7 @@ func (p *process) balances() (of *balances.Balances, end func()) {
 // opening is a client that is another one from some moment on.
 type opening struct{ awsdb.Client }
 
-// adjusted takes down what an operator was told.
+// adjusted records the answer to an operator.
 func (f *fleet) adjusted(a *adjusting, out *limiter.Adjusted, err error) {
 	f.adjustments = slices.DeleteFunc(f.adjustments, func(other *adjusting) bool { return other == a })
 	f.tracef("replica %d ends %s of bucket %d: %v, %+v", a.process.index, a.Kind.Action(), a.bucket.index, err, out)
@@ -126,8 +126,8 @@ func (f *fleet) adjusted(a *adjusting, out *limiter.Adjusted, err error) {
 	}
 }
 
-// applied takes down that an adjustment was applied to a limit, of which added was taken meanwhile. It
-// says nothing of a limit that not all shards had when it landed.
+// applied records that an adjustment was applied to a limit, of which added was taken meanwhile. It
+// ignores a limit that not all shards had when the adjustment was applied.
 func (a *adjusting) applied(f *fleet, l *limitHistory, added int64) {
 	y := l.lacks
 	to, known := a.to[l.name]
@@ -147,18 +147,18 @@ func (a *adjusting) applied(f *fleet, l *limitHistory, added int64) {
 	}
 }
 
-// sinceSet is what was taken of a limit since its balance was set.
+// sinceSet is the sum taken of a limit since its balance was set.
 type sinceSet struct {
-	from     int64 // when the operator was told
+	from     int64 // when the operator got the answer
 	began    int64
 	landed   int64
-	capacity int64 // of the limit when it landed
+	capacity int64 // of the limit when it was applied
 	level    int64 // millitokens that were there, or could be given yet, and were given since
 	taken    int64
 }
 
-// took takes down that a call was admitted, and requires that no more is taken since the balance
-// was set than was there, and was refilled. Limits that change later may raise the capacity.
+// took records that a call was admitted. It requires that no more is taken since the balance was
+// set than that balance and the refill. Limits that change later may raise the capacity.
 func (l *limitHistory) took(f *fleet, b *bucket, c *call, n int64) {
 	s := l.set
 	if s == nil || c.from < s.from || n == 0 {
@@ -207,7 +207,7 @@ func (f *fleet) adjusting(p *process, b *bucket) *adjusting {
 	return f.adjustments[i]
 }
 
-// lands takes down that an adjustment is applied to a shard, perhaps beside leases.
+// lands records that an adjustment is applied to a shard, perhaps beside leases.
 func (a *adjusting) lands(f *fleet, before *schema.Bucket) {
 	if a.landed = f.now; a.to == nil {
 		a.to = a.levels()
@@ -234,7 +234,7 @@ func (a *adjusting) lands(f *fleet, before *schema.Bucket) {
 type level struct{ capacity, tokens int64 }
 
 // levels returns those of the limits that all shards have, in millitokens. A shard under older limits
-// bears less than its part of what a balance is set to.
+// can have less than its part of the new balance.
 func (a *adjusting) levels() map[string]level {
 	all := make(map[string]level)
 	for _, l := range a.limits {

@@ -6,7 +6,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// taken is what a call was admitted with, and has not given back.
+// taken is the sum that a call was admitted with, and has not refunded.
 type taken struct {
 	bucket *bucket
 	shard  int
@@ -68,8 +68,8 @@ func (f *fleet) drawTake(p *process) []limiter.Op {
 	return ops
 }
 
-// op returns an op of a bucket as a process knows it, with spends of nothing: for all
-// limits, or for some.
+// op returns an op of a bucket as a process last saw it, with spends of nothing: for
+// all limits, or for some.
 func (f *fleet) op(p *process, b *bucket) limiter.Op {
 	limits, generation := p.knows(b)
 	op := limiter.Op{Bucket: b.key, Limits: limits, Generation: generation, Lease: b.lease}
@@ -117,7 +117,7 @@ func (f *fleet) take(p *process, ops []limiter.Op) (admitted bool, err error) {
 	return admitted, err
 }
 
-// keep notes what may be given back later.
+// keep notes takes that may be refunded later.
 func (f *fleet) keep(ops []limiter.Op) {
 	op := &ops[f.r.IntN(len(ops))]
 	t := taken{bucket: f.bucket(op.Bucket), shard: op.Shard, amount: op.Spends[0].Take}
@@ -135,7 +135,7 @@ func (f *fleet) keep(ops []limiter.Op) {
 	}
 }
 
-// giveBack makes a call that gives back some of what an earlier one took.
+// giveBack makes a call that refunds a part of an earlier take.
 func (f *fleet) giveBack(p *process) {
 	i := f.r.IntN(len(f.refundable))
 	t := f.refundable[i]
@@ -166,7 +166,7 @@ func (f *fleet) ask(p *process, b *bucket, n func(capacity int64) int64) *answer
 	return a
 }
 
-// answer is what a caller was told.
+// answer is the answer to a caller.
 type answer struct {
 	given    bool
 	admitted bool

@@ -85,9 +85,9 @@ func (p *process) tries(pk, kind string, in *dynamodb.UpdateItemInput) {
 	s.tries++
 }
 
-// tried takes down what became of an exact write that was sent at a moment. One that is tried
-// again for longer than it may be is a fault, unless the replica had trouble, or the table was in
-// it. A copy that comes late tells nothing of how long the replica tried.
+// tried records the outcome of an exact write that was sent at a moment. One that is tried again
+// for longer than it may be is a fault, unless the replica or the table had trouble. A copy that
+// comes late does not show how long the replica tried.
 func (p *process) tried(pk, kind string, sent int64, applied bool, epoch string) {
 	f := p.fleet
 	s := p.trying[pk+kind]
@@ -95,7 +95,7 @@ func (p *process) tried(pk, kind string, sent int64, applied bool, epoch string)
 		return
 	}
 	took := f.now - s.first - p.suffered(s.first, f.now)
-	bound := f.promptly() + f.trip() // what others do meanwhile is seen with the first reply only
+	bound := f.promptly() + f.trip() // writes of others meanwhile are seen with the first reply only
 	if slow := f.now-sent > int64(longTrip*f.median); took > bound && !slow && !f.crowded() {
 		f.failInTime("replica %d, item %s: a %s is tried %d times in %v, which is to land within %v", p.index, pk, s.kind, s.tries, time.Duration(took), time.Duration(bound))
 	}
@@ -104,8 +104,8 @@ func (p *process) tried(pk, kind string, sent int64, applied bool, epoch string)
 	}
 }
 
-// crowded reports whether the run has more replicas than turns are promised among, or the table
-// refuses for want of capacity, or limits change all the time.
+// crowded reports whether turns are not promised in the run: it has too many replicas, the
+// table refuses for want of capacity, or limits change all the time.
 func (f *fleet) crowded() bool {
 	return len(f.replicas) > 4 || f.on.throttle || f.on.outage || f.on.copies || f.on.restless
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// features are what can happen in a run.
+// features are the events that can happen in a run.
 type features struct {
 	leases, cascade, two, large, slow bool
 
@@ -33,7 +33,7 @@ func featureTable() []feature {
 		{"cascade", 45, func(f *features) *bool { return &f.cascade }},     // calls take from a bucket and from its parent's
 		{"two", 25, func(f *features) *bool { return &f.two }},             // limits
 		{"large", 40, func(f *features) *bool { return &f.large }},         // some calls take half a bucket and more
-		{"slow", 25, func(f *features) *bool { return &f.slow }},           // limits refill next to nothing, so that no refill excuses what is too much
+		{"slow", 25, func(f *features) *bool { return &f.slow }},           // limits refill next to nothing, so that no refill excuses an excess
 		{"lost", 55, func(f *features) *bool { return &f.lost }},           // messages and replies; or they come late, or twice
 		{"tails", 50, func(f *features) *bool { return &f.tails }},         // a message now and then takes very long
 		{"throttle", 25, func(f *features) *bool { return &f.throttle }},   //
@@ -59,7 +59,7 @@ func featureTable() []feature {
 		{"parks", 10, func(f *features) *bool { return &f.parks }},         // replicas that are cut off keep still for about a lease's term, and then ask a lot
 		{"restless", 0, func(f *features) *bool { return &f.restless }},    // limits change all the time
 		{"rollout", 15, func(f *features) *bool { return &f.rollout }},     // processes end in order while others start in their place
-		{"settle", 20, func(f *features) *bool { return &f.settle }},       // what calls took is trued up once, by one process or by two at a time
+		{"settle", 20, func(f *features) *bool { return &f.settle }},       // takes are settled once, by one process or by two at a time
 		{"adjust", 20, func(f *features) *bool { return &f.adjust }},       // balances are set, reset, topped up and lowered
 		{"few", 30, func(f *features) *bool { return &f.few }},             // calls
 		{"long", 15, func(f *features) *bool { return &f.long }},           // time, and several replicas

@@ -29,7 +29,7 @@ type sabotage struct {
 	callClock bool // engines go by the clock of calls, which does not see the wall
 }
 
-// fleet is a run: replicas, a table, and what is between.
+// fleet is a run: replicas, a table, and the network between.
 type fleet struct {
 	*eventLoop
 	sabotage
@@ -68,7 +68,7 @@ type bucket struct {
 	leased   map[uint32]int64  // when leases were last written, by the replicas that items name
 	twins    bool              // processes with the same numbers made calls
 	calls    int               // that were made so far
-	keep     bool              // the policy admits what is not answered
+	keep     bool              // the policy admits unanswered calls
 	versions []*limiter.Limits // by generation less 1
 	limits   []*limitHistory
 	items    [schema.MaxShards]*schema.Bucket
@@ -100,7 +100,7 @@ func newFleet(t *testing.T, seed uint64, only, without string, s sabotage) *flee
 		f.ahead, f.spread = f.ahead+maxSwing, f.spread+2*maxSwing
 	}
 	if f.on.suspend || f.on.freeze {
-		f.spread += 2 * second // a clock that is behind by less is trusted, until replies tell
+		f.spread += 2 * second // a clock that is behind by less is trusted, until replies correct it
 	}
 	f.beginHistory()
 	for _, at := range f.replicas {
@@ -170,11 +170,11 @@ func (f *fleet) drawBucket(b *bucket) {
 	b.versions = append(b.versions, f.limitsOf(limits...))
 }
 
-// meanCost is what a call takes of a limit on average, in millitokens.
+// meanCost is the mean take of a call from a limit, in millitokens.
 const meanCost = 1000
 
-// drawLimit draws a limit of a bucket that has so many calls a second: it refills a part
-// of what they ask for, or several times as much.
+// drawLimit draws a limit of a bucket that has that many calls a second: it refills a
+// part of their demand, or several times as much.
 func (f *fleet) drawLimit(name string, calls int64) limiter.Limit {
 	percent := []int64{10, 50, 90, 120, 300, 1000}[f.r.IntN(6)]
 	period := []int64{1, 1, 10, 60}[f.r.IntN(4)]
@@ -195,7 +195,7 @@ func (f *fleet) limitsOf(limits ...limiter.Limit) *limiter.Limits {
 	return set
 }
 
-// cost draws what a call takes: mostly little, now and then very much.
+// cost draws the take of a call: mostly little, now and then very much.
 func (f *fleet) cost() int64 {
 	if f.r.IntN(3) == 0 {
 		return meanCost
@@ -218,7 +218,7 @@ func (f *fleet) every(mean int64, do func()) {
 
 func (f *fleet) some() *replica { return f.replicas[f.r.IntN(len(f.replicas))] }
 
-// schedule has happen what the features of the run are.
+// schedule schedules the events of the run's features.
 func (f *fleet) schedule() {
 	if f.on.throttle {
 		f.every(2*second, func() { f.throttledUntil = f.now + f.r.Int64N(second) })
@@ -368,7 +368,7 @@ func (f *fleet) leap() int64 {
 	return f.leaping + f.span/2
 }
 
-// close ends what still runs.
+// close ends all that still runs.
 func (f *fleet) close() {
 	for _, p := range f.leaving {
 		p.die()
@@ -379,7 +379,7 @@ func (f *fleet) close() {
 	f.stop()
 }
 
-// run has a run happen, and returns what was wrong, nil if nothing was.
+// run runs the simulation, and returns the fault, nil if there was none.
 func (f *fleet) run() error {
 	defer f.close()
 	end := f.span

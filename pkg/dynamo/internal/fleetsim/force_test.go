@@ -9,7 +9,7 @@ import (
 const leaseSeen = 2300 * int64(time.Millisecond)
 
 // expectForce requires that the newest limits of a bucket are in force a while after all replicas
-// were told. Where something is broken meanwhile the time begins anew after it.
+// got them. Where something is broken meanwhile the time begins anew after it.
 func (f *fleet) expectForce(b *bucket, version int, since int64) {
 	bound := f.promptly()
 	if b.limits[0].lacks.leased {
@@ -32,6 +32,6 @@ func (f *fleet) expectForce(b *bucket, version int, since int64) {
 	})
 }
 
-// callsOfAll is how many calls to a bucket come to each replica at least, on average, in a time
-// in which all of them need it.
+// callsOfAll is the least number of calls to a bucket for each replica, on average, in a time
+// in which all replicas need it.
 const callsOfAll = 3

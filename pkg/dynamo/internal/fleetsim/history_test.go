@@ -10,8 +10,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// history is what a simulation has seen: what callers asked for and were told, and the
-// items after every write.
+// history is the record of a simulation: the requests of callers and their answers,
+// and the items after every write.
 type history struct {
 	byKey        map[string]itemOf // buckets and shards by partition key
 	byEntity     map[string]*bucket
@@ -23,17 +23,17 @@ type history struct {
 	released     int64               // when held was looked at
 	transactions map[string]bool     // tokens of those that were applied
 	applied      map[string]bool     // ids of writes
-	refused      map[string]bool     // ids of writes whose sender was told that they were not applied
+	refused      map[string]bool     // ids of writes whose sender got the answer that they were not applied
 	holders      map[uint32]*process // of leases, by the replicas that items name
 	writer       *process            // that sent the last update
-	again        string              // of the write that landed last, though it had landed or was refused: where its id is
+	again        string              // of the write applied last, if it had been applied or refused before: where its id is
 
 	admitted, denied, failed, late, policy int
 	writes                                 int
-	seen                                   map[string]int // what happened, by kind
+	seen                                   map[string]int // events, by kind
 }
 
-// itemOf says of what an item is.
+// itemOf is the bucket and the shard of an item.
 type itemOf struct {
 	bucket *bucket
 	shard  int
@@ -43,7 +43,7 @@ type itemOf struct {
 type limitHistory struct {
 	name     string
 	admitted *tally // decided by the store, in time
-	all      *tally // with charges and late decisions: against it holds what is left at rest
+	all      *tally // with charges and late decisions: the balance at rest is compared with it
 	lacks    *shortfall
 	usage    consumed
 	set      *sinceSet // nil = it was not
@@ -61,7 +61,7 @@ type call struct {
 	shares   []openShare // one for each spend
 }
 
-// held is what may be taken for a call that is not admitted, until it is given back.
+// held is a possible take for a call that is not admitted, until it is given back.
 type held struct {
 	process *process
 	limit   *limitHistory
@@ -157,7 +157,7 @@ func (l *limitHistory) gives(n int64) {
 
 func (l *limitHistory) gave(n int64) { l.admitted.gave(n); l.all.gave(n) }
 
-// answered takes down what a caller was told.
+// answered records the answer to a caller.
 func (f *fleet) answered(c *call, admitted bool, err error) {
 	c.over = true
 	f.calls = slices.DeleteFunc(f.calls, func(other *call) bool { return other == c })
@@ -178,7 +178,7 @@ func (f *fleet) answered(c *call, admitted bool, err error) {
 	}
 }
 
-// end takes down what a caller was told of a spend.
+// end records the answer about a spend.
 func (f *fleet) end(c *call, b *bucket, op *limiter.Op, sp *limiter.Spend, n int, admitted bool, err error) {
 	l := b.limit(sp.Limit)
 	took := err == nil && admitted && sp.Held && b.limitedBy(sp.Limit)
@@ -213,8 +213,8 @@ func (f *fleet) end(c *call, b *bucket, op *limiter.Op, sp *limiter.Spend, n int
 	}
 }
 
-// release takes down what is given back for certain by now: its process owes nothing, and
-// no message is that late. It looks now and then.
+// release records the takes that are given back for certain by now: their process owes
+// nothing, and no message is that late. It checks now and then.
 func (f *fleet) release() {
 	if f.now-f.released < second/10 && !f.over {
 		return
@@ -259,9 +259,9 @@ func (f *fleet) count(c *call, admitted bool, err error) {
 	}
 }
 
-// checkServed requires that a call that takes, and was admitted without a message, was so from
-// leases that the items have: none is served that another replica has freed. A machine that stood
-// still with both clocks may serve one until replies tell it.
+// checkServed requires that a call that takes, and was admitted without a message, used leases
+// that the items have. None is served that another replica has freed. A machine that stood still
+// with both clocks may serve one until replies correct its clock.
 func (f *fleet) checkServed(c *call) {
 	for i := range c.ops {
 		b := f.bucket(c.ops[i].Bucket)
@@ -287,8 +287,8 @@ func (p *process) leasesOf(b *bucket) bool {
 	return false
 }
 
-// checkAnswer requires that a call is answered by its deadline, that it is late only then,
-// and that the store counts as unavailable only in an outage.
+// checkAnswer requires that a call is answered by its deadline, and that it is late only
+// then. The store may count as unavailable only in an outage.
 func (f *fleet) checkAnswer(c *call, err error) {
 	p := c.process
 	if f.now > c.deadline+int64(time.Millisecond) && !f.standsStill() {
@@ -319,8 +319,8 @@ func (f *fleet) lossy() bool {
 	return f.on.lost || f.on.cut || f.on.outage || f.on.throttle || f.on.parks
 }
 
-// lags takes down that a clock of calls falls behind, and nothing tells before replies do:
-// what a full bucket does not get in that time may be claimed once more.
+// lags records that a clock of calls falls behind, and that replies alone can show it. The
+// refill that a full bucket does not get in that time may be claimed once more.
 func (f *fleet) lags(by int64) {
 	f.spread += by
 	for _, b := range f.buckets {

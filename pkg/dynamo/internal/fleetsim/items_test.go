@@ -14,7 +14,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// arrived takes down that DynamoDB did what a message asks for.
+// arrived records that DynamoDB executed a message.
 func (f *fleet) arrived(pk, op string, err error) {
 	if op == "TransactWriteItems" {
 		f.note(op)
@@ -125,8 +125,8 @@ func (f *fleet) compare(b *bucket, shard int, op string, before, after *schema.B
 	}
 }
 
-// overfilled takes down what a shard that is full was given. It was split since the take, so that it has
-// room for the half of what it had. Or leases have that room.
+// overfilled records the tokens that a full shard was given. It was split since the take, so that it has
+// half of its room then. Or leases have that room.
 func (f *fleet) overfilled(b *bucket, before, after *schema.Bucket) {
 	if !after.Shard.Sharded() && !after.Leased() || after.Shard.Epoch != before.Shard.Epoch {
 		return
@@ -163,7 +163,7 @@ func givesBack(before, after *schema.Bucket) bool {
 	return false
 }
 
-// compareLeases counts what a write did to leases, shards and limits.
+// compareLeases counts the changes of a write to leases, shards and limits.
 func (f *fleet) compareLeases(b *bucket, before, after *schema.Bucket) {
 	for i := range after.Leases {
 		l := &after.Leases[i]
@@ -204,7 +204,7 @@ func (f *fleet) compareLeases(b *bucket, before, after *schema.Bucket) {
 	}
 }
 
-// losesRoom takes down that what a lease held is lost: its room at most.
+// losesRoom records that the tokens of a lease are lost: its room at most.
 func (b *bucket) losesRoom(it *schema.Bucket, l *schema.Lease) {
 	for i := range it.Balances {
 		x := &it.Balances[i]
@@ -234,7 +234,7 @@ func (f *fleet) reaped(b *bucket, after *schema.Bucket, l *schema.Lease) {
 	}
 }
 
-// underLimits tells the shortfalls which limits the bucket is under.
+// underLimits passes the limits that the bucket is under to the shortfalls.
 func (b *bucket) underLimits(it *schema.Bucket) {
 	for _, l := range b.limits {
 		i := it.Find(l.name)
@@ -275,8 +275,8 @@ func (f *fleet) merged(b *bucket, before, after *schema.Bucket) {
 	}
 }
 
-// tokensAt returns what the centre has of a limit at a time, in millitokens, rounded down;
-// below zero in debt.
+// tokensAt returns the balance of a limit in the centre at a time, in millitokens, rounded
+// down; below zero in debt.
 func tokensAt(it *schema.Bucket, x *schema.Balance, now int64) int64 {
 	unit := big.NewInt(x.Share.Period * schema.Parts)
 	room := new(big.Int).Mul(big.NewInt(x.Share.Capacity), big.NewInt(x.Share.Period*int64(it.Line.Room)))
@@ -286,7 +286,8 @@ func tokensAt(it *schema.Bucket, x *schema.Balance, now int64) int64 {
 	return room.Div(room, unit).Int64() // rounds down
 }
 
-// there returns what the items of a bucket have of a limit, and whether it is known.
+// there returns the balance of a limit in the items of a bucket, and whether it is
+// known.
 func (b *bucket) there(f *fleet, limit string) (n int64, ok bool) {
 	for _, it := range b.items {
 		if it == nil || it.Shard.Retired {

@@ -12,9 +12,9 @@ import (
 )
 
 // eventLoop runs tasks one at a time, in a time that is a number. A task stops where
-// it waits, and goes on with the event that it waits for. What comes next follows from
-// the times of events and from a seed, and from nothing else: so the same seed makes
-// the same history, which its digest tells.
+// it waits, and goes on with the event that it waits for. The next event follows from
+// the times of events and from a seed, and from nothing else. So the same seed makes
+// the same history, and the same digest.
 type eventLoop struct {
 	r       *rand.Rand
 	now     int64 // ns since the start
@@ -25,7 +25,7 @@ type eventLoop struct {
 	all     []*task
 	digest  uint64
 	still   int   // events since the time last changed
-	fault   error // what ends the run
+	fault   error // the error that ends the run
 }
 
 // maxStill is how many events a moment has at most: with more, tasks go round in a circle.
@@ -89,7 +89,7 @@ func (l *eventLoop) next(until int64) bool {
 	return l.fault == nil
 }
 
-// note adds what happened to the history's digest.
+// note adds an event to the history's digest.
 func (l *eventLoop) note(what string, numbers ...int64) {
 	h := fnv.New64a()
 	b := strconv.AppendUint(make([]byte, 0, 96), l.digest, 36)
@@ -147,7 +147,7 @@ func (l *eventLoop) spawn(owner *process, run func()) *task {
 // killed ends a task wherever it is.
 type killed struct{}
 
-// do does what the task is for, unless its process ends before.
+// do runs the task, unless its process ends before.
 func (t *task) do() {
 	defer func() {
 		t.run = nil

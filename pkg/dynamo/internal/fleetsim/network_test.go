@@ -47,7 +47,7 @@ func (c client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ 
 	if kind != "" {
 		c.process.tries(pk, kind, in)
 	}
-	told, landed := false, false // told: that it was not applied
+	told, landed := false, false // told: the sender got the answer that it was not applied
 	out, err := sendTo(ctx, c.process, "UpdateItem", in.Key, func(ctx context.Context) (*dynamodb.UpdateItemOutput, error) {
 		out, err := f.db.UpdateItem(ctx, in)
 		landed = landed || err == nil
@@ -76,8 +76,9 @@ func (c client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ 
 	return out, err
 }
 
-// throttledCopy takes down that one copy of a write was applied, and its sender is told of the other
-// one that it was throttled. Its requests are in a later write too, and so is the report of a lease.
+// throttledCopy records that one copy of a write was applied, while the sender's answer says that
+// the other one was throttled. Its requests are in a later write too, and so is the report of a
+// lease.
 func (f *fleet) throttledCopy(in *dynamodb.UpdateItemInput) {
 	f.seen["throttled, and a copy landed"]++
 	b := f.byKey[show(in.Key[schema.AttrPK])].bucket
@@ -88,9 +89,10 @@ func (f *fleet) throttledCopy(in *dynamodb.UpdateItemInput) {
 	}
 }
 
-// did takes down that DynamoDB did what an update asks for, perhaps not for the first time:
-// a copy of a take lands again if another take took the place of its id. What books may not land
-// again. A copy also lands after another one was refused, and its requests are in a later write too.
+// did records that DynamoDB executed an update, perhaps not for the first time. A copy of a take is
+// applied again if another take took the place of its id. A write that books may not be applied
+// again. A copy can also be applied after another one was refused, and its requests are in a later
+// write too.
 func (f *fleet) did(in *dynamodb.UpdateItemInput, err error) {
 	attr, id := idOf(in)
 	f.tracef("%s=%s: applied %t", attr, id, err == nil)
@@ -182,7 +184,7 @@ func (m *message[O]) send() {
 	f.after(there, m.arrive)
 }
 
-// arrive has DynamoDB do what a message asks for, and send the reply.
+// arrive has DynamoDB execute a message, and send the reply.
 func (m *message[O]) arrive() {
 	f := m.process.fleet
 	var out *O

@@ -21,7 +21,7 @@ type replica struct {
 	drift   int64 // of its monotonic clock: ns gained in a million, or lost, by turns
 	phase   int64
 	process *process
-	latest  []int // index of the newest limits that it knows, by bucket
+	latest  []int // index of the newest limits that it has, by bucket
 	cutOff  int64 // until when messages to DynamoDB and replies are lost
 	deaf    bool  // all of them; else half of them
 
@@ -33,7 +33,7 @@ func (at *replica) loses(f *fleet) bool {
 	return at.cutOff > f.now && (at.deaf || f.r.IntN(2) == 0)
 }
 
-// process is a run of a replica: an engine, and what it does. It is the engine's loop.
+// process is a run of a replica: an engine and its work. It is the engine's loop.
 type process struct {
 	*replica
 
@@ -51,17 +51,17 @@ type process struct {
 	replied   int64                   // when the last reply came
 	lateOwed  map[*limitHistory]int64 // admitted late, and not known to be taken
 	trying    map[string]*streak      // exact writes, by item and kind
-	uncounted map[*consumed]int64     // what its callers consumed, and it may not have counted
+	uncounted map[*consumed]int64     // the consumption of its callers that it may not have counted
 	settles   []*reservation          // that it settles
 	twin      bool                    // another process began with the same numbers
-	strange   map[*bucket]int64       // when it was told last that a lease write was throttled of which a copy had landed
+	strange   map[*bucket]int64       // when the last answer said that a lease write was throttled, of which a copy had been applied
 	lapsed    map[*bucket]bool        // a lease ended without a return, and no lease write was applied since
 
 	clocks *clocks.Clocks // those of the program
 	clock  *awsdb.Clock
 
-	// While it is paused none of its tasks goes on. Its machine may be what stands still:
-	// asleep, with its monotonic clock, or paused as a whole, with both.
+	// While it is paused none of its tasks goes on. Its machine may stand still as a
+	// whole: asleep, with its monotonic clock, or paused, with both.
 	pausedUntil int64
 	frozen      int64 // ns that its monotonic clock stood still
 	awake       int64 // when its machine wakes, or woke last: its leases end, since its clocks differ
@@ -140,7 +140,7 @@ func (at *replica) drawnNumbers() []int64 {
 	return slices.Clone(at.process.drawn)
 }
 
-// die ends a process in the middle of whatever it does. What it sent is under way.
+// die ends a process at any point of its work. Its messages are still under way.
 func (p *process) die() {
 	if p.ended {
 		return
@@ -314,7 +314,7 @@ func (p *process) Draw(n int64) int64 {
 	return x
 }
 
-// knows returns the limits of a bucket as a process knows them.
+// knows returns the limits of a bucket that a process has.
 func (p *process) knows(b *bucket) (*limiter.Limits, uint64) {
 	i := p.latest[b.index]
 	return b.versions[i], uint64(i) + 1 // #nosec G115 -- few

@@ -9,8 +9,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/schema"
 )
 
-// settleDown has everything come to an end: what is under way, leases, and shards.
-// Then the buckets fill up, to their capacities and no more.
+// settleDown has everything come to an end: calls, writes, leases, and shards. Then
+// the buckets fill up, to their capacities and no more.
 func (f *fleet) settleDown() {
 	if f.fault != nil {
 		return
@@ -22,7 +22,7 @@ func (f *fleet) settleDown() {
 			at.latest[b.index] = len(b.versions) - 1
 		}
 	}
-	f.rest(40 * second) // what is late has come, leases have ended
+	f.rest(40 * second) // late messages have come, leases have ended
 	rounds := 12        // long enough for a lease to be taken for dead
 	if f.on.shards || f.on.throttle {
 		rounds = 40 // and for all shards to be merged, one after the other
@@ -79,7 +79,7 @@ func (f *fleet) want(p *process, b *bucket, admitted bool, n func(capacity int64
 	}
 }
 
-// checkAccount holds what is there against what callers were told, from both sides.
+// checkAccount compares the balances with the answers to callers, from both sides.
 func (f *fleet) checkAccount() {
 	for _, b := range f.buckets {
 		for _, l := range b.limits {
@@ -141,7 +141,7 @@ func (f *fleet) untilFull() int64 {
 // longestFill is how long a bucket may take to fill that is waited for.
 const longestFill = 100 * 24 * 3600 * second
 
-// lossLog is the log of a process, from which the simulation learns what is counted as lost.
+// lossLog is the log of a process, from which the simulation reads the counted losses.
 type lossLog struct {
 	slog.Handler
 

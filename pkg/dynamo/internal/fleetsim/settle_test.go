@@ -8,7 +8,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// reservation is what a call took before its work, and is trued up once.
+// reservation is the take of a call before its work, which is settled once.
 type reservation struct {
 	taken
 
@@ -16,7 +16,7 @@ type reservation struct {
 	owners  int   // settlements that were begun
 	open    int   // of them, those without an answer
 	unknown bool  // one of them has an unknown outcome
-	won     int64 // settlements that are told to book
+	won     int64 // settlements whose answer says that they book
 }
 
 // reserve notes that a call is to be settled: by one process, or by two as where a message about

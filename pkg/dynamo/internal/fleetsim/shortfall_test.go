@@ -8,13 +8,12 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// shortfall is how much a limit can lack of its capacity, for all that callers were told
-// and all that is counted as lost. It is the other side of a tally: what the items lack
-// must be no more, so that nothing is lost in silence, charged twice or not given back.
+// shortfall is how much a limit can lack of its capacity, by all answers to callers and
+// all counted losses. It is the other side of a tally. The items must lack no more, so
+// that nothing is lost in silence, charged twice or not given back.
 //
-// A take counts from its answer on. What may have been applied, for all that is known, is
-// open: it counts besides. Of a limit that is leased refill counts for nothing: a part
-// that is full loses it.
+// A take counts from its answer on. A take of unknown outcome is open: it counts besides.
+// Of a limit that is leased refill counts for nothing: a part that is full loses it.
 type shortfall struct {
 	leased  bool
 	rate    int64 // scaled, in a tick
@@ -29,8 +28,8 @@ type shortfall struct {
 	moves   bool      // shards were split or merged: each time a part of a millitoken is rounded
 }
 
-// delayed is what may have been taken, and may be taken until a moment. Then it counts, or
-// was given back.
+// delayed is an amount that may have been taken, and may be taken until a moment. Then it
+// counts, or was given back.
 type delayed struct {
 	until, n int64
 	returned bool
@@ -84,7 +83,7 @@ func (y *shortfall) check(now, lacks int64) int64 {
 	if y.unknown {
 		return 0
 	}
-	// What is rounded, and what a lift leaves out.
+	// Rounding, and the part that a lift leaves out.
 	tolerance := (2+y.changes)*tallyScale + y.rate*(second/tallyTick)/10
 	if y.moves {
 		tolerance += 64 * tallyScale
@@ -93,14 +92,14 @@ func (y *shortfall) check(now, lacks int64) int64 {
 	return max(0, (over+tallyScale-1)/tallyScale)
 }
 
-// openShare is the part of a call that a shortfall knows of.
+// openShare is the part of a call that a shortfall counts.
 type openShare struct {
 	limit  *shortfall
 	took   int64 // millitokens, if the call is admitted
 	booked int64 // charged
 }
 
-// beginShares takes down what a call may do.
+// beginShares records the amounts that a call may take or charge.
 func (f *fleet) beginShares(c *call) {
 	for i := range c.ops {
 		b := f.bucket(c.ops[i].Bucket)
@@ -114,8 +113,8 @@ func (f *fleet) beginShares(c *call) {
 	}
 }
 
-// endShare takes down what a caller was told of a spend. Refunds are not counted: they may
-// lie above the capacity.
+// endShare records the answer about a spend. Refunds are not counted: they may lie above
+// the capacity.
 func (f *fleet) endShare(op *limiter.Op, sp *limiter.Spend, s *openShare, admitted bool, err error) {
 	y := s.limit
 	y.advance(f.now)
@@ -144,8 +143,8 @@ func (y *shortfall) mayReturn(now, n int64) {
 	}
 }
 
-// died takes down that a process ended: nothing is given back any more that it was to give
-// back, and late admissions are not paid.
+// died records that a process ended: it gives back nothing any more, and late admissions
+// are not paid.
 func (f *fleet) died(p *process) {
 	for _, c := range slices.Clone(f.calls) {
 		if c.process != p {
@@ -198,7 +197,7 @@ func (p *process) owes(l *limitHistory, n int64) {
 	p.lateOwed[l] += n
 }
 
-// owed returns what was admitted late of a limit, and is not known to be taken, in millitokens.
+// owed returns the late admissions of a limit that may not be taken yet, in millitokens.
 func (f *fleet) owed(l *limitHistory) (sum int64) {
 	for _, at := range f.replicas {
 		sum += at.process.lateOwed[l]
@@ -209,7 +208,7 @@ func (f *fleet) owed(l *limitHistory) (sum int64) {
 	return sum
 }
 
-// settled forgets what a process owed, if it owes nothing now.
+// settled forgets the debts of a process, if it owes nothing now.
 func (p *process) settled() {
 	if len(p.lateOwed) > 0 && p.engine.Stats().Owed == 0 {
 		clear(p.lateOwed)

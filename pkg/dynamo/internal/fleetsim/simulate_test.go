@@ -1,6 +1,7 @@
 //go:build !race
 
-// What one goroutine at a time does has no races, and takes ten times as long to be looked at.
+// A run with one goroutine at a time has no races, and the race detector makes it ten times as
+// slow.
 
 package fleetsim_test
 
@@ -147,7 +148,7 @@ func (sum *total) watch(done <-chan struct{}) {
 	}
 }
 
-// The same seed makes the same history, whatever else the machine does.
+// The same seed makes the same history, under any load of the machine.
 func TestSimulateIsDeterministic(t *testing.T) {
 	for seed := range uint64(3) {
 		var digests [2]uint64

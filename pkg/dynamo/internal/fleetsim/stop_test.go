@@ -21,7 +21,8 @@ func (f *fleet) rollout(at *replica) {
 // drainTime is how long a process that ends in order waits at most, as the service does by default.
 const drainTime = 5 * time.Second
 
-// leave has a process end in order: it takes no calls, gives back its leases, and pays what it owes.
+// leave has a process end in order: it takes no calls, returns its leases, and writes its owed
+// requests.
 func (p *process) leave() {
 	f, began := p.fleet, p.fleet.now
 	p.leaves = true
@@ -49,7 +50,7 @@ func (p *process) asks() bool {
 	return slices.ContainsFunc(p.fleet.calls, func(c *call) bool { return c.process == p })
 }
 
-// ends ends a process that has left. What it owed is paid, unless it had trouble.
+// ends ends a process that has left. It owes no requests then, unless it had trouble.
 func (p *process) ends(held int64) {
 	f := p.fleet
 	f.leaving = slices.DeleteFunc(f.leaving, func(other *process) bool { return other == p })

@@ -8,14 +8,14 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// tally holds what was taken of a limit against its capacity and rate in every span
-// of time at once. A call counts for the spans in which all of it lies, and what is
-// given back for all spans in which it can have been applied, so that no choice of
-// moments could save what is found.
+// tally compares the takes from a limit with its capacity and rate in every span of
+// time at once. A call counts for the spans in which all of it lies. A refund counts
+// for all spans in which it can have been applied. So no choice of moments could
+// excuse an excess that is found.
 //
-// For each moment s at which a call began it has what was taken since, net, and what
-// the limit would have refilled up to s. The greatest of them tells how much may be
-// there now: less than the capacity and what was refilled up to now.
+// For each moment s at which a call began it has the net takes since, and the refill
+// of the limit up to s. The greatest sum of them bounds the balance now, which is
+// below the capacity and the refill up to now.
 type tally struct {
 	rate, capacity int64 // scaled
 	spread         int64 // ticks, between the clocks
@@ -39,8 +39,8 @@ type openCall struct {
 const (
 	// tallyTick is the unit of time of a tally.
 	tallyTick = int64(100 * time.Microsecond)
-	// tallyScale makes whole numbers of what the limits refill in a tick: each of them
-	// has a period that is a part of it, in ticks.
+	// tallyScale makes whole numbers of the refill of the limits in a tick: each of
+	// them has a period that is a part of it, in ticks.
 	tallyScale = int64(time.Minute) / tallyTick
 
 	noSum = -1 << 62
@@ -128,7 +128,7 @@ func (y *tally) forget() {
 	y.recent = y.recent[first:]
 }
 
-// check returns what is wrong when there are n millitokens more that could be taken now.
+// check returns the fault when there are n millitokens more that could be taken now.
 func (y *tally) check(now, n int64) error {
 	if y.best <= noSum/2 {
 		return nil

@@ -19,7 +19,7 @@ var (
 	traced  = flag.Bool("messages", false, "TestSimulate: with -seed, print each message and each decision")
 )
 
-// tracef prints what happens, if it was asked for.
+// tracef prints an event, if tracing is on.
 func (f *fleet) tracef(format string, args ...any) {
 	if *traced && *oneSeed >= 0 {
 		f.t.Logf("%v "+format, append([]any{time.Duration(f.now)}, args...)...)
@@ -77,7 +77,7 @@ func idOf(in *dynamodb.UpdateItemInput) (attr, id string) {
 	return "", ""
 }
 
-// addedBy returns what an update adds to an attribute.
+// addedBy returns the amount that an update adds to an attribute.
 func addedBy(in *dynamodb.UpdateItemInput, attr string) int64 {
 	for name, is := range in.ExpressionAttributeNames {
 		if _, value, ok := strings.Cut(*in.UpdateExpression, name+" "); ok && is == attr {

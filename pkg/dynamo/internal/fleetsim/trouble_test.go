@@ -28,10 +28,11 @@ const (
 	// leaseTrouble is how much trouble a lease bears: within the rest of its term it is renewed,
 	// 2.2 s after the write before at the latest, or returned.
 	leaseTrouble = 1500 * int64(time.Millisecond)
-	// lookEvery is how old what a replica knows of the item of its lease may be.
+	// lookEvery is how old the state that a replica has of the item of its lease may
+	// be.
 	lookEvery = 500 * int64(time.Millisecond)
-	// reapTime is the time until the lease of a process that is no more is freed, and the next one
-	// is not in its way any more.
+	// reapTime is the time until the lease of an ended process is freed, and the next one is not
+	// in its way any more.
 	reapTime = 6 * second
 	// remembered is for how long troubles are.
 	remembered = 30 * second
@@ -74,8 +75,8 @@ func (at *replica) well(from, until int64) (longest int64) {
 // trip is the longest time of a message there and back that counts as none of the slow.
 func (f *fleet) trip() int64 { return int64(4 * f.median) }
 
-// promptly is the time within which what one replica wants of an item is done, beside the writes
-// of others: five round trips and 100 ms.
+// promptly is the time within which a change of an item by one replica is done, beside the
+// writes of others: five round trips and 100 ms.
 func (f *fleet) promptly() int64 { return 5*f.trip() + 100*int64(time.Millisecond) }
 
 // endedInTime requires a cause for a lease that ended by its term: its holder stood still, had no
@@ -100,7 +101,8 @@ func (f *fleet) failInTime(format string, args ...any) {
 	}
 }
 
-// untold is for how long a machine stood still with both clocks, while no replies have told it.
+// untold is for how long a machine stood still with both clocks, while no replies have
+// corrected its clock.
 type untold struct {
 	length  int64 // ns
 	woke    int64
@@ -116,7 +118,7 @@ const (
 	certain = 3 * second
 )
 
-// and returns what is untold when the machine stands still for a while from now on.
+// and returns the sum when the machine stands still for a while from now on.
 func (u untold) and(now, d int64) untold {
 	if u.woke < now-leaseTerm { // the leases of that time are over
 		u.length = 0
@@ -140,8 +142,8 @@ func (u *untold) reply(sent int64) {
 // freed it.
 func (u *untold) outlives(now int64) bool { return u.length > outlived && now-u.woke < leaseTerm }
 
-// A lease of a machine that stood still with both clocks may outlast its freeing, until three replies
-// have told the machine, and not for longer than its term.
+// A lease of a machine that stood still with both clocks may outlast its freeing. It does so until
+// three replies have corrected the clock, and not for longer than its term.
 func TestUntold(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pause   int64

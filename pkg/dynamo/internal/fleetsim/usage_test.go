@@ -18,7 +18,7 @@ type consumed struct {
 	items       [schema.MaxShards]int64 // the counters of the items
 }
 
-// certain takes down n millitokens that callers consumed, below 0 what they gave back.
+// certain records n millitokens that callers consumed; below 0 they are refunds.
 func (u *consumed) certain(n int64) { u.least, u.most = u.least+n, u.most+n }
 
 // perhaps takes down n millitokens that may count or not.
@@ -58,7 +58,7 @@ func parseNumber(v types.AttributeValue) (n int64) {
 	return n
 }
 
-// endUsage takes down what a caller was told of a spend.
+// endUsage records the answer about a spend.
 func (f *fleet) endUsage(c *call, op *limiter.Op, sp *limiter.Spend, admitted bool, err error) {
 	u := &f.bucket(op.Bucket).limit(sp.Limit).usage
 	net := sp.Charge - sp.Refund
@@ -102,7 +102,7 @@ func (p *process) consumes(u *consumed, n int64) {
 	p.uncounted[u] += max(n, -n)
 }
 
-// forgets takes down that a process ended: it does not count any more what it has not.
+// forgets records that a process ended: consumption that it has not counted is lost.
 func (p *process) forgets() {
 	for u, n := range p.uncounted {
 		u.least, u.most = u.least-n, u.most+n
@@ -110,8 +110,8 @@ func (p *process) forgets() {
 	p.uncounted = nil
 }
 
-// losesReport takes down that a lease ended without a return. Where the last write of it had no
-// reply, nothing tells any more whether it counted the consumption that it was to.
+// losesReport records that a lease ended without a return. Where the last write of it had no
+// reply, it is unknown whether the write's consumption was counted.
 func (p *process) losesReport(b *bucket) {
 	if p == nil {
 		return
@@ -123,7 +123,7 @@ func (p *process) losesReport(b *bucket) {
 	}
 }
 
-// checkUsage holds what the items count as consumed against what callers consumed. A limit that the
+// checkUsage compares the consumption that the items count with that of callers. A limit that the
 // bucket was without for a while has lost its counter.
 func (f *fleet) checkUsage() {
 	for _, b := range f.buckets {

@@ -2,8 +2,8 @@ package ratemodel
 
 import "slices"
 
-// account checks that each caller was told what the store holds: an admission is paid
-// once, and a denial not at all, or a remedy is under way.
+// account checks that each answer agrees with the store: an admission is paid once,
+// and a denial not at all, or a remedy is under way.
 func (o oracle) account() {
 	for n, ops := range o.ops {
 		for _, op := range ops {
@@ -16,7 +16,7 @@ func (o oracle) account() {
 
 func (o oracle) accountFor(r *replica, op *operation) {
 	paid, remedied := op.commits > 0, op.remedy != nil
-	copied := paid && op.answer == no // a copy landed after another one was refused
+	copied := paid && op.answer == no // a copy was applied after another one was refused
 	switch {
 	case copied:
 		o.stats.Doubled++

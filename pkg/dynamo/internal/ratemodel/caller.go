@@ -2,7 +2,7 @@ package ratemodel
 
 import "slices"
 
-// caller asks the store for operations, and tells their callers.
+// caller asks the store for operations, and answers their callers.
 type caller struct{ *replica }
 
 // operation starts a request of this replica.
@@ -75,8 +75,8 @@ func (r caller) answered(op *operation, landed bool) {
 	}
 }
 
-// conclude ends a take: the caller is told, unless it was late, and a wrong guess is
-// made up for.
+// conclude ends a take: the caller gets the answer, unless it was late, and a wrong
+// guess is made up for.
 func (r caller) conclude(ops ...*operation) {
 	all := yes
 	for _, op := range ops {
@@ -127,7 +127,7 @@ func (r caller) succeed(op *operation) {
 	w.tracef("r%d admits %v+%v at %d", r.n, op.tokens, op.held, op.at)
 }
 
-// owe notes a remedy, to be sent until it lands.
+// owe notes a remedy, to be sent until it is applied.
 func (r caller) owe(of *operation, k kind) {
 	op := r.operation(k, of.item, of.tokens)
 	op.debt, of.remedy = true, op

@@ -19,16 +19,16 @@
 //
 // # Oracles
 //
-// The windows: one bucket admits all that clients were admitted, each take at the
-// clock of its planner, and at the end has at least the tokens that are left. With
-// refunds, each effect lies between its plan and its commit.
+// The windows: one bucket admits all admissions of clients, each take at the clock of
+// its planner. At the end it has at least the tokens that are left. With refunds,
+// each effect lies between its plan and its commit.
 //
 // The ledger: a write changes the units of the centre and of the holders by its own
-// tokens and by losses that have a cause. So nothing comes from nowhere, and nothing is
-// lost but refill beyond a full part, a lift, and a dead lease.
+// tokens and by losses that have a cause. So no token appears without a cause. Nothing
+// is lost but refill beyond a full part, a lift, and a dead lease.
 //
-// The account: each caller was told what the store holds. An admission is paid once, also
-// one that was late; a denial takes nothing that is not given back.
+// The account: each answer agrees with the store. An admission is paid once, also one
+// that was late; a denial takes nothing that is not given back.
 //
 // A [Guard] is a condition or a rule that a run can do without, to show that one of
 // the oracles notices.

@@ -1,7 +1,8 @@
 package ratemodel
 
-// A scripted duel has rounds: one replica's writes are late, the other drains the
-// bucket before and after they land, and tokens that were made in between show at once.
+// A scripted duel has rounds: one replica's writes are late, and the other drains the
+// bucket before and after they are applied. Tokens that were made in between show at
+// once.
 
 // drain takes all that the centre has, or a part.
 func (r actor) drain() {

@@ -25,8 +25,8 @@ func (m *model) expire() {
 	}
 }
 
-// forget has no replica use a state for as long as an item stays that nothing uses, and no
-// reply be under way for so long.
+// forget ends all states and replies as old as an unused item can get: no replica uses
+// such a state, and no reply is under way for that long.
 func (m *model) forget(i int) {
 	m.net = slices.DeleteFunc(m.net, func(msg *message) bool { return msg.reply })
 	for _, r := range m.reps {

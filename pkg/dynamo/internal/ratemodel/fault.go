@@ -35,7 +35,7 @@ func (r faults) sleep() {
 }
 
 // setBack sets the wall clock back. A replica whose monotonic clock stood still keeps
-// a right wall clock: with both wrong nothing tells that a lease is over.
+// a right wall clock: with both wrong nothing shows that a lease is over.
 func (r faults) setBack(most int64) {
 	if r.lag == 0 {
 		r.wall -= r.world.upTo(most)

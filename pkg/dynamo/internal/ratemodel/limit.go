@@ -35,7 +35,7 @@ func (l limit) shard(i int, level int64) limit {
 	return l
 }
 
-// part is what a shard has of n.
+// part is the part of n that a shard has.
 func part(n int64, i int, level int64) int64 {
 	if level == 1 {
 		return n

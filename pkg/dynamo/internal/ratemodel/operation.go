@@ -33,5 +33,5 @@ type operation struct {
 	pinned int64      // and the id that it replaces
 	epoch  int64      // and the epoch of the item
 	birth  int64      // and the item: one that was made anew has other ids
-	unsure bool       // nothing tells any more whether it landed
+	unsure bool       // its outcome cannot be found any more
 }

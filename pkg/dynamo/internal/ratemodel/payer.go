@@ -1,6 +1,6 @@
 package ratemodel
 
-// payer plans charges and refunds anew until they land.
+// payer plans charges and refunds anew until they are applied.
 type payer struct{ *replica }
 
 // charge takes tokens that may not be there, from the own lease first.
@@ -29,7 +29,8 @@ func (r payer) refund() {
 }
 
 // pay sends the next charge or refund, one at a time. One that was refused stays at its
-// item while the epoch is the one that it was pinned to: a copy may land there yet.
+// item while the epoch is the one that it was pinned to: a copy may be applied there
+// yet.
 func (r payer) pay() {
 	if len(r.owed) == 0 || r.paying != nil {
 		return
@@ -60,7 +61,7 @@ func (r payer) pay() {
 }
 
 // ended reports whether a charge or a refund that was refused needs no new plan: its item
-// shows that a copy has landed since, or does not tell any more.
+// shows that a copy was applied since, or cannot show it any more.
 func (r payer) ended(op *operation) bool {
 	s := &r.seen[op.item]
 	last := s[r.paidSlot()]

@@ -50,7 +50,7 @@ func (b *ledger) risen(q *write, before, after *item) {
 	}
 }
 
-// carry compares the use of a limit with what the writes make of it.
+// carry compares the use of a limit with the result of the writes.
 func (b *ledger) carry(q *write, l int, after *item) {
 	use := &b.use[q.item][l]
 	*use = max(*use, q.floor[l]) + q.intent[l]
@@ -81,8 +81,9 @@ func (b *ledger) ended(q *write, before *item) {
 	}
 }
 
-// count books an operation. A take that lands twice denies more, and does so only if
-// another take took the place of its id; a charge, a refund or an exact write may not.
+// count books an operation. A take that is applied twice denies more, and that happens
+// only if another take took the place of its id. A charge, a refund or an exact write
+// may not be applied twice.
 func (b *ledger) count(q *write, before *item) {
 	w := b.world
 	op := q.op

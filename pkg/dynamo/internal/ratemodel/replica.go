@@ -15,7 +15,7 @@ type replica struct {
 	slots   [maxItems][maxSlots]sighting
 	given   []*operation // admitted takes that a refund may give back
 	pending []*operation // asked of the store, without an answer
-	owed    []*operation // charges and refunds that are to land
+	owed    []*operation // charges and refunds that are to be applied
 	paying  *operation   // and the one that was sent
 
 	asleep int64 // true time until which nothing runs here
@@ -42,8 +42,8 @@ func (r *replica) own() attr {
 }
 
 // paidSlot is the attribute of this replica's charges and refunds. In the attribute of the
-// takes, a late copy of a take would put back the id that a landed charge was pinned to,
-// and a copy of the charge could land again.
+// takes, a late copy of a take would put back the id that an applied charge was pinned to.
+// Then a copy of the charge could be applied again.
 func (r *replica) paidSlot() attr {
 	if r.world.removed == PaidSlot {
 		return r.own()

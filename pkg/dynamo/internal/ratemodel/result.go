@@ -8,9 +8,9 @@ type Stats struct {
 	Leases   int // lease writes planned
 	Reaps    int // reaps planned
 	Reshaped int // changes of limits, splits and merges, step by step
-	Doubled  int // takes that landed twice, or after a refusal
+	Doubled  int // takes that were applied twice, or after a refusal
 	Late     int // takes that a replica decided before the store did
-	Unsure   int // charges and refunds of which nothing tells whether they landed
+	Unsure   int // charges and refunds of unknown outcome
 	Cascades int // takes from the bucket and its parent
 }
 

@@ -26,7 +26,7 @@ func draw(d dice, seed uint64) script {
 	s.refund = s.refund && d.chance(2)
 	s.change = s.change && !s.refund
 	s.shards = s.shards && !s.change
-	s.parent = s.parent && s.refund // what is given back counts in the windows as a refund
+	s.parent = s.parent && s.refund // tokens given back count in the windows as a refund
 	s.latecomer = s.latecomer && s.charge
 	switch seed % 8 {
 	case 0:
@@ -121,7 +121,7 @@ func (s *script) shardDuel() {
 	}
 }
 
-// callDuel: late decisions, cascades, and what makes up for them; many copies.
+// callDuel: late decisions, cascades, and their remedies; many copies.
 func (s *script) callDuel() {
 	*s = script{schedule: schedule{
 		limits: s.limits, replicas: s.replicas, steps: s.steps, pace: s.pace, greedy: 1,

@@ -2,7 +2,7 @@ package ratemodel
 
 import "math/bits"
 
-// A bucket is a tree of shards. Shard i at level n has half of what it had at level n/2;
+// A bucket is a tree of shards. Shard i at level n has half of its tokens at level n/2;
 // the other half is shard i+n/2. Each item has its own level.
 
 // childOf is the other half of a shard's last split.

@@ -16,8 +16,8 @@ type windows struct{ *world }
 // grain is how many units of the oracle make a token. All rates are whole in it.
 func (o windows) grain() int64 { return 12 * o.shape.slow }
 
-// slack is the refill of the time by which two clocks may differ. A merge, a return
-// or a change that a slow clock plans after a take of a fast one starts that much early,
+// slack is the refill of the time by which two clocks may differ. A slow clock may plan
+// a merge, a return or a change after a take of a fast one. That starts so much early,
 // once until the bucket is full again.
 func (o windows) slack(lim limit) int64 {
 	if !o.shape.clocks {
@@ -62,8 +62,8 @@ func (o windows) judgeBucket(b bucket, charges bool) {
 }
 
 // judgeWindows is the form for runs with refunds: takes less refunds of each window
-// are at most the capacity and the refill. A refund counts if it may have landed
-// between the first plan and the last commit of the takes of the window.
+// are at most the capacity and the refill. A refund counts if it may have been
+// applied between the first plan and the last commit of the takes of the window.
 func (o windows) judgeWindows(b bucket) {
 	var takes, refunds []event
 	for _, e := range b.events {

@@ -58,8 +58,8 @@ func (w *write) rise(g Guard, s *item, l int, refilled, lift, x int64) {
 	w.add(v, x)
 }
 
-// restructures reports whether a write changes what commuting writes rest on: they are
-// pinned to the epoch, and must not find the state after it.
+// restructures reports whether a write changes state that commuting writes depend on:
+// they are pinned to the epoch, and must not find the state after it.
 func (w *write) restructures(g Guard, s *item) bool {
 	for l := range maxLimits {
 		if w.intent[l] < 0 && g != EpochTokens {

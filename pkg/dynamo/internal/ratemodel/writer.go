@@ -17,7 +17,8 @@ func (r writer) plan(k kind, i int) *write {
 
 // An exact write is a function from the state that it was planned from, at the time of
 // its plan, to the next state. It sets all that changed. The epoch and the serial number
-// n pin it to that state, so no write lies between the two, and it lands at most once.
+// n pin it to that state. So no write lies between the two, and it is applied at most
+// once.
 
 // exact starts an exact write on an item: the state as it is at the plan.
 func (r writer) exact(k kind, i int, at int64) *write {
@@ -33,7 +34,7 @@ func (r writer) exact(k kind, i int, at int64) *write {
 // perMillisecond is more than the writes that one item takes in a millisecond.
 const perMillisecond = 1000
 
-// sendExact sends what differs from the state that the write was planned from.
+// sendExact sends the difference to the state that the write was planned from.
 func (r writer) sendExact(q *write) {
 	g, s := r.world.removed, &r.seen[q.item]
 	if q.restructures(g, s) {
