@@ -1,4 +1,4 @@
-# `make` alone prints what there is.
+# `make` alone prints the targets.
 
 SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -85,8 +85,8 @@ test: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) ## Run every test of the pr
 	$(MAKE) --no-print-directory -j 2 -O test-changes test-envoy test-lives test-manifests test-console
 	$(GO) test -vet=off -timeout 25m ./test/fleet
 
-# What these wait for takes time, not processors. Results are never taken from Go's cache: it
-# does not know of the files of other modules, and of programs, that these read.
+# These targets wait for time, not for processors. Results are never taken from Go's cache:
+# it does not know of the files of other modules, and of programs, that these read.
 .PHONY: test-changes test-envoy test-lives test-manifests test-console
 test-changes:
 	$(GO) test -vet=off -timeout 20m -run TestChanges ./pkg/dynamo/internal/comparison
@@ -118,7 +118,7 @@ test-short: ## Run the tests that need nothing but Go
 	cd test/deploy && $(GO) vet ./... && $(GO) test -count=1 -timeout 9m ./...
 
 .PHONY: torture
-torture: $(DYNAMODB) ## Run the long form of the tests of a fleet, millions of decisions of several processes on DynamoDB Local, and of those that end a store with a data directory at any moment
+torture: $(DYNAMODB) ## Run the long form of two kinds of tests: of a fleet (millions of decisions of several processes on DynamoDB Local), and of crashes of a store with a data directory at any moment
 	$(GO) test -tags torture -timeout 30m ./test/fleet
 	$(GO) test -tags torture -timeout 30m ./test/durable
 	$(GO) test -tags torture -timeout 30m -run TestCrashes ./pkg/embedded
@@ -143,14 +143,14 @@ model: ## Check the design of rate leases with RUNS (1000000) runs of its model;
 	@$(GO) test -c -o bin/model ./pkg/dynamo/internal/ratemodel
 	@bin/model -test.run '^TestModel$$' -test.timeout 0 -runs $(RUNS)
 
-# Of what go test prints, only the tables and what failed.
+# Of the output of go test, only the tables and the failures.
 .PHONY: bench
-bench: $(DYNAMODB) ## Measure the targets and print each beside what was measured
+bench: $(DYNAMODB) ## Measure the targets and print each beside its measurement
 	@$(GO) test -tags bench -count=1 -p 1 -v -timeout 30m -run '^TestBenchTargets$$' ./cmd/... ./config/... ./pkg/... 2>&1 | sed -E \
 		-e '/^(=== |PASS$$|\?|ok  |testing: warning: no tests)/d' \
 		-e 's/^--- PASS: .*//; s/^    ([a-z_]+_test\.go:[0-9]+: )?//'
 
-# In time that does not pass: what else the machine does changes nothing.
+# In simulated time: other load of the machine changes nothing.
 .PHONY: compare
 compare: ## Measure decisions of a fleet as users meet them, leases beside lease: none, and put the table and the chart into docs
 	@$(GO) test -tags bench -count=1 -timeout 20m -run '^TestCompare$$' ./pkg/dynamo/internal/comparison
@@ -190,11 +190,11 @@ docs: $(MKDOCS) ## Build the documentation as a site with search: bin/site; a de
 	@NO_MKDOCS_2_WARNING=1 $(MKDOCS) build --strict
 
 .PHONY: tools
-tools: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) $(CHROMIUM) ## Install what the tests need and build the linter
+tools: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) $(CHROMIUM) ## Install the tools of the tests and build the linter
 	$(LINT) version
 
 .PHONY: clean
-clean: ## Remove what make built and installed
+clean: ## Remove all files that make built and installed
 	rm -rf bin .cache
 
 # pip stands in a virtual environment, so that nothing is installed on the machine.

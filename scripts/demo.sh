@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Starts the service, an upstream and Envoy, says what to try, and stops them on Ctrl-C.
-# Usage: scripts/demo.sh ENVOY; `make demo` builds what it needs and calls it.
+# Starts the service, an upstream and Envoy, prints commands to try, and stops them on
+# Ctrl-C.
+# Usage: scripts/demo.sh ENVOY; `make demo` builds the programs and calls it.
 set -euo pipefail
 
 envoy=$1
@@ -55,7 +56,7 @@ Each API key has 5 requests, and one more every 2 seconds. In another terminal:
   # denied: 429, and retry-after says when to come again
   curl -i -H 'x-api-key: bob' http://127.0.0.1:10000/
 
-  # what the service counts
+  # the metrics of the service
   curl -s http://127.0.0.1:8080/metrics
 
 Change examples/envoy/ratelimit.yaml while it runs: it is read again. Ctrl-C stops everything.

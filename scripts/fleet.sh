@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Starts DynamoDB Local and three replicas of the service on one table, says what
-# to try, and stops them on Ctrl-C.
-# Usage: scripts/fleet.sh JARS CONFIG; `make run-dynamodb` builds what it needs and calls it.
+# Starts DynamoDB Local and three replicas of the service on one table, prints commands to
+# try, and stops them on Ctrl-C.
+# Usage: scripts/fleet.sh JARS CONFIG; `make run-dynamodb` builds the program and calls it.
 set -euo pipefail
 
 jars=$1
@@ -44,11 +44,11 @@ await() { # NAME PID PORT: until the port answers or the program is gone
 
 command -v java >/dev/null || fail "DynamoDB Local needs Java 17 or later, and there is no java on the PATH"
 for port in 8000 8080 8081 8180 8181 8280 8281; do
-  if answers "$port"; then fail "port $port of 127.0.0.1 is in use: stop what listens there"; fi
+  if answers "$port"; then fail "port $port of 127.0.0.1 is in use: stop its listener"; fi
 done
 mkdir -p "$logs"
 
-echo "starting DynamoDB Local and three replicas; what they write is in $logs"
+echo "starting DynamoDB Local and three replicas; their logs are in $logs"
 (cd "$jars" && exec java -XX:+UseSerialGC -Djava.library.path=. -Dsqlite4java.library.path=. -cp './*' \
   software.amazon.dynamodb.services.local.main.ServerRunner -inMemory -sharedDb -disableTelemetry -port 8000) >"$logs/dynamodb.log" 2>&1 &
 database=$!
@@ -76,7 +76,7 @@ Each API key has 10 requests a minute, whichever replica it asks:
     curl -so /dev/null -w "$port %{http_code}\n" http://127.0.0.1:$port/json -H 'content-type: application/json' -d '{"domain":"fleet","descriptors":[{"entries":[{"key":"api_key","value":"alice"}]}]}'
   done; done
 
-  # what is left, and when it will be more
+  # the balance, and when it will be more
   curl -is http://127.0.0.1:8280/json -H 'content-type: application/json' -d '{"domain":"fleet","descriptors":[{"entries":[{"key":"api_key","value":"alice"}]}]}'
 
   # the writes that the first replica made

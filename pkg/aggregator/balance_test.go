@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Processes that come later take shards of those that have more, until the numbers differ by one at most. When one
-// dies the others take its shards. Every record counts once, and none waits longer than a flush.
+// Processes that come later take shards of those that have more, until the numbers differ by one at most.
+// When one crashes the others take its shards. Every record counts once, and none waits longer than a flush.
 func TestProcessesShareTheShards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

@@ -104,10 +104,10 @@ type Flushed struct {
 // flushers is how many snapshots a flush writes at once.
 const flushers = 16
 
-// Flush makes one write for each snapshot, and more where a snapshot has some of the records.
-// Parts that failed stay in the batch, and the next flush tries them again; the error is that
-// of the first record that is not counted. A record that can never be applied becomes a letter, and the
-// others of its snapshot are written without it. No write begins when ctx is done.
+// Flush makes one write for each snapshot, and more where a snapshot has some of the records. Parts
+// that failed stay in the batch, and the next flush tries them again. The error is that of the first
+// record that is not counted. A record that can never be applied becomes a letter, and the others of
+// its snapshot are written without it. No write begins when ctx is done.
 func (b *Batch) Flush(ctx context.Context, to Snapshots) (done Flushed, err error) {
 	outcomes := make([]outcome, len(b.order))
 	var g errgroup.Group

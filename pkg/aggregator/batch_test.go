@@ -60,7 +60,7 @@ func usageKey(s Snapshot, limit string) string {
 	return fmt.Sprintf("%v %v %v %s", s.Bucket, s.Window, s.Start, limit)
 }
 
-// fleet makes a history of the items of buckets, and what was consumed by it.
+// fleet makes a history of the items of buckets, and sums up its consumption.
 type fleet struct {
 	items   map[string]*Image // by key
 	want    map[string]int64
@@ -143,8 +143,8 @@ func wantSame(t rapid.TB, want, got map[string]int64) {
 	}
 }
 
-// Whatever batches the records come in, however often they are repeated and however writes
-// fail, each record counts once.
+// Each record counts once, in any batches, with any repetitions and any failures of
+// writes.
 func TestEachRecordCountsOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := history(t)
@@ -207,7 +207,8 @@ func TestOneWriteForEachSnapshot(t *testing.T) {
 	wantSame(t, f.want, to.used)
 }
 
-// A record that cannot be read, or whose snapshot cannot be written, is told by its key, and the others count.
+// A record that cannot be read, or whose snapshot cannot be written, is reported by its key, and the others
+// count.
 func TestPoisonIsTold(t *testing.T) {
 	f := newFleet()
 	for i := range 6 {

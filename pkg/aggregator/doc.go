@@ -1,7 +1,7 @@
 // Package aggregator turns the change stream of a table into usage by hour, day and month.
 //
 //   - A [Record] is one write of a bucket's item, with the counters before and after it. The
-//     difference is what the write consumed. Counters of an item that is created begin at 0,
+//     difference is the consumption of the write. Counters of an item that is created begin at 0,
 //     so the shards of a bucket add up: a shard that is split off brings no consumption with
 //     it, and one that is absorbed leaves its counters behind.
 //   - A [Batch] sums records up by snapshot: entity, resource and window. A flush makes one
@@ -13,12 +13,14 @@
 //     when the work is done. A lease with a fencing number has one process work on a shard of
 //     the stream, and another one take over.
 //
-// The package knows no AWS: [Source], [Snapshots] and [Leases] are the parts of a database
-// that it needs. Package dynamo has those of DynamoDB. Package awslambda has calls of AWS
-// Lambda take the place of a poller, and package s3archive is an archive. Consumption is
-// booked to the time of its decision, as far as the item tells, else to that of the write.
+// The package does not depend on AWS: [Source], [Snapshots] and [Leases] are the parts of
+// a database that it needs. Package dynamo has those of DynamoDB. Package awslambda has
+// calls of AWS Lambda take the place of a poller, and package s3archive is an archive.
+// Consumption is booked to the time of its decision, if the item has it, else to that of
+// the write.
 //
-// The files rest on each other in this order: record.go, snapshots.go, letters.go, part.go,
-// retention.go, batch.go, archive.go, thresholds.go, tree.go, balance.go, holding.go, health.go,
-// config.go, poller.go, alive.go, report.go, worker.go, round.go, follow.go.
+// A file uses only those above it in this list. Records: record.go, snapshots.go, letters.go,
+// part.go, retention.go, batch.go, archive.go, thresholds.go. Shards: tree.go, balance.go,
+// holding.go, health.go. The poller: config.go, poller.go, alive.go, report.go, worker.go,
+// round.go, follow.go.
 package aggregator

@@ -48,7 +48,7 @@ func (p *Poller) follow(ctx context.Context) {
 	}
 }
 
-// miss tells that the stream has ended, and no other is found.
+// miss reports that the stream has ended, and no other is found.
 func (p *Poller) miss(err error) {
 	p.counters.failures.Add(1)
 	p.health.fail("", "the stream has ended, and no other is found", err)

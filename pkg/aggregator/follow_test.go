@@ -116,7 +116,7 @@ func TestALeaseThatIsRemoved(t *testing.T) {
 	})
 }
 
-// A lease that cannot be read holds up its own shard, and is told of. A position that is none has its shard read
+// A lease that cannot be read delays its own shard, and is reported. An invalid position has its shard read
 // from the first record, which counts nothing twice.
 func TestBadLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// A shard that the stream has dropped while its worker could not read it is one gap: the work on it ends, and what was
-// read before counts.
+// A shard that the stream has dropped while its worker could not read it is one gap: the work on it ends, and
+// the records read before count.
 func TestADroppedShardEndsItsWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -37,7 +37,7 @@ func TestADroppedShardEndsItsWork(t *testing.T) {
 	})
 }
 
-// What was read of a shard that the stream drops counts, also where no flush was due.
+// Records read of a shard that the stream drops count, also where no flush was due.
 func TestRecordsOfADroppedShardCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -151,7 +151,7 @@ func TestReady(t *testing.T) {
 	})
 }
 
-// blockedLeases never answer, whatever the context.
+// blockedLeases never answer, with any context.
 type blockedLeases struct {
 	Leases
 

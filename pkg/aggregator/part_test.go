@@ -92,7 +92,8 @@ func TestASnapshotThatRefusesAll(t *testing.T) {
 	}
 }
 
-// A record that one window refuses, and another one later, has been told: it is one record.
+// A record that one window refuses, and another one later, is reported once: it is one
+// record.
 func TestALetterIsToldOnce(t *testing.T) {
 	f, to := newFleet(), newTable()
 	f.write("s", "k", Bucket{"ns", "e", "r"}, begin(), "l", 1)

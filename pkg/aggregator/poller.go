@@ -21,7 +21,7 @@ type Poller struct {
 	wake    chan struct{} // holds one token when a shard has ended
 }
 
-// sighting is a lease, and since when it is seen unchanged.
+// sighting is a lease, and the time since which it is unchanged.
 type sighting struct {
 	fence, beat int64
 	since       time.Time

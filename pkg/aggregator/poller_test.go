@@ -256,7 +256,7 @@ func TestALeaseThatIsTakenIsNoFailure(t *testing.T) {
 	})
 }
 
-// A shard is read when its parent is done, also where parents and children come in any order,
+// A shard is read when its parent is done. That holds for any order of parents and children,
 // and where a parent is not in the list any more.
 func TestParentsBeforeChildren(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -298,8 +298,8 @@ func TestParentsBeforeChildren(t *testing.T) {
 	})
 }
 
-// One process works on a shard. When it ends in order another one goes on at once, and when it
-// dies, after a term; each from the position behind the work.
+// One process works on a shard. When it ends in order another one goes on at once, and after a
+// crash, after a term; each from the position behind the work.
 func TestAnotherProcessTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -329,7 +329,7 @@ func TestAnotherProcessTakesOver(t *testing.T) {
 	})
 }
 
-// A process whose lease another one has taken stops, and what it still writes is refused.
+// A process whose lease another one has taken stops, and its later writes are refused.
 func TestALostLeaseEndsTheWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -380,7 +380,8 @@ func (l *silentLeases) Write(ctx context.Context, before, after Lease) error {
 	return l.Leases.Write(ctx, before, after)
 }
 
-// Records that the stream drops before they are read are a loss, which is told once; the rest counts.
+// Records that the stream drops before they are read are a loss, which is reported once; the rest
+// counts.
 func TestTrimmedRecordsAreALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -393,7 +394,7 @@ func TestTrimmedRecordsAreALoss(t *testing.T) {
 		r.mu.Lock()
 		r.trimmed["s"] = 10 // 4 of the 9 are gone
 		r.mu.Unlock()
-		r.drop("x") // and nobody knows what it had after the 2
+		r.drop("x") // its records after the 2 are unknown
 		r.counted("before", 8)
 		q, stop := r.start("b", nil)
 		time.Sleep(2 * time.Minute)
@@ -434,7 +435,8 @@ func TestExpiredIteratorsAndOutages(t *testing.T) {
 	})
 }
 
-// What cannot be read is logged with its key, and with nothing else of its item.
+// A record that cannot be read is logged with its key, and with nothing else of its
+// item.
 func TestDeadLettersAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

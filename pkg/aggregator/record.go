@@ -36,7 +36,7 @@ type Image struct {
 	Splitting bool
 }
 
-// Record is one write of an item, as a stream tells it.
+// Record is one write of an item, as a stream has it.
 type Record struct {
 	Sequence Sequence
 	Key      string    // of the item, for people
@@ -46,7 +46,7 @@ type Record struct {
 	Names    Names
 	Old, New *Image   // nil = there was, or is, no item
 	Other    bool     // of another item than a bucket's: there is nothing to count
-	Shadow   bool     // of a bucket on which limits are tried: what it consumes is no usage
+	Shadow   bool     // of a bucket on which limits are tried: its consumption is no usage
 	Expired  *Expired // an audit event whose time is over, of another item than a bucket's; nil = none
 	Problem  error    // not nil = the record cannot be read
 }
@@ -96,9 +96,9 @@ func (r *Record) used() map[string]int64 {
 // errNoTime says that neither the item nor the record has a time to book to.
 var errNoTime = errors.New("the record has no time of a write")
 
-// at returns the time that the consumption is booked to: that of the decision where the item
-// tells it and it can be right, else that of the write. misdated says that the decision's cannot. ok is false
-// where both are none.
+// at returns the time that the consumption is booked to: that of the decision where the item has a plausible
+// one, else that of the write. misdated says that the decision's is not plausible. ok is false where both are
+// none.
 func (r *Record) at() (at time.Time, misdated, ok bool) {
 	old := r.Old
 	if old == nil {

@@ -18,14 +18,14 @@ func (p *Poller) abandon(ctx context.Context, before Lease) {
 	}
 }
 
-// lose tells of a gap: the stream has dropped the part of a shard that comes after a position. Nothing tells
+// lose reports a gap: the stream has dropped the part of a shard that comes after a position. It is unknown
 // whether there were records, and how many.
 func (p *Poller) lose(shard string, after Sequence) {
 	p.counters.losses.Add(1)
 	p.cfg.Logger.Error("the stream has dropped a shard, or the part of it behind this position: usage of records that were there is lost", "shard", shard, "after", string(after))
 }
 
-// bury tells of records that could not be counted. A letter has the key of the item, and nothing
+// bury reports records that could not be counted. A letter has the key of the item, and nothing
 // else of it.
 func (p *Poller) bury(letters []Letter) {
 	for i := range letters {
@@ -34,12 +34,12 @@ func (p *Poller) bury(letters []Letter) {
 	}
 }
 
-// fail tells of a call for no shard of this process that failed, and waits before the next one.
+// fail reports a failed call for no shard of this process, and waits before the next one.
 func (p *Poller) fail(ctx context.Context, what string, err error) {
 	p.failed(ctx, "", what, err)
 }
 
-// failed tells of a call for a shard that failed, and waits before the next one.
+// failed reports a failed call for a shard, and waits before the next one.
 func (p *Poller) failed(ctx context.Context, shard, what string, err error) {
 	if ctx.Err() != nil {
 		return

@@ -19,8 +19,8 @@ func (k keepFor) Add(_ context.Context, c *Change) (Sequence, error) {
 	return "", nil
 }
 
-// Whatever retention is accepted, no snapshot expires while the stream may have records of its window: up to a day
-// after the end of the window.
+// With any accepted retention no snapshot expires while the stream may have records of its window: up to a
+// day after the end of the window.
 func TestNoSnapshotExpiresBeforeItsRecords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		age := time.Duration(rapid.Int64Range(int64(-time.Hour), int64(10_000*time.Hour)).Draw(t, "age"))

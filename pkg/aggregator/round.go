@@ -47,9 +47,9 @@ func (p *Poller) rest(ctx context.Context) {
 	}
 }
 
-// round looks at the shards of the stream, and begins to work on those that are free, or else on one of a
-// process that has more. The leases come first: a shard that has a lease then, and is not in the later
-// list, is dropped. It reports whether the stream has ended.
+// round lists the shards of the stream, and begins to work on those that are free. If there are none, it
+// takes one from a process that has more. The leases come first: a shard that has a lease then, and is
+// not in the later list, is dropped. It reports whether the stream has ended.
 func (p *Poller) round(ctx context.Context, workers *sync.WaitGroup) (ended bool, err error) {
 	all, err := p.cfg.Leases.List(ctx)
 	if err != nil {
@@ -93,7 +93,7 @@ func (p *Poller) share(ctx context.Context, open []Shard, leases map[string]Leas
 	}
 }
 
-// check tells of a lease that cannot be read. Its shard waits, and so do the children of that.
+// check reports a lease that cannot be read. Its shard waits, and so do the children of that.
 func (p *Poller) check(l *Lease) {
 	if l.Problem != nil {
 		p.counters.failures.Add(1)
@@ -136,7 +136,7 @@ func (p *Poller) begin(ctx context.Context, before Lease, workers *sync.WaitGrou
 	}
 	p.mark(before.Shard, true)
 	p.counters.shards.Add(1)
-	p.health.reach(before.Shard, time.Now()) // until its first record tells more
+	p.health.reach(before.Shard, time.Now()) // until its first record
 	w := &worker{Poller: p, holding: h, shard: before.Shard, batch: NewBatch(before.Shard, p.cfg.Windows, p.cfg.Retention)}
 	if p.cfg.Archive != nil {
 		w.lines = NewLines(w.shard, p.cfg.Encode)

@@ -12,7 +12,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// splitter finishes splits, as it is told.
+// splitter finishes splits, with the results of a test.
 type splitter struct {
 	calls []string
 	err   error

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Whenever a process dies, another one that runs goes on within a minute, as the page says.
+// After a crash of a process another one goes on within a minute, as the page says.
 func TestTakeoverWithinAMinute(t *testing.T) {
 	for second := range 30 {
 		synctest.Test(t, func(t *testing.T) {

@@ -17,14 +17,16 @@ type Standing struct {
 	Told             map[Mark]string  // the write that has noted a mark; no two writes have the same name
 }
 
-// Mark says that a threshold of a budget was told. A budget that is changed has other marks.
+// Mark says that a threshold of a budget was reported. A budget that is changed has other
+// marks.
 type Mark struct {
 	Limit   string
 	Tokens  int64
 	Percent int
 }
 
-// Standings keeps snapshots, and which thresholds of budgets were told of them.
+// Standings stores snapshots, and the thresholds of budgets that were reported of
+// them.
 type Standings interface {
 	Snapshots
 	// Post is Add, and returns the snapshot as it is then: also where it has the records.
@@ -39,9 +41,9 @@ type Standings interface {
 	StoredBudgets(ctx context.Context, of Bucket) (budget.Stored, error)
 }
 
-// Thresholds are snapshots whose usage is compared with budgets. Each threshold is told once: by
-// the process whose conditional write has noted it in the snapshot. A process that dies between that
-// write and Tell has told nothing. It is safe for concurrent use.
+// Thresholds are snapshots whose usage is compared with budgets. Each threshold is reported once: by
+// the process whose conditional write has noted it in the snapshot. A process that crashes between
+// that write and Tell has not reported it. It is safe for concurrent use.
 type Thresholds struct {
 	Standings
 
@@ -59,9 +61,9 @@ type Thresholds struct {
 // lost.
 const maxUnknown = 10_000
 
-// NewThresholds returns snapshots that compare usage with the budgets of a configuration that are in force
-// then, and with those of stored limits. tell is called for each event. Both are called by several goroutines at
-// once, and must not block.
+// NewThresholds returns snapshots that compare usage with budgets: those of the configuration in force then,
+// and those of stored limits. tell is called for each event. Both are called by several goroutines at once,
+// and must not block.
 func NewThresholds(to Standings, budgets func() *budget.Set, tell func(budget.Event)) *Thresholds {
 	return &Thresholds{Standings: to, budgets: budgets, tell: tell, unknown: make(map[string]bool), nameless: make(map[string]bool)}
 }
@@ -94,7 +96,8 @@ func (t *Thresholds) Add(ctx context.Context, c *Change) (has Sequence, err erro
 	return has, nil
 }
 
-// name returns the name of a namespace. A namespace without one is told once, until it has one.
+// name returns the name of a namespace. A namespace without one is logged once, until it has
+// one.
 func (t *Thresholds) name(ctx context.Context, id string) (string, error) {
 	name, err := t.NamespaceName(ctx, id)
 	if err != nil {
@@ -113,7 +116,7 @@ func (t *Thresholds) name(ctx context.Context, id string) (string, error) {
 	return name, nil
 }
 
-// compare notes and tells the thresholds of a budget that usage has reached.
+// compare notes and reports the thresholds of a budget that usage has reached.
 func (t *Thresholds) compare(ctx context.Context, s *Snapshot, of budget.Bucket, b limiter.Budget, now Standing) error {
 	for {
 		var missing []Mark

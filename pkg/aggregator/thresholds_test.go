@@ -150,8 +150,8 @@ func take(n int, entity string, tokens int64) *Record {
 	}
 }
 
-// Each threshold is told once for a window, a limit and an entity, by one of two processes whose calls fail
-// before and after they were applied, and who see each record twice.
+// Each threshold is reported once for a window, a limit and an entity, by one of two processes. Their calls
+// fail before and after they were applied, and they see each record twice.
 func TestEachThresholdIsToldOnce(t *testing.T) {
 	for seed := range uint64(30) {
 		var events told
@@ -179,8 +179,8 @@ func TestEachThresholdIsToldOnce(t *testing.T) {
 	}
 }
 
-// One write that passes all thresholds tells each of them, a refund below one tells none, and a budget
-// that is changed is told anew. A namespace that is gone has no events.
+// One write that passes all thresholds reports each of them. A refund below one reports none, and a
+// changed budget is reported anew. A namespace that is gone has no events.
 func TestThresholdsOfChanges(t *testing.T) {
 	var events told
 	s := newStandings(0)

@@ -72,8 +72,8 @@ func (w *worker) read(ctx context.Context) error {
 	return nil
 }
 
-// idle waits for records after a read that found none. Such a read tells no more than that: the next one may
-// find records that were there.
+// idle waits for records after a read that found none. Such a read proves no more than that: the next one
+// may find records that were there.
 func (w *worker) idle(ctx context.Context) {
 	if w.pending == 0 {
 		w.health.reach(w.shard, time.Now())
@@ -81,8 +81,8 @@ func (w *worker) idle(ctx context.Context) {
 	pause(ctx, w.cfg.Idle)
 }
 
-// drop ends the work on a shard that the stream has dropped: it writes the records that were read, and tells of
-// the gap behind them. Its error is that of the flush.
+// drop ends the work on a shard that the stream has dropped: it writes the records that were read, and
+// reports the gap behind them. Its error is that of the flush.
 func (w *worker) drop(ctx context.Context) error {
 	after := w.after()
 	err := w.flush(ctx, true)
@@ -100,7 +100,7 @@ func (w *worker) after() Sequence {
 	return w.held().Position
 }
 
-// fail tells of a call for the shard that failed, and waits before the next one.
+// fail reports a failed call for the shard, and waits before the next one.
 func (w *worker) fail(ctx context.Context, what string, err error) {
 	w.failed(ctx, w.shard, what, err)
 }
@@ -140,8 +140,8 @@ func (w *worker) open(ctx context.Context, after Sequence) (string, error) {
 	return "", ctx.Err()
 }
 
-// reset tells that the position of a lease is none of its shard. The shard is read from its first record then:
-// snapshots refuse the records that they have.
+// reset reports that the position of a lease is none of its shard. The shard is read from its first record
+// then: snapshots refuse the records that they have.
 func (w *worker) reset(after Sequence) {
 	w.counters.failures.Add(1)
 	w.cfg.Logger.Error("the position of a lease is not one of its shard, which is read again from its first record", "shard", w.shard, "position", string(after))

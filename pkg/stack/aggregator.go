@@ -24,7 +24,7 @@ const (
 	batchRecords    = 1000  // in a call of the function
 	batchSeconds    = 5     // that records wait for a fuller batch
 	recordAge       = 79200 // of a record that goes to the dead letters, in seconds; the stream drops it after 86,400
-	windowSeconds   = 900   // the longest: only calls of a window tell their shard
+	windowSeconds   = 900   // the longest: only calls of a window name their shard
 	deadLetterDays  = 14
 	secondsInADay   = 24 * 60 * 60
 	visibilityTimes = 6 // the queue's visibility timeout, in timeouts of the function
@@ -94,7 +94,7 @@ func (t *builder) code() object {
 	return code
 }
 
-// environment is what the function is told by variables.
+// environment is the configuration of the function by variables.
 func (t *builder) environment() object {
 	a := t.o.Aggregator
 	variables := object{

@@ -63,7 +63,8 @@ func (got template) alarms(t *testing.T) map[string]watch {
 	return found
 }
 
-// referred returns what a value of a template refers to: a logical name, or one and an attribute.
+// referred returns the target of a reference in a template: a logical name, or one and an
+// attribute.
 func referred(value any) any {
 	reference, is := value.(map[string]any)
 	if !is {

@@ -25,7 +25,7 @@ import (
 // cloud acts as CloudFormation with one stack, its table and its archive. Each look at a stack takes
 // its next event.
 type cloud struct {
-	stack.API // what is not needed
+	stack.API // for the methods that are not needed
 
 	stack  *types.Stack
 	body   string
@@ -119,7 +119,7 @@ func (c *cloud) CreateStack(ctx context.Context, in *cloudformation.CreateStackI
 	return &cloudformation.CreateStackOutput{StackId: c.stack.StackId}, nil
 }
 
-// make makes what the template has of data.
+// make makes the archive and the table of the template.
 func (c *cloud) make(ctx context.Context) error {
 	if c.resources()["AuditArchive"].Type != "" {
 		c.stack.Outputs = []types.Output{{OutputKey: aws.String("AuditArchiveBucket"), OutputValue: aws.String("bucket-of-limits")}}
@@ -203,7 +203,7 @@ func (c *cloud) GetTemplate(context.Context, *cloudformation.GetTemplateInput, .
 	return &cloudformation.GetTemplateOutput{TemplateBody: &c.body}, nil
 }
 
-// newManager returns a manager of an empty cloud, and what it tells.
+// newManager returns a manager of an empty cloud, and its progress.
 func newManager(t *testing.T) (*stack.Manager, *cloud, *[]string) {
 	t.Helper()
 	c, told := &cloud{db: &tables{dynamofake.New()}}, &[]string{}

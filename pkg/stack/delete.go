@@ -10,9 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 )
 
-// Delete deletes a stack, and returns what is left of it: its archive, its table if that is
-// protected or was there before, and nothing else. A stack with deletion protection needs
-// keepData. For one whose table would go keepData is refused.
+// Delete deletes a stack, and returns the resources that are left: its archive, its table
+// if that is protected or was there before, and nothing else. A stack with deletion
+// protection needs keepData. For one whose table would go keepData is refused.
 //
 // Errors wrap [ErrInvalid], [ErrNotFound] or [ErrFailed], or are those of AWS.
 func (m *Manager) Delete(ctx context.Context, name string, keepData bool) ([]string, error) {
@@ -44,7 +44,7 @@ func (m *Manager) Delete(ctx context.Context, name string, keepData bool) ([]str
 	return left(o, info), nil
 }
 
-// left returns what a stack leaves.
+// left returns the resources that a stack leaves.
 func left(o Options, info Info) []string {
 	var kept []string
 	if o.DeletionProtection || o.ExistingTable {

@@ -26,7 +26,7 @@ type Config struct {
 	Now     func() time.Time // nil = time.Now
 	// Interval is between two looks at a stack that changes; 0 = 2 s.
 	Interval time.Duration
-	// Progress is called for each event of a stack that changes; nil = not told.
+	// Progress is called for each event of a stack that changes; nil = not called.
 	Progress func(Event)
 }
 

@@ -63,7 +63,7 @@ func TestDeployFails(t *testing.T) {
 	})
 }
 
-// An update keeps what is not named, and does nothing where nothing changes.
+// An update keeps options that are not named, and does nothing where nothing changes.
 func TestUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, c, _ := newManager(t)

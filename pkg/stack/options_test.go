@@ -9,7 +9,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/stack"
 )
 
-// Every mistake is told, each with its option.
+// Every mistake is reported, each with its option.
 func TestCheck(t *testing.T) {
 	for name, test := range map[string]struct {
 		o    stack.Options

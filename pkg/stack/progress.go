@@ -21,7 +21,7 @@ type Event struct {
 	Reason   string // "" = none is given
 }
 
-// follower tells of the events of one change of a stack.
+// follower reports the events of one change of a stack.
 type follower struct {
 	m      *Manager
 	id     string            // of the stack
@@ -67,7 +67,7 @@ func (f *follower) news(ctx context.Context) ([]types.StackEvent, error) {
 	return news, nil
 }
 
-// tell tells of new events, and notes the first failure.
+// tell reports new events, and notes the first failure.
 func (f *follower) tell(ctx context.Context) error {
 	events, err := f.news(ctx)
 	if err != nil {

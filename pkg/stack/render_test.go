@@ -63,7 +63,7 @@ func everything() stack.Options {
 	}
 }
 
-// at returns what a path of keys and positions leads to.
+// at returns the value at a path of keys and positions.
 func at(t *testing.T, value any, path ...any) any {
 	t.Helper()
 	for _, step := range path {

@@ -160,7 +160,7 @@ func terraformConfigPolicy(t *testing.T) any {
 	return with
 }
 
-// asTerraform replaces what a template of CloudFormation refers to.
+// asTerraform replaces the references of a template of CloudFormation.
 func asTerraform(t *testing.T, value any, id string) any {
 	t.Helper()
 	switch v := value.(type) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs a fleet of three replicas on DynamoDB Local and one node for 12 minutes under load,
-# with a wrong configuration, a replica that stops and an outage of the store. Prometheus
-# scrapes them into OUT/data, which draw.sh draws.
+# Runs a fleet of three replicas on DynamoDB Local and one node for 12 minutes under load.
+# There is a wrong configuration, a replica that stops and an outage of the store.
+# Prometheus scrapes them into OUT/data, which draw.sh draws.
 # Usage: scripts/dashboard/run.sh RATELIMIT JARS PROMETHEUS OUT
 set -euo pipefail
 
@@ -76,7 +76,7 @@ call() { # PORT ENTRIES HITS
     -d "{\"domain\":\"llm-gateway\",\"descriptors\":[{\"entries\":[$2],\"hitsAddend\":$3}]}"
 }
 
-# Answers of a language model: 1,500 tokens are reserved, and settled to what was used.
+# Answers of a language model: 1,500 tokens are reserved, and settled to the usage.
 answers() { # PORT
   stoppable
   local n=0 id

@@ -26,8 +26,8 @@ spec:
   {{- with .Values.priorityClassName }}
   priorityClassName: {{ . | quote }}
   {{- end }}
-  # the drain, four steps of at most 5s each (calls, administration, HTTP, pending charges),
-  # two stores of at most 4s each, 1s for the last spans, and some to spare
+  # The drain; four steps of at most 5s each (calls, administration, HTTP, pending charges).
+  # Then two stores of at most 4s each, 1s for the last spans, and some to spare.
   terminationGracePeriodSeconds: {{ add (int .Values.drainSeconds) 35 }}
   securityContext:
     runAsNonRoot: true

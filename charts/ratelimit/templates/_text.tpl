@@ -1,7 +1,7 @@
 {{/* Helm reads YAML 1.1, and the service YAML 1.2. Text without quotes that Helm takes for a
 number or a boolean, such as 0123 or no, would be another value in the pods: it is refused. */}}
 
-{{/* Refuses what is no text in `value`, which stands at the path `at`. */}}
+{{/* Refuses a `value` that is no text; `at` is its path. */}}
 {{- define "ratelimit.text" -}}
 {{- $at := .at -}}
 {{- if kindIs "map" .value -}}

@@ -30,7 +30,7 @@ type Told struct {
 	ConfigurationFailures int64 `json:"ConfigurationFailures"` // reads of the configuration
 }
 
-// part returns a time, but at most a third of what ctx leaves.
+// part returns a time, but at most a third of the rest of ctx.
 func part(ctx context.Context, most time.Duration) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {

@@ -92,7 +92,7 @@ func (c *call) finishSplits(ctx context.Context) {
 	}
 }
 
-// archived tells of a flush of the archive, and returns the first event that is not there; "" = all are.
+// archived reports a flush of the archive, and returns the first event that is not there; "" = all are.
 func (c *call) archived(ctx context.Context, done aggregator.Archived, err error) aggregator.Sequence {
 	if c.lines == nil {
 		return ""
@@ -106,7 +106,7 @@ func (c *call) archived(ctx context.Context, done aggregator.Archived, err error
 	return done.Failed
 }
 
-// bury tells of records that cannot be counted.
+// bury reports records that cannot be counted.
 func (c *call) bury(letters []aggregator.Letter) {
 	for i := range letters {
 		c.counts.DeadLetters++

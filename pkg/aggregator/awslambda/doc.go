@@ -11,6 +11,6 @@
 //   - Where a write failed, the first record that needs it is the failure that is reported.
 //     Lambda repeats that record and those behind it.
 //
-// The event source mapping needs a tumbling window, of any length: only calls of a window tell
+// The event source mapping needs a tumbling window, of any length: only calls of a window name
 // their shard. The state of windows is not used.
 package awslambda

@@ -35,8 +35,8 @@ func (f *Function) Run(ctx context.Context) {
 	lambda.StartWithOptions(f.Handle, lambda.WithContext(ctx))
 }
 
-// Handle is one call. Its error says that no record of the event can be told from another, and
-// that Lambda should repeat them all.
+// Handle is one call. It returns an error if the records of the event cannot be distinguished:
+// then Lambda should repeat them all.
 func (f *Function) Handle(ctx context.Context, e Event) (Response, error) {
 	if len(e.Records) == 0 {
 		return respond(""), nil // a window ends

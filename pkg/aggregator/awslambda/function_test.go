@@ -225,7 +225,8 @@ func TestOtherSources(t *testing.T) {
 	}
 }
 
-// A call ends with an answer before its time is over: what is not written is reported.
+// A call ends with an answer before its time is over: records that are not written are
+// reported.
 func TestCallsEndInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := newTable()

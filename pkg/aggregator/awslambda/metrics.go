@@ -32,7 +32,7 @@ type line struct {
 	Table string   `json:"Table"`
 }
 
-// metadata tells CloudWatch which members of a line are metrics.
+// metadata names for CloudWatch the members of a line that are metrics.
 type metadata struct {
 	Timestamp         int64       `json:"Timestamp"` // Unix ms
 	CloudWatchMetrics []directive `json:"CloudWatchMetrics"`

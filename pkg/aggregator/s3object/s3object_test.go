@@ -41,7 +41,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// An answer that is no object says what is wrong, and one that is too large is not read to its end.
+// The error of an answer that is no object has its reason, and an answer that is too large is not
+// read to its end.
 func TestGetRefuses(t *testing.T) {
 	answer := func(http.ResponseWriter) {}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w) }))
