@@ -68,7 +68,8 @@ func listBuckets(o *operator) *cobra.Command {
 				if b.Shadow != shadow {
 					continue
 				}
-				if list.Items = append(list.Items, b); len(list.Items) == limit {
+				list.Items = append(list.Items, b)
+				if len(list.Items) == limit {
 					break
 				}
 			}

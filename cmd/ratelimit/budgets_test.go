@@ -45,7 +45,8 @@ func (a *alarms) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if want := "v1=" + alert.Sign([]byte(webhookKey), r.Header.Get(alert.TimestampHeader), body); r.Header.Get(alert.SignatureHeader) != want {
 		a.bad = append(a.bad, string(body))
 	}
-	if a.fails--; a.fails >= 0 {
+	a.fails--
+	if a.fails >= 0 {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}

@@ -34,7 +34,8 @@ func (c completer) values(cmd *cobra.Command, typed string, values func(context.
 	var names []string
 	read := 0
 	for name, err := range values(ctx, n) {
-		if read++; err != nil || read > completionItems {
+		read++
+		if err != nil || read > completionItems {
 			break
 		}
 		if strings.HasPrefix(string(name), typed) {

@@ -114,7 +114,8 @@ func (c *connection) findNamed(here bool) (bool, error) {
 	case here:
 		return false, nil
 	}
-	if c.server = os.Getenv(serverVariable); c.server != "" {
+	c.server = os.Getenv(serverVariable)
+	if c.server != "" {
 		return true, nil
 	}
 	return c.useContext("")

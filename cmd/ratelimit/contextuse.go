@@ -21,7 +21,8 @@ func (c *connection) useContext(name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if name = cmp.Or(name, currentContext(f)); name == "" {
+	name = cmp.Or(name, currentContext(f))
+	if name == "" {
 		return false, nil
 	}
 	from, err := f.Find(name)

@@ -172,7 +172,8 @@ func (f *entityFlags) apply(cmd *cobra.Command, e *api.Entity) {
 		if e.Metadata == nil {
 			e.Metadata = map[string]string{}
 		}
-		if e.Metadata[key] = value; value == "" {
+		e.Metadata[key] = value
+		if value == "" {
 			delete(e.Metadata, key)
 		}
 	}

@@ -73,7 +73,8 @@ func TestAServiceLeasesAndReturns(t *testing.T) {
 
 	unanswered := map[string]int{}
 	writes, n := a.askMany(t, "exact", requests)
-	if unanswered["exact"] = n; writes < requests {
+	unanswered["exact"] = n
+	if writes < requests {
 		t.Errorf("lease none: %d decisions cost %d writes, want one each", requests, writes)
 	}
 	for _, name := range []string{"leases", "lease_grants_total", "lease_decisions_total"} {
@@ -82,7 +83,8 @@ func TestAServiceLeasesAndReturns(t *testing.T) {
 		}
 	}
 	writes, n = a.askMany(t, "ada", requests)
-	if unanswered["ada"] = n; writes > requests/4 {
+	unanswered["ada"] = n
+	if writes > requests/4 {
 		t.Errorf("lease auto: %d decisions cost %d writes, want at most a quarter", requests, writes)
 	}
 	if n := a.tableMetric(t, "lease_decisions_total"); n < requests*3/4 {

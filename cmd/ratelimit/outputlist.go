@@ -28,7 +28,8 @@ func writeList[V any](o *operator, w io.Writer, limit int, columns []column[V], 
 			}
 			return err
 		}
-		if block = append(block, v); written+len(block) == limit {
+		block = append(block, v)
+		if written+len(block) == limit {
 			break
 		}
 		if len(block) == listBlock {

@@ -45,7 +45,8 @@ func raiseOne(t *testing.T, text func(rate string) string, args ...string) {
 		_, answer = r.ask(t, "eve")
 		return answer.Statuses[0].CurrentLimit.RequestsPerUnit == 3
 	})
-	if _, answer = r.ask(t, "ada"); answer.Statuses[0].LimitRemaining != 2 {
+	_, answer = r.ask(t, "ada")
+	if answer.Statuses[0].LimitRemaining != 2 {
 		t.Errorf("a limit lowered to 3 says after a request %+v, want 2 left", answer)
 	}
 }

@@ -95,7 +95,8 @@ func (f *testFlags) suite(cmd *cobra.Command, s manifest.Source) (rulestest.Suit
 	}
 	from := f.source
 	if from.file == "" && !from.demo && file.Config != "" {
-		if from.file = file.Config; !filepath.IsAbs(from.file) {
+		from.file = file.Config
+		if !filepath.IsAbs(from.file) {
 			from.file = filepath.Join(filepath.Dir(s.Name), from.file)
 		}
 	}

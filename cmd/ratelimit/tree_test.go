@@ -50,7 +50,8 @@ func TestFleetChargesEnvoyFiles(t *testing.T) {
 						break
 					}
 					code, _ := replicas[(i+1)%2].call(t, 700, "user", "ada")
-					if charged += 700; (code == http.StatusOK) != (charged <= 1000) {
+					charged += 700
+					if (code == http.StatusOK) != (charged <= 1000) {
 						t.Errorf("the charge that makes it %d got %d", charged, code)
 					}
 				}

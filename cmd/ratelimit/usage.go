@@ -84,7 +84,8 @@ export that was cut off goes on with --after.`,
 				if err != nil {
 					return o.refusal(err)
 				}
-				if list.Items = append(list.Items, u); len(list.Items) == limit {
+				list.Items = append(list.Items, u)
+				if len(list.Items) == limit {
 					break
 				}
 			}
@@ -122,7 +123,8 @@ func (o *operator) exportUsage(cmd *cobra.Command, of client.UsageOf, after stri
 			return failed(err)
 		}
 		done += len(page.Items)
-		if after = page.Next; after == "" {
+		after = page.Next
+		if after == "" {
 			return nil
 		}
 		if done >= told+usageProgress {

@@ -95,7 +95,8 @@ func TestEventsAreSentInTheCall(t *testing.T) {
 				if got.WebhookFailures < tt.least || time.Since(begun) > 10*time.Second {
 					t.Errorf("%d failures, want at least %d, after %v", got.WebhookFailures, tt.least, time.Since(begun))
 				}
-				if got.WebhookFailures = 0; got != tt.want {
+				got.WebhookFailures = 0
+				if got != tt.want {
 					t.Errorf("got %+v, want %+v", got, tt.want)
 				}
 			})

@@ -24,7 +24,8 @@ func (db *DB) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, 
 			if reads[name], err = newRead(k.ProjectionExpression, k.ExpressionAttributeNames, k.ConsistentRead, k.Keys...); err != nil {
 				return r, err
 			}
-			if n += len(k.Keys); len(k.Keys) == 0 {
+			n += len(k.Keys)
+			if len(k.Keys) == 0 {
 				return r, invalid("The list of keys of table %s must not be empty", name)
 			}
 		}

@@ -237,7 +237,8 @@ func (p *pair) pages(ctx context.Context, t *testing.T, in dynamodb.QueryInput, 
 				return nil, err
 			}
 			pages = append(pages, slices.Clone(out.Items), out.Count, out.ScannedCount, out.LastEvaluatedKey)
-			if in.ExclusiveStartKey = out.LastEvaluatedKey; in.ExclusiveStartKey == nil {
+			in.ExclusiveStartKey = out.LastEvaluatedKey
+			if in.ExclusiveStartKey == nil {
 				return pages, nil
 			}
 		}

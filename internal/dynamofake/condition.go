@@ -308,7 +308,8 @@ func (p *parser) in(value operand) (condition, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c.list = append(c.list, o); len(c.list) > maxIn {
+		c.list = append(c.list, o)
+		if len(c.list) > maxIn {
 			return nil, p.fail("The IN operator is provided with too many operands;")
 		}
 		if !p.accept(",") {

@@ -103,7 +103,8 @@ func (p *Proxy) Settle() {
 func (p *Proxy) enter(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.active += n; p.active == 0 {
+	p.active += n
+	if p.active == 0 {
 		p.idle.Broadcast()
 	}
 }

@@ -77,7 +77,8 @@ func hold() {
 func release() {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
-	if shared.holders--; shared.holders == 0 && shared.server != nil {
+	shared.holders--
+	if shared.holders == 0 && shared.server != nil {
 		shared.server.stop()
 		shared.server = nil
 	}

@@ -71,7 +71,8 @@ func TestKeysEndIt(t *testing.T) {
 		}()
 		shown := await(t, user, "text 3")
 		for _, want := range []string{"\x1b[?1049h", "text 1\x1b[K\r\nwider than the term\x1b[K\r\nthird\x1b[K\x1b[J"} {
-			if want = strings.ReplaceAll(want, "term\x1b", "termi\x1b"); !strings.Contains(shown, want) {
+			want = strings.ReplaceAll(want, "term\x1b", "termi\x1b")
+			if !strings.Contains(shown, want) {
 				t.Errorf("got %q, want %q in it", shown, want)
 			}
 		}

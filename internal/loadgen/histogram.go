@@ -66,7 +66,8 @@ func (h *Histogram) Quantile(thousandths int64) time.Duration {
 	rank := (h.total*thousandths + 999) / 1000
 	var seen int64
 	for class, n := range h.counts {
-		if seen += n; n > 0 && seen >= rank {
+		seen += n
+		if n > 0 && seen >= rank {
 			return min(upper(class), h.most)
 		}
 	}

@@ -175,7 +175,8 @@ func TestInterrupted(t *testing.T) {
 		s := newSite(t)
 		s.fails = failed
 		_, err := s.apply(t, shop, Options{})
-		if s.fails = 0; err == nil {
+		s.fails = 0
+		if err == nil {
 			if failed < 5 {
 				t.Errorf("only %d writes", failed-1)
 			}

@@ -173,7 +173,8 @@ func (v *inventory) savePart(ctx context.Context, n *client.Namespace, p *part) 
 	if err != nil {
 		return fmt.Errorf("the inventory of manifest %s: %w", v.name, err)
 	}
-	if p.changed = false; change.After != nil {
+	p.changed = false
+	if change.After != nil {
 		p.etag = change.After.ETag
 	}
 	return nil

@@ -39,7 +39,8 @@ func Parse(sources []Source) (*Manifest, config.Problems) {
 	if len(problems) > 0 {
 		return nil, problems
 	}
-	if problems = p.hierarchy(); len(problems) > 0 {
+	problems = p.hierarchy()
+	if len(problems) > 0 {
 		return nil, problems
 	}
 	slices.SortFunc(p.Records, func(a, b Record) int { return order(a.Ref, b.Ref) })

@@ -67,7 +67,8 @@ func NewPlan(ctx context.Context, n *client.Namespace, m *Manifest, o Options) (
 	if err != nil {
 		return nil, err
 	}
-	if p.own = all[m.Name]; p.own == nil && m.Name != "" {
+	p.own = all[m.Name]
+	if p.own == nil && m.Name != "" {
 		p.own = &inventory{name: m.Name}
 	}
 	delete(all, m.Name)

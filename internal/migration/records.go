@@ -43,7 +43,8 @@ func (r *run) empty(ctx context.Context, namespace string) (bool, error) {
 		if err != nil || len(entities.Items) > 0 {
 			return false, err
 		}
-		if one.After = entities.Next; one.After == "" {
+		one.After = entities.Next
+		if one.After == "" {
 			break
 		}
 	}
@@ -52,7 +53,8 @@ func (r *run) empty(ctx context.Context, namespace string) (bool, error) {
 		if err != nil || len(limits.Items) > 0 {
 			return false, err
 		}
-		if one.After = limits.Next; one.After == "" {
+		one.After = limits.Next
+		if one.After == "" {
 			return true, nil
 		}
 	}

@@ -127,7 +127,8 @@ type broken struct {
 var errBroken = errors.New("the end of the process")
 
 func (b *broken) Edit(ctx context.Context, now time.Time, namespace string, e limiter.Edit) (limiter.Edited, error) {
-	if b.left--; b.left == 0 && !b.after {
+	b.left--
+	if b.left == 0 && !b.after {
 		return limiter.Edited{}, errBroken
 	}
 	done, err := b.Store.Edit(ctx, now, namespace, e)
@@ -138,7 +139,8 @@ func (b *broken) Edit(ctx context.Context, now time.Time, namespace string, e li
 }
 
 func (b *broken) Take(ctx context.Context, now time.Time, ops []limiter.Op) (bool, error) {
-	if b.left--; b.left == 0 && !b.after {
+	b.left--
+	if b.left == 0 && !b.after {
 		return false, errBroken
 	}
 	admitted, err := b.Store.Take(ctx, now, ops)
@@ -161,7 +163,8 @@ func TestInterrupted(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			b := &broken{Store: embedded.New(embedded.Config{}), left: n, after: after}
 			_, err := migration.Run(t.Context(), b, set, at(now))
-			if ended = err == nil; ended {
+			ended = err == nil
+			if ended {
 				continue
 			}
 			if !errors.Is(err, errBroken) {

@@ -237,7 +237,8 @@ func summaries(spans []*otlp.Span) []string {
 				text = "gateway > " + text
 				break
 			}
-			if p = byID[string(p.GetParentSpanId())]; p == nil {
+			p = byID[string(p.GetParentSpanId())]
+			if p == nil {
 				break
 			}
 			text = p.GetName() + " > " + text

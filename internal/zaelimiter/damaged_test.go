@@ -49,7 +49,8 @@ func row(pk, sk string, all map[string]any) map[string]types.AttributeValue {
 // with returns attributes with one changed; nil = without it.
 func with(all map[string]any, name string, value any) map[string]any {
 	all = maps.Clone(all)
-	if all[name] = value; value == nil {
+	all[name] = value
+	if value == nil {
 		delete(all, name)
 	}
 	return all

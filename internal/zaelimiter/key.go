@@ -50,7 +50,8 @@ func parseKey(pk, sk string) key {
 	case "ENTITY":
 		k.ofEntity(name, sk)
 	case "RESOURCE":
-		if k.resource = name; sk == "#CONFIG" && name != "" {
+		k.resource = name
+		if sk == "#CONFIG" && name != "" {
 			k.kind = resourceLimits
 		}
 	case "SYSTEM":

@@ -45,7 +45,8 @@ func Read(ctx context.Context, client Client, table string, o Options) (version 
 		for _, i := range items {
 			r.add(i)
 		}
-		if r.items += len(items); o.Progress != nil {
+		r.items += len(items)
+		if o.Progress != nil {
 			o.Progress(r.items)
 		}
 	}
@@ -134,7 +135,8 @@ func (r *reader) add(i item) {
 		r.audit++
 	case bookkeeping:
 	case unknown:
-		if r.unknown++; r.unknown == 1 {
+		r.unknown++
+		if r.unknown == 1 {
 			r.unknownKey = [2]string{i.text("PK"), i.text("SK")}
 		}
 	}
@@ -152,7 +154,8 @@ func (s *space) addEntity(k key, i item) {
 		}
 	}
 	var others []string
-	if e.Metadata, others = i.stringMap("metadata"); len(others) > 0 {
+	e.Metadata, others = i.stringMap("metadata")
+	if len(others) > 0 {
 		s.lose(migration.Subject(ref), "", fmt.Sprintf("has metadata that is no text, which is left out: %.200q", others))
 	}
 	if e.Cascade && e.Parent == "" {
@@ -177,7 +180,8 @@ func (s *space) addLimits(k key, i item) {
 	}
 	if k.kind == systemLimits {
 		policy, what := policyOf(i)
-		if r.OnUnavailable = policy; what != "" {
+		r.OnUnavailable = policy
+		if what != "" {
 			s.lose(subject, "", what)
 		}
 	}

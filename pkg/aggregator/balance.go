@@ -13,7 +13,8 @@ func surplus(owner string, shards []Shard, leases map[string]Lease) (taken Lease
 		if l.Owner == "" {
 			continue
 		}
-		if held[l.Owner] = append(held[l.Owner], l); len(held[l.Owner]) > len(held[richest]) {
+		held[l.Owner] = append(held[l.Owner], l)
+		if len(held[l.Owner]) > len(held[richest]) {
 			richest = l.Owner
 		}
 	}

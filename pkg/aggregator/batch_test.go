@@ -91,7 +91,8 @@ func (f *fleet) put(shard, key string, of Bucket, old, now *Image) {
 	f.written++
 	sequence := strconv.Itoa(1_000_000 * f.written) // numbers grow longer
 	f.shards[shard] = append(f.shards[shard], Record{Sequence: Sequence(sequence), Key: key, Time: begin(), Bucket: of, Old: old, New: now})
-	if f.items[key] = now; now == nil {
+	f.items[key] = now
+	if now == nil {
 		delete(f.items, key)
 	}
 }

@@ -19,7 +19,7 @@
 // Consumption is booked to the time of its decision, if the item has it, else to that of
 // the write.
 //
-// A file uses only those above it in this list. Records: record.go, snapshots.go, letters.go,
+// A file uses only those before it in this list. Records: record.go, snapshots.go, letters.go,
 // part.go, retention.go, batch.go, archive.go, thresholds.go. Shards: tree.go, balance.go,
 // holding.go, health.go. The poller: config.go, poller.go, alive.go, report.go, worker.go,
 // round.go, follow.go.

@@ -25,7 +25,8 @@ func (p *part) add(r counted) {
 	i := len(p.records)
 	if i > 0 && r.sequence.Compare(p.records[i-1].sequence) <= 0 {
 		var found bool
-		if i, found = slices.BinarySearchFunc(p.records, r.sequence, func(r counted, of Sequence) int { return r.sequence.Compare(of) }); found {
+		i, found = slices.BinarySearchFunc(p.records, r.sequence, func(r counted, of Sequence) int { return r.sequence.Compare(of) })
+		if found {
 			p.doubled++
 			return
 		}

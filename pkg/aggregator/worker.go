@@ -62,7 +62,8 @@ func (w *worker) read(ctx context.Context) error {
 				return err
 			}
 		}
-		if iterator = next; len(records) == 0 {
+		iterator = next
+		if len(records) == 0 {
 			w.idle(ctx)
 		}
 	}
@@ -231,7 +232,8 @@ func (w *worker) save(ctx context.Context, end bool) error {
 			if w.position != "" {
 				l.Position = w.position
 			}
-			if l.Done = end; end {
+			l.Done = end
+			if end {
 				l.Owner = ""
 			}
 		})

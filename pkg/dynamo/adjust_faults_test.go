@@ -25,7 +25,8 @@ func TestAdjustmentsOfShards(t *testing.T) {
 		for s.Stats().Splits < 3 {
 			mustTake(t, s, time.Now(), true, o)
 			time.Sleep(100 * time.Millisecond)
-			if taken++; taken > 500 {
+			taken++
+			if taken > 500 {
 				t.Fatalf("no split: %+v", s.Stats())
 			}
 		}

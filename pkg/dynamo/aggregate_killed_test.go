@@ -52,7 +52,8 @@ type served struct {
 // since returns the admissions from a time on, and in all.
 func (s *served) since(begin time.Time) (recent, all int64) {
 	for i, n := range s.amount {
-		if all += n; !s.at[i].Before(begin) {
+		all += n
+		if !s.at[i].Before(begin) {
 			recent += n
 		}
 	}

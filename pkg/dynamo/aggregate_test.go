@@ -101,7 +101,8 @@ func listed(t *testing.T, s *dynamo.Store, w limiter.UsageWindow) map[string]int
 				all[fmt.Sprint(u.Entity, u.Resource, l.Limit)] += l.Tokens
 			}
 		}
-		if p.After = page.Next; p.After == "" {
+		p.After = page.Next
+		if p.After == "" {
 			return all
 		}
 	}

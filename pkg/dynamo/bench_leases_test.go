@@ -101,7 +101,8 @@ func loadLeases(t *testing.T, stores []*dynamo.Store, o limiter.Op) leaseLoad {
 	took := make([]time.Duration, len(all))
 	var taken []windows.Taking
 	for i, c := range all {
-		if took[i] = c.took; c.admitted {
+		took[i] = c.took
+		if c.admitted {
 			taken = append(taken, windows.Taking{From: c.from.Microseconds(), To: (c.from + c.took).Microseconds() + 1, Amount: o.Spends[0].Take})
 		}
 	}

@@ -83,7 +83,8 @@ func calls(db *dynamofake.DB, f func()) map[string]int {
 	f()
 	made := map[string]int{}
 	for op, n := range db.Counts() {
-		if n -= before[op]; n > 0 {
+		n -= before[op]
+		if n > 0 {
 			made[op] = n
 		}
 	}

@@ -111,7 +111,8 @@ func (r *renames) change() {
 	}
 	for _, sp := range append(spends, limiter.Spend{Limit: limits[0].Name, Look: true}) {
 		if op := r.take(set, sp, epochTime); op.Spends[0].Held && !op.Spends[0].Exceeded {
-			if r.given[sp.Limit] += sp.Take; r.given[sp.Limit] > r.most[sp.Limit] {
+			r.given[sp.Limit] += sp.Take
+			if r.given[sp.Limit] > r.most[sp.Limit] {
 				r.Fatalf("%s gave %d millitokens at one instant, want %d at most", sp.Limit, r.given[sp.Limit], r.most[sp.Limit])
 			}
 		}

@@ -72,7 +72,8 @@ func streamed(t *testing.T, endpoint, table, sk string) (all string, images []ma
 					}
 				}
 			}
-			if iterator = out.NextShardIterator; len(out.Records) == 0 {
+			iterator = out.NextShardIterator
+			if len(out.Records) == 0 {
 				break
 			}
 		}

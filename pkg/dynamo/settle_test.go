@@ -119,7 +119,8 @@ func TestSettlementsThatFail(t *testing.T) {
 				defer closing(t, s)
 				puts := 0
 				db.SetPlan(func(dynamofake.Call) dynamofake.Fault {
-					if puts++; puts == 1 && tc.first != dynamofake.None {
+					puts++
+					if puts == 1 && tc.first != dynamofake.None {
 						return dynamofake.Fault{Kind: tc.first}
 					}
 					return tc.fault

@@ -107,7 +107,8 @@ func (s *stalled) count() (late, policy int, first, last time.Duration) {
 			late++
 		}
 		if c.policy {
-			if last = max(last, c.at); policy == 0 || c.at < first {
+			last = max(last, c.at)
+			if policy == 0 || c.at < first {
 				first = c.at
 			}
 			policy++

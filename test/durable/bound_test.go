@@ -44,7 +44,8 @@ func (b bound) check(all []taking, late time.Duration) error {
 		first := &open[0]
 		given := min(level, first.amount)
 		level -= given
-		if first.amount -= given; first.amount == 0 {
+		first.amount -= given
+		if first.amount == 0 {
 			if now > first.to+late.Microseconds() {
 				return fmt.Errorf("what a call took from %d µs to %d µs there was only at %d µs", first.from, first.to, now)
 			}

@@ -67,7 +67,8 @@ func TestAccessLog(t *testing.T) {
 	var lines []string
 	envoytest.Await(t, "a line of the access log", func() error {
 		text, err := os.ReadFile(log)
-		if lines = strings.Split(strings.TrimSpace(string(text)), "\n"); err == nil && lines[0] == "" {
+		lines = strings.Split(strings.TrimSpace(string(text)), "\n")
+		if err == nil && lines[0] == "" {
 			return errors.New("no line yet")
 		}
 		return err

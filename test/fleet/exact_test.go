@@ -122,7 +122,8 @@ func callsIn(all []windows.Taking, w windows.Window) string {
 		if t.From < w.From || t.To > w.To {
 			continue
 		}
-		if n++; n <= 100 {
+		n++
+		if n <= 100 {
 			fmt.Fprintf(&b, "  replica %s from %.6f s to %.6f s: %d\n", t.Replica, float64(t.From)/1e6, float64(t.To)/1e6, t.Amount)
 		}
 	}

@@ -95,12 +95,14 @@ func (l *lateness) plan(r *rand.Rand, f faults) dynamofake.Plan {
 	dealt, next, batches := 0, most, 0
 	return func(c dynamofake.Call) dynamofake.Fault {
 		if c.Op == "BatchGetItem" {
-			if batches++; batches%4 == 1 {
+			batches++
+			if batches%4 == 1 {
 				return dynamofake.Fault{Kind: dynamofake.Partial}
 			}
 			return dynamofake.Fault{}
 		}
-		if next--; next >= 0 {
+		next--
+		if next >= 0 {
 			return dynamofake.Fault{}
 		}
 		next = r.IntN(most)

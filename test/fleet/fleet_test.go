@@ -141,7 +141,8 @@ func (f *fleet) bear(ctx context.Context, i int) error {
 		f.mu.Lock()
 		f.histories = append(f.histories, h)
 		f.mu.Unlock()
-		if left -= int64(count([]history{h}, admitted, denied)); life == kills {
+		left -= int64(count([]history{h}, admitted, denied))
+		if life == kills {
 			return nil
 		}
 	}

@@ -47,7 +47,8 @@ type mutant struct {
 func in(pkg string, mutants []mutant) []mutant {
 	for i := range mutants {
 		m := &mutants[i]
-		if m.pkg = pkg; m.tested == "" {
+		m.pkg = pkg
+		if m.tested == "" {
 			m.tested = pkg
 		}
 	}

@@ -90,7 +90,8 @@ func NewClock(now func() time.Time, tolerance time.Duration) *Clock {
 // WithMaxOffset sets how far the Date of a reply may be from this machine's clock, 0 =
 // DefaultMaxClockOffset, and returns the clock. It must be called before the clock is used.
 func (c *Clock) WithMaxOffset(d time.Duration) *Clock {
-	if c.most = d; d <= 0 {
+	c.most = d
+	if d <= 0 {
 		c.most = DefaultMaxClockOffset
 	}
 	return c
@@ -209,7 +210,8 @@ func (c *Clock) Observe(sent, received, date time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.set = c.setBy(received)
-	if c.far = c.offBy(date, received); c.far != 0 {
+	c.far = c.offBy(date, received)
+	if c.far != 0 {
 		c.fars.Add(1)
 		return
 	}

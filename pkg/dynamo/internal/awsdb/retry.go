@@ -44,7 +44,8 @@ func RetryRead(ctx context.Context, by Loop, try *int, err error) bool {
 // Retry waits and returns true if a request is worth another try and the context allows it.
 // try counts the tries.
 func Retry(ctx context.Context, by Loop, try *int, worth bool) bool {
-	if *try++; *try >= maxReadTries || !worth {
+	*try++
+	if *try >= maxReadTries || !worth {
 		return false
 	}
 	return Pause(ctx, by, *try) == nil

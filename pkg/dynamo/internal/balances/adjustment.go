@@ -91,7 +91,8 @@ func (t *adjustment) run(ctx context.Context) (limiter.Adjusted, error) {
 // again prepares another commit after one that other changes came before: by turns in place of a pause
 // each second time, so that two adjustments do not take each other's turns for ever.
 func (t *adjustment) again(ctx context.Context, leaves []*schema.Bucket) error {
-	if t.lost++; t.lost%turnAfter != 0 {
+	t.lost++
+	if t.lost%turnAfter != 0 {
 		return t.pause(ctx)
 	}
 	for _, b := range leaves {
@@ -120,7 +121,8 @@ func (t *adjustment) finish(ctx context.Context, changes []*plan.Adjusted) (out 
 	}
 	at := changes[0].Now()
 	out = limiter.Adjusted{Found: true, Before: stateOf(t.Bucket, before, at), After: stateOf(t.Bucket, after, at)}
-	if out.Booked = t.Booked(&out.Before, &out.After); t.Full(out.Booked) {
+	out.Booked = t.Booked(&out.Before, &out.After)
+	if t.Full(out.Booked) {
 		out.After = out.Before
 		return out, true, nil
 	}

@@ -77,7 +77,8 @@ func (t *adjustment) lease(ctx context.Context, b *schema.Bucket, at int64, to *
 		if !refused || image == nil {
 			return
 		}
-		if b = t.turn(ctx, image); b == nil {
+		b = t.turn(ctx, image)
+		if b == nil {
 			return
 		}
 	}

@@ -114,7 +114,8 @@ func (s catalogOnly) Close(ctx context.Context) error {
 func (s catalogOnly) Purge(ctx context.Context, now time.Time, namespace string, progress func(int)) error {
 	deleted := 0
 	if err := s.Catalog.Purge(ctx, now, namespace, func(n int) {
-		if deleted = n; progress != nil {
+		deleted = n
+		if progress != nil {
 			progress(n)
 		}
 	}); err != nil {

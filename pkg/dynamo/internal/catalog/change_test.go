@@ -54,7 +54,8 @@ func wantCalls(t *testing.T, db *dynamofake.DB, want map[string]int, fn func()) 
 	fn()
 	got := make(map[string]int)
 	for op, n := range db.Counts() {
-		if n -= before[op]; n > 0 {
+		n -= before[op]
+		if n > 0 {
 			got[op] = n
 		}
 	}

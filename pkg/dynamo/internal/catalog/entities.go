@@ -84,7 +84,8 @@ func (c editor) deletion(ctx context.Context, sp *space, id string, left limiter
 		if item[schema.AttrDeleted] != nil {
 			continue
 		}
-		if all++; all > maxDeletes {
+		all++
+		if all > maxDeletes {
 			continue
 		}
 		k, err := schema.ItemKey(c.table.name, item)

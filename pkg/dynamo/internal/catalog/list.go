@@ -135,7 +135,8 @@ func inStages[V any](
 			return limiter.PageOf[V]{}, err
 		}
 		page.Items = append(page.Items, items...)
-		if at.Key = next; next == nil {
+		at.Key = next
+		if next == nil {
 			at.Stage++
 		}
 	}

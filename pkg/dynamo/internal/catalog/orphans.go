@@ -109,7 +109,8 @@ func (c *Catalog) PurgeOrphan(ctx context.Context, id string, progress func(dele
 func (t *table) purgeID(ctx context.Context, id string, progress func(deleted int)) error {
 	deleted := 0
 	count := func(n int) {
-		if deleted += n; n > 0 && progress != nil {
+		deleted += n
+		if n > 0 && progress != nil {
 			progress(deleted)
 		}
 	}

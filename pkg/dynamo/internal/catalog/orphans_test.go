@@ -52,11 +52,13 @@ func TestOrphans(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, ns := range page.Items {
-				if ids = append(ids, ns.ID); ns.Name != "gone" && ns.Name != "again\xff" || ns.CreatedAt.IsZero() {
+				ids = append(ids, ns.ID)
+				if ns.Name != "gone" && ns.Name != "again\xff" || ns.CreatedAt.IsZero() {
 					t.Errorf("orphan %+v", ns)
 				}
 			}
-			if p.After = page.Next; p.After == "" {
+			p.After = page.Next
+			if p.After == "" {
 				return ids
 			}
 		}

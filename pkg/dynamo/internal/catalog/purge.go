@@ -98,7 +98,8 @@ func (p *purge) pass(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if batch = append(batch, k); len(batch) == maxBatchWrite {
+		batch = append(batch, k)
+		if len(batch) == maxBatchWrite {
 			if err := p.delete(ctx, batch); err != nil {
 				return err
 			}
@@ -169,7 +170,8 @@ func (p *purge) delete(ctx context.Context, keys []schema.Key) error {
 	if err != nil {
 		return fmt.Errorf("deleting %d items of table %s: %w", len(keys), p.table.name, awsdb.Translate(err))
 	}
-	if p.deleted += len(keys); p.progress != nil {
+	p.deleted += len(keys)
+	if p.progress != nil {
 		p.progress(p.deleted)
 	}
 	return nil

@@ -145,7 +145,8 @@ func TestPurgeWaits(t *testing.T) {
 			for done := false; !done; calls++ {
 				ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
 				err := c.Purge(ctx, time.Now(), ns, nil)
-				if done = err == nil; !done && (ctx.Err() == nil || !errors.Is(err, context.DeadlineExceeded)) {
+				done = err == nil
+				if !done && (ctx.Err() == nil || !errors.Is(err, context.DeadlineExceeded)) {
 					t.Fatalf("Purge: %v", err)
 				}
 				stop()

@@ -55,7 +55,8 @@ func (t *table) read(ctx context.Context, keys []schema.Key) (map[schema.Key]map
 				}
 				found[k] = item
 			}
-			if pending = out.UnprocessedKeys[t.name].Keys; len(pending) > 0 && !awsdb.RetryRead(ctx, t.loop, &try, limiter.ErrUnavailable) {
+			pending = out.UnprocessedKeys[t.name].Keys
+			if len(pending) > 0 && !awsdb.RetryRead(ctx, t.loop, &try, limiter.ErrUnavailable) {
 				return nil, leftOver(ctx, t.name, len(pending), len(chunk))
 			}
 		}
@@ -78,7 +79,8 @@ func (t *table) delete(ctx context.Context, keys []schema.Key) error {
 				}
 				continue
 			}
-			if pending = out.UnprocessedItems[t.name]; len(pending) > 0 && !awsdb.RetryRead(ctx, t.loop, &try, limiter.ErrUnavailable) {
+			pending = out.UnprocessedItems[t.name]
+			if len(pending) > 0 && !awsdb.RetryRead(ctx, t.loop, &try, limiter.ErrUnavailable) {
 				return leftOver(ctx, t.name, len(pending), len(chunk))
 			}
 		}
@@ -105,7 +107,8 @@ func (t *table) deleteAll(ctx context.Context, q *dynamodb.QueryInput, deleted f
 		if err != nil {
 			return err
 		}
-		if batch = append(batch, k); len(batch) == maxBatchWrite {
+		batch = append(batch, k)
+		if len(batch) == maxBatchWrite {
 			if err := flush(); err != nil {
 				return err
 			}

@@ -111,7 +111,8 @@ func (s *streams) fails() error {
 	if s.ended {
 		return &types.ResourceNotFoundException{Message: aws.String("Requested resource not found: Stream does not exist")}
 	}
-	if s.calls++; s.dice.IntN(12) == 0 {
+	s.calls++
+	if s.dice.IntN(12) == 0 {
 		return &types.LimitExceededException{Message: aws.String("slow down")}
 	}
 	return nil

@@ -70,7 +70,8 @@ func (s *shelf) wants(when, entity, resource string, want [4]int64) {
 	got := [4]int64{}
 	for i, at := range stored {
 		b, _ := at.Budgets.Of("l", limiter.UsageDay)
-		if got[i] = b.Tokens; !at.There {
+		got[i] = b.Tokens
+		if !at.There {
 			got[i] = -1
 		}
 	}

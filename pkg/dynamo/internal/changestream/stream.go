@@ -127,7 +127,8 @@ func (s *Stream) Shards(ctx context.Context) ([]aggregator.Shard, error) {
 				all = append(all, aggregator.Shard{ID: *sh.ShardId, Parent: text(sh.ParentShardId)})
 			}
 		}
-		if in.ExclusiveStartShardId = out.StreamDescription.LastEvaluatedShardId; in.ExclusiveStartShardId == nil {
+		in.ExclusiveStartShardId = out.StreamDescription.LastEvaluatedShardId
+		if in.ExclusiveStartShardId == nil {
 			s.listed(all)
 			return all, nil
 		}

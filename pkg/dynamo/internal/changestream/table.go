@@ -121,7 +121,8 @@ func (s *Stream) List(ctx context.Context) ([]aggregator.Lease, error) {
 		for _, item := range out.Items {
 			all = append(all, schema.ParseStreamLease(s.table, item))
 		}
-		if in.ExclusiveStartKey = out.LastEvaluatedKey; len(in.ExclusiveStartKey) == 0 {
+		in.ExclusiveStartKey = out.LastEvaluatedKey
+		if len(in.ExclusiveStartKey) == 0 {
 			s.finished(all)
 			return all, nil
 		}

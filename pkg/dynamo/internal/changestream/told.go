@@ -82,7 +82,8 @@ func (s *Stream) namespaces(ctx context.Context) (map[string]string, error) {
 				names[ns.ID] = ns.Title()
 			}
 		}
-		if in.ExclusiveStartKey = out.LastEvaluatedKey; len(in.ExclusiveStartKey) == 0 {
+		in.ExclusiveStartKey = out.LastEvaluatedKey
+		if len(in.ExclusiveStartKey) == 0 {
 			return names, nil
 		}
 	}

@@ -249,8 +249,11 @@ func (c *change) result(ex *exacts) changed {
 		if d, err := first(ex.changed, c.at); err != nil {
 			r.Force = ended.Sub(c.at)
 			r.exceed("the raised limit is never in force, in %v", r.Force)
-		} else if r.Force, forced = d, c.at.Add(d); d > c.force {
-			r.exceed("the raised limit is in force after %v, want %v", d, c.force)
+		} else {
+			r.Force, forced = d, c.at.Add(d)
+			if d > c.force {
+				r.exceed("the raised limit is in force after %v, want %v", d, c.force)
+			}
 		}
 	}
 	if c.splits && !c.far() && len(ex.split) == 0 { // in a far store it has too few writes
@@ -448,7 +451,8 @@ func hold(t *testing.T, ch *changing, mode string, latency time.Duration) (r cha
 			kept++
 			continue
 		}
-		if beyond++; beyond == 2 {
+		beyond++
+		if beyond == 2 {
 			t.Errorf("two runs of three: %s", strings.Join(r.beyond, "; "))
 		}
 	}

@@ -69,7 +69,8 @@ func draw(r *rand.Rand, parts []float64) int {
 	}
 	x := r.Float64() * sum
 	for i, p := range parts {
-		if x -= p; x < 0 {
+		x -= p
+		if x < 0 {
 			return i
 		}
 	}

@@ -141,7 +141,8 @@ func (a *adjusting) applied(f *fleet, l *limitHistory, added int64) {
 		}
 	default:
 		l.set = &sinceSet{from: f.now, began: a.began, landed: a.landed, capacity: to.capacity, level: to.tokens + l.admitted.given/tallyScale}
-		if y.most = (to.capacity-to.tokens)*tallyScale + added; a.forced {
+		y.most = (to.capacity-to.tokens)*tallyScale + added
+		if a.forced {
 			y.most += to.capacity * tallyScale
 		}
 	}
@@ -209,13 +210,15 @@ func (f *fleet) adjusting(p *process, b *bucket) *adjusting {
 
 // lands records that an adjustment is applied to a shard, perhaps beside leases.
 func (a *adjusting) lands(f *fleet, before *schema.Bucket) {
-	if a.landed = f.now; a.to == nil {
+	a.landed = f.now
+	if a.to == nil {
 		a.to = a.levels()
 	}
 	if before.Line.Rate == schema.Parts && before.Line.Room == schema.Parts {
 		return
 	}
-	if a.forced = true; a.Kind != limiter.AdjustReset && a.Kind != limiter.AdjustSet {
+	a.forced = true
+	if a.Kind != limiter.AdjustReset && a.Kind != limiter.AdjustSet {
 		return
 	}
 	f.seen["adjustment beside leases"]++

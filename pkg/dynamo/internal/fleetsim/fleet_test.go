@@ -149,7 +149,8 @@ func (f *fleet) drawSize() {
 	}
 	for i := range count {
 		b := &bucket{index: i, leased: make(map[uint32]int64), key: limiter.BucketKey{Namespace: simNamespace, Entity: fmt.Sprint("e", i), Resource: "r"}}
-		if b.share = max(f.pace/int64(children), 1); f.on.cascade && i == children {
+		b.share = max(f.pace/int64(children), 1)
+		if f.on.cascade && i == children {
 			b.share = max(f.pace, 1)
 		}
 		f.drawBucket(b)

@@ -184,7 +184,8 @@ func (f *fleet) end(c *call, b *bucket, op *limiter.Op, sp *limiter.Spend, n int
 	took := err == nil && admitted && sp.Held && b.limitedBy(sp.Limit)
 	inTime, all := int64(0), int64(0)
 	if took {
-		if all = sp.Take; !op.Late {
+		all = sp.Take
+		if !op.Late {
 			inTime = sp.Take
 		}
 	}

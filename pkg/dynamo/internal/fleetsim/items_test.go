@@ -50,7 +50,8 @@ func (f *fleet) look(b *bucket, shard int) {
 	}
 	f.counts(b, shard, out.Item)
 	before := b.items[shard]
-	if b.items[shard] = nil; out.Item == nil {
+	b.items[shard] = nil
+	if out.Item == nil {
 		return
 	}
 	var known *limiter.Limits

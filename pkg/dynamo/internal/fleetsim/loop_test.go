@@ -78,10 +78,12 @@ func (l *eventLoop) next(until int64) bool {
 		return false
 	}
 	e := l.pop()
-	if l.still++; e.at > l.now {
+	l.still++
+	if e.at > l.now {
 		l.still = 0
 	}
-	if l.now = e.at; l.still > maxStill {
+	l.now = e.at
+	if l.still > maxStill {
 		l.fault = fmt.Errorf("after %v: time stands still", time.Duration(l.now))
 		return false
 	}

@@ -28,7 +28,8 @@ func dropping(prefix, suffix, operator string) func(*dynamodb.UpdateItemInput) {
 			}
 		}
 		text := strings.Join(kept, " AND ")
-		if in.ConditionExpression = &text; text == "" {
+		in.ConditionExpression = &text
+		if text == "" {
 			in.ConditionExpression = nil
 		}
 		prune(in)
@@ -57,7 +58,8 @@ func prune(in *dynamodb.UpdateItemInput) {
 			if i < 0 {
 				return false
 			}
-			if rest = rest[i+len(name):]; !strings.ContainsAny(rest[:1], "0123456789") {
+			rest = rest[i+len(name):]
+			if !strings.ContainsAny(rest[:1], "0123456789") {
 				return true
 			}
 		}

@@ -96,7 +96,8 @@ func (f *fleet) throttledCopy(in *dynamodb.UpdateItemInput) {
 func (f *fleet) did(in *dynamodb.UpdateItemInput, err error) {
 	attr, id := idOf(in)
 	f.tracef("%s=%s: applied %t", attr, id, err == nil)
-	if f.again = ""; err != nil || id == "" {
+	f.again = ""
+	if err != nil || id == "" {
 		return
 	}
 	if f.applied[id] && strings.HasPrefix(attr, schema.AttrBooked) {

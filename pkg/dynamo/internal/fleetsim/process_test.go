@@ -93,7 +93,8 @@ func (f *fleet) begin(at *replica) {
 	p.clock = awsdb.NewClock(now, 0).WithMaxOffset(24 * time.Hour) // steps are of hours
 	if f.on.copies && f.r.IntN(2) == 0 {
 		of := f.replicas[f.r.IntN(len(f.replicas))]
-		if p.copied = of.drawnNumbers(); len(p.copied) > 0 {
+		p.copied = of.drawnNumbers()
+		if len(p.copied) > 0 {
 			p.twin, of.process.twin = true, true
 		}
 	}

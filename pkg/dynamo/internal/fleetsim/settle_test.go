@@ -48,7 +48,8 @@ func (f *fleet) settle(p *process, r *reservation) {
 		})
 		ctx := p.newContext(p.stopped, f.now+second)
 		won, err := s.Settle(ctx, p.machine(), m)
-		if r.open--; err != nil {
+		r.open--
+		if err != nil {
 			r.unknown = true // it books nothing, and its mark may stand
 			return
 		}
@@ -56,7 +57,8 @@ func (f *fleet) settle(p *process, r *reservation) {
 			f.settled(r)
 			return
 		}
-		if r.won++; r.won > 1 {
+		r.won++
+		if r.won > 1 {
 			f.failf("reservation %s: %d settlements are told to book", r.id, r.won)
 		}
 		f.seen["settled"]++

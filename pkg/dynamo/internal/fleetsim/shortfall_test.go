@@ -63,7 +63,8 @@ func (y *shortfall) advance(now int64) {
 	for len(y.later) > 0 && y.later[0].until <= now {
 		d := y.later[0]
 		y.later = y.later[1:]
-		if y.open -= d.n; !d.returned {
+		y.open -= d.n
+		if !d.returned {
 			y.add(d.n)
 		}
 	}

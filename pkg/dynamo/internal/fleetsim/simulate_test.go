@@ -65,7 +65,8 @@ func (sum *total) add(seed int64, f *fleet, err error) {
 		return
 	}
 	failure := fmt.Sprintf("%v; it happens again with:\n  %s", err, command(seed))
-	if sum.failed = append(sum.failed, failure); *manySeeds > 0 {
+	sum.failed = append(sum.failed, failure)
+	if *manySeeds > 0 {
 		fmt.Fprintln(os.Stderr, failure)
 	}
 }

@@ -133,7 +133,8 @@ func (u *untold) reply(sent int64) {
 		u.replies = 0
 		return
 	}
-	if u.replies++; u.replies == awsdb.JumpReplies && u.length > certain {
+	u.replies++
+	if u.replies == awsdb.JumpReplies && u.length > certain {
 		u.length = 0
 	}
 }

@@ -139,7 +139,8 @@ func (r caller) paid(op *operation) {
 	if op != r.paying {
 		return
 	}
-	if r.paying = nil; op.answer == no {
+	r.paying = nil
+	if op.answer == no {
 		r.owed = append([]*operation{op}, r.owed...)
 	}
 }

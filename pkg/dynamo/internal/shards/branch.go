@@ -153,7 +153,8 @@ func (b *Branch) bookEverywhere(leaves []Leaf) {
 // Harvest takes in the results of the last round.
 func (b *Branch) Harvest() {
 	for _, p := range b.parts[b.fresh:] {
-		if b.failed = b.failed || p.Err != nil; p.Err != nil {
+		b.failed = b.failed || p.Err != nil
+		if p.Err != nil {
 			continue
 		}
 		r := p.Request
@@ -274,7 +275,8 @@ func (b *Branch) divide(leaves []Leaf) (parts []*plan.Request, enough bool) {
 				n = 0 // a peek is answered by answers of shards alone
 			}
 			there += n
-			if n = min(n, ask); n > 0 {
+			n = min(n, ask)
+			if n > 0 {
 				ask -= n
 				if parts[j] == nil {
 					parts[j] = b.peek()

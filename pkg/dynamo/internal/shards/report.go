@@ -114,7 +114,8 @@ func (b *Branch) place() int {
 func (b *Branch) reportSpend(sp *limiter.Spend, i int, there *together, lack bool) {
 	sp.Held = there.under != nil
 	sp.Limits, sp.Index, sp.Bucket = nil, 0, tokenbucket.Bucket{}
-	if sp.Exceeded = false; there.under == nil {
+	sp.Exceeded = false
+	if there.under == nil {
 		return
 	}
 	sp.Limits, sp.Index = there.under, there.under.Find(sp.Limit)
@@ -139,7 +140,8 @@ func untilThere(states []held, need, now int64) int64 {
 	}
 	low, high := int64(0), int64(1) // not before low, by high
 	for !after(high) {
-		if low, high = high, 2*high; high >= tokenbucket.Forever {
+		low, high = high, 2*high
+		if high >= tokenbucket.Forever {
 			return tokenbucket.Forever
 		}
 	}
