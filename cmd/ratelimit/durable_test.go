@@ -275,6 +275,6 @@ func TestBackupsThatFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	if hidden, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || len(names) != 3 || len(hidden) != 0 {
-		t.Errorf("there are %v and %v, %v; want the data, the backup and what was cut of it", names, hidden, err)
+		t.Errorf("there are %v and %v, %v; want the data, the backup and the cut backup", names, hidden, err)
 	}
 }

@@ -47,7 +47,7 @@ func TestOperateAFleet(t *testing.T) {
 		t.Errorf("the audit is\n%s", audit)
 	}
 	if got := on(0, "list", "entities", "-n", "nothing"); got != "ID  PARENT  CASCADE  NAME\n" {
-		t.Errorf("entities of a namespace that nobody uses:\n%s", got)
+		t.Errorf("entities of an unused namespace:\n%s", got)
 	}
 	adjustEve(t, on, services)
 	on(0, "disable", "entity", "org/acme") // the parent of eve

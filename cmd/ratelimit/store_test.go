@@ -407,7 +407,7 @@ func TestMetricsOfAStore(t *testing.T) {
 		defer s.close(t.Context())
 		_, text = replica{service: s}.do(t, http.MethodGet, "/metrics", "")
 		if !strings.Contains(text, "\nratelimit_store_buckets 0") || strings.Contains(text, "ratelimit_dynamodb") || strings.Contains(text, "ratelimit_cache") {
-			t.Error("an embedded store does not report what it is")
+			t.Error("an embedded store does not report its kind")
 		}
 	})
 }

@@ -158,6 +158,6 @@ func TestBackupTargetsThatAreRefused(t *testing.T) {
 		}
 	}
 	if got := names(t, dir); len(got) != 4 {
-		t.Errorf("there are %v, want what was there", got)
+		t.Errorf("there are %v, want the files of before", got)
 	}
 }

@@ -42,8 +42,8 @@ func TestProcessesShareTheShards(t *testing.T) {
 		stopB()
 		add(3)
 		time.Sleep(3 * time.Minute)
-		r.has("a of those who are left", a, 4, 4)
-		r.has("c of those who are left", c, 4, 4)
+		r.has("a of those that are left", a, 4, 4)
+		r.has("c of those that are left", c, 4, 4)
 		r.counted("by all", total)
 		if s := a.Stats(); s.Losses+s.DeadLetters+s.Failures > 0 {
 			t.Errorf("%+v", s)

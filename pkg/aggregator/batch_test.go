@@ -240,7 +240,7 @@ func TestPoisonIsTold(t *testing.T) {
 		t.Errorf("letters (-want +got):\n%s", diff)
 	}
 	if len(b.Letters()) != 0 {
-		t.Error("letters are told twice")
+		t.Error("letters are reported twice")
 	}
 	wantSame(t, map[string]int64{usageKey(Snapshot{Bucket{"ns", "e0", "r"}, limiter.UsageHour, limiter.UsageHour.Start(begin())}, "rpm"): 1}, to.used)
 }
@@ -254,16 +254,16 @@ func TestBookedToTheDecision(t *testing.T) {
 		want     time.Time
 		misdated bool
 	}{
-		"a take":                        {&Image{Taken: ms - 1}, &Image{Taken: ms}, begin(), false},
-		"a new item":                    {nil, &Image{Taken: ms}, begin(), false},
-		"an exact write":                {&Image{Taken: 5, Exact: 7}, &Image{Taken: 5, Exact: ms}, begin(), false},
-		"a take by an older clock":      {&Image{Taken: ms + 500}, &Image{Taken: ms}, begin(), false},
-		"a refund, which tells no time": {&Image{Taken: ms}, &Image{Taken: ms}, write, false},
-		"a time out of all years":       {&Image{}, &Image{Taken: -1 << 62}, write, true},
-		"a clock that is fast":          {&Image{}, &Image{Taken: write.Add(mostAhead).UnixMilli()}, write.Add(mostAhead), false},
-		"a clock that is too fast":      {&Image{}, &Image{Taken: write.Add(mostAhead).UnixMilli() + 1}, write, true},
-		"a charge kept in an outage":    {&Image{}, &Image{Taken: write.Add(-mostBehind).UnixMilli()}, write.Add(-mostBehind), false},
-		"a clock that is too slow":      {&Image{}, &Image{Taken: write.Add(-mostBehind).UnixMilli() - 1}, write, true},
+		"a take":                      {&Image{Taken: ms - 1}, &Image{Taken: ms}, begin(), false},
+		"a new item":                  {nil, &Image{Taken: ms}, begin(), false},
+		"an exact write":              {&Image{Taken: 5, Exact: 7}, &Image{Taken: 5, Exact: ms}, begin(), false},
+		"a take by an older clock":    {&Image{Taken: ms + 500}, &Image{Taken: ms}, begin(), false},
+		"a refund, which has no time": {&Image{Taken: ms}, &Image{Taken: ms}, write, false},
+		"a time out of all years":     {&Image{}, &Image{Taken: -1 << 62}, write, true},
+		"a clock that is fast":        {&Image{}, &Image{Taken: write.Add(mostAhead).UnixMilli()}, write.Add(mostAhead), false},
+		"a clock that is too fast":    {&Image{}, &Image{Taken: write.Add(mostAhead).UnixMilli() + 1}, write, true},
+		"a charge kept in an outage":  {&Image{}, &Image{Taken: write.Add(-mostBehind).UnixMilli()}, write.Add(-mostBehind), false},
+		"a clock that is too slow":    {&Image{}, &Image{Taken: write.Add(-mostBehind).UnixMilli() - 1}, write, true},
 	} {
 		r := Record{Time: write, Old: tt.old, New: tt.now}
 		if got, misdated, ok := r.at(); !got.Equal(tt.want) || misdated != tt.misdated || !ok {

@@ -47,7 +47,7 @@ func TestRecordsOfADroppedShardCount(t *testing.T) {
 		r.drop("s")
 		time.Sleep(time.Minute)
 		if s := p.Stats(); s.Losses != 1 {
-			t.Errorf("%+v, want the gap behind what was read", s)
+			t.Errorf("%+v, want the gap behind the records read", s)
 		}
 		r.counted("what was read", 6)
 		stop()

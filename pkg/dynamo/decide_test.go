@@ -99,7 +99,7 @@ func TestGiveBack(t *testing.T) {
 		mustTake(t, s, t0(), true, child, parent)
 		mustTake(t, s, t0(), false, child, parent)
 		if got := child.Spends[0].Bucket.Tokens; got != tokens(8) {
-			t.Errorf("the child is told of %d millitokens, want 8000: as if nothing had been taken", got)
+			t.Errorf("the answer for the child has %d millitokens, want 8000: as if nothing had been taken", got)
 		}
 		wantBalance(t, s, t0(), child, 8)
 		wantBalance(t, s, t0(), parent, 1)
@@ -116,7 +116,7 @@ func TestGiveBack(t *testing.T) {
 		synctest.Wait() // the child has given, the parent's denial is being confirmed
 		cancel()
 		if err := <-done; !errors.Is(err, limiter.ErrUnavailable) || !errors.Is(err, context.Canceled) {
-			t.Errorf("a caller who left: %v", err)
+			t.Errorf("a caller that left: %v", err)
 		}
 		gate.Release()
 		closing(t, s) // waits for the rollback

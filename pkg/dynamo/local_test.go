@@ -78,6 +78,6 @@ func TestDynamoDBLocalCorrectsTheClock(t *testing.T) {
 	o := op(t, "e", limiter.PerDay("l", 10), limiter.Spend{Take: tokens(1)})
 	mustTake(t, s, time.Now().Add(-time.Hour), true, o)
 	if got := time.Since(time.UnixMilli(o.Spends[0].Bucket.Refilled)) - time.Hour; got.Abs() > dynamo.DefaultClockTolerance {
-		t.Errorf("the caller is told a time that is %v off its own", got)
+		t.Errorf("the answer has a time that is %v off the caller's own", got)
 	}
 }

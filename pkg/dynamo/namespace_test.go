@@ -113,7 +113,7 @@ func TestANamespaceIsPurgedUnderLoad(t *testing.T) {
 		f.links[2].cut.Store(false)
 		time.Sleep(time.Until(purged.Add(6 * time.Second)))
 		if n := f.since(purged.Add(5*time.Second), time.Now()); n > 0 {
-			t.Errorf("%d tokens were given later than 5 s after the return of a replica to what was purged", n)
+			t.Errorf("%d tokens were given later than 5 s after the return of a replica to the purged namespace", n)
 		}
 		created := f.move(0, limiter.CreateNamespace)
 		time.Sleep(time.Until(created.Add(5 * time.Second)))

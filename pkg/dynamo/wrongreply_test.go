@@ -133,7 +133,7 @@ func TestRepliesOfOtherBuckets(t *testing.T) {
 					t.Errorf("%d calls were admitted of 100, and %d decided by policy", admitted, policy)
 				}
 				if text := log.String(); !strings.Contains(text, "a reply is not one of DynamoDB") || !strings.Contains(text, "BUCKET#hot#r#0") {
-					t.Errorf("the log does not tell of it:\n%s", text)
+					t.Errorf("the log does not have it:\n%s", text)
 				}
 				db.turn(false)
 				time.Sleep(time.Second)

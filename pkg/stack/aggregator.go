@@ -54,7 +54,7 @@ func (t *builder) addAggregator() {
 	t.addFunction(role)
 	t.resources[logicalSource] = resource("AWS::Lambda::EventSourceMapping", t.source())
 	t.output("AggregatorArn", "ARN of the aggregator", getAtt(logicalFunction, "Arn"))
-	t.output("AggregatorDeadLettersUrl", "Queue of what the aggregator could not read", ref(logicalDeadLetters))
+	t.output("AggregatorDeadLettersUrl", "Queue of records that the aggregator could not read", ref(logicalDeadLetters))
 }
 
 func (t *builder) addFunction(role any) {

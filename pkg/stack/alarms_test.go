@@ -110,7 +110,7 @@ func TestAlarmsByDefault(t *testing.T) {
 	}
 	for name := range want {
 		if actions, set := got.Resources[name].Properties["AlarmActions"]; set {
-			t.Errorf("%s tells %v", name, actions)
+			t.Errorf("%s notifies %v", name, actions)
 		}
 	}
 	maps.DeleteFunc(want, func(name string, _ watch) bool { return strings.HasPrefix(name, "Aggregator") })

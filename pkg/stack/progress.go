@@ -121,7 +121,7 @@ func (f *follower) interrupted(ctx context.Context, name string, err error) erro
 	if ctx.Err() == nil {
 		return err
 	}
-	return fmt.Errorf("%w: CloudFormation goes on changing stack %s; its status tells how it ended", context.Cause(ctx), name)
+	return fmt.Errorf("%w: CloudFormation goes on changing stack %s; its status shows how it ended", context.Cause(ctx), name)
 }
 
 // failure says which resource failed first.

@@ -68,7 +68,7 @@ func TestSocketOutlivesNoProcess(t *testing.T) {
 	p := start(t, dir, config)
 	p.kill()
 	if _, err := os.Lstat(socket); err != nil {
-		t.Fatalf("%v: this test is about what a killed process leaves", err)
+		t.Fatalf("%v: this test is about the files of a killed process", err)
 	}
 	if _, stderr, err := copyTo(t, dir, nil); err == nil || !strings.Contains(stderr, "no service answers at "+socket) {
 		t.Errorf("with nothing behind the socket: %v\n%s", err, stderr)

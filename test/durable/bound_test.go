@@ -47,7 +47,7 @@ func (b bound) check(all []taking, late time.Duration) error {
 		first.amount -= given
 		if first.amount == 0 {
 			if now > first.to+late.Microseconds() {
-				return fmt.Errorf("what a call took from %d µs to %d µs there was only at %d µs", first.from, first.to, now)
+				return fmt.Errorf("the tokens of a call from %d µs to %d µs were there only at %d µs", first.from, first.to, now)
 			}
 			heap.Pop(&open)
 			continue

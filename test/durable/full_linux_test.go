@@ -44,11 +44,11 @@ func TestDiskThatIsFull(t *testing.T) {
 	}
 	limitFiles(t, p, 8192)
 	if !admitted("ledger", "l", 1) {
-		t.Error("what the block covers was denied on a full disk")
+		t.Error("a request that the block covers was denied on a full disk")
 	}
 	for _, value := range []string{"u1", "u2"} {
 		if admitted("small", value, 1) {
-			t.Errorf("small/%s, of which the file knows nothing, was admitted on a full disk", value)
+			t.Errorf("small/%s, which is not in the file, was admitted on a full disk", value)
 		}
 	}
 	if admitted("ledger", "l", 5_000_000) {

@@ -71,7 +71,7 @@ func TestRemovedFileIsNoticed(t *testing.T) {
 		t.Errorf("the log has no error with the path:\n%s", p.wrote())
 	}
 	if got := p.balance(t, "small", "u", "n"); got > 2 {
-		t.Errorf("without the file the bucket has %v, want at most 1 and what was refilled", got)
+		t.Errorf("without the file the bucket has %v, want at most 1 and the refill", got)
 	}
 	end()
 	p.stop(t)

@@ -116,7 +116,7 @@ func deniedFree(t *testing.T, g *gateway) {
 			t.Errorf("in debt: got %d, want 429", answer.Code)
 		}
 	}
-	envoytest.Stays(t, "what was denied is charged nothing", func() error { return g.wantUsed("debtor", 100_001) })
+	envoytest.Stays(t, "a denied request is charged nothing", func() error { return g.wantUsed("debtor", 100_001) })
 }
 
 func TestLLMChargeAfterExample(t *testing.T) {

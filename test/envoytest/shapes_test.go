@@ -90,7 +90,7 @@ func TestAIGatewayShape(t *testing.T) {
 	ask("99900", http.StatusOK)
 	envoytest.Await(t, "all tokens of the user", wantUsed(100_000, 100_002))
 	ask("100", http.StatusTooManyRequests)
-	awaitAndStay(t, "the charges came once, and none for what was denied", wantUsed(100_000, 100_002))
+	awaitAndStay(t, "the charges came once, and none for the denied request", wantUsed(100_000, 100_002))
 	if got := g.counted(t, "ratelimit_charges_total{", `result="booked"`); got != 4 {
 		t.Errorf("charges that the service booked: got %d, want 4", got)
 	}

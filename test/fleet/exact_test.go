@@ -37,7 +37,7 @@ func TestNeverOverAdmit(t *testing.T) {
 		t.Errorf("%d decisions are recorded, want %d", got, f.decisions)
 	}
 	if count(f.histories, denied) == 0 || f.reads == 0 {
-		t.Error("nobody was denied, or nobody read limits: the run shows nothing")
+		t.Error("no call was denied, or none read limits: the run shows nothing")
 	}
 }
 

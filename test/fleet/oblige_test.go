@@ -59,7 +59,7 @@ func (r *replica) oblige(ctx context.Context, meanwhile func(context.Context, *l
 		return err
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("nobody has stopped it in %v", r.Patience)
+		return fmt.Errorf("it was not stopped in %v", r.Patience)
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func TestKilled(t *testing.T) {
 	const run = "exec ratelimit migrate --from source --config ratelimit.yaml --yes"
 	made := p.killed(t, run)
 	if made == "" {
-		t.Fatal("the run ended before it told of its progress")
+		t.Fatal("the run ended before it reported its progress")
 	}
 	again, err := p.command(t.Context(), run).CombinedOutput()
 	if err != nil {

@@ -104,7 +104,7 @@ func (m markedCredentials) Retrieve(ctx context.Context) (aws.Credentials, error
 
 // errIncomplete says that a reply lacks parts that DynamoDB always sends. So the
 // outcome of the call is not known.
-var errIncomplete = errors.New("the reply lacks what DynamoDB always sends")
+var errIncomplete = errors.New("the reply lacks a part that DynamoDB always sends")
 
 // incomplete returns the error of a reply without something.
 func incomplete(op, missing string) error {

@@ -267,7 +267,7 @@ func TestStrangersDoNotSetTheClock(t *testing.T) {
 			t.Error("an answer of 403 was taken for a reply")
 		}
 		if got := clock.State().Observed; got != test.observed {
-			t.Errorf("with the id %q the clock is told: %t, want %t", test.id, got, test.observed)
+			t.Errorf("with the id %q the clock gets the date: %t, want %t", test.id, got, test.observed)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (t *adjustment) recall(ctx context.Context, leaves []*schema.Bucket) error 
 		t.lease(ctx, b, at, &schema.Lease{Replica: t.wish.replica, Sequence: slot.Seq, Demand: slot.Demand, At: slot.At})
 	}
 	if t.cfg.Loop.Sleep(ctx, recallPause) != nil {
-		return fmt.Errorf("%w: the leases of the bucket were not back when the call ended; make it again", limiter.ErrUnavailable)
+		return fmt.Errorf("%w: the leases of the bucket were not returned before the call ended; make it again", limiter.ErrUnavailable)
 	}
 	return nil
 }

@@ -116,7 +116,7 @@ func TestALatePurgeDeletesNothing(t *testing.T) {
 			t.Errorf("a late purge: error %v, want %v", err, limiter.ErrState)
 		}
 		if r, err := other.Get(t.Context(), ns, limiter.ResourceLimitsRef("r")); err != nil || capacityOf(r) != 2 {
-			t.Errorf("of what was stored after the purge there is %+v, %v", r, err)
+			t.Errorf("of the records stored after the purge there is %+v, %v", r, err)
 		}
 	}
 }

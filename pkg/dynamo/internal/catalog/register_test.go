@@ -137,7 +137,7 @@ func TestNamespaceDoesNotKeepCallers(t *testing.T) {
 		t.Errorf("use, when the store answers again: %v", err)
 	}
 	if got := db.Count("TransactWriteItems"); got != 1 {
-		t.Errorf("%d registrations, want 1: that of the caller who left", got)
+		t.Errorf("%d registrations, want 1: that of the caller that left", got)
 	}
 }
 

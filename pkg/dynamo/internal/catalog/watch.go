@@ -37,7 +37,7 @@ func (n *namespaces) watch(ctx context.Context, ticks <-chan time.Time) {
 		}
 		err := n.poll(ctx)
 		if err != nil && ctx.Err() == nil && !failing && !errors.Is(err, awsdb.ErrOutage) { // of which there is a line of its own
-			n.log.LogAttrs(ctx, slog.LevelWarn, "changes of limits and entities could not be looked for", slog.String("table", n.table.name), slog.Any("error", err))
+			n.log.LogAttrs(ctx, slog.LevelWarn, "changes of limits and entities could not be read", slog.String("table", n.table.name), slog.Any("error", err))
 		}
 		failing = err != nil
 	}

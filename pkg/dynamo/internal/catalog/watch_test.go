@@ -43,10 +43,10 @@ func (l *listener) want(t *testing.T, c *Catalog, what string, want ...limiter.C
 	l.changes = nil
 	l.mu.Unlock()
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s: told (-want +got):\n%s", what, diff)
+		t.Errorf("%s: notified (-want +got):\n%s", what, diff)
 	}
 	if _, generation := read(t, c); len(got) > 0 && generation < got[len(got)-1].Generation {
-		t.Errorf("%s: told of generation %d, then read at %d", what, got[len(got)-1].Generation, generation)
+		t.Errorf("%s: notified of generation %d, then read at %d", what, got[len(got)-1].Generation, generation)
 	}
 }
 
@@ -226,6 +226,6 @@ func TestToldByDynamoDB(t *testing.T) {
 			t.Errorf("told (-want +got):\n%s", diff)
 		}
 	case <-timeout.C:
-		t.Error("not told of a change within 5 s")
+		t.Error("not notified of a change within 5 s")
 	}
 }

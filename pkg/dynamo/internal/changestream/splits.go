@@ -18,8 +18,8 @@ import (
 
 var _ aggregator.Splits = (*Stream)(nil)
 
-// errPlace says that something else is where the other half of a split belongs.
-var errPlace = errors.New("another item is in the place of a new shard")
+// errPlace says that another item has the key of the other half of a split.
+var errPlace = errors.New("another item has the key of a new shard")
 
 // FinishSplit implements aggregator.Splits by the writes with which a replica finishes a split, in one
 // transaction.

@@ -37,7 +37,7 @@ func TestTokensOnTheirWayBackAreThere(t *testing.T) {
 				denied := ask(t, 1, 1)
 				mustTake(t, e, false, denied)
 				if got := denied.Spends[1].Bucket.Tokens; got != tokens(10) {
-					t.Errorf("a denial by another limit tells of %d millitokens, want 10 tokens", got)
+					t.Errorf("a denial by another limit reports %d millitokens, want 10 tokens", got)
 				}
 				mustTake(t, e, true, ask(t, 0, 10))
 			})

@@ -102,7 +102,7 @@ func (f *fleet) compare(b *bucket, shard int, op string, before, after *schema.B
 		f.failf("bucket %d, shard %d: epoch and serial number go from %d and %d to %d and %d", b.index, shard, before.Shard.Epoch, before.Serial, after.Shard.Epoch, after.Serial)
 	}
 	if after.Shard.Epoch == before.Shard.Epoch && (after.Line.Rate != before.Line.Rate || after.Line.Offset != before.Line.Offset || after.Line.Room < before.Line.Room || after.Version.Hash != before.Version.Hash) {
-		f.failf("bucket %d, shard %d: what commuting writes rest on changes within epoch %d", b.index, shard, after.Shard.Epoch)
+		f.failf("bucket %d, shard %d: state that commuting writes depend on changes within epoch %d", b.index, shard, after.Shard.Epoch)
 	}
 	if after.Shard.Epoch == before.Shard.Epoch && (op == "TransactWriteItems" || !slices.Equal(before.Leases, after.Leases)) && givesBack(before, after) {
 		f.failf("bucket %d, shard %d: tokens come back within epoch %d", b.index, shard, after.Shard.Epoch)

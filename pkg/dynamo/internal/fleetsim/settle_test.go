@@ -59,7 +59,7 @@ func (f *fleet) settle(p *process, r *reservation) {
 		}
 		r.won++
 		if r.won > 1 {
-			f.failf("reservation %s: %d settlements are told to book", r.id, r.won)
+			f.failf("reservation %s: %d settlements book", r.id, r.won)
 		}
 		f.seen["settled"]++
 		limits, generation := p.knows(r.bucket)
@@ -75,6 +75,6 @@ func (f *fleet) settle(p *process, r *reservation) {
 // each knows how.
 func (f *fleet) settled(r *reservation) {
 	if r.open == 0 && r.won == 0 && !r.unknown {
-		f.failf("reservation %s: none of %d settlements is told to book", r.id, r.owners)
+		f.failf("reservation %s: none of %d settlements books", r.id, r.owners)
 	}
 }

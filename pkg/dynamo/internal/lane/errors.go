@@ -21,5 +21,5 @@ var (
 	// where a replica that shares its slot can have written since.
 	errDropped = fmt.Errorf("%w: the reply was lost", limiter.ErrUncertain)
 	// errUnreadable says that a write was applied to an item that cannot be read.
-	errUnreadable = errors.New("the item after the write")
+	errUnreadable = errors.New("the item after the write is unreadable")
 )

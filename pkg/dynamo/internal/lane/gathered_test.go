@@ -52,6 +52,6 @@ func TestALateDecisionIsAboutWhatTheWriteTakes(t *testing.T) {
 	r.Spends[0].Ask = 30 * limiter.Milli // of which the write found one token
 	r.Admitted = true
 	if got := l.estimator.estimate(r).Spends[0].Take; got != limiter.Milli {
-		t.Errorf("the call is told of %d millitokens, and the write takes 1 token", got)
+		t.Errorf("the answer has %d millitokens, and the write takes 1 token", got)
 	}
 }

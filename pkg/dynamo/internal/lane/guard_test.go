@@ -177,7 +177,7 @@ func TestAGiveBackGoesToOnePlace(t *testing.T) {
 				t.Errorf("%d millitokens go to the lease and %d to the item; %d were given back", stock(l)-before, left, amount)
 			}
 			if _, usage := l.held.ledger.Report(); done && (usage == nil || usage[0] != 40*limiter.Milli-amount) {
-				t.Errorf("the ledger counts %v as consumed, want 20 tokens of the grant, and 20 less what is given back", usage)
+				t.Errorf("the ledger counts %v as consumed, want 20 tokens of the grant, and 20 less the refund", usage)
 			}
 			if done != (more < 0) {
 				t.Errorf("done: %t, with room for 20 tokens and %d given back", done, amount)

@@ -73,7 +73,7 @@ func TestOwedWaitsForTheFirstLease(t *testing.T) {
 	}
 	*now = now.Add(newWait)
 	if f, _ := l.step(*now); f == nil || f.lease != nil || len(f.actors) != 1 {
-		t.Errorf("got the message %+v, want the write of what is owed", f)
+		t.Errorf("got the message %+v, want the write of the owed request", f)
 	}
 }
 

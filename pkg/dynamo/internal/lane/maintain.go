@@ -157,7 +157,7 @@ func (l keeper) concludeMake(f *flight, got reply, err error, now time.Time) {
 		other := l.view.state.Shard.Other()
 		there, unreadable := schema.ParseBucket(l.host.cfg.Table, l.site.Key(other.Index), got.item, nil)
 		if err = unreadable; err == nil && there.Shard.Epoch < f.epoch {
-			err = errors.New("another item is in the place of a new shard")
+			err = errors.New("another item has the key of a new shard")
 		}
 	}
 	if l.tasks.made = err == nil; err != nil {

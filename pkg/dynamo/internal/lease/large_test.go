@@ -28,10 +28,10 @@ func TestALargeDenialTellsOfTheCentre(t *testing.T) {
 	r.verdict(600, lease.Denied)
 	got := r.h.Report(0, r.now, 600_000, false).Tokens
 	if want := r.centre(); got < want || got > want+1000 {
-		t.Errorf("%d millitokens are told, the centre has %d", got, want)
+		t.Errorf("%d millitokens are reported, the centre has %d", got, want)
 	}
 	if got := r.h.Report(0, r.now, 400_000, false).Tokens; got != 399_999 {
-		t.Errorf("%d millitokens are told to a denied request for 400,000, want 1 less", got)
+		t.Errorf("%d millitokens are reported to a denied request for 400,000, want 1 less", got)
 	}
 }
 

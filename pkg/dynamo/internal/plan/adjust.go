@@ -12,7 +12,7 @@ import (
 
 // ErrLent says that an adjustment needs tokens or room that leases have: they are to be
 // recalled before.
-var ErrLent = errors.New("parts of the bucket are out on lease")
+var ErrLent = errors.New("parts of the bucket are on lease")
 
 // Adjust returns the changes of all shards of a bucket by an adjustment as of now. Where the
 // time of a shard is later, it is as of that. The shards are the leaves of the tree, in order,

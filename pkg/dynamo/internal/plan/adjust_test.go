@@ -155,7 +155,7 @@ func TestAdjustmentsAreApplied(t *testing.T) {
 		}
 		if late != nil {
 			if applied, _ := w.send(late, 0); applied {
-				t.Fatal("a take landed that was planned before the adjustment")
+				t.Fatal("a take was applied that was planned before the adjustment")
 			}
 		}
 	})

@@ -10,7 +10,7 @@ import (
 
 // ErrOrder says that a stage was asked for a change behind a request: changes of the bucket
 // come first.
-var ErrOrder = errors.New("a change of a bucket behind a request of the same write")
+var ErrOrder = errors.New("a change of a bucket must come before the requests of its write")
 
 // Brought is the result of Stage.Bring.
 type Brought uint8

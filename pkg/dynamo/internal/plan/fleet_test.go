@@ -114,7 +114,7 @@ func (f *fleet) land() {
 		return
 	}
 	if outcome := w.write.Outcome(image); outcome != plan.Landed {
-		f.Fatalf("the outcome of a write that landed is %d", outcome)
+		f.Fatalf("the outcome of an applied write is %d", outcome)
 	}
 	w.write.Settle(image)
 	for _, sp := range w.request.Spends {

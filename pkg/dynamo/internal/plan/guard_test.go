@@ -41,7 +41,7 @@ func (b *bench) land(w *plan.Write) {
 func (b *bench) refused(w *plan.Write) {
 	b.Helper()
 	if landed, _ := b.send(w, 0); landed {
-		b.Fatalf("a write landed on a state that it does not fit")
+		b.Fatalf("a write was applied to a state that it does not fit")
 	}
 }
 

@@ -28,7 +28,7 @@ func TestATakeIsToldWhatOthersLeft(t *testing.T) {
 	w.Settle(b.state)
 	for i, want := range []int64{7500, 6500} {
 		if got := requests[i].Spends[0]; got.Left.Tokens != want || got.Found != want+1000 {
-			t.Errorf("request %d is told that of %d millitokens %d are left, want %d", i, got.Found, got.Left.Tokens, want)
+			t.Errorf("the answer to request %d found %d millitokens and leaves %d, want %d", i, got.Found, got.Left.Tokens, want)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func TestRefundsAreToldOfTheCapacity(t *testing.T) {
 			w.Settle(b.state)
 			for i, want := range tt.want {
 				if got := requests[i].Spends[0]; got.Left.Tokens != want || got.Found != want {
-					t.Errorf("refund %d is told that %d millitokens were found and %d are left, want %d", i, got.Found, got.Left.Tokens, want)
+					t.Errorf("the answer to refund %d found %d millitokens and leaves %d, want %d", i, got.Found, got.Left.Tokens, want)
 				}
 			}
 		})

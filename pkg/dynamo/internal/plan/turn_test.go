@@ -147,7 +147,7 @@ func TestALimitChangesBehindWhatIsOwed(t *testing.T) {
 	w := stage.Write(b.id(2), 1)
 	b.land(w)
 	if got := plan.At(b.state, epoch).Tokens(0, epoch); got != 17_000 {
-		t.Errorf("%d millitokens of x, want 17000: what was used stays used", got)
+		t.Errorf("%d millitokens of x, want 17000: the use stays", got)
 	}
 	if gone := b.state.Any("y"); gone == nil || !gone.Dormant {
 		t.Errorf("y is %+v, want a dormant limit", gone)

@@ -69,7 +69,7 @@ func TestVerdicts(t *testing.T) {
 			}
 			b.land(w)
 			if now := plan.At(b.state, epoch+tt.at).Tokens(0, epoch+tt.at); now != left.Tokens && tt.options.Lift == 0 {
-				t.Errorf("%d millitokens are left, want the %d that were told", now, left.Tokens)
+				t.Errorf("%d millitokens are left, want the %d of the answer", now, left.Tokens)
 			}
 		})
 	}

@@ -174,7 +174,7 @@ func (b *Bucket) LineOf(limit *Balance) Line {
 	return b.Line
 }
 
-// Leased reports whether parts of the bucket are out on lease.
+// Leased reports whether parts of the bucket are on lease.
 func (b *Bucket) Leased() bool { return len(b.Leases) > 0 }
 
 // Lease returns the lease of a replica, or nil.

@@ -172,7 +172,7 @@ func TestCorruptRecordsOfOtherKinds(t *testing.T) {
 			t.Errorf("%s: got %v, want a CorruptError of %s", test.name, err, test.attribute)
 		}
 		if err != nil && strings.Contains(err.Error(), "hush") {
-			t.Errorf("%s: the error tells the secret: %v", test.name, err)
+			t.Errorf("%s: the error contains the secret: %v", test.name, err)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func TestPeersAreThoseWhoseIdsChange(t *testing.T) {
 	a, b, c := schema.NewWriteID(2, 1), schema.NewWriteID(3, 1), schema.NewWriteID(4, 1)
 	p.Observe([]schema.WriteID{a, b, ""}, 1, t0)
 	if got, _ := p.Count(t0); got != 0 {
-		t.Errorf("%d peers by the first state, want 0: it does not tell when they wrote", got)
+		t.Errorf("%d peers by the first state, want 0: it does not show when they wrote", got)
 	}
 	a = schema.NewWriteID(2, 2)
 	p.Observe([]schema.WriteID{a, b, ""}, 1, t0.Add(time.Second))

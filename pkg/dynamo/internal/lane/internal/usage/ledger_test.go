@@ -164,19 +164,19 @@ func TestAReportStaysOpen(t *testing.T) {
 		_, w, _ := r.write()
 		r.Saw(r.item)
 		if rests := r.Rests(true); len(r.open) != 1 || len(rests) > 0 {
-			t.Fatalf("%d reports are open, and %v is to be counted alone, before an image can tell", len(r.open), rests)
+			t.Fatalf("%d reports are open, and %v is to be counted alone, before an image shows the outcome", len(r.open), rests)
 		}
 		r.Add(0, 5)
 		_, again, sum := r.write()
 		if sum != 105 {
-			t.Fatalf("the next write counts %d, want what the first may have counted, and 5", sum)
+			t.Fatalf("the next write counts %d, want the count that the first may have, and 5", sum)
 		}
 		image, rest := again.After(), 0
 		if first {
 			image, rest = w.After(), 1
 		}
 		if doubted := r.Saw(image); doubted != 0 || r.Open() {
-			t.Errorf("%d may not be counted, open: %t; the image tells", doubted, r.Open())
+			t.Errorf("%d may not be counted, open: %t; the image shows it", doubted, r.Open())
 		}
 		if rests := r.Rests(true); len(rests) != rest {
 			t.Errorf("got the rests %v, want %d: the first was applied: %t", rests, rest, first)
@@ -204,7 +204,7 @@ func TestReturnsWithoutAReply(t *testing.T) {
 	r.Add(1, 5)
 	returned()
 	if got := r.Saw(w.After()); got != 0 {
-		t.Errorf("%d may not be counted; the image tells that 100 are", got)
+		t.Errorf("%d may not be counted; the image shows that 100 are", got)
 	}
 	if rests := r.Rests(true); len(rests) != 1 || rests[0].Spends[0] != (plan.Spend{Limit: "b", Usage: 5}) {
 		t.Errorf("got the rests %+v, want 5 of limit b", rests)
