@@ -124,8 +124,8 @@ func adminRole(r config.AdminRole) admin.Role {
 	}
 }
 
-// listen opens the listener. Where the configuration names none and the usual place cannot
-// be used, the service does without: decisions do not need it. There are at most so many connections.
+// listen opens the listener. Where the configuration names none and the usual place cannot be used,
+// the service does without: decisions do not need it. There are at most that many connections.
 func (a *adminSide) listen(ctx context.Context, cfg *config.Config, most int, log *slog.Logger) error {
 	if a.server == nil {
 		return nil

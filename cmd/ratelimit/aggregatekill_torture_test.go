@@ -14,8 +14,8 @@ import (
 	"github.com/ratelimit/ratelimit/internal/dynamotest"
 )
 
-// takeover is the longest time until another process works on the shards of one that was killed: a look at the
-// leases each 20 s, and 30 s without a change. A busy machine has twice as long.
+// takeover is the longest time until another process works on the shards of one that was killed: a read of
+// the leases each 20 s, and 30 s without a change. A busy machine has twice as long.
 const takeover = 2 * time.Minute
 
 // consumer is an aggregator that is a process of its own.

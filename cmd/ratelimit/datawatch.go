@@ -13,7 +13,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 )
 
-// dataPause is between two looks for the data file.
+// dataPause is between two checks of the data file.
 const dataPause = time.Second
 
 // dataWatch notices when the data file is removed, or its directory moved, while the
@@ -37,7 +37,7 @@ func (w *dataWatch) register(reg prometheus.Registerer) error {
 	}))
 }
 
-// run looks for the data file until ctx ends. A nil dataWatch has none.
+// run checks the data file until ctx ends. A nil dataWatch has none.
 func (w *dataWatch) run(ctx context.Context) error {
 	if w == nil {
 		return nil
@@ -57,7 +57,7 @@ func (w *dataWatch) run(ctx context.Context) error {
 func (w *dataWatch) look(ctx context.Context) {
 	err := w.present()
 	gone := errors.Is(err, datafile.ErrGone)
-	if err != nil && !gone || gone == w.missing.Load() { // a file that cannot be looked at is not gone
+	if err != nil && !gone || gone == w.missing.Load() { // a file whose status cannot be read is not gone
 		return
 	}
 	w.missing.Store(gone)

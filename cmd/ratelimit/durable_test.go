@@ -30,7 +30,7 @@ func (r *running) remaining(t *testing.T, user string) int {
 	return a.Statuses[0].LimitRemaining
 }
 
-// end stops the service in order.
+// end stops the service cleanly.
 func (r *running) end(t *testing.T) {
 	t.Helper()
 	r.stop(errInterrupted)

@@ -63,8 +63,8 @@ func (g *grpcSide) serve(watch *guard.Guard) error {
 	return err
 }
 
-// stop lets the calls in hand end, for at most a time. Streams that stay open, such as those
-// that watch the health, are cut.
+// stop lets the calls in flight end, for at most a time. Streams that stay open, such as
+// those that watch the health, are cut.
 func (g *grpcSide) stop(ctx context.Context, atMost time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()

@@ -82,7 +82,8 @@ func newGuards(cfg *config.Config, log *slog.Logger, reg prometheus.Registerer) 
 	return g, errors.Join(registerGuard(reg, "grpc", g.grpc), registerGuard(reg, "http", g.http), registerStreams(reg, g.grpc))
 }
 
-// connectionsIn returns how many connections there may be in so many bytes of memory.
+// connectionsIn returns how many connections there may be in that many bytes of
+// memory.
 func connectionsIn(memory int64) int {
 	return int(min(max(memory/connectionShare/connectionBytes, leastConnections), config.MostConnections))
 }

@@ -54,8 +54,8 @@ func serveHTTP(server *http.Server, listener net.Listener) error {
 	return err
 }
 
-// stopHTTP lets the requests in hand end, for at most a time. A nil server is none. The error
-// says why connections were cut.
+// stopHTTP lets the requests in flight end, for at most a time. A nil server is none. The
+// error says why connections were cut.
 func stopHTTP(ctx context.Context, server *http.Server, atMost time.Duration) error {
 	if server == nil {
 		return nil

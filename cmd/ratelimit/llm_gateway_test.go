@@ -111,7 +111,7 @@ func (s *stream) ask(t *testing.T, all []*common.RateLimitDescriptor) *rls.RateL
 	return answer
 }
 
-// left looks how many tokens the request's key has left.
+// left returns how many tokens the request's key has left.
 func (s *stream) left(t *testing.T) uint32 {
 	t.Helper()
 	first := s.route.Filters.RateLimit.RateLimits[0]

@@ -149,7 +149,7 @@ func TestMoneyIsExact(t *testing.T) {
 	for model, price := range llmPrices(t) {
 		for i, n := range counts {
 			used := map[string]uint64{"input": n, "cached": counts[(i+4)%len(counts)], "output": counts[(i+7)%len(counts)]}
-			estimate := max(1, counts[(i+2)%len(counts)]) // 0 is a look
+			estimate := max(1, counts[(i+2)%len(counts)]) // 0 is a peek
 			b.spend(t, "k-1", model+"-1", estimate, used)
 			for kind, n := range used {
 				sum.Add(sum, new(big.Rat).Mul(price[kind], new(big.Rat).SetInt(new(big.Int).SetUint64(n*limiter.Milli))))

@@ -15,7 +15,7 @@ import (
 const (
 	bucketShare = 2 // all buckets with the longest names take at most half
 	markShare   = 8 // marks of settlements
-	callShare   = 8 // calls in hand
+	callShare   = 8 // calls in flight
 	// spareShare is the part of the memory for buckets under the policy local that stands beside an
 	// embedded store: a part of that store's buckets.
 	spareShare = 8
@@ -26,17 +26,19 @@ const (
 	groupPercent = 90
 )
 
-// bucketsIn returns how many buckets there may be in so many bytes of memory.
+// bucketsIn returns how many buckets there may be in that many bytes of memory.
 func bucketsIn(memory int64) int64 {
 	return max(memory/bucketShare/embedded.BucketBytes, leastBuckets)
 }
 
-// marksIn returns how many marks of settlements there may be in so many bytes of memory.
+// marksIn returns how many marks of settlements there may be in that many bytes of
+// memory.
 func marksIn(memory int64) int64 {
 	return min(max(memory/markShare/embedded.MarkBytes, leastBuckets), embedded.DefaultMaxMarks)
 }
 
-// bytesIn returns how many bytes of calls may be in hand in so many bytes of memory.
+// bytesIn returns how many bytes of calls may be in hand in that many bytes of
+// memory.
 func bytesIn(memory int64) int64 { return min(memory/callShare, rls.DefaultMaxBytes) }
 
 // memoryLimit returns how much memory the process may use.
@@ -66,7 +68,7 @@ func (b *backend) fallbackConfig() embedded.Config {
 }
 
 // keepWithin has the program stay within the memory of its control group, which Go does not
-// look at: beyond it the kernel ends the process. GOMEMLIMIT wins.
+// read: beyond it the kernel ends the process. GOMEMLIMIT wins.
 func keepWithin(ctx context.Context, log *slog.Logger) {
 	memory, from := memlimit.Find()
 	if from == memlimit.FromCgroup {

@@ -229,7 +229,7 @@ func TestDeniedPermission(t *testing.T) {
 	}
 }
 
-// A table that hangs holds up no charge for long, and no call in hand. The usage
+// A table that hangs holds up no charge for long, and no call in flight. The usage
 // waits, and is booked once when the table goes on.
 func TestChargesWhileTheTableHangs(t *testing.T) {
 	box, table := newMiddlebox(t, dynamotest.Start(t).URL), dynamotest.TableName(t)

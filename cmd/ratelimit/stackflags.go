@@ -15,7 +15,7 @@ import (
 const (
 	// defaultStack is the name of a stack, and of store.dynamodb.table.
 	defaultStack = "ratelimit"
-	// localStackInterval is between two looks at a stack of an emulator.
+	// localStackInterval is between two reads of a stack of an emulator.
 	localStackInterval = 100 * time.Millisecond
 )
 

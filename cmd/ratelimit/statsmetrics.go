@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// statsMetrics reports numbers that are all of one look.
+// statsMetrics reports numbers that are all of one reading.
 type statsMetrics[S any] struct {
 	prefix  string
 	look    func() S

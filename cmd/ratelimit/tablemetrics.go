@@ -7,7 +7,7 @@ import (
 
 const lostHelp = "Tokens that no admitted request has, by cause: a lease that ended before it was returned, a take with an unknown outcome, a late copy of a take, a pending charge that was never applied, a refund to a shard without room."
 
-// tableState is one look at a store.
+// tableState is one reading of a store.
 type tableState struct {
 	dynamo.Stats
 

@@ -46,7 +46,7 @@ type Bucket struct {
 	Used      int64      `json:"used"` // part of the capacity, in thousandths; above 1000 in debt
 }
 
-// New returns an empty report that names at most so many of the busiest buckets.
+// New returns an empty report that names at most that many of the busiest buckets.
 func New(resource api.Name, busiest int) *Report {
 	return &Report{Resource: resource, Limits: []Limit{}, Busiest: []Bucket{}, most: busiest}
 }

@@ -25,7 +25,7 @@ const (
 	secondsInAMonth = 730 * 3600
 	recordsOfAKey   = 3  // the entity, and its limits of the resource and of all; others are shared
 	cacheSeconds    = 60 // cache.ttl
-	pollSeconds     = 2  // between two looks for changes of limits
+	pollSeconds     = 2  // between two polls for changes of limits
 	flushSeconds    = 10 // between two writes of a snapshot by an aggregator
 	leaseReads      = 2  // a second, of each replica of an item that it leases: others ask for the lease there
 	million         = 1e6
@@ -139,7 +139,7 @@ func (t Traffic) dollars(writes float64, p Prices) float64 {
 func (t Traffic) settlements() float64 { return t.Calls * t.Settled * (1 + t.Levels) }
 
 // writes returns the writes a second, and those of the busiest bucket, where a replica sends at
-// most so many for one.
+// most that many for one.
 func (t Traffic) writes(perReplica float64) (all, hottest float64) {
 	group := func(calls, keys float64) {
 		if keys == 0 || calls == 0 {
@@ -187,7 +187,7 @@ func (t Traffic) leased() (units float64) {
 	return units
 }
 
-// lookups returns the read units a second of looks for changes, and of records of keys that the
+// lookups returns the read units a second of polls for changes, and of records of keys that the
 // caches do not have. It is an upper bound.
 func (t Traffic) lookups() float64 {
 	polls := t.Replicas * (t.Namespaces + 1) / pollSeconds

@@ -33,7 +33,7 @@ type Proxy struct {
 
 	mu     sync.Mutex
 	idle   *sync.Cond // of mu: active is 0
-	active int        // requests in hand
+	active int        // requests in flight
 	plan   dynamofake.Plan
 	calls  map[string]int
 	faults map[dynamofake.Kind]int
@@ -89,8 +89,8 @@ func (p *Proxy) Require(tb testing.TB, kinds ...dynamofake.Kind) {
 	}
 }
 
-// Settle waits until no request is in hand: those whose callers have gone are applied,
-// save those that wait for a gate.
+// Settle waits until no request is in flight: those whose callers have gone are
+// applied, save those that wait for a gate.
 func (p *Proxy) Settle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,7 +99,7 @@ func (p *Proxy) Settle() {
 	}
 }
 
-// enter adds n to the requests in hand.
+// enter adds n to the requests in flight.
 func (p *Proxy) enter(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

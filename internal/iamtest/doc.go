@@ -3,6 +3,6 @@
 // condition does not hold.
 //
 //   - [FromTemplate] reads a policy of a template of CloudFormation.
-//   - [Accesses] tells which permissions a call needs.
+//   - [Accesses] returns the permissions that a call needs.
 //   - [Guard] stands in a proxy before DynamoDB Local, and refuses as DynamoDB does.
 package iamtest

@@ -26,7 +26,7 @@ const (
 const (
 	ctrlC = 3
 	ctrlD = 4
-	// glance is how long a wait for a key lasts before the context is looked at.
+	// glance is how long a wait for a key lasts before the context is checked.
 	glance = 100 * time.Millisecond
 )
 

@@ -60,8 +60,8 @@ func upper(class int) time.Duration {
 	return time.Duration((class%classesPerDouble+classesPerDouble+1)<<exponent - 1)
 }
 
-// Quantile is a duration that so many thousandths of all do not exceed, at most an eighth too
-// long. It is 0 of an empty histogram.
+// Quantile is a duration that thousandths of all durations do not exceed, at most an eighth
+// too long. It is 0 of an empty histogram.
 func (h *Histogram) Quantile(thousandths int64) time.Duration {
 	rank := (h.total*thousandths + 999) / 1000
 	var seen int64

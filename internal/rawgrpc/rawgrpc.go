@@ -143,7 +143,8 @@ func (r *Conn) Settings(all ...http2.Setting) error {
 // Stall has the connection read no more, after the next frame.
 func (r *Conn) Stall() { r.stalled.Store(true) }
 
-// Send sends a part of a message of so many bytes, within the window that every stream has.
+// Send sends a part of a message of that many bytes, within the window that every stream
+// has.
 func (r *Conn) Send(stream uint32, size uint32, part []byte, end bool) bool {
 	rest := append(binary.BigEndian.AppendUint32([]byte{0}, size), part...)
 	_ = r.conn.SetWriteDeadline(time.Now().Add(writeTimeout))

@@ -21,7 +21,7 @@ var (
 	ErrTooLarge = errors.New("is too large")
 )
 
-// Read returns the content of a regular file of at most so many bytes.
+// Read returns the content of a regular file of at most that many bytes.
 //
 // Errors: ErrIrregular; ErrTooLarge, before anything is read; those of the system, as
 // *fs.PathError.

@@ -24,7 +24,7 @@ type Key struct {
 type Row struct {
 	Key
 
-	Events int64 // at least so many
+	Events int64 // at least that many
 	Amount int64 // sum of the amounts of those events
 }
 

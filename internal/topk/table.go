@@ -19,7 +19,7 @@ type table struct {
 type counted struct {
 	hash   uint64
 	at     int   // in the heap
-	events int64 // at most so many
+	events int64 // at most that many
 	before int64 // of them are those of the keys whose place it took
 	amount int64
 

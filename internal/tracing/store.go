@@ -47,7 +47,7 @@ func (s *store) Settle(ctx context.Context, now time.Time, m limiter.Mark) (bool
 	return won, err
 }
 
-// about returns the attributes of a call for so many buckets, records or marks.
+// about returns the attributes of a call for that many buckets, records or marks.
 func about(namespace string, n int) trace.SpanStartEventOption {
 	return trace.WithAttributes(attribute.String("ratelimit.namespace", namespace), attribute.Int("ratelimit.items", n))
 }

@@ -17,7 +17,7 @@ import (
 type Taking struct {
 	From, To int64  // the whole call, in microseconds
 	Amount   int64  // millitokens
-	Replica  string // whose call it was; [Check] does not look at it
+	Replica  string // the replica of the call; [Check] does not use it
 }
 
 // Window is a span of time. It has the amount taken by calls that lie wholly in it,

@@ -25,8 +25,8 @@ type share struct {
 	tokens []tokenbucket.Bucket
 }
 
-// add adds the item of a shard, and returns the problems of limits that are taken for full, each
-// with its limit. A quota, which no bucket can have, is left out.
+// add adds the item of a shard, and returns the problems of limits that count as full, each with
+// its limit. A quota, which no bucket can have, is left out.
 func (s *state) add(i item) (problems []problem) {
 	count, ok := i.number("shard_count")
 	if !ok || count < 1 || count > maxShards {

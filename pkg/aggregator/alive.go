@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Alive returns an error where the loop of the poller stands still for longer than Patience. Another process would
+// Alive returns an error where the loop of the poller hangs for longer than Patience. Another process would
 // do better. Calls that fail are no reason: another process would fail too.
 func (p *Poller) Alive() error {
 	p.health.mu.Lock()

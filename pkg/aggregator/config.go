@@ -26,7 +26,7 @@ type Config struct {
 	Windows      []limiter.UsageWindow                   // nil = all
 	Retention    func(limiter.UsageWindow) time.Duration // how long a snapshot is kept after its window, MinRetention or more, 0 = for good; nil = as the window says
 	Term         time.Duration                           // after which another process takes over; 0 = DefaultTerm
-	Rescan       time.Duration                           // between two looks at the shards of the stream; 0 = DefaultRescan
+	Rescan       time.Duration                           // between two reads of the shards of the stream; 0 = DefaultRescan
 	Idle         time.Duration                           // between two reads of a shard that has nothing new; 0 = DefaultIdle
 	FlushAfter   time.Duration                           // records wait so long for others of their snapshot; 0 = DefaultFlushAfter
 	FlushRecords int                                     // most records that wait; 0 = DefaultFlushRecords

@@ -7,8 +7,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// Run works until ctx is done, and then writes the records that were read. Where the stream ends it goes on with
-// the one that takes its place. It returns the error of the first look at the stream if that wraps
+// Run works until ctx is done, and then writes the records that were read. Where the stream ends it goes on
+// with the one that takes its place. It returns the error of the first read of the stream if that wraps
 // limiter.ErrInvalid, and else nil. It is called once.
 func (p *Poller) Run(ctx context.Context) error {
 	for first := true; ctx.Err() == nil; first = false {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Patience is how long calls of a poller may fail before it is not ready. Its loop may stand still for as long before
-// it is not alive.
+// Patience is how long calls of a poller may fail before it is not ready. Its loop may hang for as long
+// before it is not alive.
 const Patience = 3 * time.Minute
 
 // health is how far the shards of a process are done, and which of its calls fail. Calls that are for no shard, or for

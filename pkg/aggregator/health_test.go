@@ -163,7 +163,7 @@ func (l blockedLeases) List(ctx context.Context) ([]Lease, error) {
 	return l.Leases.List(ctx)
 }
 
-// A loop that stands still is not alive.
+// A loop that hangs is not alive.
 func TestAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

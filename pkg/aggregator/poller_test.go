@@ -225,7 +225,7 @@ func (r *rig) start(owner string, change func(*Config)) (p *Poller, stop func())
 	}
 }
 
-// counted requires that the snapshot has so many tokens.
+// counted requires that the snapshot has that many tokens.
 func (r *rig) counted(when string, want int64) {
 	r.t.Helper()
 	r.to.mu.Lock()
@@ -298,7 +298,7 @@ func TestParentsBeforeChildren(t *testing.T) {
 	})
 }
 
-// One process works on a shard. When it ends in order another one goes on at once, and after a
+// One process works on a shard. When it ends cleanly another one goes on at once, and after a
 // crash, after a term; each from the position behind the work.
 func TestAnotherProcessTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

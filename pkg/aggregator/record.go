@@ -62,7 +62,7 @@ type Expired struct {
 // Names are the names of a bucket in full, where its item has them; "" = it has not.
 type Names struct{ Entity, Resource string }
 
-// Years that usage is booked to. A time out of them is taken for none.
+// Years that usage is booked to. A time out of them counts as none.
 const (
 	minYear = 1970
 	maxYear = 9999

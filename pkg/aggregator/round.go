@@ -9,8 +9,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// readStream works until the stream ends or ctx is done. It ends with the error of the first look at the stream
-// if that wraps limiter.ErrInvalid.
+// readStream works until the stream ends or ctx is done. It ends with the error of the first read of the
+// stream if that wraps limiter.ErrInvalid.
 func (p *Poller) readStream(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	var workers sync.WaitGroup
@@ -36,7 +36,7 @@ func (p *Poller) readStream(ctx context.Context) error {
 	return nil
 }
 
-// rest waits for the next look at the stream.
+// rest waits for the next read of the stream.
 func (p *Poller) rest(ctx context.Context) {
 	timer := time.NewTimer(p.cfg.Rescan)
 	defer timer.Stop()

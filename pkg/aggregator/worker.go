@@ -260,7 +260,7 @@ func (w *worker) finishSplits(ctx context.Context) {
 	}
 }
 
-// leave ends the work in order: it writes the records that were read, and gives the lease back. The time for
+// leave ends the work cleanly: it writes the records that were read, and gives the lease back. The time for
 // it is bounded by the term of the lease.
 func (w *worker) leave(ctx context.Context) {
 	if w.held().Done {

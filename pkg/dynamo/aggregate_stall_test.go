@@ -33,7 +33,7 @@ func (f *fed) behind(t *testing.T) (*fed, *dynamotest.Proxy) {
 	return far, proxy
 }
 
-// Three replicas are stopped in order while the table answers nothing, and two aggregators count their usage.
+// Three replicas are stopped cleanly while the table answers nothing, and two aggregators count their usage.
 // When it answers again all usage is there that no replica counts as lost.
 func TestUsageOfAStopInAStall(t *testing.T) {
 	t.Parallel()

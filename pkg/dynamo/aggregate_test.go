@@ -177,7 +177,7 @@ type faults struct {
 	dice  *rand.Rand
 	kill  func() // ends the process between snapshots and position; nil = it is not killed
 	dead  atomic.Bool
-	after atomic.Int64 // calls that a dead process has tried
+	after atomic.Int64 // calls that a killed process has tried
 }
 
 func (f *faults) roll(n int) int {

@@ -17,7 +17,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// apart keeps from a recorder the looks at generations, which are no decision's: the
+// apart hides reads of generations from a recorder, which are no decision's: the
 // store makes them from time to time for all of them.
 type apart struct{ recorder *dynamotest.Recorder }
 

@@ -107,7 +107,7 @@ func TestOnUnavailableDecidesWithoutAClock(t *testing.T) {
 					defer closing(t, s)
 					var n decisions
 					for i := range 30 {
-						if clock.State().Trusted { // by chance
+						if clock.State().Trusted { // at random
 							continue
 						}
 						n.ask(t, l, fmt.Sprint("new", i), 1, p)

@@ -333,7 +333,7 @@ func TestIdleBucketsAreForgotten(t *testing.T) {
 		if got := s.Stats().Lanes; got != 1 {
 			t.Errorf("%d buckets remembered, want 1", got)
 		}
-		time.Sleep(2 * dynamo.DefaultIdle) // every lane is looked at once in this time
+		time.Sleep(2 * dynamo.DefaultIdle) // every lane is checked once in this time
 		if got := s.Stats().Lanes; got != 0 {
 			t.Errorf("%d buckets remembered after more than %v", got, 2*dynamo.DefaultIdle)
 		}

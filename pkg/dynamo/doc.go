@@ -64,7 +64,7 @@
 //	internal/plan     pure: a state of an item and requests make a write; the meaning of a reply
 //	internal/lease    pure: the life of a lease, the demand, the shares
 //	internal/lane     the requests of one process for one item
-//	internal/shards   the trees of shards, as this process knows them; one op over several shards
+//	internal/shards   the trees of shards, as this process last saw them; one op over several shards
 //	internal/engine   calls over several buckets; Take
 //
 // This package puts them together: [Store] is the catalog, the settlements and the engine.
@@ -88,7 +88,7 @@
 //	lt                  time of the last take, Unix ms
 //	lvl                 level of the shard: the item has one part in lvl
 //	be, pe{shard}       epochs at which the item was made, and the shards that were split from it
-//	mv, rt              present while the other half of a split is not made; on a shard that is one no more
+//	mv, rt              present while the other half of a split is not made; on a retired shard
 //	wcu                 write units used, by which shards are split and merged
 //	ttl                 Unix s; not before every limit must be without use; none = after the year 9999, or one of several shards
 //	b_{limit}_v         use in virtual time: 1/(1000 rp) millitokens; the balance is the lead of the refill over it

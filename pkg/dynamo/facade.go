@@ -70,8 +70,8 @@ func IsLocalEndpoint(endpoint string) bool { return awsdb.IsLocalEndpoint(endpoi
 // wrap limiter.ErrInvalid too: no policy admits a request because of them.
 var ErrDenied = awsdb.ErrDenied
 
-// CorruptError says that an item of the table is not as this program writes it.
-// It wraps limiter.ErrInvalid: such an item is never taken for one that is absent.
+// CorruptError says that an item of the table is not as this program writes it. It
+// wraps limiter.ErrInvalid: such an item never counts as absent.
 type CorruptError = schema.CorruptError
 
 // SchemaVersion is the version of the table's layout that this program reads and writes.

@@ -57,8 +57,8 @@ func settling(t *testing.T, change func(*dynamo.Config)) (*dynamofake.DB, *dynam
 	return db, s
 }
 
-// Every fault that can be put right is: the same owner wins, in so many writes, and no
-// other.
+// Every fault that can be put right is: the same owner wins, in that many writes, and
+// no other.
 func TestSettlementsSurviveFaults(t *testing.T) {
 	type kinds = []dynamofake.Kind
 	for _, tc := range []struct {

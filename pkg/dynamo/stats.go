@@ -37,6 +37,6 @@ type Stats struct {
 	Granted  int64 // leases that began
 	Renewed  int64 // times that one was renewed
 	Returned int64 // leases that were given back
-	Reaped   int64 // leases of processes that are no more, freed by this one
+	Reaped   int64 // leases of processes that have ended, freed by this one
 	Served   int64 // ops decided from leases, without a call to DynamoDB
 }

@@ -180,7 +180,7 @@ func (t *builder) addAggregatorRole() {
 		allow("Usage", []string{"UpdateItem"}, data.table).on(data.of("ENTITY#*")...),
 		allow("Splits", []string{"GetItem", "PutItem", "UpdateItem"}, data.table).on(data.of("BUCKET#*")...),
 		allow("Stream", []string{"DescribeStream", "GetRecords", "GetShardIterator"}, t.stream()),
-		allow("Streams", []string{"ListStreams"}, "*"), // knows no resource
+		allow("Streams", []string{"ListStreams"}, "*"), // the action has no resource
 		allowed("Log", getAtt(logicalLog, "Arn"), "logs:CreateLogStream", "logs:PutLogEvents"),
 		allowed("DeadLetters", getAtt(logicalDeadLetters, "Arn"), "sqs:SendMessage"),
 	}

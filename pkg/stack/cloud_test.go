@@ -22,7 +22,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/stack"
 )
 
-// cloud acts as CloudFormation with one stack, its table and its archive. Each look at a stack takes
+// cloud acts as CloudFormation with one stack, its table and its archive. Each read of a stack takes
 // its next event.
 type cloud struct {
 	stack.API // for the methods that are not needed

@@ -24,7 +24,7 @@ type Config struct {
 	Table   dynamo.Client    // in the same region and account
 	Version string           // of the program, for the stack's tags; at most 256 characters
 	Now     func() time.Time // nil = time.Now
-	// Interval is between two looks at a stack that changes; 0 = 2 s.
+	// Interval is between two reads of a stack that changes; 0 = 2 s.
 	Interval time.Duration
 	// Progress is called for each event of a stack that changes; nil = not called.
 	Progress func(Event)

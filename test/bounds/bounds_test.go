@@ -45,7 +45,7 @@ func TestCallsWithoutMessages(t *testing.T) {
 	exact(t, client, "before")
 	before := p.memory(t, "VmRSS")
 	all := make([]*rawgrpc.Conn, 0, 66)
-	for range cap(all) { // together as many as fill the counter of calls in hand
+	for range cap(all) { // together as many as fill the counter of calls in flight
 		r := p.raw(t)
 		all = append(all, r)
 		for range 1000 {

@@ -298,7 +298,7 @@ func backsUp(t *testing.T, r *running) {
 	}
 }
 
-// reloads changes the ConfigMap, and waits until the service goes by it.
+// reloads changes the ConfigMap, and waits until the service uses it.
 func reloads(t *testing.T, r *running, v values) {
 	t.Helper()
 	_, before, err := r.get("/readyz")

@@ -13,10 +13,10 @@ import (
 	"github.com/ratelimit/ratelimit/test/envoytest"
 )
 
-// shortDir is a directory that other users can look into.
+// shortDir is a directory that other users can read.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "admin") //nolint:usetesting // which makes it in a directory that only this user can look into
+	dir, err := os.MkdirTemp("", "admin") //nolint:usetesting // which makes it in a directory that only this user can read
 	if err == nil {
 		err = os.Chmod(dir, 0o755)
 	}

@@ -21,8 +21,8 @@ type bound struct {
 	period        time.Duration
 }
 
-// check looks for moments, one in each call, at which one token bucket would have given
-// all that was admitted. There are such moments if, and only if, in every window the
+// check searches for moments, one in each call, at which one token bucket would have
+// given all admissions. There are such moments if, and only if, in every window the
 // calls that lie wholly in it took no more than burst + refill. late is how much longer
 // a call may have taken.
 //

@@ -189,8 +189,8 @@ func (c *caller) ledger(ctx context.Context) {
 	c.take(ctx, "ledger", "l", hits, map[string]int64{"n": hits})
 }
 
-// load has callers ask one life, each one call after the other, until it is ended under
-// full load: a moment after they have had so many answers, however long these take.
+// load has callers ask one run, each one call after the other, until it is ended under
+// full load: a moment after they have had that many answers, however long these take.
 func (h *history) load(ctx context.Context, p *program, r *rand.Rand, callers, answers int, each func(*caller, context.Context), end func()) error {
 	conn, err := grpc.NewClient(p.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

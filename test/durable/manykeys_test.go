@@ -35,7 +35,7 @@ domains:
   - {match: {told: "*"}, entity: "told/{told}", resource: r, consume: {b: hits}}
 `
 
-// useOnce takes one token of each of so many keys, and fails where one is denied.
+// useOnce takes one token of each of that many keys, and fails where one is denied.
 func (c *caller) useOnce(t *testing.T, key string, keys int) {
 	t.Helper()
 	const together = 500

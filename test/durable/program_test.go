@@ -142,7 +142,7 @@ func (p *program) kill() {
 	<-p.exited
 }
 
-// stop has the program end in order.
+// stop has the program end cleanly.
 func (p *program) stop(t *testing.T) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {

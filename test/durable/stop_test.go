@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A program that is stopped in order loses nothing: under load, again and again, to
+// A program that is stopped cleanly loses nothing: under load, again and again, to
 // the token.
 func TestStoppedLosesNothing(t *testing.T) {
 	h := newHistory()

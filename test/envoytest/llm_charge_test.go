@@ -88,7 +88,7 @@ func chargedAfter(t *testing.T, g *gateway, used func(usageCase) int) {
 		switch {
 		case n > 0:
 			charges++
-		case n == 0: // a look
+		case n == 0: // a peek
 			looks++
 		}
 	}

@@ -133,8 +133,8 @@ func (g *gateway) awaitReturns(t *testing.T) {
 	})
 }
 
-// wantSettled returns an error unless so many reservations of 1,000 tokens are settled to
-// 400, each once: at once, or later, where the store did not answer in time.
+// wantSettled returns an error unless that many reservations of 1,000 tokens are settled
+// to 400, each once: at once, or later, where the store did not answer in time.
 func (g *gateway) wantSettled(t *testing.T, want int) error {
 	t.Helper()
 	const counter = "ratelimit_settlements_total{"

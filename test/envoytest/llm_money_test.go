@@ -32,7 +32,7 @@ func moneyRules(t *testing.T) string {
 // micro-dollar.
 const budget = 10_000_000_000
 
-// awaitSpent waits until a key has spent so many thousandths of a micro-dollar.
+// awaitSpent waits until a key has spent that many thousandths of a micro-dollar.
 func (g *gateway) awaitSpent(t *testing.T, key string, spent int64) {
 	t.Helper()
 	want := strconv.FormatInt((budget-spent)/1000, 10)

@@ -140,7 +140,7 @@ func (g *gateway) leave(t *testing.T, key string, q question, lines int) {
 	}
 }
 
-// awaitTokens waits until a key has used so many of its 100,000 tokens.
+// awaitTokens waits until a key has used that many of its 100,000 tokens.
 func (g *gateway) awaitTokens(t *testing.T, key string, used int) {
 	t.Helper()
 	envoytest.Await(t, "the tokens of "+key, func() error { return g.wantUsed(key, used) })
@@ -153,13 +153,13 @@ func awaitAndStay(t *testing.T, what string, is func() error) {
 	envoytest.Stays(t, what, is)
 }
 
-// wantUsed returns an error unless a key has used so many of its 100,000 tokens.
+// wantUsed returns an error unless a key has used that many of its 100,000 tokens.
 func (g *gateway) wantUsed(key string, used int) error {
 	return g.wantLeft(100_000-used, envoytest.Entry{Key: "api_key", Value: key})
 }
 
 // wantLeft returns an error unless the descriptor with the tokens, and with more
-// entries, has so many left.
+// entries, has that many left.
 func (g *gateway) wantLeft(want int, more ...envoytest.Entry) error {
 	entries := slices.Concat(more, g.entries)
 	got, err := g.service.Available(g.domain, "tpm", entries...)

@@ -209,8 +209,8 @@ func (r reader) lines(t *testing.T, a answer, cut string) []string {
 	return strings.Split(string(reply.Body), "\n")
 }
 
-// pieces runs the script on an answer in pieces of so many bytes. It returns the outcome of the
-// script, and how many bytes it read, repeated reads included.
+// pieces runs the script on an answer in pieces of that many bytes. It returns the outcome of
+// the script, and how many bytes it read, repeated reads included.
 func (r reader) pieces(t *testing.T, a answer, size int) (outcome string, bytes int) {
 	t.Helper()
 	lines := r.lines(t, a, strconv.Itoa(size))

@@ -15,7 +15,7 @@ import (
 // store with that defect would.
 type defective struct {
 	dynamo.Client
-	suffix, operator string // of the attributes that are not looked at, and how
+	suffix, operator string // of the attributes that are not compared, and how
 }
 
 // defectOf returns a client with the defect of a name; "" = none.

@@ -21,7 +21,7 @@ type faults struct {
 	most int               // calls from one that is spoiled to the next
 }
 
-// allFaults are the faults that the store must bear, every 70th call on average.
+// allFaults are the faults that the store must survive, every 70th call on average.
 func allFaults() faults {
 	return faults{most: 140, deck: []dynamofake.Kind{
 		dynamofake.Throttle, dynamofake.Throttle, dynamofake.Throttle, dynamofake.Throttle,

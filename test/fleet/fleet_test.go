@@ -106,7 +106,7 @@ func (f *fleet) each(ctx context.Context, do func(context.Context, int) error) e
 	return g.Wait()
 }
 
-// oneShard is so many units a second that no bucket is split.
+// oneShard is a number of units a second at which no bucket is split.
 const oneShard = 1 << 40
 
 // job returns the common part of all jobs of a replica, in one of its runs.

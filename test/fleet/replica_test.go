@@ -117,7 +117,7 @@ func (r *replica) ahead() int64 { return (r.Skew + r.clock.State().Offset).Micro
 
 // setClock asks for as many replies as it takes to know the time. The longer that
 // takes, on a machine whose round trips are long, the less exactly it has to be known:
-// how far the clocks are apart is measured, and the bound goes by it.
+// the difference of the clocks is measured, and the bound includes it.
 func (r *replica) setClock(ctx context.Context) error {
 	refs := catalogRefs()
 	records := make([]limiter.Record, len(refs))
@@ -277,7 +277,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 // readCatalog reads the limits of resources in batches until ctx ends. Each must be
-// there: a batch that is answered in part must not be taken for limits that are not.
+// there: limits that a batch answered in part leaves out must not count as absent.
 func (r *replica) readCatalog(ctx context.Context) error {
 	refs := catalogRefs()
 	records := make([]limiter.Record, len(refs))

@@ -82,7 +82,7 @@ func TestShardsComeAndGoWithLoad(t *testing.T) {
 
 // forms is how many live shards the buckets of a load have, for a while.
 type forms struct {
-	from, to int64 // microseconds since 1970, of the first look that showed it and the last
+	from, to int64 // microseconds since 1970, of the first read that showed it and the last
 	live     map[string]int
 }
 
@@ -129,7 +129,7 @@ func (f *fleet) runSharded(t *testing.T) []forms {
 	return all
 }
 
-// form looks at the items of all buckets.
+// form reads the items of all buckets.
 func (f *fleet) form(t *testing.T) forms {
 	t.Helper()
 	now := forms{live: make(map[string]int), to: time.Now().UnixMicro()}

@@ -29,7 +29,7 @@ const publicEndpoint = "http://127.0.0.1:8000"
 type place struct{ dir, endpoint string }
 
 // newPlace writes a configuration for a DynamoDB Local. The test has a table of zae-limiter
-// there with so many users.
+// there with that many users.
 func newPlace(t *testing.T, config, table, version string, users int) *place {
 	t.Helper()
 	server := dynamotest.Start(t)

@@ -74,8 +74,8 @@ func (p *place) shell(tb testing.TB, command string) string {
 	return text
 }
 
-// gap is the space between two columns of a table. The length of a directory's name is by
-// chance, and with it the width of a column: columns are two spaces apart there.
+// gap is the space between two columns of a table. The length of a directory's name is at
+// random, and with it the width of a column: columns are two spaces apart there.
 var gap = regexp.MustCompile(` {2,}`)
 
 // service is a program that answers the commands of a page.

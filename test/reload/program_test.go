@@ -120,7 +120,7 @@ func (p *program) until(what string, ok func() bool) {
 	}
 }
 
-// untilSaid waits until the log has a text so many times.
+// untilSaid waits until the log has a text that many times.
 func (p *program) untilSaid(text string, times int) {
 	p.t.Helper()
 	p.until(fmt.Sprintf("it says %q %d times", text, times), func() bool { return strings.Count(p.said(), text) >= times })

@@ -15,7 +15,7 @@ const (
 	// DynamoDB for unavailable. It happens once in two thousand calls of which half
 	// fail, and once in twelve million of which a fifth do.
 	outageFailures = 10
-	// firstOutage is how long calls fail at once before one is tried. It is cut by chance to no
+	// firstOutage is how long calls fail at once before one is tried. It is cut at random to no
 	// less than half, so that replicas do not try together. A replica makes ten calls a second
 	// at most then, so that it finds out soon that DynamoDB answers again.
 	firstOutage = 200 * time.Millisecond
@@ -164,7 +164,7 @@ func (b *breaker) counted() (outages int64, unavailable bool) {
 }
 
 // done ends a call that was allowed, and reports whether the breaker opened or closed.
-// r, from 0 up to below 1<<16, is drawn by chance.
+// r, from 0 up to below 1<<16, is drawn at random.
 func (b *breaker) done(now time.Time, p permit, v verdict, err error, r uint16) (changed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

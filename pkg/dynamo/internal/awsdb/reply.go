@@ -23,8 +23,8 @@ const checksumHeader = "X-Amz-Crc32"
 // maxReply bounds the body of a reply: 16 MB of items, in the longest form of JSON.
 const maxReply = 64 << 20
 
-// strangerError says that an answer is not DynamoDB's, which gives each an id or a
-// checksum, but that of something on the way: a proxy, a portal that asks for a login.
+// strangerError says that an answer without an id and a checksum is not DynamoDB's.
+// It comes from something on the way: a proxy, a portal that asks for a login.
 type strangerError struct {
 	status int
 	kind   string // of the content

@@ -56,7 +56,7 @@ func MayPass(err error) bool {
 	return errors.Is(err, limiter.ErrUnavailable) || errors.Is(err, limiter.ErrUncertain)
 }
 
-// Pause waits before a try, longer each time and by chance, unless the context
+// Pause waits before a try, longer each time, with a random part, unless the context
 // would be done before it ends.
 func Pause(ctx context.Context, by Loop, try int) error {
 	d := min(firstBackoff<<min(try-1, 10), maxBackoff)

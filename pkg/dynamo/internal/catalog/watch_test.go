@@ -171,7 +171,7 @@ func TestToldOfACorruptChange(t *testing.T) {
 	toB.want(t, b, "a corrupt change", told(1))
 }
 
-// TestWatcher: it looks at every tick, survives errors, which it logs, and stops.
+// TestWatcher: it polls at every tick, survives errors, which it logs, and stops.
 func TestWatcher(t *testing.T) {
 	db := dynamofake.New()
 	a := newTestCatalog(t, db)
@@ -180,7 +180,7 @@ func TestWatcher(t *testing.T) {
 	b := New(Config{Client: db, Table: a.table.name, Ticks: ticks, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	toB := listen(b)
 	read(t, b)
-	tick := func() { // the second is taken when the first look has ended
+	tick := func() { // the second is taken when the first poll has ended
 		ticks <- time.Time{}
 		ticks <- time.Time{}
 	}

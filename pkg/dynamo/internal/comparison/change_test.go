@@ -56,7 +56,7 @@ const (
 	reapTime     = 5600 * time.Millisecond // until a lease of a crashed replica is freed
 )
 
-// latencies are those of messages of changes: to twice as long, by chance.
+// latencies are those of messages of changes: to twice as long, at random.
 func latencies() []time.Duration {
 	const ms = time.Millisecond
 	return []time.Duration{ms, 2 * ms, 3 * ms, 5 * ms, 20 * ms}
@@ -141,7 +141,7 @@ func (c *change) bucket() limiter.BucketKey {
 	return limiter.BucketKey{Namespace: limiter.DefaultNamespace, Entity: keyName(0), Resource: resource}
 }
 
-// stops stops the last replica in order. Its calls come to the others.
+// stops stops the last replica cleanly. Its calls come to the others.
 func (c *change) stops() {
 	last := c.replicas() - 1
 	c.leave(last)

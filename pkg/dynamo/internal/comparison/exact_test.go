@@ -102,7 +102,7 @@ func (e *exacts) key(replica int, in *dynamodb.UpdateItemInput, kind string) str
 	return text(in.Key["PK"]) + " " + kind
 }
 
-// sent takes down that a replica sends an update.
+// sent records that a replica sends an update.
 func (e *exacts) sent(replica int, in *dynamodb.UpdateItemInput) {
 	if e == nil {
 		return
@@ -175,7 +175,7 @@ func (e *exacts) refused(replica int, in *dynamodb.UpdateItemInput, err error) {
 	}
 }
 
-// saw takes down when an attribute of an item changed.
+// saw records when an attribute of an item changed.
 func (e *exacts) saw(times *[]time.Time, known map[string]string, pk, attr string, item map[string]types.AttributeValue, now time.Time) {
 	n, ok := item[attr].(*types.AttributeValueMemberN)
 	if !ok {

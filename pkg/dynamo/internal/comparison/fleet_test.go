@@ -52,7 +52,7 @@ type member struct {
 	closed  bool
 }
 
-// stop ends a replica in order, unless it was.
+// stop ends a replica cleanly, unless it was.
 func (r *member) stop(ctx context.Context) error {
 	if r.closed {
 		return nil
@@ -62,7 +62,7 @@ func (r *member) stop(ctx context.Context) error {
 	return r.store.Close(context.WithoutCancel(ctx))
 }
 
-// close ends the replicas in order.
+// close ends the replicas cleanly.
 func (f *fleet) close(t *testing.T) {
 	t.Helper()
 	for _, r := range f.members {

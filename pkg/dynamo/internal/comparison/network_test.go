@@ -28,7 +28,7 @@ type network struct {
 	dynamo.Client
 
 	median time.Duration
-	least  time.Duration // a message takes this to twice as long, by chance; 0 = as median says
+	least  time.Duration // a message takes this to twice as long, at random; 0 = as median says
 	warm   time.Time     // until then it is cold
 	tally  *tally
 	exacts *exacts // that follow updates; nil = none
@@ -122,7 +122,7 @@ func (n *network) travel(ctx context.Context, do func() error) error {
 	return err
 }
 
-// draw returns a time up to most, by chance.
+// draw returns a time up to most, at random.
 func (n *network) draw(most time.Duration) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -22,7 +22,7 @@ type scenario struct {
 
 	keys    []float64     // their parts of the calls; none = the limit is of the only entity
 	own     limiter.Limit // of each key; limit is that of their parent
-	most    int64         // tokens of a call, 1 to that by chance; 0 = 1
+	most    int64         // tokens of a call, 1 to that at random; 0 = 1
 	spread  []float64     // the replicas' parts of the calls; none = the same for all
 	moves   time.Duration // all calls come to one replica, to another each time; 0 = never
 	latency time.Duration // half of all messages take less; 0 = medianLatency
@@ -47,7 +47,7 @@ type phase struct {
 // lasting returns the load of one rate.
 func lasting(rate float64, lasts time.Duration) load { return load{[]phase{{rate, lasts}}, 1} }
 
-// limitOf is a limit of so many tokens a second.
+// limitOf is a limit of that many tokens a second.
 func limitOf(capacity, rate int64) limiter.Limit {
 	return limiter.Custom("l", capacity, rate, time.Second)
 }
@@ -61,7 +61,7 @@ func zipf(n int) []float64 {
 	return parts
 }
 
-// draw returns an index by chance, according to its part.
+// draw returns an index at random, according to its part.
 func draw(r *rand.Rand, parts []float64) int {
 	sum := 0.0
 	for _, p := range parts {

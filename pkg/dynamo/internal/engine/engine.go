@@ -31,7 +31,7 @@ const (
 
 	// maxBudget keeps every write that is sent younger than the ttl of its item has margin.
 	maxBudget = 10 * time.Minute
-	// sweepsPerIdle is the number of parts that a look at all lanes is cut into.
+	// sweepsPerIdle is the number of parts that a sweep of all lanes is cut into.
 	sweepsPerIdle = 16
 	// This does not compile where a charge that waited for a lease has less than half of the
 	// default time left for its write.

@@ -9,7 +9,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/shards"
 )
 
-// looksPerQuiet is how often a shard is looked at while it is to be merged.
+// looksPerQuiet is how often a shard is read while it is to be merged.
 const looksPerQuiet = 4
 
 // tendLoop tends the buckets with several shards, until ctx ends.
@@ -26,8 +26,8 @@ func (e *Engine) tendLoop(ctx context.Context) {
 	}
 }
 
-// Tend has the shards of all buckets looked at that were not seen lately, and merges those
-// that are quiet. An engine of [New] does so by itself.
+// Tend reads the shards of all buckets that were not read lately, and merges those that
+// are quiet. An engine of [New] does so by itself.
 func (e *Engine) Tend(now time.Time) {
 	for _, t := range e.forest.All(now.Add(-max(e.cfg.Idle, schema.MaxShards*e.cfg.Quiet))) { // each merge takes a quiet time
 		site := &lane.Site{Namespace: t.ID.Namespace, Bucket: t.ID.Bucket}

@@ -177,7 +177,7 @@ func (l *limitHistory) took(f *fleet, b *bucket, c *call, n int64) {
 	}
 }
 
-// transacted takes down that a transaction was applied: the adjustment of a bucket.
+// transacted records that a transaction was applied: the adjustment of a bucket.
 func (f *fleet) transacted(p *process, in *dynamodb.TransactWriteItemsInput) {
 	for i := range in.TransactItems {
 		u := in.TransactItems[i].Update

@@ -150,7 +150,7 @@ func (f *fleet) giveBack(p *process) {
 }
 
 // ask has a process ask for a number of millitokens of each limit of a bucket, 0 for a
-// look.
+// peek.
 func (f *fleet) ask(p *process, b *bucket, n func(capacity int64) int64) *answer {
 	limits, generation := p.knows(b)
 	op := limiter.Op{Bucket: b.key, Limits: limits, Generation: generation, Lease: b.lease}

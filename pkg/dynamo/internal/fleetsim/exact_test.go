@@ -73,7 +73,7 @@ func epochOf(in *dynamodb.UpdateItemInput) string {
 	return ""
 }
 
-// tries takes down that a process sends an exact write.
+// tries records that a process sends an exact write.
 func (p *process) tries(pk, kind string, in *dynamodb.UpdateItemInput) {
 	f := p.fleet
 	s := p.trying[pk+kind]

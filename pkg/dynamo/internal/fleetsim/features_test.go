@@ -58,7 +58,7 @@ func featureTable() []feature {
 		{"expire", 10, func(f *features) *bool { return &f.expire }},       // there are hours without a call
 		{"parks", 10, func(f *features) *bool { return &f.parks }},         // replicas that are cut off keep still for about a lease's term, and then ask a lot
 		{"restless", 0, func(f *features) *bool { return &f.restless }},    // limits change all the time
-		{"rollout", 15, func(f *features) *bool { return &f.rollout }},     // processes end in order while others start in their place
+		{"rollout", 15, func(f *features) *bool { return &f.rollout }},     // processes end cleanly while others start in their place
 		{"settle", 20, func(f *features) *bool { return &f.settle }},       // takes are settled once, by one process or by two at a time
 		{"adjust", 20, func(f *features) *bool { return &f.adjust }},       // balances are set, reset, topped up and lowered
 		{"few", 30, func(f *features) *bool { return &f.few }},             // calls

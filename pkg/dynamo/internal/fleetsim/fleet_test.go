@@ -39,7 +39,7 @@ type fleet struct {
 	db       *dynamofake.DB
 	buckets  []*bucket // the last one is the others' parent, if calls cascade
 	replicas []*replica
-	leaving  []*process // that end in order
+	leaving  []*process // that end cleanly
 	ahead    int64      // ns, that a clock of calls is ahead of the truth at most
 	spread   int64      // ns, between two of them
 	median   float64    // ns, of the time of a message one way

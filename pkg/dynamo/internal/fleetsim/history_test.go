@@ -20,7 +20,7 @@ type history struct {
 	reserved     int          // reservations so far
 	calls        []*call      // under way
 	held         []held
-	released     int64               // when held was looked at
+	released     int64               // when held was checked
 	transactions map[string]bool     // tokens of those that were applied
 	applied      map[string]bool     // ids of writes
 	refused      map[string]bool     // ids of writes whose sender got the answer that they were not applied
@@ -99,7 +99,7 @@ func (f *fleet) beginHistory() {
 
 func (f *fleet) bucket(k limiter.BucketKey) *bucket { return f.byEntity[k.Entity] }
 
-// version takes down that a bucket's limits change.
+// version records that a bucket's limits change.
 func (b *bucket) version(limits *limiter.Limits) {
 	b.versions = append(b.versions, limits)
 	for _, l := range b.limits {
@@ -126,7 +126,7 @@ func (b *bucket) limit(name string) *limitHistory {
 	return b.limits[slices.IndexFunc(b.limits, func(l *limitHistory) bool { return l.name == name })]
 }
 
-// asked takes down that a call begins.
+// asked records that a call begins.
 func (f *fleet) asked(p *process, ops []limiter.Op, patience int64) *call {
 	c := &call{process: p, from: f.now, deadline: f.now + patience, ops: ops}
 	for i := range ops {

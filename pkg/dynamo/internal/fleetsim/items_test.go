@@ -66,7 +66,7 @@ func (f *fleet) look(b *bucket, shard int) {
 	b.items[shard] = item
 }
 
-// expired takes down that DynamoDB deleted items.
+// expired records that DynamoDB deleted items.
 func (f *fleet) expired() {
 	f.seen["expired"]++
 	for _, b := range f.buckets {
@@ -213,8 +213,8 @@ func (b *bucket) losesRoom(it *schema.Bucket, l *schema.Lease) {
 	}
 }
 
-// reaped takes down that a lease is no more in the item: its holder gave it back, or another
-// replica has freed it. Then the holder must have crashed, or have had trouble for its term.
+// reaped records that a lease has left the item: its holder returned it, or another replica
+// has freed it. Then the holder must have crashed, or have had trouble for its term.
 func (f *fleet) reaped(b *bucket, after *schema.Bucket, l *schema.Lease) {
 	holder := f.holders[l.Replica]
 	if holder == f.writer && !holder.lapsed[b] || l.Rate+l.Room == 0 {

@@ -43,7 +43,7 @@ type process struct {
 	tasks     []*task // in order of their beginning
 	waiting   []wait
 	ended     bool
-	leaves    bool    // it ends in order
+	leaves    bool    // it ends cleanly
 	atOnce    bool    // its next task begins at once
 	drawn     []int64 // the random numbers that it began with
 	copied    []int64 // those of the process that it is a copy of

@@ -23,7 +23,7 @@ func (f *fleet) settleDown() {
 		}
 	}
 	f.rest(40 * second) // late messages have come, leases have ended
-	rounds := 12        // long enough for a lease to be taken for dead
+	rounds := 12        // long enough for a lease to count as dead
 	if f.on.shards || f.on.throttle {
 		rounds = 40 // and for all shards to be merged, one after the other
 	}

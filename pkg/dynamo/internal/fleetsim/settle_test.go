@@ -71,8 +71,8 @@ func (f *fleet) settle(p *process, r *reservation) {
 	})
 }
 
-// settled requires that one of the settlements of a reservation has won, when all have ended and
-// each knows how.
+// settled requires that one of the settlements of a reservation has won, when all have ended
+// with a known outcome.
 func (f *fleet) settled(r *reservation) {
 	if r.open == 0 && r.won == 0 && !r.unknown {
 		f.failf("reservation %s: none of %d settlements books", r.id, r.owners)

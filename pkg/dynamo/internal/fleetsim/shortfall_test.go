@@ -47,7 +47,7 @@ func (y *shortfall) under(p tokenbucket.Params) {
 	y.rate = p.Amount * (60_000 / p.Period)
 }
 
-// add takes down that n millitokens more may be missing.
+// add records that n millitokens more may be missing.
 func (y *shortfall) add(n int64) {
 	y.most += n * tallyScale
 	y.added += n * tallyScale
@@ -190,7 +190,7 @@ func (f *fleet) died(p *process) {
 	p.forgets()
 }
 
-// owes takes down that a process admitted a call late, and has to take its tokens.
+// owes records that a process admitted a call late, and has to take its tokens.
 func (p *process) owes(l *limitHistory, n int64) {
 	if p.lateOwed == nil {
 		p.lateOwed = make(map[*limitHistory]int64)

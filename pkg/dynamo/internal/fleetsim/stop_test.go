@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// rollout has a new process take the place of a replica's, which ends in order beside it. With
+// rollout has a new process take the place of a replica's, which ends cleanly beside it. With
 // changing limits the new one may know other limits at once.
 func (f *fleet) rollout(at *replica) {
 	old := at.process
@@ -18,10 +18,10 @@ func (f *fleet) rollout(at *replica) {
 	old.leave()
 }
 
-// drainTime is how long a process that ends in order waits at most, as the service does by default.
+// drainTime is how long a process that ends cleanly waits at most, as the service does by default.
 const drainTime = 5 * time.Second
 
-// leave has a process end in order: it takes no calls, returns its leases, and writes its owed
+// leave has a process end cleanly: it takes no calls, returns its leases, and writes its owed
 // requests.
 func (p *process) leave() {
 	f, began := p.fleet, p.fleet.now

@@ -61,7 +61,7 @@ func (y *tally) under(p tokenbucket.Params) {
 	y.capacity = max(y.capacity, p.Capacity)
 }
 
-// begin takes down that a call begins.
+// begin records that a call begins.
 func (y *tally) begin(now int64) *openCall {
 	c := &openCall{from: now / tallyTick}
 	y.open = append(y.open, c)
@@ -75,16 +75,16 @@ func (y *tally) begin(now int64) *openCall {
 	return c
 }
 
-// gives takes down that a call begins that gives back n millitokens.
+// gives records that a call begins that gives back n millitokens.
 func (y *tally) gives(n int64) {
 	y.offset -= n * tallyScale
 	y.given += n * tallyScale
 }
 
-// gave takes down that it is over, and was applied if it was at all.
+// gave records that it is over, and was applied if it was at all.
 func (y *tally) gave(n int64) { y.given -= n * tallyScale }
 
-// end takes down that a call took n millitokens, and is over.
+// end records that a call took n millitokens, and is over.
 func (y *tally) end(c *openCall, n int64) {
 	c.over = true
 	if last := y.recent[len(y.recent)-1].at; last <= c.from {

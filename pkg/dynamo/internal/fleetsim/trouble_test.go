@@ -25,8 +25,8 @@ const (
 	longTrip = 10
 	// leaseTerm is how long a lease lasts from its last write.
 	leaseTerm = lease.Term * int64(time.Millisecond)
-	// leaseTrouble is how much trouble a lease bears: within the rest of its term it is renewed,
-	// 2.2 s after the write before at the latest, or returned.
+	// leaseTrouble is how much trouble a lease survives: within the rest of its term it is
+	// renewed, 2.2 s after the write before at the latest, or returned.
 	leaseTrouble = 1500 * int64(time.Millisecond)
 	// lookEvery is how old the state that a replica has of the item of its lease may
 	// be.
@@ -38,7 +38,7 @@ const (
 	remembered = 30 * second
 )
 
-// suffers takes down that a replica has trouble for a while from now on.
+// suffers records that a replica has trouble for a while from now on.
 func (at *replica) suffers(f *fleet, d int64) {
 	f.troubled = max(f.troubled, f.now+d)
 	at.troubles = append(at.troubles, trouble{f.now, f.now + d})
@@ -126,7 +126,7 @@ func (u untold) and(now, d int64) untold {
 	return untold{length: u.length + d, woke: now + d}
 }
 
-// reply takes down that a reply came to a message that was sent at a moment. One that was sent before
+// reply records that a reply came to a message that was sent at a moment. One that was sent before
 // the pause agrees with the clock.
 func (u *untold) reply(sent int64) {
 	if sent < u.woke {

@@ -21,10 +21,10 @@ type consumed struct {
 // certain records n millitokens that callers consumed; below 0 they are refunds.
 func (u *consumed) certain(n int64) { u.least, u.most = u.least+n, u.most+n }
 
-// perhaps takes down n millitokens that may count or not.
+// perhaps records n millitokens that may count or not.
 func (u *consumed) perhaps(n int64) { u.least, u.most = u.least+min(n, 0), u.most+max(n, 0) }
 
-// counts takes down the counters of an item.
+// counts records the counters of an item.
 func (f *fleet) counts(b *bucket, shard int, item map[string]types.AttributeValue) {
 	for _, l := range b.limits {
 		n := int64(0)
@@ -81,7 +81,7 @@ func (f *fleet) endUsage(c *call, op *limiter.Op, sp *limiter.Spend, admitted bo
 	}
 }
 
-// interrupted takes down that the process of a call ended.
+// interrupted records that the process of a call ended.
 func (f *fleet) interrupted(c *call) {
 	for i := range c.ops {
 		for j := range c.ops[i].Spends {
@@ -93,7 +93,7 @@ func (f *fleet) interrupted(c *call) {
 	}
 }
 
-// consumes takes down that callers of a process consumed something, which it counts with its next
+// consumes records that callers of a process consumed something, which it counts with its next
 // write of the item or of its lease.
 func (p *process) consumes(u *consumed, n int64) {
 	if p.uncounted == nil {

@@ -15,7 +15,7 @@ type still struct{ awsdb.Goroutines }
 
 func (still) Start(func()) {}
 
-// A request that is on its way from a shard that is no more to its heir has one end: the one
+// A request that is on its way from a shard that is gone to its heir has one end: the one
 // that its caller gets meanwhile.
 func TestARequestOnItsWayHasOneEnd(t *testing.T) {
 	for name, end := range map[string]func(s *Lanes, r *Request){

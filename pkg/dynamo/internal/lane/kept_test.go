@@ -25,7 +25,7 @@ func (s *lessees) keeps(l *Lane) *Request {
 	return r
 }
 
-// covers reports whether a lease serves a request for so many tokens.
+// covers reports whether a lease serves a request for that many tokens.
 func (s *lessees) covers(l *Lane, tokens int64) bool {
 	return l.held.holder.Covers(l.view.now, []lease.Draw{{Limit: 0, Need: tokens * limiter.Milli, Take: tokens * limiter.Milli}})
 }
@@ -66,7 +66,7 @@ func TestWhatIsKeptIsFreeAgain(t *testing.T) {
 	}
 }
 
-// Requests that go from a shard that is no more to another one ask that for all.
+// Requests that go from a shard that is gone to another one ask that for all.
 func TestDepartedRequestsAskForAll(t *testing.T) {
 	s := newLessees(t)
 	l := s.grant("e")
@@ -99,7 +99,7 @@ func TestADeniedCascadeTakesNothing(t *testing.T) {
 	}
 }
 
-// Nothing is leased of a shard that is no more, nor once the lanes end.
+// Nothing is leased of a shard that is gone, nor once the lanes end.
 func TestNothingNewIsLeased(t *testing.T) {
 	t.Run("retired", func(t *testing.T) {
 		l := bench(t, 900, 1000)

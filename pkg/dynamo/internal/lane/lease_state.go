@@ -167,7 +167,8 @@ func (h *held) draws(r *plan.Request) (draws []lease.Draw, ok bool) {
 	return draws, true
 }
 
-// view returns a state of an item that so many replicas use, as the holder sees it.
+// view returns a state of an item as the holder sees it. replicas is how many
+// replicas use the item.
 func (h *held) view(state *schema.Bucket, quick *plan.View, replica uint32, replicas int, now time.Time) lease.View {
 	v := lease.View{
 		Exists: true, Version: lease.Version{Epoch: state.Shard.Epoch, Serial: state.Serial}, Rate: state.Line.Rate, Room: state.Line.Room,

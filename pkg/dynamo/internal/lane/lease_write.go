@@ -145,7 +145,7 @@ func (l lessee) unsent(f *flight) {
 	}
 }
 
-// leastTick is the least time between two looks at a lease that no request causes.
+// leastTick is the least time between two checks of a lease that no request causes.
 const leastTick = 10 * time.Millisecond
 
 // wakeLease has the lane stepped when something is due for the lease.

@@ -38,7 +38,7 @@ const (
 	leastLift = 20 * time.Millisecond
 	// liftHalves is the same in halves of a round trip, where that is longer.
 	liftHalves = 5
-	// liftPart bounds a lift: it costs at most one part in so many of the capacity.
+	// liftPart bounds a lift: it costs at most one part in that many of the capacity.
 	liftPart = 20
 )
 

@@ -61,12 +61,12 @@ type Request struct {
 	At       int64               // the caller's time, corrected, Unix ms
 	Keep     bool                // where the call has no decision its caller is admitted: the tokens stay taken
 	Policy   limiter.LeasePolicy // of the op
-	Asks     bool                // it takes or looks, so that Policy means something
+	Asks     bool                // it takes or peeks, so that Policy has a meaning
 	Deadline time.Time           // of the caller; zero = none
 	Wait     *Wait               // nil: no caller waits, as for tokens that are given back
 	Err      error               // the end without a decision
 
-	lane    atomic.Pointer[Lane] // which it is in; another one when its shard is no more
+	lane    atomic.Pointer[Lane] // which it is in; another one when its shard is gone
 	phase   phase
 	claim   claim
 	owing   bool      // it is counted as owed

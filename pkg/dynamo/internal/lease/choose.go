@@ -52,7 +52,7 @@ func (d *duties) begin(p *Plan, kind Kind) {
 	p.Slot = Slot{Seq: d.seq + 1 + uint16(p.draw*seqSalt), At: encodeAt(p.Now)}
 }
 
-// seqSalt is how far apart two sequence numbers in a row are at most: by chance, so that a
+// seqSalt is how far apart two sequence numbers in a row are at most: at random, so that a
 // copy of the machine goes on by other numbers.
 const seqSalt = 256
 

@@ -16,7 +16,7 @@ const (
 	leastSteady  = 8.0            // requests of the last second that are
 	leastAsked   = 3              // requests of a demand that is worth one, at least
 	mostAsked    = 2 * leastAsked // that a demand is taken to be as the one before
-	usual        = 16             // a greater request, in mean ones, counts as so many
+	usual        = 16             // a greater request, in mean ones, counts as that many
 )
 
 // Demand is the demand of callers for a bucket, admitted or not: an average that decays

@@ -8,7 +8,7 @@ import (
 )
 
 // shortOf returns a rig with a lease and requests for one token, whose stock is spent, and whose
-// centre has so many tokens.
+// centre has that many tokens.
 func shortOf(t *testing.T, centre int64) *rig {
 	t.Helper()
 	r := newRig(t)

@@ -45,8 +45,8 @@ func (p *pace) refused(now int64) { p.next = now }
 // holders that fall idle together would refuse each other's returns.
 func (p *pace) jitter(holders int) int64 { return int64(p.draw * 2 * float64(holders)) }
 
-// idle returns how long a demand of so many requests in a ms may be without one until it
-// counts as gone, in milliseconds.
+// idle returns how long a demand of that many requests in a ms may be without one until
+// it counts as gone, in milliseconds.
 func idle(requests float64) int64 {
 	return max(idleAtLeast, int64(min(idleGaps/max(requests, 1e-4), idleAtMost)))
 }

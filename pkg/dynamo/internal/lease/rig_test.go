@@ -58,7 +58,7 @@ func (r *rig) take(tokens int64) lease.Verdict {
 	return r.h.Take(r.now, 1000, one(tokens))
 }
 
-// load has requests for one token come, so many in each of some ms.
+// load has requests for one token come, that many in each of some ms.
 func (r *rig) load(ms, each int) {
 	for range ms {
 		r.now++

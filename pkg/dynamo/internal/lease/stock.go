@@ -5,7 +5,7 @@ import "github.com/ratelimit/ratelimit/pkg/tokenbucket"
 // Draw is a number of millitokens that an operation takes of a limit.
 type Draw struct {
 	Limit int   // index of the limit
-	Need  int64 // balance that must be found; one token for a look
+	Need  int64 // balance that must be found; one token for a peek
 	Take  int64 // taken, 0 to Need
 }
 

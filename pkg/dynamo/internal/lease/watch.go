@@ -7,7 +7,7 @@ import "iter"
 // [Term] after it was sent, by each of its clocks. The zero Watch is ready.
 type Watch struct {
 	slots map[uint32]sighting
-	gone  map[uint32]int64 // when a slot that is no more was last seen
+	gone  map[uint32]int64 // when a slot that is gone was last seen
 }
 
 // userMemory is for how long the replica of a slot that is gone counts as a user of the item.

@@ -113,8 +113,8 @@ func adjust(items []*Adjusted, limit string, a *limiter.Adjustment, force bool) 
 	return nil
 }
 
-// spread divides an amount among shards: to each its part, as far as the shard bears it, and
-// the others to the first shards that bear more. rest is the amount that is left.
+// spread divides an amount among shards: to each its part, as far as the shard can have it,
+// and the rest to the first shards that can have more. rest is the amount that is left.
 func spread(amount int64, parts []*portion, bears func(*portion) int64) (amounts []int64, rest int64) {
 	amounts, rest = make([]int64, len(parts)), amount
 	for i, p := range parts {

@@ -74,7 +74,7 @@ func (f *form) give(st *staged, millitokens int64) bool {
 	return !f.lifted || f.by.Sign() >= 0
 }
 
-// need has the limit hold so many millitokens.
+// need has the limit hold that many millitokens.
 func (f *form) need(st *staged, millitokens int64) bool {
 	if millitokens == 0 {
 		return true
@@ -83,7 +83,7 @@ func (f *form) need(st *staged, millitokens int64) bool {
 	return f.bound(st, st.meter.units(millitokens))
 }
 
-// bound has v, as the write raised it so far, leave so many units of the room.
+// bound has v, as the write raised it so far, leave that many units of the room.
 func (f *form) bound(st *staged, units *big.Int) bool {
 	most := new(big.Int).Sub(st.meter.room, units)
 	most.Sub(most, f.offset())

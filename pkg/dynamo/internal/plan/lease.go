@@ -22,7 +22,7 @@ const maxLeaseTime = 1 << 52
 type LeaseWrite struct {
 	Replica uint32
 	Seen    *schema.Lease // that the state must have; nil = none
-	Lease   *schema.Lease // that the write leaves; nil = none. Its Replica is not looked at
+	Lease   *schema.Lease // that the write leaves; nil = none. Its Replica is not compared
 	Draw    []int64       // by index of the limits that the bucket is under, unlimited ones included; nil = nothing
 	// Usage is the net consumption that the write counts, in millitokens, by index as Draw: the
 	// holder served it, and no write has counted it; nil = nothing.

@@ -6,8 +6,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// under returns a state under other limits, see limiter.Op, as of now. It has no leases.
-// The refill that was due comes under the old numbers. Remainders are dropped, and the use is
+// under returns a state under other limits, see limiter.Op, as of now. It has no leases. The
+// refill that was due is added under the old numbers. Remainders are dropped, and the use is
 // carried over. A limit that is gone stays dormant while it has use.
 func under(b *schema.Bucket, to *limiter.Limits, generation uint64, now int64) *schema.Bucket {
 	next := *b

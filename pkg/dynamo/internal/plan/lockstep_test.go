@@ -102,7 +102,7 @@ func (s *lockstep) decide(limits *limiter.Limits, generation uint64, spends []li
 	}
 	st := plan.NewStage(s.state, s.now, plan.Options{})
 	s.seen = max(s.seen, s.state.Version.Generation)
-	if _, err := st.Bring(s.state.Limits, s.seen); err != nil { // limits that came back are as new as their last sight
+	if _, err := st.Bring(s.state.Limits, s.seen); err != nil { // limits that came back are as new as their last state
 		s.Fatalf("%v", err)
 	}
 	brought, err := st.Bring(limits, generation)

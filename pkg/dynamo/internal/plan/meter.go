@@ -14,7 +14,7 @@ type meter struct {
 	unit     *big.Int // units of a millitoken
 	refilled *big.Int // R(now)
 	room     *big.Int // of the centre, in units
-	lowest   *big.Int // least tokens that are told apart, in units
+	lowest   *big.Int // the least balance that tokens returns, in units
 	params   tokenbucket.Params
 }
 

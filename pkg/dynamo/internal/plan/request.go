@@ -29,7 +29,7 @@ type Spend struct {
 	Ask    int64 // above 0: as much of it as is there is needed and taken, instead of Need and Take
 	Need   int64 // balance that must be there; 0 = none
 	Take   int64 // taken if the request is admitted
-	Give   int64 // added in any outcome, up to the room, before Need is looked for
+	Give   int64 // added in any outcome, up to the room, before Need is checked
 	Cost   int64 // subtracted in any outcome, after Take, down to the debt floor
 	Usage  int64 // counted as consumed in any outcome, net; Take is added to it if it is taken
 	Forced bool  // Cost passes the debt floor

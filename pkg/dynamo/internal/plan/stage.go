@@ -202,7 +202,7 @@ func (st *staged) cost(n number, sp *Spend) number {
 	return st.meter.take(n, st.meter.charged(n, sp.Cost, floor))
 }
 
-// left returns a limit as callers are told of it.
+// left returns the balance of a limit for answers.
 func (st *staged) left(n number) tokenbucket.Bucket {
 	b := st.meter.bucket(n)
 	b.Remainder /= schema.Parts

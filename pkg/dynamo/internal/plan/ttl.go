@@ -42,7 +42,7 @@ func (s *Stage) ttl(after *schema.Bucket) int64 {
 		if !s.exact {
 			left.Tokens = min(left.Tokens, s.lowest(b))
 		}
-		if after.Leased() { // a holder that is no more may have spent all that it held
+		if after.Leased() { // a holder that is gone may have spent all that it held
 			left.Tokens, m.params = min(left.Tokens, 0), Params(b, schema.WholeLine())
 		}
 		wait = max(wait, left.TimeToUnused(m.params, s.now))

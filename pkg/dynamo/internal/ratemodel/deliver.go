@@ -76,7 +76,7 @@ func (m *model) land(kinds ...kind) {
 			m.commit(msg)
 		case r.life == msg.life && r.asleep <= m.now:
 			r.receive(msg)
-		case r.life == msg.life: // it finds the state when it looks
+		case r.life == msg.life: // it finds the state when it is evaluated
 		}
 	}
 }

@@ -16,7 +16,7 @@ type event struct {
 	planned int
 	commit  int
 	version int64 // of a change: the version of the limits from here on
-	era     int   // so many changes of limits were before
+	era     int   // that many changes of limits were before
 }
 
 // events are all effects that the clients of a run saw.

@@ -7,10 +7,10 @@ type limit struct {
 	capacity, amount, period, parts int64
 }
 
-// units is so many tokens in units.
+// units is that many tokens in units.
 func (l limit) units(tokens int64) int64 { return tokens * l.period * l.parts }
 
-// room is so many parts of the capacity, in units.
+// room is that many parts of the capacity, in units.
 func (l limit) room(parts int64) int64 { return l.capacity * l.period * parts }
 
 // refilled is R(t): the units that the centre has refilled by t, on the item's line.
@@ -28,7 +28,7 @@ func (l limit) tokens(it *item, n int, t int64) int64 {
 	return l.room(it[attrRoom]) - l.missing(it, n, t)
 }
 
-// shard is the limit of one of so many equal shards.
+// shard is the limit of one of that many equal shards.
 func (l limit) shard(i int, level int64) limit {
 	l.capacity = part(l.capacity, i, level)
 	l.period *= level

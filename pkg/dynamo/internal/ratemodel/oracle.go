@@ -75,8 +75,8 @@ func (o oracle) left(i, l int, end int64) (units int64) {
 	return units
 }
 
-// usable is the part of so many units that a take may have. With charges the debt of one part
-// counts against the others: a charge is no part of a window, but it must be paid.
+// usable is the part of that many units that a take may have. With charges the debt of one
+// part counts against the others: a charge is no part of a window, but it must be paid.
 func (o oracle) usable(units int64) int64 {
 	if o.shape.charge {
 		return units

@@ -78,7 +78,7 @@ func (r *replica) learn(i int, it *item) {
 	}
 }
 
-// read looks at the items as they are.
+// read reads the items as they are.
 func (r *replica) read() {
 	for i := range r.world.items {
 		it := r.world.items[i]

@@ -19,7 +19,7 @@ const (
 	AttrEpoch      = "ep"
 	AttrBirth      = "be" // of a shard that another one was split into: its epoch when it was made
 	AttrMoving     = "mv" // present while the other half of a split is not made yet
-	AttrRetired    = "rt" // present on a shard that is one no more
+	AttrRetired    = "rt" // present on a retired shard
 	attrChild      = "pe" // and a number: the birth of that shard, on the one it was split from
 	AttrUnits      = "wcu"
 	AttrTurn       = "wt" // the turn that a replica asked for

@@ -27,7 +27,7 @@ import (
 //	shard_count    the level, as a hint for other programs; only where it was split
 //	be, pe{shard}  epochs at which the item was made, and the shards that were split from it
 //	mv, ma         1, and the time of a split, Unix ms, while its other half is not made
-//	rt             1: the shard is one no more
+//	rt             1: the shard is retired
 //	wcu            write units used
 //	wt             binary: the turn that a replica asked for, as two bytes of milliseconds and the id of the write; absent = none
 //	nv             generation of limits that wait for the leases to end; absent = none

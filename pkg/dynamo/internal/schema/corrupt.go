@@ -6,8 +6,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/limiter"
 )
 
-// CorruptError says that an item of the table is not as this program writes it.
-// It wraps limiter.ErrInvalid: such an item is never taken for one that is absent.
+// CorruptError says that an item of the table is not as this program writes it. It
+// wraps limiter.ErrInvalid: such an item never counts as absent.
 type CorruptError struct {
 	Table     string
 	Key       string // of the item

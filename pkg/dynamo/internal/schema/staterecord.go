@@ -49,7 +49,7 @@ func StillPurging(table, ns string, generation uint64) types.TransactWriteItem {
 	return e.Transact(table, systemLimitsKey(ns))
 }
 
-// PurgedLater reports whether an item of a namespace has to be looked at before it is purged: it
+// PurgedLater reports whether an item of a namespace has to be checked before it is purged: it
 // is about the namespace itself, and part of it stays.
 func PurgedLater(ns string, k Key) bool {
 	return k == systemLimitsKey(ns) || k.PK == AuditPK(ns, SubjectSystem)

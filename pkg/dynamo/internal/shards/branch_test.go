@@ -27,7 +27,7 @@ type grove struct {
 	writes int
 }
 
-// newGrove returns a bucket of n shards with so many millitokens, by index.
+// newGrove returns a bucket of n shards with that many millitokens, by index.
 func newGrove(t rapid.TB, tokens []int64) *grove {
 	t.Helper()
 	limits, err := limiter.NewLimits(limiter.Custom("l", capacity, 200, time.Second))
@@ -51,12 +51,12 @@ func (g *grove) sees(index int) {
 	g.forest.Saw(&g.id, index, 0, shards.Sight{State: g.states[index], At: time.UnixMilli(now)})
 }
 
-// spend has a shard have so many millitokens less.
+// spend has a shard have that many millitokens less.
 func (g *grove) spend(index int, n int64) {
 	g.decide(index, &plan.Request{Limits: g.limits, Generation: 1, Spends: []plan.Spend{{Limit: "l", Need: n, Take: n}}})
 }
 
-// giveBack has a shard have so many millitokens more.
+// giveBack has a shard have that many millitokens more.
 func (g *grove) giveBack(index int, n int64) {
 	g.decide(index, &plan.Request{Limits: g.limits, Generation: 1, Spends: []plan.Spend{{Limit: "l", Give: n, Usage: -n}}})
 }

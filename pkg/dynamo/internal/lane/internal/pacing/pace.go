@@ -13,7 +13,8 @@ const (
 
 	// firstTrip is the round trip that a lane reckons with before its first reply.
 	firstTrip = 5 * time.Millisecond
-	// tripWeight is the weight of the newest round trip in the mean, as one in so many.
+	// tripWeight is the weight of the newest round trip in the mean, as one in that
+	// many.
 	tripWeight = 10
 	// mostTrip bounds the round trips that a lane reckons with: one lost reply says little.
 	mostTrip = 200 * time.Millisecond
@@ -72,8 +73,8 @@ func (p *Pace) RoundTrip() time.Duration {
 	return p.trip
 }
 
-// Next returns when a write may be sent, with so many under way and replicas of the item.
-// A lane alone on its item waits for nothing while no write of it is under way. Where a reply
+// Next returns when a write may be sent, with that many under way and replicas of the item. A
+// lane alone on its item waits for nothing while no write of it is under way. Where a reply
 // takes longer than callers wait, more writes under way would answer none of them sooner: there
 // are two, mostly.
 func (p *Pace) Next(flights, replicas int) time.Time {

@@ -92,8 +92,8 @@ func TestPeersAreThoseWhoseIdsChange(t *testing.T) {
 	}
 }
 
-// An id that changed while the lane did not look counts as a replica, and leaves no time to it:
-// it may have written long ago.
+// An id that changed between two states counts as a replica, and leaves no time to it: it may
+// have written long ago.
 func TestPeersOfLongAgoDoNotSlowALane(t *testing.T) {
 	var p Peers
 	slots := func(n uint64) []schema.WriteID {

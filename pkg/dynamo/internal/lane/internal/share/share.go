@@ -32,7 +32,7 @@ const DrySpan = 10
 // that are not added to it.
 func New(replicas int, trip int64) Share { return Share{replicas: replicas, trip: trip} }
 
-// Add has the share have a part alone of a limit with so many tokens: an n-th, less the tokens that
+// Add has the share have a part alone of a limit with that many tokens: an n-th, less the tokens that
 // writes under way take, of each replica as many as of this one. The refill of a round trip counts as
 // taken by writes that no state shows.
 func (s *Share) Add(limit string, params tokenbucket.Params, there, flying int64) {

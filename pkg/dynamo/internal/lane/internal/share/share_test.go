@@ -8,7 +8,7 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// asking returns a request for so many millitokens.
+// asking returns a request for that many millitokens.
 func asking(n int64) *plan.Request {
 	return &plan.Request{Spends: []plan.Spend{{Limit: "l", Need: n, Take: n}}}
 }

@@ -248,7 +248,7 @@ func TestNewLimits(t *testing.T) {
 	}
 }
 
-// The counters of an item that is no more are gone with it.
+// The counters of a deleted item are gone with it.
 func TestNoItem(t *testing.T) {
 	r := newRig(t)
 	r.Add(0, 100)
