@@ -240,8 +240,8 @@ func TestLargeBodies(t *testing.T) {
 	}
 }
 
-// Of concurrent edits of one record, each based on the same read, one is made, and the
-// record has its content.
+// Concurrent edits of one record are based on the same read. One of them is made, and
+// the record has its content.
 func TestConcurrentEdits(t *testing.T) {
 	o := startOperated(t)
 	o.must(t, "set", "entity", "e", "--name", "first")

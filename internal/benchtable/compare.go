@@ -41,8 +41,8 @@ func Compare(rounds int, a, b func(n int)) (ratioMedian, aNsPerOp, bNsPerOp floa
 }
 
 // calibrate returns how many operations take about turnTime. Its runs also warm up
-// caches and branch predictors. Of two measurements the shorter counts, so that
-// neither a pause nor a first call that sets things up passes for the operation.
+// caches and branch predictors. The shorter of two measurements counts, so that it
+// includes neither a pause nor the setup of a first call.
 func calibrate(op func(n int)) int {
 	n := 1
 	for {

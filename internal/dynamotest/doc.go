@@ -5,6 +5,6 @@
 //     uses it has a TestMain that calls [Main].
 //   - [NewRecorder] sees each call and the capacity that it consumed, so that a test
 //     can demand an exact sequence.
-//   - [NewProxy] stands between a client and DynamoDB Local and injects what DynamoDB
+//   - [NewProxy] stands between a client and DynamoDB Local and injects faults that DynamoDB
 //     Local never does: throttles, lost and late replies, partial batches.
 package dynamotest

@@ -47,7 +47,7 @@ func TestKindsHideNoOthers(t *testing.T) {
 	}
 }
 
-// Of lines at once one is written, and none of the others is lost from the count.
+// One of several concurrent lines is written, and the others are all counted.
 func TestLinesAtOnce(t *testing.T) {
 	var text strings.Builder
 	l := sampledlog.New(slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{ReplaceAttr: withoutTime})))

@@ -12,8 +12,8 @@ import (
 const TTLAttribute = schema.AttrTTL
 
 // NamespaceID returns the id of a namespace, which it registers if it is new: 11 letters,
-// digits, '-' and '_'. Keys of the namespace's records begin with it. Of several processes that
-// register one at once, all get the same id. The table must have passed [CheckTable].
+// digits, '-' and '_'. Keys of the namespace's records begin with it. Several processes that
+// register one at once all get the same id. The table must have passed [CheckTable].
 //
 // Errors are those of [Store.Read].
 func NamespaceID(ctx context.Context, client Client, table, name string, now time.Time) (string, error) {

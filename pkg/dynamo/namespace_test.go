@@ -90,8 +90,8 @@ func TestANamespaceIsDeletedAndRecoveredUnderLoad(t *testing.T) {
 }
 
 // A purge of a namespace in use counts as a reset: no replica gives a token while it deletes, also
-// not one that was cut off from the table before the deletion and held a lease. From its end on
-// all together give a full bucket and the refill.
+// not one that was cut off from the table before the deletion and held a lease. After its end all
+// together give a full bucket and the refill.
 func TestANamespaceIsPurgedUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newOwned(t, true)

@@ -70,8 +70,8 @@ func pairs(row []int) []pair {
 }
 
 // everyPair returns rows of values so that each value of each option stands in a row with each
-// value of every other option. Of some random rows the one with the most new pairs is
-// next. The rows are the same in every run.
+// value of every other option. The next row is the one of some random rows with the most new
+// pairs. The rows are the same in every run.
 func everyPair(options [][]choice) [][]int {
 	open := map[pair]bool{}
 	for i := range options {

@@ -83,7 +83,8 @@ func TestSocketOutlivesNoProcess(t *testing.T) {
 	}
 }
 
-// Of two processes with one socket the second does not start, and the first keeps it.
+// If two processes have one socket, the second does not start, and the first keeps
+// it.
 func TestTwoProcessesOneSocket(t *testing.T) {
 	first, second, config := shortDir(t), shortDir(t), configuration(t, rules)
 	start(t, first, config)

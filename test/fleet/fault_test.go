@@ -86,7 +86,7 @@ func (l *lateness) gate(r *rand.Rand) *dynamofake.Gate {
 }
 
 // plan gives a call a fault now and then, with the cards of the deck, so that every fault comes again and
-// again. The first calls have none. Of the batches one in four is answered in part.
+// again. The first calls have none. One in four batches is answered in part.
 func (l *lateness) plan(r *rand.Rand, f faults) dynamofake.Plan {
 	if f.most == 0 {
 		return nil

@@ -33,8 +33,8 @@ const (
 	// agree with each other, to be believed.
 	JumpReplies = 3
 	// correctionJump separates two changes of the correction. After a change by more
-	// than this the machine's clock stood still or was set. By less, another reply made
-	// it more exact.
+	// than this the machine's clock stood still or was set. After a change by less,
+	// another reply made it more exact.
 	correctionJump = time.Second
 )
 

@@ -42,7 +42,8 @@ func keyText(of item) string {
 	return "PK=" + text(attrPK) + " SK=" + text(attrSK)
 }
 
-// hasKey reports whether an item has a key. Of an asked item that is to be put, the key is a part.
+// hasKey reports whether an item has a key. asked is a key, or an item to be put, which includes
+// its key.
 func hasKey(found, asked item) bool {
 	for _, attr := range [...]string{attrPK, attrSK} {
 		if want := asked[attr]; want != nil && !sameValue(found[attr], want) {
@@ -104,8 +105,8 @@ func assignments(in *dynamodb.UpdateItemInput) func(yield func(attr string, v ty
 	}
 }
 
-// sameValue reports whether an attribute has a value. Of values that are neither text, bytes nor
-// numbers it is not known.
+// sameValue reports whether an attribute has a value. It compares text, bytes and numbers; other
+// values count as equal.
 func sameValue(got, want types.AttributeValue) bool {
 	switch want := want.(type) {
 	case *types.AttributeValueMemberS:

@@ -27,8 +27,8 @@ func newNamespaceID() string {
 	}
 }
 
-// resolve returns a namespace, which it registers if it is new.
-// Of several that register one at once all get the same id.
+// resolve returns a namespace, which it registers if it is new. Several processes
+// that register one at once all get the same id.
 func (t *table) resolve(ctx context.Context, name string, now time.Time) (schema.Namespace, error) {
 	ns, err := t.lookup(ctx, name)
 	if err != nil || ns.ID != "" {

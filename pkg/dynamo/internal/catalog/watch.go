@@ -21,8 +21,8 @@ const (
 	maxMissedChanges = 200
 )
 
-// watch reads the changes of others at every tick until the context is done. Of reads in a
-// row that fail the first is logged.
+// watch reads the changes of others at every tick until the context is done. The first of
+// several failed reads in a row is logged.
 func (n *namespaces) watch(ctx context.Context, ticks <-chan time.Time) {
 	if ticks == nil {
 		ticker := time.NewTicker(pollInterval)

@@ -310,8 +310,8 @@ func (c *change) count(r *changed) {
 	if most := c.lateMost(); r.Late > most {
 		r.exceed("%.1f %% of the calls after the change are late, want %.1f %%", 100*r.Late, 100*most)
 	}
-	// Of demand above the limit the refill is admitted, and the tokens that the change
-	// gives.
+	// When demand is above the limit, the refill and the tokens of the change are
+	// admitted.
 	wants := c.refill(c.load.lasts()-at) + c.raised*limiter.Milli
 	if !c.reset.IsZero() {
 		wants += c.limit.Params().Capacity

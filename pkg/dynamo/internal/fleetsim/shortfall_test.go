@@ -13,7 +13,7 @@ import (
 // that nothing is lost in silence, charged twice or not given back.
 //
 // A take counts from its answer on. A take of unknown outcome is open: it counts besides.
-// Of a limit that is leased refill counts for nothing: a part that is full loses it.
+// The refill of a leased limit does not count: a part that is full loses it.
 type shortfall struct {
 	leased  bool
 	rate    int64 // scaled, in a tick

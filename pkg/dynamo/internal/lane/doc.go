@@ -43,7 +43,7 @@
 //	estimates     estimate.go, late.go
 //	a request     lease_keep.go (a part of it from the lease), ends.go, lease_serve.go, arrival.go
 //	messages      launch.go, exchange.go
-//	what is due   lease_write.go, maintain.go (splits and merges), lift.go, group.go, step.go
+//	due work      lease_write.go, maintain.go (splits and merges), lift.go, group.go, step.go
 //	replies       saw.go (an image of the item), conclude.go
 //	all lanes     table.go, lanes.go, runner.go (goroutines and timers), locks.go
 //	calls         lease_calls.go (at once, from leases), deadline.go, leave.go, close.go

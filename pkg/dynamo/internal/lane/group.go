@@ -180,8 +180,8 @@ func (g *group) apply(r *Request) {
 // It is answered by the state alone, where that is enough. A write that the lane itself has
 // under way, or is about to send, may be refused. Where other replicas use the item, a state
 // is never new enough for that: then the tokens that the lane's own writes ask for count as
-// gone. Of a lane alone they do where nothing can come before its one write: no other was
-// under way when it was sent, and none is sent until its end.
+// gone. Where the lane is alone they count as gone too, if nothing can come before its one
+// write. No other was under way when it was sent, and none is sent until its end.
 func (g *group) answer(r *Request) bool {
 	v := &g.lane.view
 	confirmed := v.asked > r.asked

@@ -8,10 +8,10 @@ import "github.com/ratelimit/ratelimit/pkg/dynamo/internal/plan"
 //	(tokens at the last state, not refilled since − 1.5·rtt·rate) / n − under way − owed
 //
 // and no more than max(B/16, tokens/2n). n is the number of replicas of the item, B the
-// capacity. Of an item that is not known it is B/16 less the tokens under way and owed. So
-// all replicas together admit late no more than they have seen. An admitted request is
-// owed: the next writes book it, below the debt floor if need be. Of a request that is in a
-// write, later writes do not count.
+// capacity. For an item that was not read yet it is B/16 less the tokens under way and
+// owed. So all replicas together admit late no more than they have seen. An admitted
+// request is owed: the next writes book it, below the debt floor if need be. For a
+// request that is in a write, later writes do not count.
 const (
 	lateTrips = 3  // in halves of a round trip
 	lateShare = 16 // of the capacity

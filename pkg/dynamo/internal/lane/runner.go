@@ -111,5 +111,5 @@ func (s *Lanes) fly(l *Lane, f *flight) {
 }
 
 // doubtTries bounds the pause before a write of unknown outcome is sent again, to about 60 ms.
-// To a table that hangs such writes are the only calls, and others wait for their end.
+// While a table hangs such writes are the only calls to it, and others wait for their end.
 const doubtTries = 5

@@ -92,7 +92,8 @@ func TestATurnIsAskedFor(t *testing.T) {
 	}
 }
 
-// A channel rests after a take that was sent twice. Of the others the first is next, so that an item has few ids.
+// A channel rests after a take that was sent twice. The first of the others is next, so that an item has few
+// ids.
 func TestChannelsRest(t *testing.T) {
 	var c channels
 	at := time.Unix(1, 0)

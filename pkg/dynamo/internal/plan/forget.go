@@ -10,9 +10,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/tokenbucket"
 )
 
-// forget drops the dormant limits of a state that have no use any more. Of those that are
-// left and too many it drops the ones with the least time left. The state's balances are its
-// own.
+// forget drops the dormant limits of a state that have no use any more. If too many are left
+// it drops the ones with the least time left. The state's balances are its own.
 func forget(b *schema.Bucket, now int64) {
 	if !b.Lasts(now) {
 		b.Forgotten = schema.Forgotten{}

@@ -110,7 +110,7 @@ func (m *meter) give(n number, millitokens int64) number {
 	return next
 }
 
-// take subtracts millitokens, at any balance. Of a limit that was full the part of a
+// take subtracts millitokens, at any balance. If the limit was full, the part of a
 // millitoken that refill made up for is dropped.
 func (m *meter) take(n number, millitokens int64) number {
 	if millitokens == 0 {

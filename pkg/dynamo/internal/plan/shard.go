@@ -56,11 +56,11 @@ func Split(b *schema.Bucket, now int64, units int64) (*Write, error) {
 	return replacement(b, &after, now, units), nil
 }
 
-// split leaves a limit of a shard with its half, and sets aside that of the other one:
-// about a half of the tokens, more where this one would keep more than its share, no more
-// than the other may hold. Debt stays, and so does a part of a millitoken. Of the use that is
-// carried each has a half, rounded up: so a capacity that is raised later adds no more than
-// to the whole.
+// split leaves a limit of a shard with its half, and sets aside that of the other one: about
+// a half of the tokens, more where this one would keep more than its share, no more than the
+// other may hold. Debt stays, and so does a part of a millitoken. Each has a half of the use
+// that is carried, rounded up: so a capacity that is raised later adds no more than to the
+// whole.
 func split(of *schema.Balance, stays, leaves *schema.Shard, now int64) {
 	at := withoutCarry(bucketAt(of, now), of)
 	setShare(of, stays)

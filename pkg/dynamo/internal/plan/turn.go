@@ -21,7 +21,7 @@ func Hold(trip time.Duration) time.Duration { return min(max(trip*3/2, leastHold
 
 // Turn returns the write that asks other replicas for a turn of hold, which is whole milliseconds
 // up to [schema.MaxHold]. It fits any state of the epoch. It changes no balance, and its reply
-// shows the item. Of two replicas that ask at the same time the second one is refused.
+// shows the item. If two replicas ask at the same time the second one is refused.
 func Turn(state *schema.Bucket, id ID, hold time.Duration, units int64) *Write {
 	after := *state
 	after.Serial++

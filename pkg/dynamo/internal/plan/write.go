@@ -129,7 +129,8 @@ func (w *Write) Creates() bool { return !w.base.Exists() }
 func (w *Write) Exact() bool { return w.exact }
 
 // After returns the state that the write leaves if it finds the one that it was planned
-// from. Of a commuting write it is good for planning others while it is under way.
+// from. After a commuting write that state serves for planning others while the write
+// is under way.
 func (w *Write) After() *schema.Bucket { return w.after }
 
 // Put returns the request of a write that creates. item has the keys and names of the

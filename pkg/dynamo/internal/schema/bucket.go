@@ -74,8 +74,8 @@ func (l Line) Clock(t int64) *big.Int {
 	return k.Add(k, big.NewInt(l.Offset))
 }
 
-// Forgotten stands for dormant limits that were too many, see limiter.Op. Of a shard it
-// is about the shard's share.
+// Forgotten stands for dormant limits that were too many, see limiter.Op. Its amounts
+// are those of the shard's share.
 type Forgotten struct {
 	Until int64 // when the last of them would be without use, Unix ms
 	Use   int64 // the greatest when they were forgotten, in millitokens; 0 = there is none

@@ -114,7 +114,7 @@ func TestExpressionRaisesOnly(t *testing.T) {
 	}
 }
 
-// Of two puts of a new item one is made, and the other is shown the first.
+// One of two puts of a new item is made, and the other gets the first item.
 func TestPutNew(t *testing.T) {
 	w := newWrite(t)
 	item := w.key.Attributes()

@@ -45,8 +45,8 @@ func TestPartsOfAChargeAreTheWhole(t *testing.T) {
 	}
 }
 
-// Of the requests that one shard could hold, a process has one at a time take from several shards. It ends with
-// its branch, and not with that of another one.
+// A process has one request at a time take from several shards, if one shard could hold it. It ends with its
+// branch, and not with that of another one.
 func TestOneRequestGathers(t *testing.T) {
 	g := newGrove(t, []int64{10_000, 10_000, 10_000, 10_000})
 	for i := range g.states {

@@ -224,9 +224,9 @@ func (b *Branch) again(now time.Time) {
 	}
 }
 
-// enter asks for leave to take from several shards. Of the requests that one shard could
-// hold, a process has one at a time do so. Where all shards are nearly empty, the others
-// would only take tokens from each other that none of them can use.
+// enter asks for leave to take from several shards. A process has one request at a time
+// do so, of those that one shard could hold. Where all shards are nearly empty, the
+// others would only take tokens from each other that none of them can use.
 func (b *Branch) enter(l *Leaf) bool {
 	b.gate = b.gate || b.tree.gathering.CompareAndSwap(false, true)
 	return b.gate || !b.within(l)
