@@ -43,8 +43,8 @@ type Found struct {
 	Last     Window // of those that break it, the one that begins last; tightest from there
 }
 
-// Check holds takings against a token bucket: for all s < t the amounts of the
-// calls that lie wholly in [s, t] must be at most capacity + rate·(t−s+late).
+// Check compares takings with a token bucket: for all s < t the amounts of the calls
+// that lie wholly in [s, t] must be at most capacity + rate·(t−s+late).
 //
 // It is sound. A taking may be applied at any moment of its call, and a counted call
 // lies in [s, t], so its taking was applied there. So a store that keeps the bound,

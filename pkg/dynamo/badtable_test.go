@@ -176,8 +176,8 @@ func TestRefusedCalls(t *testing.T) {
 	}
 }
 
-// Nobody listens: the policy decides, and the errors of decisions name the place of
-// the store.
+// Without a listener the policy decides, and the errors of decisions name the place
+// of the store.
 func TestUnreachableEndpoint(t *testing.T) {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

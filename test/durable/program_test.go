@@ -112,7 +112,7 @@ func (p *program) read(out io.Reader) {
 	close(p.exited)
 }
 
-// configuration writes a configuration file that everybody may read.
+// configuration writes a configuration file that every user may read.
 func configuration(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ratelimit.yaml")

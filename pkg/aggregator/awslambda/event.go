@@ -21,8 +21,8 @@ type Event struct {
 // Response is the answer to a call.
 type Response = events.DynamoDBTimeWindowEventResponse
 
-// respond reports the first failure; "" = there is none. Lambda takes an answer without a
-// state for a failed call.
+// respond reports the first failure; "" = there is none. Lambda treats an answer without
+// a state as a failed call.
 func respond(failed string) Response {
 	r := Response{BatchItemFailures: []events.DynamoDBBatchItemFailure{}}
 	r.State = map[string]string{}

@@ -42,7 +42,7 @@ const (
 	// outage. A pause of the table or of this machine ends many calls at once, and is no outage.
 	Silence = time.Second
 	// standstill is how long after its deadline a call may end on a busy machine. One that ends
-	// later says that the machine or the process stood still, and nothing of DynamoDB.
+	// later shows that the machine or the process stood still, and nothing about DynamoDB.
 	standstill = Silence / 4
 	// hastyCall is how long a call must have waited for an answer for its deadline to
 	// say anything of DynamoDB.

@@ -87,8 +87,8 @@ func TestTenThousandEntities(t *testing.T) {
 	}
 }
 
-// list lists n entities page by page, from an index in partitions, and holds the requests
-// against the number of pages.
+// list lists n entities page by page, from an index in partitions, and compares the
+// requests with the number of pages.
 func (c *counted) list(t *testing.T, from *Catalog, p limiter.Page, f limiter.EntityFilter, partitions, n int) {
 	t.Helper()
 	queries, batches, gets := c.queries.Load(), c.batches.Load(), c.gets.Load()

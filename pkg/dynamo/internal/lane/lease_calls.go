@@ -67,8 +67,8 @@ func (c *cascade) decide(s *Lanes) bool {
 	return true
 }
 
-// weigh holds a request against the lease of its lane. It reports false where that does not
-// decide it.
+// weigh compares a request with the lease of its lane. It reports false where the lease
+// does not decide it.
 func (c *cascade) weigh(i int, r *Request, now time.Time) bool {
 	l := r.lane.Load()
 	l.consult()

@@ -18,7 +18,7 @@ type departure struct {
 	task     task
 }
 
-// leave empties the lane of a shard that is none any more.
+// leave empties the lane of a shard that is gone.
 func (l keeper) leave() *departure {
 	d := &departure{requests: l.queue, to: &l.site, index: schema.Heir(l.index), task: task{Chore: absorb, index: l.index, found: l.view.state}}
 	l.queue, l.tasks = nil, tasks{}

@@ -7,7 +7,7 @@ import "sync"
 type tally struct {
 	mu    sync.Mutex
 	n     int
-	empty chan struct{} // closed at 0; nil = no one waits
+	empty chan struct{} // closed at 0; nil = without a waiter
 }
 
 func (t *tally) add() {

@@ -120,7 +120,7 @@ func (s *Stage) find(limit string) int {
 	return -1
 }
 
-// Weigh holds a request against the stage and fills in its results. Charges and refunds are
+// Weigh compares a request with the stage and fills in its results. Charges and refunds are
 // in them, and takes if it is admitted.
 func (s *Stage) Weigh(r *Request) Verdict {
 	writes := s.weigh(r)
