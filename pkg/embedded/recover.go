@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/ratelimit/ratelimit/pkg/embedded/datafile"
 	"github.com/ratelimit/ratelimit/pkg/limiter"
@@ -25,12 +26,20 @@ func Open(dir string, cfg Config) (*Store, error) {
 	}
 	go s.disk.run()
 	s.start()
-	if r := s.recovery; r.Crashed {
+	r := s.recovery
+	if r.Behind >= behindLog {
+		cfg.Logger.Warn("the clock is behind the data file: the downtime is not refilled", slog.Duration("by", r.Behind))
+	}
+	if r.Crashed {
 		cfg.Logger.Warn("unclean shutdown: tokens in open blocks are forfeited",
 			slog.Int("buckets", r.Buckets), slog.Int("blocks", r.Blocks), slog.Int64("tokens_at_most", r.Lost/limiter.Milli))
 	}
 	return s, nil
 }
+
+// behindLog is the least time by which a clock that is behind is worth a log line: clocks are
+// corrected by less.
+const behindLog = time.Minute
 
 // Present returns datafile.ErrGone when the data file is no longer at its path. Decisions are still
 // exact then, but all data is lost when the process ends. It returns nil without a file.

@@ -155,6 +155,9 @@ func TestClocksBetweenLives(t *testing.T) {
 			end = l.kill
 		}
 		end(tt.by)
+		if got := l.store.Recovery().Behind; got != max(0, -tt.by) {
+			t.Errorf("%s: the clock is behind by %v", tt.what, got)
+		}
 		l.has(tt.what, limits, tt.want)
 		l.now = l.now.Add(10 * time.Second)
 		l.has(tt.what+", and then time goes on", limits, tt.want+10_000)
@@ -354,5 +357,22 @@ func TestALossIsLogged(t *testing.T) {
 	s := openTest(t, dir, Config{Now: func() time.Time { return t0 }, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if got := s.Recovery().Lost; got != 20_000 || !strings.Contains(log.String(), "tokens_at_most=20") {
 		t.Errorf("lost %d, logged %q", got, log.String())
+	}
+}
+
+func TestAClockSetBackIsLogged(t *testing.T) {
+	for by, want := range map[time.Duration]bool{time.Hour: true, time.Minute: true, 59 * time.Second: false, -time.Hour: false} {
+		dir := t.TempDir()
+		l := &node{t: t, dir: dir, now: t0}
+		l.begin()
+		l.take(true, opOf("a", limitsOf(t, limiter.PerDay("l", 100)), 10))
+		if err := l.disk.file.Close(); err != nil {
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		openTest(t, dir, Config{Now: func() time.Time { return t0.Add(-by) }, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if got := strings.Contains(log.String(), "the clock is behind the data file: the downtime is not refilled\" by="+by.String()); got != want {
+			t.Errorf("set back by %v: logged %q", by, log.String())
+		}
 	}
 }

@@ -143,7 +143,7 @@ func (r *request) decodeRequest(m message) error {
 				return nil
 			}
 		case requestHits:
-			r.in.Hits = uint64(uint32(f.varint)) // a uint32 keeps the low bits, as protobuf says
+			r.in.Hits = uint64(uint32(f.varint)) // #nosec G115 -- a uint32 keeps the low bits, as protobuf says
 		}
 	}
 	return nil

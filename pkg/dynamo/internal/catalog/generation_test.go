@@ -144,7 +144,7 @@ func TestRaisesAtOnce(t *testing.T) {
 	if err := g.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	var got []uint64
+	got := make([]uint64, 0, len(all))
 	for _, c := range all {
 		got = append(got, generationOf(t, c, ns))
 	}

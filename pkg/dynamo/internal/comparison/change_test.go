@@ -482,7 +482,8 @@ func TestThePageHasAllChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got, want []string
+	var want []string
+	got := make([]string, 0, len(results))
 	for _, r := range results {
 		got = append(got, fmt.Sprint(r.Scenario, ", ", r.Mode, ", ", r.Latency))
 	}

@@ -58,10 +58,10 @@ func ParseChanges(text string) ([]Change, error) {
 
 func parseChange(row []string) (Change, error) {
 	var numbers [8]float64
-	var errs []error
+	errs := make([]error, len(numbers))
 	for i := range numbers {
 		n, err := strconv.ParseFloat(row[2+i], 64)
-		numbers[i], errs = n, append(errs, err)
+		numbers[i], errs[i] = n, err
 	}
 	seconds := func(x float64) time.Duration { return time.Duration(x*1e6+0.5) * time.Microsecond }
 	return Change{
