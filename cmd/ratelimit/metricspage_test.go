@@ -57,7 +57,7 @@ func metricRows(t *testing.T, s *service) map[string]string {
 	return rows
 }
 
-// metricRow returns the row of a metric. Its name tells its type, as the page says.
+// metricRow returns the row of a metric. Its name shows its type, as the page says.
 func metricRow(t *testing.T, name, kind, help string, labels []string) string {
 	t.Helper()
 	want := "gauge"
@@ -67,7 +67,8 @@ func metricRow(t *testing.T, name, kind, help string, labels []string) string {
 	case name == "ratelimit_request_duration_seconds":
 		want = "histogram"
 	}
-	if kind = strings.ToLower(kind); kind != want {
+	kind = strings.ToLower(kind)
+	if kind != want {
 		t.Errorf("%s is a %s, and its name tells of a %s", name, kind, want)
 	}
 	first := "`" + name + "`"

@@ -77,7 +77,8 @@ type CorruptError = schema.CorruptError
 // SchemaVersion is the version of the table's layout that this program reads and writes.
 const SchemaVersion = catalog.SchemaVersion
 
-// TableInput describes the table: what [CreateTable] creates and [CheckTable] wants.
+// TableInput describes the table that [CreateTable] creates and [CheckTable]
+// requires.
 func TableInput(table string) *dynamodb.CreateTableInput { return catalog.TableInput(table) }
 
 // CreateTable creates the table, unless it is there, and checks it. It is for local

@@ -128,7 +128,8 @@ func TestPagesAreInTheIndex(t *testing.T) {
 			continue
 		}
 		pages++
-		if page = filepath.ToSlash(page); !strings.Contains(index, "("+page+")") {
+		page = filepath.ToSlash(page)
+		if !strings.Contains(index, "("+page+")") {
 			t.Errorf("docs/README.md has no link to %s", page)
 		}
 		if !strings.Contains(navigation, ": "+page+"\n") {

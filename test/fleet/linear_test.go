@@ -99,8 +99,8 @@ func beside(all []entry, k int) int64 {
 	return sum
 }
 
-// begin creates the bucket, takes some of what it holds, and returns what is left. A bucket
-// that is nearly full can lose refill to a lift, as docs/design/fleet.md says.
+// begin creates the bucket, takes some of its tokens, and returns the rest. A bucket that
+// is nearly full can lose refill to a lift, as docs/design/fleet.md says.
 func (f *fleet) begin(t *testing.T, limit limiter.Limit) tokenbucket.Bucket {
 	t.Helper()
 	store, err := dynamo.New(dynamo.Config{Client: dynamotest.Start(t).Client(t), Table: f.table})

@@ -46,7 +46,8 @@ func (n *namespaces) enter(ctx context.Context, sp *space) error {
 	}
 }
 
-// raise raises the counters of configurations of namespaces by one, and tells the subscriber.
+// raise raises the counters of configurations of namespaces by one, and notifies the
+// subscriber.
 func (n *namespaces) raise(ctx context.Context, spaces ...*space) error {
 	for _, sp := range spaces {
 		if err := n.raiseOne(ctx, sp); err != nil {

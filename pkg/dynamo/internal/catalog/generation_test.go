@@ -75,7 +75,7 @@ func TestRaiseOfANamespaceOpenedLater(t *testing.T) {
 }
 
 // TestChangesAreAboveConfigurations: stored limits that were replaced never count as newer than
-// those that replaced them, whatever configuration a replica has read since.
+// those that replaced them, after any configuration that a replica has read since.
 func TestChangesAreAboveConfigurations(t *testing.T) {
 	db := dynamofake.New()
 	stale := newTestCatalog(t, db)

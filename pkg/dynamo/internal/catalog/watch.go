@@ -67,9 +67,9 @@ func (n *namespaces) poll(ctx context.Context) error {
 	return failed
 }
 
-// catchUp tells the subscriber of a namespace's changes. The counter of configurations stays as this
-// process raised it last: limits of its file are as new as its file, not as one that
-// another replica has read since.
+// catchUp notifies the subscriber of a namespace's changes. The counter of configurations stays as
+// this process raised it last: limits of its file are as new as its file, not as one that another
+// replica has read since.
 func (n *namespaces) catchUp(ctx context.Context, sp *space, found counters) error {
 	if found.err != nil {
 		return found.err

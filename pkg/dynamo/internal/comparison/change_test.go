@@ -467,7 +467,7 @@ func (ch *changing) modesOf() []string {
 	return []string{modeGroupCommit, modeLeases}
 }
 
-// The documentation has each change, the file of changes a row of each mode and latency, and the table of
+// The documentation has each change, and the file of changes a row of each mode and latency. The table of
 // the page is that of the file.
 func TestThePageHasAllChanges(t *testing.T) {
 	text, err := os.ReadFile(page)

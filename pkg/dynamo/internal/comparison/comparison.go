@@ -1,9 +1,9 @@
 // Package comparison compares ways to decide on buckets that several processes share, on
-// DynamoDB, as users meet them: through the limiter, with its deadline and its policy.
-// It measures the cost of a decision, the calls without one in time, the tokens that are
-// let through beyond the bound, and the time that callers wait. make compare measures it,
-// in time that does not pass, and puts it into docs: each figure into a file, a [Table] of the
-// most important ones into docs/benchmarks.md, and a [Chart].
+// DynamoDB. Callers use them as users do: through the limiter, with its deadline and its
+// policy. It measures the cost of a decision and the calls without one in time. It measures
+// the tokens that are let through beyond the bound, and the time that callers wait. make
+// compare measures it, in time that does not pass, and puts it into docs: each figure into a
+// file, a [Table] of the most important ones into docs/benchmarks.md, and a [Chart].
 package comparison
 
 import (
@@ -126,7 +126,7 @@ func percent(part float64) string {
 
 func millis(d time.Duration) string { return fmt.Sprintf("%.1f", d.Seconds()*1000) }
 
-// Point is what a row says of writes.
+// Point is the part of a row about writes.
 type Point struct {
 	Scenario, Mode string
 	Cost           float64 // writes a decision

@@ -10,9 +10,9 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/comparison"
 )
 
-// TestCompare measures all modes under all scenarios, for a short time and a longer one, and
-// puts the table of the longer, the chart and the changes into the documentation, unless a target is
-// missed or only a part was run. make compare runs all of it; a part is run by its names:
+// TestCompare measures all modes under all scenarios, for a short time and a longer one. It puts the
+// table of the longer, the chart and the changes into the documentation, unless a target is missed
+// or only a part was run. make compare runs all of it; a part is run by its names:
 //
 //	go test -tags bench ./pkg/dynamo/internal/comparison -run TestCompare/long/M -v
 //	go test -tags bench ./pkg/dynamo/internal/comparison -run TestCompare/changes/raise -v

@@ -236,7 +236,8 @@ func (m *message[O]) answer(out *O, err error, date time.Time) {
 	if m.answered {
 		return
 	}
-	if m.answered, m.out, m.err, m.date = true, out, err, date; !date.IsZero() {
+	m.answered, m.out, m.err, m.date = true, out, err, date
+	if !date.IsZero() {
 		m.process.replied = m.process.fleet.now
 	}
 	m.task.goOn(m.stop)

@@ -8,8 +8,8 @@ import (
 	"github.com/ratelimit/ratelimit/pkg/dynamo/internal/awsdb"
 )
 
-// Config is what the lanes of a process share. All fields but Clock, Leases, Silence and Seen
-// must be set.
+// Config is the common configuration of the lanes of a process. All fields but Clock, Leases,
+// Silence and Seen must be set.
 type Config struct {
 	Client     awsdb.Client // guarded by a breaker; it never retries
 	Table      string
@@ -23,8 +23,8 @@ type Config struct {
 	Quiet      time.Duration    // how long a shard must be used little before it is merged
 	Leases     bool             // tokens may be leased
 	Logger     *slog.Logger
-	// Silence is told when no message has had a reply for a second, with the time of the first
-	// and an error; nil = nothing is told.
+	// Silence is called when no message has had a reply for a second; nil = it is not. It
+	// gets the time of the first such message, and an error.
 	Silence func(since time.Time, err error)
 	// Seen is called with each state of an item that is newer than the last. It is
 	// called under the lane's lock, and must not call the lane; nil = it is not.

@@ -31,7 +31,7 @@ type flight struct {
 	first  bool // no other is sent before its end
 	once   bool // it is never sent again
 	turn   bool // it asks other replicas for a turn
-	asks   bool // the item is read to tell what became of the write
+	asks   bool // the item is read to find the outcome of the write
 	asked  uint64
 	at     int64         // the lane's clock when it was planned
 	sent   time.Time     // when the last copy was sent

@@ -104,7 +104,8 @@ func TestAfterALostLeaseWrite(t *testing.T) {
 	}
 }
 
-// A copy of a lease write may land after another one was throttled. Its slot is not of a copy of the machine.
+// A copy of a lease write may be applied after another one was throttled. Its slot is not of a copy of the
+// machine.
 func TestACopyOfAThrottledLeaseWrite(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err    error

@@ -186,9 +186,9 @@ func (l lessee) pay(r *Request, now time.Time) bool {
 	return true
 }
 
-// OwedWait is how long what is owed waits for a lease to pay it: each plain write refuses
-// the lease writes of all replicas that are under way. It is at most half of the time that
-// a decision may take, so that the write that follows has a chance.
+// OwedWait is how long an owed request waits for a lease to pay it: each plain write
+// refuses the lease writes of all replicas that are under way. It is at most half of the
+// time that a decision may take, so that the write that follows has a chance.
 const OwedWait = 500 * time.Millisecond
 
 // newWait is how long an owed request waits before it creates an item. No caller waits for it.

@@ -69,11 +69,11 @@ func (h *Holder) beyond(l int, need int64) bool {
 // unusual reports whether a need is that of many usual requests.
 func (h *Holder) unusual(l int, now, need int64) bool { return need/manyUsual > h.known.cost(l, now) }
 
-// Report returns the balance of a limit for the answer to a caller. It is the sum of the
-// stock, the centre as seen and refilled since, and the stocks of other holders by their
-// hints, at most the capacity. need is the balance that the request had to find. Where it
-// was denied, the balance is below need by the refill of the whole bucket until the lease
-// may cover it. It hides nothing that the usual request would get.
+// Report returns the balance of a limit for the answer to a caller. It is the sum of
+// three parts, at most the capacity: the stock, the centre as seen and refilled since,
+// and the stocks of other holders by their hints. need is the balance that the request
+// had to find. Where it was denied, the balance is below need by the refill of the whole
+// bucket until the lease may cover it. It hides nothing that the usual request would get.
 func (h *Holder) Report(l int, now, need int64, admitted bool) tokenbucket.Bucket {
 	p := h.limits[l]
 	stock, centre := h.cands.least(l, now)-h.kept[l], h.known.view.tokens(l, now)

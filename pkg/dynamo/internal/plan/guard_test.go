@@ -88,8 +88,8 @@ func (b *bench) must(w *plan.Write, err error) *plan.Write {
 	return w
 }
 
-// TestWritesThatDoNotFitAreRefused: a write lands only on a state that it is right for. Each
-// case is a guard of docs/design/leases.md.
+// TestWritesThatDoNotFitAreRefused: a write is applied only to a state that it is right for.
+// Each case is a guard of docs/design/leases.md.
 func TestWritesThatDoNotFitAreRefused(t *testing.T) {
 	take := func(n int64) limiter.Spend { return limiter.Spend{Take: n} }
 	for _, tt := range []struct {

@@ -88,7 +88,7 @@ func (s *Stage) Write(id ID, units int64) *Write {
 		after.At, after.Turn = s.now, schema.Turn{}
 	}
 	switch {
-	case !w.named: // a state tells by itself whether it landed
+	case !w.named: // a state shows by itself whether the write was applied
 	case s.exact || s.books:
 		after.Booked[id.Slot] = id.Write
 	default:

@@ -16,10 +16,10 @@ import (
 // maxDigits is the greatest number of digits of a number of DynamoDB.
 const maxDigits = 38
 
-// ParseBucket reads a bucket's item. It takes nothing for granted: an attribute that is
+// ParseBucket reads a bucket's item. It checks everything: an attribute that is
 // missing, of another type or out of range is an error that names the item and the
-// attribute, so that no write is ever planned from it. known are limits that the item
-// may be under, nil if there are none; they are compared with the item.
+// attribute. So no write is ever planned from a bad item. known are limits that the
+// item may be under, nil if there are none; they are compared with the item.
 func ParseBucket(table string, k Key, item map[string]types.AttributeValue, known *limiter.Limits) (*Bucket, error) {
 	r := &bucketReader{Reader: NewReader(table, k, item)}
 	b := &r.bucket

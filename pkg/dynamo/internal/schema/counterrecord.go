@@ -22,8 +22,8 @@ type Counters struct {
 }
 
 // Generation returns the generation of limits that follow from both. Changes come first: records
-// that were replaced never count as newer than those that replaced them, whatever the
-// configuration of the replica that still has them.
+// that were replaced never count as newer than those that replaced them, with any configuration
+// of the replica that still has them.
 func (c Counters) Generation() uint64 { return c.Changes<<32 | c.Configuration }
 
 // Newest returns the greater value of each counter.

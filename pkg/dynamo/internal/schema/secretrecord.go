@@ -34,7 +34,8 @@ func ReplaceSecret(table string, item map[string]types.AttributeValue, sealed []
 	return in
 }
 
-// ParseSecret reads the record of a secret, which is encrypted. Its errors do not tell it.
+// ParseSecret reads the record of a secret, which is encrypted. Its errors do not contain
+// the secret.
 func ParseSecret(table string, k Key, item map[string]types.AttributeValue) (sealed []byte, err error) {
 	r := NewReader(table, k, item)
 	b, ok := item[attrSealed].(*types.AttributeValueMemberB)
