@@ -6,6 +6,10 @@ package mutants_test
 func leaseRules() []mutant {
 	return in("lease", []mutant{
 		{
+			name: "a renewal brings the need of a request that waits", file: "share.go", found: "TestAPullBringsTheNeedOfTheRequest",
+			rule: "max(l.demand*3*s.rtt, l.need)", without: "l.demand * 3 * s.rtt",
+		},
+		{
 			name: "every candidate covers a request", file: "stock.go", found: "TestServedByAllCandidates",
 			rule: "\tfor i := range s.cands {\n\t\tc := &s.cands[i]\n\t\tfor _, d := range draws {\n\t\t\tb := &c.buckets[d.Limit]\n\t\t\t*b = b.Refill", without: "\tfor i := range s.cands[:1] {\n\t\tc := &s.cands[i]\n\t\tfor _, d := range draws {\n\t\t\tb := &c.buckets[d.Limit]\n\t\t\t*b = b.Refill",
 		},

@@ -278,3 +278,47 @@ func TestNoGrantWithoutRequest(t *testing.T) {
 	r.verdict(1, lease.Pull)
 	r.ask(lease.Grant)
 }
+
+// TestAPullBringsTheNeedOfTheRequest: where a bucket is almost empty the share of a lease is less
+// than a token. A renewal for a request that waits brings its tokens all the same, if the
+// centre has them, and some more. Without them the next renewal followed at once, for as long
+// as the request waited.
+func TestAPullBringsTheNeedOfTheRequest(t *testing.T) {
+	for _, need := range []int64{1, 4} {
+		r := rigOf(t, limiter.LeasePolicy{}, tokenbucket.Params{Capacity: 1_000_000, Amount: 100_000, Period: 1000})
+		r.grant()
+		r.drain(29)
+		r.verdict(need, lease.Pull)
+		p := r.ask(lease.Renew)
+		r.apply(p)
+		r.see()
+		r.verdict(need, lease.Admitted)
+		if got := r.stock(); got > 8 {
+			t.Errorf("of 29 tokens the lease has %d for the next requests", got)
+		}
+		if lost := r.item.lost; lost != 0 {
+			t.Errorf("%d millitokens had no place", lost)
+		}
+	}
+}
+
+// drain has some requests a second come, renewals among them, until the bucket has few tokens: the
+// lease none, and the centre as many as are left.
+func (r *rig) drain(left int64) {
+	r.t.Helper()
+	for i := range 120 {
+		r.now += 40
+		r.take(1)
+		if p, ok := r.h.Ask(r.now, r.clock(), 0.5); ok {
+			r.apply(p)
+		}
+		if i > 80 {
+			for r.h.Covers(r.now, one(1)) {
+				r.h.Spend(one(1))
+			}
+			r.item.buckets[0].Tokens -= r.centre() - left*1000
+			r.touch()
+		}
+		r.see()
+	}
+}

@@ -21,7 +21,7 @@ type Holder struct {
 // Sequence. Where there was none it is a random number.
 func New(limits []tokenbucket.Params, policy limiter.LeasePolicy, last uint16) *Holder {
 	h := &Holder{Stock: Stock{limits: limits, kept: make([]int64, len(limits))}}
-	h.known = known{stock: &h.Stock, view: unseen(limits), demand: newDemand(len(limits)), policy: policy, rtt: 5}
+	h.known = known{stock: &h.Stock, view: unseen(limits), demand: newDemand(len(limits)), policy: policy, rtt: 5, need: make([]int64, len(limits))}
 	h.duties = duties{stock: &h.Stock, known: &h.known, seq: last, low: make([]int64, len(limits))}
 	h.life = life{stock: &h.Stock, known: &h.known, duties: &h.duties}
 	h.forget()
@@ -113,6 +113,7 @@ func (h *Holder) Seen(now int64, c Clock, v View) {
 	}
 	h.known.view, h.known.seen, h.known.reckoned = v, now, 0
 	h.duties.pull, h.duties.asked = false, v.recalled(now)
+	clear(h.known.need)
 	h.cands.refill(now)
 	h.life.alive(c)
 	h.life.settle(now, c)

@@ -16,6 +16,8 @@ type known struct {
 	rtt    float64 // ms
 	began  int64   // of the lease
 
+	need []int64 // millitokens that a request needs which waits for a renewal, by limit; 0 = none waits
+
 	elsewhere float64 // tokens of all other holders, in parts of the capacity
 	reckoned  int64   // time of elsewhere; 0 for a new view
 }
@@ -130,8 +132,13 @@ func (k *known) others(now int64) float64 {
 // level returns the state of a limit.
 func (k *known) level(l int, now int64) level {
 	p := k.stock.limits[l]
-	return level{
+	lv := level{
 		whole: float64(p.Capacity), rate: float64(p.Amount) / float64(p.Period), demand: k.demand.rate(l, now),
 		centre: float64(k.view.tokens(l, now)), own: float64(k.stock.cands[0].buckets[l].Tokens),
 	}
+	if need := float64(k.need[l]); need > 0 { // as much for requests that follow, if it is a small part
+		part := (lv.own + max(lv.centre, 0)) / float64(k.holders())
+		lv.need = max(need, min(manyUsual*float64(k.cost(l, now)), part/4))
+	}
+	return lv
 }

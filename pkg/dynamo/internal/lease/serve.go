@@ -58,6 +58,9 @@ func (h *Holder) Miss(now, patience int64, draws []Draw) Verdict {
 		return Wait
 	}
 	h.duties.pull = true
+	for _, d := range draws {
+		h.known.need[d.Limit] = max(h.known.need[d.Limit], d.Need+h.kept[d.Limit])
+	}
 	return Pull
 }
 

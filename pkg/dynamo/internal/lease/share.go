@@ -131,6 +131,7 @@ type level struct {
 	centre float64 // tokens of the centre; below 0 is debt
 	own    float64 // tokens of the lease
 	demand float64 // own, in a ms
+	need   float64 // of a request that waits, or of some more that follow; 0 = none waits
 }
 
 // wanted is the room and the stock that a lease is to have of a limit.
@@ -146,7 +147,7 @@ func (s *scene) plenty(l *level, k float64) wanted {
 	b := min(max(k, s.centreRoom/4), max(l.demand*s.spanOf(plentySpan), l.whole/50)/l.whole, s.room+max(0, s.centreRoom-reserve/2))
 	pool := max(l.centre, 0) + l.own
 	stock := min(b*l.whole, pool*b/max(1e-9, s.centreRoom+s.room))
-	if need := l.demand * 3 * s.rtt; stock < need { // the part that the rate does not bring
+	if need := max(l.demand*3*s.rtt, l.need); stock < need { // the part that the rate does not bring
 		stock = min(need, l.own+max(l.centre, 0)/s.holders())
 	}
 	return wanted{room: b, stock: stock}
