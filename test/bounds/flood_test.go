@@ -128,7 +128,9 @@ func headersWithoutEnd(t *testing.T, conns int, limit int64, change func(*exec.C
 	exact(t, client, "before")
 	resident, before, handlers := p.memory(t, "VmRSS"), p.memory(t, "RssAnon"), p.metric(t, "go_goroutines", "")
 	wait := startAttack(t, p.grpc, conns, floodTime)
-	await(t, "the attack is there", func() bool { return p.metric(t, "ratelimit_streams_held_total", "") >= 64 })
+	await(t, "the attack is there", func() bool {
+		return p.metric(t, "ratelimit_streams_held_total", "") >= 64 || p.metric(t, "ratelimit_connections_closed_total", "evicted") >= 64
+	})
 	began := time.Now()
 	for i := range 2000 {
 		if got := ask(t, client, "during"); got != (i < 5) {

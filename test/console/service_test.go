@@ -35,7 +35,7 @@ domains:
 `
 
 // patience is how long anything may take.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // service is a running program.
 type service struct {
