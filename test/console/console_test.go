@@ -152,7 +152,7 @@ func testOperate(t *testing.T, s *service, b browser) {
 	b.run(t, "set a limit",
 		chromedp.SendKeys("#limit-entity", "key-1"), chromedp.SendKeys("#limit-resource", "gpt-4"), chromedp.Click("#which button"),
 		chromedp.WaitVisible("#edit"), chromedp.SendKeys("#limits", "rpm: 100/hour burst 150"),
-		chromedp.Click("#check"), says("#changed", "created, if you save"), chromedp.Click("#save"), says("#changed", "in force"))
+		chromedp.Click("#check"), says("#changed", "created when you save"), chromedp.Click("#save"), says("#changed", "in force"))
 	if n, err := s.decide(t.Context(), 3, "key-1"); n != 3 || err != nil {
 		t.Errorf("admitted %d, %v; want 3 under the new limit", n, err)
 	}
