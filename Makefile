@@ -82,7 +82,7 @@ images: ## Build the image for each platform of a release, and keep none
 test: $(ENVOY) $(DYNAMODB) $(AWSTOOLS) $(ZAELIMITER) ## Run every test of the program, also with the race detector, a real Envoy and DynamoDB Local, which it installs itself
 	$(GO) test -vet=off -race -timeout 15m $$($(GO) list ./... | grep -vE '/test/(bounds|docs|durable|envoytest|fleet|reload)$$')
 	$(GO) test -vet=off -short -timeout 9m ./test/bounds ./test/docs ./test/reload $$(grep -rl --include='*_test.go' '^//go:build !race' cmd config internal pkg | xargs -n 1 dirname | sort -u | sed 's|^|./|')
-	$(MAKE) --no-print-directory -j 2 -O test-changes test-envoy test-lives test-manifests test-console
+	$(MAKE) --no-print-directory -j 2 -O test-envoy test-lives test-manifests test-console test-changes
 	$(GO) test -vet=off -timeout 25m ./test/fleet
 
 # These targets wait for time, not for processors. Results are never taken from Go's cache:
